@@ -1,0 +1,129 @@
+//===- ABI.h - the C interface between generated code and the runtime -----===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// A training executable is one object file written by the compiler, linked to
+// the static runtime. The object exports a plan (JSON text) and entry points;
+// the runtime exports the functions below. Everything the program touches lies
+// in one arena per rank whose layout is in the plan: offsets are bytes from the
+// arena's start and multiples of MW_ALIGNMENT.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_ABI_H
+#define MESHWRIGHT_RUNTIME_ABI_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Every buffer of the arena starts at a multiple of this many bytes.
+#define MW_ALIGNMENT 64
+
+/// One rank's running program: communicators, threads, progress. Opaque to
+/// generated code, which passes it back on each call.
+typedef struct MwContext MwContext;
+
+//===--- what the generated object exports --------------------------------===//
+
+/// The plan as JSON text (schema: docs/plan.md), not zero-terminated.
+extern const char meshwright_plan[];
+extern const uint64_t meshwright_plan_size;
+
+/// One optimizer step: reads the plan's inputs from the arena, updates its
+/// variables in place and writes its outputs.
+void meshwright_step(MwContext *context, char *arena);
+
+/// Forward only, over one batch: writes the output `loss`, changes no variable.
+void meshwright_eval(MwContext *context, char *arena);
+
+//===--- what the runtime exports: kernels ---------------------------------===//
+
+/// A generated kernel, run over the half-open range [begin, end) of its
+/// parallel iterations. `buffers` are the launch's operands in order.
+typedef void (*MwKernel)(void *const *buffers, int64_t begin, int64_t end);
+
+/// Runs `kernel` over [0, iterations), split into `chunks` contiguous ranges of
+/// ceil(iterations / chunks), which threads take in any order. The ranges do not
+/// depend on the number of threads, so results are the same with any number.
+void mw_launch(MwContext *context, MwKernel kernel, void *const *buffers, int64_t iterations,
+               int64_t chunks);
+
+/// C[m,n] = alpha * op(A)[m,k] * op(B)[k,n] + beta * C, row-major f32. `lda`,
+/// `ldb`, `ldc` are row strides, in elements, of the matrices as stored;
+/// `transA`/`transB` say whether A is stored [k,m] and B [n,k]. Repeated
+/// `batch` times, with strides between matrices in elements.
+void mw_matmul_f32(MwContext *context, int32_t transA, int32_t transB, int64_t m, int64_t n,
+                   int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
+                   float beta, float *c, int64_t ldc, int64_t batch, int64_t strideA,
+                   int64_t strideB, int64_t strideC);
+
+/// Scaled dot-product attention. All tensors f32 and row-major:
+///   q, out, dout, dq: [batch, queries, heads, headDim]
+///   k, v, dk, dv:     [batch, keys, kvHeads, headDim]; heads % kvHeads == 0,
+///                     query head h reads key head h / (heads / kvHeads)
+///   lse:              [batch, heads, queries], log of the sum of exponentials
+/// Key t is visible to query s when (causal == 0 or t <= s) and
+/// (window == 0 or s - t < window).
+typedef struct MwAttention {
+  int64_t batch, queries, keys, heads, kvHeads, headDim;
+  float scale;
+  int32_t causal;
+  int64_t window;
+  /// Probability of dropping an attention weight; kept ones are scaled by
+  /// 1 / (1 - dropout). The mask is a function of (key, stream, sequence id,
+  /// global head, query, key position): see docs/architecture.md, "Randomness".
+  float dropout;
+  int32_t stream;
+  const int32_t *key;         ///< two words, or null without dropout
+  const int32_t *sequenceIds; ///< [batch], or null without dropout
+  int64_t headOffset;         ///< global index of local head 0
+  int64_t globalHeads;        ///< number of heads over all ranks
+} MwAttention;
+
+/// Scratch bytes each call needs; the plan gives them a place in the arena. A
+/// function of the struct's sizes alone, never of the number of threads.
+int64_t mw_attention_forward_workspace(const MwAttention *shape);
+int64_t mw_attention_backward_workspace(const MwAttention *shape);
+
+/// out = softmax(scale * q k^T + mask) v, never holding queries x keys scores.
+void mw_attention_forward_f32(MwContext *context, const MwAttention *shape, const float *q,
+                              const float *k, const float *v, float *out, float *lse,
+                              void *workspace);
+
+/// Gradients of `out` with respect to q, k and v (Dao et al., FlashAttention-2).
+void mw_attention_backward_f32(MwContext *context, const MwAttention *shape, const float *dout,
+                               const float *q, const float *k, const float *v, const float *out,
+                               const float *lse, float *dq, float *dk, float *dv, void *workspace);
+
+//===--- what the runtime exports: communication ---------------------------===//
+
+enum MwElementType { MW_F32 = 0, MW_F64 = 1, MW_BF16 = 2, MW_F16 = 3, MW_I32 = 4 };
+enum MwReduction { MW_SUM = 0, MW_MAX = 1 };
+
+/// `op` is the operation's index in the plan's "collectives" table (which holds
+/// its kind, group and IR location, for wait reports); `group` indexes the
+/// plan's "groups": the ranks that differ only in the group's mesh axes, in
+/// row-major order of those axes. Counts are elements. All calls block until
+/// the result is in place.
+void mw_all_reduce(MwContext *context, int32_t op, int32_t group, int32_t elementType,
+                   int32_t reduction, const void *input, void *output, int64_t count);
+
+/// `output` holds groupSize * count elements: member i's `input` at i * count.
+void mw_all_gather(MwContext *context, int32_t op, int32_t group, int32_t elementType,
+                   const void *input, void *output, int64_t count);
+
+/// Member i gets the reduction of every member's `input`[i*count, (i+1)*count).
+void mw_reduce_scatter(MwContext *context, int32_t op, int32_t group, int32_t elementType,
+                       int32_t reduction, const void *input, void *output, int64_t count);
+
+/// Member i's block j of `count` elements becomes member j's block i.
+void mw_all_to_all(MwContext *context, int32_t op, int32_t group, int32_t elementType,
+                   const void *input, void *output, int64_t count);
+
+#ifdef __cplusplus
+} // extern "C"
+#endif
+
+#endif // MESHWRIGHT_RUNTIME_ABI_H
