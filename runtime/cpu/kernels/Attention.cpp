@@ -1,0 +1,145 @@
+//===- Attention.cpp - attention's entry points ---------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Chooses the instruction set and hands work items to threads. The arithmetic is
+// in AttentionForward.cpp and AttentionBackward.cpp.
+//
+//===----------------------------------------------------------------------===//
+#include "AttentionPlan.h"
+#include "common/Threads.h"
+
+#include <algorithm>
+#include <cstring>
+#include <omp.h>
+
+namespace meshwright::cpu {
+
+#define MW_DECLARE_VARIANT(ISA)                                                                    \
+  namespace ISA {                                                                                  \
+  void forwardItem(const ForwardCall &call, int64_t item, float *scratch);                         \
+  void backwardItem(const BackwardCall &call, int64_t item, float *scratch);                       \
+  static const AttentionKernels kernels = {#ISA, forwardItem, backwardItem};                       \
+  }
+
+#if defined(__x86_64__)
+MW_DECLARE_VARIANT(v4)
+MW_DECLARE_VARIANT(v3)
+MW_DECLARE_VARIANT(v2)
+#else
+MW_DECLARE_VARIANT(generic)
+#endif
+
+const AttentionKernels *const *availableAttentionKernels(int *count) {
+#if defined(__x86_64__)
+  static const AttentionKernels *const all[] = {&v4::kernels, &v3::kernels, &v2::kernels};
+  __builtin_cpu_init();
+  int first = 2;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    first = 1;
+  if (first == 1 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl"))
+    first = 0;
+  *count = 3 - first;
+  return all + first;
+#else
+  static const AttentionKernels *const all[] = {&generic::kernels};
+  *count = 1;
+  return all;
+#endif
+}
+
+static const AttentionKernels &bestKernels() {
+  static const AttentionKernels *const best = [] {
+    int count;
+    return availableAttentionKernels(&count)[0];
+  }();
+  return *best;
+}
+
+/// Calls body(item, scratch) for each item; each thread has its own scratch.
+template <typename Body>
+static void forEachItem(int threads, int64_t items, float *scratch, int64_t scratchSize,
+                        Body body) {
+  int team = int(std::min({int64_t(threads), items, kMaxThreads}));
+  if (team <= 1) {
+    for (int64_t item = 0; item < items; ++item)
+      body(item, scratch);
+    return;
+  }
+#pragma omp parallel num_threads(team)
+  {
+    float *own = scratch + omp_get_thread_num() * scratchSize;
+#pragma omp for schedule(dynamic, 1)
+    for (int64_t item = 0; item < items; ++item)
+      body(item, own);
+  }
+}
+
+void attentionForward(const AttentionKernels &kernels, int threads, const MwAttention &shape,
+                      const float *q, const float *k, const float *v, float *out, float *lse,
+                      void *workspace) {
+  AttentionPlan plan(shape);
+  ForwardCall call{shape, plan, q, k, v, out, lse};
+  forEachItem(threads, plan.forwardItems(), static_cast<float *>(workspace), plan.forwardScratch,
+              [&](int64_t item, float *scratch) { kernels.forward(call, item, scratch); });
+}
+
+/// Sums the parts' gradients of one row of keys, always in the same order.
+static void sumPartials(const BackwardCall &call, int64_t keyHead, int64_t key) {
+  const MwAttention &shape = call.shape;
+  const AttentionPlan &plan = call.plan;
+  int64_t matrix = plan.keyTiles * kTile * plan.depth;
+  int64_t batch = keyHead / shape.kvHeads, head = keyHead % shape.kvHeads;
+  int64_t row = ((batch * shape.keys + key) * shape.kvHeads + head) * shape.headDim;
+  for (int which = 0; which < 2; ++which) {
+    float *to = (which ? call.dv : call.dk) + row;
+    const float *from =
+        call.partials + (keyHead * plan.parts * 2 + which) * matrix + key * plan.depth;
+    std::memcpy(to, from, shape.headDim * sizeof(float));
+    for (int64_t part = 1; part < plan.parts; ++part) {
+      from += 2 * matrix;
+      for (int64_t d = 0; d < shape.headDim; ++d)
+        to[d] += from[d];
+    }
+  }
+}
+
+void attentionBackward(const AttentionKernels &kernels, int threads, const MwAttention &shape,
+                       const float *dout, const float *q, const float *k, const float *v,
+                       const float *out, const float *lse, float *dq, float *dk, float *dv,
+                       void *workspace) {
+  AttentionPlan plan(shape);
+  float *delta = static_cast<float *>(workspace);
+  float *partials = delta + plan.deltaSize;
+  float *scratch = partials + plan.partialSize;
+  BackwardCall call{shape, plan, dout, q, k, v, out, lse, dq, dk, dv, delta, partials};
+  forEachItem(threads, plan.backwardItems(), scratch, plan.backwardScratch,
+              [&](int64_t item, float *own) { kernels.backward(call, item, own); });
+  if (plan.parts == 1)
+    return;
+  forEachItem(threads, plan.keyHeads * plan.keyTiles, nullptr, 0, [&](int64_t item, float *) {
+    int64_t keyHead = item / plan.keyTiles, begin = item % plan.keyTiles * kTile;
+    for (int64_t key = begin, end = std::min(begin + kTile, shape.keys); key < end; ++key)
+      sumPartials(call, keyHead, key);
+  });
+}
+
+} // namespace meshwright::cpu
+
+void mw_attention_forward_f32(MwContext *context, const MwAttention *shape, const float *q,
+                              const float *k, const float *v, float *out, float *lse,
+                              void *workspace) {
+  using namespace meshwright::cpu;
+  attentionForward(bestKernels(), mw_context_threads(context), *shape, q, k, v, out, lse,
+                   workspace);
+}
+
+void mw_attention_backward_f32(MwContext *context, const MwAttention *shape, const float *dout,
+                               const float *q, const float *k, const float *v, const float *out,
+                               const float *lse, float *dq, float *dk, float *dv, void *workspace) {
+  using namespace meshwright::cpu;
+  attentionBackward(bestKernels(), mw_context_threads(context), *shape, dout, q, k, v, out, lse, dq,
+                    dk, dv, workspace);
+}

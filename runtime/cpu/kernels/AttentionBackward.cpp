@@ -1,0 +1,201 @@
+//===- AttentionBackward.cpp - one work item of attention, backward -------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// The backward pass of FlashAttention-2 (Dao, 2023). With the weights P
+// recomputed from the row's lse, M the dropout mask (0 or 1 / (1 - dropout)) and
+// delta = sum(dout * out) over headDim:
+//
+//   dP = M * (dout v^T)    dS = P * (dP - delta)
+//   dv = (M * P)^T dout    dk = scale * dS^T q    dq = scale * dS k
+//
+// An item holds the gradients of one tile of keys while it passes its queries,
+// and adds to dq in memory, which no other item touches.
+// Compiled once for each instruction set; see Simd.h.
+//
+//===----------------------------------------------------------------------===//
+#include "AttentionTile.h"
+#include "MicroKernel.h"
+
+namespace meshwright::cpu::MW_ISA {
+
+namespace {
+/// One tile of queries of one head.
+struct Unit {
+  int64_t head, query, rows;
+  int64_t row;     ///< of the first query in q, out, dout and dq
+  int64_t termRow; ///< of the first query in lse and delta
+};
+} // namespace
+
+static inline Unit unitAt(const BackwardCall &call, int64_t batch, int64_t kvHead, int64_t index) {
+  const MwAttention &shape = call.shape;
+  Unit unit;
+  unit.head = kvHead * call.plan.groupHeads + index % call.plan.groupHeads;
+  unit.query = index / call.plan.groupHeads * kTile;
+  unit.rows = smaller(kTile, shape.queries - unit.query);
+  unit.row = (batch * shape.queries + unit.query) * shape.heads + unit.head;
+  unit.termRow = (batch * shape.heads + unit.head) * shape.queries + unit.query;
+  return unit;
+}
+
+/// Clears the unit's dq and writes its delta.
+static inline void startUnit(const BackwardCall &call, const Unit &unit) {
+  int64_t dim = call.shape.headDim;
+  for (int64_t i = 0; i < unit.rows; ++i) {
+    int64_t at = (unit.row + i * call.shape.heads) * dim;
+    __builtin_memset(call.dq + at, 0, dim * sizeof(float));
+    Floats sum{};
+    for (int64_t d = 0; d < dim; d += kLanes)
+      sum += loadPadded(call.dout + at + d, dim - d) * loadPadded(call.out + at + d, dim - d);
+    call.delta[unit.termRow + i] = horizontalSum(sum);
+  }
+}
+
+/// Turns a group's scores and dout v^T, in `weights` and `slopes`, into the
+/// dropped weights and dS. Dropout's scale of dP is applied here, that of dv by
+/// the caller.
+static inline void differentiateGroup(const BackwardCall &call, const Mask &mask,
+                                      const Dropout &dropout, const Unit &unit, int64_t batch,
+                                      int64_t first, int64_t key, const Span &span, float *weights,
+                                      float *slopes) {
+  for (int64_t row = 0; row < kGroup; ++row) {
+    int64_t query = unit.query + first + row;
+    // Rows past the last query hold zeros in q and dout, so they add nothing as
+    // long as their terms are finite.
+    bool exists = first + row < unit.rows;
+    float lse = exists ? call.lse[unit.termRow + first + row] : 0.0f;
+    float delta = exists ? call.delta[unit.termRow + first + row] : 0.0f;
+    VisibleColumns visible(mask, query, key);
+    uint64_t index =
+        dropout.active ? Dropout::rowIndex(call.shape, batch, unit.head, query) + key : 0;
+    float *weightLine = weights + row * kTile, *slopeLine = slopes + row * kTile;
+    for (int64_t column = span.begin; column < span.end; column += kLanes) {
+      Floats weight = exponential(load(weightLine + column) - lse);
+      if (span.masked)
+        weight = visible.at(column) ? weight : Floats{};
+      Floats slope = load(slopeLine + column);
+      if (dropout.active) {
+        Ints keep = dropout.keep(index + column);
+        slope = keep ? slope * dropout.scale : Floats{};
+        store(weightLine + column, keep ? weight : Floats{});
+      } else {
+        store(weightLine + column, weight);
+      }
+      store(slopeLine + column, weight * (slope - delta));
+    }
+  }
+}
+
+/// Zeros a group's columns outside the span.
+static inline void clearOutside(const Span &span, float *lines) {
+  for (int64_t row = 0; row < kGroup; ++row) {
+    for (int64_t column = 0; column < span.begin; column += kLanes)
+      store(lines + row * kTile + column, Floats{});
+    for (int64_t column = span.end; column < kTile; column += kLanes)
+      store(lines + row * kTile + column, Floats{});
+  }
+}
+
+/// One tile of queries against the tile of keys in scratch.
+static inline void meetTiles(const BackwardCall &call, const Mask &mask, const Dropout &dropout,
+                             const Unit &unit, int64_t batch, int64_t key,
+                             const BackwardScratch &scratch) {
+  const MwAttention &shape = call.shape;
+  int64_t depth = call.plan.depth, dim = shape.headDim, stride = shape.heads * dim;
+  int64_t groupedRows = (unit.rows + kGroup - 1) / kGroup * kGroup;
+  copyRows(call.q + unit.row * dim, stride, unit.rows, dim, scratch.queries, groupedRows, depth);
+  copyRows(call.dout + unit.row * dim, stride, unit.rows, dim, scratch.gradients, groupedRows,
+           depth);
+  for (int64_t first = 0; first < groupedRows; first += kGroup) {
+    float *weights = scratch.weights + first * kTile, *slopes = scratch.slopes + first * kTile;
+    Span span = mask.span(unit.query + first, key);
+    if (span.masked) {
+      clearOutside(span, weights);
+      clearOutside(span, slopes);
+    }
+    int64_t columns = span.end - span.begin;
+    if (columns == 0)
+      continue;
+    multiplyGroup<false, Start::Zero>(scratch.queries + first * depth, depth,
+                                      scratch.keysT + span.begin, kTile, weights + span.begin,
+                                      kTile, columns, dim);
+    multiplyGroup<false, Start::Zero>(scratch.gradients + first * depth, depth,
+                                      scratch.valuesT + span.begin, kTile, slopes + span.begin,
+                                      kTile, columns, dim);
+    differentiateGroup(call, mask, dropout, unit, batch, first, key, span, weights, slopes);
+    multiplyGroup<false, Start::Zero>(slopes + span.begin, kTile, scratch.keys + span.begin * depth,
+                                      depth, scratch.dqueries, depth, depth, columns);
+    for (int64_t row = 0; row < smaller(kGroup, unit.rows - first); ++row)
+      writeRow<true>(scratch.dqueries + row * depth, shape.scale,
+                     call.dq + unit.row * dim + (first + row) * stride, dim);
+  }
+  for (int64_t column = 0; column < kTile; column += kGroup) {
+    // Of these queries only those can see any of the group's keys.
+    int64_t begin = mask.causal ? larger(0, key + column - unit.query) : 0;
+    int64_t end = groupedRows;
+    if (mask.window)
+      end = smaller(end, key + column + kGroup - 1 + mask.window - unit.query);
+    if (begin >= end || key + column >= shape.keys)
+      continue;
+    multiplyGroup<true, Start::C>(scratch.weights + begin * kTile + column, kTile,
+                                  scratch.gradients + begin * depth, depth,
+                                  scratch.dvalues + column * depth, depth, depth, end - begin);
+    multiplyGroup<true, Start::C>(scratch.slopes + begin * kTile + column, kTile,
+                                  scratch.queries + begin * depth, depth,
+                                  scratch.dkeys + column * depth, depth, depth, end - begin);
+  }
+}
+
+/// Writes the gradients of a tile of keys to where they belong, or to the item's
+/// partial sums.
+static inline void writeKeyGradients(const BackwardCall &call, const Dropout &dropout, int64_t item,
+                                     int64_t row, int64_t key, const BackwardScratch &scratch) {
+  const MwAttention &shape = call.shape;
+  const AttentionPlan &plan = call.plan;
+  int64_t dim = shape.headDim, stride = shape.kvHeads * dim;
+  float *dk = call.dk + row * dim, *dv = call.dv + row * dim;
+  if (plan.parts > 1) {
+    int64_t matrix = plan.keyTiles * kTile * plan.depth;
+    dk = call.partials + item * 2 * matrix + key * plan.depth;
+    dv = dk + matrix;
+    stride = plan.depth;
+  }
+  for (int64_t i = 0; i < smaller(kTile, shape.keys - key); ++i) {
+    writeRow<false>(scratch.dkeys + i * plan.depth, shape.scale, dk + i * stride, dim);
+    writeRow<false>(scratch.dvalues + i * plan.depth, dropout.scale, dv + i * stride, dim);
+  }
+}
+
+void backwardItem(const BackwardCall &call, int64_t item, float *scratchBase) {
+  const MwAttention &shape = call.shape;
+  const AttentionPlan &plan = call.plan;
+  const Mask mask(shape);
+  const Dropout dropout(shape);
+  BackwardScratch scratch(plan, scratchBase);
+  int64_t depth = plan.depth, dim = shape.headDim;
+  int64_t keyHead = item / plan.parts, part = item % plan.parts;
+  int64_t batch = keyHead / shape.kvHeads, kvHead = keyHead % shape.kvHeads;
+
+  for (int64_t index = part; index < plan.units; index += plan.parts)
+    startUnit(call, unitAt(call, batch, kvHead, index));
+  for (int64_t key = 0; key < shape.keys; key += kTile) {
+    int64_t keys = smaller(kTile, shape.keys - key);
+    int64_t row = (batch * shape.keys + key) * shape.kvHeads + kvHead;
+    int64_t stride = shape.kvHeads * dim;
+    packTransposed(call.k + row * dim, stride, keys, dim, shape.scale, scratch.keysT, depth);
+    packTransposed(call.v + row * dim, stride, keys, dim, 1.0f, scratch.valuesT, depth);
+    copyRows(call.k + row * dim, stride, keys, dim, scratch.keys, kTile, depth);
+    __builtin_memset(scratch.dkeys, 0, kTile * depth * sizeof(float));
+    __builtin_memset(scratch.dvalues, 0, kTile * depth * sizeof(float));
+    for (int64_t index = part; index < plan.units; index += plan.parts) {
+      Unit unit = unitAt(call, batch, kvHead, index);
+      bool sees = mask.begin(unit.query) < key + keys && mask.end(unit.query + unit.rows - 1) > key;
+      if (sees)
+        meetTiles(call, mask, dropout, unit, batch, key, scratch);
+    }
+    writeKeyGradients(call, dropout, item, row, key, scratch);
+  }
+}
+
+} // namespace meshwright::cpu::MW_ISA

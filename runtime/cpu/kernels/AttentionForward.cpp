@@ -1,0 +1,152 @@
+//===- AttentionForward.cpp - one work item of attention, forward ---------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// The online softmax of FlashAttention-2 (Dao, 2023): for each tile of keys, 8
+// query rows at a time, S = q (scale k)^T, then P = exp(S - rowMax), and
+// O = O * correction + P v; O is divided by the row sums at the end.
+// Compiled once for each instruction set; see Simd.h.
+//
+//===----------------------------------------------------------------------===//
+#include "AttentionTile.h"
+#include "MicroKernel.h"
+
+namespace meshwright::cpu::MW_ISA {
+
+static constexpr float kInfinity = __builtin_inff();
+
+namespace {
+/// One group of rows as it meets a tile of keys.
+struct Group {
+  int64_t query, key; ///< positions of the first row and the first column
+  Span span;
+  float *rowMax, *rowSum, *output;
+};
+} // namespace
+
+/// Sets the group's new row maxima and writes, for each row, what its earlier
+/// sums must be multiplied by.
+static inline void updateMaxima(const Group &group, const Mask &mask, float *scores,
+                                float *corrections) {
+  alignas(64) float change[kPad];
+  for (int64_t row = 0; row < kGroup; ++row) {
+    float *line = scores + row * kTile;
+    VisibleColumns visible(mask, group.query + row, group.key);
+    Floats maxima = splat(-kInfinity);
+    for (int64_t column = group.span.begin; column < group.span.end; column += kLanes) {
+      Floats score = load(line + column);
+      if (group.span.masked) {
+        score = visible.at(column) ? score : splat(-kInfinity);
+        store(line + column, score);
+      }
+      maxima = maximum(maxima, score);
+    }
+    float before = group.rowMax[row];
+    float now = horizontalMaximum(maxima);
+    now = before > now ? before : now;
+    group.rowMax[row] = now;
+    // Rows that have seen no key yet: nothing to correct, and no inf - inf.
+    change[row] = now == before ? 0.0f : before - now;
+  }
+  for (int64_t row = 0; row < kGroup; row += kLanes)
+    store(corrections + row, exponential(load(change + row)));
+}
+
+static inline void weighGroup(const Group &group, const Dropout &dropout, uint64_t index,
+                              uint64_t rowIndices, float *scores, const float *corrections) {
+  for (int64_t row = 0; row < kGroup; ++row) {
+    float *line = scores + row * kTile;
+    float rowMax = group.rowMax[row];
+    if (rowMax == -kInfinity)
+      rowMax = 0.0f;
+    Floats sum = load(group.rowSum + row * kPad) * corrections[row];
+    for (int64_t column = group.span.begin; column < group.span.end; column += kLanes) {
+      Floats weight = exponential(load(line + column) - rowMax);
+      sum += weight;
+      if (dropout.active)
+        weight = dropout.keep(index + row * rowIndices + column) ? weight : Floats{};
+      store(line + column, weight);
+    }
+    store(group.rowSum + row * kPad, sum);
+  }
+}
+
+void forwardItem(const ForwardCall &call, int64_t item, float *scratchBase) {
+  const MwAttention &shape = call.shape;
+  const AttentionPlan &plan = call.plan;
+  const Mask mask(shape);
+  const Dropout dropout(shape);
+  ForwardScratch scratch(plan, scratchBase);
+  int64_t depth = plan.depth, dim = shape.headDim;
+  int64_t keyHead = item % plan.keyHeads;
+  int64_t batch = keyHead / shape.kvHeads, kvHead = keyHead % shape.kvHeads;
+  // Long items of a causal mask first.
+  int64_t firstUnit = (plan.chunks - 1 - item / plan.keyHeads) * plan.unitsPerItem;
+  int64_t units = smaller(plan.unitsPerItem, plan.units - firstUnit);
+  auto firstQuery = [&](int64_t unit) { return (firstUnit + unit) / plan.groupHeads * kTile; };
+  auto headOf = [&](int64_t unit) {
+    return kvHead * plan.groupHeads + (firstUnit + unit) % plan.groupHeads;
+  };
+  auto rowsOf = [&](int64_t unit) { return smaller(kTile, shape.queries - firstQuery(unit)); };
+
+  for (int64_t unit = 0; unit < units; ++unit) {
+    int64_t row = (batch * shape.queries + firstQuery(unit)) * shape.heads + headOf(unit);
+    copyRows(call.q + row * dim, shape.heads * dim, rowsOf(unit), dim,
+             scratch.queries + unit * kTile * depth, kTile, depth);
+  }
+  int64_t rows = units * kTile;
+  __builtin_memset(scratch.output, 0, rows * depth * sizeof(float));
+  __builtin_memset(scratch.rowSum, 0, rows * kPad * sizeof(float));
+  for (int64_t row = 0; row < rows; ++row)
+    scratch.rowMax[row] = -kInfinity;
+
+  // Units are ordered by position, so the first sees the first key of all.
+  int64_t begin = mask.begin(firstQuery(0)) / kTile * kTile;
+  int64_t end = mask.end(firstQuery(units - 1) + rowsOf(units - 1) - 1);
+  for (int64_t key = begin; key < end; key += kTile) {
+    int64_t keys = smaller(kTile, shape.keys - key);
+    int64_t row = (batch * shape.keys + key) * shape.kvHeads + kvHead;
+    packTransposed(call.k + row * dim, shape.kvHeads * dim, keys, dim, shape.scale, scratch.keys,
+                   depth);
+    copyRows(call.v + row * dim, shape.kvHeads * dim, keys, dim, scratch.values, kTile, depth);
+    for (int64_t unit = 0; unit < units; ++unit) {
+      for (int64_t first = 0; first < rowsOf(unit); first += kGroup) {
+        int64_t query = firstQuery(unit) + first, line = unit * kTile + first;
+        Group group{query,
+                    key,
+                    mask.span(query, key),
+                    scratch.rowMax + line,
+                    scratch.rowSum + line * kPad,
+                    scratch.output + line * depth};
+        int64_t columns = group.span.end - group.span.begin;
+        if (columns == 0)
+          continue;
+        multiplyGroup<false, Start::Zero>(scratch.queries + line * depth, depth,
+                                          scratch.keys + group.span.begin, kTile,
+                                          scratch.scores + group.span.begin, kTile, columns, dim);
+        alignas(64) float corrections[kPad];
+        updateMaxima(group, mask, scratch.scores, corrections);
+        uint64_t index =
+            dropout.active ? Dropout::rowIndex(shape, batch, headOf(unit), query) + key : 0;
+        weighGroup(group, dropout, index, uint64_t(shape.keys), scratch.scores, corrections);
+        multiplyGroup<false, Start::ScaledC>(scratch.scores + group.span.begin, kTile,
+                                             scratch.values + group.span.begin * depth, depth,
+                                             group.output, depth, depth, columns, corrections);
+      }
+    }
+  }
+
+  for (int64_t unit = 0; unit < units; ++unit)
+    for (int64_t row = 0; row < rowsOf(unit); ++row) {
+      int64_t query = firstQuery(unit) + row, head = headOf(unit), line = unit * kTile + row;
+      float sum = horizontalSum(load(scratch.rowSum + line * kPad));
+      // A query that sees no key has output 0 and the logarithm of 0.
+      float scale = sum == 0.0f ? 0.0f : dropout.scale / sum;
+      float *out = call.out + ((batch * shape.queries + query) * shape.heads + head) * dim;
+      writeRow<false>(scratch.output + line * depth, scale, out, dim);
+      call.lse[(batch * shape.heads + head) * shape.queries + query] =
+          sum == 0.0f ? -kInfinity : scratch.rowMax[line] + __builtin_logf(sum);
+    }
+}
+
+} // namespace meshwright::cpu::MW_ISA

@@ -1,0 +1,176 @@
+//===- AttentionTile.h - moving, masking and dropping in a tile -----------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Compiled once for each instruction set; see Simd.h.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_CPU_KERNELS_ATTENTIONTILE_H
+#define MESHWRIGHT_RUNTIME_CPU_KERNELS_ATTENTIONTILE_H
+
+#include "AttentionPlan.h"
+#include "Simd.h"
+
+namespace meshwright::cpu::MW_ISA {
+
+//===--- moving ------------------------------------------------------------===//
+
+/// The next kLanes of `left` values, zeros after the last.
+static inline Floats loadPadded(const float *p, int64_t left) {
+  if (left >= kLanes)
+    return load(p);
+  alignas(64) float padded[kLanes] = {};
+  for (int64_t i = 0; i < left; ++i)
+    padded[i] = p[i];
+  return load(padded);
+}
+
+/// Copies rows[rows][columns], `stride` apart, to [paddedRows][depth] with zeros
+/// around.
+static inline void copyRows(const float *from, int64_t stride, int64_t rows, int64_t columns,
+                            float *to, int64_t paddedRows, int64_t depth) {
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t d = 0; d < depth; d += kLanes)
+      store(to + row * depth + d, loadPadded(from + row * stride + d, columns - d));
+  for (int64_t i = rows * depth; i < paddedRows * depth; i += kLanes)
+    store(to + i, Floats{});
+}
+
+/// Copies rows[rows][columns], `stride` apart, transposed and scaled, to
+/// [depth][kTile] with zeros around.
+static inline void packTransposed(const float *from, int64_t stride, int64_t rows, int64_t columns,
+                                  float scale, float *to, int64_t depth) {
+  for (int64_t row = 0; row < kTile; row += kLanes)
+    for (int64_t d = 0; d < depth; d += kLanes) {
+      Floats block[kLanes];
+#pragma GCC unroll 16
+      for (int i = 0; i < kLanes; ++i)
+        block[i] = row + i < rows
+                       ? loadPadded(from + (row + i) * stride + d, columns - d) * splat(scale)
+                       : Floats{};
+      transpose(block);
+#pragma GCC unroll 16
+      for (int i = 0; i < kLanes; ++i)
+        store(to + (d + i) * kTile + row, block[i]);
+    }
+}
+
+/// Writes, or adds, scale * from[columns] to `to`.
+template <bool Add>
+static inline void writeRow(const float *from, float scale, float *to, int64_t columns) {
+  int64_t d = 0;
+  for (; d + kLanes <= columns; d += kLanes) {
+    Floats value = load(from + d) * scale;
+    store(to + d, Add ? load(to + d) + value : value);
+  }
+  for (; d < columns; ++d)
+    to[d] = from[d] * scale + (Add ? to[d] : 0.0f);
+}
+
+//===--- masking -----------------------------------------------------------===//
+
+/// A group's columns of a tile.
+struct Span {
+  int64_t begin, end; ///< multiples of kLanes; begin == end if nothing is visible
+  bool masked;        ///< whether some (row, column) of it is not visible
+};
+
+/// Which keys each query sees.
+struct Mask {
+  explicit Mask(const MwAttention &shape)
+      : keys(shape.keys), window(shape.window), causal(shape.causal != 0) {}
+  int64_t keys, window;
+  bool causal;
+
+  int64_t begin(int64_t query) const { return window ? larger(0, query - window + 1) : 0; }
+  int64_t end(int64_t query) const { return causal ? smaller(keys, query + 1) : keys; }
+
+  /// What queries [query, query + kGroup) see of keys [key, key + kTile).
+  Span span(int64_t query, int64_t key) const {
+    int64_t last = query + kGroup - 1;
+    int64_t first = larger(begin(query) - key, 0);
+    int64_t past = smaller(end(last) - key, kTile);
+    if (first >= past)
+      return {0, 0, true};
+    Span span;
+    span.begin = first / kLanes * kLanes;
+    span.end = (past + kLanes - 1) / kLanes * kLanes;
+    span.masked = key + span.end > end(query) || key + span.begin < begin(last);
+    return span;
+  }
+};
+
+/// One query's visible columns of a tile, for testing a vector at a time.
+struct VisibleColumns {
+  VisibleColumns(const Mask &mask, int64_t query, int64_t key)
+      : begin(int32_t(smaller(larger(mask.begin(query) - key, 0), kTile))),
+        end(int32_t(smaller(larger(mask.end(query) - key, 0), kTile))) {}
+  int32_t begin, end;
+
+  Ints at(int64_t column) const {
+    Ints columns = laneNumbers() + int32_t(column);
+    return (columns >= begin) & (columns < end);
+  }
+};
+
+//===--- dropping ----------------------------------------------------------===//
+
+/// The dropout mask: meshwright::keeps(meshwright::randomBits(...)) of
+/// Philox.h, for kLanes consecutive keys at once.
+class Dropout {
+public:
+  explicit Dropout(const MwAttention &shape) : active(shape.dropout > 0.0f) {
+    if (!active)
+      return;
+    scale = 1.0f / (1.0f - shape.dropout);
+    threshold = uint32_t(double(shape.dropout) * 4294967296.0);
+    stream = uint32_t(shape.stream);
+    uint32_t key0 = uint32_t(shape.key[0]), key1 = uint32_t(shape.key[1]);
+    for (int round = 0; round < kRounds; ++round) {
+      keys[round][0] = key0 + uint32_t(round) * 0x9E3779B9u;
+      keys[round][1] = key1 + uint32_t(round) * 0xBB67AE85u;
+    }
+  }
+
+  bool active;
+  float scale = 1.0f; ///< of the kept weights
+
+  /// Index of a query's first key.
+  static uint64_t rowIndex(const MwAttention &shape, int64_t batch, int64_t head, int64_t query) {
+    uint64_t globalHead =
+        uint64_t(shape.sequenceIds[batch]) * uint64_t(shape.globalHeads) + shape.headOffset + head;
+    return (globalHead * shape.queries + query) * shape.keys;
+  }
+
+  /// All ones in the lanes of the elements to keep.
+  Ints keep(uint64_t index) const {
+    Longs even = ((Longs)laneNumbers() & 0xFFFFFFFFu) + index;
+    Words bits = (Words)((words(even + 1) << 32) | (words(even) & 0xFFFFFFFFu));
+    return (Ints)(bits >= threshold);
+  }
+
+private:
+  static constexpr int kRounds = 10;
+  uint64_t keys[kRounds][2];
+  uint32_t threshold, stream;
+
+  /// The first output word for each 64-bit counter, in the low half of its lane;
+  /// the high halves hold leftovers, here and in between.
+  Longs words(Longs counter) const {
+    Longs c0 = counter, c1 = counter >> 32, c2 = Longs{} + stream, c3 = Longs{};
+    const Longs m0 = Longs{} + 0xD2511F53u, m1 = Longs{} + 0xCD9E8D57u;
+#pragma GCC unroll 10
+    for (int round = 0; round < kRounds; ++round) {
+      Longs p0 = multiplyLow(c0, m0), p1 = multiplyLow(c2, m1);
+      c0 = (p1 >> 32) ^ c1 ^ keys[round][0];
+      c1 = p1;
+      c2 = (p0 >> 32) ^ c3 ^ keys[round][1];
+      c3 = p0;
+    }
+    return c0;
+  }
+};
+
+} // namespace meshwright::cpu::MW_ISA
+
+#endif // MESHWRIGHT_RUNTIME_CPU_KERNELS_ATTENTIONTILE_H
