@@ -1,0 +1,33 @@
+# meshwright_library(NAME sources... [DEPENDS targets...] [LINK targets...] [EXCEPTIONS])
+#
+# A static library over the shared libMLIR. All such libraries share one
+# precompiled header, which halves the time of each translation unit; a library
+# that wraps a package written with exceptions says EXCEPTIONS and goes without.
+function(meshwright_library name)
+  cmake_parse_arguments(ARG "EXCEPTIONS" "" "DEPENDS;LINK" ${ARGN})
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PUBLIC ${ARG_LINK} MLIR LLVM)
+  # Generated headers of every dialect exist before anything compiles.
+  add_dependencies(${name} MeshwrightHeaders ${ARG_DEPENDS})
+  if(ARG_EXCEPTIONS)
+    target_compile_options(${name} PRIVATE -fexceptions)
+  else()
+    target_precompile_headers(${name} REUSE_FROM MeshwrightPCH)
+  endif()
+endfunction()
+
+# meshwright_dialect(Train train) in dialects/Train: TrainOps.td and friends -> headers.
+function(meshwright_tablegen target td)
+  set(LLVM_TARGET_DEFINITIONS ${td})
+  list(LENGTH ARGN n)
+  math(EXPR last "${n} - 1")
+  foreach(i RANGE 0 ${last} 2)
+    math(EXPR j "${i} + 1")
+    list(GET ARGN ${i} file)
+    list(GET ARGN ${j} options)
+    separate_arguments(options)
+    mlir_tablegen(${file} ${options} EXTRA_INCLUDES ${CMAKE_SOURCE_DIR}/dialects)
+  endforeach()
+  add_public_tablegen_target(${target})
+  add_dependencies(MeshwrightHeaders ${target})
+endfunction()

@@ -1,0 +1,63 @@
+//===- Train.h - the train dialect ------------------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_TRAIN_TRAIN_H
+#define MESHWRIGHT_TRAIN_TRAIN_H
+
+#include "Train/ShardingRule.h"
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/CallInterfaces.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace meshwright::train {
+
+/// The rule `text` for the op's operands and results, with the sizes of their
+/// types; `known` gives factors that no operand dimension determines.
+ShardingRule ruleOf(mlir::Operation *op, llvm::StringRef text,
+                    llvm::ArrayRef<std::pair<llvm::StringRef, int64_t>> known = {});
+
+/// ... of an element-wise op with broadcasting of trailing dimensions.
+ShardingRule elementwiseRuleOf(mlir::Operation *op, bool linear, bool additive);
+
+/// Result types from a rule and operand types; element types are operand 0's.
+/// Emits an error naming the op and the disagreeing dimensions.
+mlir::LogicalResult
+inferFromRule(llvm::StringRef opName, llvm::StringRef text, std::optional<mlir::Location> location,
+              mlir::TypeRange operands, llvm::SmallVectorImpl<mlir::Type> &results,
+              llvm::ArrayRef<std::pair<llvm::StringRef, int64_t>> known = {});
+
+/// The type of `lhs`, if `rhs` has a trailing part of its shape.
+mlir::LogicalResult inferBroadcast(llvm::StringRef opName, std::optional<mlir::Location> location,
+                                   mlir::Type lhs, mlir::Type rhs,
+                                   llvm::SmallVectorImpl<mlir::Type> &results);
+
+/// One operation per element of the largest operand or result.
+int64_t defaultFlops(mlir::Operation *op);
+/// Bytes of all operands and results.
+int64_t defaultBytes(mlir::Operation *op);
+/// Twice the product of all factor sizes of the op's rule.
+int64_t contractionFlops(mlir::Operation *op);
+
+} // namespace meshwright::train
+
+#include "Train/TrainDialect.h.inc"
+#include "Train/TrainEnums.h.inc"
+#include "Train/TrainInterfaces.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "Train/TrainAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "Train/TrainOps.h.inc"
+
+#endif // MESHWRIGHT_TRAIN_TRAIN_H

@@ -1,0 +1,379 @@
+//===- TrainDecompose.cpp - memory-bound ops as kernel primitives -----------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// The formulas of generated kernels, for every target: arith and math ops on
+// whole tensors and train's structural primitives. Element-wise text reads like
+// the mathematics through the small expression type below.
+//
+//===----------------------------------------------------------------------===//
+#include "Train/Train.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::train;
+
+static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+namespace {
+/// Builds expressions over tensors of one shape.
+struct Expr {
+  OpBuilder *b;
+  Location loc;
+  Value v;
+
+  Expr with(Value value) const { return {b, loc, value}; }
+  /// A constant of this expression's type.
+  Expr constant(double value) const {
+    auto type = tensor(v);
+    Attribute element =
+        isa<FloatType>(type.getElementType())
+            ? Attribute(b->getFloatAttr(type.getElementType(), value))
+            : Attribute(b->getIntegerAttr(type.getElementType(), int64_t(value)));
+    return with(arith::ConstantOp::create(*b, loc, DenseElementsAttr::get(type, element)));
+  }
+  /// This value repeated along all dimensions of `like` that it has not; its
+  /// own are matched from the last, or from the first with `rows`.
+  Expr to(Value like, bool rows = false) const {
+    auto wide = tensor(like), narrow = tensor(v);
+    if (wide.getRank() == narrow.getRank())
+      return *this;
+    int64_t missing = wide.getRank() - narrow.getRank();
+    int64_t first = rows ? narrow.getRank() : 0;
+    auto type = RankedTensorType::get(wide.getShape(), narrow.getElementType());
+    return with(BroadcastOp::create(*b, loc, type, v,
+                                    llvm::to_vector(llvm::seq<int64_t>(first, first + missing))));
+  }
+  /// Reduced over the last dimension, or over all but it.
+  Expr overLast(ReduceKind kind = ReduceKind::Sum) const {
+    return with(ReduceOp::create(*b, loc, kind, v, {tensor(v).getRank() - 1}));
+  }
+  Expr overRows() const {
+    if (tensor(v).getRank() == 1)
+      return *this;
+    return with(ReduceOp::create(*b, loc, ReduceKind::Sum, v,
+                                 llvm::to_vector(llvm::seq<int64_t>(0, tensor(v).getRank() - 1))));
+  }
+  Expr overAll() const {
+    if (tensor(v).getRank() == 0)
+      return *this;
+    return with(ReduceOp::create(*b, loc, ReduceKind::Sum, v,
+                                 llvm::to_vector(llvm::seq<int64_t>(0, tensor(v).getRank()))));
+  }
+};
+
+Expr operator+(Expr x, Expr y) { return x.with(arith::AddFOp::create(*x.b, x.loc, x.v, y.v)); }
+Expr operator-(Expr x, Expr y) { return x.with(arith::SubFOp::create(*x.b, x.loc, x.v, y.v)); }
+Expr operator*(Expr x, Expr y) { return x.with(arith::MulFOp::create(*x.b, x.loc, x.v, y.v)); }
+Expr operator/(Expr x, Expr y) { return x.with(arith::DivFOp::create(*x.b, x.loc, x.v, y.v)); }
+Expr operator+(Expr x, double y) { return x + x.constant(y); }
+Expr operator*(Expr x, double y) { return x * x.constant(y); }
+Expr operator*(double x, Expr y) { return y.constant(x) * y; }
+Expr operator-(double x, Expr y) { return y.constant(x) - y; }
+Expr operator/(double x, Expr y) { return y.constant(x) / y; }
+
+template <typename Op>
+Expr apply(Expr x) {
+  return x.with(Op::create(*x.b, x.loc, x.v));
+}
+Expr exp(Expr x) { return apply<math::ExpOp>(x); }
+Expr sqrt(Expr x) { return apply<math::SqrtOp>(x); }
+Expr sigmoid(Expr x) { return 1.0 / (1.0 - -1.0 * exp(-1.0 * x)); }
+Expr maximum(Expr x, Expr y) {
+  return x.with(arith::MaximumFOp::create(*x.b, x.loc, x.v, y.v));
+}
+Expr minimum(Expr x, Expr y) {
+  return x.with(arith::MinimumFOp::create(*x.b, x.loc, x.v, y.v));
+}
+Expr greater(Expr x, double y) {
+  return x.with(arith::CmpFOp::create(*x.b, x.loc, arith::CmpFPredicate::OGT, x.v, x.constant(y).v));
+}
+Expr select(Expr condition, Expr x, Expr y) {
+  return x.with(arith::SelectOp::create(*x.b, x.loc, condition.v, x.v, y.v));
+}
+
+//===--- integers, for random bits ------------------------------------------===//
+
+Expr addI(Expr x, Expr y) { return x.with(arith::AddIOp::create(*x.b, x.loc, x.v, y.v)); }
+Expr mulI(Expr x, Expr y) { return x.with(arith::MulIOp::create(*x.b, x.loc, x.v, y.v)); }
+Expr operator^(Expr x, Expr y) { return x.with(arith::XOrIOp::create(*x.b, x.loc, x.v, y.v)); }
+std::pair<Expr, Expr> mulWide(Expr x, uint32_t y) {
+  auto op = arith::MulUIExtendedOp::create(*x.b, x.loc, x.v, x.constant(int32_t(y)).v);
+  return {x.with(op.getLow()), x.with(op.getHigh())};
+}
+
+/// First two output words of Philox4x32-10, all words tensors of one shape.
+std::pair<Expr, Expr> philox(Expr c0, Expr c1, Expr c2, Expr c3, Expr k0, Expr k1) {
+  for (int round = 0; round < 10; ++round) {
+    auto [lo0, hi0] = mulWide(c0, 0xD2511F53u);
+    auto [lo1, hi1] = mulWide(c2, 0xCD9E8D57u);
+    c0 = hi1 ^ c1 ^ k0;
+    c1 = lo1;
+    c2 = hi0 ^ c3 ^ k1;
+    c3 = lo0;
+    k0 = addI(k0, k0.constant(int32_t(0x9E3779B9u)));
+    k1 = addI(k1, k1.constant(int32_t(0xBB67AE85u)));
+  }
+  return {c0, c1};
+}
+
+Expr expr(OpBuilder &b, Location loc, Value v) { return {&b, loc, v}; }
+/// Row statistics count elements of the last dimension.
+double width(Value x) { return tensor(x).getShape().back(); }
+} // namespace
+
+//===--- embedding ----------------------------------------------------------===//
+
+SmallVector<Value> EmbeddingOp::decompose(OpBuilder &b) {
+  return {GatherRowsOp::create(b, getLoc(), getType(), getTable(), getIds())};
+}
+
+SmallVector<Value> EmbeddingGradOp::decompose(OpBuilder &b) {
+  return {ScatterRowsOp::create(b, getLoc(), getType(), getDy(), getIds(), getInit())};
+}
+
+//===--- normalization ------------------------------------------------------===//
+
+SmallVector<Value> LayerNormOp::decompose(OpBuilder &b) {
+  Expr x = expr(b, getLoc(), getX()), w = x.with(getWeight()), bias = x.with(getBias());
+  Expr centered = x - (x.overLast() * (1 / width(x.v))).to(x.v, true);
+  Expr variance = (centered * centered).overLast() * (1 / width(x.v));
+  Expr scale = 1.0 / sqrt(variance + getEps().convertToDouble());
+  return {(centered * scale.to(x.v, true) * w.to(x.v) + bias.to(x.v)).v};
+}
+
+SmallVector<Value> LayerNormGradOp::decompose(OpBuilder &b) {
+  Expr x = expr(b, getLoc(), getX()), dy = x.with(getDy()), w = x.with(getWeight());
+  double n = 1 / width(x.v);
+  Expr centered = x - (x.overLast() * n).to(x.v, true);
+  Expr variance = (centered * centered).overLast() * n;
+  Expr scale = 1.0 / sqrt(variance + getEps().convertToDouble());
+  Expr normal = centered * scale.to(x.v, true);
+  Expr g = dy * w.to(x.v);
+  Expr meanG = g.overLast() * n, meanGN = (g * normal).overLast() * n;
+  Expr dx = (g - meanG.to(x.v, true) - normal * meanGN.to(x.v, true)) * scale.to(x.v, true);
+  return {dx.v, (dy * normal).overRows().v, dy.overRows().v};
+}
+
+SmallVector<Value> RmsNormOp::decompose(OpBuilder &b) {
+  Expr x = expr(b, getLoc(), getX()), w = x.with(getWeight());
+  Expr scale =
+      1.0 / sqrt((x * x).overLast() * (1 / width(x.v)) + getEps().convertToDouble());
+  return {(x * scale.to(x.v, true) * w.to(x.v)).v};
+}
+
+SmallVector<Value> RmsNormGradOp::decompose(OpBuilder &b) {
+  Expr x = expr(b, getLoc(), getX()), dy = x.with(getDy()), w = x.with(getWeight());
+  double n = 1 / width(x.v);
+  Expr scale = 1.0 / sqrt((x * x).overLast() * n + getEps().convertToDouble());
+  Expr normal = x * scale.to(x.v, true);
+  Expr g = dy * w.to(x.v);
+  Expr meanGN = (g * normal).overLast() * n;
+  Expr dx = (g - normal * meanGN.to(x.v, true)) * scale.to(x.v, true);
+  return {dx.v, (dy * normal).overRows().v};
+}
+
+//===--- rotary positions ---------------------------------------------------===//
+
+SmallVector<Value> RopeTableOp::decompose(OpBuilder &b) {
+  auto type = tensor(getCos());
+  auto element = type.getElementType();
+  auto ids = RankedTensorType::get(type.getShape(), b.getI32Type());
+  SmallVector<Attribute> frequencies;
+  for (double f : getFrequencies())
+    frequencies.push_back(b.getFloatAttr(element, f));
+  auto row = RankedTensorType::get({type.getDimSize(1)}, element);
+  Value table = arith::ConstantOp::create(b, getLoc(), DenseElementsAttr::get(row, frequencies));
+  Value position = arith::SIToFPOp::create(b, getLoc(), type, IotaOp::create(b, getLoc(), ids, 0));
+  Expr angle = expr(b, getLoc(), position) * expr(b, getLoc(), table).to(position);
+  double scale = getScale().convertToDouble();
+  Expr cos = apply<math::CosOp>(angle), sin = apply<math::SinOp>(angle);
+  return {scale == 1.0 ? cos.v : (cos * scale).v, scale == 1.0 ? sin.v : (sin * scale).v};
+}
+
+SmallVector<Value> RopeOp::decompose(OpBuilder &b) {
+  // y = x cos + rotate_half(x) sin over full-width tables, [b, s, h, d].
+  Expr x = expr(b, getLoc(), getX());
+  auto type = tensor(getX());
+  auto wide = [&](Value half) {
+    auto full = RankedTensorType::get({type.getDimSize(1), type.getDimSize(3)}, type.getElementType());
+    Value both = DuplicateHalfOp::create(b, getLoc(), full, half);
+    return x.with(BroadcastOp::create(b, getLoc(), type, both, ArrayRef<int64_t>{0, 2}));
+  };
+  Expr rotated = x.with(RotateHalfOp::create(b, getLoc(), type, x.v));
+  Expr sin = wide(getSin());
+  return {(getInverse() ? x * wide(getCos()) - rotated * sin : x * wide(getCos()) + rotated * sin).v};
+}
+
+//===--- element-wise -------------------------------------------------------===//
+
+SmallVector<Value> AddOp::decompose(OpBuilder &b) {
+  Expr x = expr(b, getLoc(), getLhs());
+  return {(x + x.with(getRhs()).to(x.v)).v};
+}
+SmallVector<Value> MulOp::decompose(OpBuilder &b) {
+  Expr x = expr(b, getLoc(), getLhs());
+  return {(x * x.with(getRhs()).to(x.v)).v};
+}
+SmallVector<Value> AccumulateOp::decompose(OpBuilder &b) {
+  Expr x = expr(b, getLoc(), getAccumulator());
+  return {(x + x.with(getValue())).v};
+}
+SmallVector<Value> ScaleOp::decompose(OpBuilder &b) {
+  return {(expr(b, getLoc(), getX()) * getFactor().convertToDouble()).v};
+}
+
+static constexpr double sqrt2OverPi = 0.79788456080286535588, cubic = 0.044715;
+
+SmallVector<Value> GeluOp::decompose(OpBuilder &b) {
+  Expr x = expr(b, getLoc(), getX());
+  if (getTanh())
+    // x/2 (1 + tanh u) = x sigmoid(2u), which costs one exponential.
+    return {(x * sigmoid(2 * sqrt2OverPi * (x + cubic * (x * x * x)))).v};
+  return {(0.5 * x * (apply<math::ErfOp>(x * 0.70710678118654752440) + 1.0)).v};
+}
+
+SmallVector<Value> GeluGradOp::decompose(OpBuilder &b) {
+  Expr x = expr(b, getLoc(), getX()), dy = x.with(getDy());
+  if (getTanh()) {
+    Expr s = sigmoid(2 * sqrt2OverPi * (x + cubic * (x * x * x)));
+    Expr du = 2 * sqrt2OverPi * ((3 * cubic) * (x * x) + 1.0);
+    return {(dy * (s + x * s * (1.0 - s) * du)).v};
+  }
+  Expr cdf = 0.5 * (apply<math::ErfOp>(x * 0.70710678118654752440) + 1.0);
+  Expr pdf = 0.39894228040143267794 * exp(-0.5 * (x * x));
+  return {(dy * (cdf + x * pdf)).v};
+}
+
+SmallVector<Value> SiluOp::decompose(OpBuilder &b) {
+  Expr x = expr(b, getLoc(), getX());
+  return {(x * sigmoid(x)).v};
+}
+SmallVector<Value> SiluGradOp::decompose(OpBuilder &b) {
+  Expr x = expr(b, getLoc(), getX()), dy = x.with(getDy()), s = sigmoid(x);
+  return {(dy * s * (x * (1.0 - s) + 1.0)).v};
+}
+SmallVector<Value> ReluOp::decompose(OpBuilder &b) {
+  Expr x = expr(b, getLoc(), getX());
+  return {maximum(x, x.constant(0)).v};
+}
+SmallVector<Value> ReluGradOp::decompose(OpBuilder &b) {
+  Expr x = expr(b, getLoc(), getX()), dy = x.with(getDy());
+  return {select(greater(x, 0), dy, dy.constant(0)).v};
+}
+
+SmallVector<Value> DropoutOp::decompose(OpBuilder &b) {
+  Expr x = expr(b, getLoc(), getX());
+  auto type = tensor(getX());
+  auto words = RankedTensorType::get(type.getShape(), b.getI32Type());
+  auto word = RankedTensorType::get({}, b.getI32Type());
+  // Index of the element inside its sequence, then sequence * size + index in 64
+  // bits as two words.
+  Expr inside = expr(b, getLoc(), IotaOp::create(b, getLoc(), words, 0)).with(
+      arith::ConstantOp::create(b, getLoc(), DenseElementsAttr::get(words, b.getI32IntegerAttr(0))));
+  int64_t size = 1;
+  for (int64_t d = type.getRank() - 1; d > 0; size *= type.getDimSize(d--))
+    inside = addI(inside, mulI(x.with(IotaOp::create(b, getLoc(), words, d)), inside.constant(size)));
+  Expr sequence = x.with(getIds()).to(x.v, true);
+  auto [low, high] = mulWide(sequence, uint32_t(size));
+  Expr sum = addI(low, inside);
+  Expr carry = sum.with(arith::ExtUIOp::create(
+      b, getLoc(), words,
+      arith::CmpIOp::create(b, getLoc(), arith::CmpIPredicate::ult, sum.v, low.v)));
+  auto key = [&](int64_t i) {
+    Value rows = GatherRowsOp::create(
+        b, getLoc(), word, getKey(),
+        arith::ConstantOp::create(b, getLoc(), DenseElementsAttr::get(word, b.getI32IntegerAttr(i))));
+    return x.with(rows).to(x.v);
+  };
+  auto [bits, unused] =
+      philox(sum, addI(high, carry), sum.constant(getStream()), sum.constant(0), key(0), key(1));
+  double rate = getRate().convertToDouble();
+  Expr threshold = bits.constant(int32_t(uint32_t(double(float(rate)) * 4294967296.0)));
+  Expr keep = bits.with(arith::CmpIOp::create(b, getLoc(), arith::CmpIPredicate::uge, bits.v, threshold.v));
+  return {select(keep, x * (1 / (1 - rate)), x.constant(0)).v};
+}
+
+//===--- shape --------------------------------------------------------------===//
+
+// Slices, reductions, broadcasts and fills are primitives already: a copy of
+// the op, which the kernel's code generator understands.
+static SmallVector<Value> itself(Operation *op, OpBuilder &b) { return b.clone(*op)->getResults(); }
+SmallVector<Value> SliceOp::decompose(OpBuilder &b) { return itself(*this, b); }
+SmallVector<Value> PadOp::decompose(OpBuilder &b) { return itself(*this, b); }
+SmallVector<Value> ReduceOp::decompose(OpBuilder &b) { return itself(*this, b); }
+SmallVector<Value> BroadcastOp::decompose(OpBuilder &b) { return itself(*this, b); }
+SmallVector<Value> FillOp::decompose(OpBuilder &b) {
+  auto type = tensor(getY());
+  return {arith::ConstantOp::create(
+      b, getLoc(),
+      DenseElementsAttr::get(type, b.getFloatAttr(type.getElementType(), getValue().convertToDouble())))};
+}
+
+//===--- loss ---------------------------------------------------------------===//
+
+/// 1 at each row's target column, as a condition.
+static Expr isTarget(Expr logits, Value targets) {
+  auto type = RankedTensorType::get(tensor(logits.v).getShape(), logits.b->getI32Type());
+  Value column = IotaOp::create(*logits.b, logits.loc, type, type.getRank() - 1);
+  Value target = logits.with(targets).to(logits.v, true).v;
+  return logits.with(arith::CmpIOp::create(*logits.b, logits.loc, arith::CmpIPredicate::eq, column, target));
+}
+
+SmallVector<Value> CrossEntropyOp::decompose(OpBuilder &b) {
+  Expr x = expr(b, getLoc(), getLogits());
+  Expr most = x.overLast(ReduceKind::Max);
+  Expr sum = exp(x - most.to(x.v, true)).overLast();
+  Expr lse = most + apply<math::LogOp>(sum);
+  Expr picked = select(isTarget(x, getTargets()), x, x.constant(0)).overLast();
+  return {((lse - picked).overAll() * getScale().convertToDouble()).v, lse.v};
+}
+
+SmallVector<Value> CrossEntropyGradOp::decompose(OpBuilder &b) {
+  Expr x = expr(b, getLoc(), getLogits());
+  Expr p = exp(x - x.with(getLse()).to(x.v, true));
+  Expr onehot = select(isTarget(x, getTargets()), x.constant(1), x.constant(0));
+  Expr scale = x.with(getDloss()) * getScale().convertToDouble();
+  return {((p - onehot) * scale.to(x.v)).v};
+}
+
+//===--- optimizer ----------------------------------------------------------===//
+
+SmallVector<Value> SquareSumOp::decompose(OpBuilder &b) {
+  Expr x = expr(b, getLoc(), getX());
+  return {(x * x).overAll().v};
+}
+
+SmallVector<Value> GlobalNormOp::decompose(OpBuilder &b) {
+  Expr sum = expr(b, getLoc(), getSquares()[0]);
+  for (Value square : getSquares().drop_front())
+    sum = sum + sum.with(square);
+  return {sqrt(sum).v};
+}
+
+SmallVector<Value> ClipFactorOp::decompose(OpBuilder &b) {
+  Expr norm = expr(b, getLoc(), getNorm()), limit = norm.with(getLimit());
+  Expr factor = minimum(limit / (norm + 1e-6), limit.constant(1));
+  return {select(greater(limit, 0), factor, limit.constant(1)).v};
+}
+
+SmallVector<Value> SgdOp::decompose(OpBuilder &b) {
+  Expr p = expr(b, getLoc(), getParameter()), g = p.with(getGradient());
+  Expr rate = p.with(getLr()) * p.with(getClip());
+  return {(p - rate.to(p.v) * g).v};
+}
+
+SmallVector<Value> AdamWOp::decompose(OpBuilder &b) {
+  Expr p = expr(b, getLoc(), getParameter());
+  auto scalar = [&](Value v) { return p.with(v); };
+  Expr lr = scalar(getLr()), beta1 = scalar(getBeta1()), beta2 = scalar(getBeta2());
+  Expr g = p.with(getGradient()) * scalar(getClip()).to(p.v);
+  Expr m = beta1.to(p.v) * p.with(getMomentum()) + (1.0 - beta1).to(p.v) * g;
+  Expr v = beta2.to(p.v) * p.with(getVariance()) + (1.0 - beta2).to(p.v) * (g * g);
+  Expr root = sqrt(v) * (1.0 / sqrt(scalar(getBiasCorrection2()))).to(p.v) + scalar(getEps()).to(p.v);
+  Expr step = (lr / scalar(getBiasCorrection1())).to(p.v) * m / root;
+  Expr decayed = getDecay() ? p * (1.0 - lr * scalar(getWeightDecay())).to(p.v) : p;
+  return {(decayed - step).v, m.v, v.v};
+}

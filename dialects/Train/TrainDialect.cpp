@@ -1,0 +1,135 @@
+//===- TrainDialect.cpp - registration and shared helpers -------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Train/Train.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::train;
+
+#include "Train/TrainDialect.cpp.inc"
+#include "Train/TrainEnums.cpp.inc"
+#include "Train/TrainInterfaces.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "Train/TrainAttrs.cpp.inc"
+
+void TrainDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "Train/TrainAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "Train/TrainOps.cpp.inc"
+      >();
+}
+
+LogicalResult InitAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef kind,
+                               FloatAttr value) {
+  if (kind == "normal" && value.getValueAsDouble() < 0)
+    return emitError() << "a standard deviation is not negative, found " << value.getValueAsDouble();
+  if (kind != "normal" && kind != "constant")
+    return emitError() << "unknown initialisation '" << kind << "'; expected normal or constant";
+  return success();
+}
+
+static SmallVector<ArrayRef<int64_t>> shapesOf(TypeRange types) {
+  SmallVector<ArrayRef<int64_t>> shapes;
+  for (Type type : types)
+    shapes.push_back(cast<RankedTensorType>(type).getShape());
+  return shapes;
+}
+
+static FailureOr<ShardingRule> sizedRule(StringRef text, TypeRange operands,
+                                         ArrayRef<std::pair<StringRef, int64_t>> known,
+                                         std::string &error) {
+  SmallVector<ArrayRef<int64_t>> shapes = shapesOf(operands);
+  SmallVector<int64_t> ranks;
+  for (ArrayRef<int64_t> shape : shapes)
+    ranks.push_back(shape.size());
+  FailureOr<ShardingRule> rule = parseShardingRule(text, ranks, error);
+  if (failed(rule) || failed(inferFactorSizes(*rule, shapes, known, error)))
+    return failure();
+  return rule;
+}
+
+ShardingRule train::ruleOf(Operation *op, StringRef text,
+                           ArrayRef<std::pair<StringRef, int64_t>> known) {
+  std::string error;
+  FailureOr<ShardingRule> rule = sizedRule(text, op->getOperandTypes(), known, error);
+  if (failed(rule))
+    llvm::report_fatal_error(Twine("unverified operation has no sharding rule: ") + error);
+  // Factors of results alone (a table's rows) take the result's size.
+  for (auto [tensor, type] : llvm::zip(rule->results, op->getResultTypes()))
+    for (auto [dim, size] : llvm::zip(tensor.dims, cast<RankedTensorType>(type).getShape()))
+      if (dim.size() == 1 && rule->factors[dim[0]].size == 0)
+        rule->factors[dim[0]].size = size;
+  return *rule;
+}
+
+ShardingRule train::elementwiseRuleOf(Operation *op, bool linear, bool additive) {
+  return elementwiseRule(cast<RankedTensorType>(op->getResult(0).getType()).getShape(),
+                         shapesOf(op->getOperandTypes()), linear, additive);
+}
+
+LogicalResult train::inferFromRule(StringRef opName, StringRef text,
+                                   std::optional<Location> location, TypeRange operands,
+                                   SmallVectorImpl<Type> &results,
+                                   ArrayRef<std::pair<StringRef, int64_t>> known) {
+  std::string error;
+  FailureOr<ShardingRule> rule = sizedRule(text, operands, known, error);
+  if (failed(rule))
+    return emitOptionalError(location, "'train.", opName, "' op ", error, " (rule: ", text, ")");
+  Type element = cast<RankedTensorType>(operands[0]).getElementType();
+  for (const TensorFactors &tensor : rule->results)
+    results.push_back(RankedTensorType::get(shapeOf(*rule, tensor), element));
+  return success();
+}
+
+LogicalResult train::inferBroadcast(StringRef opName, std::optional<Location> location, Type lhs,
+                                    Type rhs, SmallVectorImpl<Type> &results) {
+  auto wide = cast<RankedTensorType>(lhs), narrow = cast<RankedTensorType>(rhs);
+  if (narrow.getRank() > wide.getRank() ||
+      wide.getShape().take_back(narrow.getRank()) != narrow.getShape())
+    return emitOptionalError(location, "'train.", opName, "' op shape of ", rhs,
+                             " is not a trailing part of the shape of ", lhs);
+  if (wide.getElementType() != narrow.getElementType())
+    return emitOptionalError(location, "'train.", opName, "' op element types of ", lhs, " and ",
+                             rhs, " differ; insert a cast");
+  results.push_back(RankedTensorType::get(wide.getShape(), wide.getElementType()));
+  return success();
+}
+
+static int64_t elements(Type type) { return cast<RankedTensorType>(type).getNumElements(); }
+
+int64_t train::defaultFlops(Operation *op) {
+  int64_t most = 0;
+  for (Type type : op->getOperandTypes())
+    most = std::max(most, elements(type));
+  for (Type type : op->getResultTypes())
+    most = std::max(most, elements(type));
+  return most;
+}
+
+int64_t train::defaultBytes(Operation *op) {
+  int64_t bytes = 0;
+  auto add = [&](Type type) {
+    bytes += elements(type) *
+             llvm::divideCeil(cast<RankedTensorType>(type).getElementTypeBitWidth(), 8);
+  };
+  llvm::for_each(op->getOperandTypes(), add);
+  llvm::for_each(op->getResultTypes(), add);
+  return bytes;
+}
+
+int64_t train::contractionFlops(Operation *op) {
+  int64_t product = 2;
+  for (const Factor &factor : cast<ShardingRuleOpInterface>(op).getShardingRule().factors)
+    product *= factor.size;
+  return product;
+}

@@ -1,0 +1,83 @@
+//===- TrainInterfaces.td - what passes ask of an op -----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// No pass switches over op names: it asks one of these interfaces.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_TRAIN_INTERFACES
+#define MESHWRIGHT_TRAIN_INTERFACES
+
+include "mlir/IR/OpBase.td"
+
+def ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
+  let description = [{
+    The op's factor table: which dimension of which operand is the same index as
+    which dimension of which result, what is summed over, what must stay whole.
+    Sizes are those of the op's current types, so the table is right before and
+    after partitioning.
+  }];
+  let cppNamespace = "::meshwright::train";
+  let methods = [InterfaceMethod<"The factor table with sizes.",
+                                 "::meshwright::ShardingRule", "getShardingRule">];
+}
+
+def VJPOpInterface : OpInterface<"VJPOpInterface"> {
+  let description = [{
+    Reverse-mode derivative: the vector-Jacobian product. `cotangents` has one
+    value per result, null where nothing downstream depends on it (at least one
+    is set). Pushes one value per operand onto `grads`, null for operands that
+    are not differentiable (token ids) or have no derivative. May use the op's
+    operands and results as values: autodiff decides how they reach the backward.
+    `needed` says for each operand whether its gradient is wanted; an op may leave
+    the others null.
+  }];
+  let cppNamespace = "::meshwright::train";
+  let methods = [InterfaceMethod<
+      "Builds the gradient of each operand.", "::mlir::LogicalResult", "buildVJP",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$cotangents,
+           "::llvm::ArrayRef<bool>":$needed,
+           "::llvm::SmallVectorImpl<::mlir::Value> &":$grads)>];
+}
+
+def CostOpInterface : OpInterface<"CostOpInterface"> {
+  let description = [{
+    What one execution costs. FLOPs count a multiply-add as two; a contraction
+    counts its products, attention its two products over the visible part,
+    everything else one per output element unless it says otherwise. Bytes are
+    what must move at least: each operand read and each result written once.
+  }];
+  let cppNamespace = "::meshwright::train";
+  let methods = [
+    InterfaceMethod<"Floating-point operations.", "int64_t", "getFlops", (ins), "",
+                    [{ return ::meshwright::train::defaultFlops($_op); }]>,
+    InterfaceMethod<"Bytes read and written.", "int64_t", "getBytes", (ins), "",
+                    [{ return ::meshwright::train::defaultBytes($_op); }]>];
+}
+
+def KernelOpInterface : OpInterface<"KernelOpInterface"> {
+  let description = [{
+    A memory-bound op: it can become part of a generated kernel. `decompose`
+    rewrites it at the builder's insertion point into arith/math ops on tensors
+    and the structural ops train.broadcast, train.reduce, train.fill, train.iota,
+    train.gather_rows and train.scatter_rows, from which kernels are formed for
+    every target. Such ops are cheap to recompute.
+  }];
+  let cppNamespace = "::meshwright::train";
+  let methods = [InterfaceMethod<
+      "Rewrites the op into kernel primitives; one value per result.",
+      "::llvm::SmallVector<::mlir::Value>", "decompose",
+      (ins "::mlir::OpBuilder &":$builder)>];
+}
+
+def ContractionOpInterface : OpInterface<"ContractionOpInterface"> {
+  let description = [{
+    A sum of products of operand 0 and operand 1 as the op's sharding rule says:
+    factors in operand 0 and the result are rows, in operand 1 and the result
+    columns, in both operands only the summed dimension, in all three the batch.
+    Lowered to a matrix-multiply library.
+  }];
+  let cppNamespace = "::meshwright::train";
+}
+
+#endif // MESHWRIGHT_TRAIN_INTERFACES

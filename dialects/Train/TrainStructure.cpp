@@ -1,0 +1,111 @@
+//===- TrainStructure.cpp - variables and repetition ------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Train/Train.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::train;
+
+LogicalResult VariableOp::verify() {
+  auto type = dyn_cast<RankedTensorType>(getType());
+  if (!type || !type.hasStaticShape())
+    return emitOpError("needs a static shape, found ") << getType();
+  if (getStacked() && type.getRank() == 0)
+    return emitOpError("is stacked but has no dimension to count layers");
+  if (getOf().has_value() != getRole().has_value())
+    return emitOpError("names a role exactly when it is the state of a parameter");
+  if (getStacked() && getStorage() && !getStorage()->getTensor().contains("{layer}"))
+    return emitOpError("is stacked, so its storage name needs '{layer}', found '")
+           << getStorage()->getTensor() << "'";
+  return success();
+}
+
+/// The variable a get or set names, its type checked.
+static LogicalResult verifyAccess(Operation *op, FlatSymbolRefAttr name, Type type,
+                                  SymbolTableCollection &symbols) {
+  auto variable = symbols.lookupNearestSymbolFrom<VariableOp>(op, name);
+  if (!variable)
+    return op->emitOpError("names ") << name << ", which is not a train.variable";
+  auto have = cast<RankedTensorType>(type), want = variable.getTensorType();
+  if (have != want)
+    return op->emitOpError("has type ") << have << " but " << name << " is " << want;
+  return success();
+}
+
+LogicalResult GetOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyAccess(*this, getVariableAttr(), getValue().getType(), symbols);
+}
+
+LogicalResult SetOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyAccess(*this, getVariableAttr(), getValue().getType(), symbols);
+}
+
+func::FuncOp RepeatOp::lookupCallee(SymbolTableCollection &symbols) {
+  return symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getCalleeAttr());
+}
+
+/// `type` without its leading dimension, which must be `count`; null otherwise.
+static Type sliceType(Type type, int64_t count) {
+  auto tensor = cast<RankedTensorType>(type);
+  if (tensor.getRank() == 0 || tensor.getDimSize(0) != count)
+    return {};
+  return RankedTensorType::get(tensor.getShape().drop_front(), tensor.getElementType(), tensor.getEncoding());
+}
+
+LogicalResult RepeatOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  func::FuncOp callee = lookupCallee(symbols);
+  if (!callee)
+    return emitOpError("calls ") << getCalleeAttr() << ", which is not a function";
+  if (getCount() < 1)
+    return emitOpError("repeats ") << getCount() << " times; at least 1 is needed";
+  if (getNumResults() < getCarry().size())
+    return emitOpError("has ") << getNumResults() << " results for " << getCarry().size()
+                               << " carried values";
+  SmallVector<Type> arguments, results;
+  if (getIndexed())
+    arguments.push_back(RankedTensorType::get({}, IntegerType::get(getContext(), 32)));
+  llvm::append_range(arguments, getCarry().getTypes());
+  for (Value value : getEach()) {
+    Type slice = sliceType(value.getType(), getCount());
+    if (!slice)
+      return emitOpError("takes slices of ") << value.getType() << ", whose first dimension is not "
+                                             << getCount();
+    arguments.push_back(slice);
+  }
+  llvm::append_range(arguments, getShared().getTypes());
+  llvm::append_range(results, getCarry().getTypes());
+  for (Value value : getStacks()) {
+    Type slice = sliceType(value.getType(), getCount());
+    if (!slice)
+      return emitOpError("stacks into ") << value.getType() << ", whose first dimension is not "
+                                         << getCount();
+    results.push_back(slice);
+  }
+  // Sharded slices are checked by the dist verifier, which knows how to drop a
+  // dimension of a sharding; here shapes and element types must agree.
+  auto plain = [](Type type) {
+    auto tensor = cast<RankedTensorType>(type);
+    return RankedTensorType::get(tensor.getShape(), tensor.getElementType());
+  };
+  auto check = [&](ArrayRef<Type> want, ArrayRef<Type> have, StringRef what) -> LogicalResult {
+    if (want.size() != have.size())
+      return emitOpError("expects ") << getCalleeAttr() << " to have " << want.size() << " " << what
+                                     << "s, found " << have.size();
+    for (auto [i, pair] : llvm::enumerate(llvm::zip(want, have)))
+      if (plain(std::get<0>(pair)) != plain(std::get<1>(pair)))
+        return emitOpError("expects ") << what << " " << i << " of " << getCalleeAttr() << " to be "
+                                       << std::get<0>(pair) << ", found " << std::get<1>(pair);
+    return success();
+  };
+  for (Type carried : getCarried().getTypes())
+    (void)carried;
+  for (auto [in, out] : llvm::zip(getCarry().getTypes(), getCarried().getTypes()))
+    if (in != out)
+      return emitOpError("carries ") << in << " in but " << out << " out";
+  if (failed(check(arguments, callee.getArgumentTypes(), "argument")))
+    return failure();
+  return check(results, callee.getResultTypes(), "result");
+}

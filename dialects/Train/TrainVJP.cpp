@@ -1,0 +1,208 @@
+//===- TrainVJP.cpp - the derivative of each op ------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Each method builds one op's vector-Jacobian product from its result
+// cotangents. Checked against finite differences in test/Interpreter/vjp.
+//
+//===----------------------------------------------------------------------===//
+#include "Train/Train.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::train;
+
+static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+//===--- contractions -------------------------------------------------------===//
+
+/// The gradients of a sum of products over `rule`: each operand's is the
+/// cotangent contracted with the other operand. Every factor of an operand must
+/// be in the cotangent or in the other operand, or there is nothing to read its
+/// index from.
+static LogicalResult contractionVJP(Operation *op, OpBuilder &b, Value dy, ArrayRef<bool> needed,
+                                    SmallVectorImpl<Value> &grads) {
+  ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+  auto text = [&](const TensorFactors &t) {
+    return llvm::join(llvm::map_range(t.dims, [&](auto &dim) { return rule.factors[dim[0]].name; }),
+                      " ");
+  };
+  for (unsigned i : {0u, 1u}) {
+    grads.push_back(nullptr);
+    if (!needed[i])
+      continue;
+    const TensorFactors &self = rule.operands[i], &other = rule.operands[1 - i];
+    for (auto &dim : self.dims) {
+      auto holds = [&](const TensorFactors &t) { return llvm::is_contained(t.dims, dim); };
+      if (!holds(rule.results[0]) && !holds(other))
+        return op->emitOpError("has no derivative: factor ")
+               << rule.factors[dim[0]].name << " appears in one operand only";
+    }
+    // dy first for the left operand, x second for the right: rows of the
+    // gradient come from dy, as the matrix library likes it.
+    std::string spec = text(rule.results[0]) + ", " + text(other) + " -> " + text(self);
+    grads.back() = ContractOp::create(b, op->getLoc(), b.getStringAttr(spec), dy,
+                                      op->getOperand(1 - i), Value());
+  }
+  return success();
+}
+
+LogicalResult LinearOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool> needed,
+                                 SmallVectorImpl<Value> &grads) {
+  return contractionVJP(*this, b, cotangents[0], needed, grads);
+}
+
+LogicalResult ContractOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool> needed,
+                                   SmallVectorImpl<Value> &grads) {
+  if (failed(contractionVJP(*this, b, cotangents[0], needed, grads)))
+    return failure();
+  if (getInit())
+    grads.push_back(cotangents[0]);
+  return success();
+}
+
+//===--- embedding, normalization, positions --------------------------------===//
+
+LogicalResult EmbeddingOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool> needed,
+                                    SmallVectorImpl<Value> &grads) {
+  grads.push_back(needed[0] ? EmbeddingGradOp::create(b, getLoc(), cotangents[0], getIds(),
+                                                      tensor(getTable()).getDimSize(0), Value())
+                                  .getResult()
+                            : Value());
+  grads.push_back(nullptr);
+  return success();
+}
+
+LogicalResult LayerNormOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                                    SmallVectorImpl<Value> &grads) {
+  auto grad = LayerNormGradOp::create(b, getLoc(), cotangents[0], getX(), getWeight(), getEpsAttr());
+  llvm::append_range(grads, grad.getResults());
+  return success();
+}
+
+LogicalResult RmsNormOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                                  SmallVectorImpl<Value> &grads) {
+  auto grad = RmsNormGradOp::create(b, getLoc(), cotangents[0], getX(), getWeight(), getEpsAttr());
+  llvm::append_range(grads, grad.getResults());
+  return success();
+}
+
+LogicalResult RopeOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                               SmallVectorImpl<Value> &grads) {
+  // A rotation's transpose is the rotation back. The tables are constants.
+  grads.push_back(RopeOp::create(b, getLoc(), cotangents[0], getCos(), getSin(), !getInverse()));
+  grads.append({nullptr, nullptr});
+  return success();
+}
+
+//===--- attention, loss ----------------------------------------------------===//
+
+LogicalResult AttentionOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                                    SmallVectorImpl<Value> &grads) {
+  if (cotangents[1])
+    return emitOpError("has no derivative through lse");
+  auto grad = AttentionGradOp::create(b, getLoc(), cotangents[0], getQ(), getK(), getV(), getOut(),
+                                      getLse(), getIds(), getKey(), getScaleAttr(),
+                                      getCausalAttr(), getWindowAttr(), getDropoutAttr(),
+                                      getStreamAttr());
+  llvm::append_range(grads, grad.getResults());
+  grads.resize(getNumOperands());
+  return success();
+}
+
+LogicalResult CrossEntropyOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                                       SmallVectorImpl<Value> &grads) {
+  if (cotangents[1])
+    return emitOpError("has no derivative through lse");
+  grads.push_back(CrossEntropyGradOp::create(b, getLoc(), getLogits(), getTargets(), getLse(),
+                                             cotangents[0], getScaleAttr()));
+  grads.push_back(nullptr);
+  return success();
+}
+
+//===--- element-wise -------------------------------------------------------===//
+
+/// Sums `value` over the leading dimensions that `like` does not have.
+static Value sumToShape(OpBuilder &b, Location loc, Value value, Value like) {
+  int64_t extra = tensor(value).getRank() - tensor(like).getRank();
+  if (extra == 0)
+    return value;
+  return ReduceOp::create(b, loc, ReduceKind::Sum, value,
+                          llvm::to_vector(llvm::seq<int64_t>(0, extra)));
+}
+
+LogicalResult AddOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool> needed,
+                              SmallVectorImpl<Value> &grads) {
+  grads.push_back(cotangents[0]);
+  grads.push_back(needed[1] ? sumToShape(b, getLoc(), cotangents[0], getRhs()) : Value());
+  return success();
+}
+
+LogicalResult MulOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool> needed,
+                              SmallVectorImpl<Value> &grads) {
+  grads.push_back(needed[0] ? MulOp::create(b, getLoc(), cotangents[0], getRhs()).getResult()
+                            : Value());
+  grads.push_back(nullptr);
+  if (needed[1])
+    grads.back() =
+        sumToShape(b, getLoc(), MulOp::create(b, getLoc(), cotangents[0], getLhs()), getRhs());
+  return success();
+}
+
+LogicalResult ScaleOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                                SmallVectorImpl<Value> &grads) {
+  grads.push_back(ScaleOp::create(b, getLoc(), cotangents[0], getFactorAttr()));
+  return success();
+}
+
+LogicalResult GeluOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                               SmallVectorImpl<Value> &grads) {
+  grads.push_back(GeluGradOp::create(b, getLoc(), cotangents[0], getX(), getTanh()));
+  return success();
+}
+LogicalResult SiluOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                               SmallVectorImpl<Value> &grads) {
+  grads.push_back(SiluGradOp::create(b, getLoc(), cotangents[0], getX()));
+  return success();
+}
+LogicalResult ReluOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                               SmallVectorImpl<Value> &grads) {
+  grads.push_back(ReluGradOp::create(b, getLoc(), cotangents[0], getX()));
+  return success();
+}
+
+LogicalResult DropoutOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                                  SmallVectorImpl<Value> &grads) {
+  grads.push_back(DropoutOp::create(b, getLoc(), cotangents[0], getIds(), getKey(), getRateAttr(),
+                                    getStreamAttr()));
+  grads.append({nullptr, nullptr});
+  return success();
+}
+
+//===--- shape --------------------------------------------------------------===//
+
+LogicalResult ReshapeOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                                  SmallVectorImpl<Value> &grads) {
+  grads.push_back(ReshapeOp::create(b, getLoc(), getX().getType(), cotangents[0]));
+  return success();
+}
+
+LogicalResult SliceOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                                SmallVectorImpl<Value> &grads) {
+  grads.push_back(PadOp::create(b, getLoc(), cotangents[0], tensor(getX()).getDimSize(0)));
+  return success();
+}
+
+LogicalResult ReduceOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                                 SmallVectorImpl<Value> &grads) {
+  if (getKind() != ReduceKind::Sum)
+    return emitOpError("has no derivative: only sums have");
+  grads.push_back(BroadcastOp::create(b, getLoc(), getX().getType(), cotangents[0], getDims()));
+  return success();
+}
+
+LogicalResult BroadcastOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                                    SmallVectorImpl<Value> &grads) {
+  grads.push_back(ReduceOp::create(b, getLoc(), ReduceKind::Sum, cotangents[0], getDims()));
+  return success();
+}

@@ -1,0 +1,22 @@
+//===- Register.h - dialects and passes for tools ---------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_REGISTER_H
+#define MESHWRIGHT_REGISTER_H
+
+#include "mlir/IR/DialectRegistry.h"
+
+namespace meshwright {
+
+/// Adds the dialects of the three floors, the upstream ones they build on, and
+/// the interpreter's external models.
+void registerDialects(mlir::DialectRegistry &registry);
+
+/// Makes every pass and the pipeline `--meshwright-pipeline` known by name.
+void registerPasses();
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_REGISTER_H

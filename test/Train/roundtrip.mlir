@@ -1,0 +1,30 @@
+// RUN: meshwright-opt %s | meshwright-opt | FileCheck %s
+// CHECK: train.repeat @layer x 2 carry
+// CHECK: train.cross_entropy
+module {
+  train.variable @wte : tensor<256x64xf32> init <"normal", 2.0e-02 : f64> storage <"transformer.wte.weight">
+  train.variable @h.ln_1.weight : tensor<2x64xf32> stacked init <"constant", 1.0 : f64> storage <"transformer.h.{layer}.ln_1.weight">
+  train.variable @h.ln_1.bias : tensor<2x64xf32> stacked init <"constant", 0.0 : f64> storage <"transformer.h.{layer}.ln_1.bias">
+  train.variable @h.q : tensor<2x64x64xf32> stacked init <"normal", 2.0e-02 : f64> storage <"transformer.h.{layer}.attn.c_attn.weight", transpose = true, dim = 1, begin = 0, full = 192>
+  func.func @layer(%x: tensor<8x64x64xf32>, %w: tensor<64xf32>, %b: tensor<64xf32>, %q: tensor<64x64xf32>) -> tensor<8x64x64xf32> {
+    %0 = train.layer_norm %x, %w, %b eps 1.0e-05 : (tensor<8x64x64xf32>, tensor<64xf32>, tensor<64xf32>) -> tensor<8x64x64xf32>
+    %1 = train.linear %0, %q : (tensor<8x64x64xf32>, tensor<64x64xf32>) -> tensor<8x64x64xf32>
+    %2 = train.reshape %1 : (tensor<8x64x64xf32>) -> tensor<8x64x4x16xf32>
+    %3, %lse = train.attention %2, %2, %2 scale 2.5e-01 causal : (tensor<8x64x4x16xf32>, tensor<8x64x4x16xf32>, tensor<8x64x4x16xf32>) -> (tensor<8x64x4x16xf32>, tensor<8x4x64xf32>)
+    %4 = train.reshape %3 : (tensor<8x64x4x16xf32>) -> tensor<8x64x64xf32>
+    %5 = train.gelu tanh %4 : (tensor<8x64x64xf32>) -> tensor<8x64x64xf32>
+    %6 = train.add %x, %5 : (tensor<8x64x64xf32>, tensor<8x64x64xf32>) -> tensor<8x64x64xf32>
+    return %6 : tensor<8x64x64xf32>
+  }
+  func.func @loss(%tokens: tensor<8x64xi32>, %targets: tensor<8x64xi32>) -> tensor<f32> {
+    %wte = train.get @wte : tensor<256x64xf32>
+    %w = train.get @h.ln_1.weight : tensor<2x64xf32>
+    %b = train.get @h.ln_1.bias : tensor<2x64xf32>
+    %q = train.get @h.q : tensor<2x64x64xf32>
+    %x = train.embedding %wte, %tokens : (tensor<256x64xf32>, tensor<8x64xi32>) -> tensor<8x64x64xf32>
+    %y = train.repeat @layer x 2 carry(%x) each(%w, %b, %q) shared() : (tensor<8x64x64xf32>, tensor<2x64xf32>, tensor<2x64xf32>, tensor<2x64x64xf32>) -> tensor<8x64x64xf32>
+    %logits = train.linear %y, %wte : (tensor<8x64x64xf32>, tensor<256x64xf32>) -> tensor<8x64x256xf32>
+    %loss, %lse = train.cross_entropy %logits, %targets scale 0.001953125 : (tensor<8x64x256xf32>, tensor<8x64xi32>) -> (tensor<f32>, tensor<8x64xf32>)
+    return %loss : tensor<f32>
+  }
+}

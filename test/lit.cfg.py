@@ -1,0 +1,15 @@
+# lit configuration: every .mlir and .test file under test/ is a test.
+import os
+import lit.formats
+
+config.name = "meshwright"
+config.test_format = lit.formats.ShTest(not os.environ.get("LIT_USE_EXTERNAL_SHELL"))
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.meshwright_build, "test")
+config.substitutions.append(("%inputs", os.path.join(config.test_source_root, "Inputs")))
+config.substitutions.append(("%root", os.path.dirname(config.test_source_root)))
+config.environment["PATH"] = os.pathsep.join(
+    [os.path.join(config.meshwright_build, "bin"), config.llvm_tools, os.environ["PATH"]])
+config.environment["OMP_NUM_THREADS"] = "1"
