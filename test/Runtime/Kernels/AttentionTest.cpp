@@ -1,0 +1,258 @@
+//===- AttentionTest.cpp - tests of attention, forward and backward -------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "AttentionPlan.h"
+#include "Reference.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <thread>
+
+using namespace meshwright::cpu;
+using namespace meshwright::test;
+
+/// Errors in the 2-norm that f32 accumulation explains for these sizes.
+static constexpr double kForwardTolerance = 1e-6;
+static constexpr double kBackwardTolerance = 3e-6;
+
+namespace {
+struct Results {
+  std::vector<float> out, lse, dq, dk, dv;
+  bool operator==(const Results &other) const {
+    auto same = [](const std::vector<float> &a, const std::vector<float> &b) {
+      return a.size() == b.size() && !std::memcmp(a.data(), b.data(), a.size() * sizeof(float));
+    };
+    return same(out, other.out) && same(lse, other.lse) && same(dq, other.dq) &&
+           same(dk, other.dk) && same(dv, other.dv);
+  }
+};
+
+/// Scratch with a line of canaries behind it.
+class Workspace {
+public:
+  explicit Workspace(int64_t bytes) : bytes(bytes), data(bytes + MW_ALIGNMENT, char(0x5A)) {
+    // NaNs: a kernel that reads what it has not written shows.
+    std::memset(data.data(), 0xFF, bytes);
+  }
+  ~Workspace() {
+    for (size_t i = bytes; i < data.size(); ++i)
+      EXPECT_EQ(data[i], char(0x5A)) << "written past the workspace";
+  }
+  void *get() { return data.data(); }
+
+private:
+  size_t bytes;
+  std::vector<char> data;
+};
+} // namespace
+
+static Results run(const AttentionKernels &kernels, int threads, const AttentionCase &test) {
+  float junk = std::numeric_limits<float>::quiet_NaN();
+  const MwAttention &shape = test.shape;
+  Results r;
+  r.out.assign(test.q.size(), junk);
+  r.lse.assign(shape.batch * shape.heads * shape.queries, junk);
+  r.dq.assign(test.q.size(), junk);
+  r.dk.assign(test.k.size(), junk);
+  r.dv.assign(test.v.size(), junk);
+  Workspace forward(mw_attention_forward_workspace(&shape));
+  attentionForward(kernels, threads, shape, test.q.data(), test.k.data(), test.v.data(),
+                   r.out.data(), r.lse.data(), forward.get());
+  Workspace backward(mw_attention_backward_workspace(&shape));
+  attentionBackward(kernels, threads, shape, test.dout.data(), test.q.data(), test.k.data(),
+                    test.v.data(), r.out.data(), r.lse.data(), r.dq.data(), r.dk.data(),
+                    r.dv.data(), backward.get());
+  return r;
+}
+
+static void expectCorrect(const AttentionCase &test, const AttentionReference &expected,
+                          const Results &actual) {
+  EXPECT_LT(relativeError(actual.out, expected.out), kForwardTolerance);
+  EXPECT_LT(relativeError(actual.lse, expected.lse), kForwardTolerance);
+  // Where each query sees one key, dP - delta is 0 but for rounding, which is
+  // measured against the terms.
+  double terms = 0;
+  if (test.shape.causal && test.shape.window == 1)
+    terms = std::abs(test.shape.scale) * std::sqrt(double(test.q.size() * test.shape.headDim));
+  EXPECT_LT(relativeError(actual.dq, expected.dq, terms), kBackwardTolerance);
+  EXPECT_LT(relativeError(actual.dk, expected.dk, terms), kBackwardTolerance);
+  EXPECT_LT(relativeError(actual.dv, expected.dv), kBackwardTolerance);
+}
+
+static void checkAllKernels(const AttentionCase &test) {
+  const MwAttention &s = test.shape;
+  SCOPED_TRACE(::testing::Message()
+               << "batch " << s.batch << " queries " << s.queries << " keys " << s.keys << " heads "
+               << s.heads << "/" << s.kvHeads << " dim " << s.headDim << " causal " << s.causal
+               << " window " << s.window << " dropout " << s.dropout);
+  AttentionReference expected(test);
+  int count;
+  const AttentionKernels *const *kernels = availableAttentionKernels(&count);
+  for (int i = 0; i < count; ++i) {
+    SCOPED_TRACE(kernels[i]->name);
+    Results actual = run(*kernels[i], 2, test);
+    expectCorrect(test, expected, actual);
+    EXPECT_TRUE(run(*kernels[i], 1, test) == actual) << "depends on the number of threads";
+    EXPECT_TRUE(run(*kernels[i], 5, test) == actual) << "depends on the number of threads";
+  }
+}
+
+static MwAttention sizes(int64_t batch, int64_t queries, int64_t keys, int64_t heads,
+                         int64_t kvHeads, int64_t headDim) {
+  MwAttention shape{};
+  shape.batch = batch;
+  shape.queries = queries;
+  shape.keys = keys;
+  shape.heads = heads;
+  shape.kvHeads = kvHeads;
+  shape.headDim = headDim;
+  shape.scale = 1.0f / std::sqrt(float(headDim));
+  shape.globalHeads = heads;
+  return shape;
+}
+
+TEST(Attention, Gpt2Causal) {
+  std::mt19937 generator(1);
+  for (int64_t sequence : {64, 200}) {
+    MwAttention shape = sizes(2, sequence, sequence, 12, 12, 64);
+    shape.causal = 1;
+    checkAllKernels(AttentionCase(shape, generator));
+  }
+}
+
+TEST(Attention, RandomShapes) {
+  std::mt19937 generator(2);
+  auto pick = [&](std::initializer_list<int64_t> values) {
+    return values.begin()[generator() % values.size()];
+  };
+  for (int i = 0; i < 150; ++i) {
+    int64_t kvHeads = pick({1, 2, 3}), groupHeads = pick({1, 1, 2, 4});
+    int64_t queries = 1 + int64_t(generator() % 210);
+    int64_t keys = generator() % 2 ? queries : 1 + int64_t(generator() % 210);
+    MwAttention shape = sizes(pick({1, 2, 3}), queries, keys, kvHeads * groupHeads, kvHeads,
+                              pick({1, 5, 8, 16, 33, 64, 80, 128}));
+    shape.causal = int32_t(generator() % 2);
+    shape.window = pick({0, 0, 1, 7, 50, 64, 100, 1000});
+    shape.dropout = pick({0, 1}) ? 0.3f : 0.0f;
+    shape.stream = int32_t(generator() % 100);
+    shape.headOffset = pick({0, 3});
+    shape.globalHeads = shape.heads + shape.headOffset + pick({0, 2});
+    if (pick({0, 0, 0, 1}))
+      shape.scale = -0.5f;
+    checkAllKernels(AttentionCase(shape, generator));
+  }
+}
+
+TEST(Attention, LargeScoresDoNotOverflow) {
+  std::mt19937 generator(3);
+  MwAttention shape = sizes(1, 130, 130, 2, 2, 32);
+  shape.scale = 20.0f; // scores of about +-350, weights that are nearly one-hot
+  AttentionCase test(shape, generator);
+  AttentionReference expected(test);
+  int count;
+  Results actual = run(*availableAttentionKernels(&count)[0], 1, test);
+  EXPECT_LT(relativeError(actual.out, expected.out), 1e-4);
+  EXPECT_LT(relativeError(actual.lse, expected.lse), 1e-6);
+}
+
+TEST(Attention, QueriesThatSeeNothingGiveZeros) {
+  std::mt19937 generator(4);
+  MwAttention shape = sizes(1, 100, 10, 1, 1, 16);
+  shape.window = 5; // queries 14 and later are past every key
+  AttentionCase test(shape, generator);
+  int count;
+  Results r = run(*availableAttentionKernels(&count)[0], 1, test);
+  for (int64_t s = 14; s < 100; ++s) {
+    EXPECT_EQ(r.lse[s], -std::numeric_limits<float>::infinity());
+    for (int64_t d = 0; d < 16; ++d) {
+      EXPECT_EQ(r.out[s * 16 + d], 0.0f);
+      EXPECT_EQ(r.dq[s * 16 + d], 0.0f);
+    }
+  }
+  expectCorrect(test, AttentionReference(test), r);
+}
+
+/// With q = 0 every weight is 1 / keys, so that with v one-hot `out` shows the
+/// dropout mask itself.
+TEST(Attention, DropoutMaskIsPhiloxExactly) {
+  std::mt19937 generator(5);
+  MwAttention shape = sizes(2, 128, 128, 2, 2, 128);
+  shape.dropout = 0.1f;
+  shape.stream = 9;
+  shape.headOffset = 2;
+  shape.globalHeads = 6;
+  AttentionCase test(shape, generator);
+  // Indices beyond 2^32 on one sequence, and crossing it on the other.
+  test.sequenceIds[0] = 2000000000;
+  test.sequenceIds[1] = 43690; // * 6 heads * 128 * 128 = 2^32 - 65536
+  std::fill(test.q.begin(), test.q.end(), 0.0f);
+  std::fill(test.v.begin(), test.v.end(), 0.0f);
+  for (int64_t b = 0; b < 2; ++b)
+    for (int64_t t = 0; t < 128; ++t)
+      for (int64_t h = 0; h < 2; ++h)
+        test.v[test.keyIndex(b, t, h) + t] = 1.0f;
+  int count;
+  const AttentionKernels *const *kernels = availableAttentionKernels(&count);
+  for (int i = 0; i < count; ++i) {
+    Results r = run(*kernels[i], 2, test);
+    int64_t kept = 0, wrong = 0;
+    for (int64_t b = 0; b < 2; ++b)
+      for (int64_t h = 0; h < 2; ++h)
+        for (int64_t s = 0; s < 128; ++s)
+          for (int64_t t = 0; t < 128; ++t) {
+            float weight = r.out[test.queryIndex(b, s, h) + t];
+            wrong += (weight != 0) != (test.mask(b, h, s, t) != 0);
+            kept += weight != 0;
+          }
+    EXPECT_EQ(wrong, 0);
+    // 65536 draws: six standard deviations are 0.007.
+    EXPECT_NEAR(double(kept) / 65536, 0.9, 0.007);
+    EXPECT_NEAR(r.lse[0], std::log(128.0), 1e-5) << "lse must be that of all weights";
+  }
+}
+
+TEST(Attention, WorkspaceDependsOnTheShapeAlone) {
+  MwAttention shape = sizes(4, 512, 512, 12, 12, 64);
+  shape.causal = 1;
+  int64_t forward = mw_attention_forward_workspace(&shape);
+  int64_t backward = mw_attention_backward_workspace(&shape);
+  shape.dropout = 0.1f;
+  shape.stream = 3;
+  EXPECT_EQ(forward, mw_attention_forward_workspace(&shape));
+  EXPECT_EQ(backward, mw_attention_backward_workspace(&shape));
+  EXPECT_EQ(forward % MW_ALIGNMENT, 0);
+  EXPECT_EQ(backward % MW_ALIGNMENT, 0);
+}
+
+TEST(Attention, RanksCallAtOnce) {
+  std::mt19937 generator(6);
+  MwAttention shape = sizes(2, 150, 150, 4, 2, 40);
+  shape.causal = 1;
+  shape.dropout = 0.2f;
+  AttentionCase test(shape, generator);
+  int count;
+  Results expected = run(*availableAttentionKernels(&count)[0], 1, test);
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < 4; ++rank)
+    ranks.emplace_back([&] {
+      MwContext context{2};
+      for (int i = 0; i < 5; ++i) {
+        Results r = expected;
+        Workspace forward(mw_attention_forward_workspace(&shape));
+        mw_attention_forward_f32(&context, &test.shape, test.q.data(), test.k.data(), test.v.data(),
+                                 r.out.data(), r.lse.data(), forward.get());
+        Workspace backward(mw_attention_backward_workspace(&shape));
+        mw_attention_backward_f32(&context, &test.shape, test.dout.data(), test.q.data(),
+                                  test.k.data(), test.v.data(), r.out.data(), r.lse.data(),
+                                  r.dq.data(), r.dk.data(), r.dv.data(), backward.get());
+        EXPECT_TRUE(r == expected);
+      }
+    });
+  for (std::thread &rank : ranks)
+    rank.join();
+}

@@ -1,0 +1,121 @@
+//===- MatmulTest.cpp - tests of mw_matmul_f32 ----------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Reference.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <thread>
+
+using namespace meshwright::test;
+
+namespace {
+struct Product {
+  int32_t transA, transB;
+  int64_t m, n, k;
+  float alpha = 1, beta = 0;
+  int64_t batch = 1, padding = 0; // extra elements between rows and matrices
+};
+
+struct Operands {
+  int64_t lda, ldb, ldc, strideA, strideB, strideC;
+  std::vector<float> a, b, c;
+
+  Operands(const Product &p, std::mt19937 &generator)
+      : lda((p.transA ? p.m : p.k) + p.padding), ldb((p.transB ? p.k : p.n) + p.padding),
+        ldc(p.n + p.padding), strideA(lda * (p.transA ? p.k : p.m) + p.padding),
+        strideB(ldb * (p.transB ? p.n : p.k) + p.padding), strideC(ldc * p.m + p.padding),
+        a(randomValues(generator, strideA * p.batch)),
+        b(randomValues(generator, strideB * p.batch)),
+        c(randomValues(generator, strideC * p.batch)) {
+    // With beta = 0 what C holds must not matter, NaNs included.
+    if (p.beta == 0)
+      for (int64_t i = 0; i < p.batch; ++i)
+        for (int64_t row = 0; row < p.m; ++row)
+          for (int64_t column = 0; column < p.n; ++column)
+            c[i * strideC + row * ldc + column] = std::numeric_limits<float>::quiet_NaN();
+  }
+};
+} // namespace
+
+static std::vector<float> multiply(int threads, const Product &p, const Operands &o) {
+  MwContext context{threads};
+  std::vector<float> c = o.c;
+  mw_matmul_f32(&context, p.transA, p.transB, p.m, p.n, p.k, p.alpha, o.a.data(), o.lda, o.b.data(),
+                o.ldb, p.beta, c.data(), o.ldc, p.batch, o.strideA, o.strideB, o.strideC);
+  return c;
+}
+
+static void check(int threads, const Product &p, std::mt19937 &generator) {
+  SCOPED_TRACE(::testing::Message()
+               << "threads " << threads << " trans " << p.transA << p.transB << " m " << p.m
+               << " n " << p.n << " k " << p.k << " alpha " << p.alpha << " beta " << p.beta
+               << " batch " << p.batch << " padding " << p.padding);
+  Operands o(p, generator);
+  std::vector<double> expected(o.c.begin(), o.c.end());
+  for (int64_t i = 0; i < p.batch; ++i)
+    for (int64_t row = 0; row < p.m; ++row)
+      for (int64_t column = 0; column < p.n; ++column) {
+        double sum = 0;
+        for (int64_t x = 0; x < p.k; ++x)
+          sum += double(o.a[i * o.strideA + (p.transA ? x * o.lda + row : row * o.lda + x)]) *
+                 o.b[i * o.strideB + (p.transB ? column * o.ldb + x : x * o.ldb + column)];
+        double &c = expected[i * o.strideC + row * o.ldc + column];
+        c = p.alpha * sum + (p.beta == 0 ? 0 : p.beta * c);
+      }
+  std::vector<float> actual = multiply(threads, p, o);
+  EXPECT_LT(relativeError(actual, expected), 1e-6);
+  std::vector<float> again = multiply(threads, p, o);
+  EXPECT_FALSE(std::memcmp(actual.data(), again.data(), actual.size() * sizeof(float)));
+}
+
+TEST(Matmul, RandomShapes) {
+  std::mt19937 generator(1);
+  for (int i = 0; i < 400; ++i) {
+    auto size = [&](int64_t limit) { return 1 + int64_t(generator() % limit); };
+    int64_t limit = i % 4 == 0 ? 300 : 40;
+    Product p{int32_t(generator() % 2), int32_t(generator() % 2), size(limit), size(limit),
+              size(limit)};
+    p.alpha = generator() % 2 ? 1.0f : -0.75f;
+    p.beta = std::vector<float>{0.0f, 1.0f, 0.5f}[generator() % 3];
+    p.batch = generator() % 3 ? 1 : size(5);
+    p.padding = generator() % 2 ? 0 : size(9);
+    check(1 + int(generator() % 5), p, generator);
+  }
+}
+
+TEST(Matmul, LongSumsAndSkinnyShapes) {
+  std::mt19937 generator(2);
+  for (int32_t form = 0; form < 4; ++form) {
+    check(2, {form / 2, form % 2, 3, 5, 5000}, generator);
+    check(2, {form / 2, form % 2, 1, 2000, 70}, generator);
+    check(2, {form / 2, form % 2, 2000, 1, 70}, generator);
+    check(3, {form / 2, form % 2, 500, 33, 800, 1.0f, 1.0f}, generator);
+  }
+}
+
+TEST(Matmul, EmptySumScalesC) {
+  std::mt19937 generator(3);
+  check(2, {0, 0, 7, 9, 0, 1.0f, 0.5f}, generator);
+  check(2, {0, 1, 7, 9, 0, 1.0f, 0.0f}, generator);
+}
+
+TEST(Matmul, RanksCallAtOnce) {
+  std::mt19937 generator(4);
+  Product p{0, 1, 130, 200, 300};
+  Operands o(p, generator);
+  std::vector<float> expected = multiply(2, p, o);
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < 8; ++rank)
+    ranks.emplace_back([&] {
+      for (int i = 0; i < 30; ++i)
+        EXPECT_EQ(multiply(2, p, o), expected);
+    });
+  for (std::thread &rank : ranks)
+    rank.join();
+}

@@ -1,0 +1,118 @@
+//===- Reference.cpp - what the kernels must compute, in f64 --------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Reference.h"
+#include "meshwright/runtime/Philox.h"
+
+#include <cmath>
+#include <limits>
+
+int mw_context_threads(const MwContext *context) { return context->threads; }
+
+using namespace meshwright;
+using namespace meshwright::test;
+
+std::vector<float> test::randomValues(std::mt19937 &generator, int64_t count) {
+  std::normal_distribution<float> normal;
+  std::vector<float> values(count);
+  for (float &value : values)
+    value = normal(generator);
+  return values;
+}
+
+double test::relativeError(const std::vector<float> &actual, const std::vector<double> &expected,
+                           double floor) {
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (std::isinf(expected[i]) && actual[i] == expected[i])
+      continue;
+    if (!std::isfinite(actual[i]))
+      return std::numeric_limits<double>::infinity();
+    difference += (actual[i] - expected[i]) * (actual[i] - expected[i]);
+    norm += expected[i] * expected[i];
+  }
+  return std::sqrt(difference) / std::max(std::sqrt(norm), floor);
+}
+
+AttentionCase::AttentionCase(const MwAttention &sizes, std::mt19937 &generator) : shape(sizes) {
+  q = randomValues(generator, shape.batch * shape.queries * shape.heads * shape.headDim);
+  k = randomValues(generator, shape.batch * shape.keys * shape.kvHeads * shape.headDim);
+  v = randomValues(generator, shape.batch * shape.keys * shape.kvHeads * shape.headDim);
+  dout = randomValues(generator, q.size());
+  if (shape.dropout == 0)
+    return;
+  key = {int32_t(generator()), int32_t(generator())};
+  for (int64_t b = 0; b < shape.batch; ++b)
+    sequenceIds.push_back(int32_t(generator() % 1000000));
+  shape.key = key.data();
+  shape.sequenceIds = sequenceIds.data();
+}
+
+bool AttentionCase::visible(int64_t s, int64_t t) const {
+  return (!shape.causal || t <= s) && (!shape.window || s - t < shape.window);
+}
+
+double AttentionCase::mask(int64_t b, int64_t h, int64_t s, int64_t t) const {
+  if (shape.dropout == 0)
+    return 1;
+  uint64_t head = uint64_t(sequenceIds[b]) * uint64_t(shape.globalHeads) + shape.headOffset + h;
+  uint64_t index = (head * shape.queries + s) * shape.keys + t;
+  uint32_t bits = randomBits({uint32_t(key[0]), uint32_t(key[1])}, uint32_t(shape.stream), index);
+  return keeps(bits, shape.dropout) ? 1.0 / (1.0 - double(shape.dropout)) : 0.0;
+}
+
+static double dot(const float *a, const float *b, int64_t count) {
+  double sum = 0;
+  for (int64_t i = 0; i < count; ++i)
+    sum += double(a[i]) * b[i];
+  return sum;
+}
+
+AttentionReference::AttentionReference(const AttentionCase &test)
+    : out(test.q.size()), lse(test.shape.batch * test.shape.heads * test.shape.queries),
+      dq(test.q.size()), dk(test.k.size()), dv(test.v.size()) {
+  const MwAttention &shape = test.shape;
+  int64_t dim = shape.headDim;
+  std::vector<double> weights(shape.keys), slopes(shape.keys), masks(shape.keys);
+  for (int64_t b = 0; b < shape.batch; ++b)
+    for (int64_t h = 0; h < shape.heads; ++h)
+      for (int64_t s = 0; s < shape.queries; ++s) {
+        int64_t row = test.queryIndex(b, s, h);
+        double largest = -std::numeric_limits<double>::infinity(), sum = 0, delta = 0;
+        for (int64_t t = 0; t < shape.keys; ++t) {
+          weights[t] = -std::numeric_limits<double>::infinity();
+          if (test.visible(s, t))
+            weights[t] = shape.scale * dot(&test.q[row], &test.k[test.keyIndex(b, t, h)], dim);
+          largest = std::max(largest, weights[t]);
+        }
+        bool seesAny = std::isfinite(largest);
+        for (double &weight : weights)
+          sum += weight = seesAny ? std::exp(weight - largest) : 0;
+        lse[(b * shape.heads + h) * shape.queries + s] = largest + std::log(sum);
+        if (!seesAny) {
+          lse[(b * shape.heads + h) * shape.queries + s] = largest;
+          continue;
+        }
+        for (int64_t t = 0; t < shape.keys; ++t) {
+          int64_t at = test.keyIndex(b, t, h);
+          weights[t] /= sum;
+          masks[t] = weights[t] == 0 ? 0 : test.mask(b, h, s, t);
+          slopes[t] = masks[t] * dot(&test.dout[row], &test.v[at], dim);
+          delta += weights[t] * slopes[t];
+          for (int64_t d = 0; d < dim; ++d) {
+            out[row + d] += weights[t] * masks[t] * test.v[at + d];
+            dv[at + d] += weights[t] * masks[t] * test.dout[row + d];
+          }
+        }
+        for (int64_t t = 0; t < shape.keys; ++t) {
+          int64_t at = test.keyIndex(b, t, h);
+          double slope = shape.scale * weights[t] * (slopes[t] - delta);
+          for (int64_t d = 0; d < dim; ++d) {
+            dq[row + d] += slope * test.k[at + d];
+            dk[at + d] += slope * test.q[row + d];
+          }
+        }
+      }
+}

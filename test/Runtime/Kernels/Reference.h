@@ -1,0 +1,57 @@
+//===- Reference.h - what the kernels must compute, in f64 ----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_TEST_RUNTIME_KERNELS_REFERENCE_H
+#define MESHWRIGHT_TEST_RUNTIME_KERNELS_REFERENCE_H
+
+#include "common/Threads.h"
+#include "meshwright/runtime/ABI.h"
+
+#include <random>
+#include <vector>
+
+/// The tests' rank: nothing but a number of threads.
+struct MwContext {
+  int threads;
+};
+
+namespace meshwright::test {
+
+std::vector<float> randomValues(std::mt19937 &generator, int64_t count);
+
+/// |actual - expected| / max(|expected|, floor) in the 2-norm; infinite where
+/// something is not finite that should be.
+double relativeError(const std::vector<float> &actual, const std::vector<double> &expected,
+                     double floor = 1e-30);
+
+/// One attention call's tensors, and what they should be.
+struct AttentionCase {
+  MwAttention shape{};
+  std::vector<int32_t> key, sequenceIds;
+  std::vector<float> q, k, v, dout;
+
+  AttentionCase(const MwAttention &sizes, std::mt19937 &generator);
+  AttentionCase(const AttentionCase &) = delete;
+
+  int64_t queryIndex(int64_t b, int64_t s, int64_t h) const {
+    return ((b * shape.queries + s) * shape.heads + h) * shape.headDim;
+  }
+  int64_t keyIndex(int64_t b, int64_t t, int64_t h) const {
+    int64_t kvHead = h / (shape.heads / shape.kvHeads);
+    return ((b * shape.keys + t) * shape.kvHeads + kvHead) * shape.headDim;
+  }
+  bool visible(int64_t s, int64_t t) const;
+  /// 0 for a dropped weight, else what it is scaled by.
+  double mask(int64_t b, int64_t h, int64_t s, int64_t t) const;
+};
+
+struct AttentionReference {
+  std::vector<double> out, lse, dq, dk, dv;
+  explicit AttentionReference(const AttentionCase &test);
+};
+
+} // namespace meshwright::test
+
+#endif // MESHWRIGHT_TEST_RUNTIME_KERNELS_REFERENCE_H
