@@ -7,10 +7,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "AttentionPlan.h"
+#include "InstructionSet.h"
 #include "common/Threads.h"
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <omp.h>
 
 namespace meshwright::cpu {
@@ -19,35 +21,16 @@ namespace meshwright::cpu {
   namespace ISA {                                                                                  \
   void forwardItem(const ForwardCall &call, int64_t item, float *scratch);                         \
   void backwardItem(const BackwardCall &call, int64_t item, float *scratch);                       \
-  static const AttentionKernels kernels = {#ISA, forwardItem, backwardItem};                       \
+  static const AttentionKernels attentionKernels = {#ISA, forwardItem, backwardItem};              \
   }
+MW_FOR_EACH_ISA(MW_DECLARE_VARIANT)
 
-#if defined(__x86_64__)
-MW_DECLARE_VARIANT(v4)
-MW_DECLARE_VARIANT(v3)
-MW_DECLARE_VARIANT(v2)
-#else
-MW_DECLARE_VARIANT(generic)
-#endif
-
+#define MW_LIST_VARIANT(ISA) &ISA::attentionKernels,
 const AttentionKernels *const *availableAttentionKernels(int *count) {
-#if defined(__x86_64__)
-  static const AttentionKernels *const all[] = {&v4::kernels, &v3::kernels, &v2::kernels};
-  __builtin_cpu_init();
-  int first = 2;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    first = 1;
-  if (first == 1 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl"))
-    first = 0;
-  *count = 3 - first;
+  static const AttentionKernels *const all[] = {MW_FOR_EACH_ISA(MW_LIST_VARIANT)};
+  int first = bestInstructionSet();
+  *count = int(std::size(all)) - first;
   return all + first;
-#else
-  static const AttentionKernels *const all[] = {&generic::kernels};
-  *count = 1;
-  return all;
-#endif
 }
 
 static const AttentionKernels &bestKernels() {
