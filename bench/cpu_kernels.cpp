@@ -1,0 +1,129 @@
+//===- cpu_kernels.cpp - speed of the CPU kernels -------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Prints one JSON object: GFLOP/s of the matrix products of GPT-2 124M training
+// in all transposition forms, and milliseconds of attention. Medians.
+//
+//   bench_cpu_kernels [THREADS [SECONDS-PER-ROW]]
+//
+//===----------------------------------------------------------------------===//
+#include "common/Threads.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <random>
+#include <vector>
+
+struct MwContext {
+  int threads;
+};
+int mw_context_threads(const MwContext *context) { return context->threads; }
+
+static MwContext context{2};
+static double secondsPerRow = 0.5;
+static const char *separator = "";
+
+/// Median seconds of a call.
+static double measure(const std::function<void()> &call) {
+  using Clock = std::chrono::steady_clock;
+  call();
+  std::vector<double> times;
+  auto start = Clock::now();
+  do {
+    auto begin = Clock::now();
+    call();
+    times.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+  } while (times.size() < 5 ||
+           std::chrono::duration<double>(Clock::now() - start).count() < secondsPerRow);
+  std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
+  return times[times.size() / 2];
+}
+
+static std::vector<float> randomValues(int64_t count) {
+  static std::mt19937 generator(1);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  std::vector<float> values(count);
+  for (float &value : values)
+    value = uniform(generator);
+  return values;
+}
+
+static void matmul(int transA, int transB, int64_t m, int64_t n, int64_t k, float beta) {
+  std::vector<float> a = randomValues(m * k), b = randomValues(k * n), c(m * n);
+  double seconds = measure([&] {
+    mw_matmul_f32(&context, transA, transB, m, n, k, 1.0f, a.data(), transA ? m : k, b.data(),
+                  transB ? k : n, beta, c.data(), n, 1, 0, 0, 0);
+  });
+  std::printf("%s\n  {\"op\": \"matmul\", \"form\": \"%c%c\", \"m\": %ld, \"n\": %ld, \"k\": %ld, "
+              "\"beta\": %g, \"ms\": %.4f, \"gflops\": %.1f}",
+              separator, transA ? 't' : 'n', transB ? 't' : 'n', long(m), long(n), long(k),
+              double(beta), seconds * 1e3, 2e-9 * double(m) * double(n) * double(k) / seconds);
+  separator = ",";
+}
+
+static void attention(int64_t batch, int64_t sequence, float dropout) {
+  MwAttention shape{};
+  shape.batch = batch;
+  shape.queries = shape.keys = sequence;
+  shape.heads = shape.kvHeads = shape.globalHeads = 12;
+  shape.headDim = 64;
+  shape.scale = 0.125f;
+  shape.causal = 1;
+  shape.dropout = dropout;
+  const int32_t key[2] = {1, 2};
+  std::vector<int32_t> ids(batch);
+  shape.key = key;
+  shape.sequenceIds = ids.data();
+  int64_t size = batch * sequence * 12 * 64;
+  std::vector<float> q = randomValues(size), k = randomValues(size), v = randomValues(size),
+                     dout = randomValues(size), out(size), dq(size), dk(size), dv(size),
+                     lse(batch * 12 * sequence);
+  int64_t bytes =
+      std::max(mw_attention_forward_workspace(&shape), mw_attention_backward_workspace(&shape));
+  std::vector<char> workspace(bytes);
+  double forward = measure([&] {
+    mw_attention_forward_f32(&context, &shape, q.data(), k.data(), v.data(), out.data(), lse.data(),
+                             workspace.data());
+  });
+  double backward = measure([&] {
+    mw_attention_backward_f32(&context, &shape, dout.data(), q.data(), k.data(), v.data(),
+                              out.data(), lse.data(), dq.data(), dk.data(), dv.data(),
+                              workspace.data());
+  });
+  // Of the visible half of the scores: two products forward, five backward.
+  double product = double(batch) * 12 * double(sequence) * double(sequence) * 64 * 1e-9;
+  std::printf("%s\n  {\"op\": \"attention\", \"batch\": %ld, \"heads\": 12, \"seq\": %ld, "
+              "\"head_dim\": 64, \"dropout\": %g, \"forward_ms\": %.3f, \"backward_ms\": %.3f, "
+              "\"forward_gflops\": %.1f, \"backward_gflops\": %.1f, \"workspace_bytes\": %ld}",
+              separator, long(batch), long(sequence), double(dropout), forward * 1e3,
+              backward * 1e3, 2 * product / forward, 5 * product / backward, long(bytes));
+  separator = ",";
+}
+
+int main(int argc, char **argv) {
+  if (argc > 1)
+    context.threads = std::max(1, std::atoi(argv[1]));
+  if (argc > 2)
+    secondsPerRow = std::atof(argv[2]);
+  std::printf("{\"threads\": %d, \"rows\": [", context.threads);
+  for (int64_t tokens : {256, 2048}) {
+    const int64_t layers[][2] = {{768, 768}, {2304, 768}, {3072, 768}, {768, 3072}, {50257, 768}};
+    for (auto [outputs, inputs] : layers) {
+      matmul(0, 1, tokens, outputs, inputs, 0); // y = x w^T
+      matmul(0, 0, tokens, inputs, outputs, 0); // dx = dy w
+      matmul(1, 0, outputs, inputs, tokens, 0); // dw = dy^T x
+      matmul(1, 0, outputs, inputs, tokens, 1);
+    }
+    matmul(1, 1, tokens, 768, 768, 0);
+  }
+  for (int64_t sequence : {64, 512, 1024})
+    for (float dropout : {0.0f, 0.1f})
+      attention(4, sequence, dropout);
+  attention(12, 64, 0);
+  std::printf("\n]}\n");
+}
