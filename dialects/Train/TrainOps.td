@@ -244,7 +244,10 @@ def Train_RopeTableOp : Train_TensorOp<"rope_table", " -> s! f!, s! f!", [
   let description = [{
     angle[s, f] = s * frequencies[f]; results [positions, frequencies], scaled by
     `scale` (1 but for some long-context variants). Frequencies are the
-    model's, scaling for long context already applied (Su et al. 2021).
+    model's, scaling for long context already applied (Su et al. 2021). Angles
+    and tables are computed in the result's element type from frequencies that
+    are not rounded before: in f64 nothing passes through f32, which is what the
+    float64 reference runs do (their losses agree to the last bit).
   }];
   let arguments = (ins DenseF64ArrayAttr:$frequencies, DefaultValuedAttr<F64Attr, "1.0">:$scale);
   let results = (outs Train_Tensor:$cos, Train_Tensor:$sin);
