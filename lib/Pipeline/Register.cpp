@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "meshwright/Register.h"
 
+#include "Train/Passes.h"
 #include "Train/Train.h"
 
 using namespace mlir;
@@ -13,4 +14,4 @@ void meshwright::registerDialects(DialectRegistry &registry) {
   registry.insert<arith::ArithDialect, func::FuncDialect, math::MathDialect, train::TrainDialect>();
 }
 
-void meshwright::registerPasses() {}
+void meshwright::registerPasses() { train::registerTrainPasses(); }

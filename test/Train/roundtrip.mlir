@@ -1,7 +1,7 @@
 // RUN: meshwright-opt %s | meshwright-opt | FileCheck %s
 // CHECK: train.repeat @layer x 2 carry
 // CHECK: train.cross_entropy
-module {
+module attributes {train.microbatches = 2 : i64} {
   train.variable @wte : tensor<256x64xf32> init <"normal", 2.0e-02 : f64> storage <"transformer.wte.weight">
   train.variable @h.ln_1.weight : tensor<2x64xf32> stacked init <"constant", 1.0 : f64> storage <"transformer.h.{layer}.ln_1.weight">
   train.variable @h.ln_1.bias : tensor<2x64xf32> stacked init <"constant", 0.0 : f64> storage <"transformer.h.{layer}.ln_1.bias">
@@ -16,7 +16,7 @@ module {
     %6 = train.add %x, %5 : (tensor<8x64x64xf32>, tensor<8x64x64xf32>) -> tensor<8x64x64xf32>
     return %6 : tensor<8x64x64xf32>
   }
-  func.func @loss(%tokens: tensor<8x64xi32>, %targets: tensor<8x64xi32>) -> tensor<f32> {
+  func.func @loss(%tokens: tensor<8x64xi32> {train.input = "tokens"}, %targets: tensor<8x64xi32> {train.input = "targets"}) -> tensor<f32> {
     %wte = train.get @wte : tensor<256x64xf32>
     %w = train.get @h.ln_1.weight : tensor<2x64xf32>
     %b = train.get @h.ln_1.bias : tensor<2x64xf32>

@@ -1,0 +1,202 @@
+//===- Accumulate.cpp - the microbatch loop ---------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "FunctionUtils.h"
+#include "Train/Passes.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::train;
+
+namespace meshwright::train {
+#define GEN_PASS_DEF_TRAINACCUMULATE
+#include "Train/Passes.h.inc"
+} // namespace meshwright::train
+
+/// Whether each microbatch has its own part of this input.
+static bool isPerMicrobatch(func::FuncOp function, unsigned argument) {
+  auto name = function.getArgAttrOfType<StringAttr>(argument, inputAttr);
+  return name.getValue() != "key";
+}
+
+static RankedTensorType withLeading(Type type, int64_t count) {
+  auto tensor = cast<RankedTensorType>(type);
+  SmallVector<int64_t> shape{count};
+  llvm::append_range(shape, tensor.getShape());
+  return RankedTensorType::get(shape, tensor.getElementType());
+}
+
+namespace {
+class MicrobatchLoop {
+public:
+  MicrobatchLoop(ModuleOp module, int64_t microbatches)
+      : module(module), builder(module.getContext()), microbatches(microbatches) {}
+
+  /// `@name` over all microbatches, summing every result of `one`.
+  LogicalResult sum(func::FuncOp one, StringRef name, StringRef bodyName);
+
+private:
+  /// Gradients that a repeat stacks are summed where they are made.
+  Value accumulateInside(Value gradient, Value accumulator);
+
+  ModuleOp module;
+  OpBuilder builder;
+  int64_t microbatches;
+};
+} // namespace
+
+Value MicrobatchLoop::accumulateInside(Value gradient, Value accumulator) {
+  auto repeat = gradient.getDefiningOp<RepeatOp>();
+  if (!repeat || !gradient.hasOneUse() || !llvm::is_contained(repeat.getStacks(), gradient))
+    return {};
+  // One more `each` operand, the accumulator's slices, added to the stacked value.
+  auto callee = module.lookupSymbol<func::FuncOp>(repeat.getCallee());
+  Block &body = callee.getBody().front();
+  Operation *end = body.getTerminator();
+  unsigned result = cast<OpResult>(gradient).getResultNumber();
+  unsigned position = repeat.getCarry().size() + repeat.getEach().size();
+  OpBuilder b(end);
+  Value slice = body.insertArgument(repeat.getCalleeArgument(position),
+                                    end->getOperand(result).getType(), repeat.getLoc());
+  end->setOperand(result, AccumulateOp::create(b, repeat.getLoc(), slice, end->getOperand(result)));
+  callee.setType(b.getFunctionType(body.getArgumentTypes(), end->getOperandTypes()));
+  repeat.getEachMutable().append(accumulator);
+  return gradient;
+}
+
+LogicalResult MicrobatchLoop::sum(func::FuncOp one, StringRef name, StringRef bodyName) {
+  Location loc = one.getLoc();
+  SmallVector<Type> arguments;
+  for (auto [i, type] : llvm::enumerate(one.getArgumentTypes()))
+    arguments.push_back(isPerMicrobatch(one, i) ? withLeading(type, microbatches) : Type(type));
+  func::FuncOp all = createFunction(module, builder, loc, name, arguments, {});
+  copyArgumentAttrs(one, all);
+
+  SmallVector<Value> results;
+  if (microbatches == 1) {
+    SmallVector<Value> operands;
+    for (auto [i, argument] : llvm::enumerate(all.getArguments()))
+      operands.push_back(isPerMicrobatch(one, i)
+                             ? Value(ReshapeOp::create(builder, loc, one.getArgumentTypes()[i], argument))
+                             : Value(argument));
+    results = inlineBody(one, builder, operands);
+  } else {
+    SmallVector<Value> carry, each, shared;
+    SmallVector<unsigned> order; // arguments of `one` as each, then as shared
+    for (Type type : one.getResultTypes())
+      carry.push_back(zeros(builder, loc, type));
+    for (bool per : {true, false})
+      for (auto [i, argument] : llvm::enumerate(all.getArguments()))
+        if (isPerMicrobatch(one, i) == per) {
+          (per ? each : shared).push_back(argument);
+          order.push_back(i);
+        }
+    results = llvm::to_vector_of<Value>(
+        RepeatOp::create(builder, loc, one.getResultTypes(), bodyName, microbatches, false, false,
+                         carry, each, shared)
+            .getResults());
+    OpBuilder::InsertionGuard guard(builder);
+    SmallVector<Type> types(one.getResultTypes());
+    for (unsigned i : order)
+      types.push_back(one.getArgumentTypes()[i]);
+    func::FuncOp body = createFunction(module, builder, loc, bodyName, types, {});
+    SmallVector<Value> operands(order.size());
+    for (auto [at, i] : llvm::enumerate(order))
+      operands[i] = body.getArgument(carry.size() + at);
+    SmallVector<Value> values = inlineBody(one, builder, operands);
+    // Terminated first: a gradient with one use is one that nothing else reads.
+    auto end = func::ReturnOp::create(builder, loc, values);
+    builder.setInsertionPoint(end);
+    for (unsigned i = 0; i < values.size(); ++i) {
+      Value sum = accumulateInside(values[i], body.getArgument(i));
+      end->setOperand(i, sum ? sum
+                             : AccumulateOp::create(builder, loc, body.getArgument(i), values[i])
+                                   .getResult());
+    }
+    body.setType(builder.getFunctionType(types, end->getOperandTypes()));
+  }
+  finishFunction(all, builder, results);
+  if (ArrayAttr attrs = one.getAllResultAttrs())
+    all.setAllResultAttrs(attrs);
+  return success();
+}
+
+/// `function` and what it repeats without random zeroing; the same function when
+/// there is none.
+static func::FuncOp withoutDropout(ModuleOp module, func::FuncOp function) {
+  SmallVector<RepeatOp> repeats;
+  bool drops = false;
+  auto copy = function.clone();
+  copy.setSymName((function.getSymName() + ".eval").str());
+  for (Operation &op : llvm::make_early_inc_range(copy.getBody().front())) {
+    if (auto dropout = dyn_cast<DropoutOp>(op)) {
+      drops = true;
+      dropout.replaceAllUsesWith(dropout.getX());
+      dropout.erase();
+    } else if (auto attention = dyn_cast<AttentionOp>(op); attention && attention.getIds()) {
+      drops = true;
+      attention.getIdsMutable().clear();
+      attention.getKeyMutable().clear();
+      attention.setDropout(APFloat(0.0));
+    } else if (auto repeat = dyn_cast<RepeatOp>(op)) {
+      auto callee = module.lookupSymbol<func::FuncOp>(repeat.getCallee());
+      func::FuncOp other = withoutDropout(module, callee);
+      drops |= other != callee;
+      repeat.setCallee(other.getSymName());
+    }
+  }
+  if (!drops) {
+    copy.erase();
+    return function;
+  }
+  module.push_back(copy);
+  return copy;
+}
+
+namespace {
+struct TrainAccumulate : train::impl::TrainAccumulateBase<TrainAccumulate> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto loss = module.lookupSymbol<func::FuncOp>("loss");
+    auto gradients = module.lookupSymbol<func::FuncOp>("loss.gradients");
+    auto count = module->getAttrOfType<IntegerAttr>("train.microbatches");
+    if (!loss || !gradients || !count) {
+      module.emitError("needs @loss, @loss.gradients and the attribute train.microbatches");
+      return signalPassFailure();
+    }
+    for (unsigned i = 0; i < loss.getNumArguments(); ++i)
+      if (!loss.getArgAttrOfType<StringAttr>(i, inputAttr)) {
+        loss.emitError("argument ") << i << " has no train.input attribute";
+        return signalPassFailure();
+      }
+    if (count.getInt() < 1) {
+      module.emitError("train.microbatches must be at least 1, found ") << count.getInt();
+      return signalPassFailure();
+    }
+    MicrobatchLoop builder(module, count.getInt());
+    if (failed(builder.sum(gradients, "gradients", "microbatch")) ||
+        failed(builder.sum(withoutDropout(module, loss), "eval", "eval.microbatch")))
+      return signalPassFailure();
+    // Its backward functions now take accumulators; @gradients is in its place.
+    gradients.erase();
+    auto eval = module.lookupSymbol<func::FuncOp>("eval");
+    eval.setPublic();
+    // Arguments only dropout read.
+    llvm::BitVector unused(eval.getNumArguments());
+    for (BlockArgument argument : eval.getArguments())
+      if (argument.use_empty() || llvm::all_of(argument.getUsers(), [](Operation *user) {
+            return isa<ReshapeOp>(user) && user->use_empty();
+          })) {
+        for (Operation *user : llvm::make_early_inc_range(argument.getUsers()))
+          user->erase();
+        unused.set(argument.getArgNumber());
+      }
+    if (failed(eval.eraseArguments(unused)))
+      return signalPassFailure();
+    eval.setResultAttr(0, outputAttr, StringAttr::get(&getContext(), "loss"));
+    loss.setPrivate();
+  }
+};
+} // namespace

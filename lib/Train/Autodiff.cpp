@@ -1,0 +1,381 @@
+//===- Autodiff.cpp - reverse-mode differentiation of @loss -----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "FunctionUtils.h"
+#include "Residuals.h"
+#include "Train/Passes.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::train;
+
+namespace meshwright::train {
+#define GEN_PASS_DEF_TRAINAUTODIFF
+#include "Train/Passes.h.inc"
+} // namespace meshwright::train
+
+static bool isFloat(Value value) {
+  return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType());
+}
+
+namespace {
+/// The derivative of a function that train.repeat calls.
+struct Derivative {
+  func::FuncOp forward, backward;
+  unsigned residuals = 0;             ///< stacks the forward adds after the original ones
+  SmallVector<unsigned> each, shared; ///< forward operands the backward takes again
+};
+
+/// Cotangents by forward value; sums where a value is used more than once.
+class Cotangents {
+public:
+  Value lookup(Value value) const { return map.lookup(value); }
+  void add(OpBuilder &builder, Location loc, Value value, Value cotangent) {
+    Value &slot = map[value];
+    slot = slot ? AddOp::create(builder, loc, slot, cotangent).getResult() : cotangent;
+  }
+
+private:
+  DenseMap<Value, Value> map;
+};
+
+class Differentiator {
+public:
+  explicit Differentiator(ModuleOp module) : module(module), builder(module.getContext()) {}
+
+  LogicalResult run(func::FuncOp loss);
+
+private:
+  /// Values that depend on the active ones among the block's own.
+  static DenseSet<Value> propagateActivity(Block &block, DenseSet<Value> active);
+  /// Which operands of `op` want a gradient.
+  static SmallVector<bool> activeOperands(Operation *op, const DenseSet<Value> &active) {
+    return llvm::map_to_vector(op->getOperands(), [&](Value v) { return active.contains(v); });
+  }
+
+  /// Replaces each repeat in `block` that depends on `seeds` by its forward
+  /// variant.
+  LogicalResult augment(Block &block, const DenseSet<Value> &seeds);
+  /// Walks the first `count` ops of `block` backward, emitting at `backward`.
+  LogicalResult reverse(Block &block, unsigned count, const DenseSet<Value> &active,
+                        Cotangents &cotangents, OpBuilder &backward);
+  LogicalResult reverseRepeat(RepeatOp repeat, const DenseSet<Value> &active,
+                              Cotangents &cotangents, OpBuilder &backward);
+  FailureOr<Derivative> differentiate(RepeatOp repeat, const DenseSet<Value> &active);
+
+  ModuleOp module;
+  OpBuilder builder;
+  /// By the forward variant that a repeat calls.
+  llvm::MapVector<Operation *, Derivative> derivatives;
+  llvm::StringMap<Operation *> known;
+};
+} // namespace
+
+DenseSet<Value> Differentiator::propagateActivity(Block &block, DenseSet<Value> active) {
+  for (Operation &op : block)
+    if (llvm::any_of(op.getOperands(), [&](Value v) { return active.contains(v); }))
+      for (Value result : op.getResults())
+        if (isFloat(result))
+          active.insert(result);
+  return active;
+}
+
+LogicalResult Differentiator::augment(Block &block, const DenseSet<Value> &seeds) {
+  for (RepeatOp repeat : llvm::to_vector(block.getOps<RepeatOp>())) {
+    // Anew each time: the repeat before this one has new results.
+    DenseSet<Value> active = propagateActivity(block, seeds);
+    if (llvm::none_of(repeat->getOperands(), [&](Value v) { return active.contains(v); }))
+      continue;
+    FailureOr<Derivative> derivative = differentiate(repeat, active);
+    if (failed(derivative))
+      return failure();
+    OpBuilder b(repeat);
+    SmallVector<Type> types(repeat.getResultTypes());
+    for (Type type : derivative->forward.getResultTypes().take_back(derivative->residuals)) {
+      auto slice = cast<RankedTensorType>(type);
+      SmallVector<int64_t> shape{int64_t(repeat.getCount())};
+      llvm::append_range(shape, slice.getShape());
+      types.push_back(RankedTensorType::get(shape, slice.getElementType()));
+    }
+    auto forward = RepeatOp::create(b, repeat.getLoc(), types, derivative->forward.getSymName(),
+                                    repeat.getCount(), repeat.getReverse(), repeat.getIndexed(),
+                                    repeat.getCarry(), repeat.getEach(), repeat.getShared());
+    repeat->replaceAllUsesWith(forward.getResults().take_front(repeat.getNumResults()));
+    repeat.erase();
+  }
+  return success();
+}
+
+LogicalResult Differentiator::reverse(Block &block, unsigned count, const DenseSet<Value> &active,
+                                      Cotangents &cotangents, OpBuilder &backward) {
+  SmallVector<Operation *> ops;
+  for (Operation &op : llvm::make_range(block.begin(), std::next(block.begin(), count)))
+    ops.push_back(&op);
+  for (Operation *op : llvm::reverse(ops)) {
+    SmallVector<Value> results =
+        llvm::map_to_vector(op->getResults(), [&](Value v) { return cotangents.lookup(v); });
+    SmallVector<bool> needed = activeOperands(op, active);
+    if (llvm::none_of(results, [](Value v) { return bool(v); }) || !llvm::is_contained(needed, true))
+      continue;
+    if (auto repeat = dyn_cast<RepeatOp>(op)) {
+      if (failed(reverseRepeat(repeat, active, cotangents, backward)))
+        return failure();
+      continue;
+    }
+    auto vjp = dyn_cast<VJPOpInterface>(op);
+    if (!vjp)
+      return op->emitOpError("lies between a parameter and the loss but has no derivative");
+    SmallVector<Value> grads;
+    if (failed(vjp.buildVJP(backward, results, needed, grads)))
+      return failure();
+    for (auto [operand, grad, wanted] : llvm::zip_equal(op->getOperands(), grads, needed))
+      if (grad && wanted)
+        cotangents.add(backward, op->getLoc(), operand, grad);
+  }
+  return success();
+}
+
+LogicalResult Differentiator::reverseRepeat(RepeatOp repeat, const DenseSet<Value> &active,
+                                            Cotangents &cotangents, OpBuilder &backward) {
+  Location loc = repeat.getLoc();
+  Derivative &derivative = derivatives[module.lookupSymbol(repeat.getCallee())];
+  unsigned carries = repeat.getCarry().size();
+  unsigned stacks = repeat.getNumResults() - carries - derivative.residuals;
+  auto cotangentOrZero = [&](Value value) {
+    Value cotangent = cotangents.lookup(value);
+    return cotangent ? cotangent : zeros(backward, loc, value.getType());
+  };
+  SmallVector<Value> carry, each, shared, eachWanted, sharedWanted;
+  for (Value value : repeat.getCarried())
+    carry.push_back(cotangentOrZero(value));
+  for (Value value : repeat.getShared())
+    if (active.contains(value)) {
+      sharedWanted.push_back(value);
+      carry.push_back(zeros(backward, loc, value.getType()));
+    }
+  for (Value value : repeat.getEach())
+    if (active.contains(value))
+      eachWanted.push_back(value);
+  for (unsigned i : derivative.each)
+    each.push_back(repeat.getEach()[i]);
+  llvm::append_range(each, repeat.getResults().take_back(derivative.residuals));
+  for (Value value : repeat.getStacks().take_front(stacks))
+    each.push_back(cotangentOrZero(value));
+  for (unsigned i : derivative.shared)
+    shared.push_back(repeat.getShared()[i]);
+
+  SmallVector<Type> types(llvm::map_range(carry, [](Value v) { return v.getType(); }));
+  for (Value value : eachWanted)
+    types.push_back(value.getType());
+  auto gradient = RepeatOp::create(backward, loc, types, derivative.backward.getSymName(),
+                                   repeat.getCount(), !repeat.getReverse(), repeat.getIndexed(),
+                                   carry, each, shared);
+  ValueRange results = gradient.getResults();
+  auto take = [&](ValueRange operands) {
+    for (Value operand : operands) {
+      if (active.contains(operand))
+        cotangents.add(backward, loc, operand, results.front());
+      results = results.drop_front();
+    }
+  };
+  take(repeat.getCarry());
+  take(sharedWanted);
+  take(eachWanted);
+  return success();
+}
+
+FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat, const DenseSet<Value> &active) {
+  auto callee = module.lookupSymbol<func::FuncOp>(repeat.getCallee());
+  Location loc = callee.getLoc();
+  unsigned index = repeat.getIndexed() ? 1 : 0, carries = repeat.getCarry().size();
+  unsigned firstEach = index + carries, firstShared = firstEach + repeat.getEach().size();
+
+  SmallVector<bool> wanted = activeOperands(repeat, active);
+  std::string key = callee.getSymName().str() + "/" +
+                    llvm::join(llvm::map_range(wanted, [](bool b) { return b ? "1" : "0"; }), "");
+  if (Operation *forward = known.lookup(key))
+    return derivatives[forward];
+  for (Value value : repeat.getCarry())
+    if (!isFloat(value))
+      return repeat.emitOpError("carries ") << value.getType() << ", which has no derivative";
+  std::string suffix = known.empty() ? "" : ("." + llvm::Twine(known.size())).str();
+
+  // The forward: the callee, its own repeats augmented.
+  Derivative derivative;
+  derivative.forward = createFunction(module, builder, loc, (callee.getSymName() + ".forward" + suffix).str(),
+                                      callee.getArgumentTypes(), {});
+  SmallVector<Value> results =
+      inlineBody(callee, builder, derivative.forward.getArguments());
+  finishFunction(derivative.forward, builder, results);
+  Block &body = derivative.forward.getBody().front();
+  DenseSet<Value> seeds;
+  for (auto [i, argument] : llvm::enumerate(body.getArguments()))
+    if (i >= index && isFloat(argument) && (i < firstEach || wanted[i - index]))
+      seeds.insert(argument);
+  if (failed(augment(body, seeds)))
+    return failure();
+  DenseSet<Value> inner = propagateActivity(body, seeds);
+
+  // The backward, at first reading forward values across the function boundary.
+  SmallVector<Type> none;
+  derivative.backward = createFunction(module, builder, loc,
+                                       (callee.getSymName() + ".backward" + suffix).str(), none, none);
+  Block &back = derivative.backward.getBody().front();
+  if (index)
+    back.addArgument(body.getArgument(0).getType(), loc);
+  Cotangents cotangents;
+  Operation *end = body.getTerminator();
+  for (Value value : end->getOperands().take_front(carries))
+    cotangents.add(builder, loc, value, back.addArgument(value.getType(), loc));
+  SmallVector<BlockArgument> sharedSums;
+  for (unsigned i = firstShared; i < body.getNumArguments(); ++i)
+    if (inner.contains(body.getArgument(i)))
+      sharedSums.push_back(back.addArgument(body.getArgument(i).getType(), loc));
+  unsigned eachBegin = back.getNumArguments();
+  for (Value value : end->getOperands().drop_front(carries))
+    cotangents.add(builder, loc, value, back.addArgument(value.getType(), loc));
+  if (failed(reverse(body, std::distance(body.begin(), body.end()) - 1, inner, cotangents, builder)))
+    return failure();
+  SmallVector<Value> outputs;
+  auto gradientOf = [&](Value value) {
+    Value gradient = cotangents.lookup(value);
+    return gradient ? gradient : zeros(builder, loc, value.getType());
+  };
+  for (unsigned i = index; i < firstEach; ++i)
+    outputs.push_back(gradientOf(body.getArgument(i)));
+  for (unsigned i = firstShared, sum = 0; i < body.getNumArguments(); ++i)
+    if (inner.contains(body.getArgument(i)))
+      outputs.push_back(AddOp::create(builder, loc, sharedSums[sum++], gradientOf(body.getArgument(i))));
+  for (unsigned i = firstEach; i < firstShared; ++i)
+    if (inner.contains(body.getArgument(i)))
+      outputs.push_back(gradientOf(body.getArgument(i)));
+
+  // How the forward values it reads reach it.
+  llvm::SetVector<Value> needed;
+  auto need = [&](Value value) {
+    if (value.getParentBlock() == &body)
+      needed.insert(value);
+  };
+  for (Operation &op : back)
+    llvm::for_each(op.getOperands(), need);
+  llvm::for_each(outputs, need);
+  auto isFree = [&](Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    return argument && (argument.getArgNumber() < index || argument.getArgNumber() >= firstEach);
+  };
+  Residuals residuals = chooseResiduals(body, needed, isFree);
+  IRMapping map;
+  llvm::SetVector<Value> taken(needed);
+  for (Operation *op : residuals.redone)
+    taken.insert(op->operand_begin(), op->operand_end());
+  if (index)
+    map.map(body.getArgument(0), back.getArgument(0));
+  unsigned at = eachBegin;
+  auto receive = [&](Value value) { map.map(value, back.insertArgument(at++, value.getType(), loc)); };
+  for (unsigned i = firstEach; i < firstShared; ++i)
+    if (taken.contains(body.getArgument(i))) {
+      derivative.each.push_back(i - firstEach);
+      receive(body.getArgument(i));
+    }
+  for (Value value : residuals.kept)
+    receive(value);
+  at = back.getNumArguments();
+  for (unsigned i = firstShared; i < body.getNumArguments(); ++i)
+    if (taken.contains(body.getArgument(i))) {
+      derivative.shared.push_back(i - firstShared);
+      receive(body.getArgument(i));
+    }
+  OpBuilder start = OpBuilder::atBlockBegin(&back);
+  for (Operation *op : residuals.redone)
+    start.clone(*op, map);
+  for (Operation &op : back)
+    for (OpOperand &operand : op.getOpOperands())
+      operand.set(map.lookupOrDefault(operand.get()));
+  finishFunction(derivative.backward, builder,
+                 llvm::map_to_vector(outputs, [&](Value v) { return map.lookupOrDefault(v); }));
+
+  derivative.residuals = residuals.kept.size();
+  end->insertOperands(end->getNumOperands(), residuals.kept.getArrayRef());
+  derivative.forward.setType(
+      builder.getFunctionType(body.getArgumentTypes(), end->getOperandTypes()));
+  known[key] = derivative.forward;
+  derivatives[derivative.forward] = derivative;
+  return derivative;
+}
+
+LogicalResult Differentiator::run(func::FuncOp loss) {
+  Location loc = loss.getLoc();
+  func::FuncOp gradients =
+      createFunction(module, builder, loc, "loss.gradients", loss.getArgumentTypes(), {});
+  copyArgumentAttrs(loss, gradients);
+  SmallVector<Value> results = inlineBody(loss, builder, gradients.getArguments());
+  Block &body = gradients.getBody().front();
+  DenseSet<Value> parameters;
+  llvm::MapVector<StringAttr, Value> gradient;
+  for (auto variable : module.getOps<VariableOp>())
+    if (variable.isParameter())
+      gradient[variable.getSymNameAttr()] = nullptr;
+  for (auto get : body.getOps<GetOp>())
+    if (isFloat(get))
+      parameters.insert(get);
+  // Inlined values survive augmentation except repeats' results: keep the loss
+  // reachable through a terminator while that happens.
+  finishFunction(gradients, builder, results);
+  if (failed(augment(body, parameters)))
+    return failure();
+  DenseSet<Value> active = propagateActivity(body, parameters);
+  Operation *end = body.getTerminator();
+  Value value = end->getOperand(0);
+  builder.setInsertionPoint(end);
+  unsigned count = std::distance(body.begin(), Block::iterator(end));
+  Cotangents cotangents;
+  cotangents.add(builder, loc, value,
+                 FillOp::create(builder, loc, value.getType(), builder.getF64FloatAttr(1.0)));
+  if (failed(reverse(body, count, active, cotangents, builder)))
+    return failure();
+
+  for (auto get : body.getOps<GetOp>()) {
+    Value contribution = cotangents.lookup(get);
+    auto entry = gradient.find(get.getVariableAttr().getAttr());
+    if (!contribution || entry == gradient.end())
+      continue;
+    Value &sum = entry->second;
+    sum = sum ? AddOp::create(builder, loc, sum, contribution).getResult() : contribution;
+  }
+  SmallVector<Value> outputs{value};
+  SmallVector<DictionaryAttr> attrs{builder.getDictionaryAttr(
+      builder.getNamedAttr(outputAttr, builder.getStringAttr("loss")))};
+  for (auto &[name, grad] : gradient)
+    if (grad) {
+      outputs.push_back(grad);
+      attrs.push_back(builder.getDictionaryAttr(
+          builder.getNamedAttr(gradientAttr, FlatSymbolRefAttr::get(name))));
+    }
+  if (outputs.size() == 1)
+    return loss.emitError("the loss depends on no parameter");
+  end->setOperands(outputs);
+  gradients.setType(
+      builder.getFunctionType(body.getArgumentTypes(), end->getOperandTypes()));
+  gradients.setAllResultAttrs(attrs);
+  return success();
+}
+
+namespace {
+struct TrainAutodiff : train::impl::TrainAutodiffBase<TrainAutodiff> {
+  void runOnOperation() override {
+    auto loss = getOperation().lookupSymbol<func::FuncOp>("loss");
+    if (!loss || loss.getNumResults() != 1 ||
+        loss.getResultTypes()[0] != RankedTensorType::get({}, Float32Type::get(&getContext()))) {
+      getOperation().emitError("needs a function @loss with one result of type tensor<f32>");
+      return signalPassFailure();
+    }
+    if (failed(Differentiator(getOperation()).run(loss)))
+      signalPassFailure();
+  }
+};
+} // namespace

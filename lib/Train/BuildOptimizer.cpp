@@ -1,0 +1,122 @@
+//===- BuildOptimizer.cpp - the parameter update ----------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "FunctionUtils.h"
+#include "Train/Passes.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::train;
+
+namespace meshwright::train {
+#define GEN_PASS_DEF_TRAINBUILDOPTIMIZER
+#include "Train/Passes.h.inc"
+} // namespace meshwright::train
+
+namespace {
+class StepBuilder {
+public:
+  StepBuilder(ModuleOp module, bool adamw) : module(module), builder(module.getContext()), adamw(adamw) {}
+
+  void build(func::FuncOp gradients);
+
+private:
+  /// The scalar input called `name`, declared on first use.
+  Value scalar(StringRef name);
+  /// A variable of zeros beside `parameter`.
+  VariableOp state(VariableOp parameter, StringRef role);
+  void update(VariableOp parameter, Value gradient, Value clip);
+
+  ModuleOp module;
+  OpBuilder builder;
+  bool adamw;
+  func::FuncOp step;
+};
+} // namespace
+
+Value StepBuilder::scalar(StringRef name) {
+  if (BlockArgument argument = inputNamed(step, name))
+    return argument;
+  auto attrs = builder.getDictionaryAttr(builder.getNamedAttr(inputAttr, builder.getStringAttr(name)));
+  auto type = RankedTensorType::get({}, builder.getF32Type());
+  unsigned at = step.getNumArguments();
+  (void)step.insertArgument(at, type, attrs, step.getLoc());
+  return step.getArgument(at);
+}
+
+VariableOp StepBuilder::state(VariableOp parameter, StringRef role) {
+  OpBuilder b(parameter->getContext());
+  b.setInsertionPointAfter(parameter);
+  auto zero = InitAttr::get(b.getContext(), "constant", b.getF64FloatAttr(0.0));
+  auto name = (parameter.getSymName() + "." + role).str();
+  return VariableOp::create(b, parameter.getLoc(), name, parameter.getType(), parameter.getStacked(),
+                            zero, parameter.getStorageAttr(),
+                            FlatSymbolRefAttr::get(parameter.getSymNameAttr()), b.getStringAttr(role),
+                            StringAttr());
+}
+
+void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
+  Location loc = parameter.getLoc();
+  auto get = [&](VariableOp variable) {
+    return GetOp::create(builder, loc, variable.getType(), variable.getSymName()).getResult();
+  };
+  auto set = [&](VariableOp variable, Value value) {
+    SetOp::create(builder, loc, variable.getSymName(), value);
+  };
+  if (!adamw) {
+    set(parameter, SgdOp::create(builder, loc, get(parameter), gradient, clip, scalar("lr")));
+    return;
+  }
+  // Vectors (norms, biases) are not decayed; layers do not count as a dimension.
+  int64_t rank = parameter.getTensorType().getRank() - (parameter.getStacked() ? 1 : 0);
+  VariableOp variance = state(parameter, "variance"), momentum = state(parameter, "momentum");
+  auto update = AdamWOp::create(
+      builder, loc, get(parameter), gradient, get(momentum), get(variance), clip, scalar("lr"),
+      scalar("beta1"), scalar("beta2"), scalar("eps"), scalar("weight_decay"),
+      scalar("bias_correction1"), scalar("bias_correction2"), rank >= 2);
+  set(parameter, update.getUpdated());
+  set(momentum, update.getNewMomentum());
+  set(variance, update.getNewVariance());
+}
+
+void StepBuilder::build(func::FuncOp gradients) {
+  Location loc = gradients.getLoc();
+  step = createFunction(module, builder, loc, "step", gradients.getArgumentTypes(), {});
+  step.setPublic();
+  copyArgumentAttrs(gradients, step);
+  SmallVector<Value> values = inlineBody(gradients, builder, step.getArguments());
+
+  SmallVector<Value> squares;
+  for (Value gradient : ArrayRef(values).drop_front())
+    squares.push_back(SquareSumOp::create(builder, loc, gradient));
+  Value norm = GlobalNormOp::create(builder, loc, squares);
+  Value clip = ClipFactorOp::create(builder, loc, norm, scalar("grad_clip"));
+  for (auto [i, gradient] : llvm::enumerate(ArrayRef(values).drop_front())) {
+    auto name = gradients.getResultAttrOfType<FlatSymbolRefAttr>(i + 1, gradientAttr);
+    update(module.lookupSymbol<VariableOp>(name.getAttr()), gradient, clip);
+  }
+  finishFunction(step, builder, {values[0], norm});
+  step.setResultAttr(0, outputAttr, builder.getStringAttr("loss"));
+  step.setResultAttr(1, outputAttr, builder.getStringAttr("grad_norm"));
+}
+
+namespace {
+struct TrainBuildOptimizer : train::impl::TrainBuildOptimizerBase<TrainBuildOptimizer> {
+  using TrainBuildOptimizerBase::TrainBuildOptimizerBase;
+
+  void runOnOperation() override {
+    if (optimizer != "adamw" && optimizer != "sgd") {
+      getOperation().emitError("unknown optimizer '") << optimizer << "'; adamw and sgd work";
+      return signalPassFailure();
+    }
+    auto gradients = getOperation().lookupSymbol<func::FuncOp>("gradients");
+    if (!gradients) {
+      getOperation().emitError("needs @gradients, which train-accumulate makes");
+      return signalPassFailure();
+    }
+    StepBuilder(getOperation(), optimizer == "adamw").build(gradients);
+  }
+};
+} // namespace

@@ -1,0 +1,56 @@
+//===- FunctionUtils.cpp - building functions from functions ----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "FunctionUtils.h"
+
+using namespace mlir;
+
+namespace meshwright {
+
+func::FuncOp train::createFunction(ModuleOp module, OpBuilder &builder, Location loc,
+                                   StringRef name, TypeRange arguments, TypeRange results) {
+  builder.setInsertionPointToEnd(module.getBody());
+  auto function = func::FuncOp::create(builder, loc, name, builder.getFunctionType(arguments, results));
+  function.setPrivate();
+  builder.setInsertionPointToStart(function.addEntryBlock());
+  return function;
+}
+
+void train::finishFunction(func::FuncOp function, OpBuilder &builder, ValueRange values) {
+  func::ReturnOp::create(builder, function.getLoc(), values);
+  function.setType(builder.getFunctionType(function.getBody().getArgumentTypes(), values.getTypes()));
+}
+
+SmallVector<Value> train::inlineBody(func::FuncOp function, OpBuilder &builder,
+                                     ValueRange arguments) {
+  IRMapping map;
+  map.map(function.getArguments(), arguments);
+  Block &body = function.getBody().front();
+  for (Operation &op : body.without_terminator())
+    builder.clone(op, map);
+  return llvm::map_to_vector(body.getTerminator()->getOperands(),
+                             [&](Value value) { return map.lookupOrDefault(value); });
+}
+
+void train::copyArgumentAttrs(func::FuncOp from, func::FuncOp to) {
+  for (unsigned i = 0; i < from.getNumArguments(); ++i)
+    if (DictionaryAttr attrs = function_interface_impl::getArgAttrDict(from, i))
+      function_interface_impl::setArgAttrs(to, i, attrs);
+}
+
+BlockArgument train::inputNamed(func::FuncOp function, StringRef name) {
+  for (BlockArgument argument : function.getArguments()) {
+    auto attr = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), inputAttr);
+    if (attr && attr.getValue() == name)
+      return argument;
+  }
+  return {};
+}
+
+Value train::zeros(OpBuilder &builder, Location loc, Type type) {
+  return FillOp::create(builder, loc, type, builder.getF64FloatAttr(0.0));
+}
+
+} // namespace meshwright

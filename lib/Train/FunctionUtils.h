@@ -1,0 +1,43 @@
+//===- FunctionUtils.h - building functions from functions ------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_LIB_TRAIN_FUNCTIONUTILS_H
+#define MESHWRIGHT_LIB_TRAIN_FUNCTIONUTILS_H
+
+#include "Train/Train.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace meshwright::train {
+
+/// The attributes that name a program's inputs, outputs and gradients.
+inline constexpr llvm::StringLiteral inputAttr = "train.input", outputAttr = "train.output",
+                                     gradientAttr = "train.gradient_of";
+
+/// A new empty function after the last of `module`, its body open at `builder`.
+mlir::func::FuncOp createFunction(mlir::ModuleOp module, mlir::OpBuilder &builder,
+                                  mlir::Location loc, llvm::StringRef name,
+                                  mlir::TypeRange arguments, mlir::TypeRange results);
+
+/// Ends `function` by returning `values` and makes its type fit.
+void finishFunction(mlir::func::FuncOp function, mlir::OpBuilder &builder, mlir::ValueRange values);
+
+/// Clones the body of `function` at `builder` with `arguments` for its
+/// arguments; what it returned.
+llvm::SmallVector<mlir::Value> inlineBody(mlir::func::FuncOp function, mlir::OpBuilder &builder,
+                                          mlir::ValueRange arguments);
+
+/// Gives `to`'s first arguments the attributes of `from`'s.
+void copyArgumentAttrs(mlir::func::FuncOp from, mlir::func::FuncOp to);
+
+/// The argument called `name` by `train.input`, or null.
+mlir::BlockArgument inputNamed(mlir::func::FuncOp function, llvm::StringRef name);
+
+/// A tensor of zeros.
+mlir::Value zeros(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type);
+
+} // namespace meshwright::train
+
+#endif // MESHWRIGHT_LIB_TRAIN_FUNCTIONUTILS_H

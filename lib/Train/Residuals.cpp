@@ -1,0 +1,85 @@
+//===- Residuals.cpp - what the backward of a function keeps ----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Residuals.h"
+
+using namespace mlir;
+using namespace meshwright::train;
+
+/// Running the op again costs memory traffic only.
+static bool isCheap(Operation *op) {
+  return op && (isa<KernelOpInterface>(op) || isa<ReshapeOp, FoldInOp>(op));
+}
+
+static int64_t bytes(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  return type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+}
+
+/// The forward writes this value to memory whatever the backward does: several
+/// ops read it, or one that is not fused with its producer.
+static bool isMaterialized(Value value) {
+  return !value.hasOneUse() || !isa<KernelOpInterface>(*value.user_begin());
+}
+
+Residuals meshwright::train::chooseResiduals(Block &forward, const llvm::SetVector<Value> &needed,
+                                             function_ref<bool(Value)> isFree) {
+  Residuals residuals;
+  auto available = [&](Value value) { return isFree(value) || residuals.kept.contains(value); };
+  // What must be stored for `value` to be computed again, beyond what already is.
+  auto missingFor = [&](Value value) {
+    llvm::SetVector<Value> leaves, seen;
+    SmallVector<Value> work{value};
+    while (!work.empty()) {
+      Value next = work.pop_back_val();
+      if (available(next) || !seen.insert(next))
+        continue;
+      if (isCheap(next.getDefiningOp()))
+        llvm::append_range(work, next.getDefiningOp()->getOperands());
+      else
+        leaves.insert(next);
+    }
+    return leaves;
+  };
+
+  for (BlockArgument argument : forward.getArguments())
+    if (needed.contains(argument) && !isFree(argument))
+      residuals.kept.insert(argument);
+  for (Operation &op : forward)
+    if (!isCheap(&op))
+      for (Value result : op.getResults())
+        if (needed.contains(result) && !isFree(result))
+          residuals.kept.insert(result);
+  // In forward order, so that a decision can build on earlier ones.
+  SmallVector<Value> redone;
+  for (Operation &op : forward)
+    for (Value result : op.getResults()) {
+      if (!needed.contains(result) || available(result))
+        continue;
+      llvm::SetVector<Value> missing = missingFor(result);
+      int64_t cost = 0;
+      for (Value leaf : missing)
+        cost += bytes(leaf);
+      if (!missing.empty() && (isMaterialized(result) || cost > bytes(result))) {
+        residuals.kept.insert(result);
+        continue;
+      }
+      residuals.kept.insert(missing.begin(), missing.end());
+      redone.push_back(result);
+    }
+
+  llvm::DenseSet<Operation *> again;
+  while (!redone.empty()) {
+    Value value = redone.pop_back_val();
+    if (available(value))
+      continue;
+    if (again.insert(value.getDefiningOp()).second)
+      llvm::append_range(redone, value.getDefiningOp()->getOperands());
+  }
+  for (Operation &op : forward)
+    if (again.contains(&op))
+      residuals.redone.insert(&op);
+  return residuals;
+}

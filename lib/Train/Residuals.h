@@ -1,0 +1,28 @@
+//===- Residuals.h - what the backward of a function keeps ------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_LIB_TRAIN_RESIDUALS_H
+#define MESHWRIGHT_LIB_TRAIN_RESIDUALS_H
+
+#include "Train/Train.h"
+
+#include "llvm/ADT/SetVector.h"
+
+namespace meshwright::train {
+
+/// How the forward values that a backward needs reach it.
+struct Residuals {
+  llvm::SetVector<mlir::Value> kept;         ///< stored by the forward
+  llvm::SetVector<mlir::Operation *> redone; ///< run again in the backward, in forward order
+};
+
+/// Decides for the `needed` values of `forward`, one block. `isFree` says which
+/// values the backward has without storing (parameters, shared operands).
+Residuals chooseResiduals(mlir::Block &forward, const llvm::SetVector<mlir::Value> &needed,
+                          llvm::function_ref<bool(mlir::Value)> isFree);
+
+} // namespace meshwright::train
+
+#endif // MESHWRIGHT_LIB_TRAIN_RESIDUALS_H
