@@ -72,8 +72,9 @@ inline void boxMuller(uint32_t a, uint32_t b, float &first, float &second) {
   t = t * 1.57079632679489662f;
   float z = t * t;
   float sine = ((-1.9515295891e-4f * z + 8.3321608736e-3f) * z - 1.6666654611e-1f) * z * t + t;
-  float cosine = ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z +
-                  4.166664568298827e-2f) * z * z - 0.5f * z + 1.0f;
+  float cosine =
+      ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) * z * z -
+      0.5f * z + 1.0f;
   uint32_t swap = 0u - uint32_t(turns & 1);
   uint32_t c = (bitsOf(cosine) & ~swap) | (bitsOf(sine) & swap);
   uint32_t s = (bitsOf(sine) & ~swap) | (bitsOf(cosine) & swap);

@@ -1,0 +1,87 @@
+//===- Arena.cpp - the memory of all of a rank's tensors ------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/Arena.h"
+
+#include "common/Error.h"
+#include "common/Plan.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <limits>
+#include <sys/mman.h>
+
+using namespace meshwright;
+
+/// The number in a file that holds nothing else, or -1.
+static int64_t numberIn(const std::string &path) {
+  std::ifstream file(path);
+  int64_t number = -1;
+  return file >> number ? number : -1;
+}
+
+int64_t meshwright::availableMemory() {
+  int64_t available = std::numeric_limits<int64_t>::max();
+  std::ifstream file("/proc/meminfo");
+  for (std::string key, unit; file >> key;) {
+    int64_t kilobytes;
+    if (key == "MemAvailable:" && file >> kilobytes) {
+      available = kilobytes * 1024;
+      break;
+    }
+    std::getline(file, unit);
+  }
+  // Control groups, version 2 and 1. File cache counts as used there although it
+  // would be given back, so it is not held against us.
+  for (auto [directory, limitFile, usedFile] :
+       {std::array<const char *, 3>{"/sys/fs/cgroup/", "memory.max", "memory.current"},
+        {"/sys/fs/cgroup/memory/", "memory.limit_in_bytes", "memory.usage_in_bytes"}}) {
+    int64_t limit = numberIn(std::string(directory) + limitFile);
+    int64_t used = numberIn(std::string(directory) + usedFile);
+    if (limit < 0 || used < 0)
+      continue;
+    std::ifstream statistics(std::string(directory) + "memory.stat");
+    int64_t cache = 0, value = 0;
+    for (std::string key; statistics >> key >> value;)
+      if (key == "inactive_file" || key == "active_file")
+        cache += value;
+    available = std::min(available, limit - std::max<int64_t>(0, used - cache));
+  }
+  return available;
+}
+
+void meshwright::checkMemory(const Plan &plan, int64_t ranksHere) {
+  int64_t available = availableMemory();
+  if (plan.arenaBytes <= available / std::max<int64_t>(1, ranksHere))
+    return;
+  std::string parts;
+  for (const MemoryLine &line : plan.memory)
+    parts += (parts.empty() ? "" : ", ") + line.category + " " + grouped(uint64_t(line.bytes));
+  fail("this machine has ", grouped(uint64_t(std::max<int64_t>(0, available))),
+       " bytes of memory available, but the plan needs ", grouped(uint64_t(plan.arenaBytes)),
+       " a rank (", parts, ") and ", ranksHere, ranksHere == 1 ? " rank runs" : " ranks run",
+       " here: use fewer ranks a machine, or compile with a smaller --batch, more --microbatches "
+       "or --remat");
+}
+
+Arena::Arena(int64_t bytes) : bytes(bytes) {
+  if (bytes == 0)
+    return;
+  void *memory =
+      mmap(nullptr, size_t(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    fail("cannot allocate the arena of ", grouped(uint64_t(bytes)), " bytes: ", errnoText(errno),
+         ": free memory or use more machines");
+  start = static_cast<char *>(memory);
+  // Only advice: without huge pages everything works, a little slower.
+  madvise(start, size_t(bytes), MADV_HUGEPAGE);
+}
+
+Arena::~Arena() {
+  if (start)
+    munmap(start, size_t(bytes));
+}

@@ -1,0 +1,187 @@
+//===- Checkpoint.cpp - saving and resuming a run -------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/Checkpoint.h"
+
+#include "common/Context.h"
+#include "common/Error.h"
+#include "common/Failure.h"
+#include "common/Gather.h"
+#include "common/OutputFile.h"
+#include "common/SafeTensors.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+using namespace meshwright;
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+static const char *partialPrefix = ".partial-";
+
+/// Removes what runs that were killed while saving have left behind.
+static void removePartial(const std::string &directory) {
+  std::error_code ignored;
+  for (const fs::directory_entry &entry : fs::directory_iterator(directory, ignored))
+    if (entry.path().filename().string().rfind(partialPrefix, 0) == 0)
+      fs::remove_all(entry.path(), ignored);
+}
+
+static void writeText(const std::string &path, const std::string &content) {
+  OutputFile file(path);
+  file.write(content);
+  file.sync();
+  file.close();
+}
+
+static void saveTensors(MwContext &context, const char *arena, const std::string &path,
+                        WeightKind kind) {
+  std::vector<FileTensor> tensors = fileTensors(context.plan, kind);
+  std::unique_ptr<SafeTensorsWriter> writer;
+  if (context.rank() == 0) {
+    std::vector<SafeTensorsWriter::Entry> entries;
+    for (const FileTensor &tensor : tensors)
+      entries.push_back({tensor.name, tensor.shape});
+    writer = std::make_unique<SafeTensorsWriter>(path, entries);
+  }
+  std::vector<float> data;
+  for (const FileTensor &tensor : tensors) {
+    gatherTensor(context, arena, tensor, data);
+    if (writer)
+      writer->write(data.data(), int64_t(data.size()));
+  }
+  if (writer)
+    writer->finish();
+}
+
+static std::string stateText(const Plan &plan, const TrainingState &state) {
+  return Json{{"version", 1},        {"step", state.step},          {"position", state.position},
+              {"seed", state.seed},  {"shuffle", state.shuffle},    {"tokens", state.tokens},
+              {"model", plan.model}, {"optimizer", plan.optimizer}, {"mesh", plan.meshText()},
+              {"plan", plan.hash}}
+             .dump(2) +
+         "\n";
+}
+
+/// Gives the finished directory `partial` its name. One of the same step, left by an
+/// earlier run, is exchanged for it, so that there is a whole one at every moment.
+static void publish(const std::string &partial, const std::string &path) {
+  if (renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0)
+    return;
+  int code = errno;
+  if (code == EEXIST) {
+    if (renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) {
+      std::error_code ignored;
+      fs::remove_all(partial, ignored);
+      return;
+    }
+    code = errno;
+  }
+  // File systems without these flags (NFS among them) rename plainly, which works
+  // if nothing is in the way.
+  if (code == EINVAL) {
+    if (rename(partial.c_str(), path.c_str()) == 0)
+      return;
+    code = errno;
+  }
+  fail("--save: cannot rename ", partial, " to ", path, ": ", errnoText(code),
+       ": remove what is in its place, or check the directory's permissions");
+}
+
+static void pointLatest(const std::string &directory, const std::string &name) {
+  std::string link = directory + "/" + partialPrefix + "latest";
+  std::string latest = directory + "/latest";
+  std::error_code error;
+  fs::remove(link, error);
+  fs::create_symlink(name, link, error);
+  if (error)
+    fail("--save: cannot make the link ", link, ": ", error.message(),
+         ": use a file system with symbolic links");
+  if (rename(link.c_str(), latest.c_str()) != 0)
+    fail("--save: cannot replace ", latest, ": ", errnoText(errno),
+         ": remove what is in its place");
+}
+
+std::string meshwright::saveCheckpoint(MwContext &context, char *arena,
+                                       const std::string &directory, const TrainingState &state) {
+  ActivityScope activity(context.status, "saving a checkpoint", ActivityScope::Patient);
+  TraceScope span(context.trace.get(), "checkpoint", "io");
+  char name[32];
+  snprintf(name, sizeof(name), "step-%08lld", static_cast<long long>(state.step));
+  std::string path = directory + "/" + name, partial = directory + "/" + partialPrefix + name;
+  bool isRoot = context.rank() == 0;
+  try {
+    if (isRoot) {
+      removePartial(directory);
+      std::error_code error;
+      fs::create_directory(partial, error);
+      if (error)
+        fail("--save: cannot make the directory ", partial, ": ", error.message(),
+             ": free space there or name another place");
+      setFailureCleanup(partial);
+    }
+    saveTensors(context, arena, partial + "/model.safetensors", WeightKind::Parameters);
+    saveTensors(context, arena, partial + "/optimizer.safetensors", WeightKind::OptimizerStates);
+    if (isRoot) {
+      const Plan &plan = context.plan;
+      writeText(partial + (Json::accept(plan.config) ? "/config.json" : "/model.mlir"),
+                plan.config);
+      writeText(partial + "/state.json", stateText(plan, state));
+      syncDirectory(partial);
+      publish(partial, path);
+      setFailureCleanup("");
+      syncDirectory(directory);
+      pointLatest(directory, name);
+      syncDirectory(directory);
+    }
+  } catch (const Error &error) {
+    std::error_code ignored;
+    bool earlier = fs::exists(directory + "/latest", ignored);
+    fail("saving the checkpoint of step ", state.step, ": ", error.what(),
+         earlier ? "; the last good one is " + directory + "/latest" : "");
+  }
+  context.world->barrier();
+  return path;
+}
+
+std::string meshwright::findCheckpoint(const std::string &path) {
+  std::error_code error;
+  if (fs::exists(path + "/state.json", error))
+    return path;
+  std::string latest = path + "/latest";
+  if (fs::exists(latest + "/state.json", error)) {
+    // The link's target, so that a checkpoint written meanwhile does not mix in.
+    fs::path target = fs::read_symlink(latest, error);
+    return error ? latest : (fs::path(path) / target).string();
+  }
+  fail("--resume ", path, ": there is no checkpoint: neither ", path, "/state.json nor ", latest,
+       " exists; name a directory that --save wrote");
+}
+
+TrainingState meshwright::readState(const std::string &directory) {
+  std::string path = directory + "/state.json";
+  std::ifstream file(path);
+  Json json = Json::parse(file, nullptr, /*allow_exceptions=*/false);
+  TrainingState state;
+  try {
+    if (auto version = json.at("version").get<int64_t>(); version != 1)
+      fail("--resume: ", path, " has version ", version, ", but version 1 is what is read");
+    state.step = json.at("step").get<int64_t>();
+    state.position = json.at("position").get<int64_t>();
+    state.seed = json.at("seed").get<int64_t>();
+    state.shuffle = json.at("shuffle").get<bool>();
+    state.tokens = json.at("tokens").get<int64_t>();
+  } catch (const Json::exception &error) {
+    fail("--resume: ", path, " is damaged (", error.what(), "): name another checkpoint");
+  }
+  if (state.step < 0 || state.position < 0)
+    fail("--resume: ", path, " is damaged (step ", state.step, ", position ", state.position,
+         "): name another checkpoint");
+  return state;
+}

@@ -1,0 +1,44 @@
+//===- Checkpoint.h - saving and resuming a run ---------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// DIR/step-<8 digits>/ holds model.safetensors and optimizer.safetensors (global
+// tensors, f32, so any mesh can go on), the model's config and state.json. It is
+// written under another name and gets its own in one atomic rename, after all of
+// it is on the disk: a checkpoint that can be seen is whole. DIR/latest is a
+// symbolic link to the newest, replaced atomically afterwards.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_CHECKPOINT_H
+#define MESHWRIGHT_RUNTIME_COMMON_CHECKPOINT_H
+
+#include <cstdint>
+#include <string>
+
+struct MwContext;
+
+namespace meshwright {
+
+/// What a run needs besides tensors to go on exactly.
+struct TrainingState {
+  int64_t step = 0;     ///< steps done, and the number of the next
+  int64_t position = 0; ///< sequences taken from the data order
+  int64_t seed = 0;
+  bool shuffle = false;
+  int64_t tokens = 0; ///< in the data file
+};
+
+/// Writes a checkpoint into `directory` and returns its path. Collective; tensors
+/// pass through rank 0 one at a time.
+std::string saveCheckpoint(MwContext &context, char *arena, const std::string &directory,
+                           const TrainingState &state);
+
+/// The checkpoint that --resume `path` means: itself, or what its "latest" names.
+std::string findCheckpoint(const std::string &path);
+
+/// Reads state.json of the checkpoint `directory`.
+TrainingState readState(const std::string &directory);
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_CHECKPOINT_H

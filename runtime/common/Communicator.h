@@ -1,0 +1,91 @@
+//===- Communicator.h - collectives of a group of ranks -------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// One rank's membership of one ordered group of ranks. All implementations pass
+// the same conformance suite (test/Runtime/CommunicatorTest.cpp) and promise:
+//
+//  - Every call blocks until its result is in place and the input may be reused.
+//  - Members call the same collectives in the same order with the same counts.
+//  - Counts are elements and may be zero.
+//  - Sums and maxima are taken in member order 0, 1, ..., in f32 for bf16 and f16
+//    (rounded once), so results are bitwise the same on every member, in every
+//    run, and from every implementation. Integer sums wrap; a maximum with NaN is
+//    NaN.
+//  - Input and output do not overlap, or are exactly in place: the same address
+//    for all_reduce and reduce, input = output + i * count for all_gather and
+//    output = input + i * count for reduce_scatter (i: this member).
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_COMMUNICATOR_H
+#define MESHWRIGHT_RUNTIME_COMMON_COMMUNICATOR_H
+
+#include "common/ElementType.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace meshwright {
+
+enum class Reduction : int32_t { Sum = MW_SUM, Max = MW_MAX };
+
+class Communicator {
+public:
+  Communicator(std::vector<int> members, int rank) : members(std::move(members)), self(rank) {}
+  virtual ~Communicator() = default;
+  Communicator(const Communicator &) = delete;
+  Communicator &operator=(const Communicator &) = delete;
+
+  /// This rank's position in the group, and the group's size.
+  int rank() const { return self; }
+  int size() const { return int(members.size()); }
+  /// The world rank of member `index`.
+  int worldRank(int index) const { return members[size_t(index)]; }
+
+  /// The group of the members at positions `positions`, which must include this
+  /// one. Every member calls it, in the same order; members that name different
+  /// groups get different groups.
+  virtual std::unique_ptr<Communicator> split(const std::vector<int> &positions) = 0;
+
+  /// Waits until every member has come here.
+  virtual void barrier() = 0;
+
+  /// Sends to, or receives from, one member. Messages between two members arrive
+  /// in order. `send` may wait for the receiver.
+  virtual void send(ElementType type, const void *data, int64_t count, int to) = 0;
+  virtual void receive(ElementType type, void *data, int64_t count, int from) = 0;
+
+  /// Every member's `data` becomes that of `root`.
+  virtual void broadcast(ElementType type, void *data, int64_t count, int root) = 0;
+  /// `output`, on `root` only, is the reduction of every member's `input`.
+  virtual void reduce(ElementType type, Reduction reduction, const void *input, void *output,
+                      int64_t count, int root) = 0;
+  virtual void allReduce(ElementType type, Reduction reduction, const void *input, void *output,
+                         int64_t count) = 0;
+  /// `output` holds size() * count elements: member i's `input` at i * count.
+  virtual void allGather(ElementType type, const void *input, void *output, int64_t count) = 0;
+  /// Member i gets the reduction of every member's input[i * count, (i + 1) * count).
+  virtual void reduceScatter(ElementType type, Reduction reduction, const void *input, void *output,
+                             int64_t count) = 0;
+  /// Member i's block j of `count` elements becomes member j's block i.
+  virtual void allToAll(ElementType type, const void *input, void *output, int64_t count) = 0;
+  /// allGather, with `output` on `root` only.
+  virtual void gather(ElementType type, const void *input, void *output, int64_t count,
+                      int root) = 0;
+  /// Member i gets block i of `root`'s `input`.
+  virtual void scatter(ElementType type, const void *input, void *output, int64_t count,
+                       int root) = 0;
+  /// For each pair (from, to), `to` gets the input of `from`; members that are no
+  /// pair's `to` get zeros. No member is `from` or `to` twice.
+  virtual void permute(ElementType type, const void *input, void *output, int64_t count,
+                       const std::vector<std::pair<int, int>> &pairs) = 0;
+
+protected:
+  std::vector<int> members;
+  int self;
+};
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_COMMUNICATOR_H

@@ -1,0 +1,35 @@
+//===- Context.h - one rank's running program -----------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_CONTEXT_H
+#define MESHWRIGHT_RUNTIME_COMMON_CONTEXT_H
+
+#include "common/Communicator.h"
+#include "common/Plan.h"
+#include "common/RankStatus.h"
+#include "common/Trace.h"
+#include "meshwright/runtime/ABI.h"
+
+#include <memory>
+#include <vector>
+
+/// What generated code hands back on every call.
+struct MwContext {
+  MwContext(const meshwright::Plan &plan, std::unique_ptr<meshwright::Communicator> world,
+            int threads, meshwright::RankStatus &status);
+
+  int rank() const { return world->rank(); }
+
+  const meshwright::Plan &plan;
+  std::unique_ptr<meshwright::Communicator> world;
+  /// One per entry of the plan's "groups".
+  std::vector<std::unique_ptr<meshwright::Communicator>> groups;
+  int threads; ///< OpenMP threads of this rank, at least 1
+  meshwright::RankStatus &status;
+  /// Null unless --trace is given.
+  std::unique_ptr<meshwright::Trace> trace;
+};
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_CONTEXT_H

@@ -1,0 +1,111 @@
+//===- ElementType.h - element types and conversions ----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_ELEMENTTYPE_H
+#define MESHWRIGHT_RUNTIME_COMMON_ELEMENTTYPE_H
+
+#include "meshwright/runtime/ABI.h"
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+namespace meshwright {
+
+enum class ElementType : int32_t {
+  F32 = MW_F32,
+  F64 = MW_F64,
+  BF16 = MW_BF16,
+  F16 = MW_F16,
+  I32 = MW_I32
+};
+
+inline int64_t bytesOf(ElementType type) {
+  switch (type) {
+  case ElementType::F64:
+    return 8;
+  case ElementType::F32:
+  case ElementType::I32:
+    return 4;
+  case ElementType::BF16:
+  case ElementType::F16:
+    return 2;
+  }
+  __builtin_unreachable();
+}
+
+/// "f32", as plans and messages write it.
+inline const char *nameOf(ElementType type) {
+  switch (type) {
+  case ElementType::F32:
+    return "f32";
+  case ElementType::F64:
+    return "f64";
+  case ElementType::BF16:
+    return "bf16";
+  case ElementType::F16:
+    return "f16";
+  case ElementType::I32:
+    return "i32";
+  }
+  __builtin_unreachable();
+}
+
+inline std::optional<ElementType> elementTypeNamed(std::string_view name) {
+  for (ElementType type :
+       {ElementType::F32, ElementType::F64, ElementType::BF16, ElementType::F16, ElementType::I32})
+    if (name == nameOf(type))
+      return type;
+  return std::nullopt;
+}
+
+template <typename To, typename From> To bitsAs(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  std::memcpy(&to, &from, sizeof(To));
+  return to;
+}
+
+inline float bf16ToFloat(uint16_t bits) { return bitsAs<float>(uint32_t(bits) << 16); }
+
+/// Rounds to nearest, ties to even; NaN stays NaN.
+inline uint16_t floatToBf16(float value) {
+  uint32_t bits = bitsAs<uint32_t>(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u)
+    return uint16_t((bits >> 16) | 0x40);
+  return uint16_t((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+inline float f16ToFloat(uint16_t bits) {
+  uint32_t sign = uint32_t(bits & 0x8000) << 16;
+  uint32_t magnitude = bits & 0x7fff;
+  if (magnitude >= 0x7c00) // Infinity and NaN.
+    return bitsAs<float>(sign | 0x7f800000u | ((magnitude & 0x3ff) << 13));
+  if (magnitude < 0x400) // Zero and subnormals: magnitude * 2^-24, exact in f32.
+    return bitsAs<float>(sign | bitsAs<uint32_t>(float(magnitude) * 0x1p-24f));
+  return bitsAs<float>(sign | ((magnitude << 13) + 0x38000000u));
+}
+
+/// Rounds to nearest, ties to even; too large becomes infinity, NaN stays NaN.
+inline uint16_t floatToF16(float value) {
+  uint32_t bits = bitsAs<uint32_t>(value);
+  uint16_t sign = uint16_t((bits >> 16) & 0x8000);
+  bits &= 0x7fffffffu;
+  if (bits > 0x7f800000u)
+    return sign | 0x7e00;
+  if (bits >= 0x47800000u) // At least 2^16.
+    return sign | 0x7c00;
+  if (bits < 0x38800000u) { // Below 2^-14: adding 0.5 lets the FPU round at 2^-24.
+    float shifted = bitsAs<float>(bits) + 0.5f;
+    return sign | uint16_t(bitsAs<uint32_t>(shifted) - bitsAs<uint32_t>(0.5f));
+  }
+  uint32_t odd = (bits >> 13) & 1;
+  return sign | uint16_t((bits - 0x38000000u + 0xfff + odd) >> 13);
+}
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_ELEMENTTYPE_H

@@ -1,0 +1,40 @@
+//===- Failure.h - one rank's failure ends all ----------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// A rank that fails prints one message and takes the others with it. Ranks that
+// are threads end with the process. Ranks that are processes often all see the
+// same error (a bad flag, a missing file); then only rank 0 speaks: the others
+// give it a second to end the job before they say what they saw.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_FAILURE_H
+#define MESHWRIGHT_RUNTIME_COMMON_FAILURE_H
+
+#include <functional>
+#include <string>
+
+namespace meshwright {
+
+/// Exit codes of an executable.
+enum ExitCode { exitFailure = 1, exitUsage = 2 };
+
+/// Sets which rank of how many processes this process is. Before it is called the
+/// process speaks for itself alone.
+void setFailureProcess(int rank, int processes);
+
+/// Sets what ends the other processes of the job (MPI_Abort). Called at most once
+/// per failure, from the thread that failed.
+void setFailureAbort(std::function<void(int code)> abort);
+
+/// A directory to remove if the process fails while it is half written; empty for
+/// none.
+void setFailureCleanup(const std::string &directory);
+
+/// Prints "error: MESSAGE" to stderr, ends every rank, and does not return. When
+/// several threads fail only the first is heard.
+[[noreturn]] void endAllRanks(const std::string &message, int code = exitFailure);
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_FAILURE_H

@@ -1,0 +1,100 @@
+//===- Launch.cpp - how this process was started --------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/Launch.h"
+
+#include "common/Communicator.h"
+#include "common/Error.h"
+#include "common/Plan.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <sched.h>
+#include <unistd.h>
+
+using namespace meshwright;
+
+/// The number in the environment variable `name`, at least `least`.
+static int environmentNumber(const char *name, int least) {
+  const char *value = getenv(name);
+  if (!value)
+    fail("the environment variable ", name, " is not set: set it, or start with --ranks N");
+  char *end;
+  long number = strtol(value, &end, 10);
+  if (end == value || *end || number < least || number > 1000000)
+    fail(name, " is \"", value, "\": it must be a whole number of at least ", least);
+  return int(number);
+}
+
+Launch Launch::detect() {
+  if (getenv("OMPI_COMM_WORLD_SIZE"))
+    return {Mpi, environmentNumber("OMPI_COMM_WORLD_RANK", 0),
+            environmentNumber("OMPI_COMM_WORLD_SIZE", 1)};
+  // srun with a MPI plug-in.
+  for (const char *rank : {"PMIX_RANK", "PMI_RANK"})
+    if (getenv(rank) && getenv("SLURM_NTASKS"))
+      return {Mpi, environmentNumber(rank, 0), environmentNumber("SLURM_NTASKS", 1)};
+  if (getenv("RANK") && getenv("WORLD_SIZE") && getenv("MASTER_ADDR")) {
+    Launch launch{Tcp, environmentNumber("RANK", 0), environmentNumber("WORLD_SIZE", 1)};
+    if (launch.rank >= launch.processes)
+      fail("RANK is ", launch.rank, " but WORLD_SIZE is ", launch.processes,
+           ": ranks are numbered from 0 to WORLD_SIZE - 1");
+    return launch;
+  }
+  return {};
+}
+
+void meshwright::checkRankCount(const Plan &plan, const Launch &launch, int64_t ranks,
+                                const std::string &program) {
+  int64_t wanted = plan.ranks();
+  if (ranks == wanted)
+    return;
+  std::string exe = program.find('/') == std::string::npos ? "./" + program : program;
+  std::string command = launch.kind == Launch::Mpi   ? text("mpirun -n ", wanted, " ", exe, " ...")
+                        : launch.kind == Launch::Tcp ? text("WORLD_SIZE=", wanted, " on every rank")
+                                                     : text(exe, " --ranks ", wanted, " ...");
+  fail("this executable was compiled for ", wanted, wanted == 1 ? " rank" : " ranks", " (mesh ",
+       plan.meshText(), ") but was started with ", ranks, ": start it with\n    ", command,
+       "\nor compile it for another --mesh");
+}
+
+static int32_t hashOf(const std::string &text) { return int32_t(std::hash<std::string>()(text)); }
+
+static std::string coreList() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(0, sizeof(set), &set);
+  return {reinterpret_cast<const char *>(&set), sizeof(set)};
+}
+
+Neighbours meshwright::findNeighbours(Communicator &world) {
+  char name[256] = {};
+  gethostname(name, sizeof(name) - 1);
+  int32_t mine[2] = {hashOf(name), hashOf(coreList())};
+  std::vector<int32_t> all(size_t(world.size()) * 2);
+  world.allGather(ElementType::I32, mine, all.data(), 2);
+  Neighbours result{0, 0};
+  for (size_t i = 0; i < all.size(); i += 2) {
+    result.onMachine += all[i] == mine[0];
+    result.onCores += all[i] == mine[0] && all[i + 1] == mine[1];
+  }
+  return result;
+}
+
+int meshwright::threadsPerRank(int sharing) {
+  if (const char *value = getenv("OMP_NUM_THREADS"); value && *value) {
+    // A list gives the numbers of nested levels, outermost first.
+    char *end;
+    long number = strtol(value, &end, 10);
+    if (end == value || (*end && *end != ',') || number < 1 || number > 4096)
+      fail("OMP_NUM_THREADS is \"", value, "\": it must be a whole number of at least 1");
+    return int(number);
+  }
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+  return std::max(1, cores / std::max(1, sharing));
+}

@@ -1,0 +1,44 @@
+//===- Launch.h - how this process was started ----------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_LAUNCH_H
+#define MESHWRIGHT_RUNTIME_COMMON_LAUNCH_H
+
+#include <cstdint>
+#include <string>
+
+namespace meshwright {
+
+struct Plan;
+class Communicator;
+
+/// Who started the ranks, found from the environment.
+struct Launch {
+  enum Kind { Threads, Mpi, Tcp };
+  Kind kind = Threads;
+  /// Of this process among those of the job; 0 of 1 for threads.
+  int rank = 0, processes = 1;
+
+  static Launch detect();
+};
+
+/// Checks that `ranks` were started, as many as the mesh has; the Error says which
+/// command starts the right number. `program` is argv[0].
+void checkRankCount(const Plan &plan, const Launch &launch, int64_t ranks,
+                    const std::string &program);
+
+/// How many ranks of `world` share this machine, and how many this process's cores.
+struct Neighbours {
+  int onMachine = 1, onCores = 1;
+};
+Neighbours findNeighbours(Communicator &world);
+
+/// OpenMP threads for each rank when `sharing` ranks have this process's cores:
+/// OMP_NUM_THREADS, else an equal share, at least 1.
+int threadsPerRank(int sharing);
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_LAUNCH_H

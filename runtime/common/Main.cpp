@@ -1,0 +1,103 @@
+//===- Main.cpp - the entry point of every executable ---------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/Error.h"
+#include "common/Failure.h"
+#include "common/Launch.h"
+#include "common/Trainer.h"
+#include "common/WaitMonitor.h"
+#include "cpu/MessageCommunicator.h"
+#include "cpu/MpiTransport.h"
+#include "cpu/ThreadCommunicator.h"
+
+#include <csignal>
+#include <thread>
+
+using namespace meshwright;
+
+/// One rank from its communicator to the end of the run.
+static void trainRank(const Plan &plan, const Options &options, std::unique_ptr<Communicator> world,
+                      int threads, RankStatus &status) {
+  try {
+    MwContext context(plan, std::move(world), threads, status);
+    if (!options.trace.empty())
+      context.trace = std::make_unique<Trace>();
+    Trainer(context, options).run();
+  } catch (const std::exception &error) {
+    endAllRanks(error.what());
+  }
+}
+
+static void runThreads(const Plan &plan, const Options &options, const std::string &program) {
+  int ranks = int(options.ranks ? options.ranks : 1);
+  checkRankCount(plan, Launch(), ranks, program);
+  checkMemory(plan, ranks);
+  int threads = threadsPerRank(ranks);
+  std::vector<std::unique_ptr<RankStatus>> owned;
+  std::vector<RankStatus *> statuses;
+  for (int rank = 0; rank < ranks; ++rank) {
+    owned.push_back(std::make_unique<RankStatus>(rank));
+    statuses.push_back(owned.back().get());
+  }
+  WaitMonitor monitor(plan, statuses, waitTimeout());
+  auto world = ThreadCommunicator::createWorld(ranks, threads, statuses);
+  std::vector<std::thread> others;
+  for (int rank = 1; rank < ranks; ++rank)
+    others.emplace_back([&, rank] {
+      trainRank(plan, options, std::move(world[size_t(rank)]), threads, *statuses[size_t(rank)]);
+    });
+  trainRank(plan, options, std::move(world[0]), threads, *statuses[0]);
+  for (std::thread &other : others)
+    other.join();
+}
+
+static void runProcess(const Plan &plan, const Options &options, const Launch &launch,
+                       const std::string &program) {
+  if (options.ranks && options.ranks != launch.processes)
+    fail("--ranks ", options.ranks, " but ", launch.processes,
+         " processes were started: drop --ranks, which starts ranks as threads");
+  checkRankCount(plan, launch, launch.processes, program);
+  RankStatus status(launch.rank);
+  WaitMonitor monitor(plan, {&status}, waitTimeout());
+  std::shared_ptr<Transport> transport = launch.kind == Launch::Mpi
+                                             ? openMpiTransport(launch.processes)
+                                             : openMpiTransport(launch.processes);
+  setFailureProcess(transport->rank(), transport->size());
+  setFailureAbort([transport](int code) { transport->abort(code); });
+  auto world = std::make_unique<MessageCommunicator>(transport, status);
+  Neighbours neighbours = findNeighbours(*world);
+  checkMemory(plan, neighbours.onMachine);
+  trainRank(plan, options, std::move(world), threadsPerRank(neighbours.onCores), status);
+  setFailureAbort(nullptr);
+  transport->finish();
+}
+
+static int run(int argc, char **argv) {
+  Launch launch = Launch::detect();
+  setFailureProcess(launch.rank, launch.processes);
+  Options options;
+  if (!parseOptions(argc, argv, options, /*printHelp=*/launch.rank == 0))
+    return 0;
+  Plan plan = Plan::parse({meshwright_plan, size_t(meshwright_plan_size)});
+  std::string program = argc ? argv[0] : "EXE";
+  // --ranks wins over torchrun's variables, which many environments leave set.
+  if (launch.kind == Launch::Threads || (launch.kind == Launch::Tcp && options.ranks))
+    runThreads(plan, options, program);
+  else
+    runProcess(plan, options, launch, program);
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  blockReportSignal();
+  // A limit on file sizes and a closed pipe then show as errors of write().
+  signal(SIGXFSZ, SIG_IGN);
+  signal(SIGPIPE, SIG_IGN);
+  try {
+    return run(argc, argv);
+  } catch (const std::exception &error) {
+    endAllRanks(error.what());
+  }
+}

@@ -1,0 +1,156 @@
+//===- Options.cpp - the executable's command line ------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// One table says everything about each flag; the parser and the help are made
+// from it.
+//
+//===----------------------------------------------------------------------===//
+#include "common/Options.h"
+
+#include "common/Error.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <iterator>
+#include <limits>
+#include <variant>
+
+using namespace meshwright;
+
+namespace {
+using Text = std::string Options::*;
+using Integer = int64_t Options::*;
+using Real = double Options::*;
+using Switch = bool Options::*;
+
+struct Flag {
+  const char *name;
+  const char *value; ///< how the help writes the value
+  std::variant<Text, Integer, Real, Switch> member;
+  const char *help;
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+  const char *choices = nullptr; ///< separated by '|'
+  const char *needs = nullptr;   ///< a flag that must be given too
+};
+} // namespace
+
+static constexpr double oneBelow = 1.0 - 1e-16;
+
+static const Flag flags[] = {
+    {"--data", "FILE", &Options::data, "token file to train on; may have a llm.c header"},
+    {"--tokens", "TYPE", &Options::tokens, "type of the tokens in --data and --eval-data", 0, 0,
+     "u8|u16|u32"},
+    {"--steps", "N", &Options::steps, "optimizer steps, counted from the run's first start", 0},
+    {"--lr", "RATE", &Options::lr, "learning rate", 0},
+    {"--min-lr", "RATE", &Options::minLr, "where cosine and linear end", 0},
+    {"--warmup", "W", &Options::warmup, "steps t < W run at lr * (t + 1) / W", 0},
+    {"--lr-schedule", "NAME", &Options::lrSchedule, "course of the rate after the warm-up", 0, 0,
+     "constant|cosine|linear"},
+    {"--seed", "N", &Options::seed, "of initial weights, --shuffle and dropout", 0},
+    {"--shuffle", nullptr, &Options::shuffle,
+     "visit the sequences in a new random order each epoch"},
+    {"--beta1", "X", &Options::beta1, "AdamW's decay of the first moment", 0, oneBelow},
+    {"--beta2", "X", &Options::beta2, "AdamW's decay of the second moment", 0, oneBelow},
+    {"--eps", "X", &Options::eps, "added to AdamW's root", 0},
+    {"--weight-decay", "X", &Options::weightDecay, "of parameters with two or more dimensions", 0},
+    {"--grad-clip", "X", &Options::gradClip, "largest global gradient norm; 0: no clipping", 0},
+    {"--init", "FILE", &Options::init, "safetensors file to take the initial weights from"},
+    {"--save", "DIR", &Options::save, "write checkpoints here, the last at the end"},
+    {"--save-every", "K", &Options::saveEvery, "and after every K steps; 0: only at the end", 0,
+     std::numeric_limits<double>::infinity(), nullptr, "--save"},
+    {"--resume", "DIR", &Options::resume, "go on from DIR/latest, or from one checkpoint"},
+    {"--metrics", "FILE", &Options::metrics, "write one JSON object per step"},
+    {"--eval-data", "FILE", &Options::evalData, "token file to evaluate on (first 64 batches)"},
+    {"--eval-every", "K", &Options::evalEvery, "evaluate after every K steps and at the end", 0,
+     std::numeric_limits<double>::infinity(), nullptr, "--eval-data"},
+    {"--trace", "FILE", &Options::trace, "write what each rank did, for chrome://tracing"},
+    {"--ranks", "N", &Options::ranks, "run N ranks as threads of this process", 1},
+};
+
+static const char *footer =
+    "Environment: OMP_NUM_THREADS (threads per rank), MESHWRIGHT_TIMEOUT (seconds a rank waits for "
+    "others,\n300). Under mpirun or srun the ranks are MPI processes; with RANK, WORLD_SIZE, "
+    "MASTER_ADDR and MASTER_PORT\nset they connect by TCP. SIGUSR1 makes every rank of a process "
+    "say what it waits for.";
+
+static std::vector<std::string> split(const std::string &text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, separator);)
+    parts.push_back(part);
+  return parts;
+}
+
+static void addFlag(CLI::App &app, const Flag &flag, Options &options) {
+  if (auto member = std::get_if<Switch>(&flag.member)) {
+    app.add_flag(flag.name, options.*(*member), flag.help);
+    return;
+  }
+  CLI::Option *option =
+      std::visit([&](auto member) { return app.add_option(flag.name, options.*member, flag.help); },
+                 flag.member);
+  option->capture_default_str();
+  option->type_name(flag.choices ? flag.choices : flag.value);
+}
+
+static void checkFlag(const Flag &flag, const Options &options) {
+  if (flag.needs && !options.given(flag.needs))
+    fail(flag.name, " needs ", flag.needs, ": give both");
+  if (auto member = std::get_if<Text>(&flag.member)) {
+    const std::string &value = options.*(*member);
+    if (value.empty())
+      fail(flag.name, " is empty: give ", flag.value);
+    if (!flag.choices)
+      return;
+    std::vector<std::string> choices = split(flag.choices, '|');
+    if (std::find(choices.begin(), choices.end(), value) == choices.end())
+      fail(flag.name, " ", value, ": it is one of ", flag.choices);
+    return;
+  }
+  double value = 0;
+  if (auto member = std::get_if<Integer>(&flag.member))
+    value = double(options.*(*member));
+  else if (auto member = std::get_if<Real>(&flag.member))
+    value = options.*(*member);
+  if (!(value >= flag.least && value <= flag.most) || std::isinf(value)) {
+    if (flag.most == oneBelow)
+      fail(flag.name, " is ", value, ": it must be at least 0 and less than 1");
+    fail(flag.name, " is ", value, ": it must be at least ", flag.least);
+  }
+}
+
+bool meshwright::parseOptions(int argc, const char *const *argv, Options &options, bool printHelp) {
+  CLI::App app("Trains the model this executable was compiled from.", argc ? argv[0] : "EXE");
+  app.footer(footer);
+  app.get_formatter()->column_width(34);
+  for (const Flag &flag : flags)
+    addFlag(app, flag, options);
+  app.get_option("--data")->required();
+  app.get_option("--steps")->required();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp &) {
+    if (printHelp)
+      fputs(app.help().c_str(), stdout);
+    return false;
+  } catch (const CLI::ParseError &error) {
+    fail(error.what(), ": see --help for the flags and what they take");
+  }
+  for (const Flag &flag : flags)
+    if (app.get_option(flag.name)->count())
+      options.givenFlags.insert(flag.name);
+  for (const Flag &flag : flags)
+    if (options.given(flag.name))
+      checkFlag(flag, options);
+  if (options.given("--init") && options.given("--resume"))
+    fail("--init and --resume are both given: a resumed run takes its weights from the checkpoint; "
+         "drop one of them");
+  if (options.minLr > options.lr)
+    fail("--min-lr ", options.minLr, " is larger than --lr ", options.lr,
+         ": the schedules go down from --lr to --min-lr");
+  return true;
+}

@@ -1,0 +1,40 @@
+//===- Options.h - the executable's command line --------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_OPTIONS_H
+#define MESHWRIGHT_RUNTIME_COMMON_OPTIONS_H
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+namespace meshwright {
+
+struct Options {
+  std::string data, tokens = "u16";
+  int64_t steps = 0;
+  double lr = 3e-4, minLr = 0;
+  int64_t warmup = 0;
+  std::string lrSchedule = "constant";
+  int64_t seed = 0;
+  bool shuffle = false;
+  double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weightDecay = 0.1, gradClip = 1.0;
+  std::string init, save, resume, metrics, evalData, trace;
+  int64_t saveEvery = 0, evalEvery = 0;
+  int64_t ranks = 0; ///< 0: not given
+
+  /// Whether the flag `name` ("--seed") was on the command line.
+  bool given(const std::string &name) const { return givenFlags.count(name) != 0; }
+  std::set<std::string> givenFlags;
+};
+
+/// The options in the arguments, or an Error naming the flag and what it takes.
+/// With --help prints the help made from the flag table (if `printHelp`: one of
+/// several processes does) and returns false; `options` is set if the result is true.
+bool parseOptions(int argc, const char *const *argv, Options &options, bool printHelp = true);
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_OPTIONS_H

@@ -1,0 +1,49 @@
+//===- OutputFile.h - files whose writes are checked ----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_OUTPUTFILE_H
+#define MESHWRIGHT_RUNTIME_COMMON_OUTPUTFILE_H
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace meshwright {
+
+/// A file written from its beginning. Every failure, a full disk among them, is an
+/// Error that names the file and how many bytes had been written.
+class OutputFile {
+public:
+  enum Mode { Truncate, Append };
+  explicit OutputFile(std::string path, Mode mode = Truncate);
+  ~OutputFile();
+  OutputFile(const OutputFile &) = delete;
+  OutputFile &operator=(const OutputFile &) = delete;
+
+  void write(const void *data, int64_t bytes);
+  void write(std::string_view text) { write(text.data(), int64_t(text.size())); }
+  /// Hands the written bytes to the disk and waits until they are there.
+  void sync();
+  /// Closes the file; a write error that only shows now is reported too.
+  void close();
+
+private:
+  [[noreturn]] void failWriting(int code) const;
+
+  std::string path;
+  int file = -1;
+  int64_t written = 0;
+};
+
+/// Waits until the entries of `directory` are on the disk.
+void syncDirectory(const std::string &directory);
+
+/// Makes `directory` and its parents, and tries to write in it; an Error naming
+/// `flag` if that cannot be done.
+void prepareDirectory(const std::string &directory, const char *flag);
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_OUTPUTFILE_H

@@ -1,0 +1,117 @@
+//===- Plan.h - the compiler's plan, parsed -------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// The JSON of docs/plan.md as structs, one per table. Parsing checks everything
+// the runtime relies on, so that the rest of it need not.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_PLAN_H
+#define MESHWRIGHT_RUNTIME_COMMON_PLAN_H
+
+#include "common/ElementType.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace meshwright {
+
+struct MeshAxis {
+  std::string name;
+  int64_t size = 1;
+};
+
+/// Part of a file tensor's dimension.
+struct StorageSlice {
+  int64_t dim = 0, begin = 0, size = 0, full = 0;
+};
+
+/// Where a variable lives in a safetensors file.
+struct Storage {
+  std::string tensor; ///< with {layer} for stacked variables
+  bool transpose = false;
+  std::optional<StorageSlice> slice;
+};
+
+struct Initializer {
+  enum Kind { Normal, Constant };
+  Kind kind = Constant;
+  float value = 0; ///< standard deviation, or the constant
+};
+
+struct Variable {
+  enum Role { Parameter, Momentum, Variance };
+  std::string name;
+  Role role = Parameter;
+  std::string of; ///< the parameter an optimizer state belongs to
+  ElementType type = ElementType::F32;
+  std::vector<int64_t> shape, localShape;
+  bool stacked = false;
+  std::vector<std::vector<int>> sharding; ///< per dimension: indices of mesh axes
+  int64_t offset = 0;
+  Initializer init;
+  Storage storage;
+
+  int64_t layers() const { return stacked ? shape[0] : 1; }
+};
+
+/// An input or output of the program: where it lies in the arena.
+struct Port {
+  std::string name;
+  ElementType type = ElementType::F32;
+  std::vector<int64_t> shape;
+  int64_t offset = 0;
+};
+
+struct CollectiveEntry {
+  std::string op;
+  int64_t group = 0;
+  ElementType type = ElementType::F32;
+  int64_t count = 0;
+  std::string location;
+};
+
+struct MemoryLine {
+  std::string category;
+  int64_t bytes = 0;
+};
+
+struct Plan {
+  std::string hash, model, config, target, precision, optimizer;
+  std::vector<MeshAxis> mesh;
+  int64_t batch = 0, sequence = 0, microbatches = 1, vocabulary = 0, maxPositions = 0;
+  std::vector<int> dataAxes; ///< indices into mesh, outermost first
+  int64_t arenaBytes = 0;
+  std::vector<MemoryLine> memory;
+  std::vector<Variable> variables;
+  std::map<std::string, Port> inputs, outputs;
+  std::vector<std::vector<int>> groups; ///< per group: indices of mesh axes
+  std::vector<CollectiveEntry> collectives;
+  double flops = 0;
+
+  /// The plan in `json`, or an Error naming what is missing or inconsistent.
+  static Plan parse(std::string_view json);
+
+  /// Product of the mesh's sizes.
+  int64_t ranks() const;
+  /// "data=2,tensor=4", or "one rank".
+  std::string meshText() const;
+  /// Position of `rank` on each mesh axis; ranks are numbered row-major.
+  std::vector<int64_t> coordinates(int64_t rank) const;
+  /// Product of the sizes of `axes`.
+  int64_t axesSize(const std::vector<int> &axes) const;
+  /// Row-major position of `coordinates` within `axes`, the first outermost.
+  int64_t axesIndex(const std::vector<int> &axes, const std::vector<int64_t> &coordinates) const;
+  /// The ranks that differ from `rank` only in `axes`, in row-major order of these.
+  std::vector<int> groupMembers(const std::vector<int> &axes, int64_t rank) const;
+
+  const Variable &parameter(const std::string &name) const;
+};
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_PLAN_H

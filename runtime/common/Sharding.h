@@ -1,0 +1,55 @@
+//===- Sharding.h - which part of a tensor a rank holds -------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// A dimension divided by mesh axes of total size n has n parts of ceil(size/n)
+// rows; the last parts may be short or empty and are padded with zeros.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_SHARDING_H
+#define MESHWRIGHT_RUNTIME_COMMON_SHARDING_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+struct Plan;
+struct Variable;
+
+inline int64_t ceilDivide(int64_t numerator, int64_t denominator) {
+  return (numerator + denominator - 1) / denominator;
+}
+
+/// The rows [begin, begin + extent) of each dimension.
+struct Box {
+  std::vector<int64_t> begin, extent;
+  int64_t elements() const;
+};
+
+/// The part of `variable` that lies on `rank`, without padding, in global
+/// coordinates (of all layers where it is stacked).
+Box shardOf(const Plan &plan, const Variable &variable, int64_t rank);
+
+/// Whether `rank` is the first of the ranks that hold the same part of `variable`:
+/// the one that speaks for it in checkpoints.
+bool ownsShard(const Plan &plan, const Variable &variable, int64_t rank);
+
+/// Where a variable's layer lies within its file tensor: element (i, j, ...) of the
+/// layer is at `offset + i * strides[0] + j * strides[1] + ...`.
+struct StorageLayout {
+  std::vector<int64_t> fileShape, strides;
+  int64_t offset = 0;
+};
+StorageLayout storageLayout(const Variable &variable);
+
+/// The name of the file tensor that holds `layer` of `variable`.
+std::string storageName(const Variable &variable, int64_t layer);
+
+/// Elements from one row of `strides` to the next, for a dense tensor.
+std::vector<int64_t> denseStrides(const std::vector<int64_t> &shape);
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_SHARDING_H

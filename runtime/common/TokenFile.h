@@ -1,0 +1,45 @@
+//===- TokenFile.h - a stream of tokens on disk ---------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_TOKENFILE_H
+#define MESHWRIGHT_RUNTIME_COMMON_TOKENFILE_H
+
+#include "common/MappedFile.h"
+
+namespace meshwright {
+
+/// Little-endian tokens of one, two or four bytes, plain or after the 1024-byte
+/// header of llm.c (magic, version, number of tokens as int32).
+class TokenFile {
+public:
+  static constexpr int32_t headerMagic = 20240520;
+  static constexpr int64_t headerBytes = 1024;
+
+  /// Maps `path`, given by `flag`, and checks its size. `type` is u8, u16 or u32.
+  TokenFile(const std::string &path, const std::string &flag, const std::string &type);
+
+  int64_t tokens() const { return count; }
+  /// Sequences of `length` inputs with targets shifted by one: floor((n-1)/length).
+  /// An Error if there is not even one.
+  int64_t sequences(int64_t length) const;
+
+  /// Copies sequence `index` of `length` tokens and its targets; an Error if a
+  /// token is not below `vocabulary`.
+  void read(int64_t index, int64_t length, int64_t vocabulary, int32_t *inputs,
+            int32_t *targets) const;
+
+private:
+  void readHeader();
+  int64_t token(int64_t position) const;
+
+  MappedFile file;
+  std::string prefix; ///< "--data corpus.bin: "
+  std::string type;
+  int64_t width, start = 0, count = 0;
+};
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_TOKENFILE_H

@@ -1,0 +1,247 @@
+//===- Trainer.cpp - one rank's training run ------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/Trainer.h"
+
+#include "common/Error.h"
+#include "common/LearningRate.h"
+#include "common/Weights.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+using namespace meshwright;
+
+// An evaluation takes all whole batches of its file, but not more than these.
+static constexpr int64_t maxEvalBatches = 64;
+
+Trainer::Trainer(MwContext &context, const Options &options)
+    : context(context), plan(context.plan), options(options),
+      data(options.data, "--data", options.tokens) {
+  ActivityScope activity(context.status, "preparing the run", ActivityScope::Patient);
+  compareHashes();
+  int64_t sequences = data.sequences(plan.sequence);
+  if (!options.evalData.empty()) {
+    evalData = std::make_unique<TokenFile>(options.evalData, "--eval-data", options.tokens);
+    evalBatches = std::min(maxEvalBatches, evalData->sequences(plan.sequence) / plan.batch);
+    if (evalBatches == 0)
+      fail("--eval-data ", options.evalData, ": has ", evalData->tokens(),
+           " tokens, but one batch of ", plan.batch, " sequences of ", plan.sequence, " needs ",
+           plan.batch * plan.sequence + 1, ": name a longer file");
+  }
+  state.seed = options.seed;
+  state.shuffle = options.shuffle;
+  if (!options.resume.empty())
+    resumeState();
+  state.tokens = data.tokens();
+  order = std::make_unique<DataOrder>(sequences, state.shuffle, uint64_t(state.seed));
+  if (isRoot())
+    openOutputs();
+  arena = std::make_unique<Arena>(plan.arenaBytes);
+  loadWeights();
+}
+
+/// Ranks that run different executables would exchange nonsense.
+void Trainer::compareHashes() {
+  constexpr int64_t words = 4; // 16 hex digits.
+  std::string mine = plan.hash;
+  mine.resize(words * 4);
+  std::string all(size_t(context.world->size()) * mine.size(), '\0');
+  context.world->allGather(ElementType::I32, mine.data(), all.data(), words);
+  for (int rank = 1; rank < context.world->size(); ++rank) {
+    std::string first = all.substr(0, mine.size());
+    std::string other = all.substr(size_t(rank) * mine.size(), mine.size());
+    if (other != first)
+      fail("rank 0 runs an executable with plan ", first, " but rank ", rank, " one with plan ",
+           other, ": start the same executable on every rank");
+  }
+}
+
+void Trainer::openOutputs() {
+  if (!options.save.empty())
+    prepareDirectory(options.save, "--save");
+  if (!options.metrics.empty())
+    metrics = std::make_unique<MetricsFile>(options.metrics, state.step);
+  if (!options.trace.empty())
+    OutputFile(options.trace).close();
+}
+
+void Trainer::resumeState() {
+  checkpoint = findCheckpoint(options.resume);
+  TrainingState saved = readState(checkpoint);
+  if (options.given("--seed") && options.seed != saved.seed)
+    fail("--seed ", options.seed, ": the checkpoint ", checkpoint, " was trained with --seed ",
+         saved.seed, ": drop --seed, it is taken from the checkpoint");
+  if (options.shuffle && !saved.shuffle)
+    fail("--shuffle: the checkpoint ", checkpoint,
+         " was trained without it: drop --shuffle to go on with the same order of the data");
+  if (saved.tokens != data.tokens())
+    note(text("--data ", options.data, " has ", grouped(uint64_t(data.tokens())),
+              " tokens, the data of the checkpoint ", checkpoint, " had ",
+              grouped(uint64_t(saved.tokens))));
+  state = saved;
+}
+
+void Trainer::loadWeights() {
+  TraceScope span(context.trace.get(), "load weights", "io");
+  WeightTarget target{plan, context.rank(), arena->data(), context.threads};
+  std::string extra;
+  if (!checkpoint.empty()) {
+    readWeights(target, WeightKind::Parameters, checkpoint + "/model.safetensors", "--resume");
+    readWeights(target, WeightKind::OptimizerStates, checkpoint + "/optimizer.safetensors",
+                "--resume");
+  } else if (!options.init.empty()) {
+    extra = readWeights(target, WeightKind::Parameters, options.init, "--init");
+  } else {
+    initializeWeights(target, uint64_t(options.seed));
+  }
+  if (!extra.empty())
+    note(extra);
+}
+
+void Trainer::note(const std::string &message) const {
+  if (isRoot())
+    fprintf(stderr, "note: %s\n", message.c_str());
+}
+
+/// The place of input `name`, or null if the program does not use it.
+template <typename T> T *Trainer::input(const char *name) const {
+  auto found = plan.inputs.find(name);
+  return found == plan.inputs.end() ? nullptr : arena->at<T>(found->second.offset);
+}
+
+float Trainer::output(const char *name) const {
+  return *arena->at<float>(plan.outputs.at(name).offset);
+}
+
+/// Writes this rank's part of the batch that starts at `position` of `order`: data
+/// rank d of D has the d-th contiguous batch / D, its microbatches one after the
+/// other.
+void Trainer::fillTokens(const TokenFile &file, const DataOrder &order, int64_t position) {
+  std::vector<int64_t> coordinates = plan.coordinates(context.rank());
+  int64_t count = plan.batch / plan.axesSize(plan.dataAxes);
+  int64_t first = plan.axesIndex(plan.dataAxes, coordinates) * count;
+  int32_t *tokens = input<int32_t>("tokens"), *targets = input<int32_t>("targets");
+  int32_t *ids = input<int32_t>("sequence_ids");
+  for (int64_t i = 0; i < count; ++i) {
+    file.read(order.at(position + first + i), plan.sequence, plan.vocabulary,
+              tokens + i * plan.sequence, targets + i * plan.sequence);
+    if (ids)
+      ids[i] = int32_t(first + i);
+  }
+}
+
+void Trainer::fillScalars(int64_t step) {
+  auto set = [&](const char *name, double value) {
+    if (float *place = input<float>(name))
+      *place = float(value);
+  };
+  set("lr", learningRate(options, step));
+  set("beta1", options.beta1);
+  set("beta2", options.beta2);
+  set("eps", options.eps);
+  set("weight_decay", options.weightDecay);
+  set("grad_clip", options.gradClip);
+  set("bias_correction1", 1.0 - std::pow(options.beta1, double(step + 1)));
+  set("bias_correction2", 1.0 - std::pow(options.beta2, double(step + 1)));
+  if (int32_t *key = input<int32_t>("key")) {
+    key[0] = int32_t(state.seed);
+    key[1] = int32_t(step);
+  }
+}
+
+StepMetrics Trainer::trainStep(int64_t step) {
+  auto begin = std::chrono::steady_clock::now();
+  context.status.step = step;
+  {
+    TraceScope span(context.trace.get(), "read data", "io");
+    ActivityScope activity(context.status, "reading data");
+    fillTokens(data, *order, state.position);
+    fillScalars(step);
+  }
+  {
+    TraceScope span(context.trace.get(), "step", "step");
+    ActivityScope activity(context.status, "computing a step");
+    meshwright_step(&context, arena->data());
+  }
+  state.position += plan.batch;
+  state.step = step + 1;
+  StepMetrics result;
+  result.step = step;
+  result.loss = output("loss");
+  result.gradNorm = output("grad_norm");
+  result.lr = learningRate(options, step);
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  result.stepMs = seconds * 1e3;
+  result.tokensPerSecond = double(plan.batch * plan.sequence) / seconds;
+  return result;
+}
+
+double Trainer::evaluate() {
+  TraceScope span(context.trace.get(), "evaluate", "step");
+  ActivityScope activity(context.status, "evaluating");
+  DataOrder inOrder(evalData->sequences(plan.sequence), false, 0);
+  double sum = 0;
+  for (int64_t batch = 0; batch < evalBatches; ++batch) {
+    fillTokens(*evalData, inOrder, batch * plan.batch);
+    meshwright_eval(&context, arena->data());
+    sum += output("loss");
+  }
+  return sum / double(evalBatches);
+}
+
+void Trainer::save() {
+  if (options.save.empty() || savedStep == state.step)
+    return;
+  saveCheckpoint(context, arena->data(), options.save, state);
+  savedStep = state.step;
+}
+
+void Trainer::run() {
+  if (isRoot()) {
+    printf("meshwright: %s, %ld %s (%s), %d %s each, arena %s bytes%s\n", plan.model.c_str(),
+           long(plan.ranks()), plan.ranks() == 1 ? "rank" : "ranks", plan.meshText().c_str(),
+           context.threads, context.threads == 1 ? "thread" : "threads",
+           grouped(uint64_t(plan.arenaBytes)).c_str(),
+           checkpoint.empty() ? "" : (", resumed from " + checkpoint).c_str());
+    if (state.step >= options.steps && options.steps > 0)
+      printf("nothing to train: step %ld of %ld is done\n", long(state.step), long(options.steps));
+    fflush(stdout);
+  }
+  Progress progress(state.step, options.steps);
+  for (int64_t step = state.step; step < options.steps; ++step) {
+    StepMetrics result = trainStep(step);
+    bool last = step + 1 == options.steps;
+    bool finite = std::isfinite(result.loss) && std::isfinite(result.gradNorm);
+    if (finite && evalData && (last || (options.evalEvery && (step + 1) % options.evalEvery == 0)))
+      result.evalLoss = evaluate();
+    if (metrics && finite)
+      metrics->write(result);
+    if (!finite) {
+      progress.endLine();
+      fail("step ", step, ": the loss is ", result.loss, " and the gradient norm ", result.gradNorm,
+           ": training has diverged; try a smaller --lr, a longer --warmup or a smaller "
+           "--grad-clip, and go on from the last checkpoint");
+    }
+    if (isRoot())
+      progress.show(result);
+    if (options.saveEvery && (step + 1) % options.saveEvery == 0)
+      save();
+  }
+  save();
+  if (!options.trace.empty()) {
+    ActivityScope activity(context.status, "writing the trace", ActivityScope::Patient);
+    Trace::write(*context.trace, *context.world, options.trace);
+  }
+  ActivityScope activity(context.status, "finishing", ActivityScope::Patient);
+  context.world->barrier();
+  if (isRoot() && savedStep >= 0) {
+    char name[32];
+    snprintf(name, sizeof(name), "step-%08ld", long(savedStep));
+    printf("saved %s/%s\n", options.save.c_str(), name);
+  }
+}

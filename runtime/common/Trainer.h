@@ -1,0 +1,62 @@
+//===- Trainer.h - one rank's training run --------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_TRAINER_H
+#define MESHWRIGHT_RUNTIME_COMMON_TRAINER_H
+
+#include "common/Arena.h"
+#include "common/Checkpoint.h"
+#include "common/Context.h"
+#include "common/DataOrder.h"
+#include "common/Metrics.h"
+#include "common/Options.h"
+#include "common/TokenFile.h"
+
+#include <memory>
+#include <optional>
+
+namespace meshwright {
+
+class Trainer {
+public:
+  /// Opens files, allocates the arena and fills the variables. Collective.
+  Trainer(MwContext &context, const Options &options);
+
+  /// Runs the steps. Collective.
+  void run();
+
+private:
+  void compareHashes();
+  void openOutputs();
+  void loadWeights();
+  void resumeState();
+  void note(const std::string &message) const;
+  void fillTokens(const TokenFile &file, const DataOrder &order, int64_t position);
+  void fillScalars(int64_t step);
+  template <typename T> T *input(const char *name) const;
+  float output(const char *name) const;
+  StepMetrics trainStep(int64_t step);
+  double evaluate();
+  void save();
+
+  bool isRoot() const { return context.rank() == 0; }
+
+  MwContext &context;
+  const Plan &plan;
+  const Options &options;
+  TrainingState state;
+  std::string checkpoint; ///< the one to go on from, or empty
+  TokenFile data;
+  std::unique_ptr<DataOrder> order;
+  std::unique_ptr<TokenFile> evalData;
+  int64_t evalBatches = 0;
+  std::unique_ptr<MetricsFile> metrics;
+  std::unique_ptr<Arena> arena;
+  int64_t savedStep = -1;
+};
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_TRAINER_H

@@ -1,0 +1,103 @@
+//===- WaitMonitor.cpp - says what ranks wait for -------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/WaitMonitor.h"
+
+#include "common/Error.h"
+#include "common/Failure.h"
+#include "common/Plan.h"
+
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+using namespace meshwright;
+
+static sigset_t reportSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGUSR1);
+  return set;
+}
+
+void meshwright::blockReportSignal() {
+  sigset_t set = reportSignals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+double meshwright::waitTimeout() {
+  const char *value = getenv("MESHWRIGHT_TIMEOUT");
+  if (!value)
+    return 300;
+  char *end;
+  double seconds = strtod(value, &end);
+  if (end == value || *end || !(seconds > 0) || std::isinf(seconds))
+    fail("MESHWRIGHT_TIMEOUT is \"", value, "\": it must be a positive number of seconds");
+  return seconds;
+}
+
+std::string meshwright::describeStatus(const Plan &plan, const RankStatus &status) {
+  std::string line = text("rank ", status.rank);
+  if (int64_t step = status.step; step >= 0)
+    line += text(" (step ", step, ")");
+  RankStatus::Wait wait = status.wait();
+  line += wait.waiting ? text(": waiting for ", int64_t(wait.seconds), " s in ") : ": busy with ";
+  int index = status.collective;
+  if (index < 0 || index >= int(plan.collectives.size())) {
+    line += status.activity.load();
+  } else {
+    const CollectiveEntry &entry = plan.collectives[size_t(index)];
+    std::string axes;
+    for (int axis : plan.groups[size_t(entry.group)])
+      axes += (axes.empty() ? "" : ",") + plan.mesh[size_t(axis)].name;
+    line += text(entry.op, " (collective ", index, ", group [", axes, "], ", entry.count, " x ",
+                 nameOf(entry.type), ", at ", entry.location, ")");
+  }
+  if (wait.waiting && !wait.peers.empty()) {
+    line += wait.peers.size() == 1 ? " for rank" : " for ranks";
+    for (int peer : wait.peers)
+      line += " " + std::to_string(peer);
+  }
+  return line;
+}
+
+WaitMonitor::WaitMonitor(const Plan &plan, std::vector<RankStatus *> statuses, double timeout)
+    : plan(plan), statuses(std::move(statuses)), timeout(timeout), thread([this] { watch(); }) {}
+
+WaitMonitor::~WaitMonitor() {
+  stopping = true;
+  thread.join();
+}
+
+void WaitMonitor::report(const char *reason) const {
+  std::string lines = text("wait report (", reason, "):\n");
+  for (const RankStatus *status : statuses)
+    lines += "  " + describeStatus(plan, *status) + "\n";
+  fwrite(lines.data(), 1, lines.size(), stderr);
+  fflush(stderr);
+}
+
+void WaitMonitor::watch() {
+  sigset_t set = reportSignals();
+  const timespec slice = {0, 50000000};
+  while (!stopping) {
+    if (sigtimedwait(&set, nullptr, &slice) == SIGUSR1)
+      report("SIGUSR1");
+    for (const RankStatus *status : statuses) {
+      if (status->patient)
+        continue;
+      RankStatus::Wait wait = status->wait();
+      if (!wait.waiting || wait.seconds <= timeout)
+        continue;
+      report("time-out");
+      // Other processes' monitors reach the same point; let them report too.
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+      endAllRanks(text("rank ", status->rank, " waited longer than ", timeout,
+                       " s for others: see the wait report above for whom, and look at these "
+                       "ranks; MESHWRIGHT_TIMEOUT sets the limit"));
+    }
+  }
+}

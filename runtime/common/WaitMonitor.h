@@ -1,0 +1,52 @@
+//===- WaitMonitor.h - says what ranks wait for ---------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// A thread that watches the ranks of this process. On SIGUSR1 it prints what each
+// is at: which collective (index, kind, IR location), group and missing peers.
+// When a wait passes the time-out it prints the same and ends every rank.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_WAITMONITOR_H
+#define MESHWRIGHT_RUNTIME_COMMON_WAITMONITOR_H
+
+#include "common/RankStatus.h"
+
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace meshwright {
+
+struct Plan;
+
+/// Blocks SIGUSR1 in this thread and those it starts, so that the monitor gets it.
+/// To be called before any other thread starts.
+void blockReportSignal();
+
+/// Seconds a rank waits for others: MESHWRIGHT_TIMEOUT, else 300.
+double waitTimeout();
+
+/// One line on what a rank is doing.
+std::string describeStatus(const Plan &plan, const RankStatus &status);
+
+class WaitMonitor {
+public:
+  /// `statuses` and `plan` outlive the monitor.
+  WaitMonitor(const Plan &plan, std::vector<RankStatus *> statuses, double timeout);
+  ~WaitMonitor();
+
+private:
+  void watch();
+  void report(const char *reason) const;
+
+  const Plan &plan;
+  std::vector<RankStatus *> statuses;
+  double timeout;
+  std::atomic<bool> stopping{false};
+  std::thread thread;
+};
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_WAITMONITOR_H

@@ -1,0 +1,184 @@
+//===- Weights.cpp - filling a rank's variables ---------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/Weights.h"
+
+#include "common/Error.h"
+#include "common/Plan.h"
+#include "common/SafeTensors.h"
+#include "common/Sharding.h"
+#include "common/TensorCopy.h"
+#include "meshwright/runtime/Normal.h"
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+#include <set>
+
+using namespace meshwright;
+
+namespace {
+/// One layer of one variable on this rank.
+struct Piece {
+  const Variable *variable;
+  int64_t layer;              ///< global
+  std::vector<int64_t> begin; ///< within the layer, global
+  std::vector<int64_t> extent;
+  std::vector<int64_t> localStrides;
+  char *data;
+};
+} // namespace
+
+static std::vector<Piece> pieces(const WeightTarget &target, WeightKind kind) {
+  std::vector<Piece> result;
+  for (const Variable &variable : target.plan.variables) {
+    if ((variable.role == Variable::Parameter) != (kind == WeightKind::Parameters))
+      continue;
+    Box box = shardOf(target.plan, variable, target.rank);
+    std::vector<int64_t> strides = denseStrides(variable.localShape);
+    size_t skip = variable.stacked;
+    for (int64_t layer = 0; layer < (variable.stacked ? box.extent[0] : 1); ++layer) {
+      Piece piece{&variable,
+                  variable.stacked ? box.begin[0] + layer : 0,
+                  {box.begin.begin() + skip, box.begin.end()},
+                  {box.extent.begin() + skip, box.extent.end()},
+                  {strides.begin() + skip, strides.end()},
+                  target.arena + variable.offset};
+      if (variable.stacked)
+        piece.data += layer * strides[0] * bytesOf(variable.type);
+      result.push_back(std::move(piece));
+    }
+  }
+  return result;
+}
+
+/// Elements [first, first + count) of the normal values under `key`, times `scale`.
+/// The vector units may differ; the results do not (see Normal.h).
+__attribute__((target_clones("default", "avx2", "avx512f"))) static void
+fillNormal(std::array<uint32_t, 2> key, uint64_t first, int64_t count, float scale, float *out) {
+  int64_t i = 0;
+  for (; i < count && (first + uint64_t(i)) % 4; ++i)
+    out[i] = scale * normalValue(key, first + uint64_t(i));
+  int64_t blocks = (count - i) / 4;
+  uint64_t firstBlock = (first + uint64_t(i)) / 4;
+  for (int64_t block = 0; block < blocks; ++block)
+    normalBlock(key, firstBlock + uint64_t(block), out + i + 4 * block);
+  for (int64_t j = i; j < i + 4 * blocks; ++j)
+    out[j] *= scale;
+  for (i += 4 * blocks; i < count; ++i)
+    out[i] = scale * normalValue(key, first + uint64_t(i));
+}
+
+/// Rows [begin, end) of a piece seen as (all outer dimensions) x (innermost one).
+static void initializeRows(const Piece &piece, std::array<uint32_t, 2> key, int64_t begin,
+                           int64_t end) {
+  const Variable &variable = *piece.variable;
+  std::vector<int64_t> layerShape(variable.shape.begin() + variable.stacked, variable.shape.end());
+  std::vector<int64_t> globalStrides = denseStrides(layerShape);
+  size_t rank = layerShape.size();
+  int64_t columns = rank ? piece.extent[rank - 1] : 1;
+  std::vector<float> values(static_cast<size_t>(columns));
+  for (int64_t row = begin; row < end; ++row) {
+    int64_t global = rank ? piece.begin[rank - 1] : 0, local = 0, rest = row;
+    for (size_t d = rank ? rank - 1 : 0; d-- > 0; rest /= piece.extent[d]) {
+      int64_t index = rest % piece.extent[d];
+      global += (piece.begin[d] + index) * globalStrides[d];
+      local += index * piece.localStrides[d];
+    }
+    if (variable.init.kind == Initializer::Normal)
+      fillNormal(key, uint64_t(global), columns, variable.init.value, values.data());
+    else
+      std::fill(values.begin(), values.end(), variable.init.value);
+    copyTensor({columns}, {ElementType::F32, values.data(), {1}},
+               {variable.type, piece.data + local * bytesOf(variable.type), {1}});
+  }
+}
+
+void meshwright::initializeWeights(const WeightTarget &target, uint64_t seed) {
+  for (const Piece &piece : pieces(target, WeightKind::Parameters)) {
+    const Variable &variable = *piece.variable;
+    if (variable.init.kind == Initializer::Constant && variable.init.value == 0)
+      continue; // The arena is zeroed.
+    std::string name = storageName(variable, piece.layer);
+    if (const auto &slice = variable.storage.slice)
+      name += text("[", slice->dim, ":", slice->begin, "]");
+    std::array<uint32_t, 2> key = initialKey(seed, name);
+    int64_t elements = 1;
+    for (int64_t size : piece.extent)
+      elements *= size;
+    if (elements == 0)
+      continue;
+    int64_t rows = piece.extent.empty() ? 1 : elements / piece.extent.back();
+    int64_t chunk = std::max<int64_t>(1, 65536 * rows / elements);
+#pragma omp parallel for num_threads(target.threads) schedule(dynamic) if (elements > 65536)
+    for (int64_t begin = 0; begin < rows; begin += chunk)
+      initializeRows(piece, key, begin, std::min(rows, begin + chunk));
+  }
+}
+
+/// Buffers that `transformers` once saved beside the weights, and the head of a
+/// tied model, which is the embedding again.
+static bool isKnownExtra(const std::string &name) {
+  for (const char *ending : {".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq"})
+    if (name.size() >= std::strlen(ending) &&
+        name.compare(name.size() - std::strlen(ending), std::string::npos, ending) == 0)
+      return true;
+  return name == "lm_head.weight";
+}
+
+static std::string extraTensors(const SafeTensorsReader &file, const std::set<std::string> &used) {
+  int64_t count = 0;
+  std::string first;
+  for (const std::string &name : file.names())
+    if (!used.count(withoutModelPrefix(name)) && !isKnownExtra(name) && count++ == 0)
+      first = name;
+  if (count == 0)
+    return "";
+  return text(file.path(), " has ", count, count == 1 ? " tensor" : " tensors",
+              " that this model does not use (", first, count > 1 ? ", ...)" : ")");
+}
+
+std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
+                                    const std::string &path, const std::string &flag) {
+  SafeTensorsReader file(path, flag);
+  std::vector<Piece> work = pieces(target, kind);
+  // Every rank checks every layer, also those it holds no part of, so that all
+  // ranks see the same error.
+  std::set<std::string> used;
+  for (const Variable &variable : target.plan.variables) {
+    if ((variable.role == Variable::Parameter) != (kind == WeightKind::Parameters))
+      continue;
+    StorageLayout layout = storageLayout(variable);
+    for (int64_t layer = 0; layer < variable.layers(); ++layer) {
+      std::string name = storageName(variable, layer);
+      const SafeTensorsReader::Tensor *tensor = file.find(name);
+      if (!tensor)
+        fail(flag, " ", path, ": has no tensor ", name, " of shape ", shapeText(layout.fileShape),
+             ", which the model ", target.plan.model,
+             " needs: name a file of the same model, or compile with the config it belongs to");
+      if (tensor->type == ElementType::I32)
+        fail(flag, " ", path, ": tensor ", name,
+             " holds integers: F32, F64, BF16 or F16 is wanted");
+      if (tensor->shape != layout.fileShape)
+        fail(flag, " ", path, ": tensor ", name, " has shape ", shapeText(tensor->shape),
+             ", but the model needs ", shapeText(layout.fileShape),
+             ": name a file of the same model, or compile with the config it belongs to");
+      used.insert(withoutModelPrefix(name));
+    }
+  }
+#pragma omp parallel for num_threads(target.threads) schedule(dynamic)
+  for (size_t i = 0; i < work.size(); ++i) {
+    const Piece &piece = work[i];
+    StorageLayout layout = storageLayout(*piece.variable);
+    const auto *tensor = file.find(storageName(*piece.variable, piece.layer));
+    int64_t offset = layout.offset;
+    for (size_t d = 0; d < piece.begin.size(); ++d)
+      offset += piece.begin[d] * layout.strides[d];
+    auto *data = const_cast<unsigned char *>(tensor->data) + offset * bytesOf(tensor->type);
+    copyTensor(piece.extent, {tensor->type, data, layout.strides},
+               {piece.variable->type, piece.data, piece.localStrides});
+  }
+  return extraTensors(file, used);
+}

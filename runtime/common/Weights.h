@@ -1,0 +1,39 @@
+//===- Weights.h - filling a rank's variables -----------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_WEIGHTS_H
+#define MESHWRIGHT_RUNTIME_COMMON_WEIGHTS_H
+
+#include <cstdint>
+#include <string>
+
+namespace meshwright {
+
+struct Plan;
+
+/// Where a rank's variables go.
+struct WeightTarget {
+  const Plan &plan;
+  int64_t rank;
+  char *arena; ///< zeroed
+  int threads;
+};
+
+/// Fills the parameters with their initial values, a function of (seed, name,
+/// global index). Padding and optimizer states stay zero.
+void initializeWeights(const WeightTarget &target, uint64_t seed);
+
+enum class WeightKind { Parameters, OptimizerStates };
+
+/// Reads the parameters or the optimizer states from a safetensors file that
+/// `flag` named: this rank's parts only. All tensors must be there with the right
+/// shapes. Returns a note on tensors in the file that the model does not use, or
+/// an empty string.
+std::string readWeights(const WeightTarget &target, WeightKind kind, const std::string &path,
+                        const std::string &flag);
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_WEIGHTS_H

@@ -1,0 +1,353 @@
+//===- MessageCommunicator.cpp - collectives over messages ----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "cpu/MessageCommunicator.h"
+
+#include "common/Error.h"
+#include "common/Reduce.h"
+#include "common/Sharding.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <sched.h>
+#include <unistd.h>
+
+using namespace meshwright;
+
+// Below this a broadcast goes straight from the root; above, the root scatters and
+// the members gather, so that it does not send everything size() - 1 times.
+static constexpr int64_t directBroadcastBytes = 64 * 1024;
+
+static std::vector<int> firstNumbers(int count) {
+  std::vector<int> numbers(static_cast<size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+MessageCommunicator::MessageCommunicator(std::shared_ptr<Transport> transport, RankStatus &status)
+    : MessageCommunicator(transport, status, firstNumbers(transport->size()), transport->rank(),
+                          std::make_shared<int>(0)) {}
+
+// Every process creates its communicators in the same order (split is collective),
+// so counting them gives all members of a group the same channel.
+MessageCommunicator::MessageCommunicator(std::shared_ptr<Transport> transport, RankStatus &status,
+                                         std::vector<int> members, int rank,
+                                         std::shared_ptr<int> channels)
+    : Communicator(std::move(members), rank), transport(std::move(transport)), status(status),
+      nextChannel(std::move(channels)), channel((*nextChannel)++) {}
+
+std::unique_ptr<Communicator> MessageCommunicator::split(const std::vector<int> &positions) {
+  auto found = std::find(positions.begin(), positions.end(), rank());
+  if (found == positions.end())
+    fail("rank ", worldRank(rank()), " splits off a group that it is not in");
+  std::vector<int> ranks;
+  for (int position : positions)
+    ranks.push_back(worldRank(position));
+  return std::unique_ptr<Communicator>(new MessageCommunicator(
+      transport, status, std::move(ranks), int(found - positions.begin()), nextChannel));
+}
+
+/// Polls until all requests are done. Never blocks in the library, so that wait
+/// reports and time-outs work; backs off so that a waiting rank leaves its core to
+/// those it waits for.
+void MessageCommunicator::waitAll(
+    std::vector<std::pair<int, std::unique_ptr<Transport::Request>>> &requests) {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begin, lastReport;
+  int64_t polls = 0;
+  bool slow = false;
+  while (true) {
+    auto done = [&](auto &request) { return transport->test(*request.second); };
+    requests.erase(std::remove_if(requests.begin(), requests.end(), done), requests.end());
+    if (requests.empty())
+      break;
+    if (++polls < 100)
+      continue;
+    if (polls < 1000) {
+      sched_yield();
+      continue;
+    }
+    Clock::time_point now = Clock::now();
+    if (!slow || now - lastReport > std::chrono::milliseconds(50)) {
+      std::vector<int> peers;
+      for (const auto &request : requests)
+        if (std::find(peers.begin(), peers.end(), request.first) == peers.end())
+          peers.push_back(request.first);
+      status.setWaiting(std::move(peers));
+      if (!slow)
+        begin = now;
+      slow = true;
+      lastReport = now;
+    }
+    usleep(now - begin < std::chrono::milliseconds(100) ? 20 : 500);
+  }
+  if (slow)
+    status.clearWaiting();
+}
+
+/// Starts all messages, the receives first, and waits for them.
+void MessageCommunicator::exchange(const std::vector<Message> &messages) {
+  std::vector<std::pair<int, std::unique_ptr<Transport::Request>>> requests;
+  for (Message::Direction direction : {Message::Receive, Message::Send})
+    for (const Message &message : messages) {
+      if (message.direction != direction)
+        continue;
+      int peer = worldRank(message.peer);
+      for (int64_t at = 0; at < message.bytes; at += Transport::maxMessageBytes) {
+        int64_t bytes = std::min(Transport::maxMessageBytes, message.bytes - at);
+        char *data = static_cast<char *>(message.data) + at;
+        requests.push_back({peer, direction == Message::Receive
+                                      ? transport->startReceive(peer, channel, data, bytes)
+                                      : transport->startSend(peer, channel, data, bytes)});
+      }
+    }
+  waitAll(requests);
+}
+
+void MessageCommunicator::sendPart(std::vector<Message> &messages, int peer, const void *data,
+                                   int64_t bytes) const {
+  if (peer != rank() && bytes > 0)
+    messages.push_back({Message::Send, peer, const_cast<void *>(data), bytes});
+}
+
+void MessageCommunicator::receivePart(std::vector<Message> &messages, int peer, void *data,
+                                      int64_t bytes) const {
+  if (peer != rank() && bytes > 0)
+    messages.push_back({Message::Receive, peer, data, bytes});
+}
+
+/// Slot `index` of scratch memory; all slots have `bytes` bytes.
+char *MessageCommunicator::scratchFor(int index, int64_t bytes) {
+  if (int64_t(scratch.size()) < bytes * size())
+    scratch.resize(size_t(bytes) * members.size());
+  return scratch.data() + index * bytes;
+}
+
+/// Elements each member reduces in one window.
+int64_t MessageCommunicator::windowElements(ElementType type) const {
+  return std::max<int64_t>(1024, scratchBytes / bytesOf(type) / size());
+}
+
+/// output = the reduction of `own` and the others' parts in scratch memory.
+void MessageCommunicator::reduceParts(ElementType type, Reduction reduction, const void *own,
+                                      void *output, int64_t count) const {
+  int64_t width = bytesOf(type);
+  std::vector<const void *> inputs(members.size());
+  for (int64_t at = 0; at < count; at += reduceBlockElements) {
+    for (int i = 0; i < size(); ++i)
+      inputs[size_t(i)] =
+          (i == rank() ? static_cast<const char *>(own) : scratch.data() + i * count * width) +
+          at * width;
+    reduceBlock(type, reduction, inputs.data(), size(), static_cast<char *>(output) + at * width,
+                std::min(reduceBlockElements, count - at));
+  }
+}
+
+void MessageCommunicator::barrier() {
+  // Dissemination: after round k everyone knows of 2^(k+1) members (Hensgen, Finkel
+  // and Manber, 1988).
+  for (int distance = 1; distance < size(); distance *= 2) {
+    char out = 0, in = 0;
+    exchange({{Message::Send, (rank() + distance) % size(), &out, 1},
+              {Message::Receive, (rank() + size() - distance) % size(), &in, 1}});
+  }
+}
+
+void MessageCommunicator::send(ElementType type, const void *data, int64_t count, int to) {
+  std::vector<Message> messages;
+  sendPart(messages, to, data, count * bytesOf(type));
+  exchange(messages);
+}
+
+void MessageCommunicator::receive(ElementType type, void *data, int64_t count, int from) {
+  std::vector<Message> messages;
+  receivePart(messages, from, data, count * bytesOf(type));
+  exchange(messages);
+}
+
+void MessageCommunicator::broadcast(ElementType type, void *data, int64_t count, int root) {
+  int64_t bytes = count * bytesOf(type);
+  char *bytesData = static_cast<char *>(data);
+  std::vector<Message> messages;
+  if (bytes <= directBroadcastBytes) {
+    for (int i = 0; i < size() && rank() == root; ++i)
+      sendPart(messages, i, data, bytes);
+    if (rank() != root)
+      receivePart(messages, root, data, bytes);
+    exchange(messages);
+    return;
+  }
+  int64_t part = ceilDivide(bytes, size());
+  auto begin = [&](int i) { return std::min(bytes, i * part); };
+  auto length = [&](int i) { return begin(i + 1) - begin(i); };
+  for (int i = 0; i < size() && rank() == root; ++i)
+    sendPart(messages, i, bytesData + begin(i), length(i));
+  if (rank() != root)
+    receivePart(messages, root, bytesData + begin(rank()), length(rank()));
+  exchange(messages);
+  messages.clear();
+  for (int i = 0; i < size(); ++i) {
+    if (i != root)
+      sendPart(messages, i, bytesData + begin(rank()), length(rank()));
+    if (rank() != root)
+      receivePart(messages, i, bytesData + begin(i), length(i));
+  }
+  exchange(messages);
+}
+
+void MessageCommunicator::reduce(ElementType type, Reduction reduction, const void *input,
+                                 void *output, int64_t count, int root) {
+  int64_t width = bytesOf(type), window = windowElements(type) * size();
+  const char *in = static_cast<const char *>(input);
+  std::vector<char> result;
+  for (int64_t at = 0; at < count; at += window) {
+    int64_t all = std::min(window, count - at), part = ceilDivide(all, size());
+    auto begin = [&](int i) { return std::min(all, i * part); };
+    int64_t mine = begin(rank() + 1) - begin(rank());
+    std::vector<Message> messages;
+    for (int i = 0; i < size(); ++i) {
+      sendPart(messages, i, in + (at + begin(i)) * width, (begin(i + 1) - begin(i)) * width);
+      receivePart(messages, i, scratchFor(i, mine * width), mine * width);
+    }
+    exchange(messages);
+    result.resize(size_t(mine * width));
+    reduceParts(type, reduction, in + (at + begin(rank())) * width, result.data(), mine);
+    messages.clear();
+    char *out = static_cast<char *>(output) + at * width;
+    if (rank() != root) {
+      sendPart(messages, root, result.data(), mine * width);
+    } else {
+      std::memcpy(out + begin(rank()) * width, result.data(), result.size());
+      for (int i = 0; i < size(); ++i)
+        receivePart(messages, i, out + begin(i) * width, (begin(i + 1) - begin(i)) * width);
+    }
+    exchange(messages);
+  }
+}
+
+void MessageCommunicator::allReduce(ElementType type, Reduction reduction, const void *input,
+                                    void *output, int64_t count) {
+  int64_t width = bytesOf(type), window = windowElements(type) * size();
+  for (int64_t at = 0; at < count; at += window) {
+    const char *in = static_cast<const char *>(input) + at * width;
+    char *out = static_cast<char *>(output) + at * width;
+    int64_t all = std::min(window, count - at), part = ceilDivide(all, size());
+    auto begin = [&](int i) { return std::min(all, i * part); };
+    auto length = [&](int i) { return (begin(i + 1) - begin(i)) * width; };
+    std::vector<Message> messages;
+    for (int i = 0; i < size(); ++i) {
+      sendPart(messages, i, in + begin(i) * width, length(i));
+      receivePart(messages, i, scratchFor(i, length(rank())), length(rank()));
+    }
+    exchange(messages);
+    char *mine = out + begin(rank()) * width;
+    reduceParts(type, reduction, in + begin(rank()) * width, mine, length(rank()) / width);
+    messages.clear();
+    for (int i = 0; i < size(); ++i) {
+      sendPart(messages, i, mine, length(rank()));
+      receivePart(messages, i, out + begin(i) * width, length(i));
+    }
+    exchange(messages);
+  }
+}
+
+void MessageCommunicator::allGather(ElementType type, const void *input, void *output,
+                                    int64_t count) {
+  int64_t bytes = count * bytesOf(type);
+  char *out = static_cast<char *>(output);
+  std::vector<Message> messages;
+  for (int i = 0; i < size(); ++i) {
+    sendPart(messages, i, input, bytes);
+    receivePart(messages, i, out + i * bytes, bytes);
+  }
+  if (bytes && out + rank() * bytes != input)
+    std::memcpy(out + rank() * bytes, input, size_t(bytes));
+  exchange(messages);
+}
+
+void MessageCommunicator::reduceScatter(ElementType type, Reduction reduction, const void *input,
+                                        void *output, int64_t count) {
+  int64_t width = bytesOf(type), window = windowElements(type);
+  const char *in = static_cast<const char *>(input);
+  for (int64_t at = 0; at < count; at += window) {
+    int64_t part = std::min(window, count - at);
+    std::vector<Message> messages;
+    for (int i = 0; i < size(); ++i) {
+      sendPart(messages, i, in + (i * count + at) * width, part * width);
+      receivePart(messages, i, scratchFor(i, part * width), part * width);
+    }
+    exchange(messages);
+    reduceParts(type, reduction, in + (rank() * count + at) * width,
+                static_cast<char *>(output) + at * width, part);
+  }
+}
+
+void MessageCommunicator::allToAll(ElementType type, const void *input, void *output,
+                                   int64_t count) {
+  int64_t bytes = count * bytesOf(type);
+  const char *in = static_cast<const char *>(input);
+  char *out = static_cast<char *>(output);
+  std::vector<Message> messages;
+  for (int i = 0; i < size(); ++i) {
+    sendPart(messages, i, in + i * bytes, bytes);
+    receivePart(messages, i, out + i * bytes, bytes);
+  }
+  if (bytes)
+    std::memcpy(out + rank() * bytes, in + rank() * bytes, size_t(bytes));
+  exchange(messages);
+}
+
+void MessageCommunicator::gather(ElementType type, const void *input, void *output, int64_t count,
+                                 int root) {
+  int64_t bytes = count * bytesOf(type);
+  char *out = static_cast<char *>(output);
+  std::vector<Message> messages;
+  if (rank() != root) {
+    sendPart(messages, root, input, bytes);
+  } else {
+    for (int i = 0; i < size(); ++i)
+      receivePart(messages, i, out + i * bytes, bytes);
+    if (bytes)
+      std::memcpy(out + rank() * bytes, input, size_t(bytes));
+  }
+  exchange(messages);
+}
+
+void MessageCommunicator::scatter(ElementType type, const void *input, void *output, int64_t count,
+                                  int root) {
+  int64_t bytes = count * bytesOf(type);
+  const char *in = static_cast<const char *>(input);
+  std::vector<Message> messages;
+  if (rank() != root) {
+    receivePart(messages, root, output, bytes);
+  } else {
+    for (int i = 0; i < size(); ++i)
+      sendPart(messages, i, in + i * bytes, bytes);
+    if (bytes)
+      std::memcpy(output, in + rank() * bytes, size_t(bytes));
+  }
+  exchange(messages);
+}
+
+void MessageCommunicator::permute(ElementType type, const void *input, void *output, int64_t count,
+                                  const std::vector<std::pair<int, int>> &pairs) {
+  int64_t bytes = count * bytesOf(type);
+  std::vector<Message> messages;
+  bool receives = false;
+  for (auto [from, to] : pairs) {
+    if (from == rank())
+      sendPart(messages, to, input, bytes);
+    if (to != rank())
+      continue;
+    receives = true;
+    receivePart(messages, from, output, bytes);
+    if (from == to && bytes)
+      std::memcpy(output, input, size_t(bytes));
+  }
+  if (!receives && bytes)
+    std::memset(output, 0, size_t(bytes));
+  exchange(messages);
+}

@@ -1,0 +1,77 @@
+//===- MessageCommunicator.h - collectives over messages ------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Collectives of ranks that are processes, over any Transport. Reductions send each
+// member the part it reduces, from every other member, so that it can add in member
+// order whatever arrives first; that moves as many bytes as a ring does. Vectors
+// are taken in windows, which bounds the scratch memory.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_CPU_MESSAGECOMMUNICATOR_H
+#define MESHWRIGHT_RUNTIME_CPU_MESSAGECOMMUNICATOR_H
+
+#include "common/Communicator.h"
+#include "common/RankStatus.h"
+#include "cpu/Transport.h"
+
+namespace meshwright {
+
+class MessageCommunicator : public Communicator {
+public:
+  /// Scratch memory of one communicator, in bytes: grows to at most about this.
+  static constexpr int64_t scratchBytes = int64_t(8) << 20;
+
+  /// The world of `transport`.
+  MessageCommunicator(std::shared_ptr<Transport> transport, RankStatus &status);
+
+  std::unique_ptr<Communicator> split(const std::vector<int> &positions) override;
+  void barrier() override;
+  void send(ElementType type, const void *data, int64_t count, int to) override;
+  void receive(ElementType type, void *data, int64_t count, int from) override;
+  void broadcast(ElementType type, void *data, int64_t count, int root) override;
+  void reduce(ElementType type, Reduction reduction, const void *input, void *output, int64_t count,
+              int root) override;
+  void allReduce(ElementType type, Reduction reduction, const void *input, void *output,
+                 int64_t count) override;
+  void allGather(ElementType type, const void *input, void *output, int64_t count) override;
+  void reduceScatter(ElementType type, Reduction reduction, const void *input, void *output,
+                     int64_t count) override;
+  void allToAll(ElementType type, const void *input, void *output, int64_t count) override;
+  void gather(ElementType type, const void *input, void *output, int64_t count, int root) override;
+  void scatter(ElementType type, const void *input, void *output, int64_t count, int root) override;
+  void permute(ElementType type, const void *input, void *output, int64_t count,
+               const std::vector<std::pair<int, int>> &pairs) override;
+
+private:
+  /// One of a set of messages that go at the same time. Null data: no message.
+  struct Message {
+    enum Direction { Send, Receive } direction;
+    int peer;
+    void *data;
+    int64_t bytes;
+  };
+
+  MessageCommunicator(std::shared_ptr<Transport> transport, RankStatus &status,
+                      std::vector<int> members, int rank, std::shared_ptr<int> channels);
+
+  void exchange(const std::vector<Message> &messages);
+  void waitAll(std::vector<std::pair<int, std::unique_ptr<Transport::Request>>> &requests);
+  int64_t windowElements(ElementType type) const;
+  void reduceParts(ElementType type, Reduction reduction, const void *own, void *output,
+                   int64_t count) const;
+  void sendPart(std::vector<Message> &messages, int peer, const void *data, int64_t bytes) const;
+  void receivePart(std::vector<Message> &messages, int peer, void *data, int64_t bytes) const;
+  char *scratchFor(int index, int64_t bytes);
+
+  std::shared_ptr<Transport> transport;
+  RankStatus &status;
+  /// The number of the next channel; shared by all communicators of the process.
+  std::shared_ptr<int> nextChannel;
+  int channel;
+  std::vector<char> scratch;
+};
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_CPU_MESSAGECOMMUNICATOR_H

@@ -1,0 +1,49 @@
+//===- Transport.h - messages between processes ---------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// The little that MPI and TCP have to provide; collectives are built on it once
+// (MessageCommunicator.h).
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_CPU_TRANSPORT_H
+#define MESHWRIGHT_RUNTIME_CPU_TRANSPORT_H
+
+#include <cstdint>
+#include <memory>
+
+namespace meshwright {
+
+class Transport {
+public:
+  /// A message under way. Its buffer must stay until it is done.
+  class Request {
+  public:
+    virtual ~Request() = default;
+  };
+
+  /// The largest message; longer ones are sent in pieces.
+  static constexpr int64_t maxMessageBytes = int64_t(1) << 28;
+
+  virtual ~Transport() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  /// Starts a message to, or from, world rank `peer`. Messages of one channel
+  /// between two ranks match in the order in which they are started.
+  virtual std::unique_ptr<Request> startSend(int peer, int channel, const void *data,
+                                             int64_t bytes) = 0;
+  virtual std::unique_ptr<Request> startReceive(int peer, int channel, void *data,
+                                                int64_t bytes) = 0;
+  /// Moves messages along without blocking; whether `request` is done.
+  virtual bool test(Request &request) = 0;
+
+  /// Ends all processes of the job with `code`, as far as that can be done.
+  virtual void abort(int code) = 0;
+  /// Takes leave of the others after the last message.
+  virtual void finish() = 0;
+};
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_CPU_TRANSPORT_H

@@ -1,0 +1,166 @@
+//===- FakePlan.cpp - the plan of a hand-written program ------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Makes, when the process starts, the plan that a compiler would have put into the
+// executable, for the mesh data=FAKE_DATA, tensor=FAKE_TENSOR (environment, 1 if
+// absent). One executable thus serves every mesh the tests want. The ABI header is
+// not included, because the plan is not constant here.
+//
+//===----------------------------------------------------------------------===//
+#include "FakeProgram.h"
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+using Json = nlohmann::json;
+using namespace fake;
+
+extern "C" {
+char meshwright_plan[1 << 16];
+uint64_t meshwright_plan_size;
+}
+
+Sizes &fake::sizes() {
+  static Sizes instance;
+  return instance;
+}
+
+int64_t fake::setting(const char *name, int64_t otherwise) {
+  const char *value = getenv(name);
+  return value ? atoll(value) : otherwise;
+}
+
+/// Reserves a place in the arena.
+static int64_t place(int64_t bytes) {
+  int64_t offset = sizes().arenaBytes;
+  sizes().arenaBytes += (bytes + 63) / 64 * 64;
+  return offset;
+}
+
+static Json port(const char *name, const char *type, std::vector<int64_t> shape, int64_t &offset) {
+  int64_t bytes = 4;
+  for (int64_t size : shape)
+    bytes *= size;
+  offset = place(bytes);
+  return {{"name", name}, {"type", type}, {"shape", shape}, {"offset", offset}};
+}
+
+/// Adds a parameter and its two optimizer states.
+static void addParameter(Json &variables, const char *name, std::vector<int64_t> shape,
+                         std::vector<int64_t> local, Json sharding, bool stacked, double deviation,
+                         Json storage, Parameter &parameter) {
+  parameter.elements = 1;
+  for (int64_t size : local)
+    parameter.elements *= size;
+  for (int state = 0; state < 3; ++state) {
+    static const char *roles[] = {"parameter", "momentum", "variance"};
+    parameter.offset[state] = place(parameter.elements * 4);
+    Json entry = {{"name", state ? std::string(name) + "." + roles[state] : name},
+                  {"role", roles[state]},
+                  {"type", "f32"},
+                  {"shape", shape},
+                  {"local_shape", local},
+                  {"sharding", sharding},
+                  {"stacked", stacked},
+                  {"offset", parameter.offset[state]}};
+    if (state) {
+      entry["of"] = name;
+    } else {
+      entry["init"] = {{"kind", "normal"}, {"std", deviation}};
+      entry["storage"] = storage;
+    }
+    variables.push_back(entry);
+  }
+}
+
+static Json slice(int64_t begin, int64_t size, int64_t full) {
+  return {{"dim", 1}, {"begin", begin}, {"size", size}, {"full", full}};
+}
+
+__attribute__((constructor)) static void makePlan() {
+  Sizes &s = sizes();
+  s.data = setting("FAKE_DATA", 1);
+  s.tensor = setting("FAKE_TENSOR", 1);
+  s.microbatches = setting("FAKE_MICROBATCHES", 1);
+  int64_t v = vocabulary, e = width;
+  int64_t rows = (v + s.tensor - 1) / s.tensor, columns = (e + s.tensor - 1) / s.tensor;
+
+  Json variables = Json::array();
+  addParameter(variables, "table", {v, e}, {rows, e}, {{"tensor"}, Json::array()}, false, 0.5,
+               {{"tensor", "transformer.wte.weight"}}, s.table);
+  // Two halves of one transposed tensor per layer, as the query and key of GPT-2.
+  Json none = Json::array();
+  addParameter(variables, "query", {layers, e, e}, {layers, columns, e}, {none, {"tensor"}, none},
+               true, 0.02,
+               {{"tensor", "transformer.h.{layer}.attn.c_attn.weight"},
+                {"transpose", true},
+                {"slice", slice(0, e, 2 * e)}},
+               s.query);
+  addParameter(variables, "key", {layers, e, e}, {layers, e, columns}, {none, none, {"tensor"}},
+               true, 0.02,
+               {{"tensor", "transformer.h.{layer}.attn.c_attn.weight"},
+                {"transpose", true},
+                {"slice", slice(e, e, 2 * e)}},
+               s.key);
+  addParameter(variables, "bias", {e}, {e}, {none}, false, 0.1,
+               {{"tensor", "transformer.ln_f.bias"}}, s.bias);
+
+  std::vector<int64_t> shape = {s.microbatches, batch / s.data / s.microbatches, sequence};
+  Json inputs = {port("tokens", "i32", shape, s.tokens), port("targets", "i32", shape, s.targets)};
+  const char *names[] = {"lr",
+                         "beta1",
+                         "beta2",
+                         "eps",
+                         "weight_decay",
+                         "grad_clip",
+                         "bias_correction1",
+                         "bias_correction2"};
+  for (int i = 0; i < 8; ++i)
+    inputs.push_back(port(names[i], "f32", {}, s.scalars[i]));
+  Json outputs = {port("loss", "f32", {}, s.loss), port("grad_norm", "f32", {}, s.gradNorm)};
+  for (Parameter *parameter : {&s.table, &s.query, &s.key, &s.bias})
+    parameter->gradient = place(parameter->elements * 4);
+  s.scratch = place(64);
+
+  const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+  const char *odd = getenv("FAKE_ODD_HASH_RANK");
+  bool differs = odd && rank && !strcmp(odd, rank);
+  Json collective = {{"op", "all_reduce"},
+                     {"group", 0},
+                     {"type", "f32"},
+                     {"count", s.table.elements},
+                     {"location", "fake.mlir:12:3"}};
+  Json everywhere = collective;
+  everywhere["group"] = 1;
+  everywhere["count"] = 4;
+  everywhere["location"] = "fake.mlir:20:7";
+  Json plan = {
+      {"version", 1},
+      {"hash", differs ? "00000000deadbeef" : "0123456789abcdef"},
+      {"model", "fake"},
+      {"config", "{\"model_type\": \"fake\"}\n"},
+      {"target", "cpu"},
+      {"precision", "f32"},
+      {"optimizer", "adamw"},
+      {"mesh", {{{"axis", "data"}, {"size", s.data}}, {{"axis", "tensor"}, {"size", s.tensor}}}},
+      {"batch", batch},
+      {"sequence", sequence},
+      {"microbatches", s.microbatches},
+      {"vocabulary", v},
+      {"max_positions", sequence},
+      {"data_axes", {"data"}},
+      {"arena_bytes", setting("FAKE_ARENA", s.arenaBytes)},
+      {"memory", {{{"category", "parameter"}, {"bytes", s.arenaBytes}}}},
+      {"variables", variables},
+      {"inputs", inputs},
+      {"outputs", outputs},
+      {"groups", {{"data"}, {"data", "tensor"}}},
+      {"collectives", {collective, everywhere}},
+      {"flops", 1000}};
+  std::string text = plan.dump();
+  meshwright_plan_size = text.size();
+  memcpy(meshwright_plan, text.data(), text.size());
+}
