@@ -33,15 +33,18 @@ ShardingRule elementwiseRuleOf(mlir::Operation *op, bool linear, bool additive);
 
 /// Result types from a rule and operand types; element types are operand 0's.
 /// Emits an error naming the op and the disagreeing dimensions.
-mlir::LogicalResult
-inferFromRule(llvm::StringRef opName, llvm::StringRef text, std::optional<mlir::Location> location,
-              mlir::TypeRange operands, llvm::SmallVectorImpl<mlir::Type> &results,
-              llvm::ArrayRef<std::pair<llvm::StringRef, int64_t>> known = {});
+mlir::LogicalResult inferFromRule(llvm::StringRef opName, llvm::StringRef text,
+                                  std::optional<mlir::Location> location, mlir::TypeRange operands,
+                                  llvm::SmallVectorImpl<mlir::Type> &results,
+                                  llvm::ArrayRef<std::pair<llvm::StringRef, int64_t>> known = {});
 
 /// The type of `lhs`, if `rhs` has a trailing part of its shape.
 mlir::LogicalResult inferBroadcast(llvm::StringRef opName, std::optional<mlir::Location> location,
                                    mlir::Type lhs, mlir::Type rhs,
                                    llvm::SmallVectorImpl<mlir::Type> &results);
+
+/// Whether tensor types agree in shape and element type; encodings may differ.
+bool equalButEncoding(mlir::TypeRange a, mlir::TypeRange b);
 
 /// One operation per element of the largest operand or result.
 int64_t defaultFlops(mlir::Operation *op);

@@ -32,7 +32,8 @@ void TrainDialect::initialize() {
 LogicalResult InitAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef kind,
                                FloatAttr value) {
   if (kind == "normal" && value.getValueAsDouble() < 0)
-    return emitError() << "a standard deviation is not negative, found " << value.getValueAsDouble();
+    return emitError() << "a standard deviation is not negative, found "
+                       << value.getValueAsDouble();
   if (kind != "normal" && kind != "constant")
     return emitError() << "unknown initialisation '" << kind << "'; expected normal or constant";
   return success();
@@ -105,6 +106,14 @@ LogicalResult train::inferBroadcast(StringRef opName, std::optional<Location> lo
   return success();
 }
 
+bool train::equalButEncoding(TypeRange a, TypeRange b) {
+  return llvm::equal(a, b, [](Type x, Type y) {
+    auto left = dyn_cast<RankedTensorType>(x), right = dyn_cast<RankedTensorType>(y);
+    return left && right && left.getShape() == right.getShape() &&
+           left.getElementType() == right.getElementType();
+  });
+}
+
 static int64_t elements(Type type) { return cast<RankedTensorType>(type).getNumElements(); }
 
 int64_t train::defaultFlops(Operation *op) {
@@ -119,8 +128,8 @@ int64_t train::defaultFlops(Operation *op) {
 int64_t train::defaultBytes(Operation *op) {
   int64_t bytes = 0;
   auto add = [&](Type type) {
-    bytes += elements(type) *
-             llvm::divideCeil(cast<RankedTensorType>(type).getElementTypeBitWidth(), 8);
+    bytes +=
+        elements(type) * llvm::divideCeil(cast<RankedTensorType>(type).getElementTypeBitWidth(), 8);
   };
   llvm::for_each(op->getOperandTypes(), add);
   llvm::for_each(op->getResultTypes(), add);

@@ -29,7 +29,13 @@ class Train_TensorOp<string mnemonic, string rule, list<Trait> traits = [],
     : Train_Op<mnemonic, !listconcat([Pure, DeclareOpInterfaceMethods<ShardingRuleOpInterface>],
                                      cost, traits)> {
   string einsum = rule;
-  let extraClassDeclaration = [{ static ::llvm::StringRef einsumText() { return "}] # rule # [{"; } }];
+  let extraClassDeclaration = [{
+    static ::llvm::StringRef einsumText() { return "}] # rule # [{"; }
+    /// A sharding in the type is floor 2's business, checked there.
+    static bool isCompatibleReturnTypes(::mlir::TypeRange inferred, ::mlir::TypeRange actual) {
+      return equalButEncoding(inferred, actual);
+    }
+  }];
 }
 defvar OwnFlops = [DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>];
 
@@ -436,6 +442,11 @@ def Train_FoldInOp : Train_Op<"fold_in", [Pure, InferTypeOpAdaptor, DeclareOpInt
   let arguments = (ins Train_Ids:$key, Train_Ids:$index);
   let results = (outs Train_Ids:$result);
   let assemblyFormat = "$key `,` $index attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = [{
+    static bool isCompatibleReturnTypes(::mlir::TypeRange inferred, ::mlir::TypeRange actual) {
+      return equalButEncoding(inferred, actual);
+    }
+  }];
 }
 
 //===----------------------------------------------------------------------===//

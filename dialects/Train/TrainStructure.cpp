@@ -47,12 +47,13 @@ func::FuncOp RepeatOp::lookupCallee(SymbolTableCollection &symbols) {
   return symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getCalleeAttr());
 }
 
-/// `type` without its leading dimension, which must be `count`; null otherwise.
+/// `type` without its leading dimension, which must be `count`, and without
+/// encoding; null otherwise.
 static Type sliceType(Type type, int64_t count) {
   auto tensor = cast<RankedTensorType>(type);
   if (tensor.getRank() == 0 || tensor.getDimSize(0) != count)
     return {};
-  return RankedTensorType::get(tensor.getShape().drop_front(), tensor.getElementType(), tensor.getEncoding());
+  return RankedTensorType::get(tensor.getShape().drop_front(), tensor.getElementType());
 }
 
 LogicalResult RepeatOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -71,8 +72,8 @@ LogicalResult RepeatOp::verifySymbolUses(SymbolTableCollection &symbols) {
   for (Value value : getEach()) {
     Type slice = sliceType(value.getType(), getCount());
     if (!slice)
-      return emitOpError("takes slices of ") << value.getType() << ", whose first dimension is not "
-                                             << getCount();
+      return emitOpError("takes slices of ")
+             << value.getType() << ", whose first dimension is not " << getCount();
     arguments.push_back(slice);
   }
   llvm::append_range(arguments, getShared().getTypes());
@@ -80,28 +81,22 @@ LogicalResult RepeatOp::verifySymbolUses(SymbolTableCollection &symbols) {
   for (Value value : getStacks()) {
     Type slice = sliceType(value.getType(), getCount());
     if (!slice)
-      return emitOpError("stacks into ") << value.getType() << ", whose first dimension is not "
-                                         << getCount();
+      return emitOpError("stacks into ")
+             << value.getType() << ", whose first dimension is not " << getCount();
     results.push_back(slice);
   }
   // Sharded slices are checked by the dist verifier, which knows how to drop a
   // dimension of a sharding; here shapes and element types must agree.
-  auto plain = [](Type type) {
-    auto tensor = cast<RankedTensorType>(type);
-    return RankedTensorType::get(tensor.getShape(), tensor.getElementType());
-  };
   auto check = [&](ArrayRef<Type> want, ArrayRef<Type> have, StringRef what) -> LogicalResult {
     if (want.size() != have.size())
       return emitOpError("expects ") << getCalleeAttr() << " to have " << want.size() << " " << what
                                      << "s, found " << have.size();
     for (auto [i, pair] : llvm::enumerate(llvm::zip(want, have)))
-      if (plain(std::get<0>(pair)) != plain(std::get<1>(pair)))
+      if (!equalButEncoding(std::get<0>(pair), std::get<1>(pair)))
         return emitOpError("expects ") << what << " " << i << " of " << getCalleeAttr() << " to be "
                                        << std::get<0>(pair) << ", found " << std::get<1>(pair);
     return success();
   };
-  for (Type carried : getCarried().getTypes())
-    (void)carried;
   for (auto [in, out] : llvm::zip(getCarry().getTypes(), getCarried().getTypes()))
     if (in != out)
       return emitOpError("carries ") << in << " in but " << out << " out";

@@ -5,13 +5,15 @@
 //===----------------------------------------------------------------------===//
 #include "meshwright/Register.h"
 
+#include "Dist/Dist.h"
 #include "Train/Passes.h"
 #include "Train/Train.h"
 
 using namespace mlir;
 
 void meshwright::registerDialects(DialectRegistry &registry) {
-  registry.insert<arith::ArithDialect, func::FuncDialect, math::MathDialect, train::TrainDialect>();
+  registry.insert<arith::ArithDialect, dist::DistDialect, func::FuncDialect, math::MathDialect,
+                  train::TrainDialect>();
 }
 
 void meshwright::registerPasses() { train::registerTrainPasses(); }

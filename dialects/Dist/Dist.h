@@ -1,0 +1,34 @@
+//===- Dist.h - the dist dialect --------------------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_DIST_DIST_H
+#define MESHWRIGHT_DIST_DIST_H
+
+#include "Dist/Sharding.h"
+#include "Train/Train.h"
+
+#include "mlir/IR/BuiltinAttributeInterfaces.h"
+#include "mlir/IR/TensorEncoding.h"
+
+#include "Dist/DistDialect.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "Dist/DistAttrs.h.inc"
+#include "Dist/DistInterfaces.h.inc"
+#define GET_OP_CLASSES
+#include "Dist/DistOps.h.inc"
+
+namespace meshwright::dist {
+
+/// The sharding in a tensor type, or null.
+ShardingAttr shardingOf(mlir::Type type);
+/// `type` with `sharding` (null: none) in place of what it carries.
+mlir::RankedTensorType withSharding(mlir::Type type, ShardingAttr sharding);
+
+/// The module's one mesh, or null after an error: floor 2 works on exactly one.
+MeshOp lookupMesh(mlir::Operation *module);
+
+} // namespace meshwright::dist
+
+#endif // MESHWRIGHT_DIST_DIST_H

@@ -1,0 +1,254 @@
+//===- DistDialect.cpp - attributes and registration ------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Dist/Dist.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/SmallSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::dist;
+
+#include "Dist/DistDialect.cpp.inc"
+#include "Dist/DistInterfaces.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "Dist/DistAttrs.cpp.inc"
+
+void DistDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "Dist/DistAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "Dist/DistOps.cpp.inc"
+      >();
+}
+
+//===--- parsing and printing -----------------------------------------------===//
+
+/// `{a, "odd name", ?}`; `open` null where no question mark is allowed.
+static ParseResult parseAxes(AsmParser &parser, SmallVectorImpl<StringAttr> &axes, bool *open) {
+  return parser.parseCommaSeparatedList(AsmParser::Delimiter::Braces, [&]() -> ParseResult {
+    if (open && *open)
+      return parser.emitError(parser.getCurrentLocation(), "expected '}' after '?'");
+    if (open && succeeded(parser.parseOptionalQuestion())) {
+      *open = true;
+      return success();
+    }
+    std::string name;
+    if (parser.parseKeywordOrString(&name))
+      return failure();
+    axes.push_back(StringAttr::get(parser.getContext(), name));
+    return success();
+  });
+}
+
+static void printAxes(AsmPrinter &printer, ArrayRef<StringAttr> axes, bool open = false) {
+  auto &os = printer.getStream();
+  os << "{";
+  llvm::interleaveComma(axes, os,
+                        [&](StringAttr a) { printer.printKeywordOrString(a.getValue()); });
+  if (open)
+    os << (axes.empty() ? "?" : ", ?");
+  os << "}";
+}
+
+Attribute DimAttr::parse(AsmParser &parser, Type) {
+  SmallVector<StringAttr> axes;
+  bool open = false;
+  if (parseAxes(parser, axes, &open))
+    return {};
+  return get(parser.getContext(), axes, open);
+}
+
+void DimAttr::print(AsmPrinter &printer) const { printAxes(printer, getAxes(), getOpen()); }
+
+Attribute ShardingAttr::parse(AsmParser &parser, Type) {
+  FlatSymbolRefAttr mesh;
+  SmallVector<DimAttr> dims;
+  SmallVector<StringAttr> partial;
+  bool max = false;
+  auto dim = [&]() -> ParseResult {
+    Attribute attr = DimAttr::parse(parser, {});
+    if (!attr)
+      return failure();
+    dims.push_back(cast<DimAttr>(attr));
+    return success();
+  };
+  if (parser.parseLess() || parser.parseAttribute(mesh) || parser.parseComma() ||
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, dim))
+    return {};
+  if (succeeded(parser.parseOptionalComma())) {
+    if (parser.parseKeyword("partial") || parser.parseEqual())
+      return {};
+    max = succeeded(parser.parseOptionalKeyword("max"));
+    if (parseAxes(parser, partial, nullptr))
+      return {};
+  }
+  if (parser.parseGreater())
+    return {};
+  return parser.getChecked<ShardingAttr>(parser.getContext(), mesh, dims, partial, max);
+}
+
+void ShardingAttr::print(AsmPrinter &printer) const {
+  auto &os = printer.getStream();
+  os << "<";
+  printer.printAttribute(getMesh());
+  os << ", [";
+  llvm::interleaveComma(getDims(), os, [&](DimAttr dim) { dim.print(printer); });
+  os << "]";
+  if (!getPartial().empty()) {
+    os << ", partial = " << (getMax() ? "max " : "");
+    printAxes(printer, getPartial());
+  }
+  os << ">";
+}
+
+Attribute GroupAttr::parse(AsmParser &parser, Type) {
+  FlatSymbolRefAttr mesh;
+  SmallVector<StringAttr> axes;
+  if (parser.parseLess() || parser.parseAttribute(mesh) || parseAxes(parser, axes, nullptr) ||
+      parser.parseGreater())
+    return {};
+  return parser.getChecked<GroupAttr>(parser.getContext(), mesh, axes);
+}
+
+void GroupAttr::print(AsmPrinter &printer) const {
+  printer.getStream() << "<";
+  printer.printAttribute(getMesh());
+  printer.getStream() << " ";
+  printAxes(printer, getAxes());
+  printer.getStream() << ">";
+}
+
+//===--- checks -------------------------------------------------------------===//
+
+LogicalResult ShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError, FlatSymbolRefAttr,
+                                   ArrayRef<DimAttr> dims, ArrayRef<StringAttr> partial, bool) {
+  llvm::SmallPtrSet<Attribute, 4> seen;
+  auto add = [&](StringAttr axis) -> LogicalResult {
+    if (seen.insert(axis).second)
+      return success();
+    return emitError() << "axis " << axis << " appears twice in a sharding";
+  };
+  for (DimAttr dim : dims)
+    for (StringAttr axis : dim.getAxes())
+      if (failed(add(axis)))
+        return failure();
+  for (StringAttr axis : partial)
+    if (failed(add(axis)))
+      return failure();
+  return success();
+}
+
+LogicalResult ShardingAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
+                                           function_ref<InFlightDiagnostic()> emitError) const {
+  if (shape.size() != getDims().size())
+    return emitError() << "a sharding of " << getDims().size()
+                       << " dimensions cannot be that of a tensor with " << shape.size();
+  for (DimAttr dim : getDims())
+    if (dim.getOpen())
+      return emitError() << "'?' is for seeds; the sharding of a type leaves nothing open";
+  return success();
+}
+
+LogicalResult GroupAttr::verify(function_ref<InFlightDiagnostic()> emitError, FlatSymbolRefAttr,
+                                ArrayRef<StringAttr> axes) {
+  llvm::SmallPtrSet<Attribute, 4> seen;
+  for (StringAttr axis : axes)
+    if (!seen.insert(axis).second)
+      return emitError() << "axis " << axis << " appears twice in a group";
+  return success();
+}
+
+LogicalResult ShardingAttr::verifyAxes(const Mesh &mesh,
+                                       function_ref<InFlightDiagnostic()> emitError) {
+  auto check = [&](ArrayRef<StringAttr> axes) -> LogicalResult {
+    for (StringAttr axis : axes)
+      if (mesh.find(axis) < 0)
+        return emitError() << "names axis " << axis << ", which " << getMesh()
+                           << " does not have; its axes are "
+                           << mesh.str(llvm::to_vector(llvm::seq<unsigned>(0, mesh.axes.size())));
+    return success();
+  };
+  for (DimAttr dim : getDims())
+    if (failed(check(dim.getAxes())))
+      return failure();
+  return check(getPartial());
+}
+
+//===--- between names and numbers ------------------------------------------===//
+
+static Axes numbers(const Mesh &mesh, ArrayRef<StringAttr> names) {
+  return llvm::map_to_vector<2>(names, [&](StringAttr n) { return unsigned(mesh.find(n)); });
+}
+
+static SmallVector<StringAttr> names(MLIRContext *context, const Mesh &mesh,
+                                     ArrayRef<unsigned> axes) {
+  return llvm::map_to_vector(
+      axes, [&](unsigned a) { return StringAttr::get(context, mesh.axes[a].name); });
+}
+
+Sharding ShardingAttr::on(const Mesh &mesh) {
+  Sharding sharding;
+  for (DimAttr dim : getDims())
+    sharding.dims.push_back(numbers(mesh, dim.getAxes()));
+  sharding.partial = numbers(mesh, getPartial());
+  sharding.max = getMax();
+  sharding.normalize();
+  return sharding;
+}
+
+ShardingAttr ShardingAttr::from(FlatSymbolRefAttr name, const Mesh &mesh,
+                                const Sharding &sharding) {
+  MLIRContext *context = name.getContext();
+  SmallVector<DimAttr> dims;
+  for (const Axes &axes : sharding.dims)
+    dims.push_back(DimAttr::get(context, names(context, mesh, axes), false));
+  return get(context, name, dims, names(context, mesh, sharding.partial),
+             !sharding.partial.empty() && sharding.max);
+}
+
+bool ShardingAttr::hasOpenDim() {
+  return llvm::any_of(getDims(), [](DimAttr dim) { return dim.getOpen(); });
+}
+
+Axes GroupAttr::on(const Mesh &mesh) { return numbers(mesh, getAxes()); }
+
+GroupAttr GroupAttr::from(FlatSymbolRefAttr name, const Mesh &mesh, ArrayRef<unsigned> axes) {
+  return get(name.getContext(), name, names(name.getContext(), mesh, axes));
+}
+
+//===--- types --------------------------------------------------------------===//
+
+ShardingAttr dist::shardingOf(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor ? dyn_cast_or_null<ShardingAttr>(tensor.getEncoding()) : ShardingAttr();
+}
+
+RankedTensorType dist::withSharding(Type type, ShardingAttr sharding) {
+  auto tensor = cast<RankedTensorType>(type);
+  return RankedTensorType::get(tensor.getShape(), tensor.getElementType(), sharding);
+}
+
+MeshOp dist::lookupMesh(Operation *module) {
+  MeshOp found;
+  for (Operation &op : module->getRegion(0).front()) {
+    auto mesh = dyn_cast<MeshOp>(op);
+    if (!mesh)
+      continue;
+    if (found) {
+      mesh.emitOpError("is the second of this module; one mesh is used");
+      return {};
+    }
+    found = mesh;
+  }
+  if (!found)
+    module->emitError("has no dist.mesh; dist-apply-strategy writes one");
+  return found;
+}

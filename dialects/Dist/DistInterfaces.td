@@ -1,0 +1,23 @@
+//===- DistInterfaces.td - what passes ask of a collective -----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_DIST_INTERFACES
+#define MESHWRIGHT_DIST_INTERFACES
+
+include "mlir/IR/OpBase.td"
+
+def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
+  let description = [{
+    An op in which the devices of a group meet: all of them must run it, in the
+    same order among the group's other collectives.
+  }];
+  let cppNamespace = "::meshwright::dist";
+  let methods = [
+    InterfaceMethod<"The devices that meet.", "::meshwright::dist::GroupAttr", "getGroupAttr">,
+    InterfaceMethod<"Bytes a device sends at least, for a group of `n`.", "int64_t",
+                    "getSentBytes", (ins "int64_t":$n)>];
+}
+
+#endif // MESHWRIGHT_DIST_INTERFACES

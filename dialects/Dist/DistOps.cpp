@@ -1,0 +1,162 @@
+//===- DistOps.cpp - checks of meshes, reshards and collectives -------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Dist/Dist.h"
+
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::dist;
+
+static ParseResult parseMeshAxes(OpAsmParser &parser, ArrayAttr &names, DenseI64ArrayAttr &sizes) {
+  SmallVector<Attribute> axisNames;
+  SmallVector<int64_t> axisSizes;
+  auto axis = [&]() -> ParseResult {
+    std::string name;
+    if (parser.parseKeywordOrString(&name) || parser.parseEqual() ||
+        parser.parseInteger(axisSizes.emplace_back()))
+      return failure();
+    axisNames.push_back(parser.getBuilder().getStringAttr(name));
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, axis))
+    return failure();
+  names = parser.getBuilder().getArrayAttr(axisNames);
+  sizes = parser.getBuilder().getDenseI64ArrayAttr(axisSizes);
+  return success();
+}
+
+static void printMeshAxes(OpAsmPrinter &printer, Operation *, ArrayAttr names,
+                          DenseI64ArrayAttr sizes) {
+  printer << "[";
+  llvm::interleaveComma(llvm::zip(names, sizes.asArrayRef()), printer, [&](auto axis) {
+    printer << std::get<0>(axis) << " = " << std::get<1>(axis);
+  });
+  printer << "]";
+}
+
+#define GET_OP_CLASSES
+#include "Dist/DistOps.cpp.inc"
+
+LogicalResult MeshOp::verify() {
+  if (getAxisNames().size() != getAxisSizes().size())
+    return emitOpError("has ") << getAxisNames().size() << " axis names and "
+                               << getAxisSizes().size() << " sizes";
+  llvm::StringSet<> seen;
+  for (auto [name, size] :
+       llvm::zip(getAxisNames().getAsValueRange<StringAttr>(), getAxisSizes())) {
+    if (name.empty())
+      return emitOpError("has an axis without a name");
+    if (!seen.insert(name).second)
+      return emitOpError("names axis '") << name << "' twice";
+    if (size < 1)
+      return emitOpError("axis '") << name << "' needs at least one device, found " << size;
+  }
+  return success();
+}
+
+Mesh MeshOp::getMesh() {
+  Mesh mesh;
+  for (auto [name, size] : llvm::zip(getAxisNames().getAsValueRange<StringAttr>(), getAxisSizes()))
+    mesh.axes.push_back({name.str(), size});
+  return mesh;
+}
+
+LogicalResult ReshardOp::verify() {
+  for (Type type : {getX().getType(), getY().getType()})
+    if (!shardingOf(type))
+      return emitOpError("needs a sharding in ") << type;
+  if (withSharding(getX().getType(), {}) != withSharding(getY().getType(), {}))
+    return emitOpError("cannot make ") << getY().getType() << " of " << getX().getType();
+  return success();
+}
+
+//===--- collectives --------------------------------------------------------===//
+
+/// The number of devices in the op's group; an error where mesh or axes are not.
+static FailureOr<int64_t> groupSize(Operation *op, GroupAttr group,
+                                    SymbolTableCollection &symbols) {
+  auto meshOp = symbols.lookupNearestSymbolFrom<MeshOp>(op, group.getMesh());
+  if (!meshOp)
+    return op->emitOpError("names ") << group.getMesh() << ", which is not a dist.mesh";
+  Mesh mesh = meshOp.getMesh();
+  for (StringAttr axis : group.getAxes())
+    if (mesh.find(axis) < 0)
+      return op->emitOpError("names axis ")
+             << axis << ", which " << group.getMesh() << " does not have";
+  return mesh.size(group.on(mesh));
+}
+
+/// Checks that the result is the operand with each (dimension, factor) of
+/// `grow` multiplied and of `shrink` divided.
+static LogicalResult verifyShape(Operation *op, GroupAttr group, std::optional<int64_t> grow,
+                                 std::optional<int64_t> shrink, SymbolTableCollection &symbols) {
+  FailureOr<int64_t> n = groupSize(op, group, symbols);
+  if (failed(n))
+    return failure();
+  auto x = cast<RankedTensorType>(op->getOperand(0).getType());
+  auto y = cast<RankedTensorType>(op->getResult(0).getType());
+  if (x.getEncoding() || y.getEncoding())
+    return op->emitOpError("works on local tensors, which carry no encoding; found ")
+           << (x.getEncoding() ? x : y);
+  SmallVector<int64_t> shape(x.getShape());
+  for (std::optional<int64_t> dim : {grow, shrink})
+    if (dim && (*dim < 0 || *dim >= x.getRank()))
+      return op->emitOpError("has no dimension ") << *dim << " in " << x;
+  if (grow && shrink && *grow == *shrink)
+    return op->emitOpError("needs two different dimensions, found ") << *grow << " twice";
+  if (grow)
+    shape[*grow] *= *n;
+  if (shrink && shape[*shrink] % *n)
+    return op->emitOpError("cannot cut dimension ")
+           << *shrink << " of " << x << " into " << *n << " equal parts";
+  if (shrink)
+    shape[*shrink] /= *n;
+  auto want = RankedTensorType::get(shape, x.getElementType());
+  if (y != want)
+    return op->emitOpError("over ")
+           << *n << " devices makes " << want << " of " << x << ", not " << y;
+  return success();
+}
+
+LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyShape(*this, getGroup(), {}, {}, symbols);
+}
+LogicalResult AllGatherOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyShape(*this, getGroup(), getDim(), {}, symbols);
+}
+LogicalResult ReduceScatterOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyShape(*this, getGroup(), {}, getDim(), symbols);
+}
+LogicalResult AllToAllOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyShape(*this, getGroup(), getConcat(), getSplit(), symbols);
+}
+LogicalResult SliceOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyShape(*this, getGroup(), {}, getDim(), symbols);
+}
+
+LogicalResult PermuteOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FailureOr<int64_t> n = groupSize(*this, getGroup(), symbols);
+  if (failed(n))
+    return failure();
+  SmallVector<int64_t> sorted(getFrom());
+  llvm::sort(sorted);
+  if (!llvm::equal(sorted, llvm::seq<int64_t>(0, *n)))
+    return emitOpError("'from' must be a permutation of the ") << *n << " places of the group";
+  return verifyShape(*this, getGroup(), {}, {}, symbols);
+}
+
+/// Bytes of one tensor.
+static int64_t bytes(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  return type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+}
+
+int64_t AllReduceOp::getSentBytes(int64_t n) { return 2 * bytes(getX()) * (n - 1) / n; }
+int64_t AllGatherOp::getSentBytes(int64_t n) { return bytes(getX()) * (n - 1); }
+int64_t ReduceScatterOp::getSentBytes(int64_t n) { return bytes(getX()) * (n - 1) / n; }
+int64_t AllToAllOp::getSentBytes(int64_t n) { return bytes(getX()) * (n - 1) / n; }
+int64_t PermuteOp::getSentBytes(int64_t) { return bytes(getX()); }

@@ -1,0 +1,131 @@
+//===- DistOps.td - the ops of floor 2 --------------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_DIST_OPS
+#define MESHWRIGHT_DIST_OPS
+
+include "Dist/DistDialect.td"
+include "Dist/DistInterfaces.td"
+include "Train/TrainDialect.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Dist_Op<string mnemonic, list<Trait> traits = []> : Op<Dist_Dialect, mnemonic, traits>;
+
+def Dist_MeshOp : Dist_Op<"mesh", [Symbol]> {
+  let summary = "The devices, in a grid of named axes";
+  let description = [{
+    Ranks are numbered row-major: the last axis varies fastest. A mesh without
+    axes is one device. Axes have distinct names and at least one device each.
+
+    ```mlir
+    dist.mesh @mesh ["data" = 2, "tensor" = 4]
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$axis_names,
+                       DenseI64ArrayAttr:$axis_sizes, OptionalAttr<StrAttr>:$sym_visibility);
+  let assemblyFormat = "$sym_name custom<MeshAxes>($axis_names, $axis_sizes) attr-dict";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{ Mesh getMesh(); }];
+}
+
+def Dist_ReshardOp : Dist_Op<"reshard", [Pure]> {
+  let summary = "The same global value, placed otherwise";
+  let description = [{
+    On global tensors: types equal but for the sharding. Becomes collectives when
+    partitioned.
+
+    ```mlir
+    %1 = dist.reshard %0 : (tensor<8x64xf32, #dist.sharding<@mesh, [ {}, {} ], partial = {data}>>)
+        -> tensor<8x64xf32, #dist.sharding<@mesh, [ {}, {} ]>>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$x);
+  let results = (outs AnyRankedTensor:$y);
+  let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+/// An op on local tensors that all devices of a group run together, or that
+/// depends on a device's place in the group. `x` and `y` are this device's.
+class Dist_LocalOp<string mnemonic, list<Trait> traits = []>
+    : Dist_Op<mnemonic, !listconcat([Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>],
+                                    traits)>;
+class Dist_CollectiveOp<string mnemonic, list<Trait> traits = []>
+    : Dist_LocalOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<CollectiveOpInterface>],
+                                         traits)>;
+
+def Dist_AllReduceOp : Dist_CollectiveOp<"all_reduce", [SameOperandsAndResultType]> {
+  let summary = "Sum or maximum over the group, on every device";
+  let description = [{
+    y = sum (max) of the group's x, element by element; shapes equal. Terms are
+    added in order of the devices' places in the group, so all get the same bits.
+  }];
+  let arguments = (ins Train_ReduceKindAttr:$kind, AnyRankedTensor:$x, Dist_GroupAttr:$group);
+  let results = (outs AnyRankedTensor:$y);
+  let assemblyFormat = "$kind $x `over` $group attr-dict `:` functional-type(operands, results)";
+}
+
+def Dist_AllGatherOp : Dist_CollectiveOp<"all_gather"> {
+  let summary = "The group's parts put together, on every device";
+  let description = [{
+    x: [.., k, ..] to y: [.., n k, ..] along `dim`, n the group's size: the x of
+    the group's devices one after another in order of their places.
+  }];
+  let arguments = (ins AnyRankedTensor:$x, I64Attr:$dim, Dist_GroupAttr:$group);
+  let results = (outs AnyRankedTensor:$y);
+  let assemblyFormat = "$x `dim` $dim `over` $group attr-dict `:` functional-type(operands, results)";
+}
+
+def Dist_ReduceScatterOp : Dist_CollectiveOp<"reduce_scatter"> {
+  let summary = "Sum or maximum over the group, each device keeping its part";
+  let description = [{
+    x: [.., n k, ..] to y: [.., k, ..] along `dim`: the reduction of the group's x,
+    of which the device at place p keeps the p-th of n parts.
+  }];
+  let arguments = (ins Train_ReduceKindAttr:$kind, AnyRankedTensor:$x, I64Attr:$dim, Dist_GroupAttr:$group);
+  let results = (outs AnyRankedTensor:$y);
+  let assemblyFormat = "$kind $x `dim` $dim `over` $group attr-dict `:` functional-type(operands, results)";
+}
+
+def Dist_AllToAllOp : Dist_CollectiveOp<"all_to_all"> {
+  let summary = "Moves a cut from one dimension to another";
+  let description = [{
+    x: [.., n k, .., m, ..] to y: [.., k, .., n m, ..] with `split` the first and
+    `concat` the second of the two: x is cut into n parts along `split`, the q-th
+    goes to the device at place q, which puts what it gets together along
+    `concat` in order of the senders' places.
+  }];
+  let arguments = (ins AnyRankedTensor:$x, I64Attr:$split, I64Attr:$concat, Dist_GroupAttr:$group);
+  let results = (outs AnyRankedTensor:$y);
+  let assemblyFormat = [{
+    $x `split` $split `concat` $concat `over` $group attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Dist_PermuteOp : Dist_CollectiveOp<"permute", [SameOperandsAndResultType]> {
+  let summary = "Each device gets the value of another one of its group";
+  let description = [{
+    The device at place p gets the x of the device at place `from[p]`; `from` is a
+    permutation of 0 .. n-1.
+  }];
+  let arguments = (ins AnyRankedTensor:$x, DenseI64ArrayAttr:$from, Dist_GroupAttr:$group);
+  let results = (outs AnyRankedTensor:$y);
+  let assemblyFormat = "$x `from` $from `over` $group attr-dict `:` functional-type(operands, results)";
+}
+
+def Dist_SliceOp : Dist_LocalOp<"slice"> {
+  let summary = "A device's own part of a value that the group has copies of";
+  let description = [{
+    x: [.., n k, ..] to y: [.., k, ..] along `dim`: the p-th of n parts on the
+    device at place p of the group. Moves nothing.
+  }];
+  let arguments = (ins AnyRankedTensor:$x, I64Attr:$dim, Dist_GroupAttr:$group);
+  let results = (outs AnyRankedTensor:$y);
+  let assemblyFormat = "$x `dim` $dim `over` $group attr-dict `:` functional-type(operands, results)";
+}
+
+#endif // MESHWRIGHT_DIST_OPS

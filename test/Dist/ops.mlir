@@ -1,0 +1,113 @@
+// RUN: meshwright-opt %s -split-input-file -verify-diagnostics | FileCheck %s
+
+// CHECK: dist.mesh @mesh ["data" = 2, "tensor" = 4]
+dist.mesh @mesh ["data" = 2, "tensor" = 4]
+// CHECK: tensor<8x16xf32, #dist.sharding<@mesh, [{data, tensor}, {}]>>
+func.func @global(%x: tensor<8x16xf32, #dist.sharding<@mesh, [{data, tensor}, {}]>>,
+                  %y: tensor<8x16xf32, #dist.sharding<@mesh, [{data}, {}], partial = max {tensor}>>) {
+  // CHECK: dist.reshard {{.*}} -> tensor<8x16xf32, #dist.sharding<@mesh, [{}, {}], partial = {data}>>
+  %0 = dist.reshard %x : (tensor<8x16xf32, #dist.sharding<@mesh, [{data, tensor}, {}]>>) -> tensor<8x16xf32, #dist.sharding<@mesh, [{}, {}], partial = {data}>>
+  return
+}
+// CHECK: dist.seed = #dist.sharding<@mesh, [{data, ?}, {?}]>
+func.func @local(%x: tensor<8x16xf32> {dist.seed = #dist.sharding<@mesh, [{data, ?}, {?}]>}) {
+  // CHECK: dist.all_reduce sum %{{.*}} over <@mesh {data, tensor}>
+  %0 = dist.all_reduce sum %x over <@mesh {data, tensor}> : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  // CHECK: dist.all_gather %{{.*}} dim 1 over <@mesh {tensor}>
+  %1 = dist.all_gather %x dim 1 over <@mesh {tensor}> : (tensor<8x16xf32>) -> tensor<8x64xf32>
+  // CHECK: dist.reduce_scatter max %{{.*}} dim 0 over <@mesh {data}>
+  %2 = dist.reduce_scatter max %x dim 0 over <@mesh {data}> : (tensor<8x16xf32>) -> tensor<4x16xf32>
+  // CHECK: dist.all_to_all %{{.*}} split 0 concat 1 over <@mesh {tensor}>
+  %3 = dist.all_to_all %x split 0 concat 1 over <@mesh {tensor}> : (tensor<8x16xf32>) -> tensor<2x64xf32>
+  // CHECK: dist.permute %{{.*}} from [1, 0] over <@mesh {data}>
+  %4 = dist.permute %x from [1, 0] over <@mesh {data}> : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  // CHECK: dist.slice %{{.*}} dim 1 over <@mesh {tensor, data}>
+  %5 = dist.slice %x dim 1 over <@mesh {tensor, data}> : (tensor<8x16xf32>) -> tensor<8x2xf32>
+  return
+}
+
+// -----
+
+// expected-error @+1 {{names axis 'data' twice}}
+dist.mesh @mesh ["data" = 2, "data" = 4]
+
+// -----
+
+// expected-error @+1 {{axis 'data' needs at least one device, found 0}}
+dist.mesh @mesh ["data" = 0]
+
+// -----
+
+// expected-error @+1 {{axis "a" appears twice in a sharding}}
+func.func private @f(tensor<8x16xf32, #dist.sharding<@mesh, [{a}, {a}]>>)
+
+// -----
+
+// expected-error @+1 {{a sharding of 1 dimensions cannot be that of a tensor with 2}}
+func.func private @f(tensor<8x16xf32, #dist.sharding<@mesh, [{a}]>>)
+
+// -----
+
+// expected-error @+1 {{'?' is for seeds; the sharding of a type leaves nothing open}}
+func.func private @f(tensor<8x16xf32, #dist.sharding<@mesh, [{a, ?}, {}]>>)
+
+// -----
+
+dist.mesh @mesh ["data" = 3]
+func.func @f(%x: tensor<8x16xf32>) {
+  // expected-error @+1 {{cannot cut dimension 0 of 'tensor<8x16xf32>' into 3 equal parts}}
+  %0 = dist.reduce_scatter sum %x dim 0 over <@mesh {data}> : (tensor<8x16xf32>) -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+dist.mesh @mesh ["data" = 2]
+func.func @f(%x: tensor<8x16xf32>) {
+  // expected-error @+1 {{over 2 devices makes 'tensor<8x32xf32>' of 'tensor<8x16xf32>', not 'tensor<16x16xf32>'}}
+  %0 = dist.all_gather %x dim 1 over <@mesh {data}> : (tensor<8x16xf32>) -> tensor<16x16xf32>
+  return
+}
+
+// -----
+
+dist.mesh @mesh ["data" = 2]
+func.func @f(%x: tensor<8x16xf32>) {
+  // expected-error @+1 {{names axis "tensor", which @mesh does not have}}
+  %0 = dist.all_reduce sum %x over <@mesh {tensor}> : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x16xf32>) {
+  // expected-error @+1 {{names @mesh, which is not a dist.mesh}}
+  %0 = dist.all_reduce sum %x over <@mesh {tensor}> : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  return
+}
+
+// -----
+
+dist.mesh @mesh ["data" = 2]
+func.func @f(%x: tensor<8x16xf32>) {
+  // expected-error @+1 {{'from' must be a permutation of the 2 places of the group}}
+  %0 = dist.permute %x from [1, 1] over <@mesh {data}> : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  return
+}
+
+// -----
+
+dist.mesh @mesh ["data" = 2]
+func.func @f(%x: tensor<8x16xf32>) {
+  // expected-error @+1 {{needs two different dimensions, found 0 twice}}
+  %0 = dist.all_to_all %x split 0 concat 0 over <@mesh {data}> : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x16xf32>) {
+  // expected-error @+1 {{needs a sharding in 'tensor<8x16xf32>'}}
+  %0 = dist.reshard %x : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  return
+}
