@@ -15,16 +15,6 @@ namespace meshwright::cpu::MW_ISA {
 
 //===--- moving ------------------------------------------------------------===//
 
-/// The next kLanes of `left` values, zeros after the last.
-static inline Floats loadPadded(const float *p, int64_t left) {
-  if (left >= kLanes)
-    return load(p);
-  alignas(64) float padded[kLanes] = {};
-  for (int64_t i = 0; i < left; ++i)
-    padded[i] = p[i];
-  return load(padded);
-}
-
 /// Copies rows[rows][columns], `stride` apart, to [paddedRows][depth] with zeros
 /// around.
 static inline void copyRows(const float *from, int64_t stride, int64_t rows, int64_t columns,

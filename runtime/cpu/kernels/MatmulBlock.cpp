@@ -106,16 +106,6 @@ static PanelKernel panelKernel(int64_t rows, int64_t columns) {
   return columns > kLanes ? panelKernel<2>(rows, all) : panelKernel<1>(rows, all);
 }
 
-/// The next kLanes of `left` values, zeros after the last.
-static inline Floats loadEdge(const float *p, int64_t left) {
-  if (left >= kLanes)
-    return load(p);
-  alignas(64) float padded[kLanes] = {};
-  for (int64_t i = 0; i < left; ++i)
-    padded[i] = p[i];
-  return load(padded);
-}
-
 /// Packs element (x, i) of a matrix stored [x][i] to to[i * width + x], for x in
 /// [0, count), count <= width. Whole vectors are written: a vector's excess is
 /// overwritten by the next or lies in the slack.
@@ -129,8 +119,9 @@ static inline void packAcross(const float *from, int64_t stride, int64_t count, 
     for (int64_t x = 0; x < used; ++x) {
 #pragma GCC unroll 16
       for (int j = 0; j < kLanes; ++j)
-        blocks[x][j] = x * kLanes + j < count ? loadEdge(from + (x * kLanes + j) * stride + i, left)
-                                              : Floats{};
+        blocks[x][j] = x * kLanes + j < count
+                           ? loadPadded(from + (x * kLanes + j) * stride + i, left)
+                           : Floats{};
       transpose(blocks[x]);
     }
     for (int64_t j = 0; j < left; ++j)
@@ -139,39 +130,47 @@ static inline void packAcross(const float *from, int64_t stride, int64_t count, 
   }
 }
 
-/// The same of a matrix stored [i][x].
-static inline void packAlong(const float *from, int64_t stride, int64_t count, int64_t k, float *to,
-                             int64_t width) {
+/// The same of a matrix stored [i][x], of which `available` values can be read in
+/// each row.
+static inline void packAlong(const float *from, int64_t stride, int64_t count, int64_t available,
+                             int64_t k, float *to, int64_t width) {
   for (int64_t i = 0; i < k; ++i)
     for (int64_t x = 0; x < count; x += kLanes)
-      store(to + i * width + x, loadEdge(from + i * stride + x, count - x));
+      store(to + i * width + x, loadPadded(from + i * stride + x, available - x));
 }
 
-/// Rows [begin, end) of op(A), in panels as `cut` says, columns from `depth` on.
+/// Rows [begin, ...) of op(A), in panels as `cut` says, columns from `depth` on.
 static void packRows(const Product &p, int64_t begin, const Cut &cut, int64_t depth, int64_t k,
                      float *packed) {
   for (int64_t panel = 0; panel < cut.pieces; ++panel) {
-    int64_t row = cut.begin(panel), rows = cut.begin(panel + 1) - row;
+    int64_t first = cut.begin(panel), rows = cut.begin(panel + 1) - first, row = begin + first;
     if (p.transA)
-      packAlong(p.a + depth * p.lda + begin + row, p.lda, rows, k, packed + row * k, rows);
+      packAlong(p.a + depth * p.lda + row, p.lda, rows, p.m - row, k, packed + first * k, rows);
     else
-      packAcross(p.a + (begin + row) * p.lda + depth, p.lda, rows, k, packed + row * k, rows);
+      packAcross(p.a + row * p.lda + depth, p.lda, rows, k, packed + first * k, rows);
   }
 }
 
-/// Columns [begin, end) of op(B), in panels of kPanelColumns - or kLanes, where
-/// no more are left - and rows from `depth` on.
-static void packColumns(const Product &p, int64_t begin, int64_t end, int64_t depth, int64_t k,
+/// A panel of op(B): kPanelColumns - or kLanes, where no more are left - from
+/// `column` on, and rows from `depth` on.
+static void packColumns(const Product &p, int64_t column, int64_t columns, int64_t depth, int64_t k,
                         float *packed) {
-  for (int64_t column = begin; column < end; column += kPanelColumns) {
-    int64_t columns = smaller(kPanelColumns, end - column);
-    int64_t width = columns > kLanes ? kPanelColumns : kLanes;
-    float *to = packed + (column - begin) * k;
-    if (p.transB)
-      packAcross(p.b + column * p.ldb + depth, p.ldb, columns, k, to, width);
-    else
-      packAlong(p.b + depth * p.ldb + column, p.ldb, columns, k, to, width);
-  }
+  int64_t width = columns > kLanes ? kPanelColumns : kLanes;
+  if (p.transB)
+    packAcross(p.b + column * p.ldb + depth, p.ldb, columns, k, packed, width);
+  else
+    packAlong(p.b + depth * p.ldb + column, p.ldb, columns, columns, k, packed, width);
+}
+
+/// Asks for one of `shares` parts of what packColumns will read.
+static void prefetchColumns(const Product &p, int64_t column, int64_t columns, int64_t depth,
+                            int64_t k, int64_t share, int64_t shares) {
+  int64_t lines = p.transB ? columns : k, length = p.transB ? k : columns;
+  const float *from = p.transB ? p.b + column * p.ldb + depth : p.b + depth * p.ldb + column;
+  constexpr int64_t kCacheLine = 64 / sizeof(float);
+  for (int64_t line = lines * share / shares; line < lines * (share + 1) / shares; ++line)
+    for (int64_t i = 0; i < length; i += kCacheLine)
+      __builtin_prefetch(from + line * p.ldb + i, 0, 2);
 }
 
 void multiplyBlock(const Product &p, const Block &block, float *packedA, float *packedB) {
@@ -181,17 +180,24 @@ void multiplyBlock(const Product &p, const Block &block, float *packedA, float *
     for (int64_t depth = 0; depth < p.k; depth += kDepthBlock) {
       int64_t k = smaller(kDepthBlock, p.k - depth);
       float keep = depth == 0 ? p.beta : 1.0f;
-      packColumns(p, left, right, depth, k, packedB);
       for (int64_t i = 0; i < rowBlocks.pieces; ++i) {
         int64_t top = block.rowBegin + rowBlocks.begin(i);
         const Cut panels(block.rowBegin + rowBlocks.begin(i + 1) - top, kPanelRows);
         packRows(p, top, panels, depth, k, packedA);
         for (int64_t column = left; column < right; column += kPanelColumns) {
           int64_t columns = smaller(kPanelColumns, right - column);
+          int64_t next = smaller(kPanelColumns, right - column - columns);
+          float *packed = packedB + (column - left) * k;
+          // The first rows to meet a panel pack it, and meanwhile the next one
+          // is fetched.
+          if (i == 0)
+            packColumns(p, column, columns, depth, k, packed);
           for (int64_t panel = 0; panel < panels.pieces; ++panel) {
+            if (i == 0 && next > 0)
+              prefetchColumns(p, column + columns, next, depth, k, panel, panels.pieces);
             int64_t row = panels.begin(panel), rows = panels.begin(panel + 1) - row;
             panelKernel(rows, columns)(
-                packedA + row * k, packedB + (column - left) * k, k,
+                packedA + row * k, packed, k,
                 {p.c + (top + row) * p.ldc + column, p.ldc, columns, p.alpha, keep});
           }
         }

@@ -28,13 +28,12 @@ struct Block {
   int64_t rowBegin, rowEnd, columnBegin, columnEnd;
 };
 
-/// Sums over k are made of runs of this many terms, each added to C in turn, so
-/// that a panel of B (kDepthBlock x 32 floats) stays in the first-level cache.
-/// Nothing else decides the order of a sum: any cut into blocks gives the same
-/// bits.
-constexpr int64_t kDepthBlock = 256;
+/// Sums over k are made of runs of this many terms, each added to C in turn: long
+/// enough that C, which may not fit any cache, is seldom visited. Nothing else
+/// decides the order of a sum: any cut into blocks gives the same bits.
+constexpr int64_t kDepthBlock = 768;
 /// Rows of A packed at a time, for the second-level cache.
-constexpr int64_t kRowBlock = 252;
+constexpr int64_t kRowBlock = 126;
 /// Columns of B packed at a time, for the third.
 constexpr int64_t kColumnBlock = 1536;
 

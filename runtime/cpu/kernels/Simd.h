@@ -43,6 +43,20 @@ static inline int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline Floats load(const float *p) { return *reinterpret_cast<const UnalignedFloats *>(p); }
 static inline void store(float *p, Floats v) { *reinterpret_cast<UnalignedFloats *>(p) = v; }
 
+/// The next kLanes of `left` values, zeros after the last.
+static inline Floats loadPadded(const float *p, int64_t left) {
+  if (left >= kLanes)
+    return load(p);
+#if defined(__AVX512F__)
+  return _mm512_maskz_loadu_ps(__mmask16((1u << (left > 0 ? left : 0)) - 1), p);
+#else
+  alignas(64) float padded[kLanes] = {};
+  for (int64_t i = 0; i < left; ++i)
+    padded[i] = p[i];
+  return load(padded);
+#endif
+}
+
 template <int... Lane> static inline Floats splat(float x, std::integer_sequence<int, Lane...>) {
   return Floats{(void(Lane), x)...};
 }
