@@ -1,0 +1,33 @@
+//===- Frontend.h - model descriptions to floor 1 ----------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_FRONTEND_H
+#define MESHWRIGHT_FRONTEND_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <optional>
+
+namespace meshwright {
+
+/// What a model's configuration leaves open.
+struct ModelOptions {
+  int64_t batch = 1;             ///< sequences of an optimizer step, over all ranks
+  int64_t sequence = 1;          ///< tokens of a sequence
+  int64_t microbatches = 1;      ///< parts the batch is computed in, one after the other
+  std::optional<double> dropout; ///< replaces every probability of the configuration
+};
+
+/// The training graph of the Hugging Face configuration in the file `path`: a
+/// module with the model's variables, `@loss` and the layer function(s) it
+/// repeats, as docs/models.md describes. Whatever cannot be read, understood or
+/// divided is an error diagnostic that names file, key, value and a way out.
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
+importHuggingFace(llvm::StringRef path, const ModelOptions &options, mlir::MLIRContext &context);
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_FRONTEND_H

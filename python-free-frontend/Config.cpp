@@ -1,0 +1,292 @@
+//===- Config.cpp - a config.json with every key accounted for ---------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Config.h"
+
+#include "mlir/IR/Location.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Regex.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+using namespace meshwright::frontend;
+
+/// Sizes are indices of 32-bit token and position numbers.
+static constexpr int64_t largestSize = std::numeric_limits<int32_t>::max();
+
+/// Calls `found(dotted key, line, column)` for each key of the valid JSON `text`.
+static void forEachKey(StringRef text,
+                       llvm::function_ref<void(const std::string &, unsigned, unsigned)> found) {
+  // The keys on the way to here; an array is one step without a name.
+  SmallVector<std::string> path;
+  unsigned line = 1;
+  size_t lineStart = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '\n') {
+      ++line;
+      lineStart = i + 1;
+    } else if (c == '{' || c == '[') {
+      path.push_back("");
+    } else if (c == '}' || c == ']') {
+      path.pop_back();
+    } else if (c == '"') {
+      size_t begin = i++;
+      while (text[i] != '"')
+        i += text[i] == '\\' ? 2 : 1;
+      size_t next = text.find_first_not_of(" \t\r\n", i + 1);
+      if (next == StringRef::npos || text[next] != ':' || path.empty())
+        continue;
+      auto key = llvm::json::parse(text.slice(begin, i + 1));
+      if (!key) {
+        llvm::consumeError(key.takeError());
+        continue;
+      }
+      path.back() = key->getAsString().value_or("").str();
+      found(llvm::join(path, "."), line, unsigned(begin - lineStart + 1));
+    }
+  }
+}
+
+FailureOr<Config> Config::read(StringRef path, MLIRContext *context) {
+  auto at = [&](unsigned line, unsigned column) {
+    return FileLineColLoc::get(context, path, line, column);
+  };
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  if (!buffer)
+    return emitError(at(0, 0)) << "cannot read the model description '" << path
+                               << "': " << buffer.getError().message()
+                               << "; give the path of a config.json or of an .mlir file";
+
+  auto state = std::make_shared<State>();
+  state->path = path.str();
+  state->text = (*buffer)->getBuffer().str();
+  state->context = context;
+  auto root = llvm::json::parse(state->text);
+  if (!root) {
+    // The parser reports "[line:column, byte=n]: what".
+    std::string message = llvm::toString(root.takeError());
+    SmallVector<StringRef> parts;
+    unsigned line = 1, column = 1;
+    StringRef what = message;
+    if (llvm::Regex("^\\[([0-9]+):([0-9]+), byte=[0-9]+\\]: (.*)$").match(message, &parts)) {
+      (void)parts[1].getAsInteger(10, line);
+      (void)parts[2].getAsInteger(10, column);
+      what = parts[3];
+    }
+    return emitError(at(line, column))
+           << "'" << path << "' is not valid JSON: " << what << " at line " << line << ", column "
+           << column << "; the file may be truncated, fetch or save it again";
+  }
+  state->root = std::move(*root);
+  const llvm::json::Object *members = state->root.getAsObject();
+  if (!members)
+    return emitError(at(1, 1)) << "'" << path
+                               << "' holds no JSON object; a model description is one, with a "
+                                  "\"model_type\" key";
+  std::string again;
+  forEachKey(state->text, [&](const std::string &key, unsigned line, unsigned column) {
+    // Inside arrays several objects may have the same keys.
+    if (!state->places.try_emplace(key, line, column).second && !StringRef(key).starts_with(".") &&
+        !StringRef(key).contains("..") && again.empty()) {
+      again = key;
+      state->places[key] = {line, column};
+    }
+  });
+  Config config(std::move(state), members, "");
+  if (!again.empty()) {
+    config.error(again) << "key \"" << again << "\" is given twice; keep one";
+    return failure();
+  }
+  return config;
+}
+
+Location Config::location(StringRef key) const {
+  auto place = state->places.lookup(prefix + key.str());
+  return FileLineColLoc::get(state->context, state->path, place.first, place.second);
+}
+
+InFlightDiagnostic Config::error(StringRef key) {
+  state->failed = true;
+  return emitError(location(key)) << "'" << state->path << "': ";
+}
+
+bool Config::has(StringRef key) const {
+  const llvm::json::Value *value = members->get(key);
+  return value && value->kind() != llvm::json::Value::Null;
+}
+
+void Config::alias(StringRef key, StringRef alias) {
+  const llvm::json::Value *one = members->get(key), *other = members->get(alias);
+  if (one && other && *one != *other) {
+    error(alias) << "\"" << alias << "\" is another name of \"" << key
+                 << "\", but their values differ; keep one";
+    used.insert(alias);
+  }
+  aliases[key] = alias.str();
+}
+
+const llvm::json::Value *Config::find(StringRef key) {
+  used.insert(key);
+  if (auto alias = aliases.find(key); alias != aliases.end()) {
+    used.insert(alias->second);
+    if (!members->get(key))
+      return members->get(alias->second);
+  }
+  return members->get(key);
+}
+
+/// `value` as JSON text, short enough for a message.
+static std::string show(const llvm::json::Value &value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << value;
+  return text.size() <= 60 ? text : text.substr(0, 57) + "...";
+}
+
+void Config::mismatch(StringRef key, const llvm::json::Value &value, StringRef wanted) {
+  error(key) << "\"" << prefix << key << "\" must be " << wanted << ", found " << show(value);
+}
+
+int64_t Config::integer(StringRef key, int64_t otherwise, int64_t least) {
+  const llvm::json::Value *value = find(key);
+  if (!value)
+    return otherwise;
+  std::optional<int64_t> number = value->getAsInteger();
+  if (number && *number >= least && *number <= largestSize)
+    return *number;
+  mismatch(key, *value,
+           least ? "an integer from 1 to 2147483647" : "an integer from 0 to 2147483647");
+  return otherwise;
+}
+
+int64_t Config::size(StringRef key, int64_t otherwise) { return integer(key, otherwise, 1); }
+int64_t Config::count(StringRef key, int64_t otherwise) { return integer(key, otherwise, 0); }
+
+std::optional<int64_t> Config::optionalSize(StringRef key, std::optional<int64_t> otherwise) {
+  const llvm::json::Value *value = find(key);
+  if (!value)
+    return otherwise;
+  if (value->kind() == llvm::json::Value::Null)
+    return {};
+  return integer(key, 1, 1);
+}
+
+double Config::positive(StringRef key, double otherwise) {
+  const llvm::json::Value *value = find(key);
+  if (!value)
+    return otherwise;
+  std::optional<double> number = value->getAsNumber();
+  if (number && *number > 0 && std::isfinite(*number))
+    return *number;
+  mismatch(key, *value, "a number above 0");
+  return otherwise;
+}
+
+double Config::probability(StringRef key, double otherwise) {
+  const llvm::json::Value *value = find(key);
+  if (!value)
+    return otherwise;
+  std::optional<double> number = value->getAsNumber();
+  if (number && *number >= 0 && *number < 1)
+    return *number;
+  mismatch(key, *value, "a probability in [0, 1)");
+  return otherwise;
+}
+
+bool Config::flag(StringRef key, bool otherwise) {
+  const llvm::json::Value *value = find(key);
+  if (!value)
+    return otherwise;
+  if (std::optional<bool> flag = value->getAsBoolean())
+    return *flag;
+  mismatch(key, *value, "true or false");
+  return otherwise;
+}
+
+std::string Config::text(StringRef key, StringRef otherwise) {
+  const llvm::json::Value *value = find(key);
+  if (!value)
+    return otherwise.str();
+  if (std::optional<StringRef> text = value->getAsString())
+    return text->str();
+  mismatch(key, *value, "a string");
+  return otherwise.str();
+}
+
+std::optional<std::vector<std::string>> Config::texts(StringRef key) {
+  const llvm::json::Value *value = find(key);
+  if (!value || value->kind() == llvm::json::Value::Null)
+    return {};
+  std::vector<std::string> texts;
+  const llvm::json::Array *array = value->getAsArray();
+  bool strings = array && llvm::all_of(*array, [&](const llvm::json::Value &element) {
+                   texts.push_back(element.getAsString().value_or("").str());
+                   return element.getAsString().has_value();
+                 });
+  if (strings)
+    return texts;
+  mismatch(key, *value, "an array of strings");
+  return {};
+}
+
+std::optional<Config> Config::object(StringRef key) {
+  const llvm::json::Value *value = find(key);
+  if (!value || value->kind() == llvm::json::Value::Null)
+    return {};
+  if (const llvm::json::Object *nested = value->getAsObject())
+    return Config(state, nested, prefix + key.str() + ".");
+  mismatch(key, *value, "an object");
+  return {};
+}
+
+void Config::finish(StringRef family, ArrayRef<StringRef> ignored, ArrayRef<FixedKey> fixed) {
+  // In the order of the file, so that messages are too.
+  SmallVector<StringRef> keys;
+  for (const auto &member : *members)
+    keys.push_back(member.first);
+  llvm::sort(keys, [&](StringRef a, StringRef b) {
+    return state->places.lookup(prefix + a.str()) < state->places.lookup(prefix + b.str());
+  });
+  for (StringRef key : keys) {
+    if (used.contains(key) || llvm::is_contained(ignored, key))
+      continue;
+    const llvm::json::Value &value = *members->get(key);
+    const FixedKey *rule =
+        llvm::find_if(fixed, [&](const FixedKey &candidate) { return candidate.key == key; });
+    if (rule != fixed.end()) {
+      bool fits = llvm::any_of(rule->allowed, [&](StringRef text) {
+        auto allowed = llvm::json::parse(text);
+        return allowed ? *allowed == value : (llvm::consumeError(allowed.takeError()), false);
+      });
+      if (!fits)
+        error(key) << "\"" << prefix << key << "\" is " << show(value) << ": " << rule->reason
+                   << ", which is not supported for " << family << "; what works is "
+                   << llvm::join(rule->allowed, " or ");
+      continue;
+    }
+    // A misspelt key is the likeliest unknown one.
+    StringRef near;
+    unsigned distance = 1 + key.size() / 4;
+    auto consider = [&](StringRef candidate) {
+      unsigned d = key.edit_distance(candidate, true, distance);
+      if (d < distance) {
+        distance = d;
+        near = candidate;
+      }
+    };
+    for (const auto &entry : used)
+      consider(entry.getKey());
+    InFlightDiagnostic diagnostic = error(key);
+    diagnostic << "key \"" << prefix << key << "\" is not known for " << family
+               << " and might change what the model computes; ";
+    if (!near.empty())
+      diagnostic << "did you mean \"" << prefix << near << "\"? Otherwise ";
+    diagnostic << "remove it if it does not, or describe the model in an .mlir file "
+                  "(docs/models.md lists the known keys)";
+  }
+}

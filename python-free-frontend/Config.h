@@ -1,0 +1,98 @@
+//===- Config.h - a config.json with every key accounted for -----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_FRONTEND_CONFIG_H
+#define MESHWRIGHT_FRONTEND_CONFIG_H
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/JSON.h"
+
+#include <memory>
+#include <optional>
+
+namespace meshwright::frontend {
+
+/// A key that is understood when it has one of the values `allowed` (JSON
+/// texts), and refused otherwise.
+struct FixedKey {
+  llvm::StringRef key;
+  llvm::SmallVector<llvm::StringRef, 2> allowed;
+  llvm::StringRef reason; ///< what another value would ask for
+};
+
+/// Reads one JSON object. Each getter marks its key as used; `finish` makes an
+/// error of every key that no table knows. Errors are diagnostics at the key's
+/// line and column; after one, getters return their default and `failed` is
+/// true, so that all of a file's errors are seen at once.
+class Config {
+public:
+  static mlir::FailureOr<Config> read(llvm::StringRef path, mlir::MLIRContext *context);
+
+  /// An integer of at least 1.
+  int64_t size(llvm::StringRef key, int64_t otherwise);
+  /// ... or nothing where the key is null.
+  std::optional<int64_t> optionalSize(llvm::StringRef key,
+                                      std::optional<int64_t> otherwise = std::nullopt);
+  /// An integer of at least 0.
+  int64_t count(llvm::StringRef key, int64_t otherwise);
+  /// A number above 0.
+  double positive(llvm::StringRef key, double otherwise);
+  /// A number in [0, 1).
+  double probability(llvm::StringRef key, double otherwise);
+  bool flag(llvm::StringRef key, bool otherwise);
+  std::string text(llvm::StringRef key, llvm::StringRef otherwise);
+  /// The strings of an array; nothing where the key is absent or null.
+  std::optional<std::vector<std::string>> texts(llvm::StringRef key);
+  /// A nested object; nothing where the key is absent or null.
+  std::optional<Config> object(llvm::StringRef key);
+
+  /// Says that `alias` is another spelling of `key`.
+  void alias(llvm::StringRef key, llvm::StringRef alias);
+
+  /// Whether the key is there, with a value other than null.
+  bool has(llvm::StringRef key) const;
+
+  /// Reports keys that were neither used nor named here.
+  void finish(llvm::StringRef family, llvm::ArrayRef<llvm::StringRef> ignored,
+              llvm::ArrayRef<FixedKey> fixed);
+
+  /// An error about `key` (or the whole file), at its place.
+  mlir::InFlightDiagnostic error(llvm::StringRef key);
+  mlir::Location location(llvm::StringRef key) const;
+  bool failed() const { return state->failed; }
+  llvm::StringRef contents() const { return state->text; }
+
+private:
+  struct State {
+    std::string path, text;
+    mlir::MLIRContext *context;
+    llvm::json::Value root = nullptr;
+    llvm::StringMap<std::pair<unsigned, unsigned>> places; ///< by dotted key: line, column
+    llvm::StringMap<unsigned> repeated;                    ///< keys written twice
+    bool failed = false;
+  };
+
+  Config(std::shared_ptr<State> state, const llvm::json::Object *members, std::string prefix)
+      : state(std::move(state)), members(members), prefix(std::move(prefix)) {}
+
+  /// The value of `key` or of its alias, marked as used; null if absent.
+  const llvm::json::Value *find(llvm::StringRef key);
+  /// Reports that `key` is not what is `wanted`.
+  void mismatch(llvm::StringRef key, const llvm::json::Value &value, llvm::StringRef wanted);
+  int64_t integer(llvm::StringRef key, int64_t otherwise, int64_t least);
+
+  std::shared_ptr<State> state;
+  const llvm::json::Object *members;
+  std::string prefix;
+  llvm::StringSet<> used;
+  llvm::StringMap<std::string> aliases;
+};
+
+} // namespace meshwright::frontend
+
+#endif // MESHWRIGHT_FRONTEND_CONFIG_H

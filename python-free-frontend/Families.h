@@ -1,0 +1,41 @@
+//===- Families.h - the model families that are understood -------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_FRONTEND_FAMILIES_H
+#define MESHWRIGHT_FRONTEND_FAMILIES_H
+
+#include "Config.h"
+#include "meshwright/Frontend.h"
+
+namespace meshwright::frontend {
+
+using ImportedModule = mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>;
+
+ImportedModule importGPT2(Config &config, const ModelOptions &options, mlir::MLIRContext &context);
+
+/// llama, mistral, qwen2 and qwen3: one shape of layer with variations.
+ImportedModule importLlama(Config &config, llvm::StringRef family, const ModelOptions &options,
+                           mlir::MLIRContext &context);
+
+/// Keys that any configuration may hold and that say nothing about training's
+/// mathematics: provenance, file formats, text generation, other heads.
+llvm::ArrayRef<llvm::StringRef> commonIgnoredKeys();
+
+/// Keys that any configuration may hold with one understood value.
+llvm::ArrayRef<FixedKey> commonFixedKeys();
+
+/// Checks what every family has in common: the sequence against the model's
+/// positions (in the key `positionsKey`), the activation's name, and that no
+/// tensor is too large to number its elements.
+mlir::LogicalResult checkSizes(Config &config, const ModelOptions &options, int64_t vocabulary,
+                               int64_t widest, int64_t layers, int64_t positions,
+                               llvm::StringRef positionsKey);
+
+/// The activation in `key`; reports a name that is not known.
+std::string readActivation(Config &config, llvm::StringRef key, llvm::StringRef otherwise);
+
+} // namespace meshwright::frontend
+
+#endif // MESHWRIGHT_FRONTEND_FAMILIES_H

@@ -1,0 +1,264 @@
+//===- Graph.cpp - builds a model's floor-1 module ---------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Graph.h"
+
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::frontend;
+using namespace meshwright::train;
+
+static RankedTensorType floats(MLIRContext *context, ArrayRef<int64_t> shape) {
+  return RankedTensorType::get(shape, Float32Type::get(context));
+}
+
+static RankedTensorType integers(MLIRContext *context, ArrayRef<int64_t> shape) {
+  return RankedTensorType::get(shape, IntegerType::get(context, 32));
+}
+
+//===--- ops ----------------------------------------------------------------===//
+
+FunctionGraph::FunctionGraph(func::FuncOp function, int &streams)
+    : builder(function.getContext()), function(function), location(function.getLoc()),
+      streams(streams) {
+  builder.setInsertionPointToEnd(&function.getBody().front());
+}
+
+void FunctionGraph::part(StringRef name) { location = NameLoc::get(builder.getStringAttr(name)); }
+
+Value FunctionGraph::linear(Value x, Value weight, Value bias) {
+  Value y = LinearOp::create(builder, location, x, weight);
+  return bias ? add(y, bias) : y;
+}
+
+Value FunctionGraph::add(Value a, Value b) { return AddOp::create(builder, location, a, b); }
+Value FunctionGraph::mul(Value a, Value b) { return MulOp::create(builder, location, a, b); }
+
+Value FunctionGraph::layerNorm(Value x, Value weight, Value bias, double eps) {
+  return LayerNormOp::create(builder, location, x, weight, bias, builder.getF64FloatAttr(eps));
+}
+
+Value FunctionGraph::rmsNorm(Value x, Value weight, double eps) {
+  return RmsNormOp::create(builder, location, x, weight, builder.getF64FloatAttr(eps));
+}
+
+Value FunctionGraph::embedding(Value table, Value ids) {
+  return EmbeddingOp::create(builder, location, table, ids);
+}
+
+Value FunctionGraph::firstRows(Value x, int64_t rows) {
+  if (cast<RankedTensorType>(x.getType()).getDimSize(0) == rows)
+    return x;
+  return SliceOp::create(builder, location, x, builder.getI64IntegerAttr(rows));
+}
+
+Value FunctionGraph::reshape(Value x, ArrayRef<int64_t> shape) {
+  return ReshapeOp::create(builder, location, floats(builder.getContext(), shape), x);
+}
+
+Value FunctionGraph::rope(Value x, Value cos, Value sin) {
+  return RopeOp::create(builder, location, x, cos, sin, /*inverse=*/false);
+}
+
+Value FunctionGraph::activation(StringRef name, Value x) {
+  if (name == "gelu")
+    return GeluOp::create(builder, location, x, /*tanh=*/false);
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh")
+    return GeluOp::create(builder, location, x, /*tanh=*/true);
+  if (name == "silu" || name == "swish")
+    return SiluOp::create(builder, location, x);
+  if (name == "relu")
+    return ReluOp::create(builder, location, x);
+  return {};
+}
+
+Value FunctionGraph::attention(Value q, Value k, Value v, double scale, int64_t window,
+                               double dropout) {
+  bool drops = dropout > 0;
+  auto op = AttentionOp::create(
+      builder, location, q, k, v, drops ? ids : Value(), drops ? key : Value(),
+      builder.getF64FloatAttr(scale), builder.getUnitAttr(), builder.getI64IntegerAttr(window),
+      builder.getF64FloatAttr(dropout), builder.getI32IntegerAttr(drops ? streams++ : 0));
+  return op.getOut();
+}
+
+Value FunctionGraph::dropout(Value x, double rate) {
+  if (rate == 0)
+    return x;
+  return DropoutOp::create(builder, location, x, ids, key, builder.getF64FloatAttr(rate),
+                           builder.getI32IntegerAttr(streams++));
+}
+
+//===--- layers -------------------------------------------------------------===//
+
+Value LayerGraph::input() { return function.getArgument(key ? 1 : 0); }
+
+/// Adds an argument in front of the `after` last ones.
+static Value insertArgument(func::FuncOp function, Type type, unsigned after, Location location) {
+  unsigned index = function.getNumArguments() - after;
+  (void)function.insertArgument(index, type, {}, location);
+  return function.getArgument(index);
+}
+
+Value LayerGraph::weight(const Weight &weight) {
+  std::string prefix = model->prefix + ".";
+  if (!onlyRun)
+    prefix += std::to_string(run.first) + ".";
+  std::string tensor = model->layerTensor + ".";
+  // A run that does not begin with layer 0 numbers its tensors from its first.
+  if (run.first > 0) {
+    size_t place = tensor.find("{layer}");
+    tensor.replace(place, 7, "{layer+" + std::to_string(run.first) + "}");
+  }
+  Value stack = model->declare(weight, prefix, tensor, run.count);
+  stacks.push_back(stack);
+  return insertArgument(function, floats(builder.getContext(), weight.shape), sharedOuter.size(),
+                        location);
+}
+
+Value LayerGraph::shared(Value outer) {
+  for (auto [i, known] : llvm::enumerate(sharedOuter))
+    if (known == outer)
+      return function.getArgument(function.getNumArguments() - sharedOuter.size() + i);
+  sharedOuter.push_back(outer);
+  return insertArgument(function, outer.getType(), 0, location);
+}
+
+Value ModelGraph::layers(Value x, LayerRun run, bool onlyRun,
+                         llvm::function_ref<Value(LayerGraph &)> body) {
+  MLIRContext *context = builder.getContext();
+  std::string name = onlyRun ? "layer" : "layer." + std::to_string(run.first);
+  SmallVector<Type> arguments;
+  if (key)
+    arguments.push_back(integers(context, {}));
+  arguments.push_back(x.getType());
+  OpBuilder top(function);
+  auto callee = func::FuncOp::create(top, NameLoc::get(builder.getStringAttr(name)), name,
+                                     builder.getFunctionType(arguments, {x.getType()}));
+  callee.setPrivate();
+  callee.addEntryBlock();
+  LayerGraph layer(callee, streams);
+  layer.model = this;
+  layer.run = run;
+  layer.onlyRun = onlyRun;
+  if (key) {
+    layer.part("dropout");
+    layer.ids = layer.shared(ids);
+    Value folded =
+        FoldInOp::create(layer.builder, layer.location, layer.shared(key), callee.getArgument(0));
+    layer.key = folded;
+  }
+  Value result = body(layer);
+  func::ReturnOp::create(layer.builder, callee.getLoc(), result);
+
+  part(prefix);
+  auto repeat = RepeatOp::create(builder, location, TypeRange{x.getType()}, StringRef(name),
+                                 uint64_t(run.count),
+                                 /*reverse=*/false, /*indexed=*/bool(key), ValueRange{x},
+                                 ValueRange(layer.stacks), ValueRange(layer.sharedOuter));
+  return repeat.getResult(0);
+}
+
+//===--- the module ---------------------------------------------------------===//
+
+/// A module with an empty @loss.
+static OwningOpRef<ModuleOp> makeModule(MLIRContext &context, StringRef path,
+                                        const ModelOptions &options, bool withDropout) {
+  Location location = FileLineColLoc::get(&context, path, 0, 0);
+  OwningOpRef<ModuleOp> module = ModuleOp::create(location);
+  OpBuilder builder = OpBuilder::atBlockBegin(module->getBody());
+  int64_t rows = options.batch / options.microbatches;
+  SmallVector<std::pair<StringRef, Type>> inputs = {
+      {"tokens", integers(&context, {rows, options.sequence})},
+      {"targets", integers(&context, {rows, options.sequence})}};
+  if (withDropout) {
+    inputs.push_back({"sequence_ids", integers(&context, {rows})});
+    inputs.push_back({"key", integers(&context, {2})});
+  }
+  SmallVector<Type> types = llvm::map_to_vector(inputs, [](auto &input) { return input.second; });
+  auto loss = func::FuncOp::create(builder, NameLoc::get(builder.getStringAttr("loss")), "loss",
+                                   builder.getFunctionType(types, {floats(&context, {})}));
+  for (auto [i, input] : llvm::enumerate(inputs))
+    loss.setArgAttr(i, "train.input", builder.getStringAttr(input.first));
+  loss.setResultAttr(0, "train.output", builder.getStringAttr("loss"));
+  loss.addEntryBlock();
+  return module;
+}
+
+ModelGraph::ModelGraph(MLIRContext &context, StringRef path, const ModelOptions &options,
+                       bool withDropout, StringRef prefix, StringRef layerTensor)
+    : ModelGraph(makeModule(context, path, options, withDropout), options, withDropout) {
+  this->prefix = prefix.str();
+  this->layerTensor = layerTensor.str();
+}
+
+ModelGraph::ModelGraph(OwningOpRef<ModuleOp> made, const ModelOptions &options, bool withDropout)
+    : FunctionGraph(cast<func::FuncOp>(made->getBody()->front()), streamCount),
+      module(std::move(made)), rows(options.batch / options.microbatches),
+      sequence(options.sequence), tokens(function.getArgument(0)), targets(function.getArgument(1)),
+      options(options) {
+  if (withDropout) {
+    ids = function.getArgument(2);
+    key = function.getArgument(3);
+  }
+}
+
+Value ModelGraph::declare(const Weight &weight, StringRef prefix, StringRef tensorPrefix,
+                          int64_t layers) {
+  MLIRContext *context = builder.getContext();
+  SmallVector<int64_t> shape;
+  if (layers)
+    shape.push_back(layers);
+  llvm::append_range(shape, weight.shape);
+  RankedTensorType type = floats(context, shape);
+  std::string name = (prefix + weight.name).str();
+  std::string tensor =
+      (tensorPrefix + (weight.tensor.empty() ? weight.name.str() : weight.tensor)).str();
+  auto init = InitAttr::get(context, weight.std > 0 ? "normal" : "constant",
+                            builder.getF64FloatAttr(weight.std > 0 ? weight.std : weight.value));
+  // Only the last dimension of a file's tensor is ever cut: it counts outputs
+  // when the tensor is transposed, or is a bias.
+  int64_t dim = weight.full ? int64_t(weight.shape.size()) - 1 : 0;
+  auto storage =
+      StorageAttr::get(context, tensor, weight.transpose, dim, weight.begin, weight.full);
+  // Variables stand together, before the functions.
+  auto firstFunction = *module->getOps<func::FuncOp>().begin();
+  OpBuilder top(firstFunction);
+  Location at = NameLoc::get(builder.getStringAttr(name));
+  VariableOp::create(top, at, name, type, /*stacked=*/layers > 0, init, storage,
+                     /*of=*/FlatSymbolRefAttr(), /*role=*/StringAttr(),
+                     /*sym_visibility=*/StringAttr());
+  return GetOp::create(builder, at, type, FlatSymbolRefAttr::get(context, name));
+}
+
+Value ModelGraph::weight(const Weight &weight) { return declare(weight, "", "", 0); }
+
+std::pair<Value, Value> ModelGraph::ropeTable(ArrayRef<double> frequencies) {
+  Type type = floats(builder.getContext(), {sequence, int64_t(frequencies.size())});
+  auto op =
+      RopeTableOp::create(builder, location, type, type, builder.getDenseF64ArrayAttr(frequencies),
+                          builder.getF64FloatAttr(1.0));
+  return {op.getCos(), op.getSin()};
+}
+
+void ModelGraph::finish(Value logits, StringRef family, StringRef config, int64_t vocabulary,
+                        int64_t maxPositions) {
+  part("loss");
+  double scale = 1.0 / (double(options.batch) * double(sequence));
+  auto loss =
+      CrossEntropyOp::create(builder, location, logits, targets, builder.getF64FloatAttr(scale));
+  func::ReturnOp::create(builder, location, loss.getLoss());
+
+  ModuleOp op = *module;
+  op->setAttr("train.model", builder.getStringAttr(family));
+  op->setAttr("train.config", builder.getStringAttr(config));
+  op->setAttr("train.batch", builder.getI64IntegerAttr(options.batch));
+  op->setAttr("train.sequence", builder.getI64IntegerAttr(sequence));
+  op->setAttr("train.microbatches", builder.getI64IntegerAttr(options.microbatches));
+  op->setAttr("train.vocabulary", builder.getI64IntegerAttr(vocabulary));
+  op->setAttr("train.max_positions", builder.getI64IntegerAttr(maxPositions));
+}

@@ -1,0 +1,130 @@
+//===- Graph.h - builds a model's floor-1 module -----------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_FRONTEND_GRAPH_H
+#define MESHWRIGHT_FRONTEND_GRAPH_H
+
+#include "Train/Train.h"
+#include "meshwright/Frontend.h"
+
+#include "mlir/IR/Builders.h"
+
+namespace meshwright::frontend {
+
+using llvm::ArrayRef;
+using llvm::StringRef;
+using llvm::Twine;
+using mlir::Value;
+
+/// Where a variable's numbers come from: its name and place in a safetensors
+/// file, and its start when there is none.
+struct Weight {
+  StringRef name;                   ///< within its function's prefix
+  llvm::SmallVector<int64_t> shape; ///< of one layer
+  double std = 0;                   ///< of the initial normal distribution; 0: `value` everywhere
+  double value = 0;
+  std::string tensor = {};     ///< in the file; empty: prefix + name
+  bool transpose = false;      ///< the file holds [in, out]
+  int64_t begin = 0, full = 0; ///< rows of the file's tensor, along its last dimension
+};
+
+/// How many layers share one function, and which.
+struct LayerRun {
+  int64_t first = 0, count = 1;
+};
+
+/// Builds the ops of one function, each located by the name of the model part it
+/// belongs to. Elements are f32.
+class FunctionGraph {
+public:
+  mlir::OpBuilder builder;
+  mlir::func::FuncOp function;
+
+  /// Sets the part that the following ops belong to.
+  void part(StringRef name);
+
+  Value linear(Value x, Value weight, Value bias = {});
+  Value add(Value a, Value b);
+  Value mul(Value a, Value b);
+  Value layerNorm(Value x, Value weight, Value bias, double eps);
+  Value rmsNorm(Value x, Value weight, double eps);
+  Value embedding(Value table, Value ids);
+  /// The first rows of x.
+  Value firstRows(Value x, int64_t rows);
+  Value reshape(Value x, ArrayRef<int64_t> shape);
+  Value rope(Value x, Value cos, Value sin);
+  /// The activation that transformers calls `name`; null if there is none.
+  Value activation(StringRef name, Value x);
+  /// Causal; `window` 0 sees everything before. `dropout` acts on probabilities.
+  Value attention(Value q, Value k, Value v, double scale, int64_t window, double dropout);
+  /// x itself where `rate` is 0.
+  Value dropout(Value x, double rate);
+
+  Value ids, key; ///< for dropout; null without
+
+protected:
+  friend class ModelGraph;
+  FunctionGraph(mlir::func::FuncOp function, int &streams);
+  mlir::Location location;
+  int &streams; ///< dropout sites of the module so far
+};
+
+/// A layer's function under construction. Arguments: iteration (with dropout), x,
+/// the layer's weights, shared values.
+class LayerGraph : public FunctionGraph {
+public:
+  Value input();
+  /// The layer's slice of a new stacked variable.
+  Value weight(const Weight &weight);
+  /// A value of @loss that all layers see.
+  Value shared(Value outer);
+
+private:
+  friend class ModelGraph;
+  using FunctionGraph::FunctionGraph;
+  class ModelGraph *model = nullptr;
+  LayerRun run;
+  bool onlyRun = true;
+  llvm::SmallVector<Value> stacks, sharedOuter;
+};
+
+/// The module under construction, and its @loss.
+class ModelGraph : public FunctionGraph {
+public:
+  /// `prefix` precedes variable names of layers and `layerTensor` their tensors',
+  /// with `{layer}` in it.
+  ModelGraph(mlir::MLIRContext &context, StringRef path, const ModelOptions &options,
+             bool withDropout, StringRef prefix, StringRef layerTensor);
+
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  int64_t rows; ///< sequences of a microbatch
+  int64_t sequence;
+  Value tokens, targets;
+
+  /// The value of a new variable.
+  Value weight(const Weight &weight);
+  /// Cosines and sines of the sequence's positions.
+  std::pair<Value, Value> ropeTable(ArrayRef<double> frequencies);
+  /// x after the layers of `run`, each computed by what `body` builds. `onlyRun`:
+  /// all the model's layers are in this run.
+  Value layers(Value x, LayerRun run, bool onlyRun, llvm::function_ref<Value(LayerGraph &)> body);
+  /// Ends @loss with the mean cross-entropy of `logits` and describes the module.
+  void finish(Value logits, StringRef family, StringRef config, int64_t vocabulary,
+              int64_t maxPositions);
+
+private:
+  friend class LayerGraph;
+  ModelGraph(mlir::OwningOpRef<mlir::ModuleOp> module, const ModelOptions &options,
+             bool withDropout);
+  Value declare(const Weight &weight, StringRef prefix, StringRef tensorPrefix, int64_t layers);
+
+  ModelOptions options;
+  std::string prefix, layerTensor;
+  int streamCount = 0;
+};
+
+} // namespace meshwright::frontend
+
+#endif // MESHWRIGHT_FRONTEND_GRAPH_H
