@@ -75,8 +75,8 @@ public:
       left.split(ins, ',');
     right.split(outs, ',');
     if (ins.size() != ranks.size()) {
-      error = (Twine("the rule '") + text + "' has " + Twine(ins.size()) + " operands, the op has " +
-               Twine(ranks.size()))
+      error = (Twine("the rule '") + text + "' has " + Twine(ins.size()) +
+               " operands, the op has " + Twine(ranks.size()))
                   .str();
       return failure();
     }
@@ -133,7 +133,8 @@ private:
     if (sawEllipsis && ellipsis < 0 && rank >= 0) {
       ellipsis = rank - named;
       if (ellipsis < 0) {
-        error = (Twine("expected at least ") + Twine(named) + " dimensions, found " + Twine(rank)).str();
+        error = (Twine("expected at least ") + Twine(named) + " dimensions, found " + Twine(rank))
+                    .str();
         return failure();
       }
     }
@@ -211,7 +212,9 @@ LogicalResult inferFactorSizes(ShardingRule &rule, ArrayRef<ArrayRef<int64_t>> o
       }
       int64_t size = operands[i][d];
       if (product == 0 || size % product != 0 || (unknown < 0 && size != product)) {
-        error = (Twine(place(i, d)) + " is " + Twine(size) + ", not a multiple of " + Twine(product)).str();
+        error =
+            (Twine(place(i, d)) + " is " + Twine(size) + ", not a multiple of " + Twine(product))
+                .str();
         return failure();
       }
       if (unknown >= 0 && failed(set(unknown, size / product, place(i, d))))
@@ -231,8 +234,9 @@ SmallVector<int64_t> shapeOf(const ShardingRule &rule, const TensorFactors &tens
   return shape;
 }
 
-ShardingRule elementwiseRule(ArrayRef<int64_t> resultShape, ArrayRef<ArrayRef<int64_t>> operandShapes,
-                             bool linear, bool additive) {
+ShardingRule elementwiseRule(ArrayRef<int64_t> resultShape,
+                             ArrayRef<ArrayRef<int64_t>> operandShapes, bool linear,
+                             bool additive) {
   ShardingRule rule;
   for (auto [i, size] : enumerate(resultShape))
     rule.factors.push_back({("_" + Twine(i)).str(), size, false, false});

@@ -62,14 +62,14 @@ struct ShardingRule {
 /// leading dimensions the other names leave over and is the same list in every
 /// tensor that has it; `...!` makes those whole. An empty tensor is a scalar.
 /// Fails with a message in `error` where ranks and text disagree.
-mlir::FailureOr<ShardingRule> parseShardingRule(llvm::StringRef text,
-                                                llvm::ArrayRef<int64_t> operandRanks,
-                                                std::string &error);
+mlir::FailureOr<ShardingRule>
+parseShardingRule(llvm::StringRef text, llvm::ArrayRef<int64_t> operandRanks, std::string &error);
 
 /// Gives factors their sizes from operand shapes and, where `known` names
 /// factors, from there (`heads = 4` splits `(h d)`). Fails with a message that
 /// names both dimensions when two disagree.
-mlir::LogicalResult inferFactorSizes(ShardingRule &rule, llvm::ArrayRef<llvm::ArrayRef<int64_t>> operands,
+mlir::LogicalResult inferFactorSizes(ShardingRule &rule,
+                                     llvm::ArrayRef<llvm::ArrayRef<int64_t>> operands,
                                      llvm::ArrayRef<std::pair<llvm::StringRef, int64_t>> known,
                                      std::string &error);
 

@@ -28,10 +28,9 @@ struct Expr {
   /// A constant of this expression's type.
   Expr constant(double value) const {
     auto type = tensor(v);
-    Attribute element =
-        isa<FloatType>(type.getElementType())
-            ? Attribute(b->getFloatAttr(type.getElementType(), value))
-            : Attribute(b->getIntegerAttr(type.getElementType(), int64_t(value)));
+    Attribute element = isa<FloatType>(type.getElementType())
+                            ? Attribute(b->getFloatAttr(type.getElementType(), value))
+                            : Attribute(b->getIntegerAttr(type.getElementType(), int64_t(value)));
     return with(arith::ConstantOp::create(*b, loc, DenseElementsAttr::get(type, element)));
   }
   /// This value repeated along all dimensions of `like` that it has not; its
@@ -74,21 +73,15 @@ Expr operator*(double x, Expr y) { return y.constant(x) * y; }
 Expr operator-(double x, Expr y) { return y.constant(x) - y; }
 Expr operator/(double x, Expr y) { return y.constant(x) / y; }
 
-template <typename Op>
-Expr apply(Expr x) {
-  return x.with(Op::create(*x.b, x.loc, x.v));
-}
+template <typename Op> Expr apply(Expr x) { return x.with(Op::create(*x.b, x.loc, x.v)); }
 Expr exp(Expr x) { return apply<math::ExpOp>(x); }
 Expr sqrt(Expr x) { return apply<math::SqrtOp>(x); }
 Expr sigmoid(Expr x) { return 1.0 / (1.0 - -1.0 * exp(-1.0 * x)); }
-Expr maximum(Expr x, Expr y) {
-  return x.with(arith::MaximumFOp::create(*x.b, x.loc, x.v, y.v));
-}
-Expr minimum(Expr x, Expr y) {
-  return x.with(arith::MinimumFOp::create(*x.b, x.loc, x.v, y.v));
-}
+Expr maximum(Expr x, Expr y) { return x.with(arith::MaximumFOp::create(*x.b, x.loc, x.v, y.v)); }
+Expr minimum(Expr x, Expr y) { return x.with(arith::MinimumFOp::create(*x.b, x.loc, x.v, y.v)); }
 Expr greater(Expr x, double y) {
-  return x.with(arith::CmpFOp::create(*x.b, x.loc, arith::CmpFPredicate::OGT, x.v, x.constant(y).v));
+  return x.with(
+      arith::CmpFOp::create(*x.b, x.loc, arith::CmpFPredicate::OGT, x.v, x.constant(y).v));
 }
 Expr select(Expr condition, Expr x, Expr y) {
   return x.with(arith::SelectOp::create(*x.b, x.loc, condition.v, x.v, y.v));
@@ -159,8 +152,7 @@ SmallVector<Value> LayerNormGradOp::decompose(OpBuilder &b) {
 
 SmallVector<Value> RmsNormOp::decompose(OpBuilder &b) {
   Expr x = expr(b, getLoc(), getX()), w = x.with(getWeight());
-  Expr scale =
-      1.0 / sqrt((x * x).overLast() * (1 / width(x.v)) + getEps().convertToDouble());
+  Expr scale = 1.0 / sqrt((x * x).overLast() * (1 / width(x.v)) + getEps().convertToDouble());
   return {(x * scale.to(x.v, true) * w.to(x.v)).v};
 }
 
@@ -198,13 +190,15 @@ SmallVector<Value> RopeOp::decompose(OpBuilder &b) {
   Expr x = expr(b, getLoc(), getX());
   auto type = tensor(getX());
   auto wide = [&](Value half) {
-    auto full = RankedTensorType::get({type.getDimSize(1), type.getDimSize(3)}, type.getElementType());
+    auto full =
+        RankedTensorType::get({type.getDimSize(1), type.getDimSize(3)}, type.getElementType());
     Value both = DuplicateHalfOp::create(b, getLoc(), full, half);
     return x.with(BroadcastOp::create(b, getLoc(), type, both, ArrayRef<int64_t>{0, 2}));
   };
   Expr rotated = x.with(RotateHalfOp::create(b, getLoc(), type, x.v));
   Expr sin = wide(getSin());
-  return {(getInverse() ? x * wide(getCos()) - rotated * sin : x * wide(getCos()) + rotated * sin).v};
+  return {
+      (getInverse() ? x * wide(getCos()) - rotated * sin : x * wide(getCos()) + rotated * sin).v};
 }
 
 //===--- element-wise -------------------------------------------------------===//
@@ -271,11 +265,13 @@ SmallVector<Value> DropoutOp::decompose(OpBuilder &b) {
   auto word = RankedTensorType::get({}, b.getI32Type());
   // Index of the element inside its sequence, then sequence * size + index in 64
   // bits as two words.
-  Expr inside = expr(b, getLoc(), IotaOp::create(b, getLoc(), words, 0)).with(
-      arith::ConstantOp::create(b, getLoc(), DenseElementsAttr::get(words, b.getI32IntegerAttr(0))));
+  Expr inside = expr(b, getLoc(), IotaOp::create(b, getLoc(), words, 0))
+                    .with(arith::ConstantOp::create(
+                        b, getLoc(), DenseElementsAttr::get(words, b.getI32IntegerAttr(0))));
   int64_t size = 1;
   for (int64_t d = type.getRank() - 1; d > 0; size *= type.getDimSize(d--))
-    inside = addI(inside, mulI(x.with(IotaOp::create(b, getLoc(), words, d)), inside.constant(size)));
+    inside =
+        addI(inside, mulI(x.with(IotaOp::create(b, getLoc(), words, d)), inside.constant(size)));
   Expr sequence = x.with(getIds()).to(x.v, true);
   auto [low, high] = mulWide(sequence, uint32_t(size));
   Expr sum = addI(low, inside);
@@ -285,14 +281,16 @@ SmallVector<Value> DropoutOp::decompose(OpBuilder &b) {
   auto key = [&](int64_t i) {
     Value rows = GatherRowsOp::create(
         b, getLoc(), word, getKey(),
-        arith::ConstantOp::create(b, getLoc(), DenseElementsAttr::get(word, b.getI32IntegerAttr(i))));
+        arith::ConstantOp::create(b, getLoc(),
+                                  DenseElementsAttr::get(word, b.getI32IntegerAttr(i))));
     return x.with(rows).to(x.v);
   };
   auto [bits, unused] =
       philox(sum, addI(high, carry), sum.constant(getStream()), sum.constant(0), key(0), key(1));
   double rate = getRate().convertToDouble();
   Expr threshold = bits.constant(int32_t(uint32_t(double(float(rate)) * 4294967296.0)));
-  Expr keep = bits.with(arith::CmpIOp::create(b, getLoc(), arith::CmpIPredicate::uge, bits.v, threshold.v));
+  Expr keep =
+      bits.with(arith::CmpIOp::create(b, getLoc(), arith::CmpIPredicate::uge, bits.v, threshold.v));
   return {select(keep, x * (1 / (1 - rate)), x.constant(0)).v};
 }
 
@@ -309,7 +307,8 @@ SmallVector<Value> FillOp::decompose(OpBuilder &b) {
   auto type = tensor(getY());
   return {arith::ConstantOp::create(
       b, getLoc(),
-      DenseElementsAttr::get(type, b.getFloatAttr(type.getElementType(), getValue().convertToDouble())))};
+      DenseElementsAttr::get(type,
+                             b.getFloatAttr(type.getElementType(), getValue().convertToDouble())))};
 }
 
 //===--- loss ---------------------------------------------------------------===//
@@ -319,7 +318,8 @@ static Expr isTarget(Expr logits, Value targets) {
   auto type = RankedTensorType::get(tensor(logits.v).getShape(), logits.b->getI32Type());
   Value column = IotaOp::create(*logits.b, logits.loc, type, type.getRank() - 1);
   Value target = logits.with(targets).to(logits.v, true).v;
-  return logits.with(arith::CmpIOp::create(*logits.b, logits.loc, arith::CmpIPredicate::eq, column, target));
+  return logits.with(
+      arith::CmpIOp::create(*logits.b, logits.loc, arith::CmpIPredicate::eq, column, target));
 }
 
 SmallVector<Value> CrossEntropyOp::decompose(OpBuilder &b) {
@@ -372,7 +372,8 @@ SmallVector<Value> AdamWOp::decompose(OpBuilder &b) {
   Expr g = p.with(getGradient()) * scalar(getClip()).to(p.v);
   Expr m = beta1.to(p.v) * p.with(getMomentum()) + (1.0 - beta1).to(p.v) * g;
   Expr v = beta2.to(p.v) * p.with(getVariance()) + (1.0 - beta2).to(p.v) * (g * g);
-  Expr root = sqrt(v) * (1.0 / sqrt(scalar(getBiasCorrection2()))).to(p.v) + scalar(getEps()).to(p.v);
+  Expr root =
+      sqrt(v) * (1.0 / sqrt(scalar(getBiasCorrection2()))).to(p.v) + scalar(getEps()).to(p.v);
   Expr step = (lr / scalar(getBiasCorrection1())).to(p.v) * m / root;
   Expr decayed = getDecay() ? p * (1.0 - lr * scalar(getWeightDecay())).to(p.v) : p;
   return {(decayed - step).v, m.v, v.v};

@@ -33,7 +33,8 @@ ShardingRule ContractOp::getShardingRule() {
   std::string error;
   int64_t ranks[] = {tensor(getLhs()).getRank(), tensor(getRhs()).getRank()};
   ShardingRule rule = *parseShardingRule(contractText(getRule()), ranks, error);
-  (void)inferFactorSizes(rule, {tensor(getLhs()).getShape(), tensor(getRhs()).getShape()}, {}, error);
+  (void)inferFactorSizes(rule, {tensor(getLhs()).getShape(), tensor(getRhs()).getShape()}, {},
+                         error);
   if (getInit())
     rule.operands.push_back(rule.results[0]);
   return rule;
@@ -105,8 +106,7 @@ LogicalResult RopeOp::verify() {
 //===--- attention ----------------------------------------------------------===//
 
 /// Adds the optional dropout operands, `b` and whole, to an attention rule.
-template <typename Op>
-static ShardingRule attentionRule(Op op, StringRef text, unsigned tensors) {
+template <typename Op> static ShardingRule attentionRule(Op op, StringRef text, unsigned tensors) {
   SmallVector<int64_t> ranks;
   SmallVector<ArrayRef<int64_t>> shapes;
   for (Value operand : op->getOperands().take_front(tensors)) {
@@ -233,8 +233,8 @@ LogicalResult DropoutOp::verify() {
     return emitOpError("rate must be in [0, 1), found ") << rate;
   if (tensor(getX()).getRank() == 0 || tensor(getIds()).getRank() != 1 ||
       tensor(getIds()).getDimSize(0) != tensor(getX()).getDimSize(0))
-    return emitOpError("needs one sequence id per row of ") << getX().getType() << ", found "
-                                                            << getIds().getType();
+    return emitOpError("needs one sequence id per row of ")
+           << getX().getType() << ", found " << getIds().getType();
   if (tensor(getKey()).getNumElements() != 2)
     return emitOpError("needs a key of two words, found ") << getKey().getType();
   return success();

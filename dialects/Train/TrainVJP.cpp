@@ -75,7 +75,8 @@ LogicalResult EmbeddingOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRe
 
 LogicalResult LayerNormOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
                                     SmallVectorImpl<Value> &grads) {
-  auto grad = LayerNormGradOp::create(b, getLoc(), cotangents[0], getX(), getWeight(), getEpsAttr());
+  auto grad =
+      LayerNormGradOp::create(b, getLoc(), cotangents[0], getX(), getWeight(), getEpsAttr());
   llvm::append_range(grads, grad.getResults());
   return success();
 }
@@ -102,9 +103,8 @@ LogicalResult AttentionOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRe
   if (cotangents[1])
     return emitOpError("has no derivative through lse");
   auto grad = AttentionGradOp::create(b, getLoc(), cotangents[0], getQ(), getK(), getV(), getOut(),
-                                      getLse(), getIds(), getKey(), getScaleAttr(),
-                                      getCausalAttr(), getWindowAttr(), getDropoutAttr(),
-                                      getStreamAttr());
+                                      getLse(), getIds(), getKey(), getScaleAttr(), getCausalAttr(),
+                                      getWindowAttr(), getDropoutAttr(), getStreamAttr());
   llvm::append_range(grads, grad.getResults());
   grads.resize(getNumOperands());
   return success();

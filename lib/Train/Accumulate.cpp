@@ -78,9 +78,10 @@ LogicalResult MicrobatchLoop::sum(func::FuncOp one, StringRef name, StringRef bo
   if (microbatches == 1) {
     SmallVector<Value> operands;
     for (auto [i, argument] : llvm::enumerate(all.getArguments()))
-      operands.push_back(isPerMicrobatch(one, i)
-                             ? Value(ReshapeOp::create(builder, loc, one.getArgumentTypes()[i], argument))
-                             : Value(argument));
+      operands.push_back(
+          isPerMicrobatch(one, i)
+              ? Value(ReshapeOp::create(builder, loc, one.getArgumentTypes()[i], argument))
+              : Value(argument));
     results = inlineBody(one, builder, operands);
   } else {
     SmallVector<Value> carry, each, shared;
@@ -93,10 +94,10 @@ LogicalResult MicrobatchLoop::sum(func::FuncOp one, StringRef name, StringRef bo
           (per ? each : shared).push_back(argument);
           order.push_back(i);
         }
-    results = llvm::to_vector_of<Value>(
-        RepeatOp::create(builder, loc, one.getResultTypes(), bodyName, microbatches, false, false,
-                         carry, each, shared)
-            .getResults());
+    results =
+        llvm::to_vector_of<Value>(RepeatOp::create(builder, loc, one.getResultTypes(), bodyName,
+                                                   microbatches, false, false, carry, each, shared)
+                                      .getResults());
     OpBuilder::InsertionGuard guard(builder);
     SmallVector<Type> types(one.getResultTypes());
     for (unsigned i : order)
@@ -111,9 +112,9 @@ LogicalResult MicrobatchLoop::sum(func::FuncOp one, StringRef name, StringRef bo
     builder.setInsertionPoint(end);
     for (unsigned i = 0; i < values.size(); ++i) {
       Value sum = accumulateInside(values[i], body.getArgument(i));
-      end->setOperand(i, sum ? sum
-                             : AccumulateOp::create(builder, loc, body.getArgument(i), values[i])
-                                   .getResult());
+      end->setOperand(
+          i, sum ? sum
+                 : AccumulateOp::create(builder, loc, body.getArgument(i), values[i]).getResult());
     }
     body.setType(builder.getFunctionType(types, end->getOperandTypes()));
   }
@@ -123,10 +124,31 @@ LogicalResult MicrobatchLoop::sum(func::FuncOp one, StringRef name, StringRef bo
   return success();
 }
 
-/// `function` and what it repeats without random zeroing; the same function when
-/// there is none.
-static func::FuncOp withoutDropout(ModuleOp module, func::FuncOp function) {
-  SmallVector<RepeatOp> repeats;
+namespace {
+/// A function without random zeroing, and the arguments of the original that it
+/// has no more.
+struct Deterministic {
+  func::FuncOp function;
+  llvm::BitVector gone;
+};
+} // namespace
+
+/// Drops the operands of `repeat` whose arguments its new callee has not.
+static void callInstead(RepeatOp repeat, Deterministic callee) {
+  repeat.setCallee(callee.function.getSymName());
+  unsigned carries = repeat.getCarry().size(), eachs = repeat.getEach().size();
+  for (unsigned i = repeat->getNumOperands(); i-- > carries;)
+    if (callee.gone.test(repeat.getCalleeArgument(i))) {
+      if (i < carries + eachs)
+        repeat.getEachMutable().erase(i - carries);
+      else
+        repeat.getSharedMutable().erase(i - carries - eachs);
+    }
+}
+
+/// `function` and what it repeats without random zeroing, and without the
+/// arguments only that needed; the same function when there is none.
+static Deterministic withoutDropout(ModuleOp module, func::FuncOp function, unsigned keep = 0) {
   bool drops = false;
   auto copy = function.clone();
   copy.setSymName((function.getSymName() + ".eval").str());
@@ -142,17 +164,27 @@ static func::FuncOp withoutDropout(ModuleOp module, func::FuncOp function) {
       attention.setDropout(APFloat(0.0));
     } else if (auto repeat = dyn_cast<RepeatOp>(op)) {
       auto callee = module.lookupSymbol<func::FuncOp>(repeat.getCallee());
-      func::FuncOp other = withoutDropout(module, callee);
-      drops |= other != callee;
-      repeat.setCallee(other.getSymName());
+      Deterministic other =
+          withoutDropout(module, callee, repeat.getCalleeArgument(repeat.getCarry().size()));
+      drops |= other.function != callee;
+      callInstead(repeat, other);
     }
   }
+  llvm::BitVector gone(function.getNumArguments());
   if (!drops) {
     copy.erase();
-    return function;
+    return {function, gone};
   }
+  // Keys are folded where only dropout read them.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(copy.getBody().front())))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+  for (unsigned i = keep; i < function.getNumArguments(); ++i)
+    if (copy.getArgument(i).use_empty() && !function.getArgument(i).use_empty())
+      gone.set(i);
+  (void)copy.eraseArguments(gone);
   module.push_back(copy);
-  return copy;
+  return {copy, gone};
 }
 
 namespace {
@@ -177,24 +209,12 @@ struct TrainAccumulate : train::impl::TrainAccumulateBase<TrainAccumulate> {
     }
     MicrobatchLoop builder(module, count.getInt());
     if (failed(builder.sum(gradients, "gradients", "microbatch")) ||
-        failed(builder.sum(withoutDropout(module, loss), "eval", "eval.microbatch")))
+        failed(builder.sum(withoutDropout(module, loss).function, "eval", "eval.microbatch")))
       return signalPassFailure();
     // Its backward functions now take accumulators; @gradients is in its place.
     gradients.erase();
     auto eval = module.lookupSymbol<func::FuncOp>("eval");
     eval.setPublic();
-    // Arguments only dropout read.
-    llvm::BitVector unused(eval.getNumArguments());
-    for (BlockArgument argument : eval.getArguments())
-      if (argument.use_empty() || llvm::all_of(argument.getUsers(), [](Operation *user) {
-            return isa<ReshapeOp>(user) && user->use_empty();
-          })) {
-        for (Operation *user : llvm::make_early_inc_range(argument.getUsers()))
-          user->erase();
-        unused.set(argument.getArgNumber());
-      }
-    if (failed(eval.eraseArguments(unused)))
-      return signalPassFailure();
     eval.setResultAttr(0, outputAttr, StringAttr::get(&getContext(), "loss"));
     loss.setPrivate();
   }

@@ -120,7 +120,8 @@ LogicalResult Differentiator::reverse(Block &block, unsigned count, const DenseS
     SmallVector<Value> results =
         llvm::map_to_vector(op->getResults(), [&](Value v) { return cotangents.lookup(v); });
     SmallVector<bool> needed = activeOperands(op, active);
-    if (llvm::none_of(results, [](Value v) { return bool(v); }) || !llvm::is_contained(needed, true))
+    if (llvm::none_of(results, [](Value v) { return bool(v); }) ||
+        !llvm::is_contained(needed, true))
       continue;
     if (auto repeat = dyn_cast<RepeatOp>(op)) {
       if (failed(reverseRepeat(repeat, active, cotangents, backward)))
@@ -172,9 +173,9 @@ LogicalResult Differentiator::reverseRepeat(RepeatOp repeat, const DenseSet<Valu
   SmallVector<Type> types(llvm::map_range(carry, [](Value v) { return v.getType(); }));
   for (Value value : eachWanted)
     types.push_back(value.getType());
-  auto gradient = RepeatOp::create(backward, loc, types, derivative.backward.getSymName(),
-                                   repeat.getCount(), !repeat.getReverse(), repeat.getIndexed(),
-                                   carry, each, shared);
+  auto gradient =
+      RepeatOp::create(backward, loc, types, derivative.backward.getSymName(), repeat.getCount(),
+                       !repeat.getReverse(), repeat.getIndexed(), carry, each, shared);
   ValueRange results = gradient.getResults();
   auto take = [&](ValueRange operands) {
     for (Value operand : operands) {
@@ -189,7 +190,8 @@ LogicalResult Differentiator::reverseRepeat(RepeatOp repeat, const DenseSet<Valu
   return success();
 }
 
-FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat, const DenseSet<Value> &active) {
+FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
+                                                    const DenseSet<Value> &active) {
   auto callee = module.lookupSymbol<func::FuncOp>(repeat.getCallee());
   Location loc = callee.getLoc();
   unsigned index = repeat.getIndexed() ? 1 : 0, carries = repeat.getCarry().size();
@@ -207,10 +209,10 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat, const Dense
 
   // The forward: the callee, its own repeats augmented.
   Derivative derivative;
-  derivative.forward = createFunction(module, builder, loc, (callee.getSymName() + ".forward" + suffix).str(),
-                                      callee.getArgumentTypes(), {});
-  SmallVector<Value> results =
-      inlineBody(callee, builder, derivative.forward.getArguments());
+  derivative.forward =
+      createFunction(module, builder, loc, (callee.getSymName() + ".forward" + suffix).str(),
+                     callee.getArgumentTypes(), {});
+  SmallVector<Value> results = inlineBody(callee, builder, derivative.forward.getArguments());
   finishFunction(derivative.forward, builder, results);
   Block &body = derivative.forward.getBody().front();
   DenseSet<Value> seeds;
@@ -223,8 +225,8 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat, const Dense
 
   // The backward, at first reading forward values across the function boundary.
   SmallVector<Type> none;
-  derivative.backward = createFunction(module, builder, loc,
-                                       (callee.getSymName() + ".backward" + suffix).str(), none, none);
+  derivative.backward = createFunction(
+      module, builder, loc, (callee.getSymName() + ".backward" + suffix).str(), none, none);
   Block &back = derivative.backward.getBody().front();
   if (index)
     back.addArgument(body.getArgument(0).getType(), loc);
@@ -239,7 +241,8 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat, const Dense
   unsigned eachBegin = back.getNumArguments();
   for (Value value : end->getOperands().drop_front(carries))
     cotangents.add(builder, loc, value, back.addArgument(value.getType(), loc));
-  if (failed(reverse(body, std::distance(body.begin(), body.end()) - 1, inner, cotangents, builder)))
+  if (failed(
+          reverse(body, std::distance(body.begin(), body.end()) - 1, inner, cotangents, builder)))
     return failure();
   SmallVector<Value> outputs;
   auto gradientOf = [&](Value value) {
@@ -250,7 +253,8 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat, const Dense
     outputs.push_back(gradientOf(body.getArgument(i)));
   for (unsigned i = firstShared, sum = 0; i < body.getNumArguments(); ++i)
     if (inner.contains(body.getArgument(i)))
-      outputs.push_back(AddOp::create(builder, loc, sharedSums[sum++], gradientOf(body.getArgument(i))));
+      outputs.push_back(
+          AddOp::create(builder, loc, sharedSums[sum++], gradientOf(body.getArgument(i))));
   for (unsigned i = firstEach; i < firstShared; ++i)
     if (inner.contains(body.getArgument(i)))
       outputs.push_back(gradientOf(body.getArgument(i)));
@@ -276,7 +280,9 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat, const Dense
   if (index)
     map.map(body.getArgument(0), back.getArgument(0));
   unsigned at = eachBegin;
-  auto receive = [&](Value value) { map.map(value, back.insertArgument(at++, value.getType(), loc)); };
+  auto receive = [&](Value value) {
+    map.map(value, back.insertArgument(at++, value.getType(), loc));
+  };
   for (unsigned i = firstEach; i < firstShared; ++i)
     if (taken.contains(body.getArgument(i))) {
       derivative.each.push_back(i - firstEach);
@@ -348,8 +354,8 @@ LogicalResult Differentiator::run(func::FuncOp loss) {
     sum = sum ? AddOp::create(builder, loc, sum, contribution).getResult() : contribution;
   }
   SmallVector<Value> outputs{value};
-  SmallVector<DictionaryAttr> attrs{builder.getDictionaryAttr(
-      builder.getNamedAttr(outputAttr, builder.getStringAttr("loss")))};
+  SmallVector<DictionaryAttr> attrs{
+      builder.getDictionaryAttr(builder.getNamedAttr(outputAttr, builder.getStringAttr("loss")))};
   for (auto &[name, grad] : gradient)
     if (grad) {
       outputs.push_back(grad);
@@ -359,8 +365,7 @@ LogicalResult Differentiator::run(func::FuncOp loss) {
   if (outputs.size() == 1)
     return loss.emitError("the loss depends on no parameter");
   end->setOperands(outputs);
-  gradients.setType(
-      builder.getFunctionType(body.getArgumentTypes(), end->getOperandTypes()));
+  gradients.setType(builder.getFunctionType(body.getArgumentTypes(), end->getOperandTypes()));
   gradients.setAllResultAttrs(attrs);
   return success();
 }

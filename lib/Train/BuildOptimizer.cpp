@@ -18,7 +18,8 @@ namespace meshwright::train {
 namespace {
 class StepBuilder {
 public:
-  StepBuilder(ModuleOp module, bool adamw) : module(module), builder(module.getContext()), adamw(adamw) {}
+  StepBuilder(ModuleOp module, bool adamw)
+      : module(module), builder(module.getContext()), adamw(adamw) {}
 
   void build(func::FuncOp gradients);
 
@@ -39,7 +40,8 @@ private:
 Value StepBuilder::scalar(StringRef name) {
   if (BlockArgument argument = inputNamed(step, name))
     return argument;
-  auto attrs = builder.getDictionaryAttr(builder.getNamedAttr(inputAttr, builder.getStringAttr(name)));
+  auto attrs =
+      builder.getDictionaryAttr(builder.getNamedAttr(inputAttr, builder.getStringAttr(name)));
   auto type = RankedTensorType::get({}, builder.getF32Type());
   unsigned at = step.getNumArguments();
   (void)step.insertArgument(at, type, attrs, step.getLoc());
@@ -51,10 +53,10 @@ VariableOp StepBuilder::state(VariableOp parameter, StringRef role) {
   b.setInsertionPointAfter(parameter);
   auto zero = InitAttr::get(b.getContext(), "constant", b.getF64FloatAttr(0.0));
   auto name = (parameter.getSymName() + "." + role).str();
-  return VariableOp::create(b, parameter.getLoc(), name, parameter.getType(), parameter.getStacked(),
-                            zero, parameter.getStorageAttr(),
-                            FlatSymbolRefAttr::get(parameter.getSymNameAttr()), b.getStringAttr(role),
-                            StringAttr());
+  return VariableOp::create(b, parameter.getLoc(), name, parameter.getType(),
+                            parameter.getStacked(), zero, parameter.getStorageAttr(),
+                            FlatSymbolRefAttr::get(parameter.getSymNameAttr()),
+                            b.getStringAttr(role), StringAttr());
 }
 
 void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
@@ -72,10 +74,10 @@ void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
   // Vectors (norms, biases) are not decayed; layers do not count as a dimension.
   int64_t rank = parameter.getTensorType().getRank() - (parameter.getStacked() ? 1 : 0);
   VariableOp variance = state(parameter, "variance"), momentum = state(parameter, "momentum");
-  auto update = AdamWOp::create(
-      builder, loc, get(parameter), gradient, get(momentum), get(variance), clip, scalar("lr"),
-      scalar("beta1"), scalar("beta2"), scalar("eps"), scalar("weight_decay"),
-      scalar("bias_correction1"), scalar("bias_correction2"), rank >= 2);
+  auto update = AdamWOp::create(builder, loc, get(parameter), gradient, get(momentum),
+                                get(variance), clip, scalar("lr"), scalar("beta1"), scalar("beta2"),
+                                scalar("eps"), scalar("weight_decay"), scalar("bias_correction1"),
+                                scalar("bias_correction2"), rank >= 2);
   set(parameter, update.getUpdated());
   set(momentum, update.getNewMomentum());
   set(variance, update.getNewVariance());

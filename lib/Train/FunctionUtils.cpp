@@ -12,7 +12,8 @@ namespace meshwright {
 func::FuncOp train::createFunction(ModuleOp module, OpBuilder &builder, Location loc,
                                    StringRef name, TypeRange arguments, TypeRange results) {
   builder.setInsertionPointToEnd(module.getBody());
-  auto function = func::FuncOp::create(builder, loc, name, builder.getFunctionType(arguments, results));
+  auto function =
+      func::FuncOp::create(builder, loc, name, builder.getFunctionType(arguments, results));
   function.setPrivate();
   builder.setInsertionPointToStart(function.addEntryBlock());
   return function;
@@ -20,7 +21,8 @@ func::FuncOp train::createFunction(ModuleOp module, OpBuilder &builder, Location
 
 void train::finishFunction(func::FuncOp function, OpBuilder &builder, ValueRange values) {
   func::ReturnOp::create(builder, function.getLoc(), values);
-  function.setType(builder.getFunctionType(function.getBody().getArgumentTypes(), values.getTypes()));
+  function.setType(
+      builder.getFunctionType(function.getBody().getArgumentTypes(), values.getTypes()));
 }
 
 SmallVector<Value> train::inlineBody(func::FuncOp function, OpBuilder &builder,

@@ -46,7 +46,8 @@ namespace {
 struct TrainVerify : train::impl::TrainVerifyBase<TrainVerify> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    FailureOr<func::FuncOp> step = programNamed(module, "step"), eval = programNamed(module, "eval");
+    FailureOr<func::FuncOp> step = programNamed(module, "step"),
+                            eval = programNamed(module, "eval");
     if (failed(step) || failed(eval))
       return signalPassFailure();
     SymbolTableCollection symbols;

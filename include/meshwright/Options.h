@@ -1,0 +1,81 @@
+//===- Options.h - what a user asks of the compiler --------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_OPTIONS_H
+#define MESHWRIGHT_OPTIONS_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/Error.h"
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace meshwright {
+
+/// The values of `meshwright compile`'s flags. Counts are global unless said.
+struct CompileOptions {
+  std::string model;  ///< config.json, or .mlir at any floor
+  std::string output; ///< the executable, or the file --emit writes
+  std::string recipe; ///< TOML file with any of the flags below
+  std::string target = "cpu";
+  std::string gpuArch = "sm_90";
+  std::string mesh;     ///< "data=4,tensor=2", outermost first; empty: one rank
+  int64_t batch = 0;    ///< sequences an optimizer step; 0: one a rank and microbatch
+  int64_t sequence = 0; ///< tokens a sequence; 0: the model's positions, at most 1024
+  int64_t microbatches = 1;
+  int64_t zero = 0;
+  bool sequenceParallel = false, tensor2d = false;
+  std::string dataSync = "all-reduce";
+  std::string schedule = "1f1b";
+  std::string cuts;
+  std::string remat = "none";
+  std::string memoryLimit;
+  std::string collectiveAlgorithm = "native";
+  std::string precision = "f32", gradDtype = "f32";
+  std::string optimizer = "adamw";
+  std::string dropout;        ///< empty: what the config says
+  std::string cpu = "native"; ///< processor the code is for, as LLVM names it
+  std::string emit = "exe";
+  std::string dumpIr, report;
+  std::vector<std::string> assertions;
+};
+
+/// One flag: the parser, the recipe reader and the help all read this table.
+struct Flag {
+  const char *name;  ///< without dashes; also the key in a recipe
+  const char *value; ///< what stands for the value in help; empty for a switch
+  const char *help;
+  std::variant<std::string CompileOptions::*, int64_t CompileOptions::*, bool CompileOptions::*,
+               std::vector<std::string> CompileOptions::*>
+      member;
+  std::vector<std::string> choices = {}; ///< empty: any value
+};
+
+/// The flags of `meshwright compile`.
+llvm::ArrayRef<Flag> compileFlags();
+
+/// Reads `args` (after the word `compile`) and the recipe they name; flags win.
+/// On `--help` returns an error of class HelpRequested holding the text.
+llvm::Expected<CompileOptions> parseCompileOptions(llvm::ArrayRef<std::string> args);
+
+/// Refuses values that are well formed but for which nothing is built in yet,
+/// naming the value and what works.
+llvm::Error checkSupported(const CompileOptions &options);
+
+/// Help was asked for; not a failure.
+class HelpRequested : public llvm::ErrorInfo<HelpRequested> {
+public:
+  explicit HelpRequested(std::string text) : text(std::move(text)) {}
+  void log(llvm::raw_ostream &os) const override { os << text; }
+  std::error_code convertToErrorCode() const override { return {}; }
+  static char ID;
+  std::string text;
+};
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_OPTIONS_H

@@ -1,0 +1,59 @@
+//===- Pipeline.h - from a model to an executable ----------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_PIPELINE_H
+#define MESHWRIGHT_PIPELINE_H
+
+#include "meshwright/Options.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace meshwright {
+
+/// What a pipeline needs to know; the flags of the same names.
+struct PipelineOptions {
+  std::string mesh, optimizer = "adamw";
+  std::string cpu = "native";
+};
+
+/// Where IR can be taken out and put in again, in order of the staircase.
+enum class Stage { train, step, dist, local, stages, schedule, exec };
+
+/// The stage called `name` by --emit, or nothing (llvm, object, exe).
+std::optional<Stage> stageNamed(llvm::StringRef name);
+llvm::StringRef nameOf(Stage stage);
+
+/// The stage IR is at: what the module's attribute `meshwright.stage` says, or
+/// `train`.
+llvm::Expected<Stage> stageOf(mlir::ModuleOp module);
+
+/// Appends the passes after `from` up to `to`. The one definition of their order.
+llvm::Error buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options, Stage from,
+                          Stage to);
+
+/// Makes `manager` write the module after each pass to `directory`/NN-pass.mlir.
+llvm::Error dumpIrTo(mlir::PassManager &manager, llvm::StringRef directory);
+
+/// The model description as a module: imports a config.json, parses .mlir.
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> loadModel(const CompileOptions &options,
+                                                            mlir::MLIRContext &context);
+
+/// All of `meshwright compile`: writes what --emit asks for. `log` gets the
+/// compiler's summary (arena, time).
+llvm::Error compile(const CompileOptions &options, mlir::MLIRContext &context,
+                    llvm::raw_ostream &log);
+
+/// `meshwright inspect EXE`: the executable's plan as tables, or as JSON.
+llvm::Error inspect(llvm::StringRef executable, bool json, llvm::raw_ostream &os);
+
+/// `meshwright run -n N EXE ARGS...`: replaces this process by the launched one;
+/// returns only on failure.
+llvm::Error run(llvm::ArrayRef<std::string> args);
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_PIPELINE_H

@@ -1,0 +1,77 @@
+//===- Driver.cpp - the `meshwright` command ---------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "meshwright/Driver.h"
+#include "meshwright/Pipeline.h"
+#include "meshwright/Register.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+using llvm::Error;
+
+namespace meshwright {
+
+static constexpr const char *usage =
+    "Meshwright compiles transformer training into parallel executables.\n\n"
+    "  meshwright compile MODEL [flags] -o EXE   compile a config.json or .mlir\n"
+    "  meshwright inspect EXE [--json]           show what an executable's plan says\n"
+    "  meshwright run -n N EXE ARGS...           start an executable's ranks\n\n"
+    "'meshwright COMMAND --help' lists a command's flags.\n";
+
+static Error dispatch(llvm::ArrayRef<std::string> args) {
+  if (args.empty())
+    return llvm::createStringError(usage);
+  const std::string &command = args[0];
+  if (command == "-h" || command == "--help")
+    return llvm::make_error<HelpRequested>(usage);
+  args = args.drop_front();
+  if (command == "compile") {
+    llvm::Expected<CompileOptions> options = parseCompileOptions(args);
+    if (!options)
+      return options.takeError();
+    mlir::DialectRegistry registry;
+    registerDialects(registry);
+    registerPasses();
+    mlir::MLIRContext context(registry);
+    return compile(*options, context, llvm::outs());
+  }
+  if (command == "inspect") {
+    std::string file;
+    bool json = false;
+    for (const std::string &arg : args) {
+      if (arg == "-h" || arg == "--help")
+        return llvm::make_error<HelpRequested>(
+            "usage: meshwright inspect EXE [--json]\n"
+            "  Shows the plan that the executable carries, as tables or as JSON (docs/plan.md).\n");
+      if (arg == "--json")
+        json = true;
+      else if (!file.empty() || llvm::StringRef(arg).starts_with("-"))
+        return llvm::createStringError("unexpected argument '" + arg +
+                                       "'; usage: meshwright inspect EXE [--json]");
+      else
+        file = arg;
+    }
+    if (file.empty())
+      return llvm::createStringError("no executable given; usage: meshwright inspect EXE [--json]");
+    return inspect(file, json, llvm::outs());
+  }
+  if (command == "run")
+    return run(args);
+  return llvm::createStringError("unknown command '" + command + "'\n\n" + usage);
+}
+
+int driverMain(const std::vector<std::string> &args) {
+  Error error = dispatch(args);
+  if (!error)
+    return 0;
+  if (error.isA<HelpRequested>()) {
+    llvm::outs() << toString(std::move(error));
+    return 0;
+  }
+  llvm::errs() << "meshwright: error: " << toString(std::move(error)) << "\n";
+  return 1;
+}
+
+} // namespace meshwright

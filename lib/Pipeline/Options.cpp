@@ -1,0 +1,241 @@
+//===- Options.cpp - flags and recipes ---------------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "meshwright/Options.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <CLI/CLI.hpp>
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+using namespace llvm;
+
+namespace meshwright {
+
+char HelpRequested::ID;
+
+ArrayRef<Flag> compileFlags() {
+  using O = CompileOptions;
+  static const std::vector<Flag> flags = {
+      {"output", "FILE", "executable to write, or the file of --emit (default: the model's name)",
+       &O::output},
+      {"recipe", "FILE.toml", "read flags from a file; flags given here win", &O::recipe},
+      {"target", "T", "cpu or cuda", &O::target, {"cpu", "cuda"}},
+      {"gpu-arch", "ARCHS", "architectures for cuda, e.g. sm_90,sm_80", &O::gpuArch},
+      {"cpu", "NAME",
+       "processor the cpu target's code is for, as LLVM names it; native is this one", &O::cpu},
+      {"mesh", "AXES",
+       "device mesh, outermost axis first, e.g. pipe=2,data=4,tensor=2; absent: one rank",
+       &O::mesh},
+      {"batch", "B",
+       "sequences per optimizer step over all ranks (default: one per data rank and microbatch)",
+       &O::batch},
+      {"seq", "S", "tokens per sequence (default: the model's positions, at most 1024)",
+       &O::sequence},
+      {"microbatches", "M", "parts a batch is computed in, gradients summed", &O::microbatches},
+      {"zero", "STAGE",
+       "what data ranks share out: 0 nothing, 1 optimizer state, 2 gradients too, 3 parameters too",
+       &O::zero},
+      {"sequence-parallel", "", "split the sequence between tensor ranks outside matmuls",
+       &O::sequenceParallel},
+      {"tensor-2d", "", "two-dimensional tensor parallelism over tensor=RxC", &O::tensor2d},
+      {"data-sync",
+       "HOW",
+       "all-reduce or parameter-server",
+       &O::dataSync,
+       {"all-reduce", "parameter-server"}},
+      {"schedule", "NAME",
+       "pipeline schedule: naive, gpipe, 1f1b, interleaved:V, zb-h1, zb-h2, zb-v", &O::schedule},
+      {"cuts", "L1,L2,..", "first layers of the pipeline stages after the first", &O::cuts},
+      {"remat", "POLICY",
+       "what the backward computes again: none, full, every:K, sqrt, selective, auto[:BYTES]",
+       &O::remat},
+      {"memory-limit", "BYTES", "bytes a rank may use, e.g. 70GiB", &O::memoryLimit},
+      {"collective-algorithm",
+       "NAME",
+       "native, sequential, ring, parallel, doubling or halving-doubling",
+       &O::collectiveAlgorithm,
+       {"native", "sequential", "ring", "parallel", "doubling", "halving-doubling"}},
+      {"precision",
+       "TYPE",
+       "f32, bf16, fp16 or fp8",
+       &O::precision,
+       {"f32", "bf16", "fp16", "fp8"}},
+      {"grad-dtype", "TYPE", "f32 or bf16", &O::gradDtype, {"f32", "bf16"}},
+      {"optimizer", "NAME", "sgd or adamw", &O::optimizer, {"sgd", "adamw"}},
+      {"dropout", "P",
+       "probability for all of the model's dropouts (default: what the config says)", &O::dropout},
+      {"emit",
+       "STAGE",
+       "stop at train, step, dist, local, stages, schedule, exec, llvm, ptx or object; exe goes "
+       "all the way",
+       &O::emit,
+       {"train", "step", "dist", "local", "stages", "schedule", "exec", "llvm", "ptx", "object",
+        "exe"}},
+      {"dump-ir", "DIR", "write the IR after each pass into numbered files", &O::dumpIr},
+      {"report", "DIR", "write the plan as report.json and index.html", &O::report},
+      {"assert", "COND", "fail unless the plan satisfies e.g. 'peak<=70GiB'; may be repeated",
+       &O::assertions},
+  };
+  return flags;
+}
+
+static Error readRecipe(CompileOptions &options) {
+  auto fail = [&](const Twine &message) {
+    return createStringError("recipe '" + options.recipe + "': " + message);
+  };
+  toml::parse_result parsed = toml::parse_file(options.recipe);
+  if (!parsed)
+    return fail("line " + Twine(parsed.error().source().begin.line) + ": " +
+                std::string(parsed.error().description()));
+  const toml::table &table = parsed;
+  for (auto &&[key, node] : table) {
+    std::string name(key.str());
+    const Flag *flag = find_if(compileFlags(), [&](const Flag &f) { return name == f.name; });
+    if (flag == compileFlags().end() && name == "model") {
+      if (!node.is_string())
+        return fail("'model' must be a string");
+      options.model = *node.value<std::string>();
+      continue;
+    }
+    if (flag == compileFlags().end() || name == "recipe")
+      return fail("unknown key '" + name + "'; keys are the flags of 'meshwright compile --help'");
+    Error error = std::visit(
+        [&](auto member) -> Error {
+          using T = std::decay_t<decltype(options.*member)>;
+          if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+            if (auto text = node.value<std::string>()) {
+              options.*member = {*text};
+              return Error::success();
+            }
+            if (!node.is_array())
+              return fail("'" + name + "' must be a string or a list of strings");
+            for (auto &&item : *node.as_array()) {
+              auto text = item.value<std::string>();
+              if (!text)
+                return fail("'" + name + "' must be a list of strings");
+              (options.*member).push_back(*text);
+            }
+          } else if constexpr (std::is_same_v<T, std::string>) {
+            if (node.is_string())
+              options.*member = *node.value<std::string>();
+            else if (node.is_number()) {
+              std::ostringstream text;
+              text << *node.value<double>();
+              options.*member = text.str();
+            } else
+              return fail("'" + name + "' must be a string");
+            if (!flag->choices.empty() && !is_contained(flag->choices, options.*member))
+              return fail("'" + name + "' is '" + options.*member + "'; expected one of " +
+                          join(flag->choices, ", "));
+          } else {
+            bool fits = std::is_same_v<T, bool> ? node.is_boolean() : node.is_integer();
+            if (!fits)
+              return fail("'" + name + "' must be " +
+                          (std::is_same_v<T, bool> ? "true or false" : "an integer"));
+            options.*member = *node.value<T>();
+          }
+          return Error::success();
+        },
+        flag->member);
+    if (error)
+      return error;
+  }
+  return Error::success();
+}
+
+Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
+  // Twice over the same flags: once to learn the recipe's name, then on top of
+  // what the recipe says.
+  CompileOptions options;
+  for (bool second : {false, true}) {
+    CLI::App app("Compiles a model description into one training executable.",
+                 "meshwright compile");
+    app.add_option("MODEL", options.model, "Hugging Face config.json, or .mlir at any floor");
+    for (const Flag &flag : compileFlags()) {
+      std::string spelling =
+          std::string(flag.name) == "output" ? "-o,--output" : std::string("--") + flag.name;
+      std::visit(
+          [&](auto member) {
+            using T = std::decay_t<decltype(options.*member)>;
+            if constexpr (std::is_same_v<T, bool>) {
+              app.add_flag(spelling, options.*member, flag.help);
+            } else {
+              CLI::Option *option =
+                  app.add_option(spelling, options.*member, flag.help)->type_name(flag.value);
+              if constexpr (std::is_same_v<T, std::string>) {
+                if (!flag.choices.empty())
+                  option->check(CLI::IsMember(flag.choices))->type_name(flag.value);
+                if (!(options.*member).empty())
+                  option->capture_default_str();
+              } else if constexpr (std::is_same_v<T, int64_t>) {
+                if (options.*member)
+                  option->capture_default_str();
+              }
+            }
+          },
+          flag.member);
+    }
+    std::vector<std::string> reversed(args.rbegin(), args.rend());
+    try {
+      app.parse(reversed);
+    } catch (const CLI::CallForHelp &) {
+      return make_error<HelpRequested>(app.help());
+    } catch (const CLI::ParseError &error) {
+      return createStringError(std::string(error.what()) + "\nSee 'meshwright compile --help'.");
+    }
+    if (!second) {
+      if (options.recipe.empty())
+        break;
+      CompileOptions fresh;
+      fresh.recipe = options.recipe;
+      if (Error error = readRecipe(fresh))
+        return std::move(error);
+      options = fresh;
+    }
+  }
+  if (options.model.empty())
+    return createStringError("no model given: name a Hugging Face config.json or a .mlir file");
+  return options;
+}
+
+Error checkSupported(const CompileOptions &o) {
+  auto refuse = [](const Twine &flag, const Twine &value, const Twine &works) {
+    return createStringError("--" + flag + " " + value + " is not supported; " + works);
+  };
+  if (o.target != "cpu")
+    return refuse("target", o.target, "this build generates code for cpu");
+  if (o.precision != "f32")
+    return refuse("precision", o.precision, "f32 works");
+  if (o.gradDtype != "f32")
+    return refuse("grad-dtype", o.gradDtype, "f32 works");
+  if (o.zero != 0)
+    return refuse("zero", Twine(o.zero), "0 works");
+  if (o.sequenceParallel)
+    return refuse("sequence-parallel", "", "leave it out");
+  if (o.tensor2d)
+    return refuse("tensor-2d", "", "leave it out");
+  if (o.dataSync != "all-reduce")
+    return refuse("data-sync", o.dataSync, "all-reduce works");
+  if (!o.cuts.empty())
+    return refuse("cuts", o.cuts, "there are no pipeline stages to cut");
+  if (o.remat != "none")
+    return refuse("remat", o.remat, "none works");
+  if (o.collectiveAlgorithm != "native")
+    return refuse("collective-algorithm", o.collectiveAlgorithm, "native works");
+  if (o.emit == "ptx")
+    return refuse("emit", o.emit, "the cpu target has no PTX; llvm and object work");
+  if (o.microbatches < 1)
+    return createStringError("--microbatches " + Twine(o.microbatches) + " must be at least 1");
+  if (o.batch < 0)
+    return createStringError("--batch " + Twine(o.batch) + " must be positive");
+  if (o.sequence < 0)
+    return createStringError("--seq " + Twine(o.sequence) + " must be positive");
+  return Error::success();
+}
+
+} // namespace meshwright

@@ -1,0 +1,128 @@
+//===- Pipeline.cpp - the order of the passes --------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "meshwright/Pipeline.h"
+
+#include "mlir/Pass/PassRegistry.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace mlir;
+using llvm::Error;
+using llvm::Expected;
+
+namespace meshwright {
+
+static constexpr StringLiteral stageAttr = "meshwright.stage";
+static constexpr StringLiteral stageNames[] = {"train",  "step",     "dist", "local",
+                                               "stages", "schedule", "exec"};
+
+std::optional<Stage> stageNamed(StringRef name) {
+  for (auto [i, stage] : llvm::enumerate(stageNames))
+    if (name == stage)
+      return Stage(i);
+  return std::nullopt;
+}
+
+StringRef nameOf(Stage stage) { return stageNames[unsigned(stage)]; }
+
+Expected<Stage> stageOf(ModuleOp module) {
+  auto attr = module->getAttrOfType<StringAttr>(stageAttr);
+  if (!attr)
+    return Stage::train;
+  if (auto stage = stageNamed(attr.getValue()))
+    return *stage;
+  return llvm::createStringError("attribute " + stageAttr + " is '" + attr.getValue() +
+                                 "'; expected one of " + llvm::join(stageNames, ", "));
+}
+
+namespace {
+/// Marks the module as having reached a stage, so that printed IR can be read
+/// back and taken up where it was left.
+struct StagePass : PassWrapper<StagePass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(StagePass)
+  explicit StagePass(Stage stage) : stage(stage) {}
+  StringRef getName() const override { return "meshwright-stage"; }
+  StringRef getArgument() const override { return "meshwright-stage"; }
+  void runOnOperation() override {
+    getOperation()->setAttr(stageAttr, StringAttr::get(&getContext(), nameOf(stage)));
+  }
+  Stage stage;
+};
+
+/// The passes that lead to one stage from the one before, as pipeline text.
+struct Step {
+  Stage to;
+  std::string passes;
+};
+} // namespace
+
+static std::vector<Step> staircase(const PipelineOptions &o) {
+  return {
+      {Stage::step, "train-autodiff,train-accumulate,train-build-optimizer{optimizer=" +
+                        o.optimizer + "},canonicalize,train-verify,symbol-dce"},
+      {Stage::dist, "dist-apply-strategy{mesh=" + o.mesh + "},dist-propagate,dist-verify"},
+      {Stage::local, "dist-partition,canonicalize"},
+      {Stage::stages, ""},
+      {Stage::schedule, "dist-optimize-collectives,dist-verify-communication"},
+      {Stage::exec,
+       "exec-fuse-accumulate,exec-form-kernels,exec-decompose-kernels,exec-schedule-kernels{cpu=" +
+           o.cpu + "},exec-bufferize,exec-order,exec-plan-memory,exec-verify"},
+  };
+}
+
+Error buildPipeline(OpPassManager &manager, const PipelineOptions &options, Stage from, Stage to) {
+  for (const Step &step : staircase(options)) {
+    if (step.to <= from || step.to > to)
+      continue;
+    std::string errors;
+    llvm::raw_string_ostream os(errors);
+    if (!step.passes.empty() && failed(parsePassPipeline(step.passes, manager, os)))
+      return llvm::createStringError("the pipeline to stage " + nameOf(step.to) +
+                                     " is not well formed: " + errors);
+    manager.addPass(std::make_unique<StagePass>(step.to));
+  }
+  return Error::success();
+}
+
+namespace {
+class Dump : public PassInstrumentation {
+public:
+  explicit Dump(StringRef directory) : directory(directory) {}
+
+  void runAfterPass(Pass *pass, Operation *op) override {
+    if (pass->getArgument() == "meshwright-stage" || !isa<ModuleOp>(op))
+      return;
+    std::string path =
+        (directory + "/" +
+         llvm::formatv("{0:2}-", llvm::fmt_align(count++, llvm::AlignStyle::Right, 2, '0')).str() +
+         pass->getArgument() + ".mlir")
+            .str();
+    std::error_code error;
+    llvm::raw_fd_ostream os(path, error);
+    if (!error)
+      op->print(os, OpPrintingFlags().elideLargeElementsAttrs());
+    os.flush();
+    if (error || os.has_error()) {
+      os.clear_error();
+      op->emitError("cannot write '") << path << "': " << error.message();
+    }
+  }
+
+private:
+  std::string directory;
+  unsigned count = 1;
+};
+} // namespace
+
+Error dumpIrTo(PassManager &manager, StringRef directory) {
+  if (std::error_code error = llvm::sys::fs::create_directories(directory))
+    return llvm::createStringError("cannot make directory '" + directory + "': " + error.message());
+  manager.addInstrumentation(std::make_unique<Dump>(directory));
+  return Error::success();
+}
+
+} // namespace meshwright

@@ -1,0 +1,67 @@
+// RUN: meshwright-opt %s --train-autodiff --train-accumulate -split-input-file -verify-diagnostics | FileCheck %s
+
+// Two microbatches: a loop that carries the loss and the gradients. The stacked
+// gradient is accumulated inside the layer's backward, in its slice.
+module attributes {train.microbatches = 2 : i64} {
+  train.variable @w : tensor<3x4x4xf32> stacked init <"normal", 0.02> storage <"{layer}.w">
+  train.variable @v : tensor<4xf32> init <"normal", 0.02> storage <"v">
+  func.func private @layer(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>, %ids: tensor<2xi32>, %key: tensor<2xi32>) -> tensor<2x4xf32> {
+    %y = train.linear %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+    %d = train.dropout %y, %ids, %key rate 0.1 stream 1 : (tensor<2x4xf32>, tensor<2xi32>, tensor<2xi32>) -> tensor<2x4xf32>
+    return %d : tensor<2x4xf32>
+  }
+  func.func @loss(%x: tensor<2x4xf32> {train.input = "x"}, %ids: tensor<2xi32> {train.input = "sequence_ids"}, %key: tensor<2xi32> {train.input = "key"}) -> tensor<f32> {
+    %w = train.get @w : tensor<3x4x4xf32>
+    %v = train.get @v : tensor<4xf32>
+    %y = train.repeat @layer x 3 carry(%x) each(%w) shared(%ids, %key) : (tensor<2x4xf32>, tensor<3x4x4xf32>, tensor<2xi32>, tensor<2xi32>) -> tensor<2x4xf32>
+    %z = train.mul %y, %v : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+    %loss = train.reduce sum %z over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+// CHECK-LABEL: func.func private @layer.backward
+// CHECK: train.accumulate
+
+// CHECK-LABEL: func.func private @gradients
+// CHECK-SAME: tensor<2x2x4xf32> {train.input = "x"}
+// CHECK-SAME: tensor<2x2xi32> {train.input = "sequence_ids"}
+// CHECK-SAME: tensor<2xi32> {train.input = "key"}
+// CHECK: train.repeat @microbatch x 2 carry({{.*}}) each({{.*}}) shared({{.*}})
+
+// CHECK-LABEL: func.func private @microbatch
+// CHECK: %[[LAYERS:.*]]:2 = train.repeat @layer.backward x 3 reverse
+// CHECK: %[[LOSS:.*]] = train.accumulate {{.*}} tensor<f32>
+// CHECK: %[[V:.*]] = train.accumulate {{.*}} tensor<4xf32>
+// CHECK: return %[[LOSS]], %[[LAYERS]]#1, %[[V]]
+
+// Evaluation drops nothing and asks for neither ids nor key.
+// CHECK-LABEL: func.func private @layer.eval
+// CHECK-NOT: train.dropout
+// CHECK-LABEL: func.func @eval
+// CHECK-SAME: (%{{[a-z0-9]*}}: tensor<2x2x4xf32> {train.input = "x"}) -> (tensor<f32> {train.output = "loss"})
+
+// -----
+
+// expected-error @+1 {{train.microbatches must be at least 1, found 0}}
+module attributes {train.microbatches = 0 : i64} {
+  train.variable @v : tensor<4xf32> init <"normal", 0.02> storage <"v">
+  func.func @loss(%x: tensor<4xf32> {train.input = "x"}) -> tensor<f32> {
+    %v = train.get @v : tensor<4xf32>
+    %z = train.mul %x, %v : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %loss = train.reduce sum %z over [0] : (tensor<4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {train.microbatches = 1 : i64} {
+  train.variable @v : tensor<4xf32> init <"normal", 0.02> storage <"v">
+  // expected-error @+1 {{argument 0 has no train.input attribute}}
+  func.func @loss(%x: tensor<4xf32>) -> tensor<f32> {
+    %v = train.get @v : tensor<4xf32>
+    %z = train.mul %x, %v : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %loss = train.reduce sum %z over [0] : (tensor<4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}

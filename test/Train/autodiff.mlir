@@ -1,0 +1,101 @@
+// RUN: meshwright-opt %s --train-autodiff -split-input-file -verify-diagnostics | FileCheck %s
+
+// One layer function gives one forward and one backward, however often it is
+// called. The norm's output and the activation's output are not kept: both are
+// computed again from the layer's input and the first linear's output.
+module {
+  train.variable @w1 : tensor<3x8x4xf32> stacked init <"normal", 0.02> storage <"{layer}.w1">
+  train.variable @w2 : tensor<3x4x8xf32> stacked init <"normal", 0.02> storage <"{layer}.w2">
+  train.variable @norm : tensor<3x4xf32> stacked init <"constant", 1.0> storage <"{layer}.norm">
+
+  func.func private @layer(%x: tensor<2x4xf32>, %w1: tensor<8x4xf32>, %w2: tensor<4x8xf32>, %norm: tensor<4xf32>) -> tensor<2x4xf32> {
+    %h = train.rms_norm %x, %norm eps 1.0e-05 : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+    %a = train.linear %h, %w1 : (tensor<2x4xf32>, tensor<8x4xf32>) -> tensor<2x8xf32>
+    %g = train.silu %a : (tensor<2x8xf32>) -> tensor<2x8xf32>
+    %y = train.linear %g, %w2 : (tensor<2x8xf32>, tensor<4x8xf32>) -> tensor<2x4xf32>
+    %sum = train.add %x, %y : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+    return %sum : tensor<2x4xf32>
+  }
+
+  func.func @loss(%x: tensor<2x4xf32> {train.input = "x"}) -> tensor<f32> {
+    %w1 = train.get @w1 : tensor<3x8x4xf32>
+    %w2 = train.get @w2 : tensor<3x4x8xf32>
+    %norm = train.get @norm : tensor<3x4xf32>
+    %y = train.repeat @layer x 3 carry(%x) each(%w1, %w2, %norm) shared() : (tensor<2x4xf32>, tensor<3x8x4xf32>, tensor<3x4x8xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
+    %loss = train.reduce sum %y over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// CHECK-LABEL: func.func private @loss.gradients
+// CHECK-SAME: train.output = "loss"
+// CHECK-SAME: train.gradient_of = @w1
+// CHECK-SAME: train.gradient_of = @w2
+// CHECK-SAME: train.gradient_of = @norm
+// CHECK: %[[FORWARD:.*]]:3 = train.repeat @layer.forward x 3 carry
+// CHECK: %[[DY:.*]] = train.broadcast
+// CHECK: train.repeat @layer.backward x 3 reverse carry(%[[DY]]) each(%{{.*}}, %{{.*}}, %{{.*}}, %[[FORWARD]]#1, %[[FORWARD]]#2)
+
+// What is kept: the input and the first linear's output.
+// CHECK-LABEL: func.func private @layer.forward
+// CHECK-SAME: (%[[X:.*]]: tensor<2x4xf32>, %
+// CHECK: %[[A:.*]] = train.linear {{.*}} -> tensor<2x8xf32>
+// CHECK: return %{{.*}}, %[[X]], %[[A]] :
+
+// CHECK-LABEL: func.func private @layer.backward
+// CHECK: train.rms_norm
+// CHECK: train.silu
+// CHECK: train.contract "_0 o, o i -> _0 i"
+// CHECK: train.contract "_0 o, _0 i -> o i"
+// CHECK: train.silu_grad
+// CHECK: train.rms_norm_grad
+
+// -----
+
+// A parameter that is read twice (tied weights) has one gradient, the sum.
+module {
+  train.variable @w : tensor<4x4xf32> init <"normal", 0.02> storage <"w">
+  func.func @loss(%x: tensor<2x4xf32> {train.input = "x"}) -> tensor<f32> {
+    %w = train.get @w : tensor<4x4xf32>
+    %a = train.linear %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+    %again = train.get @w : tensor<4x4xf32>
+    %b = train.linear %a, %again : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+    %loss = train.reduce sum %b over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+// CHECK-LABEL: func.func private @loss.gradients
+// CHECK: %[[SUM:.*]] = train.add {{.*}} : (tensor<4x4xf32>, tensor<4x4xf32>)
+// CHECK: return %{{.*}}, %[[SUM]] : tensor<f32>, tensor<4x4xf32>
+
+// -----
+
+module {
+  train.variable @w : tensor<4xf32> init <"normal", 0.02> storage <"w">
+  func.func @loss(%x: tensor<2x4xf32>) -> tensor<f32> {
+    %w = train.get @w : tensor<4xf32>
+    %y = train.mul %x, %w : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+    // expected-error @+1 {{has no derivative: only sums have}}
+    %loss = train.reduce max %y over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  // expected-error @+1 {{the loss depends on no parameter}}
+  func.func @loss(%x: tensor<4xf32>) -> tensor<f32> {
+    %loss = train.reduce sum %x over [0] : (tensor<4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// expected-error @+1 {{needs a function @loss with one result of type tensor<f32>}}
+module {
+  func.func @other() {
+    return
+  }
+}
