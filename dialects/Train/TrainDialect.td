@@ -48,7 +48,8 @@ def Train_StorageAttr : Train_Attr<"Storage", "storage"> {
     dim = 1, begin = 0, full = 2304>`: of the file's tensor take, along its
     dimension `dim` (of size `full`), the variable's rows from `begin`; then, if
     `transpose`, swap the last two dimensions. `full = 0`: the whole tensor.
-    `{layer}` is the layer's number in a stacked variable.
+    `{layer}` is the layer's number in a stacked variable; `{layer+6}` where the
+    stack begins with the model's layer 6.
   }];
   let parameters = (ins StringRefParameter<"tensor name">:$tensor,
                         DefaultValuedParameter<"bool", "false">:$transpose,

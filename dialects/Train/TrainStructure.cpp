@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "Train/Train.h"
 
+#include "meshwright/runtime/StorageName.h"
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::train;
@@ -17,7 +19,7 @@ LogicalResult VariableOp::verify() {
     return emitOpError("is stacked but has no dimension to count layers");
   if (getOf().has_value() != getRole().has_value())
     return emitOpError("names a role exactly when it is the state of a parameter");
-  if (getStacked() && getStorage() && !getStorage()->getTensor().contains("{layer}"))
+  if (getStacked() && getStorage() && !layerTensorName(getStorage()->getTensor(), 0))
     return emitOpError("is stacked, so its storage name needs '{layer}', found '")
            << getStorage()->getTensor() << "'";
   return success();

@@ -8,6 +8,8 @@
 #include "common/Error.h"
 #include "common/Plan.h"
 
+#include "meshwright/runtime/StorageName.h"
+
 #include <algorithm>
 
 using namespace meshwright;
@@ -68,13 +70,9 @@ StorageLayout meshwright::storageLayout(const Variable &variable) {
 }
 
 std::string meshwright::storageName(const Variable &variable, int64_t layer) {
-  std::string name = variable.storage.tensor;
-  const std::string placeholder = "{layer}";
-  size_t at = name.find(placeholder);
-  if ((at != std::string::npos) != variable.stacked)
+  std::optional<std::string> name = layerTensorName(variable.storage.tensor, layer);
+  if (name.has_value() != variable.stacked)
     fail("plan: variable ", variable.name, variable.stacked ? " is" : " is not",
-         " stacked but its storage name is \"", name, "\"");
-  if (variable.stacked)
-    name.replace(at, placeholder.size(), std::to_string(layer));
-  return name;
+         " stacked but its storage name is \"", variable.storage.tensor, "\"");
+  return name.value_or(variable.storage.tensor);
 }

@@ -1,0 +1,45 @@
+//===- StorageName.h - names of a stacked variable's tensors -----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Shared by the compiler and the runtime, so it needs the standard library only.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_STORAGENAME_H
+#define MESHWRIGHT_RUNTIME_STORAGENAME_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace meshwright {
+
+/// `pattern` with its `{layer}` replaced by `layer`, or its `{layer+6}` by
+/// `layer` + 6: a variable that stacks a model's layers from the sixth on. Nothing
+/// where the pattern has no such place or it is malformed.
+inline std::optional<std::string> layerTensorName(std::string_view pattern, int64_t layer) {
+  constexpr std::string_view opening = "{layer";
+  size_t begin = pattern.find(opening);
+  size_t end = begin == std::string_view::npos ? begin : pattern.find('}', begin);
+  if (end == std::string_view::npos)
+    return std::nullopt;
+  std::string_view digits = pattern.substr(begin + opening.size(), end - begin - opening.size());
+  int64_t first = 0;
+  if (!digits.empty()) {
+    if (digits.front() != '+' || digits.size() < 2 || digits.size() > 10)
+      return std::nullopt;
+    for (char digit : digits.substr(1)) {
+      if (digit < '0' || digit > '9')
+        return std::nullopt;
+      first = first * 10 + (digit - '0');
+    }
+  }
+  std::string name(pattern.substr(0, begin));
+  name += std::to_string(first + layer);
+  return name += pattern.substr(end + 1);
+}
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_STORAGENAME_H
