@@ -50,6 +50,9 @@ LogicalResult ContractOp::inferReturnTypes(MLIRContext *, std::optional<Location
 }
 
 LogicalResult ContractOp::verify() {
+  // The rule must be known to fit before it can be asked for.
+  if (failed(mlir::detail::verifyInferredResultTypes(*this)))
+    return failure();
   if (getInit() && getInit().getType() != getType())
     return emitOpError("init is ") << getInit().getType() << " but the result is " << getType();
   ShardingRule rule = getShardingRule();
@@ -97,6 +100,8 @@ LogicalResult RopeTableOp::verify() {
 }
 
 LogicalResult RopeOp::verify() {
+  if (failed(mlir::detail::verifyInferredResultTypes(*this)))
+    return failure();
   if (tensor(getX()).getDimSize(3) != 2 * tensor(getCos()).getDimSize(1))
     return emitOpError("head size ") << tensor(getX()).getDimSize(3) << " is not twice the tables' "
                                      << tensor(getCos()).getDimSize(1);

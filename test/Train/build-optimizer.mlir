@@ -1,0 +1,57 @@
+// RUN: meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer --train-verify -split-input-file -verify-diagnostics | FileCheck %s
+// RUN: meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer=optimizer=sgd -split-input-file | FileCheck %s --check-prefix=SGD
+// RUN: not meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer=optimizer=adafactor -split-input-file 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// UNKNOWN: unknown optimizer 'adafactor'; adamw and sgd work
+
+// The matrix decays, the stacked vector does not: layers are not a dimension.
+module attributes {train.microbatches = 1 : i64} {
+  train.variable @w : tensor<3x4x4xf32> stacked init <"normal", 0.02> storage <"{layer}.w">
+  train.variable @v : tensor<3x4xf32> stacked init <"normal", 0.02> storage <"{layer}.v">
+  func.func private @layer(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>, %v: tensor<4xf32>) -> tensor<2x4xf32> {
+    %y = train.linear %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+    %z = train.add %y, %v : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+    return %z : tensor<2x4xf32>
+  }
+  func.func @loss(%x: tensor<2x4xf32> {train.input = "x"}) -> tensor<f32> {
+    %w = train.get @w : tensor<3x4x4xf32>
+    %v = train.get @v : tensor<3x4xf32>
+    %y = train.repeat @layer x 3 carry(%x) each(%w, %v) shared() : (tensor<2x4xf32>, tensor<3x4x4xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
+    %loss = train.reduce sum %y over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+// CHECK: train.variable @w.momentum : tensor<3x4x4xf32> stacked init <"constant", 0.000000e+00 : f64> storage <"{layer}.w"> state "momentum" of @w
+// CHECK: train.variable @w.variance
+// CHECK-LABEL: func.func @step
+// CHECK-SAME: train.input = "x"
+// CHECK-SAME: train.input = "grad_clip"
+// CHECK-SAME: train.input = "lr"
+// CHECK-SAME: -> (tensor<f32> {train.output = "loss"}, tensor<f32> {train.output = "grad_norm"})
+// CHECK: train.square_sum
+// CHECK: train.square_sum
+// CHECK: %[[NORM:.*]] = train.global_norm
+// CHECK: %[[CLIP:.*]] = train.clip_factor %[[NORM]]
+// CHECK: train.adamw {{.*}} decay clip %[[CLIP]] {{.*}} tensor<3x4x4xf32>
+// CHECK: train.set @w,
+// CHECK: train.adamw %{{[0-9]+}}, %{{[0-9#]+}}, %{{[0-9]+}}, %{{[0-9]+}} clip {{.*}} : (tensor<3x4xf32>,
+// CHECK: train.set @v,
+// CHECK: return %{{.*}}, %[[NORM]]
+
+// SGD-NOT: momentum
+// SGD: train.sgd
+// SGD: train.sgd
+
+// -----
+
+// A parameter that the loss does not read would silently never train.
+module attributes {train.microbatches = 1 : i64} {
+  // expected-error @+1 {{is never written by @step: does the loss depend on it?}}
+  train.variable @unused : tensor<4xf32> init <"normal", 0.02> storage <"unused">
+  train.variable @v : tensor<4xf32> init <"normal", 0.02> storage <"v">
+  func.func @loss(%x: tensor<4xf32> {train.input = "x"}) -> tensor<f32> {
+    %v = train.get @v : tensor<4xf32>
+    %z = train.mul %x, %v : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %loss = train.reduce sum %z over [0] : (tensor<4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}

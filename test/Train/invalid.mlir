@@ -1,0 +1,101 @@
+// RUN: meshwright-opt %s -split-input-file -verify-diagnostics
+
+// Shape errors name the dimensions that disagree.
+func.func @linear(%x: tensor<2x4xf32>, %w: tensor<8x5xf32>) {
+  // expected-error @+2 {{'train.linear' op dimension 1 of operand 1 is 5 but dimension 1 of operand 0 is 4}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %y = train.linear %x, %w : (tensor<2x4xf32>, tensor<8x5xf32>) -> tensor<2x8xf32>
+  return
+}
+
+// -----
+
+func.func @add(%x: tensor<2x4xf32>, %b: tensor<2xf32>) {
+  // expected-error @+2 {{is not a trailing part of the shape of}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %y = train.add %x, %b : (tensor<2x4xf32>, tensor<2xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @gqa(%q: tensor<1x8x5x4xf32>, %k: tensor<1x8x2x4xf32>) {
+  // expected-error @+2 {{'train.attention' op dimension 2 of operand 0 is 5, not a multiple of 2}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %o, %l = train.attention %q, %k, %k scale 0.5 causal : (tensor<1x8x5x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) -> (tensor<1x8x5x4xf32>, tensor<1x5x8xf32>)
+  return
+}
+
+// -----
+
+func.func @dropout(%x: tensor<2x4xf32>, %ids: tensor<2xi32>, %key: tensor<2xi32>) {
+  // expected-error @+1 {{rate must be in [0, 1), found 1.000000e+00}}
+  %y = train.dropout %x, %ids, %key rate 1.0 stream 0 : (tensor<2x4xf32>, tensor<2xi32>, tensor<2xi32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @reshape(%x: tensor<2x4xf32>) {
+  // expected-error @+1 {{has 8 elements in and 9 out}}
+  %y = train.reshape %x : (tensor<2x4xf32>) -> tensor<9xf32>
+  return
+}
+
+// -----
+
+func.func private @layer(%x: tensor<4xf32>) -> tensor<4xf32>
+func.func @repeat(%x: tensor<4xf32>, %w: tensor<3x4xf32>) {
+  // expected-error @+1 {{takes slices of 'tensor<3x4xf32>', whose first dimension is not 2}}
+  %y = train.repeat @layer x 2 carry(%x) each(%w) shared() : (tensor<4xf32>, tensor<3x4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func private @layer(%x: tensor<4xf32>) -> tensor<4xf32>
+func.func @repeat(%x: tensor<4xf32>, %w: tensor<2x4xf32>) {
+  // expected-error @+1 {{expects @layer to have 2 arguments, found 1}}
+  %y = train.repeat @layer x 2 carry(%x) each(%w) shared() : (tensor<4xf32>, tensor<2x4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @get() {
+  // expected-error @+1 {{names @missing, which is not a train.variable}}
+  %y = train.get @missing : tensor<4xf32>
+  return
+}
+
+// -----
+
+train.variable @w : tensor<4xf32> init <"normal", 0.02> storage <"w">
+func.func @get() {
+  // expected-error @+1 {{has type 'tensor<5xf32>' but @w is 'tensor<4xf32>'}}
+  %y = train.get @w : tensor<5xf32>
+  return
+}
+
+// -----
+
+// expected-error @+1 {{is stacked, so its storage name needs '{layer}', found 'w'}}
+train.variable @w : tensor<2x4xf32> stacked init <"normal", 0.02> storage <"w">
+
+// -----
+
+func.func @contract(%x: tensor<4xf32>, %y: tensor<4xf32>) {
+  // expected-error @+2 {{is not of the form "a b, b c -> a c"}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %z = train.contract "a b" %x, %y : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @cross(%logits: tensor<2x8xf32>, %targets: tensor<3xi32>) {
+  // expected-error @+2 {{'train.cross_entropy' op dimension 0 of operand 1 is 3 but dimension 0 of operand 0 is 2}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %l, %s = train.cross_entropy %logits, %targets scale 1.0 : (tensor<2x8xf32>, tensor<3xi32>) -> (tensor<f32>, tensor<2xf32>)
+  return
+}
