@@ -1,0 +1,41 @@
+//===- Exec.h - the exec dialect --------------------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_EXEC_EXEC_H
+#define MESHWRIGHT_EXEC_EXEC_H
+
+#include "Train/Train.h"
+#include "meshwright/runtime/ABI.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+
+namespace meshwright::exec {
+
+/// Attributes of kernel functions; see the dialect's description.
+inline constexpr llvm::StringLiteral kernelAttr = "exec.kernel",
+                                     iterationsAttr = "exec.iterations",
+                                     chunksAttr = "exec.chunks",
+                                     workspaceAttr = "exec.workspace",
+                                     inplaceAttr = "exec.inplace",
+                                     accumulateAttr = "exec.accumulate";
+/// Attributes of a planned module.
+inline constexpr llvm::StringLiteral arenaBytesAttr = "exec.arena_bytes",
+                                     liveBytesAttr = "exec.live_bytes",
+                                     memoryAttr = "exec.memory";
+
+/// Bytes of a tensor or memref of static shape.
+int64_t bytesOf(mlir::Type type);
+
+} // namespace meshwright::exec
+
+#include "Exec/ExecDialect.h.inc"
+#include "Exec/ExecEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "Exec/ExecAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "Exec/ExecOps.h.inc"
+
+#endif // MESHWRIGHT_EXEC_EXEC_H

@@ -1,0 +1,52 @@
+//===- ExecDialect.td - floor 3 ---------------------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_EXEC_DIALECT
+#define MESHWRIGHT_EXEC_DIALECT
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/EnumAttr.td"
+
+def Exec_Dialect : Dialect {
+  let name = "exec";
+  let cppNamespace = "::meshwright::exec";
+  let summary = "Floor 3: how it is computed, in memory";
+  let description = [{
+    One device's program: buffers at fixed offsets of one arena, generated kernels,
+    library calls, loops. Two forms occur one after the other. In the tensor form
+    kernels are functions on tensors that `exec.launch` calls and loops carry
+    tensors; `exec-bufferize` turns that into the memory form, in which every
+    operand is a memref over the arena and `exec.program`s hold no tensor.
+
+    Attributes of kernel functions (`func.func private` with `exec.kernel`):
+
+    | attribute | meaning |
+    |---|---|
+    | `exec.kernel` | unit: this function is a kernel |
+    | `exec.iterations`, `exec.chunks` | i64: parallel iterations, and into how many ranges they are cut |
+    | `exec.workspace` | i64: bytes a launch needs beside its operands, 0 if none |
+    | `exec.inplace` | `[[in, out], ..]`: result `out` may be the same memory as argument `in` |
+    | `exec.accumulate` | `[[in, out], ..]`: result `out` must be the same memory as argument `in`: the kernel only adds to it |
+
+    Attributes of a planned module: `exec.arena_bytes`, the size of the arena;
+    `exec.live_bytes`, the largest sum of buffers that are live at once;
+    `exec.memory`, bytes by category at that moment.
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::memref::MemRefDialect",
+                           "::meshwright::train::TrainDialect"];
+  let useDefaultAttributePrinterParser = 1;
+}
+
+def Exec_Category : I32EnumAttr<"Category", "what a buffer is for", [
+    I32EnumAttrCase<"Parameter", 0, "parameter">, I32EnumAttrCase<"Optimizer", 1, "optimizer">,
+    I32EnumAttrCase<"Gradient", 2, "gradient">, I32EnumAttrCase<"Activation", 3, "activation">,
+    I32EnumAttrCase<"Input", 4, "input">, I32EnumAttrCase<"Output", 5, "output">,
+    I32EnumAttrCase<"Workspace", 6, "workspace">, I32EnumAttrCase<"Temporary", 7, "temporary">]> {
+  let cppNamespace = "::meshwright::exec";
+  let genSpecializedAttr = 0;
+}
+def Exec_CategoryAttr : EnumAttr<Exec_Dialect, Exec_Category, "category">;
+
+#endif // MESHWRIGHT_EXEC_DIALECT

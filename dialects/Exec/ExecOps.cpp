@@ -1,0 +1,260 @@
+//===- ExecOps.cpp - verifiers and effects of exec ops ----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Exec/Exec.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::exec;
+
+#include "Exec/ExecDialect.cpp.inc"
+#include "Exec/ExecEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "Exec/ExecAttrs.cpp.inc"
+#define GET_OP_CLASSES
+#include "Exec/ExecOps.cpp.inc"
+
+void ExecDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "Exec/ExecAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "Exec/ExecOps.cpp.inc"
+      >();
+}
+
+int64_t exec::bytesOf(Type type) {
+  auto shaped = cast<ShapedType>(type);
+  return shaped.getNumElements() * llvm::divideCeil(shaped.getElementTypeBitWidth(), 8);
+}
+
+static void addEffect(SmallVectorImpl<MemoryEffects::EffectInstance> &effects,
+                      MemoryEffects::Effect *effect, OpOperand &operand) {
+  if (isa<MemRefType>(operand.get().getType()))
+    effects.emplace_back(effect, &operand);
+}
+
+//===--- buffers ------------------------------------------------------------===//
+
+int64_t BufferOp::getBytes() { return bytesOf(getType()); }
+
+LogicalResult BufferOp::verify() {
+  if (unsigned(bool(getVariable())) + bool(getInput()) + bool(getOutput()) > 1)
+    return emitOpError("'") << getName() << "' can be a variable, an input or an output, not several";
+  if (getOffset() && (int64_t(*getOffset()) < 0 || *getOffset() % MW_ALIGNMENT))
+    return emitOpError("'") << getName() << "' lies at " << *getOffset() << ", not at a multiple of "
+                            << MW_ALIGNMENT;
+  return success();
+}
+
+LogicalResult SlotOp::verify() {
+  MemRefType base = getBase().getType(), slice = getSlice().getType();
+  if (base.getRank() == 0 || base.getShape().drop_front() != slice.getShape() ||
+      base.getElementType() != slice.getElementType())
+    return emitOpError("gives ") << slice << ", which is not a slice of " << base;
+  auto loop = dyn_cast_or_null<LoopOp>(getIndex().getParentBlock()->getParentOp());
+  if (!loop || getIndex() != loop.getIndex())
+    return emitOpError("needs a loop's iteration number as index");
+  if (int64_t(loop.getCount()) > base.getDimSize(0))
+    return emitOpError("counts to ") << loop.getCount() << " but " << base << " has "
+                                     << base.getDimSize(0) << " slots";
+  return success();
+}
+
+LogicalResult ViewOp::verify() {
+  MemRefType base = getBase().getType(), result = getType();
+  if (base.getElementType() != result.getElementType() ||
+      result.getNumElements() > base.getNumElements())
+    return emitOpError("gives ") << result << ", which " << base << " does not hold";
+  return success();
+}
+
+LogicalResult CopyOp::verify() {
+  bool inMemory = isa<MemRefType>(getSource().getType());
+  if (inMemory != bool(getTarget()) || inMemory == bool(getValue()))
+    return emitOpError("has a target exactly when its source is memory and a result otherwise");
+  Type to = inMemory ? Type(getTarget().getType()) : Type(getValue().getType());
+  if (getSource().getType() != to)
+    return emitOpError("copies ") << getSource().getType() << " to " << to;
+  return success();
+}
+
+void CopyOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  addEffect(effects, MemoryEffects::Read::get(), getSourceMutable());
+  for (OpOperand &operand : getTargetMutable())
+    addEffect(effects, MemoryEffects::Write::get(), operand);
+}
+
+LogicalResult StoreIndexOp::verify() {
+  MemRefType type = getTarget().getType();
+  if (type.getNumElements() != 1 || !type.getElementType().isInteger(32))
+    return emitOpError("writes one i32, not ") << type;
+  return success();
+}
+
+//===--- kernels ------------------------------------------------------------===//
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto kernel = symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getKernelAttr());
+  if (!kernel || !kernel->hasAttr(kernelAttr))
+    return emitOpError("names ") << getKernelAttr() << ", which is not a kernel";
+  bool inMemory = getNumResults() == 0;
+  if (!inMemory && (!getOutputs().empty() || getWorkspace()))
+    return emitOpError("has both results and memory to write to");
+  auto check = [&](TypeRange have, TypeRange want, StringRef what) -> LogicalResult {
+    if (have.size() != want.size())
+      return emitOpError("has ") << have.size() << " " << what << "s but " << getKernelAttr()
+                                 << " has " << want.size();
+    for (auto [i, pair] : llvm::enumerate(llvm::zip(have, want))) {
+      auto [type, tensor] = pair;
+      auto shaped = cast<ShapedType>(tensor);
+      Type wanted = inMemory ? Type(MemRefType::get(shaped.getShape(), shaped.getElementType()))
+                             : Type(RankedTensorType::get(shaped.getShape(), shaped.getElementType()));
+      if (type != wanted)
+        return emitOpError(what) << " " << i << " is " << type << " but " << getKernelAttr()
+                                 << " has " << wanted;
+    }
+    return success();
+  };
+  if (failed(check(getInputs().getTypes(), kernel.getArgumentTypes(), "input")) ||
+      failed(check(inMemory ? TypeRange(getOutputs().getTypes()) : TypeRange(getResultTypes()),
+                   kernel.getResultTypes(), "output")))
+    return failure();
+  if (!inMemory)
+    return success();
+  auto bytes = kernel->getAttrOfType<IntegerAttr>(workspaceAttr);
+  int64_t wanted = bytes ? bytes.getInt() : 0, given = getWorkspace() ? bytesOf(getWorkspace().getType()) : 0;
+  if (given != wanted)
+    return emitOpError("gives ") << given << " bytes of workspace but " << getKernelAttr()
+                                 << " needs " << wanted;
+  return success();
+}
+
+void LaunchOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  for (OpOperand &operand : getInputsMutable())
+    addEffect(effects, MemoryEffects::Read::get(), operand);
+  for (OpOperand &operand : getOutputsMutable())
+    addEffect(effects, MemoryEffects::Write::get(), operand);
+  for (OpOperand &operand : getWorkspaceMutable())
+    addEffect(effects, MemoryEffects::Write::get(), operand);
+}
+
+//===--- library calls ------------------------------------------------------===//
+
+void MatmulOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  addEffect(effects, MemoryEffects::Read::get(), getAMutable());
+  addEffect(effects, MemoryEffects::Read::get(), getBMutable());
+  if (!getBeta().isZero())
+    addEffect(effects, MemoryEffects::Read::get(), getCMutable());
+  addEffect(effects, MemoryEffects::Write::get(), getCMutable());
+}
+
+LogicalResult MatmulOp::verify() {
+  auto check = [&](StringRef name, Value memory, int64_t rows, int64_t columns, int64_t ld,
+                   int64_t stride) -> LogicalResult {
+    auto type = cast<MemRefType>(memory.getType());
+    if (!type.getElementType().isF32())
+      return emitOpError("multiplies f32 matrices, but ") << name << " is " << type;
+    if (ld < columns)
+      return emitOpError(name) << " has rows of " << columns << " elements, " << ld << " apart";
+    int64_t end = (int64_t(getBatch()) - 1) * stride + (rows - 1) * ld + columns;
+    if (end > type.getNumElements())
+      return emitOpError(name) << " reaches element " << end << " of " << type;
+    return success();
+  };
+  int64_t m = getM(), n = getN(), k = getK();
+  if (m < 1 || n < 1 || k < 1 || int64_t(getBatch()) < 1)
+    return emitOpError("needs positive sizes");
+  if (getA() == getC() || getB() == getC())
+    return emitOpError("cannot write over one of its factors");
+  if (failed(check("a", getA(), getTransA() ? k : m, getTransA() ? m : k, getLda(), getStrideA())) ||
+      failed(check("b", getB(), getTransB() ? n : k, getTransB() ? k : n, getLdb(), getStrideB())))
+    return failure();
+  return check("c", getC(), m, n, getLdc(), getStrideC());
+}
+
+/// Shapes as MwAttention documents them, from either direction's operands.
+template <typename Op>
+static MwAttention describe(Op op) {
+  ArrayRef<int64_t> q = op.getQ().getType().getShape(), k = op.getK().getType().getShape();
+  MwAttention shape = {};
+  shape.batch = q[0];
+  shape.queries = q[1];
+  shape.heads = q[2];
+  shape.headDim = q[3];
+  shape.keys = k[1];
+  shape.kvHeads = k[2];
+  shape.scale = op.getScale().convertToDouble();
+  shape.causal = op.getCausal();
+  shape.window = op.getWindow();
+  shape.dropout = op.getDropout().convertToDouble();
+  shape.stream = op.getStream();
+  shape.headOffset = op.getHeadOffset();
+  shape.globalHeads = op.getGlobalHeads();
+  return shape;
+}
+
+template <typename Op>
+static LogicalResult verifyAttention(Op op, ValueRange likeQ, ValueRange likeK) {
+  MemRefType q = op.getQ().getType(), k = op.getK().getType(), lse = op.getLse().getType();
+  if (q.getRank() != 4 || k.getRank() != 4)
+    return op.emitOpError("needs q and k of four dimensions, found ") << q << " and " << k;
+  for (Value value : likeQ)
+    if (value.getType() != q)
+      return op.emitOpError("expects ") << q << ", found " << value.getType();
+  for (Value value : likeK)
+    if (value.getType() != k)
+      return op.emitOpError("expects ") << k << ", found " << value.getType();
+  MwAttention shape = describe(op);
+  if (k.getDimSize(0) != shape.batch || k.getDimSize(3) != shape.headDim ||
+      shape.heads % shape.kvHeads != 0)
+    return op.emitOpError("queries ") << q << " do not fit keys " << k;
+  if (lse.getShape() != ArrayRef<int64_t>{shape.batch, shape.heads, shape.queries})
+    return op.emitOpError("lse is ") << lse << ", expected [batch, heads, queries]";
+  if ((shape.dropout != 0) != bool(op.getIds()))
+    return op.emitOpError("takes sequence ids and a key exactly when its dropout is not 0");
+  if (shape.headOffset < 0 || shape.headOffset + shape.heads > shape.globalHeads)
+    return op.emitOpError("heads ") << shape.headOffset << " to " << shape.headOffset + shape.heads
+                                    << " are not among " << shape.globalHeads;
+  return success();
+}
+
+MwAttention AttentionOp::getAttention() { return describe(*this); }
+MwAttention AttentionGradOp::getAttention() { return describe(*this); }
+LogicalResult AttentionOp::verify() { return verifyAttention(*this, {getOut()}, {getV()}); }
+LogicalResult AttentionGradOp::verify() {
+  return verifyAttention(*this, {getDout(), getOut(), getDq()}, {getV(), getDk(), getDv()});
+}
+
+//===--- communication ------------------------------------------------------===//
+
+/// Input and output agree but for the first dimension, which `growth` relates.
+static LogicalResult verifyCollective(Operation *op, MemRefType in, MemRefType out, StringRef growth) {
+  if (in.getElementType() != out.getElementType() || in.getRank() != out.getRank())
+    return op->emitOpError("turns ") << in << " into " << out;
+  if (growth == "same" ? in != out : in.getRank() == 0 ||
+      in.getShape().drop_front() != out.getShape().drop_front() ||
+      (growth == "grows" ? out.getDimSize(0) % in.getDimSize(0)
+                         : in.getDimSize(0) % out.getDimSize(0)) != 0)
+    return op->emitOpError("turns ") << in << " into " << out << "; only the first dimension may differ";
+  return success();
+}
+LogicalResult AllReduceOp::verify() {
+  return verifyCollective(*this, getInput().getType(), getOutput().getType(), getGrowth());
+}
+LogicalResult AllGatherOp::verify() {
+  return verifyCollective(*this, getInput().getType(), getOutput().getType(), getGrowth());
+}
+LogicalResult ReduceScatterOp::verify() {
+  return verifyCollective(*this, getInput().getType(), getOutput().getType(), getGrowth());
+}
+LogicalResult AllToAllOp::verify() {
+  return verifyCollective(*this, getInput().getType(), getOutput().getType(), getGrowth());
+}

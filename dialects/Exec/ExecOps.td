@@ -1,0 +1,318 @@
+//===- ExecOps.td - the ops of floor 3 --------------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_EXEC_OPS
+#define MESHWRIGHT_EXEC_OPS
+
+include "Exec/ExecDialect.td"
+include "Train/TrainDialect.td"
+include "mlir/IR/RegionKindInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Exec_Op<string mnemonic, list<Trait> traits = []> : Op<Exec_Dialect, mnemonic, traits>;
+
+/// Row-major memory without gaps, of static shape.
+def Exec_Memory : And<[StaticShapeMemRefOf<[F32, BF16, F16, F64, I32, I8, I1]>.predicate,
+                       CPred<"::llvm::cast<::mlir::MemRefType>($_self).getLayout().isIdentity()">]>;
+def Exec_MemRef : Type<Exec_Memory, "row-major memref of static shape", "::mlir::MemRefType">;
+def Exec_Operand : AnyTypeOf<[AnyRankedTensor, Exec_MemRef]>;
+
+class Reads<TypeConstraint type> : Arg<type, "", [MemRead]>;
+class Writes<TypeConstraint type> : Arg<type, "", [MemWrite]>;
+
+//===----------------------------------------------------------------------===//
+// Structure
+//===----------------------------------------------------------------------===//
+
+def Exec_ProgramOp : Exec_Op<"program", [Symbol, IsolatedFromAbove, NoTerminator, SingleBlock,
+    NoRegionArguments]> {
+  let summary = "What one entry point of the executable does";
+  let description = [{
+    A list of ops run in order, in the memory form. `@step` becomes
+    `meshwright_step`, `@eval` becomes `meshwright_eval`. Programs share the
+    arena and run one at a time: buffers with `variable`, `input` or `output` are
+    the same memory in all of them.
+
+    ```mlir
+    exec.program @eval {
+      %w = exec.buffer "wte" parameter variable @wte offset 0 : memref<256x64xf32>
+      exec.loop %i = 12 {
+        ...
+      }
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<StrAttr>:$sym_visibility);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+}
+
+def Exec_LoopOp : Exec_Op<"loop", [AttrSizedOperandSegments, SingleBlock,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Runs its body a fixed number of times";
+  let description = [{
+    The body's first argument, of type index, is the iteration's number: 0 to
+    `count`-1, downwards with `reverse`. In the memory form there is nothing else.
+
+    In the tensor form the body also takes the carried values and this
+    iteration's slice of each `each` operand along its first dimension, and
+    `exec.yield`s the next carried values, then values that are stacked along a new
+    first dimension: `train.repeat` with its function inlined.
+
+    ```mlir
+    exec.loop %i = 12 reverse { ... }
+    %y, %kept = exec.loop %i = 12 carry(%c = %x) each(%w = %ws)
+        : (tensor<4x64xf32>, tensor<12x64xf32>) -> (tensor<4x64xf32>, tensor<12x4x64xf32>) {
+      ...
+      exec.yield %next, %c : tensor<4x64xf32>, tensor<4x64xf32>
+    }
+    ```
+  }];
+  let arguments = (ins I64Attr:$count, UnitAttr:$reverse, Variadic<AnyRankedTensor>:$carry,
+                       Variadic<AnyRankedTensor>:$each);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let skipDefaultBuilders = 1;
+  let builders = [OpBuilder<(ins "int64_t":$count, "bool":$reverse, "::mlir::ValueRange":$carry,
+                                 "::mlir::ValueRange":$each, "::mlir::TypeRange":$stacks)>];
+  let extraClassDeclaration = [{
+    ::mlir::Block &getBlock() { return getBody().front(); }
+    /// The iteration's number.
+    ::mlir::BlockArgument getIndex() { return getBlock().getArgument(0); }
+    /// The carried values and slices inside the body.
+    ::mlir::Block::BlockArgListType getCarryArguments() {
+      return getBlock().getArguments().slice(1, getCarry().size());
+    }
+    ::mlir::Block::BlockArgListType getEachArguments() {
+      return getBlock().getArguments().drop_front(1 + getCarry().size());
+    }
+    /// The results that are carried values, and those that are stacks.
+    ::mlir::ResultRange getCarried() { return getResults().take_front(getCarry().size()); }
+    ::mlir::ResultRange getStacks() { return getResults().drop_front(getCarry().size()); }
+  }];
+}
+
+def Exec_YieldOp : Exec_Op<"yield", [Terminator, Pure, ParentOneOf<["LoopOp"]>]> {
+  let summary = "Ends a loop's body";
+  let arguments = (ins Variadic<AnyRankedTensor>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+  let builders = [OpBuilder<(ins), [{}]>];
+}
+
+def Exec_IndexOp : Exec_Op<"index", [Pure]> {
+  let summary = "A loop's iteration number as a tensor";
+  let description = [{ Tensor form; in the memory form `exec.store_index`. }];
+  let arguments = (ins Index:$index);
+  let results = (outs 0DTensorOf<[I32]>:$value);
+  let assemblyFormat = "$index attr-dict `:` type($value)";
+}
+
+//===----------------------------------------------------------------------===//
+// Buffers
+//===----------------------------------------------------------------------===//
+
+def Exec_BufferOp : Exec_Op<"buffer", [Pure]> {
+  let summary = "A piece of the arena";
+  let description = [{
+    `name` is unique in its program. `variable`, `input` and `output` mark memory
+    that outlives the program, the same in every program. `offset`, in bytes from
+    the arena's start and a multiple of 64, is there after `exec-plan-memory`.
+  }];
+  let arguments = (ins StrAttr:$name, Exec_CategoryAttr:$category,
+                       OptionalAttr<FlatSymbolRefAttr>:$variable, OptionalAttr<StrAttr>:$input,
+                       OptionalAttr<StrAttr>:$output, OptionalAttr<I64Attr>:$offset);
+  let results = (outs Exec_MemRef:$memory);
+  let assemblyFormat = [{
+    $name $category (`variable` $variable^)? (`input` $input^)? (`output` $output^)?
+    (`offset` $offset^)? attr-dict `:` type($memory)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Keeps its contents between runs of programs.
+    bool isPersistent() { return getVariable() || getInput() || getOutput(); }
+    /// Its size in bytes, not rounded up.
+    int64_t getBytes();
+  }];
+}
+
+def Exec_SlotOp : Exec_Op<"slot", [Pure]> {
+  let summary = "One slice of stacked memory";
+  let description = [{ Slice `index` along the first dimension; `index` is a loop's iteration number. }];
+  let arguments = (ins Exec_MemRef:$base, Index:$index);
+  let results = (outs Exec_MemRef:$slice);
+  let assemblyFormat = "$base `[` $index `]` attr-dict `:` type($base) `->` type($slice)";
+  let hasVerifier = 1;
+}
+
+def Exec_ViewOp : Exec_Op<"view", [Pure]> {
+  let summary = "The same memory under another shape";
+  let description = [{ Row-major from the start of `base`; may be shorter than it. }];
+  let arguments = (ins Exec_MemRef:$base);
+  let results = (outs Exec_MemRef:$result);
+  let assemblyFormat = "$base attr-dict `:` type($base) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Exec_CopyOp : Exec_Op<"copy", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Copies a value";
+  let description = [{
+    Memory form: `target` becomes equal to `source`, of the same type; they do not
+    overlap. Tensor form: a value in memory of its own; `exec-bufferize` inserts
+    these where two values may not share memory and removes those that may.
+  }];
+  let arguments = (ins Exec_Operand:$source, Optional<Exec_MemRef>:$target);
+  let results = (outs Optional<AnyRankedTensor>:$value);
+  let assemblyFormat = [{
+    $source (`to` $target^)? attr-dict `:` type($source) (`to` type($target)^)? (`->` type($value)^)?
+  }];
+  let hasVerifier = 1;
+}
+
+def Exec_StoreIndexOp : Exec_Op<"store_index"> {
+  let summary = "Writes a loop's iteration number";
+  let arguments = (ins Index:$index, Writes<Exec_MemRef>:$target);
+  let assemblyFormat = "$index `,` $target attr-dict `:` type($target)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+def Exec_LaunchOp : Exec_Op<"launch", [AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Runs a generated kernel";
+  let description = [{
+    `kernel` is a `func.func` with the attribute `exec.kernel`. Tensor form:
+    operands and results are those of the function. Memory form: `ins` hold the
+    arguments, `outs` receive the results, an operand may occur in both where the
+    kernel's `exec.inplace` or `exec.accumulate` allows it, `workspace` is present
+    when the kernel's `exec.workspace` is not 0. At run time the kernel gets the
+    addresses of ins, outs and workspace, in this order.
+
+    ```mlir
+    %y = exec.launch @k ins(%x, %b : tensor<8x64xf32>, tensor<64xf32>) -> tensor<8x64xf32>
+    exec.launch @k ins(%0, %1 : memref<8x64xf32>, memref<64xf32>) outs(%0 : memref<8x64xf32>)
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Exec_Operand>:$inputs,
+                       Variadic<Exec_MemRef>:$outputs, Optional<Exec_MemRef>:$workspace);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $kernel `ins` `(` ($inputs^ `:` type($inputs))? `)` (`outs` `(` $outputs^ `:` type($outputs) `)`)?
+    (`workspace` `(` $workspace^ `:` type($workspace) `)`)? attr-dict (`->` type($results)^)?
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Library calls
+//===----------------------------------------------------------------------===//
+
+def Exec_MatmulOp : Exec_Op<"matmul", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "C = alpha op(A) op(B) + beta C";
+  let description = [{
+    The arguments of `mw_matmul_f32` (meshwright/runtime/ABI.h): row-major, `m`,
+    `n`, `k` after transposition, `lda`, `ldb`, `ldc` row strides in elements of
+    the matrices as stored, `batch` repetitions with strides in elements.
+    With beta 0, C is not read. A and B do not overlap C.
+  }];
+  let arguments = (ins Exec_MemRef:$a, Exec_MemRef:$b, Exec_MemRef:$c, BoolAttr:$transA,
+                       BoolAttr:$transB, I64Attr:$m, I64Attr:$n, I64Attr:$k, I64Attr:$lda,
+                       I64Attr:$ldb, I64Attr:$ldc, I64Attr:$batch, I64Attr:$strideA,
+                       I64Attr:$strideB, I64Attr:$strideC, F32Attr:$alpha, F32Attr:$beta);
+  let assemblyFormat = [{
+    $a `,` $b `,` $c `trans` `(` $transA `,` $transB `)` `sizes` `(` $m `,` $n `,` $k `)`
+    `ld` `(` $lda `,` $ldb `,` $ldc `)` `batch` $batch `strides` `(` $strideA `,` $strideB `,` $strideC `)`
+    `alpha` $alpha `beta` $beta attr-dict `:` type($a) `,` type($b) `,` type($c)
+  }];
+  let hasVerifier = 1;
+}
+
+class Exec_AttentionBase<string mnemonic> : Exec_Op<mnemonic, [AttrSizedOperandSegments]> {
+  defvar shapeCode = [{
+    /// The runtime's description of this call; pointers are null.
+    MwAttention getAttention();
+  }];
+  let extraClassDeclaration = shapeCode;
+  let hasVerifier = 1;
+}
+defvar AttentionAttrs = (ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$window, F64Attr:$dropout,
+                             I32Attr:$stream, I64Attr:$headOffset, I64Attr:$globalHeads);
+
+def Exec_AttentionOp : Exec_AttentionBase<"attention"> {
+  let summary = "mw_attention_forward_f32";
+  let description = [{
+    q, out: [batch, queries, heads, d]; k, v: [batch, keys, kv heads, d]; lse:
+    [batch, heads, queries]. `ids` and `key` are present exactly when `dropout` is
+    not 0. See MwAttention in meshwright/runtime/ABI.h for the attributes.
+  }];
+  let arguments = !con((ins Reads<Exec_MemRef>:$q, Reads<Exec_MemRef>:$k, Reads<Exec_MemRef>:$v,
+                            Reads<Optional<Exec_MemRef>>:$ids, Reads<Optional<Exec_MemRef>>:$key,
+                            Writes<Exec_MemRef>:$out, Writes<Exec_MemRef>:$lse,
+                            Writes<Exec_MemRef>:$workspace), AttentionAttrs);
+  let assemblyFormat = [{
+    `ins` `(` $q `,` $k `,` $v `)` (`dropout` `(` $ids^ `,` $key `)`)? `outs` `(` $out `,` $lse `)`
+    `workspace` `(` $workspace `)` attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Exec_AttentionGradOp : Exec_AttentionBase<"attention_grad"> {
+  let summary = "mw_attention_backward_f32";
+  let description = [{ Gradients of `exec.attention`'s q, k and v from the gradient of its result. }];
+  let arguments = !con((ins Reads<Exec_MemRef>:$dout, Reads<Exec_MemRef>:$q, Reads<Exec_MemRef>:$k,
+                            Reads<Exec_MemRef>:$v, Reads<Exec_MemRef>:$out, Reads<Exec_MemRef>:$lse,
+                            Reads<Optional<Exec_MemRef>>:$ids, Reads<Optional<Exec_MemRef>>:$key,
+                            Writes<Exec_MemRef>:$dq, Writes<Exec_MemRef>:$dk,
+                            Writes<Exec_MemRef>:$dv, Writes<Exec_MemRef>:$workspace),
+                       AttentionAttrs);
+  let assemblyFormat = [{
+    `ins` `(` $dout `,` $q `,` $k `,` $v `,` $out `,` $lse `)` (`dropout` `(` $ids^ `,` $key `)`)?
+    `outs` `(` $dq `,` $dk `,` $dv `)` `workspace` `(` $workspace `)` attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Communication
+//===----------------------------------------------------------------------===//
+
+class Exec_Collective<string mnemonic, string outPerIn> : Exec_Op<mnemonic> {
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Elements of `output` for each of `input`: 1, the group's size or its inverse.
+    static ::llvm::StringRef getGrowth() { return "}] # outPerIn # [{"; }
+  }];
+}
+
+def Exec_AllReduceOp : Exec_Collective<"all_reduce", "same"> {
+  let summary = "mw_all_reduce over the ranks that differ only in `axes`";
+  let description = [{ `input` and `output` may be the same memory. }];
+  let arguments = (ins StrArrayAttr:$axes, Train_ReduceKindAttr:$reduction,
+                       Reads<Exec_MemRef>:$input, Writes<Exec_MemRef>:$output);
+  let assemblyFormat = "$reduction $input `to` $output `over` $axes attr-dict `:` type($input) `to` type($output)";
+}
+def Exec_AllGatherOp : Exec_Collective<"all_gather", "grows"> {
+  let summary = "mw_all_gather along the first dimension";
+  let arguments = (ins StrArrayAttr:$axes, Reads<Exec_MemRef>:$input, Writes<Exec_MemRef>:$output);
+  let assemblyFormat = "$input `to` $output `over` $axes attr-dict `:` type($input) `to` type($output)";
+}
+def Exec_ReduceScatterOp : Exec_Collective<"reduce_scatter", "shrinks"> {
+  let summary = "mw_reduce_scatter along the first dimension";
+  let arguments = (ins StrArrayAttr:$axes, Train_ReduceKindAttr:$reduction,
+                       Reads<Exec_MemRef>:$input, Writes<Exec_MemRef>:$output);
+  let assemblyFormat = "$reduction $input `to` $output `over` $axes attr-dict `:` type($input) `to` type($output)";
+}
+def Exec_AllToAllOp : Exec_Collective<"all_to_all", "same"> {
+  let summary = "mw_all_to_all of equal blocks along the first dimension";
+  let arguments = (ins StrArrayAttr:$axes, Reads<Exec_MemRef>:$input, Writes<Exec_MemRef>:$output);
+  let assemblyFormat = "$input `to` $output `over` $axes attr-dict `:` type($input) `to` type($output)";
+}
+
+#endif // MESHWRIGHT_EXEC_OPS

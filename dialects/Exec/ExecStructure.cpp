@@ -1,0 +1,152 @@
+//===- ExecStructure.cpp - loops --------------------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Exec/Exec.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::exec;
+
+/// `type` without its leading dimension, or null if that is not `count`.
+static RankedTensorType sliceType(Type type, int64_t count) {
+  auto tensor = cast<RankedTensorType>(type);
+  if (tensor.getRank() == 0 || tensor.getDimSize(0) != count)
+    return {};
+  return RankedTensorType::get(tensor.getShape().drop_front(), tensor.getElementType());
+}
+
+void LoopOp::build(OpBuilder &builder, OperationState &state, int64_t count, bool reverse,
+                   ValueRange carry, ValueRange each, TypeRange stacks) {
+  auto &properties = state.getOrAddProperties<Properties>();
+  properties.setCount(builder.getI64IntegerAttr(count));
+  if (reverse)
+    properties.setReverse(builder.getUnitAttr());
+  properties.setOperandSegmentSizes({int32_t(carry.size()), int32_t(each.size())});
+  state.addOperands(carry);
+  state.addOperands(each);
+  state.addTypes(carry.getTypes());
+  state.addTypes(stacks);
+  Block &block = state.addRegion()->emplaceBlock();
+  block.addArgument(builder.getIndexType(), state.location);
+  for (Value value : carry)
+    block.addArgument(value.getType(), value.getLoc());
+  for (Value value : each)
+    block.addArgument(sliceType(value.getType(), count), value.getLoc());
+}
+
+// exec.loop %i = N [reverse] [carry(%a = %x, ..)] [each(%e = %y, ..)] [: (types) -> (types)] { .. }
+ParseResult LoopOp::parse(OpAsmParser &parser, OperationState &result) {
+  Builder &builder = parser.getBuilder();
+  auto &properties = result.getOrAddProperties<Properties>();
+  SmallVector<OpAsmParser::Argument> arguments(1);
+  SmallVector<OpAsmParser::UnresolvedOperand> operands;
+  arguments[0].type = builder.getIndexType();
+  int64_t count;
+  if (parser.parseArgument(arguments[0]) || parser.parseEqual() || parser.parseInteger(count))
+    return failure();
+  properties.setCount(builder.getI64IntegerAttr(count));
+  if (succeeded(parser.parseOptionalKeyword("reverse")))
+    properties.setReverse(builder.getUnitAttr());
+  int32_t sizes[2] = {0, 0};
+  static constexpr StringLiteral keywords[] = {"carry", "each"};
+  for (auto [i, keyword] : llvm::enumerate(keywords)) {
+    if (failed(parser.parseOptionalKeyword(keyword)))
+      continue;
+    auto binding = [&]() -> ParseResult {
+      ++sizes[i];
+      return failure(parser.parseArgument(arguments.emplace_back()) || parser.parseEqual() ||
+                     parser.parseOperand(operands.emplace_back()));
+    };
+    if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, binding))
+      return failure();
+  }
+  properties.setOperandSegmentSizes({sizes[0], sizes[1]});
+  if (succeeded(parser.parseOptionalColon())) {
+    FunctionType type;
+    SMLoc at = parser.getCurrentLocation();
+    if (parser.parseType(type) || parser.resolveOperands(operands, type.getInputs(), at, result.operands))
+      return failure();
+    result.addTypes(type.getResults());
+    for (auto [i, input] : llvm::enumerate(type.getInputs())) {
+      bool isEach = int32_t(i) >= sizes[0];
+      arguments[i + 1].type = isEach ? Type(sliceType(input, count)) : input;
+      if (!arguments[i + 1].type)
+        return parser.emitError(at, "cannot take ") << count << " slices of " << input;
+    }
+  } else if (!operands.empty()) {
+    return parser.emitError(parser.getCurrentLocation(), "expected the types of the loop's operands");
+  }
+  if (parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
+      parser.parseRegion(*result.addRegion(), arguments))
+    return failure();
+  Block &block = result.regions[0]->front();
+  if (block.empty() || !block.back().hasTrait<OpTrait::IsTerminator>()) {
+    OpBuilder b = OpBuilder::atBlockEnd(&block);
+    YieldOp::create(b, result.location, ValueRange());
+  }
+  return success();
+}
+
+void LoopOp::print(OpAsmPrinter &p) {
+  p << ' ';
+  p.printRegionArgument(getIndex(), {}, /*omitType=*/true);
+  p << " = " << getCount();
+  if (getReverse())
+    p << " reverse";
+  auto bindings = [&](StringRef keyword, ValueRange outer, ArrayRef<BlockArgument> inner) {
+    if (outer.empty())
+      return;
+    p << ' ' << keyword << '(';
+    llvm::interleaveComma(llvm::zip(inner, outer), p, [&](auto pair) {
+      p.printRegionArgument(std::get<0>(pair), {}, /*omitType=*/true);
+      p << " = " << std::get<1>(pair);
+    });
+    p << ')';
+  };
+  bindings("carry", getCarry(), getCarryArguments());
+  bindings("each", getEach(), getEachArguments());
+  bool tensors = getNumOperands() || getNumResults();
+  if (tensors) {
+    p << " : ";
+    p.printFunctionalType(*this);
+  }
+  p.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {"count", "reverse", "operandSegmentSizes"});
+  p << ' ';
+  p.printRegion(getBody(), /*printEntryBlockArgs=*/false, /*printBlockTerminators=*/tensors);
+}
+
+LogicalResult LoopOp::verify() {
+  Block &block = getBlock();
+  if (int64_t(getCount()) < 1)
+    return emitOpError("runs ") << int64_t(getCount()) << " times; at least 1 is needed";
+  if (getNumResults() < getCarry().size() ||
+      block.getNumArguments() != 1 + getCarry().size() + getEach().size() || !getIndex().getType().isIndex())
+    return emitOpError("has a body that does not fit its operands");
+  auto end = dyn_cast<YieldOp>(block.getTerminator());
+  if (!end || end.getNumOperands() != getNumResults())
+    return emitOpError("needs a body that yields one value per result");
+  for (auto [in, inside, next, out] : llvm::zip(getCarry(), getCarryArguments(), end.getValues(), getCarried()))
+    if (in.getType() != inside.getType() || in.getType() != next.getType() || in.getType() != out.getType())
+      return emitOpError("carries ") << in.getType() << " in, " << inside.getType() << " inside, "
+                                     << next.getType() << " on and " << out.getType() << " out";
+  for (auto [outer, slice] : llvm::zip(getEach(), getEachArguments()))
+    if (slice.getType() != sliceType(outer.getType(), getCount()))
+      return emitOpError("takes ") << slice.getType() << " as one of " << getCount() << " slices of "
+                                   << outer.getType();
+  for (auto [slice, stack] : llvm::zip(end.getValues().drop_front(getCarry().size()), getStacks()))
+    if (slice.getType() != sliceType(stack.getType(), getCount()))
+      return emitOpError("stacks ") << slice.getType() << " " << getCount() << " times into "
+                                    << stack.getType();
+  return success();
+}
+
+void LoopOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  // As its body: the tensor form has no effects of its own, the memory form
+  // those of the buffers used inside, which are not operands of the loop.
+  if (getNumOperands() == 0 && getNumResults() == 0) {
+    effects.emplace_back(MemoryEffects::Read::get());
+    effects.emplace_back(MemoryEffects::Write::get());
+  }
+}
