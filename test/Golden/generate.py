@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Makes test/Inputs/golden-more: float64 training runs of transformers' own models.
+
+    python3 -m venv venv && venv/bin/pip install torch transformers safetensors numpy
+    venv/bin/python test/Golden/generate.py [NAME...]
+
+The product needs none of this; the results are committed. For each model of
+models.json: config.json, model.safetensors (initial weights), grads0.safetensors
+(gradients of the first step, before clipping) and golden.json (loss and gradient
+norm of each step, norms of the final weights).
+
+transformers computes rotary tables and RMSNorm in 32-bit floats whatever the
+model's type; here both are computed in float64, with the same formulas, so that a
+float64 interpreter can be held against the runs to many digits.
+"""
+import json
+import math
+import pathlib
+import sys
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoConfig, AutoModelForCausalLM
+
+# The rotary modules ask for torch.float; give them double.
+torch.float = torch.double
+torch.set_num_threads(1)
+
+HERE = pathlib.Path(__file__).resolve().parent
+OUT = HERE.parent / "Inputs" / "golden-more"
+RUN = {"steps": 5, "lr": 1e-3, "weight_decay": 0.1, "beta1": 0.9, "beta2": 0.95, "eps": 1e-8,
+       "grad_clip": 1.0, "optimizer": "adamw", "tokens": "u8", "data": "corpus.txt"}
+
+
+def exact_rms_norm(self, x):
+    return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.variance_epsilon))
+
+
+def make_model(config_path):
+    config = AutoConfig.from_pretrained(config_path)
+    config._attn_implementation = "sdpa"
+    config.dtype = None
+    model = AutoModelForCausalLM.from_config(config).double()
+    for module in model.modules():
+        if "RMSNorm" in type(module).__name__:
+            type(module).forward = exact_rms_norm
+        if hasattr(module, "inv_freq"):  # recompute what .double() widened
+            function = module.compute_default_rope_parameters
+            if module.rope_type != "default":
+                from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+                function = ROPE_INIT_FUNCTIONS[module.rope_type]
+            module.inv_freq = function(module.config)[0]
+            assert module.inv_freq.dtype == torch.double
+    return model
+
+
+def initial_weights(model, seed):
+    """Values large enough that every part of the model shows in the loss."""
+    generator = torch.Generator().manual_seed(seed)
+    weights = {}
+    for name, parameter in model.named_parameters():
+        noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float32)
+        if parameter.dim() > 1:
+            value = noise * (1.0 / math.sqrt(parameter.shape[-1]))
+            if "embed" in name or "wte" in name or "wpe" in name:
+                value = noise * 0.3
+        elif name.endswith("bias"):
+            value = noise * 0.2
+        else:
+            value = 1 + noise * 0.2
+        weights[name] = value
+    return weights
+
+
+def tokens_of(run, directory):
+    kind = {"u8": np.uint8, "u16": "<u2", "u32": "<u4"}[run["tokens"]]
+    return np.frombuffer((directory / run["data"]).read_bytes(), dtype=kind).astype(np.int64)
+
+
+def train(model, run, data):
+    batch, seq = run["batch"], run["seq"]
+    sequences = (len(data) - 1) // seq
+    decay = [p for p in model.parameters() if p.dim() >= 2]
+    plain = [p for p in model.parameters() if p.dim() < 2]
+    optimizer = torch.optim.AdamW(
+        [{"params": decay, "weight_decay": run["weight_decay"]}, {"params": plain, "weight_decay": 0.0}],
+        lr=run["lr"], betas=(run["beta1"], run["beta2"]), eps=run["eps"])
+    losses, norms, first = [], [], None
+    model.train()
+    for step in range(run["steps"]):
+        rows = [(step * batch + i) % sequences for i in range(batch)]
+        x = torch.tensor(np.stack([data[r * seq:r * seq + seq] for r in rows]))
+        y = torch.tensor(np.stack([data[r * seq + 1:r * seq + seq + 1] for r in rows]))
+        logits = model(input_ids=x, use_cache=False).logits
+        assert logits.dtype == torch.double
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), y.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        if first is None:
+            first = {n: p.grad.to(torch.float32) for n, p in model.named_parameters()}
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), run["grad_clip"])
+        optimizer.step()
+        losses.append(loss.item())
+        norms.append(norm.item())
+    return losses, norms, first
+
+
+def generate(name, spec, seed):
+    directory = OUT / name
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "config.json").write_text(json.dumps(spec["config"], indent=1) + "\n")
+    model = make_model(directory)
+    if spec.get("saved"):  # in the form that save_pretrained of this version writes
+        model.config.save_pretrained(directory)
+        generation = directory / "generation_config.json"
+        generation.unlink(missing_ok=True)
+    weights = initial_weights(model, seed)
+    missing = model.load_state_dict(weights, strict=False)
+    assert not missing.unexpected_keys
+    run = {**RUN, **spec["run"]}
+    losses, norms, grads = train(model, run, tokens_of(run, OUT))
+    save_file(weights, directory / "model.safetensors")
+    save_file({n: g.contiguous() for n, g in grads.items()}, directory / "grads0.safetensors")
+    golden = {"run": run, "loss": losses, "grad_norm": norms,
+              "final_norm": {n: p.norm().item() for n, p in model.named_parameters()}}
+    (directory / "golden.json").write_text(json.dumps(golden, indent=1) + "\n")
+    print(f"{name}: {sum(w.numel() for w in weights.values())} weights, "
+          f"loss {losses[0]:.6f} -> {losses[-1]:.6f}")
+
+
+def check(directory):
+    """Whether this file's training reproduces a golden run made elsewhere."""
+    golden = json.loads((directory / "golden.json").read_text())
+    model = make_model(directory)
+    model.load_state_dict(load_file(directory / "model.safetensors"), strict=False)
+    losses, norms, _ = train(model, golden["run"], tokens_of(golden["run"], directory.parent))
+    error = max(abs(a / b - 1) for a, b in zip(losses + norms, golden["loss"] + golden["grad_norm"]))
+    print(f"{directory.name}: largest relative difference {error:.1e}")
+
+
+def make_tokens(path, vocabulary=331, count=2000):
+    """A token stream with structure to learn: a noisy walk over a prime vocabulary."""
+    token, state, tokens = 7, 12345, []
+    for _ in range(count):
+        state = (1103515245 * state + 12345) % 2**31
+        token = (3 * token + 5) % vocabulary if state >> 16 & 3 else (state >> 8) % vocabulary
+        tokens.append(token)
+    path.write_bytes(np.array(tokens, dtype="<u2").tobytes())
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and sys.argv[1] == "--check":
+        for argument in sys.argv[2:]:
+            check(pathlib.Path(argument))
+        sys.exit()
+    OUT.mkdir(parents=True, exist_ok=True)
+    make_tokens(OUT / "tokens.u16")
+    for seed, (name, spec) in enumerate(json.loads((HERE / "models.json").read_text()).items()):
+        if len(sys.argv) == 1 or name in sys.argv[1:]:
+            generate(name, spec, seed)
