@@ -10,6 +10,7 @@
 #include "common/WaitMonitor.h"
 #include "cpu/MessageCommunicator.h"
 #include "cpu/MpiTransport.h"
+#include "cpu/TcpTransport.h"
 #include "cpu/ThreadCommunicator.h"
 
 #include <csignal>
@@ -61,9 +62,10 @@ static void runProcess(const Plan &plan, const Options &options, const Launch &l
   checkRankCount(plan, launch, launch.processes, program);
   RankStatus status(launch.rank);
   WaitMonitor monitor(plan, {&status}, waitTimeout());
-  std::shared_ptr<Transport> transport = launch.kind == Launch::Mpi
-                                             ? openMpiTransport(launch.processes)
-                                             : openMpiTransport(launch.processes);
+  std::shared_ptr<Transport> transport =
+      launch.kind == Launch::Mpi
+          ? openMpiTransport(launch.processes)
+          : openTcpTransport(launch.rank, launch.processes, TcpAddress::fromEnvironment());
   setFailureProcess(transport->rank(), transport->size());
   setFailureAbort([transport](int code) { transport->abort(code); });
   auto world = std::make_unique<MessageCommunicator>(transport, status);

@@ -1,0 +1,320 @@
+//===- TcpTransport.cpp - messages by TCP ---------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "cpu/TcpTransport.h"
+
+#include "common/Error.h"
+#include "cpu/Socket.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <netinet/in.h>
+#include <poll.h>
+#include <vector>
+
+using namespace meshwright;
+
+static constexpr uint32_t helloMagic = 0x4D57C0A1;
+
+namespace {
+/// What a rank says first on a connection.
+struct Hello {
+  uint32_t magic, rank, port;
+};
+
+/// Goes before every message.
+struct Header {
+  int64_t channel, bytes;
+};
+
+struct TcpRequest final : Transport::Request {
+  int peer = 0;
+  char *data = nullptr;
+  int64_t bytes = 0;
+  bool done = false;
+  Header header = {}; ///< of a message that is sent
+};
+
+/// One connection: what is being sent and received on it.
+struct Peer {
+  Socket socket;
+  bool closed = false;
+  std::deque<TcpRequest *> sending;
+  int64_t sent = 0; ///< of the first one's header and data
+  Header header = {};
+  int64_t received = 0; ///< of the current message's header and data
+  TcpRequest *target = nullptr;
+  std::vector<char> early; ///< a message nobody has asked for yet
+  std::map<int64_t, std::deque<TcpRequest *>> waiting;
+  std::map<int64_t, std::deque<std::vector<char>>> arrived;
+};
+
+class TcpTransport final : public Transport {
+public:
+  TcpTransport(int rank, int processes, const TcpAddress &master);
+
+  int rank() const override { return self; }
+  int size() const override { return int(peers.size()); }
+  std::unique_ptr<Request> startSend(int peer, int channel, const void *data,
+                                     int64_t bytes) override;
+  std::unique_ptr<Request> startReceive(int peer, int channel, void *data, int64_t bytes) override;
+  bool test(Request &request) override;
+  // The connections close with the process, which the others notice.
+  void abort(int) override {}
+  void finish() override {}
+
+private:
+  void meetAtMaster(const TcpAddress &master, Deadline deadline);
+  void connectOthers(Socket listener, const std::vector<SocketAddress> &addresses,
+                     Deadline deadline);
+  void progress();
+  void pumpOut(Peer &peer);
+  void pumpIn(Peer &peer, int rank);
+  void beginMessage(Peer &peer, int rank);
+  void endMessage(Peer &peer, int rank);
+
+  int self;
+  std::vector<Peer> peers;
+};
+} // namespace
+
+TcpAddress TcpAddress::fromEnvironment() {
+  TcpAddress address;
+  const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
+  if (!host || !port)
+    fail("MASTER_ADDR and MASTER_PORT must both be set: they name rank 0's machine and a free "
+         "port on it");
+  char *end;
+  long number = strtol(port, &end, 10);
+  if (end == port || *end || number < 1 || number > 65534)
+    fail("MASTER_PORT is \"", port, "\": it must be a port number from 1 to 65534");
+  address.host = host;
+  address.port = int(number);
+  if (const char *store = getenv("TORCHELASTIC_USE_AGENT_STORE"))
+    address.port += !strcmp(store, "True");
+  return address;
+}
+
+TcpTransport::TcpTransport(int rank, int processes, const TcpAddress &master)
+    : self(rank), peers(size_t(processes)) {
+  auto timeout = std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+      std::chrono::duration<double>(master.timeout));
+  if (processes > 1)
+    meetAtMaster(master, std::chrono::steady_clock::now() + timeout);
+}
+
+/// Waits for a connection that introduces itself; others (port scanners) are dropped.
+static Hello acceptHello(Socket &listener, Socket &connection, Deadline deadline,
+                         const std::string &what) {
+  while (true) {
+    connection = listener.accept(deadline, what);
+    Hello hello;
+    connection.receiveAll(&hello, sizeof(hello), deadline, what);
+    if (hello.magic == helloMagic)
+      return hello;
+  }
+}
+
+void TcpTransport::meetAtMaster(const TcpAddress &master, Deadline deadline) {
+  SocketAddress address = Socket::resolve(master.host, master.port);
+  std::string place = text(master.host, ":", master.port);
+  std::vector<SocketAddress> addresses(peers.size());
+  size_t tableBytes = addresses.size() * sizeof(SocketAddress);
+  if (self != 0) {
+    Socket listener = Socket::listen(address, 0);
+    std::string what = text("rank ", self, " cannot reach rank 0 at ", place);
+    Socket socket = Socket::connect(address, deadline, what);
+    Hello hello{helloMagic, uint32_t(self), uint32_t(listener.port())};
+    socket.sendAll(&hello, sizeof(hello), deadline, what);
+    socket.receiveAll(addresses.data(), tableBytes, deadline, what);
+    peers[0].socket = std::move(socket);
+    connectOthers(std::move(listener), addresses, deadline);
+    return;
+  }
+  Socket listener = Socket::listen(address, master.port);
+  for (size_t present = 1; present < peers.size(); ++present) {
+    std::string what = text("rank 0 waits at ", place, " for ", peers.size() - present, " of ",
+                            peers.size(), " ranks");
+    Socket socket;
+    Hello hello = acceptHello(listener, socket, deadline, what);
+    if (hello.rank == 0 || hello.rank >= peers.size() || peers[hello.rank].socket.descriptor() >= 0)
+      fail("a process calls itself rank ", hello.rank, " of ", peers.size(),
+           ": give every process another RANK, from 0 to WORLD_SIZE - 1");
+    SocketAddress &entry = addresses[hello.rank];
+    entry = socket.peer();
+    uint16_t port = htons(uint16_t(hello.port));
+    if (entry.storage.ss_family == AF_INET6)
+      reinterpret_cast<sockaddr_in6 &>(entry.storage).sin6_port = port;
+    else
+      reinterpret_cast<sockaddr_in &>(entry.storage).sin_port = port;
+    peers[hello.rank].socket = std::move(socket);
+  }
+  for (size_t i = 1; i < peers.size(); ++i)
+    peers[i].socket.sendAll(addresses.data(), tableBytes, deadline, text("sending to rank ", i));
+}
+
+/// Connects to the ranks below this one and is found by those above.
+void TcpTransport::connectOthers(Socket listener, const std::vector<SocketAddress> &addresses,
+                                 Deadline deadline) {
+  for (int i = 1; i < self; ++i) {
+    std::string what = text("rank ", self, " cannot reach rank ", i);
+    peers[size_t(i)].socket = Socket::connect(addresses[size_t(i)], deadline, what);
+    Hello hello{helloMagic, uint32_t(self), 0};
+    peers[size_t(i)].socket.sendAll(&hello, sizeof(hello), deadline, what);
+  }
+  for (int i = self + 1; i < size(); ++i) {
+    Socket socket;
+    Hello hello = acceptHello(listener, socket, deadline, text("rank ", self, " waits for others"));
+    if (hello.rank <= uint32_t(self) || hello.rank >= peers.size())
+      fail("rank ", hello.rank, " connects to rank ", self, ": give every process another RANK");
+    peers[hello.rank].socket = std::move(socket);
+  }
+}
+
+static void checkLength(int peer, int64_t sent, int64_t expected) {
+  if (sent != expected)
+    fail("rank ", peer, " sent ", sent, " bytes, but ", expected,
+         " were expected; the program is broken, please report it");
+}
+
+std::unique_ptr<Transport::Request> TcpTransport::startSend(int peer, int channel, const void *data,
+                                                            int64_t bytes) {
+  auto request = std::make_unique<TcpRequest>();
+  request->peer = peer;
+  request->data = static_cast<char *>(const_cast<void *>(data));
+  request->bytes = bytes;
+  request->header = {channel, bytes};
+  peers[size_t(peer)].sending.push_back(request.get());
+  return request;
+}
+
+std::unique_ptr<Transport::Request> TcpTransport::startReceive(int peer, int channel, void *data,
+                                                               int64_t bytes) {
+  auto request = std::make_unique<TcpRequest>();
+  request->peer = peer;
+  request->data = static_cast<char *>(data);
+  request->bytes = bytes;
+  Peer &from = peers[size_t(peer)];
+  auto &early = from.arrived[channel];
+  if (early.empty()) {
+    from.waiting[channel].push_back(request.get());
+    return request;
+  }
+  checkLength(peer, int64_t(early.front().size()), bytes);
+  std::memcpy(data, early.front().data(), size_t(bytes));
+  early.pop_front();
+  request->done = true;
+  return request;
+}
+
+bool TcpTransport::test(Request &base) {
+  auto &request = static_cast<TcpRequest &>(base);
+  if (!request.done)
+    progress();
+  if (!request.done && peers[size_t(request.peer)].closed)
+    fail("rank ", request.peer, " has ended: see its message for why");
+  return request.done;
+}
+
+void TcpTransport::progress() {
+  std::vector<pollfd> entries(peers.size());
+  for (size_t i = 0; i < peers.size(); ++i) {
+    bool open = int(i) != self && !peers[i].closed;
+    entries[i] = {open ? peers[i].socket.descriptor() : -1,
+                  short(POLLIN | (peers[i].sending.empty() ? 0 : POLLOUT)), 0};
+  }
+  poll(entries.data(), entries.size(), 0);
+  for (size_t i = 0; i < peers.size(); ++i) {
+    if (entries[i].revents & POLLOUT)
+      pumpOut(peers[i]);
+    if (entries[i].revents & (POLLIN | POLLHUP | POLLERR))
+      pumpIn(peers[i], int(i));
+  }
+}
+
+void TcpTransport::pumpOut(Peer &peer) {
+  while (!peer.sending.empty()) {
+    TcpRequest &request = *peer.sending.front();
+    auto headerBytes = int64_t(sizeof(Header));
+    bool inHeader = peer.sent < headerBytes;
+    const char *next = inHeader ? reinterpret_cast<const char *>(&request.header) + peer.sent
+                                : request.data + (peer.sent - headerBytes);
+    int64_t left = inHeader ? headerBytes - peer.sent : headerBytes + request.bytes - peer.sent;
+    ssize_t count = ::send(peer.socket.descriptor(), next, size_t(left),
+                           MSG_NOSIGNAL | (inHeader ? MSG_MORE : 0));
+    // An error shows when reading too, after what still came in.
+    if (count < 0)
+      return;
+    peer.sent += count;
+    if (peer.sent < headerBytes + request.bytes)
+      continue;
+    request.done = true;
+    peer.sent = 0;
+    peer.sending.pop_front();
+  }
+}
+
+/// A header is complete: finds the place its message goes to.
+void TcpTransport::beginMessage(Peer &peer, int rank) {
+  auto &waiting = peer.waiting[peer.header.channel];
+  if (waiting.empty()) {
+    peer.early.resize(size_t(peer.header.bytes));
+    return;
+  }
+  peer.target = waiting.front();
+  waiting.pop_front();
+  checkLength(rank, peer.header.bytes, peer.target->bytes);
+}
+
+void TcpTransport::endMessage(Peer &peer, int rank) {
+  if (peer.target) {
+    peer.target->done = true;
+    peer.target = nullptr;
+  } else {
+    // The receive may have been started while the message came in.
+    auto &waiting = peer.waiting[peer.header.channel];
+    if (waiting.empty()) {
+      peer.arrived[peer.header.channel].push_back(std::move(peer.early));
+    } else {
+      checkLength(rank, peer.header.bytes, waiting.front()->bytes);
+      std::memcpy(waiting.front()->data, peer.early.data(), peer.early.size());
+      waiting.front()->done = true;
+      waiting.pop_front();
+    }
+    peer.early.clear();
+  }
+  peer.received = 0;
+}
+
+void TcpTransport::pumpIn(Peer &peer, int rank) {
+  auto headerBytes = int64_t(sizeof(Header));
+  while (true) {
+    bool inHeader = peer.received < headerBytes;
+    char *base = peer.target ? peer.target->data : peer.early.data();
+    char *next = inHeader ? reinterpret_cast<char *>(&peer.header) + peer.received
+                          : base + (peer.received - headerBytes);
+    int64_t left =
+        inHeader ? headerBytes - peer.received : headerBytes + peer.header.bytes - peer.received;
+    ssize_t count = recv(peer.socket.descriptor(), next, size_t(left), 0);
+    if (count <= 0) {
+      peer.closed |= count == 0 || (errno != EAGAIN && errno != EINTR);
+      return;
+    }
+    peer.received += count;
+    if (inHeader && peer.received == headerBytes)
+      beginMessage(peer, rank);
+    if (!inHeader && peer.received == headerBytes + peer.header.bytes)
+      endMessage(peer, rank);
+  }
+}
+
+std::shared_ptr<Transport> meshwright::openTcpTransport(int rank, int processes,
+                                                        const TcpAddress &master) {
+  return std::make_shared<TcpTransport>(rank, processes, master);
+}

@@ -1,0 +1,390 @@
+//===- CommunicatorTest.cpp - one suite for all communicators -------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Every implementation must pass it: threads and TCP in one process, MPI where the
+// test is started by mpirun. Results are compared with plain loops over all
+// members' inputs, bitwise.
+//
+//===----------------------------------------------------------------------===//
+#include "common/Plan.h"
+#include "cpu/MessageCommunicator.h"
+#include "cpu/MpiTransport.h"
+#include "cpu/Socket.h"
+#include "cpu/TcpTransport.h"
+#include "cpu/ThreadCommunicator.h"
+#include "meshwright/runtime/Philox.h"
+
+#include <cmath>
+#include <functional>
+#include <gtest/gtest.h>
+#include <mutex>
+#include <thread>
+
+using namespace meshwright;
+
+using Body = std::function<void(Communicator &)>;
+
+static std::shared_ptr<Transport> mpiTransport;
+
+namespace {
+/// Each harness runs a body once per rank, for the numbers of ranks in counts().
+struct Threads {
+  static std::vector<int> counts() { return {1, 2, 3, 4, 8}; }
+  static void run(int ranks, const Body &body) {
+    std::vector<std::unique_ptr<RankStatus>> owned;
+    std::vector<RankStatus *> statuses;
+    for (int i = 0; i < ranks; ++i) {
+      owned.push_back(std::make_unique<RankStatus>(i));
+      statuses.push_back(owned.back().get());
+    }
+    auto world = ThreadCommunicator::createWorld(ranks, 2, statuses);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < ranks; ++i)
+      threads.emplace_back([&, i] { body(*world[size_t(i)]); });
+    for (std::thread &thread : threads)
+      thread.join();
+  }
+};
+
+struct Tcp {
+  static std::vector<int> counts() { return {1, 2, 3, 4, 8}; }
+  static void run(int ranks, const Body &body) {
+    TcpAddress master{"127.0.0.1", 0, 30};
+    master.port = Socket::listen(Socket::resolve("127.0.0.1", 0), 0).port();
+    std::vector<std::thread> threads;
+    for (int i = 0; i < ranks; ++i)
+      threads.emplace_back([&, i] {
+        RankStatus status(i);
+        MessageCommunicator world(openTcpTransport(i, ranks, master), status);
+        body(world);
+        world.barrier();
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+  }
+};
+
+struct Mpi {
+  static std::vector<int> counts() {
+    return mpiTransport ? std::vector<int>{mpiTransport->size()} : std::vector<int>{};
+  }
+  static void run(int, const Body &body) {
+    RankStatus status(mpiTransport->rank());
+    MessageCommunicator world(mpiTransport, status);
+    body(world);
+    world.barrier();
+  }
+};
+
+/// Elements of one type, as bytes.
+struct Buffer {
+  Buffer(ElementType type, int64_t count)
+      : type(type), bytes(size_t(count * bytesOf(type)), char(0x5a)) {}
+  char *at(int64_t element) { return bytes.data() + element * bytesOf(type); }
+  bool operator==(const Buffer &other) const { return bytes == other.bytes; }
+  ElementType type;
+  std::vector<char> bytes;
+};
+} // namespace
+
+static constexpr ElementType allTypes[] = {ElementType::F32, ElementType::F64, ElementType::BF16,
+                                           ElementType::F16, ElementType::I32};
+
+/// What member `rank` has at the start of test `seed`: the same wherever computed.
+static Buffer inputOf(ElementType type, int64_t count, int rank, uint32_t seed) {
+  Buffer buffer(type, count);
+  for (int64_t i = 0; i < count; ++i) {
+    uint64_t mixed =
+        (uint64_t(i) + (uint64_t(seed) << 40) + (uint64_t(rank) << 34)) * 0x9E3779B97F4A7C15u;
+    uint32_t bits = uint32_t((mixed ^ mixed >> 29) * 0xBF58476D1CE4E5B9u >> 32);
+    float value = float(int32_t(bits)) * 0x1p-28f;
+    double wide = double(int32_t(bits)) * 0x1p-28;
+    uint16_t brain = floatToBf16(value), half = floatToF16(value);
+    const void *source = type == ElementType::F32    ? static_cast<const void *>(&value)
+                         : type == ElementType::F64  ? static_cast<const void *>(&wide)
+                         : type == ElementType::BF16 ? static_cast<const void *>(&brain)
+                         : type == ElementType::F16  ? static_cast<const void *>(&half)
+                                                     : static_cast<const void *>(&bits);
+    memcpy(buffer.at(i), source, size_t(bytesOf(type)));
+  }
+  return buffer;
+}
+
+template <typename Stored, typename Wide, typename Load, typename Store>
+static void reduceAs(Buffer &result, std::vector<Buffer> &inputs, int64_t count, bool isMax,
+                     Load load, Store store) {
+  for (int64_t i = 0; i < count; ++i) {
+    Wide total = load(*reinterpret_cast<Stored *>(inputs[0].at(i)));
+    for (size_t way = 1; way < inputs.size(); ++way) {
+      Wide next = load(*reinterpret_cast<Stored *>(inputs[way].at(i)));
+      total = isMax ? std::max(total, next) : Wide(total + next);
+    }
+    *reinterpret_cast<Stored *>(result.at(i)) = store(total);
+  }
+}
+
+/// The reduction, in member order, of every member's input.
+static Buffer reduced(ElementType type, Reduction reduction, int64_t count, int members,
+                      uint32_t seed) {
+  std::vector<Buffer> inputs;
+  for (int i = 0; i < members; ++i)
+    inputs.push_back(inputOf(type, count, i, seed));
+  Buffer result(type, count);
+  bool isMax = reduction == Reduction::Max;
+  auto same = [](auto value) { return value; };
+  switch (type) {
+  case ElementType::F32:
+    reduceAs<float, float>(result, inputs, count, isMax, same, same);
+    break;
+  case ElementType::F64:
+    reduceAs<double, double>(result, inputs, count, isMax, same, same);
+    break;
+  case ElementType::BF16:
+    reduceAs<uint16_t, float>(result, inputs, count, isMax, bf16ToFloat, floatToBf16);
+    break;
+  case ElementType::F16:
+    reduceAs<uint16_t, float>(result, inputs, count, isMax, f16ToFloat, floatToF16);
+    break;
+  case ElementType::I32:
+    if (isMax)
+      reduceAs<int32_t, int32_t>(result, inputs, count, isMax, same, same);
+    else
+      reduceAs<uint32_t, uint32_t>(result, inputs, count, isMax, same, same);
+    break;
+  }
+  return result;
+}
+
+/// `length` elements of `from` starting at `begin`.
+static Buffer part(Buffer from, int64_t begin, int64_t length) {
+  Buffer result(from.type, length);
+  memcpy(result.bytes.data(), from.at(begin), result.bytes.size());
+  return result;
+}
+
+/// The parts one after the other.
+static Buffer joined(ElementType type, const std::vector<Buffer> &parts) {
+  Buffer result(type, 0);
+  for (const Buffer &each : parts)
+    result.bytes.insert(result.bytes.end(), each.bytes.begin(), each.bytes.end());
+  return result;
+}
+
+/// Sizes that are zero, one, do not divide, cross block and window boundaries.
+static std::vector<int64_t> sizesFor(uint32_t seed) {
+  std::vector<int64_t> sizes = {0, 1, 2, 3, 7, 1024, 1025, 20001};
+  for (uint32_t i = 0; i < 3; ++i)
+    sizes.push_back(randomBits({seed, 0}, 1, i) % 5000);
+  return sizes;
+}
+
+static void checkReductions(Communicator &comm, ElementType type, int64_t count, uint32_t seed) {
+  int n = comm.size(), me = comm.rank();
+  for (Reduction reduction : {Reduction::Sum, Reduction::Max}) {
+    Buffer mine = inputOf(type, count, me, seed),
+           expected = reduced(type, reduction, count, n, seed);
+    Buffer output(type, count);
+    comm.allReduce(type, reduction, mine.at(0), output.at(0), count);
+    EXPECT_EQ(output, expected) << "all_reduce of " << count << " " << nameOf(type);
+    EXPECT_EQ(mine, inputOf(type, count, me, seed)) << "all_reduce changed its input";
+    comm.allReduce(type, reduction, mine.at(0), mine.at(0), count);
+    EXPECT_EQ(mine, expected) << "all_reduce in place";
+
+    int root = int(seed) % n;
+    mine = inputOf(type, count, me, seed);
+    Buffer onRoot(type, count);
+    comm.reduce(type, reduction, mine.at(0), onRoot.at(0), count, root);
+    EXPECT_EQ(onRoot, me == root ? expected : Buffer(type, count)) << "reduce";
+
+    mine = inputOf(type, count * n, me, seed);
+    expected = part(reduced(type, reduction, count * n, n, seed), count * me, count);
+    comm.reduceScatter(type, reduction, mine.at(0), output.at(0), count);
+    EXPECT_EQ(output, expected) << "reduce_scatter of " << count << " " << nameOf(type);
+    comm.reduceScatter(type, reduction, mine.at(0), mine.at(count * me), count);
+    EXPECT_EQ(part(mine, count * me, count), expected) << "reduce_scatter in place";
+  }
+}
+
+static void checkMoves(Communicator &comm, ElementType type, int64_t count, uint32_t seed) {
+  int n = comm.size(), me = comm.rank(), root = int(seed + 1) % n;
+  Buffer mine = inputOf(type, count, me, seed);
+  std::vector<Buffer> inputs, blocks;
+  for (int i = 0; i < n; ++i) {
+    inputs.push_back(inputOf(type, count, i, seed));
+    blocks.push_back(part(inputOf(type, count * n, i, seed), count * me, count));
+  }
+  Buffer all(type, count * n), one(type, count);
+  comm.allGather(type, mine.at(0), all.at(0), count);
+  EXPECT_EQ(all, joined(type, inputs)) << "all_gather of " << count << " " << nameOf(type);
+  Buffer inPlace(type, count * n);
+  memcpy(inPlace.at(count * me), mine.at(0), mine.bytes.size());
+  comm.allGather(type, inPlace.at(count * me), inPlace.at(0), count);
+  EXPECT_EQ(inPlace, all) << "all_gather in place";
+
+  Buffer wide = inputOf(type, count * n, me, seed), exchanged(type, count * n);
+  comm.allToAll(type, wide.at(0), exchanged.at(0), count);
+  EXPECT_EQ(exchanged, joined(type, blocks)) << "all_to_all";
+
+  Buffer copy = mine;
+  comm.broadcast(type, copy.at(0), count, root);
+  EXPECT_EQ(copy, inputs[size_t(root)]) << "broadcast of " << count;
+
+  Buffer gathered(type, count * n);
+  comm.gather(type, mine.at(0), gathered.at(0), count, root);
+  EXPECT_EQ(gathered, me == root ? joined(type, inputs) : Buffer(type, count * n)) << "gather";
+
+  comm.scatter(type, wide.at(0), one.at(0), count, root);
+  EXPECT_EQ(one, part(inputOf(type, count * n, root, seed), count * me, count)) << "scatter";
+
+  // A ring with one link cut: its end gets zeros.
+  std::vector<std::pair<int, int>> pairs;
+  for (int i = 0; i + 1 < n; ++i)
+    pairs.push_back({i, i + 1});
+  comm.permute(type, mine.at(0), one.at(0), count, pairs);
+  Buffer zeros(type, count);
+  std::fill(zeros.bytes.begin(), zeros.bytes.end(), char(0));
+  EXPECT_EQ(one, me ? inputs[size_t(me - 1)] : zeros) << "permute";
+}
+
+static void checkMessages(Communicator &comm, ElementType type, int64_t count, uint32_t seed) {
+  int n = comm.size(), me = comm.rank();
+  if (n == 1)
+    return;
+  // Two messages in a row each way between neighbours, even ranks first.
+  for (int phase = 0; phase < 2; ++phase) {
+    int peer = me % 2 == phase ? me + 1 : me - 1;
+    if (peer < 0 || peer >= n)
+      continue;
+    auto send = [&] {
+      Buffer first = inputOf(type, count, me, seed), second = inputOf(type, count, me, seed + 1);
+      comm.send(type, first.at(0), count, peer);
+      comm.send(type, second.at(0), count, peer);
+    };
+    auto receive = [&] {
+      Buffer first(type, count), second(type, count);
+      comm.receive(type, first.at(0), count, peer);
+      comm.receive(type, second.at(0), count, peer);
+      EXPECT_EQ(first, inputOf(type, count, peer, seed));
+      EXPECT_EQ(second, inputOf(type, count, peer, seed + 1));
+    };
+    if (me < peer) {
+      send();
+      receive();
+    } else {
+      receive();
+      send();
+    }
+  }
+}
+
+template <typename Harness> class CommunicatorTest : public testing::Test {};
+TYPED_TEST_SUITE_P(CommunicatorTest);
+
+TYPED_TEST_P(CommunicatorTest, Reductions) {
+  for (int ranks : TypeParam::counts())
+    TypeParam::run(ranks, [](Communicator &world) {
+      uint32_t seed = 100;
+      for (ElementType type : allTypes)
+        for (int64_t count : sizesFor(1))
+          checkReductions(world, type, count, ++seed);
+    });
+}
+
+TYPED_TEST_P(CommunicatorTest, Moves) {
+  for (int ranks : TypeParam::counts())
+    TypeParam::run(ranks, [](Communicator &world) {
+      uint32_t seed = 300;
+      for (ElementType type : allTypes)
+        for (int64_t count : sizesFor(2)) {
+          checkMoves(world, type, count, ++seed);
+          checkMessages(world, type, count, seed);
+        }
+    });
+}
+
+TYPED_TEST_P(CommunicatorTest, LargeBuffersCrossWindows) {
+  for (int ranks : TypeParam::counts())
+    TypeParam::run(ranks, [](Communicator &world) {
+      checkReductions(world, ElementType::F32, MessageCommunicator::scratchBytes / 16 + 1, 1);
+      checkMoves(world, ElementType::F32, 100001, 2);
+      int64_t count = MessageCommunicator::scratchBytes / 8 + 1;
+      Buffer mine = inputOf(ElementType::F64, count, world.rank(), 3);
+      world.allReduce(ElementType::F64, Reduction::Sum, mine.at(0), mine.at(0), count);
+      EXPECT_EQ(mine, reduced(ElementType::F64, Reduction::Sum, count, world.size(), 3));
+    });
+}
+
+// Every group shape of several meshes, several groups at work at the same time.
+TYPED_TEST_P(CommunicatorTest, GroupsOfMeshes) {
+  const std::vector<std::vector<int64_t>> meshes = {{8}, {2, 4}, {4, 2}, {2, 2, 2}, {2, 2},
+                                                    {4}, {3},    {1, 2}, {2, 1},    {1}};
+  for (int ranks : TypeParam::counts())
+    TypeParam::run(ranks, [&](Communicator &world) {
+      for (const auto &sizes : meshes) {
+        Plan plan;
+        for (size_t axis = 0; axis < sizes.size(); ++axis)
+          plan.mesh.push_back({"axis" + std::to_string(axis), sizes[axis]});
+        if (plan.ranks() != world.size())
+          continue;
+        for (uint32_t subset = 0; subset < 1u << sizes.size(); ++subset) {
+          std::vector<int> axes;
+          for (size_t axis = 0; axis < sizes.size(); ++axis)
+            if (subset >> axis & 1)
+              axes.push_back(int(axis));
+          auto group = world.split(plan.groupMembers(axes, world.rank()));
+          ASSERT_EQ(group->size(), plan.axesSize(axes));
+          ASSERT_EQ(group->worldRank(group->rank()), world.rank());
+          for (int64_t count : {0, 5, 3001}) {
+            checkReductions(*group, ElementType::F32, count, subset);
+            checkMoves(*group, ElementType::BF16, count, subset);
+            checkMessages(*group, ElementType::I32, count, subset);
+          }
+          group->barrier();
+        }
+      }
+    });
+}
+
+// Nobody leaves a barrier before the last has come.
+TYPED_TEST_P(CommunicatorTest, BarrierHolds) {
+  for (int ranks : TypeParam::counts())
+    TypeParam::run(ranks, [](Communicator &world) {
+      for (int late = 0; late < world.size(); ++late) {
+        using Clock = std::chrono::steady_clock;
+        auto begin = Clock::now();
+        world.barrier();
+        if (world.rank() == late)
+          std::this_thread::sleep_for(std::chrono::milliseconds(30));
+        world.barrier();
+        EXPECT_GE(Clock::now() - begin, std::chrono::milliseconds(20));
+      }
+    });
+}
+
+TYPED_TEST_P(CommunicatorTest, NaNWinsMaximum) {
+  for (int ranks : TypeParam::counts())
+    TypeParam::run(ranks, [](Communicator &world) {
+      for (int owner = 0; owner < world.size(); ++owner) {
+        float value = world.rank() == owner ? NAN : float(world.rank()), result = 0;
+        world.allReduce(ElementType::F32, Reduction::Max, &value, &result, 1);
+        EXPECT_TRUE(std::isnan(result));
+      }
+    });
+}
+
+REGISTER_TYPED_TEST_SUITE_P(CommunicatorTest, Reductions, Moves, LargeBuffersCrossWindows,
+                            GroupsOfMeshes, BarrierHolds, NaNWinsMaximum);
+INSTANTIATE_TYPED_TEST_SUITE_P(Threads, CommunicatorTest, Threads);
+INSTANTIATE_TYPED_TEST_SUITE_P(Tcp, CommunicatorTest, Tcp);
+INSTANTIATE_TYPED_TEST_SUITE_P(Mpi, CommunicatorTest, Mpi);
+
+int main(int argc, char **argv) {
+  testing::InitGoogleTest(&argc, argv);
+  if (const char *size = getenv("OMPI_COMM_WORLD_SIZE"))
+    mpiTransport = openMpiTransport(atoi(size));
+  int result = RUN_ALL_TESTS();
+  if (mpiTransport)
+    mpiTransport->finish();
+  return result;
+}
