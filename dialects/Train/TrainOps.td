@@ -436,7 +436,8 @@ def Train_DropoutOp : Train_TensorOp<"dropout", "", [InferTypeOpAdaptor,
   let hasVerifier = 1;
 }
 
-def Train_FoldInOp : Train_Op<"fold_in", [Pure, InferTypeOpAdaptor, DeclareOpInterfaceMethods<ShardingRuleOpInterface>]> {
+def Train_FoldInOp : Train_Op<"fold_in", [Pure, InferTypeOpAdaptor,
+    DeclareOpInterfaceMethods<ShardingRuleOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "The random key of one iteration";
   let description = [{ key: tensor<2xi32>, index: tensor<i32>; result: two words of Philox with counter (index, 0, 0xF01D, 1). }];
   let arguments = (ins Train_Ids:$key, Train_Ids:$index);
