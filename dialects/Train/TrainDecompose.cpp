@@ -258,11 +258,29 @@ SmallVector<Value> ReluGradOp::decompose(OpBuilder &b) {
   return {select(greater(x, 0), dy, dy.constant(0)).v};
 }
 
+/// One of the two words of a random key.
+static Expr keyWord(OpBuilder &b, Location loc, Value key, int32_t i) {
+  auto word = RankedTensorType::get({}, b.getI32Type());
+  auto place = DenseElementsAttr::get(word, b.getI32IntegerAttr(i));
+  Value index = arith::ConstantOp::create(b, loc, place);
+  return expr(b, loc, GatherRowsOp::create(b, loc, word, key, index));
+}
+
+SmallVector<Value> FoldInOp::decompose(OpBuilder &b) {
+  Expr index = expr(b, getLoc(), getIndex());
+  auto [first, second] =
+      philox(index, index.constant(0), index.constant(0xF01D), index.constant(1),
+             keyWord(b, getLoc(), getKey(), 0), keyWord(b, getLoc(), getKey(), 1));
+  Expr place = index.with(IotaOp::create(b, getLoc(), getType(), 0));
+  Expr isFirst = place.with(arith::CmpIOp::create(b, getLoc(), arith::CmpIPredicate::eq, place.v,
+                                                  place.constant(0).v));
+  return {select(isFirst, first.to(place.v), second.to(place.v)).v};
+}
+
 SmallVector<Value> DropoutOp::decompose(OpBuilder &b) {
   Expr x = expr(b, getLoc(), getX());
   auto type = tensor(getX());
   auto words = RankedTensorType::get(type.getShape(), b.getI32Type());
-  auto word = RankedTensorType::get({}, b.getI32Type());
   // Index of the element inside its sequence, then sequence * size + index in 64
   // bits as two words.
   Expr inside = expr(b, getLoc(), IotaOp::create(b, getLoc(), words, 0))
@@ -278,13 +296,7 @@ SmallVector<Value> DropoutOp::decompose(OpBuilder &b) {
   Expr carry = sum.with(arith::ExtUIOp::create(
       b, getLoc(), words,
       arith::CmpIOp::create(b, getLoc(), arith::CmpIPredicate::ult, sum.v, low.v)));
-  auto key = [&](int64_t i) {
-    Value rows = GatherRowsOp::create(
-        b, getLoc(), word, getKey(),
-        arith::ConstantOp::create(b, getLoc(),
-                                  DenseElementsAttr::get(word, b.getI32IntegerAttr(i))));
-    return x.with(rows).to(x.v);
-  };
+  auto key = [&](int32_t i) { return keyWord(b, getLoc(), getKey(), i).to(x.v); };
   auto [bits, unused] =
       philox(sum, addI(high, carry), sum.constant(getStream()), sum.constant(0), key(0), key(1));
   double rate = getRate().convertToDouble();
