@@ -9,6 +9,23 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::train;
 
+/// `[1.0, 0.1]` with all the digits a double has.
+static ParseResult parseDoubles(OpAsmParser &parser, DenseF64ArrayAttr &values) {
+  SmallVector<double> numbers;
+  auto one = [&]() { return parser.parseFloat(numbers.emplace_back()); };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, one))
+    return failure();
+  values = parser.getBuilder().getDenseF64ArrayAttr(numbers);
+  return success();
+}
+
+static void printDoubles(OpAsmPrinter &printer, Operation *, DenseF64ArrayAttr values) {
+  printer << '[';
+  llvm::interleaveComma(values.asArrayRef(), printer,
+                        [&](double value) { printer.printFloat(APFloat(value)); });
+  printer << ']';
+}
+
 #define GET_OP_CLASSES
 #include "Train/TrainOps.cpp.inc"
 

@@ -257,7 +257,8 @@ def Train_RopeTableOp : Train_TensorOp<"rope_table", " -> s! f!, s! f!", [
   }];
   let arguments = (ins DenseF64ArrayAttr:$frequencies, DefaultValuedAttr<F64Attr, "1.0">:$scale);
   let results = (outs Train_Tensor:$cos, Train_Tensor:$sin);
-  let assemblyFormat = "$frequencies attr-dict `:` functional-type(operands, results)";
+  // A dense array's own printing keeps six digits only.
+  let assemblyFormat = "custom<Doubles>($frequencies) attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 
