@@ -8,12 +8,14 @@
 #include "Dist/Dist.h"
 #include "Train/Passes.h"
 #include "Train/Train.h"
+#include "meshwright/Interpreter.h"
 
 using namespace mlir;
 
 void meshwright::registerDialects(DialectRegistry &registry) {
   registry.insert<arith::ArithDialect, dist::DistDialect, func::FuncDialect, math::MathDialect,
                   train::TrainDialect>();
+  interp::registerModels(registry);
 }
 
 void meshwright::registerPasses() { train::registerTrainPasses(); }

@@ -1,0 +1,158 @@
+//===- AttentionModels.cpp - attention and its gradient ---------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// The textbook formula, one query at a time: here a whole row of weights may be
+// stored.
+//
+//===----------------------------------------------------------------------===//
+#include "Interpreter/Model.h"
+
+#include "Train/Train.h"
+#include "meshwright/runtime/Philox.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::interp;
+
+namespace {
+/// What both ops share: sizes, visibility and dropout.
+struct Shape {
+  int64_t batch, queries, heads, depth, keys, kvHeads, valueDepth;
+  double scale, keep = 1;
+  bool causal;
+  int64_t window;
+  const int64_t *ids = nullptr;
+  std::array<uint32_t, 2> key = {};
+  uint32_t stream;
+  float rate;
+
+  template <typename Op>
+  Shape(Op op, const Tensor &q, const Tensor &k, const Tensor &v, ArrayRef<Tensor> random)
+      : batch(q.dim(0)), queries(q.dim(1)), heads(q.dim(2)), depth(q.dim(3)), keys(k.dim(1)),
+        kvHeads(k.dim(2)), valueDepth(v.dim(3)), scale(op.getScale().convertToDouble()),
+        causal(op.getCausal()), window(op.getWindow()), stream(op.getStream()),
+        rate(float(op.getDropout().convertToDouble())) {
+    if (random.empty())
+      return;
+    keep = 1 / (1 - op.getDropout().convertToDouble());
+    ids = random[0].integers().data();
+    for (int i = 0; i < 2; ++i)
+      key[i] = uint32_t(random[1].integers()[i]);
+  }
+
+  bool visible(int64_t s, int64_t t) const {
+    return (!causal || t <= s) && (window == 0 || s - t < window);
+  }
+  /// What dropout multiplies the weight of key t for query s by.
+  double factor(int64_t b, int64_t h, int64_t s, int64_t t) const {
+    if (!ids)
+      return 1;
+    uint64_t index = ((uint64_t(ids[b]) * heads + h) * queries + s) * keys + t;
+    return keeps(randomBits(key, stream, index), rate) ? keep : 0;
+  }
+  int64_t kvHead(int64_t h) const { return h / (heads / kvHeads); }
+  int64_t query(int64_t b, int64_t s, int64_t h, int64_t d) const {
+    return ((b * queries + s) * heads + h) * d;
+  }
+  int64_t keyAt(int64_t b, int64_t t, int64_t h, int64_t d) const {
+    return ((b * keys + t) * kvHeads + kvHead(h)) * d;
+  }
+  template <typename Visit> void forEachQuery(Visit visit) const {
+    for (int64_t b = 0; b < batch; ++b)
+      for (int64_t h = 0; h < heads; ++h)
+        for (int64_t s = 0; s < queries; ++s)
+          visit(b, h, s);
+  }
+};
+} // namespace
+
+static double dot(const double *a, const double *b, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i)
+    sum += a[i] * b[i];
+  return sum;
+}
+
+static void addScaled(double *to, const double *from, double factor, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    to[i] += factor * from[i];
+}
+
+static LogicalResult attention(train::AttentionOp op, ArrayRef<Tensor> operands,
+                               SmallVectorImpl<Tensor> &results, RankContext &) {
+  Shape shape(op, operands[0], operands[1], operands[2], operands.drop_front(3));
+  Tensor outTensor(op.getOut().getType()), lseTensor(op.getLse().getType());
+  const double *q = operands[0].floats().data(), *k = operands[1].floats().data(),
+               *v = operands[2].floats().data();
+  double *out = outTensor.writeFloats(), *lse = lseTensor.writeFloats();
+  std::vector<double> score(shape.keys);
+  shape.forEachQuery([&](int64_t b, int64_t h, int64_t s) {
+    const double *query = q + shape.query(b, s, h, shape.depth);
+    double most = -INFINITY, sum = 0;
+    for (int64_t t = 0; t < shape.keys; ++t) {
+      score[t] = shape.visible(s, t)
+                     ? shape.scale * dot(query, k + shape.keyAt(b, t, h, shape.depth), shape.depth)
+                     : -INFINITY;
+      most = std::max(most, score[t]);
+    }
+    for (int64_t t = 0; t < shape.keys; ++t)
+      if (shape.visible(s, t))
+        sum += std::exp(score[t] - most);
+    double logSum = most + std::log(sum);
+    lse[(b * shape.heads + h) * shape.queries + s] = logSum;
+    for (int64_t t = 0; t < shape.keys; ++t)
+      if (shape.visible(s, t))
+        addScaled(out + shape.query(b, s, h, shape.valueDepth),
+                  v + shape.keyAt(b, t, h, shape.valueDepth),
+                  std::exp(score[t] - logSum) * shape.factor(b, h, s, t), shape.valueDepth);
+  });
+  results.append({outTensor, lseTensor});
+  return success();
+}
+
+/// With weights p = softmax(scores), w = p * mask, out = w v:
+///   dv += w dout, dw = dout v, dp = dw * mask,
+///   dscores = p (dp - sum(p dp)), dq += scale dscores k, dk += scale dscores q.
+static LogicalResult attentionGrad(train::AttentionGradOp op, ArrayRef<Tensor> operands,
+                                   SmallVectorImpl<Tensor> &results, RankContext &) {
+  Shape shape(op, operands[1], operands[2], operands[3], operands.drop_front(6));
+  Tensor dqTensor(op.getDq().getType()), dkTensor(op.getDk().getType()),
+      dvTensor(op.getDv().getType());
+  const double *dout = operands[0].floats().data(), *q = operands[1].floats().data(),
+               *k = operands[2].floats().data(), *v = operands[3].floats().data(),
+               *lse = operands[5].floats().data();
+  double *dq = dqTensor.writeFloats(), *dk = dkTensor.writeFloats(), *dv = dvTensor.writeFloats();
+  std::vector<double> p(shape.keys), dp(shape.keys);
+  int64_t d = shape.depth, e = shape.valueDepth;
+  shape.forEachQuery([&](int64_t b, int64_t h, int64_t s) {
+    const double *query = q + shape.query(b, s, h, d), *grad = dout + shape.query(b, s, h, e);
+    double mean = 0;
+    for (int64_t t = 0; t < shape.keys; ++t) {
+      if (!shape.visible(s, t))
+        continue;
+      p[t] = std::exp(shape.scale * dot(query, k + shape.keyAt(b, t, h, d), d) -
+                      lse[(b * shape.heads + h) * shape.queries + s]);
+      double mask = shape.factor(b, h, s, t);
+      addScaled(dv + shape.keyAt(b, t, h, e), grad, p[t] * mask, e);
+      dp[t] = mask * dot(grad, v + shape.keyAt(b, t, h, e), e);
+      mean += p[t] * dp[t];
+    }
+    for (int64_t t = 0; t < shape.keys; ++t) {
+      if (!shape.visible(s, t))
+        continue;
+      double dscore = shape.scale * p[t] * (dp[t] - mean);
+      addScaled(dq + shape.query(b, s, h, d), k + shape.keyAt(b, t, h, d), dscore, d);
+      addScaled(dk + shape.keyAt(b, t, h, d), query, dscore, d);
+    }
+  });
+  results.append({dqTensor, dkTensor, dvTensor});
+  return success();
+}
+
+void interp::attachAttentionModels(MLIRContext *context) {
+  attach<train::AttentionOp, attention>(context);
+  attach<train::AttentionGradOp, attentionGrad>(context);
+}

@@ -1,0 +1,153 @@
+//===- DistModels.cpp - collectives among simulated ranks -------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Interpreter/Model.h"
+
+#include "Dist/Dist.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::interp;
+
+using PerRank = ArrayRef<TensorList>;
+using ResultsPerRank = MutableArrayRef<TensorList>;
+
+//===--- meshes and groups ----------------------------------------------------===//
+
+/// The module's mesh, if it is as large as the run.
+static FailureOr<dist::Mesh> meshOf(Operation *op, RankContext &context) {
+  dist::MeshOp meshOp = dist::lookupMesh(context.module());
+  if (!meshOp)
+    return failure();
+  dist::Mesh mesh = meshOp.getMesh();
+  if (mesh.size() != context.ranks())
+    return op->emitError() << "mesh @" << meshOp.getSymName() << " has " << mesh.size()
+                           << " devices, but the run has " << context.ranks()
+                           << " ranks; use --ranks " << mesh.size();
+  return mesh;
+}
+
+template <typename OpT> using CollectiveFunction = LogicalResult (*)(OpT, PerRank, ResultsPerRank);
+
+template <typename OpT, CollectiveFunction<OpT> function>
+struct CollectiveModel
+    : InterpretableCollectiveOpInterface::ExternalModel<CollectiveModel<OpT, function>, OpT> {
+  FailureOr<SmallVector<int64_t>> getGroup(Operation *op, RankContext &context) const {
+    FailureOr<dist::Mesh> mesh = meshOf(op, context);
+    if (failed(mesh))
+      return failure();
+    return mesh->group(context.rank(), cast<OpT>(op).getGroup().on(*mesh));
+  }
+  LogicalResult interpretCollective(Operation *op, ArrayRef<int64_t>, PerRank operands,
+                                    ResultsPerRank results, RankContext &) const {
+    return function(cast<OpT>(op), operands, results);
+  }
+};
+
+//===--- what the ops do ------------------------------------------------------===//
+
+/// All values, element by element, in the order of the ranks.
+static Tensor reduce(train::ReduceKind kind, PerRank operands) {
+  Tensor total = operands[0][0];
+  double *out = total.writeFloats();
+  for (const TensorList &member : operands.drop_front())
+    for (auto [i, value] : llvm::enumerate(member[0].floats()))
+      out[i] = kind == train::ReduceKind::Sum ? out[i] + value : std::max(out[i], value);
+  return total;
+}
+
+/// The `index`-th of `count` equal parts of x along `dim`.
+static Tensor part(const Tensor &x, int64_t dim, int64_t index, int64_t count) {
+  SmallVector<int64_t> offsets(x.rank(), 0), sizes(x.shape());
+  sizes[dim] /= count;
+  offsets[dim] = index * sizes[dim];
+  return x.box(offsets, sizes);
+}
+
+/// Tensors of one shape put together along `dim`.
+static Tensor concatenate(ArrayRef<Tensor> parts, int64_t dim) {
+  SmallVector<int64_t> offsets(parts[0].rank(), 0), sizes(parts[0].shape());
+  sizes[dim] *= int64_t(parts.size());
+  Tensor whole(parts[0].elementType(), sizes);
+  for (const Tensor &x : parts) {
+    whole.setBox(offsets, x);
+    offsets[dim] += x.dim(dim);
+  }
+  return whole;
+}
+
+static LogicalResult allReduce(dist::AllReduceOp op, PerRank operands, ResultsPerRank results) {
+  Tensor total = reduce(op.getKind(), operands);
+  for (TensorList &member : results)
+    member.push_back(total);
+  return success();
+}
+
+static LogicalResult allGather(dist::AllGatherOp op, PerRank operands, ResultsPerRank results) {
+  TensorList parts;
+  for (const TensorList &member : operands)
+    parts.push_back(member[0]);
+  Tensor whole = concatenate(parts, op.getDim());
+  for (TensorList &member : results)
+    member.push_back(whole);
+  return success();
+}
+
+static LogicalResult reduceScatter(dist::ReduceScatterOp op, PerRank operands,
+                                   ResultsPerRank results) {
+  Tensor total = reduce(op.getKind(), operands);
+  for (auto [i, member] : llvm::enumerate(results))
+    member.push_back(part(total, op.getDim(), i, results.size()));
+  return success();
+}
+
+static LogicalResult allToAll(dist::AllToAllOp op, PerRank operands, ResultsPerRank results) {
+  for (auto [i, member] : llvm::enumerate(results)) {
+    TensorList parts;
+    for (const TensorList &sender : operands)
+      parts.push_back(part(sender[0], op.getSplit(), i, results.size()));
+    member.push_back(concatenate(parts, op.getConcat()));
+  }
+  return success();
+}
+
+static LogicalResult permute(dist::PermuteOp op, PerRank operands, ResultsPerRank results) {
+  for (auto [member, from] : llvm::zip(results, op.getFrom()))
+    member.push_back(operands[from][0]);
+  return success();
+}
+
+static LogicalResult slice(dist::SliceOp op, ArrayRef<Tensor> operands,
+                           SmallVectorImpl<Tensor> &results, RankContext &context) {
+  FailureOr<dist::Mesh> mesh = meshOf(op, context);
+  if (failed(mesh))
+    return failure();
+  dist::Axes axes = op.getGroup().on(*mesh);
+  results.push_back(
+      part(operands[0], op.getDim(), mesh->position(context.rank(), axes), mesh->size(axes)));
+  return success();
+}
+
+/// On global tensors: where a value is does not change it.
+static LogicalResult reshard(dist::ReshardOp, ArrayRef<Tensor> operands,
+                             SmallVectorImpl<Tensor> &results, RankContext &) {
+  results.push_back(operands[0]);
+  return success();
+}
+
+template <typename OpT, CollectiveFunction<OpT> function>
+static void attachCollective(MLIRContext *context) {
+  OpT::template attachInterface<CollectiveModel<OpT, function>>(*context);
+}
+
+void interp::attachDistModels(MLIRContext *context) {
+  attachCollective<dist::AllReduceOp, allReduce>(context);
+  attachCollective<dist::AllGatherOp, allGather>(context);
+  attachCollective<dist::ReduceScatterOp, reduceScatter>(context);
+  attachCollective<dist::AllToAllOp, allToAll>(context);
+  attachCollective<dist::PermuteOp, permute>(context);
+  attach<dist::SliceOp, slice>(context);
+  attach<dist::ReshardOp, reshard>(context);
+}

@@ -1,0 +1,136 @@
+//===- ElementwiseModels.cpp - sums, products, activations, dropout ---------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Interpreter/Model.h"
+
+#include "Train/Train.h"
+#include "meshwright/runtime/Philox.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::interp;
+
+using Operands = ArrayRef<Tensor>;
+using Results = SmallVectorImpl<Tensor>;
+
+/// f(x) for each element.
+template <typename F> static Tensor map(Type type, const Tensor &x, F f) {
+  Tensor result(type);
+  double *out = result.writeFloats();
+  const double *in = x.floats().data();
+  for (int64_t i = 0; i < result.size(); ++i)
+    out[i] = f(in[i]);
+  return result;
+}
+
+/// f(x, y) for each element of x; y is repeated along leading dimensions.
+template <typename F> static Tensor map(Type type, const Tensor &x, const Tensor &y, F f) {
+  Tensor result(type);
+  double *out = result.writeFloats();
+  const double *a = x.floats().data(), *b = y.floats().data();
+  for (int64_t i = 0, n = y.size(); i < result.size(); ++i)
+    out[i] = f(a[i], b[n == result.size() ? i : i % n]);
+  return result;
+}
+
+static LogicalResult add(train::AddOp op, Operands in, Results &results, RankContext &) {
+  results.push_back(map(op.getType(), in[0], in[1], [](double x, double y) { return x + y; }));
+  return success();
+}
+static LogicalResult mul(train::MulOp op, Operands in, Results &results, RankContext &) {
+  results.push_back(map(op.getType(), in[0], in[1], [](double x, double y) { return x * y; }));
+  return success();
+}
+static LogicalResult accumulate(train::AccumulateOp op, Operands in, Results &results,
+                                RankContext &) {
+  results.push_back(map(op.getType(), in[0], in[1], [](double x, double y) { return x + y; }));
+  return success();
+}
+static LogicalResult scale(train::ScaleOp op, Operands in, Results &results, RankContext &) {
+  double factor = op.getFactor().convertToDouble();
+  results.push_back(map(op.getType(), in[0], [=](double x) { return factor * x; }));
+  return success();
+}
+
+//===--- activations --------------------------------------------------------===//
+
+static double geluErf(double x) { return x / 2 * (1 + std::erf(x / std::sqrt(2.0))); }
+static double geluErfSlope(double x) {
+  return (1 + std::erf(x / std::sqrt(2.0))) / 2 + x * std::exp(-x * x / 2) / std::sqrt(2 * M_PI);
+}
+static double geluTanh(double x) {
+  return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+static double geluTanhSlope(double x) {
+  double t = std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x));
+  return (1 + t) / 2 + x / 2 * (1 - t * t) * std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
+}
+static double silu(double x) { return x / (1 + std::exp(-x)); }
+static double siluSlope(double x) {
+  double s = 1 / (1 + std::exp(-x));
+  return s + x * s * (1 - s);
+}
+
+static LogicalResult gelu(train::GeluOp op, Operands in, Results &results, RankContext &) {
+  results.push_back(map(op.getType(), in[0], op.getTanh() ? geluTanh : geluErf));
+  return success();
+}
+static LogicalResult geluGrad(train::GeluGradOp op, Operands in, Results &results, RankContext &) {
+  auto slope = op.getTanh() ? geluTanhSlope : geluErfSlope;
+  results.push_back(
+      map(op.getType(), in[0], in[1], [=](double dy, double x) { return dy * slope(x); }));
+  return success();
+}
+static LogicalResult siluOp(train::SiluOp op, Operands in, Results &results, RankContext &) {
+  results.push_back(map(op.getType(), in[0], silu));
+  return success();
+}
+static LogicalResult siluGrad(train::SiluGradOp op, Operands in, Results &results, RankContext &) {
+  results.push_back(
+      map(op.getType(), in[0], in[1], [](double dy, double x) { return dy * siluSlope(x); }));
+  return success();
+}
+static LogicalResult relu(train::ReluOp op, Operands in, Results &results, RankContext &) {
+  results.push_back(map(op.getType(), in[0], [](double x) { return x > 0 ? x : 0; }));
+  return success();
+}
+static LogicalResult reluGrad(train::ReluGradOp op, Operands in, Results &results, RankContext &) {
+  results.push_back(
+      map(op.getType(), in[0], in[1], [](double dy, double x) { return x > 0 ? dy : 0; }));
+  return success();
+}
+
+//===--- dropout ------------------------------------------------------------===//
+
+static LogicalResult dropout(train::DropoutOp op, Operands in, Results &results, RankContext &) {
+  Tensor result(op.getType());
+  double rate = op.getRate().convertToDouble();
+  std::array<uint32_t, 2> key = {uint32_t(in[2].integers()[0]), uint32_t(in[2].integers()[1])};
+  int64_t inner = in[0].size() / in[1].size();
+  double *out = result.writeFloats();
+  for (int64_t i = 0; i < result.size(); ++i) {
+    uint64_t index = uint64_t(in[1].integers()[i / inner]) * uint64_t(inner) + uint64_t(i % inner);
+    bool kept = keeps(randomBits(key, uint32_t(op.getStream()), index), float(rate));
+    out[i] = kept ? in[0].floats()[i] / (1 - rate) : 0;
+  }
+  results.push_back(result);
+  return success();
+}
+
+void interp::attachElementwiseModels(MLIRContext *context) {
+  attach<train::AddOp, add>(context);
+  attach<train::MulOp, mul>(context);
+  attach<train::AccumulateOp, accumulate>(context);
+  attach<train::ScaleOp, scale>(context);
+  attach<train::GeluOp, gelu>(context);
+  attach<train::GeluGradOp, geluGrad>(context);
+  attach<train::SiluOp, siluOp>(context);
+  attach<train::SiluGradOp, siluGrad>(context);
+  attach<train::ReluOp, relu>(context);
+  attach<train::ReluGradOp, reluGrad>(context);
+  attach<train::DropoutOp, dropout>(context);
+}

@@ -1,0 +1,248 @@
+//===- Files.cpp - the interpreter's weights and tokens ---------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Interpreter/Files.h"
+
+#include "common/DataOrder.h"
+#include "common/Error.h"
+#include "common/LearningRate.h"
+#include "common/Options.h"
+#include "common/SafeTensors.h"
+#include "common/TokenFile.h"
+
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::interp;
+
+static llvm::Error makeError(const std::exception &exception) {
+  return llvm::createStringError(llvm::Twine(exception.what()));
+}
+
+/// Runs code of the runtime.
+static llvm::Error guard(llvm::function_ref<void()> run) {
+  try {
+    run();
+  } catch (const std::exception &exception) {
+    return makeError(exception);
+  }
+  return llvm::Error::success();
+}
+
+//===--- safetensors ----------------------------------------------------------===//
+
+static Tensor toTensor(const SafeTensorsReader::Tensor &file, Type elementType) {
+  Tensor result(elementType, file.shape);
+  auto element = [&](int64_t i) -> double {
+    switch (file.type) {
+    case ElementType::F64:
+      return reinterpret_cast<const double *>(file.data)[i];
+    case ElementType::F32: {
+      float value;
+      std::memcpy(&value, file.data + 4 * i, 4);
+      return value;
+    }
+    case ElementType::BF16:
+    case ElementType::F16: {
+      uint16_t bits;
+      std::memcpy(&bits, file.data + 2 * i, 2);
+      return file.type == ElementType::BF16 ? bf16ToFloat(bits) : f16ToFloat(bits);
+    }
+    case ElementType::I32: {
+      int32_t value;
+      std::memcpy(&value, file.data + 4 * i, 4);
+      return value;
+    }
+    }
+    __builtin_unreachable();
+  };
+  for (int64_t i = 0; i < result.size(); ++i) {
+    if (result.isFloat())
+      result.writeFloats()[i] = element(i);
+    else
+      result.writeIntegers()[i] = int64_t(element(i));
+  }
+  return result;
+}
+
+/// The tensor, which must be there and have this shape.
+static const SafeTensorsReader::Tensor &require(const SafeTensorsReader &file,
+                                                const std::string &name, ArrayRef<int64_t> shape) {
+  const SafeTensorsReader::Tensor *found = file.find(name);
+  if (!found)
+    fail(file.path(), ": has no tensor ", name);
+  if (ArrayRef<int64_t>(found->shape) != shape)
+    fail(file.path(), ": tensor ", name, " has shape ", shapeText(found->shape), ", expected ",
+         shapeText(shape.vec()));
+  return *found;
+}
+
+llvm::Expected<Tensor> interp::readTensor(StringRef path, StringRef name, RankedTensorType type) {
+  Tensor result;
+  if (llvm::Error error = guard([&] {
+        SafeTensorsReader file(path.str(), "--input");
+        result = toTensor(require(file, name.str(), type.getShape()), type.getElementType());
+      }))
+    return error;
+  return result;
+}
+
+//===--- variables in files ---------------------------------------------------===//
+
+namespace {
+/// Where one layer of a variable lies in a file.
+struct Place {
+  std::string name;
+  SmallVector<int64_t> fileShape;
+  SmallVector<int64_t> offset; ///< of the variable's box in the file tensor
+  SmallVector<int64_t> box;    ///< before transposing
+};
+} // namespace
+
+static Tensor transposed(const Tensor &x) {
+  int64_t rank = x.rank(), m = x.dim(rank - 2), n = x.dim(rank - 1);
+  SmallVector<int64_t> shape(x.shape());
+  std::swap(shape[rank - 2], shape[rank - 1]);
+  Tensor result(x.elementType(), shape);
+  double *out = result.writeFloats();
+  for (int64_t base = 0; base < x.size(); base += m * n)
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j)
+        out[base + j * m + i] = x.floats()[base + i * n + j];
+  return result;
+}
+
+static Place placeOf(train::VariableOp variable, ArrayRef<int64_t> layerShape, int64_t layer) {
+  Place place;
+  place.box.assign(layerShape.begin(), layerShape.end());
+  place.offset.assign(layerShape.size(), 0);
+  train::StorageAttr storage = variable.getStorageAttr();
+  if (!storage) {
+    place.name = variable.getSymName().str();
+    if (variable.getStacked())
+      place.name += "." + std::to_string(layer);
+    place.fileShape = place.box;
+    return place;
+  }
+  place.name = storage.getTensor().str();
+  if (size_t at = place.name.find("{layer}"); at != std::string::npos)
+    place.name.replace(at, 7, std::to_string(layer));
+  size_t rank = place.box.size();
+  if (storage.getTranspose())
+    std::swap(place.box[rank - 2], place.box[rank - 1]);
+  place.fileShape = place.box;
+  if (storage.getFull() > 0) {
+    place.fileShape[storage.getDim()] = storage.getFull();
+    place.offset[storage.getDim()] = storage.getBegin();
+  }
+  return place;
+}
+
+static bool isTransposed(train::VariableOp variable) {
+  return variable.getStorageAttr() && variable.getStorageAttr().getTranspose();
+}
+
+llvm::Expected<Tensor> interp::readVariable(StringRef path, train::VariableOp variable,
+                                            RankedTensorType type) {
+  Tensor result(type);
+  bool stacked = variable.getStacked();
+  ArrayRef<int64_t> layerShape = type.getShape().drop_front(stacked ? 1 : 0);
+  llvm::Error error = guard([&] {
+    SafeTensorsReader file(path.str(), "--init");
+    for (int64_t layer = 0; layer < (stacked ? type.getDimSize(0) : 1); ++layer) {
+      Place place = placeOf(variable, layerShape, layer);
+      Tensor value = toTensor(require(file, place.name, place.fileShape), type.getElementType())
+                         .box(place.offset, place.box);
+      if (isTransposed(variable))
+        value = transposed(value);
+      if (stacked)
+        result.setSlice(layer, value);
+      else
+        result = value;
+    }
+  });
+  if (error)
+    return error;
+  return result;
+}
+
+llvm::Error interp::writeVariables(StringRef path,
+                                   ArrayRef<std::pair<train::VariableOp, Tensor>> values) {
+  llvm::MapVector<std::string, Tensor, llvm::StringMap<unsigned>> files;
+  for (const auto &[variable, value] : values) {
+    bool stacked = const_cast<train::VariableOp &>(variable).getStacked();
+    for (int64_t layer = 0; layer < (stacked ? value.dim(0) : 1); ++layer) {
+      Tensor one = stacked ? value.slice(layer) : value;
+      Place place = placeOf(variable, one.shape(), layer);
+      Tensor &whole =
+          files.insert({place.name, Tensor(one.elementType(), place.fileShape)}).first->second;
+      whole.setBox(place.offset, isTransposed(variable) ? transposed(one) : one);
+    }
+  }
+  return guard([&] {
+    std::vector<SafeTensorsWriter::Entry> entries;
+    for (const auto &[name, value] : files)
+      entries.push_back({name, value.shape().vec()});
+    SafeTensorsWriter writer(path.str(), entries);
+    for (const auto &entry : files) {
+      std::vector<float> data(entry.second.floats().begin(), entry.second.floats().end());
+      writer.write(data.data(), int64_t(data.size()));
+    }
+    writer.finish();
+  });
+}
+
+//===--- training runs --------------------------------------------------------===//
+
+llvm::Expected<std::unique_ptr<Options>> interp::parseTrainingOptions(ArrayRef<std::string> args) {
+  std::vector<const char *> argv = {"meshwright-interpret FILE --train"};
+  for (const std::string &arg : args)
+    argv.push_back(arg.c_str());
+  auto options = std::make_unique<Options>();
+  if (llvm::Error error = guard([&] {
+        if (!parseOptions(int(argv.size()), argv.data(), *options)) {
+          options = nullptr;
+          return;
+        }
+        for (const char *flag : {"--save", "--resume", "--trace", "--eval-data", "--ranks"})
+          if (options->given(flag))
+            fail(flag, " is the executable's alone: leave it away");
+      }))
+    return error;
+  return options;
+}
+
+double interp::learningRateOf(const Options &options, int64_t step) {
+  return learningRate(options, step);
+}
+
+namespace {
+class FileSequences : public Sequences {
+public:
+  FileSequences(const Options &options, int64_t length, int64_t vocabulary)
+      : file(options.data, "--data", options.tokens),
+        order(file.sequences(length), options.shuffle, uint64_t(options.seed)), length(length),
+        vocabulary(vocabulary) {}
+
+  llvm::Error read(int64_t position, int32_t *tokens, int32_t *targets) override {
+    return guard([&] { file.read(order.at(position), length, vocabulary, tokens, targets); });
+  }
+
+private:
+  TokenFile file;
+  DataOrder order;
+  int64_t length, vocabulary;
+};
+} // namespace
+
+llvm::Expected<std::unique_ptr<Sequences>> Sequences::open(const Options &options, int64_t length,
+                                                           int64_t vocabulary) {
+  std::unique_ptr<Sequences> result;
+  if (llvm::Error error =
+          guard([&] { result = std::make_unique<FileSequences>(options, length, vocabulary); }))
+    return error;
+  return result;
+}

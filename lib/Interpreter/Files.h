@@ -1,0 +1,58 @@
+//===- Files.h - the interpreter's weights and tokens -----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Reads and writes with the runtime's own code, so that a training run of the
+// interpreter sees what an executable sees. The runtime throws, LLVM does not:
+// this is where exceptions become llvm::Error.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_INTERPRETER_FILES_H
+#define MESHWRIGHT_INTERPRETER_FILES_H
+
+#include "Interpreter/Tensor.h"
+#include "Train/Train.h"
+#include "common/Options.h" // The executable's command line.
+
+#include "llvm/Support/Error.h"
+
+#include <functional>
+#include <memory>
+
+namespace meshwright::interp {
+
+/// The tensor called `name` in a safetensors file, for a value of type `type`.
+llvm::Expected<Tensor> readTensor(llvm::StringRef path, llvm::StringRef name,
+                                  mlir::RankedTensorType type);
+
+/// The value of a variable of (global) type `type` in a safetensors file, as its
+/// storage attribute says.
+llvm::Expected<Tensor> readVariable(llvm::StringRef path, train::VariableOp variable,
+                                    mlir::RankedTensorType type);
+
+/// Writes values shaped like parameters (weights, gradients) in f32, in the
+/// names and layouts of the parameters' storage attributes.
+llvm::Error writeVariables(llvm::StringRef path,
+                           llvm::ArrayRef<std::pair<train::VariableOp, Tensor>> values);
+
+/// Reads the executable's command line; null if that was a call for help, which
+/// has been printed.
+llvm::Expected<std::unique_ptr<Options>> parseTrainingOptions(llvm::ArrayRef<std::string> args);
+
+/// The learning rate of a step.
+double learningRateOf(const Options &options, int64_t step);
+
+/// The sequences of a token file in the order the options ask for.
+class Sequences {
+public:
+  virtual ~Sequences() = default;
+  /// The sequence at `position` of the run: its tokens and targets.
+  virtual llvm::Error read(int64_t position, int32_t *tokens, int32_t *targets) = 0;
+
+  static llvm::Expected<std::unique_ptr<Sequences>> open(const Options &options, int64_t length,
+                                                         int64_t vocabulary);
+};
+
+} // namespace meshwright::interp
+
+#endif // MESHWRIGHT_INTERPRETER_FILES_H

@@ -1,0 +1,53 @@
+//===- Model.h - attaching models to ops ------------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// A model is a function
+//   LogicalResult f(OpT op, ArrayRef<Tensor> operands, TensorList &results, RankContext &)
+// that pushes one tensor per result, and attach<OpT, f>(context) gives it to the
+// op. Operands of optional and variadic groups come in the op's operand order.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_INTERPRETER_MODEL_H
+#define MESHWRIGHT_INTERPRETER_MODEL_H
+
+#include "meshwright/Interpreter.h"
+
+namespace meshwright::interp {
+
+template <typename OpT>
+using ModelFunction = llvm::LogicalResult (*)(OpT, llvm::ArrayRef<Tensor>,
+                                              llvm::SmallVectorImpl<Tensor> &, RankContext &);
+
+template <typename OpT, ModelFunction<OpT> function>
+struct Model : InterpretableOpInterface::ExternalModel<Model<OpT, function>, OpT> {
+  llvm::LogicalResult interpret(mlir::Operation *op, llvm::ArrayRef<Tensor> operands,
+                                llvm::SmallVectorImpl<Tensor> &results,
+                                RankContext &context) const {
+    return function(mlir::cast<OpT>(op), operands, results, context);
+  }
+};
+
+template <typename OpT, ModelFunction<OpT> function> void attach(mlir::MLIRContext *context) {
+  OpT::template attachInterface<Model<OpT, function>>(*context);
+}
+
+/// The element type of a result.
+inline mlir::Type elementTypeOf(mlir::Value value) {
+  return mlir::getElementTypeOrSelf(value.getType());
+}
+
+// The models of each group of ops; registerModels calls them all.
+void attachArithModels(mlir::MLIRContext *context);
+void attachStructureModels(mlir::MLIRContext *context);
+void attachContractionModels(mlir::MLIRContext *context);
+void attachAttentionModels(mlir::MLIRContext *context);
+void attachRowModels(mlir::MLIRContext *context);
+void attachElementwiseModels(mlir::MLIRContext *context);
+void attachShapeModels(mlir::MLIRContext *context);
+void attachOptimizerModels(mlir::MLIRContext *context);
+void attachDistModels(mlir::MLIRContext *context);
+
+} // namespace meshwright::interp
+
+#endif // MESHWRIGHT_INTERPRETER_MODEL_H

@@ -1,0 +1,28 @@
+//===- RegisterModels.cpp - models of all dialects --------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Interpreter/Model.h"
+
+#include "Dist/Dist.h"
+#include "Train/Train.h"
+
+using namespace mlir;
+using namespace meshwright;
+
+void interp::registerModels(DialectRegistry &registry) {
+  registry.addExtension(
+      +[](MLIRContext *context, arith::ArithDialect *, math::MathDialect *, train::TrainDialect *) {
+        attachArithModels(context);
+        attachStructureModels(context);
+        attachContractionModels(context);
+        attachAttentionModels(context);
+        attachRowModels(context);
+        attachElementwiseModels(context);
+        attachShapeModels(context);
+        attachOptimizerModels(context);
+      });
+  registry.addExtension(
+      +[](MLIRContext *context, dist::DistDialect *) { attachDistModels(context); });
+}

@@ -1,0 +1,233 @@
+//===- RowModels.cpp - ops that work along rows -----------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Embedding, normalization, rotary positions, cross-entropy: formulas as the
+// papers write them.
+//
+//===----------------------------------------------------------------------===//
+#include "Interpreter/Model.h"
+
+#include "Train/Train.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::interp;
+
+using Operands = ArrayRef<Tensor>;
+using Results = SmallVectorImpl<Tensor>;
+
+/// Checks that every id numbers a row of a table.
+static LogicalResult checkIds(Operation *op, const Tensor &ids, int64_t rows) {
+  for (auto [i, id] : llvm::enumerate(ids.integers()))
+    if (id < 0 || id >= rows)
+      return op->emitError() << "id " << i << " is " << id << ", but the table has " << rows
+                             << " rows";
+  return success();
+}
+
+//===--- embedding ----------------------------------------------------------===//
+
+static LogicalResult embedding(train::EmbeddingOp op, Operands operands, Results &results,
+                               RankContext &) {
+  if (failed(checkIds(op, operands[1], operands[0].dim(0))))
+    return failure();
+  Tensor result(op.getType());
+  int64_t d = operands[0].dim(1);
+  double *out = result.writeFloats();
+  for (auto [i, id] : llvm::enumerate(operands[1].integers()))
+    std::copy_n(operands[0].floats().data() + id * d, d, out + i * d);
+  results.push_back(result);
+  return success();
+}
+
+static LogicalResult embeddingGrad(train::EmbeddingGradOp op, Operands operands, Results &results,
+                                   RankContext &) {
+  if (failed(checkIds(op, operands[1], op.getRows())))
+    return failure();
+  Tensor result = op.getInit() ? operands[2] : Tensor(op.getType());
+  int64_t d = result.dim(1);
+  double *out = result.writeFloats();
+  const double *dy = operands[0].floats().data();
+  for (auto [i, id] : llvm::enumerate(operands[1].integers()))
+    for (int64_t j = 0; j < d; ++j)
+      out[id * d + j] += dy[i * d + j];
+  results.push_back(result);
+  return success();
+}
+
+//===--- normalization ------------------------------------------------------===//
+
+namespace {
+/// y = (x - mean) * scale of one row, and what its gradient needs.
+struct Normal {
+  double mean = 0, scale;
+  Normal(const double *x, int64_t n, double eps, bool centered) {
+    if (centered) {
+      for (int64_t i = 0; i < n; ++i)
+        mean += x[i];
+      mean /= double(n);
+    }
+    double variance = 0;
+    for (int64_t i = 0; i < n; ++i)
+      variance += (x[i] - mean) * (x[i] - mean);
+    scale = 1 / std::sqrt(variance / double(n) + eps);
+  }
+};
+} // namespace
+
+static Tensor normalize(Type type, const Tensor &x, const Tensor &weight, const Tensor *bias,
+                        double eps) {
+  Tensor result(type);
+  int64_t n = x.shape().back();
+  double *y = result.writeFloats();
+  for (int64_t row = 0; row < x.size(); row += n) {
+    const double *in = x.floats().data() + row;
+    Normal normal(in, n, eps, bias != nullptr);
+    for (int64_t i = 0; i < n; ++i)
+      y[row + i] = (in[i] - normal.mean) * normal.scale * weight.floats()[i] +
+                   (bias ? bias->floats()[i] : 0);
+  }
+  return result;
+}
+
+/// The Jacobian of a row's normal z is scale (I - 1/n [centered] - z z^T / n).
+static void normalizeGrad(Operation *op, const Tensor &dy, const Tensor &x, const Tensor &weight,
+                          double eps, bool centered, Results &results) {
+  for (Type type : op->getResultTypes())
+    results.emplace_back(type);
+  int64_t n = x.shape().back();
+  double *dx = results[0].writeFloats(), *dweight = results[1].writeFloats();
+  double *dbias = centered ? results[2].writeFloats() : nullptr;
+  for (int64_t row = 0; row < x.size(); row += n) {
+    const double *in = x.floats().data() + row, *grad = dy.floats().data() + row;
+    Normal normal(in, n, eps, centered);
+    double sum = 0, sumZ = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      double z = (in[i] - normal.mean) * normal.scale, g = grad[i] * weight.floats()[i];
+      sum += g;
+      sumZ += g * z;
+      dweight[i] += grad[i] * z;
+      if (dbias)
+        dbias[i] += grad[i];
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      double z = (in[i] - normal.mean) * normal.scale, g = grad[i] * weight.floats()[i];
+      dx[row + i] = normal.scale / double(n) * (double(n) * g - (centered ? sum : 0) - z * sumZ);
+    }
+  }
+}
+
+static LogicalResult layerNorm(train::LayerNormOp op, Operands operands, Results &results,
+                               RankContext &) {
+  results.push_back(normalize(op.getType(), operands[0], operands[1], &operands[2],
+                              op.getEps().convertToDouble()));
+  return success();
+}
+static LogicalResult layerNormGrad(train::LayerNormGradOp op, Operands operands, Results &results,
+                                   RankContext &) {
+  normalizeGrad(op, operands[0], operands[1], operands[2], op.getEps().convertToDouble(), true,
+                results);
+  return success();
+}
+static LogicalResult rmsNorm(train::RmsNormOp op, Operands operands, Results &results,
+                             RankContext &) {
+  results.push_back(
+      normalize(op.getType(), operands[0], operands[1], nullptr, op.getEps().convertToDouble()));
+  return success();
+}
+static LogicalResult rmsNormGrad(train::RmsNormGradOp op, Operands operands, Results &results,
+                                 RankContext &) {
+  normalizeGrad(op, operands[0], operands[1], operands[2], op.getEps().convertToDouble(), false,
+                results);
+  return success();
+}
+
+//===--- rotary positions ---------------------------------------------------===//
+
+static LogicalResult ropeTable(train::RopeTableOp op, Operands, Results &results, RankContext &) {
+  Tensor cos(op.getCos().getType()), sin(op.getSin().getType());
+  double scale = op.getScale().convertToDouble();
+  double *c = cos.writeFloats(), *s = sin.writeFloats();
+  for (int64_t position = 0; position < cos.dim(0); ++position)
+    for (double frequency : op.getFrequencies()) {
+      *c++ = scale * std::cos(double(position) * frequency);
+      *s++ = scale * std::sin(double(position) * frequency);
+    }
+  results.append({cos, sin});
+  return success();
+}
+
+static LogicalResult rope(train::RopeOp op, Operands operands, Results &results, RankContext &) {
+  const Tensor &x = operands[0];
+  Tensor result(op.getType());
+  int64_t heads = x.dim(2), d = x.dim(3), half = d / 2;
+  double *y = result.writeFloats();
+  double sign = op.getInverse() ? -1 : 1;
+  for (int64_t row = 0; row < x.size() / d; ++row) {
+    int64_t position = row / heads % x.dim(1);
+    const double *in = x.floats().data() + row * d;
+    for (int64_t i = 0; i < half; ++i) {
+      double c = operands[1].floats()[position * half + i];
+      double s = sign * operands[2].floats()[position * half + i];
+      y[row * d + i] = in[i] * c - in[half + i] * s;
+      y[row * d + half + i] = in[half + i] * c + in[i] * s;
+    }
+  }
+  results.push_back(result);
+  return success();
+}
+
+//===--- loss ---------------------------------------------------------------===//
+
+static LogicalResult crossEntropy(train::CrossEntropyOp op, Operands operands, Results &results,
+                                  RankContext &) {
+  int64_t v = operands[0].shape().back();
+  if (failed(checkIds(op, operands[1], v)))
+    return failure();
+  Tensor loss(op.getLoss().getType()), lse(op.getLse().getType());
+  double total = 0, *logSums = lse.writeFloats();
+  for (auto [row, target] : llvm::enumerate(operands[1].integers())) {
+    ArrayRef<double> logits = operands[0].floats().slice(row * v, v);
+    double most = *llvm::max_element(logits), sum = 0;
+    for (double logit : logits)
+      sum += std::exp(logit - most);
+    logSums[row] = most + std::log(sum);
+    total += logSums[row] - logits[target];
+  }
+  *loss.writeFloats() = total * op.getScale().convertToDouble();
+  results.append({loss, lse});
+  return success();
+}
+
+static LogicalResult crossEntropyGrad(train::CrossEntropyGradOp op, Operands operands,
+                                      Results &results, RankContext &) {
+  int64_t v = operands[0].shape().back();
+  if (failed(checkIds(op, operands[1], v)))
+    return failure();
+  Tensor result(op.getType());
+  double factor = operands[3].asFloat() * op.getScale().convertToDouble();
+  double *out = result.writeFloats();
+  for (auto [row, target] : llvm::enumerate(operands[1].integers()))
+    for (int64_t i = 0; i < v; ++i) {
+      double p = std::exp(operands[0].floats()[row * v + i] - operands[2].floats()[row]);
+      out[row * v + i] = factor * (i == target ? p - 1 : p);
+    }
+  results.push_back(result);
+  return success();
+}
+
+void interp::attachRowModels(MLIRContext *context) {
+  attach<train::EmbeddingOp, embedding>(context);
+  attach<train::EmbeddingGradOp, embeddingGrad>(context);
+  attach<train::LayerNormOp, layerNorm>(context);
+  attach<train::LayerNormGradOp, layerNormGrad>(context);
+  attach<train::RmsNormOp, rmsNorm>(context);
+  attach<train::RmsNormGradOp, rmsNormGrad>(context);
+  attach<train::RopeTableOp, ropeTable>(context);
+  attach<train::RopeOp, rope>(context);
+  attach<train::CrossEntropyOp, crossEntropy>(context);
+  attach<train::CrossEntropyGradOp, crossEntropyGrad>(context);
+}

@@ -1,0 +1,180 @@
+//===- Session.cpp - running a module on global tensors ---------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Interpreter/Session.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::interp;
+
+static constexpr StringLiteral globalAttr = dist::DistDialect::globalAttr;
+
+bool interp::isPartitioned(ModuleOp module) {
+  WalkResult result = module.walk([](Operation *op) {
+    if (isa<InterpretableCollectiveOpInterface>(op) || op->hasAttr(globalAttr))
+      return WalkResult::interrupt();
+    if (auto function = dyn_cast<FunctionOpInterface>(op))
+      for (unsigned i = 0; i < function.getNumArguments(); ++i)
+        if (function.getArgAttr(i, globalAttr))
+          return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return result.wasInterrupted();
+}
+
+FailureOr<Session> Session::create(ModuleOp module, int64_t ranks, Precision precision) {
+  dist::Mesh mesh;
+  int64_t needed = 1;
+  if (isPartitioned(module)) {
+    dist::MeshOp meshOp = dist::lookupMesh(module);
+    if (!meshOp)
+      return failure();
+    mesh = meshOp.getMesh();
+    needed = mesh.size();
+    if (ranks != 0 && ranks != needed)
+      return meshOp.emitError() << "has " << needed << " devices, but --ranks says " << ranks;
+  }
+  return Session(module, std::make_unique<Interpreter>(module, needed, precision), mesh);
+}
+
+FunctionOpInterface Session::lookup(StringRef name) const {
+  if (auto function = op.lookupSymbol<FunctionOpInterface>(name))
+    return function;
+  std::string names;
+  for (auto function : op.getOps<FunctionOpInterface>())
+    names += " @" + cast<SymbolOpInterface>(*function).getName().str();
+  op.emitError() << "there is no function @" << name << "; there are:" << names;
+  return nullptr;
+}
+
+SmallVector<train::VariableOp> Session::variables() const {
+  return llvm::to_vector(op.getOps<train::VariableOp>());
+}
+
+//===--- names and types ------------------------------------------------------===//
+
+static RankedTensorType typeOr(Attribute global, Type local) {
+  if (auto attr = dyn_cast_or_null<TypeAttr>(global))
+    return cast<RankedTensorType>(attr.getValue());
+  return cast<RankedTensorType>(local);
+}
+
+RankedTensorType Session::globalType(train::VariableOp variable) const {
+  return typeOr(variable->getAttr(globalAttr), variable.getTensorType());
+}
+
+RankedTensorType Session::globalArgument(FunctionOpInterface function, unsigned i) const {
+  return typeOr(function.getArgAttr(i, globalAttr), function.getArgumentTypes()[i]);
+}
+
+int64_t Session::partsOfArgument(FunctionOpInterface function, unsigned i, unsigned dim) const {
+  dist::ShardingAttr sharding = dist::shardingOf(globalArgument(function, i));
+  return sharding && ranks() > 1 ? mesh.size(sharding.on(mesh).dims[dim]) : 1;
+}
+
+std::string Session::argumentName(FunctionOpInterface function, unsigned i) {
+  if (auto name = function.getArgAttrOfType<StringAttr>(i, "train.input"))
+    return name.str();
+  return "arg" + std::to_string(i);
+}
+
+std::string Session::resultName(FunctionOpInterface function, unsigned i) {
+  if (auto name = function.getResultAttrOfType<StringAttr>(i, "train.output"))
+    return name.str();
+  if (auto of = function.getResultAttrOfType<FlatSymbolRefAttr>(i, "train.gradient_of"))
+    return "gradient of @" + of.getValue().str();
+  return "result" + std::to_string(i);
+}
+
+//===--- global to local and back ---------------------------------------------===//
+
+/// Each rank's part: copies where nothing says otherwise.
+TensorList Session::scatter(const Tensor &global, Attribute globalType) const {
+  auto type = dyn_cast_or_null<TypeAttr>(globalType);
+  dist::ShardingAttr attr = type ? dist::shardingOf(type.getValue()) : dist::ShardingAttr();
+  TensorList parts(ranks(), global);
+  if (!attr)
+    return parts;
+  dist::Sharding sharding = attr.on(mesh);
+  for (int64_t rank = 0; rank < ranks(); ++rank)
+    parts[rank] = global.box(dist::localOffset(global.shape(), sharding, mesh, rank),
+                             dist::localShape(global.shape(), sharding, mesh));
+  return parts;
+}
+
+/// The global tensor; devices that should hold the same part must agree.
+FailureOr<Tensor> Session::gather(ArrayRef<Tensor> parts, Attribute globalType, Operation *at,
+                                  StringRef what) const {
+  auto type = dyn_cast_or_null<TypeAttr>(globalType);
+  dist::ShardingAttr attr = type ? dist::shardingOf(type.getValue()) : dist::ShardingAttr();
+  dist::Sharding sharding = attr ? attr.on(mesh) : dist::Sharding::replicated(parts[0].rank());
+  Tensor whole(type ? type.getValue() : Type(parts[0].type()));
+  if (sharding.partial.empty()) {
+    for (int64_t rank = 0; rank < ranks(); ++rank)
+      whole.setBox(dist::localOffset(whole.shape(), sharding, mesh, rank), parts[rank]);
+    for (int64_t rank = 0; rank < ranks(); ++rank) {
+      SmallVector<int64_t> offset = dist::localOffset(whole.shape(), sharding, mesh, rank);
+      Difference apart = difference(parts[rank], whole.box(offset, parts[rank].shape()));
+      if (!apart.finite || apart.relative > 1e-6)
+        return at->emitError() << what << " on rank " << rank
+                               << " differs from other ranks' copy of the same elements by "
+                               << apart.relative << " (relative)";
+    }
+    return whole;
+  }
+  // One term from each place along the partial axes; the first copy of it.
+  llvm::DenseSet<std::pair<int64_t, int64_t>> seen;
+  dist::Axes cut;
+  for (const dist::Axes &axes : sharding.dims)
+    llvm::append_range(cut, axes);
+  if (sharding.max)
+    std::fill_n(whole.writeFloats(), whole.size(), -INFINITY);
+  for (int64_t rank = 0; rank < ranks(); ++rank) {
+    if (!seen.insert({mesh.position(rank, sharding.partial), mesh.position(rank, cut)}).second)
+      continue;
+    SmallVector<int64_t> offset = dist::localOffset(whole.shape(), sharding, mesh, rank);
+    Tensor sum = whole.box(offset, parts[rank].shape());
+    double *out = sum.writeFloats();
+    for (auto [i, value] : llvm::enumerate(parts[rank].floats()))
+      out[i] = sharding.max ? std::max(out[i], value) : out[i] + value;
+    whole.setBox(offset, sum);
+  }
+  return whole;
+}
+
+void Session::setVariable(train::VariableOp variable, const Tensor &global) {
+  for (auto [rank, part] : llvm::enumerate(scatter(global, variable->getAttr(globalAttr))))
+    interpreter->state(rank)[variable.getSymName()] = part;
+}
+
+FailureOr<Tensor> Session::getVariable(train::VariableOp variable) const {
+  TensorList parts;
+  for (int64_t rank = 0; rank < ranks(); ++rank)
+    parts.push_back(interpreter->state(rank).lookup(variable.getSymName()));
+  if (!parts[0])
+    return variable.emitError("has no value");
+  return gather(parts, variable->getAttr(globalAttr), variable, "the variable");
+}
+
+LogicalResult Session::run(FunctionOpInterface function, ArrayRef<Tensor> arguments,
+                           TensorList &results) {
+  SmallVector<TensorList> perRank(ranks()), produced;
+  for (auto [i, argument] : llvm::enumerate(arguments))
+    for (auto [rank, part] : llvm::enumerate(scatter(argument, function.getArgAttr(i, globalAttr))))
+      perRank[rank].push_back(part);
+  if (failed(interpreter->run(function, perRank, produced)))
+    return failure();
+  for (unsigned i = 0; i < function.getNumResults(); ++i) {
+    TensorList parts;
+    for (const TensorList &list : produced)
+      parts.push_back(list[i]);
+    FailureOr<Tensor> whole =
+        gather(parts, function.getResultAttr(i, globalAttr), function, resultName(function, i));
+    if (failed(whole))
+      return failure();
+    results.push_back(*whole);
+  }
+  return success();
+}

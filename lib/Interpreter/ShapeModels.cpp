@@ -1,0 +1,179 @@
+//===- ShapeModels.cpp - ops that move, repeat and sum elements -------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Interpreter/Model.h"
+
+#include "Train/Train.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::interp;
+
+using Operands = ArrayRef<Tensor>;
+using Results = SmallVectorImpl<Tensor>;
+
+/// For each element of a tensor of shape `whole`, row-major, its place in the
+/// tensor without the dimensions `dims`.
+static std::vector<int64_t> placesWithout(ArrayRef<int64_t> whole, ArrayRef<int64_t> dims) {
+  std::vector<int64_t> places = {0};
+  for (int64_t d = 0; d < int64_t(whole.size()); ++d) {
+    bool dropped = llvm::is_contained(dims, d);
+    std::vector<int64_t> next;
+    next.reserve(places.size() * whole[d]);
+    for (int64_t place : places)
+      for (int64_t i = 0; i < whole[d]; ++i)
+        next.push_back(dropped ? place : place * whole[d] + i);
+    places = std::move(next);
+  }
+  return places;
+}
+
+static LogicalResult reshape(train::ReshapeOp op, Operands in, Results &results, RankContext &) {
+  results.push_back(in[0].reshaped(cast<RankedTensorType>(op.getType()).getShape()));
+  return success();
+}
+
+static Tensor resizeRows(const Tensor &x, int64_t rows) {
+  SmallVector<int64_t> sizes(x.shape()), offsets(x.rank(), 0);
+  sizes[0] = rows;
+  return x.box(offsets, sizes);
+}
+static LogicalResult slice(train::SliceOp op, Operands in, Results &results, RankContext &) {
+  results.push_back(resizeRows(in[0], op.getRows()));
+  return success();
+}
+static LogicalResult pad(train::PadOp op, Operands in, Results &results, RankContext &) {
+  results.push_back(resizeRows(in[0], op.getRows()));
+  return success();
+}
+
+static LogicalResult reduce(train::ReduceOp op, Operands in, Results &results, RankContext &) {
+  Tensor result(op.getType());
+  bool isSum = op.getKind() == train::ReduceKind::Sum;
+  double *out = result.writeFloats();
+  if (!isSum)
+    std::fill_n(out, result.size(), -INFINITY);
+  std::vector<int64_t> places = placesWithout(in[0].shape(), op.getDims());
+  for (auto [place, value] : llvm::zip(places, in[0].floats()))
+    out[place] = isSum ? out[place] + value : std::max(out[place], value);
+  results.push_back(result);
+  return success();
+}
+
+static LogicalResult broadcast(train::BroadcastOp op, Operands in, Results &results,
+                               RankContext &) {
+  Tensor result(op.getType());
+  std::vector<int64_t> places = placesWithout(result.shape(), op.getDims());
+  if (result.isFloat()) {
+    double *out = result.writeFloats();
+    for (auto [i, place] : llvm::enumerate(places))
+      out[i] = in[0].floats()[place];
+  } else {
+    int64_t *out = result.writeIntegers();
+    for (auto [i, place] : llvm::enumerate(places))
+      out[i] = in[0].integers()[place];
+  }
+  results.push_back(result);
+  return success();
+}
+
+static LogicalResult fill(train::FillOp op, Operands, Results &results, RankContext &) {
+  Tensor result(op.getType());
+  std::fill_n(result.writeFloats(), result.size(), op.getValue().convertToDouble());
+  results.push_back(result);
+  return success();
+}
+
+//===--- kernel primitives --------------------------------------------------===//
+
+static LogicalResult iota(train::IotaOp op, Operands, Results &results, RankContext &) {
+  Tensor result(op.getType());
+  ArrayRef<int64_t> shape = result.shape();
+  int64_t inner = product(shape.drop_front(op.getDim() + 1)), size = shape[op.getDim()];
+  int64_t *out = result.writeIntegers();
+  for (int64_t i = 0; i < result.size(); ++i)
+    out[i] = i / inner % size;
+  results.push_back(result);
+  return success();
+}
+
+static LogicalResult checkRows(Operation *op, const Tensor &ids, int64_t rows) {
+  for (auto [i, id] : llvm::enumerate(ids.integers()))
+    if (id < 0 || id >= rows)
+      return op->emitError() << "id " << i << " is " << id << ", but there are " << rows << " rows";
+  return success();
+}
+
+static LogicalResult gatherRows(train::GatherRowsOp op, Operands in, Results &results,
+                                RankContext &) {
+  const Tensor &table = in[0];
+  if (failed(checkRows(op, in[1], table.dim(0))))
+    return failure();
+  Tensor result(op.getType());
+  int64_t width = product(table.shape().drop_front());
+  for (auto [i, id] : llvm::enumerate(in[1].integers())) {
+    if (table.isFloat())
+      std::copy_n(table.floats().data() + id * width, width, result.writeFloats() + i * width);
+    else
+      std::copy_n(table.integers().data() + id * width, width, result.writeIntegers() + i * width);
+  }
+  results.push_back(result);
+  return success();
+}
+
+static LogicalResult scatterRows(train::ScatterRowsOp op, Operands in, Results &results,
+                                 RankContext &) {
+  Tensor result = op.getInit() ? in[2] : Tensor(op.getType());
+  if (failed(checkRows(op, in[1], result.dim(0))))
+    return failure();
+  int64_t width = product(result.shape().drop_front());
+  double *out = result.writeFloats();
+  for (auto [i, id] : llvm::enumerate(in[1].integers()))
+    for (int64_t j = 0; j < width; ++j)
+      out[id * width + j] += in[0].floats()[i * width + j];
+  results.push_back(result);
+  return success();
+}
+
+static LogicalResult rotateHalf(train::RotateHalfOp op, Operands in, Results &results,
+                                RankContext &) {
+  Tensor result(op.getType());
+  int64_t n = result.shape().back();
+  double *out = result.writeFloats();
+  for (int64_t row = 0; row < result.size(); row += n)
+    for (int64_t i = 0; i < n / 2; ++i) {
+      out[row + i] = -in[0].floats()[row + n / 2 + i];
+      out[row + n / 2 + i] = in[0].floats()[row + i];
+    }
+  results.push_back(result);
+  return success();
+}
+
+static LogicalResult duplicateHalf(train::DuplicateHalfOp op, Operands in, Results &results,
+                                   RankContext &) {
+  Tensor result(op.getType());
+  int64_t half = in[0].shape().back();
+  double *out = result.writeFloats();
+  for (int64_t i = 0; i < result.size(); ++i)
+    out[i] = in[0].floats()[i / (2 * half) * half + i % half];
+  results.push_back(result);
+  return success();
+}
+
+void interp::attachShapeModels(MLIRContext *context) {
+  attach<train::ReshapeOp, reshape>(context);
+  attach<train::SliceOp, slice>(context);
+  attach<train::PadOp, pad>(context);
+  attach<train::ReduceOp, reduce>(context);
+  attach<train::BroadcastOp, broadcast>(context);
+  attach<train::FillOp, fill>(context);
+  attach<train::IotaOp, iota>(context);
+  attach<train::GatherRowsOp, gatherRows>(context);
+  attach<train::ScatterRowsOp, scatterRows>(context);
+  attach<train::RotateHalfOp, rotateHalf>(context);
+  attach<train::DuplicateHalfOp, duplicateHalf>(context);
+}

@@ -1,0 +1,18 @@
+//===- Tool.h - the command line of meshwright-interpret --------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_INTERPRETER_TOOL_H
+#define MESHWRIGHT_INTERPRETER_TOOL_H
+
+#include "mlir/IR/DialectRegistry.h"
+
+namespace meshwright::interp {
+
+/// Runs the tool with the dialects of `registry`; the exit status.
+int interpretMain(int argc, char **argv, mlir::DialectRegistry &registry);
+
+} // namespace meshwright::interp
+
+#endif // MESHWRIGHT_INTERPRETER_TOOL_H

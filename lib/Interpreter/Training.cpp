@@ -1,0 +1,216 @@
+//===- Training.cpp - training runs under the interpreter -------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Interpreter/Training.h"
+
+#include "common/Options.h"
+#include "meshwright/runtime/Normal.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::interp;
+
+/// The error itself was emitted as a diagnostic.
+static llvm::Error reported(const Twine &what) {
+  return llvm::createStringError(what + " failed, see above");
+}
+
+//===--- variables ------------------------------------------------------------===//
+
+/// The initial value of a parameter: a function of (seed, storage name, index).
+static Tensor initialValue(train::VariableOp variable, RankedTensorType type, uint64_t seed) {
+  Tensor result(type);
+  double *out = result.writeFloats();
+  auto value = float(variable.getInit().getValue().getValueAsDouble());
+  if (variable.getInit().getKind() == "constant") {
+    std::fill_n(out, result.size(), double(value));
+    return result;
+  }
+  train::StorageAttr storage = variable.getStorageAttr();
+  int64_t layers = variable.getStacked() ? type.getDimSize(0) : 1, size = result.size() / layers;
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    std::string name = storage ? storage.getTensor().str() : variable.getSymName().str();
+    if (size_t at = name.find("{layer}"); at != std::string::npos)
+      name.replace(at, 7, std::to_string(layer));
+    if (storage && storage.getFull() > 0)
+      name +=
+          "[" + std::to_string(storage.getDim()) + ":" + std::to_string(storage.getBegin()) + "]";
+    std::array<uint32_t, 2> key = initialKey(seed, name);
+    for (int64_t i = 0; i < size; ++i)
+      out[layer * size + i] = double(value * normalValue(key, uint64_t(i)));
+  }
+  return result;
+}
+
+llvm::Error Training::initialize() {
+  for (train::VariableOp variable : session->variables()) {
+    RankedTensorType type = session->globalType(variable);
+    Tensor value(type);
+    if (variable.isParameter() && !options->init.empty()) {
+      llvm::Expected<Tensor> read = readVariable(options->init, variable, type);
+      if (!read)
+        return read.takeError();
+      value = *read;
+    } else if (variable.isParameter()) {
+      value = initialValue(variable, type, uint64_t(options->seed));
+    }
+    session->setVariable(variable, value);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<Training> Training::create(Session &session, std::unique_ptr<Options> options) {
+  Training training(session, std::move(options));
+  ModuleOp module = session.module();
+  int64_t vocabulary = 0;
+  std::pair<const char *, int64_t *> sizes[] = {{"train.batch", &training.batch},
+                                                {"train.sequence", &training.sequence},
+                                                {"train.microbatches", &training.microbatches},
+                                                {"train.vocabulary", &vocabulary}};
+  for (auto [name, place] : sizes) {
+    auto attr = module->getAttrOfType<IntegerAttr>(name);
+    if (!attr)
+      return llvm::createStringError(Twine("the module has no attribute ") + name +
+                                     ", which a training run needs");
+    *place = attr.getInt();
+  }
+  auto sequences = Sequences::open(*training.options, training.sequence, vocabulary);
+  if (!sequences)
+    return sequences.takeError();
+  training.sequences = std::move(*sequences);
+  if (llvm::Error error = training.initialize())
+    return error;
+  return training;
+}
+
+int64_t Training::steps() const { return options->steps; }
+
+//===--- inputs ---------------------------------------------------------------===//
+
+/// Inputs of [microbatches, rows, ...], or of one microbatch [rows, ...].
+llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i, int64_t step,
+                                       int64_t microbatch) {
+  std::string name = Session::argumentName(function, i);
+  RankedTensorType type = session->globalArgument(function, i);
+  Tensor value(type);
+  std::pair<const char *, double> scalars[] = {
+      {"lr", learningRateOf(*options, step)},
+      {"beta1", options->beta1},
+      {"beta2", options->beta2},
+      {"eps", options->eps},
+      {"weight_decay", options->weightDecay},
+      {"grad_clip", options->gradClip},
+      {"bias_correction1", 1 - std::pow(options->beta1, double(step + 1))},
+      {"bias_correction2", 1 - std::pow(options->beta2, double(step + 1))}};
+  for (auto [scalar, number] : scalars)
+    if (name == scalar) {
+      *value.writeFloats() = number;
+      return value;
+    }
+  if (name == "key") {
+    value.writeIntegers()[0] = int32_t(options->seed);
+    value.writeIntegers()[1] = int32_t(step);
+    return value;
+  }
+  bool isTokens = name == "tokens", isTargets = name == "targets", isIds = name == "sequence_ids";
+  if (!isTokens && !isTargets && !isIds)
+    return llvm::createStringError("@" + cast<SymbolOpInterface>(*function).getName() +
+                                   " has an input " + name + ", which training does not know");
+  bool one = type.getRank() == (isIds ? 1 : 2); // One microbatch.
+  unsigned rowDim = one ? 0 : 1;
+  int64_t rows = type.getDimSize(rowDim);
+  if (rows * microbatches != batch)
+    return llvm::createStringError("input " + name + " has " + Twine(rows) +
+                                   " sequences a microbatch, expected " +
+                                   Twine(batch / microbatches));
+  // Data rank d of D has the d-th contiguous batch / D sequences and cuts them
+  // into microbatches; its rows are the d-th part of every microbatch.
+  int64_t parts = session->partsOfArgument(function, i, rowDim);
+  std::vector<int32_t> tokens(sequence), targets(sequence);
+  int64_t *out = value.writeIntegers();
+  for (int64_t m = one ? microbatch : 0, end = one ? microbatch + 1 : microbatches; m < end; ++m)
+    for (int64_t row = 0; row < rows; ++row) {
+      int64_t part = row / (rows / parts), within = row % (rows / parts);
+      int64_t id = part * (batch / parts) + m * (rows / parts) + within;
+      if (isIds) {
+        *out++ = id;
+        continue;
+      }
+      if (llvm::Error error = sequences->read(step * batch + id, tokens.data(), targets.data()))
+        return error;
+      out = llvm::copy(isTokens ? tokens : targets, out);
+    }
+  return value;
+}
+
+llvm::Expected<TensorList> Training::inputs(FunctionOpInterface function, int64_t step,
+                                            int64_t microbatch) {
+  TensorList values;
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    llvm::Expected<Tensor> value = input(function, i, step, microbatch);
+    if (!value)
+      return value.takeError();
+    values.push_back(*value);
+  }
+  return values;
+}
+
+//===--- running --------------------------------------------------------------===//
+
+llvm::Expected<Training::Step> Training::step(int64_t index) {
+  FunctionOpInterface function = session->lookup("step");
+  if (!function)
+    return reported("looking for @step");
+  llvm::Expected<TensorList> values = inputs(function, index, 0);
+  if (!values)
+    return values.takeError();
+  TensorList results;
+  if (failed(session->run(function, *values, results)))
+    return reported("step " + Twine(index));
+  Step step{NAN, NAN, learningRateOf(*options, index)};
+  for (auto [i, result] : llvm::enumerate(results)) {
+    if (Session::resultName(function, i) == "loss")
+      step.loss = result.asFloat();
+    if (Session::resultName(function, i) == "grad_norm")
+      step.gradNorm = result.asFloat();
+  }
+  return step;
+}
+
+llvm::Expected<Training::Gradients> Training::gradients(int64_t index) {
+  ModuleOp module = session->module();
+  bool whole = module.lookupSymbol("gradients");
+  FunctionOpInterface function = session->lookup(whole ? "gradients" : "loss.gradients");
+  if (!function)
+    return reported("looking for the gradients");
+  Gradients total;
+  for (int64_t m = 0; m < (whole ? 1 : microbatches); ++m) {
+    llvm::Expected<TensorList> values = inputs(function, index, m);
+    if (!values)
+      return values.takeError();
+    TensorList results;
+    if (failed(session->run(function, *values, results)))
+      return reported("computing gradients");
+    size_t next = 0;
+    for (auto [i, result] : llvm::enumerate(results)) {
+      auto of = function.getResultAttrOfType<FlatSymbolRefAttr>(i, "train.gradient_of");
+      if (!of) {
+        if (result.rank() == 0)
+          total.loss += result.asFloat();
+        continue;
+      }
+      if (m == 0) {
+        total.values.push_back({module.lookupSymbol<train::VariableOp>(of.getAttr()), result});
+        continue;
+      }
+      double *sum = total.values[next++].second.writeFloats();
+      for (auto [j, value] : llvm::enumerate(result.floats()))
+        sum[j] += value;
+    }
+  }
+  return total;
+}

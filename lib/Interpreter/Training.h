@@ -1,0 +1,59 @@
+//===- Training.h - training runs under the interpreter ---------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_INTERPRETER_TRAINING_H
+#define MESHWRIGHT_INTERPRETER_TRAINING_H
+
+#include "Interpreter/Files.h"
+#include "Interpreter/Session.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+namespace meshwright::interp {
+
+/// Runs a module's training functions on the data, in the order and with the
+/// scalars of a compiled executable's run with the same options.
+class Training {
+public:
+  /// The sizes come from the module's attributes. Variables get their initial
+  /// values: those of --init, or those every executable starts from.
+  static llvm::Expected<Training> create(Session &session, std::unique_ptr<Options> options);
+
+  struct Step {
+    double loss, gradNorm, lr;
+  };
+  /// Step `index` by @step.
+  llvm::Expected<Step> step(int64_t index);
+
+  struct Gradients {
+    double loss = 0;
+    llvm::SmallVector<std::pair<train::VariableOp, Tensor>> values;
+  };
+  /// Loss and gradients of step `index`'s data at the variables' present values,
+  /// by @gradients, or by @loss.gradients summed over the microbatches.
+  llvm::Expected<Gradients> gradients(int64_t index);
+
+  int64_t steps() const;
+
+private:
+  Training(Session &session, std::unique_ptr<Options> options)
+      : session(&session), options(std::move(options)) {}
+
+  llvm::Error initialize();
+  /// The values of a function's inputs at a step.
+  llvm::Expected<TensorList> inputs(mlir::FunctionOpInterface function, int64_t step,
+                                    int64_t microbatch);
+  llvm::Expected<Tensor> input(mlir::FunctionOpInterface function, unsigned i, int64_t step,
+                               int64_t microbatch);
+
+  Session *session;
+  std::unique_ptr<Options> options;
+  std::unique_ptr<Sequences> sequences;
+  int64_t batch = 0, sequence = 0, microbatches = 0;
+};
+
+} // namespace meshwright::interp
+
+#endif // MESHWRIGHT_INTERPRETER_TRAINING_H
