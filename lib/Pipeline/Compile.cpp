@@ -7,8 +7,7 @@
 #include "meshwright/Frontend.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Report.h"
-
-#include "Dist/Mesh.h"
+#include "meshwright/Strategy.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
@@ -55,10 +54,10 @@ private:
 
 /// The batch when none is given: one sequence a rank of the batch and microbatch.
 static Expected<int64_t> defaultBatch(const CompileOptions &options) {
-  Expected<dist::MeshShape> mesh = dist::parseMesh(options.mesh);
+  Expected<dist::Mesh> mesh = dist::parseMesh(options.mesh);
   if (!mesh)
     return mesh.takeError();
-  return dist::batchRanks(*mesh) * options.microbatches;
+  return dist::batchParts(*mesh) * options.microbatches;
 }
 
 Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRContext &context) {
@@ -161,15 +160,20 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
     if (Error error = checkAssertion(*plan, condition))
       return error;
 
-  codegen::TargetOptions target;
-  target.cpu = options.cpu;
+  CodegenOptions target;
+  target.cpu = options.cpu == "native" ? "" : options.cpu;
+  target.plan = plan->json;
+  DiagnosticCollector diagnostics(context);
   if (options.emit == "llvm") {
-    Expected<std::string> text = codegen::emitLLVM(module, plan->json, target);
-    return text ? writeFile(output, *text) : text.takeError();
+    FailureOr<std::string> text = emitLLVM(module, target);
+    return failed(text) ? diagnostics.take("code generation failed") : writeFile(output, *text);
   }
+  FailureOr<std::string> object = emitObject(module, target);
+  if (failed(object))
+    return diagnostics.take("code generation failed");
   if (options.emit == "object")
-    return codegen::emitObject(module, plan->json, target, output);
-  if (Error error = codegen::emitExecutable(module, plan->json, target, output))
+    return writeFileAtomically(*object, output);
+  if (Error error = linkExecutable(*object, output))
     return error;
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   log << llvm::formatv("{0}: {1} ranks, arena {2:N0} bytes a rank, compiled in {3:f1} s\n", output,

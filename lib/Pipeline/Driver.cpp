@@ -6,6 +6,7 @@
 #include "meshwright/Driver.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Register.h"
+#include "meshwright/Report.h"
 
 #include "mlir/IR/MLIRContext.h"
 
@@ -17,8 +18,30 @@ static constexpr const char *usage =
     "Meshwright compiles transformer training into parallel executables.\n\n"
     "  meshwright compile MODEL [flags] -o EXE   compile a config.json or .mlir\n"
     "  meshwright inspect EXE [--json]           show what an executable's plan says\n"
-    "  meshwright run -n N EXE ARGS...           start an executable's ranks\n\n"
+    "  meshwright run -n N EXE ARGS...           start an executable's ranks\n"
+    "  meshwright plot FILE.jsonl... [-o SVG]    draw the losses that --metrics wrote\n\n"
     "'meshwright COMMAND --help' lists a command's flags.\n";
+
+static Error plot(llvm::ArrayRef<std::string> args) {
+  static constexpr const char *plotUsage =
+      "usage: meshwright plot FILE.jsonl... [-o FILE.svg]\n"
+      "  Draws the losses of --metrics files on the terminal, and as SVG with -o.\n";
+  std::vector<std::string> files;
+  std::string svg;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i] == "-h" || args[i] == "--help")
+      return llvm::make_error<HelpRequested>(plotUsage);
+    if (args[i] == "-o" && i + 1 < args.size())
+      svg = args[++i];
+    else if (llvm::StringRef(args[i]).starts_with("-"))
+      return llvm::createStringError("unknown option '" + args[i] + "'\n" + plotUsage);
+    else
+      files.push_back(args[i]);
+  }
+  if (files.empty())
+    return llvm::createStringError(llvm::Twine("no file given\n") + plotUsage);
+  return plotLosses(files, svg, llvm::outs());
+}
 
 static Error dispatch(llvm::ArrayRef<std::string> args) {
   if (args.empty())
@@ -57,6 +80,8 @@ static Error dispatch(llvm::ArrayRef<std::string> args) {
       return llvm::createStringError("no executable given; usage: meshwright inspect EXE [--json]");
     return inspect(file, json, llvm::outs());
   }
+  if (command == "plot")
+    return plot(args);
   if (command == "run")
     return run(args);
   return llvm::createStringError("unknown command '" + command + "'\n\n" + usage);

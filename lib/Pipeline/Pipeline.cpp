@@ -5,9 +5,13 @@
 //===----------------------------------------------------------------------===//
 #include "meshwright/Pipeline.h"
 
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
@@ -36,7 +40,8 @@ Expected<Stage> stageOf(ModuleOp module) {
   if (auto stage = stageNamed(attr.getValue()))
     return *stage;
   return llvm::createStringError("attribute " + stageAttr + " is '" + attr.getValue() +
-                                 "'; expected one of " + llvm::join(stageNames, ", "));
+                                 "'; expected one of " +
+                                 llvm::join(llvm::ArrayRef(stageNames), ", "));
 }
 
 namespace {
@@ -88,6 +93,9 @@ Error buildPipeline(OpPassManager &manager, const PipelineOptions &options, Stag
   return Error::success();
 }
 
+/// 7 as "07": files sort in the order of the passes.
+static std::string numbered(unsigned n) { return (n < 10 ? "0" : "") + std::to_string(n); }
+
 namespace {
 class Dump : public PassInstrumentation {
 public:
@@ -97,10 +105,7 @@ public:
     if (pass->getArgument() == "meshwright-stage" || !isa<ModuleOp>(op))
       return;
     std::string path =
-        (directory + "/" +
-         llvm::formatv("{0:2}-", llvm::fmt_align(count++, llvm::AlignStyle::Right, 2, '0')).str() +
-         pass->getArgument() + ".mlir")
-            .str();
+        llvm::formatv("{0}/{1}-{2}.mlir", directory, numbered(count++), pass->getArgument());
     std::error_code error;
     llvm::raw_fd_ostream os(path, error);
     if (!error)
