@@ -50,7 +50,7 @@ void meshwright::endAllRanks(const std::string &message, int code) {
     while (true) // Another thread is ending the process.
       pause();
   if (failure.rank != 0 && failure.processes > 1)
-    usleep(1000000);
+    usleep(3000000);
 
   std::string line = "error: " + message + "\n";
   fflush(stdout);

@@ -5,7 +5,7 @@
 // A rank that fails prints one message and takes the others with it. Ranks that
 // are threads end with the process. Ranks that are processes often all see the
 // same error (a bad flag, a missing file); then only rank 0 speaks: the others
-// give it a second to end the job before they say what they saw.
+// give it three seconds to end the job before they say what they saw.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_RUNTIME_COMMON_FAILURE_H

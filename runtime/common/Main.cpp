@@ -68,10 +68,12 @@ static void runProcess(const Plan &plan, const Options &options, const Launch &l
           : openTcpTransport(launch.rank, launch.processes, TcpAddress::fromEnvironment());
   setFailureProcess(transport->rank(), transport->size());
   setFailureAbort([transport](int code) { transport->abort(code); });
+  monitor.setLostPeer([transport] { return transport->lostPeer(); });
   auto world = std::make_unique<MessageCommunicator>(transport, status);
   Neighbours neighbours = findNeighbours(*world);
   checkMemory(plan, neighbours.onMachine);
   trainRank(plan, options, std::move(world), threadsPerRank(neighbours.onCores), status);
+  monitor.setLostPeer(nullptr);
   setFailureAbort(nullptr);
   transport->finish();
 }

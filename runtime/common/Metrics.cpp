@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -46,7 +47,9 @@ void MetricsFile::write(const StepMetrics &metrics) {
 }
 
 Progress::Progress(int64_t firstStep, int64_t steps)
-    : firstStep(firstStep), steps(steps), terminal(isatty(STDOUT_FILENO)), begin(Clock::now()),
+    : firstStep(firstStep),
+      steps(steps), // mpirun gives its processes a terminal of their own, whatever it writes to.
+      terminal(isatty(STDOUT_FILENO) && !getenv("OMPI_COMM_WORLD_SIZE")), begin(Clock::now()),
       shown(begin) {}
 
 static std::string duration(double seconds) {

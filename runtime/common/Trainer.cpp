@@ -237,7 +237,9 @@ void Trainer::run() {
     ActivityScope activity(context.status, "writing the trace", ActivityScope::Patient);
     Trace::write(*context.trace, *context.world, options.trace);
   }
-  ActivityScope activity(context.status, "finishing", ActivityScope::Patient);
+  // For good: after the barrier the other ranks may end at any time.
+  context.status.activity = "finishing";
+  context.status.patient = true;
   context.world->barrier();
   if (isRoot() && savedStep >= 0) {
     char name[32];

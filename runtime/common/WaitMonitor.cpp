@@ -80,24 +80,44 @@ void WaitMonitor::report(const char *reason) const {
   fflush(stderr);
 }
 
+void WaitMonitor::setLostPeer(std::function<int()> function) {
+  std::lock_guard<std::mutex> lock(mutex);
+  lostPeer = std::move(function);
+}
+
+void WaitMonitor::checkWaits() const {
+  for (const RankStatus *status : statuses) {
+    RankStatus::Wait wait = status->wait();
+    if (status->patient || !wait.waiting || wait.seconds <= timeout)
+      continue;
+    report("time-out");
+    // Other processes' monitors reach the same point; let them report too.
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    endAllRanks(text("rank ", status->rank, " waited longer than ", timeout,
+                     " s for others: see the wait report above for whom, and look at these "
+                     "ranks; MESHWRIGHT_TIMEOUT sets the limit"));
+  }
+}
+
+/// A rank that communicates notices the end of another by itself; this is for one
+/// that does not, be it busy or stuck. At the end of a run (patient) ranks may go.
+void WaitMonitor::checkPeers() {
+  std::lock_guard<std::mutex> lock(mutex);
+  auto lost = [&] { return lostPeer && !statuses[0]->patient ? lostPeer() : -1; };
+  if (lost() < 0)
+    return;
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  if (int peer = lost(); peer >= 0)
+    endAllRanks(text("rank ", peer, " has ended: see its message for why"));
+}
+
 void WaitMonitor::watch() {
   sigset_t set = reportSignals();
   const timespec slice = {0, 50000000};
   while (!stopping) {
     if (sigtimedwait(&set, nullptr, &slice) == SIGUSR1)
       report("SIGUSR1");
-    for (const RankStatus *status : statuses) {
-      if (status->patient)
-        continue;
-      RankStatus::Wait wait = status->wait();
-      if (!wait.waiting || wait.seconds <= timeout)
-        continue;
-      report("time-out");
-      // Other processes' monitors reach the same point; let them report too.
-      std::this_thread::sleep_for(std::chrono::seconds(1));
-      endAllRanks(text("rank ", status->rank, " waited longer than ", timeout,
-                       " s for others: see the wait report above for whom, and look at these "
-                       "ranks; MESHWRIGHT_TIMEOUT sets the limit"));
-    }
+    checkWaits();
+    checkPeers();
   }
 }

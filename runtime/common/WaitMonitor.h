@@ -12,6 +12,7 @@
 
 #include "common/RankStatus.h"
 
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -36,13 +37,21 @@ public:
   WaitMonitor(const Plan &plan, std::vector<RankStatus *> statuses, double timeout);
   ~WaitMonitor();
 
+  /// Sets what tells a rank that has ended, or -1: a rank that is not waiting for it
+  /// ends too, some seconds later.
+  void setLostPeer(std::function<int()> lostPeer);
+
 private:
   void watch();
+  void checkPeers();
+  void checkWaits() const;
   void report(const char *reason) const;
 
   const Plan &plan;
   std::vector<RankStatus *> statuses;
   double timeout;
+  std::mutex mutex; ///< of lostPeer
+  std::function<int()> lostPeer;
   std::atomic<bool> stopping{false};
   std::thread thread;
 };

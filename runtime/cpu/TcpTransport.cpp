@@ -65,6 +65,7 @@ public:
                                      int64_t bytes) override;
   std::unique_ptr<Request> startReceive(int peer, int channel, void *data, int64_t bytes) override;
   bool test(Request &request) override;
+  int lostPeer() const override;
   // The connections close with the process, which the others notice.
   void abort(int) override {}
   void finish() override {}
@@ -220,6 +221,18 @@ bool TcpTransport::test(Request &base) {
   if (!request.done && peers[size_t(request.peer)].closed)
     fail("rank ", request.peer, " has ended: see its message for why");
   return request.done;
+}
+
+// Sees the end of a connection behind data that has not been read yet.
+int TcpTransport::lostPeer() const {
+  std::vector<pollfd> entries(peers.size());
+  for (size_t i = 0; i < peers.size(); ++i)
+    entries[i] = {peers[i].socket.descriptor(), POLLRDHUP, 0};
+  poll(entries.data(), entries.size(), 0);
+  for (size_t i = 0; i < peers.size(); ++i)
+    if (entries[i].revents)
+      return int(i);
+  return -1;
 }
 
 void TcpTransport::progress() {

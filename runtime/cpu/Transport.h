@@ -38,6 +38,9 @@ public:
   /// Moves messages along without blocking; whether `request` is done.
   virtual bool test(Request &request) = 0;
 
+  /// A rank that is known to have ended, or -1. May be called from any thread.
+  virtual int lostPeer() const { return -1; }
+
   /// Ends all processes of the job with `code`, as far as that can be done.
   virtual void abort(int code) = 0;
   /// Takes leave of the others after the last message.

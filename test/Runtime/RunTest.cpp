@@ -1,0 +1,185 @@
+//===- RunTest.cpp - whole runs of an executable --------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Fake.h"
+
+#include <filesystem>
+
+using namespace testing_process;
+using testing::HasSubstr;
+
+class RunTest : public FakeTest {};
+
+TEST_F(RunTest, WritesMetricsAndProgress) {
+  Result result = train("--steps 6 --lr 0.01 --warmup 2 --lr-schedule linear --min-lr 0.001 "
+                        "--eval-every 3 --metrics " +
+                        path("m.jsonl") + " --eval-data " + path("data.bin"));
+  ASSERT_EQ(result.code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("arena 70,592 bytes"));
+  EXPECT_THAT(result.output, HasSubstr("step 6/6"));
+  EXPECT_THAT(result.output, HasSubstr("tokens/s"));
+  auto lines = metrics("m.jsonl");
+  ASSERT_EQ(lines.size(), 6u);
+  EXPECT_DOUBLE_EQ(lines[0]["lr"], 0.005);
+  EXPECT_DOUBLE_EQ(lines[1]["lr"], 0.01);
+  EXPECT_DOUBLE_EQ(lines[4]["lr"], 0.001 + 0.5 * 0.009);
+  EXPECT_LT(lines[5]["eval_loss"], lines[2]["eval_loss"]);
+  EXPECT_GT(lines[0]["grad_norm"], 0);
+  for (int step = 0; step < 6; ++step)
+    EXPECT_EQ(lines[size_t(step)].contains("eval_loss"), step % 3 == 2);
+  EXPECT_THAT(readFile(path("m.jsonl")), HasSubstr("\"step_ms\":"));
+}
+
+TEST_F(RunTest, SameLossesFromEveryCommunicatorAndAgain) {
+  std::vector<std::vector<nlohmann::json>> runs;
+  for (Launcher launcher : {Threads, Threads, Mpi, Tcp}) {
+    Result result = train("--steps 5 --lr 0.01 --metrics " + path("m.jsonl"), 2, 2, launcher);
+    ASSERT_EQ(result.code, 0) << result.output;
+    runs.push_back(metrics("m.jsonl"));
+    ASSERT_EQ(runs.back().size(), 5u);
+    EXPECT_EQ(runs.back(), runs.front());
+  }
+}
+
+TEST_F(RunTest, SameLossesOnEveryMesh) {
+  std::vector<nlohmann::json> first;
+  for (auto [data, tensor] : {std::pair(1, 1), {2, 1}, {1, 2}, {4, 2}, {1, 4}, {8, 1}}) {
+    std::string microbatches = data == 8 ? "" : "FAKE_MICROBATCHES=2";
+    Result result = train("--steps 5 --lr 0.01 --shuffle --metrics " + path("m.jsonl"), data,
+                          tensor, Threads, microbatches);
+    ASSERT_EQ(result.code, 0) << result.output;
+    auto lines = metrics("m.jsonl");
+    if (first.empty())
+      first = lines;
+    for (size_t i = 0; i < 5; ++i) {
+      EXPECT_NEAR(lines[i]["loss"], first[i]["loss"], 1e-5);
+      EXPECT_NEAR(lines[i]["grad_norm"], first[i]["grad_norm"], 1e-5);
+    }
+  }
+}
+
+TEST_F(RunTest, InitialWeightsDoNotDependOnTheMesh) {
+  std::string first;
+  for (auto [data, tensor] : {std::pair(1, 1), {2, 2}, {1, 4}, {1, 8}}) {
+    std::string save = path("save" + std::to_string(tensor));
+    Result result = train("--steps 0 --seed 7 --save " + save, data, tensor);
+    ASSERT_EQ(result.code, 0) << result.output;
+    std::string model = readFile(save + "/latest/model.safetensors");
+    ASSERT_GT(model.size(), 1000u);
+    if (first.empty())
+      first = model;
+    EXPECT_EQ(model, first) << data << "x" << tensor;
+  }
+  Result other = train("--steps 0 --seed 8 --save " + path("other"));
+  ASSERT_EQ(other.code, 0);
+  EXPECT_NE(readFile(path("other/latest/model.safetensors")), first);
+}
+
+TEST_F(RunTest, SavedWeightsCanBeTheInitialOnes) {
+  ASSERT_EQ(train("--steps 3 --lr 0.01 --save " + path("a")).code, 0);
+  std::string model = path("a/latest/model.safetensors");
+  for (auto [data, tensor] : {std::pair(1, 1), {2, 2}, {1, 4}}) {
+    Result result = train("--steps 0 --init " + model + " --save " + path("b"), data, tensor);
+    ASSERT_EQ(result.code, 0) << result.output;
+    EXPECT_EQ(readFile(path("b/latest/model.safetensors")), readFile(model));
+  }
+}
+
+TEST_F(RunTest, ResumeIsExact) {
+  for (auto [data, tensor] : {std::pair(1, 1), {2, 2}}) {
+    std::string flags = "--lr 0.01 --warmup 3 --lr-schedule cosine --steps 10 --save-every 4 "
+                        "--shuffle --seed 3 --metrics ";
+    ASSERT_EQ(train(flags + path("whole.jsonl") + " --save " + path("whole"), data, tensor).code,
+              0);
+    // The first run dies at step 6; step 4 is the last that was saved.
+    Result dead = train(flags + path("parts.jsonl") + " --save " + path("parts"), data, tensor,
+                        Threads, "FAKE_KILL_STEP=6");
+    EXPECT_EQ(dead.code, 128 + 9);
+    EXPECT_EQ(std::filesystem::read_symlink(path("parts/latest")), "step-00000004");
+    Result resumed =
+        train("--lr 0.01 --warmup 3 --lr-schedule cosine --steps 10 --save-every 4 "
+              "--metrics " +
+                  path("parts.jsonl") + " --save " + path("parts") + " --resume " + path("parts"),
+              data, tensor);
+    ASSERT_EQ(resumed.code, 0) << resumed.output;
+    EXPECT_EQ(metrics("parts.jsonl"), metrics("whole.jsonl"));
+    for (const char *file : {"model.safetensors", "optimizer.safetensors", "state.json"})
+      EXPECT_EQ(readFile(path("parts/latest/") + file), readFile(path("whole/latest/") + file));
+    EXPECT_EQ(readFile(path("parts/latest/config.json")), "{\"model_type\": \"fake\"}\n");
+    std::filesystem::remove_all(path("whole"));
+    std::filesystem::remove_all(path("parts"));
+  }
+}
+
+TEST_F(RunTest, ResumeOnAnotherMeshKeepsEveryBit) {
+  ASSERT_EQ(train("--steps 5 --lr 0.01 --save " + path("a"), 2, 2).code, 0);
+  for (auto [data, tensor] : {std::pair(1, 1), {1, 4}, {4, 2}}) {
+    Result result = train("--steps 5 --save " + path("b") + " --resume " + path("a/step-00000005"),
+                          data, tensor);
+    ASSERT_EQ(result.code, 0) << result.output;
+    EXPECT_THAT(result.output, HasSubstr("nothing to train"));
+    for (const char *file : {"model.safetensors", "optimizer.safetensors"})
+      EXPECT_EQ(readFile(path("b/latest/") + file), readFile(path("a/latest/") + file));
+  }
+  for (Launcher launcher : {Threads, Mpi}) {
+    Result result = train("--steps 7 --lr 0.01 --resume " + path("a"), 2, 1, launcher);
+    EXPECT_EQ(result.code, 0) << result.output;
+    EXPECT_THAT(result.output, HasSubstr("step 7/7"));
+  }
+}
+
+TEST_F(RunTest, TraceShowsEveryRank) {
+  for (Launcher launcher : {Threads, Mpi}) {
+    Result result = train("--steps 2 --trace " + path("t.json"), 2, 1, launcher);
+    ASSERT_EQ(result.code, 0) << result.output;
+    auto trace = nlohmann::json::parse(readFile(path("t.json")));
+    int steps[2] = {}, reductions[2] = {};
+    for (const auto &event : trace["traceEvents"]) {
+      int rank = event["pid"];
+      steps[rank] += event["name"] == "step";
+      reductions[rank] += event["name"] == "all_reduce";
+    }
+    for (int rank : {0, 1}) {
+      EXPECT_EQ(steps[rank], 2);
+      EXPECT_EQ(reductions[rank], 6);
+    }
+  }
+}
+
+TEST_F(RunTest, SavingTheSameStepAgainReplacesIt) {
+  ASSERT_EQ(train("--steps 2 --seed 1 --save " + path("a")).code, 0);
+  ASSERT_EQ(train("--steps 2 --seed 2 --save " + path("a")).code, 0);
+  ASSERT_EQ(train("--steps 2 --seed 2 --save " + path("b")).code, 0);
+  EXPECT_EQ(readFile(path("a/latest/model.safetensors")),
+            readFile(path("b/latest/model.safetensors")));
+  for (const auto &entry : std::filesystem::directory_iterator(path("a")))
+    EXPECT_THAT(entry.path().filename().string(), testing::AnyOf("latest", "step-00000002"));
+}
+
+// kill -9 at any moment: the newest checkpoint is whole and can be resumed.
+TEST_F(RunTest, KillAtAnyMomentLeavesAWholeCheckpoint) {
+  for (int i = 0; i < 12; ++i) {
+    std::string resume = i ? " --resume " + path("a") : "";
+    {
+      Command command(this->command(
+          "--steps 1000000 --lr 0.001 --save-every 1 --save " + path("a") + resume, 2, 1));
+      while (i == 0 && !std::filesystem::exists(path("a/latest")))
+        usleep(1000);
+      usleep(useconds_t(30000 + i * 3700));
+      kill(command.pid(), SIGKILL);
+      EXPECT_EQ(command.wait().code, 128 + 9) << command.output();
+    }
+    auto state = nlohmann::json::parse(readFile(path("a/latest/state.json")));
+    int64_t step = state["step"];
+    Result result = train("--steps " + std::to_string(step + 1) + " --resume " + path("a"), 2, 1);
+    ASSERT_EQ(result.code, 0) << result.output;
+    // Keeps the directory small for the next round.
+    for (const auto &entry : std::filesystem::directory_iterator(path("a")))
+      if (entry.path().filename() != "latest" &&
+          entry.path().filename() != std::filesystem::read_symlink(path("a/latest")) &&
+          entry.path().filename().string().rfind("step-", 0) == 0)
+        std::filesystem::remove_all(entry.path());
+  }
+}
