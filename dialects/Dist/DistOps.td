@@ -49,6 +49,21 @@ def Dist_ReshardOp : Dist_Op<"reshard", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Dist_ConstrainOp : Dist_Op<"constrain", [Pure, SameOperandsAndResultType]> {
+  let summary = "A seed in the middle of a program";
+  let description = [{
+    y = x, wanted in this sharding: dimensions without `?` exactly so. Input to
+    propagation, which removes it. After Shardy's sharding_constraint.
+
+    ```mlir
+    %1 = dist.constrain %0 to <@mesh, [ {data}, {?} ]> : (tensor<8x64xf32>) -> tensor<8x64xf32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$x, Dist_ShardingAttr:$sharding);
+  let results = (outs AnyRankedTensor:$y);
+  let assemblyFormat = "$x `to` $sharding attr-dict `:` functional-type(operands, results)";
+}
+
 /// An op on local tensors that all devices of a group run together, or that
 /// depends on a device's place in the group. `x` and `y` are this device's.
 class Dist_LocalOp<string mnemonic, list<Trait> traits = []>

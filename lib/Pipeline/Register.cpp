@@ -6,6 +6,7 @@
 #include "meshwright/Register.h"
 
 #include "Dist/Dist.h"
+#include "Dist/Passes.h"
 #include "Train/Passes.h"
 #include "Train/Train.h"
 #include "meshwright/Interpreter.h"
@@ -18,4 +19,7 @@ void meshwright::registerDialects(DialectRegistry &registry) {
   interp::registerModels(registry);
 }
 
-void meshwright::registerPasses() { train::registerTrainPasses(); }
+void meshwright::registerPasses() {
+  train::registerTrainPasses();
+  dist::registerDistPasses();
+}

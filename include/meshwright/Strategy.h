@@ -1,0 +1,39 @@
+//===- Strategy.h - meshes and parallel strategies as the user says them ----===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_STRATEGY_H
+#define MESHWRIGHT_STRATEGY_H
+
+#include "Dist/Sharding.h"
+
+#include "llvm/Support/Error.h"
+
+namespace meshwright::dist {
+
+/// Reads "data=4,tensor=2", outermost first; "" is a mesh of one device. An error
+/// names the axis and what is wrong with it.
+llvm::Expected<Mesh> parseMesh(llvm::StringRef text);
+
+/// What the user asks for beyond the mesh. Each strategy is seeds; see
+/// dist-apply-strategy.
+struct Strategy {
+  int64_t zero = 0; ///< ZeRO stage: 1 cuts optimizer state, 2 also gradients, 3 also parameters
+  bool sequenceParallel = false; ///< Megatron sequence parallel beside the tensor axis
+};
+
+/// An error that names the first flag or mesh axis whose seeds are not available.
+/// Axes for which `seeded` is true are in the user's hands.
+llvm::Error checkStrategy(const Strategy &strategy, const Mesh &mesh,
+                          llvm::function_ref<bool(unsigned)> seeded);
+
+/// The axes that divide the batch, in mesh order, those with one device left out.
+Axes batchAxes(const Mesh &mesh);
+
+/// In how many parts the mesh divides a batch.
+int64_t batchParts(const Mesh &mesh);
+
+} // namespace meshwright::dist
+
+#endif // MESHWRIGHT_STRATEGY_H

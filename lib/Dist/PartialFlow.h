@@ -1,0 +1,66 @@
+//===- PartialFlow.h - how far partial values go before they are summed -----===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Once each op's factor axes are chosen, a cut reduction makes partial results. A
+// partial value may pass through ops that are linear in it, through loops and
+// out of functions, and is completed once, after the last place all its users let
+// it pass: so gradients are summed over devices after the last microbatch.
+//
+// A value passes an op only if the results then to be completed are no larger
+// than the value is, and only if all its uses let it pass: one complete copy
+// serves all. Zeros count as partial over whatever is asked.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_LIB_DIST_PARTIALFLOW_H
+#define MESHWRIGHT_LIB_DIST_PARTIALFLOW_H
+
+#include "Dist/FactorAxes.h"
+#include "Dist/HandOver.h"
+
+namespace meshwright::dist {
+
+/// An op with a factor table and the axes it runs with.
+struct PlacedOp {
+  mlir::Operation *op;
+  ShardingRule rule;
+  FactorAxes axes;
+};
+
+class PartialFlow {
+public:
+  PartialFlow(const Structure &structure, llvm::ArrayRef<PlacedOp> ops, const Mesh &mesh);
+
+  /// Axes over which the value is partial where it is defined.
+  AxisMask defined(mlir::Value value) const { return state(value).partial; }
+  /// Axes over which this use takes the value partial.
+  AxisMask taken(mlir::OpOperand &use) const { return takenBy.lookup(&use); }
+
+private:
+  struct State {
+    /// Over which it can be partial, and which of those all uses accept.
+    AxisMask possible = 0, flows = 0;
+    /// Reached by a reduction if nothing stops it; is partial in the end.
+    AxisMask reachable = 0, partial = 0;
+    bool zero = false;
+  };
+  State state(mlir::Value value) const { return states.lookup(value); }
+  AxisMask flowing(mlir::OpOperand &use) const;
+  AxisMask accepts(mlir::OpOperand &use) const;
+  bool mergePossible();
+  bool spreadPartial();
+
+  const Structure &structure;
+  llvm::ArrayRef<PlacedOp> ops;
+  const Mesh &mesh;
+  AxisMask allAxes;
+  llvm::DenseMap<mlir::Value, State> states;
+  llvm::DenseMap<mlir::OpOperand *, AxisMask> takenBy;
+  llvm::DenseMap<mlir::OpOperand *, const HandOver *> handOverOf;
+  llvm::DenseMap<mlir::Operation *, const PlacedOp *> placed;
+  llvm::DenseMap<mlir::Value, mlir::Value> carriedTwin;
+};
+
+} // namespace meshwright::dist
+
+#endif // MESHWRIGHT_LIB_DIST_PARTIALFLOW_H

@@ -1,0 +1,108 @@
+//===- Passes.td - the passes of floor 2 ------------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_DIST_PASSES
+#define MESHWRIGHT_DIST_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def DistApplyStrategy : Pass<"dist-apply-strategy", "::mlir::ModuleOp"> {
+  let summary = "Writes the mesh and the strategy's seed shardings";
+  let description = [{
+    Adds `dist.mesh @mesh` and a few `dist.seed` attributes, from which propagation
+    makes everything else: the inputs tokens, targets and sequence_ids of every
+    function are cut along the batch (dimension 1 of [microbatches, batch,
+    ...]) over the mesh axes that divide it, replica and data; variables are
+    whole on every device. A seed that is there already stays.
+
+    Refuses a batch that does not divide by the devices times microbatches, and
+    mesh axes whose strategy is not available, unless a seed in the program uses
+    them.
+  }];
+  let options = [
+    Option<"mesh", "mesh", "std::string", "\"\"", "axes outermost first, e.g. data=4,tensor=2">,
+    Option<"zero", "zero", "int64_t", "0", "ZeRO stage 0 to 3">,
+    Option<"sequenceParallel", "sequence-parallel", "bool", "false",
+           "cut the residual stream along the sequence over the tensor axis">];
+  let dependentDialects = ["::meshwright::dist::DistDialect"];
+}
+
+def DistPropagate : Pass<"dist-propagate", "::mlir::ModuleOp"> {
+  let summary = "Gives every tensor a sharding, from seeds and factor tables";
+  let description = [{
+    Axes spread from `dist.seed` attributes along the factors of the ops' tables,
+    forward and backward, across calls, loops and variables, to a fixed point on a
+    side table. Then each op runs cut along the factors on which most bytes of
+    its tensors agree; a cut reduction gives a partial value. Partial values flow
+    through linear ops, additions and accumulators and are completed once. The
+    result is written into the types, with one `dist.reshard` for all uses that
+    want a value in the same other placement. Results of functions nobody calls
+    are replicated unless seeded.
+
+    Calls of one function that want different shardings get copies of it.
+
+    ```mlir
+    // before
+    func.func @f(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [ {data}, {} ]>}) -> tensor<4xf32> {
+      %0 = train.reduce sum %x over [0] : (tensor<8x4xf32>) -> tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+    // after, types shortened to their shardings: the sum is partial, then complete
+      %0 = train.reduce sum %x over [0] : [ {data}, {} ] -> [ {} ] partial {data}
+      %1 = dist.reshard %0 : [ {} ] partial {data} -> [ {} ]
+    ```
+
+    Refuses ops without a factor table, seeds that do not fit their tensor or the
+    mesh, and partial seeds.
+  }];
+  let options = [Option<"explain", "explain", "std::string", "\"\"",
+                        "says which seed put each axis of this variable or input there">];
+  let dependentDialects = ["::meshwright::dist::DistDialect"];
+}
+
+def DistVerify : Pass<"dist-verify", "::mlir::ModuleOp"> {
+  let summary = "Checks that every use fits its op's factor table";
+  let description = [{
+    Every tensor carries a sharding of the mesh. In each op all tensors cut a
+    factor alike, no axis serves two factors, whole factors are whole; results are
+    partial exactly over cut reductions and what linear or additive operands
+    bring in. Values keep their placement across calls, loops and variables. A
+    partial value read as if it were complete is an error.
+  }];
+}
+
+def DistPartition : Pass<"dist-partition", "::mlir::ModuleOp"> {
+  let summary = "From global tensors with shardings to one device's program";
+  let description = [{
+    Every type becomes the shape of one device's part, without encoding; each
+    `dist.reshard` becomes the collectives that the reshard planner finds.
+    Variables and the arguments of functions nobody calls keep their global type
+    as `dist.global`.
+
+    Refuses dimensions that do not divide evenly.
+  }];
+  let dependentDialects = ["::meshwright::dist::DistDialect"];
+}
+
+def DistOptimizeCollectives : Pass<"dist-optimize-collectives", "::mlir::ModuleOp"> {
+  let summary = "Fewer and smaller collectives";
+  let description = [{
+    An `all_reduce` whose only use is a `slice` over the same group becomes a
+    `reduce_scatter`; a `slice` of what was just gathered so is the gathered part
+    itself; equal collectives are done once.
+  }];
+}
+
+def DistVerifyCommunication : Pass<"dist-verify-communication", "::mlir::ModuleOp"> {
+  let summary = "Proves that the collectives of all devices meet";
+  let description = [{
+    All devices run one program, so the order of collectives agrees as long as
+    every device runs every one of them: each stands in a function body, under no
+    control flow of its own, its group is of the module's mesh, and no sharding is
+    left that would still have to move data.
+  }];
+}
+
+#endif // MESHWRIGHT_DIST_PASSES
