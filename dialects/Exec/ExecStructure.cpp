@@ -51,8 +51,8 @@ ParseResult LoopOp::parse(OpAsmParser &parser, OperationState &result) {
     properties.setReverse(builder.getUnitAttr());
   int32_t sizes[2] = {0, 0};
   static constexpr StringLiteral keywords[] = {"carry", "each"};
-  for (auto [i, keyword] : llvm::enumerate(keywords)) {
-    if (failed(parser.parseOptionalKeyword(keyword)))
+  for (unsigned i : {0, 1}) {
+    if (failed(parser.parseOptionalKeyword(keywords[i])))
       continue;
     auto binding = [&]() -> ParseResult {
       ++sizes[i];

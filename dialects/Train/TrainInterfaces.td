@@ -80,4 +80,15 @@ def ContractionOpInterface : OpInterface<"ContractionOpInterface"> {
   let cppNamespace = "::meshwright::train";
 }
 
+def AccumulatingOpInterface : OpInterface<"AccumulatingOpInterface"> {
+  let description = [{
+    An op that can add its one result to an operand `init` of the result's type,
+    in place when memory is planned: gradients that are summed over microbatches or
+    over several uses of a parameter.
+  }];
+  let cppNamespace = "::meshwright::train";
+  let methods = [InterfaceMethod<"What the result is added to, if anything.",
+                                 "::mlir::MutableOperandRange", "getInitMutable">];
+}
+
 #endif // MESHWRIGHT_TRAIN_INTERFACES

@@ -155,7 +155,7 @@ def Train_LinearOp : Train_EinsumOp<"linear", "~... i, ~o i -> ... o", [
   let assemblyFormat = "$x `,` $weight attr-dict `:` functional-type(operands, results)";
 }
 
-def Train_ContractOp : Train_TensorOp<"contract", "", [ContractionOpInterface, InferTypeOpAdaptor,
+def Train_ContractOp : Train_TensorOp<"contract", "", [ContractionOpInterface, AccumulatingOpInterface, InferTypeOpAdaptor,
     DeclareOpInterfaceMethods<VJPOpInterface>], OwnFlops> {
   let summary = "A two-operand einsum: sums of products";
   let description = [{
@@ -185,7 +185,7 @@ def Train_EmbeddingOp : Train_EinsumOp<"embedding", "~v! d, ... -> ... d", [
 }
 
 def Train_EmbeddingGradOp : Train_TensorOp<"embedding_grad", "~... d, ... -> v! d", [
-    InferTypeOpAdaptor, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+    AccumulatingOpInterface, InferTypeOpAdaptor, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "Gradient of the table: rows of dy added where ids say";
   let description = [{
     dy: [..., d], ids: [...], result: [rows, d], zero where no id points; sums in

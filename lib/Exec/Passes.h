@@ -1,0 +1,20 @@
+//===- Passes.h - the passes of floor 3 -------------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_LIB_EXEC_PASSES_H
+#define MESHWRIGHT_LIB_EXEC_PASSES_H
+
+#include "Exec/Exec.h"
+
+#include "mlir/Pass/Pass.h"
+
+namespace meshwright::exec {
+#define GEN_PASS_DECL
+#include "Exec/Passes.h.inc"
+#define GEN_PASS_REGISTRATION
+#include "Exec/Passes.h.inc"
+} // namespace meshwright::exec
+
+#endif // MESHWRIGHT_LIB_EXEC_PASSES_H

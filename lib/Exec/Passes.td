@@ -1,0 +1,136 @@
+//===- Passes.td - the passes of floor 3 ------------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_EXEC_PASSES
+#define MESHWRIGHT_EXEC_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def ExecFuseAccumulate : Pass<"exec-fuse-accumulate", "::mlir::ModuleOp"> {
+  let summary = "Adds gradients to their accumulators where they are computed";
+  let description = [{
+    A sum whose one term is a contraction or an embedding gradient that nothing else
+    reads, and whose other term nothing else reads either, becomes that op's `init`:
+    the matrix library and the scatter kernel add to memory as cheaply as they write
+    it. Sums with zeros go away.
+
+    ```mlir
+    %0 = train.contract "b o, b i -> o i" %dy, %x : ...
+    %1 = train.accumulate %acc, %0 : ...
+    // becomes
+    %1 = train.contract "b o, b i -> o i" %dy, %x init %acc : ...
+    ```
+  }];
+}
+
+def ExecFormKernels : Pass<"exec-form-kernels", "::mlir::ModuleOp"> {
+  let summary = "Fuses memory-bound ops into kernels";
+  let description = [{
+    Every op with `KernelOpInterface` ends up in a kernel, a private function with
+    the attribute `exec.kernel` that an `exec.launch` calls in its place. Which ops
+    share one is decided by the memory traffic it saves, most first:
+
+    - an op and the reader of its result, when both walk the same rows;
+    - two readers of the same tensor that walk the same rows.
+
+    "The same rows" means equal shapes of the tensor that spans the op's loops,
+    which its sharding rule tells. A result that is reduced over rows (a bias
+    gradient, a sum of squares, the loss) leaves the kernel: reading it back would
+    need all threads to wait. Ops that scatter stay alone. Nothing is computed
+    twice but constants. Kernels that are equal are one function.
+
+    ```mlir
+    %0 = train.add %x, %bias : ...
+    %1 = train.gelu tanh %0 : ...
+    // becomes
+    %0:2 = exec.launch @layer.k0 ins(%x, %bias : ...) -> ...
+    ```
+
+    Tensors stay tensors; contractions, attention, collectives, reshapes and slices
+    (which are views) stay where they are.
+  }];
+  let dependentDialects = ["::meshwright::exec::ExecDialect"];
+}
+
+def ExecDecomposeKernels : Pass<"exec-decompose-kernels", "::mlir::ModuleOp"> {
+  let summary = "Rewrites kernel bodies into arith, math and structural primitives";
+  let description = [{
+    Each op of a kernel is replaced by its own `KernelOpInterface::decompose`; then
+    common subexpressions merge (the statistics that a norm and its gradient share)
+    and arithmetic with constants folds.
+  }];
+  let dependentDialects = ["::meshwright::exec::ExecDialect"];
+}
+
+def ExecInlineRepeats : Pass<"exec-inline-repeats", "::mlir::ModuleOp"> {
+  let summary = "Turns train.repeat into exec.loop with the function's body inside";
+  let description = [{
+    From here on a value belongs to one place of one program, so that memory can be
+    planned for it. A loop stays a loop: the IR does not grow with the number of
+    layers. Reads of variables move out of loops; functions that only repeats called
+    disappear. Refuses writes of variables inside repeated functions.
+  }];
+  let dependentDialects = ["::meshwright::exec::ExecDialect"];
+}
+
+def ExecOrder : Pass<"exec-order", "::mlir::ModuleOp"> {
+  let summary = "Orders operations so that less memory is live";
+  let description = [{
+    Keeps program order, but moves an op down to its first reader when what it makes
+    is larger than what it alone keeps alive: recomputed activations appear where the
+    backward needs them and not all at its start. Runs on tensors, before memory
+    gets its form, because in-place updates restrict what may move.
+  }];
+  let dependentDialects = ["::meshwright::exec::ExecDialect"];
+}
+
+def ExecBufferize : Pass<"exec-bufferize", "::mlir::ModuleOp"> {
+  let summary = "Gives every value a place in memory";
+  let description = [{
+    `@step` and `@eval` become `exec.program`s. Each variable, input and output has
+    its buffer; reading a variable is naming its buffer, a slice of a stack is a slot
+    of its buffer, a reshape is a view.
+
+    First every place where a value must arrive in given memory gets a copy: carried
+    values of loops, slots of stacks, written variables, outputs, what an op adds to.
+    Then copies go away: source and target become the same memory unless two
+    different values would have to be in it at once (the coalescing of SSA
+    destruction: Boissinot et al. 2009, with loops' slots as part of an address).
+    Last, kernels that allow it (`exec.inplace`) write over an operand that dies.
+    So the optimizer updates variables in place, gradients accumulate in place, a
+    layer's kept values are written to their slots and the gradient of the logits
+    overwrites them.
+
+    Contractions become `exec.matmul`, attention `exec.attention`. Refuses, naming
+    the op, a contraction that needs a transposition in memory.
+  }];
+  let dependentDialects = ["::meshwright::exec::ExecDialect"];
+}
+
+def ExecPlanMemory : Pass<"exec-plan-memory", "::mlir::ModuleOp"> {
+  let summary = "Gives every buffer its offset in one arena";
+  let description = [{
+    Variables, inputs and outputs come first, at the same offsets in every program.
+    The rest is placed by lifetime: the programs run one after the other, so that
+    they share memory; a buffer that a loop carries lives through the whole loop.
+    Several orders of first fit are tried, then the buffers that make the peak move
+    forward until the arena is within 1% of the largest sum of live buffers or
+    nothing helps. Sets `exec.arena_bytes`, `exec.live_bytes` and `exec.memory`.
+  }];
+  let dependentDialects = ["::meshwright::exec::ExecDialect"];
+}
+
+def ExecVerify : Pass<"exec-verify", "::mlir::ModuleOp"> {
+  let summary = "Checks that floor 3 is complete";
+  let description = [{
+    Closes the floor: no tensors in programs, every buffer has an aligned offset
+    inside the arena, buffers that are live together do not overlap, nothing is read
+    before it is written, no launch or matmul writes over an operand that it may not,
+    and buffers that persist have the same offset in all programs.
+  }];
+  let dependentDialects = ["::meshwright::exec::ExecDialect"];
+}
+
+#endif // MESHWRIGHT_EXEC_PASSES
