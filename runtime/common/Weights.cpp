@@ -87,12 +87,15 @@ static void initializeRows(const Piece &piece, std::array<uint32_t, 2> key, int6
       global += (piece.begin[d] + index) * globalStrides[d];
       local += index * piece.localStrides[d];
     }
+    char *place = piece.data + local * bytesOf(variable.type);
+    bool direct = variable.type == ElementType::F32;
+    float *out = direct ? reinterpret_cast<float *>(place) : values.data();
     if (variable.init.kind == Initializer::Normal)
-      fillNormal(key, uint64_t(global), columns, variable.init.value, values.data());
+      fillNormal(key, uint64_t(global), columns, variable.init.value, out);
     else
-      std::fill(values.begin(), values.end(), variable.init.value);
-    copyTensor({columns}, {ElementType::F32, values.data(), {1}},
-               {variable.type, piece.data + local * bytesOf(variable.type), {1}});
+      std::fill_n(out, columns, variable.init.value);
+    if (!direct)
+      copyTensor({columns}, {ElementType::F32, out, {1}}, {variable.type, place, {1}});
   }
 }
 

@@ -106,7 +106,11 @@ enum MwReduction { MW_SUM = 0, MW_MAX = 1 };
 /// its kind, group and IR location, for wait reports); `group` indexes the
 /// plan's "groups": the ranks that differ only in the group's mesh axes, in
 /// row-major order of those axes. Counts are elements. All calls block until
-/// the result is in place.
+/// the result is in place. Input and output do not overlap, or are exactly in place:
+/// the same address for all_reduce, input = output + i * count for all_gather and
+/// output = input + i * count for reduce_scatter, where i is this member. Sums are
+/// taken in member order, in f32 for bf16 and f16, so they are the same bits on every
+/// member, in every run and from every communicator.
 void mw_all_reduce(MwContext *context, int32_t op, int32_t group, int32_t elementType,
                    int32_t reduction, const void *input, void *output, int64_t count);
 

@@ -1,0 +1,118 @@
+//===- DataTest.cpp - token files, orders and learning rates --------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Process.h"
+#include "common/DataOrder.h"
+#include "common/Error.h"
+#include "common/LearningRate.h"
+#include "common/TokenFile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <set>
+
+using namespace meshwright;
+using namespace testing_process;
+
+template <typename T> static std::string bytesOf(const std::vector<T> &tokens) {
+  return {reinterpret_cast<const char *>(tokens.data()), tokens.size() * sizeof(T)};
+}
+
+TEST(TokenFile, ReadsEveryWidthAndShiftsTargets) {
+  TemporaryDirectory scratch;
+  writeFile(scratch.path("u8"), bytesOf<uint8_t>({1, 2, 3, 4, 5, 6, 7, 8}));
+  writeFile(scratch.path("u16"), bytesOf<uint16_t>({1, 2, 3, 4, 5, 6, 7, 8}));
+  writeFile(scratch.path("u32"), bytesOf<uint32_t>({1, 2, 3, 4, 5, 6, 7, 8}));
+  for (const char *type : {"u8", "u16", "u32"}) {
+    TokenFile file(scratch.path(type), "--data", type);
+    EXPECT_EQ(file.tokens(), 8);
+    EXPECT_EQ(file.sequences(3), 2);
+    EXPECT_EQ(file.sequences(7), 1);
+    EXPECT_THROW(file.sequences(8), Error);
+    int32_t inputs[3], targets[3];
+    file.read(1, 3, 8, inputs, targets);
+    EXPECT_THAT(inputs, testing::ElementsAre(4, 5, 6));
+    EXPECT_THAT(targets, testing::ElementsAre(5, 6, 7));
+    EXPECT_THROW(file.read(1, 3, 7, inputs, targets), Error);
+  }
+}
+
+TEST(TokenFile, SkipsTheHeader) {
+  TemporaryDirectory scratch;
+  std::vector<int32_t> header(256);
+  header[0] = TokenFile::headerMagic;
+  header[1] = 1;
+  header[2] = 3;
+  writeFile(scratch.path("f"), bytesOf(header) + bytesOf<uint16_t>({500, 600, 50256}));
+  TokenFile file(scratch.path("f"), "--data", "u16");
+  EXPECT_EQ(file.tokens(), 3);
+  int32_t inputs[2], targets[2];
+  file.read(0, 2, 50257, inputs, targets);
+  EXPECT_THAT(inputs, testing::ElementsAre(500, 600));
+  EXPECT_THAT(targets, testing::ElementsAre(600, 50256));
+}
+
+TEST(DataOrder, WithoutShuffleWraps) {
+  DataOrder order(5, false, 1);
+  for (int64_t i = 0; i < 20; ++i)
+    EXPECT_EQ(order.at(i), i % 5);
+}
+
+TEST(DataOrder, EachEpochIsAnotherPermutation) {
+  for (int64_t size : {1, 2, 3, 4, 5, 16, 17, 1000, 4097}) {
+    DataOrder order(size, true, 9);
+    std::set<std::vector<int64_t>> seen;
+    for (int64_t epoch = 0; epoch < 3; ++epoch) {
+      std::vector<int64_t> visited;
+      for (int64_t i = 0; i < size; ++i)
+        visited.push_back(order.at(epoch * size + i));
+      seen.insert(visited);
+      std::set<int64_t> distinct(visited.begin(), visited.end());
+      EXPECT_EQ(int64_t(distinct.size()), size);
+      EXPECT_GE(*distinct.begin(), 0);
+      EXPECT_LT(*distinct.rbegin(), size);
+    }
+    if (size >= 16)
+      EXPECT_EQ(seen.size(), 3u);
+  }
+  EXPECT_NE(DataOrder(1000, true, 1).at(0), DataOrder(1000, true, 2).at(0));
+}
+
+// A place in the file is as likely to come first as last.
+TEST(DataOrder, ShufflesEvenly) {
+  constexpr int64_t size = 10;
+  int counts[size][size] = {};
+  for (uint64_t seed = 0; seed < 4000; ++seed)
+    for (int64_t i = 0; i < size; ++i)
+      ++counts[i][DataOrder(size, true, seed).at(i)];
+  for (auto &row : counts)
+    for (int count : row)
+      EXPECT_NEAR(count, 400, 100); // Five standard deviations.
+}
+
+TEST(LearningRate, FollowsEachSchedule) {
+  Options options;
+  options.lr = 1;
+  options.minLr = 0.2;
+  options.warmup = 4;
+  options.steps = 14;
+  for (const char *schedule : {"constant", "cosine", "linear"}) {
+    options.lrSchedule = schedule;
+    for (int64_t step = 0; step < 4; ++step)
+      EXPECT_DOUBLE_EQ(learningRate(options, step), double(step + 1) / 4);
+    EXPECT_DOUBLE_EQ(learningRate(options, 4), 1);
+  }
+  options.lrSchedule = "constant";
+  EXPECT_DOUBLE_EQ(learningRate(options, 13), 1);
+  options.lrSchedule = "linear";
+  EXPECT_DOUBLE_EQ(learningRate(options, 9), 0.6);
+  EXPECT_DOUBLE_EQ(learningRate(options, 13), 0.2 + 0.8 * 0.1);
+  EXPECT_DOUBLE_EQ(learningRate(options, 99), 0.2);
+  options.lrSchedule = "cosine";
+  EXPECT_DOUBLE_EQ(learningRate(options, 9), 0.6);
+  EXPECT_NEAR(learningRate(options, 13), 0.2 + 0.8 * 0.5 * (1 + std::cos(M_PI * 0.9)), 1e-12);
+  options.warmup = 20; // Longer than the run.
+  EXPECT_DOUBLE_EQ(learningRate(options, 13), 0.7);
+}

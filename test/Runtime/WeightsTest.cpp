@@ -1,0 +1,292 @@
+//===- WeightsTest.cpp - plans, shards, initial values, safetensors -------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/Weights.h"
+#include "Process.h"
+#include "common/Error.h"
+#include "common/Plan.h"
+#include "common/SafeTensors.h"
+#include "common/Sharding.h"
+#include "common/TensorCopy.h"
+#include "meshwright/runtime/Normal.h"
+
+#include <cmath>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+using namespace meshwright;
+using namespace testing_process;
+using Json = nlohmann::json;
+using testing::HasSubstr;
+
+/// A plan with one parameter on the mesh a=2, b=3.
+static Json planText(std::vector<int64_t> shape, std::vector<int64_t> local, Json sharding,
+                     bool stacked = false, Json storage = {{"tensor", "w"}}) {
+  return {{"version", 1},
+          {"hash", "0123456789abcdef"},
+          {"model", "m"},
+          {"config", ""},
+          {"target", "cpu"},
+          {"precision", "f32"},
+          {"optimizer", "sgd"},
+          {"mesh", {{{"axis", "a"}, {"size", 2}}, {{"axis", "b"}, {"size", 3}}}},
+          {"batch", 12},
+          {"sequence", 4},
+          {"microbatches", 1},
+          {"vocabulary", 10},
+          {"max_positions", 4},
+          {"data_axes", {"a", "b"}},
+          {"arena_bytes", 4096},
+          {"memory", Json::array()},
+          {"variables",
+           {{{"name", "w"},
+             {"role", "parameter"},
+             {"type", "f32"},
+             {"shape", shape},
+             {"local_shape", local},
+             {"sharding", sharding},
+             {"stacked", stacked},
+             {"offset", 64},
+             {"init", {{"kind", "normal"}, {"std", 2.0}}},
+             {"storage", storage}}}},
+          {"inputs", Json::array()},
+          {"outputs",
+           {{{"name", "loss"}, {"type", "f32"}, {"shape", Json::array()}, {"offset", 0}},
+            {{"name", "grad_norm"}, {"type", "f32"}, {"shape", Json::array()}, {"offset", 0}}}},
+          {"groups", {{"a"}, {"a", "b"}}},
+          {"collectives", Json::array()},
+          {"flops", 1.5e12}};
+}
+
+static std::string parseError(const Json &json) {
+  try {
+    Plan::parse(json.dump());
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Plan, NamesWhatIsMissingOrWrong) {
+  Json good = planText({7, 5}, {2, 5}, {{"a", "b"}, Json::array()});
+  EXPECT_EQ(parseError(good), "");
+  for (const auto &[key, value] : good.items()) {
+    Json without = good;
+    without.erase(key);
+    EXPECT_THAT(parseError(without), HasSubstr("\"" + key + "\"")) << key;
+  }
+  for (const char *key :
+       {"name", "role", "type", "shape", "local_shape", "sharding", "offset", "init", "storage"}) {
+    Json without = good;
+    without["variables"][0].erase(key);
+    EXPECT_THAT(parseError(without), HasSubstr(key));
+  }
+  auto changed = [&](const char *path, Json value) {
+    Json bad = good;
+    bad[Json::json_pointer(path)] = value;
+    return parseError(bad);
+  };
+  EXPECT_THAT(changed("/version", 2), HasSubstr("version 2"));
+  EXPECT_THAT(changed("/batch", "x"), HasSubstr("wrong type"));
+  EXPECT_THAT(changed("/batch", 7), HasSubstr("does not divide"));
+  EXPECT_THAT(changed("/data_axes/0", "c"), HasSubstr("\"c\""));
+  EXPECT_THAT(changed("/variables/0/local_shape/0", 3), HasSubstr("local_shape"));
+  EXPECT_THAT(changed("/variables/0/offset", 8), HasSubstr("multiple of 64"));
+  EXPECT_THAT(changed("/variables/0/offset", 4096), HasSubstr("arena"));
+  EXPECT_THAT(changed("/variables/0/type", "f31"), HasSubstr("f31"));
+  EXPECT_THAT(changed("/variables/0/init/kind", "xavier"), HasSubstr("xavier"));
+}
+
+TEST(Plan, GroupsAreRowMajor) {
+  Plan plan = Plan::parse(planText({6}, {1}, Json::array({{"a", "b"}})).dump());
+  EXPECT_EQ(plan.ranks(), 6);
+  EXPECT_THAT(plan.coordinates(4), testing::ElementsAre(1, 1));
+  EXPECT_THAT(plan.groupMembers({0}, 4), testing::ElementsAre(1, 4));
+  EXPECT_THAT(plan.groupMembers({1}, 4), testing::ElementsAre(3, 4, 5));
+  EXPECT_THAT(plan.groupMembers({1, 0}, 4), testing::ElementsAre(0, 3, 1, 4, 2, 5));
+  EXPECT_THAT(plan.groupMembers({}, 4), testing::ElementsAre(4));
+}
+
+// Every element is on the ranks it should be, padding is zero, whatever the layout.
+static void checkInitialValues(const Json &text, const std::vector<std::string> &layerNames) {
+  Plan plan = Plan::parse(text.dump());
+  const Variable &variable = plan.variables[0];
+  std::vector<int64_t> strides = denseStrides(variable.shape);
+  std::vector<int64_t> localStrides = denseStrides(variable.localShape);
+  int64_t layerElements = 1;
+  for (size_t d = variable.stacked; d < variable.shape.size(); ++d)
+    layerElements *= variable.shape[d];
+  for (int64_t rank = 0; rank < plan.ranks(); ++rank) {
+    alignas(64) char arena[4096] = {};
+    initializeWeights({plan, rank, arena, 2}, 42);
+    const auto *values = reinterpret_cast<const float *>(arena + variable.offset);
+    Box box = shardOf(plan, variable, rank);
+    int64_t local = localStrides[0] * variable.localShape[0];
+    for (int64_t i = 0; i < local; ++i) {
+      int64_t global = 0;
+      bool padding = false;
+      for (size_t d = 0; d < variable.shape.size(); ++d) {
+        int64_t index = i / localStrides[d] % variable.localShape[d];
+        padding |= index >= box.extent[d];
+        global += (box.begin[d] + index) * strides[d];
+      }
+      float expected = 0;
+      if (!padding)
+        expected = 2.0f * normalValue(initialKey(42, layerNames[size_t(global / layerElements)]),
+                                      uint64_t(global % layerElements));
+      ASSERT_EQ(values[i], expected) << "rank " << rank << ", element " << i;
+    }
+  }
+}
+
+TEST(Weights, InitialValuesFollowGlobalIndices) {
+  Json none = Json::array();
+  checkInitialValues(planText({7, 5}, {7, 5}, {none, none}), {"w"});
+  checkInitialValues(planText({7, 5}, {2, 5}, {{"a", "b"}, none}), {"w"});
+  checkInitialValues(planText({7, 5}, {4, 2}, {{"a"}, {"b"}}), {"w"});
+  checkInitialValues(planText({7, 5, 9}, {7, 2, 5}, {none, {"b"}, {"a"}}), {"w"});
+  checkInitialValues(
+      planText({3, 7, 5}, {3, 3, 3}, {none, {"b"}, {"a"}}, true, {{"tensor", "h.{layer}.w"}}),
+      {"h.0.w", "h.1.w", "h.2.w"});
+  checkInitialValues(
+      planText({2, 7, 5}, {2, 7, 5}, {none, none, none}, true, {{"tensor", "h.{layer+6}.w"}}),
+      {"h.6.w", "h.7.w"});
+  // Layers may be divided too; a slice has its own name.
+  checkInitialValues(planText({3, 7, 5}, {2, 3, 5}, {{"a"}, {"b"}, none}, true,
+                              {{"tensor", "h.{layer}.w"},
+                               {"transpose", true},
+                               {"slice", {{"dim", 1}, {"begin", 7}, {"size", 7}, {"full", 21}}}}),
+                     {"h.0.w[1:7]", "h.1.w[1:7]", "h.2.w[1:7]"});
+}
+
+TEST(Weights, InitialValuesAreNormal) {
+  auto key = initialKey(0, "transformer.wte.weight");
+  constexpr int64_t count = 1 << 20;
+  double sum = 0, squares = 0, fourth = 0, neighbours = 0, before = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    double value = normalValue(key, uint64_t(i));
+    sum += value;
+    squares += value * value;
+    fourth += value * value * value * value;
+    neighbours += value * before;
+    before = value;
+  }
+  EXPECT_NEAR(sum / count, 0, 0.005);
+  EXPECT_NEAR(squares / count, 1, 0.007);
+  EXPECT_NEAR(fourth / count, 3, 0.05);
+  EXPECT_NEAR(neighbours / count, 0, 0.005);
+}
+
+TEST(Weights, ReadsTransposedSlicesOfConvertedTypes) {
+  TemporaryDirectory scratch;
+  // The file tensor is [5, 21] with value 100 * row + column.
+  Json storage = {{"tensor", "transformer.w"},
+                  {"transpose", true},
+                  {"slice", {{"dim", 1}, {"begin", 7}, {"size", 7}, {"full", 21}}}};
+  Plan plan = Plan::parse(planText({7, 5}, {4, 2}, {{"a"}, {"b"}}, false, storage).dump());
+  for (ElementType type :
+       {ElementType::F32, ElementType::F64, ElementType::BF16, ElementType::F16}) {
+    std::string data(size_t(105 * bytesOf(type)), 0);
+    std::vector<float> values;
+    for (int i = 0; i < 105; ++i)
+      values.push_back(float(i / 21 * 4 + i % 21));
+    copyTensor({105}, {ElementType::F32, values.data(), {1}}, {type, data.data(), {1}});
+    std::string dtype = nameOf(type);
+    std::transform(dtype.begin(), dtype.end(), dtype.begin(), ::toupper);
+    Json header = {
+        {"w", {{"dtype", dtype}, {"shape", {5, 21}}, {"data_offsets", {0, data.size()}}}},
+        {"h.0.attn.bias", {{"dtype", "BOOL"}, {"shape", {0}}, {"data_offsets", {0, 0}}}},
+        {"odd", {{"dtype", "F32"}, {"shape", {0}}, {"data_offsets", {0, 0}}}}};
+    std::string text = header.dump();
+    uint64_t length = text.size();
+    writeFile(scratch.path("f"), std::string(reinterpret_cast<char *>(&length), 8) + text + data);
+    for (int64_t rank = 0; rank < 6; ++rank) {
+      alignas(64) char arena[4096] = {};
+      std::string note =
+          readWeights({plan, rank, arena, 1}, WeightKind::Parameters, scratch.path("f"), "--init");
+      EXPECT_THAT(note, HasSubstr("1 tensor that this model does not use (odd)"));
+      const auto *local = reinterpret_cast<const float *>(arena + 64);
+      Box box = shardOf(plan, plan.variables[0], rank);
+      for (int64_t i = 0; i < 4; ++i)
+        for (int64_t j = 0; j < 2; ++j) {
+          bool padding = i >= box.extent[0] || j >= box.extent[1];
+          float expected = float((box.begin[1] + j) * 4 + 7 + box.begin[0] + i);
+          EXPECT_EQ(local[i * 2 + j], padding ? 0 : expected);
+        }
+    }
+  }
+}
+
+TEST(SafeTensors, WrittenFilesReadBack) {
+  TemporaryDirectory scratch;
+  {
+    SafeTensorsWriter writer(scratch.path("f"), {{"b", {2, 3}}, {"a", {}}, {"empty", {0, 4}}});
+    float b[] = {1, 2, 3, 4, 5, 6}, a = 7;
+    writer.write(b, 6);
+    writer.write(&a, 1);
+    writer.write(nullptr, 0);
+    writer.finish();
+  }
+  SafeTensorsReader reader(scratch.path("f"), "--init");
+  ASSERT_NE(reader.find("transformer.b"), nullptr);
+  EXPECT_THAT(reader.find("b")->shape, testing::ElementsAre(2, 3));
+  float value;
+  memcpy(&value, reader.find("b")->data + 20, 4);
+  EXPECT_EQ(value, 6);
+  memcpy(&value, reader.find("a")->data, 4);
+  EXPECT_EQ(value, 7);
+  EXPECT_EQ(reader.find("c"), nullptr);
+}
+
+// A damaged file is an Error, never a crash: every truncation, and every byte of
+// the header changed.
+TEST(SafeTensors, DamagedFilesAreErrors) {
+  TemporaryDirectory scratch;
+  SafeTensorsWriter writer(scratch.path("f"), {{"b", {2, 3}}});
+  float b[6] = {};
+  writer.write(b, 6);
+  writer.finish();
+  std::string good = readFile(scratch.path("f"));
+  auto read = [&](const std::string &content) {
+    writeFile(scratch.path("g"), content);
+    try {
+      SafeTensorsReader reader(scratch.path("g"), "--init");
+      return true;
+    } catch (const Error &error) {
+      EXPECT_THAT(error.what(), HasSubstr(scratch.path("g")));
+      return false;
+    }
+  };
+  EXPECT_TRUE(read(good));
+  for (size_t length = 0; length < good.size(); ++length)
+    EXPECT_FALSE(read(good.substr(0, length)));
+  for (size_t i = 0; i + 24 < good.size(); ++i)
+    for (char value : {'\0', '-', '9', '"', '\xff'}) {
+      std::string bad = good;
+      bad[i] = value;
+      read(bad);
+    }
+}
+
+TEST(ElementType, HalvesConvertExactlyAndRound) {
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    float wide = f16ToFloat(uint16_t(bits)), brain = bf16ToFloat(uint16_t(bits));
+    if (std::isnan(wide))
+      EXPECT_TRUE(std::isnan(f16ToFloat(floatToF16(wide))));
+    else
+      EXPECT_EQ(floatToF16(wide), bits);
+    if (std::isnan(brain))
+      EXPECT_TRUE(std::isnan(bf16ToFloat(floatToBf16(brain))));
+    else
+      EXPECT_EQ(floatToBf16(brain), bits);
+  }
+  EXPECT_EQ(floatToF16(1.0f + 0x1p-11f), floatToF16(1.0f));            // A tie, to even.
+  EXPECT_EQ(floatToF16(1.0f + 3 * 0x1p-11f), floatToF16(1 + 0x1p-9f)); // A tie, to even.
+  EXPECT_EQ(floatToF16(65520.0f), 0x7c00);
+  EXPECT_EQ(floatToF16(65519.0f), 0x7bff);
+  EXPECT_EQ(floatToF16(0x1p-25f), 0);
+  EXPECT_EQ(floatToBf16(1.0f + 0x1p-8f), floatToBf16(1.0f));
+}
