@@ -115,21 +115,30 @@ static Tensor transposed(const Tensor &x) {
   return result;
 }
 
+std::string interp::storageName(train::VariableOp variable, int64_t layer) {
+  train::StorageAttr storage = variable.getStorageAttr();
+  std::string name = storage ? storage.getTensor().str() : variable.getSymName().str();
+  if (!variable.getStacked())
+    return name;
+  size_t begin = name.find("{layer"), end = name.find('}', begin);
+  if (begin == std::string::npos || end == std::string::npos)
+    return name + "." + std::to_string(layer);
+  StringRef plus = StringRef(name).slice(begin + 6, end);
+  int64_t offset = 0;
+  if (plus.consume_front("+"))
+    (void)plus.getAsInteger(10, offset);
+  return name.replace(begin, end + 1 - begin, std::to_string(layer + offset));
+}
+
 static Place placeOf(train::VariableOp variable, ArrayRef<int64_t> layerShape, int64_t layer) {
   Place place;
   place.box.assign(layerShape.begin(), layerShape.end());
   place.offset.assign(layerShape.size(), 0);
+  place.name = storageName(variable, layer);
+  place.fileShape = place.box;
   train::StorageAttr storage = variable.getStorageAttr();
-  if (!storage) {
-    place.name = variable.getSymName().str();
-    if (variable.getStacked())
-      place.name += "." + std::to_string(layer);
-    place.fileShape = place.box;
+  if (!storage)
     return place;
-  }
-  place.name = storage.getTensor().str();
-  if (size_t at = place.name.find("{layer}"); at != std::string::npos)
-    place.name.replace(at, 7, std::to_string(layer));
   size_t rank = place.box.size();
   if (storage.getTranspose())
     std::swap(place.box[rank - 2], place.box[rank - 1]);

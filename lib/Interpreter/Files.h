@@ -25,6 +25,10 @@ namespace meshwright::interp {
 llvm::Expected<Tensor> readTensor(llvm::StringRef path, llvm::StringRef name,
                                   mlir::RankedTensorType type);
 
+/// The name of a variable (of one layer, if it is stacked) in files: its storage
+/// name with `{layer}` or `{layer+N}` filled in.
+std::string storageName(train::VariableOp variable, int64_t layer);
+
 /// The value of a variable of (global) type `type` in a safetensors file, as its
 /// storage attribute says.
 llvm::Expected<Tensor> readVariable(llvm::StringRef path, train::VariableOp variable,

@@ -33,9 +33,7 @@ static Tensor initialValue(train::VariableOp variable, RankedTensorType type, ui
   train::StorageAttr storage = variable.getStorageAttr();
   int64_t layers = variable.getStacked() ? type.getDimSize(0) : 1, size = result.size() / layers;
   for (int64_t layer = 0; layer < layers; ++layer) {
-    std::string name = storage ? storage.getTensor().str() : variable.getSymName().str();
-    if (size_t at = name.find("{layer}"); at != std::string::npos)
-      name.replace(at, 7, std::to_string(layer));
+    std::string name = storageName(variable, layer);
     if (storage && storage.getFull() > 0)
       name +=
           "[" + std::to_string(storage.getDim()) + ":" + std::to_string(storage.getBegin()) + "]";
