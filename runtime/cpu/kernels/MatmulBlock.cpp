@@ -20,8 +20,10 @@ constexpr int kPanelVectors = 2;
 constexpr int kPanelColumns = kPanelVectors * kLanes;
 #if defined(__AVX512F__)
 constexpr int kPanelRows = 14;
-#else
+#elif defined(__AVX2__)
 constexpr int kPanelRows = 6;
+#else
+constexpr int kPanelRows = 4;
 #endif
 
 namespace {
@@ -111,22 +113,31 @@ static PanelKernel panelKernel(int64_t rows, int64_t columns) {
 /// overwritten by the next or lies in the slack.
 static inline void packAcross(const float *from, int64_t stride, int64_t count, int64_t k,
                               float *to, int64_t width) {
-  for (int64_t i = 0; i < k; i += kLanes) {
-    int64_t left = smaller(kLanes, k - i);
-    Floats blocks[2][kLanes];
-    static_assert(2 * kLanes >= kPanelRows && 2 * kLanes >= kPanelColumns);
-    int64_t used = (count + kLanes - 1) / kLanes;
-    for (int64_t x = 0; x < used; ++x) {
+  static_assert(kPanelRows <= kLanes, "else a vector's excess could come after what it overwrites");
+  for (int64_t x = 0; x < count; x += kLanes) {
+    // Past the last row it is read again: what becomes of it does not matter.
+    const float *rows[kLanes];
+    for (int64_t j = 0; j < kLanes; ++j)
+      rows[j] = from + smaller(x + j, count - 1) * stride;
+    Floats block[kLanes];
+    int64_t i = 0;
+    for (; i + kLanes <= k; i += kLanes) {
 #pragma GCC unroll 16
       for (int j = 0; j < kLanes; ++j)
-        blocks[x][j] = x * kLanes + j < count
-                           ? loadPadded(from + (x * kLanes + j) * stride + i, left)
-                           : Floats{};
-      transpose(blocks[x]);
+        block[j] = load(rows[j] + i);
+      transpose(block);
+#pragma GCC unroll 16
+      for (int j = 0; j < kLanes; ++j)
+        store(to + (i + j) * width + x, block[j]);
     }
-    for (int64_t j = 0; j < left; ++j)
-      for (int64_t x = 0; x < used; ++x)
-        store(to + (i + j) * width + x * kLanes, blocks[x][j]);
+    if (i == k)
+      continue;
+#pragma GCC unroll 16
+    for (int j = 0; j < kLanes; ++j)
+      block[j] = loadPadded(rows[j] + i, k - i);
+    transpose(block);
+    for (int j = 0; j < k - i; ++j)
+      store(to + (i + j) * width + x, block[j]);
   }
 }
 

@@ -35,7 +35,7 @@ constexpr int64_t kDepthBlock = 768;
 /// Rows of A packed at a time, for the second-level cache.
 constexpr int64_t kRowBlock = 126;
 /// Columns of B packed at a time, for the third.
-constexpr int64_t kColumnBlock = 1536;
+constexpr int64_t kColumnBlock = 768;
 
 /// Floats of packing space a thread needs: A's block, then B's. The slack lets
 /// whole vectors be written at the end.
