@@ -176,6 +176,17 @@ std::optional<int64_t> Config::optionalSize(StringRef key, std::optional<int64_t
   return integer(key, 1, 1);
 }
 
+int64_t Config::token(StringRef key, int64_t vocabulary) {
+  const llvm::json::Value *value = find(key);
+  if (!value || value->kind() == llvm::json::Value::Null)
+    return -1;
+  std::optional<int64_t> number = value->getAsInteger();
+  if (number && *number >= -vocabulary && *number < vocabulary)
+    return *number < 0 ? *number + vocabulary : *number;
+  mismatch(key, *value, "null or a token of the vocabulary, below " + std::to_string(vocabulary));
+  return -1;
+}
+
 double Config::positive(StringRef key, double otherwise) {
   const llvm::json::Value *value = find(key);
   if (!value)

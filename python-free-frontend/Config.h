@@ -40,6 +40,9 @@ public:
                                       std::optional<int64_t> otherwise = std::nullopt);
   /// An integer of at least 0.
   int64_t count(llvm::StringRef key, int64_t otherwise);
+  /// A token of the vocabulary, counted from its end if negative; -1 where the key
+  /// is absent or null.
+  int64_t token(llvm::StringRef key, int64_t vocabulary);
   /// A number above 0.
   double positive(llvm::StringRef key, double otherwise);
   /// A number in [0, 1).

@@ -46,8 +46,8 @@ Value FunctionGraph::rmsNorm(Value x, Value weight, double eps) {
   return RmsNormOp::create(builder, location, x, weight, builder.getF64FloatAttr(eps));
 }
 
-Value FunctionGraph::embedding(Value table, Value ids) {
-  return EmbeddingOp::create(builder, location, table, ids);
+Value FunctionGraph::embedding(Value table, Value ids, int64_t padding) {
+  return EmbeddingOp::create(builder, location, table, ids, padding);
 }
 
 Value FunctionGraph::firstRows(Value x, int64_t rows) {

@@ -50,7 +50,8 @@ public:
   Value mul(Value a, Value b);
   Value layerNorm(Value x, Value weight, Value bias, double eps);
   Value rmsNorm(Value x, Value weight, double eps);
-  Value embedding(Value table, Value ids);
+  /// Rows of `table`; the row `padding` (-1: none) gets no gradient from here.
+  Value embedding(Value table, Value ids, int64_t padding = -1);
   /// The first rows of x.
   Value firstRows(Value x, int64_t rows);
   Value reshape(Value x, ArrayRef<int64_t> shape);

@@ -20,7 +20,7 @@ using namespace meshwright::frontend;
 
 namespace {
 struct Llama {
-  int64_t vocabulary, positions, hidden, layers, heads, kvHeads, headDim, inner;
+  int64_t vocabulary, padding, positions, hidden, layers, heads, kvHeads, headDim, inner;
   std::string activation;
   double attentionDropout, eps, std;
   bool qkvBias, outputBias, mlpBias, headNorm, tied;
@@ -89,6 +89,7 @@ static Llama readLlama(Config &config, StringRef family, const ModelOptions &opt
       *llvm::find_if(defaults, [&](const Defaults &d) { return d.family == family; });
   Llama m;
   m.vocabulary = config.size("vocab_size", absent.vocabulary);
+  m.padding = config.token("pad_token_id", m.vocabulary);
   m.positions = config.size("max_position_embeddings", absent.positions);
   m.hidden = config.size("hidden_size", 4096);
   m.layers = config.size("num_hidden_layers", 32);
@@ -123,8 +124,8 @@ static Llama readLlama(Config &config, StringRef family, const ModelOptions &opt
 
   SmallVector<StringRef> ignored(commonIgnoredKeys());
   // pretraining_tp splits matrices without changing their product.
-  llvm::append_range(ignored, ArrayRef<StringRef>{"pretraining_tp", "max_sequence_length",
-                                                  "is_llama_config", "pad_token_id"});
+  llvm::append_range(
+      ignored, ArrayRef<StringRef>{"pretraining_tp", "max_sequence_length", "is_llama_config"});
   SmallVector<FixedKey> fixed(commonFixedKeys());
   fixed.push_back({"partial_rotary_factor", {"1.0", "null"}, "only a part of each head turns"});
   fixed.push_back({"rope_interleaved", {"false"}, "rotary positions pair neighbours"});
@@ -200,7 +201,7 @@ ImportedModule meshwright::frontend::importLlama(Config &config, StringRef famil
   g.part("embed_tokens");
   Value table = g.weight(
       {"embed_tokens.weight", {m.vocabulary, m.hidden}, m.std, 0, "model.embed_tokens.weight"});
-  Value x = g.embedding(table, g.tokens);
+  Value x = g.embedding(table, g.tokens, m.padding);
   g.part("rotary_emb");
   auto [cos, sin] = g.ropeTable(m.frequencies);
   // Layers with one window in a row share a function.

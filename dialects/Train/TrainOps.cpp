@@ -104,6 +104,14 @@ LogicalResult EmbeddingGradOp::inferReturnTypes(MLIRContext *, std::optional<Loc
 
 //===--- rotary positions ---------------------------------------------------===//
 
+LogicalResult EmbeddingOp::verify() {
+  int64_t rows = tensor(getTable()).getDimSize(0), padding = int64_t(getPadding());
+  if (padding < -1 || padding >= rows)
+    return emitOpError("padding must be a row of the table, 0 to ")
+           << rows - 1 << ", or -1, found " << padding;
+  return success();
+}
+
 ShardingRule RopeTableOp::getShardingRule() { return ruleOf(*this, einsumText()); }
 
 LogicalResult RopeTableOp::verify() {

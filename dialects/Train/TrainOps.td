@@ -178,10 +178,15 @@ def Train_ContractOp : Train_TensorOp<"contract", "", [ContractionOpInterface, A
 def Train_EmbeddingOp : Train_EinsumOp<"embedding", "~v! d, ... -> ... d", [
     DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "Rows of a table";
-  let description = [{ table: [rows, d], ids: [...] i32 in [0, rows), result: [..., d]. }];
-  let arguments = (ins Train_Tensor:$table, Train_Ids:$ids);
+  let description = [{
+    table: [rows, d], ids: [...] i32 in [0, rows), result: [..., d]. The row
+    `padding` gets no gradient from here (torch.nn.Embedding's padding_idx); -1:
+    every row does.
+  }];
+  let arguments = (ins Train_Tensor:$table, Train_Ids:$ids, DefaultValuedAttr<I64Attr, "-1">:$padding);
   let results = (outs Train_Tensor:$result);
   let assemblyFormat = "$table `,` $ids attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 def Train_EmbeddingGradOp : Train_TensorOp<"embedding_grad", "~... d, ... -> v! d", [

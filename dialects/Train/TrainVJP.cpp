@@ -63,12 +63,31 @@ LogicalResult ContractOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef
 
 //===--- embedding, normalization, positions --------------------------------===//
 
+/// [rows] ones, with a zero at `hole`: 1 - (the first hole + 1) + (the first hole).
+static Value onesBut(OpBuilder &b, Location loc, Type element, int64_t rows, int64_t hole) {
+  auto first = [&](int64_t n) -> Value {
+    Value ones = FillOp::create(b, loc, RankedTensorType::get({n}, element), APFloat(1.0));
+    return n == rows ? ones : PadOp::create(b, loc, ones, rows).getResult();
+  };
+  Value upTo = ScaleOp::create(b, loc, first(hole + 1), APFloat(-1.0));
+  Value mask = AddOp::create(b, loc, first(rows), upTo);
+  return hole == 0 ? mask : AddOp::create(b, loc, mask, first(hole)).getResult();
+}
+
 LogicalResult EmbeddingOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool> needed,
                                     SmallVectorImpl<Value> &grads) {
-  grads.push_back(needed[0] ? EmbeddingGradOp::create(b, getLoc(), cotangents[0], getIds(),
-                                                      tensor(getTable()).getDimSize(0), Value())
-                                  .getResult()
-                            : Value());
+  Value grad;
+  if (needed[0]) {
+    RankedTensorType table = tensor(getTable());
+    int64_t rows = table.getDimSize(0), hole = int64_t(getPadding());
+    grad = EmbeddingGradOp::create(b, getLoc(), cotangents[0], getIds(), rows, Value());
+    if (hole >= 0) {
+      Value mask = onesBut(b, getLoc(), table.getElementType(), rows, hole);
+      mask = BroadcastOp::create(b, getLoc(), table, mask, ArrayRef<int64_t>{1});
+      grad = MulOp::create(b, getLoc(), grad, mask);
+    }
+  }
+  grads.push_back(grad);
   grads.push_back(nullptr);
   return success();
 }
