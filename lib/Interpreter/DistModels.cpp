@@ -137,6 +137,12 @@ static LogicalResult reshard(dist::ReshardOp, ArrayRef<Tensor> operands,
   return success();
 }
 
+static LogicalResult constrain(dist::ConstrainOp, ArrayRef<Tensor> operands,
+                               SmallVectorImpl<Tensor> &results, RankContext &) {
+  results.push_back(operands[0]);
+  return success();
+}
+
 template <typename OpT, CollectiveFunction<OpT> function>
 static void attachCollective(MLIRContext *context) {
   OpT::template attachInterface<CollectiveModel<OpT, function>>(*context);
@@ -150,4 +156,5 @@ void interp::attachDistModels(MLIRContext *context) {
   attachCollective<dist::PermuteOp, permute>(context);
   attach<dist::SliceOp, slice>(context);
   attach<dist::ReshardOp, reshard>(context);
+  attach<dist::ConstrainOp, constrain>(context);
 }

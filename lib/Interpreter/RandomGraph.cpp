@@ -56,8 +56,7 @@ public:
     return found.empty() ? Value() : found[pick(0, int64_t(found.size()) - 1)];
   }
   Value chooseRank(unsigned least, unsigned most = 3) {
-    return choose(
-        [&](Value v) { return shape(v).size() >= least && shape(v).size() <= most; });
+    return choose([&](Value v) { return shape(v).size() >= least && shape(v).size() <= most; });
   }
   Value linear(Value x, int64_t out) {
     return train::LinearOp::create(b, loc, x, argument({out, shape(x).back()}));
@@ -89,13 +88,12 @@ public:
   }
   /// Those whose new inputs are weights.
   static constexpr Step weightSteps[] = {
-      &Grower::norm,        &Grower::project, &Grower::activate, &Grower::combine,
-      &Grower::addTrailing, &Grower::scale,   &Grower::attend,   &Grower::multiply,
-      &Grower::positions};
-  static constexpr Step allSteps[] = {
-      &Grower::norm,        &Grower::project, &Grower::activate, &Grower::combine,
-      &Grower::addTrailing, &Grower::scale,   &Grower::attend,   &Grower::multiply,
-      &Grower::positions,   &Grower::sumUp,   &Grower::repeatValues, &Grower::look};
+      &Grower::norm,  &Grower::project, &Grower::activate, &Grower::combine,  &Grower::addTrailing,
+      &Grower::scale, &Grower::attend,  &Grower::multiply, &Grower::positions};
+  static constexpr Step allSteps[] = {&Grower::norm,    &Grower::project,      &Grower::activate,
+                                      &Grower::combine, &Grower::addTrailing,  &Grower::scale,
+                                      &Grower::attend,  &Grower::multiply,     &Grower::positions,
+                                      &Grower::sumUp,   &Grower::repeatValues, &Grower::look};
 
 private:
   Block *block;
@@ -194,10 +192,9 @@ bool Grower::attend() {
     SmallVector<double> frequencies;
     for (int64_t i = 0; i < depth / 2; ++i)
       frequencies.push_back(1.0 / double(1 + 3 * i));
-    auto table = train::RopeTableOp::create(b, loc, type({positions, depth / 2}),
-                                            type({positions, depth / 2}),
-                                            b.getDenseF64ArrayAttr(frequencies),
-                                            b.getF64FloatAttr(1));
+    auto table = train::RopeTableOp::create(
+        b, loc, type({positions, depth / 2}), type({positions, depth / 2}),
+        b.getDenseF64ArrayAttr(frequencies), b.getF64FloatAttr(1));
     q = train::RopeOp::create(b, loc, q, table.getCos(), table.getSin(), false);
     k = train::RopeOp::create(b, loc, k, table.getCos(), table.getSin(), false);
   }
@@ -219,8 +216,8 @@ bool Grower::multiply() {
   Value y = choose([&](Value v) {
     return shape(v).size() == 3 && shape(v)[0] == shape(x)[0] && shape(v)[2] == shape(x)[2];
   });
-  pool.push_back(train::ContractOp::create(b, loc, b.getStringAttr("b s i, b t i -> b s t"), x, y,
-                                           Value()));
+  pool.push_back(
+      train::ContractOp::create(b, loc, b.getStringAttr("b s i, b t i -> b s t"), x, y, Value()));
   return true;
 }
 
@@ -256,15 +253,14 @@ bool Grower::positions() {
   ArrayRef<int64_t> sizes = shape(x);
   int64_t rows = sizes[sizes.size() - 2];
   Value table = argument({rows + size(), sizes.back()});
-  pool.push_back(
-      train::AddOp::create(b, loc, x, train::SliceOp::create(b, loc, table, rows)));
+  pool.push_back(train::AddOp::create(b, loc, x, train::SliceOp::create(b, loc, table, rows)));
   return true;
 }
 
 bool Grower::look() {
   int64_t rows = std::max<int64_t>(size(), 2);
-  pool.push_back(train::EmbeddingOp::create(b, loc, argument({rows, width()}),
-                                            ids({width(), width()})));
+  pool.push_back(
+      train::EmbeddingOp::create(b, loc, argument({rows, width()}), ids({width(), width()})));
   return true;
 }
 
@@ -331,18 +327,16 @@ OwningOpRef<ModuleOp> interp::randomModel(MLIRContext *context, uint64_t seed,
   OpBuilder b = OpBuilder::atBlockBegin(module->getBody());
   auto variable = [&](StringRef name, ArrayRef<int64_t> shape, bool stacked) {
     auto init = train::InitAttr::get(context, "normal", b.getF64FloatAttr(0.3));
-    return train::VariableOp::create(b, module->getLoc(), b.getStringAttr(name),
-                                     TypeAttr::get(body.type(shape)),
-                                     stacked ? b.getUnitAttr() : UnitAttr(), init,
-                                     train::StorageAttr(), FlatSymbolRefAttr(), StringAttr(),
-                                     StringAttr());
+    return train::VariableOp::create(
+        b, module->getLoc(), b.getStringAttr(name), TypeAttr::get(body.type(shape)),
+        stacked ? b.getUnitAttr() : UnitAttr(), init, train::StorageAttr(), FlatSymbolRefAttr(),
+        StringAttr(), StringAttr());
   };
   SmallVector<train::VariableOp> weights;
   for (BlockArgument argument : layer.getArguments().drop_front()) {
     SmallVector<int64_t> shape = {options.layers};
     llvm::append_range(shape, body.shape(argument));
-    weights.push_back(
-        variable("layers.w" + std::to_string(argument.getArgNumber()), shape, true));
+    weights.push_back(variable("layers.w" + std::to_string(argument.getArgNumber()), shape, true));
   }
   train::VariableOp table = variable("table", {vocabulary, width}, false);
   bool tied = body.flip();
@@ -361,9 +355,9 @@ OwningOpRef<ModuleOp> interp::randomModel(MLIRContext *context, uint64_t seed,
       b.getI64IntegerAttr(options.layers), UnitAttr(), UnitAttr(), embedded, each, ValueRange());
   Value logits = train::LinearOp::create(top.b, top.loc, repeat.getResult(0), get(head));
   double scale = 1.0 / double(rows * options.microbatches * sequence);
-  Value result = train::CrossEntropyOp::create(top.b, top.loc, logits, targets,
-                                               b.getF64FloatAttr(scale))
-                     .getLoss();
+  Value result =
+      train::CrossEntropyOp::create(top.b, top.loc, logits, targets, b.getF64FloatAttr(scale))
+          .getLoss();
   finish(top.b, loss, result);
   loss.setArgAttr(0, "train.input", b.getStringAttr("tokens"));
   loss.setArgAttr(1, "train.input", b.getStringAttr("targets"));

@@ -1,0 +1,210 @@
+// One function for each op and form of it: the cases of VJPTest (derivatives
+// against finite differences) and DecomposeTest (kernels against direct
+// formulas). An op with a derivative or a decomposition but without a function
+// here fails those tests. Arguments marked `test.constant` are not
+// differentiated, those marked `test.positive` are not negative.
+
+func.func @linear(%x: tensor<2x3x4xf64>, %w: tensor<5x4xf64>) -> tensor<2x3x5xf64> {
+  %y = train.linear %x, %w : (tensor<2x3x4xf64>, tensor<5x4xf64>) -> tensor<2x3x5xf64>
+  return %y : tensor<2x3x5xf64>
+}
+func.func @linear_vector(%x: tensor<4xf64>, %w: tensor<5x4xf64>) -> tensor<5xf64> {
+  %y = train.linear %x, %w : (tensor<4xf64>, tensor<5x4xf64>) -> tensor<5xf64>
+  return %y : tensor<5xf64>
+}
+func.func @contract(%x: tensor<2x3x4xf64>, %y: tensor<2x5x4xf64>) -> tensor<2x5x3xf64> {
+  %z = train.contract "b s i, b t i -> b t s" %x, %y : (tensor<2x3x4xf64>, tensor<2x5x4xf64>) -> tensor<2x5x3xf64>
+  return %z : tensor<2x5x3xf64>
+}
+func.func @contract_init(%x: tensor<6x3xf64>, %y: tensor<6x4xf64>, %init: tensor<3x4xf64>) -> tensor<3x4xf64> {
+  %z = train.contract "r o, r i -> o i" %x, %y init %init : (tensor<6x3xf64>, tensor<6x4xf64>, tensor<3x4xf64>) -> tensor<3x4xf64>
+  return %z : tensor<3x4xf64>
+}
+func.func @embedding(%table: tensor<3x4xf64>, %ids: tensor<2x5xi32>) -> tensor<2x5x4xf64> {
+  %y = train.embedding %table, %ids : (tensor<3x4xf64>, tensor<2x5xi32>) -> tensor<2x5x4xf64>
+  return %y : tensor<2x5x4xf64>
+}
+func.func @embedding_grad(%dy: tensor<2x5x4xf64>, %ids: tensor<2x5xi32>) -> tensor<4x4xf64> {
+  %y = train.embedding_grad %dy, %ids rows 4 : (tensor<2x5x4xf64>, tensor<2x5xi32>) -> tensor<4x4xf64>
+  return %y : tensor<4x4xf64>
+}
+func.func @embedding_grad_init(%dy: tensor<5x4xf64>, %ids: tensor<5xi32>, %init: tensor<3x4xf64>) -> tensor<3x4xf64> {
+  %y = train.embedding_grad %dy, %ids init %init rows 3 : (tensor<5x4xf64>, tensor<5xi32>, tensor<3x4xf64>) -> tensor<3x4xf64>
+  return %y : tensor<3x4xf64>
+}
+func.func @layer_norm(%x: tensor<2x3x5xf64>, %w: tensor<5xf64>, %b: tensor<5xf64>) -> tensor<2x3x5xf64> {
+  %y = train.layer_norm %x, %w, %b eps 1.0e-02 : (tensor<2x3x5xf64>, tensor<5xf64>, tensor<5xf64>) -> tensor<2x3x5xf64>
+  return %y : tensor<2x3x5xf64>
+}
+func.func @layer_norm_grad(%dy: tensor<2x3x5xf64>, %x: tensor<2x3x5xf64>, %w: tensor<5xf64>) -> (tensor<2x3x5xf64>, tensor<5xf64>, tensor<5xf64>) {
+  %dx, %dw, %db = train.layer_norm_grad %dy, %x, %w eps 1.0e-02 : (tensor<2x3x5xf64>, tensor<2x3x5xf64>, tensor<5xf64>) -> (tensor<2x3x5xf64>, tensor<5xf64>, tensor<5xf64>)
+  return %dx, %dw, %db : tensor<2x3x5xf64>, tensor<5xf64>, tensor<5xf64>
+}
+func.func @rms_norm(%x: tensor<2x3x5xf64>, %w: tensor<5xf64>) -> tensor<2x3x5xf64> {
+  %y = train.rms_norm %x, %w eps 1.0e-02 : (tensor<2x3x5xf64>, tensor<5xf64>) -> tensor<2x3x5xf64>
+  return %y : tensor<2x3x5xf64>
+}
+func.func @rms_norm_one_row(%x: tensor<5xf64>, %w: tensor<5xf64>) -> tensor<5xf64> {
+  %y = train.rms_norm %x, %w eps 1.0e-02 : (tensor<5xf64>, tensor<5xf64>) -> tensor<5xf64>
+  return %y : tensor<5xf64>
+}
+func.func @rms_norm_grad(%dy: tensor<4x5xf64>, %x: tensor<4x5xf64>, %w: tensor<5xf64>) -> (tensor<4x5xf64>, tensor<5xf64>) {
+  %dx, %dw = train.rms_norm_grad %dy, %x, %w eps 1.0e-02 : (tensor<4x5xf64>, tensor<4x5xf64>, tensor<5xf64>) -> (tensor<4x5xf64>, tensor<5xf64>)
+  return %dx, %dw : tensor<4x5xf64>, tensor<5xf64>
+}
+func.func @rope_table() -> (tensor<6x3xf64>, tensor<6x3xf64>) {
+  %c, %s = train.rope_table [1.0, 0.31, 0.01] : () -> (tensor<6x3xf64>, tensor<6x3xf64>)
+  return %c, %s : tensor<6x3xf64>, tensor<6x3xf64>
+}
+func.func @rope_table_scaled() -> (tensor<6x2xf64>, tensor<6x2xf64>) {
+  %c, %s = train.rope_table [1.0, 0.31] {scale = 1.25 : f64} : () -> (tensor<6x2xf64>, tensor<6x2xf64>)
+  return %c, %s : tensor<6x2xf64>, tensor<6x2xf64>
+}
+func.func @rope(%x: tensor<2x3x2x4xf64>, %c: tensor<3x2xf64> {test.constant}, %s: tensor<3x2xf64> {test.constant}) -> tensor<2x3x2x4xf64> {
+  %y = train.rope %x, %c, %s : (tensor<2x3x2x4xf64>, tensor<3x2xf64>, tensor<3x2xf64>) -> tensor<2x3x2x4xf64>
+  return %y : tensor<2x3x2x4xf64>
+}
+func.func @rope_inverse(%x: tensor<2x3x2x4xf64>, %c: tensor<3x2xf64> {test.constant}, %s: tensor<3x2xf64> {test.constant}) -> tensor<2x3x2x4xf64> {
+  %y = train.rope inverse %x, %c, %s : (tensor<2x3x2x4xf64>, tensor<3x2xf64>, tensor<3x2xf64>) -> tensor<2x3x2x4xf64>
+  return %y : tensor<2x3x2x4xf64>
+}
+func.func @attention(%q: tensor<2x3x2x4xf64>, %k: tensor<2x5x2x4xf64>, %v: tensor<2x5x2x3xf64>) -> (tensor<2x3x2x3xf64>, tensor<2x2x3xf64>) {
+  %o, %l = train.attention %q, %k, %v scale 0.5 : (tensor<2x3x2x4xf64>, tensor<2x5x2x4xf64>, tensor<2x5x2x3xf64>) -> (tensor<2x3x2x3xf64>, tensor<2x2x3xf64>)
+  return %o, %l : tensor<2x3x2x3xf64>, tensor<2x2x3xf64>
+}
+func.func @attention_grouped_causal(%q: tensor<2x4x4x2xf64>, %k: tensor<2x4x2x2xf64>, %v: tensor<2x4x2x2xf64>) -> (tensor<2x4x4x2xf64>, tensor<2x4x4xf64>) {
+  %o, %l = train.attention %q, %k, %v scale 0.7 causal : (tensor<2x4x4x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>) -> (tensor<2x4x4x2xf64>, tensor<2x4x4xf64>)
+  return %o, %l : tensor<2x4x4x2xf64>, tensor<2x4x4xf64>
+}
+func.func @attention_window(%q: tensor<1x6x2x2xf64>, %k: tensor<1x6x1x2xf64>, %v: tensor<1x6x1x2xf64>) -> (tensor<1x6x2x2xf64>, tensor<1x2x6xf64>) {
+  %o, %l = train.attention %q, %k, %v scale 0.7 causal {window = 3 : i64} : (tensor<1x6x2x2xf64>, tensor<1x6x1x2xf64>, tensor<1x6x1x2xf64>) -> (tensor<1x6x2x2xf64>, tensor<1x2x6xf64>)
+  return %o, %l : tensor<1x6x2x2xf64>, tensor<1x2x6xf64>
+}
+func.func @attention_dropout(%q: tensor<2x4x2x2xf64>, %k: tensor<2x4x2x2xf64>, %v: tensor<2x4x2x2xf64>, %ids: tensor<2xi32>, %key: tensor<2xi32>) -> (tensor<2x4x2x2xf64>, tensor<2x2x4xf64>) {
+  %o, %l = train.attention %q, %k, %v dropout(%ids, %key) scale 0.7 causal {dropout = 0.25 : f64, stream = 3 : i32} : (tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2xi32>, tensor<2xi32>) -> (tensor<2x4x2x2xf64>, tensor<2x2x4xf64>)
+  return %o, %l : tensor<2x4x2x2xf64>, tensor<2x2x4xf64>
+}
+func.func @add(%x: tensor<2x3x4xf64>, %y: tensor<2x3x4xf64>) -> tensor<2x3x4xf64> {
+  %z = train.add %x, %y : (tensor<2x3x4xf64>, tensor<2x3x4xf64>) -> tensor<2x3x4xf64>
+  return %z : tensor<2x3x4xf64>
+}
+func.func @add_trailing(%x: tensor<2x3x4xf64>, %y: tensor<3x4xf64>) -> tensor<2x3x4xf64> {
+  %z = train.add %x, %y : (tensor<2x3x4xf64>, tensor<3x4xf64>) -> tensor<2x3x4xf64>
+  return %z : tensor<2x3x4xf64>
+}
+func.func @mul(%x: tensor<2x3x4xf64>, %y: tensor<2x3x4xf64>) -> tensor<2x3x4xf64> {
+  %z = train.mul %x, %y : (tensor<2x3x4xf64>, tensor<2x3x4xf64>) -> tensor<2x3x4xf64>
+  return %z : tensor<2x3x4xf64>
+}
+func.func @mul_trailing(%x: tensor<2x3x4xf64>, %y: tensor<4xf64>) -> tensor<2x3x4xf64> {
+  %z = train.mul %x, %y : (tensor<2x3x4xf64>, tensor<4xf64>) -> tensor<2x3x4xf64>
+  return %z : tensor<2x3x4xf64>
+}
+func.func @accumulate(%x: tensor<3x4xf64>, %y: tensor<3x4xf64>) -> tensor<3x4xf64> {
+  %z = train.accumulate %x, %y : (tensor<3x4xf64>, tensor<3x4xf64>) -> tensor<3x4xf64>
+  return %z : tensor<3x4xf64>
+}
+func.func @scale(%x: tensor<3x4xf64>) -> tensor<3x4xf64> {
+  %y = train.scale %x by -0.75 : (tensor<3x4xf64>) -> tensor<3x4xf64>
+  return %y : tensor<3x4xf64>
+}
+func.func @gelu(%x: tensor<7x4xf64>) -> tensor<7x4xf64> {
+  %y = train.gelu %x : (tensor<7x4xf64>) -> tensor<7x4xf64>
+  return %y : tensor<7x4xf64>
+}
+func.func @gelu_tanh(%x: tensor<7x4xf64>) -> tensor<7x4xf64> {
+  %y = train.gelu tanh %x : (tensor<7x4xf64>) -> tensor<7x4xf64>
+  return %y : tensor<7x4xf64>
+}
+func.func @gelu_grad(%dy: tensor<7x4xf64>, %x: tensor<7x4xf64>) -> tensor<7x4xf64> {
+  %y = train.gelu_grad %dy, %x : (tensor<7x4xf64>, tensor<7x4xf64>) -> tensor<7x4xf64>
+  return %y : tensor<7x4xf64>
+}
+func.func @gelu_grad_tanh(%dy: tensor<7x4xf64>, %x: tensor<7x4xf64>) -> tensor<7x4xf64> {
+  %y = train.gelu_grad tanh %dy, %x : (tensor<7x4xf64>, tensor<7x4xf64>) -> tensor<7x4xf64>
+  return %y : tensor<7x4xf64>
+}
+func.func @silu(%x: tensor<7x4xf64>) -> tensor<7x4xf64> {
+  %y = train.silu %x : (tensor<7x4xf64>) -> tensor<7x4xf64>
+  return %y : tensor<7x4xf64>
+}
+func.func @silu_grad(%dy: tensor<7x4xf64>, %x: tensor<7x4xf64>) -> tensor<7x4xf64> {
+  %y = train.silu_grad %dy, %x : (tensor<7x4xf64>, tensor<7x4xf64>) -> tensor<7x4xf64>
+  return %y : tensor<7x4xf64>
+}
+func.func @relu(%x: tensor<7x4xf64>) -> tensor<7x4xf64> {
+  %y = train.relu %x : (tensor<7x4xf64>) -> tensor<7x4xf64>
+  return %y : tensor<7x4xf64>
+}
+func.func @relu_grad(%dy: tensor<7x4xf64>, %x: tensor<7x4xf64>) -> tensor<7x4xf64> {
+  %y = train.relu_grad %dy, %x : (tensor<7x4xf64>, tensor<7x4xf64>) -> tensor<7x4xf64>
+  return %y : tensor<7x4xf64>
+}
+func.func @dropout(%x: tensor<2x3x5xf64>, %ids: tensor<2xi32>, %key: tensor<2xi32>) -> tensor<2x3x5xf64> {
+  %y = train.dropout %x, %ids, %key rate 0.4 stream 7 : (tensor<2x3x5xf64>, tensor<2xi32>, tensor<2xi32>) -> tensor<2x3x5xf64>
+  return %y : tensor<2x3x5xf64>
+}
+func.func @fold_in(%key: tensor<2xi32>, %index: tensor<i32>) -> tensor<2xi32> {
+  %y = train.fold_in %key, %index : (tensor<2xi32>, tensor<i32>) -> tensor<2xi32>
+  return %y : tensor<2xi32>
+}
+func.func @reshape(%x: tensor<2x3x4xf64>) -> tensor<2x3x2x2xf64> {
+  %y = train.reshape %x : (tensor<2x3x4xf64>) -> tensor<2x3x2x2xf64>
+  return %y : tensor<2x3x2x2xf64>
+}
+func.func @slice(%x: tensor<5x4xf64>) -> tensor<3x4xf64> {
+  %y = train.slice %x rows 3 : (tensor<5x4xf64>) -> tensor<3x4xf64>
+  return %y : tensor<3x4xf64>
+}
+func.func @pad(%x: tensor<3x4xf64>) -> tensor<5x4xf64> {
+  %y = train.pad %x rows 5 : (tensor<3x4xf64>) -> tensor<5x4xf64>
+  return %y : tensor<5x4xf64>
+}
+func.func @reduce(%x: tensor<2x3x4xf64>) -> tensor<3xf64> {
+  %y = train.reduce sum %x over [0, 2] : (tensor<2x3x4xf64>) -> tensor<3xf64>
+  return %y : tensor<3xf64>
+}
+func.func @broadcast(%x: tensor<3xf64>) -> tensor<2x3x4xf64> {
+  %y = train.broadcast %x along [0, 2] : (tensor<3xf64>) -> tensor<2x3x4xf64>
+  return %y : tensor<2x3x4xf64>
+}
+func.func @fill() -> tensor<2x3xf64> {
+  %y = train.fill 0.125 : () -> tensor<2x3xf64>
+  return %y : tensor<2x3xf64>
+}
+func.func @cross_entropy(%logits: tensor<2x3x4xf64>, %targets: tensor<2x3xi32>) -> (tensor<f64>, tensor<2x3xf64>) {
+  %loss, %lse = train.cross_entropy %logits, %targets scale 0.5 : (tensor<2x3x4xf64>, tensor<2x3xi32>) -> (tensor<f64>, tensor<2x3xf64>)
+  return %loss, %lse : tensor<f64>, tensor<2x3xf64>
+}
+func.func @cross_entropy_grad(%logits: tensor<2x3x4xf64>, %targets: tensor<2x3xi32>, %lse: tensor<2x3xf64>, %dloss: tensor<f64>) -> tensor<2x3x4xf64> {
+  %y = train.cross_entropy_grad %logits, %targets, %lse, %dloss scale 0.5 : (tensor<2x3x4xf64>, tensor<2x3xi32>, tensor<2x3xf64>, tensor<f64>) -> tensor<2x3x4xf64>
+  return %y : tensor<2x3x4xf64>
+}
+func.func @square_sum(%x: tensor<3x4xf32>) -> tensor<f32> {
+  %y = train.square_sum %x : (tensor<3x4xf32>) -> tensor<f32>
+  return %y : tensor<f32>
+}
+func.func @global_norm(%x: tensor<f32>, %y: tensor<f32>, %z: tensor<f32>) -> tensor<f32> {
+  %n = train.global_norm %x, %y, %z : (tensor<f32>, tensor<f32>, tensor<f32>) -> tensor<f32>
+  return %n : tensor<f32>
+}
+func.func @clip_factor(%norm: tensor<f64>, %limit: tensor<f64>) -> tensor<f64> {
+  %f = train.clip_factor %norm, %limit : (tensor<f64>, tensor<f64>) -> tensor<f64>
+  return %f : tensor<f64>
+}
+func.func @sgd(%p: tensor<3x4xf64>, %g: tensor<3x4xf64>, %clip: tensor<f64>, %lr: tensor<f64>) -> tensor<3x4xf64> {
+  %u = train.sgd %p, %g, %clip, %lr : (tensor<3x4xf64>, tensor<3x4xf64>, tensor<f64>, tensor<f64>) -> tensor<3x4xf64>
+  return %u : tensor<3x4xf64>
+}
+func.func @adamw(%p: tensor<3x4xf64>, %g: tensor<3x4xf64>, %m: tensor<3x4xf64>, %v: tensor<3x4xf64> {test.positive}, %clip: tensor<f64>, %lr: tensor<f64>,
+    %b1: tensor<f64>, %b2: tensor<f64>, %eps: tensor<f64>, %wd: tensor<f64>, %c1: tensor<f64>, %c2: tensor<f64>) -> (tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>) {
+  %u, %nm, %nv = train.adamw %p, %g, %m, %v clip %clip lr %lr betas %b1, %b2 eps %eps weight_decay %wd bias_corrections %c1, %c2
+      : (tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>) -> (tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>)
+  return %u, %nm, %nv : tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>
+}
+func.func @adamw_decay(%p: tensor<3x4xf64>, %g: tensor<3x4xf64>, %m: tensor<3x4xf64>, %v: tensor<3x4xf64> {test.positive}, %clip: tensor<f64>, %lr: tensor<f64>,
+    %b1: tensor<f64>, %b2: tensor<f64>, %eps: tensor<f64>, %wd: tensor<f64>, %c1: tensor<f64>, %c2: tensor<f64>) -> (tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>) {
+  %u, %nm, %nv = train.adamw %p, %g, %m, %v decay clip %clip lr %lr betas %b1, %b2 eps %eps weight_decay %wd bias_corrections %c1, %c2
+      : (tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>) -> (tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>)
+  return %u, %nm, %nv : tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>
+}

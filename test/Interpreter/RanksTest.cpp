@@ -1,0 +1,221 @@
+//===- RanksTest.cpp - ranks that meet, send and wait -----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Interpreter/Session.h"
+#include "meshwright/Register.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::interp;
+
+namespace {
+class Ranks : public testing::Test {
+protected:
+  Ranks() {
+    DialectRegistry registry;
+    registerDialects(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+    context.getDiagEngine().registerHandler([&](Diagnostic &diagnostic) {
+      messages += diagnostic.str() + "\n";
+      for (Diagnostic &note : diagnostic.getNotes())
+        messages += note.str() + "\n";
+    });
+  }
+
+  /// Runs functions[r] on rank r, whose only argument is [10 r + 1, 10 r + 2, ...].
+  LogicalResult run(StringRef text, ArrayRef<StringRef> functions) {
+    module = parseSourceString<ModuleOp>(text, &context);
+    if (!module)
+      return failure();
+    SmallVector<FunctionOpInterface> programs;
+    SmallVector<TensorList> arguments;
+    for (auto [rank, name] : llvm::enumerate(functions)) {
+      auto function = module->lookupSymbol<func::FuncOp>(name);
+      programs.push_back(function);
+      Tensor value(function.getArgumentTypes()[0]);
+      for (int64_t i = 0; i < value.size(); ++i)
+        value.writeFloats()[i] = double(10 * int64_t(rank) + i + 1);
+      arguments.push_back({value});
+    }
+    Interpreter interpreter(*module, int64_t(functions.size()), Precision::F64);
+    return interpreter.run(programs, arguments, results);
+  }
+
+  std::vector<double> result(int64_t rank) { return results[rank][0].floats().vec(); }
+
+  MLIRContext context;
+  std::string messages;
+  OwningOpRef<ModuleOp> module;
+  SmallVector<TensorList> results;
+};
+using Numbers = std::vector<double>;
+} // namespace
+
+TEST_F(Ranks, Collectives) {
+  // Ranks 0 1 / 2 3: rows along "data", columns along "tensor".
+  StringRef text = R"(
+    dist.mesh @mesh ["data" = 2, "tensor" = 2]
+    func.func @sum(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %y = dist.all_reduce sum %x over <@mesh {data}> : (tensor<2xf32>) -> tensor<2xf32>
+      return %y : tensor<2xf32>
+    }
+    func.func @max(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %y = dist.all_reduce max %x over <@mesh {data, tensor}> : (tensor<2xf32>) -> tensor<2xf32>
+      return %y : tensor<2xf32>
+    }
+    func.func @gather(%x: tensor<2x1xf32>) -> tensor<2x2xf32> {
+      %y = dist.all_gather %x dim 1 over <@mesh {tensor}> : (tensor<2x1xf32>) -> tensor<2x2xf32>
+      return %y : tensor<2x2xf32>
+    }
+    func.func @scatter(%x: tensor<4xf32>) -> tensor<1xf32> {
+      %y = dist.reduce_scatter sum %x dim 0 over <@mesh {data, tensor}> : (tensor<4xf32>) -> tensor<1xf32>
+      return %y : tensor<1xf32>
+    }
+    func.func @exchange(%x: tensor<2x1xf32>) -> tensor<1x2xf32> {
+      %y = dist.all_to_all %x split 0 concat 1 over <@mesh {tensor}> : (tensor<2x1xf32>) -> tensor<1x2xf32>
+      return %y : tensor<1x2xf32>
+    }
+    func.func @permute(%x: tensor<1xf32>) -> tensor<1xf32> {
+      %y = dist.permute %x from [1, 2, 3, 0] over <@mesh {data, tensor}> : (tensor<1xf32>) -> tensor<1xf32>
+      return %y : tensor<1xf32>
+    }
+    func.func @slice(%x: tensor<4xf32>) -> tensor<2xf32> {
+      %y = dist.slice %x dim 0 over <@mesh {data}> : (tensor<4xf32>) -> tensor<2xf32>
+      return %y : tensor<2xf32>
+    })";
+  auto all = [&](StringRef name) {
+    LogicalResult done = run(text, SmallVector<StringRef>(4, name));
+    EXPECT_TRUE(succeeded(done)) << name.str() << ": " << messages;
+    return succeeded(done);
+  };
+  ASSERT_TRUE(all("sum"));
+  EXPECT_EQ(result(0), Numbers({22, 24}));
+  EXPECT_EQ(result(1), Numbers({42, 44}));
+  EXPECT_EQ(result(2), result(0));
+  ASSERT_TRUE(all("max"));
+  EXPECT_EQ(result(0), Numbers({31, 32}));
+  ASSERT_TRUE(all("gather"));
+  EXPECT_EQ(result(2), Numbers({21, 31, 22, 32}));
+  EXPECT_EQ(result(3), result(2));
+  ASSERT_TRUE(all("scatter"));
+  EXPECT_EQ(result(0), Numbers({64}));
+  EXPECT_EQ(result(3), Numbers({76}));
+  ASSERT_TRUE(all("exchange"));
+  EXPECT_EQ(result(0), Numbers({1, 11}));
+  EXPECT_EQ(result(1), Numbers({2, 12}));
+  ASSERT_TRUE(all("permute"));
+  EXPECT_EQ(result(3), Numbers({1}));
+  EXPECT_EQ(result(0), Numbers({11}));
+  ASSERT_TRUE(all("slice"));
+  EXPECT_EQ(result(0), Numbers({1, 2}));
+  EXPECT_EQ(result(3), Numbers({33, 34}));
+}
+
+TEST_F(Ranks, DifferentProgramsMeet) {
+  StringRef text = R"(
+    dist.mesh @mesh ["data" = 2]
+    func.func @a(%x: tensor<1xf32>) -> tensor<1xf32> {
+      %y = dist.all_reduce sum %x over <@mesh {data}> : (tensor<1xf32>) -> tensor<1xf32>
+      %z = dist.all_reduce sum %y over <@mesh {data}> : (tensor<1xf32>) -> tensor<1xf32>
+      return %z : tensor<1xf32>
+    }
+    func.func @b(%x: tensor<1xf32>) -> tensor<1xf32> {
+      %y = dist.all_reduce sum %x over <@mesh {data}> : (tensor<1xf32>) -> tensor<1xf32>
+      %z = train.scale %y by 3.0 : (tensor<1xf32>) -> tensor<1xf32>
+      %w = dist.all_reduce sum %z over <@mesh {data}> : (tensor<1xf32>) -> tensor<1xf32>
+      return %w : tensor<1xf32>
+    })";
+  ASSERT_TRUE(succeeded(run(text, {"a", "b"}))) << messages;
+  EXPECT_EQ(result(0), Numbers({48}));
+  EXPECT_EQ(result(1), Numbers({48}));
+}
+
+TEST_F(Ranks, DeadlockIsReported) {
+  StringRef text = R"(
+    dist.mesh @mesh ["data" = 2]
+    func.func @a(%x: tensor<1xf32>) -> tensor<1xf32> {
+      %y = dist.all_reduce sum %x over <@mesh {data}> : (tensor<1xf32>) -> tensor<1xf32>
+      return %y : tensor<1xf32>
+    }
+    func.func @b(%x: tensor<1xf32>) -> tensor<1xf32> {
+      return %x : tensor<1xf32>
+    })";
+  EXPECT_TRUE(failed(run(text, {"a", "b"})));
+  EXPECT_NE(messages.find("deadlock: rank 0 waits here"), std::string::npos) << messages;
+  EXPECT_NE(messages.find("rank 1 has ended"), std::string::npos) << messages;
+}
+
+TEST_F(Ranks, DifferentCollectivesAreReported) {
+  StringRef text = R"(
+    dist.mesh @mesh ["data" = 2]
+    func.func @a(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %y = dist.all_reduce sum %x over <@mesh {data}> : (tensor<2xf32>) -> tensor<2xf32>
+      return %y : tensor<2xf32>
+    }
+    func.func @b(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %y = dist.permute %x from [1, 0] over <@mesh {data}> : (tensor<2xf32>) -> tensor<2xf32>
+      return %y : tensor<2xf32>
+    })";
+  EXPECT_TRUE(failed(run(text, {"a", "b"})));
+  EXPECT_NE(messages.find("of its group is at"), std::string::npos) << messages;
+}
+
+TEST_F(Ranks, OtherMeshSizeIsReported) {
+  StringRef text = R"(
+    dist.mesh @mesh ["data" = 4]
+    func.func @a(%x: tensor<1xf32>) -> tensor<1xf32> {
+      %y = dist.all_reduce sum %x over <@mesh {data}> : (tensor<1xf32>) -> tensor<1xf32>
+      return %y : tensor<1xf32>
+    })";
+  EXPECT_TRUE(failed(run(text, {"a", "a"})));
+  EXPECT_NE(messages.find("use --ranks 4"), std::string::npos) << messages;
+}
+
+/// Global tensors go in and come out, whatever the ranks hold.
+TEST_F(Ranks, SessionsScatterAndGather) {
+  module = parseSourceString<ModuleOp>(R"(
+    dist.mesh @mesh ["data" = 2, "tensor" = 2]
+    train.variable @w : tensor<2xf32> init <"constant", 1.0 : f64>
+        {dist.global = tensor<4xf32, #dist.sharding<@mesh, [ {tensor} ]>>}
+    func.func @f(%x: tensor<2x4xf32> {dist.global = tensor<4x4xf32, #dist.sharding<@mesh, [ {data}, {} ]>>})
+        -> (tensor<2x2xf32> {dist.global = tensor<4x4xf32, #dist.sharding<@mesh, [ {data}, {tensor} ]>>},
+            tensor<f32> {dist.global = tensor<f32, #dist.sharding<@mesh, [], partial = {data, tensor}>>}) {
+      %w = train.get @w : tensor<2xf32>
+      %part = dist.slice %x dim 1 over <@mesh {tensor}> : (tensor<2x4xf32>) -> tensor<2x2xf32>
+      %y = train.mul %part, %w : (tensor<2x2xf32>, tensor<2xf32>) -> tensor<2x2xf32>
+      %total = train.reduce sum %y over [0, 1] : (tensor<2x2xf32>) -> tensor<f32>
+      train.set @w, %w : tensor<2xf32>
+      return %y, %total : tensor<2x2xf32>, tensor<f32>
+    })",
+                                       &context);
+  ASSERT_TRUE(module) << messages;
+  FailureOr<Session> session = Session::create(*module, 0, Precision::F64);
+  ASSERT_TRUE(succeeded(session));
+  EXPECT_EQ(session->ranks(), 4);
+  train::VariableOp variable = session->variables()[0];
+  Tensor w(session->globalType(variable)), x(w.elementType(), {4, 4});
+  for (int i = 0; i < 4; ++i)
+    w.writeFloats()[i] = i + 1;
+  double total = 0;
+  for (int i = 0; i < 16; ++i) {
+    x.writeFloats()[i] = i;
+    total += i * (i % 4 + 1);
+  }
+  session->setVariable(variable, w);
+  TensorList out;
+  ASSERT_TRUE(succeeded(session->run(session->lookup("f"), {x}, out))) << messages;
+  for (int i = 0; i < 16; ++i)
+    EXPECT_EQ(out[0].floats()[i], i * (i % 4 + 1));
+  EXPECT_EQ(out[1].asFloat(), total);
+  EXPECT_EQ(session->getVariable(variable)->floats(), w.floats());
+  EXPECT_TRUE(failed(Session::create(*module, 2, Precision::F64)));
+}
