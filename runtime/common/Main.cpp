@@ -72,6 +72,7 @@ static void runProcess(const Plan &plan, const Options &options, const Launch &l
   auto world = std::make_unique<MessageCommunicator>(transport, status);
   Neighbours neighbours = findNeighbours(*world);
   checkMemory(plan, neighbours.onMachine);
+  world->barrier(); // Nobody takes memory before all have looked.
   trainRank(plan, options, std::move(world), threadsPerRank(neighbours.onCores), status);
   monitor.setLostPeer(nullptr);
   setFailureAbort(nullptr);

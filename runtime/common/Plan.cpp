@@ -208,6 +208,31 @@ static void placeStates(Plan &plan) {
   }
 }
 
+/// The runtime fills exactly the inputs it knows, and each must have its size.
+static void checkInputs(const Plan &plan) {
+  int64_t sequences = plan.batch / plan.axesSize(plan.dataAxes);
+  std::map<std::string, std::pair<ElementType, int64_t>> known = {
+      {"tokens", {ElementType::I32, sequences * plan.sequence}},
+      {"targets", {ElementType::I32, sequences * plan.sequence}},
+      {"sequence_ids", {ElementType::I32, sequences}},
+      {"key", {ElementType::I32, 2}}};
+  for (const char *scalar : {"lr", "beta1", "beta2", "eps", "weight_decay", "grad_clip",
+                             "bias_correction1", "bias_correction2"})
+    known[scalar] = {ElementType::F32, 1};
+  for (const auto &[name, port] : plan.inputs) {
+    auto entry = known.find(name);
+    if (entry == known.end())
+      fail("plan: \"inputs\" has \"", name, "\", which this runtime does not know");
+    auto [type, count] = entry->second;
+    if (port.type != type || elements(port.shape) != count)
+      fail("plan: input \"", name, "\" is ", shapeText(port.shape), " of ", nameOf(port.type),
+           ", but ", count, " elements of ", nameOf(type), " are what the runtime fills in");
+  }
+  for (const char *name : {"tokens", "targets"})
+    if (!plan.inputs.count(name))
+      fail("plan: \"inputs\" has no \"", name, "\": compile the executable again");
+}
+
 Plan Plan::parse(std::string_view json) {
   Json document = Json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
   if (document.is_discarded())
@@ -269,6 +294,7 @@ Plan Plan::parse(std::string_view json) {
       plan.batch % (plan.axesSize(plan.dataAxes) * plan.microbatches) != 0)
     fail("plan: a batch of ", plan.batch, " sequences does not divide into ",
          plan.axesSize(plan.dataAxes), " data ranks of ", plan.microbatches, " microbatches");
+  checkInputs(plan);
   return plan;
 }
 

@@ -12,11 +12,11 @@
 #include <algorithm>
 #include <chrono>
 #include <numeric>
-#include <sched.h>
-#include <unistd.h>
 
 using namespace meshwright;
 
+// Up to this many bytes over all members latency counts, not bandwidth.
+static constexpr int64_t directBytes = 16 * 1024;
 // Below this a broadcast goes straight from the root; above, the root scatters and
 // the members gather, so that it does not send everything size() - 1 times.
 static constexpr int64_t directBroadcastBytes = 64 * 1024;
@@ -56,9 +56,9 @@ std::unique_ptr<Communicator> MessageCommunicator::split(const std::vector<int> 
 void MessageCommunicator::waitAll(
     std::vector<std::pair<int, std::unique_ptr<Transport::Request>>> &requests) {
   using Clock = std::chrono::steady_clock;
-  Clock::time_point begin, lastReport;
+  using std::chrono::milliseconds;
+  Clock::time_point begin = {}, reported = {};
   int64_t polls = 0;
-  bool slow = false;
   while (true) {
     auto done = [&](auto &request) { return transport->test(*request.second); };
     requests.erase(std::remove_if(requests.begin(), requests.end(), done), requests.end());
@@ -66,25 +66,20 @@ void MessageCommunicator::waitAll(
       break;
     if (++polls < 100)
       continue;
-    if (polls < 1000) {
-      sched_yield();
-      continue;
-    }
     Clock::time_point now = Clock::now();
-    if (!slow || now - lastReport > std::chrono::milliseconds(50)) {
+    if (begin == Clock::time_point())
+      begin = now;
+    if (now - begin > milliseconds(5) && now - reported > milliseconds(50)) {
       std::vector<int> peers;
       for (const auto &request : requests)
         if (std::find(peers.begin(), peers.end(), request.first) == peers.end())
           peers.push_back(request.first);
       status.setWaiting(std::move(peers));
-      if (!slow)
-        begin = now;
-      slow = true;
-      lastReport = now;
+      reported = now;
     }
-    usleep(now - begin < std::chrono::milliseconds(100) ? 20 : 500);
+    transport->idle(now - begin);
   }
-  if (slow)
+  if (reported != Clock::time_point())
     status.clearWaiting();
 }
 
@@ -231,6 +226,17 @@ void MessageCommunicator::reduce(ElementType type, Reduction reduction, const vo
 void MessageCommunicator::allReduce(ElementType type, Reduction reduction, const void *input,
                                     void *output, int64_t count) {
   int64_t width = bytesOf(type), window = windowElements(type) * size();
+  if (count > 0 && count * width * size() <= directBytes) {
+    // One exchange instead of two: everyone gets everything and reduces it.
+    std::vector<Message> messages;
+    for (int i = 0; i < size(); ++i) {
+      sendPart(messages, i, input, count * width);
+      receivePart(messages, i, scratchFor(i, count * width), count * width);
+    }
+    exchange(messages);
+    reduceParts(type, reduction, input, output, count);
+    return;
+  }
   for (int64_t at = 0; at < count; at += window) {
     const char *in = static_cast<const char *>(input) + at * width;
     char *out = static_cast<char *>(output) + at * width;

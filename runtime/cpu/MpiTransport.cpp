@@ -8,7 +8,9 @@
 #include "common/Error.h"
 #include "cpu/MpiSymbols.h"
 
+#include <sched.h>
 #include <thread>
+#include <unistd.h>
 
 using namespace meshwright;
 
@@ -23,6 +25,7 @@ public:
                                      int64_t bytes) override;
   std::unique_ptr<Request> startReceive(int peer, int channel, void *data, int64_t bytes) override;
   bool test(Request &request) override;
+  void idle(std::chrono::nanoseconds waited) override;
   void abort(int code) override;
   void finish() override;
 
@@ -86,6 +89,15 @@ bool MpiTransport::test(Request &request) {
   check(mpi.MPI_Test(&static_cast<MpiRequest &>(request).handle, &done, MPI_STATUS_IGNORE),
         "MPI_Test");
   return done;
+}
+
+// MPI has no wait with a time-out, so this is a compromise between quick answers
+// and leaving the core alone.
+void MpiTransport::idle(std::chrono::nanoseconds waited) {
+  if (waited < std::chrono::milliseconds(1))
+    sched_yield();
+  else
+    usleep(waited < std::chrono::milliseconds(100) ? 20 : 500);
 }
 
 void MpiTransport::abort(int code) {

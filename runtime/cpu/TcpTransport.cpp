@@ -65,6 +65,7 @@ public:
                                      int64_t bytes) override;
   std::unique_ptr<Request> startReceive(int peer, int channel, void *data, int64_t bytes) override;
   bool test(Request &request) override;
+  void idle(std::chrono::nanoseconds) override { pollSockets(1); }
   int lostPeer() const override;
   // The connections close with the process, which the others notice.
   void abort(int) override {}
@@ -74,6 +75,7 @@ private:
   void meetAtMaster(const TcpAddress &master, Deadline deadline);
   void connectOthers(Socket listener, const std::vector<SocketAddress> &addresses,
                      Deadline deadline);
+  std::vector<pollfd> pollSockets(int milliseconds);
   void progress();
   void pumpOut(Peer &peer);
   void pumpIn(Peer &peer, int rank);
@@ -235,14 +237,21 @@ int TcpTransport::lostPeer() const {
   return -1;
 }
 
-void TcpTransport::progress() {
+/// Waits at most so long until a socket can be read, or written where something is
+/// to be sent.
+std::vector<pollfd> TcpTransport::pollSockets(int milliseconds) {
   std::vector<pollfd> entries(peers.size());
   for (size_t i = 0; i < peers.size(); ++i) {
     bool open = int(i) != self && !peers[i].closed;
     entries[i] = {open ? peers[i].socket.descriptor() : -1,
                   short(POLLIN | (peers[i].sending.empty() ? 0 : POLLOUT)), 0};
   }
-  poll(entries.data(), entries.size(), 0);
+  poll(entries.data(), entries.size(), milliseconds);
+  return entries;
+}
+
+void TcpTransport::progress() {
+  std::vector<pollfd> entries = pollSockets(0);
   for (size_t i = 0; i < peers.size(); ++i) {
     if (entries[i].revents & POLLOUT)
       pumpOut(peers[i]);

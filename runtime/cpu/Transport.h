@@ -9,6 +9,7 @@
 #ifndef MESHWRIGHT_RUNTIME_CPU_TRANSPORT_H
 #define MESHWRIGHT_RUNTIME_CPU_TRANSPORT_H
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -37,6 +38,10 @@ public:
                                                 int64_t bytes) = 0;
   /// Moves messages along without blocking; whether `request` is done.
   virtual bool test(Request &request) = 0;
+
+  /// Leaves the core to others for a moment, or until a message moves; `waited` is how
+  /// long the caller has waited for one.
+  virtual void idle(std::chrono::nanoseconds waited) = 0;
 
   /// A rank that is known to have ended, or -1. May be called from any thread.
   virtual int lostPeer() const { return -1; }

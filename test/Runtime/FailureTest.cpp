@@ -214,3 +214,24 @@ TEST_F(FailureTest, SignalMakesRanksSayWhatTheyWaitFor) {
   EXPECT_THAT(output, HasSubstr("fake.mlir:12:3) for rank 3"));
   EXPECT_THAT(output, HasSubstr("rank 3 (step 2): busy with computing a step"));
 }
+
+TEST_F(FailureTest, FullDiskForMetrics) {
+  expectFailure(train("--steps 2 --metrics /dev/full", 2, 1),
+                {"/dev/full", "No space left on device"});
+}
+
+// A library that cannot be loaded stands for a machine without OpenMPI.
+TEST_F(FailureTest, NoMpiLibrary) {
+  writeFile(path("libmpi.so.40"), "not a library");
+  expectFailure(
+      run("export OMPI_COMM_WORLD_SIZE=1 OMPI_COMM_WORLD_RANK=0 LD_LIBRARY_PATH=" + path("") +
+          "; " + FAKE_PROGRAM + " --steps 1 --tokens u8 --data " + path("data.bin")),
+      {"libmpi.so.40", "OpenMPI 4 or 5", "LD_LIBRARY_PATH", "--ranks"});
+}
+
+TEST_F(FailureTest, IncompleteTcpEnvironment) {
+  std::string exe = std::string(FAKE_PROGRAM) + " --steps 1 --tokens u8 --data " + path("data.bin");
+  expectFailure(run("RANK=0 WORLD_SIZE=1 MASTER_ADDR=localhost " + exe), {"MASTER_PORT"});
+  expectFailure(run("RANK=3 WORLD_SIZE=2 MASTER_ADDR=localhost " + exe), {"RANK is 3"});
+  expectFailure(run("RANK=x WORLD_SIZE=2 MASTER_ADDR=localhost " + exe), {"RANK is \"x\""});
+}

@@ -52,7 +52,9 @@ static Json planText(std::vector<int64_t> shape, std::vector<int64_t> local, Jso
              {"offset", 64},
              {"init", {{"kind", "normal"}, {"std", 2.0}}},
              {"storage", storage}}}},
-          {"inputs", Json::array()},
+          {"inputs",
+           {{{"name", "tokens"}, {"type", "i32"}, {"shape", {1, 2, 4}}, {"offset", 0}},
+            {{"name", "targets"}, {"type", "i32"}, {"shape", {1, 2, 4}}, {"offset", 0}}}},
           {"outputs",
            {{{"name", "loss"}, {"type", "f32"}, {"shape", Json::array()}, {"offset", 0}},
             {{"name", "grad_norm"}, {"type", "f32"}, {"shape", Json::array()}, {"offset", 0}}}},
@@ -89,6 +91,8 @@ TEST(Plan, NamesWhatIsMissingOrWrong) {
     bad[Json::json_pointer(path)] = value;
     return parseError(bad);
   };
+  EXPECT_THAT(changed("/inputs/0/shape/1", 3), HasSubstr("\"tokens\" is [1, 3, 4]"));
+  EXPECT_THAT(changed("/inputs/0/name", "lokens"), HasSubstr("lokens"));
   EXPECT_THAT(changed("/version", 2), HasSubstr("version 2"));
   EXPECT_THAT(changed("/batch", "x"), HasSubstr("wrong type"));
   EXPECT_THAT(changed("/batch", 7), HasSubstr("does not divide"));
