@@ -15,7 +15,7 @@
 namespace meshwright::exec {
 
 /// Attributes of kernel functions; see the dialect's description.
-inline constexpr llvm::StringLiteral kernelAttr = "exec.kernel",
+inline constexpr llvm::StringLiteral kernelAttr = "exec.kernel", templateAttr = "exec.template",
                                      iterationsAttr = "exec.iterations",
                                      chunksAttr = "exec.chunks",
                                      workspaceAttr = "exec.workspace",

@@ -25,7 +25,7 @@ def Exec_Dialect : Dialect {
     | attribute | meaning |
     |---|---|
     | `exec.kernel` | unit: this function is a kernel |
-    | `exec.iterations`, `exec.chunks` | i64: parallel iterations, and into how many ranges they are cut |
+    | `exec.template`, `exec.iterations`, `exec.chunks` | one entry a stage: its loops, parallel iterations, and into how many ranges they are cut |
     | `exec.workspace` | i64: bytes a launch needs beside its operands, 0 if none |
     | `exec.inplace` | `[[in, out], ..]`: result `out` may be the same memory as argument `in` |
     | `exec.accumulate` | `[[in, out], ..]`: result `out` must be the same memory as argument `in`: the kernel only adds to it |

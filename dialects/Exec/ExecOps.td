@@ -102,7 +102,7 @@ def Exec_YieldOp : Exec_Op<"yield", [Terminator, Pure, ParentOneOf<["LoopOp"]>]>
   let summary = "Ends a loop's body";
   let arguments = (ins Variadic<AnyRankedTensor>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
-  let builders = [OpBuilder<(ins), [{}]>];
+  let builders = [OpBuilder<(ins), [{ (void)$_builder; }]>];
 }
 
 def Exec_IndexOp : Exec_Op<"index", [Pure]> {

@@ -64,6 +64,35 @@ def ExecDecomposeKernels : Pass<"exec-decompose-kernels", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
+def ExecScheduleKernels : Pass<"exec-schedule-kernels", "::mlir::ModuleOp"> {
+  let summary = "Plans the loops of each kernel and cuts them into chunks";
+  let description = [{
+    A kernel becomes stages that run one after the other, each a loop nest of one of
+    the templates `elementwise`, `row-reduce`, `partials` (sums over rows or over
+    everything, one partial result a chunk), `columns` (sums over few rows),
+    `scatter` and `scalars`. Written on the function, one entry a stage:
+    `exec.template`, `exec.iterations` and `exec.chunks`; and for the whole kernel
+    `exec.workspace` (bytes for partial results and for tensors that a later stage
+    needs) and `exec.inplace`. All follow from shapes alone, so that results do not
+    depend on the number of threads.
+
+    Refuses, naming the op, what has no place in a kernel.
+
+    ```mlir
+    func.func private @k(%x: tensor<2048x768xf32>) -> tensor<768xf32> attributes {exec.kernel}
+    // becomes
+    func.func private @k(%x: tensor<2048x768xf32>) -> tensor<768xf32> attributes {exec.chunks = array<i64: 64, 1>,
+        exec.inplace = [], exec.iterations = array<i64: 2048, 1>, exec.kernel, exec.template = ["partials", "elementwise"],
+        exec.workspace = 196608 : i64}
+    ```
+  }];
+  let options = [
+    Option<"maxChunks", "max-chunks", "int64_t", "64", "Most chunks of a stage">,
+    Option<"chunkWork", "chunk-work", "int64_t", "16384",
+           "Least work of a chunk, in elements times an eighth of their instructions">];
+  let dependentDialects = ["::meshwright::exec::ExecDialect"];
+}
+
 def ExecInlineRepeats : Pass<"exec-inline-repeats", "::mlir::ModuleOp"> {
   let summary = "Turns train.repeat into exec.loop with the function's body inside";
   let description = [{

@@ -1,0 +1,73 @@
+//===- Codegen.h - from exec programs to executables ------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_CODEGEN_H
+#define MESHWRIGHT_CODEGEN_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <string>
+
+namespace llvm {
+class LLVMContext;
+class Module;
+class TargetMachine;
+} // namespace llvm
+
+namespace meshwright {
+
+/// What to generate code for.
+struct CodegenOptions {
+  /// An LLVM processor name (`znver4`, `x86-64-v3`), or empty for this machine
+  /// with all it has.
+  std::string cpu;
+  /// The plan the object carries; built by lib/Report. Empty: no plan.
+  std::string plan;
+};
+
+/// Adds to `registry` what code generation needs to run on a module parsed with it.
+void registerCodegen(mlir::DialectRegistry &registry);
+
+/// The LLVM dialect module of a scheduled exec module: kernels as vector loops
+/// and one function a program.
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
+lowerToLLVMDialect(mlir::ModuleOp module, const CodegenOptions &options = {});
+
+/// Optimised LLVM IR of the module for `machine`.
+std::unique_ptr<llvm::TargetMachine> createTargetMachine(const CodegenOptions &options,
+                                                         std::string &error);
+mlir::FailureOr<std::unique_ptr<llvm::Module>> lowerToLLVM(mlir::ModuleOp module,
+                                                           llvm::LLVMContext &context,
+                                                           llvm::TargetMachine &machine,
+                                                           const CodegenOptions &options = {});
+
+/// ... as text, and as a relocatable object. Errors go to the module's location.
+mlir::FailureOr<std::string> emitLLVM(mlir::ModuleOp module, const CodegenOptions &options = {});
+mlir::FailureOr<std::string> emitObject(mlir::ModuleOp module, const CodegenOptions &options = {});
+
+/// What the linker is told beside the object.
+struct LinkOptions {
+  /// The compiler driver, found when Meshwright was configured if empty.
+  std::string driver;
+  /// The folder with libmeshwright_runtime.a and link.txt, found from the place
+  /// of the running tool if empty.
+  std::string runtime;
+};
+
+/// Links `object` (bytes) with the runtime into the executable `output`, which
+/// appears complete or not at all. The error names the file and quotes the linker.
+llvm::Error linkExecutable(llvm::StringRef object, llvm::StringRef output,
+                           const LinkOptions &options = {});
+
+/// Writes `bytes` to `output` by way of a temporary file beside it.
+llvm::Error writeFileAtomically(llvm::StringRef bytes, llvm::StringRef output);
+
+/// The plan an executable or object carries.
+llvm::Expected<std::string> readPlan(llvm::StringRef file);
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_CODEGEN_H

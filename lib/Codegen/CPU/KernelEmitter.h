@@ -1,0 +1,24 @@
+//===- KernelEmitter.h - loops and vectors of a kernel's stages -------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_CODEGEN_CPU_KERNELEMITTER_H
+#define MESHWRIGHT_CODEGEN_CPU_KERNELEMITTER_H
+
+#include "Codegen/KernelPlan.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+namespace meshwright::codegen::cpu {
+
+/// The name of the function that runs stage `index` of `kernel`.
+std::string stageName(llvm::StringRef kernel, unsigned index);
+
+/// Adds to `module` one llvm.func a stage of `plan`: (buffers, begin, end) as
+/// MwKernel in ABI.h, whose body is scf loops over vectors of `lanes` f32.
+mlir::LogicalResult emitKernel(const KernelPlan &plan, mlir::ModuleOp module, unsigned lanes);
+
+} // namespace meshwright::codegen::cpu
+
+#endif // MESHWRIGHT_CODEGEN_CPU_KERNELEMITTER_H

@@ -1,0 +1,123 @@
+//===- Link.cpp - object and runtime to executable --------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "meshwright/Codegen.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+
+using namespace meshwright;
+using llvm::Error;
+using llvm::SmallString;
+using llvm::StringRef;
+using llvm::Twine;
+
+namespace {
+/// A file that is gone when this is.
+struct Temporary {
+  SmallString<128> path;
+  ~Temporary() {
+    if (!path.empty())
+      llvm::sys::fs::remove(path);
+  }
+};
+} // namespace
+
+/// The folder of the runtime: beside the running tool's folder, as in the build
+/// tree, or where an installation puts libraries.
+static llvm::Expected<std::string> findRuntime(StringRef wanted) {
+  llvm::SmallVector<SmallString<128>> places;
+  if (!wanted.empty()) {
+    places.emplace_back(wanted);
+  } else {
+    std::string tool = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
+    StringRef top = llvm::sys::path::parent_path(llvm::sys::path::parent_path(tool));
+    for (const char *folder : {"runtime", "lib/meshwright"}) {
+      places.emplace_back(top);
+      llvm::sys::path::append(places.back(), folder);
+    }
+  }
+  std::string tried;
+  for (StringRef place : places) {
+    SmallString<128> archive(place);
+    llvm::sys::path::append(archive, "libmeshwright_runtime.a");
+    if (llvm::sys::fs::exists(archive))
+      return place.str();
+    tried += (tried.empty() ? "" : ", ") + archive.str().str();
+  }
+  return llvm::createStringError("cannot find the runtime to link with: no " + tried +
+                                 "; build it with `ninja -C build`");
+}
+
+/// What the runtime wants on the link line, one argument a line of link.txt.
+static llvm::Expected<std::vector<std::string>> readLinkLine(StringRef runtime) {
+  SmallString<128> path(runtime);
+  llvm::sys::path::append(path, "link.txt");
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  if (!buffer)
+    return llvm::createStringError(buffer.getError(),
+                                   "cannot read '" + path + "': " + buffer.getError().message());
+  std::vector<std::string> arguments;
+  llvm::SmallVector<StringRef> lines;
+  (*buffer)->getBuffer().split(lines, '\n', -1, /*KeepEmpty=*/false);
+  for (StringRef line : lines)
+    if (line = line.trim(); !line.empty())
+      arguments.push_back(line.str());
+  return arguments;
+}
+
+Error meshwright::linkExecutable(StringRef object, StringRef output, const LinkOptions &options) {
+  llvm::Expected<std::string> runtime = findRuntime(options.runtime);
+  if (!runtime)
+    return runtime.takeError();
+  auto extra = readLinkLine(*runtime);
+  if (!extra)
+    return extra.takeError();
+  StringRef wanted = options.driver.empty() ? StringRef(MESHWRIGHT_LINK_DRIVER) : options.driver;
+  auto driver = llvm::sys::findProgramByName(wanted);
+  if (!driver)
+    return llvm::createStringError(driver.getError(), "cannot link: no compiler driver '" + wanted +
+                                                          "'; install g++ (apt-get install g++)");
+
+  // Beside the output, so that the last step is a rename within one file system.
+  Temporary linked, input, log;
+  if (auto error = llvm::sys::fs::createUniqueFile(output + ".%%%%%%.tmp", linked.path))
+    return llvm::createStringError(error, "cannot write '" + output + "': " + error.message());
+  if (auto error = llvm::sys::fs::createTemporaryFile("meshwright", "o", input.path))
+    return llvm::createStringError(error, "cannot make a temporary file: " + error.message());
+  if (auto error = llvm::sys::fs::createTemporaryFile("meshwright", "log", log.path))
+    return llvm::createStringError(error, "cannot make a temporary file: " + error.message());
+  if (Error error = writeFileAtomically(object, input.path))
+    return error;
+
+  SmallString<128> archive(*runtime);
+  llvm::sys::path::append(archive, "libmeshwright_runtime.a");
+  std::vector<std::string> arguments{*driver,
+                                     "-o",
+                                     linked.path.str().str(),
+                                     input.path.str().str(),
+                                     archive.str().str(),
+                                     "-static-libstdc++",
+                                     "-static-libgcc",
+                                     "-Wl,--gc-sections"};
+  llvm::append_range(arguments, *extra);
+  std::vector<StringRef> refs(arguments.begin(), arguments.end());
+  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log.path), StringRef(log.path)};
+  std::string message;
+  int status =
+      llvm::sys::ExecuteAndWait(*driver, refs, std::nullopt, redirects, /*SecondsToWait=*/0,
+                                /*MemoryLimit=*/0, &message);
+  if (status != 0) {
+    auto text = llvm::MemoryBuffer::getFile(log.path);
+    return llvm::createStringError("linking '" + output + "' with " + *driver + " failed: " +
+                                   message + "\n" + (text ? (*text)->getBuffer() : StringRef()));
+  }
+  if (auto error = llvm::sys::fs::rename(linked.path, output))
+    return llvm::createStringError(error, "cannot write '" + output + "': " + error.message());
+  linked.path.clear();
+  return Error::success();
+}

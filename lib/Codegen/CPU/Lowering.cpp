@@ -1,0 +1,171 @@
+//===- Lowering.cpp - exec module to LLVM dialect to LLVM IR ----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Codegen/CPU/KernelEmitter.h"
+#include "Codegen/CPU/ProgramEmitter.h"
+#include "Codegen/CPU/VectorMath.h"
+#include "meshwright/Codegen.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MathToLibm/MathToLibm.h"
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::codegen;
+
+//===----------------------------------------------------------------------===//
+// Target
+//===----------------------------------------------------------------------===//
+
+std::unique_ptr<llvm::TargetMachine> meshwright::createTargetMachine(const CodegenOptions &options,
+                                                                     std::string &error) {
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
+  llvm::Triple triple(llvm::sys::getDefaultTargetTriple());
+  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return nullptr;
+  std::string cpu = options.cpu, features;
+  if (cpu.empty()) {
+    // A virtual machine may hide features of its processor: list what is there.
+    cpu = llvm::sys::getHostCPUName().str();
+    for (auto &[name, enabled] : llvm::sys::getHostCPUFeatures())
+      features += (features.empty() ? "" : ",") + std::string(enabled ? "+" : "-") + name.str();
+  }
+  llvm::TargetOptions targetOptions;
+  std::unique_ptr<llvm::TargetMachine> machine(
+      target->createTargetMachine(triple, cpu, features, targetOptions, llvm::Reloc::PIC_,
+                                  std::nullopt, llvm::CodeGenOptLevel::Default));
+  if (machine && !machine->getMCSubtargetInfo()->isCPUStringValid(cpu)) {
+    error = "unknown processor '" + cpu + "' for " + triple.str() +
+            "; `llc -mcpu=help` lists the names";
+    return nullptr;
+  }
+  return machine;
+}
+
+/// Lanes of f32 in the widest vectors worth using.
+static unsigned lanesOf(llvm::TargetMachine &machine) {
+  auto *subtarget = machine.getMCSubtargetInfo();
+  if (!machine.getTargetTriple().isX86())
+    return 4;
+  if (subtarget->checkFeatures("+avx512f,+avx512vl,+avx512dq,+avx512bw"))
+    return 16;
+  return subtarget->checkFeatures("+avx2,+fma") ? 8 : 4;
+}
+
+void meshwright::registerCodegen(DialectRegistry &registry) {
+  registry
+      .insert<LLVM::LLVMDialect, scf::SCFDialect, vector::VectorDialect, cf::ControlFlowDialect>();
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+}
+
+//===----------------------------------------------------------------------===//
+// Lowering
+//===----------------------------------------------------------------------===//
+
+static FailureOr<OwningOpRef<ModuleOp>> lower(ModuleOp module, const CodegenOptions &options,
+                                              unsigned lanes) {
+  // Planning may rewrite kernels: work on a copy.
+  OwningOpRef<ModuleOp> source = module.clone();
+  OwningOpRef<ModuleOp> result = ModuleOp::create(module.getLoc());
+  llvm::StringMap<KernelPlan> plans;
+  for (auto kernel : llvm::make_early_inc_range(source->getOps<func::FuncOp>())) {
+    if (!kernel->hasAttr("exec.kernel"))
+      continue;
+    normalizeKernel(kernel);
+    FailureOr<KernelPlan> plan = planKernel(kernel);
+    if (failed(plan) || failed(cpu::emitKernel(*plan, *result, lanes)))
+      return failure();
+    plans[kernel.getName()] = std::move(*plan);
+  }
+  if (failed(cpu::emitPrograms(*source, *result, plans)))
+    return failure();
+  cpu::expandMath(*result);
+
+  PassManager pm(module.getContext());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createConvertMathToLibmPass());
+  pm.addPass(createSCFToControlFlowPass());
+  pm.addPass(createConvertVectorToLLVMPass());
+  pm.addPass(createConvertMathToLLVMPass());
+  pm.addPass(createConvertControlFlowToLLVMPass());
+  pm.addPass(createArithToLLVMConversionPass());
+  pm.addPass(createConvertFuncToLLVMPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+  if (failed(pm.run(*result)))
+    return failure();
+  cpu::emitPlan(*result, options.plan);
+  return result;
+}
+
+FailureOr<OwningOpRef<ModuleOp>> meshwright::lowerToLLVMDialect(ModuleOp module,
+                                                                const CodegenOptions &options) {
+  std::string error;
+  auto machine = createTargetMachine(options, error);
+  if (!machine)
+    return module.emitError(error);
+  return lower(module, options, lanesOf(*machine));
+}
+
+FailureOr<std::unique_ptr<llvm::Module>> meshwright::lowerToLLVM(ModuleOp module,
+                                                                 llvm::LLVMContext &context,
+                                                                 llvm::TargetMachine &machine,
+                                                                 const CodegenOptions &options) {
+  auto lowered = lower(module, options, lanesOf(machine));
+  if (failed(lowered))
+    return failure();
+  std::unique_ptr<llvm::Module> result = translateModuleToLLVMIR(lowered->get(), context, "step");
+  if (!result)
+    return module.emitError("translation to LLVM IR failed");
+  result->setTargetTriple(machine.getTargetTriple());
+  result->setDataLayout(machine.createDataLayout());
+  for (llvm::Function &function : *result) {
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("target-cpu", machine.getTargetCPU());
+    function.addFnAttr("target-features", machine.getTargetFeatureString());
+    // Vectors are as wide as they are written.
+    function.addFnAttr("prefer-vector-width", std::to_string(lanesOf(machine) * 32));
+    function.addFnAttr(llvm::Attribute::NoUnwind);
+  }
+
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PipelineTuningOptions tuning;
+  // Kernels are vector loops already.
+  tuning.LoopVectorization = tuning.SLPVectorization = false;
+  llvm::PassBuilder builder(&machine, tuning);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(*result, modules);
+  return result;
+}

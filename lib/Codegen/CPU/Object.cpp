@@ -1,0 +1,105 @@
+//===- Object.cpp - LLVM text, objects and the plan inside them -------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "meshwright/Codegen.h"
+
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Object/ObjectFile.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/SmallVectorMemoryBuffer.h"
+#include "llvm/Target/TargetMachine.h"
+
+using namespace mlir;
+using namespace meshwright;
+
+namespace {
+struct Lowered {
+  std::unique_ptr<llvm::TargetMachine> machine;
+  std::unique_ptr<llvm::LLVMContext> context = std::make_unique<llvm::LLVMContext>();
+  std::unique_ptr<llvm::Module> module;
+};
+} // namespace
+
+static FailureOr<Lowered> lower(ModuleOp module, const CodegenOptions &options) {
+  Lowered result;
+  std::string error;
+  result.machine = createTargetMachine(options, error);
+  if (!result.machine)
+    return module.emitError(error);
+  auto lowered = lowerToLLVM(module, *result.context, *result.machine, options);
+  if (failed(lowered))
+    return failure();
+  result.module = std::move(*lowered);
+  return result;
+}
+
+FailureOr<std::string> meshwright::emitLLVM(ModuleOp module, const CodegenOptions &options) {
+  FailureOr<Lowered> lowered = lower(module, options);
+  if (failed(lowered))
+    return failure();
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  lowered->module->print(os, nullptr);
+  return text;
+}
+
+FailureOr<std::string> meshwright::emitObject(ModuleOp module, const CodegenOptions &options) {
+  FailureOr<Lowered> lowered = lower(module, options);
+  if (failed(lowered))
+    return failure();
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream os(bytes);
+  llvm::legacy::PassManager passes;
+  if (lowered->machine->addPassesToEmitFile(passes, os, nullptr, llvm::CodeGenFileType::ObjectFile))
+    return module.emitError("LLVM cannot write objects for ")
+           << lowered->machine->getTargetTriple().str();
+  passes.run(*lowered->module);
+  return std::string(bytes.begin(), bytes.end());
+}
+
+llvm::Error meshwright::writeFileAtomically(llvm::StringRef bytes, llvm::StringRef output) {
+  auto failed = [&](std::error_code error) {
+    return llvm::createStringError(error, "cannot write '" + output + "': " + error.message());
+  };
+  llvm::Expected<llvm::sys::fs::TempFile> file =
+      llvm::sys::fs::TempFile::create(output + ".%%%%%%.tmp");
+  if (!file)
+    return failed(llvm::errorToErrorCode(file.takeError()));
+  llvm::raw_fd_ostream os(file->FD, /*shouldClose=*/false);
+  os << bytes;
+  os.flush();
+  if (std::error_code error = os.error()) {
+    os.clear_error();
+    llvm::consumeError(file->discard());
+    return failed(error);
+  }
+  if (llvm::Error error = file->keep(output)) {
+    llvm::consumeError(file->discard());
+    return failed(llvm::errorToErrorCode(std::move(error)));
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::string> meshwright::readPlan(llvm::StringRef file) {
+  auto binary = llvm::object::ObjectFile::createObjectFile(file);
+  if (!binary)
+    return llvm::createStringError("cannot read '" + file +
+                                   "': " + llvm::toString(binary.takeError()));
+  for (const llvm::object::SectionRef &section : binary->getBinary()->sections()) {
+    llvm::Expected<llvm::StringRef> name = section.getName();
+    if (!name)
+      return name.takeError();
+    if (*name != ".meshwright.plan")
+      continue;
+    llvm::Expected<llvm::StringRef> contents = section.getContents();
+    if (!contents)
+      return contents.takeError();
+    return contents->str();
+  }
+  return llvm::createStringError("'" + file +
+                                 "' carries no plan: it was not made by "
+                                 "`meshwright compile`");
+}

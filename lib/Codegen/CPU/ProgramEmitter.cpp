@@ -1,0 +1,265 @@
+//===- ProgramEmitter.cpp - exec programs as functions ----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Codegen/CPU/ProgramEmitter.h"
+#include "Codegen/CPU/KernelEmitter.h"
+#include "Codegen/Communication.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::codegen;
+
+namespace {
+/// One program: a function that makes the runtime's calls one after the other.
+class ProgramEmitter {
+public:
+  ProgramEmitter(ModuleOp target, const llvm::StringMap<KernelPlan> &kernels,
+                 const Communication &communication)
+      : target(target), kernels(kernels), communication(communication), b(target.getContext()),
+        loc(target.getLoc()), ptr(LLVM::LLVMPointerType::get(b.getContext())) {}
+
+  LogicalResult emit(exec::ProgramOp program);
+
+private:
+  LogicalResult emit(Block &block);
+  LogicalResult emit(Operation *op);
+  LogicalResult launch(exec::LaunchOp op);
+  LogicalResult call(const Collective &collective, int64_t number);
+  /// An MwAttention on the stack. `key` and `ids` may be null.
+  Value attention(const MwAttention &shape, Value key, Value ids);
+
+  /// Calls the runtime's function `name` with the context and `arguments`.
+  void call(StringRef name, SmallVector<Value> arguments);
+  Value offset(Value base, Value bytes) {
+    return LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), base, ValueRange{bytes});
+  }
+  Value i64(int64_t value) { return arith::ConstantIntOp::create(b, loc, value, 64); }
+  Value i32(int64_t value) { return arith::ConstantIntOp::create(b, loc, value, 32); }
+  Value f32(double value) {
+    return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(float(value)));
+  }
+  /// Stack memory made once a program, also for ops in loops.
+  Value stack(Type type, int64_t count) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&function.getBody().front());
+    return LLVM::AllocaOp::create(b, loc, ptr, type, i64(count), /*alignment=*/16);
+  }
+
+  ModuleOp target;
+  const llvm::StringMap<KernelPlan> &kernels;
+  const Communication &communication;
+  OpBuilder b;
+  Location loc;
+  Type ptr;
+  LLVM::LLVMFuncOp function;
+  Value context, arena, operands;
+  DenseMap<Value, Value> known; ///< addresses of memory, and loops' indices
+};
+} // namespace
+
+void ProgramEmitter::call(StringRef name, SmallVector<Value> arguments) {
+  arguments.insert(arguments.begin(), context);
+  auto callee = target.lookupSymbol<LLVM::LLVMFuncOp>(name);
+  if (!callee) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(target.getBody());
+    auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
+                                            llvm::to_vector(ValueRange(arguments).getTypes()));
+    callee = LLVM::LLVMFuncOp::create(b, target.getLoc(), name, type);
+  }
+  LLVM::CallOp::create(b, loc, callee, arguments);
+}
+
+LogicalResult ProgramEmitter::launch(exec::LaunchOp op) {
+  auto it = kernels.find(op.getKernel());
+  if (it == kernels.end())
+    return op.emitOpError("launches @") << op.getKernel() << ", which is no kernel of the module";
+  const KernelPlan &plan = it->second;
+  if ((plan.workspace != 0) != bool(op.getWorkspace()))
+    return op.emitOpError("of a kernel that needs ")
+           << plan.workspace << " bytes of workspace; run exec-schedule-kernels before "
+           << "exec-bufferize";
+  SmallVector<Value> memory(op.getInputs());
+  llvm::append_range(memory, op.getOutputs());
+  if (op.getWorkspace())
+    memory.push_back(op.getWorkspace());
+  for (auto [i, value] : llvm::enumerate(memory)) {
+    Value slot =
+        LLVM::GEPOp::create(b, loc, ptr, ptr, operands, ArrayRef<LLVM::GEPArg>{int32_t(i)});
+    LLVM::StoreOp::create(b, loc, known.lookup(value), slot);
+  }
+  for (auto [i, stage] : llvm::enumerate(plan.stages)) {
+    Value kernel = LLVM::AddressOfOp::create(b, loc, ptr, cpu::stageName(op.getKernel(), i));
+    call("mw_launch", {kernel, operands, i64(stage.iterations), i64(stage.chunks)});
+  }
+  return success();
+}
+
+Value ProgramEmitter::attention(const MwAttention &shape, Value key, Value ids) {
+  // The fields of MwAttention in order; LLVM lays the struct out as C does.
+  Value null = LLVM::ZeroOp::create(b, loc, ptr);
+  SmallVector<Value> fields{i64(shape.batch),   i64(shape.queries),    i64(shape.keys),
+                            i64(shape.heads),   i64(shape.kvHeads),    i64(shape.headDim),
+                            f32(shape.scale),   i32(shape.causal),     i64(shape.window),
+                            f32(shape.dropout), i32(shape.stream),     key ? key : null,
+                            ids ? ids : null,   i64(shape.headOffset), i64(shape.globalHeads)};
+  auto type = LLVM::LLVMStructType::getLiteral(b.getContext(),
+                                               llvm::to_vector(ValueRange(fields).getTypes()));
+  Value memory = stack(type, 1);
+  for (auto [i, field] : llvm::enumerate(fields)) {
+    Value slot =
+        LLVM::GEPOp::create(b, loc, ptr, type, memory, ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
+    LLVM::StoreOp::create(b, loc, field, slot);
+  }
+  return memory;
+}
+
+LogicalResult ProgramEmitter::call(const Collective &collective, int64_t number) {
+  int32_t type = -1;
+  if (collective.getElementType().isF32())
+    type = MW_F32;
+  else if (collective.getElementType().isInteger(32))
+    type = MW_I32;
+  else
+    return collective.op->emitOpError("moves ")
+           << collective.getElementType() << "; only f32 and i32 work";
+  SmallVector<Value> arguments{i32(number), i32(collective.group), i32(type)};
+  if (collective.reduction)
+    arguments.push_back(i32(*collective.reduction == train::ReduceKind::Max ? MW_MAX : MW_SUM));
+  llvm::append_values(arguments, known.lookup(collective.input), known.lookup(collective.output),
+                      i64(collective.count));
+  call(("mw_" + collective.getName()).str(), arguments);
+  return success();
+}
+
+LogicalResult ProgramEmitter::emit(Operation *op) {
+  loc = op->getLoc();
+  auto at = [&](Value memory) { return memory ? known.lookup(memory) : Value(); };
+  if (int64_t number = communication.find(op); number >= 0)
+    return call(communication.collectives[number], number);
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<exec::BufferOp>([&](exec::BufferOp buffer) -> LogicalResult {
+        if (!buffer.getOffset())
+          return buffer.emitOpError("has no offset; run exec-plan-memory first");
+        known[buffer] = offset(arena, i64(*buffer.getOffset()));
+        return success();
+      })
+      .Case<exec::SlotOp>([&](exec::SlotOp slot) {
+        Value stride = i64(exec::bytesOf(slot.getType()));
+        known[slot] =
+            offset(at(slot.getBase()), arith::MulIOp::create(b, loc, at(slot.getIndex()), stride));
+        return success();
+      })
+      .Case<exec::ViewOp>([&](exec::ViewOp view) {
+        known[view] = at(view.getBase());
+        return success();
+      })
+      .Case<exec::CopyOp>([&](exec::CopyOp copy) {
+        LLVM::MemcpyOp::create(b, loc, at(copy.getTarget()), at(copy.getSource()),
+                               i64(exec::bytesOf(copy.getSource().getType())),
+                               /*isVolatile=*/false);
+        return success();
+      })
+      .Case<exec::StoreIndexOp>([&](exec::StoreIndexOp store) {
+        Value index = arith::TruncIOp::create(b, loc, b.getI32Type(), at(store.getIndex()));
+        LLVM::StoreOp::create(b, loc, index, at(store.getTarget()));
+        return success();
+      })
+      .Case<exec::LoopOp>([&](exec::LoopOp nested) {
+        auto loop = scf::ForOp::create(b, loc, i64(0), i64(nested.getCount()), i64(1));
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPoint(loop.getBody()->getTerminator());
+        Value index = loop.getInductionVar();
+        if (nested.getReverse())
+          index = arith::SubIOp::create(b, loc, i64(int64_t(nested.getCount()) - 1), index);
+        known[nested.getIndex()] = index;
+        return emit(nested.getBlock());
+      })
+      .Case<exec::YieldOp>([](auto) { return success(); })
+      .Case<exec::LaunchOp>([&](exec::LaunchOp op) { return launch(op); })
+      .Case<exec::MatmulOp>([&](exec::MatmulOp op) {
+        call("mw_matmul_f32",
+             {i32(op.getTransA()), i32(op.getTransB()), i64(op.getM()), i64(op.getN()),
+              i64(op.getK()), f32(op.getAlpha().convertToFloat()), at(op.getA()), i64(op.getLda()),
+              at(op.getB()), i64(op.getLdb()), f32(op.getBeta().convertToFloat()), at(op.getC()),
+              i64(op.getLdc()), i64(op.getBatch()), i64(op.getStrideA()), i64(op.getStrideB()),
+              i64(op.getStrideC())});
+        return success();
+      })
+      .Case<exec::AttentionOp>([&](exec::AttentionOp op) {
+        Value shape = attention(op.getAttention(), at(op.getKey()), at(op.getIds()));
+        call("mw_attention_forward_f32", {shape, at(op.getQ()), at(op.getK()), at(op.getV()),
+                                          at(op.getOut()), at(op.getLse()), at(op.getWorkspace())});
+        return success();
+      })
+      .Case<exec::AttentionGradOp>([&](exec::AttentionGradOp op) {
+        Value shape = attention(op.getAttention(), at(op.getKey()), at(op.getIds()));
+        call("mw_attention_backward_f32",
+             {shape, at(op.getDout()), at(op.getQ()), at(op.getK()), at(op.getV()), at(op.getOut()),
+              at(op.getLse()), at(op.getDq()), at(op.getDk()), at(op.getDv()),
+              at(op.getWorkspace())});
+        return success();
+      })
+      .Default([](Operation *op) {
+        return op->emitOpError("has no place in a program; run exec-bufferize first");
+      });
+}
+
+LogicalResult ProgramEmitter::emit(Block &block) {
+  for (Operation &op : block)
+    if (failed(emit(&op)))
+      return failure();
+  return success();
+}
+
+LogicalResult ProgramEmitter::emit(exec::ProgramOp program) {
+  unsigned most = 1;
+  program.walk([&](exec::LaunchOp op) { most = std::max(most, op->getNumOperands()); });
+  b.setInsertionPointToEnd(target.getBody());
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {ptr, ptr});
+  function = LLVM::LLVMFuncOp::create(b, program.getLoc(),
+                                      ("meshwright_" + program.getSymName()).str(), type);
+  Block *entry = function.addEntryBlock(b);
+  context = entry->getArgument(0);
+  arena = entry->getArgument(1);
+  b.setInsertionPointToStart(entry);
+  operands = stack(ptr, most);
+  if (failed(emit(program.getBody().front())))
+    return failure();
+  LLVM::ReturnOp::create(b, program.getLoc(), ValueRange());
+  return success();
+}
+
+LogicalResult cpu::emitPrograms(ModuleOp source, ModuleOp target,
+                                const llvm::StringMap<KernelPlan> &kernels) {
+  Communication communication(source);
+  auto programs = source.getOps<exec::ProgramOp>();
+  // Without programs the kernels are what the object is for.
+  if (!programs.empty())
+    for (auto kernel : target.getOps<LLVM::LLVMFuncOp>())
+      kernel.setLinkage(LLVM::Linkage::Internal);
+  for (exec::ProgramOp program : programs)
+    if (failed(ProgramEmitter(target, kernels, communication).emit(program)))
+      return failure();
+  return success();
+}
+
+void cpu::emitPlan(ModuleOp target, StringRef plan) {
+  if (plan.empty())
+    return;
+  OpBuilder b = OpBuilder::atBlockEnd(target.getBody());
+  auto bytes = LLVM::LLVMArrayType::get(b.getI8Type(), plan.size());
+  auto text =
+      LLVM::GlobalOp::create(b, target.getLoc(), bytes, /*isConstant=*/true,
+                             LLVM::Linkage::External, "meshwright_plan", b.getStringAttr(plan));
+  text.setSection(".meshwright.plan");
+  LLVM::GlobalOp::create(b, target.getLoc(), b.getI64Type(), /*isConstant=*/true,
+                         LLVM::Linkage::External, "meshwright_plan_size",
+                         b.getI64IntegerAttr(plan.size()));
+}

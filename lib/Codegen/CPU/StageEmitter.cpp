@@ -1,0 +1,424 @@
+//===- StageEmitter.cpp - one stage of a kernel as loops over vectors -------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Codegen/CPU/StageEmitter.h"
+#include "Codegen/CPU/KernelEmitter.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::codegen;
+using namespace meshwright::codegen::cpu;
+
+/// An scf.for whose body is emitted with the emitter's own builder.
+template <typename Fn>
+static SmallVector<Value, 4> forLoop(OpBuilder &b, Location loc, Value low, Value high, Value step,
+                                     ValueRange start, Fn body) {
+  auto loop = scf::ForOp::create(b, loc, low, high, step, start);
+  OpBuilder::InsertionGuard guard(b);
+  // Without carried values the terminator is there already.
+  Block *block = loop.getBody();
+  if (start.empty())
+    b.setInsertionPoint(block->getTerminator());
+  else
+    b.setInsertionPointToEnd(block);
+  SmallVector<Value, 4> next = body(loop.getInductionVar(), loop.getRegionIterArgs());
+  if (!start.empty())
+    scf::YieldOp::create(b, loc, next);
+  return SmallVector<Value, 4>(loop.getResults());
+}
+
+//===----------------------------------------------------------------------===//
+// Columns
+//===----------------------------------------------------------------------===//
+
+StageEmitter::Carried StageEmitter::walkColumns(Value low, Value high, int64_t staticLow,
+                                                int64_t staticHigh, unsigned unroll,
+                                                Columns columns, ArrayRef<Value> start,
+                                                ArrayRef<train::ReduceKind> kinds, Body body) {
+  bool dynamic = bool(low);
+  int64_t wide = int64_t(lanes) * unroll, count = staticHigh - staticLow;
+  auto at = [&](Value index, Value mask, ArrayRef<Value> carried) {
+    Columns here = columns;
+    here.index = index;
+    here.mask = mask;
+    llvm::DenseMap<std::pair<Node *, int64_t>, Value> memo;
+    here.memo = &memo;
+    return body(here, carried);
+  };
+  auto plus = [&](Value index, int64_t offset) -> Value {
+    return offset ? Value(arith::AddIOp::create(b, loc, index, constant(offset))) : index;
+  };
+  // [begin, mainEnd) in steps of several vectors, [mainEnd, vectorEnd) in steps of
+  // one, then the rest under a mask.
+  Value begin = dynamic ? low : constant(staticLow), limit = dynamic ? high : constant(staticHigh);
+  auto roundDown = [&](int64_t step) -> Value {
+    if (!dynamic)
+      return constant(staticLow + count / step * step);
+    Value length = arith::SubIOp::create(b, loc, limit, begin);
+    Value rest = arith::RemUIOp::create(b, loc, length, constant(step));
+    return arith::SubIOp::create(b, loc, limit, rest);
+  };
+
+  // Each of the unrolled vectors accumulates for itself.
+  Carried sums;
+  for (unsigned u = 0; u < unroll; ++u)
+    for (auto [i, value] : llvm::enumerate(start))
+      sums.push_back(u == 0 ? value : neutral(kinds[i], value.getType()));
+  Value mainEnd = begin;
+  if (dynamic || count >= wide) {
+    mainEnd = roundDown(wide);
+    sums = forLoop(b, loc, begin, mainEnd, constant(wide), sums, [&](Value index, ValueRange in) {
+      Carried next;
+      SmallVector<Value> carried(in);
+      for (unsigned u = 0; u < unroll; ++u)
+        llvm::append_range(next, at(plus(index, int64_t(u) * lanes), {},
+                                    ArrayRef(carried).slice(u * start.size(), start.size())));
+      return next;
+    });
+  }
+  Carried result(ArrayRef(sums).take_front(start.size()));
+  for (unsigned u = 1; u < unroll; ++u)
+    for (unsigned i = 0; i < start.size(); ++i)
+      result[i] = combine(kinds[i], result[i], sums[u * start.size() + i]);
+
+  Value vectorEnd = mainEnd;
+  if (unroll > 1 && (dynamic || count % wide >= lanes)) {
+    vectorEnd = roundDown(lanes);
+    result =
+        forLoop(b, loc, mainEnd, vectorEnd, constant(lanes), result,
+                [&](Value index, ValueRange in) { return at(index, {}, SmallVector<Value>(in)); });
+  }
+  if (!dynamic && count % lanes == 0)
+    return result;
+  if (!dynamic) {
+    SmallVector<bool> exists(lanes);
+    for (unsigned lane = 0; lane < lanes; ++lane)
+      exists[lane] = int64_t(lane) < count % lanes;
+    Value mask =
+        arith::ConstantOp::create(b, loc, DenseElementsAttr::get(vectorOf(b.getI1Type()), exists));
+    return at(vectorEnd, mask, result);
+  }
+  Value some = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, vectorEnd, limit);
+  auto branch = scf::IfOp::create(b, loc, ValueRange(result).getTypes(), some,
+                                  /*withElseRegion=*/!result.empty());
+  OpBuilder::InsertionGuard guard(b);
+  auto fill = [&](Block *block, llvm::function_ref<Carried()> make) {
+    if (result.empty())
+      b.setInsertionPoint(block->getTerminator());
+    else
+      b.setInsertionPointToEnd(block);
+    Carried values = make();
+    if (!result.empty())
+      scf::YieldOp::create(b, loc, values);
+  };
+  fill(branch.thenBlock(), [&] {
+    Columns here = columns;
+    here.index = vectorEnd;
+    Value mask = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                                       laneIndex(here, b.getI64Type()), splat(limit));
+    return at(vectorEnd, mask, result);
+  });
+  if (result.empty())
+    return result;
+  fill(branch.elseBlock(), [&] { return result; });
+  return Carried(branch.getResults());
+}
+
+/// Light bodies need several vectors in flight, heavy ones have enough to do.
+unsigned StageEmitter::unrollOf(unsigned loop) {
+  int64_t cost = 0;
+  for (Node *reduce : rowReductions(stage))
+    if (reduce->depth == loop + 1)
+      cost += reduce->operands[0]->cost + 1;
+  for (const Root &root : stage.roots)
+    if (!root.row && loopOf(stage, root) == loop)
+      cost += root.node->cost + 1;
+  return cost <= 12 ? 4 : cost <= 40 ? 2 : 1;
+}
+
+/// The loop over the columns of dimension `column`. Sums of full reductions go
+/// through `sums`, one a root.
+StageEmitter::Carried StageEmitter::emitLoop(unsigned loop, int column, Carried sums) {
+  SmallVector<Node *> reduces, kept;
+  SmallVector<const Root *> roots;
+  for (Node *reduce : rowReductions(stage))
+    if (reduce->depth == loop + 1 && reduce->column == column)
+      reduces.push_back(reduce);
+  if (column == stage.mainColumn)
+    for (const Root &root : stage.roots)
+      if (!root.row && loopOf(stage, root) == loop)
+        roots.push_back(&root);
+  for (auto &node : stage.nodes)
+    if (node->keptBy == int(loop) && llvm::is_contained(node->map, column))
+      kept.push_back(node.get());
+  if (reduces.empty() && roots.empty() && kept.empty())
+    return sums;
+
+  // What is computed once a row is computed before the loop.
+  forEachEvaluation(stage, [&](Node *node, unsigned when, bool) {
+    if (when == loop && node->scope != Scope::Column && node->kind != Node::RowReduce) {
+      eval(node, nullptr);
+      return false;
+    }
+    return true;
+  });
+
+  SmallVector<train::ReduceKind> kinds;
+  Carried start;
+  for (Node *reduce : reduces)
+    kinds.push_back(cast<train::ReduceOp>(reduce->op).getKind());
+  for (const Root *root : roots)
+    if (root->kind == Root::FullSum)
+      kinds.push_back(root->reduction);
+  for (auto [i, kind] : llvm::enumerate(kinds)) {
+    Type element = i < reduces.size() ? reduces[i]->getElementType() : Type(b.getF32Type());
+    start.push_back(neutral(kind, vectorOf(element)));
+  }
+
+  auto body = [&](const Columns &columns, ArrayRef<Value> carried) {
+    // All values before any store: a result may lie where an argument does.
+    Carried next;
+    SmallVector<Value> values;
+    auto accumulate = [&](Value value) {
+      unsigned i = next.size();
+      if (columns.mask)
+        value = arith::SelectOp::create(b, loc, columns.mask, value,
+                                        neutral(kinds[i], value.getType()));
+      next.push_back(combine(kinds[i], carried[i], value));
+    };
+    for (Node *reduce : reduces)
+      accumulate(splat(eval(reduce->operands[0], &columns)));
+    for (const Root *root : roots)
+      values.push_back(splat(eval(root->node, &columns)));
+    for (Node *node : kept)
+      store(splat(eval(node, &columns)),
+            element(scratch.lookup(node), node->getElementType(), columns.index), &columns);
+    for (auto [root, value] : llvm::zip(roots, values)) {
+      if (root->kind == Root::FullSum)
+        accumulate(value);
+      else
+        emitRoot(*root, columns, value);
+    }
+    return next;
+  };
+
+  Columns columns;
+  columns.loop = loop;
+  int64_t width = stage.columnsOf(column);
+  bool halves = stage.half && width == 2 * stage.half;
+  Carried ends = start;
+  for (int half = 0; half < (halves ? 2 : 1); ++half) {
+    columns.half = half;
+    ends = walkColumns(low, high, half * stage.half, half || !halves ? width : stage.half,
+                       unrollOf(loop), columns, ends, kinds, body);
+  }
+  for (auto [reduce, end] : llvm::zip(reduces, ends))
+    scalars[reduce] = horizontal(cast<train::ReduceOp>(reduce->op).getKind(), end);
+  unsigned next = reduces.size();
+  unsigned sum = 0;
+  for (const Root &root : stage.roots)
+    if (root.kind == Root::FullSum) {
+      if (llvm::is_contained(roots, &root))
+        sums[sum] = combine(root.reduction, sums[sum], horizontal(root.reduction, ends[next++]));
+      ++sum;
+    }
+  return sums;
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+Value StageEmitter::destination(const Root &root, const Columns *columns) {
+  Value base = pointer(root.dest);
+  auto type = root.dest->type;
+  Type elementType = type.getElementType();
+  Value inside = offset(root.map, type, columns);
+  bool perChunk = !stage.columns && (root.kind == Root::ColumnSum || root.kind == Root::FullSum);
+  Value row;
+  if (perChunk)
+    row = chunk;
+  if (root.kind == Root::Scatter)
+    row = arith::ExtSIOp::create(b, loc, b.getI64Type(), eval(root.ids, nullptr));
+  if (row) {
+    int64_t rowSize = type.getNumElements() / type.getDimSize(0);
+    inside = arith::AddIOp::create(b, loc, inside,
+                                   arith::MulIOp::create(b, loc, row, constant(rowSize)));
+  }
+  return element(base, elementType, inside);
+}
+
+void StageEmitter::emitRoot(const Root &root, const Columns &columns, Value value) {
+  Value address = destination(root, &columns);
+  if (root.kind != Root::Store) {
+    auto kind = root.kind == Root::Scatter ? train::ReduceKind::Sum : root.reduction;
+    value = combine(kind, load(address, root.dest->type.getElementType(), &columns), value);
+  }
+  store(value, address, &columns);
+}
+
+/// One row: its loops over columns, then what is stored once a row.
+StageEmitter::Carried StageEmitter::emitRow(Carried sums) {
+  // Rows are emitted once, but chunk-level values stay known.
+  unsigned loops = 0;
+  for (const Root &root : stage.roots)
+    loops = std::max(loops, loopOf(stage, root) + (root.row ? 0 : 1));
+  for (Node *reduce : rowReductions(stage))
+    loops = std::max(loops, reduce->depth);
+  for (unsigned loop = 0; loop < loops; ++loop)
+    for (auto [dim, role] : llvm::enumerate(stage.roles))
+      if (role == Role::Column && (!stage.isMerged(dim) || int(dim) == stage.mainColumn))
+        sums = emitLoop(loop, dim, sums);
+
+  SmallVector<std::pair<const Root *, Value>> values;
+  for (const Root &root : stage.roots)
+    if (root.row)
+      values.push_back({&root, eval(root.node, nullptr)});
+  for (auto [root, value] : values) {
+    if (root->kind == Root::Store) {
+      store(value, destination(*root, nullptr), nullptr);
+      continue;
+    }
+    unsigned sum = 0;
+    for (const Root &other : stage.roots) {
+      if (&other == root)
+        sums[sum] = combine(root->reduction, sums[sum], value);
+      sum += other.kind == Root::FullSum;
+    }
+  }
+  return sums;
+}
+
+void StageEmitter::initPartialSums(Value low, Value high) {
+  SmallVector<const Root *> roots;
+  for (const Root &root : stage.roots)
+    if (root.kind == Root::ColumnSum)
+      roots.push_back(&root);
+  if (roots.empty())
+    return;
+  walkColumns(low, high, 0, stage.columnSize, 1, Columns(), {}, {},
+              [&](const Columns &columns, ArrayRef<Value>) -> Carried {
+                for (const Root *root : roots)
+                  store(neutral(root->reduction, vectorOf(root->dest->type.getElementType())),
+                        destination(*root, &columns), &columns);
+                return {};
+              });
+}
+
+void StageEmitter::emitNest() {
+  for (auto &node : stage.nodes)
+    if (node->keptBy >= 0) {
+      int64_t width = 0;
+      for (int dim : node->map)
+        if (stage.isColumn(dim))
+          width = stage.columnsOf(dim);
+      scratch[node.get()] =
+          LLVM::AllocaOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext()),
+                                 node->getElementType(), constant(width), /*alignment=*/64);
+    }
+  chunk = arith::DivUIOp::create(
+      b, loc, begin,
+      constant(std::max<int64_t>(1, llvm::divideCeil(stage.iterations, stage.chunks))));
+  if (!stage.columns)
+    initPartialSums({}, {});
+
+  forEachEvaluation(stage, [&](Node *node, unsigned, bool) {
+    if (node->scope == Scope::Chunk)
+      eval(node, nullptr);
+    return node->scope != Scope::Chunk;
+  });
+
+  Carried sums;
+  for (const Root &root : stage.roots)
+    if (root.kind == Root::FullSum)
+      sums.push_back(neutral(root.reduction, root.dest->type.getElementType()));
+
+  auto decompose = [&](Value index, Role role) {
+    for (int dim = int(stage.sizes.size()) - 1; dim >= 0; --dim) {
+      if (stage.roles[dim] != role)
+        continue;
+      bool outermost = true;
+      for (int before = 0; before < dim; ++before)
+        outermost &= stage.roles[before] != role;
+      Value size = constant(stage.sizes[dim]);
+      indices[dim] = outermost ? index : Value(arith::RemUIOp::create(b, loc, index, size));
+      if (!outermost)
+        index = arith::DivUIOp::create(b, loc, index, size);
+    }
+  };
+  indices.resize(stage.sizes.size());
+  sums = forLoop(b, loc, begin, end, constant(1), sums, [&](Value iteration, ValueRange in) {
+    Carried carried(in);
+    if (stage.blocks > 1) {
+      Value block = arith::RemUIOp::create(b, loc, iteration, constant(stage.blocks));
+      iteration = arith::DivUIOp::create(b, loc, iteration, constant(stage.blocks));
+      low = arith::MulIOp::create(b, loc, block, constant(stage.block));
+      high =
+          arith::MinSIOp::create(b, loc, arith::AddIOp::create(b, loc, low, constant(stage.block)),
+                                 constant(stage.columnSize));
+    }
+    decompose(iteration, Role::Parallel);
+    if (!stage.columns)
+      return emitRow(carried);
+    initPartialSums(low, high);
+    forLoop(b, loc, constant(0), constant(stage.rows(Role::Sequential)), constant(1), {},
+            [&](Value row, ValueRange) -> Carried {
+              decompose(row, Role::Sequential);
+              return emitRow({});
+            });
+    return carried;
+  });
+  unsigned sum = 0;
+  for (const Root &root : stage.roots)
+    if (root.kind == Root::FullSum) {
+      Root scalar = root;
+      scalar.map.clear();
+      store(sums[sum++], destination(scalar, nullptr), nullptr);
+    }
+}
+
+void StageEmitter::emit(StringRef name) {
+  MLIRContext *context = b.getContext();
+  auto ptr = LLVM::LLVMPointerType::get(context);
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context),
+                                          {ptr, b.getI64Type(), b.getI64Type()});
+  b.setInsertionPointToEnd(module.getBody());
+  function = LLVM::LLVMFuncOp::create(b, loc, name, type);
+  Block *entry = function.addEntryBlock(b);
+  buffers = entry->getArgument(0);
+  begin = entry->getArgument(1);
+  end = entry->getArgument(2);
+  b.setInsertionPointToStart(entry);
+
+  const Root &first = stage.roots.front();
+  if (first.skipWhenInPlace && first.node->kind == Node::Load) {
+    // The start of a scatter, in place already.
+    Value differs = LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ne,
+                                         pointer(first.node->buffer), pointer(first.dest));
+    auto branch = scf::IfOp::create(b, loc, differs);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(branch.thenBlock()->getTerminator());
+    emitNest();
+  } else {
+    emitNest();
+  }
+  b.setInsertionPointToEnd(entry);
+  LLVM::ReturnOp::create(b, loc, ValueRange());
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+std::string cpu::stageName(StringRef kernel, unsigned index) {
+  return index == 0 ? kernel.str() : (kernel + "." + Twine(index)).str();
+}
+
+LogicalResult cpu::emitKernel(const KernelPlan &plan, ModuleOp module, unsigned lanes) {
+  func::FuncOp kernel = plan.function;
+  for (auto [i, stage] : llvm::enumerate(plan.stages))
+    StageEmitter(plan, stage, module, lanes).emit(stageName(kernel.getName(), i));
+  return success();
+}

@@ -1,0 +1,253 @@
+//===- KernelGraph.cpp - expressions of one stage ---------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Codegen/KernelGraph.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::codegen;
+
+static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+SmallVector<std::pair<int64_t, Role>> RootSpec::rowDims() const {
+  SmallVector<std::pair<int64_t, Role>> dims;
+  auto shape = getType().getShape();
+  int64_t count = columnSize() < 0 ? shape.size() : shape.size() - 1;
+  for (int64_t d = 0; d < count; ++d)
+    dims.push_back(
+        {shape[d], columns && llvm::is_contained(reduced, d) ? Role::Sequential : Role::Parallel});
+  return dims;
+}
+
+int64_t RootSpec::columnSize() const {
+  auto shape = getType().getShape();
+  return row || shape.empty() ? -1 : shape.back();
+}
+
+/// A scalar is wanted by elements if it is broadcast, at once or after scalar
+/// arithmetic.
+static bool reachesBroadcast(Value scalar, DenseSet<Operation *> &seen) {
+  for (Operation *user : scalar.getUsers()) {
+    if (!seen.insert(user).second)
+      continue;
+    if (isa<train::BroadcastOp>(user))
+      return true;
+    for (Value result : user->getResults())
+      if (tensor(result).getRank() == 0 && reachesBroadcast(result, seen))
+        return true;
+  }
+  return false;
+}
+
+bool codegen::isRowReduce(train::ReduceOp reduce) {
+  int64_t rank = tensor(reduce.getX()).getRank();
+  if (reduce.getDims().size() != 1 || reduce.getDims()[0] != rank - 1)
+    return false;
+  DenseSet<Operation *> seen;
+  return rank > 1 || reachesBroadcast(reduce, seen);
+}
+
+Node *KernelGraph::create(Node::Kind kind, Value value, ArrayRef<int> map) {
+  auto node = std::make_unique<Node>();
+  node->kind = kind;
+  node->value = value;
+  node->op = value.getDefiningOp();
+  if (auto result = dyn_cast<OpResult>(value))
+    node->resultIndex = result.getResultNumber();
+  node->map.assign(map.begin(), map.end());
+  stage.nodes.push_back(std::move(node));
+  return stage.nodes.back().get();
+}
+
+int KernelGraph::columnOf(int64_t size) {
+  for (auto [dim, role] : llvm::enumerate(stage.roles))
+    if (role == Role::Column && stage.sizes[dim] == size)
+      return dim;
+  stage.sizes.push_back(size);
+  stage.roles.push_back(Role::Column);
+  return stage.sizes.size() - 1;
+}
+
+FailureOr<Node *> KernelGraph::get(Value value, ArrayRef<int> map) {
+  auto key = std::make_pair(value.getAsOpaquePointer(), SmallVector<int, 4>(map));
+  if (auto it = memo.find(key); it != memo.end())
+    return it->second;
+  FailureOr<Node *> node = build(value, map);
+  if (succeeded(node))
+    memo[key] = *node;
+  return node;
+}
+
+FailureOr<Node *> KernelGraph::load(Value value, const Placed &placed, ArrayRef<int> map) {
+  level = std::max(level, placed.level + 1);
+  Node *node = create(placed.partial ? Node::Partials : Node::Load, value, map);
+  node->buffer = placed.buffer;
+  return node;
+}
+
+FailureOr<Buffer *> KernelGraph::memoryOf(Value value) {
+  DenseElementsAttr constant;
+  if (auto op = value.getDefiningOp<arith::ConstantOp>())
+    constant = dyn_cast<DenseElementsAttr>(op.getValue());
+  if (constant || isa<BlockArgument>(value))
+    return findBuffer(value, constant);
+  FailureOr<Placed> placed = place(value);
+  if (failed(placed))
+    return failure();
+  level = std::max(level, placed->level + 1);
+  return placed->buffer;
+}
+
+FailureOr<Node *> KernelGraph::build(Value value, ArrayRef<int> map) {
+  if (isa<BlockArgument>(value)) {
+    Node *node = create(Node::Load, value, map);
+    node->buffer = findBuffer(value, {});
+    return node;
+  }
+  if (auto it = available.find(value); it != available.end())
+    return load(value, it->second, map);
+  Operation *op = value.getDefiningOp();
+
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    auto elements = dyn_cast<DenseElementsAttr>(constant.getValue());
+    if (!elements)
+      return op->emitOpError("in a kernel must be dense");
+    Node *node = create(elements.isSplat() ? Node::Splat : Node::Load, value, map);
+    if (!elements.isSplat())
+      node->buffer = findBuffer(value, elements);
+    return node;
+  }
+
+  if (auto broadcast = dyn_cast<train::BroadcastOp>(op)) {
+    SmallVector<int, 4> inner;
+    for (auto [d, dim] : llvm::enumerate(map))
+      if (!llvm::is_contained(broadcast.getDims(), int64_t(d)))
+        inner.push_back(dim);
+    return get(broadcast.getX(), inner);
+  }
+  // A slice keeps the first rows, so an element's index stays what it is.
+  if (auto slice = dyn_cast<train::SliceOp>(op))
+    return get(slice.getX(), map);
+
+  if (auto reduce = dyn_cast<train::ReduceOp>(op)) {
+    bool row = isRowReduce(reduce);
+    if (row && probing && hasColumn(map)) {
+      reducedAlongColumns = true;
+      return failure();
+    }
+    if (row && !hasColumn(map) && !stage.columns) {
+      int column = columnOf(tensor(reduce.getX()).getShape().back());
+      SmallVector<int, 4> inner(map);
+      inner.push_back(column);
+      FailureOr<Node *> operand = get(reduce.getX(), inner);
+      if (failed(operand))
+        return failure();
+      Node *node = create(Node::RowReduce, value, map);
+      node->operands = {*operand};
+      node->column = column;
+      return node;
+    }
+    FailureOr<Placed> placed = place(value);
+    return failed(placed) ? FailureOr<Node *>(failure()) : load(value, *placed, map);
+  }
+  if (isa<train::ScatterRowsOp>(op)) {
+    FailureOr<Placed> placed = place(value);
+    return failed(placed) ? FailureOr<Node *>(failure()) : load(value, *placed, map);
+  }
+
+  if (isa<train::IotaOp>(op))
+    return create(Node::Iota, value, map);
+
+  if (auto gather = dyn_cast<train::GatherRowsOp>(op)) {
+    FailureOr<Buffer *> buffer = memoryOf(gather.getTable());
+    FailureOr<Node *> ids = get(gather.getIds(), map.take_front(tensor(gather.getIds()).getRank()));
+    if (failed(buffer) || failed(ids))
+      return failure();
+    Node *node = create(Node::Gather, value, map);
+    node->buffer = *buffer;
+    node->operands = {*ids};
+    return node;
+  }
+  if (auto pad = dyn_cast<train::PadOp>(op)) {
+    FailureOr<Buffer *> buffer = memoryOf(pad.getX());
+    if (failed(buffer))
+      return failure();
+    Node *node = create(Node::Pad, value, map);
+    node->buffer = *buffer;
+    return node;
+  }
+  if (isa<train::RotateHalfOp, train::DuplicateHalfOp>(op)) {
+    int64_t width = tensor(value).getShape().back();
+    if (width % 2)
+      return op->emitOpError("needs an even last dimension, found ") << value.getType();
+    if (!stage.isColumn(map.back()) || (stage.half && stage.half != width / 2)) {
+      // Not a row of this stage's columns: give it a stage of its own.
+      FailureOr<Placed> placed = place(value);
+      return failed(placed) ? FailureOr<Node *>(failure()) : load(value, *placed, map);
+    }
+    stage.half = width / 2;
+    FailureOr<Node *> operand = get(op->getOperand(0), map);
+    if (failed(operand))
+      return failure();
+    Node *node = create(isa<train::RotateHalfOp>(op) ? Node::Rotate : Node::Duplicate, value, map);
+    node->operands = {*operand};
+    return node;
+  }
+
+  if (!op->hasTrait<OpTrait::Elementwise>() || op->getNumRegions() != 0)
+    return op->emitOpError("cannot be part of a generated kernel: expected element-wise arith and "
+                           "math ops and train's kernel primitives");
+  SmallVector<Node *, 3> operands;
+  for (Value operand : op->getOperands()) {
+    FailureOr<Node *> node = get(operand, map);
+    if (failed(node))
+      return failure();
+    operands.push_back(*node);
+  }
+  Node *node = create(Node::Compute, value, map);
+  node->operands = std::move(operands);
+  return node;
+}
+
+LogicalResult KernelGraph::add(const RootSpec &spec) {
+  auto rows = spec.rowDims();
+  int64_t width = spec.columnSize();
+  if (stage.nodes.empty() && stage.sizes.empty()) {
+    stage.columns = spec.columns;
+    for (auto [size, role] : rows) {
+      stage.sizes.push_back(size);
+      stage.roles.push_back(role);
+    }
+    if (width >= 0) {
+      stage.mainColumn = stage.sizes.size();
+      stage.sizes.push_back(width);
+      stage.roles.push_back(Role::Column);
+    }
+  }
+  SmallVector<int, 4> map = llvm::to_vector<4>(llvm::seq<int>(0, rows.size()));
+  if (width >= 0)
+    map.push_back(stage.mainColumn);
+  FailureOr<Node *> node = get(spec.value, map);
+  if (failed(node))
+    return failure();
+  Root root{spec.kind};
+  root.node = *node;
+  root.dest = spec.dest;
+  root.reduction = spec.reduction;
+  root.row = width < 0;
+  root.skipWhenInPlace = spec.skipWhenInPlace;
+  for (auto [d, dim] : llvm::enumerate(map))
+    if (!llvm::is_contained(spec.reduced, int64_t(d)))
+      root.map.push_back(dim);
+  if (spec.ids) {
+    FailureOr<Node *> ids =
+        get(spec.ids, ArrayRef<int>(map).take_front(tensor(spec.ids).getRank()));
+    if (failed(ids))
+      return failure();
+    root.ids = *ids;
+  }
+  stage.roots.push_back(root);
+  return success();
+}

@@ -1,0 +1,413 @@
+//===- KernelPlan.cpp - how a decomposed kernel is computed -----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Codegen/KernelPlan.h"
+#include "Codegen/KernelGraph.h"
+#include "Codegen/KernelSchedule.h"
+
+#include <deque>
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::codegen;
+
+static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+int64_t Stage::rows(Role role) const {
+  int64_t count = 1;
+  for (auto [dim, size] : llvm::enumerate(sizes))
+    if (roles[dim] == role && role != Role::Column)
+      count *= size;
+  return count;
+}
+
+StringRef Stage::getTemplate() const {
+  if (columns)
+    return llvm::any_of(roots, [](const Root &root) { return root.kind == Root::Scatter; })
+               ? "scatter"
+               : "columns";
+  if (!rowReductions(*this).empty())
+    return "row-reduce";
+  if (llvm::any_of(roots, [](const Root &root) { return root.kind != Root::Store; }))
+    return "partials";
+  return mainColumn < 0 ? "scalars" : "elementwise";
+}
+
+void codegen::normalizeKernel(func::FuncOp kernel) {
+  SmallVector<train::ReduceOp> worklist;
+  kernel.walk([&](train::ReduceOp op) { worklist.push_back(op); });
+  for (train::ReduceOp op : worklist) {
+    auto type = tensor(op.getX());
+    auto dims = op.getDims();
+    if (dims.size() < 2 || dims.back() != type.getRank() - 1 ||
+        int64_t(dims.size()) == type.getRank())
+      continue;
+    OpBuilder b(op);
+    auto last = train::ReduceOp::create(b, op.getLoc(), op.getKind(), op.getX(), {dims.back()});
+    auto rest = train::ReduceOp::create(b, op.getLoc(), op.getKind(), last, dims.drop_back());
+    op.replaceAllUsesWith(rest.getResult());
+    op.erase();
+    if (rest.getDims().size() > 1)
+      worklist.push_back(rest);
+  }
+}
+
+namespace {
+class Planner {
+public:
+  Planner(func::FuncOp kernel, const ScheduleOptions &options) : options(options) {
+    plan.function = kernel;
+  }
+  FailureOr<KernelPlan> run();
+
+private:
+  LogicalResult checkTypes();
+  Buffer *buffer(Buffer::Kind kind, RankedTensorType type);
+  Buffer *find(Value value, DenseElementsAttr constant);
+  FailureOr<Placed> place(Value value);
+  FailureOr<Placed> placeReduce(train::ReduceOp reduce);
+  FailureOr<Placed> placeScatter(train::ScatterRowsOp scatter);
+  /// Sets the level of a root, and whether it is computed by rows.
+  LogicalResult settle(RootSpec &spec);
+  LogicalResult store(Value value, Buffer *dest);
+  /// Memory for a value: its place among the results, or workspace.
+  Buffer *home(Value value);
+  KernelGraph graph(Stage &stage) {
+    return KernelGraph(
+        stage, [this](Value value) { return place(value); },
+        [this](Value value, DenseElementsAttr constant) { return find(value, constant); });
+  }
+  LogicalResult formStages();
+  LogicalResult formStage(unsigned level, ArrayRef<RootSpec *> members);
+  void layOutWorkspace();
+  void findInplace();
+
+  const ScheduleOptions &options;
+  KernelPlan plan;
+  llvm::MapVector<Value, Placed> placed;
+  llvm::DenseMap<Value, Buffer *> results, known;
+  /// Grows while roots are settled: pointers into it must stay good.
+  std::deque<RootSpec> specs;
+};
+} // namespace
+
+LogicalResult Planner::checkTypes() {
+  func::FuncOp kernel = plan.function;
+  auto check = [&](Type type) -> LogicalResult {
+    auto ranked = dyn_cast<RankedTensorType>(type);
+    if (!ranked || !ranked.hasStaticShape() ||
+        !(ranked.getElementType().isF32() || ranked.getElementType().isInteger(32)))
+      return kernel.emitError("kernel @")
+             << kernel.getName() << " touches memory of type " << type
+             << "; generated kernels hold statically shaped tensors of f32 or i32";
+    return success();
+  };
+  if (!kernel.getBody().hasOneBlock())
+    return kernel.emitError("kernel @") << kernel.getName() << " must have one block";
+  for (Type type : kernel.getArgumentTypes())
+    if (failed(check(type)))
+      return failure();
+  for (Type type : kernel.getResultTypes())
+    if (failed(check(type)))
+      return failure();
+  return success();
+}
+
+Buffer *Planner::buffer(Buffer::Kind kind, RankedTensorType type) {
+  plan.buffers.push_back(std::make_unique<Buffer>());
+  Buffer *buffer = plan.buffers.back().get();
+  buffer->kind = kind;
+  buffer->type = type;
+  return buffer;
+}
+
+Buffer *Planner::find(Value value, DenseElementsAttr constant) {
+  Buffer *&found = known[value];
+  if (!found) {
+    found = buffer(constant ? Buffer::Constant : Buffer::Argument, tensor(value));
+    found->constant = constant;
+    if (auto argument = dyn_cast<BlockArgument>(value))
+      found->index = argument.getArgNumber();
+  }
+  return found;
+}
+
+Buffer *Planner::home(Value value) {
+  auto it = results.find(value);
+  return it != results.end() ? it->second : buffer(Buffer::Workspace, tensor(value));
+}
+
+LogicalResult Planner::settle(RootSpec &spec) {
+  if (!spec.columns && !spec.row && (spec.kind == Root::Store || spec.kind == Root::FullSum)) {
+    Stage stage;
+    KernelGraph probe = graph(stage);
+    probe.probing = true;
+    if (failed(probe.add(spec)) && !probe.reducedAlongColumns)
+      return failure();
+    spec.row = probe.reducedAlongColumns;
+  }
+  Stage stage;
+  KernelGraph nodes = graph(stage);
+  if (failed(nodes.add(spec)))
+    return failure();
+  spec.level = nodes.level;
+  spec.half = stage.half;
+  return success();
+}
+
+/// Whether computing `value` means reducing rows on the way.
+static bool reducesRows(Value value, DenseSet<Value> &seen) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !seen.insert(value).second)
+    return false;
+  if (auto reduce = dyn_cast<train::ReduceOp>(op))
+    return isRowReduce(reduce);
+  return llvm::any_of(op->getOperands(), [&](Value operand) { return reducesRows(operand, seen); });
+}
+
+FailureOr<Placed> Planner::placeReduce(train::ReduceOp reduce) {
+  auto type = tensor(reduce.getX());
+  RootSpec spec{Root::Store, reduce.getX()};
+  spec.reduction = reduce.getKind();
+  spec.reduced.assign(reduce.getDims().begin(), reduce.getDims().end());
+  int64_t rank = type.getRank(), reduced = spec.reduced.size();
+  if (reduced == rank) {
+    spec.kind = Root::FullSum;
+    spec.partial = true;
+  } else if (spec.reduced.back() == rank - 1) {
+    // A reduction of rows whose result another stage wants.
+    spec = RootSpec{Root::Store, reduce.getResult()};
+    spec.row = true;
+  } else {
+    spec.kind = Root::ColumnSum;
+    int64_t columns = type.getShape().back(), rows = 1;
+    for (int64_t dim : spec.reduced)
+      rows *= type.getDimSize(dim);
+    // Sums of long columns are split into chunks of rows; where rows are few,
+    // each thread walks all of them for its own columns.
+    DenseSet<Value> seen;
+    spec.partial =
+        reduced == rank - 1 && (reducesRows(reduce.getX(), seen) || rows >= 256 || columns < 1024);
+    spec.columns = !spec.partial;
+  }
+  if (failed(settle(spec)))
+    return failure();
+  spec.dest = spec.partial ? buffer(Buffer::Workspace, tensor(reduce)) : home(reduce);
+  specs.push_back(spec);
+  return Placed{spec.dest, spec.level, spec.partial};
+}
+
+FailureOr<Placed> Planner::placeScatter(train::ScatterRowsOp scatter) {
+  auto x = tensor(scatter.getX()), ids = tensor(scatter.getIds());
+  if (x.getRank() != ids.getRank() + 1)
+    return scatter.emitOpError("adds rows of one dimension, found rows ")
+           << x << " for ids " << ids;
+  Buffer *dest = home(scatter);
+  OpBuilder b(scatter);
+  Value start = scatter.getInit();
+  if (!start) {
+    auto type = tensor(scatter);
+    start = arith::ConstantOp::create(
+        b, scatter.getLoc(), DenseElementsAttr::get(type, b.getZeroAttr(type.getElementType())));
+  }
+  RootSpec fill{Root::Store, start};
+  fill.dest = dest;
+  fill.skipWhenInPlace = true;
+  if (failed(settle(fill)))
+    return failure();
+  specs.push_back(fill);
+
+  RootSpec spec{Root::Scatter, scatter.getX(), scatter.getIds(), dest};
+  spec.columns = true;
+  spec.reduced = llvm::to_vector<6>(llvm::seq<int64_t>(0, ids.getRank()));
+  if (failed(settle(spec)))
+    return failure();
+  spec.level = std::max(spec.level, fill.level + 1);
+  specs.push_back(spec);
+  return Placed{dest, spec.level};
+}
+
+FailureOr<Placed> Planner::place(Value value) {
+  if (auto it = placed.find(value); it != placed.end())
+    return it->second;
+  FailureOr<Placed> result = failure();
+  Operation *op = value.getDefiningOp();
+  if (auto reduce = dyn_cast<train::ReduceOp>(op)) {
+    result = placeReduce(reduce);
+  } else if (auto scatter = dyn_cast<train::ScatterRowsOp>(op)) {
+    result = placeScatter(scatter);
+  } else {
+    RootSpec spec{Root::Store, value};
+    if (failed(settle(spec)))
+      return failure();
+    spec.dest = home(value);
+    specs.push_back(spec);
+    result = Placed{spec.dest, spec.level};
+  }
+  if (succeeded(result))
+    placed[value] = *result;
+  return result;
+}
+
+LogicalResult Planner::store(Value value, Buffer *dest) {
+  Operation *op = value.getDefiningOp();
+  auto reduce = dyn_cast_or_null<train::ReduceOp>(op);
+  if (isa_and_nonnull<train::ScatterRowsOp>(op) || (reduce && !isRowReduce(reduce))) {
+    FailureOr<Placed> where = place(value);
+    if (failed(where))
+      return failure();
+    if (where->buffer == dest)
+      return success();
+  } else if (auto it = placed.find(value); it != placed.end() && it->second.buffer == dest) {
+    return success();
+  }
+  RootSpec spec{Root::Store, value};
+  spec.dest = dest;
+  if (failed(settle(spec)))
+    return failure();
+  specs.push_back(spec);
+  if (results.lookup(value) == dest)
+    placed.insert({value, {dest, spec.level}});
+  return success();
+}
+
+LogicalResult Planner::formStages() {
+  // Roots over the same rows and columns share a stage. Scalars do not join long
+  // rows, which they would keep from being split.
+  struct Group {
+    RootSpec *first;
+    int64_t width, half;
+    SmallVector<RootSpec *> members;
+  };
+  auto agree = [](int64_t a, int64_t b, int64_t none) { return a == none || b == none || a == b; };
+  std::vector<Group> groups;
+  for (RootSpec &spec : specs) {
+    auto it = llvm::find_if(groups, [&](Group &group) {
+      const RootSpec &first = *group.first;
+      return first.level == spec.level && first.columns == spec.columns && !first.skipWhenInPlace &&
+             !spec.skipWhenInPlace && first.rowDims() == spec.rowDims() &&
+             (first.getType().getRank() == 0) == (spec.getType().getRank() == 0) &&
+             agree(group.width, spec.columnSize(), -1) && agree(group.half, spec.half, 0);
+    });
+    if (it == groups.end())
+      it = groups.insert(it, Group{&spec, -1, 0, {}});
+    it->width = std::max(it->width, spec.columnSize());
+    it->half = std::max(it->half, spec.half);
+    it->members.push_back(&spec);
+  }
+  unsigned last = 0;
+  for (Group &group : groups)
+    last = std::max(last, group.first->level);
+  for (unsigned level = 0; level <= last; ++level)
+    for (Group &group : groups)
+      if (group.first->level == level && failed(formStage(level, group.members)))
+        return failure();
+  return success();
+}
+
+LogicalResult Planner::formStage(unsigned level, ArrayRef<RootSpec *> members) {
+  Stage &stage = plan.stages.emplace_back();
+  stage.level = level;
+  KernelGraph nodes = graph(stage);
+  for (auto &[value, where] : placed)
+    if (where.level < level)
+      nodes.available[value] = where;
+  // Roots with columns come first: they say which dimension is the main one.
+  for (bool columns : {true, false})
+    for (RootSpec *spec : members)
+      if ((spec->columnSize() >= 0) == columns && failed(nodes.add(*spec)))
+        return failure();
+  if (stage.mainColumn < 0)
+    for (auto [dim, role] : llvm::enumerate(stage.roles))
+      if (role == Role::Column && stage.mainColumn < 0)
+        stage.mainColumn = dim;
+  return success();
+}
+
+void Planner::layOutWorkspace() {
+  for (Stage &stage : plan.stages)
+    for (Root &root : stage.roots)
+      if (root.dest->kind == Buffer::Workspace && !stage.columns && root.kind != Root::Store) {
+        // One partial result a chunk.
+        SmallVector<int64_t> shape{stage.chunks};
+        llvm::append_range(shape, root.dest->type.getShape());
+        root.dest->type = RankedTensorType::get(shape, root.dest->type.getElementType());
+      }
+  for (auto &buffer : plan.buffers)
+    if (buffer->kind == Buffer::Workspace) {
+      buffer->offset = plan.workspace;
+      plan.workspace += llvm::alignTo(buffer->type.getNumElements() * 4, 64);
+    }
+}
+
+/// An argument and a result may be the same memory if every read of the argument
+/// is at the element about to be written, or has happened before.
+void Planner::findInplace() {
+  for (auto &argument : plan.buffers)
+    for (auto &result : plan.buffers) {
+      if (argument->kind != Buffer::Argument || result->kind != Buffer::Result ||
+          argument->type != result->type)
+        continue;
+      bool written = false, legal = true;
+      for (Stage &stage : plan.stages) {
+        const Root *writer = nullptr;
+        for (Root &root : stage.roots)
+          if (root.dest == result.get() && !writer)
+            writer = &root;
+        unsigned when = writer ? loopOf(stage, *writer) : 0;
+        forEachEvaluation(stage, [&](Node *node, unsigned loop, bool shifted) {
+          if (node->buffer != argument.get())
+            return legal;
+          if (written)
+            legal = false;
+          else if (writer)
+            legal &= node->kind == Node::Load && writer->kind == Root::Store && !shifted &&
+                     loop <= when && ArrayRef<int>(node->map) == ArrayRef<int>(writer->map);
+          return legal;
+        });
+        written |= writer != nullptr;
+      }
+      if (legal && written)
+        plan.inplace.push_back({argument->index, result->index});
+    }
+  llvm::sort(plan.inplace);
+}
+
+FailureOr<KernelPlan> Planner::run() {
+  func::FuncOp kernel = plan.function;
+  if (failed(checkTypes()))
+    return failure();
+  auto returned = kernel.getBody().front().getTerminator()->getOperands();
+  SmallVector<std::pair<Value, Buffer *>> stores;
+  for (auto [i, value] : llvm::enumerate(returned)) {
+    Buffer *dest = buffer(Buffer::Result, tensor(value));
+    dest->index = i;
+    stores.push_back({value, dest});
+    if (!isa<BlockArgument>(value))
+      results.insert({value, dest});
+  }
+  for (auto [value, dest] : stores)
+    if (failed(store(value, dest)))
+      return failure();
+  if (failed(formStages()))
+    return failure();
+
+  auto chosen = kernel->getAttrOfType<DenseI64ArrayAttr>("exec.chunks");
+  if (chosen && chosen.size() != int64_t(plan.stages.size()))
+    return kernel.emitError("kernel @") << kernel.getName() << " has " << plan.stages.size()
+                                        << " stages, but exec.chunks names " << chosen.size();
+  for (auto [i, stage] : llvm::enumerate(plan.stages)) {
+    scheduleStage(stage, options);
+    if (chosen)
+      setChunks(stage, chosen[i]);
+  }
+  layOutWorkspace();
+  findInplace();
+  return std::move(plan);
+}
+
+FailureOr<KernelPlan> codegen::planKernel(func::FuncOp kernel, const ScheduleOptions &options) {
+  return Planner(kernel, options).run();
+}

@@ -1,0 +1,171 @@
+//===- KernelPlan.h - how a decomposed kernel is computed -------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// A kernel function is tensor-level arithmetic over one or a few iteration
+// spaces. Its plan is a list of stages, run one after the other; between two
+// stages every thread has finished. A stage is a loop nest: row dimensions, of
+// which some are spread over threads and some run in order, and one column
+// dimension walked by vectors. What a stage computes are its roots: tensors to
+// store, sums over rows or over everything, rows to scatter. Everything else is
+// evaluated where it is needed from the stage's expression graph, so that no
+// intermediate tensor exists unless a later stage needs it.
+//
+// The plan depends on shapes only. It knows nothing of vectors, threads or
+// instructions; those are the target's.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_CODEGEN_KERNELPLAN_H
+#define MESHWRIGHT_CODEGEN_KERNELPLAN_H
+
+#include "Train/Train.h"
+
+#include <memory>
+
+namespace meshwright::codegen {
+
+/// Memory a kernel touches.
+struct Buffer {
+  enum Kind { Argument, Result, Workspace, Constant };
+  Kind kind;
+  /// Place among the kernel's operands (arguments, then results).
+  unsigned index = 0;
+  /// Workspace: where it starts, in bytes.
+  int64_t offset = 0;
+  mlir::RankedTensorType type;
+  mlir::DenseElementsAttr constant;
+};
+
+/// Where a value is computed: once a chunk, once a row, once an element.
+enum class Scope { Chunk, Row, Column };
+
+/// A value of a stage, as a function of the stage's domain. Dimension d of the
+/// value is domain dimension map[d].
+struct Node {
+  enum Kind {
+    Load,      ///< element of `buffer`
+    Splat,     ///< a constant
+    Compute,   ///< result `resultIndex` of the element-wise `op`
+    Iota,      ///< index along domain dimension map[dim of op]
+    RowReduce, ///< `operands[0]` reduced over domain dimension `column`
+    Gather,    ///< row operands[0] of `buffer`
+    Rotate,    ///< train.rotate_half of operands[0]
+    Duplicate, ///< train.duplicate_half of operands[0]
+    Pad,       ///< `buffer` where the first index is inside it, else 0
+    Partials   ///< sum over chunks of `buffer`, [chunks, columns]
+  };
+  Kind kind;
+  mlir::Value value;
+  mlir::Operation *op = nullptr;
+  unsigned resultIndex = 0;
+  llvm::SmallVector<int, 4> map;
+  llvm::SmallVector<Node *, 3> operands;
+  Buffer *buffer = nullptr;
+  int column = -1;
+  Scope scope = Scope::Chunk;
+  /// Number of row reductions that must have finished: the value is available
+  /// to the loop over columns of this number.
+  unsigned depth = 0;
+  /// Rough number of instructions to compute the value from loads.
+  int64_t cost = 0;
+  /// Kept in a row of scratch memory by loop `keptBy`, because later loops would
+  /// pay too much to compute it again; -1 if not.
+  int keptBy = -1;
+
+  mlir::Type getElementType() const {
+    return llvm::cast<mlir::RankedTensorType>(value.getType()).getElementType();
+  }
+};
+
+/// What a stage is for.
+struct Root {
+  enum Kind {
+    Store,     ///< node -> dest
+    ColumnSum, ///< node reduced over row dimensions -> dest
+    FullSum,   ///< node reduced over the whole domain -> dest, one value a chunk
+    Scatter    ///< node added to row `ids` of dest
+  };
+  Kind kind;
+  Node *node = nullptr;
+  Node *ids = nullptr;
+  Buffer *dest = nullptr;
+  /// The domain dimension of each dimension of dest that is indexed directly.
+  llvm::SmallVector<int, 4> map = {};
+  /// Computed once a row, when all its reductions are done; else once an element.
+  bool row = false;
+  train::ReduceKind reduction = train::ReduceKind::Sum;
+  /// The store does nothing when argument and dest are the same memory: the
+  /// start of a scatter in place.
+  bool skipWhenInPlace = false;
+};
+
+enum class Role { Parallel, Sequential, Column };
+
+struct Stage {
+  /// "rows": chunks of rows (or of one long row). "columns": blocks of columns,
+  /// each walking the sequential rows in order.
+  bool columns = false;
+  unsigned level = 0;
+  llvm::SmallVector<int64_t, 6> sizes;
+  llvm::SmallVector<Role, 6> roles;
+  /// Domain dimensions merged into the main column dimension; the last of them
+  /// is `mainColumn`, or -1 if no value of the stage has columns.
+  int mainColumn = -1;
+  llvm::SmallVector<int, 4> merged;
+  int64_t columnSize = 1;
+  /// Columns are walked in `blocks` pieces of `block`, parallel like rows.
+  int64_t block = 1, blocks = 1;
+  /// Where halves of the row are told apart (rotate_half), or 0.
+  int64_t half = 0;
+  int64_t iterations = 1, chunks = 1;
+  llvm::SmallVector<Root, 4> roots;
+  std::vector<std::unique_ptr<Node>> nodes;
+
+  bool isMerged(int dim) const { return llvm::is_contained(merged, dim); }
+  bool isColumn(int dim) const { return roles[dim] == Role::Column; }
+  int64_t rows(Role role) const;
+  /// Columns that the loops of `column` walk.
+  int64_t columnsOf(int column) const { return column == mainColumn ? columnSize : sizes[column]; }
+  llvm::StringRef getTemplate() const;
+};
+
+struct KernelPlan {
+  mlir::func::FuncOp function;
+  std::vector<std::unique_ptr<Buffer>> buffers;
+  llvm::SmallVector<Stage, 0> stages;
+  int64_t workspace = 0;
+  /// (argument, result) pairs that may be the same memory.
+  llvm::SmallVector<std::pair<unsigned, unsigned>> inplace;
+};
+
+/// Limits of the choice of chunks; the defaults are what the compiler uses.
+struct ScheduleOptions {
+  int64_t maxChunks = 64;
+  /// Least work of a chunk, in elements times their cost over 8.
+  int64_t chunkWork = 16384;
+};
+
+/// Splits reductions over the last and other dimensions in two. Run before planning.
+void normalizeKernel(mlir::func::FuncOp kernel);
+
+/// Plans `kernel`, a normalized function of kernel primitives; errors name the
+/// op that no plan exists for. The numbers of chunks in the function's
+/// exec.chunks, if there, take precedence over `options`.
+mlir::FailureOr<KernelPlan> planKernel(mlir::func::FuncOp kernel,
+                                       const ScheduleOptions &options = {});
+
+/// The row reductions of a stage in the order of their loops.
+llvm::SmallVector<Node *> rowReductions(const Stage &stage);
+
+/// The loop over columns that evaluates `root`: 0 is the first; a root of rows
+/// comes after all loops.
+unsigned loopOf(const Stage &stage, const Root &root);
+
+/// Calls `visit` for each node that each loop evaluates; `shifted` when at other
+/// columns than the loop's own. A false result stops the descent.
+void forEachEvaluation(const Stage &stage,
+                       llvm::function_ref<bool(Node *node, unsigned loop, bool shifted)> visit);
+
+} // namespace meshwright::codegen
+
+#endif // MESHWRIGHT_CODEGEN_KERNELPLAN_H

@@ -1,0 +1,249 @@
+//===- KernelSchedule.cpp - loops, costs and chunks of a stage --------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Codegen/KernelSchedule.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::codegen;
+
+/// From this cost on a value is worth a store and a load.
+static constexpr int64_t expensive = 14;
+/// Scratch a row may take on a thread's stack, in bytes.
+static constexpr int64_t scratchLimit = 64 << 10;
+/// Rows without reductions longer than this are walked in blocks.
+static constexpr int64_t longRow = 8192, blockOfRow = 4096;
+
+//===----------------------------------------------------------------------===//
+// Properties of nodes
+//===----------------------------------------------------------------------===//
+
+static int64_t instructions(Operation *op) {
+  if (isa<math::ErfOp, math::TanhOp, math::SinOp, math::CosOp>(op))
+    return 25;
+  if (isa<math::ExpOp, math::LogOp>(op))
+    return 14;
+  if (isa<math::SqrtOp, math::RsqrtOp, arith::DivFOp, arith::MulUIExtendedOp>(op))
+    return 4;
+  return 1;
+}
+
+/// Nodes are created after their operands, so one walk suffices.
+static void fillProperties(Stage &stage) {
+  for (auto &node : stage.nodes) {
+    auto scopeOf = [&](int dim) { return stage.isColumn(dim) ? Scope::Column : Scope::Row; };
+    auto cover = [&](Scope scope) { node->scope = std::max(node->scope, scope); };
+    ArrayRef<int> map = node->map;
+    if (node->kind == Node::Iota)
+      map = map.slice(cast<train::IotaOp>(node->op).getDim(), 1);
+    else if (node->kind == Node::Gather)
+      map = map.drop_front(node->operands[0]->map.size());
+    if (node->kind != Node::Splat && node->kind != Node::Compute)
+      for (int dim : map)
+        cover(scopeOf(dim));
+    if (node->kind == Node::RowReduce) {
+      cover(Scope::Row);
+      node->depth = node->operands[0]->depth + 1;
+      continue;
+    }
+    node->cost = node->kind == Node::Compute ? instructions(node->op)
+                 : node->kind == Node::Splat ? 0
+                                             : 1;
+    for (Node *operand : node->operands) {
+      cover(operand->scope);
+      node->depth = std::max(node->depth, operand->depth);
+      if (operand->scope == Scope::Column)
+        node->cost = std::min<int64_t>(node->cost + operand->cost, 1000);
+    }
+  }
+}
+
+SmallVector<Node *> codegen::rowReductions(const Stage &stage) {
+  SmallVector<Node *> found;
+  unsigned last = 0;
+  for (unsigned depth = 1; depth <= last + 1; ++depth)
+    for (auto &node : stage.nodes)
+      if (node->kind == Node::RowReduce && node->depth == depth) {
+        found.push_back(node.get());
+        last = depth;
+      }
+  return found;
+}
+
+unsigned codegen::loopOf(const Stage &stage, const Root &root) {
+  if (!root.row)
+    return root.node->depth;
+  unsigned last = root.node->depth;
+  for (auto &node : stage.nodes)
+    last = std::max(last, node->depth + 1);
+  return last;
+}
+
+static void visitFrom(Node *node, unsigned loop, bool shifted,
+                      DenseSet<std::pair<Node *, unsigned>> &seen,
+                      llvm::function_ref<bool(Node *, unsigned, bool)> visit) {
+  if (!seen.insert({node, shifted}).second || !visit(node, loop, shifted))
+    return;
+  if (node->kind == Node::RowReduce)
+    return; // an item of its own
+  shifted |= node->kind == Node::Rotate || node->kind == Node::Duplicate;
+  for (Node *operand : node->operands)
+    visitFrom(operand, loop, shifted, seen, visit);
+}
+
+void codegen::forEachEvaluation(const Stage &stage,
+                                llvm::function_ref<bool(Node *, unsigned, bool)> visit) {
+  std::map<unsigned, SmallVector<Node *>> items;
+  for (Node *reduce : rowReductions(stage))
+    items[reduce->depth - 1].push_back(reduce->operands[0]);
+  for (const Root &root : stage.roots) {
+    items[loopOf(stage, root)].push_back(root.node);
+    if (root.ids)
+      items[loopOf(stage, root)].push_back(root.ids);
+  }
+  for (auto &[loop, nodes] : items) {
+    DenseSet<std::pair<Node *, unsigned>> seen;
+    for (Node *node : nodes)
+      visitFrom(node, loop, false, seen, visit);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Merging row dimensions into the column dimension
+//===----------------------------------------------------------------------===//
+
+/// Whether memory indexed by `map` (dimensions of `type` after `skip`) runs on
+/// from dimension `inner` to `outer`, or has neither.
+static bool runsOn(ArrayRef<int> map, RankedTensorType type, int outer, int inner,
+                   ArrayRef<int64_t> sizes) {
+  auto at = llvm::find(map, inner), before = llvm::find(map, outer);
+  if (at == map.end() || before == map.end())
+    return at == map.end() && before == map.end();
+  int64_t position = at - map.begin() + (type.getRank() - int64_t(map.size()));
+  return before + 1 == at && type.getDimSize(position) == sizes[inner];
+}
+
+static bool canMerge(const Stage &stage, int outer, int inner) {
+  if (stage.roles[outer] != Role::Parallel || stage.half)
+    return false;
+  for (auto &node : stage.nodes) {
+    switch (node->kind) {
+    case Node::RowReduce:
+      return false;
+    case Node::Load:
+    case Node::Partials:
+      if (!runsOn(node->map, node->buffer->type, outer, inner, stage.sizes))
+        return false;
+      break;
+    case Node::Gather: {
+      auto rest = ArrayRef<int>(node->map).drop_front(node->operands[0]->map.size());
+      if (!runsOn(rest, node->buffer->type, outer, inner, stage.sizes))
+        return false;
+      break;
+    }
+    case Node::Pad:
+      if (node->map.front() == outer ||
+          !runsOn(node->map, node->buffer->type, outer, inner, stage.sizes))
+        return false;
+      break;
+    case Node::Iota: {
+      int dim = node->map[cast<train::IotaOp>(node->op).getDim()];
+      if (dim == outer || dim == inner || stage.isMerged(dim))
+        return false;
+      break;
+    }
+    default:
+      break;
+    }
+  }
+  for (const Root &root : stage.roots)
+    if (root.row || (root.kind != Root::FullSum &&
+                     !runsOn(root.map, root.dest->type, outer, inner, stage.sizes)))
+      return false;
+  return true;
+}
+
+static void mergeColumns(Stage &stage) {
+  if (stage.mainColumn < 0)
+    return;
+  stage.columnSize = stage.sizes[stage.mainColumn];
+  stage.merged = {stage.mainColumn};
+  for (int inner = stage.mainColumn; inner > 0 && canMerge(stage, inner - 1, inner); --inner) {
+    stage.merged.push_back(inner - 1);
+    stage.columnSize *= stage.sizes[inner - 1];
+  }
+  for (int dim : stage.merged)
+    stage.roles[dim] = Role::Column;
+}
+
+//===----------------------------------------------------------------------===//
+// Splitting the work
+//===----------------------------------------------------------------------===//
+
+static void keepExpensive(Stage &stage) {
+  DenseMap<Node *, unsigned> first;
+  int64_t bytes = 0;
+  forEachEvaluation(stage, [&](Node *node, unsigned loop, bool shifted) {
+    if (node->scope != Scope::Column || node->keptBy >= 0)
+      return false;
+    auto [it, fresh] = first.insert({node, loop});
+    int64_t size = 0;
+    for (int dim : node->map)
+      if (stage.isColumn(dim))
+        size = stage.columnsOf(dim) * 4;
+    if (fresh || size == 0 || it->second == loop || shifted || node->cost < expensive ||
+        bytes + size > scratchLimit || node->getElementType().getIntOrFloatBitWidth() != 32)
+      return true;
+    node->keptBy = it->second;
+    bytes += size;
+    return false;
+  });
+}
+
+void codegen::setChunks(Stage &stage, int64_t chunks) {
+  chunks = std::clamp<int64_t>(chunks, 1, std::max<int64_t>(stage.iterations, 1));
+  int64_t size = llvm::divideCeil(stage.iterations, chunks);
+  stage.chunks =
+      std::max<int64_t>(1, llvm::divideCeil(stage.iterations, std::max<int64_t>(size, 1)));
+}
+
+void codegen::scheduleStage(Stage &stage, const ScheduleOptions &options) {
+  mergeColumns(stage);
+  fillProperties(stage);
+
+  bool wholeRows = stage.half != 0, partialRows = false;
+  int64_t width = stage.columnSize, cost = 1;
+  for (auto &node : stage.nodes)
+    if (node->kind == Node::RowReduce) {
+      wholeRows = true;
+      width = std::max(width, stage.columnsOf(node->column));
+    }
+  for (const Root &root : stage.roots) {
+    wholeRows |= root.row;
+    partialRows |= root.kind == Root::ColumnSum;
+    cost += root.node->cost;
+  }
+  keepExpensive(stage);
+
+  int64_t parallel = stage.rows(Role::Parallel), sequential = stage.rows(Role::Sequential);
+  if (stage.columns) {
+    // Enough blocks for many threads, each at least four lines of cache wide.
+    stage.block = std::max<int64_t>(64, llvm::alignTo(llvm::divideCeil(stage.columnSize, 64), 64));
+  } else if (!wholeRows && !partialRows && stage.columnSize > longRow) {
+    stage.block = blockOfRow;
+  } else {
+    stage.block = stage.columnSize;
+  }
+  stage.block = std::max<int64_t>(1, std::min(stage.block, stage.columnSize));
+  stage.blocks = llvm::divideCeil(stage.columnSize, stage.block);
+  stage.iterations = parallel * stage.blocks;
+
+  int64_t work = parallel * sequential * width * std::max<int64_t>(1, cost / 8);
+  int64_t chunks = std::min(options.maxChunks, work / options.chunkWork);
+  if (partialRows && !stage.columns)
+    // A row of partial sums is worth at least eight rows of input.
+    chunks = std::min(chunks, parallel / 8);
+  setChunks(stage, chunks);
+}

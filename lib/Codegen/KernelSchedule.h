@@ -1,0 +1,21 @@
+//===- KernelSchedule.h - loops, costs and chunks of a stage ----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_CODEGEN_KERNELSCHEDULE_H
+#define MESHWRIGHT_CODEGEN_KERNELSCHEDULE_H
+
+#include "Codegen/KernelPlan.h"
+
+namespace meshwright::codegen {
+
+/// Merges dimensions, orders loops, decides what is kept and splits the work.
+void scheduleStage(Stage &stage, const ScheduleOptions &options);
+
+/// Uses `chunks` chunks, or fewer if so many would leave some empty.
+void setChunks(Stage &stage, int64_t chunks);
+
+} // namespace meshwright::codegen
+
+#endif // MESHWRIGHT_CODEGEN_KERNELSCHEDULE_H

@@ -1,0 +1,171 @@
+//===- KernelRunner.cpp - compiles a kernel and runs it in this process -----===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "KernelRunner.h"
+
+#include "Codegen/CPU/KernelEmitter.h"
+#include "meshwright/Codegen.h"
+
+#include "mlir/Parser/Parser.h"
+#include "llvm/ExecutionEngine/Orc/ThreadSafeModule.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Target/TargetMachine.h"
+
+#include <cstring>
+#include <random>
+#include <thread>
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::test;
+
+Memory::Memory(int64_t elements) : elements(elements) {
+  // A guard behind the end catches vectors that write too far.
+  data = static_cast<float *>(std::aligned_alloc(64, llvm::alignTo(elements * 4 + 64, 64)));
+  std::memset(data, 0x55, llvm::alignTo(elements * 4 + 64, 64));
+}
+
+Memory::Memory(const Memory &other) : Memory(other.elements) {
+  std::memcpy(data, other.data, elements * 4);
+}
+
+void test::decompose(func::FuncOp kernel) {
+  SmallVector<train::KernelOpInterface> ops;
+  kernel.walk([&](train::KernelOpInterface op) { ops.push_back(op); });
+  for (train::KernelOpInterface op : ops) {
+    OpBuilder b(op);
+    op->replaceAllUsesWith(op.decompose(b));
+    op->erase();
+  }
+}
+
+KernelRunner::KernelRunner(StringRef text, int64_t chunks, StringRef cpu) {
+  DialectRegistry registry;
+  registry.insert<arith::ArithDialect, func::FuncDialect, math::MathDialect, train::TrainDialect>();
+  registerCodegen(registry);
+  context.appendDialectRegistry(registry);
+  context.loadAllAvailableDialects();
+  module = parseSourceString<ModuleOp>(text, &context);
+  if (!module)
+    return;
+  auto kernel = *module->getOps<func::FuncOp>().begin();
+  kernel->setAttr("exec.kernel", UnitAttr::get(&context));
+  decompose(kernel);
+  codegen::normalizeKernel(kernel);
+  codegen::ScheduleOptions options;
+  if (chunks)
+    options = {chunks, 1};
+  auto made = codegen::planKernel(kernel, options);
+  if (failed(made))
+    return;
+  plan = std::move(*made);
+  SmallVector<int64_t> counts;
+  for (const codegen::Stage &stage : plan->stages)
+    counts.push_back(stage.chunks);
+  kernel->setAttr("exec.chunks", DenseI64ArrayAttr::get(&context, counts));
+
+  CodegenOptions codegen;
+  codegen.cpu = cpu.str();
+  std::string error;
+  auto machine = createTargetMachine(codegen, error);
+  auto llvmContext = std::make_unique<llvm::LLVMContext>();
+  auto lowered = lowerToLLVM(*module, *llvmContext, *machine, codegen);
+  if (failed(lowered))
+    return;
+  if (getenv("MW_DUMP"))
+    (*lowered)->print(llvm::errs(), nullptr);
+  llvm::orc::LLJITBuilder builder;
+  llvm::orc::JITTargetMachineBuilder target(machine->getTargetTriple());
+  target.setCPU(machine->getTargetCPU().str());
+  target.getFeatures() = llvm::SubtargetFeatures(machine->getTargetFeatureString());
+  builder.setJITTargetMachineBuilder(target);
+  auto made2 = builder.create();
+  if (!made2)
+    return;
+  jit = std::move(*made2);
+  llvm::cantFail(
+      jit->addIRModule(llvm::orc::ThreadSafeModule(std::move(*lowered), std::move(llvmContext))));
+  for (unsigned i = 0; i < plan->stages.size(); ++i)
+    stages.push_back(
+        llvm::cantFail(jit->lookup(codegen::cpu::stageName(kernel.getName(), i))).toPtr<Stage>());
+  workspace.emplace(plan->workspace / 4);
+}
+
+static int64_t elementsOf(Type type) { return cast<RankedTensorType>(type).getNumElements(); }
+static bool isIds(Type type) { return cast<RankedTensorType>(type).getElementType().isInteger(32); }
+
+bool KernelRunner::isInteger(unsigned index) {
+  return isIds(getFunction().getResultTypes()[index]);
+}
+
+std::vector<Memory> KernelRunner::makeArguments(unsigned seed, int64_t ids) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<Memory> arguments;
+  for (Type type : getFunction().getArgumentTypes()) {
+    Memory &memory = arguments.emplace_back(elementsOf(type));
+    for (int64_t i = 0; i < memory.elements; ++i) {
+      if (isIds(type))
+        reinterpret_cast<int32_t *>(memory.data)[i] = int32_t(random() % ids);
+      else
+        memory.data[i] = normal(random);
+    }
+  }
+  return arguments;
+}
+
+std::vector<Memory> KernelRunner::makeResults() {
+  std::vector<Memory> results;
+  for (Type type : getFunction().getResultTypes())
+    results.emplace_back(elementsOf(type));
+  return results;
+}
+
+void KernelRunner::run(ArrayRef<float *> operands, Order order) {
+  SmallVector<void *> buffers(operands.begin(), operands.end());
+  buffers.push_back(workspace->data);
+  for (auto [i, stage] : llvm::enumerate(plan->stages)) {
+    // As mw_launch splits.
+    int64_t size = llvm::divideCeil(stage.iterations, stage.chunks);
+    auto chunk = [&, i = i, &stage = stage](int64_t c) {
+      if (c * size < stage.iterations)
+        stages[i](buffers.data(), c * size, std::min(stage.iterations, (c + 1) * size));
+    };
+    if (order == TwoThreads) {
+      std::thread other([&, &stage = stage] {
+        for (int64_t c = 1; c < stage.chunks; c += 2)
+          chunk(c);
+      });
+      for (int64_t c = 0; c < stage.chunks; c += 2)
+        chunk(c);
+      other.join();
+      continue;
+    }
+    for (int64_t c = 0; c < stage.chunks; ++c)
+      chunk(order == Forward ? c : stage.chunks - 1 - c);
+  }
+}
+
+std::vector<Memory> KernelRunner::run(const std::vector<Memory> &arguments, Order order) {
+  std::vector<Memory> results = makeResults();
+  SmallVector<float *> operands;
+  for (const Memory &memory : arguments)
+    operands.push_back(memory.data);
+  for (const Memory &memory : results)
+    operands.push_back(memory.data);
+  run(operands, order);
+  return results;
+}
+
+std::vector<Values> KernelRunner::reference(const std::vector<Memory> &arguments) {
+  std::vector<Values> values;
+  for (auto [memory, type] : llvm::zip(arguments, getFunction().getArgumentTypes())) {
+    Values &out = values.emplace_back();
+    for (int64_t i = 0; i < memory.elements; ++i)
+      out.push_back(isIds(type) ? double(reinterpret_cast<int32_t *>(memory.data)[i])
+                                : double(memory.data[i]));
+  }
+  return evaluate(getFunction(), values);
+}
