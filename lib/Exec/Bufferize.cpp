@@ -1,0 +1,253 @@
+//===- Bufferize.cpp - exec-bufferize ---------------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Exec/Passes.h"
+#include "InsertCopies.h"
+#include "LowerToMemory.h"
+#include "MemoryTrees.h"
+
+#include "Dist/Dist.h"
+
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/CSE.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::exec;
+
+namespace meshwright::exec {
+#define GEN_PASS_DEF_EXECBUFFERIZE
+#include "Exec/Passes.h.inc"
+} // namespace meshwright::exec
+
+//===--- what shares memory -------------------------------------------------===//
+
+/// How often an op runs in one run of the program.
+static int64_t tripsOf(Operation *op) {
+  int64_t trips = 1;
+  for (auto loop = op->getParentOfType<LoopOp>(); loop; loop = loop->getParentOfType<LoopOp>())
+    trips *= loop.getCount();
+  return trips;
+}
+
+/// Removes copies, the costliest first.
+static void coalesceCopies(func::FuncOp function, MemoryTrees &trees) {
+  SmallVector<std::pair<int64_t, CopyOp>> copies;
+  function.walk([&](CopyOp copy) {
+    copies.push_back({tripsOf(copy) * bytesOf(copy.getSource().getType()), copy});
+  });
+  llvm::stable_sort(copies, [](auto &a, auto &b) { return a.first > b.first; });
+  for (auto &[cost, copy] : copies)
+    trees.tryMerge(copy.getSource(), copy.getValue());
+}
+
+/// Lets ops write over operands that die, the largest first.
+static void reuseOperands(func::FuncOp function, MemoryTrees &trees) {
+  SymbolTableCollection symbols;
+  SmallVector<std::pair<Value, Value>> pairs;
+  function.walk([&](Operation *op) {
+    if (auto launch = dyn_cast<LaunchOp>(op)) {
+      auto kernel = symbols.lookupNearestSymbolFrom<func::FuncOp>(op, launch.getKernelAttr());
+      if (auto allowed = kernel->getAttrOfType<ArrayAttr>(inplaceAttr))
+        for (Attribute attr : allowed) {
+          auto pair = cast<ArrayAttr>(attr);
+          pairs.push_back({launch.getInputs()[cast<IntegerAttr>(pair[0]).getInt()],
+                           launch.getResult(cast<IntegerAttr>(pair[1]).getInt())});
+        }
+    } else if (auto reduce = dyn_cast<dist::AllReduceOp>(op)) {
+      pairs.push_back({reduce.getX(), reduce.getY()});
+    }
+  });
+  llvm::stable_sort(pairs, [](auto &a, auto &b) {
+    return bytesOf(a.second.getType()) > bytesOf(b.second.getType());
+  });
+  for (auto &[operand, result] : pairs)
+    if (bytesOf(operand.getType()) == bytesOf(result.getType()))
+      trees.tryMerge(operand, result);
+}
+
+//===--- the memory form ----------------------------------------------------===//
+
+static MemRefType memoryType(RankedTensorType type) {
+  return MemRefType::get(type.getShape(), type.getElementType());
+}
+
+namespace {
+class ProgramBuilder : public MemoryMap {
+public:
+  ProgramBuilder(func::FuncOp function, MemoryTrees &trees) : function(function), trees(trees) {}
+
+  LogicalResult build();
+
+  Value memory(OpBuilder &builder, Value value) override;
+  Value workspace(OpBuilder &builder, Location loc, int64_t bytes) override {
+    auto type = MemRefType::get({bytes}, builder.getI8Type());
+    return buffer(Category::Workspace, type, loc);
+  }
+
+private:
+  LogicalResult emit(Block &from, OpBuilder &builder);
+  Value buffer(Category category, MemRefType type, Location loc);
+  Value bufferOf(MemoryTree &tree);
+  Category categoryOf(MemoryTree &tree);
+  Value view(OpBuilder &builder, Location loc, Value base, MemRefType type) {
+    return base.getType() == type ? base : ViewOp::create(builder, loc, type, base).getResult();
+  }
+  /// Gradients are what the ops that write variables read beside them.
+  void findGradients();
+
+  func::FuncOp function;
+  MemoryTrees &trees;
+  ProgramOp program;
+  Operation *lastBuffer = nullptr;
+  DenseMap<MemoryTree *, Value> buffers;
+  DenseMap<Operation *, LoopOp> loops;
+  llvm::DenseSet<MemoryTree *> gradients;
+  unsigned counts[8] = {};
+};
+} // namespace
+
+void ProgramBuilder::findGradients() {
+  for (auto set : function.getBody().front().getOps<train::SetOp>()) {
+    Operation *source = set.getValue().getDefiningOp()->getOperand(0).getDefiningOp();
+    if (auto update = dyn_cast_or_null<LaunchOp>(source))
+      for (Value input : update.getInputs())
+        if (input.getType() == set.getValue().getType() && !trees.treeOf(input).isFixed())
+          gradients.insert(&trees.treeOf(input));
+  }
+}
+
+Category ProgramBuilder::categoryOf(MemoryTree &tree) {
+  if (tree.input)
+    return Category::Input;
+  if (tree.output)
+    return Category::Output;
+  if (tree.variable) {
+    SymbolTableCollection symbols;
+    auto variable = symbols.lookupNearestSymbolFrom<train::VariableOp>(
+        function, FlatSymbolRefAttr::get(tree.variable));
+    return variable.isParameter() ? Category::Parameter : Category::Optimizer;
+  }
+  if (gradients.contains(&tree))
+    return Category::Gradient;
+  // Kept from one loop for another.
+  auto has = [&](Occupant::Kind kind) {
+    return llvm::any_of(tree.occupants, [&](const Occupant &o) { return o.kind == kind; });
+  };
+  return has(Occupant::Done) && has(Occupant::Remaining) ? Category::Activation : Category::Temporary;
+}
+
+Value ProgramBuilder::buffer(Category category, MemRefType type, Location loc) {
+  OpBuilder builder(program.getContext());
+  if (lastBuffer)
+    builder.setInsertionPointAfter(lastBuffer);
+  else
+    builder.setInsertionPointToStart(&program.getBody().front());
+  std::string name = (stringifyCategory(category) + "." + Twine(counts[unsigned(category)]++)).str();
+  auto op = BufferOp::create(builder, loc, type, name, category, nullptr, nullptr, nullptr, nullptr);
+  lastBuffer = op;
+  return op;
+}
+
+Value ProgramBuilder::bufferOf(MemoryTree &tree) {
+  Value &entry = buffers[&tree];
+  if (entry)
+    return entry;
+  Location loc = tree.occupants.front().value ? tree.occupants.front().value.getLoc() : function.getLoc();
+  entry = buffer(categoryOf(tree), memoryType(tree.type), loc);
+  auto op = cast<BufferOp>(entry.getDefiningOp());
+  if (tree.variable) {
+    op.setName(tree.variable);
+    op.setVariableAttr(FlatSymbolRefAttr::get(tree.variable));
+  } else if (tree.isFixed()) {
+    op.setName(tree.input ? tree.input : tree.output);
+    op.setInputAttr(tree.input);
+    op.setOutputAttr(tree.output);
+  }
+  return entry;
+}
+
+Value ProgramBuilder::memory(OpBuilder &builder, Value value) {
+  MemoryTree &tree = trees.treeOf(value);
+  Location loc = value.getLoc();
+  Value base = bufferOf(tree);
+  SmallVector<Operation *, 2> key;
+  for (LoopOp loop : trees.pathOf(value)) {
+    key.push_back(loop);
+    RankedTensorType slot = tree.slots.at(key);
+    SmallVector<int64_t> shape{int64_t(loop.getCount())};
+    llvm::append_range(shape, slot.getShape());
+    base = view(builder, loc, base, MemRefType::get(shape, slot.getElementType()));
+    base = SlotOp::create(builder, loc, memoryType(slot), base, loops.at(loop).getIndex());
+  }
+  return view(builder, loc, base, memoryType(cast<RankedTensorType>(value.getType())));
+}
+
+LogicalResult ProgramBuilder::emit(Block &from, OpBuilder &builder) {
+  for (Operation &op : from.without_terminator()) {
+    if (isView(&op) || isa<train::GetOp, train::SetOp>(op))
+      continue;
+    if (auto copy = dyn_cast<CopyOp>(op)) {
+      if (!trees.samePlace(copy.getSource(), copy.getValue()))
+        CopyOp::create(builder, op.getLoc(), Type(), memory(builder, copy.getSource()),
+                       memory(builder, copy.getValue()));
+    } else if (auto index = dyn_cast<IndexOp>(op)) {
+      Operation *loop = index.getIndex().getParentBlock()->getParentOp();
+      StoreIndexOp::create(builder, op.getLoc(), loops.at(loop).getIndex(),
+                           memory(builder, index.getValue()));
+    } else if (auto loop = dyn_cast<LoopOp>(op)) {
+      auto inMemory = LoopOp::create(builder, op.getLoc(), loop.getCount(), loop.getReverse(),
+                                     ValueRange(), ValueRange(), TypeRange());
+      loops[loop] = inMemory;
+      OpBuilder inner = OpBuilder::atBlockEnd(&inMemory.getBlock());
+      if (failed(emit(loop.getBlock(), inner)))
+        return failure();
+      YieldOp::create(inner, op.getLoc(), ValueRange());
+    } else if (failed(lowerToMemory(&op, builder, *this))) {
+      return failure();
+    }
+  }
+  return success();
+}
+
+LogicalResult ProgramBuilder::build() {
+  findGradients();
+  OpBuilder builder(function);
+  program = ProgramOp::create(builder, function.getLoc(), function.getSymName(), StringAttr());
+  program.getBody().emplaceBlock();
+  // Persistent memory first, in the order of the module's variables, whether this
+  // program uses it or not: the other one may.
+  Block &top = function.getBody().front();
+  for (BlockArgument argument : top.getArguments())
+    bufferOf(trees.treeOf(argument));
+  builder.setInsertionPointToEnd(&program.getBody().front());
+  return emit(top, builder);
+}
+
+namespace {
+struct ExecBufferize : exec::impl::ExecBufferizeBase<ExecBufferize> {
+  void runOnOperation() override {
+    for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
+      if (function.isPrivate())
+        continue;
+      insertCopies(function);
+      MemoryTrees trees(function);
+      if (failed(trees.build()))
+        return signalPassFailure();
+      coalesceCopies(function, trees);
+      reuseOperands(function, trees);
+      if (failed(trees.verify()) || failed(ProgramBuilder(function, trees).build()))
+        return signalPassFailure();
+      function.erase();
+    }
+    for (auto program : getOperation().getOps<ProgramOp>()) {
+      DominanceInfo dominance(program);
+      IRRewriter rewriter(&getContext());
+      eliminateCommonSubExpressions(rewriter, dominance, program);
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,115 @@
+//===- InsertCopies.cpp - a value for every place in memory -----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "InsertCopies.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::exec;
+
+bool meshwright::exec::isView(Operation *op) {
+  return isa_and_nonnull<train::ReshapeOp, train::SliceOp>(op);
+}
+
+static Value copyAt(OpBuilder &builder, Value value) {
+  return CopyOp::create(builder, value.getLoc(), value.getType(), value, Value()).getValue();
+}
+
+/// The value whose memory `value` is a view of.
+static Value viewed(Value value) {
+  while (isView(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  return value;
+}
+
+/// Whether `value`, or a view of it, is used by an op of `block` after `point`.
+static bool isUsedAfter(Value value, Operation *point) {
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    Operation *at = point->getBlock()->findAncestorOpInBlock(*user);
+    return point->isBeforeInBlock(at) || (isView(user) && isUsedAfter(user->getResult(0), point));
+  });
+}
+
+/// What was read of a variable before it is written, and is used after that.
+static void copyOldValues(Block &top) {
+  for (auto set : llvm::to_vector(top.getOps<train::SetOp>()))
+    for (auto get : llvm::to_vector(top.getOps<train::GetOp>())) {
+      if (get.getVariable() != set.getVariable() || !get->isBeforeInBlock(set) ||
+          !isUsedAfter(get.getValue(), set))
+        continue;
+      OpBuilder builder(get->getContext());
+      builder.setInsertionPointAfter(get);
+      Value copy = copyAt(builder, get.getValue());
+      get.getValue().replaceAllUsesExcept(copy, copy.getDefiningOp());
+    }
+}
+
+static void copyAroundLoop(LoopOp loop) {
+  OpBuilder before(loop);
+  for (OpOperand &init : loop.getCarryMutable())
+    init.set(copyAt(before, init.get()));
+
+  Block &body = loop.getBlock();
+  Operation *end = body.getTerminator();
+  unsigned carries = loop.getCarry().size();
+  auto atStart = [&](Value value) {
+    OpBuilder builder = OpBuilder::atBlockBegin(&body);
+    return copyAt(builder, value);
+  };
+  // Stacked values go to their slots as soon as they exist: a carried value may
+  // be overwritten by its successor.
+  for (unsigned i = carries; i < end->getNumOperands(); ++i) {
+    Value value = end->getOperand(i);
+    Operation *producer = value.getDefiningOp();
+    if (!producer || producer->getBlock() != &body) {
+      end->setOperand(i, atStart(value));
+      continue;
+    }
+    OpBuilder builder(producer->getContext());
+    builder.setInsertionPointAfter(producer);
+    end->setOperand(i, copyAt(builder, value));
+  }
+  // Next carried values all at once: one that is another's old value is saved
+  // before that is overwritten.
+  for (unsigned i = 0; i < carries; ++i) {
+    Value value = end->getOperand(i), source = viewed(value);
+    auto argument = dyn_cast<BlockArgument>(source);
+    bool isOther = argument && argument.getOwner() == &body && value != loop.getCarryArguments()[i] &&
+                   argument.getArgNumber() <= carries;
+    if (isOther) {
+      Value saved = atStart(source);
+      SmallVector<Operation *> views;
+      for (Value v = value; v != source; v = v.getDefiningOp()->getOperand(0))
+        views.push_back(v.getDefiningOp());
+      OpBuilder builder(end);
+      for (Operation *view : llvm::reverse(views)) {
+        Operation *clone = builder.clone(*view);
+        clone->setOperand(0, saved);
+        saved = clone->getResult(0);
+      }
+      value = saved;
+    }
+    OpBuilder builder(end);
+    end->setOperand(i, copyAt(builder, value));
+  }
+}
+
+void meshwright::exec::insertCopies(func::FuncOp function) {
+  Block &top = function.getBody().front();
+  copyOldValues(top);
+  function.walk([](LoopOp loop) { copyAroundLoop(loop); });
+  function.walk([](train::AccumulatingOpInterface op) {
+    OpBuilder builder(op);
+    for (OpOperand &init : op.getInitMutable())
+      init.set(copyAt(builder, init.get()));
+  });
+  for (auto set : top.getOps<train::SetOp>()) {
+    OpBuilder builder(set);
+    set.getValueMutable().set(copyAt(builder, set.getValue()));
+  }
+  OpBuilder builder(top.getTerminator());
+  for (OpOperand &operand : top.getTerminator()->getOpOperands())
+    operand.set(copyAt(builder, operand.get()));
+}

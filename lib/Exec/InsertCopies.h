@@ -1,0 +1,22 @@
+//===- InsertCopies.h - a value for every place in memory -------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_LIB_EXEC_INSERTCOPIES_H
+#define MESHWRIGHT_LIB_EXEC_INSERTCOPIES_H
+
+#include "Exec/Exec.h"
+
+namespace meshwright::exec {
+
+/// Whether the result is the operand's memory under another shape.
+bool isView(mlir::Operation *op);
+
+/// Puts an `exec.copy` wherever a value must arrive in given memory, so that
+/// each such place has a value of its own that nothing else constrains.
+void insertCopies(mlir::func::FuncOp function);
+
+} // namespace meshwright::exec
+
+#endif // MESHWRIGHT_LIB_EXEC_INSERTCOPIES_H

@@ -1,0 +1,47 @@
+//===- Liveness.h - when buffers of a program hold something ----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_LIB_EXEC_LIVENESS_H
+#define MESHWRIGHT_LIB_EXEC_LIVENESS_H
+
+#include "Exec/Exec.h"
+
+namespace meshwright::exec {
+
+/// One op that uses a buffer or a part of it.
+struct Access {
+  mlir::Operation *op;
+  bool reads, writes;
+};
+
+/// Time runs over the ops of a program in the order they are written, a loop's
+/// body between the loop and its yield.
+class ProgramLiveness {
+public:
+  explicit ProgramLiveness(ProgramOp program);
+
+  /// The number of ops.
+  int64_t size() const { return count; }
+
+  /// All uses of the buffer, in the order of the program.
+  llvm::SmallVector<Access> accesses(BufferOp buffer) const;
+
+  /// The first and last op at which the buffer must keep what is in it. A
+  /// buffer that a loop's body reads before it writes keeps its contents from one
+  /// iteration to the next, so it lives through the whole loop. Nothing if it is
+  /// not used. `uninitialized` is the op that reads what nothing wrote, if any.
+  std::optional<std::pair<int64_t, int64_t>> range(BufferOp buffer,
+                                                   mlir::Operation **uninitialized = nullptr) const;
+
+private:
+  void number(mlir::Block &block);
+
+  int64_t count = 0;
+  llvm::DenseMap<mlir::Operation *, int64_t> begins, ends;
+};
+
+} // namespace meshwright::exec
+
+#endif // MESHWRIGHT_LIB_EXEC_LIVENESS_H

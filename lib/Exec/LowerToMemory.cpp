@@ -1,0 +1,160 @@
+//===- LowerToMemory.cpp - tensor ops as calls on memory --------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "LowerToMemory.h"
+#include "Contraction.h"
+
+#include "Dist/Dist.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::exec;
+
+static LogicalResult lowerContraction(train::ContractionOpInterface op, OpBuilder &builder, MemoryMap &map) {
+  std::string error;
+  FailureOr<MatrixProduct> product =
+      matrixProductOf(cast<train::ShardingRuleOpInterface>(op.getOperation()).getShardingRule(), error);
+  if (failed(product))
+    return op.emitOpError("is not one matrix product of its operands as they lie in memory: ")
+           << error << "; reorder the dimensions of an operand or split the op";
+  if (!cast<RankedTensorType>(op->getResult(0).getType()).getElementType().isF32())
+    return op.emitOpError("is not in f32, the only type that matrices are multiplied in");
+  Value a = map.memory(builder, op->getOperand(product->swapped ? 1 : 0));
+  Value b = map.memory(builder, op->getOperand(product->swapped ? 0 : 1));
+  Value c = map.memory(builder, op->getResult(0));
+  auto accumulating = dyn_cast<train::AccumulatingOpInterface>(op.getOperation());
+  bool adds = accumulating && !accumulating.getInitMutable().empty();
+  MatmulOp::create(builder, op.getLoc(), a, b, c, product->transA, product->transB, product->m,
+                   product->n, product->k, product->lda, product->ldb, product->ldc, product->batch,
+                   product->strideA, product->strideB, product->strideC, APFloat(1.0f),
+                   APFloat(adds ? 1.0f : 0.0f));
+  return success();
+}
+
+static LogicalResult lowerLaunch(LaunchOp op, OpBuilder &builder, MemoryMap &map) {
+  SymbolTableCollection symbols;
+  auto kernel = symbols.lookupNearestSymbolFrom<func::FuncOp>(op, op.getKernelAttr());
+  auto bytes = kernel->getAttrOfType<IntegerAttr>(workspaceAttr);
+  Value workspace;
+  if (bytes && bytes.getInt() > 0)
+    workspace = map.workspace(builder, op.getLoc(), bytes.getInt());
+  auto memory = [&](Value value) { return map.memory(builder, value); };
+  LaunchOp::create(builder, op.getLoc(), TypeRange(), op.getKernel(),
+                   llvm::map_to_vector(op.getInputs(), memory),
+                   llvm::map_to_vector(op.getResults(), memory), workspace);
+  return success();
+}
+
+/// The place of a device's heads among all, where heads are divided.
+static std::pair<int64_t, int64_t> headsOf(Operation *op, Value q) {
+  int64_t heads = cast<RankedTensorType>(q.getType()).getDimSize(2);
+  return {0, heads};
+}
+
+static Value memoryOrNull(OpBuilder &builder, MemoryMap &map, Value value) {
+  return value ? map.memory(builder, value) : Value();
+}
+
+static LogicalResult lowerAttention(train::AttentionOp op, OpBuilder &builder, MemoryMap &map) {
+  auto memory = [&](Value value) { return memoryOrNull(builder, map, value); };
+  auto [offset, heads] = headsOf(op, op.getQ());
+  // Created with no scratch first: its size is a function of the op.
+  auto create = [&](Value workspace) {
+    return AttentionOp::create(builder, op.getLoc(), memory(op.getQ()), memory(op.getK()),
+                               memory(op.getV()), memory(op.getIds()), memory(op.getKey()),
+                               memory(op.getOut()), memory(op.getLse()), workspace, op.getScale(),
+                               op.getCausal(), op.getWindow(), op.getDropout(), op.getStream(),
+                               offset, heads);
+  };
+  auto probe = create(map.memory(builder, op.getLse()));
+  MwAttention shape = probe.getAttention();
+  probe.erase();
+  create(map.workspace(builder, op.getLoc(), mw_attention_forward_workspace(&shape)));
+  return success();
+}
+
+static LogicalResult lowerAttentionGrad(train::AttentionGradOp op, OpBuilder &builder, MemoryMap &map) {
+  auto memory = [&](Value value) { return memoryOrNull(builder, map, value); };
+  auto [offset, heads] = headsOf(op, op.getQ());
+  auto create = [&](Value workspace) {
+    return AttentionGradOp::create(
+        builder, op.getLoc(), memory(op.getDout()), memory(op.getQ()), memory(op.getK()),
+        memory(op.getV()), memory(op.getOut()), memory(op.getLse()), memory(op.getIds()),
+        memory(op.getKey()), memory(op.getDq()), memory(op.getDk()), memory(op.getDv()), workspace,
+        op.getScale(), op.getCausal(), op.getWindow(), op.getDropout(), op.getStream(), offset, heads);
+  };
+  auto probe = create(map.memory(builder, op.getLse()));
+  MwAttention shape = probe.getAttention();
+  probe.erase();
+  create(map.workspace(builder, op.getLoc(), mw_attention_backward_workspace(&shape)));
+  return success();
+}
+
+//===--- communication ------------------------------------------------------===//
+
+static ArrayAttr axesOf(dist::GroupAttr group) {
+  SmallVector<Attribute> axes(group.getAxes().begin(), group.getAxes().end());
+  return ArrayAttr::get(group.getContext(), axes);
+}
+
+/// The runtime's calls move blocks that are contiguous, which they are along the
+/// first dimension that is longer than one.
+static LogicalResult checkDim(Operation *op, Value value, int64_t dim) {
+  auto type = cast<RankedTensorType>(value.getType());
+  for (int64_t size : type.getShape().take_front(dim))
+    if (size != 1)
+      return op->emitOpError("works along dimension ")
+             << dim << " of " << type << "; only parts along the first dimension are contiguous";
+  return success();
+}
+
+/// `memory` with the dimensions before `dim`, which are 1, dropped.
+static Value fromDim(OpBuilder &builder, Location loc, Value memory, int64_t dim) {
+  auto type = cast<MemRefType>(memory.getType());
+  if (dim == 0)
+    return memory;
+  auto shorter = MemRefType::get(type.getShape().drop_front(dim), type.getElementType());
+  return ViewOp::create(builder, loc, shorter, memory);
+}
+
+static LogicalResult lower(dist::AllReduceOp op, OpBuilder &builder, MemoryMap &map) {
+  AllReduceOp::create(builder, op.getLoc(), axesOf(op.getGroup()), op.getKind(),
+                      map.memory(builder, op.getX()), map.memory(builder, op.getY()));
+  return success();
+}
+
+static LogicalResult lower(dist::AllGatherOp op, OpBuilder &builder, MemoryMap &map) {
+  if (failed(checkDim(op, op.getX(), op.getDim())))
+    return failure();
+  auto memory = [&](Value v) { return fromDim(builder, op.getLoc(), map.memory(builder, v), op.getDim()); };
+  AllGatherOp::create(builder, op.getLoc(), axesOf(op.getGroup()), memory(op.getX()), memory(op.getY()));
+  return success();
+}
+
+static LogicalResult lower(dist::ReduceScatterOp op, OpBuilder &builder, MemoryMap &map) {
+  if (failed(checkDim(op, op.getX(), op.getDim())))
+    return failure();
+  auto memory = [&](Value v) { return fromDim(builder, op.getLoc(), map.memory(builder, v), op.getDim()); };
+  ReduceScatterOp::create(builder, op.getLoc(), axesOf(op.getGroup()), op.getKind(), memory(op.getX()),
+                          memory(op.getY()));
+  return success();
+}
+
+LogicalResult meshwright::exec::lowerToMemory(Operation *op, OpBuilder &builder, MemoryMap &map) {
+  if (auto contraction = dyn_cast<train::ContractionOpInterface>(op))
+    return lowerContraction(contraction, builder, map);
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](LaunchOp launch) { return lowerLaunch(launch, builder, map); })
+      .Case([&](train::AttentionOp attention) { return lowerAttention(attention, builder, map); })
+      .Case([&](train::AttentionGradOp attention) { return lowerAttentionGrad(attention, builder, map); })
+      .Case<dist::AllReduceOp, dist::AllGatherOp, dist::ReduceScatterOp>(
+          [&](auto collective) { return lower(collective, builder, map); })
+      .Default([](Operation *other) {
+        return other->emitOpError("has no form in memory; memory-bound ops are put into kernels by "
+                                  "exec-form-kernels");
+      });
+}

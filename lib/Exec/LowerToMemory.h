@@ -1,0 +1,29 @@
+//===- LowerToMemory.h - tensor ops as calls on memory ----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_LIB_EXEC_LOWERTOMEMORY_H
+#define MESHWRIGHT_LIB_EXEC_LOWERTOMEMORY_H
+
+#include "Exec/Exec.h"
+
+namespace meshwright::exec {
+
+/// Where values are, for the lowering of one op.
+class MemoryMap {
+public:
+  virtual ~MemoryMap() = default;
+  /// The memory of `value`, as a memref of its shape, at the builder's place.
+  virtual mlir::Value memory(mlir::OpBuilder &builder, mlir::Value value) = 0;
+  /// Scratch memory for one op.
+  virtual mlir::Value workspace(mlir::OpBuilder &builder, mlir::Location loc, int64_t bytes) = 0;
+};
+
+/// Emits the memory form of `op`: a launch, a library call or a collective. An op
+/// that has none is an error naming it.
+mlir::LogicalResult lowerToMemory(mlir::Operation *op, mlir::OpBuilder &builder, MemoryMap &map);
+
+} // namespace meshwright::exec
+
+#endif // MESHWRIGHT_LIB_EXEC_LOWERTOMEMORY_H

@@ -1,0 +1,377 @@
+//===- MemoryTrees.cpp - which values share memory --------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "MemoryTrees.h"
+#include "InsertCopies.h"
+
+#include "Dist/Dist.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::exec;
+
+static constexpr int64_t never = -1, forever = std::numeric_limits<int64_t>::max();
+
+struct MemoryTrees::Join {
+  MemoryTree *a, *b;
+  SlotPath prefixA, prefixB; ///< where the old roots are in the new tree
+};
+
+static SlotPath concat(const SlotPath &prefix, const SlotPath &path) {
+  SlotPath result(prefix);
+  llvm::append_range(result, path);
+  return result;
+}
+static SlotPath slotOf(const SlotPath &path, LoopOp loop) { return concat(path, SlotPath{loop}); }
+static SmallVector<Operation *, 2> keyOf(const SlotPath &path) {
+  return SmallVector<Operation *, 2>(path.begin(), path.end());
+}
+static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+//===--- building -----------------------------------------------------------===//
+
+void MemoryTrees::number(Block &block) {
+  for (Operation &op : block) {
+    numbers[&op] = ops.size();
+    ops.push_back(&op);
+    if (auto loop = dyn_cast<LoopOp>(op)) {
+      number(loop.getBlock());
+      loopEnds[&op] = ops.size() - 1;
+    }
+  }
+}
+
+int64_t MemoryTrees::lastUse(Value value) {
+  int64_t last = never;
+  for (Operation *user : value.getUsers()) {
+    int64_t at = 2 * numbers.at(user);
+    for (; user->getBlock() != value.getParentBlock(); user = user->getParentOp())
+      at = 2 * loopEnds.at(user->getParentOp());
+    last = std::max(last, at);
+  }
+  return last;
+}
+
+void MemoryTrees::addValue(Value value) {
+  if (!isa<RankedTensorType>(value.getType()))
+    return;
+  int64_t begin = never;
+  if (Operation *producer = value.getDefiningOp())
+    begin = 2 * (isa<LoopOp>(producer) ? loopEnds.at(producer) : numbers.at(producer)) + 1;
+  else if (isa<LoopOp>(value.getParentBlock()->getParentOp()))
+    begin = 2 * numbers.at(value.getParentBlock()->getParentOp()) + 1;
+  Operation *producer = value.getDefiningOp();
+  bool same = isView(producer) || isa_and_nonnull<CopyOp>(producer);
+  unsigned number = same ? contents.at(producer->getOperand(0)) : nextContents++;
+  contents[value] = number;
+  auto tree = std::make_unique<MemoryTree>();
+  tree->occupants.push_back({Occupant::Contents, value, {}, begin, std::max(begin, lastUse(value)), number});
+  tree->type = typeOf(value);
+  trees[value] = {tree.get(), {}};
+  storage.push_back(std::move(tree));
+}
+
+/// Joins two trees whatever is in them.
+void MemoryTrees::require(Value a, const SlotPath &path, Value b) {
+  std::optional<Join> join = plan(a, path, b);
+  if (!join)
+    llvm::report_fatal_error("values that are one piece of memory by construction cannot be joined");
+  apply(*join);
+}
+
+LogicalResult MemoryTrees::joinAll(Block &block) {
+  for (Operation &op : block) {
+    if (isView(&op)) {
+      require(op.getOperand(0), pathOf(op.getOperand(0)), op.getResult(0));
+    } else if (auto accumulating = dyn_cast<train::AccumulatingOpInterface>(op)) {
+      for (OpOperand &init : accumulating.getInitMutable())
+        require(init.get(), pathOf(init.get()), op.getResult(0));
+    } else if (auto loop = dyn_cast<LoopOp>(op)) {
+      Operation *end = loop.getBlock().getTerminator();
+      unsigned carries = loop.getCarry().size();
+      int64_t first = 2 * numbers.at(&op), last = 2 * loopEnds.at(&op);
+      for (unsigned i = 0; i < carries; ++i) {
+        Value init = loop.getCarry()[i];
+        for (Value value : {Value(loop.getCarryArguments()[i]), end->getOperand(i), Value(loop.getCarried()[i])})
+          require(init, pathOf(init), value);
+      }
+      auto slot = [&](Value whole, Value slice, Occupant::Kind kind) {
+        SlotPath path = slotOf(pathOf(whole), loop);
+        require(whole, path, slice);
+        MemoryTree &tree = treeOf(whole);
+        tree.slots[keyOf(path)] = typeOf(slice);
+        tree.occupants.push_back(
+            {kind, {}, pathOf(whole), first + 1, last, contents.at(whole), loop});
+      };
+      for (auto [whole, slice] : llvm::zip(loop.getEach(), loop.getEachArguments())) {
+        sliceOf[contents.at(slice)] = contents.at(whole);
+        slot(whole, slice, Occupant::Remaining);
+      }
+      for (auto [whole, slice] : llvm::zip(loop.getStacks(), end->getOperands().drop_front(carries)))
+        slot(whole, slice, Occupant::Done);
+      if (failed(joinAll(loop.getBlock())))
+        return failure();
+    }
+  }
+  return success();
+}
+
+LogicalResult MemoryTrees::build() {
+  Block &top = function.getBody().front();
+  number(top);
+  for (BlockArgument argument : top.getArguments())
+    addValue(argument);
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (op == function)
+      return;
+    if (auto loop = dyn_cast<LoopOp>(op))
+      for (BlockArgument argument : loop.getBlock().getArguments())
+        addValue(argument);
+    for (Value result : op->getResults())
+      addValue(result);
+  });
+
+  // What persists: inputs for good; a variable's old value until it is written.
+  MLIRContext *context = function.getContext();
+  for (BlockArgument argument : top.getArguments()) {
+    auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "train.input");
+    if (!name)
+      return function.emitError("argument ")
+             << argument.getArgNumber() << " has no train.input attribute to name its buffer";
+    MemoryTree &tree = treeOf(argument);
+    tree.input = name;
+    tree.occupants.front().end = forever;
+  }
+  llvm::MapVector<StringAttr, SmallVector<Value>> accesses;
+  llvm::DenseMap<StringAttr, unsigned> current;
+  for (Operation &op : top) {
+    if (auto get = dyn_cast<train::GetOp>(op)) {
+      StringAttr name = get.getVariableAttr().getAttr();
+      unsigned number = current.try_emplace(name, contents.at(get.getValue())).first->second;
+      contents[get.getValue()] = number;
+      treeOf(get.getValue()).occupants.front().contents = number;
+      accesses[name].push_back(get.getValue());
+    } else if (auto set = dyn_cast<train::SetOp>(op)) {
+      StringAttr name = set.getVariableAttr().getAttr();
+      if (llvm::any_of(accesses[name], [](Value v) { return isa<CopyOp>(v.getDefiningOp()); }))
+        return set.emitOpError("is the second write of ") << set.getVariableAttr() << "; one is supported";
+      current[name] = contents.at(set.getValue());
+      accesses[name].push_back(set.getValue());
+      treeOf(set.getValue()).occupants.front().end = forever;
+    }
+  }
+  // Contents of reads are settled now; views and copies of them follow.
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isView(op) || isa<CopyOp>(op)) {
+      contents[op->getResult(0)] = contents.at(op->getOperand(0));
+      treeOf(op->getResult(0)).occupants.front().contents = contents.at(op->getOperand(0));
+    }
+  });
+  for (auto &[name, values] : accesses) {
+    for (Value value : ArrayRef(values).drop_front())
+      require(values.front(), {}, value);
+    MemoryTree &tree = treeOf(values.front());
+    tree.variable = name;
+    if (llvm::none_of(values, [](Value v) { return isa<CopyOp>(v.getDefiningOp()); }))
+      tree.occupants.push_back(
+          {Occupant::Contents, {}, {}, never, forever, contents.at(values.front())});
+  }
+  auto end = cast<func::ReturnOp>(top.getTerminator());
+  for (OpOperand &operand : end->getOpOperands()) {
+    auto name = function.getResultAttrOfType<StringAttr>(operand.getOperandNumber(), "train.output");
+    if (!name)
+      return function.emitError("result ")
+             << operand.getOperandNumber() << " has no train.output attribute to name its buffer";
+    MemoryTree &tree = treeOf(operand.get());
+    tree.output = StringAttr::get(context, name.getValue());
+    tree.occupants.front().end = forever;
+  }
+  return joinAll(top);
+}
+
+//===--- conflicts ----------------------------------------------------------===//
+
+/// Whether the op that reads `old` last and makes `next` can work in place.
+bool MemoryTrees::mayOverwrite(const Occupant &old, const Occupant &next) {
+  Operation *op = ops[old.end / 2];
+  if (op->hasTrait<OpTrait::IsTerminator>() || isa<LoopOp>(op))
+    return true; // what is between has occupants of its own
+  auto reads = [&](OpOperand &operand) {
+    return operand.get() == old.value || contents.at(operand.get()) == old.contents;
+  };
+  if (auto launch = dyn_cast<LaunchOp>(op)) {
+    auto kernel = symbols.lookupNearestSymbolFrom<func::FuncOp>(op, launch.getKernelAttr());
+    auto allowed = kernel->getAttrOfType<ArrayAttr>(inplaceAttr);
+    unsigned result = cast<OpResult>(next.value).getResultNumber();
+    return allowed && llvm::all_of(op->getOpOperands(), [&](OpOperand &operand) {
+      return !reads(operand) || llvm::any_of(allowed, [&](Attribute pair) {
+        auto indices = cast<ArrayAttr>(pair);
+        return cast<IntegerAttr>(indices[0]).getInt() == operand.getOperandNumber() &&
+               cast<IntegerAttr>(indices[1]).getInt() == result;
+      });
+    });
+  }
+  if (auto accumulating = dyn_cast<train::AccumulatingOpInterface>(op)) {
+    MutableOperandRange init = accumulating.getInitMutable();
+    return llvm::all_of(op->getOpOperands(), [&](OpOperand &operand) {
+      return !reads(operand) || (!init.empty() && init[0].getOperandNumber() == operand.getOperandNumber());
+    });
+  }
+  return isa<dist::AllReduceOp>(op);
+}
+
+bool MemoryTrees::conflict(const Occupant &a, const SlotPath &pathA, const Occupant &b,
+                           const SlotPath &pathB) {
+  if (pathA.size() > pathB.size())
+    return conflict(b, pathB, a, pathA);
+  if (a.end < b.begin || b.end < a.begin) {
+    // Apart, but perhaps by no more than the op that reads one and makes the other.
+    const Occupant &old = a.end < b.begin ? a : b, &next = a.end < b.begin ? b : a;
+    if (old.kind != Occupant::Contents || next.kind != Occupant::Contents || !next.value ||
+        old.end + 1 != next.begin || next.begin % 2 == 0 || old.contents == next.contents)
+      return false;
+    return !mayOverwrite(old, next);
+  }
+  for (auto [x, y] : llvm::zip(pathA, pathB))
+    if (x != y)
+      return true;
+  bool contentsOnly = a.kind == Occupant::Contents && b.kind == Occupant::Contents;
+  if (pathA.size() == pathB.size()) {
+    if (contentsOnly)
+      return a.contents != b.contents;
+    // A stack filled where another one is used up, slot by slot.
+    return !(a.kind != Occupant::Contents && b.kind != Occupant::Contents && a.kind != b.kind &&
+             a.loop == b.loop);
+  }
+  // b is in a slot of a's place.
+  if (a.kind != Occupant::Contents)
+    return a.loop != pathB[pathA.size()];
+  if (!contentsOnly)
+    return true;
+  unsigned number = b.contents;
+  for (size_t depth = pathB.size(); depth > pathA.size(); --depth) {
+    auto whole = sliceOf.find(number);
+    if (whole == sliceOf.end())
+      return true;
+    number = whole->second;
+  }
+  return number != a.contents;
+}
+
+//===--- joining ------------------------------------------------------------===//
+
+/// How the trees of `a` and `b` become one in which `b` is at `path` of a's tree;
+/// nothing if sizes or loops do not allow it.
+std::optional<MemoryTrees::Join> MemoryTrees::plan(Value a, const SlotPath &path, Value b) {
+  Join join{&treeOf(a), &treeOf(b), {}, {}};
+  const SlotPath &other = pathOf(b);
+  auto endsWith = [](const SlotPath &longer, const SlotPath &shorter) {
+    return longer.size() >= shorter.size() && ArrayRef(longer).take_back(shorter.size()) == ArrayRef(shorter);
+  };
+  if (endsWith(path, other))
+    join.prefixB.append(path.begin(), path.end() - other.size());
+  else if (endsWith(other, path))
+    join.prefixA.append(other.begin(), other.end() - path.size());
+  else
+    return std::nullopt;
+  if (join.a == join.b || (join.a->isFixed() && join.b->isFixed()) ||
+      join.a->type.getElementType() != join.b->type.getElementType())
+    return std::nullopt;
+  // All of a tree that moves into a slot must be inside that slot's loop.
+  for (auto &[tree, prefix] : {std::pair(join.a, join.prefixA), std::pair(join.b, join.prefixB)}) {
+    if (prefix.empty())
+      continue;
+    if (tree->isFixed())
+      return std::nullopt;
+    LoopOp loop = prefix.back();
+    for (Occupant &occupant : tree->occupants) {
+      Operation *in = occupant.value ? occupant.value.getParentBlock()->getParentOp()
+                                     : occupant.loop->getParentOp();
+      if (!loop->isAncestor(in))
+        return std::nullopt;
+    }
+  }
+  // Slots of one path are of one size, and hold what is in them; so does memory
+  // that outlives the program.
+  std::map<SmallVector<Operation *, 2>, int64_t> sizes;
+  for (auto &[tree, prefix] : {std::pair(join.a, join.prefixA), std::pair(join.b, join.prefixB)})
+    for (auto &[key, type] : tree->slots) {
+      SmallVector<Operation *, 2> moved = keyOf(prefix);
+      llvm::append_range(moved, key);
+      if (sizes.try_emplace(moved, bytesOf(type)).first->second != bytesOf(type))
+        return std::nullopt;
+    }
+  for (auto &[tree, prefix] : {std::pair(join.a, join.prefixA), std::pair(join.b, join.prefixB)}) {
+    auto slot = sizes.find(keyOf(prefix));
+    if (!prefix.empty() && slot != sizes.end() && bytesOf(tree->type) > slot->second)
+      return std::nullopt;
+    MemoryTree *other = tree == join.a ? join.b : join.a;
+    if (prefix.empty() && (tree == join.a ? join.prefixB : join.prefixA).empty() &&
+        other->isFixed() && bytesOf(tree->type) > bytesOf(other->type))
+      return std::nullopt;
+  }
+  return join;
+}
+
+void MemoryTrees::apply(const Join &join) {
+  MemoryTree *into = join.a, *from = join.b;
+  const SlotPath &prefixInto = join.prefixA, &prefixFrom = join.prefixB;
+  auto shift = [&](MemoryTree &tree, const SlotPath &prefix) {
+    if (prefix.empty())
+      return;
+    decltype(tree.slots) slots;
+    for (auto &[key, type] : tree.slots) {
+      SmallVector<Operation *, 2> moved = keyOf(prefix);
+      llvm::append_range(moved, key);
+      slots[moved] = type;
+    }
+    tree.slots = std::move(slots);
+    for (Occupant &occupant : tree.occupants)
+      occupant.path = concat(prefix, occupant.path);
+  };
+  shift(*into, prefixInto);
+  shift(*from, prefixFrom);
+  bool fromIsRoot = prefixFrom.empty(), intoIsRoot = prefixInto.empty();
+  if (!intoIsRoot || from->isFixed() ||
+      (fromIsRoot && !into->isFixed() && bytesOf(from->type) > bytesOf(into->type)))
+    into->type = from->type;
+  into->slots.insert(from->slots.begin(), from->slots.end());
+  llvm::append_range(into->occupants, from->occupants);
+  if (from->isFixed()) {
+    into->variable = from->variable;
+    into->input = from->input;
+    into->output = from->output;
+  }
+  for (const Occupant &occupant : into->occupants)
+    if (occupant.value)
+      trees[occupant.value] = {into, occupant.path};
+  llvm::erase_if(storage, [&](auto &tree) { return tree.get() == from; });
+}
+
+bool MemoryTrees::tryMerge(Value a, Value b) {
+  if (&treeOf(a) == &treeOf(b))
+    return pathOf(a) == pathOf(b);
+  std::optional<Join> join = plan(a, pathOf(a), b);
+  if (!join)
+    return false;
+  for (const Occupant &x : join->a->occupants)
+    for (const Occupant &y : join->b->occupants)
+      if (conflict(x, concat(join->prefixA, x.path), y, concat(join->prefixB, y.path)))
+        return false;
+  apply(*join);
+  return true;
+}
+
+LogicalResult MemoryTrees::verify() {
+  for (auto &tree : storage)
+    for (auto [i, a] : llvm::enumerate(tree->occupants))
+      for (const Occupant &b : ArrayRef(tree->occupants).drop_front(i + 1))
+        if (conflict(a, a.path, b, b.path)) {
+          Value value = a.value ? a.value : b.value;
+          return emitError(value ? value.getLoc() : function.getLoc(),
+                           "two values would be in one place of memory at once");
+        }
+  return success();
+}

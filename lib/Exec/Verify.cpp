@@ -1,0 +1,188 @@
+//===- Verify.cpp - exec-verify ---------------------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Exec/Passes.h"
+#include "Liveness.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::exec;
+
+namespace meshwright::exec {
+#define GEN_PASS_DEF_EXECVERIFY
+#include "Exec/Passes.h.inc"
+} // namespace meshwright::exec
+
+/// The buffer that `memory` is part of.
+static BufferOp bufferOf(Value memory) {
+  while (isa_and_nonnull<SlotOp, ViewOp>(memory.getDefiningOp()))
+    memory = memory.getDefiningOp()->getOperand(0);
+  return memory.getDefiningOp<BufferOp>();
+}
+
+namespace {
+class ProgramVerifier {
+public:
+  ProgramVerifier(ProgramOp program, int64_t arena) : program(program), liveness(program), arena(arena) {}
+
+  LogicalResult run() {
+    if (failed(checkOps()) || failed(checkBuffers()))
+      return failure();
+    return checkOverlaps();
+  }
+
+private:
+  LogicalResult checkOps();
+  LogicalResult checkLaunch(LaunchOp launch);
+  LogicalResult checkBuffers();
+  LogicalResult checkOverlaps();
+
+  ProgramOp program;
+  ProgramLiveness liveness;
+  int64_t arena;
+  SymbolTableCollection symbols;
+};
+} // namespace
+
+LogicalResult ProgramVerifier::checkOps() {
+  WalkResult result = program.walk([&](Operation *op) {
+    for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
+      if (isa<TensorType>(type)) {
+        op->emitOpError("uses ") << type << "; programs hold memory only, see exec-bufferize";
+        return WalkResult::interrupt();
+      }
+    auto launch = dyn_cast<LaunchOp>(op);
+    return launch && failed(checkLaunch(launch)) ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+LogicalResult ProgramVerifier::checkLaunch(LaunchOp launch) {
+  auto kernel = symbols.lookupNearestSymbolFrom<func::FuncOp>(launch, launch.getKernelAttr());
+  auto allowed = kernel->getAttrOfType<ArrayAttr>(inplaceAttr);
+  for (auto [o, out] : llvm::enumerate(launch.getOutputs())) {
+    for (auto [i, in] : llvm::enumerate(launch.getInputs())) {
+      if (in != out)
+        continue;
+      bool fine = allowed && llvm::any_of(allowed, [&](Attribute pair) {
+        auto indices = cast<ArrayAttr>(pair);
+        return cast<IntegerAttr>(indices[0]).getInt() == int64_t(i) &&
+               cast<IntegerAttr>(indices[1]).getInt() == int64_t(o);
+      });
+      if (!fine)
+        return launch.emitOpError("writes output ")
+               << o << " over input " << i << ", which " << launch.getKernelAttr() << " does not allow";
+    }
+    for (Value other : launch.getOutputs().drop_front(o + 1))
+      if (other == out)
+        return launch.emitOpError("writes two outputs to one place");
+  }
+  return success();
+}
+
+LogicalResult ProgramVerifier::checkBuffers() {
+  llvm::StringMap<BufferOp> names;
+  for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
+    auto [entry, isNew] = names.try_emplace(buffer.getName(), buffer);
+    if (!isNew)
+      return buffer.emitOpError("is the second one named '") << buffer.getName() << "'";
+    if (!buffer.getOffset())
+      return buffer.emitOpError("'") << buffer.getName() << "' has no offset, see exec-plan-memory";
+    int64_t offset = *buffer.getOffset();
+    if (offset + buffer.getBytes() > arena)
+      return buffer.emitOpError("'") << buffer.getName() << "' ends at " << offset + buffer.getBytes()
+                                     << ", outside the arena of " << arena << " bytes";
+    Operation *uninitialized = nullptr;
+    (void)liveness.range(buffer, &uninitialized);
+    if (uninitialized && !buffer.getVariable() && !buffer.getInput())
+      return uninitialized->emitOpError("reads '")
+             << buffer.getName() << "' before anything is written there";
+    for (Access &access : liveness.accesses(buffer))
+      if (access.writes && buffer.getInput())
+        return access.op->emitOpError("writes the input '") << buffer.getName() << "'";
+  }
+  WalkResult result = program.walk([&](Operation *op) {
+    if (isa<BufferOp>(op) && op->getBlock() != &program.getBody().front()) {
+      op->emitOpError("is inside a loop; buffers belong at the program's top");
+      return WalkResult::interrupt();
+    }
+    for (Value operand : op->getOperands())
+      if (isa<MemRefType>(operand.getType()) && !bufferOf(operand)) {
+        op->emitOpError("uses memory that is not part of a buffer");
+        return WalkResult::interrupt();
+      }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+LogicalResult ProgramVerifier::checkOverlaps() {
+  struct Placed {
+    BufferOp buffer;
+    int64_t offset, bytes, begin, end;
+  };
+  SmallVector<Placed> placed;
+  for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
+    std::pair<int64_t, int64_t> range(0, liveness.size());
+    if (!buffer.isPersistent()) {
+      auto used = liveness.range(buffer);
+      if (!used)
+        continue;
+      range = *used;
+    }
+    placed.push_back({buffer, int64_t(*buffer.getOffset()), buffer.getBytes(), range.first, range.second});
+  }
+  for (auto [i, a] : llvm::enumerate(placed))
+    for (Placed &b : llvm::MutableArrayRef(placed).drop_front(i + 1))
+      if (a.begin <= b.end && b.begin <= a.end && a.offset < b.offset + b.bytes &&
+          b.offset < a.offset + a.bytes)
+        return b.buffer.emitOpError("'")
+               << b.buffer.getName() << "' overlaps '" << a.buffer.getName() << "', which is live with it";
+  return success();
+}
+
+namespace {
+struct ExecVerify : exec::impl::ExecVerifyBase<ExecVerify> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto arena = module->getAttrOfType<IntegerAttr>(arenaBytesAttr);
+    if (!arena) {
+      module.emitError("has no attribute ") << arenaBytesAttr << ", see exec-plan-memory";
+      return signalPassFailure();
+    }
+    for (auto function : module.getOps<func::FuncOp>())
+      if (!function->hasAttr(kernelAttr)) {
+        function.emitError("is neither a program nor a kernel");
+        return signalPassFailure();
+      }
+    // Persistent memory of one name is one place, and apart from all other.
+    llvm::StringMap<BufferOp> persistent;
+    for (auto program : module.getOps<ProgramOp>()) {
+      if (failed(ProgramVerifier(program, arena.getInt()).run()))
+        return signalPassFailure();
+      for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
+        if (!buffer.isPersistent())
+          continue;
+        auto [entry, isNew] = persistent.try_emplace(buffer.getName(), buffer);
+        if (!isNew && entry->second.getOffset() != buffer.getOffset()) {
+          buffer.emitOpError("'") << buffer.getName() << "' lies elsewhere in another program";
+          return signalPassFailure();
+        }
+      }
+    }
+    for (auto program : module.getOps<ProgramOp>())
+      for (auto buffer : program.getBody().front().getOps<BufferOp>())
+        for (auto &entry : persistent) {
+          BufferOp other = entry.second;
+          if (!buffer.isPersistent() && *buffer.getOffset() < *other.getOffset() + other.getBytes() &&
+              *other.getOffset() < *buffer.getOffset() + buffer.getBytes()) {
+            buffer.emitOpError("'") << buffer.getName() << "' overlaps '" << other.getName()
+                                    << "', which outlives the program";
+            return signalPassFailure();
+          }
+        }
+  }
+};
+} // namespace
