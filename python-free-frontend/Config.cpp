@@ -77,6 +77,7 @@ FailureOr<Config> Config::read(StringRef path, MLIRContext *context) {
     if (llvm::Regex("^\\[([0-9]+):([0-9]+), byte=[0-9]+\\]: (.*)$").match(message, &parts)) {
       (void)parts[1].getAsInteger(10, line);
       (void)parts[2].getAsInteger(10, column);
+      ++column; // it counts columns from 0
       what = parts[3];
     }
     return emitError(at(line, column))
