@@ -47,6 +47,7 @@ void attachElementwiseModels(mlir::MLIRContext *context);
 void attachShapeModels(mlir::MLIRContext *context);
 void attachOptimizerModels(mlir::MLIRContext *context);
 void attachDistModels(mlir::MLIRContext *context);
+void attachExecModels(mlir::MLIRContext *context);
 
 } // namespace meshwright::interp
 

@@ -6,6 +6,7 @@
 #include "Interpreter/Model.h"
 
 #include "Dist/Dist.h"
+#include "Exec/Exec.h"
 #include "Train/Train.h"
 
 using namespace mlir;
@@ -25,4 +26,6 @@ void interp::registerModels(DialectRegistry &registry) {
       });
   registry.addExtension(
       +[](MLIRContext *context, dist::DistDialect *) { attachDistModels(context); });
+  registry.addExtension(
+      +[](MLIRContext *context, exec::ExecDialect *) { attachExecModels(context); });
 }
