@@ -27,8 +27,8 @@ llvm::ArrayRef<llvm::StringRef> commonIgnoredKeys();
 llvm::ArrayRef<FixedKey> commonFixedKeys();
 
 /// Checks what every family has in common: the sequence against the model's
-/// positions (in the key `positionsKey`), the activation's name, and that no
-/// tensor is too large to number its elements.
+/// positions (in the key `positionsKey`), and that no tensor is too large to
+/// number its bytes.
 mlir::LogicalResult checkSizes(Config &config, const ModelOptions &options, int64_t vocabulary,
                                int64_t widest, int64_t layers, int64_t positions,
                                llvm::StringRef positionsKey);

@@ -155,7 +155,7 @@ LogicalResult meshwright::frontend::checkSizes(Config &config, const ModelOption
                                << "); use --seq " << positions << " or less";
     return failure();
   }
-  // The largest tensors: stacked weights, logits, one head's scores never stored.
+  // The largest tensors: stacked weights, the embedding, activations and logits.
   int64_t rows = options.batch / options.microbatches, elements = 0;
   auto overflows = [&](std::initializer_list<int64_t> sizes) {
     elements = 4;

@@ -65,7 +65,7 @@ static GPT2 readGPT2(Config &config, const ModelOptions &options) {
   return m;
 }
 
-/// One transformer block; `layer` scales attention when the model asks for it.
+/// One transformer block, its attention scores times `scale`.
 static Value buildBlock(LayerGraph &g, const GPT2 &m, int64_t rows, int64_t sequence,
                         double scale) {
   int64_t d = m.hidden, inner = m.inner;

@@ -5,8 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "Graph.h"
 
-#include "mlir/IR/ImplicitLocOpBuilder.h"
-
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::frontend;
