@@ -47,12 +47,12 @@ bool canExtend(const ShardingRule &rule, const FactorAxes &axes, unsigned f, uns
   if (rule.factors[f].whole)
     return false;
   int64_t parts = mesh.size(axes[f]) * mesh.axes[axis].size;
+  if (rule.factors[f].size % parts)
+    return false;
   auto fits = [&](const TensorFactors &tensor) {
     for (const auto &dim : tensor.dims) {
       if (dim.size() < 2 || !is_contained(dim, f))
         continue;
-      if (rule.factors[f].size % parts)
-        return false;
       bool before = true;
       for (unsigned other : dim) {
         if (other == f)

@@ -26,8 +26,8 @@ FactorAxes factorAxesOf(const ShardingRule &rule, const TensorFactors &tensor,
                         const Sharding &sharding, const Mesh &mesh, bool *complete = nullptr);
 
 /// Whether `axis` may come next on factor `f` given what all factors have: the
-/// factor is not whole, and in every tensor where a dimension is made of several
-/// factors the result is still one contiguous block a device.
+/// factor is not whole, divides evenly, and in every tensor where a dimension is
+/// made of several factors each device still has one contiguous block.
 bool canExtend(const ShardingRule &rule, const FactorAxes &axes, unsigned f, unsigned axis,
                const Mesh &mesh);
 

@@ -29,7 +29,8 @@ static int64_t localElements(RankedTensorType type, const TensorFactors &tensor,
   return elements;
 }
 
-PartialFlow::PartialFlow(const Structure &structure, ArrayRef<PlacedOp> ops, const Mesh &mesh)
+PartialFlow::PartialFlow(const Structure &structure, ArrayRef<PlacedOp> ops, const Mesh &mesh,
+                         function_ref<AxisMask(Value)> cuts)
     : structure(structure), ops(ops), mesh(mesh), allAxes((AxisMask(1) << mesh.axes.size()) - 1) {
   for (const HandOver &h : structure.handOvers)
     handOverOf[h.use] = &h;
@@ -41,7 +42,7 @@ PartialFlow::PartialFlow(const Structure &structure, ArrayRef<PlacedOp> ops, con
   }
   auto optimistic = [&](Value value) {
     State &s = states[value];
-    s.possible = s.flows = allAxes;
+    s.possible = s.flows = allAxes & ~cuts(value);
     s.zero = isZero(value);
   };
   for (const PlacedOp &op : ops)
@@ -75,10 +76,50 @@ PartialFlow::PartialFlow(const Structure &structure, ArrayRef<PlacedOp> ops, con
     for (auto [argument, result] : structure.carried)
       reach(argument, state(result).reachable);
   }
+  for (const PlacedOp &op : ops)
+    for (Value result : op.op->getResults())
+      timesAccumulated(result);
   while (mergePossible())
     ;
   while (spreadPartial())
     ;
+}
+
+/// Through how many iterations the argument, or what it is a slice of, is carried.
+int64_t PartialFlow::iterationsCarried(BlockArgument argument) const {
+  for (const HandOver &h : structure.handOvers) {
+    auto repeat = dyn_cast<train::RepeatOp>(h.use->getOwner());
+    if (h.to != argument || !repeat)
+      continue;
+    if (carriedTwin.contains(argument))
+      return repeat.getCount();
+    if (auto outer = dyn_cast<BlockArgument>(h.use->get()))
+      return iterationsCarried(outer);
+  }
+  return 1;
+}
+
+int64_t PartialFlow::timesAccumulated(Value value) {
+  auto [it, isNew] = accumulated.try_emplace(value, 1);
+  if (!isNew)
+    return it->second;
+  int64_t times = 1;
+  for (OpOperand &use : value.getUses()) {
+    const PlacedOp *op = placed.lookup(use.getOwner());
+    if (!op)
+      continue;
+    const TensorFactors &tensor = op->rule.operands[use.getOperandNumber()];
+    if (tensor.linear || tensor.additive)
+      for (Value result : op->op->getResults())
+        times = std::max(times, timesAccumulated(result));
+    if (tensor.additive)
+      for (auto [i, operand] : llvm::enumerate(op->op->getOperands()))
+        if (auto argument = dyn_cast<BlockArgument>(operand);
+            argument && op->rule.operands[i].additive)
+          times = std::max(times, iterationsCarried(argument));
+  }
+  accumulated[value] = times;
+  return times;
 }
 
 AxisMask PartialFlow::flowing(OpOperand &use) const {
@@ -109,7 +150,8 @@ AxisMask PartialFlow::accepts(OpOperand &use) const {
   auto operandType = cast<RankedTensorType>(use.get().getType());
   int64_t here = localElements(operandType, self, op->axes, mesh), after = 0;
   for (auto [result, tensor] : llvm::zip(op->op->getResults(), op->rule.results))
-    after += localElements(cast<RankedTensorType>(result.getType()), tensor, op->axes, mesh);
+    after += localElements(cast<RankedTensorType>(result.getType()), tensor, op->axes, mesh) /
+             accumulated.lookup(result);
   return after <= here ? mask : 0;
 }
 

@@ -7,9 +7,10 @@
 // out of functions, and is completed once, after the last place all its users let
 // it pass: so gradients are summed over devices after the last microbatch.
 //
-// A value passes an op only if the results then to be completed are no larger
-// than the value is, and only if all its uses let it pass: one complete copy
-// serves all. Zeros count as partial over whatever is asked.
+// A value passes an op only if completing the results instead moves no more: they
+// are no larger, or an accumulator adds them up over so many iterations. And only
+// if all its uses let it pass: one complete copy serves all. Zeros count as
+// partial over whatever is asked.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_LIB_DIST_PARTIALFLOW_H
@@ -29,7 +30,9 @@ struct PlacedOp {
 
 class PartialFlow {
 public:
-  PartialFlow(const Structure &structure, llvm::ArrayRef<PlacedOp> ops, const Mesh &mesh);
+  /// `cuts`: the axes that cut a value where it is defined.
+  PartialFlow(const Structure &structure, llvm::ArrayRef<PlacedOp> ops, const Mesh &mesh,
+              llvm::function_ref<AxisMask(mlir::Value)> cuts);
 
   /// Axes over which the value is partial where it is defined.
   AxisMask defined(mlir::Value value) const { return state(value).partial; }
@@ -47,6 +50,8 @@ private:
   State state(mlir::Value value) const { return states.lookup(value); }
   AxisMask flowing(mlir::OpOperand &use) const;
   AxisMask accepts(mlir::OpOperand &use) const;
+  int64_t timesAccumulated(mlir::Value value);
+  int64_t iterationsCarried(mlir::BlockArgument argument) const;
   bool mergePossible();
   bool spreadPartial();
 
@@ -59,6 +64,8 @@ private:
   llvm::DenseMap<mlir::OpOperand *, const HandOver *> handOverOf;
   llvm::DenseMap<mlir::Operation *, const PlacedOp *> placed;
   llvm::DenseMap<mlir::Value, mlir::Value> carriedTwin;
+  /// Into how many iterations' sum a value goes; 1 if into none.
+  llvm::DenseMap<mlir::Value, int64_t> accumulated;
 };
 
 } // namespace meshwright::dist

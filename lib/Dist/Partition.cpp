@@ -28,7 +28,9 @@ public:
       return failure();
     SmallVector<ReshardOp> reshards;
     module.walk([&](ReshardOp op) { reshards.push_back(op); });
-    for (ReshardOp op : reshards)
+    // Last first: the operand of one may be the result of another, whose type says
+    // where it is until it is lowered.
+    for (ReshardOp op : llvm::reverse(reshards))
       if (failed(lower(op)))
         return failure();
 

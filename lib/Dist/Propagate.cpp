@@ -52,7 +52,12 @@ public:
       return failure();
     table.run();
     place();
-    PartialFlow flow(structure, ops, mesh);
+    PartialFlow flow(structure, ops, mesh, [&](Value value) {
+      AxisMask mask = 0;
+      for (const Axes &axes : placementOf(value).dims)
+        mask |= maskOf(axes);
+      return mask;
+    });
     reshard(flow);
     writeSignatures();
     return mergeEqualCallees(module);
@@ -174,6 +179,9 @@ private:
       else if (failed(makeOutput(h, target)))
         return failure();
       targets[h.use] = target;
+      // Slices are taken and stacked on every device: layers are never cut.
+      if (h.leading != 0)
+        table.close(h.leading > 0 ? nodeOf(used) : target, 0);
       std::string name = h.use->getOwner()->getName().getStringRef().str();
       table.addLink(name, handOverRule(shape, table[target].shape, h.leading),
                     {nodeOf(used), target});

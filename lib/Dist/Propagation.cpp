@@ -31,6 +31,8 @@ void Propagation::seed(unsigned id, const Sharding &sharding, ArrayRef<bool> ope
       node.decisions.push_back({unsigned(d), axis, -1, -1, 0});
 }
 
+void Propagation::close(unsigned node, unsigned dim) { nodes[node].open[dim] = false; }
+
 void Propagation::addLink(std::string name, ShardingRule rule, ArrayRef<unsigned> ends) {
   links.push_back({std::move(name), std::move(rule), SmallVector<unsigned>(ends)});
 }
@@ -83,8 +85,11 @@ bool Propagation::apply(unsigned id) {
                          });
         if (elsewhere || !canExtend(rule, seen[t], f, axis, mesh))
           break;
-        seen[t][f].push_back(axis);
         node.sharding.dims[d].push_back(axis);
+        // An op may have one node several times, under several factors.
+        for (size_t other = 0; other < seen.size(); ++other)
+          if (link.nodes[other] == link.nodes[t])
+            seen[other] = factorAxesOf(rule, tensorOf(rule, other), node.sharding, mesh);
         node.decisions.push_back({unsigned(d), axis, int(id), int(link.nodes[longest]),
                                   unsigned(dimWith(tensorOf(rule, longest), f))});
         changed = true;

@@ -49,6 +49,8 @@ public:
   unsigned addNode(std::string name, llvm::ArrayRef<int64_t> shape);
   /// Gives a node its seed; dimensions with `open` may grow.
   void seed(unsigned node, const Sharding &sharding, llvm::ArrayRef<bool> open);
+  /// Lets propagation leave a dimension as it is.
+  void close(unsigned node, unsigned dim);
   void addLink(std::string name, ShardingRule rule, llvm::ArrayRef<unsigned> nodes);
 
   /// To the fixed point: links without reduction first, since along them a cut

@@ -1,0 +1,178 @@
+//===- RandomProgramsTest.cpp - partitioning changes no result --------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Random programs x random meshes x random seeds: the interpreter on the program
+// before, and on one simulated device per mesh element after. Seeds cut any
+// dimension along any axes, so this is not about a strategy.
+// MESHWRIGHT_RANDOM_PROGRAMS=n tries n programs of each kind.
+//
+//===----------------------------------------------------------------------===//
+#include "Dist/Passes.h"
+#include "Interpreter/Compare.h"
+#include "Interpreter/RandomGraph.h"
+#include "Train/Passes.h"
+#include "meshwright/Interpreter.h"
+
+#include "mlir/Pass/PassManager.h"
+#include <gtest/gtest.h>
+
+#include <random>
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::dist;
+
+namespace {
+class RandomPrograms : public testing::Test {
+protected:
+  RandomPrograms() {
+    DialectRegistry registry;
+    registry.insert<arith::ArithDialect, func::FuncDialect, math::MathDialect, train::TrainDialect,
+                    DistDialect>();
+    interp::registerModels(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+    context.disableMultithreading();
+  }
+
+  static unsigned programs(unsigned few) {
+    const char *text = std::getenv("MESHWRIGHT_RANDOM_PROGRAMS");
+    return text ? std::atoi(text) : few;
+  }
+
+  unsigned pick(unsigned n) { return random() % n; }
+
+  Mesh randomMesh() {
+    static const std::vector<std::vector<int64_t>> sizes = {{2},    {4},       {2, 2},
+                                                            {1, 2}, {2, 2, 2}, {4, 2}};
+    Mesh mesh;
+    for (auto [i, size] : llvm::enumerate(sizes[pick(sizes.size())]))
+      mesh.axes.push_back({std::string(1, char('a' + i)), size});
+    return mesh;
+  }
+
+  void writeMesh(ModuleOp module, const Mesh &mesh) {
+    OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
+    SmallVector<Attribute> names;
+    SmallVector<int64_t> sizes;
+    for (const MeshAxis &axis : mesh.axes) {
+      names.push_back(b.getStringAttr(axis.name));
+      sizes.push_back(axis.size);
+    }
+    MeshOp::create(b, module.getLoc(), b.getStringAttr("mesh"), b.getArrayAttr(names),
+                   b.getDenseI64ArrayAttr(sizes), StringAttr());
+  }
+
+  /// Axes on dimensions they divide; dimension 0 stays whole with `stacked`.
+  ShardingAttr randomSeed(Type type, const Mesh &mesh, bool stacked = false) {
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(type).getShape();
+    Sharding s = Sharding::replicated(shape.size());
+    for (unsigned axis = 0; axis < mesh.axes.size(); ++axis) {
+      if (shape.empty() || pick(3) == 0)
+        continue;
+      unsigned d = pick(shape.size());
+      if ((stacked && d == 0) || shape[d] % (mesh.size(s.dims[d]) * mesh.axes[axis].size) != 0)
+        continue;
+      s.dims[d].push_back(axis);
+    }
+    ShardingAttr closed = ShardingAttr::from(FlatSymbolRefAttr::get(&context, "mesh"), mesh, s);
+    SmallVector<DimAttr> dims;
+    for (auto [i, dim] : llvm::enumerate(closed.getDims()))
+      dims.push_back(DimAttr::get(&context, dim.getAxes(), pick(2) && !(stacked && i == 0)));
+    return ShardingAttr::get(&context, closed.getMesh(), dims, {}, false);
+  }
+
+  /// Seeds on some inputs, variables, results and values in the middle.
+  void writeSeeds(ModuleOp module, const Mesh &mesh) {
+    for (auto variable : module.getOps<train::VariableOp>())
+      if (pick(2))
+        variable->setAttr(DistDialect::seedAttr,
+                          randomSeed(variable.getType(), mesh, variable.getStacked()));
+    for (auto function : module.getOps<func::FuncOp>()) {
+      if (function.isPublic())
+        for (BlockArgument argument : function.getArguments())
+          if (pick(2))
+            function.setArgAttr(argument.getArgNumber(), DistDialect::seedAttr,
+                                randomSeed(argument.getType(), mesh));
+      SmallVector<Value> values;
+      function.walk([&](train::ShardingRuleOpInterface op) {
+        for (Value value : op->getResults())
+          if (pick(6) == 0)
+            values.push_back(value);
+      });
+      for (Value value : values) {
+        OpBuilder b(&context);
+        b.setInsertionPointAfterValue(value);
+        auto constrain = ConstrainOp::create(b, value.getLoc(), value.getType(), value,
+                                             randomSeed(value.getType(), mesh));
+        value.replaceAllUsesExcept(constrain, constrain);
+      }
+    }
+  }
+
+  void compare(ModuleOp before, StringRef function, uint64_t seed) {
+    OwningOpRef<ModuleOp> after(before.clone());
+    Mesh mesh = randomMesh();
+    writeMesh(*after, mesh);
+    writeSeeds(*after, mesh);
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    after->print(os);
+
+    PassManager manager(&context);
+    manager.addPass(createDistPropagate());
+    manager.addPass(createDistVerify());
+    manager.addPass(createDistPartition());
+    manager.addPass(createDistOptimizeCollectives());
+    manager.addPass(createDistVerifyCommunication());
+    ASSERT_TRUE(succeeded(manager.run(*after))) << "seed " << seed << "\n" << text;
+
+    interp::RandomOptions options;
+    options.seed = seed;
+    options.integersBelow = 4;
+    auto want = interp::runOnRandom(before, function, options);
+    options.ranks = mesh.size();
+    auto got = interp::runOnRandom(*after, function, options);
+    ASSERT_TRUE(succeeded(want) && succeeded(got)) << "seed " << seed << "\n" << text;
+    std::string report;
+    llvm::raw_string_ostream reportOs(report);
+    EXPECT_TRUE(interp::agree(*want, *got, 1e-9, reportOs))
+        << "seed " << seed << ": " << report << "\n"
+        << text;
+  }
+
+  MLIRContext context;
+  std::mt19937_64 random;
+};
+} // namespace
+
+TEST_F(RandomPrograms, GraphsOfOps) {
+  for (unsigned seed = 0; seed < programs(150) && !HasFailure(); ++seed) {
+    random.seed(seed);
+    interp::RandomGraphOptions options;
+    options.granularity = 4;
+    options.dropout = seed % 4 == 0;
+    OwningOpRef<ModuleOp> module = interp::randomGraph(&context, seed, options);
+    compare(*module, "main", seed);
+  }
+}
+
+TEST_F(RandomPrograms, TrainingSteps) {
+  for (unsigned seed = 0; seed < programs(40) && !HasFailure(); ++seed) {
+    random.seed(seed);
+    interp::RandomGraphOptions options;
+    options.granularity = 4;
+    options.microbatches = 1 + seed % 3;
+    OwningOpRef<ModuleOp> module = interp::randomModel(&context, seed, options);
+    PassManager manager(&context);
+    manager.addPass(train::createTrainAutodiff());
+    manager.addPass(train::createTrainAccumulate());
+    manager.addPass(train::createTrainBuildOptimizer());
+    ASSERT_TRUE(succeeded(manager.run(*module)));
+    for (auto function : llvm::make_early_inc_range(module->getOps<func::FuncOp>()))
+      if (function.getSymName() == "loss")
+        function.setPrivate();
+    compare(*module, "step", seed);
+  }
+}

@@ -1,0 +1,42 @@
+//===- StrategyTest.cpp - meshes as the user says them ----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "meshwright/Strategy.h"
+
+#include <gtest/gtest.h>
+
+using namespace meshwright::dist;
+
+static std::string errorOf(llvm::StringRef text) {
+  llvm::Expected<Mesh> mesh = parseMesh(text);
+  return mesh ? "" : llvm::toString(mesh.takeError());
+}
+
+TEST(ParseMesh, ReadsAxesOutermostFirst) {
+  llvm::Expected<Mesh> mesh = parseMesh("pipe=2, data=4,tensor=1");
+  ASSERT_TRUE(bool(mesh));
+  ASSERT_EQ(mesh->axes.size(), 3u);
+  EXPECT_EQ(mesh->axes[0].name, "pipe");
+  EXPECT_EQ(mesh->axes[1].size, 4);
+  EXPECT_EQ(mesh->size(), 8);
+  EXPECT_EQ(parseMesh("")->size(), 1);
+}
+
+TEST(ParseMesh, NamesWhatIsWrong) {
+  EXPECT_EQ(errorOf("dta=2"),
+            "mesh axis 'dta' is unknown; axes are pipe, replica, data, context, expert, tensor");
+  EXPECT_EQ(errorOf("data=2,data=2"), "mesh axis 'data' is given twice");
+  EXPECT_EQ(errorOf("data=0"),
+            "mesh axis 'data' needs a number of devices, found '0'; write it as data=2");
+  EXPECT_EQ(errorOf("data"),
+            "mesh axis 'data' needs a number of devices, found ''; write it as data=2");
+}
+
+TEST(Strategy, BatchIsDividedByReplicaAndData) {
+  Mesh mesh = *parseMesh("replica=2,pipe=3,data=4");
+  EXPECT_EQ(batchAxes(mesh), (Axes{0, 2}));
+  EXPECT_EQ(batchParts(mesh), 8);
+  EXPECT_EQ(batchParts(*parseMesh("data=1")), 1);
+}
