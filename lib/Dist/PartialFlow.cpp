@@ -147,6 +147,12 @@ AxisMask PartialFlow::accepts(OpOperand &use) const {
   for (OpOperand &other : op->op->getOpOperands())
     if (&other != &use && op->rule.operands[other.getOperandNumber()].linear)
       mask &= ~state(other.get()).reachable;
+  // An op of one operand only moves, scales or pads it: for that a loop is not
+  // made to communicate in every iteration.
+  bool summed = llvm::all_of(op->op->getResults(),
+                             [&](Value result) { return accumulated.lookup(result) > 1; });
+  if (summed && op->op->getNumOperands() == 1)
+    return mask;
   auto operandType = cast<RankedTensorType>(use.get().getType());
   int64_t here = localElements(operandType, self, op->axes, mesh), after = 0;
   for (auto [result, tensor] : llvm::zip(op->op->getResults(), op->rule.results))

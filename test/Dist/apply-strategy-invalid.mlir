@@ -1,0 +1,18 @@
+// RUN: not meshwright-opt %s --dist-apply-strategy=mesh=data=3 2>&1 | FileCheck %s --check-prefix=BATCH
+// RUN: not meshwright-opt %s --dist-apply-strategy=mesh=data=2,tensor=2 2>&1 | FileCheck %s --check-prefix=AXIS
+// RUN: not meshwright-opt %s --dist-apply-strategy=mesh=rows=2 2>&1 | FileCheck %s --check-prefix=NAME
+// RUN: not meshwright-opt %s --dist-apply-strategy=mesh=data=two 2>&1 | FileCheck %s --check-prefix=SIZE
+// RUN: not meshwright-opt %s --dist-apply-strategy="mesh=data=2 zero=1" 2>&1 | FileCheck %s --check-prefix=ZERO
+// RUN: not meshwright-opt %s --dist-apply-strategy="mesh=data=2 sequence-parallel" 2>&1 | FileCheck %s --check-prefix=SEQUENCE
+
+// BATCH: batch 8 does not divide by 6 (3 devices along {data} times 2 microbatches); the next batch that does is 12
+// AXIS: mesh axis 'tensor' = 2 has no strategy yet: its 2 devices would all do the same; use data or replica
+// NAME: mesh axis 'rows' is unknown; axes are pipe, replica, data, context, expert, tensor
+// SIZE: mesh axis 'data' needs a number of devices, found 'two'; write it as data=2
+// ZERO: --zero 1 is not available yet; use --zero 0
+// SEQUENCE: --sequence-parallel is not available yet; leave it out
+module attributes {train.batch = 8 : i64, train.microbatches = 2 : i64} {
+  func.func @step(%tokens: tensor<2x4x8xi32> {train.input = "tokens"}) {
+    return
+  }
+}

@@ -1,0 +1,16 @@
+// RUN: meshwright-opt %s --dist-apply-strategy=mesh=pipe=1,replica=2,data=2 | FileCheck %s
+
+// CHECK: dist.mesh @mesh ["pipe" = 1, "replica" = 2, "data" = 2]
+module attributes {train.batch = 8 : i64, train.microbatches = 2 : i64} {
+  // CHECK: train.variable @w {{.*}} {dist.seed = #dist.sharding<@mesh, [{}, {}]>}
+  train.variable @w : tensor<16x4xf32> init <"normal", 2.0e-02 : f64>
+  // CHECK: func.func @step
+  // CHECK-SAME: tensor<2x4x8xi32> {dist.seed = #dist.sharding<@mesh, [{}, {replica, data}, {}]>, train.input = "tokens"}
+  // CHECK-SAME: tensor<2x4xi32> {dist.seed = #dist.sharding<@mesh, [{}, {replica, data}]>, train.input = "sequence_ids"}
+  // CHECK-SAME: tensor<f32> {train.input = "lr"}
+  func.func @step(%tokens: tensor<2x4x8xi32> {train.input = "tokens"},
+                  %ids: tensor<2x4xi32> {train.input = "sequence_ids"},
+                  %lr: tensor<f32> {train.input = "lr"}) {
+    return
+  }
+}

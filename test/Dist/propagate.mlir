@@ -1,0 +1,169 @@
+// RUN: meshwright-opt %s -split-input-file --dist-propagate --dist-verify | FileCheck %s
+
+// A cut batch cuts what is made of it; the sum over it is partial, and complete
+// before it leaves.
+dist.mesh @mesh ["data" = 2]
+// CHECK-LABEL: func.func @forward
+func.func @forward(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{data}, {}]>},
+                   %w: tensor<6x4xf32>) -> tensor<6xf32> {
+  // CHECK: train.linear {{.*}} -> tensor<8x6xf32, #dist.sharding<@mesh, [{data}, {}]>>
+  %0 = train.linear %x, %w : (tensor<8x4xf32>, tensor<6x4xf32>) -> tensor<8x6xf32>
+  // CHECK: %[[SUM:.*]] = train.reduce {{.*}} -> tensor<6xf32, #dist.sharding<@mesh, [{}], partial = {data}>>
+  %1 = train.reduce sum %0 over [0] : (tensor<8x6xf32>) -> tensor<6xf32>
+  // CHECK: %[[ALL:.*]] = dist.reshard %[[SUM]]
+  // CHECK: return %[[ALL]] : tensor<6xf32, #dist.sharding<@mesh, [{}]>>
+  return %1 : tensor<6xf32>
+}
+
+// -----
+
+// A wish for the result reaches the inputs.
+dist.mesh @mesh ["a" = 2, "b" = 2]
+// CHECK-LABEL: func.func @backward
+// CHECK-SAME: tensor<8x4xf32, #dist.sharding<@mesh, [{a}, {}]>>
+// CHECK-SAME: tensor<6x4xf32, #dist.sharding<@mesh, [{b}, {}]>>
+// CHECK-NOT: dist.reshard
+func.func @backward(%x: tensor<8x4xf32>, %w: tensor<6x4xf32>)
+    -> (tensor<8x6xf32> {dist.seed = #dist.sharding<@mesh, [{a}, {b}]>}) {
+  %0 = train.linear %x, %w : (tensor<8x4xf32>, tensor<6x4xf32>) -> tensor<8x6xf32>
+  return %0 : tensor<8x6xf32>
+}
+
+// -----
+
+// Partial terms are added before they are completed, and all uses share one
+// complete value.
+dist.mesh @mesh ["t" = 2]
+// CHECK-LABEL: func.func @additive
+func.func @additive(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{}, {t}]>},
+                    %u: tensor<6x4xf32>, %v: tensor<6x4xf32>) -> (tensor<8x6xf32>, tensor<f32>) {
+  %0 = train.linear %x, %u : (tensor<8x4xf32>, tensor<6x4xf32>) -> tensor<8x6xf32>
+  %1 = train.linear %x, %v : (tensor<8x4xf32>, tensor<6x4xf32>) -> tensor<8x6xf32>
+  // CHECK: %[[ADD:.*]] = train.add {{.*}} -> tensor<8x6xf32, #dist.sharding<@mesh, [{}, {}], partial = {t}>>
+  %2 = train.add %0, %1 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
+  // CHECK-NEXT: %[[ALL:.*]] = dist.reshard %[[ADD]]
+  // CHECK-NEXT: train.gelu %[[ALL]]
+  %3 = train.gelu %2 : (tensor<8x6xf32>) -> tensor<8x6xf32>
+  // CHECK-NEXT: train.square_sum %[[ALL]]
+  %4 = train.square_sum %2 : (tensor<8x6xf32>) -> tensor<f32>
+  // CHECK-NOT: dist.reshard
+  return %3, %4 : tensor<8x6xf32>, tensor<f32>
+}
+
+// -----
+
+// A bias is not partial, so what it is added to is completed before.
+dist.mesh @mesh ["t" = 2]
+// CHECK-LABEL: func.func @bias
+func.func @bias(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{}, {t}]>},
+                %u: tensor<6x4xf32>, %b: tensor<6xf32>) -> tensor<8x6xf32> {
+  // CHECK: %[[Y:.*]] = train.linear
+  // CHECK-NEXT: %[[ALL:.*]] = dist.reshard %[[Y]]
+  // CHECK-NEXT: train.add %[[ALL]]
+  %0 = train.linear %x, %u : (tensor<8x4xf32>, tensor<6x4xf32>) -> tensor<8x6xf32>
+  %1 = train.add %0, %b : (tensor<8x6xf32>, tensor<6xf32>) -> tensor<8x6xf32>
+  return %1 : tensor<8x6xf32>
+}
+
+// -----
+
+// The gradient of a loop over microbatches: the accumulator starts as partial
+// zeros, stays partial through the loop and is completed once after it. The
+// scalar norm of it and the update read the same complete value.
+dist.mesh @mesh ["data" = 2]
+train.variable @w : tensor<6x4xf32> init <"normal", 2.0e-02 : f64> {dist.seed = #dist.sharding<@mesh, [{}, {}]>}
+// CHECK-LABEL: func.func private @microbatch
+// CHECK-SAME: tensor<6x4xf32, #dist.sharding<@mesh, [{}, {}], partial = {data}>>
+// CHECK-SAME: tensor<4x4xf32, #dist.sharding<@mesh, [{data}, {}]>>
+// CHECK-NOT: dist.reshard
+func.func private @microbatch(%acc: tensor<6x4xf32>, %x: tensor<4x4xf32>) -> tensor<6x4xf32> {
+  %w = train.get @w : tensor<6x4xf32>
+  %y = train.linear %x, %w : (tensor<4x4xf32>, tensor<6x4xf32>) -> tensor<4x6xf32>
+  %dw = train.contract "b o, b i -> o i" %y, %x : (tensor<4x6xf32>, tensor<4x4xf32>) -> tensor<6x4xf32>
+  %sum = train.accumulate %acc, %dw : (tensor<6x4xf32>, tensor<6x4xf32>) -> tensor<6x4xf32>
+  return %sum : tensor<6x4xf32>
+}
+// CHECK-LABEL: func.func @step
+func.func @step(%x: tensor<3x4x4xf32> {dist.seed = #dist.sharding<@mesh, [{}, {data}, {}]>},
+                %lr: tensor<f32>, %clip: tensor<f32>) -> tensor<f32> {
+  // CHECK: train.fill 0.0{{.*}} -> tensor<6x4xf32, #dist.sharding<@mesh, [{}, {}], partial = {data}>>
+  %zero = train.fill 0.0 : () -> tensor<6x4xf32>
+  // CHECK: %[[PARTIAL:.*]] = train.repeat @microbatch
+  %g = train.repeat @microbatch x 3 carry(%zero) each(%x) shared() : (tensor<6x4xf32>, tensor<3x4x4xf32>) -> tensor<6x4xf32>
+  // CHECK: %[[ALL:.*]] = dist.reshard %[[PARTIAL]]
+  // CHECK: train.square_sum %[[ALL]]
+  %n = train.square_sum %g : (tensor<6x4xf32>) -> tensor<f32>
+  %w = train.get @w : tensor<6x4xf32>
+  // CHECK: train.sgd %{{.*}}, %[[ALL]]
+  %new = train.sgd %w, %g, %clip, %lr : (tensor<6x4xf32>, tensor<6x4xf32>, tensor<f32>, tensor<f32>) -> tensor<6x4xf32>
+  train.set @w, %new : tensor<6x4xf32>
+  // CHECK-NOT: dist.reshard
+  return %n : tensor<f32>
+}
+
+// -----
+
+// Layers: slices drop the first dimension, stacks add it, neither is cut.
+dist.mesh @mesh ["data" = 2]
+// CHECK-LABEL: func.func private @layer
+// CHECK-SAME: tensor<8x4xf32, #dist.sharding<@mesh, [{data}, {}]>>, %{{.*}}: tensor<4x4xf32, #dist.sharding<@mesh, [{}, {}]>>
+func.func private @layer(%x: tensor<8x4xf32>, %w: tensor<4x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
+  %0 = train.linear %x, %w : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+  return %0, %x : tensor<8x4xf32>, tensor<8x4xf32>
+}
+// CHECK-LABEL: func.func @layers
+func.func @layers(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{data}, {}]>}, %w: tensor<3x4x4xf32>) -> tensor<f32> {
+  // CHECK: train.repeat @layer {{.*}} -> (tensor<8x4xf32, #dist.sharding<@mesh, [{data}, {}]>>, tensor<3x8x4xf32, #dist.sharding<@mesh, [{}, {data}, {}]>>)
+  %y, %kept = train.repeat @layer x 3 carry(%x) each(%w) shared() : (tensor<8x4xf32>, tensor<3x4x4xf32>) -> (tensor<8x4xf32>, tensor<3x8x4xf32>)
+  %s = train.square_sum %kept : (tensor<3x8x4xf32>) -> tensor<f32>
+  return %s : tensor<f32>
+}
+
+// -----
+
+// Two calls that want different shardings get two functions; two that want the
+// same share one.
+dist.mesh @mesh ["a" = 2]
+// CHECK: func.func private @f(%{{.*}}: tensor<8x4xf32, #dist.sharding<@mesh, [{a}, {}]>>)
+// CHECK: func.func private @f_{{.*}}(%{{.*}}: tensor<8x4xf32, #dist.sharding<@mesh, [{}, {a}]>>)
+// CHECK-NOT: func.func private
+func.func private @f(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %0 = train.gelu %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
+// CHECK-LABEL: func.func @main
+func.func @main(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{a}, {}]>},
+                %y: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{}, {a}]>},
+                %z: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{a}, {}]>}) {
+  // CHECK: call @f(
+  %0 = func.call @f(%x) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // CHECK: call @f_
+  %1 = func.call @f(%y) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // CHECK: call @f(
+  %2 = func.call @f(%z) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+// A dimension that the op needs whole is gathered at the use.
+dist.mesh @mesh ["a" = 2]
+// CHECK-LABEL: func.func @whole
+func.func @whole(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{}, {a}]>}, %w: tensor<4xf32>) -> tensor<8x4xf32> {
+  // CHECK: %[[X:.*]] = dist.reshard %arg0 : (tensor<8x4xf32, #dist.sharding<@mesh, [{}, {a}]>>) -> tensor<8x4xf32, #dist.sharding<@mesh, [{}, {}]>>
+  // CHECK: train.rms_norm %[[X]]
+  %0 = train.rms_norm %x, %w eps 1.0e-05 : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
+
+// -----
+
+// A seed in the middle.
+dist.mesh @mesh ["a" = 2]
+// CHECK-LABEL: func.func @constrained(%{{.*}}: tensor<8x4xf32, #dist.sharding<@mesh, [{}, {a}]>>)
+// CHECK-NOT: dist.constrain
+func.func @constrained(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %0 = train.gelu %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %1 = dist.constrain %0 to <@mesh, [{}, {a}]> : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %1 : tensor<8x4xf32>
+}
