@@ -69,7 +69,7 @@ private:
 /// Fills stay ops of their own, one per reader outside kernels: what a loop
 /// carries or an op adds to becomes that reader's memory.
 void KernelFormer::isolateFills() {
-  for (auto fill : llvm::make_early_inc_range(block.getOps<train::FillOp>())) {
+  for (auto fill : llvm::to_vector(block.getOps<train::FillOp>())) {
     for (OpOperand &use : llvm::make_early_inc_range(fill.getResult().getUses())) {
       OpBuilder builder(use.getOwner());
       use.set(builder.clone(*fill)->getResult(0));
