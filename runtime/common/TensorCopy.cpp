@@ -34,17 +34,23 @@ struct Float16 {
 };
 } // namespace
 
+/// Element `index` of memory that need not be aligned: files put tensors anywhere.
+template <typename Type> static float loadAt(const char *bytes, int64_t index) {
+  typename Type::Stored value;
+  std::memcpy(&value, bytes + index * int64_t(sizeof(value)), sizeof(value));
+  return Type::load(value);
+}
+
 /// A matrix, in square tiles: where one side is transposed its cache lines are
 /// used whole before they leave the cache.
 template <typename From, typename To>
-static void copyMatrix(int64_t rows, int64_t columns, const char *fromBytes, int64_t fromRow,
+static void copyMatrix(int64_t rows, int64_t columns, const char *from, int64_t fromRow,
                        int64_t fromColumn, char *toBytes, int64_t toRow, int64_t toColumn) {
-  auto *from = reinterpret_cast<const typename From::Stored *>(fromBytes);
   auto *to = reinterpret_cast<typename To::Stored *>(toBytes);
   if (fromColumn == 1 && toColumn == 1) {
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t column = 0; column < columns; ++column)
-        to[row * toRow + column] = To::store(From::load(from[row * fromRow + column]));
+        to[row * toRow + column] = To::store(loadAt<From>(from, row * fromRow + column));
     return;
   }
   constexpr int64_t tile = 32;
@@ -53,7 +59,7 @@ static void copyMatrix(int64_t rows, int64_t columns, const char *fromBytes, int
       for (int64_t row = rowTile; row < std::min(rows, rowTile + tile); ++row)
         for (int64_t column = columnTile; column < std::min(columns, columnTile + tile); ++column)
           to[row * toRow + column * toColumn] =
-              To::store(From::load(from[row * fromRow + column * fromColumn]));
+              To::store(loadAt<From>(from, row * fromRow + column * fromColumn));
 }
 
 /// Peels outer dimensions until a matrix is left.
