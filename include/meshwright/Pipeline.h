@@ -17,7 +17,6 @@ namespace meshwright {
 /// What a pipeline needs to know; the flags of the same names.
 struct PipelineOptions {
   std::string mesh, optimizer = "adamw";
-  std::string cpu = "native";
 };
 
 /// Where IR can be taken out and put in again, in order of the staircase.

@@ -129,7 +129,7 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
   if (*from > to)
     return createStringError("'" + options.model + "' is already at stage " + nameOf(*from) +
                              ", past --emit " + options.emit);
-  PipelineOptions pipeline{options.mesh, options.optimizer, options.cpu};
+  PipelineOptions pipeline{options.mesh, options.optimizer};
   PassManager manager(&context);
   if (Error error = buildPipeline(manager, pipeline, *from, to))
     return error;

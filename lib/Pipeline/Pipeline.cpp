@@ -74,8 +74,8 @@ static std::vector<Step> staircase(const PipelineOptions &o) {
       {Stage::stages, ""},
       {Stage::schedule, "dist-optimize-collectives,dist-verify-communication"},
       {Stage::exec,
-       "exec-fuse-accumulate,exec-form-kernels,exec-decompose-kernels,exec-schedule-kernels{cpu=" +
-           o.cpu + "},exec-bufferize,exec-order,exec-plan-memory,exec-verify"},
+       "exec-fuse-accumulate,exec-form-kernels,exec-decompose-kernels,exec-schedule-kernels,exec-"
+       "inline-repeats,exec-order,exec-bufferize,exec-plan-memory,exec-verify"},
   };
 }
 

@@ -7,19 +7,27 @@
 
 #include "Dist/Dist.h"
 #include "Dist/Passes.h"
+#include "Exec/Exec.h"
+#include "Exec/Passes.h"
 #include "Train/Passes.h"
 #include "Train/Train.h"
+#include "meshwright/Codegen.h"
 #include "meshwright/Interpreter.h"
+
+#include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 
 void meshwright::registerDialects(DialectRegistry &registry) {
-  registry.insert<arith::ArithDialect, dist::DistDialect, func::FuncDialect, math::MathDialect,
-                  train::TrainDialect>();
+  registry.insert<arith::ArithDialect, dist::DistDialect, exec::ExecDialect, func::FuncDialect,
+                  math::MathDialect, train::TrainDialect>();
   interp::registerModels(registry);
+  registerCodegen(registry);
 }
 
 void meshwright::registerPasses() {
   train::registerTrainPasses();
   dist::registerDistPasses();
+  exec::registerExecPasses();
+  registerTransformsPasses();
 }

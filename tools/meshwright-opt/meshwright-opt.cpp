@@ -6,13 +6,11 @@
 #include "meshwright/Register.h"
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
-#include "mlir/Transforms/Passes.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   meshwright::registerDialects(registry);
   meshwright::registerPasses();
-  mlir::registerTransformsPasses();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Meshwright's pass driver\n", registry));
 }
