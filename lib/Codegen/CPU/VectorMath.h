@@ -10,7 +10,7 @@
 
 namespace meshwright::codegen::cpu {
 
-/// Rewrites math.exp, log, tanh and erf as arithmetic, on vectors and scalars.
+/// Rewrites f32 math.exp, log, tanh and erf as arithmetic, on vectors and scalars.
 void expandMath(mlir::ModuleOp module);
 
 } // namespace meshwright::codegen::cpu
