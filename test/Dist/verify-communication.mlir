@@ -41,15 +41,3 @@ func.func @unknown() {
   func.call @outside() : () -> ()
   return
 }
-
-// -----
-
-dist.mesh @mesh ["a" = 2]
-func.func @region(%x: tensor<4xf32>) {
-  // expected-note @+1 {{move the collective out of this op}}
-  "test.if"() ({
-    // expected-error @+1 {{stands inside test.if, so some devices could pass it by while others wait in it}}
-    %0 = dist.all_reduce sum %x over <@mesh {a}> : (tensor<4xf32>) -> tensor<4xf32>
-  }) : () -> ()
-  return
-}
