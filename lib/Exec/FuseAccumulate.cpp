@@ -19,16 +19,31 @@ static bool isZero(Value value) {
   return fill && fill.getValue().isZero();
 }
 
-/// Makes `other` the init of the op that computes `term`, if that is one which
-/// accumulates, right before `sum`, their sum.
+/// Makes `other` what the op that computes `term` adds to, if that is one which
+/// accumulates; of a chain of such ops, the first. Then the sum is `term`.
 static bool fuseTerm(Operation *sum, Value term, Value other) {
-  auto producer = term.getDefiningOp<train::AccumulatingOpInterface>();
   // Where `other` has more readers, adding to it in place would need a copy.
-  if (!producer || !term.hasOneUse() || !other.hasOneUse() || term.getType() != other.getType() ||
-      producer->getBlock() != sum->getBlock() || !producer.getInitMutable().empty())
+  if (!other.hasOneUse() || term.getType() != other.getType())
     return false;
-  producer.getInitMutable().assign(other);
-  producer->moveBefore(sum);
+  SmallVector<train::AccumulatingOpInterface> chain;
+  for (Value value = term;;) {
+    auto producer = value.getDefiningOp<train::AccumulatingOpInterface>();
+    if (!producer || !value.hasOneUse() || producer->getBlock() != sum->getBlock())
+      return false;
+    chain.push_back(producer);
+    MutableOperandRange init = producer.getInitMutable();
+    if (init.empty())
+      break;
+    value = init[0].get();
+  }
+  // Where they are, if `other` is there already: what they read dies early.
+  Operation *after = other.getDefiningOp();
+  for (train::AccumulatingOpInterface producer : llvm::reverse(chain)) {
+    if (after && after->getBlock() == producer->getBlock() && producer->isBeforeInBlock(after))
+      producer->moveAfter(after);
+    after = producer;
+  }
+  chain.back().getInitMutable().assign(other);
   sum->getResult(0).replaceAllUsesWith(term);
   sum->erase();
   return true;

@@ -237,18 +237,18 @@ bool MemoryTrees::conflict(const Occupant &a, const SlotPath &pathA, const Occup
   for (auto [x, y] : llvm::zip(pathA, pathB))
     if (x != y)
       return true;
-  bool contentsOnly = a.kind == Occupant::Contents && b.kind == Occupant::Contents;
   if (pathA.size() == pathB.size()) {
-    if (contentsOnly)
+    // A stack still to be read is part of the whole that it is sliced from.
+    if (a.kind != Occupant::Done && b.kind != Occupant::Done)
       return a.contents != b.contents;
     // A stack filled where another one is used up, slot by slot.
-    return !(a.kind != Occupant::Contents && b.kind != Occupant::Contents && a.kind != b.kind &&
-             a.loop == b.loop);
+    return a.kind == Occupant::Contents || b.kind == Occupant::Contents || a.kind == b.kind ||
+           a.loop != b.loop;
   }
   // b is in a slot of a's place.
-  if (a.kind != Occupant::Contents)
-    return a.loop != pathB[pathA.size()];
-  if (!contentsOnly)
+  if (a.kind != Occupant::Contents && a.loop == pathB[pathA.size()])
+    return false;
+  if (a.kind == Occupant::Done || b.kind != Occupant::Contents)
     return true;
   unsigned number = b.contents;
   for (size_t depth = pathB.size(); depth > pathA.size(); --depth) {
@@ -369,9 +369,15 @@ LogicalResult MemoryTrees::verify() {
     for (auto [i, a] : llvm::enumerate(tree->occupants))
       for (const Occupant &b : ArrayRef(tree->occupants).drop_front(i + 1))
         if (conflict(a, a.path, b, b.path)) {
-          Value value = a.value ? a.value : b.value;
-          return emitError(value ? value.getLoc() : function.getLoc(),
-                           "two values would be in one place of memory at once");
+          InFlightDiagnostic error = function.emitError("two values would be in one place of memory at once");
+          for (const Occupant *occupant : {static_cast<const Occupant *>(&a), &b}) {
+            Value value = occupant->value;
+            error.attachNote(value ? value.getLoc() : function.getLoc())
+                << "kind " << int(occupant->kind) << ", " << (value ? value.getType() : tree->type)
+                << ", time " << occupant->begin << " to " << occupant->end << ", depth "
+                << occupant->path.size() << ", contents " << occupant->contents;
+          }
+          return error;
         }
   return success();
 }
