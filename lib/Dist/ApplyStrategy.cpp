@@ -45,21 +45,8 @@ private:
     auto name = FlatSymbolRefAttr::get(*op);
     for (auto function : module.getOps<func::FuncOp>())
       for (unsigned i = 0; i < function.getNumArguments(); ++i)
-        if (isBatchInput(function, i) && !function.getArgAttr(i, DistDialect::seedAttr)) {
-          auto type = cast<RankedTensorType>(function.getArgument(i).getType());
-          if (type.getRank() < 2)
-            return function.emitOpError("input ")
-                   << function.getArgAttr(i, "train.input") << " is " << type
-                   << "; expected [microbatches, batch, ...]";
-          Sharding sharding = Sharding::replicated(type.getRank());
-          sharding.dims[1] = batchAxes(shape);
-          if (firstUneven(type.getShape(), sharding, shape) >= 0)
-            return function.emitOpError("input ")
-                   << function.getArgAttr(i, "train.input") << " has " << type.getDimSize(1)
-                   << " sequences in a microbatch, which do not divide by the " << batchParts(shape)
-                   << " devices along " << shape.str(batchAxes(shape));
-          function.setArgAttr(i, DistDialect::seedAttr, ShardingAttr::from(name, shape, sharding));
-        }
+        if (failed(seedInput(function, i, name, shape)))
+          return failure();
     for (auto variable : module.getOps<train::VariableOp>())
       if (!variable->hasAttr(DistDialect::seedAttr))
         variable->setAttr(
@@ -121,12 +108,29 @@ private:
            << llvm::alignTo(batch.getInt(), parts * m);
   }
 
-  static bool isBatchInput(func::FuncOp function, unsigned i) {
+  /// Cuts the batch of an input that has one: tokens and targets are [...,
+  /// batch, sequence], sequence_ids [..., batch].
+  static LogicalResult seedInput(func::FuncOp function, unsigned i, FlatSymbolRefAttr meshName,
+                                 const Mesh &mesh) {
     auto input = function.getArgAttrOfType<StringAttr>(i, "train.input");
-    // Only the programs take [microbatches, batch, ...]; what they were made from
-    // may still be there and is called by nobody.
-    static constexpr StringLiteral inputs[] = {"tokens", "targets", "sequence_ids"};
-    return input && llvm::is_contained(inputs, input.getValue());
+    if (!input || function.getArgAttr(i, DistDialect::seedAttr))
+      return success();
+    bool ids = input.getValue() == "sequence_ids";
+    if (!ids && input.getValue() != "tokens" && input.getValue() != "targets")
+      return success();
+    auto type = cast<RankedTensorType>(function.getArgument(i).getType());
+    int64_t dim = type.getRank() - (ids ? 1 : 2);
+    if (dim < 0)
+      return function.emitOpError("input ") << input << " is " << type << ", without a batch";
+    Sharding sharding = Sharding::replicated(type.getRank());
+    sharding.dims[dim] = batchAxes(mesh);
+    if (firstUneven(type.getShape(), sharding, mesh) >= 0)
+      return function.emitOpError("input ")
+             << input << " has " << type.getDimSize(dim)
+             << " sequences in a microbatch, which do not divide by the " << batchParts(mesh)
+             << " devices along " << mesh.str(batchAxes(mesh));
+    function.setArgAttr(i, DistDialect::seedAttr, ShardingAttr::from(meshName, mesh, sharding));
+    return success();
   }
 };
 } // namespace

@@ -13,8 +13,7 @@ def DistApplyStrategy : Pass<"dist-apply-strategy", "::mlir::ModuleOp"> {
   let description = [{
     Adds `dist.mesh @mesh` and a few `dist.seed` attributes, from which propagation
     makes everything else: the inputs tokens, targets and sequence_ids of every
-    function are cut along the batch (dimension 1 of [microbatches, batch,
-    ...]) over the mesh axes that divide it, replica and data; variables are
+    function are cut along the batch ([microbatches, batch, ...]) over the mesh axes that divide it, replica and data; variables are
     whole on every device. A seed that is there already stays.
 
     Refuses a batch that does not divide by the devices times microbatches, and

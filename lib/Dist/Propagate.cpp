@@ -264,7 +264,6 @@ private:
       Sharding sharding = placementOf(value);
       sharding.partial = axesOf(flow.defined(value));
       types.push_back(typed(value, sharding));
-      // Reversed, a list of uses is in the order they were made in.
       for (OpOperand &use : value.getUses())
         wish[typed(value, wantedBy(use, flow))].push_back(&use);
     }
@@ -324,7 +323,7 @@ private:
             ++n;
           a.truncate(n);
         }
-      common.partial = axesOf(~AxisMask(0) & maskOf(have.partial) & partialInAll(wanted));
+      common.partial = axesOf(partialInAll(wanted));
       source = insertReshard(value, typed(value, common), all);
     }
     for (auto &[type, uses] : wish) {
@@ -336,6 +335,7 @@ private:
     }
   }
 
+  /// Axes over which all uses take the value partial.
   static AxisMask partialInAll(ArrayRef<Sharding> shardings) {
     AxisMask mask = ~AxisMask(0);
     for (const Sharding &sharding : shardings)

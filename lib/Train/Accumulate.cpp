@@ -152,6 +152,7 @@ static Deterministic withoutDropout(ModuleOp module, func::FuncOp function, unsi
   bool drops = false;
   auto copy = function.clone();
   copy.setSymName((function.getSymName() + ".eval").str());
+  copy.setPrivate();
   for (Operation &op : llvm::make_early_inc_range(copy.getBody().front())) {
     if (auto dropout = dyn_cast<DropoutOp>(op)) {
       drops = true;

@@ -5,7 +5,10 @@
 // RUN: not meshwright-opt %s --dist-apply-strategy="mesh=data=2 zero=1" 2>&1 | FileCheck %s --check-prefix=ZERO
 // RUN: not meshwright-opt %s --dist-apply-strategy="mesh=data=2 sequence-parallel" 2>&1 | FileCheck %s --check-prefix=SEQUENCE
 
+// RUN: sed 's/tensor<2x4x8xi32>/tensor<2x3x8xi32>/' %s | not meshwright-opt - --dist-apply-strategy=mesh=data=2 2>&1 | FileCheck %s --check-prefix=UNEVEN
+
 // BATCH: batch 8 does not divide by 6 (3 devices along {data} times 2 microbatches); the next batch that does is 12
+// UNEVEN: input "tokens" has 3 sequences in a microbatch, which do not divide by the 2 devices along {data}
 // AXIS: mesh axis 'tensor' = 2 has no strategy yet: its 2 devices would all do the same; use data or replica
 // NAME: mesh axis 'rows' is unknown; axes are pipe, replica, data, context, expert, tensor
 // SIZE: mesh axis 'data' needs a number of devices, found 'two'; write it as data=2

@@ -13,4 +13,10 @@ module attributes {train.batch = 8 : i64, train.microbatches = 2 : i64} {
                   %lr: tensor<f32> {train.input = "lr"}) {
     return
   }
+  // Without microbatches the batch comes first.
+  // CHECK: func.func @loss
+  // CHECK-SAME: tensor<4x8xi32> {dist.seed = #dist.sharding<@mesh, [{replica, data}, {}]>, train.input = "targets"}
+  func.func @loss(%targets: tensor<4x8xi32> {train.input = "targets"}) {
+    return
+  }
 }
