@@ -2,77 +2,68 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// Chooses the instruction set and divides C among threads. The arithmetic is in
-// MatmulBlock.cpp.
+// Divides C among this rank's threads; OpenBLAS multiplies each part on one
+// thread. Its own threads stay off: ranks that are threads of one process would
+// share them. Results are the same in every run with as many threads; the library may
+// pick another kernel for a smaller part, so another number can change last bits.
 //
 //===----------------------------------------------------------------------===//
-#include "InstructionSet.h"
-#include "MatmulPlan.h"
 #include "common/Threads.h"
 #include "meshwright/runtime/ABI.h"
 
+#include <cblas.h>
+
 #include <algorithm>
 #include <cstdlib>
-#include <iterator>
-#include <memory>
-#include <new>
-
-namespace meshwright::cpu {
-
-#define MW_DECLARE_VARIANT(ISA)                                                                    \
-  namespace ISA {                                                                                  \
-  void multiplyBlock(const Product &product, const Block &block, float *packedA, float *packedB);  \
-  static const MatmulKernel matmulKernel = {#ISA, multiplyBlock};                                  \
-  }
-MW_FOR_EACH_ISA(MW_DECLARE_VARIANT)
-
-#define MW_LIST_VARIANT(ISA) &ISA::matmulKernel,
-const MatmulKernel *const *availableMatmulKernels(int *count) {
-  static const MatmulKernel *const all[] = {MW_FOR_EACH_ISA(MW_LIST_VARIANT)};
-  int first = bestInstructionSet();
-  *count = int(std::size(all)) - first;
-  return all + first;
-}
 
 namespace {
-/// A thread's packing space, kept for its next product.
-struct PackingSpace {
-  struct Free {
-    void operator()(float *p) const { std::free(p); }
-  };
-  std::unique_ptr<float, Free> floats;
-
-  float *get() {
-    if (!floats) {
-      size_t bytes = (kPackedA + kPackedB) * sizeof(float);
-      floats.reset(static_cast<float *>(std::aligned_alloc(MW_ALIGNMENT, bytes)));
-      if (!floats)
-        throw std::bad_alloc();
-    }
-    return floats.get();
-  }
+/// The arguments of mw_matmul_f32 for one matrix of the batch.
+struct Product {
+  bool transA, transB;
+  int64_t m, n, k;
+  float alpha, beta;
+  const float *a;
+  int64_t lda;
+  const float *b;
+  int64_t ldb;
+  float *c;
+  int64_t ldc;
 };
 
 /// C cut into rows x columns blocks of nearly equal size.
 struct Grid {
   int64_t rows = 1, columns = 1;
 
-  Block block(const Product &p, int64_t index) const {
-    int64_t row = index / columns, column = index % columns;
-    auto edge = [](int64_t size, int64_t parts, int64_t part, int64_t multiple) {
-      int64_t units = (size + multiple - 1) / multiple;
-      return std::min(size, units * part / parts * multiple);
-    };
-    return {edge(p.m, rows, row, kRowUnit), edge(p.m, rows, row + 1, kRowUnit),
-            edge(p.n, columns, column, kColumnUnit), edge(p.n, columns, column + 1, kColumnUnit)};
+  /// Blocks begin at multiples of this, a common multiple of the sizes of the
+  /// library's register tiles, so that only the last block has narrow ones.
+  static constexpr int64_t kUnit = 48;
+
+  static int64_t edge(int64_t size, int64_t parts, int64_t part) {
+    int64_t units = (size + kUnit - 1) / kUnit;
+    return std::min(size, units * part / parts * kUnit);
   }
 
-  /// Blocks begin at multiples of these, so that few panels are narrow.
-  static constexpr int64_t kRowUnit = 4, kColumnUnit = 32;
+  void multiply(const Product &p, int64_t index) const {
+    int64_t row = index / columns, column = index % columns;
+    int64_t i = edge(p.m, rows, row), m = edge(p.m, rows, row + 1) - i;
+    int64_t j = edge(p.n, columns, column), n = edge(p.n, columns, column + 1) - j;
+    if (m == 0 || n == 0)
+      return;
+    cblas_sgemm(CblasRowMajor, p.transA ? CblasTrans : CblasNoTrans,
+                p.transB ? CblasTrans : CblasNoTrans, blasint(m), blasint(n), blasint(p.k), p.alpha,
+                p.a + (p.transA ? i : i * p.lda), blasint(p.lda), p.b + (p.transB ? j * p.ldb : j),
+                blasint(p.ldb), p.beta, p.c + i * p.ldc + j, blasint(p.ldc));
+  }
 };
 } // namespace
 
-static thread_local PackingSpace packingSpace;
+/// The library reads its environment in a constructor of the default priority.
+/// One thread a call is not a choice here, and its processor is the one it
+/// detects: a variable left over from another program can halve its speed.
+__attribute__((constructor(101))) static void prepareBlas() {
+  setenv("OPENBLAS_NUM_THREADS", "1", 1);
+  unsetenv("OPENBLAS_CORETYPE");
+}
 
 /// The grid whose largest block takes the least time.
 static Grid chooseGrid(const Product &p, int64_t threads) {
@@ -80,12 +71,11 @@ static Grid chooseGrid(const Product &p, int64_t threads) {
   double bestCost = 0;
   for (int64_t rows = 1; rows <= threads; ++rows) {
     Grid grid{rows, threads / rows};
-    auto largest = [](int64_t size, int64_t parts, int64_t unit) {
-      int64_t units = (size + unit - 1) / unit;
-      return double((units + parts - 1) / parts * unit);
+    auto largest = [](int64_t size, int64_t parts) {
+      int64_t units = (size + Grid::kUnit - 1) / Grid::kUnit;
+      return double((units + parts - 1) / parts * Grid::kUnit);
     };
-    double m = largest(p.m, grid.rows, Grid::kRowUnit);
-    double n = largest(p.n, grid.columns, Grid::kColumnUnit);
+    double m = largest(p.m, grid.rows), n = largest(p.n, grid.columns);
     // Packing an element costs about as much as multiplying it 32 times.
     double cost = m * n + 32 * (m + n);
     if (rows == 1 || cost < bestCost) {
@@ -102,8 +92,8 @@ static void scale(float *c, int64_t ldc, int64_t m, int64_t n, float beta) {
       c[row * ldc + column] = beta == 0.0f ? 0.0f : beta * c[row * ldc + column];
 }
 
-void multiplyMatrices(const MatmulKernel &kernel, int threads, const Product &first, int64_t batch,
-                      int64_t strideA, int64_t strideB, int64_t strideC) {
+static void multiplyMatrices(int threads, const Product &first, int64_t batch, int64_t strideA,
+                             int64_t strideB, int64_t strideC) {
   // Below this many multiplications waking a thread costs more than it saves.
   constexpr double kWorkPerThread = 1 << 18;
   double work = double(first.m) * double(first.n) * double(first.k) * double(batch);
@@ -119,8 +109,7 @@ void multiplyMatrices(const MatmulKernel &kernel, int threads, const Product &fi
     p.a += matrix * strideA;
     p.b += matrix * strideB;
     p.c += matrix * strideC;
-    float *packed = packingSpace.get();
-    kernel.multiply(p, grid.block(p, item % blocks), packed, packed + kPackedA);
+    grid.multiply(p, item % blocks);
   };
   if (team <= 1) {
     for (int64_t item = 0; item < items; ++item)
@@ -132,13 +121,10 @@ void multiplyMatrices(const MatmulKernel &kernel, int threads, const Product &fi
     multiply(item);
 }
 
-} // namespace meshwright::cpu
-
 void mw_matmul_f32(MwContext *context, int32_t transA, int32_t transB, int64_t m, int64_t n,
                    int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
                    float beta, float *c, int64_t ldc, int64_t batch, int64_t strideA,
                    int64_t strideB, int64_t strideC) {
-  using namespace meshwright::cpu;
   if (m <= 0 || n <= 0 || batch <= 0)
     return;
   if (k <= 0) {
@@ -146,10 +132,6 @@ void mw_matmul_f32(MwContext *context, int32_t transA, int32_t transB, int64_t m
       scale(c + matrix * strideC, ldc, m, n, beta);
     return;
   }
-  static const MatmulKernel &kernel = []() -> const MatmulKernel & {
-    int count;
-    return *availableMatmulKernels(&count)[0];
-  }();
   Product product{transA != 0, transB != 0, m, n, k, alpha, beta, a, lda, b, ldb, c, ldc};
-  multiplyMatrices(kernel, mw_context_threads(context), product, batch, strideA, strideB, strideC);
+  multiplyMatrices(mw_context_threads(context), product, batch, strideA, strideB, strideC);
 }
