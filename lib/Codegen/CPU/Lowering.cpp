@@ -84,6 +84,10 @@ void meshwright::registerCodegen(DialectRegistry &registry) {
 
 static FailureOr<OwningOpRef<ModuleOp>> lower(ModuleOp module, const CodegenOptions &options,
                                               unsigned lanes) {
+  // Ops of these are created outside of passes, which would load them.
+  module.getContext()
+      ->loadDialect<LLVM::LLVMDialect, scf::SCFDialect, vector::VectorDialect,
+                    cf::ControlFlowDialect>();
   // Planning may rewrite kernels: work on a copy.
   OwningOpRef<ModuleOp> source = module.clone();
   OwningOpRef<ModuleOp> result = ModuleOp::create(module.getLoc());
