@@ -58,6 +58,8 @@ static Error dispatch(llvm::ArrayRef<std::string> args) {
     registerDialects(registry);
     registerPasses();
     mlir::MLIRContext context(registry);
+    // Code generation builds ops of dialects that no pass declares.
+    context.loadAllAvailableDialects();
     return compile(*options, context, llvm::outs());
   }
   if (command == "inspect") {
