@@ -1,4 +1,20 @@
-// RUN: meshwright-opt %s --dist-apply-strategy=mesh=pipe=1,replica=2,data=2 | FileCheck %s
+// RUN: meshwright-opt %s --dist-apply-strategy=mesh=data=4 -split-input-file | FileCheck %s --check-prefix=EXAMPLE
+// RUN: meshwright-opt %s --dist-apply-strategy=mesh=pipe=1,replica=2,data=2 -split-input-file | FileCheck %s
+
+// BEGIN EXAMPLE --dist-apply-strategy=mesh=data=4
+module attributes {train.batch = 8 : i64, train.microbatches = 1 : i64} {
+  train.variable @w : tensor<16x16xf32> init <"normal", 0.02>
+  func.func @loss(%tokens: tensor<8x16xi32> {train.input = "tokens"}) {
+    return
+  }
+}
+// END EXAMPLE
+
+// EXAMPLE: dist.mesh @mesh ["data" = 4]
+// EXAMPLE: train.variable @w {{.*}} {dist.seed = #dist.sharding<@mesh, [{}, {}]>}
+// EXAMPLE: func.func @loss(%{{.*}}: tensor<8x16xi32> {dist.seed = #dist.sharding<@mesh, [{data}, {}]>, train.input = "tokens"})
+
+// -----
 
 // CHECK: dist.mesh @mesh ["pipe" = 1, "replica" = 2, "data" = 2]
 module attributes {train.batch = 8 : i64, train.microbatches = 2 : i64} {

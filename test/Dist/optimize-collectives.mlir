@@ -1,15 +1,21 @@
-// RUN: meshwright-opt %s --dist-optimize-collectives | FileCheck %s
+// RUN: meshwright-opt %s --dist-optimize-collectives -split-input-file | FileCheck %s
 
-dist.mesh @mesh ["a" = 2, "b" = 2]
-// CHECK-LABEL: func.func @scatter
+// BEGIN EXAMPLE --dist-optimize-collectives
+dist.mesh @mesh ["data" = 2]
 func.func @scatter(%x: tensor<8x4xf32>) -> tensor<8x2xf32> {
-  // CHECK-NEXT: dist.reduce_scatter sum %arg0 dim 1 over <@mesh {a}> : (tensor<8x4xf32>) -> tensor<8x2xf32>
-  // CHECK-NEXT: return
-  %0 = dist.all_reduce sum %x over <@mesh {a}> : (tensor<8x4xf32>) -> tensor<8x4xf32>
-  %1 = dist.slice %0 dim 1 over <@mesh {a}> : (tensor<8x4xf32>) -> tensor<8x2xf32>
+  %0 = dist.all_reduce sum %x over <@mesh {data}> : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %1 = dist.slice %0 dim 1 over <@mesh {data}> : (tensor<8x4xf32>) -> tensor<8x2xf32>
   return %1 : tensor<8x2xf32>
 }
+// END EXAMPLE
 
+// CHECK-LABEL: func.func @scatter
+// CHECK-NEXT: dist.reduce_scatter sum %arg0 dim 1 over <@mesh {data}> : (tensor<8x4xf32>) -> tensor<8x2xf32>
+// CHECK-NEXT: return
+
+// -----
+
+dist.mesh @mesh ["a" = 2, "b" = 2]
 // The whole sum is used too, or the group is another one: nothing to save.
 // CHECK-LABEL: func.func @kept
 func.func @kept(%x: tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<8x2xf32>, tensor<8x2xf32>) {

@@ -1,4 +1,20 @@
-// RUN: meshwright-opt %s --dist-partition | FileCheck %s
+// RUN: meshwright-opt %s --dist-partition -split-input-file | FileCheck %s
+
+// BEGIN EXAMPLE --dist-partition
+dist.mesh @mesh ["data" = 2]
+func.func @f(%x: tensor<8x4xf32, #dist.sharding<@mesh, [{data}, {}]>>) -> tensor<4xf32, #dist.sharding<@mesh, [{}]>> {
+  %0 = train.reduce sum %x over [0] : (tensor<8x4xf32, #dist.sharding<@mesh, [{data}, {}]>>) -> tensor<4xf32, #dist.sharding<@mesh, [{}], partial = {data}>>
+  %1 = dist.reshard %0 : (tensor<4xf32, #dist.sharding<@mesh, [{}], partial = {data}>>) -> tensor<4xf32, #dist.sharding<@mesh, [{}]>>
+  return %1 : tensor<4xf32, #dist.sharding<@mesh, [{}]>>
+}
+// END EXAMPLE
+
+// CHECK-LABEL: func.func @f(
+// CHECK-SAME: tensor<4x4xf32> {dist.global = tensor<8x4xf32, #dist.sharding<@mesh, [{data}, {}]>>}
+// CHECK: %[[SUM:.*]] = train.reduce sum %{{.*}} over [0] : (tensor<4x4xf32>) -> tensor<4xf32>
+// CHECK: dist.all_reduce sum %[[SUM]] over <@mesh {data}>
+
+// -----
 
 dist.mesh @mesh ["a" = 2, "b" = 4]
 // CHECK: train.variable @w : tensor<4x8xf32> {{.*}} {dist.global = tensor<8x8xf32, #dist.sharding<@mesh, [{a}, {}]>>}

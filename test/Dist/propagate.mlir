@@ -1,5 +1,22 @@
 // RUN: meshwright-opt %s -split-input-file --dist-propagate --dist-verify | FileCheck %s
 
+// BEGIN EXAMPLE --dist-propagate
+dist.mesh @mesh ["data" = 2]
+func.func @f(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{data}, {}]>}) -> tensor<4xf32> {
+  %0 = train.gelu %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %1 = train.reduce sum %0 over [0] : (tensor<8x4xf32>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+// END EXAMPLE
+
+// CHECK-LABEL: func.func @f
+// CHECK: train.gelu {{.*}} -> tensor<8x4xf32, #dist.sharding<@mesh, [{data}, {}]>>
+// CHECK: %[[SUM:.*]] = train.reduce {{.*}} -> tensor<4xf32, #dist.sharding<@mesh, [{}], partial = {data}>>
+// CHECK: %[[ALL:.*]] = dist.reshard %[[SUM]]
+// CHECK: return %[[ALL]] : tensor<4xf32, #dist.sharding<@mesh, [{}]>>
+
+// -----
+
 // A cut batch cuts what is made of it; the sum over it is partial, and complete
 // before it leaves.
 dist.mesh @mesh ["data" = 2]

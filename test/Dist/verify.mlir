@@ -1,5 +1,17 @@
 // RUN: meshwright-opt %s -split-input-file --dist-verify -verify-diagnostics
 
+// BEGIN EXAMPLE --dist-verify
+dist.mesh @mesh ["tensor" = 2]
+func.func @f(%x: tensor<8x4xf32, #dist.sharding<@mesh, [{}, {tensor}]>>) {
+  %0 = train.reduce sum %x over [1] : (tensor<8x4xf32, #dist.sharding<@mesh, [{}, {tensor}]>>) -> tensor<8xf32, #dist.sharding<@mesh, [{}], partial = {tensor}>>
+  // expected-error @+1 {{'train.gelu' op reads result 0 of train.reduce in @f, which is partial over {tensor}, as if it were complete}}
+  %1 = train.gelu %0 : (tensor<8xf32, #dist.sharding<@mesh, [{}], partial = {tensor}>>) -> tensor<8xf32, #dist.sharding<@mesh, [{}]>>
+  return
+}
+// END EXAMPLE
+
+// -----
+
 dist.mesh @mesh ["a" = 2, "b" = 2]
 // All of this is as it should be.
 func.func @fine(%x: tensor<8x4xf32, #dist.sharding<@mesh, [{a}, {b}]>>,
@@ -8,16 +20,6 @@ func.func @fine(%x: tensor<8x4xf32, #dist.sharding<@mesh, [{a}, {b}]>>,
   %1 = train.scale %0 by 2.0 : (tensor<8x6xf32, #dist.sharding<@mesh, [{a}, {}], partial = {b}>>) -> tensor<8x6xf32, #dist.sharding<@mesh, [{a}, {}], partial = {b}>>
   %2 = dist.reshard %1 : (tensor<8x6xf32, #dist.sharding<@mesh, [{a}, {}], partial = {b}>>) -> tensor<8x6xf32, #dist.sharding<@mesh, [{a}, {}]>>
   return %2 : tensor<8x6xf32, #dist.sharding<@mesh, [{a}, {}]>>
-}
-
-// -----
-
-dist.mesh @mesh ["a" = 2]
-func.func @read(%x: tensor<8x4xf32, #dist.sharding<@mesh, [{}, {a}]>>) {
-  %0 = train.reduce sum %x over [1] : (tensor<8x4xf32, #dist.sharding<@mesh, [{}, {a}]>>) -> tensor<8xf32, #dist.sharding<@mesh, [{}], partial = {a}>>
-  // expected-error @+1 {{'train.gelu' op reads result 0 of train.reduce in @read, which is partial over {a}, as if it were complete}}
-  %1 = train.gelu %0 : (tensor<8xf32, #dist.sharding<@mesh, [{}], partial = {a}>>) -> tensor<8xf32, #dist.sharding<@mesh, [{}]>>
-  return
 }
 
 // -----

@@ -1,5 +1,27 @@
 // RUN: meshwright-opt %s --train-autodiff --train-accumulate -split-input-file -verify-diagnostics | FileCheck %s
 
+// BEGIN EXAMPLE --train-autodiff --train-accumulate
+module attributes {train.microbatches = 4 : i64} {
+  train.variable @v : tensor<4xf32> init <"normal", 0.02>
+  func.func @loss(%x: tensor<2x4xf32> {train.input = "x"}) -> tensor<f32> {
+    %v = train.get @v : tensor<4xf32>
+    %y = train.mul %x, %v : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+    %loss = train.reduce sum %y over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+// END EXAMPLE
+
+// CHECK-LABEL: func.func private @gradients
+// CHECK-SAME: tensor<4x2x4xf32> {train.input = "x"}
+// CHECK: train.repeat @microbatch x 4 carry({{.*}}) each(%arg0) shared()
+// CHECK-LABEL: func.func private @microbatch
+// CHECK: train.accumulate {{.*}} tensor<f32>
+// CHECK: train.accumulate {{.*}} tensor<4xf32>
+// CHECK-LABEL: func.func @eval
+
+// -----
+
 // Two microbatches: a loop that carries the loss and the gradients. The stacked
 // gradient is accumulated inside the layer's backward, in its slice.
 module attributes {train.microbatches = 2 : i64} {

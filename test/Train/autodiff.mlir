@@ -1,5 +1,28 @@
 // RUN: meshwright-opt %s --train-autodiff -split-input-file -verify-diagnostics | FileCheck %s
 
+// BEGIN EXAMPLE --train-autodiff
+module {
+  train.variable @w : tensor<8x4xf32> init <"normal", 0.02>
+  func.func @loss(%x: tensor<2x4xf32>) -> tensor<f32> {
+    %w = train.get @w : tensor<8x4xf32>
+    %h = train.linear %x, %w : (tensor<2x4xf32>, tensor<8x4xf32>) -> tensor<2x8xf32>
+    %y = train.silu %h : (tensor<2x8xf32>) -> tensor<2x8xf32>
+    %loss = train.reduce sum %y over [0, 1] : (tensor<2x8xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+// END EXAMPLE
+
+// CHECK-LABEL: func.func private @loss.gradients
+// CHECK-SAME: -> (tensor<f32> {train.output = "loss"}, tensor<8x4xf32> {train.gradient_of = @w})
+// CHECK: %[[H:.*]] = train.linear
+// CHECK: %[[LOSS:.*]] = train.reduce sum
+// CHECK: %[[DH:.*]] = train.silu_grad %{{.*}}, %[[H]]
+// CHECK: %[[DW:.*]] = train.contract "_0 o, _0 i -> o i" %[[DH]], %arg0
+// CHECK: return %[[LOSS]], %[[DW]]
+
+// -----
+
 // One layer function gives one forward and one backward, however often it is
 // called. The norm's output and the activation's output are not kept: both are
 // computed again from the layer's input and the first linear's output.

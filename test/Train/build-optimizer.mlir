@@ -3,6 +3,33 @@
 // RUN: not meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer=optimizer=adafactor -split-input-file 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // UNKNOWN: unknown optimizer 'adafactor'; adamw and sgd work
 
+// BEGIN EXAMPLE --train-autodiff --train-accumulate --train-build-optimizer --symbol-dce
+module attributes {train.microbatches = 1 : i64} {
+  train.variable @v : tensor<4xf32> init <"normal", 0.02> storage <"v">
+  func.func @loss(%x: tensor<2x4xf32> {train.input = "x"}) -> tensor<f32> {
+    %v = train.get @v : tensor<4xf32>
+    %y = train.mul %x, %v : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+    %loss = train.reduce sum %y over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+// END EXAMPLE
+
+// CHECK: train.variable @v.momentum
+// CHECK: train.variable @v.variance
+// CHECK-LABEL: func.func @step
+// CHECK: train.clip_factor
+// CHECK: train.adamw
+// CHECK: train.set @v,
+// CHECK: train.set @v.momentum,
+// CHECK: train.set @v.variance,
+
+// SGD-LABEL: func.func @step
+// SGD: train.sgd
+// SGD: train.set @v,
+
+// -----
+
 // The matrix decays, the stacked vector does not: layers are not a dimension.
 module attributes {train.microbatches = 1 : i64} {
   train.variable @w : tensor<3x4x4xf32> stacked init <"normal", 0.02> storage <"{layer}.w">

@@ -1,0 +1,98 @@
+// RUN: meshwright-opt %s --train-verify -split-input-file -verify-diagnostics | FileCheck %s
+
+// BEGIN EXAMPLE --train-verify
+module {
+  // expected-error @+1 {{is never written by @step: does the loss depend on it?}}
+  train.variable @v : tensor<4xf32> init <"normal", 0.02>
+  func.func @step(%x: tensor<4xf32> {train.input = "x"}) {
+    return
+  }
+  func.func @eval(%x: tensor<4xf32> {train.input = "x"}) {
+    return
+  }
+}
+// END EXAMPLE
+
+// -----
+
+// What is as it should be passes.
+// CHECK: train.variable @v
+// CHECK: func.func @step
+// CHECK: func.func @eval
+module {
+  train.variable @v : tensor<4xf32> init <"normal", 0.02>
+  func.func @step(%x: tensor<4xf32> {train.input = "x"}) -> (tensor<4xf32> {train.output = "loss"}) {
+    train.set @v, %x : tensor<4xf32>
+    return %x : tensor<4xf32>
+  }
+  func.func @eval(%x: tensor<4xf32> {train.input = "x"}) -> (tensor<4xf32> {train.output = "loss"}) {
+    %v = train.get @v : tensor<4xf32>
+    return %v : tensor<4xf32>
+  }
+}
+
+// -----
+
+// expected-error @+1 {{has no program @step}}
+module {
+  func.func @eval() {
+    return
+  }
+}
+
+// -----
+
+module {
+  // expected-error @+1 {{argument 0 has no train.input}}
+  func.func @step(%x: tensor<4xf32>) {
+    return
+  }
+  func.func @eval() {
+    return
+  }
+}
+
+// -----
+
+module {
+  func.func @step() {
+    return
+  }
+  // expected-error @+1 {{result 0 has no train.output}}
+  func.func @eval(%x: tensor<4xf32> {train.input = "x"}) -> tensor<4xf32> {
+    return %x : tensor<4xf32>
+  }
+}
+
+// -----
+
+// Evaluation must leave the state alone, also through a function it repeats.
+module {
+  train.variable @v : tensor<4xf32> init <"normal", 0.02>
+  func.func private @layer(%x: tensor<4xf32>) -> tensor<4xf32> {
+    train.set @v, %x : tensor<4xf32>
+    return %x : tensor<4xf32>
+  }
+  func.func @step(%x: tensor<4xf32> {train.input = "x"}) {
+    train.set @v, %x : tensor<4xf32>
+    return
+  }
+  // expected-error @+1 {{writes @v}}
+  func.func @eval(%x: tensor<4xf32> {train.input = "x"}) {
+    %y = train.repeat @layer x 2 carry(%x) each() shared() : (tensor<4xf32>) -> tensor<4xf32>
+    return
+  }
+}
+
+// -----
+
+module {
+  func.func @step(%x: tensor<4xf32> {train.input = "x"}) {
+    // expected-error @+1 {{does not belong on floor 1}}
+    %y = math.exp %x : tensor<4xf32>
+    return
+  }
+  func.func @eval() {
+    return
+  }
+}
