@@ -18,8 +18,7 @@ static LogicalResult launch(exec::LaunchOp op, ArrayRef<Tensor> operands,
                             SmallVectorImpl<Tensor> &results, RankContext &context) {
   if (!op.getOutputs().empty())
     return op.emitError("writes memory: the interpreter runs launches on tensors only");
-  auto kernel =
-      context.symbols().lookupNearestSymbolFrom<func::FuncOp>(op, op.getKernelAttr());
+  auto kernel = context.symbols().lookupNearestSymbolFrom<func::FuncOp>(op, op.getKernelAttr());
   if (!kernel)
     return op.emitError() << "launches " << op.getKernelAttr() << ", which is not a function";
   TensorList values;

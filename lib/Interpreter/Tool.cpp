@@ -194,7 +194,7 @@ static llvm::Expected<bool> gradientsMeet(StringRef path, const Training::Gradie
     // A gradient that is zero up to rounding (of a bias that softmax cancels) is
     // compared with the size of the others.
     double relative = apart.finite && apart.sameKind
-                          ? apart.norm / std::max(norm(*expected), 1e-6 * all)
+                          ? apart.norm / std::max(norm(*expected), 1e-4 * all)
                           : INFINITY;
     if (relative >= worst) {
       worst = relative;
