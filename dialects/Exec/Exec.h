@@ -16,15 +16,12 @@ namespace meshwright::exec {
 
 /// Attributes of kernel functions; see the dialect's description.
 inline constexpr llvm::StringLiteral kernelAttr = "exec.kernel", templateAttr = "exec.template",
-                                     iterationsAttr = "exec.iterations",
-                                     chunksAttr = "exec.chunks",
-                                     workspaceAttr = "exec.workspace",
-                                     inplaceAttr = "exec.inplace",
+                                     iterationsAttr = "exec.iterations", chunksAttr = "exec.chunks",
+                                     workspaceAttr = "exec.workspace", inplaceAttr = "exec.inplace",
                                      accumulateAttr = "exec.accumulate";
 /// Attributes of a planned module.
 inline constexpr llvm::StringLiteral arenaBytesAttr = "exec.arena_bytes",
-                                     liveBytesAttr = "exec.live_bytes",
-                                     memoryAttr = "exec.memory";
+                                     liveBytesAttr = "exec.live_bytes", memoryAttr = "exec.memory";
 
 /// Bytes of a tensor or memref of static shape.
 int64_t bytesOf(mlir::Type type);

@@ -47,10 +47,11 @@ int64_t BufferOp::getBytes() { return bytesOf(getType()); }
 
 LogicalResult BufferOp::verify() {
   if (unsigned(bool(getVariable())) + bool(getInput()) + bool(getOutput()) > 1)
-    return emitOpError("'") << getName() << "' can be a variable, an input or an output, not several";
+    return emitOpError("'") << getName()
+                            << "' can be a variable, an input or an output, not several";
   if (getOffset() && (int64_t(*getOffset()) < 0 || *getOffset() % MW_ALIGNMENT))
-    return emitOpError("'") << getName() << "' lies at " << *getOffset() << ", not at a multiple of "
-                            << MW_ALIGNMENT;
+    return emitOpError("'") << getName() << "' lies at " << *getOffset()
+                            << ", not at a multiple of " << MW_ALIGNMENT;
   return success();
 }
 
@@ -63,8 +64,8 @@ LogicalResult SlotOp::verify() {
   if (!loop || getIndex() != loop.getIndex())
     return emitOpError("needs a loop's iteration number as index");
   if (int64_t(loop.getCount()) > base.getDimSize(0))
-    return emitOpError("counts to ") << loop.getCount() << " but " << base << " has "
-                                     << base.getDimSize(0) << " slots";
+    return emitOpError("counts to ")
+           << loop.getCount() << " but " << base << " has " << base.getDimSize(0) << " slots";
   return success();
 }
 
@@ -115,8 +116,9 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
     for (auto [i, pair] : llvm::enumerate(llvm::zip(have, want))) {
       auto [type, tensor] = pair;
       auto shaped = cast<ShapedType>(tensor);
-      Type wanted = inMemory ? Type(MemRefType::get(shaped.getShape(), shaped.getElementType()))
-                             : Type(RankedTensorType::get(shaped.getShape(), shaped.getElementType()));
+      Type wanted = inMemory
+                        ? Type(MemRefType::get(shaped.getShape(), shaped.getElementType()))
+                        : Type(RankedTensorType::get(shaped.getShape(), shaped.getElementType()));
       if (type != wanted)
         return emitOpError(what) << " " << i << " is " << type << " but " << getKernelAttr()
                                  << " has " << wanted;
@@ -130,7 +132,8 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!inMemory)
     return success();
   auto bytes = kernel->getAttrOfType<IntegerAttr>(workspaceAttr);
-  int64_t wanted = bytes ? bytes.getInt() : 0, given = getWorkspace() ? bytesOf(getWorkspace().getType()) : 0;
+  int64_t wanted = bytes ? bytes.getInt() : 0,
+          given = getWorkspace() ? bytesOf(getWorkspace().getType()) : 0;
   if (given != wanted)
     return emitOpError("gives ") << given << " bytes of workspace but " << getKernelAttr()
                                  << " needs " << wanted;
@@ -174,15 +177,15 @@ LogicalResult MatmulOp::verify() {
     return emitOpError("needs positive sizes");
   if (getA() == getC() || getB() == getC())
     return emitOpError("cannot write over one of its factors");
-  if (failed(check("a", getA(), getTransA() ? k : m, getTransA() ? m : k, getLda(), getStrideA())) ||
+  if (failed(
+          check("a", getA(), getTransA() ? k : m, getTransA() ? m : k, getLda(), getStrideA())) ||
       failed(check("b", getB(), getTransB() ? n : k, getTransB() ? k : n, getLdb(), getStrideB())))
     return failure();
   return check("c", getC(), m, n, getLdc(), getStrideC());
 }
 
 /// Shapes as MwAttention documents them, from either direction's operands.
-template <typename Op>
-static MwAttention describe(Op op) {
+template <typename Op> static MwAttention describe(Op op) {
   ArrayRef<int64_t> q = op.getQ().getType().getShape(), k = op.getK().getType().getShape();
   MwAttention shape = {};
   shape.batch = q[0];
@@ -236,14 +239,17 @@ LogicalResult AttentionGradOp::verify() {
 //===--- communication ------------------------------------------------------===//
 
 /// Input and output agree but for the first dimension, which `growth` relates.
-static LogicalResult verifyCollective(Operation *op, MemRefType in, MemRefType out, StringRef growth) {
+static LogicalResult verifyCollective(Operation *op, MemRefType in, MemRefType out,
+                                      StringRef growth) {
   if (in.getElementType() != out.getElementType() || in.getRank() != out.getRank())
     return op->emitOpError("turns ") << in << " into " << out;
-  if (growth == "same" ? in != out : in.getRank() == 0 ||
-      in.getShape().drop_front() != out.getShape().drop_front() ||
-      (growth == "grows" ? out.getDimSize(0) % in.getDimSize(0)
-                         : in.getDimSize(0) % out.getDimSize(0)) != 0)
-    return op->emitOpError("turns ") << in << " into " << out << "; only the first dimension may differ";
+  if (growth == "same"
+          ? in != out
+          : in.getRank() == 0 || in.getShape().drop_front() != out.getShape().drop_front() ||
+                (growth == "grows" ? out.getDimSize(0) % in.getDimSize(0)
+                                   : in.getDimSize(0) % out.getDimSize(0)) != 0)
+    return op->emitOpError("turns ")
+           << in << " into " << out << "; only the first dimension may differ";
   return success();
 }
 LogicalResult AllReduceOp::verify() {

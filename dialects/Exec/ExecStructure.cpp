@@ -66,7 +66,8 @@ ParseResult LoopOp::parse(OpAsmParser &parser, OperationState &result) {
   if (succeeded(parser.parseOptionalColon())) {
     FunctionType type;
     SMLoc at = parser.getCurrentLocation();
-    if (parser.parseType(type) || parser.resolveOperands(operands, type.getInputs(), at, result.operands))
+    if (parser.parseType(type) ||
+        parser.resolveOperands(operands, type.getInputs(), at, result.operands))
       return failure();
     result.addTypes(type.getResults());
     for (auto [i, input] : llvm::enumerate(type.getInputs())) {
@@ -76,7 +77,8 @@ ParseResult LoopOp::parse(OpAsmParser &parser, OperationState &result) {
         return parser.emitError(at, "cannot take ") << count << " slices of " << input;
     }
   } else if (!operands.empty()) {
-    return parser.emitError(parser.getCurrentLocation(), "expected the types of the loop's operands");
+    return parser.emitError(parser.getCurrentLocation(),
+                            "expected the types of the loop's operands");
   }
   if (parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
       parser.parseRegion(*result.addRegion(), arguments))
@@ -112,7 +114,8 @@ void LoopOp::print(OpAsmPrinter &p) {
     p << " : ";
     p.printFunctionalType(*this);
   }
-  p.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {"count", "reverse", "operandSegmentSizes"});
+  p.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
+                                     {"count", "reverse", "operandSegmentSizes"});
   p << ' ';
   p.printRegion(getBody(), /*printEntryBlockArgs=*/false, /*printBlockTerminators=*/tensors);
 }
@@ -122,23 +125,26 @@ LogicalResult LoopOp::verify() {
   if (int64_t(getCount()) < 1)
     return emitOpError("runs ") << int64_t(getCount()) << " times; at least 1 is needed";
   if (getNumResults() < getCarry().size() ||
-      block.getNumArguments() != 1 + getCarry().size() + getEach().size() || !getIndex().getType().isIndex())
+      block.getNumArguments() != 1 + getCarry().size() + getEach().size() ||
+      !getIndex().getType().isIndex())
     return emitOpError("has a body that does not fit its operands");
   auto end = dyn_cast<YieldOp>(block.getTerminator());
   if (!end || end.getNumOperands() != getNumResults())
     return emitOpError("needs a body that yields one value per result");
-  for (auto [in, inside, next, out] : llvm::zip(getCarry(), getCarryArguments(), end.getValues(), getCarried()))
-    if (in.getType() != inside.getType() || in.getType() != next.getType() || in.getType() != out.getType())
+  for (auto [in, inside, next, out] :
+       llvm::zip(getCarry(), getCarryArguments(), end.getValues(), getCarried()))
+    if (in.getType() != inside.getType() || in.getType() != next.getType() ||
+        in.getType() != out.getType())
       return emitOpError("carries ") << in.getType() << " in, " << inside.getType() << " inside, "
                                      << next.getType() << " on and " << out.getType() << " out";
   for (auto [outer, slice] : llvm::zip(getEach(), getEachArguments()))
     if (slice.getType() != sliceType(outer.getType(), getCount()))
-      return emitOpError("takes ") << slice.getType() << " as one of " << getCount() << " slices of "
-                                   << outer.getType();
+      return emitOpError("takes ")
+             << slice.getType() << " as one of " << getCount() << " slices of " << outer.getType();
   for (auto [slice, stack] : llvm::zip(end.getValues().drop_front(getCarry().size()), getStacks()))
     if (slice.getType() != sliceType(stack.getType(), getCount()))
-      return emitOpError("stacks ") << slice.getType() << " " << getCount() << " times into "
-                                    << stack.getType();
+      return emitOpError("stacks ")
+             << slice.getType() << " " << getCount() << " times into " << stack.getType();
   return success();
 }
 

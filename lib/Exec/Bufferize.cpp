@@ -137,7 +137,8 @@ Category ProgramBuilder::categoryOf(MemoryTree &tree) {
   auto has = [&](Occupant::Kind kind) {
     return llvm::any_of(tree.occupants, [&](const Occupant &o) { return o.kind == kind; });
   };
-  return has(Occupant::Done) && has(Occupant::Remaining) ? Category::Activation : Category::Temporary;
+  return has(Occupant::Done) && has(Occupant::Remaining) ? Category::Activation
+                                                         : Category::Temporary;
 }
 
 Value ProgramBuilder::buffer(Category category, MemRefType type, Location loc) {
@@ -146,8 +147,10 @@ Value ProgramBuilder::buffer(Category category, MemRefType type, Location loc) {
     builder.setInsertionPointAfter(lastBuffer);
   else
     builder.setInsertionPointToStart(&program.getBody().front());
-  std::string name = (stringifyCategory(category) + "." + Twine(counts[unsigned(category)]++)).str();
-  auto op = BufferOp::create(builder, loc, type, name, category, nullptr, nullptr, nullptr, nullptr);
+  std::string name =
+      (stringifyCategory(category) + "." + Twine(counts[unsigned(category)]++)).str();
+  auto op =
+      BufferOp::create(builder, loc, type, name, category, nullptr, nullptr, nullptr, nullptr);
   lastBuffer = op;
   return op;
 }
@@ -156,7 +159,8 @@ Value ProgramBuilder::bufferOf(MemoryTree &tree) {
   Value &entry = buffers[&tree];
   if (entry)
     return entry;
-  Location loc = tree.occupants.front().value ? tree.occupants.front().value.getLoc() : function.getLoc();
+  Location loc =
+      tree.occupants.front().value ? tree.occupants.front().value.getLoc() : function.getLoc();
   entry = buffer(categoryOf(tree), memoryType(tree.type), loc);
   auto op = cast<BufferOp>(entry.getDefiningOp());
   if (tree.variable) {

@@ -59,7 +59,8 @@ static LogicalResult flatten(const ShardingRule &rule, Group &group, ArrayRef<St
   return success();
 }
 
-FailureOr<MatrixProduct> meshwright::exec::matrixProductOf(const ShardingRule &rule, std::string &error) {
+FailureOr<MatrixProduct> meshwright::exec::matrixProductOf(const ShardingRule &rule,
+                                                           std::string &error) {
   Strides tensors[] = {stridesOf(rule, rule.operands[0]), stridesOf(rule, rule.operands[1]),
                        stridesOf(rule, rule.results[0])};
   Group batch, rows, columns, sum;
@@ -73,8 +74,10 @@ FailureOr<MatrixProduct> meshwright::exec::matrixProductOf(const ShardingRule &r
     }
     (a && b && c ? batch : a && c ? rows : b && c ? columns : sum).factors.push_back(f);
   }
-  if (failed(flatten(rule, batch, tensors, 2, error)) || failed(flatten(rule, rows, tensors, 2, error)) ||
-      failed(flatten(rule, columns, tensors, 2, error)) || failed(flatten(rule, sum, tensors, 0, error)))
+  if (failed(flatten(rule, batch, tensors, 2, error)) ||
+      failed(flatten(rule, rows, tensors, 2, error)) ||
+      failed(flatten(rule, columns, tensors, 2, error)) ||
+      failed(flatten(rule, sum, tensors, 0, error)))
     return failure();
 
   MatrixProduct product;

@@ -142,7 +142,9 @@ bool KernelFormer::canExchange(Value value, Operation *reader) {
 }
 
 /// Results that scatter, or sums over part of the dimensions: a kernel of its own.
-static bool standsAlone(const RowSpace &space) { return llvm::is_contained(space.results, Extent::Other); }
+static bool standsAlone(const RowSpace &space) {
+  return llvm::is_contained(space.results, Extent::Other);
+}
 
 int64_t KernelFormer::benefit(unsigned a, unsigned b) {
   if (a > b)
@@ -310,8 +312,9 @@ void KernelFormer::outline(ArrayRef<Operation *> members, StringRef prefix,
   for (Operation *op : members)
     locs.push_back(op->getLoc());
   Location loc = builder.getFusedLoc(locs);
-  auto type = builder.getFunctionType(llvm::map_to_vector(inputs, [](Value v) { return v.getType(); }),
-                                      llvm::map_to_vector(outputs, [](Value v) { return v.getType(); }));
+  auto type =
+      builder.getFunctionType(llvm::map_to_vector(inputs, [](Value v) { return v.getType(); }),
+                              llvm::map_to_vector(outputs, [](Value v) { return v.getType(); }));
   OwningOpRef<func::FuncOp> kernel = func::FuncOp::create(loc, "kernel", type);
   kernel->setPrivate();
   (*kernel)->setAttr(kernelAttr, builder.getUnitAttr());
@@ -322,7 +325,8 @@ void KernelFormer::outline(ArrayRef<Operation *> members, StringRef prefix,
   mapping.map(inputs.getArrayRef(), entry->getArguments());
   for (Operation *op : body)
     inner.clone(*op, mapping);
-  func::ReturnOp::create(inner, loc, llvm::map_to_vector(outputs, [&](Value v) { return mapping.lookup(v); }));
+  func::ReturnOp::create(inner, loc,
+                         llvm::map_to_vector(outputs, [&](Value v) { return mapping.lookup(v); }));
 
   std::string text;
   llvm::raw_string_ostream os(text);

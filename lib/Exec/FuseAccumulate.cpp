@@ -56,7 +56,8 @@ static void fuse(Operation *op) {
       init.clear();
     return;
   }
-  if (!isa<train::AddOp, train::AccumulateOp>(op) || op->getOperand(0).getType() != op->getResult(0).getType())
+  if (!isa<train::AddOp, train::AccumulateOp>(op) ||
+      op->getOperand(0).getType() != op->getResult(0).getType())
     return;
   Value left = op->getOperand(0), right = op->getOperand(1);
   if (left.getType() == right.getType())

@@ -55,8 +55,9 @@ LogicalResult Inliner::inlineRepeat(train::RepeatOp repeat,
   builder.setInsertionPointToEnd(&loop.getBlock());
   IRMapping mapping;
   if (repeat.getIndexed())
-    mapping.map(body.getArgument(0),
-                IndexOp::create(builder, repeat.getLoc(), body.getArgument(0).getType(), loop.getIndex()));
+    mapping.map(
+        body.getArgument(0),
+        IndexOp::create(builder, repeat.getLoc(), body.getArgument(0).getType(), loop.getIndex()));
   unsigned carries = repeat.getCarry().size(), slices = repeat.getEach().size();
   for (unsigned i = 0; i < repeat->getNumOperands(); ++i) {
     Value outer = repeat->getOperand(i), inner = outer;

@@ -76,8 +76,8 @@ static void copyAroundLoop(LoopOp loop) {
   for (unsigned i = 0; i < carries; ++i) {
     Value value = end->getOperand(i), source = viewed(value);
     auto argument = dyn_cast<BlockArgument>(source);
-    bool isOther = argument && argument.getOwner() == &body && value != loop.getCarryArguments()[i] &&
-                   argument.getArgNumber() <= carries;
+    bool isOther = argument && argument.getOwner() == &body &&
+                   value != loop.getCarryArguments()[i] && argument.getArgNumber() <= carries;
     if (isOther) {
       Value saved = atStart(source);
       SmallVector<Operation *> views;

@@ -43,7 +43,8 @@ SmallVector<Access> ProgramLiveness::accesses(BufferOp buffer) const {
   llvm::SmallDenseMap<Operation *, Access> found;
   collect(buffer.getMemory(), found);
   SmallVector<Access> list(llvm::make_second_range(found));
-  llvm::sort(list, [&](const Access &a, const Access &b) { return begins.at(a.op) < begins.at(b.op); });
+  llvm::sort(list,
+             [&](const Access &a, const Access &b) { return begins.at(a.op) < begins.at(b.op); });
   return list;
 }
 

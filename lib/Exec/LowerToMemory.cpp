@@ -14,10 +14,11 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::exec;
 
-static LogicalResult lowerContraction(train::ContractionOpInterface op, OpBuilder &builder, MemoryMap &map) {
+static LogicalResult lowerContraction(train::ContractionOpInterface op, OpBuilder &builder,
+                                      MemoryMap &map) {
   std::string error;
-  FailureOr<MatrixProduct> product =
-      matrixProductOf(cast<train::ShardingRuleOpInterface>(op.getOperation()).getShardingRule(), error);
+  FailureOr<MatrixProduct> product = matrixProductOf(
+      cast<train::ShardingRuleOpInterface>(op.getOperation()).getShardingRule(), error);
   if (failed(product))
     return op.emitOpError("is not one matrix product of its operands as they lie in memory: ")
            << error << "; reorder the dimensions of an operand or split the op";
@@ -77,15 +78,17 @@ static LogicalResult lowerAttention(train::AttentionOp op, OpBuilder &builder, M
   return success();
 }
 
-static LogicalResult lowerAttentionGrad(train::AttentionGradOp op, OpBuilder &builder, MemoryMap &map) {
+static LogicalResult lowerAttentionGrad(train::AttentionGradOp op, OpBuilder &builder,
+                                        MemoryMap &map) {
   auto memory = [&](Value value) { return memoryOrNull(builder, map, value); };
   auto [offset, heads] = headsOf(op, op.getQ());
   auto create = [&](Value workspace) {
-    return AttentionGradOp::create(
-        builder, op.getLoc(), memory(op.getDout()), memory(op.getQ()), memory(op.getK()),
-        memory(op.getV()), memory(op.getOut()), memory(op.getLse()), memory(op.getIds()),
-        memory(op.getKey()), memory(op.getDq()), memory(op.getDk()), memory(op.getDv()), workspace,
-        op.getScale(), op.getCausal(), op.getWindow(), op.getDropout(), op.getStream(), offset, heads);
+    return AttentionGradOp::create(builder, op.getLoc(), memory(op.getDout()), memory(op.getQ()),
+                                   memory(op.getK()), memory(op.getV()), memory(op.getOut()),
+                                   memory(op.getLse()), memory(op.getIds()), memory(op.getKey()),
+                                   memory(op.getDq()), memory(op.getDk()), memory(op.getDv()),
+                                   workspace, op.getScale(), op.getCausal(), op.getWindow(),
+                                   op.getDropout(), op.getStream(), offset, heads);
   };
   auto probe = create(map.memory(builder, op.getLse()));
   MwAttention shape = probe.getAttention();
@@ -130,17 +133,22 @@ static LogicalResult lower(dist::AllReduceOp op, OpBuilder &builder, MemoryMap &
 static LogicalResult lower(dist::AllGatherOp op, OpBuilder &builder, MemoryMap &map) {
   if (failed(checkDim(op, op.getX(), op.getDim())))
     return failure();
-  auto memory = [&](Value v) { return fromDim(builder, op.getLoc(), map.memory(builder, v), op.getDim()); };
-  AllGatherOp::create(builder, op.getLoc(), axesOf(op.getGroup()), memory(op.getX()), memory(op.getY()));
+  auto memory = [&](Value v) {
+    return fromDim(builder, op.getLoc(), map.memory(builder, v), op.getDim());
+  };
+  AllGatherOp::create(builder, op.getLoc(), axesOf(op.getGroup()), memory(op.getX()),
+                      memory(op.getY()));
   return success();
 }
 
 static LogicalResult lower(dist::ReduceScatterOp op, OpBuilder &builder, MemoryMap &map) {
   if (failed(checkDim(op, op.getX(), op.getDim())))
     return failure();
-  auto memory = [&](Value v) { return fromDim(builder, op.getLoc(), map.memory(builder, v), op.getDim()); };
-  ReduceScatterOp::create(builder, op.getLoc(), axesOf(op.getGroup()), op.getKind(), memory(op.getX()),
-                          memory(op.getY()));
+  auto memory = [&](Value v) {
+    return fromDim(builder, op.getLoc(), map.memory(builder, v), op.getDim());
+  };
+  ReduceScatterOp::create(builder, op.getLoc(), axesOf(op.getGroup()), op.getKind(),
+                          memory(op.getX()), memory(op.getY()));
   return success();
 }
 
@@ -150,7 +158,9 @@ LogicalResult meshwright::exec::lowerToMemory(Operation *op, OpBuilder &builder,
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](LaunchOp launch) { return lowerLaunch(launch, builder, map); })
       .Case([&](train::AttentionOp attention) { return lowerAttention(attention, builder, map); })
-      .Case([&](train::AttentionGradOp attention) { return lowerAttentionGrad(attention, builder, map); })
+      .Case([&](train::AttentionGradOp attention) {
+        return lowerAttentionGrad(attention, builder, map);
+      })
       .Case<dist::AllReduceOp, dist::AllGatherOp, dist::ReduceScatterOp>(
           [&](auto collective) { return lower(collective, builder, map); })
       .Default([](Operation *other) {

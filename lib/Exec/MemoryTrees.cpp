@@ -67,7 +67,8 @@ void MemoryTrees::addValue(Value value) {
   unsigned number = same ? contents.at(producer->getOperand(0)) : nextContents++;
   contents[value] = number;
   auto tree = std::make_unique<MemoryTree>();
-  tree->occupants.push_back({Occupant::Contents, value, {}, begin, std::max(begin, lastUse(value)), number});
+  tree->occupants.push_back(
+      {Occupant::Contents, value, {}, begin, std::max(begin, lastUse(value)), number});
   tree->type = typeOf(value);
   trees[value] = {tree.get(), {}};
   storage.push_back(std::move(tree));
@@ -77,7 +78,8 @@ void MemoryTrees::addValue(Value value) {
 void MemoryTrees::require(Value a, const SlotPath &path, Value b) {
   std::optional<Join> join = plan(a, path, b);
   if (!join)
-    llvm::report_fatal_error("values that are one piece of memory by construction cannot be joined");
+    llvm::report_fatal_error(
+        "values that are one piece of memory by construction cannot be joined");
   apply(*join);
 }
 
@@ -94,7 +96,8 @@ LogicalResult MemoryTrees::joinAll(Block &block) {
       int64_t first = 2 * numbers.at(&op), last = 2 * loopEnds.at(&op);
       for (unsigned i = 0; i < carries; ++i) {
         Value init = loop.getCarry()[i];
-        for (Value value : {Value(loop.getCarryArguments()[i]), end->getOperand(i), Value(loop.getCarried()[i])})
+        for (Value value :
+             {Value(loop.getCarryArguments()[i]), end->getOperand(i), Value(loop.getCarried()[i])})
           require(init, pathOf(init), value);
       }
       auto slot = [&](Value whole, Value slice, Occupant::Kind kind) {
@@ -109,7 +112,8 @@ LogicalResult MemoryTrees::joinAll(Block &block) {
         sliceOf[contents.at(slice)] = contents.at(whole);
         slot(whole, slice, Occupant::Remaining);
       }
-      for (auto [whole, slice] : llvm::zip(loop.getStacks(), end->getOperands().drop_front(carries)))
+      for (auto [whole, slice] :
+           llvm::zip(loop.getStacks(), end->getOperands().drop_front(carries)))
         slot(whole, slice, Occupant::Done);
       if (failed(joinAll(loop.getBlock())))
         return failure();
@@ -156,7 +160,8 @@ LogicalResult MemoryTrees::build() {
     } else if (auto set = dyn_cast<train::SetOp>(op)) {
       StringAttr name = set.getVariableAttr().getAttr();
       if (llvm::any_of(accesses[name], [](Value v) { return isa<CopyOp>(v.getDefiningOp()); }))
-        return set.emitOpError("is the second write of ") << set.getVariableAttr() << "; one is supported";
+        return set.emitOpError("is the second write of ")
+               << set.getVariableAttr() << "; one is supported";
       current[name] = contents.at(set.getValue());
       accesses[name].push_back(set.getValue());
       treeOf(set.getValue()).occupants.front().end = forever;
@@ -180,7 +185,8 @@ LogicalResult MemoryTrees::build() {
   }
   auto end = cast<func::ReturnOp>(top.getTerminator());
   for (OpOperand &operand : end->getOpOperands()) {
-    auto name = function.getResultAttrOfType<StringAttr>(operand.getOperandNumber(), "train.output");
+    auto name =
+        function.getResultAttrOfType<StringAttr>(operand.getOperandNumber(), "train.output");
     if (!name)
       return function.emitError("result ")
              << operand.getOperandNumber() << " has no train.output attribute to name its buffer";
@@ -206,17 +212,18 @@ bool MemoryTrees::mayOverwrite(const Occupant &old, const Occupant &next) {
     auto allowed = kernel->getAttrOfType<ArrayAttr>(inplaceAttr);
     unsigned result = cast<OpResult>(next.value).getResultNumber();
     return allowed && llvm::all_of(op->getOpOperands(), [&](OpOperand &operand) {
-      return !reads(operand) || llvm::any_of(allowed, [&](Attribute pair) {
-        auto indices = cast<ArrayAttr>(pair);
-        return cast<IntegerAttr>(indices[0]).getInt() == operand.getOperandNumber() &&
-               cast<IntegerAttr>(indices[1]).getInt() == result;
-      });
-    });
+             return !reads(operand) || llvm::any_of(allowed, [&](Attribute pair) {
+               auto indices = cast<ArrayAttr>(pair);
+               return cast<IntegerAttr>(indices[0]).getInt() == operand.getOperandNumber() &&
+                      cast<IntegerAttr>(indices[1]).getInt() == result;
+             });
+           });
   }
   if (auto accumulating = dyn_cast<train::AccumulatingOpInterface>(op)) {
     MutableOperandRange init = accumulating.getInitMutable();
     return llvm::all_of(op->getOpOperands(), [&](OpOperand &operand) {
-      return !reads(operand) || (!init.empty() && init[0].getOperandNumber() == operand.getOperandNumber());
+      return !reads(operand) ||
+             (!init.empty() && init[0].getOperandNumber() == operand.getOperandNumber());
     });
   }
   return isa<dist::AllReduceOp>(op);
@@ -268,7 +275,8 @@ std::optional<MemoryTrees::Join> MemoryTrees::plan(Value a, const SlotPath &path
   Join join{&treeOf(a), &treeOf(b), {}, {}};
   const SlotPath &other = pathOf(b);
   auto endsWith = [](const SlotPath &longer, const SlotPath &shorter) {
-    return longer.size() >= shorter.size() && ArrayRef(longer).take_back(shorter.size()) == ArrayRef(shorter);
+    return longer.size() >= shorter.size() &&
+           ArrayRef(longer).take_back(shorter.size()) == ArrayRef(shorter);
   };
   if (endsWith(path, other))
     join.prefixB.append(path.begin(), path.end() - other.size());
@@ -369,7 +377,8 @@ LogicalResult MemoryTrees::verify() {
     for (auto [i, a] : llvm::enumerate(tree->occupants))
       for (const Occupant &b : ArrayRef(tree->occupants).drop_front(i + 1))
         if (conflict(a, a.path, b, b.path)) {
-          InFlightDiagnostic error = function.emitError("two values would be in one place of memory at once");
+          InFlightDiagnostic error =
+              function.emitError("two values would be in one place of memory at once");
           for (const Occupant *occupant : {static_cast<const Occupant *>(&a), &b}) {
             Value value = occupant->value;
             error.attachNote(value ? value.getLoc() : function.getLoc())

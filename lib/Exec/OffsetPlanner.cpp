@@ -39,7 +39,8 @@ std::pair<int64_t, int64_t> meshwright::exec::largestLiveSum(ArrayRef<Lifetime> 
 namespace {
 class Planner {
 public:
-  Planner(ArrayRef<Lifetime> buffers, int64_t alignment) : buffers(buffers), neighbours(buffers.size()) {
+  Planner(ArrayRef<Lifetime> buffers, int64_t alignment)
+      : buffers(buffers), neighbours(buffers.size()) {
     for (const Lifetime &buffer : buffers)
       sizes.push_back(alignTo(buffer.size, alignment));
     for (unsigned i = 0; i < buffers.size(); ++i)

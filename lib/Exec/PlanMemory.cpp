@@ -51,12 +51,13 @@ LogicalResult ExecPlanMemory::placePersistent() {
     if (!buffer.isPersistent())
       return WalkResult::advance();
     unsigned kind = buffer.getVariable() ? 0 : buffer.getInput() ? 1 : 2;
-    StringAttr name = kind == 0 ? buffer.getVariableAttr().getAttr()
-                                : kind == 1 ? buffer.getInputAttr() : buffer.getOutputAttr();
+    StringAttr name = kind == 0   ? buffer.getVariableAttr().getAttr()
+                      : kind == 1 ? buffer.getInputAttr()
+                                  : buffer.getOutputAttr();
     auto &uses = groups[kind][name];
     if (!uses.empty() && uses.front().getType() != buffer.getType()) {
-      buffer.emitOpError("'") << buffer.getName() << "' is " << buffer.getType()
-                              << " here and " << uses.front().getType() << " in another program";
+      buffer.emitOpError("'") << buffer.getName() << "' is " << buffer.getType() << " here and "
+                              << uses.front().getType() << " in another program";
       return WalkResult::interrupt();
     }
     uses.push_back(buffer);
@@ -115,6 +116,7 @@ void ExecPlanMemory::report() {
       bytes[buffer.getCategory()] += llvm::alignTo(lifetime.size, MW_ALIGNMENT);
   SmallVector<NamedAttribute> memory;
   for (auto [category, size] : bytes)
-    memory.push_back(builder.getNamedAttr(stringifyCategory(category), builder.getI64IntegerAttr(size)));
+    memory.push_back(
+        builder.getNamedAttr(stringifyCategory(category), builder.getI64IntegerAttr(size)));
   module->setAttr(memoryAttr, builder.getDictionaryAttr(memory));
 }

@@ -25,7 +25,8 @@ static BufferOp bufferOf(Value memory) {
 namespace {
 class ProgramVerifier {
 public:
-  ProgramVerifier(ProgramOp program, int64_t arena) : program(program), liveness(program), arena(arena) {}
+  ProgramVerifier(ProgramOp program, int64_t arena)
+      : program(program), liveness(program), arena(arena) {}
 
   LogicalResult run() {
     if (failed(checkOps()) || failed(checkBuffers()))
@@ -67,13 +68,13 @@ LogicalResult ProgramVerifier::checkLaunch(LaunchOp launch) {
       if (in != out)
         continue;
       bool fine = allowed && llvm::any_of(allowed, [&](Attribute pair) {
-        auto indices = cast<ArrayAttr>(pair);
-        return cast<IntegerAttr>(indices[0]).getInt() == int64_t(i) &&
-               cast<IntegerAttr>(indices[1]).getInt() == int64_t(o);
-      });
+                    auto indices = cast<ArrayAttr>(pair);
+                    return cast<IntegerAttr>(indices[0]).getInt() == int64_t(i) &&
+                           cast<IntegerAttr>(indices[1]).getInt() == int64_t(o);
+                  });
       if (!fine)
-        return launch.emitOpError("writes output ")
-               << o << " over input " << i << ", which " << launch.getKernelAttr() << " does not allow";
+        return launch.emitOpError("writes output ") << o << " over input " << i << ", which "
+                                                    << launch.getKernelAttr() << " does not allow";
     }
     for (Value other : launch.getOutputs().drop_front(o + 1))
       if (other == out)
@@ -92,8 +93,9 @@ LogicalResult ProgramVerifier::checkBuffers() {
       return buffer.emitOpError("'") << buffer.getName() << "' has no offset, see exec-plan-memory";
     int64_t offset = *buffer.getOffset();
     if (offset + buffer.getBytes() > arena)
-      return buffer.emitOpError("'") << buffer.getName() << "' ends at " << offset + buffer.getBytes()
-                                     << ", outside the arena of " << arena << " bytes";
+      return buffer.emitOpError("'")
+             << buffer.getName() << "' ends at " << offset + buffer.getBytes()
+             << ", outside the arena of " << arena << " bytes";
     Operation *uninitialized = nullptr;
     (void)liveness.range(buffer, &uninitialized);
     if (uninitialized && !buffer.getVariable() && !buffer.getInput())
@@ -132,14 +134,15 @@ LogicalResult ProgramVerifier::checkOverlaps() {
         continue;
       range = *used;
     }
-    placed.push_back({buffer, int64_t(*buffer.getOffset()), buffer.getBytes(), range.first, range.second});
+    placed.push_back(
+        {buffer, int64_t(*buffer.getOffset()), buffer.getBytes(), range.first, range.second});
   }
   for (auto [i, a] : llvm::enumerate(placed))
     for (Placed &b : llvm::MutableArrayRef(placed).drop_front(i + 1))
       if (a.begin <= b.end && b.begin <= a.end && a.offset < b.offset + b.bytes &&
           b.offset < a.offset + a.bytes)
-        return b.buffer.emitOpError("'")
-               << b.buffer.getName() << "' overlaps '" << a.buffer.getName() << "', which is live with it";
+        return b.buffer.emitOpError("'") << b.buffer.getName() << "' overlaps '"
+                                         << a.buffer.getName() << "', which is live with it";
   return success();
 }
 
@@ -176,7 +179,8 @@ struct ExecVerify : exec::impl::ExecVerifyBase<ExecVerify> {
       for (auto buffer : program.getBody().front().getOps<BufferOp>())
         for (auto &entry : persistent) {
           BufferOp other = entry.second;
-          if (!buffer.isPersistent() && *buffer.getOffset() < *other.getOffset() + other.getBytes() &&
+          if (!buffer.isPersistent() &&
+              *buffer.getOffset() < *other.getOffset() + other.getBytes() &&
               *other.getOffset() < *buffer.getOffset() + buffer.getBytes()) {
             buffer.emitOpError("'") << buffer.getName() << "' overlaps '" << other.getName()
                                     << "', which outlives the program";

@@ -1,0 +1,197 @@
+//===- ProgramRunner.cpp - runs the memory form, slowly ----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "ProgramRunner.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::exec;
+
+static RankedTensorType tensorType(Value memory) {
+  auto type = cast<MemRefType>(memory.getType());
+  return RankedTensorType::get(type.getShape(), type.getElementType());
+}
+
+/// A function that computes what `op`, a call on memory, does: `Op` on tensors.
+template <typename Op, typename Call>
+static std::string wrap(Call op, ValueRange inputs, ValueRange outputs, unsigned number) {
+  auto module = op->template getParentOfType<ModuleOp>();
+  OpBuilder builder(module.getBodyRegion());
+  auto types = [](ValueRange values) {
+    return llvm::map_to_vector(values, [](Value v) { return Type(tensorType(v)); });
+  };
+  std::string name = "attention." + std::to_string(number);
+  auto function = func::FuncOp::create(builder, op.getLoc(), name,
+                                       builder.getFunctionType(types(inputs), types(outputs)));
+  function.setPrivate();
+  Block *entry = function.addEntryBlock();
+  builder.setInsertionPointToEnd(entry);
+  auto arguments = entry->getArguments();
+  bool dropping = bool(op.getIds());
+  OperationState state(op.getLoc(), Op::getOperationName());
+  state.addOperands(ValueRange(arguments));
+  state.addTypes(types(outputs));
+  SmallVector<int32_t> segments(inputs.size() - (dropping ? 2 : 0), 1);
+  segments.append(2, dropping ? 1 : 0);
+  state.addAttribute("operandSegmentSizes", builder.getDenseI32ArrayAttr(segments));
+  for (StringRef attr : {"scale", "causal", "window", "dropout", "stream"})
+    if (Attribute value = op->getAttr(attr))
+      state.addAttribute(attr, value);
+  Operation *call = builder.create(state);
+  func::ReturnOp::create(builder, op.getLoc(), call->getResults());
+  return name;
+}
+
+ProgramRunner::ProgramRunner(ModuleOp module) : module(module) {
+  int64_t bytes = module->getAttrOfType<IntegerAttr>(arenaBytesAttr).getInt();
+  arena.assign(bytes / 4, std::nan(""));
+  module.walk([&](BufferOp buffer) {
+    if (buffer.isPersistent())
+      persistent[buffer.getName()] = buffer;
+  });
+  module.walk([&](Operation *op) {
+    if (auto forward = dyn_cast<AttentionOp>(op)) {
+      SmallVector<Value> inputs{forward.getQ(), forward.getK(), forward.getV()};
+      if (forward.getIds())
+        inputs.append({forward.getIds(), forward.getKey()});
+      attentions[op] = wrap<train::AttentionOp>(
+          forward, inputs, {forward.getOut(), forward.getLse()}, attentions.size());
+    } else if (auto grad = dyn_cast<AttentionGradOp>(op)) {
+      SmallVector<Value> inputs{grad.getDout(), grad.getQ(),   grad.getK(),
+                                grad.getV(),    grad.getOut(), grad.getLse()};
+      if (grad.getIds())
+        inputs.append({grad.getIds(), grad.getKey()});
+      attentions[op] = wrap<train::AttentionGradOp>(
+          grad, inputs, {grad.getDq(), grad.getDk(), grad.getDv()}, attentions.size());
+    }
+  });
+  session = *interp::Session::create(module, 1, interp::Precision::F64);
+}
+
+double *ProgramRunner::at(Value memory) {
+  if (auto view = memory.getDefiningOp<ViewOp>())
+    return at(view.getBase());
+  if (auto slot = memory.getDefiningOp<SlotOp>())
+    return at(slot.getBase()) +
+           indices.at(slot.getIndex()) * slot.getSlice().getType().getNumElements();
+  return &arena[*memory.getDefiningOp<BufferOp>().getOffset() / 4];
+}
+
+interp::Tensor ProgramRunner::load(Value memory) {
+  interp::Tensor tensor(tensorType(memory));
+  const double *from = at(memory);
+  if (tensor.isFloat())
+    std::copy_n(from, tensor.size(), tensor.writeFloats());
+  else
+    std::copy_n(from, tensor.size(), tensor.writeIntegers());
+  return tensor;
+}
+
+void ProgramRunner::store(Value memory, const interp::Tensor &value) {
+  double *to = at(memory);
+  if (value.isFloat())
+    llvm::copy(value.floats(), to);
+  else
+    llvm::copy(value.integers(), to);
+}
+
+void ProgramRunner::write(StringRef name, const interp::Tensor &value) {
+  if (auto it = persistent.find(name); it != persistent.end())
+    store(it->second.getMemory(), value);
+}
+
+interp::Tensor ProgramRunner::read(StringRef name) const {
+  BufferOp buffer = persistent.lookup(name);
+  return const_cast<ProgramRunner *>(this)->load(buffer.getMemory());
+}
+
+LogicalResult ProgramRunner::call(StringRef function, ValueRange inputs, ValueRange outputs) {
+  interp::TensorList arguments, results;
+  for (Value input : inputs)
+    arguments.push_back(load(input));
+  if (failed(session->run(session->lookup(function), arguments, results)))
+    return failure();
+  for (auto [output, result] : llvm::zip_equal(outputs, results))
+    store(output, result);
+  return success();
+}
+
+void ProgramRunner::matmul(MatmulOp op) {
+  int64_t m = op.getM(), n = op.getN(), k = op.getK();
+  double alpha = op.getAlpha().convertToFloat(), beta = op.getBeta().convertToFloat();
+  for (int64_t i = 0; i < int64_t(op.getBatch()); ++i) {
+    const double *a = at(op.getA()) + i * op.getStrideA(), *b = at(op.getB()) + i * op.getStrideB();
+    double *c = at(op.getC()) + i * op.getStrideC();
+    for (int64_t row = 0; row < m; ++row)
+      for (int64_t column = 0; column < n; ++column) {
+        double sum = 0;
+        for (int64_t s = 0; s < k; ++s)
+          sum += (op.getTransA() ? a[s * op.getLda() + row] : a[row * op.getLda() + s]) *
+                 (op.getTransB() ? b[column * op.getLdb() + s] : b[s * op.getLdb() + column]);
+        double &out = c[row * op.getLdc() + column];
+        out = alpha * sum + (beta == 0 ? 0 : beta * out);
+      }
+  }
+}
+
+LogicalResult ProgramRunner::runOp(Operation *op) {
+  if (isa<BufferOp, SlotOp, ViewOp, YieldOp>(op))
+    return success();
+  if (auto loop = dyn_cast<LoopOp>(op)) {
+    for (int64_t i = 0, count = loop.getCount(); i < count; ++i) {
+      indices[loop.getIndex()] = loop.getReverse() ? count - 1 - i : i;
+      if (failed(runBlock(loop.getBlock())))
+        return failure();
+    }
+    return success();
+  }
+  if (auto copy = dyn_cast<CopyOp>(op)) {
+    store(copy.getTarget(), load(copy.getSource()));
+    return success();
+  }
+  if (auto index = dyn_cast<StoreIndexOp>(op)) {
+    *at(index.getTarget()) = indices.at(index.getIndex());
+    return success();
+  }
+  if (auto product = dyn_cast<MatmulOp>(op)) {
+    matmul(product);
+    return success();
+  }
+  if (auto launch = dyn_cast<LaunchOp>(op))
+    return call(launch.getKernel(), launch.getInputs(), launch.getOutputs());
+  // Library calls may use their workspace as they like.
+  auto scribble = [&](Value workspace) {
+    std::fill_n(at(workspace), bytesOf(workspace.getType()) / 4, std::nan(""));
+  };
+  if (auto forward = dyn_cast<AttentionOp>(op)) {
+    scribble(forward.getWorkspace());
+    SmallVector<Value> inputs{forward.getQ(), forward.getK(), forward.getV()};
+    if (forward.getIds())
+      inputs.append({forward.getIds(), forward.getKey()});
+    return call(attentions[op], inputs, {forward.getOut(), forward.getLse()});
+  }
+  if (auto grad = dyn_cast<AttentionGradOp>(op)) {
+    scribble(grad.getWorkspace());
+    SmallVector<Value> inputs{grad.getDout(), grad.getQ(),   grad.getK(),
+                              grad.getV(),    grad.getOut(), grad.getLse()};
+    if (grad.getIds())
+      inputs.append({grad.getIds(), grad.getKey()});
+    return call(attentions[op], inputs, {grad.getDq(), grad.getDk(), grad.getDv()});
+  }
+  return op->emitError("cannot be run here");
+}
+
+LogicalResult ProgramRunner::runBlock(Block &block) {
+  for (Operation &op : block)
+    if (failed(runOp(&op)))
+      return failure();
+  return success();
+}
+
+LogicalResult ProgramRunner::run(StringRef name) {
+  return runBlock(module.lookupSymbol<ProgramOp>(name).getBody().front());
+}

@@ -1,0 +1,50 @@
+//===- ProgramRunner.h - runs the memory form, slowly ------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Executes an exec.program in an arena of its planned size at its planned offsets,
+// so that a buffer that should not have been shared shows. Kernels and attention
+// are run by the interpreter on what memory holds. One device, f32 and i32, in f64.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_TEST_EXEC_PROGRAMRUNNER_H
+#define MESHWRIGHT_TEST_EXEC_PROGRAMRUNNER_H
+
+#include "Exec/Exec.h"
+#include "Interpreter/Session.h"
+
+namespace meshwright::exec {
+
+class ProgramRunner {
+public:
+  explicit ProgramRunner(mlir::ModuleOp module);
+
+  /// What a variable, an input or an output holds.
+  void write(llvm::StringRef name, const interp::Tensor &value);
+  interp::Tensor read(llvm::StringRef name) const;
+
+  mlir::LogicalResult run(llvm::StringRef program);
+
+private:
+  mlir::LogicalResult runBlock(mlir::Block &block);
+  mlir::LogicalResult runOp(mlir::Operation *op);
+  mlir::LogicalResult call(llvm::StringRef function, mlir::ValueRange inputs,
+                           mlir::ValueRange outputs);
+  void matmul(MatmulOp op);
+  /// The first element of `memory` in the arena.
+  double *at(mlir::Value memory);
+  interp::Tensor load(mlir::Value memory);
+  void store(mlir::Value memory, const interp::Tensor &value);
+
+  mlir::ModuleOp module;
+  std::optional<interp::Session> session;
+  /// Four bytes each.
+  std::vector<double> arena;
+  llvm::StringMap<BufferOp> persistent;
+  llvm::DenseMap<mlir::Value, int64_t> indices;
+  llvm::DenseMap<mlir::Operation *, std::string> attentions;
+};
+
+} // namespace meshwright::exec
+
+#endif // MESHWRIGHT_TEST_EXEC_PROGRAMRUNNER_H

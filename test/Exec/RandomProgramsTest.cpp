@@ -1,0 +1,160 @@
+//===- RandomProgramsTest.cpp - floor 3 changes no result --------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Random models: @step and @eval on tensors against the same after the passes
+// that form kernels, and against the memory form at its planned offsets.
+// MESHWRIGHT_RANDOM_PROGRAMS=n tries n models.
+//
+//===----------------------------------------------------------------------===//
+#include "ProgramRunner.h"
+
+#include "Exec/Passes.h"
+#include "Interpreter/Compare.h"
+#include "Interpreter/RandomGraph.h"
+#include "Train/Passes.h"
+#include "meshwright/Register.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::exec;
+
+namespace {
+class ExecRandomPrograms : public testing::Test {
+protected:
+  ExecRandomPrograms() {
+    DialectRegistry registry;
+    registerDialects(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+    context.disableMultithreading();
+  }
+
+  static unsigned programs(unsigned few) {
+    const char *text = std::getenv("MESHWRIGHT_RANDOM_PROGRAMS");
+    return text ? std::atoi(text) : few;
+  }
+
+  OwningOpRef<ModuleOp> randomStep(uint64_t seed) {
+    interp::RandomGraphOptions options;
+    options.layers = 1 + seed % 3;
+    options.microbatches = 1 + seed / 3 % 3;
+    options.dropout = seed % 4 == 1;
+    OwningOpRef<ModuleOp> module = interp::randomModel(&context, seed, options);
+    PassManager manager(&context);
+    manager.addPass(train::createTrainAutodiff());
+    manager.addPass(train::createTrainAccumulate());
+    train::TrainBuildOptimizerOptions optimizer;
+    optimizer.optimizer = seed % 5 ? "adamw" : "sgd";
+    manager.addPass(train::createTrainBuildOptimizer(optimizer));
+    manager.addPass(createCanonicalizerPass());
+    manager.addPass(createSymbolDCEPass());
+    EXPECT_TRUE(succeeded(manager.run(*module)));
+    return module;
+  }
+
+  MLIRContext context;
+};
+} // namespace
+
+static std::string text(ModuleOp module) {
+  std::string result;
+  llvm::raw_string_ostream stream(result);
+  module.print(stream);
+  return result;
+}
+
+TEST_F(ExecRandomPrograms, KernelsComputeTheSame) {
+  for (uint64_t seed = 0; seed < programs(24) && !HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    OwningOpRef<ModuleOp> before = randomStep(seed), formed(before->clone());
+    PassManager form(&context), decompose(&context);
+    form.addPass(createExecFuseAccumulate());
+    form.addPass(createExecFormKernels());
+    ASSERT_TRUE(succeeded(form.run(*formed))) << text(*before);
+    OwningOpRef<ModuleOp> decomposed(formed->clone());
+    decompose.addPass(createExecDecomposeKernels());
+    decompose.addPass(createExecScheduleKernels());
+    ASSERT_TRUE(succeeded(decompose.run(*decomposed))) << text(*formed);
+    for (StringRef function : {"step", "eval"}) {
+      auto want = interp::runOnRandom(*before, function, {});
+      ASSERT_TRUE(succeeded(want));
+      // Decomposed kernels hold their constants in f32.
+      for (auto [after, tolerance] : {std::pair(*formed, 1e-9), std::pair(*decomposed, 1e-5)}) {
+        auto got = interp::runOnRandom(after, function, {});
+        ASSERT_TRUE(succeeded(got)) << text(after);
+        std::string report;
+        llvm::raw_string_ostream os(report);
+        EXPECT_TRUE(interp::agree(*want, *got, tolerance, os))
+            << report << text(*before) << text(after);
+      }
+    }
+  }
+}
+
+TEST_F(ExecRandomPrograms, MemoryHoldsTheSame) {
+  for (uint64_t seed = 0; seed < programs(40) && !HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    OwningOpRef<ModuleOp> before = randomStep(seed);
+    PassManager kernels(&context), manager(&context);
+    kernels.addPass(createExecFuseAccumulate());
+    kernels.addPass(createExecFormKernels());
+    kernels.addPass(createExecDecomposeKernels());
+    kernels.addPass(createExecScheduleKernels());
+    ASSERT_TRUE(succeeded(kernels.run(*before)));
+    OwningOpRef<ModuleOp> after(before->clone());
+    manager.addPass(createExecInlineRepeats());
+    manager.addPass(createExecOrder());
+    manager.addPass(createExecBufferize());
+    manager.addPass(createExecPlanMemory());
+    manager.addPass(createExecVerify());
+    ASSERT_TRUE(succeeded(manager.run(*after))) << text(*before);
+    int64_t arena = (*after)->getAttrOfType<IntegerAttr>(arenaBytesAttr).getInt();
+    int64_t live = (*after)->getAttrOfType<IntegerAttr>(liveBytesAttr).getInt();
+    EXPECT_LE(double(arena), 1.03 * double(live));
+
+    ProgramRunner runner(*after);
+    auto session = interp::Session::create(*before, 1, interp::Precision::F64);
+    ASSERT_TRUE(succeeded(session));
+    for (train::VariableOp variable : session->variables()) {
+      interp::Tensor value =
+          interp::randomTensor(variable.getTensorType(), variable.getSymName(), seed, 2);
+      double *data = value.writeFloats();
+      for (int64_t i = 0; i < value.size(); ++i)
+        data[i] = variable.isParameter() ? 0.3 * data[i] : std::abs(data[i]);
+      session->setVariable(variable, value);
+      runner.write(variable.getSymName(), value);
+    }
+    auto vocabulary = (*before)->getAttrOfType<IntegerAttr>("train.vocabulary").getInt();
+    // Twice, with an evaluation between: what a step leaves behind is not reused.
+    for (StringRef program : {"step", "eval", "step"}) {
+      FunctionOpInterface function = session->lookup(program);
+      interp::TensorList arguments, want;
+      for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+        std::string name = interp::Session::argumentName(function, i);
+        arguments.push_back(
+            interp::randomTensor(session->globalArgument(function, i), name, seed, vocabulary));
+        runner.write(name, arguments.back());
+      }
+      ASSERT_TRUE(succeeded(session->run(function, arguments, want)));
+      ASSERT_TRUE(succeeded(runner.run(program))) << text(*after);
+      auto expectSame = [&](StringRef name, const interp::Tensor &value) {
+        interp::Difference apart = interp::difference(runner.read(name), value);
+        EXPECT_TRUE(apart.sameKind && apart.finite && apart.relative <= 1e-9)
+            << program.str() << " " << name.str() << ": " << apart.relative << "\n"
+            << text(*after);
+      };
+      for (auto [i, value] : llvm::enumerate(want))
+        expectSame(interp::Session::resultName(function, i), value);
+      for (train::VariableOp variable : session->variables())
+        expectSame(variable.getSymName(), *session->getVariable(variable));
+      if (HasFailure())
+        break;
+    }
+  }
+}
