@@ -13,10 +13,13 @@ namespace meshwright::frontend {
 
 using ImportedModule = mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>;
 
-ImportedModule importGPT2(Config &config, const ModelOptions &options, mlir::MLIRContext &context);
+/// Where the user gave no sequence length: the model's positions, at most 1024.
+void useDefaultSequence(ModelOptions &options, int64_t positions);
+
+ImportedModule importGPT2(Config &config, ModelOptions options, mlir::MLIRContext &context);
 
 /// llama, mistral, qwen2 and qwen3: one shape of layer with variations.
-ImportedModule importLlama(Config &config, llvm::StringRef family, const ModelOptions &options,
+ImportedModule importLlama(Config &config, llvm::StringRef family, ModelOptions options,
                            mlir::MLIRContext &context);
 
 /// Keys that any configuration may hold and that say nothing about training's

@@ -146,6 +146,11 @@ std::string meshwright::frontend::readActivation(Config &config, StringRef key,
   return name;
 }
 
+void meshwright::frontend::useDefaultSequence(ModelOptions &options, int64_t positions) {
+  if (options.sequence == 0)
+    options.sequence = std::min<int64_t>(positions, 1024);
+}
+
 LogicalResult meshwright::frontend::checkSizes(Config &config, const ModelOptions &options,
                                                int64_t vocabulary, int64_t widest, int64_t layers,
                                                int64_t positions, StringRef positionsKey) {
@@ -180,7 +185,7 @@ static LogicalResult checkOptions(StringRef path, const ModelOptions &options,
   for (auto [name, value] : {std::pair<StringRef, int64_t>{"--batch", options.batch},
                              {"--seq", options.sequence},
                              {"--microbatches", options.microbatches}})
-    if (value < 1 || value > largest)
+    if (value < (name == "--seq" ? 0 : 1) || value > largest)
       return error() << name << " must be from 1 to " << largest << ", found " << value;
   if (options.batch % options.microbatches)
     return error() << "--batch " << options.batch << " cannot be divided into --microbatches "

@@ -25,7 +25,7 @@ struct GPT2 {
 };
 } // namespace
 
-static GPT2 readGPT2(Config &config, const ModelOptions &options) {
+static GPT2 readGPT2(Config &config, ModelOptions &options) {
   for (auto [key, alias] : {std::pair<StringRef, StringRef>{"n_embd", "hidden_size"},
                             {"n_positions", "max_position_embeddings"},
                             {"n_head", "num_attention_heads"},
@@ -34,6 +34,7 @@ static GPT2 readGPT2(Config &config, const ModelOptions &options) {
   GPT2 m;
   m.vocabulary = config.size("vocab_size", 50257);
   m.positions = config.size("n_positions", 1024);
+  useDefaultSequence(options, m.positions);
   m.hidden = config.size("n_embd", 768);
   m.layers = config.size("n_layer", 12);
   m.heads = config.size("n_head", 12);
@@ -107,7 +108,7 @@ static Value buildBlock(LayerGraph &g, const GPT2 &m, int64_t rows, int64_t sequ
   return g.add(x, g.dropout(h, m.residualDropout));
 }
 
-ImportedModule meshwright::frontend::importGPT2(Config &config, const ModelOptions &options,
+ImportedModule meshwright::frontend::importGPT2(Config &config, ModelOptions options,
                                                 MLIRContext &context) {
   GPT2 m = readGPT2(config, options);
   if (config.failed() ||

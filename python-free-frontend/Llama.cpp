@@ -84,13 +84,14 @@ static SmallVector<int64_t> readWindows(Config &config, StringRef family, int64_
   return windows;
 }
 
-static Llama readLlama(Config &config, StringRef family, const ModelOptions &options) {
+static Llama readLlama(Config &config, StringRef family, ModelOptions &options) {
   const Defaults &absent =
       *llvm::find_if(defaults, [&](const Defaults &d) { return d.family == family; });
   Llama m;
   m.vocabulary = config.size("vocab_size", absent.vocabulary);
   m.padding = config.token("pad_token_id", m.vocabulary);
   m.positions = config.size("max_position_embeddings", absent.positions);
+  useDefaultSequence(options, m.positions);
   m.hidden = config.size("hidden_size", 4096);
   m.layers = config.size("num_hidden_layers", 32);
   m.heads = config.size("num_attention_heads", 32);
@@ -189,8 +190,7 @@ static Value buildLayer(LayerGraph &g, const Llama &m, int64_t rows, int64_t seq
 }
 
 ImportedModule meshwright::frontend::importLlama(Config &config, StringRef family,
-                                                 const ModelOptions &options,
-                                                 MLIRContext &context) {
+                                                 ModelOptions options, MLIRContext &context) {
   Llama m = readLlama(config, family, options);
   if (config.failed() || failed(checkSizes(config, options, m.vocabulary,
                                            std::max({m.hidden, m.inner, m.heads * m.headDim}),

@@ -16,7 +16,7 @@ namespace meshwright {
 /// What a model's configuration leaves open.
 struct ModelOptions {
   int64_t batch = 1;             ///< sequences of an optimizer step, over all ranks
-  int64_t sequence = 1;          ///< tokens of a sequence
+  int64_t sequence = 0;          ///< tokens of a sequence; 0: its positions, at most 1024
   int64_t microbatches = 1;      ///< parts the batch is computed in, one after the other
   std::optional<double> dropout; ///< replaces every probability of the configuration
 };

@@ -59,10 +59,11 @@ struct Grid {
 
 /// The library reads its environment in a constructor of the default priority.
 /// One thread a call is not a choice here, and its processor is the one it
-/// detects: a variable left over from another program can halve its speed.
+/// detects: variables left over from another program can halve its speed.
 __attribute__((constructor(101))) static void prepareBlas() {
   setenv("OPENBLAS_NUM_THREADS", "1", 1);
   unsetenv("OPENBLAS_CORETYPE");
+  unsetenv("OPENBLAS_L2_SIZE");
 }
 
 /// The grid whose largest block takes the least time.
