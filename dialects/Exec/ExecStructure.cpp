@@ -11,8 +11,8 @@ using namespace meshwright::exec;
 
 /// `type` without its leading dimension, or null if that is not `count`.
 static RankedTensorType sliceType(Type type, int64_t count) {
-  auto tensor = cast<RankedTensorType>(type);
-  if (tensor.getRank() == 0 || tensor.getDimSize(0) != count)
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || tensor.getRank() == 0 || tensor.getDimSize(0) != count)
     return {};
   return RankedTensorType::get(tensor.getShape().drop_front(), tensor.getElementType());
 }
@@ -85,7 +85,8 @@ ParseResult LoopOp::parse(OpAsmParser &parser, OperationState &result) {
     return failure();
   Block &block = result.regions[0]->front();
   if (block.empty() || !block.back().hasTrait<OpTrait::IsTerminator>()) {
-    OpBuilder b = OpBuilder::atBlockEnd(&block);
+    OpBuilder b(parser.getContext()); // the block does not know its op yet
+    b.setInsertionPointToEnd(&block);
     YieldOp::create(b, result.location, ValueRange());
   }
   return success();
