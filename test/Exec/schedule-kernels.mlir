@@ -1,5 +1,21 @@
 // RUN: meshwright-opt --split-input-file --exec-schedule-kernels --verify-diagnostics %s | FileCheck %s
 
+// BEGIN EXAMPLE --exec-schedule-kernels
+func.func private @column_sums(%x: tensor<2048x768xf32>) -> tensor<768xf32> attributes {exec.kernel} {
+  %0 = train.reduce sum %x over [0] : (tensor<2048x768xf32>) -> tensor<768xf32>
+  return %0 : tensor<768xf32>
+}
+// END EXAMPLE
+
+// Sums over many rows: a row of partial sums a chunk, added up by a second stage
+// in the order of the chunks. 64 chunks of 768 floats are 196608 bytes.
+// CHECK-LABEL: func.func private @column_sums
+// CHECK-SAME: exec.chunks = array<i64: 64, 1>
+// CHECK-SAME: exec.iterations = array<i64: 2048, 1>
+// CHECK-SAME: exec.template = ["partials", "elementwise"], exec.workspace = 196608
+
+// -----
+
 // Element-wise kernels walk memory as one long row, in blocks.
 // CHECK-LABEL: func.func private @residual
 // CHECK-SAME: exec.chunks = array<i64: 64>
@@ -33,20 +49,6 @@ func.func private @bias(%x: tensor<4x512x768xf32>, %b: tensor<768xf32>)
 func.func private @small(%x: tensor<16x64xf32>) -> tensor<16x64xf32> attributes {exec.kernel} {
   %0 = arith.mulf %x, %x : tensor<16x64xf32>
   return %0 : tensor<16x64xf32>
-}
-
-// -----
-
-// Sums over many rows: a row of partial sums a chunk, added up by a second stage
-// in the order of the chunks. 64 chunks of 768 floats are 196608 bytes.
-// CHECK-LABEL: func.func private @column_sums
-// CHECK-SAME: exec.chunks = array<i64: 64, 1>
-// CHECK-SAME: exec.iterations = array<i64: 2048, 1>
-// CHECK-SAME: exec.template = ["partials", "elementwise"], exec.workspace = 196608
-func.func private @column_sums(%x: tensor<2048x768xf32>) -> tensor<768xf32>
-    attributes {exec.kernel} {
-  %0 = train.reduce sum %x over [0] : (tensor<2048x768xf32>) -> tensor<768xf32>
-  return %0 : tensor<768xf32>
 }
 
 // -----

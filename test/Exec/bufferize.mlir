@@ -1,0 +1,131 @@
+// What it makes can be read back.
+// RUN: meshwright-opt %s --exec-bufferize -split-input-file -verify-diagnostics | meshwright-opt -split-input-file | FileCheck %s
+
+// BEGIN EXAMPLE --exec-bufferize
+train.variable @w : tensor<4x8xf32> init <"normal", 0.02>
+func.func private @update(%w: tensor<4x8xf32>, %g: tensor<4x8xf32>) -> tensor<4x8xf32> attributes {exec.kernel, exec.inplace = [[0, 0]]} {
+  %0 = arith.subf %w, %g : tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}
+func.func @step(%dy: tensor<2x4xf32> {train.input = "dy"}, %x: tensor<2x8xf32> {train.input = "x"}) {
+  %w = train.get @w : tensor<4x8xf32>
+  %g = train.contract "b o, b i -> o i" %dy, %x : (tensor<2x4xf32>, tensor<2x8xf32>) -> tensor<4x8xf32>
+  %new = exec.launch @update ins(%w, %g : tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  train.set @w, %new : tensor<4x8xf32>
+  return
+}
+// END EXAMPLE
+
+// The parameter is updated in place; its gradient is memory of its own.
+// CHECK-LABEL: exec.program @step
+// CHECK-DAG: %[[DY:.*]] = exec.buffer "dy" input input "dy" : memref<2x4xf32>
+// CHECK-DAG: %[[X:.*]] = exec.buffer "x" input input "x" : memref<2x8xf32>
+// CHECK-DAG: %[[G:.*]] = exec.buffer "gradient.0" gradient : memref<4x8xf32>
+// CHECK-DAG: %[[W:.*]] = exec.buffer "w" parameter variable @w : memref<4x8xf32>
+// CHECK: exec.matmul %[[DY]], %[[X]], %[[G]] trans(true, false) sizes(4, 8, 2)
+// CHECK: exec.launch @update ins(%[[W]], %[[G]] : {{.*}}) outs(%[[W]] :
+
+// -----
+
+// A value that a loop carries is one place, and a stacked parameter is read in
+// slots. A matrix product cannot write over its factor: it writes aside.
+// CHECK-LABEL: exec.program @loop
+// CHECK: exec.loop %[[I:.*]] = 3
+// CHECK: %[[WI:.*]] = exec.slot %{{.*}}[%[[I]]] : memref<3x4x4xf32> -> memref<4x4xf32>
+// CHECK: exec.matmul %[[CARRIED:.*]], %[[WI]], %[[NEXT:.*]] trans(false, true)
+// CHECK: exec.copy %[[NEXT]] to %[[CARRIED]]
+train.variable @w : tensor<3x4x4xf32> stacked init <"normal", 0.02>
+func.func @loop(%x: tensor<2x4xf32> {train.input = "x"}) -> (tensor<2x4xf32> {train.output = "y"}) {
+  %w = train.get @w : tensor<3x4x4xf32>
+  %y = exec.loop %i = 3 carry(%c = %x) each(%wi = %w) : (tensor<2x4xf32>, tensor<3x4x4xf32>) -> tensor<2x4xf32> {
+    %0 = train.linear %c, %wi : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+    exec.yield %0 : tensor<2x4xf32>
+  }
+  return %y : tensor<2x4xf32>
+}
+
+// -----
+
+// Adding to an input that must stay takes a copy; adding in place afterwards none.
+// CHECK-LABEL: exec.program @sum
+// CHECK: exec.copy %[[A:.*]] to %[[OUT:.*]] :
+// CHECK-NEXT: exec.matmul %{{.*}}, %{{.*}}, %[[OUT]] {{.*}} beta 1.0
+// CHECK-NOT: exec.copy
+// CHECK: exec.matmul %{{.*}}, %{{.*}}, %[[OUT]] {{.*}} beta 1.0
+func.func @sum(%a: tensor<4x8xf32> {train.input = "a"}, %dy: tensor<2x4xf32> {train.input = "dy"}, %x: tensor<2x8xf32> {train.input = "x"}) -> (tensor<4x8xf32> {train.output = "y"}) {
+  %0 = train.contract "b o, b i -> o i" %dy, %x init %a : (tensor<2x4xf32>, tensor<2x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %1 = train.contract "b o, b i -> o i" %dy, %x init %0 : (tensor<2x4xf32>, tensor<2x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %1 : tensor<4x8xf32>
+}
+
+// -----
+
+// A reshape is the same memory.
+// CHECK-LABEL: exec.program @reshape
+// CHECK-NOT: exec.copy
+// CHECK: exec.view %{{.*}} : memref<2x4xf32> -> memref<8xf32>
+func.func private @k(%x: tensor<8xf32>) -> tensor<8xf32> attributes {exec.kernel} {
+  return %x : tensor<8xf32>
+}
+func.func @reshape(%x: tensor<2x4xf32> {train.input = "x"}) -> (tensor<8xf32> {train.output = "y"}) {
+  %0 = train.reshape %x : (tensor<2x4xf32>) -> tensor<8xf32>
+  %1 = exec.launch @k ins(%0 : tensor<8xf32>) -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+
+// -----
+
+func.func @transposed(%x: tensor<2x4x8xf32> {train.input = "x"}, %w: tensor<2x3x8xf32> {train.input = "w"}) -> (tensor<4x3xf32> {train.output = "y"}) {
+  // expected-error @+1 {{is not one matrix product of its operands as they lie in memory}}
+  %0 = train.contract "i s j, i o j -> s o" %x, %w : (tensor<2x4x8xf32>, tensor<2x3x8xf32>) -> tensor<4x3xf32>
+  return %0 : tensor<4x3xf32>
+}
+
+// -----
+
+func.func @loose(%x: tensor<8xf32> {train.input = "x"}) -> (tensor<8xf32> {train.output = "y"}) {
+  // expected-error @+1 {{has no form in memory; memory-bound ops are put into kernels by exec-form-kernels}}
+  %0 = train.silu %x : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+func.func @wide(%x: tensor<2x4xf64> {train.input = "x"}, %w: tensor<3x4xf64> {train.input = "w"}) -> (tensor<2x3xf64> {train.output = "y"}) {
+  // expected-error @+1 {{is not in f32, the only type that matrices are multiplied in}}
+  %0 = train.linear %x, %w : (tensor<2x4xf64>, tensor<3x4xf64>) -> tensor<2x3xf64>
+  return %0 : tensor<2x3xf64>
+}
+
+// -----
+
+// expected-error @+1 {{argument 0 has no train.input attribute to name its buffer}}
+func.func @unnamed(%x: tensor<8xf32>) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{result 0 has no train.output attribute to name its buffer}}
+func.func @nameless(%x: tensor<8xf32> {train.input = "x"}) -> tensor<8xf32> {
+  return %x : tensor<8xf32>
+}
+
+// -----
+
+train.variable @w : tensor<8xf32> init <"normal", 0.02>
+func.func @twice(%x: tensor<8xf32> {train.input = "x"}) {
+  train.set @w, %x : tensor<8xf32>
+  // expected-error @+1 {{is the second write of @w; one is supported}}
+  train.set @w, %x : tensor<8xf32>
+  return
+}
+
+// -----
+
+dist.mesh @mesh ["a" = 2]
+func.func @columns(%x: tensor<8x2xf32> {train.input = "x"}) -> (tensor<8x4xf32> {train.output = "y"}) {
+  // expected-error @+1 {{works along dimension 1 of 'tensor<8x2xf32>'; only parts along the first dimension are contiguous}}
+  %0 = dist.all_gather %x dim 1 over <@mesh {a}> : (tensor<8x2xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}

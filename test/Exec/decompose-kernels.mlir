@@ -1,0 +1,47 @@
+// RUN: meshwright-opt %s --exec-decompose-kernels -split-input-file -verify-diagnostics | FileCheck %s
+
+// BEGIN EXAMPLE --exec-decompose-kernels
+func.func private @k(%x: tensor<8x64xf32>, %bias: tensor<64xf32>) -> tensor<8x64xf32> attributes {exec.kernel} {
+  %0 = train.add %x, %bias : (tensor<8x64xf32>, tensor<64xf32>) -> tensor<8x64xf32>
+  %1 = train.relu %0 : (tensor<8x64xf32>) -> tensor<8x64xf32>
+  return %1 : tensor<8x64xf32>
+}
+// END EXAMPLE
+
+// CHECK-LABEL: func.func private @k
+// CHECK: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : tensor<8x64xf32>
+// CHECK: %[[BIAS:.*]] = train.broadcast %arg1 along [0]
+// CHECK: %[[SUM:.*]] = arith.addf %arg0, %[[BIAS]]
+// CHECK: arith.maximumf %[[SUM]], %[[ZERO]]
+// CHECK-NOT: train.relu
+
+// -----
+
+// A norm and its gradient share the statistics of the row: one sum of squares.
+// CHECK-LABEL: func.func private @statistics
+// CHECK-COUNT-1: math.sqrt
+// CHECK-NOT: math.sqrt
+func.func private @statistics(%dy: tensor<8x64xf32>, %x: tensor<8x64xf32>, %w: tensor<64xf32>)
+    -> (tensor<8x64xf32>, tensor<8x64xf32>, tensor<64xf32>) attributes {exec.kernel} {
+  %y = train.rms_norm %x, %w eps 1.0e-05 : (tensor<8x64xf32>, tensor<64xf32>) -> tensor<8x64xf32>
+  %dx, %dw = train.rms_norm_grad %dy, %x, %w eps 1.0e-05 : (tensor<8x64xf32>, tensor<8x64xf32>, tensor<64xf32>) -> (tensor<8x64xf32>, tensor<64xf32>)
+  return %y, %dx, %dw : tensor<8x64xf32>, tensor<8x64xf32>, tensor<64xf32>
+}
+
+// -----
+
+// Functions that are no kernels stay.
+// CHECK-LABEL: func.func @program
+// CHECK: train.relu
+func.func @program(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = train.relu %x : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+func.func private @library(%x: tensor<8x64xf32>, %w: tensor<4x64xf32>) -> tensor<8x4xf32> attributes {exec.kernel} {
+  // expected-error @+1 {{is in kernel @library but has no decomposition}}
+  %0 = train.linear %x, %w : (tensor<8x64xf32>, tensor<4x64xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}

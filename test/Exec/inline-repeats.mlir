@@ -1,0 +1,62 @@
+// RUN: meshwright-opt %s --exec-inline-repeats -split-input-file -verify-diagnostics | FileCheck %s
+
+// BEGIN EXAMPLE --exec-inline-repeats
+train.variable @w : tensor<12x4x4xf32> stacked init <"normal", 0.02>
+func.func private @layer(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>) {
+  %y = train.linear %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  return %y, %x : tensor<2x4xf32>, tensor<2x4xf32>
+}
+func.func @f(%x: tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<12x2x4xf32>) {
+  %w = train.get @w : tensor<12x4x4xf32>
+  %y, %kept = train.repeat @layer x 12 carry(%x) each(%w) shared() : (tensor<2x4xf32>, tensor<12x4x4xf32>) -> (tensor<2x4xf32>, tensor<12x2x4xf32>)
+  return %y, %kept : tensor<2x4xf32>, tensor<12x2x4xf32>
+}
+// END EXAMPLE
+
+// CHECK-NOT: @layer
+// CHECK-LABEL: func.func @f
+// CHECK: %[[W:.*]] = train.get @w
+// CHECK: %[[LOOP:.*]]:2 = exec.loop %{{.*}} = 12 carry(%[[X:.*]] = %arg0) each(%[[SLICE:.*]] = %[[W]])
+// CHECK: %[[Y:.*]] = train.linear %[[X]], %[[SLICE]]
+// CHECK: exec.yield %[[Y]], %[[X]]
+// CHECK: return %[[LOOP]]#0, %[[LOOP]]#1
+
+// -----
+
+// Loops nest, count down, tell their number, and leave the reading of variables to
+// the program.
+train.variable @v : tensor<4xf32> init <"normal", 0.02>
+func.func private @inner(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %v = train.get @v : tensor<4xf32>
+  %y = train.mul %x, %v : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+func.func private @outer(%i: tensor<i32>, %x: tensor<4xf32>, %key: tensor<2xi32>) -> (tensor<4xf32>, tensor<2xi32>) {
+  %y = train.repeat @inner x 3 carry(%x) each() shared() : (tensor<4xf32>) -> tensor<4xf32>
+  %k = train.fold_in %key, %i : (tensor<2xi32>, tensor<i32>) -> tensor<2xi32>
+  return %y, %k : tensor<4xf32>, tensor<2xi32>
+}
+// CHECK-LABEL: func.func @nested
+// CHECK-NEXT: %[[V:.*]] = train.get @v
+// CHECK-NEXT: exec.loop %[[I:.*]] = 2 reverse carry
+// CHECK-NEXT: %[[N:.*]] = exec.index %[[I]]
+// CHECK-NEXT: exec.loop %{{.*}} = 3 carry
+// CHECK-NEXT: train.mul %{{.*}}, %[[V]]
+// CHECK: train.fold_in %arg1, %[[N]]
+func.func @nested(%x: tensor<4xf32>, %key: tensor<2xi32>) -> tensor<4xf32> {
+  %y, %keys = train.repeat @outer x 2 reverse indexed carry(%x) each() shared(%key) : (tensor<4xf32>, tensor<2xi32>) -> (tensor<4xf32>, tensor<2x2xi32>)
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+train.variable @v : tensor<4xf32> init <"normal", 0.02>
+func.func private @write(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{is inside a repeated function; variables are written by @step itself}}
+  train.set @v, %x : tensor<4xf32>
+  return %x : tensor<4xf32>
+}
+func.func @step(%x: tensor<4xf32>) {
+  %y = train.repeat @write x 2 carry(%x) each() shared() : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}

@@ -1,0 +1,49 @@
+// RUN: meshwright-opt %s --exec-order -split-input-file | FileCheck %s
+
+// BEGIN EXAMPLE --exec-order
+func.func @f(%s: tensor<f32>, %x: tensor<4x8xf32>, %u: tensor<8x8xf32>, %w: tensor<64x8xf32>) -> tensor<4x64xf32> {
+  %big = train.broadcast %s along [0, 1] : (tensor<f32>) -> tensor<4x64xf32>
+  %h = train.linear %x, %u : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  %y = train.linear %h, %w : (tensor<4x8xf32>, tensor<64x8xf32>) -> tensor<4x64xf32>
+  %z = train.add %y, %big : (tensor<4x64xf32>, tensor<4x64xf32>) -> tensor<4x64xf32>
+  return %z : tensor<4x64xf32>
+}
+// END EXAMPLE
+
+// The big value appears where it is read.
+// CHECK-LABEL: func.func @f
+// CHECK-NEXT: train.linear
+// CHECK-NEXT: train.linear
+// CHECK-NEXT: train.broadcast
+// CHECK-NEXT: train.add
+
+// -----
+
+// Moving the sum down would keep the larger term alive instead.
+// CHECK-LABEL: func.func @stays
+// CHECK: train.reduce
+// CHECK-NEXT: train.linear
+// CHECK-NEXT: train.add
+func.func @stays(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<8xf32> {
+  %h = train.silu %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %sum = train.reduce sum %h over [0] : (tensor<4x8xf32>) -> tensor<8xf32>
+  %v = train.linear %w, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %y = train.add %v, %sum : (tensor<8x8xf32>, tensor<8xf32>) -> tensor<8x8xf32>
+  %z = train.reduce sum %y over [0] : (tensor<8x8xf32>) -> tensor<8xf32>
+  return %z : tensor<8xf32>
+}
+
+// -----
+
+// Collectives keep their order, whatever they make.
+dist.mesh @mesh ["a" = 2]
+// CHECK-LABEL: func.func @collectives
+// CHECK-NEXT: dist.all_gather
+// CHECK-NEXT: dist.all_reduce
+func.func @collectives(%x: tensor<4x8xf32>, %y: tensor<8xf32>) -> tensor<8x8xf32> {
+  %0 = dist.all_gather %x dim 0 over <@mesh {a}> : (tensor<4x8xf32>) -> tensor<8x8xf32>
+  %1 = dist.all_reduce sum %y over <@mesh {a}> : (tensor<8xf32>) -> tensor<8xf32>
+  %2 = train.silu %1 : (tensor<8xf32>) -> tensor<8xf32>
+  %3 = train.add %0, %2 : (tensor<8x8xf32>, tensor<8xf32>) -> tensor<8x8xf32>
+  return %3 : tensor<8x8xf32>
+}

@@ -1,0 +1,156 @@
+// RUN: meshwright-opt %s --exec-verify -split-input-file -verify-diagnostics | FileCheck %s
+
+// BEGIN EXAMPLE --exec-verify
+module attributes {exec.arena_bytes = 192 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %a = exec.buffer "a" temporary offset 64 : memref<16xf32>
+    // expected-error @+1 {{'b' overlaps 'a', which is live with it}}
+    %b = exec.buffer "b" temporary offset 64 : memref<16xf32>
+    exec.copy %x to %a : memref<16xf32> to memref<16xf32>
+    exec.copy %a to %b : memref<16xf32> to memref<16xf32>
+  }
+}
+// END EXAMPLE
+
+// -----
+
+// The same memory at different times is fine.
+// CHECK: exec.program @fine
+module attributes {exec.arena_bytes = 192 : i64} {
+  exec.program @fine {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %a = exec.buffer "a" temporary offset 64 : memref<16xf32>
+    %b = exec.buffer "b" temporary offset 128 : memref<16xf32>
+    %c = exec.buffer "c" temporary offset 64 : memref<16xf32>
+    exec.copy %x to %a : memref<16xf32> to memref<16xf32>
+    exec.copy %a to %b : memref<16xf32> to memref<16xf32>
+    exec.copy %b to %c : memref<16xf32> to memref<16xf32>
+  }
+}
+
+// -----
+
+// expected-error @+1 {{has no attribute exec.arena_bytes, see exec-plan-memory}}
+module {
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 64 : i64} {
+  // expected-error @+1 {{is neither a program nor a kernel}}
+  func.func @step() {
+    return
+  }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 64 : i64} {
+  exec.program @step {
+    // expected-error @+1 {{'x' has no offset, see exec-plan-memory}}
+    %x = exec.buffer "x" input input "x" : memref<16xf32>
+  }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 64 : i64} {
+  exec.program @step {
+    // expected-error @+1 {{'x' ends at 128, outside the arena of 64 bytes}}
+    %x = exec.buffer "x" input input "x" offset 64 : memref<16xf32>
+  }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 128 : i64} {
+  exec.program @step {
+    %a = exec.buffer "a" temporary offset 0 : memref<16xf32>
+    %b = exec.buffer "b" temporary offset 64 : memref<16xf32>
+    // expected-error @+1 {{reads 'a' before anything is written there}}
+    exec.copy %a to %b : memref<16xf32> to memref<16xf32>
+  }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 128 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %y = exec.buffer "y" input input "y" offset 64 : memref<16xf32>
+    // expected-error @+1 {{writes the input 'y'}}
+    exec.copy %x to %y : memref<16xf32> to memref<16xf32>
+  }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 128 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    // expected-error @+1 {{is the second one named 'x'}}
+    %y = exec.buffer "x" temporary offset 64 : memref<16xf32>
+  }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 128 : i64} {
+  exec.program @eval {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+  }
+  exec.program @step {
+    // expected-error @+1 {{'x' lies elsewhere in another program}}
+    %x = exec.buffer "x" input input "x" offset 64 : memref<16xf32>
+  }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 128 : i64} {
+  train.variable @w : tensor<16xf32> init <"normal", 0.02>
+  exec.program @eval {
+    %w = exec.buffer "w" parameter variable @w offset 0 : memref<16xf32>
+  }
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 64 : memref<16xf32>
+    // expected-error @+1 {{'t' overlaps 'w', which outlives the program}}
+    %t = exec.buffer "t" temporary offset 0 : memref<16xf32>
+    exec.copy %x to %t : memref<16xf32> to memref<16xf32>
+  }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 64 : i64} {
+  func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel, exec.inplace = []} {
+    return %x : tensor<16xf32>
+  }
+  exec.program @step {
+    %x = exec.buffer "x" output output "x" offset 0 : memref<16xf32>
+    // expected-error @+1 {{writes output 0 over input 0, which @k does not allow}}
+    exec.launch @k ins(%x : memref<16xf32>) outs(%x : memref<16xf32>)
+  }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 128 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    // expected-error @+1 {{uses 'tensor<16xf32>'; programs hold memory only, see exec-bufferize}}
+    %t = train.fill 0.0 : () -> tensor<16xf32>
+  }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 128 : i64} {
+  exec.program @step {
+    exec.loop %i = 2 {
+      // expected-error @+1 {{is inside a loop; buffers belong at the program's top}}
+      %x = exec.buffer "x" temporary offset 0 : memref<16xf32>
+    }
+  }
+}
