@@ -25,6 +25,7 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
+#include "llvm/Transforms/Utils/ModuleUtils.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -141,6 +142,9 @@ FailureOr<std::unique_ptr<llvm::Module>> meshwright::lowerToLLVM(ModuleOp module
   std::unique_ptr<llvm::Module> result = translateModuleToLLVMIR(lowered->get(), context, "step");
   if (!result)
     return module.emitError("translation to LLVM IR failed");
+  // The linker keeps the plan whether or not anything reads it.
+  if (llvm::GlobalVariable *plan = result->getNamedGlobal("meshwright_plan"))
+    llvm::appendToUsed(*result, {plan});
   result->setTargetTriple(machine.getTargetTriple());
   result->setDataLayout(machine.createDataLayout());
   for (llvm::Function &function : *result) {
