@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Compares a run's --metrics with a golden run, and gradients taken from an SGD step with golden gradients.
+
+  compare.py losses METRICS.jsonl GOLDEN.json [LOSS_TOLERANCE NORM_TOLERANCE]
+  compare.py gradients BEFORE.safetensors AFTER.safetensors GRADIENTS.safetensors LR [TOLERANCE]
+
+Tolerances are relative; a gradient's error is the norm of the difference over the norm. Prints the largest
+errors and fails if one is beyond its tolerance.
+"""
+import array
+import json
+import math
+import struct
+import sys
+
+
+def read_safetensors(path):
+    with open(path, "rb") as file:
+        (size,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(size))
+        data = file.read()
+    tensors = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        assert entry["dtype"] == "F32", (name, entry["dtype"])
+        begin, end = entry["data_offsets"]
+        values = array.array("f")
+        values.frombytes(data[begin:end])
+        tensors[name.removeprefix("transformer.")] = (entry["shape"], values)
+    return tensors
+
+
+def losses(metrics, golden, loss_tolerance="1e-5", norm_tolerance="5e-5"):
+    rows = [json.loads(line) for line in open(metrics)]
+    wanted = json.load(open(golden))
+    assert len(rows) == len(wanted["loss"]), f"{len(rows)} steps, golden has {len(wanted['loss'])}"
+    worst = {}
+    for key in ("loss", "grad_norm"):
+        worst[key] = max(abs(row[key] - want) / abs(want) for row, want in zip(rows, wanted[key]))
+    print(f"loss {worst['loss']:.2e} grad_norm {worst['grad_norm']:.2e}")
+    return worst["loss"] <= float(loss_tolerance) and worst["grad_norm"] <= float(norm_tolerance)
+
+
+def gradient_error(before, after, golden, lr):
+    """The largest error of a tensor's gradient in one step of SGD, and that tensor."""
+    before, after, golden = map(read_safetensors, (before, after, golden))
+    worst, where = 0, ""
+    for name, (shape, want) in golden.items():
+        assert after[name][0] == shape, f"{name}: shape {after[name][0]}, golden {shape}"
+        have = [(x - y) / float(lr) for x, y in zip(before[name][1], after[name][1])]
+        norm = math.hypot(*want)
+        error = math.dist(have, want) / norm if norm else 0
+        if not error <= worst:
+            worst, where = error, name
+    return worst, where
+
+
+def gradients(before, after, golden, lr, tolerance="2e-5"):
+    worst, where = gradient_error(before, after, golden, lr)
+    print(f"gradients {worst:.2e} at {where}")
+    return worst <= float(tolerance)
+
+
+if __name__ == "__main__":
+    sys.exit(0 if {"losses": losses, "gradients": gradients}[sys.argv[1]](*sys.argv[2:]) else 1)

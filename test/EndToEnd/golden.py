@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Trains a golden directory's model and compares with its float64 run.
+
+  golden.py GOLDEN WORK MESH[/MICROBATCHES]... [--gradients] [--repeat] [--mpi]
+
+--gradients: also compare the first gradients, taken from a step of plain SGD;
+--repeat: a second run gives the same bits; --mpi: so do MPI ranks.
+"""
+import argparse
+import filecmp
+import math
+import sys
+
+from compare import gradient_error, read_safetensors
+from harness import Golden, check, compile, distance, fresh, ranks_of, train
+
+parser = argparse.ArgumentParser()
+parser.add_argument("golden")
+parser.add_argument("work")
+parser.add_argument("meshes", nargs="+")
+for flag in ("--gradients", "--repeat", "--mpi"):
+    parser.add_argument(flag, action="store_true")
+args = parser.parse_args()
+
+golden = Golden(args.golden)
+fresh(args.work)
+
+
+def compare(name, mesh, microbatches):
+    size = dict(golden.size, mesh=mesh, microbatches=microbatches)
+    ranks = ranks_of(mesh)
+    compile(golden.config, "exe", **size)
+    have = train("./exe", ranks, save="threads", **golden.run)
+    want = [{"loss": loss, "grad_norm": norm}
+            for loss, norm in zip(golden.answers["loss"], golden.answers["grad_norm"])]
+    loss, norm = distance(have, want), distance(have, want, "grad_norm")
+    print(f"{golden.directory.name} {name}: loss {loss:.1e}, grad_norm {norm:.1e}", end="")
+    check(loss <= 1e-5, f"a loss is off by {loss:.2e}")
+    check(norm <= 5e-5, f"a gradient norm is off by {norm:.2e}")
+
+    # The weights at the end. Without rotary positions a bias of keys has no gradient but rounding errors, which
+    # Adam makes steps of full size from.
+    weights = read_safetensors("threads/latest/model.safetensors")
+    final = {name.removeprefix("transformer."): norm for name, norm in golden.answers["final_norm"].items()}
+    check(set(weights) == set(final), f"other tensors were saved: {sorted(set(weights) ^ set(final))}")
+    worst = max(abs(math.hypot(*weights[name][1]) - norm) / norm for name, norm in final.items()
+                if not name.endswith("c_attn.bias"))
+    print(f", final weights {worst:.1e}", end="")
+    check(worst <= 2e-5, f"the norm of a weight at the end is off by {worst:.2e}")
+
+    for kind, wanted, mpi in (("again", args.repeat, False), ("mpi", args.mpi, True)):
+        if wanted:
+            again = train("./exe", ranks, mpi=mpi, save=kind, **golden.run)
+            check(again == have, f"{name}: the losses of the run '{kind}' differ in a bit")
+            for file in ("model.safetensors", "optimizer.safetensors"):
+                same = filecmp.cmp(f"threads/latest/{file}", f"{kind}/latest/{file}", shallow=False)
+                check(same, f"{name}: {file} of the run '{kind}' differs in a bit")
+            print(f", {kind}: same bits", end="")
+
+    if args.gradients:
+        compile(golden.config, "sgd", optimizer="sgd", **size)
+        train("./sgd", ranks, save="sgd-weights", init=golden.weights, lr=100, grad_clip=0, steps=1, **golden.data)
+        error, where = gradient_error(golden.weights, "sgd-weights/latest/model.safetensors", golden.gradients, 100)
+        print(f", gradients {error:.1e} at {where}", end="")
+        check(error <= 2e-5, f"{name}: the gradient of {where} is off by {error:.2e}")
+    print()
+
+
+for item in args.meshes:
+    mesh, _, microbatches = item.partition("/")
+    compare(item, "" if mesh == "one" else mesh, microbatches or 1)
+    sys.stdout.flush()

@@ -1,0 +1,95 @@
+"""What the end-to-end tests share: compile, train, and look at what comes out."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+INPUTS = pathlib.Path(__file__).resolve().parent.parent / "Inputs"
+ROOT = INPUTS.parent.parent
+
+
+def fresh(directory):
+    """An empty directory to work in."""
+    shutil.rmtree(directory, ignore_errors=True)
+    os.makedirs(directory)
+    os.chdir(directory)
+    return pathlib.Path(directory)
+
+
+def check(condition, message):
+    if not condition:
+        sys.exit(f"FAILED: {message}")
+
+
+def call(command, timeout=120, **more):
+    """Runs a command that must succeed; its standard output and errors together."""
+    command = [str(word) for word in command]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout, **more)
+    check(done.returncode == 0, f"{' '.join(command)}\nexited with {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+def flags(options):
+    """{"grad_clip": 0, "shuffle": True} as --grad-clip 0 --shuffle."""
+    words = []
+    for name, value in options.items():
+        name = "--" + name.replace("_", "-")
+        words += [] if value is None or value is False else [name] if value is True else [name, str(value)]
+    return words
+
+
+def compile(model, output, **options):
+    """Compiles and returns what the compiler says."""
+    return call(["meshwright", "compile", model, "-o", output, *flags(options)])
+
+
+def ranks_of(mesh):
+    count = 1
+    for axis in filter(None, mesh.split(",")):
+        count *= int(axis.split("=")[1])
+    return count
+
+
+def rows(path):
+    """The lines of a metrics file without what depends on the clock."""
+    lines = [json.loads(line) for line in open(path)]
+    return [{k: v for k, v in line.items() if k not in ("step_ms", "tokens_per_s")} for line in lines]
+
+
+def train(exe, ranks=1, mpi=False, metrics="metrics.jsonl", **options):
+    """Trains with N ranks and returns the metrics' rows."""
+    launcher = ["meshwright", "run", *(["--mpi"] if mpi else []), "-n", ranks]
+    call([*launcher, exe, *flags(dict(options, metrics=metrics))])
+    return rows(metrics)
+
+
+class Golden:
+    """A directory with a config, weights and the losses a float64 run had."""
+
+    def __init__(self, directory):
+        self.directory = pathlib.Path(directory).resolve()
+        self.config = self.directory / "config.json"
+        self.weights = self.directory / "model.safetensors"
+        self.gradients = self.directory / "grads0.safetensors"
+        self.answers = json.load(open(self.directory / "golden.json"))
+        run = self.answers["run"]
+        self.size = {"batch": run["batch"], "seq": run["seq"]}
+        self.data = {"data": self.directory.parent / run["data"], "tokens": run["tokens"]}
+        names = ("steps", "lr", "weight_decay", "beta1", "beta2", "eps", "grad_clip")
+        self.run = dict(self.data, init=self.weights, **{name: run[name] for name in names})
+
+
+def distance(have, want, key="loss"):
+    """The largest relative difference of two runs."""
+    check(len(have) == len(want) > 0, f"{len(have)} steps, expected {len(want)}")
+    return max(abs(a[key] - b[key]) / abs(b[key]) for a, b in zip(have, want))
+
+
+def arena_printed(text):
+    """The bytes in a line of the compiler or of a run."""
+    found = re.search(r"arena ([\d,]+) bytes", text)
+    check(found, f"no arena in: {text}")
+    return int(found[1].replace(",", ""))
