@@ -50,11 +50,8 @@ static LogicalResult lowerLaunch(LaunchOp op, OpBuilder &builder, MemoryMap &map
   return success();
 }
 
-/// The place of a device's heads among all, where heads are divided.
-static std::pair<int64_t, int64_t> headsOf(Operation *op, Value q) {
-  int64_t heads = cast<RankedTensorType>(q.getType()).getDimSize(2);
-  return {0, heads};
-}
+/// Every device has all heads: strategies that divide them do not exist yet.
+static int64_t headsOf(Value q) { return cast<RankedTensorType>(q.getType()).getDimSize(2); }
 
 static Value memoryOrNull(OpBuilder &builder, MemoryMap &map, Value value) {
   return value ? map.memory(builder, value) : Value();
@@ -62,14 +59,13 @@ static Value memoryOrNull(OpBuilder &builder, MemoryMap &map, Value value) {
 
 static LogicalResult lowerAttention(train::AttentionOp op, OpBuilder &builder, MemoryMap &map) {
   auto memory = [&](Value value) { return memoryOrNull(builder, map, value); };
-  auto [offset, heads] = headsOf(op, op.getQ());
   // Created with no scratch first: its size is a function of the op.
   auto create = [&](Value workspace) {
     return AttentionOp::create(builder, op.getLoc(), memory(op.getQ()), memory(op.getK()),
                                memory(op.getV()), memory(op.getIds()), memory(op.getKey()),
                                memory(op.getOut()), memory(op.getLse()), workspace, op.getScale(),
                                op.getCausal(), op.getWindow(), op.getDropout(), op.getStream(),
-                               offset, heads);
+                               /*headOffset=*/0, /*globalHeads=*/headsOf(op.getQ()));
   };
   auto probe = create(map.memory(builder, op.getLse()));
   MwAttention shape = probe.getAttention();
@@ -81,14 +77,13 @@ static LogicalResult lowerAttention(train::AttentionOp op, OpBuilder &builder, M
 static LogicalResult lowerAttentionGrad(train::AttentionGradOp op, OpBuilder &builder,
                                         MemoryMap &map) {
   auto memory = [&](Value value) { return memoryOrNull(builder, map, value); };
-  auto [offset, heads] = headsOf(op, op.getQ());
   auto create = [&](Value workspace) {
-    return AttentionGradOp::create(builder, op.getLoc(), memory(op.getDout()), memory(op.getQ()),
-                                   memory(op.getK()), memory(op.getV()), memory(op.getOut()),
-                                   memory(op.getLse()), memory(op.getIds()), memory(op.getKey()),
-                                   memory(op.getDq()), memory(op.getDk()), memory(op.getDv()),
-                                   workspace, op.getScale(), op.getCausal(), op.getWindow(),
-                                   op.getDropout(), op.getStream(), offset, heads);
+    return AttentionGradOp::create(
+        builder, op.getLoc(), memory(op.getDout()), memory(op.getQ()), memory(op.getK()),
+        memory(op.getV()), memory(op.getOut()), memory(op.getLse()), memory(op.getIds()),
+        memory(op.getKey()), memory(op.getDq()), memory(op.getDk()), memory(op.getDv()), workspace,
+        op.getScale(), op.getCausal(), op.getWindow(), op.getDropout(), op.getStream(),
+        /*headOffset=*/0, /*globalHeads=*/headsOf(op.getQ()));
   };
   auto probe = create(map.memory(builder, op.getLse()));
   MwAttention shape = probe.getAttention();

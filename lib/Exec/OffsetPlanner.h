@@ -30,7 +30,7 @@ std::pair<int64_t, int64_t> largestLiveSum(llvm::ArrayRef<Lifetime> buffers, int
 
 /// Offsets, multiples of `alignment`, such that no two buffers that are live at
 /// once overlap. Dynamic storage allocation is NP-hard; this tries several orders of
-/// first fit, then repeatedly moves the buffers on top to the front of the order.
+/// best fit, then repeatedly moves the buffers on top to the front of the order.
 /// The same input always gives the same plan.
 OffsetPlan planOffsets(llvm::ArrayRef<Lifetime> buffers, int64_t alignment);
 

@@ -15,13 +15,6 @@ def ExecFuseAccumulate : Pass<"exec-fuse-accumulate", "::mlir::ModuleOp"> {
     reads, and whose other term nothing else reads either, becomes that op's `init`:
     the matrix library and the scatter kernel add to memory as cheaply as they write
     it. Sums with zeros go away.
-
-    ```mlir
-    %0 = train.contract "b o, b i -> o i" %dy, %x : ...
-    %1 = train.accumulate %acc, %0 : ...
-    // becomes
-    %1 = train.contract "b o, b i -> o i" %dy, %x init %acc : ...
-    ```
   }];
 }
 
@@ -41,13 +34,6 @@ def ExecFormKernels : Pass<"exec-form-kernels", "::mlir::ModuleOp"> {
     need all threads to wait. Ops that scatter stay alone. Nothing is computed
     twice but constants. Kernels that are equal are one function.
 
-    ```mlir
-    %0 = train.add %x, %bias : ...
-    %1 = train.gelu tanh %0 : ...
-    // becomes
-    %0:2 = exec.launch @layer.k0 ins(%x, %bias : ...) -> ...
-    ```
-
     Tensors stay tensors; contractions, attention, collectives, reshapes and slices
     (which are views) stay where they are.
   }];
@@ -59,7 +45,7 @@ def ExecDecomposeKernels : Pass<"exec-decompose-kernels", "::mlir::ModuleOp"> {
   let description = [{
     Each op of a kernel is replaced by its own `KernelOpInterface::decompose`; then
     common subexpressions merge (the statistics that a norm and its gradient share)
-    and arithmetic with constants folds.
+    and arithmetic with constants folds. Refuses ops in kernels that have none.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
@@ -76,15 +62,8 @@ def ExecScheduleKernels : Pass<"exec-schedule-kernels", "::mlir::ModuleOp"> {
     needs) and `exec.inplace`. All follow from shapes alone, so that results do not
     depend on the number of threads.
 
-    Refuses, naming the op, what has no place in a kernel.
-
-    ```mlir
-    func.func private @k(%x: tensor<2048x768xf32>) -> tensor<768xf32> attributes {exec.kernel}
-    // becomes
-    func.func private @k(%x: tensor<2048x768xf32>) -> tensor<768xf32> attributes {exec.chunks = array<i64: 64, 1>,
-        exec.inplace = [], exec.iterations = array<i64: 2048, 1>, exec.kernel, exec.template = ["partials", "elementwise"],
-        exec.workspace = 196608 : i64}
-    ```
+    Refuses, naming the op, what has no place in a kernel, and types other than f32
+    and i32.
   }];
   let options = [
     Option<"maxChunks", "max-chunks", "int64_t", "64", "Most chunks of a stage">,
@@ -144,9 +123,10 @@ def ExecPlanMemory : Pass<"exec-plan-memory", "::mlir::ModuleOp"> {
     Variables, inputs and outputs come first, at the same offsets in every program.
     The rest is placed by lifetime: the programs run one after the other, so that
     they share memory; a buffer that a loop carries lives through the whole loop.
-    Several orders of first fit are tried, then the buffers that make the peak move
-    forward until the arena is within 1% of the largest sum of live buffers or
-    nothing helps. Sets `exec.arena_bytes`, `exec.live_bytes` and `exec.memory`.
+    Several orders of best fit are tried, then the buffers that end on top choose
+    earlier, for a fixed number of rounds or until the arena is as small as the
+    largest sum of live buffers: it cannot be smaller. Buffers that nothing uses go away. Refuses a variable, input or
+    output of different types in two programs. Sets `exec.arena_bytes`, `exec.live_bytes` and `exec.memory`.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }

@@ -63,9 +63,10 @@ LogicalResult ProgramVerifier::checkOps() {
 LogicalResult ProgramVerifier::checkLaunch(LaunchOp launch) {
   auto kernel = symbols.lookupNearestSymbolFrom<func::FuncOp>(launch, launch.getKernelAttr());
   auto allowed = kernel->getAttrOfType<ArrayAttr>(inplaceAttr);
-  for (auto [o, out] : llvm::enumerate(launch.getOutputs())) {
-    for (auto [i, in] : llvm::enumerate(launch.getInputs())) {
-      if (in != out)
+  for (unsigned o = 0; o < launch.getOutputs().size(); ++o) {
+    Value out = launch.getOutputs()[o];
+    for (unsigned i = 0; i < launch.getInputs().size(); ++i) {
+      if (launch.getInputs()[i] != out)
         continue;
       bool fine = allowed && llvm::any_of(allowed, [&](Attribute pair) {
                     auto indices = cast<ArrayAttr>(pair);

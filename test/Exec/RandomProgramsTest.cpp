@@ -84,8 +84,9 @@ TEST_F(ExecRandomPrograms, KernelsComputeTheSame) {
     for (StringRef function : {"step", "eval"}) {
       auto want = interp::runOnRandom(*before, function, {});
       ASSERT_TRUE(succeeded(want));
-      // Decomposed kernels hold their constants in f32.
-      for (auto [after, tolerance] : {std::pair(*formed, 1e-9), std::pair(*decomposed, 1e-5)}) {
+      // Decomposed kernels hold their constants in f32, and norms over two or three
+      // elements multiply what that changes.
+      for (auto [after, tolerance] : {std::pair(*formed, 1e-9), std::pair(*decomposed, 1e-3)}) {
         auto got = interp::runOnRandom(after, function, {});
         ASSERT_TRUE(succeeded(got)) << text(after);
         std::string report;
@@ -120,7 +121,10 @@ TEST_F(ExecRandomPrograms, MemoryHoldsTheSame) {
 
     ProgramRunner runner(*after);
     auto session = interp::Session::create(*before, 1, interp::Precision::F64);
-    ASSERT_TRUE(succeeded(session));
+    // The same from parameters that differ in the 13th digit: what this changes,
+    // another order of summation may change too.
+    auto nearby = interp::Session::create(*before, 1, interp::Precision::F64);
+    ASSERT_TRUE(succeeded(session) && succeeded(nearby));
     for (train::VariableOp variable : session->variables()) {
       interp::Tensor value =
           interp::randomTensor(variable.getTensorType(), variable.getSymName(), seed, 2);
@@ -129,30 +133,39 @@ TEST_F(ExecRandomPrograms, MemoryHoldsTheSame) {
         data[i] = variable.isParameter() ? 0.3 * data[i] : std::abs(data[i]);
       session->setVariable(variable, value);
       runner.write(variable.getSymName(), value);
+      data = value.writeFloats();
+      for (int64_t i = 0; i < value.size(); ++i)
+        data[i] *= i % 2 ? 1 + 1e-13 : 1 - 1e-13;
+      nearby->setVariable(variable, value);
     }
     auto vocabulary = (*before)->getAttrOfType<IntegerAttr>("train.vocabulary").getInt();
     // Twice, with an evaluation between: what a step leaves behind is not reused.
     for (StringRef program : {"step", "eval", "step"}) {
       FunctionOpInterface function = session->lookup(program);
-      interp::TensorList arguments, want;
+      interp::TensorList arguments, want, close;
       for (unsigned i = 0; i < function.getNumArguments(); ++i) {
         std::string name = interp::Session::argumentName(function, i);
         arguments.push_back(
             interp::randomTensor(session->globalArgument(function, i), name, seed, vocabulary));
         runner.write(name, arguments.back());
       }
-      ASSERT_TRUE(succeeded(session->run(function, arguments, want)));
+      ASSERT_TRUE(succeeded(session->run(function, arguments, want)) &&
+                  succeeded(nearby->run(function, arguments, close)));
       ASSERT_TRUE(succeeded(runner.run(program))) << text(*after);
-      auto expectSame = [&](StringRef name, const interp::Tensor &value) {
+      auto expectSame = [&](StringRef name, const interp::Tensor &value,
+                            const interp::Tensor &near) {
         interp::Difference apart = interp::difference(runner.read(name), value);
-        EXPECT_TRUE(apart.sameKind && apart.finite && apart.relative <= 1e-9)
-            << program.str() << " " << name.str() << ": " << apart.relative << "\n"
+        double allowed = std::max(1e-9, 100 * interp::difference(near, value).relative);
+        EXPECT_TRUE(apart.sameKind && apart.finite && apart.relative <= allowed)
+            << program.str() << " " << name.str() << ": " << apart.relative << ", allowed "
+            << allowed << "\n"
             << text(*after);
       };
       for (auto [i, value] : llvm::enumerate(want))
-        expectSame(interp::Session::resultName(function, i), value);
+        expectSame(interp::Session::resultName(function, i), value, close[i]);
       for (train::VariableOp variable : session->variables())
-        expectSame(variable.getSymName(), *session->getVariable(variable));
+        expectSame(variable.getSymName(), *session->getVariable(variable),
+                   *nearby->getVariable(variable));
       if (HasFailure())
         break;
     }
