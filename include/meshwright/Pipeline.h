@@ -24,6 +24,7 @@ enum class Stage { train, step, dist, local, stages, schedule, exec };
 
 /// The stage called `name` by --emit, or nothing (llvm, object, exe).
 std::optional<Stage> stageNamed(llvm::StringRef name);
+/// What --emit calls `stage`.
 llvm::StringRef nameOf(Stage stage);
 
 /// The stage IR is at: what the module's attribute `meshwright.stage` says, or
@@ -33,6 +34,10 @@ llvm::Expected<Stage> stageOf(mlir::ModuleOp module);
 /// Appends the passes after `from` up to `to`. The one definition of their order.
 llvm::Error buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options, Stage from,
                           Stage to);
+
+/// Makes buildPipeline known as `--meshwright-pipeline`, with options mesh,
+/// optimizer, from and to.
+void registerPipeline();
 
 /// Makes `manager` write the module after each pass to `directory`/NN-pass.mlir.
 llvm::Error dumpIrTo(mlir::PassManager &manager, llvm::StringRef directory);

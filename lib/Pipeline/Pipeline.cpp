@@ -93,6 +93,37 @@ Error buildPipeline(OpPassManager &manager, const PipelineOptions &options, Stag
   return Error::success();
 }
 
+namespace {
+struct PipelineFlags : PassPipelineOptions<PipelineFlags> {
+  Option<std::string> mesh{*this, "mesh", llvm::cl::desc("device mesh, as for `compile --mesh`")};
+  Option<std::string> optimizer{*this, "optimizer", llvm::cl::desc("sgd or adamw"),
+                                llvm::cl::init("adamw")};
+  Option<std::string> from{*this, "from", llvm::cl::desc("the stage the input is at"),
+                           llvm::cl::init("train")};
+  Option<std::string> to{*this, "to", llvm::cl::desc("the last stage"), llvm::cl::init("exec")};
+};
+} // namespace
+
+void registerPipeline() {
+  auto build = [](OpPassManager &manager, StringRef text,
+                  llvm::function_ref<LogicalResult(const llvm::Twine &)> report) {
+    PipelineFlags flags;
+    if (failed(flags.parseFromString(text)))
+      return failure();
+    auto from = stageNamed(flags.from), to = stageNamed(flags.to);
+    if (!from || !to)
+      return report("'" + (from ? flags.to : flags.from) + "' is no stage; stages are " +
+                    llvm::join(llvm::ArrayRef(stageNames), ", "));
+    if (*from > *to)
+      return report("stage " + flags.from + " comes after stage " + flags.to);
+    if (Error error = buildPipeline(manager, {flags.mesh, flags.optimizer}, *from, *to))
+      return report(toString(std::move(error)));
+    return success();
+  };
+  registerPassPipeline("meshwright-pipeline", "The passes from one stage to another", build,
+                       [](auto handler) { handler(PipelineFlags()); });
+}
+
 /// 7 as "07": files sort in the order of the passes.
 static std::string numbered(unsigned n) { return (n < 10 ? "0" : "") + std::to_string(n); }
 

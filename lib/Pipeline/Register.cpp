@@ -13,6 +13,7 @@
 #include "Train/Train.h"
 #include "meshwright/Codegen.h"
 #include "meshwright/Interpreter.h"
+#include "meshwright/Pipeline.h"
 
 #include "mlir/Transforms/Passes.h"
 
@@ -30,4 +31,5 @@ void meshwright::registerPasses() {
   dist::registerDistPasses();
   exec::registerExecPasses();
   registerTransformsPasses();
+  registerPipeline();
 }
