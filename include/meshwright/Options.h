@@ -10,6 +10,7 @@
 #include "llvm/Support/Error.h"
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -42,6 +43,7 @@ struct CompileOptions {
   std::string emit = "exe";
   std::string dumpIr, report;
   std::vector<std::string> assertions;
+  std::set<std::string> given; ///< names of the flags that the user or the recipe set
 };
 
 /// One flag: the parser, the recipe reader and the help all read this table.

@@ -3,6 +3,8 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "Dist/Dist.h"
+#include "Train/Train.h"
 #include "meshwright/Codegen.h"
 #include "meshwright/Frontend.h"
 #include "meshwright/Pipeline.h"
@@ -11,10 +13,8 @@
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 #include <chrono>
 
@@ -34,8 +34,11 @@ public:
           llvm::raw_string_ostream os(text);
           if (diagnostic.getSeverity() == DiagnosticSeverity::Error ||
               diagnostic.getSeverity() == DiagnosticSeverity::Note) {
-            if (!isa<UnknownLoc>(diagnostic.getLocation()))
-              os << diagnostic.getLocation() << ": ";
+            // Line 0 stands for the whole of a file, which messages name themselves.
+            auto place = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>();
+            if (place && place.getLine())
+              os << place.getFilename().getValue() << ":" << place.getLine() << ":"
+                 << place.getColumn() << ": ";
             os << diagnostic << "\n";
           }
           return success();
@@ -60,12 +63,57 @@ static Expected<int64_t> defaultBatch(const CompileOptions &options) {
   return dist::batchParts(*mesh) * options.microbatches;
 }
 
+/// IR has its sizes in its types, and what earlier stages decided in its ops: a
+/// flag that says otherwise must not be dropped silently.
+static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
+  Expected<Stage> stage = stageOf(module);
+  if (!stage)
+    return stage.takeError();
+  auto check = [&](StringRef flag, const llvm::Twine &asked, const llvm::Twine &found) -> Error {
+    if (!options.given.count(flag.str()) || asked.str() == found.str())
+      return Error::success();
+    return createStringError("--" + flag + " " + asked + " cannot change '" + options.model +
+                             "', which is written for " + flag + " " + found +
+                             "; leave the flag out or change the file");
+  };
+  auto size = [&](const char *name) {
+    auto attr = module->getAttrOfType<IntegerAttr>(("train." + llvm::Twine(name)).str());
+    return attr ? llvm::Twine(attr.getInt()).str() : "unknown";
+  };
+  if (options.given.count("dropout"))
+    return createStringError("--dropout cannot change '" + options.model +
+                             "', whose operations hold their probabilities; change the file");
+  if (Error error = check("batch", llvm::Twine(options.batch), size("batch")))
+    return error;
+  if (Error error = check("seq", llvm::Twine(options.sequence), size("sequence")))
+    return error;
+  if (Error error = check("microbatches", llvm::Twine(options.microbatches), size("microbatches")))
+    return error;
+  if (*stage >= Stage::step) {
+    bool moments = llvm::any_of(module.getOps<train::VariableOp>(),
+                                [](train::VariableOp variable) { return bool(variable.getOf()); });
+    if (Error error = check("optimizer", options.optimizer, moments ? "adamw" : "sgd"))
+      return error;
+  }
+  if (*stage >= Stage::dist) {
+    std::string mesh;
+    for (auto op : module.getOps<dist::MeshOp>())
+      for (const dist::MeshAxis &axis : op.getMesh().axes)
+        mesh += (mesh.empty() ? "" : ",") + axis.name + "=" + std::to_string(axis.size);
+    if (Error error = check("mesh", options.mesh, mesh))
+      return error;
+  }
+  return Error::success();
+}
+
 Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRContext &context) {
   DiagnosticCollector diagnostics(context);
   if (llvm::sys::path::extension(options.model) == ".mlir") {
     OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(options.model, &context);
     if (!module)
       return diagnostics.take("cannot read '" + options.model + "'");
+    if (Error error = checkAgreement(options, *module))
+      return std::move(error);
     return module;
   }
   ModelOptions model;
@@ -74,7 +122,7 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
   model.microbatches = options.microbatches;
   if (!options.dropout.empty()) {
     double rate = 0;
-    if (StringRef(options.dropout).getAsDouble(rate) || rate < 0 || rate >= 1)
+    if (StringRef(options.dropout).getAsDouble(rate) || !(rate >= 0 && rate < 1))
       return createStringError("--dropout '" + options.dropout + "' must be a number in [0, 1)");
     model.dropout = rate;
   }
@@ -90,21 +138,16 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
   return std::move(*module);
 }
 
-/// Writes text completely or not at all.
+/// Writes text completely or not at all; "-" is standard output.
 static Error writeFile(StringRef path, StringRef text) {
-  std::error_code error;
-  llvm::ToolOutputFile file(path, error, llvm::sys::fs::OF_None);
-  if (error)
-    return createStringError("cannot write '" + path + "': " + error.message());
-  file.os() << text;
-  file.os().flush();
-  if (file.os().has_error()) {
-    error = file.os().error();
-    file.os().clear_error();
-    return createStringError("cannot write '" + path + "': " + error.message());
-  }
-  file.keep();
-  return Error::success();
+  if (path != "-")
+    return writeFileAtomically(text, path);
+  llvm::outs() << text;
+  llvm::outs().flush();
+  std::error_code error = llvm::outs().error();
+  llvm::outs().clear_error();
+  return error ? createStringError("cannot write the standard output: " + error.message())
+               : Error::success();
 }
 
 static std::string outputPath(const CompileOptions &options) {
@@ -176,8 +219,8 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
   if (Error error = linkExecutable(*object, output))
     return error;
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  log << llvm::formatv("{0}: {1} ranks, arena {2:N0} bytes a rank, compiled in {3:f1} s\n", output,
-                       plan->ranks, plan->arenaBytes, seconds);
+  log << llvm::formatv("{0}: {1} {2}, arena {3:N0} bytes a rank, compiled in {4:f1} s\n", output,
+                       plan->ranks, plan->ranks == 1 ? "rank" : "ranks", plan->arenaBytes, seconds);
   return Error::success();
 }
 

@@ -60,6 +60,7 @@ static Error dispatch(llvm::ArrayRef<std::string> args) {
     mlir::MLIRContext context(registry);
     // Code generation builds ops of dialects that no pass declares.
     context.loadAllAvailableDialects();
+    context.printOpOnDiagnostic(false); // An op may hold a whole program.
     return compile(*options, context, llvm::outs());
   }
   if (command == "inspect") {

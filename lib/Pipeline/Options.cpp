@@ -7,6 +7,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 
 #include <CLI/CLI.hpp>
 #define TOML_EXCEPTIONS 0
@@ -88,6 +89,8 @@ static Error readRecipe(CompileOptions &options) {
   auto fail = [&](const Twine &message) {
     return createStringError("recipe '" + options.recipe + "': " + message);
   };
+  if (std::error_code error = sys::fs::access(options.recipe, sys::fs::AccessMode::Exist))
+    return fail("cannot read the file: " + error.message());
   toml::parse_result parsed = toml::parse_file(options.recipe);
   if (!parsed)
     return fail("line " + Twine(parsed.error().source().begin.line) + ": " +
@@ -144,6 +147,7 @@ static Error readRecipe(CompileOptions &options) {
         flag->member);
     if (error)
       return error;
+    options.given.insert(name);
   }
   return Error::success();
 }
@@ -188,6 +192,9 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
     } catch (const CLI::ParseError &error) {
       return createStringError(std::string(error.what()) + "\nSee 'meshwright compile --help'.");
     }
+    for (const Flag &flag : compileFlags())
+      if (app.count(std::string("--") + flag.name))
+        options.given.insert(flag.name);
     if (!second) {
       if (options.recipe.empty())
         break;
@@ -205,10 +212,13 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
 
 Error checkSupported(const CompileOptions &o) {
   auto refuse = [](const Twine &flag, const Twine &value, const Twine &works) {
-    return createStringError("--" + flag + " " + value + " is not supported; " + works);
+    return createStringError("--" + flag + (value.isTriviallyEmpty() ? "" : " ") + value +
+                             " is not supported; " + works);
   };
   if (o.target != "cpu")
     return refuse("target", o.target, "this build generates code for cpu");
+  if (o.given.count("gpu-arch"))
+    return refuse("gpu-arch", o.gpuArch, "it is for --target cuda");
   if (o.precision != "f32")
     return refuse("precision", o.precision, "f32 works");
   if (o.gradDtype != "f32")
@@ -216,15 +226,20 @@ Error checkSupported(const CompileOptions &o) {
   if (o.zero != 0)
     return refuse("zero", Twine(o.zero), "0 works");
   if (o.sequenceParallel)
-    return refuse("sequence-parallel", "", "leave it out");
+    return refuse("sequence-parallel", {}, "leave it out");
   if (o.tensor2d)
-    return refuse("tensor-2d", "", "leave it out");
+    return refuse("tensor-2d", {}, "leave it out");
   if (o.dataSync != "all-reduce")
     return refuse("data-sync", o.dataSync, "all-reduce works");
   if (!o.cuts.empty())
     return refuse("cuts", o.cuts, "there are no pipeline stages to cut");
+  if (o.schedule != "1f1b")
+    return refuse("schedule", o.schedule, "there are no pipeline stages to schedule");
   if (o.remat != "none")
     return refuse("remat", o.remat, "none works");
+  if (!o.memoryLimit.empty())
+    return refuse("memory-limit", o.memoryLimit,
+                  "--assert 'peak<=" + o.memoryLimit + "' fails when the plan needs more");
   if (o.collectiveAlgorithm != "native")
     return refuse("collective-algorithm", o.collectiveAlgorithm, "native works");
   if (o.emit == "ptx")
