@@ -83,6 +83,10 @@ Error meshwright::linkExecutable(StringRef object, StringRef output, const LinkO
     return llvm::createStringError(driver.getError(), "cannot link: no compiler driver '" + wanted +
                                                           "'; install g++ (apt-get install g++)");
 
+  bool device = false;
+  if (!llvm::sys::fs::is_other(output, device) && device)
+    return llvm::createStringError("cannot write '" + output + "': it is a device");
+
   // Beside the output, so that the last step is a rename within one file system.
   Temporary linked, input, log;
   if (auto error = llvm::sys::fs::createUniqueFile(output + ".%%%%%%.tmp", linked.path))

@@ -50,15 +50,17 @@ std::unique_ptr<llvm::TargetMachine> meshwright::createTargetMachine(const Codeg
     for (auto &[name, enabled] : llvm::sys::getHostCPUFeatures())
       features += (features.empty() ? "" : ",") + std::string(enabled ? "+" : "-") + name.str();
   }
-  llvm::TargetOptions targetOptions;
-  std::unique_ptr<llvm::TargetMachine> machine(
-      target->createTargetMachine(triple, cpu, features, targetOptions, llvm::Reloc::PIC_,
-                                  std::nullopt, llvm::CodeGenOptLevel::Default));
-  if (machine && !machine->getMCSubtargetInfo()->isCPUStringValid(cpu)) {
+  // Asked first: a machine made for an unknown processor prints complaints.
+  std::unique_ptr<llvm::MCSubtargetInfo> any(target->createMCSubtargetInfo(triple, "", ""));
+  if (any && !any->isCPUStringValid(cpu)) {
     error = "unknown processor '" + cpu + "' for " + triple.str() +
             "; `llc -mcpu=help` lists the names";
     return nullptr;
   }
+  llvm::TargetOptions targetOptions;
+  std::unique_ptr<llvm::TargetMachine> machine(
+      target->createTargetMachine(triple, cpu, features, targetOptions, llvm::Reloc::PIC_,
+                                  std::nullopt, llvm::CodeGenOptLevel::Default));
   return machine;
 }
 

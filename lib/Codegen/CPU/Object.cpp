@@ -64,6 +64,19 @@ llvm::Error meshwright::writeFileAtomically(llvm::StringRef bytes, llvm::StringR
   auto failed = [&](std::error_code error) {
     return llvm::createStringError(error, "cannot write '" + output + "': " + error.message());
   };
+  // A device or pipe must not be replaced by a file.
+  bool device = false;
+  if (!llvm::sys::fs::is_other(output, device) && device) {
+    std::error_code error;
+    llvm::raw_fd_ostream os(output, error);
+    if (!error) {
+      os << bytes;
+      os.flush();
+      error = os.error();
+      os.clear_error();
+    }
+    return error ? failed(error) : llvm::Error::success();
+  }
   llvm::Expected<llvm::sys::fs::TempFile> file =
       llvm::sys::fs::TempFile::create(output + ".%%%%%%.tmp");
   if (!file)
