@@ -111,8 +111,10 @@ def ExecBufferize : Pass<"exec-bufferize", "::mlir::ModuleOp"> {
     layer's kept values are written to their slots and the gradient of the logits
     overwrites them.
 
-    Contractions become `exec.matmul`, attention `exec.attention`. Refuses, naming
-    the op, a contraction that needs a transposition in memory.
+    Contractions become `exec.matmul`, attention `exec.attention`, collectives those
+    of this floor. Refuses, naming the op, a contraction that needs a transposition
+    in memory or is not in f32, a collective along anything but the first dimension
+    longer than 1, a second write of a variable, and ops that no kernel took.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
@@ -125,8 +127,10 @@ def ExecPlanMemory : Pass<"exec-plan-memory", "::mlir::ModuleOp"> {
     they share memory; a buffer that a loop carries lives through the whole loop.
     Several orders of best fit are tried, then the buffers that end on top choose
     earlier, for a fixed number of rounds or until the arena is as small as the
-    largest sum of live buffers: it cannot be smaller. Buffers that nothing uses go away. Refuses a variable, input or
-    output of different types in two programs. Sets `exec.arena_bytes`, `exec.live_bytes` and `exec.memory`.
+    largest sum of live buffers: it cannot be smaller. Buffers that nothing uses go
+    away. Sets `exec.arena_bytes`, `exec.live_bytes` and `exec.memory`.
+
+    Refuses a variable, input or output of different types in two programs.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
