@@ -45,3 +45,44 @@ func.func private @library(%x: tensor<8x64xf32>, %w: tensor<4x64xf32>) -> tensor
   %0 = train.linear %x, %w : (tensor<8x64xf32>, tensor<4x64xf32>) -> tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
 }
+
+// -----
+
+// A norm and its gradient share their statistics: one mean, one variance.
+// CHECK-LABEL: func.func private @norm
+// CHECK-COUNT-2: train.reduce
+// CHECK: math.sqrt
+// CHECK-NOT: math.sqrt
+// CHECK-NOT: train.layer_norm
+func.func private @norm(%dy: tensor<4x8xf32>, %x: tensor<4x8xf32>, %w: tensor<8xf32>, %b: tensor<8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) attributes {exec.kernel} {
+  %0 = train.layer_norm %x, %w, %b eps 1.0e-05 : (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  %dx, %dw, %db = train.layer_norm_grad %dy, %x, %w eps 1.0e-05 : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>)
+  return %0, %dx : tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// Arithmetic with constants folds, also through broadcasts.
+// CHECK-LABEL: func.func private @constants
+// CHECK-NEXT: %[[C:.*]] = arith.constant dense<6.0{{.*}}> : tensor<4x8xf32>
+// CHECK-NEXT: return %[[C]]
+func.func private @constants() -> tensor<4x8xf32> attributes {exec.kernel} {
+  %0 = train.fill 2.0 : () -> tensor<8xf32>
+  %1 = train.scale %0 by 3.0 : (tensor<8xf32>) -> tensor<8xf32>
+  %2 = train.broadcast %1 along [0] : (tensor<8xf32>) -> tensor<4x8xf32>
+  return %2 : tensor<4x8xf32>
+}
+
+// Functions that are no kernels stay as they are.
+// CHECK-LABEL: func.func @other
+// CHECK: train.gelu
+func.func @other(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = train.gelu %x : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func private @k(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<4x8xf32> attributes {exec.kernel} {
+  // expected-error @below {{'train.linear' op is in kernel @k but has no decomposition}}
+  %0 = train.linear %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}

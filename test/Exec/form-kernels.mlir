@@ -64,3 +64,106 @@ func.func @constants(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
   %1 = train.mul %x, %0 : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   return %1 : tensor<8x8xf32>
 }
+
+// -----
+
+// A bias and an activation are one kernel, whose results are what others read:
+// before the activation too, when the backward wants that. Matrix products stay.
+// CHECK-LABEL: func.func @bias_gelu
+// CHECK: %[[X:.*]] = train.linear
+// CHECK-NEXT: %[[K:.*]]:2 = exec.launch @bias_gelu.k0 ins(%[[X]], %arg2 : tensor<2x4x8xf32>, tensor<8xf32>) -> tensor<2x4x8xf32>, tensor<2x4x8xf32>
+// CHECK-NEXT: return %[[K]]#1, %[[K]]#0
+func.func @bias_gelu(%x: tensor<2x4x8xf32>, %w: tensor<8x8xf32>, %b: tensor<8xf32>) -> (tensor<2x4x8xf32>, tensor<2x4x8xf32>) {
+  %0 = train.linear %x, %w : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
+  %1 = train.add %0, %b : (tensor<2x4x8xf32>, tensor<8xf32>) -> tensor<2x4x8xf32>
+  %2 = train.gelu tanh %1 : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  return %2, %1 : tensor<2x4x8xf32>, tensor<2x4x8xf32>
+}
+
+// Readers of one tensor share the reading: a norm computed again, its gradient,
+// the residual's sum and a bias gradient. The sum over rows leaves the kernel and
+// is accumulated by another one.
+// CHECK-LABEL: func.func @norm_backward
+// CHECK-NEXT: %[[K:.*]]:3 = exec.launch @norm_backward.k1
+// CHECK-NEXT: %[[A:.*]] = exec.launch @norm_backward.k2 ins(%arg4, %[[K]]#1 : tensor<8xf32>, tensor<8xf32>)
+// CHECK-NEXT: return %[[K]]#0, %[[K]]#2, %[[A]]
+func.func @norm_backward(%dy: tensor<2x4x8xf32>, %x: tensor<2x4x8xf32>, %w: tensor<8xf32>, %dres: tensor<2x4x8xf32>, %acc: tensor<8xf32>)
+    -> (tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<8xf32>) {
+  %0 = train.rms_norm %x, %w eps 1.0e-05 : (tensor<2x4x8xf32>, tensor<8xf32>) -> tensor<2x4x8xf32>
+  %dx, %dw = train.rms_norm_grad %dy, %x, %w eps 1.0e-05 : (tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<8xf32>) -> (tensor<2x4x8xf32>, tensor<8xf32>)
+  %1 = train.add %dres, %dx : (tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  %2 = train.accumulate %acc, %dw : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  return %0, %1, %2 : tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<8xf32>
+}
+
+// No cycles: the first and the last op share %x, but a product lies between them.
+// CHECK-LABEL: func.func @no_cycle
+// CHECK: exec.launch
+// CHECK: train.linear
+// CHECK: exec.launch
+func.func @no_cycle(%x: tensor<2x8xf32>, %w: tensor<8x8xf32>) -> tensor<2x8xf32> {
+  %0 = train.silu %x : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %1 = train.linear %0, %w : (tensor<2x8xf32>, tensor<8x8xf32>) -> tensor<2x8xf32>
+  %2 = train.mul %1, %x : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
+  return %2 : tensor<2x8xf32>
+}
+
+// The loss and the gradient of the logits read the logits once. The loss itself is
+// a sum over everything, so what uses it is another kernel.
+// CHECK-LABEL: func.func @loss
+// CHECK-NEXT: %[[K:.*]]:2 = exec.launch @loss.k{{[0-9]+}} ins(%arg0, %arg1 : tensor<4x16xf32>, tensor<4xi32>) -> tensor<f32>, tensor<4x16xf32>
+// CHECK-NEXT: exec.launch @loss.k{{[0-9]+}} ins(%arg2, %[[K]]#0 : tensor<f32>, tensor<f32>)
+func.func @loss(%logits: tensor<4x16xf32>, %targets: tensor<4xi32>, %sum: tensor<f32>) -> (tensor<f32>, tensor<4x16xf32>) {
+  %one = train.fill 1.0 : () -> tensor<f32>
+  %loss, %lse = train.cross_entropy %logits, %targets scale 0.25 : (tensor<4x16xf32>, tensor<4xi32>) -> (tensor<f32>, tensor<4xf32>)
+  %d = train.cross_entropy_grad %logits, %targets, %lse, %one scale 0.25 : (tensor<4x16xf32>, tensor<4xi32>, tensor<4xf32>, tensor<f32>) -> tensor<4x16xf32>
+  %total = train.accumulate %sum, %loss : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  return %total, %d : tensor<f32>, tensor<4x16xf32>
+}
+
+// Scalars are one launch; the updates they feed are their own, and equal ones are
+// one kernel.
+// CHECK-LABEL: func.func @update
+// CHECK-COUNT-2: exec.launch @update.k[[SQUARE:[0-9]+]]
+// CHECK: %[[CLIP:.*]]:2 = exec.launch
+// CHECK-COUNT-2: exec.launch @update.k[[SGD:[0-9]+]]
+// CHECK-NOT: exec.launch
+func.func @update(%p: tensor<8x8xf32>, %g: tensor<8x8xf32>, %q: tensor<8x8xf32>, %h: tensor<8x8xf32>, %limit: tensor<f32>, %lr: tensor<f32>)
+    -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<f32>) {
+  %0 = train.square_sum %g : (tensor<8x8xf32>) -> tensor<f32>
+  %1 = train.square_sum %h : (tensor<8x8xf32>) -> tensor<f32>
+  %2 = train.global_norm %0, %1 : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  %3 = train.clip_factor %2, %limit : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  %4 = train.sgd %p, %g, %3, %lr : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<f32>, tensor<f32>) -> tensor<8x8xf32>
+  %5 = train.sgd %q, %h, %3, %lr : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<f32>, tensor<f32>) -> tensor<8x8xf32>
+  return %4, %5, %2 : tensor<8x8xf32>, tensor<8x8xf32>, tensor<f32>
+}
+
+// Slices and reshapes are views; a fill that no kernel reads is filled in place of
+// its reader, so two readers are two.
+// CHECK-LABEL: func.func @views
+// CHECK: train.slice
+// CHECK: train.reshape
+// CHECK: %[[A:.*]] = exec.launch @views.k[[FILL:[0-9]+]] ins() -> tensor<4xf32>
+// CHECK: %[[B:.*]] = exec.launch @views.k[[FILL]] ins() -> tensor<4xf32>
+// CHECK: return %{{.*}}, %[[B]], %[[A]]
+func.func @views(%x: tensor<6x4xf32>) -> (tensor<2x2x2xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %0 = train.slice %x rows 2 : (tensor<6x4xf32>) -> tensor<2x4xf32>
+  %1 = train.reshape %0 : (tensor<2x4xf32>) -> tensor<2x2x2xf32>
+  %2 = train.fill 0.0 : () -> tensor<4xf32>
+  return %1, %2, %2 : tensor<2x2x2xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// A scatter stands alone, and what computes its operand too.
+// CHECK-LABEL: func.func @scatter
+// CHECK-COUNT-2: exec.launch
+func.func @scatter(%x: tensor<4x8xf32>, %ids: tensor<4xi32>) -> tensor<9x8xf32> {
+  %0 = train.scale %x by 2.0 : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %1 = train.embedding_grad %0, %ids rows 9 : (tensor<4x8xf32>, tensor<4xi32>) -> tensor<9x8xf32>
+  return %1 : tensor<9x8xf32>
+}
+
+// CHECK: func.func private @bias_gelu.k0(%arg0: tensor<2x4x8xf32>, %arg1: tensor<8xf32>) -> (tensor<2x4x8xf32>, tensor<2x4x8xf32>) attributes {exec.kernel}
+// CHECK-NEXT: train.add
+// CHECK-NEXT: train.gelu tanh
+// CHECK-NEXT: return

@@ -60,3 +60,56 @@ func.func @step(%x: tensor<4xf32>) {
   %y = train.repeat @write x 2 carry(%x) each() shared() : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
+
+// -----
+
+train.variable @w : tensor<3x8x8xf32> stacked init <"normal", 0.1 : f64> storage <"h.{layer}.w">
+train.variable @v : tensor<8x8xf32> init <"normal", 0.1 : f64>
+
+// CHECK-NOT: func.func private
+func.func private @layer(%i: tensor<i32>, %x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %again: tensor<8x8xf32>, %c: tensor<8xf32>)
+    -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %v = train.get @v : tensor<8x8xf32>
+  %0 = train.linear %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  %1 = train.linear %0, %again : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  %2 = train.linear %1, %v : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  return %2, %x : tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+func.func private @outer(%x: tensor<4x8xf32>, %c: tensor<8xf32>) -> tensor<4x8xf32> {
+  %w = train.get @w : tensor<3x8x8xf32>
+  %y, %kept = train.repeat @layer x 3 indexed carry(%x) each(%w, %w) shared(%c)
+      : (tensor<4x8xf32>, tensor<3x8x8xf32>, tensor<3x8x8xf32>, tensor<8xf32>) -> (tensor<4x8xf32>, tensor<3x4x8xf32>)
+  return %y : tensor<4x8xf32>
+}
+
+// Loops in loops; reads of variables come out of them, once each; a stack that is
+// sliced twice is sliced once.
+// CHECK-LABEL: func.func @step
+// CHECK: %[[W:.*]] = train.get @w
+// CHECK: %[[V:.*]] = train.get @v
+// CHECK: exec.loop %{{.*}} = 2 reverse carry(%[[X:.*]] = %arg0) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+// CHECK: %[[INNER:.*]]:2 = exec.loop %[[I:.*]] = 3 carry(%[[Y:.*]] = %[[X]]) each(%[[SLICE:.*]] = %[[W]]) : (tensor<4x8xf32>, tensor<3x8x8xf32>) -> (tensor<4x8xf32>, tensor<3x4x8xf32>) {
+// CHECK: exec.index %[[I]] : tensor<i32>
+// CHECK: %[[A:.*]] = train.linear %[[Y]], %[[SLICE]]
+// CHECK: %[[B:.*]] = train.linear %[[A]], %[[SLICE]]
+// CHECK: %[[C:.*]] = train.linear %[[B]], %[[V]]
+// CHECK: exec.yield %[[C]], %[[Y]]
+// CHECK: exec.yield %[[INNER]]#0
+func.func @step(%x: tensor<4x8xf32> {train.input = "x"}, %c: tensor<8xf32> {train.input = "c"}) -> (tensor<4x8xf32> {train.output = "y"}) {
+  %y = train.repeat @outer x 2 reverse carry(%x) each() shared(%c) : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}
+
+// -----
+
+train.variable @v : tensor<8xf32> init <"normal", 0.1 : f64>
+func.func private @layer(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{is inside a repeated function; variables are written by @step itself}}
+  train.set @v, %x : tensor<8xf32>
+  return %x : tensor<8xf32>
+}
+func.func @step(%x: tensor<8xf32> {train.input = "x"}) -> (tensor<8xf32> {train.output = "y"}) {
+  %y = train.repeat @layer x 2 carry(%x) each() shared() : (tensor<8xf32>) -> tensor<8xf32>
+  return %y : tensor<8xf32>
+}

@@ -47,3 +47,54 @@ func.func @collectives(%x: tensor<4x8xf32>, %y: tensor<8xf32>) -> tensor<8x8xf32
   %3 = train.add %0, %2 : (tensor<8x8xf32>, tensor<8xf32>) -> tensor<8x8xf32>
   return %3 : tensor<8x8xf32>
 }
+
+// -----
+
+func.func private @grow(%x: tensor<4xf32>) -> tensor<64xf32> attributes {exec.kernel}
+func.func private @shrink(%x: tensor<64xf32>) -> tensor<4xf32> attributes {exec.kernel}
+func.func private @join(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> attributes {exec.kernel}
+
+// What is computed again moves to its reader: two large values are not live at once.
+// CHECK-LABEL: func.func @recompute
+// CHECK-NEXT: exec.launch @grow ins(%arg0
+// CHECK-NEXT: exec.launch @shrink
+// CHECK-NEXT: exec.launch @grow ins(%arg1
+// CHECK-NEXT: exec.launch @shrink
+func.func @recompute(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = exec.launch @grow ins(%a : tensor<4xf32>) -> tensor<64xf32>
+  %1 = exec.launch @grow ins(%b : tensor<4xf32>) -> tensor<64xf32>
+  %2 = exec.launch @shrink ins(%0 : tensor<64xf32>) -> tensor<4xf32>
+  %3 = exec.launch @shrink ins(%1 : tensor<64xf32>) -> tensor<4xf32>
+  return %2, %3 : tensor<4xf32>, tensor<4xf32>
+}
+
+// What makes less than it alone keeps alive stays where it is.
+// CHECK-LABEL: func.func @free_early
+// CHECK: %[[BIG:.*]] = exec.launch @grow ins(%arg0
+// CHECK-NEXT: exec.launch @shrink ins(%[[BIG]]
+// CHECK-NEXT: exec.launch @grow ins(%arg1
+func.func @free_early(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<64xf32>, tensor<64xf32>) {
+  %0 = exec.launch @grow ins(%a : tensor<4xf32>) -> tensor<64xf32>
+  %1 = exec.launch @shrink ins(%0 : tensor<64xf32>) -> tensor<4xf32>
+  %2 = exec.launch @grow ins(%b : tensor<4xf32>) -> tensor<64xf32>
+  %3 = exec.launch @grow ins(%1 : tensor<4xf32>) -> tensor<64xf32>
+  return %2, %3 : tensor<64xf32>, tensor<64xf32>
+}
+
+// Inside loops too.
+// CHECK-LABEL: func.func @loop
+// CHECK: exec.loop
+// CHECK-NEXT: %[[S:.*]] = exec.launch @shrink
+// CHECK-NEXT: %[[Y:.*]] = exec.launch @grow ins(%[[S]]
+// CHECK-NEXT: %[[X:.*]] = exec.launch @grow
+// CHECK-NEXT: exec.launch @join ins(%[[X]], %[[Y]]
+func.func @loop(%a: tensor<4xf32>, %b: tensor<64xf32>) -> (tensor<4xf32>, tensor<3x64xf32>) {
+  %r:2 = exec.loop %i = 3 carry(%c = %a) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<3x64xf32>) {
+    %0 = exec.launch @grow ins(%c : tensor<4xf32>) -> tensor<64xf32>
+    %1 = exec.launch @shrink ins(%b : tensor<64xf32>) -> tensor<4xf32>
+    %2 = exec.launch @grow ins(%1 : tensor<4xf32>) -> tensor<64xf32>
+    %3 = exec.launch @join ins(%0, %2 : tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    exec.yield %1, %3 : tensor<4xf32>, tensor<64xf32>
+  }
+  return %r#0, %r#1 : tensor<4xf32>, tensor<3x64xf32>
+}
