@@ -28,7 +28,6 @@ def Exec_Dialect : Dialect {
     | `exec.template`, `exec.iterations`, `exec.chunks` | one entry a stage: its loops, parallel iterations, and into how many ranges they are cut |
     | `exec.workspace` | i64: bytes a launch needs beside its operands, 0 if none |
     | `exec.inplace` | `[[in, out], ..]`: result `out` may be the same memory as argument `in` |
-    | `exec.accumulate` | `[[in, out], ..]`: result `out` must be the same memory as argument `in`: the kernel only adds to it |
 
     Attributes of a planned module: `exec.arena_bytes`, the size of the arena;
     `exec.live_bytes`, the largest sum of buffers that are live at once;
@@ -47,6 +46,14 @@ def Exec_Category : I32EnumAttr<"Category", "what a buffer is for", [
   let cppNamespace = "::meshwright::exec";
   let genSpecializedAttr = 0;
 }
-def Exec_CategoryAttr : EnumAttr<Exec_Dialect, Exec_Category, "category">;
+def Exec_CategoryAttr : EnumAttr<Exec_Dialect, Exec_Category, "category"> {
+  let summary = "What a buffer is for";
+  let description = [{
+    Variables are `parameter` or `optimizer`; what updates them is `gradient`, what one
+    loop keeps for another `activation`; `workspace` is for the inside of one op,
+    `temporary` all other.
+  }];
+  let assemblyFormat = "`` $value"; // ops put the space before it
+}
 
 #endif // MESHWRIGHT_EXEC_DIALECT

@@ -100,6 +100,10 @@ def Exec_LoopOp : Exec_Op<"loop", [AttrSizedOperandSegments, SingleBlock,
 
 def Exec_YieldOp : Exec_Op<"yield", [Terminator, Pure, ParentOneOf<["LoopOp"]>]> {
   let summary = "Ends a loop's body";
+  let description = [{
+    In the tensor form the next carried values, then the values to stack; in the
+    memory form without operands, and not written.
+  }];
   let arguments = (ins Variadic<AnyRankedTensor>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
   let builders = [OpBuilder<(ins), [{ (void)$_builder; }]>];
@@ -107,7 +111,10 @@ def Exec_YieldOp : Exec_Op<"yield", [Terminator, Pure, ParentOneOf<["LoopOp"]>]>
 
 def Exec_IndexOp : Exec_Op<"index", [Pure]> {
   let summary = "A loop's iteration number as a tensor";
-  let description = [{ Tensor form; in the memory form `exec.store_index`. }];
+  let description = [{
+    `index` is a loop's; the result a tensor<i32>. Tensor form; in the memory form
+    `exec.store_index`.
+  }];
   let arguments = (ins Index:$index);
   let results = (outs 0DTensorOf<[I32]>:$value);
   let assemblyFormat = "$index attr-dict `:` type($value)";
@@ -143,7 +150,10 @@ def Exec_BufferOp : Exec_Op<"buffer", [Pure]> {
 
 def Exec_SlotOp : Exec_Op<"slot", [Pure]> {
   let summary = "One slice of stacked memory";
-  let description = [{ Slice `index` along the first dimension; `index` is a loop's iteration number. }];
+  let description = [{
+    [n, ...] to [...]: slice `index` along the first dimension. `index` is a loop's
+    iteration number, and the loop runs at most n times.
+  }];
   let arguments = (ins Exec_MemRef:$base, Index:$index);
   let results = (outs Exec_MemRef:$slice);
   let assemblyFormat = "$base `[` $index `]` attr-dict `:` type($base) `->` type($slice)";
@@ -176,6 +186,7 @@ def Exec_CopyOp : Exec_Op<"copy", [DeclareOpInterfaceMethods<MemoryEffectsOpInte
 
 def Exec_StoreIndexOp : Exec_Op<"store_index"> {
   let summary = "Writes a loop's iteration number";
+  let description = [{ `target` is one i32: what `exec.index` was in the tensor form. }];
   let arguments = (ins Index:$index, Writes<Exec_MemRef>:$target);
   let assemblyFormat = "$index `,` $target attr-dict `:` type($target)";
   let hasVerifier = 1;
@@ -193,7 +204,7 @@ def Exec_LaunchOp : Exec_Op<"launch", [AttrSizedOperandSegments,
     `kernel` is a `func.func` with the attribute `exec.kernel`. Tensor form:
     operands and results are those of the function. Memory form: `ins` hold the
     arguments, `outs` receive the results, an operand may occur in both where the
-    kernel's `exec.inplace` or `exec.accumulate` allows it, `workspace` is present
+    kernel's `exec.inplace` allows it, `workspace` is present
     when the kernel's `exec.workspace` is not 0. At run time the kernel gets the
     addresses of ins, outs and workspace, in this order.
 
@@ -293,24 +304,40 @@ class Exec_Collective<string mnemonic, string outPerIn> : Exec_Op<mnemonic> {
 
 def Exec_AllReduceOp : Exec_Collective<"all_reduce", "same"> {
   let summary = "mw_all_reduce over the ranks that differ only in `axes`";
-  let description = [{ `input` and `output` may be the same memory. }];
+  let description = [{
+    Types equal; sum or maximum element by element, in order of the ranks' places.
+    `input` and `output` may be the same memory.
+  }];
   let arguments = (ins StrArrayAttr:$axes, Train_ReduceKindAttr:$reduction,
                        Reads<Exec_MemRef>:$input, Writes<Exec_MemRef>:$output);
   let assemblyFormat = "$reduction $input `to` $output `over` $axes attr-dict `:` type($input) `to` type($output)";
 }
 def Exec_AllGatherOp : Exec_Collective<"all_gather", "grows"> {
   let summary = "mw_all_gather along the first dimension";
+  let description = [{
+    [k, ...] to [n k, ...] with n ranks that differ only in `axes`, in order of their
+    places. Only the first dimension may differ.
+  }];
   let arguments = (ins StrArrayAttr:$axes, Reads<Exec_MemRef>:$input, Writes<Exec_MemRef>:$output);
   let assemblyFormat = "$input `to` $output `over` $axes attr-dict `:` type($input) `to` type($output)";
 }
 def Exec_ReduceScatterOp : Exec_Collective<"reduce_scatter", "shrinks"> {
   let summary = "mw_reduce_scatter along the first dimension";
+  let description = [{
+    [n k, ...] to [k, ...] with n ranks that differ only in `axes`: the rank at place
+    p keeps the p-th part of the sum or maximum.
+  }];
   let arguments = (ins StrArrayAttr:$axes, Train_ReduceKindAttr:$reduction,
                        Reads<Exec_MemRef>:$input, Writes<Exec_MemRef>:$output);
   let assemblyFormat = "$reduction $input `to` $output `over` $axes attr-dict `:` type($input) `to` type($output)";
 }
 def Exec_AllToAllOp : Exec_Collective<"all_to_all", "same"> {
   let summary = "mw_all_to_all of equal blocks along the first dimension";
+  let description = [{
+    Types equal; the first dimension is cut into as many blocks as ranks differ only
+    in `axes`: block q goes to the rank at place q, what comes from there takes its
+    place.
+  }];
   let arguments = (ins StrArrayAttr:$axes, Reads<Exec_MemRef>:$input, Writes<Exec_MemRef>:$output);
   let assemblyFormat = "$input `to` $output `over` $axes attr-dict `:` type($input) `to` type($output)";
 }

@@ -101,7 +101,7 @@ LogicalResult train::inferBroadcast(StringRef opName, std::optional<Location> lo
                              " is not a trailing part of the shape of ", lhs);
   if (wide.getElementType() != narrow.getElementType())
     return emitOptionalError(location, "'train.", opName, "' op element types of ", lhs, " and ",
-                             rhs, " differ; insert a cast");
+                             rhs, " differ");
   results.push_back(RankedTensorType::get(wide.getShape(), wide.getElementType()));
   return success();
 }

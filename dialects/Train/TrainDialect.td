@@ -64,6 +64,10 @@ def Train_ReduceKind : I32EnumAttr<"ReduceKind", "reduction", [
   let cppNamespace = "::meshwright::train";
   let genSpecializedAttr = 0;
 }
-def Train_ReduceKindAttr : EnumAttr<Train_Dialect, Train_ReduceKind, "reduction">;
+def Train_ReduceKindAttr : EnumAttr<Train_Dialect, Train_ReduceKind, "reduction"> {
+  let summary = "How values are put together";
+  let description = [{ `sum` or `max`, element by element. }];
+  let assemblyFormat = "`` $value"; // ops put the space before it
+}
 
 #endif // MESHWRIGHT_TRAIN_DIALECT

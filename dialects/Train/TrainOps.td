@@ -13,7 +13,7 @@ include "mlir/Interfaces/CallInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-def Train_Float : AnyTypeOf<[F32, BF16, F16, F64]>;
+def Train_Float : AnyTypeOf<[F32, BF16, F16, F64], "float">;
 def Train_Tensor : StaticShapeTensorOf<[Train_Float]>;
 def Train_Ids : StaticShapeTensorOf<[I32]>;
 def Train_Any : StaticShapeTensorOf<[Train_Float, I32, I1]>;
@@ -64,8 +64,10 @@ def Train_VariableOp : Train_Op<"variable", [Symbol]> {
   let summary = "State that outlives a step";
   let description = [{
     A parameter, or an optimizer state of one (`of`). `stacked` variables hold one
-    slice a layer along their first dimension. `decay` says whether weight decay
-    applies. Read with `train.get`, written with `train.set`.
+    slice a layer along their first dimension. The type has a static shape. Read with
+    `train.get`, written with `train.set`. `role` says which state it is
+    (`momentum`, `variance`) exactly when `of` names a parameter. The storage name of
+    a stacked variable holds `{layer}`.
 
     ```mlir
     train.variable @h.ln_1.weight : tensor<12x768xf32> stacked
@@ -91,7 +93,10 @@ def Train_VariableOp : Train_Op<"variable", [Symbol]> {
 
 def Train_GetOp : Train_Op<"get", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "The value of a variable";
-  let description = [{ Reads what the last `train.set` in program order wrote, or the step's initial value. }];
+  let description = [{
+    Reads what the last `train.set` in program order wrote, or the step's initial
+    value. The result has the variable's type.
+  }];
   let arguments = (ins FlatSymbolRefAttr:$variable);
   let results = (outs AnyRankedTensor:$value);
   let assemblyFormat = "$variable attr-dict `:` type($value)";
@@ -99,6 +104,9 @@ def Train_GetOp : Train_Op<"get", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
 
 def Train_SetOp : Train_Op<"set", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Writes a variable";
+  let description = [{
+    The variable has `value`, of its type, from here on and in the next step.
+  }];
   let arguments = (ins FlatSymbolRefAttr:$variable, AnyRankedTensor:$value);
   let assemblyFormat = "$variable `,` $value attr-dict `:` type($value)";
 }
@@ -148,7 +156,7 @@ def Train_LinearOp : Train_EinsumOp<"linear", "~... i, ~o i -> ... o", [
   let summary = "y = x W^T";
   let description = [{
     x: [..., in], weight: [out, in] (as torch.nn.Linear stores it), result:
-    [..., out]. A bias is a `train.add` after it.
+    [..., out]; element types as x. A bias is a `train.add` after it.
   }];
   let arguments = (ins Train_Tensor:$x, Train_Tensor:$weight);
   let results = (outs Train_Tensor:$y);
@@ -222,7 +230,10 @@ def Train_LayerNormOp : Train_EinsumOp<"layer_norm", "... d!, d!, d! -> ... d!",
 def Train_LayerNormGradOp : Train_EinsumOp<"layer_norm_grad", "~... d!, ... d!, d! -> ... d!, d!, d!", [
     DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "Gradients of LayerNorm's input, weight and bias";
-  let description = [{ From dy and x; mean and variance are computed again: the row is at hand anyway. }];
+  let description = [{
+    From dy and x, both [..., d]: dx like x, dweight and dbias: [d]. Mean and
+    variance are computed again: the row is at hand anyway.
+  }];
   let arguments = (ins Train_Tensor:$dy, Train_Tensor:$x, Train_Tensor:$weight, F64Attr:$eps);
   let results = (outs Train_Tensor:$dx, Train_Tensor:$dweight, Train_Tensor:$dbias);
   let assemblyFormat = "$dy `,` $x `,` $weight `eps` $eps attr-dict `:` functional-type(operands, results)";
@@ -240,6 +251,10 @@ def Train_RmsNormOp : Train_EinsumOp<"rms_norm", "... d!, d! -> ... d!", [
 def Train_RmsNormGradOp : Train_EinsumOp<"rms_norm_grad", "~... d!, ... d!, d! -> ... d!, d!", [
     DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "Gradients of RMSNorm's input and weight";
+  let description = [{
+    From dy and x, both [..., d]: dx like x, dweight: [d]. The row's mean square is
+    computed again.
+  }];
   let arguments = (ins Train_Tensor:$dy, Train_Tensor:$x, Train_Tensor:$weight, F64Attr:$eps);
   let results = (outs Train_Tensor:$dx, Train_Tensor:$dweight);
   let assemblyFormat = "$dy `,` $x `,` $weight `eps` $eps attr-dict `:` functional-type(operands, results)";
@@ -315,6 +330,11 @@ def Train_AttentionGradOp : Train_TensorOp<"attention_grad",
     "~b s! (g r) e!, b s! (g r) d!, b t! g d!, b t! g e!, b s! (g r) e!, b (g r) s! -> b s! (g r) d!, b t! g d!, b t! g e!", [
     InferTypeOpAdaptor, AttrSizedOperandSegments], OwnFlops> {
   let summary = "Gradients of attention's q, k and v";
+  let description = [{
+    dout, out: [b, s, heads, e], the other operands and the attributes as
+    `train.attention` had them, lse as it gave it; dq, dk, dv like q, k, v. Scores
+    are computed again, tile by tile, from q, k and lse (Dao et al. 2022).
+  }];
   let arguments = (ins Train_Tensor:$dout, Train_Tensor:$q, Train_Tensor:$k, Train_Tensor:$v,
                        Train_Tensor:$out, Train_Tensor:$lse, Optional<Train_Ids>:$ids,
                        Optional<Train_Ids>:$key, F64Attr:$scale, UnitAttr:$causal,
@@ -353,20 +373,24 @@ class Train_BinaryOp<string mnemonic, string linear, string additive, list<Trait
 def Train_AddOp : Train_BinaryOp<"add", "false", "true"> {
   let summary = "Sum";
   let description = [{
-    rhs may have fewer dimensions than lhs, matched from the last (a bias [d], a
-    position table [s, d]); sizes equal, never 1 against n.
+    Element by element. rhs may have fewer dimensions than lhs, matched from the
+    last (a bias [d], a position table [s, d]); sizes equal, never 1 against n;
+    element types equal.
   }];
   let hasFolder = 1;
 }
 
 def Train_MulOp : Train_BinaryOp<"mul", "true", "false"> {
   let summary = "Product";
-  let description = [{ Shapes as in `train.add`. }];
+  let description = [{ Element by element; shapes as in `train.add`. }];
 }
 
 def Train_AccumulateOp : Train_TensorOp<"accumulate", "", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "Adds a gradient to its accumulator";
-  let description = [{ Same shapes; the result has the accumulator's element type. }];
+  let description = [{
+    accumulator + value, of one shape; the result has the accumulator's element
+    type.
+  }];
   let arguments = (ins Train_Tensor:$accumulator, Train_Tensor:$value);
   let results = (outs Train_Tensor:$result);
   let assemblyFormat = "$accumulator `,` $value attr-dict `:` functional-type(operands, results)";
@@ -376,6 +400,7 @@ def Train_AccumulateOp : Train_TensorOp<"accumulate", "", [InferTypeOpAdaptor, D
 def Train_ScaleOp : Train_EinsumOp<"scale", "~... -> ...", [
     DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "x times a constant";
+  let description = [{ Any shape; `factor` is rounded to the element type. }];
   let arguments = (ins Train_Tensor:$x, F64Attr:$factor);
   let results = (outs Train_Tensor:$y);
   let assemblyFormat = "$x `by` $factor attr-dict `:` functional-type(operands, results)";
@@ -396,32 +421,38 @@ def Train_GeluOp : Train_ActivationOp<"gelu"> {
   let description = [{
     x/2 (1 + erf(x/sqrt 2)), or with `tanh` its approximation
     x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) (Hendrycks and Gimpel 2016).
+    Element by element, any shape.
   }];
   let arguments = (ins Train_Tensor:$x, UnitAttr:$tanh);
   let assemblyFormat = "(`tanh` $tanh^)? $x attr-dict `:` functional-type(operands, results)";
 }
 def Train_GeluGradOp : Train_ActivationGradOp<"gelu_grad"> {
   let summary = "dy times the derivative of gelu at x";
+  let description = [{ dy, x and the result have one shape; `tanh` as in `train.gelu`. }];
   let arguments = (ins Train_Tensor:$dy, Train_Tensor:$x, UnitAttr:$tanh);
   let assemblyFormat = "(`tanh` $tanh^)? $dy `,` $x attr-dict `:` functional-type(operands, results)";
 }
 def Train_SiluOp : Train_ActivationOp<"silu"> {
   let summary = "x sigmoid(x)";
+  let description = [{ Element by element, any shape; also called swish (Elfwing et al. 2017). }];
   let arguments = (ins Train_Tensor:$x);
   let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
 }
 def Train_SiluGradOp : Train_ActivationGradOp<"silu_grad"> {
   let summary = "dy times the derivative of silu at x";
+  let description = [{ dy, x and the result have one shape. }];
   let arguments = (ins Train_Tensor:$dy, Train_Tensor:$x);
   let assemblyFormat = "$dy `,` $x attr-dict `:` functional-type(operands, results)";
 }
 def Train_ReluOp : Train_ActivationOp<"relu"> {
   let summary = "max(x, 0)";
+  let description = [{ Element by element, any shape. }];
   let arguments = (ins Train_Tensor:$x);
   let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
 }
 def Train_ReluGradOp : Train_ActivationGradOp<"relu_grad"> {
   let summary = "dy where x > 0, else 0";
+  let description = [{ dy, x and the result have one shape. The derivative at 0 is 0. }];
   let arguments = (ins Train_Tensor:$dy, Train_Tensor:$x);
   let assemblyFormat = "$dy `,` $x attr-dict `:` functional-type(operands, results)";
 }
@@ -445,7 +476,10 @@ def Train_DropoutOp : Train_TensorOp<"dropout", "", [InferTypeOpAdaptor,
 def Train_FoldInOp : Train_Op<"fold_in", [Pure, InferTypeOpAdaptor,
     DeclareOpInterfaceMethods<ShardingRuleOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "The random key of one iteration";
-  let description = [{ key: tensor<2xi32>, index: tensor<i32>; result: two words of Philox with counter (index, 0, 0xF01D, 1). }];
+  let description = [{
+    key: tensor<2xi32>, index: tensor<i32>; result: tensor<2xi32>, two words of
+    Philox4x32-10 (Salmon et al. 2011) with counter (index, 0, 0xF01D, 1).
+  }];
   let arguments = (ins Train_Ids:$key, Train_Ids:$index);
   let results = (outs Train_Ids:$result);
   let assemblyFormat = "$key `,` $index attr-dict `:` functional-type(operands, results)";
@@ -462,7 +496,10 @@ def Train_FoldInOp : Train_Op<"fold_in", [Pure, InferTypeOpAdaptor,
 
 def Train_ReshapeOp : Train_TensorOp<"reshape", "", [DeclareOpInterfaceMethods<VJPOpInterface>]> {
   let summary = "Same elements in row-major order under another shape";
-  let description = [{ [b, s, heads*d] <-> [b, s, heads, d]. Costs nothing. }];
+  let description = [{
+    As [b, s, heads*d] to [b, s, heads, d] and back; as many elements in as out.
+    Costs nothing.
+  }];
   let arguments = (ins Train_Any:$x);
   let results = (outs Train_Any:$y);
   let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
@@ -473,7 +510,10 @@ def Train_ReshapeOp : Train_TensorOp<"reshape", "", [DeclareOpInterfaceMethods<V
 def Train_SliceOp : Train_TensorOp<"slice", "", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<VJPOpInterface>,
     DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "The first rows of a tensor";
-  let description = [{ result = x[0 .. rows): the positions a sequence uses. }];
+  let description = [{
+    x: [n, ...] to [rows, ...], rows at most n: the positions a sequence uses.
+    Refuses more rows than there are.
+  }];
   let arguments = (ins Train_Tensor:$x, I64Attr:$rows);
   let results = (outs Train_Tensor:$y);
   let assemblyFormat = "$x `rows` $rows attr-dict `:` functional-type(operands, results)";
@@ -483,6 +523,9 @@ def Train_SliceOp : Train_TensorOp<"slice", "", [InferTypeOpAdaptor, DeclareOpIn
 
 def Train_PadOp : Train_TensorOp<"pad", "", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "Zero rows appended: the gradient of slice";
+  let description = [{
+    x: [n, ...] to [rows, ...], rows at least n: x, then zeros. Refuses fewer rows.
+  }];
   let arguments = (ins Train_Tensor:$x, I64Attr:$rows);
   let results = (outs Train_Tensor:$y);
   let assemblyFormat = "$x `rows` $rows attr-dict `:` functional-type(operands, results)";
@@ -492,7 +535,10 @@ def Train_PadOp : Train_TensorOp<"pad", "", [InferTypeOpAdaptor, DeclareOpInterf
 def Train_ReduceOp : Train_TensorOp<"reduce", "", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<VJPOpInterface>,
     DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "Sum or maximum over dimensions";
-  let description = [{ `dims` (ascending) disappear. Only `sum` is differentiable. }];
+  let description = [{
+    `dims`, ascending, disappear from the shape; the element type stays. Only `sum`
+    is differentiable.
+  }];
   let arguments = (ins Train_ReduceKindAttr:$kind, Train_Tensor:$x, DenseI64ArrayAttr:$dims);
   let results = (outs Train_Tensor:$y);
   let assemblyFormat = "$kind $x `over` $dims attr-dict `:` functional-type(operands, results)";
@@ -511,6 +557,7 @@ def Train_BroadcastOp : Train_TensorOp<"broadcast", "", [DeclareOpInterfaceMetho
 
 def Train_FillOp : Train_TensorOp<"fill", "", [DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "A tensor of one value";
+  let description = [{ Any shape, float element type; `value` is rounded to it. }];
   let arguments = (ins F64Attr:$value);
   let results = (outs Train_Tensor:$y);
   let assemblyFormat = "$value attr-dict `:` functional-type(operands, results)";
@@ -522,7 +569,7 @@ def Train_FillOp : Train_TensorOp<"fill", "", [DeclareOpInterfaceMethods<KernelO
 
 def Train_IotaOp : Train_Op<"iota", [Pure]> {
   let summary = "Each element's own index along one dimension";
-  let description = [{ Only inside kernels. }];
+  let description = [{ i32, any shape. Only inside kernels. }];
   let arguments = (ins I64Attr:$dim);
   let results = (outs Train_Ids:$y);
   let assemblyFormat = "$dim attr-dict `:` functional-type(operands, results)";
@@ -530,7 +577,7 @@ def Train_IotaOp : Train_Op<"iota", [Pure]> {
 
 def Train_GatherRowsOp : Train_Op<"gather_rows", [Pure]> {
   let summary = "y[r.., c] = table[ids[r..], c]";
-  let description = [{ Only inside kernels. }];
+  let description = [{ table: [rows, d], ids: [...], y: [..., d]. Only inside kernels. }];
   let arguments = (ins Train_Any:$table, Train_Ids:$ids);
   let results = (outs Train_Any:$y);
   let assemblyFormat = "$table `,` $ids attr-dict `:` functional-type(operands, results)";
@@ -538,7 +585,7 @@ def Train_GatherRowsOp : Train_Op<"gather_rows", [Pure]> {
 
 def Train_ScatterRowsOp : Train_Op<"scatter_rows", [Pure]> {
   let summary = "y = init or 0; y[ids[r..], c] += x[r.., c] in the order of r";
-  let description = [{ Only inside kernels. }];
+  let description = [{ x: [..., d], ids: [...], y and init: [rows, d]. Only inside kernels. }];
   let arguments = (ins Train_Tensor:$x, Train_Ids:$ids, Optional<Train_Tensor>:$init);
   let results = (outs Train_Tensor:$y);
   let assemblyFormat = "$x `,` $ids (`init` $init^)? attr-dict `:` functional-type(operands, results)";
@@ -546,7 +593,7 @@ def Train_ScatterRowsOp : Train_Op<"scatter_rows", [Pure]> {
 
 def Train_RotateHalfOp : Train_Op<"rotate_half", [Pure, SameOperandsAndResultType]> {
   let summary = "(a, c) -> (-c, a), the halves of the last dimension";
-  let description = [{ Only inside kernels. }];
+  let description = [{ The last dimension is even. Only inside kernels. }];
   let arguments = (ins Train_Tensor:$x);
   let results = (outs Train_Tensor:$y);
   let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
@@ -554,7 +601,7 @@ def Train_RotateHalfOp : Train_Op<"rotate_half", [Pure, SameOperandsAndResultTyp
 
 def Train_DuplicateHalfOp : Train_Op<"duplicate_half", [Pure]> {
   let summary = "y = (x, x) along the last dimension";
-  let description = [{ Only inside kernels. }];
+  let description = [{ x: [..., d], y: [..., 2 d]. Only inside kernels. }];
   let arguments = (ins Train_Tensor:$x);
   let results = (outs Train_Tensor:$y);
   let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
@@ -581,6 +628,10 @@ def Train_CrossEntropyOp : Train_EinsumOp<"cross_entropy", "... v!, ... -> , ...
 def Train_CrossEntropyGradOp : Train_EinsumOp<"cross_entropy_grad", "... v!, ..., ..., -> ... v!", [
     DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "dlogits = dloss * scale * (exp(logits - lse) - onehot(target))";
+  let description = [{
+    logits and the result: [..., v], targets and lse: [...] as `train.cross_entropy`
+    had and gave them, dloss: a scalar. Probabilities exist one row at a time.
+  }];
   let arguments = (ins Train_Tensor:$logits, Train_Ids:$targets, Train_Tensor:$lse,
                        Train_ScalarTensor:$dloss, F64Attr:$scale);
   let results = (outs Train_Tensor:$dlogits);
@@ -593,6 +644,7 @@ def Train_CrossEntropyGradOp : Train_EinsumOp<"cross_entropy_grad", "... v!, ...
 
 def Train_SquareSumOp : Train_TensorOp<"square_sum", "", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "Sum of squares of all elements, in f32";
+  let description = [{ Any shape to a scalar of type f32: a gradient's part of the global norm. }];
   let arguments = (ins Train_Tensor:$x);
   let results = (outs Train_ScalarTensor:$y);
   let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
@@ -600,6 +652,10 @@ def Train_SquareSumOp : Train_TensorOp<"square_sum", "", [InferTypeOpAdaptor, De
 
 def Train_GlobalNormOp : Train_TensorOp<"global_norm", "", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "Square root of the sum of scalars";
+  let description = [{
+    f32 scalars, one a gradient (`train.square_sum`), at least one, to one: the norm
+    over all parameters.
+  }];
   let arguments = (ins Variadic<Train_ScalarTensor>:$squares);
   let results = (outs Train_ScalarTensor:$norm);
   let assemblyFormat = "$squares attr-dict `:` functional-type(operands, results)";
@@ -607,6 +663,10 @@ def Train_GlobalNormOp : Train_TensorOp<"global_norm", "", [InferTypeOpAdaptor, 
 
 def Train_ClipFactorOp : Train_EinsumOp<"clip_factor", ", -> ", [DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "min(1, limit / (norm + 1e-6)), or 1 when limit is 0";
+  let description = [{
+    Scalars; what gradients are multiplied by, as torch.nn.utils.clip_grad_norm_
+    does.
+  }];
   let arguments = (ins Train_ScalarTensor:$norm, Train_ScalarTensor:$limit);
   let results = (outs Train_ScalarTensor:$factor);
   let assemblyFormat = "$norm `,` $limit attr-dict `:` functional-type(operands, results)";
@@ -614,6 +674,10 @@ def Train_ClipFactorOp : Train_EinsumOp<"clip_factor", ", -> ", [DeclareOpInterf
 
 def Train_SgdOp : Train_EinsumOp<"sgd", "..., ..., , -> ...", [DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "parameter - lr * clip * gradient";
+  let description = [{
+    parameter, gradient and the result have one shape; clip and lr are scalars.
+    Without momentum or weight decay.
+  }];
   let arguments = (ins Train_Tensor:$parameter, Train_Tensor:$gradient, Train_ScalarTensor:$clip, Train_ScalarTensor:$lr);
   let results = (outs Train_Tensor:$updated);
   let assemblyFormat = "$parameter `,` $gradient `,` $clip `,` $lr attr-dict `:` functional-type(operands, results)";
@@ -627,6 +691,8 @@ def Train_AdamWOp : Train_EinsumOp<"adamw", "..., ..., ..., ..., , , , , , , ,  
     p -= lr * weight_decay * p (only with `decay`); m = beta1 m + (1-beta1) g;
     v = beta2 v + (1-beta2) g^2;
     p -= lr / bias_correction1 * m / (sqrt(v / bias_correction2) + eps).
+    parameter, gradient, momentum, variance and the results have one shape; the
+    others are scalars.
   }];
   let arguments = (ins Train_Tensor:$parameter, Train_Tensor:$gradient, Train_Tensor:$momentum,
                        Train_Tensor:$variance, Train_ScalarTensor:$clip, Train_ScalarTensor:$lr,

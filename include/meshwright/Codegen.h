@@ -36,16 +36,20 @@ void registerCodegen(mlir::DialectRegistry &registry);
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 lowerToLLVMDialect(mlir::ModuleOp module, const CodegenOptions &options = {});
 
-/// Optimised LLVM IR of the module for `machine`.
+/// The machine that `options.cpu` names; null, and why in `error`, if there is none.
 std::unique_ptr<llvm::TargetMachine> createTargetMachine(const CodegenOptions &options,
                                                          std::string &error);
+
+/// Optimised LLVM IR of the module for `machine`.
 mlir::FailureOr<std::unique_ptr<llvm::Module>> lowerToLLVM(mlir::ModuleOp module,
                                                            llvm::LLVMContext &context,
                                                            llvm::TargetMachine &machine,
                                                            const CodegenOptions &options = {});
 
-/// ... as text, and as a relocatable object. Errors go to the module's location.
+/// ... as text. Errors go to the module's location.
 mlir::FailureOr<std::string> emitLLVM(mlir::ModuleOp module, const CodegenOptions &options = {});
+
+/// ... as a relocatable object, in bytes.
 mlir::FailureOr<std::string> emitObject(mlir::ModuleOp module, const CodegenOptions &options = {});
 
 /// What the linker is told beside the object.

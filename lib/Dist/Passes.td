@@ -13,8 +13,8 @@ def DistApplyStrategy : Pass<"dist-apply-strategy", "::mlir::ModuleOp"> {
   let description = [{
     Adds `dist.mesh @mesh` and a few `dist.seed` attributes, from which propagation
     makes everything else: the inputs tokens, targets and sequence_ids of every
-    function are cut along the batch ([microbatches, batch, ...]) over the mesh axes that divide it, replica and data; variables are
-    whole on every device. A seed that is there already stays.
+    function are cut along the batch over the mesh axes that divide it, replica and
+    data; variables are whole on every device. A seed that is there already stays.
 
     Refuses a batch that does not divide by the devices times microbatches, and
     mesh axes whose strategy is not available, unless a seed in the program uses
@@ -41,17 +41,6 @@ def DistPropagate : Pass<"dist-propagate", "::mlir::ModuleOp"> {
     are replicated unless seeded.
 
     Calls of one function that want different shardings get copies of it.
-
-    ```mlir
-    // before
-    func.func @f(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [ {data}, {} ]>}) -> tensor<4xf32> {
-      %0 = train.reduce sum %x over [0] : (tensor<8x4xf32>) -> tensor<4xf32>
-      return %0 : tensor<4xf32>
-    }
-    // after, types shortened to their shardings: the sum is partial, then complete
-      %0 = train.reduce sum %x over [0] : [ {data}, {} ] -> [ {} ] partial {data}
-      %1 = dist.reshard %0 : [ {} ] partial {data} -> [ {} ]
-    ```
 
     Refuses ops without a factor table, seeds that do not fit their tensor or the
     mesh, and partial seeds.
