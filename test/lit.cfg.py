@@ -13,3 +13,5 @@ config.substitutions.append(("%root", os.path.dirname(config.test_source_root)))
 config.environment["PATH"] = os.pathsep.join(
     [os.path.join(config.meshwright_build, "bin"), config.llvm_tools, os.environ["PATH"]])
 config.environment["OMP_NUM_THREADS"] = "1"
+config.environment["MESHWRIGHT_BUILD"] = config.meshwright_build
+config.environment["MESHWRIGHT_LLVM"] = os.path.dirname(config.llvm_tools)
