@@ -154,3 +154,156 @@ module attributes {exec.arena_bytes = 128 : i64} {
     }
   }
 }
+
+// -----
+
+// CHECK: exec.program @fine
+module attributes {exec.arena_bytes = 256 : i64} {
+  func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel, exec.inplace = [[0, 0]]}
+  exec.program @fine {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %a = exec.buffer "a" temporary offset 64 : memref<16xf32>
+    %b = exec.buffer "b" temporary offset 64 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 128 : memref<16xf32>
+    exec.launch @k ins(%x : memref<16xf32>) outs(%a : memref<16xf32>)
+    exec.launch @k ins(%a : memref<16xf32>) outs(%y : memref<16xf32>)
+    exec.launch @k ins(%x : memref<16xf32>) outs(%b : memref<16xf32>)
+    exec.launch @k ins(%b : memref<16xf32>) outs(%b : memref<16xf32>)
+  }
+}
+
+// -----
+
+// expected-error @below {{has no attribute exec.arena_bytes, see exec-plan-memory}}
+module {}
+
+// -----
+
+module attributes {exec.arena_bytes = 256 : i64} {
+  // expected-error @below {{is neither a program nor a kernel}}
+  func.func @left() { return }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 256 : i64} {
+  exec.program @step {
+    // expected-error @below {{'a' has no offset, see exec-plan-memory}}
+    %a = exec.buffer "a" temporary : memref<16xf32>
+  }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 96 : i64} {
+  exec.program @step {
+    // expected-error @below {{'a' ends at 128, outside the arena of 96 bytes}}
+    %a = exec.buffer "a" temporary offset 64 : memref<16xf32>
+  }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 256 : i64} {
+  exec.program @step {
+    %a = exec.buffer "a" temporary offset 64 : memref<16xf32>
+    // expected-error @below {{is the second one named 'a'}}
+    %b = exec.buffer "a" temporary offset 64 : memref<16xf32>
+  }
+}
+
+// -----
+
+// Live together, by one element.
+module attributes {exec.arena_bytes = 256 : i64} {
+  func.func private @k(%x: tensor<17xf32>) -> tensor<17xf32> attributes {exec.kernel}
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<17xf32>
+    // expected-error @below {{'a' overlaps 'x', which is live with it}}
+    %a = exec.buffer "a" temporary offset 64 : memref<17xf32>
+    exec.launch @k ins(%x : memref<17xf32>) outs(%a : memref<17xf32>)
+  }
+}
+
+// -----
+
+// Not live in the body's middle, but carried around the loop.
+module attributes {exec.arena_bytes = 256 : i64} {
+  func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel}
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %c = exec.buffer "c" temporary offset 64 : memref<16xf32>
+    %t = exec.buffer "t" temporary offset 128 : memref<16xf32>
+    // expected-error @below {{'u' overlaps 'c', which is live with it}}
+    %u = exec.buffer "u" temporary offset 64 : memref<16xf32>
+    exec.launch @k ins(%x : memref<16xf32>) outs(%c : memref<16xf32>)
+    exec.loop %i = 2 {
+      exec.launch @k ins(%c : memref<16xf32>) outs(%t : memref<16xf32>)
+      exec.launch @k ins(%t : memref<16xf32>) outs(%c : memref<16xf32>)
+      exec.launch @k ins(%x : memref<16xf32>) outs(%u : memref<16xf32>)
+    }
+  }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 256 : i64} {
+  func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel}
+  exec.program @step {
+    %a = exec.buffer "a" temporary offset 0 : memref<16xf32>
+    %b = exec.buffer "b" temporary offset 64 : memref<16xf32>
+    // expected-error @below {{reads 'a' before anything is written there}}
+    exec.launch @k ins(%a : memref<16xf32>) outs(%b : memref<16xf32>)
+  }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 256 : i64} {
+  func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel}
+  exec.program @step {
+    %a = exec.buffer "a" parameter variable @a offset 0 : memref<16xf32>
+    // expected-error @below {{writes output 0 over input 0, which @k does not allow}}
+    exec.launch @k ins(%a : memref<16xf32>) outs(%a : memref<16xf32>)
+  }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 256 : i64} {
+  func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel}
+  exec.program @step {
+    %a = exec.buffer "a" parameter variable @a offset 0 : memref<16xf32>
+    %x = exec.buffer "x" input input "x" offset 64 : memref<16xf32>
+    // expected-error @below {{writes the input 'x'}}
+    exec.launch @k ins(%a : memref<16xf32>) outs(%x : memref<16xf32>)
+  }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 256 : i64} {
+  exec.program @step {
+    %a = exec.buffer "a" parameter variable @a offset 0 : memref<16xf32>
+  }
+  exec.program @eval {
+    // expected-error @below {{'a' lies elsewhere in another program}}
+    %a = exec.buffer "a" parameter variable @a offset 64 : memref<16xf32>
+  }
+}
+
+// -----
+
+// Scratch memory of one program where another one keeps a variable.
+module attributes {exec.arena_bytes = 256 : i64} {
+  func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel}
+  exec.program @step {
+    %a = exec.buffer "a" parameter variable @a offset 0 : memref<16xf32>
+  }
+  exec.program @eval {
+    %x = exec.buffer "x" input input "x" offset 64 : memref<16xf32>
+    // expected-error @below {{'t' overlaps 'a', which outlives the program}}
+    %t = exec.buffer "t" temporary offset 0 : memref<16xf32>
+    exec.launch @k ins(%x : memref<16xf32>) outs(%t : memref<16xf32>)
+  }
+}
