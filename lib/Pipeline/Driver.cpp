@@ -10,6 +10,8 @@
 
 #include "mlir/IR/MLIRContext.h"
 
+#include <csignal>
+
 using llvm::Error;
 
 namespace meshwright {
@@ -91,6 +93,8 @@ static Error dispatch(llvm::ArrayRef<std::string> args) {
 }
 
 int driverMain(const std::vector<std::string> &args) {
+  // A limit on file sizes then shows as an error of write(), the linker's too.
+  signal(SIGXFSZ, SIG_IGN);
   Error error = dispatch(args);
   if (!error)
     return 0;

@@ -19,12 +19,18 @@ Error inspect(llvm::StringRef executable, bool json, llvm::raw_ostream &os) {
   if (!plan)
     return plan.takeError();
   Expected<llvm::json::Value> value = llvm::json::parse(*plan);
-  if (!value)
-    return value.takeError();
+  const llvm::json::Object *object = value ? value->getAsObject() : nullptr;
+  bool whole = object;
+  for (const char *list : {"mesh", "memory", "variables", "collectives"})
+    whole = whole && object->getArray(list);
+  if (!whole)
+    return llvm::createStringError(
+        "the plan in '" + executable + "' is damaged; compile the model again" +
+        (value ? "" : ": " + toString(value.takeError())));
   if (json)
     os << llvm::formatv("{0:2}\n", *value);
   else
-    printPlan(*value->getAsObject(), os);
+    printPlan(*object, os);
   return Error::success();
 }
 

@@ -1,0 +1,284 @@
+#!/usr/bin/env python3
+"""Gives the tools what they cannot work with: each ends with status 1, one message, and no output.
+
+  bad_input.py compile|run|disk GOLDEN WORK
+
+test/Frontend/errors.test has more about configurations, test/Runtime about files and ranks at run time.
+"""
+import json
+import os
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+
+from harness import Golden, check, compile, flags, fresh
+
+failures = 0
+
+
+def refuses(command, *words, output="out", **environment):
+    """`command` fails with one message that has all of `words`, and leaves no file `output*`."""
+    global failures
+    command = [str(word) for word in command]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, **environment})
+    text = done.stdout + done.stderr
+    problems = [f"no '{word}' in the message" for word in words if word not in text]
+    if done.returncode != 1:
+        problems.append(f"exit status {done.returncode}")
+    # mpirun and the compiler name themselves; of the runtime's ranks one speaks.
+    if len(re.findall(r"^(?:meshwright: )?error: ", text, re.MULTILINE)) != 1:
+        problems.append("not exactly one message")
+    left = [file for file in os.listdir() if file.startswith(output)]
+    if left:
+        problems.append(f"left behind: {left}")
+        for file in left:
+            os.remove(file)
+    if problems:
+        failures += 1
+        print(f"FAILED: {' '.join(command)}\n  {'; '.join(problems)}\n{text}")
+
+
+def write(name, text):
+    (pathlib.Path.write_bytes if isinstance(text, bytes) else pathlib.Path.write_text)(pathlib.Path(name), text)
+    return name
+
+
+def bad_compile(golden):
+    config = golden.config.read_text()
+
+    def refused(*words, model=golden.config, **options):
+        options = {"batch": 8, "seq": 64, **options}
+        refuses(["meshwright", "compile", model, "-o", "out", *flags(options)], *words)
+
+    # The model description; test/Frontend/errors.test has the rest.
+    refused("nothing.json", "No such file", model="nothing.json")
+    refused("nothing.mlir", model="nothing.mlir")
+    refused("cut.json", "not valid JSON", "truncated", model=write("cut.json", config[:100]))
+    refused("bad.json", "not valid JSON", model=write("bad.json", config.replace(":", "=", 1)))
+    refused("empty.json", "not valid JSON", model=write("empty.json", ""))
+    refused("other.json", "mixtral", "gpt2, llama", model=write("other.json", config.replace("gpt2", "mixtral", 1)))
+    refused("model.safetensors", "not valid JSON", model=golden.weights)
+    refused("cut.mlir", "cut.mlir:", model=write("cut.mlir", "module {\n  func.func @loss("), batch=None, seq=None)
+    refuses(["meshwright", "compile", "-o", "out"], "no model given", "config.json")
+
+    # Sizes and meshes.
+    refused("batch 5", "2 devices along {data}", "is 6", batch=5, mesh="data=2")
+    refused("batch 4", "2 microbatches", "is 8", batch=4, mesh="data=4", microbatches=2)
+    refused("batch 6", "{replica, data}", "is 8", batch=6, mesh="replica=2,data=2")
+    refused("--batch 8", "--microbatches 3", microbatches=3)
+    refused("--batch -8", "positive", batch=-8)
+    refused("--seq 65", "64 positions", "n_positions", "--seq 64 or less", seq=65)
+    refused("--seq -1", "positive", seq=-1)
+    refused("--microbatches 0", "at least 1", microbatches=0)
+    refused("--microbatches", "two", microbatches="two")
+    refused("'width'", "axes are pipe, replica, data", mesh="width=2")
+    for mesh in ("data", "data=", "data=0", "data=-2", "data=two", "data=2x2"):
+        refused("'data'", "write it as data=2", mesh=mesh)
+    refused("'data'", "twice", mesh="data=2,data=2")
+    refused("mesh axis", "unknown", mesh="data=2,,")
+    refused("devices", "data=1048577", mesh="data=1048577")
+    for axis in ("tensor", "pipe", "context", "expert"):
+        refused(f"'{axis}'", "use data or replica", mesh=f"{axis}=2")
+
+    # Values of flags that are known, but not what this compiler does yet.
+    for flag, values, words in (
+            ("target", ["cuda"], "cpu"),
+            ("precision", ["bf16", "fp16", "fp8"], "f32 works"),
+            ("grad-dtype", ["bf16"], "f32 works"),
+            ("zero", ["1", "2", "3", "4"], "0 works"),
+            ("data-sync", ["parameter-server"], "all-reduce works"),
+            ("schedule", ["gpipe", "zb-h1", "nonsense"], "no pipeline stages"),
+            ("cuts", ["1"], "no pipeline stages"),
+            ("remat", ["full", "every:2", "auto", "nonsense"], "none works"),
+            ("memory-limit", ["1GiB"], "--assert"),
+            ("gpu-arch", ["sm_80"], "--target cuda"),
+            ("collective-algorithm", ["ring", "parallel"], "native works"),
+            ("emit", ["ptx"], "llvm and object work")):
+        for value in values:
+            refused(f"--{flag} {value} is not supported", words, **{flag: value})
+    refused("--sequence-parallel is not supported", sequence_parallel=True)
+    refused("--tensor-2d is not supported", tensor_2d=True)
+    # And values nobody knows.
+    for flag in ("target", "precision", "grad-dtype", "data-sync", "collective-algorithm", "emit", "optimizer"):
+        refused(f"--{flag}", "nonsense", "meshwright compile --help", **{flag: "nonsense"})
+    refused("--nonsense", **{"nonsense": 1})
+    refused("nonsense", "processor", cpu="nonsense")
+    for rate in ("1", "-0.1", "nan", "much"):
+        refused("--dropout", rate, "[0, 1)", dropout=rate)
+
+    # Budgets.
+    refused("--assert 'peak<=1MiB' is broken", "bytes", **{"assert": "peak<=1MiB"})
+    refused("--assert 'peak>1GiB' is broken", "bytes", **{"assert": "peak>1GiB"})
+    for condition in ("peak", "peak<=", "peak<=1XB", "speed<=1", "peak==1"):
+        refused(f"--assert '{condition}' is not understood", "peak<=70GiB", **{"assert": condition})
+    compile(golden.config, "fits", batch=8, seq=64, **{"assert": "peak<=64MiB"})
+
+    # Recipes.
+    def recipe(text, *words):
+        refused("recipe 'bad.toml'", *words, recipe=write("bad.toml", text))
+    recipe("mesh = \n", "line 1")
+    recipe("batch = 8\nmesh = \"data=2\n", "line 2")
+    recipe("meshes = \"data=2\"\n", "unknown key 'meshes'", "--help")
+    recipe("recipe = \"other.toml\"\n", "unknown key 'recipe'")
+    recipe("batch = \"eight\"\n", "'batch' must be an integer")
+    recipe("batch = 8.5\n", "'batch' must be an integer")
+    recipe("tensor-2d = 1\n", "'tensor-2d' must be true or false")
+    recipe("mesh = [2]\n", "'mesh' must be a string")
+    recipe("model = 3\n", "'model' must be a string")
+    recipe("assert = [1]\n", "'assert' must be a list of strings")
+    recipe("optimizer = \"adam\"\n", "'optimizer' is 'adam'", "sgd, adamw")
+    refused("recipe 'nothing.toml'", "No such file", recipe="nothing.toml")
+
+    # A model in IR has its sizes already.
+    compile(golden.config, "d.mlir", batch=8, seq=64, mesh="data=2", emit="dist")
+    for flag, value, found in (("batch", 4, 8), ("seq", 32, 64), ("microbatches", 2, 1), ("optimizer", "sgd", "adamw"),
+                               ("mesh", "data=4", "data=2")):
+        refused(f"--{flag} {value} cannot change 'd.mlir'", f"written for {flag} {found}", model="d.mlir",
+                **{"batch": None, "seq": None, flag: value})
+    refused("--dropout cannot change 'd.mlir'", model="d.mlir", dropout=0.5)
+    refused("'d.mlir' is already at stage dist, past --emit step", model="d.mlir", emit="step")
+    write("s.mlir", pathlib.Path("d.mlir").read_text().replace('stage = "dist"', 'stage = "done"'))
+    refused("'done'", "train, step, dist", model="s.mlir")
+
+    # Where to write.
+    for emit in ("exe", "exec", "object", "llvm"):
+        refuses(["meshwright", "compile", golden.config, "--emit", emit, "-o", "no/out"], "'no/out'", "No such file")
+        os.makedirs("directory", exist_ok=True)
+        refuses(["meshwright", "compile", golden.config, "--emit", emit, "-o", "directory"], "'directory'",
+                "Is a directory", output="directory.")
+    refused("'cut.json/ir'", "Not a directory", dump_ir="cut.json/ir")
+    refused("'cut.json/report'", "Not a directory", report="cut.json/report")
+
+    # Executables that are none.
+    def no_executable(file, *words):
+        refuses(["meshwright", "inspect", file], file, *words)
+    no_executable("nothing", "No such file")
+    no_executable("cut.json")
+    no_executable(write("empty", ""))
+    no_executable("/bin/true", "carries no plan", "meshwright compile")
+    whole = pathlib.Path("fits").read_bytes()
+    no_executable(write("half", whole[:len(whole) // 2]))
+    no_executable(write("head", whole[:4000]))
+    at = whole.index(b'"arena_bytes"')
+    no_executable(write("spoilt", whole[:at] + b"\0" * 40 + whole[at + 40:]), "damaged")
+    refuses(["meshwright", "inspect"], "no executable given", "usage")
+
+
+def safetensors(path):
+    data = pathlib.Path(path).read_bytes()
+    (size,) = struct.unpack("<Q", data[:8])
+    return json.loads(data[8:8 + size]), data[8 + size:]
+
+
+def bad_run(golden):
+    size = dict(golden.size)
+    compile(golden.config, "one", **size)
+    compile(golden.config, "two", mesh="data=2", **size)
+    good = dict(golden.data, steps=1)
+
+    def refused(*words, exe="./one", ranks=1, mpi=False, **options):
+        launcher = ["meshwright", "run", *(["--mpi"] if mpi else []), "-n", ranks]
+        refuses([*launcher, exe, *flags({**good, **options})], *words, output="out")
+
+    # The number of ranks.
+    refused("compiled for 1 rank", "started with 2", ranks=2)
+    refused("compiled for 2 ranks (mesh data=2)", "started with 1", "--ranks 2", exe="./two")
+    refused("compiled for 2 ranks (mesh data=2)", "started with 3", "--ranks 2", exe="./two", ranks=3)
+    refused("compiled for 2 ranks (mesh data=2)", "started with 3", "mpirun -n 2", exe="./two", ranks=3, mpi=True)
+    refuses(["meshwright", "run", "-n", "0", "./one"], "'-n'", "'0'")
+    refuses(["meshwright", "run", "./one"], "'-n'")
+    refuses(["meshwright", "run", "-n", "1"], "no executable")
+    refuses(["meshwright", "run", "-n", "1", "./nothing"], "'./nothing'", "No such file")
+    refuses(["meshwright", "run", "-n", "1", golden.config, "--data", "x"], "Permission denied")
+
+    # Tokens.
+    refused("nothing.bin", "No such file", data="nothing.bin")
+    refused("empty.bin", data=write("empty.bin", b""))
+    refused("short.bin", "65", data=write("short.bin", b"x" * 64))
+    text = pathlib.Path(golden.data["data"]).read_bytes()
+    wide = struct.pack(f"<{len(text)}H", *text)
+    at = 300
+    outside = wide[:2 * at] + struct.pack("<H", 256) + wide[2 * at + 2:]
+    for exe, ranks, mpi in (("./one", 1, False), ("./two", 2, False), ("./two", 2, True)):
+        refused("wild.bin", "256", f"{at}", exe=exe, ranks=ranks, mpi=mpi, tokens="u16",
+                data=write("wild.bin", outside))
+    refused("odd.bin", "u16", tokens="u16", data=write("odd.bin", wide[:-1]))
+    refused("--tokens", "u8|u16|u32", tokens="u64")
+    header = struct.pack("<3i", 20240520, 1, len(text)) + b"\0" * (1024 - 12)
+    refused("cut.bin", f"{len(text)}", tokens="u16", data=write("cut.bin", header + wide[:1000]))
+
+    # Weights.
+    tensors, data = safetensors(golden.weights)
+
+    def weights(name, change):
+        changed = json.loads(json.dumps(tensors))
+        change(changed)
+        head = json.dumps(changed).encode()
+        head += b" " * (-len(head) % 8)
+        return write(name, struct.pack("<Q", len(head)) + head + data)
+
+    bias = next(name for name in tensors if "ln_2.bias" in name or "post_attention_layernorm.weight" in name)
+    for exe, ranks, mpi in (("./one", 1, False), ("./two", 2, True)):
+        launch = dict(exe=exe, ranks=ranks, mpi=mpi)
+        refused("missing.safetensors", bias.removeprefix("transformer."), **launch,
+                init=weights("missing.safetensors", lambda t: t.pop(bias)))
+        refused("shape.safetensors", bias.removeprefix("transformer."), "[8, 8]", "[64]", **launch,
+                init=weights("shape.safetensors", lambda t: t[bias].update(shape=[8, 8])))
+    refused("beyond.safetensors", init=weights(
+        "beyond.safetensors", lambda t: t[bias].update(data_offsets=[len(data), len(data) + 256])))
+    refused("type.safetensors", "I8", init=weights("type.safetensors", lambda t: t[bias].update(dtype="I8")))
+    whole = golden.weights.read_bytes()
+    refused("half.safetensors", init=write("half.safetensors", whole[:len(whole) // 2]))
+    refused("head.safetensors", init=write("head.safetensors", whole[:100]))
+    refused("none.safetensors", init=write("none.safetensors", b""))
+    refused("huge.safetensors", init=write("huge.safetensors", b"\xff" * 8 + whole[8:]))
+    refused("nothing.safetensors", "No such file", init="nothing.safetensors")
+    refused("config.json", init=golden.config)
+
+    # Where to write, and what to go on from.
+    refused("no/metrics", "No such file", metrics="no/metrics")
+    refused("one/save", "Not a directory", save="one/save")
+    refused("nowhere", resume="nowhere")
+    refused("one/trace", "Not a directory", trace="one/trace")
+    refused("--lr", "fast", lr="fast")
+    refused("--lr", "-1", lr=-1)
+    refused("--nonsense", nonsense=1)
+    refused("--save-every", "--save", save_every=2)
+
+
+def full_disk(golden):
+    """A limit on the size of files stands for a full disk; a small file system, where one can be mounted, is one."""
+    size = dict(golden.size)
+    command = ["meshwright", "compile", golden.config, *flags(size), "-o", "out"]
+    for emit, blocks, words in (("exe", 4096, "linking 'out'"), ("exe", 64, ".o': File too large"),
+                                ("object", 16, "'out': File too large"), ("exec", 8, "'out': File too large")):
+        limited = ["bash", "-c", f'ulimit -f {blocks}; exec "$@"', "bash", *command, "--emit", emit]
+        refuses(limited, words)
+    compile(golden.config, "exe", **size)
+    limited = ["bash", "-c", 'ulimit -f 100; exec "$@"', "bash", "./exe", *flags(dict(golden.data, steps=1, save="dir"))]
+    refuses(limited, "dir", "File too large")
+    check(not any(pathlib.Path("dir").glob("*")), f"left behind: {os.listdir('dir')}")
+
+    pathlib.Path("small").mkdir()
+    mounted = subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0
+    if mounted:
+        inside = 'mount -t tmpfs -o size=$1 tmpfs small && cd small && shift && "$@"; code=$?; ls; exit $code'
+        absolute = [str(word) for word in command]
+        done = subprocess.run(["unshare", "-m", "bash", "-c", inside, "bash", "1m", *absolute], capture_output=True,
+                              text=True, timeout=60)
+        check(done.returncode == 1 and "No space left" in done.stderr and "out" not in done.stdout,
+              f"full disk while linking: {done.returncode}\n{done.stdout}{done.stderr}")
+        run = [os.path.abspath("exe"), *map(str, flags(dict(golden.data, steps=1, save="out")))]
+        done = subprocess.run(["unshare", "-m", "bash", "-c", inside, "bash", "1m", *run], capture_output=True,
+                              text=True, timeout=60)
+        check(done.returncode == 1 and "No space left" in done.stderr, f"full disk while saving: {done.stderr}")
+        check("latest" not in done.stdout, "a checkpoint was left that looks whole")
+
+
+tests = {"compile": bad_compile, "run": bad_run, "disk": full_disk}
+model = Golden(sys.argv[2])
+fresh(sys.argv[3])
+tests[sys.argv[1]](model)
+check(failures == 0, f"{failures} of the above")
