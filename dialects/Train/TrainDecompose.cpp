@@ -272,8 +272,8 @@ SmallVector<Value> FoldInOp::decompose(OpBuilder &b) {
       philox(index, index.constant(0), index.constant(0xF01D), index.constant(1),
              keyWord(b, getLoc(), getKey(), 0), keyWord(b, getLoc(), getKey(), 1));
   Expr place = index.with(IotaOp::create(b, getLoc(), getType(), 0));
-  Expr isFirst = place.with(arith::CmpIOp::create(b, getLoc(), arith::CmpIPredicate::eq, place.v,
-                                                  place.constant(0).v));
+  Expr isFirst = place.with(
+      arith::CmpIOp::create(b, getLoc(), arith::CmpIPredicate::eq, place.v, place.constant(0).v));
   return {select(isFirst, first.to(place.v), second.to(place.v)).v};
 }
 

@@ -24,9 +24,9 @@ Error inspect(llvm::StringRef executable, bool json, llvm::raw_ostream &os) {
   for (const char *list : {"mesh", "memory", "variables", "collectives"})
     whole = whole && object->getArray(list);
   if (!whole)
-    return llvm::createStringError(
-        "the plan in '" + executable + "' is damaged; compile the model again" +
-        (value ? "" : ": " + toString(value.takeError())));
+    return llvm::createStringError("the plan in '" + executable +
+                                   "' is damaged; compile the model again" +
+                                   (value ? "" : ": " + toString(value.takeError())));
   if (json)
     os << llvm::formatv("{0:2}\n", *value);
   else
