@@ -3,6 +3,8 @@
 
   compare.py losses METRICS.jsonl GOLDEN.json [LOSS_TOLERANCE NORM_TOLERANCE]
   compare.py gradients BEFORE.safetensors AFTER.safetensors GRADIENTS.safetensors LR [TOLERANCE]
+  compare.py runs METRICS.jsonl METRICS.jsonl TOLERANCE
+  compare.py falls ABOVE BELOW LAST METRICS.jsonl...
 
 Tolerances are relative; a gradient's error is the norm of the difference over the norm. Prints the largest
 errors and fails if one is beyond its tolerance.
@@ -62,5 +64,24 @@ def gradients(before, after, golden, lr, tolerance="2e-5"):
     return worst <= float(tolerance)
 
 
+def runs(first, second, tolerance):
+    first, second = ([json.loads(line)["loss"] for line in open(path)] for path in (first, second))
+    assert len(first) == len(second) > 0, f"{len(first)} and {len(second)} steps"
+    worst = max(abs(a - b) / abs(b) for a, b in zip(first, second))
+    print(f"loss {worst:.2e}")
+    return worst <= float(tolerance)
+
+
+def falls(above, below, last, *paths):
+    """From between `above` and `below` to less than `last`."""
+    good = True
+    for path in paths:
+        all = [json.loads(line)["loss"] for line in open(path)]
+        print(f"{path}: {all[0]:.4f} -> {all[-1]:.4f}")
+        good = good and float(above) < all[0] < float(below) and all[-1] < float(last)
+    return good
+
+
 if __name__ == "__main__":
-    sys.exit(0 if {"losses": losses, "gradients": gradients}[sys.argv[1]](*sys.argv[2:]) else 1)
+    commands = {"losses": losses, "gradients": gradients, "runs": runs, "falls": falls}
+    sys.exit(0 if commands[sys.argv[1]](*sys.argv[2:]) else 1)
