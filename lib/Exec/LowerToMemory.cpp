@@ -159,7 +159,11 @@ LogicalResult meshwright::exec::lowerToMemory(Operation *op, OpBuilder &builder,
       .Case<dist::AllReduceOp, dist::AllGatherOp, dist::ReduceScatterOp>(
           [&](auto collective) { return lower(collective, builder, map); })
       .Default([](Operation *other) {
-        return other->emitOpError("has no form in memory; memory-bound ops are put into kernels by "
-                                  "exec-form-kernels");
+        InFlightDiagnostic error = other->emitOpError("has no form in memory");
+        if (isa<train::KernelOpInterface>(other))
+          error << "; memory-bound ops are put into kernels by exec-form-kernels";
+        else if (isa<dist::DistDialect>(other->getDialect()))
+          error << "; of floor 2 all_reduce, all_gather and reduce_scatter have one";
+        return error;
       });
 }

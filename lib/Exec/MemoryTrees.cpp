@@ -379,13 +379,10 @@ LogicalResult MemoryTrees::verify() {
         if (conflict(a, a.path, b, b.path)) {
           InFlightDiagnostic error =
               function.emitError("two values would be in one place of memory at once");
-          for (const Occupant *occupant : {static_cast<const Occupant *>(&a), &b}) {
-            Value value = occupant->value;
-            error.attachNote(value ? value.getLoc() : function.getLoc())
-                << "kind " << int(occupant->kind) << ", " << (value ? value.getType() : tree->type)
-                << ", time " << occupant->begin << " to " << occupant->end << ", depth "
-                << occupant->path.size() << ", contents " << occupant->contents;
-          }
+          for (const Occupant *occupant : {static_cast<const Occupant *>(&a), &b})
+            error.attachNote(occupant->value ? occupant->value.getLoc() : function.getLoc())
+                << (occupant->value ? Type(occupant->value.getType()) : Type(tree->type))
+                << " from " << occupant->begin << " to " << occupant->end;
           return error;
         }
   return success();

@@ -1,0 +1,168 @@
+// RUN: split-file %s %t
+// RUN: meshwright-opt %t/valid.mlir | meshwright-opt | FileCheck %t/valid.mlir
+// RUN: meshwright-opt %t/invalid.mlir --split-input-file --verify-diagnostics
+
+//--- valid.mlir
+func.func private @k(%x: tensor<4x8xf32>) -> tensor<4x8xf32> attributes {exec.kernel, exec.workspace = 64 : i64}
+
+// CHECK-LABEL: func.func @tensors
+func.func @tensors(%x: tensor<4x8xf32>, %w: tensor<3x8xf32>) -> (tensor<4x8xf32>, tensor<3x4x8xf32>) {
+  // CHECK: %{{.*}}:2 = exec.loop %[[I:.*]] = 3 reverse carry(%[[C:.*]] = %arg0) each(%{{.*}} = %arg1) : (tensor<4x8xf32>, tensor<3x8xf32>) -> (tensor<4x8xf32>, tensor<3x4x8xf32>) {
+  %y, %s = exec.loop %i = 3 reverse carry(%c = %x) each(%e = %w) : (tensor<4x8xf32>, tensor<3x8xf32>) -> (tensor<4x8xf32>, tensor<3x4x8xf32>) {
+    // CHECK: exec.index %[[I]] : tensor<i32>
+    %n = exec.index %i : tensor<i32>
+    // CHECK: exec.copy %[[C]] : tensor<4x8xf32> -> tensor<4x8xf32>
+    %0 = exec.copy %c : tensor<4x8xf32> -> tensor<4x8xf32>
+    // CHECK: exec.launch @k ins(%{{.*}} : tensor<4x8xf32>) -> tensor<4x8xf32>
+    %1 = exec.launch @k ins(%0 : tensor<4x8xf32>) -> tensor<4x8xf32>
+    // CHECK: exec.yield %{{.*}}, %[[C]] : tensor<4x8xf32>, tensor<4x8xf32>
+    exec.yield %1, %c : tensor<4x8xf32>, tensor<4x8xf32>
+  }
+  return %y, %s : tensor<4x8xf32>, tensor<3x4x8xf32>
+}
+
+// CHECK-LABEL: exec.program @memory
+exec.program @memory {
+  // CHECK: exec.buffer "x" {{ ?}}input input "x" offset 128 : memref<4x8xf32>
+  %x = exec.buffer "x" input input "x" offset 128 : memref<4x8xf32>
+  %y = exec.buffer "y" temporary : memref<3x4x8xf32>
+  %n = exec.buffer "n" temporary : memref<i32>
+  %w = exec.buffer "w" workspace : memref<64xi8>
+  // CHECK: exec.loop %[[I:.*]] = 3 {
+  // CHECK-NOT: exec.yield
+  exec.loop %i = 3 {
+    // CHECK: exec.store_index %[[I]], %{{.*}} : memref<i32>
+    exec.store_index %i, %n : memref<i32>
+    // CHECK: %[[S:.*]] = exec.slot %{{.*}}[%[[I]]] : memref<3x4x8xf32> -> memref<4x8xf32>
+    %s = exec.slot %y[%i] : memref<3x4x8xf32> -> memref<4x8xf32>
+    // CHECK: exec.launch @k ins(%{{.*}} : memref<4x8xf32>) outs(%[[S]] : memref<4x8xf32>) workspace(%{{.*}} : memref<64xi8>)
+    exec.launch @k ins(%x : memref<4x8xf32>) outs(%s : memref<4x8xf32>) workspace(%w : memref<64xi8>)
+  }
+  // CHECK: exec.view %{{.*}} : memref<3x4x8xf32> -> memref<2x16xf32>
+  %v = exec.view %y : memref<3x4x8xf32> -> memref<2x16xf32>
+  %g = exec.buffer "g" gradient : memref<6x16xf32>
+  // CHECK: exec.copy
+  exec.copy %v to %v : memref<2x16xf32> to memref<2x16xf32>
+  // CHECK: exec.all_gather %{{.*}} to %{{.*}} over ["data"] : memref<2x16xf32> to memref<6x16xf32>
+  exec.all_gather %v to %g over ["data"] : memref<2x16xf32> to memref<6x16xf32>
+  // CHECK: exec.reduce_scatter {{ ?}}max
+  exec.reduce_scatter max %g to %v over ["data"] : memref<6x16xf32> to memref<2x16xf32>
+  // CHECK: exec.all_reduce {{ ?}}sum
+  exec.all_reduce sum %g to %g over ["data", "replica"] : memref<6x16xf32> to memref<6x16xf32>
+  // CHECK: exec.all_to_all
+  exec.all_to_all %g to %g over ["data"] : memref<6x16xf32> to memref<6x16xf32>
+}
+
+//--- invalid.mlir
+func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{names @missing, which is not a kernel}}
+  %0 = exec.launch @missing ins(%x : tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func private @k(%x: tensor<4xf32>) -> tensor<4xf32> attributes {exec.kernel}
+func.func @f(%x: tensor<8xf32>) -> tensor<4xf32> {
+  // expected-error @below {{input 0 is 'tensor<8xf32>' but @k has 'tensor<4xf32>'}}
+  %0 = exec.launch @k ins(%x : tensor<8xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func private @k(%x: tensor<4xf32>) -> tensor<4xf32> attributes {exec.kernel, exec.workspace = 256 : i64}
+exec.program @p {
+  %x = exec.buffer "x" temporary : memref<4xf32>
+  // expected-error @below {{gives 0 bytes of workspace but @k needs 256}}
+  exec.launch @k ins(%x : memref<4xf32>) outs(%x : memref<4xf32>)
+}
+
+// -----
+
+exec.program @p {
+  // expected-error @below {{'x' lies at 32, not at a multiple of 64}}
+  %x = exec.buffer "x" temporary offset 32 : memref<4xf32>
+}
+
+// -----
+
+exec.program @p {
+  // expected-error @below {{'x' can be a variable, an input or an output, not several}}
+  %x = exec.buffer "x" input input "x" output "y" : memref<4xf32>
+}
+
+// -----
+
+exec.program @p {
+  %x = exec.buffer "x" temporary : memref<4x8xf32>
+  exec.loop %i = 5 {
+    // expected-error @below {{counts to 5 but 'memref<4x8xf32>' has 4 slots}}
+    %s = exec.slot %x[%i] : memref<4x8xf32> -> memref<8xf32>
+  }
+}
+
+// -----
+
+exec.program @p {
+  %x = exec.buffer "x" temporary : memref<4x8xf32>
+  exec.loop %i = 4 {
+    // expected-error @below {{gives 'memref<4xf32>', which is not a slice of 'memref<4x8xf32>'}}
+    %s = exec.slot %x[%i] : memref<4x8xf32> -> memref<4xf32>
+  }
+}
+
+// -----
+
+exec.program @p {
+  %x = exec.buffer "x" temporary : memref<4x8xf32>
+  // expected-error @below {{gives 'memref<33xf32>', which 'memref<4x8xf32>' does not hold}}
+  %v = exec.view %x : memref<4x8xf32> -> memref<33xf32>
+}
+
+// -----
+
+exec.program @p {
+  %a = exec.buffer "a" temporary : memref<4x8xf32>
+  %b = exec.buffer "b" temporary : memref<8x8xf32>
+  %c = exec.buffer "c" temporary : memref<4x7xf32>
+  // expected-error @below {{c reaches element 32 of 'memref<4x7xf32>'}}
+  exec.matmul %a, %b, %c trans(false, false) sizes(4, 8, 8) ld(8, 8, 8) batch 1 strides(0, 0, 0) alpha 1.0 beta 0.0 : memref<4x8xf32>, memref<8x8xf32>, memref<4x7xf32>
+}
+
+// -----
+
+exec.program @p {
+  %a = exec.buffer "a" temporary : memref<8x8xf32>
+  // expected-error @below {{cannot write over one of its factors}}
+  exec.matmul %a, %a, %a trans(false, false) sizes(8, 8, 8) ld(8, 8, 8) batch 1 strides(0, 0, 0) alpha 1.0 beta 0.0 : memref<8x8xf32>, memref<8x8xf32>, memref<8x8xf32>
+}
+
+// -----
+
+exec.program @p {
+  %a = exec.buffer "a" temporary : memref<4x8xf32>
+  %b = exec.buffer "b" temporary : memref<9x8xf32>
+  // expected-error @below {{turns 'memref<4x8xf32>' into 'memref<9x8xf32>'; only the first dimension may differ}}
+  exec.all_gather %a to %b over ["data"] : memref<4x8xf32> to memref<9x8xf32>
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{needs a body that yields one value per result}}
+  %0 = exec.loop %i = 2 carry(%c = %x) : (tensor<4xf32>) -> tensor<4xf32> {
+    exec.yield
+  }
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>) -> tensor<3x8xf32> {
+  // expected-error @below {{stacks 'tensor<4xf32>' 3 times into 'tensor<3x8xf32>'}}
+  %0:2 = exec.loop %i = 3 carry(%c = %x) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<3x8xf32>) {
+    exec.yield %c, %c : tensor<4xf32>, tensor<4xf32>
+  }
+  return %0#1 : tensor<3x8xf32>
+}
