@@ -64,7 +64,7 @@ def main():
             "meshwright": [exe, "--data", tokens, "--steps", str(args.steps + 2), "--lr", "6e-4", "--metrics", work + "/m.jsonl"],
             "torch eager": torch + ["--mode", "eager"],
             "torch.compile": torch + ["--mode", "compile"],
-            "floor": [os.path.join(ROOT, "build/runtime/bin/bench_floor"), str(4 * seq), str(args.threads)],
+            "floor": [os.path.join(ROOT, "build/runtime/cpu/kernels/bench_floor"), str(4 * seq), str(args.threads)],
         }
         if args.only:
             systems = {k: v for k, v in systems.items() if k in args.only.split(",")}

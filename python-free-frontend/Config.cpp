@@ -19,6 +19,21 @@ using namespace meshwright::frontend;
 /// Sizes are indices of 32-bit token and position numbers.
 static constexpr int64_t largestSize = std::numeric_limits<int32_t>::max();
 
+/// Where `text` nests brackets deeper than `limit`, or npos.
+static size_t beyondDepth(StringRef text, unsigned limit) {
+  unsigned depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"')
+      while (++i < text.size() && text[i] != '"')
+        i += text[i] == '\\';
+    else if ((text[i] == '[' || text[i] == '{') && ++depth > limit)
+      return i;
+    else if ((text[i] == ']' || text[i] == '}') && depth)
+      --depth;
+  }
+  return StringRef::npos;
+}
+
 /// Calls `found(dotted key, line, column)` for each key of the valid JSON `text`.
 static void forEachKey(StringRef text,
                        llvm::function_ref<void(const std::string &, unsigned, unsigned)> found) {
@@ -67,6 +82,13 @@ FailureOr<Config> Config::read(StringRef path, MLIRContext *context) {
   state->path = path.str();
   state->text = (*buffer)->getBuffer().str();
   state->context = context;
+  // The parser recurses: what no configuration nests to would end the process.
+  if (size_t deep = beyondDepth(state->text, 256); deep != StringRef::npos) {
+    StringRef before = StringRef(state->text).take_front(deep);
+    unsigned line = before.count('\n') + 1, column = deep - (before.rfind('\n') + 1) + 1;
+    return emitError(FileLineColLoc::get(context, path, line, column))
+           << "'" << path << "': arrays and objects are nested more than 256 deep";
+  }
   auto root = llvm::json::parse(state->text);
   if (!root) {
     // The parser reports "[line:column, byte=n]: what".

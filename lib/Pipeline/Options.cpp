@@ -10,6 +10,8 @@
 #include "llvm/Support/FileSystem.h"
 
 #include <CLI/CLI.hpp>
+#include <iomanip>
+#include <sstream>
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
@@ -126,9 +128,11 @@ static Error readRecipe(CompileOptions &options) {
           } else if constexpr (std::is_same_v<T, std::string>) {
             if (node.is_string())
               options.*member = *node.value<std::string>();
-            else if (node.is_number()) {
+            else if (node.is_integer())
+              options.*member = std::to_string(*node.value<int64_t>());
+            else if (node.is_floating_point()) {
               std::ostringstream text;
-              text << *node.value<double>();
+              text << std::setprecision(17) << *node.value<double>();
               options.*member = text.str();
             } else
               return fail("'" + name + "' must be a string");
@@ -171,6 +175,8 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
             } else {
               CLI::Option *option =
                   app.add_option(spelling, options.*member, flag.help)->type_name(flag.value);
+              if constexpr (std::is_same_v<T, std::vector<std::string>>)
+                option->allow_extra_args(false); // one value each time, the next word is the model
               if constexpr (std::is_same_v<T, std::string>) {
                 if (!flag.choices.empty())
                   option->check(CLI::IsMember(flag.choices))->type_name(flag.value);
@@ -246,9 +252,9 @@ Error checkSupported(const CompileOptions &o) {
     return refuse("emit", o.emit, "the cpu target has no PTX; llvm and object work");
   if (o.microbatches < 1)
     return createStringError("--microbatches " + Twine(o.microbatches) + " must be at least 1");
-  if (o.batch < 0)
+  if (o.batch < 1 && o.given.count("batch"))
     return createStringError("--batch " + Twine(o.batch) + " must be positive");
-  if (o.sequence < 0)
+  if (o.sequence < 1 && o.given.count("seq"))
     return createStringError("--seq " + Twine(o.sequence) + " must be positive");
   return Error::success();
 }

@@ -79,7 +79,27 @@ static std::vector<Step> staircase(const PipelineOptions &o) {
   };
 }
 
+/// What closes a stage. IR that comes in from a file at that stage is checked by
+/// it first: somebody may have edited it.
+static StringRef verifierOf(Stage stage) {
+  switch (stage) {
+  case Stage::step:
+    return "train-verify";
+  case Stage::dist:
+    return "dist-verify";
+  case Stage::schedule:
+    return "dist-verify-communication";
+  case Stage::exec:
+    return "exec-verify";
+  default:
+    return "";
+  }
+}
+
 Error buildPipeline(OpPassManager &manager, const PipelineOptions &options, Stage from, Stage to) {
+  if (StringRef verifier = verifierOf(from); !verifier.empty())
+    if (failed(parsePassPipeline(verifier, manager)))
+      return llvm::createStringError("no pass " + verifier);
   for (const Step &step : staircase(options)) {
     if (step.to <= from || step.to > to)
       continue;

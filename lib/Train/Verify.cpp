@@ -31,6 +31,56 @@ static FailureOr<func::FuncOp> programNamed(ModuleOp module, StringRef name) {
   return function;
 }
 
+/// What the module says of itself, which the runtime reads data by, against what
+/// the program does.
+static LogicalResult checkSizes(ModuleOp module, func::FuncOp step) {
+  auto said = [&](StringRef name) -> std::optional<int64_t> {
+    auto attr = module->getAttrOfType<IntegerAttr>(name);
+    return attr ? std::optional(attr.getInt()) : std::nullopt;
+  };
+  auto agree = [&](StringRef name, int64_t is, const Twine &what) -> LogicalResult {
+    if (said(name).value_or(is) == is)
+      return success();
+    return module.emitError() << name << " is " << *said(name) << " but " << what << " is " << is;
+  };
+  BlockArgument tokens = inputNamed(step, "tokens");
+  if (auto type = tokens ? cast<RankedTensorType>(tokens.getType()) : RankedTensorType()) {
+    if (type.getRank() != 3)
+      return step.emitError("input tokens must be [microbatches, sequences, positions], found ")
+             << type;
+    if (failed(agree("train.microbatches", type.getDimSize(0), "the first dimension of tokens")) ||
+        failed(agree("train.batch", type.getDimSize(0) * type.getDimSize(1),
+                     "the number of sequences in tokens")) ||
+        failed(agree("train.sequence", type.getDimSize(2), "the last dimension of tokens")))
+      return failure();
+    if (said("train.max_positions").value_or(type.getDimSize(2)) < type.getDimSize(2))
+      return module.emitError("sequences of ")
+             << type.getDimSize(2) << " tokens are longer than " << *said("train.max_positions")
+             << " positions (train.max_positions)";
+  }
+  // A token beyond a table would be read from other memory.
+  std::optional<int64_t> vocabulary = said("train.vocabulary");
+  auto rows = [&](Operation *op, int64_t size) -> LogicalResult {
+    if (vocabulary.value_or(0) <= size)
+      return success();
+    return op->emitOpError("has ") << size << " rows or classes for a vocabulary of " << *vocabulary
+                                   << " (train.vocabulary)";
+  };
+  WalkResult result = module.walk([&](Operation *op) {
+    LogicalResult fits = success();
+    if (auto loss = dyn_cast<CrossEntropyOp>(op)) {
+      fits = rows(op, cast<RankedTensorType>(loss.getLogits().getType()).getShape().back());
+    } else if (auto embedding = dyn_cast<EmbeddingOp>(op)) {
+      auto argument = dyn_cast<BlockArgument>(embedding.getIds());
+      auto function = op->getParentOfType<func::FuncOp>();
+      if (argument && argument == inputNamed(function, "tokens"))
+        fits = rows(op, cast<RankedTensorType>(embedding.getTable().getType()).getDimSize(0));
+    }
+    return failed(fits) ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 /// Names of the variables that `function`, or what it calls, writes.
 static void collectWrites(func::FuncOp function, llvm::StringSet<> &names,
                           SymbolTableCollection &symbols) {
@@ -49,6 +99,8 @@ struct TrainVerify : train::impl::TrainVerifyBase<TrainVerify> {
     FailureOr<func::FuncOp> step = programNamed(module, "step"),
                             eval = programNamed(module, "eval");
     if (failed(step) || failed(eval))
+      return signalPassFailure();
+    if (failed(checkSizes(module, *step)))
       return signalPassFailure();
     SymbolTableCollection symbols;
     llvm::StringSet<> written, evalWrites;

@@ -149,7 +149,7 @@ bool meshwright::parseOptions(int argc, const char *const *argv, Options &option
   if (options.given("--init") && options.given("--resume"))
     fail("--init and --resume are both given: a resumed run takes its weights from the checkpoint; "
          "drop one of them");
-  if (options.minLr > options.lr)
+  if (options.minLr > options.lr && options.lrSchedule != "constant")
     fail("--min-lr ", options.minLr, " is larger than --lr ", options.lr,
          ": the schedules go down from --lr to --min-lr");
   return true;

@@ -90,9 +90,11 @@ private:
 TcpAddress TcpAddress::fromEnvironment() {
   TcpAddress address;
   const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
-  if (!host || !port)
-    fail("MASTER_ADDR and MASTER_PORT must both be set: they name rank 0's machine and a free "
-         "port on it");
+  if (!host)
+    fail("MASTER_ADDR must be set: it names rank 0's machine");
+  // What launchers of this kind use where they say nothing.
+  if (!port)
+    port = "29500";
   char *end;
   long number = strtol(port, &end, 10);
   if (end == port || *end || number < 1 || number > 65534)
