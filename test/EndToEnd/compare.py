@@ -33,13 +33,18 @@ def read_safetensors(path):
     return tensors
 
 
+def largest(errors):
+    """The largest error; not-a-number counts as the worst, where max() would lose it."""
+    return max(errors, key=lambda error: math.inf if math.isnan(error) else error)
+
+
 def losses(metrics, golden, loss_tolerance="1e-5", norm_tolerance="5e-5"):
     rows = [json.loads(line) for line in open(metrics)]
     wanted = json.load(open(golden))
     assert len(rows) == len(wanted["loss"]), f"{len(rows)} steps, golden has {len(wanted['loss'])}"
     worst = {}
     for key in ("loss", "grad_norm"):
-        worst[key] = max(abs(row[key] - want) / abs(want) for row, want in zip(rows, wanted[key]))
+        worst[key] = largest(abs(row[key] - want) / abs(want) for row, want in zip(rows, wanted[key]))
     print(f"loss {worst['loss']:.2e} grad_norm {worst['grad_norm']:.2e}")
     return worst["loss"] <= float(loss_tolerance) and worst["grad_norm"] <= float(norm_tolerance)
 
@@ -67,7 +72,7 @@ def gradients(before, after, golden, lr, tolerance="2e-5"):
 def runs(first, second, tolerance):
     first, second = ([json.loads(line)["loss"] for line in open(path)] for path in (first, second))
     assert len(first) == len(second) > 0, f"{len(first)} and {len(second)} steps"
-    worst = max(abs(a - b) / abs(b) for a, b in zip(first, second))
+    worst = largest(abs(a - b) / abs(b) for a, b in zip(first, second))
     print(f"loss {worst:.2e}")
     return worst <= float(tolerance)
 

@@ -11,7 +11,7 @@ import filecmp
 import math
 import sys
 
-from compare import gradient_error, read_safetensors
+from compare import gradient_error, largest, read_safetensors
 from harness import Golden, check, compile, distance, fresh, ranks_of, train
 
 parser = argparse.ArgumentParser()
@@ -43,8 +43,8 @@ def compare(name, mesh, microbatches):
     weights = read_safetensors("threads/latest/model.safetensors")
     final = {name.removeprefix("transformer."): norm for name, norm in golden.answers["final_norm"].items()}
     check(set(weights) == set(final), f"other tensors were saved: {sorted(set(weights) ^ set(final))}")
-    worst = max(abs(math.hypot(*weights[name][1]) - norm) / norm for name, norm in final.items()
-                if not name.endswith("c_attn.bias"))
+    worst = largest(abs(math.hypot(*weights[name][1]) - norm) / norm for name, norm in final.items()
+                    if not name.endswith("c_attn.bias"))
     print(f", final weights {worst:.1e}", end="")
     check(worst <= 2e-5, f"the norm of a weight at the end is off by {worst:.2e}")
 

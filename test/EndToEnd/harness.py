@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import sys
 
+from compare import largest
+
 INPUTS = pathlib.Path(__file__).resolve().parent.parent / "Inputs"
 ROOT = INPUTS.parent.parent
 
@@ -85,7 +87,7 @@ class Golden:
 def distance(have, want, key="loss"):
     """The largest relative difference of two runs."""
     check(len(have) == len(want) > 0, f"{len(have)} steps, expected {len(want)}")
-    return max(abs(a[key] - b[key]) / abs(b[key]) for a, b in zip(have, want))
+    return largest(abs(a[key] - b[key]) / abs(b[key]) for a, b in zip(have, want))
 
 
 def arena_printed(text):
