@@ -231,7 +231,8 @@ TEST_F(FailureTest, NoMpiLibrary) {
 
 TEST_F(FailureTest, IncompleteTcpEnvironment) {
   std::string exe = std::string(FAKE_PROGRAM) + " --steps 1 --tokens u8 --data " + path("data.bin");
-  expectFailure(run("RANK=0 WORLD_SIZE=1 MASTER_ADDR=localhost " + exe), {"MASTER_PORT"});
+  expectFailure(run("RANK=0 WORLD_SIZE=1 MASTER_ADDR=localhost MASTER_PORT=0 " + exe),
+                {"MASTER_PORT is \"0\""});
   expectFailure(run("RANK=3 WORLD_SIZE=2 MASTER_ADDR=localhost " + exe), {"RANK is 3"});
   expectFailure(run("RANK=x WORLD_SIZE=2 MASTER_ADDR=localhost " + exe), {"RANK is \"x\""});
 }
