@@ -37,6 +37,8 @@ module attributes {meshwright.stage = "exec", exec.arena_bytes = 1024 : i64, tra
     %n = exec.buffer "n" temporary offset 384 : memref<i32>
     %p = exec.buffer "p" workspace offset 448 : memref<64xi8>
     %loss = exec.buffer "loss" output output "loss" offset 512 : memref<f32>
+    %start = exec.buffer "start" input input "start" offset 576 : memref<4x4xf32>
+    exec.copy %start to %x : memref<4x4xf32> to memref<4x4xf32>
     exec.launch @k ins(%x : memref<4x4xf32>) outs(%x, %loss : memref<4x4xf32>, memref<f32>)
         workspace(%p : memref<64xi8>)
     exec.loop %i = 3 reverse {
