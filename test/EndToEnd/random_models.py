@@ -4,7 +4,7 @@
   random_models.py WORK FIRST COUNT      seeds FIRST .. FIRST+COUNT-1
 
 Random sizes make some gradients small differences of large numbers: theirs is a wider tolerance than that of the
-golden runs. The first 200 seeds stay within 3e-5.
+golden runs.
 """
 import json
 import random
@@ -61,7 +61,8 @@ def try_seed(seed):
     parts = ranks_of(mesh) * microbatches
     size = dict(batch=parts * pick([1, 2, 3]), seq=pick([1, 2, 7, 16, 33, 48]))
     data = dict(data=INPUTS / "golden/corpus.txt", tokens="u8")
-    run = dict(data, steps=STEPS, lr=1e-3)
+    # With this eps AdamW does not make whole steps of gradients that are but rounding errors.
+    run = dict(data, steps=STEPS, lr=1e-3, eps=1e-4)
     name = f"seed {seed}: {json.dumps(config)} --mesh '{mesh}' --microbatches {microbatches} {size}"
 
     ranks = ranks_of(mesh)
