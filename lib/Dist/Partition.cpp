@@ -122,10 +122,11 @@ private:
   LogicalResult lower(ReshardOp op) {
     Sharding from = dist::shardingOf(op.getX().getType()).on(mesh);
     Sharding to = dist::shardingOf(op.getY().getType()).on(mesh);
-    auto steps = planReshard(from, to, mesh);
+    auto steps = planReshard(from, to, op.getX().getType().getShape(), mesh);
     if (!steps)
       return op.emitOpError("cannot make ")
-             << to.str(mesh) << " of " << from.str(mesh) << ": nothing becomes partial by moving";
+             << to.str(mesh) << " of " << from.str(mesh) << ": "
+             << llvm::toString(steps.takeError());
     OpBuilder b(op);
     Value value = op.getX();
     RankedTensorType type = local(value.getType());
@@ -136,7 +137,7 @@ private:
       SmallVector<int64_t> shape(type.getShape());
       if (step.kind == ReshardStep::AllGather)
         shape[step.dim] *= n;
-      else if (step.kind != ReshardStep::AllReduce)
+      else if (step.kind != ReshardStep::AllReduce && step.kind != ReshardStep::Permute)
         shape[step.dim] /= n;
       if (step.kind == ReshardStep::AllToAll)
         shape[step.concat] *= n;
@@ -151,6 +152,9 @@ private:
         break;
       case ReshardStep::AllToAll:
         value = AllToAllOp::create(b, loc, type, value, step.dim, step.concat, group);
+        break;
+      case ReshardStep::Permute:
+        value = PermuteOp::create(b, loc, type, value, step.source, group);
         break;
       case ReshardStep::AllReduce:
         value = AllReduceOp::create(b, loc, type, kind, value, group);

@@ -6,120 +6,332 @@
 #include "Dist/ReshardPlanner.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <map>
+#include <set>
+#include <tuple>
 
 using namespace llvm;
 
 namespace meshwright::dist {
 
 std::string ReshardStep::str(const Mesh &mesh) const {
-  static constexpr StringLiteral names[] = {"slice", "reduce_scatter", "all_to_all", "all_reduce",
-                                            "all_gather"};
+  static constexpr StringLiteral names[] = {"slice",   "reduce_scatter", "all_to_all",
+                                            "permute", "all_reduce",     "all_gather"};
   std::string text = names[kind].str();
   if (kind == AllToAll)
     text += " split " + std::to_string(dim) + " concat " + std::to_string(concat);
+  else if (kind == Permute)
+    text += " from [" + join(map_range(source, [](int64_t p) { return std::to_string(p); }), ", ") +
+            "]";
   else if (kind != AllReduce)
     text += " dim " + std::to_string(dim);
   return text + " " + mesh.str(axes);
 }
 
+double ReshardStep::sent(double elements, const Mesh &mesh) const {
+  double n = double(mesh.size(axes)), others = elements * (n - 1) / n;
+  switch (kind) {
+  case Slice:
+    return 0;
+  case ReduceScatter:
+  case AllToAll:
+    return others;
+  case Permute:
+    return elements;
+  case AllReduce:
+    return 2 * others;
+  case AllGather:
+    return elements * (n - 1);
+  }
+  llvm_unreachable("all kinds");
+}
+
 namespace {
+/// What makes one path better than another, most important first: elements sent,
+/// collectives, steps.
+using Cost = std::tuple<double, unsigned, unsigned>;
+
 class Planner {
 public:
-  Planner(Sharding from, Sharding to) : now(std::move(from)), goal(std::move(to)) {}
+  Planner(const Sharding &from, const Sharding &to, ArrayRef<int64_t> shape, const Mesh &mesh)
+      : start(from), goal(to), shape(shape), mesh(mesh) {
+    for (unsigned axis = 0; axis < mesh.axes.size(); ++axis)
+      if (from.uses(axis) || to.uses(axis))
+        axes.push_back(axis);
+    // What both ends have at the major end of a dimension stays there.
+    for (auto [have, want] : zip(from.dims, to.dims)) {
+      size_t n = 0;
+      while (n < have.size() && n < want.size() && have[n] == want[n])
+        ++n;
+      kept.push_back(n);
+      erase_if(axes, [&](unsigned axis) {
+        return is_contained(ArrayRef<unsigned>(have).take_front(n), axis);
+      });
+    }
+    erase_if(axes, [&](unsigned axis) { return to.isPartial(axis); });
+  }
 
-  std::optional<SmallVector<ReshardStep>> plan() {
-    if (!all_of(goal.partial, [&](unsigned a) { return now.isPartial(a); }))
-      return std::nullopt;
-    if (!now.partial.empty() && !goal.partial.empty() && now.max != goal.max)
-      return std::nullopt;
-    while (grow() || reduce() || gather())
-      ;
-    return steps;
+  size_t movingAxes() const { return axes.size(); }
+
+  /// The cheapest path on which no part has more than `limit` elements.
+  std::optional<SmallVector<ReshardStep>> plan(double limit) {
+    this->limit = limit;
+    reached.clear();
+    queue.clear();
+    reach(start, {0, 0, 0}, nullptr, {});
+    while (!queue.empty()) {
+      const Node *node = std::get<2>(*queue.begin());
+      queue.erase(queue.begin());
+      if (node->sharding == goal)
+        return pathTo(node);
+      expand(*node);
+    }
+    return std::nullopt;
+  }
+
+  double elements(const Sharding &s) const {
+    double n = 1;
+    for (int64_t size : localShape(shape, s, mesh))
+      n *= double(size);
+    return n;
   }
 
 private:
-  /// Whether dimension d has the first axes of its goal, perhaps all.
-  bool onTheWay(unsigned d) const {
-    const Axes &have = now.dims[d], &want = goal.dims[d];
-    return have.size() <= want.size() && std::equal(have.begin(), have.end(), want.begin());
+  struct Node {
+    Sharding sharding;
+    Cost cost;
+    const Node *before = nullptr;
+    ReshardStep step;
+    /// Breaks ties, so that plans do not depend on addresses.
+    size_t number = 0;
+  };
+  /// An order of shardings, only to find them again.
+  struct Less {
+    bool operator()(const Sharding &a, const Sharding &b) const {
+      auto less = [](ArrayRef<unsigned> x, ArrayRef<unsigned> y) {
+        return std::lexicographical_compare(x.begin(), x.end(), y.begin(), y.end());
+      };
+      for (auto [x, y] : zip(a.dims, b.dims)) {
+        if (less(x, y))
+          return true;
+        if (less(y, x))
+          return false;
+      }
+      return less(a.partial, b.partial);
+    }
+  };
+
+  void reach(Sharding sharding, Cost cost, const Node *before, ReshardStep step) {
+    sharding.normalize();
+    if (before && elements(sharding) > limit)
+      return;
+    auto [it, isNew] = reached.try_emplace(sharding);
+    Node &node = it->second;
+    if (!isNew && node.cost <= cost)
+      return;
+    if (!isNew)
+      queue.erase({node.cost, node.number, &node});
+    size_t number = isNew ? reached.size() : node.number;
+    node = {std::move(sharding), cost, before, std::move(step), number};
+    queue.insert({cost, number, &node});
   }
 
-  /// Adds a step, or its axes to the last one where both are one collective.
-  void push(ReshardStep::Kind kind, unsigned axis, unsigned dim = 0, unsigned concat = 0) {
-    if (!steps.empty() && steps.back().kind == kind && steps.back().dim == dim &&
-        kind != ReshardStep::AllToAll) {
-      // Cutting goes from the major axis to the minor, gathering back.
-      Axes &axes = steps.back().axes;
-      axes.insert(kind == ReshardStep::AllGather ? axes.begin() : axes.end(), axis);
+  void take(const Node &node, ReshardStep step, Sharding next) {
+    auto [sent, collectives, steps] = node.cost;
+    Cost cost{sent + step.sent(elements(node.sharding), mesh),
+              collectives + (step.kind != ReshardStep::Slice), steps + 1};
+    reach(std::move(next), cost, &node, std::move(step));
+  }
+
+  bool divides(const Sharding &s, unsigned d, ArrayRef<unsigned> more) const {
+    return shape[d] % (mesh.size(s.dims[d]) * mesh.size(more)) == 0;
+  }
+
+  /// Calls f with every order of every non-empty subset of `from`.
+  static void arrangements(ArrayRef<unsigned> from, Axes &chosen, function_ref<void()> f) {
+    for (unsigned axis : from) {
+      if (is_contained(chosen, axis))
+        continue;
+      chosen.push_back(axis);
+      f();
+      arrangements(from, chosen, f);
+      chosen.pop_back();
+    }
+  }
+
+  void expand(const Node &node) {
+    const Sharding &now = node.sharding;
+    Axes free, partial;
+    for (unsigned axis : axes) {
+      if (!now.uses(axis))
+        free.push_back(axis);
+      if (now.isPartial(axis))
+        partial.push_back(axis);
+    }
+    auto cut = [&](unsigned d, ArrayRef<unsigned> more) {
+      Sharding next = now;
+      next.dims[d].append(more.begin(), more.end());
+      erase_if(next.partial, [&](unsigned axis) { return is_contained(more, axis); });
+      return next;
+    };
+    for (unsigned d = 0; d < now.dims.size(); ++d) {
+      Axes chosen;
+      arrangements(free, chosen, [&] {
+        if (divides(now, d, chosen))
+          take(node, {ReshardStep::Slice, chosen, d}, cut(d, chosen));
+      });
+      arrangements(partial, chosen, [&] {
+        if (divides(now, d, chosen))
+          take(node, {ReshardStep::ReduceScatter, chosen, d}, cut(d, chosen));
+      });
+      for (size_t keep = kept[d]; keep < now.dims[d].size(); ++keep) {
+        Axes moved(ArrayRef<unsigned>(now.dims[d]).drop_front(keep));
+        Sharding rest = now;
+        rest.dims[d].truncate(keep);
+        take(node, {ReshardStep::AllGather, moved, d}, rest);
+        for (unsigned e = 0; e < now.dims.size(); ++e) {
+          if (e == d || !divides(now, e, moved))
+            continue;
+          Sharding next = rest;
+          next.dims[e].append(moved);
+          take(node, {ReshardStep::AllToAll, moved, e, d}, next);
+        }
+      }
+    }
+    for (unsigned set = 1; set < 1u << partial.size(); ++set) {
+      ReshardStep step{ReshardStep::AllReduce, {}};
+      for (auto [i, axis] : enumerate(partial))
+        if (set >> i & 1)
+          step.axes.push_back(axis);
+      Sharding next = now;
+      erase_if(next.partial, [&](unsigned axis) { return is_contained(step.axes, axis); });
+      take(node, step, next);
+    }
+    Sharding next = now;
+    permute(node, next, 0);
+  }
+
+  /// Steps to all shardings that cut each dimension into as many parts as `node`
+  /// does, but along axes that are on the way to the goal.
+  void permute(const Node &node, Sharding &next, unsigned d) {
+    const Sharding &now = node.sharding;
+    if (d == now.dims.size()) {
+      if (next != now)
+        take(node, permutation(now, next), next);
       return;
     }
-    steps.push_back({kind, {axis}, dim, concat});
+    const Axes mine = now.dims[d];
+    auto taken = [&](unsigned axis) {
+      for (unsigned e = 0; e < d; ++e)
+        if (is_contained(next.dims[e], axis))
+          return true;
+      return now.isPartial(axis);
+    };
+    if (none_of(mine, taken)) {
+      next.dims[d] = mine;
+      permute(node, next, d + 1);
+    }
+    Axes candidates, chosen;
+    for (unsigned axis : axes)
+      if (!taken(axis))
+        candidates.push_back(axis);
+    ArrayRef<unsigned> front = ArrayRef<unsigned>(mine).take_front(kept[d]);
+    int64_t parts = mesh.size(ArrayRef<unsigned>(mine).drop_front(kept[d]));
+    arrangements(candidates, chosen, [&] {
+      if (mesh.size(chosen) != parts)
+        return;
+      Axes list(front);
+      list.append(chosen);
+      const Axes &want = goal.dims[d];
+      if (list == mine || !std::equal(list.begin(), list.begin() + std::min(list.size(), want.size()),
+                                      want.begin()))
+        return;
+      next.dims[d] = list;
+      permute(node, next, d + 1);
+    });
+    next.dims[d] = mine;
   }
 
-  /// Gives one dimension the next axis it wants.
-  bool grow() {
-    // All slices before the first step that sends: it then sends less.
-    for (bool slicing : {true, false})
-      for (unsigned d = 0; d < now.dims.size(); ++d) {
-        if (!onTheWay(d) || now.dims[d] == goal.dims[d])
-          continue;
-        unsigned axis = goal.dims[d][now.dims[d].size()];
-        if (slicing != !now.uses(axis))
-          continue;
-        if (slicing)
-          push(ReshardStep::Slice, axis, d);
-        else if (now.isPartial(axis)) {
-          erase(now.partial, axis);
-          push(ReshardStep::ReduceScatter, axis, d);
-        } else {
-          unsigned e = now.dimOf(axis);
-          if (now.dims[e].back() != axis || onTheWay(e))
-            continue;
-          now.dims[e].pop_back();
-          push(ReshardStep::AllToAll, axis, d, e);
-        }
-        now.dims[d].push_back(axis);
-        return true;
+  /// Which device each one gets its part from. The devices that hold copies of a
+  /// part are paired in order with those that need one.
+  ReshardStep permutation(const Sharding &now, const Sharding &next) const {
+    ReshardStep step{ReshardStep::Permute, {}};
+    for (unsigned axis : axes)
+      if (!now.isPartial(axis) && (now.uses(axis) || next.uses(axis)))
+        step.axes.push_back(axis);
+    SmallVector<int64_t> group = mesh.group(0, step.axes);
+    auto part = [&](const Sharding &s, int64_t rank) {
+      SmallVector<int64_t> index;
+      for (const Axes &list : s.dims)
+        index.push_back(mesh.position(rank, list));
+      return index;
+    };
+    std::map<SmallVector<int64_t>, SmallVector<int64_t>> holders;
+    for (auto [p, rank] : enumerate(group))
+      holders[part(now, rank)].push_back(p);
+    step.source.assign(group.size(), -1);
+    // A device that has its part already keeps it.
+    for (auto [p, rank] : enumerate(group)) {
+      auto &have = holders[part(next, rank)];
+      if (auto *it = find(have, int64_t(p)); it != have.end()) {
+        step.source[p] = p;
+        have.erase(it);
       }
-    return false;
-  }
-
-  /// Completes all partial axes that no dimension will take.
-  bool reduce() {
-    Axes done;
-    for (unsigned axis : now.partial)
-      if (!goal.uses(axis))
-        done.push_back(axis);
-    if (done.empty())
-      return false;
-    erase_if(now.partial, [&](unsigned axis) { return is_contained(done, axis); });
-    steps.push_back({ReshardStep::AllReduce, done, 0, 0});
-    return true;
-  }
-
-  /// Takes the last axis off a dimension that does not want it.
-  bool gather() {
-    for (unsigned d = 0; d < now.dims.size(); ++d)
-      if (!onTheWay(d)) {
-        push(ReshardStep::AllGather, now.dims[d].pop_back_val(), d);
-        return true;
+    }
+    for (auto [p, rank] : enumerate(group))
+      if (step.source[p] < 0) {
+        auto &have = holders[part(next, rank)];
+        step.source[p] = have.front();
+        have.erase(have.begin());
       }
-    return false;
+    return step;
   }
 
-  Sharding now, goal;
-  SmallVector<ReshardStep> steps;
+  static SmallVector<ReshardStep> pathTo(const Node *node) {
+    SmallVector<ReshardStep> steps;
+    for (; node->before; node = node->before)
+      steps.push_back(node->step);
+    std::reverse(steps.begin(), steps.end());
+    return steps;
+  }
+
+  Sharding start, goal;
+  ArrayRef<int64_t> shape;
+  const Mesh &mesh;
+  /// Axes whose role differs between the ends.
+  Axes axes;
+  /// For each dimension how many of its major axes never move.
+  SmallVector<size_t> kept;
+  double limit = 0;
+  std::map<Sharding, Node, Less> reached;
+  std::set<std::tuple<Cost, size_t, const Node *>> queue;
 };
 } // namespace
 
-std::optional<SmallVector<ReshardStep>> planReshard(Sharding from, Sharding to, const Mesh &mesh) {
+Expected<SmallVector<ReshardStep>> planReshard(Sharding from, Sharding to, ArrayRef<int64_t> shape,
+                                               const Mesh &mesh) {
   for (Sharding *sharding : {&from, &to}) {
     auto trivial = [&](unsigned axis) { return mesh.axes[axis].size == 1; };
     for (Axes &axes : sharding->dims)
       erase_if(axes, trivial);
     erase_if(sharding->partial, trivial);
+    sharding->normalize();
   }
-  return Planner(std::move(from), std::move(to)).plan();
+  if (!all_of(to.partial, [&](unsigned a) { return from.isPartial(a); }) ||
+      (!from.partial.empty() && !to.partial.empty() && from.max != to.max))
+    return createStringError("nothing becomes partial by moving");
+  to.max = from.max;
+  Planner planner(from, to, shape, mesh);
+  if (planner.movingAxes() > 6)
+    return createStringError("more than six mesh axes change their roles; place the value in "
+                             "two steps");
+  double larger = std::max(planner.elements(from), planner.elements(to));
+  for (double limit : {larger, std::numeric_limits<double>::infinity()})
+    if (auto steps = planner.plan(limit))
+      return *steps;
+  llvm_unreachable("gathering everything and slicing is always a path");
 }
 
 } // namespace meshwright::dist
