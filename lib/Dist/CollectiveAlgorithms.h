@@ -1,0 +1,81 @@
+//===- CollectiveAlgorithms.h - all_reduce as messages ----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Known ways to sum a vector over n places by messages between pairs of them, as
+// plain data: dist-decompose-collectives writes them as IR, tests run them and
+// count what they send.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_LIB_DIST_COLLECTIVEALGORITHMS_H
+#define MESHWRIGHT_LIB_DIST_COLLECTIVEALGORITHMS_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <cstdint>
+#include <optional>
+
+namespace meshwright::dist {
+
+enum class CollectiveAlgorithm {
+  /// All send to place 0, which sends the sum to all (Li et al. 2014).
+  ParameterServer,
+  /// The same, one after another.
+  Sequential,
+  /// Parts go round twice: summed on the first way, complete on the second
+  /// (Patarasuk and Yuan 2009).
+  Ring,
+  /// Everyone sends everything to everyone.
+  Parallel,
+  /// Partners at distance 1, 2, 4 .. exchange everything (Thakur et al. 2005).
+  Doubling,
+  /// Partners at distance n/2, n/4 .. exchange halves, then the same backwards
+  /// (Rabenseifner 2004).
+  HalvingDoubling,
+};
+
+/// "ring", ...; and back.
+llvm::StringRef nameOf(CollectiveAlgorithm algorithm);
+std::optional<CollectiveAlgorithm> collectiveAlgorithmNamed(llvm::StringRef name);
+llvm::ArrayRef<CollectiveAlgorithm> collectiveAlgorithms();
+
+/// One message for each place that takes part: place p sends the `length` pieces
+/// of its vector from sendBegin[p] on to to[p], and what arrives from from[p] is
+/// added to (or replaces) those from receiveBegin[p] on. -1: nothing.
+struct Exchange {
+  llvm::SmallVector<int64_t> to, from, sendBegin, receiveBegin;
+  int64_t length = 0;
+  bool add = false;
+  /// Exchanges of one round do not wait for each other.
+  unsigned round = 0;
+};
+
+/// An all_reduce over `places` places, all of which end with the same bits. The
+/// working vector has `pieces` equal pieces, of the vector to be summed or, if
+/// `stacked`, of one such vector for each place: then place p begins with its own
+/// as piece p, and the pieces are added in order at the end.
+struct AllReduceMessages {
+  int64_t places = 1, pieces = 1;
+  bool stacked = false;
+  llvm::SmallVector<Exchange, 0> exchanges;
+
+  unsigned rounds() const;
+  /// Vectors that the busiest place sends, or receives if that is more.
+  double busiest() const;
+  /// Vectors that all places send together.
+  double total() const;
+};
+
+/// For numbers of places that are not powers of two the doubling algorithms first
+/// fold the places beyond the last power of two onto others.
+AllReduceMessages allReduceMessages(CollectiveAlgorithm algorithm, int64_t places);
+
+/// Seconds by the alpha-beta model (Hockney 1994): each round costs `latency`, each
+/// byte through the busiest place 1 / `bandwidth`.
+double secondsOf(const AllReduceMessages &messages, double bytes, double latency, double bandwidth);
+
+} // namespace meshwright::dist
+
+#endif // MESHWRIGHT_LIB_DIST_COLLECTIVEALGORITHMS_H
