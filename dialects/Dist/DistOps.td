@@ -55,13 +55,18 @@ def Dist_ConstrainOp : Dist_Op<"constrain", [Pure, SameOperandsAndResultType]> {
     y = x, wanted in this sharding: dimensions without `?` exactly so. Input to
     propagation, which removes it. After Shardy's sharding_constraint.
 
+    With `boundary` x and y are placed independently: nothing spreads from one to
+    the other, and their dimensions are not one index (see IndexClasses.h). That is
+    how ZeRO stores a tensor otherwise than it is computed with.
+
     ```mlir
     %1 = dist.constrain %0 to <@mesh, [ {data}, {?} ]> : (tensor<8x64xf32>) -> tensor<8x64xf32>
+    %2 = dist.constrain %1 to <@mesh, [ {}, {data} ]> boundary : (tensor<8x64xf32>) -> tensor<8x64xf32>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$x, Dist_ShardingAttr:$sharding);
+  let arguments = (ins AnyRankedTensor:$x, Dist_ShardingAttr:$sharding, UnitAttr:$boundary);
   let results = (outs AnyRankedTensor:$y);
-  let assemblyFormat = "$x `to` $sharding attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$x `to` $sharding (`boundary` $boundary^)? attr-dict `:` functional-type(operands, results)";
 }
 
 /// An op on local tensors that all devices of a group run together, or that

@@ -182,6 +182,10 @@ private:
       // Slices are taken and stacked on every device: layers are never cut.
       if (h.leading != 0)
         table.close(h.leading > 0 ? nodeOf(used) : target, 0);
+      // What a boundary parts is placed independently.
+      if (auto constrain = dyn_cast<ConstrainOp>(h.use->getOwner());
+          constrain && constrain.getBoundary())
+        continue;
       std::string name = h.use->getOwner()->getName().getStringRef().str();
       table.addLink(name, handOverRule(shape, table[target].shape, h.leading),
                     {nodeOf(used), target});

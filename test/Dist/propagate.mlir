@@ -184,3 +184,17 @@ func.func @constrained(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
   %1 = dist.constrain %0 to <@mesh, [{}, {a}]> : (tensor<8x4xf32>) -> tensor<8x4xf32>
   return %1 : tensor<8x4xf32>
 }
+
+// -----
+
+// Nothing spreads over a boundary, either way.
+dist.mesh @mesh ["a" = 2]
+// CHECK-LABEL: func.func @boundary(%arg0: tensor<8x4xf32, #dist.sharding<@mesh, [{a}, {}]>>)
+func.func @boundary(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{a}, {?}]>}) -> (tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{?}, {?}]>}) {
+  %0 = train.gelu %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // CHECK: dist.reshard %{{.*}} : (tensor<8x4xf32, #dist.sharding<@mesh, [{a}, {}]>>) -> tensor<8x4xf32, #dist.sharding<@mesh, [{}, {a}]>>
+  %1 = dist.constrain %0 to <@mesh, [{}, {a}]> boundary : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // CHECK: train.silu %{{.*}} -> tensor<8x4xf32, #dist.sharding<@mesh, [{}, {a}]>>
+  %2 = train.silu %1 : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %2 : tensor<8x4xf32>
+}
