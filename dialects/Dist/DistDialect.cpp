@@ -71,7 +71,7 @@ void DimAttr::print(AsmPrinter &printer) const { printAxes(printer, getAxes(), g
 Attribute ShardingAttr::parse(AsmParser &parser, Type) {
   FlatSymbolRefAttr mesh;
   SmallVector<DimAttr> dims;
-  SmallVector<StringAttr> partial;
+  SmallVector<StringAttr> partial, replicated;
   bool max = false;
   auto dim = [&]() -> ParseResult {
     Attribute attr = DimAttr::parse(parser, {});
@@ -83,16 +83,18 @@ Attribute ShardingAttr::parse(AsmParser &parser, Type) {
   if (parser.parseLess() || parser.parseAttribute(mesh) || parser.parseComma() ||
       parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, dim))
     return {};
-  if (succeeded(parser.parseOptionalComma())) {
-    if (parser.parseKeyword("partial") || parser.parseEqual())
+  while (succeeded(parser.parseOptionalComma())) {
+    bool free = replicated.empty() && succeeded(parser.parseOptionalKeyword("replicated"));
+    if ((!free && parser.parseKeyword("partial")) || parser.parseEqual())
       return {};
-    max = succeeded(parser.parseOptionalKeyword("max"));
-    if (parseAxes(parser, partial, nullptr))
+    if (!free)
+      max = succeeded(parser.parseOptionalKeyword("max"));
+    if (parseAxes(parser, free ? replicated : partial, nullptr))
       return {};
   }
   if (parser.parseGreater())
     return {};
-  return parser.getChecked<ShardingAttr>(parser.getContext(), mesh, dims, partial, max);
+  return parser.getChecked<ShardingAttr>(parser.getContext(), mesh, dims, partial, max, replicated);
 }
 
 void ShardingAttr::print(AsmPrinter &printer) const {
@@ -102,6 +104,10 @@ void ShardingAttr::print(AsmPrinter &printer) const {
   os << ", [";
   llvm::interleaveComma(getDims(), os, [&](DimAttr dim) { dim.print(printer); });
   os << "]";
+  if (!getReplicated().empty()) {
+    os << ", replicated = ";
+    printAxes(printer, getReplicated());
+  }
   if (!getPartial().empty()) {
     os << ", partial = " << (getMax() ? "max " : "");
     printAxes(printer, getPartial());
@@ -129,7 +135,8 @@ void GroupAttr::print(AsmPrinter &printer) const {
 //===--- checks -------------------------------------------------------------===//
 
 LogicalResult ShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError, FlatSymbolRefAttr,
-                                   ArrayRef<DimAttr> dims, ArrayRef<StringAttr> partial, bool) {
+                                   ArrayRef<DimAttr> dims, ArrayRef<StringAttr> partial, bool,
+                                   ArrayRef<StringAttr> replicated) {
   llvm::SmallPtrSet<Attribute, 4> seen;
   auto add = [&](StringAttr axis) -> LogicalResult {
     if (seen.insert(axis).second)
@@ -140,9 +147,10 @@ LogicalResult ShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     for (StringAttr axis : dim.getAxes())
       if (failed(add(axis)))
         return failure();
-  for (StringAttr axis : partial)
-    if (failed(add(axis)))
-      return failure();
+  for (ArrayRef<StringAttr> list : {partial, replicated})
+    for (StringAttr axis : list)
+      if (failed(add(axis)))
+        return failure();
   return success();
 }
 
@@ -154,6 +162,9 @@ LogicalResult ShardingAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
   for (DimAttr dim : getDims())
     if (dim.getOpen())
       return emitError() << "'?' is for seeds; the sharding of a type leaves nothing open";
+  if (!getReplicated().empty())
+    return emitError() << "'replicated' is for seeds; a type's tensor has copies over every axis "
+                          "that it does not name";
   return success();
 }
 
@@ -168,24 +179,33 @@ LogicalResult GroupAttr::verify(function_ref<InFlightDiagnostic()> emitError, Fl
 
 LogicalResult ShardingAttr::verifyAxes(const Mesh &mesh,
                                        function_ref<InFlightDiagnostic()> emitError) {
+  llvm::SmallDenseSet<unsigned> seen;
   auto check = [&](ArrayRef<StringAttr> axes) -> LogicalResult {
-    for (StringAttr axis : axes)
-      if (mesh.find(axis) < 0)
+    for (StringAttr axis : axes) {
+      Axes parts = mesh.named(axis);
+      if (parts.empty())
         return emitError() << "names axis " << axis << ", which " << getMesh()
                            << " does not have; its axes are "
                            << mesh.str(llvm::to_vector(llvm::seq<unsigned>(0, mesh.axes.size())));
+      for (unsigned part : parts)
+        if (!seen.insert(part).second)
+          return emitError() << "means axis " << mesh.str({part}) << " twice, once as " << axis;
+    }
     return success();
   };
   for (DimAttr dim : getDims())
     if (failed(check(dim.getAxes())))
       return failure();
-  return check(getPartial());
+  return failure(failed(check(getPartial())) || failed(check(getReplicated())));
 }
 
 //===--- between names and numbers ------------------------------------------===//
 
 static Axes numbers(const Mesh &mesh, ArrayRef<StringAttr> names) {
-  return llvm::map_to_vector<2>(names, [&](StringAttr n) { return unsigned(mesh.find(n)); });
+  Axes axes;
+  for (StringAttr name : names)
+    llvm::append_range(axes, mesh.named(name));
+  return axes;
 }
 
 static SmallVector<StringAttr> names(MLIRContext *context, const Mesh &mesh,
@@ -213,6 +233,8 @@ ShardingAttr ShardingAttr::from(FlatSymbolRefAttr name, const Mesh &mesh,
   return get(context, name, dims, names(context, mesh, sharding.partial),
              !sharding.partial.empty() && sharding.max);
 }
+
+Axes ShardingAttr::replicatedOn(const Mesh &mesh) { return numbers(mesh, getReplicated()); }
 
 bool ShardingAttr::hasOpenDim() {
   return llvm::any_of(getDims(), [](DimAttr dim) { return dim.getOpen(); });

@@ -27,6 +27,8 @@ def Dist_Dialect : Dialect {
     /// A sharding wanted on a function argument, a variable or the result of an
     /// op (an array when it has several): input to propagation.
     static constexpr ::llvm::StringLiteral seedAttr = "dist.seed";
+    /// Beside a seed: the strategy it is part of. A seed without is the user's.
+    static constexpr ::llvm::StringLiteral reasonAttr = "dist.reason";
     /// The global type of a partitioned variable or function argument.
     static constexpr ::llvm::StringLiteral globalAttr = "dist.global";
   }];
@@ -57,10 +59,17 @@ def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding", [
     `partial = {tensor}` each device along tensor has one term of a sum instead
     of the value, with `partial = max {tensor}` one candidate for the maximum.
     As an encoding it is part of a tensor's type; as the attribute `dist.seed` it
-    is a wish, in which `?` marks the dimensions left to propagation.
+    is a wish, in which `?` marks the dimensions left to propagation, though not
+    along the axes of `replicated = {data}` (Shardy's replicated axes). A wish that
+    names an axis made of parts, `tensor` on a mesh with `tensor.0` and `tensor.1`,
+    means all of them, major first.
   }];
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$mesh, ArrayRefParameter<"DimAttr">:$dims,
-                        ArrayRefParameter<"::mlir::StringAttr">:$partial, "bool":$max);
+                        ArrayRefParameter<"::mlir::StringAttr">:$partial, "bool":$max,
+                        ArrayRefParameter<"::mlir::StringAttr">:$replicated);
+  let builders = [AttrBuilder<(ins "::mlir::FlatSymbolRefAttr":$mesh,
+      "::llvm::ArrayRef<DimAttr>":$dims, "::llvm::ArrayRef<::mlir::StringAttr>":$partial,
+      "bool":$max), [{ return $_get($_ctxt, mesh, dims, partial, max, ::llvm::ArrayRef<::mlir::StringAttr>()); }]>];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -69,7 +78,10 @@ def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding", [
     static ShardingAttr from(::mlir::FlatSymbolRefAttr name, const Mesh &mesh,
                              const Sharding &sharding);
     Sharding on(const Mesh &mesh);
-    /// Whether every axis is one of `mesh`; reports the first that is not.
+    /// The axes that open dimensions must not be cut along.
+    Axes replicatedOn(const Mesh &mesh);
+    /// Whether every axis is one of `mesh`, or made of some, and none is meant
+    /// twice; reports the first that is not.
     ::mlir::LogicalResult
     verifyAxes(const Mesh &mesh,
                ::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError);

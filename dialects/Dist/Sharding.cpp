@@ -33,6 +33,16 @@ int Mesh::find(StringRef name) const {
   return -1;
 }
 
+Axes Mesh::named(StringRef name) const {
+  Axes parts;
+  for (auto [i, axis] : enumerate(axes)) {
+    StringRef rest = axis.name;
+    if (rest.consume_front(name) && (rest.empty() || rest.front() == '.'))
+      parts.push_back(i);
+  }
+  return parts;
+}
+
 std::string Mesh::str(ArrayRef<unsigned> group) const {
   return "{" + join(map_range(group, [&](unsigned a) { return axes[a].name; }), ", ") + "}";
 }

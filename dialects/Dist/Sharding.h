@@ -37,6 +37,9 @@ struct Mesh {
   int64_t size(llvm::ArrayRef<unsigned> axes) const;
   /// The axis called `name`, or -1.
   int find(llvm::StringRef name) const;
+  /// The axis called `name` or, where it is made of parts (name.0, name.1), those,
+  /// major first; empty if there is none.
+  Axes named(llvm::StringRef name) const;
   /// "{data, tensor}".
   std::string str(llvm::ArrayRef<unsigned> axes) const;
 

@@ -112,35 +112,117 @@ AxisMask partialFromReduction(const ShardingRule &rule, unsigned index, const Fa
   return mask;
 }
 
-FactorAxes chooseFactorAxes(const ShardingRule &rule, ArrayRef<const Sharding *> wanted,
-                            ArrayRef<int64_t> weights, const Mesh &mesh) {
+static const TensorFactors &tensorOf(const ShardingRule &rule, size_t t) {
+  return t < rule.operands.size() ? rule.operands[t] : rule.results[t - rule.operands.size()];
+}
+
+void FactorClaims::add(const ShardingRule &rule, const Sharding &sharding, int64_t size,
+                       int priority, const Mesh &mesh) {
+  axes.push_back(factorAxesOf(rule, tensorOf(rule, axes.size()), sharding, mesh));
+  bytes.push_back(size);
+  priorities.push_back(priority);
+}
+
+/// Bytes a device sends if factor f gets the axis: tensors that have it elsewhere
+/// move, results without the factor become partial and are summed.
+static int64_t costOf(const ShardingRule &rule, const FactorClaims &claims, unsigned f,
+                      unsigned axis, const Mesh &mesh) {
+  int64_t n = mesh.axes[axis].size, cost = 0;
+  for (auto [t, axes] : enumerate(claims.axes)) {
+    if (claims.bytes[t] == 0)
+      continue;
+    int64_t local = claims.bytes[t];
+    bool elsewhere = false;
+    for (auto [g, list] : enumerate(axes)) {
+      local /= mesh.size(list);
+      elsewhere |= g != f && is_contained(list, axis);
+    }
+    bool has = holds(tensorOf(rule, t), f), isResult = t >= rule.operands.size();
+    if (elsewhere)
+      cost += has ? local * (n - 1) / n : local * (n - 1);
+    else if (isResult && !has)
+      cost += 2 * local * (n - 1) / n;
+  }
+  return cost;
+}
+
+/// The conflict over one axis, decided if it can be.
+static AxisConflict conflictOver(const ShardingRule &rule, const FactorClaims &claims,
+                                 unsigned axis, const Mesh &mesh, bool byCost) {
+  AxisConflict conflict{axis, {}, -1, false};
+  int highest = 0;
+  llvm::SmallVector<unsigned> preferred;
+  for (unsigned f = 0; f < rule.factors.size(); ++f) {
+    int priority = -1;
+    for (auto [t, axes] : enumerate(claims.axes))
+      if (claims.bytes[t] && is_contained(axes[f], axis))
+        priority = std::max(priority, claims.priorities[t]);
+    if (priority < 0 || rule.factors[f].whole)
+      continue;
+    conflict.factors.push_back({f, costOf(rule, claims, f, axis, mesh)});
+    if (preferred.empty() || priority > highest) {
+      highest = priority;
+      preferred.clear();
+    }
+    if (priority == highest)
+      preferred.push_back(f);
+  }
+  if (preferred.size() == 1) {
+    conflict.winner = preferred.front();
+    conflict.byPriority = true;
+  } else if (byCost) {
+    int64_t least = 0;
+    for (auto [f, cost] : conflict.factors)
+      if (is_contained(preferred, f) && (conflict.winner < 0 || cost < least)) {
+        conflict.winner = f;
+        least = cost;
+      }
+  }
+  return conflict;
+}
+
+void resolveConflicts(const ShardingRule &rule, FactorClaims &claims, const Mesh &mesh, bool byCost,
+                      function_ref<void(const AxisConflict &)> report) {
+  for (unsigned axis = 0; axis < mesh.axes.size(); ++axis) {
+    AxisConflict conflict = conflictOver(rule, claims, axis, mesh, byCost);
+    if (conflict.factors.size() < 2)
+      continue;
+    report(conflict);
+    for (FactorAxes &axes : claims.axes)
+      for (auto [f, list] : enumerate(axes))
+        if (int(f) != conflict.winner)
+          // What comes after an axis is a part of its parts.
+          if (auto at = find(list, axis); at != list.end())
+            list.erase(at, list.end());
+  }
+}
+
+FactorAxes chooseFactorAxes(const ShardingRule &rule, FactorClaims claims, const Mesh &mesh) {
+  resolveConflicts(rule, claims, mesh, /*byCost=*/true, [](const AxisConflict &) {});
   // Candidates: one list of axes for one factor, with the bytes that have it.
   struct Candidate {
     unsigned factor;
     Axes axes;
     int64_t weight;
+    int priority;
   };
   SmallVector<Candidate> candidates;
-  for (size_t t = 0; t < wanted.size(); ++t) {
-    if (weights[t] == 0)
-      continue;
-    const TensorFactors &tensor =
-        t < rule.operands.size() ? rule.operands[t] : rule.results[t - rule.operands.size()];
-    FactorAxes axes = factorAxesOf(rule, tensor, *wanted[t], mesh);
-    for (unsigned f = 0; f < axes.size(); ++f) {
+  for (auto [axes, bytes, priority] : zip(claims.axes, claims.bytes, claims.priorities))
+    for (unsigned f = 0; bytes && f < axes.size(); ++f) {
       if (axes[f].empty() || rule.factors[f].whole)
         continue;
       auto same = find_if(candidates,
                           [&](const Candidate &c) { return c.factor == f && c.axes == axes[f]; });
-      if (same == candidates.end())
-        candidates.push_back({f, axes[f], weights[t]});
-      else
-        same->weight += weights[t];
+      if (same == candidates.end()) {
+        candidates.push_back({f, axes[f], bytes, priority});
+      } else {
+        same->weight += bytes;
+        same->priority = std::max(same->priority, priority);
+      }
     }
-  }
-  // Heaviest first; of equal ones the longer list, which does more in parallel.
+  // Of equal ones the longer list, which does more in parallel.
   auto rank = [](const Candidate &c) {
-    return std::make_tuple(-c.weight, -int64_t(c.axes.size()), c.factor, c.axes);
+    return std::make_tuple(-c.priority, -c.weight, -int64_t(c.axes.size()), c.factor, c.axes);
   };
   llvm::sort(candidates, [&](const Candidate &a, const Candidate &b) { return rank(a) < rank(b); });
   FactorAxes chosen(rule.factors.size());

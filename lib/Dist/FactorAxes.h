@@ -13,6 +13,8 @@
 #include "Dist/Sharding.h"
 #include "Train/ShardingRule.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
+
 namespace meshwright::dist {
 
 /// For each factor of a rule its mesh axes, major first.
@@ -44,11 +46,38 @@ Axes axesOf(AxisMask mask);
 /// operand has and it has not is cut along them.
 AxisMask partialFromReduction(const ShardingRule &rule, unsigned index, const FactorAxes &axes);
 
-/// How an op runs that finds its tensors (operands, then results) sharded like
-/// `wanted`: for each factor the axes that most bytes of tensors already have.
-/// `weights` are bytes; a tensor with weight 0 has no say.
-FactorAxes chooseFactorAxes(const ShardingRule &rule, llvm::ArrayRef<const Sharding *> wanted,
-                            llvm::ArrayRef<int64_t> weights, const Mesh &mesh);
+/// Tensors of one op (operands, then results), seen through its table.
+struct FactorClaims {
+  /// What each tensor has or wants, and the bytes of the whole of it; one without
+  /// bytes has no say.
+  llvm::SmallVector<FactorAxes> axes;
+  llvm::SmallVector<int64_t> bytes;
+  /// Where tensors disagree those of the highest priority decide.
+  llvm::SmallVector<int> priorities;
+
+  void add(const ShardingRule &rule, const Sharding &sharding, int64_t bytes, int priority,
+           const Mesh &mesh);
+};
+
+/// An axis that tensors of one op want for different factors.
+struct AxisConflict {
+  unsigned axis;
+  /// The factors, with the bytes a device would send if each got the axis.
+  llvm::SmallVector<std::pair<unsigned, int64_t>> factors;
+  /// The factor that got it, or -1; whether priority decided, or bytes.
+  int winner = -1;
+  bool byPriority = false;
+};
+
+/// Gives each axis to at most one factor: the losers' lists end before it. Where
+/// priority does not decide the least bytes do, or, without `byCost`, nobody gets
+/// the axis. `report` is told of each conflict.
+void resolveConflicts(const ShardingRule &rule, FactorClaims &claims, const Mesh &mesh, bool byCost,
+                      llvm::function_ref<void(const AxisConflict &)> report);
+
+/// How an op runs that finds its tensors like `claims`: conflicts resolved, for each
+/// factor the axes that the highest priority, then most bytes of tensors have.
+FactorAxes chooseFactorAxes(const ShardingRule &rule, FactorClaims claims, const Mesh &mesh);
 
 } // namespace meshwright::dist
 

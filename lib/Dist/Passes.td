@@ -33,12 +33,19 @@ def DistPropagate : Pass<"dist-propagate", "::mlir::ModuleOp"> {
   let description = [{
     Axes spread from `dist.seed` attributes along the factors of the ops' tables,
     forward and backward, across calls, loops and variables, to a fixed point on a
-    side table. Then each op runs cut along the factors on which most bytes of
-    its tensors agree; a cut reduction gives a partial value. Partial values flow
-    through linear ops, additions and accumulators and are completed once. The
-    result is written into the types, with one `dist.reshard` for all uses that
-    want a value in the same other placement. Results of functions nobody calls
-    are replicated unless seeded.
+    side table: first through calls and variables, then through ops that only pass
+    an index on, then through reductions. Where tensors of one op want an axis for
+    different factors, seeds of the user win (those without a `dist.reason`), then
+    parameters and their gradients, which stay where they are, then what moves
+    least bytes. Each op then runs cut as its tensors say, conflicts decided the
+    same way; a cut reduction gives a partial value. Partial values flow through
+    linear ops, additions and accumulators and are completed once. The result is
+    written into the types, with one `dist.reshard` for all uses that want a value
+    in the same other placement. Results of functions nobody calls are replicated
+    unless seeded. Nothing spreads through a `dist.constrain` with `boundary`.
+
+    A seed on an op's results, `dist.seed` (an array where there are several, `unit`
+    for none), is for gradients: it decides like a parameter's.
 
     Calls of one function that want different shardings get copies of it.
 

@@ -77,7 +77,11 @@ public:
   }
 
 private:
-  LogicalResult seed(unsigned node, Operation *owner, const Twine &what, Attribute attr) {
+  static constexpr StringLiteral reasonAttr = DistDialect::reasonAttr;
+
+  /// `reason` says which strategy the seed is part of; without one it is the user's.
+  LogicalResult seed(unsigned node, Operation *owner, const Twine &what, Attribute attr,
+                     Attribute reason) {
     if (!attr)
       return success();
     auto sharding = dyn_cast<ShardingAttr>(attr);
@@ -97,14 +101,56 @@ private:
       return error() << "must not be partial: only reductions make partial values";
     SmallVector<bool> open =
         llvm::map_to_vector(sharding.getDims(), [](DimAttr dim) { return dim.getOpen(); });
-    table.seed(node, sharding.on(mesh), open);
+    auto said = dyn_cast_or_null<StringAttr>(reason);
+    table.seed(node, sharding.on(mesh), open, maskOf(sharding.replicatedOn(mesh)),
+               said ? said.str() : "");
+    if (!said)
+      table.raise(node, Propagation::User);
     return success();
+  }
+
+  /// Seeds of the results of an op: one sharding, or an array with a unit for each
+  /// result that has none. Those are gradients, which stay where parameters are.
+  LogicalResult seedResults(Operation *op) {
+    Attribute attr = op->getAttr(DistDialect::seedAttr), reason = op->getAttr(reasonAttr);
+    if (!attr || isa<train::VariableOp>(op))
+      return success();
+    auto list = dyn_cast<ArrayAttr>(attr);
+    if (list ? list.size() != op->getNumResults() : op->getNumResults() != 1)
+      return op->emitOpError("has ")
+             << op->getNumResults() << " results and " << (list ? list.size() : 1) << " seeds";
+    for (OpResult result : op->getResults()) {
+      unsigned i = result.getResultNumber();
+      Attribute one = list ? list[i] : attr;
+      if (isa<UnitAttr>(one))
+        continue;
+      if (failed(seed(nodeOf(result), op, "result " + Twine(i), one, reason)))
+        return failure();
+      table.raise(nodeOf(result), Propagation::Parameter);
+    }
+    return success();
+  }
+
+  /// What is handed on of a parameter decides like the parameter.
+  void raiseParameters() {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const HandOver &h : structure.handOvers) {
+        bool down = h.to && (isa<BlockArgument>(h.to) || h.to.getDefiningOp<ConstrainOp>());
+        int priority = table[nodeOf(h.use->get())].priority;
+        if (!down || !parameters.contains(h.use->get()) || !parameters.insert(h.to).second)
+          continue;
+        table.raise(nodeOf(h.to), priority);
+        changed = true;
+      }
+    }
   }
 
   unsigned nodeOf(Value value) {
     auto [it, isNew] = nodes.try_emplace(value, 0);
     if (isNew)
-      it->second = table.addNode(describe(value), tensor(value).getShape());
+      it->second = table.addNode(describe(value), tensor(value).getShape(),
+                                 tensor(value).getElementTypeBitWidth());
     return it->second;
   }
 
@@ -112,14 +158,19 @@ private:
     StringRef seedAttr = DistDialect::seedAttr;
     for (auto variable : module.getOps<train::VariableOp>()) {
       std::string name = ("@" + variable.getSymName()).str();
-      unsigned node = table.addNode(name, variable.getTensorType().getShape());
+      unsigned node = table.addNode(name, variable.getTensorType().getShape(),
+                                    variable.getTensorType().getElementTypeBitWidth());
+      table.raise(node, Propagation::Parameter);
       variables[variable] = node;
       named.push_back({node, {variable.getLoc(), variable.getSymName().str()}});
-      if (failed(seed(node, variable, "the variable", variable->getAttr(seedAttr))))
+      if (failed(seed(node, variable, "the variable", variable->getAttr(seedAttr),
+                      variable->getAttr(reasonAttr))))
         return failure();
     }
-    for (auto [value, variable] : structure.reads)
+    for (auto [value, variable] : structure.reads) {
       nodes[value] = variables[variable];
+      parameters.insert(value);
+    }
     for (auto [argument, result] : structure.carried)
       nodes[result] = nodeOf(argument);
     for (func::FuncOp function : structure.functions)
@@ -127,7 +178,8 @@ private:
         unsigned i = argument.getArgNumber(), node = nodeOf(argument);
         if (auto name = function.getArgAttrOfType<StringAttr>(i, "train.input"))
           named.push_back({node, {argument.getLoc(), name.str()}});
-        if (failed(seed(node, function, "argument " + Twine(i), function.getArgAttr(i, seedAttr))))
+        if (failed(seed(node, function, "argument " + Twine(i), function.getArgAttr(i, seedAttr),
+                        function.getArgAttr(i, reasonAttr))))
           return failure();
       }
     return success();
@@ -161,8 +213,11 @@ private:
           return WalkResult::interrupt();
         }
         if (auto constrain = dyn_cast<ConstrainOp>(op))
-          if (failed(seed(nodeOf(constrain), op, "the result", constrain.getSharding())))
+          if (failed(seed(nodeOf(constrain), op, "the result", constrain.getSharding(),
+                          op->getAttr(reasonAttr))))
             return WalkResult::interrupt();
+        if (failed(seedResults(op)))
+          return WalkResult::interrupt();
         return WalkResult::advance();
       });
       if (result.wasInterrupted())
@@ -188,8 +243,9 @@ private:
         continue;
       std::string name = h.use->getOwner()->getName().getStringRef().str();
       table.addLink(name, handOverRule(shape, table[target].shape, h.leading),
-                    {nodeOf(used), target});
+                    {nodeOf(used), target}, /*handOver=*/true);
     }
+    raiseParameters();
     return success();
   }
 
@@ -201,23 +257,23 @@ private:
     node = table.addNode(("result " + Twine(i) + " of @" + function.getSymName()).str(), shape);
     table.seed(node, Sharding::replicated(shape.size()), SmallVector<bool>(shape.size(), false));
     return seed(node, function, "result " + Twine(i),
-                function.getResultAttr(i, DistDialect::seedAttr));
+                function.getResultAttr(i, DistDialect::seedAttr),
+                function.getResultAttr(i, reasonAttr));
   }
 
   /// Chooses each op's axes, in program order: what its operands are is known.
   void place() {
     for (PlacedOp &placed : ops) {
-      SmallVector<const Sharding *> wanted;
-      SmallVector<int64_t> weights;
+      FactorClaims claims;
       auto add = [&](Value value, const Sharding &sharding) {
-        wanted.push_back(&sharding);
-        weights.push_back(tensor(value).getNumElements() * tensor(value).getElementTypeBitWidth());
+        const Propagation::Node &node = table[nodeOf(value)];
+        claims.add(placed.rule, sharding, node.bytes, node.priority, mesh);
       };
       for (Value value : placed.op->getOperands())
         add(value, placementOf(value));
       for (Value value : placed.op->getResults())
         add(value, table[nodeOf(value)].sharding);
-      placed.axes = chooseFactorAxes(placed.rule, wanted, weights, mesh);
+      placed.axes = chooseFactorAxes(placed.rule, std::move(claims), mesh);
       for (auto [value, factors] : llvm::zip(placed.op->getResults(), placed.rule.results))
         placements[value] = dist::shardingOf(factors, placed.axes);
     }
@@ -363,15 +419,19 @@ private:
       op.setType(
           withSharding(op.getType(), ShardingAttr::from(meshName, mesh, table[node].sharding)));
       op->removeAttr(DistDialect::seedAttr);
+      op->removeAttr(reasonAttr);
     }
     for (func::FuncOp function : structure.functions) {
       Block &body = function.getBody().front();
       function.setType(FunctionType::get(module.getContext(), body.getArgumentTypes(),
                                          body.getTerminator()->getOperandTypes()));
-      for (unsigned i = 0; i < function.getNumArguments(); ++i)
-        function.removeArgAttr(i, DistDialect::seedAttr);
-      for (unsigned i = 0; i < function.getNumResults(); ++i)
-        function.removeResultAttr(i, StringAttr::get(module.getContext(), DistDialect::seedAttr));
+      for (StringRef name : {DistDialect::seedAttr, reasonAttr}) {
+        for (unsigned i = 0; i < function.getNumArguments(); ++i)
+          function.removeArgAttr(i, name);
+        for (unsigned i = 0; i < function.getNumResults(); ++i)
+          function.removeResultAttr(i, StringAttr::get(module.getContext(), name));
+        function.walk([&](Operation *op) { op->removeDiscardableAttr(name); });
+      }
     }
   }
 
@@ -383,6 +443,8 @@ private:
   SmallVector<PlacedOp, 0> ops;
   llvm::DenseMap<Operation *, PlacedOp *> placedOf;
   llvm::DenseMap<Value, unsigned> nodes;
+  /// Values that are a variable, or slices of one, where they are read.
+  llvm::DenseSet<Value> parameters;
   llvm::MapVector<Operation *, unsigned> variables;
   /// The node a hand-over's value goes to.
   llvm::DenseMap<OpOperand *, unsigned> targets;

@@ -12,17 +12,23 @@ using namespace llvm;
 
 namespace meshwright::dist {
 
-unsigned Propagation::addNode(std::string name, ArrayRef<int64_t> shape) {
+unsigned Propagation::addNode(std::string name, ArrayRef<int64_t> shape, unsigned bits) {
   Node &node = nodes.emplace_back();
   node.name = std::move(name);
+  node.bytes = divideCeil(bits, 8);
+  for (int64_t size : shape)
+    node.bytes *= size;
   node.shape.assign(shape.begin(), shape.end());
   node.sharding = Sharding::replicated(shape.size());
   node.open.assign(shape.size(), true);
   return nodes.size() - 1;
 }
 
-void Propagation::seed(unsigned id, const Sharding &sharding, ArrayRef<bool> open) {
+void Propagation::seed(unsigned id, const Sharding &sharding, ArrayRef<bool> open,
+                       AxisMask replicated, std::string reason) {
   Node &node = nodes[id];
+  node.replicated = replicated;
+  node.reason = std::move(reason);
   node.sharding = sharding.complete();
   node.open.assign(open.begin(), open.end());
   node.decisions.clear();
@@ -31,10 +37,15 @@ void Propagation::seed(unsigned id, const Sharding &sharding, ArrayRef<bool> ope
       node.decisions.push_back({unsigned(d), axis, -1, -1, 0});
 }
 
+void Propagation::raise(unsigned node, int priority) {
+  nodes[node].priority = std::max(nodes[node].priority, priority);
+}
+
 void Propagation::close(unsigned node, unsigned dim) { nodes[node].open[dim] = false; }
 
-void Propagation::addLink(std::string name, ShardingRule rule, ArrayRef<unsigned> ends) {
-  links.push_back({std::move(name), std::move(rule), SmallVector<unsigned>(ends)});
+void Propagation::addLink(std::string name, ShardingRule rule, ArrayRef<unsigned> ends,
+                          bool handOver) {
+  links.push_back({std::move(name), std::move(rule), SmallVector<unsigned>(ends), handOver});
 }
 
 static const TensorFactors &tensorOf(const ShardingRule &rule, size_t t) {
@@ -49,36 +60,77 @@ static int dimWith(const TensorFactors &tensor, unsigned factor) {
   return -1;
 }
 
-bool Propagation::apply(unsigned id) {
-  const Link &link = links[id];
+static bool isBeginning(const Axes &shorter, const Axes &longer) {
+  return shorter.size() <= longer.size() &&
+         std::equal(shorter.begin(), shorter.end(), longer.begin());
+}
+
+std::pair<Axes, size_t> Propagation::agreed(const FactorClaims &claims, unsigned f,
+                                            bool byCost) const {
+  // The longest list of the highest priority, if every other one of that priority
+  // is its beginning. Where tensors disagree nothing spreads until bytes decide.
+  SmallVector<size_t> order;
+  for (size_t t = 0; t < claims.axes.size(); ++t)
+    if (!claims.axes[t][f].empty())
+      order.push_back(t);
+  if (order.empty())
+    return {};
+  stable_sort(order, [&](size_t a, size_t b) {
+    auto rank = [&](size_t t) {
+      return std::make_pair(claims.priorities[t], claims.axes[t][f].size());
+    };
+    return rank(a) > rank(b);
+  });
+  const Axes &first = claims.axes[order.front()][f];
+  bool all = true, ofPriority = true;
+  for (size_t t : order) {
+    bool fits = isBeginning(claims.axes[t][f], first);
+    all &= fits;
+    ofPriority &= fits || claims.priorities[t] < claims.priorities[order.front()];
+  }
+  if (all || (ofPriority && claims.priorities[order.front()] > Ordinary))
+    return {first, order.front()};
+  if (!byCost)
+    return {};
+  size_t heaviest = order.front();
+  for (size_t t : order)
+    if (claims.priorities[t] == claims.priorities[heaviest] &&
+        claims.bytes[t] > claims.bytes[heaviest])
+      heaviest = t;
+  return {claims.axes[heaviest][f], heaviest};
+}
+
+bool Propagation::apply(unsigned id, bool byCost) {
+  Link &link = links[id];
   const ShardingRule &rule = link.rule;
-  SmallVector<FactorAxes> seen;
-  for (size_t t = 0; t < link.nodes.size(); ++t)
-    seen.push_back(factorAxesOf(rule, tensorOf(rule, t), nodes[link.nodes[t]].sharding, mesh));
+  auto look = [&] {
+    FactorClaims claims;
+    for (unsigned node : link.nodes)
+      claims.add(rule, nodes[node].sharding, std::max<int64_t>(nodes[node].bytes, 1),
+                 nodes[node].priority, mesh);
+    return claims;
+  };
+  FactorClaims claims = look();
+  SmallVector<FactorAxes> seen = claims.axes;
+  link.conflicts.clear();
+  resolveConflicts(rule, claims, mesh, byCost,
+                   [&](const AxisConflict &conflict) { link.conflicts.push_back(conflict); });
 
   bool changed = false;
   for (unsigned f = 0; f < rule.factors.size(); ++f) {
     if (rule.factors[f].whole)
       continue;
-    // The longest list, if every other one is its beginning: where tensors
-    // disagree nothing spreads, and the op's use will reshard.
-    size_t longest = 0;
-    for (size_t t = 1; t < seen.size(); ++t)
-      if (seen[t][f].size() > seen[longest][f].size())
-        longest = t;
-    const Axes axes = seen[longest][f];
-    if (axes.empty() || !all_of(seen, [&](const FactorAxes &s) {
-          return std::equal(s[f].begin(), s[f].end(), axes.begin());
-        }))
-      continue;
-    for (size_t t = 0; t < seen.size(); ++t) {
+    auto [axes, source] = agreed(claims, f, byCost);
+    for (size_t t = 0; t < seen.size() && !axes.empty(); ++t) {
       int d = dimWith(tensorOf(rule, t), f);
       Node &node = nodes[link.nodes[t]];
-      if (d < 0 || !node.open[d])
+      if (d < 0 || !node.open[d] || !isBeginning(seen[t][f], axes))
         continue;
       while (seen[t][f].size() < axes.size()) {
         unsigned axis = axes[seen[t][f].size()];
-        bool elsewhere = node.sharding.uses(axis) || any_of(seen, [&](const FactorAxes &s) {
+        // Another factor may have got the axis while this link was looked at.
+        bool elsewhere = node.sharding.uses(axis) || (node.replicated >> axis & 1) ||
+                         any_of(claims.axes, [&](const FactorAxes &s) {
                            return any_of(enumerate(s), [&](auto entry) {
                              return entry.index() != f && is_contained(entry.value(), axis);
                            });
@@ -86,12 +138,12 @@ bool Propagation::apply(unsigned id) {
         if (elsewhere || !canExtend(rule, seen[t], f, axis, mesh))
           break;
         node.sharding.dims[d].push_back(axis);
+        node.decisions.push_back({unsigned(d), axis, int(id), int(link.nodes[source]),
+                                  unsigned(dimWith(tensorOf(rule, source), f))});
         // An op may have one node several times, under several factors.
         for (size_t other = 0; other < seen.size(); ++other)
           if (link.nodes[other] == link.nodes[t])
             seen[other] = factorAxesOf(rule, tensorOf(rule, other), node.sharding, mesh);
-        node.decisions.push_back({unsigned(d), axis, int(id), int(link.nodes[longest]),
-                                  unsigned(dimWith(tensorOf(rule, longest), f))});
         changed = true;
       }
     }
@@ -100,20 +152,21 @@ bool Propagation::apply(unsigned id) {
 }
 
 void Propagation::run() {
-  SmallVector<unsigned> passThrough, all;
-  for (unsigned i = 0; i < links.size(); ++i) {
-    all.push_back(i);
-    if (none_of(links[i].rule.factors, [](const Factor &f) { return f.reduced; }))
-      passThrough.push_back(i);
-  }
-  for (const auto &level : {passThrough, all})
+  auto upTo = [&](auto included, bool byCost) {
     for (bool changed = true; changed;) {
       changed = false;
-      for (unsigned link : level)
-        changed |= apply(link);
-      for (unsigned link : reverse(level))
-        changed |= apply(link);
+      for (unsigned i = 0; i < links.size(); ++i)
+        changed |= included(links[i]) && apply(i, byCost);
+      for (unsigned i = links.size(); i-- > 0;)
+        changed |= included(links[i]) && apply(i, byCost);
     }
+  };
+  auto all = [](const Link &) { return true; };
+  upTo([](const Link &link) { return link.handOver; }, false);
+  upTo([](const Link &link) { return none_of(link.rule.factors, [](const Factor &f) { return f.reduced; }); },
+       false);
+  upTo(all, false);
+  upTo(all, true);
 }
 
 std::string Propagation::explain(unsigned id) const {
@@ -121,12 +174,15 @@ std::string Propagation::explain(unsigned id) const {
   raw_string_ostream os(text);
   const Node &node = nodes[id];
   os << node.name << " is " << node.sharding.str(mesh);
+  auto seed = [&](const Node &of) { os << " by seed" << (of.reason.empty() ? "" : ": ") << of.reason; };
   for (const Decision &first : node.decisions) {
     os << "\n  dimension " << first.dim << " along " << mesh.axes[first.axis].name << ":";
     // Decisions were made one after another, each from one made before it.
     const Decision *decision = &first;
+    unsigned last = id;
     while (decision->link >= 0) {
       const Node &from = nodes[decision->from];
+      last = decision->from;
       os << " from " << from.name << " dimension " << decision->fromDim << " through "
          << links[decision->link].name << ";";
       const Decision *next = nullptr;
@@ -137,8 +193,20 @@ std::string Propagation::explain(unsigned id) const {
         break;
       decision = next;
     }
-    os << " by seed";
+    seed(nodes[last]);
   }
+  for (const Link &link : links)
+    if (is_contained(link.nodes, id))
+      for (const AxisConflict &conflict : link.conflicts) {
+        os << "\n  conflict at " << link.name << ": " << mesh.axes[conflict.axis].name
+           << " is wanted for";
+        interleave(conflict.factors, os, [&](auto factor) {
+          os << " " << link.rule.factors[factor.first].name << " (" << factor.second
+             << " bytes would move)";
+        }, ",");
+        os << "; " << (conflict.winner < 0 ? std::string("nothing") : link.rule.factors[conflict.winner].name)
+           << " got it " << (conflict.byPriority ? "by priority" : "for the least bytes");
+      }
   return text;
 }
 

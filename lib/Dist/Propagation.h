@@ -6,6 +6,13 @@
 // tables between them. Axes spread along factors until nothing changes. After
 // GSPMD (Xu et al. 2021) and Shardy.
 //
+// In order: calls and variables; links that only pass on; links with reductions;
+// and at last conflicts, where the nodes of one link want an axis for different
+// factors or factors along different axes. Priority decides those at any time: what
+// the user seeded, then parameters and their gradients, which stay where they are,
+// then all else. Among equals the least bytes to move do, once nothing else is left
+// to do.
+//
 // Invariants: lists of axes only grow, so the fixed point is reached; a closed
 // dimension keeps what its seed gave; no axis cuts a node twice.
 //
@@ -27,9 +34,18 @@ public:
     unsigned fromDim = 0;
   };
 
+  /// Who wins where nodes disagree.
+  enum Priority { Ordinary, Parameter, User };
+
   struct Node {
     std::string name;
     llvm::SmallVector<int64_t> shape;
+    int64_t bytes = 0;
+    int priority = Ordinary;
+    /// Axes that propagation must not cut the node along.
+    AxisMask replicated = 0;
+    /// What its seed is for, if that is known.
+    std::string reason;
     Sharding sharding;
     /// Which dimensions may be cut further.
     llvm::SmallVector<bool> open;
@@ -41,31 +57,41 @@ public:
     ShardingRule rule;
     /// Nodes of the operands, then of the results.
     llvm::SmallVector<unsigned> nodes;
+    /// A value that is handed over unchanged.
+    bool handOver = false;
+    /// Axes its nodes want for different factors.
+    llvm::SmallVector<AxisConflict> conflicts = {};
   };
 
   explicit Propagation(Mesh mesh) : mesh(std::move(mesh)) {}
 
-  /// A new node, nothing cut, all dimensions open.
-  unsigned addNode(std::string name, llvm::ArrayRef<int64_t> shape);
-  /// Gives a node its seed; dimensions with `open` may grow.
-  void seed(unsigned node, const Sharding &sharding, llvm::ArrayRef<bool> open);
+  /// A new node of elements of `bits`, nothing cut, all dimensions open.
+  unsigned addNode(std::string name, llvm::ArrayRef<int64_t> shape, unsigned bits = 32);
+  /// Gives a node its seed; dimensions with `open` may grow, though not along
+  /// `replicated`.
+  void seed(unsigned node, const Sharding &sharding, llvm::ArrayRef<bool> open,
+            AxisMask replicated = 0, std::string reason = "");
+  /// Gives a node at least this priority.
+  void raise(unsigned node, int priority);
   /// Lets propagation leave a dimension as it is.
   void close(unsigned node, unsigned dim);
-  void addLink(std::string name, ShardingRule rule, llvm::ArrayRef<unsigned> nodes);
+  void addLink(std::string name, ShardingRule rule, llvm::ArrayRef<unsigned> nodes,
+               bool handOver = false);
 
-  /// To the fixed point: links without reduction first, since along them a cut
-  /// costs nothing, then all.
+  /// To the fixed point.
   void run();
 
   const Node &operator[](unsigned node) const { return nodes[node]; }
   const Mesh &getMesh() const { return mesh; }
 
-  /// For each cut of the node the chain of links back to the seed it came from,
-  /// one line each.
+  /// For each cut of the node the chain of links back to the seed it came from, and
+  /// the conflicts it was part of, one line each.
   std::string explain(unsigned node) const;
 
 private:
-  bool apply(unsigned link);
+  bool apply(unsigned link, bool byCost);
+  /// The axes that a link's nodes agree on for a factor, and the one that has them.
+  std::pair<Axes, size_t> agreed(const FactorClaims &claims, unsigned factor, bool byCost) const;
 
   Mesh mesh;
   llvm::SmallVector<Node, 0> nodes;

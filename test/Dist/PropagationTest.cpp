@@ -79,7 +79,7 @@ TEST(Propagation, GivesNoTensorAnAxisTwice) {
   t.seed(x, {{Axes{0}, Axes{}}, {}, false}, {false, false});
   t.seed(y, {{Axes{}, Axes{0}}, {}, false}, {false, false});
   t.run();
-  EXPECT_EQ(t.str(z), "[{}, {}]") << "the two disagree: nothing spreads";
+  EXPECT_EQ(t.str(z), "[{a}, {}]") << "of equal costs the first";
 }
 
 TEST(Propagation, SplitsDimensionsIntoFactors) {
@@ -103,4 +103,47 @@ TEST(Propagation, ExplainsEveryAxisBackToItsSeed) {
   EXPECT_EQ(t.explain(z), "z is [{a}, {}]\n"
                           "  dimension 0 along a: from y dimension 0 through second; from x "
                           "dimension 0 through first; by seed");
+}
+
+TEST(Propagation, GivesParametersTheAxis) {
+  // As sequence parallelism: x wants the axis for its rows, the weight for its own.
+  Table t;
+  unsigned x = t.addNode("x", {8, 4}), w = t.addNode("w", {6, 4}), y = t.addNode("y", {8, 6}),
+           z = t.addNode("z", {8, 6});
+  t.link("linear", "~b i, ~o i -> b o", {x, w}, {y});
+  t.link("gelu", "b o -> b o", {y}, {z});
+  t.seed(x, {{Axes{0}, Axes{}}, {}, false}, {false, false});
+  t.seed(w, {{Axes{0}, Axes{}}, {}, false}, {false, false}, 0, "tensor parallel");
+  t.raise(w, Propagation::Parameter);
+  t.run();
+  EXPECT_EQ(t.str(z), "[{}, {a}]");
+  EXPECT_EQ(t.str(x), "[{a}, {}]") << "what it has it keeps; the op's use is resharded";
+  EXPECT_EQ(t.explain(y), "y is [{}, {a}]\n"
+                          "  dimension 1 along a: from w dimension 0 through linear; by seed: "
+                          "tensor parallel\n"
+                          "  conflict at linear: a is wanted for b (96 bytes would move), o (64 "
+                          "bytes would move); o got it by priority");
+}
+
+TEST(Propagation, DecidesByBytesLast) {
+  Table t;
+  unsigned x = t.addNode("x", {8, 8}), y = t.addNode("y", {8, 8}), z = t.addNode("z", {8, 8});
+  unsigned heavy = t.addNode("heavy", {8, 8}, 64);
+  t.link("add", "+i j, +i j -> i j", {x, y}, {z});
+  t.link("sum", "+i j, +i j -> i j", {heavy, x}, {t.addNode("other", {8, 8})});
+  t.seed(x, {{Axes{0}, Axes{}}, {}, false}, {false, false});
+  t.seed(heavy, {{Axes{}, Axes{0}}, {}, false}, {false, false});
+  t.run();
+  EXPECT_EQ(t.str(z), "[{a}, {}]");
+  EXPECT_EQ(t.str(4), "[{}, {a}]") << "moving x costs half of moving the other";
+}
+
+TEST(Propagation, LeavesReplicatedAxesOut) {
+  Table t;
+  unsigned x = t.addNode("x", {8, 4}), y = t.addNode("y", {8, 4});
+  t.link("gelu", "i j -> i j", {x}, {y});
+  t.seed(x, {{Axes{0}, Axes{1}}, {}, false}, {false, false});
+  t.seed(y, Sharding::replicated(2), {true, true}, /*replicated=*/1);
+  t.run();
+  EXPECT_EQ(t.str(y), "[{}, {b}]");
 }

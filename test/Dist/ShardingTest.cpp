@@ -95,14 +95,56 @@ TEST(FactorAxes, ReductionIsPerResult) {
   EXPECT_EQ(partialFromReduction(r, 1, axes), AxisMask(0));
 }
 
-TEST(FactorAxes, ChoosesWhatMostBytesHave) {
+TEST(FactorAxes, ChoosesWhatMovesLeastBytes) {
   Mesh mesh = cube();
   ShardingRule r = rule("~b i, ~o i -> b o", {{8, 8}, {8, 8}});
   Sharding x{{Axes{0}, Axes{}}, {}, false}, w{{Axes{0}, Axes{}}, {}, false};
   Sharding y = Sharding::replicated(2);
-  FactorAxes axes = chooseFactorAxes(r, {&x, &w, &y}, {100, 10, 100}, mesh);
+  auto choose = [&](int64_t ofX, int64_t ofW, int priorityOfW) {
+    FactorClaims claims;
+    claims.add(r, x, ofX, 0, mesh);
+    claims.add(r, w, ofW, priorityOfW, mesh);
+    claims.add(r, y, 100, 0, mesh);
+    return chooseFactorAxes(r, std::move(claims), mesh);
+  };
+  FactorAxes axes = choose(100, 10, 0);
   EXPECT_EQ(axes[r.find("b")], Axes{0});
   EXPECT_TRUE(axes[r.find("o")].empty()) << "an axis serves one factor";
-  axes = chooseFactorAxes(r, {&x, &w, &y}, {10, 100, 100}, mesh);
-  EXPECT_EQ(axes[r.find("o")], Axes{0});
+  EXPECT_EQ(choose(10, 100, 0)[r.find("o")], Axes{0});
+  EXPECT_EQ(choose(100, 10, 1)[r.find("o")], Axes{0}) << "priority comes before bytes";
+}
+
+TEST(FactorAxes, ReportsConflictsWithTheirCosts) {
+  Mesh mesh = cube();
+  ShardingRule r = rule("~b i, ~o i -> b o", {{8, 8}, {8, 8}});
+  FactorClaims claims;
+  // Axis a on rows of x, on rows of w; the sum over i would be partial instead.
+  claims.add(r, {{Axes{0}, Axes{}}, {}, false}, 64, 0, mesh);
+  claims.add(r, {{Axes{0}, Axes{}}, {}, false}, 32, 0, mesh);
+  claims.add(r, Sharding::replicated(2), 16, 0, mesh);
+  SmallVector<AxisConflict> conflicts;
+  auto report = [&](const AxisConflict &conflict) { conflicts.push_back(conflict); };
+  FactorClaims undecided = claims;
+  resolveConflicts(r, undecided, mesh, /*byCost=*/false, report);
+  ASSERT_EQ(conflicts.size(), 1u);
+  EXPECT_EQ(conflicts[0].winner, -1);
+  EXPECT_TRUE(undecided.axes[0][r.find("b")].empty());
+  EXPECT_TRUE(undecided.axes[1][r.find("o")].empty());
+  conflicts.clear();
+  resolveConflicts(r, claims, mesh, /*byCost=*/true, report);
+  // To give b the axis, all of w (16 bytes here) has to come from the other device.
+  EXPECT_EQ(conflicts[0].winner, r.find("b"));
+  EXPECT_EQ(conflicts[0].factors,
+            (SmallVector<std::pair<unsigned, int64_t>>{{unsigned(r.find("b")), 16},
+                                                       {unsigned(r.find("o")), 32}}));
+  EXPECT_EQ(claims.axes[0][r.find("b")], Axes{0});
+  EXPECT_TRUE(claims.axes[1][r.find("o")].empty());
+}
+
+TEST(Mesh, NamesPartsOfAnAxisTogether) {
+  Mesh mesh{{{"data", 2}, {"tensor.0", 2}, {"tensors", 3}, {"tensor.1", 4}}};
+  EXPECT_EQ(mesh.named("tensor"), (Axes{1, 3}));
+  EXPECT_EQ(mesh.named("tensor.1"), (Axes{3}));
+  EXPECT_EQ(mesh.named("data"), (Axes{0}));
+  EXPECT_TRUE(mesh.named("pipe").empty());
 }
