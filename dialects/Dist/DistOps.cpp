@@ -149,6 +149,21 @@ LogicalResult PermuteOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyShape(*this, getGroup(), {}, {}, symbols);
 }
 
+void BeginOp::build(OpBuilder &builder, OperationState &state, int64_t size, GroupAttr group) {
+  build(builder, state, RankedTensorType::get({}, builder.getI32Type()), size, group);
+}
+
+LogicalResult BeginOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FailureOr<int64_t> n = groupSize(*this, getGroup(), symbols);
+  if (failed(n))
+    return failure();
+  int64_t size = getSize();
+  if (size < 0 || size > std::numeric_limits<int32_t>::max() / *n)
+    return emitOpError("of parts of ") << size << " elements on " << *n
+                                       << " devices is not an index of 32 bits";
+  return success();
+}
+
 /// Bytes of one tensor.
 static int64_t bytes(Value value) {
   auto type = cast<RankedTensorType>(value.getType());

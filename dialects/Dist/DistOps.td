@@ -148,4 +148,20 @@ def Dist_SliceOp : Dist_LocalOp<"slice"> {
   let assemblyFormat = "$x `dim` $dim `over` $group attr-dict `:` functional-type(operands, results)";
 }
 
+def Dist_BeginOp : Dist_LocalOp<"begin"> {
+  let summary = "Where a device's own part begins";
+  let description = [{
+    The device's place in the group times `size`: what an op that depends on a
+    global index adds to its local one.
+
+    ```mlir
+    %0 = dist.begin 64 over <@mesh {tensor}> : tensor<i32>
+    ```
+  }];
+  let arguments = (ins I64Attr:$size, Dist_GroupAttr:$group);
+  let results = (outs 0DTensorOf<[I32]>:$value);
+  let assemblyFormat = "$size `over` $group attr-dict `:` type($value)";
+  let builders = [OpBuilder<(ins "int64_t":$size, "GroupAttr":$group)>];
+}
+
 #endif // MESHWRIGHT_DIST_OPS

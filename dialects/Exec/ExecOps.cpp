@@ -77,6 +77,14 @@ LogicalResult ViewOp::verify() {
   return success();
 }
 
+LogicalResult WindowOp::verify() {
+  MemRefType base = getBase().getType(), result = getType();
+  if (base.getElementType() != result.getElementType() || result.getNumElements() == 0 ||
+      base.getNumElements() % result.getNumElements())
+    return emitOpError("gives ") << result << ", which is no equal part of " << base;
+  return success();
+}
+
 LogicalResult CopyOp::verify() {
   bool inMemory = isa<MemRefType>(getSource().getType());
   if (inMemory != bool(getTarget()) || inMemory == bool(getValue()))
@@ -93,12 +101,13 @@ void CopyOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects)
     addEffect(effects, MemoryEffects::Write::get(), operand);
 }
 
-LogicalResult StoreIndexOp::verify() {
-  MemRefType type = getTarget().getType();
+static LogicalResult verifyOneIndex(Operation *op, MemRefType type) {
   if (type.getNumElements() != 1 || !type.getElementType().isInteger(32))
-    return emitOpError("writes one i32, not ") << type;
+    return op->emitOpError("writes one i32, not ") << type;
   return success();
 }
+LogicalResult StoreIndexOp::verify() { return verifyOneIndex(*this, getTarget().getType()); }
+LogicalResult StoreBeginOp::verify() { return verifyOneIndex(*this, getTarget().getType()); }
 
 //===--- kernels ------------------------------------------------------------===//
 

@@ -169,6 +169,18 @@ def Exec_ViewOp : Exec_Op<"view", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Exec_WindowOp : Exec_Op<"window", [Pure]> {
+  let summary = "The part of memory that belongs to this device";
+  let description = [{
+    Of equal parts of `base`, one after the other, the one at the device's place among
+    the ranks that differ only in `axes`: `dist.slice` where parts are contiguous.
+  }];
+  let arguments = (ins Exec_MemRef:$base, StrArrayAttr:$axes);
+  let results = (outs Exec_MemRef:$result);
+  let assemblyFormat = "$base `over` $axes attr-dict `:` type($base) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 def Exec_CopyOp : Exec_Op<"copy", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Copies a value";
   let description = [{
@@ -189,6 +201,17 @@ def Exec_StoreIndexOp : Exec_Op<"store_index"> {
   let description = [{ `target` is one i32: what `exec.index` was in the tensor form. }];
   let arguments = (ins Index:$index, Writes<Exec_MemRef>:$target);
   let assemblyFormat = "$index `,` $target attr-dict `:` type($target)";
+  let hasVerifier = 1;
+}
+
+def Exec_StoreBeginOp : Exec_Op<"store_begin"> {
+  let summary = "Writes where this device's part begins";
+  let description = [{
+    `target`, one i32, becomes `size` times the device's place among the ranks that
+    differ only in `axes`: what `dist.begin` was in the tensor form.
+  }];
+  let arguments = (ins I64Attr:$size, StrArrayAttr:$axes, Writes<Exec_MemRef>:$target);
+  let assemblyFormat = "$size `over` $axes `to` $target attr-dict `:` type($target)";
   let hasVerifier = 1;
 }
 

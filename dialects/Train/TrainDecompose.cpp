@@ -313,6 +313,8 @@ SmallVector<Value> DropoutOp::decompose(OpBuilder &b) {
 static SmallVector<Value> itself(Operation *op, OpBuilder &b) { return b.clone(*op)->getResults(); }
 SmallVector<Value> SliceOp::decompose(OpBuilder &b) { return itself(*this, b); }
 SmallVector<Value> PadOp::decompose(OpBuilder &b) { return itself(*this, b); }
+SmallVector<Value> DynamicSliceOp::decompose(OpBuilder &b) { return itself(*this, b); }
+SmallVector<Value> TransposeBlocksOp::decompose(OpBuilder &b) { return itself(*this, b); }
 SmallVector<Value> ReduceOp::decompose(OpBuilder &b) { return itself(*this, b); }
 SmallVector<Value> BroadcastOp::decompose(OpBuilder &b) { return itself(*this, b); }
 SmallVector<Value> FillOp::decompose(OpBuilder &b) {

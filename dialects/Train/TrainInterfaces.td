@@ -60,7 +60,8 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
     A memory-bound op: it can become part of a generated kernel. `decompose`
     rewrites it at the builder's insertion point into arith/math ops on tensors
     and the structural ops train.broadcast, train.reduce, train.fill, train.iota,
-    train.gather_rows and train.scatter_rows, from which kernels are formed for
+    train.gather_rows, train.scatter_rows, train.dynamic_slice and
+    train.transpose_blocks, from which kernels are formed for
     every target. Such ops are cheap to recompute.
   }];
   let cppNamespace = "::meshwright::train";

@@ -346,6 +346,30 @@ OpFoldResult SliceOp::fold(FoldAdaptor) {
   return getX().getType() == getType() ? OpFoldResult(getX()) : OpFoldResult();
 }
 
+ShardingRule DynamicSliceOp::getShardingRule() {
+  ShardingRule rule = elementwiseRule(tensor(getY()).getShape(), {}, false, false);
+  TensorFactors x = rule.results[0];
+  unsigned cut = x.dims[getDim()][0];
+  rule.factors[cut].whole = true;
+  rule.factors.push_back({"n", tensor(getX()).getDimSize(getDim()), true, true});
+  x.dims[getDim()] = {unsigned(rule.factors.size() - 1)};
+  rule.operands = {x, TensorFactors()};
+  return rule;
+}
+
+LogicalResult DynamicSliceOp::verify() {
+  auto x = tensor(getX()), y = tensor(getY());
+  int64_t dim = getDim();
+  if (dim < 0 || dim >= x.getRank())
+    return emitOpError("has no dimension ") << dim << " in " << x;
+  SmallVector<int64_t> shape(x.getShape());
+  if (y.getRank() == x.getRank())
+    shape[dim] = std::min(y.getDimSize(dim), shape[dim]);
+  if (y.getElementType() != x.getElementType() || y.getShape() != ArrayRef(shape))
+    return emitOpError("along dimension ") << dim << " cannot make " << y << " of " << x;
+  return success();
+}
+
 /// The rule of dimensions `dims` of the wide tensor missing in the narrow one.
 static ShardingRule dropRule(ArrayRef<int64_t> wide, ArrayRef<int64_t> dims, bool wideIsOperand) {
   ShardingRule rule = elementwiseRule(wide, {}, false, false);

@@ -532,6 +532,31 @@ def Train_PadOp : Train_TensorOp<"pad", "", [InferTypeOpAdaptor, DeclareOpInterf
   let hasVerifier = 1;
 }
 
+def Train_DynamicSliceOp : Train_TensorOp<"dynamic_slice", "", [DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "A part of a tensor that begins at a place known at run time";
+  let description = [{
+    x: [.., n, ..] to y: [.., k, ..] along `dim`: the k from `begin`, a tensor<i32>
+    of 0 to n - k, on. A begin outside this range is an error in the interpreter and
+    undefined elsewhere. Made on floor 3 of a device's own part of a value.
+  }];
+  let arguments = (ins Train_Any:$x, 0DTensorOf<[I32]>:$begin, I64Attr:$dim);
+  let results = (outs Train_Any:$y);
+  let assemblyFormat = "$x `dim` $dim `at` $begin attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Train_TransposeBlocksOp : Train_EinsumOp<"transpose_blocks", "~a n k -> n a k", [
+    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "Blocks of k elements transposed";
+  let description = [{
+    x: [a, n, k] to y: [n, a, k], y[j, i, :] = x[i, j, :]. On floor 3 it makes one
+    piece of parts that lie inside rows, so that collectives can move them.
+  }];
+  let arguments = (ins Train_Any:$x);
+  let results = (outs Train_Any:$y);
+  let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
+}
+
 def Train_ReduceOp : Train_TensorOp<"reduce", "", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<VJPOpInterface>,
     DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "Sum or maximum over dimensions";

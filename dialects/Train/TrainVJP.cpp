@@ -212,6 +212,12 @@ LogicalResult SliceOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bo
   return success();
 }
 
+LogicalResult TransposeBlocksOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                                          SmallVectorImpl<Value> &grads) {
+  grads.push_back(TransposeBlocksOp::create(b, getLoc(), cotangents[0]));
+  return success();
+}
+
 LogicalResult ReduceOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
                                  SmallVectorImpl<Value> &grads) {
   if (getKind() != ReduceKind::Sum)

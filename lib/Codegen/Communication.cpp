@@ -28,17 +28,19 @@ Communication::Communication(ModuleOp module) {
         count *= mesh.axes[number].size;
     return count;
   };
-  auto add = [&](auto op, std::optional<train::ReduceKind> reduction, int64_t count) {
-    SmallVector<StringRef> axes;
-    for (Attribute axis : op.getAxes())
-      axes.push_back(cast<StringAttr>(axis).getValue());
-    unsigned group = llvm::find(groups, axes) - groups.begin();
+  auto number = [&](ArrayAttr axes) {
+    unsigned group = groupOf(axes);
     if (group == groups.size())
-      groups.push_back(axes);
+      groups.push_back(llvm::to_vector(axes.getAsValueRange<StringAttr>()));
+    return group;
+  };
+  auto add = [&](auto op, std::optional<train::ReduceKind> reduction, int64_t count) {
+    unsigned group = number(op.getAxes());
     collectives.push_back({op, group, op.getInput(), op.getOutput(), reduction, count});
   };
   module.walk([&](Operation *op) {
     llvm::TypeSwitch<Operation *>(op)
+        .Case<exec::WindowOp, exec::StoreBeginOp>([&](auto op) { (void)number(op.getAxes()); })
         .Case<exec::AllReduceOp>(
             [&](auto op) { add(op, op.getReduction(), elements(op.getInput())); })
         .Case<exec::ReduceScatterOp>(
@@ -48,6 +50,11 @@ Communication::Communication(ModuleOp module) {
           add(op, std::nullopt, elements(op.getInput()) / members(op.getAxes()));
         });
   });
+}
+
+unsigned Communication::groupOf(ArrayAttr axes) const {
+  SmallVector<StringRef> names(axes.getAsValueRange<StringAttr>());
+  return llvm::find(groups, names) - groups.begin();
 }
 
 int64_t Communication::find(Operation *op) const {

@@ -35,6 +35,8 @@ struct Communication {
   llvm::SmallVector<Collective> collectives;
 
   explicit Communication(mlir::ModuleOp module);
+  /// The number of the group along `axes`, which some op of the module names.
+  unsigned groupOf(mlir::ArrayAttr axes) const;
   /// The number of a collective, or -1 if `op` is none.
   int64_t find(mlir::Operation *op) const;
 };

@@ -131,6 +131,9 @@ FailureOr<Node *> KernelGraph::build(Value value, ArrayRef<int> map) {
   if (auto slice = dyn_cast<train::SliceOp>(op))
     return get(slice.getX(), map);
 
+  if (auto transpose = dyn_cast<train::TransposeBlocksOp>(op))
+    return get(transpose.getX(), {map[1], map[0], map[2]});
+
   if (auto reduce = dyn_cast<train::ReduceOp>(op)) {
     bool row = isRowReduce(reduce);
     if (row && probing && hasColumn(map)) {
@@ -176,6 +179,16 @@ FailureOr<Node *> KernelGraph::build(Value value, ArrayRef<int> map) {
       return failure();
     Node *node = create(Node::Pad, value, map);
     node->buffer = *buffer;
+    return node;
+  }
+  if (auto slice = dyn_cast<train::DynamicSliceOp>(op)) {
+    FailureOr<Buffer *> buffer = memoryOf(slice.getX());
+    FailureOr<Node *> begin = get(slice.getBegin(), {});
+    if (failed(buffer) || failed(begin))
+      return failure();
+    Node *node = create(Node::Window, value, map);
+    node->buffer = *buffer;
+    node->operands = {*begin};
     return node;
   }
   if (isa<train::RotateHalfOp, train::DuplicateHalfOp>(op)) {

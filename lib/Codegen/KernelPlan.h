@@ -52,6 +52,7 @@ struct Node {
     Rotate,    ///< train.rotate_half of operands[0]
     Duplicate, ///< train.duplicate_half of operands[0]
     Pad,       ///< `buffer` where the first index is inside it, else 0
+    Window,    ///< element of `buffer`, the index along the op's dim from operands[0] on
     Partials   ///< sum over chunks of `buffer`, [chunks, columns]
   };
   Kind kind;

@@ -134,6 +134,7 @@ static bool canMerge(const Stage &stage, int outer, int inner) {
       return false;
     case Node::Load:
     case Node::Partials:
+    case Node::Window:
       if (!runsOn(node->map, node->buffer->type, outer, inner, stage.sizes))
         return false;
       break;

@@ -175,6 +175,14 @@ Value ProgramBuilder::bufferOf(MemoryTree &tree) {
 }
 
 Value ProgramBuilder::memory(OpBuilder &builder, Value value) {
+  if (isWindow(value)) {
+    Operation *op = value.getDefiningOp();
+    Value base = memory(builder, op->getOperand(0));
+    MemRefType type = memoryType(cast<RankedTensorType>(value.getType()));
+    if (auto slice = dyn_cast<dist::SliceOp>(op))
+      return WindowOp::create(builder, value.getLoc(), type, base, axesOf(slice.getGroup()));
+    return view(builder, value.getLoc(), base, type);
+  }
   MemoryTree &tree = trees.treeOf(value);
   Location loc = value.getLoc();
   Value base = bufferOf(tree);
@@ -192,6 +200,9 @@ Value ProgramBuilder::memory(OpBuilder &builder, Value value) {
 
 LogicalResult ProgramBuilder::emit(Block &from, OpBuilder &builder) {
   for (Operation &op : from.without_terminator()) {
+    if (auto slice = dyn_cast<dist::SliceOp>(op))
+      if (failed(checkContiguous(slice, slice.getX(), slice.getDim())))
+        return failure();
     if (isView(&op) || isa<train::GetOp, train::SetOp>(op))
       continue;
     if (auto copy = dyn_cast<CopyOp>(op)) {

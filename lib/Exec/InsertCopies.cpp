@@ -5,12 +5,21 @@
 //===----------------------------------------------------------------------===//
 #include "InsertCopies.h"
 
+#include "Dist/Dist.h"
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::exec;
 
 bool meshwright::exec::isView(Operation *op) {
-  return isa_and_nonnull<train::ReshapeOp, train::SliceOp>(op);
+  return isa_and_nonnull<train::ReshapeOp, train::SliceOp, dist::SliceOp>(op);
+}
+
+bool meshwright::exec::isWindow(Value value) {
+  for (; isView(value.getDefiningOp()); value = value.getDefiningOp()->getOperand(0))
+    if (isa<dist::SliceOp>(value.getDefiningOp()))
+      return true;
+  return false;
 }
 
 static Value copyAt(OpBuilder &builder, Value value) {
@@ -50,6 +59,10 @@ static void copyAroundLoop(LoopOp loop) {
   OpBuilder before(loop);
   for (OpOperand &init : loop.getCarryMutable())
     init.set(copyAt(before, init.get()));
+  // Slots are found from where a stack begins.
+  for (OpOperand &stack : loop.getEachMutable())
+    if (isWindow(stack.get()))
+      stack.set(copyAt(before, stack.get()));
 
   Block &body = loop.getBlock();
   Operation *end = body.getTerminator();

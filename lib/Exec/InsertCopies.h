@@ -10,8 +10,11 @@
 
 namespace meshwright::exec {
 
-/// Whether the result is the operand's memory under another shape.
+/// Whether the result is the operand's memory under another shape, or a part of it.
 bool isView(mlir::Operation *op);
+/// Whether `value` does not begin where the memory that it is a view of begins: a
+/// device's own part, the place of which is known at run time.
+bool isWindow(mlir::Value value);
 
 /// Puts an `exec.copy` wherever a value must arrive in given memory, so that
 /// each such place has a value of its own that nothing else constrains.

@@ -24,7 +24,7 @@ void ProgramLiveness::number(Block &block) {
 static void collect(Value memory, llvm::SmallDenseMap<Operation *, Access> &found) {
   for (OpOperand &use : memory.getUses()) {
     Operation *op = use.getOwner();
-    if (isa<SlotOp, ViewOp>(op)) {
+    if (isa<SlotOp, ViewOp, WindowOp>(op)) {
       collect(op->getResult(0), found);
       continue;
     }

@@ -6,8 +6,6 @@
 #include "LowerToMemory.h"
 #include "Contraction.h"
 
-#include "Dist/Dist.h"
-
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -94,19 +92,18 @@ static LogicalResult lowerAttentionGrad(train::AttentionGradOp op, OpBuilder &bu
 
 //===--- communication ------------------------------------------------------===//
 
-static ArrayAttr axesOf(dist::GroupAttr group) {
+ArrayAttr meshwright::exec::axesOf(dist::GroupAttr group) {
   SmallVector<Attribute> axes(group.getAxes().begin(), group.getAxes().end());
   return ArrayAttr::get(group.getContext(), axes);
 }
 
-/// The runtime's calls move blocks that are contiguous, which they are along the
-/// first dimension that is longer than one.
-static LogicalResult checkDim(Operation *op, Value value, int64_t dim) {
+LogicalResult meshwright::exec::checkContiguous(Operation *op, Value value, int64_t dim) {
   auto type = cast<RankedTensorType>(value.getType());
   for (int64_t size : type.getShape().take_front(dim))
     if (size != 1)
       return op->emitOpError("works along dimension ")
-             << dim << " of " << type << "; only parts along the first dimension are contiguous";
+             << dim << " of " << type
+             << ", the parts of which are not contiguous; see exec-contiguous-collectives";
   return success();
 }
 
@@ -126,7 +123,7 @@ static LogicalResult lower(dist::AllReduceOp op, OpBuilder &builder, MemoryMap &
 }
 
 static LogicalResult lower(dist::AllGatherOp op, OpBuilder &builder, MemoryMap &map) {
-  if (failed(checkDim(op, op.getX(), op.getDim())))
+  if (failed(checkContiguous(op, op.getX(), op.getDim())))
     return failure();
   auto memory = [&](Value v) {
     return fromDim(builder, op.getLoc(), map.memory(builder, v), op.getDim());
@@ -137,13 +134,35 @@ static LogicalResult lower(dist::AllGatherOp op, OpBuilder &builder, MemoryMap &
 }
 
 static LogicalResult lower(dist::ReduceScatterOp op, OpBuilder &builder, MemoryMap &map) {
-  if (failed(checkDim(op, op.getX(), op.getDim())))
+  if (failed(checkContiguous(op, op.getX(), op.getDim())))
     return failure();
   auto memory = [&](Value v) {
     return fromDim(builder, op.getLoc(), map.memory(builder, v), op.getDim());
   };
   ReduceScatterOp::create(builder, op.getLoc(), axesOf(op.getGroup()), op.getKind(),
                           memory(op.getX()), memory(op.getY()));
+  return success();
+}
+
+static LogicalResult lower(dist::AllToAllOp op, OpBuilder &builder, MemoryMap &map) {
+  if (failed(checkContiguous(op, op.getX(), op.getSplit())) ||
+      failed(checkContiguous(op, op.getY(), op.getConcat())))
+    return failure();
+  auto x = cast<RankedTensorType>(op.getX().getType());
+  auto y = cast<RankedTensorType>(op.getY().getType());
+  int64_t blocks = x.getDimSize(op.getSplit()) / y.getDimSize(op.getSplit());
+  auto type = MemRefType::get({blocks, x.getNumElements() / blocks}, x.getElementType());
+  auto memory = [&](Value v) -> Value {
+    return ViewOp::create(builder, op.getLoc(), type, map.memory(builder, v));
+  };
+  AllToAllOp::create(builder, op.getLoc(), axesOf(op.getGroup()), memory(op.getX()),
+                     memory(op.getY()));
+  return success();
+}
+
+static LogicalResult lower(dist::BeginOp op, OpBuilder &builder, MemoryMap &map) {
+  StoreBeginOp::create(builder, op.getLoc(), op.getSize(), axesOf(op.getGroup()),
+                       map.memory(builder, op.getValue()));
   return success();
 }
 
@@ -156,14 +175,15 @@ LogicalResult meshwright::exec::lowerToMemory(Operation *op, OpBuilder &builder,
       .Case([&](train::AttentionGradOp attention) {
         return lowerAttentionGrad(attention, builder, map);
       })
-      .Case<dist::AllReduceOp, dist::AllGatherOp, dist::ReduceScatterOp>(
-          [&](auto collective) { return lower(collective, builder, map); })
+      .Case<dist::AllReduceOp, dist::AllGatherOp, dist::ReduceScatterOp, dist::AllToAllOp,
+            dist::BeginOp>([&](auto local) { return lower(local, builder, map); })
       .Default([](Operation *other) {
         InFlightDiagnostic error = other->emitOpError("has no form in memory");
         if (isa<train::KernelOpInterface>(other))
           error << "; memory-bound ops are put into kernels by exec-form-kernels";
         else if (isa<dist::DistDialect>(other->getDialect()))
-          error << "; of floor 2 all_reduce, all_gather and reduce_scatter have one";
+          error << "; of floor 2 all_reduce, all_gather, reduce_scatter, all_to_all, slice and "
+                   "begin have one";
         return error;
       });
 }

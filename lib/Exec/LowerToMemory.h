@@ -6,6 +6,7 @@
 #ifndef MESHWRIGHT_LIB_EXEC_LOWERTOMEMORY_H
 #define MESHWRIGHT_LIB_EXEC_LOWERTOMEMORY_H
 
+#include "Dist/Dist.h"
 #include "Exec/Exec.h"
 
 namespace meshwright::exec {
@@ -19,6 +20,13 @@ public:
   /// Scratch memory for one op.
   virtual mlir::Value workspace(mlir::OpBuilder &builder, mlir::Location loc, int64_t bytes) = 0;
 };
+
+/// The mesh axes of a group.
+mlir::ArrayAttr axesOf(dist::GroupAttr group);
+
+/// The runtime's calls move blocks that are contiguous, which parts along `dim` of
+/// `value` are if no longer dimension comes before: otherwise an error of `op`.
+mlir::LogicalResult checkContiguous(mlir::Operation *op, mlir::Value value, int64_t dim);
 
 /// Emits the memory form of `op`: a launch, a library call or a collective. An op
 /// that has none is an error naming it.

@@ -63,12 +63,10 @@ void MemoryTrees::addValue(Value value) {
   else if (isa<LoopOp>(value.getParentBlock()->getParentOp()))
     begin = 2 * numbers.at(value.getParentBlock()->getParentOp()) + 1;
   Operation *producer = value.getDefiningOp();
-  bool same = isView(producer) || isa_and_nonnull<CopyOp>(producer);
-  unsigned number = same ? contents.at(producer->getOperand(0)) : nextContents++;
-  contents[value] = number;
+  contents[value] = nextContents++;
   auto tree = std::make_unique<MemoryTree>();
   tree->occupants.push_back(
-      {Occupant::Contents, value, {}, begin, std::max(begin, lastUse(value)), number});
+      {Occupant::Contents, value, {}, begin, std::max(begin, lastUse(value)), contents.at(value)});
   tree->type = typeOf(value);
   trees[value] = {tree.get(), {}};
   storage.push_back(std::move(tree));
@@ -167,12 +165,16 @@ LogicalResult MemoryTrees::build() {
       treeOf(set.getValue()).occupants.front().end = forever;
     }
   }
-  // Contents of reads are settled now; views and copies of them follow.
+  // Contents of reads are settled now; views and copies of them follow. What a
+  // window keeps occupied is all of what it is a part of.
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (isView(op) || isa<CopyOp>(op)) {
-      contents[op->getResult(0)] = contents.at(op->getOperand(0));
-      treeOf(op->getResult(0)).occupants.front().contents = contents.at(op->getOperand(0));
-    }
+    if (!isView(op) && !isa<CopyOp>(op))
+      return;
+    Value from = op->getOperand(0), to = op->getResult(0);
+    if (!isa<dist::SliceOp>(op))
+      contents[to] = contents.at(from);
+    held[to] = isView(op) ? heldBy(from) : contents.at(from);
+    treeOf(to).occupants.front().contents = held[to];
   });
   for (auto &[name, values] : accesses) {
     for (Value value : ArrayRef(values).drop_front())
@@ -205,8 +207,13 @@ bool MemoryTrees::mayOverwrite(const Occupant &old, const Occupant &next) {
   if (op->hasTrait<OpTrait::IsTerminator>() || isa<LoopOp>(op))
     return true; // what is between has occupants of its own
   auto reads = [&](OpOperand &operand) {
-    return operand.get() == old.value || contents.at(operand.get()) == old.contents;
+    return operand.get() == old.value || heldBy(operand.get()) == old.contents ||
+           contents.at(operand.get()) == old.contents;
   };
+  // A window begins elsewhere than what would be written.
+  for (OpOperand &operand : op->getOpOperands())
+    if (reads(operand) && isWindow(operand.get()))
+      return false;
   if (auto launch = dyn_cast<LaunchOp>(op)) {
     auto kernel = symbols.lookupNearestSymbolFrom<func::FuncOp>(op, launch.getKernelAttr());
     auto allowed = kernel->getAttrOfType<ArrayAttr>(inplaceAttr);
@@ -359,6 +366,8 @@ void MemoryTrees::apply(const Join &join) {
 }
 
 bool MemoryTrees::tryMerge(Value a, Value b) {
+  if (isWindow(a) || isWindow(b))
+    return false;
   if (&treeOf(a) == &treeOf(b))
     return pathOf(a) == pathOf(b);
   std::optional<Join> join = plan(a, pathOf(a), b);
@@ -370,6 +379,10 @@ bool MemoryTrees::tryMerge(Value a, Value b) {
         return false;
   apply(*join);
   return true;
+}
+
+bool MemoryTrees::samePlace(Value a, Value b) {
+  return &treeOf(a) == &treeOf(b) && pathOf(a) == pathOf(b) && !isWindow(a) && !isWindow(b);
 }
 
 LogicalResult MemoryTrees::verify() {

@@ -67,9 +67,8 @@ public:
 
   MemoryTree &treeOf(mlir::Value value) { return *trees.find(value)->second.first; }
   const SlotPath &pathOf(mlir::Value value) { return trees.find(value)->second.second; }
-  bool samePlace(mlir::Value a, mlir::Value b) {
-    return &treeOf(a) == &treeOf(b) && pathOf(a) == pathOf(b);
-  }
+  /// Whether both begin at the same address.
+  bool samePlace(mlir::Value a, mlir::Value b);
 
   /// Reports places that hold two values at once: a defect of this file.
   mlir::LogicalResult verify();
@@ -80,6 +79,10 @@ private:
   void number(mlir::Block &block);
   void addValue(mlir::Value value);
   int64_t lastUse(mlir::Value value);
+  unsigned heldBy(mlir::Value value) {
+    auto it = held.find(value);
+    return it == held.end() ? contents.at(value) : it->second;
+  }
   mlir::LogicalResult joinAll(mlir::Block &block);
   void require(mlir::Value a, const SlotPath &path, mlir::Value b);
   bool conflict(const Occupant &a, const SlotPath &pathA, const Occupant &b, const SlotPath &pathB);
@@ -95,6 +98,8 @@ private:
   llvm::MapVector<mlir::Value, std::pair<MemoryTree *, SlotPath>> trees;
   std::vector<std::unique_ptr<MemoryTree>> storage;
   llvm::DenseMap<mlir::Value, unsigned> contents;
+  /// Of views and copies: the contents of all the memory that they keep occupied.
+  llvm::DenseMap<mlir::Value, unsigned> held;
   /// The contents that a slice's contents are part of.
   llvm::DenseMap<unsigned, unsigned> sliceOf;
   unsigned nextContents = 0;

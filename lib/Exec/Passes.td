@@ -8,6 +8,20 @@
 
 include "mlir/Pass/PassBase.td"
 
+def ExecContiguousCollectives : Pass<"exec-contiguous-collectives", "::mlir::ModuleOp"> {
+  let summary = "Lets collectives move contiguous blocks only";
+  let description = [{
+    Collectives of the runtime move blocks that are contiguous in memory, which parts
+    along a dimension are when those before it are 1. Where they are not, a part
+    being a piece of every row, a `train.transpose_blocks` lays the parts out one
+    after the other before the collective, or puts rows together after it: a
+    memory-bound op that becomes a kernel. A device's own part of rows (`dist.slice`)
+    is copied by `train.dynamic_slice`, which a kernel that reads it does on the
+    way. Nothing is copied where parts are contiguous.
+  }];
+  let dependentDialects = ["::meshwright::exec::ExecDialect"];
+}
+
 def ExecFuseAccumulate : Pass<"exec-fuse-accumulate", "::mlir::ModuleOp"> {
   let summary = "Adds gradients to their accumulators where they are computed";
   let description = [{
@@ -112,9 +126,11 @@ def ExecBufferize : Pass<"exec-bufferize", "::mlir::ModuleOp"> {
     overwrites them.
 
     Contractions become `exec.matmul`, attention `exec.attention`, collectives those
-    of this floor. Refuses, naming the op, a contraction that needs a transposition
-    in memory or is not in f32, a collective along anything but the first dimension
-    longer than 1, a second write of a variable, and ops that no kernel took.
+    of this floor, `dist.slice` a window of its operand's memory. Refuses, naming the
+    op, a contraction that needs a transposition in memory or is not in f32, a
+    collective or `dist.slice` of parts that are not contiguous (see
+    `exec-contiguous-collectives`), a second write of a variable, and ops that no
+    kernel took.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }

@@ -17,7 +17,7 @@ namespace meshwright::exec {
 
 /// The buffer that `memory` is part of.
 static BufferOp bufferOf(Value memory) {
-  while (isa_and_nonnull<SlotOp, ViewOp>(memory.getDefiningOp()))
+  while (isa_and_nonnull<SlotOp, ViewOp, WindowOp>(memory.getDefiningOp()))
     memory = memory.getDefiningOp()->getOperand(0);
   return memory.getDefiningOp<BufferOp>();
 }

@@ -130,6 +130,18 @@ static LogicalResult slice(dist::SliceOp op, ArrayRef<Tensor> operands,
   return success();
 }
 
+static LogicalResult begin(dist::BeginOp op, ArrayRef<Tensor>, SmallVectorImpl<Tensor> &results,
+                           RankContext &context) {
+  FailureOr<dist::Mesh> mesh = meshOf(op, context);
+  if (failed(mesh))
+    return failure();
+  Tensor value(op.getType());
+  *value.writeIntegers() =
+      mesh->position(context.rank(), op.getGroup().on(*mesh)) * int64_t(op.getSize());
+  results.push_back(value);
+  return success();
+}
+
 /// On global tensors: where a value is does not change it.
 static LogicalResult reshard(dist::ReshardOp, ArrayRef<Tensor> operands,
                              SmallVectorImpl<Tensor> &results, RankContext &) {
@@ -155,6 +167,7 @@ void interp::attachDistModels(MLIRContext *context) {
   attachCollective<dist::AllToAllOp, allToAll>(context);
   attachCollective<dist::PermuteOp, permute>(context);
   attach<dist::SliceOp, slice>(context);
+  attach<dist::BeginOp, begin>(context);
   attach<dist::ReshardOp, reshard>(context);
   attach<dist::ConstrainOp, constrain>(context);
 }

@@ -51,6 +51,36 @@ static LogicalResult pad(train::PadOp op, Operands in, Results &results, RankCon
   return success();
 }
 
+static LogicalResult dynamicSlice(train::DynamicSliceOp op, Operands in, Results &results,
+                                  RankContext &) {
+  SmallVector<int64_t> offsets(in[0].rank(), 0);
+  SmallVector<int64_t> sizes(cast<RankedTensorType>(op.getType()).getShape());
+  int64_t begin = in[1].asInteger(), last = in[0].dim(op.getDim()) - sizes[op.getDim()];
+  if (begin < 0 || begin > last)
+    return op.emitError() << "begins at " << begin << ", outside of 0 to " << last;
+  offsets[op.getDim()] = begin;
+  results.push_back(in[0].box(offsets, sizes));
+  return success();
+}
+
+static LogicalResult transposeBlocks(train::TransposeBlocksOp op, Operands in, Results &results,
+                                     RankContext &) {
+  const Tensor &x = in[0];
+  Tensor result(op.getType());
+  int64_t rows = x.dim(0), columns = x.dim(1), block = x.dim(2);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j)
+      for (int64_t k = 0; k < block; ++k) {
+        int64_t from = (i * columns + j) * block + k, to = (j * rows + i) * block + k;
+        if (x.isFloat())
+          result.writeFloats()[to] = x.floats()[from];
+        else
+          result.writeIntegers()[to] = x.integers()[from];
+      }
+  results.push_back(result);
+  return success();
+}
+
 static LogicalResult reduce(train::ReduceOp op, Operands in, Results &results, RankContext &) {
   Tensor result(op.getType());
   bool isSum = op.getKind() == train::ReduceKind::Sum;
@@ -168,6 +198,8 @@ void interp::attachShapeModels(MLIRContext *context) {
   attach<train::ReshapeOp, reshape>(context);
   attach<train::SliceOp, slice>(context);
   attach<train::PadOp, pad>(context);
+  attach<train::DynamicSliceOp, dynamicSlice>(context);
+  attach<train::TransposeBlocksOp, transposeBlocks>(context);
   attach<train::ReduceOp, reduce>(context);
   attach<train::BroadcastOp, broadcast>(context);
   attach<train::FillOp, fill>(context);

@@ -74,8 +74,9 @@ static std::vector<Step> staircase(const PipelineOptions &o) {
       {Stage::stages, ""},
       {Stage::schedule, "dist-optimize-collectives,dist-verify-communication"},
       {Stage::exec,
-       "exec-fuse-accumulate,exec-form-kernels,exec-decompose-kernels,exec-schedule-kernels,exec-"
-       "inline-repeats,exec-order,exec-bufferize,exec-plan-memory,exec-verify"},
+       "exec-contiguous-collectives,exec-fuse-accumulate,exec-form-kernels,exec-decompose-kernels,"
+       "exec-schedule-kernels,exec-inline-repeats,exec-order,exec-bufferize,exec-plan-memory,"
+       "exec-verify"},
   };
 }
 

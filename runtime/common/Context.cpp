@@ -27,6 +27,10 @@ MwContext::MwContext(const Plan &plan, std::unique_ptr<Communicator> worldCommun
 
 int mw_context_threads(const MwContext *context) { return context->threads; }
 
+int64_t mw_place(const MwContext *context, int32_t group) {
+  return context->groups[size_t(group)]->rank();
+}
+
 /// Runs `body(group)` as collective `op` of `context`.
 template <typename Body>
 static void runCollective(MwContext *context, int32_t op, int32_t group, const char *kind,

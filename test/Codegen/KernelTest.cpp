@@ -45,6 +45,7 @@ static std::string instantiate(const Case &c, Sizes sizes) {
   text = replaceAll(text, "$ID", "tensor<$Bx$Sxi32>");
   text = replaceAll(text, "$VD", "tensor<$Dxf32>");
   text = replaceAll(text, "$TD", "tensor<$Sx$Dxf32>");
+  text = replaceAll(text, "$I", "tensor<i32>");
   text = replaceAll(text, "$F", "tensor<f32>");
   text = replaceAll(text, "$B", std::to_string(sizes.b));
   text = replaceAll(text, "$S", std::to_string(sizes.s));
@@ -198,6 +199,20 @@ static const Case cases[] = {
     {"pad_computed", R"(func.func @k(%x: $XD, %w: $VD) -> tensor<40x$Sx$Dxf32> {
        %n = train.rms_norm %x, %w eps 1.0e-5 : ($XD, $VD) -> $XD
        %0 = train.pad %n rows 40 : ($XD) -> tensor<40x$Sx$Dxf32> return %0 : tensor<40x$Sx$Dxf32> })"},
+    {"dynamic_slice",
+     R"(func.func @k(%x: tensor<40x$Sx$Dxf32>, %b: $I) -> $XD {
+       %0 = train.dynamic_slice %x dim 0 at %b : (tensor<40x$Sx$Dxf32>, $I) -> $XD return %0 : $XD })",
+     7},
+    {"dynamic_slice_middle",
+     R"(func.func @k(%x: tensor<$Bx17x$Dxf32>, %b: $I) -> $XD {
+       %0 = train.dynamic_slice %x dim 1 at %b : (tensor<$Bx17x$Dxf32>, $I) -> $XD return %0 : $XD })"},
+    {"dynamic_slice_of_rows",
+     R"(func.func @k(%x: tensor<3x50270xf32>, %i: tensor<3x50270xi32>, %b: $I) -> (tensor<3x$Dxf32>, tensor<3x$Dxi32>) {
+       %0 = train.dynamic_slice %x dim 1 at %b : (tensor<3x50270xf32>, $I) -> tensor<3x$Dxf32>
+       %1 = train.dynamic_slice %i dim 1 at %b : (tensor<3x50270xi32>, $I) -> tensor<3x$Dxi32>
+       return %0, %1 : tensor<3x$Dxf32>, tensor<3x$Dxi32> })"},
+    {"transpose_blocks", R"(func.func @k(%x: $XD) -> tensor<$Sx$Bx$Dxf32> {
+       %0 = train.transpose_blocks %x : ($XD) -> tensor<$Sx$Bx$Dxf32> return %0 : tensor<$Sx$Bx$Dxf32> })"},
     {"reduce_rows", R"(func.func @k(%x: $XD) -> ($XR, $XR) {
        %0 = train.reduce max %x over [2] : ($XD) -> $XR %1 = train.reduce sum %x over [2] : ($XD) -> $XR
        return %0, %1 : $XR, $XR })",
@@ -289,6 +304,13 @@ static const Case cases[] = {
        %0 = train.square_sum %x : ($XD) -> $F
        %1 = train.broadcast %0 along [0, 1, 2] : ($F) -> $XD
        %2 = train.add %x, %1 : ($XD, $XD) -> $XD return %2 : $XD })"},
+    {"norm_of_own_part",
+     R"(func.func @k(%x: $XD, %p: tensor<17x$Dxf32>, %b: $I, %w: $VD) -> ($XD, tensor<$Sx$Bx$Dxf32>) {
+       %0 = train.dynamic_slice %p dim 0 at %b : (tensor<17x$Dxf32>, $I) -> $TD
+       %1 = train.add %x, %0 : ($XD, $TD) -> $XD
+       %2 = train.rms_norm %1, %w eps 1.0e-5 : ($XD, $VD) -> $XD
+       %3 = train.transpose_blocks %1 : ($XD) -> tensor<$Sx$Bx$Dxf32>
+       return %2, %3 : $XD, tensor<$Sx$Bx$Dxf32> })"},
     {"gate", R"(func.func @k(%x: $XD, %y: $XD) -> ($XD, $F) {
        %0 = train.silu %x : ($XD) -> $XD %1 = train.mul %0, %y : ($XD, $XD) -> $XD
        %2 = train.square_sum %1 : ($XD) -> $F return %1, %2 : $XD, $F })",

@@ -157,6 +157,18 @@ std::vector<Values> test::evaluate(func::FuncOp kernel, const std::vector<Values
             return index[0] < inShape(0)[0] ? (*in[0])[linearOf(index, inShape(0))] : 0.0;
           });
         })
+        .Case<train::DynamicSliceOp>([&](train::DynamicSliceOp slice) {
+          fill([&](Index index) {
+            index[slice.getDim()] += int64_t((*in[1])[0]);
+            return (*in[0])[linearOf(index, inShape(0))];
+          });
+        })
+        .Case<train::TransposeBlocksOp>([&](auto) {
+          fill([&](Index index) {
+            std::swap(index[0], index[1]);
+            return (*in[0])[linearOf(index, inShape(0))];
+          });
+        })
         .Case<train::RotateHalfOp>([&](auto) {
           int64_t half = shape.back() / 2;
           fill([&](Index index) {

@@ -23,6 +23,8 @@ func.func @local(%x: tensor<8x16xf32> {dist.seed = #dist.sharding<@mesh, [{data,
   %4 = dist.permute %x from [1, 0] over <@mesh {data}> : (tensor<8x16xf32>) -> tensor<8x16xf32>
   // CHECK: dist.slice %{{.*}} dim 1 over <@mesh {tensor, data}>
   %5 = dist.slice %x dim 1 over <@mesh {tensor, data}> : (tensor<8x16xf32>) -> tensor<8x2xf32>
+  // CHECK: dist.begin 2 over <@mesh {tensor}> : tensor<i32>
+  %6 = dist.begin 2 over <@mesh {tensor}> : tensor<i32>
   return
 }
 
@@ -109,5 +111,14 @@ func.func @f(%x: tensor<8x16xf32>) {
 func.func @f(%x: tensor<8x16xf32>) {
   // expected-error @+1 {{needs a sharding in 'tensor<8x16xf32>'}}
   %0 = dist.reshard %x : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  return
+}
+
+// -----
+
+dist.mesh @mesh ["data" = 4]
+func.func @f() {
+  // expected-error @+1 {{of parts of 1000000000 elements on 4 devices is not an index of 32 bits}}
+  %0 = dist.begin 1000000000 over <@mesh {data}> : tensor<i32>
   return
 }

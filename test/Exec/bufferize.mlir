@@ -125,7 +125,91 @@ func.func @twice(%x: tensor<8xf32> {train.input = "x"}) {
 
 dist.mesh @mesh ["a" = 2]
 func.func @columns(%x: tensor<8x2xf32> {train.input = "x"}) -> (tensor<8x4xf32> {train.output = "y"}) {
-  // expected-error @+1 {{works along dimension 1 of 'tensor<8x2xf32>'; only parts along the first dimension are contiguous}}
+  // expected-error @+1 {{works along dimension 1 of 'tensor<8x2xf32>', the parts of which are not contiguous; see exec-contiguous-collectives}}
   %0 = dist.all_gather %x dim 1 over <@mesh {a}> : (tensor<8x2xf32>) -> tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
+}
+
+// -----
+
+dist.mesh @mesh ["a" = 2]
+func.func @own_columns(%x: tensor<8x4xf32> {train.input = "x"}) -> (tensor<8x2xf32> {train.output = "y"}) {
+  // expected-error @+1 {{works along dimension 1 of 'tensor<8x4xf32>', the parts of which are not contiguous; see exec-contiguous-collectives}}
+  %0 = dist.slice %x dim 1 over <@mesh {a}> : (tensor<8x4xf32>) -> tensor<8x2xf32>
+  return %0 : tensor<8x2xf32>
+}
+
+// -----
+
+// A device's own part is a window of memory; reading it copies nothing, also
+// through a reshape. Where it must arrive elsewhere, it is copied.
+// CHECK-LABEL: exec.program @own_rows
+// CHECK: %[[PART:.*]] = exec.window %{{.*}} over ["a"] : memref<8x4xf32> -> memref<4x4xf32>
+// CHECK-NOT: exec.copy
+// CHECK: exec.matmul %[[PART]], %[[PART]], %{{.*}}
+// CHECK: %[[FLAT:.*]] = exec.view %[[PART]] : memref<4x4xf32> -> memref<16xf32>
+// CHECK: exec.copy %[[FLAT]] to
+dist.mesh @mesh ["a" = 2]
+func.func @own_rows(%x: tensor<8x4xf32> {train.input = "x"}) -> (tensor<4x4xf32> {train.output = "y"}, tensor<16xf32> {train.output = "z"}) {
+  %0 = dist.slice %x dim 0 over <@mesh {a}> : (tensor<8x4xf32>) -> tensor<4x4xf32>
+  %1 = train.linear %0, %0 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %2 = train.reshape %0 : (tensor<4x4xf32>) -> tensor<16xf32>
+  return %1, %2 : tensor<4x4xf32>, tensor<16xf32>
+}
+
+// -----
+
+// The whole stays as long as a part of it is read, and nothing is written over it
+// in place: the part begins elsewhere.
+// CHECK-LABEL: exec.program @kept
+// CHECK: exec.launch @twice ins(%{{.*}}) outs(%[[X:.*]] : memref<8xf32>)
+// CHECK: %[[PART:.*]] = exec.window %[[X]]
+// CHECK: exec.launch @sum ins(%[[PART]], %[[HEAD:.*]] : {{.*}}) outs(%[[Y:.*]] : memref<4xf32>)
+// CHECK-NOT: exec.launch {{.*}} outs(%[[HEAD]]
+dist.mesh @mesh ["a" = 2]
+func.func private @twice(%x: tensor<8xf32>) -> tensor<8xf32> attributes {exec.kernel, exec.inplace = [[0, 0]]} {
+  %0 = arith.addf %x, %x : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+func.func private @sum(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {exec.kernel, exec.inplace = [[0, 0], [1, 0]]} {
+  %0 = arith.addf %x, %y : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func @kept(%x: tensor<8xf32> {train.input = "x"}) -> (tensor<4xf32> {train.output = "y"}) {
+  %0 = exec.launch @twice ins(%x : tensor<8xf32>) -> tensor<8xf32>
+  %1 = dist.slice %0 dim 0 over <@mesh {a}> : (tensor<8xf32>) -> tensor<4xf32>
+  %2 = train.slice %0 rows 4 : (tensor<8xf32>) -> tensor<4xf32>
+  %3 = exec.launch @sum ins(%1, %2 : tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %3 : tensor<4xf32>
+}
+
+// -----
+
+// Slots are counted from where a stack begins: a window of stacks is copied.
+// CHECK-LABEL: exec.program @stack
+// CHECK: %[[PART:.*]] = exec.window
+// CHECK: exec.copy %[[PART]] to %[[COPY:.*]] :
+// CHECK: exec.loop
+// CHECK: exec.slot %[[COPY]]
+dist.mesh @mesh ["a" = 2]
+func.func @stack(%x: tensor<2xf32> {train.input = "x"}, %ws: tensor<6x2x2xf32> {train.input = "w"}) -> (tensor<2xf32> {train.output = "y"}) {
+  %w = dist.slice %ws dim 0 over <@mesh {a}> : (tensor<6x2x2xf32>) -> tensor<3x2x2xf32>
+  %y = exec.loop %i = 3 carry(%c = %x) each(%wi = %w) : (tensor<2xf32>, tensor<3x2x2xf32>) -> tensor<2xf32> {
+    %0 = train.linear %c, %wi : (tensor<2xf32>, tensor<2x2xf32>) -> tensor<2xf32>
+    exec.yield %0 : tensor<2xf32>
+  }
+  return %y : tensor<2xf32>
+}
+
+// -----
+
+// CHECK-LABEL: exec.program @begin
+// CHECK: exec.store_begin 4 over ["a"] to %{{.*}} : memref<i32>
+// CHECK: exec.all_to_all %{{.*}} to %{{.*}} over ["a"] : memref<2x8xf32> to memref<2x8xf32>
+dist.mesh @mesh ["a" = 2]
+func.func @begin(%x: tensor<8x2xf32> {train.input = "x"}) -> (tensor<i32> {train.output = "b"}, tensor<1x16xf32> {train.output = "y"}) {
+  %0 = dist.begin 4 over <@mesh {a}> : tensor<i32>
+  %1 = train.reshape %x : (tensor<8x2xf32>) -> tensor<2x8xf32>
+  %2 = dist.all_to_all %1 split 0 concat 1 over <@mesh {a}> : (tensor<2x8xf32>) -> tensor<1x16xf32>
+  return %0, %2 : tensor<i32>, tensor<1x16xf32>
 }

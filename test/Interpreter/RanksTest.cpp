@@ -91,6 +91,12 @@ TEST_F(Ranks, Collectives) {
     func.func @slice(%x: tensor<4xf32>) -> tensor<2xf32> {
       %y = dist.slice %x dim 0 over <@mesh {data}> : (tensor<4xf32>) -> tensor<2xf32>
       return %y : tensor<2xf32>
+    }
+    func.func @begin(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %b = dist.begin 3 over <@mesh {data, tensor}> : tensor<i32>
+      %n = arith.sitofp %b : tensor<i32> to tensor<f32>
+      %y = train.broadcast %n along [0] : (tensor<f32>) -> tensor<2xf32>
+      return %y : tensor<2xf32>
     })";
   auto all = [&](StringRef name) {
     LogicalResult done = run(text, SmallVector<StringRef>(4, name));
@@ -118,6 +124,9 @@ TEST_F(Ranks, Collectives) {
   ASSERT_TRUE(all("slice"));
   EXPECT_EQ(result(0), Numbers({1, 2}));
   EXPECT_EQ(result(3), Numbers({33, 34}));
+  ASSERT_TRUE(all("begin"));
+  EXPECT_EQ(result(0), Numbers({0, 0}));
+  EXPECT_EQ(result(3), Numbers({9, 9}));
 }
 
 TEST_F(Ranks, DifferentProgramsMeet) {

@@ -102,6 +102,9 @@ void mw_attention_backward_f32(MwContext *context, const MwAttention *shape, con
 enum MwElementType { MW_F32 = 0, MW_F64 = 1, MW_BF16 = 2, MW_F16 = 3, MW_I32 = 4 };
 enum MwReduction { MW_SUM = 0, MW_MAX = 1 };
 
+/// This rank's place in a group, 0 to its size - 1.
+int64_t mw_place(const MwContext *context, int32_t group);
+
 /// `op` is the operation's index in the plan's "collectives" table (which holds
 /// its kind, group and IR location, for wait reports); `group` indexes the
 /// plan's "groups": the ranks that differ only in the group's mesh axes, in

@@ -34,8 +34,11 @@ private:
   /// An MwAttention on the stack. `key` and `ids` may be null.
   Value attention(const MwAttention &shape, Value key, Value ids);
 
-  /// Calls the runtime's function `name` with the context and `arguments`.
-  void call(StringRef name, SmallVector<Value> arguments);
+  /// Calls the runtime's function `name` with the context and `arguments`; its
+  /// result, if it has one.
+  Value call(StringRef name, SmallVector<Value> arguments, Type result = {});
+  /// This rank's place in the group along `axes`.
+  Value place(ArrayAttr axes);
   Value offset(Value base, Value bytes) {
     return LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), base, ValueRange{bytes});
   }
@@ -59,21 +62,34 @@ private:
   Type ptr;
   LLVM::LLVMFuncOp function;
   Value context, arena, operands;
+  DenseMap<Attribute, Value> places; ///< by the group's axes
   DenseMap<Value, Value> known; ///< addresses of memory, and loops' indices
 };
 } // namespace
 
-void ProgramEmitter::call(StringRef name, SmallVector<Value> arguments) {
+Value ProgramEmitter::call(StringRef name, SmallVector<Value> arguments, Type result) {
   arguments.insert(arguments.begin(), context);
   auto callee = target.lookupSymbol<LLVM::LLVMFuncOp>(name);
   if (!callee) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(target.getBody());
-    auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
+    auto type = LLVM::LLVMFunctionType::get(result ? result
+                                                   : LLVM::LLVMVoidType::get(b.getContext()),
                                             llvm::to_vector(ValueRange(arguments).getTypes()));
     callee = LLVM::LLVMFuncOp::create(b, target.getLoc(), name, type);
   }
-  LLVM::CallOp::create(b, loc, callee, arguments);
+  auto made = LLVM::CallOp::create(b, loc, callee, arguments);
+  return result ? made.getResult() : Value();
+}
+
+Value ProgramEmitter::place(ArrayAttr axes) {
+  Value &known = places[axes];
+  if (!known) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&function.getBody().front());
+    known = call("mw_place", {i32(communication.groupOf(axes))}, b.getI64Type());
+  }
+  return known;
 }
 
 LogicalResult ProgramEmitter::launch(exec::LaunchOp op) {
@@ -158,6 +174,19 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
       })
       .Case<exec::ViewOp>([&](exec::ViewOp view) {
         known[view] = at(view.getBase());
+        return success();
+      })
+      .Case<exec::WindowOp>([&](exec::WindowOp window) {
+        Value stride = i64(exec::bytesOf(window.getType()));
+        known[window] = offset(at(window.getBase()),
+                               arith::MulIOp::create(b, loc, place(window.getAxes()), stride));
+        return success();
+      })
+      .Case<exec::StoreBeginOp>([&](exec::StoreBeginOp store) {
+        Value begin =
+            arith::MulIOp::create(b, loc, place(store.getAxes()), i64(int64_t(store.getSize())));
+        LLVM::StoreOp::create(b, loc, arith::TruncIOp::create(b, loc, b.getI32Type(), begin),
+                              at(store.getTarget()));
         return success();
       })
       .Case<exec::CopyOp>([&](exec::CopyOp copy) {

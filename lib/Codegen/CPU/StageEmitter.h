@@ -59,6 +59,7 @@ private:
   mlir::Value compute(Node *node, const Columns *columns);
   mlir::Value gather(Node *node, const Columns *columns);
   mlir::Value pad(Node *node, const Columns *columns);
+  mlir::Value window(Node *node, const Columns *columns);
   mlir::Value partials(Node *node, const Columns *columns);
   /// The element `map` names, in memory of `type` whose last dimensions it is of.
   mlir::Value offset(llvm::ArrayRef<int> map, mlir::RankedTensorType type, const Columns *columns,

@@ -217,6 +217,8 @@ Value StageEmitter::build(Node *node, const Columns *columns) {
     return gather(node, columns);
   case Node::Pad:
     return pad(node, columns);
+  case Node::Window:
+    return window(node, columns);
   case Node::Partials:
     return partials(node, columns);
   case Node::Compute:
@@ -296,6 +298,18 @@ Value StageEmitter::pad(Node *node, const Columns *columns) {
       load(element(base, elementType, offset(node->map, type, columns, row)), elementType, columns);
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(value.getType()));
   return arith::SelectOp::create(b, loc, inside, value, zero);
+}
+
+Value StageEmitter::window(Node *node, const Columns *columns) {
+  auto type = node->buffer->type;
+  int64_t stride = 1;
+  for (int64_t size : type.getShape().drop_front(cast<train::DynamicSliceOp>(node->op).getDim() + 1))
+    stride *= size;
+  Value begin = arith::ExtSIOp::create(b, loc, b.getI64Type(), eval(node->operands[0], columns));
+  Value at = arith::AddIOp::create(b, loc, offset(node->map, type, columns),
+                                   arith::MulIOp::create(b, loc, begin, constant(stride)));
+  return load(element(pointer(node->buffer), node->getElementType(), at), node->getElementType(),
+              columns);
 }
 
 /// The sum of all chunks' partial results, in their order.

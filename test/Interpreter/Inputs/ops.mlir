@@ -160,6 +160,14 @@ func.func @pad(%x: tensor<3x4xf64>) -> tensor<5x4xf64> {
   %y = train.pad %x rows 5 : (tensor<3x4xf64>) -> tensor<5x4xf64>
   return %y : tensor<5x4xf64>
 }
+func.func @dynamic_slice(%x: tensor<2x6x4xf64>, %b: tensor<i32>) -> tensor<2x3x4xf64> {
+  %y = train.dynamic_slice %x dim 1 at %b : (tensor<2x6x4xf64>, tensor<i32>) -> tensor<2x3x4xf64>
+  return %y : tensor<2x3x4xf64>
+}
+func.func @transpose_blocks(%x: tensor<2x5x3xf64>) -> tensor<5x2x3xf64> {
+  %y = train.transpose_blocks %x : (tensor<2x5x3xf64>) -> tensor<5x2x3xf64>
+  return %y : tensor<5x2x3xf64>
+}
 func.func @reduce(%x: tensor<2x3x4xf64>) -> tensor<3xf64> {
   %y = train.reduce sum %x over [0, 2] : (tensor<2x3x4xf64>) -> tensor<3xf64>
   return %y : tensor<3xf64>

@@ -1,0 +1,128 @@
+//===- ContiguousCollectives.cpp - exec-contiguous-collectives --------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Exec/Passes.h"
+
+#include "Dist/Dist.h"
+#include "Exec/Exec.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::exec;
+
+namespace meshwright::exec {
+#define GEN_PASS_DEF_EXECCONTIGUOUSCOLLECTIVES
+#include "Exec/Passes.h.inc"
+} // namespace meshwright::exec
+
+static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+/// The elements of `type` before dimension `dim`, and from there on.
+static int64_t outer(RankedTensorType type, int64_t dim) {
+  return llvm::product_of(type.getShape().take_front(dim));
+}
+static int64_t inner(RankedTensorType type, int64_t dim) {
+  return llvm::product_of(type.getShape().drop_front(dim));
+}
+
+namespace {
+/// Makes what one op needs, in front of it.
+class Rewriter {
+public:
+  explicit Rewriter(Operation *op) : b(op), loc(op->getLoc()) {}
+
+  Value reshape(Value x, ArrayRef<int64_t> shape) {
+    auto type = RankedTensorType::get(shape, typeOf(x).getElementType());
+    return x.getType() == type ? x : train::ReshapeOp::create(b, loc, type, x).getResult();
+  }
+  /// [a, n k] to [n, a, k]: the n parts of each row, part by part.
+  Value pack(Value x, int64_t a, int64_t n, int64_t k) {
+    return train::TransposeBlocksOp::create(b, loc, reshape(x, {a, n, k}));
+  }
+  /// [n, a, k] to [a, n k], of the shape `shape`.
+  Value unpack(Value x, int64_t n, int64_t a, int64_t k, ArrayRef<int64_t> shape) {
+    return reshape(train::TransposeBlocksOp::create(b, loc, reshape(x, {n, a, k})), shape);
+  }
+
+  OpBuilder b;
+  Location loc;
+};
+} // namespace
+
+/// x: [a, k] to y: [a, n k]: gathered part after part, then put together by rows.
+static void rewrite(dist::AllGatherOp op) {
+  auto x = typeOf(op.getX()), y = typeOf(op.getY());
+  int64_t dim = op.getDim(), a = outer(x, dim), k = inner(x, dim), n = inner(y, dim) / k;
+  if (a == 1 || n == 1)
+    return;
+  Rewriter r(op);
+  Value parts =
+      dist::AllGatherOp::create(r.b, r.loc, RankedTensorType::get({n, a, k}, x.getElementType()),
+                                r.reshape(op.getX(), {1, a, k}), 0, op.getGroup());
+  op.replaceAllUsesWith(r.unpack(parts, n, a, k, y.getShape()));
+  op.erase();
+}
+
+/// x: [a, n k] to y: [a, k]: laid out part after part first.
+static void rewrite(dist::ReduceScatterOp op) {
+  auto x = typeOf(op.getX()), y = typeOf(op.getY());
+  int64_t dim = op.getDim(), a = outer(x, dim), k = inner(y, dim), n = inner(x, dim) / k;
+  if (a == 1 || n == 1)
+    return;
+  Rewriter r(op);
+  Value part = dist::ReduceScatterOp::create(
+      r.b, r.loc, RankedTensorType::get({1, a, k}, x.getElementType()), op.getKind(),
+      r.pack(op.getX(), a, n, k), 0, op.getGroup());
+  op.replaceAllUsesWith(r.reshape(part, y.getShape()));
+  op.erase();
+}
+
+/// Cut along one dimension and put together along another: both in the terms of
+/// n blocks, [n, 1, elements], that trade places.
+static void rewrite(dist::AllToAllOp op) {
+  auto x = typeOf(op.getX()), y = typeOf(op.getY());
+  int64_t split = op.getSplit(), concat = op.getConcat();
+  int64_t n = x.getDimSize(split) / y.getDimSize(split), block = x.getNumElements() / n;
+  if (n == 1 || (outer(x, split) == 1 && outer(y, concat) == 1))
+    return;
+  Rewriter r(op);
+  Value parts = op.getX();
+  if (int64_t a = outer(x, split); a > 1)
+    parts = r.pack(parts, a, n, block / a);
+  parts = r.reshape(parts, {n, 1, block});
+  Value moved =
+      dist::AllToAllOp::create(r.b, r.loc, RankedTensorType::get({1, n, block}, x.getElementType()),
+                               parts, 0, 1, op.getGroup());
+  if (int64_t a = outer(y, concat); a > 1)
+    moved = r.unpack(moved, n, a, block / a, y.getShape());
+  op.replaceAllUsesWith(r.reshape(moved, y.getShape()));
+  op.erase();
+}
+
+/// A part that is contiguous becomes a window of memory later; one inside rows is
+/// copied out by a kernel.
+static void rewrite(dist::SliceOp op) {
+  auto x = typeOf(op.getX()), y = typeOf(op.getY());
+  int64_t dim = op.getDim();
+  if (outer(x, dim) == 1)
+    return;
+  Rewriter r(op);
+  Value begin = dist::BeginOp::create(r.b, r.loc, y.getDimSize(dim), op.getGroup());
+  op.replaceAllUsesWith(
+      train::DynamicSliceOp::create(r.b, r.loc, y, op.getX(), begin, dim).getResult());
+  op.erase();
+}
+
+namespace {
+struct ExecContiguousCollectives
+    : exec::impl::ExecContiguousCollectivesBase<ExecContiguousCollectives> {
+  void runOnOperation() override {
+    getOperation().walk([](dist::AllGatherOp op) { rewrite(op); });
+    getOperation().walk([](dist::ReduceScatterOp op) { rewrite(op); });
+    getOperation().walk([](dist::AllToAllOp op) { rewrite(op); });
+    getOperation().walk([](dist::SliceOp op) { rewrite(op); });
+  }
+};
+} // namespace
