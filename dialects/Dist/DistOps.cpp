@@ -164,6 +164,42 @@ LogicalResult BeginOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+LogicalResult ExchangeOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FailureOr<int64_t> n = groupSize(*this, getGroup(), symbols);
+  if (failed(n) || failed(verifyShape(*this, getGroup(), {}, {}, symbols)))
+    return failure();
+  for (ArrayRef<int64_t> list : {getTo(), getSend(), getFrom(), getReceive()})
+    if (int64_t(list.size()) != *n)
+      return emitOpError("needs an entry for each of the ")
+             << *n << " places of the group, found " << list.size();
+  int64_t elements = cast<RankedTensorType>(getX().getType()).getNumElements();
+  if (getPieces() < 1 || elements % getPieces())
+    return emitOpError("cannot cut the ")
+           << elements << " elements of " << getX().getType() << " into " << getPieces()
+           << " equal pieces";
+  if (getLength() < 1)
+    return emitOpError("sends ") << getLength() << " pieces; at least one is sent";
+  auto check = [&](ArrayRef<int64_t> peers, ArrayRef<int64_t> begins, ArrayRef<int64_t> back,
+                   StringRef what) -> LogicalResult {
+    for (auto [place, peer] : llvm::enumerate(peers)) {
+      if (peer < -1 || peer >= *n || peer == int64_t(place))
+        return emitOpError("place ") << place << " " << what << " " << peer
+                                     << ", which is not another place of the group";
+      if (peer >= 0 && back[peer] != int64_t(place))
+        return emitOpError("place ")
+               << place << " " << what << " place " << peer << ", whose peer is " << back[peer];
+      bool inside = begins[place] >= 0 && begins[place] + getLength() <= getPieces();
+      if (peer < 0 ? begins[place] != -1 : !inside)
+        return emitOpError("place ") << place << " cannot use " << getLength() << " of "
+                                     << getPieces() << " pieces from " << begins[place] << " on";
+    }
+    return success();
+  };
+  if (failed(check(getTo(), getSend(), getFrom(), "sends to")))
+    return failure();
+  return check(getFrom(), getReceive(), getTo(), "receives from");
+}
+
 /// Bytes of one tensor.
 static int64_t bytes(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
@@ -175,3 +211,4 @@ int64_t AllGatherOp::getSentBytes(int64_t n) { return bytes(getX()) * (n - 1); }
 int64_t ReduceScatterOp::getSentBytes(int64_t n) { return bytes(getX()) * (n - 1) / n; }
 int64_t AllToAllOp::getSentBytes(int64_t n) { return bytes(getX()) * (n - 1) / n; }
 int64_t PermuteOp::getSentBytes(int64_t) { return bytes(getX()); }
+int64_t ExchangeOp::getSentBytes(int64_t) { return bytes(getX()) / getPieces() * getLength(); }

@@ -164,4 +164,33 @@ def Dist_BeginOp : Dist_LocalOp<"begin"> {
   let builders = [OpBuilder<(ins "int64_t":$size, "GroupAttr":$group)>];
 }
 
+def Dist_ExchangeOp : Dist_CollectiveOp<"exchange", [SameOperandsAndResultType]> {
+  let summary = "One message for each device that takes part";
+  let description = [{
+    The elements of x in row-major order are `pieces` equal pieces. The device at
+    place p sends `length` pieces from `send[p]` on to place `to[p]`; what it gets
+    from place `from[p]` is added to (the larger kept of, with `max`; or, without
+    a kind, replaces) its pieces from `receive[p]` on. All other pieces of y are
+    those of x. -1 stands for nobody, also in `send` and `receive`. So sends and
+    receives are there in pairs: `from[to[p]] = p`.
+
+    Exchanges with one `round` may be on their way together; a later round begins
+    when the earlier have ended.
+
+    ```mlir
+    %1 = dist.exchange reducing sum %0 pieces 2 length 1 to [1, 0] send [1, 0] from [1, 0] receive [0, 1] round 0
+        over <@mesh {data}> : (tensor<8xf32>) -> tensor<8xf32>
+    ```
+  }];
+  let arguments = (ins OptionalAttr<Train_ReduceKindAttr>:$kind, AnyRankedTensor:$x, I64Attr:$pieces,
+                       I64Attr:$length, DenseI64ArrayAttr:$to, DenseI64ArrayAttr:$send,
+                       DenseI64ArrayAttr:$from, DenseI64ArrayAttr:$receive, I64Attr:$round,
+                       Dist_GroupAttr:$group);
+  let results = (outs AnyRankedTensor:$y);
+  let assemblyFormat = [{
+    (`reducing` $kind^)? $x `pieces` $pieces `length` $length `to` $to `send` $send `from` $from
+    `receive` $receive `round` $round `over` $group attr-dict `:` functional-type(operands, results)
+  }];
+}
+
 #endif // MESHWRIGHT_DIST_OPS

@@ -90,6 +90,24 @@ def DistOptimizeCollectives : Pass<"dist-optimize-collectives", "::mlir::ModuleO
   }];
 }
 
+def DistDecomposeCollectives : Pass<"dist-decompose-collectives", "::mlir::ModuleOp"> {
+  let summary = "all_reduce as messages between pairs of devices";
+  let description = [{
+    Writes each `all_reduce` as `dist.exchange` ops by a known algorithm
+    (`lib/Dist/CollectiveAlgorithms.h`): parameter-server, sequential, ring, parallel,
+    doubling, halving-doubling, or whichever of these is fastest by the
+    alpha-beta model (`auto`). `native` leaves them to the runtime. Where the
+    pieces do not divide the tensor it is padded with zeros.
+
+    [docs/collectives.md](collectives.md) has the rounds and volumes of each.
+  }];
+  let options = [
+    Option<"algorithm", "algorithm", "std::string", "\"native\"", "the algorithm, or native or auto">,
+    Option<"latency", "latency", "double", "1e-5", "for auto: seconds a round takes at least">,
+    Option<"bandwidth", "bandwidth", "double", "1e10", "for auto: bytes a device moves a second">];
+  let dependentDialects = ["::meshwright::dist::DistDialect", "::meshwright::train::TrainDialect"];
+}
+
 def DistVerifyCommunication : Pass<"dist-verify-communication", "::mlir::ModuleOp"> {
   let summary = "Proves that the collectives of all devices meet";
   let description = [{

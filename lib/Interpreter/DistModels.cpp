@@ -119,6 +119,24 @@ static LogicalResult permute(dist::PermuteOp op, PerRank operands, ResultsPerRan
   return success();
 }
 
+static LogicalResult exchange(dist::ExchangeOp op, PerRank operands, ResultsPerRank results) {
+  for (auto [place, member] : llvm::enumerate(results)) {
+    Tensor y = operands[place][0];
+    int64_t from = op.getFrom()[place], piece = y.size() / op.getPieces();
+    if (from >= 0) {
+      double *out = y.writeFloats() + op.getReceive()[place] * piece;
+      ArrayRef<double> got =
+          operands[from][0].floats().slice(op.getSend()[from] * piece, op.getLength() * piece);
+      for (auto [i, value] : llvm::enumerate(got))
+        out[i] = !op.getKind()                               ? value
+                 : *op.getKind() == train::ReduceKind::Sum ? out[i] + value
+                                                           : std::max(out[i], value);
+    }
+    member.push_back(y);
+  }
+  return success();
+}
+
 static LogicalResult slice(dist::SliceOp op, ArrayRef<Tensor> operands,
                            SmallVectorImpl<Tensor> &results, RankContext &context) {
   FailureOr<dist::Mesh> mesh = meshOf(op, context);
@@ -166,6 +184,7 @@ void interp::attachDistModels(MLIRContext *context) {
   attachCollective<dist::ReduceScatterOp, reduceScatter>(context);
   attachCollective<dist::AllToAllOp, allToAll>(context);
   attachCollective<dist::PermuteOp, permute>(context);
+  attachCollective<dist::ExchangeOp, exchange>(context);
   attach<dist::SliceOp, slice>(context);
   attach<dist::BeginOp, begin>(context);
   attach<dist::ReshardOp, reshard>(context);

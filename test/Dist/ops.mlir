@@ -122,3 +122,48 @@ func.func @f() {
   %0 = dist.begin 1000000000 over <@mesh {data}> : tensor<i32>
   return
 }
+
+// -----
+
+dist.mesh @mesh ["data" = 2]
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @+1 {{place 0 sends to place 1, whose peer is -1}}
+  %0 = dist.exchange %x pieces 2 length 1 to [1, -1] send [0, -1] from [-1, -1] receive [-1, -1] round 0 over <@mesh {data}> : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+dist.mesh @mesh ["data" = 2]
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @+1 {{place 1 receives from place 0, whose peer is -1}}
+  %0 = dist.exchange %x pieces 2 length 1 to [-1, -1] send [-1, -1] from [-1, 0] receive [-1, 0] round 0 over <@mesh {data}> : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+dist.mesh @mesh ["data" = 2]
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @+1 {{place 0 cannot use 2 of 2 pieces from 1 on}}
+  %0 = dist.exchange %x pieces 2 length 2 to [1, -1] send [1, -1] from [-1, 0] receive [-1, 0] round 0 over <@mesh {data}> : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+dist.mesh @mesh ["data" = 2]
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @+1 {{cannot cut the 8 elements of 'tensor<8xf32>' into 3 equal pieces}}
+  %0 = dist.exchange %x pieces 3 length 1 to [1, -1] send [1, -1] from [-1, 0] receive [-1, 0] round 0 over <@mesh {data}> : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+dist.mesh @mesh ["data" = 2]
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @+1 {{place 0 sends to 0, which is not another place of the group}}
+  %0 = dist.exchange %x pieces 1 length 1 to [0, -1] send [0, -1] from [0, -1] receive [0, -1] round 0 over <@mesh {data}> : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
