@@ -8,7 +8,9 @@
 #include "common/Error.h"
 
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 using namespace meshwright;
 using Json = nlohmann::json;
@@ -36,8 +38,54 @@ static std::optional<ElementType> convertible(const std::string &dtype) {
   return elementTypeNamed(lower);
 }
 
+/// What one file holds.
+struct SafeTensorsReader::Header {
+  std::map<std::string, Tensor> tensors;
+  std::set<std::string> others; ///< of types that are not converted
+};
+
 SafeTensorsReader::SafeTensorsReader(const std::string &path, const std::string &flag)
-    : file(path, flag) {
+    : name(path) {
+  if (std::filesystem::path(path).extension() == ".json")
+    openIndex(flag);
+  else
+    tensors = openFile(path, flag).tensors;
+}
+
+void SafeTensorsReader::openIndex(const std::string &flag) {
+  std::string prefix = flag + " " + name + ": ";
+  MappedFile index(name, flag);
+  const char *begin = reinterpret_cast<const char *>(index.data());
+  Json json = Json::parse(begin, begin + index.size(), nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded())
+    fail(prefix, "is not valid JSON", damaged);
+  if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object())
+    fail(prefix, "has no object \"weight_map\", so it is not the index of a sharded model: name a "
+                 "safetensors file or its model.safetensors.index.json");
+  std::filesystem::path directory = std::filesystem::path(name).parent_path();
+  std::map<std::string, Header> shards;
+  for (const auto &[tensor, value] : json["weight_map"].items()) {
+    auto shard = value.is_string() ? value.get<std::string>() : "";
+    // A file elsewhere is not part of this model.
+    if (shard.empty() || shard == "." || shard == ".." || shard.find('/') != std::string::npos)
+      fail(prefix, "\"weight_map\" places tensor ", tensor, " in ", value.dump(),
+           ", which is not the name of a file beside it", damaged);
+    auto found = shards.find(shard);
+    if (found == shards.end())
+      found = shards.emplace(shard, openFile(directory / shard, prefix + "shard")).first;
+    const Header &header = found->second;
+    if (auto entry = header.tensors.find(tensor); entry != header.tensors.end())
+      tensors.insert(*entry);
+    else if (!header.others.count(tensor))
+      fail(prefix, "\"weight_map\" places tensor ", tensor, " in ", shard,
+           ", which has no such tensor: write or download both again");
+  }
+}
+
+SafeTensorsReader::Header SafeTensorsReader::openFile(const std::string &path,
+                                                      const std::string &flag) {
+  const MappedFile &file = files.emplace_back(path, flag);
+  Header result;
   std::string prefix = flag + " " + path + ": ";
   if (file.size() < 8)
     fail(prefix, "has ", file.size(), " bytes, less than a safetensors file's first 8", damaged);
@@ -84,8 +132,11 @@ SafeTensorsReader::SafeTensorsReader(const std::string &path, const std::string 
       fail(prefix, "tensor ", name, " of shape ", shapeText(shape), " and dtype ", dtype, " has ",
            offsets[1] - offsets[0], " bytes, not those of its shape", damaged);
     if (type)
-      tensors[name] = {*type, shape, file.data() + 8 + headerBytes + offsets[0]};
+      result.tensors[name] = {*type, shape, file.data() + 8 + headerBytes + offsets[0]};
+    else
+      result.others.insert(name);
   }
+  return result;
 }
 
 std::string meshwright::withoutModelPrefix(const std::string &name) {

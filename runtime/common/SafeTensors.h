@@ -6,6 +6,9 @@
 // data_offsets), then the tensors, row-major and little-endian:
 // https://huggingface.co/docs/safetensors
 //
+// Large models come as several such files and an index, a JSON file whose
+// "weight_map" says for each tensor which of the files beside it has it.
+//
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_RUNTIME_COMMON_SAFETENSORS_H
 #define MESHWRIGHT_RUNTIME_COMMON_SAFETENSORS_H
@@ -14,13 +17,15 @@
 #include "common/MappedFile.h"
 #include "common/OutputFile.h"
 
+#include <deque>
 #include <map>
 #include <string>
 #include <vector>
 
 namespace meshwright {
 
-/// A safetensors file, mapped. The constructor checks all of its header.
+/// A safetensors file, mapped, or all those of an index (a path that ends in .json).
+/// The constructor checks all of the headers.
 class SafeTensorsReader {
 public:
   struct Tensor {
@@ -36,10 +41,15 @@ public:
   const Tensor *find(const std::string &name) const;
   /// The names of all tensors as the file has them.
   std::vector<std::string> names() const;
-  const std::string &path() const { return file.path(); }
+  const std::string &path() const { return name; }
 
 private:
-  MappedFile file;
+  struct Header;
+  Header openFile(const std::string &path, const std::string &flag);
+  void openIndex(const std::string &flag);
+
+  std::string name;
+  std::deque<MappedFile> files;
   std::map<std::string, Tensor> tensors;
 };
 
