@@ -12,6 +12,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <iterator>
@@ -38,7 +39,10 @@ struct Flag {
 };
 } // namespace
 
-static constexpr double oneBelow = 1.0 - 1e-16;
+// The programs compute with 32-bit floats; this is the largest one below 1.
+static constexpr double oneBelow = 1.0 - 0x1p-24;
+// The key of dropout has 32 bits for the seed and 32 for the step.
+static constexpr double largestSeed = 4294967295.0;
 
 static const Flag flags[] = {
     {"--data", "FILE", &Options::data, "token file to train on; may have a llm.c header"},
@@ -50,7 +54,7 @@ static const Flag flags[] = {
     {"--warmup", "W", &Options::warmup, "steps t < W run at lr * (t + 1) / W", 0},
     {"--lr-schedule", "NAME", &Options::lrSchedule, "course of the rate after the warm-up", 0, 0,
      "constant|cosine|linear"},
-    {"--seed", "N", &Options::seed, "of initial weights, --shuffle and dropout", 0},
+    {"--seed", "N", &Options::seed, "of initial weights, --shuffle and dropout", 0, largestSeed},
     {"--shuffle", nullptr, &Options::shuffle,
      "visit the sequences in a new random order each epoch"},
     {"--beta1", "X", &Options::beta1, "AdamW's decay of the first moment", 0, oneBelow},
@@ -58,7 +62,8 @@ static const Flag flags[] = {
     {"--eps", "X", &Options::eps, "added to AdamW's root", 0},
     {"--weight-decay", "X", &Options::weightDecay, "of parameters with two or more dimensions", 0},
     {"--grad-clip", "X", &Options::gradClip, "largest global gradient norm; 0: no clipping", 0},
-    {"--init", "FILE", &Options::init, "safetensors file to take the initial weights from"},
+    {"--init", "FILE", &Options::init,
+     "safetensors file, or index of several, to take the initial weights from"},
     {"--save", "DIR", &Options::save, "write checkpoints here, the last at the end"},
     {"--save-every", "K", &Options::saveEvery, "and after every K steps; 0: only at the end", 0,
      std::numeric_limits<double>::infinity(), nullptr, "--save"},
@@ -73,9 +78,10 @@ static const Flag flags[] = {
 
 static const char *footer =
     "Environment: OMP_NUM_THREADS (threads per rank), MESHWRIGHT_TIMEOUT (seconds a rank waits for "
-    "others,\n300). Under mpirun or srun the ranks are MPI processes; with RANK, WORLD_SIZE, "
-    "MASTER_ADDR and MASTER_PORT\nset they connect by TCP. SIGUSR1 makes every rank of a process "
-    "say what it waits for.";
+    "others,\n300). Under mpirun or srun --mpi the ranks are MPI processes; with RANK, WORLD_SIZE, "
+    "MASTER_ADDR and MASTER_PORT\nset they connect by TCP, and so do the tasks of a plain srun "
+    "with "
+    "MASTER_ADDR set. SIGUSR1 makes every\nrank of a process say what it waits for.";
 
 static std::vector<std::string> split(const std::string &text, char separator) {
   std::vector<std::string> parts;
@@ -85,15 +91,52 @@ static std::vector<std::string> split(const std::string &text, char separator) {
   return parts;
 }
 
+/// The whole number `value`, as plain decimal digits.
+static int64_t parseInteger(const Flag &flag, const std::string &value) {
+  int64_t number = 0;
+  const char *end = value.data() + value.size();
+  auto [stop, error] = std::from_chars(value.data(), end, number);
+  if (stop != end || error == std::errc::invalid_argument)
+    fail(flag.name, " is \"", value, "\": it must be a whole number");
+  if (error == std::errc::result_out_of_range)
+    fail(flag.name, " is ", value, ": it must fit into 64 bits, at most ",
+         std::numeric_limits<int64_t>::max());
+  return number;
+}
+
+/// The number `value`, which the program will hold as a 32-bit float.
+static double parseReal(const Flag &flag, const std::string &value) {
+  double number = 0;
+  const char *end = value.data() + value.size();
+  auto [stop, error] = std::from_chars(value.data(), end, number);
+  if (stop != end || error == std::errc::invalid_argument || std::isnan(number))
+    fail(flag.name, " is \"", value, "\": it must be a number");
+  if (error == std::errc::result_out_of_range || std::isinf(float(number)) ||
+      (number != 0 && float(number) == 0))
+    fail(flag.name, " is ", value,
+         ": it must be a number that a 32-bit float holds, 0 or from 1.4e-45 to 3.4e38");
+  return number;
+}
+
 static void addFlag(CLI::App &app, const Flag &flag, Options &options) {
+  auto add = [&](auto parse, auto member) {
+    return app.add_option_function<std::string>(
+        flag.name,
+        [=, &flag, &options](const std::string &value) { options.*member = parse(flag, value); },
+        flag.help);
+  };
   if (auto member = std::get_if<Switch>(&flag.member)) {
     app.add_flag(flag.name, options.*(*member), flag.help);
     return;
   }
-  CLI::Option *option =
-      std::visit([&](auto member) { return app.add_option(flag.name, options.*member, flag.help); },
-                 flag.member);
-  option->capture_default_str();
+  CLI::Option *option;
+  if (auto member = std::get_if<Integer>(&flag.member))
+    option = add(parseInteger, *member)->default_str(text(options.*(*member)));
+  else if (auto member = std::get_if<Real>(&flag.member))
+    option = add(parseReal, *member)->default_str(text(options.*(*member)));
+  else
+    option = app.add_option(flag.name, options.*std::get<Text>(flag.member), flag.help)
+                 ->capture_default_str();
   option->type_name(flag.choices ? flag.choices : flag.value);
 }
 
@@ -111,16 +154,19 @@ static void checkFlag(const Flag &flag, const Options &options) {
       fail(flag.name, " ", value, ": it is one of ", flag.choices);
     return;
   }
-  double value = 0;
-  if (auto member = std::get_if<Integer>(&flag.member))
-    value = double(options.*(*member));
-  else if (auto member = std::get_if<Real>(&flag.member))
-    value = options.*(*member);
-  if (!(value >= flag.least && value <= flag.most) || std::isinf(value)) {
+  auto check = [&](auto value) {
+    if (double(value) >= flag.least && double(value) <= flag.most)
+      return;
     if (flag.most == oneBelow)
-      fail(flag.name, " is ", value, ": it must be at least 0 and less than 1");
-    fail(flag.name, " is ", value, ": it must be at least ", flag.least);
-  }
+      fail(flag.name, " is ", value, ": it must be at least 0 and less than 1 (in 32 bits)");
+    if (std::isinf(flag.most))
+      fail(flag.name, " is ", value, ": it must be at least ", flag.least);
+    fail(flag.name, " is ", value, ": it must be from ", flag.least, " to ", int64_t(flag.most));
+  };
+  if (auto member = std::get_if<Integer>(&flag.member))
+    check(options.*(*member));
+  else if (auto member = std::get_if<Real>(&flag.member))
+    check(options.*(*member));
 }
 
 bool meshwright::parseOptions(int argc, const char *const *argv, Options &options, bool printHelp) {
