@@ -7,6 +7,7 @@
 
 #include "common/Communicator.h"
 #include "common/Error.h"
+#include "common/Failure.h"
 #include "common/Plan.h"
 
 #include <algorithm>
@@ -44,7 +45,27 @@ Launch Launch::detect() {
            ": ranks are numbered from 0 to WORLD_SIZE - 1");
     return launch;
   }
+  // srun gives every task these, so one that started on its own would train alone.
+  if (getenv("SLURM_PROCID") && getenv("SLURM_NTASKS"))
+    if (int tasks = environmentNumber("SLURM_NTASKS", 1); tasks > 1)
+      return {getenv("MASTER_ADDR") ? SlurmTcp : Slurm, environmentNumber("SLURM_PROCID", 0),
+              tasks};
   return {};
+}
+
+bool Launch::mayBeThreads() const {
+  bool isStep = getenv("SLURM_STEP_ID"); // Not in a batch script.
+  return kind == Threads || kind == Tcp || ((kind == Slurm || kind == SlurmTcp) && !isStep);
+}
+
+void meshwright::refuseLonelyTask(const Launch &launch) {
+  if (launch.rank != 0)
+    _exit(exitFailure);
+  fail("this is one of ", launch.processes,
+       " tasks of Slurm (SLURM_NTASKS), which have neither MPI nor an address to meet at: start "
+       "them with\n    srun --mpi=pmix ...\nor set MASTER_ADDR (and MASTER_PORT) to task 0's "
+       "machine:\n    MASTER_ADDR=$(scontrol show hostnames | head -n 1) srun ...\n"
+       "or start one task (srun -n 1) with --ranks N, which are threads of one process");
 }
 
 void meshwright::checkRankCount(const Plan &plan, const Launch &launch, int64_t ranks,
@@ -55,7 +76,9 @@ void meshwright::checkRankCount(const Plan &plan, const Launch &launch, int64_t 
   std::string exe = program.find('/') == std::string::npos ? "./" + program : program;
   std::string command = launch.kind == Launch::Mpi   ? text("mpirun -n ", wanted, " ", exe, " ...")
                         : launch.kind == Launch::Tcp ? text("WORLD_SIZE=", wanted, " on every rank")
-                                                     : text(exe, " --ranks ", wanted, " ...");
+                        : launch.kind == Launch::SlurmTcp
+                            ? text("srun -n ", wanted, " ", exe, " ...")
+                            : text(exe, " --ranks ", wanted, " ...");
   fail("this executable was compiled for ", wanted, wanted == 1 ? " rank" : " ranks", " (mesh ",
        plan.meshText(), ") but was started with ", ranks, ": start it with\n    ", command,
        "\nor compile it for another --mesh");

@@ -16,13 +16,23 @@ class Communicator;
 
 /// Who started the ranks, found from the environment.
 struct Launch {
-  enum Kind { Threads, Mpi, Tcp };
+  /// Tcp: by hand or by torchrun; SlurmTcp: by srun without MPI, with MASTER_ADDR set;
+  /// Slurm: in a Slurm job of several tasks that have no way to meet.
+  enum Kind { Threads, Mpi, Tcp, SlurmTcp, Slurm };
   Kind kind = Threads;
   /// Of this process among those of the job; 0 of 1 for threads.
   int rank = 0, processes = 1;
 
   static Launch detect();
+
+  /// Whether --ranks, which starts ranks as threads, may overrule what was found: torchrun's
+  /// variables are left set in many environments, and a batch script sees its job's. A
+  /// task of srun is one of several, whatever its flags say.
+  bool mayBeThreads() const;
 };
+
+/// Ends a task of Slurm that cannot find the others: task 0 says what to do.
+[[noreturn]] void refuseLonelyTask(const Launch &launch);
 
 /// Checks that `ranks` were started, as many as the mesh has; the Error says which
 /// command starts the right number. `program` is argv[0].

@@ -87,9 +87,10 @@ static int run(int argc, char **argv) {
     return 0;
   Plan plan = Plan::parse({meshwright_plan, size_t(meshwright_plan_size)});
   std::string program = argc ? argv[0] : "EXE";
-  // --ranks wins over torchrun's variables, which many environments leave set.
-  if (launch.kind == Launch::Threads || (launch.kind == Launch::Tcp && options.ranks))
+  if (launch.kind == Launch::Threads || (options.ranks && launch.mayBeThreads()))
     runThreads(plan, options, program);
+  else if (launch.kind == Launch::Slurm)
+    refuseLonelyTask(launch);
   else
     runProcess(plan, options, launch, program);
   return 0;
