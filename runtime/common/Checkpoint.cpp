@@ -24,6 +24,7 @@ using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 static const char *partialPrefix = ".partial-";
+static constexpr int64_t stateVersion = 2;
 
 /// Removes what runs that were killed while saving have left behind.
 static void removePartial(const std::string &directory) {
@@ -60,10 +61,24 @@ static void saveTensors(MwContext &context, const char *arena, const std::string
     writer->finish();
 }
 
+/// The file of a checkpoint that holds the model's description.
+static const char *configName(const std::string &config) {
+  return Json::accept(config) ? "/config.json" : "/model.mlir";
+}
+
 static std::string stateText(const Plan &plan, const TrainingState &state) {
-  return Json{{"version", 1},        {"step", state.step},          {"position", state.position},
-              {"seed", state.seed},  {"shuffle", state.shuffle},    {"tokens", state.tokens},
-              {"model", plan.model}, {"optimizer", plan.optimizer}, {"mesh", plan.meshText()},
+  return Json{{"version", stateVersion},
+              {"step", state.step},
+              {"position", state.position},
+              {"seed", state.seed},
+              {"shuffle", state.shuffle},
+              {"tokens", state.tokens},
+              {"batch", state.batch},
+              {"model", plan.model},
+              {"optimizer", plan.optimizer},
+              {"sequence", plan.sequence},
+              {"vocabulary", plan.vocabulary},
+              {"mesh", plan.meshText()},
               {"plan", plan.hash}}
              .dump(2) +
          "\n";
@@ -130,8 +145,7 @@ std::string meshwright::saveCheckpoint(MwContext &context, char *arena,
     saveTensors(context, arena, partial + "/optimizer.safetensors", WeightKind::OptimizerStates);
     if (isRoot) {
       const Plan &plan = context.plan;
-      writeText(partial + (Json::accept(plan.config) ? "/config.json" : "/model.mlir"),
-                plan.config);
+      writeText(partial + configName(plan.config), plan.config);
       writeText(partial + "/state.json", stateText(plan, state));
       syncDirectory(partial);
       publish(partial, path);
@@ -164,24 +178,80 @@ std::string meshwright::findCheckpoint(const std::string &path) {
        " exists; name a directory that --save wrote");
 }
 
-TrainingState meshwright::readState(const std::string &directory) {
+/// Reads from state.json of the checkpoint `directory` with `read(json)`.
+template <typename Read> static void withState(const std::string &directory, Read read) {
   std::string path = directory + "/state.json";
   std::ifstream file(path);
   Json json = Json::parse(file, nullptr, /*allow_exceptions=*/false);
-  TrainingState state;
   try {
-    if (auto version = json.at("version").get<int64_t>(); version != 1)
-      fail("--resume: ", path, " has version ", version, ", but version 1 is what is read");
+    if (auto version = json.at("version").get<int64_t>(); version != stateVersion)
+      fail("--resume: ", path, " has version ", version, ", but version ", stateVersion,
+           " is what is read: start a new run with --init ", directory, "/model.safetensors");
+    read(json);
+  } catch (const Json::exception &error) {
+    fail("--resume: ", path, " is damaged (", error.what(), "): name another checkpoint");
+  }
+}
+
+TrainingState meshwright::readState(const std::string &directory) {
+  TrainingState state;
+  withState(directory, [&](const Json &json) {
     state.step = json.at("step").get<int64_t>();
     state.position = json.at("position").get<int64_t>();
     state.seed = json.at("seed").get<int64_t>();
     state.shuffle = json.at("shuffle").get<bool>();
     state.tokens = json.at("tokens").get<int64_t>();
-  } catch (const Json::exception &error) {
-    fail("--resume: ", path, " is damaged (", error.what(), "): name another checkpoint");
-  }
+    state.batch = json.at("batch").get<int64_t>();
+  });
   if (state.step < 0 || state.position < 0)
-    fail("--resume: ", path, " is damaged (step ", state.step, ", position ", state.position,
-         "): name another checkpoint");
+    fail("--resume: ", directory, "/state.json is damaged (step ", state.step, ", position ",
+         state.position, "): name another checkpoint");
   return state;
+}
+
+/// Where two model descriptions differ: the first key of two configurations with its
+/// values, or the texts themselves. Two equal texts if they say the same.
+static std::pair<std::string, std::string> difference(const std::string &saved,
+                                                      const std::string &mine) {
+  auto a = nlohmann::json::parse(saved, nullptr, /*allow_exceptions=*/false);
+  auto b = nlohmann::json::parse(mine, nullptr, /*allow_exceptions=*/false);
+  if (!a.is_object() || !b.is_object())
+    return {saved, mine};
+  auto entry = [](const nlohmann::json &json, const std::string &key) {
+    return key + (json.contains(key) ? " = " + json[key].dump() : " absent");
+  };
+  nlohmann::json keys = a;
+  keys.update(b);
+  for (const auto &item : keys.items())
+    if (std::string was = entry(a, item.key()), is = entry(b, item.key()); was != is)
+      return {was, is};
+  return {};
+}
+
+void meshwright::checkSameModel(const Plan &plan, const std::string &directory) {
+  auto refuse = [&](const std::string &what, const std::string &saved, const std::string &mine,
+                    const std::string &remedy) {
+    if (saved != mine)
+      fail("--resume: the checkpoint ", directory, " was trained with ", what, " ", saved,
+           ", but this executable was compiled for ", mine, ": ", remedy,
+           ", or start a new run with --init ", directory, "/model.safetensors");
+  };
+  withState(directory, [&](const Json &json) {
+    refuse("the model", json.at("model").get<std::string>(), plan.model,
+           "compile " + directory + configName(plan.config));
+    refuse("--optimizer", json.at("optimizer").get<std::string>(), plan.optimizer,
+           "compile with the checkpoint's optimizer");
+    refuse("--seq", text(json.at("sequence").get<int64_t>()), text(plan.sequence),
+           "compile with the checkpoint's --seq, which its place in the data counts in");
+    refuse("a vocabulary of", text(json.at("vocabulary").get<int64_t>()), text(plan.vocabulary),
+           "compile the checkpoint's model");
+  });
+  std::string path = directory + configName(plan.config);
+  std::ifstream file(path);
+  std::string saved(std::istreambuf_iterator<char>(file), {});
+  if (!file)
+    fail("--resume: cannot read ", path,
+         ", the model that the checkpoint is of: name another checkpoint");
+  auto [was, is] = difference(saved, plan.config);
+  refuse("a model of", was, is, "compile " + path);
 }

@@ -19,6 +19,8 @@ struct MwContext;
 
 namespace meshwright {
 
+struct Plan;
+
 /// What a run needs besides tensors to go on exactly.
 struct TrainingState {
   int64_t step = 0;     ///< steps done, and the number of the next
@@ -26,6 +28,7 @@ struct TrainingState {
   int64_t seed = 0;
   bool shuffle = false;
   int64_t tokens = 0; ///< in the data file
+  int64_t batch = 0;  ///< sequences a step
 };
 
 /// Writes a checkpoint into `directory` and returns its path. Collective; tensors
@@ -38,6 +41,12 @@ std::string findCheckpoint(const std::string &path);
 
 /// Reads state.json of the checkpoint `directory`.
 TrainingState readState(const std::string &directory);
+
+/// An Error naming the first difference if the checkpoint `directory` is of another
+/// model, optimizer, sequence length or vocabulary than `plan`. The mesh, the batch
+/// and the microbatches may differ: files hold global tensors, the position in the
+/// data counts sequences.
+void checkSameModel(const Plan &plan, const std::string &directory);
 
 } // namespace meshwright
 

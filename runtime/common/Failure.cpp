@@ -39,9 +39,9 @@ void meshwright::setFailureAbort(std::function<void(int)> abort) {
   state().abort = std::move(abort);
 }
 
-void meshwright::setFailureCleanup(const std::string &directory) {
+void meshwright::setFailureCleanup(const std::string &path) {
   std::lock_guard<std::mutex> lock(state().mutex);
-  state().cleanup = directory;
+  state().cleanup = path;
 }
 
 void meshwright::endAllRanks(const std::string &message, int code) {

@@ -27,9 +27,9 @@ void setFailureProcess(int rank, int processes);
 /// per failure, from the thread that failed.
 void setFailureAbort(std::function<void(int code)> abort);
 
-/// A directory to remove if the process fails while it is half written; empty for
-/// none.
-void setFailureCleanup(const std::string &directory);
+/// A file or directory to remove if the process fails while it is half written;
+/// empty for none.
+void setFailureCleanup(const std::string &path);
 
 /// Prints "error: MESSAGE" to stderr, ends every rank, and does not return. When
 /// several threads fail only the first is heard.

@@ -6,16 +6,19 @@
 #include "common/Metrics.h"
 
 #include "common/Error.h"
+#include "common/Failure.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
 using namespace meshwright;
 using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
 
 /// The lines of `path` that belong to steps before `firstStep`. A line cut short by
 /// a kill is not JSON and is dropped.
@@ -32,9 +35,22 @@ static std::string earlierLines(const std::string &path, int64_t firstStep) {
 }
 
 MetricsFile::MetricsFile(const std::string &path, int64_t firstStep) {
-  std::string kept = firstStep > 0 ? earlierLines(path, firstStep) : "";
-  file = std::make_unique<OutputFile>(path);
+  std::error_code error;
+  // Not through a pipe or a device; and a link stays one.
+  fs::path existing = fs::canonical(path, error);
+  if (firstStep == 0 || error || !fs::is_regular_file(existing, error)) {
+    file = std::make_unique<OutputFile>(path);
+    return;
+  }
+  std::string kept = earlierLines(existing, firstStep);
+  std::string partial = existing.string() + ".partial";
+  setFailureCleanup(partial);
+  file = std::make_unique<OutputFile>(partial);
   file->write(kept);
+  file->sync();
+  fs::permissions(partial, fs::status(existing, error).permissions(), error);
+  file->rename(existing);
+  setFailureCleanup("");
 }
 
 void MetricsFile::write(const StepMetrics &metrics) {

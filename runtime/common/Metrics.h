@@ -26,7 +26,8 @@ struct StepMetrics {
 class MetricsFile {
 public:
   /// Starts the file, or goes on with it: a run resumed at `firstStep` > 0 keeps the
-  /// lines of earlier steps and drops those it is about to repeat.
+  /// lines of earlier steps and drops those it is about to repeat. The shortened file
+  /// takes the old one's place in one step, so that no kill can lose lines.
   MetricsFile(const std::string &path, int64_t firstStep);
   void write(const StepMetrics &metrics);
 

@@ -14,12 +14,16 @@
 
 using namespace meshwright;
 
+[[noreturn]] static void failOpening(const std::string &path, int code) {
+  fail("cannot write ", path, ": ", errnoText(code),
+       ": name a file in a directory that exists and that you may write to");
+}
+
 OutputFile::OutputFile(std::string filePath, Mode mode) : path(std::move(filePath)) {
   file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (mode == Append ? O_APPEND : O_TRUNC),
               0666);
   if (file < 0)
-    fail("cannot write ", path, ": ", errnoText(errno),
-         ": name a file in a directory that exists and that you may write to");
+    failOpening(path, errno);
 }
 
 OutputFile::~OutputFile() {
@@ -49,6 +53,12 @@ void OutputFile::write(const void *data, int64_t bytes) {
   }
 }
 
+void OutputFile::rename(const std::string &newPath) {
+  if (::rename(path.c_str(), newPath.c_str()) != 0)
+    failOpening(newPath, errno);
+  path = newPath;
+}
+
 void OutputFile::sync() {
   // Devices and pipes have nothing to wait for and answer EINVAL.
   if (fsync(file) != 0 && errno != EINVAL)
@@ -71,6 +81,22 @@ void meshwright::syncDirectory(const std::string &directory) {
   if (result != 0 && code != EINVAL)
     fail("cannot write the directory ", directory, ": ", errnoText(code),
          ": check the device it is on");
+}
+
+void meshwright::checkWritable(const std::string &path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::file_status status = fs::status(path, error);
+  if (fs::is_directory(status))
+    failOpening(path, EISDIR);
+  if (fs::exists(status)) {
+    if (access(path.c_str(), W_OK) != 0)
+      failOpening(path, errno);
+    return;
+  }
+  std::string directory = fs::path(path).parent_path();
+  if (access(directory.empty() ? "." : (directory + "/.").c_str(), W_OK | X_OK) != 0)
+    failOpening(path, errno);
 }
 
 void meshwright::prepareDirectory(const std::string &directory, const char *flag) {

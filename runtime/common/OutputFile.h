@@ -24,6 +24,8 @@ public:
 
   void write(const void *data, int64_t bytes);
   void write(std::string_view text) { write(text.data(), int64_t(text.size())); }
+  /// Gives the file the name `path`, which it takes from another in one step.
+  void rename(const std::string &path);
   /// Hands the written bytes to the disk and waits until they are there.
   void sync();
   /// Closes the file; a write error that only shows now is reported too.
@@ -39,6 +41,9 @@ private:
 
 /// Waits until the entries of `directory` are on the disk.
 void syncDirectory(const std::string &directory);
+
+/// An Error if a file at `path` could not be written; changes nothing.
+void checkWritable(const std::string &path);
 
 /// Makes `directory` and its parents, and tries to write in it; an Error naming
 /// `flag` if that cannot be done.

@@ -38,11 +38,15 @@ Trainer::Trainer(MwContext &context, const Options &options)
   if (!options.resume.empty())
     resumeState();
   state.tokens = data.tokens();
+  state.batch = plan.batch;
   order = std::make_unique<DataOrder>(sequences, state.shuffle, uint64_t(state.seed));
   if (isRoot())
-    openOutputs();
+    checkOutputs();
   arena = std::make_unique<Arena>(plan.arenaBytes);
   loadWeights();
+  context.world->barrier(); // Every rank has what it needs.
+  if (isRoot() && !options.metrics.empty())
+    metrics = std::make_unique<MetricsFile>(options.metrics, state.step);
 }
 
 /// Ranks that run different executables would exchange nonsense.
@@ -61,18 +65,20 @@ void Trainer::compareHashes() {
   }
 }
 
-void Trainer::openOutputs() {
+/// Finds out before the weights are read whether the run can write what it will.
+void Trainer::checkOutputs() const {
   if (!options.save.empty())
     prepareDirectory(options.save, "--save");
   if (!options.metrics.empty())
-    metrics = std::make_unique<MetricsFile>(options.metrics, state.step);
+    checkWritable(options.metrics);
   if (!options.trace.empty())
-    OutputFile(options.trace).close();
+    checkWritable(options.trace);
 }
 
 void Trainer::resumeState() {
   checkpoint = findCheckpoint(options.resume);
   TrainingState saved = readState(checkpoint);
+  checkSameModel(plan, checkpoint);
   if (options.given("--seed") && options.seed != saved.seed)
     fail("--seed ", options.seed, ": the checkpoint ", checkpoint, " was trained with --seed ",
          saved.seed, ": drop --seed, it is taken from the checkpoint");
@@ -83,6 +89,10 @@ void Trainer::resumeState() {
     note(text("--data ", options.data, " has ", grouped(uint64_t(data.tokens())),
               " tokens, the data of the checkpoint ", checkpoint, " had ",
               grouped(uint64_t(saved.tokens))));
+  if (saved.batch != plan.batch)
+    note(text("the batch of the checkpoint ", checkpoint, " was ", saved.batch,
+              " sequences, this executable's is ", plan.batch, ": it goes on after ",
+              grouped(uint64_t(saved.position)), " sequences of the data, at step ", saved.step));
   state = saved;
 }
 

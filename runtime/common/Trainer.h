@@ -21,7 +21,8 @@ namespace meshwright {
 
 class Trainer {
 public:
-  /// Opens files, allocates the arena and fills the variables. Collective.
+  /// Opens files, allocates the arena and fills the variables. Collective. Files that
+  /// the run writes are opened last: a start that fails leaves them as they were.
   Trainer(MwContext &context, const Options &options);
 
   /// Runs the steps. Collective.
@@ -29,9 +30,9 @@ public:
 
 private:
   void compareHashes();
-  void openOutputs();
-  void loadWeights();
+  void checkOutputs() const;
   void resumeState();
+  void loadWeights();
   void note(const std::string &message) const;
   void fillTokens(const TokenFile &file, const DataOrder &order, int64_t position);
   void fillScalars(int64_t step);
