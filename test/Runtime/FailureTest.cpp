@@ -14,19 +14,32 @@ using testing::HasSubstr;
 class FailureTest : public FakeTest {};
 
 TEST_F(FailureTest, BadFlags) {
-  for (auto [arguments, part] : {std::pair("--steps 2 --stepps 3", "--stepps"),
-                                 {"--steps -2", "--steps is -2"},
-                                 {"--steps two", "--steps"},
-                                 {"--steps 2 --lr abc", "--lr"},
-                                 {"--steps 2 --lr nan", "--lr"},
-                                 {"--steps 2 --beta2 1", "--beta2 is 1"},
-                                 {"--steps 2 --lr-schedule step", "constant|cosine"},
-                                 {"--steps 2 --save-every 2", "--save-every needs --save"},
-                                 {"", "--steps"},
-                                 {"--steps 2 extra", "extra"},
-                                 {"--steps 1e3", "--steps"},
-                                 {"--steps 2 --init x --resume y", "drop one"},
-                                 {"--steps 2 --save ''", "--save"}})
+  for (auto [arguments, part] :
+       {std::pair("--steps 2 --stepps 3", "--stepps"),
+        {"--steps -2", "--steps is -2"},
+        {"--steps two", "--steps"},
+        {"--steps 2 --lr abc", "--lr"},
+        {"--steps 2 --lr nan", "--lr"},
+        {"--steps 2 --beta2 1", "--beta2 is 1"},
+        {"--steps 2 --lr-schedule step", "constant|cosine"},
+        {"--steps 2 --save-every 2", "--save-every needs --save"},
+        {"", "--steps"},
+        {"--steps 2 extra", "extra"},
+        {"--steps 1e3", "--steps"},
+        {"--steps 2 --init x --resume y", "drop one"},
+        {"--steps 2 --save ''", "--save"},
+        {"--steps 9223372036854775808", "--steps is 9223372036854775808: it must fit"},
+        {"--steps 2 --save-every -9223372036854775809", "must fit into 64 bits"},
+        {"--steps 0x10", "\"0x10\": it must be a whole number"},
+        {"--steps 2 --ranks 18446744073709551617", "must fit into 64 bits"},
+        {"--steps 2 --seed 4294967296", "--seed is 4294967296: it must be from 0 to 4294967295"},
+        {"--steps 2 --lr 1e39", "--lr is 1e39: it must be a number that a 32-bit float"},
+        {"--steps 2 --lr 1e400", "--lr is 1e400: it must be a number that a 32-bit"},
+        {"--steps 2 --eps 1e-60", "--eps is 1e-60: it must be a number that a 32-bit"},
+        {"--steps 2 --grad-clip inf", "--grad-clip is inf"},
+        {"--steps 2 --weight-decay 1x", "\"1x\": it must be a number"},
+        // 1 in 32 bits.
+        {"--steps 2 --beta1 0.99999999", "less than 1"}})
     expectFailure(run(std::string(FAKE_PROGRAM) + " --data " + path("data.bin") + " --tokens u8 " +
                       arguments),
                   {part});
@@ -51,6 +64,25 @@ TEST_F(FailureTest, WrongNumberOfRanks) {
   expectFailure(run("export FAKE_DATA=2; mpirun --allow-run-as-root --oversubscribe -n 2 " + exe +
                     " --ranks 3"),
                 {"drop --ranks"});
+}
+
+// Tasks of srun that know nothing of each other must not train one model each.
+TEST_F(FailureTest, SlurmTasksWithoutAWayToMeet) {
+  std::string exe = std::string(FAKE_PROGRAM) + " --steps 1 --tokens u8 --data " + path("data.bin");
+  std::string tasks = "export SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_STEP_ID=0; ";
+  for (const char *mesh : {"", "FAKE_DATA=2 "})
+    for (const char *ranks : {"", " --ranks 2"}) {
+      Result first = run(tasks + mesh + "SLURM_PROCID=0 exec " + exe + ranks);
+      expectFailure(first, {"one of 2 tasks of Slurm", "srun --mpi=pmix", "MASTER_ADDR"});
+      Result second = run(tasks + mesh + "SLURM_PROCID=1 exec " + exe + ranks);
+      EXPECT_EQ(second.code, 1);
+      EXPECT_EQ(second.output, "");
+    }
+  // One task, and threads from a batch script, are what they seem.
+  EXPECT_EQ(run("SLURM_NTASKS=1 SLURM_PROCID=0 SLURM_STEP_ID=0 " + exe).code, 0);
+  EXPECT_EQ(run("FAKE_DATA=2 SLURM_NTASKS=2 SLURM_PROCID=0 " + exe + " --ranks 2").code, 0);
+  expectFailure(run("export FAKE_DATA=4 MASTER_ADDR=localhost; " + tasks + "SLURM_PROCID=0 " + exe),
+                {"4 ranks", "started with 2", "srun -n 4"});
 }
 
 TEST_F(FailureTest, DifferentPlans) {
@@ -119,6 +151,93 @@ TEST_F(FailureTest, BadWeightFiles) {
   Result result = init(replaced("\"transformer.ln_f.bias\"", "\"ln_f.bias\"            "));
   EXPECT_EQ(result.code, 0) << result.output;
   expectFailure(train("--steps 1 --resume " + path("nowhere")), {"no checkpoint"});
+}
+
+// A model in two files and an index.
+TEST_F(FailureTest, ShardedWeights) {
+  ASSERT_EQ(train("--steps 0 --save " + path("a")).code, 0);
+  std::string model = readFile(path("a/latest/model.safetensors"));
+  uint64_t length;
+  memcpy(&length, model.data(), 8);
+  auto header = nlohmann::json::parse(model.substr(8, length));
+  nlohmann::json map, parts[2];
+  for (const auto &[name, entry] : header.items()) {
+    if (name == "__metadata__")
+      continue;
+    int part = name.find("wte") == std::string::npos;
+    parts[part][name] = entry;
+    map[name] = part ? "part-2.safetensors" : "part-1.safetensors";
+  }
+  parts[1]["mask"] = {{"dtype", "BOOL"}, {"shape", {0}}, {"data_offsets", {0, 0}}};
+  map["mask"] = "part-2.safetensors";
+  for (int part = 0; part < 2; ++part) {
+    std::string text = parts[part].dump();
+    uint64_t bytes = text.size();
+    writeFile(path("part-" + std::to_string(part + 1) + ".safetensors"),
+              std::string(reinterpret_cast<char *>(&bytes), 8) + text + model.substr(8 + length));
+  }
+  auto init = [&](const std::string &index, int data = 1, Launcher launcher = Threads) {
+    writeFile(path("model.safetensors.index.json"), index);
+    return train("--steps 0 --init " + path("model.safetensors.index.json") + " --save " +
+                     path("b"),
+                 data, 1, launcher);
+  };
+  auto mapped = [](const nlohmann::json &map) {
+    return nlohmann::json{{"metadata", {{"total_size", 1}}}, {"weight_map", map}}.dump();
+  };
+  for (Launcher launcher : {Threads, Mpi}) {
+    Result good = init(mapped(map), 2, launcher);
+    ASSERT_EQ(good.code, 0) << good.output;
+    EXPECT_EQ(readFile(path("b/latest/model.safetensors")), model);
+  }
+  std::string name = "transformer.ln_f.bias";
+  expectFailure(init(""), {"index.json", "not valid JSON"});
+  expectFailure(init(mapped(map).substr(0, 50)), {"index.json", "not valid JSON"});
+  for (const char *other : {"[]", "{}", "{\"weight_map\": []}", "3"})
+    expectFailure(init(other), {"index.json", "no object \"weight_map\""});
+  for (const nlohmann::json &place : std::vector<nlohmann::json>{
+           3, "", "..", "../part-1.safetensors", path("part-1.safetensors"), nullptr}) {
+    auto bad = map;
+    bad[name] = place;
+    expectFailure(init(mapped(bad)), {"places tensor " + name, place.dump(), "beside it"});
+  }
+  auto bad = map;
+  bad[name] = "part-3.safetensors";
+  expectFailure(init(mapped(bad), 2, Mpi), {"index.json", "part-3.safetensors", "No such file"});
+  bad[name] = "part-1.safetensors";
+  expectFailure(init(mapped(bad)), {name, "part-1.safetensors", "has no such tensor"});
+  bad.erase(name);
+  expectFailure(init(mapped(bad)), {"index.json", "has no tensor " + name, "[13]"});
+  writeFile(path("part-2.safetensors"), readFile(path("part-2.safetensors")).substr(0, 100));
+  expectFailure(init(mapped(map)), {"index.json", "part-2.safetensors", "truncated"});
+}
+
+// A start that fails leaves what earlier runs wrote.
+TEST_F(FailureTest, FailedStartsKeepOutputs) {
+  ASSERT_EQ(train("--steps 2 --save " + path("a"), 2, 1).code, 0);
+  writeFile(path("m.jsonl"), "{\"step\": 0, \"loss\": 7.0}\n");
+  writeFile(path("t.json"), "[]");
+  writeFile(path("empty"), "");
+  std::string outputs = " --metrics " + path("m.jsonl") + " --trace " + path("t.json");
+  auto expectKept = [&](const Result &result) {
+    EXPECT_NE(result.code, 0) << result.output;
+    EXPECT_EQ(readFile(path("m.jsonl")), "{\"step\": 0, \"loss\": 7.0}\n") << result.output;
+    EXPECT_EQ(readFile(path("t.json")), "[]") << result.output;
+  };
+  for (Launcher launcher : {Threads, Mpi}) {
+    expectKept(train("--steps 4 --init " + path("empty") + outputs, 2, 1, launcher));
+    expectKept(train("--steps 4 --resume " + path("empty") + outputs, 2, 1, launcher));
+    expectKept(train("--steps 4 --eval-data " + path("empty") + outputs, 2, 1, launcher));
+    expectKept(train("--steps 4 --lr x" + outputs, 2, 1, launcher));
+    expectKept(train("--steps 4" + outputs, 2, 1, launcher, "FAKE_ARENA=4503599627370496"));
+  }
+  expectKept(train("--steps 4" + outputs, 2, 1, Mpi, "FAKE_ODD_HASH_RANK=1"));
+  expectKept(train("--steps 4 --save " + path("empty") + outputs, 2, 1));
+  // Damage that only shows when the weights are read.
+  std::string weights = path("a/latest/optimizer.safetensors");
+  writeFile(weights, readFile(weights).substr(0, 3000));
+  for (Launcher launcher : {Threads, Mpi, Tcp})
+    expectKept(train("--steps 4 --resume " + path("a") + outputs, 2, 1, launcher));
 }
 
 TEST_F(FailureTest, UnwritableOutputsAreFoundFirst) {

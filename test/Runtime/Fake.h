@@ -18,7 +18,7 @@ namespace testing_process {
 /// Runs fake_program with a data file and a directory for what it writes.
 class FakeTest : public testing::Test {
 protected:
-  enum Launcher { Threads, Mpi, Tcp };
+  enum Launcher { Threads, Mpi, Tcp, Slurm };
 
   FakeTest() {
     std::string tokens;
@@ -43,9 +43,11 @@ protected:
     if (launcher == Threads)
       return variables + "exec " + exe + " --ranks " + count;
     int port = 20000 + int(getpid() % 20000);
-    return variables + "export MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(port) +
-           " WORLD_SIZE=" + count + "; for r in $(seq 1 " + std::to_string(ranks - 1) +
-           "); do RANK=$r " + exe + " & done; RANK=0 " + exe +
+    std::string size = launcher == Slurm ? "SLURM_STEP_ID=0 SLURM_NTASKS=" : "WORLD_SIZE=";
+    std::string rank = launcher == Slurm ? "SLURM_PROCID=" : "RANK=";
+    return variables + "export MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(port) + " " +
+           size + count + "; for r in $(seq 1 " + std::to_string(ranks - 1) + "); do " + rank +
+           "$r " + exe + " & done; " + rank + "0 " + exe +
            "; code=$?; for job in $(jobs -p); do wait $job || code=$?; done; exit $code";
   }
 

@@ -4,7 +4,8 @@
 //
 // Makes, when the process starts, the plan that a compiler would have put into the
 // executable, for the mesh data=FAKE_DATA, tensor=FAKE_TENSOR (environment, 1 if
-// absent). One executable thus serves every mesh the tests want. The ABI header is
+// absent). One executable thus serves every mesh the tests want; FAKE_MODEL,
+// FAKE_HEADS and FAKE_OPTIMIZER make it claim to be another. The ABI header is
 // not included, because the plan is not constant here.
 //
 //===----------------------------------------------------------------------===//
@@ -137,14 +138,18 @@ __attribute__((constructor)) static void makePlan() {
   everywhere["group"] = 1;
   everywhere["count"] = 4;
   everywhere["location"] = "fake.mlir:20:7";
+  Json config = {{"model_type", "fake"}};
+  if (int64_t heads = setting("FAKE_HEADS", 0))
+    config["n_head"] = heads;
+  const char *model = getenv("FAKE_MODEL"), *optimizer = getenv("FAKE_OPTIMIZER");
   Json plan = {
       {"version", 1},
       {"hash", differs ? "00000000deadbeef" : "0123456789abcdef"},
-      {"model", "fake"},
-      {"config", "{\"model_type\": \"fake\"}\n"},
+      {"model", model ? model : "fake"},
+      {"config", config.dump() + "\n"},
       {"target", "cpu"},
       {"precision", "f32"},
-      {"optimizer", "adamw"},
+      {"optimizer", optimizer ? optimizer : "adamw"},
       {"mesh", {{{"axis", "data"}, {"size", s.data}}, {{"axis", "tensor"}, {"size", s.tensor}}}},
       {"batch", batch},
       {"sequence", sequence},

@@ -34,7 +34,7 @@ TEST_F(RunTest, WritesMetricsAndProgress) {
 
 TEST_F(RunTest, SameLossesFromEveryCommunicatorAndAgain) {
   std::vector<std::vector<nlohmann::json>> runs;
-  for (Launcher launcher : {Threads, Threads, Mpi, Tcp}) {
+  for (Launcher launcher : {Threads, Threads, Mpi, Tcp, Slurm}) {
     Result result = train("--steps 5 --lr 0.01 --metrics " + path("m.jsonl"), 2, 2, launcher);
     ASSERT_EQ(result.code, 0) << result.output;
     runs.push_back(metrics("m.jsonl"));
@@ -107,7 +107,7 @@ TEST_F(RunTest, ResumeIsExact) {
     EXPECT_EQ(metrics("parts.jsonl"), metrics("whole.jsonl"));
     for (const char *file : {"model.safetensors", "optimizer.safetensors", "state.json"})
       EXPECT_EQ(readFile(path("parts/latest/") + file), readFile(path("whole/latest/") + file));
-    EXPECT_EQ(readFile(path("parts/latest/config.json")), "{\"model_type\": \"fake\"}\n");
+    EXPECT_EQ(readFile(path("parts/latest/config.json")), "{\"model_type\":\"fake\"}\n");
     std::filesystem::remove_all(path("whole"));
     std::filesystem::remove_all(path("parts"));
   }
@@ -128,6 +128,69 @@ TEST_F(RunTest, ResumeOnAnotherMeshKeepsEveryBit) {
     EXPECT_EQ(result.code, 0) << result.output;
     EXPECT_THAT(result.output, HasSubstr("step 7/7"));
   }
+}
+
+// The lines of steps that are repeated go, in one step: a reader of the old file, or a
+// kill, never sees it cut short.
+TEST_F(RunTest, ResumeContinuesMetrics) {
+  std::string flags = "--lr 0.01 --steps 6 --metrics " + path("m.jsonl");
+  ASSERT_EQ(train(flags + " --save-every 2 --save " + path("a")).code, 0);
+  auto whole = metrics("m.jsonl");
+  std::string text = readFile(path("m.jsonl"));
+  std::filesystem::create_hard_link(path("m.jsonl"), path("old.jsonl"));
+  std::filesystem::create_symlink("m.jsonl", path("link.jsonl"));
+  Result resumed = train("--lr 0.01 --steps 6 --metrics " + path("link.jsonl") + " --resume " +
+                         path("a/step-00000004"));
+  ASSERT_EQ(resumed.code, 0) << resumed.output;
+  EXPECT_EQ(metrics("m.jsonl"), whole);
+  EXPECT_EQ(readFile(path("old.jsonl")), text);
+  EXPECT_TRUE(std::filesystem::is_symlink(path("link.jsonl")));
+  EXPECT_FALSE(std::filesystem::exists(path("m.jsonl.partial")));
+  // Into a pipe only what is new.
+  Result piped =
+      run(command("--lr 0.01 --steps 6 --metrics /dev/stderr --resume " + path("a/step-00000004")) +
+          " 2>&1 >/dev/null | cat");
+  EXPECT_EQ(occurrences(piped.output, "\"step\":"), 2) << piped.output;
+}
+
+TEST_F(RunTest, ResumeRefusesAnotherModel) {
+  ASSERT_EQ(train("--steps 2 --save " + path("a")).code, 0);
+  auto refused = [&](const std::string &environment, const std::vector<std::string> &parts) {
+    for (Launcher launcher : {Threads, Mpi}) {
+      std::vector<std::string> all = parts;
+      all.insert(all.end(), {path("a/step-00000002"), "--init " + path("a/step-00000002/model")});
+      expectFailure(train("--steps 4 --resume " + path("a"), 2, 1, launcher, environment), all);
+    }
+  };
+  refused("FAKE_OPTIMIZER=sgd", {"with --optimizer adamw, ", "compiled for sgd", "optimizer"});
+  refused("FAKE_MODEL=other", {"with the model fake, ", "compiled for other", "config.json"});
+  refused("FAKE_HEADS=3", {"with a model of n_head absent, ", "compiled for n_head = 3",
+                           "compile " + path("a/step-00000002/config.json")});
+  auto edited = [&](const char *key, int64_t value) {
+    auto state = nlohmann::json::parse(readFile(path("a/latest/state.json")));
+    int64_t before = state[key];
+    state[key] = value;
+    writeFile(path("a/latest/state.json"), state.dump());
+    return before;
+  };
+  int64_t sequence = edited("sequence", 32);
+  refused("FAKE_DATA=2", {"with --seq 32, ", "compiled for 16", "--seq"});
+  edited("sequence", sequence);
+  int64_t vocabulary = edited("vocabulary", 300);
+  refused("FAKE_DATA=2", {"with a vocabulary of 300, ", "compiled for 251"});
+  edited("vocabulary", vocabulary);
+  int64_t version = edited("version", 1);
+  refused("FAKE_DATA=2", {"version 1", "version 2"});
+  edited("version", version);
+  // The batch may change; the run says where it goes on.
+  edited("batch", 4);
+  Result result = train("--steps 4 --resume " + path("a"));
+  EXPECT_EQ(result.code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("was 4 sequences, this executable's is 8: it goes on after "
+                                       "16 sequences of the data, at step 2"));
+  // Spaces and order of a configuration mean nothing.
+  writeFile(path("a/latest/config.json"), "{ \"model_type\" : \"fake\" }");
+  EXPECT_EQ(train("--steps 3 --resume " + path("a")).code, 0);
 }
 
 TEST_F(RunTest, TraceShowsEveryRank) {
