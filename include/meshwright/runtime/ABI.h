@@ -53,7 +53,8 @@ void mw_launch(MwContext *context, MwKernel kernel, void *const *buffers, int64_
 /// C[m,n] = alpha * op(A)[m,k] * op(B)[k,n] + beta * C, row-major f32. `lda`,
 /// `ldb`, `ldc` are row strides, in elements, of the matrices as stored;
 /// `transA`/`transB` say whether A is stored [k,m] and B [n,k]. Repeated
-/// `batch` times, with strides between matrices in elements.
+/// `batch` times, with strides between matrices in elements. The work is cut for the
+/// number of threads, and the last bits depend on that.
 void mw_matmul_f32(MwContext *context, int32_t transA, int32_t transB, int64_t m, int64_t n,
                    int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
                    float beta, float *c, int64_t ldc, int64_t batch, int64_t strideA,
