@@ -33,10 +33,12 @@ Expected<Mesh> parseMesh(StringRef text) {
     if (size.trim().getAsInteger(10, axis.size) || axis.size < 1)
       return createStringError("mesh axis '" + name + "' needs a number of devices, found '" +
                                size + "'; write it as " + name + "=2");
+    // Before multiplying, which could overflow.
+    constexpr int64_t most = int64_t(1) << 20;
+    if (axis.size > most || mesh.size() * axis.size > most)
+      return createStringError("mesh '" + text + "' has more than 2^20 devices");
     mesh.axes.push_back(axis);
   }
-  if (mesh.axes.size() && mesh.size() > (int64_t(1) << 20))
-    return createStringError("mesh '" + text + "' has more than 2^20 devices");
   return mesh;
 }
 

@@ -13,6 +13,7 @@
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 
@@ -63,6 +64,14 @@ static Expected<int64_t> defaultBatch(const CompileOptions &options) {
   return dist::batchParts(*mesh) * options.microbatches;
 }
 
+/// "data=2,tensor=4".
+static std::string textOf(const dist::Mesh &mesh) {
+  auto texts = llvm::map_range(mesh.axes, [](const dist::MeshAxis &axis) {
+    return axis.name + "=" + std::to_string(axis.size);
+  });
+  return llvm::join(texts, ",");
+}
+
 /// IR has its sizes in its types, and what earlier stages decided in its ops: a
 /// flag that says otherwise must not be dropped silently.
 static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
@@ -96,11 +105,13 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
       return error;
   }
   if (*stage >= Stage::dist) {
+    Expected<dist::Mesh> asked = dist::parseMesh(options.mesh);
+    if (!asked)
+      return asked.takeError();
     std::string mesh;
     for (auto op : module.getOps<dist::MeshOp>())
-      for (const dist::MeshAxis &axis : op.getMesh().axes)
-        mesh += (mesh.empty() ? "" : ",") + axis.name + "=" + std::to_string(axis.size);
-    if (Error error = check("mesh", options.mesh, mesh))
+      mesh = textOf(op.getMesh());
+    if (Error error = check("mesh", textOf(*asked), mesh))
       return error;
   }
   return Error::success();

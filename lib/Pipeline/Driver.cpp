@@ -33,10 +33,12 @@ static Error plot(llvm::ArrayRef<std::string> args) {
   for (size_t i = 0; i < args.size(); ++i) {
     if (args[i] == "-h" || args[i] == "--help")
       return llvm::make_error<HelpRequested>(plotUsage);
-    if (args[i] == "-o" && i + 1 < args.size())
+    if (args[i] == "-o" && i + 1 < args.size() && !args[i + 1].empty())
       svg = args[++i];
     else if (llvm::StringRef(args[i]).starts_with("-"))
-      return llvm::createStringError("unknown option '" + args[i] + "'\n" + plotUsage);
+      return llvm::createStringError(
+          (args[i] == "-o" ? "-o needs a file" : "unknown option '" + args[i] + "'") + "\n" +
+          plotUsage);
     else
       files.push_back(args[i]);
   }

@@ -10,6 +10,7 @@
 #include "llvm/Support/FileSystem.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <iomanip>
 #include <sstream>
 #define TOML_EXCEPTIONS 0
@@ -87,6 +88,37 @@ ArrayRef<Flag> compileFlags() {
   return flags;
 }
 
+/// Why `text` is not a whole number of 64 bits; empty if it is. CLI11 alone would take
+/// the nearest one, and 010 for 8.
+static std::string checkInteger(std::string &text) {
+  int64_t number = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc::invalid_argument || end != text.data() + text.size())
+    return "'" + text + "' is not a whole number";
+  if (error == std::errc::result_out_of_range)
+    return text + " does not fit into 64 bits";
+  text = std::to_string(number);
+  return "";
+}
+
+/// A flag without its value is more likely a script's empty variable than a wish for
+/// the default.
+static Error checkNotEmpty(const CompileOptions &options) {
+  for (const Flag &flag : compileFlags()) {
+    if (!options.given.count(flag.name))
+      continue;
+    bool empty = false;
+    if (auto *text = std::get_if<std::string CompileOptions::*>(&flag.member))
+      empty = StringRef(options.**text).trim().empty();
+    else if (auto *texts = std::get_if<std::vector<std::string> CompileOptions::*>(&flag.member))
+      empty = any_of(options.**texts, [](StringRef text) { return text.trim().empty(); });
+    if (empty)
+      return createStringError(Twine("--") + flag.name + " is empty; give " + flag.value +
+                               " or leave the flag out");
+  }
+  return Error::success();
+}
+
 static Error readRecipe(CompileOptions &options) {
   auto fail = [&](const Twine &message) {
     return createStringError("recipe '" + options.recipe + "': " + message);
@@ -153,6 +185,8 @@ static Error readRecipe(CompileOptions &options) {
       return error;
     options.given.insert(name);
   }
+  if (Error error = checkNotEmpty(options))
+    return fail(toString(std::move(error)));
   return Error::success();
 }
 
@@ -183,6 +217,7 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
                 if (!(options.*member).empty())
                   option->capture_default_str();
               } else if constexpr (std::is_same_v<T, int64_t>) {
+                option->transform(CLI::Validator(checkInteger, ""));
                 if (options.*member)
                   option->capture_default_str();
               }
@@ -201,6 +236,8 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
     for (const Flag &flag : compileFlags())
       if (app.count(std::string("--") + flag.name))
         options.given.insert(flag.name);
+    if (Error error = checkNotEmpty(options))
+      return std::move(error);
     if (!second) {
       if (options.recipe.empty())
         break;
@@ -250,8 +287,9 @@ Error checkSupported(const CompileOptions &o) {
     return refuse("collective-algorithm", o.collectiveAlgorithm, "native works");
   if (o.emit == "ptx")
     return refuse("emit", o.emit, "the cpu target has no PTX; llvm and object work");
-  if (o.microbatches < 1)
-    return createStringError("--microbatches " + Twine(o.microbatches) + " must be at least 1");
+  if (o.microbatches < 1 || o.microbatches > INT32_MAX)
+    return createStringError("--microbatches " + Twine(o.microbatches) +
+                             " must be at least 1 and at most 2147483647");
   if (o.batch < 1 && o.given.count("batch"))
     return createStringError("--batch " + Twine(o.batch) + " must be positive");
   if (o.sequence < 1 && o.given.count("seq"))

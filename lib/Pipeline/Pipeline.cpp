@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Pipeline.h"
+#include "meshwright/Strategy.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/Pass/Pass.h"
@@ -65,11 +66,16 @@ struct Step {
 };
 } // namespace
 
+/// A pass option's value that may hold blanks and commas.
+static std::string quoted(StringRef value) {
+  return value.empty() ? "" : ("\"" + value + "\"").str();
+}
+
 static std::vector<Step> staircase(const PipelineOptions &o) {
   return {
       {Stage::step, "train-autodiff,train-accumulate,train-build-optimizer{optimizer=" +
                         o.optimizer + "},canonicalize,train-verify,symbol-dce"},
-      {Stage::dist, "dist-apply-strategy{mesh=" + o.mesh + "},dist-propagate,dist-verify"},
+      {Stage::dist, "dist-apply-strategy{mesh=" + quoted(o.mesh) + "},dist-propagate,dist-verify"},
       {Stage::local, "dist-partition,canonicalize"},
       {Stage::stages, ""},
       {Stage::schedule, "dist-optimize-collectives,dist-verify-communication"},
@@ -98,6 +104,9 @@ static StringRef verifierOf(Stage stage) {
 }
 
 Error buildPipeline(OpPassManager &manager, const PipelineOptions &options, Stage from, Stage to) {
+  // What is no mesh could be anything else in the text of a pipeline.
+  if (Expected<dist::Mesh> mesh = dist::parseMesh(options.mesh); !mesh)
+    return mesh.takeError();
   if (StringRef verifier = verifierOf(from); !verifier.empty())
     if (failed(parsePassPipeline(verifier, manager)))
       return llvm::createStringError("no pass " + verifier);
