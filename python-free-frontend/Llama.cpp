@@ -121,7 +121,7 @@ static Llama readLlama(Config &config, StringRef family, ModelOptions &options) 
         << "num_attention_heads = " << m.heads
         << " cannot be divided among num_key_value_heads = " << m.kvHeads << "; change one of them";
   if (!config.failed())
-    m.frequencies = readRopeFrequencies(config, family, m.headDim, m.positions);
+    m.frequencies = readRopeFrequencies(config, family, m.headDim);
 
   SmallVector<StringRef> ignored(commonIgnoredKeys());
   // pretraining_tp splits matrices without changing their product.

@@ -41,8 +41,7 @@ static void scaleLlama3(SmallVector<double> &frequencies, double factor, double 
 }
 
 SmallVector<double> meshwright::frontend::readRopeFrequencies(Config &config, StringRef family,
-                                                              int64_t headDim,
-                                                              int64_t maxPositions) {
+                                                              int64_t headDim) {
   double theta = config.positive("rope_theta", 10000.0);
   if (config.has("rope_scaling") && config.has("rope_parameters"))
     config.error("rope_parameters")
@@ -79,10 +78,13 @@ SmallVector<double> meshwright::frontend::readRopeFrequencies(Config &config, St
       double factor = scaling->positive("factor", 1.0);
       double low = scaling->positive("low_freq_factor", 1.0);
       double high = scaling->positive("high_freq_factor", 4.0);
-      double original = scaling->size("original_max_position_embeddings", maxPositions);
-      for (StringRef key : {"factor", "low_freq_factor", "high_freq_factor"})
+      // transformers 4 has no default for it. Version 5 takes max_position_embeddings,
+      // the length after scaling, which no model was trained with before.
+      double original = scaling->size("original_max_position_embeddings", 8192);
+      for (StringRef key :
+           {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"})
         if (!scaling->has(key))
-          scaling->error("rope_type") << "llama3 rope scaling needs a \"" << key << "\"";
+          scaling->error("rope_type") << "llama3 rope scaling needs \"" << key << "\"";
       if (high <= low)
         scaling->error("high_freq_factor")
             << "\"high_freq_factor\" must be above \"low_freq_factor\", found " << high << " and "

@@ -11,9 +11,9 @@
 namespace meshwright::frontend {
 
 /// The headDim/2 frequencies that `config` asks for by rope_theta, rope_scaling
-/// or rope_parameters; `maxPositions` is the model's. Empty after an error.
+/// or rope_parameters. Empty after an error.
 llvm::SmallVector<double> readRopeFrequencies(Config &config, llvm::StringRef family,
-                                              int64_t headDim, int64_t maxPositions);
+                                              int64_t headDim);
 
 } // namespace meshwright::frontend
 
