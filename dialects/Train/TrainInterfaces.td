@@ -2,7 +2,11 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// No pass switches over op names: it asks one of these interfaces.
+// What passes ask of an op's meaning, so that a new op needs no change to them.
+// They know by name: structure (variables, get and set, repeat, slices and reshapes
+// of values), sums (fill, add, accumulate), in train-verify the two ops that take
+// tokens (embedding, cross_entropy), and on floor 3 what has a library call of its
+// own (attention) and the primitives that `decompose` makes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_TRAIN_INTERFACES
@@ -90,6 +94,17 @@ def AccumulatingOpInterface : OpInterface<"AccumulatingOpInterface"> {
   let cppNamespace = "::meshwright::train";
   let methods = [InterfaceMethod<"What the result is added to, if anything.",
                                  "::mlir::MutableOperandRange", "getInitMutable">];
+}
+
+def RandomOpInterface : OpInterface<"RandomOpInterface"> {
+  let description = [{
+    An op that may zero values at random while a model is trained.
+  }];
+  let cppNamespace = "::meshwright::train";
+  let methods = [InterfaceMethod<
+      "Makes the op do what it does in evaluation, and may erase it. Returns false if "
+      "nothing was random in it.",
+      "bool", "dropRandomness">];
 }
 
 #endif // MESHWRIGHT_TRAIN_INTERFACES

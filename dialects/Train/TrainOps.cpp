@@ -192,6 +192,15 @@ static int64_t visiblePairs(int64_t queries, int64_t keys, bool causal, int64_t 
   return pairs;
 }
 
+bool AttentionOp::dropRandomness() {
+  if (!getIds())
+    return false;
+  getIdsMutable().clear();
+  getKeyMutable().clear();
+  setDropout(APFloat(0.0));
+  return true;
+}
+
 int64_t AttentionOp::getFlops() {
   auto q = tensor(getQ()).getShape(), k = tensor(getK()).getShape();
   return 4 * q[0] * q[2] * q[3] * visiblePairs(q[1], k[1], getCausal(), getWindow());
@@ -255,6 +264,12 @@ LogicalResult DropoutOp::inferReturnTypes(MLIRContext *, std::optional<Location>
   auto type = cast<RankedTensorType>(adaptor.getX().getType());
   types.push_back(withShape(type, type.getShape()));
   return success();
+}
+
+bool DropoutOp::dropRandomness() {
+  getY().replaceAllUsesWith(getX());
+  erase();
+  return true;
 }
 
 LogicalResult DropoutOp::verify() {

@@ -301,7 +301,7 @@ def Train_RopeOp : Train_EinsumOp<"rope", "~b s h d!, s f!, s f! -> b s h d!", [
 //===----------------------------------------------------------------------===//
 
 def Train_AttentionOp : Train_TensorOp<"attention", "b s! (g r) d!, b t! g d!, b t! g e! -> b s! (g r) e!, b (g r) s!", [
-    InferTypeOpAdaptor, AttrSizedOperandSegments,
+    InferTypeOpAdaptor, AttrSizedOperandSegments, DeclareOpInterfaceMethods<RandomOpInterface>,
     DeclareOpInterfaceMethods<VJPOpInterface>], OwnFlops> {
   let summary = "Scaled dot-product attention";
   let description = [{
@@ -458,7 +458,7 @@ def Train_ReluGradOp : Train_ActivationGradOp<"relu_grad"> {
 }
 
 def Train_DropoutOp : Train_TensorOp<"dropout", "", [InferTypeOpAdaptor,
-    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+    DeclareOpInterfaceMethods<RandomOpInterface>, DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "Zeroes elements at random and scales the rest by 1/(1-rate)";
   let description = [{
     x: [b, ...], ids: [b] numbers each sequence in the step's global batch, key:

@@ -154,15 +154,8 @@ static Deterministic withoutDropout(ModuleOp module, func::FuncOp function, unsi
   copy.setSymName((function.getSymName() + ".eval").str());
   copy.setPrivate();
   for (Operation &op : llvm::make_early_inc_range(copy.getBody().front())) {
-    if (auto dropout = dyn_cast<DropoutOp>(op)) {
-      drops = true;
-      dropout.replaceAllUsesWith(dropout.getX());
-      dropout.erase();
-    } else if (auto attention = dyn_cast<AttentionOp>(op); attention && attention.getIds()) {
-      drops = true;
-      attention.getIdsMutable().clear();
-      attention.getKeyMutable().clear();
-      attention.setDropout(APFloat(0.0));
+    if (auto random = dyn_cast<RandomOpInterface>(op)) {
+      drops |= random.dropRandomness();
     } else if (auto repeat = dyn_cast<RepeatOp>(op)) {
       auto callee = module.lookupSymbol<func::FuncOp>(repeat.getCallee());
       Deterministic other =
