@@ -72,13 +72,26 @@ def bad_compile(golden):
     refused("--seq 65", "64 positions", "n_positions", "--seq 64 or less", seq=65)
     refused("--seq -1", "positive", seq=-1)
     refused("--microbatches 0", "at least 1", microbatches=0)
-    refused("--microbatches", "two", microbatches="two")
+    refused(f"--microbatches {2**63 - 1}", "at most 2147483647", microbatches=2**63 - 1, batch=None, mesh="data=2")
+    refused("--microbatches", "'two' is not a whole number", microbatches="two")
+    for flag in ("batch", "seq", "microbatches", "zero"):
+        for value in (2**63, -2**63 - 1, 2**64 + 8):
+            refused(f"--{flag}", f"{value} does not fit into 64 bits", **{flag: value})
+        for value in ("8.5", "1e3", "0x10", " 8"):
+            refused(f"--{flag}", f"'{value}' is not a whole number", **{flag: value})
+    # An empty value is no request for the default.
+    for flag in ("output", "recipe", "target", "gpu-arch", "cpu", "mesh", "schedule", "cuts", "remat", "memory-limit",
+                 "precision", "dropout", "emit", "dump-ir", "report", "assert"):
+        for value in ("", " "):
+            refuses(["meshwright", "compile", golden.config, "--batch", 8, "--seq", 64, f"--{flag}", value], f"--{flag}")
     refused("'width'", "axes are pipe, replica, data", mesh="width=2")
     for mesh in ("data", "data=", "data=0", "data=-2", "data=two", "data=2x2"):
         refused("'data'", "write it as data=2", mesh=mesh)
     refused("'data'", "twice", mesh="data=2,data=2")
     refused("mesh axis", "unknown", mesh="data=2,,")
     refused("devices", "data=1048577", mesh="data=1048577")
+    refused("devices", "4294967296", mesh="data=4294967296,replica=4294967296")
+    refused("'data'", "18446744073709551618", "write it as data=2", mesh="data=18446744073709551618")
     for axis in ("tensor", "pipe", "context", "expert"):
         refused(f"'{axis}'", "use data or replica", mesh=f"{axis}=2")
 
@@ -123,6 +136,8 @@ def bad_compile(golden):
     recipe("meshes = \"data=2\"\n", "unknown key 'meshes'", "--help")
     recipe("recipe = \"other.toml\"\n", "unknown key 'recipe'")
     recipe("batch = \"eight\"\n", "'batch' must be an integer")
+    recipe("batch = 9223372036854775808\n", "line 1")
+    recipe("dropout = \"\"\n", "dropout", "empty")
     recipe("batch = 8.5\n", "'batch' must be an integer")
     recipe("tensor-2d = 1\n", "'tensor-2d' must be true or false")
     recipe("mesh = [2]\n", "'mesh' must be a string")
@@ -164,6 +179,7 @@ def bad_compile(golden):
     at = whole.index(b'"arena_bytes"')
     no_executable(write("spoilt", whole[:at] + b"\0" * 40 + whole[at + 40:]), "damaged")
     refuses(["meshwright", "inspect"], "no executable given", "usage")
+    refuses(["meshwright", "plot", "x.jsonl", "-o", ""], "-o needs a file", "usage")
 
 
 def safetensors(path):

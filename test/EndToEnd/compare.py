@@ -6,7 +6,7 @@
   compare.py runs METRICS.jsonl METRICS.jsonl TOLERANCE
   compare.py falls ABOVE BELOW LAST METRICS.jsonl...
 
-Tolerances are relative; a gradient's error is the norm of the difference over the norm. Prints the largest
+Tolerances are relative; a gradient's error is the norm of the difference over the norm, or itself where that is zero. Prints the largest
 errors and fails if one is beyond its tolerance.
 """
 import array
@@ -56,8 +56,8 @@ def gradient_error(before, after, golden, lr):
     for name, (shape, want) in golden.items():
         assert after[name][0] == shape, f"{name}: shape {after[name][0]}, golden {shape}"
         have = [(x - y) / float(lr) for x, y in zip(before[name][1], after[name][1])]
-        norm = math.hypot(*want)
-        error = math.dist(have, want) / norm if norm else 0
+        # Where nothing flows back, nothing may come: there is no scale but that of the values.
+        error = math.dist(have, want) / (math.hypot(*want) or 1)
         if not error <= worst:
             worst, where = error, name
     return worst, where

@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import sys
 
@@ -44,7 +45,8 @@ def flags(options):
 
 
 def compile(model, output, **options):
-    """Compiles and returns what the compiler says."""
+    """Compiles and returns what the compiler says; the mesh "" is one rank."""
+    options["mesh"] = options.get("mesh") or None
     return call(["meshwright", "compile", model, "-o", output, *flags(options)])
 
 
@@ -66,6 +68,13 @@ def train(exe, ranks=1, mpi=False, metrics="metrics.jsonl", **options):
     launcher = ["meshwright", "run", *(["--mpi"] if mpi else []), "-n", ranks]
     call([*launcher, exe, *flags(dict(options, metrics=metrics))])
     return rows(metrics)
+
+
+def free_port():
+    """A TCP port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 class Golden:

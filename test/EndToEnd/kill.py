@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-from harness import Golden, check, compile, flags, fresh
+from harness import Golden, check, compile, flags, free_port, fresh
 
 golden = Golden(sys.argv[1])
 fresh(sys.argv[2])
@@ -62,5 +62,6 @@ def end(kind, starts, expected, environments=({},)):
 end(signal.SIGKILL, [([], ["--ranks", "3"])], 1)
 end(signal.SIGTERM, [([], ["--ranks", "3"])], 1)
 end(signal.SIGKILL, [(["meshwright", "run", "--mpi", "-n", 3], [])], 3)
-tcp = [{"RANK": str(rank), "WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29611"} for rank in range(3)]
+port = str(free_port())
+tcp = [{"RANK": str(rank), "WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port} for rank in range(3)]
 end(signal.SIGKILL, [([], [])], 3, tcp)
