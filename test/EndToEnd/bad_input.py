@@ -13,7 +13,7 @@ import struct
 import subprocess
 import sys
 
-from harness import Golden, check, compile, flags, fresh
+from harness import Golden, call, check, compile, flags, fresh
 
 failures = 0
 
@@ -190,6 +190,7 @@ def safetensors(path):
 
 def bad_run(golden):
     size = dict(golden.size)
+    config = json.loads(golden.config.read_text())
     compile(golden.config, "one", **size)
     compile(golden.config, "two", mesh="data=2", **size)
     good = dict(golden.data, steps=1)
@@ -258,6 +259,21 @@ def bad_run(golden):
     refused("one/save", "Not a directory", save="one/save")
     refused("nowhere", resume="nowhere")
     refused("one/trace", "Not a directory", trace="one/trace")
+
+    # A checkpoint of what another executable trains, the same shapes among them.
+    call(["./one", *flags(dict(good, save="kept"))])
+    compile(golden.config, "sgd", optimizer="sgd", **size)
+    refused("kept/step-00000001", "--optimizer adamw", "compiled for sgd", "--init", exe="./sgd", resume="kept")
+    compile(golden.config, "short", **dict(size, seq=32))
+    refused("kept/step-00000001", "--seq 64", "compiled for 32", "--init", exe="./short", resume="kept")
+    key = "layer_norm_epsilon" if "layer_norm_epsilon" in config else "rms_norm_eps"
+    write("changed.json", json.dumps({**config, key: 0.125}))
+    compile("changed.json", "changed", **size)
+    refused(f"{key} = {config[key]}", f"compiled for {key} = 0.125", "compile kept/step-00000001/config.json",
+            exe="./changed", resume="kept")
+    # Other batches and microbatches go on.
+    compile(golden.config, "larger", **dict(size, batch=16, microbatches=2))
+    check("goes on after 8 sequences" in call(["./larger", *flags(dict(good, resume="kept", steps=2))]), "no note")
     refused("--lr", "fast", lr="fast")
     refused("--lr", "-1", lr=-1)
     refused("--nonsense", nonsense=1)
