@@ -324,10 +324,11 @@ TEST_F(FailureTest, SignalMakesRanksSayWhatTheyWaitFor) {
   Command command(this->command("--steps 10", 2, 2, Threads, "FAKE_HANG_STEP=2"));
   while (occurrences(command.output(), "step 2/10") == 0)
     usleep(10000);
-  usleep(300000);
-  kill(command.pid(), SIGUSR1);
-  for (int i = 0; i < 100 && occurrences(command.output(), "rank 3 (step 2)") == 0; ++i)
-    usleep(20000);
+  // On a loaded machine it takes a while until all of them wait.
+  for (int i = 0; i < 100 && occurrences(command.output(), ":12:3) for rank 3") == 0; ++i) {
+    kill(command.pid(), SIGUSR1);
+    usleep(100000);
+  }
   std::string output = command.output();
   EXPECT_THAT(output, HasSubstr("wait report (SIGUSR1)"));
   EXPECT_THAT(output, HasSubstr("fake.mlir:12:3) for rank 3"));
