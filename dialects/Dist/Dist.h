@@ -12,6 +12,12 @@
 #include "mlir/IR/BuiltinAttributeInterfaces.h"
 #include "mlir/IR/TensorEncoding.h"
 
+namespace meshwright::dist {
+/// 0, the number of the only tensor of a collective that could have several: what
+/// works on one tensor must not see others by accident.
+unsigned onlyTensor(mlir::Operation *op);
+} // namespace meshwright::dist
+
 #include "Dist/DistDialect.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "Dist/DistAttrs.h.inc"

@@ -16,7 +16,7 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
   let cppNamespace = "::meshwright::dist";
   let methods = [
     InterfaceMethod<"The devices that meet.", "::meshwright::dist::GroupAttr", "getGroupAttr">,
-    InterfaceMethod<"Bytes a device sends at least, for a group of `n`.", "int64_t",
+    InterfaceMethod<"Bytes a device sends at least, on average over a group of `n`.", "int64_t",
                     "getSentBytes", (ins "int64_t":$n)>];
 }
 

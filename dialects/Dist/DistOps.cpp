@@ -38,8 +38,42 @@ static void printMeshAxes(OpAsmPrinter &printer, Operation *, ArrayAttr names,
   printer << "]";
 }
 
+/// `1`, or `[1, 0]` for several tensors.
+static ParseResult parseDims(OpAsmParser &parser, DenseI64ArrayAttr &dims) {
+  SmallVector<int64_t> values;
+  auto one = [&] { return parser.parseInteger(values.emplace_back()); };
+  int64_t single;
+  OptionalParseResult first = parser.parseOptionalInteger(single);
+  if (first.has_value()) {
+    if (failed(*first))
+      return failure();
+    values.push_back(single);
+  } else if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, one)) {
+    return failure();
+  }
+  dims = parser.getBuilder().getDenseI64ArrayAttr(values);
+  return success();
+}
+
+static void printDims(OpAsmPrinter &printer, Operation *, DenseI64ArrayAttr dims) {
+  if (dims.size() == 1) {
+    printer << dims[0];
+    return;
+  }
+  printer << "[";
+  llvm::interleaveComma(dims.asArrayRef(), printer);
+  printer << "]";
+}
+
 #define GET_OP_CLASSES
 #include "Dist/DistOps.cpp.inc"
+
+unsigned meshwright::dist::onlyTensor(Operation *op) {
+  if (op->getNumOperands() != 1 || op->getNumResults() != 1)
+    llvm::report_fatal_error(Twine(op->getName().getStringRef()) +
+                             " of several tensors is treated as if it had one");
+  return 0;
+}
 
 LogicalResult MeshOp::verify() {
   if (getAxisNames().size() != getAxisSizes().size())
@@ -90,15 +124,10 @@ static FailureOr<int64_t> groupSize(Operation *op, GroupAttr group,
   return mesh.size(group.on(mesh));
 }
 
-/// Checks that the result is the operand with each (dimension, factor) of
-/// `grow` multiplied and of `shrink` divided.
-static LogicalResult verifyShape(Operation *op, GroupAttr group, std::optional<int64_t> grow,
-                                 std::optional<int64_t> shrink, SymbolTableCollection &symbols) {
-  FailureOr<int64_t> n = groupSize(op, group, symbols);
-  if (failed(n))
-    return failure();
-  auto x = cast<RankedTensorType>(op->getOperand(0).getType());
-  auto y = cast<RankedTensorType>(op->getResult(0).getType());
+/// Checks that y is x with dimension `grow` multiplied and `shrink` divided by `n`.
+static LogicalResult verifyTensor(Operation *op, Value from, Value to, int64_t n,
+                                  std::optional<int64_t> grow, std::optional<int64_t> shrink) {
+  auto x = cast<RankedTensorType>(from.getType()), y = cast<RankedTensorType>(to.getType());
   if (x.getEncoding() || y.getEncoding())
     return op->emitOpError("works on local tensors, which carry no encoding; found ")
            << (x.getEncoding() ? x : y);
@@ -109,27 +138,61 @@ static LogicalResult verifyShape(Operation *op, GroupAttr group, std::optional<i
   if (grow && shrink && *grow == *shrink)
     return op->emitOpError("needs two different dimensions, found ") << *grow << " twice";
   if (grow)
-    shape[*grow] *= *n;
-  if (shrink && shape[*shrink] % *n)
+    shape[*grow] *= n;
+  if (shrink && shape[*shrink] % n)
     return op->emitOpError("cannot cut dimension ")
-           << *shrink << " of " << x << " into " << *n << " equal parts";
+           << *shrink << " of " << x << " into " << n << " equal parts";
   if (shrink)
-    shape[*shrink] /= *n;
+    shape[*shrink] /= n;
   auto want = RankedTensorType::get(shape, x.getElementType());
   if (y != want)
     return op->emitOpError("over ")
-           << *n << " devices makes " << want << " of " << x << ", not " << y;
+           << n << " devices makes " << want << " of " << x << ", not " << y;
+  return success();
+}
+
+static LogicalResult verifyShape(Operation *op, GroupAttr group, std::optional<int64_t> grow,
+                                 std::optional<int64_t> shrink, SymbolTableCollection &symbols) {
+  FailureOr<int64_t> n = groupSize(op, group, symbols);
+  if (failed(n))
+    return failure();
+  return verifyTensor(op, op->getOperand(0), op->getResult(0), *n, grow, shrink);
+}
+
+/// The tensors of one call; `dims` is empty where there are none to name.
+static LogicalResult verifyBucket(Operation *op, GroupAttr group, ArrayRef<int64_t> dims,
+                                  bool grows, SymbolTableCollection &symbols) {
+  FailureOr<int64_t> n = groupSize(op, group, symbols);
+  if (failed(n))
+    return failure();
+  unsigned count = op->getNumOperands();
+  if (count == 0 || op->getNumResults() != count)
+    return op->emitOpError("has ") << count << " operands and " << op->getNumResults()
+                                   << " results; it needs as many, at least one";
+  bool cuts = !isa<AllReduceOp>(op);
+  if (cuts && dims.size() != count)
+    return op->emitOpError("names ") << dims.size() << " dimensions for " << count << " tensors";
+  for (unsigned i = 0; i < count; ++i) {
+    Value x = op->getOperand(i);
+    if (getElementTypeOrSelf(x) != getElementTypeOrSelf(op->getOperand(0)))
+      return op->emitOpError("moves tensors of one element type in a call, found ")
+             << op->getOperand(0).getType() << " and " << x.getType();
+    std::optional<int64_t> dim = cuts ? std::optional(dims[i]) : std::nullopt;
+    if (failed(verifyTensor(op, x, op->getResult(i), *n, grows ? dim : std::nullopt,
+                            grows ? std::nullopt : dim)))
+      return failure();
+  }
   return success();
 }
 
 LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyShape(*this, getGroup(), {}, {}, symbols);
+  return verifyBucket(*this, getGroup(), {}, false, symbols);
 }
 LogicalResult AllGatherOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyShape(*this, getGroup(), getDim(), {}, symbols);
+  return verifyBucket(*this, getGroup(), getDims(), true, symbols);
 }
 LogicalResult ReduceScatterOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyShape(*this, getGroup(), {}, getDim(), symbols);
+  return verifyBucket(*this, getGroup(), getDims(), false, symbols);
 }
 LogicalResult AllToAllOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyShape(*this, getGroup(), getConcat(), getSplit(), symbols);
@@ -147,6 +210,45 @@ LogicalResult PermuteOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!llvm::equal(sorted, llvm::seq<int64_t>(0, *n)))
     return emitOpError("'from' must be a permutation of the ") << *n << " places of the group";
   return verifyShape(*this, getGroup(), {}, {}, symbols);
+}
+
+/// Checks that `place`, called `what` in the op, is one of the group.
+static LogicalResult verifyPlace(Operation *op, GroupAttr group, int64_t place, StringRef what,
+                                 SymbolTableCollection &symbols) {
+  FailureOr<int64_t> n = groupSize(op, group, symbols);
+  if (failed(n))
+    return failure();
+  if (place < 0 || place >= *n)
+    return op->emitOpError("has '")
+           << what << "' " << place << ", but the group's places are 0 to " << *n - 1;
+  return success();
+}
+
+LogicalResult BroadcastOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (failed(verifyPlace(*this, getGroup(), getRoot(), "root", symbols)))
+    return failure();
+  return verifyShape(*this, getGroup(), {}, {}, symbols);
+}
+LogicalResult ReduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (failed(verifyPlace(*this, getGroup(), getRoot(), "root", symbols)))
+    return failure();
+  return verifyShape(*this, getGroup(), {}, {}, symbols);
+}
+LogicalResult GatherOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (failed(verifyPlace(*this, getGroup(), getRoot(), "root", symbols)))
+    return failure();
+  return verifyShape(*this, getGroup(), getDim(), {}, symbols);
+}
+LogicalResult ScatterOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (failed(verifyPlace(*this, getGroup(), getRoot(), "root", symbols)))
+    return failure();
+  return verifyShape(*this, getGroup(), {}, getDim(), symbols);
+}
+LogicalResult SendOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyPlace(*this, getGroup(), getTo(), "to", symbols);
+}
+LogicalResult RecvOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyPlace(*this, getGroup(), getFrom(), "from", symbols);
 }
 
 void BeginOp::build(OpBuilder &builder, OperationState &state, int64_t size, GroupAttr group) {
@@ -206,9 +308,22 @@ static int64_t bytes(Value value) {
   return type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
 }
 
-int64_t AllReduceOp::getSentBytes(int64_t n) { return 2 * bytes(getX()) * (n - 1) / n; }
-int64_t AllGatherOp::getSentBytes(int64_t n) { return bytes(getX()) * (n - 1); }
-int64_t ReduceScatterOp::getSentBytes(int64_t n) { return bytes(getX()) * (n - 1) / n; }
+static int64_t bytes(ValueRange values) {
+  int64_t sum = 0;
+  for (Value value : values)
+    sum += bytes(value);
+  return sum;
+}
+
+int64_t AllReduceOp::getSentBytes(int64_t n) { return 2 * bytes(getXs()) * (n - 1) / n; }
+int64_t AllGatherOp::getSentBytes(int64_t n) { return bytes(getXs()) * (n - 1); }
+int64_t ReduceScatterOp::getSentBytes(int64_t n) { return bytes(getXs()) * (n - 1) / n; }
 int64_t AllToAllOp::getSentBytes(int64_t n) { return bytes(getX()) * (n - 1) / n; }
 int64_t PermuteOp::getSentBytes(int64_t) { return bytes(getX()); }
 int64_t ExchangeOp::getSentBytes(int64_t) { return bytes(getX()) / getPieces() * getLength(); }
+int64_t BroadcastOp::getSentBytes(int64_t n) { return bytes(getX()) * (n - 1) / n; }
+int64_t ReduceOp::getSentBytes(int64_t n) { return bytes(getX()) * (n - 1) / n; }
+int64_t GatherOp::getSentBytes(int64_t n) { return bytes(getX()) * (n - 1) / n; }
+int64_t ScatterOp::getSentBytes(int64_t n) { return bytes(getY()) * (n - 1) / n; }
+int64_t SendOp::getSentBytes(int64_t) { return bytes(getX()); }
+int64_t RecvOp::getSentBytes(int64_t) { return 0; }

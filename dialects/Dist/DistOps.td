@@ -78,37 +78,79 @@ class Dist_CollectiveOp<string mnemonic, list<Trait> traits = []>
     : Dist_LocalOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<CollectiveOpInterface>],
                                          traits)>;
 
-def Dist_AllReduceOp : Dist_CollectiveOp<"all_reduce", [SameOperandsAndResultType]> {
+/// ... of one tensor, or of several of one element type in one call: a bucket.
+class Dist_BucketOp<string mnemonic> : Dist_CollectiveOp<mnemonic> {
+  code oneTensor = [{
+    /// The tensor of an op that has one, as all have before dist-optimize-collectives.
+    ::mlir::Value getX() { return (*this)->getOperand(onlyTensor(*this)); }
+    ::mlir::Value getY() { return (*this)->getResult(onlyTensor(*this)); }
+    operator ::mlir::Value() { return getY(); }
+    ::mlir::RankedTensorType getType() {
+      return ::llvm::cast<::mlir::RankedTensorType>(getY().getType());
+    }
+    void replaceAllUsesWith(::mlir::Value value) { getY().replaceAllUsesWith(value); }
+  }];
+  let extraClassDeclaration = oneTensor;
+}
+
+def Dist_AllReduceOp : Dist_BucketOp<"all_reduce"> {
   let summary = "Sum or maximum over the group, on every device";
   let description = [{
     y = sum (max) of the group's x, element by element; shapes equal. Terms are
     added in order of the devices' places in the group, so all get the same bits.
+    Several tensors of one element type may share a call.
+
+    ```mlir
+    %a1, %b1 = dist.all_reduce sum %a, %b over <@mesh {data}>
+        : (tensor<8xf32>, tensor<4x4xf32>) -> (tensor<8xf32>, tensor<4x4xf32>)
+    ```
   }];
-  let arguments = (ins Train_ReduceKindAttr:$kind, AnyRankedTensor:$x, Dist_GroupAttr:$group);
-  let results = (outs AnyRankedTensor:$y);
-  let assemblyFormat = "$kind $x `over` $group attr-dict `:` functional-type(operands, results)";
+  let arguments = (ins Train_ReduceKindAttr:$kind, Variadic<AnyRankedTensor>:$xs, Dist_GroupAttr:$group);
+  let results = (outs Variadic<AnyRankedTensor>:$ys);
+  let assemblyFormat = "$kind $xs `over` $group attr-dict `:` functional-type(operands, results)";
+  let builders = [OpBuilder<(ins "::mlir::Type":$y, "::meshwright::train::ReduceKind":$kind,
+                                 "::mlir::Value":$x, "GroupAttr":$group), [{
+    build($_builder, $_state, ::mlir::TypeRange(::llvm::ArrayRef(y)), kind, ::mlir::ValueRange(x), group);
+  }]>];
 }
 
-def Dist_AllGatherOp : Dist_CollectiveOp<"all_gather"> {
+def Dist_AllGatherOp : Dist_BucketOp<"all_gather"> {
   let summary = "The group's parts put together, on every device";
   let description = [{
     x: [.., k, ..] to y: [.., n k, ..] along `dim`, n the group's size: the x of
-    the group's devices one after another in order of their places.
+    the group's devices one after another in order of their places. Several tensors
+    of one element type may share a call, each with a dimension in `dim`.
   }];
-  let arguments = (ins AnyRankedTensor:$x, I64Attr:$dim, Dist_GroupAttr:$group);
-  let results = (outs AnyRankedTensor:$y);
-  let assemblyFormat = "$x `dim` $dim `over` $group attr-dict `:` functional-type(operands, results)";
+  let arguments = (ins Variadic<AnyRankedTensor>:$xs, DenseI64ArrayAttr:$dims, Dist_GroupAttr:$group);
+  let results = (outs Variadic<AnyRankedTensor>:$ys);
+  let assemblyFormat = "$xs `dim` custom<Dims>($dims) `over` $group attr-dict `:` functional-type(operands, results)";
+  let builders = [OpBuilder<(ins "::mlir::Type":$y, "::mlir::Value":$x, "int64_t":$dim,
+                                 "GroupAttr":$group), [{
+    build($_builder, $_state, ::mlir::TypeRange(::llvm::ArrayRef(y)), ::mlir::ValueRange(x), ::llvm::ArrayRef(dim), group);
+  }]>];
+  let extraClassDeclaration = oneTensor # [{
+    int64_t getDim() { return getDims()[onlyTensor(*this)]; }
+  }];
 }
 
-def Dist_ReduceScatterOp : Dist_CollectiveOp<"reduce_scatter"> {
+def Dist_ReduceScatterOp : Dist_BucketOp<"reduce_scatter"> {
   let summary = "Sum or maximum over the group, each device keeping its part";
   let description = [{
     x: [.., n k, ..] to y: [.., k, ..] along `dim`: the reduction of the group's x,
-    of which the device at place p keeps the p-th of n parts.
+    of which the device at place p keeps the p-th of n parts. Several tensors of one
+    element type may share a call, each with a dimension in `dim`.
   }];
-  let arguments = (ins Train_ReduceKindAttr:$kind, AnyRankedTensor:$x, I64Attr:$dim, Dist_GroupAttr:$group);
-  let results = (outs AnyRankedTensor:$y);
-  let assemblyFormat = "$kind $x `dim` $dim `over` $group attr-dict `:` functional-type(operands, results)";
+  let arguments = (ins Train_ReduceKindAttr:$kind, Variadic<AnyRankedTensor>:$xs,
+                       DenseI64ArrayAttr:$dims, Dist_GroupAttr:$group);
+  let results = (outs Variadic<AnyRankedTensor>:$ys);
+  let assemblyFormat = "$kind $xs `dim` custom<Dims>($dims) `over` $group attr-dict `:` functional-type(operands, results)";
+  let builders = [OpBuilder<(ins "::mlir::Type":$y, "::meshwright::train::ReduceKind":$kind,
+                                 "::mlir::Value":$x, "int64_t":$dim, "GroupAttr":$group), [{
+    build($_builder, $_state, ::mlir::TypeRange(::llvm::ArrayRef(y)), kind, ::mlir::ValueRange(x), ::llvm::ArrayRef(dim), group);
+  }]>];
+  let extraClassDeclaration = oneTensor # [{
+    int64_t getDim() { return getDims()[onlyTensor(*this)]; }
+  }];
 }
 
 def Dist_AllToAllOp : Dist_CollectiveOp<"all_to_all"> {
@@ -135,6 +177,76 @@ def Dist_PermuteOp : Dist_CollectiveOp<"permute", [SameOperandsAndResultType]> {
   let arguments = (ins AnyRankedTensor:$x, DenseI64ArrayAttr:$from, Dist_GroupAttr:$group);
   let results = (outs AnyRankedTensor:$y);
   let assemblyFormat = "$x `from` $from `over` $group attr-dict `:` functional-type(operands, results)";
+}
+
+def Dist_BroadcastOp : Dist_CollectiveOp<"broadcast", [SameOperandsAndResultType]> {
+  let summary = "The value of one device of the group, on every one";
+  let description = [{ y = x of the device at place `root`. }];
+  let arguments = (ins AnyRankedTensor:$x, I64Attr:$root, Dist_GroupAttr:$group);
+  let results = (outs AnyRankedTensor:$y);
+  let assemblyFormat = "$x `root` $root `over` $group attr-dict `:` functional-type(operands, results)";
+}
+
+def Dist_ReduceOp : Dist_CollectiveOp<"reduce", [SameOperandsAndResultType]> {
+  let summary = "Sum or maximum over the group, on one device";
+  let description = [{
+    `dist.all_reduce`, for the device at place `root`. On the others y is undefined
+    and must not be used; the interpreter puts NaN there (of integers, the least).
+  }];
+  let arguments = (ins Train_ReduceKindAttr:$kind, AnyRankedTensor:$x, I64Attr:$root, Dist_GroupAttr:$group);
+  let results = (outs AnyRankedTensor:$y);
+  let assemblyFormat = "$kind $x `root` $root `over` $group attr-dict `:` functional-type(operands, results)";
+}
+
+def Dist_GatherOp : Dist_CollectiveOp<"gather"> {
+  let summary = "The group's parts put together, on one device";
+  let description = [{
+    `dist.all_gather`, for the device at place `root`. On the others y is undefined
+    and must not be used; the interpreter puts NaN there (of integers, the least).
+  }];
+  let arguments = (ins AnyRankedTensor:$x, I64Attr:$dim, I64Attr:$root, Dist_GroupAttr:$group);
+  let results = (outs AnyRankedTensor:$y);
+  let assemblyFormat = "$x `dim` $dim `root` $root `over` $group attr-dict `:` functional-type(operands, results)";
+}
+
+def Dist_ScatterOp : Dist_CollectiveOp<"scatter"> {
+  let summary = "One device's value cut into parts, one for each of the group";
+  let description = [{
+    x: [.., n k, ..] to y: [.., k, ..] along `dim`: the device at place p gets the
+    p-th of n parts of the x of the device at place `root`. The other devices' x does
+    not matter.
+  }];
+  let arguments = (ins AnyRankedTensor:$x, I64Attr:$dim, I64Attr:$root, Dist_GroupAttr:$group);
+  let results = (outs AnyRankedTensor:$y);
+  let assemblyFormat = "$x `dim` $dim `root` $root `over` $group attr-dict `:` functional-type(operands, results)";
+}
+
+/// One device's half of a message. Has effects, so that nothing drops or repeats it.
+class Dist_MessageOp<string mnemonic> : Dist_Op<mnemonic, [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    DeclareOpInterfaceMethods<CollectiveOpInterface>]>;
+
+def Dist_SendOp : Dist_MessageOp<"send"> {
+  let summary = "Sends a value to one device of the group";
+  let description = [{
+    To the device at place `to` of the group, which is another one and runs the
+    `dist.recv` that takes it. Messages of one channel between two devices arrive in
+    the order in which they are sent. May wait for the receiver. For programs that
+    differ between devices; where all run the same one, see `dist.permute`.
+  }];
+  let arguments = (ins AnyRankedTensor:$x, I64Attr:$to, I64Attr:$channel, Dist_GroupAttr:$group);
+  let assemblyFormat = "$x `to` $to `channel` $channel `over` $group attr-dict `:` type($x)";
+}
+
+def Dist_RecvOp : Dist_MessageOp<"recv"> {
+  let summary = "Waits for a value from one device of the group";
+  let description = [{
+    y is what the device at place `from` of the group, another one, sends to this one
+    with `dist.send` on the same channel; types equal.
+  }];
+  let arguments = (ins I64Attr:$from, I64Attr:$channel, Dist_GroupAttr:$group);
+  let results = (outs AnyRankedTensor:$y);
+  let assemblyFormat = "`from` $from `channel` $channel `over` $group attr-dict `:` type($y)";
 }
 
 def Dist_SliceOp : Dist_LocalOp<"slice"> {

@@ -31,6 +31,7 @@ int64_t bytesOf(mlir::Type type);
 #include "Exec/ExecEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "Exec/ExecAttrs.h.inc"
+#include "Exec/ExecInterfaces.h.inc"
 #define GET_OP_CLASSES
 #include "Exec/ExecOps.h.inc"
 

@@ -16,6 +16,7 @@ using namespace meshwright::exec;
 #include "Exec/ExecEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "Exec/ExecAttrs.cpp.inc"
+#include "Exec/ExecInterfaces.cpp.inc"
 #define GET_OP_CLASSES
 #include "Exec/ExecOps.cpp.inc"
 
@@ -261,15 +262,28 @@ static LogicalResult verifyCollective(Operation *op, MemRefType in, MemRefType o
            << in << " into " << out << "; only the first dimension may differ";
   return success();
 }
-LogicalResult AllReduceOp::verify() {
-  return verifyCollective(*this, getInput().getType(), getOutput().getType(), getGrowth());
+
+/// Every tensor of a call, each with the one it is moved to.
+template <typename Op> static LogicalResult verifyTensors(Op op) {
+  SmallVector<Value> sources = op.getSources(), targets = op.getTargets();
+  if (sources.empty() || sources.size() != targets.size())
+    return op.emitOpError("moves ") << sources.size() << " tensors to " << targets.size();
+  for (auto [source, target] : llvm::zip(sources, targets)) {
+    auto in = cast<MemRefType>(source.getType()), out = cast<MemRefType>(target.getType());
+    if (in.getElementType() != getElementTypeOrSelf(sources[0]))
+      return op.emitOpError("moves tensors of one element type in a call, found ")
+             << sources[0].getType() << " and " << in;
+    if (failed(verifyCollective(op, in, out, Op::getGrowth())))
+      return failure();
+  }
+  return success();
 }
-LogicalResult AllGatherOp::verify() {
-  return verifyCollective(*this, getInput().getType(), getOutput().getType(), getGrowth());
-}
-LogicalResult ReduceScatterOp::verify() {
-  return verifyCollective(*this, getInput().getType(), getOutput().getType(), getGrowth());
-}
-LogicalResult AllToAllOp::verify() {
-  return verifyCollective(*this, getInput().getType(), getOutput().getType(), getGrowth());
-}
+LogicalResult AllReduceOp::verify() { return verifyTensors(*this); }
+LogicalResult AllGatherOp::verify() { return verifyTensors(*this); }
+LogicalResult ReduceScatterOp::verify() { return verifyTensors(*this); }
+LogicalResult AllToAllOp::verify() { return verifyTensors(*this); }
+LogicalResult PermuteOp::verify() { return verifyTensors(*this); }
+LogicalResult BroadcastOp::verify() { return verifyTensors(*this); }
+LogicalResult ReduceOp::verify() { return verifyTensors(*this); }
+LogicalResult GatherOp::verify() { return verifyTensors(*this); }
+LogicalResult ScatterOp::verify() { return verifyTensors(*this); }

@@ -7,14 +7,35 @@
 
 #include "Dist/Dist.h"
 
-#include "llvm/ADT/TypeSwitch.h"
+#include "meshwright/runtime/Traffic.h"
 
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::codegen;
 
 static int64_t elements(Value memory) {
-  return cast<MemRefType>(memory.getType()).getNumElements();
+  return memory ? cast<MemRefType>(memory.getType()).getNumElements() : 0;
+}
+
+/// How often an op runs in one run of its program.
+static int64_t timesOf(Operation *op) {
+  int64_t times = 1;
+  for (auto loop = op->getParentOfType<exec::LoopOp>(); loop;
+       loop = loop->getParentOfType<exec::LoopOp>())
+    times *= int64_t(loop.getCount());
+  return times;
+}
+
+Type Collective::getElementType() const {
+  const Segment &first = segments.front();
+  return getElementTypeOrSelf(first.source ? first.source : first.target);
+}
+
+int64_t Collective::getCount() const {
+  int64_t sum = 0;
+  for (const Segment &segment : segments)
+    sum += segment.count;
+  return sum;
 }
 
 Communication::Communication(ModuleOp module) {
@@ -28,33 +49,53 @@ Communication::Communication(ModuleOp module) {
         count *= mesh.axes[number].size;
     return count;
   };
-  auto number = [&](ArrayAttr axes) {
-    unsigned group = groupOf(axes);
-    if (group == groups.size())
+  auto number = [&](ArrayAttr axes, int64_t channel) {
+    unsigned group = groupOf(axes, channel);
+    if (group == groups.size()) {
       groups.push_back(llvm::to_vector(axes.getAsValueRange<StringAttr>()));
+      channels.push_back(channel);
+    }
     return group;
   };
-  auto add = [&](auto op, std::optional<train::ReduceKind> reduction, int64_t count) {
-    unsigned group = number(op.getAxes());
-    collectives.push_back({op, group, op.getInput(), op.getOutput(), reduction, count});
-  };
   module.walk([&](Operation *op) {
-    llvm::TypeSwitch<Operation *>(op)
-        .Case<exec::WindowOp, exec::StoreBeginOp>([&](auto op) { (void)number(op.getAxes()); })
-        .Case<exec::AllReduceOp>(
-            [&](auto op) { add(op, op.getReduction(), elements(op.getInput())); })
-        .Case<exec::ReduceScatterOp>(
-            [&](auto op) { add(op, op.getReduction(), elements(op.getOutput())); })
-        .Case<exec::AllGatherOp>([&](auto op) { add(op, std::nullopt, elements(op.getInput())); })
-        .Case<exec::AllToAllOp>([&](auto op) {
-          add(op, std::nullopt, elements(op.getInput()) / members(op.getAxes()));
-        });
+    if (auto window = dyn_cast<exec::WindowOp>(op))
+      (void)number(window.getAxes(), 0);
+    if (auto begin = dyn_cast<exec::StoreBeginOp>(op))
+      (void)number(begin.getAxes(), 0);
+    auto call = dyn_cast<exec::CollectiveOpInterface>(op);
+    if (!call)
+      return;
+    Collective entry{op, number(call.getAxes(), call.getMessageChannel())};
+    entry.members = members(call.getAxes());
+    SmallVector<Value> sources = call.getSources(), targets = call.getTargets();
+    for (size_t i = 0; i < std::max(sources.size(), targets.size()); ++i) {
+      Value source = i < sources.size() ? sources[i] : Value();
+      Value target = i < targets.size() ? targets[i] : Value();
+      entry.segments.push_back({source, target,
+                                std::max(elements(source), elements(target)) /
+                                    call.getParts(entry.members)});
+    }
+    std::vector<int64_t> counts;
+    for (const Collective::Segment &segment : entry.segments)
+      counts.push_back(segment.count);
+    int64_t width = llvm::divideCeil(entry.getElementType().getIntOrFloatBitWidth(), 8), fixed = 0;
+    for (auto [to, from] : llvm::enumerate(call.getPermutation()))
+      fixed += int64_t(to) == from;
+    entry.groupBytes = trafficOf(std::string_view(entry.getName()), counts, width, entry.members,
+                                 call.getPlace().value_or(0), fixed);
+    entry.times = timesOf(op);
+    if (auto program = op->getParentOfType<exec::ProgramOp>())
+      entry.program = program.getSymName();
+    collectives.push_back(std::move(entry));
   });
 }
 
-unsigned Communication::groupOf(ArrayAttr axes) const {
+unsigned Communication::groupOf(ArrayAttr axes, int64_t channel) const {
   SmallVector<StringRef> names(axes.getAsValueRange<StringAttr>());
-  return llvm::find(groups, names) - groups.begin();
+  for (unsigned i = 0; i < groups.size(); ++i)
+    if (groups[i] == names && channels[i] == channel)
+      return i;
+  return groups.size();
 }
 
 int64_t Communication::find(Operation *op) const {

@@ -14,29 +14,39 @@
 namespace meshwright::codegen {
 
 struct Collective {
+  /// One tensor of the call: null where nothing is sent or received.
+  struct Segment {
+    mlir::Value source, target;
+    /// Elements, as the call counts them.
+    int64_t count;
+  };
   mlir::Operation *op;
   unsigned group;
-  mlir::Value input, output;
-  /// Only of reductions.
-  std::optional<train::ReduceKind> reduction;
-  /// Elements, as the call counts them.
-  int64_t count;
+  int64_t members = 1;
+  llvm::SmallVector<Segment> segments = {};
+  /// What the group's members send each other in one call.
+  int64_t groupBytes = 0;
+  /// The program the call is in, and how often it is made in one run of it.
+  llvm::StringRef program = {};
+  int64_t times = 1;
 
-  mlir::Type getElementType() const {
-    return llvm::cast<mlir::MemRefType>(input.getType()).getElementType();
-  }
+  mlir::Type getElementType() const;
+  /// Elements of all segments.
+  int64_t getCount() const;
   /// "all_reduce"; the runtime's function is "mw_" and this.
   llvm::StringRef getName() const { return op->getName().stripDialect(); }
 };
 
 struct Communication {
-  /// The mesh axes of each group.
+  /// The mesh axes of each group, and the channel for which it is there: groups of
+  /// the same ranks have a communicator for each channel.
   llvm::SmallVector<llvm::SmallVector<llvm::StringRef>> groups;
+  llvm::SmallVector<int64_t> channels;
   llvm::SmallVector<Collective> collectives;
 
   explicit Communication(mlir::ModuleOp module);
   /// The number of the group along `axes`, which some op of the module names.
-  unsigned groupOf(mlir::ArrayAttr axes) const;
+  unsigned groupOf(mlir::ArrayAttr axes, int64_t channel = 0) const;
   /// The number of a collective, or -1 if `op` is none.
   int64_t find(mlir::Operation *op) const;
 };

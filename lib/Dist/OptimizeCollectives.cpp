@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "BucketCollectives.h"
 #include "Dist/Passes.h"
 
 #include "mlir/IR/Dominance.h"
@@ -24,7 +25,7 @@ struct ScatterInsteadOfSlice : OpRewritePattern<SliceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(SliceOp slice, PatternRewriter &rewriter) const override {
     auto reduce = slice.getX().getDefiningOp<AllReduceOp>();
-    if (!reduce || !reduce->hasOneUse() || reduce.getGroup() != slice.getGroup())
+    if (!reduce || reduce.getXs().size() > 1 || !reduce->hasOneUse() || reduce.getGroup() != slice.getGroup())
       return failure();
     rewriter.replaceOpWithNewOp<ReduceScatterOp>(slice, slice.getType(), reduce.getKind(),
                                                  reduce.getX(), slice.getDim(), slice.getGroup());
@@ -37,25 +38,52 @@ struct KeepOwnPart : OpRewritePattern<SliceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(SliceOp slice, PatternRewriter &rewriter) const override {
     auto gather = slice.getX().getDefiningOp<AllGatherOp>();
-    if (!gather || gather.getGroup() != slice.getGroup() || gather.getDim() != slice.getDim())
+    if (!gather || gather.getXs().size() > 1 || gather.getGroup() != slice.getGroup() || gather.getDim() != slice.getDim())
       return failure();
     rewriter.replaceOp(slice, gather.getX());
     return success();
   }
 };
 
+/// reduce(a) + reduce(b) -> reduce(a + b): terms are added before they are sent.
+template <typename Reduce> struct AddBeforeReducing : OpRewritePattern<train::AddOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(train::AddOp add, PatternRewriter &rewriter) const override {
+    auto a = add.getLhs().template getDefiningOp<Reduce>(), b = add.getRhs().template getDefiningOp<Reduce>();
+    if (!a || !b || a == b || a->getNumOperands() > 1 || b->getNumOperands() > 1 ||
+        !a->hasOneUse() || !b->hasOneUse() || a->getAttrDictionary() != b->getAttrDictionary() ||
+        a.getKind() != train::ReduceKind::Sum || a.getX().getType() != b.getX().getType())
+      return failure();
+    Value sum = train::AddOp::create(rewriter, add.getLoc(), a.getX(), b.getX());
+    Operation *reduce = rewriter.clone(*a);
+    reduce->setOperand(0, sum);
+    rewriter.replaceOp(add, reduce);
+    rewriter.eraseOp(a);
+    rewriter.eraseOp(b);
+    return success();
+  }
+};
+
 class OptimizeCollectivesPass
     : public dist::impl::DistOptimizeCollectivesBase<OptimizeCollectivesPass> {
+public:
+  using DistOptimizeCollectivesBase::DistOptimizeCollectivesBase;
+
+private:
   void runOnOperation() override {
     IRRewriter rewriter(&getContext());
     DominanceInfo dominance(getOperation());
     eliminateCommonSubExpressions(rewriter, dominance, getOperation());
     RewritePatternSet patterns(&getContext());
-    patterns.add<ScatterInsteadOfSlice, KeepOwnPart>(&getContext());
+    patterns.add<ScatterInsteadOfSlice, KeepOwnPart, AddBeforeReducing<AllReduceOp>,
+                 AddBeforeReducing<ReduceScatterOp>>(&getContext());
     GreedyRewriteConfig config;
     config.enableFolding(false).enableConstantCSE(false);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns), config)))
-      signalPassFailure();
+      return signalPassFailure();
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      for (Block &block : function.getBody())
+        bucketCollectives(block, bucketBytes);
   }
 };
 } // namespace

@@ -86,8 +86,18 @@ def DistOptimizeCollectives : Pass<"dist-optimize-collectives", "::mlir::ModuleO
   let description = [{
     An `all_reduce` whose only use is a `slice` over the same group becomes a
     `reduce_scatter`; a `slice` of what was just gathered so is the gathered part
-    itself; equal collectives are done once.
+    itself; equal collectives are done once; sums of two results of a reduction
+    become the reduction of a sum.
+
+    Then `all_reduce`, `reduce_scatter` and `all_gather` that are alike but for their
+    tensors become one call of all of them, a bucket (as in PyTorch's
+    DistributedDataParallel, Li et al. 2020), in their order, until a call has
+    `bucket-bytes`. Memory-bound readers of the first results wait for the last
+    operand; other readers that cannot wait end a bucket.
   }];
+  let options = [
+    Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400",
+           "Most bytes that several tensors of one call have together">];
 }
 
 def DistDecomposeCollectives : Pass<"dist-decompose-collectives", "::mlir::ModuleOp"> {

@@ -58,7 +58,8 @@ static void reuseOperands(func::FuncOp function, MemoryTrees &trees) {
                            launch.getResult(cast<IntegerAttr>(pair[1]).getInt())});
         }
     } else if (auto reduce = dyn_cast<dist::AllReduceOp>(op)) {
-      pairs.push_back({reduce.getX(), reduce.getY()});
+      for (auto [x, y] : llvm::zip(reduce.getXs(), reduce.getYs()))
+        pairs.push_back({x, y});
     }
   });
   llvm::stable_sort(pairs, [](auto &a, auto &b) {

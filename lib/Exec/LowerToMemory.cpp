@@ -116,31 +116,95 @@ static Value fromDim(OpBuilder &builder, Location loc, Value memory, int64_t dim
   return ViewOp::create(builder, loc, shorter, memory);
 }
 
+static SmallVector<Value> memoryOf(ValueRange values, OpBuilder &builder, MemoryMap &map) {
+  return llvm::map_to_vector(values, [&](Value v) { return map.memory(builder, v); });
+}
+
+/// The memory of `values`, parts of which along `dims` are moved.
+static FailureOr<SmallVector<Value>> partsOf(Operation *op, ValueRange values,
+                                             ArrayRef<int64_t> dims, OpBuilder &builder,
+                                             MemoryMap &map) {
+  SmallVector<Value> memory;
+  for (auto [value, dim] : llvm::zip(values, dims)) {
+    if (failed(checkContiguous(op, value, dim)))
+      return failure();
+    memory.push_back(fromDim(builder, op->getLoc(), map.memory(builder, value), dim));
+  }
+  return memory;
+}
+
 static LogicalResult lower(dist::AllReduceOp op, OpBuilder &builder, MemoryMap &map) {
-  AllReduceOp::create(builder, op.getLoc(), axesOf(op.getGroup()), op.getKind(),
-                      map.memory(builder, op.getX()), map.memory(builder, op.getY()));
+  AllReduceOp::create(builder, op.getLoc(), memoryOf(op.getXs(), builder, map),
+                      memoryOf(op.getYs(), builder, map), axesOf(op.getGroup()), op.getKind());
   return success();
 }
 
 static LogicalResult lower(dist::AllGatherOp op, OpBuilder &builder, MemoryMap &map) {
-  if (failed(checkContiguous(op, op.getX(), op.getDim())))
+  auto xs = partsOf(op, op.getXs(), op.getDims(), builder, map);
+  if (failed(xs))
     return failure();
-  auto memory = [&](Value v) {
-    return fromDim(builder, op.getLoc(), map.memory(builder, v), op.getDim());
-  };
-  AllGatherOp::create(builder, op.getLoc(), axesOf(op.getGroup()), memory(op.getX()),
-                      memory(op.getY()));
+  auto ys = partsOf(op, op.getYs(), op.getDims(), builder, map);
+  AllGatherOp::create(builder, op.getLoc(), *xs, *ys, axesOf(op.getGroup()));
   return success();
 }
 
 static LogicalResult lower(dist::ReduceScatterOp op, OpBuilder &builder, MemoryMap &map) {
-  if (failed(checkContiguous(op, op.getX(), op.getDim())))
+  auto xs = partsOf(op, op.getXs(), op.getDims(), builder, map);
+  if (failed(xs))
     return failure();
-  auto memory = [&](Value v) {
-    return fromDim(builder, op.getLoc(), map.memory(builder, v), op.getDim());
-  };
-  ReduceScatterOp::create(builder, op.getLoc(), axesOf(op.getGroup()), op.getKind(),
-                          memory(op.getX()), memory(op.getY()));
+  auto ys = partsOf(op, op.getYs(), op.getDims(), builder, map);
+  ReduceScatterOp::create(builder, op.getLoc(), *xs, *ys, axesOf(op.getGroup()), op.getKind());
+  return success();
+}
+
+static LogicalResult lower(dist::GatherOp op, OpBuilder &builder, MemoryMap &map) {
+  auto x = partsOf(op, op.getX(), op.getDim(), builder, map);
+  if (failed(x))
+    return failure();
+  auto y = partsOf(op, op.getY(), op.getDim(), builder, map);
+  GatherOp::create(builder, op.getLoc(), x->front(), y->front(), op.getRoot(),
+                   axesOf(op.getGroup()));
+  return success();
+}
+
+static LogicalResult lower(dist::ScatterOp op, OpBuilder &builder, MemoryMap &map) {
+  auto x = partsOf(op, op.getX(), op.getDim(), builder, map);
+  if (failed(x))
+    return failure();
+  auto y = partsOf(op, op.getY(), op.getDim(), builder, map);
+  ScatterOp::create(builder, op.getLoc(), x->front(), y->front(), op.getRoot(),
+                    axesOf(op.getGroup()));
+  return success();
+}
+
+static LogicalResult lower(dist::PermuteOp op, OpBuilder &builder, MemoryMap &map) {
+  PermuteOp::create(builder, op.getLoc(), map.memory(builder, op.getX()),
+                    map.memory(builder, op.getY()), op.getFrom(), axesOf(op.getGroup()));
+  return success();
+}
+
+static LogicalResult lower(dist::BroadcastOp op, OpBuilder &builder, MemoryMap &map) {
+  BroadcastOp::create(builder, op.getLoc(), map.memory(builder, op.getX()),
+                      map.memory(builder, op.getY()), op.getRoot(), axesOf(op.getGroup()));
+  return success();
+}
+
+static LogicalResult lower(dist::ReduceOp op, OpBuilder &builder, MemoryMap &map) {
+  ReduceOp::create(builder, op.getLoc(), map.memory(builder, op.getX()),
+                   map.memory(builder, op.getY()), op.getRoot(), axesOf(op.getGroup()),
+                   op.getKind());
+  return success();
+}
+
+static LogicalResult lower(dist::SendOp op, OpBuilder &builder, MemoryMap &map) {
+  SendOp::create(builder, op.getLoc(), map.memory(builder, op.getX()), op.getTo(), op.getChannel(),
+                 axesOf(op.getGroup()));
+  return success();
+}
+
+static LogicalResult lower(dist::RecvOp op, OpBuilder &builder, MemoryMap &map) {
+  RecvOp::create(builder, op.getLoc(), map.memory(builder, op.getY()), op.getFrom(),
+                 op.getChannel(), axesOf(op.getGroup()));
   return success();
 }
 
@@ -155,8 +219,8 @@ static LogicalResult lower(dist::AllToAllOp op, OpBuilder &builder, MemoryMap &m
   auto memory = [&](Value v) -> Value {
     return ViewOp::create(builder, op.getLoc(), type, map.memory(builder, v));
   };
-  AllToAllOp::create(builder, op.getLoc(), axesOf(op.getGroup()), memory(op.getX()),
-                     memory(op.getY()));
+  AllToAllOp::create(builder, op.getLoc(), memory(op.getX()), memory(op.getY()),
+                     axesOf(op.getGroup()));
   return success();
 }
 
@@ -176,14 +240,15 @@ LogicalResult meshwright::exec::lowerToMemory(Operation *op, OpBuilder &builder,
         return lowerAttentionGrad(attention, builder, map);
       })
       .Case<dist::AllReduceOp, dist::AllGatherOp, dist::ReduceScatterOp, dist::AllToAllOp,
-            dist::BeginOp>([&](auto local) { return lower(local, builder, map); })
+            dist::PermuteOp, dist::BroadcastOp, dist::ReduceOp, dist::GatherOp, dist::ScatterOp,
+            dist::SendOp, dist::RecvOp, dist::BeginOp>(
+          [&](auto local) { return lower(local, builder, map); })
       .Default([](Operation *other) {
         InFlightDiagnostic error = other->emitOpError("has no form in memory");
         if (isa<train::KernelOpInterface>(other))
           error << "; memory-bound ops are put into kernels by exec-form-kernels";
         else if (isa<dist::DistDialect>(other->getDialect()))
-          error << "; of floor 2 all_reduce, all_gather, reduce_scatter, all_to_all, slice and "
-                   "begin have one";
+          error << "; of floor 2 only what is left by dist-partition has one";
         return error;
       });
 }

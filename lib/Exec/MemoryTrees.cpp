@@ -233,7 +233,11 @@ bool MemoryTrees::mayOverwrite(const Occupant &old, const Occupant &next) {
              (!init.empty() && init[0].getOperandNumber() == operand.getOperandNumber());
     });
   }
-  return isa<dist::AllReduceOp>(op);
+  // In place, tensor by tensor.
+  return isa<dist::AllReduceOp>(op) && llvm::all_of(op->getOpOperands(), [&](OpOperand &operand) {
+           return !reads(operand) ||
+                  operand.getOperandNumber() == cast<OpResult>(next.value).getResultNumber();
+         });
 }
 
 bool MemoryTrees::conflict(const Occupant &a, const SlotPath &pathA, const Occupant &b,

@@ -7,6 +7,9 @@
 
 #include "Dist/Dist.h"
 
+#include <cmath>
+#include <limits>
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::interp;
@@ -48,14 +51,24 @@ struct CollectiveModel
 
 //===--- what the ops do ------------------------------------------------------===//
 
-/// All values, element by element, in the order of the ranks.
-static Tensor reduce(train::ReduceKind kind, PerRank operands) {
-  Tensor total = operands[0][0];
+/// All values of operand `which`, element by element, in the order of the ranks.
+static Tensor reduce(train::ReduceKind kind, PerRank operands, size_t which = 0) {
+  Tensor total = operands[0][which];
   double *out = total.writeFloats();
   for (const TensorList &member : operands.drop_front())
-    for (auto [i, value] : llvm::enumerate(member[0].floats()))
+    for (auto [i, value] : llvm::enumerate(member[which].floats()))
       out[i] = kind == train::ReduceKind::Sum ? out[i] + value : std::max(out[i], value);
   return total;
+}
+
+/// What nobody may use.
+static Tensor undefined(Type type) {
+  Tensor value(type);
+  if (value.isFloat())
+    std::fill_n(value.writeFloats(), value.size(), std::nan(""));
+  else
+    std::fill_n(value.writeIntegers(), value.size(), std::numeric_limits<int32_t>::min());
+  return value;
 }
 
 /// The `index`-th of `count` equal parts of x along `dim`.
@@ -78,28 +91,65 @@ static Tensor concatenate(ArrayRef<Tensor> parts, int64_t dim) {
   return whole;
 }
 
+/// Operand `which` of every member, put together along `dim`.
+static Tensor gathered(PerRank operands, size_t which, int64_t dim) {
+  TensorList parts;
+  for (const TensorList &member : operands)
+    parts.push_back(member[which]);
+  return concatenate(parts, dim);
+}
+
 static LogicalResult allReduce(dist::AllReduceOp op, PerRank operands, ResultsPerRank results) {
-  Tensor total = reduce(op.getKind(), operands);
-  for (TensorList &member : results)
-    member.push_back(total);
+  for (size_t t = 0; t < op.getXs().size(); ++t) {
+    Tensor total = reduce(op.getKind(), operands, t);
+    for (TensorList &member : results)
+      member.push_back(total);
+  }
   return success();
 }
 
 static LogicalResult allGather(dist::AllGatherOp op, PerRank operands, ResultsPerRank results) {
-  TensorList parts;
-  for (const TensorList &member : operands)
-    parts.push_back(member[0]);
-  Tensor whole = concatenate(parts, op.getDim());
-  for (TensorList &member : results)
-    member.push_back(whole);
+  for (auto [t, dim] : llvm::enumerate(op.getDims())) {
+    Tensor whole = gathered(operands, t, dim);
+    for (TensorList &member : results)
+      member.push_back(whole);
+  }
   return success();
 }
 
 static LogicalResult reduceScatter(dist::ReduceScatterOp op, PerRank operands,
                                    ResultsPerRank results) {
-  Tensor total = reduce(op.getKind(), operands);
+  for (auto [t, dim] : llvm::enumerate(op.getDims())) {
+    Tensor total = reduce(op.getKind(), operands, t);
+    for (auto [i, member] : llvm::enumerate(results))
+      member.push_back(part(total, dim, i, results.size()));
+  }
+  return success();
+}
+
+static LogicalResult broadcast(dist::BroadcastOp op, PerRank operands, ResultsPerRank results) {
+  for (TensorList &member : results)
+    member.push_back(operands[op.getRoot()][0]);
+  return success();
+}
+
+static LogicalResult reduceToRoot(dist::ReduceOp op, PerRank operands, ResultsPerRank results) {
   for (auto [i, member] : llvm::enumerate(results))
-    member.push_back(part(total, op.getDim(), i, results.size()));
+    member.push_back(i == op.getRoot() ? reduce(op.getKind(), operands)
+                                       : undefined(op.getY().getType()));
+  return success();
+}
+
+static LogicalResult gather(dist::GatherOp op, PerRank operands, ResultsPerRank results) {
+  for (auto [i, member] : llvm::enumerate(results))
+    member.push_back(i == op.getRoot() ? gathered(operands, 0, op.getDim())
+                                       : undefined(op.getY().getType()));
+  return success();
+}
+
+static LogicalResult scatter(dist::ScatterOp op, PerRank operands, ResultsPerRank results) {
+  for (auto [i, member] : llvm::enumerate(results))
+    member.push_back(part(operands[op.getRoot()][0], op.getDim(), i, results.size()));
   return success();
 }
 
@@ -134,6 +184,46 @@ static LogicalResult exchange(dist::ExchangeOp op, PerRank operands, ResultsPerR
     }
     member.push_back(y);
   }
+  return success();
+}
+
+/// The rank at a place of the op's group, which is another than this one.
+template <typename OpT> static FailureOr<int64_t> peerOf(OpT op, int64_t place, RankContext &context) {
+  FailureOr<dist::Mesh> mesh = meshOf(op, context);
+  if (failed(mesh))
+    return failure();
+  int64_t peer = mesh->group(context.rank(), op.getGroup().on(*mesh))[place];
+  if (peer == context.rank())
+    return op.emitError() << "on rank " << peer << " names the rank itself as its peer";
+  return peer;
+}
+
+/// Channels of different groups are different: numbered by the group's axes.
+template <typename OpT> static int64_t channelOf(OpT op, RankContext &context) {
+  int64_t axes = 0;
+  for (unsigned axis : op.getGroup().on(dist::lookupMesh(context.module()).getMesh()))
+    axes = axes * 64 + axis + 1;
+  return axes << 24 | int64_t(op.getChannel());
+}
+
+static LogicalResult send(dist::SendOp op, ArrayRef<Tensor> operands, SmallVectorImpl<Tensor> &,
+                          RankContext &context) {
+  FailureOr<int64_t> peer = peerOf(op, op.getTo(), context);
+  if (failed(peer))
+    return failure();
+  context.send(*peer, channelOf(op, context), operands[0]);
+  return success();
+}
+
+static LogicalResult recv(dist::RecvOp op, ArrayRef<Tensor>, SmallVectorImpl<Tensor> &results,
+                          RankContext &context) {
+  FailureOr<int64_t> peer = peerOf(op, op.getFrom(), context);
+  if (failed(peer))
+    return failure();
+  FailureOr<Tensor> value = context.receive(op, *peer, channelOf(op, context));
+  if (failed(value))
+    return failure();
+  results.push_back(*value);
   return success();
 }
 
@@ -185,6 +275,12 @@ void interp::attachDistModels(MLIRContext *context) {
   attachCollective<dist::AllToAllOp, allToAll>(context);
   attachCollective<dist::PermuteOp, permute>(context);
   attachCollective<dist::ExchangeOp, exchange>(context);
+  attachCollective<dist::BroadcastOp, broadcast>(context);
+  attachCollective<dist::ReduceOp, reduceToRoot>(context);
+  attachCollective<dist::GatherOp, gather>(context);
+  attachCollective<dist::ScatterOp, scatter>(context);
+  attach<dist::SendOp, send>(context);
+  attach<dist::RecvOp, recv>(context);
   attach<dist::SliceOp, slice>(context);
   attach<dist::BeginOp, begin>(context);
   attach<dist::ReshardOp, reshard>(context);

@@ -85,11 +85,16 @@ void printPlan(const json::Object &plan, raw_ostream &os) {
                     shardingText(variable.getArray("sharding")));
   });
   const json::Array &collectives = *plan.getArray("collectives");
-  os << formatv("\n{0} collectives a step\n", collectives.size());
+  os << formatv("\n{0} collectives\n  {1,-4}{2,-16}{3,-8}{4,6}{5,16}{6,18}  {7}\n",
+                collectives.size(), "", "operation", "in", "times", "elements", "bytes of group",
+                "where in the IR");
   for (auto [i, value] : enumerate(collectives)) {
     const json::Object &op = *value.getAsObject();
-    os << formatv("  {0,-4}{1,-16}{2,14:N0} elements  {3}\n", i, op.getString("op").value_or("?"),
-                  op.getInteger("count").value_or(0), op.getString("location").value_or(""));
+    os << formatv("  {0,-4}{1,-16}{2,-8}{3,6}{4,16:N0}{5,18:N0}  {6}\n", i,
+                  op.getString("op").value_or("?"), op.getString("program").value_or("?"),
+                  op.getInteger("times").value_or(1), op.getInteger("count").value_or(0),
+                  op.getInteger("group_bytes").value_or(0),
+                  op.getString("location").value_or(""));
   }
 }
 
@@ -141,13 +146,16 @@ td.n{text-align:right;font-variant-numeric:tabular-nums}svg text{font:12px sans-
                   shapeText(variable.getArray("local_shape")),
                   escaped(shardingText(variable.getArray("sharding"))), bytes);
   });
-  os << "</table>\n<h2>Collectives of a step, in "
-        "order</h2>\n<table><tr><th></th><th>operation</th><th>elements</th>"
-        "<th>where in the IR</th></tr>\n";
+  os << "</table>\n<h2>Collectives in order</h2>\n<table><tr><th></th><th>operation</th>"
+        "<th>program</th><th>times in it</th><th>elements</th>"
+        "<th>bytes the group's members send each other</th><th>where in the IR</th></tr>\n";
   for (auto [i, value] : enumerate(*plan.getArray("collectives"))) {
     const json::Object &op = *value.getAsObject();
-    os << formatv("<tr><td>{0}</td><td>{1}</td><td class=n>{2:N0}</td><td>{3}</td></tr>\n", i,
-                  op.getString("op").value_or("?"), op.getInteger("count").value_or(0),
+    os << formatv("<tr><td>{0}</td><td>{1}</td><td>{2}</td><td class=n>{3}</td>"
+                  "<td class=n>{4:N0}</td><td class=n>{5:N0}</td><td>{6}</td></tr>\n",
+                  i, op.getString("op").value_or("?"), op.getString("program").value_or("?"),
+                  op.getInteger("times").value_or(1), op.getInteger("count").value_or(0),
+                  op.getInteger("group_bytes").value_or(0),
                   escaped(op.getString("location").value_or("")));
   }
   os << "</table>\n</html>\n";

@@ -216,7 +216,10 @@ void PlanBuilder::addCommunication() {
     collectives.push_back(Object{{"op", collective.getName()},
                                  {"group", collective.group},
                                  {"type", typeName(collective.getElementType())},
-                                 {"count", collective.count},
+                                 {"count", collective.getCount()},
+                                 {"program", collective.program},
+                                 {"times", collective.times},
+                                 {"group_bytes", collective.groupBytes},
                                  {"location", locationText(collective.op->getLoc())}});
   plan["groups"] = std::move(groups);
   plan["collectives"] = std::move(collectives);

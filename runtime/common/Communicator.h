@@ -12,6 +12,7 @@
 //    (rounded once), so results are bitwise the same on every member, in every
 //    run, and from every implementation. Integer sums wrap; a maximum with NaN is
 //    NaN.
+//  - A call with several tensors gives each the result that a call of its own would.
 //  - Input and output do not overlap, or are exactly in place: the same address
 //    for all_reduce and reduce, input = output + i * count for all_gather and
 //    output = input + i * count for reduce_scatter (i: this member).
@@ -28,6 +29,22 @@
 
 namespace meshwright {
 
+/// The tensors of one call.
+struct Segments {
+  const MwSegment *data;
+  size_t size;
+
+  const MwSegment &operator[](size_t i) const { return data[i]; }
+  const MwSegment *begin() const { return data; }
+  const MwSegment *end() const { return data + size; }
+  std::vector<int64_t> counts() const {
+    std::vector<int64_t> result;
+    for (const MwSegment &segment : *this)
+      result.push_back(segment.count);
+    return result;
+  }
+};
+
 enum class Reduction : int32_t { Sum = MW_SUM, Max = MW_MAX };
 
 class Communicator {
@@ -42,6 +59,10 @@ public:
   int size() const { return int(members.size()); }
   /// The world rank of member `index`.
   int worldRank(int index) const { return members[size_t(index)]; }
+
+  /// Bytes that this member has sent to others so far, or read from or written to
+  /// their memory: summed over a group what `trafficOf` says.
+  int64_t sentBytes() const { return sent; }
 
   /// The group of the members at positions `positions`, which must include this
   /// one. Every member calls it, in the same order; members that name different
@@ -61,13 +82,27 @@ public:
   /// `output`, on `root` only, is the reduction of every member's `input`.
   virtual void reduce(ElementType type, Reduction reduction, const void *input, void *output,
                       int64_t count, int root) = 0;
-  virtual void allReduce(ElementType type, Reduction reduction, const void *input, void *output,
-                         int64_t count) = 0;
+  virtual void allReduce(ElementType type, Reduction reduction, Segments segments) = 0;
   /// `output` holds size() * count elements: member i's `input` at i * count.
-  virtual void allGather(ElementType type, const void *input, void *output, int64_t count) = 0;
+  virtual void allGather(ElementType type, Segments segments) = 0;
   /// Member i gets the reduction of every member's input[i * count, (i + 1) * count).
-  virtual void reduceScatter(ElementType type, Reduction reduction, const void *input, void *output,
-                             int64_t count) = 0;
+  virtual void reduceScatter(ElementType type, Reduction reduction, Segments segments) = 0;
+
+  void allReduce(ElementType type, Reduction reduction, const void *input, void *output,
+                 int64_t count) {
+    MwSegment one{input, output, count};
+    allReduce(type, reduction, {&one, 1});
+  }
+  void allGather(ElementType type, const void *input, void *output, int64_t count) {
+    MwSegment one{input, output, count};
+    allGather(type, {&one, 1});
+  }
+  void reduceScatter(ElementType type, Reduction reduction, const void *input, void *output,
+                     int64_t count) {
+    MwSegment one{input, output, count};
+    reduceScatter(type, reduction, {&one, 1});
+  }
+
   /// Member i's block j of `count` elements becomes member j's block i.
   virtual void allToAll(ElementType type, const void *input, void *output, int64_t count) = 0;
   /// allGather, with `output` on `root` only.
@@ -84,6 +119,7 @@ public:
 protected:
   std::vector<int> members;
   int self;
+  int64_t sent = 0;
 };
 
 } // namespace meshwright

@@ -12,7 +12,9 @@
 #include "common/Trace.h"
 #include "meshwright/runtime/ABI.h"
 
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 /// What generated code hands back on every call.
@@ -28,6 +30,8 @@ struct MwContext {
   std::vector<std::unique_ptr<meshwright::Communicator>> groups;
   int threads; ///< OpenMP threads of this rank, at least 1
   meshwright::RankStatus &status;
+  /// Bytes that this rank's collectives have sent, by kind.
+  std::map<std::string, int64_t> sentBytes;
   /// Null unless --trace is given.
   std::unique_ptr<meshwright::Trace> trace;
 };

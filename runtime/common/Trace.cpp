@@ -24,9 +24,12 @@ std::string Trace::json(int rank) const {
   char line[512];
   snprintf(line, sizeof(line),
            "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,"
-           "\"args\":{\"name\":\"rank %d\",\"dropped_spans\":%" PRIu64 "}}",
+           "\"args\":{\"name\":\"rank %d\",\"dropped_spans\":%" PRIu64 ",\"sent_bytes\":{",
            rank, rank, dropped);
   std::string result = line;
+  for (const auto &[kind, bytes] : sentBytes)
+    result += (result.back() == '{' ? "\"" : ",\"") + kind + "\":" + std::to_string(bytes);
+  result += "}}}";
   for (const Span &span : spans) {
     snprintf(line, sizeof(line),
              ",\n{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":0,\"ts\":%.3f,"

@@ -10,6 +10,7 @@
 #define MESHWRIGHT_RUNTIME_COMMON_TRACE_H
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,9 @@ public:
     else
       ++dropped;
   }
+
+  /// Bytes that the rank's collectives have sent, by kind.
+  std::map<std::string, int64_t> sentBytes;
 
   /// Gathers every rank's spans and writes them to `path`, on rank 0. Collective.
   static void write(const Trace &mine, Communicator &world, const std::string &path);

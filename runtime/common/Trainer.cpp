@@ -245,6 +245,7 @@ void Trainer::run() {
   save();
   if (!options.trace.empty()) {
     ActivityScope activity(context.status, "writing the trace", ActivityScope::Patient);
+    context.trace->sentBytes = context.sentBytes;
     Trace::write(*context.trace, *context.world, options.trace);
   }
   // For good: after the barrier the other ranks may end at any time.

@@ -8,6 +8,7 @@
 #include "common/Error.h"
 #include "common/Reduce.h"
 #include "common/Sharding.h"
+#include "meshwright/runtime/Traffic.h"
 
 #include <algorithm>
 #include <chrono>
@@ -15,8 +16,6 @@
 
 using namespace meshwright;
 
-// Up to this many bytes over all members latency counts, not bandwidth.
-static constexpr int64_t directBytes = 16 * 1024;
 // Below this a broadcast goes straight from the root; above, the root scatters and
 // the members gather, so that it does not send everything size() - 1 times.
 static constexpr int64_t directBroadcastBytes = 64 * 1024;
@@ -94,6 +93,7 @@ void MessageCommunicator::exchange(const std::vector<Message> &messages) {
       for (int64_t at = 0; at < message.bytes; at += Transport::maxMessageBytes) {
         int64_t bytes = std::min(Transport::maxMessageBytes, message.bytes - at);
         char *data = static_cast<char *>(message.data) + at;
+      sent += direction == Message::Send ? bytes : 0;
         requests.push_back({peer, direction == Message::Receive
                                       ? transport->startReceive(peer, channel, data, bytes)
                                       : transport->startSend(peer, channel, data, bytes)});
@@ -195,38 +195,91 @@ void MessageCommunicator::broadcast(ElementType type, void *data, int64_t count,
 
 void MessageCommunicator::reduce(ElementType type, Reduction reduction, const void *input,
                                  void *output, int64_t count, int root) {
-  int64_t width = bytesOf(type), window = windowElements(type) * size();
+  int64_t width = bytesOf(type), window = windowElements(type);
   const char *in = static_cast<const char *>(input);
+  char *out = static_cast<char *>(output);
   std::vector<char> result;
-  for (int64_t at = 0; at < count; at += window) {
-    int64_t all = std::min(window, count - at), part = ceilDivide(all, size());
-    auto begin = [&](int i) { return std::min(all, i * part); };
-    int64_t mine = begin(rank() + 1) - begin(rank());
+  // Element `at` of each member's part, and how many follow in this window.
+  auto begin = [&](int i, int64_t at) {
+    return std::min(partBegin(count, size(), i) + at, partBegin(count, size(), i + 1));
+  };
+  for (int64_t at = 0; at < partBegin(count, size(), 1); at += window) {
+    auto length = [&](int i) { return (begin(i, at + window) - begin(i, at)) * width; };
     std::vector<Message> messages;
     for (int i = 0; i < size(); ++i) {
-      sendPart(messages, i, in + (at + begin(i)) * width, (begin(i + 1) - begin(i)) * width);
-      receivePart(messages, i, scratchFor(i, mine * width), mine * width);
+      sendPart(messages, i, in + begin(i, at) * width, length(i));
+      receivePart(messages, i, scratchFor(i, length(rank())), length(rank()));
     }
     exchange(messages);
-    result.resize(size_t(mine * width));
-    reduceParts(type, reduction, in + (at + begin(rank())) * width, result.data(), mine);
+    result.resize(size_t(length(rank())));
+    reduceParts(type, reduction, in + begin(rank(), at) * width, result.data(),
+                length(rank()) / width);
     messages.clear();
-    char *out = static_cast<char *>(output) + at * width;
     if (rank() != root) {
-      sendPart(messages, root, result.data(), mine * width);
+      sendPart(messages, root, result.data(), length(rank()));
     } else {
-      std::memcpy(out + begin(rank()) * width, result.data(), result.size());
+      std::copy(result.begin(), result.end(), out + begin(rank(), at) * width);
       for (int i = 0; i < size(); ++i)
-        receivePart(messages, i, out + begin(i) * width, (begin(i + 1) - begin(i)) * width);
+        receivePart(messages, i, out + begin(i, at) * width, length(i));
     }
     exchange(messages);
   }
 }
 
-void MessageCommunicator::allReduce(ElementType type, Reduction reduction, const void *input,
-                                    void *output, int64_t count) {
+/// Calls move(input, output, count) for each pack of a call's tensors. Of several
+/// tensors, input and output are copies: first every tensor's first part, then
+/// every tensor's second, and so on.
+template <typename Move>
+void MessageCommunicator::forEachPack(ElementType type, Segments segments, int64_t inputParts,
+                                      int64_t outputParts, Move move) {
+  int64_t width = bytesOf(type);
+  for (Pack pack : packsOf(segments.counts(), width)) {
+    if (pack.end == pack.begin + 1) {
+      const MwSegment &one = segments[pack.begin];
+      move(one.input, one.output, one.count);
+      continue;
+    }
+    packed.resize(size_t(pack.count * width * (inputParts + outputParts)));
+    char *input = packed.data(), *output = input + pack.count * width * inputParts;
+    auto copyAll = [&](char *at, int64_t parts, bool in) {
+      for (int64_t part = 0; part < parts; ++part)
+        for (size_t i = pack.begin; i < pack.end; ++i) {
+          int64_t bytes = segments[i].count * width;
+          if (in)
+            std::copy_n(static_cast<const char *>(segments[i].input) + part * bytes, bytes, at);
+          else
+            std::copy_n(at, bytes, static_cast<char *>(segments[i].output) + part * bytes);
+          at += bytes;
+        }
+    };
+    copyAll(input, inputParts, /*in=*/true);
+    move(input, output, pack.count);
+    copyAll(output, outputParts, /*in=*/false);
+  }
+}
+
+void MessageCommunicator::allReduce(ElementType type, Reduction reduction, Segments segments) {
+  forEachPack(type, segments, 1, 1, [&](const void *input, void *output, int64_t count) {
+    allReduceOne(type, reduction, input, output, count);
+  });
+}
+
+void MessageCommunicator::allGather(ElementType type, Segments segments) {
+  forEachPack(type, segments, 1, size(), [&](const void *input, void *output, int64_t count) {
+    allGatherOne(type, input, output, count);
+  });
+}
+
+void MessageCommunicator::reduceScatter(ElementType type, Reduction reduction, Segments segments) {
+  forEachPack(type, segments, size(), 1, [&](const void *input, void *output, int64_t count) {
+    reduceScatterOne(type, reduction, input, output, count);
+  });
+}
+
+void MessageCommunicator::allReduceOne(ElementType type, Reduction reduction, const void *input,
+                                       void *output, int64_t count) {
   int64_t width = bytesOf(type), window = windowElements(type) * size();
-  if (count > 0 && count * width * size() <= directBytes) {
+  if (count > 0 && isDirect(count, width, size())) {
     // One exchange instead of two: everyone gets everything and reduces it.
     std::vector<Message> messages;
     for (int i = 0; i < size(); ++i) {
@@ -260,8 +313,8 @@ void MessageCommunicator::allReduce(ElementType type, Reduction reduction, const
   }
 }
 
-void MessageCommunicator::allGather(ElementType type, const void *input, void *output,
-                                    int64_t count) {
+void MessageCommunicator::allGatherOne(ElementType type, const void *input, void *output,
+                                       int64_t count) {
   int64_t bytes = count * bytesOf(type);
   char *out = static_cast<char *>(output);
   std::vector<Message> messages;
@@ -274,8 +327,8 @@ void MessageCommunicator::allGather(ElementType type, const void *input, void *o
   exchange(messages);
 }
 
-void MessageCommunicator::reduceScatter(ElementType type, Reduction reduction, const void *input,
-                                        void *output, int64_t count) {
+void MessageCommunicator::reduceScatterOne(ElementType type, Reduction reduction, const void *input,
+                                           void *output, int64_t count) {
   int64_t width = bytesOf(type), window = windowElements(type);
   const char *in = static_cast<const char *>(input);
   for (int64_t at = 0; at < count; at += window) {

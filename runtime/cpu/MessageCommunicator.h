@@ -5,7 +5,8 @@
 // Collectives of ranks that are processes, over any Transport. Reductions send each
 // member the part it reduces, from every other member, so that it can add in member
 // order whatever arrives first; that moves as many bytes as a ring does. Vectors
-// are taken in windows, which bounds the scratch memory.
+// are taken in windows, which bounds the scratch memory. Small tensors of one call
+// are copied together and moved as one.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_RUNTIME_CPU_MESSAGECOMMUNICATOR_H
@@ -32,11 +33,9 @@ public:
   void broadcast(ElementType type, void *data, int64_t count, int root) override;
   void reduce(ElementType type, Reduction reduction, const void *input, void *output, int64_t count,
               int root) override;
-  void allReduce(ElementType type, Reduction reduction, const void *input, void *output,
-                 int64_t count) override;
-  void allGather(ElementType type, const void *input, void *output, int64_t count) override;
-  void reduceScatter(ElementType type, Reduction reduction, const void *input, void *output,
-                     int64_t count) override;
+  void allReduce(ElementType type, Reduction reduction, Segments segments) override;
+  void allGather(ElementType type, Segments segments) override;
+  void reduceScatter(ElementType type, Reduction reduction, Segments segments) override;
   void allToAll(ElementType type, const void *input, void *output, int64_t count) override;
   void gather(ElementType type, const void *input, void *output, int64_t count, int root) override;
   void scatter(ElementType type, const void *input, void *output, int64_t count, int root) override;
@@ -55,6 +54,15 @@ private:
   MessageCommunicator(std::shared_ptr<Transport> transport, RankStatus &status,
                       std::vector<int> members, int rank, std::shared_ptr<int> channels);
 
+  void allReduceOne(ElementType type, Reduction reduction, const void *input, void *output,
+                    int64_t count);
+  void allGatherOne(ElementType type, const void *input, void *output, int64_t count);
+  void reduceScatterOne(ElementType type, Reduction reduction, const void *input, void *output,
+                        int64_t count);
+  template <typename Move>
+  void forEachPack(ElementType type, Segments segments, int64_t inputParts, int64_t outputParts,
+                   Move move);
+
   void exchange(const std::vector<Message> &messages);
   void waitAll(std::vector<std::pair<int, std::unique_ptr<Transport::Request>>> &requests);
   int64_t windowElements(ElementType type) const;
@@ -69,7 +77,7 @@ private:
   /// The number of the next channel; shared by all communicators of the process.
   std::shared_ptr<int> nextChannel;
   int channel;
-  std::vector<char> scratch;
+  std::vector<char> scratch, packed;
 };
 
 } // namespace meshwright

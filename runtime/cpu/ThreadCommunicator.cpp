@@ -9,6 +9,7 @@
 #include "common/Reduce.h"
 #include "common/Sharding.h"
 #include "cpu/ThreadGroup.h"
+#include "meshwright/runtime/Traffic.h"
 
 #include <algorithm>
 #include <chrono>
@@ -134,17 +135,18 @@ void ThreadCommunicator::meet() {
 }
 
 /// Shows the others this member's buffers and waits for theirs.
-void ThreadCommunicator::meet(const char *kind, const void *input, void *output, int64_t bytes) {
+void ThreadCommunicator::meet(const char *kind, Segments segments, int64_t width) {
   ThreadMember &mine = group->members[size_t(rank())];
   mine.kind = kind;
-  mine.input = input;
-  mine.output = output;
-  mine.bytes = bytes;
+  mine.segments = segments.data;
+  mine.bytes = 0;
+  for (const MwSegment &segment : segments)
+    mine.bytes += segment.count * width;
   meet();
   const ThreadMember &first = group->members[0];
-  if (first.kind != kind || first.bytes != bytes)
+  if (first.kind != kind || first.bytes != mine.bytes)
     fail("ranks ", worldRank(0), " and ", worldRank(rank()), " disagree: one calls ", first.kind,
-         " of ", first.bytes, " bytes, the other ", kind, " of ", bytes,
+         " of ", first.bytes, " bytes, the other ", kind, " of ", mine.bytes,
          " bytes on the same group; the program is broken, please report it");
 }
 
@@ -164,28 +166,36 @@ void ThreadCommunicator::copy(void *to, const void *from, int64_t bytes) const {
   }
 }
 
-/// Reduces elements [begin, end) of every member's input into each of `outputs`,
-/// from element `outputBegin` on. One pass: a block is reduced in cache and then
-/// written to all outputs. No other member may read or write these elements.
-void ThreadCommunicator::reduceRange(ElementType type, Reduction reduction, int64_t begin,
-                                     int64_t end, const std::vector<char *> &outputs,
-                                     int64_t outputBegin) const {
+/// Every member's input of a segment, from byte `bytes` on.
+std::vector<const char *> ThreadCommunicator::inputsOf(size_t segment, int64_t bytes) const {
+  std::vector<const char *> inputs;
+  for (const ThreadMember &member : group->members)
+    inputs.push_back(static_cast<const char *>(member.segments[segment].input) + bytes);
+  return inputs;
+}
+
+/// Reduces `count` elements of `inputs` into each of `outputs`. One pass: a block is
+/// reduced in cache and then written to all outputs. No other member may read or
+/// write these elements.
+void ThreadCommunicator::reduceRange(ElementType type, Reduction reduction,
+                                     const std::vector<const char *> &inputs, int64_t count,
+                                     const std::vector<char *> &outputs) const {
   int64_t width = bytesOf(type);
-  int64_t blocks = ceilDivide(end - begin, reduceBlockElements);
-  bool parallel = threads > 1 && (end - begin) * width * size() >= parallelBytes;
+  int64_t blocks = ceilDivide(count, reduceBlockElements);
+  bool parallel = threads > 1 && count * width * size() >= parallelBytes;
 #pragma omp parallel num_threads(threads) if (parallel)
   {
-    std::vector<const void *> inputs(static_cast<size_t>(size()));
+    std::vector<const void *> from(static_cast<size_t>(size()));
     char result[reduceBlockElements * 8];
 #pragma omp for schedule(static)
     for (int64_t block = 0; block < blocks; ++block) {
-      int64_t at = begin + block * reduceBlockElements;
-      int64_t count = std::min(reduceBlockElements, end - at);
-      for (int i = 0; i < size(); ++i)
-        inputs[size_t(i)] = static_cast<const char *>(group->members[size_t(i)].input) + at * width;
-      reduceBlock(type, reduction, inputs.data(), size(), result, count);
+      int64_t at = block * reduceBlockElements;
+      int64_t length = std::min(reduceBlockElements, count - at);
+      for (size_t i = 0; i < from.size(); ++i)
+        from[i] = inputs[i] + at * width;
+      reduceBlock(type, reduction, from.data(), size(), result, length);
       for (char *output : outputs)
-        std::memcpy(output + (outputBegin + at - begin) * width, result, size_t(count * width));
+        std::memcpy(output + at * width, result, size_t(length * width));
     }
   }
 }
@@ -194,12 +204,13 @@ void ThreadCommunicator::barrier() { meet(); }
 
 void ThreadCommunicator::send(ElementType type, const void *data, int64_t count, int to) {
   ThreadMailbox &box = group->mailbox(rank(), to);
+  sent += count * bytesOf(type);
   box.data = data;
   box.bytes = count * bytesOf(type);
-  uint32_t sent = box.sent.load(std::memory_order_relaxed) + 1;
-  box.sent.store(sent, std::memory_order_release);
+  uint32_t number = box.sent.load(std::memory_order_relaxed) + 1;
+  box.sent.store(number, std::memory_order_release);
   group->wake();
-  waitFor([&] { return box.taken.load(std::memory_order_acquire) == sent; }, to);
+  waitFor([&] { return box.taken.load(std::memory_order_acquire) == number; }, to);
 }
 
 void ThreadCommunicator::receive(ElementType type, void *data, int64_t count, int from) {
@@ -215,91 +226,127 @@ void ThreadCommunicator::receive(ElementType type, void *data, int64_t count, in
 }
 
 void ThreadCommunicator::broadcast(ElementType type, void *data, int64_t count, int root) {
+  MwSegment mine{data, data, count};
   int64_t bytes = count * bytesOf(type);
-  meet("broadcast", data, data, bytes);
-  copy(data, group->members[size_t(root)].input, bytes);
+  meet("broadcast", {&mine, 1}, bytesOf(type));
+  if (rank() != root) {
+    copy(data, group->members[size_t(root)].segments->input, bytes);
+    sent += bytes;
+  }
   meet();
 }
 
 void ThreadCommunicator::reduce(ElementType type, Reduction reduction, const void *input,
                                 void *output, int64_t count, int root) {
-  meet("reduce", input, output, count * bytesOf(type));
-  int64_t part = ceilDivide(count, size());
-  int64_t begin = std::min(count, rank() * part), end = std::min(count, begin + part);
-  reduceRange(type, reduction, begin, end,
-              {static_cast<char *>(group->members[size_t(root)].output)}, begin);
+  MwSegment mine{input, output, count};
+  int64_t width = bytesOf(type);
+  meet("reduce", {&mine, 1}, width);
+  int64_t begin = partBegin(count, size(), rank()), end = partBegin(count, size(), rank() + 1);
+  char *result = static_cast<char *>(group->members[size_t(root)].segments->output);
+  reduceRange(type, reduction, inputsOf(0, begin * width), end - begin, {result + begin * width});
+  sent += (end - begin) * width * (size() - 1 + (rank() != root));
   meet();
 }
 
-void ThreadCommunicator::allReduce(ElementType type, Reduction reduction, const void *input,
-                                   void *output, int64_t count) {
-  meet("all_reduce", input, output, count * bytesOf(type));
-  int64_t part = ceilDivide(count, size());
-  int64_t begin = std::min(count, rank() * part), end = std::min(count, begin + part);
-  std::vector<char *> outputs;
-  for (const ThreadMember &member : group->members)
-    outputs.push_back(static_cast<char *>(member.output));
-  reduceRange(type, reduction, begin, end, outputs, begin);
+void ThreadCommunicator::allReduce(ElementType type, Reduction reduction, Segments segments) {
+  int64_t width = bytesOf(type), n = size();
+  meet("all_reduce", segments, width);
+  // What is small, everyone reduces for himself, aside until all have read it.
+  std::vector<std::pair<size_t, std::vector<char>>> results;
+  for (Pack pack : packsOf(segments.counts(), width))
+    for (size_t i = pack.begin; i < pack.end; ++i) {
+      int64_t count = segments[i].count;
+      if (isDirect(pack.count, width, n)) {
+        results.push_back({i, std::vector<char>(size_t(count * width))});
+        reduceRange(type, reduction, inputsOf(i, 0), count, {results.back().second.data()});
+        sent += count * width * (n - 1);
+        continue;
+      }
+      int64_t begin = partBegin(count, n, rank()), end = partBegin(count, n, rank() + 1);
+      std::vector<char *> outputs;
+      for (const ThreadMember &member : group->members)
+        outputs.push_back(static_cast<char *>(member.segments[i].output) + begin * width);
+      reduceRange(type, reduction, inputsOf(i, begin * width), end - begin, outputs);
+      sent += 2 * (end - begin) * width * (n - 1);
+    }
   meet();
+  for (const auto &[i, result] : results)
+    copy(segments[i].output, result.data(), int64_t(result.size()));
 }
 
-void ThreadCommunicator::allGather(ElementType type, const void *input, void *output,
-                                   int64_t count) {
-  int64_t bytes = count * bytesOf(type);
-  meet("all_gather", input, output, bytes);
-  for (int step = 0; step < size(); ++step) {
-    int from = (rank() + step) % size(); // Spreads the readers over the inputs.
-    copy(static_cast<char *>(output) + from * bytes, group->members[size_t(from)].input, bytes);
+void ThreadCommunicator::allGather(ElementType type, Segments segments) {
+  meet("all_gather", segments, bytesOf(type));
+  for (size_t i = 0; i < segments.size; ++i) {
+    int64_t bytes = segments[i].count * bytesOf(type);
+    for (int step = 0; step < size(); ++step) {
+      int from = (rank() + step) % size(); // Spreads the readers over the inputs.
+      copy(static_cast<char *>(segments[i].output) + from * bytes,
+           group->members[size_t(from)].segments[i].input, bytes);
+    }
+    sent += bytes * (size() - 1);
   }
   meet();
 }
 
-void ThreadCommunicator::reduceScatter(ElementType type, Reduction reduction, const void *input,
-                                       void *output, int64_t count) {
-  meet("reduce_scatter", input, output, count * bytesOf(type));
-  reduceRange(type, reduction, rank() * count, (rank() + 1) * count, {static_cast<char *>(output)},
-              0);
+void ThreadCommunicator::reduceScatter(ElementType type, Reduction reduction, Segments segments) {
+  int64_t width = bytesOf(type);
+  meet("reduce_scatter", segments, width);
+  for (size_t i = 0; i < segments.size; ++i) {
+    int64_t count = segments[i].count;
+    reduceRange(type, reduction, inputsOf(i, rank() * count * width), count,
+                {static_cast<char *>(segments[i].output)});
+    sent += count * width * (size() - 1);
+  }
   meet();
 }
 
 void ThreadCommunicator::allToAll(ElementType type, const void *input, void *output,
                                   int64_t count) {
+  MwSegment mine{input, output, count};
   int64_t bytes = count * bytesOf(type);
-  meet("all_to_all", input, output, bytes);
+  meet("all_to_all", {&mine, 1}, bytesOf(type));
+  std::vector<const char *> inputs = inputsOf(0, rank() * bytes);
   for (int step = 0; step < size(); ++step) {
     int from = (rank() + step) % size();
-    copy(static_cast<char *>(output) + from * bytes,
-         static_cast<const char *>(group->members[size_t(from)].input) + rank() * bytes, bytes);
+    copy(static_cast<char *>(output) + from * bytes, inputs[size_t(from)], bytes);
   }
+  sent += bytes * (size() - 1);
   meet();
 }
 
 void ThreadCommunicator::gather(ElementType type, const void *input, void *output, int64_t count,
                                 int root) {
+  MwSegment mine{input, output, count};
   int64_t bytes = count * bytesOf(type);
-  meet("gather", input, output, bytes);
-  copy(static_cast<char *>(group->members[size_t(root)].output) + rank() * bytes, input, bytes);
+  meet("gather", {&mine, 1}, bytesOf(type));
+  copy(static_cast<char *>(group->members[size_t(root)].segments->output) + rank() * bytes, input,
+       bytes);
+  sent += rank() == root ? 0 : bytes;
   meet();
 }
 
 void ThreadCommunicator::scatter(ElementType type, const void *input, void *output, int64_t count,
                                  int root) {
+  MwSegment mine{input, output, count};
   int64_t bytes = count * bytesOf(type);
-  meet("scatter", input, output, bytes);
-  copy(output, static_cast<const char *>(group->members[size_t(root)].input) + rank() * bytes,
-       bytes);
+  meet("scatter", {&mine, 1}, bytesOf(type));
+  copy(output, inputsOf(0, rank() * bytes)[size_t(root)], bytes);
+  sent += rank() == root ? 0 : bytes;
   meet();
 }
 
 void ThreadCommunicator::permute(ElementType type, const void *input, void *output, int64_t count,
                                  const std::vector<std::pair<int, int>> &pairs) {
+  MwSegment mine{input, output, count};
   int64_t bytes = count * bytesOf(type);
-  meet("permute", input, output, bytes);
+  meet("permute", {&mine, 1}, bytesOf(type));
   auto pair = std::find_if(pairs.begin(), pairs.end(),
                            [&](const auto &candidate) { return candidate.second == rank(); });
-  if (pair != pairs.end())
-    copy(output, group->members[size_t(pair->first)].input, bytes);
-  else if (bytes)
+  if (pair != pairs.end()) {
+    copy(output, group->members[size_t(pair->first)].segments->input, bytes);
+    sent += pair->first == rank() ? 0 : bytes;
+  } else if (bytes) {
     std::memset(output, 0, size_t(bytes));
+  }
   meet();
 }

@@ -34,11 +34,9 @@ public:
   void broadcast(ElementType type, void *data, int64_t count, int root) override;
   void reduce(ElementType type, Reduction reduction, const void *input, void *output, int64_t count,
               int root) override;
-  void allReduce(ElementType type, Reduction reduction, const void *input, void *output,
-                 int64_t count) override;
-  void allGather(ElementType type, const void *input, void *output, int64_t count) override;
-  void reduceScatter(ElementType type, Reduction reduction, const void *input, void *output,
-                     int64_t count) override;
+  void allReduce(ElementType type, Reduction reduction, Segments segments) override;
+  void allGather(ElementType type, Segments segments) override;
+  void reduceScatter(ElementType type, Reduction reduction, Segments segments) override;
   void allToAll(ElementType type, const void *input, void *output, int64_t count) override;
   void gather(ElementType type, const void *input, void *output, int64_t count, int root) override;
   void scatter(ElementType type, const void *input, void *output, int64_t count, int root) override;
@@ -46,13 +44,14 @@ public:
                const std::vector<std::pair<int, int>> &pairs) override;
 
 private:
-  void meet(const char *kind, const void *input, void *output, int64_t bytes);
+  void meet(const char *kind, Segments segments, int64_t width);
   void meet();
   void arrive();
   template <typename Ready> void waitFor(Ready ready, int peer);
   void copy(void *to, const void *from, int64_t bytes) const;
-  void reduceRange(ElementType type, Reduction reduction, int64_t begin, int64_t end,
-                   const std::vector<char *> &outputs, int64_t outputBegin) const;
+  void reduceRange(ElementType type, Reduction reduction, const std::vector<const char *> &inputs,
+                   int64_t count, const std::vector<char *> &outputs) const;
+  std::vector<const char *> inputsOf(size_t segment, int64_t bytes) const;
 
   std::shared_ptr<ThreadGroup> group;
   int threads;

@@ -6,6 +6,8 @@
 #ifndef MESHWRIGHT_RUNTIME_CPU_THREADGROUP_H
 #define MESHWRIGHT_RUNTIME_CPU_THREADGROUP_H
 
+#include "meshwright/runtime/ABI.h"
+
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -23,8 +25,7 @@ struct alignas(64) ThreadMember {
   std::atomic<uint32_t> arrived{0};
   /// Of the current collective; read by others between two meetings.
   const char *kind = "";
-  const void *input = nullptr;
-  void *output = nullptr;
+  const MwSegment *segments = nullptr;
   int64_t bytes = 0;
 };
 

@@ -23,6 +23,22 @@ func.func @local(%x: tensor<8x16xf32> {dist.seed = #dist.sharding<@mesh, [{data,
   %4 = dist.permute %x from [1, 0] over <@mesh {data}> : (tensor<8x16xf32>) -> tensor<8x16xf32>
   // CHECK: dist.slice %{{.*}} dim 1 over <@mesh {tensor, data}>
   %5 = dist.slice %x dim 1 over <@mesh {tensor, data}> : (tensor<8x16xf32>) -> tensor<8x2xf32>
+  // CHECK: dist.broadcast %{{.*}} root 3 over <@mesh {tensor}>
+  %7 = dist.broadcast %x root 3 over <@mesh {tensor}> : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  // CHECK: dist.reduce sum %{{.*}} root 1 over <@mesh {data}>
+  %8 = dist.reduce sum %x root 1 over <@mesh {data}> : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  // CHECK: dist.gather %{{.*}} dim 0 root 0 over <@mesh {data}>
+  %9 = dist.gather %x dim 0 root 0 over <@mesh {data}> : (tensor<8x16xf32>) -> tensor<16x16xf32>
+  // CHECK: dist.scatter %{{.*}} dim 1 root 2 over <@mesh {tensor}>
+  %10 = dist.scatter %x dim 1 root 2 over <@mesh {tensor}> : (tensor<8x16xf32>) -> tensor<8x4xf32>
+  // CHECK: dist.send %{{.*}} to 1 channel 7 over <@mesh {data}> : tensor<8x16xf32>
+  dist.send %x to 1 channel 7 over <@mesh {data}> : tensor<8x16xf32>
+  // CHECK: dist.recv from 0 channel 7 over <@mesh {data}> : tensor<8x16xf32>
+  %11 = dist.recv from 0 channel 7 over <@mesh {data}> : tensor<8x16xf32>
+  // CHECK: dist.all_reduce sum %{{.*}}, %{{.*}} over <@mesh {data}> : (tensor<8x16xf32>, tensor<8x4xf32>) -> (tensor<8x16xf32>, tensor<8x4xf32>)
+  %12, %13 = dist.all_reduce sum %x, %10 over <@mesh {data}> : (tensor<8x16xf32>, tensor<8x4xf32>) -> (tensor<8x16xf32>, tensor<8x4xf32>)
+  // CHECK: dist.all_gather %{{.*}}, %{{.*}} dim [1, 0] over <@mesh {data}>
+  %14, %15 = dist.all_gather %x, %10 dim [1, 0] over <@mesh {data}> : (tensor<8x16xf32>, tensor<8x4xf32>) -> (tensor<8x32xf32>, tensor<16x4xf32>)
   // CHECK: dist.begin 2 over <@mesh {tensor}> : tensor<i32>
   %6 = dist.begin 2 over <@mesh {tensor}> : tensor<i32>
   return
@@ -165,5 +181,50 @@ dist.mesh @mesh ["data" = 2]
 func.func @f(%x: tensor<8xf32>) {
   // expected-error @+1 {{place 0 sends to 0, which is not another place of the group}}
   %0 = dist.exchange %x pieces 1 length 1 to [0, -1] send [0, -1] from [0, -1] receive [0, -1] round 0 over <@mesh {data}> : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+dist.mesh @mesh ["data" = 2]
+func.func @f(%x: tensor<8x16xf32>) {
+  // expected-error @+1 {{has 'root' 2, but the group's places are 0 to 1}}
+  %0 = dist.broadcast %x root 2 over <@mesh {data}> : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  return
+}
+
+// -----
+
+dist.mesh @mesh ["data" = 2]
+func.func @f(%x: tensor<8x16xf32>) {
+  // expected-error @+1 {{has 'to' -1, but the group's places are 0 to 1}}
+  dist.send %x to -1 channel 0 over <@mesh {data}> : tensor<8x16xf32>
+  return
+}
+
+// -----
+
+dist.mesh @mesh ["data" = 2]
+func.func @f(%x: tensor<8x16xf32>) {
+  // expected-error @+1 {{over 2 devices makes 'tensor<8x8xf32>' of 'tensor<8x16xf32>', not 'tensor<4x16xf32>'}}
+  %0 = dist.scatter %x dim 1 root 0 over <@mesh {data}> : (tensor<8x16xf32>) -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+dist.mesh @mesh ["data" = 2]
+func.func @f(%x: tensor<8xf32>, %y: tensor<8xi32>) {
+  // expected-error @+1 {{moves tensors of one element type in a call, found 'tensor<8xf32>' and 'tensor<8xi32>'}}
+  %0, %1 = dist.all_reduce sum %x, %y over <@mesh {data}> : (tensor<8xf32>, tensor<8xi32>) -> (tensor<8xf32>, tensor<8xi32>)
+  return
+}
+
+// -----
+
+dist.mesh @mesh ["data" = 2]
+func.func @f(%x: tensor<8xf32>, %y: tensor<8xf32>) {
+  // expected-error @+1 {{names 1 dimensions for 2 tensors}}
+  %0, %1 = dist.all_gather %x, %y dim 0 over <@mesh {data}> : (tensor<8xf32>, tensor<8xf32>) -> (tensor<16xf32>, tensor<16xf32>)
   return
 }

@@ -1,4 +1,5 @@
 // RUN: meshwright-opt %s --dist-optimize-collectives -split-input-file | FileCheck %s
+// RUN: meshwright-opt %s --dist-optimize-collectives=bucket-bytes=64 -split-input-file | FileCheck %s --check-prefix SMALL
 
 // BEGIN EXAMPLE --dist-optimize-collectives
 dist.mesh @mesh ["data" = 2]
@@ -45,4 +46,74 @@ func.func @once(%x: tensor<8x2xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
   %0 = dist.all_gather %x dim 1 over <@mesh {a}> : (tensor<8x2xf32>) -> tensor<8x4xf32>
   %1 = dist.all_gather %x dim 1 over <@mesh {a}> : (tensor<8x2xf32>) -> tensor<8x4xf32>
   return %0, %1 : tensor<8x4xf32>, tensor<8x4xf32>
+}
+
+// -----
+
+// Gradients share a call; what reads the first waits for the last.
+// CHECK-LABEL: func.func @bucket
+// SMALL-LABEL: func.func @bucket
+// SMALL: dist.all_reduce sum %arg0 over
+// SMALL: dist.all_reduce sum %{{.*}} over
+// CHECK: %[[B:.*]] = train.scale
+// CHECK-NEXT: %[[SUMS:.*]]:2 = dist.all_reduce sum %arg0, %[[B]] over <@mesh {data}> : (tensor<8xf32>, tensor<4x4xf32>) -> (tensor<8xf32>, tensor<4x4xf32>)
+// CHECK-NEXT: train.square_sum %[[SUMS]]#0
+// CHECK-NEXT: train.square_sum %[[SUMS]]#1
+dist.mesh @mesh ["data" = 2]
+func.func @bucket(%x: tensor<8xf32>, %y: tensor<4x4xf32>) -> (tensor<f32>, tensor<f32>) {
+  %0 = dist.all_reduce sum %x over <@mesh {data}> : (tensor<8xf32>) -> tensor<8xf32>
+  %1 = train.square_sum %0 : (tensor<8xf32>) -> tensor<f32>
+  %2 = train.scale %y by 2.0 : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %3 = dist.all_reduce sum %2 over <@mesh {data}> : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %4 = train.square_sum %3 : (tensor<4x4xf32>) -> tensor<f32>
+  return %1, %4 : tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// Of one group and kind, along any dimensions.
+// CHECK-LABEL: func.func @alike
+// CHECK-DAG: dist.all_gather %arg0, %arg1 dim [1, 0] over <@mesh {a}>
+// CHECK-DAG: dist.all_gather %arg0 dim 1 over <@mesh {b}>
+// CHECK-DAG: dist.reduce_scatter sum %arg0, %arg1 dim [0, 1] over <@mesh {a}>
+// CHECK-DAG: dist.reduce_scatter max %arg0 dim 0 over <@mesh {a}>
+dist.mesh @mesh ["a" = 2, "b" = 2]
+func.func @alike(%x: tensor<8x2xf32>, %y: tensor<4x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>) {
+  %0 = dist.all_gather %x dim 1 over <@mesh {a}> : (tensor<8x2xf32>) -> tensor<8x4xf32>
+  %1 = dist.all_gather %x dim 1 over <@mesh {b}> : (tensor<8x2xf32>) -> tensor<8x4xf32>
+  %2 = dist.all_gather %y dim 0 over <@mesh {a}> : (tensor<4x4xf32>) -> tensor<8x4xf32>
+  %3 = dist.reduce_scatter sum %x dim 0 over <@mesh {a}> : (tensor<8x2xf32>) -> tensor<4x2xf32>
+  %4 = dist.reduce_scatter max %x dim 0 over <@mesh {a}> : (tensor<8x2xf32>) -> tensor<4x2xf32>
+  %5 = dist.reduce_scatter sum %y dim 1 over <@mesh {a}> : (tensor<4x4xf32>) -> tensor<4x2xf32>
+  return %0, %1, %2, %3, %4, %5 : tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>
+}
+
+// -----
+
+// What depends on a result cannot share its call, nor does what a matrix product
+// has to wait for.
+// CHECK-LABEL: func.func @dependent
+// CHECK: dist.all_reduce sum %arg0 over
+// CHECK: train.linear
+// CHECK: dist.all_reduce sum %{{.*}} over
+dist.mesh @mesh ["data" = 2]
+func.func @dependent(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %0 = dist.all_reduce sum %x over <@mesh {data}> : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %1 = train.linear %0, %0 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %2 = dist.all_reduce sum %1 over <@mesh {data}> : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %2 : tensor<4x4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @sum
+// CHECK-NEXT: %[[SUM:.*]] = train.add %arg0, %arg1
+// CHECK-NEXT: dist.all_reduce sum %[[SUM]] over
+// CHECK-NEXT: return
+dist.mesh @mesh ["data" = 2]
+func.func @sum(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = dist.all_reduce sum %x over <@mesh {data}> : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = dist.all_reduce sum %y over <@mesh {data}> : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = train.add %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %2 : tensor<4xf32>
 }

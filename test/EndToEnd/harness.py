@@ -1,5 +1,6 @@
 """What the end-to-end tests share: compile, train, and look at what comes out."""
 import json
+import math
 import os
 import pathlib
 import re
@@ -75,6 +76,23 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def check_traffic(exe, trace, steps):
+    """Every rank's collectives have sent what the plan says, by kind."""
+    plan = json.loads(call(["meshwright", "inspect", "--json", exe]))
+    sizes = {entry["axis"]: entry["size"] for entry in plan["mesh"]}
+    ranks = math.prod(sizes.values())
+    want, have = {}, {}
+    for entry in plan["collectives"]:
+        if entry["program"] == "step":
+            members = math.prod(sizes[axis] for axis in plan["groups"][entry["group"]])
+            sent = entry["group_bytes"] * ranks // members * entry["times"] * steps
+            want[entry["op"]] = want.get(entry["op"], 0) + sent
+    for event in json.load(open(trace))["traceEvents"]:
+        for op, sent in event["args"].get("sent_bytes", {}).items():
+            have[op] = have.get(op, 0) + sent
+    check(have == want and sum(have.values()) > 0, f"{trace}: ranks sent {have}, planned are {want}")
 
 
 class Golden:

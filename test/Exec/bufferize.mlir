@@ -213,3 +213,44 @@ func.func @begin(%x: tensor<8x2xf32> {train.input = "x"}) -> (tensor<i32> {train
   %2 = dist.all_to_all %1 split 0 concat 1 over <@mesh {a}> : (tensor<2x8xf32>) -> tensor<1x16xf32>
   return %0, %2 : tensor<i32>, tensor<1x16xf32>
 }
+
+// -----
+
+// Several tensors in one call, each in place when its operand dies: not the first,
+// which is read again.
+// CHECK-LABEL: exec.program @bucket
+// CHECK: exec.matmul %{{.*}}, %{{.*}}, %[[A:.*]] trans
+// CHECK: exec.matmul %{{.*}}, %{{.*}}, %[[B:.*]] trans
+// CHECK: exec.all_reduce {{ ?}}sum %[[A]], %[[B]] to %[[C:.*]], %[[B]] over ["a"]
+// CHECK: exec.reduce_scatter {{ ?}}max %[[B]], %{{.*}} to %{{.*}}, %{{.*}} over ["a"] : memref<8x8xf32>, memref<6xf32> to memref<4x8xf32>, memref<3xf32>
+dist.mesh @mesh ["a" = 2]
+func.func @bucket(%x: tensor<4x8xf32> {train.input = "x"}, %v: tensor<1x6xf32> {train.input = "v"}) -> (tensor<8x8xf32> {train.output = "y"}, tensor<4x8xf32> {train.output = "z"}, tensor<1x3xf32> {train.output = "w"}, tensor<8x8xf32> {train.output = "u"}) {
+  %0 = train.contract "n o, n i -> o i" %x, %x : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
+  %1 = train.contract "n o, n i -> o i" %x, %x : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
+  %2:2 = dist.all_reduce sum %0, %1 over <@mesh {a}> : (tensor<8x8xf32>, tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>)
+  %3:2 = dist.reduce_scatter max %2#1, %v dim [0, 1] over <@mesh {a}> : (tensor<8x8xf32>, tensor<1x6xf32>) -> (tensor<4x8xf32>, tensor<1x3xf32>)
+  %4 = train.linear %0, %2#0 : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %2#0, %3#0, %3#1, %4 : tensor<8x8xf32>, tensor<4x8xf32>, tensor<1x3xf32>, tensor<8x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: exec.program @roots
+// CHECK: exec.broadcast %[[X:.*]] to %[[B:.*]] root 1 over ["a"]
+// CHECK: exec.reduce {{ ?}}sum %[[B]] to %{{.*}} root 0 over ["a"]
+// CHECK: exec.gather %{{.*}} to %{{.*}} root 0 over ["a"] : memref<4x3xf32> to memref<8x3xf32>
+// CHECK: exec.scatter %{{.*}} to %{{.*}} root 1 over ["a"] : memref<4x3xf32> to memref<2x3xf32>
+// CHECK: exec.permute %[[X]] to %{{.*}} from [1, 0] over ["a"]
+// CHECK: exec.send %[[X]] to 1 channel 2 over ["a"]
+// CHECK: exec.recv from 1 channel 2 over ["a"] to %{{.*}}
+dist.mesh @mesh ["a" = 2]
+func.func @roots(%x: tensor<1x4x3xf32> {train.input = "x"}) -> (tensor<1x4x3xf32> {train.output = "r"}, tensor<1x8x3xf32> {train.output = "g"}, tensor<1x2x3xf32> {train.output = "s"}, tensor<1x4x3xf32> {train.output = "p"}, tensor<1x4x3xf32> {train.output = "m"}) {
+  %0 = dist.broadcast %x root 1 over <@mesh {a}> : (tensor<1x4x3xf32>) -> tensor<1x4x3xf32>
+  %1 = dist.reduce sum %0 root 0 over <@mesh {a}> : (tensor<1x4x3xf32>) -> tensor<1x4x3xf32>
+  %2 = dist.gather %0 dim 1 root 0 over <@mesh {a}> : (tensor<1x4x3xf32>) -> tensor<1x8x3xf32>
+  %3 = dist.scatter %0 dim 1 root 1 over <@mesh {a}> : (tensor<1x4x3xf32>) -> tensor<1x2x3xf32>
+  %4 = dist.permute %x from [1, 0] over <@mesh {a}> : (tensor<1x4x3xf32>) -> tensor<1x4x3xf32>
+  dist.send %x to 1 channel 2 over <@mesh {a}> : tensor<1x4x3xf32>
+  %5 = dist.recv from 1 channel 2 over <@mesh {a}> : tensor<1x4x3xf32>
+  return %1, %2, %3, %4, %5 : tensor<1x4x3xf32>, tensor<1x8x3xf32>, tensor<1x2x3xf32>, tensor<1x4x3xf32>, tensor<1x4x3xf32>
+}

@@ -80,3 +80,34 @@ func.func @contiguous(%x: tensor<1x4x3xf32>) -> tensor<1x4x3xf32> {
   %1 = dist.reduce_scatter sum %0 dim 1 over <@mesh {tensor}> : (tensor<1x8x3xf32>) -> tensor<1x4x3xf32>
   return %1 : tensor<1x4x3xf32>
 }
+
+// -----
+
+// Of a call's tensors, those whose parts are inside rows.
+// CHECK-LABEL: func.func @bucket
+// CHECK: %[[PACKED:.*]] = train.transpose_blocks %{{.*}} : (tensor<4x2x3xf32>) -> tensor<2x4x3xf32>
+// CHECK: %[[PARTS:.*]]:2 = dist.reduce_scatter sum %[[PACKED]], %arg1 dim [0, 0] over <@mesh {tensor}> : (tensor<2x4x3xf32>, tensor<8xf32>) -> (tensor<1x4x3xf32>, tensor<4xf32>)
+// CHECK: %[[X:.*]] = train.reshape %[[PARTS]]#0 : (tensor<1x4x3xf32>) -> tensor<4x3xf32>
+// CHECK: dist.all_gather %{{.*}}, %[[PARTS]]#1 dim [0, 0] {{.*}} -> (tensor<2x4x3xf32>, tensor<8xf32>)
+// CHECK: train.transpose_blocks
+// CHECK-NOT: train.transpose_blocks
+dist.mesh @mesh ["tensor" = 2]
+func.func @bucket(%x: tensor<4x6xf32>, %y: tensor<8xf32>) -> (tensor<4x6xf32>, tensor<8xf32>) {
+  %0:2 = dist.reduce_scatter sum %x, %y dim [1, 0] over <@mesh {tensor}> : (tensor<4x6xf32>, tensor<8xf32>) -> (tensor<4x3xf32>, tensor<4xf32>)
+  %1:2 = dist.all_gather %0#0, %0#1 dim [1, 0] over <@mesh {tensor}> : (tensor<4x3xf32>, tensor<4xf32>) -> (tensor<4x6xf32>, tensor<8xf32>)
+  return %1#0, %1#1 : tensor<4x6xf32>, tensor<8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @roots
+// CHECK: dist.gather %{{.*}} dim 0 root 1 {{.*}} (tensor<1x4x3xf32>) -> tensor<2x4x3xf32>
+// CHECK: train.transpose_blocks
+// CHECK: train.transpose_blocks
+// CHECK: dist.scatter %{{.*}} dim 0 root 0 {{.*}} (tensor<2x4x3xf32>) -> tensor<1x4x3xf32>
+dist.mesh @mesh ["tensor" = 2]
+func.func @roots(%x: tensor<4x3xf32>) -> tensor<4x3xf32> {
+  %0 = dist.gather %x dim 1 root 1 over <@mesh {tensor}> : (tensor<4x3xf32>) -> tensor<4x6xf32>
+  %1 = dist.scatter %0 dim 1 root 0 over <@mesh {tensor}> : (tensor<4x6xf32>) -> tensor<4x3xf32>
+  return %1 : tensor<4x3xf32>
+}

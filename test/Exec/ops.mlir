@@ -51,6 +51,22 @@ exec.program @memory {
   exec.all_reduce sum %g to %g over ["data", "replica"] : memref<6x16xf32> to memref<6x16xf32>
   // CHECK: exec.all_to_all
   exec.all_to_all %g to %g over ["data"] : memref<6x16xf32> to memref<6x16xf32>
+  // CHECK: exec.all_reduce sum %{{.*}}, %{{.*}} to %{{.*}}, %{{.*}} over ["data"] : memref<6x16xf32>, memref<2x16xf32> to memref<6x16xf32>, memref<2x16xf32>
+  exec.all_reduce sum %g, %v to %g, %v over ["data"] : memref<6x16xf32>, memref<2x16xf32> to memref<6x16xf32>, memref<2x16xf32>
+  // CHECK: exec.permute %{{.*}} to %{{.*}} from [1, 2, 0] over ["data"]
+  exec.permute %g to %g from [1, 2, 0] over ["data"] : memref<6x16xf32> to memref<6x16xf32>
+  // CHECK: exec.broadcast %{{.*}} to %{{.*}} root 1 over ["data"]
+  exec.broadcast %v to %v root 1 over ["data"] : memref<2x16xf32> to memref<2x16xf32>
+  // CHECK: exec.reduce sum %{{.*}} to %{{.*}} root 1 over ["data"]
+  exec.reduce sum %v to %v root 1 over ["data"] : memref<2x16xf32> to memref<2x16xf32>
+  // CHECK: exec.gather %{{.*}} to %{{.*}} root 2 over ["data"] : memref<2x16xf32> to memref<6x16xf32>
+  exec.gather %v to %g root 2 over ["data"] : memref<2x16xf32> to memref<6x16xf32>
+  // CHECK: exec.scatter %{{.*}} to %{{.*}} root 0 over ["data"] : memref<6x16xf32> to memref<2x16xf32>
+  exec.scatter %g to %v root 0 over ["data"] : memref<6x16xf32> to memref<2x16xf32>
+  // CHECK: exec.send %{{.*}} to 1 channel 0 over ["data"]
+  exec.send %v to 1 channel 0 over ["data"] : memref<2x16xf32>
+  // CHECK: exec.recv from 0 channel 0 over ["data"] to %{{.*}} : memref<2x16xf32>
+  exec.recv from 0 channel 0 over ["data"] to %v : memref<2x16xf32>
 }
 
 //--- invalid.mlir
@@ -165,4 +181,21 @@ func.func @f(%x: tensor<4xf32>) -> tensor<3x8xf32> {
     exec.yield %c, %c : tensor<4xf32>, tensor<4xf32>
   }
   return %0#1 : tensor<3x8xf32>
+}
+
+// -----
+
+exec.program @f {
+  %a = exec.buffer "a" temporary : memref<4x8xf32>
+  %b = exec.buffer "b" temporary : memref<4x8xi32>
+  // expected-error @below {{moves tensors of one element type in a call, found 'memref<4x8xf32>' and 'memref<4x8xi32>'}}
+  exec.all_reduce sum %a, %b to %a, %b over ["data"] : memref<4x8xf32>, memref<4x8xi32> to memref<4x8xf32>, memref<4x8xi32>
+}
+
+// -----
+
+exec.program @f {
+  %a = exec.buffer "a" temporary : memref<9xf32>
+  // expected-error @below {{gives 'memref<4xf32>', which is no equal part of 'memref<9xf32>'}}
+  %b = exec.window %a over ["data"] : memref<9xf32> -> memref<4xf32>
 }

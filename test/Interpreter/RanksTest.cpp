@@ -12,6 +12,8 @@
 
 #include "gtest/gtest.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::interp;
@@ -127,6 +129,88 @@ TEST_F(Ranks, Collectives) {
   ASSERT_TRUE(all("begin"));
   EXPECT_EQ(result(0), Numbers({0, 0}));
   EXPECT_EQ(result(3), Numbers({9, 9}));
+}
+
+TEST_F(Ranks, Roots) {
+  StringRef text = R"(
+    dist.mesh @mesh ["data" = 2, "tensor" = 2]
+    func.func @broadcast(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %y = dist.broadcast %x root 1 over <@mesh {data}> : (tensor<2xf32>) -> tensor<2xf32>
+      return %y : tensor<2xf32>
+    }
+    func.func @reduce(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %y = dist.reduce max %x root 2 over <@mesh {data, tensor}> : (tensor<2xf32>) -> tensor<2xf32>
+      return %y : tensor<2xf32>
+    }
+    func.func @gather(%x: tensor<2x1xf32>) -> tensor<2x2xf32> {
+      %y = dist.gather %x dim 1 root 0 over <@mesh {tensor}> : (tensor<2x1xf32>) -> tensor<2x2xf32>
+      return %y : tensor<2x2xf32>
+    }
+    func.func @scatter(%x: tensor<4xf32>) -> tensor<2xf32> {
+      %y = dist.scatter %x dim 0 root 1 over <@mesh {data}> : (tensor<4xf32>) -> tensor<2xf32>
+      return %y : tensor<2xf32>
+    }
+    func.func @several(%x: tensor<2x1xf32>) -> tensor<6xf32> {
+      %z = train.scale %x by 2.0 : (tensor<2x1xf32>) -> tensor<2x1xf32>
+      %a:2 = dist.all_gather %x, %z dim [0, 1] over <@mesh {tensor}> : (tensor<2x1xf32>, tensor<2x1xf32>) -> (tensor<4x1xf32>, tensor<2x2xf32>)
+      %u = train.reshape %a#0 : (tensor<4x1xf32>) -> tensor<4xf32>
+      %v = train.reshape %a#1 : (tensor<2x2xf32>) -> tensor<4xf32>
+      %b:2 = dist.all_reduce sum %u, %v over <@mesh {data}> : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+      %c:2 = dist.reduce_scatter max %b#0, %b#1 dim [0, 0] over <@mesh {data}> : (tensor<4xf32>, tensor<4xf32>) -> (tensor<2xf32>, tensor<2xf32>)
+      %d = train.add %c#0, %c#1 : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      %y = train.pad %d rows 6 : (tensor<2xf32>) -> tensor<6xf32>
+      return %y : tensor<6xf32>
+    })";
+  auto all = [&](StringRef name) {
+    LogicalResult done = run(text, SmallVector<StringRef>(4, name));
+    EXPECT_TRUE(succeeded(done)) << name.str() << ": " << messages;
+    return succeeded(done);
+  };
+  auto poisoned = [&](int64_t rank) {
+    return llvm::all_of(result(rank), [](double value) { return std::isnan(value); });
+  };
+  ASSERT_TRUE(all("broadcast"));
+  EXPECT_EQ(result(0), Numbers({21, 22}));
+  EXPECT_EQ(result(3), Numbers({31, 32}));
+  ASSERT_TRUE(all("reduce"));
+  EXPECT_EQ(result(2), Numbers({31, 32}));
+  EXPECT_TRUE(poisoned(0) && poisoned(1) && poisoned(3));
+  ASSERT_TRUE(all("gather"));
+  EXPECT_EQ(result(2), Numbers({21, 31, 22, 32}));
+  EXPECT_TRUE(poisoned(1) && poisoned(3));
+  ASSERT_TRUE(all("scatter"));
+  EXPECT_EQ(result(0), Numbers({21, 22}));
+  EXPECT_EQ(result(3), Numbers({33, 34}));
+  ASSERT_TRUE(all("several"));
+  // Gathered over ranks 0 1 and 2 3, summed over these pairs: [22 24 42 44] and
+  // twice [22 42 24 44]; rank 0 has the first half of both.
+  EXPECT_EQ(result(0), Numbers({66, 108, 0, 0, 0, 0}));
+  EXPECT_EQ(result(3), Numbers({90, 132, 0, 0, 0, 0}));
+}
+
+TEST_F(Ranks, Messages) {
+  StringRef text = R"(
+    dist.mesh @mesh ["pipe" = 2]
+    func.func @first(%x: tensor<1xf32>) -> tensor<1xf32> {
+      %z = train.scale %x by 3.0 : (tensor<1xf32>) -> tensor<1xf32>
+      dist.send %x to 1 channel 0 over <@mesh {pipe}> : tensor<1xf32>
+      dist.send %z to 1 channel 5 over <@mesh {pipe}> : tensor<1xf32>
+      %y = dist.recv from 1 channel 0 over <@mesh {pipe}> : tensor<1xf32>
+      return %y : tensor<1xf32>
+    }
+    func.func @second(%x: tensor<1xf32>) -> tensor<1xf32> {
+      %z = dist.recv from 0 channel 5 over <@mesh {pipe}> : tensor<1xf32>
+      %y = dist.recv from 0 channel 0 over <@mesh {pipe}> : tensor<1xf32>
+      dist.send %x to 0 channel 0 over <@mesh {pipe}> : tensor<1xf32>
+      %w = train.scale %z by 100.0 : (tensor<1xf32>) -> tensor<1xf32>
+      %s = train.add %w, %y : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+      return %s : tensor<1xf32>
+    })";
+  ASSERT_TRUE(succeeded(run(text, {"first", "second"}))) << messages;
+  EXPECT_EQ(result(0), Numbers({11}));
+  EXPECT_EQ(result(1), Numbers({301}));
+  EXPECT_FALSE(succeeded(run(text, {"first", "first"})));
+  EXPECT_NE(messages.find("names the rank itself as its peer"), std::string::npos) << messages;
 }
 
 TEST_F(Ranks, DifferentProgramsMeet) {

@@ -14,11 +14,13 @@
 #include "cpu/TcpTransport.h"
 #include "cpu/ThreadCommunicator.h"
 #include "meshwright/runtime/Philox.h"
+#include "meshwright/runtime/Traffic.h"
 
 #include <cmath>
 #include <functional>
 #include <gtest/gtest.h>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
 using namespace meshwright;
@@ -278,6 +280,92 @@ static void checkMessages(Communicator &comm, ElementType type, int64_t count, u
   }
 }
 
+/// What all members have sent since they were at `before`: as much as is planned.
+static void checkTraffic(Communicator &comm, int64_t before, int64_t planned, const char *what) {
+  double mine = double(comm.sentBytes() - before);
+  std::vector<double> all(size_t(comm.size()));
+  comm.allGather(ElementType::F64, &mine, all.data(), 1);
+  EXPECT_EQ(std::accumulate(all.begin(), all.end(), 0.0), double(planned)) << what;
+}
+
+/// Several tensors in one call: each as if alone, and as many bytes as are planned.
+static void checkSegments(Communicator &comm, ElementType type, const std::vector<int64_t> &counts,
+                          uint32_t seed) {
+  int n = comm.size(), me = comm.rank();
+  int64_t width = bytesOf(type);
+  std::vector<Buffer> narrow, wide, toNarrow, toWide;
+  std::vector<MwSegment> reduces, gathers, scatters;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    narrow.push_back(inputOf(type, counts[i], me, seed + uint32_t(i)));
+    wide.push_back(inputOf(type, counts[i] * n, me, seed + uint32_t(i)));
+    toNarrow.push_back(Buffer(type, counts[i]));
+    toWide.push_back(Buffer(type, counts[i] * n));
+  }
+  for (size_t i = 0; i < counts.size(); ++i) {
+    reduces.push_back({narrow[i].at(0), toNarrow[i].at(0), counts[i]});
+    gathers.push_back({narrow[i].at(0), toWide[i].at(0), counts[i]});
+    scatters.push_back({wide[i].at(0), toNarrow[i].at(0), counts[i]});
+  }
+  int64_t before = comm.sentBytes();
+  comm.allReduce(type, Reduction::Sum, {reduces.data(), reduces.size()});
+  checkTraffic(comm, before, trafficOf("all_reduce", counts, width, n), "all_reduce");
+  for (size_t i = 0; i < counts.size(); ++i)
+    EXPECT_EQ(toNarrow[i], reduced(type, Reduction::Sum, counts[i], n, seed + uint32_t(i)));
+
+  before = comm.sentBytes();
+  comm.allGather(type, {gathers.data(), gathers.size()});
+  checkTraffic(comm, before, trafficOf("all_gather", counts, width, n), "all_gather");
+  before = comm.sentBytes();
+  comm.reduceScatter(type, Reduction::Max, {scatters.data(), scatters.size()});
+  checkTraffic(comm, before, trafficOf("reduce_scatter", counts, width, n), "reduce_scatter");
+  for (size_t i = 0; i < counts.size(); ++i) {
+    std::vector<Buffer> inputs;
+    for (int member = 0; member < n; ++member)
+      inputs.push_back(inputOf(type, counts[i], member, seed + uint32_t(i)));
+    EXPECT_EQ(toWide[i], joined(type, inputs));
+    EXPECT_EQ(toNarrow[i], part(reduced(type, Reduction::Max, counts[i] * n, n, seed + uint32_t(i)),
+                                counts[i] * me, counts[i]));
+  }
+  // In place.
+  for (MwSegment &segment : reduces)
+    segment.output = const_cast<void *>(segment.input);
+  comm.allReduce(type, Reduction::Sum, {reduces.data(), reduces.size()});
+  for (size_t i = 0; i < counts.size(); ++i)
+    EXPECT_EQ(narrow[i], reduced(type, Reduction::Sum, counts[i], n, seed + uint32_t(i)));
+}
+
+/// Ops on one tensor send what is planned.
+static void checkTrafficOfMoves(Communicator &comm, ElementType type, int64_t count,
+                                uint32_t seed) {
+  int n = comm.size(), root = int(seed) % n;
+  int64_t width = bytesOf(type);
+  Buffer wide = inputOf(type, count * n, comm.rank(), seed), out(type, count * n);
+  auto check = [&](const char *op, const std::function<void()> &body, int64_t fixed = 0) {
+    int64_t before = comm.sentBytes();
+    body();
+    checkTraffic(comm, before, trafficOf(op, {count}, width, n, root, fixed), op);
+  };
+  check("all_to_all", [&] { comm.allToAll(type, wide.at(0), out.at(0), count); });
+  check("broadcast", [&] { comm.broadcast(type, out.at(0), count, root); });
+  check("gather", [&] { comm.gather(type, wide.at(0), out.at(0), count, root); });
+  check("scatter", [&] { comm.scatter(type, wide.at(0), out.at(0), count, root); });
+  check("reduce",
+        [&] { comm.reduce(type, Reduction::Sum, wide.at(0), out.at(0), count, root); });
+  std::vector<std::pair<int, int>> pairs{{0, 0}};
+  for (int i = 1; i < n; ++i)
+    pairs.push_back({i, i % (n - 1) + 1});
+  check(
+      "permute", [&] { comm.permute(type, wide.at(0), out.at(0), count, pairs); },
+      n == 2 ? 2 : 1);
+  if (n > 1)
+    check("send", [&] {
+      if (comm.rank() == 0)
+        comm.send(type, wide.at(0), count, 1);
+      else if (comm.rank() == 1)
+        comm.receive(type, out.at(0), count, 0);
+    });
+}
+
 template <typename Harness> class CommunicatorTest : public testing::Test {};
 TYPED_TEST_SUITE_P(CommunicatorTest);
 
@@ -312,6 +400,21 @@ TYPED_TEST_P(CommunicatorTest, LargeBuffersCrossWindows) {
       Buffer mine = inputOf(ElementType::F64, count, world.rank(), 3);
       world.allReduce(ElementType::F64, Reduction::Sum, mine.at(0), mine.at(0), count);
       EXPECT_EQ(mine, reduced(ElementType::F64, Reduction::Sum, count, world.size(), 3));
+    });
+}
+
+TYPED_TEST_P(CommunicatorTest, SeveralTensors) {
+  const std::vector<std::vector<int64_t>> calls = {
+      {5}, {0, 3, 0}, {1, 2000, 7, 30000, 5, 20001, 12, 9}, std::vector<int64_t>(100, 4099)};
+  for (int ranks : TypeParam::counts())
+    TypeParam::run(ranks, [&](Communicator &world) {
+      uint32_t seed = 900;
+      for (ElementType type : {ElementType::F32, ElementType::BF16})
+        for (const auto &counts : calls)
+          checkSegments(world, type, counts, seed += 1000);
+      for (int64_t count : {int64_t(0), int64_t(1), int64_t(1023), int64_t(40001),
+                            MessageCommunicator::scratchBytes / 8 + 1})
+        checkTrafficOfMoves(world, ElementType::F32, count, ++seed);
     });
 }
 
@@ -374,7 +477,7 @@ TYPED_TEST_P(CommunicatorTest, NaNWinsMaximum) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(CommunicatorTest, Reductions, Moves, LargeBuffersCrossWindows,
-                            GroupsOfMeshes, BarrierHolds, NaNWinsMaximum);
+                            SeveralTensors, GroupsOfMeshes, BarrierHolds, NaNWinsMaximum);
 INSTANTIATE_TYPED_TEST_SUITE_P(Threads, CommunicatorTest, Threads);
 INSTANTIATE_TYPED_TEST_SUITE_P(Tcp, CommunicatorTest, Tcp);
 INSTANTIATE_TYPED_TEST_SUITE_P(Mpi, CommunicatorTest, Mpi);

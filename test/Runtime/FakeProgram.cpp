@@ -59,6 +59,12 @@ static double squares(const float *values, int64_t count) {
   return sum;
 }
 
+static void allReduce(MwContext *context, int32_t op, int32_t group, const float *input,
+                      float *output, int64_t count) {
+  MwSegment segment{input, output, count};
+  mw_all_reduce(context, op, group, MW_F32, MW_SUM, &segment, 1);
+}
+
 static void update(char *arena, const Parameter &parameter, float clip, bool decay) {
   Sizes &s = sizes();
   auto scalar = [&](int i) { return *at(arena, s.scalars[i]); };
@@ -97,8 +103,8 @@ void meshwright_step(MwContext *context, char *arena) {
     std::copy_n(at(arena, parameter->offset[0]), parameter->elements,
                 at(arena, parameter->gradient));
   float *table = at(arena, s.table.gradient), *bias = at(arena, s.bias.gradient);
-  mw_all_reduce(context, 0, 0, MW_F32, MW_SUM, table, table, s.table.elements);
-  mw_all_reduce(context, 1, 1, MW_F32, MW_SUM, bias, bias, width);
+  allReduce(context, 0, 0, table, table, s.table.elements);
+  allReduce(context, 1, 1, bias, bias, width);
 
   // Each logical element once: rows and columns are on one tensor rank, all are on
   // every data rank.
@@ -110,7 +116,7 @@ void meshwright_step(MwContext *context, char *arena) {
   float *sums = at(arena, s.scratch);
   sums[0] = float(loss);
   sums[1] = float(norm / double(s.data));
-  mw_all_reduce(context, 1, 1, MW_F32, MW_SUM, sums, sums, 2);
+  allReduce(context, 1, 1, sums, sums, 2);
   float total = std::sqrt(sums[1]), limit = *at(arena, s.scalars[5]);
   float clip = limit > 0 ? std::min(1.0f, limit / (total + 1e-6f)) : 1.0f;
   update(arena, s.table, clip, true);
@@ -123,5 +129,5 @@ void meshwright_step(MwContext *context, char *arena) {
 
 void meshwright_eval(MwContext *context, char *arena) {
   float loss = float(forward(context, arena, false));
-  mw_all_reduce(context, 1, 1, MW_F32, MW_SUM, &loss, at(arena, sizes().loss), 1);
+  allReduce(context, 1, 1, &loss, at(arena, sizes().loss), 1);
 }

@@ -106,6 +106,13 @@ enum MwReduction { MW_SUM = 0, MW_MAX = 1 };
 /// This rank's place in a group, 0 to its size - 1.
 int64_t mw_place(const MwContext *context, int32_t group);
 
+/// One tensor of a collective: `count` elements, as the collective counts them.
+typedef struct MwSegment {
+  const void *input;
+  void *output;
+  int64_t count;
+} MwSegment;
+
 /// `op` is the operation's index in the plan's "collectives" table (which holds
 /// its kind, group and IR location, for wait reports); `group` indexes the
 /// plan's "groups": the ranks that differ only in the group's mesh axes, in
@@ -114,21 +121,49 @@ int64_t mw_place(const MwContext *context, int32_t group);
 /// the same address for all_reduce, input = output + i * count for all_gather and
 /// output = input + i * count for reduce_scatter, where i is this member. Sums are
 /// taken in member order, in f32 for bf16 and f16, so they are the same bits on every
-/// member, in every run and from every communicator.
+/// member, in every run and from every communicator. The first three take several
+/// tensors of one element type in one call, with the results of a call for each.
 void mw_all_reduce(MwContext *context, int32_t op, int32_t group, int32_t elementType,
-                   int32_t reduction, const void *input, void *output, int64_t count);
+                   int32_t reduction, const MwSegment *segments, int64_t segmentCount);
 
 /// `output` holds groupSize * count elements: member i's `input` at i * count.
 void mw_all_gather(MwContext *context, int32_t op, int32_t group, int32_t elementType,
-                   const void *input, void *output, int64_t count);
+                   const MwSegment *segments, int64_t segmentCount);
 
 /// Member i gets the reduction of every member's `input`[i*count, (i+1)*count).
 void mw_reduce_scatter(MwContext *context, int32_t op, int32_t group, int32_t elementType,
-                       int32_t reduction, const void *input, void *output, int64_t count);
+                       int32_t reduction, const MwSegment *segments, int64_t segmentCount);
 
 /// Member i's block j of `count` elements becomes member j's block i.
 void mw_all_to_all(MwContext *context, int32_t op, int32_t group, int32_t elementType,
                    const void *input, void *output, int64_t count);
+
+/// Member i gets the `input` of member from[i]; `from` is a permutation.
+void mw_permute(MwContext *context, int32_t op, int32_t group, int32_t elementType,
+                const int32_t *from, const void *input, void *output, int64_t count);
+
+/// Every member's `output` becomes the `input` of `root`.
+void mw_broadcast(MwContext *context, int32_t op, int32_t group, int32_t elementType, int32_t root,
+                  const void *input, void *output, int64_t count);
+
+/// `output`, on `root` only, becomes the reduction of every member's `input`.
+void mw_reduce(MwContext *context, int32_t op, int32_t group, int32_t elementType, int32_t root,
+               int32_t reduction, const void *input, void *output, int64_t count);
+
+/// mw_all_gather of one tensor, with an output on `root` only.
+void mw_gather(MwContext *context, int32_t op, int32_t group, int32_t elementType, int32_t root,
+               const void *input, void *output, int64_t count);
+
+/// Member i gets block i, of `count` elements, of `root`'s `input`.
+void mw_scatter(MwContext *context, int32_t op, int32_t group, int32_t elementType, int32_t root,
+                const void *input, void *output, int64_t count);
+
+/// To, or from, member `peer`. Messages between two members arrive in the order in
+/// which they are sent; `mw_send` may wait for the receiver.
+void mw_send(MwContext *context, int32_t op, int32_t group, int32_t elementType, int32_t peer,
+             const void *input, int64_t count);
+void mw_recv(MwContext *context, int32_t op, int32_t group, int32_t elementType, int32_t peer,
+             void *output, int64_t count);
 
 #ifdef __cplusplus
 } // extern "C"

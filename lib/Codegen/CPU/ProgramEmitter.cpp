@@ -31,6 +31,8 @@ private:
   LogicalResult emit(Operation *op);
   LogicalResult launch(exec::LaunchOp op);
   LogicalResult call(const Collective &collective, int64_t number);
+  Value constants(const std::string &name, ArrayRef<int64_t> values);
+  Value segments(const Collective &collective);
   /// An MwAttention on the stack. `key` and `ids` may be null.
   Value attention(const MwAttention &shape, Value key, Value ids);
 
@@ -136,6 +138,31 @@ Value ProgramEmitter::attention(const MwAttention &shape, Value key, Value ids) 
   return memory;
 }
 
+/// A global array of i32.
+Value ProgramEmitter::constants(const std::string &name, ArrayRef<int64_t> values) {
+  SmallVector<int32_t> narrow(values);
+  OpBuilder atModule = OpBuilder::atBlockBegin(target.getBody());
+  auto type = LLVM::LLVMArrayType::get(b.getI32Type(), values.size());
+  LLVM::GlobalOp::create(atModule, loc, type, /*isConstant=*/true, LLVM::Linkage::Private, name,
+                         b.getI32TensorAttr(narrow));
+  return LLVM::AddressOfOp::create(b, loc, ptr, name);
+}
+
+/// An array of MwSegment on the stack.
+Value ProgramEmitter::segments(const Collective &collective) {
+  auto type =
+      LLVM::LLVMStructType::getLiteral(b.getContext(), {ptr, ptr, Type(b.getI64Type())});
+  Value memory = stack(type, collective.segments.size());
+  for (auto [i, segment] : llvm::enumerate(collective.segments))
+    for (auto [j, value] : llvm::enumerate(SmallVector<Value>{
+             known.lookup(segment.source), known.lookup(segment.target), i64(segment.count)})) {
+      Value slot = LLVM::GEPOp::create(b, loc, ptr, type, memory,
+                                       ArrayRef<LLVM::GEPArg>{int32_t(i), int32_t(j)});
+      LLVM::StoreOp::create(b, loc, value, slot);
+    }
+  return memory;
+}
+
 LogicalResult ProgramEmitter::call(const Collective &collective, int64_t number) {
   int32_t type = -1;
   if (collective.getElementType().isF32())
@@ -145,11 +172,23 @@ LogicalResult ProgramEmitter::call(const Collective &collective, int64_t number)
   else
     return collective.op->emitOpError("moves ")
            << collective.getElementType() << "; only f32 and i32 work";
+  auto op = cast<exec::CollectiveOpInterface>(collective.op);
   SmallVector<Value> arguments{i32(number), i32(collective.group), i32(type)};
-  if (collective.reduction)
-    arguments.push_back(i32(*collective.reduction == train::ReduceKind::Max ? MW_MAX : MW_SUM));
-  llvm::append_values(arguments, known.lookup(collective.input), known.lookup(collective.output),
-                      i64(collective.count));
+  if (auto place = op.getPlace())
+    arguments.push_back(i32(*place));
+  if (auto reduction = op.getReductionKind())
+    arguments.push_back(i32(*reduction == train::ReduceKind::Max ? MW_MAX : MW_SUM));
+  if (ArrayRef<int64_t> from = op.getPermutation(); !from.empty())
+    arguments.push_back(constants(("permutation." + Twine(number)).str(), from));
+  if (op.isBucket()) {
+    llvm::append_values(arguments, segments(collective), i64(collective.segments.size()));
+  } else {
+    const Collective::Segment &one = collective.segments.front();
+    for (Value memory : {one.source, one.target})
+      if (memory)
+        arguments.push_back(known.lookup(memory));
+    arguments.push_back(i64(one.count));
+  }
   call(("mw_" + collective.getName()).str(), arguments);
   return success();
 }

@@ -1,0 +1,44 @@
+//===- ExecInterfaces.td - what is asked of a call to a communicator --------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_EXEC_INTERFACES
+#define MESHWRIGHT_EXEC_INTERFACES
+
+include "mlir/IR/OpBase.td"
+
+def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
+  let description = [{
+    A call of the runtime's function "mw_" and the op's name, among the ranks that
+    differ only along some mesh axes. What is optional is an argument of those
+    functions that have it.
+  }];
+  let cppNamespace = "::meshwright::exec";
+  let methods = [
+    InterfaceMethod<"The mesh axes.", "::mlir::ArrayAttr", "getAxes">,
+    InterfaceMethod<"Memory that is sent; empty where nothing is.", "::mlir::SmallVector<::mlir::Value>",
+                    "getSources", (ins), "", [{
+      return ::llvm::to_vector(::llvm::map_range(
+          $_op.getODSOperands(0), [](::mlir::Value value) { return value; }));
+    }]>,
+    InterfaceMethod<"Memory that receives; empty where none does.", "::mlir::SmallVector<::mlir::Value>",
+                    "getTargets", (ins), "", [{
+      return ::llvm::to_vector(::llvm::map_range(
+          $_op.getODSOperands(1), [](::mlir::Value value) { return value; }));
+    }]>,
+    InterfaceMethod<"The larger of source and target has so many parts, as the call counts them.",
+                    "int64_t", "getParts", (ins "int64_t":$members), "", [{ return 1; }]>,
+    InterfaceMethod<"Whether a call takes several tensors.", "bool", "isBucket", (ins), "",
+                    [{ return false; }]>,
+    InterfaceMethod<"Sum or maximum.", "::std::optional<::meshwright::train::ReduceKind>",
+                    "getReductionKind", (ins), "", [{ return ::std::nullopt; }]>,
+    InterfaceMethod<"The place of the root, or of the peer of a message.",
+                    "::std::optional<int64_t>", "getPlace", (ins), "", [{ return ::std::nullopt; }]>,
+    InterfaceMethod<"For each place, whose value it gets.", "::llvm::ArrayRef<int64_t>",
+                    "getPermutation", (ins), "", [{ return {}; }]>,
+    InterfaceMethod<"Messages of different channels do not wait for each other.", "int64_t",
+                    "getMessageChannel", (ins), "", [{ return 0; }]>];
+}
+
+#endif // MESHWRIGHT_EXEC_INTERFACES

@@ -1,0 +1,89 @@
+//===- Traffic.h - the bytes that collectives send --------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// How communicators divide their work, as far as it decides how much they send:
+// shared by the communicators, which count what they send, and by the compiler,
+// which writes into the plan what they will. Sums over all members of a group.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_TRAFFIC_H
+#define MESHWRIGHT_RUNTIME_TRAFFIC_H
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace meshwright {
+
+/// Up to this many bytes over all members latency counts, not bandwidth: an
+/// all_reduce sends everything to everyone.
+constexpr int64_t directBytes = 16 * 1024;
+/// Tensors of one call that are smaller than this are sent together, as many as
+/// have `packBytes` bytes.
+constexpr int64_t smallBytes = 64 * 1024, packBytes = 1024 * 1024;
+
+/// Tensors [begin, end) of a call, moved as one vector.
+struct Pack {
+  size_t begin, end;
+  int64_t count;
+};
+
+/// The packs of a call whose tensors have `counts` elements of `width` bytes.
+inline std::vector<Pack> packsOf(const std::vector<int64_t> &counts, int64_t width) {
+  std::vector<Pack> packs;
+  bool open = false; // whether the last pack takes more
+  for (size_t i = 0; i < counts.size(); ++i) {
+    bool small = counts[i] * width < smallBytes;
+    if (open && small && (packs.back().count + counts[i]) * width <= packBytes) {
+      packs.back().end = i + 1;
+      packs.back().count += counts[i];
+      continue;
+    }
+    packs.push_back({i, i + 1, counts[i]});
+    open = small;
+  }
+  return packs;
+}
+
+/// Elements that member `place` reduces of `count`: all but the last have equally many.
+inline int64_t partBegin(int64_t count, int64_t members, int64_t place) {
+  return std::min(count, (count + members - 1) / members * place);
+}
+
+inline bool isDirect(int64_t count, int64_t width, int64_t members) {
+  return count * width * members <= directBytes;
+}
+
+/// What the members of a group send each other in one call of `op`, in bytes.
+/// `counts` as the call has them, `root` of those ops that have one; `fixed` is how
+/// many members keep their own value in a permutation.
+inline int64_t trafficOf(std::string_view op, const std::vector<int64_t> &counts, int64_t width,
+                         int64_t members, int64_t root = 0, int64_t fixed = 0) {
+  int64_t sum = 0;
+  for (const Pack &pack : packsOf(counts, width)) {
+    int64_t bytes = pack.count * width;
+    if (op == "all_reduce")
+      sum += isDirect(pack.count, width, members) ? bytes * members * (members - 1)
+                                                  : 2 * bytes * (members - 1);
+    else if (op == "all_gather" || op == "reduce_scatter" || op == "all_to_all")
+      sum += bytes * members * (members - 1);
+    else if (op == "permute")
+      sum += bytes * (members - fixed);
+    else if (op == "reduce") // each its parts to the others, then the sums to the root
+      sum += bytes * members - (partBegin(pack.count, members, root + 1) -
+                                partBegin(pack.count, members, root)) *
+                                   width;
+    else if (op == "send")
+      sum += bytes;
+    else if (op != "recv") // broadcast, gather, scatter
+      sum += bytes * (members - 1);
+  }
+  return sum;
+}
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_TRAFFIC_H
