@@ -1,0 +1,122 @@
+//===- ContextTest.cpp - the calls of generated code --------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/Context.h"
+#include "cpu/ThreadCommunicator.h"
+
+#include <functional>
+#include <gtest/gtest.h>
+#include <thread>
+
+using namespace meshwright;
+
+namespace {
+/// Four ranks on a mesh of two by two. Groups: along the first axis, the second,
+/// both; and the first again, for another channel of messages.
+void runRanks(const std::function<void(MwContext &)> &body) {
+  Plan plan;
+  plan.mesh = {{"data", 2}, {"tensor", 2}};
+  plan.groups = {{0}, {1}, {0, 1}, {0}};
+  std::vector<std::unique_ptr<RankStatus>> statuses;
+  std::vector<RankStatus *> pointers;
+  for (int i = 0; i < 4; ++i) {
+    statuses.push_back(std::make_unique<RankStatus>(i));
+    pointers.push_back(statuses.back().get());
+  }
+  auto world = ThreadCommunicator::createWorld(4, 1, pointers);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] {
+      MwContext context(plan, std::move(world[i]), 1, *statuses[i]);
+      body(context);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+using Pair = std::vector<float>;
+} // namespace
+
+TEST(Context, Places) {
+  runRanks([](MwContext &context) {
+    EXPECT_EQ(mw_place(&context, 0), context.rank() / 2);
+    EXPECT_EQ(mw_place(&context, 1), context.rank() % 2);
+    EXPECT_EQ(mw_place(&context, 2), context.rank());
+  });
+}
+
+TEST(Context, Collectives) {
+  runRanks([](MwContext &context) {
+    int rank = context.rank();
+    float r = float(rank);
+    Pair in{r, 10 * r}, out(2, -1), whole(8, -1);
+
+    float sum[2] = {-1, -1}, third = -1;
+    MwSegment several[2] = {{in.data(), sum, 2}, {&r, &third, 1}};
+    mw_all_reduce(&context, 0, 0, MW_F32, MW_SUM, several, 2);
+    EXPECT_EQ(Pair({sum[0], sum[1], third}),
+              Pair({2 * (r - float(rank / 2 * 2)) + 2, 20 * float(rank % 2) + 20,
+                    2 * float(rank % 2) + 2}));
+    EXPECT_EQ(context.sentBytes["all_reduce"], 12);
+
+    MwSegment one{in.data(), whole.data(), 2};
+    mw_all_gather(&context, 0, 2, MW_F32, &one, 1);
+    EXPECT_EQ(whole, Pair({0, 0, 1, 10, 2, 20, 3, 30}));
+    one = {whole.data(), out.data(), 2};
+    mw_reduce_scatter(&context, 0, 2, MW_F32, MW_MAX, &one, 1);
+    EXPECT_EQ(out, in);
+    EXPECT_EQ(context.sentBytes["reduce_scatter"], 24);
+
+    mw_all_to_all(&context, 0, 1, MW_F32, in.data(), out.data(), 1);
+    EXPECT_EQ(out, rank % 2 ? Pair({10 * (r - 1), 10 * r}) : Pair({r, r + 1}));
+    int32_t from[4] = {2, 0, 1, 3};
+    mw_permute(&context, 0, 2, MW_F32, from, in.data(), out.data(), 2);
+    EXPECT_EQ(out, Pair({float(from[rank]), 10 * float(from[rank])}));
+    EXPECT_EQ(context.sentBytes["permute"], rank == 3 ? 0 : 8);
+
+    mw_broadcast(&context, 0, 0, MW_F32, 1, in.data(), out.data(), 2);
+    float root = float(rank % 2 + 2);
+    EXPECT_EQ(out, Pair({root, 10 * root}));
+    EXPECT_EQ(in, Pair({r, 10 * r}));
+
+    out = {-1, -1};
+    mw_reduce(&context, 0, 2, MW_F32, 1, MW_SUM, in.data(), out.data(), 2);
+    EXPECT_EQ(out, rank == 1 ? Pair({6, 60}) : Pair({-1, -1}));
+    Pair four(4, -1);
+    mw_gather(&context, 0, 1, MW_F32, 0, in.data(), four.data(), 2);
+    EXPECT_EQ(four, rank % 2 ? Pair(4, -1) : Pair({r, 10 * r, r + 1, 10 * r + 10}));
+    mw_scatter(&context, 0, 1, MW_F32, 1, in.data(), out.data(), 1);
+    EXPECT_EQ(out[0], rank % 2 ? 10 * r : r + 1);
+  });
+}
+
+TEST(Context, MessagesOfTwoChannels) {
+  runRanks([](MwContext &context) {
+    float value = float(context.rank()), got[2] = {-1, -1};
+    int32_t other = 1 - int32_t(mw_place(&context, 0));
+    // The first member sends on both channels, then receives; the second the
+    // other way round.
+    auto send = [&] {
+      mw_send(&context, 0, 0, MW_F32, other, &value, 1);
+      value += 100;
+      mw_send(&context, 0, 3, MW_F32, other, &value, 1);
+    };
+    auto receive = [&] {
+      mw_recv(&context, 0, 0, MW_F32, other, &got[0], 1);
+      mw_recv(&context, 0, 3, MW_F32, other, &got[1], 1);
+    };
+    if (other == 1) {
+      send();
+      receive();
+    } else {
+      receive();
+      send();
+    }
+    float peer = float((context.rank() + 2) % 4);
+    EXPECT_EQ(got[0], peer);
+    EXPECT_EQ(got[1], peer + 100);
+    EXPECT_EQ(context.sentBytes["send"], 8);
+    EXPECT_EQ(context.sentBytes["recv"], 0);
+  });
+}
