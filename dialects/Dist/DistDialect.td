@@ -29,6 +29,9 @@ def Dist_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral seedAttr = "dist.seed";
     /// Beside a seed: the strategy it is part of. A seed without is the user's.
     static constexpr ::llvm::StringLiteral reasonAttr = "dist.reason";
+    /// Of the module: what the user wants parameters to be, as an array of
+    /// ["pattern", "[{axis}, ..]"], first to last. Input to dist-apply-strategy.
+    static constexpr ::llvm::StringLiteral seedsAttr = "dist.seeds";
     /// The global type of a partitioned variable or function argument.
     static constexpr ::llvm::StringLiteral globalAttr = "dist.global";
   }];

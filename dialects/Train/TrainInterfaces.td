@@ -107,4 +107,16 @@ def RandomOpInterface : OpInterface<"RandomOpInterface"> {
       "bool", "dropRandomness">];
 }
 
+def UpdateOpInterface : OpInterface<"UpdateOpInterface"> {
+  let description = [{
+    The optimizer's update of one parameter: operands that have the parameter's
+    shape, and so can be stored in parts (ZeRO), are it, its gradient and its states.
+  }];
+  let cppNamespace = "::meshwright::train";
+  let methods = [
+    InterfaceMethod<"The parameter before.", "::mlir::OpOperand &", "getParameterMutable">,
+    InterfaceMethod<"Its gradient.", "::mlir::OpOperand &", "getGradientMutable">,
+    InterfaceMethod<"The parameter after.", "::mlir::Value", "getUpdated">];
+}
+
 #endif // MESHWRIGHT_TRAIN_INTERFACES

@@ -697,7 +697,8 @@ def Train_ClipFactorOp : Train_EinsumOp<"clip_factor", ", -> ", [DeclareOpInterf
   let assemblyFormat = "$norm `,` $limit attr-dict `:` functional-type(operands, results)";
 }
 
-def Train_SgdOp : Train_EinsumOp<"sgd", "..., ..., , -> ...", [DeclareOpInterfaceMethods<KernelOpInterface>]> {
+def Train_SgdOp : Train_EinsumOp<"sgd", "..., ..., , -> ...", [
+    UpdateOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "parameter - lr * clip * gradient";
   let description = [{
     parameter, gradient and the result have one shape; clip and lr are scalars.
@@ -709,7 +710,7 @@ def Train_SgdOp : Train_EinsumOp<"sgd", "..., ..., , -> ...", [DeclareOpInterfac
 }
 
 def Train_AdamWOp : Train_EinsumOp<"adamw", "..., ..., ..., ..., , , , , , , ,  -> ..., ..., ...", [
-    DeclareOpInterfaceMethods<KernelOpInterface>]> {
+    UpdateOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "AdamW with decoupled weight decay";
   let description = [{
     As torch.optim.AdamW (Loshchilov and Hutter 2019): with g = clip * gradient,

@@ -12,15 +12,20 @@
 
 namespace meshwright::dist {
 
-/// Reads "data=4,tensor=2", outermost first; "" is a mesh of one device. An error
-/// names the axis and what is wrong with it.
+/// Reads "data=4,tensor=2", outermost first; "" is a mesh of one device. tensor=RxC
+/// and tensor=RxCxD make axes tensor.0, tensor.1, tensor.2. An error names the axis
+/// and what is wrong with it.
 llvm::Expected<Mesh> parseMesh(llvm::StringRef text);
+
+/// "data=4,tensor=2": the parts of an axis are one again.
+std::string meshText(const Mesh &mesh);
 
 /// What the user asks for beyond the mesh. Each strategy is seeds; see
 /// dist-apply-strategy.
 struct Strategy {
   int64_t zero = 0; ///< ZeRO stage: 1 cuts optimizer state, 2 also gradients, 3 also parameters
   bool sequenceParallel = false; ///< Megatron sequence parallel beside the tensor axis
+  bool tensor2d = false;         ///< tensor=RxC: R cuts inner dimensions, C the residual stream
 };
 
 /// An error that names the first flag or mesh axis whose seeds are not available.
@@ -28,7 +33,8 @@ struct Strategy {
 llvm::Error checkStrategy(const Strategy &strategy, const Mesh &mesh,
                           llvm::function_ref<bool(unsigned)> seeded);
 
-/// The axes that divide the batch, in mesh order, those with one device left out.
+/// The axes that divide the batch, in mesh order, those with one device left out:
+/// replica, data and the third part of tensor=RxCxD.
 Axes batchAxes(const Mesh &mesh);
 
 /// In how many parts the mesh divides a batch.

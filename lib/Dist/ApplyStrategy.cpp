@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Dist/Passes.h"
-#include "meshwright/Strategy.h"
+#include "Seeds.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -35,25 +35,38 @@ private:
     Strategy strategy;
     strategy.zero = zero;
     strategy.sequenceParallel = sequenceParallel;
+    strategy.tensor2d = tensor2d;
     llvm::SmallDenseSet<StringRef> seeded = seededAxes(module);
-    if (llvm::Error error = checkStrategy(
-            strategy, shape, [&](unsigned a) { return seeded.contains(shape.axes[a].name); }))
+    auto isSeeded = [&](unsigned a) { return seeded.contains(shape.axes[a].name); };
+    if (llvm::Error error = checkStrategy(strategy, shape, isSeeded))
       return module.emitError(llvm::toString(std::move(error)));
     if (failed(checkBatch(module, shape)))
       return failure();
+    FailureOr<IndexClasses> classes = IndexClasses::of(module);
+    if (failed(classes))
+      return failure();
 
-    auto name = FlatSymbolRefAttr::get(*op);
-    for (auto function : module.getOps<func::FuncOp>())
-      for (unsigned i = 0; i < function.getNumArguments(); ++i)
-        if (failed(seedInput(function, i, name, shape)))
-          return failure();
-    for (auto variable : module.getOps<train::VariableOp>())
-      if (!variable->hasAttr(DistDialect::seedAttr))
-        variable->setAttr(
-            DistDialect::seedAttr,
-            ShardingAttr::from(name, shape,
-                               Sharding::replicated(variable.getTensorType().getRank())));
-    return success();
+    // Who seeds the tensor axis in the program decides what it cuts.
+    bool users = llvm::any_of(shape.named("tensor"), isSeeded);
+    StringRef inner = tensor2d ? "tensor.0" : "tensor";
+    FlatSymbolRefAttr name = FlatSymbolRefAttr::get(*op);
+    if (failed(Seeder(module, name, shape, *classes).userSeeds()))
+      return failure();
+    FailureOr<TensorPlan> plan =
+        planTensor(module, *classes, users ? 1 : shape.size(shape.named(inner)),
+                   users ? 1 : shape.size(tensor2d ? shape.named("tensor.1") : Axes()));
+    if (failed(plan) || (!users && failed(splitAxis(module, *plan, inner, shape))))
+      return failure();
+    write(*op, shape);
+
+    Seeder seeds(module, name, shape, *classes);
+    if (failed(seeds.batch()) || failed(seeds.tensor(*plan, inner)) ||
+        (sequenceParallel && failed(seeds.sequence(*plan, inner))))
+      return failure();
+    // The third dimension of tensor=RxCxD stores parameters once.
+    Axes data = shape.named("data"), depth = shape.named("tensor.2");
+    llvm::append_range(data, depth);
+    return seeds.zero(depth.empty() ? int64_t(zero) : 3, zero || depth.empty() ? data : depth);
   }
 
   /// The mesh of the option, or the one that is there.
@@ -70,15 +83,23 @@ private:
     llvm::Expected<Mesh> shape = parseMesh(mesh);
     if (!shape)
       return module.emitError(llvm::toString(shape.takeError()));
+    OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
+    auto op = MeshOp::create(b, module.getLoc(), b.getStringAttr("mesh"), b.getArrayAttr({}),
+                             b.getDenseI64ArrayAttr({}), StringAttr());
+    write(op, *shape);
+    return op;
+  }
+
+  static void write(MeshOp op, const Mesh &shape) {
+    Builder b(op.getContext());
     SmallVector<Attribute> names;
     SmallVector<int64_t> sizes;
-    OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
-    for (const MeshAxis &axis : shape->axes) {
+    for (const MeshAxis &axis : shape.axes) {
       names.push_back(b.getStringAttr(axis.name));
       sizes.push_back(axis.size);
     }
-    return MeshOp::create(b, module.getLoc(), b.getStringAttr("mesh"), b.getArrayAttr(names),
-                          b.getDenseI64ArrayAttr(sizes), StringAttr());
+    op.setAxisNamesAttr(b.getArrayAttr(names));
+    op.setAxisSizes(sizes);
   }
 
   /// Axes that some seed of the program names.
@@ -107,30 +128,40 @@ private:
            << " microbatches); the next batch that does is "
            << llvm::alignTo(batch.getInt(), parts * m);
   }
-
-  /// Cuts the batch of an input that has one: tokens and targets are [...,
-  /// batch, sequence], sequence_ids [..., batch].
-  static LogicalResult seedInput(func::FuncOp function, unsigned i, FlatSymbolRefAttr meshName,
-                                 const Mesh &mesh) {
-    auto input = function.getArgAttrOfType<StringAttr>(i, "train.input");
-    if (!input || function.getArgAttr(i, DistDialect::seedAttr))
-      return success();
-    bool ids = input.getValue() == "sequence_ids";
-    if (!ids && input.getValue() != "tokens" && input.getValue() != "targets")
-      return success();
-    auto type = cast<RankedTensorType>(function.getArgument(i).getType());
-    int64_t dim = type.getRank() - (ids ? 1 : 2);
-    if (dim < 0)
-      return function.emitOpError("input ") << input << " is " << type << ", without a batch";
-    Sharding sharding = Sharding::replicated(type.getRank());
-    sharding.dims[dim] = batchAxes(mesh);
-    if (firstUneven(type.getShape(), sharding, mesh) >= 0)
-      return function.emitOpError("input ")
-             << input << " has " << type.getDimSize(dim)
-             << " sequences in a microbatch, which do not divide by the " << batchParts(mesh)
-             << " devices along " << mesh.str(batchAxes(mesh));
-    function.setArgAttr(i, DistDialect::seedAttr, ShardingAttr::from(meshName, mesh, sharding));
-    return success();
-  }
 };
 } // namespace
+
+/// Cuts the batch of an input that has one: tokens and targets are [..., batch,
+/// sequence], sequence_ids [..., batch].
+static LogicalResult seedInput(func::FuncOp function, unsigned i, FlatSymbolRefAttr meshName,
+                               const Mesh &mesh) {
+  auto input = function.getArgAttrOfType<StringAttr>(i, "train.input");
+  if (!input || function.getArgAttr(i, DistDialect::seedAttr))
+    return success();
+  bool ids = input.getValue() == "sequence_ids";
+  if (!ids && input.getValue() != "tokens" && input.getValue() != "targets")
+    return success();
+  auto type = cast<RankedTensorType>(function.getArgument(i).getType());
+  int64_t dim = type.getRank() - (ids ? 1 : 2);
+  if (dim < 0)
+    return function.emitOpError("input ") << input << " is " << type << ", without a batch";
+  Sharding sharding = Sharding::replicated(type.getRank());
+  sharding.dims[dim] = batchAxes(mesh);
+  if (firstUneven(type.getShape(), sharding, mesh) >= 0)
+    return function.emitOpError("input ")
+           << input << " has " << type.getDimSize(dim)
+           << " sequences in a microbatch, which do not divide by the " << batchParts(mesh)
+           << " devices along " << mesh.str(batchAxes(mesh));
+  function.setArgAttr(i, DistDialect::seedAttr, ShardingAttr::from(meshName, mesh, sharding));
+  function.setArgAttr(i, DistDialect::reasonAttr,
+                      StringAttr::get(function.getContext(), "data parallel"));
+  return success();
+}
+
+LogicalResult Seeder::batch() {
+  for (auto function : module.getOps<func::FuncOp>())
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (failed(seedInput(function, i, meshName, mesh)))
+        return failure();
+  return success();
+}

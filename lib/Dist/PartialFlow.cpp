@@ -156,8 +156,9 @@ AxisMask PartialFlow::accepts(OpOperand &use) const {
   auto operandType = cast<RankedTensorType>(use.get().getType());
   int64_t here = localElements(operandType, self, op->axes, mesh), after = 0;
   for (auto [result, tensor] : llvm::zip(op->op->getResults(), op->rule.results))
-    after += localElements(cast<RankedTensorType>(result.getType()), tensor, op->axes, mesh) /
-             accumulated.lookup(result);
+    after += llvm::divideCeil(
+        localElements(cast<RankedTensorType>(result.getType()), tensor, op->axes, mesh),
+        accumulated.lookup(result));
   return after <= here ? mask : 0;
 }
 

@@ -12,19 +12,37 @@ def DistApplyStrategy : Pass<"dist-apply-strategy", "::mlir::ModuleOp"> {
   let summary = "Writes the mesh and the strategy's seed shardings";
   let description = [{
     Adds `dist.mesh @mesh` and a few `dist.seed` attributes, from which propagation
-    makes everything else: the inputs tokens, targets and sequence_ids of every
-    function are cut along the batch over the mesh axes that divide it, replica and
-    data; variables are whole on every device. A seed that is there already stays.
+    makes everything else. Beside each stands a `dist.reason`, the strategy's name.
 
-    Refuses a batch that does not divide by the devices times microbatches, and
-    mesh axes whose strategy is not available, unless a seed in the program uses
-    them.
+    - The batch of the inputs tokens, targets and sequence_ids is cut over the axes
+      replica and data (and the third of tensor=RxCxD).
+    - `tensor` cuts every index of a parameter that is not the residual stream's and
+      that no op needs whole: heads, the MLP's inner dimension (Megatron-LM). More
+      devices than groups of heads make it an axis of two parts, tensor.0 for groups,
+      tensor.1 for the heads of a group. With `tensor-2d`, tensor=RxC, C cuts the
+      residual stream's features too; tensor=RxCxD divides the batch by D and stores
+      parameters once over it.
+    - `sequence-parallel` cuts the sequence of what layers hand on over `tensor`.
+    - `zero` cuts optimizer states (1), also accumulated gradients (2), also
+      parameters (3) over data, and not over replica (hybrid sharding). The changes
+      between what is stored and what is computed with are `dist.constrain` ops with
+      `boundary`.
+
+    A seed that is there already stays, and so do those that the module's
+    `dist.seeds`, a list of ["pattern", "[{axis}, ..]"], gives parameters by name; two
+    patterns that want one parameter placed differently are refused. An axis that a
+    seed in the program names is in that seed's hands.
+
+    Refuses a batch, parameters or sequences that do not divide, naming what would,
+    and mesh axes whose strategy is not available, unless a seed uses them.
   }];
   let options = [
     Option<"mesh", "mesh", "std::string", "\"\"", "axes outermost first, e.g. data=4,tensor=2">,
     Option<"zero", "zero", "int64_t", "0", "ZeRO stage 0 to 3">,
     Option<"sequenceParallel", "sequence-parallel", "bool", "false",
-           "cut the residual stream along the sequence over the tensor axis">];
+           "cut the residual stream along the sequence over the tensor axis">,
+    Option<"tensor2d", "tensor-2d", "bool", "false",
+           "tensor=RxC: R cuts inner dimensions, C the residual stream">];
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 

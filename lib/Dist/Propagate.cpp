@@ -261,9 +261,23 @@ private:
                 function.getResultAttr(i, reasonAttr));
   }
 
+  /// Axes over which all terms of a sum will be partial: they are added first and
+  /// completed once, so the sum must not be cut along them.
+  AxisMask partialInAllTerms(const PlacedOp &placed) {
+    AxisMask mask = ~AxisMask(0);
+    bool any = false;
+    for (auto [value, tensor] : llvm::zip(placed.op->getOperands(), placed.rule.operands))
+      if (tensor.additive) {
+        mask &= willBePartial.lookup(value);
+        any = true;
+      }
+    return any ? mask : 0;
+  }
+
   /// Chooses each op's axes, in program order: what its operands are is known.
   void place() {
     for (PlacedOp &placed : ops) {
+      AxisMask summed = partialInAllTerms(placed);
       FactorClaims claims;
       auto add = [&](Value value, const Sharding &sharding) {
         const Propagation::Node &node = table[nodeOf(value)];
@@ -271,9 +285,16 @@ private:
       };
       for (Value value : placed.op->getOperands())
         add(value, placementOf(value));
-      for (Value value : placed.op->getResults())
-        add(value, table[nodeOf(value)].sharding);
+      for (Value value : placed.op->getResults()) {
+        Sharding wanted = table[nodeOf(value)].sharding;
+        for (Axes &axes : wanted.dims)
+          axes.erase(llvm::find_if(axes, [&](unsigned a) { return summed >> a & 1; }), axes.end());
+        add(value, wanted);
+      }
       placed.axes = chooseFactorAxes(placed.rule, std::move(claims), mesh);
+      for (OpResult result : placed.op->getResults())
+        willBePartial[result] =
+            summed | partialFromReduction(placed.rule, result.getResultNumber(), placed.axes);
       for (auto [value, factors] : llvm::zip(placed.op->getResults(), placed.rule.results))
         placements[value] = dist::shardingOf(factors, placed.axes);
     }
@@ -449,6 +470,7 @@ private:
   /// The node a hand-over's value goes to.
   llvm::DenseMap<OpOperand *, unsigned> targets;
   llvm::DenseMap<Value, Sharding> placements;
+  llvm::DenseMap<Value, AxisMask> willBePartial;
   SmallVector<std::pair<unsigned, std::pair<Location, std::string>>> named;
 };
 

@@ -162,9 +162,11 @@ void Propagation::run() {
     }
   };
   auto all = [](const Link &) { return true; };
+  auto passesOn = [](const Link &link) {
+    return none_of(link.rule.factors, [](const Factor &f) { return f.reduced; });
+  };
   upTo([](const Link &link) { return link.handOver; }, false);
-  upTo([](const Link &link) { return none_of(link.rule.factors, [](const Factor &f) { return f.reduced; }); },
-       false);
+  upTo(passesOn, false);
   upTo(all, false);
   upTo(all, true);
 }
@@ -174,7 +176,9 @@ std::string Propagation::explain(unsigned id) const {
   raw_string_ostream os(text);
   const Node &node = nodes[id];
   os << node.name << " is " << node.sharding.str(mesh);
-  auto seed = [&](const Node &of) { os << " by seed" << (of.reason.empty() ? "" : ": ") << of.reason; };
+  auto seed = [&](const Node &of) {
+    os << " by seed" << (of.reason.empty() ? "" : ": ") << of.reason;
+  };
   for (const Decision &first : node.decisions) {
     os << "\n  dimension " << first.dim << " along " << mesh.axes[first.axis].name << ":";
     // Decisions were made one after another, each from one made before it.
@@ -195,17 +199,26 @@ std::string Propagation::explain(unsigned id) const {
     }
     seed(nodes[last]);
   }
+  // Ops meet a parameter as the slice that a layer is handed.
+  SmallVector<unsigned> same = {id};
+  for (size_t i = 0; i < same.size(); ++i)
+    for (const Link &link : links)
+      if (link.handOver && link.nodes.front() == same[i] && !is_contained(same, link.nodes.back()))
+        same.push_back(link.nodes.back());
   for (const Link &link : links)
-    if (is_contained(link.nodes, id))
+    if (any_of(link.nodes, [&](unsigned n) { return is_contained(same, n); }))
       for (const AxisConflict &conflict : link.conflicts) {
+        auto name = [&](unsigned f) { return link.rule.factors[f].name; };
         os << "\n  conflict at " << link.name << ": " << mesh.axes[conflict.axis].name
            << " is wanted for";
-        interleave(conflict.factors, os, [&](auto factor) {
-          os << " " << link.rule.factors[factor.first].name << " (" << factor.second
-             << " bytes would move)";
-        }, ",");
-        os << "; " << (conflict.winner < 0 ? std::string("nothing") : link.rule.factors[conflict.winner].name)
-           << " got it " << (conflict.byPriority ? "by priority" : "for the least bytes");
+        interleave(
+            conflict.factors, os,
+            [&](auto factor) {
+              os << " " << name(factor.first) << " (" << factor.second << " bytes would move)";
+            },
+            ",");
+        os << "; " << (conflict.winner < 0 ? "nothing" : name(conflict.winner)) << " got it "
+           << (conflict.byPriority ? "by priority" : "for the least bytes");
       }
   return text;
 }

@@ -28,24 +28,47 @@ Expected<Mesh> parseMesh(StringRef text) {
     if (!is_contained(axisNames, name))
       return createStringError("mesh axis '" + name + "' is unknown; axes are " +
                                join(ArrayRef(axisNames), ", "));
-    if (mesh.find(name) >= 0)
+    if (!mesh.named(name).empty())
       return createStringError("mesh axis '" + name + "' is given twice");
-    if (size.trim().getAsInteger(10, axis.size) || axis.size < 1)
-      return createStringError("mesh axis '" + name + "' needs a number of devices, found '" +
-                               size + "'; write it as " + name + "=2");
-    // Before multiplying, which could overflow.
-    constexpr int64_t most = int64_t(1) << 20;
-    if (axis.size > most || mesh.size() * axis.size > most)
-      return createStringError("mesh '" + text + "' has more than 2^20 devices");
-    mesh.axes.push_back(axis);
+    SmallVector<StringRef> parts;
+    if (name == "tensor")
+      size.trim().split(parts, 'x');
+    else
+      parts.push_back(size.trim());
+    if (parts.size() > 3)
+      return createStringError("mesh axis 'tensor' has two or three parts, as 2x4 or 2x2x2, not " +
+                               size.trim());
+    for (auto [i, part] : enumerate(parts)) {
+      if (part.getAsInteger(10, axis.size) || axis.size < 1)
+        return createStringError("mesh axis '" + name + "' needs a number of devices, found '" +
+                                 size + "'; write it as " + name + "=2");
+      // Before multiplying, which could overflow.
+      constexpr int64_t most = int64_t(1) << 20;
+      if (axis.size > most || mesh.size() * axis.size > most)
+        return createStringError("mesh '" + text + "' has more than 2^20 devices");
+      axis.name = parts.size() == 1 ? name.str() : name.str() + "." + std::to_string(i);
+      mesh.axes.push_back(axis);
+    }
   }
   return mesh;
+}
+
+std::string meshText(const Mesh &mesh) {
+  std::string text;
+  for (size_t i = 0; i < mesh.axes.size();) {
+    StringRef name = StringRef(mesh.axes[i].name).split('.').first;
+    int64_t size = 1;
+    for (; i < mesh.axes.size() && StringRef(mesh.axes[i].name).split('.').first == name; ++i)
+      size *= mesh.axes[i].size;
+    text += (text.empty() ? "" : ",") + name.str() + "=" + std::to_string(size);
+  }
+  return text;
 }
 
 Axes batchAxes(const Mesh &mesh) {
   Axes axes;
   for (auto [i, axis] : enumerate(mesh.axes))
-    if ((axis.name == "replica" || axis.name == "data") && axis.size > 1)
+    if ((axis.name == "replica" || axis.name == "data" || axis.name == "tensor.2") && axis.size > 1)
       axes.push_back(i);
   return axes;
 }
@@ -56,17 +79,28 @@ Error checkStrategy(const Strategy &strategy, const Mesh &mesh,
                     function_ref<bool(unsigned)> seeded) {
   if (strategy.zero < 0 || strategy.zero > 3)
     return createStringError("--zero " + Twine(strategy.zero) + ": stages are 0, 1, 2 and 3");
-  if (strategy.zero != 0)
+  if (!mesh.named("tensor.2").empty() && (strategy.zero == 1 || strategy.zero == 2))
     return createStringError("--zero " + Twine(strategy.zero) +
-                             " is not available yet; use --zero 0");
-  if (strategy.sequenceParallel)
-    return createStringError("--sequence-parallel is not available yet; leave it out");
+                             " does not go with tensor=RxCxD, whose third part stores parameters "
+                             "once; use --zero 3 or 0");
+  Axes tensor = mesh.named("tensor");
+  bool parts = mesh.find("tensor") < 0 && !tensor.empty();
+  if (strategy.sequenceParallel && tensor.empty())
+    return createStringError("--sequence-parallel cuts the sequence over the tensor axis, which "
+                             "the mesh does not have; add e.g. tensor=2");
+  if (strategy.tensor2d && !parts)
+    return createStringError("--tensor-2d needs a mesh axis tensor=RxC, e.g. tensor=2x2");
+  if (parts && !strategy.tensor2d)
+    return createStringError(
+        "mesh axis tensor of " + Twine(mesh.size(tensor)) +
+        " devices has parts, which --tensor-2d is for; add it or write tensor=" +
+        Twine(mesh.size(tensor)));
   Axes batch = batchAxes(mesh);
   for (auto [i, axis] : enumerate(mesh.axes))
-    if (axis.size > 1 && !is_contained(batch, i) && !seeded(i))
+    if (axis.size > 1 && !is_contained(batch, i) && !is_contained(tensor, i) && !seeded(i))
       return createStringError("mesh axis '" + axis.name + "' = " + Twine(axis.size) +
                                " has no strategy yet: its " + Twine(axis.size) +
-                               " devices would all do the same; use data or replica");
+                               " devices would all do the same; use data, replica or tensor");
   return Error::success();
 }
 

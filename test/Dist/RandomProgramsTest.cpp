@@ -4,7 +4,8 @@
 //
 // Random programs x random meshes x random seeds: the interpreter on the program
 // before, and on one simulated device per mesh element after. Seeds cut any
-// dimension along any axes, so this is not about a strategy.
+// dimension along any axes or parts of one, leave axes out, stand on inputs,
+// variables, results and boundaries, so this is not about a strategy.
 // MESHWRIGHT_RANDOM_PROGRAMS=n tries n programs of each kind.
 //
 //===----------------------------------------------------------------------===//
@@ -49,6 +50,11 @@ protected:
     Mesh mesh;
     for (auto [i, size] : llvm::enumerate(sizes[pick(sizes.size())]))
       mesh.axes.push_back({std::string(1, char('a' + i)), size});
+    // The first two as parts of one.
+    if (mesh.axes.size() > 1 && pick(2)) {
+      mesh.axes[0].name = "t.0";
+      mesh.axes[1].name = "t.1";
+    }
     return mesh;
   }
 
@@ -78,9 +84,30 @@ protected:
     }
     ShardingAttr closed = ShardingAttr::from(FlatSymbolRefAttr::get(&context, "mesh"), mesh, s);
     SmallVector<DimAttr> dims;
-    for (auto [i, dim] : llvm::enumerate(closed.getDims()))
-      dims.push_back(DimAttr::get(&context, dim.getAxes(), pick(2) && !(stacked && i == 0)));
-    return ShardingAttr::get(&context, closed.getMesh(), dims, {}, false);
+    for (auto [i, dim] : llvm::enumerate(closed.getDims())) {
+      SmallVector<StringAttr> axes(dim.getAxes());
+      for (size_t a = 0; a + 1 < axes.size(); ++a)
+        if (axes[a].getValue() == "t.0" && axes[a + 1].getValue() == "t.1") {
+          axes[a] = StringAttr::get(&context, "t");
+          axes.erase(axes.begin() + a + 1);
+        }
+      dims.push_back(DimAttr::get(&context, axes, pick(2) && !(stacked && i == 0)));
+    }
+    SmallVector<StringAttr> replicated;
+    for (auto [i, axis] : llvm::enumerate(mesh.axes))
+      if (!s.uses(i) && pick(4) == 0)
+        replicated.push_back(StringAttr::get(&context, axis.name));
+    return ShardingAttr::get(&context, closed.getMesh(), dims, {}, false, replicated);
+  }
+
+  /// A seed for some results of an op, as gradients have.
+  void seedResults(Operation *op, const Mesh &mesh) {
+    SmallVector<Attribute> seeds;
+    for (Type type : op->getResultTypes())
+      seeds.push_back(pick(2) ? Attribute(randomSeed(type, mesh)) : UnitAttr::get(&context));
+    op->setAttr(DistDialect::seedAttr, ArrayAttr::get(&context, seeds));
+    if (pick(2))
+      op->setAttr(DistDialect::reasonAttr, StringAttr::get(&context, "chance"));
   }
 
   /// Seeds on some inputs, variables, results and values in the middle.
@@ -100,12 +127,14 @@ protected:
         for (Value value : op->getResults())
           if (pick(6) == 0)
             values.push_back(value);
+        if (pick(8) == 0)
+          seedResults(op, mesh);
       });
       for (Value value : values) {
         OpBuilder b(&context);
         b.setInsertionPointAfterValue(value);
         auto constrain = ConstrainOp::create(b, value.getLoc(), value.getType(), value,
-                                             randomSeed(value.getType(), mesh));
+                                             randomSeed(value.getType(), mesh), pick(2) == 0);
         value.replaceAllUsesExcept(constrain, constrain);
       }
     }
@@ -148,7 +177,7 @@ protected:
 } // namespace
 
 TEST_F(RandomPrograms, GraphsOfOps) {
-  for (unsigned seed = 0; seed < programs(150) && !HasFailure(); ++seed) {
+  for (unsigned seed = 0; seed < programs(350) && !HasFailure(); ++seed) {
     random.seed(seed);
     interp::RandomGraphOptions options;
     options.granularity = 4;
@@ -159,7 +188,7 @@ TEST_F(RandomPrograms, GraphsOfOps) {
 }
 
 TEST_F(RandomPrograms, TrainingSteps) {
-  for (unsigned seed = 0; seed < programs(40) && !HasFailure(); ++seed) {
+  for (unsigned seed = 0; seed < programs(150) && !HasFailure(); ++seed) {
     random.seed(seed);
     interp::RandomGraphOptions options;
     options.granularity = 4;

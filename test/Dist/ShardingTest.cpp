@@ -134,9 +134,8 @@ TEST(FactorAxes, ReportsConflictsWithTheirCosts) {
   resolveConflicts(r, claims, mesh, /*byCost=*/true, report);
   // To give b the axis, all of w (16 bytes here) has to come from the other device.
   EXPECT_EQ(conflicts[0].winner, r.find("b"));
-  EXPECT_EQ(conflicts[0].factors,
-            (SmallVector<std::pair<unsigned, int64_t>>{{unsigned(r.find("b")), 16},
-                                                       {unsigned(r.find("o")), 32}}));
+  EXPECT_EQ(conflicts[0].factors, (SmallVector<std::pair<unsigned, int64_t>>{
+                                      {unsigned(r.find("b")), 16}, {unsigned(r.find("o")), 32}}));
   EXPECT_EQ(claims.axes[0][r.find("b")], Axes{0});
   EXPECT_TRUE(claims.axes[1][r.find("o")].empty());
 }

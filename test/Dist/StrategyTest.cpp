@@ -40,3 +40,33 @@ TEST(Strategy, BatchIsDividedByReplicaAndData) {
   EXPECT_EQ(batchParts(mesh), 8);
   EXPECT_EQ(batchParts(*parseMesh("data=1")), 1);
 }
+
+TEST(ParseMesh, MakesPartsOfTensor) {
+  Mesh mesh = *parseMesh("data=2,tensor=2x4x3");
+  ASSERT_EQ(mesh.axes.size(), 4u);
+  EXPECT_EQ(mesh.axes[1].name, "tensor.0");
+  EXPECT_EQ(mesh.axes[2].name, "tensor.1");
+  EXPECT_EQ(mesh.axes[2].size, 4);
+  EXPECT_EQ(mesh.named("tensor"), (Axes{1, 2, 3}));
+  EXPECT_EQ(meshText(mesh), "data=2,tensor=24");
+  EXPECT_EQ(batchAxes(mesh), (Axes{0, 3})) << "the third part divides the batch";
+  EXPECT_TRUE(llvm::errorToBool(parseMesh("tensor=2x2x2x2").takeError()));
+  EXPECT_TRUE(llvm::errorToBool(parseMesh("data=2x2").takeError()));
+  EXPECT_TRUE(llvm::errorToBool(parseMesh("tensor=2x").takeError()));
+}
+
+TEST(Strategy, NeedsItsAxes) {
+  auto refused = [](Strategy strategy, const char *mesh) {
+    return llvm::errorToBool(
+        checkStrategy(strategy, *parseMesh(mesh), [](unsigned) { return false; }));
+  };
+  Strategy sequence, square, none;
+  sequence.sequenceParallel = true;
+  square.tensor2d = true;
+  EXPECT_TRUE(refused(sequence, "data=2"));
+  EXPECT_FALSE(refused(sequence, "data=2,tensor=1"));
+  EXPECT_TRUE(refused(square, "tensor=4"));
+  EXPECT_FALSE(refused(square, "tensor=2x2"));
+  EXPECT_TRUE(refused(none, "tensor=2x2"));
+  EXPECT_TRUE(refused(none, "pipe=2"));
+}

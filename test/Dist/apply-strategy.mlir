@@ -11,18 +11,18 @@ module attributes {train.batch = 8 : i64, train.microbatches = 1 : i64} {
 // END EXAMPLE
 
 // EXAMPLE: dist.mesh @mesh ["data" = 4]
-// EXAMPLE: train.variable @w {{.*}} {dist.seed = #dist.sharding<@mesh, [{}, {}]>}
-// EXAMPLE: func.func @loss(%{{.*}}: tensor<8x16xi32> {dist.seed = #dist.sharding<@mesh, [{data}, {}]>, train.input = "tokens"})
+// EXAMPLE: train.variable @w {{.*}} {dist.reason = "data parallel", dist.seed = #dist.sharding<@mesh, [{}, {}]>}
+// EXAMPLE: func.func @loss(%{{.*}}: tensor<8x16xi32> {dist.reason = "data parallel", dist.seed = #dist.sharding<@mesh, [{data}, {}]>, train.input = "tokens"})
 
 // -----
 
 // CHECK: dist.mesh @mesh ["pipe" = 1, "replica" = 2, "data" = 2]
 module attributes {train.batch = 8 : i64, train.microbatches = 2 : i64} {
-  // CHECK: train.variable @w {{.*}} {dist.seed = #dist.sharding<@mesh, [{}, {}]>}
+  // CHECK: train.variable @w {{.*}} {dist.reason = "data parallel", dist.seed = #dist.sharding<@mesh, [{}, {}]>}
   train.variable @w : tensor<16x4xf32> init <"normal", 2.0e-02 : f64>
   // CHECK: func.func @step
-  // CHECK-SAME: tensor<2x4x8xi32> {dist.seed = #dist.sharding<@mesh, [{}, {replica, data}, {}]>, train.input = "tokens"}
-  // CHECK-SAME: tensor<2x4xi32> {dist.seed = #dist.sharding<@mesh, [{}, {replica, data}]>, train.input = "sequence_ids"}
+  // CHECK-SAME: tensor<2x4x8xi32> {dist.reason = "data parallel", dist.seed = #dist.sharding<@mesh, [{}, {replica, data}, {}]>, train.input = "tokens"}
+  // CHECK-SAME: tensor<2x4xi32> {dist.reason = "data parallel", dist.seed = #dist.sharding<@mesh, [{}, {replica, data}]>, train.input = "sequence_ids"}
   // CHECK-SAME: tensor<f32> {train.input = "lr"}
   func.func @step(%tokens: tensor<2x4x8xi32> {train.input = "tokens"},
                   %ids: tensor<2x4xi32> {train.input = "sequence_ids"},
@@ -31,7 +31,7 @@ module attributes {train.batch = 8 : i64, train.microbatches = 2 : i64} {
   }
   // Without microbatches the batch comes first.
   // CHECK: func.func @loss
-  // CHECK-SAME: tensor<4x8xi32> {dist.seed = #dist.sharding<@mesh, [{replica, data}, {}]>, train.input = "targets"}
+  // CHECK-SAME: tensor<4x8xi32> {dist.reason = "data parallel", dist.seed = #dist.sharding<@mesh, [{replica, data}, {}]>, train.input = "targets"}
   func.func @loss(%targets: tensor<4x8xi32> {train.input = "targets"}) {
     return
   }

@@ -39,6 +39,8 @@ func.func @local(%x: tensor<8x16xf32> {dist.seed = #dist.sharding<@mesh, [{data,
   %12, %13 = dist.all_reduce sum %x, %10 over <@mesh {data}> : (tensor<8x16xf32>, tensor<8x4xf32>) -> (tensor<8x16xf32>, tensor<8x4xf32>)
   // CHECK: dist.all_gather %{{.*}}, %{{.*}} dim [1, 0] over <@mesh {data}>
   %14, %15 = dist.all_gather %x, %10 dim [1, 0] over <@mesh {data}> : (tensor<8x16xf32>, tensor<8x4xf32>) -> (tensor<8x32xf32>, tensor<16x4xf32>)
+  // CHECK: dist.constrain %{{.*}} to <@mesh, [{data}, {?}], replicated = {tensor}> boundary
+  %16 = dist.constrain %x to <@mesh, [{data}, {?}], replicated = {tensor}> boundary : (tensor<8x16xf32>) -> tensor<8x16xf32>
   // CHECK: dist.begin 2 over <@mesh {tensor}> : tensor<i32>
   %6 = dist.begin 2 over <@mesh {tensor}> : tensor<i32>
   return
@@ -226,5 +228,19 @@ dist.mesh @mesh ["data" = 2]
 func.func @f(%x: tensor<8xf32>, %y: tensor<8xf32>) {
   // expected-error @+1 {{names 1 dimensions for 2 tensors}}
   %0, %1 = dist.all_gather %x, %y dim 0 over <@mesh {data}> : (tensor<8xf32>, tensor<8xf32>) -> (tensor<16xf32>, tensor<16xf32>)
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'replicated' is for seeds; a type's tensor has copies over every axis that it does not name}}
+func.func @type(%x: tensor<8xf32, #dist.sharding<@mesh, [{data}], replicated = {tensor}>>) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{axis "data" appears twice in a sharding}}
+func.func @both(%x: tensor<8xf32> {dist.seed = #dist.sharding<@mesh, [{data, ?}], replicated = {data}>}) {
   return
 }

@@ -57,3 +57,20 @@ func.func @f(%x: tensor<8x4xf32>) {
 dist.mesh @mesh ["a" = 2]
 // expected-error @+1 {{is the second of this module; one mesh is used}}
 dist.mesh @grid ["a" = 2]
+
+// -----
+
+dist.mesh @mesh ["t.0" = 2, "t.1" = 2]
+// expected-error @+1 {{seed of argument 0 means axis {t.0} twice, once as "t"}}
+func.func @twice(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{t.0}, {t}]>}) {
+  return
+}
+
+// -----
+
+dist.mesh @mesh ["a" = 2]
+func.func @count(%x: tensor<8x4xf32>) {
+  // expected-error @+1 {{has 1 results and 2 seeds}}
+  %0 = train.gelu %x {dist.seed = [unit, unit]} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return
+}

@@ -198,3 +198,46 @@ func.func @boundary(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{a},
   %2 = train.silu %1 : (tensor<8x4xf32>) -> tensor<8x4xf32>
   return %2 : tensor<8x4xf32>
 }
+
+// -----
+
+// A seed may name an axis made of parts, and leave axes out.
+dist.mesh @mesh ["t.0" = 2, "t.1" = 2, "a" = 2]
+// CHECK-LABEL: func.func @parts(%arg0: tensor<8x4xf32, #dist.sharding<@mesh, [{t.0, t.1}, {a}]>>)
+func.func @parts(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{t}, {a}]>}) -> (tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{?}, {?}], replicated = {a}>}) {
+  // CHECK: train.gelu {{.*}} -> tensor<8x4xf32, #dist.sharding<@mesh, [{t.0, t.1}, {a}]>>
+  %0 = train.gelu %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // CHECK: dist.reshard {{.*}} -> tensor<8x4xf32, #dist.sharding<@mesh, [{t.0, t.1}, {}]>>
+  return %0 : tensor<8x4xf32>
+}
+
+// -----
+
+// A gradient is wanted where its parameter is: with the rows of x cut along the same
+// axis, x is gathered.
+dist.mesh @mesh ["a" = 2]
+// CHECK-LABEL: func.func @gradient
+func.func @gradient(%dy: tensor<8x6xf32> {dist.seed = #dist.sharding<@mesh, [{}, {a}]>, dist.reason = "test"},
+                    %x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{a}, {}]>, dist.reason = "test"}) {
+  // CHECK: %[[X:.*]] = dist.reshard %arg1 {{.*}} -> tensor<8x4xf32, #dist.sharding<@mesh, [{}, {}]>>
+  // CHECK: train.contract "b o, b i -> o i" %arg0, %[[X]] : {{.*}} -> tensor<6x4xf32, #dist.sharding<@mesh, [{a}, {}]>>
+  %0 = train.contract "b o, b i -> o i" %dy, %x {dist.seed = [#dist.sharding<@mesh, [{a}, {}]>], dist.reason = "gradient"} : (tensor<8x6xf32>, tensor<8x4xf32>) -> tensor<6x4xf32>
+  return
+}
+
+// -----
+
+// Terms of one sum that are partial are added first and completed once, even where
+// the sum is wanted cut.
+dist.mesh @mesh ["a" = 2]
+// CHECK-LABEL: func.func @sum
+func.func @sum(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{}, {a}]>}, %v: tensor<6x4xf32> {dist.seed = #dist.sharding<@mesh, [{}, {a}]>},
+               %w: tensor<6x4xf32> {dist.seed = #dist.sharding<@mesh, [{}, {a}]>}) -> (tensor<8x6xf32> {dist.seed = #dist.sharding<@mesh, [{a}, {}]>}) {
+  // CHECK-NOT: dist.reshard
+  // CHECK: train.add {{.*}} -> tensor<8x6xf32, #dist.sharding<@mesh, [{}, {}], partial = {a}>>
+  // CHECK-NEXT: dist.reshard {{.*}} partial = {a}>>) -> tensor<8x6xf32, #dist.sharding<@mesh, [{a}, {}]>>
+  %0 = train.linear %x, %v : (tensor<8x4xf32>, tensor<6x4xf32>) -> tensor<8x6xf32>
+  %1 = train.linear %x, %w : (tensor<8x4xf32>, tensor<6x4xf32>) -> tensor<8x6xf32>
+  %2 = train.add %0, %1 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
+  return %2 : tensor<8x6xf32>
+}

@@ -1,0 +1,341 @@
+//===- TensorSeeds.cpp - tensor and sequence parallelism as seeds -----------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Tensor parallelism (Shoeybi et al. 2019; in two dimensions Xu et al. 2021) cuts
+// all inner indices, and in two dimensions the residual stream's too. Attention
+// heads are two indices, groups of heads that share keys and heads of a group
+// (Ainslie et al. 2023): more devices than groups cut heads inside groups, for which
+// the axis is made of parts. Sequence parallelism (Korthikanti et al. 2022) cuts the
+// sequence of what layers hand on.
+//
+//===----------------------------------------------------------------------===//
+#include "Seeds.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::dist;
+
+bool dist::canRunCut(Operation *, int) { return false; }
+
+SmallVector<train::RepeatOp> dist::layerCalls(ModuleOp module) {
+  SymbolTable symbols(module);
+  SmallVector<train::RepeatOp> calls;
+  module.walk([&](train::RepeatOp repeat) {
+    bool layers = llvm::any_of(repeat.getEach(), [&](Value value) {
+      auto get = value.getDefiningOp<train::GetOp>();
+      return get && symbols.lookup<train::VariableOp>(get.getVariable()).getStacked();
+    });
+    if (layers)
+      calls.push_back(repeat);
+  });
+  return calls;
+}
+
+static bool isFloat(Value value) {
+  return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType());
+}
+
+/// The last dimension of what layers carry or, without layers, the class that most
+/// parameters have.
+static llvm::DenseSet<unsigned> residualOf(ModuleOp module, const IndexClasses &classes) {
+  llvm::DenseSet<unsigned> found;
+  for (train::RepeatOp repeat : layerCalls(module))
+    for (Value carried : repeat.getCarry())
+      if (int64_t rank = cast<RankedTensorType>(carried.getType()).getRank();
+          isFloat(carried) && rank > 0)
+        for (unsigned id : classes.of(carried, rank - 1))
+          found.insert(id);
+  if (!found.empty())
+    return found;
+  size_t most = 0;
+  unsigned best = 0;
+  for (auto &[id, entry] : classes.all())
+    if (!entry.inIntegerInputs && entry.parameters.size() > most) {
+      most = entry.parameters.size();
+      best = id;
+    }
+  if (most > 0)
+    found.insert(best);
+  return found;
+}
+
+namespace {
+/// Gives each inner index of the parameters its part of `n` devices.
+class InnerPlanner {
+public:
+  InnerPlanner(ModuleOp module, const IndexClasses &classes,
+               const llvm::DenseSet<unsigned> &residual)
+      : classes(classes), residual(residual) {
+    for (auto variable : module.getOps<train::VariableOp>())
+      if (variable.isParameter() && !variable->hasAttr(DistDialect::seedAttr))
+        for (int64_t d = variable.getStacked(), e = variable.getTensorType().getRank(); d < e; ++d)
+          if (Atoms::List run = innerRun(classes.of(variable, d)); !run.empty())
+            dims.push_back({variable, unsigned(d), run});
+  }
+
+  struct Dim {
+    train::VariableOp variable;
+    unsigned dim;
+    Atoms::List run;
+  };
+
+  /// The dimension that n devices do not divide, or null.
+  const Dim *plan(int64_t n, llvm::DenseMap<unsigned, AxisPart> &parts) const {
+    // What an index leaves over the next one of the dimension takes. Where an index
+    // is the last of one dimension, another one must go on: keys have no heads
+    // inside groups, queries have.
+    llvm::DenseMap<unsigned, std::pair<int64_t, const Dim *>> covered;
+    for (const Dim &dim : dims) {
+      int64_t done = 1;
+      for (unsigned id : dim.run) {
+        int64_t left = n / done, size = classes[id].size;
+        if (size % left != 0 && left % size != 0)
+          break;
+        int64_t take = std::min(left, size);
+        parts.try_emplace(id, AxisPart{done, done * take});
+        done *= take;
+        if (done == n)
+          break;
+      }
+      auto &best = covered[dim.run.front()];
+      if (!best.second || done > best.first)
+        best = {done, &dim};
+    }
+    for (const Dim &dim : dims)
+      if (auto [done, by] = covered[dim.run.front()]; done < n)
+        return by;
+    return nullptr;
+  }
+
+  bool empty() const { return dims.empty(); }
+
+private:
+  bool isInner(unsigned id) const {
+    const IndexClass &entry = classes[id];
+    return !residual.contains(id) && !entry.inIntegerInputs &&
+           llvm::all_of(entry.neededWhole,
+                        [](auto need) { return canRunCut(need.first, need.second); });
+  }
+
+  Atoms::List innerRun(const Atoms::List &list) const {
+    Atoms::List run;
+    for (unsigned id : list) {
+      if (!isInner(id))
+        break;
+      run.push_back(id);
+    }
+    return run;
+  }
+
+  const IndexClasses &classes;
+  const llvm::DenseSet<unsigned> &residual;
+  SmallVector<Dim> dims;
+};
+} // namespace
+
+FailureOr<TensorPlan> dist::planTensor(ModuleOp module, const IndexClasses &classes, int64_t inner,
+                                       int64_t residual) {
+  TensorPlan plan;
+  plan.residual = residualOf(module, classes);
+  InnerPlanner planner(module, classes, plan.residual);
+  // Parameters that are seeded already are in the user's hands.
+  bool seeded = llvm::any_of(module.getOps<train::VariableOp>(), [](train::VariableOp variable) {
+    return variable->hasAttr(DistDialect::seedAttr);
+  });
+  if (inner > 1 && planner.empty() && !seeded) {
+    module.emitError("mesh axis 'tensor' = ")
+        << inner << " has nothing to divide: no parameter has an index besides the residual "
+        << "stream's that every op can run with a part of; use data";
+    return failure();
+  }
+  if (const InnerPlanner::Dim *bad = planner.plan(inner, plan.inner)) {
+    train::VariableOp variable = bad->variable;
+    int64_t size = 1;
+    for (unsigned id : bad->run)
+      size *= classes[id].size;
+    std::string works;
+    for (int64_t n = 2; n <= 4096; ++n) {
+      llvm::DenseMap<unsigned, AxisPart> ignored;
+      if (!planner.plan(n, ignored))
+        works += (works.empty() ? "" : ", ") + std::to_string(n);
+    }
+    variable.emitError("parameter @")
+        << variable.getSymName() << " has " << size << " parts that can be divided in dimension "
+        << bad->dim << " (heads, or inner elements), which do not divide by the " << inner
+        << " devices of mesh axis 'tensor'; "
+        << (works.empty() ? "no size of tensor works for this model: use data"
+                          : "sizes of tensor that work for this model: " + works);
+    return failure();
+  }
+  for (unsigned id : plan.residual)
+    if (classes[id].size % residual != 0) {
+      module.emitError("the residual stream has ")
+          << classes[id].size << " elements, which do not divide by the " << residual
+          << " devices that tensor=RxC divides it by; choose a C that does";
+      return failure();
+    }
+  return plan;
+}
+
+LogicalResult dist::splitAxis(ModuleOp module, const TensorPlan &plan, StringRef name, Mesh &mesh) {
+  int at = mesh.find(name);
+  if (at < 0)
+    return success();
+  int64_t n = mesh.axes[at].size;
+  SmallVector<int64_t> ends;
+  for (auto &[id, part] : plan.inner)
+    for (int64_t end : {part.begin, part.end})
+      if (end > 1 && end < n)
+        ends.push_back(end);
+  llvm::sort(ends);
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  if (ends.empty())
+    return success();
+  if (ends.size() > 1)
+    return module.emitError("mesh axis '")
+           << name << "' = " << n << " would have to be cut after both " << ends[0] << " and "
+           << ends[1] << " devices, for attentions with different numbers of key heads; use "
+           << ends[0];
+  SmallVector<MeshAxis> parts = {{(name + ".0").str(), ends[0]},
+                                 {(name + ".1").str(), n / ends[0]}};
+  mesh.axes.erase(mesh.axes.begin() + at);
+  mesh.axes.insert(mesh.axes.begin() + at, parts.begin(), parts.end());
+  return success();
+}
+
+/// The mesh axes that make up one part of an axis.
+static Axes axesOf(const Mesh &mesh, ArrayRef<unsigned> axis, AxisPart part) {
+  Axes axes;
+  int64_t done = 1;
+  for (unsigned a : axis) {
+    if (done >= part.begin && done * mesh.axes[a].size <= part.end && mesh.axes[a].size > 1)
+      axes.push_back(a);
+    done *= mesh.axes[a].size;
+  }
+  return axes;
+}
+
+/// With two dimensions the first part of tensor is for inner indices, the second for
+/// the residual stream.
+static std::pair<Axes, Axes> tensorAxes(const Mesh &mesh, StringRef inner) {
+  Axes residual;
+  if (inner != "tensor")
+    residual = mesh.named("tensor.1");
+  return {mesh.named(inner), residual};
+}
+
+Sharding Seeder::shardingOf(train::VariableOp variable, const TensorPlan &plan, StringRef axis) {
+  auto [innerAxes, residualAxes] = tensorAxes(mesh, axis);
+  Sharding sharding = Sharding::replicated(variable.getTensorType().getRank());
+  for (size_t d = variable.getStacked(); d < sharding.dims.size(); ++d) {
+    bool whole = true; // All atoms so far are cut into single elements.
+    for (unsigned id : classes.of(variable, d)) {
+      Axes axes = plan.residual.contains(id) ? residualAxes
+                                             : axesOf(mesh, innerAxes, plan.inner.lookup(id));
+      if (!whole || llvm::any_of(axes, [&](unsigned a) { return sharding.uses(a); }))
+        break;
+      llvm::append_range(sharding.dims[d], axes);
+      whole = mesh.size(axes) == classes[id].size;
+    }
+  }
+  return sharding;
+}
+
+void Seeder::seed(Operation *op, ShardingAttr sharding, StringRef reason) {
+  op->setAttr(DistDialect::seedAttr, sharding);
+  op->setAttr(DistDialect::reasonAttr, StringAttr::get(op->getContext(), reason));
+}
+
+LogicalResult Seeder::tensor(const TensorPlan &plan, StringRef axis) {
+  bool cuts = mesh.size(mesh.named("tensor")) > 1;
+  StringRef reason = cuts ? "tensor parallel" : "data parallel";
+  for (auto variable : module.getOps<train::VariableOp>())
+    if (variable.isParameter() && !variable->hasAttr(DistDialect::seedAttr))
+      seed(variable, attr(shardingOf(variable, plan, axis)), reason);
+  SymbolTable symbols(module);
+  for (auto variable : module.getOps<train::VariableOp>())
+    if (!variable.isParameter() && !variable->hasAttr(DistDialect::seedAttr)) {
+      auto of = symbols.lookup<train::VariableOp>(*variable.getOf());
+      seed(variable, of->getAttrOfType<ShardingAttr>(DistDialect::seedAttr), reason);
+    }
+  if (!cuts)
+    return success();
+  for (Update &update : updatesOf(module)) {
+    auto wanted = update.parameter->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
+    forEachRawGradient(module, update.op.getGradientMutable(), [&](OpOperand &use, bool sliced) {
+      auto result = dyn_cast<OpResult>(use.get());
+      if (!result)
+        return;
+      Operation *op = result.getOwner();
+      Builder b(op->getContext());
+      auto list = op->getAttrOfType<ArrayAttr>(DistDialect::seedAttr);
+      SmallVector<Attribute> seeds(op->getNumResults(), b.getUnitAttr());
+      if (list)
+        seeds.assign(list.begin(), list.end());
+      seeds[result.getResultNumber()] = sliced ? withoutLayers(wanted) : wanted;
+      op->setAttr(DistDialect::seedAttr, b.getArrayAttr(seeds));
+      op->setAttr(DistDialect::reasonAttr,
+                  b.getStringAttr("gradient of @" + update.parameter.getSymName()));
+    });
+  }
+  return success();
+}
+
+LogicalResult Seeder::sequence(const TensorPlan &plan, StringRef axis) {
+  Axes axes;
+  for (unsigned a : tensorAxes(mesh, axis).first)
+    if (mesh.axes[a].size > 1)
+      axes.push_back(a);
+  if (axes.empty())
+    return success();
+  // The last dimension of tokens is the sequence, in each program its own.
+  SmallVector<Atoms::List> sequences;
+  for (auto function : module.getOps<func::FuncOp>())
+    for (BlockArgument argument : function.getArguments()) {
+      auto input = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "train.input");
+      if (input && input.getValue() == "tokens")
+        sequences.push_back(
+            classes.of(argument, cast<RankedTensorType>(argument.getType()).getRank() - 1));
+    }
+  SymbolTable symbols(module);
+  bool any = false;
+  for (train::RepeatOp repeat : layerCalls(module)) {
+    auto layer = symbols.lookup<func::FuncOp>(repeat.getCallee());
+    for (BlockArgument argument : layer.getArguments()) {
+      auto type = cast<RankedTensorType>(argument.getType());
+      int64_t last = type.getRank() - 1;
+      if (!isFloat(argument) || last < 1 ||
+          !llvm::any_of(classes.of(argument, last),
+                        [&](unsigned id) { return plan.residual.contains(id); }))
+        continue;
+      Sharding wanted = Sharding::replicated(type.getRank());
+      SmallVector<bool> open(type.getRank(), true);
+      for (int64_t d = 0; d < last; ++d)
+        if (Atoms::List dim = classes.of(argument, d);
+            !dim.empty() && llvm::is_contained(sequences, dim)) {
+          if (type.getDimSize(d) % mesh.size(axes) != 0)
+            return module.emitError("sequences of ")
+                   << type.getDimSize(d) << " tokens do not divide by the " << mesh.size(axes)
+                   << " devices of mesh axis 'tensor', as --sequence-parallel needs; choose --seq "
+                   << "so that they do";
+          wanted.dims[d] = axes;
+          open[d] = false;
+        }
+      if (wanted.isReplicated() || layer.getArgAttr(argument.getArgNumber(), DistDialect::seedAttr))
+        continue;
+      any = true;
+      SmallVector<DimAttr> dims;
+      for (auto [dim, isOpen] : llvm::zip(attr(wanted).getDims(), open))
+        dims.push_back(DimAttr::get(module.getContext(), dim.getAxes(), isOpen));
+      layer.setArgAttr(argument.getArgNumber(), DistDialect::seedAttr,
+                       ShardingAttr::get(module.getContext(), meshName, dims, {}, false));
+      layer.setArgAttr(argument.getArgNumber(), DistDialect::reasonAttr,
+                       StringAttr::get(module.getContext(), "sequence parallel"));
+    }
+  }
+  if (!any)
+    return module.emitError("--sequence-parallel finds no repeated layer that carries [.., "
+                            "sequence, .., features]; leave it out");
+  return success();
+}

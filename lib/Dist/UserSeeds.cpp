@@ -1,0 +1,90 @@
+//===- UserSeeds.cpp - seeds that a recipe gives by parameters' names -------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Seeds.h"
+
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/GlobPattern.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::dist;
+
+/// The sharding that `text` says, e.g. "[{tensor}, {?}]", or null.
+static ShardingAttr parse(FlatSymbolRefAttr mesh, StringRef text) {
+  ScopedDiagnosticHandler quiet(mesh.getContext(), [](Diagnostic &) { return success(); });
+  std::string whole = ("#dist.sharding<@" + mesh.getValue() + ", " + text + ">").str();
+  return dyn_cast_or_null<ShardingAttr>(parseAttribute(whole, mesh.getContext()));
+}
+
+LogicalResult Seeder::userSeeds() {
+  auto list = module->getAttrOfType<ArrayAttr>(DistDialect::seedsAttr);
+  if (!list)
+    return success();
+  llvm::DenseMap<Operation *, StringRef> seededBy;
+  for (Attribute entry : list) {
+    auto pair = dyn_cast<ArrayAttr>(entry);
+    if (!pair || pair.size() != 2 || !isa<StringAttr>(pair[0]) || !isa<StringAttr>(pair[1]))
+      return module.emitError("an entry of ")
+             << DistDialect::seedsAttr << " is not [\"pattern\", \"sharding\"]: " << entry;
+    StringRef pattern = cast<StringAttr>(pair[0]).getValue();
+    StringRef text = cast<StringAttr>(pair[1]).getValue();
+    auto error = [&] {
+      return module.emitError("seed \"") << pattern << "\" = \"" << text << "\" ";
+    };
+    auto glob = llvm::GlobPattern::create(pattern);
+    if (!glob)
+      return error() << "has a bad pattern: " << llvm::toString(glob.takeError());
+    ShardingAttr wanted = parse(meshName, text);
+    if (!wanted || !wanted.getPartial().empty())
+      return error() << "is not a list of dimensions; write it as \"[{tensor}, {}]\"";
+    if (failed(wanted.verifyAxes(mesh, error)))
+      return failure();
+    bool any = false;
+    for (auto variable : module.getOps<train::VariableOp>()) {
+      if (!variable.isParameter() || !glob->match(variable.getSymName()))
+        continue;
+      any = true;
+      ShardingAttr fitting = wanted;
+      auto type = variable.getTensorType();
+      // As one layer's parameter has them; layers are never cut.
+      if (variable.getStacked() && int64_t(wanted.getDims().size()) == type.getRank() - 1) {
+        SmallVector<DimAttr> dims = {DimAttr::get(module.getContext(), {}, false)};
+        llvm::append_range(dims, wanted.getDims());
+        fitting = ShardingAttr::get(module.getContext(), meshName, dims, {}, false,
+                                    wanted.getReplicated());
+      }
+      int64_t layers = variable.getStacked();
+      if (int64_t(fitting.getDims().size()) != type.getRank())
+        return error() << "has " << wanted.getDims().size() << " dimensions, but @"
+                       << variable.getSymName() << " has " << type.getRank() - layers;
+      Sharding cut = fitting.on(mesh);
+      if (layers && !cut.dims[0].empty())
+        return error() << "cuts the layers of @" << variable.getSymName()
+                       << ", which are one after another; cut another dimension";
+      if (int d = firstUneven(type.getShape(), cut, mesh); d >= 0)
+        return error() << "cuts dimension " << d - layers << " of @" << variable.getSymName()
+                       << ", " << type.getDimSize(d) << " elements, into " << mesh.size(cut.dims[d])
+                       << " parts along " << mesh.str(cut.dims[d])
+                       << ", which do not divide; choose axes that do";
+      auto [before, isNew] = seededBy.try_emplace(variable, pattern);
+      if (!isNew && variable->getAttr(DistDialect::seedAttr) != fitting)
+        return error() << "contradicts seed \"" << before->second << "\": both are for @"
+                       << variable.getSymName() << "; keep one";
+      variable->setAttr(DistDialect::seedAttr, fitting);
+    }
+    if (!any) {
+      InFlightDiagnostic none = error();
+      none << "matches no parameter; parameters are ";
+      auto all = llvm::make_filter_range(module.getOps<train::VariableOp>(),
+                                         [](train::VariableOp v) { return v.isParameter(); });
+      llvm::interleaveComma(all, none, [&](train::VariableOp v) { none << v.getSymName(); });
+      return none;
+    }
+  }
+  module->removeAttr(DistDialect::seedsAttr);
+  return success();
+}

@@ -1,0 +1,107 @@
+// A layer with attention and an MLP: which parameters tensor parallelism cuts, and
+// what it and the others refuse.
+// RUN: meshwright-opt %s --dist-apply-strategy=mesh=tensor=2 | FileCheck %s --check-prefix=TWO
+// RUN: meshwright-opt %s --dist-apply-strategy=mesh=data=2,tensor=4 | FileCheck %s --check-prefix=FOUR
+// RUN: meshwright-opt %s --dist-apply-strategy="mesh=tensor=2x4 tensor-2d=true" | FileCheck %s --check-prefix=SQUARE
+// RUN: meshwright-opt %s --dist-apply-strategy="mesh=tensor=2 sequence-parallel=true" | FileCheck %s --check-prefix=SEQUENCE
+// RUN: meshwright-opt %s --dist-apply-strategy="mesh=replica=2,data=2,tensor=2 zero=3" | FileCheck %s --check-prefix=ZERO
+// RUN: not meshwright-opt %s --dist-apply-strategy=mesh=tensor=8 2>&1 | FileCheck %s --check-prefix=HEADS
+// RUN: not meshwright-opt %s --dist-apply-strategy=mesh=tensor=3 2>&1 | FileCheck %s --check-prefix=THREE
+// RUN: not meshwright-opt %s --dist-apply-strategy="mesh=tensor=2x3 tensor-2d=true" 2>&1 | FileCheck %s --check-prefix=RESIDUAL
+// RUN: not meshwright-opt %s --dist-apply-strategy="mesh=tensor=4 sequence-parallel=true" 2>&1 | FileCheck %s --check-prefix=TOKENS
+// RUN: sed -e 's/tensor<4x6/tensor<12x6/g' -e 's/tensor<4x4x6/tensor<12x4x6/g' %s | not meshwright-opt - --dist-apply-strategy="mesh=data=3 zero=1" 2>&1 | FileCheck %s --check-prefix=UNEVEN
+// RUN: not meshwright-opt %s --dist-apply-strategy=mesh=tensor=2x2 2>&1 | FileCheck %s --check-prefix=PARTS
+// RUN: not meshwright-opt %s --dist-apply-strategy="mesh=tensor=4 tensor-2d=true" 2>&1 | FileCheck %s --check-prefix=NOPARTS
+
+// Queries have 2 groups of 2 heads of 4; keys 2 heads of 4.
+// TWO: @wte {{.*}} {dist.reason = "tensor parallel", dist.seed = #dist.sharding<@mesh, [{}, {}]>}
+// TWO: @norm {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {}]>}
+// TWO: @q {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor}, {}]>}
+// TWO: @k {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor}, {}]>}
+// TWO: @v {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor}, {}]>}
+// TWO: @o {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {}, {tensor}]>}
+// TWO: @up {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor}, {}]>}
+// TWO: @down {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {}, {tensor}]>}
+
+// More devices than groups: the axis becomes two.
+// FOUR: dist.mesh @mesh ["data" = 2, "tensor.0" = 2, "tensor.1" = 2]
+// FOUR: @q {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor.0, tensor.1}, {}]>}
+// FOUR: @k {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor.0}, {}]>}
+// FOUR: @v {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor.0}, {}]>}
+// FOUR: @o {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {}, {tensor.0, tensor.1}]>}
+// FOUR: @up {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor.0, tensor.1}, {}]>}
+
+// SQUARE: @wte {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor.1}]>}
+// SQUARE: @norm {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor.1}]>}
+// SQUARE: @q {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor.0}, {tensor.1}]>}
+// SQUARE: @o {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor.1}, {tensor.0}]>}
+
+// SEQUENCE: func.func private @layer(%{{.*}}: tensor<4x6x16xf32> {dist.reason = "sequence parallel", dist.seed = #dist.sharding<@mesh, [{?}, {tensor}, {?}]>}, %{{.*}}: tensor<16xf32>,
+
+// Updates run on what is stored; replicas store copies.
+// ZERO: @q {{.*}} {dist.reason = "ZeRO stage 3", dist.seed = #dist.sharding<@mesh, [{}, {tensor, data}, {}]>}
+// ZERO: @o {{.*}} {dist.reason = "ZeRO stage 3", dist.seed = #dist.sharding<@mesh, [{}, {data}, {tensor}]>}
+// ZERO-LABEL: func.func private @layer(
+// ZERO: %[[N:.*]] = dist.constrain %arg1 to <@mesh, [{}]> boundary {dist.reason = "ZeRO stage 3"} : (tensor<16xf32>) -> tensor<16xf32>
+// ZERO: train.rms_norm %arg0, %[[N]]
+
+// HEADS: parameter @q has 4 parts that can be divided in dimension 1 (heads, or inner elements), which do not divide by the 8 devices of mesh axis 'tensor'; sizes of tensor that work for this model: 2, 4
+// THREE: sizes of tensor that work for this model: 2, 4
+// RESIDUAL: the residual stream has 16 elements, which do not divide by the 3 devices that tensor=RxC divides it by; choose a C that does
+// TOKENS: sequences of 6 tokens do not divide by the 4 devices of mesh axis 'tensor', as --sequence-parallel needs; choose --seq so that they do
+// UNEVEN: parameter @wte of shape [20, 16] has no dimension that divides by the 3 devices along {data} and the axes that cut it already, as --zero 1 needs; choose a number of data ranks that divides its dimensions, or --zero 0
+// PARTS: mesh axis tensor of 4 devices has parts, which --tensor-2d is for; add it or write tensor=4
+// NOPARTS: --tensor-2d needs a mesh axis tensor=RxC, e.g. tensor=2x2
+train.variable @wte : tensor<20x16xf32> init <"normal", 1.0>
+train.variable @norm : tensor<3x16xf32> stacked init <"normal", 1.0>
+train.variable @q : tensor<3x16x16xf32> stacked init <"normal", 1.0>
+train.variable @k : tensor<3x8x16xf32> stacked init <"normal", 1.0>
+train.variable @v : tensor<3x8x16xf32> stacked init <"normal", 1.0>
+train.variable @o : tensor<3x16x16xf32> stacked init <"normal", 1.0>
+train.variable @up : tensor<3x32x16xf32> stacked init <"normal", 1.0>
+train.variable @down : tensor<3x16x32xf32> stacked init <"normal", 1.0>
+func.func private @layer(%x: tensor<4x6x16xf32>, %n: tensor<16xf32>, %wq: tensor<16x16xf32>, %wk: tensor<8x16xf32>,
+                         %wv: tensor<8x16xf32>, %wo: tensor<16x16xf32>, %up: tensor<32x16xf32>, %down: tensor<16x32xf32>) -> tensor<4x6x16xf32> {
+  %0 = train.rms_norm %x, %n eps 1.0e-05 : (tensor<4x6x16xf32>, tensor<16xf32>) -> tensor<4x6x16xf32>
+  %1 = train.linear %0, %wq : (tensor<4x6x16xf32>, tensor<16x16xf32>) -> tensor<4x6x16xf32>
+  %2 = train.linear %0, %wk : (tensor<4x6x16xf32>, tensor<8x16xf32>) -> tensor<4x6x8xf32>
+  %3 = train.linear %0, %wv : (tensor<4x6x16xf32>, tensor<8x16xf32>) -> tensor<4x6x8xf32>
+  %q = train.reshape %1 : (tensor<4x6x16xf32>) -> tensor<4x6x4x4xf32>
+  %k = train.reshape %2 : (tensor<4x6x8xf32>) -> tensor<4x6x2x4xf32>
+  %v = train.reshape %3 : (tensor<4x6x8xf32>) -> tensor<4x6x2x4xf32>
+  %out, %lse = train.attention %q, %k, %v scale 0.5 causal : (tensor<4x6x4x4xf32>, tensor<4x6x2x4xf32>, tensor<4x6x2x4xf32>) -> (tensor<4x6x4x4xf32>, tensor<4x4x6xf32>)
+  %4 = train.reshape %out : (tensor<4x6x4x4xf32>) -> tensor<4x6x16xf32>
+  %5 = train.linear %4, %wo : (tensor<4x6x16xf32>, tensor<16x16xf32>) -> tensor<4x6x16xf32>
+  %6 = train.add %x, %5 : (tensor<4x6x16xf32>, tensor<4x6x16xf32>) -> tensor<4x6x16xf32>
+  %7 = train.linear %6, %up : (tensor<4x6x16xf32>, tensor<32x16xf32>) -> tensor<4x6x32xf32>
+  %8 = train.silu %7 : (tensor<4x6x32xf32>) -> tensor<4x6x32xf32>
+  %9 = train.linear %8, %down : (tensor<4x6x32xf32>, tensor<16x32xf32>) -> tensor<4x6x16xf32>
+  %10 = train.add %6, %9 : (tensor<4x6x16xf32>, tensor<4x6x16xf32>) -> tensor<4x6x16xf32>
+  return %10 : tensor<4x6x16xf32>
+}
+func.func @step(%tokens: tensor<4x6xi32> {train.input = "tokens"}, %lr: tensor<f32> {train.input = "lr"}, %clip: tensor<f32> {train.input = "grad_clip"}) -> tensor<4x6x16xf32> {
+  %t = train.get @wte : tensor<20x16xf32>
+  %n = train.get @norm : tensor<3x16xf32>
+  %q = train.get @q : tensor<3x16x16xf32>
+  %k = train.get @k : tensor<3x8x16xf32>
+  %v = train.get @v : tensor<3x8x16xf32>
+  %o = train.get @o : tensor<3x16x16xf32>
+  %u = train.get @up : tensor<3x32x16xf32>
+  %d = train.get @down : tensor<3x16x32xf32>
+  %x = train.embedding %t, %tokens : (tensor<20x16xf32>, tensor<4x6xi32>) -> tensor<4x6x16xf32>
+  %y = train.repeat @layer x 3 carry(%x) each(%n, %q, %k, %v, %o, %u, %d) shared() : (tensor<4x6x16xf32>, tensor<3x16xf32>, tensor<3x16x16xf32>, tensor<3x8x16xf32>, tensor<3x8x16xf32>, tensor<3x16x16xf32>, tensor<3x32x16xf32>, tensor<3x16x32xf32>) -> tensor<4x6x16xf32>
+  %g = train.embedding_grad %y, %tokens rows 20 : (tensor<4x6x16xf32>, tensor<4x6xi32>) -> tensor<20x16xf32>
+  %w = train.get @wte : tensor<20x16xf32>
+  %new = train.sgd %w, %g, %clip, %lr : (tensor<20x16xf32>, tensor<20x16xf32>, tensor<f32>, tensor<f32>) -> tensor<20x16xf32>
+  train.set @wte, %new : tensor<20x16xf32>
+  %ng = train.fill 0.0 : () -> tensor<3x16xf32>
+  %nn = train.sgd %n, %ng, %clip, %lr : (tensor<3x16xf32>, tensor<3x16xf32>, tensor<f32>, tensor<f32>) -> tensor<3x16xf32>
+  train.set @norm, %nn : tensor<3x16xf32>
+  %qg = train.fill 0.0 : () -> tensor<3x16x16xf32>
+  %qn = train.sgd %q, %qg, %clip, %lr : (tensor<3x16x16xf32>, tensor<3x16x16xf32>, tensor<f32>, tensor<f32>) -> tensor<3x16x16xf32>
+  train.set @q, %qn : tensor<3x16x16xf32>
+  %og = train.fill 0.0 : () -> tensor<3x16x16xf32>
+  %on = train.sgd %o, %og, %clip, %lr : (tensor<3x16x16xf32>, tensor<3x16x16xf32>, tensor<f32>, tensor<f32>) -> tensor<3x16x16xf32>
+  train.set @o, %on : tensor<3x16x16xf32>
+  return %y : tensor<4x6x16xf32>
+}

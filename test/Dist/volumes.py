@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Compares the bytes a rank sends to share out gradients and parameters with the formulas of the papers.
+
+  volumes.py CONFIG WORK RANKS MICROBATCHES
+
+Counted in the partitioned step: all_reduce sends 2 (N-1)/N of its operand, reduce_scatter (N-1)/N, all_gather N-1 times it.
+"""
+import math
+import os
+import re
+import subprocess
+import sys
+
+config, work, ranks, microbatches = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+os.makedirs(work, exist_ok=True)
+os.chdir(work)
+
+
+def call(*command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        sys.exit(f"FAILED: {' '.join(command)}\n{done.stdout[:4000]}")
+    return done.stdout
+
+
+def elements(type):
+    return math.prod(int(size) for size in re.findall(r"\d+(?=x)", type))
+
+
+call("meshwright", "compile", config, "--batch", str(ranks * microbatches), "--seq", "64", "--microbatches", str(microbatches),
+     "--emit", "step", "-o", "step.mlir")
+layers = others = 0
+for line in open("step.mlir"):
+    if (found := re.match(r"  train\.variable @\S+ : tensor<(\S+)> (stacked)?", line)) and " state " not in line:
+        if found[2]:
+            layers += elements(found[1])
+        else:
+            others += elements(found[1])
+
+n, m = ranks, microbatches
+share = (n - 1) / n
+# Parameters outside layers are gathered once for forward and backward, which stand in one function.
+expected = {0: (2, 2), 1: (2, 2), 2: (m + 1, m + 1), 3: (3 * m, 2 * m)}
+for stage, (ofLayers, ofOthers) in expected.items():
+    call("meshwright-opt", "step.mlir", f"--dist-apply-strategy=mesh=data={n} zero={stage}", "--dist-propagate", "--dist-partition",
+         "--canonicalize", "--dist-optimize-collectives", "-o", f"zero{stage}.mlir")
+    sent, calls, function = {}, {}, None
+    for line in open(f"zero{stage}.mlir"):
+        if found := re.match(r"  func\.func (?:private )?@([\w.]+)\(", line):
+            function = found[1]
+            sent[function], calls[function] = 0, []
+        elif found := re.search(r"train\.repeat @(\S+) x (\d+)", line):
+            calls[function].append((found[1], int(found[2])))
+        elif found := re.search(r"dist\.(\w+) .* : \((.*)\) ->", line):
+            cost = {"all_reduce": 2 * share, "reduce_scatter": share, "all_gather": n - 1, "slice": 0}[found[1]]
+            # Scalars are the loss and the parts of the gradient's norm.
+            operands = [type for type in re.findall(r"tensor<(\S+?)>", found[2]) if "x" in type]
+            sent[function] += sum(cost * elements(type) for type in operands)
+
+    def total(function):
+        return sent[function] + sum(times * total(callee) for callee, times in calls[function])
+
+    have, want = total("step"), share * (ofLayers * layers + ofOthers * others)
+    print(f"zero {stage}, {n} ranks, {m} microbatches: {have:.0f} elements sent, {have / (layers + others) / share:.3f} (N-1)/N a parameter")
+    if abs(have - want) > 1e-6 * want:
+        sys.exit(f"FAILED: expected {want:.0f}")
