@@ -43,6 +43,9 @@ struct CompileOptions {
   std::string emit = "exe";
   std::string dumpIr, report;
   std::vector<std::string> assertions;
+  std::string explainSharding; ///< a variable or input to say the seeds of
+  /// From the recipe's table [seeds]: patterns of parameters' names and shardings.
+  std::vector<std::pair<std::string, std::string>> seeds;
   std::set<std::string> given; ///< names of the flags that the user or the recipe set
 };
 

@@ -17,6 +17,9 @@ namespace meshwright {
 /// What a pipeline needs to know; the flags of the same names.
 struct PipelineOptions {
   std::string mesh, optimizer = "adamw";
+  int64_t zero = 0;
+  bool sequenceParallel = false, tensor2d = false;
+  std::string explainSharding; ///< a variable or input; empty: none
 };
 
 /// Where IR can be taken out and put in again, in order of the staircase.
@@ -36,7 +39,7 @@ llvm::Error buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &o
                           Stage to);
 
 /// Makes buildPipeline known as `--meshwright-pipeline`, with options mesh,
-/// optimizer, from and to.
+/// optimizer, zero, sequence-parallel, tensor-2d, from and to.
 void registerPipeline();
 
 /// Makes `manager` write the module after each pass to `directory`/NN-pass.mlir.

@@ -30,8 +30,11 @@ namespace meshwright {
 namespace {
 class DiagnosticCollector {
 public:
-  explicit DiagnosticCollector(MLIRContext &context)
-      : handler(&context, [this](Diagnostic &diagnostic) {
+  /// Remarks are what the user asked for: they go to `remarks`.
+  explicit DiagnosticCollector(MLIRContext &context, llvm::raw_ostream *remarks = nullptr)
+      : handler(&context, [this, remarks](Diagnostic &diagnostic) {
+          if (remarks && diagnostic.getSeverity() == DiagnosticSeverity::Remark)
+            *remarks << diagnostic << "\n";
           llvm::raw_string_ostream os(text);
           if (diagnostic.getSeverity() == DiagnosticSeverity::Error ||
               diagnostic.getSeverity() == DiagnosticSeverity::Note) {
@@ -62,14 +65,6 @@ static Expected<int64_t> defaultBatch(const CompileOptions &options) {
   if (!mesh)
     return mesh.takeError();
   return dist::batchParts(*mesh) * options.microbatches;
-}
-
-/// "data=2,tensor=4".
-static std::string textOf(const dist::Mesh &mesh) {
-  auto texts = llvm::map_range(mesh.axes, [](const dist::MeshAxis &axis) {
-    return axis.name + "=" + std::to_string(axis.size);
-  });
-  return llvm::join(texts, ",");
 }
 
 /// IR has its sizes in its types, and what earlier stages decided in its ops: a
@@ -110,9 +105,16 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
       return asked.takeError();
     std::string mesh;
     for (auto op : module.getOps<dist::MeshOp>())
-      mesh = textOf(op.getMesh());
-    if (Error error = check("mesh", textOf(*asked), mesh))
+      mesh = dist::meshText(op.getMesh());
+    if (Error error = check("mesh", dist::meshText(*asked), mesh))
       return error;
+    for (const char *flag : {"zero", "sequence-parallel", "tensor-2d", "explain-sharding"})
+      if (options.given.count(flag))
+        return createStringError("--" + llvm::Twine(flag) + " cannot change '" + options.model +
+                                 "', whose tensors are placed already; leave the flag out");
+    if (!options.seeds.empty())
+      return createStringError("the recipe's seeds cannot change '" + options.model +
+                               "', whose tensors are placed already; leave them out");
   }
   return Error::success();
 }
@@ -183,7 +185,16 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
   if (*from > to)
     return createStringError("'" + options.model + "' is already at stage " + nameOf(*from) +
                              ", past --emit " + options.emit);
-  PipelineOptions pipeline{options.mesh, options.optimizer};
+  if (!options.seeds.empty()) {
+    Builder b(&context);
+    auto entries = llvm::map_to_vector(options.seeds, [&](const auto &seed) -> Attribute {
+      return b.getStrArrayAttr({seed.first, seed.second});
+    });
+    module->setAttr(dist::DistDialect::seedsAttr, b.getArrayAttr(entries));
+  }
+  PipelineOptions pipeline{options.mesh,     options.optimizer,
+                           options.zero,     options.sequenceParallel,
+                           options.tensor2d, options.explainSharding};
   PassManager manager(&context);
   if (Error error = buildPipeline(manager, pipeline, *from, to))
     return error;
@@ -191,7 +202,7 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
     if (Error error = dumpIrTo(manager, options.dumpIr))
       return error;
   {
-    DiagnosticCollector diagnostics(context);
+    DiagnosticCollector diagnostics(context, &log);
     if (failed(manager.run(module)))
       return diagnostics.take("compilation failed");
   }

@@ -81,6 +81,9 @@ ArrayRef<Flag> compileFlags() {
        {"train", "step", "dist", "local", "stages", "schedule", "exec", "llvm", "ptx", "object",
         "exe"}},
       {"dump-ir", "DIR", "write the IR after each pass into numbered files", &O::dumpIr},
+      {"explain-sharding", "NAME",
+       "say which seed put each axis on this parameter or input, and what it competed with",
+       &O::explainSharding},
       {"report", "DIR", "write the plan as report.json and index.html", &O::report},
       {"assert", "COND", "fail unless the plan satisfies e.g. 'peak<=70GiB'; may be repeated",
        &O::assertions},
@@ -139,8 +142,22 @@ static Error readRecipe(CompileOptions &options) {
       options.model = *node.value<std::string>();
       continue;
     }
+    if (name == "seeds") {
+      if (!node.is_table())
+        return fail("'seeds' must be a table, e.g. [seeds]\n\"layers.*.q_proj.weight\" = "
+                    "\"[{tensor}, {}]\"");
+      for (auto &&[pattern, sharding] : *node.as_table()) {
+        auto text = sharding.value<std::string>();
+        if (!text)
+          return fail("seed '" + Twine(std::string(pattern.str())) +
+                      "' must be a string, e.g. \"[{tensor}, {}]\"");
+        options.seeds.push_back({std::string(pattern.str()), *text});
+      }
+      continue;
+    }
     if (flag == compileFlags().end() || name == "recipe")
-      return fail("unknown key '" + name + "'; keys are the flags of 'meshwright compile --help'");
+      return fail("unknown key '" + name +
+                  "'; keys are the flags of 'meshwright compile --help', model and seeds");
     Error error = std::visit(
         [&](auto member) -> Error {
           using T = std::decay_t<decltype(options.*member)>;
@@ -266,12 +283,6 @@ Error checkSupported(const CompileOptions &o) {
     return refuse("precision", o.precision, "f32 works");
   if (o.gradDtype != "f32")
     return refuse("grad-dtype", o.gradDtype, "f32 works");
-  if (o.zero != 0)
-    return refuse("zero", Twine(o.zero), "0 works");
-  if (o.sequenceParallel)
-    return refuse("sequence-parallel", {}, "leave it out");
-  if (o.tensor2d)
-    return refuse("tensor-2d", {}, "leave it out");
   if (o.dataSync != "all-reduce")
     return refuse("data-sync", o.dataSync, "all-reduce works");
   if (!o.cuts.empty())

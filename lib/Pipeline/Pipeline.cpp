@@ -67,15 +67,20 @@ struct Step {
 } // namespace
 
 /// A pass option's value that may hold blanks and commas.
-static std::string quoted(StringRef value) {
-  return value.empty() ? "" : ("\"" + value + "\"").str();
-}
+static std::string quoted(StringRef value) { return ("\"" + value + "\"").str(); }
 
 static std::vector<Step> staircase(const PipelineOptions &o) {
+  std::string mesh = o.mesh.empty() ? "" : "mesh=" + quoted(o.mesh) + " ";
+  std::string strategy = mesh + "zero=" + std::to_string(o.zero) +
+                         " sequence-parallel=" + (o.sequenceParallel ? "true" : "false") +
+                         " tensor-2d=" + (o.tensor2d ? "true" : "false");
+  std::string propagate = "dist-propagate";
+  if (!o.explainSharding.empty())
+    propagate += "{explain=" + quoted(o.explainSharding) + "}";
   return {
       {Stage::step, "train-autodiff,train-accumulate,train-build-optimizer{optimizer=" +
                         o.optimizer + "},canonicalize,train-verify,symbol-dce"},
-      {Stage::dist, "dist-apply-strategy{mesh=" + quoted(o.mesh) + "},dist-propagate,dist-verify"},
+      {Stage::dist, "dist-apply-strategy{" + strategy + "}," + propagate + ",dist-verify"},
       {Stage::local, "dist-partition,canonicalize"},
       {Stage::stages, ""},
       {Stage::schedule, "dist-optimize-collectives,dist-verify-communication"},
@@ -128,6 +133,12 @@ struct PipelineFlags : PassPipelineOptions<PipelineFlags> {
   Option<std::string> mesh{*this, "mesh", llvm::cl::desc("device mesh, as for `compile --mesh`")};
   Option<std::string> optimizer{*this, "optimizer", llvm::cl::desc("sgd or adamw"),
                                 llvm::cl::init("adamw")};
+  Option<int64_t> zero{*this, "zero", llvm::cl::desc("ZeRO stage"), llvm::cl::init(0)};
+  Option<bool> sequenceParallel{*this, "sequence-parallel",
+                                llvm::cl::desc("as for `compile --sequence-parallel`"),
+                                llvm::cl::init(false)};
+  Option<bool> tensor2d{*this, "tensor-2d", llvm::cl::desc("as for `compile --tensor-2d`"),
+                        llvm::cl::init(false)};
   Option<std::string> from{*this, "from", llvm::cl::desc("the stage the input is at"),
                            llvm::cl::init("train")};
   Option<std::string> to{*this, "to", llvm::cl::desc("the last stage"), llvm::cl::init("exec")};
@@ -146,7 +157,9 @@ void registerPipeline() {
                     llvm::join(llvm::ArrayRef(stageNames), ", "));
     if (*from > *to)
       return report("stage " + flags.from + " comes after stage " + flags.to);
-    if (Error error = buildPipeline(manager, {flags.mesh, flags.optimizer}, *from, *to))
+    PipelineOptions options{flags.mesh, flags.optimizer, flags.zero, flags.sequenceParallel,
+                            flags.tensor2d};
+    if (Error error = buildPipeline(manager, options, *from, *to))
       return report(toString(std::move(error)));
     return success();
   };

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Report.h"
+#include "meshwright/Strategy.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -40,13 +41,11 @@ static std::string shardingText(const json::Array *sharding) {
 }
 
 static std::string meshText(const json::Object &plan) {
-  std::string text;
+  dist::Mesh mesh;
   for (const json::Value &axis : *plan.getArray("mesh"))
-    text += formatv("{0}{1}={2}", text.empty() ? "" : ",",
-                    axis.getAsObject()->getString("axis").value_or("?"),
-                    axis.getAsObject()->getInteger("size").value_or(0))
-                .str();
-  return text.empty() ? "one rank" : text;
+    mesh.axes.push_back({axis.getAsObject()->getString("axis").value_or("?").str(),
+                         axis.getAsObject()->getInteger("size").value_or(0)});
+  return mesh.axes.empty() ? "one rank" : dist::meshText(mesh);
 }
 
 /// Calls `row` with each variable: name, role, shapes, sharding, bytes.

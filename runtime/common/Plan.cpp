@@ -306,9 +306,15 @@ int64_t Plan::ranks() const {
 }
 
 std::string Plan::meshText() const {
+  // As the user wrote it: the parts of an axis (tensor.0, tensor.1) are one.
   std::string result;
-  for (const MeshAxis &axis : mesh)
-    result += (result.empty() ? "" : ",") + axis.name + "=" + std::to_string(axis.size);
+  for (size_t i = 0; i < mesh.size();) {
+    std::string name = mesh[i].name.substr(0, mesh[i].name.find('.'));
+    int64_t size = 1;
+    for (; i < mesh.size() && mesh[i].name.substr(0, mesh[i].name.find('.')) == name; ++i)
+      size *= mesh[i].size;
+    result += (result.empty() ? "" : ",") + name + "=" + std::to_string(size);
+  }
   return result.empty() ? "one rank" : result;
 }
 

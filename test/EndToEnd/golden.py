@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Trains a golden directory's model and compares with its float64 run.
 
-  golden.py GOLDEN WORK MESH[/MICROBATCHES]... [--gradients] [--repeat] [--mpi]
+  golden.py GOLDEN WORK MESH[/MICROBATCHES][+FLAG[=VALUE]]... [--gradients] [--repeat] [--mpi]
 
+FLAG: one of the compiler's, as in data=2,tensor=2/2+zero=3+sequence-parallel;
 --gradients: also compare the first gradients, taken from a step of plain SGD;
 --repeat: a second run gives the same bits; --mpi: so do MPI ranks.
 """
@@ -26,8 +27,8 @@ golden = Golden(args.golden)
 fresh(args.work)
 
 
-def compare(name, mesh, microbatches):
-    size = dict(golden.size, mesh=mesh, microbatches=microbatches)
+def compare(name, mesh, microbatches, strategy):
+    size = dict(golden.size, mesh=mesh, microbatches=microbatches, **strategy)
     ranks = ranks_of(mesh)
     compile(golden.config, "exe", **size)
     have = train("./exe", ranks, save="threads", **golden.run)
@@ -72,6 +73,8 @@ def compare(name, mesh, microbatches):
 
 
 for item in args.meshes:
-    mesh, _, microbatches = item.partition("/")
-    compare(item, "" if mesh == "one" else mesh, microbatches or 1)
+    where, *given = item.split("+")
+    mesh, _, microbatches = where.partition("/")
+    strategy = {flag: value or True for flag, _, value in (text.partition("=") for text in given)}
+    compare(item, "" if mesh == "one" else mesh, microbatches or 1, strategy)
     sys.stdout.flush()

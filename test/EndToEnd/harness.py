@@ -52,10 +52,7 @@ def compile(model, output, **options):
 
 
 def ranks_of(mesh):
-    count = 1
-    for axis in filter(None, mesh.split(",")):
-        count *= int(axis.split("=")[1])
-    return count
+    return math.prod(int(size) for size in re.findall(r"[=x](\d+)", mesh))
 
 
 def rows(path):
