@@ -150,6 +150,9 @@ template <typename Op> static ShardingRule attentionRule(Op op, StringRef text, 
     rule.operands.emplace_back().dims.push_back({unsigned(rule.find("b"))});
     rule.factors.push_back({"k", 2, true, true});
     rule.operands.emplace_back().dims.push_back({unsigned(rule.factors.size() - 1)});
+    // Which elements are zeroed depends on the number of the head, here a local one.
+    for (StringRef heads : {"g", "r"})
+      rule.factors[rule.find(heads)].whole = true;
   }
   return rule;
 }

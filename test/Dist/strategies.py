@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Interprets a model's training step before and after it is placed on meshes, in float64.
 
-  strategies.py CONFIG WORK BATCH SEQ MICROBATCHES  STRATEGY...
+  strategies.py CONFIG WORK BATCH SEQ MICROBATCHES[/DROPOUT]  STRATEGY...
 
 A strategy is the options of dist-apply-strategy joined by +, e.g. data=2,tensor=2+zero=3+sequence-parallel.
 Both @step and @eval must compute what they computed on one device.
@@ -22,8 +22,9 @@ def call(*command):
     return done.stdout
 
 
-call("meshwright", "compile", config, "--batch", batch, "--seq", sequence, "--microbatches", microbatches, "--emit", "step",
-     "-o", "step.mlir")
+microbatches, _, dropout = microbatches.partition("/")
+call("meshwright", "compile", config, "--batch", batch, "--seq", sequence, "--microbatches", microbatches,
+     *(["--dropout", dropout] if dropout else []), "--emit", "step", "-o", "step.mlir")
 for strategy in strategies:
     mesh, *options = strategy.split("+")
     options = [f"mesh={mesh}"] + [option if "=" in option else option + "=true" for option in options]
