@@ -233,7 +233,8 @@ template <typename Move>
 void MessageCommunicator::forEachPack(ElementType type, Segments segments, int64_t inputParts,
                                       int64_t outputParts, Move move) {
   int64_t width = bytesOf(type);
-  for (Pack pack : packsOf(segments.counts(), width)) {
+  // Bounded as a whole: what is sent does not depend on packs where there are parts.
+  for (Pack pack : packsOf(segments.counts(), width * std::max(inputParts, outputParts))) {
     if (pack.end == pack.begin + 1) {
       const MwSegment &one = segments[pack.begin];
       move(one.input, one.output, one.count);
