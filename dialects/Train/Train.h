@@ -45,6 +45,13 @@ mlir::LogicalResult inferBroadcast(llvm::StringRef opName, std::optional<mlir::L
 
 /// Whether tensor types agree in shape and element type; encodings may differ.
 bool equalButEncoding(mlir::TypeRange a, mlir::TypeRange b);
+/// ... or where both have floats, in shape: results that are sums may be of any.
+bool equalButFloats(mlir::TypeRange a, mlir::TypeRange b);
+
+/// `type`, or f32 if that is a narrower float type: what sums and statistics are in.
+mlir::Type atLeastF32(mlir::Type type);
+/// The tensor type `type` with another element type.
+mlir::RankedTensorType withElementType(mlir::Type type, mlir::Type element);
 
 /// One operation per element of the largest operand or result.
 int64_t defaultFlops(mlir::Operation *op);
@@ -62,5 +69,11 @@ int64_t contractionFlops(mlir::Operation *op);
 #include "Train/TrainAttrs.h.inc"
 #define GET_OP_CLASSES
 #include "Train/TrainOps.h.inc"
+
+namespace meshwright::train {
+/// Rewrites `op` into kernel primitives that compute in f32 at least: operands of
+/// narrower float types are extended, results rounded.
+llvm::SmallVector<mlir::Value> decomposeInF32(KernelOpInterface op, mlir::OpBuilder &builder);
+} // namespace meshwright::train
 
 #endif // MESHWRIGHT_TRAIN_TRAIN_H

@@ -11,6 +11,8 @@
 
 #include "llvm/Support/MathExtras.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::train;
@@ -117,6 +119,47 @@ Expr expr(OpBuilder &b, Location loc, Value v) { return {&b, loc, v}; }
 double width(Value x) { return tensor(x).getShape().back(); }
 } // namespace
 
+/// `value` in another float type of its shape.
+static Value convert(OpBuilder &b, Location loc, Value value, Type element) {
+  auto from = cast<FloatType>(tensor(value).getElementType()), to = cast<FloatType>(element);
+  if (from == to)
+    return value;
+  auto step = [&](auto op, FloatType type) -> Value {
+    return decltype(op)::create(b, loc, withElementType(value.getType(), type), value);
+  };
+  if (from.getWidth() == to.getWidth()) // bf16 and f16: through a type that holds both
+    value = step(arith::ExtFOp(), Float32Type::get(b.getContext()));
+  return from.getWidth() < to.getWidth() ? step(arith::ExtFOp(), to) : step(arith::TruncFOp(), to);
+}
+
+static bool isNarrow(Type type) {
+  Type element = getElementTypeOrSelf(type);
+  return atLeastF32(element) != element;
+}
+
+SmallVector<Value> train::decomposeInF32(KernelOpInterface op, OpBuilder &b) {
+  if (op.movesElements() || (llvm::none_of(op->getOperandTypes(), isNarrow) &&
+                             llvm::none_of(op->getResultTypes(), isNarrow)))
+    return op.decompose(b);
+  auto widened = [](Type type) -> Type {
+    return withElementType(type, atLeastF32(getElementTypeOrSelf(type)));
+  };
+  Location loc = op->getLoc();
+  Operation *wide = b.clone(*op);
+  OpBuilder before(wide);
+  for (OpOperand &operand : wide->getOpOperands())
+    if (isNarrow(operand.get().getType()))
+      operand.set(convert(before, loc, operand.get(), before.getF32Type()));
+  for (Value result : wide->getResults())
+    result.setType(widened(result.getType()));
+  SmallVector<Value> values = cast<KernelOpInterface>(wide).decompose(b);
+  wide->erase();
+  for (auto [value, result] : llvm::zip_equal(values, op->getResults()))
+    if (isNarrow(result.getType()))
+      value = convert(b, loc, value, getElementTypeOrSelf(result.getType()));
+  return values;
+}
+
 //===--- embedding ----------------------------------------------------------===//
 
 SmallVector<Value> EmbeddingOp::decompose(OpBuilder &b) {
@@ -214,6 +257,9 @@ SmallVector<Value> MulOp::decompose(OpBuilder &b) {
 SmallVector<Value> AccumulateOp::decompose(OpBuilder &b) {
   Expr x = expr(b, getLoc(), getAccumulator());
   return {(x + x.with(getValue())).v};
+}
+SmallVector<Value> CastOp::decompose(OpBuilder &b) {
+  return {convert(b, getLoc(), getX(), tensor(getY()).getElementType())};
 }
 SmallVector<Value> ScaleOp::decompose(OpBuilder &b) {
   return {(expr(b, getLoc(), getX()) * getFactor().convertToDouble()).v};
@@ -371,6 +417,20 @@ SmallVector<Value> ClipFactorOp::decompose(OpBuilder &b) {
   Expr norm = expr(b, getLoc(), getNorm()), limit = norm.with(getLimit());
   Expr factor = minimum(limit / (norm + 1e-6), limit.constant(1));
   return {select(greater(limit, 0), factor, limit.constant(1)).v};
+}
+
+SmallVector<Value> UnscaleOp::decompose(OpBuilder &b) {
+  Expr x = expr(b, getLoc(), getX());
+  return {(x / x.with(getScale()).to(x.v)).v};
+}
+
+bool GuardOp::movesElements() { return true; }
+SmallVector<Value> GuardOp::decompose(OpBuilder &b) {
+  Expr updated = expr(b, getLoc(), getUpdated()), check = updated.with(getCheck());
+  Expr size = apply<math::AbsFOp>(check);
+  Expr finite = size.with(arith::CmpFOp::create(b, getLoc(), arith::CmpFPredicate::OLT, size.v,
+                                                size.constant(INFINITY).v));
+  return {select(finite.to(updated.v), updated, updated.with(getPrevious())).v};
 }
 
 SmallVector<Value> SgdOp::decompose(OpBuilder &b) {

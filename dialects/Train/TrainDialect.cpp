@@ -114,6 +114,25 @@ bool train::equalButEncoding(TypeRange a, TypeRange b) {
   });
 }
 
+bool train::equalButFloats(TypeRange a, TypeRange b) {
+  return llvm::equal(a, b, [](Type x, Type y) {
+    auto left = dyn_cast<RankedTensorType>(x), right = dyn_cast<RankedTensorType>(y);
+    return left && right && left.getShape() == right.getShape() &&
+           (left.getElementType() == right.getElementType() ||
+            (isa<FloatType>(left.getElementType()) && isa<FloatType>(right.getElementType())));
+  });
+}
+
+Type train::atLeastF32(Type type) {
+  auto element = dyn_cast<FloatType>(type);
+  return element && element.getWidth() < 32 ? Float32Type::get(type.getContext()) : type;
+}
+
+RankedTensorType train::withElementType(Type type, Type element) {
+  auto tensor = cast<RankedTensorType>(type);
+  return RankedTensorType::get(tensor.getShape(), element, tensor.getEncoding());
+}
+
 static int64_t elements(Type type) { return cast<RankedTensorType>(type).getNumElements(); }
 
 int64_t train::defaultFlops(Operation *op) {

@@ -67,12 +67,46 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
     train.gather_rows, train.scatter_rows, train.dynamic_slice and
     train.transpose_blocks, from which kernels are formed for
     every target. Such ops are cheap to recompute.
+
+    Kernels compute in f32 at least: callers go through `decomposeInF32`, which
+    hands narrower operands over in f32 and rounds the results. An op that
+    `movesElements`, without arithmetic, is decomposed in the types it has.
   }];
   let cppNamespace = "::meshwright::train";
-  let methods = [InterfaceMethod<
-      "Rewrites the op into kernel primitives; one value per result.",
-      "::llvm::SmallVector<::mlir::Value>", "decompose",
-      (ins "::mlir::OpBuilder &":$builder)>];
+  let methods = [
+    InterfaceMethod<"Rewrites the op into kernel primitives; one value per result.",
+                    "::llvm::SmallVector<::mlir::Value>", "decompose",
+                    (ins "::mlir::OpBuilder &":$builder)>,
+    InterfaceMethod<"Whether no element is computed with, only moved or converted.", "bool",
+                    "movesElements", (ins), "", [{ return false; }]>];
+}
+
+def SumOpInterface : OpInterface<"SumOpInterface"> {
+  let description = [{
+    An op with results that are sums. They are computed in f32 at least and rounded
+    once, to the result's element type, which need not be the operands': the gradient
+    of a bf16 parameter may leave its sum in f32.
+  }];
+  let cppNamespace = "::meshwright::train";
+  let methods = [InterfaceMethod<"Whether result `index` is such a sum.", "bool", "isSum",
+                                 (ins "unsigned":$index), "", [{ return true; }]>];
+}
+
+def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
+  let description = [{
+    An op that wants element types of its own when a model is trained in the type
+    `narrow` (bf16 or f16). All others take operands of that type, and what an op
+    without operands makes has it.
+  }];
+  let cppNamespace = "::meshwright::train";
+  let methods = [
+    InterfaceMethod<"The type wanted of float operand `index`.", "::mlir::FloatType",
+                    "getOperandPrecision",
+                    (ins "unsigned":$index, "::mlir::FloatType":$narrow), "",
+                    [{ return narrow; }]>,
+    InterfaceMethod<"The type of results that no operand determines.", "::mlir::FloatType",
+                    "getResultPrecision", (ins "::mlir::FloatType":$narrow), "",
+                    [{ return narrow; }]>];
 }
 
 def ContractionOpInterface : OpInterface<"ContractionOpInterface"> {

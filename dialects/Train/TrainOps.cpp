@@ -30,6 +30,10 @@ static void printDoubles(OpAsmPrinter &printer, Operation *, DenseF64ArrayAttr v
 #include "Train/TrainOps.cpp.inc"
 
 static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
+/// A type of sums that are kept in f32 at least.
+static RankedTensorType statistic(Type type) {
+  return withElementType(type, atLeastF32(getElementTypeOrSelf(type)));
+}
 static RankedTensorType withShape(RankedTensorType like, ArrayRef<int64_t> shape) {
   return RankedTensorType::get(shape, like.getElementType());
 }
@@ -102,7 +106,10 @@ LogicalResult EmbeddingGradOp::inferReturnTypes(MLIRContext *, std::optional<Loc
                        {{"v", int64_t(adaptor.getRows())}});
 }
 
-//===--- rotary positions ---------------------------------------------------===//
+bool EmbeddingOp::movesElements() { return true; }
+
+bool LayerNormGradOp::isSum(unsigned index) { return index > 0; }
+bool RmsNormGradOp::isSum(unsigned index) { return index > 0; }
 
 LogicalResult EmbeddingOp::verify() {
   int64_t rows = tensor(getTable()).getDimSize(0), padding = int64_t(getPadding());
@@ -112,7 +119,16 @@ LogicalResult EmbeddingOp::verify() {
   return success();
 }
 
+//===--- rotary positions ---------------------------------------------------===//
+
 ShardingRule RopeTableOp::getShardingRule() { return ruleOf(*this, einsumText()); }
+
+FloatType RopeTableOp::getResultPrecision(FloatType narrow) {
+  return cast<FloatType>(atLeastF32(narrow));
+}
+FloatType RopeOp::getOperandPrecision(unsigned index, FloatType narrow) {
+  return index == 0 ? narrow : cast<FloatType>(atLeastF32(narrow));
+}
 
 LogicalResult RopeTableOp::verify() {
   auto type = tensor(getCos());
@@ -162,8 +178,11 @@ ShardingRule AttentionGradOp::getShardingRule() { return attentionRule(*this, ei
 
 LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                                             Adaptor adaptor, SmallVectorImpl<Type> &types) {
-  return inferFromRule("attention", einsumText(), location,
-                       adaptor.getOperands().take_front(3).getTypes(), types);
+  if (failed(inferFromRule("attention", einsumText(), location,
+                           adaptor.getOperands().take_front(3).getTypes(), types)))
+    return failure();
+  types[1] = statistic(types[1]);
+  return success();
 }
 
 LogicalResult AttentionGradOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
@@ -231,6 +250,36 @@ OpFoldResult AddOp::fold(FoldAdaptor) {
 
 OpFoldResult ScaleOp::fold(FoldAdaptor) {
   return getFactor().isExactlyValue(1.0) ? OpFoldResult(getX()) : OpFoldResult();
+}
+
+ShardingRule CastOp::getShardingRule() { return elementwiseRuleOf(*this, true, false); }
+bool CastOp::movesElements() { return true; }
+
+LogicalResult CastOp::verify() {
+  if (tensor(getX()).getShape() != tensor(getY()).getShape())
+    return emitOpError("makes ") << getY().getType() << " of " << getX().getType()
+                                 << "; only the element type may differ";
+  return success();
+}
+
+/// Whether every number of `narrow` is one of `wide`.
+static bool holds(FloatType wide, FloatType narrow) {
+  const llvm::fltSemantics &w = wide.getFloatSemantics(), &n = narrow.getFloatSemantics();
+  return APFloat::semanticsPrecision(w) >= APFloat::semanticsPrecision(n) &&
+         APFloat::semanticsMaxExponent(w) >= APFloat::semanticsMaxExponent(n) &&
+         APFloat::semanticsMinExponent(w) <= APFloat::semanticsMinExponent(n);
+}
+
+OpFoldResult CastOp::fold(FoldAdaptor) {
+  if (getX().getType() == getType())
+    return getX();
+  // There and back, with nothing lost on the way.
+  auto inner = getX().getDefiningOp<CastOp>();
+  if (inner && inner.getX().getType() == getType() &&
+      holds(cast<FloatType>(tensor(getX()).getElementType()),
+            cast<FloatType>(tensor(getY()).getElementType())))
+    return inner.getX();
+  return {};
 }
 
 ShardingRule AccumulateOp::getShardingRule() { return elementwiseRuleOf(*this, false, true); }
@@ -328,6 +377,12 @@ static ShardingRule rowsRule(Operation *op) {
   rule.operands[0].dims[0] = {unsigned(rule.factors.size() - 1)};
   return rule;
 }
+
+bool SliceOp::movesElements() { return true; }
+bool PadOp::movesElements() { return true; }
+bool BroadcastOp::movesElements() { return true; }
+bool DynamicSliceOp::movesElements() { return true; }
+bool TransposeBlocksOp::movesElements() { return true; }
 
 ShardingRule SliceOp::getShardingRule() { return rowsRule(*this); }
 ShardingRule PadOp::getShardingRule() { return rowsRule(*this); }
@@ -454,6 +509,20 @@ LogicalResult BroadcastOp::verify() {
 }
 
 ShardingRule FillOp::getShardingRule() { return elementwiseRuleOf(*this, false, false); }
+
+//===--- loss ---------------------------------------------------------------===//
+
+ShardingRule CrossEntropyOp::getShardingRule() { return ruleOf(*this, einsumText()); }
+
+LogicalResult CrossEntropyOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                               Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  if (failed(inferFromRule("cross_entropy", einsumText(), location,
+                           adaptor.getOperands().getTypes(), types)))
+    return failure();
+  for (Type &type : types)
+    type = statistic(type);
+  return success();
+}
 
 //===--- optimizer ----------------------------------------------------------===//
 

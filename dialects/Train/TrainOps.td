@@ -25,7 +25,7 @@ class Train_Op<string mnemonic, list<Trait> traits = []> : Op<Train_Dialect, mne
 /// A pure op on tensors with a sharding rule. Most state the rule as text, from
 /// which result types are inferred and operand shapes are checked.
 class Train_TensorOp<string mnemonic, string rule, list<Trait> traits = [],
-                     list<Trait> cost = [CostOpInterface]>
+                     list<Trait> cost = [CostOpInterface], string compatible = "equalButEncoding">
     : Train_Op<mnemonic, !listconcat([Pure, DeclareOpInterfaceMethods<ShardingRuleOpInterface>],
                                      cost, traits)> {
   string einsum = rule;
@@ -33,7 +33,7 @@ class Train_TensorOp<string mnemonic, string rule, list<Trait> traits = [],
     static ::llvm::StringRef einsumText() { return "}] # rule # [{"; }
     /// A sharding in the type is floor 2's business, checked there.
     static bool isCompatibleReturnTypes(::mlir::TypeRange inferred, ::mlir::TypeRange actual) {
-      return equalButEncoding(inferred, actual);
+      return }] # compatible # [{(inferred, actual);
     }
   }];
 }
@@ -41,8 +41,8 @@ defvar OwnFlops = [DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>];
 
 /// ... whose rule is the text alone; result element types follow operand 0.
 class Train_EinsumOp<string mnemonic, string rule, list<Trait> traits = [],
-                     list<Trait> cost = [CostOpInterface]>
-    : Train_TensorOp<mnemonic, rule, !listconcat(traits, [InferTypeOpAdaptor]), cost> {
+                     list<Trait> cost = [CostOpInterface], string compatible = "equalButEncoding">
+    : Train_TensorOp<mnemonic, rule, !listconcat(traits, [InferTypeOpAdaptor]), cost, compatible> {
   let extraClassDefinition = [{
     ::meshwright::ShardingRule $cppClass::getShardingRule() {
       return ruleOf(getOperation(), "}] # einsum # [{");
@@ -156,20 +156,23 @@ def Train_LinearOp : Train_EinsumOp<"linear", "~... i, ~o i -> ... o", [
   let summary = "y = x W^T";
   let description = [{
     x: [..., in], weight: [out, in] (as torch.nn.Linear stores it), result:
-    [..., out]; element types as x. A bias is a `train.add` after it.
+    [..., out]; element types as x. The sum is taken in f32 at least. A bias is a
+    `train.add` after it.
   }];
   let arguments = (ins Train_Tensor:$x, Train_Tensor:$weight);
   let results = (outs Train_Tensor:$y);
   let assemblyFormat = "$x `,` $weight attr-dict `:` functional-type(operands, results)";
 }
 
-def Train_ContractOp : Train_TensorOp<"contract", "", [ContractionOpInterface, AccumulatingOpInterface, InferTypeOpAdaptor,
-    DeclareOpInterfaceMethods<VJPOpInterface>], OwnFlops> {
+def Train_ContractOp : Train_TensorOp<"contract", "", [ContractionOpInterface, AccumulatingOpInterface, SumOpInterface,
+    InferTypeOpAdaptor, DeclareOpInterfaceMethods<VJPOpInterface>], OwnFlops, "equalButFloats"> {
   let summary = "A two-operand einsum: sums of products";
   let description = [{
     `rule` is the einsum, e.g. `"b s o, o i -> b s i"`: plain factor names, no
     factor twice in one tensor. `init` (same type as the result) is added to the
-    sum; formed after partitioning, where it means accumulation in place.
+    sum; formed after partitioning, where it means accumulation in place. The sum
+    is taken in f32 at least, then rounded to the result's element type, which need
+    not be that of the operands.
   }];
   let arguments = (ins StrAttr:$rule, Train_Tensor:$lhs, Train_Tensor:$rhs, Optional<Train_Tensor>:$init);
   let results = (outs Train_Tensor:$result);
@@ -184,7 +187,8 @@ def Train_ContractOp : Train_TensorOp<"contract", "", [ContractionOpInterface, A
 //===----------------------------------------------------------------------===//
 
 def Train_EmbeddingOp : Train_EinsumOp<"embedding", "~v! d, ... -> ... d", [
-    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+    DeclareOpInterfaceMethods<VJPOpInterface>,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
   let summary = "Rows of a table";
   let description = [{
     table: [rows, d], ids: [...] i32 in [0, rows), result: [..., d]. The row
@@ -198,11 +202,13 @@ def Train_EmbeddingOp : Train_EinsumOp<"embedding", "~v! d, ... -> ... d", [
 }
 
 def Train_EmbeddingGradOp : Train_TensorOp<"embedding_grad", "~... d, ... -> v! d", [
-    AccumulatingOpInterface, InferTypeOpAdaptor, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+    AccumulatingOpInterface, SumOpInterface, InferTypeOpAdaptor, DeclareOpInterfaceMethods<KernelOpInterface>],
+    [CostOpInterface], "equalButFloats"> {
   let summary = "Gradient of the table: rows of dy added where ids say";
   let description = [{
     dy: [..., d], ids: [...], result: [rows, d], zero where no id points; sums in
-    the order of the ids. `init` is added to the result, see `train.contract`.
+    the order of the ids, in f32 at least. `init` is added to the result, see
+    `train.contract`, and so is the result's element type.
   }];
   let arguments = (ins Train_Tensor:$dy, Train_Ids:$ids, I64Attr:$rows, Optional<Train_Tensor>:$init);
   let results = (outs Train_Tensor:$result);
@@ -228,11 +234,12 @@ def Train_LayerNormOp : Train_EinsumOp<"layer_norm", "... d!, d!, d! -> ... d!",
 }
 
 def Train_LayerNormGradOp : Train_EinsumOp<"layer_norm_grad", "~... d!, ... d!, d! -> ... d!, d!, d!", [
-    DeclareOpInterfaceMethods<KernelOpInterface>]> {
+    DeclareOpInterfaceMethods<KernelOpInterface>, DeclareOpInterfaceMethods<SumOpInterface, ["isSum"]>],
+    [CostOpInterface], "equalButFloats"> {
   let summary = "Gradients of LayerNorm's input, weight and bias";
   let description = [{
-    From dy and x, both [..., d]: dx like x, dweight and dbias: [d]. Mean and
-    variance are computed again: the row is at hand anyway.
+    From dy and x, both [..., d]: dx like x, dweight and dbias: [d], sums of any
+    float type. Mean and variance are computed again: the row is at hand anyway.
   }];
   let arguments = (ins Train_Tensor:$dy, Train_Tensor:$x, Train_Tensor:$weight, F64Attr:$eps);
   let results = (outs Train_Tensor:$dx, Train_Tensor:$dweight, Train_Tensor:$dbias);
@@ -249,11 +256,12 @@ def Train_RmsNormOp : Train_EinsumOp<"rms_norm", "... d!, d! -> ... d!", [
 }
 
 def Train_RmsNormGradOp : Train_EinsumOp<"rms_norm_grad", "~... d!, ... d!, d! -> ... d!, d!", [
-    DeclareOpInterfaceMethods<KernelOpInterface>]> {
+    DeclareOpInterfaceMethods<KernelOpInterface>, DeclareOpInterfaceMethods<SumOpInterface, ["isSum"]>],
+    [CostOpInterface], "equalButFloats"> {
   let summary = "Gradients of RMSNorm's input and weight";
   let description = [{
-    From dy and x, both [..., d]: dx like x, dweight: [d]. The row's mean square is
-    computed again.
+    From dy and x, both [..., d]: dx like x, dweight: [d], a sum of any float type.
+    The row's mean square is computed again.
   }];
   let arguments = (ins Train_Tensor:$dy, Train_Tensor:$x, Train_Tensor:$weight, F64Attr:$eps);
   let results = (outs Train_Tensor:$dx, Train_Tensor:$dweight);
@@ -265,7 +273,8 @@ def Train_RmsNormGradOp : Train_EinsumOp<"rms_norm_grad", "~... d!, ... d!, d! -
 //===----------------------------------------------------------------------===//
 
 def Train_RopeTableOp : Train_TensorOp<"rope_table", " -> s! f!, s! f!", [
-    DeclareOpInterfaceMethods<KernelOpInterface>]> {
+    DeclareOpInterfaceMethods<KernelOpInterface>,
+    DeclareOpInterfaceMethods<PrecisionOpInterface, ["getResultPrecision"]>]> {
   let summary = "Cosines and sines of rotary position angles";
   let description = [{
     angle[s, f] = s * frequencies[f]; results [positions, frequencies], scaled by
@@ -283,12 +292,14 @@ def Train_RopeTableOp : Train_TensorOp<"rope_table", " -> s! f!, s! f!", [
 }
 
 def Train_RopeOp : Train_EinsumOp<"rope", "~b s h d!, s f!, s f! -> b s h d!", [
-    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>,
+    DeclareOpInterfaceMethods<PrecisionOpInterface, ["getOperandPrecision"]>]> {
   let summary = "Rotary position embedding, half-split layout";
   let description = [{
     x: [b, s, heads, d], cos, sin: [s, d/2]. With x = (a, c) split in halves along
     d: y = (a cos - c sin, c cos + a sin). `inverse` turns the other way, which is
-    also the gradient.
+    also the gradient. The tables keep f32 whatever x is: rounded to bf16, positions
+    that are close would turn alike.
   }];
   let arguments = (ins Train_Tensor:$x, Train_Tensor:$cos, Train_Tensor:$sin, UnitAttr:$inverse);
   let results = (outs Train_Tensor:$y);
@@ -309,7 +320,8 @@ def Train_AttentionOp : Train_TensorOp<"attention", "b s! (g r) d!, b t! g d!, b
     k, v: [b, t, kv_heads, d]; query head h reads key head h / (heads / kv_heads)
     (GQA, Ainslie et al. 2023). `causal`: key position <= query position.
     `window` w > 0: also query - key < w (Mistral). `lse`: [b, heads, s], the
-    logarithm of the softmax's denominator, kept for the gradient. With
+    logarithm of the softmax's denominator, kept for the gradient in f32 at least;
+    so are scores, softmax and sums, whatever the element type of q. With
     `dropout` > 0: `ids` [b] numbers each sequence in the step's batch and `key`
     [2] is the step's random key; the mask is a function of (key, stream,
     sequence, head, query, key position). Scores are never stored (Dao et al.
@@ -395,6 +407,21 @@ def Train_AccumulateOp : Train_TensorOp<"accumulate", "", [InferTypeOpAdaptor, D
   let results = (outs Train_Tensor:$result);
   let assemblyFormat = "$accumulator `,` $value attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
+}
+
+def Train_CastOp : Train_TensorOp<"cast", "", [DeclareOpInterfaceMethods<VJPOpInterface>,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
+  let summary = "Another float element type";
+  let description = [{
+    The same shape; each element rounded to the nearest number of the result's type,
+    ties to even. A partial sum may pass: the sum is then completed in the type it
+    was cast to. The gradient is cast back.
+  }];
+  let arguments = (ins Train_Tensor:$x);
+  let results = (outs Train_Tensor:$y);
+  let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def Train_ScaleOp : Train_EinsumOp<"scale", "~... -> ...", [
@@ -508,7 +535,7 @@ def Train_ReshapeOp : Train_TensorOp<"reshape", "", [DeclareOpInterfaceMethods<V
 }
 
 def Train_SliceOp : Train_TensorOp<"slice", "", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<VJPOpInterface>,
-    DeclareOpInterfaceMethods<KernelOpInterface>]> {
+    DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
   let summary = "The first rows of a tensor";
   let description = [{
     x: [n, ...] to [rows, ...], rows at most n: the positions a sequence uses.
@@ -521,7 +548,8 @@ def Train_SliceOp : Train_TensorOp<"slice", "", [InferTypeOpAdaptor, DeclareOpIn
   let hasFolder = 1;
 }
 
-def Train_PadOp : Train_TensorOp<"pad", "", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+def Train_PadOp : Train_TensorOp<"pad", "", [InferTypeOpAdaptor,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
   let summary = "Zero rows appended: the gradient of slice";
   let description = [{
     x: [n, ...] to [rows, ...], rows at least n: x, then zeros. Refuses fewer rows.
@@ -532,7 +560,8 @@ def Train_PadOp : Train_TensorOp<"pad", "", [InferTypeOpAdaptor, DeclareOpInterf
   let hasVerifier = 1;
 }
 
-def Train_DynamicSliceOp : Train_TensorOp<"dynamic_slice", "", [DeclareOpInterfaceMethods<KernelOpInterface>]> {
+def Train_DynamicSliceOp : Train_TensorOp<"dynamic_slice", "", [
+    DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
   let summary = "A part of a tensor that begins at a place known at run time";
   let description = [{
     x: [.., n, ..] to y: [.., k, ..] along `dim`: the k from `begin`, a tensor<i32>
@@ -546,7 +575,8 @@ def Train_DynamicSliceOp : Train_TensorOp<"dynamic_slice", "", [DeclareOpInterfa
 }
 
 def Train_TransposeBlocksOp : Train_EinsumOp<"transpose_blocks", "~a n k -> n a k", [
-    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+    DeclareOpInterfaceMethods<VJPOpInterface>,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
   let summary = "Blocks of k elements transposed";
   let description = [{
     x: [a, n, k] to y: [n, a, k], y[j, i, :] = x[i, j, :]. On floor 3 it makes one
@@ -557,12 +587,13 @@ def Train_TransposeBlocksOp : Train_EinsumOp<"transpose_blocks", "~a n k -> n a 
   let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
 }
 
-def Train_ReduceOp : Train_TensorOp<"reduce", "", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<VJPOpInterface>,
-    DeclareOpInterfaceMethods<KernelOpInterface>]> {
+def Train_ReduceOp : Train_TensorOp<"reduce", "", [InferTypeOpAdaptor, SumOpInterface,
+    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>],
+    [CostOpInterface], "equalButFloats"> {
   let summary = "Sum or maximum over dimensions";
   let description = [{
-    `dims`, ascending, disappear from the shape; the element type stays. Only `sum`
-    is differentiable.
+    `dims`, ascending, disappear from the shape. Computed in f32 at least; the result
+    may have another float type than x. Only `sum` is differentiable.
   }];
   let arguments = (ins Train_ReduceKindAttr:$kind, Train_Tensor:$x, DenseI64ArrayAttr:$dims);
   let results = (outs Train_Tensor:$y);
@@ -571,7 +602,7 @@ def Train_ReduceOp : Train_TensorOp<"reduce", "", [InferTypeOpAdaptor, DeclareOp
 }
 
 def Train_BroadcastOp : Train_TensorOp<"broadcast", "", [DeclareOpInterfaceMethods<VJPOpInterface>,
-    DeclareOpInterfaceMethods<KernelOpInterface>]> {
+    DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
   let summary = "Repeats a tensor along new dimensions";
   let description = [{ `dims` (ascending) are the result's dimensions that x does not have. }];
   let arguments = (ins Train_Any:$x, DenseI64ArrayAttr:$dims);
@@ -636,14 +667,15 @@ def Train_DuplicateHalfOp : Train_Op<"duplicate_half", [Pure]> {
 // Loss
 //===----------------------------------------------------------------------===//
 
-def Train_CrossEntropyOp : Train_EinsumOp<"cross_entropy", "... v!, ... -> , ...", [
+def Train_CrossEntropyOp : Train_TensorOp<"cross_entropy", "... v!, ... -> , ...", [InferTypeOpAdaptor,
     DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "Scaled sum of the tokens' cross-entropies";
   let description = [{
     logits: [..., v], targets: [...] i32 in [0, v). loss = scale * sum over tokens
     of (lse - logits[target]); with scale = 1 / tokens of the global batch, the
     sum over devices and microbatches is the mean. lse: [...], the log of the sum
-    of exponentials, kept for the gradient so that probabilities never are.
+    of exponentials, kept for the gradient so that probabilities never are. Both are
+    f32 where the logits are narrower.
   }];
   let arguments = (ins Train_Tensor:$logits, Train_Ids:$targets, F64Attr:$scale);
   let results = (outs Train_ScalarTensor:$loss, Train_Tensor:$lse);
@@ -697,12 +729,36 @@ def Train_ClipFactorOp : Train_EinsumOp<"clip_factor", ", -> ", [DeclareOpInterf
   let assemblyFormat = "$norm `,` $limit attr-dict `:` functional-type(operands, results)";
 }
 
+def Train_UnscaleOp : Train_EinsumOp<"unscale", "~..., -> ...", [DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "x / scale: undoes loss scaling";
+  let description = [{
+    x of any shape, scale a scalar: what the loss was multiplied by so that gradients
+    stay inside f16's range (Micikevicius et al. 2018).
+  }];
+  let arguments = (ins Train_Tensor:$x, Train_ScalarTensor:$scale);
+  let results = (outs Train_Tensor:$y);
+  let assemblyFormat = "$x `,` $scale attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_GuardOp : Train_EinsumOp<"guard", "..., ..., -> ...", [
+    DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
+  let summary = "The new value if a scalar is finite, else the old one";
+  let description = [{
+    updated, previous and the result have one shape; check is a scalar, such as the
+    global norm of the gradients: infinite or not a number when one of them is. How a
+    step that overflows is skipped.
+  }];
+  let arguments = (ins Train_Tensor:$updated, Train_Tensor:$previous, Train_ScalarTensor:$check);
+  let results = (outs Train_Tensor:$y);
+  let assemblyFormat = "$updated `,` $previous `if_finite` $check attr-dict `:` functional-type(operands, results)";
+}
+
 def Train_SgdOp : Train_EinsumOp<"sgd", "..., ..., , -> ...", [
     UpdateOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "parameter - lr * clip * gradient";
   let description = [{
     parameter, gradient and the result have one shape; clip and lr are scalars.
-    Without momentum or weight decay.
+    Without momentum or weight decay. The gradient may have another float type.
   }];
   let arguments = (ins Train_Tensor:$parameter, Train_Tensor:$gradient, Train_ScalarTensor:$clip, Train_ScalarTensor:$lr);
   let results = (outs Train_Tensor:$updated);
@@ -718,7 +774,7 @@ def Train_AdamWOp : Train_EinsumOp<"adamw", "..., ..., ..., ..., , , , , , , ,  
     v = beta2 v + (1-beta2) g^2;
     p -= lr / bias_correction1 * m / (sqrt(v / bias_correction2) + eps).
     parameter, gradient, momentum, variance and the results have one shape; the
-    others are scalars.
+    others are scalars. The gradient may have another float type.
   }];
   let arguments = (ins Train_Tensor:$parameter, Train_Tensor:$gradient, Train_Tensor:$momentum,
                        Train_Tensor:$variance, Train_ScalarTensor:$clip, Train_ScalarTensor:$lr,

@@ -14,6 +14,14 @@ using namespace meshwright::train;
 
 static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
 
+/// The cotangent of a sum in the element type of what was summed.
+static Value asSummed(OpBuilder &b, Value cotangent, Value summed) {
+  Type type = withElementType(cotangent.getType(), tensor(summed).getElementType());
+  return type == cotangent.getType()
+             ? cotangent
+             : CastOp::create(b, cotangent.getLoc(), type, cotangent).getResult();
+}
+
 //===--- contractions -------------------------------------------------------===//
 
 /// The gradients of a sum of products over `rule`: each operand's is the
@@ -40,6 +48,7 @@ static LogicalResult contractionVJP(Operation *op, OpBuilder &b, Value dy, Array
     }
     // dy first for the left operand, x second for the right: rows of the
     // gradient come from dy, as the matrix library likes it.
+    dy = asSummed(b, dy, op->getOperand(i));
     std::string spec = text(rule.results[0]) + ", " + text(other) + " -> " + text(self);
     grads.back() = ContractOp::create(b, op->getLoc(), b.getStringAttr(spec), dy,
                                       op->getOperand(1 - i), Value());
@@ -168,6 +177,12 @@ LogicalResult MulOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool
   return success();
 }
 
+LogicalResult CastOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                               SmallVectorImpl<Value> &grads) {
+  grads.push_back(CastOp::create(b, getLoc(), getX().getType(), cotangents[0]));
+  return success();
+}
+
 LogicalResult ScaleOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
                                 SmallVectorImpl<Value> &grads) {
   grads.push_back(ScaleOp::create(b, getLoc(), cotangents[0], getFactorAttr()));
@@ -222,7 +237,8 @@ LogicalResult ReduceOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<b
                                  SmallVectorImpl<Value> &grads) {
   if (getKind() != ReduceKind::Sum)
     return emitOpError("has no derivative: only sums have");
-  grads.push_back(BroadcastOp::create(b, getLoc(), getX().getType(), cotangents[0], getDims()));
+  Value dy = asSummed(b, cotangents[0], getX());
+  grads.push_back(BroadcastOp::create(b, getLoc(), getX().getType(), dy, getDims()));
   return success();
 }
 

@@ -43,7 +43,7 @@ static LogicalResult decompose(func::FuncOp kernel) {
     if (!kernelOp)
       return op.emitOpError("is in kernel @") << kernel.getSymName() << " but has no decomposition";
     OpBuilder builder(&op);
-    op.replaceAllUsesWith(kernelOp.decompose(builder));
+    op.replaceAllUsesWith(train::decomposeInF32(kernelOp, builder));
     op.erase();
   }
   return success();

@@ -49,6 +49,20 @@ static LogicalResult clipFactor(train::ClipFactorOp op, Operands in, Results &re
   return success();
 }
 
+static LogicalResult unscale(train::UnscaleOp, Operands in, Results &results, RankContext &) {
+  Tensor result = in[0];
+  double *out = result.writeFloats();
+  for (int64_t i = 0; i < result.size(); ++i)
+    out[i] /= in[1].asFloat();
+  results.push_back(result);
+  return success();
+}
+
+static LogicalResult guard(train::GuardOp, Operands in, Results &results, RankContext &) {
+  results.push_back(std::isfinite(in[2].asFloat()) ? in[0] : in[1]);
+  return success();
+}
+
 static LogicalResult sgd(train::SgdOp op, Operands in, Results &results, RankContext &) {
   Tensor updated = in[0];
   double step = in[2].asFloat() * in[3].asFloat(), *p = updated.writeFloats();
@@ -81,6 +95,8 @@ void interp::attachOptimizerModels(MLIRContext *context) {
   attach<train::SquareSumOp, squareSum>(context);
   attach<train::GlobalNormOp, globalNorm>(context);
   attach<train::ClipFactorOp, clipFactor>(context);
+  attach<train::UnscaleOp, unscale>(context);
+  attach<train::GuardOp, guard>(context);
   attach<train::SgdOp, sgd>(context);
   attach<train::AdamWOp, adamW>(context);
 }

@@ -144,12 +144,20 @@ double meshwright::interp::roundTo(FloatType type, double value) {
     return value;
   if (type.isF32())
     return double(float(value));
-  // Every number of the type near `value` is a multiple of 2^unit, so rounding
-  // is exact division, rounding to an integer and exact multiplication.
   const llvm::fltSemantics &semantics = type.getFloatSemantics();
   int precision = int(llvm::APFloat::semanticsPrecision(semantics));
   int least = llvm::APFloat::semanticsMinExponent(semantics);
   int most = llvm::APFloat::semanticsMaxExponent(semantics);
+  uint64_t bits = llvm::bit_cast<uint64_t>(value);
+  if (int exponent = int(bits >> 52 & 0x7ff) - 1023; exponent >= least && exponent < most) {
+    // In the middle of the range: cut the digits, carry as integers do.
+    int cut = 53 - precision;
+    uint64_t odd = bits >> cut & 1;
+    bits += (uint64_t(1) << (cut - 1)) - 1 + odd;
+    return llvm::bit_cast<double>(bits >> cut << cut);
+  }
+  // Every number of the type near `value` is a multiple of 2^unit, so rounding
+  // is exact division, rounding to an integer and exact multiplication.
   int unit = std::max(std::ilogb(value), least) - (precision - 1);
   double rounded = std::ldexp(std::nearbyint(std::ldexp(value, -unit)), unit);
   if (std::fabs(rounded) < std::ldexp(1.0, most + 1))

@@ -20,7 +20,7 @@ TEST(Decompose, AgreesWithDirectFormulas) {
     function->getBlock()->push_back(decomposed);
     Operation *copy = &decomposed.getBody().front().front();
     OpBuilder b(copy);
-    SmallVector<Value> values = cast<train::KernelOpInterface>(copy).decompose(b);
+    SmallVector<Value> values = train::decomposeInF32(cast<train::KernelOpInterface>(copy), b);
     ASSERT_EQ(values.size(), copy->getNumResults());
     for (auto [result, value] : llvm::zip(copy->getResults(), values))
       EXPECT_EQ(result.getType(), value.getType());

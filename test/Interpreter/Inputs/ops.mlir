@@ -16,6 +16,10 @@ func.func @contract(%x: tensor<2x3x4xf64>, %y: tensor<2x5x4xf64>) -> tensor<2x5x
   %z = train.contract "b s i, b t i -> b t s" %x, %y : (tensor<2x3x4xf64>, tensor<2x5x4xf64>) -> tensor<2x5x3xf64>
   return %z : tensor<2x5x3xf64>
 }
+func.func @contract_wide(%x: tensor<2x3x4xbf16>, %y: tensor<2x5x4xbf16>) -> tensor<2x5x3xf32> {
+  %z = train.contract "b s i, b t i -> b t s" %x, %y : (tensor<2x3x4xbf16>, tensor<2x5x4xbf16>) -> tensor<2x5x3xf32>
+  return %z : tensor<2x5x3xf32>
+}
 func.func @contract_init(%x: tensor<6x3xf64>, %y: tensor<6x4xf64>, %init: tensor<3x4xf64>) -> tensor<3x4xf64> {
   %z = train.contract "r o, r i -> o i" %x, %y init %init : (tensor<6x3xf64>, tensor<6x4xf64>, tensor<3x4xf64>) -> tensor<3x4xf64>
   return %z : tensor<3x4xf64>
@@ -39,6 +43,14 @@ func.func @layer_norm(%x: tensor<2x3x5xf64>, %w: tensor<5xf64>, %b: tensor<5xf64
 func.func @layer_norm_grad(%dy: tensor<2x3x5xf64>, %x: tensor<2x3x5xf64>, %w: tensor<5xf64>) -> (tensor<2x3x5xf64>, tensor<5xf64>, tensor<5xf64>) {
   %dx, %dw, %db = train.layer_norm_grad %dy, %x, %w eps 1.0e-02 : (tensor<2x3x5xf64>, tensor<2x3x5xf64>, tensor<5xf64>) -> (tensor<2x3x5xf64>, tensor<5xf64>, tensor<5xf64>)
   return %dx, %dw, %db : tensor<2x3x5xf64>, tensor<5xf64>, tensor<5xf64>
+}
+func.func @layer_norm_narrow(%x: tensor<2x3x4xbf16>, %w: tensor<4xbf16>, %b: tensor<4xbf16>) -> tensor<2x3x4xbf16> {
+  %y = train.layer_norm %x, %w, %b eps 7.8125e-03 : (tensor<2x3x4xbf16>, tensor<4xbf16>, tensor<4xbf16>) -> tensor<2x3x4xbf16>
+  return %y : tensor<2x3x4xbf16>
+}
+func.func @layer_norm_grad_wide(%dy: tensor<2x3x4xbf16>, %x: tensor<2x3x4xbf16>, %w: tensor<4xbf16>) -> (tensor<2x3x4xbf16>, tensor<4xf32>, tensor<4xf32>) {
+  %dx, %dw, %db = train.layer_norm_grad %dy, %x, %w eps 7.8125e-03 : (tensor<2x3x4xbf16>, tensor<2x3x4xbf16>, tensor<4xbf16>) -> (tensor<2x3x4xbf16>, tensor<4xf32>, tensor<4xf32>)
+  return %dx, %dw, %db : tensor<2x3x4xbf16>, tensor<4xf32>, tensor<4xf32>
 }
 func.func @rms_norm(%x: tensor<2x3x5xf64>, %w: tensor<5xf64>) -> tensor<2x3x5xf64> {
   %y = train.rms_norm %x, %w eps 1.0e-02 : (tensor<2x3x5xf64>, tensor<5xf64>) -> tensor<2x3x5xf64>
@@ -103,6 +115,14 @@ func.func @mul_trailing(%x: tensor<2x3x4xf64>, %y: tensor<4xf64>) -> tensor<2x3x
 func.func @accumulate(%x: tensor<3x4xf64>, %y: tensor<3x4xf64>) -> tensor<3x4xf64> {
   %z = train.accumulate %x, %y : (tensor<3x4xf64>, tensor<3x4xf64>) -> tensor<3x4xf64>
   return %z : tensor<3x4xf64>
+}
+func.func @cast(%x: tensor<3x4xbf16>) -> tensor<3x4xf32> {
+  %y = train.cast %x : (tensor<3x4xbf16>) -> tensor<3x4xf32>
+  return %y : tensor<3x4xf32>
+}
+func.func @cast_between_narrow(%x: tensor<3x4xbf16>) -> tensor<3x4xf16> {
+  %y = train.cast %x : (tensor<3x4xbf16>) -> tensor<3x4xf16>
+  return %y : tensor<3x4xf16>
 }
 func.func @scale(%x: tensor<3x4xf64>) -> tensor<3x4xf64> {
   %y = train.scale %x by -0.75 : (tensor<3x4xf64>) -> tensor<3x4xf64>
@@ -172,6 +192,10 @@ func.func @reduce(%x: tensor<2x3x4xf64>) -> tensor<3xf64> {
   %y = train.reduce sum %x over [0, 2] : (tensor<2x3x4xf64>) -> tensor<3xf64>
   return %y : tensor<3xf64>
 }
+func.func @reduce_wide(%x: tensor<2x3x4xbf16>) -> tensor<3xf32> {
+  %y = train.reduce sum %x over [0, 2] : (tensor<2x3x4xbf16>) -> tensor<3xf32>
+  return %y : tensor<3xf32>
+}
 func.func @broadcast(%x: tensor<3xf64>) -> tensor<2x3x4xf64> {
   %y = train.broadcast %x along [0, 2] : (tensor<3xf64>) -> tensor<2x3x4xf64>
   return %y : tensor<2x3x4xf64>
@@ -199,6 +223,18 @@ func.func @global_norm(%x: tensor<f32>, %y: tensor<f32>, %z: tensor<f32>) -> ten
 func.func @clip_factor(%norm: tensor<f64>, %limit: tensor<f64>) -> tensor<f64> {
   %f = train.clip_factor %norm, %limit : (tensor<f64>, tensor<f64>) -> tensor<f64>
   return %f : tensor<f64>
+}
+func.func @unscale(%x: tensor<3x4xf64>, %s: tensor<f64>) -> tensor<3x4xf64> {
+  %y = train.unscale %x, %s : (tensor<3x4xf64>, tensor<f64>) -> tensor<3x4xf64>
+  return %y : tensor<3x4xf64>
+}
+func.func @guard(%x: tensor<3x4xf64>, %y: tensor<3x4xf64>, %c: tensor<f64>) -> tensor<3x4xf64> {
+  %z = train.guard %x, %y if_finite %c : (tensor<3x4xf64>, tensor<3x4xf64>, tensor<f64>) -> tensor<3x4xf64>
+  return %z : tensor<3x4xf64>
+}
+func.func @sgd_narrow_gradient(%p: tensor<3x4xf32>, %g: tensor<3x4xbf16>, %clip: tensor<f32>, %lr: tensor<f32>) -> tensor<3x4xf32> {
+  %u = train.sgd %p, %g, %clip, %lr : (tensor<3x4xf32>, tensor<3x4xbf16>, tensor<f32>, tensor<f32>) -> tensor<3x4xf32>
+  return %u : tensor<3x4xf32>
 }
 func.func @sgd(%p: tensor<3x4xf64>, %g: tensor<3x4xf64>, %clip: tensor<f64>, %lr: tensor<f64>) -> tensor<3x4xf64> {
   %u = train.sgd %p, %g, %clip, %lr : (tensor<3x4xf64>, tensor<3x4xf64>, tensor<f64>, tensor<f64>) -> tensor<3x4xf64>
