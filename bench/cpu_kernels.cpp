@@ -87,13 +87,12 @@ static void attention(int64_t batch, int64_t sequence, float dropout) {
       std::max(mw_attention_forward_workspace(&shape), mw_attention_backward_workspace(&shape));
   std::vector<char> workspace(bytes);
   double forward = measure([&] {
-    mw_attention_forward_f32(&context, &shape, q.data(), k.data(), v.data(), out.data(), lse.data(),
-                             workspace.data());
+    mw_attention_forward(&context, &shape, q.data(), k.data(), v.data(), out.data(), lse.data(),
+                         workspace.data());
   });
   double backward = measure([&] {
-    mw_attention_backward_f32(&context, &shape, dout.data(), q.data(), k.data(), v.data(),
-                              out.data(), lse.data(), dq.data(), dk.data(), dv.data(),
-                              workspace.data());
+    mw_attention_backward(&context, &shape, dout.data(), q.data(), k.data(), v.data(), out.data(),
+                          lse.data(), dq.data(), dk.data(), dv.data(), workspace.data());
   });
   // Of the visible half of the scores: two products forward, five backward.
   double product = double(batch) * 12 * double(sequence) * double(sequence) * 64 * 1e-9;

@@ -167,14 +167,24 @@ void MatmulOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effect
   if (!getBeta().isZero())
     addEffect(effects, MemoryEffects::Read::get(), getCMutable());
   addEffect(effects, MemoryEffects::Write::get(), getCMutable());
+  for (OpOperand &operand : getWorkspaceMutable())
+    addEffect(effects, MemoryEffects::Write::get(), operand);
+}
+
+static bool isComputedWith(Type element) {
+  return isa<Float32Type, BFloat16Type, Float16Type>(element);
+}
+
+bool MatmulOp::isMixed() {
+  return !getA().getType().getElementType().isF32() || !getC().getType().getElementType().isF32();
 }
 
 LogicalResult MatmulOp::verify() {
   auto check = [&](StringRef name, Value memory, int64_t rows, int64_t columns, int64_t ld,
                    int64_t stride) -> LogicalResult {
     auto type = cast<MemRefType>(memory.getType());
-    if (!type.getElementType().isF32())
-      return emitOpError("multiplies f32 matrices, but ") << name << " is " << type;
+    if (!isComputedWith(type.getElementType()))
+      return emitOpError("multiplies matrices of f32, bf16 or f16, but ") << name << " is " << type;
     if (ld < columns)
       return emitOpError(name) << " has rows of " << columns << " elements, " << ld << " apart";
     int64_t end = (int64_t(getBatch()) - 1) * stride + (rows - 1) * ld + columns;
@@ -187,6 +197,14 @@ LogicalResult MatmulOp::verify() {
     return emitOpError("needs positive sizes");
   if (getA() == getC() || getB() == getC())
     return emitOpError("cannot write over one of its factors");
+  if (getA().getType().getElementType() != getB().getType().getElementType())
+    return emitOpError("multiplies ")
+           << getA().getType() << " by " << getB().getType() << "; factors have one element type";
+  int64_t wanted = isMixed() ? mw_matmul_mixed_workspace(m, n, k, getBatch()) : 0;
+  int64_t given = getWorkspace() ? bytesOf(getWorkspace().getType()) : 0;
+  if (given != wanted)
+    return emitOpError("gives ") << given << " bytes of workspace where " << wanted
+                                 << " are needed";
   if (failed(
           check("a", getA(), getTransA() ? k : m, getTransA() ? m : k, getLda(), getStrideA())) ||
       failed(check("b", getB(), getTransB() ? n : k, getTransB() ? k : n, getLdb(), getStrideB())))
@@ -211,6 +229,8 @@ template <typename Op> static MwAttention describe(Op op) {
   shape.stream = op.getStream();
   shape.headOffset = op.getHeadOffset();
   shape.globalHeads = op.getGlobalHeads();
+  Type element = op.getQ().getType().getElementType();
+  shape.elementType = element.isBF16() ? MW_BF16 : element.isF16() ? MW_F16 : MW_F32;
   return shape;
 }
 
@@ -225,6 +245,10 @@ static LogicalResult verifyAttention(Op op, ValueRange likeQ, ValueRange likeK) 
   for (Value value : likeK)
     if (value.getType() != k)
       return op.emitOpError("expects ") << k << ", found " << value.getType();
+  if (!isComputedWith(q.getElementType()) || k.getElementType() != q.getElementType() ||
+      !lse.getElementType().isF32())
+    return op.emitOpError("works on q, k and v in f32, bf16 or f16 and lse in f32, found ")
+           << q << ", " << k << " and " << lse;
   MwAttention shape = describe(op);
   if (k.getDimSize(0) != shape.batch || k.getDimSize(3) != shape.headDim ||
       shape.heads % shape.kvHeads != 0)

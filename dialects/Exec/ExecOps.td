@@ -257,17 +257,26 @@ def Exec_MatmulOp : Exec_Op<"matmul", [DeclareOpInterfaceMethods<MemoryEffectsOp
     `n`, `k` after transposition, `lda`, `ldb`, `ldc` row strides in elements of
     the matrices as stored, `batch` repetitions with strides in elements.
     With beta 0, C is not read. A and B do not overlap C.
+
+    A and B are both f32, bf16 or f16, C any of these. Where one is not f32 it is
+    `mw_matmul_mixed`, which sums in f32 and needs the `workspace`.
   }];
-  let arguments = (ins Exec_MemRef:$a, Exec_MemRef:$b, Exec_MemRef:$c, BoolAttr:$transA,
+  let arguments = (ins Exec_MemRef:$a, Exec_MemRef:$b, Exec_MemRef:$c,
+                       Optional<Exec_MemRef>:$workspace, BoolAttr:$transA,
                        BoolAttr:$transB, I64Attr:$m, I64Attr:$n, I64Attr:$k, I64Attr:$lda,
                        I64Attr:$ldb, I64Attr:$ldc, I64Attr:$batch, I64Attr:$strideA,
                        I64Attr:$strideB, I64Attr:$strideC, F32Attr:$alpha, F32Attr:$beta);
   let assemblyFormat = [{
     $a `,` $b `,` $c `trans` `(` $transA `,` $transB `)` `sizes` `(` $m `,` $n `,` $k `)`
     `ld` `(` $lda `,` $ldb `,` $ldc `)` `batch` $batch `strides` `(` $strideA `,` $strideB `,` $strideC `)`
-    `alpha` $alpha `beta` $beta attr-dict `:` type($a) `,` type($b) `,` type($c)
+    `alpha` $alpha `beta` $beta (`workspace` `(` $workspace^ `:` type($workspace) `)`)?
+    attr-dict `:` type($a) `,` type($b) `,` type($c)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Whether some matrix is not f32.
+    bool isMixed();
+  }];
 }
 
 class Exec_AttentionBase<string mnemonic> : Exec_Op<mnemonic, [AttrSizedOperandSegments]> {
@@ -282,10 +291,10 @@ defvar AttentionAttrs = (ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$window, 
                              I32Attr:$stream, I64Attr:$headOffset, I64Attr:$globalHeads);
 
 def Exec_AttentionOp : Exec_AttentionBase<"attention"> {
-  let summary = "mw_attention_forward_f32";
+  let summary = "mw_attention_forward";
   let description = [{
-    q, out: [batch, queries, heads, d]; k, v: [batch, keys, kv heads, d]; lse:
-    [batch, heads, queries]. `ids` and `key` are present exactly when `dropout` is
+    q, out: [batch, queries, heads, d]; k, v: [batch, keys, kv heads, d], all of one
+    of the types f32, bf16 and f16; lse: [batch, heads, queries] in f32. `ids` and `key` are present exactly when `dropout` is
     not 0. See MwAttention in meshwright/runtime/ABI.h for the attributes.
   }];
   let arguments = !con((ins Reads<Exec_MemRef>:$q, Reads<Exec_MemRef>:$k, Reads<Exec_MemRef>:$v,
@@ -299,7 +308,7 @@ def Exec_AttentionOp : Exec_AttentionBase<"attention"> {
 }
 
 def Exec_AttentionGradOp : Exec_AttentionBase<"attention_grad"> {
-  let summary = "mw_attention_backward_f32";
+  let summary = "mw_attention_backward";
   let description = [{ Gradients of `exec.attention`'s q, k and v from the gradient of its result. }];
   let arguments = !con((ins Reads<Exec_MemRef>:$dout, Reads<Exec_MemRef>:$q, Reads<Exec_MemRef>:$k,
                             Reads<Exec_MemRef>:$v, Reads<Exec_MemRef>:$out, Reads<Exec_MemRef>:$lse,

@@ -100,6 +100,15 @@ FailureOr<Buffer *> KernelGraph::memoryOf(Value value) {
   return placed->buffer;
 }
 
+/// Whether an op has operands or results of float types narrower than f32.
+static bool computesNarrowly(Operation *op) {
+  auto narrow = [](Type type) {
+    Type element = getElementTypeOrSelf(type);
+    return train::atLeastF32(element) != element;
+  };
+  return llvm::any_of(op->getOperandTypes(), narrow) || llvm::any_of(op->getResultTypes(), narrow);
+}
+
 FailureOr<Node *> KernelGraph::build(Value value, ArrayRef<int> map) {
   if (isa<BlockArgument>(value)) {
     Node *node = create(Node::Load, value, map);
@@ -135,6 +144,9 @@ FailureOr<Node *> KernelGraph::build(Value value, ArrayRef<int> map) {
     return get(transpose.getX(), {map[1], map[0], map[2]});
 
   if (auto reduce = dyn_cast<train::ReduceOp>(op)) {
+    if (computesNarrowly(op))
+      return op->emitOpError("sums in bf16 or f16, but kernels compute in f32: extend its operand "
+                             "and round its result");
     bool row = isRowReduce(reduce);
     if (row && probing && hasColumn(map)) {
       reducedAlongColumns = true;
@@ -212,6 +224,9 @@ FailureOr<Node *> KernelGraph::build(Value value, ArrayRef<int> map) {
   if (!op->hasTrait<OpTrait::Elementwise>() || op->getNumRegions() != 0)
     return op->emitOpError("cannot be part of a generated kernel: expected element-wise arith and "
                            "math ops and train's kernel primitives");
+  if (!isa<arith::ExtFOp, arith::TruncFOp, arith::SelectOp>(op) && computesNarrowly(op))
+    return op->emitOpError("computes in bf16 or f16, but kernels compute in f32: extend its "
+                           "operands and round its results");
   SmallVector<Node *, 3> operands;
   for (Value operand : op->getOperands()) {
     FailureOr<Node *> node = get(operand, map);

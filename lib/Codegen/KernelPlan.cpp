@@ -98,10 +98,11 @@ LogicalResult Planner::checkTypes() {
   auto check = [&](Type type) -> LogicalResult {
     auto ranked = dyn_cast<RankedTensorType>(type);
     if (!ranked || !ranked.hasStaticShape() ||
-        !(ranked.getElementType().isF32() || ranked.getElementType().isInteger(32)))
+        !(isa<Float32Type, BFloat16Type, Float16Type>(ranked.getElementType()) ||
+          ranked.getElementType().isInteger(32)))
       return kernel.emitError("kernel @")
              << kernel.getName() << " touches memory of type " << type
-             << "; generated kernels hold statically shaped tensors of f32 or i32";
+             << "; generated kernels hold statically shaped tensors of f32, bf16, f16 or i32";
     return success();
   };
   if (!kernel.getBody().hasOneBlock())
@@ -338,7 +339,8 @@ void Planner::layOutWorkspace() {
   for (auto &buffer : plan.buffers)
     if (buffer->kind == Buffer::Workspace) {
       buffer->offset = plan.workspace;
-      plan.workspace += llvm::alignTo(buffer->type.getNumElements() * 4, 64);
+      int64_t bits = buffer->type.getNumElements() * buffer->type.getElementTypeBitWidth();
+      plan.workspace += llvm::alignTo(llvm::divideCeil(bits, 8), 64);
     }
 }
 

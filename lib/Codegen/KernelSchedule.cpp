@@ -21,6 +21,9 @@ static constexpr int64_t longRow = 8192, blockOfRow = 4096;
 //===----------------------------------------------------------------------===//
 
 static int64_t instructions(Operation *op) {
+  // Of bf16 and f16 without instructions of the processor's own.
+  if (isa<arith::TruncFOp>(op))
+    return 6;
   if (isa<math::ErfOp, math::TanhOp, math::SinOp, math::CosOp>(op))
     return 25;
   if (isa<math::ExpOp, math::LogOp>(op))

@@ -20,17 +20,28 @@ static LogicalResult lowerContraction(train::ContractionOpInterface op, OpBuilde
   if (failed(product))
     return op.emitOpError("is not one matrix product of its operands as they lie in memory: ")
            << error << "; reorder the dimensions of an operand or split the op";
-  if (!cast<RankedTensorType>(op->getResult(0).getType()).getElementType().isF32())
-    return op.emitOpError("is not in f32, the only type that matrices are multiplied in");
+  for (Type type :
+       {op->getOperand(0).getType(), op->getOperand(1).getType(), op->getResult(0).getType()})
+    if (!isa<Float32Type, BFloat16Type, Float16Type>(getElementTypeOrSelf(type)))
+      return op.emitOpError("has ") << type << "; matrices are multiplied in f32, bf16 or f16";
+  if (getElementTypeOrSelf(op->getOperand(0)) != getElementTypeOrSelf(op->getOperand(1)))
+    return op.emitOpError("multiplies ")
+           << op->getOperand(0).getType() << " by " << op->getOperand(1).getType()
+           << "; cast one of them to the element type of the other";
   Value a = map.memory(builder, op->getOperand(product->swapped ? 1 : 0));
   Value b = map.memory(builder, op->getOperand(product->swapped ? 0 : 1));
   Value c = map.memory(builder, op->getResult(0));
   auto accumulating = dyn_cast<train::AccumulatingOpInterface>(op.getOperation());
   bool adds = accumulating && !accumulating.getInitMutable().empty();
-  MatmulOp::create(builder, op.getLoc(), a, b, c, product->transA, product->transB, product->m,
-                   product->n, product->k, product->lda, product->ldb, product->ldc, product->batch,
-                   product->strideA, product->strideB, product->strideC, APFloat(1.0f),
-                   APFloat(adds ? 1.0f : 0.0f));
+  Value workspace;
+  if (!getElementTypeOrSelf(a).isF32() || !getElementTypeOrSelf(c).isF32())
+    workspace = map.workspace(
+        builder, op.getLoc(),
+        mw_matmul_mixed_workspace(product->m, product->n, product->k, product->batch));
+  MatmulOp::create(builder, op.getLoc(), a, b, c, workspace, product->transA, product->transB,
+                   product->m, product->n, product->k, product->lda, product->ldb, product->ldc,
+                   product->batch, product->strideA, product->strideB, product->strideC,
+                   APFloat(1.0f), APFloat(adds ? 1.0f : 0.0f));
   return success();
 }
 

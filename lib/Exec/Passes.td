@@ -76,8 +76,8 @@ def ExecScheduleKernels : Pass<"exec-schedule-kernels", "::mlir::ModuleOp"> {
     needs) and `exec.inplace`. All follow from shapes alone, so that results do not
     depend on the number of threads.
 
-    Refuses, naming the op, what has no place in a kernel, and types other than f32
-    and i32.
+    Refuses, naming the op, what has no place in a kernel, memory of types other than
+    f32, bf16, f16 and i32, and arithmetic in bf16 or f16.
   }];
   let options = [
     Option<"maxChunks", "max-chunks", "int64_t", "64", "Most chunks of a stage">,
@@ -127,7 +127,7 @@ def ExecBufferize : Pass<"exec-bufferize", "::mlir::ModuleOp"> {
 
     Contractions become `exec.matmul`, attention `exec.attention`, collectives those
     of this floor, `dist.slice` a window of its operand's memory. Refuses, naming the
-    op, a contraction that needs a transposition in memory or is not in f32, a
+    op, a contraction that needs a transposition in memory or whose factors differ in type, a
     collective or `dist.slice` of parts that are not contiguous (see
     `exec-contiguous-collectives`), a second write of a variable, and ops that no
     kernel took.

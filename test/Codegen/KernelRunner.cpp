@@ -21,14 +21,37 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::test;
 
-Memory::Memory(int64_t elements) : elements(elements) {
+Memory::Memory(int64_t elements, Element element) : elements(elements), element(element) {
   // A guard behind the end catches vectors that write too far.
-  data = static_cast<float *>(std::aligned_alloc(64, llvm::alignTo(elements * 4 + 64, 64)));
-  std::memset(data, 0x55, llvm::alignTo(elements * 4 + 64, 64));
+  data = static_cast<float *>(std::aligned_alloc(64, llvm::alignTo(bytes() + 64, 64)));
+  std::memset(data, 0x55, llvm::alignTo(bytes() + 64, 64));
 }
 
-Memory::Memory(const Memory &other) : Memory(other.elements) {
-  std::memcpy(data, other.data, elements * 4);
+Memory::Memory(const Memory &other) : Memory(other.elements, other.element) {
+  std::memcpy(data, other.data, bytes());
+}
+
+double Memory::get(int64_t i) const {
+  if (element == I32)
+    return reinterpret_cast<int32_t *>(data)[i];
+  if (element == F32)
+    return data[i];
+  llvm::APInt bits(16, reinterpret_cast<uint16_t *>(data)[i]);
+  return APFloat(element == BF16 ? APFloat::BFloat() : APFloat::IEEEhalf(), bits).convertToDouble();
+}
+
+void Memory::set(int64_t i, double value) {
+  if (element == I32) {
+    reinterpret_cast<int32_t *>(data)[i] = int32_t(value);
+  } else if (element == F32) {
+    data[i] = float(value);
+  } else {
+    bool lossy;
+    APFloat number(value);
+    number.convert(element == BF16 ? APFloat::BFloat() : APFloat::IEEEhalf(),
+                   APFloat::rmNearestTiesToEven, &lossy);
+    reinterpret_cast<uint16_t *>(data)[i] = uint16_t(number.bitcastToAPInt().getZExtValue());
+  }
 }
 
 void test::decompose(func::FuncOp kernel) {
@@ -36,7 +59,7 @@ void test::decompose(func::FuncOp kernel) {
   kernel.walk([&](train::KernelOpInterface op) { ops.push_back(op); });
   for (train::KernelOpInterface op : ops) {
     OpBuilder b(op);
-    op->replaceAllUsesWith(op.decompose(b));
+    op->replaceAllUsesWith(train::decomposeInF32(op, b));
     op->erase();
   }
 }
@@ -94,10 +117,12 @@ KernelRunner::KernelRunner(StringRef text, int64_t chunks, StringRef cpu) {
 }
 
 static int64_t elementsOf(Type type) { return cast<RankedTensorType>(type).getNumElements(); }
-static bool isIds(Type type) { return cast<RankedTensorType>(type).getElementType().isInteger(32); }
-
-bool KernelRunner::isInteger(unsigned index) {
-  return isIds(getFunction().getResultTypes()[index]);
+static Memory::Element elementOf(Type type) {
+  Type element = getElementTypeOrSelf(type);
+  return element.isInteger(32) ? Memory::I32
+         : element.isBF16()    ? Memory::BF16
+         : element.isF16()     ? Memory::F16
+                               : Memory::F32;
 }
 
 std::vector<Memory> KernelRunner::makeArguments(unsigned seed, int64_t ids) {
@@ -105,13 +130,9 @@ std::vector<Memory> KernelRunner::makeArguments(unsigned seed, int64_t ids) {
   std::normal_distribution<float> normal;
   std::vector<Memory> arguments;
   for (Type type : getFunction().getArgumentTypes()) {
-    Memory &memory = arguments.emplace_back(elementsOf(type));
-    for (int64_t i = 0; i < memory.elements; ++i) {
-      if (isIds(type))
-        reinterpret_cast<int32_t *>(memory.data)[i] = int32_t(random() % ids);
-      else
-        memory.data[i] = normal(random);
-    }
+    Memory &memory = arguments.emplace_back(elementsOf(type), elementOf(type));
+    for (int64_t i = 0; i < memory.elements; ++i)
+      memory.set(i, memory.element == Memory::I32 ? double(random() % ids) : normal(random));
   }
   return arguments;
 }
@@ -119,7 +140,7 @@ std::vector<Memory> KernelRunner::makeArguments(unsigned seed, int64_t ids) {
 std::vector<Memory> KernelRunner::makeResults() {
   std::vector<Memory> results;
   for (Type type : getFunction().getResultTypes())
-    results.emplace_back(elementsOf(type));
+    results.emplace_back(elementsOf(type), elementOf(type));
   return results;
 }
 
@@ -161,11 +182,10 @@ std::vector<Memory> KernelRunner::run(const std::vector<Memory> &arguments, Orde
 
 std::vector<Values> KernelRunner::reference(const std::vector<Memory> &arguments) {
   std::vector<Values> values;
-  for (auto [memory, type] : llvm::zip(arguments, getFunction().getArgumentTypes())) {
+  for (const Memory &memory : arguments) {
     Values &out = values.emplace_back();
     for (int64_t i = 0; i < memory.elements; ++i)
-      out.push_back(isIds(type) ? double(reinterpret_cast<int32_t *>(memory.data)[i])
-                                : double(memory.data[i]));
+      out.push_back(memory.get(i));
   }
   return evaluate(getFunction(), values);
 }

@@ -14,13 +14,20 @@
 
 namespace meshwright::test {
 
-/// One tensor's memory, 64-byte aligned, f32 or i32 (by its bits).
+/// One tensor's memory, 64-byte aligned; `data` points to its first byte, whatever the
+/// type of the elements.
 struct Memory {
-  explicit Memory(int64_t elements);
+  enum Element { F32, I32, BF16, F16 };
+  explicit Memory(int64_t elements, Element element = F32);
   Memory(const Memory &other);
   ~Memory() { std::free(data); }
+  /// An element as a number; setting rounds to nearest, ties to even.
+  double get(int64_t i) const;
+  void set(int64_t i, double value);
+  int64_t bytes() const { return elements * (element == BF16 || element == F16 ? 2 : 4); }
   float *data;
   int64_t elements;
+  Element element;
 };
 
 class KernelRunner {
@@ -36,8 +43,6 @@ public:
   /// Random arguments: ids in [0, `ids`), floats around 0.
   std::vector<Memory> makeArguments(unsigned seed, int64_t ids);
   std::vector<Memory> makeResults();
-  /// Whether result `index` holds integers.
-  bool isInteger(unsigned index);
   enum Order { Forward, Backward, TwoThreads };
   /// Runs all stages; `operands` are arguments then results.
   void run(llvm::ArrayRef<float *> operands, Order order = Forward);

@@ -52,6 +52,14 @@ static void element(Operation *op, ArrayRef<double> x, double *out) {
       .Case<arith::CmpFOp>([&](auto) { *out = x[0] > x[1]; })
       .Case<arith::SelectOp>([&](auto) { *out = x[0] ? x[1] : x[2]; })
       .Case<arith::SIToFPOp>([&](auto) { *out = x[0]; })
+      .Case<arith::ExtFOp>([&](auto) { *out = x[0]; })
+      .Case<arith::TruncFOp>([&](arith::TruncFOp op) {
+        auto type = cast<FloatType>(getElementTypeOrSelf(op.getType()));
+        bool lossy;
+        APFloat number(static_cast<double>(static_cast<float>(x[0])));
+        number.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven, &lossy);
+        *out = number.convertToDouble();
+      })
       .Case<arith::ExtUIOp>([&](auto) { *out = x[0]; })
       .Case<arith::AddIOp>([&](auto) { *out = word(bits(0) + bits(1)); })
       .Case<arith::MulIOp>([&](auto) { *out = word(uint64_t(bits(0)) * bits(1)); })

@@ -92,7 +92,7 @@ func.func @loose(%x: tensor<8xf32> {train.input = "x"}) -> (tensor<8xf32> {train
 // -----
 
 func.func @wide(%x: tensor<2x4xf64> {train.input = "x"}, %w: tensor<3x4xf64> {train.input = "w"}) -> (tensor<2x3xf64> {train.output = "y"}) {
-  // expected-error @+1 {{is not in f32, the only type that matrices are multiplied in}}
+  // expected-error @+1 {{has 'tensor<2x4xf64>'; matrices are multiplied in f32, bf16 or f16}}
   %0 = train.linear %x, %w : (tensor<2x4xf64>, tensor<3x4xf64>) -> tensor<2x3xf64>
   return %0 : tensor<2x3xf64>
 }

@@ -125,10 +125,26 @@ func.func private @other(%x: tensor<4xf64>) -> tensor<4xf64> {
 
 // -----
 
-// expected-error @+1 {{kernel @wide touches memory of type 'tensor<4xf64>'; generated kernels hold statically shaped tensors of f32 or i32}}
+// expected-error @+1 {{kernel @wide touches memory of type 'tensor<4xf64>'; generated kernels hold statically shaped tensors of f32, bf16, f16 or i32}}
 func.func private @wide(%x: tensor<4xf64>) -> tensor<4xf64> attributes {exec.kernel} {
   %0 = arith.addf %x, %x : tensor<4xf64>
   return %0 : tensor<4xf64>
+}
+
+// -----
+
+func.func private @narrow(%x: tensor<4xbf16>) -> tensor<4xbf16> attributes {exec.kernel} {
+  // expected-error @+1 {{computes in bf16 or f16, but kernels compute in f32: extend its operands and round its results}}
+  %0 = arith.addf %x, %x : tensor<4xbf16>
+  return %0 : tensor<4xbf16>
+}
+
+// -----
+
+func.func private @narrow_sum(%x: tensor<4x8xf16>) -> tensor<4xf16> attributes {exec.kernel} {
+  // expected-error @+1 {{sums in bf16 or f16, but kernels compute in f32: extend its operand and round its result}}
+  %0 = train.reduce sum %x over [1] : (tensor<4x8xf16>) -> tensor<4xf16>
+  return %0 : tensor<4xf16>
 }
 
 // -----

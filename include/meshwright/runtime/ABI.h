@@ -25,6 +25,8 @@ extern "C" {
 /// generated code, which passes it back on each call.
 typedef struct MwContext MwContext;
 
+enum MwElementType { MW_F32 = 0, MW_F64 = 1, MW_BF16 = 2, MW_F16 = 3, MW_I32 = 4 };
+
 //===--- what the generated object exports --------------------------------===//
 
 /// The plan as JSON text (schema: docs/plan.md), not zero-terminated.
@@ -60,7 +62,20 @@ void mw_matmul_f32(MwContext *context, int32_t transA, int32_t transB, int64_t m
                    float beta, float *c, int64_t ldc, int64_t batch, int64_t strideA,
                    int64_t strideB, int64_t strideC);
 
-/// Scaled dot-product attention. All tensors f32 and row-major:
+/// mw_matmul_f32 where a factor or the result is bf16 or f16 (MwElementType). Sums are
+/// f32; a narrow result is rounded once, after beta * C is added. Cut by the sizes
+/// alone, so that results do not depend on the number of threads.
+void mw_matmul_mixed(MwContext *context, int32_t transA, int32_t transB, int64_t m, int64_t n,
+                     int64_t k, float alpha, int32_t factorType, const void *a, int64_t lda,
+                     const void *b, int64_t ldb, float beta, int32_t resultType, void *c,
+                     int64_t ldc, int64_t batch, int64_t strideA, int64_t strideB, int64_t strideC,
+                     void *workspace);
+
+/// Scratch bytes that call needs.
+int64_t mw_matmul_mixed_workspace(int64_t m, int64_t n, int64_t k, int64_t batch);
+
+/// Scaled dot-product attention. All tensors row-major and of `elementType`, but for
+/// lse in f32; scores, softmax and sums are f32:
 ///   q, out, dout, dq: [batch, queries, heads, headDim]
 ///   k, v, dk, dv:     [batch, keys, kvHeads, headDim]; heads % kvHeads == 0,
 ///                     query head h reads key head h / (heads / kvHeads)
@@ -81,6 +96,7 @@ typedef struct MwAttention {
   const int32_t *sequenceIds; ///< [batch], or null without dropout
   int64_t headOffset;         ///< global index of local head 0
   int64_t globalHeads;        ///< number of heads over all ranks
+  int32_t elementType;        ///< MW_F32, MW_BF16 or MW_F16
 } MwAttention;
 
 /// Scratch bytes each call needs; the plan gives them a place in the arena. A
@@ -89,18 +105,16 @@ int64_t mw_attention_forward_workspace(const MwAttention *shape);
 int64_t mw_attention_backward_workspace(const MwAttention *shape);
 
 /// out = softmax(scale * q k^T + mask) v, never holding queries x keys scores.
-void mw_attention_forward_f32(MwContext *context, const MwAttention *shape, const float *q,
-                              const float *k, const float *v, float *out, float *lse,
-                              void *workspace);
+void mw_attention_forward(MwContext *context, const MwAttention *shape, const void *q,
+                          const void *k, const void *v, void *out, float *lse, void *workspace);
 
 /// Gradients of `out` with respect to q, k and v (Dao et al., FlashAttention-2).
-void mw_attention_backward_f32(MwContext *context, const MwAttention *shape, const float *dout,
-                               const float *q, const float *k, const float *v, const float *out,
-                               const float *lse, float *dq, float *dk, float *dv, void *workspace);
+void mw_attention_backward(MwContext *context, const MwAttention *shape, const void *dout,
+                           const void *q, const void *k, const void *v, const void *out,
+                           const float *lse, void *dq, void *dk, void *dv, void *workspace);
 
 //===--- what the runtime exports: communication ---------------------------===//
 
-enum MwElementType { MW_F32 = 0, MW_F64 = 1, MW_BF16 = 2, MW_F16 = 3, MW_I32 = 4 };
 enum MwReduction { MW_SUM = 0, MW_MAX = 1 };
 
 /// This rank's place in a group, 0 to its size - 1.

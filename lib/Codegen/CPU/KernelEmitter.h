@@ -15,9 +15,17 @@ namespace meshwright::codegen::cpu {
 /// The name of the function that runs stage `index` of `kernel`.
 std::string stageName(llvm::StringRef kernel, unsigned index);
 
+/// What the code generator must know of a processor.
+struct VectorTarget {
+  unsigned lanes; ///< of f32 in the widest vectors worth using
+  /// Instructions that convert vectors between f32 and f16, and from f32 to bf16.
+  bool convertsF16 = false, convertsBF16 = false;
+};
+
 /// Adds to `module` one llvm.func a stage of `plan`: (buffers, begin, end) as
-/// MwKernel in ABI.h, whose body is scf loops over vectors of `lanes` f32.
-mlir::LogicalResult emitKernel(const KernelPlan &plan, mlir::ModuleOp module, unsigned lanes);
+/// MwKernel in ABI.h, whose body is scf loops over vectors of `target.lanes` f32.
+mlir::LogicalResult emitKernel(const KernelPlan &plan, mlir::ModuleOp module,
+                               const VectorTarget &target);
 
 } // namespace meshwright::codegen::cpu
 

@@ -64,14 +64,16 @@ std::unique_ptr<llvm::TargetMachine> meshwright::createTargetMachine(const Codeg
   return machine;
 }
 
-/// Lanes of f32 in the widest vectors worth using.
-static unsigned lanesOf(llvm::TargetMachine &machine) {
+static cpu::VectorTarget vectorsOf(llvm::TargetMachine &machine) {
   auto *subtarget = machine.getMCSubtargetInfo();
+  cpu::VectorTarget target{4};
   if (!machine.getTargetTriple().isX86())
-    return 4;
-  if (subtarget->checkFeatures("+avx512f,+avx512vl,+avx512dq,+avx512bw"))
-    return 16;
-  return subtarget->checkFeatures("+avx2,+fma") ? 8 : 4;
+    return target;
+  bool wide = subtarget->checkFeatures("+avx512f,+avx512vl,+avx512dq,+avx512bw");
+  target.lanes = wide ? 16 : subtarget->checkFeatures("+avx2,+fma") ? 8 : 4;
+  target.convertsF16 = subtarget->checkFeatures("+f16c");
+  target.convertsBF16 = wide && subtarget->checkFeatures("+avx512bf16");
+  return target;
 }
 
 void meshwright::registerCodegen(DialectRegistry &registry) {
@@ -86,7 +88,7 @@ void meshwright::registerCodegen(DialectRegistry &registry) {
 //===----------------------------------------------------------------------===//
 
 static FailureOr<OwningOpRef<ModuleOp>> lower(ModuleOp module, const CodegenOptions &options,
-                                              unsigned lanes) {
+                                              const cpu::VectorTarget &target) {
   // Ops of these are created outside of passes, which would load them.
   module.getContext()
       ->loadDialect<LLVM::LLVMDialect, scf::SCFDialect, vector::VectorDialect,
@@ -100,7 +102,7 @@ static FailureOr<OwningOpRef<ModuleOp>> lower(ModuleOp module, const CodegenOpti
       continue;
     normalizeKernel(kernel);
     FailureOr<KernelPlan> plan = planKernel(kernel);
-    if (failed(plan) || failed(cpu::emitKernel(*plan, *result, lanes)))
+    if (failed(plan) || failed(cpu::emitKernel(*plan, *result, target)))
       return failure();
     plans[kernel.getName()] = std::move(*plan);
   }
@@ -131,14 +133,15 @@ FailureOr<OwningOpRef<ModuleOp>> meshwright::lowerToLLVMDialect(ModuleOp module,
   auto machine = createTargetMachine(options, error);
   if (!machine)
     return module.emitError(error);
-  return lower(module, options, lanesOf(*machine));
+  return lower(module, options, vectorsOf(*machine));
 }
 
 FailureOr<std::unique_ptr<llvm::Module>> meshwright::lowerToLLVM(ModuleOp module,
                                                                  llvm::LLVMContext &context,
                                                                  llvm::TargetMachine &machine,
                                                                  const CodegenOptions &options) {
-  auto lowered = lower(module, options, lanesOf(machine));
+  cpu::VectorTarget target = vectorsOf(machine);
+  auto lowered = lower(module, options, target);
   if (failed(lowered))
     return failure();
   std::unique_ptr<llvm::Module> result = translateModuleToLLVMIR(lowered->get(), context, "step");
@@ -155,7 +158,7 @@ FailureOr<std::unique_ptr<llvm::Module>> meshwright::lowerToLLVM(ModuleOp module
     function.addFnAttr("target-cpu", machine.getTargetCPU());
     function.addFnAttr("target-features", machine.getTargetFeatureString());
     // Vectors are as wide as they are written.
-    function.addFnAttr("prefer-vector-width", std::to_string(lanesOf(machine) * 32));
+    function.addFnAttr("prefer-vector-width", std::to_string(target.lanes * 32));
     function.addFnAttr(llvm::Attribute::NoUnwind);
   }
 

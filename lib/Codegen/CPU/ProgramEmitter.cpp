@@ -65,7 +65,7 @@ private:
   LLVM::LLVMFuncOp function;
   Value context, arena, operands;
   DenseMap<Attribute, Value> places; ///< by the group's axes
-  DenseMap<Value, Value> known; ///< addresses of memory, and loops' indices
+  DenseMap<Value, Value> known;      ///< addresses of memory, and loops' indices
 };
 } // namespace
 
@@ -75,9 +75,9 @@ Value ProgramEmitter::call(StringRef name, SmallVector<Value> arguments, Type re
   if (!callee) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(target.getBody());
-    auto type = LLVM::LLVMFunctionType::get(result ? result
-                                                   : LLVM::LLVMVoidType::get(b.getContext()),
-                                            llvm::to_vector(ValueRange(arguments).getTypes()));
+    auto type =
+        LLVM::LLVMFunctionType::get(result ? result : LLVM::LLVMVoidType::get(b.getContext()),
+                                    llvm::to_vector(ValueRange(arguments).getTypes()));
     callee = LLVM::LLVMFuncOp::create(b, target.getLoc(), name, type);
   }
   auto made = LLVM::CallOp::create(b, loc, callee, arguments);
@@ -122,11 +122,11 @@ LogicalResult ProgramEmitter::launch(exec::LaunchOp op) {
 Value ProgramEmitter::attention(const MwAttention &shape, Value key, Value ids) {
   // The fields of MwAttention in order; LLVM lays the struct out as C does.
   Value null = LLVM::ZeroOp::create(b, loc, ptr);
-  SmallVector<Value> fields{i64(shape.batch),   i64(shape.queries),    i64(shape.keys),
-                            i64(shape.heads),   i64(shape.kvHeads),    i64(shape.headDim),
-                            f32(shape.scale),   i32(shape.causal),     i64(shape.window),
-                            f32(shape.dropout), i32(shape.stream),     key ? key : null,
-                            ids ? ids : null,   i64(shape.headOffset), i64(shape.globalHeads)};
+  SmallVector<Value> fields{
+      i64(shape.batch),   i64(shape.queries),    i64(shape.keys),        i64(shape.heads),
+      i64(shape.kvHeads), i64(shape.headDim),    f32(shape.scale),       i32(shape.causal),
+      i64(shape.window),  f32(shape.dropout),    i32(shape.stream),      key ? key : null,
+      ids ? ids : null,   i64(shape.headOffset), i64(shape.globalHeads), i32(shape.elementType)};
   auto type = LLVM::LLVMStructType::getLiteral(b.getContext(),
                                                llvm::to_vector(ValueRange(fields).getTypes()));
   Value memory = stack(type, 1);
@@ -163,15 +163,20 @@ Value ProgramEmitter::segments(const Collective &collective) {
   return memory;
 }
 
+/// The MwElementType of a type, or -1.
+static int32_t elementTypeOf(Type type) {
+  return type.isF32()         ? MW_F32
+         : type.isBF16()      ? MW_BF16
+         : type.isF16()       ? MW_F16
+         : type.isInteger(32) ? MW_I32
+                              : -1;
+}
+
 LogicalResult ProgramEmitter::call(const Collective &collective, int64_t number) {
-  int32_t type = -1;
-  if (collective.getElementType().isF32())
-    type = MW_F32;
-  else if (collective.getElementType().isInteger(32))
-    type = MW_I32;
-  else
+  int32_t type = elementTypeOf(collective.getElementType());
+  if (type < 0)
     return collective.op->emitOpError("moves ")
-           << collective.getElementType() << "; only f32 and i32 work";
+           << collective.getElementType() << "; f32, bf16, f16 and i32 work";
   auto op = cast<exec::CollectiveOpInterface>(collective.op);
   SmallVector<Value> arguments{i32(number), i32(collective.group), i32(type)};
   if (auto place = op.getPlace())
@@ -252,6 +257,20 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
       .Case<exec::YieldOp>([](auto) { return success(); })
       .Case<exec::LaunchOp>([&](exec::LaunchOp op) { return launch(op); })
       .Case<exec::MatmulOp>([&](exec::MatmulOp op) {
+        auto type = [&](Value memory) {
+          return i32(elementTypeOf(cast<MemRefType>(memory.getType()).getElementType()));
+        };
+        if (op.isMixed()) {
+          call("mw_matmul_mixed",
+               {i32(op.getTransA()),  i32(op.getTransB()),  i64(op.getM()),
+                i64(op.getN()),       i64(op.getK()),       f32(op.getAlpha().convertToFloat()),
+                type(op.getA()),      at(op.getA()),        i64(op.getLda()),
+                at(op.getB()),        i64(op.getLdb()),     f32(op.getBeta().convertToFloat()),
+                type(op.getC()),      at(op.getC()),        i64(op.getLdc()),
+                i64(op.getBatch()),   i64(op.getStrideA()), i64(op.getStrideB()),
+                i64(op.getStrideC()), at(op.getWorkspace())});
+          return success();
+        }
         call("mw_matmul_f32",
              {i32(op.getTransA()), i32(op.getTransB()), i64(op.getM()), i64(op.getN()),
               i64(op.getK()), f32(op.getAlpha().convertToFloat()), at(op.getA()), i64(op.getLda()),
@@ -262,13 +281,13 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
       })
       .Case<exec::AttentionOp>([&](exec::AttentionOp op) {
         Value shape = attention(op.getAttention(), at(op.getKey()), at(op.getIds()));
-        call("mw_attention_forward_f32", {shape, at(op.getQ()), at(op.getK()), at(op.getV()),
-                                          at(op.getOut()), at(op.getLse()), at(op.getWorkspace())});
+        call("mw_attention_forward", {shape, at(op.getQ()), at(op.getK()), at(op.getV()),
+                                      at(op.getOut()), at(op.getLse()), at(op.getWorkspace())});
         return success();
       })
       .Case<exec::AttentionGradOp>([&](exec::AttentionGradOp op) {
         Value shape = attention(op.getAttention(), at(op.getKey()), at(op.getIds()));
-        call("mw_attention_backward_f32",
+        call("mw_attention_backward",
              {shape, at(op.getDout()), at(op.getQ()), at(op.getK()), at(op.getV()), at(op.getOut()),
               at(op.getLse()), at(op.getDq()), at(op.getDk()), at(op.getDv()),
               at(op.getWorkspace())});

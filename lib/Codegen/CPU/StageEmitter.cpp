@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen/CPU/StageEmitter.h"
-#include "Codegen/CPU/KernelEmitter.h"
+#include "Codegen/CPU/NarrowFloats.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -234,7 +234,7 @@ StageEmitter::Carried StageEmitter::emitLoop(unsigned loop, int column, Carried 
 Value StageEmitter::destination(const Root &root, const Columns *columns) {
   Value base = pointer(root.dest);
   auto type = root.dest->type;
-  Type elementType = type.getElementType();
+  Type elementType = registerType(type.getElementType());
   Value inside = offset(root.map, type, columns);
   bool perChunk = !stage.columns && (root.kind == Root::ColumnSum || root.kind == Root::FullSum);
   Value row;
@@ -416,9 +416,9 @@ std::string cpu::stageName(StringRef kernel, unsigned index) {
   return index == 0 ? kernel.str() : (kernel + "." + Twine(index)).str();
 }
 
-LogicalResult cpu::emitKernel(const KernelPlan &plan, ModuleOp module, unsigned lanes) {
+LogicalResult cpu::emitKernel(const KernelPlan &plan, ModuleOp module, const VectorTarget &target) {
   func::FuncOp kernel = plan.function;
   for (auto [i, stage] : llvm::enumerate(plan.stages))
-    StageEmitter(plan, stage, module, lanes).emit(stageName(kernel.getName(), i));
+    StageEmitter(plan, stage, module, target).emit(stageName(kernel.getName(), i));
   return success();
 }

@@ -6,7 +6,7 @@
 #ifndef MESHWRIGHT_CODEGEN_CPU_STAGEEMITTER_H
 #define MESHWRIGHT_CODEGEN_CPU_STAGEEMITTER_H
 
-#include "Codegen/KernelPlan.h"
+#include "Codegen/CPU/KernelEmitter.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -19,9 +19,10 @@ namespace meshwright::codegen::cpu {
 /// them, the rest inside it.
 class StageEmitter {
 public:
-  StageEmitter(const KernelPlan &plan, const Stage &stage, mlir::ModuleOp module, unsigned lanes)
+  StageEmitter(const KernelPlan &plan, const Stage &stage, mlir::ModuleOp module,
+               const VectorTarget &target)
       : plan(plan), stage(stage), module(module), b(module.getContext()),
-        loc(mlir::func::FuncOp(plan.function).getLoc()), lanes(lanes) {}
+        loc(mlir::func::FuncOp(plan.function).getLoc()), target(target), lanes(target.lanes) {}
 
   void emit(llvm::StringRef name);
 
@@ -66,7 +67,8 @@ private:
                      mlir::Value first = {});
   mlir::Value pointer(Buffer *buffer);
   mlir::Value element(mlir::Value base, mlir::Type type, mlir::Value offset);
-  /// The only places where memory is read and written.
+  /// The only places where memory is read and written. Types and values are those
+  /// of registers: bf16 and f16 are i16.
   mlir::Value load(mlir::Value address, mlir::Type type, const Columns *columns,
                    mlir::Value extraMask = {});
   void store(mlir::Value value, mlir::Value address, const Columns *columns);
@@ -85,6 +87,7 @@ private:
   mlir::ModuleOp module;
   mlir::OpBuilder b;
   mlir::Location loc;
+  VectorTarget target;
   unsigned lanes;
 
   mlir::LLVM::LLVMFuncOp function;

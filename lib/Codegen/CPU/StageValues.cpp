@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "Codegen/CPU/NarrowFloats.h"
 #include "Codegen/CPU/StageEmitter.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -92,25 +93,32 @@ Value StageEmitter::offset(ArrayRef<int> map, RankedTensorType type, const Colum
   return sum;
 }
 
+/// Memory is aligned to its elements only: rows may begin anywhere.
+static unsigned alignmentOf(Type type) {
+  return getElementTypeOrSelf(type).getIntOrFloatBitWidth() / 8;
+}
+
 Value StageEmitter::load(Value address, Type type, const Columns *columns, Value extraMask) {
+  unsigned alignment = alignmentOf(type);
   if (!columns)
-    return LLVM::LoadOp::create(b, loc, type, address, /*alignment=*/4);
+    return LLVM::LoadOp::create(b, loc, type, address, alignment);
   auto vector = vectorOf(type);
   Value mask = columns->mask;
   if (extraMask)
     mask = mask ? Value(arith::AndIOp::create(b, loc, mask, extraMask)) : extraMask;
   if (!mask)
-    return LLVM::LoadOp::create(b, loc, vector, address, /*alignment=*/4);
+    return LLVM::LoadOp::create(b, loc, vector, address, alignment);
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vector));
-  return LLVM::MaskedLoadOp::create(b, loc, vector, address, mask, zero,
-                                    /*alignment=*/4);
+  return LLVM::MaskedLoadOp::create(b, loc, vector, address, mask, zero, alignment);
 }
 
 void StageEmitter::store(Value value, Value address, const Columns *columns) {
+  unsigned alignment = alignmentOf(value.getType());
   if (columns && columns->mask)
-    LLVM::MaskedStoreOp::create(b, loc, value, address, columns->mask, b.getI32IntegerAttr(4));
+    LLVM::MaskedStoreOp::create(b, loc, value, address, columns->mask,
+                                b.getI32IntegerAttr(alignment));
   else
-    LLVM::StoreOp::create(b, loc, value, address, /*alignment=*/4);
+    LLVM::StoreOp::create(b, loc, value, address, alignment);
 }
 
 //===----------------------------------------------------------------------===//
@@ -182,14 +190,17 @@ Value StageEmitter::eval(Node *node, const Columns *columns) {
 }
 
 Value StageEmitter::build(Node *node, const Columns *columns) {
+  Type type = registerType(node->getElementType());
   switch (node->kind) {
   case Node::Load:
-    return load(element(pointer(node->buffer), node->getElementType(),
-                        offset(node->map, node->buffer->type, columns)),
-                node->getElementType(), columns);
+    return load(
+        element(pointer(node->buffer), type, offset(node->map, node->buffer->type, columns)), type,
+        columns);
   case Node::Splat: {
     auto constant = cast<arith::ConstantOp>(node->op);
     auto value = cast<DenseElementsAttr>(constant.getValue()).getSplatValue<TypedAttr>();
+    if (isNarrowFloat(node->getElementType()))
+      value = IntegerAttr::get(type, cast<FloatAttr>(value).getValue().bitcastToAPInt());
     return arith::ConstantOp::create(b, loc, value);
   }
   case Node::Iota: {
@@ -235,9 +246,17 @@ Value StageEmitter::compute(Node *node, const Columns *columns) {
     Value built = eval(operand, columns);
     operands.map(value, columns ? splat(built) : built);
   }
+  // Conversions are exact or round to nearest; nothing is fused with them.
+  if (isa<arith::ExtFOp, arith::TruncFOp>(node->op)) {
+    Value operand = node->op->getOperand(0), value = operands.lookup(operand);
+    if (Type from = getElementTypeOrSelf(operand.getType()); isNarrowFloat(from))
+      return extendBits(b, loc, cast<FloatType>(from), value, target);
+    if (isNarrowFloat(node->getElementType()))
+      return roundToBits(b, loc, cast<FloatType>(node->getElementType()), value, target);
+  }
   Operation *op = b.clone(*node->op, operands);
   for (OpResult result : op->getResults()) {
-    Type element = getElementTypeOrSelf(result.getType());
+    Type element = registerType(getElementTypeOrSelf(result.getType()));
     result.setType(columns ? Type(vectorOf(element)) : element);
   }
   // Multiply-adds are fused; nothing is reordered.
@@ -253,6 +272,7 @@ Value StageEmitter::gather(Node *node, const Columns *columns) {
   int64_t rowSize = 1;
   for (int64_t size : type.getShape().drop_front())
     rowSize *= size;
+  Type elementType = registerType(node->getElementType());
   Value id = eval(ids, columns);
   auto rest = ArrayRef<int>(node->map).drop_front(ids->map.size());
   Value inside = offset(rest, type, columns);
@@ -260,29 +280,29 @@ Value StageEmitter::gather(Node *node, const Columns *columns) {
   if (ids->scope != Scope::Column) {
     Value row =
         arith::MulIOp::create(b, loc, arith::ExtSIOp::create(b, loc, wide, id), constant(rowSize));
-    return load(element(pointer(node->buffer), node->getElementType(),
-                        arith::AddIOp::create(b, loc, row, inside)),
-                node->getElementType(), node->scope == Scope::Column ? columns : nullptr);
+    return load(
+        element(pointer(node->buffer), elementType, arith::AddIOp::create(b, loc, row, inside)),
+        elementType, node->scope == Scope::Column ? columns : nullptr);
   }
   // Each lane has a row of its own.
   Value rows = arith::MulIOp::create(b, loc, arith::ExtSIOp::create(b, loc, vectorOf(wide), id),
                                      splat(constant(rowSize)));
   Value offsets = arith::AddIOp::create(b, loc, rows, splat(inside));
   auto pointersType = vectorOf(LLVM::LLVMPointerType::get(b.getContext()));
-  Value addresses = LLVM::GEPOp::create(b, loc, pointersType, node->getElementType(),
-                                        pointer(node->buffer), ValueRange{offsets});
-  auto vector = vectorOf(node->getElementType());
+  Value addresses = LLVM::GEPOp::create(b, loc, pointersType, elementType, pointer(node->buffer),
+                                        ValueRange{offsets});
+  auto vector = vectorOf(elementType);
   Value mask = columns->mask;
   if (!mask)
     mask = arith::ConstantOp::create(b, loc, DenseElementsAttr::get(vectorOf(b.getI1Type()), true));
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vector));
   return LLVM::masked_gather::create(b, loc, vector, addresses, mask, ValueRange{zero},
-                                     b.getI32IntegerAttr(4));
+                                     b.getI32IntegerAttr(alignmentOf(elementType)));
 }
 
 Value StageEmitter::pad(Node *node, const Columns *columns) {
   auto type = node->buffer->type;
-  Type elementType = node->getElementType();
+  Type elementType = registerType(node->getElementType());
   Value base = pointer(node->buffer);
   Value rows = constant(type.getDimSize(0));
   int dim = node->map[0];
@@ -303,13 +323,14 @@ Value StageEmitter::pad(Node *node, const Columns *columns) {
 Value StageEmitter::window(Node *node, const Columns *columns) {
   auto type = node->buffer->type;
   int64_t stride = 1;
-  for (int64_t size : type.getShape().drop_front(cast<train::DynamicSliceOp>(node->op).getDim() + 1))
+  for (int64_t size :
+       type.getShape().drop_front(cast<train::DynamicSliceOp>(node->op).getDim() + 1))
     stride *= size;
   Value begin = arith::ExtSIOp::create(b, loc, b.getI64Type(), eval(node->operands[0], columns));
   Value at = arith::AddIOp::create(b, loc, offset(node->map, type, columns),
                                    arith::MulIOp::create(b, loc, begin, constant(stride)));
-  return load(element(pointer(node->buffer), node->getElementType(), at), node->getElementType(),
-              columns);
+  Type elementType = registerType(node->getElementType());
+  return load(element(pointer(node->buffer), elementType, at), elementType, columns);
 }
 
 /// The sum of all chunks' partial results, in their order.

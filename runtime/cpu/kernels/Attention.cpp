@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "AttentionPlan.h"
 #include "InstructionSet.h"
+#include "common/ElementType.h"
 #include "common/Threads.h"
 
 #include <algorithm>
@@ -61,12 +62,23 @@ static void forEachItem(int threads, int64_t items, float *scratch, int64_t scra
 }
 
 void attentionForward(const AttentionKernels &kernels, int threads, const MwAttention &shape,
-                      const float *q, const float *k, const float *v, float *out, float *lse,
+                      const void *q, const void *k, const void *v, void *out, float *lse,
                       void *workspace) {
   AttentionPlan plan(shape);
   ForwardCall call{shape, plan, q, k, v, out, lse};
   forEachItem(threads, plan.forwardItems(), static_cast<float *>(workspace), plan.forwardScratch,
               [&](int64_t item, float *scratch) { kernels.forward(call, item, scratch); });
+}
+
+/// Writes a row of gradients in the tensors' type.
+static void writeRow(int32_t type, const float *from, void *to, int64_t at, int64_t count) {
+  if (type == MW_F32) {
+    std::memcpy(static_cast<float *>(to) + at, from, count * sizeof(float));
+    return;
+  }
+  uint16_t *bits = static_cast<uint16_t *>(to) + at;
+  for (int64_t i = 0; i < count; ++i)
+    bits[i] = type == MW_BF16 ? floatToBf16(from[i]) : floatToF16(from[i]);
 }
 
 /// Sums the parts' gradients of one row of keys, always in the same order.
@@ -77,27 +89,28 @@ static void sumPartials(const BackwardCall &call, int64_t keyHead, int64_t key) 
   int64_t batch = keyHead / shape.kvHeads, head = keyHead % shape.kvHeads;
   int64_t row = ((batch * shape.keys + key) * shape.kvHeads + head) * shape.headDim;
   for (int which = 0; which < 2; ++which) {
-    float *to = (which ? call.dv : call.dk) + row;
-    const float *from =
-        call.partials + (keyHead * plan.parts * 2 + which) * matrix + key * plan.depth;
-    std::memcpy(to, from, shape.headDim * sizeof(float));
+    float *sum = call.partials + (keyHead * plan.parts * 2 + which) * matrix + key * plan.depth;
     for (int64_t part = 1; part < plan.parts; ++part) {
-      from += 2 * matrix;
+      const float *from = sum + part * 2 * matrix;
       for (int64_t d = 0; d < shape.headDim; ++d)
-        to[d] += from[d];
+        sum[d] += from[d];
     }
+    writeRow(shape.elementType, sum, which ? call.dv : call.dk, row, shape.headDim);
   }
 }
 
 void attentionBackward(const AttentionKernels &kernels, int threads, const MwAttention &shape,
-                       const float *dout, const float *q, const float *k, const float *v,
-                       const float *out, const float *lse, float *dq, float *dk, float *dv,
+                       const void *dout, const void *q, const void *k, const void *v,
+                       const void *out, const float *lse, void *dq, void *dk, void *dv,
                        void *workspace) {
   AttentionPlan plan(shape);
   float *delta = static_cast<float *>(workspace);
   float *partials = delta + plan.deltaSize;
-  float *scratch = partials + plan.partialSize;
-  BackwardCall call{shape, plan, dout, q, k, v, out, lse, dq, dk, dv, delta, partials};
+  float *sums = partials + plan.partialSize;
+  float *scratch = sums + plan.dqSize;
+  if (plan.dqSize == 0)
+    sums = static_cast<float *>(dq);
+  BackwardCall call{shape, plan, dout, q, k, v, out, lse, dq, dk, dv, sums, delta, partials};
   forEachItem(threads, plan.backwardItems(), scratch, plan.backwardScratch,
               [&](int64_t item, float *own) { kernels.backward(call, item, own); });
   if (plan.parts == 1)
@@ -111,17 +124,16 @@ void attentionBackward(const AttentionKernels &kernels, int threads, const MwAtt
 
 } // namespace meshwright::cpu
 
-void mw_attention_forward_f32(MwContext *context, const MwAttention *shape, const float *q,
-                              const float *k, const float *v, float *out, float *lse,
-                              void *workspace) {
+void mw_attention_forward(MwContext *context, const MwAttention *shape, const void *q,
+                          const void *k, const void *v, void *out, float *lse, void *workspace) {
   using namespace meshwright::cpu;
   attentionForward(bestKernels(), mw_context_threads(context), *shape, q, k, v, out, lse,
                    workspace);
 }
 
-void mw_attention_backward_f32(MwContext *context, const MwAttention *shape, const float *dout,
-                               const float *q, const float *k, const float *v, const float *out,
-                               const float *lse, float *dq, float *dk, float *dv, void *workspace) {
+void mw_attention_backward(MwContext *context, const MwAttention *shape, const void *dout,
+                           const void *q, const void *k, const void *v, const void *out,
+                           const float *lse, void *dq, void *dk, void *dv, void *workspace) {
   using namespace meshwright::cpu;
   attentionBackward(bestKernels(), mw_context_threads(context), *shape, dout, q, k, v, out, lse, dq,
                     dk, dv, workspace);

@@ -10,7 +10,8 @@
 //   dv = (M * P)^T dout    dk = scale * dS^T q    dq = scale * dS k
 //
 // An item holds the gradients of one tile of keys while it passes its queries,
-// and adds to dq in memory, which no other item touches.
+// and adds to dq in memory, which no other item touches. Where tensors are narrower
+// than f32 it adds to a copy in f32, and rounds that at the end.
 // Compiled once for each instruction set; see Simd.h.
 //
 //===----------------------------------------------------------------------===//
@@ -40,14 +41,15 @@ static inline Unit unitAt(const BackwardCall &call, int64_t batch, int64_t kvHea
 }
 
 /// Clears the unit's dq and writes its delta.
-static inline void startUnit(const BackwardCall &call, const Unit &unit) {
+template <typename T> static inline void startUnit(const BackwardCall &call, const Unit &unit) {
+  const T *dout = static_cast<const T *>(call.dout), *out = static_cast<const T *>(call.out);
   int64_t dim = call.shape.headDim;
   for (int64_t i = 0; i < unit.rows; ++i) {
     int64_t at = (unit.row + i * call.shape.heads) * dim;
-    __builtin_memset(call.dq + at, 0, dim * sizeof(float));
+    __builtin_memset(call.dqSums + at, 0, dim * sizeof(float));
     Floats sum{};
     for (int64_t d = 0; d < dim; d += kLanes)
-      sum += loadPadded(call.dout + at + d, dim - d) * loadPadded(call.out + at + d, dim - d);
+      sum += loadPadded(dout + at + d, dim - d) * loadPadded(out + at + d, dim - d);
     call.delta[unit.termRow + i] = horizontalSum(sum);
   }
 }
@@ -97,16 +99,27 @@ static inline void clearOutside(const Span &span, float *lines) {
   }
 }
 
+/// Rounds the unit's sums to dq.
+template <typename T> static inline void finishUnit(const BackwardCall &call, const Unit &unit) {
+  int64_t dim = call.shape.headDim;
+  for (int64_t i = 0; i < unit.rows; ++i) {
+    int64_t at = (unit.row + i * call.shape.heads) * dim;
+    writeRow(call.dqSums + at, 1.0f, static_cast<T *>(call.dq) + at, dim);
+  }
+}
+
 /// One tile of queries against the tile of keys in scratch.
+template <typename T>
 static inline void meetTiles(const BackwardCall &call, const Mask &mask, const Dropout &dropout,
                              const Unit &unit, int64_t batch, int64_t key,
                              const BackwardScratch &scratch) {
   const MwAttention &shape = call.shape;
   int64_t depth = call.plan.depth, dim = shape.headDim, stride = shape.heads * dim;
   int64_t groupedRows = (unit.rows + kGroup - 1) / kGroup * kGroup;
-  copyRows(call.q + unit.row * dim, stride, unit.rows, dim, scratch.queries, groupedRows, depth);
-  copyRows(call.dout + unit.row * dim, stride, unit.rows, dim, scratch.gradients, groupedRows,
-           depth);
+  copyRows(static_cast<const T *>(call.q) + unit.row * dim, stride, unit.rows, dim, scratch.queries,
+           groupedRows, depth);
+  copyRows(static_cast<const T *>(call.dout) + unit.row * dim, stride, unit.rows, dim,
+           scratch.gradients, groupedRows, depth);
   for (int64_t first = 0; first < groupedRows; first += kGroup) {
     float *weights = scratch.weights + first * kTile, *slopes = scratch.slopes + first * kTile;
     Span span = mask.span(unit.query + first, key);
@@ -128,7 +141,7 @@ static inline void meetTiles(const BackwardCall &call, const Mask &mask, const D
                                       depth, scratch.dqueries, depth, depth, columns);
     for (int64_t row = 0; row < smaller(kGroup, unit.rows - first); ++row)
       writeRow<true>(scratch.dqueries + row * depth, shape.scale,
-                     call.dq + unit.row * dim + (first + row) * stride, dim);
+                     call.dqSums + unit.row * dim + (first + row) * stride, dim);
   }
   for (int64_t column = 0; column < kTile; column += kGroup) {
     // Of these queries only those can see any of the group's keys.
@@ -149,25 +162,29 @@ static inline void meetTiles(const BackwardCall &call, const Mask &mask, const D
 
 /// Writes the gradients of a tile of keys to where they belong, or to the item's
 /// partial sums.
+template <typename T>
 static inline void writeKeyGradients(const BackwardCall &call, const Dropout &dropout, int64_t item,
                                      int64_t row, int64_t key, const BackwardScratch &scratch) {
   const MwAttention &shape = call.shape;
   const AttentionPlan &plan = call.plan;
-  int64_t dim = shape.headDim, stride = shape.kvHeads * dim;
-  float *dk = call.dk + row * dim, *dv = call.dv + row * dim;
-  if (plan.parts > 1) {
-    int64_t matrix = plan.keyTiles * kTile * plan.depth;
-    dk = call.partials + item * 2 * matrix + key * plan.depth;
-    dv = dk + matrix;
-    stride = plan.depth;
-  }
-  for (int64_t i = 0; i < smaller(kTile, shape.keys - key); ++i) {
-    writeRow<false>(scratch.dkeys + i * plan.depth, shape.scale, dk + i * stride, dim);
-    writeRow<false>(scratch.dvalues + i * plan.depth, dropout.scale, dv + i * stride, dim);
-  }
+  int64_t dim = shape.headDim;
+  auto write = [&](auto *dk, auto *dv, int64_t stride) {
+    for (int64_t i = 0; i < smaller(kTile, shape.keys - key); ++i) {
+      writeRow(scratch.dkeys + i * plan.depth, shape.scale, dk + i * stride, dim);
+      writeRow(scratch.dvalues + i * plan.depth, dropout.scale, dv + i * stride, dim);
+    }
+  };
+  if (plan.parts == 1)
+    return write(static_cast<T *>(call.dk) + row * dim, static_cast<T *>(call.dv) + row * dim,
+                 shape.kvHeads * dim);
+  int64_t matrix = plan.keyTiles * kTile * plan.depth;
+  float *partials = call.partials + item * 2 * matrix + key * plan.depth;
+  write(partials, partials + matrix, plan.depth);
 }
 
-void backwardItem(const BackwardCall &call, int64_t item, float *scratchBase) {
+template <typename T>
+static void backwardItemIn(const BackwardCall &call, int64_t item, float *scratchBase) {
+  const T *k = static_cast<const T *>(call.k), *v = static_cast<const T *>(call.v);
   const MwAttention &shape = call.shape;
   const AttentionPlan &plan = call.plan;
   const Mask mask(shape);
@@ -178,23 +195,37 @@ void backwardItem(const BackwardCall &call, int64_t item, float *scratchBase) {
   int64_t batch = keyHead / shape.kvHeads, kvHead = keyHead % shape.kvHeads;
 
   for (int64_t index = part; index < plan.units; index += plan.parts)
-    startUnit(call, unitAt(call, batch, kvHead, index));
+    startUnit<T>(call, unitAt(call, batch, kvHead, index));
   for (int64_t key = 0; key < shape.keys; key += kTile) {
     int64_t keys = smaller(kTile, shape.keys - key);
     int64_t row = (batch * shape.keys + key) * shape.kvHeads + kvHead;
     int64_t stride = shape.kvHeads * dim;
-    packTransposed(call.k + row * dim, stride, keys, dim, shape.scale, scratch.keysT, depth);
-    packTransposed(call.v + row * dim, stride, keys, dim, 1.0f, scratch.valuesT, depth);
-    copyRows(call.k + row * dim, stride, keys, dim, scratch.keys, kTile, depth);
+    packTransposed(k + row * dim, stride, keys, dim, shape.scale, scratch.keysT, depth);
+    packTransposed(v + row * dim, stride, keys, dim, 1.0f, scratch.valuesT, depth);
+    copyRows(k + row * dim, stride, keys, dim, scratch.keys, kTile, depth);
     __builtin_memset(scratch.dkeys, 0, kTile * depth * sizeof(float));
     __builtin_memset(scratch.dvalues, 0, kTile * depth * sizeof(float));
     for (int64_t index = part; index < plan.units; index += plan.parts) {
       Unit unit = unitAt(call, batch, kvHead, index);
       bool sees = mask.begin(unit.query) < key + keys && mask.end(unit.query + unit.rows - 1) > key;
       if (sees)
-        meetTiles(call, mask, dropout, unit, batch, key, scratch);
+        meetTiles<T>(call, mask, dropout, unit, batch, key, scratch);
     }
-    writeKeyGradients(call, dropout, item, row, key, scratch);
+    writeKeyGradients<T>(call, dropout, item, row, key, scratch);
+  }
+  if (call.dq != call.dqSums)
+    for (int64_t index = part; index < plan.units; index += plan.parts)
+      finishUnit<T>(call, unitAt(call, batch, kvHead, index));
+}
+
+void backwardItem(const BackwardCall &call, int64_t item, float *scratch) {
+  switch (call.shape.elementType) {
+  case MW_BF16:
+    return backwardItemIn<BFloat16>(call, item, scratch);
+  case MW_F16:
+    return backwardItemIn<Float16>(call, item, scratch);
+  default:
+    return backwardItemIn<float>(call, item, scratch);
   }
 }
 

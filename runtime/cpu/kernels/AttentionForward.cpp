@@ -71,7 +71,10 @@ static inline void weighGroup(const Group &group, const Dropout &dropout, uint64
   }
 }
 
-void forwardItem(const ForwardCall &call, int64_t item, float *scratchBase) {
+template <typename T>
+static void forwardItemIn(const ForwardCall &call, int64_t item, float *scratchBase) {
+  const T *q = static_cast<const T *>(call.q), *k = static_cast<const T *>(call.k),
+          *v = static_cast<const T *>(call.v);
   const MwAttention &shape = call.shape;
   const AttentionPlan &plan = call.plan;
   const Mask mask(shape);
@@ -91,7 +94,7 @@ void forwardItem(const ForwardCall &call, int64_t item, float *scratchBase) {
 
   for (int64_t unit = 0; unit < units; ++unit) {
     int64_t row = (batch * shape.queries + firstQuery(unit)) * shape.heads + headOf(unit);
-    copyRows(call.q + row * dim, shape.heads * dim, rowsOf(unit), dim,
+    copyRows(q + row * dim, shape.heads * dim, rowsOf(unit), dim,
              scratch.queries + unit * kTile * depth, kTile, depth);
   }
   int64_t rows = units * kTile;
@@ -106,9 +109,8 @@ void forwardItem(const ForwardCall &call, int64_t item, float *scratchBase) {
   for (int64_t key = begin; key < end; key += kTile) {
     int64_t keys = smaller(kTile, shape.keys - key);
     int64_t row = (batch * shape.keys + key) * shape.kvHeads + kvHead;
-    packTransposed(call.k + row * dim, shape.kvHeads * dim, keys, dim, shape.scale, scratch.keys,
-                   depth);
-    copyRows(call.v + row * dim, shape.kvHeads * dim, keys, dim, scratch.values, kTile, depth);
+    packTransposed(k + row * dim, shape.kvHeads * dim, keys, dim, shape.scale, scratch.keys, depth);
+    copyRows(v + row * dim, shape.kvHeads * dim, keys, dim, scratch.values, kTile, depth);
     for (int64_t unit = 0; unit < units; ++unit) {
       for (int64_t first = 0; first < rowsOf(unit); first += kGroup) {
         int64_t query = firstQuery(unit) + first, line = unit * kTile + first;
@@ -142,11 +144,23 @@ void forwardItem(const ForwardCall &call, int64_t item, float *scratchBase) {
       float sum = horizontalSum(load(scratch.rowSum + line * kPad));
       // A query that sees no key has output 0 and the logarithm of 0.
       float scale = sum == 0.0f ? 0.0f : dropout.scale / sum;
-      float *out = call.out + ((batch * shape.queries + query) * shape.heads + head) * dim;
-      writeRow<false>(scratch.output + line * depth, scale, out, dim);
+      T *out =
+          static_cast<T *>(call.out) + ((batch * shape.queries + query) * shape.heads + head) * dim;
+      writeRow(scratch.output + line * depth, scale, out, dim);
       call.lse[(batch * shape.heads + head) * shape.queries + query] =
           sum == 0.0f ? -kInfinity : scratch.rowMax[line] + __builtin_logf(sum);
     }
+}
+
+void forwardItem(const ForwardCall &call, int64_t item, float *scratch) {
+  switch (call.shape.elementType) {
+  case MW_BF16:
+    return forwardItemIn<BFloat16>(call, item, scratch);
+  case MW_F16:
+    return forwardItemIn<Float16>(call, item, scratch);
+  default:
+    return forwardItemIn<float>(call, item, scratch);
+  }
 }
 
 } // namespace meshwright::cpu::MW_ISA

@@ -34,6 +34,8 @@ AttentionPlan::AttentionPlan(const MwAttention &shape)
   backwardScratch = BackwardScratch(*this, nullptr).size;
   deltaSize = ceilDiv(shape.batch * shape.heads * shape.queries, kPad) * kPad;
   partialSize = parts > 1 ? backwardItems() * 2 * keyTiles * kTile * depth : 0;
+  int64_t queryElements = shape.batch * shape.queries * shape.heads * shape.headDim;
+  dqSize = shape.elementType == MW_F32 ? 0 : ceilDiv(queryElements, kPad) * kPad;
 }
 
 namespace {
@@ -89,6 +91,6 @@ int64_t mw_attention_forward_workspace(const MwAttention *shape) {
 int64_t mw_attention_backward_workspace(const MwAttention *shape) {
   AttentionPlan plan(*shape);
   int64_t slots = std::min(plan.backwardItems(), kMaxThreads);
-  return (slots * plan.backwardScratch + plan.deltaSize + plan.partialSize) *
+  return (slots * plan.backwardScratch + plan.deltaSize + plan.partialSize + plan.dqSize) *
          int64_t(sizeof(float));
 }

@@ -47,6 +47,8 @@ struct AttentionPlan {
 
   /// In floats: one thread's scratch, row terms, and partial key gradients.
   int64_t forwardScratch, backwardScratch, deltaSize, partialSize;
+  /// dq in f32, where tensors are narrower.
+  int64_t dqSize;
 };
 
 /// One thread's scratch in the forward pass.
@@ -77,17 +79,20 @@ struct BackwardScratch {
 struct ForwardCall {
   const MwAttention &shape;
   const AttentionPlan &plan;
-  const float *q, *k, *v;
-  float *out, *lse;
+  const void *q, *k, *v; ///< of the shape's elementType, and so is out
+  void *out;
+  float *lse;
 };
 
 struct BackwardCall {
   const MwAttention &shape;
   const AttentionPlan &plan;
-  const float *dout, *q, *k, *v, *out, *lse;
-  float *dq, *dk, *dv;
-  float *delta;    ///< [batch][heads][queries]: sum over headDim of dout * out
-  float *partials; ///< [item][dk, dv][keyTiles * kTile][depth], if parts > 1
+  const void *dout, *q, *k, *v, *out; ///< of the shape's elementType
+  const float *lse;
+  void *dq, *dk, *dv; ///< of the shape's elementType
+  float *dqSums;      ///< like dq; dq itself in f32
+  float *delta;       ///< [batch][heads][queries]: sum over headDim of dout * out
+  float *partials;    ///< [item][dk, dv][keyTiles * kTile][depth], if parts > 1
 };
 
 /// The kernels of one instruction set.
@@ -102,11 +107,11 @@ const AttentionKernels *const *availableAttentionKernels(int *count);
 
 /// The public entry points with the kernels chosen by the caller, for tests.
 void attentionForward(const AttentionKernels &kernels, int threads, const MwAttention &shape,
-                      const float *q, const float *k, const float *v, float *out, float *lse,
+                      const void *q, const void *k, const void *v, void *out, float *lse,
                       void *workspace);
 void attentionBackward(const AttentionKernels &kernels, int threads, const MwAttention &shape,
-                       const float *dout, const float *q, const float *k, const float *v,
-                       const float *out, const float *lse, float *dq, float *dk, float *dv,
+                       const void *dout, const void *q, const void *k, const void *v,
+                       const void *out, const float *lse, void *dq, void *dk, void *dv,
                        void *workspace);
 
 } // namespace meshwright::cpu

@@ -17,8 +17,9 @@ namespace meshwright::cpu::MW_ISA {
 
 /// Copies rows[rows][columns], `stride` apart, to [paddedRows][depth] with zeros
 /// around.
-static inline void copyRows(const float *from, int64_t stride, int64_t rows, int64_t columns,
-                            float *to, int64_t paddedRows, int64_t depth) {
+template <typename T>
+static inline void copyRows(const T *from, int64_t stride, int64_t rows, int64_t columns, float *to,
+                            int64_t paddedRows, int64_t depth) {
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t d = 0; d < depth; d += kLanes)
       store(to + row * depth + d, loadPadded(from + row * stride + d, columns - d));
@@ -28,7 +29,8 @@ static inline void copyRows(const float *from, int64_t stride, int64_t rows, int
 
 /// Copies rows[rows][columns], `stride` apart, transposed and scaled, to
 /// [depth][kTile] with zeros around.
-static inline void packTransposed(const float *from, int64_t stride, int64_t rows, int64_t columns,
+template <typename T>
+static inline void packTransposed(const T *from, int64_t stride, int64_t rows, int64_t columns,
                                   float scale, float *to, int64_t depth) {
   for (int64_t row = 0; row < kTile; row += kLanes)
     for (int64_t d = 0; d < depth; d += kLanes) {
@@ -55,6 +57,19 @@ static inline void writeRow(const float *from, float scale, float *to, int64_t c
   }
   for (; d < columns; ++d)
     to[d] = from[d] * scale + (Add ? to[d] : 0.0f);
+}
+
+/// ... rounded.
+template <typename T>
+static inline void writeRow(const float *from, float scale, T *to, int64_t columns) {
+  int64_t d = 0;
+  for (; d + kLanes <= columns; d += kLanes)
+    store(to + d, load(from + d) * scale);
+  if (d < columns)
+    storeFirst(to + d, loadPadded(from + d, columns - d) * scale, columns - d);
+}
+static inline void writeRow(const float *from, float scale, float *to, int64_t columns) {
+  writeRow<false>(from, scale, to, columns);
 }
 
 //===--- masking -----------------------------------------------------------===//

@@ -43,7 +43,6 @@ static inline int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline Floats load(const float *p) { return *reinterpret_cast<const UnalignedFloats *>(p); }
 static inline void store(float *p, Floats v) { *reinterpret_cast<UnalignedFloats *>(p) = v; }
 
-/// The next kLanes of `left` values, zeros after the last.
 static inline Floats loadPadded(const float *p, int64_t left) {
   if (left >= kLanes)
     return load(p);
@@ -55,6 +54,83 @@ static inline Floats loadPadded(const float *p, int64_t left) {
     padded[i] = p[i];
   return load(padded);
 #endif
+}
+
+//===--- narrow types -------------------------------------------------------===//
+
+/// Memory of bf16 and f16. All arithmetic is in f32; `load` extends, `store` rounds
+/// to nearest, ties to even, and keeps NaN.
+struct BFloat16 {
+  uint16_t bits;
+};
+struct Float16 {
+  uint16_t bits;
+};
+typedef uint16_t Halves __attribute__((vector_size(2 * kLanes)));
+typedef uint16_t UnalignedHalves __attribute__((vector_size(2 * kLanes), aligned(2), may_alias));
+
+static inline Floats load(const BFloat16 *p) {
+  Halves bits = *reinterpret_cast<const UnalignedHalves *>(p);
+  return (Floats)(__builtin_convertvector(bits, Words) << 16);
+}
+static inline void store(BFloat16 *p, Floats v) {
+  Words bits = (Words)v;
+  Words rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  Words quiet = (bits >> 16) | 0x40;
+  Words kept = v == v ? rounded : quiet;
+  *reinterpret_cast<UnalignedHalves *>(p) = __builtin_convertvector(kept, Halves);
+}
+
+static inline Floats load(const Float16 *p) {
+#if defined(__AVX512F__)
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i *>(p)));
+#elif defined(__F16C__)
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(p)));
+#else
+  Words bits =
+      __builtin_convertvector(Halves(*reinterpret_cast<const UnalignedHalves *>(p)), Words);
+  // The exponent moved to its place is 112 too small, also of subnormal numbers.
+  Words magnitude = (bits & 0x7fff) << 13;
+  Words number = (Words)((Floats)magnitude * 0x1p112f);
+  number = magnitude >= 0x7c00u << 13 ? number | 0x7f800000u : number;
+  return (Floats)(number | ((bits & 0x8000) << 16));
+#endif
+}
+static inline void store(Float16 *p, Floats v) {
+#if defined(__AVX512F__)
+  _mm256_storeu_si256(reinterpret_cast<__m256i *>(p),
+                      _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+#elif defined(__F16C__)
+  _mm_storeu_si128(reinterpret_cast<__m128i *>(p),
+                   _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+#else
+  Words bits = (Words)v, size = bits & 0x7fffffffu;
+  Words normal = (size - (0x38000000u - 0xfff) + ((size >> 13) & 1)) >> 13;
+  // Adding a half leaves the last bit at 2^-24, and the processor rounds there.
+  Words subnormal = (Words)((Floats)size + 0.5f) - 0x3f000000u;
+  Words result = size >= 0x38800000u ? normal : subnormal;
+  result = size >= 0x47800000u ? Words{} + 0x7c00u : result;
+  result = size > 0x7f800000u ? Words{} + 0x7e00u : result;
+  result |= (bits >> 16) & 0x8000;
+  *reinterpret_cast<UnalignedHalves *>(p) = __builtin_convertvector(result, Halves);
+#endif
+}
+
+/// The next kLanes of `left` values, zeros after the last.
+template <typename T> static inline Floats loadPadded(const T *p, int64_t left) {
+  if (left >= kLanes)
+    return load(p);
+  alignas(64) T padded[kLanes] = {};
+  for (int64_t i = 0; i < left; ++i)
+    padded[i] = p[i];
+  return load(padded);
+}
+/// Writes the first `left` of v's values.
+template <typename T> static inline void storeFirst(T *p, Floats v, int64_t left) {
+  alignas(64) T all[kLanes];
+  store(all, v);
+  for (int64_t i = 0; i < left; ++i)
+    p[i] = all[i];
 }
 
 template <int... Lane> static inline Floats splat(float x, std::integer_sequence<int, Lane...>) {

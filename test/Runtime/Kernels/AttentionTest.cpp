@@ -70,6 +70,32 @@ static Results run(const AttentionKernels &kernels, int threads, const Attention
   return r;
 }
 
+/// The same in another element type: what comes back is in f32 again.
+static Results runIn(int32_t type, const AttentionKernels &kernels, int threads,
+                     const AttentionCase &test) {
+  MwAttention shape = test.shape;
+  shape.elementType = type;
+  std::vector<char> q = encode(type, test.q), k = encode(type, test.k), v = encode(type, test.v),
+                    dout = encode(type, test.dout);
+  std::vector<float> junk(test.q.size(), std::numeric_limits<float>::quiet_NaN());
+  std::vector<char> out = encode(type, junk), dq = out;
+  junk.resize(test.k.size(), junk[0]);
+  std::vector<char> dk = encode(type, junk), dv = dk;
+  Results r;
+  r.lse.assign(shape.batch * shape.heads * shape.queries, junk[0]);
+  Workspace forward(mw_attention_forward_workspace(&shape));
+  attentionForward(kernels, threads, shape, q.data(), k.data(), v.data(), out.data(), r.lse.data(),
+                   forward.get());
+  Workspace backward(mw_attention_backward_workspace(&shape));
+  attentionBackward(kernels, threads, shape, dout.data(), q.data(), k.data(), v.data(), out.data(),
+                    r.lse.data(), dq.data(), dk.data(), dv.data(), backward.get());
+  r.out = decode(type, out);
+  r.dq = decode(type, dq);
+  r.dk = decode(type, dk);
+  r.dv = decode(type, dv);
+  return r;
+}
+
 static void expectCorrect(const AttentionCase &test, const AttentionReference &expected,
                           const Results &actual) {
   EXPECT_LT(relativeError(actual.out, expected.out), kForwardTolerance);
@@ -145,6 +171,47 @@ TEST(Attention, RandomShapes) {
     if (pick({0, 0, 0, 1}))
       shape.scale = -0.5f;
     checkAllKernels(AttentionCase(shape, generator));
+  }
+}
+
+/// Inputs that the type holds give what f64 gives, but for the rounding of results:
+/// `out` is one of them, which delta is taken from.
+TEST(Attention, NarrowTypes) {
+  std::mt19937 generator(7);
+  auto pick = [&](std::initializer_list<int64_t> values) {
+    return values.begin()[generator() % values.size()];
+  };
+  for (int i = 0; i < 40; ++i) {
+    int32_t type = i % 2 ? MW_BF16 : MW_F16;
+    // In the 2-norm; a unit in the last place is 2^-8 of a bf16 number.
+    double unit = type == MW_BF16 ? 0x1p-8 : 0x1p-11;
+    int64_t kvHeads = pick({1, 2}), groupHeads = pick({1, 2}), length = 2 + generator() % 150;
+    MwAttention shape = sizes(pick({1, 2, 9}), length, length, kvHeads * groupHeads, kvHeads,
+                              pick({1, 5, 16, 33, 64}));
+    shape.causal = int32_t(generator() % 2);
+    shape.dropout = pick({0, 1}) ? 0.3f : 0.0f;
+    AttentionCase test(shape, generator);
+    for (std::vector<float> *values : {&test.q, &test.k, &test.v, &test.dout})
+      *values = decode(type, encode(type, *values));
+    AttentionReference expected(test);
+    int count;
+    const AttentionKernels *const *kernels = availableAttentionKernels(&count);
+    for (int j = 0; j < count; ++j) {
+      SCOPED_TRACE(::testing::Message()
+                   << kernels[j]->name << " type " << type << " batch " << shape.batch << " length "
+                   << length << " heads " << shape.heads << "/" << kvHeads << " dim "
+                   << shape.headDim << " causal " << shape.causal << " dropout " << shape.dropout);
+      Results actual = runIn(type, *kernels[j], 2, test);
+      EXPECT_LT(relativeError(actual.out, expected.out), unit);
+      EXPECT_LT(relativeError(actual.lse, expected.lse), kForwardTolerance);
+      // dS = P (dP - delta) is a small difference where heads are narrow.
+      double terms = std::abs(shape.scale) * std::sqrt(double(test.q.size() * shape.headDim));
+      EXPECT_LT(relativeError(actual.dq, expected.dq, terms), 2 * unit);
+      EXPECT_LT(relativeError(actual.dk, expected.dk, terms), 2 * unit);
+      EXPECT_LT(relativeError(actual.dv, expected.dv), unit);
+      EXPECT_TRUE(runIn(type, *kernels[j], 5, test) == actual)
+          << "depends on the number of threads";
+    }
   }
 }
 
@@ -244,12 +311,12 @@ TEST(Attention, RanksCallAtOnce) {
       for (int i = 0; i < 5; ++i) {
         Results r = expected;
         Workspace forward(mw_attention_forward_workspace(&shape));
-        mw_attention_forward_f32(&context, &test.shape, test.q.data(), test.k.data(), test.v.data(),
-                                 r.out.data(), r.lse.data(), forward.get());
+        mw_attention_forward(&context, &test.shape, test.q.data(), test.k.data(), test.v.data(),
+                             r.out.data(), r.lse.data(), forward.get());
         Workspace backward(mw_attention_backward_workspace(&shape));
-        mw_attention_backward_f32(&context, &test.shape, test.dout.data(), test.q.data(),
-                                  test.k.data(), test.v.data(), r.out.data(), r.lse.data(),
-                                  r.dq.data(), r.dk.data(), r.dv.data(), backward.get());
+        mw_attention_backward(&context, &test.shape, test.dout.data(), test.q.data(), test.k.data(),
+                              test.v.data(), r.out.data(), r.lse.data(), r.dq.data(), r.dk.data(),
+                              r.dv.data(), backward.get());
         EXPECT_TRUE(r == expected);
       }
     });

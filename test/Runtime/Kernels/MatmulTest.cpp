@@ -1,4 +1,4 @@
-//===- MatmulTest.cpp - tests of mw_matmul_f32 ----------------------------===//
+//===- MatmulTest.cpp - tests of matrix products --------------------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -51,12 +51,7 @@ static std::vector<float> multiply(int threads, const Shape &p, const Operands &
   return c;
 }
 
-static void check(int threads, const Shape &p, std::mt19937 &generator) {
-  SCOPED_TRACE(::testing::Message()
-               << "threads " << threads << " trans " << p.transA << p.transB << " m " << p.m
-               << " n " << p.n << " k " << p.k << " alpha " << p.alpha << " beta " << p.beta
-               << " batch " << p.batch << " padding " << p.padding);
-  Operands o(p, generator);
+static std::vector<double> expected(const Shape &p, const Operands &o) {
   std::vector<double> expected(o.c.begin(), o.c.end());
   for (int64_t i = 0; i < p.batch; ++i)
     for (int64_t row = 0; row < p.m; ++row)
@@ -68,8 +63,18 @@ static void check(int threads, const Shape &p, std::mt19937 &generator) {
         double &c = expected[i * o.strideC + row * o.ldc + column];
         c = p.alpha * sum + (p.beta == 0 ? 0 : p.beta * c);
       }
+  return expected;
+}
+
+static void check(int threads, const Shape &p, std::mt19937 &generator) {
+  SCOPED_TRACE(::testing::Message()
+               << "threads " << threads << " trans " << p.transA << p.transB << " m " << p.m
+               << " n " << p.n << " k " << p.k << " alpha " << p.alpha << " beta " << p.beta
+               << " batch " << p.batch << " padding " << p.padding);
+  Operands o(p, generator);
+  std::vector<double> wanted = expected(p, o);
   if (p.k == 0) {
-    EXPECT_LT(relativeError(multiply(threads, p, o), expected), 1e-6);
+    EXPECT_LT(relativeError(multiply(threads, p, o), wanted), 1e-6);
     return;
   }
   auto same = [](const std::vector<float> &x, const std::vector<float> &y) {
@@ -77,7 +82,7 @@ static void check(int threads, const Shape &p, std::mt19937 &generator) {
   };
   std::vector<float> actual = multiply(threads, p, o);
   // An f32 sum of k terms in the library's order.
-  EXPECT_LT(relativeError(actual, expected), 1e-6 * std::sqrt(1 + p.k / 100.0));
+  EXPECT_LT(relativeError(actual, wanted), 1e-6 * std::sqrt(1 + p.k / 100.0));
   EXPECT_TRUE(same(multiply(threads, p, o), actual)) << "depends on the run";
 }
 
@@ -93,6 +98,48 @@ TEST(Matmul, RandomShapes) {
     p.batch = generator() % 3 ? 1 : size(5);
     p.padding = generator() % 2 ? 0 : size(9);
     check(1 + int(generator() % 5), p, generator);
+  }
+}
+
+/// Factors and result in any of the types: inputs that the types hold give what f64
+/// gives, rounded once.
+TEST(Matmul, MixedTypes) {
+  std::mt19937 generator(5);
+  for (int i = 0; i < 150; ++i) {
+    auto size = [&](int64_t limit) { return 1 + int64_t(generator() % limit); };
+    int64_t limit = i % 5 == 0 ? 600 : 50;
+    Shape p{int32_t(generator() % 2), int32_t(generator() % 2), size(limit), size(limit),
+            size(limit)};
+    p.beta = std::vector<float>{0.0f, 1.0f, 0.5f}[generator() % 3];
+    p.batch = generator() % 3 ? 1 : size(4);
+    p.padding = generator() % 2 ? 0 : size(9);
+    const std::vector<int32_t> types = {MW_BF16, MW_F16, MW_F32};
+    int32_t factor = types[generator() % 3], result = types[generator() % 3];
+    SCOPED_TRACE(::testing::Message()
+                 << "types " << factor << " " << result << " trans " << p.transA << p.transB
+                 << " m " << p.m << " n " << p.n << " k " << p.k << " beta " << p.beta << " batch "
+                 << p.batch << " padding " << p.padding);
+    Operands o(p, generator);
+    std::vector<char> a = encode(factor, o.a), b = encode(factor, o.b), c = encode(result, o.c);
+    o.a = decode(factor, a);
+    o.b = decode(factor, b);
+    o.c = decode(result, c);
+    auto multiply = [&](int threads) {
+      MwContext context{threads};
+      std::vector<char> out = c;
+      std::vector<char> scratch(mw_matmul_mixed_workspace(p.m, p.n, p.k, p.batch) + 64, 0x5A);
+      mw_matmul_mixed(&context, p.transA, p.transB, p.m, p.n, p.k, p.alpha, factor, a.data(), o.lda,
+                      b.data(), o.ldb, p.beta, result, out.data(), o.ldc, p.batch, o.strideA,
+                      o.strideB, o.strideC, scratch.data());
+      for (size_t j = scratch.size() - 64; j < scratch.size(); ++j)
+        EXPECT_EQ(scratch[j], 0x5A) << "written past the workspace";
+      return out;
+    };
+    std::vector<char> actual = multiply(1);
+    EXPECT_EQ(multiply(3), actual) << "depends on the number of threads";
+    EXPECT_LT(relativeError(decode(result, actual), expected(p, o)), result == MW_F32   ? 1e-6
+                                                                     : result == MW_F16 ? 0x1p-11
+                                                                                        : 0x1p-8);
   }
 }
 

@@ -4,9 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Reference.h"
+#include "common/ElementType.h"
 #include "meshwright/runtime/Philox.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 int mw_context_threads(const MwContext *context) { return context->threads; }
@@ -19,6 +21,32 @@ std::vector<float> test::randomValues(std::mt19937 &generator, int64_t count) {
   std::vector<float> values(count);
   for (float &value : values)
     value = normal(generator);
+  return values;
+}
+
+std::vector<char> test::encode(int32_t type, const std::vector<float> &values) {
+  std::vector<char> memory(values.size() * bytesOf(ElementType(type)));
+  for (size_t i = 0; i < values.size(); ++i) {
+    uint16_t bits = type == MW_BF16 ? floatToBf16(values[i]) : floatToF16(values[i]);
+    if (type == MW_F32)
+      std::memcpy(&memory[4 * i], &values[i], 4);
+    else
+      std::memcpy(&memory[2 * i], &bits, 2);
+  }
+  return memory;
+}
+
+std::vector<float> test::decode(int32_t type, const std::vector<char> &memory) {
+  std::vector<float> values(memory.size() / bytesOf(ElementType(type)));
+  for (size_t i = 0; i < values.size(); ++i) {
+    uint16_t bits = 0;
+    if (type == MW_F32)
+      std::memcpy(&values[i], &memory[4 * i], 4);
+    else
+      std::memcpy(&bits, &memory[2 * i], 2);
+    if (type != MW_F32)
+      values[i] = type == MW_BF16 ? bf16ToFloat(bits) : f16ToFloat(bits);
+  }
   return values;
 }
 

@@ -21,6 +21,10 @@ namespace meshwright::test {
 
 std::vector<float> randomValues(std::mt19937 &generator, int64_t count);
 
+/// Values in memory as `type` (MW_F32, MW_BF16 or MW_F16): rounded, and back.
+std::vector<char> encode(int32_t type, const std::vector<float> &values);
+std::vector<float> decode(int32_t type, const std::vector<char> &memory);
+
 /// |actual - expected| / max(|expected|, floor) in the 2-norm; infinite where
 /// something is not finite that should be.
 double relativeError(const std::vector<float> &actual, const std::vector<double> &expected,
