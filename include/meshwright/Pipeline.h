@@ -20,6 +20,7 @@ struct PipelineOptions {
   int64_t zero = 0;
   bool sequenceParallel = false, tensor2d = false;
   std::string explainSharding; ///< a variable or input; empty: none
+  std::string precision = "f32", gradDtype = "f32";
 };
 
 /// Where IR can be taken out and put in again, in order of the staircase.

@@ -65,6 +65,10 @@ public:
   LogicalResult run() {
     for (Update &update : updatesOf(module)) {
       train::VariableOp parameter = update.parameter;
+      if (parameter.getOf())
+        return parameter.emitError("ZeRO stage ")
+               << stage << " does not store masters of bf16 or f16 parameters in parts yet; "
+               << "--zero 0 or a f32 model works";
       auto computed = parameter->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
       FailureOr<ShardingAttr> stored = storageOf(parameter, computed);
       if (failed(stored))

@@ -206,6 +206,15 @@ static llvm::Expected<bool> gradientsMeet(StringRef path, const Training::Gradie
   return worst <= tolerance;
 }
 
+/// JSON has no infinities.
+static std::string jsonNumber(double value) {
+  if (!std::isfinite(value))
+    return "null";
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.17g", value);
+  return text;
+}
+
 static int runTraining(ModuleOp module, Arguments &arguments) {
   auto options = parseTrainingOptions(arguments.training);
   if (!options)
@@ -245,9 +254,12 @@ static int runTraining(ModuleOp module, Arguments &arguments) {
       return fail(step.takeError());
     losses.push_back(step->loss);
     norms.push_back(step->gradNorm);
-    llvm::outs() << "{\"step\": " << i
-                 << llvm::format(", \"loss\": %.17g, \"grad_norm\": %.17g, \"lr\": %.9g}\n",
-                                 step->loss, step->gradNorm, step->lr);
+    llvm::outs() << "{\"step\": " << i << ", \"loss\": " << jsonNumber(step->loss)
+                 << ", \"grad_norm\": " << jsonNumber(step->gradNorm)
+                 << llvm::format(", \"lr\": %.9g", step->lr);
+    if (step->lossScale)
+      llvm::outs() << ", \"loss_scale\": " << jsonNumber(*step->lossScale);
+    llvm::outs() << "}\n";
     llvm::outs().flush();
   }
   if (!arguments.expect.empty()) {

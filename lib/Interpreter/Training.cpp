@@ -48,13 +48,18 @@ llvm::Error Training::initialize() {
   for (train::VariableOp variable : session->variables()) {
     RankedTensorType type = session->globalType(variable);
     Tensor value(type);
-    if (variable.isParameter() && !options->init.empty()) {
-      llvm::Expected<Tensor> read = readVariable(options->init, variable, type);
+    // A master starts from what its parameter does, in all digits.
+    bool isMaster = variable.getRole() == "master";
+    train::VariableOp weight = variable;
+    if (isMaster)
+      weight = session->module().lookupSymbol<train::VariableOp>(*variable.getOf());
+    if (weight.isParameter() && !options->init.empty()) {
+      llvm::Expected<Tensor> read = readVariable(options->init, weight, type);
       if (!read)
         return read.takeError();
       value = *read;
-    } else if (variable.isParameter()) {
-      value = initialValue(variable, type, uint64_t(options->seed));
+    } else if (weight.isParameter()) {
+      value = initialValue(weight, type, uint64_t(options->seed));
     }
     session->setVariable(variable, value);
   }
@@ -80,6 +85,10 @@ llvm::Expected<Training> Training::create(Session &session, std::unique_ptr<Opti
   if (!sequences)
     return sequences.takeError();
   training.sequences = std::move(*sequences);
+  const Options &flags = *training.options;
+  LossScale start;
+  start.scale = flags.initialLossScale;
+  training.scaler = LossScaler(start, flags.lossScaleWindow, flags.hysteresis, flags.minLossScale);
   if (llvm::Error error = training.initialize())
     return error;
   return training;
@@ -95,6 +104,7 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
   std::string name = Session::argumentName(function, i);
   RankedTensorType type = session->globalArgument(function, i);
   Tensor value(type);
+  double updates = double(scaler.updates(step) + 1);
   std::pair<const char *, double> scalars[] = {
       {"lr", learningRateOf(*options, step)},
       {"beta1", options->beta1},
@@ -102,8 +112,9 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
       {"eps", options->eps},
       {"weight_decay", options->weightDecay},
       {"grad_clip", options->gradClip},
-      {"bias_correction1", 1 - std::pow(options->beta1, double(step + 1))},
-      {"bias_correction2", 1 - std::pow(options->beta2, double(step + 1))}};
+      {"bias_correction1", 1 - std::pow(options->beta1, updates)},
+      {"bias_correction2", 1 - std::pow(options->beta2, updates)},
+      {"loss_scale", scaler.scale()}};
   for (auto [scalar, number] : scalars)
     if (name == scalar) {
       *value.writeFloats() = number;
@@ -159,6 +170,13 @@ llvm::Expected<TensorList> Training::inputs(FunctionOpInterface function, int64_
 
 //===--- running --------------------------------------------------------------===//
 
+static bool scalesLoss(FunctionOpInterface function) {
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (Session::argumentName(function, i) == "loss_scale")
+      return true;
+  return false;
+}
+
 llvm::Expected<Training::Step> Training::step(int64_t index) {
   FunctionOpInterface function = session->lookup("step");
   if (!function)
@@ -169,12 +187,16 @@ llvm::Expected<Training::Step> Training::step(int64_t index) {
   TensorList results;
   if (failed(session->run(function, *values, results)))
     return reported("step " + Twine(index));
-  Step step{NAN, NAN, learningRateOf(*options, index)};
+  Step step{NAN, NAN, learningRateOf(*options, index), std::nullopt};
   for (auto [i, result] : llvm::enumerate(results)) {
     if (Session::resultName(function, i) == "loss")
       step.loss = result.asFloat();
     if (Session::resultName(function, i) == "grad_norm")
       step.gradNorm = result.asFloat();
+  }
+  if (scalesLoss(function)) {
+    step.lossScale = scaler.scale();
+    scaler.update(!std::isfinite(step.gradNorm));
   }
   return step;
 }
@@ -186,6 +208,7 @@ llvm::Expected<Training::Gradients> Training::gradients(int64_t index) {
   if (!function)
     return reported("looking for the gradients");
   Gradients total;
+  double scale = scalesLoss(function) ? scaler.scale() : 1;
   for (int64_t m = 0; m < (whole ? 1 : microbatches); ++m) {
     llvm::Expected<TensorList> values = inputs(function, index, m);
     if (!values)
@@ -194,13 +217,17 @@ llvm::Expected<Training::Gradients> Training::gradients(int64_t index) {
     if (failed(session->run(function, *values, results)))
       return reported("computing gradients");
     size_t next = 0;
-    for (auto [i, result] : llvm::enumerate(results)) {
+    for (unsigned i = 0; i < results.size(); ++i) {
+      Tensor &result = results[i];
       auto of = function.getResultAttrOfType<FlatSymbolRefAttr>(i, "train.gradient_of");
       if (!of) {
         if (result.rank() == 0)
           total.loss += result.asFloat();
         continue;
       }
+      double *unscaled = result.writeFloats();
+      for (int64_t j = 0; j < result.size(); ++j)
+        unscaled[j] /= scale;
       if (m == 0) {
         total.values.push_back({module.lookupSymbol<train::VariableOp>(of.getAttr()), result});
         continue;

@@ -8,6 +8,7 @@
 
 #include "Interpreter/Files.h"
 #include "Interpreter/Session.h"
+#include "common/LossScaler.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -23,6 +24,7 @@ public:
 
   struct Step {
     double loss, gradNorm, lr;
+    std::optional<double> lossScale; ///< of a module that scales it
   };
   /// Step `index` by @step.
   llvm::Expected<Step> step(int64_t index);
@@ -52,6 +54,7 @@ private:
   std::unique_ptr<Options> options;
   std::unique_ptr<Sequences> sequences;
   int64_t batch = 0, sequence = 0, microbatches = 0;
+  LossScaler scaler;
 };
 
 } // namespace meshwright::interp

@@ -94,9 +94,17 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
   if (Error error = check("microbatches", llvm::Twine(options.microbatches), size("microbatches")))
     return error;
   if (*stage >= Stage::step) {
-    bool moments = llvm::any_of(module.getOps<train::VariableOp>(),
-                                [](train::VariableOp variable) { return bool(variable.getOf()); });
+    bool moments = llvm::any_of(module.getOps<train::VariableOp>(), [](train::VariableOp variable) {
+      return variable.getRole() == StringRef("momentum");
+    });
     if (Error error = check("optimizer", options.optimizer, moments ? "adamw" : "sgd"))
+      return error;
+    auto precision = module->getAttrOfType<StringAttr>("train.precision");
+    if (Error error = check("precision", options.precision, precision ? precision.str() : "f32"))
+      return error;
+    auto gradients = module->getAttrOfType<TypeAttr>("train.grad_type");
+    bool narrow = gradients && gradients.getValue().isBF16();
+    if (Error error = check("grad-dtype", options.gradDtype, narrow ? "bf16" : "f32"))
       return error;
   }
   if (*stage >= Stage::dist) {
@@ -192,9 +200,9 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
     });
     module->setAttr(dist::DistDialect::seedsAttr, b.getArrayAttr(entries));
   }
-  PipelineOptions pipeline{options.mesh,     options.optimizer,
-                           options.zero,     options.sequenceParallel,
-                           options.tensor2d, options.explainSharding};
+  PipelineOptions pipeline{
+      options.mesh,     options.optimizer,       options.zero,      options.sequenceParallel,
+      options.tensor2d, options.explainSharding, options.precision, options.gradDtype};
   PassManager manager(&context);
   if (Error error = buildPipeline(manager, pipeline, *from, to))
     return error;

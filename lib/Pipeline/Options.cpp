@@ -66,10 +66,14 @@ ArrayRef<Flag> compileFlags() {
        {"native", "sequential", "ring", "parallel", "doubling", "halving-doubling"}},
       {"precision",
        "TYPE",
-       "f32, bf16, fp16 or fp8",
+       "type of weights and activations: f32, or bf16 or fp16 with f32 copies of the weights",
        &O::precision,
        {"f32", "bf16", "fp16", "fp8"}},
-      {"grad-dtype", "TYPE", "f32 or bf16", &O::gradDtype, {"f32", "bf16"}},
+      {"grad-dtype",
+       "TYPE",
+       "type that parameters' gradients are summed in: f32, or bf16 with --precision bf16",
+       &O::gradDtype,
+       {"f32", "bf16"}},
       {"optimizer", "NAME", "sgd or adamw", &O::optimizer, {"sgd", "adamw"}},
       {"dropout", "P",
        "probability for all of the model's dropouts (default: what the config says)", &O::dropout},
@@ -279,10 +283,14 @@ Error checkSupported(const CompileOptions &o) {
     return refuse("target", o.target, "this build generates code for cpu");
   if (o.given.count("gpu-arch"))
     return refuse("gpu-arch", o.gpuArch, "it is for --target cuda");
-  if (o.precision != "f32")
-    return refuse("precision", o.precision, "f32 works");
-  if (o.gradDtype != "f32")
-    return refuse("grad-dtype", o.gradDtype, "f32 works");
+  if (o.precision == "fp8")
+    return refuse("precision", o.precision, "f32, bf16 and fp16 work");
+  if (o.gradDtype == "bf16" && o.precision != "bf16")
+    return refuse("grad-dtype", o.gradDtype,
+                  "it goes with --precision bf16; with " + o.precision + " leave it out");
+  if (o.zero != 0 && o.precision != "f32")
+    return refuse("zero", Twine(o.zero) + " with --precision " + o.precision,
+                  "--zero 0 does, or --precision f32");
   if (o.dataSync != "all-reduce")
     return refuse("data-sync", o.dataSync, "all-reduce works");
   if (!o.cuts.empty())

@@ -78,8 +78,10 @@ static std::vector<Step> staircase(const PipelineOptions &o) {
   if (!o.explainSharding.empty())
     propagate += "{explain=" + quoted(o.explainSharding) + "}";
   return {
-      {Stage::step, "train-autodiff,train-accumulate,train-build-optimizer{optimizer=" +
-                        o.optimizer + "},canonicalize,train-verify,symbol-dce"},
+      {Stage::step,
+       "train-mixed-precision{precision=" + o.precision + " grad-dtype=" + o.gradDtype +
+           "},train-autodiff,train-accumulate,train-build-optimizer{optimizer=" + o.optimizer +
+           "},canonicalize,train-verify,symbol-dce"},
       {Stage::dist, "dist-apply-strategy{" + strategy + "}," + propagate + ",dist-verify"},
       {Stage::local, "dist-partition,canonicalize"},
       {Stage::stages, ""},
@@ -139,6 +141,10 @@ struct PipelineFlags : PassPipelineOptions<PipelineFlags> {
                                 llvm::cl::init(false)};
   Option<bool> tensor2d{*this, "tensor-2d", llvm::cl::desc("as for `compile --tensor-2d`"),
                         llvm::cl::init(false)};
+  Option<std::string> precision{*this, "precision", llvm::cl::desc("f32, bf16 or fp16"),
+                                llvm::cl::init("f32")};
+  Option<std::string> gradDtype{*this, "grad-dtype", llvm::cl::desc("f32 or bf16"),
+                                llvm::cl::init("f32")};
   Option<std::string> from{*this, "from", llvm::cl::desc("the stage the input is at"),
                            llvm::cl::init("train")};
   Option<std::string> to{*this, "to", llvm::cl::desc("the last stage"), llvm::cl::init("exec")};
@@ -157,8 +163,9 @@ void registerPipeline() {
                     llvm::join(llvm::ArrayRef(stageNames), ", "));
     if (*from > *to)
       return report("stage " + flags.from + " comes after stage " + flags.to);
-    PipelineOptions options{flags.mesh, flags.optimizer, flags.zero, flags.sequenceParallel,
-                            flags.tensor2d};
+    PipelineOptions options{
+        flags.mesh, flags.optimizer, flags.zero,     flags.sequenceParallel, flags.tensor2d,
+        "",         flags.precision, flags.gradDtype};
     if (Error error = buildPipeline(manager, options, *from, *to))
       return report(toString(std::move(error)));
     return success();

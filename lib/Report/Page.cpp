@@ -52,19 +52,27 @@ static std::string meshText(const json::Object &plan) {
 template <typename Fn> static void forEachVariable(const json::Object &plan, Fn row) {
   for (const json::Value &value : *plan.getArray("variables")) {
     const json::Object &variable = *value.getAsObject();
-    int64_t bytes = 4;
+    StringRef type = variable.getString("type").value_or("");
+    int64_t bytes = type == "bf16" || type == "f16" ? 2 : 4;
     for (const json::Value &size : *variable.getArray("local_shape"))
       bytes *= size.getAsInteger().value_or(1);
     row(variable, bytes);
   }
 }
 
+/// "bf16, gradients in f32"; gradients of a f32 model are f32.
+static std::string precisionText(const json::Object &plan) {
+  StringRef precision = plan.getString("precision").value_or("?");
+  if (precision == "f32")
+    return precision.str();
+  return (precision + ", gradients in " + plan.getString("grad_dtype").value_or("?")).str();
+}
+
 void printPlan(const json::Object &plan, raw_ostream &os) {
   auto integer = [&](StringRef key) { return plan.getInteger(key).value_or(0); };
   os << formatv("model        {0}\n", plan.getString("model").value_or("?"));
   os << formatv("target       {0}, {1}, {2}\n", plan.getString("target").value_or("?"),
-                plan.getString("precision").value_or("?"),
-                plan.getString("optimizer").value_or("?"));
+                precisionText(plan), plan.getString("optimizer").value_or("?"));
   os << formatv("mesh         {0}\n", meshText(plan));
   os << formatv("batch        {0} sequences of {1} tokens in {2} microbatches\n", integer("batch"),
                 integer("sequence"), integer("microbatches"));
@@ -75,24 +83,25 @@ void printPlan(const json::Object &plan, raw_ostream &os) {
   for (const json::Value &entry : *plan.getArray("memory"))
     os << formatv("  {0,-22}{1,18:N0}\n", entry.getAsObject()->getString("category").value_or("?"),
                   entry.getAsObject()->getInteger("bytes").value_or(0));
-  os << formatv("\n{0,-40}{1,-24}{2,-24}{3}\n", "variable", "shape", "on a rank", "sharding");
+  os << formatv("\n{0,-40}{1,-6}{2,-24}{3,-24}{4}\n", "parameter", "type", "shape", "on a rank",
+                "sharding");
   forEachVariable(plan, [&](const json::Object &variable, int64_t) {
     if (variable.getString("role") == std::optional<StringRef>("parameter"))
-      os << formatv("  {0,-38}{1,-24}{2,-24}{3}\n", variable.getString("name").value_or("?"),
-                    shapeText(variable.getArray("shape")),
+      os << formatv("  {0,-38}{1,-6}{2,-24}{3,-24}{4}\n", variable.getString("name").value_or("?"),
+                    variable.getString("type").value_or("?"), shapeText(variable.getArray("shape")),
                     shapeText(variable.getArray("local_shape")),
                     shardingText(variable.getArray("sharding")));
   });
   const json::Array &collectives = *plan.getArray("collectives");
-  os << formatv("\n{0} collectives\n  {1,-4}{2,-16}{3,-8}{4,6}{5,16}{6,18}  {7}\n",
-                collectives.size(), "", "operation", "in", "times", "elements", "bytes of group",
-                "where in the IR");
+  os << formatv("\n{0} collectives\n  {1,-4}{2,-16}{3,-8}{4,6}{5,16} {6,-5}{7,18}  {8}\n",
+                collectives.size(), "", "operation", "in", "times", "elements", "type",
+                "bytes of group", "where in the IR");
   for (auto [i, value] : enumerate(collectives)) {
     const json::Object &op = *value.getAsObject();
-    os << formatv("  {0,-4}{1,-16}{2,-8}{3,6}{4,16:N0}{5,18:N0}  {6}\n", i,
+    os << formatv("  {0,-4}{1,-16}{2,-8}{3,6}{4,16:N0} {5,-5}{6,18:N0}  {7}\n", i,
                   op.getString("op").value_or("?"), op.getString("program").value_or("?"),
                   op.getInteger("times").value_or(1), op.getInteger("count").value_or(0),
-                  op.getInteger("group_bytes").value_or(0),
+                  op.getString("type").value_or("?"), op.getInteger("group_bytes").value_or(0),
                   op.getString("location").value_or(""));
   }
 }
@@ -111,8 +120,7 @@ td.n{text-align:right;font-variant-numeric:tabular-nums}svg text{font:12px sans-
   fact("Mesh", meshText(plan));
   fact("Batch", Twine(integer("batch")) + " sequences of " + Twine(integer("sequence")) +
                     " tokens in " + Twine(integer("microbatches")) + " microbatches");
-  fact("Target", plan.getString("target").value_or("?") + ", " +
-                     plan.getString("precision").value_or("?") + ", " +
+  fact("Target", plan.getString("target").value_or("?") + ", " + precisionText(plan) + ", " +
                      plan.getString("optimizer").value_or("?"));
   fact("Arena of a rank",
        bytesText(integer("arena_bytes")) + " bytes, all that a rank allocates for tensors");
@@ -134,27 +142,29 @@ td.n{text-align:right;font-variant-numeric:tabular-nums}svg text{font:12px sans-
                   26 * i + 18, escaped(value.getAsObject()->getString("category").value_or("?")),
                   26 * i + 4, 460.0 * bytes / most, 148 + 460.0 * bytes / most, bytes);
   }
-  os << "</svg>\n<h2>Variables</h2>\n<table><tr><th>name</th><th>role</th><th>shape</th><th>on a "
+  os << "</svg>\n<h2>Variables</h2>\n<table><tr><th>name</th><th>role</th><th>type</th><th>shape</"
+        "th><th>on a "
         "rank</th>"
         "<th>sharding</th><th>bytes on a rank</th></tr>\n";
   forEachVariable(plan, [&](const json::Object &variable, int64_t bytes) {
-    os << formatv("<tr><td>{0}</td><td>{1}</td><td>{2}</td><td>{3}</td><td>{4}</td><td "
-                  "class=n>{5:N0}</td></tr>\n",
+    os << formatv("<tr><td>{0}</td><td>{1}</td><td>{2}</td><td>{3}</td><td>{4}</td><td>{5}</td><td "
+                  "class=n>{6:N0}</td></tr>\n",
                   escaped(variable.getString("name").value_or("?")),
-                  variable.getString("role").value_or("?"), shapeText(variable.getArray("shape")),
+                  variable.getString("role").value_or("?"),
+                  variable.getString("type").value_or("?"), shapeText(variable.getArray("shape")),
                   shapeText(variable.getArray("local_shape")),
                   escaped(shardingText(variable.getArray("sharding"))), bytes);
   });
   os << "</table>\n<h2>Collectives in order</h2>\n<table><tr><th></th><th>operation</th>"
-        "<th>program</th><th>times in it</th><th>elements</th>"
+        "<th>program</th><th>times in it</th><th>elements</th><th>type</th>"
         "<th>bytes the group's members send each other</th><th>where in the IR</th></tr>\n";
   for (auto [i, value] : enumerate(*plan.getArray("collectives"))) {
     const json::Object &op = *value.getAsObject();
     os << formatv("<tr><td>{0}</td><td>{1}</td><td>{2}</td><td class=n>{3}</td>"
-                  "<td class=n>{4:N0}</td><td class=n>{5:N0}</td><td>{6}</td></tr>\n",
+                  "<td class=n>{4:N0}</td><td>{5}</td><td class=n>{6:N0}</td><td>{7}</td></tr>\n",
                   i, op.getString("op").value_or("?"), op.getString("program").value_or("?"),
                   op.getInteger("times").value_or(1), op.getInteger("count").value_or(0),
-                  op.getInteger("group_bytes").value_or(0),
+                  op.getString("type").value_or("?"), op.getInteger("group_bytes").value_or(0),
                   escaped(op.getString("location").value_or("")));
   }
   os << "</table>\n</html>\n";

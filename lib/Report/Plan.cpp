@@ -79,9 +79,13 @@ llvm::Error PlanBuilder::addModel() {
   }
   plan["version"] = 1;
   plan["target"] = "cpu";
-  plan["precision"] = "f32";
-  bool moments = llvm::any_of(module.getOps<train::VariableOp>(),
-                              [](train::VariableOp op) { return bool(op.getOf()); });
+  auto precision = module->getAttrOfType<StringAttr>("train.precision");
+  plan["precision"] = precision ? precision.getValue() : "f32";
+  auto gradients = module->getAttrOfType<TypeAttr>("train.grad_type");
+  plan["grad_dtype"] = gradients ? typeName(gradients.getValue()) : "f32";
+  bool moments = llvm::any_of(module.getOps<train::VariableOp>(), [](train::VariableOp op) {
+    return op.getRole() == StringRef("momentum");
+  });
   plan["optimizer"] = moments ? "adamw" : "sgd";
   return llvm::Error::success();
 }

@@ -15,10 +15,11 @@ namespace meshwright::train {
 #include "Train/Passes.h.inc"
 } // namespace meshwright::train
 
-/// Whether each microbatch has its own part of this input.
+/// Whether each microbatch has its own part of this input: not of a scalar.
 static bool isPerMicrobatch(func::FuncOp function, unsigned argument) {
   auto name = function.getArgAttrOfType<StringAttr>(argument, inputAttr);
-  return name.getValue() != "key";
+  auto type = cast<RankedTensorType>(function.getArgument(argument).getType());
+  return name.getValue() != "key" && type.getRank() > 0;
 }
 
 static RankedTensorType withLeading(Type type, int64_t count) {

@@ -51,6 +51,8 @@ public:
   LogicalResult run(func::FuncOp loss);
 
 private:
+  /// The cotangent of the loss: 1, or the input by which gradients are scaled.
+  Value seed(func::FuncOp gradients, Value loss);
   /// Values that depend on the active ones among the block's own.
   static DenseSet<Value> propagateActivity(Block &block, DenseSet<Value> active);
   /// Which operands of `op` want a gradient.
@@ -68,8 +70,20 @@ private:
                               Cotangents &cotangents, OpBuilder &backward);
   FailureOr<Derivative> differentiate(RepeatOp repeat, const DenseSet<Value> &active);
 
+  /// The type of a value's gradient.
+  Type gradientType(Value value) const {
+    Type element = gradientElements.lookup(value);
+    return element ? Type(withElementType(value.getType(), element)) : value.getType();
+  }
+  /// `gradient` in the type that `value`'s gradient has. `isOwn`: it is nothing
+  /// else's gradient, and may change.
+  Value fit(OpBuilder &builder, Value gradient, Value value, bool isOwn = false);
+
   ModuleOp module;
   OpBuilder builder;
+  /// Of parameters whose gradients have another element type, here and inside the
+  /// functions they are handed to.
+  DenseMap<Value, Type> gradientElements;
   /// By the forward variant that a repeat calls.
   llvm::MapVector<Operation *, Derivative> derivatives;
   llvm::StringMap<Operation *> known;
@@ -83,6 +97,19 @@ DenseSet<Value> Differentiator::propagateActivity(Block &block, DenseSet<Value> 
         if (isFloat(result))
           active.insert(result);
   return active;
+}
+
+Value Differentiator::fit(OpBuilder &builder, Value gradient, Value value, bool isOwn) {
+  Type type = gradientType(value);
+  if (gradient.getType() == type)
+    return gradient;
+  // A sum is rounded once, to the type that is wanted.
+  auto sum = gradient.getDefiningOp<SumOpInterface>();
+  if (sum && isOwn && sum.isSum(cast<OpResult>(gradient).getResultNumber())) {
+    gradient.setType(type);
+    return gradient;
+  }
+  return CastOp::create(builder, gradient.getLoc(), type, gradient);
 }
 
 LogicalResult Differentiator::augment(Block &block, const DenseSet<Value> &seeds) {
@@ -136,7 +163,10 @@ LogicalResult Differentiator::reverse(Block &block, unsigned count, const DenseS
       return failure();
     for (auto [operand, grad, wanted] : llvm::zip_equal(op->getOperands(), grads, needed))
       if (grad && wanted)
-        cotangents.add(backward, op->getLoc(), operand, grad);
+        cotangents.add(backward, op->getLoc(), operand,
+                       fit(backward, grad, operand,
+                           !llvm::is_contained(results, grad) && llvm::count(grads, grad) == 1 &&
+                               grad.use_empty()));
   }
   return success();
 }
@@ -157,7 +187,7 @@ LogicalResult Differentiator::reverseRepeat(RepeatOp repeat, const DenseSet<Valu
   for (Value value : repeat.getShared())
     if (active.contains(value)) {
       sharedWanted.push_back(value);
-      carry.push_back(zeros(backward, loc, value.getType()));
+      carry.push_back(zeros(backward, loc, gradientType(value)));
     }
   for (Value value : repeat.getEach())
     if (active.contains(value))
@@ -172,7 +202,7 @@ LogicalResult Differentiator::reverseRepeat(RepeatOp repeat, const DenseSet<Valu
 
   SmallVector<Type> types(llvm::map_range(carry, [](Value v) { return v.getType(); }));
   for (Value value : eachWanted)
-    types.push_back(value.getType());
+    types.push_back(gradientType(value));
   auto gradient =
       RepeatOp::create(backward, loc, types, derivative.backward.getSymName(), repeat.getCount(),
                        !repeat.getReverse(), repeat.getIndexed(), carry, each, shared);
@@ -180,7 +210,7 @@ LogicalResult Differentiator::reverseRepeat(RepeatOp repeat, const DenseSet<Valu
   auto take = [&](ValueRange operands) {
     for (Value operand : operands) {
       if (active.contains(operand))
-        cotangents.add(backward, loc, operand, results.front());
+        cotangents.add(backward, loc, operand, fit(backward, results.front(), operand));
       results = results.drop_front();
     }
   };
@@ -200,6 +230,11 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
   SmallVector<bool> wanted = activeOperands(repeat, active);
   std::string key = callee.getSymName().str() + "/" +
                     llvm::join(llvm::map_range(wanted, [](bool b) { return b ? "1" : "0"; }), "");
+  for (Value value : repeat->getOperands())
+    if (Type element = gradientElements.lookup(value))
+      llvm::raw_string_ostream(key) << "/" << element;
+    else
+      key += "/";
   if (Operation *forward = known.lookup(key))
     return derivatives[forward];
   for (Value value : repeat.getCarry())
@@ -216,9 +251,14 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
   finishFunction(derivative.forward, builder, results);
   Block &body = derivative.forward.getBody().front();
   DenseSet<Value> seeds;
-  for (auto [i, argument] : llvm::enumerate(body.getArguments()))
+  for (auto [i, argument] : llvm::enumerate(body.getArguments())) {
     if (i >= index && isFloat(argument) && (i < firstEach || wanted[i - index]))
       seeds.insert(argument);
+    // What is carried has its own type: it comes from another iteration.
+    if (i >= firstEach)
+      if (Type element = gradientElements.lookup(repeat->getOperand(i - index)))
+        gradientElements[argument] = element;
+  }
   if (failed(augment(body, seeds)))
     return failure();
   DenseSet<Value> inner = propagateActivity(body, seeds);
@@ -237,7 +277,7 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
   SmallVector<BlockArgument> sharedSums;
   for (unsigned i = firstShared; i < body.getNumArguments(); ++i)
     if (inner.contains(body.getArgument(i)))
-      sharedSums.push_back(back.addArgument(body.getArgument(i).getType(), loc));
+      sharedSums.push_back(back.addArgument(gradientType(body.getArgument(i)), loc));
   unsigned eachBegin = back.getNumArguments();
   for (Value value : end->getOperands().drop_front(carries))
     cotangents.add(builder, loc, value, back.addArgument(value.getType(), loc));
@@ -247,7 +287,7 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
   SmallVector<Value> outputs;
   auto gradientOf = [&](Value value) {
     Value gradient = cotangents.lookup(value);
-    return gradient ? gradient : zeros(builder, loc, value.getType());
+    return gradient ? gradient : zeros(builder, loc, gradientType(value));
   };
   for (unsigned i = index; i < firstEach; ++i)
     outputs.push_back(gradientOf(body.getArgument(i)));
@@ -314,6 +354,16 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
   return derivative;
 }
 
+Value Differentiator::seed(func::FuncOp gradients, Value loss) {
+  if (!module->hasAttr(lossScalingAttr))
+    return FillOp::create(builder, loss.getLoc(), loss.getType(), builder.getF64FloatAttr(1.0));
+  unsigned at = gradients.getNumArguments();
+  auto name = builder.getNamedAttr(inputAttr, builder.getStringAttr("loss_scale"));
+  (void)gradients.insertArgument(at, loss.getType(), builder.getDictionaryAttr(name),
+                                 loss.getLoc());
+  return gradients.getArgument(at);
+}
+
 LogicalResult Differentiator::run(func::FuncOp loss) {
   Location loc = loss.getLoc();
   func::FuncOp gradients =
@@ -327,8 +377,11 @@ LogicalResult Differentiator::run(func::FuncOp loss) {
     if (variable.isParameter())
       gradient[variable.getSymNameAttr()] = nullptr;
   for (auto get : body.getOps<GetOp>())
-    if (isFloat(get))
+    if (isFloat(get)) {
       parameters.insert(get);
+      if (auto attr = module->getAttrOfType<TypeAttr>(gradTypeAttr))
+        gradientElements[get] = attr.getValue();
+    }
   // Inlined values survive augmentation except repeats' results: keep the loss
   // reachable through a terminator while that happens.
   finishFunction(gradients, builder, results);
@@ -340,8 +393,7 @@ LogicalResult Differentiator::run(func::FuncOp loss) {
   builder.setInsertionPoint(end);
   unsigned count = std::distance(body.begin(), Block::iterator(end));
   Cotangents cotangents;
-  cotangents.add(builder, loc, value,
-                 FillOp::create(builder, loc, value.getType(), builder.getF64FloatAttr(1.0)));
+  cotangents.add(builder, loc, value, seed(gradients, value));
   if (failed(reverse(body, count, active, cotangents, builder)))
     return failure();
 

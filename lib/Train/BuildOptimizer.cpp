@@ -26,14 +26,19 @@ public:
 private:
   /// The scalar input called `name`, declared on first use.
   Value scalar(StringRef name);
-  /// A variable of zeros beside `parameter`.
-  VariableOp state(VariableOp parameter, StringRef role);
+  /// A variable in f32 beside `parameter`.
+  VariableOp state(VariableOp parameter, StringRef role, InitAttr init);
+  /// The variable that is updated: the parameter, or its copy in f32.
+  VariableOp masterOf(VariableOp parameter);
+  /// `updated`, or `previous` where gradients have overflowed.
+  Value guarded(Value updated, Value previous);
   void update(VariableOp parameter, Value gradient, Value clip);
 
   ModuleOp module;
   OpBuilder builder;
   bool adamw;
   func::FuncOp step;
+  Value check; ///< with loss scaling: not finite when the step is to be skipped
 };
 } // namespace
 
@@ -48,15 +53,27 @@ Value StepBuilder::scalar(StringRef name) {
   return step.getArgument(at);
 }
 
-VariableOp StepBuilder::state(VariableOp parameter, StringRef role) {
+VariableOp StepBuilder::state(VariableOp parameter, StringRef role, InitAttr init) {
   OpBuilder b(parameter->getContext());
   b.setInsertionPointAfter(parameter);
-  auto zero = InitAttr::get(b.getContext(), "constant", b.getF64FloatAttr(0.0));
   auto name = (parameter.getSymName() + "." + role).str();
-  return VariableOp::create(b, parameter.getLoc(), name, parameter.getType(),
-                            parameter.getStacked(), zero, parameter.getStorageAttr(),
-                            FlatSymbolRefAttr::get(parameter.getSymNameAttr()),
-                            b.getStringAttr(role), StringAttr());
+  RankedTensorType type = withElementType(parameter.getType(), b.getF32Type());
+  return VariableOp::create(
+      b, parameter.getLoc(), name, type, parameter.getStacked(), init, parameter.getStorageAttr(),
+      FlatSymbolRefAttr::get(parameter.getSymNameAttr()), b.getStringAttr(role), StringAttr());
+}
+
+VariableOp StepBuilder::masterOf(VariableOp parameter) {
+  Type element = parameter.getTensorType().getElementType();
+  if (atLeastF32(element) == element)
+    return parameter;
+  return state(parameter, "master", parameter.getInit());
+}
+
+Value StepBuilder::guarded(Value updated, Value previous) {
+  if (!check)
+    return updated;
+  return GuardOp::create(builder, updated.getLoc(), updated, previous, check);
 }
 
 void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
@@ -67,20 +84,31 @@ void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
   auto set = [&](VariableOp variable, Value value) {
     SetOp::create(builder, loc, variable.getSymName(), value);
   };
+  VariableOp master = masterOf(parameter);
+  Value weight = get(master);
+  auto setWeight = [&](Value updated) {
+    updated = guarded(updated, weight);
+    set(master, updated);
+    if (master != parameter)
+      set(parameter, CastOp::create(builder, loc, parameter.getType(), updated));
+  };
   if (!adamw) {
-    set(parameter, SgdOp::create(builder, loc, get(parameter), gradient, clip, scalar("lr")));
+    setWeight(SgdOp::create(builder, loc, weight, gradient, clip, scalar("lr")));
     return;
   }
   // Vectors (norms, biases) are not decayed; layers do not count as a dimension.
   int64_t rank = parameter.getTensorType().getRank() - (parameter.getStacked() ? 1 : 0);
-  VariableOp variance = state(parameter, "variance"), momentum = state(parameter, "momentum");
-  auto update = AdamWOp::create(builder, loc, get(parameter), gradient, get(momentum),
-                                get(variance), clip, scalar("lr"), scalar("beta1"), scalar("beta2"),
-                                scalar("eps"), scalar("weight_decay"), scalar("bias_correction1"),
-                                scalar("bias_correction2"), rank >= 2);
-  set(parameter, update.getUpdated());
-  set(momentum, update.getNewMomentum());
-  set(variance, update.getNewVariance());
+  auto zero = InitAttr::get(builder.getContext(), "constant", builder.getF64FloatAttr(0.0));
+  VariableOp variance = state(parameter, "variance", zero);
+  VariableOp momentum = state(parameter, "momentum", zero);
+  Value oldMomentum = get(momentum), oldVariance = get(variance);
+  auto update =
+      AdamWOp::create(builder, loc, weight, gradient, oldMomentum, oldVariance, clip, scalar("lr"),
+                      scalar("beta1"), scalar("beta2"), scalar("eps"), scalar("weight_decay"),
+                      scalar("bias_correction1"), scalar("bias_correction2"), rank >= 2);
+  setWeight(update.getUpdated());
+  set(momentum, guarded(update.getNewMomentum(), oldMomentum));
+  set(variance, guarded(update.getNewVariance(), oldVariance));
 }
 
 void StepBuilder::build(func::FuncOp gradients) {
@@ -94,7 +122,16 @@ void StepBuilder::build(func::FuncOp gradients) {
   for (Value gradient : ArrayRef(values).drop_front())
     squares.push_back(SquareSumOp::create(builder, loc, gradient));
   Value norm = GlobalNormOp::create(builder, loc, squares);
-  Value clip = ClipFactorOp::create(builder, loc, norm, scalar("grad_clip"));
+  // Scaled gradients: their norm and the factor that clips them are unscaled
+  // instead of each element.
+  bool scaled = module->hasAttr(lossScalingAttr);
+  auto unscaled = [&](Value value) -> Value {
+    return scaled ? UnscaleOp::create(builder, loc, value, scalar("loss_scale")) : value;
+  };
+  norm = unscaled(norm);
+  if (scaled)
+    check = norm;
+  Value clip = unscaled(ClipFactorOp::create(builder, loc, norm, scalar("grad_clip")));
   for (auto [i, gradient] : llvm::enumerate(ArrayRef(values).drop_front())) {
     auto name = gradients.getResultAttrOfType<FlatSymbolRefAttr>(i + 1, gradientAttr);
     update(module.lookupSymbol<VariableOp>(name.getAttr()), gradient, clip);

@@ -8,6 +8,34 @@
 
 include "mlir/Pass/PassBase.td"
 
+def TrainMixedPrecision : Pass<"train-mixed-precision", "::mlir::ModuleOp"> {
+  let summary = "Stores parameters and activations in bf16 or f16";
+  let description = [{
+    Gives every f32 parameter, and all values of `@loss` and of the functions it
+    repeats that depend on one, the narrow type: 2 bytes an element for weights, for
+    the residual stream and for what the backward keeps. An element type says how a
+    value is stored; every op computes in f32 at least and rounds its results once
+    (norms, softmax, sums inside matrix products, the loss), see the dialect. What
+    wants another type says so by `PrecisionOpInterface` (the tables of rotary
+    positions stay f32); casts are placed where an operand has not the type its op
+    wants. Runs before differentiation, so that gradients of activations have the
+    types of the activations.
+
+    Gradients of parameters have the type `grad-dtype`, f32 or bf16: in it they are
+    summed over microbatches and over devices. `train-build-optimizer` keeps a f32
+    copy of each narrow parameter, which is what it updates (Micikevicius et al.
+    2018; Rajbhandari et al. 2020 count the bytes: 2 and 12 a parameter, and 2 or 4
+    for its gradient). With fp16 the loss is scaled: see `train-autodiff`.
+
+    With precision f32 nothing changes. Refuses parameters that are not f32 and
+    repeated functions whose carried values would change type on the way.
+  }];
+  let options = [
+    Option<"precision", "precision", "std::string", "\"f32\"", "f32, bf16 or fp16">,
+    Option<"gradDtype", "grad-dtype", "std::string", "\"f32\"",
+           "element type of parameters' gradients: f32, or bf16 with precision bf16">];
+}
+
 def TrainAutodiff : Pass<"train-autodiff", "::mlir::ModuleOp"> {
   let summary = "Builds the gradients of @loss with respect to every parameter it reads";
   let description = [{
@@ -24,6 +52,11 @@ def TrainAutodiff : Pass<"train-autodiff", "::mlir::ModuleOp"> {
     anyway or no larger, and it is not one that the forward has to write to memory
     in any case (several users, or a library call among them). So neither norm
     outputs nor activation outputs take memory.
+
+    The gradient of a parameter has the type that the module's `train.grad_type`
+    names (the parameter's own without it). Where it is a sum, the sum is rounded to
+    that type; elsewhere it is cast. With `train.loss_scaling` the cotangent of the
+    loss is an input, `loss_scale`, instead of 1.
 
     Refuses ops without a derivative on a path from a parameter to the loss.
   }];
@@ -49,6 +82,14 @@ def TrainBuildOptimizer : Pass<"train-build-optimizer", "::mlir::ModuleOp"> {
     `<parameter>.variance`; weight decay applies to parameters with two or more
     dimensions (layers not counted). Learning rate and all other optimizer scalars
     are inputs of `@step`.
+
+    A parameter in bf16 or f16 gets a third state, `<parameter>.master`, in f32: the
+    update reads and writes that, and the parameter becomes its rounded value.
+
+    With `train.loss_scaling` gradients come multiplied by the input `loss_scale`. The
+    norm and the clip factor are divided by it, so that updates and the output
+    `grad_norm` are as without; and when the norm is not finite (some gradient
+    overflowed, on whichever device) `train.guard` leaves every variable as it was.
   }];
   let options = [Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "sgd or adamw">];
 }

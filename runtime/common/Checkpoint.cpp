@@ -67,21 +67,25 @@ static const char *configName(const std::string &config) {
 }
 
 static std::string stateText(const Plan &plan, const TrainingState &state) {
-  return Json{{"version", stateVersion},
-              {"step", state.step},
-              {"position", state.position},
-              {"seed", state.seed},
-              {"shuffle", state.shuffle},
-              {"tokens", state.tokens},
-              {"batch", state.batch},
-              {"model", plan.model},
-              {"optimizer", plan.optimizer},
-              {"sequence", plan.sequence},
-              {"vocabulary", plan.vocabulary},
-              {"mesh", plan.meshText()},
-              {"plan", plan.hash}}
-             .dump(2) +
-         "\n";
+  Json json = {{"version", stateVersion},
+               {"step", state.step},
+               {"position", state.position},
+               {"seed", state.seed},
+               {"shuffle", state.shuffle},
+               {"tokens", state.tokens},
+               {"batch", state.batch},
+               {"model", plan.model},
+               {"optimizer", plan.optimizer},
+               {"sequence", plan.sequence},
+               {"vocabulary", plan.vocabulary},
+               {"mesh", plan.meshText()},
+               {"plan", plan.hash}};
+  if (const auto &scale = state.lossScale)
+    json["loss_scale"] = {{"scale", scale->scale},
+                          {"good_steps", scale->goodSteps},
+                          {"overflows", scale->overflows},
+                          {"skipped", scale->skipped}};
+  return json.dump(2) + "\n";
 }
 
 /// Gives the finished directory `partial` its name. One of the same step, left by an
@@ -202,6 +206,12 @@ TrainingState meshwright::readState(const std::string &directory) {
     state.shuffle = json.at("shuffle").get<bool>();
     state.tokens = json.at("tokens").get<int64_t>();
     state.batch = json.at("batch").get<int64_t>();
+    if (json.contains("loss_scale")) {
+      const Json &scale = json.at("loss_scale");
+      state.lossScale =
+          LossScale{scale.at("scale").get<double>(), scale.at("good_steps").get<int64_t>(),
+                    scale.at("overflows").get<int64_t>(), scale.at("skipped").get<int64_t>()};
+    }
   });
   if (state.step < 0 || state.position < 0)
     fail("--resume: ", directory, "/state.json is damaged (step ", state.step, ", position ",

@@ -12,7 +12,10 @@
 #ifndef MESHWRIGHT_RUNTIME_COMMON_CHECKPOINT_H
 #define MESHWRIGHT_RUNTIME_COMMON_CHECKPOINT_H
 
+#include "common/LossScaler.h"
+
 #include <cstdint>
+#include <optional>
 #include <string>
 
 struct MwContext;
@@ -27,8 +30,9 @@ struct TrainingState {
   int64_t position = 0; ///< sequences taken from the data order
   int64_t seed = 0;
   bool shuffle = false;
-  int64_t tokens = 0; ///< in the data file
-  int64_t batch = 0;  ///< sequences a step
+  int64_t tokens = 0;                 ///< in the data file
+  int64_t batch = 0;                  ///< sequences a step
+  std::optional<LossScale> lossScale; ///< of runs in fp16
 };
 
 /// Writes a checkpoint into `directory` and returns its path. Collective; tensors

@@ -26,7 +26,8 @@ std::vector<FileTensor> meshwright::fileTensors(const Plan &plan, WeightKind kin
   std::map<std::string, size_t> index;
   std::vector<int64_t> covered;
   for (const Variable &variable : plan.variables) {
-    if ((variable.role == Variable::Parameter) != (kind == WeightKind::Parameters))
+    // A weight with a master is written from that, in all its digits.
+    if (variable.isWeight() != (kind == WeightKind::Parameters) || variable.hasMaster)
       continue;
     std::vector<int64_t> shape = storageLayout(variable).fileShape;
     int64_t count = elements(variable.shape) / (variable.layers() ? variable.layers() : 1);

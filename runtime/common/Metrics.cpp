@@ -59,6 +59,10 @@ void MetricsFile::write(const StepMetrics &metrics) {
                {"step_ms", metrics.stepMs},     {"tokens_per_s", metrics.tokensPerSecond}};
   if (metrics.evalLoss)
     json["eval_loss"] = *metrics.evalLoss;
+  if (metrics.lossScale) {
+    json["loss_scale"] = *metrics.lossScale;
+    json["skipped"] = metrics.skipped;
+  }
   file->write(json.dump() + "\n");
 }
 

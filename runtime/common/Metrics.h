@@ -19,6 +19,8 @@ struct StepMetrics {
   int64_t step = 0;
   double loss = 0, gradNorm = 0, lr = 0, stepMs = 0, tokensPerSecond = 0;
   std::optional<double> evalLoss;
+  std::optional<double> lossScale; ///< in fp16
+  bool skipped = false;            ///< gradients overflowed, nothing was updated
 };
 
 /// The JSON-lines file of --metrics: one object a step, on the disk's side of the

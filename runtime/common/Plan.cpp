@@ -157,12 +157,15 @@ static Variable parseVariable(const Plan &plan, const Reader &reader) {
   auto role = reader.get<std::string>("role");
   if (role == "parameter")
     variable.role = Variable::Parameter;
+  else if (role == "master")
+    variable.role = Variable::Master;
   else if (role == "momentum")
     variable.role = Variable::Momentum;
   else if (role == "variance")
     variable.role = Variable::Variance;
   else
-    fail("plan: ", reader.path, " has role \"", role, "\", not parameter, momentum or variance");
+    fail("plan: ", reader.path, " has role \"", role,
+         "\", not parameter, master, momentum or variance");
   variable.type = reader.type();
   variable.shape = reader.get<std::vector<int64_t>>("shape");
   variable.localShape = reader.get<std::vector<int64_t>>("local_shape");
@@ -194,14 +197,22 @@ static std::map<std::string, Port> parsePorts(const Plan &plan, const Reader &re
   return ports;
 }
 
-/// An optimizer state is stored beside its parameter, under its name and a suffix.
+/// An optimizer state is stored beside its parameter, under its name and a suffix; a
+/// master in its parameter's place.
 static void placeStates(Plan &plan) {
   for (Variable &variable : plan.variables) {
     if (variable.role == Variable::Parameter)
       continue;
-    const Variable &parameter = plan.parameter(variable.of);
+    Variable &parameter = const_cast<Variable &>(plan.parameter(variable.of));
     variable.storage = parameter.storage;
-    variable.storage.tensor += variable.role == Variable::Momentum ? ".momentum" : ".variance";
+    if (variable.role == Variable::Master) {
+      variable.init = parameter.init;
+      parameter.hasMaster = true;
+      if (variable.type != ElementType::F32)
+        fail("plan: the master ", variable.name, " is ", nameOf(variable.type), ", not f32");
+    } else {
+      variable.storage.tensor += variable.role == Variable::Momentum ? ".momentum" : ".variance";
+    }
     if (variable.shape != parameter.shape || variable.stacked != parameter.stacked)
       fail("plan: the optimizer state ", variable.name, " has shape ", shapeText(variable.shape),
            " but its parameter ", parameter.name, " has ", shapeText(parameter.shape));
@@ -217,7 +228,7 @@ static void checkInputs(const Plan &plan) {
       {"sequence_ids", {ElementType::I32, sequences}},
       {"key", {ElementType::I32, 2}}};
   for (const char *scalar : {"lr", "beta1", "beta2", "eps", "weight_decay", "grad_clip",
-                             "bias_correction1", "bias_correction2"})
+                             "bias_correction1", "bias_correction2", "loss_scale"})
     known[scalar] = {ElementType::F32, 1};
   for (const auto &[name, port] : plan.inputs) {
     auto entry = known.find(name);

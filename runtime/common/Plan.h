@@ -44,7 +44,7 @@ struct Initializer {
 };
 
 struct Variable {
-  enum Role { Parameter, Momentum, Variance };
+  enum Role { Parameter, Master, Momentum, Variance };
   std::string name;
   Role role = Parameter;
   std::string of; ///< the parameter an optimizer state belongs to
@@ -56,7 +56,13 @@ struct Variable {
   Initializer init;
   Storage storage;
 
+  /// A parameter that is the rounded value of a master, which files are read into
+  /// and written from.
+  bool hasMaster = false;
+
   int64_t layers() const { return stacked ? shape[0] : 1; }
+  /// A weight of the model: a parameter or a master.
+  bool isWeight() const { return role == Parameter || role == Master; }
 };
 
 /// An input or output of the program: where it lies in the arena.

@@ -39,6 +39,7 @@ Trainer::Trainer(MwContext &context, const Options &options)
     resumeState();
   state.tokens = data.tokens();
   state.batch = plan.batch;
+  startLossScaling();
   order = std::make_unique<DataOrder>(sequences, state.shuffle, uint64_t(state.seed));
   if (isRoot())
     checkOutputs();
@@ -94,6 +95,26 @@ void Trainer::resumeState() {
               " sequences, this executable's is ", plan.batch, ": it goes on after ",
               grouped(uint64_t(saved.position)), " sequences of the data, at step ", saved.step));
   state = saved;
+}
+
+void Trainer::startLossScaling() {
+  if (!plan.inputs.count("loss_scale")) {
+    for (const char *flag :
+         {"--initial-loss-scale", "--min-loss-scale", "--loss-scale-window", "--hysteresis"})
+      if (options.given(flag))
+        fail(flag, " is for executables compiled with --precision fp16, this one computes in ",
+             plan.precision, ": leave it out");
+    state.lossScale.reset();
+    return;
+  }
+  if (state.lossScale && options.given("--initial-loss-scale"))
+    fail("--initial-loss-scale: the checkpoint ", checkpoint,
+         " says how the loss is scaled: leave ", "it out");
+  LossScale start;
+  start.scale = options.initialLossScale;
+  scaler = LossScaler(state.lossScale.value_or(start), options.lossScaleWindow, options.hysteresis,
+                      options.minLossScale);
+  state.lossScale = scaler->saved();
 }
 
 void Trainer::loadWeights() {
@@ -156,8 +177,12 @@ void Trainer::fillScalars(int64_t step) {
   set("eps", options.eps);
   set("weight_decay", options.weightDecay);
   set("grad_clip", options.gradClip);
-  set("bias_correction1", 1.0 - std::pow(options.beta1, double(step + 1)));
-  set("bias_correction2", 1.0 - std::pow(options.beta2, double(step + 1)));
+  // Skipped steps do not count.
+  int64_t updates = (scaler ? scaler->updates(step) : step) + 1;
+  set("bias_correction1", 1.0 - std::pow(options.beta1, double(updates)));
+  set("bias_correction2", 1.0 - std::pow(options.beta2, double(updates)));
+  if (scaler)
+    set("loss_scale", scaler->scale());
   if (int32_t *key = input<int32_t>("key")) {
     key[0] = int32_t(state.seed);
     key[1] = int32_t(step);
@@ -185,6 +210,13 @@ StepMetrics Trainer::trainStep(int64_t step) {
   result.loss = output("loss");
   result.gradNorm = output("grad_norm");
   result.lr = learningRate(options, step);
+  if (scaler) {
+    result.lossScale = scaler->scale();
+    // Once the scale cannot fall, an overflow is none of its doing.
+    result.skipped = !std::isfinite(result.gradNorm) && !scaler->isLeast();
+    scaler->update(result.skipped);
+    state.lossScale = scaler->saved();
+  }
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   result.stepMs = seconds * 1e3;
   result.tokensPerSecond = double(plan.batch * plan.sequence) / seconds;
@@ -226,7 +258,7 @@ void Trainer::run() {
   for (int64_t step = state.step; step < options.steps; ++step) {
     StepMetrics result = trainStep(step);
     bool last = step + 1 == options.steps;
-    bool finite = std::isfinite(result.loss) && std::isfinite(result.gradNorm);
+    bool finite = result.skipped || (std::isfinite(result.loss) && std::isfinite(result.gradNorm));
     if (finite && evalData && (last || (options.evalEvery && (step + 1) % options.evalEvery == 0)))
       result.evalLoss = evaluate();
     if (metrics && finite)

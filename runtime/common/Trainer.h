@@ -10,6 +10,7 @@
 #include "common/Checkpoint.h"
 #include "common/Context.h"
 #include "common/DataOrder.h"
+#include "common/LossScaler.h"
 #include "common/Metrics.h"
 #include "common/Options.h"
 #include "common/TokenFile.h"
@@ -36,6 +37,7 @@ private:
   void note(const std::string &message) const;
   void fillTokens(const TokenFile &file, const DataOrder &order, int64_t position);
   void fillScalars(int64_t step);
+  void startLossScaling();
   template <typename T> T *input(const char *name) const;
   float output(const char *name) const;
   StepMetrics trainStep(int64_t step);
@@ -55,6 +57,7 @@ private:
   int64_t evalBatches = 0;
   std::unique_ptr<MetricsFile> metrics;
   std::unique_ptr<Arena> arena;
+  std::optional<LossScaler> scaler; ///< in fp16
   int64_t savedStep = -1;
 };
 

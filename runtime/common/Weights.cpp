@@ -34,7 +34,7 @@ struct Piece {
 static std::vector<Piece> pieces(const WeightTarget &target, WeightKind kind) {
   std::vector<Piece> result;
   for (const Variable &variable : target.plan.variables) {
-    if ((variable.role == Variable::Parameter) != (kind == WeightKind::Parameters))
+    if (variable.isWeight() != (kind == WeightKind::Parameters))
       continue;
     Box box = shardOf(target.plan, variable, target.rank);
     std::vector<int64_t> strides = denseStrides(variable.localShape);
@@ -151,7 +151,7 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
   // ranks see the same error.
   std::set<std::string> used;
   for (const Variable &variable : target.plan.variables) {
-    if ((variable.role == Variable::Parameter) != (kind == WeightKind::Parameters))
+    if (variable.isWeight() != (kind == WeightKind::Parameters))
       continue;
     StorageLayout layout = storageLayout(variable);
     for (int64_t layer = 0; layer < variable.layers(); ++layer) {

@@ -21,13 +21,13 @@ struct WeightTarget {
   int threads;
 };
 
-/// Fills the parameters with their initial values, a function of (seed, name,
-/// global index). Padding and optimizer states stay zero.
+/// Fills the parameters and their masters with their initial values, a function of
+/// (seed, name, global index). Padding and optimizer states stay zero.
 void initializeWeights(const WeightTarget &target, uint64_t seed);
 
 enum class WeightKind { Parameters, OptimizerStates };
 
-/// Reads the parameters or the optimizer states from a safetensors file that
+/// Reads the parameters (and their masters) or the optimizer states from a safetensors file that
 /// `flag` named: this rank's parts only. All tensors must be there with the right
 /// shapes. Returns a note on tensors in the file that the model does not use, or
 /// an empty string.

@@ -108,8 +108,8 @@ def bad_compile(golden):
     # Values of flags that are known, but not what this compiler does yet.
     for flag, values, words in (
             ("target", ["cuda"], "cpu"),
-            ("precision", ["bf16", "fp16", "fp8"], "f32 works"),
-            ("grad-dtype", ["bf16"], "f32 works"),
+            ("precision", ["fp8"], "f32, bf16 and fp16 work"),
+            ("grad-dtype", ["bf16"], "it goes with --precision bf16; with f32 leave it out"),
             ("data-sync", ["parameter-server"], "all-reduce works"),
             ("schedule", ["gpipe", "zb-h1", "nonsense"], "no pipeline stages"),
             ("cuts", ["1"], "no pipeline stages"),
@@ -120,6 +120,8 @@ def bad_compile(golden):
             ("emit", ["ptx"], "llvm and object work")):
         for value in values:
             refused(f"--{flag} {value} is not supported", words, **{flag: value})
+    refused("--grad-dtype bf16 is not supported", "with fp16 leave it out", precision="fp16", grad_dtype="bf16")
+    refused("--zero 2 with --precision bf16 is not supported", "--zero 0 does", zero=2, precision="bf16")
     # And values nobody knows.
     for flag in ("target", "precision", "grad-dtype", "data-sync", "collective-algorithm", "emit", "optimizer"):
         refused(f"--{flag}", "nonsense", "meshwright compile --help", **{flag: "nonsense"})

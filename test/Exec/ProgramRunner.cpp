@@ -48,7 +48,7 @@ static std::string wrap(Call op, ValueRange inputs, ValueRange outputs, unsigned
 
 ProgramRunner::ProgramRunner(ModuleOp module) : module(module) {
   int64_t bytes = module->getAttrOfType<IntegerAttr>(arenaBytesAttr).getInt();
-  arena.assign(bytes / 4, std::nan(""));
+  arena.assign(bytes / 2, std::nan(""));
   module.walk([&](BufferOp buffer) {
     if (buffer.isPersistent())
       persistent[buffer.getName()] = buffer;
@@ -72,31 +72,39 @@ ProgramRunner::ProgramRunner(ModuleOp module) : module(module) {
   session = *interp::Session::create(module, 1, interp::Precision::F64);
 }
 
+int64_t ProgramRunner::cells(Value memory) {
+  return llvm::divideCeil(cast<MemRefType>(memory.getType()).getElementTypeBitWidth(), 16);
+}
+
 double *ProgramRunner::at(Value memory) {
   if (auto view = memory.getDefiningOp<ViewOp>())
     return at(view.getBase());
   if (auto slot = memory.getDefiningOp<SlotOp>())
     return at(slot.getBase()) +
-           indices.at(slot.getIndex()) * slot.getSlice().getType().getNumElements();
-  return &arena[*memory.getDefiningOp<BufferOp>().getOffset() / 4];
+           indices.at(slot.getIndex()) * slot.getSlice().getType().getNumElements() * cells(memory);
+  return &arena[*memory.getDefiningOp<BufferOp>().getOffset() / 2];
 }
 
 interp::Tensor ProgramRunner::load(Value memory) {
   interp::Tensor tensor(tensorType(memory));
   const double *from = at(memory);
-  if (tensor.isFloat())
-    std::copy_n(from, tensor.size(), tensor.writeFloats());
-  else
-    std::copy_n(from, tensor.size(), tensor.writeIntegers());
+  for (int64_t i = 0, step = cells(memory); i < tensor.size(); ++i) {
+    if (tensor.isFloat())
+      tensor.writeFloats()[i] = from[i * step];
+    else
+      tensor.writeIntegers()[i] = int64_t(from[i * step]);
+  }
   return tensor;
 }
 
 void ProgramRunner::store(Value memory, const interp::Tensor &value) {
   double *to = at(memory);
-  if (value.isFloat())
-    llvm::copy(value.floats(), to);
-  else
-    llvm::copy(value.integers(), to);
+  int64_t step = cells(memory);
+  for (int64_t i = 0; i < value.size(); ++i) {
+    to[i * step] = value.isFloat() ? value.floats()[i] : double(value.integers()[i]);
+    // The rest of its bytes belong to it: what else would be there is lost.
+    std::fill_n(to + i * step + 1, step - 1, std::nan(""));
+  }
 }
 
 void ProgramRunner::write(StringRef name, const interp::Tensor &value) {
@@ -123,9 +131,13 @@ LogicalResult ProgramRunner::call(StringRef function, ValueRange inputs, ValueRa
 void ProgramRunner::matmul(MatmulOp op) {
   int64_t m = op.getM(), n = op.getN(), k = op.getK();
   double alpha = op.getAlpha().convertToFloat(), beta = op.getBeta().convertToFloat();
+  if (op.getWorkspace())
+    scribble(op.getWorkspace());
+  interp::Tensor left = load(op.getA()), right = load(op.getB()), result = load(op.getC());
   for (int64_t i = 0; i < int64_t(op.getBatch()); ++i) {
-    const double *a = at(op.getA()) + i * op.getStrideA(), *b = at(op.getB()) + i * op.getStrideB();
-    double *c = at(op.getC()) + i * op.getStrideC();
+    const double *a = left.floats().data() + i * op.getStrideA(),
+                 *b = right.floats().data() + i * op.getStrideB();
+    double *c = result.writeFloats() + i * op.getStrideC();
     for (int64_t row = 0; row < m; ++row)
       for (int64_t column = 0; column < n; ++column) {
         double sum = 0;
@@ -136,6 +148,12 @@ void ProgramRunner::matmul(MatmulOp op) {
         out = alpha * sum + (beta == 0 ? 0 : beta * out);
       }
   }
+  store(op.getC(), result);
+}
+
+/// Library calls may use their workspace as they like.
+void ProgramRunner::scribble(Value workspace) {
+  std::fill_n(at(workspace), bytesOf(workspace.getType()) / 2, std::nan(""));
 }
 
 LogicalResult ProgramRunner::runOp(Operation *op) {
@@ -154,7 +172,7 @@ LogicalResult ProgramRunner::runOp(Operation *op) {
     return success();
   }
   if (auto index = dyn_cast<StoreIndexOp>(op)) {
-    *at(index.getTarget()) = indices.at(index.getIndex());
+    *at(index.getTarget()) = double(indices.at(index.getIndex()));
     return success();
   }
   if (auto product = dyn_cast<MatmulOp>(op)) {
@@ -163,10 +181,6 @@ LogicalResult ProgramRunner::runOp(Operation *op) {
   }
   if (auto launch = dyn_cast<LaunchOp>(op))
     return call(launch.getKernel(), launch.getInputs(), launch.getOutputs());
-  // Library calls may use their workspace as they like.
-  auto scribble = [&](Value workspace) {
-    std::fill_n(at(workspace), bytesOf(workspace.getType()) / 4, std::nan(""));
-  };
   if (auto forward = dyn_cast<AttentionOp>(op)) {
     scribble(forward.getWorkspace());
     SmallVector<Value> inputs{forward.getQ(), forward.getK(), forward.getV()};

@@ -4,7 +4,8 @@
 //
 // Executes an exec.program in an arena of its planned size at its planned offsets,
 // so that a buffer that should not have been shared shows. Kernels and attention
-// are run by the interpreter on what memory holds. One device, f32 and i32, in f64.
+// are run by the interpreter on what memory holds. One device, in f64: element types
+// say only how many bytes a number takes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_TEST_EXEC_PROGRAMRUNNER_H
@@ -31,14 +32,16 @@ private:
   mlir::LogicalResult call(llvm::StringRef function, mlir::ValueRange inputs,
                            mlir::ValueRange outputs);
   void matmul(MatmulOp op);
-  /// The first element of `memory` in the arena.
+  void scribble(mlir::Value workspace);
+  /// The first cell of `memory`, and cells an element takes.
   double *at(mlir::Value memory);
+  static int64_t cells(mlir::Value memory);
   interp::Tensor load(mlir::Value memory);
   void store(mlir::Value memory, const interp::Tensor &value);
 
   mlir::ModuleOp module;
   std::optional<interp::Session> session;
-  /// Four bytes each.
+  /// A cell for every two bytes; a number is in the first cell of its own.
   std::vector<double> arena;
   llvm::StringMap<BufferOp> persistent;
   llvm::DenseMap<mlir::Value, int64_t> indices;

@@ -7,6 +7,7 @@
 #include "common/DataOrder.h"
 #include "common/Error.h"
 #include "common/LearningRate.h"
+#include "common/LossScaler.h"
 #include "common/TokenFile.h"
 
 #include <gmock/gmock.h>
@@ -52,6 +53,44 @@ TEST(TokenFile, SkipsTheHeader) {
   file.read(0, 2, 50257, inputs, targets);
   EXPECT_THAT(inputs, testing::ElementsAre(500, 600));
   EXPECT_THAT(targets, testing::ElementsAre(600, 50256));
+}
+
+TEST(LossScaler, HalvesAfterOverflowsAndDoublesAfterGoodSteps) {
+  LossScale start;
+  start.scale = 64;
+  LossScaler scaler(start, /*window=*/3, /*hysteresis=*/2, /*least=*/16);
+  auto after = [&](bool overflow) {
+    scaler.update(overflow);
+    return scaler.scale();
+  };
+  EXPECT_EQ(after(true), 64); // the first is tolerated
+  EXPECT_EQ(after(true), 32);
+  EXPECT_EQ(after(false), 32); // but not again before the scale has grown
+  EXPECT_EQ(after(true), 16);
+  EXPECT_EQ(scaler.updates(4), 1);
+  EXPECT_TRUE(scaler.isLeast());
+  EXPECT_EQ(after(true), 16);
+  EXPECT_EQ(after(false), 16);
+  EXPECT_EQ(after(false), 16);
+  EXPECT_EQ(after(true), 16); // the window begins anew
+  for (double scale : {16, 16, 32, 32, 32, 64})
+    EXPECT_EQ(after(false), scale);
+  EXPECT_EQ(after(true), 64);
+  EXPECT_EQ(after(true), 32);
+  EXPECT_EQ(scaler.saved().skipped, 7);
+
+  // What was saved goes on in the middle of a window.
+  LossScaler first({}, 4, 1, 1);
+  first.update(false);
+  first.update(false);
+  first.update(false);
+  LossScaler second(first.saved(), 4, 1, 1);
+  second.update(false);
+  EXPECT_EQ(second.scale(), 2 * 65536);
+  // It does not grow beyond what the program can be given.
+  LossScaler large({0x1p127}, 1, 1, 1);
+  large.update(false);
+  EXPECT_EQ(large.scale(), 0x1p127);
 }
 
 TEST(DataOrder, WithoutShuffleWraps) {

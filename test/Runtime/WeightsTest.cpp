@@ -6,6 +6,7 @@
 #include "common/Weights.h"
 #include "Process.h"
 #include "common/Error.h"
+#include "common/Gather.h"
 #include "common/Plan.h"
 #include "common/SafeTensors.h"
 #include "common/Sharding.h"
@@ -164,6 +165,69 @@ TEST(Weights, InitialValuesFollowGlobalIndices) {
                                {"transpose", true},
                                {"slice", {{"dim", 1}, {"begin", 7}, {"size", 7}, {"full", 21}}}}),
                      {"h.0.w[1:7]", "h.1.w[1:7]", "h.2.w[1:7]"});
+}
+
+/// A parameter in a narrow type with its master, which may be cut otherwise.
+static Json withMaster(const char *type, Json masterLocal, Json masterSharding) {
+  Json text = planText({6, 5}, {6, 5}, {Json::array(), Json::array()});
+  text["variables"][0]["type"] = type;
+  text["variables"].push_back({{"name", "w.master"},
+                               {"role", "master"},
+                               {"of", "w"},
+                               {"type", "f32"},
+                               {"shape", {6, 5}},
+                               {"local_shape", masterLocal},
+                               {"sharding", masterSharding},
+                               {"stacked", false},
+                               {"offset", 1024}});
+  return text;
+}
+
+TEST(Weights, NarrowParametersAreRoundedMasters) {
+  TemporaryDirectory scratch;
+  std::vector<float> file;
+  for (int i = 0; i < 30; ++i)
+    file.push_back(1.0f + float(i) * 0x1p-12f);
+  {
+    SafeTensorsWriter writer(scratch.path("w"), {{"w", {6, 5}}});
+    writer.write(file.data(), 30);
+    writer.finish();
+  }
+  for (const char *type : {"bf16", "f16"})
+    for (bool cut : {false, true}) {
+      Json none = Json::array();
+      Plan plan = Plan::parse(
+          (cut ? withMaster(type, {3, 5}, {{"a"}, none}) : withMaster(type, {6, 5}, {none, none}))
+              .dump());
+      auto narrow = [&](float value) {
+        return plan.variables[0].type == ElementType::BF16 ? bf16ToFloat(floatToBf16(value))
+                                                           : f16ToFloat(floatToF16(value));
+      };
+      auto check = [&](const char *arena, int64_t rank, auto expected) {
+        const auto *bits = reinterpret_cast<const uint16_t *>(arena + 64);
+        const auto *master = reinterpret_cast<const float *>(arena + 1024);
+        for (int64_t i = 0; i < 30; ++i)
+          ASSERT_EQ(type[0] == 'b' ? bf16ToFloat(bits[i]) : f16ToFloat(bits[i]),
+                    narrow(expected(i)));
+        int64_t begin = cut ? rank / 3 * 15 : 0;
+        for (int64_t i = 0; i < (cut ? 15 : 30); ++i)
+          ASSERT_EQ(master[i], expected(begin + i));
+      };
+      for (int64_t rank : {0, 4}) {
+        alignas(64) char arena[4096] = {};
+        initializeWeights({plan, rank, arena, 2}, 7);
+        check(arena, rank,
+              [](int64_t i) { return 2.0f * normalValue(initialKey(7, "w"), uint64_t(i)); });
+        readWeights({plan, rank, arena, 2}, WeightKind::Parameters, scratch.path("w"), "--init");
+        check(arena, rank, [&](int64_t i) { return file[size_t(i)]; });
+      }
+      // What is written is the master.
+      std::vector<FileTensor> tensors = fileTensors(plan, WeightKind::Parameters);
+      ASSERT_EQ(tensors.size(), 1u);
+      ASSERT_EQ(tensors[0].parts.size(), 1u);
+      EXPECT_EQ(tensors[0].parts[0].first->name, "w.master");
+      EXPECT_TRUE(fileTensors(plan, WeightKind::OptimizerStates).empty());
+    }
 }
 
 TEST(Weights, InitialValuesAreNormal) {

@@ -122,3 +122,39 @@ module {
     return
   }
 }
+
+// -----
+
+// Gradients of parameters leave their sums in the type wanted of them; one that is
+// no sum is cast. Those of activations have the types of the activations.
+module attributes {train.grad_type = f32, train.precision = "bf16"} {
+  train.variable @w : tensor<2x8x8xbf16> stacked init <"normal", 0.02> storage <"{layer}.w">
+  train.variable @b : tensor<2x8xbf16> stacked init <"normal", 0.02> storage <"{layer}.b">
+  train.variable @p : tensor<4x8xbf16> init <"normal", 0.02>
+  func.func private @layer(%x: tensor<2x8xbf16>, %w: tensor<8x8xbf16>, %b: tensor<8xbf16>) -> tensor<2x8xbf16> {
+    %h = train.linear %x, %w : (tensor<2x8xbf16>, tensor<8x8xbf16>) -> tensor<2x8xbf16>
+    %y = train.add %h, %b : (tensor<2x8xbf16>, tensor<8xbf16>) -> tensor<2x8xbf16>
+    return %y : tensor<2x8xbf16>
+  }
+  func.func @loss(%x: tensor<2x8xbf16>) -> tensor<f32> {
+    %w = train.get @w : tensor<2x8x8xbf16>
+    %b = train.get @b : tensor<2x8xbf16>
+    %p = train.get @p : tensor<4x8xbf16>
+    %rows = train.slice %p rows 2 : (tensor<4x8xbf16>) -> tensor<2x8xbf16>
+    %s = train.add %x, %rows : (tensor<2x8xbf16>, tensor<2x8xbf16>) -> tensor<2x8xbf16>
+    %y = train.repeat @layer x 2 carry(%s) each(%w, %b) shared() : (tensor<2x8xbf16>, tensor<2x8x8xbf16>, tensor<2x8xbf16>) -> tensor<2x8xbf16>
+    %z = train.cast %y : (tensor<2x8xbf16>) -> tensor<2x8xf32>
+    %loss = train.reduce sum %z over [0, 1] : (tensor<2x8xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+// CHECK-LABEL: func.func private @loss.gradients
+// CHECK-SAME: tensor<2x8x8xf32> {train.gradient_of = @w}, tensor<2x8xf32> {train.gradient_of = @b}, tensor<4x8xf32> {train.gradient_of = @p}
+// CHECK: %[[DY:.*]] = train.cast %{{.*}} : (tensor<2x8xf32>) -> tensor<2x8xbf16>
+// CHECK: train.repeat @layer.backward x 2 reverse carry(%[[DY]]) {{.*}} -> (tensor<2x8xbf16>, tensor<2x8x8xf32>, tensor<2x8xf32>)
+// CHECK: %[[DP:.*]] = train.pad {{.*}} tensor<4x8xbf16>
+// CHECK: train.cast %[[DP]] : (tensor<4x8xbf16>) -> tensor<4x8xf32>
+// CHECK-LABEL: func.func private @layer.backward
+// CHECK: train.reduce sum {{.*}} : (tensor<2x8xbf16>) -> tensor<8xf32>
+// CHECK: train.contract {{.*}} : (tensor<2x8xbf16>, tensor<8x8xbf16>) -> tensor<2x8xbf16>
+// CHECK: train.contract {{.*}} : (tensor<2x8xbf16>, tensor<2x8xbf16>) -> tensor<8x8xf32>

@@ -70,6 +70,64 @@ module attributes {train.microbatches = 1 : i64} {
 
 // -----
 
+// A narrow parameter is the rounded value of a master in f32.
+module attributes {train.microbatches = 1 : i64, train.grad_type = f32, train.precision = "bf16"} {
+  train.variable @v : tensor<4xbf16> init <"normal", 0.02> storage <"v">
+  func.func @loss(%x: tensor<2x4xbf16> {train.input = "x"}) -> tensor<f32> {
+    %v = train.get @v : tensor<4xbf16>
+    %y = train.mul %x, %v : (tensor<2x4xbf16>, tensor<4xbf16>) -> tensor<2x4xbf16>
+    %loss = train.reduce sum %y over [0, 1] : (tensor<2x4xbf16>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+// CHECK: train.variable @v : tensor<4xbf16>
+// CHECK: train.variable @v.momentum : tensor<4xf32>
+// CHECK: train.variable @v.master : tensor<4xf32> init <"normal", 2.000000e-02 : f64> storage <"v"> state "master" of @v
+// CHECK-LABEL: func.func @step
+// CHECK: %[[MASTER:.*]] = train.get @v.master : tensor<4xf32>
+// CHECK: %[[NEW:[^,]*]], %{{.*}}, %{{.*}} = train.adamw %[[MASTER]]
+// CHECK: train.set @v.master, %[[NEW]]
+// CHECK: %[[ROUNDED:.*]] = train.cast %[[NEW]] : (tensor<4xf32>) -> tensor<4xbf16>
+// CHECK: train.set @v, %[[ROUNDED]]
+
+// SGD: train.variable @v.master
+// SGD: %[[NEW:.*]] = train.sgd
+// SGD: train.set @v.master, %[[NEW]]
+// SGD: train.set @v,
+
+// -----
+
+// With loss scaling the gradients of the sums are scaled, the update is not, and it
+// is left out where the norm is not finite.
+module attributes {train.microbatches = 1 : i64, train.grad_type = f32, train.loss_scaling, train.precision = "fp16"} {
+  train.variable @v : tensor<4xf16> init <"normal", 0.02> storage <"v">
+  func.func @loss(%x: tensor<2x4xf16> {train.input = "x"}) -> tensor<f32> {
+    %v = train.get @v : tensor<4xf16>
+    %y = train.mul %x, %v : (tensor<2x4xf16>, tensor<4xf16>) -> tensor<2x4xf16>
+    %loss = train.reduce sum %y over [0, 1] : (tensor<2x4xf16>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+// CHECK-LABEL: func.func @step
+// CHECK-SAME: %[[SCALE:arg[0-9]+]]: tensor<f32> {train.input = "loss_scale"}
+// CHECK: %[[SCALED:.*]] = train.global_norm
+// CHECK: %[[NORM:.*]] = train.unscale %[[SCALED]], %[[SCALE]]
+// CHECK: %[[CLIP:.*]] = train.clip_factor %[[NORM]]
+// CHECK: %[[FACTOR:.*]] = train.unscale %[[CLIP]], %[[SCALE]]
+// CHECK: %[[MASTER:.*]] = train.get @v.master : tensor<4xf32>
+// CHECK: %[[M:.*]] = train.get @v.momentum : tensor<4xf32>
+// CHECK: %[[NEW:[^,]*]], %[[NEWM:[^,]*]], %{{.*}} = train.adamw %[[MASTER]], {{.*}} clip %[[FACTOR]]
+// CHECK: %[[KEPT:.*]] = train.guard %[[NEW]], %[[MASTER]] if_finite %[[NORM]]
+// CHECK: train.set @v.master, %[[KEPT]]
+// CHECK: train.cast %[[KEPT]]
+// CHECK: train.guard %[[NEWM]], %[[M]] if_finite %[[NORM]]
+// CHECK: return %{{.*}}, %[[NORM]]
+
+// SGD: train.sgd
+// SGD: train.guard
+
+// -----
+
 // A parameter that the loss does not read would silently never train.
 module attributes {train.microbatches = 1 : i64} {
   // expected-error @+1 {{is never written by @step: does the loss depend on it?}}
