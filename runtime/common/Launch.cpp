@@ -38,12 +38,14 @@ Launch Launch::detect() {
   for (const char *rank : {"PMIX_RANK", "PMI_RANK"})
     if (getenv(rank) && getenv("SLURM_NTASKS"))
       return {Mpi, environmentNumber(rank, 0), environmentNumber("SLURM_NTASKS", 1)};
-  if (getenv("RANK") && getenv("WORLD_SIZE") && getenv("MASTER_ADDR")) {
+  if (getenv("RANK") && getenv("WORLD_SIZE")) {
     Launch launch{Tcp, environmentNumber("RANK", 0), environmentNumber("WORLD_SIZE", 1)};
     if (launch.rank >= launch.processes)
       fail("RANK is ", launch.rank, " but WORLD_SIZE is ", launch.processes,
            ": ranks are numbered from 0 to WORLD_SIZE - 1");
-    return launch;
+    // Without an address several are refused when they are to meet.
+    if (launch.processes > 1 || getenv("MASTER_ADDR"))
+      return launch;
   }
   // srun gives every task these, so one that started on its own would train alone.
   if (getenv("SLURM_PROCID") && getenv("SLURM_NTASKS"))

@@ -85,6 +85,17 @@ TEST_F(FailureTest, SlurmTasksWithoutAWayToMeet) {
                 {"4 ranks", "started with 2", "srun -n 4"});
 }
 
+// Nor ranks that are told of each other but not where to meet.
+TEST_F(FailureTest, RanksWithoutAnAddress) {
+  std::string exe = std::string(FAKE_PROGRAM) + " --steps 1 --tokens u8 --data " + path("data.bin");
+  for (const char *rank : {"RANK=0 ", "RANK=1 "}) {
+    std::string ranks = std::string("unset MASTER_ADDR; WORLD_SIZE=2 ") + rank;
+    expectFailure(run(ranks + "FAKE_DATA=2 " + exe), {"MASTER_ADDR must be set"});
+    expectFailure(run(ranks + exe), {"compiled for 1 rank ", "started with 2"});
+  }
+  EXPECT_EQ(run("unset MASTER_ADDR; WORLD_SIZE=1 RANK=0 " + exe).code, 0);
+}
+
 TEST_F(FailureTest, DifferentPlans) {
   expectFailure(train("--steps 2", 2, 2, Mpi, "FAKE_ODD_HASH_RANK=2"),
                 {"0123456789abcdef", "rank 2", "00000000deadbeef", "same executable"});
