@@ -32,6 +32,7 @@ public:
   mlir::FunctionOpInterface lookup(llvm::StringRef name) const;
   llvm::SmallVector<train::VariableOp> variables() const;
 
+  /// The variable's logical global type, without padding.
   mlir::RankedTensorType globalType(train::VariableOp variable) const;
   mlir::RankedTensorType globalArgument(mlir::FunctionOpInterface function, unsigned i) const;
   /// The device groups that hold different parts of dimension `dim` of an argument.

@@ -240,8 +240,13 @@ Value StageEmitter::destination(const Root &root, const Columns *columns) {
   Value row;
   if (perChunk)
     row = chunk;
-  if (root.kind == Root::Scatter)
-    row = arith::ExtSIOp::create(b, loc, b.getI64Type(), eval(root.ids, nullptr));
+  if (root.kind == Root::Scatter) {
+    // Of an id that is no row, `emitRoot` adds zeros to row 0.
+    Value id = eval(root.ids, nullptr);
+    Value zero = arith::ConstantIntOp::create(b, loc, 0, 32);
+    id = arith::SelectOp::create(b, loc, rowExists(id, type), id, zero);
+    row = arith::ExtSIOp::create(b, loc, b.getI64Type(), id);
+  }
   if (row) {
     int64_t rowSize = type.getNumElements() / type.getDimSize(0);
     inside = arith::AddIOp::create(b, loc, inside,
@@ -254,6 +259,10 @@ void StageEmitter::emitRoot(const Root &root, const Columns &columns, Value valu
   Value address = destination(root, &columns);
   if (root.kind != Root::Store) {
     auto kind = root.kind == Root::Scatter ? train::ReduceKind::Sum : root.reduction;
+    if (root.kind == Root::Scatter)
+      value = arith::SelectOp::create(
+          b, loc, rowExists(eval(root.ids, nullptr), root.dest->type), value,
+          arith::ConstantOp::create(b, loc, b.getZeroAttr(value.getType())));
     value = combine(kind, load(address, root.dest->type.getElementType(), &columns), value);
   }
   store(value, address, &columns);

@@ -68,7 +68,7 @@ Value StageEmitter::element(Value base, Type type, Value offset) {
 }
 
 Value StageEmitter::offset(ArrayRef<int> map, RankedTensorType type, const Columns *columns,
-                           Value first) {
+                           Value replaced, int at) {
   Value sum = constant(0);
   int64_t stride = 1;
   auto shape = type.getShape().take_back(map.size());
@@ -77,8 +77,8 @@ Value StageEmitter::offset(ArrayRef<int> map, RankedTensorType type, const Colum
     Value index;
     if (stage.isMerged(dim) && dim != stage.mainColumn)
       continue; // part of the column's index
-    if (d == 0 && first)
-      index = first;
+    if (d == at && replaced)
+      index = replaced;
     else if (stage.isColumn(dim))
       index = columns->shift
                   ? Value(arith::AddIOp::create(b, loc, columns->index, constant(columns->shift)))
@@ -247,6 +247,14 @@ Value StageEmitter::compute(Node *node, const Columns *columns) {
   return op->getResult(node->resultIndex);
 }
 
+Value StageEmitter::rowExists(Value id, RankedTensorType table) {
+  TypedAttr rows = b.getI32IntegerAttr(int32_t(table.getDimSize(0)));
+  if (auto vector = dyn_cast<VectorType>(id.getType()))
+    rows = DenseElementsAttr::get(vector, Attribute(rows));
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, id,
+                               arith::ConstantOp::create(b, loc, rows));
+}
+
 Value StageEmitter::gather(Node *node, const Columns *columns) {
   Node *ids = node->operands[0];
   auto type = node->buffer->type;
@@ -254,15 +262,21 @@ Value StageEmitter::gather(Node *node, const Columns *columns) {
   for (int64_t size : type.getShape().drop_front())
     rowSize *= size;
   Value id = eval(ids, columns);
+  // A row that does not exist is zero; row 0 is read in its place.
+  Value exists = rowExists(id, type);
+  id = arith::SelectOp::create(b, loc, exists, id,
+                               arith::ConstantOp::create(b, loc, b.getZeroAttr(id.getType())));
   auto rest = ArrayRef<int>(node->map).drop_front(ids->map.size());
   Value inside = offset(rest, type, columns);
   Type wide = b.getI64Type();
   if (ids->scope != Scope::Column) {
     Value row =
         arith::MulIOp::create(b, loc, arith::ExtSIOp::create(b, loc, wide, id), constant(rowSize));
-    return load(element(pointer(node->buffer), node->getElementType(),
-                        arith::AddIOp::create(b, loc, row, inside)),
-                node->getElementType(), node->scope == Scope::Column ? columns : nullptr);
+    Value value = load(element(pointer(node->buffer), node->getElementType(),
+                               arith::AddIOp::create(b, loc, row, inside)),
+                       node->getElementType(), node->scope == Scope::Column ? columns : nullptr);
+    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(value.getType()));
+    return arith::SelectOp::create(b, loc, exists, value, zero);
   }
   // Each lane has a row of its own.
   Value rows = arith::MulIOp::create(b, loc, arith::ExtSIOp::create(b, loc, vectorOf(wide), id),
@@ -272,32 +286,40 @@ Value StageEmitter::gather(Node *node, const Columns *columns) {
   Value addresses = LLVM::GEPOp::create(b, loc, pointersType, node->getElementType(),
                                         pointer(node->buffer), ValueRange{offsets});
   auto vector = vectorOf(node->getElementType());
-  Value mask = columns->mask;
-  if (!mask)
-    mask = arith::ConstantOp::create(b, loc, DenseElementsAttr::get(vectorOf(b.getI1Type()), true));
+  Value mask = exists;
+  if (columns->mask)
+    mask = arith::AndIOp::create(b, loc, mask, columns->mask);
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vector));
   return LLVM::masked_gather::create(b, loc, vector, addresses, mask, ValueRange{zero},
                                      b.getI32IntegerAttr(4));
 }
 
 Value StageEmitter::pad(Node *node, const Columns *columns) {
+  auto op = cast<train::PadOp>(node->op);
   auto type = node->buffer->type;
   Type elementType = node->getElementType();
   Value base = pointer(node->buffer);
-  Value rows = constant(type.getDimSize(0));
-  int dim = node->map[0];
+  Value rows = constant(type.getDimSize(op.getDim()));
+  int dim = node->map[op.getDim()];
+  Value inside, value;
   if (stage.isColumn(dim)) {
-    Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
-                                         laneIndex(*columns, b.getI64Type()), splat(rows));
-    return load(element(base, elementType, offset(node->map, type, columns)), elementType, columns,
-                inside);
+    inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                                   laneIndex(*columns, b.getI64Type()), splat(rows));
+    value = load(element(base, elementType, offset(node->map, type, columns)), elementType, columns,
+                 inside);
+  } else {
+    inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, indices[dim], rows);
+    Value row = arith::SelectOp::create(b, loc, inside, indices[dim], constant(0));
+    value = load(element(base, elementType, offset(node->map, type, columns, row, op.getDim())),
+                 elementType, node->scope == Scope::Column ? columns : nullptr);
   }
-  Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, indices[dim], rows);
-  Value row = arith::SelectOp::create(b, loc, inside, indices[dim], constant(0));
-  Value value =
-      load(element(base, elementType, offset(node->map, type, columns, row)), elementType, columns);
-  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(value.getType()));
-  return arith::SelectOp::create(b, loc, inside, value, zero);
+  TypedAttr outside = isa<FloatType>(elementType)
+                          ? TypedAttr(b.getFloatAttr(elementType, double(int64_t(op.getValue()))))
+                          : TypedAttr(b.getIntegerAttr(elementType, int64_t(op.getValue())));
+  if (auto vector = dyn_cast<VectorType>(value.getType()))
+    outside = DenseElementsAttr::get(vector, Attribute(outside));
+  return arith::SelectOp::create(b, loc, inside, value,
+                                 arith::ConstantOp::create(b, loc, outside));
 }
 
 Value StageEmitter::window(Node *node, const Columns *columns) {
