@@ -80,7 +80,8 @@ static std::vector<Step> staircase(const PipelineOptions &o) {
   return {
       {Stage::step, "train-autodiff,train-accumulate,train-build-optimizer{optimizer=" +
                         o.optimizer + "},canonicalize,train-verify,symbol-dce"},
-      {Stage::dist, "dist-apply-strategy{" + strategy + "}," + propagate + ",dist-verify"},
+      {Stage::dist, "dist-apply-strategy{" + strategy + "},dist-split-reductions,dist-pad," +
+                        propagate + ",dist-verify"},
       {Stage::local, "dist-partition,canonicalize"},
       {Stage::stages, ""},
       {Stage::schedule, "dist-optimize-collectives,dist-verify-communication"},
