@@ -6,29 +6,22 @@
 Counted in the partitioned step: all_reduce sends 2 (N-1)/N of its operand, reduce_scatter (N-1)/N, all_gather N-1 times it.
 """
 import math
-import os
+import pathlib
 import re
-import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "EndToEnd"))
+from harness import call, check, compile, fresh
+
 config, work, ranks, microbatches = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-os.makedirs(work, exist_ok=True)
-os.chdir(work)
-
-
-def call(*command):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode:
-        sys.exit(f"FAILED: {' '.join(command)}\n{done.stdout[:4000]}")
-    return done.stdout
+fresh(work)
 
 
 def elements(type):
     return math.prod(int(size) for size in re.findall(r"\d+(?=x)", type))
 
 
-call("meshwright", "compile", config, "--batch", str(ranks * microbatches), "--seq", "64", "--microbatches", str(microbatches),
-     "--emit", "step", "-o", "step.mlir")
+compile(config, "step.mlir", batch=ranks * microbatches, seq=64, microbatches=microbatches, emit="step")
 layers = others = 0
 for line in open("step.mlir"):
     if (found := re.match(r"  train\.variable @\S+ : tensor<(\S+)> (stacked)?", line)) and " state " not in line:
@@ -42,8 +35,8 @@ share = (n - 1) / n
 # Parameters outside layers are gathered once for forward and backward, which stand in one function.
 expected = {0: (2, 2), 1: (2, 2), 2: (m + 1, m + 1), 3: (3 * m, 2 * m)}
 for stage, (ofLayers, ofOthers) in expected.items():
-    call("meshwright-opt", "step.mlir", f"--dist-apply-strategy=mesh=data={n} zero={stage}", "--dist-propagate", "--dist-partition",
-         "--canonicalize", "--dist-optimize-collectives", "-o", f"zero{stage}.mlir")
+    call(["meshwright-opt", "step.mlir", f"--dist-apply-strategy=mesh=data={n} zero={stage}", "--dist-propagate",
+          "--dist-partition", "--canonicalize", "--dist-optimize-collectives", "-o", f"zero{stage}.mlir"])
     sent, calls, function = {}, {}, None
     for line in open(f"zero{stage}.mlir"):
         if found := re.match(r"  func\.func (?:private )?@([\w.]+)\(", line):
@@ -62,5 +55,4 @@ for stage, (ofLayers, ofOthers) in expected.items():
 
     have, want = total("step"), share * (ofLayers * layers + ofOthers * others)
     print(f"zero {stage}, {n} ranks, {m} microbatches: {have:.0f} elements sent, {have / (layers + others) / share:.3f} (N-1)/N a parameter")
-    if abs(have - want) > 1e-6 * want:
-        sys.exit(f"FAILED: expected {want:.0f}")
+    check(abs(have - want) <= 1e-6 * want, f"expected {want:.0f}")
