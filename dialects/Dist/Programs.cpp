@@ -1,0 +1,92 @@
+//===- Programs.cpp - what devices run that do not all run the same ---------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Dist/Programs.h"
+#include "Dist/Dist.h"
+
+using namespace mlir;
+
+namespace meshwright::dist {
+
+bool hasPrograms(ModuleOp module) {
+  return llvm::any_of(module.getOps<ModuleOp>(),
+                      [](ModuleOp nested) { return nested->hasAttr(placeAttr); });
+}
+
+SmallVector<ModuleOp> programsOf(ModuleOp module) {
+  if (!hasPrograms(module))
+    return {module};
+  return llvm::filter_to_vector(module.getOps<ModuleOp>(),
+                                [](ModuleOp nested) { return nested->hasAttr(placeAttr); });
+}
+
+bool runsOn(ModuleOp program, const Mesh &mesh, int64_t rank) {
+  auto at = program->getAttrOfType<DictionaryAttr>(placeAttr);
+  return !at || llvm::all_of(at, [&](NamedAttribute entry) {
+    int axis = mesh.find(entry.getName());
+    return axis >= 0 && mesh.coordinate(rank, axis) == cast<IntegerAttr>(entry.getValue()).getInt();
+  });
+}
+
+/// Axes and coordinates of one program, against the mesh.
+static LogicalResult verifyPlace(ModuleOp program, const Mesh &mesh) {
+  auto at = program->getAttrOfType<DictionaryAttr>(placeAttr);
+  if (!at)
+    return program.emitError("expected '") << placeAttr << "' to be a dictionary of coordinates";
+  for (NamedAttribute entry : at) {
+    int axis = mesh.find(entry.getName());
+    if (axis < 0)
+      return program.emitError("'") << placeAttr << "' names '" << entry.getName().getValue()
+                                    << "', which is no axis of the mesh";
+    auto coordinate = dyn_cast<IntegerAttr>(entry.getValue());
+    int64_t size = mesh.axes[axis].size;
+    if (!coordinate || coordinate.getInt() < 0 || coordinate.getInt() >= size)
+      return program.emitError("'") << placeAttr << "' puts the program at " << entry.getValue()
+                                    << " of axis '" << entry.getName().getValue()
+                                    << "', whose coordinates are 0 to " << size - 1;
+  }
+  return success();
+}
+
+LogicalResult verifyPrograms(ModuleOp module) {
+  if (!hasPrograms(module))
+    return success();
+  MeshOp outer = lookupMesh(module);
+  if (!outer)
+    return failure();
+  Mesh mesh = outer.getMesh();
+  SmallVector<ModuleOp> programs = programsOf(module);
+  for (ModuleOp program : programs) {
+    if (failed(verifyPlace(program, mesh)))
+      return failure();
+    MeshOp own = lookupMesh(program);
+    if (!own)
+      return failure();
+    if (own->getAttrDictionary() != outer->getAttrDictionary()) {
+      InFlightDiagnostic error = own.emitError("the mesh of a program is not the module's");
+      error.attachNote(outer.getLoc()) << "which is this";
+      return error;
+    }
+  }
+  for (int64_t rank = 0, n = mesh.size(); rank < n; ++rank) {
+    ModuleOp first;
+    for (ModuleOp program : programs) {
+      if (!runsOn(program, mesh, rank))
+        continue;
+      if (first) {
+        InFlightDiagnostic error = program.emitError("device ")
+                                   << rank << " would run two programs, this one";
+        error.attachNote(first.getLoc()) << "and this one";
+        return error;
+      }
+      first = program;
+    }
+    if (!first)
+      return module.emitError("no program is for device ") << rank;
+  }
+  return success();
+}
+
+} // namespace meshwright::dist

@@ -1,0 +1,45 @@
+//===- Programs.h - what devices run that do not all run the same -----------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Usually all devices run one program, and a module is that program. Pipeline
+// stages differ: then the module holds one nested module per program,
+//
+//   module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
+//     dist.mesh @mesh ["pipe" = 2, "data" = 2]
+//     func.func @step ...
+//
+// whose `dist.at` gives, for some axes of the mesh, the coordinate of the devices
+// that run it. Every device is of exactly one program.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_DIST_PROGRAMS_H
+#define MESHWRIGHT_DIST_PROGRAMS_H
+
+#include "Dist/Sharding.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace meshwright::dist {
+
+/// The attribute of a nested module that makes it a program.
+inline constexpr llvm::StringLiteral placeAttr = "dist.at";
+
+/// The nested modules that are programs, in their order, or the module itself where
+/// there are none.
+llvm::SmallVector<mlir::ModuleOp> programsOf(mlir::ModuleOp module);
+
+/// Whether `module` holds several programs rather than being one.
+bool hasPrograms(mlir::ModuleOp module);
+
+/// Whether the device `rank` of `mesh` runs `program`; a program without a
+/// `dist.at` is everybody's.
+bool runsOn(mlir::ModuleOp program, const Mesh &mesh, int64_t rank);
+
+/// Checks that each `dist.at` names axes and coordinates of the mesh, that each
+/// program has the outer module's mesh, and that every device is of exactly one.
+mlir::LogicalResult verifyPrograms(mlir::ModuleOp module);
+
+} // namespace meshwright::dist
+
+#endif // MESHWRIGHT_DIST_PROGRAMS_H
