@@ -1,0 +1,208 @@
+//===- PipelineSchedule.cpp - which stage does what, in which order ---------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Planner/PipelineSchedule.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <algorithm>
+#include <limits>
+
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+namespace meshwright::planner {
+
+static constexpr StringRef phaseLetters = "FBW";
+static constexpr int64_t phases = 3;
+
+std::string Task::str() const {
+  return phaseLetters[size_t(phase)] + std::to_string(microbatch) + "." + std::to_string(chunk);
+}
+
+Expected<Task> Task::parse(StringRef text) {
+  Task task;
+  size_t letter = text.empty() ? StringRef::npos : phaseLetters.find(text.front());
+  auto [microbatch, chunk] = text.drop_front(text.empty() ? 0 : 1).split('.');
+  if (letter == StringRef::npos || microbatch.getAsInteger(10, task.microbatch) ||
+      chunk.getAsInteger(10, task.chunk) || task.microbatch < 0 || task.chunk < 0)
+    return llvm::createStringError("'" + text + "' is no task; one looks like F3.1, B3.1 or W3.1, "
+                                                "microbatch 3 of chunk 1");
+  task.phase = Phase(letter);
+  return task;
+}
+
+llvm::SmallVector<Task, 2> PipelineSchedule::needs(const Task &task) const {
+  llvm::SmallVector<Task, 2> needed;
+  auto need = [&](Phase phase, int64_t chunk) {
+    needed.push_back({phase, task.microbatch, chunk});
+  };
+  switch (task.phase) {
+  case Phase::forward:
+    if (task.chunk > 0)
+      need(Phase::forward, task.chunk - 1);
+    break;
+  case Phase::backward:
+    need(Phase::forward, task.chunk);
+    if (task.chunk + 1 < chunks())
+      need(Phase::backward, task.chunk + 1);
+    break;
+  case Phase::weight:
+    need(Phase::backward, task.chunk);
+    break;
+  }
+  return needed;
+}
+
+// Times ---------------------------------------------------------------------
+
+TaskCosts TaskCosts::uniform(int64_t chunks, double forward, double backward, double weight) {
+  TaskCosts costs;
+  costs.chunks.assign(chunks, {forward, backward, weight});
+  return costs;
+}
+
+double Timeline::length() const {
+  double begin = std::numeric_limits<double>::infinity(), end = 0;
+  for (const auto &spans : stages)
+    for (const Span &span : spans) {
+      begin = std::min(begin, span.begin);
+      end = std::max(end, span.end);
+    }
+  return std::max(0.0, end - begin);
+}
+
+static double workOf(llvm::ArrayRef<Timeline::Span> spans) {
+  double work = 0;
+  for (const Timeline::Span &span : spans)
+    work += span.end - span.begin;
+  return work;
+}
+
+double Timeline::utilisation() const {
+  double work = 0;
+  for (const auto &spans : stages)
+    work += workOf(spans);
+  return work / (length() * double(stages.size()));
+}
+
+double Timeline::bubble() const {
+  double most = 0;
+  for (const auto &spans : stages)
+    if (!spans.empty())
+      most = std::max(most, spans.back().end - spans.front().begin - workOf(spans));
+  return most;
+}
+
+/// Every task of the schedule's chunks and microbatches once, on its stage.
+static Error checkTasks(const PipelineSchedule &s) {
+  std::vector<unsigned> seen(s.chunks() * s.microbatches * phases);
+  auto count = [&](const Task &task) -> unsigned & {
+    return seen[(task.chunk * s.microbatches + task.microbatch) * phases + int64_t(task.phase)];
+  };
+  for (auto [stage, tasks] : llvm::enumerate(s.order))
+    for (const Task &task : tasks) {
+      if (task.chunk >= s.chunks() || task.microbatch >= s.microbatches)
+        return llvm::createStringError("task " + task.str() + " is none of " +
+                                       llvm::Twine(s.microbatches) + " microbatches and " +
+                                       llvm::Twine(s.chunks()) + " chunks");
+      if (task.phase == Phase::weight && !s.splitsBackward)
+        return llvm::createStringError("task " + task.str() +
+                                       ": in this program backward makes the gradients of weights");
+      if (s.stageOf[task.chunk] != int64_t(stage))
+        return llvm::createStringError("task " + task.str() + " is on stage " +
+                                       llvm::Twine(stage) + "; chunk " + llvm::Twine(task.chunk) +
+                                       " is on stage " + llvm::Twine(s.stageOf[task.chunk]));
+      if (++count(task) == 2)
+        return llvm::createStringError("task " + task.str() + " is there twice");
+    }
+  for (int64_t chunk = 0; chunk < s.chunks(); ++chunk)
+    for (int64_t m = 0; m < s.microbatches; ++m)
+      for (int64_t phase = 0; phase < (s.splitsBackward ? phases : phases - 1); ++phase)
+        if (Task task{Phase(phase), m, chunk}; !count(task))
+          return llvm::createStringError("task " + task.str() + " is missing on stage " +
+                                         llvm::Twine(s.stageOf[chunk]));
+  return Error::success();
+}
+
+static double durationOf(const Task &task, const TaskCosts &costs, bool splitsBackward) {
+  const TaskCosts::Chunk &chunk = costs.chunks[task.chunk];
+  switch (task.phase) {
+  case Phase::forward:
+    return chunk.forward;
+  case Phase::backward:
+    return splitsBackward ? chunk.backward : chunk.backward + chunk.weight;
+  case Phase::weight:
+    return chunk.weight;
+  }
+  llvm_unreachable("all phases are above");
+}
+
+Expected<Timeline> simulate(const PipelineSchedule &s, const TaskCosts &costs) {
+  if (Error error = checkTasks(s))
+    return std::move(error);
+  Timeline timeline;
+  timeline.stages.resize(s.stages());
+  constexpr double never = -1;
+  std::vector<double> ends(s.chunks() * s.microbatches * phases, never);
+  auto endOf = [&](const Task &task) -> double & {
+    return ends[(task.chunk * s.microbatches + task.microbatch) * phases + int64_t(task.phase)];
+  };
+  // The first thing that `task` still waits for, or null; else `begin` is when it can run.
+  auto missing = [&](const Task &task, double &begin) -> std::optional<Task> {
+    for (const Task &need : s.needs(task)) {
+      if (endOf(need) == never)
+        return need;
+      bool far = s.stageOf[need.chunk] != s.stageOf[task.chunk];
+      begin = std::max(begin, endOf(need) + (far ? costs.message : 0));
+    }
+    return std::nullopt;
+  };
+
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (int64_t stage = 0; stage < s.stages(); ++stage) {
+      auto &spans = timeline.stages[stage];
+      while (spans.size() < s.order[stage].size()) {
+        const Task &task = s.order[stage][spans.size()];
+        double begin = spans.empty() ? 0 : spans.back().end;
+        if (missing(task, begin))
+          break;
+        endOf(task) = begin + durationOf(task, costs, s.splitsBackward);
+        spans.push_back({task, begin, endOf(task)});
+        progress = true;
+      }
+    }
+  }
+
+  std::string waits;
+  for (int64_t stage = 0; stage < s.stages(); ++stage) {
+    size_t next = timeline.stages[stage].size();
+    if (next == s.order[stage].size())
+      continue;
+    const Task &task = s.order[stage][next];
+    double begin = 0;
+    waits += (waits.empty() ? "stage " : "; stage ") + std::to_string(stage) + " has " +
+             task.str() + " next, which needs " + missing(task, begin)->str() + " of stage " +
+             std::to_string(s.stageOf[missing(task, begin)->chunk]);
+  }
+  if (!waits.empty())
+    return llvm::createStringError("the order never ends: " + waits);
+  return timeline;
+}
+
+int64_t mostHeld(const PipelineSchedule &s, int64_t stage) {
+  Phase last = s.splitsBackward ? Phase::weight : Phase::backward;
+  int64_t held = 0, most = 0;
+  for (const Task &task : s.order[stage]) {
+    most = std::max(most, held += task.phase == Phase::forward);
+    held -= task.phase == last;
+  }
+  return most;
+}
+
+} // namespace meshwright::planner

@@ -1,0 +1,220 @@
+//===- PublishedSchedules.cpp - naive to zero-bubble pipelines --------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Planner/PipelineSchedule.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+namespace meshwright::planner {
+
+static constexpr StringRef scheduleNames[] = {"naive", "gpipe", "1f1b", "interleaved",
+                                              "zb-h1", "zb-h2", "zb-v"};
+
+Expected<ScheduleKind> ScheduleKind::parse(StringRef text) {
+  auto [name, chunks] = text.split(':');
+  const StringRef *found = llvm::find(scheduleNames, name);
+  ScheduleKind kind;
+  kind.name = Name(found - std::begin(scheduleNames));
+  bool counts = kind.name == interleaved;
+  if (found == std::end(scheduleNames) || counts == (name == text) ||
+      (counts && (chunks.getAsInteger(10, kind.chunksPerStage) || kind.chunksPerStage < 2)))
+    return llvm::createStringError("'" + text +
+                                   "' is no schedule; there are naive, gpipe, 1f1b, interleaved:V "
+                                   "with V chunks a stage (2 or more), zb-h1, zb-h2 and zb-v");
+  if (kind.name == zbV)
+    kind.chunksPerStage = 2;
+  return kind;
+}
+
+std::string ScheduleKind::str() const {
+  std::string text = scheduleNames[name].str();
+  return name == interleaved ? text + ":" + std::to_string(chunksPerStage) : text;
+}
+
+int64_t ScheduleKind::leastMicrobatches(int64_t stages) const {
+  switch (name) {
+  case naive:
+  case gpipe:
+  case oneFOneB:
+    return 1;
+  case interleaved:
+  case zbH1:
+    return stages;
+  case zbH2:
+  case zbV:
+    return 2 * stages - 1;
+  }
+  llvm_unreachable("all schedules are above");
+}
+
+llvm::SmallVector<int64_t> placeChunks(ScheduleKind kind, int64_t stages) {
+  llvm::SmallVector<int64_t> stageOf;
+  for (int64_t c = 0; c < stages * kind.chunksPerStage; ++c)
+    stageOf.push_back(kind.name == ScheduleKind::zbV && c >= stages ? 2 * stages - 1 - c
+                                                                    : c % stages);
+  return stageOf;
+}
+
+namespace {
+/// The tasks of one stage. Each phase of a chunk goes through the microbatches in
+/// order, so that gradients are summed in the same order under every schedule.
+class Stage {
+public:
+  Stage(int64_t microbatches, int64_t chunks) : microbatches(microbatches), next(chunks) {}
+
+  int64_t done(Phase phase, int64_t chunk) const { return next[chunk].count[size_t(phase)]; }
+  bool left(Phase phase, int64_t chunk) const { return done(phase, chunk) < microbatches; }
+  /// The chunk's next task of this phase, if one is left.
+  void put(Phase phase, int64_t chunk) {
+    if (left(phase, chunk))
+      tasks.push_back({phase, next[chunk].count[size_t(phase)]++, chunk});
+  }
+  void forward(int64_t chunk) { put(Phase::forward, chunk); }
+  void backward(int64_t chunk) { put(Phase::backward, chunk); }
+  void weight(int64_t chunk) { put(Phase::weight, chunk); }
+
+  std::vector<Task> tasks;
+
+private:
+  struct Counts {
+    int64_t count[3] = {0, 0, 0};
+  };
+  int64_t microbatches;
+  std::vector<Counts> next;
+};
+} // namespace
+
+/// Some forward tasks, then forward and backward in turn, then what is left. The
+/// schedules of one chunk a stage differ in how many go ahead, and zero-bubble ones
+/// in how many microbatches the gradients of weights lag behind backward: stages
+/// that can begin backward sooner keep their weight tasks for the end, where they
+/// would idle, and so all hold the same number of activations.
+static void oneChunk(Stage &stage, int64_t chunk, int64_t ahead, int64_t lag, bool splits) {
+  for (int64_t i = 0; i < ahead; ++i)
+    stage.forward(chunk);
+  while (stage.left(Phase::backward, chunk)) {
+    stage.forward(chunk);
+    stage.backward(chunk);
+    if (splits && stage.done(Phase::backward, chunk) > lag)
+      stage.weight(chunk);
+  }
+  while (splits && stage.left(Phase::weight, chunk))
+    stage.weight(chunk);
+}
+
+/// Microbatches go through the chunks of a stage in groups of as many as there are
+/// stages: the group through its first chunk, then through its second, and so on.
+static void interleave(Stage &stage, int64_t at, int64_t stages, int64_t perStage,
+                       int64_t microbatches) {
+  int64_t all = microbatches * perStage;
+  auto turn = [&](int64_t i) { return i % (stages * perStage) / stages; };
+  int64_t ahead = microbatches == stages
+                      ? all
+                      : std::min(all, 2 * (stages - 1 - at) + (perStage - 1) * stages);
+  auto forward = [&](int64_t i) {
+    if (i < all)
+      stage.forward(turn(i) * stages + at);
+  };
+  for (int64_t i = 0; i < ahead; ++i)
+    forward(i);
+  for (int64_t i = 0; i < all; ++i) {
+    forward(ahead + i);
+    stage.backward((perStage - 1 - turn(i)) * stages + at);
+  }
+}
+
+/// The model goes down the stages and up again, so the last chunk is on the first
+/// stage. Forward tasks of the way down are started so that those of the way up
+/// follow without a gap on every stage (Qi et al. 2024, section 6).
+static void downAndUp(Stage &stage, int64_t at, int64_t stages) {
+  int64_t down = at, up = 2 * stages - 1 - at;
+  for (int64_t i = 0; i < 2 * (stages - at) - 1; ++i)
+    stage.forward(down);
+  for (int64_t i = 0; i < at; ++i) {
+    stage.forward(up);
+    stage.forward(down);
+  }
+  auto through = [&](int64_t chunk) {
+    stage.backward(chunk);
+    stage.weight(chunk);
+  };
+  for (int64_t i = 0; i < stages - at; ++i) {
+    stage.forward(up);
+    through(up);
+  }
+  while (stage.left(Phase::forward, up)) {
+    stage.forward(down);
+    through(down);
+    stage.forward(up);
+    through(up);
+  }
+  // What is left is backward; a stage keeps weight tasks for while it waits.
+  for (int64_t i = 0; i < at; ++i) {
+    stage.backward(down);
+    stage.backward(up);
+  }
+  while (stage.left(Phase::backward, down))
+    through(down);
+  for (int64_t chunk : {up, down})
+    while (stage.left(Phase::weight, chunk))
+      stage.weight(chunk);
+}
+
+Expected<PipelineSchedule> makeSchedule(ScheduleKind kind, int64_t stages, int64_t microbatches) {
+  int64_t least = kind.leastMicrobatches(stages);
+  if (microbatches < least)
+    return llvm::createStringError("schedule " + kind.str() + " on " + llvm::Twine(stages) +
+                                   " stages needs " + llvm::Twine(least) +
+                                   " microbatches or more; there are " + llvm::Twine(microbatches));
+  if (kind.name == ScheduleKind::interleaved && microbatches % stages)
+    return llvm::createStringError(
+        "schedule " + kind.str() + " needs a multiple of the " + llvm::Twine(stages) +
+        " stages as microbatches; there are " + llvm::Twine(microbatches) + ", " +
+        llvm::Twine(microbatches / stages * stages) + " or " +
+        llvm::Twine((microbatches / stages + 1) * stages) + " would do");
+
+  PipelineSchedule schedule;
+  schedule.microbatches = microbatches;
+  schedule.splitsBackward = kind.splitsBackward();
+  schedule.stageOf = placeChunks(kind, stages);
+  for (int64_t at = 0; at < stages; ++at) {
+    Stage stage(microbatches, schedule.chunks());
+    bool splits = kind.splitsBackward();
+    int64_t after = stages - 1 - at;
+    switch (kind.name) {
+    case ScheduleKind::naive:
+      oneChunk(stage, at, 0, 0, splits);
+      break;
+    case ScheduleKind::gpipe:
+      oneChunk(stage, at, microbatches, 0, splits);
+      break;
+    case ScheduleKind::oneFOneB:
+      oneChunk(stage, at, after, 0, splits);
+      break;
+    case ScheduleKind::zbH1:
+      oneChunk(stage, at, after, at, splits);
+      break;
+    case ScheduleKind::zbH2:
+      oneChunk(stage, at, 2 * after, 2 * at, splits);
+      break;
+    case ScheduleKind::interleaved:
+      interleave(stage, at, stages, kind.chunksPerStage, microbatches);
+      break;
+    case ScheduleKind::zbV:
+      downAndUp(stage, at, stages);
+      break;
+    }
+    schedule.order.push_back(std::move(stage.tasks));
+  }
+  return schedule;
+}
+
+} // namespace meshwright::planner
