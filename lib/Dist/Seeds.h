@@ -82,7 +82,7 @@ ShardingAttr withoutLayers(ShardingAttr sharding);
 /// Calls of layers: repeats with stacked variables among their slices.
 llvm::SmallVector<train::RepeatOp> layerCalls(mlir::ModuleOp module);
 
-/// An op that updates a parameter, with the gradient it uses.
+/// An op that updates a parameter or its f32 copy, with the gradient it uses.
 struct Update {
   train::UpdateOpInterface op;
   train::VariableOp parameter;

@@ -11,6 +11,9 @@
 //   stage 2  also the accumulators: each microbatch's gradient goes into it
 //   stage 3  also parameters: every use gets the whole one, layer by layer
 //
+// A narrow parameter's f32 copy, its master, is one more state. It is what is updated;
+// its parts are rounded, and what devices send each other has the narrow type.
+//
 // Each change is a `dist.constrain` with `boundary`, so that the cut for storage does
 // not spread into what is computed.
 //
@@ -31,8 +34,13 @@ SmallVector<Update> dist::updatesOf(ModuleOp module) {
   SymbolTable symbols(module);
   SmallVector<Update> updates;
   module.walk([&](train::UpdateOpInterface op) {
-    if (auto get = op.getParameterMutable().get().getDefiningOp<train::GetOp>())
-      updates.push_back({op, symbols.lookup<train::VariableOp>(get.getVariable())});
+    auto get = op.getParameterMutable().get().getDefiningOp<train::GetOp>();
+    if (!get)
+      return;
+    auto variable = symbols.lookup<train::VariableOp>(get.getVariable());
+    if (auto of = variable.getOf())
+      variable = symbols.lookup<train::VariableOp>(*of);
+    updates.push_back({op, variable});
   });
   return updates;
 }
@@ -65,10 +73,6 @@ public:
   LogicalResult run() {
     for (Update &update : updatesOf(module)) {
       train::VariableOp parameter = update.parameter;
-      if (parameter.getOf())
-        return parameter.emitError("ZeRO stage ")
-               << stage << " does not store masters of bf16 or f16 parameters in parts yet; "
-               << "--zero 0 or a f32 model works";
       auto computed = parameter->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
       FailureOr<ShardingAttr> stored = storageOf(parameter, computed);
       if (failed(stored))
@@ -79,11 +83,12 @@ public:
       gradient(update, *stored);
       if (stage < 3) {
         OpOperand &use = update.op.getParameterMutable();
-        use.set(constrain(use.get(), *stored, update.op));
-        Value updated = update.op.getUpdated();
-        Operation *after = update.op->getNextNode();
-        Value whole = constrain(updated, computed, after);
-        updated.replaceAllUsesExcept(whole, whole.getDefiningOp());
+        if (use.get().getDefiningOp<train::GetOp>().getVariable() == parameter.getSymName())
+          use.set(constrain(use.get(), *stored, update.op));
+        module.walk([&](train::SetOp set) {
+          if (set.getVariable() == parameter.getSymName())
+            set.getValueMutable().assign(constrain(set.getValue(), computed, set));
+        });
         continue;
       }
       seed(parameter, *stored);

@@ -288,9 +288,6 @@ Error checkSupported(const CompileOptions &o) {
   if (o.gradDtype == "bf16" && o.precision != "bf16")
     return refuse("grad-dtype", o.gradDtype,
                   "it goes with --precision bf16; with " + o.precision + " leave it out");
-  if (o.zero != 0 && o.precision != "f32")
-    return refuse("zero", Twine(o.zero) + " with --precision " + o.precision,
-                  "--zero 0 does, or --precision f32");
   if (o.dataSync != "all-reduce")
     return refuse("data-sync", o.dataSync, "all-reduce works");
   if (!o.cuts.empty())

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Interprets a model's training step before and after it is placed on meshes, in float64.
 
-  strategies.py CONFIG WORK BATCH SEQ MICROBATCHES[/DROPOUT]  STRATEGY...
+  strategies.py CONFIG WORK BATCH SEQ MICROBATCHES[/FLAG=VALUE]...  STRATEGY...
 
+FLAG: one of the compiler's, as in 2/dropout=0.2.
 A strategy is the options of dist-apply-strategy joined by +, e.g. data=2,tensor=2+zero=3+sequence-parallel.
 Both @step and @eval must compute what they computed on one device.
 """
@@ -15,8 +16,9 @@ from harness import call, compile, fresh, ranks_of
 config, work, batch, sequence, microbatches, *strategies = sys.argv[1:]
 fresh(work)
 
-microbatches, _, dropout = microbatches.partition("/")
-compile(config, "step.mlir", batch=batch, seq=sequence, microbatches=microbatches, dropout=dropout or None, emit="step")
+microbatches, *given = microbatches.split("/")
+flags = {flag: value for flag, _, value in (word.partition("=") for word in given)}
+compile(config, "step.mlir", batch=batch, seq=sequence, microbatches=microbatches, emit="step", **flags)
 for strategy in strategies:
     mesh, *options = strategy.split("+")
     options = [f"mesh={mesh}"] + [option if "=" in option else option + "=true" for option in options]

@@ -121,7 +121,6 @@ def bad_compile(golden):
         for value in values:
             refused(f"--{flag} {value} is not supported", words, **{flag: value})
     refused("--grad-dtype bf16 is not supported", "with fp16 leave it out", precision="fp16", grad_dtype="bf16")
-    refused("--zero 2 with --precision bf16 is not supported", "--zero 0 does", zero=2, precision="bf16")
     # And values nobody knows.
     for flag in ("target", "precision", "grad-dtype", "data-sync", "collective-algorithm", "emit", "optimizer"):
         refused(f"--{flag}", "nonsense", "meshwright compile --help", **{flag: "nonsense"})

@@ -13,7 +13,7 @@ import math
 import sys
 
 from compare import gradient_error, largest, read_safetensors
-from harness import Golden, check, compile, distance, fresh, ranks_of, train
+from harness import Golden, check, compile, distance, fresh, ranks_of, strategy, train
 
 parser = argparse.ArgumentParser()
 parser.add_argument("golden")
@@ -27,9 +27,9 @@ golden = Golden(args.golden)
 fresh(args.work)
 
 
-def compare(name, mesh, microbatches, strategy):
-    size = dict(golden.size, mesh=mesh, microbatches=microbatches, **strategy)
-    ranks = ranks_of(mesh)
+def compare(name):
+    size = dict(golden.size, **strategy(name))
+    ranks = ranks_of(size["mesh"])
     compile(golden.config, "exe", **size)
     have = train("./exe", ranks, save="threads", **golden.run)
     want = [{"loss": loss, "grad_norm": norm}
@@ -73,8 +73,5 @@ def compare(name, mesh, microbatches, strategy):
 
 
 for item in args.meshes:
-    where, *given = item.split("+")
-    mesh, _, microbatches = where.partition("/")
-    strategy = {flag: value or True for flag, _, value in (text.partition("=") for text in given)}
-    compare(item, "" if mesh == "one" else mesh, microbatches or 1, strategy)
+    compare(item)
     sys.stdout.flush()

@@ -55,6 +55,15 @@ def ranks_of(mesh):
     return math.prod(int(size) for size in re.findall(r"[=x](\d+)", mesh))
 
 
+def strategy(text):
+    """What the tests write as MESH[/MICROBATCHES][+FLAG[=VALUE]]..., as the compiler's options: data=2/2+zero=3. The
+    mesh `one` is one rank."""
+    where, *given = text.split("+")
+    mesh, _, microbatches = where.partition("/")
+    options = {flag: value or True for flag, _, value in (word.partition("=") for word in given)}
+    return dict(options, mesh="" if mesh == "one" else mesh, microbatches=microbatches or 1)
+
+
 def rows(path):
     """The lines of a metrics file without what depends on the clock."""
     lines = [json.loads(line) for line in open(path)]

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """Trains a golden directory's model in bf16 and fp16.
 
-  precision.py GOLDEN WORK losses MESH[/MICROBATCHES]...    the losses of the float64 run, and the interpreter's
-  precision.py GOLDEN WORK scaling                           overflows, growth, and resuming in fp16
-  precision.py GOLDEN WORK bytes                             what a parameter takes
+  precision.py GOLDEN WORK losses STRATEGY...    the losses of the float64 run, and the interpreter's
+  precision.py GOLDEN WORK parts STRATEGY...     the losses of one rank in the same precision
+  precision.py GOLDEN WORK scaling [STRATEGY]    overflows, growth, and resuming in fp16
+  precision.py GOLDEN WORK bytes                 what a parameter takes
+
+A strategy is written as for golden.py.
 """
 import array
 import filecmp
@@ -13,7 +16,7 @@ import subprocess
 import sys
 
 from compare import largest, read_safetensors
-from harness import Golden, call, check, compile, distance, flags, fresh, ranks_of, train
+from harness import Golden, call, check, check_traffic, compile, distance, flags, fresh, ranks_of, strategy, train
 
 golden = Golden(sys.argv[1])
 fresh(sys.argv[2])
@@ -36,13 +39,12 @@ def interpreted(options, run):
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
-def losses(meshes):
+def losses(items):
     want = golden.answers["loss"]
-    for item in meshes:
-        mesh, _, microbatches = item.partition("/")
-        mesh, ranks = "" if mesh == "one" else mesh, ranks_of("" if mesh == "one" else mesh)
+    for item in items:
         for precision in PRECISIONS:
-            options = dict(golden.size, mesh=mesh, microbatches=microbatches or 1, **precision)
+            options = dict(golden.size, **strategy(item), **precision)
+            mesh, ranks = options["mesh"], ranks_of(options["mesh"])
             compile(golden.config, "exe", **options)
             have = train("./exe", ranks, save="run", **golden.run)
             name = f"{golden.directory.name} {item} {' '.join(precision.values())}"
@@ -68,8 +70,34 @@ def losses(meshes):
             sys.stdout.flush()
 
 
-def scaling():
-    compile(golden.config, "exe", mesh="data=2", precision="fp16", **golden.size)
+def parts(items):
+    """How weights and states are stored changes what is rounded in no way, and sums in their last digits: whatever
+    differs from one rank is in the order of sums, over devices and microbatches."""
+    for precision in PRECISIONS:
+        compile(golden.config, "one", **golden.size, **precision)
+        want = train("./one", save="one-run", **golden.run)
+        weights = read_safetensors("one-run/latest/model.safetensors")
+        for item in items:
+            options = dict(golden.size, **strategy(item), **precision)
+            compile(golden.config, "exe", **options)
+            ranks = ranks_of(options["mesh"])
+            have = train("./exe", ranks, save="run", trace="trace.json", **golden.run)
+            check_traffic("./exe", "trace.json", golden.run["steps"])
+            name = f"{golden.directory.name} {item} {' '.join(precision.values())}"
+            off, norms = distance(have, want), distance(have, want, "grad_norm")
+            check(off <= 2e-3, f"{name}: a loss is {off:.1e} off one rank's")
+            check(norms <= 1e-2, f"{name}: a gradient norm is {norms:.1e} off one rank's")
+            final = read_safetensors("run/latest/model.safetensors")
+            check(set(final) == set(weights), f"{name}: other tensors are saved")
+            worst = largest(math.dist(final[key][1], value) / math.hypot(*value) for key, (_, value) in weights.items()
+                            if not key.endswith("c_attn.bias"))
+            check(worst <= 5e-3, f"{name}: a weight at the end is {worst:.1e} off one rank's")
+            check(train("./exe", ranks, **golden.run) == have, f"{name}: the run differs from itself")
+            print(f"{name}: loss {off:.1e}, grad_norm {norms:.1e}, final weights {worst:.1e}", flush=True)
+
+
+def scaling(where="data=2"):
+    compile(golden.config, "exe", precision="fp16", **golden.size, **strategy(where))
     run = dict(golden.run, steps=12)
     good = train("./exe", 2, **run)
     check([row["loss_scale"] for row in good] == [65536] * 12, "the scale changes without a cause")
@@ -148,4 +176,5 @@ def bytes_each():
         check(plan["precision"] == precision and plan["grad_dtype"] == options.get("grad_dtype", "f32"), "the plan's types")
 
 
-{"losses": lambda: losses(sys.argv[4:]), "scaling": scaling, "bytes": bytes_each}[sys.argv[3]]()
+{"losses": losses, "parts": parts, "scaling": lambda items: scaling(*items),
+ "bytes": lambda items: bytes_each()}[sys.argv[3]](sys.argv[4:])

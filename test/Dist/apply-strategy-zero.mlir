@@ -1,0 +1,44 @@
+// A bf16 parameter and its f32 copy: states are stored in parts, and what is gathered has two bytes.
+// RUN: meshwright-opt %s --dist-apply-strategy="mesh=data=2 zero=1" | FileCheck %s --check-prefixes=CHECK,ONE
+// RUN: meshwright-opt %s --dist-apply-strategy="mesh=data=2 zero=3" | FileCheck %s --check-prefixes=CHECK,THREE
+// RUN: meshwright-opt %s --dist-apply-strategy="mesh=data=2 zero=1" --dist-propagate --dist-partition | FileCheck %s --check-prefix=LOCAL1
+// RUN: meshwright-opt %s --dist-apply-strategy="mesh=data=2 zero=3" --dist-propagate --dist-partition | FileCheck %s --check-prefix=LOCAL3
+
+// ONE: @w : tensor<8x4xbf16> {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {}]>}
+// THREE: @w : tensor<8x4xbf16> {{.*}}, dist.seed = #dist.sharding<@mesh, [{data}, {}]>}
+// CHECK: @w.master : {{.*}}, dist.seed = #dist.sharding<@mesh, [{data}, {}]>}
+// CHECK: @w.momentum : {{.*}}, dist.seed = #dist.sharding<@mesh, [{data}, {}]>}
+// THREE: %[[STORED:.*]] = train.get @w : tensor<8x4xbf16>
+// THREE: %[[WHOLE:.*]] = dist.constrain %[[STORED]] to <@mesh, [{}, {}]> boundary
+// THREE: train.linear %arg0, %[[WHOLE]]
+// CHECK: %[[MASTER:.*]] = train.get @w.master
+// CHECK: train.sgd %[[MASTER]],
+// CHECK: %[[GUARDED:.*]] = train.guard
+// CHECK: train.set @w.master, %[[GUARDED]]
+// CHECK: %[[NARROW:.*]] = train.cast %[[GUARDED]]
+// ONE: %[[GATHERED:.*]] = dist.constrain %[[NARROW]] to <@mesh, [{}, {}]> boundary
+// ONE: train.set @w, %[[GATHERED]]
+// THREE: train.set @w, %[[NARROW]]
+
+// LOCAL1: @w.master : tensor<4x4xf32>
+// LOCAL1: %[[PART:.*]] = train.cast %{{.*}} : (tensor<4x4xf32>) -> tensor<4x4xbf16>
+// LOCAL1: dist.all_gather %[[PART]] dim 0 over <@mesh {data}> : (tensor<4x4xbf16>) -> tensor<8x4xbf16>
+// LOCAL3: @w : tensor<4x4xbf16>
+// LOCAL3: dist.all_gather {{.*}} dim 0 over <@mesh {data}> : (tensor<4x4xbf16>) -> tensor<8x4xbf16>
+// LOCAL3-NOT: dist.all_gather
+train.variable @w : tensor<8x4xbf16> init <"normal", 1.0>
+train.variable @w.master : tensor<8x4xf32> init <"normal", 1.0> state "master" of @w
+train.variable @w.momentum : tensor<8x4xf32> init <"constant", 0.0> state "momentum" of @w
+func.func @step(%x: tensor<2x4xbf16> {dist.seed = #dist.sharding<@mesh, [{data}, {}]>, train.input = "x"}, %clip: tensor<f32>,
+                %lr: tensor<f32>, %norm: tensor<f32>) {
+  %w = train.get @w : tensor<8x4xbf16>
+  %y = train.linear %x, %w : (tensor<2x4xbf16>, tensor<8x4xbf16>) -> tensor<2x8xbf16>
+  %dw = train.contract "s i, s j -> i j" %y, %x : (tensor<2x8xbf16>, tensor<2x4xbf16>) -> tensor<8x4xf32>
+  %m = train.get @w.master : tensor<8x4xf32>
+  %new = train.sgd %m, %dw, %clip, %lr : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>, tensor<f32>) -> tensor<8x4xf32>
+  %kept = train.guard %new, %m if_finite %norm : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>) -> tensor<8x4xf32>
+  train.set @w.master, %kept : tensor<8x4xf32>
+  %narrow = train.cast %kept : (tensor<8x4xf32>) -> tensor<8x4xbf16>
+  train.set @w, %narrow : tensor<8x4xbf16>
+  return
+}
