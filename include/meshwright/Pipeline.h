@@ -50,6 +50,12 @@ llvm::Error dumpIrTo(mlir::PassManager &manager, llvm::StringRef directory);
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> loadModel(const CompileOptions &options,
                                                             mlir::MLIRContext &context);
 
+/// The model compiled as `options` say, as far as stage `to`. Remarks that they ask
+/// for go to `log`.
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> compileTo(Stage to, const CompileOptions &options,
+                                                            mlir::MLIRContext &context,
+                                                            llvm::raw_ostream &log);
+
 /// All of `meshwright compile`: writes what --emit asks for. `log` gets the
 /// compiler's summary (arena, time).
 llvm::Error compile(const CompileOptions &options, mlir::MLIRContext &context,

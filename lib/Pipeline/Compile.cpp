@@ -177,19 +177,18 @@ static std::string outputPath(const CompileOptions &options) {
   return options.emit == "exe" ? llvm::sys::path::stem(options.model).str() : "-";
 }
 
-Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ostream &log) {
-  auto begin = std::chrono::steady_clock::now();
+Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &options,
+                                          MLIRContext &context, llvm::raw_ostream &log) {
   if (Error error = checkSupported(options))
-    return error;
+    return std::move(error);
   Expected<OwningOpRef<ModuleOp>> loaded = loadModel(options, context);
   if (!loaded)
-    return loaded.takeError();
+    return loaded;
   ModuleOp module = **loaded;
 
   Expected<Stage> from = stageOf(module);
   if (!from)
     return from.takeError();
-  Stage to = stageNamed(options.emit).value_or(Stage::exec);
   if (*from > to)
     return createStringError("'" + options.model + "' is already at stage " + nameOf(*from) +
                              ", past --emit " + options.emit);
@@ -205,15 +204,23 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
       options.tensor2d, options.explainSharding, options.precision, options.gradDtype};
   PassManager manager(&context);
   if (Error error = buildPipeline(manager, pipeline, *from, to))
-    return error;
+    return std::move(error);
   if (!options.dumpIr.empty())
     if (Error error = dumpIrTo(manager, options.dumpIr))
-      return error;
-  {
-    DiagnosticCollector diagnostics(context, &log);
-    if (failed(manager.run(module)))
-      return diagnostics.take("compilation failed");
-  }
+      return std::move(error);
+  DiagnosticCollector diagnostics(context, &log);
+  if (failed(manager.run(module)))
+    return diagnostics.take("compilation failed");
+  return loaded;
+}
+
+Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ostream &log) {
+  auto begin = std::chrono::steady_clock::now();
+  Stage to = stageNamed(options.emit).value_or(Stage::exec);
+  Expected<OwningOpRef<ModuleOp>> compiled = compileTo(to, options, context, log);
+  if (!compiled)
+    return compiled.takeError();
+  ModuleOp module = **compiled;
 
   std::string output = outputPath(options);
   if (stageNamed(options.emit)) {
