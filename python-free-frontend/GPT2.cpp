@@ -37,6 +37,8 @@ static GPT2 readGPT2(Config &config, ModelOptions &options) {
   useDefaultSequence(options, m.positions);
   m.hidden = config.size("n_embd", 768);
   m.layers = config.size("n_layer", 12);
+  if (options.layers)
+    m.layers = options.layers;
   m.heads = config.size("n_head", 12);
   m.inner = config.optionalSize("n_inner").value_or(4 * m.hidden);
   m.activation = readActivation(config, "activation_function", "gelu_new");

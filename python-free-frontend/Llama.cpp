@@ -94,6 +94,8 @@ static Llama readLlama(Config &config, StringRef family, ModelOptions &options) 
   useDefaultSequence(options, m.positions);
   m.hidden = config.size("hidden_size", 4096);
   m.layers = config.size("num_hidden_layers", 32);
+  if (options.layers)
+    m.layers = options.layers;
   m.heads = config.size("num_attention_heads", 32);
   m.kvHeads = config.optionalSize("num_key_value_heads", absent.kvHeads).value_or(m.heads);
   bool ownHeadDim = absent.headDim || config.has("head_dim");

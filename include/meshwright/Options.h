@@ -28,6 +28,7 @@ struct CompileOptions {
   int64_t batch = 0;    ///< sequences an optimizer step; 0: one a rank and microbatch
   int64_t sequence = 0; ///< tokens a sequence; 0: the model's positions, at most 1024
   int64_t microbatches = 1;
+  int64_t layers = 0; ///< replaces the model's number of layers, no flag; 0: the model's
   int64_t zero = 0;
   bool sequenceParallel = false, tensor2d = false;
   std::string dataSync = "all-reduce";

@@ -61,6 +61,11 @@ llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> compileTo(Stage to, const Comp
 llvm::Error compile(const CompileOptions &options, mlir::MLIRContext &context,
                     llvm::raw_ostream &log);
 
+/// `meshwright fit MODEL --largest QUANTITY ...`: the largest batch, sequence or depth
+/// whose plan is within `--memory-limit`. Writes each try and the answer to `os`.
+llvm::Error fit(llvm::ArrayRef<std::string> args, mlir::MLIRContext &context,
+                llvm::raw_ostream &os);
+
 /// `meshwright inspect EXE`: the executable's plan as tables, or as JSON.
 llvm::Error inspect(llvm::StringRef executable, bool json, llvm::raw_ostream &os);
 

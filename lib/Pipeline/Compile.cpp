@@ -141,6 +141,7 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
   model.batch = options.batch;
   model.sequence = options.sequence;
   model.microbatches = options.microbatches;
+  model.layers = options.layers;
   if (!options.dropout.empty()) {
     double rate = 0;
     if (StringRef(options.dropout).getAsDouble(rate) || !(rate >= 0 && rate < 1))

@@ -19,6 +19,7 @@ namespace meshwright {
 static constexpr const char *usage =
     "Meshwright compiles transformer training into parallel executables.\n\n"
     "  meshwright compile MODEL [flags] -o EXE   compile a config.json or .mlir\n"
+    "  meshwright fit MODEL --largest batch      find the largest that a memory budget allows\n"
     "  meshwright inspect EXE [--json]           show what an executable's plan says\n"
     "  meshwright run -n N EXE ARGS...           start an executable's ranks\n"
     "  meshwright plot FILE.jsonl... [-o SVG]    draw the losses that --metrics wrote\n\n"
@@ -54,10 +55,7 @@ static Error dispatch(llvm::ArrayRef<std::string> args) {
   if (command == "-h" || command == "--help")
     return llvm::make_error<HelpRequested>(usage);
   args = args.drop_front();
-  if (command == "compile") {
-    llvm::Expected<CompileOptions> options = parseCompileOptions(args);
-    if (!options)
-      return options.takeError();
+  if (command == "compile" || command == "fit") {
     mlir::DialectRegistry registry;
     registerDialects(registry);
     registerPasses();
@@ -65,7 +63,10 @@ static Error dispatch(llvm::ArrayRef<std::string> args) {
     // Code generation builds ops of dialects that no pass declares.
     context.loadAllAvailableDialects();
     context.printOpOnDiagnostic(false); // An op may hold a whole program.
-    return compile(*options, context, llvm::outs());
+    if (command == "fit")
+      return fit(args, context, llvm::outs());
+    llvm::Expected<CompileOptions> options = parseCompileOptions(args);
+    return options ? compile(*options, context, llvm::outs()) : options.takeError();
   }
   if (command == "inspect") {
     std::string file;

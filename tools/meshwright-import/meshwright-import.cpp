@@ -22,7 +22,10 @@ int main(int argc, char **argv) {
   mlir::MLIRContext context;
   llvm::SourceMgr sources;
   mlir::SourceMgrDiagnosticHandler handler(sources, &context);
-  meshwright::ModelOptions options{batch, sequence, microbatches, std::nullopt};
+  meshwright::ModelOptions options;
+  options.batch = batch;
+  options.sequence = sequence;
+  options.microbatches = microbatches;
   if (dropout.getNumOccurrences())
     options.dropout = dropout;
   auto module = meshwright::importHuggingFace(model, options, context);

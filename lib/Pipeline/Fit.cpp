@@ -1,0 +1,157 @@
+//===- Fit.cpp - the `fit` command -------------------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "meshwright/Bytes.h"
+#include "meshwright/Pipeline.h"
+#include "meshwright/Report.h"
+#include "meshwright/Strategy.h"
+
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using llvm::createStringError;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+namespace meshwright {
+
+static constexpr const char *usage =
+    "usage: meshwright fit MODEL --largest batch|seq|layers --memory-limit BYTES [flags]\n"
+    "  Finds the largest batch, sequence or number of layers whose plan is within the bytes that a\n"
+    "  rank may use, e.g. 70GiB. All flags of 'meshwright compile' are understood; nothing is "
+    "written.\n";
+
+namespace {
+/// What one value of the quantity comes to.
+struct Probe {
+  int64_t value = 0, bytes = 0;
+  bool fits = false;
+  /// Why there is no plan; empty if there is one.
+  std::string refused;
+
+  std::string str() const {
+    return refused.empty() ? llvm::formatv("{0:N0} bytes a rank", bytes).str() : refused;
+  }
+};
+
+class Search {
+public:
+  Search(CompileOptions options, int64_t CompileOptions::*quantity, StringRef name, int64_t unit,
+         double limit, MLIRContext &context, llvm::raw_ostream &os)
+      : options(std::move(options)), quantity(quantity), name(name), unit(unit), limit(limit),
+        context(context), os(os) {}
+
+  /// Doubles until something does not fit, then halves the gap.
+  Error run() {
+    Probe best = probe(1);
+    if (!best.refused.empty())
+      return createStringError(best.refused);
+    if (!best.fits)
+      return createStringError(llvm::formatv(
+          "no {0} fits: {1}, the smallest, needs {2}, more than the {3:N0} of --memory-limit", name,
+          best.value, best.str(), int64_t(limit)));
+    int64_t low = 1, high = 2;
+    Probe next = probe(high);
+    while (next.fits) {
+      best = next;
+      low = high;
+      next = probe(high *= 2);
+    }
+    while (high - low > 1) {
+      int64_t middle = low + (high - low) / 2;
+      Probe tried = probe(middle);
+      (tried.fits ? low : high) = middle;
+      (tried.fits ? best : next) = tried;
+    }
+    os << llvm::formatv("largest {0}: {1}, {2}; {3} would be: {4}\n", name, best.value, best.str(),
+                        next.value, next.str());
+    return Error::success();
+  }
+
+private:
+  /// Compiles with `count` units.
+  Probe probe(int64_t count) {
+    Probe result;
+    result.value = options.*quantity = count * unit;
+    options.given.insert(name.str());
+    Expected<OwningOpRef<ModuleOp>> module = compileTo(Stage::exec, options, context, os);
+    Expected<Plan> plan = module ? buildPlan(**module) : module.takeError();
+    if (plan) {
+      result.bytes = plan->arenaBytes;
+      result.fits = double(result.bytes) <= limit;
+    } else {
+      result.refused = toString(plan.takeError());
+    }
+    os << llvm::formatv("{0} {1}: {2}\n", name, result.value,
+                        result.refused.empty() ? result.str() + (result.fits ? "" : ", too much")
+                                               : "refused");
+    os.flush();
+    return result;
+  }
+
+  CompileOptions options;
+  int64_t CompileOptions::*quantity;
+  StringRef name;
+  int64_t unit;
+  double limit;
+  MLIRContext &context;
+  llvm::raw_ostream &os;
+};
+} // namespace
+
+Error fit(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_ostream &os) {
+  std::vector<std::string> rest;
+  std::string largest;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i] == "-h" || args[i] == "--help")
+      return llvm::make_error<HelpRequested>(usage);
+    if (args[i] == "--largest" && i + 1 < args.size())
+      largest = args[++i];
+    else
+      rest.push_back(args[i]);
+  }
+  auto quantity = llvm::StringSwitch<int64_t CompileOptions::*>(largest)
+                      .Case("batch", &CompileOptions::batch)
+                      .Case("seq", &CompileOptions::sequence)
+                      .Case("layers", &CompileOptions::layers)
+                      .Default(nullptr);
+  if (!quantity)
+    return createStringError("--largest '" + largest + "' must be batch, seq or layers\n" + usage);
+
+  Expected<CompileOptions> options = parseCompileOptions(rest);
+  if (!options)
+    return options.takeError();
+  if (llvm::sys::path::extension(options->model) == ".mlir")
+    return createStringError("'" + options->model + "' has its sizes in its types; fit needs a "
+                                                    "config.json");
+  std::optional<double> limit = parseBytes(options->memoryLimit);
+  if (!limit)
+    return createStringError("--memory-limit '" + options->memoryLimit +
+                             "' is no amount of memory; write e.g. 70GiB (units " + byteUnits +
+                             ")");
+  // For compiling the limit is a budget of rematerialization alone.
+  if (!StringRef(options->remat).starts_with("auto")) {
+    options->memoryLimit.clear();
+    options->given.erase("memory-limit");
+  }
+  if (options->given.count(largest))
+    return createStringError("--" + largest + " is what fit looks for; leave it out");
+
+  Expected<dist::Mesh> mesh = dist::parseMesh(options->mesh);
+  if (!mesh)
+    return mesh.takeError();
+  // What every batch must be a multiple of; ranks share a sequence out evenly.
+  int64_t unit = 1;
+  if (largest == "batch")
+    unit = dist::batchParts(*mesh) * options->microbatches;
+  else if (largest == "seq" && options->sequenceParallel)
+    unit = mesh->size(mesh->named("tensor"));
+  return Search(*options, quantity, largest, unit, *limit, context, os).run();
+}
+
+} // namespace meshwright

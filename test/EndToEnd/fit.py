@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+"""What `meshwright fit` calls the largest is within the limit, and the next is not.
+
+  fit.py WORK
+"""
+import re
+import subprocess
+import sys
+
+from harness import INPUTS, call, check, flags, fresh
+
+fresh(sys.argv[1])
+models = {name: INPUTS / "golden" / name / "config.json" for name in ("gpt2-tiny", "llama-tiny")}
+
+
+def compiles(model, limit, **options):
+    """What refuses to compile under the limit, or nothing."""
+    done = subprocess.run(["meshwright", "compile", models[model], "--emit", "object", "-o", "out.o", "--assert",
+                           f"peak<={limit}", *flags(options)], capture_output=True, text=True, timeout=120)
+    return done.stderr
+
+
+for model, quantity, limit, step, options in (
+        ("gpt2-tiny", "batch", "20MiB", 6, {"mesh": "data=2", "microbatches": 3}),
+        ("gpt2-tiny", "seq", "2.4MB", 1, {}),
+        ("llama-tiny", "seq", "4MiB", 2, {"mesh": "tensor=2", "sequence_parallel": True, "batch": 2})):
+    text = call(["meshwright", "fit", models[model], "--largest", quantity, "--memory-limit", limit, *flags(options)])
+    value, more = map(int, re.search(rf"largest {quantity}: (\d+), .*; (\d+) would be", text).groups())
+    check(more == value + step, f"{more} is not the next after {value}:\n{text}")
+    print(f"{model} {options}: {quantity} {value} under {limit}")
+    fine = compiles(model, limit, **options, **{quantity: value})
+    check(not fine, f"{quantity} {value} does not compile: {fine}")
+    bad = compiles(model, limit, **options, **{quantity: more})
+    check("is broken" in bad, f"{quantity} {more} should break the limit: {bad}")
+
+# A depth cannot be asked of compile: the plan of each is in the output.
+text = call(["meshwright", "fit", models["gpt2-tiny"], "--largest", "layers", "--memory-limit", "20MB"])
+tried = {int(n): int(b.replace(",", "")) for n, b in re.findall(r"^layers (\d+): ([\d,]+) bytes", text, re.MULTILINE)}
+best = int(re.search(r"largest layers: (\d+)", text).group(1))
+check(tried[best] <= 20e6 < tried[best + 1], f"not the largest:\n{text}")
+check(best == max(n for n in tried if tried[n] <= 20e6), f"a larger one fits:\n{text}")
