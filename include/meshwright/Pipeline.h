@@ -69,6 +69,10 @@ llvm::Error fit(llvm::ArrayRef<std::string> args, mlir::MLIRContext &context,
 /// `meshwright inspect EXE`: the executable's plan as tables, or as JSON.
 llvm::Error inspect(llvm::StringRef executable, bool json, llvm::raw_ostream &os);
 
+/// `meshwright schedule NAME --stages P --microbatches M ...`: what each stage of a
+/// pipeline does when.
+llvm::Error showSchedule(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os);
+
 /// `meshwright run -n N EXE ARGS...`: replaces this process by the launched one;
 /// returns only on failure.
 llvm::Error run(llvm::ArrayRef<std::string> args);

@@ -21,6 +21,7 @@ static constexpr const char *usage =
     "  meshwright compile MODEL [flags] -o EXE   compile a config.json or .mlir\n"
     "  meshwright fit MODEL --largest batch      find the largest that a memory budget allows\n"
     "  meshwright inspect EXE [--json]           show what an executable's plan says\n"
+    "  meshwright schedule NAME --stages P ...    draw what a pipeline schedule does\n"
     "  meshwright run -n N EXE ARGS...           start an executable's ranks\n"
     "  meshwright plot FILE.jsonl... [-o SVG]    draw the losses that --metrics wrote\n\n"
     "'meshwright COMMAND --help' lists a command's flags.\n";
@@ -90,6 +91,8 @@ static Error dispatch(llvm::ArrayRef<std::string> args) {
   }
   if (command == "plot")
     return plot(args);
+  if (command == "schedule")
+    return showSchedule(args, llvm::outs());
   if (command == "run")
     return run(args);
   return llvm::createStringError("unknown command '" + command + "'\n\n" + usage);

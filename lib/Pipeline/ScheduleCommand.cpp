@@ -1,0 +1,103 @@
+//===- ScheduleCommand.cpp - the `schedule` command --------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Planner/PipelineSchedule.h"
+#include "Report/TimelinePicture.h"
+#include "meshwright/Codegen.h"
+#include "meshwright/Pipeline.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using llvm::createStringError;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+namespace meshwright {
+
+static constexpr const char *usage =
+    "usage: meshwright schedule NAME --stages P --microbatches M [--costs F,B,W] [-o FILE.svg]\n"
+    "  Draws a pipeline schedule on the terminal, and as SVG with -o: naive, gpipe, 1f1b,\n"
+    "  interleaved:V, zb-h1, zb-h2 or zb-v. A task is named by what it does (F forward, B backward,\n"
+    "  W gradients of weights), its microbatch, and its chunk where a stage has several. Costs are "
+    "the\n  times of the three in a chunk, in any unit (default: 1,1,1); what does not split "
+    "backward takes\n  B + W for it.\n";
+
+/// The costs of --costs, or nothing.
+static std::optional<planner::TaskCosts::Chunk> parseCosts(StringRef text) {
+  llvm::SmallVector<StringRef> parts;
+  text.split(parts, ',');
+  double values[3];
+  if (parts.size() != 3)
+    return std::nullopt;
+  for (auto [part, value] : llvm::zip(parts, values))
+    if (part.getAsDouble(value) || !(value > 0 && value < 1e15))
+      return std::nullopt;
+  return planner::TaskCosts::Chunk{values[0], values[1], values[2]};
+}
+
+Error showSchedule(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
+  auto fail = [](const llvm::Twine &message) { return createStringError(message + "\n" + usage); };
+  std::string name, svg, costsText = "1,1,1";
+  int64_t stages = 0, microbatches = 0;
+  for (size_t i = 0; i < args.size(); ++i) {
+    StringRef word = args[i];
+    if (word == "-h" || word == "--help")
+      return llvm::make_error<HelpRequested>(usage);
+    bool takesValue = llvm::is_contained({"--stages", "--microbatches", "--costs", "-o"}, word);
+    if (takesValue && i + 1 == args.size())
+      return fail(word + " needs a value");
+    if (word == "--stages" || word == "--microbatches") {
+      int64_t &number = word == "--stages" ? stages : microbatches;
+      if (StringRef(args[++i]).getAsInteger(10, number) || number < 1 || number > 100000)
+        return fail(word + " '" + args[i] + "' must be a whole number from 1 to 100000");
+    } else if (word == "--costs") {
+      costsText = args[++i];
+    } else if (word == "-o") {
+      svg = args[++i];
+    } else if (!name.empty() || word.starts_with("-")) {
+      return fail("unexpected argument '" + word + "'");
+    } else {
+      name = word.str();
+    }
+  }
+  if (name.empty() || !stages || !microbatches)
+    return fail("name a schedule, --stages and --microbatches");
+  std::optional<planner::TaskCosts::Chunk> cost = parseCosts(costsText);
+  if (!cost)
+    return fail("--costs '" + costsText + "' must be three positive numbers, e.g. 1,1,1");
+
+  Expected<planner::ScheduleKind> kind = planner::ScheduleKind::parse(name);
+  if (!kind)
+    return kind.takeError();
+  Expected<planner::PipelineSchedule> schedule =
+      planner::makeSchedule(*kind, stages, microbatches);
+  if (!schedule)
+    return schedule.takeError();
+  planner::TaskCosts costs;
+  costs.chunks.assign(schedule->chunks(), *cost);
+  Expected<planner::Timeline> timeline = simulate(*schedule, costs);
+  if (!timeline)
+    return timeline.takeError();
+
+  drawTimelineText(*timeline, os);
+  os << llvm::formatv("{0} on {1} stages, {2} microbatches: {3:f1}% of the stages' time is work, "
+                      "{4:f2} a stage idles between its tasks\n",
+                      kind->str(), stages, microbatches, 100 * timeline->utilisation(),
+                      timeline->bubble());
+  os << "activations held at most, of one microbatch in one chunk:";
+  for (int64_t stage = 0; stage < stages; ++stage)
+    os << " " << mostHeld(*schedule, stage);
+  os << "\n";
+  if (svg.empty())
+    return Error::success();
+  std::string picture;
+  llvm::raw_string_ostream stream(picture);
+  drawTimelineSvg(*timeline, stream);
+  return writeFileAtomically(picture, svg);
+}
+
+} // namespace meshwright

@@ -1,0 +1,25 @@
+//===- TimelinePicture.h - what stages do over time, drawn ------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_LIB_REPORT_TIMELINEPICTURE_H
+#define MESHWRIGHT_LIB_REPORT_TIMELINEPICTURE_H
+
+#include "Planner/PipelineSchedule.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+namespace meshwright {
+
+/// One line a stage: each task by its name, as wide as it is long, bubbles as dots.
+/// Tasks too short for their name lose its end.
+void drawTimelineText(const planner::Timeline &timeline, llvm::raw_ostream &os);
+
+/// The same as an SVG element: forward blue, backward orange, weight green; bubbles
+/// are what stays grey. Tasks say their name and times when pointed at.
+void drawTimelineSvg(const planner::Timeline &timeline, llvm::raw_ostream &os);
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_LIB_REPORT_TIMELINEPICTURE_H
