@@ -68,7 +68,7 @@ void meshwright::checkMemory(const Plan &plan, int64_t ranksHere) {
        "or --remat");
 }
 
-Arena::Arena(int64_t bytes) : bytes(bytes) {
+Pages::Pages(int64_t bytes) : bytes(bytes) {
   if (bytes == 0)
     return;
   void *memory =
@@ -81,7 +81,7 @@ Arena::Arena(int64_t bytes) : bytes(bytes) {
   madvise(start, size_t(bytes), MADV_HUGEPAGE);
 }
 
-Arena::~Arena() {
+Pages::~Pages() {
   if (start)
     munmap(start, size_t(bytes));
 }

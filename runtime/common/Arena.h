@@ -7,6 +7,9 @@
 #define MESHWRIGHT_RUNTIME_COMMON_ARENA_H
 
 #include <cstdint>
+#include <memory>
+
+struct MwContext;
 
 namespace meshwright {
 
@@ -20,19 +23,44 @@ int64_t availableMemory();
 /// machine's available memory.
 void checkMemory(const Plan &plan, int64_t ranksHere);
 
-/// One zeroed allocation of exactly `bytes` bytes, in huge pages where the system
-/// has them.
+/// The memory of all of a rank's tensors, zeroed at first, and what the host sees of
+/// it. On the CPU they are the same memory. On a device the host has a copy of what
+/// outlives a step, the variables, inputs and outputs, with which the arena begins;
+/// `upload` and `download` carry parts of it.
 class Arena {
 public:
-  explicit Arena(int64_t bytes);
-  ~Arena();
+  virtual ~Arena() = default;
   Arena(const Arena &) = delete;
   Arena &operator=(const Arena &) = delete;
 
+  /// What the program is called with.
+  virtual char *program() const = 0;
+  /// What the host reads and writes.
+  char *data() const { return host; }
+  template <typename T> T *at(int64_t offset) const { return reinterpret_cast<T *>(host + offset); }
+
+  /// What the host wrote from byte `begin` to `end` is there for the program's next run.
+  virtual void upload(int64_t begin, int64_t end) = 0;
+  /// What the program's last run left there is what the host reads.
+  virtual void download(int64_t begin, int64_t end) = 0;
+
+protected:
+  Arena() = default;
+  char *host = nullptr;
+};
+
+/// The arena of the rank of `context`.
+std::unique_ptr<Arena> makeArena(MwContext &context);
+
+/// Zeroed pages of exactly `bytes` bytes, huge where the system has them.
+class Pages {
+public:
+  explicit Pages(int64_t bytes);
+  ~Pages();
+  Pages(const Pages &) = delete;
+  Pages &operator=(const Pages &) = delete;
+
   char *data() const { return start; }
-  template <typename T> T *at(int64_t offset) const {
-    return reinterpret_cast<T *>(start + offset);
-  }
 
 private:
   char *start = nullptr;

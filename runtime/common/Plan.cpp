@@ -365,6 +365,29 @@ std::vector<int> Plan::groupMembers(const std::vector<int> &axes, int64_t rank) 
   return members;
 }
 
+/// `range` with the tensor of `shape` at `offset` in it.
+static ArenaRange extended(ArenaRange range, ElementType type, const std::vector<int64_t> &shape,
+                           int64_t offset) {
+  int64_t end = offset + bytesOf(type) * elements(shape);
+  if (range.begin == range.end)
+    return {offset, end};
+  return {std::min(range.begin, offset), std::max(range.end, end)};
+}
+
+ArenaRange Plan::variableRange() const {
+  ArenaRange range;
+  for (const Variable &variable : variables)
+    range = extended(range, variable.type, variable.localShape, variable.offset);
+  return range;
+}
+
+ArenaRange Plan::rangeOf(const std::map<std::string, Port> &ports) {
+  ArenaRange range;
+  for (const auto &[name, port] : ports)
+    range = extended(range, port.type, port.shape, port.offset);
+  return range;
+}
+
 const Variable &Plan::parameter(const std::string &name) const {
   for (const Variable &variable : variables)
     if (variable.role == Variable::Parameter && variable.name == name)

@@ -73,6 +73,11 @@ struct Port {
   int64_t offset = 0;
 };
 
+/// Bytes of the arena from `begin` to `end`.
+struct ArenaRange {
+  int64_t begin = 0, end = 0;
+};
+
 struct CollectiveEntry {
   std::string op;
   int64_t group = 0;
@@ -116,6 +121,10 @@ struct Plan {
   std::vector<int> groupMembers(const std::vector<int> &axes, int64_t rank) const;
 
   const Variable &parameter(const std::string &name) const;
+
+  /// The parts of the arena that have all variables, and all of `ports`.
+  ArenaRange variableRange() const;
+  static ArenaRange rangeOf(const std::map<std::string, Port> &ports);
 };
 
 } // namespace meshwright

@@ -43,8 +43,9 @@ Trainer::Trainer(MwContext &context, const Options &options)
   order = std::make_unique<DataOrder>(sequences, state.shuffle, uint64_t(state.seed));
   if (isRoot())
     checkOutputs();
-  arena = std::make_unique<Arena>(plan.arenaBytes);
+  arena = makeArena(context);
   loadWeights();
+  upload(plan.variableRange());
   context.world->barrier(); // Every rank has what it needs.
   if (isRoot() && !options.metrics.empty())
     metrics = std::make_unique<MetricsFile>(options.metrics, state.step);
@@ -201,7 +202,9 @@ StepMetrics Trainer::trainStep(int64_t step) {
   {
     TraceScope span(context.trace.get(), "step", "step");
     ActivityScope activity(context.status, "computing a step");
-    meshwright_step(&context, arena->data());
+    upload(Plan::rangeOf(plan.inputs));
+    meshwright_step(&context, arena->program());
+    download(Plan::rangeOf(plan.outputs));
   }
   state.position += plan.batch;
   state.step = step + 1;
@@ -230,7 +233,9 @@ double Trainer::evaluate() {
   double sum = 0;
   for (int64_t batch = 0; batch < evalBatches; ++batch) {
     fillTokens(*evalData, inOrder, batch * plan.batch);
-    meshwright_eval(&context, arena->data());
+    upload(Plan::rangeOf(plan.inputs));
+    meshwright_eval(&context, arena->program());
+    download(Plan::rangeOf(plan.outputs));
     sum += output("loss");
   }
   return sum / double(evalBatches);
@@ -239,6 +244,7 @@ double Trainer::evaluate() {
 void Trainer::save() {
   if (options.save.empty() || savedStep == state.step)
     return;
+  download(plan.variableRange());
   saveCheckpoint(context, arena->data(), options.save, state);
   savedStep = state.step;
 }

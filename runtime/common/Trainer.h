@@ -43,6 +43,8 @@ private:
   StepMetrics trainStep(int64_t step);
   double evaluate();
   void save();
+  void upload(ArenaRange range) { arena->upload(range.begin, range.end); }
+  void download(ArenaRange range) { arena->download(range.begin, range.end); }
 
   bool isRoot() const { return context.rank() == 0; }
 

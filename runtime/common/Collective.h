@@ -1,0 +1,38 @@
+//===- Collective.h - what is around every collective of a program --------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_COLLECTIVE_H
+#define MESHWRIGHT_RUNTIME_COMMON_COLLECTIVE_H
+
+#include "common/Context.h"
+#include "common/Error.h"
+#include "common/Failure.h"
+
+#include <exception>
+
+namespace meshwright {
+
+/// Runs `body(group)` as collective `op` of `context`. `bytes` is what the call counts.
+/// Generated code has no unwind tables, so an exception must not pass through it:
+/// errors end the run here.
+template <typename Body>
+void runCollective(MwContext *context, int32_t op, int32_t group, const char *kind,
+                          int64_t bytes, Body body) {
+  try {
+    TraceScope span(context->trace.get(), kind, "collective", op, bytes);
+    context->status.collective.store(op, std::memory_order_relaxed);
+    Communicator &communicator = *context->groups.at(size_t(group));
+    int64_t before = communicator.sentBytes();
+    body(communicator);
+    context->sentBytes[kind] += communicator.sentBytes() - before;
+    context->status.collective.store(-1, std::memory_order_relaxed);
+  } catch (const std::exception &error) {
+    endAllRanks(text("rank ", context->rank(), ", ", kind, " ", op, ": ", error.what()));
+  }
+}
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_COLLECTIVE_H

@@ -1,0 +1,26 @@
+//===- HostArena.cpp - tensors in the host's memory -----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/Arena.h"
+#include "common/Context.h"
+
+using namespace meshwright;
+
+namespace {
+class HostArena : public Arena {
+public:
+  explicit HostArena(int64_t bytes) : pages(bytes) { host = pages.data(); }
+  char *program() const override { return host; }
+  void upload(int64_t, int64_t) override {}
+  void download(int64_t, int64_t) override {}
+
+private:
+  Pages pages;
+};
+} // namespace
+
+std::unique_ptr<Arena> meshwright::makeArena(MwContext &context) {
+  return std::make_unique<HostArena>(context.plan.arenaBytes);
+}
