@@ -29,6 +29,8 @@ def Dist_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral seedAttr = "dist.seed";
     /// Beside a seed: the strategy it is part of. A seed without is the user's.
     static constexpr ::llvm::StringLiteral reasonAttr = "dist.reason";
+    /// Of a parameter that tensor ranks hold copies of: why, for the plan's readers.
+    static constexpr ::llvm::StringLiteral copiesAttr = "dist.copies";
     /// Of the module: what the user wants parameters to be, as an array of
     /// ["pattern", "[{axis}, ..]"], first to last. Input to dist-apply-strategy.
     static constexpr ::llvm::StringLiteral seedsAttr = "dist.seeds";

@@ -49,8 +49,8 @@ def Exec_Category : I32EnumAttr<"Category", "what a buffer is for", [
 def Exec_CategoryAttr : EnumAttr<Exec_Dialect, Exec_Category, "category"> {
   let summary = "What a buffer is for";
   let description = [{
-    Variables are `parameter` or `optimizer`; what updates them is `gradient`, what one
-    loop keeps for another `activation`; `workspace` is for the inside of one op,
+    Variables are `parameter` or `optimizer`; what updates them, and was summed or cut for
+    that, is `gradient`, what one loop keeps for another `activation`; `workspace` is for the inside of one op,
     `temporary` all other.
   }];
   let assemblyFormat = "`` $value"; // ops put the space before it

@@ -73,6 +73,10 @@ llvm::Error inspect(llvm::StringRef executable, bool json, llvm::raw_ostream &os
 /// pipeline does when.
 llvm::Error showSchedule(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os);
 
+/// `meshwright diff A B`: what the plans of two executables or report files say
+/// differently, as tables; true if they differ.
+llvm::Expected<bool> diff(llvm::StringRef a, llvm::StringRef b, llvm::raw_ostream &os);
+
 /// `meshwright run -n N EXE ARGS...`: replaces this process by the launched one;
 /// returns only on failure.
 llvm::Error run(llvm::ArrayRef<std::string> args);

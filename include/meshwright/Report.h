@@ -26,10 +26,21 @@ llvm::Expected<Plan> buildPlan(mlir::ModuleOp module);
 /// Writes `directory`/report.json and a self-contained `directory`/index.html.
 llvm::Error writeReport(const Plan &plan, llvm::StringRef directory);
 
-/// Fails unless the plan satisfies `condition`: a quantity (`peak`: bytes of a
-/// rank's arena), `<=`, `<`, `>=` or `>`, and a number of bytes with or without
-/// a unit (70GiB, 1.5e9).
+/// Fails unless the plan satisfies `condition`: quantities joined by +, `<=`, `<`,
+/// `>=` or `>`, and a number with or without a unit, e.g. peak<=70GiB. Bytes of a
+/// rank: `peak`, its arena; what a category of memory has at the peak, e.g.
+/// `parameter`; `communication`, what it sends in a step, on average over ranks, or
+/// `communication[data,tensor]`, of that what goes along these axes. Else `flops` of a
+/// step over all ranks, and `collectives`, calls in a step.
 llvm::Error checkAssertion(const Plan &plan, llvm::StringRef condition);
+
+/// Compares what two plans say and prints what differs as tables. The number of rows
+/// that differ; 0 only if the plans are the same.
+unsigned diffPlans(const llvm::json::Object &a, const llvm::json::Object &b,
+                   llvm::raw_ostream &os);
+
+/// Whether this is all of a plan, from an executable or a file.
+bool isPlan(const llvm::json::Object &plan);
 
 /// The plan as tables on a terminal.
 void printPlan(const llvm::json::Object &plan, llvm::raw_ostream &os);

@@ -63,6 +63,8 @@ private:
     if (failed(seeds.batch()) || failed(seeds.tensor(*plan, inner)) ||
         (sequenceParallel && failed(seeds.sequence(*plan, inner))))
       return failure();
+    if (!users)
+      seeds.noteCopies(*plan);
     // The third dimension of tensor=RxCxD stores parameters once.
     Axes data = shape.named("data"), depth = shape.named("tensor.2");
     llvm::append_range(data, depth);

@@ -56,6 +56,8 @@ public:
   mlir::LogicalResult tensor(const TensorPlan &plan, llvm::StringRef axis);
   /// The residual stream's sequence, along the axes named.
   mlir::LogicalResult sequence(const TensorPlan &plan, llvm::StringRef axis);
+  /// On parameters that some tensor ranks hold copies of: why.
+  void noteCopies(const TensorPlan &plan);
   /// What parameters, gradients and states are stored as, see ZeroSeeds.cpp.
   mlir::LogicalResult zero(int64_t stage, llvm::ArrayRef<unsigned> axes);
 

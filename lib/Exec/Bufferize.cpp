@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Exec/Passes.h"
+#include "Gradients.h"
 #include "InsertCopies.h"
 #include "LowerToMemory.h"
 #include "MemoryTrees.h"
@@ -97,9 +98,6 @@ private:
   Value view(OpBuilder &builder, Location loc, Value base, MemRefType type) {
     return base.getType() == type ? base : ViewOp::create(builder, loc, type, base).getResult();
   }
-  /// Gradients are what the ops that write variables read beside them.
-  void findGradients();
-
   func::FuncOp function;
   MemoryTrees &trees;
   ProgramOp program;
@@ -110,16 +108,6 @@ private:
   unsigned counts[8] = {};
 };
 } // namespace
-
-void ProgramBuilder::findGradients() {
-  for (auto set : function.getBody().front().getOps<train::SetOp>()) {
-    Operation *source = set.getValue().getDefiningOp()->getOperand(0).getDefiningOp();
-    if (auto update = dyn_cast_or_null<LaunchOp>(source))
-      for (Value input : update.getInputs())
-        if (input.getType() == set.getValue().getType() && !trees.treeOf(input).isFixed())
-          gradients.insert(&trees.treeOf(input));
-  }
-}
 
 Category ProgramBuilder::categoryOf(MemoryTree &tree) {
   if (tree.input)
@@ -230,7 +218,8 @@ LogicalResult ProgramBuilder::emit(Block &from, OpBuilder &builder) {
 }
 
 LogicalResult ProgramBuilder::build() {
-  findGradients();
+  for (Value gradient : gradientsOf(function))
+    gradients.insert(&trees.treeOf(gradient));
   OpBuilder builder(function);
   program = ProgramOp::create(builder, function.getLoc(), function.getSymName(), StringAttr());
   program.getBody().emplaceBlock();

@@ -223,6 +223,25 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
     return compiled.takeError();
   ModuleOp module = **compiled;
 
+  bool planned = !options.report.empty() || !options.assertions.empty();
+  if (planned && to != Stage::exec)
+    return createStringError(llvm::Twine(options.report.empty() ? "--assert" : "--report") +
+                             " needs the plan, which IR has from stage exec on; use --emit exec, "
+                             "llvm, object or exe");
+  std::optional<Plan> plan;
+  if (planned || !stageNamed(options.emit)) {
+    Expected<Plan> built = buildPlan(module);
+    if (!built)
+      return built.takeError();
+    plan = std::move(*built);
+    if (!options.report.empty())
+      if (Error error = writeReport(*plan, options.report))
+        return error;
+    for (const std::string &condition : options.assertions)
+      if (Error error = checkAssertion(*plan, condition))
+        return error;
+  }
+
   std::string output = outputPath(options);
   if (stageNamed(options.emit)) {
     std::string text;
@@ -231,16 +250,6 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
     os << "\n";
     return writeFile(output, text);
   }
-  Expected<Plan> plan = buildPlan(module);
-  if (!plan)
-    return plan.takeError();
-  if (!options.report.empty())
-    if (Error error = writeReport(*plan, options.report))
-      return error;
-  for (const std::string &condition : options.assertions)
-    if (Error error = checkAssertion(*plan, condition))
-      return error;
-
   CodegenOptions target;
   target.cpu = options.cpu == "native" ? "" : options.cpu;
   target.plan = plan->json;

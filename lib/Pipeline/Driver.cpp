@@ -22,6 +22,7 @@ static constexpr const char *usage =
     "  meshwright fit MODEL --largest batch      find the largest that a memory budget allows\n"
     "  meshwright inspect EXE [--json]           show what an executable's plan says\n"
     "  meshwright schedule NAME --stages P ...    draw what a pipeline schedule does\n"
+    "  meshwright diff A B                       compare two plans\n"
     "  meshwright run -n N EXE ARGS...           start an executable's ranks\n"
     "  meshwright plot FILE.jsonl... [-o SVG]    draw the losses that --metrics wrote\n\n"
     "'meshwright COMMAND --help' lists a command's flags.\n";
@@ -47,6 +48,28 @@ static Error plot(llvm::ArrayRef<std::string> args) {
   if (files.empty())
     return llvm::createStringError(llvm::Twine("no file given\n") + plotUsage);
   return plotLosses(files, svg, llvm::outs());
+}
+
+static Error compare(llvm::ArrayRef<std::string> args, bool &differ) {
+  static constexpr const char *diffUsage =
+      "usage: meshwright diff A B\n"
+      "  Shows what the plans of A and B say differently: memory, shardings, communication, work.\n"
+      "  A and B are executables or files of 'inspect --json' or '--report'. Exits with 0 if\n"
+      "  the plans are the same, 1 if they differ, 2 if they cannot be compared.\n";
+  for (const std::string &arg : args) {
+    if (arg == "-h" || arg == "--help")
+      return llvm::make_error<HelpRequested>(diffUsage);
+    if (llvm::StringRef(arg).starts_with("-"))
+      return llvm::createStringError("unknown option '" + arg + "'\n" + diffUsage);
+  }
+  if (args.size() != 2)
+    return llvm::createStringError("needs two plans, not " + llvm::Twine(args.size()) + "\n" +
+                                   diffUsage);
+  llvm::Expected<bool> result = diff(args[0], args[1], llvm::outs());
+  if (!result)
+    return result.takeError();
+  differ = *result;
+  return Error::success();
 }
 
 static Error dispatch(llvm::ArrayRef<std::string> args) {
@@ -101,15 +124,17 @@ static Error dispatch(llvm::ArrayRef<std::string> args) {
 int driverMain(const std::vector<std::string> &args) {
   // A limit on file sizes then shows as an error of write(), the linker's too.
   signal(SIGXFSZ, SIG_IGN);
-  Error error = dispatch(args);
+  // As diff(1): 1 is no failure, but that something differs.
+  bool comparing = !args.empty() && args[0] == "diff", differ = false;
+  Error error = comparing ? compare(llvm::ArrayRef(args).drop_front(), differ) : dispatch(args);
   if (!error)
-    return 0;
+    return differ;
   if (error.isA<HelpRequested>()) {
     llvm::outs() << toString(std::move(error));
     return 0;
   }
   llvm::errs() << "meshwright: error: " << toString(std::move(error)) << "\n";
-  return 1;
+  return comparing ? 2 : 1;
 }
 
 } // namespace meshwright

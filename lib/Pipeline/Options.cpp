@@ -89,7 +89,10 @@ ArrayRef<Flag> compileFlags() {
        "say which seed put each axis on this parameter or input, and what it competed with",
        &O::explainSharding},
       {"report", "DIR", "write the plan as report.json and index.html", &O::report},
-      {"assert", "COND", "fail unless the plan satisfies e.g. 'peak<=70GiB'; may be repeated",
+      {"assert", "COND",
+       "fail unless the plan satisfies e.g. 'peak<=70GiB'; quantities: peak, parameter, gradient, "
+       "optimizer, activation, temporary, workspace, input, output, communication, "
+       "communication[AXES], flops, collectives, sums with +; may be repeated",
        &O::assertions},
   };
   return flags;

@@ -3,14 +3,15 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "Tables.h"
 #include "meshwright/Report.h"
-#include "meshwright/Strategy.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
+using namespace meshwright::report;
 
 namespace meshwright {
 
@@ -21,88 +22,100 @@ static std::string escaped(StringRef text) {
   return out;
 }
 
-static std::string shapeText(const json::Array *shape) {
-  std::string text;
-  for (const json::Value &size : *shape)
-    text += (text.empty() ? "" : " x ") + std::to_string(size.getAsInteger().value_or(0));
-  return text.empty() ? "scalar" : text;
+static std::string number(int64_t value) { return formatv("{0:N0}", value).str(); }
+
+namespace {
+/// What an HTML table shows: columns that begin with '#' hold numbers.
+class Table {
+public:
+  Table(raw_ostream &os, ArrayRef<StringRef> columns) : os(os) {
+    os << "<table><tr>";
+    for (StringRef column : columns) {
+      numeric.push_back(column.consume_front("#"));
+      os << "<th>" << column << "</th>";
+    }
+    os << "</tr>\n";
+  }
+  ~Table() { os << "</table>\n"; }
+  void row(ArrayRef<std::string> cells) {
+    os << "<tr>";
+    for (auto [cell, isNumber] : zip_equal(cells, numeric))
+      os << (isNumber ? "<td class=n>" : "<td>") << escaped(cell) << "</td>";
+    os << "</tr>\n";
+  }
+
+private:
+  raw_ostream &os;
+  SmallVector<bool> numeric;
+};
+} // namespace
+
+/// Horizontal bars, the longest as wide as there is room.
+static void drawBars(ArrayRef<std::pair<std::string, int64_t>> bars, raw_ostream &os) {
+  int64_t most = 1;
+  for (auto &[name, value] : bars)
+    most = std::max(most, value);
+  os << formatv("<svg viewBox=\"0 0 860 {0}\" width=\"860\" role=\"img\">\n", 26 * bars.size() + 4);
+  for (auto [i, bar] : enumerate(bars)) {
+    double width = 460.0 * bar.second / most;
+    os << formatv("<text x=\"230\" y=\"{0}\" text-anchor=\"end\">{1}</text>"
+                  "<rect x=\"240\" y=\"{2}\" width=\"{3:f1}\" height=\"18\" fill=\"#1f6feb\"/>"
+                  "<text x=\"{4:f1}\" y=\"{0}\">{5:N0}</text>\n",
+                  26 * i + 18, escaped(bar.first), 26 * i + 4, width, 248 + width, bar.second);
+  }
+  os << "</svg>\n";
 }
 
-static std::string bytesText(int64_t bytes) { return formatv("{0:N0}", bytes).str(); }
-
-static std::string shardingText(const json::Array *sharding) {
-  std::string text;
-  for (auto [d, axes] : enumerate(*sharding))
-    for (const json::Value &axis : *axes.getAsArray())
-      text += formatv("{0}dim {1} over {2}", text.empty() ? "" : ", ", d,
-                      axis.getAsString().value_or("?"))
-                  .str();
-  return text.empty() ? "replicated" : text;
-}
-
-static std::string meshText(const json::Object &plan) {
-  dist::Mesh mesh;
-  for (const json::Value &axis : *plan.getArray("mesh"))
-    mesh.axes.push_back({axis.getAsObject()->getString("axis").value_or("?").str(),
-                         axis.getAsObject()->getInteger("size").value_or(0)});
-  return mesh.axes.empty() ? "one rank" : dist::meshText(mesh);
-}
-
-/// Calls `row` with each variable: name, role, shapes, sharding, bytes.
-template <typename Fn> static void forEachVariable(const json::Object &plan, Fn row) {
+static void writeMemory(const json::Object &plan, raw_ostream &os) {
+  os << "<h2>Memory of a rank at the peak, in bytes</h2>\n";
+  std::vector<std::pair<std::string, int64_t>> bars;
+  for (const json::Value &entry : *plan.getArray("memory"))
+    bars.push_back({entry.getAsObject()->getString("category").value_or("?").str(),
+                    entry.getAsObject()->getInteger("bytes").value_or(0)});
+  drawBars(bars, os);
+  os << "<h2>Variables</h2>\n";
+  Table table(os, {"name", "role", "type", "shape", "on a rank", "sharding", "#bytes on a rank"});
   for (const json::Value &value : *plan.getArray("variables")) {
     const json::Object &variable = *value.getAsObject();
-    StringRef type = variable.getString("type").value_or("");
-    int64_t bytes = type == "bf16" || type == "f16" ? 2 : 4;
-    for (const json::Value &size : *variable.getArray("local_shape"))
-      bytes *= size.getAsInteger().value_or(1);
-    row(variable, bytes);
+    auto text = [&](StringRef key) { return variable.getString(key).value_or("?").str(); };
+    table.row({text("name"), text("role"), text("type"), shapeText(variable.getArray("shape")),
+               shapeText(variable.getArray("local_shape")),
+               shardingText(variable.getArray("sharding")), number(bytesOf(variable))});
   }
 }
 
-/// "bf16, gradients in f32"; gradients of a f32 model are f32.
-static std::string precisionText(const json::Object &plan) {
-  StringRef precision = plan.getString("precision").value_or("?");
-  if (precision == "f32")
-    return precision.str();
-  return (precision + ", gradients in " + plan.getString("grad_dtype").value_or("?")).str();
+static void writeCopies(const json::Object &plan, raw_ostream &os) {
+  std::vector<Copies> rows = copiesOf(plan);
+  if (rows.empty())
+    return;
+  os << "<h2>What stayed replicated, and why</h2>\n";
+  Table table(os, {"name", "role", "copies along", "#of devices", "#bytes on a rank", "why"});
+  for (const Copies &row : rows)
+    table.row({row.variable, row.role, row.axis, number(row.size), number(row.bytes), row.reason});
 }
 
-void printPlan(const json::Object &plan, raw_ostream &os) {
-  auto integer = [&](StringRef key) { return plan.getInteger(key).value_or(0); };
-  os << formatv("model        {0}\n", plan.getString("model").value_or("?"));
-  os << formatv("target       {0}, {1}, {2}\n", plan.getString("target").value_or("?"),
-                precisionText(plan), plan.getString("optimizer").value_or("?"));
-  os << formatv("mesh         {0}\n", meshText(plan));
-  os << formatv("batch        {0} sequences of {1} tokens in {2} microbatches\n", integer("batch"),
-                integer("sequence"), integer("microbatches"));
-  os << formatv("plan         {0}\n", plan.getString("hash").value_or("?"));
-  os << formatv("arena        {0:N0} bytes a rank\n", integer("arena_bytes"));
-  os << formatv("work         {0:N0} floating-point operations a step\n\n", integer("flops"));
-  os << formatv("{0,-24}{1,18}\n", "memory at the peak", "bytes");
-  for (const json::Value &entry : *plan.getArray("memory"))
-    os << formatv("  {0,-22}{1,18:N0}\n", entry.getAsObject()->getString("category").value_or("?"),
-                  entry.getAsObject()->getInteger("bytes").value_or(0));
-  os << formatv("\n{0,-40}{1,-6}{2,-24}{3,-24}{4}\n", "parameter", "type", "shape", "on a rank",
-                "sharding");
-  forEachVariable(plan, [&](const json::Object &variable, int64_t) {
-    if (variable.getString("role") == std::optional<StringRef>("parameter"))
-      os << formatv("  {0,-38}{1,-6}{2,-24}{3,-24}{4}\n", variable.getString("name").value_or("?"),
-                    variable.getString("type").value_or("?"), shapeText(variable.getArray("shape")),
-                    shapeText(variable.getArray("local_shape")),
-                    shardingText(variable.getArray("sharding")));
-  });
-  const json::Array &collectives = *plan.getArray("collectives");
-  os << formatv("\n{0} collectives\n  {1,-4}{2,-16}{3,-8}{4,6}{5,16} {6,-5}{7,18}  {8}\n",
-                collectives.size(), "", "operation", "in", "times", "elements", "type",
-                "bytes of group", "where in the IR");
-  for (auto [i, value] : enumerate(collectives)) {
+static void writeCollectives(const json::Object &plan, raw_ostream &os) {
+  std::vector<Traffic> rows = trafficOf(plan);
+  if (!rows.empty()) {
+    os << "<h2>Communication, in bytes that a rank sends</h2>\n";
+    std::vector<std::pair<std::string, int64_t>> bars;
+    for (const Traffic &row : rows)
+      bars.push_back({row.program + ", " + row.axes + ": " + row.op, row.bytesOfRank});
+    drawBars(bars, os);
+    Table table(os, {"in one", "along", "by", "#calls", "#bytes a rank sends", "#bytes in all"});
+    for (const Traffic &row : rows)
+      table.row({row.program, row.axes, row.op, number(row.calls), number(row.bytesOfRank),
+                 number(row.bytes)});
+  }
+  os << "<h2>Collectives in order</h2>\n";
+  Table table(os, {"#", "operation", "program", "#times in it", "#elements", "type",
+                   "#bytes the group's members send each other", "where in the IR"});
+  for (auto [i, value] : enumerate(*plan.getArray("collectives"))) {
     const json::Object &op = *value.getAsObject();
-    os << formatv("  {0,-4}{1,-16}{2,-8}{3,6}{4,16:N0} {5,-5}{6,18:N0}  {7}\n", i,
-                  op.getString("op").value_or("?"), op.getString("program").value_or("?"),
-                  op.getInteger("times").value_or(1), op.getInteger("count").value_or(0),
-                  op.getString("type").value_or("?"), op.getInteger("group_bytes").value_or(0),
-                  op.getString("location").value_or(""));
+    auto text = [&](StringRef key) { return op.getString(key).value_or("").str(); };
+    auto integer = [&](StringRef key) { return number(op.getInteger(key).value_or(0)); };
+    table.row({number(i), text("op"), text("program"), integer("times"), integer("count"),
+               text("type"), integer("group_bytes"), text("location")});
   }
 }
 
@@ -123,51 +136,14 @@ td.n{text-align:right;font-variant-numeric:tabular-nums}svg text{font:12px sans-
   fact("Target", plan.getString("target").value_or("?") + ", " + precisionText(plan) + ", " +
                      plan.getString("optimizer").value_or("?"));
   fact("Arena of a rank",
-       bytesText(integer("arena_bytes")) + " bytes, all that a rank allocates for tensors");
-  fact("Floating-point operations of a step", bytesText(integer("flops")));
+       number(integer("arena_bytes")) + " bytes, all that a rank allocates for tensors");
+  fact("Floating-point operations of a step", number(integer("flops")));
   fact("Plan hash", plan.getString("hash").value_or("?"));
-  os << "</table>\n<h2>Memory of a rank at the peak</h2>\n";
-
-  const json::Array &memory = *plan.getArray("memory");
-  int64_t most = 1;
-  for (const json::Value &entry : memory)
-    most = std::max(most, entry.getAsObject()->getInteger("bytes").value_or(0));
-  os << formatv("<svg viewBox=\"0 0 760 {0}\" width=\"760\" role=\"img\">\n",
-                26 * memory.size() + 4);
-  for (auto [i, value] : enumerate(memory)) {
-    int64_t bytes = value.getAsObject()->getInteger("bytes").value_or(0);
-    os << formatv("<text x=\"130\" y=\"{0}\" text-anchor=\"end\">{1}</text>"
-                  "<rect x=\"140\" y=\"{2}\" width=\"{3:f1}\" height=\"18\" fill=\"#1f6feb\"/>"
-                  "<text x=\"{4:f1}\" y=\"{0}\">{5:N0}</text>\n",
-                  26 * i + 18, escaped(value.getAsObject()->getString("category").value_or("?")),
-                  26 * i + 4, 460.0 * bytes / most, 148 + 460.0 * bytes / most, bytes);
-  }
-  os << "</svg>\n<h2>Variables</h2>\n<table><tr><th>name</th><th>role</th><th>type</th><th>shape</"
-        "th><th>on a "
-        "rank</th>"
-        "<th>sharding</th><th>bytes on a rank</th></tr>\n";
-  forEachVariable(plan, [&](const json::Object &variable, int64_t bytes) {
-    os << formatv("<tr><td>{0}</td><td>{1}</td><td>{2}</td><td>{3}</td><td>{4}</td><td>{5}</td><td "
-                  "class=n>{6:N0}</td></tr>\n",
-                  escaped(variable.getString("name").value_or("?")),
-                  variable.getString("role").value_or("?"),
-                  variable.getString("type").value_or("?"), shapeText(variable.getArray("shape")),
-                  shapeText(variable.getArray("local_shape")),
-                  escaped(shardingText(variable.getArray("sharding"))), bytes);
-  });
-  os << "</table>\n<h2>Collectives in order</h2>\n<table><tr><th></th><th>operation</th>"
-        "<th>program</th><th>times in it</th><th>elements</th><th>type</th>"
-        "<th>bytes the group's members send each other</th><th>where in the IR</th></tr>\n";
-  for (auto [i, value] : enumerate(*plan.getArray("collectives"))) {
-    const json::Object &op = *value.getAsObject();
-    os << formatv("<tr><td>{0}</td><td>{1}</td><td>{2}</td><td class=n>{3}</td>"
-                  "<td class=n>{4:N0}</td><td>{5}</td><td class=n>{6:N0}</td><td>{7}</td></tr>\n",
-                  i, op.getString("op").value_or("?"), op.getString("program").value_or("?"),
-                  op.getInteger("times").value_or(1), op.getInteger("count").value_or(0),
-                  op.getString("type").value_or("?"), op.getInteger("group_bytes").value_or(0),
-                  escaped(op.getString("location").value_or("")));
-  }
-  os << "</table>\n</html>\n";
+  os << "</table>\n";
+  writeMemory(plan, os);
+  writeCopies(plan, os);
+  writeCollectives(plan, os);
+  os << "</html>\n";
 }
 
 static Error writeText(const Twine &path, function_ref<void(raw_ostream &)> write) {
@@ -184,14 +160,38 @@ static Error writeText(const Twine &path, function_ref<void(raw_ostream &)> writ
                : Error::success();
 }
 
+/// The plan and the tables that follow from it.
+static json::Object withTables(const json::Object &plan) {
+  json::Array traffic, copies;
+  for (const Traffic &row : trafficOf(plan))
+    traffic.push_back(json::Object{{"program", row.program},
+                                   {"axes", row.axes},
+                                   {"op", row.op},
+                                   {"calls", row.calls},
+                                   {"rank_bytes", row.bytesOfRank},
+                                   {"bytes", row.bytes}});
+  for (const Copies &row : copiesOf(plan))
+    copies.push_back(json::Object{{"variable", row.variable},
+                                  {"role", row.role},
+                                  {"axis", row.axis},
+                                  {"size", row.size},
+                                  {"bytes", row.bytes},
+                                  {"reason", row.reason}});
+  json::Object report(plan);
+  report["communication"] = std::move(traffic);
+  report["replicated"] = std::move(copies);
+  return report;
+}
+
 Error writeReport(const Plan &plan, StringRef directory) {
   if (std::error_code error = sys::fs::create_directories(directory))
     return createStringError("cannot make directory '" + directory + "': " + error.message());
   Expected<json::Value> value = json::parse(plan.json);
   if (!value)
     return value.takeError();
+  json::Value report = withTables(*value->getAsObject());
   if (Error error = writeText(directory + "/report.json",
-                              [&](raw_ostream &os) { os << formatv("{0:2}\n", *value); }))
+                              [&](raw_ostream &os) { os << formatv("{0:2}\n", report); }))
     return error;
   return writeText(directory + "/index.html",
                    [&](raw_ostream &os) { writePage(*value->getAsObject(), os); });

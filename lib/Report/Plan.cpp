@@ -161,6 +161,8 @@ llvm::Error PlanBuilder::addVariables() {
                  {"local_shape", numbers(op.getTensorType().getShape())},
                  {"sharding", std::move(sharding)},
                  {"offset", int64_t(buffer.getOffset().value_or(0))}};
+    if (auto copies = op->getAttrOfType<StringAttr>(dist::DistDialect::copiesAttr))
+      entry["copies"] = copies.getValue();
     if (op.getOf()) {
       entry["of"] = *op.getOf();
     } else {

@@ -14,7 +14,7 @@
 // RUN: not meshwright-opt %s --dist-apply-strategy="mesh=tensor=4 tensor-2d=true" 2>&1 | FileCheck %s --check-prefix=NOPARTS
 
 // Queries have 2 groups of 2 heads of 4; keys 2 heads of 4.
-// TWO: @wte {{.*}} {dist.reason = "tensor parallel", dist.seed = #dist.sharding<@mesh, [{}, {}]>}
+// TWO: @wte {{.*}}dist.reason = "tensor parallel", dist.seed = #dist.sharding<@mesh, [{}, {}]>}
 // TWO: @norm {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {}]>}
 // TWO: @q {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor}, {}]>}
 // TWO: @k {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor}, {}]>}
@@ -39,8 +39,8 @@
 // SEQUENCE: func.func private @layer(%{{.*}}: tensor<4x6x16xf32> {dist.reason = "sequence parallel", dist.seed = #dist.sharding<@mesh, [{?}, {tensor}, {?}]>}, %{{.*}}: tensor<16xf32>,
 
 // Updates run on what is stored; replicas store copies.
-// ZERO: @q {{.*}} {dist.reason = "ZeRO stage 3", dist.seed = #dist.sharding<@mesh, [{}, {tensor, data}, {}]>}
-// ZERO: @o {{.*}} {dist.reason = "ZeRO stage 3", dist.seed = #dist.sharding<@mesh, [{}, {data}, {tensor}]>}
+// ZERO: @q {{.*}}dist.reason = "ZeRO stage 3", dist.seed = #dist.sharding<@mesh, [{}, {tensor, data}, {}]>}
+// ZERO: @o {{.*}}dist.reason = "ZeRO stage 3", dist.seed = #dist.sharding<@mesh, [{}, {data}, {tensor}]>}
 // ZERO-LABEL: func.func private @layer(
 // ZERO: %[[N:.*]] = dist.constrain %arg1 to <@mesh, [{}]> boundary {dist.reason = "ZeRO stage 3"} : (tensor<16xf32>) -> tensor<16xf32>
 // ZERO: train.rms_norm %arg0, %[[N]]

@@ -132,8 +132,19 @@ def bad_compile(golden):
     # Budgets.
     refused("--assert 'peak<=1MiB' is broken", "bytes", **{"assert": "peak<=1MiB"})
     refused("--assert 'peak>1GiB' is broken", "bytes", **{"assert": "peak>1GiB"})
-    for condition in ("peak", "peak<=", "peak<=1XB", "speed<=1", "peak==1"):
-        refused(f"--assert '{condition}' is not understood", "peak<=70GiB", **{"assert": condition})
+    for condition, works in (
+            ("peak", "peak<=70GiB"), ("peak==1", "peak<=70GiB"), ("peak<=", "a number of bytes a rank"),
+            ("peak<=1XB", "kB, MB, GB, KiB, MiB, GiB"), ("speed<=1", "quantities are peak, parameter, optimizer, gradient"),
+            ("parameter+speed<=1", "'speed' is no quantity"), ("flops<=1GB", "GFLOP, TFLOP"), ("collectives<1GB", "calls a step"),
+            ("peak+flops<1", "cannot be added"), ("communication[pipe]<1", "'pipe' is not in the mesh data=2,tensor=2"),
+            ("communication[data<1", "is no quantity")):
+        refused(f"--assert '{condition}' is not understood", works, mesh="data=2,tensor=2", **{"assert": condition})
+    for condition, unit in (("parameter+optimizer<1kB", "bytes a rank"), ("flops<0.0001GFLOP", "floating-point operations a step"),
+                            ("collectives<3", "calls a step"), ("communication[data]<1kB", "bytes a rank"),
+                            ("communication<1kB", "bytes a rank")):
+        refused(f"--assert '{condition}' is broken", unit, mesh="data=2,tensor=2", **{"assert": condition})
+    refused("--assert needs the plan", "--emit exec", emit="dist", **{"assert": "peak<1GiB"})
+    refused("--report needs the plan", "--emit exec", emit="step", report="report")
     compile(golden.config, "fits", batch=8, seq=64, **{"assert": "peak<=64MiB"})
 
     # Recipes.

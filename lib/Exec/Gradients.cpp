@@ -1,0 +1,79 @@
+//===- Gradients.cpp - which values are gradients of parameters -------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// An update is a kernel that makes what a variable is set to and reads what that or
+// another variable was; whatever else it reads, scalars apart, is a gradient.
+//
+//===----------------------------------------------------------------------===//
+#include "Gradients.h"
+#include "InsertCopies.h"
+
+#include "Dist/Dist.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::exec;
+
+static bool isScalar(Value value) { return cast<RankedTensorType>(value.getType()).getRank() == 0; }
+
+/// The value whose elements `value` has, in this memory or in another.
+static Value withoutCopies(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isView(op) && !isa<CopyOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+/// What `value` was before one step on its way between devices: an operand of a
+/// collective, or the one tensor that a kernel gives another layout. Null if
+/// something was computed.
+static Value comesFrom(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return {};
+  if (isa<dist::CollectiveOpInterface>(op))
+    return op->getNumOperands() == op->getNumResults()
+               ? withoutCopies(op->getOperand(cast<OpResult>(value).getResultNumber()))
+               : Value();
+  auto launch = dyn_cast<LaunchOp>(op);
+  if (!launch || launch.getInputs().size() != 1)
+    return {};
+  Value input = launch.getInputs().front();
+  bool moves = cast<RankedTensorType>(input.getType()).getNumElements() ==
+               cast<RankedTensorType>(value.getType()).getNumElements();
+  return moves && !isScalar(input) ? withoutCopies(input) : Value();
+}
+
+/// The kernel that makes `value`, before devices put it together.
+static LaunchOp updateOf(Value value) {
+  value = withoutCopies(value);
+  for (Value before = comesFrom(value); before; before = comesFrom(value))
+    value = before;
+  auto launch = value.getDefiningOp<LaunchOp>();
+  bool updates = launch && llvm::any_of(launch.getInputs(), [](Value input) {
+                   return isa_and_nonnull<train::GetOp>(withoutCopies(input).getDefiningOp());
+                 });
+  return updates ? launch : LaunchOp();
+}
+
+SmallVector<Value> exec::gradientsOf(func::FuncOp function) {
+  llvm::SmallSetVector<Value, 16> gradients;
+  for (auto set : function.getBody().front().getOps<train::SetOp>()) {
+    LaunchOp update = updateOf(set.getValue());
+    if (!update)
+      continue;
+    for (Value input : update.getInputs()) {
+      Value value = withoutCopies(input);
+      if (isScalar(value) || isa_and_nonnull<train::GetOp>(value.getDefiningOp()))
+        continue;
+      gradients.insert(value);
+      for (Value before = comesFrom(value); before; before = comesFrom(value))
+        value = before;
+      gradients.insert(value);
+    }
+  }
+  return gradients.takeVector();
+}

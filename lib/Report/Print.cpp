@@ -1,0 +1,72 @@
+//===- Print.cpp - the plan on a terminal -----------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Tables.h"
+#include "meshwright/Report.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+using namespace meshwright::report;
+
+namespace meshwright {
+
+static void printVariables(const json::Object &plan, raw_ostream &os) {
+  os << formatv("\n{0,-40}{1,-6}{2,-24}{3,-24}{4}\n", "parameter", "type", "shape", "on a rank",
+                "sharding");
+  for (const json::Value &value : *plan.getArray("variables")) {
+    const json::Object &variable = *value.getAsObject();
+    if (variable.getString("role") == std::optional<StringRef>("parameter"))
+      os << formatv("  {0,-38}{1,-6}{2,-24}{3,-24}{4}\n", variable.getString("name").value_or("?"),
+                    variable.getString("type").value_or("?"), shapeText(variable.getArray("shape")),
+                    shapeText(variable.getArray("local_shape")),
+                    shardingText(variable.getArray("sharding")));
+  }
+}
+
+static void printCollectives(const json::Object &plan, raw_ostream &os) {
+  const json::Array &collectives = *plan.getArray("collectives");
+  os << formatv("\n{0} collectives\n  {1,-4}{2,-16}{3,-8}{4,6}{5,16} {6,-5}{7,18}  {8}\n",
+                collectives.size(), "", "operation", "in", "times", "elements", "type",
+                "bytes of group", "where in the IR");
+  for (auto [i, value] : enumerate(collectives)) {
+    const json::Object &op = *value.getAsObject();
+    os << formatv("  {0,-4}{1,-16}{2,-8}{3,6}{4,16:N0} {5,-5}{6,18:N0}  {7}\n", i,
+                  op.getString("op").value_or("?"), op.getString("program").value_or("?"),
+                  op.getInteger("times").value_or(1), op.getInteger("count").value_or(0),
+                  op.getString("type").value_or("?"), op.getInteger("group_bytes").value_or(0),
+                  op.getString("location").value_or(""));
+  }
+  std::vector<Traffic> rows = trafficOf(plan);
+  if (rows.empty())
+    return;
+  os << formatv("\n{0,-8}{1,-20}{2,-16}{3,8}{4,20}{5,20}\n", "sent in", "along", "by", "calls",
+                "bytes a rank", "bytes in all");
+  for (const Traffic &row : rows)
+    os << formatv("  {0,-6}{1,-20}{2,-16}{3,8}{4,20:N0}{5,20:N0}\n", row.program, row.axes, row.op,
+                  row.calls, row.bytesOfRank, row.bytes);
+}
+
+void printPlan(const json::Object &plan, raw_ostream &os) {
+  auto integer = [&](StringRef key) { return plan.getInteger(key).value_or(0); };
+  os << formatv("model        {0}\n", plan.getString("model").value_or("?"));
+  os << formatv("target       {0}, {1}, {2}\n", plan.getString("target").value_or("?"),
+                precisionText(plan), plan.getString("optimizer").value_or("?"));
+  os << formatv("mesh         {0}\n", meshText(plan));
+  os << formatv("batch        {0} sequences of {1} tokens in {2} microbatches\n", integer("batch"),
+                integer("sequence"), integer("microbatches"));
+  os << formatv("plan         {0}\n", plan.getString("hash").value_or("?"));
+  os << formatv("arena        {0:N0} bytes a rank\n", integer("arena_bytes"));
+  os << formatv("work         {0:N0} floating-point operations a step\n\n", integer("flops"));
+  os << formatv("{0,-24}{1,18}\n", "memory at the peak", "bytes");
+  for (const json::Value &entry : *plan.getArray("memory"))
+    os << formatv("  {0,-22}{1,18:N0}\n", entry.getAsObject()->getString("category").value_or("?"),
+                  entry.getAsObject()->getInteger("bytes").value_or(0));
+  printVariables(plan, os);
+  printCollectives(plan, os);
+}
+
+} // namespace meshwright

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""What --report, --assert and `meshwright diff` say of a plan: report.py CONFIG WORK"""
+import collections
+import json
+import math
+import pathlib
+import re
+import subprocess
+import sys
+
+from harness import call, check, compile, fresh
+
+config = pathlib.Path(sys.argv[1]).resolve()
+fresh(sys.argv[2])
+size = {"batch": 8, "seq": 16}
+
+
+def report(name, **options):
+    compile(config, f"{name}.mlir", emit="exec", report=name, **size, **options)
+    return json.load(open(f"{name}/report.json"))
+
+
+def check_tables(name, plan):
+    """The tables against what the plan says of each collective and variable."""
+    sizes = {axis["axis"]: axis["size"] for axis in plan["mesh"]}
+    ranks = math.prod(sizes.values())
+    sent, calls = collections.Counter(), collections.Counter()
+    for op in plan["collectives"]:
+        axes = [axis for axis in plan["groups"][op["group"]] if sizes[axis] > 1]
+        key = op["program"], ",".join(axes), op["op"]
+        calls[key] += op["times"]
+        sent[key] += op["times"] * op["group_bytes"] * ranks // math.prod(sizes[axis] for axis in axes)
+    rows = {(row["program"], row["axes"], row["op"]): row for row in plan["communication"]}
+    check(set(rows) == set(calls), f"{name}: communication of {set(rows) ^ set(calls)}")
+    for key, row in rows.items():
+        check((row["calls"], row["bytes"], row["rank_bytes"]) == (calls[key], sent[key], sent[key] // ranks), f"{name}: {row}")
+    copies = {(row["variable"], row["axis"]): row for row in plan["replicated"]}
+    check(len(copies) == len(plan["replicated"]), f"{name}: copies are listed twice")
+    want = {(v["name"], axis) for v in plan["variables"] for axis, n in sizes.items()
+            if n > 1 and axis not in sum(v["sharding"], [])}
+    check(set(copies) == want, f"{name}: copies of {set(copies) ^ want}")
+    check(all(row["reason"] and row["bytes"] > 0 for row in copies.values()), f"{name}: copies without a reason")
+    page = open(f"{name}/index.html").read()
+    bars = len(rows) + len(plan["memory"])
+    check(page.count("<rect") == bars, f"{name}: {page.count('<rect')} bars, expected {bars}")
+    for variable, axis in copies:
+        check(f"<td>{variable}</td>" in page, f"{name}: the page does not name {variable}")
+    check(not re.search(r"(src|href)=|https?://(?!www.w3.org)", page), f"{name}: the page needs other files")
+    return copies
+
+
+one = report("one", mesh="data=2,tensor=2", zero=1)
+copies = check_tables("one", one)
+
+
+def reason(variable, axis, *words):
+    for word in words:
+        check(word in copies[variable, axis]["reason"], f"{variable} along {axis}: {copies[variable, axis]['reason']}")
+
+
+reason("layers.self_attn.q_proj.weight", "data", "--zero 3 would")
+reason("embed_tokens.weight", "tensor", "dimension 0 is needed whole by train.embedding", "dimension 1 is the residual stream's")
+reason("embed_tokens.weight.momentum", "tensor", "needed whole by train.embedding")
+reason("layers.input_layernorm.weight", "tensor", "dimension 0 is the residual stream's")
+check(("layers.self_attn.q_proj.weight.momentum", "data") not in copies, "a state of ZeRO is called a copy")
+
+copies = check_tables("replicas", report("replicas", mesh="replica=2,data=2,tensor=8", precision="bf16"))
+reason("layers.self_attn.k_proj.weight", "tensor.1", "divided into 4 parts at most")
+reason("layers.self_attn.k_proj.weight.master", "data", "--zero 1 would")
+reason("norm.weight", "replica", "replicas hold copies")
+
+recipe = 'mesh = "data=2,tensor=2"\n[seeds]\n"layers.*.k_proj.weight" = "[{}, {}]"\n'
+pathlib.Path("seeds.toml").write_text(recipe)
+copies = check_tables("seeds", report("seeds", recipe="seeds.toml"))
+reason("layers.self_attn.k_proj.weight", "tensor", "a seed says so")
+
+# Budgets that the tables say are met exactly.
+step = [row for row in one["communication"] if row["program"] == "step"]
+memory = {line["category"]: line["bytes"] for line in one["memory"]}
+exact = {
+    "peak": one["arena_bytes"],
+    "communication": sum(row["rank_bytes"] for row in step),
+    "communication[data]": sum(row["rank_bytes"] for row in step if row["axes"] == "data"),
+    "communication[data,tensor]": sum(row["rank_bytes"] for row in step if row["axes"] == "data,tensor"),
+    "collectives": sum(row["calls"] for row in step),
+    "flops": one["flops"],
+    "parameter + gradient + optimizer": memory["parameter"] + memory["gradient"] + memory["optimizer"],
+} | {category: memory[category] for category in ("parameter", "gradient", "optimizer", "activation", "workspace")}
+for quantity, value in exact.items():
+    check(value > 0, f"{quantity} is {value}")
+    call(["meshwright", "compile", config, "--emit", "exec", "-o", "exact.mlir", "--mesh", "data=2,tensor=2", "--zero", 1, "--batch", 8,
+          "--seq", 16, "--assert", f"{quantity}<={value}", "--assert", f"{quantity} >= {value}"])
+    done = subprocess.run(["meshwright", "compile", config, "--emit", "exec", "-o", "exact.mlir", "--mesh", "data=2,tensor=2", "--zero", "1",
+                           "--batch", "8", "--seq", "16", "--assert", f"{quantity}<{value}"], capture_output=True, text=True)
+    check(done.returncode == 1 and f"{quantity} is {value:,}" in done.stderr, f"{quantity} < {value}: {done.stderr}")
+
+
+# Comparing plans.
+def diff(a, b, status, *words):
+    done = subprocess.run(["meshwright", "diff", a, b], capture_output=True, text=True)
+    check(done.returncode == status, f"diff {a} {b} exits with {done.returncode}, expected {status}:\n{done.stdout}{done.stderr}")
+    for word in words:
+        check(re.search(word, done.stdout + done.stderr), f"diff {a} {b} does not say '{word}':\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+compile(config, "exe", mesh="data=2,tensor=2", zero=1, **size)
+check(diff("exe", "one/report.json", 0) == "", "the same plans, and something is printed")
+three = report("three", mesh="data=2,tensor=2", zero=3)
+before, after = memory["parameter"], {line["category"]: line["bytes"] for line in three["memory"]}["parameter"]
+diff("exe", "three/report.json", 1, rf"parameter +{before:,} -> {after:,} -", r"norm.weight +64 f32, replicated -> 32 f32, dim 0 over data",
+     r"step, data: all_gather, calls +\d+ -> \d+", r"arena_bytes +")
+diff("exe", "seeds/report.json", 1, r"layers.self_attn.k_proj.weight +4 x 16 x 64 f32, dim 1 over tensor -> 4 x 32 x 64 f32, replicated")
+compile(config, "sgd.mlir", emit="exec", report="sgd", optimizer="sgd", mesh="data=2,tensor=2", **size)
+diff("exe", "sgd/report.json", 1, r"optimizer +adamw -> sgd", r"norm.weight.momentum +32 f32, dim 0 over data -> -")
+# A difference in what has no table of its own.
+json.dump(dict(one, hash="0" * 16), open("hash.json", "w"))
+diff("one/report.json", "hash.json", 1, "other places in the arena")
+open("half.json", "w").write(open("one/report.json").read()[:1000])
+diff("exe", "half.json", 2, "half.json' has no whole plan")
+diff("exe", "nothing", 2, "cannot read 'nothing'")
+diff("exe", "/bin/true", 2, "true")
+print(f"{len(one['communication'])} rows of communication, {len(one['replicated'])} of copies")
