@@ -19,8 +19,8 @@ struct Plan;
 /// and what its control group allows.
 int64_t availableMemory();
 
-/// An Error with the plan's numbers if `ranksHere` arenas do not fit into this
-/// machine's available memory.
+/// An Error with the plan's numbers if `ranksHere` arenas are the host's and do not fit
+/// into this machine's available memory.
 void checkMemory(const Plan &plan, int64_t ranksHere);
 
 /// The memory of all of a rank's tensors, zeroed at first, and what the host sees of

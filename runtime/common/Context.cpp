@@ -17,6 +17,7 @@ MwContext::MwContext(const Plan &plan, std::unique_ptr<Communicator> worldCommun
       status(status) {
   for (const auto &axes : plan.groups)
     groups.push_back(world->split(plan.groupMembers(axes, world->rank())));
+  device = openDevice(plan, *world);
 }
 
 int mw_context_threads(const MwContext *context) { return context->threads; }

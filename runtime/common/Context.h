@@ -7,6 +7,7 @@
 #define MESHWRIGHT_RUNTIME_COMMON_CONTEXT_H
 
 #include "common/Communicator.h"
+#include "common/Device.h"
 #include "common/Plan.h"
 #include "common/RankStatus.h"
 #include "common/Trace.h"
@@ -26,6 +27,8 @@ struct MwContext {
 
   const meshwright::Plan &plan;
   std::unique_ptr<meshwright::Communicator> world;
+  /// Null where the host computes.
+  std::unique_ptr<meshwright::Device> device;
   /// One per entry of the plan's "groups".
   std::vector<std::unique_ptr<meshwright::Communicator>> groups;
   int threads; ///< OpenMP threads of this rank, at least 1

@@ -109,6 +109,15 @@ Neighbours meshwright::findNeighbours(Communicator &world) {
   return result;
 }
 
+int meshwright::localRank(Communicator &world) {
+  char name[256] = {};
+  gethostname(name, sizeof(name) - 1);
+  int32_t mine = hashOf(name);
+  std::vector<int32_t> all(size_t(world.size()));
+  world.allGather(ElementType::I32, &mine, all.data(), 1);
+  return int(std::count(all.begin(), all.begin() + world.rank(), mine));
+}
+
 int meshwright::threadsPerRank(int sharing) {
   if (const char *value = getenv("OMP_NUM_THREADS"); value && *value) {
     // A list gives the numbers of nested levels, outermost first.

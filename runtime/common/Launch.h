@@ -45,6 +45,9 @@ struct Neighbours {
 };
 Neighbours findNeighbours(Communicator &world);
 
+/// How many ranks of `world` before this one share its machine. Collective.
+int localRank(Communicator &world);
+
 /// OpenMP threads for each rank when `sharing` ranks have this process's cores:
 /// OMP_NUM_THREADS, else an equal share, at least 1.
 int threadsPerRank(int sharing);

@@ -1,0 +1,63 @@
+//===- GpuArena.cpp - tensors in a GPU's memory ------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/Arena.h"
+#include "common/Error.h"
+#include "cuda/Gpu.h"
+
+#include <algorithm>
+
+using namespace meshwright;
+
+namespace {
+/// The end of what outlives a step: variables, inputs and outputs, with which the
+/// arena begins.
+int64_t persistentEnd(const Plan &plan) {
+  return std::max({plan.variableRange().end, Plan::rangeOf(plan.inputs).end,
+                   Plan::rangeOf(plan.outputs).end});
+}
+
+class GpuArena : public Arena {
+public:
+  GpuArena(cuda::Gpu &device, const Plan &plan) : device(device), pages(persistentEnd(plan)) {
+    size_t available = 0, all = 0;
+    MW_CUDA(cuMemGetInfo, &available, &all);
+    if (plan.arenaBytes > int64_t(available)) {
+      std::string parts;
+      for (const MemoryLine &line : plan.memory)
+        parts += text("\n    ", line.category, " ", grouped(uint64_t(line.bytes)));
+      fail("the GPU has ", grouped(available), " bytes free of ", grouped(all),
+           ", but the plan needs ", grouped(uint64_t(plan.arenaBytes)), " a rank:", parts,
+           "\n  compile with a smaller --batch, more --microbatches or --remat, or use more GPUs");
+    }
+    MW_CUDA(cuMemAlloc, &memory, size_t(plan.arenaBytes));
+    MW_CUDA(cuMemsetD8Async, memory, 0, size_t(plan.arenaBytes), device.stream);
+    host = pages.data();
+  }
+  ~GpuArena() override { cuda::Driver::load().cuMemFree(memory); }
+
+  char *program() const override { return reinterpret_cast<char *>(memory); }
+  void upload(int64_t begin, int64_t end) override {
+    if (begin < end)
+      MW_CUDA(cuMemcpyHtoDAsync, memory + begin, host + begin, size_t(end - begin), device.stream);
+  }
+  void download(int64_t begin, int64_t end) override {
+    if (begin < end)
+      MW_CUDA(cuMemcpyDtoHAsync, host + begin, memory + begin, size_t(end - begin), device.stream);
+    device.wait();
+  }
+
+private:
+  cuda::Gpu &device;
+  Pages pages;
+  CUdeviceptr memory = 0;
+};
+} // namespace
+
+std::unique_ptr<Arena> meshwright::makeArena(MwContext &context) {
+  cuda::Gpu &device = cuda::Gpu::of(&context);
+  device.use();
+  return std::make_unique<GpuArena>(device, context.plan);
+}
