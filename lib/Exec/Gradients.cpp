@@ -27,13 +27,33 @@ static Value withoutCopies(Value value) {
   return value;
 }
 
-/// What `value` was before one step on its way between devices: an operand of a
-/// collective, or the one tensor that a kernel gives another layout. Null if
-/// something was computed.
+static Value comesFrom(Value value);
+
+/// What `value` was before all steps on its way between devices.
+static Value originOf(Value value) {
+  value = withoutCopies(value);
+  for (Value before = comesFrom(value); before; before = comesFrom(value))
+    value = before;
+  return value;
+}
+
+/// What `value` was before one such step: an operand of a collective, the one tensor
+/// that a kernel gives another layout, or a stack of which a loop moves slice by
+/// slice. Null if something was computed.
 static Value comesFrom(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op)
     return {};
+  if (auto loop = dyn_cast<LoopOp>(op)) {
+    unsigned result = cast<OpResult>(value).getResultNumber();
+    if (result < loop.getCarry().size())
+      return {};
+    Value slice = originOf(loop.getBlock().getTerminator()->getOperand(result));
+    for (auto [whole, argument] : llvm::zip(loop.getEach(), loop.getEachArguments()))
+      if (argument == slice)
+        return withoutCopies(whole);
+    return {};
+  }
   if (isa<dist::CollectiveOpInterface>(op))
     return op->getNumOperands() == op->getNumResults()
                ? withoutCopies(op->getOperand(cast<OpResult>(value).getResultNumber()))
@@ -49,10 +69,7 @@ static Value comesFrom(Value value) {
 
 /// The kernel that makes `value`, before devices put it together.
 static LaunchOp updateOf(Value value) {
-  value = withoutCopies(value);
-  for (Value before = comesFrom(value); before; before = comesFrom(value))
-    value = before;
-  auto launch = value.getDefiningOp<LaunchOp>();
+  auto launch = originOf(value).getDefiningOp<LaunchOp>();
   bool updates = launch && llvm::any_of(launch.getInputs(), [](Value input) {
                    return isa_and_nonnull<train::GetOp>(withoutCopies(input).getDefiningOp());
                  });
@@ -70,9 +87,7 @@ SmallVector<Value> exec::gradientsOf(func::FuncOp function) {
       if (isScalar(value) || isa_and_nonnull<train::GetOp>(value.getDefiningOp()))
         continue;
       gradients.insert(value);
-      for (Value before = comesFrom(value); before; before = comesFrom(value))
-        value = before;
-      gradients.insert(value);
+      gradients.insert(originOf(value));
     }
   }
   return gradients.takeVector();

@@ -8,6 +8,24 @@
 
 include "mlir/Pass/PassBase.td"
 
+def ExecSliceCollectives : Pass<"exec-slice-collectives", "::mlir::ModuleOp"> {
+  let summary = "Gathers and scatters stacked tensors slice by slice";
+  let description = [{
+    Where parts of a tensor are pieces of its rows, one collective over all of it needs
+    as much memory again, in which the parts lie one after the other. For weights that
+    layers stack, cut along a dimension of the layer, this is a second copy of them all.
+    An `all_gather` or a `reduce_scatter` of one such tensor becomes a repetition over
+    its first dimension: the parts of one slice are contiguous, or need no more than a
+    slice to become so. A slice has `min-bytes` at least, so that what goes at a time is
+    enough for the time that a collective takes to start not to matter; smaller ones
+    stay together.
+  }];
+  let options = [
+    Option<"minBytes", "min-bytes", "int64_t", "1 << 20", "bytes of the smallest slices">,
+  ];
+  let dependentDialects = ["::meshwright::train::TrainDialect"];
+}
+
 def ExecContiguousCollectives : Pass<"exec-contiguous-collectives", "::mlir::ModuleOp"> {
   let summary = "Lets collectives move contiguous blocks only";
   let description = [{

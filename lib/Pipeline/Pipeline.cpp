@@ -87,7 +87,7 @@ static std::vector<Step> staircase(const PipelineOptions &o) {
       {Stage::stages, ""},
       {Stage::schedule, "dist-optimize-collectives,dist-verify-communication"},
       {Stage::exec,
-       "exec-contiguous-collectives,exec-fuse-accumulate,exec-form-kernels,exec-decompose-kernels,"
+       "exec-slice-collectives,exec-contiguous-collectives,exec-fuse-accumulate,exec-form-kernels,exec-decompose-kernels,"
        "exec-schedule-kernels,exec-inline-repeats,exec-order,exec-bufferize,exec-plan-memory,"
        "exec-verify"},
   };

@@ -107,10 +107,9 @@ parameters), and what that makes of 7.5 thousand million:
 
 """ + table(["--zero", "parameters", "gradients", "optimizer", "all three", "formula", "GB", "their GB", "whole plan"], each) + f"""
 `--grad-dtype f32` has 4 bytes for gradients: 18 in stage 0. The batch has two microbatches, so that gradients are
-accumulated; with one, a gradient that is summed in bf16 takes the place of its parameter, and the plan counts it as that. In
-stage 2 memory is fullest while updates run, when some gradients are used up already. What plans have beyond the
-formula: parts begin at multiples of 64 bytes, which shows in norms and biases. The whole plan is a rank's arena: besides the
-state what is sent and received at a time, and the inside of matrix products.
+accumulated; with one, a gradient that is summed in bf16 takes the place of its parameter, and the plan counts it as that. What
+plans have beyond the formula: parts begin at multiples of 64 bytes, which shows in norms and biases. The whole plan is a
+rank's arena: besides the state what is sent and received at a time (in stage 3 a layer), and the inside of matrix products.
 
 The largest models whose state 80 GB (decimal) hold, to the layer:
 

@@ -1,0 +1,74 @@
+//===- SliceCollectives.cpp - exec-slice-collectives ------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Exec/Passes.h"
+
+#include "Dist/Dist.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::exec;
+
+namespace meshwright::exec {
+#define GEN_PASS_DEF_EXECSLICECOLLECTIVES
+#include "Exec/Passes.h.inc"
+} // namespace meshwright::exec
+
+static RankedTensorType sliceOf(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  return RankedTensorType::get(type.getShape().drop_front(), type.getElementType());
+}
+
+static dist::AllGatherOp createSlice(OpBuilder &b, dist::AllGatherOp op, Value x) {
+  return dist::AllGatherOp::create(b, op.getLoc(), TypeRange{sliceOf(op.getYs()[0])}, ValueRange{x},
+                                   {op.getDims()[0] - 1}, op.getGroup());
+}
+
+static dist::ReduceScatterOp createSlice(OpBuilder &b, dist::ReduceScatterOp op, Value x) {
+  return dist::ReduceScatterOp::create(b, op.getLoc(), TypeRange{sliceOf(op.getYs()[0])},
+                                       op.getKind(), ValueRange{x}, {op.getDims()[0] - 1},
+                                       op.getGroup());
+}
+
+namespace {
+struct ExecSliceCollectives : exec::impl::ExecSliceCollectivesBase<ExecSliceCollectives> {
+  using ExecSliceCollectivesBase::ExecSliceCollectivesBase;
+
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    getOperation().walk([&](Operation *op) {
+      if (auto gather = dyn_cast<dist::AllGatherOp>(op))
+        rewrite(gather, symbols);
+      else if (auto scatter = dyn_cast<dist::ReduceScatterOp>(op))
+        rewrite(scatter, symbols);
+    });
+  }
+
+private:
+  template <typename Op> void rewrite(Op op, SymbolTable &symbols) {
+    if (op.getXs().size() != 1 || op.getDims()[0] == 0)
+      return;
+    Value x = op.getXs()[0], y = op.getYs()[0];
+    int64_t slices = cast<RankedTensorType>(x.getType()).getDimSize(0);
+    int64_t largest = std::max(bytesOf(x.getType()), bytesOf(y.getType()));
+    if (slices == 1 || largest / slices < minBytes)
+      return;
+    OpBuilder b(op.getContext());
+    auto type = b.getFunctionType({sliceOf(x)}, {sliceOf(y)});
+    auto function = func::FuncOp::create(
+        b, op.getLoc(), (op->getName().stripDialect() + ".slice").str(), type);
+    function.setPrivate();
+    symbols.insert(function);
+    b.setInsertionPointToStart(function.addEntryBlock());
+    func::ReturnOp::create(b, op.getLoc(), createSlice(b, op, function.getArgument(0)).getYs());
+    b.setInsertionPoint(op);
+    auto repeat = train::RepeatOp::create(b, op.getLoc(), y.getType(), function.getSymName(), slices,
+                                          /*reverse=*/false, /*indexed=*/false, ValueRange(),
+                                          ValueRange{x}, ValueRange());
+    y.replaceAllUsesWith(repeat.getResult(0));
+    op.erase();
+  }
+};
+} // namespace
