@@ -5,6 +5,10 @@
 //===----------------------------------------------------------------------===//
 #include "Interpreter/Session.h"
 
+#include "Dist/Programs.h"
+
+#include "llvm/ADT/StringSet.h"
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::interp;
@@ -27,6 +31,8 @@ bool interp::isPartitioned(ModuleOp module) {
 FailureOr<Session> Session::create(ModuleOp module, int64_t ranks, Precision precision) {
   dist::Mesh mesh;
   int64_t needed = 1;
+  if (failed(dist::verifyPrograms(module)))
+    return failure();
   if (isPartitioned(module)) {
     dist::MeshOp meshOp = dist::lookupMesh(module);
     if (!meshOp)
@@ -39,18 +45,37 @@ FailureOr<Session> Session::create(ModuleOp module, int64_t ranks, Precision pre
   return Session(module, std::make_unique<Interpreter>(module, needed, precision), mesh);
 }
 
+Session::Session(ModuleOp module, std::unique_ptr<Interpreter> runs, dist::Mesh mesh)
+    : op(module), interpreter(std::move(runs)), mesh(std::move(mesh)) {
+  for (int64_t rank = 0; rank < ranks(); ++rank)
+    programs.push_back(*llvm::find_if(dist::programsOf(op), [&](ModuleOp program) {
+      return dist::runsOn(program, this->mesh, rank);
+    }));
+}
+
 FunctionOpInterface Session::lookup(StringRef name) const {
-  if (auto function = op.lookupSymbol<FunctionOpInterface>(name))
+  ModuleOp program = programs[0];
+  if (auto function = program.lookupSymbol<FunctionOpInterface>(name))
     return function;
   std::string names;
-  for (auto function : op.getOps<FunctionOpInterface>())
+  for (auto function : program.getOps<FunctionOpInterface>())
     names += " @" + cast<SymbolOpInterface>(*function).getName().str();
-  op.emitError() << "there is no function @" << name << "; there are:" << names;
+  program.emitError() << "there is no function @" << name << "; there are:" << names;
   return nullptr;
 }
 
 SmallVector<train::VariableOp> Session::variables() const {
-  return llvm::to_vector(op.getOps<train::VariableOp>());
+  SmallVector<train::VariableOp> all;
+  llvm::StringSet<> names;
+  for (ModuleOp program : dist::programsOf(op))
+    for (auto variable : program.getOps<train::VariableOp>())
+      if (names.insert(variable.getSymName()).second)
+        all.push_back(variable);
+  return all;
+}
+
+bool Session::has(int64_t rank, train::VariableOp variable) const {
+  return programs[rank].lookupSymbol<train::VariableOp>(variable.getSymName()) != nullptr;
 }
 
 //===--- names and types ------------------------------------------------------===//
@@ -104,17 +129,24 @@ TensorList Session::scatter(const Tensor &global, Attribute globalType) const {
   return parts;
 }
 
-/// The global tensor; devices that should hold the same part must agree.
+/// The global tensor; devices that should hold the same part must agree. Ranks
+/// without a part are of other programs.
 FailureOr<Tensor> Session::gather(ArrayRef<Tensor> parts, Attribute globalType, Operation *at,
                                   StringRef what) const {
   auto type = dyn_cast_or_null<TypeAttr>(globalType);
   dist::ShardingAttr attr = type ? dist::shardingOf(type.getValue()) : dist::ShardingAttr();
-  dist::Sharding sharding = attr ? attr.on(mesh) : dist::Sharding::replicated(parts[0].rank());
-  Tensor whole(type ? type.getValue() : Type(parts[0].type()));
+  dist::Sharding sharding = attr ? attr.on(mesh) : dist::Sharding();
+  const Tensor &some = *llvm::find_if(parts, [](const Tensor &part) { return bool(part); });
+  if (!attr)
+    sharding = dist::Sharding::replicated(some.rank());
+  Tensor whole(type ? type.getValue() : Type(some.type()));
   if (sharding.partial.empty()) {
     for (int64_t rank = 0; rank < ranks(); ++rank)
-      whole.setBox(dist::localOffset(whole.shape(), sharding, mesh, rank), parts[rank]);
+      if (parts[rank])
+        whole.setBox(dist::localOffset(whole.shape(), sharding, mesh, rank), parts[rank]);
     for (int64_t rank = 0; rank < ranks(); ++rank) {
+      if (!parts[rank])
+        continue;
       SmallVector<int64_t> offset = dist::localOffset(whole.shape(), sharding, mesh, rank);
       Difference apart = difference(parts[rank], whole.box(offset, parts[rank].shape()));
       if (!apart.finite || apart.relative > 1e-6)
@@ -146,14 +178,15 @@ FailureOr<Tensor> Session::gather(ArrayRef<Tensor> parts, Attribute globalType, 
 
 void Session::setVariable(train::VariableOp variable, const Tensor &global) {
   for (auto [rank, part] : llvm::enumerate(scatter(global, variable->getAttr(globalAttr))))
-    interpreter->state(rank)[variable.getSymName()] = part;
+    if (has(rank, variable))
+      interpreter->state(rank)[variable.getSymName()] = part;
 }
 
 FailureOr<Tensor> Session::getVariable(train::VariableOp variable) const {
   TensorList parts;
   for (int64_t rank = 0; rank < ranks(); ++rank)
     parts.push_back(interpreter->state(rank).lookup(variable.getSymName()));
-  if (!parts[0])
+  if (llvm::none_of(parts, [](const Tensor &part) { return bool(part); }))
     return variable.emitError("has no value");
   return gather(parts, variable->getAttr(globalAttr), variable, "the variable");
 }
@@ -164,7 +197,18 @@ LogicalResult Session::run(FunctionOpInterface function, ArrayRef<Tensor> argume
   for (auto [i, argument] : llvm::enumerate(arguments))
     for (auto [rank, part] : llvm::enumerate(scatter(argument, function.getArgAttr(i, globalAttr))))
       perRank[rank].push_back(part);
-  if (failed(interpreter->run(function, perRank, produced)))
+  SmallVector<FunctionOpInterface> functions;
+  for (ModuleOp program : programs) {
+    auto own = program.lookupSymbol<FunctionOpInterface>(
+        cast<SymbolOpInterface>(*function).getName());
+    if (!own || own.getFunctionType() != function.getFunctionType())
+      return (own ? own.getOperation() : program.getOperation())
+                 ->emitError("expected ")
+             << cast<SymbolOpInterface>(*function).getNameAttr() << " of type "
+             << function.getFunctionType() << " in every program";
+    functions.push_back(own);
+  }
+  if (failed(interpreter->run(functions, perRank, produced)))
     return failure();
   for (unsigned i = 0; i < function.getNumResults(); ++i) {
     TensorList parts;

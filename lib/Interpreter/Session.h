@@ -28,8 +28,10 @@ public:
 
   mlir::ModuleOp module() const { return op; }
   int64_t ranks() const { return interpreter->ranks(); }
-  /// The function called `name`, or null after an error that lists those there are.
+  /// The function called `name` (where devices run several programs, rank 0's), or null
+  /// after an error that lists those there are.
   mlir::FunctionOpInterface lookup(llvm::StringRef name) const;
+  /// Those of all programs; one that several programs hold once.
   llvm::SmallVector<train::VariableOp> variables() const;
 
   mlir::RankedTensorType globalType(train::VariableOp variable) const;
@@ -47,14 +49,18 @@ public:
                           TensorList &results);
 
 private:
-  Session(mlir::ModuleOp module, std::unique_ptr<Interpreter> interpreter, dist::Mesh mesh)
-      : op(module), interpreter(std::move(interpreter)), mesh(std::move(mesh)) {}
+  Session(mlir::ModuleOp module, std::unique_ptr<Interpreter> interpreter, dist::Mesh mesh);
 
   TensorList scatter(const Tensor &global, mlir::Attribute globalType) const;
   llvm::FailureOr<Tensor> gather(llvm::ArrayRef<Tensor> parts, mlir::Attribute globalType,
                                  mlir::Operation *at, llvm::StringRef what) const;
 
+  /// Whether the program of `rank` has this variable.
+  bool has(int64_t rank, train::VariableOp variable) const;
+
   mutable mlir::ModuleOp op; // MLIR's handles are not const-correct
+  /// What each rank runs: one of the module's programs or the module itself.
+  mutable llvm::SmallVector<mlir::ModuleOp> programs;
   std::unique_ptr<Interpreter> interpreter;
   dist::Mesh mesh;
 };

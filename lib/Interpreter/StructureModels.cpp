@@ -67,7 +67,7 @@ static LogicalResult foldInKey(train::FoldInOp op, Operands operands, Results &r
   Tensor key(op.getType());
   std::array<uint32_t, 2> words =
       foldIn({uint32_t(operands[0].integers()[0]), uint32_t(operands[0].integers()[1])},
-             uint32_t(operands[1].asInteger()));
+             uint32_t(op.getFirst() + operands[1].asInteger()));
   for (int i = 0; i < 2; ++i)
     key.writeIntegers()[i] = int32_t(words[i]);
   results.push_back(key);

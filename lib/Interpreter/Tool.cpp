@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Interpreter/Tool.h"
 
+#include "Dist/Programs.h"
 #include "Interpreter/Compare.h"
 #include "Interpreter/Training.h"
 
@@ -74,7 +75,7 @@ static std::string functionName(ModuleOp module, StringRef asked) {
   if (!asked.empty())
     return asked.str();
   SmallVector<StringRef> names;
-  for (auto function : module.getOps<FunctionOpInterface>())
+  for (auto function : dist::programsOf(module)[0].getOps<FunctionOpInterface>())
     if (cast<SymbolOpInterface>(*function).isPublic())
       names.push_back(cast<SymbolOpInterface>(*function).getName());
   return names.size() == 1 ? names[0].str() : "main";
@@ -82,7 +83,7 @@ static std::string functionName(ModuleOp module, StringRef asked) {
 
 /// Fills `inputs` from --input NAME=random|FILE, for the types of `function`.
 static llvm::Error readInputs(ModuleOp module, StringRef name, Arguments &arguments) {
-  auto function = module.lookupSymbol<FunctionOpInterface>(name);
+  auto function = dist::programsOf(module)[0].lookupSymbol<FunctionOpInterface>(name);
   for (StringRef input : arguments.inputs) {
     auto [key, from] = input.split('=');
     if (from.empty())

@@ -52,7 +52,8 @@ llvm::Error Training::initialize() {
     bool isMaster = variable.getRole() == "master";
     train::VariableOp weight = variable;
     if (isMaster)
-      weight = session->module().lookupSymbol<train::VariableOp>(*variable.getOf());
+      weight = SymbolTable::lookupNearestSymbolFrom<train::VariableOp>(variable,
+                                                                       variable.getOfAttr());
     if (weight.isParameter() && !options->init.empty()) {
       llvm::Expected<Tensor> read = readVariable(options->init, weight, type);
       if (!read)
