@@ -314,6 +314,9 @@ static Expr keyWord(OpBuilder &b, Location loc, Value key, int32_t i) {
 
 SmallVector<Value> FoldInOp::decompose(OpBuilder &b) {
   Expr index = expr(b, getLoc(), getIndex());
+  if (getFirst() != 0)
+    index = index.with(
+        arith::AddIOp::create(b, getLoc(), index.v, index.constant(int64_t(getFirst())).v));
   auto [first, second] =
       philox(index, index.constant(0), index.constant(0xF01D), index.constant(1),
              keyWord(b, getLoc(), getKey(), 0), keyWord(b, getLoc(), getKey(), 1));

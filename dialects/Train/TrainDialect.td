@@ -23,6 +23,10 @@ def Train_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::func::FuncDialect"];
+  let extraClassDeclaration = [{
+    /// Of the module: the first layers of the chunks of a pipeline after the first.
+    static constexpr ::llvm::StringLiteral cutsAttr = "train.cuts";
+  }];
 }
 
 class Train_Attr<string name, string attrMnemonic, list<Trait> traits = []>

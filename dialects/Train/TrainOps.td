@@ -505,11 +505,13 @@ def Train_FoldInOp : Train_Op<"fold_in", [Pure, InferTypeOpAdaptor,
   let summary = "The random key of one iteration";
   let description = [{
     key: tensor<2xi32>, index: tensor<i32>; result: tensor<2xi32>, two words of
-    Philox4x32-10 (Salmon et al. 2011) with counter (index, 0, 0xF01D, 1).
+    Philox4x32-10 (Salmon et al. 2011) with counter (first + index, 0, 0xF01D, 1).
+    `first` is the number of the iteration called 0: not 0 where one run of layers was
+    cut into several, each with its own numbers.
   }];
-  let arguments = (ins Train_Ids:$key, Train_Ids:$index);
+  let arguments = (ins Train_Ids:$key, Train_Ids:$index, DefaultValuedAttr<I64Attr, "0">:$first);
   let results = (outs Train_Ids:$result);
-  let assemblyFormat = "$key `,` $index attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$key `,` $index (`from` $first^)? attr-dict `:` functional-type(operands, results)";
   let extraClassDeclaration = [{
     static bool isCompatibleReturnTypes(::mlir::TypeRange inferred, ::mlir::TypeRange actual) {
       return equalButEncoding(inferred, actual);

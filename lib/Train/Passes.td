@@ -8,6 +8,29 @@
 
 include "mlir/Pass/PassBase.td"
 
+def TrainCutLayers : Pass<"train-cut-layers", "::mlir::ModuleOp"> {
+  let summary = "Cuts the layers into runs, one or more for each chunk of a pipeline";
+  let description = [{
+    Where a chunk begins inside the layers that a `train.repeat` of `@loss` runs, the
+    repeat becomes two, each with its own function and its own stacked variables, so
+    that gradients, accumulators and optimizer states of different chunks are different
+    from the start. Initial weights and dropout stay those of the uncut model: storage
+    names and `train.fold_in` count from the chunk's first layer. `dist-split-stages`
+    then places whole repeats.
+
+    The cuts are `cuts`, the first layers of the chunks after the first, or those that
+    make the most expensive chunk cheapest (dynamic programming over the FLOPs of the
+    layers; the embedding counts to the first layer, the head to the last). The module
+    keeps them in the attribute `train.cuts`.
+
+    Refuses more chunks than layers, and cuts that are not ascending layer numbers, one
+    fewer than chunks.
+  }];
+  let options = [
+    Option<"chunks", "chunks", "int64_t", "1", "parts: pipeline stages times chunks a stage">,
+    Option<"cuts", "cuts", "std::string", "\"\"", "first layers of the parts after the first, e.g. 2,4">];
+}
+
 def TrainMixedPrecision : Pass<"train-mixed-precision", "::mlir::ModuleOp"> {
   let summary = "Stores parameters and activations in bf16 or f16";
   let description = [{

@@ -200,6 +200,8 @@ static const Case cases[] = {
     {"dropout", R"(func.func @k(%x: $XD, %i: tensor<$Bxi32>, %key: tensor<2xi32>) -> $XD {
        %0 = train.dropout %x, %i, %key rate 0.3 stream 5 : ($XD, tensor<$Bxi32>, tensor<2xi32>) -> $XD return %0 : $XD })",
      100000},
+    {"fold_in_from", R"(func.func @k(%key: tensor<2xi32>, %i: tensor<i32>) -> tensor<2xi32> {
+       %0 = train.fold_in %key, %i from 3 : (tensor<2xi32>, tensor<i32>) -> tensor<2xi32> return %0 : tensor<2xi32> })"},
     {"fold_in", R"(func.func @k(%key: tensor<2xi32>, %i: tensor<i32>) -> tensor<2xi32> {
        %0 = train.fold_in %key, %i : (tensor<2xi32>, tensor<i32>) -> tensor<2xi32> return %0 : tensor<2xi32> })"},
     {"slice", R"(func.func @k(%x: tensor<40x$Dxf32>) -> tensor<$Bx$Dxf32> {

@@ -164,6 +164,10 @@ func.func @dropout(%x: tensor<2x3x5xf64>, %ids: tensor<2xi32>, %key: tensor<2xi3
   %y = train.dropout %x, %ids, %key rate 0.4 stream 7 : (tensor<2x3x5xf64>, tensor<2xi32>, tensor<2xi32>) -> tensor<2x3x5xf64>
   return %y : tensor<2x3x5xf64>
 }
+func.func @fold_in_from(%key: tensor<2xi32>, %index: tensor<i32>) -> tensor<2xi32> {
+  %y = train.fold_in %key, %index from 3 : (tensor<2xi32>, tensor<i32>) -> tensor<2xi32>
+  return %y : tensor<2xi32>
+}
 func.func @fold_in(%key: tensor<2xi32>, %index: tensor<i32>) -> tensor<2xi32> {
   %y = train.fold_in %key, %index : (tensor<2xi32>, tensor<i32>) -> tensor<2xi32>
   return %y : tensor<2xi32>

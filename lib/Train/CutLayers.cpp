@@ -1,0 +1,310 @@
+//===- CutLayers.cpp - one run of layers becomes several ---------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "FunctionUtils.h"
+#include "Train/Passes.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+#include <limits>
+#include <numeric>
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::train;
+
+namespace meshwright::train {
+#define GEN_PASS_DEF_TRAINCUTLAYERS
+#include "Train/Passes.h.inc"
+} // namespace meshwright::train
+
+using Cuts = SmallVector<int64_t>;
+
+//===--- where to cut -----------------------------------------------------------===//
+
+/// Cuts a row of costs into `parts` so that `combine` of the parts' costs is least, no
+/// part costing more than `limit`. Returns where parts after the first begin.
+static std::pair<double, Cuts> cutRow(ArrayRef<double> costs, int64_t parts, double limit,
+                                      llvm::function_ref<double(double, double)> combine) {
+  int64_t n = costs.size();
+  constexpr double never = std::numeric_limits<double>::infinity();
+  // best[k][j]: of the first j costs in k parts; from[k][j]: where the last part begins.
+  std::vector<std::vector<double>> best(parts + 1, std::vector<double>(n + 1, never));
+  std::vector<std::vector<int64_t>> from(parts + 1, std::vector<int64_t>(n + 1, 0));
+  best[0][0] = 0;
+  for (int64_t k = 1; k <= parts; ++k)
+    for (int64_t j = k; j <= n; ++j) {
+      double last = 0;
+      for (int64_t i = j - 1; i >= k - 1; --i) {
+        last += costs[i];
+        double all = last <= limit ? combine(best[k - 1][i], last) : never;
+        if (all < best[k][j]) {
+          best[k][j] = all;
+          from[k][j] = i;
+        }
+      }
+    }
+  Cuts cuts;
+  for (int64_t k = parts, j = n; k > 1; --k)
+    cuts.insert(cuts.begin(), j = from[k][j]);
+  return {best[parts][n], cuts};
+}
+
+/// The least largest part and, among those cuts, the most even one.
+static Cuts balance(ArrayRef<double> costs, int64_t parts) {
+  constexpr double noLimit = std::numeric_limits<double>::infinity();
+  double largest =
+      cutRow(costs, parts, noLimit, [](double a, double b) { return std::max(a, b); }).first;
+  return cutRow(costs, parts, largest * (1 + 1e-12), [](double a, double b) { return a + b * b; })
+      .second;
+}
+
+static double flopsOf(Block &block) {
+  double flops = 0;
+  for (Operation &op : block)
+    if (auto cost = dyn_cast<CostOpInterface>(op))
+      flops += double(cost.getFlops());
+  return flops;
+}
+
+//===--- cutting ----------------------------------------------------------------===//
+
+namespace {
+class LayerCutter {
+public:
+  LayerCutter(ModuleOp module, func::FuncOp loss) : module(module), symbols(module), loss(loss) {}
+
+  /// What each layer computes; embedding counts to the first, the head to the last.
+  SmallVector<double> costs();
+  LogicalResult cut(ArrayRef<int64_t> cuts);
+
+private:
+  LogicalResult cut(RepeatOp repeat, int64_t first, ArrayRef<int64_t> begins);
+  FailureOr<func::FuncOp> cloneLayer(RepeatOp repeat, int64_t first, int64_t begin);
+  FailureOr<Value> part(Value stack, RepeatOp repeat, int64_t first, int64_t begin, int64_t count,
+                        OpBuilder &builder);
+
+  ModuleOp module;
+  SymbolTable symbols;
+  func::FuncOp loss;
+};
+} // namespace
+
+SmallVector<double> LayerCutter::costs() {
+  SmallVector<double> costs;
+  DenseSet<Value> afterLayers;
+  double before = 0, after = 0;
+  for (Operation &op : loss.getBody().front()) {
+    bool depends = llvm::any_of(op.getOperands(), [&](Value v) { return afterLayers.contains(v); });
+    if (auto repeat = dyn_cast<RepeatOp>(op)) {
+      auto callee = symbols.lookup<func::FuncOp>(repeat.getCallee());
+      costs.append(repeat.getCount(), flopsOf(callee.getBody().front()));
+      depends = true;
+    } else if (auto cost = dyn_cast<CostOpInterface>(op)) {
+      (depends ? after : before) += double(cost.getFlops());
+    }
+    if (depends)
+      afterLayers.insert(op.result_begin(), op.result_end());
+  }
+  if (!costs.empty()) {
+    costs.front() += before;
+    costs.back() += after;
+  }
+  return costs;
+}
+
+/// What a symbol is called while its first part takes its name.
+static constexpr StringLiteral wholePrefix = "whole.";
+
+/// "h.attn.bias" with layers from 6 on as "h.6.attn.bias", and "h.2.attn.bias" too:
+/// as models with several runs of layers call theirs.
+static std::string numbered(StringRef name, int64_t layer) {
+  name.consume_front(wholePrefix);
+  auto [prefix, rest] = name.split('.');
+  auto [number, tail] = rest.split('.');
+  if (!number.empty() && llvm::all_of(number, llvm::isDigit))
+    rest = tail;
+  return (prefix + "." + Twine(layer) + (rest.empty() ? "" : ".") + rest).str();
+}
+
+/// The storage name of a stack whose layer 0 is layer `skip` of `pattern`.
+static std::string skipLayers(StringRef pattern, int64_t skip) {
+  auto [head, rest] = pattern.split("{layer");
+  auto [digits, tail] = rest.split('}');
+  int64_t first = 0;
+  (void)digits.ltrim('+').getAsInteger(10, first);
+  std::string place = first + skip ? "{layer+" + std::to_string(first + skip) + "}" : "{layer}";
+  return (head + place + tail).str();
+}
+
+FailureOr<Value> LayerCutter::part(Value stack, RepeatOp repeat, int64_t first, int64_t begin,
+                                   int64_t count, OpBuilder &builder) {
+  auto get = stack.getDefiningOp<GetOp>();
+  auto whole = get ? symbols.lookup<VariableOp>(get.getVariable()) : VariableOp();
+  if (!whole || !whole.getStacked())
+    return repeat.emitOpError("takes slices of ")
+           << stack.getType()
+           << ", which is not a stacked variable, so the layers cannot be cut into stages";
+  std::string name = numbered(whole.getSymName(), first + begin);
+  auto variable = symbols.lookup<VariableOp>(name);
+  if (!variable) {
+    SmallVector<int64_t> shape(whole.getTensorType().getShape());
+    shape[0] = count;
+    variable = whole.clone();
+    variable.setSymName(name);
+    variable.setType(RankedTensorType::get(shape, whole.getTensorType().getElementType()));
+    if (StorageAttr s = whole.getStorageAttr())
+      variable.setStorageAttr(StorageAttr::get(s.getContext(), skipLayers(s.getTensor(), begin),
+                                               s.getTranspose(), s.getDim(), s.getBegin(),
+                                               s.getFull()));
+    symbols.insert(variable, whole->getIterator());
+  }
+  return GetOp::create(builder, get.getLoc(), variable.getType(), variable.getSymName())
+      .getResult();
+}
+
+FailureOr<func::FuncOp> LayerCutter::cloneLayer(RepeatOp repeat, int64_t first, int64_t begin) {
+  auto layer = symbols.lookup<func::FuncOp>(repeat.getCallee());
+  func::FuncOp clone = layer.clone();
+  clone.setSymName(numbered(layer.getSymName(), first + begin));
+  symbols.insert(clone, layer->getIterator());
+  if (repeat.getIndexed())
+    for (OpOperand &use : clone.getArgument(0).getUses()) {
+      auto fold = dyn_cast<FoldInOp>(use.getOwner());
+      if (!fold)
+        return use.getOwner()->emitOpError("reads the number of the layer; where layers are cut "
+                                           "into stages only train.fold_in can");
+      fold.setFirst(int64_t(fold.getFirst()) + begin);
+    }
+  return clone;
+}
+
+LogicalResult LayerCutter::cut(RepeatOp repeat, int64_t first, ArrayRef<int64_t> begins) {
+  if (!repeat.getStacks().empty())
+    return repeat.emitOpError("stacks results, so the layers cannot be cut into stages");
+  // The first part of a run that has a number is called like the run.
+  auto makeRoom = [&](Operation *symbol) -> LogicalResult {
+    StringRef name = SymbolTable::getSymbolName(symbol);
+    return numbered(name, first) == name ? symbols.rename(symbol, (wholePrefix + name).str())
+                                         : success();
+  };
+  if (failed(makeRoom(symbols.lookup(repeat.getCallee()))))
+    return failure();
+  for (Value stack : repeat.getEach())
+    if (auto get = stack.getDefiningOp<GetOp>())
+      if (failed(makeRoom(symbols.lookup(get.getVariable()))))
+        return failure();
+  OpBuilder builder(repeat);
+  SmallVector<Value> carry(repeat.getCarry());
+  for (auto [i, begin] : llvm::enumerate(begins)) {
+    int64_t end = i + 1 < begins.size() ? begins[i + 1] : int64_t(repeat.getCount());
+    FailureOr<func::FuncOp> layer = cloneLayer(repeat, first, begin);
+    if (failed(layer))
+      return failure();
+    SmallVector<Value> each;
+    for (Value stack : repeat.getEach()) {
+      FailureOr<Value> piece = part(stack, repeat, first, begin, end - begin, builder);
+      if (failed(piece))
+        return failure();
+      each.push_back(*piece);
+    }
+    auto piece = RepeatOp::create(builder, repeat.getLoc(), repeat.getResultTypes(),
+                                  layer->getSymName(), uint64_t(end - begin), repeat.getReverse(),
+                                  repeat.getIndexed(), carry, each, repeat.getShared());
+    carry.assign(piece.getResults().begin(), piece.getResults().end());
+  }
+  // What was cut is replaced as a whole: nothing else reads it in @loss.
+  SmallVector<Value> stacks(repeat.getEach());
+  Operation *layer = symbols.lookup(repeat.getCallee());
+  repeat->replaceAllUsesWith(carry);
+  repeat.erase();
+  for (Value stack : stacks)
+    if (auto get = stack.getDefiningOp<GetOp>(); get->use_empty()) {
+      Operation *variable = symbols.lookup(get.getVariable());
+      get.erase();
+      if (SymbolTable::symbolKnownUseEmpty(variable, module))
+        symbols.erase(variable);
+    }
+  if (SymbolTable::symbolKnownUseEmpty(layer, module))
+    symbols.erase(layer);
+  return success();
+}
+
+LogicalResult LayerCutter::cut(ArrayRef<int64_t> cuts) {
+  int64_t first = 0;
+  for (RepeatOp repeat : llvm::to_vector(loss.getOps<RepeatOp>())) {
+    int64_t count = repeat.getCount();
+    SmallVector<int64_t> begins{0};
+    for (int64_t cut : cuts)
+      if (cut > first && cut < first + count)
+        begins.push_back(cut - first);
+    if (begins.size() > 1 && failed(this->cut(repeat, first, begins)))
+      return failure();
+    first += count;
+  }
+  return success();
+}
+
+//===--- the pass ---------------------------------------------------------------===//
+
+/// Reads "2,4", first layers of `chunks` - 1 chunks out of `layers`.
+static FailureOr<Cuts> readCuts(ModuleOp module, StringRef text, int64_t chunks, int64_t layers) {
+  Cuts cuts;
+  SmallVector<StringRef> items;
+  text.split(items, ',');
+  auto refuse = [&](const Twine &why) {
+    return module.emitError("cuts '") << text << "': " << why;
+  };
+  for (StringRef item : items) {
+    int64_t cut = 0;
+    if (item.trim().getAsInteger(10, cut))
+      return refuse("'" + item + "' is no layer number");
+    if (cut < 1 || cut >= layers)
+      return refuse("layer " + Twine(cut) + " cannot begin a stage; with " + Twine(layers) +
+                    " layers cuts are 1 to " + Twine(layers - 1));
+    if (!cuts.empty() && cut <= cuts.back())
+      return refuse(Twine(cut) + " does not come after " + Twine(cuts.back()) +
+                    "; layer numbers must ascend");
+    cuts.push_back(cut);
+  }
+  if (int64_t(cuts.size()) != chunks - 1)
+    return refuse(Twine(cuts.size()) + " layer numbers make " + Twine(cuts.size() + 1) +
+                  " parts, but the pipeline has " + Twine(chunks) + "; give " + Twine(chunks - 1));
+  return cuts;
+}
+
+namespace {
+struct TrainCutLayers : train::impl::TrainCutLayersBase<TrainCutLayers> {
+  using TrainCutLayersBase::TrainCutLayersBase;
+
+  void runOnOperation() override {
+    if (failed(run()))
+      signalPassFailure();
+  }
+
+  LogicalResult run() {
+    ModuleOp module = getOperation();
+    auto loss = module.lookupSymbol<func::FuncOp>("loss");
+    if (!loss)
+      return module.emitError("there is no function @loss whose layers could be cut");
+    LayerCutter cutter(module, loss);
+    SmallVector<double> costs = cutter.costs();
+    int64_t layers = costs.size();
+    if (chunks < 1)
+      return module.emitError("layers are cut into 1 part or more, not ") << int64_t(chunks);
+    if (layers < chunks)
+      return module.emitError("the model has ")
+             << layers << " layers, fewer than the " << int64_t(chunks)
+             << " parts of the pipeline (stages times chunks a stage); use a shorter mesh axis "
+                "'pipe' or fewer chunks";
+    FailureOr<Cuts> where = cuts.empty() ? FailureOr<Cuts>(balance(costs, chunks))
+                                         : readCuts(module, cuts, chunks, layers);
+    if (failed(where) || failed(cutter.cut(*where)))
+      return failure();
+    module->setAttr(TrainDialect::cutsAttr, DenseI64ArrayAttr::get(&getContext(), *where));
+    return success();
+  }
+};
+} // namespace
