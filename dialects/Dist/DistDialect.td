@@ -19,7 +19,7 @@ def Dist_Dialect : Dialect {
     First the train ops on global tensors whose types carry a `#dist.sharding`
     encoding, with `dist.reshard` where a use wants another; then, partitioned,
     the same ops on one device's plain local tensors, with explicit collectives.
-    All devices run one program.
+    All devices run one program, or each the one of its pipeline stage.
   }];
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::meshwright::train::TrainDialect"];

@@ -21,6 +21,7 @@ struct PipelineOptions {
   bool sequenceParallel = false, tensor2d = false;
   std::string explainSharding; ///< a variable or input; empty: none
   std::string precision = "f32", gradDtype = "f32";
+  std::string schedule = "1f1b", cuts;
 };
 
 /// Where IR can be taken out and put in again, in order of the staircase.
@@ -40,7 +41,8 @@ llvm::Error buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &o
                           Stage to);
 
 /// Makes buildPipeline known as `--meshwright-pipeline`, with options mesh,
-/// optimizer, zero, sequence-parallel, tensor-2d, from and to.
+/// optimizer, zero, sequence-parallel, tensor-2d, precision, grad-dtype, schedule, cuts,
+/// from and to.
 void registerPipeline();
 
 /// Makes `manager` write the module after each pass to `directory`/NN-pass.mlir.

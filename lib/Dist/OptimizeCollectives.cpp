@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "BucketCollectives.h"
 #include "Dist/Passes.h"
+#include "Dist/Programs.h"
 
 #include "mlir/IR/Dominance.h"
 #include "mlir/Transforms/CSE.h"
@@ -81,9 +82,10 @@ private:
     config.enableFolding(false).enableConstantCSE(false);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns), config)))
       return signalPassFailure();
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      for (Block &block : function.getBody())
-        bucketCollectives(block, bucketBytes);
+    for (ModuleOp program : programsOf(getOperation()))
+      for (auto function : program.getOps<func::FuncOp>())
+        for (Block &block : function.getBody())
+          bucketCollectives(block, bucketBytes);
   }
 };
 } // namespace

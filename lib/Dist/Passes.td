@@ -99,6 +99,60 @@ def DistPartition : Pass<"dist-partition", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 
+def DistSplitStages : Pass<"dist-split-stages", "::mlir::ModuleOp"> {
+  let summary = "One program for each stage of the pipeline";
+  let description = [{
+    Along the mesh axis `pipe` devices run different programs, nested modules `@stage0`,
+    `@stage1`, ... (see Programs.h) with the variables, functions and functions' callees
+    they need. The layers come cut into chunks, by `train-cut-layers`; `schedule` says
+    which stage holds which chunk (chunk c stage c mod stages; zb-v: there and back) and
+    whether gradients of weights are tasks of their own.
+
+    Each chunk is a function `@forward.c`, which also returns what the backward reads
+    (the stash), `@backward.c` and, for zero-bubble schedules, `@weight.c`. What comes
+    before the layers belongs to the chunk that reads it first, what comes after them to
+    the last; reads of variables, rotary tables and other things that need no layer are
+    repeated wherever they are read. `@step` and `@eval` call the functions once a
+    microbatch, one after the other, with `dist.send` and `dist.recv` of what crosses
+    stages; `dist.task` names the task of each op. Each device sends its own part of a
+    value to the device at the same place of the other stage.
+
+    After the last microbatch a stage reduces its gradients and updates its variables.
+    A variable that several stages read is held by all of them (tied embeddings): they
+    exchange their sums of gradients and add them in the same order, so that the copies
+    stay equal to the last bit. The squares of the gradients are added over the stages,
+    each once, and the loss is broadcast. So clipping is a barrier between the last
+    microbatch and the updates.
+
+    Without an axis `pipe` nothing changes. Refuses layers that a cut goes through.
+  }];
+  let options = [
+    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "the schedule, as for dist-schedule">];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect"];
+}
+
+def DistSchedule : Pass<"dist-schedule", "::mlir::ModuleOp"> {
+  let summary = "Puts the tasks of pipeline stages into the order of a schedule";
+  let description = [{
+    naive, gpipe, 1f1b, interleaved:V (microbatches a multiple of the stages), zb-h1 (at
+    least as many microbatches as stages), zb-h2 and zb-v (at least twice the stages less
+    one); `lib/Planner/PipelineSchedule.h` has their sources. `@eval` does the forward
+    tasks in the same order.
+
+    A value is sent right after the call that makes it and received right before the
+    call that reads it. The programs end when one message may be on its way from a
+    stage to another: where stages would wait for one another in a circle, one of
+    them receives earlier.
+
+    Programs with the attribute `dist.order = ["F0.0", "F1.0", "B0.0", ...]` (forward of
+    microbatch 0 in chunk 0, ...) do their tasks in that order instead. Refuses orders
+    that never end, name the tasks that wait, or sum microbatches out of order.
+  }];
+  let options = [
+    Option<"schedule", "schedule", "std::string", "\"1f1b\"",
+           "naive, gpipe, 1f1b, interleaved:V, zb-h1, zb-h2 or zb-v">];
+}
+
 def DistOptimizeCollectives : Pass<"dist-optimize-collectives", "::mlir::ModuleOp"> {
   let summary = "Fewer and smaller collectives";
   let description = [{

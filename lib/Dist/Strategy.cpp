@@ -97,10 +97,10 @@ Error checkStrategy(const Strategy &strategy, const Mesh &mesh,
         Twine(mesh.size(tensor)));
   Axes batch = batchAxes(mesh);
   for (auto [i, axis] : enumerate(mesh.axes))
-    if (axis.size > 1 && !is_contained(batch, i) && !is_contained(tensor, i) && !seeded(i))
+    if (axis.size > 1 && axis.name != "pipe" && !is_contained(batch, i) && !is_contained(tensor, i) && !seeded(i))
       return createStringError("mesh axis '" + axis.name + "' = " + Twine(axis.size) +
                                " has no strategy yet: its " + Twine(axis.size) +
-                               " devices would all do the same; use data, replica or tensor");
+                               " devices would all do the same; use pipe, data, replica or tensor");
   return Error::success();
 }
 

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Dist/Dist.h"
+#include "Dist/Programs.h"
 #include "Train/Train.h"
 #include "meshwright/Codegen.h"
 #include "meshwright/Frontend.h"
@@ -202,7 +203,12 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
   }
   PipelineOptions pipeline{
       options.mesh,     options.optimizer,       options.zero,      options.sequenceParallel,
-      options.tensor2d, options.explainSharding, options.precision, options.gradDtype};
+      options.tensor2d, options.explainSharding, options.precision, options.gradDtype,
+      options.schedule, options.cuts};
+  if (to == Stage::exec &&
+      (dist::hasPrograms(module) || module->hasAttr(train::TrainDialect::cutsAttr)))
+    return createStringError("'" + options.model + "' has pipeline stages, which executables "
+                             "cannot have yet; --emit schedule works");
   PassManager manager(&context);
   if (Error error = buildPipeline(manager, pipeline, *from, to))
     return std::move(error);

@@ -293,10 +293,6 @@ Error checkSupported(const CompileOptions &o) {
                   "it goes with --precision bf16; with " + o.precision + " leave it out");
   if (o.dataSync != "all-reduce")
     return refuse("data-sync", o.dataSync, "all-reduce works");
-  if (!o.cuts.empty())
-    return refuse("cuts", o.cuts, "there are no pipeline stages to cut");
-  if (o.schedule != "1f1b")
-    return refuse("schedule", o.schedule, "there are no pipeline stages to schedule");
   if (o.remat != "none")
     return refuse("remat", o.remat, "none works");
   if (!o.memoryLimit.empty())

@@ -6,6 +6,8 @@
 #include "meshwright/Pipeline.h"
 #include "meshwright/Strategy.h"
 
+#include "Planner/PipelineSchedule.h"
+
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassInstrumentation.h"
@@ -69,7 +71,10 @@ struct Step {
 /// A pass option's value that may hold blanks and commas.
 static std::string quoted(StringRef value) { return ("\"" + value + "\"").str(); }
 
-static std::vector<Step> staircase(const PipelineOptions &o) {
+/// The stages of the pipeline; 1 without an axis for them.
+static int64_t pipelineStages(const dist::Mesh &mesh) { return mesh.size(mesh.named("pipe")); }
+
+static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks) {
   std::string mesh = o.mesh.empty() ? "" : "mesh=" + quoted(o.mesh) + " ";
   std::string strategy = mesh + "zero=" + std::to_string(o.zero) +
                          " sequence-parallel=" + (o.sequenceParallel ? "true" : "false") +
@@ -77,15 +82,21 @@ static std::vector<Step> staircase(const PipelineOptions &o) {
   std::string propagate = "dist-propagate";
   if (!o.explainSharding.empty())
     propagate += "{explain=" + quoted(o.explainSharding) + "}";
+  std::string cutLayers;
+  if (chunks > 1)
+    cutLayers = "train-cut-layers{chunks=" + std::to_string(chunks) +
+                (o.cuts.empty() ? "" : " cuts=" + quoted(o.cuts)) + "},";
+  std::string schedule = "{schedule=" + o.schedule + "}";
   return {
       {Stage::step,
-       "train-mixed-precision{precision=" + o.precision + " grad-dtype=" + o.gradDtype +
+       cutLayers + "train-mixed-precision{precision=" + o.precision + " grad-dtype=" + o.gradDtype +
            "},train-autodiff,train-accumulate,train-build-optimizer{optimizer=" + o.optimizer +
            "},canonicalize,train-verify,symbol-dce"},
       {Stage::dist, "dist-apply-strategy{" + strategy + "}," + propagate + ",dist-verify"},
       {Stage::local, "dist-partition,canonicalize"},
-      {Stage::stages, ""},
-      {Stage::schedule, "dist-optimize-collectives,dist-verify-communication"},
+      {Stage::stages, "dist-split-stages" + schedule},
+      {Stage::schedule,
+       "dist-schedule" + schedule + ",dist-optimize-collectives,dist-verify-communication"},
       {Stage::exec,
        "exec-slice-collectives,exec-contiguous-collectives,exec-fuse-accumulate,exec-form-kernels,exec-decompose-kernels,"
        "exec-schedule-kernels,exec-inline-repeats,exec-order,exec-bufferize,exec-plan-memory,"
@@ -110,14 +121,43 @@ static StringRef verifierOf(Stage stage) {
   }
 }
 
+/// Refuses flags for a pipeline where there is none.
+static Error checkPipelineFlags(const PipelineOptions &options, int64_t stages, Stage from,
+                                Stage to) {
+  auto refuse = [](const llvm::Twine &flag) {
+    return llvm::createStringError(flag +
+                                   ": there are no pipeline stages; --mesh pipe=2 makes two");
+  };
+  if (from < Stage::dist && stages == 1 && !options.cuts.empty())
+    return refuse("--cuts " + options.cuts);
+  if (from < Stage::dist && stages == 1 && options.schedule != PipelineOptions().schedule)
+    return refuse("--schedule " + options.schedule);
+  if (from > Stage::train && !options.cuts.empty())
+    return llvm::createStringError("--cuts " + options.cuts +
+                                   ": the input is past stage train, where layers are cut");
+  if (stages > 1 && to == Stage::exec)
+    return llvm::createStringError("mesh axis 'pipe' = " + llvm::Twine(stages) +
+                                   ": executables cannot have pipeline stages yet; --emit "
+                                   "schedule shows their programs");
+  return Error::success();
+}
+
 Error buildPipeline(OpPassManager &manager, const PipelineOptions &options, Stage from, Stage to) {
-  // What is no mesh could be anything else in the text of a pipeline.
-  if (Expected<dist::Mesh> mesh = dist::parseMesh(options.mesh); !mesh)
+  // What is no mesh or schedule could be anything else in the text of a pipeline.
+  Expected<dist::Mesh> mesh = dist::parseMesh(options.mesh);
+  if (!mesh)
     return mesh.takeError();
+  Expected<planner::ScheduleKind> kind = planner::ScheduleKind::parse(options.schedule);
+  if (!kind)
+    return kind.takeError();
+  int64_t stages = pipelineStages(*mesh);
+  if (Error error = checkPipelineFlags(options, stages, from, to))
+    return error;
   if (StringRef verifier = verifierOf(from); !verifier.empty())
     if (failed(parsePassPipeline(verifier, manager)))
       return llvm::createStringError("no pass " + verifier);
-  for (const Step &step : staircase(options)) {
+  int64_t chunks = stages > 1 ? stages * kind->chunksPerStage : 1;
+  for (const Step &step : staircase(options, chunks)) {
     if (step.to <= from || step.to > to)
       continue;
     std::string errors;
@@ -145,6 +185,9 @@ struct PipelineFlags : PassPipelineOptions<PipelineFlags> {
                                 llvm::cl::init("f32")};
   Option<std::string> gradDtype{*this, "grad-dtype", llvm::cl::desc("f32 or bf16"),
                                 llvm::cl::init("f32")};
+  Option<std::string> schedule{*this, "schedule", llvm::cl::desc("as for `compile --schedule`"),
+                               llvm::cl::init("1f1b")};
+  Option<std::string> cuts{*this, "cuts", llvm::cl::desc("as for `compile --cuts`")};
   Option<std::string> from{*this, "from", llvm::cl::desc("the stage the input is at"),
                            llvm::cl::init("train")};
   Option<std::string> to{*this, "to", llvm::cl::desc("the last stage"), llvm::cl::init("exec")};
@@ -165,7 +208,7 @@ void registerPipeline() {
       return report("stage " + flags.from + " comes after stage " + flags.to);
     PipelineOptions options{
         flags.mesh, flags.optimizer, flags.zero,     flags.sequenceParallel, flags.tensor2d,
-        "",         flags.precision, flags.gradDtype};
+        "",         flags.precision, flags.gradDtype, flags.schedule,         flags.cuts};
     if (Error error = buildPipeline(manager, options, *from, *to))
       return report(toString(std::move(error)));
     return success();

@@ -68,5 +68,6 @@ TEST(Strategy, NeedsItsAxes) {
   EXPECT_TRUE(refused(square, "tensor=4"));
   EXPECT_FALSE(refused(square, "tensor=2x2"));
   EXPECT_TRUE(refused(none, "tensor=2x2"));
-  EXPECT_TRUE(refused(none, "pipe=2"));
+  EXPECT_FALSE(refused(none, "pipe=2"));
+  EXPECT_TRUE(refused(none, "expert=2"));
 }

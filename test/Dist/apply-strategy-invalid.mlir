@@ -1,5 +1,5 @@
 // RUN: not meshwright-opt %s --dist-apply-strategy=mesh=data=3 2>&1 | FileCheck %s --check-prefix=BATCH
-// RUN: not meshwright-opt %s --dist-apply-strategy=mesh=data=2,pipe=2 2>&1 | FileCheck %s --check-prefix=AXIS
+// RUN: not meshwright-opt %s --dist-apply-strategy=mesh=data=2,expert=2 2>&1 | FileCheck %s --check-prefix=AXIS
 // RUN: not meshwright-opt %s --dist-apply-strategy=mesh=rows=2 2>&1 | FileCheck %s --check-prefix=NAME
 // RUN: not meshwright-opt %s --dist-apply-strategy=mesh=data=two 2>&1 | FileCheck %s --check-prefix=SIZE
 // RUN: not meshwright-opt %s --dist-apply-strategy="mesh=data=2 zero=4" 2>&1 | FileCheck %s --check-prefix=ZERO
@@ -9,7 +9,7 @@
 
 // BATCH: batch 8 does not divide by 6 (3 devices along {data} times 2 microbatches); the next batch that does is 12
 // UNEVEN: input "tokens" has 3 sequences in a microbatch, which do not divide by the 2 devices along {data}
-// AXIS: mesh axis 'pipe' = 2 has no strategy yet: its 2 devices would all do the same; use data, replica or tensor
+// AXIS: mesh axis 'expert' = 2 has no strategy yet: its 2 devices would all do the same; use pipe, data, replica or tensor
 // NAME: mesh axis 'rows' is unknown; axes are pipe, replica, data, context, expert, tensor
 // SIZE: mesh axis 'data' needs a number of devices, found 'two'; write it as data=2
 // ZERO: --zero 4: stages are 0, 1, 2 and 3

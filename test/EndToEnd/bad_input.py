@@ -92,8 +92,16 @@ def bad_compile(golden):
     refused("devices", "data=1048577", mesh="data=1048577")
     refused("devices", "4294967296", mesh="data=4294967296,replica=4294967296")
     refused("'data'", "18446744073709551618", "write it as data=2", mesh="data=18446744073709551618")
-    for axis in ("pipe", "context", "expert"):
-        refused(f"'{axis}'", "use data, replica or tensor", mesh=f"{axis}=2")
+    for axis in ("context", "expert"):
+        refused(f"'{axis}'", "use pipe, data, replica or tensor", mesh=f"{axis}=2")
+    refused("mesh axis 'pipe' = 2", "--emit schedule", mesh="pipe=2")
+    for flag in (dict(schedule="gpipe"), dict(schedule="zb-h1"), dict(cuts="1")):
+        refused("there are no pipeline stages", "--mesh pipe=2", **flag)
+    refused("'nonsense' is no schedule", "1f1b", schedule="nonsense")
+    refused("2 layers, fewer than the 3 parts", mesh="pipe=3", emit="step")
+    refused("cuts '2': layer 2 cannot begin a stage", mesh="pipe=2", cuts="2", emit="step")
+    refused("zb-h2 on 2 stages needs 3 microbatches or more; there are 1", mesh="pipe=2", schedule="zb-h2", emit="schedule")
+    refused("fewer than the 4 parts", mesh="pipe=2", schedule="interleaved:2", emit="schedule")
 
     # Strategies that do not fit the mesh or the model.
     refused("mesh axis 'tensor'", "2x2x2x2", mesh="tensor=2x2x2x2")
@@ -111,8 +119,6 @@ def bad_compile(golden):
             ("precision", ["fp8"], "f32, bf16 and fp16 work"),
             ("grad-dtype", ["bf16"], "it goes with --precision bf16; with f32 leave it out"),
             ("data-sync", ["parameter-server"], "all-reduce works"),
-            ("schedule", ["gpipe", "zb-h1", "nonsense"], "no pipeline stages"),
-            ("cuts", ["1"], "no pipeline stages"),
             ("remat", ["full", "every:2", "auto", "nonsense"], "none works"),
             ("memory-limit", ["1GiB"], "--assert"),
             ("gpu-arch", ["sm_80"], "--target cuda"),

@@ -1,0 +1,167 @@
+//===- SplitStages.cpp - one program for each pipeline stage -----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Dist/Passes.h"
+#include "Dist/Programs.h"
+#include "StagePrograms.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::dist;
+
+namespace meshwright::dist {
+#define GEN_PASS_DEF_DISTSPLITSTAGES
+#include "Dist/Passes.h.inc"
+} // namespace meshwright::dist
+
+/// Adds the symbols that `op` and what is inside it name, and those that they name.
+static void collect(Operation *op, SymbolTable &symbols, DenseSet<Operation *> &known) {
+  op->walk([&](Operation *inner) {
+    inner->getAttrDictionary().walk([&](SymbolRefAttr name) {
+      Operation *symbol = symbols.lookup(name.getRootReference());
+      if (symbol && known.insert(symbol).second)
+        collect(symbol, symbols, known);
+    });
+  });
+}
+
+namespace {
+class Splitter {
+public:
+  Splitter(ModuleOp module, MeshOp mesh, unsigned axis, planner::ScheduleKind kind)
+      : module(module), mesh(mesh), kind(kind), stages(mesh.getMesh().axes[axis].size),
+        stageOf(planner::placeChunks(kind, stages)),
+        group(GroupAttr::from(FlatSymbolRefAttr::get(mesh), mesh.getMesh(), {axis})) {}
+
+  LogicalResult run();
+
+private:
+  LogicalResult findCuts();
+  void findHolders(const PartFunctions &functions);
+  ArrayRef<int64_t> holdersOf(StringRef variable);
+  void makeProgram(int64_t stage, ArrayRef<StagePlan> plans);
+
+  ModuleOp module;
+  MeshOp mesh;
+  planner::ScheduleKind kind;
+  int64_t stages;
+  SmallVector<int64_t> stageOf, cuts;
+  GroupAttr group;
+  /// The stages whose layers read a parameter, ascending.
+  llvm::StringMap<SmallVector<int64_t>> holders;
+};
+} // namespace
+
+LogicalResult Splitter::findCuts() {
+  auto attr = module->getAttrOfType<DenseI64ArrayAttr>(train::TrainDialect::cutsAttr);
+  if (!attr)
+    return module.emitError("has no ") << train::TrainDialect::cutsAttr
+                                       << ": the layers are not cut into the " << stageOf.size()
+                                       << " chunks of the pipeline; train-cut-layers does that, so "
+                                          "compile from the model";
+  cuts.assign(attr.asArrayRef().begin(), attr.asArrayRef().end());
+  if (cuts.size() + 1 != stageOf.size())
+    return module.emitError("the layers are cut into ")
+           << cuts.size() + 1 << " chunks, but schedule " << kind.str() << " on " << stages
+           << " stages has " << stageOf.size();
+  return success();
+}
+
+void Splitter::findHolders(const PartFunctions &functions) {
+  for (auto &[part, made] : functions) {
+    int64_t stage = stageOf[part.chunk];
+    func::FuncOp(made.function).walk([&](train::GetOp get) {
+      SmallVector<int64_t> &known = holders[get.getVariable()];
+      if (!llvm::is_contained(known, stage))
+        known.insert(llvm::lower_bound(known, stage), stage);
+    });
+  }
+}
+
+/// A state is where its parameter is; what nobody reads is on the first stage.
+ArrayRef<int64_t> Splitter::holdersOf(StringRef name) {
+  auto variable = module.lookupSymbol<train::VariableOp>(name);
+  StringRef parameter = variable.getOf() ? *variable.getOf() : name;
+  SmallVector<int64_t> &known = holders[parameter];
+  if (known.empty())
+    known.push_back(0);
+  return known;
+}
+
+void Splitter::makeProgram(int64_t stage, ArrayRef<StagePlan> plans) {
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  auto program = ModuleOp::create(builder, module.getLoc(), "stage" + std::to_string(stage));
+  StringRef axis = group.getAxes()[0];
+  program->setAttr(placeAttr, builder.getDictionaryAttr(
+                                  builder.getNamedAttr(axis, builder.getI64IntegerAttr(stage))));
+  for (const StagePlan &plan : plans)
+    emitStage(plan, stage, program);
+  // Then what they name, in its old order before them.
+  SymbolTable symbols(module);
+  DenseSet<Operation *> named{mesh};
+  collect(program, symbols, named);
+  builder.setInsertionPointToStart(program.getBody());
+  for (Operation &op : module.getOps())
+    if (named.contains(&op) && !isa<ModuleOp>(op))
+      builder.clone(op);
+}
+
+LogicalResult Splitter::run() {
+  if (failed(findCuts()))
+    return failure();
+  SmallVector<func::FuncOp> functions = llvm::to_vector(llvm::make_filter_range(
+      module.getOps<func::FuncOp>(), [](func::FuncOp f) { return f.isPublic(); }));
+  std::vector<MicrobatchOps> ops;
+  std::vector<PartFunctions> parts;
+  for (func::FuncOp function : functions) {
+    FailureOr<MicrobatchOps> found = findParts(function, cuts);
+    if (failed(found))
+      return failure();
+    if (kind.splitsBackward())
+      splitWeights(*found);
+    StringRef name = function.getSymName();
+    parts.push_back(makeFunctions(*found, name == "step" ? "" : (name + ".").str()));
+    findHolders(parts.back());
+    ops.push_back(std::move(*found));
+  }
+  std::vector<AfterPlan> after;
+  for (MicrobatchOps &one : ops)
+    after.push_back(
+        planAfter(one, stageOf, stages, [&](StringRef name) { return holdersOf(name); }));
+  SmallVector<StagePlan> plans;
+  for (auto [one, functionsOf, afterOf] : llvm::zip(ops, parts, after))
+    plans.push_back({one, functionsOf, afterOf, stageOf, stages, group});
+  for (int64_t stage = 0; stage < stages; ++stage)
+    makeProgram(stage, plans);
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*module.getBody())))
+    if (isa<func::FuncOp, train::VariableOp>(op))
+      op.erase();
+  return verifyPrograms(module);
+}
+
+namespace {
+class SplitStagesPass : public dist::impl::DistSplitStagesBase<SplitStagesPass> {
+public:
+  using DistSplitStagesBase::DistSplitStagesBase;
+
+private:
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    MeshOp mesh = lookupMesh(module);
+    if (!mesh)
+      return signalPassFailure();
+    int axis = mesh.getMesh().find("pipe");
+    if (axis < 0 || mesh.getMesh().axes[axis].size == 1)
+      return;
+    llvm::Expected<planner::ScheduleKind> kind = planner::ScheduleKind::parse(schedule);
+    if (!kind) {
+      module.emitError(llvm::toString(kind.takeError()));
+      return signalPassFailure();
+    }
+    if (failed(Splitter(module, mesh, axis, *kind).run()))
+      signalPassFailure();
+  }
+};
+} // namespace

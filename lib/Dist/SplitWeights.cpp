@@ -1,0 +1,222 @@
+//===- SplitWeights.cpp - gradients of weights apart from those of inputs ----===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Zero-bubble schedules (Qi et al. 2024) do gradients of weights when nothing else is
+// to be done. What has to be done at once is what the gradient of the chunk's input
+// needs: a slice of the backward, in the chunk and in the function of a layer.
+//
+//===----------------------------------------------------------------------===//
+#include "StageParts.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::dist;
+using planner::Phase;
+
+/// `op` and the ops of `within` that it needs.
+static void need(Operation *op, llvm::function_ref<bool(Operation *)> within,
+                 DenseSet<Operation *> &known) {
+  if (!op || !within(op) || !known.insert(op).second)
+    return;
+  for (Value operand : op->getOperands())
+    need(operand.getDefiningOp(), within, known);
+}
+
+namespace {
+/// Cuts one backward repeat in two.
+class LayerSplitter {
+public:
+  explicit LayerSplitter(train::RepeatOp repeat)
+      : repeat(repeat),
+        layer(SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(repeat, repeat.getCalleeAttr())),
+        body(layer.getBody().front()), carries(repeat.getCarry().size()) {}
+
+  /// The repeat of the weights' gradients; `repeat` itself is replaced.
+  std::pair<train::RepeatOp, train::RepeatOp> split();
+
+private:
+  func::FuncOp makeInputs(ArrayRef<Value> kept);
+  func::FuncOp makeWeights(ArrayRef<Value> kept, ArrayRef<unsigned> operands);
+
+  train::RepeatOp repeat;
+  func::FuncOp layer;
+  Block &body;
+  unsigned carries;
+  DenseSet<Operation *> inputs;
+};
+} // namespace
+
+func::FuncOp LayerSplitter::makeInputs(ArrayRef<Value> kept) {
+  func::FuncOp function = layer.clone();
+  function.setSymName((layer.getSymName() + ".input").str());
+  Block &block = function.getBody().front();
+  // The same values in the clone: both blocks have the same ops.
+  IRMapping map;
+  map.map(body.getArguments(), block.getArguments());
+  for (auto [from, to] : llvm::zip(body, block))
+    map.map(from.getResults(), to.getResults());
+  Operation *end = block.getTerminator();
+  SmallVector<Value> results(end->getOperands().take_front(carries));
+  for (Value value : kept)
+    results.push_back(map.lookup(value));
+  end->setOperands(results);
+  SmallVector<Operation *> gone;
+  for (auto [from, to] : llvm::zip(body.without_terminator(), block.without_terminator()))
+    if (!inputs.contains(&from))
+      gone.push_back(&to);
+  for (Operation *op : llvm::reverse(gone))
+    op->erase();
+  Builder b(layer.getContext());
+  function.setType(b.getFunctionType(block.getArgumentTypes(), end->getOperandTypes()));
+  return function;
+}
+
+func::FuncOp LayerSplitter::makeWeights(ArrayRef<Value> kept, ArrayRef<unsigned> operands) {
+  OpBuilder b(layer.getContext());
+  auto function = func::FuncOp::create(b, layer.getLoc(), (layer.getSymName() + ".weight").str(),
+                                       b.getFunctionType({}, {}));
+  function.setPrivate();
+  b.setInsertionPointToStart(function.addEntryBlock());
+  Block &block = function.getBody().front();
+  IRMapping map;
+  if (repeat.getIndexed())
+    map.map(body.getArgument(0),
+            block.addArgument(body.getArgument(0).getType(), body.getArgument(0).getLoc()));
+  auto add = [&](Value value) {
+    map.map(value, block.addArgument(value.getType(), value.getLoc()));
+  };
+  auto addOperands = [&](bool each) {
+    unsigned shared = carries + repeat.getEach().size();
+    for (unsigned i : operands)
+      if ((i < shared) == each)
+        add(body.getArgument(repeat.getCalleeArgument(i)));
+  };
+  addOperands(true);
+  for (Value value : kept)
+    add(value);
+  addOperands(false);
+  for (Operation &op : body.without_terminator())
+    if (!inputs.contains(&op))
+      b.clone(op, map);
+  auto results = llvm::map_to_vector(body.getTerminator()->getOperands().drop_front(carries),
+                                     [&](Value v) { return map.lookup(v); });
+  func::ReturnOp::create(b, layer.getLoc(), results);
+  function.setType(b.getFunctionType(block.getArgumentTypes(), TypeRange(ValueRange(results))));
+  return function;
+}
+
+std::pair<train::RepeatOp, train::RepeatOp> LayerSplitter::split() {
+  Operation *end = body.getTerminator();
+  for (Value carried : end->getOperands().take_front(carries))
+    need(
+        carried.getDefiningOp(), [](Operation *) { return true; }, inputs);
+  // What the weights' gradients read of the rest: each layer's is kept, but not what
+  // they can slice or share themselves.
+  llvm::SetVector<Value> kept, read;
+  auto use = [&](Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    if (argument && argument.getArgNumber() >= repeat.getCalleeArgument(carries))
+      read.insert(value);
+    else if (argument && repeat.getIndexed() && argument.getArgNumber() == 0)
+      return;
+    else if (argument || inputs.contains(value.getDefiningOp()))
+      kept.insert(value);
+  };
+  for (Operation &op : body.without_terminator())
+    if (!inputs.contains(&op))
+      llvm::for_each(op.getOperands(), use);
+  llvm::for_each(end->getOperands().drop_front(carries), use);
+  SmallVector<unsigned> operands; // of the repeat that the weights' part takes
+  for (unsigned i = carries; i < repeat->getNumOperands(); ++i)
+    if (read.contains(body.getArgument(repeat.getCalleeArgument(i))))
+      operands.push_back(i);
+
+  func::FuncOp inputFunction = makeInputs(kept.getArrayRef()),
+               weightFunction = makeWeights(kept.getArrayRef(), operands);
+
+  OpBuilder b(repeat);
+  SmallVector<Type> types(repeat.getCarried().getTypes());
+  for (Value value : kept) {
+    auto slice = cast<RankedTensorType>(value.getType());
+    SmallVector<int64_t> shape{int64_t(repeat.getCount())};
+    llvm::append_range(shape, slice.getShape());
+    types.push_back(RankedTensorType::get(shape, slice.getElementType()));
+  }
+  auto input = train::RepeatOp::create(b, repeat.getLoc(), types, inputFunction.getSymName(),
+                                       repeat.getCount(), repeat.getReverse(), repeat.getIndexed(),
+                                       repeat.getCarry(), repeat.getEach(), repeat.getShared());
+  SmallVector<Value> each, shared;
+  for (unsigned i : operands)
+    (i < carries + repeat.getEach().size() ? each : shared).push_back(repeat->getOperand(i));
+  llvm::append_range(each, input.getStacks());
+  auto weight = train::RepeatOp::create(
+      b, repeat.getLoc(), repeat.getStacks().getTypes(), weightFunction.getSymName(),
+      repeat.getCount(), repeat.getReverse(), repeat.getIndexed(), ValueRange(), each, shared);
+  // Slices that only weights read are no business of the inputs any more.
+  llvm::BitVector unused(inputFunction.getNumArguments());
+  for (unsigned i = repeat->getNumOperands(); i-- > carries;)
+    if (unsigned a = repeat.getCalleeArgument(i); inputFunction.getArgument(a).use_empty()) {
+      unused.set(a);
+      if (i < carries + repeat.getEach().size())
+        input.getEachMutable().erase(i - carries);
+      else
+        input.getSharedMutable().erase(i - carries - repeat.getEach().size());
+    }
+  (void)inputFunction.eraseArguments(unused);
+  // Chunks may share a layer; then they share its halves.
+  SymbolTable symbols(SymbolTable::getNearestSymbolTable(repeat));
+  for (func::FuncOp half : {weightFunction, inputFunction})
+    if (symbols.lookup(half.getSymName()))
+      half.erase();
+    else
+      symbols.insert(half, std::next(layer->getIterator()));
+  repeat.getCarried().replaceAllUsesWith(input.getCarried());
+  repeat.getStacks().replaceAllUsesWith(weight.getResults());
+  repeat.erase();
+  return {input, weight};
+}
+
+void dist::splitWeights(MicrobatchOps &ops) {
+  SmallVector<std::pair<train::RepeatOp, Part>> backward;
+  for (auto repeat : ops.block->getOps<train::RepeatOp>())
+    if (const Part *part = ops.parts.contains(repeat) ? &ops.parts[repeat] : nullptr)
+      if (part->phase == Phase::backward && !repeat.getCarry().empty())
+        backward.push_back({repeat, *part});
+  DenseSet<Operation *> now; // what cannot wait
+  SmallVector<Operation *> targets;
+  for (auto [repeat, part] : backward) {
+    ops.parts.erase(repeat);
+    if (repeat.getStacks().empty()) {
+      ops.parts[repeat] = part;
+      targets.push_back(repeat);
+      continue;
+    }
+    auto [input, weight] = LayerSplitter(repeat).split();
+    ops.parts[input] = part;
+    ops.parts[weight] = {part.chunk, Phase::weight};
+    targets.push_back(input);
+  }
+  // Besides the layers: what other chunks read.
+  auto leavesChunk = [&](Operation *op, int64_t chunk) {
+    return llvm::any_of(op->getUsers(), [&](Operation *user) {
+      auto other = ops.parts.find(user);
+      return other != ops.parts.end() && other->second.chunk != chunk;
+    });
+  };
+  for (auto &[op, part] : ops.parts)
+    if (part.phase == Phase::backward && leavesChunk(op, part.chunk))
+      targets.push_back(op);
+  auto isBackward = [&](Operation *op) {
+    auto part = ops.parts.find(op);
+    return part != ops.parts.end() && part->second.phase == Phase::backward;
+  };
+  for (Operation *op : targets)
+    need(op, isBackward, now);
+  for (auto &[op, part] : ops.parts)
+    if (part.phase == Phase::backward && !now.contains(op))
+      part.phase = Phase::weight;
+}

@@ -1,0 +1,67 @@
+//===- StageParts.h - what of a training step belongs to which pipeline chunk ===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Dataflow over the ops of one microbatch. The layers of a chunk are whole
+// train.repeat ops; everything else follows from them:
+//
+// - forward is what the layers and the loss need; what comes before the layers belongs
+//   to the first chunk that reads it, what comes after to the chunk before;
+// - backward is the rest: an op belongs to the chunk its cotangent has got to;
+// - what needs no layer and is not computed from data and variables together (a read of
+//   a variable, rotary tables, masks, parts of the tokens) is free: it is repeated
+//   wherever it is read.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_LIB_DIST_STAGEPARTS_H
+#define MESHWRIGHT_LIB_DIST_STAGEPARTS_H
+
+#include "Dist/Dist.h"
+#include "Planner/PipelineSchedule.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+namespace meshwright::dist {
+
+/// A chunk's forward, backward or weight gradients: what becomes one function.
+struct Part {
+  int64_t chunk = 0;
+  planner::Phase phase = planner::Phase::forward;
+
+  bool operator==(const Part &other) const { return chunk == other.chunk && phase == other.phase; }
+  bool operator<(const Part &other) const {
+    return std::tie(chunk, phase) < std::tie(other.chunk, other.phase);
+  }
+};
+
+/// The ops of one microbatch of @step or @eval.
+struct MicrobatchOps {
+  mlir::func::FuncOp function;
+  /// The loop over microbatches, whose callee holds the ops; null where there is one
+  /// microbatch, whose ops stand in `function` itself before what comes after them.
+  train::RepeatOp loop;
+  mlir::Block *block = nullptr;
+  /// Of ops that are neither free nor after the last microbatch.
+  llvm::DenseMap<mlir::Operation *, Part> parts;
+
+  int64_t count() const { return loop ? const_cast<train::RepeatOp &>(loop).getCount() : 1; }
+  /// The part that computes a value, or null: an argument, or free.
+  const Part *partOf(mlir::Value value) const;
+  /// Whether an op of the block or of `function` may be repeated where it is read.
+  bool isFree(mlir::Operation *op) const { return free.contains(op); }
+
+  llvm::DenseSet<mlir::Operation *> free;
+};
+
+/// Finds the parts; `cuts` are the first layers of the chunks after the first. Gradients
+/// of a variable that several chunks read (tied embeddings) get one accumulator a chunk,
+/// added up after the last microbatch. Refuses layers that a cut goes through.
+mlir::FailureOr<MicrobatchOps> findParts(mlir::func::FuncOp function, mlir::ArrayRef<int64_t> cuts);
+
+/// Takes the ops that only gradients of weights need out of the backward parts, into
+/// weight parts; also out of the layers, which become two functions.
+void splitWeights(MicrobatchOps &ops);
+
+} // namespace meshwright::dist
+
+#endif // MESHWRIGHT_LIB_DIST_STAGEPARTS_H

@@ -1,0 +1,447 @@
+//===- StagePrograms.cpp - a program for each pipeline stage -----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "StagePrograms.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::dist;
+using planner::Phase;
+
+//===--- functions ----------------------------------------------------------------===//
+
+static std::string nameOf(const Part &part) {
+  static constexpr StringRef names[] = {"forward.", "backward.", "weight."};
+  return (names[unsigned(part.phase)] + Twine(part.chunk)).str();
+}
+
+namespace {
+/// Clones the ops of one part, and free ops where they are read.
+class FunctionMaker {
+public:
+  FunctionMaker(MicrobatchOps &ops, func::FuncOp function)
+      : ops(ops), builder(OpBuilder::atBlockBegin(function.addEntryBlock())),
+        block(function.getBody().front()) {}
+
+  void clone(Operation &op) {
+    for (Value operand : op.getOperands())
+      bring(operand);
+    builder.clone(op, map);
+  }
+  Value lookup(Value value) { return map.lookup(value); }
+
+  SmallVector<Value> arguments;
+
+private:
+  void bring(Value value) {
+    if (map.contains(value))
+      return;
+    if (Operation *op = value.getDefiningOp(); op && ops.isFree(op))
+      return clone(*op);
+    arguments.push_back(value);
+    map.map(value, block.addArgument(value.getType(), value.getLoc()));
+  }
+
+  MicrobatchOps &ops;
+  OpBuilder builder;
+  Block &block;
+  IRMapping map;
+};
+} // namespace
+
+PartFunctions dist::makeFunctions(MicrobatchOps &ops, StringRef prefix) {
+  std::map<Part, SmallVector<Operation *>> members;
+  for (Operation &op : ops.block->without_terminator())
+    if (auto part = ops.parts.find(&op); part != ops.parts.end())
+      members[part->second].push_back(&op);
+  PartFunctions made;
+  auto module = ops.function->getParentOfType<ModuleOp>();
+  OpBuilder builder(module.getContext());
+  for (auto &entryOf : members) {
+    const Part &part = entryOf.first;
+    builder.setInsertionPointToEnd(module.getBody());
+    PartFunction &entry = made[part];
+    entry.function =
+        func::FuncOp::create(builder, ops.function.getLoc(), (prefix + nameOf(part)).str(),
+                             builder.getFunctionType({}, {}));
+    entry.function.setPrivate();
+    FunctionMaker maker(ops, entry.function);
+    SmallVector<Value> returned;
+    for (Operation *op : entryOf.second) {
+      maker.clone(*op);
+      for (Value result : op->getResults())
+        if (llvm::any_of(result.getUsers(), [&](Operation *user) {
+              auto other = ops.parts.find(user);
+              return other == ops.parts.end() || !(other->second == part);
+            })) {
+          entry.results.push_back(result);
+          returned.push_back(maker.lookup(result));
+        }
+    }
+    entry.arguments = std::move(maker.arguments);
+    builder.setInsertionPointToEnd(&entry.function.getBody().front());
+    func::ReturnOp::create(builder, entry.function.getLoc(), returned);
+    entry.function.setType(builder.getFunctionType(entry.function.getBody().getArgumentTypes(),
+                                                   TypeRange(ValueRange(returned))));
+  }
+  return made;
+}
+
+//===--- after the last microbatch ------------------------------------------------===//
+
+std::optional<int64_t> AfterPlan::homeOf(Value value) const {
+  auto found = home.find(value);
+  return found == home.end() ? std::nullopt : std::optional<int64_t>(found->second);
+}
+
+namespace {
+class AfterPlanner {
+public:
+  AfterPlanner(MicrobatchOps &ops, ArrayRef<int64_t> stageOf, int64_t stages)
+      : ops(ops), stageOf(stageOf), stages(stages) {
+    plan.ops.resize(stages);
+  }
+
+  void findHomes();
+  void need(Value value, int64_t stage);
+  void need(Operation *op, int64_t stage);
+
+  AfterPlan plan;
+
+private:
+  void setHome(Value value, int64_t home, int64_t owner) {
+    plan.home[value] = home;
+    plan.owner[value] = owner;
+  }
+
+  MicrobatchOps &ops;
+  ArrayRef<int64_t> stageOf;
+  int64_t stages;
+};
+} // namespace
+
+void AfterPlanner::findHomes() {
+  Operation *end = ops.block->getTerminator();
+  for (Operation &op : ops.function.getBody().front().without_terminator()) {
+    if (&op == ops.loop) {
+      for (OpResult result : op.getResults())
+        if (const Part *part = ops.partOf(end->getOperand(result.getResultNumber())))
+          setHome(result, stageOf[part->chunk], stageOf[part->chunk]);
+      continue;
+    }
+    if (auto part = ops.parts.find(&op); part != ops.parts.end()) {
+      for (Value result : op.getResults())
+        setHome(result, stageOf[part->second.chunk], stageOf[part->second.chunk]);
+      continue;
+    }
+    std::optional<int64_t> home, owner;
+    bool meets = false;
+    for (Value operand : op.getOperands()) {
+      std::optional<int64_t> from = plan.homeOf(operand);
+      if (!from)
+        continue;
+      owner = std::min(owner.value_or(stages), plan.ownerOf(operand));
+      if (*from == AfterPlan::everywhere)
+        continue;
+      meets |= home && *home != *from;
+      home = from;
+    }
+    if (owner)
+      for (Value result : op.getResults())
+        setHome(result, meets ? AfterPlan::everywhere : home.value_or(AfterPlan::everywhere),
+                *owner);
+  }
+}
+
+void AfterPlanner::need(Value value, int64_t stage) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return;
+  std::optional<int64_t> home = plan.homeOf(value);
+  if (home && *home != AfterPlan::everywhere && *home != stage) {
+    plan.sentTo[value].insert(stage);
+    stage = *home;
+  }
+  if (op != ops.loop && !ops.parts.contains(op))
+    need(op, stage);
+}
+
+void AfterPlanner::need(Operation *op, int64_t stage) {
+  if (!plan.ops[stage].insert(op))
+    return;
+  if (!isa<train::GlobalNormOp>(op) ||
+      plan.homeOf(op->getResult(0)) != std::optional<int64_t>(AfterPlan::everywhere)) {
+    for (Value operand : op->getOperands())
+      need(operand, stage);
+    return;
+  }
+  // A sum over stages, so that no stage needs the terms of others; all take part.
+  for (int64_t s = 0; s < stages; ++s) {
+    plan.ops[s].insert(op);
+    for (Value term : op->getOperands())
+      if (plan.ownerOf(term) == s)
+        need(term, s);
+  }
+}
+
+AfterPlan dist::planAfter(MicrobatchOps &ops, ArrayRef<int64_t> stageOf, int64_t stages,
+                          llvm::function_ref<ArrayRef<int64_t>(StringRef)> holders) {
+  AfterPlanner planner(ops, stageOf, stages);
+  planner.findHomes();
+  Block &block = ops.function.getBody().front();
+  for (auto set : block.getOps<train::SetOp>())
+    for (int64_t stage : holders(set.getVariable()))
+      planner.need(set, stage);
+  // What one stage has is broadcast at the end.
+  for (Value value : block.getTerminator()->getOperands()) {
+    std::optional<int64_t> home = planner.plan.homeOf(value);
+    for (int64_t stage = 0; stage < stages; ++stage)
+      if (!home || *home == AfterPlan::everywhere || *home == stage)
+        planner.need(value, stage);
+  }
+  return std::move(planner.plan);
+}
+
+//===--- programs -----------------------------------------------------------------===//
+
+namespace {
+class StageEmitter {
+public:
+  StageEmitter(const StagePlan &plan, int64_t stage, ModuleOp program)
+      : plan(plan), ops(plan.ops), stage(stage), builder(program.getBodyRegion()) {}
+
+  void run();
+
+private:
+  void makeTask(const Part &part, const PartFunction &function, int64_t microbatch);
+  Value argument(Value value, const Part &part, int64_t microbatch);
+  Value slice(Value all, int64_t microbatch, Type type, Location loc);
+  /// A value around the microbatches: free ops are repeated here.
+  Value outer(Value value);
+  /// Whether some part of `at` takes the value.
+  bool reads(int64_t at, Value value) const;
+  void exchange(Value value);
+  void makeNorm(train::GlobalNormOp norm);
+  void finish();
+  int64_t stageOf(Value value) const { return plan.stageOf[ops.partOf(value)->chunk]; }
+  int64_t channelOf(Value value);
+
+  const StagePlan &plan;
+  MicrobatchOps &ops;
+  int64_t stage;
+  OpBuilder builder;
+  func::FuncOp function;
+  IRMapping map;                                   ///< around the microbatches
+  DenseMap<std::pair<Value, int64_t>, Value> made; ///< by microbatch
+  DenseMap<Value, Value> accumulators;             ///< by argument of the block
+};
+} // namespace
+
+Value StageEmitter::outer(Value value) {
+  if (map.contains(value))
+    return map.lookup(value);
+  Operation *op = value.getDefiningOp();
+  for (Value operand : op->getOperands())
+    outer(operand);
+  builder.clone(*op, map);
+  return map.lookup(value);
+}
+
+/// Every value that crosses stages has a channel of its own: the place of its op.
+int64_t StageEmitter::channelOf(Value value) {
+  int64_t channel = 0;
+  for (Block *block : {ops.block, &ops.function.getBody().front()}) {
+    for (Operation &op : *block) {
+      if (&op == value.getDefiningOp())
+        return channel + cast<OpResult>(value).getResultNumber();
+      channel += op.getNumResults();
+    }
+    if (!ops.loop)
+      break;
+  }
+  llvm_unreachable("a value that crosses stages is an op's");
+}
+
+bool StageEmitter::reads(int64_t at, Value value) const {
+  return llvm::any_of(plan.functions, [&](auto &entry) {
+    return plan.stageOf[entry.first.chunk] == at &&
+           llvm::is_contained(entry.second.arguments, value);
+  });
+}
+
+/// Row `microbatch` of a tensor of all microbatches.
+Value StageEmitter::slice(Value all, int64_t microbatch, Type type, Location loc) {
+  auto index = RankedTensorType::get({}, builder.getI32Type());
+  Value begin = arith::ConstantOp::create(
+      builder, loc, DenseElementsAttr::get(index, builder.getI32IntegerAttr(int32_t(microbatch))));
+  auto whole = cast<RankedTensorType>(all.getType());
+  SmallVector<int64_t> shape(whole.getShape());
+  shape[0] = 1;
+  Value row = train::DynamicSliceOp::create(
+      builder, loc, RankedTensorType::get(shape, whole.getElementType()), all, begin, 0);
+  return train::ReshapeOp::create(builder, loc, type, row);
+}
+
+Value StageEmitter::argument(Value value, const Part &part, int64_t microbatch) {
+  if (auto leaf = dyn_cast<BlockArgument>(value)) {
+    if (!ops.loop)
+      return outer(leaf);
+    unsigned i = leaf.getArgNumber(), carries = ops.loop.getCarry().size();
+    if (i < carries)
+      return accumulators.lookup(leaf);
+    Value all = outer(ops.loop->getOperand(i));
+    return i < carries + ops.loop.getEach().size()
+               ? slice(all, microbatch, leaf.getType(), leaf.getLoc())
+               : all;
+  }
+  Value &known = made[{value, microbatch}];
+  if (!known)
+    known = dist::RecvOp::create(builder, value.getLoc(), value.getType(), stageOf(value),
+                                 channelOf(value), plan.group);
+  return known;
+}
+
+void StageEmitter::makeTask(const Part &part, const PartFunction &called, int64_t microbatch) {
+  Block &block = function.getBody().front();
+  Operation *before = block.empty() ? nullptr : &block.back();
+  SmallVector<Value> arguments;
+  for (Value value : called.arguments)
+    arguments.push_back(argument(value, part, microbatch));
+  func::FuncOp callee = called.function;
+  auto call = func::CallOp::create(builder, callee.getLoc(), callee, arguments);
+  Operation *end = ops.block->getTerminator();
+  for (auto [value, result] : llvm::zip(called.results, call.getResults())) {
+    made[{value, microbatch}] = result;
+    if (ops.loop)
+      for (OpOperand &use : value.getUses())
+        if (use.getOwner() == end)
+          accumulators[ops.block->getArgument(use.getOperandNumber())] = result;
+    for (int64_t at = 0; at < plan.stages; ++at)
+      if (at != stage && reads(at, value))
+        dist::SendOp::create(builder, value.getLoc(), result, at, channelOf(value), plan.group);
+  }
+  auto name = builder.getStringAttr(planner::Task{part.phase, microbatch, part.chunk}.str());
+  for (Operation *op = before ? before->getNextNode() : &block.front(); op; op = op->getNextNode())
+    op->setAttr(taskAttr, name);
+}
+
+/// Sends or receives what the ops after the microbatches need of other stages.
+void StageEmitter::exchange(Value value) {
+  auto found = plan.after.sentTo.find(value);
+  if (found == plan.after.sentTo.end())
+    return;
+  int64_t home = *plan.after.homeOf(value);
+  SmallVector<int64_t> readers(found->second.begin(), found->second.end());
+  llvm::sort(readers);
+  for (int64_t reader : readers)
+    if (home == stage)
+      dist::SendOp::create(builder, value.getLoc(), map.lookup(value), reader, channelOf(value),
+                           plan.group);
+    else if (reader == stage)
+      map.map(value, dist::RecvOp::create(builder, value.getLoc(), value.getType(), home,
+                                          channelOf(value), plan.group)
+                         .getY());
+}
+
+/// Each stage adds its own squares; the sum over the stages is under the root.
+void StageEmitter::makeNorm(train::GlobalNormOp norm) {
+  Value sum;
+  for (Value term : norm.getSquares()) {
+    if (plan.after.ownerOf(term) != stage)
+      continue;
+    Value own = map.lookup(term);
+    sum = sum ? train::AddOp::create(builder, norm.getLoc(), sum, own).getResult() : own;
+  }
+  if (!sum)
+    sum = train::FillOp::create(builder, norm.getLoc(), norm.getSquares()[0].getType(),
+                                builder.getF64FloatAttr(0));
+  Value all = AllReduceOp::create(builder, norm.getLoc(), sum.getType(), train::ReduceKind::Sum,
+                                  sum, plan.group);
+  map.map(norm.getNorm(),
+          train::GlobalNormOp::create(builder, norm.getLoc(), norm.getType(), ValueRange(all))
+              .getNorm());
+}
+
+void StageEmitter::finish() {
+  Block &block = ops.function.getBody().front();
+  Operation *end = ops.block->getTerminator();
+  for (Operation &op : block.without_terminator()) {
+    if (&op == ops.loop) {
+      for (OpResult result : op.getResults()) {
+        Value total = end->getOperand(result.getResultNumber());
+        if (const Part *part = ops.partOf(total); part && plan.stageOf[part->chunk] == stage)
+          map.map(result, made.lookup({total, ops.count() - 1}));
+        else if (!part)
+          map.map(result, outer(ops.loop.getCarry()[result.getResultNumber()]));
+      }
+    } else if (auto part = ops.parts.find(&op); part != ops.parts.end()) {
+      if (plan.stageOf[part->second.chunk] == stage)
+        for (Value result : op.getResults())
+          if (Value known = made.lookup({result, 0}))
+            map.map(result, known);
+    } else if (plan.after.ops[stage].contains(&op)) {
+      auto norm = dyn_cast<train::GlobalNormOp>(op);
+      if (norm && plan.after.homeOf(norm.getNorm()) == std::optional(AfterPlan::everywhere))
+        makeNorm(norm);
+      else if (op.getNumResults() == 0 || !map.contains(op.getResult(0)))
+        builder.clone(op, map);
+    }
+    for (Value result : op.getResults())
+      exchange(result);
+  }
+  SmallVector<Value> results;
+  for (Value value : block.getTerminator()->getOperands()) {
+    std::optional<int64_t> home = plan.after.homeOf(value);
+    if (!home || *home == AfterPlan::everywhere) {
+      results.push_back(outer(value));
+      continue;
+    }
+    Value own = *home == stage ? map.lookup(value)
+                               : train::FillOp::create(builder, value.getLoc(), value.getType(),
+                                                       builder.getF64FloatAttr(0))
+                                     .getResult();
+    results.push_back(BroadcastOp::create(builder, value.getLoc(), own, *home, plan.group));
+  }
+  func::ReturnOp::create(builder, function.getLoc(), results);
+}
+
+void StageEmitter::run() {
+  function = ops.function.cloneWithoutRegions();
+  builder.insert(function);
+  builder.setInsertionPointToStart(function.addEntryBlock());
+  map.map(ops.function.getArguments(), function.getArguments());
+  // First of all what the microbatches are made from.
+  SmallVector<std::pair<Part, const PartFunction *>> own;
+  for (auto &[part, called] : plan.functions)
+    if (plan.stageOf[part.chunk] == stage) {
+      own.push_back({part, &called});
+      for (Value value : called.arguments)
+        if (auto leaf = dyn_cast<BlockArgument>(value); leaf && ops.loop) {
+          Value all = outer(ops.loop->getOperand(leaf.getArgNumber()));
+          if (leaf.getArgNumber() < ops.loop.getCarry().size())
+            accumulators[leaf] = all;
+        }
+    }
+  // Microbatch by microbatch; dist-schedule changes the order.
+  for (int64_t m = 0; m < ops.count(); ++m)
+    for (Phase phase : {Phase::forward, Phase::backward, Phase::weight}) {
+      auto make = [&](auto &entry) {
+        if (entry.first.phase == phase)
+          makeTask(entry.first, *entry.second, m);
+      };
+      if (phase == Phase::forward)
+        llvm::for_each(own, make);
+      else
+        llvm::for_each(llvm::reverse(own), make);
+    }
+  finish();
+}
+
+void dist::emitStage(const StagePlan &plan, int64_t stage, ModuleOp program) {
+  StageEmitter(plan, stage, program).run();
+}

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Interprets the programs of pipeline stages, in float64.
+
+  pipeline.py golden MODEL DATA TOKENS WORK BATCH SEQ STEPS  STRATEGY...
+      trains: losses and gradient norms are those of a PyTorch run
+  pipeline.py compare CONFIG WORK BATCH SEQ  STRATEGY...
+      @step and @eval compute what they compute before they are placed on the mesh
+  pipeline.py stash CONFIG WORK BATCH SEQ  STRATEGY...
+      the stages hold as many activations as the schedule says
+
+A strategy is a mesh and other flags of `meshwright compile` joined by +, e.g.
+pipe=2,data=2+microbatches=4+schedule=zb-h1+zero=2+sequence-parallel.
+"""
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "EndToEnd"))
+from harness import call, check, compile, fresh, ranks_of
+
+
+def parse(strategy):
+    mesh, *rest = strategy.split("+")
+    return dict([("mesh", mesh)] + [(option.split("=")[0], option.split("=")[1] if "=" in option else True) for option in rest])
+
+
+def emit(config, batch, sequence, strategy):
+    options = dict(parse(strategy), batch=batch, seq=sequence)
+    compile(config, "schedule.mlir", emit="schedule", **options)
+    return options
+
+
+def golden(model, data, tokens, work, batch, sequence, steps, *strategies):
+    fresh(work)
+    for strategy in strategies:
+        emit(f"{model}/config.json", batch, sequence, strategy)
+        said = call(["meshwright-interpret", "schedule.mlir", "--ranks", ranks_of(parse(strategy)["mesh"]), "--expect",
+                     f"{model}/golden.json", "--tolerance", "1e-9", "--train", "--data", data, "--tokens", tokens,
+                     "--steps", steps, "--lr", "1e-3", "--init", f"{model}/model.safetensors"])
+        check(len(re.findall(r"largest relative difference", said)) == 2, said)
+        print(f"{strategy}: the reference's losses", flush=True)
+
+
+def compare(config, work, batch, sequence, *strategies):
+    fresh(work)
+    for strategy in strategies:
+        options = emit(config, batch, sequence, strategy)
+        compile(config, "step.mlir", emit="step", **options)
+        for function in ("step", "eval"):
+            said = call(["meshwright-interpret", "--compare", "step.mlir", "schedule.mlir", "--function", function, "--ranks",
+                         ranks_of(options["mesh"])])
+            print(f"{strategy}: {said.strip()}", flush=True)
+
+
+def live_stash(program):
+    """The most microbatches of a chunk whose results a stage keeps for later tasks."""
+    body = program[program.index("func.func @step("):]
+    body = body[:body.index("\n    }\n")]
+    calls = []  # (task, result, operands) in order
+    for match in re.finditer(r'(?:(%\d+)(?::\d+)? = )?call @\S+?\(([^)]*)\) \{dist.task = "(\w+\.\d+)"\}', body):
+        result, operands, task = match.groups()
+        calls.append((task, result, {operand.split("#")[0].strip() for operand in operands.split(",")}))
+    born = {result: (i, task) for i, (task, result, _) in enumerate(calls) if task[0] == "F"}
+    last = {}
+    for i, (task, _, operands) in enumerate(calls):
+        for operand in operands:
+            # Sums go on to the next forward task; they are no stash.
+            if operand in born and task[0] != "F":
+                last[operand] = i
+    check(len(last) == len(born), f"a forward result that no later task reads: {born.keys() - last.keys()}")
+    return max(sum(born[result][0] <= i <= end for result, end in last.items()) for i in range(len(calls)))
+
+
+def stash(config, work, batch, sequence, *strategies):
+    fresh(work)
+    for strategy in strategies:
+        options = emit(config, batch, sequence, strategy)
+        text = open("schedule.mlir").read()
+        programs = re.split(r"\n  module @stage\d+ ", text)[1:]
+        found = [live_stash(program) for program in programs]
+        schedule = options.get("schedule", "1f1b")
+        said = call(["meshwright", "schedule", schedule, "--stages", len(programs), "--microbatches", options["microbatches"]])
+        claimed = [int(n) for n in re.search(r"activations held at most.*: ([\d ]+)", said).group(1).split()]
+        check(found == claimed, f"{strategy}: stages hold {found}, the schedule says {claimed}")
+        if schedule == "1f1b":
+            p = len(programs)
+            check(all(held <= p - s for s, held in enumerate(found)), f"1f1b holds {found}")
+        print(f"{strategy}: stages hold {' '.join(map(str, found))}", flush=True)
+
+
+{"golden": golden, "compare": compare, "stash": stash}[sys.argv[1]](*sys.argv[2:])
