@@ -10,24 +10,13 @@ FLAG: one of the compiler's, as in data=2,tensor=2/2+zero=3+sequence-parallel;
 import argparse
 import filecmp
 import math
-import sys
 
 from compare import gradient_error, largest, read_safetensors
 from harness import Golden, check, compile, distance, fresh, ranks_of, strategy, train
 
-parser = argparse.ArgumentParser()
-parser.add_argument("golden")
-parser.add_argument("work")
-parser.add_argument("meshes", nargs="+")
-for flag in ("--gradients", "--repeat", "--mpi"):
-    parser.add_argument(flag, action="store_true")
-args = parser.parse_args()
 
-golden = Golden(args.golden)
-fresh(args.work)
-
-
-def compare(name):
+def compare(golden, name, repeat=False, mpi=False, gradients=False):
+    """Trains on one mesh; returns the largest errors of losses, gradient norms and weights at the end."""
     size = dict(golden.size, **strategy(name))
     ranks = ranks_of(size["mesh"])
     compile(golden.config, "exe", **size)
@@ -54,24 +43,34 @@ def compare(name):
     print(f", final weights {worst:.1e}", end="")
     check(worst <= 2e-5, f"the norm of a weight at the end is off by {worst:.2e}")
 
-    for kind, wanted, mpi in (("again", args.repeat, False), ("mpi", args.mpi, True)):
+    for kind, wanted, launched in (("again", repeat, False), ("mpi", mpi, True)):
         if wanted:
-            again = train("./exe", ranks, mpi=mpi, save=kind, **golden.run)
+            again = train("./exe", ranks, mpi=launched, save=kind, **golden.run)
             check(again == have, f"{name}: the losses of the run '{kind}' differ in a bit")
             for file in ("model.safetensors", "optimizer.safetensors"):
                 same = filecmp.cmp(f"threads/latest/{file}", f"{kind}/latest/{file}", shallow=False)
                 check(same, f"{name}: {file} of the run '{kind}' differs in a bit")
             print(f", {kind}: same bits", end="")
 
-    if args.gradients:
+    if gradients:
         compile(golden.config, "sgd", optimizer="sgd", **size)
         train("./sgd", ranks, save="sgd-weights", init=golden.weights, lr=100, grad_clip=0, steps=1, **golden.data)
         error, where = gradient_error(golden.weights, "sgd-weights/latest/model.safetensors", golden.gradients, 100)
         print(f", gradients {error:.1e} at {where}", end="")
         check(error <= 2e-5, f"{name}: the gradient of {where} is off by {error:.2e}")
-    print()
+    print(flush=True)
+    return {"loss": loss, "grad_norm": norm, "final weights": worst}
 
 
-for item in args.meshes:
-    compare(item)
-    sys.stdout.flush()
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("golden")
+    parser.add_argument("work")
+    parser.add_argument("meshes", nargs="+")
+    for flag in ("--gradients", "--repeat", "--mpi"):
+        parser.add_argument(flag, action="store_true")
+    args = parser.parse_args()
+    model = Golden(args.golden)
+    fresh(args.work)
+    for item in args.meshes:
+        compare(model, item, repeat=args.repeat, mpi=args.mpi, gradients=args.gradients)
