@@ -124,7 +124,8 @@ def DistSplitStages : Pass<"dist-split-stages", "::mlir::ModuleOp"> {
     each once, and the loss is broadcast. So clipping is a barrier between the last
     microbatch and the updates.
 
-    Without an axis `pipe` nothing changes. Refuses layers that a cut goes through.
+    Without an axis `pipe` nothing changes. Refuses layers that a cut goes through, and
+    tensors that seeds have cut over `pipe`.
   }];
   let options = [
     Option<"schedule", "schedule", "std::string", "\"1f1b\"", "the schedule, as for dist-schedule">];

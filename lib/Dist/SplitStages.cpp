@@ -141,6 +141,23 @@ LogicalResult Splitter::run() {
   return verifyPrograms(module);
 }
 
+/// An op that a seed of the program has cut over `axis`, or null.
+static Operation *firstCutOver(ModuleOp module, StringRef axis) {
+  Operation *found = nullptr;
+  module.walk([&](Operation *op) {
+    auto names = [&](ArrayRef<StringAttr> axes) {
+      return llvm::any_of(axes, [&](StringAttr name) { return name.getValue() == axis; });
+    };
+    op->getAttrDictionary().walk([&](Attribute attr) {
+      auto dim = dyn_cast<DimAttr>(attr);
+      auto group = dyn_cast<GroupAttr>(attr);
+      if (!found && ((dim && names(dim.getAxes())) || (group && names(group.getAxes()))))
+        found = op;
+    });
+  });
+  return found;
+}
+
 namespace {
 class SplitStagesPass : public dist::impl::DistSplitStagesBase<SplitStagesPass> {
 public:
@@ -155,6 +172,11 @@ private:
     int axis = mesh.getMesh().find("pipe");
     if (axis < 0 || mesh.getMesh().axes[axis].size == 1)
       return;
+    if (Operation *cut = firstCutOver(module, "pipe")) {
+      cut->emitOpError("is cut over mesh axis 'pipe', along which the stages of the pipeline are; "
+                       "seeds can use any other axis");
+      return signalPassFailure();
+    }
     llvm::Expected<planner::ScheduleKind> kind = planner::ScheduleKind::parse(schedule);
     if (!kind) {
       module.emitError(llvm::toString(kind.takeError()));

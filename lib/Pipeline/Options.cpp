@@ -54,7 +54,7 @@ ArrayRef<Flag> compileFlags() {
        {"all-reduce", "parameter-server"}},
       {"schedule", "NAME",
        "pipeline schedule: naive, gpipe, 1f1b, interleaved:V, zb-h1, zb-h2, zb-v", &O::schedule},
-      {"cuts", "L1,L2,..", "first layers of the pipeline stages after the first", &O::cuts},
+      {"cuts", "L1,L2,..", "first layers of the pipeline's chunks after the first: a chunk a stage, or V", &O::cuts},
       {"remat", "POLICY",
        "what the backward computes again: none, full, every:K, sqrt, selective, auto[:BYTES]",
        &O::remat},

@@ -5,12 +5,16 @@
       trains: losses and gradient norms are those of a PyTorch run
   pipeline.py compare CONFIG WORK BATCH SEQ  STRATEGY...
       @step and @eval compute what they compute before they are placed on the mesh
+  pipeline.py uncut CONFIG DATA WORK BATCH SEQ  STRATEGY...
+      initial weights, dropout and training are those of the same model on one device
   pipeline.py stash CONFIG WORK BATCH SEQ  STRATEGY...
-      the stages hold as many activations as the schedule says
+      the stages hold as many activations as the schedule says, and end with channels
+      of one message between two stages
 
 A strategy is a mesh and other flags of `meshwright compile` joined by +, e.g.
 pipe=2,data=2+microbatches=4+schedule=zb-h1+zero=2+sequence-parallel.
 """
+import json
 import pathlib
 import re
 import sys
@@ -52,6 +56,49 @@ def compare(config, work, batch, sequence, *strategies):
             print(f"{strategy}: {said.strip()}", flush=True)
 
 
+def uncut(config, data, work, batch, sequence, *strategies):
+    fresh(work)
+    for strategy in strategies:
+        options = emit(config, batch, sequence, strategy)
+        whole = {name: value for name, value in options.items() if name in ("dropout", "batch", "seq", "microbatches")}
+        compile(config, "whole.mlir", emit="step", **whole)
+        args = ["--train", "--data", data, "--tokens", "u8", "--steps", 3, "--lr", "1e-3", "--seed", 7]
+        lines = [json.loads(line) for line in call(["meshwright-interpret", "whole.mlir", *args]).splitlines()]
+        with open("whole.json", "w") as file:
+            json.dump({key: [line[key] for line in lines] for key in ("loss", "grad_norm")}, file)
+        call(["meshwright-interpret", "schedule.mlir", "--expect", "whole.json", "--tolerance", "1e-9", *args])
+        print(f"{strategy}: the losses of one device", flush=True)
+
+
+def check_messages(programs, function):
+    """Runs the stages side by side; a send waits while its channel to that stage is full."""
+    bodies = []
+    for program in programs:
+        body = program[program.index(f"func.func @{function}("):]
+        body = body[:body.index("\n    }\n")]
+        bodies.append(re.findall(r"dist.(send) %\S+ to (\d+) channel (\d+)|dist.(recv) from (\d+) channel (\d+)", body))
+    check(any(bodies), f"no messages in @{function}")
+    at, full, progress = [0] * len(bodies), {}, True
+    while progress:
+        progress = False
+        for stage, body in enumerate(bodies):
+            while at[stage] < len(body):
+                _, to, sent, receives, source, received = body[at[stage]]
+                if receives:
+                    if full.get((int(source), stage)) != received:
+                        break
+                    del full[int(source), stage]
+                elif (stage, int(to)) in full:
+                    break
+                else:
+                    full[stage, int(to)] = sent
+                at[stage] += 1
+                progress = True
+    for stage, body in enumerate(bodies):
+        check(at[stage] == len(body), f"stage {stage} waits forever at message {at[stage]} of @{function}: {body[at[stage]:][:1]}")
+    check(not full, f"messages that nobody took: {full}")
+
+
 def live_stash(program):
     """The most microbatches of a chunk whose results a stage keeps for later tasks."""
     body = program[program.index("func.func @step("):]
@@ -77,6 +124,8 @@ def stash(config, work, batch, sequence, *strategies):
         options = emit(config, batch, sequence, strategy)
         text = open("schedule.mlir").read()
         programs = re.split(r"\n  module @stage\d+ ", text)[1:]
+        for function in ("step", "eval"):
+            check_messages(programs, function)
         found = [live_stash(program) for program in programs]
         schedule = options.get("schedule", "1f1b")
         said = call(["meshwright", "schedule", schedule, "--stages", len(programs), "--microbatches", options["microbatches"]])
@@ -88,4 +137,4 @@ def stash(config, work, batch, sequence, *strategies):
         print(f"{strategy}: stages hold {' '.join(map(str, found))}", flush=True)
 
 
-{"golden": golden, "compare": compare, "stash": stash}[sys.argv[1]](*sys.argv[2:])
+{"golden": golden, "compare": compare, "uncut": uncut, "stash": stash}[sys.argv[1]](*sys.argv[2:])

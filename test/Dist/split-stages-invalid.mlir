@@ -45,3 +45,11 @@ module attributes {train.cuts = array<i64: 1>} {
     return %d : tensor<2xf32>
   }
 }
+
+// -----
+
+module attributes {train.cuts = array<i64: 1>} {
+  dist.mesh @mesh ["pipe" = 2]
+  // expected-error @below {{is cut over mesh axis 'pipe', along which the stages of the pipeline are; seeds can use any other axis}}
+  train.variable @w : tensor<2xf32> init <"normal", 0.02> {dist.global = tensor<4xf32, #dist.sharding<@mesh, [{pipe}]>>}
+}
