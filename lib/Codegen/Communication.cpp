@@ -83,11 +83,20 @@ Communication::Communication(ModuleOp module) {
       fixed += int64_t(to) == from;
     entry.groupBytes = trafficOf(std::string_view(entry.getName()), counts, width, entry.members,
                                  call.getPlace().value_or(0), fixed);
+    entry.scratch = scratchOf(std::string_view(entry.getName()), counts, width, entry.members);
     entry.times = timesOf(op);
     if (auto program = op->getParentOfType<exec::ProgramOp>())
       entry.program = program.getSymName();
     collectives.push_back(std::move(entry));
   });
+  SmallVector<Scratch> most(groups.size());
+  for (const Collective &collective : collectives) {
+    Scratch &scratch = most[collective.group];
+    scratch.received = std::max(scratch.received, collective.scratch.received);
+    scratch.packed = std::max(scratch.packed, collective.scratch.packed);
+  }
+  for (const Scratch &scratch : most)
+    scratchBytes.push_back(scratch.received + scratch.packed);
 }
 
 unsigned Communication::groupOf(ArrayAttr axes, int64_t channel) const {

@@ -10,6 +10,7 @@
 #define MESHWRIGHT_CODEGEN_COMMUNICATION_H
 
 #include "Exec/Exec.h"
+#include "meshwright/runtime/Traffic.h"
 
 namespace meshwright::codegen {
 
@@ -26,6 +27,8 @@ struct Collective {
   llvm::SmallVector<Segment> segments = {};
   /// What the group's members send each other in one call.
   int64_t groupBytes = 0;
+  /// What each of them allocates for that, where they send messages.
+  Scratch scratch = {};
   /// The program the call is in, and how often it is made in one run of it.
   llvm::StringRef program = {};
   int64_t times = 1;
@@ -42,6 +45,8 @@ struct Communication {
   /// the same ranks have a communicator for each channel.
   llvm::SmallVector<llvm::SmallVector<llvm::StringRef>> groups;
   llvm::SmallVector<int64_t> channels;
+  /// What each group's communicator allocates at most.
+  llvm::SmallVector<int64_t> scratchBytes;
   llvm::SmallVector<Collective> collectives;
 
   explicit Communication(mlir::ModuleOp module);

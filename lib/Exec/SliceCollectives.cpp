@@ -57,16 +57,16 @@ private:
       return;
     OpBuilder b(op.getContext());
     auto type = b.getFunctionType({sliceOf(x)}, {sliceOf(y)});
-    auto function = func::FuncOp::create(
-        b, op.getLoc(), (op->getName().stripDialect() + ".slice").str(), type);
+    auto function =
+        func::FuncOp::create(b, op.getLoc(), (op->getName().stripDialect() + ".slice").str(), type);
     function.setPrivate();
     symbols.insert(function);
     b.setInsertionPointToStart(function.addEntryBlock());
     func::ReturnOp::create(b, op.getLoc(), createSlice(b, op, function.getArgument(0)).getYs());
     b.setInsertionPoint(op);
-    auto repeat = train::RepeatOp::create(b, op.getLoc(), y.getType(), function.getSymName(), slices,
-                                          /*reverse=*/false, /*indexed=*/false, ValueRange(),
-                                          ValueRange{x}, ValueRange());
+    auto repeat = train::RepeatOp::create(
+        b, op.getLoc(), y.getType(), function.getSymName(), slices,
+        /*reverse=*/false, /*indexed=*/false, ValueRange(), ValueRange{x}, ValueRange());
     y.replaceAllUsesWith(repeat.getResult(0));
     op.erase();
   }

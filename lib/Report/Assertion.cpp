@@ -122,8 +122,8 @@ Error checkAssertion(const Plan &plan, StringRef condition) {
     if (!quantity)
       return fail(toString(quantity.takeError()));
     if (i > 0 && quantity->unit != sum.unit)
-      return fail("'" + name.trim() + "' counts " + unitText(quantity->unit) + " and what is before " +
-                  unitText(sum.unit) + ", which cannot be added");
+      return fail("'" + name.trim() + "' counts " + unitText(quantity->unit) +
+                  " and what is before " + unitText(sum.unit) + ", which cannot be added");
     sum.unit = quantity->unit;
     sum.value += quantity->value;
   }
@@ -132,9 +132,10 @@ Error checkAssertion(const Plan &plan, StringRef condition) {
   std::optional<double> limit = parseLimit(condition.substr(at + 1 + equal), sum.unit);
   if (!limit)
     return fail("after the comparison stands a number of " + unitText(sum.unit) +
-                (sum.unit == Unit::Bytes        ? " with or without a unit: " + byteUnits
-                 : sum.unit == Unit::Operations ? " with or without a unit: GFLOP, TFLOP, PFLOP, EFLOP"
-                                                : StringRef()));
+                (sum.unit == Unit::Bytes ? " with or without a unit: " + byteUnits
+                 : sum.unit == Unit::Operations
+                     ? " with or without a unit: GFLOP, TFLOP, PFLOP, EFLOP"
+                     : StringRef()));
   double value = sum.value;
   bool holds = less ? (equal ? value <= *limit : value < *limit)
                     : (equal ? value >= *limit : value > *limit);

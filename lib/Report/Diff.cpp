@@ -73,7 +73,7 @@ static std::string plain(const json::Value &value) {
 /// What `diffPlans` shows row by row, and what follows from the rest.
 static bool isTable(StringRef key) {
   return is_contained({"memory", "variables", "inputs", "outputs", "collectives", "groups",
-                       "communication", "replicated", "hash", "mesh", "data_axes"},
+                       "scratch_bytes", "communication", "replicated", "hash", "mesh", "data_axes"},
                       key);
 }
 
@@ -82,6 +82,7 @@ unsigned diffPlans(const json::Object &a, const json::Object &b, raw_ostream &os
   for (bool ofB : {false, true}) {
     const json::Object &plan = ofB ? b : a;
     facts.add(ofB, "mesh", meshText(plan));
+    memory.add(ofB, "messages, beside the arena", scratchBytes(plan));
     for (StringRef category : categories())
       memory.add(ofB, category, categoryBytes(plan, category));
     for (const json::Value &value : *plan.getArray("variables")) {

@@ -137,6 +137,8 @@ td.n{text-align:right;font-variant-numeric:tabular-nums}svg text{font:12px sans-
                      plan.getString("optimizer").value_or("?"));
   fact("Arena of a rank",
        number(integer("arena_bytes")) + " bytes, all that a rank allocates for tensors");
+  fact("Beside the arena, where ranks are processes",
+       number(scratchBytes(plan)) + " bytes in which messages are put together");
   fact("Floating-point operations of a step", number(integer("flops")));
   fact("Plan hash", plan.getString("hash").value_or("?"));
   os << "</table>\n";

@@ -228,6 +228,7 @@ void PlanBuilder::addCommunication() {
                                  {"group_bytes", collective.groupBytes},
                                  {"location", locationText(collective.op->getLoc())}});
   plan["groups"] = std::move(groups);
+  plan["scratch_bytes"] = numbers(communication.scratchBytes);
   plan["collectives"] = std::move(collectives);
 }
 

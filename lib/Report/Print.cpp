@@ -60,6 +60,8 @@ void printPlan(const json::Object &plan, raw_ostream &os) {
                 integer("sequence"), integer("microbatches"));
   os << formatv("plan         {0}\n", plan.getString("hash").value_or("?"));
   os << formatv("arena        {0:N0} bytes a rank\n", integer("arena_bytes"));
+  os << formatv("messages     {0:N0} bytes a rank beside it, where ranks are processes\n",
+                scratchBytes(plan));
   os << formatv("work         {0:N0} floating-point operations a step\n\n", integer("flops"));
   os << formatv("{0,-24}{1,18}\n", "memory at the peak", "bytes");
   for (const json::Value &entry : *plan.getArray("memory"))

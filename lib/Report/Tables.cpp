@@ -121,6 +121,14 @@ int64_t bytesOf(const json::Object &variable) {
   return bytes;
 }
 
+int64_t scratchBytes(const json::Object &plan) {
+  int64_t sum = 0;
+  if (const json::Array *groups = plan.getArray("scratch_bytes"))
+    for (const json::Value &bytes : *groups)
+      sum += bytes.getAsInteger().value_or(0);
+  return sum;
+}
+
 std::string shapeText(const json::Array *shape) {
   std::string text;
   for (const json::Value &size : *shape)

@@ -46,6 +46,8 @@ std::vector<llvm::StringRef> categories();
 
 /// A variable's bytes on one rank.
 int64_t bytesOf(const llvm::json::Object &variable);
+/// What all communicators of a rank allocate at most, where ranks send messages.
+int64_t scratchBytes(const llvm::json::Object &plan);
 int64_t ranksOf(const llvm::json::Object &plan);
 
 std::string shapeText(const llvm::json::Array *shape);

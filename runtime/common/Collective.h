@@ -27,6 +27,10 @@ void runCollective(MwContext *context, int32_t op, int32_t group, const char *ki
     int64_t before = communicator.sentBytes();
     body(communicator);
     context->sentBytes[kind] += communicator.sentBytes() - before;
+    int64_t allocated = communicator.allocatedBytes();
+    int64_t planned = context->plan.scratchBytes.at(size_t(group));
+    if (allocated > planned)
+      fail("the communicator has allocated ", allocated, " bytes, but the plan has ", planned);
     context->status.collective.store(-1, std::memory_order_relaxed);
   } catch (const std::exception &error) {
     endAllRanks(text("rank ", context->rank(), ", ", kind, " ", op, ": ", error.what()));

@@ -64,6 +64,10 @@ public:
   /// their memory: summed over a group what `trafficOf` says.
   int64_t sentBytes() const { return sent; }
 
+  /// Bytes that this communicator has allocated for what it moves: at most what
+  /// `scratchOf` says of the calls so far.
+  virtual int64_t allocatedBytes() const { return 0; }
+
   /// The group of the members at positions `positions`, which must include this
   /// one. Every member calls it, in the same order; members that name different
   /// groups get different groups.

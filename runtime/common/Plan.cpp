@@ -286,6 +286,10 @@ Plan Plan::parse(std::string_view json) {
   plan.outputs = parsePorts(plan, reader, "outputs");
   for (const auto &names : reader.get<std::vector<std::vector<std::string>>>("groups"))
     plan.groups.push_back(parseAxes(plan, names, "\"groups\""));
+  plan.scratchBytes = reader.get<std::vector<int64_t>>("scratch_bytes");
+  if (plan.scratchBytes.size() != plan.groups.size())
+    fail("plan: \"scratch_bytes\" has ", plan.scratchBytes.size(), " entries for ",
+         plan.groups.size(), " groups");
   reader.each("collectives", [&](const Reader &entry) {
     CollectiveEntry collective;
     collective.op = entry.get<std::string>("op");

@@ -101,6 +101,7 @@ struct Plan {
   std::vector<Variable> variables;
   std::map<std::string, Port> inputs, outputs;
   std::vector<std::vector<int>> groups; ///< per group: indices of mesh axes
+  std::vector<int64_t> scratchBytes;    ///< per group: what its communicator allocates at most
   std::vector<CollectiveEntry> collectives;
   double flops = 0;
 

@@ -114,16 +114,18 @@ void MessageCommunicator::receivePart(std::vector<Message> &messages, int peer, 
     messages.push_back({Message::Receive, peer, data, bytes});
 }
 
-/// Slot `index` of scratch memory; all slots have `bytes` bytes.
-char *MessageCommunicator::scratchFor(int index, int64_t bytes) {
-  if (int64_t(scratch.size()) < bytes * size())
-    scratch.resize(size_t(bytes) * members.size());
-  return scratch.data() + index * bytes;
+/// Makes room for `bytes` bytes, no more, with no regard for what was there.
+static void grow(std::vector<char> &memory, int64_t bytes) {
+  if (int64_t(memory.size()) >= bytes)
+    return;
+  std::vector<char>().swap(memory);
+  memory.resize(size_t(bytes));
 }
 
-/// Elements each member reduces in one window.
-int64_t MessageCommunicator::windowElements(ElementType type) const {
-  return std::max<int64_t>(1024, scratchBytes / bytesOf(type) / size());
+/// Where a part of `bytes` bytes is received from member `index`.
+char *MessageCommunicator::scratchFor(int index, int64_t bytes) {
+  grow(received, bytes * size());
+  return received.data() + index * bytes;
 }
 
 /// output = the reduction of `own` and the others' parts in scratch memory.
@@ -134,7 +136,7 @@ void MessageCommunicator::reduceParts(ElementType type, Reduction reduction, con
   for (int64_t at = 0; at < count; at += reduceBlockElements) {
     for (int i = 0; i < size(); ++i)
       inputs[size_t(i)] =
-          (i == rank() ? static_cast<const char *>(own) : scratch.data() + i * count * width) +
+          (i == rank() ? static_cast<const char *>(own) : received.data() + i * count * width) +
           at * width;
     reduceBlock(type, reduction, inputs.data(), size(), static_cast<char *>(output) + at * width,
                 std::min(reduceBlockElements, count - at));
@@ -195,7 +197,7 @@ void MessageCommunicator::broadcast(ElementType type, void *data, int64_t count,
 
 void MessageCommunicator::reduce(ElementType type, Reduction reduction, const void *input,
                                  void *output, int64_t count, int root) {
-  int64_t width = bytesOf(type), window = windowElements(type);
+  int64_t width = bytesOf(type), window = windowElements(width, size());
   const char *in = static_cast<const char *>(input);
   char *out = static_cast<char *>(output);
   std::vector<char> result;
@@ -240,7 +242,7 @@ void MessageCommunicator::forEachPack(ElementType type, Segments segments, int64
       move(one.input, one.output, one.count);
       continue;
     }
-    packed.resize(size_t(pack.count * width * (inputParts + outputParts)));
+    grow(packed, pack.count * width * (inputParts + outputParts));
     char *input = packed.data(), *output = input + pack.count * width * inputParts;
     auto copyAll = [&](char *at, int64_t parts, bool in) {
       for (int64_t part = 0; part < parts; ++part)
@@ -279,7 +281,7 @@ void MessageCommunicator::reduceScatter(ElementType type, Reduction reduction, S
 
 void MessageCommunicator::allReduceOne(ElementType type, Reduction reduction, const void *input,
                                        void *output, int64_t count) {
-  int64_t width = bytesOf(type), window = windowElements(type) * size();
+  int64_t width = bytesOf(type), window = windowElements(width, size()) * size();
   if (count > 0 && isDirect(count, width, size())) {
     // One exchange instead of two: everyone gets everything and reduces it.
     std::vector<Message> messages;
@@ -330,7 +332,7 @@ void MessageCommunicator::allGatherOne(ElementType type, const void *input, void
 
 void MessageCommunicator::reduceScatterOne(ElementType type, Reduction reduction, const void *input,
                                            void *output, int64_t count) {
-  int64_t width = bytesOf(type), window = windowElements(type);
+  int64_t width = bytesOf(type), window = windowElements(width, size());
   const char *in = static_cast<const char *>(input);
   for (int64_t at = 0; at < count; at += window) {
     int64_t part = std::min(window, count - at);

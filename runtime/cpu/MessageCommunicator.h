@@ -20,13 +20,13 @@ namespace meshwright {
 
 class MessageCommunicator : public Communicator {
 public:
-  /// Scratch memory of one communicator, in bytes: grows to at most about this.
-  static constexpr int64_t scratchBytes = int64_t(8) << 20;
-
   /// The world of `transport`.
   MessageCommunicator(std::shared_ptr<Transport> transport, RankStatus &status);
 
   std::unique_ptr<Communicator> split(const std::vector<int> &positions) override;
+  int64_t allocatedBytes() const override {
+    return int64_t(received.capacity() + packed.capacity());
+  }
   void barrier() override;
   void send(ElementType type, const void *data, int64_t count, int to) override;
   void receive(ElementType type, void *data, int64_t count, int from) override;
@@ -65,7 +65,6 @@ private:
 
   void exchange(const std::vector<Message> &messages);
   void waitAll(std::vector<std::pair<int, std::unique_ptr<Transport::Request>>> &requests);
-  int64_t windowElements(ElementType type) const;
   void reduceParts(ElementType type, Reduction reduction, const void *own, void *output,
                    int64_t count) const;
   void sendPart(std::vector<Message> &messages, int peer, const void *data, int64_t bytes) const;
@@ -77,7 +76,8 @@ private:
   /// The number of the next channel; shared by all communicators of the process.
   std::shared_ptr<int> nextChannel;
   int channel;
-  std::vector<char> scratch, packed;
+  /// What other members' parts are received in, and copies of small tensors.
+  std::vector<char> received, packed;
 };
 
 } // namespace meshwright

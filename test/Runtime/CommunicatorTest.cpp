@@ -288,6 +288,24 @@ static void checkTraffic(Communicator &comm, int64_t before, int64_t planned, co
   EXPECT_EQ(std::accumulate(all.begin(), all.end(), 0.0), double(planned)) << what;
 }
 
+/// What a communicator that has made no call yet allocates in one: as much as is
+/// planned if members send messages, though those with small parts may need less, and
+/// none if they do not.
+static void checkScratch(Communicator &comm, const char *op, const std::vector<int64_t> &counts,
+                         int64_t width, const std::function<void(Communicator &)> &call) {
+  std::vector<int> everyone(size_t(comm.size()));
+  std::iota(everyone.begin(), everyone.end(), 0);
+  std::unique_ptr<Communicator> fresh = comm.split(everyone);
+  call(*fresh);
+  Scratch planned = scratchOf(op, counts, width, comm.size());
+  int64_t most = planned.received + planned.packed;
+  bool messages = dynamic_cast<MessageCommunicator *>(fresh.get());
+  EXPECT_LE(fresh->allocatedBytes(), messages ? most : 0) << op;
+  if (messages && comm.rank() == 0) {
+    EXPECT_EQ(fresh->allocatedBytes(), most) << op;
+  }
+}
+
 /// Several tensors in one call: each as if alone, and as many bytes as are planned.
 static void checkSegments(Communicator &comm, ElementType type, const std::vector<int64_t> &counts,
                           uint32_t seed) {
@@ -326,6 +344,15 @@ static void checkSegments(Communicator &comm, ElementType type, const std::vecto
     EXPECT_EQ(toNarrow[i], part(reduced(type, Reduction::Max, counts[i] * n, n, seed + uint32_t(i)),
                                 counts[i] * me, counts[i]));
   }
+  checkScratch(comm, "all_reduce", counts, width, [&](Communicator &fresh) {
+    fresh.allReduce(type, Reduction::Sum, {reduces.data(), reduces.size()});
+  });
+  checkScratch(comm, "all_gather", counts, width, [&](Communicator &fresh) {
+    fresh.allGather(type, {gathers.data(), gathers.size()});
+  });
+  checkScratch(comm, "reduce_scatter", counts, width, [&](Communicator &fresh) {
+    fresh.reduceScatter(type, Reduction::Max, {scatters.data(), scatters.size()});
+  });
   // In place.
   for (MwSegment &segment : reduces)
     segment.output = const_cast<void *>(segment.input);
@@ -394,9 +421,9 @@ TYPED_TEST_P(CommunicatorTest, Moves) {
 TYPED_TEST_P(CommunicatorTest, LargeBuffersCrossWindows) {
   for (int ranks : TypeParam::counts())
     TypeParam::run(ranks, [](Communicator &world) {
-      checkReductions(world, ElementType::F32, MessageCommunicator::scratchBytes / 16 + 1, 1);
+      checkReductions(world, ElementType::F32, windowBytes / 16 + 1, 1);
       checkMoves(world, ElementType::F32, 100001, 2);
-      int64_t count = MessageCommunicator::scratchBytes / 8 + 1;
+      int64_t count = windowBytes / 8 + 1;
       Buffer mine = inputOf(ElementType::F64, count, world.rank(), 3);
       world.allReduce(ElementType::F64, Reduction::Sum, mine.at(0), mine.at(0), count);
       EXPECT_EQ(mine, reduced(ElementType::F64, Reduction::Sum, count, world.size(), 3));
@@ -413,7 +440,7 @@ TYPED_TEST_P(CommunicatorTest, SeveralTensors) {
         for (const auto &counts : calls)
           checkSegments(world, type, counts, seed += 1000);
       for (int64_t count : {int64_t(0), int64_t(1), int64_t(1023), int64_t(40001),
-                            MessageCommunicator::scratchBytes / 8 + 1})
+                            windowBytes / 8 + 1})
         checkTrafficOfMoves(world, ElementType::F32, count, ++seed);
     });
 }

@@ -317,6 +317,16 @@ TEST_F(FailureTest, TooLittleMemory) {
                 {"4,503,599,627,370,496", "2 ranks", "parameter"});
 }
 
+TEST_F(FailureTest, CommunicatorNeedsMoreThanPlanned) {
+  for (Launcher launcher : {Mpi, Tcp}) {
+    Result result = train("--steps 1", 2, 1, launcher, "FAKE_SCRATCH=1");
+    EXPECT_NE(result.code, 0);
+    EXPECT_THAT(result.output, HasSubstr("the communicator has allocated"));
+    EXPECT_THAT(result.output, HasSubstr("bytes, but the plan has 1"));
+  }
+  EXPECT_EQ(train("--steps 1", 2, 1, Threads, "FAKE_SCRATCH=0").code, 0);
+}
+
 TEST_F(FailureTest, TimeOutSaysWhoIsMissing) {
   for (Launcher launcher : {Threads, Mpi, Tcp}) {
     Result result = train("--steps 10", 2, 2, launcher, "FAKE_HANG_STEP=2 MESHWRIGHT_TIMEOUT=1");

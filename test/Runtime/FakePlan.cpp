@@ -163,6 +163,7 @@ __attribute__((constructor)) static void makePlan() {
       {"inputs", inputs},
       {"outputs", outputs},
       {"groups", {{"data"}, {"data", "tensor"}}},
+      {"scratch_bytes", {setting("FAKE_SCRATCH", 1 << 20), 1 << 20}},
       {"collectives", {collective, everywhere}},
       {"flops", 1000}};
   std::string text = plan.dump();

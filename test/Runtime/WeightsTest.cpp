@@ -60,6 +60,7 @@ static Json planText(std::vector<int64_t> shape, std::vector<int64_t> local, Jso
            {{{"name", "loss"}, {"type", "f32"}, {"shape", Json::array()}, {"offset", 0}},
             {{"name", "grad_norm"}, {"type", "f32"}, {"shape", Json::array()}, {"offset", 0}}}},
           {"groups", {{"a"}, {"a", "b"}}},
+          {"scratch_bytes", {0, 0}},
           {"collectives", Json::array()},
           {"flops", 1.5e12}};
 }

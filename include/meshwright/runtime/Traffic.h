@@ -5,6 +5,7 @@
 // How communicators divide their work, as far as it decides how much they send:
 // shared by the communicators, which count what they send, and by the compiler,
 // which writes into the plan what they will. Sums over all members of a group.
+// What communicators allocate follows from the same division.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_RUNTIME_TRAFFIC_H
@@ -73,15 +74,57 @@ inline int64_t trafficOf(std::string_view op, const std::vector<int64_t> &counts
     else if (op == "permute")
       sum += bytes * (members - fixed);
     else if (op == "reduce") // each its parts to the others, then the sums to the root
-      sum += bytes * members - (partBegin(pack.count, members, root + 1) -
-                                partBegin(pack.count, members, root)) *
-                                   width;
+      sum +=
+          bytes * members -
+          (partBegin(pack.count, members, root + 1) - partBegin(pack.count, members, root)) * width;
     else if (op == "send")
       sum += bytes;
     else if (op != "recv") // broadcast, gather, scatter
       sum += bytes * (members - 1);
   }
   return sum;
+}
+
+/// What ranks that send each other messages receive at most of what they reduce, in
+/// bytes of one call: larger vectors are taken in windows.
+constexpr int64_t windowBytes = int64_t(8) << 20;
+
+/// Elements each member reduces in one window.
+inline int64_t windowElements(int64_t width, int64_t members) {
+  return std::max<int64_t>(1024, windowBytes / width / members);
+}
+
+/// Memory that ranks which send each other messages need beside the arena for one
+/// call, in bytes: for what they receive of what they reduce, and for tensors that
+/// are sent together. Those that share their memory need none.
+struct Scratch {
+  int64_t received = 0, packed = 0;
+};
+inline Scratch scratchOf(std::string_view op, const std::vector<int64_t> &counts, int64_t width,
+                         int64_t members) {
+  Scratch scratch;
+  bool reduces = op == "all_reduce", gathers = op == "all_gather",
+       scatters = op == "reduce_scatter";
+  int64_t window = windowElements(width, members);
+  if (op == "reduce" && !counts.empty()) {
+    // The members' parts, and their sum.
+    int64_t part = std::min(window, partBegin(counts[0], members, 1));
+    scratch.received = part * width * (members + 1);
+  }
+  if (!reduces && !gathers && !scatters)
+    return scratch;
+  int64_t inputs = scatters ? members : 1, outputs = gathers ? members : 1;
+  for (const Pack &pack : packsOf(counts, width * std::max(inputs, outputs))) {
+    if (pack.end > pack.begin + 1)
+      scratch.packed = std::max(scratch.packed, pack.count * width * (inputs + outputs));
+    int64_t part = gathers    ? 0
+                   : scatters ? std::min(window, pack.count)
+                   : isDirect(pack.count, width, members)
+                       ? pack.count
+                       : partBegin(std::min(window * members, pack.count), members, 1);
+    scratch.received = std::max(scratch.received, part * width * members);
+  }
+  return scratch;
 }
 
 } // namespace meshwright
