@@ -83,6 +83,10 @@ Error checkStrategy(const Strategy &strategy, const Mesh &mesh,
     return createStringError("--zero " + Twine(strategy.zero) +
                              " does not go with tensor=RxCxD, whose third part stores parameters "
                              "once; use --zero 3 or 0");
+  if (strategy.zero > 0 && mesh.named("data").empty() && mesh.named("tensor.2").empty())
+    return createStringError("--zero " + Twine(strategy.zero) +
+                             " shares state out over the data axis, which the mesh does not have; "
+                             "add e.g. data=2");
   Axes tensor = mesh.named("tensor");
   bool parts = mesh.find("tensor") < 0 && !tensor.empty();
   if (strategy.sequenceParallel && tensor.empty())

@@ -71,9 +71,13 @@ public:
         context(module.getContext()) {}
 
   LogicalResult run() {
-    for (Update &update : updatesOf(module)) {
+    SmallVector<Update> updates = updatesOf(module);
+    for (Update &update : updates)
+      computedAs[update.parameter] =
+          update.parameter->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
+    for (Update &update : updates) {
       train::VariableOp parameter = update.parameter;
-      auto computed = parameter->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
+      ShardingAttr computed = computedAs.lookup(parameter);
       FailureOr<ShardingAttr> stored = storageOf(parameter, computed);
       if (failed(stored))
         return failure();
@@ -116,31 +120,48 @@ private:
     return op;
   }
 
-  /// The data axes added to the first dimension they divide, never to layers'.
-  FailureOr<ShardingAttr> storageOf(train::VariableOp variable, ShardingAttr computed) {
+  /// The first dimension that `n` devices divide beyond those that compute with parts
+  /// of it, never the layers'; -1 if there is none.
+  int64_t storedDim(train::VariableOp variable, ShardingAttr computed, int64_t n) {
     ArrayRef<int64_t> shape = variable.getTensorType().getShape();
     Sharding sharding = computed.on(mesh);
-    SmallVector<StringAttr> names;
-    for (unsigned axis : axes)
-      names.push_back(StringAttr::get(context, mesh.axes[axis].name));
-    for (size_t d = variable.getStacked(); d < shape.size(); ++d) {
-      int64_t parts = mesh.size(sharding.dims[d]) * mesh.size(axes);
-      if (shape[d] % parts != 0)
-        continue;
+    for (size_t d = variable.getStacked(); d < shape.size(); ++d)
+      if (shape[d] % (mesh.size(sharding.dims[d]) * n) == 0)
+        return d;
+    return -1;
+  }
+
+  /// Numbers of devices that divide every parameter.
+  std::string whatWorks() {
+    std::string works;
+    for (int64_t n = 2; n <= 4096; ++n)
+      if (llvm::all_of(computedAs, [&](auto &entry) {
+            return storedDim(cast<train::VariableOp>(entry.first), entry.second, n) >= 0;
+          }))
+        works += (works.empty() ? "" : ", ") + std::to_string(n);
+    return works.empty() ? "no number of devices works for this model: use --zero 0"
+                         : "numbers of devices that work for this model: " + works;
+  }
+
+  /// The data axes added to the first dimension they divide.
+  FailureOr<ShardingAttr> storageOf(train::VariableOp variable, ShardingAttr computed) {
+    ArrayRef<int64_t> shape = variable.getTensorType().getShape();
+    int64_t n = mesh.size(axes);
+    if (int64_t d = storedDim(variable, computed, n); d >= 0) {
       SmallVector<DimAttr> dims(computed.getDims());
       SmallVector<StringAttr> cut(dims[d].getAxes());
-      llvm::append_range(cut, names);
+      for (unsigned axis : axes)
+        cut.push_back(StringAttr::get(context, mesh.axes[axis].name));
       dims[d] = DimAttr::get(context, cut, false);
       return ShardingAttr::get(context, computed.getMesh(), dims, {}, false);
     }
-    int64_t n = mesh.size(axes);
     InFlightDiagnostic error = variable.emitError("parameter @")
                                << variable.getSymName() << " of shape [";
     llvm::interleaveComma(shape.drop_front(variable.getStacked()), error);
     return error
            << "] has no dimension that divides by the " << n << " devices along " << mesh.str(axes)
            << " and the axes that cut it already, as --zero " << stage
-           << " needs; choose a number of data ranks that divides its dimensions, or --zero 0";
+           << " needs; " << whatWorks();
   }
 
   /// What a value goes back to for computing: as its seed says; dimensions the seed
@@ -222,6 +243,8 @@ private:
   ArrayRef<unsigned> axes;
   SymbolTable symbols;
   MLIRContext *context;
+  /// Of each parameter, what its seed was before.
+  llvm::MapVector<Operation *, ShardingAttr> computedAs;
   llvm::DenseMap<Value, ConstrainOp> constrained;
   llvm::DenseSet<Value> gathered;
 };

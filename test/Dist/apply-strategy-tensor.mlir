@@ -49,7 +49,7 @@
 // THREE: sizes of tensor that work for this model: 2, 4
 // RESIDUAL: the residual stream has 16 elements, which do not divide by the 3 devices that tensor=RxC divides it by; choose a C that does
 // TOKENS: sequences of 6 tokens do not divide by the 4 devices of mesh axis 'tensor', as --sequence-parallel needs; choose --seq so that they do
-// UNEVEN: parameter @wte of shape [20, 16] has no dimension that divides by the 3 devices along {data} and the axes that cut it already, as --zero 1 needs; choose a number of data ranks that divides its dimensions, or --zero 0
+// UNEVEN: parameter @wte of shape [20, 16] has no dimension that divides by the 3 devices along {data} and the axes that cut it already, as --zero 1 needs; numbers of devices that work for this model: 2, 4
 // PARTS: mesh axis tensor of 4 devices has parts, which --tensor-2d is for; add it or write tensor=4
 // NOPARTS: --tensor-2d needs a mesh axis tensor=RxC, e.g. tensor=2x2
 train.variable @wte : tensor<20x16xf32> init <"normal", 1.0>
