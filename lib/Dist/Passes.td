@@ -114,8 +114,11 @@ def DistSplitStages : Pass<"dist-split-stages", "::mlir::ModuleOp"> {
     the last; reads of variables, rotary tables and other things that need no layer are
     repeated wherever they are read. `@step` and `@eval` call the functions once a
     microbatch, one after the other, with `dist.send` and `dist.recv` of what crosses
-    stages; `dist.task` names the task of each op. Each device sends its own part of a
-    value to the device at the same place of the other stage.
+    stages; `dist.task` names the task of each op. Each device sends what it has to the
+    device at the same place of the other stage. With `scatter-gather` devices that have
+    the same value, as those along `tensor` have without sequence parallelism, each send
+    a part of it and gather it there (Narayanan et al. 2021b): for stages with slower
+    links between them than inside.
 
     After the last microbatch a stage reduces its gradients and updates its variables.
     A variable that several stages read is held by all of them (tied embeddings): they
@@ -128,7 +131,9 @@ def DistSplitStages : Pass<"dist-split-stages", "::mlir::ModuleOp"> {
     tensors that seeds have cut over `pipe`.
   }];
   let options = [
-    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "the schedule, as for dist-schedule">];
+    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "the schedule, as for dist-schedule">,
+    Option<"scatterGather", "scatter-gather", "bool", "false",
+           "devices with copies of a value each send a part of it">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect"];
 }
 

@@ -30,9 +30,9 @@ static void collect(Operation *op, SymbolTable &symbols, DenseSet<Operation *> &
 namespace {
 class Splitter {
 public:
-  Splitter(ModuleOp module, MeshOp mesh, unsigned axis, planner::ScheduleKind kind)
-      : module(module), mesh(mesh), kind(kind), stages(mesh.getMesh().axes[axis].size),
-        stageOf(planner::placeChunks(kind, stages)),
+  Splitter(ModuleOp module, MeshOp mesh, unsigned axis, planner::ScheduleKind kind, bool share)
+      : module(module), mesh(mesh), kind(kind), share(share),
+        stages(mesh.getMesh().axes[axis].size), stageOf(planner::placeChunks(kind, stages)),
         group(GroupAttr::from(FlatSymbolRefAttr::get(mesh), mesh.getMesh(), {axis})) {}
 
   LogicalResult run();
@@ -46,6 +46,7 @@ private:
   ModuleOp module;
   MeshOp mesh;
   planner::ScheduleKind kind;
+  bool share; ///< whether devices with copies of a value each send a part of it
   int64_t stages;
   SmallVector<int64_t> stageOf, cuts;
   GroupAttr group;
@@ -130,9 +131,13 @@ LogicalResult Splitter::run() {
   for (MicrobatchOps &one : ops)
     after.push_back(
         planAfter(one, stageOf, stages, [&](StringRef name) { return holdersOf(name); }));
+  std::vector<llvm::DenseMap<Value, StagePlan::Shares>> shares(ops.size());
+  if (share)
+    for (auto [one, functionsOf, sharesOf] : llvm::zip(ops, parts, shares))
+      sharesOf = findShares(functionsOf, one, mesh, group);
   SmallVector<StagePlan> plans;
-  for (auto [one, functionsOf, afterOf] : llvm::zip(ops, parts, after))
-    plans.push_back({one, functionsOf, afterOf, stageOf, stages, group});
+  for (auto [one, functionsOf, afterOf, sharesOf] : llvm::zip(ops, parts, after, shares))
+    plans.push_back({one, functionsOf, afterOf, stageOf, stages, group, sharesOf});
   for (int64_t stage = 0; stage < stages; ++stage)
     makeProgram(stage, plans);
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*module.getBody())))
@@ -182,7 +187,7 @@ private:
       module.emitError(llvm::toString(kind.takeError()));
       return signalPassFailure();
     }
-    if (failed(Splitter(module, mesh, axis, *kind).run()))
+    if (failed(Splitter(module, mesh, axis, *kind, scatterGather).run()))
       signalPassFailure();
   }
 };

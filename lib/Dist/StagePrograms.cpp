@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "StagePrograms.h"
 
+#include "EqualAlong.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -207,6 +209,29 @@ AfterPlan dist::planAfter(MicrobatchOps &ops, ArrayRef<int64_t> stageOf, int64_t
   return std::move(planner.plan);
 }
 
+//===--- messages -----------------------------------------------------------------===//
+
+llvm::DenseMap<Value, StagePlan::Shares> dist::findShares(const PartFunctions &functions,
+                                                          MicrobatchOps &ops, MeshOp mesh,
+                                                          GroupAttr pipeline) {
+  EqualAlong equal(mesh);
+  equal.add(ops.function);
+  Mesh shape = mesh.getMesh();
+  unsigned pipe = pipeline.on(shape)[0];
+  llvm::DenseMap<Value, StagePlan::Shares> shares;
+  for (auto &[part, function] : functions)
+    for (Value value : function.results) {
+      Axes axes = equal.of(value);
+      llvm::erase(axes, pipe);
+      int64_t devices = shape.size(axes);
+      ArrayRef<int64_t> sizes = cast<RankedTensorType>(value.getType()).getShape();
+      const auto *dim = llvm::find_if(sizes, [&](int64_t n) { return n % devices == 0; });
+      if (devices > 1 && dim != sizes.end())
+        shares[value] = {GroupAttr::from(pipeline.getMesh(), shape, axes), dim - sizes.begin()};
+    }
+  return shares;
+}
+
 //===--- programs -----------------------------------------------------------------===//
 
 namespace {
@@ -225,11 +250,17 @@ private:
   Value outer(Value value);
   /// Whether some part of `at` takes the value.
   bool reads(int64_t at, Value value) const;
+  void send(Value value, Value own, int64_t to);
+  Value receive(Value value);
   void exchange(Value value);
   void makeNorm(train::GlobalNormOp norm);
   void finish();
   int64_t stageOf(Value value) const { return plan.stageOf[ops.partOf(value)->chunk]; }
   int64_t channelOf(Value value);
+  int64_t devicesOf(GroupAttr along) const {
+    MeshOp mesh = lookupMesh(ops.function->getParentOp());
+    return mesh.getMesh().size(along.on(mesh.getMesh()));
+  }
 
   const StagePlan &plan;
   MicrobatchOps &ops;
@@ -301,9 +332,36 @@ Value StageEmitter::argument(Value value, const Part &part, int64_t microbatch) 
   }
   Value &known = made[{value, microbatch}];
   if (!known)
-    known = dist::RecvOp::create(builder, value.getLoc(), value.getType(), stageOf(value),
-                                 channelOf(value), plan.group);
+    known = receive(value);
   return known;
+}
+
+void StageEmitter::send(Value value, Value own, int64_t to) {
+  if (auto share = plan.shares.find(value); share != plan.shares.end()) {
+    auto type = cast<RankedTensorType>(own.getType());
+    SmallVector<int64_t> shape(type.getShape());
+    shape[share->second.dim] /= devicesOf(share->second.group);
+    own = dist::SliceOp::create(builder, value.getLoc(),
+                                RankedTensorType::get(shape, type.getElementType()), own,
+                                share->second.dim, share->second.group);
+  }
+  dist::SendOp::create(builder, value.getLoc(), own, to, channelOf(value), plan.group);
+}
+
+Value StageEmitter::receive(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  auto share = plan.shares.find(value);
+  SmallVector<int64_t> shape(type.getShape());
+  if (share != plan.shares.end())
+    shape[share->second.dim] /= devicesOf(share->second.group);
+  Value got = dist::RecvOp::create(builder, value.getLoc(),
+                                   RankedTensorType::get(shape, type.getElementType()),
+                                   stageOf(value), channelOf(value), plan.group);
+  if (share == plan.shares.end())
+    return got;
+  return AllGatherOp::create(builder, value.getLoc(), type, got, share->second.dim,
+                             share->second.group)
+      .getY();
 }
 
 void StageEmitter::makeTask(const Part &part, const PartFunction &called, int64_t microbatch) {
@@ -323,7 +381,7 @@ void StageEmitter::makeTask(const Part &part, const PartFunction &called, int64_
           accumulators[ops.block->getArgument(use.getOperandNumber())] = result;
     for (int64_t at = 0; at < plan.stages; ++at)
       if (at != stage && reads(at, value))
-        dist::SendOp::create(builder, value.getLoc(), result, at, channelOf(value), plan.group);
+        send(value, result, at);
   }
   auto name = builder.getStringAttr(planner::Task{part.phase, microbatch, part.chunk}.str());
   for (Operation *op = before ? before->getNextNode() : &block.front(); op; op = op->getNextNode())

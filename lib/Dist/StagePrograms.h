@@ -54,7 +54,19 @@ struct StagePlan {
   mlir::ArrayRef<int64_t> stageOf; ///< of each chunk
   int64_t stages;
   GroupAttr group; ///< the devices along the pipeline
+  /// How devices with copies of a value share out sending it to another stage: the
+  /// value's key is absent where each sends all of it.
+  struct Shares {
+    GroupAttr group;
+    int64_t dim;
+  };
+  const llvm::DenseMap<mlir::Value, Shares> &shares;
 };
+
+/// For what one part hands to another: the first dimension that the devices with copies
+/// divide.
+llvm::DenseMap<mlir::Value, StagePlan::Shares>
+findShares(const PartFunctions &functions, MicrobatchOps &ops, MeshOp mesh, GroupAttr pipeline);
 
 /// Adds the function of `stage` to its program: one call a part and microbatch, ops of
 /// which carry the name of their task in `dist.task`.

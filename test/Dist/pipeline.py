@@ -5,6 +5,8 @@
       trains: losses and gradient norms are those of a PyTorch run
   pipeline.py compare CONFIG WORK BATCH SEQ  STRATEGY...
       @step and @eval compute what they compute before they are placed on the mesh
+  pipeline.py scatter CONFIG WORK BATCH SEQ  STRATEGY...
+      the same where devices with copies of a value each send a part
   pipeline.py uncut CONFIG DATA WORK BATCH SEQ  STRATEGY...
       initial weights, dropout and training are those of the same model on one device
   pipeline.py stash CONFIG WORK BATCH SEQ  STRATEGY...
@@ -54,6 +56,21 @@ def compare(config, work, batch, sequence, *strategies):
             said = call(["meshwright-interpret", "--compare", "step.mlir", "schedule.mlir", "--function", function, "--ranks",
                          ranks_of(options["mesh"])])
             print(f"{strategy}: {said.strip()}", flush=True)
+
+
+def scatter(config, work, batch, sequence, *strategies):
+    fresh(work)
+    for strategy in strategies:
+        options = dict(parse(strategy), batch=batch, seq=sequence)
+        for stage in ("step", "local"):
+            compile(config, f"{stage}.mlir", emit=stage, **options)
+        call(["meshwright-opt", "local.mlir", "--dist-split-stages=scatter-gather", "--dist-schedule", "--dist-optimize-collectives",
+              "--dist-verify-communication", "-o", "schedule.mlir"])
+        sent = set(re.findall(r"dist.send .* : (tensor<.*>)", open("schedule.mlir").read()))
+        for function in ("step", "eval"):
+            said = call(["meshwright-interpret", "--compare", "step.mlir", "schedule.mlir", "--function", function, "--ranks",
+                         ranks_of(options["mesh"])])
+            print(f"{strategy}: {said.strip()}; sent are {', '.join(sorted(sent))}", flush=True)
 
 
 def uncut(config, data, work, batch, sequence, *strategies):
@@ -137,4 +154,4 @@ def stash(config, work, batch, sequence, *strategies):
         print(f"{strategy}: stages hold {' '.join(map(str, found))}", flush=True)
 
 
-{"golden": golden, "compare": compare, "uncut": uncut, "stash": stash}[sys.argv[1]](*sys.argv[2:])
+{"golden": golden, "compare": compare, "scatter": scatter, "uncut": uncut, "stash": stash}[sys.argv[1]](*sys.argv[2:])
