@@ -47,7 +47,8 @@ struct CompileOptions {
   std::string explainSharding; ///< a variable or input to say the seeds of
   /// From the recipe's table [seeds]: patterns of parameters' names and shardings.
   std::vector<std::pair<std::string, std::string>> seeds;
-  std::set<std::string> given; ///< names of the flags that the user or the recipe set
+  std::set<std::string> given;      ///< names of the flags that the user or the recipe set
+  std::set<std::string> fromRecipe; ///< of these, those that only the recipe set
 };
 
 /// One flag: the parser, the recipe reader and the help all read this table.

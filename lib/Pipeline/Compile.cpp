@@ -229,11 +229,13 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
     return compiled.takeError();
   ModuleOp module = **compiled;
 
-  bool planned = !options.report.empty() || !options.assertions.empty();
-  if (planned && to != Stage::exec)
-    return createStringError(llvm::Twine(options.report.empty() ? "--assert" : "--report") +
-                             " needs the plan, which IR has from stage exec on; use --emit exec, "
-                             "llvm, object or exe");
+  // A recipe is of an executable, whose earlier stages one may want to see all the same.
+  for (const char *flag : {"report", "assert"})
+    if (to != Stage::exec && options.given.count(flag) && !options.fromRecipe.count(flag))
+      return createStringError("--" + llvm::Twine(flag) +
+                               " needs the plan, which IR has from stage exec on; use --emit "
+                               "exec, llvm, object or exe");
+  bool planned = to == Stage::exec && (!options.report.empty() || !options.assertions.empty());
   std::optional<Plan> plan;
   if (planned || !stageNamed(options.emit)) {
     Expected<Plan> built = buildPlan(module);

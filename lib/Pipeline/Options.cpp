@@ -258,8 +258,10 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
       return createStringError(std::string(error.what()) + "\nSee 'meshwright compile --help'.");
     }
     for (const Flag &flag : compileFlags())
-      if (app.count(std::string("--") + flag.name))
+      if (app.count(std::string("--") + flag.name)) {
         options.given.insert(flag.name);
+        options.fromRecipe.erase(flag.name);
+      }
     if (Error error = checkNotEmpty(options))
       return std::move(error);
     if (!second) {
@@ -269,6 +271,7 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
       fresh.recipe = options.recipe;
       if (Error error = readRecipe(fresh))
         return std::move(error);
+      fresh.fromRecipe = fresh.given;
       options = fresh;
     }
   }
