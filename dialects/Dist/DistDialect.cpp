@@ -71,7 +71,7 @@ void DimAttr::print(AsmPrinter &printer) const { printAxes(printer, getAxes(), g
 Attribute ShardingAttr::parse(AsmParser &parser, Type) {
   FlatSymbolRefAttr mesh;
   SmallVector<DimAttr> dims;
-  SmallVector<StringAttr> partial, replicated;
+  SmallVector<StringAttr> partial, replicated, root;
   bool max = false;
   auto dim = [&]() -> ParseResult {
     Attribute attr = DimAttr::parse(parser, {});
@@ -84,17 +84,24 @@ Attribute ShardingAttr::parse(AsmParser &parser, Type) {
       parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, dim))
     return {};
   while (succeeded(parser.parseOptionalComma())) {
-    bool free = replicated.empty() && succeeded(parser.parseOptionalKeyword("replicated"));
-    if ((!free && parser.parseKeyword("partial")) || parser.parseEqual())
+    SmallVector<StringAttr> *list = &partial;
+    if (replicated.empty() && succeeded(parser.parseOptionalKeyword("replicated")))
+      list = &replicated;
+    else if (root.empty() && succeeded(parser.parseOptionalKeyword("root")))
+      list = &root;
+    else if (parser.parseKeyword("partial"))
       return {};
-    if (!free)
+    if (parser.parseEqual())
+      return {};
+    if (list == &partial)
       max = succeeded(parser.parseOptionalKeyword("max"));
-    if (parseAxes(parser, free ? replicated : partial, nullptr))
+    if (parseAxes(parser, *list, nullptr))
       return {};
   }
   if (parser.parseGreater())
     return {};
-  return parser.getChecked<ShardingAttr>(parser.getContext(), mesh, dims, partial, max, replicated);
+  return parser.getChecked<ShardingAttr>(parser.getContext(), mesh, dims, partial, max, replicated,
+                                          root);
 }
 
 void ShardingAttr::print(AsmPrinter &printer) const {
@@ -111,6 +118,10 @@ void ShardingAttr::print(AsmPrinter &printer) const {
   if (!getPartial().empty()) {
     os << ", partial = " << (getMax() ? "max " : "");
     printAxes(printer, getPartial());
+  }
+  if (!getRoot().empty()) {
+    os << ", root = ";
+    printAxes(printer, getRoot());
   }
   os << ">";
 }
@@ -136,7 +147,7 @@ void GroupAttr::print(AsmPrinter &printer) const {
 
 LogicalResult ShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError, FlatSymbolRefAttr,
                                    ArrayRef<DimAttr> dims, ArrayRef<StringAttr> partial, bool,
-                                   ArrayRef<StringAttr> replicated) {
+                                   ArrayRef<StringAttr> replicated, ArrayRef<StringAttr> root) {
   llvm::SmallPtrSet<Attribute, 4> seen;
   auto add = [&](StringAttr axis) -> LogicalResult {
     if (seen.insert(axis).second)
@@ -147,7 +158,7 @@ LogicalResult ShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     for (StringAttr axis : dim.getAxes())
       if (failed(add(axis)))
         return failure();
-  for (ArrayRef<StringAttr> list : {partial, replicated})
+  for (ArrayRef<StringAttr> list : {partial, replicated, root})
     for (StringAttr axis : list)
       if (failed(add(axis)))
         return failure();
@@ -196,7 +207,8 @@ LogicalResult ShardingAttr::verifyAxes(const Mesh &mesh,
   for (DimAttr dim : getDims())
     if (failed(check(dim.getAxes())))
       return failure();
-  return failure(failed(check(getPartial())) || failed(check(getReplicated())));
+  return failure(failed(check(getPartial())) || failed(check(getReplicated())) ||
+                 failed(check(getRoot())));
 }
 
 //===--- between names and numbers ------------------------------------------===//
@@ -220,6 +232,7 @@ Sharding ShardingAttr::on(const Mesh &mesh) {
     sharding.dims.push_back(numbers(mesh, dim.getAxes()));
   sharding.partial = numbers(mesh, getPartial());
   sharding.max = getMax();
+  sharding.root = numbers(mesh, getRoot());
   sharding.normalize();
   return sharding;
 }
@@ -231,7 +244,7 @@ ShardingAttr ShardingAttr::from(FlatSymbolRefAttr name, const Mesh &mesh,
   for (const Axes &axes : sharding.dims)
     dims.push_back(DimAttr::get(context, names(context, mesh, axes), false));
   return get(context, name, dims, names(context, mesh, sharding.partial),
-             !sharding.partial.empty() && sharding.max);
+             !sharding.partial.empty() && sharding.max, {}, names(context, mesh, sharding.root));
 }
 
 Axes ShardingAttr::replicatedOn(const Mesh &mesh) { return numbers(mesh, getReplicated()); }

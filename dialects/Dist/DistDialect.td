@@ -63,6 +63,8 @@ def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding", [
     over every axis not named the devices hold copies. With
     `partial = {tensor}` each device along tensor has one term of a sum instead
     of the value, with `partial = max {tensor}` one candidate for the maximum.
+    With `root = {data}` only the device at coordinate 0 of data holds the value,
+    the others nothing, as a parameter server does.
     As an encoding it is part of a tensor's type; as the attribute `dist.seed` it
     is a wish, in which `?` marks the dimensions left to propagation, though not
     along the axes of `replicated = {data}` (Shardy's replicated axes). A wish that
@@ -71,10 +73,12 @@ def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding", [
   }];
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$mesh, ArrayRefParameter<"DimAttr">:$dims,
                         ArrayRefParameter<"::mlir::StringAttr">:$partial, "bool":$max,
-                        ArrayRefParameter<"::mlir::StringAttr">:$replicated);
+                        ArrayRefParameter<"::mlir::StringAttr">:$replicated,
+                        ArrayRefParameter<"::mlir::StringAttr">:$root);
   let builders = [AttrBuilder<(ins "::mlir::FlatSymbolRefAttr":$mesh,
       "::llvm::ArrayRef<DimAttr>":$dims, "::llvm::ArrayRef<::mlir::StringAttr>":$partial,
-      "bool":$max), [{ return $_get($_ctxt, mesh, dims, partial, max, ::llvm::ArrayRef<::mlir::StringAttr>()); }]>];
+      "bool":$max, CArg<"::llvm::ArrayRef<::mlir::StringAttr>", "{}">:$replicated),
+      [{ return $_get($_ctxt, mesh, dims, partial, max, replicated, ::llvm::ArrayRef<::mlir::StringAttr>()); }]>];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

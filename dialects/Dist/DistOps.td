@@ -78,6 +78,13 @@ class Dist_CollectiveOp<string mnemonic, list<Trait> traits = []>
     : Dist_LocalOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<CollectiveOpInterface>],
                                          traits)>;
 
+/// ... in which one device is special. Has effects, so that nothing drops it where
+/// its result is not used: what a device sends to the root is used there only.
+class Dist_RootedOp<string mnemonic, list<Trait> traits = []>
+    : Dist_Op<mnemonic, !listconcat([DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+                                     DeclareOpInterfaceMethods<CollectiveOpInterface>],
+                                    traits)>;
+
 /// ... of one tensor, or of several of one element type in one call: a bucket.
 class Dist_BucketOp<string mnemonic> : Dist_CollectiveOp<mnemonic> {
   code oneTensor = [{
@@ -179,7 +186,7 @@ def Dist_PermuteOp : Dist_CollectiveOp<"permute", [SameOperandsAndResultType]> {
   let assemblyFormat = "$x `from` $from `over` $group attr-dict `:` functional-type(operands, results)";
 }
 
-def Dist_BroadcastOp : Dist_CollectiveOp<"broadcast", [SameOperandsAndResultType]> {
+def Dist_BroadcastOp : Dist_RootedOp<"broadcast", [SameOperandsAndResultType]> {
   let summary = "The value of one device of the group, on every one";
   let description = [{ y = x of the device at place `root`. }];
   let arguments = (ins AnyRankedTensor:$x, I64Attr:$root, Dist_GroupAttr:$group);
@@ -187,7 +194,7 @@ def Dist_BroadcastOp : Dist_CollectiveOp<"broadcast", [SameOperandsAndResultType
   let assemblyFormat = "$x `root` $root `over` $group attr-dict `:` functional-type(operands, results)";
 }
 
-def Dist_ReduceOp : Dist_CollectiveOp<"reduce", [SameOperandsAndResultType]> {
+def Dist_ReduceOp : Dist_RootedOp<"reduce", [SameOperandsAndResultType]> {
   let summary = "Sum or maximum over the group, on one device";
   let description = [{
     `dist.all_reduce`, for the device at place `root`. On the others y is undefined
@@ -198,7 +205,7 @@ def Dist_ReduceOp : Dist_CollectiveOp<"reduce", [SameOperandsAndResultType]> {
   let assemblyFormat = "$kind $x `root` $root `over` $group attr-dict `:` functional-type(operands, results)";
 }
 
-def Dist_GatherOp : Dist_CollectiveOp<"gather"> {
+def Dist_GatherOp : Dist_RootedOp<"gather"> {
   let summary = "The group's parts put together, on one device";
   let description = [{
     `dist.all_gather`, for the device at place `root`. On the others y is undefined
@@ -209,7 +216,7 @@ def Dist_GatherOp : Dist_CollectiveOp<"gather"> {
   let assemblyFormat = "$x `dim` $dim `root` $root `over` $group attr-dict `:` functional-type(operands, results)";
 }
 
-def Dist_ScatterOp : Dist_CollectiveOp<"scatter"> {
+def Dist_ScatterOp : Dist_RootedOp<"scatter"> {
   let summary = "One device's value cut into parts, one for each of the group";
   let description = [{
     x: [.., n k, ..] to y: [.., k, ..] along `dim`: the device at place p gets the

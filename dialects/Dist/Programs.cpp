@@ -22,11 +22,26 @@ SmallVector<ModuleOp> programsOf(ModuleOp module) {
                                 [](ModuleOp nested) { return nested->hasAttr(placeAttr); });
 }
 
+SmallVector<int64_t> coordinatesOf(Attribute entry) {
+  if (auto one = dyn_cast<IntegerAttr>(entry))
+    return {one.getInt()};
+  SmallVector<int64_t> coordinates;
+  if (auto list = dyn_cast<ArrayAttr>(entry))
+    for (Attribute attr : list) {
+      auto one = dyn_cast<IntegerAttr>(attr);
+      if (!one)
+        return {};
+      coordinates.push_back(one.getInt());
+    }
+  return coordinates;
+}
+
 bool runsOn(ModuleOp program, const Mesh &mesh, int64_t rank) {
   auto at = program->getAttrOfType<DictionaryAttr>(placeAttr);
   return !at || llvm::all_of(at, [&](NamedAttribute entry) {
     int axis = mesh.find(entry.getName());
-    return axis >= 0 && mesh.coordinate(rank, axis) == cast<IntegerAttr>(entry.getValue()).getInt();
+    return axis >= 0 &&
+           llvm::is_contained(coordinatesOf(entry.getValue()), mesh.coordinate(rank, axis));
   });
 }
 
@@ -40,9 +55,10 @@ static LogicalResult verifyPlace(ModuleOp program, const Mesh &mesh) {
     if (axis < 0)
       return program.emitError("'") << placeAttr << "' names '" << entry.getName().getValue()
                                     << "', which is no axis of the mesh";
-    auto coordinate = dyn_cast<IntegerAttr>(entry.getValue());
+    SmallVector<int64_t> coordinates = coordinatesOf(entry.getValue());
     int64_t size = mesh.axes[axis].size;
-    if (!coordinate || coordinate.getInt() < 0 || coordinate.getInt() >= size)
+    if (coordinates.empty() ||
+        llvm::any_of(coordinates, [&](int64_t place) { return place < 0 || place >= size; }))
       return program.emitError("'") << placeAttr << "' puts the program at " << entry.getValue()
                                     << " of axis '" << entry.getName().getValue()
                                     << "', whose coordinates are 0 to " << size - 1;

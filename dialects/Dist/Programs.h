@@ -10,7 +10,8 @@
 //     func.func @step ...
 //
 // whose `dist.at` gives, for some axes of the mesh, the coordinate of the devices
-// that run it. Every device is of exactly one program.
+// that run it, or, as in {data = [1, 2, 3]}, several. Every device is of exactly one
+// program.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_DIST_PROGRAMS_H
@@ -24,6 +25,10 @@ namespace meshwright::dist {
 
 /// The attribute of a nested module that makes it a program.
 inline constexpr llvm::StringLiteral placeAttr = "dist.at";
+
+/// The coordinates that one entry of a `dist.at` gives: those of an integer or of a
+/// list of integers; empty where it is neither.
+llvm::SmallVector<int64_t> coordinatesOf(mlir::Attribute entry);
 
 /// The nested modules that are programs, in their order, or the module itself where
 /// there are none.

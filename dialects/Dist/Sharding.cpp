@@ -81,10 +81,13 @@ SmallVector<int64_t> Mesh::group(int64_t rank, ArrayRef<unsigned> group) const {
 }
 
 bool Sharding::isReplicated() const {
-  return partial.empty() && all_of(dims, [](const Axes &axes) { return axes.empty(); });
+  return partial.empty() && root.empty() &&
+         all_of(dims, [](const Axes &axes) { return axes.empty(); });
 }
 
-bool Sharding::uses(unsigned axis) const { return isPartial(axis) || dimOf(axis) >= 0; }
+bool Sharding::uses(unsigned axis) const {
+  return isPartial(axis) || isRoot(axis) || dimOf(axis) >= 0;
+}
 
 int Sharding::dimOf(unsigned axis) const {
   for (auto [d, axes] : enumerate(dims))
@@ -95,6 +98,10 @@ int Sharding::dimOf(unsigned axis) const {
 
 bool Sharding::isPartial(unsigned axis) const { return is_contained(partial, axis); }
 
+bool Sharding::isRoot(unsigned axis) const { return is_contained(root, axis); }
+
+bool Sharding::isOn(int64_t rank, const Mesh &mesh) const { return mesh.position(rank, root) == 0; }
+
 Sharding Sharding::complete() const {
   Sharding s = *this;
   s.partial.clear();
@@ -102,13 +109,18 @@ Sharding Sharding::complete() const {
   return s;
 }
 
-void Sharding::normalize() { llvm::sort(partial); }
+void Sharding::normalize() {
+  llvm::sort(partial);
+  llvm::sort(root);
+}
 
 std::string Sharding::str(const Mesh &mesh) const {
   std::string text =
       "[" + join(map_range(dims, [&](const Axes &axes) { return mesh.str(axes); }), ", ") + "]";
   if (!partial.empty())
     text += (max ? " partial max " : " partial ") + mesh.str(partial);
+  if (!root.empty())
+    text += " root " + mesh.str(root);
   return text;
 }
 

@@ -54,12 +54,14 @@ struct Mesh {
 /// Where the elements of one tensor are. Dimension d is cut into
 /// size(dims[d]) equal parts; the device at position p along dims[d] has the
 /// p-th. Over `partial` axes each device has a term of the sum (or, with `max`,
-/// a candidate for the maximum) instead of the value. Over all other axes the
-/// devices hold copies.
+/// a candidate for the maximum) instead of the value. Over `root` axes only the
+/// device at coordinate 0 of each holds anything. Over all other axes the devices
+/// hold copies.
 struct Sharding {
   llvm::SmallVector<Axes, 4> dims;
   Axes partial;
   bool max = false;
+  Axes root = {};
 
   static Sharding replicated(int64_t rank) {
     Sharding s;
@@ -67,22 +69,26 @@ struct Sharding {
     return s;
   }
   bool isReplicated() const;
-  /// Whether dimension or partial list holds `axis`.
+  /// Whether a dimension, the partial or the root list holds `axis`.
   bool uses(unsigned axis) const;
   /// The dimension cut along `axis`, or -1.
   int dimOf(unsigned axis) const;
   bool isPartial(unsigned axis) const;
+  bool isRoot(unsigned axis) const;
+  /// Whether the device `rank` holds anything.
+  bool isOn(int64_t rank, const Mesh &mesh) const;
   /// The same with nothing partial.
   Sharding complete() const;
-  /// Partial axes ascending, so that equal shardings compare equal.
+  /// Partial and root axes ascending, so that equal shardings compare equal.
   void normalize();
 
   bool operator==(const Sharding &other) const {
-    return dims == other.dims && partial == other.partial && (partial.empty() || max == other.max);
+    return dims == other.dims && partial == other.partial && root == other.root &&
+           (partial.empty() || max == other.max);
   }
   bool operator!=(const Sharding &other) const { return !(*this == other); }
 
-  /// "[{data}, {}] partial {tensor}".
+  /// "[{data}, {}] partial {tensor} root {replica}".
   std::string str(const Mesh &mesh) const;
 };
 

@@ -22,6 +22,7 @@ struct PipelineOptions {
   std::string explainSharding; ///< a variable or input; empty: none
   std::string precision = "f32", gradDtype = "f32";
   std::string schedule = "1f1b", cuts;
+  std::string dataSync = "all-reduce";
 };
 
 /// Where IR can be taken out and put in again, in order of the staircase.

@@ -17,14 +17,20 @@ namespace meshwright::dist {
 /// and what is wrong with it.
 llvm::Expected<Mesh> parseMesh(llvm::StringRef text);
 
-/// "data=4,tensor=2": the parts of an axis are one again.
-std::string meshText(const Mesh &mesh);
+/// "data=4,tensor=2": the parts of an axis are one again, or, with `parts`, as in
+/// tensor=2x4.
+std::string meshText(const Mesh &mesh, bool parts = false);
+
+/// Whether `mesh` has the axes of `asked`, each whole or in parts.
+bool isRefinement(const Mesh &mesh, const Mesh &asked);
 
 /// What the user asks for beyond the mesh. Each strategy is seeds; see
 /// dist-apply-strategy.
 struct Strategy {
   int64_t zero = 0; ///< ZeRO stage: 1 cuts optimizer state, 2 also gradients, 3 also parameters
   bool sequenceParallel = false; ///< Megatron sequence parallel beside the tensor axis
+  /// Who adds gradients: all-reduce or parameter-server.
+  std::string dataSync = "all-reduce";
   bool tensor2d = false;         ///< tensor=RxC: R cuts inner dimensions, C the residual stream
 };
 

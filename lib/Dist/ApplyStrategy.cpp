@@ -36,6 +36,7 @@ private:
     strategy.zero = zero;
     strategy.sequenceParallel = sequenceParallel;
     strategy.tensor2d = tensor2d;
+    strategy.dataSync = dataSync;
     llvm::SmallDenseSet<StringRef> seeded = seededAxes(module);
     auto isSeeded = [&](unsigned a) { return seeded.contains(shape.axes[a].name); };
     if (llvm::Error error = checkStrategy(strategy, shape, isSeeded))
@@ -65,6 +66,8 @@ private:
       return failure();
     if (!users)
       seeds.noteCopies(*plan);
+    if (dataSync == "parameter-server")
+      return seeds.server(batchAxes(shape));
     // The third dimension of tensor=RxCxD stores parameters once.
     Axes data = shape.named("data"), depth = shape.named("tensor.2");
     llvm::append_range(data, depth);

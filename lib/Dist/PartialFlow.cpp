@@ -68,7 +68,7 @@ PartialFlow::PartialFlow(const Structure &structure, ArrayRef<PlacedOp> ops, con
       }
       for (OpResult result : op.op->getResults())
         reach(result, partialFromReduction(op.rule, result.getResultNumber(), op.axes) |
-                          (through & ~maskOf(op.axes)));
+                          (through & ~op.used()));
     }
     for (const HandOver &h : structure.handOvers)
       if (h.to)
@@ -134,7 +134,7 @@ AxisMask PartialFlow::accepts(OpOperand &use) const {
   if (!op)
     return 0;
   const TensorFactors &self = op->rule.operands[use.getOperandNumber()];
-  AxisMask mask = allAxes & ~maskOf(op->axes);
+  AxisMask mask = allAxes & ~op->used();
   if (self.additive) {
     for (OpOperand &other : op->op->getOpOperands())
       if (op->rule.operands[other.getOperandNumber()].additive)
@@ -179,7 +179,7 @@ bool PartialFlow::mergePossible() {
         additive &= flowing(use) & accepts(use);
       anyAdditive |= tensor.additive;
     }
-    AxisMask through = (anyAdditive ? linear | additive : linear) & ~maskOf(op.axes);
+    AxisMask through = (anyAdditive ? linear | additive : linear) & ~op.used();
     for (OpResult result : op.op->getResults()) {
       State &s = states[result];
       if (!s.zero)
@@ -226,7 +226,7 @@ bool PartialFlow::spreadPartial() {
       if (tensor.linear || tensor.additive)
         through |= carriedIn(use);
     }
-    through &= ~maskOf(op.axes);
+    through &= ~op.used();
     for (OpResult result : op.op->getResults()) {
       AxisMask own = partialFromReduction(op.rule, result.getResultNumber(), op.axes);
       through |= state(result).partial & ~own;

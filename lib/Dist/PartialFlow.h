@@ -21,16 +21,21 @@
 
 namespace meshwright::dist {
 
-/// An op with a factor table and the axes it runs with.
+/// An op with a factor table and the axes it runs with: those of its factors, and
+/// those over which it runs on the root alone.
 struct PlacedOp {
   mlir::Operation *op;
   ShardingRule rule;
   FactorAxes axes;
+  AxisMask root = 0;
+
+  /// The axes over which no operand can stay partial.
+  AxisMask used() const { return maskOf(axes) | root; }
 };
 
 class PartialFlow {
 public:
-  /// `cuts`: the axes that cut a value where it is defined.
+  /// `cuts`: the axes that cut a value where it is defined, or are its root's.
   PartialFlow(const Structure &structure, llvm::ArrayRef<PlacedOp> ops, const Mesh &mesh,
               llvm::function_ref<AxisMask(mlir::Value)> cuts);
 

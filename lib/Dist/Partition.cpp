@@ -135,12 +135,22 @@ private:
       GroupAttr group = GroupAttr::from(meshName, mesh, step.axes);
       int64_t n = mesh.size(step.axes);
       SmallVector<int64_t> shape(type.getShape());
-      if (step.kind == ReshardStep::AllGather)
+      switch (step.kind) {
+      case ReshardStep::AllGather:
+      case ReshardStep::Gather:
         shape[step.dim] *= n;
-      else if (step.kind != ReshardStep::AllReduce && step.kind != ReshardStep::Permute)
-        shape[step.dim] /= n;
-      if (step.kind == ReshardStep::AllToAll)
+        break;
+      case ReshardStep::AllToAll:
         shape[step.concat] *= n;
+        [[fallthrough]];
+      case ReshardStep::Slice:
+      case ReshardStep::ReduceScatter:
+      case ReshardStep::Scatter:
+        shape[step.dim] /= n;
+        break;
+      default:
+        break;
+      }
       type = RankedTensorType::get(shape, type.getElementType());
       Location loc = op.getLoc();
       switch (step.kind) {
@@ -162,6 +172,20 @@ private:
       case ReshardStep::AllGather:
         value = AllGatherOp::create(b, loc, type, value, step.dim, group);
         break;
+      case ReshardStep::Reduce:
+        value = ReduceOp::create(b, loc, type, kind, value, /*root=*/0, group);
+        break;
+      case ReshardStep::Gather:
+        value = GatherOp::create(b, loc, type, value, step.dim, /*root=*/0, group);
+        break;
+      case ReshardStep::Broadcast:
+        value = BroadcastOp::create(b, loc, type, value, /*root=*/0, group);
+        break;
+      case ReshardStep::Scatter:
+        value = ScatterOp::create(b, loc, type, value, step.dim, /*root=*/0, group);
+        break;
+      case ReshardStep::Forget:
+        llvm_unreachable("never in a plan");
       }
     }
     op.replaceAllUsesWith(value);

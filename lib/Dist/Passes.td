@@ -28,6 +28,11 @@ def DistApplyStrategy : Pass<"dist-apply-strategy", "::mlir::ModuleOp"> {
       between what is stored and what is computed with are `dist.constrain` ops with
       `boundary`.
 
+    - `data-sync=parameter-server` puts optimizer states and the f32 copies of narrow
+      parameters on the device at coordinate 0 of data and replica (`root`), for each
+      coordinate of tensor one. Gradients go there after the last microbatch, updated
+      parameters back.
+
     A seed that is there already stays, and so do those that the module's
     `dist.seeds`, a list of ["pattern", "[{axis}, ..]"], gives parameters by name; two
     patterns that want one parameter placed differently are refused. An axis that a
@@ -39,6 +44,8 @@ def DistApplyStrategy : Pass<"dist-apply-strategy", "::mlir::ModuleOp"> {
   let options = [
     Option<"mesh", "mesh", "std::string", "\"\"", "axes outermost first, e.g. data=4,tensor=2">,
     Option<"zero", "zero", "int64_t", "0", "ZeRO stage 0 to 3">,
+    Option<"dataSync", "data-sync", "std::string", "\"all-reduce\"",
+           "who adds gradients and updates: all-reduce or parameter-server">,
     Option<"sequenceParallel", "sequence-parallel", "bool", "false",
            "cut the residual stream along the sequence over the tensor axis">,
     Option<"tensor2d", "tensor-2d", "bool", "false",
@@ -65,6 +72,10 @@ def DistPropagate : Pass<"dist-propagate", "::mlir::ModuleOp"> {
     A seed on an op's results, `dist.seed` (an array where there are several, `unit`
     for none), is for gradients: it decides like a parameter's.
 
+    An op with an operand that only a root has runs there: its results are the
+    root's and its other operands go there. That ends at variables, boundaries and
+    results, which say themselves where they are.
+
     Calls of one function that want different shardings get copies of it.
 
     Refuses ops without a factor table, seeds that do not fit their tensor or the
@@ -81,7 +92,7 @@ def DistVerify : Pass<"dist-verify", "::mlir::ModuleOp"> {
     Every tensor carries a sharding of the mesh. In each op all tensors cut a
     factor alike, no axis serves two factors, whole factors are whole; results are
     partial exactly over cut reductions and what linear or additive operands
-    bring in. Values keep their placement across calls, loops and variables. A
+    bring in. An op of which a root has one tensor alone has them all there. Values keep their placement across calls, loops and variables. A
     partial value read as if it were complete is an error.
   }];
 }
@@ -157,6 +168,25 @@ def DistSchedule : Pass<"dist-schedule", "::mlir::ModuleOp"> {
   let options = [
     Option<"schedule", "schedule", "std::string", "\"1f1b\"",
            "naive, gpipe, 1f1b, interleaved:V, zb-h1, zb-h2 or zb-v">];
+}
+
+def DistSplitServers : Pass<"dist-split-servers", "::mlir::ModuleOp"> {
+  let summary = "One program for parameter servers, one for workers";
+  let description = [{
+    Where variables are a root's, or values are reduced or gathered to one, devices run
+    two programs, nested modules with `dist.at`: `@server` for those at coordinate 0 of
+    the root's axes, which is the whole, and `@workers` for the others. A worker has no
+    variable of the root's and no op that reads what only the root has, from the reduce
+    that sends it there to the broadcast that brings it back. Into that it puts the old
+    value of the variable that gets the result, or zeros, which nobody reads.
+
+    Several root axes make a worker's program for each, since places are boxes of
+    coordinates: those beside the server along the first axis, then along the next.
+
+    Other modules stay as they are. Refuses root values that enter a call or leave a
+    function, and roots of different axes in one module.
+  }];
+  let dependentDialects = ["::meshwright::dist::DistDialect", "::meshwright::train::TrainDialect"];
 }
 
 def DistOptimizeCollectives : Pass<"dist-optimize-collectives", "::mlir::ModuleOp"> {

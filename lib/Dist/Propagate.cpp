@@ -7,6 +7,7 @@
 #include "Dist/PartialFlow.h"
 #include "Dist/Passes.h"
 #include "Dist/Propagation.h"
+#include "RootFlow.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -51,10 +52,15 @@ public:
     if (failed(makeNodes()) || failed(makeLinks()))
       return failure();
     table.run();
+    llvm::DenseMap<Value, AxisMask> rootSeeds;
+    for (auto [value, node] : nodes)
+      rootSeeds[value] = maskOf(table[node].sharding.root);
+    roots.run(structure, ops, std::move(rootSeeds));
     place();
     PartialFlow flow(structure, ops, mesh, [&](Value value) {
-      AxisMask mask = 0;
-      for (const Axes &axes : placementOf(value).dims)
+      Sharding placement = placementOf(value);
+      AxisMask mask = maskOf(placement.root);
+      for (const Axes &axes : placement.dims)
         mask |= maskOf(axes);
       return mask;
     });
@@ -102,7 +108,8 @@ private:
     SmallVector<bool> open =
         llvm::map_to_vector(sharding.getDims(), [](DimAttr dim) { return dim.getOpen(); });
     auto said = dyn_cast_or_null<StringAttr>(reason);
-    table.seed(node, sharding.on(mesh), open, maskOf(sharding.replicatedOn(mesh)),
+    Sharding wanted = sharding.on(mesh);
+    table.seed(node, wanted, open, maskOf(sharding.replicatedOn(mesh)) | maskOf(wanted.root),
                said ? said.str() : "");
     if (!said)
       table.raise(node, Propagation::User);
@@ -234,6 +241,7 @@ private:
       else if (failed(makeOutput(h, target)))
         return failure();
       targets[h.use] = target;
+      handedTo[h.use] = h.to;
       // Slices are taken and stacked on every device: layers are never cut.
       if (h.leading != 0)
         table.close(h.leading > 0 ? nodeOf(used) : target, 0);
@@ -256,9 +264,14 @@ private:
     ArrayRef<int64_t> shape = tensor(h.use->get()).getShape();
     node = table.addNode(("result " + Twine(i) + " of @" + function.getSymName()).str(), shape);
     table.seed(node, Sharding::replicated(shape.size()), SmallVector<bool>(shape.size(), false));
-    return seed(node, function, "result " + Twine(i),
-                function.getResultAttr(i, DistDialect::seedAttr),
-                function.getResultAttr(i, reasonAttr));
+    if (failed(seed(node, function, "result " + Twine(i),
+                    function.getResultAttr(i, DistDialect::seedAttr),
+                    function.getResultAttr(i, reasonAttr))))
+      return failure();
+    if (!table[node].sharding.root.empty())
+      return function.emitOpError("seed of result ")
+             << i << " must have no root: what leaves the program is read on every device";
+    return success();
   }
 
   /// Axes over which all terms of a sum will be partial: they are added first and
@@ -292,6 +305,8 @@ private:
         add(value, wanted);
       }
       placed.axes = chooseFactorAxes(placed.rule, std::move(claims), mesh);
+      for (Axes &axes : placed.axes)
+        dropAxes(axes, placed.root);
       for (OpResult result : placed.op->getResults())
         willBePartial[result] =
             summed | partialFromReduction(placed.rule, result.getResultNumber(), placed.axes);
@@ -300,11 +315,20 @@ private:
     }
   }
 
+  /// An axis over which only the root has a value cuts nothing.
+  static void dropAxes(Axes &axes, AxisMask mask) {
+    llvm::erase_if(axes, [&](unsigned axis) { return mask >> axis & 1; });
+  }
+
   /// How a value is cut where it is defined: results of ops as the op runs,
   /// everything handed over as the table says.
-  const Sharding &placementOf(Value value) {
+  Sharding placementOf(Value value) {
     auto it = placements.find(value);
-    return it != placements.end() ? it->second : table[nodeOf(value)].sharding;
+    Sharding sharding = it != placements.end() ? it->second : table[nodeOf(value)].sharding;
+    sharding.root = axesOf(roots.of(value));
+    for (Axes &axes : sharding.dims)
+      dropAxes(axes, roots.of(value));
+    return sharding;
   }
 
   RankedTensorType typed(Value value, const Sharding &sharding) {
@@ -316,8 +340,10 @@ private:
     Sharding wanted;
     if (const PlacedOp *placed = placedOf.lookup(use.getOwner())) {
       wanted = dist::shardingOf(placed->rule.operands[use.getOperandNumber()], placed->axes);
+      wanted.root = axesOf(placed->root);
     } else {
-      wanted = table[targets.lookup(&use)].sharding;
+      Value to = handedTo.lookup(&use);
+      wanted = to ? placementOf(to) : table[targets.lookup(&use)].sharding;
       if (wanted.dims.size() > size_t(tensor(use.get()).getRank()))
         wanted.dims.erase(wanted.dims.begin());
       else if (wanted.dims.size() < size_t(tensor(use.get()).getRank()))
@@ -405,6 +431,9 @@ private:
           a.truncate(n);
         }
       common.partial = axesOf(partialInAll(wanted));
+      llvm::erase_if(common.root, [&](unsigned axis) {
+        return !llvm::all_of(wanted, [&](const Sharding &s) { return s.isRoot(axis); });
+      });
       source = insertReshard(value, typed(value, common), all);
     }
     for (auto &[type, uses] : wish) {
@@ -469,6 +498,9 @@ private:
   llvm::MapVector<Operation *, unsigned> variables;
   /// The node a hand-over's value goes to.
   llvm::DenseMap<OpOperand *, unsigned> targets;
+  /// The value it becomes, if it is one.
+  llvm::DenseMap<OpOperand *, Value> handedTo;
+  RootFlow roots;
   llvm::DenseMap<Value, Sharding> placements;
   llvm::DenseMap<Value, AxisMask> willBePartial;
   SmallVector<std::pair<unsigned, std::pair<Location, std::string>>> named;

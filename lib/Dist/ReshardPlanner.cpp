@@ -17,15 +17,16 @@ using namespace llvm;
 namespace meshwright::dist {
 
 std::string ReshardStep::str(const Mesh &mesh) const {
-  static constexpr StringLiteral names[] = {"slice",   "reduce_scatter", "all_to_all",
-                                            "permute", "all_reduce",     "all_gather"};
+  static constexpr StringLiteral names[] = {"slice",      "reduce_scatter", "all_to_all", "permute",
+                                            "all_reduce", "all_gather",     "reduce",     "gather",
+                                            "broadcast",  "scatter",        "forget"};
   std::string text = names[kind].str();
   if (kind == AllToAll)
     text += " split " + std::to_string(dim) + " concat " + std::to_string(concat);
   else if (kind == Permute)
     text += " from [" + join(map_range(source, [](int64_t p) { return std::to_string(p); }), ", ") +
             "]";
-  else if (kind != AllReduce)
+  else if (kind != AllReduce && kind != Reduce && kind != Broadcast)
     text += " dim " + std::to_string(dim);
   return text + " " + mesh.str(axes);
 }
@@ -34,10 +35,16 @@ double ReshardStep::sent(double elements, const Mesh &mesh) const {
   double n = double(mesh.size(axes)), others = elements * (n - 1) / n;
   switch (kind) {
   case Slice:
+  case Forget:
     return 0;
   case ReduceScatter:
   case AllToAll:
+  case Reduce:
+  case Gather:
+  case Broadcast:
     return others;
+  case Scatter:
+    return others / n;
   case Permute:
     return elements;
   case AllReduce:
@@ -70,7 +77,9 @@ public:
         return is_contained(ArrayRef<unsigned>(have).take_front(n), axis);
       });
     }
-    erase_if(axes, [&](unsigned axis) { return to.isPartial(axis); });
+    erase_if(axes, [&](unsigned axis) {
+      return to.isPartial(axis) || (from.isRoot(axis) && to.isRoot(axis));
+    });
   }
 
   size_t movingAxes() const { return axes.size(); }
@@ -119,7 +128,9 @@ private:
         if (less(y, x))
           return false;
       }
-      return less(a.partial, b.partial);
+      if (a.partial != b.partial)
+        return less(a.partial, b.partial);
+      return less(a.root, b.root);
     }
   };
 
@@ -141,7 +152,8 @@ private:
   void take(const Node &node, ReshardStep step, Sharding next) {
     auto [sent, collectives, steps] = node.cost;
     Cost cost{sent + step.sent(elements(node.sharding), mesh),
-              collectives + (step.kind != ReshardStep::Slice), steps + 1};
+              collectives + (step.kind != ReshardStep::Slice && step.kind != ReshardStep::Forget),
+              steps + 1};
     reach(std::move(next), cost, &node, std::move(step));
   }
 
@@ -161,19 +173,41 @@ private:
     }
   }
 
+  /// Calls f with every non-empty subset of `from`.
+  static void subsets(ArrayRef<unsigned> from, function_ref<void(const Axes &)> f) {
+    for (unsigned set = 1; set < 1u << from.size(); ++set) {
+      Axes chosen;
+      for (auto [i, axis] : enumerate(from))
+        if (set >> i & 1)
+          chosen.push_back(axis);
+      f(chosen);
+    }
+  }
+
+  bool allRootInGoal(ArrayRef<unsigned> list) const {
+    return all_of(list, [&](unsigned axis) { return goal.isRoot(axis); });
+  }
+
   void expand(const Node &node) {
     const Sharding &now = node.sharding;
-    Axes free, partial;
+    Axes free, partial, root, useless;
     for (unsigned axis : axes) {
       if (!now.uses(axis))
-        free.push_back(axis);
+        (goal.isRoot(axis) ? useless : free).push_back(axis);
       if (now.isPartial(axis))
         partial.push_back(axis);
+      if (now.isRoot(axis))
+        root.push_back(axis);
     }
+    auto without = [](Axes list, const Axes &gone) {
+      erase_if(list, [&](unsigned axis) { return is_contained(gone, axis); });
+      return list;
+    };
     auto cut = [&](unsigned d, ArrayRef<unsigned> more) {
       Sharding next = now;
       next.dims[d].append(more.begin(), more.end());
       erase_if(next.partial, [&](unsigned axis) { return is_contained(more, axis); });
+      erase_if(next.root, [&](unsigned axis) { return is_contained(more, axis); });
       return next;
     };
     for (unsigned d = 0; d < now.dims.size(); ++d) {
@@ -186,11 +220,20 @@ private:
         if (divides(now, d, chosen))
           take(node, {ReshardStep::ReduceScatter, chosen, d}, cut(d, chosen));
       });
+      arrangements(root, chosen, [&] {
+        if (!allRootInGoal(chosen) && divides(now, d, chosen))
+          take(node, {ReshardStep::Scatter, chosen, d}, cut(d, chosen));
+      });
       for (size_t keep = kept[d]; keep < now.dims[d].size(); ++keep) {
         Axes moved(ArrayRef<unsigned>(now.dims[d]).drop_front(keep));
         Sharding rest = now;
         rest.dims[d].truncate(keep);
         take(node, {ReshardStep::AllGather, moved, d}, rest);
+        if (allRootInGoal(moved)) {
+          Sharding next = rest;
+          next.root.append(moved);
+          take(node, {ReshardStep::Gather, moved, d}, next);
+        }
         for (unsigned e = 0; e < now.dims.size(); ++e) {
           if (e == d || !divides(now, e, moved))
             continue;
@@ -200,14 +243,24 @@ private:
         }
       }
     }
-    for (unsigned set = 1; set < 1u << partial.size(); ++set) {
-      ReshardStep step{ReshardStep::AllReduce, {}};
-      for (auto [i, axis] : enumerate(partial))
-        if (set >> i & 1)
-          step.axes.push_back(axis);
+    subsets(partial, [&](const Axes &chosen) {
       Sharding next = now;
-      erase_if(next.partial, [&](unsigned axis) { return is_contained(step.axes, axis); });
-      take(node, step, next);
+      next.partial = without(now.partial, chosen);
+      take(node, {ReshardStep::AllReduce, chosen}, next);
+      if (!allRootInGoal(chosen))
+        return;
+      next.root.append(chosen);
+      take(node, {ReshardStep::Reduce, chosen}, next);
+    });
+    subsets(root, [&](const Axes &chosen) {
+      Sharding next = now;
+      next.root = without(now.root, chosen);
+      take(node, {ReshardStep::Broadcast, chosen}, next);
+    });
+    if (!useless.empty()) {
+      Sharding next = now;
+      next.root.append(useless);
+      take(node, {ReshardStep::Forget, useless}, next);
     }
     Sharding next = now;
     permute(node, next, 0);
@@ -227,7 +280,7 @@ private:
       for (unsigned e = 0; e < d; ++e)
         if (is_contained(next.dims[e], axis))
           return true;
-      return now.isPartial(axis);
+      return now.isPartial(axis) || now.isRoot(axis);
     };
     if (none_of(mine, taken)) {
       next.dims[d] = mine;
@@ -259,7 +312,7 @@ private:
   ReshardStep permutation(const Sharding &now, const Sharding &next) const {
     ReshardStep step{ReshardStep::Permute, {}};
     for (unsigned axis : axes)
-      if (!now.isPartial(axis) && (now.uses(axis) || next.uses(axis)))
+      if (!now.isPartial(axis) && !now.isRoot(axis) && (now.uses(axis) || next.uses(axis)))
         step.axes.push_back(axis);
     SmallVector<int64_t> group = mesh.group(0, step.axes);
     auto part = [&](const Sharding &s, int64_t rank) {
@@ -292,7 +345,8 @@ private:
   static SmallVector<ReshardStep> pathTo(const Node *node) {
     SmallVector<ReshardStep> steps;
     for (; node->before; node = node->before)
-      steps.push_back(node->step);
+      if (node->step.kind != ReshardStep::Forget)
+        steps.push_back(node->step);
     std::reverse(steps.begin(), steps.end());
     return steps;
   }
@@ -317,6 +371,7 @@ Expected<SmallVector<ReshardStep>> planReshard(Sharding from, Sharding to, Array
     for (Axes &axes : sharding->dims)
       erase_if(axes, trivial);
     erase_if(sharding->partial, trivial);
+    erase_if(sharding->root, trivial);
     sharding->normalize();
   }
   if (!all_of(to.partial, [&](unsigned a) { return from.isPartial(a); }) ||

@@ -11,6 +11,11 @@
 //   all_to_all      the last axes of one dimension become the last of another
 //   permute         devices exchange whole parts: axes take each other's places
 //   all_gather      the last axes of a dimension go
+//   reduce, gather  all_reduce and all_gather for the root alone
+//   broadcast       the root gives its value to all
+//   scatter         ... or to each its part
+//
+// To become the root's alone, a value that all have copies of takes no step.
 //
 // Each step changes the minor end of a dimension's list, or permutes whole parts,
 // so that every node is a sharding with contiguous parts. A path is cheaper than
@@ -31,11 +36,24 @@
 namespace meshwright::dist {
 
 struct ReshardStep {
-  enum Kind { Slice, ReduceScatter, AllToAll, Permute, AllReduce, AllGather } kind;
+  enum Kind {
+    Slice,
+    ReduceScatter,
+    AllToAll,
+    Permute,
+    AllReduce,
+    AllGather,
+    Reduce,
+    Gather,
+    Broadcast,
+    Scatter,
+    /// Never in a plan: what devices other than the root have is of no more use.
+    Forget
+  } kind;
   /// The group, major first.
   Axes axes;
-  /// The dimension that is cut (slice, reduce_scatter, all_to_all) or gathered
-  /// (all_gather).
+  /// The dimension that is cut (slice, reduce_scatter, all_to_all, scatter) or
+  /// gathered (all_gather, gather).
   unsigned dim = 0;
   /// Where all_to_all puts parts together.
   unsigned concat = 0;

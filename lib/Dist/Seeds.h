@@ -60,6 +60,8 @@ public:
   void noteCopies(const TensorPlan &plan);
   /// What parameters, gradients and states are stored as, see ZeroSeeds.cpp.
   mlir::LogicalResult zero(int64_t stage, llvm::ArrayRef<unsigned> axes);
+  /// What only the parameter server over `axes` has, see ServerSeeds.cpp.
+  mlir::LogicalResult server(llvm::ArrayRef<unsigned> axes);
 
 private:
   Sharding shardingOf(train::VariableOp variable, const TensorPlan &plan, llvm::StringRef axis);

@@ -53,16 +53,32 @@ Expected<Mesh> parseMesh(StringRef text) {
   return mesh;
 }
 
-std::string meshText(const Mesh &mesh) {
+std::string meshText(const Mesh &mesh, bool parts) {
   std::string text;
   for (size_t i = 0; i < mesh.axes.size();) {
     StringRef name = StringRef(mesh.axes[i].name).split('.').first;
-    int64_t size = 1;
+    SmallVector<int64_t> sizes;
     for (; i < mesh.axes.size() && StringRef(mesh.axes[i].name).split('.').first == name; ++i)
-      size *= mesh.axes[i].size;
-    text += (text.empty() ? "" : ",") + name.str() + "=" + std::to_string(size);
+      sizes.push_back(mesh.axes[i].size);
+    if (!parts)
+      sizes = {product_of(sizes)};
+    text += (text.empty() ? "" : ",") + name.str() + "=" +
+            join(map_range(sizes, [](int64_t size) { return std::to_string(size); }), "x");
   }
   return text;
+}
+
+bool isRefinement(const Mesh &mesh, const Mesh &asked) {
+  size_t next = 0;
+  for (const MeshAxis &axis : asked.axes) {
+    Axes parts = mesh.named(axis.name);
+    if (parts.empty() || mesh.size(parts) != axis.size)
+      return false;
+    for (unsigned part : parts)
+      if (part != next++)
+        return false;
+  }
+  return next == mesh.axes.size();
 }
 
 Axes batchAxes(const Mesh &mesh) {
@@ -87,6 +103,25 @@ Error checkStrategy(const Strategy &strategy, const Mesh &mesh,
     return createStringError("--zero " + Twine(strategy.zero) +
                              " shares state out over the data axis, which the mesh does not have; "
                              "add e.g. data=2");
+  if (strategy.dataSync != "all-reduce" && strategy.dataSync != "parameter-server")
+    return createStringError("--data-sync " + strategy.dataSync +
+                             " is unknown; all-reduce and parameter-server work");
+  if (strategy.dataSync == "parameter-server") {
+    if (strategy.zero != 0)
+      return createStringError("--data-sync parameter-server does not go with --zero " +
+                               Twine(strategy.zero) +
+                               ", which stores in parts what the server stores alone; leave one "
+                               "of them out");
+    if (!mesh.named("tensor.2").empty())
+      return createStringError("--data-sync parameter-server does not go with tensor=RxCxD, whose "
+                               "third part stores parameters once; use tensor=RxC");
+    if (mesh.size(mesh.named("pipe")) > 1)
+      return createStringError("--data-sync parameter-server does not go with pipeline stages; "
+                               "use --data-sync all-reduce or leave the mesh axis pipe out");
+    if (batchParts(mesh) == 1)
+      return createStringError("--data-sync parameter-server needs workers beside the server, but "
+                               "the mesh has one data rank; add e.g. data=2");
+  }
   Axes tensor = mesh.named("tensor");
   bool parts = mesh.find("tensor") < 0 && !tensor.empty();
   if (strategy.sequenceParallel && tensor.empty())

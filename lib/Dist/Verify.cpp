@@ -119,6 +119,16 @@ private:
           }
         }
     }
+    AxisMask root = 0;
+    for (auto [i, sharding] : llvm::enumerate(shardings)) {
+      // What has no operands is made wherever it is wanted.
+      if (i == 0)
+        root = maskOf(sharding.root);
+      if (maskOf(sharding.root) != root)
+        return op->emitOpError() << tensors[i].first << " is " << sharding.str(mesh) << " but "
+                                 << tensors[0].first << " " << shardings[0].str(mesh)
+                                 << "; where only the root has one of them it computes alone";
+    }
     AxisMask used = 0;
     for (auto [factor, cut] : llvm::zip(rule.factors, axes)) {
       if (AxisMask twice = used & maskOf(cut))
@@ -191,6 +201,9 @@ private:
       if (!used.partial.empty())
         return from() << "which is partial over " << mesh.str(used.partial)
                       << ", out of the program as if it were complete";
+      if (!used.root.empty())
+        return from() << "which only the root over " << mesh.str(used.root)
+                      << " has, out of the program as if all had it";
       return success();
     }
     if (h.leading > 0) {

@@ -27,7 +27,7 @@ using namespace meshwright::dist;
 ShardingAttr dist::withoutLayers(ShardingAttr sharding) {
   return ShardingAttr::get(sharding.getContext(), sharding.getMesh(),
                            sharding.getDims().drop_front(), sharding.getPartial(),
-                           sharding.getMax(), sharding.getReplicated());
+                           sharding.getMax(), sharding.getReplicated(), sharding.getRoot());
 }
 
 SmallVector<Update> dist::updatesOf(ModuleOp module) {

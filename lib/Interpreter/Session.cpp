@@ -142,10 +142,10 @@ FailureOr<Tensor> Session::gather(ArrayRef<Tensor> parts, Attribute globalType, 
   Tensor whole(type ? type.getValue() : Type(some.type()));
   if (sharding.partial.empty()) {
     for (int64_t rank = 0; rank < ranks(); ++rank)
-      if (parts[rank])
+      if (parts[rank] && sharding.isOn(rank, mesh))
         whole.setBox(dist::localOffset(whole.shape(), sharding, mesh, rank), parts[rank]);
     for (int64_t rank = 0; rank < ranks(); ++rank) {
-      if (!parts[rank])
+      if (!parts[rank] || !sharding.isOn(rank, mesh))
         continue;
       SmallVector<int64_t> offset = dist::localOffset(whole.shape(), sharding, mesh, rank);
       Difference apart = difference(parts[rank], whole.box(offset, parts[rank].shape()));
@@ -164,7 +164,8 @@ FailureOr<Tensor> Session::gather(ArrayRef<Tensor> parts, Attribute globalType, 
   if (sharding.max)
     std::fill_n(whole.writeFloats(), whole.size(), -INFINITY);
   for (int64_t rank = 0; rank < ranks(); ++rank) {
-    if (!seen.insert({mesh.position(rank, sharding.partial), mesh.position(rank, cut)}).second)
+    if (!sharding.isOn(rank, mesh) ||
+        !seen.insert({mesh.position(rank, sharding.partial), mesh.position(rank, cut)}).second)
       continue;
     SmallVector<int64_t> offset = dist::localOffset(whole.shape(), sharding, mesh, rank);
     Tensor sum = whole.box(offset, parts[rank].shape());

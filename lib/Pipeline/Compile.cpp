@@ -112,12 +112,14 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
     Expected<dist::Mesh> asked = dist::parseMesh(options.mesh);
     if (!asked)
       return asked.takeError();
-    std::string mesh;
+    dist::Mesh mesh;
     for (auto op : module.getOps<dist::MeshOp>())
-      mesh = dist::meshText(op.getMesh());
-    if (Error error = check("mesh", dist::meshText(*asked), mesh))
-      return error;
-    for (const char *flag : {"zero", "sequence-parallel", "tensor-2d", "explain-sharding"})
+      mesh = op.getMesh();
+    if (!dist::isRefinement(mesh, *asked))
+      if (Error error = check("mesh", dist::meshText(*asked, /*parts=*/true),
+                              dist::meshText(mesh, /*parts=*/true)))
+        return error;
+    for (const char *flag : {"zero", "data-sync", "sequence-parallel", "tensor-2d", "explain-sharding"})
       if (options.given.count(flag))
         return createStringError("--" + llvm::Twine(flag) + " cannot change '" + options.model +
                                  "', whose tensors are placed already; leave the flag out");
@@ -204,7 +206,7 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
   PipelineOptions pipeline{
       options.mesh,     options.optimizer,       options.zero,      options.sequenceParallel,
       options.tensor2d, options.explainSharding, options.precision, options.gradDtype,
-      options.schedule, options.cuts};
+      options.schedule, options.cuts, options.dataSync};
   if (to == Stage::exec &&
       (dist::hasPrograms(module) || module->hasAttr(train::TrainDialect::cutsAttr)))
     return createStringError("'" + options.model + "' has pipeline stages, which executables "

@@ -49,7 +49,7 @@ ArrayRef<Flag> compileFlags() {
       {"tensor-2d", "", "two-dimensional tensor parallelism over tensor=RxC", &O::tensor2d},
       {"data-sync",
        "HOW",
-       "all-reduce or parameter-server",
+       "who adds gradients and updates: all-reduce (all ranks) or parameter-server (the first data rank)",
        &O::dataSync,
        {"all-reduce", "parameter-server"}},
       {"schedule", "NAME",
@@ -294,8 +294,6 @@ Error checkSupported(const CompileOptions &o) {
   if (o.gradDtype == "bf16" && o.precision != "bf16")
     return refuse("grad-dtype", o.gradDtype,
                   "it goes with --precision bf16; with " + o.precision + " leave it out");
-  if (o.dataSync != "all-reduce")
-    return refuse("data-sync", o.dataSync, "all-reduce works");
   if (o.remat != "none")
     return refuse("remat", o.remat, "none works");
   if (!o.memoryLimit.empty())

@@ -78,7 +78,8 @@ static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks) {
   std::string mesh = o.mesh.empty() ? "" : "mesh=" + quoted(o.mesh) + " ";
   std::string strategy = mesh + "zero=" + std::to_string(o.zero) +
                          " sequence-parallel=" + (o.sequenceParallel ? "true" : "false") +
-                         " tensor-2d=" + (o.tensor2d ? "true" : "false");
+                         " tensor-2d=" + (o.tensor2d ? "true" : "false") +
+                         " data-sync=" + o.dataSync;
   std::string propagate = "dist-propagate";
   if (!o.explainSharding.empty())
     propagate += "{explain=" + quoted(o.explainSharding) + "}";
@@ -188,6 +189,8 @@ struct PipelineFlags : PassPipelineOptions<PipelineFlags> {
   Option<std::string> schedule{*this, "schedule", llvm::cl::desc("as for `compile --schedule`"),
                                llvm::cl::init("1f1b")};
   Option<std::string> cuts{*this, "cuts", llvm::cl::desc("as for `compile --cuts`")};
+  Option<std::string> dataSync{*this, "data-sync", llvm::cl::desc("as for `compile --data-sync`"),
+                               llvm::cl::init("all-reduce")};
   Option<std::string> from{*this, "from", llvm::cl::desc("the stage the input is at"),
                            llvm::cl::init("train")};
   Option<std::string> to{*this, "to", llvm::cl::desc("the last stage"), llvm::cl::init("exec")};
@@ -208,7 +211,8 @@ void registerPipeline() {
       return report("stage " + flags.from + " comes after stage " + flags.to);
     PipelineOptions options{
         flags.mesh, flags.optimizer, flags.zero,     flags.sequenceParallel, flags.tensor2d,
-        "",         flags.precision, flags.gradDtype, flags.schedule,         flags.cuts};
+        "",         flags.precision, flags.gradDtype, flags.schedule,         flags.cuts,
+        flags.dataSync};
     if (Error error = buildPipeline(manager, options, *from, *to))
       return report(toString(std::move(error)));
     return success();

@@ -79,11 +79,15 @@ using Devices = std::vector<Array>;
 
 /// What device `rank` holds of the tensor whose element i is i + 1. A partial one
 /// is split into terms, different on every device, of which the last makes up for
-/// the others.
+/// the others. Devices that hold nothing have a number that spoils every sum.
 static Array holds(ArrayRef<int64_t> shape, const Sharding &s, const Mesh &mesh, int64_t rank) {
   Array global(shape);
   std::iota(global.data.begin(), global.data.end(), 1);
   Array local(localShape(shape, s, mesh));
+  if (!s.isOn(rank, mesh)) {
+    std::fill(local.data.begin(), local.data.end(), -1000003);
+    return local;
+  }
   SmallVector<int64_t> offset = localOffset(shape, s, mesh, rank);
   int64_t n = mesh.size(s.partial), p = mesh.position(rank, s.partial);
   local.each([&](ArrayRef<int64_t> index) {
@@ -130,12 +134,27 @@ static void step(const ReshardStep &s, Devices &devices, const Mesh &mesh) {
         array = array.part(s.dim, p, n);
       devices[rank] = Array::join(got, s.concat);
       break;
+    case ReshardStep::Reduce:
+    case ReshardStep::Gather:
+      devices[rank] = s.kind == ReshardStep::Reduce ? sum : Array::join(got, s.dim);
+      if (p != 0)
+        std::fill(devices[rank].data.begin(), devices[rank].data.end(), -1000003);
+      break;
+    case ReshardStep::Broadcast:
+      devices[rank] = got[0];
+      break;
+    case ReshardStep::Scatter:
+      devices[rank] = got[0].part(s.dim, p, n);
+      break;
+    case ReshardStep::Forget:
+      FAIL() << "a plan has a step that does nothing";
     }
   }
 }
 
-/// Every sharding of a tensor with `rank` dimensions.
-static std::vector<Sharding> allShardings(int64_t rank, const Mesh &mesh) {
+/// Every sharding of a tensor with `rank` dimensions, with or without those that have
+/// a root.
+static std::vector<Sharding> allShardings(int64_t rank, const Mesh &mesh, bool roots) {
   std::vector<Sharding> result{Sharding::replicated(rank)}, next;
   // Axes are added in every order, so that every order on a dimension appears.
   SmallVector<unsigned> order = llvm::to_vector(llvm::seq<unsigned>(0, mesh.axes.size()));
@@ -146,9 +165,9 @@ static std::vector<Sharding> allShardings(int64_t rank, const Mesh &mesh) {
       std::vector<Sharding> more;
       for (const Sharding &s : made) {
         more.push_back(s);
-        for (int64_t d = 0; d <= rank; ++d) {
+        for (int64_t d = 0; d <= rank + roots; ++d) {
           Sharding t = s;
-          (d < rank ? t.dims[d] : t.partial).push_back(axis);
+          (d < rank ? t.dims[d] : d == rank ? t.partial : t.root).push_back(axis);
           t.normalize();
           more.push_back(t);
         }
@@ -234,22 +253,26 @@ static void check(const Sharding &from, const Sharding &to, ArrayRef<int64_t> sh
     step(s, devices, mesh);
     EXPECT_LE(devices[0].data.size(), most) << what << " makes a part larger than at both ends";
   }
-  if (oneIsEnough(from, to, mesh))
-    EXPECT_EQ(plan->size(), 1u) << what;
-  EXPECT_LE(sent, sentByGathering(from, to, shape, mesh) * (1 + 1e-9)) << what;
+  if (from.root.empty() && to.root.empty()) {
+    if (oneIsEnough(from, to, mesh))
+      EXPECT_EQ(plan->size(), 1u) << what;
+    EXPECT_LE(sent, sentByGathering(from, to, shape, mesh) * (1 + 1e-9)) << what;
+  }
   // A value that stays partial is compared by its sum: the terms are its own.
   ReshardStep finish{ReshardStep::AllReduce, to.partial, 0, 0};
   if (!to.partial.empty())
     step(finish, devices, mesh);
   for (int64_t rank = 0; rank < mesh.size(); ++rank) {
+    if (!to.isOn(rank, mesh))
+      continue;
     Array want = holds(shape, to.complete(), mesh, rank);
     ASSERT_EQ(devices[rank].shape, want.shape) << what << " on rank " << rank;
     ASSERT_EQ(devices[rank].data, want.data) << what << " on rank " << rank;
   }
 }
 
-static void checkAllPairs(int64_t rank, const Mesh &mesh) {
-  std::vector<Sharding> all = allShardings(rank, mesh);
+static void checkAllPairs(int64_t rank, const Mesh &mesh, bool roots = true) {
+  std::vector<Sharding> all = allShardings(rank, mesh, roots);
   SmallVector<int64_t> shape(rank, mesh.size());
   for (const Sharding &from : all)
     for (const Sharding &to : all) {
@@ -273,9 +296,9 @@ TEST(ReshardPlanner, AllPairsOnTwoAxes) {
 
 TEST(ReshardPlanner, AllPairsOnThreeAxes) {
   for (int64_t rank : {0, 1, 2, 3})
-    checkAllPairs(rank, {{{"a", 2}, {"b", 2}, {"c", 2}}});
+    checkAllPairs(rank, {{{"a", 2}, {"b", 2}, {"c", 2}}}, rank < 2);
   for (int64_t rank : {1, 2})
-    checkAllPairs(rank, {{{"a", 2}, {"b", 3}, {"c", 2}}});
+    checkAllPairs(rank, {{{"a", 2}, {"b", 3}, {"c", 2}}}, rank < 2);
 }
 
 static std::string text(const Sharding &from, const Sharding &to, const Mesh &mesh) {
@@ -300,6 +323,20 @@ TEST(ReshardPlanner, OneCollectiveWhereOneIsEnough) {
   EXPECT_EQ(text(s({0, 1}, {}), s({1, 0}, {}), mesh),
             "permute from [0, 2, 4, 6, 1, 3, 5, 7] {a, b}");
   EXPECT_EQ(text(s({2}, {}), s({}, {2}), mesh), "") << "an axis with one device moves nothing";
+}
+
+TEST(ReshardPlanner, ToAndFromARoot) {
+  Mesh mesh{{{"a", 2}, {"b", 4}}};
+  auto s = [](Axes d0, Axes partial, Axes root) { return Sharding{{d0}, partial, false, root}; };
+  EXPECT_EQ(text(s({}, {0}, {}), s({}, {}, {0}), mesh), "reduce {a}");
+  EXPECT_EQ(text(s({}, {0, 1}, {}), s({}, {}, {0, 1}), mesh), "reduce {a, b}");
+  EXPECT_EQ(text(s({1}, {0}, {}), s({1}, {}, {0}), mesh), "reduce {a}");
+  EXPECT_EQ(text(s({}, {}, {}), s({}, {}, {0}), mesh), "") << "the root has it already";
+  EXPECT_EQ(text(s({}, {}, {0}), s({}, {}, {}), mesh), "broadcast {a}");
+  EXPECT_EQ(text(s({1}, {}, {0}), s({1}, {}, {}), mesh), "broadcast {a}");
+  EXPECT_EQ(text(s({1}, {}, {}), s({}, {}, {1}), mesh), "gather dim 0 {b}");
+  EXPECT_EQ(text(s({}, {}, {1}), s({1}, {}, {}), mesh), "scatter dim 0 {b}");
+  EXPECT_EQ(text(s({}, {1}, {0}), s({}, {}, {0}), mesh), "all_reduce {b}") << "at the root alone";
 }
 
 TEST(ReshardPlanner, MovesPartsAlongAnotherAxis) {

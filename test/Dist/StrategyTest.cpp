@@ -49,10 +49,25 @@ TEST(ParseMesh, MakesPartsOfTensor) {
   EXPECT_EQ(mesh.axes[2].size, 4);
   EXPECT_EQ(mesh.named("tensor"), (Axes{1, 2, 3}));
   EXPECT_EQ(meshText(mesh), "data=2,tensor=24");
+  EXPECT_EQ(meshText(mesh, /*parts=*/true), "data=2,tensor=2x4x3");
   EXPECT_EQ(batchAxes(mesh), (Axes{0, 3})) << "the third part divides the batch";
   EXPECT_TRUE(llvm::errorToBool(parseMesh("tensor=2x2x2x2").takeError()));
   EXPECT_TRUE(llvm::errorToBool(parseMesh("data=2x2").takeError()));
   EXPECT_TRUE(llvm::errorToBool(parseMesh("tensor=2x").takeError()));
+}
+
+TEST(ParseMesh, KnowsAMeshWhoseAxesHaveParts) {
+  auto same = [](const char *mesh, const char *asked) {
+    return isRefinement(*parseMesh(mesh), *parseMesh(asked));
+  };
+  EXPECT_TRUE(same("tensor=2x2", "tensor=2x2"));
+  EXPECT_TRUE(same("data=2,tensor=2x2", "data=2,tensor=4"));
+  EXPECT_FALSE(same("tensor=4", "tensor=2x2"));
+  EXPECT_FALSE(same("tensor=4x2", "tensor=2x4"));
+  EXPECT_FALSE(same("tensor=2x2", "tensor=8"));
+  EXPECT_FALSE(same("tensor=2,data=2", "data=2,tensor=2"));
+  EXPECT_FALSE(same("data=2,tensor=2", "data=2"));
+  EXPECT_FALSE(same("data=2", "data=2,tensor=1"));
 }
 
 TEST(Strategy, NeedsItsAxes) {
@@ -70,4 +85,12 @@ TEST(Strategy, NeedsItsAxes) {
   EXPECT_TRUE(refused(none, "tensor=2x2"));
   EXPECT_FALSE(refused(none, "pipe=2"));
   EXPECT_TRUE(refused(none, "expert=2"));
+  Strategy server, both;
+  server.dataSync = both.dataSync = "parameter-server";
+  both.zero = 1;
+  EXPECT_FALSE(refused(server, "data=2,tensor=2"));
+  EXPECT_FALSE(refused(server, "replica=2"));
+  EXPECT_TRUE(refused(server, "tensor=2"));
+  EXPECT_TRUE(refused(server, "pipe=2,data=2"));
+  EXPECT_TRUE(refused(both, "data=2"));
 }

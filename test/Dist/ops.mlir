@@ -244,3 +244,18 @@ func.func @type(%x: tensor<8xf32, #dist.sharding<@mesh, [{data}], replicated = {
 func.func @both(%x: tensor<8xf32> {dist.seed = #dist.sharding<@mesh, [{data, ?}], replicated = {data}>}) {
   return
 }
+
+// -----
+
+// Only the device at coordinate 0 of data has it.
+// CHECK: func.func @root(%{{.*}}: tensor<8xf32, #dist.sharding<@mesh, [{tensor}], root = {data}>>)
+func.func @root(%x: tensor<8xf32, #dist.sharding<@mesh, [{tensor}], root = {data}>>) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{axis "data" appears twice in a sharding}}
+func.func @rootAndCut(%x: tensor<8xf32, #dist.sharding<@mesh, [{data}], root = {data}>>) {
+  return
+}

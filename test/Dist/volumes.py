@@ -3,7 +3,7 @@
 
   volumes.py CONFIG WORK RANKS MICROBATCHES
 
-Counted in the partitioned step: all_reduce sends 2 (N-1)/N of its operand, reduce_scatter (N-1)/N, all_gather N-1 times it.
+Counted in the partitioned step: all_reduce sends 2 (N-1)/N of its operand, reduce_scatter (N-1)/N, all_gather N-1 times it, reduce and broadcast (N-1)/N.
 """
 import math
 import pathlib
@@ -34,18 +34,22 @@ n, m = ranks, microbatches
 share = (n - 1) / n
 # Parameters outside layers are gathered once for forward and backward, which stand in one function.
 expected = {0: (2, 2), 1: (2, 2), 2: (m + 1, m + 1), 3: (3 * m, 2 * m)}
-for stage, (ofLayers, ofOthers) in expected.items():
-    call(["meshwright-opt", "step.mlir", f"--dist-apply-strategy=mesh=data={n} zero={stage}", "--dist-propagate",
-          "--dist-partition", "--canonicalize", "--dist-optimize-collectives", "-o", f"zero{stage}.mlir"])
+options = {f"zero={stage}": volume for stage, volume in expected.items()}
+# Push and pull.
+options["data-sync=parameter-server"] = (2, 2)
+for option, (ofLayers, ofOthers) in options.items():
+    call(["meshwright-opt", "step.mlir", f"--dist-apply-strategy=mesh=data={n} {option}", "--dist-propagate",
+          "--dist-partition", "--canonicalize", "--dist-optimize-collectives", "-o", "local.mlir"])
     sent, calls, function = {}, {}, None
-    for line in open(f"zero{stage}.mlir"):
+    for line in open("local.mlir"):
         if found := re.match(r"  func\.func (?:private )?@([\w.]+)\(", line):
             function = found[1]
             sent[function], calls[function] = 0, []
         elif found := re.search(r"train\.repeat @(\S+) x (\d+)", line):
             calls[function].append((found[1], int(found[2])))
         elif found := re.search(r"dist\.(\w+) .* : \((.*)\) ->", line):
-            cost = {"all_reduce": 2 * share, "reduce_scatter": share, "all_gather": n - 1, "slice": 0}[found[1]]
+            cost = {"all_reduce": 2 * share, "reduce_scatter": share, "all_gather": n - 1, "slice": 0,
+                    "reduce": share, "broadcast": share}[found[1]]
             # Scalars are the loss and the parts of the gradient's norm.
             operands = [type for type in re.findall(r"tensor<(\S+?)>", found[2]) if "x" in type]
             sent[function] += sum(cost * elements(type) for type in operands)
@@ -54,5 +58,5 @@ for stage, (ofLayers, ofOthers) in expected.items():
         return sent[function] + sum(times * total(callee) for callee, times in calls[function])
 
     have, want = total("step"), share * (ofLayers * layers + ofOthers * others)
-    print(f"zero {stage}, {n} ranks, {m} microbatches: {have:.0f} elements sent, {have / (layers + others) / share:.3f} (N-1)/N a parameter")
+    print(f"{option}, {n} ranks, {m} microbatches: {have:.0f} elements sent, {have / (layers + others) / share:.3f} (N-1)/N a parameter")
     check(abs(have - want) <= 1e-6 * want, f"expected {want:.0f}")

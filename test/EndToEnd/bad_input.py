@@ -126,13 +126,16 @@ def bad_compile(golden):
             ('"h.mlp.*.weight" = "[{rows}, {}]"', "rows"),
             ('"nothing.*" = "[{tensor}, {}]"', "matches no parameter", "h.attn.q.weight")):
         refused("seed", *words, recipe=write("seeds.toml", seeds.replace("h.attn.*", "h.attn.q.weight*") + line + "\n"))
+    server = {"data_sync": "parameter-server"}
+    refused("--data-sync parameter-server", "--zero 2", mesh="data=2", zero=2, **server)
+    refused("--data-sync parameter-server", "tensor=RxCxD", mesh="tensor=2x1x2", tensor_2d=True, **server)
+    refused("--data-sync parameter-server", "add e.g. data=2", mesh="tensor=2", **server)
 
     # Values of flags that are known, but not what this compiler does yet.
     for flag, values, words in (
             ("target", ["cuda"], "cpu"),
             ("precision", ["fp8"], "f32, bf16 and fp16 work"),
             ("grad-dtype", ["bf16"], "it goes with --precision bf16; with f32 leave it out"),
-            ("data-sync", ["parameter-server"], "all-reduce works"),
             ("remat", ["full", "every:2", "auto", "nonsense"], "none works"),
             ("memory-limit", ["1GiB"], "--assert"),
             ("gpu-arch", ["sm_80"], "--target cuda"),
@@ -191,6 +194,14 @@ def bad_compile(golden):
                                ("mesh", "data=4", "data=2")):
         refused(f"--{flag} {value} cannot change 'd.mlir'", f"written for {flag} {found}", model="d.mlir",
                 **{"batch": None, "seq": None, flag: value})
+    refused("--data-sync cannot change 'd.mlir'", model="d.mlir", batch=None, seq=None, mesh="data=2", **server)
+    # Its mesh too: a tensor axis of parts is the one that has them, or is not said to have any.
+    compile(golden.config, "square.mlir", batch=8, seq=64, mesh="tensor=2x2", tensor_2d=True, emit="dist")
+    for mesh in ("tensor=2x2", "tensor=4"):
+        compile("square.mlir", "square.mlir", mesh=mesh, emit="dist")
+    for mesh in ("tensor=4x1", "tensor=2", "tensor=2x2x1"):
+        refused(f"--mesh {mesh} cannot change 'square.mlir'", "written for mesh tensor=2x2", model="square.mlir", batch=None,
+                seq=None, mesh=mesh)
     refused("--dropout cannot change 'd.mlir'", model="d.mlir", dropout=0.5)
     refused("'d.mlir' is already at stage dist, past --emit step", model="d.mlir", emit="step")
     write("s.mlir", pathlib.Path("d.mlir").read_text().replace('stage = "dist"', 'stage = "done"'))

@@ -1,0 +1,39 @@
+//===- RootFlow.cpp - what only one device of each group computes -----------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "RootFlow.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::dist;
+
+void RootFlow::run(const Structure &structure, MutableArrayRef<PlacedOp> ops,
+                   llvm::DenseMap<Value, AxisMask> seeds) {
+  roots = std::move(seeds);
+  bool changed = true;
+  auto add = [&](Value value, AxisMask mask) {
+    AxisMask &have = roots[value];
+    changed |= (have | mask) != have;
+    have |= mask;
+  };
+  while (changed) {
+    changed = false;
+    for (PlacedOp &placed : ops) {
+      for (Value operand : placed.op->getOperands())
+        placed.root |= of(operand);
+      for (Value result : placed.op->getResults())
+        add(result, placed.root);
+    }
+    for (const HandOver &h : structure.handOvers) {
+      auto constrain = h.to ? h.to.getDefiningOp<ConstrainOp>() : ConstrainOp();
+      if (h.to && !(constrain && constrain.getBoundary()))
+        add(h.to, of(h.use->get()));
+    }
+    for (auto [argument, result] : structure.carried) {
+      add(argument, of(result));
+      add(result, of(argument));
+    }
+  }
+}

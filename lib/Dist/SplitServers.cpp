@@ -1,0 +1,207 @@
+//===- SplitServers.cpp - one program for servers, one for workers ----------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Partitioned, a value of a root is in everybody's program, and on all devices but
+// the root it is nothing. What that makes is nothing either, down to the broadcast
+// that gives all of them the root's. The server's program is the whole; a worker's
+// lacks these values, the ops that make them and the variables that hold them.
+//
+//===----------------------------------------------------------------------===//
+#include "Dist/FactorAxes.h"
+#include "Dist/HandOver.h"
+#include "Dist/Passes.h"
+#include "Dist/Programs.h"
+
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::dist;
+
+namespace meshwright::dist {
+#define GEN_PASS_DEF_DISTSPLITSERVERS
+#include "Dist/Passes.h.inc"
+} // namespace meshwright::dist
+
+namespace {
+/// Which values and variables are a root's, in a partitioned module.
+class Roots {
+public:
+  Roots(ModuleOp module, const Mesh &mesh) : mesh(mesh) {
+    SymbolTable symbols(module);
+    for (auto variable : module.getOps<train::VariableOp>()) {
+      auto global = variable->getAttrOfType<TypeAttr>(DistDialect::globalAttr);
+      ShardingAttr sharding = global ? dist::shardingOf(global.getValue()) : ShardingAttr();
+      if (AxisMask mask = sharding ? maskOf(sharding.on(mesh).root) : 0)
+        variables[variable.getSymNameAttr()] = mask;
+      axes |= variables.lookup(variable.getSymNameAttr());
+    }
+    for (auto function : module.getOps<func::FuncOp>())
+      if (!function.isExternal())
+        for (Operation &op : function.getBody().front())
+          visit(op);
+  }
+
+  /// All root axes of the module.
+  AxisMask all() const { return axes; }
+  AxisMask of(Value value) const { return values.lookup(value); }
+  AxisMask of(StringAttr variable) const { return variables.lookup(variable); }
+
+  /// Whether the op makes or stores what only a root has.
+  bool isRoots(Operation *op) const {
+    if (auto set = dyn_cast<train::SetOp>(op))
+      return of(set.getVariableAttr().getAttr());
+    return !givesToRoot(op) && llvm::any_of(op->getResults(), [&](Value v) { return of(v); });
+  }
+  /// Ends of the root's part of a program: all devices run these.
+  static bool givesToRoot(Operation *op) { return isa<ReduceOp, GatherOp>(op); }
+  static bool takesFromRoot(Operation *op) { return isa<BroadcastOp, ScatterOp>(op); }
+
+private:
+  void visit(Operation &op) {
+    AxisMask mask = 0;
+    for (Value operand : op.getOperands())
+      mask |= of(operand);
+    if (auto get = dyn_cast<train::GetOp>(op))
+      mask |= of(get.getVariableAttr().getAttr());
+    if (givesToRoot(&op))
+      mask |= maskOf(cast<CollectiveOpInterface>(op).getGroupAttr().on(mesh));
+    axes |= mask;
+    if (takesFromRoot(&op))
+      mask &= ~maskOf(cast<CollectiveOpInterface>(op).getGroupAttr().on(mesh));
+    for (Value result : op.getResults())
+      values[result] = mask;
+  }
+
+  const Mesh &mesh;
+  AxisMask axes = 0;
+  llvm::DenseMap<Value, AxisMask> values;
+  llvm::DenseMap<StringAttr, AxisMask> variables;
+};
+
+class SplitServersPass : public dist::impl::DistSplitServersBase<SplitServersPass> {
+  void runOnOperation() override {
+    if (failed(run()))
+      signalPassFailure();
+  }
+
+  LogicalResult run() {
+    ModuleOp module = getOperation();
+    if (hasPrograms(module))
+      return success(); // split otherwise already
+    MeshOp meshOp = lookupMesh(module);
+    if (!meshOp)
+      return failure();
+    Mesh mesh = meshOp.getMesh();
+    AxisMask axes;
+    {
+      Roots roots(module, mesh);
+      axes = roots.all();
+      if (!axes || failed(check(module, mesh, roots)))
+        return failure(axes != 0);
+    }
+    SmallVector<Operation *> everybodys;
+    for (Operation &op : *module.getBody())
+      if (&op != meshOp)
+        everybodys.push_back(&op);
+    OpBuilder b = OpBuilder::atBlockEnd(module.getBody());
+    auto program = [&](const Twine &name, ArrayRef<NamedAttribute> place) {
+      auto nested = ModuleOp::create(b, module.getLoc(), name.str());
+      nested->setAttr(placeAttr, b.getDictionaryAttr(place));
+      OpBuilder inside = OpBuilder::atBlockEnd(nested.getBody());
+      inside.clone(*meshOp);
+      for (Operation *op : everybodys)
+        inside.clone(*op);
+      return nested;
+    };
+    // Places are boxes of coordinates, so workers beside the server along each axis
+    // are a program, the same one.
+    SmallVector<NamedAttribute> at;
+    bool single = llvm::popcount(axes) == 1;
+    SmallVector<ModuleOp> workers;
+    for (unsigned axis : axesOf(axes)) {
+      SmallVector<Attribute> others;
+      for (int64_t i = 1; i < mesh.axes[axis].size; ++i)
+        others.push_back(b.getI64IntegerAttr(i));
+      SmallVector<NamedAttribute> place = at;
+      StringRef name = mesh.axes[axis].name;
+      place.push_back(b.getNamedAttr(name, b.getArrayAttr(others)));
+      workers.push_back(program(single ? "workers" : "workers." + name, place));
+      at.push_back(b.getNamedAttr(name, b.getI64IntegerAttr(0)));
+    }
+    ModuleOp server = program("server", at);
+    server->moveBefore(workers.front());
+    for (Operation *op : llvm::reverse(everybodys))
+      op->erase();
+    for (ModuleOp worker : workers)
+      prune(worker, mesh);
+    return verifyPrograms(module);
+  }
+
+  /// What is a root's must be all of them's alike, stay in one function, and not
+  /// leave it.
+  LogicalResult check(ModuleOp module, const Mesh &mesh, const Roots &roots) {
+    WalkResult result = module.walk([&](Operation *op) {
+      for (Value operand : op->getOperands()) {
+        AxisMask mask = roots.of(operand);
+        if (!mask)
+          continue;
+        auto error = [&]() -> InFlightDiagnostic {
+          return op->emitOpError() << "uses " << describe(operand) << ", which only the root over "
+                                   << mesh.str(axesOf(mask)) << " has, ";
+        };
+        if (mask != roots.all())
+          return error() << "in a program whose servers are those over "
+                         << mesh.str(axesOf(roots.all())) << "; give all seeds one root",
+                 WalkResult::interrupt();
+        if (isa<CallOpInterface, train::RepeatOp>(op))
+          return error() << "in a call; call it on every device's value, before it goes to the "
+                            "root or after it comes back",
+                 WalkResult::interrupt();
+        if (op->hasTrait<OpTrait::IsTerminator>())
+          return error() << "as a result; constrain it to a sharding without root first",
+                 WalkResult::interrupt();
+      }
+      return WalkResult::advance();
+    });
+    return failure(result.wasInterrupted());
+  }
+
+  /// Takes the root's part out of a worker's program.
+  static void prune(ModuleOp worker, const Mesh &mesh) {
+    Roots roots(worker, mesh);
+    for (auto function : worker.getOps<func::FuncOp>()) {
+      if (function.isExternal())
+        continue;
+      Block &block = function.getBody().front();
+      for (Operation &op : llvm::make_early_inc_range(block))
+        if (Roots::takesFromRoot(&op) && roots.of(op.getOperand(0)))
+          op.setOperand(0, ignored(&op));
+      for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+        if (roots.isRoots(&op) || isOpTriviallyDead(&op))
+          op.erase();
+    }
+    for (auto variable : llvm::make_early_inc_range(worker.getOps<train::VariableOp>()))
+      if (roots.of(variable.getSymNameAttr()))
+        variable.erase();
+  }
+
+  /// What a worker puts into a broadcast, where nobody reads it: the old value of the
+  /// variable that takes the result, whose memory is there, or else zeros.
+  static Value ignored(Operation *op) {
+    Type type = op->getOperand(0).getType();
+    if (op->getResult(0).hasOneUse())
+      if (auto set = dyn_cast<train::SetOp>(*op->getResult(0).user_begin()))
+        for (Operation &before : *op->getBlock()) {
+          if (&before == op)
+            break;
+          auto get = dyn_cast<train::GetOp>(before);
+          if (get && get.getVariable() == set.getVariable() && get.getType() == type)
+            return get;
+        }
+    OpBuilder b(op);
+    return train::FillOp::create(b, op->getLoc(), type, b.getF64FloatAttr(0.0));
+  }
+};
+} // namespace
