@@ -1,5 +1,6 @@
 # lit configuration: every .mlir and .test file under test/ is a test.
 import os
+import shutil
 import lit.formats
 
 config.name = "meshwright"
@@ -15,3 +16,9 @@ config.environment["PATH"] = os.pathsep.join(
 config.environment["OMP_NUM_THREADS"] = "1"
 config.environment["MESHWRIGHT_BUILD"] = config.meshwright_build
 config.environment["MESHWRIGHT_LLVM"] = os.path.dirname(config.llvm_tools)
+
+# The assembler of NVIDIA's toolkit, where there is one; without it its tests are unsupported.
+ptxas = shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
+if ptxas:
+    config.available_features.add("ptxas")
+    config.environment["PATH"] += os.pathsep + os.path.dirname(ptxas)

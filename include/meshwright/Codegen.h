@@ -52,6 +52,15 @@ mlir::FailureOr<std::string> emitLLVM(mlir::ModuleOp module, const CodegenOption
 /// ... as a relocatable object, in bytes.
 mlir::FailureOr<std::string> emitObject(mlir::ModuleOp module, const CodegenOptions &options = {});
 
+/// Adds to `registry` what code generation for GPUs needs, beside registerCodegen.
+void registerCUDACodegen(mlir::DialectRegistry &registry);
+
+/// The kernels of an exec module as gpu.funcs in one gpu.module.
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> emitGPUKernels(mlir::ModuleOp module);
+
+/// ... as PTX for `arch`, e.g. sm_90.
+mlir::FailureOr<std::string> emitPTX(mlir::ModuleOp module, llvm::StringRef arch);
+
 /// What the linker is told beside the object.
 struct LinkOptions {
   /// The compiler driver, found when Meshwright was configured if empty.

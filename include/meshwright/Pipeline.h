@@ -23,6 +23,7 @@ struct PipelineOptions {
   std::string precision = "f32", gradDtype = "f32";
   std::string schedule = "1f1b", cuts;
   std::string dataSync = "all-reduce";
+  std::string target = "cpu";
 };
 
 /// Where IR can be taken out and put in again, in order of the staircase.

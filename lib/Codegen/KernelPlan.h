@@ -139,11 +139,16 @@ struct KernelPlan {
   llvm::SmallVector<std::pair<unsigned, unsigned>> inplace;
 };
 
-/// Limits of the choice of chunks; the defaults are what the compiler uses.
+/// Limits of the choice of chunks.
 struct ScheduleOptions {
-  int64_t maxChunks = 64;
+  int64_t maxChunks;
   /// Least work of a chunk, in elements times their cost over 8.
-  int64_t chunkWork = 16384;
+  int64_t chunkWork;
+
+  /// Enough chunks for many cores, each long beside the start of a thread.
+  static ScheduleOptions cpu() { return {64, 16384}; }
+  /// A chunk is a block of threads: about four on each multiprocessor of a large GPU.
+  static ScheduleOptions cuda() { return {512, 8192}; }
 };
 
 /// Splits reductions over the last and other dimensions in two. Run before planning.
@@ -152,8 +157,7 @@ void normalizeKernel(mlir::func::FuncOp kernel);
 /// Plans `kernel`, a normalized function of kernel primitives; errors name the
 /// op that no plan exists for. The numbers of chunks in the function's
 /// exec.chunks, if there, take precedence over `options`.
-mlir::FailureOr<KernelPlan> planKernel(mlir::func::FuncOp kernel,
-                                       const ScheduleOptions &options = {});
+mlir::FailureOr<KernelPlan> planKernel(mlir::func::FuncOp kernel, const ScheduleOptions &options);
 
 /// The row reductions of a stage in the order of their loops.
 llvm::SmallVector<Node *> rowReductions(const Stage &stage);

@@ -98,9 +98,10 @@ def ExecScheduleKernels : Pass<"exec-schedule-kernels", "::mlir::ModuleOp"> {
     f32, bf16, f16 and i32, and arithmetic in bf16 or f16.
   }];
   let options = [
-    Option<"maxChunks", "max-chunks", "int64_t", "64", "Most chunks of a stage">,
-    Option<"chunkWork", "chunk-work", "int64_t", "16384",
-           "Least work of a chunk, in elements times an eighth of their instructions">];
+    Option<"target", "target", "std::string", "\"cpu\"", "cpu or cuda: whose threads take the chunks">,
+    Option<"maxChunks", "max-chunks", "int64_t", "0", "Most chunks of a stage, if not 0">,
+    Option<"chunkWork", "chunk-work", "int64_t", "0",
+           "Least work of a chunk, if not 0, in elements times an eighth of their instructions">];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 

@@ -20,9 +20,16 @@ struct ExecScheduleKernels : exec::impl::ExecScheduleKernelsBase<ExecScheduleKer
   using ExecScheduleKernelsBase::ExecScheduleKernelsBase;
 
   void runOnOperation() override {
-    codegen::ScheduleOptions options;
-    options.maxChunks = maxChunks;
-    options.chunkWork = chunkWork;
+    if (target != "cpu" && target != "cuda") {
+      getOperation().emitError("target '") << target << "' is unknown; cpu and cuda work";
+      return signalPassFailure();
+    }
+    auto options =
+        target == "cpu" ? codegen::ScheduleOptions::cpu() : codegen::ScheduleOptions::cuda();
+    if (maxChunks)
+      options.maxChunks = maxChunks;
+    if (chunkWork)
+      options.chunkWork = chunkWork;
     for (auto kernel : getOperation().getOps<func::FuncOp>()) {
       if (!kernel->hasAttr(kernelAttr))
         continue;

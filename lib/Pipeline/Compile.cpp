@@ -206,7 +206,7 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
   PipelineOptions pipeline{
       options.mesh,     options.optimizer,       options.zero,      options.sequenceParallel,
       options.tensor2d, options.explainSharding, options.precision, options.gradDtype,
-      options.schedule, options.cuts, options.dataSync};
+      options.schedule, options.cuts,            options.dataSync,  options.target};
   if (to == Stage::exec &&
       (dist::hasPrograms(module) || module->hasAttr(train::TrainDialect::cutsAttr)))
     return createStringError("'" + options.model + "' has pipeline stages, which executables "
@@ -264,6 +264,10 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
   target.cpu = options.cpu == "native" ? "" : options.cpu;
   target.plan = plan->json;
   DiagnosticCollector diagnostics(context);
+  if (options.emit == "ptx") {
+    FailureOr<std::string> text = emitPTX(module, options.gpuArch);
+    return failed(text) ? diagnostics.take("code generation failed") : writeFile(output, *text);
+  }
   if (options.emit == "llvm") {
     FailureOr<std::string> text = emitLLVM(module, target);
     return failed(text) ? diagnostics.take("code generation failed") : writeFile(output, *text);

@@ -285,10 +285,16 @@ Error checkSupported(const CompileOptions &o) {
     return createStringError("--" + flag + (value.isTriviallyEmpty() ? "" : " ") + value +
                              " is not supported; " + works);
   };
-  if (o.target != "cpu")
-    return refuse("target", o.target, "this build generates code for cpu");
-  if (o.given.count("gpu-arch"))
+  if (o.target == "cuda" && (o.emit == "llvm" || o.emit == "object" || o.emit == "exe"))
+    return refuse("target cuda with --emit", o.emit,
+                  "--emit ptx writes its kernels, --target cpu makes executables");
+  if (o.target == "cuda" && o.given.count("cpu"))
+    return refuse("cpu", o.cpu, "it is for --target cpu");
+  if (o.target != "cuda" && o.given.count("gpu-arch"))
     return refuse("gpu-arch", o.gpuArch, "it is for --target cuda");
+  if (o.emit == "ptx" && StringRef(o.gpuArch).contains(','))
+    return refuse("emit ptx with --gpu-arch", o.gpuArch,
+                  "PTX is one module: name one architecture");
   if (o.precision == "fp8")
     return refuse("precision", o.precision, "f32, bf16 and fp16 work");
   if (o.gradDtype == "bf16" && o.precision != "bf16")
@@ -301,7 +307,7 @@ Error checkSupported(const CompileOptions &o) {
                   "--assert 'peak<=" + o.memoryLimit + "' fails when the plan needs more");
   if (o.collectiveAlgorithm != "native")
     return refuse("collective-algorithm", o.collectiveAlgorithm, "native works");
-  if (o.emit == "ptx")
+  if (o.emit == "ptx" && o.target != "cuda")
     return refuse("emit", o.emit, "the cpu target has no PTX; llvm and object work");
   if (o.microbatches < 1 || o.microbatches > INT32_MAX)
     return createStringError("--microbatches " + Twine(o.microbatches) +

@@ -99,9 +99,10 @@ static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks) {
       {Stage::schedule,
        "dist-schedule" + schedule + ",dist-optimize-collectives,dist-verify-communication"},
       {Stage::exec,
-       "exec-slice-collectives,exec-contiguous-collectives,exec-fuse-accumulate,exec-form-kernels,exec-decompose-kernels,"
-       "exec-schedule-kernels,exec-inline-repeats,exec-order,exec-bufferize,exec-plan-memory,"
-       "exec-verify"},
+       "exec-slice-collectives,exec-contiguous-collectives,exec-fuse-accumulate,exec-form-kernels,"
+       "exec-decompose-kernels,exec-schedule-kernels{target=" +
+           o.target +
+           "},exec-inline-repeats,exec-order,exec-bufferize,exec-plan-memory,exec-verify"},
   };
 }
 
@@ -191,6 +192,7 @@ struct PipelineFlags : PassPipelineOptions<PipelineFlags> {
   Option<std::string> cuts{*this, "cuts", llvm::cl::desc("as for `compile --cuts`")};
   Option<std::string> dataSync{*this, "data-sync", llvm::cl::desc("as for `compile --data-sync`"),
                                llvm::cl::init("all-reduce")};
+  Option<std::string> target{*this, "target", llvm::cl::desc("cpu or cuda"), llvm::cl::init("cpu")};
   Option<std::string> from{*this, "from", llvm::cl::desc("the stage the input is at"),
                            llvm::cl::init("train")};
   Option<std::string> to{*this, "to", llvm::cl::desc("the last stage"), llvm::cl::init("exec")};
@@ -210,9 +212,9 @@ void registerPipeline() {
     if (*from > *to)
       return report("stage " + flags.from + " comes after stage " + flags.to);
     PipelineOptions options{
-        flags.mesh, flags.optimizer, flags.zero,     flags.sequenceParallel, flags.tensor2d,
-        "",         flags.precision, flags.gradDtype, flags.schedule,         flags.cuts,
-        flags.dataSync};
+        flags.mesh,      flags.optimizer, flags.zero,     flags.sequenceParallel, flags.tensor2d, "",
+        flags.precision, flags.gradDtype, flags.schedule, flags.cuts,             flags.dataSync,
+        flags.target};
     if (Error error = buildPipeline(manager, options, *from, *to))
       return report(toString(std::move(error)));
     return success();

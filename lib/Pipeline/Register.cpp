@@ -24,6 +24,7 @@ void meshwright::registerDialects(DialectRegistry &registry) {
                   math::MathDialect, train::TrainDialect>();
   interp::registerModels(registry);
   registerCodegen(registry);
+  registerCUDACodegen(registry);
 }
 
 void meshwright::registerPasses() {

@@ -8,87 +8,20 @@
 #include "Codegen/CPU/KernelEmitter.h"
 #include "meshwright/Codegen.h"
 
-#include "mlir/Parser/Parser.h"
 #include "llvm/ExecutionEngine/Orc/ThreadSafeModule.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Target/TargetMachine.h"
 
-#include <cstring>
-#include <random>
 #include <thread>
 
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::test;
 
-Memory::Memory(int64_t elements, Element element) : elements(elements), element(element) {
-  // A guard behind the end catches vectors that write too far.
-  data = static_cast<float *>(std::aligned_alloc(64, llvm::alignTo(bytes() + 64, 64)));
-  std::memset(data, 0x55, llvm::alignTo(bytes() + 64, 64));
-}
-
-Memory::Memory(const Memory &other) : Memory(other.elements, other.element) {
-  std::memcpy(data, other.data, bytes());
-}
-
-double Memory::get(int64_t i) const {
-  if (element == I32)
-    return reinterpret_cast<int32_t *>(data)[i];
-  if (element == F32)
-    return data[i];
-  llvm::APInt bits(16, reinterpret_cast<uint16_t *>(data)[i]);
-  return APFloat(element == BF16 ? APFloat::BFloat() : APFloat::IEEEhalf(), bits).convertToDouble();
-}
-
-void Memory::set(int64_t i, double value) {
-  if (element == I32) {
-    reinterpret_cast<int32_t *>(data)[i] = int32_t(value);
-  } else if (element == F32) {
-    data[i] = float(value);
-  } else {
-    bool lossy;
-    APFloat number(value);
-    number.convert(element == BF16 ? APFloat::BFloat() : APFloat::IEEEhalf(),
-                   APFloat::rmNearestTiesToEven, &lossy);
-    reinterpret_cast<uint16_t *>(data)[i] = uint16_t(number.bitcastToAPInt().getZExtValue());
-  }
-}
-
-void test::decompose(func::FuncOp kernel) {
-  SmallVector<train::KernelOpInterface> ops;
-  kernel.walk([&](train::KernelOpInterface op) { ops.push_back(op); });
-  for (train::KernelOpInterface op : ops) {
-    OpBuilder b(op);
-    op->replaceAllUsesWith(train::decomposeInF32(op, b));
-    op->erase();
-  }
-}
-
-KernelRunner::KernelRunner(StringRef text, int64_t chunks, StringRef cpu) {
-  DialectRegistry registry;
-  registry.insert<arith::ArithDialect, func::FuncDialect, math::MathDialect, train::TrainDialect>();
-  registerCodegen(registry);
-  context.appendDialectRegistry(registry);
-  context.loadAllAvailableDialects();
-  module = parseSourceString<ModuleOp>(text, &context);
-  if (!module)
+KernelRunner::KernelRunner(StringRef text, int64_t chunks, StringRef cpu)
+    : KernelInput(text, codegen::ScheduleOptions::cpu(), chunks) {
+  if (!plan)
     return;
-  auto kernel = *module->getOps<func::FuncOp>().begin();
-  kernel->setAttr("exec.kernel", UnitAttr::get(&context));
-  decompose(kernel);
-  codegen::normalizeKernel(kernel);
-  codegen::ScheduleOptions options;
-  if (chunks)
-    options = {chunks, 1};
-  auto made = codegen::planKernel(kernel, options);
-  if (failed(made))
-    return;
-  plan = std::move(*made);
-  SmallVector<int64_t> counts;
-  for (const codegen::Stage &stage : plan->stages)
-    counts.push_back(stage.chunks);
-  kernel->setAttr("exec.chunks", DenseI64ArrayAttr::get(&context, counts));
-
   CodegenOptions codegen;
   codegen.cpu = cpu.str();
   std::string error;
@@ -112,36 +45,9 @@ KernelRunner::KernelRunner(StringRef text, int64_t chunks, StringRef cpu) {
       jit->addIRModule(llvm::orc::ThreadSafeModule(std::move(*lowered), std::move(llvmContext))));
   for (unsigned i = 0; i < plan->stages.size(); ++i)
     stages.push_back(
-        llvm::cantFail(jit->lookup(codegen::cpu::stageName(kernel.getName(), i))).toPtr<Stage>());
+        llvm::cantFail(jit->lookup(codegen::cpu::stageName(getFunction().getName(), i)))
+            .toPtr<Stage>());
   workspace.emplace(plan->workspace / 4);
-}
-
-static int64_t elementsOf(Type type) { return cast<RankedTensorType>(type).getNumElements(); }
-static Memory::Element elementOf(Type type) {
-  Type element = getElementTypeOrSelf(type);
-  return element.isInteger(32) ? Memory::I32
-         : element.isBF16()    ? Memory::BF16
-         : element.isF16()     ? Memory::F16
-                               : Memory::F32;
-}
-
-std::vector<Memory> KernelRunner::makeArguments(unsigned seed, int64_t ids) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  std::vector<Memory> arguments;
-  for (Type type : getFunction().getArgumentTypes()) {
-    Memory &memory = arguments.emplace_back(elementsOf(type), elementOf(type));
-    for (int64_t i = 0; i < memory.elements; ++i)
-      memory.set(i, memory.element == Memory::I32 ? double(random() % ids) : normal(random));
-  }
-  return arguments;
-}
-
-std::vector<Memory> KernelRunner::makeResults() {
-  std::vector<Memory> results;
-  for (Type type : getFunction().getResultTypes())
-    results.emplace_back(elementsOf(type), elementOf(type));
-  return results;
 }
 
 void KernelRunner::run(ArrayRef<float *> operands, Order order) {
@@ -178,14 +84,4 @@ std::vector<Memory> KernelRunner::run(const std::vector<Memory> &arguments, Orde
     operands.push_back(memory.data);
   run(operands, order);
   return results;
-}
-
-std::vector<Values> KernelRunner::reference(const std::vector<Memory> &arguments) {
-  std::vector<Values> values;
-  for (const Memory &memory : arguments) {
-    Values &out = values.emplace_back();
-    for (int64_t i = 0; i < memory.elements; ++i)
-      out.push_back(memory.get(i));
-  }
-  return evaluate(getFunction(), values);
 }

@@ -133,7 +133,6 @@ def bad_compile(golden):
 
     # Values of flags that are known, but not what this compiler does yet.
     for flag, values, words in (
-            ("target", ["cuda"], "cpu"),
             ("precision", ["fp8"], "f32, bf16 and fp16 work"),
             ("grad-dtype", ["bf16"], "it goes with --precision bf16; with f32 leave it out"),
             ("remat", ["full", "every:2", "auto", "nonsense"], "none works"),
@@ -143,6 +142,12 @@ def bad_compile(golden):
             ("emit", ["ptx"], "llvm and object work")):
         for value in values:
             refused(f"--{flag} {value} is not supported", words, **{flag: value})
+    for emit in ("exe", "object", "llvm"):
+        refused(f"--target cuda with --emit {emit} is not supported", "--emit ptx", target="cuda", emit=emit)
+    refused("--gpu-arch sm_75 is not supported", "sm_90", target="cuda", emit="ptx", gpu_arch="sm_75")
+    refused("--gpu-arch sm_123", "sm_90", target="cuda", emit="ptx", gpu_arch="sm_123")
+    refused("--gpu-arch sm_80,sm_90", "name one architecture", target="cuda", emit="ptx", gpu_arch="sm_80,sm_90")
+    refused("--cpu znver4 is not supported", "--target cpu", target="cuda", emit="ptx", cpu="znver4")
     refused("--grad-dtype bf16 is not supported", "with fp16 leave it out", precision="fp16", grad_dtype="bf16")
     # And values nobody knows.
     for flag in ("target", "precision", "grad-dtype", "data-sync", "collective-algorithm", "emit", "optimizer"):

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Codegen/CPU/KernelEmitter.h"
 #include "Codegen/CPU/ProgramEmitter.h"
-#include "Codegen/CPU/VectorMath.h"
+#include "Codegen/VectorMath.h"
 #include "meshwright/Codegen.h"
 
 #include "mlir/Conversion/Passes.h"
@@ -101,14 +101,14 @@ static FailureOr<OwningOpRef<ModuleOp>> lower(ModuleOp module, const CodegenOpti
     if (!kernel->hasAttr("exec.kernel"))
       continue;
     normalizeKernel(kernel);
-    FailureOr<KernelPlan> plan = planKernel(kernel);
+    FailureOr<KernelPlan> plan = planKernel(kernel, ScheduleOptions::cpu());
     if (failed(plan) || failed(cpu::emitKernel(*plan, *result, target)))
       return failure();
     plans[kernel.getName()] = std::move(*plan);
   }
   if (failed(cpu::emitPrograms(*source, *result, plans)))
     return failure();
-  cpu::expandMath(*result);
+  expandMath(*result);
 
   PassManager pm(module.getContext());
   pm.addPass(createCanonicalizerPass());

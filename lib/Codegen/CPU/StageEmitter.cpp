@@ -11,22 +11,96 @@ using namespace meshwright;
 using namespace meshwright::codegen;
 using namespace meshwright::codegen::cpu;
 
-/// An scf.for whose body is emitted with the emitter's own builder.
-template <typename Fn>
-static SmallVector<Value, 4> forLoop(OpBuilder &b, Location loc, Value low, Value high, Value step,
-                                     ValueRange start, Fn body) {
-  auto loop = scf::ForOp::create(b, loc, low, high, step, start);
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+Value StageEmitter::pointer(Buffer *buffer) {
+  Value &known = pointers[buffer];
+  if (known)
+    return known;
   OpBuilder::InsertionGuard guard(b);
-  // Without carried values the terminator is there already.
-  Block *block = loop.getBody();
-  if (start.empty())
-    b.setInsertionPoint(block->getTerminator());
+  b.setInsertionPointToStart(&function.getBody().front());
+  auto ptr = LLVM::LLVMPointerType::get(b.getContext());
+  if (buffer->kind == Buffer::Constant) {
+    auto type =
+        LLVM::LLVMArrayType::get(buffer->type.getElementType(), buffer->type.getNumElements());
+    std::string name = (function.getName() + ".constant" + Twine(pointers.size())).str();
+    OpBuilder atModule = OpBuilder::atBlockBegin(module.getBody());
+    auto flat = buffer->constant.reshape(
+        RankedTensorType::get({buffer->type.getNumElements()}, buffer->type.getElementType()));
+    LLVM::GlobalOp::create(atModule, loc, type, /*isConstant=*/true, LLVM::Linkage::Private, name,
+                           flat, /*alignment=*/64);
+    return known = LLVM::AddressOfOp::create(b, loc, ptr, name);
+  }
+  func::FuncOp kernel = plan.function;
+  unsigned index = buffer->index;
+  if (buffer->kind == Buffer::Result)
+    index += kernel.getNumArguments();
+  if (buffer->kind == Buffer::Workspace)
+    index = kernel.getNumArguments() + kernel.getNumResults();
+  Value slot =
+      LLVM::GEPOp::create(b, loc, ptr, ptr, buffers, ArrayRef<LLVM::GEPArg>{int32_t(index)});
+  known = LLVM::LoadOp::create(b, loc, ptr, slot);
+  if (buffer->kind == Buffer::Workspace && buffer->offset)
+    known = LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), known,
+                                ValueRange{constant(buffer->offset)});
+  return known;
+}
+
+Type StageEmitter::registerType(Type element) { return cpu::registerType(element); }
+
+Value StageEmitter::extend(FloatType from, Value value) {
+  return extendBits(b, loc, from, value, target);
+}
+
+Value StageEmitter::round(FloatType to, Value value) {
+  return roundToBits(b, loc, to, value, target);
+}
+
+/// Memory is aligned to its elements only: rows may begin anywhere.
+static unsigned alignmentOf(Type type) {
+  return getElementTypeOrSelf(type).getIntOrFloatBitWidth() / 8;
+}
+
+Value StageEmitter::load(Value address, Type type, const Columns *columns, Value extraMask) {
+  unsigned alignment = alignmentOf(type);
+  if (!columns)
+    return LLVM::LoadOp::create(b, loc, type, address, alignment);
+  auto vector = vectorOf(type);
+  Value mask = columns->mask;
+  if (extraMask)
+    mask = mask ? Value(arith::AndIOp::create(b, loc, mask, extraMask)) : extraMask;
+  if (!mask)
+    return LLVM::LoadOp::create(b, loc, vector, address, alignment);
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vector));
+  return LLVM::MaskedLoadOp::create(b, loc, vector, address, mask, zero, alignment);
+}
+
+void StageEmitter::store(Value value, Value address, const Columns *columns) {
+  unsigned alignment = alignmentOf(value.getType());
+  if (columns && columns->mask)
+    LLVM::MaskedStoreOp::create(b, loc, value, address, columns->mask,
+                                b.getI32IntegerAttr(alignment));
   else
-    b.setInsertionPointToEnd(block);
-  SmallVector<Value, 4> next = body(loop.getInductionVar(), loop.getRegionIterArgs());
-  if (!start.empty())
-    scf::YieldOp::create(b, loc, next);
-  return SmallVector<Value, 4>(loop.getResults());
+    LLVM::StoreOp::create(b, loc, value, address, alignment);
+}
+
+Value StageEmitter::kept(Node *node, const Columns &columns) {
+  Type type = node->getElementType();
+  return load(element(scratch.lookup(node), type, columns.index), type, &columns);
+}
+
+Value StageEmitter::loadLanes(Value base, Type type, Value offsets, const Columns &columns) {
+  auto pointersType = vectorOf(LLVM::LLVMPointerType::get(b.getContext()));
+  Value addresses = LLVM::GEPOp::create(b, loc, pointersType, type, base, ValueRange{offsets});
+  auto vector = vectorOf(type);
+  Value mask = columns.mask;
+  if (!mask)
+    mask = arith::ConstantOp::create(b, loc, DenseElementsAttr::get(vectorOf(b.getI1Type()), true));
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vector));
+  return LLVM::masked_gather::create(b, loc, vector, addresses, mask, ValueRange{zero},
+                                     b.getI32IntegerAttr(alignmentOf(type)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -43,7 +117,7 @@ StageEmitter::Carried StageEmitter::walkColumns(Value low, Value high, int64_t s
     Columns here = columns;
     here.index = index;
     here.mask = mask;
-    llvm::DenseMap<std::pair<Node *, int64_t>, Value> memo;
+    Memo memo;
     here.memo = &memo;
     return body(here, carried);
   };
@@ -69,7 +143,7 @@ StageEmitter::Carried StageEmitter::walkColumns(Value low, Value high, int64_t s
   Value mainEnd = begin;
   if (dynamic || count >= wide) {
     mainEnd = roundDown(wide);
-    sums = forLoop(b, loc, begin, mainEnd, constant(wide), sums, [&](Value index, ValueRange in) {
+    sums = forLoop(begin, mainEnd, constant(wide), sums, [&](Value index, ValueRange in) {
       Carried next;
       SmallVector<Value> carried(in);
       for (unsigned u = 0; u < unroll; ++u)
@@ -86,9 +160,9 @@ StageEmitter::Carried StageEmitter::walkColumns(Value low, Value high, int64_t s
   Value vectorEnd = mainEnd;
   if (unroll > 1 && (dynamic || count % wide >= lanes)) {
     vectorEnd = roundDown(lanes);
-    result =
-        forLoop(b, loc, mainEnd, vectorEnd, constant(lanes), result,
-                [&](Value index, ValueRange in) { return at(index, {}, SmallVector<Value>(in)); });
+    result = forLoop(mainEnd, vectorEnd, constant(lanes), result, [&](Value index, ValueRange in) {
+      return at(index, {}, SmallVector<Value>(in));
+    });
   }
   if (!dynamic && count % lanes == 0)
     return result;
@@ -156,14 +230,7 @@ StageEmitter::Carried StageEmitter::emitLoop(unsigned loop, int column, Carried 
   if (reduces.empty() && roots.empty() && kept.empty())
     return sums;
 
-  // What is computed once a row is computed before the loop.
-  forEachEvaluation(stage, [&](Node *node, unsigned when, bool) {
-    if (when == loop && node->scope != Scope::Column && node->kind != Node::RowReduce) {
-      eval(node, nullptr);
-      return false;
-    }
-    return true;
-  });
+  evalRowValues(loop);
 
   SmallVector<train::ReduceKind> kinds;
   Carried start;
@@ -231,43 +298,10 @@ StageEmitter::Carried StageEmitter::emitLoop(unsigned loop, int column, Carried 
 // Rows
 //===----------------------------------------------------------------------===//
 
-Value StageEmitter::destination(const Root &root, const Columns *columns) {
-  Value base = pointer(root.dest);
-  auto type = root.dest->type;
-  Type elementType = registerType(type.getElementType());
-  Value inside = offset(root.map, type, columns);
-  bool perChunk = !stage.columns && (root.kind == Root::ColumnSum || root.kind == Root::FullSum);
-  Value row;
-  if (perChunk)
-    row = chunk;
-  if (root.kind == Root::Scatter)
-    row = arith::ExtSIOp::create(b, loc, b.getI64Type(), eval(root.ids, nullptr));
-  if (row) {
-    int64_t rowSize = type.getNumElements() / type.getDimSize(0);
-    inside = arith::AddIOp::create(b, loc, inside,
-                                   arith::MulIOp::create(b, loc, row, constant(rowSize)));
-  }
-  return element(base, elementType, inside);
-}
-
-void StageEmitter::emitRoot(const Root &root, const Columns &columns, Value value) {
-  Value address = destination(root, &columns);
-  if (root.kind != Root::Store) {
-    auto kind = root.kind == Root::Scatter ? train::ReduceKind::Sum : root.reduction;
-    value = combine(kind, load(address, root.dest->type.getElementType(), &columns), value);
-  }
-  store(value, address, &columns);
-}
-
 /// One row: its loops over columns, then what is stored once a row.
 StageEmitter::Carried StageEmitter::emitRow(Carried sums) {
   // Rows are emitted once, but chunk-level values stay known.
-  unsigned loops = 0;
-  for (const Root &root : stage.roots)
-    loops = std::max(loops, loopOf(stage, root) + (root.row ? 0 : 1));
-  for (Node *reduce : rowReductions(stage))
-    loops = std::max(loops, reduce->depth);
-  for (unsigned loop = 0; loop < loops; ++loop)
+  for (unsigned loop = 0, loops = loopCount(); loop < loops; ++loop)
     for (auto [dim, role] : llvm::enumerate(stage.roles))
       if (role == Role::Column && (!stage.isMerged(dim) || int(dim) == stage.mainColumn))
         sums = emitLoop(loop, dim, sums);
@@ -324,32 +358,14 @@ void StageEmitter::emitNest() {
   if (!stage.columns)
     initPartialSums({}, {});
 
-  forEachEvaluation(stage, [&](Node *node, unsigned, bool) {
-    if (node->scope == Scope::Chunk)
-      eval(node, nullptr);
-    return node->scope != Scope::Chunk;
-  });
+  evalChunkValues();
 
   Carried sums;
   for (const Root &root : stage.roots)
     if (root.kind == Root::FullSum)
       sums.push_back(neutral(root.reduction, root.dest->type.getElementType()));
 
-  auto decompose = [&](Value index, Role role) {
-    for (int dim = int(stage.sizes.size()) - 1; dim >= 0; --dim) {
-      if (stage.roles[dim] != role)
-        continue;
-      bool outermost = true;
-      for (int before = 0; before < dim; ++before)
-        outermost &= stage.roles[before] != role;
-      Value size = constant(stage.sizes[dim]);
-      indices[dim] = outermost ? index : Value(arith::RemUIOp::create(b, loc, index, size));
-      if (!outermost)
-        index = arith::DivUIOp::create(b, loc, index, size);
-    }
-  };
-  indices.resize(stage.sizes.size());
-  sums = forLoop(b, loc, begin, end, constant(1), sums, [&](Value iteration, ValueRange in) {
+  sums = forLoop(begin, end, constant(1), sums, [&](Value iteration, ValueRange in) {
     Carried carried(in);
     if (stage.blocks > 1) {
       Value block = arith::RemUIOp::create(b, loc, iteration, constant(stage.blocks));
@@ -363,7 +379,7 @@ void StageEmitter::emitNest() {
     if (!stage.columns)
       return emitRow(carried);
     initPartialSums(low, high);
-    forLoop(b, loc, constant(0), constant(stage.rows(Role::Sequential)), constant(1), {},
+    forLoop(constant(0), constant(stage.rows(Role::Sequential)), constant(1), {},
             [&](Value row, ValueRange) -> Carried {
               decompose(row, Role::Sequential);
               return emitRow({});

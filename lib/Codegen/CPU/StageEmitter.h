@@ -7,40 +7,24 @@
 #define MESHWRIGHT_CODEGEN_CPU_STAGEEMITTER_H
 
 #include "Codegen/CPU/KernelEmitter.h"
-
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "Codegen/StageValues.h"
 
 namespace meshwright::codegen::cpu {
 
 /// Emits one stage. Values computed once a chunk are emitted before the loop over
 /// rows, those computed once a row before the loop over columns that first needs
 /// them, the rest inside it.
-class StageEmitter {
+class StageEmitter : StageValues {
 public:
   StageEmitter(const KernelPlan &plan, const Stage &stage, mlir::ModuleOp module,
                const VectorTarget &target)
-      : plan(plan), stage(stage), module(module), b(module.getContext()),
-        loc(mlir::func::FuncOp(plan.function).getLoc()), target(target), lanes(target.lanes) {}
+      : StageValues(plan, stage, target.lanes), module(module), target(target) {}
 
   void emit(llvm::StringRef name);
 
 private:
-  /// One vector of columns: lanes [index + shift, + lanes), of which `mask` says
-  /// which exist (all if null).
-  struct Columns {
-    mlir::Value index, mask;
-    int64_t shift = 0;
-    /// Which half of the row `index` lies in, where halves matter.
-    int half = 0;
-    unsigned loop = 0;
-    llvm::DenseMap<std::pair<Node *, int64_t>, mlir::Value> *memo = nullptr;
-  };
-  using Carried = llvm::SmallVector<mlir::Value, 4>;
   using Body = llvm::function_ref<Carried(const Columns &, llvm::ArrayRef<mlir::Value>)>;
 
-  //===--- the nest (StageEmitter.cpp) --------------------------------------===//
   void emitNest();
   Carried emitRow(Carried sums);
   Carried emitLoop(unsigned loop, int column, Carried sums);
@@ -49,53 +33,29 @@ private:
   Carried walkColumns(mlir::Value low, mlir::Value high, int64_t staticLow, int64_t staticHigh,
                       unsigned unroll, Columns columns, llvm::ArrayRef<mlir::Value> start,
                       llvm::ArrayRef<train::ReduceKind> kinds, Body body);
-  void emitRoot(const Root &root, const Columns &columns, mlir::Value value);
   void initPartialSums(mlir::Value low, mlir::Value high);
-  mlir::Value destination(const Root &root, const Columns *columns);
   unsigned unrollOf(unsigned loop);
 
-  //===--- values (StageValues.cpp) -----------------------------------------===//
-  mlir::Value eval(Node *node, const Columns *columns);
-  mlir::Value build(Node *node, const Columns *columns);
-  mlir::Value compute(Node *node, const Columns *columns);
-  mlir::Value gather(Node *node, const Columns *columns);
-  mlir::Value pad(Node *node, const Columns *columns);
-  mlir::Value window(Node *node, const Columns *columns);
-  mlir::Value partials(Node *node, const Columns *columns);
-  /// The element `map` names, in memory of `type` whose last dimensions it is of.
-  mlir::Value offset(llvm::ArrayRef<int> map, mlir::RankedTensorType type, const Columns *columns,
-                     mlir::Value first = {});
-  mlir::Value pointer(Buffer *buffer);
-  mlir::Value element(mlir::Value base, mlir::Type type, mlir::Value offset);
-  /// The only places where memory is read and written. Types and values are those
-  /// of registers: bf16 and f16 are i16.
+  // bf16 and f16 are i16 in registers.
+  mlir::Value pointer(Buffer *buffer) override;
+  mlir::Type registerType(mlir::Type element) override;
   mlir::Value load(mlir::Value address, mlir::Type type, const Columns *columns,
-                   mlir::Value extraMask = {});
-  void store(mlir::Value value, mlir::Value address, const Columns *columns);
-  mlir::Value splat(mlir::Value scalar);
-  mlir::Value constant(int64_t value);
-  mlir::Value neutral(train::ReduceKind kind, mlir::Type type);
-  mlir::Value combine(train::ReduceKind kind, mlir::Value a, mlir::Value b);
-  mlir::Value horizontal(train::ReduceKind kind, mlir::Value vector);
-  mlir::Value laneIndex(const Columns &columns, mlir::Type element);
-  mlir::VectorType vectorOf(mlir::Type element) {
-    return mlir::VectorType::get({int64_t(lanes)}, element);
-  }
+                   mlir::Value extraMask = {}) override;
+  void store(mlir::Value value, mlir::Value address, const Columns *columns) override;
+  mlir::Value loadLanes(mlir::Value base, mlir::Type type, mlir::Value offsets,
+                        const Columns &columns) override;
+  mlir::Value extend(mlir::FloatType from, mlir::Value value) override;
+  mlir::Value round(mlir::FloatType to, mlir::Value value) override;
+  mlir::Value kept(Node *node, const Columns &columns) override;
 
-  const KernelPlan &plan;
-  const Stage &stage;
   mlir::ModuleOp module;
-  mlir::OpBuilder b;
-  mlir::Location loc;
   VectorTarget target;
-  unsigned lanes;
 
   mlir::LLVM::LLVMFuncOp function;
-  mlir::Value buffers, begin, end, chunk;
+  mlir::Value buffers, begin, end;
   llvm::DenseMap<Buffer *, mlir::Value> pointers;
-  llvm::DenseMap<Node *, mlir::Value> scalars, scratch;
-  llvm::SmallVector<mlir::Value> indices; ///< of the domain's row dimensions
-  mlir::Value low, high;                  ///< columns of this iteration, if in blocks
+  llvm::DenseMap<Node *, mlir::Value> scratch;
+  mlir::Value low, high; ///< columns of this iteration, if in blocks
 };
 
 } // namespace meshwright::codegen::cpu

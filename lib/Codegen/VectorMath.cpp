@@ -8,7 +8,7 @@
 // exp(88.37) and lose digits of erf.
 //
 //===----------------------------------------------------------------------===//
-#include "Codegen/CPU/VectorMath.h"
+#include "Codegen/VectorMath.h"
 
 #include <cmath>
 
@@ -124,6 +124,32 @@ static Real powerOfTwo(Real like, Bits n) {
   return fromBits(like, shiftLeft(n + n.constant(127), 23));
 }
 
+static Value hasBit(Bits x, int32_t bit) {
+  Value masked = arith::AndIOp::create(*x.b, x.loc, x.v, x.constant(bit).v);
+  return arith::CmpIOp::create(*x.b, x.loc, arith::CmpIPredicate::ne, masked, x.constant(0).v);
+}
+
+//===--- f64, for what f32 cannot hold -------------------------------------===//
+
+static Type b64(Real x) {
+  Type wide = x.b->getF64Type();
+  auto vector = dyn_cast<VectorType>(x.v.getType());
+  return vector ? vector.clone(wide) : wide;
+}
+static Value constant64(Real like, double value) {
+  TypedAttr scalar = like.b->getF64FloatAttr(value);
+  if (auto vector = dyn_cast<VectorType>(b64(like)))
+    scalar = DenseElementsAttr::get(vector, Attribute(scalar));
+  return arith::ConstantOp::create(*like.b, like.loc, scalar);
+}
+static Value multiply64(Real like, Value x, double y) {
+  return arith::MulFOp::create(*like.b, like.loc, x, constant64(like, y));
+}
+/// x - y * z, rounded once.
+static Value subtractProduct64(Real like, Value x, Value y, double z) {
+  return math::FmaOp::create(*like.b, like.loc, y, constant64(like, -z), x);
+}
+
 //===----------------------------------------------------------------------===//
 // Functions
 //===----------------------------------------------------------------------===//
@@ -190,6 +216,26 @@ static Real errorFunction(Real x) {
   return select(compare(arith::CmpFPredicate::OGT, t, 0.927734375), copySign(big, x), small);
 }
 
+/// Sine of `x` plus `quarters` quarter turns.
+static Real sine(Real x, int32_t quarters) {
+  Type wide = b64(x);
+  Value exact = arith::ExtFOp::create(*x.b, x.loc, wide, x.v);
+  Value turns = multiply64(x, exact, 6.36619772367581343e-1);
+  turns = math::RoundEvenOp::create(*x.b, x.loc, turns);
+  // pi/2 in two parts.
+  Value rest = subtractProduct64(x, exact, turns, 1.57079632679489656);
+  rest = subtractProduct64(x, rest, turns, 6.12323399573676604e-17);
+  Real r = x.with(arith::TruncFOp::create(*x.b, x.loc, x.v.getType(), rest)), z = r * r;
+  Bits n{x.b, x.loc, arith::FPToSIOp::create(*x.b, x.loc, integerTypeLike(x.v.getType()), turns)};
+  n = n + n.constant(quarters);
+  Real s = polynomial(z, {-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1}) * z * r + r;
+  Real c =
+      polynomial(z, {2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2}) * z * z -
+      z * 0.5 + 1.0;
+  Real value = select(hasBit(n, 1), c, s);
+  return select(hasBit(n, 2), value.with(arith::NegFOp::create(*x.b, x.loc, value.v)), value);
+}
+
 template <typename Op> static void expand(ModuleOp module, Real (*function)(Real)) {
   module.walk([&](Op op) {
     if (!getElementTypeOrSelf(op.getType()).isF32())
@@ -200,9 +246,14 @@ template <typename Op> static void expand(ModuleOp module, Real (*function)(Real
   });
 }
 
-void meshwright::codegen::cpu::expandMath(ModuleOp module) {
+void meshwright::codegen::expandMath(ModuleOp module) {
   expand<math::TanhOp>(module, hyperbolicTangent);
   expand<math::ErfOp>(module, errorFunction);
   expand<math::LogOp>(module, logarithm);
   expand<math::ExpOp>(module, exponential);
+}
+
+void meshwright::codegen::expandTrigonometry(ModuleOp module) {
+  expand<math::SinOp>(module, [](Real x) { return sine(x, 0); });
+  expand<math::CosOp>(module, [](Real x) { return sine(x, 1); });
 }

@@ -1,10 +1,9 @@
-//===- StageValues.cpp - the values of a stage ------------------------------===//
+//===- StageValues.cpp - what a stage's expressions become ------------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Codegen/CPU/NarrowFloats.h"
-#include "Codegen/CPU/StageEmitter.h"
+#include "Codegen/StageValues.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -13,63 +12,126 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::codegen;
-using namespace meshwright::codegen::cpu;
 
 static constexpr auto contract = arith::FastMathFlags::contract;
+
+//===----------------------------------------------------------------------===//
+// Control flow
+//===----------------------------------------------------------------------===//
+
+StageValues::Carried StageValues::forLoop(Value low, Value high, Value step, ValueRange start,
+                                          llvm::function_ref<Carried(Value, ValueRange)> body) {
+  auto loop = scf::ForOp::create(b, loc, low, high, step, start);
+  OpBuilder::InsertionGuard guard(b);
+  // Without carried values the terminator is there already.
+  Block *block = loop.getBody();
+  if (start.empty())
+    b.setInsertionPoint(block->getTerminator());
+  else
+    b.setInsertionPointToEnd(block);
+  Carried next = body(loop.getInductionVar(), loop.getRegionIterArgs());
+  if (!start.empty())
+    scf::YieldOp::create(b, loc, next);
+  return Carried(loop.getResults());
+}
+
+void StageValues::guarded(Value condition, llvm::function_ref<void()> body) {
+  if (!condition)
+    return body();
+  auto branch = scf::IfOp::create(b, loc, condition);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(branch.thenBlock()->getTerminator());
+  body();
+}
+
+void StageValues::decompose(Value index, Role role) {
+  indices.resize(stage.sizes.size());
+  for (int dim = int(stage.sizes.size()) - 1; dim >= 0; --dim) {
+    if (stage.roles[dim] != role)
+      continue;
+    bool outermost = true;
+    for (int before = 0; before < dim; ++before)
+      outermost &= stage.roles[before] != role;
+    Value size = constant(stage.sizes[dim]);
+    indices[dim] = outermost ? index : Value(arith::RemUIOp::create(b, loc, index, size));
+    if (!outermost)
+      index = arith::DivUIOp::create(b, loc, index, size);
+  }
+}
+
+unsigned StageValues::loopCount() const {
+  unsigned loops = 0;
+  for (const Root &root : stage.roots)
+    loops = std::max(loops, loopOf(stage, root) + (root.row ? 0 : 1));
+  for (Node *reduce : rowReductions(stage))
+    loops = std::max(loops, reduce->depth);
+  return loops;
+}
+
+void StageValues::evalChunkValues() {
+  forEachEvaluation(stage, [&](Node *node, unsigned, bool) {
+    if (node->scope == Scope::Chunk)
+      eval(node, nullptr);
+    return node->scope != Scope::Chunk;
+  });
+}
+
+void StageValues::evalRowValues(unsigned loop) {
+  forEachEvaluation(stage, [&](Node *node, unsigned when, bool) {
+    if (when == loop && node->scope != Scope::Column && node->kind != Node::RowReduce) {
+      eval(node, nullptr);
+      return false;
+    }
+    return true;
+  });
+}
 
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//
 
-Value StageEmitter::constant(int64_t value) {
+Value StageValues::destination(const Root &root, const Columns *columns) {
+  auto type = root.dest->type;
+  Value inside = offset(root.map, type, columns);
+  bool perChunk = !stage.columns && (root.kind == Root::ColumnSum || root.kind == Root::FullSum);
+  Value row;
+  if (perChunk)
+    row = chunk;
+  if (root.kind == Root::Scatter)
+    row = arith::ExtSIOp::create(b, loc, b.getI64Type(), eval(root.ids, nullptr));
+  if (row) {
+    int64_t rowSize = type.getNumElements() / type.getDimSize(0);
+    inside = arith::AddIOp::create(b, loc, inside,
+                                   arith::MulIOp::create(b, loc, row, constant(rowSize)));
+  }
+  return element(pointer(root.dest), registerType(type.getElementType()), inside);
+}
+
+void StageValues::emitRoot(const Root &root, const Columns &columns, Value value) {
+  Value address = destination(root, &columns);
+  if (root.kind != Root::Store) {
+    auto kind = root.kind == Root::Scatter ? train::ReduceKind::Sum : root.reduction;
+    value = combine(kind, load(address, root.dest->type.getElementType(), &columns), value);
+  }
+  store(value, address, &columns);
+}
+
+Value StageValues::constant(int64_t value) {
   return arith::ConstantIntOp::create(b, loc, value, 64);
 }
 
-Value StageEmitter::splat(Value scalar) {
+Value StageValues::splat(Value scalar) {
   return isa<VectorType>(scalar.getType())
              ? scalar
              : Value(vector::BroadcastOp::create(b, loc, vectorOf(scalar.getType()), scalar));
 }
 
-Value StageEmitter::pointer(Buffer *buffer) {
-  Value &known = pointers[buffer];
-  if (known)
-    return known;
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(&function.getBody().front());
-  auto ptr = LLVM::LLVMPointerType::get(b.getContext());
-  if (buffer->kind == Buffer::Constant) {
-    auto type =
-        LLVM::LLVMArrayType::get(buffer->type.getElementType(), buffer->type.getNumElements());
-    std::string name = (function.getName() + ".constant" + Twine(pointers.size())).str();
-    OpBuilder atModule = OpBuilder::atBlockBegin(module.getBody());
-    auto flat = buffer->constant.reshape(
-        RankedTensorType::get({buffer->type.getNumElements()}, buffer->type.getElementType()));
-    LLVM::GlobalOp::create(atModule, loc, type, /*isConstant=*/true, LLVM::Linkage::Private, name,
-                           flat, /*alignment=*/64);
-    return known = LLVM::AddressOfOp::create(b, loc, ptr, name);
-  }
-  func::FuncOp kernel = plan.function;
-  unsigned index = buffer->index;
-  if (buffer->kind == Buffer::Result)
-    index += kernel.getNumArguments();
-  if (buffer->kind == Buffer::Workspace)
-    index = kernel.getNumArguments() + kernel.getNumResults();
-  Value slot =
-      LLVM::GEPOp::create(b, loc, ptr, ptr, buffers, ArrayRef<LLVM::GEPArg>{int32_t(index)});
-  known = LLVM::LoadOp::create(b, loc, ptr, slot);
-  if (buffer->kind == Buffer::Workspace && buffer->offset)
-    known = LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), known,
-                                ValueRange{constant(buffer->offset)});
-  return known;
-}
-
-Value StageEmitter::element(Value base, Type type, Value offset) {
+Value StageValues::element(Value base, Type type, Value offset) {
   return LLVM::GEPOp::create(b, loc, base.getType(), type, base, ValueRange{offset});
 }
 
-Value StageEmitter::offset(ArrayRef<int> map, RankedTensorType type, const Columns *columns,
-                           Value first) {
+Value StageValues::offset(ArrayRef<int> map, RankedTensorType type, const Columns *columns,
+                          Value first) {
   Value sum = constant(0);
   int64_t stride = 1;
   auto shape = type.getShape().take_back(map.size());
@@ -93,39 +155,11 @@ Value StageEmitter::offset(ArrayRef<int> map, RankedTensorType type, const Colum
   return sum;
 }
 
-/// Memory is aligned to its elements only: rows may begin anywhere.
-static unsigned alignmentOf(Type type) {
-  return getElementTypeOrSelf(type).getIntOrFloatBitWidth() / 8;
-}
-
-Value StageEmitter::load(Value address, Type type, const Columns *columns, Value extraMask) {
-  unsigned alignment = alignmentOf(type);
-  if (!columns)
-    return LLVM::LoadOp::create(b, loc, type, address, alignment);
-  auto vector = vectorOf(type);
-  Value mask = columns->mask;
-  if (extraMask)
-    mask = mask ? Value(arith::AndIOp::create(b, loc, mask, extraMask)) : extraMask;
-  if (!mask)
-    return LLVM::LoadOp::create(b, loc, vector, address, alignment);
-  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vector));
-  return LLVM::MaskedLoadOp::create(b, loc, vector, address, mask, zero, alignment);
-}
-
-void StageEmitter::store(Value value, Value address, const Columns *columns) {
-  unsigned alignment = alignmentOf(value.getType());
-  if (columns && columns->mask)
-    LLVM::MaskedStoreOp::create(b, loc, value, address, columns->mask,
-                                b.getI32IntegerAttr(alignment));
-  else
-    LLVM::StoreOp::create(b, loc, value, address, alignment);
-}
-
 //===----------------------------------------------------------------------===//
 // Reductions
 //===----------------------------------------------------------------------===//
 
-Value StageEmitter::neutral(train::ReduceKind kind, Type type) {
+Value StageValues::neutral(train::ReduceKind kind, Type type) {
   auto element = getElementTypeOrSelf(type);
   double value = kind == train::ReduceKind::Max ? -INFINITY : 0.0;
   TypedAttr scalar = b.getFloatAttr(element, value);
@@ -134,13 +168,13 @@ Value StageEmitter::neutral(train::ReduceKind kind, Type type) {
   return arith::ConstantOp::create(b, loc, scalar);
 }
 
-Value StageEmitter::combine(train::ReduceKind kind, Value x, Value y) {
+Value StageValues::combine(train::ReduceKind kind, Value x, Value y) {
   if (kind == train::ReduceKind::Max)
     return arith::MaximumFOp::create(b, loc, x, y);
   return arith::AddFOp::create(b, loc, x, y, contract);
 }
 
-Value StageEmitter::horizontal(train::ReduceKind kind, Value vector) {
+Value StageValues::horizontal(train::ReduceKind kind, Value vector) {
   int64_t width = cast<VectorType>(vector.getType()).getNumElements();
   for (; width > 1; width /= 2) {
     auto lower = llvm::to_vector(llvm::seq<int64_t>(0, width / 2));
@@ -155,7 +189,7 @@ Value StageEmitter::horizontal(train::ReduceKind kind, Value vector) {
 // Nodes
 //===----------------------------------------------------------------------===//
 
-Value StageEmitter::laneIndex(const Columns &columns, Type element) {
+Value StageValues::laneIndex(const Columns &columns, Type element) {
   Value first = columns.index;
   if (columns.shift)
     first = arith::AddIOp::create(b, loc, first, constant(columns.shift));
@@ -169,7 +203,7 @@ Value StageEmitter::laneIndex(const Columns &columns, Type element) {
   return arith::AddIOp::create(b, loc, splat(first), step);
 }
 
-Value StageEmitter::eval(Node *node, const Columns *columns) {
+Value StageValues::eval(Node *node, const Columns *columns) {
   if (node->scope != Scope::Column) {
     auto it = scalars.find(node);
     if (it != scalars.end())
@@ -182,14 +216,13 @@ Value StageEmitter::eval(Node *node, const Columns *columns) {
     return known;
   Value value;
   if (node->keptBy >= 0 && unsigned(node->keptBy) < columns->loop && !columns->shift)
-    value = load(element(scratch.lookup(node), node->getElementType(), columns->index),
-                 node->getElementType(), columns);
-  else
+    value = kept(node, *columns);
+  if (!value)
     value = build(node, columns);
   return (*columns->memo)[{node, columns->shift}] = value;
 }
 
-Value StageEmitter::build(Node *node, const Columns *columns) {
+Value StageValues::build(Node *node, const Columns *columns) {
   Type type = registerType(node->getElementType());
   switch (node->kind) {
   case Node::Load:
@@ -199,7 +232,7 @@ Value StageEmitter::build(Node *node, const Columns *columns) {
   case Node::Splat: {
     auto constant = cast<arith::ConstantOp>(node->op);
     auto value = cast<DenseElementsAttr>(constant.getValue()).getSplatValue<TypedAttr>();
-    if (isNarrowFloat(node->getElementType()))
+    if (type != node->getElementType()) // held as its bits
       value = IntegerAttr::get(type, cast<FloatAttr>(value).getValue().bitcastToAPInt());
     return arith::ConstantOp::create(b, loc, value);
   }
@@ -240,7 +273,7 @@ Value StageEmitter::build(Node *node, const Columns *columns) {
   llvm_unreachable("row reductions are evaluated by their loop");
 }
 
-Value StageEmitter::compute(Node *node, const Columns *columns) {
+Value StageValues::compute(Node *node, const Columns *columns) {
   IRMapping operands;
   for (auto [operand, value] : llvm::zip(node->operands, node->op->getOperands())) {
     Value built = eval(operand, columns);
@@ -249,10 +282,12 @@ Value StageEmitter::compute(Node *node, const Columns *columns) {
   // Conversions are exact or round to nearest; nothing is fused with them.
   if (isa<arith::ExtFOp, arith::TruncFOp>(node->op)) {
     Value operand = node->op->getOperand(0), value = operands.lookup(operand);
-    if (Type from = getElementTypeOrSelf(operand.getType()); isNarrowFloat(from))
-      return extendBits(b, loc, cast<FloatType>(from), value, target);
-    if (isNarrowFloat(node->getElementType()))
-      return roundToBits(b, loc, cast<FloatType>(node->getElementType()), value, target);
+    auto from = cast<FloatType>(getElementTypeOrSelf(operand.getType()));
+    auto to = cast<FloatType>(node->getElementType());
+    if (from.getWidth() < 32)
+      return extend(from, value);
+    if (to.getWidth() < 32)
+      return round(to, value);
   }
   Operation *op = b.clone(*node->op, operands);
   for (OpResult result : op->getResults()) {
@@ -266,7 +301,7 @@ Value StageEmitter::compute(Node *node, const Columns *columns) {
   return op->getResult(node->resultIndex);
 }
 
-Value StageEmitter::gather(Node *node, const Columns *columns) {
+Value StageValues::gather(Node *node, const Columns *columns) {
   Node *ids = node->operands[0];
   auto type = node->buffer->type;
   int64_t rowSize = 1;
@@ -288,19 +323,10 @@ Value StageEmitter::gather(Node *node, const Columns *columns) {
   Value rows = arith::MulIOp::create(b, loc, arith::ExtSIOp::create(b, loc, vectorOf(wide), id),
                                      splat(constant(rowSize)));
   Value offsets = arith::AddIOp::create(b, loc, rows, splat(inside));
-  auto pointersType = vectorOf(LLVM::LLVMPointerType::get(b.getContext()));
-  Value addresses = LLVM::GEPOp::create(b, loc, pointersType, elementType, pointer(node->buffer),
-                                        ValueRange{offsets});
-  auto vector = vectorOf(elementType);
-  Value mask = columns->mask;
-  if (!mask)
-    mask = arith::ConstantOp::create(b, loc, DenseElementsAttr::get(vectorOf(b.getI1Type()), true));
-  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vector));
-  return LLVM::masked_gather::create(b, loc, vector, addresses, mask, ValueRange{zero},
-                                     b.getI32IntegerAttr(alignmentOf(elementType)));
+  return loadLanes(pointer(node->buffer), elementType, offsets, *columns);
 }
 
-Value StageEmitter::pad(Node *node, const Columns *columns) {
+Value StageValues::pad(Node *node, const Columns *columns) {
   auto type = node->buffer->type;
   Type elementType = registerType(node->getElementType());
   Value base = pointer(node->buffer);
@@ -320,7 +346,7 @@ Value StageEmitter::pad(Node *node, const Columns *columns) {
   return arith::SelectOp::create(b, loc, inside, value, zero);
 }
 
-Value StageEmitter::window(Node *node, const Columns *columns) {
+Value StageValues::window(Node *node, const Columns *columns) {
   auto type = node->buffer->type;
   int64_t stride = 1;
   for (int64_t size :
@@ -334,7 +360,7 @@ Value StageEmitter::window(Node *node, const Columns *columns) {
 }
 
 /// The sum of all chunks' partial results, in their order.
-Value StageEmitter::partials(Node *node, const Columns *columns) {
+Value StageValues::partials(Node *node, const Columns *columns) {
   auto type = node->buffer->type;
   Type elementType = node->getElementType();
   auto kind = cast<train::ReduceOp>(node->op).getKind();

@@ -3,16 +3,20 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#ifndef MESHWRIGHT_CODEGEN_CPU_VECTORMATH_H
-#define MESHWRIGHT_CODEGEN_CPU_VECTORMATH_H
+#ifndef MESHWRIGHT_CODEGEN_VECTORMATH_H
+#define MESHWRIGHT_CODEGEN_VECTORMATH_H
 
 #include "mlir/IR/BuiltinOps.h"
 
-namespace meshwright::codegen::cpu {
+namespace meshwright::codegen {
 
 /// Rewrites f32 math.exp, log, tanh and erf as arithmetic, on vectors and scalars.
 void expandMath(mlir::ModuleOp module);
 
-} // namespace meshwright::codegen::cpu
+/// The same for math.sin and cos of numbers up to 1e9, where there is no libm: the
+/// multiple of pi/2 is taken off in f64.
+void expandTrigonometry(mlir::ModuleOp module);
 
-#endif // MESHWRIGHT_CODEGEN_CPU_VECTORMATH_H
+} // namespace meshwright::codegen
+
+#endif // MESHWRIGHT_CODEGEN_VECTORMATH_H

@@ -1,0 +1,28 @@
+//===- KernelEmitter.h - a kernel's stages as GPU functions -----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_CODEGEN_CUDA_KERNELEMITTER_H
+#define MESHWRIGHT_CODEGEN_CUDA_KERNELEMITTER_H
+
+#include "Codegen/KernelPlan.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+namespace meshwright::codegen::cuda {
+
+/// The name of the function that runs stage `index` of `kernel`, as PTX has it.
+std::string stageName(llvm::StringRef kernel, unsigned index);
+
+/// Adds to `module` one kernel gpu.func a stage of `plan`. Its arguments are the
+/// addresses of the kernel's arguments and results, and of its workspace if it has
+/// one; its attributes known_grid_size and known_block_size are how it must be
+/// launched. `alignment` says for each argument and result to how many bytes its
+/// address is aligned; 16 is all that matters.
+mlir::LogicalResult emitKernel(const KernelPlan &plan, mlir::gpu::GPUModuleOp module,
+                               llvm::ArrayRef<int64_t> alignment);
+
+} // namespace meshwright::codegen::cuda
+
+#endif // MESHWRIGHT_CODEGEN_CUDA_KERNELEMITTER_H

@@ -1,0 +1,218 @@
+//===- LaunchShape.cpp - how a stage is spread over a GPU's threads ---------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Codegen/CUDA/LaunchShape.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::codegen;
+using namespace meshwright::codegen::cuda;
+
+/// The widest access of a thread, in bytes.
+static constexpr int64_t accessBytes = 16;
+/// Threads that keep a large GPU busy; with less work than vectors for all of
+/// them, vectors are narrower and blocks smaller.
+static constexpr int64_t enoughThreads = 32768;
+/// Most pieces of a row a thread holds, and most elements of one tensor in them.
+static constexpr int64_t mostSlots = 8, mostElements = 32;
+/// Blocks among which a scatter's target is divided, over all tiles of columns.
+static constexpr int64_t scatterBlocks = 264;
+
+//===----------------------------------------------------------------------===//
+// Vectors
+//===----------------------------------------------------------------------===//
+
+/// The greatest common divisor of the distances, in elements, between the starts
+/// of vectors in memory of `type` that `map` indexes; 0 without rows.
+static int64_t stepOf(const Stage &stage, ArrayRef<int> map, RankedTensorType type) {
+  int64_t step = 0, stride = 1;
+  auto shape = type.getShape().take_back(map.size());
+  for (int64_t d = int64_t(map.size()) - 1; d >= 0; stride *= shape[d--])
+    if (!stage.isColumn(map[d]))
+      step = std::gcd(step, stride);
+  return step;
+}
+
+static bool hasColumn(const Stage &stage, ArrayRef<int> map) {
+  return llvm::any_of(map, [&](int dim) { return stage.isColumn(dim); });
+}
+
+namespace {
+/// Memory that a stage reads or writes by vectors.
+struct Access {
+  const Buffer *buffer;
+  int64_t step;
+};
+} // namespace
+
+/// All accesses of `stage`, or none if it must walk single elements.
+static std::optional<SmallVector<Access>> accessesOf(const Stage &stage) {
+  SmallVector<Access> found;
+  auto rowSize = [](RankedTensorType type) { return type.getNumElements() / type.getDimSize(0); };
+  for (auto &node : stage.nodes) {
+    if (!node->buffer || node->scope != Scope::Column)
+      continue;
+    auto type = node->buffer->type;
+    ArrayRef<int> map = node->map;
+    int64_t step = 0;
+    if (node->kind == Node::Gather) {
+      Node *ids = node->operands[0];
+      map = map.drop_front(ids->map.size());
+      if (ids->scope == Scope::Column)
+        continue; // element by element
+      step = rowSize(type);
+    } else if (node->kind == Node::Partials) {
+      step = rowSize(type);
+    } else if (node->kind == Node::Pad && stage.isColumn(map[0])) {
+      return std::nullopt;
+    } else if (node->kind == Node::Window) {
+      int64_t dim = cast<train::DynamicSliceOp>(node->op).getDim();
+      step = 1;
+      for (int64_t size : type.getShape().drop_front(dim + 1))
+        step *= size;
+    }
+    if (hasColumn(stage, map))
+      found.push_back({node->buffer, std::gcd(step, stepOf(stage, map, type))});
+  }
+  for (const Root &root : stage.roots) {
+    if (root.row || root.kind == Root::FullSum)
+      continue;
+    int64_t step = stepOf(stage, root.map, root.dest->type);
+    if (root.kind == Root::Scatter || (root.kind == Root::ColumnSum && !stage.columns))
+      step = std::gcd(step, rowSize(root.dest->type));
+    found.push_back({root.dest, step});
+  }
+  return found;
+}
+
+static unsigned lanesOf(const Stage &stage, const KernelPlan &plan, ArrayRef<int64_t> alignment) {
+  if (stage.mainColumn < 0)
+    return 1;
+  auto accesses = accessesOf(stage);
+  if (!accesses)
+    return 1;
+  auto elementBytes = [](const Access &access) {
+    return int64_t(access.buffer->type.getElementTypeBitWidth() / 8);
+  };
+  unsigned arguments = func::FuncOp(plan.function).getNumArguments();
+  auto alignmentOf = [&](const Buffer &buffer) -> int64_t {
+    switch (buffer.kind) {
+    case Buffer::Argument:
+      return alignment[buffer.index];
+    case Buffer::Result:
+      return alignment[arguments + buffer.index];
+    case Buffer::Workspace:
+    case Buffer::Constant:
+      return 64;
+    }
+    llvm_unreachable("all kinds of buffers are listed");
+  };
+  auto fits = [&](int64_t lanes) {
+    for (auto [dim, role] : llvm::enumerate(stage.roles))
+      if (role == Role::Column && (!stage.isMerged(dim) || int(dim) == stage.mainColumn) &&
+          stage.columnsOf(dim) % lanes)
+        return false;
+    if (stage.half % lanes)
+      return false;
+    return llvm::all_of(*accesses, [&](const Access &access) {
+      int64_t bytes = std::min(accessBytes, lanes * elementBytes(access));
+      return alignmentOf(*access.buffer) % bytes == 0 &&
+             access.step * elementBytes(access) % bytes == 0;
+    });
+  };
+  int64_t narrowest = 4;
+  for (const Access &access : *accesses)
+    narrowest = std::min(narrowest, elementBytes(access));
+  int64_t lanes = accessBytes / narrowest;
+  while (!fits(lanes))
+    lanes /= 2;
+  return lanes;
+}
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+/// One thread for each of `points` vectors of columns, fewer columns a vector if
+/// threads are few.
+static void spread(LaunchShape &shape, int64_t elements) {
+  while (shape.lanes > 1 && elements / shape.lanes < enoughThreads)
+    shape.lanes /= 2;
+  shape.threads = elements / shape.lanes < enoughThreads ? 64 : 256;
+}
+
+static void shapeRows(LaunchShape &shape, const Stage &stage, bool partial) {
+  int64_t widest = 1;
+  for (auto [dim, role] : llvm::enumerate(stage.roles))
+    if (role == Role::Column && (!stage.isMerged(dim) || int(dim) == stage.mainColumn))
+      widest = std::max(widest, stage.columnsOf(dim));
+  auto fits = [&](int64_t group, int64_t elements) {
+    int64_t slots = slotsOf(widest, group, shape.lanes);
+    return slots <= mostSlots && slots * shape.lanes <= elements;
+  };
+  int64_t rows = stage.rows(Role::Parallel);
+  if (!partial && fits(warpSize, mostElements)) {
+    shape.inRegisters = true;
+    shape.group = warpSize;
+    // A single row has a block of its own, for the reason below.
+    int64_t together = std::min<int64_t>(rows, 4);
+    shape.threads = together * warpSize;
+    shape.blocks = llvm::divideCeil(rows, together);
+    return;
+  }
+  // Sums of columns stay in registers beside the row.
+  for (shape.group = partial ? warpSize : 2 * warpSize; shape.group < 512; shape.group *= 2)
+    if (fits(shape.group, partial ? mostElements / 4 : mostElements / 2))
+      break;
+  shape.inRegisters = fits(shape.group, partial ? mostElements / 4 : mostElements / 2);
+  shape.threads = shape.group;
+  shape.blocks = partial ? stage.chunks : rows;
+}
+
+LaunchShape cuda::launchShapeOf(const Stage &stage, const KernelPlan &plan,
+                                ArrayRef<int64_t> alignment) {
+  LaunchShape shape;
+  shape.lanes = lanesOf(stage, plan, alignment);
+  auto any = [&](Root::Kind kind) {
+    return llvm::any_of(stage.roots, [&](const Root &root) { return root.kind == kind; });
+  };
+  int64_t elements = stage.rows(Role::Parallel) * stage.columnSize;
+  if (stage.columns) {
+    spread(shape, elements);
+    int64_t tiles = llvm::divideCeil(elements / shape.lanes, shape.threads);
+    if (any(Root::Scatter)) {
+      shape.kind = LaunchShape::Owners;
+      int64_t targets = INT64_MAX;
+      for (const Root &root : stage.roots)
+        targets = std::min(targets, root.dest->type.getDimSize(0));
+      shape.owners = std::clamp<int64_t>(scatterBlocks / tiles, 1, targets);
+    } else {
+      shape.kind = LaunchShape::Columns;
+    }
+    shape.blocks = tiles * shape.owners;
+    return shape;
+  }
+  bool rowRoots = llvm::any_of(stage.roots, [](const Root &root) { return root.row; });
+  if (!rowReductions(stage).empty() || any(Root::ColumnSum) ||
+      (rowRoots && stage.mainColumn >= 0)) {
+    shape.kind = LaunchShape::Rows;
+    shapeRows(shape, stage, any(Root::ColumnSum) || any(Root::FullSum));
+    return shape;
+  }
+  if (any(Root::FullSum)) {
+    shape.threads = 256;
+    shape.blocks = stage.chunks;
+    return shape;
+  }
+  spread(shape, elements);
+  // All threads read what is one for all rows: none may be written by another in its
+  // place, which only a single result can be.
+  if (elements == 1)
+    shape.threads = 1;
+  shape.blocks = llvm::divideCeil(elements / shape.lanes, shape.threads);
+  return shape;
+}

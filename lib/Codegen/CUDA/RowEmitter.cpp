@@ -1,0 +1,312 @@
+//===- RowEmitter.cpp - stages in which threads share rows ------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Codegen/CUDA/StageEmitter.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::codegen;
+using namespace meshwright::codegen::cuda;
+
+//===----------------------------------------------------------------------===//
+// Reductions among threads
+//===----------------------------------------------------------------------===//
+
+/// Among `width` neighbouring lanes; all get the result.
+Value StageEmitter::warpReduce(train::ReduceKind kind, Value value, int64_t width) {
+  for (int64_t distance = width / 2; distance >= 1; distance /= 2) {
+    auto other = gpu::ShuffleOp::create(b, loc, value, int32_t(distance), int32_t(warpSize),
+                                        gpu::ShuffleMode::XOR);
+    value = combine(kind, value, other.getShuffleResult());
+  }
+  return value;
+}
+
+StageEmitter::Carried StageEmitter::groupReduce(ArrayRef<train::ReduceKind> kinds, Carried values) {
+  if (values.empty())
+    return values;
+  for (auto [kind, value] : llvm::zip(kinds, values))
+    value = warpReduce(kind, value, warpSize);
+  int64_t warps = (shape.kind == LaunchShape::Rows ? shape.group : shape.threads) / warpSize;
+  if (warps == 1)
+    return values;
+  // One value a warp in shared memory, which all then read. Groups of several
+  // warps are whole blocks.
+  auto space = gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
+  auto type = MemRefType::get({int64_t(values.size()) * warps}, b.getF32Type(),
+                              MemRefLayoutAttrInterface(), space);
+  Value shared = function.addWorkgroupAttribution(type, loc);
+  Value warp = arith::DivUIOp::create(b, loc, thread, constant(warpSize));
+  Value lane = arith::RemUIOp::create(b, loc, thread, constant(warpSize));
+  auto at = [&](Value index, int64_t offset) {
+    index = arith::AddIOp::create(b, loc, index, constant(offset));
+    return Value(arith::IndexCastOp::create(b, loc, b.getIndexType(), index));
+  };
+  guarded(isFirst(lane), [&] {
+    for (auto [i, value] : llvm::enumerate(values))
+      memref::StoreOp::create(b, loc, value, shared, at(warp, int64_t(i) * warps));
+  });
+  gpu::BarrierOp::create(b, loc);
+  Value part = arith::RemUIOp::create(b, loc, lane, constant(warps));
+  for (auto [i, value] : llvm::enumerate(values))
+    value = memref::LoadOp::create(b, loc, shared, at(part, int64_t(i) * warps));
+  for (auto [kind, value] : llvm::zip(kinds, values))
+    value = warpReduce(kind, value, warps);
+  // Nobody may write again, for the next row, before all have read.
+  gpu::BarrierOp::create(b, loc);
+  return values;
+}
+
+//===----------------------------------------------------------------------===//
+// Columns
+//===----------------------------------------------------------------------===//
+
+/// Light bodies need several vectors in flight, heavy ones have enough to do.
+unsigned StageEmitter::unrollOf(unsigned loop) {
+  int64_t cost = 0;
+  for (Node *reduce : rowReductions(stage))
+    if (reduce->depth == loop + 1)
+      cost += reduce->operands[0]->cost + 1;
+  for (const Root &root : stage.roots)
+    if (!root.row && loopOf(stage, root) == loop)
+      cost += root.node->cost + 1;
+  return cost <= 24 ? 4 : 2;
+}
+
+/// Pieces of the main column a thread holds in registers, over both halves.
+unsigned StageEmitter::slotsOfMain() const {
+  int64_t width = stage.columnSize;
+  bool halves = stage.half && width == 2 * stage.half;
+  return halves ? 2 * slotsOf(stage.half, shape.group, lanes) : slotsOf(width, shape.group, lanes);
+}
+
+StageEmitter::Carried StageEmitter::walk(int column, unsigned loop, Carried carried, Body body) {
+  int64_t width = stage.columnsOf(column), step = shape.group * lanes;
+  bool halves = stage.half && width == 2 * stage.half;
+  unsigned slot = 0;
+  Value mine = arith::MulIOp::create(b, loc, inGroup, constant(lanes));
+  for (int half = 0; half < (halves ? 2 : 1); ++half) {
+    int64_t low = half * stage.half, high = half || !halves ? width : stage.half;
+    auto at = [&](Value index, Value mask, Memo &memo, ArrayRef<Value> in) {
+      Columns here;
+      here.index = index;
+      here.mask = mask;
+      here.half = half;
+      here.loop = loop;
+      here.memo = &memo;
+      return body(here, slot, in);
+    };
+    if (!shape.inRegisters) {
+      // Several vectors at once, so that their loads overlap.
+      int64_t unroll = unrollOf(loop), wide = unroll * step, count = (high - low) / wide;
+      if (count) {
+        Value begin = arith::AddIOp::create(b, loc, mine, constant(low));
+        carried = forLoop(
+            constant(0), constant(count), constant(1), carried, [&](Value turn, ValueRange in) {
+              Carried next(in);
+              Value first = arith::AddIOp::create(
+                  b, loc, begin, arith::MulIOp::create(b, loc, turn, constant(wide)));
+              for (int64_t u = 0; u < unroll; ++u) {
+                Memo memo;
+                next = at(arith::AddIOp::create(b, loc, first, constant(u * step)), {}, memo, next);
+              }
+              return next;
+            });
+        low += count * wide;
+      }
+    }
+    for (; low < high; low += step, ++slot) {
+      Value index = arith::AddIOp::create(b, loc, mine, constant(low));
+      Value mask = low + step > high ? less(index, constant(high)) : Value();
+      Memo fresh;
+      carried = at(index, mask, shape.inRegisters ? held[{column, slot}] : fresh, carried);
+    }
+  }
+  return carried;
+}
+
+StageEmitter::Carried StageEmitter::emitLoop(unsigned loop, int column, Carried carried) {
+  SmallVector<Node *> reduces;
+  SmallVector<const Root *> roots;
+  for (Node *reduce : rowReductions(stage))
+    if (reduce->depth == loop + 1 && reduce->column == column)
+      reduces.push_back(reduce);
+  if (column == stage.mainColumn)
+    for (const Root &root : stage.roots)
+      if (!root.row && loopOf(stage, root) == loop)
+        roots.push_back(&root);
+  if (reduces.empty() && roots.empty())
+    return carried;
+  evalRowValues(loop);
+
+  // Carried from vector to vector: this loop's row reductions, then what is carried
+  // from row to row, of which sums over everything become vectors here.
+  auto fullSums = rootsOf(Root::FullSum), columnSums = rootsOf(Root::ColumnSum);
+  SmallVector<train::ReduceKind> kinds;
+  Carried start;
+  auto vector = vectorOf(b.getF32Type());
+  for (Node *reduce : reduces) {
+    kinds.push_back(cast<train::ReduceOp>(reduce->op).getKind());
+    start.push_back(neutral(kinds.back(), vector));
+  }
+  for (const Root *root : fullSums)
+    start.push_back(neutral(root->reduction, vector));
+  llvm::append_range(start, ArrayRef(carried).drop_front(fullSums.size()));
+  unsigned firstFull = reduces.size(), firstColumn = firstFull + fullSums.size();
+
+  auto body = [&](const Columns &columns, unsigned slot, ArrayRef<Value> in) {
+    // All values before any store: a result may lie where an argument does.
+    Carried next(in);
+    auto accumulate = [&](unsigned i, train::ReduceKind kind, Value value) {
+      if (columns.mask)
+        value = arith::SelectOp::create(b, loc, columns.mask, value, neutral(kind, vector));
+      next[i] = combine(kind, next[i], value);
+    };
+    for (auto [i, reduce] : llvm::enumerate(reduces))
+      accumulate(i, kinds[i], splat(eval(reduce->operands[0], &columns)));
+    SmallVector<Value> values;
+    for (const Root *root : roots)
+      values.push_back(splat(eval(root->node, &columns)));
+    for (auto [root, value] : llvm::zip(roots, values)) {
+      if (root->kind == Root::FullSum)
+        accumulate(firstFull + (llvm::find(fullSums, root) - fullSums.begin()), root->reduction,
+                   value);
+      else if (root->kind == Root::ColumnSum && shape.inRegisters)
+        accumulate(firstColumn +
+                       (llvm::find(columnSums, root) - columnSums.begin()) * slotsOfMain() + slot,
+                   root->reduction, value);
+      else
+        emitRoot(*root, columns, value);
+    }
+    return next;
+  };
+  Carried ends = walk(column, loop, start, body);
+
+  Carried rowSums;
+  for (unsigned i = 0; i < reduces.size(); ++i)
+    rowSums.push_back(horizontal(kinds[i], ends[i]));
+  rowSums = groupReduce(kinds, rowSums);
+  for (auto [reduce, sum] : llvm::zip(reduces, rowSums))
+    scalars[reduce] = sum;
+  for (auto [i, root] : llvm::enumerate(fullSums))
+    if (llvm::is_contained(roots, root))
+      carried[i] =
+          combine(root->reduction, carried[i], horizontal(root->reduction, ends[firstFull + i]));
+  for (unsigned i = firstColumn; i < ends.size(); ++i)
+    carried[fullSums.size() + i - firstColumn] = ends[i];
+  return carried;
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+/// What is stored or summed once a row, by the group's first thread.
+void StageEmitter::emitRowRoots(Carried &carried) {
+  SmallVector<std::pair<const Root *, Value>> stores;
+  unsigned sum = 0;
+  bool inPlace = false;
+  for (const Root &root : stage.roots) {
+    if (root.row && root.kind == Root::Store) {
+      stores.push_back({&root, eval(root.node, nullptr)});
+      inPlace |= root.dest->kind == Buffer::Result && llvm::any_of(plan.inplace, [&](auto pair) {
+                   return pair.second == root.dest->index;
+                 });
+    } else if (root.row && root.kind == Root::FullSum) {
+      // The same in all threads of the group: counted once.
+      Value once = arith::SelectOp::create(b, loc, isFirst(inGroup), eval(root.node, nullptr),
+                                           neutral(root.reduction, b.getF32Type()));
+      carried[sum] = combine(root.reduction, carried[sum], once);
+    }
+    sum += root.kind == Root::FullSum;
+  }
+  if (stores.empty())
+    return;
+  if (inPlace) {
+    // All have read the argument before the first writes in its place.
+    if (shape.group == warpSize)
+      NVVM::SyncWarpOp::create(b, loc, arith::ConstantIntOp::create(b, loc, -1, 32));
+    else
+      gpu::BarrierOp::create(b, loc);
+  }
+  guarded(isFirst(inGroup), [&] {
+    for (auto [root, value] : stores)
+      store(value, destination(*root, nullptr), nullptr);
+  });
+}
+
+StageEmitter::Carried StageEmitter::emitRow(Carried carried) {
+  held.clear();
+  for (unsigned loop = 0, loops = loopCount(); loop < loops; ++loop)
+    for (auto [dim, role] : llvm::enumerate(stage.roles))
+      if (role == Role::Column && (!stage.isMerged(dim) || int(dim) == stage.mainColumn))
+        carried = emitLoop(loop, dim, carried);
+  emitRowRoots(carried);
+  return carried;
+}
+
+void StageEmitter::storeColumnSums(ArrayRef<Value> sums) {
+  auto roots = rootsOf(Root::ColumnSum);
+  held.clear();
+  walk(stage.mainColumn, 0, {},
+       [&](const Columns &columns, unsigned slot, ArrayRef<Value>) -> Carried {
+         for (auto [i, root] : llvm::enumerate(roots)) {
+           Value value = sums.empty() ? neutral(root->reduction, vectorOf(b.getF32Type()))
+                                      : sums[i * slotsOfMain() + slot];
+           store(value, destination(*root, &columns), &columns);
+         }
+         return {};
+       });
+}
+
+void StageEmitter::emitChunkOfRows() {
+  auto fullSums = rootsOf(Root::FullSum), columnSums = rootsOf(Root::ColumnSum);
+  Carried start;
+  for (const Root *root : fullSums)
+    start.push_back(neutral(root->reduction, b.getF32Type()));
+  if (shape.inRegisters)
+    for (const Root *root : columnSums)
+      start.append(slotsOfMain(), neutral(root->reduction, vectorOf(b.getF32Type())));
+  else if (!columnSums.empty())
+    storeColumnSums({}); // the sums are in memory, each column only one thread's
+
+  Value size = constant(llvm::divideCeil(stage.iterations, stage.chunks));
+  Value begin = arith::MulIOp::create(b, loc, chunk, size);
+  Value end = arith::MinSIOp::create(b, loc, arith::AddIOp::create(b, loc, begin, size),
+                                     constant(stage.iterations));
+  Carried ends = forLoop(begin, end, constant(1), start, [&](Value row, ValueRange in) {
+    decompose(row, Role::Parallel);
+    return emitRow(Carried(in));
+  });
+  if (shape.inRegisters && !columnSums.empty())
+    storeColumnSums(ArrayRef(ends).drop_front(fullSums.size()));
+  if (fullSums.empty())
+    return;
+  SmallVector<train::ReduceKind> kinds;
+  for (const Root *root : fullSums)
+    kinds.push_back(root->reduction);
+  storeFullSums(groupReduce(kinds, Carried(ArrayRef(ends).take_front(fullSums.size()))));
+}
+
+void StageEmitter::emitRows() {
+  if (!rootsOf(Root::FullSum).empty() || !rootsOf(Root::ColumnSum).empty())
+    return emitChunkOfRows();
+  int64_t together = shape.threads / shape.group, rows = stage.rows(Role::Parallel);
+  Value row = block, exists;
+  if (together > 1) {
+    inGroup = arith::RemUIOp::create(b, loc, thread, constant(shape.group));
+    row = arith::AddIOp::create(b, loc, arith::MulIOp::create(b, loc, block, constant(together)),
+                                arith::DivUIOp::create(b, loc, thread, constant(shape.group)));
+    if (rows % together)
+      exists = less(row, constant(rows));
+  }
+  guarded(exists, [&] {
+    decompose(row, Role::Parallel);
+    emitRow({});
+  });
+}

@@ -1,0 +1,381 @@
+//===- StageEmitter.cpp - one stage of a kernel as a GPU function -----------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Codegen/CUDA/StageEmitter.h"
+#include "Codegen/CUDA/KernelEmitter.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::codegen;
+using namespace meshwright::codegen::cuda;
+
+/// Kernels' memory is global memory.
+static constexpr unsigned globalSpace = 1;
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+Value StageEmitter::pointer(Buffer *buffer) {
+  Value &known = pointers[buffer];
+  if (known)
+    return known;
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(&function.getBody().front());
+  auto ptr = LLVM::LLVMPointerType::get(b.getContext(), globalSpace);
+  if (buffer->kind == Buffer::Constant) {
+    int64_t count = buffer->type.getNumElements();
+    auto type = LLVM::LLVMArrayType::get(buffer->type.getElementType(), count);
+    std::string name = (function.getName() + "$constant" + Twine(pointers.size())).str();
+    OpBuilder atModule = OpBuilder::atBlockBegin(module.getBody());
+    auto flat =
+        buffer->constant.reshape(RankedTensorType::get({count}, buffer->type.getElementType()));
+    LLVM::GlobalOp::create(atModule, loc, type, /*isConstant=*/true, LLVM::Linkage::Internal, name,
+                           flat, /*alignment=*/64, globalSpace);
+    return known = LLVM::AddressOfOp::create(b, loc, ptr, name);
+  }
+  func::FuncOp kernel = plan.function;
+  unsigned index = buffer->index;
+  if (buffer->kind == Buffer::Result)
+    index += kernel.getNumArguments();
+  if (buffer->kind == Buffer::Workspace)
+    index = kernel.getNumArguments() + kernel.getNumResults();
+  known = function.getArgument(index);
+  if (buffer->kind == Buffer::Workspace && buffer->offset)
+    known = LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), known,
+                                ValueRange{constant(buffer->offset)});
+  return known;
+}
+
+/// One element's alignment is its size; a vector is as LaunchShape.cpp made sure.
+static unsigned alignmentOf(Type type) {
+  unsigned bytes = getElementTypeOrSelf(type).getIntOrFloatBitWidth() / 8;
+  if (auto vector = dyn_cast<VectorType>(type))
+    bytes *= vector.getNumElements();
+  return std::min(bytes, 16u);
+}
+
+Value StageEmitter::load(Value address, Type type, const Columns *columns, Value extraMask) {
+  if (!columns)
+    return LLVM::LoadOp::create(b, loc, type, address, alignmentOf(type));
+  auto vector = vectorOf(type);
+  Value mask = columns->mask;
+  if (extraMask) {
+    // Padding of columns, which is walked element by element.
+    Value bit = vector::ExtractOp::create(b, loc, extraMask, 0);
+    mask = mask ? Value(arith::AndIOp::create(b, loc, mask, bit)) : bit;
+  }
+  if (!mask)
+    return LLVM::LoadOp::create(b, loc, vector, address, alignmentOf(vector));
+  auto branch = scf::IfOp::create(b, loc, TypeRange{vector}, mask, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  Value loaded = LLVM::LoadOp::create(b, loc, vector, address, alignmentOf(vector));
+  scf::YieldOp::create(b, loc, loaded);
+  b.setInsertionPointToStart(branch.elseBlock());
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vector));
+  scf::YieldOp::create(b, loc, zero);
+  return branch.getResult(0);
+}
+
+void StageEmitter::store(Value value, Value address, const Columns *columns) {
+  if (columns)
+    value = splat(value);
+  guarded(columns ? columns->mask : Value(),
+          [&] { LLVM::StoreOp::create(b, loc, value, address, alignmentOf(value.getType())); });
+}
+
+Value StageEmitter::loadLanes(Value base, Type type, Value offsets, const Columns &columns) {
+  // Columns that do not exist have offset 0: ids loaded under a mask are 0.
+  SmallVector<Value> elements;
+  for (unsigned lane = 0; lane < lanes; ++lane) {
+    Value offset = vector::ExtractOp::create(b, loc, offsets, lane);
+    if (columns.mask)
+      offset = arith::SelectOp::create(b, loc, columns.mask, offset, constant(0));
+    elements.push_back(load(element(base, type, offset), type, nullptr));
+  }
+  return vector::FromElementsOp::create(b, loc, vectorOf(type), elements);
+}
+
+static Type withElement(Type type, Type element) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector ? vector.clone(element) : element;
+}
+
+Value StageEmitter::extend(FloatType from, Value value) {
+  return arith::ExtFOp::create(b, loc, withElement(value.getType(), b.getF32Type()), value);
+}
+
+Value StageEmitter::round(FloatType to, Value value) {
+  return arith::TruncFOp::create(b, loc, withElement(value.getType(), to), value);
+}
+
+//===----------------------------------------------------------------------===//
+// Threads
+//===----------------------------------------------------------------------===//
+
+Value StageEmitter::less(Value x, Value y) {
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x, y);
+}
+
+Value StageEmitter::isFirst(Value index) {
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, index, constant(0));
+}
+
+SmallVector<const Root *> StageEmitter::rootsOf(Root::Kind kind) const {
+  SmallVector<const Root *> roots;
+  for (const Root &root : stage.roots)
+    if (root.kind == kind)
+      roots.push_back(&root);
+  return roots;
+}
+
+void StageEmitter::storeFullSums(ArrayRef<Value> sums) {
+  guarded(isFirst(thread), [&] {
+    for (auto [root, sum] : llvm::zip(rootsOf(Root::FullSum), sums)) {
+      Root scalar = *root;
+      scalar.map.clear();
+      store(sum, destination(scalar, nullptr), nullptr);
+    }
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Points
+//===----------------------------------------------------------------------===//
+
+/// One vector of columns; `carried` are its sums over everything.
+StageEmitter::Carried StageEmitter::emitPoint(Value point, ArrayRef<Value> carried) {
+  bool columns = stage.mainColumn >= 0;
+  int64_t perRow = columns ? stage.columnSize / lanes : 1;
+  Value row = point, index;
+  if (columns) {
+    row = arith::DivUIOp::create(b, loc, point, constant(perRow));
+    index = arith::RemUIOp::create(b, loc, point, constant(perRow));
+    index = arith::MulIOp::create(b, loc, index, constant(lanes));
+  }
+  decompose(row, Role::Parallel);
+
+  auto body = [&](int half) {
+    // Values of the row belong to this thread, and to one half only.
+    auto outer = scalars;
+    evalRowValues(0);
+    Memo memo;
+    Columns here;
+    here.index = index;
+    here.half = half;
+    here.memo = &memo;
+    // All values before any store: a result may lie where an argument does.
+    SmallVector<Value> values;
+    for (const Root &root : stage.roots)
+      values.push_back(columns ? splat(eval(root.node, &here)) : eval(root.node, nullptr));
+    Carried next;
+    for (auto [root, value] : llvm::zip(stage.roots, values)) {
+      if (root.kind == Root::FullSum)
+        next.push_back(combine(root.reduction, carried[next.size()], value));
+      else if (columns)
+        emitRoot(root, here, value);
+      else
+        store(value, destination(root, nullptr), nullptr);
+    }
+    scalars = outer;
+    return next;
+  };
+  if (!stage.half)
+    return body(0);
+  auto branch = scf::IfOp::create(b, loc, ValueRange(carried).getTypes(),
+                                  less(index, constant(stage.half)), /*withElseRegion=*/true);
+  for (int half : {0, 1}) {
+    OpBuilder::InsertionGuard guard(b);
+    Block *block = half ? branch.elseBlock() : branch.thenBlock();
+    if (carried.empty())
+      b.setInsertionPoint(block->getTerminator());
+    else
+      b.setInsertionPointToEnd(block);
+    Carried next = body(half);
+    if (!carried.empty())
+      scf::YieldOp::create(b, loc, next);
+  }
+  return Carried(branch.getResults());
+}
+
+void StageEmitter::emitPoints() {
+  int64_t points = stage.rows(Role::Parallel) * stage.columnSize / lanes;
+  auto sums = rootsOf(Root::FullSum);
+  if (sums.empty()) {
+    Value point = arith::MulIOp::create(b, loc, block, constant(shape.threads));
+    point = arith::AddIOp::create(b, loc, point, thread);
+    Value exists = points % shape.threads ? less(point, constant(points)) : Value();
+    guarded(exists, [&] { emitPoint(point, {}); });
+    return;
+  }
+  // Chunks of equal size; the last may be shorter.
+  Value size = constant(llvm::divideCeil(points, stage.chunks));
+  Value begin = arith::MulIOp::create(b, loc, chunk, size);
+  Value end =
+      arith::MinSIOp::create(b, loc, arith::AddIOp::create(b, loc, begin, size), constant(points));
+  Carried start;
+  for (const Root *root : sums) {
+    Type type = b.getF32Type();
+    start.push_back(neutral(root->reduction, stage.mainColumn < 0 ? type : Type(vectorOf(type))));
+  }
+  Carried ends =
+      forLoop(arith::AddIOp::create(b, loc, begin, thread), end, constant(shape.threads), start,
+              [&](Value point, ValueRange in) { return emitPoint(point, SmallVector<Value>(in)); });
+  SmallVector<train::ReduceKind> kinds;
+  for (auto [root, end] : llvm::zip(sums, ends)) {
+    kinds.push_back(root->reduction);
+    if (isa<VectorType>(end.getType()))
+      end = horizontal(root->reduction, end);
+  }
+  storeFullSums(groupReduce(kinds, ends));
+}
+
+//===----------------------------------------------------------------------===//
+// Columns and scatters
+//===----------------------------------------------------------------------===//
+
+StageEmitter::Carried StageEmitter::emitSequentialRow(Value row, const Columns &columns,
+                                                      ArrayRef<Value> sums) {
+  decompose(row, Role::Sequential);
+  auto outer = scalars;
+  Memo memo;
+  Columns here = columns;
+  here.memo = &memo;
+  Carried next;
+  for (const Root &root : stage.roots) {
+    if (root.kind != Root::Scatter) {
+      Value value = splat(eval(root.node, &here));
+      next.push_back(combine(root.reduction, sums[next.size()], value));
+      continue;
+    }
+    Value owner = arith::RemUIOp::create(b, loc, eval(root.ids, nullptr),
+                                         arith::ConstantIntOp::create(b, loc, shape.owners, 32));
+    Value mine = arith::TruncIOp::create(
+        b, loc, b.getI32Type(), arith::RemUIOp::create(b, loc, block, constant(shape.owners)));
+    mine = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, owner, mine);
+    guarded(mine, [&] {
+      // What is computed in here is not known outside.
+      auto known = scalars;
+      Memo inside = memo;
+      here.memo = &inside;
+      emitRoot(root, here, splat(eval(root.node, &here)));
+      here.memo = &memo;
+      scalars = known;
+    });
+  }
+  scalars = outer;
+  return next;
+}
+
+void StageEmitter::emitColumns() {
+  int64_t perRow = stage.columnSize / lanes, points = stage.rows(Role::Parallel) * perRow;
+  Value tile = block;
+  if (shape.owners > 1)
+    tile = arith::DivUIOp::create(b, loc, block, constant(shape.owners));
+  Value point = arith::MulIOp::create(b, loc, tile, constant(shape.threads));
+  point = arith::AddIOp::create(b, loc, point, thread);
+  Value exists = points % shape.threads ? less(point, constant(points)) : Value();
+  guarded(exists, [&] {
+    decompose(arith::DivUIOp::create(b, loc, point, constant(perRow)), Role::Parallel);
+    Columns columns;
+    columns.index = arith::MulIOp::create(
+        b, loc, arith::RemUIOp::create(b, loc, point, constant(perRow)), constant(lanes));
+    auto sums = rootsOf(Root::ColumnSum);
+    Carried start;
+    for (const Root *root : sums)
+      start.push_back(neutral(root->reduction, vectorOf(root->dest->type.getElementType())));
+    // Several rows at once, so that their loads overlap.
+    int64_t rows = stage.rows(Role::Sequential), unroll = 8;
+    while (rows % unroll)
+      unroll /= 2;
+    Carried ends = forLoop(constant(0), constant(rows), constant(unroll), start,
+                           [&](Value row, ValueRange in) {
+                             Carried carried(in);
+                             for (int64_t u = 0; u < unroll; ++u) {
+                               Value at = row;
+                               if (u)
+                                 at = arith::AddIOp::create(b, loc, row, constant(u));
+                               carried = emitSequentialRow(at, columns, carried);
+                             }
+                             return carried;
+                           });
+    // Sums beside a scatter are those of the first owner.
+    Value mine;
+    if (shape.owners > 1 && !sums.empty())
+      mine = isFirst(arith::RemUIOp::create(b, loc, block, constant(shape.owners)));
+    guarded(mine, [&] {
+      for (auto [root, end] : llvm::zip(sums, ends))
+        store(end, destination(*root, &columns), &columns);
+    });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+LogicalResult StageEmitter::emit(StringRef name) {
+  func::FuncOp kernel = plan.function;
+  if (shape.blocks > INT32_MAX)
+    return kernel.emitError("kernel @") << kernel.getName() << " would need " << shape.blocks
+                                        << " blocks of threads, but a GPU runs at most 2147483647";
+  auto ptr = LLVM::LLVMPointerType::get(b.getContext(), globalSpace);
+  unsigned operands = kernel.getNumArguments() + kernel.getNumResults() + (plan.workspace != 0);
+  b.setInsertionPointToEnd(module.getBody());
+  function = gpu::GPUFuncOp::create(
+      b, loc, name, b.getFunctionType(SmallVector<Type>(operands, ptr), {}), TypeRange(),
+      TypeRange(), {b.getNamedAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr())});
+  function.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr({int32_t(shape.threads), 1, 1}));
+  function.setKnownGridSizeAttr(b.getDenseI32ArrayAttr({int32_t(shape.blocks), 1, 1}));
+  b.setInsertionPointToStart(&function.getBody().front());
+  auto number = [&](Value index) {
+    // Known to be small and not negative: divisions become 32-bit ones.
+    Value narrow = arith::IndexCastOp::create(b, loc, b.getI32Type(), index);
+    return Value(arith::ExtUIOp::create(b, loc, b.getI64Type(), narrow));
+  };
+  block = number(gpu::BlockIdOp::create(b, loc, gpu::Dimension::x));
+  thread = number(gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x));
+  inGroup = thread;
+  chunk = block;
+
+  // The start of a scatter may be in place already.
+  const Root &first = stage.roots.front();
+  Value needed;
+  if (first.skipWhenInPlace && first.node->kind == Node::Load)
+    needed = LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ne, pointer(first.node->buffer),
+                                  pointer(first.dest));
+  guarded(needed, [&] {
+    evalChunkValues();
+    switch (shape.kind) {
+    case LaunchShape::Points:
+      return emitPoints();
+    case LaunchShape::Rows:
+      return emitRows();
+    case LaunchShape::Columns:
+    case LaunchShape::Owners:
+      return emitColumns();
+    }
+  });
+  b.setInsertionPointToEnd(&function.getBody().front());
+  gpu::ReturnOp::create(b, loc);
+  return success();
+}
+
+std::string cuda::stageName(StringRef kernel, unsigned index) {
+  std::string name = index == 0 ? kernel.str() : (kernel + "." + Twine(index)).str();
+  // PTX has no dots in names.
+  std::replace(name.begin(), name.end(), '.', '$');
+  return name;
+}
+
+LogicalResult cuda::emitKernel(const KernelPlan &plan, gpu::GPUModuleOp module,
+                               ArrayRef<int64_t> alignment) {
+  func::FuncOp kernel = plan.function;
+  for (auto [i, stage] : llvm::enumerate(plan.stages))
+    if (failed(StageEmitter(plan, stage, module, alignment).emit(stageName(kernel.getName(), i))))
+      return failure();
+  return success();
+}

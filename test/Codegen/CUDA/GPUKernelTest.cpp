@@ -1,0 +1,134 @@
+//===- GPUKernelTest.cpp - emulated GPU kernels against the reference -------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Codegen/CUDA/KernelEmitter.h"
+#include "Emulator.h"
+#include "KernelCases.h"
+#include "meshwright/Codegen.h"
+
+#include "mlir/IR/Verifier.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::test;
+
+namespace {
+/// A kernel as GPU functions, run by the emulator.
+class EmulatedKernel : public KernelInput {
+public:
+  EmulatedKernel(StringRef text, int64_t chunks)
+      : KernelInput(text, codegen::ScheduleOptions::cuda(), chunks) {
+    if (!plan)
+      return;
+    auto emitted = emitGPUKernels(*module);
+    if (succeeded(emitted))
+      kernels = std::move(*emitted);
+  }
+  bool valid() { return kernels && succeeded(verify(*kernels)); }
+
+  /// Runs all stages; false, with a failed expectation, if the emulator complains.
+  bool run(ArrayRef<const Memory *> arguments, ArrayRef<const Memory *> results) {
+    auto inner = *kernels->getOps<gpu::GPUModuleOp>().begin();
+    Emulator emulator(inner);
+    SmallVector<unsigned> memory;
+    for (const Memory *argument : arguments)
+      memory.push_back(emulator.add(argument->data, argument->bytes(), true));
+    for (const Memory *result : results) {
+      // In place: the same memory.
+      auto same =
+          llvm::find_if(arguments, [&](const Memory *m) { return m->data == result->data; });
+      memory.push_back(same != arguments.end()
+                           ? memory[same - arguments.begin()]
+                           : emulator.add(result->data, result->bytes(), false));
+    }
+    Memory workspace(plan->workspace / 4);
+    if (plan->workspace)
+      memory.push_back(emulator.add(workspace.data, workspace.bytes(), false));
+    for (unsigned i = 0; i < plan->stages.size(); ++i) {
+      std::string name = codegen::cuda::stageName(getFunction().getName(), i);
+      if (emulator.launch(inner.lookupSymbol<gpu::GPUFuncOp>(name), memory))
+        continue;
+      for (const std::string &complaint : emulator.getComplaints())
+        ADD_FAILURE() << complaint;
+      return false;
+    }
+    return true;
+  }
+
+  OwningOpRef<ModuleOp> kernels;
+};
+} // namespace
+
+static SmallVector<const Memory *> pointersTo(const std::vector<Memory> &memories) {
+  SmallVector<const Memory *> pointers;
+  for (const Memory &memory : memories)
+    pointers.push_back(&memory);
+  return pointers;
+}
+
+static void check(const Case &c, Sizes sizes, int64_t chunks, StringRef element = "f32") {
+  SCOPED_TRACE(testing::Message() << c.name << " " << sizes.b << "x" << sizes.s << "x" << sizes.d
+                                  << " in " << chunks << " chunks " << element.str());
+  EmulatedKernel kernel(instantiate(c, sizes, element), chunks);
+  ASSERT_TRUE(kernel.valid()) << instantiate(c, sizes, element);
+  auto arguments = kernel.makeArguments(7, c.ids);
+  makePositive(kernel, arguments);
+  auto results = kernel.makeResults();
+  ASSERT_TRUE(kernel.run(pointersTo(arguments), pointersTo(results)));
+  auto want = kernel.reference(arguments);
+  for (unsigned i = 0; i < results.size(); ++i)
+    expectClose(results[i], want[i], c.tolerance, "result " + std::to_string(i));
+  if (testing::Test::HasFatalFailure())
+    return;
+  // In place, pair by pair, is the same again.
+  for (auto [argument, result] : kernel.getPlan().inplace) {
+    std::vector<Memory> inputs = arguments, outputs = kernel.makeResults();
+    auto targets = pointersTo(outputs);
+    targets[result] = &inputs[argument];
+    ASSERT_TRUE(kernel.run(pointersTo(inputs), targets))
+        << "argument " << argument << " and result " << result << " in place";
+    for (unsigned i = 0; i < results.size(); ++i)
+      ASSERT_TRUE(same(results[i], *targets[i]))
+          << "result " << i << " differs with argument " << argument << " and result " << result
+          << " in place";
+  }
+}
+
+class GPUKernel : public testing::TestWithParam<Case> {};
+
+TEST_P(GPUKernel, AgreesWithReference) {
+  const Case &c = GetParam();
+  for (Sizes sizes :
+       {Sizes{2, 3, 1}, {1, 1, 7}, {3, 5, 16}, {33, 9, 18}, {4, 3, 768}, {2, 3, 1026}})
+    for (int64_t chunks : {0, 3}) {
+      if (c.even && sizes.d % 2)
+        continue;
+      check(c, sizes, chunks);
+      if (HasFatalFailure())
+        return;
+    }
+}
+
+/// Rows that do not fit into the registers of a block.
+TEST_P(GPUKernel, LongRows) {
+  bool even = GetParam().even;
+  check(GetParam(), {2, 3, even ? 10002 : 10001}, 0);
+  check(GetParam(), {1, 3, 20480}, 2);
+}
+
+TEST_P(GPUKernel, NarrowTypes) {
+  const Case &c = GetParam();
+  if (!c.narrow())
+    return;
+  for (const char *element : {"bf16", "f16"})
+    for (Sizes sizes : {Sizes{3, 5, 38}, {2, 7, 512}}) {
+      check(c, sizes, sizes.b == 3 ? 2 : 0, element);
+      if (HasFatalFailure())
+        return;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, GPUKernel, testing::ValuesIn(kernelCases()),
+                         [](const auto &info) { return std::string(info.param.name); });

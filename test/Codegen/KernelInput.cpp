@@ -1,0 +1,124 @@
+//===- KernelInput.cpp - a kernel, its plan, its arguments and results ------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "KernelInput.h"
+
+#include "meshwright/Codegen.h"
+
+#include "mlir/Parser/Parser.h"
+
+#include <cstring>
+#include <random>
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::test;
+
+Memory::Memory(int64_t elements, Element element) : elements(elements), element(element) {
+  // A guard behind the end catches vectors that write too far.
+  data = static_cast<float *>(std::aligned_alloc(64, llvm::alignTo(bytes() + 64, 64)));
+  std::memset(data, 0x55, llvm::alignTo(bytes() + 64, 64));
+}
+
+Memory::Memory(const Memory &other) : Memory(other.elements, other.element) {
+  std::memcpy(data, other.data, bytes());
+}
+
+double Memory::get(int64_t i) const {
+  if (element == I32)
+    return reinterpret_cast<int32_t *>(data)[i];
+  if (element == F32)
+    return data[i];
+  llvm::APInt bits(16, reinterpret_cast<uint16_t *>(data)[i]);
+  return APFloat(element == BF16 ? APFloat::BFloat() : APFloat::IEEEhalf(), bits).convertToDouble();
+}
+
+void Memory::set(int64_t i, double value) {
+  if (element == I32) {
+    reinterpret_cast<int32_t *>(data)[i] = int32_t(value);
+  } else if (element == F32) {
+    data[i] = float(value);
+  } else {
+    bool lossy;
+    APFloat number(value);
+    number.convert(element == BF16 ? APFloat::BFloat() : APFloat::IEEEhalf(),
+                   APFloat::rmNearestTiesToEven, &lossy);
+    reinterpret_cast<uint16_t *>(data)[i] = uint16_t(number.bitcastToAPInt().getZExtValue());
+  }
+}
+
+void test::decompose(func::FuncOp kernel) {
+  SmallVector<train::KernelOpInterface> ops;
+  kernel.walk([&](train::KernelOpInterface op) { ops.push_back(op); });
+  for (train::KernelOpInterface op : ops) {
+    OpBuilder b(op);
+    op->replaceAllUsesWith(train::decomposeInF32(op, b));
+    op->erase();
+  }
+}
+
+KernelInput::KernelInput(StringRef text, codegen::ScheduleOptions options, int64_t chunks) {
+  DialectRegistry registry;
+  registry.insert<arith::ArithDialect, func::FuncDialect, math::MathDialect, train::TrainDialect>();
+  registerCodegen(registry);
+  registerCUDACodegen(registry);
+  context.appendDialectRegistry(registry);
+  context.loadAllAvailableDialects();
+  module = parseSourceString<ModuleOp>(text, &context);
+  if (!module)
+    return;
+  auto kernel = *module->getOps<func::FuncOp>().begin();
+  kernel->setAttr("exec.kernel", UnitAttr::get(&context));
+  decompose(kernel);
+  codegen::normalizeKernel(kernel);
+  if (chunks)
+    options = {chunks, 1};
+  auto made = codegen::planKernel(kernel, options);
+  if (failed(made))
+    return;
+  plan = std::move(*made);
+  SmallVector<int64_t> counts;
+  for (const codegen::Stage &stage : plan->stages)
+    counts.push_back(stage.chunks);
+  kernel->setAttr("exec.chunks", DenseI64ArrayAttr::get(&context, counts));
+}
+
+static int64_t elementsOf(Type type) { return cast<RankedTensorType>(type).getNumElements(); }
+static Memory::Element elementOf(Type type) {
+  Type element = getElementTypeOrSelf(type);
+  return element.isInteger(32) ? Memory::I32
+         : element.isBF16()    ? Memory::BF16
+         : element.isF16()     ? Memory::F16
+                               : Memory::F32;
+}
+
+std::vector<Memory> KernelInput::makeArguments(unsigned seed, int64_t ids) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<Memory> arguments;
+  for (Type type : getFunction().getArgumentTypes()) {
+    Memory &memory = arguments.emplace_back(elementsOf(type), elementOf(type));
+    for (int64_t i = 0; i < memory.elements; ++i)
+      memory.set(i, memory.element == Memory::I32 ? double(random() % ids) : normal(random));
+  }
+  return arguments;
+}
+
+std::vector<Memory> KernelInput::makeResults() {
+  std::vector<Memory> results;
+  for (Type type : getFunction().getResultTypes())
+    results.emplace_back(elementsOf(type), elementOf(type));
+  return results;
+}
+
+std::vector<Values> KernelInput::reference(const std::vector<Memory> &arguments) {
+  std::vector<Values> values;
+  for (const Memory &memory : arguments) {
+    Values &out = values.emplace_back();
+    for (int64_t i = 0; i < memory.elements; ++i)
+      out.push_back(memory.get(i));
+  }
+  return evaluate(getFunction(), values);
+}
