@@ -215,25 +215,40 @@ def DistDecomposeCollectives : Pass<"dist-decompose-collectives", "::mlir::Modul
     (`lib/Dist/CollectiveAlgorithms.h`): parameter-server, sequential, ring, parallel,
     doubling, halving-doubling, or whichever of these is fastest by the
     alpha-beta model (`auto`). `native` leaves them to the runtime. Where the
-    pieces do not divide the tensor it is padded with zeros.
+    number of pieces does not divide the elements the last pieces are shorter. The
+    tensors of a bucket go in the same messages.
 
     [docs/collectives.md](collectives.md) has the rounds and volumes of each.
   }];
   let options = [
     Option<"algorithm", "algorithm", "std::string", "\"native\"", "the algorithm, or native or auto">,
+    Option<"dataServer", "data-server", "bool", "false",
+           "parameter-server for reductions over the axis data alone">,
     Option<"latency", "latency", "double", "1e-5", "for auto: seconds a round takes at least">,
     Option<"bandwidth", "bandwidth", "double", "1e10", "for auto: bytes a device moves a second">];
   let dependentDialects = ["::meshwright::dist::DistDialect", "::meshwright::train::TrainDialect"];
 }
 
 def DistVerifyCommunication : Pass<"dist-verify-communication", "::mlir::ModuleOp"> {
-  let summary = "Proves that the collectives of all devices meet";
+  let summary = "Proves that all that devices tell each other meets";
   let description = [{
-    All devices run one program, so the order of collectives agrees as long as
-    every device runs every one of them: each stands in a function body, under no
-    control flow of its own, its group is of the module's mesh, and no sharding is
-    left that would still have to move data.
+    Where all devices run one program and exchange no messages, the order of
+    collectives agrees as long as every device runs every one of them: each stands in
+    a function body, under no control flow of its own, its group is of the module's
+    mesh, and no sharding is left that would still have to move data.
+
+    Where programs differ or send messages, their communication is also run through,
+    calls and repetitions written out, without values: each message is received by
+    the `dist.recv` that is next on its channel and has its type, the devices of a
+    group come to the same collectives in the same order, and nobody waits in a
+    circle, over messages and collectives of all groups together. A sender waits when
+    `capacity` messages of the channel have not been received; the runtime has room
+    for one. Since nobody can overtake, one such run stands for all; devices that
+    no message and no program tell apart are run as one, so that the size of the
+    other axes does not matter. What does not meet is shown with its counterpart.
   }];
+  let options = [Option<"capacity", "capacity", "int64_t", "1",
+                        "messages of a channel that may be on their way to a device; 0: none">];
 }
 
 #endif // MESHWRIGHT_DIST_PASSES

@@ -43,3 +43,205 @@ func.func @unknown() {
   func.call @outside() : () -> ()
   return
 }
+
+// -----
+
+// What one sends both ways at once, each way has room for.
+dist.mesh @mesh ["pipe" = 2, "data" = 2]
+module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
+  dist.mesh @mesh ["pipe" = 2, "data" = 2]
+  func.func @step(%x: tensor<4xf32>) {
+    dist.send %x to 1 channel 0 over <@mesh {pipe}> : tensor<4xf32>
+    %0 = dist.recv from 1 channel 0 over <@mesh {pipe}> : tensor<4xf32>
+    return
+  }
+}
+module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
+  dist.mesh @mesh ["pipe" = 2, "data" = 2]
+  func.func @step(%x: tensor<4xf32>) {
+    dist.send %x to 0 channel 0 over <@mesh {pipe}> : tensor<4xf32>
+    %0 = dist.recv from 0 channel 0 over <@mesh {pipe}> : tensor<4xf32>
+    return
+  }
+}
+
+// -----
+
+// The second message finds no room, and waits for one that waits in turn.
+dist.mesh @mesh ["pipe" = 2, "data" = 2]
+module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
+  dist.mesh @mesh ["pipe" = 2, "data" = 2]
+  func.func @step(%x: tensor<4xf32>) {
+    dist.send %x to 1 channel 0 over <@mesh {pipe}> : tensor<4xf32>
+    // expected-error @+1 {{never ends: device pipe = 0 waits here for device pipe = 1}}
+    dist.send %x to 1 channel 0 over <@mesh {pipe}> : tensor<4xf32>
+    %0 = dist.recv from 1 channel 0 over <@mesh {pipe}> : tensor<4xf32>
+    %1 = dist.recv from 1 channel 0 over <@mesh {pipe}> : tensor<4xf32>
+    return
+  }
+}
+module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
+  dist.mesh @mesh ["pipe" = 2, "data" = 2]
+  func.func @step(%x: tensor<4xf32>) {
+    dist.send %x to 0 channel 0 over <@mesh {pipe}> : tensor<4xf32>
+    // expected-note @+1 {{device pipe = 1 waits here for device pipe = 0}}
+    dist.send %x to 0 channel 0 over <@mesh {pipe}> : tensor<4xf32>
+    %0 = dist.recv from 0 channel 0 over <@mesh {pipe}> : tensor<4xf32>
+    %1 = dist.recv from 0 channel 0 over <@mesh {pipe}> : tensor<4xf32>
+    return
+  }
+}
+
+// -----
+
+// Types differ.
+dist.mesh @mesh ["pipe" = 2, "data" = 2]
+module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
+  dist.mesh @mesh ["pipe" = 2, "data" = 2]
+  func.func @step(%x: tensor<4xf32>) {
+    // expected-note @+1 {{which is sent here}}
+    dist.send %x to 1 channel 0 over <@mesh {pipe}> : tensor<4xf32>
+    return
+  }
+}
+module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
+  dist.mesh @mesh ["pipe" = 2, "data" = 2]
+  func.func @step(%x: tensor<4xf32>) {
+    // expected-error @+1 {{receives 'tensor<8xf32>' on device pipe = 1, but the next message from device pipe = 0 on channel 0 is 'tensor<4xf32>'}}
+    %0 = dist.recv from 0 channel 0 over <@mesh {pipe}> : tensor<8xf32>
+    return
+  }
+}
+
+// -----
+
+// Nobody sends.
+dist.mesh @mesh ["pipe" = 2, "data" = 2]
+module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
+  dist.mesh @mesh ["pipe" = 2, "data" = 2]
+  // expected-note @+1 {{which runs this}}
+  func.func @step(%x: tensor<4xf32>) {
+    return
+  }
+}
+module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
+  dist.mesh @mesh ["pipe" = 2, "data" = 2]
+  func.func @step(%x: tensor<4xf32>) {
+    // expected-error @+1 {{waits on device pipe = 1 for device pipe = 0, which has ended}}
+    %0 = dist.recv from 0 channel 0 over <@mesh {pipe}> : tensor<4xf32>
+    return
+  }
+}
+
+// -----
+
+// Nobody receives.
+dist.mesh @mesh ["pipe" = 2, "data" = 2]
+module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
+  dist.mesh @mesh ["pipe" = 2, "data" = 2]
+  func.func @step(%x: tensor<4xf32>) {
+    // expected-error @+1 {{sends from device pipe = 0 what device pipe = 1 never receives}}
+    dist.send %x to 1 channel 0 over <@mesh {pipe}> : tensor<4xf32>
+    return
+  }
+}
+module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
+  dist.mesh @mesh ["pipe" = 2, "data" = 2]
+  // expected-note @+1 {{which runs this}}
+  func.func @step(%x: tensor<4xf32>) {
+    return
+  }
+}
+
+// -----
+
+// The collectives of one group in another order.
+dist.mesh @mesh ["pipe" = 2, "data" = 2]
+module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
+  dist.mesh @mesh ["pipe" = 2, "data" = 2]
+  func.func @step(%x: tensor<4xf32>) {
+    // expected-note @+1 {{which is this}}
+    %0 = dist.all_reduce sum %x over <@mesh {pipe, data}> : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = dist.all_reduce max %x over <@mesh {pipe, data}> : (tensor<4xf32>) -> tensor<4xf32>
+    return
+  }
+}
+module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
+  dist.mesh @mesh ["pipe" = 2, "data" = 2]
+  func.func @step(%x: tensor<4xf32>) {
+    // expected-error @+1 {{is what device pipe = 1 does next among {pipe, data}, but device pipe = 0 does another collective}}
+    %0 = dist.all_reduce max %x over <@mesh {pipe, data}> : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = dist.all_reduce sum %x over <@mesh {pipe, data}> : (tensor<4xf32>) -> tensor<4xf32>
+    return
+  }
+}
+
+// -----
+
+// Each group has its order; together nobody goes on.
+dist.mesh @mesh ["pipe" = 2, "data" = 2]
+module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
+  dist.mesh @mesh ["pipe" = 2, "data" = 2]
+  func.func @step(%x: tensor<4xf32>) {
+    // expected-error @+1 {{never ends: device pipe = 0 waits here for device pipe = 1}}
+    %0 = dist.all_reduce sum %x over <@mesh {pipe, data}> : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = dist.all_reduce sum %x over <@mesh {pipe}> : (tensor<4xf32>) -> tensor<4xf32>
+    return
+  }
+}
+module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
+  dist.mesh @mesh ["pipe" = 2, "data" = 2]
+  func.func @step(%x: tensor<4xf32>) {
+    // expected-note @+1 {{device pipe = 1 waits here for device pipe = 0}}
+    %1 = dist.all_reduce sum %x over <@mesh {pipe}> : (tensor<4xf32>) -> tensor<4xf32>
+    %0 = dist.all_reduce sum %x over <@mesh {pipe, data}> : (tensor<4xf32>) -> tensor<4xf32>
+    return
+  }
+}
+
+// -----
+
+// A collective and a message wait for each other.
+dist.mesh @mesh ["pipe" = 2, "data" = 2]
+module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
+  dist.mesh @mesh ["pipe" = 2, "data" = 2]
+  func.func @step(%x: tensor<4xf32>) {
+    // expected-error @+1 {{never ends: device pipe = 0 waits here for device pipe = 1}}
+    %0 = dist.all_reduce sum %x over <@mesh {pipe, data}> : (tensor<4xf32>) -> tensor<4xf32>
+    dist.send %x to 1 channel 0 over <@mesh {pipe}> : tensor<4xf32>
+    return
+  }
+}
+module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
+  dist.mesh @mesh ["pipe" = 2, "data" = 2]
+  func.func @step(%x: tensor<4xf32>) {
+    // expected-note @+1 {{device pipe = 1 waits here for device pipe = 0}}
+    %1 = dist.recv from 0 channel 0 over <@mesh {pipe}> : tensor<4xf32>
+    %0 = dist.all_reduce sum %x over <@mesh {pipe, data}> : (tensor<4xf32>) -> tensor<4xf32>
+    return
+  }
+}
+
+// -----
+
+dist.mesh @mesh ["a" = 2]
+func.func @flat(%x: tensor<4xf32>) {
+  // expected-error @+1 {{sends from device a = 1 to itself}}
+  dist.send %x to 1 channel 0 over <@mesh {a}> : tensor<4xf32>
+  return
+}
+
+// -----
+
+dist.mesh @mesh ["a" = 2]
+module @one attributes {dist.at = {a = 0 : i64}} {
+  dist.mesh @mesh ["a" = 2]
+  // expected-note @+1 {{as this one has}}
+  func.func @eval() {
+    return
+  }
+}
+// expected-error @+1 {{program has no @eval, in which devices meet}}
+module @two attributes {dist.at = {a = 1 : i64}} {
+  dist.mesh @mesh ["a" = 2]
+}
