@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "Dist/Dist.h"
 
+#include "meshwright/runtime/Traffic.h"
+
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -169,7 +171,7 @@ static LogicalResult verifyBucket(Operation *op, GroupAttr group, ArrayRef<int64
   if (count == 0 || op->getNumResults() != count)
     return op->emitOpError("has ") << count << " operands and " << op->getNumResults()
                                    << " results; it needs as many, at least one";
-  bool cuts = !isa<AllReduceOp>(op);
+  bool cuts = !isa<AllReduceOp, ExchangeOp>(op);
   if (cuts && dims.size() != count)
     return op->emitOpError("names ") << dims.size() << " dimensions for " << count << " tensors";
   for (unsigned i = 0; i < count; ++i) {
@@ -268,19 +270,15 @@ LogicalResult BeginOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
 LogicalResult ExchangeOp::verifySymbolUses(SymbolTableCollection &symbols) {
   FailureOr<int64_t> n = groupSize(*this, getGroup(), symbols);
-  if (failed(n) || failed(verifyShape(*this, getGroup(), {}, {}, symbols)))
+  if (failed(n) || failed(verifyBucket(*this, getGroup(), {}, false, symbols)))
     return failure();
   for (ArrayRef<int64_t> list : {getTo(), getSend(), getFrom(), getReceive()})
     if (int64_t(list.size()) != *n)
       return emitOpError("needs an entry for each of the ")
              << *n << " places of the group, found " << list.size();
-  int64_t elements = cast<RankedTensorType>(getX().getType()).getNumElements();
-  if (getPieces() < 1 || elements % getPieces())
-    return emitOpError("cannot cut the ")
-           << elements << " elements of " << getX().getType() << " into " << getPieces()
-           << " equal pieces";
-  if (getLength() < 1)
-    return emitOpError("sends ") << getLength() << " pieces; at least one is sent";
+  if (int64_t(getPieces()) < 1 || int64_t(getLength()) < 1)
+    return emitOpError("sends ") << getLength() << " of " << getPieces()
+                                 << " pieces; at least one is sent of at least one";
   auto check = [&](ArrayRef<int64_t> peers, ArrayRef<int64_t> begins, ArrayRef<int64_t> back,
                    StringRef what) -> LogicalResult {
     for (auto [place, peer] : llvm::enumerate(peers)) {
@@ -297,9 +295,32 @@ LogicalResult ExchangeOp::verifySymbolUses(SymbolTableCollection &symbols) {
     }
     return success();
   };
-  if (failed(check(getTo(), getSend(), getFrom(), "sends to")))
+  if (failed(check(getTo(), getSend(), getFrom(), "sends to")) ||
+      failed(check(getFrom(), getReceive(), getTo(), "receives from")))
     return failure();
-  return check(getFrom(), getReceive(), getTo(), "receives from");
+  // The last pieces are shorter, so both sides must mean as many elements.
+  for (Value x : getXs()) {
+    int64_t count = cast<RankedTensorType>(x.getType()).getNumElements();
+    auto range = [&](int64_t begin) {
+      return std::pair(partBegin(count, getPieces(), begin),
+                       partBegin(count, getPieces(), begin + getLength()));
+    };
+    for (auto [place, peer] : llvm::enumerate(getTo())) {
+      if (peer < 0)
+        continue;
+      auto sent = range(getSend()[place]), received = range(getReceive()[peer]);
+      if (sent.second - sent.first != received.second - received.first)
+        return emitOpError("place ")
+               << place << " sends " << sent.second - sent.first << " elements of " << x.getType()
+               << ", of which place " << peer << " takes " << received.second - received.first;
+      if (getKind() || getFrom()[place] < 0)
+        continue;
+      auto replaced = range(getReceive()[place]);
+      if (sent.first < replaced.second && replaced.first < sent.second)
+        return emitOpError("place ") << place << " replaces pieces that it sends";
+    }
+  }
+  return success();
 }
 
 /// Bytes of one tensor.
@@ -320,7 +341,10 @@ int64_t AllGatherOp::getSentBytes(int64_t n) { return bytes(getXs()) * (n - 1); 
 int64_t ReduceScatterOp::getSentBytes(int64_t n) { return bytes(getXs()) * (n - 1) / n; }
 int64_t AllToAllOp::getSentBytes(int64_t n) { return bytes(getX()) * (n - 1) / n; }
 int64_t PermuteOp::getSentBytes(int64_t) { return bytes(getX()); }
-int64_t ExchangeOp::getSentBytes(int64_t) { return bytes(getX()) / getPieces() * getLength(); }
+int64_t ExchangeOp::getSentBytes(int64_t n) {
+  int64_t senders = llvm::count_if(getTo(), [](int64_t peer) { return peer >= 0; });
+  return bytes(getXs()) / getPieces() * getLength() * senders / n;
+}
 int64_t BroadcastOp::getSentBytes(int64_t n) { return bytes(getX()) * (n - 1) / n; }
 int64_t ReduceOp::getSentBytes(int64_t n) { return bytes(getX()) * (n - 1) / n; }
 int64_t GatherOp::getSentBytes(int64_t n) { return bytes(getX()) * (n - 1) / n; }

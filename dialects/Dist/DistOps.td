@@ -283,15 +283,18 @@ def Dist_BeginOp : Dist_LocalOp<"begin"> {
   let builders = [OpBuilder<(ins "int64_t":$size, "GroupAttr":$group)>];
 }
 
-def Dist_ExchangeOp : Dist_CollectiveOp<"exchange", [SameOperandsAndResultType]> {
+def Dist_ExchangeOp : Dist_CollectiveOp<"exchange"> {
   let summary = "One message for each device that takes part";
   let description = [{
-    The elements of x in row-major order are `pieces` equal pieces. The device at
-    place p sends `length` pieces from `send[p]` on to place `to[p]`; what it gets
-    from place `from[p]` is added to (the larger kept of, with `max`; or, without
-    a kind, replaces) its pieces from `receive[p]` on. All other pieces of y are
-    those of x. -1 stands for nobody, also in `send` and `receive`. So sends and
-    receives are there in pairs: `from[to[p]] = p`.
+    The elements of each x in row-major order are cut into `pieces` pieces, equal but
+    for the last ones, which are shorter or empty where the number does not divide.
+    The device at place p sends `length` pieces from `send[p]` on to place `to[p]`;
+    what it gets from place `from[p]` is added to (the larger kept of, with `max`; or,
+    without a kind, replaces) its pieces from `receive[p]` on. All other pieces of y
+    are those of x. -1 stands for nobody, also in `send` and `receive`. So sends and
+    receives are there in pairs: `from[to[p]] = p`. What a device sends is not among
+    what it has replaced. The pieces of several tensors of one element type go in one
+    message.
 
     Exchanges with one `round` may be on their way together; a later round begins
     when the earlier have ended.
@@ -301,13 +304,13 @@ def Dist_ExchangeOp : Dist_CollectiveOp<"exchange", [SameOperandsAndResultType]>
         over <@mesh {data}> : (tensor<8xf32>) -> tensor<8xf32>
     ```
   }];
-  let arguments = (ins OptionalAttr<Train_ReduceKindAttr>:$kind, AnyRankedTensor:$x, I64Attr:$pieces,
-                       I64Attr:$length, DenseI64ArrayAttr:$to, DenseI64ArrayAttr:$send,
-                       DenseI64ArrayAttr:$from, DenseI64ArrayAttr:$receive, I64Attr:$round,
-                       Dist_GroupAttr:$group);
-  let results = (outs AnyRankedTensor:$y);
+  let arguments = (ins OptionalAttr<Train_ReduceKindAttr>:$kind, Variadic<AnyRankedTensor>:$xs,
+                       I64Attr:$pieces, I64Attr:$length, DenseI64ArrayAttr:$to,
+                       DenseI64ArrayAttr:$send, DenseI64ArrayAttr:$from,
+                       DenseI64ArrayAttr:$receive, I64Attr:$round, Dist_GroupAttr:$group);
+  let results = (outs Variadic<AnyRankedTensor>:$ys);
   let assemblyFormat = [{
-    (`reducing` $kind^)? $x `pieces` $pieces `length` $length `to` $to `send` $send `from` $from
+    (`reducing` $kind^)? $xs `pieces` $pieces `length` $length `to` $to `send` $send `from` $from
     `receive` $receive `round` $round `over` $group attr-dict `:` functional-type(operands, results)
   }];
 }

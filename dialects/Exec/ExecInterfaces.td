@@ -35,9 +35,12 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
                     "getReductionKind", (ins), "", [{ return ::std::nullopt; }]>,
     InterfaceMethod<"The place of the root, or of the peer of a message.",
                     "::std::optional<int64_t>", "getPlace", (ins), "", [{ return ::std::nullopt; }]>,
-    InterfaceMethod<"For each place, whose value it gets.", "::llvm::ArrayRef<int64_t>",
-                    "getPermutation", (ins), "", [{ return {}; }]>,
-    InterfaceMethod<"Messages of different channels do not wait for each other.", "int64_t",
+    InterfaceMethod<"Numbers that say which places send to which, as the runtime's function has them.",
+                    "::llvm::SmallVector<int64_t>", "getTable", (ins), "", [{ return {}; }]>,
+    InterfaceMethod<"Scratch memory: nothing where the call takes none, null where it needs none.",
+                    "::std::optional<::mlir::Value>", "getScratch", (ins), "",
+                    [{ return ::std::nullopt; }]>,
+    InterfaceMethod<"Messages of different channels do not wait for each other, nor for collectives, of channel 0.", "int64_t",
                     "getMessageChannel", (ins), "", [{ return 0; }]>];
 }
 

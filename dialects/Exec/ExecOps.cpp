@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "Exec/Exec.h"
 
+#include "meshwright/runtime/Traffic.h"
+
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -311,3 +313,53 @@ LogicalResult BroadcastOp::verify() { return verifyTensors(*this); }
 LogicalResult ReduceOp::verify() { return verifyTensors(*this); }
 LogicalResult GatherOp::verify() { return verifyTensors(*this); }
 LogicalResult ScatterOp::verify() { return verifyTensors(*this); }
+
+LogicalResult SendOp::verify() {
+  if (bytesOf(getBuffer().getType()) < bytesOf(getInput().getType()))
+    return emitOpError("cannot put ") << getInput().getType() << " into " << getBuffer().getType();
+  return success();
+}
+
+SmallVector<int64_t> ExchangeOp::getTable() {
+  int64_t reduction = !getKind() ? -1 : *getKind() == train::ReduceKind::Max ? MW_MAX : MW_SUM;
+  SmallVector<int64_t> table{reduction, int64_t(getPieces()), int64_t(getLength())};
+  for (ArrayRef<int64_t> list : {getTo(), getSend(), getFrom(), getReceive()})
+    llvm::append_range(table, list);
+  return table;
+}
+
+int64_t ExchangeOp::getReceivedBytes() {
+  SmallVector<int64_t> wide = getTable();
+  SmallVector<int32_t> numbers(wide.begin(), wide.end());
+  ExchangeTable table{numbers.data(), int64_t(getTo().size())};
+  int64_t most = 0;
+  for (int64_t place = 0; place < table.places; ++place) {
+    int64_t sum = 0;
+    if (table.from(place) >= 0)
+      for (Value memory : getMemory()) {
+        auto type = cast<MemRefType>(memory.getType());
+        sum += table.pieces(type.getNumElements(), table.receive(place)).length() *
+               llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+      }
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+LogicalResult ExchangeOp::verify() {
+  if (getMemory().empty())
+    return emitOpError("moves no tensor");
+  for (Value memory : getMemory())
+    if (getElementTypeOrSelf(memory) != getElementTypeOrSelf(getMemory().front()))
+      return emitOpError("moves tensors of one element type in a call, found ")
+             << getMemory().front().getType() << " and " << memory.getType();
+  for (ArrayRef<int64_t> list : {getSend(), getFrom(), getReceive()})
+    if (list.size() != getTo().size())
+      return emitOpError("has lists of ") << getTo().size() << " and " << list.size() << " places";
+  int64_t wanted = getKind() ? getReceivedBytes() : 0;
+  int64_t given = getWorkspace() ? bytesOf(getWorkspace().getType()) : 0;
+  if (given != wanted)
+    return emitOpError("gives ") << given << " bytes of workspace where " << wanted
+                                 << " are needed";
+  return success();
+}

@@ -410,7 +410,7 @@ def Exec_PermuteOp : Exec_Collective<"permute", "same"> {
                        DenseI64ArrayAttr:$from, StrArrayAttr:$axes);
   let assemblyFormat = "$input `to` $output `from` $from `over` $axes attr-dict `:` type($input) `to` type($output)";
   let extraClassDeclaration = common # [{
-    ::llvm::ArrayRef<int64_t> getPermutation() { return getFrom(); }
+    ::llvm::SmallVector<int64_t> getTable() { return ::llvm::to_vector(getFrom()); }
   }];
 }
 def Exec_BroadcastOp : Exec_Collective<"broadcast", "same"> {
@@ -448,16 +448,62 @@ def Exec_ScatterOp : Exec_Collective<"scatter", "shrinks"> {
   let assemblyFormat = "$input `to` $output `root` $root `over` $axes attr-dict `:` type($input) `to` type($output)";
   let extraClassDeclaration = common # parts # place;
 }
+def Exec_ExchangeOp : Exec_Op<"exchange", [CollectiveOpInterface, AttrSizedOperandSegments]> {
+  let summary = "mw_exchange: one message for each rank that takes part";
+  let description = [{
+    `dist.exchange` in place: the pieces of each `memory` that are received are added
+    to, or replaced. Where they are added, `workspace` holds what arrives. May take
+    several tensors.
+
+    ```mlir
+    exec.exchange reducing sum %a pieces 2 length 1 to [1, 0] send [1, 0] from [1, 0] receive [0, 1]
+        over ["data"] workspace(%w : memref<16xi8>) : memref<8xf32>
+    ```
+  }];
+  let arguments = (ins OptionalAttr<Train_ReduceKindAttr>:$kind,
+                       Arg<Variadic<Exec_MemRef>, "", [MemRead, MemWrite]>:$memory,
+                       Writes<Optional<Exec_MemRef>>:$workspace, I64Attr:$pieces, I64Attr:$length,
+                       DenseI64ArrayAttr:$to, DenseI64ArrayAttr:$send, DenseI64ArrayAttr:$from,
+                       DenseI64ArrayAttr:$receive, StrArrayAttr:$axes);
+  let assemblyFormat = [{
+    (`reducing` $kind^)? $memory `pieces` $pieces `length` $length `to` $to `send` $send
+    `from` $from `receive` $receive `over` $axes (`workspace` `(` $workspace^ `:` type($workspace) `)`)?
+    attr-dict `:` type($memory)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::SmallVector<::mlir::Value> getSources() { return ::llvm::to_vector(::mlir::ValueRange(getMemory())); }
+    ::mlir::SmallVector<::mlir::Value> getTargets() { return getSources(); }
+    bool isBucket() { return true; }
+    ::llvm::SmallVector<int64_t> getTable();
+    ::std::optional<::mlir::Value> getScratch() { return getWorkspace(); }
+    /// Bytes of what the rank that gets most gets.
+    int64_t getReceivedBytes();
+  }];
+}
 def Exec_SendOp : Exec_Op<"send", [CollectiveOpInterface, MemoryEffects<[MemWrite]>]> {
   let summary = "mw_send to the rank at place `to`";
-  let description = [{ May wait for the receiver's `exec.recv` of the same channel. }];
-  let arguments = (ins Reads<Exec_MemRef>:$input, I64Attr:$to, I64Attr:$channel, StrArrayAttr:$axes);
-  let assemblyFormat = "$input `to` $to `channel` $channel `over` $axes attr-dict `:` type($input)";
+  let description = [{
+    Copies the input to `buffer` and goes on; waits only for the message before it
+    that is still in `buffer`. Sends of one channel to one place share a buffer of the
+    size of the largest, which is theirs until `exec.finish_sends`.
+  }];
+  let arguments = (ins Reads<Exec_MemRef>:$input, Writes<Exec_MemRef>:$buffer, I64Attr:$to,
+                       I64Attr:$channel, StrArrayAttr:$axes);
+  let assemblyFormat = "$input `to` $to `channel` $channel `over` $axes `buffer` $buffer attr-dict `:` type($input) `,` type($buffer)";
+  let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::SmallVector<::mlir::Value> getTargets() { return {}; }
     ::std::optional<int64_t> getPlace() { return int64_t(getTo()); }
-    int64_t getMessageChannel() { return getChannel(); }
+    int64_t getMessageChannel() { return getChannel() + 1; }
+    ::std::optional<::mlir::Value> getScratch() { return getBuffer(); }
   }];
+}
+def Exec_FinishSendsOp : Exec_Op<"finish_sends", [MemoryEffects<[MemWrite]>]> {
+  let summary = "mw_finish_sends: waits until all messages have been taken";
+  let description = [{ Last in a program that sends; `buffers` are all of its messages'. }];
+  let arguments = (ins Arg<Variadic<Exec_MemRef>, "", [MemRead, MemWrite]>:$buffers);
+  let assemblyFormat = "$buffers attr-dict `:` type($buffers)";
 }
 def Exec_RecvOp : Exec_Op<"recv", [CollectiveOpInterface]> {
   let summary = "mw_recv from the rank at place `from`";
@@ -468,7 +514,7 @@ def Exec_RecvOp : Exec_Op<"recv", [CollectiveOpInterface]> {
     ::mlir::SmallVector<::mlir::Value> getSources() { return {}; }
     ::mlir::SmallVector<::mlir::Value> getTargets() { return {getOutput()}; }
     ::std::optional<int64_t> getPlace() { return int64_t(getFrom()); }
-    int64_t getMessageChannel() { return getChannel(); }
+    int64_t getMessageChannel() { return getChannel() + 1; }
   }];
 }
 

@@ -24,6 +24,7 @@ struct PipelineOptions {
   std::string schedule = "1f1b", cuts;
   std::string dataSync = "all-reduce";
   std::string target = "cpu";
+  std::string collectiveAlgorithm = "native";
 };
 
 /// Where IR can be taken out and put in again, in order of the staircase.
@@ -44,7 +45,7 @@ llvm::Error buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &o
 
 /// Makes buildPipeline known as `--meshwright-pipeline`, with options mesh,
 /// optimizer, zero, sequence-parallel, tensor-2d, precision, grad-dtype, schedule, cuts,
-/// from and to.
+/// collective-algorithm, from and to.
 void registerPipeline();
 
 /// Makes `manager` write the module after each pass to `directory`/NN-pass.mlir.

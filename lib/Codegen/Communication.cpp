@@ -78,12 +78,23 @@ Communication::Communication(ModuleOp module) {
     std::vector<int64_t> counts;
     for (const Collective::Segment &segment : entry.segments)
       counts.push_back(segment.count);
-    int64_t width = llvm::divideCeil(entry.getElementType().getIntOrFloatBitWidth(), 8), fixed = 0;
-    for (auto [to, from] : llvm::enumerate(call.getPermutation()))
-      fixed += int64_t(to) == from;
-    entry.groupBytes = trafficOf(std::string_view(entry.getName()), counts, width, entry.members,
-                                 call.getPlace().value_or(0), fixed);
-    entry.scratch = scratchOf(std::string_view(entry.getName()), counts, width, entry.members);
+    int64_t width = llvm::divideCeil(entry.getElementType().getIntOrFloatBitWidth(), 8);
+    SmallVector<int64_t> wide = call.getTable();
+    SmallVector<int32_t> table(wide.begin(), wide.end());
+    if (isa<exec::ExchangeOp>(op)) {
+      ExchangeTable exchange{table.data(), entry.members};
+      entry.groupBytes = exchange.sentElements(counts) * width;
+      for (int64_t place = 0; place < entry.members; ++place)
+        entry.scratch.packed =
+            std::max(entry.scratch.packed, exchange.packedBytes(place, counts, width));
+    } else {
+      int64_t fixed = 0;
+      for (auto [to, from] : llvm::enumerate(table))
+        fixed += int32_t(to) == from;
+      entry.groupBytes = trafficOf(std::string_view(entry.getName()), counts, width, entry.members,
+                                   call.getPlace().value_or(0), fixed);
+      entry.scratch = scratchOf(std::string_view(entry.getName()), counts, width, entry.members);
+    }
     entry.times = timesOf(op);
     if (auto program = op->getParentOfType<exec::ProgramOp>())
       entry.program = program.getSymName();

@@ -15,44 +15,31 @@ namespace meshwright::dist {
 #include "Dist/Passes.h.inc"
 } // namespace meshwright::dist
 
-static RankedTensorType shaped(RankedTensorType like, ArrayRef<int64_t> shape) {
-  return RankedTensorType::get(shape, like.getElementType());
-}
-
-/// Every exchange of `messages` on `x`, one after another.
-static Value exchangeAll(OpBuilder &b, AllReduceOp op, const AllReduceMessages &messages, Value x) {
-  for (const Exchange &e : messages.exchanges)
-    x = ExchangeOp::create(b, op.getLoc(), x.getType(), e.add ? op.getKindAttr() : nullptr, x,
-                           messages.pieces, e.length, e.to, e.sendBegin, e.from, e.receiveBegin,
-                           e.round, op.getGroup());
-  return x;
-}
-
 static void decompose(AllReduceOp op, const AllReduceMessages &messages) {
   OpBuilder b(op);
   Location loc = op.getLoc();
-  Value x = op.getX();
-  auto type = cast<RankedTensorType>(x.getType());
-  int64_t elements = type.getNumElements();
-  if (messages.stacked) {
-    // Each device has copies of its own vector, of which the others replace all
-    // but the one at its place.
-    SmallVector<int64_t> shape(type.getShape());
-    shape.insert(shape.begin(), messages.places);
-    x = train::BroadcastOp::create(b, loc, shaped(type, shape), x, ArrayRef<int64_t>{0});
-    x = exchangeAll(b, op, messages, x);
-    x = train::ReduceOp::create(b, loc, type, op.getKind(), x, ArrayRef<int64_t>{0});
-  } else if (elements % messages.pieces == 0) {
-    x = exchangeAll(b, op, messages, x);
-  } else {
-    int64_t padded = llvm::alignTo(elements, messages.pieces);
-    x = train::ReshapeOp::create(b, loc, shaped(type, {elements}), x);
-    x = train::PadOp::create(b, loc, shaped(type, {padded}), x, padded);
-    x = exchangeAll(b, op, messages, x);
-    x = train::SliceOp::create(b, loc, shaped(type, {elements}), x, elements);
-    x = train::ReshapeOp::create(b, loc, type, x);
+  SmallVector<Value> xs(op.getXs());
+  // Each device has copies of its own vectors, of which the others replace all but
+  // the one at its place.
+  if (messages.stacked)
+    for (Value &x : xs) {
+      auto type = cast<RankedTensorType>(x.getType());
+      SmallVector<int64_t> shape(type.getShape());
+      shape.insert(shape.begin(), messages.places);
+      x = train::BroadcastOp::create(b, loc, RankedTensorType::get(shape, type.getElementType()), x,
+                                     ArrayRef<int64_t>{0});
+    }
+  for (const Exchange &e : messages.exchanges) {
+    auto exchange =
+        ExchangeOp::create(b, loc, ValueRange(xs).getTypes(), e.add ? op.getKindAttr() : nullptr,
+                           xs, messages.pieces, e.length, e.to, e.sendBegin, e.from,
+                           e.receiveBegin, e.round, op.getGroup());
+    xs.assign(exchange.getYs().begin(), exchange.getYs().end());
   }
-  op.replaceAllUsesWith(x);
+  if (messages.stacked)
+    for (auto [x, y] : llvm::zip(xs, op.getYs()))
+      x = train::ReduceOp::create(b, loc, y.getType(), op.getKind(), x, ArrayRef<int64_t>{0});
+  op->replaceAllUsesWith(xs);
   op.erase();
 }
 
@@ -63,16 +50,16 @@ public:
   using DistDecomposeCollectivesBase::DistDecomposeCollectivesBase;
 
   void runOnOperation() override {
-    if (algorithm == "native")
-      return;
     std::optional<CollectiveAlgorithm> named = collectiveAlgorithmNamed(algorithm);
-    if (!named && algorithm != "auto") {
+    if (!named && algorithm != "auto" && algorithm != "native") {
       InFlightDiagnostic error = getOperation().emitError("collective algorithm '")
                                  << algorithm << "' is unknown; algorithms are native, auto";
       for (CollectiveAlgorithm known : collectiveAlgorithms())
         error << ", " << nameOf(known);
       return signalPassFailure();
     }
+    if (algorithm == "native")
+      return;
     MeshOp meshOp = lookupMesh(getOperation());
     if (!meshOp)
       return signalPassFailure();
@@ -87,8 +74,10 @@ public:
 
 private:
   CollectiveAlgorithm fastest(AllReduceOp op, int64_t places) {
-    auto type = cast<RankedTensorType>(op.getX().getType());
-    double bytes = double(type.getNumElements()) * type.getElementTypeBitWidth() / 8;
+    double bytes = 0;
+    for (Type type : op->getOperandTypes())
+      bytes += double(cast<RankedTensorType>(type).getNumElements()) *
+               getElementTypeOrSelf(type).getIntOrFloatBitWidth() / 8;
     auto seconds = [&](CollectiveAlgorithm a) {
       return secondsOf(allReduceMessages(a, places), bytes, latency, bandwidth);
     };

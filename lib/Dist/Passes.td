@@ -222,8 +222,6 @@ def DistDecomposeCollectives : Pass<"dist-decompose-collectives", "::mlir::Modul
   }];
   let options = [
     Option<"algorithm", "algorithm", "std::string", "\"native\"", "the algorithm, or native or auto">,
-    Option<"dataServer", "data-server", "bool", "false",
-           "parameter-server for reductions over the axis data alone">,
     Option<"latency", "latency", "double", "1e-5", "for auto: seconds a round takes at least">,
     Option<"bandwidth", "bandwidth", "double", "1e10", "for auto: bytes a device moves a second">];
   let dependentDialects = ["::meshwright::dist::DistDialect", "::meshwright::train::TrainDialect"];

@@ -89,6 +89,7 @@ public:
     auto type = MemRefType::get({bytes}, builder.getI8Type());
     return buffer(Category::Workspace, type, loc);
   }
+  Value sendBuffer(dist::SendOp op) override;
 
 private:
   LogicalResult emit(Block &from, OpBuilder &builder);
@@ -106,6 +107,8 @@ private:
   DenseMap<Operation *, LoopOp> loops;
   llvm::DenseSet<MemoryTree *> gradients;
   unsigned counts[8] = {};
+  /// By group, channel and receiver.
+  llvm::MapVector<std::tuple<Attribute, int64_t, int64_t>, Value> sendBuffers;
 };
 } // namespace
 
@@ -142,6 +145,19 @@ Value ProgramBuilder::buffer(Category category, MemRefType type, Location loc) {
       BufferOp::create(builder, loc, type, name, category, nullptr, nullptr, nullptr, nullptr);
   lastBuffer = op;
   return op;
+}
+
+Value ProgramBuilder::sendBuffer(dist::SendOp op) {
+  int64_t bytes = bytesOf(op.getX().getType());
+  Value &known = sendBuffers[{op.getGroup(), op.getChannel(), op.getTo()}];
+  if (!known || bytesOf(known.getType()) < bytes) {
+    auto type = MemRefType::get({bytes}, Builder(op.getContext()).getI8Type());
+    if (known)
+      known.setType(type);
+    else
+      known = buffer(Category::Workspace, type, op.getLoc());
+  }
+  return known;
 }
 
 Value ProgramBuilder::bufferOf(MemoryTree &tree) {
@@ -229,7 +245,12 @@ LogicalResult ProgramBuilder::build() {
   for (BlockArgument argument : top.getArguments())
     bufferOf(trees.treeOf(argument));
   builder.setInsertionPointToEnd(&program.getBody().front());
-  return emit(top, builder);
+  if (failed(emit(top, builder)))
+    return failure();
+  if (!sendBuffers.empty())
+    FinishSendsOp::create(builder, function.getLoc(),
+                          llvm::to_vector(llvm::make_second_range(sendBuffers)));
+  return success();
 }
 
 namespace {

@@ -118,6 +118,11 @@ void meshwright::exec::insertCopies(func::FuncOp function) {
     for (OpOperand &init : op.getInitMutable())
       init.set(copyAt(builder, init.get()));
   });
+  function.walk([](dist::ExchangeOp op) {
+    OpBuilder builder(op);
+    for (OpOperand &x : op.getXsMutable())
+      x.set(copyAt(builder, x.get()));
+  });
   for (auto set : top.getOps<train::SetOp>()) {
     OpBuilder builder(set);
     set.getValueMutable().set(copyAt(builder, set.getValue()));

@@ -194,6 +194,23 @@ static LogicalResult lower(dist::PermuteOp op, OpBuilder &builder, MemoryMap &ma
   return success();
 }
 
+static LogicalResult lower(dist::ExchangeOp op, OpBuilder &builder, MemoryMap &map) {
+  // Created without a workspace first: its size is a function of the op.
+  auto create = [&](Value workspace) {
+    return ExchangeOp::create(builder, op.getLoc(), op.getKindAttr(),
+                              memoryOf(op.getYs(), builder, map), workspace, op.getPieces(),
+                              op.getLength(), op.getTo(), op.getSend(), op.getFrom(),
+                              op.getReceive(), axesOf(op.getGroup()));
+  };
+  ExchangeOp exchange = create(Value());
+  int64_t bytes = exchange.getReceivedBytes();
+  if (op.getKind() && bytes > 0) {
+    exchange.erase();
+    create(map.workspace(builder, op.getLoc(), bytes));
+  }
+  return success();
+}
+
 static LogicalResult lower(dist::BroadcastOp op, OpBuilder &builder, MemoryMap &map) {
   BroadcastOp::create(builder, op.getLoc(), map.memory(builder, op.getX()),
                       map.memory(builder, op.getY()), op.getRoot(), axesOf(op.getGroup()));
@@ -208,8 +225,8 @@ static LogicalResult lower(dist::ReduceOp op, OpBuilder &builder, MemoryMap &map
 }
 
 static LogicalResult lower(dist::SendOp op, OpBuilder &builder, MemoryMap &map) {
-  SendOp::create(builder, op.getLoc(), map.memory(builder, op.getX()), op.getTo(), op.getChannel(),
-                 axesOf(op.getGroup()));
+  SendOp::create(builder, op.getLoc(), map.memory(builder, op.getX()), map.sendBuffer(op),
+                 op.getTo(), op.getChannel(), axesOf(op.getGroup()));
   return success();
 }
 
@@ -251,7 +268,7 @@ LogicalResult meshwright::exec::lowerToMemory(Operation *op, OpBuilder &builder,
         return lowerAttentionGrad(attention, builder, map);
       })
       .Case<dist::AllReduceOp, dist::AllGatherOp, dist::ReduceScatterOp, dist::AllToAllOp,
-            dist::PermuteOp, dist::BroadcastOp, dist::ReduceOp, dist::GatherOp, dist::ScatterOp,
+            dist::PermuteOp, dist::ExchangeOp, dist::BroadcastOp, dist::ReduceOp, dist::GatherOp, dist::ScatterOp,
             dist::SendOp, dist::RecvOp, dist::BeginOp>(
           [&](auto local) { return lower(local, builder, map); })
       .Default([](Operation *other) {

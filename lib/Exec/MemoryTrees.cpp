@@ -88,6 +88,9 @@ LogicalResult MemoryTrees::joinAll(Block &block) {
     } else if (auto accumulating = dyn_cast<train::AccumulatingOpInterface>(op)) {
       for (OpOperand &init : accumulating.getInitMutable())
         require(init.get(), pathOf(init.get()), op.getResult(0));
+    } else if (auto exchange = dyn_cast<dist::ExchangeOp>(op)) {
+      for (auto [x, y] : llvm::zip(exchange.getXs(), exchange.getYs()))
+        require(x, pathOf(x), y);
     } else if (auto loop = dyn_cast<LoopOp>(op)) {
       Operation *end = loop.getBlock().getTerminator();
       unsigned carries = loop.getCarry().size();
@@ -234,7 +237,7 @@ bool MemoryTrees::mayOverwrite(const Occupant &old, const Occupant &next) {
     });
   }
   // In place, tensor by tensor.
-  return isa<dist::AllReduceOp>(op) && llvm::all_of(op->getOpOperands(), [&](OpOperand &operand) {
+  return isa<dist::AllReduceOp, dist::ExchangeOp>(op) && llvm::all_of(op->getOpOperands(), [&](OpOperand &operand) {
            return !reads(operand) ||
                   operand.getOperandNumber() == cast<OpResult>(next.value).getResultNumber();
          });

@@ -7,6 +7,8 @@
 
 #include "Dist/Dist.h"
 
+#include "meshwright/runtime/Traffic.h"
+
 #include <cmath>
 #include <limits>
 
@@ -171,18 +173,22 @@ static LogicalResult permute(dist::PermuteOp op, PerRank operands, ResultsPerRan
 
 static LogicalResult exchange(dist::ExchangeOp op, PerRank operands, ResultsPerRank results) {
   for (auto [place, member] : llvm::enumerate(results)) {
-    Tensor y = operands[place][0];
-    int64_t from = op.getFrom()[place], piece = y.size() / op.getPieces();
-    if (from >= 0) {
-      double *out = y.writeFloats() + op.getReceive()[place] * piece;
-      ArrayRef<double> got =
-          operands[from][0].floats().slice(op.getSend()[from] * piece, op.getLength() * piece);
-      for (auto [i, value] : llvm::enumerate(got))
-        out[i] = !op.getKind()                               ? value
-                 : *op.getKind() == train::ReduceKind::Sum ? out[i] + value
-                                                           : std::max(out[i], value);
+    int64_t from = op.getFrom()[place];
+    for (size_t t = 0; t < op.getXs().size(); ++t) {
+      Tensor y = operands[place][t];
+      if (from >= 0) {
+        auto at = [&](int64_t piece) { return partBegin(y.size(), op.getPieces(), piece); };
+        int64_t send = op.getSend()[from];
+        double *out = y.writeFloats() + at(op.getReceive()[place]);
+        ArrayRef<double> got = operands[from][t].floats().slice(
+            at(send), at(send + op.getLength()) - at(send));
+        for (auto [i, value] : llvm::enumerate(got))
+          out[i] = !op.getKind()                             ? value
+                   : *op.getKind() == train::ReduceKind::Sum ? out[i] + value
+                                                             : std::max(out[i], value);
+      }
+      member.push_back(y);
     }
-    member.push_back(y);
   }
   return success();
 }

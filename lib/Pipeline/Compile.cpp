@@ -127,6 +127,10 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
       return createStringError("the recipe's seeds cannot change '" + options.model +
                                "', whose tensors are placed already; leave them out");
   }
+  if (*stage >= Stage::schedule)
+    if (options.given.count("collective-algorithm"))
+      return createStringError("--collective-algorithm cannot change '" + options.model +
+                               "', whose collectives are chosen already; leave the flag out");
   return Error::success();
 }
 
@@ -206,7 +210,8 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
   PipelineOptions pipeline{
       options.mesh,     options.optimizer,       options.zero,      options.sequenceParallel,
       options.tensor2d, options.explainSharding, options.precision, options.gradDtype,
-      options.schedule, options.cuts,            options.dataSync,  options.target};
+      options.schedule, options.cuts,            options.dataSync,  options.target,
+      options.collectiveAlgorithm};
   if (to == Stage::exec &&
       (dist::hasPrograms(module) || module->hasAttr(train::TrainDialect::cutsAttr)))
     return createStringError("'" + options.model + "' has pipeline stages, which executables "

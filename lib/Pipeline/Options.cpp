@@ -61,9 +61,10 @@ ArrayRef<Flag> compileFlags() {
       {"memory-limit", "BYTES", "bytes a rank may use, e.g. 70GiB", &O::memoryLimit},
       {"collective-algorithm",
        "NAME",
-       "native, sequential, ring, parallel, doubling or halving-doubling",
+       "messages of all-reduces: native (the runtime's), sequential, ring, parallel, doubling, "
+       "halving-doubling, or auto, the fastest by the alpha-beta model",
        &O::collectiveAlgorithm,
-       {"native", "sequential", "ring", "parallel", "doubling", "halving-doubling"}},
+       {"native", "sequential", "ring", "parallel", "doubling", "halving-doubling", "auto"}},
       {"precision",
        "TYPE",
        "type of weights and activations: f32, or bf16 or fp16 with f32 copies of the weights",
@@ -305,8 +306,6 @@ Error checkSupported(const CompileOptions &o) {
   if (!o.memoryLimit.empty())
     return refuse("memory-limit", o.memoryLimit,
                   "--assert 'peak<=" + o.memoryLimit + "' fails when the plan needs more");
-  if (o.collectiveAlgorithm != "native")
-    return refuse("collective-algorithm", o.collectiveAlgorithm, "native works");
   if (o.emit == "ptx" && o.target != "cuda")
     return refuse("emit", o.emit, "the cpu target has no PTX; llvm and object work");
   if (o.microbatches < 1 || o.microbatches > INT32_MAX)

@@ -97,7 +97,9 @@ static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks) {
       {Stage::local, "dist-partition,canonicalize"},
       {Stage::stages, "dist-split-stages" + schedule},
       {Stage::schedule,
-       "dist-schedule" + schedule + ",dist-optimize-collectives,dist-verify-communication"},
+       "dist-schedule" + schedule +
+           ",dist-optimize-collectives,dist-decompose-collectives{algorithm=" +
+           o.collectiveAlgorithm + "},dist-verify-communication"},
       {Stage::exec,
        "exec-slice-collectives,exec-contiguous-collectives,exec-fuse-accumulate,exec-form-kernels,"
        "exec-decompose-kernels,exec-schedule-kernels{target=" +
@@ -193,6 +195,9 @@ struct PipelineFlags : PassPipelineOptions<PipelineFlags> {
   Option<std::string> dataSync{*this, "data-sync", llvm::cl::desc("as for `compile --data-sync`"),
                                llvm::cl::init("all-reduce")};
   Option<std::string> target{*this, "target", llvm::cl::desc("cpu or cuda"), llvm::cl::init("cpu")};
+  Option<std::string> collectiveAlgorithm{*this, "collective-algorithm",
+                                          llvm::cl::desc("as for `compile --collective-algorithm`"),
+                                          llvm::cl::init("native")};
   Option<std::string> from{*this, "from", llvm::cl::desc("the stage the input is at"),
                            llvm::cl::init("train")};
   Option<std::string> to{*this, "to", llvm::cl::desc("the last stage"), llvm::cl::init("exec")};
@@ -214,7 +219,7 @@ void registerPipeline() {
     PipelineOptions options{
         flags.mesh,      flags.optimizer, flags.zero,     flags.sequenceParallel, flags.tensor2d, "",
         flags.precision, flags.gradDtype, flags.schedule, flags.cuts,             flags.dataSync,
-        flags.target};
+        flags.target, flags.collectiveAlgorithm};
     if (Error error = buildPipeline(manager, options, *from, *to))
       return report(toString(std::move(error)));
     return success();

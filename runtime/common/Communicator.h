@@ -22,6 +22,7 @@
 #define MESHWRIGHT_RUNTIME_COMMON_COMMUNICATOR_H
 
 #include "common/ElementType.h"
+#include "meshwright/runtime/Traffic.h"
 
 #include <memory>
 #include <utility>
@@ -77,8 +78,19 @@ public:
   virtual void barrier() = 0;
 
   /// Sends to, or receives from, one member. Messages between two members arrive
-  /// in order. `send` may wait for the receiver.
-  virtual void send(ElementType type, const void *data, int64_t count, int to) = 0;
+  /// in order. `post` waits until the message before it to that member has been taken
+  /// and then returns at once; its data must stay until `finishSend`, which waits
+  /// for that. `receive` waits for the message.
+  virtual void post(ElementType type, const void *data, int64_t count, int to) = 0;
+  virtual void finishSend(int to) = 0;
+  void finishSends() {
+    for (int to = 0; to < size(); ++to)
+      finishSend(to);
+  }
+  void send(ElementType type, const void *data, int64_t count, int to) {
+    post(type, data, count, to);
+    finishSend(to);
+  }
   virtual void receive(ElementType type, void *data, int64_t count, int from) = 0;
 
   /// Every member's `data` becomes that of `root`.
@@ -119,6 +131,10 @@ public:
   /// pair's `to` get zeros. No member is `from` or `to` twice.
   virtual void permute(ElementType type, const void *input, void *output, int64_t count,
                        const std::vector<std::pair<int, int>> &pairs) = 0;
+
+  /// One message for each member that takes part, as mw_exchange has it (ABI.h).
+  virtual void exchange(ElementType type, ExchangeTable table, Segments segments,
+                        void *workspace) = 0;
 
 protected:
   std::vector<int> members;

@@ -58,6 +58,17 @@ void mw_permute(MwContext *context, int32_t op, int32_t group, int32_t elementTy
   });
 }
 
+void mw_exchange(MwContext *context, int32_t op, int32_t group, int32_t elementType,
+                 const int32_t *table, const MwSegment *segments, int64_t segmentCount,
+                 void *workspace) {
+  auto type = ElementType(elementType);
+  Segments all{segments, size_t(segmentCount)};
+  runCollective(context, op, group, "exchange", countOf(all) * bytesOf(type),
+                [&](Communicator &comm) {
+                  comm.exchange(type, {table, comm.size()}, all, workspace);
+                });
+}
+
 void mw_broadcast(MwContext *context, int32_t op, int32_t group, int32_t elementType, int32_t root,
                   const void *input, void *output, int64_t count) {
   auto type = ElementType(elementType);
@@ -91,10 +102,23 @@ void mw_scatter(MwContext *context, int32_t op, int32_t group, int32_t elementTy
 }
 
 void mw_send(MwContext *context, int32_t op, int32_t group, int32_t elementType, int32_t peer,
-             const void *input, int64_t count) {
+             const void *input, int64_t count, void *buffer) {
   auto type = ElementType(elementType);
-  runCollective(context, op, group, "send", count * bytesOf(type),
-                [&](Communicator &comm) { comm.send(type, input, count, peer); });
+  int64_t bytes = count * bytesOf(type);
+  runCollective(context, op, group, "send", bytes, [&](Communicator &comm) {
+    comm.finishSend(peer);
+    std::memcpy(buffer, input, size_t(bytes));
+    comm.post(type, buffer, count, peer);
+  });
+}
+
+void mw_finish_sends(MwContext *context) {
+  try {
+    for (auto &group : context->groups)
+      group->finishSends();
+  } catch (const std::exception &error) {
+    endAllRanks(text("rank ", context->rank(), ", last messages: ", error.what()));
+  }
 }
 
 void mw_recv(MwContext *context, int32_t op, int32_t group, int32_t elementType, int32_t peer,

@@ -36,7 +36,7 @@ MessageCommunicator::MessageCommunicator(std::shared_ptr<Transport> transport, R
                                          std::vector<int> members, int rank,
                                          std::shared_ptr<int> channels)
     : Communicator(std::move(members), rank), transport(std::move(transport)), status(status),
-      nextChannel(std::move(channels)), channel((*nextChannel)++) {}
+      nextChannel(std::move(channels)), channel((*nextChannel)++), posted(this->members.size()) {}
 
 std::unique_ptr<Communicator> MessageCommunicator::split(const std::vector<int> &positions) {
   auto found = std::find(positions.begin(), positions.end(), rank());
@@ -52,8 +52,7 @@ std::unique_ptr<Communicator> MessageCommunicator::split(const std::vector<int> 
 /// Polls until all requests are done. Never blocks in the library, so that wait
 /// reports and time-outs work; backs off so that a waiting rank leaves its core to
 /// those it waits for.
-void MessageCommunicator::waitAll(
-    std::vector<std::pair<int, std::unique_ptr<Transport::Request>>> &requests) {
+void MessageCommunicator::waitAll(Requests &requests) {
   using Clock = std::chrono::steady_clock;
   using std::chrono::milliseconds;
   Clock::time_point begin = {}, reported = {};
@@ -82,9 +81,8 @@ void MessageCommunicator::waitAll(
     status.clearWaiting();
 }
 
-/// Starts all messages, the receives first, and waits for them.
-void MessageCommunicator::exchange(const std::vector<Message> &messages) {
-  std::vector<std::pair<int, std::unique_ptr<Transport::Request>>> requests;
+/// Starts all messages, the receives first.
+void MessageCommunicator::start(const std::vector<Message> &messages, Requests &requests) {
   for (Message::Direction direction : {Message::Receive, Message::Send})
     for (const Message &message : messages) {
       if (message.direction != direction)
@@ -93,12 +91,17 @@ void MessageCommunicator::exchange(const std::vector<Message> &messages) {
       for (int64_t at = 0; at < message.bytes; at += Transport::maxMessageBytes) {
         int64_t bytes = std::min(Transport::maxMessageBytes, message.bytes - at);
         char *data = static_cast<char *>(message.data) + at;
-      sent += direction == Message::Send ? bytes : 0;
+        sent += direction == Message::Send ? bytes : 0;
         requests.push_back({peer, direction == Message::Receive
                                       ? transport->startReceive(peer, channel, data, bytes)
                                       : transport->startSend(peer, channel, data, bytes)});
       }
     }
+}
+
+void MessageCommunicator::exchange(const std::vector<Message> &messages) {
+  Requests requests;
+  start(messages, requests);
   waitAll(requests);
 }
 
@@ -153,11 +156,14 @@ void MessageCommunicator::barrier() {
   }
 }
 
-void MessageCommunicator::send(ElementType type, const void *data, int64_t count, int to) {
+void MessageCommunicator::post(ElementType type, const void *data, int64_t count, int to) {
+  finishSend(to);
   std::vector<Message> messages;
   sendPart(messages, to, data, count * bytesOf(type));
-  exchange(messages);
+  start(messages, posted[size_t(to)]);
 }
+
+void MessageCommunicator::finishSend(int to) { waitAll(posted[size_t(to)]); }
 
 void MessageCommunicator::receive(ElementType type, void *data, int64_t count, int from) {
   std::vector<Message> messages;
@@ -412,4 +418,73 @@ void MessageCommunicator::permute(ElementType type, const void *input, void *out
   if (!receives && bytes)
     std::memset(output, 0, size_t(bytes));
   exchange(messages);
+}
+
+// Small tensors travel together in packs. What is received lies in the same order on
+// both sides, so sums need no unpacking: their packs arrive behind one another in the
+// workspace.
+void MessageCommunicator::exchange(ElementType type, ExchangeTable table, Segments segments,
+                                   void *workspace) {
+  int64_t width = bytesOf(type);
+  int to = table.to(rank()), from = table.from(rank());
+  bool adds = table.reduction() >= 0;
+  // The bytes of each tensor that are moved, and the packs that they go in.
+  struct Side {
+    std::vector<char *> parts;
+    std::vector<int64_t> counts;
+    std::vector<Pack> packs;
+  };
+  auto sideOf = [&](int first) {
+    Side side;
+    for (const MwSegment &segment : segments) {
+      ExchangeTable::Range range = table.pieces(segment.count, first);
+      side.parts.push_back(static_cast<char *>(segment.output) + range.begin * width);
+      side.counts.push_back(range.length());
+    }
+    side.packs = packsOf(side.counts, width);
+    return side;
+  };
+  Side out, in;
+  if (to >= 0)
+    out = sideOf(table.send(rank()));
+  if (from >= 0)
+    in = sideOf(table.receive(rank()));
+  grow(packed, table.packedBytes(rank(), segments.counts(), width));
+  std::vector<Message> messages;
+  char *at = packed.data();
+  for (const Pack &pack : out.packs) {
+    if (pack.end == pack.begin + 1) {
+      sendPart(messages, to, out.parts[pack.begin], pack.count * width);
+      continue;
+    }
+    sendPart(messages, to, at, pack.count * width);
+    for (size_t i = pack.begin; i < pack.end; ++i)
+      at = std::copy_n(out.parts[i], out.counts[i] * width, at);
+  }
+  char *scratch = adds ? static_cast<char *>(workspace) : at;
+  for (const Pack &pack : in.packs) {
+    bool direct = !adds && pack.end == pack.begin + 1;
+    receivePart(messages, from, direct ? in.parts[pack.begin] : scratch, pack.count * width);
+    scratch += direct ? 0 : pack.count * width;
+  }
+  exchange(messages);
+  scratch = adds ? static_cast<char *>(workspace) : at;
+  for (const Pack &pack : in.packs)
+    for (size_t i = pack.begin; i < pack.end; ++i) {
+      int64_t bytes = in.counts[i] * width;
+      if (!adds) {
+        if (pack.end > pack.begin + 1) {
+          std::copy_n(scratch, bytes, in.parts[i]);
+          scratch += bytes;
+        }
+        continue;
+      }
+      for (int64_t done = 0; done < in.counts[i]; done += reduceBlockElements) {
+        char *mine = in.parts[i] + done * width;
+        const void *both[] = {mine, scratch + done * width};
+        reduceBlock(type, Reduction(table.reduction()), both, 2, mine,
+                    std::min(reduceBlockElements, in.counts[i] - done));
+      }
+      scratch += bytes;
+    }
 }

@@ -28,7 +28,8 @@ public:
     return int64_t(received.capacity() + packed.capacity());
   }
   void barrier() override;
-  void send(ElementType type, const void *data, int64_t count, int to) override;
+  void post(ElementType type, const void *data, int64_t count, int to) override;
+  void finishSend(int to) override;
   void receive(ElementType type, void *data, int64_t count, int from) override;
   void broadcast(ElementType type, void *data, int64_t count, int root) override;
   void reduce(ElementType type, Reduction reduction, const void *input, void *output, int64_t count,
@@ -41,6 +42,8 @@ public:
   void scatter(ElementType type, const void *input, void *output, int64_t count, int root) override;
   void permute(ElementType type, const void *input, void *output, int64_t count,
                const std::vector<std::pair<int, int>> &pairs) override;
+  void exchange(ElementType type, ExchangeTable table, Segments segments,
+                void *workspace) override;
 
 private:
   /// One of a set of messages that go at the same time. Null data: no message.
@@ -63,8 +66,11 @@ private:
   void forEachPack(ElementType type, Segments segments, int64_t inputParts, int64_t outputParts,
                    Move move);
 
+  /// Messages under way, with the world ranks of the peers.
+  using Requests = std::vector<std::pair<int, std::unique_ptr<Transport::Request>>>;
+  void start(const std::vector<Message> &messages, Requests &requests);
   void exchange(const std::vector<Message> &messages);
-  void waitAll(std::vector<std::pair<int, std::unique_ptr<Transport::Request>>> &requests);
+  void waitAll(Requests &requests);
   void reduceParts(ElementType type, Reduction reduction, const void *own, void *output,
                    int64_t count) const;
   void sendPart(std::vector<Message> &messages, int peer, const void *data, int64_t bytes) const;
@@ -78,6 +84,8 @@ private:
   int channel;
   /// What other members' parts are received in, and copies of small tensors.
   std::vector<char> received, packed;
+  /// By member: the message to it that may not have been taken yet.
+  std::vector<Requests> posted;
 };
 
 } // namespace meshwright

@@ -24,6 +24,7 @@
   X(MPI_Isend)                                                                                     \
   X(MPI_Irecv)                                                                                     \
   X(MPI_Test)                                                                                      \
+  X(MPI_Get_count)                                                                                 \
   X(MPI_Error_string)                                                                              \
   X(MPI_Get_library_version)
 

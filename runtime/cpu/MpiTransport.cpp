@@ -32,6 +32,8 @@ public:
 private:
   struct MpiRequest final : Request {
     MPI_Request handle;
+    int from = -1; ///< of a message that is received, with its bytes
+    int bytes = 0;
   };
   void check(int code, const char *call) const;
 
@@ -79,15 +81,24 @@ std::unique_ptr<Transport::Request> MpiTransport::startSend(int peer, int channe
 std::unique_ptr<Transport::Request> MpiTransport::startReceive(int peer, int channel, void *data,
                                                                int64_t bytes) {
   auto request = std::make_unique<MpiRequest>();
+  request->from = peer;
+  request->bytes = int(bytes);
   check(mpi.MPI_Irecv(data, int(bytes), mpi.ompi_mpi_byte, peer, channel, comm, &request->handle),
         "MPI_Irecv");
   return request;
 }
 
 bool MpiTransport::test(Request &request) {
-  int done = 0;
-  check(mpi.MPI_Test(&static_cast<MpiRequest &>(request).handle, &done, MPI_STATUS_IGNORE),
-        "MPI_Test");
+  auto &own = static_cast<MpiRequest &>(request);
+  int done = 0, sent = 0;
+  MPI_Status status;
+  check(mpi.MPI_Test(&own.handle, &done, &status), "MPI_Test");
+  if (done && own.from >= 0) {
+    check(mpi.MPI_Get_count(&status, mpi.ompi_mpi_byte, &sent), "MPI_Get_count");
+    if (sent != own.bytes)
+      fail("rank ", own.from, " sent ", sent, " bytes, but ", own.bytes,
+           " were expected; the program is broken, please report it");
+  }
   return done;
 }
 

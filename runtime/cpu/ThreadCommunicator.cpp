@@ -182,10 +182,10 @@ void ThreadCommunicator::reduceRange(ElementType type, Reduction reduction,
                                      const std::vector<char *> &outputs) const {
   int64_t width = bytesOf(type);
   int64_t blocks = ceilDivide(count, reduceBlockElements);
-  bool parallel = threads > 1 && count * width * size() >= parallelBytes;
+  bool parallel = threads > 1 && count * width * int64_t(inputs.size()) >= parallelBytes;
 #pragma omp parallel num_threads(threads) if (parallel)
   {
-    std::vector<const void *> from(static_cast<size_t>(size()));
+    std::vector<const void *> from(inputs.size());
     char result[reduceBlockElements * 8];
 #pragma omp for schedule(static)
     for (int64_t block = 0; block < blocks; ++block) {
@@ -193,7 +193,7 @@ void ThreadCommunicator::reduceRange(ElementType type, Reduction reduction,
       int64_t length = std::min(reduceBlockElements, count - at);
       for (size_t i = 0; i < from.size(); ++i)
         from[i] = inputs[i] + at * width;
-      reduceBlock(type, reduction, from.data(), size(), result, length);
+      reduceBlock(type, reduction, from.data(), int(from.size()), result, length);
       for (char *output : outputs)
         std::memcpy(output + at * width, result, size_t(length * width));
     }
@@ -202,14 +202,19 @@ void ThreadCommunicator::reduceRange(ElementType type, Reduction reduction,
 
 void ThreadCommunicator::barrier() { meet(); }
 
-void ThreadCommunicator::send(ElementType type, const void *data, int64_t count, int to) {
+void ThreadCommunicator::post(ElementType type, const void *data, int64_t count, int to) {
+  finishSend(to);
   ThreadMailbox &box = group->mailbox(rank(), to);
   sent += count * bytesOf(type);
   box.data = data;
   box.bytes = count * bytesOf(type);
-  uint32_t number = box.sent.load(std::memory_order_relaxed) + 1;
-  box.sent.store(number, std::memory_order_release);
+  box.sent.fetch_add(1, std::memory_order_release);
   group->wake();
+}
+
+void ThreadCommunicator::finishSend(int to) {
+  ThreadMailbox &box = group->mailbox(rank(), to);
+  uint32_t number = box.sent.load(std::memory_order_relaxed);
   waitFor([&] { return box.taken.load(std::memory_order_acquire) == number; }, to);
 }
 
@@ -349,4 +354,67 @@ void ThreadCommunicator::permute(ElementType type, const void *input, void *outp
     std::memset(output, 0, size_t(bytes));
   }
   meet();
+}
+
+// The receiver takes what it needs from the sender's own tensors. Where it adds to
+// elements that it also sends, its sum waits until they have been taken.
+void ThreadCommunicator::exchange(ElementType type, ExchangeTable table, Segments segments,
+                                  void *workspace) {
+  int64_t width = bytesOf(type);
+  int to = table.to(rank()), from = table.from(rank());
+  if (to >= 0) {
+    finishSend(to);
+    ThreadMailbox &box = group->mailbox(rank(), to);
+    box.data = segments.data;
+    box.bytes = 0;
+    for (const MwSegment &segment : segments)
+      box.bytes += table.pieces(segment.count, table.send(rank())).length() * width;
+    sent += box.bytes;
+    box.sent.fetch_add(1, std::memory_order_release);
+    group->wake();
+  }
+  struct Late {
+    char *target;
+    const char *got;
+    int64_t count;
+  };
+  std::vector<Late> late;
+  auto add = [&](char *target, const char *got, int64_t count) {
+    reduceRange(type, Reduction(table.reduction()), {target, got}, count, {target});
+  };
+  if (from >= 0) {
+    ThreadMailbox &box = group->mailbox(from, rank());
+    uint32_t taken = box.taken.load(std::memory_order_relaxed);
+    waitFor([&] { return box.sent.load(std::memory_order_acquire) != taken; }, from);
+    auto *theirs = static_cast<const MwSegment *>(box.data);
+    char *scratch = static_cast<char *>(workspace);
+    int64_t expected = 0;
+    for (const MwSegment &segment : segments)
+      expected += table.pieces(segment.count, table.receive(rank())).length() * width;
+    if (box.bytes != expected)
+      fail("rank ", worldRank(rank()), " expects ", expected, " bytes from rank ", worldRank(from),
+           ", which sends ", box.bytes, "; the program is broken, please report it");
+    for (size_t i = 0; i < segments.size; ++i) {
+      int64_t count = segments[i].count;
+      ExchangeTable::Range mine = table.pieces(count, table.receive(rank()));
+      auto *got = static_cast<const char *>(theirs[i].input) +
+                  table.pieces(count, table.send(from)).begin * width;
+      char *target = static_cast<char *>(segments[i].output) + mine.begin * width;
+      if (table.reduction() < 0) {
+        copy(target, got, mine.length() * width);
+      } else if (to < 0 || !mine.overlaps(table.pieces(count, table.send(rank())))) {
+        add(target, got, mine.length());
+      } else {
+        copy(scratch, got, mine.length() * width);
+        late.push_back({target, scratch, mine.length()});
+        scratch += mine.length() * width;
+      }
+    }
+    box.taken.store(taken + 1, std::memory_order_release);
+    group->wake();
+  }
+  if (to >= 0)
+    finishSend(to);
+  for (const Late &sum : late)
+    add(sum.target, sum.got, sum.count);
 }

@@ -29,7 +29,8 @@ public:
 
   std::unique_ptr<Communicator> split(const std::vector<int> &positions) override;
   void barrier() override;
-  void send(ElementType type, const void *data, int64_t count, int to) override;
+  void post(ElementType type, const void *data, int64_t count, int to) override;
+  void finishSend(int to) override;
   void receive(ElementType type, void *data, int64_t count, int from) override;
   void broadcast(ElementType type, void *data, int64_t count, int root) override;
   void reduce(ElementType type, Reduction reduction, const void *input, void *output, int64_t count,
@@ -42,6 +43,8 @@ public:
   void scatter(ElementType type, const void *input, void *output, int64_t count, int root) override;
   void permute(ElementType type, const void *input, void *output, int64_t count,
                const std::vector<std::pair<int, int>> &pairs) override;
+  void exchange(ElementType type, ExchangeTable table, Segments segments,
+                void *workspace) override;
 
 private:
   void meet(const char *kind, Segments segments, int64_t width);

@@ -134,6 +134,33 @@ void mw_permute(MwContext *context, int32_t op, int32_t group, int32_t type, con
   });
 }
 
+/// What is received replaces; sums of two need a kernel that is not there.
+void mw_exchange(MwContext *context, int32_t op, int32_t group, int32_t type, const int32_t *table,
+                 const MwSegment *segments, int64_t count, void *) {
+  enqueue(context, op, group, "exchange", [&](ncclComm_t comm, CUstream stream) {
+    Communicator &members = *context->groups[size_t(group)];
+    ExchangeTable exchange{table, members.size()};
+    int place = members.rank(), to = exchange.to(place), from = exchange.from(place);
+    if (exchange.reduction() >= 0)
+      fail("exchanges that add are not supported on GPUs: compile with --collective-algorithm "
+           "native and --data-sync all-reduce");
+    int64_t width = bytesOf(ElementType(type));
+    ::grouped(segments, count, [&](const MwSegment &s) {
+      char *tensor = static_cast<char *>(s.output);
+      if (to >= 0) {
+        ExchangeTable::Range sent = exchange.pieces(s.count, exchange.send(place));
+        MW_NCCL(ncclSend, tensor + sent.begin * width, size_t(sent.length()), typeOf(type), to,
+                comm, stream);
+      }
+      if (from >= 0) {
+        ExchangeTable::Range got = exchange.pieces(s.count, exchange.receive(place));
+        MW_NCCL(ncclRecv, tensor + got.begin * width, size_t(got.length()), typeOf(type), from,
+                comm, stream);
+      }
+    });
+  });
+}
+
 void mw_broadcast(MwContext *context, int32_t op, int32_t group, int32_t type, int32_t root,
                   const void *input, void *output, int64_t count) {
   enqueue(context, op, group, "broadcast", [&](ncclComm_t comm, CUstream stream) {
@@ -179,8 +206,10 @@ void mw_scatter(MwContext *context, int32_t op, int32_t group, int32_t type, int
   });
 }
 
+// In stream order: the host goes on at once, so nothing is copied to the buffer, and
+// what comes after waits on the stream until the message has been taken.
 void mw_send(MwContext *context, int32_t op, int32_t group, int32_t type, int32_t peer,
-             const void *input, int64_t count) {
+             const void *input, int64_t count, void *) {
   enqueue(context, op, group, "send", [&](ncclComm_t comm, CUstream stream) {
     MW_NCCL(ncclSend, input, size_t(count), typeOf(type), peer, comm, stream);
   });
@@ -192,3 +221,5 @@ void mw_recv(MwContext *context, int32_t op, int32_t group, int32_t type, int32_
     MW_NCCL(ncclRecv, output, size_t(count), typeOf(type), peer, comm, stream);
   });
 }
+
+void mw_finish_sends(MwContext *) {}

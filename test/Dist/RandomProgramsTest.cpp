@@ -154,6 +154,11 @@ protected:
     manager.addPass(createDistVerify());
     manager.addPass(createDistPartition());
     manager.addPass(createDistOptimizeCollectives());
+    static const char *const algorithms[] = {"native",   "parameter-server", "ring",
+                                             "parallel", "doubling",         "halving-doubling"};
+    DistDecomposeCollectivesOptions decompose;
+    decompose.algorithm = algorithms[seed % std::size(algorithms)];
+    manager.addPass(createDistDecomposeCollectives(decompose));
     manager.addPass(createDistVerifyCommunication());
     ASSERT_TRUE(succeeded(manager.run(*after))) << "seed " << seed << "\n" << text;
 

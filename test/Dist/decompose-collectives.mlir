@@ -41,14 +41,18 @@ func.func @sum(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
 
 // UNKNOWN: error: collective algorithm 'tree' is unknown; algorithms are native, auto, parameter-server, sequential, ring, parallel, doubling, halving-doubling
 
-// Five elements are not three pieces; a maximum is one.
+// Three pieces of five elements are two, two and one; of two elements one, one and
+// none. Both tensors go in one message.
 // RING-LABEL: func.func @uneven
-// RING-NEXT: train.reshape %arg0 : (tensor<5x1xf32>) -> tensor<5xf32>
-// RING-NEXT: train.pad %{{.*}} rows 6
-// RING-NEXT: dist.exchange reducing max
-// RING: train.slice %{{.*}} rows 5
-// RING-NEXT: train.reshape
-func.func @uneven(%x: tensor<5x1xf32>) -> tensor<5x1xf32> {
-  %0 = dist.all_reduce max %x over <@mesh {data}> : (tensor<5x1xf32>) -> tensor<5x1xf32>
-  return %0 : tensor<5x1xf32>
+// RING-NEXT: dist.exchange reducing max %arg0, %arg1 pieces 3 length 1
+// RING-COUNT-3: dist.exchange
+// RING-NEXT: return
+// PARALLEL-LABEL: func.func @uneven
+// PARALLEL-COUNT-2: train.broadcast
+// PARALLEL-COUNT-2: dist.exchange %{{.*}}, %{{.*}} pieces 3 length 1
+// PARALLEL-COUNT-2: train.reduce max
+// PARALLEL-NEXT: return
+func.func @uneven(%x: tensor<5x1xf32>, %y: tensor<2xf32>) -> (tensor<5x1xf32>, tensor<2xf32>) {
+  %0:2 = dist.all_reduce max %x, %y over <@mesh {data}> : (tensor<5x1xf32>, tensor<2xf32>) -> (tensor<5x1xf32>, tensor<2xf32>)
+  return %0#0, %0#1 : tensor<5x1xf32>, tensor<2xf32>
 }

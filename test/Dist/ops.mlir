@@ -172,8 +172,26 @@ func.func @f(%x: tensor<8xf32>) {
 
 dist.mesh @mesh ["data" = 2]
 func.func @f(%x: tensor<8xf32>) {
-  // expected-error @+1 {{cannot cut the 8 elements of 'tensor<8xf32>' into 3 equal pieces}}
-  %0 = dist.exchange %x pieces 3 length 1 to [1, -1] send [1, -1] from [-1, 0] receive [-1, 0] round 0 over <@mesh {data}> : (tensor<8xf32>) -> tensor<8xf32>
+  // expected-error @+1 {{place 0 sends 2 elements of 'tensor<8xf32>', of which place 1 takes 3}}
+  %0 = dist.exchange %x pieces 3 length 1 to [1, -1] send [2, -1] from [-1, 0] receive [-1, 0] round 0 over <@mesh {data}> : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+dist.mesh @mesh ["data" = 2]
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @+1 {{place 0 replaces pieces that it sends}}
+  %0 = dist.exchange %x pieces 2 length 1 to [1, 0] send [0, 0] from [1, 0] receive [0, 0] round 0 over <@mesh {data}> : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+dist.mesh @mesh ["data" = 2]
+func.func @f(%x: tensor<8xf32>, %y: tensor<8xbf16>) {
+  // expected-error @+1 {{moves tensors of one element type in a call}}
+  %0:2 = dist.exchange %x, %y pieces 2 length 1 to [1, -1] send [0, -1] from [-1, 0] receive [-1, 0] round 0 over <@mesh {data}> : (tensor<8xf32>, tensor<8xbf16>) -> (tensor<8xf32>, tensor<8xbf16>)
   return
 }
 

@@ -138,7 +138,6 @@ def bad_compile(golden):
             ("remat", ["full", "every:2", "auto", "nonsense"], "none works"),
             ("memory-limit", ["1GiB"], "--assert"),
             ("gpu-arch", ["sm_80"], "--target cuda"),
-            ("collective-algorithm", ["ring", "parallel"], "native works"),
             ("emit", ["ptx"], "llvm and object work")):
         for value in values:
             refused(f"--{flag} {value} is not supported", words, **{flag: value})

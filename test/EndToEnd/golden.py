@@ -1,26 +1,30 @@
 #!/usr/bin/env python3
 """Trains a golden directory's model and compares with its float64 run.
 
-  golden.py GOLDEN WORK MESH[/MICROBATCHES][+FLAG[=VALUE]]... [--gradients] [--repeat] [--mpi]
+  golden.py GOLDEN WORK MESH[/MICROBATCHES][+FLAG[=VALUE]]... [--gradients] [--repeat] [--mpi] [--traffic]
 
 FLAG: one of the compiler's, as in data=2,tensor=2/2+zero=3+sequence-parallel;
 --gradients: also compare the first gradients, taken from a step of plain SGD;
---repeat: a second run gives the same bits; --mpi: so do MPI ranks.
+--repeat: a second run gives the same bits; --mpi: so do MPI ranks; --traffic: ranks send as many
+bytes as are planned.
 """
 import argparse
 import filecmp
 import math
 
 from compare import gradient_error, largest, read_safetensors
-from harness import Golden, check, compile, distance, fresh, ranks_of, strategy, train
+from harness import Golden, check, check_traffic, compile, distance, fresh, ranks_of, strategy, train
 
 
-def compare(golden, name, repeat=False, mpi=False, gradients=False):
+def compare(golden, name, repeat=False, mpi=False, gradients=False, traffic=False):
     """Trains on one mesh; returns the largest errors of losses, gradient norms and weights at the end."""
     size = dict(golden.size, **strategy(name))
     ranks = ranks_of(size["mesh"])
     compile(golden.config, "exe", **size)
-    have = train("./exe", ranks, save="threads", **golden.run)
+    traced = dict(golden.run, trace="trace.json" if traffic else None)
+    have = train("./exe", ranks, save="threads", **traced)
+    if traffic:
+        check_traffic("./exe", "trace.json", golden.run["steps"])
     want = [{"loss": loss, "grad_norm": norm}
             for loss, norm in zip(golden.answers["loss"], golden.answers["grad_norm"])]
     loss, norm = distance(have, want), distance(have, want, "grad_norm")
@@ -45,7 +49,9 @@ def compare(golden, name, repeat=False, mpi=False, gradients=False):
 
     for kind, wanted, launched in (("again", repeat, False), ("mpi", mpi, True)):
         if wanted:
-            again = train("./exe", ranks, mpi=launched, save=kind, **golden.run)
+            again = train("./exe", ranks, mpi=launched, save=kind, **traced)
+            if traffic:
+                check_traffic("./exe", "trace.json", golden.run["steps"])
             check(again == have, f"{name}: the losses of the run '{kind}' differ in a bit")
             for file in ("model.safetensors", "optimizer.safetensors"):
                 same = filecmp.cmp(f"threads/latest/{file}", f"{kind}/latest/{file}", shallow=False)
@@ -67,10 +73,10 @@ if __name__ == "__main__":
     parser.add_argument("golden")
     parser.add_argument("work")
     parser.add_argument("meshes", nargs="+")
-    for flag in ("--gradients", "--repeat", "--mpi"):
+    for flag in ("--gradients", "--repeat", "--mpi", "--traffic"):
         parser.add_argument(flag, action="store_true")
     args = parser.parse_args()
     model = Golden(args.golden)
     fresh(args.work)
     for item in args.meshes:
-        compare(model, item, repeat=args.repeat, mpi=args.mpi, gradients=args.gradients)
+        compare(model, item, repeat=args.repeat, mpi=args.mpi, gradients=args.gradients, traffic=args.traffic)

@@ -235,14 +235,32 @@ func.func @bucket(%x: tensor<4x8xf32> {train.input = "x"}, %v: tensor<1x6xf32> {
 
 // -----
 
+// Exchanges work in place; the first on a copy, since its operand is an input.
+// CHECK-LABEL: exec.program @exchange
+// CHECK: %[[X:.*]] = exec.buffer "x"
+// CHECK: %[[Y:.*]] = exec.buffer "y"
+// CHECK: %[[W:.*]] = exec.buffer {{.*}} workspace : memref<24xi8>
+// CHECK: exec.copy %[[X]] to %[[Y]]
+// CHECK: exec.exchange reducing sum %[[Y]] pieces 2 length 1 {{.*}} over ["a"] workspace(%[[W]] : memref<24xi8>) : memref<12xf32>
+// CHECK-NEXT: exec.exchange %[[Y]] pieces 2 length 1 {{.*}} over ["a"] : memref<12xf32>
+dist.mesh @mesh ["a" = 2]
+func.func @exchange(%x: tensor<12xf32> {train.input = "x"}) -> (tensor<12xf32> {train.output = "y"}) {
+  %0 = dist.exchange reducing sum %x pieces 2 length 1 to [1, 0] send [1, 0] from [1, 0] receive [0, 1] round 0 over <@mesh {a}> : (tensor<12xf32>) -> tensor<12xf32>
+  %1 = dist.exchange %0 pieces 2 length 1 to [1, 0] send [0, 1] from [1, 0] receive [1, 0] round 1 over <@mesh {a}> : (tensor<12xf32>) -> tensor<12xf32>
+  return %1 : tensor<12xf32>
+}
+
+// -----
+
 // CHECK-LABEL: exec.program @roots
 // CHECK: exec.broadcast %[[X:.*]] to %[[B:.*]] root 1 over ["a"]
 // CHECK: exec.reduce {{ ?}}sum %[[B]] to %{{.*}} root 0 over ["a"]
 // CHECK: exec.gather %{{.*}} to %{{.*}} root 0 over ["a"] : memref<4x3xf32> to memref<8x3xf32>
 // CHECK: exec.scatter %{{.*}} to %{{.*}} root 1 over ["a"] : memref<4x3xf32> to memref<2x3xf32>
 // CHECK: exec.permute %[[X]] to %{{.*}} from [1, 0] over ["a"]
-// CHECK: exec.send %[[X]] to 1 channel 2 over ["a"]
+// CHECK: exec.send %[[X]] to 1 channel 2 over ["a"] buffer %[[BUFFER:.*]] : memref<1x4x3xf32>, memref<48xi8>
 // CHECK: exec.recv from 1 channel 2 over ["a"] to %{{.*}}
+// CHECK: exec.finish_sends %[[BUFFER]] : memref<48xi8>
 dist.mesh @mesh ["a" = 2]
 func.func @roots(%x: tensor<1x4x3xf32> {train.input = "x"}) -> (tensor<1x4x3xf32> {train.output = "r"}, tensor<1x8x3xf32> {train.output = "g"}, tensor<1x2x3xf32> {train.output = "s"}, tensor<1x4x3xf32> {train.output = "p"}, tensor<1x4x3xf32> {train.output = "m"}) {
   %0 = dist.broadcast %x root 1 over <@mesh {a}> : (tensor<1x4x3xf32>) -> tensor<1x4x3xf32>

@@ -63,8 +63,14 @@ exec.program @memory {
   exec.gather %v to %g root 2 over ["data"] : memref<2x16xf32> to memref<6x16xf32>
   // CHECK: exec.scatter %{{.*}} to %{{.*}} root 0 over ["data"] : memref<6x16xf32> to memref<2x16xf32>
   exec.scatter %g to %v root 0 over ["data"] : memref<6x16xf32> to memref<2x16xf32>
-  // CHECK: exec.send %{{.*}} to 1 channel 0 over ["data"]
-  exec.send %v to 1 channel 0 over ["data"] : memref<2x16xf32>
+  // CHECK: exec.send %{{.*}} to 1 channel 0 over ["data"] buffer %{{.*}}
+  exec.send %v to 1 channel 0 over ["data"] buffer %v : memref<2x16xf32>, memref<2x16xf32>
+  // CHECK: exec.exchange reducing sum %{{.*}} pieces 2 length 1 to [1, 0] send [1, 0] from [1, 0] receive [0, 1] over ["data"] workspace(%{{.*}} : memref<64xi8>)
+  %ws = exec.buffer "ws" workspace : memref<64xi8>
+  exec.exchange reducing sum %v pieces 2 length 1 to [1, 0] send [1, 0] from [1, 0] receive [0, 1]
+      over ["data"] workspace(%ws : memref<64xi8>) : memref<2x16xf32>
+  // CHECK: exec.finish_sends %{{.*}} : memref<2x16xf32>
+  exec.finish_sends %v : memref<2x16xf32>
   // CHECK: exec.recv from 0 channel 0 over ["data"] to %{{.*}} : memref<2x16xf32>
   exec.recv from 0 channel 0 over ["data"] to %v : memref<2x16xf32>
 }

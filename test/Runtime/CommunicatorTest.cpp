@@ -126,12 +126,9 @@ static void reduceAs(Buffer &result, std::vector<Buffer> &inputs, int64_t count,
   }
 }
 
-/// The reduction, in member order, of every member's input.
-static Buffer reduced(ElementType type, Reduction reduction, int64_t count, int members,
-                      uint32_t seed) {
-  std::vector<Buffer> inputs;
-  for (int i = 0; i < members; ++i)
-    inputs.push_back(inputOf(type, count, i, seed));
+/// The reduction of `inputs` in their order.
+static Buffer reduced(ElementType type, Reduction reduction, int64_t count,
+                      std::vector<Buffer> inputs) {
   Buffer result(type, count);
   bool isMax = reduction == Reduction::Max;
   auto same = [](auto value) { return value; };
@@ -156,6 +153,15 @@ static Buffer reduced(ElementType type, Reduction reduction, int64_t count, int 
     break;
   }
   return result;
+}
+
+/// The reduction, in member order, of every member's input.
+static Buffer reduced(ElementType type, Reduction reduction, int64_t count, int members,
+                      uint32_t seed) {
+  std::vector<Buffer> inputs;
+  for (int i = 0; i < members; ++i)
+    inputs.push_back(inputOf(type, count, i, seed));
+  return reduced(type, reduction, count, inputs);
 }
 
 /// `length` elements of `from` starting at `begin`.
@@ -361,6 +367,59 @@ static void checkSegments(Communicator &comm, ElementType type, const std::vecto
     EXPECT_EQ(narrow[i], reduced(type, Reduction::Sum, counts[i], n, seed + uint32_t(i)));
 }
 
+/// Every member sends its second piece of three to the next. What arrives is added to
+/// the same piece, which may be shorter than the first or empty; or, where the last
+/// member does not send, added to or put in the place of the first piece.
+static void checkExchange(Communicator &comm, ElementType type, std::vector<int64_t> counts,
+                          bool ring, bool adds, uint32_t seed) {
+  int n = comm.size(), me = comm.rank(), target = ring ? 1 : 0;
+  if (n == 1)
+    return;
+  std::vector<int32_t> to, send, from, receive, table{adds ? MW_SUM : -1, 3, 1};
+  for (int i = 0; i < n; ++i) {
+    bool sends = ring || i < n - 1, receives = ring || i > 0;
+    to.push_back(sends ? (i + 1) % n : -1);
+    send.push_back(sends ? 1 : -1);
+    from.push_back(receives ? (i + n - 1) % n : -1);
+    receive.push_back(receives ? target : -1);
+  }
+  for (const auto &list : {to, send, from, receive})
+    table.insert(table.end(), list.begin(), list.end());
+  ExchangeTable exchange{table.data(), n};
+  std::vector<Buffer> tensors, wanted;
+  std::vector<MwSegment> segments;
+  int64_t all = 0, width = bytesOf(type);
+  for (size_t i = 0; i < counts.size(); ++i) {
+    int64_t &count = counts[i];
+    count *= ring ? 1 : 3; // pieces of different places must be equal
+    uint32_t own = seed + uint32_t(i);
+    tensors.push_back(inputOf(type, count, me, own));
+    wanted.push_back(tensors.back());
+    all += count;
+    if (from[size_t(me)] < 0)
+      continue;
+    ExchangeTable::Range sent = exchange.pieces(count, 1), at = exchange.pieces(count, target);
+    Buffer got = part(inputOf(type, count, from[size_t(me)], own), sent.begin, sent.length());
+    if (adds)
+      got = reduced(type, Reduction::Sum, at.length(),
+                    {part(wanted[i], at.begin, at.length()), got});
+    memcpy(wanted[i].at(at.begin), got.bytes.data(), got.bytes.size());
+  }
+  for (size_t i = 0; i < counts.size(); ++i)
+    segments.push_back({tensors[i].at(0), tensors[i].at(0), counts[i]});
+  Buffer workspace(type, all);
+  std::vector<int> everyone(static_cast<size_t>(n));
+  std::iota(everyone.begin(), everyone.end(), 0);
+  std::unique_ptr<Communicator> fresh = comm.split(everyone);
+  fresh->exchange(type, exchange, {segments.data(), segments.size()},
+                  adds ? workspace.at(0) : nullptr);
+  bool messages = dynamic_cast<MessageCommunicator *>(fresh.get());
+  EXPECT_EQ(fresh->allocatedBytes(), messages ? exchange.packedBytes(me, counts, width) : 0);
+  checkTraffic(*fresh, 0, exchange.sentElements(counts) * width, "exchange");
+  for (size_t i = 0; i < counts.size(); ++i)
+    EXPECT_EQ(tensors[i], wanted[i]) << "exchange of tensor " << i;
+}
+
 /// Ops on one tensor send what is planned.
 static void checkTrafficOfMoves(Communicator &comm, ElementType type, int64_t count,
                                 uint32_t seed) {
@@ -439,6 +498,12 @@ TYPED_TEST_P(CommunicatorTest, SeveralTensors) {
       for (ElementType type : {ElementType::F32, ElementType::BF16})
         for (const auto &counts : calls)
           checkSegments(world, type, counts, seed += 1000);
+      for (ElementType type : {ElementType::F32, ElementType::BF16})
+        for (const auto &counts : calls) {
+          checkExchange(world, type, counts, /*ring=*/true, /*adds=*/true, seed += 1000);
+          checkExchange(world, type, counts, /*ring=*/false, /*adds=*/true, seed += 1000);
+          checkExchange(world, type, counts, /*ring=*/false, /*adds=*/false, seed += 1000);
+        }
       for (int64_t count : {int64_t(0), int64_t(1), int64_t(1023), int64_t(40001),
                             windowBytes / 8 + 1})
         checkTrafficOfMoves(world, ElementType::F32, count, ++seed);

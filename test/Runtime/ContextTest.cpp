@@ -94,26 +94,16 @@ TEST(Context, Collectives) {
 
 TEST(Context, MessagesOfTwoChannels) {
   runRanks([](MwContext &context) {
-    float value = float(context.rank()), got[2] = {-1, -1};
+    float value = float(context.rank()), got[2] = {-1, -1}, buffers[2];
     int32_t other = 1 - int32_t(mw_place(&context, 0));
-    // The first member sends on both channels, then receives; the second the
-    // other way round.
-    auto send = [&] {
-      mw_send(&context, 0, 0, MW_F32, other, &value, 1);
-      value += 100;
-      mw_send(&context, 0, 3, MW_F32, other, &value, 1);
-    };
-    auto receive = [&] {
-      mw_recv(&context, 0, 0, MW_F32, other, &got[0], 1);
-      mw_recv(&context, 0, 3, MW_F32, other, &got[1], 1);
-    };
-    if (other == 1) {
-      send();
-      receive();
-    } else {
-      receive();
-      send();
-    }
+    // Both members send on both channels before either receives.
+    mw_send(&context, 0, 0, MW_F32, other, &value, 1, &buffers[0]);
+    value += 100;
+    mw_send(&context, 0, 3, MW_F32, other, &value, 1, &buffers[1]);
+    value = -2;
+    mw_recv(&context, 0, 0, MW_F32, other, &got[0], 1);
+    mw_recv(&context, 0, 3, MW_F32, other, &got[1], 1);
+    mw_finish_sends(&context);
     float peer = float((context.rank() + 2) % 4);
     EXPECT_EQ(got[0], peer);
     EXPECT_EQ(got[1], peer + 100);

@@ -156,6 +156,17 @@ void mw_all_to_all(MwContext *context, int32_t op, int32_t group, int32_t elemen
 void mw_permute(MwContext *context, int32_t op, int32_t group, int32_t elementType,
                 const int32_t *from, const void *input, void *output, int64_t count);
 
+/// One message for each member that takes part, on tensors in place (`input` is
+/// `output`). `table` has the reduction (-1: what arrives replaces), the number of
+/// pieces that each tensor is cut into (ceil(count / pieces) elements, the last ones
+/// fewer), how many of them are sent, and then for each member to whom it sends, from
+/// which piece on, from whom it receives, and the first piece that is received; -1 for
+/// nobody. What is sent is not among what is replaced. `workspace` is for what a member
+/// receives and adds; null where it replaces.
+void mw_exchange(MwContext *context, int32_t op, int32_t group, int32_t elementType,
+                 const int32_t *table, const MwSegment *segments, int64_t segmentCount,
+                 void *workspace);
+
 /// Every member's `output` becomes the `input` of `root`.
 void mw_broadcast(MwContext *context, int32_t op, int32_t group, int32_t elementType, int32_t root,
                   const void *input, void *output, int64_t count);
@@ -173,11 +184,15 @@ void mw_scatter(MwContext *context, int32_t op, int32_t group, int32_t elementTy
                 const void *input, void *output, int64_t count);
 
 /// To, or from, member `peer`. Messages between two members arrive in the order in
-/// which they are sent; `mw_send` may wait for the receiver.
+/// which they are sent. `mw_send` waits until the message before it to this member of
+/// this group has been taken, copies the input to `buffer` and returns; `buffer` must
+/// stay until the next one or until `mw_finish_sends`.
 void mw_send(MwContext *context, int32_t op, int32_t group, int32_t elementType, int32_t peer,
-             const void *input, int64_t count);
+             const void *input, int64_t count, void *buffer);
 void mw_recv(MwContext *context, int32_t op, int32_t group, int32_t elementType, int32_t peer,
              void *output, int64_t count);
+/// Waits until all messages of this rank have been taken.
+void mw_finish_sends(MwContext *context);
 
 #ifdef __cplusplus
 } // extern "C"

@@ -58,6 +58,55 @@ inline bool isDirect(int64_t count, int64_t width, int64_t members) {
   return count * width * members <= directBytes;
 }
 
+/// The table of an exchange as `mw_exchange` gets it (ABI.h), for `places` members.
+struct ExchangeTable {
+  const int32_t *numbers;
+  int64_t places;
+
+  /// Elements [begin, end) of a tensor.
+  struct Range {
+    int64_t begin, end;
+    int64_t length() const { return end - begin; }
+    bool overlaps(Range other) const { return begin < other.end && other.begin < end; }
+  };
+
+  /// MwReduction, or -1 where what arrives replaces.
+  int32_t reduction() const { return numbers[0]; }
+  int32_t to(int64_t place) const { return numbers[3 + place]; }
+  int32_t send(int64_t place) const { return numbers[3 + places + place]; }
+  int32_t from(int64_t place) const { return numbers[3 + 2 * places + place]; }
+  int32_t receive(int64_t place) const { return numbers[3 + 3 * places + place]; }
+  /// What is moved of a tensor with `count` elements, from piece `first` on.
+  Range pieces(int64_t count, int64_t first) const {
+    return {partBegin(count, numbers[1], first), partBegin(count, numbers[1], first + numbers[2])};
+  }
+  /// Elements that all members send of tensors with `counts` elements.
+  int64_t sentElements(const std::vector<int64_t> &counts) const {
+    int64_t sum = 0;
+    for (int64_t place = 0; place < places; ++place)
+      for (int64_t count : counts)
+        sum += to(place) < 0 ? 0 : pieces(count, send(place)).length();
+    return sum;
+  }
+  /// Bytes of small tensors that a member which sends messages copies together: of what
+  /// it sends and, where that replaces, of what it receives.
+  int64_t packedBytes(int64_t place, const std::vector<int64_t> &counts, int64_t width) const {
+    int64_t sum = 0;
+    auto add = [&](int64_t first) {
+      std::vector<int64_t> moved;
+      for (int64_t count : counts)
+        moved.push_back(pieces(count, first).length());
+      for (const Pack &pack : packsOf(moved, width))
+        sum += pack.end > pack.begin + 1 ? pack.count * width : 0;
+    };
+    if (to(place) >= 0)
+      add(send(place));
+    if (from(place) >= 0 && reduction() < 0)
+      add(receive(place));
+    return sum;
+  }
+};
+
 /// What the members of a group send each other in one call of `op`, in bytes.
 /// `counts` as the call has them, `root` of those ops that have one; `fixed` is how
 /// many members keep their own value in a permutation.

@@ -183,8 +183,8 @@ LogicalResult ProgramEmitter::call(const Collective &collective, int64_t number)
     arguments.push_back(i32(*place));
   if (auto reduction = op.getReductionKind())
     arguments.push_back(i32(*reduction == train::ReduceKind::Max ? MW_MAX : MW_SUM));
-  if (ArrayRef<int64_t> from = op.getPermutation(); !from.empty())
-    arguments.push_back(constants(("permutation." + Twine(number)).str(), from));
+  if (SmallVector<int64_t> table = op.getTable(); !table.empty())
+    arguments.push_back(constants(("table." + Twine(number)).str(), table));
   if (op.isBucket()) {
     llvm::append_values(arguments, segments(collective), i64(collective.segments.size()));
   } else {
@@ -194,6 +194,9 @@ LogicalResult ProgramEmitter::call(const Collective &collective, int64_t number)
         arguments.push_back(known.lookup(memory));
     arguments.push_back(i64(one.count));
   }
+  if (auto scratch = op.getScratch())
+    arguments.push_back(*scratch ? known.lookup(*scratch)
+                                 : LLVM::ZeroOp::create(b, loc, ptr).getResult());
   call(("mw_" + collective.getName()).str(), arguments);
   return success();
 }
@@ -255,6 +258,10 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
         return emit(nested.getBlock());
       })
       .Case<exec::YieldOp>([](auto) { return success(); })
+      .Case<exec::FinishSendsOp>([&](auto) {
+        call("mw_finish_sends", {});
+        return success();
+      })
       .Case<exec::LaunchOp>([&](exec::LaunchOp op) { return launch(op); })
       .Case<exec::MatmulOp>([&](exec::MatmulOp op) {
         auto type = [&](Value memory) {
