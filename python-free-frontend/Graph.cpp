@@ -51,7 +51,7 @@ Value FunctionGraph::embedding(Value table, Value ids, int64_t padding) {
 Value FunctionGraph::firstRows(Value x, int64_t rows) {
   if (cast<RankedTensorType>(x.getType()).getDimSize(0) == rows)
     return x;
-  return SliceOp::create(builder, location, x, builder.getI64IntegerAttr(rows));
+  return SliceOp::create(builder, location, x, rows);
 }
 
 Value FunctionGraph::reshape(Value x, ArrayRef<int64_t> shape) {
@@ -78,9 +78,10 @@ Value FunctionGraph::attention(Value q, Value k, Value v, double scale, int64_t 
                                double dropout) {
   bool drops = dropout > 0;
   auto op = AttentionOp::create(
-      builder, location, q, k, v, drops ? ids : Value(), drops ? key : Value(),
+      builder, location, q, k, v, drops ? ids : Value(), drops ? key : Value(), Value(),
       builder.getF64FloatAttr(scale), builder.getUnitAttr(), builder.getI64IntegerAttr(window),
-      builder.getF64FloatAttr(dropout), builder.getI32IntegerAttr(drops ? streams++ : 0));
+      builder.getF64FloatAttr(dropout), builder.getI32IntegerAttr(drops ? streams++ : 0),
+      builder.getI64IntegerAttr(0));
   return op.getOut();
 }
 
@@ -238,8 +239,8 @@ Value ModelGraph::weight(const Weight &weight) { return declare(weight, "", "", 
 std::pair<Value, Value> ModelGraph::ropeTable(ArrayRef<double> frequencies) {
   Type type = floats(builder.getContext(), {sequence, int64_t(frequencies.size())});
   auto op =
-      RopeTableOp::create(builder, location, type, type, builder.getDenseF64ArrayAttr(frequencies),
-                          builder.getF64FloatAttr(1.0));
+      RopeTableOp::create(builder, location, type, type, Value(),
+                          builder.getDenseF64ArrayAttr(frequencies), builder.getF64FloatAttr(1.0));
   return {op.getCos(), op.getSin()};
 }
 

@@ -229,7 +229,6 @@ template <typename Op> static MwAttention describe(Op op) {
   shape.window = op.getWindow();
   shape.dropout = op.getDropout().convertToDouble();
   shape.stream = op.getStream();
-  shape.headOffset = op.getHeadOffset();
   shape.globalHeads = op.getGlobalHeads();
   Type element = op.getQ().getType().getElementType();
   shape.elementType = element.isBF16() ? MW_BF16 : element.isF16() ? MW_F16 : MW_F32;
@@ -259,9 +258,11 @@ static LogicalResult verifyAttention(Op op, ValueRange likeQ, ValueRange likeK) 
     return op.emitOpError("lse is ") << lse << ", expected [batch, heads, queries]";
   if ((shape.dropout != 0) != bool(op.getIds()))
     return op.emitOpError("takes sequence ids and a key exactly when its dropout is not 0");
-  if (shape.headOffset < 0 || shape.headOffset + shape.heads > shape.globalHeads)
-    return op.emitOpError("heads ") << shape.headOffset << " to " << shape.headOffset + shape.heads
-                                    << " are not among " << shape.globalHeads;
+  if (op.getHeadBegin()) {
+    auto begin = cast<MemRefType>(op.getHeadBegin().getType());
+    if (begin.getNumElements() != 1 || !begin.getElementType().isInteger(32))
+      return op.emitOpError("begins at one i32, not ") << begin;
+  }
   return success();
 }
 

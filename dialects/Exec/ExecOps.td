@@ -288,21 +288,24 @@ class Exec_AttentionBase<string mnemonic> : Exec_Op<mnemonic, [AttrSizedOperandS
   let hasVerifier = 1;
 }
 defvar AttentionAttrs = (ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$window, F64Attr:$dropout,
-                             I32Attr:$stream, I64Attr:$headOffset, I64Attr:$globalHeads);
+                             I32Attr:$stream, I64Attr:$globalHeads);
 
 def Exec_AttentionOp : Exec_AttentionBase<"attention"> {
   let summary = "mw_attention_forward";
   let description = [{
     q, out: [batch, queries, heads, d]; k, v: [batch, keys, kv heads, d], all of one
     of the types f32, bf16 and f16; lse: [batch, heads, queries] in f32. `ids` and `key` are present exactly when `dropout` is
-    not 0. See MwAttention in meshwright/runtime/ABI.h for the attributes.
+    not 0. `head_begin`, one i32, is the global number of the first head, 0 without
+    it. See MwAttention in meshwright/runtime/ABI.h for the attributes.
   }];
   let arguments = !con((ins Reads<Exec_MemRef>:$q, Reads<Exec_MemRef>:$k, Reads<Exec_MemRef>:$v,
                             Reads<Optional<Exec_MemRef>>:$ids, Reads<Optional<Exec_MemRef>>:$key,
+                            Reads<Optional<Exec_MemRef>>:$head_begin,
                             Writes<Exec_MemRef>:$out, Writes<Exec_MemRef>:$lse,
                             Writes<Exec_MemRef>:$workspace), AttentionAttrs);
   let assemblyFormat = [{
-    `ins` `(` $q `,` $k `,` $v `)` (`dropout` `(` $ids^ `,` $key `)`)? `outs` `(` $out `,` $lse `)`
+    `ins` `(` $q `,` $k `,` $v `)` (`dropout` `(` $ids^ `,` $key `)`)? (`head_begin` `(` $head_begin^ `)`)?
+    `outs` `(` $out `,` $lse `)`
     `workspace` `(` $workspace `)` attr-dict `:` functional-type(operands, results)
   }];
 }
@@ -313,11 +316,12 @@ def Exec_AttentionGradOp : Exec_AttentionBase<"attention_grad"> {
   let arguments = !con((ins Reads<Exec_MemRef>:$dout, Reads<Exec_MemRef>:$q, Reads<Exec_MemRef>:$k,
                             Reads<Exec_MemRef>:$v, Reads<Exec_MemRef>:$out, Reads<Exec_MemRef>:$lse,
                             Reads<Optional<Exec_MemRef>>:$ids, Reads<Optional<Exec_MemRef>>:$key,
+                            Reads<Optional<Exec_MemRef>>:$head_begin,
                             Writes<Exec_MemRef>:$dq, Writes<Exec_MemRef>:$dk,
                             Writes<Exec_MemRef>:$dv, Writes<Exec_MemRef>:$workspace),
                        AttentionAttrs);
   let assemblyFormat = [{
-    `ins` `(` $dout `,` $q `,` $k `,` $v `,` $out `,` $lse `)` (`dropout` `(` $ids^ `,` $key `)`)?
+    `ins` `(` $dout `,` $q `,` $k `,` $v `,` $out `,` $lse `)` (`dropout` `(` $ids^ `,` $key `)`)? (`head_begin` `(` $head_begin^ `)`)?
     `outs` `(` $dq `,` $dk `,` $dv `)` `workspace` `(` $workspace `)` attr-dict
     `:` functional-type(operands, results)
   }];

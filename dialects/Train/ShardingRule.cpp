@@ -39,6 +39,8 @@ std::string ShardingRule::str() const {
   auto name = [&](unsigned f) { os << factors[f].name << (factors[f].whole ? "!" : ""); };
   auto tensor = [&](const TensorFactors &t) {
     os << (t.linear ? "~" : t.additive ? "+" : "");
+    if (t.indexes >= 0)
+      os << "@" << factors[t.indexes].name << (t.dims.empty() ? "" : " ");
     interleave(
         t.dims, os,
         [&](const SmallVector<unsigned, 1> &dim) {
@@ -106,6 +108,11 @@ private:
     out.linear = tensor.consume_front("~");
     out.additive = tensor.consume_front("+");
     SmallVector<SmallVector<unsigned, 1>> before, after;
+    if (tensor.consume_front("@")) {
+      StringRef name = tensor.take_until([](char c) { return c == ' '; });
+      tensor = tensor.drop_front(name.size());
+      out.indexes = factor(name);
+    }
     bool sawEllipsis = false, wholeEllipsis = false;
     for (tensor = tensor.ltrim(); !tensor.empty(); tensor = tensor.ltrim()) {
       if (tensor.consume_front("...")) {

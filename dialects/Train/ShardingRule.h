@@ -41,12 +41,18 @@ struct TensorFactors {
   /// `+`: the op is linear in all `+` operands together (an addition): they are
   /// partial over the same mesh axes or none is.
   bool additive = false;
+  /// `@v`: the elements are indices along this factor; -1: they are not. Where
+  /// the factor is cut they are counted from the beginning of a device's part, and
+  /// the op does nothing for those outside it.
+  int indexes = -1;
 };
 
 /// The factor table of one op.
 struct ShardingRule {
   llvm::SmallVector<Factor> factors;
   llvm::SmallVector<TensorFactors> operands, results;
+  /// Cutting a reduced factor makes partial maxima instead of partial sums.
+  bool max = false;
 
   /// The factor called `name`, or -1.
   int find(llvm::StringRef name) const;
@@ -57,7 +63,7 @@ struct ShardingRule {
 };
 
 /// Reads a rule for tensors of the given ranks (operands, then results when
-/// known). Grammar, per tensor: [~|+] then dimensions separated by blanks, each
+/// known). Grammar, per tensor: [~|+|@name] then dimensions separated by blanks, each
 /// a factor name, `name!`, `1`, `(a b ..)` or one `...`, which stands for the
 /// leading dimensions the other names leave over and is the same list in every
 /// tensor that has it; `...!` makes those whole. An empty tensor is a scalar.

@@ -170,6 +170,18 @@ SmallVector<Value> EmbeddingGradOp::decompose(OpBuilder &b) {
   return {ScatterRowsOp::create(b, getLoc(), getType(), getDy(), getIds(), getInit())};
 }
 
+SmallVector<Value> ShiftIdsOp::decompose(OpBuilder &b) {
+  Expr ids = expr(b, getLoc(), getIds());
+  return {arith::SubIOp::create(b, getLoc(), ids.v, ids.with(getBegin()).to(ids.v).v)};
+}
+
+SmallVector<Value> IgnoreIdOp::decompose(OpBuilder &b) {
+  Expr ids = expr(b, getLoc(), getIds());
+  Expr ignored = ids.with(arith::CmpIOp::create(b, getLoc(), arith::CmpIPredicate::eq, ids.v,
+                                                ids.constant(double(getId())).v));
+  return {select(ignored, ids.constant(-1), ids).v};
+}
+
 //===--- normalization ------------------------------------------------------===//
 
 SmallVector<Value> LayerNormOp::decompose(OpBuilder &b) {
@@ -221,7 +233,10 @@ SmallVector<Value> RopeTableOp::decompose(OpBuilder &b) {
     frequencies.push_back(b.getFloatAttr(element, f));
   auto row = RankedTensorType::get({type.getDimSize(1)}, element);
   Value table = arith::ConstantOp::create(b, getLoc(), DenseElementsAttr::get(row, frequencies));
-  Value position = arith::SIToFPOp::create(b, getLoc(), type, IotaOp::create(b, getLoc(), ids, 0));
+  Expr index = expr(b, getLoc(), IotaOp::create(b, getLoc(), ids, 0));
+  if (getBegin())
+    index = addI(index, index.with(getBegin()).to(index.v));
+  Value position = arith::SIToFPOp::create(b, getLoc(), type, index.v);
   Expr angle = expr(b, getLoc(), position) * expr(b, getLoc(), table).to(position);
   double scale = getScale().convertToDouble();
   Expr cos = apply<math::CosOp>(angle), sin = apply<math::SinOp>(angle);
@@ -336,9 +351,13 @@ SmallVector<Value> DropoutOp::decompose(OpBuilder &b) {
                     .with(arith::ConstantOp::create(
                         b, getLoc(), DenseElementsAttr::get(words, b.getI32IntegerAttr(0))));
   int64_t size = 1;
-  for (int64_t d = type.getRank() - 1; d > 0; size *= type.getDimSize(d--))
-    inside =
-        addI(inside, mulI(x.with(IotaOp::create(b, getLoc(), words, d)), inside.constant(size)));
+  SmallVector<int64_t> sizes = getLogicalSizes();
+  for (int64_t d = type.getRank() - 1; d > 0; size *= sizes[--d]) {
+    Expr index = x.with(IotaOp::create(b, getLoc(), words, d));
+    if (Value begin = getBegin(d))
+      index = addI(index, x.with(begin).to(x.v));
+    inside = addI(inside, mulI(index, inside.constant(double(int32_t(size)))));
+  }
   Expr sequence = x.with(getIds()).to(x.v, true);
   auto [low, high] = mulWide(sequence, uint32_t(size));
   Expr sum = addI(low, inside);
@@ -353,6 +372,25 @@ SmallVector<Value> DropoutOp::decompose(OpBuilder &b) {
   Expr keep =
       bits.with(arith::CmpIOp::create(b, getLoc(), arith::CmpIPredicate::uge, bits.v, threshold.v));
   return {select(keep, x * (1 / (1 - rate)), x.constant(0)).v};
+}
+
+SmallVector<Value> MaskOp::decompose(OpBuilder &b) {
+  Expr x = expr(b, getLoc(), getX());
+  auto words = RankedTensorType::get(tensor(getX()).getShape(), b.getI32Type());
+  Expr index = x.with(IotaOp::create(b, getLoc(), words, getDim()));
+  if (getBegin())
+    index = addI(index, x.with(getBegin()).to(x.v));
+  Expr inside = index.with(arith::CmpIOp::create(b, getLoc(), arith::CmpIPredicate::ult, index.v,
+                                                 index.constant(double(getBelow())).v));
+  return {select(inside, x, x.constant(getValue().convertToDouble())).v};
+}
+
+SmallVector<Value> ExpOp::decompose(OpBuilder &b) { return {exp(expr(b, getLoc(), getX())).v}; }
+SmallVector<Value> LogOp::decompose(OpBuilder &b) {
+  return {apply<math::LogOp>(expr(b, getLoc(), getX())).v};
+}
+SmallVector<Value> InverseRootOp::decompose(OpBuilder &b) {
+  return {(1.0 / sqrt(expr(b, getLoc(), getX()) + getEps().convertToDouble())).v};
 }
 
 //===--- shape --------------------------------------------------------------===//
@@ -385,13 +423,34 @@ static Expr isTarget(Expr logits, Value targets) {
       arith::CmpIOp::create(*logits.b, logits.loc, arith::CmpIPredicate::eq, column, target));
 }
 
+/// The loss of tokens whose target is one of `below` columns, and their lse,
+/// infinite for the others.
+static SmallVector<Value> tokenLoss(Expr lse, Expr picked, Value targets, int64_t below,
+                                    APFloat scale) {
+  Expr target = lse.with(targets);
+  Expr valid = target.with(arith::CmpIOp::create(*lse.b, lse.loc, arith::CmpIPredicate::ult,
+                                                 target.v, target.constant(double(below)).v));
+  Expr loss = select(valid, lse - picked, lse.constant(0)).overAll();
+  return {(loss * scale.convertToDouble()).v, select(valid, lse, lse.constant(INFINITY)).v};
+}
+
 SmallVector<Value> CrossEntropyOp::decompose(OpBuilder &b) {
   Expr x = expr(b, getLoc(), getLogits());
   Expr most = x.overLast(ReduceKind::Max);
   Expr sum = exp(x - most.to(x.v, true)).overLast();
   Expr lse = most + apply<math::LogOp>(sum);
   Expr picked = select(isTarget(x, getTargets()), x, x.constant(0)).overLast();
-  return {((lse - picked).overAll() * getScale().convertToDouble()).v, lse.v};
+  return tokenLoss(lse, picked, getTargets(), int64_t(width(x.v)), getScale());
+}
+
+SmallVector<Value> TokenLossOp::decompose(OpBuilder &b) {
+  Expr lse = expr(b, getLoc(), getLogSum());
+  return tokenLoss(lse, lse.with(getPicked()), getTargets(), getBelow(), getScale());
+}
+
+SmallVector<Value> PickOp::decompose(OpBuilder &b) {
+  Expr x = expr(b, getLoc(), getX());
+  return {select(isTarget(x, getIds()), x, x.constant(0)).overLast().v};
 }
 
 SmallVector<Value> CrossEntropyGradOp::decompose(OpBuilder &b) {

@@ -153,4 +153,57 @@ def UpdateOpInterface : OpInterface<"UpdateOpInterface"> {
     InterfaceMethod<"The parameter after.", "::mlir::Value", "getUpdated">];
 }
 
+def SplittableOpInterface : OpInterface<"SplittableOpInterface"> {
+  let description = [{
+    An op that needs an index whole, but is made of sums and maxima over it.
+    `split` builds the same values, one per result, from ops that need it whole
+    nowhere: cut along it, the sums and maxima are partial values. Used where the
+    index is to be cut (`dist-split-reductions`); whole, the op itself is one
+    kernel and reads its operands once.
+  }];
+  let cppNamespace = "::meshwright::train";
+  let methods = [InterfaceMethod<
+      "Builds the op from sums and maxima; one value per result.",
+      "::llvm::SmallVector<::mlir::Value>", "split", (ins "::mlir::OpBuilder &":$builder)>];
+}
+
+def IndexedOpInterface : OpInterface<"IndexedOpInterface"> {
+  let description = [{
+    An op whose result depends on the indices of elements and not on the elements
+    alone: random numbers, positions, masks. The index is that of the logical
+    global tensor, also where the types are padded or one device's part. A
+    dimension is named by an operand or result and its number.
+  }];
+  let cppNamespace = "::meshwright::train";
+  let methods = [
+    InterfaceMethod<"The dimensions whose indices matter.",
+                    "::llvm::SmallVector<std::pair<::mlir::Value, int64_t>>", "getIndexedDims">,
+    InterfaceMethod<"Called before types change: keeps as attributes what the types say about "
+                    "logical sizes, unless attributes say it already.",
+                    "void", "keepLogicalSizes", (ins), "", [{ (void)$_op; }]>,
+    InterfaceMethod<"Takes for each of `getIndexedDims` the index at which this device's part "
+                    "begins (tensor<i32>), null for dimensions that are not cut.",
+                    "void", "setBegins", (ins "::mlir::ValueRange":$begins)>];
+}
+
+def SizedOpInterface : OpInterface<"SizedOpInterface"> {
+  let description = [{
+    An op with attributes that repeat sizes of its results. A pass that changes
+    types calls `updateSizes` afterwards.
+  }];
+  let cppNamespace = "::meshwright::train";
+  let methods = [InterfaceMethod<"Makes the attributes say what the types say.", "void", "updateSizes">];
+}
+
+def ZeroPreservingOpInterface : OpInterface<"ZeroPreservingOpInterface"> {
+  let description = [{
+    Results are 0 at an index where an id points nowhere, and sums leave it out; with
+    `preservesZero` also where all operands that have the index are 0. Ops that
+    are linear in an operand (`~`, `+`) need not say so.
+  }];
+  let cppNamespace = "::meshwright::train";
+  let methods = [InterfaceMethod<"Whether zeros make a zero result.", "bool", "preservesZero",
+                                 (ins "unsigned":$result), "", [{ (void)result; return true; }]>];
+}
+
 #endif // MESHWRIGHT_TRAIN_INTERFACES

@@ -99,6 +99,8 @@ ShardingRule EmbeddingGradOp::getShardingRule() {
   return rule;
 }
 
+void EmbeddingGradOp::updateSizes() { setRows(tensor(getResult()).getDimSize(0)); }
+
 LogicalResult EmbeddingGradOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                                                 Adaptor adaptor, SmallVectorImpl<Type> &types) {
   return inferFromRule("embedding_grad", einsumText(), location,
@@ -110,6 +112,10 @@ bool EmbeddingOp::movesElements() { return true; }
 
 bool LayerNormGradOp::isSum(unsigned index) { return index > 0; }
 bool RmsNormGradOp::isSum(unsigned index) { return index > 0; }
+
+/// The padding row has had its effect, on the derivative, when types change; of a
+/// part of the table it need not be a row.
+void EmbeddingOp::updateSizes() { setPadding(uint64_t(-1)); }
 
 LogicalResult EmbeddingOp::verify() {
   int64_t rows = tensor(getTable()).getDimSize(0), padding = int64_t(getPadding());
@@ -130,6 +136,20 @@ FloatType RopeOp::getOperandPrecision(unsigned index, FloatType narrow) {
   return index == 0 ? narrow : cast<FloatType>(atLeastF32(narrow));
 }
 
+SmallVector<std::pair<Value, int64_t>> RopeTableOp::getIndexedDims() { return {{getCos(), 0}}; }
+
+void RopeTableOp::setBegins(ValueRange begins) {
+  if (begins[0])
+    getBeginMutable().assign(begins[0]);
+}
+
+/// An operand that is the beginning of a part: one index.
+static LogicalResult verifyBegin(Operation *op, Value begin) {
+  if (begin && tensor(begin).getRank() != 0)
+    return op->emitOpError("begins at one index, a tensor<i32>, not at ") << begin.getType();
+  return success();
+}
+
 LogicalResult RopeTableOp::verify() {
   auto type = tensor(getCos());
   if (type != tensor(getSin()) || type.getRank() != 2 ||
@@ -137,7 +157,7 @@ LogicalResult RopeTableOp::verify() {
     return emitOpError("results must both be [positions, ")
            << getFrequencies().size() << "], found " << getCos().getType() << " and "
            << getSin().getType();
-  return success();
+  return verifyBegin(*this, getBegin());
 }
 
 LogicalResult RopeOp::verify() {
@@ -166,12 +186,32 @@ template <typename Op> static ShardingRule attentionRule(Op op, StringRef text, 
     rule.operands.emplace_back().dims.push_back({unsigned(rule.find("b"))});
     rule.factors.push_back({"k", 2, true, true});
     rule.operands.emplace_back().dims.push_back({unsigned(rule.factors.size() - 1)});
-    // Which elements are zeroed depends on the number of the head, here a local one.
-    for (StringRef heads : {"g", "r"})
-      rule.factors[rule.find(heads)].whole = true;
   }
+  if (op.getHeadBegin())
+    rule.operands.emplace_back();
   return rule;
 }
+
+template <typename Op> static void keepHeads(Op op) {
+  if (op.getHeads() == 0)
+    op.setHeads(tensor(op.getQ()).getDimSize(2));
+}
+template <typename Op> static void setHeadBegin(Op op, ValueRange begins) {
+  // Only random numbers depend on it.
+  if (begins[0] && op.getIds())
+    op.getHeadBeginMutable().assign(begins[0]);
+}
+SmallVector<std::pair<Value, int64_t>> AttentionOp::getIndexedDims() { return {{getQ(), 2}}; }
+SmallVector<std::pair<Value, int64_t>> AttentionGradOp::getIndexedDims() { return {{getQ(), 2}}; }
+/// Zero values make a zero result, and where heads share one value head there are
+/// no values of their own.
+bool AttentionOp::preservesZero(unsigned result) {
+  return result == 0 && tensor(getV()).getDimSize(2) > 1;
+}
+void AttentionOp::keepLogicalSizes() { keepHeads(*this); }
+void AttentionGradOp::keepLogicalSizes() { keepHeads(*this); }
+void AttentionOp::setBegins(ValueRange begins) { setHeadBegin(*this, begins); }
+void AttentionGradOp::setBegins(ValueRange begins) { setHeadBegin(*this, begins); }
 
 ShardingRule AttentionOp::getShardingRule() { return attentionRule(*this, einsumText(), 3); }
 ShardingRule AttentionGradOp::getShardingRule() { return attentionRule(*this, einsumText(), 6); }
@@ -200,7 +240,7 @@ LogicalResult AttentionOp::verify() {
     return emitOpError("dropout must be in [0, 1), found ") << rate;
   if (getWindow() < 0)
     return emitOpError("window must not be negative, found ") << getWindow();
-  return success();
+  return verifyBegin(*this, getHeadBegin());
 }
 
 /// Query-key pairs that are visible, of one head of one sequence.
@@ -298,17 +338,53 @@ LogicalResult AccumulateOp::verify() {
 }
 
 ShardingRule DropoutOp::getShardingRule() {
-  // Only the batch may be split: ids carry global numbers, the other
-  // dimensions' positions are local.
   ShardingRule rule = elementwiseRuleOf(*this, false, false);
   rule.operands.resize(1);
   rule.operands[0].linear = true;
-  for (Factor &factor : llvm::MutableArrayRef(rule.factors).drop_front())
-    factor.whole = true;
   rule.operands.emplace_back().dims.push_back({0});
   rule.factors.push_back({"k", 2, true, true});
   rule.operands.emplace_back().dims.push_back({unsigned(rule.factors.size() - 1)});
+  rule.operands.resize(getNumOperands());
   return rule;
+}
+
+void DropoutOp::build(OpBuilder &b, OperationState &state, Value x, Value ids, Value key,
+                      FloatAttr rate, IntegerAttr stream) {
+  build(b, state, x, ids, key, ValueRange(), rate, stream, DenseI64ArrayAttr(),
+        DenseI64ArrayAttr());
+}
+
+SmallVector<int64_t> DropoutOp::getLogicalSizes() {
+  return llvm::to_vector(getSizes().value_or(tensor(getX()).getShape().drop_front()));
+}
+
+Value DropoutOp::getBegin(int64_t dim) {
+  for (auto [begin, at] : llvm::zip(getBegins(), getBeginDims().value_or(ArrayRef<int64_t>())))
+    if (at == dim)
+      return begin;
+  return {};
+}
+
+SmallVector<std::pair<Value, int64_t>> DropoutOp::getIndexedDims() {
+  SmallVector<std::pair<Value, int64_t>> dims;
+  for (int64_t d = 1; d < tensor(getX()).getRank(); ++d)
+    dims.push_back({getX(), d});
+  return dims;
+}
+
+void DropoutOp::keepLogicalSizes() { setSizes(getLogicalSizes()); }
+
+void DropoutOp::setBegins(ValueRange begins) {
+  SmallVector<Value> given;
+  SmallVector<int64_t> dims;
+  for (auto [d, begin] : llvm::enumerate(begins))
+    if (begin) {
+      given.push_back(begin);
+      dims.push_back(int64_t(d) + 1);
+    }
+  getBeginsMutable().assign(given);
+  if (!dims.empty())
+    setBeginDims(dims);
 }
 
 LogicalResult DropoutOp::inferReturnTypes(MLIRContext *, std::optional<Location>, Adaptor adaptor,
@@ -334,7 +410,54 @@ LogicalResult DropoutOp::verify() {
            << getX().getType() << ", found " << getIds().getType();
   if (tensor(getKey()).getNumElements() != 2)
     return emitOpError("needs a key of two words, found ") << getKey().getType();
+  int64_t rank = tensor(getX()).getRank();
+  if (getSizes() && int64_t(getSizes()->size()) != rank - 1)
+    return emitOpError("needs the logical sizes of ")
+           << rank - 1 << " dimensions, found " << getSizes()->size();
+  ArrayRef<int64_t> dims = getBeginDims().value_or(ArrayRef<int64_t>());
+  if (dims.size() != getBegins().size())
+    return emitOpError("has ") << getBegins().size() << " begins for " << dims.size()
+                               << " dimensions";
+  for (int64_t d : dims)
+    if (d < 1 || d >= rank)
+      return emitOpError("begins in dimension ") << d << " of " << getX().getType();
+  for (Value begin : getBegins())
+    if (failed(verifyBegin(*this, begin)))
+      return failure();
   return success();
+}
+
+bool MaskOp::movesElements() { return true; }
+
+ShardingRule MaskOp::getShardingRule() {
+  ShardingRule rule = elementwiseRuleOf(*this, getValue().isZero(), false);
+  if (getBegin())
+    rule.operands.back() = TensorFactors();
+  return rule;
+}
+
+LogicalResult MaskOp::inferReturnTypes(MLIRContext *, std::optional<Location>, Adaptor adaptor,
+                                       SmallVectorImpl<Type> &types) {
+  auto type = cast<RankedTensorType>(adaptor.getX().getType());
+  types.push_back(withShape(type, type.getShape()));
+  return success();
+}
+
+LogicalResult MaskOp::verify() {
+  if (int64_t(getDim()) < 0 || int64_t(getDim()) >= tensor(getX()).getRank())
+    return emitOpError("has no dimension ") << getDim() << " in " << getX().getType();
+  if (int64_t(getBelow()) < 0)
+    return emitOpError("needs a limit of 0 or more, found ") << int64_t(getBelow());
+  return verifyBegin(*this, getBegin());
+}
+
+SmallVector<std::pair<Value, int64_t>> MaskOp::getIndexedDims() {
+  return {{getX(), int64_t(getDim())}};
+}
+
+void MaskOp::setBegins(ValueRange begins) {
+  if (begins[0])
+    getBeginMutable().assign(begins[0]);
 }
 
 ShardingRule FoldInOp::getShardingRule() { return ruleOf(*this, "k!,  -> k!"); }
@@ -368,13 +491,13 @@ OpFoldResult ReshapeOp::fold(FoldAdaptor) {
   return {};
 }
 
-/// A rule whose first dimension differs between operand and result.
-static ShardingRule rowsRule(Operation *op) {
+/// A rule whose dimension `dim` differs between operand and result.
+static ShardingRule rowsRule(Operation *op, int64_t dim) {
   ShardingRule rule = elementwiseRuleOf(op, true, false);
   auto in = cast<RankedTensorType>(op->getOperand(0).getType());
-  rule.factors[0].whole = true;
-  rule.factors.push_back({"rows", in.getDimSize(0), true, true});
-  rule.operands[0].dims[0] = {unsigned(rule.factors.size() - 1)};
+  rule.factors[dim].whole = true;
+  rule.factors.push_back({"rows", in.getDimSize(dim), true, true});
+  rule.operands[0].dims[dim] = {unsigned(rule.factors.size() - 1)};
   return rule;
 }
 
@@ -384,38 +507,67 @@ bool BroadcastOp::movesElements() { return true; }
 bool DynamicSliceOp::movesElements() { return true; }
 bool TransposeBlocksOp::movesElements() { return true; }
 
-ShardingRule SliceOp::getShardingRule() { return rowsRule(*this); }
-ShardingRule PadOp::getShardingRule() { return rowsRule(*this); }
+ShardingRule SliceOp::getShardingRule() { return rowsRule(*this, getDim()); }
+ShardingRule PadOp::getShardingRule() {
+  ShardingRule rule = rowsRule(*this, getDim());
+  rule.operands[0].linear = getValue() == 0;
+  return rule;
+}
+bool SliceOp::isPrefix() {
+  return llvm::all_of(tensor(getX()).getShape().take_front(getDim()),
+                      [](int64_t size) { return size == 1; });
+}
+void SliceOp::updateSizes() { setRows(tensor(getY()).getDimSize(getDim())); }
+void PadOp::updateSizes() { setRows(tensor(getY()).getDimSize(getDim())); }
 
-static void inferRows(Value x, int64_t rows, SmallVectorImpl<Type> &types) {
+static void inferRows(Value x, int64_t rows, int64_t dim, SmallVectorImpl<Type> &types) {
   auto type = cast<RankedTensorType>(x.getType());
   SmallVector<int64_t> shape(type.getShape());
-  if (!shape.empty())
-    shape[0] = rows;
+  if (dim >= 0 && dim < int64_t(shape.size()))
+    shape[dim] = rows;
   types.push_back(withShape(type, shape));
 }
 
 LogicalResult SliceOp::inferReturnTypes(MLIRContext *, std::optional<Location>, Adaptor adaptor,
                                         SmallVectorImpl<Type> &types) {
-  inferRows(adaptor.getX(), adaptor.getRows(), types);
+  inferRows(adaptor.getX(), adaptor.getRows(), adaptor.getDim(), types);
   return success();
 }
 LogicalResult PadOp::inferReturnTypes(MLIRContext *, std::optional<Location>, Adaptor adaptor,
                                       SmallVectorImpl<Type> &types) {
-  inferRows(adaptor.getX(), adaptor.getRows(), types);
+  inferRows(adaptor.getX(), adaptor.getRows(), adaptor.getDim(), types);
+  return success();
+}
+
+template <typename Op> static LogicalResult verifyDim(Op op) {
+  int64_t rank = tensor(op.getX()).getRank(), dim = op.getDim();
+  if (dim < 0 || dim >= rank)
+    return op.emitOpError("has no dimension ") << dim << " in " << op.getX().getType();
   return success();
 }
 LogicalResult SliceOp::verify() {
-  if (tensor(getX()).getRank() == 0 || int64_t(getRows()) > tensor(getX()).getDimSize(0))
+  if (failed(verifyDim(*this)))
+    return failure();
+  if (int64_t(getRows()) > tensor(getX()).getDimSize(getDim()))
     return emitOpError("takes ") << getRows() << " rows of " << getX().getType();
   return success();
 }
 LogicalResult PadOp::verify() {
-  if (tensor(getX()).getRank() == 0 || int64_t(getRows()) < tensor(getX()).getDimSize(0))
+  if (failed(verifyDim(*this)))
+    return failure();
+  if (int64_t(getRows()) < tensor(getX()).getDimSize(getDim()))
     return emitOpError("pads ") << getX().getType() << " to fewer rows: " << getRows();
   return success();
 }
 OpFoldResult SliceOp::fold(FoldAdaptor) {
+  if (getX().getType() == getType())
+    return getX();
+  auto pad = getX().getDefiningOp<PadOp>();
+  if (pad && pad.getDim() == getDim() && pad.getX().getType() == getType())
+    return pad.getX();
+  return {};
+}
+OpFoldResult PadOp::fold(FoldAdaptor) {
   return getX().getType() == getType() ? OpFoldResult(getX()) : OpFoldResult();
 }
 
@@ -459,11 +611,8 @@ static ShardingRule dropRule(ArrayRef<int64_t> wide, ArrayRef<int64_t> dims, boo
 
 ShardingRule ReduceOp::getShardingRule() {
   ShardingRule rule = dropRule(tensor(getX()).getShape(), getDims(), true);
-  if (getKind() == ReduceKind::Max) {
-    rule.operands[0].linear = false;
-    for (int64_t d : getDims())
-      rule.factors[d].whole = true;
-  }
+  rule.max = getKind() == ReduceKind::Max;
+  rule.operands[0].linear = !rule.max;
   return rule;
 }
 
@@ -523,6 +672,9 @@ LogicalResult CrossEntropyOp::inferReturnTypes(MLIRContext *, std::optional<Loca
     type = statistic(type);
   return success();
 }
+
+/// The probability of a logit of 0 is not 0.
+bool CrossEntropyGradOp::preservesZero(unsigned) { return false; }
 
 //===--- optimizer ----------------------------------------------------------===//
 

@@ -186,14 +186,15 @@ def Train_ContractOp : Train_TensorOp<"contract", "", [ContractionOpInterface, A
 // Embedding
 //===----------------------------------------------------------------------===//
 
-def Train_EmbeddingOp : Train_EinsumOp<"embedding", "~v! d, ... -> ... d", [
+def Train_EmbeddingOp : Train_EinsumOp<"embedding", "~v d, @v ... -> ... d", [
+    ZeroPreservingOpInterface, DeclareOpInterfaceMethods<SizedOpInterface>,
     DeclareOpInterfaceMethods<VJPOpInterface>,
     DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
   let summary = "Rows of a table";
   let description = [{
-    table: [rows, d], ids: [...] i32 in [0, rows), result: [..., d]. The row
-    `padding` gets no gradient from here (torch.nn.Embedding's padding_idx); -1:
-    every row does.
+    table: [rows, d], ids: [...] i32, result: [..., d]; an id outside [0, rows)
+    gives zeros. The row `padding` gets no gradient from here
+    (torch.nn.Embedding's padding_idx); -1: every row does.
   }];
   let arguments = (ins Train_Tensor:$table, Train_Ids:$ids, DefaultValuedAttr<I64Attr, "-1">:$padding);
   let results = (outs Train_Tensor:$result);
@@ -201,14 +202,14 @@ def Train_EmbeddingOp : Train_EinsumOp<"embedding", "~v! d, ... -> ... d", [
   let hasVerifier = 1;
 }
 
-def Train_EmbeddingGradOp : Train_TensorOp<"embedding_grad", "~... d, ... -> v! d", [
-    AccumulatingOpInterface, SumOpInterface, InferTypeOpAdaptor, DeclareOpInterfaceMethods<KernelOpInterface>],
-    [CostOpInterface], "equalButFloats"> {
+def Train_EmbeddingGradOp : Train_TensorOp<"embedding_grad", "~... d, @v ... -> v d", [
+    AccumulatingOpInterface, SumOpInterface, InferTypeOpAdaptor, DeclareOpInterfaceMethods<SizedOpInterface>,
+    DeclareOpInterfaceMethods<KernelOpInterface>], [CostOpInterface], "equalButFloats"> {
   let summary = "Gradient of the table: rows of dy added where ids say";
   let description = [{
     dy: [..., d], ids: [...], result: [rows, d], zero where no id points; sums in
-    the order of the ids, in f32 at least. `init` is added to the result, see
-    `train.contract`, and so is the result's element type.
+    the order of the ids, in f32 at least. Ids outside [0, rows) add nothing. `init`
+    is added to the result, see `train.contract`, and so is the result's element type.
   }];
   let arguments = (ins Train_Tensor:$dy, Train_Ids:$ids, I64Attr:$rows, Optional<Train_Tensor>:$init);
   let results = (outs Train_Tensor:$result);
@@ -217,12 +218,35 @@ def Train_EmbeddingGradOp : Train_TensorOp<"embedding_grad", "~... d, ... -> v! 
   }];
 }
 
+def Train_ShiftIdsOp : Train_EinsumOp<"shift_ids", "..., -> ...", [
+    ZeroPreservingOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "Ids counted from another beginning";
+  let description = [{
+    ids - begin; ids: any shape, begin: a scalar, both i32. Where a table is cut,
+    ids that point into a device's part become its local rows, all others lie
+    outside [0, rows).
+  }];
+  let arguments = (ins Train_Ids:$ids, Train_Ids:$begin);
+  let results = (outs Train_Ids:$result);
+  let assemblyFormat = "$ids `,` $begin attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_IgnoreIdOp : Train_EinsumOp<"ignore_id", "... -> ...", [
+    ZeroPreservingOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "-1 in place of one id";
+  let description = [{ ids of any shape, i32; those equal to `id` become -1, which points nowhere. }];
+  let arguments = (ins Train_Ids:$ids, I64Attr:$id);
+  let results = (outs Train_Ids:$result);
+  let assemblyFormat = "$ids `id` $id attr-dict `:` functional-type(operands, results)";
+}
+
 //===----------------------------------------------------------------------===//
 // Normalization
 //===----------------------------------------------------------------------===//
 
 def Train_LayerNormOp : Train_EinsumOp<"layer_norm", "... d!, d!, d! -> ... d!", [
-    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<SplittableOpInterface>,
+    DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "LayerNorm over the last dimension";
   let description = [{
     y = (x - mean) / sqrt(var + eps) * weight + bias, var the biased variance
@@ -234,8 +258,8 @@ def Train_LayerNormOp : Train_EinsumOp<"layer_norm", "... d!, d!, d! -> ... d!",
 }
 
 def Train_LayerNormGradOp : Train_EinsumOp<"layer_norm_grad", "~... d!, ... d!, d! -> ... d!, d!, d!", [
-    DeclareOpInterfaceMethods<KernelOpInterface>, DeclareOpInterfaceMethods<SumOpInterface, ["isSum"]>],
-    [CostOpInterface], "equalButFloats"> {
+    DeclareOpInterfaceMethods<SplittableOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>,
+    DeclareOpInterfaceMethods<SumOpInterface, ["isSum"]>], [CostOpInterface], "equalButFloats"> {
   let summary = "Gradients of LayerNorm's input, weight and bias";
   let description = [{
     From dy and x, both [..., d]: dx like x, dweight and dbias: [d], sums of any
@@ -247,7 +271,8 @@ def Train_LayerNormGradOp : Train_EinsumOp<"layer_norm_grad", "~... d!, ... d!, 
 }
 
 def Train_RmsNormOp : Train_EinsumOp<"rms_norm", "... d!, d! -> ... d!", [
-    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+    ZeroPreservingOpInterface, DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<SplittableOpInterface>,
+    DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "RMSNorm over the last dimension";
   let description = [{ y = x / sqrt(mean(x^2) + eps) * weight (Zhang and Sennrich 2019). x: [..., d], weight: [d]. }];
   let arguments = (ins Train_Tensor:$x, Train_Tensor:$weight, F64Attr:$eps);
@@ -256,8 +281,8 @@ def Train_RmsNormOp : Train_EinsumOp<"rms_norm", "... d!, d! -> ... d!", [
 }
 
 def Train_RmsNormGradOp : Train_EinsumOp<"rms_norm_grad", "~... d!, ... d!, d! -> ... d!, d!", [
-    DeclareOpInterfaceMethods<KernelOpInterface>, DeclareOpInterfaceMethods<SumOpInterface, ["isSum"]>],
-    [CostOpInterface], "equalButFloats"> {
+    DeclareOpInterfaceMethods<SplittableOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>,
+    DeclareOpInterfaceMethods<SumOpInterface, ["isSum"]>], [CostOpInterface], "equalButFloats"> {
   let summary = "Gradients of RMSNorm's input and weight";
   let description = [{
     From dy and x, both [..., d]: dx like x, dweight: [d], a sum of any float type.
@@ -272,8 +297,8 @@ def Train_RmsNormGradOp : Train_EinsumOp<"rms_norm_grad", "~... d!, ... d!, d! -
 // Rotary positions
 //===----------------------------------------------------------------------===//
 
-def Train_RopeTableOp : Train_TensorOp<"rope_table", " -> s! f!, s! f!", [
-    DeclareOpInterfaceMethods<KernelOpInterface>,
+def Train_RopeTableOp : Train_TensorOp<"rope_table", " -> s f!, s f!", [
+    DeclareOpInterfaceMethods<KernelOpInterface>, DeclareOpInterfaceMethods<IndexedOpInterface>,
     DeclareOpInterfaceMethods<PrecisionOpInterface, ["getResultPrecision"]>]> {
   let summary = "Cosines and sines of rotary position angles";
   let description = [{
@@ -282,12 +307,15 @@ def Train_RopeTableOp : Train_TensorOp<"rope_table", " -> s! f!, s! f!", [
     model's, scaling for long context already applied (Su et al. 2021). Angles
     and tables are computed in the result's element type from frequencies that
     are not rounded before: in f64 nothing passes through f32, which is what the
-    float64 reference runs do (their losses agree to the last bit).
+    float64 reference runs do (their losses agree to the last bit). `begin`
+    (tensor<i32>) is the position of the first row, 0 without it: the tables of a
+    part of the positions.
   }];
-  let arguments = (ins DenseF64ArrayAttr:$frequencies, DefaultValuedAttr<F64Attr, "1.0">:$scale);
+  let arguments = (ins Optional<Train_Ids>:$begin, DenseF64ArrayAttr:$frequencies,
+                       DefaultValuedAttr<F64Attr, "1.0">:$scale);
   let results = (outs Train_Tensor:$cos, Train_Tensor:$sin);
   // A dense array's own printing keeps six digits only.
-  let assemblyFormat = "custom<Doubles>($frequencies) attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "custom<Doubles>($frequencies) (`begin` $begin^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 
@@ -313,6 +341,8 @@ def Train_RopeOp : Train_EinsumOp<"rope", "~b s h d!, s f!, s f! -> b s h d!", [
 
 def Train_AttentionOp : Train_TensorOp<"attention", "b s! (g r) d!, b t! g d!, b t! g e! -> b s! (g r) e!, b (g r) s!", [
     InferTypeOpAdaptor, AttrSizedOperandSegments, DeclareOpInterfaceMethods<RandomOpInterface>,
+    DeclareOpInterfaceMethods<IndexedOpInterface, ["keepLogicalSizes"]>,
+    DeclareOpInterfaceMethods<ZeroPreservingOpInterface, ["preservesZero"]>,
     DeclareOpInterfaceMethods<VJPOpInterface>], OwnFlops> {
   let summary = "Scaled dot-product attention";
   let description = [{
@@ -326,21 +356,27 @@ def Train_AttentionOp : Train_TensorOp<"attention", "b s! (g r) d!, b t! g d!, b
     [2] is the step's random key; the mask is a function of (key, stream,
     sequence, head, query, key position). Scores are never stored (Dao et al.
     2022).
+
+    The head is counted in the logical global tensor. Where q holds a part of its
+    heads or is padded, `heads` is their logical number (0: as many as q has) and
+    `head_begin` (tensor<i32>) the first one's number.
   }];
   let arguments = (ins Train_Tensor:$q, Train_Tensor:$k, Train_Tensor:$v, Optional<Train_Ids>:$ids,
-                       Optional<Train_Ids>:$key, F64Attr:$scale, UnitAttr:$causal,
+                       Optional<Train_Ids>:$key, Optional<Train_Ids>:$head_begin,
+                       F64Attr:$scale, UnitAttr:$causal,
                        DefaultValuedAttr<I64Attr, "0">:$window, DefaultValuedAttr<F64Attr, "0.0">:$dropout,
-                       DefaultValuedAttr<I32Attr, "0">:$stream);
+                       DefaultValuedAttr<I32Attr, "0">:$stream, DefaultValuedAttr<I64Attr, "0">:$heads);
   let results = (outs Train_Tensor:$out, Train_Tensor:$lse);
   let assemblyFormat = [{
-    $q `,` $k `,` $v (`dropout` `(` $ids^ `,` $key `)`)? `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
+    $q `,` $k `,` $v (`dropout` `(` $ids^ `,` $key `)`)? (`head_begin` $head_begin^)? `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }
 
 def Train_AttentionGradOp : Train_TensorOp<"attention_grad",
     "~b s! (g r) e!, b s! (g r) d!, b t! g d!, b t! g e!, b s! (g r) e!, b (g r) s! -> b s! (g r) d!, b t! g d!, b t! g e!", [
-    InferTypeOpAdaptor, AttrSizedOperandSegments], OwnFlops> {
+    InferTypeOpAdaptor, AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<IndexedOpInterface, ["keepLogicalSizes"]>], OwnFlops> {
   let summary = "Gradients of attention's q, k and v";
   let description = [{
     dout, out: [b, s, heads, e], the other operands and the attributes as
@@ -349,12 +385,13 @@ def Train_AttentionGradOp : Train_TensorOp<"attention_grad",
   }];
   let arguments = (ins Train_Tensor:$dout, Train_Tensor:$q, Train_Tensor:$k, Train_Tensor:$v,
                        Train_Tensor:$out, Train_Tensor:$lse, Optional<Train_Ids>:$ids,
-                       Optional<Train_Ids>:$key, F64Attr:$scale, UnitAttr:$causal,
+                       Optional<Train_Ids>:$key, Optional<Train_Ids>:$head_begin,
+                       F64Attr:$scale, UnitAttr:$causal,
                        DefaultValuedAttr<I64Attr, "0">:$window, DefaultValuedAttr<F64Attr, "0.0">:$dropout,
-                       DefaultValuedAttr<I32Attr, "0">:$stream);
+                       DefaultValuedAttr<I32Attr, "0">:$stream, DefaultValuedAttr<I64Attr, "0">:$heads);
   let results = (outs Train_Tensor:$dq, Train_Tensor:$dk, Train_Tensor:$dv);
   let assemblyFormat = [{
-    $dout `,` $q `,` $k `,` $v `,` $out `,` $lse (`dropout` `(` $ids^ `,` $key `)`)? `scale` $scale (`causal` $causal^)?
+    $dout `,` $q `,` $k `,` $v `,` $out `,` $lse (`dropout` `(` $ids^ `,` $key `)`)? (`head_begin` $head_begin^)? `scale` $scale (`causal` $causal^)?
     attr-dict `:` functional-type(operands, results)
   }];
 }
@@ -435,7 +472,7 @@ def Train_ScaleOp : Train_EinsumOp<"scale", "~... -> ...", [
 }
 
 class Train_ActivationOp<string mnemonic> : Train_EinsumOp<mnemonic, "... -> ...", [
-    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+    ZeroPreservingOpInterface, DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let results = (outs Train_Tensor:$y);
 }
 class Train_ActivationGradOp<string mnemonic> : Train_EinsumOp<mnemonic, "~..., ... -> ...", [
@@ -484,8 +521,32 @@ def Train_ReluGradOp : Train_ActivationGradOp<"relu_grad"> {
   let assemblyFormat = "$dy `,` $x attr-dict `:` functional-type(operands, results)";
 }
 
+class Train_FunctionOp<string mnemonic> : Train_EinsumOp<mnemonic, "... -> ...", [
+    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let results = (outs Train_Tensor:$y);
+}
+def Train_ExpOp : Train_FunctionOp<"exp"> {
+  let summary = "e to the x";
+  let description = [{ Element by element, any shape. }];
+  let arguments = (ins Train_Tensor:$x);
+  let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
+}
+def Train_LogOp : Train_FunctionOp<"log"> {
+  let summary = "Natural logarithm";
+  let description = [{ Element by element, any shape; x is positive. }];
+  let arguments = (ins Train_Tensor:$x);
+  let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
+}
+def Train_InverseRootOp : Train_FunctionOp<"inverse_root"> {
+  let summary = "1 / sqrt(x + eps)";
+  let description = [{ Element by element, any shape; x + eps is positive. }];
+  let arguments = (ins Train_Tensor:$x, F64Attr:$eps);
+  let assemblyFormat = "$x `eps` $eps attr-dict `:` functional-type(operands, results)";
+}
+
 def Train_DropoutOp : Train_TensorOp<"dropout", "", [InferTypeOpAdaptor,
-    DeclareOpInterfaceMethods<RandomOpInterface>, DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+    DeclareOpInterfaceMethods<RandomOpInterface>, DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>,
+    DeclareOpInterfaceMethods<IndexedOpInterface, ["keepLogicalSizes"]>]> {
   let summary = "Zeroes elements at random and scales the rest by 1/(1-rate)";
   let description = [{
     x: [b, ...], ids: [b] numbers each sequence in the step's global batch, key:
@@ -493,10 +554,50 @@ def Train_DropoutOp : Train_TensorOp<"dropout", "", [InferTypeOpAdaptor,
     is kept when Philox4x32-10 with counter (i low, i high, stream, 0) gives at
     least rate * 2^32 in its first word. Equal on every mesh and in every
     recomputation; its own gradient.
+
+    The index is that of the logical global tensor. Where x is padded or a part of
+    it, `sizes` are the logical sizes of the dimensions after the first, and
+    `begins` (tensor<i32>) the indices at which the part begins in the dimensions
+    `begin_dims`.
   }];
-  let arguments = (ins Train_Tensor:$x, Train_Ids:$ids, Train_Ids:$key, F64Attr:$rate, I32Attr:$stream);
+  let arguments = (ins Train_Tensor:$x, Train_Ids:$ids, Train_Ids:$key, Variadic<Train_Ids>:$begins,
+                       F64Attr:$rate, I32Attr:$stream, OptionalAttr<DenseI64ArrayAttr>:$sizes,
+                       OptionalAttr<DenseI64ArrayAttr>:$begin_dims);
   let results = (outs Train_Tensor:$y);
-  let assemblyFormat = "$x `,` $ids `,` $key `rate` $rate `stream` $stream attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = [{
+    $x `,` $ids `,` $key (`begins` `(` $begins^ `)`)? `rate` $rate `stream` $stream (`sizes` $sizes^)?
+    attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$x, "::mlir::Value":$ids, "::mlir::Value":$key,
+                                 "::mlir::FloatAttr":$rate, "::mlir::IntegerAttr":$stream)>];
+  let extraClassDeclaration = [{
+    static bool isCompatibleReturnTypes(::mlir::TypeRange inferred, ::mlir::TypeRange actual) {
+      return equalButEncoding(inferred, actual);
+    }
+    /// The logical size of each dimension after the first.
+    ::llvm::SmallVector<int64_t> getLogicalSizes();
+    /// The index at which dimension `dim` begins, or null for 0.
+    ::mlir::Value getBegin(int64_t dim);
+  }];
+}
+
+def Train_MaskOp : Train_TensorOp<"mask", "", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<VJPOpInterface>,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>, DeclareOpInterfaceMethods<IndexedOpInterface>]> {
+  let summary = "x where an index is below a limit, else a value";
+  let description = [{
+    y = x where the index along `dim` is less than `below`, else `value`; any shape
+    with that dimension. The index is that of the logical global tensor: where x is
+    a part of it, `begin` (tensor<i32>) is the index at which the part begins.
+    Takes padding out before sums and maxima (`dist-pad`). Differentiable where
+    `value` is 0.
+  }];
+  let arguments = (ins Train_Tensor:$x, Optional<Train_Ids>:$begin, I64Attr:$dim, I64Attr:$below,
+                       DefaultValuedAttr<F64Attr, "0.0">:$value);
+  let results = (outs Train_Tensor:$y);
+  let assemblyFormat = [{
+    $x (`begin` $begin^)? `dim` $dim `below` $below attr-dict `:` functional-type(operands, results)
+  }];
   let hasVerifier = 1;
 }
 
@@ -537,29 +638,41 @@ def Train_ReshapeOp : Train_TensorOp<"reshape", "", [DeclareOpInterfaceMethods<V
 }
 
 def Train_SliceOp : Train_TensorOp<"slice", "", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<VJPOpInterface>,
-    DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
+    DeclareOpInterfaceMethods<SizedOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
   let summary = "The first rows of a tensor";
   let description = [{
-    x: [n, ...] to [rows, ...], rows at most n: the positions a sequence uses.
-    Refuses more rows than there are.
+    x: [.., n, ..] to [.., rows, ..] along dimension `dim`, the first if it does not
+    say, rows at most n: the positions a sequence uses, or a tensor without its
+    padding. Refuses more rows than there are.
   }];
-  let arguments = (ins Train_Tensor:$x, I64Attr:$rows);
-  let results = (outs Train_Tensor:$y);
-  let assemblyFormat = "$x `rows` $rows attr-dict `:` functional-type(operands, results)";
+  let arguments = (ins Train_Any:$x, I64Attr:$rows, DefaultValuedAttr<I64Attr, "0">:$dim);
+  let results = (outs Train_Any:$y);
+  let assemblyFormat = "$x (`dim` $dim^)? `rows` $rows attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
   let hasFolder = 1;
+  let extraClassDeclaration = [{
+    static bool isCompatibleReturnTypes(::mlir::TypeRange inferred, ::mlir::TypeRange actual) {
+      return equalButEncoding(inferred, actual);
+    }
+    /// Whether the result is the beginning of x in row-major order.
+    bool isPrefix();
+  }];
 }
 
-def Train_PadOp : Train_TensorOp<"pad", "", [InferTypeOpAdaptor,
+def Train_PadOp : Train_TensorOp<"pad", "", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<SizedOpInterface>,
     DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
-  let summary = "Zero rows appended: the gradient of slice";
+  let summary = "Rows of one value appended: with zeros the gradient of slice";
   let description = [{
-    x: [n, ...] to [rows, ...], rows at least n: x, then zeros. Refuses fewer rows.
+    x: [.., n, ..] to [.., rows, ..] along dimension `dim`, the first if it does not
+    say, rows at least n: x, then `value`, 0 if it does not say; i32 ids that point
+    nowhere are -1. Refuses fewer rows.
   }];
-  let arguments = (ins Train_Tensor:$x, I64Attr:$rows);
-  let results = (outs Train_Tensor:$y);
-  let assemblyFormat = "$x `rows` $rows attr-dict `:` functional-type(operands, results)";
+  let arguments = (ins Train_Any:$x, I64Attr:$rows, DefaultValuedAttr<I64Attr, "0">:$dim,
+                       DefaultValuedAttr<I64Attr, "0">:$value);
+  let results = (outs Train_Any:$y);
+  let assemblyFormat = "$x (`dim` $dim^)? `rows` $rows attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def Train_DynamicSliceOp : Train_TensorOp<"dynamic_slice", "", [
@@ -595,7 +708,8 @@ def Train_ReduceOp : Train_TensorOp<"reduce", "", [InferTypeOpAdaptor, SumOpInte
   let summary = "Sum or maximum over dimensions";
   let description = [{
     `dims`, ascending, disappear from the shape. Computed in f32 at least; the result
-    may have another float type than x. Only `sum` is differentiable.
+    may have another float type than x. Only `sum` is differentiable. Of cut
+    dimensions a device has a partial sum or maximum.
   }];
   let arguments = (ins Train_ReduceKindAttr:$kind, Train_Tensor:$x, DenseI64ArrayAttr:$dims);
   let results = (outs Train_Tensor:$y);
@@ -669,27 +783,32 @@ def Train_DuplicateHalfOp : Train_Op<"duplicate_half", [Pure]> {
 // Loss
 //===----------------------------------------------------------------------===//
 
-def Train_CrossEntropyOp : Train_TensorOp<"cross_entropy", "... v!, ... -> , ...", [InferTypeOpAdaptor,
-    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+def Train_CrossEntropyOp : Train_TensorOp<"cross_entropy", "... v!, @v ... -> , ...", [InferTypeOpAdaptor,
+    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<SplittableOpInterface>,
+    DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "Scaled sum of the tokens' cross-entropies";
   let description = [{
-    logits: [..., v], targets: [...] i32 in [0, v). loss = scale * sum over tokens
+    logits: [..., v], targets: [...] i32. loss = scale * sum over tokens
     of (lse - logits[target]); with scale = 1 / tokens of the global batch, the
     sum over devices and microbatches is the mean. lse: [...], the log of the sum
     of exponentials, kept for the gradient so that probabilities never are. Both are
-    f32 where the logits are narrower.
+    f32 where the logits are narrower. A target outside [0, v) adds no loss (torch's
+    ignore_index) and its lse is infinite, of which the gradient makes 0.
   }];
   let arguments = (ins Train_Tensor:$logits, Train_Ids:$targets, F64Attr:$scale);
   let results = (outs Train_ScalarTensor:$loss, Train_Tensor:$lse);
   let assemblyFormat = "$logits `,` $targets `scale` $scale attr-dict `:` functional-type(operands, results)";
 }
 
-def Train_CrossEntropyGradOp : Train_EinsumOp<"cross_entropy_grad", "... v!, ..., ..., -> ... v!", [
+def Train_CrossEntropyGradOp : Train_EinsumOp<"cross_entropy_grad", "... v, @v ..., ..., -> ... v", [
+    DeclareOpInterfaceMethods<ZeroPreservingOpInterface, ["preservesZero"]>,
     DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "dlogits = dloss * scale * (exp(logits - lse) - onehot(target))";
   let description = [{
     logits and the result: [..., v], targets and lse: [...] as `train.cross_entropy`
-    had and gave them, dloss: a scalar. Probabilities exist one row at a time.
+    had and gave them, dloss: a scalar. Probabilities exist one row at a time. A
+    target outside [0, v) is no column of these logits; where lse is infinite all
+    of the row is 0.
   }];
   let arguments = (ins Train_Tensor:$logits, Train_Ids:$targets, Train_Tensor:$lse,
                        Train_ScalarTensor:$dloss, F64Attr:$scale);
@@ -697,11 +816,40 @@ def Train_CrossEntropyGradOp : Train_EinsumOp<"cross_entropy_grad", "... v!, ...
   let assemblyFormat = "$logits `,` $targets `,` $lse `,` $dloss `scale` $scale attr-dict `:` functional-type(operands, results)";
 }
 
+def Train_PickOp : Train_EinsumOp<"pick", "~... v, @v ... -> ...", [
+    ZeroPreservingOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "One element of each row";
+  let description = [{
+    x: [..., v], ids: [...] i32, y: [...]: x[.., id], 0 for an id outside [0, v).
+    Cross-entropy's part of a cut vocabulary; made after differentiation.
+  }];
+  let arguments = (ins Train_Tensor:$x, Train_Ids:$ids);
+  let results = (outs Train_Tensor:$y);
+  let assemblyFormat = "$x `,` $ids attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_TokenLossOp : Train_EinsumOp<"token_loss", "..., ..., ... -> , ...", [
+    DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "Cross-entropy's last steps, from each token's two logarithms";
+  let description = [{
+    log_sum: [...], the logarithm of the token's sum of exponentials; picked: [...],
+    its target's logit; targets: [...] i32. loss and lse as of
+    `train.cross_entropy` with `below` columns: loss = scale * sum of (log_sum -
+    picked) over targets in [0, below), lse = log_sum for those, else infinite.
+  }];
+  let arguments = (ins Train_Tensor:$log_sum, Train_Tensor:$picked, Train_Ids:$targets,
+                       I64Attr:$below, F64Attr:$scale);
+  let results = (outs Train_ScalarTensor:$loss, Train_Tensor:$lse);
+  let assemblyFormat = [{
+    $log_sum `,` $picked `,` $targets `below` $below `scale` $scale attr-dict `:` functional-type(operands, results)
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Optimizer
 //===----------------------------------------------------------------------===//
 
-def Train_SquareSumOp : Train_TensorOp<"square_sum", "", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+def Train_SquareSumOp : Train_TensorOp<"square_sum", "", [InferTypeOpAdaptor, ZeroPreservingOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "Sum of squares of all elements, in f32";
   let description = [{ Any shape to a scalar of type f32: a gradient's part of the global norm. }];
   let arguments = (ins Train_Tensor:$x);
@@ -756,7 +904,7 @@ def Train_GuardOp : Train_EinsumOp<"guard", "..., ..., -> ...", [
 }
 
 def Train_SgdOp : Train_EinsumOp<"sgd", "..., ..., , -> ...", [
-    UpdateOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+    UpdateOpInterface, ZeroPreservingOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "parameter - lr * clip * gradient";
   let description = [{
     parameter, gradient and the result have one shape; clip and lr are scalars.
@@ -768,7 +916,7 @@ def Train_SgdOp : Train_EinsumOp<"sgd", "..., ..., , -> ...", [
 }
 
 def Train_AdamWOp : Train_EinsumOp<"adamw", "..., ..., ..., ..., , , , , , , ,  -> ..., ..., ...", [
-    UpdateOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+    UpdateOpInterface, ZeroPreservingOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "AdamW with decoupled weight decay";
   let description = [{
     As torch.optim.AdamW (Loshchilov and Hutter 2019): with g = clip * gradient,

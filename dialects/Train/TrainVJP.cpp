@@ -72,32 +72,16 @@ LogicalResult ContractOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef
 
 //===--- embedding, normalization, positions --------------------------------===//
 
-/// [rows] ones, with a zero at `hole`: 1 - (the first hole + 1) + (the first hole).
-static Value onesBut(OpBuilder &b, Location loc, Type element, int64_t rows, int64_t hole) {
-  auto first = [&](int64_t n) -> Value {
-    Value ones = FillOp::create(b, loc, RankedTensorType::get({n}, element), APFloat(1.0));
-    return n == rows ? ones : PadOp::create(b, loc, ones, rows).getResult();
-  };
-  Value upTo = ScaleOp::create(b, loc, first(hole + 1), APFloat(-1.0));
-  Value mask = AddOp::create(b, loc, first(rows), upTo);
-  return hole == 0 ? mask : AddOp::create(b, loc, mask, first(hole)).getResult();
-}
-
 LogicalResult EmbeddingOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool> needed,
                                     SmallVectorImpl<Value> &grads) {
-  Value grad;
-  if (needed[0]) {
-    RankedTensorType table = tensor(getTable());
-    int64_t rows = table.getDimSize(0), hole = int64_t(getPadding());
-    grad = EmbeddingGradOp::create(b, getLoc(), cotangents[0], getIds(), rows, Value());
-    if (hole >= 0) {
-      Value mask = onesBut(b, getLoc(), table.getElementType(), rows, hole);
-      mask = BroadcastOp::create(b, getLoc(), table, mask, ArrayRef<int64_t>{1});
-      grad = MulOp::create(b, getLoc(), grad, mask);
-    }
-  }
-  grads.push_back(grad);
-  grads.push_back(nullptr);
+  grads.resize(2);
+  if (!needed[0])
+    return success();
+  Value ids = getIds();
+  if (int64_t(getPadding()) >= 0)
+    ids = IgnoreIdOp::create(b, getLoc(), ids, getPaddingAttr());
+  grads[0] = EmbeddingGradOp::create(b, getLoc(), cotangents[0], ids,
+                                     tensor(getTable()).getDimSize(0), Value());
   return success();
 }
 
@@ -131,8 +115,9 @@ LogicalResult AttentionOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRe
   if (cotangents[1])
     return emitOpError("has no derivative through lse");
   auto grad = AttentionGradOp::create(b, getLoc(), cotangents[0], getQ(), getK(), getV(), getOut(),
-                                      getLse(), getIds(), getKey(), getScaleAttr(), getCausalAttr(),
-                                      getWindowAttr(), getDropoutAttr(), getStreamAttr());
+                                      getLse(), getIds(), getKey(), getHeadBegin(), getScaleAttr(),
+                                      getCausalAttr(), getWindowAttr(), getDropoutAttr(),
+                                      getStreamAttr(), getHeadsAttr());
   llvm::append_range(grads, grad.getResults());
   grads.resize(getNumOperands());
   return success();
@@ -207,9 +192,45 @@ LogicalResult ReluOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<boo
 
 LogicalResult DropoutOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
                                   SmallVectorImpl<Value> &grads) {
-  grads.push_back(DropoutOp::create(b, getLoc(), cotangents[0], getIds(), getKey(), getRateAttr(),
-                                    getStreamAttr()));
-  grads.append({nullptr, nullptr});
+  grads.push_back(DropoutOp::create(b, getLoc(), cotangents[0], getIds(), getKey(), getBegins(),
+                                    getRateAttr(), getStreamAttr(), getSizesAttr(),
+                                    getBeginDimsAttr()));
+  grads.resize(getNumOperands());
+  return success();
+}
+
+LogicalResult MaskOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                               SmallVectorImpl<Value> &grads) {
+  grads.push_back(MaskOp::create(b, getLoc(), cotangents[0], getBegin(), getDim(), getBelow(),
+                                 APFloat(0.0)));
+  grads.resize(getNumOperands());
+  return success();
+}
+
+LogicalResult ExpOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                              SmallVectorImpl<Value> &grads) {
+  grads.push_back(MulOp::create(b, getLoc(), cotangents[0], getY()));
+  return success();
+}
+
+/// r^n for n = 2, 3.
+static Value powerOf(OpBuilder &b, Location loc, Value r, int n) {
+  Value square = MulOp::create(b, loc, r, r);
+  return n == 2 ? square : MulOp::create(b, loc, square, r).getResult();
+}
+
+LogicalResult LogOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                              SmallVectorImpl<Value> &grads) {
+  Value r = InverseRootOp::create(b, getLoc(), getX(), b.getF64FloatAttr(0));
+  grads.push_back(MulOp::create(b, getLoc(), cotangents[0], powerOf(b, getLoc(), r, 2)));
+  return success();
+}
+
+LogicalResult InverseRootOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                                      SmallVectorImpl<Value> &grads) {
+  Value slope =
+      ScaleOp::create(b, getLoc(), powerOf(b, getLoc(), getY(), 3), b.getF64FloatAttr(-0.5));
+  grads.push_back(MulOp::create(b, getLoc(), cotangents[0], slope));
   return success();
 }
 
@@ -223,7 +244,8 @@ LogicalResult ReshapeOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<
 
 LogicalResult SliceOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
                                 SmallVectorImpl<Value> &grads) {
-  grads.push_back(PadOp::create(b, getLoc(), cotangents[0], tensor(getX()).getDimSize(0)));
+  grads.push_back(PadOp::create(b, getLoc(), cotangents[0], tensor(getX()).getDimSize(getDim()),
+                                getDim()));
   return success();
 }
 

@@ -136,7 +136,7 @@ FailureOr<Node *> KernelGraph::build(Value value, ArrayRef<int> map) {
         inner.push_back(dim);
     return get(broadcast.getX(), inner);
   }
-  // A slice keeps the first rows, so an element's index stays what it is.
+  // A slice keeps the first of a dimension, so an element's index stays what it is.
   if (auto slice = dyn_cast<train::SliceOp>(op))
     return get(slice.getX(), map);
 

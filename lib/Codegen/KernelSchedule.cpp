@@ -148,7 +148,7 @@ static bool canMerge(const Stage &stage, int outer, int inner) {
       break;
     }
     case Node::Pad:
-      if (node->map.front() == outer ||
+      if (node->map[cast<train::PadOp>(node->op).getDim()] == outer ||
           !runsOn(node->map, node->buffer->type, outer, inner, stage.sizes))
         return false;
       break;

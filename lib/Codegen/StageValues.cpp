@@ -97,8 +97,13 @@ Value StageValues::destination(const Root &root, const Columns *columns) {
   Value row;
   if (perChunk)
     row = chunk;
-  if (root.kind == Root::Scatter)
-    row = arith::ExtSIOp::create(b, loc, b.getI64Type(), eval(root.ids, nullptr));
+  if (root.kind == Root::Scatter) {
+    // Of an id that is no row, `emitRoot` adds zeros to row 0.
+    Value id = eval(root.ids, nullptr);
+    Value zero = arith::ConstantIntOp::create(b, loc, 0, 32);
+    id = arith::SelectOp::create(b, loc, rowExists(id, type), id, zero);
+    row = arith::ExtSIOp::create(b, loc, b.getI64Type(), id);
+  }
   if (row) {
     int64_t rowSize = type.getNumElements() / type.getDimSize(0);
     inside = arith::AddIOp::create(b, loc, inside,
@@ -111,6 +116,10 @@ void StageValues::emitRoot(const Root &root, const Columns &columns, Value value
   Value address = destination(root, &columns);
   if (root.kind != Root::Store) {
     auto kind = root.kind == Root::Scatter ? train::ReduceKind::Sum : root.reduction;
+    if (root.kind == Root::Scatter)
+      value = arith::SelectOp::create(
+          b, loc, rowExists(eval(root.ids, nullptr), root.dest->type), value,
+          arith::ConstantOp::create(b, loc, b.getZeroAttr(value.getType())));
     value = combine(kind, load(address, root.dest->type.getElementType(), &columns), value);
   }
   store(value, address, &columns);
@@ -131,7 +140,7 @@ Value StageValues::element(Value base, Type type, Value offset) {
 }
 
 Value StageValues::offset(ArrayRef<int> map, RankedTensorType type, const Columns *columns,
-                          Value first) {
+                          Value replaced, int at) {
   Value sum = constant(0);
   int64_t stride = 1;
   auto shape = type.getShape().take_back(map.size());
@@ -140,8 +149,8 @@ Value StageValues::offset(ArrayRef<int> map, RankedTensorType type, const Column
     Value index;
     if (stage.isMerged(dim) && dim != stage.mainColumn)
       continue; // part of the column's index
-    if (d == 0 && first)
-      index = first;
+    if (d == at && replaced)
+      index = replaced;
     else if (stage.isColumn(dim))
       index = columns->shift
                   ? Value(arith::AddIOp::create(b, loc, columns->index, constant(columns->shift)))
@@ -301,6 +310,14 @@ Value StageValues::compute(Node *node, const Columns *columns) {
   return op->getResult(node->resultIndex);
 }
 
+Value StageValues::rowExists(Value id, RankedTensorType table) {
+  TypedAttr rows = b.getI32IntegerAttr(int32_t(table.getDimSize(0)));
+  if (auto vector = dyn_cast<VectorType>(id.getType()))
+    rows = DenseElementsAttr::get(vector, Attribute(rows));
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, id,
+                               arith::ConstantOp::create(b, loc, rows));
+}
+
 Value StageValues::gather(Node *node, const Columns *columns) {
   Node *ids = node->operands[0];
   auto type = node->buffer->type;
@@ -309,41 +326,63 @@ Value StageValues::gather(Node *node, const Columns *columns) {
     rowSize *= size;
   Type elementType = registerType(node->getElementType());
   Value id = eval(ids, columns);
+  // A row that does not exist is zero; row 0 is read in its place.
+  Value exists = rowExists(id, type);
+  id = arith::SelectOp::create(b, loc, exists, id,
+                               arith::ConstantOp::create(b, loc, b.getZeroAttr(id.getType())));
   auto rest = ArrayRef<int>(node->map).drop_front(ids->map.size());
   Value inside = offset(rest, type, columns);
   Type wide = b.getI64Type();
   if (ids->scope != Scope::Column) {
     Value row =
         arith::MulIOp::create(b, loc, arith::ExtSIOp::create(b, loc, wide, id), constant(rowSize));
-    return load(
+    Value value = load(
         element(pointer(node->buffer), elementType, arith::AddIOp::create(b, loc, row, inside)),
         elementType, node->scope == Scope::Column ? columns : nullptr);
+    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(value.getType()));
+    return arith::SelectOp::create(b, loc, exists, value, zero);
   }
   // Each lane has a row of its own.
   Value rows = arith::MulIOp::create(b, loc, arith::ExtSIOp::create(b, loc, vectorOf(wide), id),
                                      splat(constant(rowSize)));
   Value offsets = arith::AddIOp::create(b, loc, rows, splat(inside));
-  return loadLanes(pointer(node->buffer), elementType, offsets, *columns);
+  Value value = loadLanes(pointer(node->buffer), elementType, offsets, *columns);
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(value.getType()));
+  return arith::SelectOp::create(b, loc, exists, value, zero);
 }
 
 Value StageValues::pad(Node *node, const Columns *columns) {
+  auto op = cast<train::PadOp>(node->op);
   auto type = node->buffer->type;
   Type elementType = registerType(node->getElementType());
   Value base = pointer(node->buffer);
-  Value rows = constant(type.getDimSize(0));
-  int dim = node->map[0];
+  Value rows = constant(type.getDimSize(op.getDim()));
+  int dim = node->map[op.getDim()];
+  Value inside, value;
   if (stage.isColumn(dim)) {
-    Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
-                                         laneIndex(*columns, b.getI64Type()), splat(rows));
-    return load(element(base, elementType, offset(node->map, type, columns)), elementType, columns,
-                inside);
+    inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                                   laneIndex(*columns, b.getI64Type()), splat(rows));
+    value = load(element(base, elementType, offset(node->map, type, columns)), elementType, columns,
+                 inside);
+  } else {
+    inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, indices[dim], rows);
+    Value row = arith::SelectOp::create(b, loc, inside, indices[dim], constant(0));
+    value = load(element(base, elementType, offset(node->map, type, columns, row, op.getDim())),
+                 elementType, node->scope == Scope::Column ? columns : nullptr);
   }
-  Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, indices[dim], rows);
-  Value row = arith::SelectOp::create(b, loc, inside, indices[dim], constant(0));
-  Value value =
-      load(element(base, elementType, offset(node->map, type, columns, row)), elementType, columns);
-  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(value.getType()));
-  return arith::SelectOp::create(b, loc, inside, value, zero);
+  TypedAttr outside;
+  if (auto real = dyn_cast<FloatType>(node->getElementType())) {
+    auto number = b.getFloatAttr(real, double(int64_t(op.getValue())));
+    outside = number;
+    if (!isa<FloatType>(elementType)) // its bits
+      outside = IntegerAttr::get(elementType, number.getValue().bitcastToAPInt());
+  } else {
+    outside = b.getIntegerAttr(elementType, int64_t(op.getValue()));
+  }
+  if (auto vector = dyn_cast<VectorType>(value.getType()))
+    outside = DenseElementsAttr::get(vector, Attribute(outside));
+  return arith::SelectOp::create(b, loc, inside, value,
+                                 arith::ConstantOp::create(b, loc, outside));
 }
 
 Value StageValues::window(Node *node, const Columns *columns) {

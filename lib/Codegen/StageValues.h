@@ -106,9 +106,12 @@ private:
   mlir::Value pad(Node *node, const Columns *columns);
   mlir::Value window(Node *node, const Columns *columns);
   mlir::Value partials(Node *node, const Columns *columns);
-  /// The element `map` names, in memory of `type` whose last dimensions it is of.
+  /// Whether `id` (of a lane or of all) numbers a row of `table`.
+  mlir::Value rowExists(mlir::Value id, mlir::RankedTensorType table);
+  /// The element `map` names, in memory of `type` whose last dimensions it is of;
+  /// with `replaced` as index of its dimension `at`.
   mlir::Value offset(llvm::ArrayRef<int> map, mlir::RankedTensorType type, const Columns *columns,
-                     mlir::Value first = {});
+                     mlir::Value replaced = {}, int at = 0);
 };
 
 } // namespace meshwright::codegen

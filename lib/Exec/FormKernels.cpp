@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Exec/Passes.h"
+#include "InsertCopies.h"
 #include "RowSpace.h"
 
 #include "Dist/Dist.h"
@@ -30,10 +31,10 @@ namespace meshwright::exec {
 #include "Exec/Passes.h.inc"
 } // namespace meshwright::exec
 
-/// A constant: every kernel that reads it makes its own. Slices are views.
+/// A constant: every kernel that reads it makes its own.
 static bool isFill(Operation *op) { return isa_and_nonnull<train::FillOp>(op); }
 static bool isKernelOp(Operation *op) {
-  return isa<train::KernelOpInterface>(op) && !isFill(op) && !isa<train::SliceOp>(op);
+  return isa<train::KernelOpInterface>(op) && !isFill(op) && !isView(op);
 }
 
 namespace {

@@ -12,7 +12,8 @@ using namespace meshwright;
 using namespace meshwright::exec;
 
 bool meshwright::exec::isView(Operation *op) {
-  return isa_and_nonnull<train::ReshapeOp, train::SliceOp, dist::SliceOp>(op);
+  auto slice = dyn_cast_or_null<train::SliceOp>(op);
+  return isa_and_nonnull<train::ReshapeOp, dist::SliceOp>(op) || (slice && slice.isPrefix());
 }
 
 bool meshwright::exec::isWindow(Value value) {

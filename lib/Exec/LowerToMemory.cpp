@@ -59,8 +59,11 @@ static LogicalResult lowerLaunch(LaunchOp op, OpBuilder &builder, MemoryMap &map
   return success();
 }
 
-/// Every device has all heads: strategies that divide them do not exist yet.
-static int64_t headsOf(Value q) { return cast<RankedTensorType>(q.getType()).getDimSize(2); }
+/// The logical number of heads over all devices.
+template <typename Op> static int64_t headsOf(Op op) {
+  return op.getHeads() ? int64_t(op.getHeads())
+                       : cast<RankedTensorType>(op.getQ().getType()).getDimSize(2);
+}
 
 static Value memoryOrNull(OpBuilder &builder, MemoryMap &map, Value value) {
   return value ? map.memory(builder, value) : Value();
@@ -72,9 +75,9 @@ static LogicalResult lowerAttention(train::AttentionOp op, OpBuilder &builder, M
   auto create = [&](Value workspace) {
     return AttentionOp::create(builder, op.getLoc(), memory(op.getQ()), memory(op.getK()),
                                memory(op.getV()), memory(op.getIds()), memory(op.getKey()),
-                               memory(op.getOut()), memory(op.getLse()), workspace, op.getScale(),
-                               op.getCausal(), op.getWindow(), op.getDropout(), op.getStream(),
-                               /*headOffset=*/0, /*globalHeads=*/headsOf(op.getQ()));
+                               memory(op.getHeadBegin()), memory(op.getOut()), memory(op.getLse()),
+                               workspace, op.getScale(), op.getCausal(), op.getWindow(),
+                               op.getDropout(), op.getStream(), headsOf(op));
   };
   auto probe = create(map.memory(builder, op.getLse()));
   MwAttention shape = probe.getAttention();
@@ -90,9 +93,9 @@ static LogicalResult lowerAttentionGrad(train::AttentionGradOp op, OpBuilder &bu
     return AttentionGradOp::create(
         builder, op.getLoc(), memory(op.getDout()), memory(op.getQ()), memory(op.getK()),
         memory(op.getV()), memory(op.getOut()), memory(op.getLse()), memory(op.getIds()),
-        memory(op.getKey()), memory(op.getDq()), memory(op.getDk()), memory(op.getDv()), workspace,
-        op.getScale(), op.getCausal(), op.getWindow(), op.getDropout(), op.getStream(),
-        /*headOffset=*/0, /*globalHeads=*/headsOf(op.getQ()));
+        memory(op.getKey()), memory(op.getHeadBegin()), memory(op.getDq()), memory(op.getDk()),
+        memory(op.getDv()), workspace, op.getScale(), op.getCausal(), op.getWindow(),
+        op.getDropout(), op.getStream(), headsOf(op));
   };
   auto probe = create(map.memory(builder, op.getLse()));
   MwAttention shape = probe.getAttention();

@@ -23,7 +23,7 @@ struct Shape {
   int64_t batch, queries, heads, depth, keys, kvHeads, valueDepth;
   double scale, keep = 1;
   bool causal;
-  int64_t window;
+  int64_t window, headBegin = 0, globalHeads;
   const int64_t *ids = nullptr;
   std::array<uint32_t, 2> key = {};
   uint32_t stream;
@@ -33,10 +33,13 @@ struct Shape {
   Shape(Op op, const Tensor &q, const Tensor &k, const Tensor &v, ArrayRef<Tensor> random)
       : batch(q.dim(0)), queries(q.dim(1)), heads(q.dim(2)), depth(q.dim(3)), keys(k.dim(1)),
         kvHeads(k.dim(2)), valueDepth(v.dim(3)), scale(op.getScale().convertToDouble()),
-        causal(op.getCausal()), window(op.getWindow()), stream(op.getStream()),
+        causal(op.getCausal()), window(op.getWindow()),
+        globalHeads(op.getHeads() ? op.getHeads() : heads), stream(op.getStream()),
         rate(float(op.getDropout().convertToDouble())) {
-    if (random.empty())
+    if (!op.getIds())
       return;
+    if (op.getHeadBegin())
+      headBegin = random[2].integers()[0];
     keep = 1 / (1 - op.getDropout().convertToDouble());
     ids = random[0].integers().data();
     for (int i = 0; i < 2; ++i)
@@ -50,7 +53,8 @@ struct Shape {
   double factor(int64_t b, int64_t h, int64_t s, int64_t t) const {
     if (!ids)
       return 1;
-    uint64_t index = ((uint64_t(ids[b]) * heads + h) * queries + s) * keys + t;
+    uint64_t index =
+        ((uint64_t(ids[b]) * globalHeads + headBegin + h) * queries + s) * keys + t;
     return keeps(randomBits(key, stream, index), rate) ? keep : 0;
   }
   int64_t kvHead(int64_t h) const { return h / (heads / kvHeads); }

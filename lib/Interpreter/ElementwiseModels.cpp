@@ -115,14 +115,49 @@ static LogicalResult dropout(train::DropoutOp op, Operands in, Results &results,
   Tensor result(op.getType());
   double rate = op.getRate().convertToDouble();
   std::array<uint32_t, 2> key = {uint32_t(in[2].integers()[0]), uint32_t(in[2].integers()[1])};
+  SmallVector<int64_t> sizes = op.getLogicalSizes(), begins(in[0].rank(), 0);
+  for (int64_t d = 1, next = 3; d < in[0].rank(); ++d)
+    if (op.getBegin(d))
+      begins[d] = in[next++].integers()[0];
   int64_t inner = in[0].size() / in[1].size();
   double *out = result.writeFloats();
   for (int64_t i = 0; i < result.size(); ++i) {
-    uint64_t index = uint64_t(in[1].integers()[i / inner]) * uint64_t(inner) + uint64_t(i % inner);
+    // The place in x, dimension by dimension, as a place in the logical tensor.
+    auto index = uint64_t(in[1].integers()[i / inner]);
+    for (int64_t d = 1, rest = inner; d < in[0].rank(); ++d) {
+      rest /= in[0].dim(d);
+      index = index * uint64_t(sizes[d - 1]) + uint64_t(begins[d] + i / rest % in[0].dim(d));
+    }
     bool kept = keeps(randomBits(key, uint32_t(op.getStream()), index), float(rate));
     out[i] = kept ? in[0].floats()[i] / (1 - rate) : 0;
   }
   results.push_back(result);
+  return success();
+}
+
+static LogicalResult mask(train::MaskOp op, Operands in, Results &results, RankContext &) {
+  Tensor result(op.getType());
+  int64_t size = in[0].dim(op.getDim()), begin = op.getBegin() ? in[1].integers()[0] : 0;
+  int64_t inner = product(in[0].shape().drop_front(op.getDim() + 1));
+  double *out = result.writeFloats(), value = op.getValue().convertToDouble();
+  for (int64_t i = 0; i < result.size(); ++i)
+    out[i] = begin + i / inner % size < int64_t(op.getBelow()) ? in[0].floats()[i] : value;
+  results.push_back(result);
+  return success();
+}
+
+static LogicalResult exponential(train::ExpOp op, Operands in, Results &results, RankContext &) {
+  results.push_back(map(op.getType(), in[0], [](double x) { return std::exp(x); }));
+  return success();
+}
+static LogicalResult logarithm(train::LogOp op, Operands in, Results &results, RankContext &) {
+  results.push_back(map(op.getType(), in[0], [](double x) { return std::log(x); }));
+  return success();
+}
+static LogicalResult inverseRoot(train::InverseRootOp op, Operands in, Results &results,
+                                 RankContext &) {
+  double eps = op.getEps().convertToDouble();
+  results.push_back(map(op.getType(), in[0], [=](double x) { return 1 / std::sqrt(x + eps); }));
   return success();
 }
 
@@ -139,4 +174,8 @@ void interp::attachElementwiseModels(MLIRContext *context) {
   attach<train::ReluOp, relu>(context);
   attach<train::ReluGradOp, reluGrad>(context);
   attach<train::DropoutOp, dropout>(context);
+  attach<train::MaskOp, mask>(context);
+  attach<train::ExpOp, exponential>(context);
+  attach<train::LogOp, logarithm>(context);
+  attach<train::InverseRootOp, inverseRoot>(context);
 }

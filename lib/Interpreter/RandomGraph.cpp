@@ -193,7 +193,7 @@ bool Grower::attend() {
     for (int64_t i = 0; i < depth / 2; ++i)
       frequencies.push_back(1.0 / double(1 + 3 * i));
     auto table = train::RopeTableOp::create(
-        b, loc, type({positions, depth / 2}), type({positions, depth / 2}),
+        b, loc, type({positions, depth / 2}), type({positions, depth / 2}), Value(),
         b.getDenseF64ArrayAttr(frequencies), b.getF64FloatAttr(1));
     q = train::RopeOp::create(b, loc, q, table.getCos(), table.getSin(), false);
     k = train::RopeOp::create(b, loc, k, table.getCos(), table.getSin(), false);
@@ -201,9 +201,9 @@ bool Grower::attend() {
   bool causal = flip();
   int64_t window = causal && pick(0, 2) == 0 ? pick(1, positions) : 0;
   auto attention = train::AttentionOp::create(
-      b, loc, q, k, v, Value(), Value(), b.getF64FloatAttr(1 / std::sqrt(double(depth))),
+      b, loc, q, k, v, Value(), Value(), Value(), b.getF64FloatAttr(1 / std::sqrt(double(depth))),
       causal ? b.getUnitAttr() : UnitAttr(), b.getI64IntegerAttr(window), b.getF64FloatAttr(0),
-      b.getI32IntegerAttr(0));
+      b.getI32IntegerAttr(0), b.getI64IntegerAttr(0));
   pool.push_back(
       linear(reshape(attention.getOut(), {batch, positions, heads * depth}), shape(x)[2]));
   return true;
@@ -311,8 +311,8 @@ OwningOpRef<ModuleOp> interp::randomModel(MLIRContext *context, uint64_t seed,
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(context));
   func::FuncOp layer = start(*module, "layer");
   Grower body(context, &layer.getBody().front(), seed, options);
-  int64_t rows = body.width(), sequence = body.width(), width = body.width(),
-          vocabulary = body.width() + 4 * options.granularity;
+  int64_t rows = llvm::alignTo(body.width(), options.rowsMultiple), sequence = body.width(),
+          width = body.width(), vocabulary = body.width() + 4 * options.granularity;
 
   // The layer: x plus something of its type made from everything that was grown.
   Value x = body.argument({rows, sequence, width});

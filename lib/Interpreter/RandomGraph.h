@@ -22,6 +22,7 @@ struct RandomGraphOptions {
   bool dropout = false;
   int64_t layers = 2;       ///< of a random model
   int64_t microbatches = 1; ///< of a random model
+  int64_t rowsMultiple = 1; ///< sequences of a microbatch of a random model
 };
 
 /// A module with one function `@main`: a random graph of train ops in f32 whose

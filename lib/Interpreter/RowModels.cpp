@@ -19,41 +19,50 @@ using namespace meshwright::interp;
 using Operands = ArrayRef<Tensor>;
 using Results = SmallVectorImpl<Tensor>;
 
-/// Checks that every id numbers a row of a table.
-static LogicalResult checkIds(Operation *op, const Tensor &ids, int64_t rows) {
-  for (auto [i, id] : llvm::enumerate(ids.integers()))
-    if (id < 0 || id >= rows)
-      return op->emitError() << "id " << i << " is " << id << ", but the table has " << rows
-                             << " rows";
-  return success();
-}
+/// Whether an id numbers one of `rows` rows; ops do nothing for those that do not.
+static bool inside(int64_t id, int64_t rows) { return id >= 0 && id < rows; }
 
 //===--- embedding ----------------------------------------------------------===//
 
 static LogicalResult embedding(train::EmbeddingOp op, Operands operands, Results &results,
                                RankContext &) {
-  if (failed(checkIds(op, operands[1], operands[0].dim(0))))
-    return failure();
   Tensor result(op.getType());
   int64_t d = operands[0].dim(1);
   double *out = result.writeFloats();
   for (auto [i, id] : llvm::enumerate(operands[1].integers()))
-    std::copy_n(operands[0].floats().data() + id * d, d, out + i * d);
+    if (inside(id, operands[0].dim(0)))
+      std::copy_n(operands[0].floats().data() + id * d, d, out + i * d);
   results.push_back(result);
   return success();
 }
 
 static LogicalResult embeddingGrad(train::EmbeddingGradOp op, Operands operands, Results &results,
                                    RankContext &) {
-  if (failed(checkIds(op, operands[1], op.getRows())))
-    return failure();
   Tensor result = op.getInit() ? operands[2] : Tensor(op.getType());
   int64_t d = result.dim(1);
   double *out = result.writeFloats();
   const double *dy = operands[0].floats().data();
   for (auto [i, id] : llvm::enumerate(operands[1].integers()))
-    for (int64_t j = 0; j < d; ++j)
+    for (int64_t j = 0; j < d && inside(id, result.dim(0)); ++j)
       out[id * d + j] += dy[i * d + j];
+  results.push_back(result);
+  return success();
+}
+
+static LogicalResult shiftIds(train::ShiftIdsOp op, Operands operands, Results &results,
+                              RankContext &) {
+  Tensor result(op.getType());
+  for (auto [i, id] : llvm::enumerate(operands[0].integers()))
+    result.writeIntegers()[i] = id - operands[1].integers()[0];
+  results.push_back(result);
+  return success();
+}
+
+static LogicalResult ignoreId(train::IgnoreIdOp op, Operands operands, Results &results,
+                              RankContext &) {
+  Tensor result(op.getType());
+  for (auto [i, id] : llvm::enumerate(operands[0].integers()))
+    result.writeIntegers()[i] = id == int64_t(op.getId()) ? -1 : id;
   results.push_back(result);
   return success();
 }
@@ -147,11 +156,13 @@ static LogicalResult rmsNormGrad(train::RmsNormGradOp op, Operands operands, Res
 
 //===--- rotary positions ---------------------------------------------------===//
 
-static LogicalResult ropeTable(train::RopeTableOp op, Operands, Results &results, RankContext &) {
+static LogicalResult ropeTable(train::RopeTableOp op, Operands operands, Results &results,
+                               RankContext &) {
   Tensor cos(op.getCos().getType()), sin(op.getSin().getType());
   double scale = op.getScale().convertToDouble();
   double *c = cos.writeFloats(), *s = sin.writeFloats();
-  for (int64_t position = 0; position < cos.dim(0); ++position)
+  int64_t begin = op.getBegin() ? operands[0].integers()[0] : 0;
+  for (int64_t position = begin; position < begin + cos.dim(0); ++position)
     for (double frequency : op.getFrequencies()) {
       *c++ = scale * std::cos(double(position) * frequency);
       *s++ = scale * std::sin(double(position) * frequency);
@@ -185,8 +196,6 @@ static LogicalResult rope(train::RopeOp op, Operands operands, Results &results,
 static LogicalResult crossEntropy(train::CrossEntropyOp op, Operands operands, Results &results,
                                   RankContext &) {
   int64_t v = operands[0].shape().back();
-  if (failed(checkIds(op, operands[1], v)))
-    return failure();
   Tensor loss(op.getLoss().getType()), lse(op.getLse().getType());
   double total = 0, *logSums = lse.writeFloats();
   for (auto [row, target] : llvm::enumerate(operands[1].integers())) {
@@ -195,7 +204,10 @@ static LogicalResult crossEntropy(train::CrossEntropyOp op, Operands operands, R
     for (double logit : logits)
       sum += std::exp(logit - most);
     logSums[row] = most + std::log(sum);
-    total += logSums[row] - logits[target];
+    if (inside(target, v))
+      total += logSums[row] - logits[target];
+    else
+      logSums[row] = INFINITY;
   }
   *loss.writeFloats() = total * op.getScale().convertToDouble();
   results.append({loss, lse});
@@ -205,8 +217,6 @@ static LogicalResult crossEntropy(train::CrossEntropyOp op, Operands operands, R
 static LogicalResult crossEntropyGrad(train::CrossEntropyGradOp op, Operands operands,
                                       Results &results, RankContext &) {
   int64_t v = operands[0].shape().back();
-  if (failed(checkIds(op, operands[1], v)))
-    return failure();
   Tensor result(op.getType());
   double factor = operands[3].asFloat() * op.getScale().convertToDouble();
   double *out = result.writeFloats();
@@ -219,9 +229,35 @@ static LogicalResult crossEntropyGrad(train::CrossEntropyGradOp op, Operands ope
   return success();
 }
 
+static LogicalResult pick(train::PickOp op, Operands operands, Results &results, RankContext &) {
+  Tensor result(op.getType());
+  int64_t v = operands[0].shape().back();
+  double *out = result.writeFloats();
+  for (auto [row, id] : llvm::enumerate(operands[1].integers()))
+    out[row] = inside(id, v) ? operands[0].floats()[row * v + id] : 0;
+  results.push_back(result);
+  return success();
+}
+
+static LogicalResult tokenLoss(train::TokenLossOp op, Operands operands, Results &results,
+                               RankContext &) {
+  Tensor loss(op.getLoss().getType()), lse(op.getLse().getType());
+  double total = 0, *logSums = lse.writeFloats();
+  for (auto [i, target] : llvm::enumerate(operands[2].integers())) {
+    bool counts = inside(target, op.getBelow());
+    logSums[i] = counts ? operands[0].floats()[i] : INFINITY;
+    total += counts ? operands[0].floats()[i] - operands[1].floats()[i] : 0;
+  }
+  *loss.writeFloats() = total * op.getScale().convertToDouble();
+  results.append({loss, lse});
+  return success();
+}
+
 void interp::attachRowModels(MLIRContext *context) {
   attach<train::EmbeddingOp, embedding>(context);
   attach<train::EmbeddingGradOp, embeddingGrad>(context);
+  attach<train::ShiftIdsOp, shiftIds>(context);
+  attach<train::IgnoreIdOp, ignoreId>(context);
   attach<train::LayerNormOp, layerNorm>(context);
   attach<train::LayerNormGradOp, layerNormGrad>(context);
   attach<train::RmsNormOp, rmsNorm>(context);
@@ -230,4 +266,6 @@ void interp::attachRowModels(MLIRContext *context) {
   attach<train::RopeOp, rope>(context);
   attach<train::CrossEntropyOp, crossEntropy>(context);
   attach<train::CrossEntropyGradOp, crossEntropyGrad>(context);
+  attach<train::PickOp, pick>(context);
+  attach<train::TokenLossOp, tokenLoss>(context);
 }

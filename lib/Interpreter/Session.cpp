@@ -86,7 +86,10 @@ static RankedTensorType typeOr(Attribute global, Type local) {
   return cast<RankedTensorType>(local);
 }
 
+/// As files and users know it.
 RankedTensorType Session::globalType(train::VariableOp variable) const {
+  if (Attribute logical = variable->getAttr(dist::DistDialect::logicalAttr))
+    return typeOr(logical, variable.getTensorType());
   return typeOr(variable->getAttr(globalAttr), variable.getTensorType());
 }
 
@@ -178,7 +181,11 @@ FailureOr<Tensor> Session::gather(ArrayRef<Tensor> parts, Attribute globalType, 
 }
 
 void Session::setVariable(train::VariableOp variable, const Tensor &global) {
-  for (auto [rank, part] : llvm::enumerate(scatter(global, variable->getAttr(globalAttr))))
+  // Padding is zero.
+  Attribute type = variable->getAttr(globalAttr);
+  SmallVector<int64_t> offsets(global.rank(), 0);
+  Tensor padded = global.box(offsets, typeOr(type, variable.getTensorType()).getShape());
+  for (auto [rank, part] : llvm::enumerate(scatter(padded, type)))
     if (has(rank, variable))
       interpreter->state(rank)[variable.getSymName()] = part;
 }
@@ -189,7 +196,16 @@ FailureOr<Tensor> Session::getVariable(train::VariableOp variable) const {
     parts.push_back(interpreter->state(rank).lookup(variable.getSymName()));
   if (llvm::none_of(parts, [](const Tensor &part) { return bool(part); }))
     return variable.emitError("has no value");
-  return gather(parts, variable->getAttr(globalAttr), variable, "the variable");
+  FailureOr<Tensor> padded =
+      gather(parts, variable->getAttr(globalAttr), variable, "the variable");
+  if (failed(padded))
+    return failure();
+  ArrayRef<int64_t> shape = globalType(variable).getShape();
+  SmallVector<int64_t> offsets(shape.size(), 0);
+  Tensor value = padded->box(offsets, shape);
+  if (Tensor again = value.box(offsets, padded->shape()); difference(again, *padded).largest != 0)
+    return variable.emitError("has padding that is not zero");
+  return value;
 }
 
 LogicalResult Session::run(FunctionOpInterface function, ArrayRef<Tensor> arguments,

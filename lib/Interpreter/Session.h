@@ -34,6 +34,7 @@ public:
   /// Those of all programs; one that several programs hold once.
   llvm::SmallVector<train::VariableOp> variables() const;
 
+  /// The variable's logical global type, without padding.
   mlir::RankedTensorType globalType(train::VariableOp variable) const;
   mlir::RankedTensorType globalArgument(mlir::FunctionOpInterface function, unsigned i) const;
   /// The device groups that hold different parts of dimension `dim` of an argument.

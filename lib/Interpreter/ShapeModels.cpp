@@ -37,17 +37,22 @@ static LogicalResult reshape(train::ReshapeOp op, Operands in, Results &results,
   return success();
 }
 
-static Tensor resizeRows(const Tensor &x, int64_t rows) {
-  SmallVector<int64_t> sizes(x.shape()), offsets(x.rank(), 0);
-  sizes[0] = rows;
-  return x.box(offsets, sizes);
-}
 static LogicalResult slice(train::SliceOp op, Operands in, Results &results, RankContext &) {
-  results.push_back(resizeRows(in[0], op.getRows()));
+  SmallVector<int64_t> sizes(in[0].shape()), offsets(in[0].rank(), 0);
+  sizes[op.getDim()] = op.getRows();
+  results.push_back(in[0].box(offsets, sizes));
   return success();
 }
 static LogicalResult pad(train::PadOp op, Operands in, Results &results, RankContext &) {
-  results.push_back(resizeRows(in[0], op.getRows()));
+  Tensor result(op.getType());
+  SmallVector<int64_t> offsets(in[0].rank(), 0);
+  int64_t value = op.getValue();
+  if (result.isFloat())
+    std::fill_n(result.writeFloats(), result.size(), double(value));
+  else
+    std::fill_n(result.writeIntegers(), result.size(), value);
+  result.setBox(offsets, in[0]);
+  results.push_back(result);
   return success();
 }
 
@@ -131,21 +136,14 @@ static LogicalResult iota(train::IotaOp op, Operands, Results &results, RankCont
   return success();
 }
 
-static LogicalResult checkRows(Operation *op, const Tensor &ids, int64_t rows) {
-  for (auto [i, id] : llvm::enumerate(ids.integers()))
-    if (id < 0 || id >= rows)
-      return op->emitError() << "id " << i << " is " << id << ", but there are " << rows << " rows";
-  return success();
-}
-
 static LogicalResult gatherRows(train::GatherRowsOp op, Operands in, Results &results,
                                 RankContext &) {
   const Tensor &table = in[0];
-  if (failed(checkRows(op, in[1], table.dim(0))))
-    return failure();
   Tensor result(op.getType());
   int64_t width = product(table.shape().drop_front());
   for (auto [i, id] : llvm::enumerate(in[1].integers())) {
+    if (id < 0 || id >= table.dim(0))
+      continue; // zeros
     if (table.isFloat())
       std::copy_n(table.floats().data() + id * width, width, result.writeFloats() + i * width);
     else
@@ -158,12 +156,10 @@ static LogicalResult gatherRows(train::GatherRowsOp op, Operands in, Results &re
 static LogicalResult scatterRows(train::ScatterRowsOp op, Operands in, Results &results,
                                  RankContext &) {
   Tensor result = op.getInit() ? in[2] : Tensor(op.getType());
-  if (failed(checkRows(op, in[1], result.dim(0))))
-    return failure();
   int64_t width = product(result.shape().drop_front());
   double *out = result.writeFloats();
   for (auto [i, id] : llvm::enumerate(in[1].integers()))
-    for (int64_t j = 0; j < width; ++j)
+    for (int64_t j = 0; j < width && id >= 0 && id < result.dim(0); ++j)
       out[id * width + j] += in[0].floats()[i * width + j];
   results.push_back(result);
   return success();

@@ -221,6 +221,58 @@ static const Case cases[] = {
            bias_corrections %c1, %c2 : ($XD, $XD, $XD, $XD, $F, $F, $F, $F, $F, $F, $F, $F) -> ($XD, $XD, $XD)
        return %0#0, %0#1, %0#2 : $XD, $XD, $XD })",
      8, 1e-5},
+    // Ids and indices of a part.
+    {"embedding_outside", R"(func.func @k(%t: tensor<5x$Dxf32>, %i: $ID, %b: tensor<i32>) -> $XD {
+       %s = train.shift_ids %i, %b : ($ID, tensor<i32>) -> $ID
+       %0 = train.embedding %t, %s : (tensor<5x$Dxf32>, $ID) -> $XD return %0 : $XD })"},
+    {"embedding_grad_outside", R"(func.func @k(%y: $XD, %i: $ID, %b: tensor<i32>) -> tensor<5x$Dxf32> {
+       %s = train.shift_ids %i, %b : ($ID, tensor<i32>) -> $ID
+       %0 = train.embedding_grad %y, %s rows 5 : ($XD, $ID) -> tensor<5x$Dxf32> return %0 : tensor<5x$Dxf32> })"},
+    {"rows_outside", R"(func.func @k(%t: tensor<5xf32>, %i: $ID) -> tensor<$Bx$Sxf32> {
+       %0 = train.gather_rows %t, %i : (tensor<5xf32>, $ID) -> tensor<$Bx$Sxf32> return %0 : tensor<$Bx$Sxf32> })"},
+    {"ignore_id", R"(func.func @k(%i: $ID) -> $ID {
+       %0 = train.ignore_id %i id 3 : ($ID) -> $ID return %0 : $ID })"},
+    {"pick", R"(func.func @k(%x: $XD, %i: $ID) -> tensor<$Bx$Sxf32> {
+       %0 = train.pick %x, %i : ($XD, $ID) -> tensor<$Bx$Sxf32> return %0 : tensor<$Bx$Sxf32> })",
+     40},
+    {"cross_entropy_ignored", R"(func.func @k(%x: $XD, %t: $ID) -> $F {
+       %i = train.ignore_id %t id 2 : ($ID) -> $ID
+       %0:2 = train.cross_entropy %x, %i scale 0.01 : ($XD, $ID) -> ($F, $XR) return %0#0 : $F })",
+     3, 2e-6},
+    {"cross_entropy_grad_ignored", R"(func.func @k(%x: $XD, %t: $ID, %p: $XR, %g: $F) -> $XD {
+       %l:2 = train.token_loss %p, %p, %t below 2 scale 0.01 : ($XR, $XR, $ID) -> ($F, $XR)
+       %0 = train.cross_entropy_grad %x, %t, %l#1, %g scale 0.01 : ($XD, $ID, $XR, $F) -> $XD return %0 : $XD })",
+     4},
+    {"exp_log", R"(func.func @k(%x: $XD) -> ($XD, $XD) {
+       %0 = train.exp %x : ($XD) -> $XD %1 = train.log %0 : ($XD) -> $XD return %0, %1 : $XD, $XD })",
+     8, 1e-5},
+    {"inverse_root", R"(func.func @k(%x: $XD {test.positive}) -> $XD {
+       %0 = train.inverse_root %x eps 1.0e-2 : ($XD) -> $XD return %0 : $XD })"},
+    {"mask", R"(func.func @k(%x: $XD, %b: tensor<i32>) -> ($XD, $XD) {
+       %0 = train.mask %x dim 1 below 2 : ($XD) -> $XD
+       %1 = train.mask %x begin %b dim 2 below 30 {value = -2.5} : ($XD, tensor<i32>) -> $XD
+       return %0, %1 : $XD, $XD })"},
+    {"mask_max", R"(func.func @k(%x: $XD) -> $XR {
+       %0 = train.mask %x dim 2 below 1 {value = 0xFFF0000000000000 : f64} : ($XD) -> $XD
+       %1 = train.reduce max %0 over [2] : ($XD) -> $XR return %1 : $XR })"},
+    {"dropout_part", R"(func.func @k(%x: $XD, %i: tensor<$Bxi32>, %key: tensor<2xi32>, %b: tensor<i32>) -> $XD {
+       %0 = train.dropout %x, %i, %key begins(%b, %b) rate 0.3 stream 5 sizes [100, 200] {begin_dims = array<i64: 1, 2>}
+         : ($XD, tensor<$Bxi32>, tensor<2xi32>, tensor<i32>, tensor<i32>) -> $XD return %0 : $XD })",
+     100000},
+    {"rope_table_part", R"(func.func @k(%b: tensor<i32>) -> (tensor<$Bx3xf32>, tensor<$Bx3xf32>) {
+       %0:2 = train.rope_table [1.0, 0.0517, 0.00021] begin %b : (tensor<i32>) -> (tensor<$Bx3xf32>, tensor<$Bx3xf32>)
+       return %0#0, %0#1 : tensor<$Bx3xf32>, tensor<$Bx3xf32> })"},
+    {"slice_middle", R"(func.func @k(%x: tensor<$Bx40x$Dxf32>) -> $XD {
+       %0 = train.slice %x dim 1 rows $S : (tensor<$Bx40x$Dxf32>) -> $XD return %0 : $XD })"},
+    {"slice_columns", R"(func.func @k(%x: tensor<$Sx60000xf32>) -> $TD {
+       %0 = train.slice %x dim 1 rows $D : (tensor<$Sx60000xf32>) -> $TD return %0 : $TD })"},
+    {"pad_middle", R"(func.func @k(%x: $XD, %w: $VD) -> tensor<$Bx40x$Dxf32> {
+       %n = train.rms_norm %x, %w eps 1.0e-5 : ($XD, $VD) -> $XD
+       %0 = train.pad %n dim 1 rows 40 {value = 3 : i64} : ($XD) -> tensor<$Bx40x$Dxf32> return %0 : tensor<$Bx40x$Dxf32> })"},
+    {"pad_columns", R"(func.func @k(%x: $TD) -> tensor<$Sx60000xf32> {
+       %0 = train.pad %x dim 1 rows 60000 : ($TD) -> tensor<$Sx60000xf32> return %0 : tensor<$Sx60000xf32> })"},
+    {"pad_ids", R"(func.func @k(%i: $ID) -> tensor<$Bx40xi32> {
+       %0 = train.pad %i dim 1 rows 40 {value = -1 : i64} : ($ID) -> tensor<$Bx40xi32> return %0 : tensor<$Bx40xi32> })"},
     // Clusters.
     {"bias_gelu", R"(func.func @k(%x: $XD, %c: $VD) -> ($XD, $XD) {
        %0 = train.add %x, %c : ($XD, $VD) -> $XD %1 = train.gelu tanh %0 : ($XD) -> $XD return %0, %1 : $XD, $XD })"},

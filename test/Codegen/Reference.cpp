@@ -62,6 +62,7 @@ static void element(Operation *op, ArrayRef<double> x, double *out) {
       })
       .Case<arith::ExtUIOp>([&](auto) { *out = x[0]; })
       .Case<arith::AddIOp>([&](auto) { *out = word(bits(0) + bits(1)); })
+      .Case<arith::SubIOp>([&](auto) { *out = word(bits(0) - bits(1)); })
       .Case<arith::MulIOp>([&](auto) { *out = word(uint64_t(bits(0)) * bits(1)); })
       .Case<arith::XOrIOp>([&](auto) { *out = word(bits(0) ^ bits(1)); })
       .Case<arith::MulUIExtendedOp>([&](auto) {
@@ -150,19 +151,28 @@ std::vector<Values> test::evaluate(func::FuncOp kernel, const std::vector<Values
         })
         .Case<train::GatherRowsOp>([&](auto) {
           int64_t rowSize = sizeOf(inShape(0).drop_front());
-          for (int64_t i = 0; i < int64_t(out[0].size()); ++i)
-            out[0][i] = (*in[0])[int64_t((*in[1])[i / rowSize]) * rowSize + i % rowSize];
+          for (int64_t i = 0; i < int64_t(out[0].size()); ++i) {
+            auto row = int64_t((*in[1])[i / rowSize]);
+            bool exists = row >= 0 && row < inShape(0)[0];
+            out[0][i] = exists ? (*in[0])[row * rowSize + i % rowSize] : 0;
+          }
         })
         .Case<train::ScatterRowsOp>([&](auto) {
           if (in.size() > 2)
             out[0] = *in[2];
           int64_t rowSize = shape.back();
           for (int64_t i = 0; i < int64_t(in[0]->size()); ++i)
-            out[0][int64_t((*in[1])[i / rowSize]) * rowSize + i % rowSize] += (*in[0])[i];
+            if (auto row = int64_t((*in[1])[i / rowSize]); row >= 0 && row < shape[0])
+              out[0][row * rowSize + i % rowSize] += (*in[0])[i];
         })
-        .Case<train::SliceOp, train::PadOp>([&](auto) {
+        .Case<train::SliceOp>([&](auto) {
+          fill([&](Index index) { return (*in[0])[linearOf(index, inShape(0))]; });
+        })
+        .Case<train::PadOp>([&](train::PadOp pad) {
+          int64_t d = pad.getDim();
           fill([&](Index index) {
-            return index[0] < inShape(0)[0] ? (*in[0])[linearOf(index, inShape(0))] : 0.0;
+            return index[d] < inShape(0)[d] ? (*in[0])[linearOf(index, inShape(0))]
+                                            : double(int64_t(pad.getValue()));
           });
         })
         .Case<train::DynamicSliceOp>([&](train::DynamicSliceOp slice) {

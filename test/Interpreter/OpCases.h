@@ -55,11 +55,12 @@ public:
       unsigned i = argument.getArgNumber();
       values.push_back(randomTensor(mlir::cast<mlir::RankedTensorType>(argument.getType()),
                                     function.getSymName().str() + std::to_string(i), 1, 3));
-      if (!function.getArgAttr(i, "test.positive"))
+      bool aboveOne = bool(function.getArgAttr(i, "test.above_one"));
+      if (!aboveOne && !function.getArgAttr(i, "test.positive"))
         continue;
       double *data = values.back().writeFloats();
       for (int64_t j = 0; j < values.back().size(); ++j)
-        data[j] = std::abs(data[j]);
+        data[j] = std::abs(data[j]) + (aboveOne ? 1 : 0);
     }
     return values;
   }

@@ -99,3 +99,43 @@ func.func @cross(%logits: tensor<2x8xf32>, %targets: tensor<3xi32>) {
   %l, %s = train.cross_entropy %logits, %targets scale 1.0 : (tensor<2x8xf32>, tensor<3xi32>) -> (tensor<f32>, tensor<2xf32>)
   return
 }
+
+// -----
+
+func.func @mask(%x: tensor<2x8xf32>) {
+  // expected-error @+1 {{has no dimension 2 in 'tensor<2x8xf32>'}}
+  %y = train.mask %x dim 2 below 3 : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  return
+}
+
+// -----
+
+func.func @mask_begin(%x: tensor<2x8xf32>, %begin: tensor<2xi32>) {
+  // expected-error @+1 {{begins at one index, a tensor<i32>, not at 'tensor<2xi32>'}}
+  %y = train.mask %x begin %begin dim 1 below 3 : (tensor<2x8xf32>, tensor<2xi32>) -> tensor<2x8xf32>
+  return
+}
+
+// -----
+
+func.func @dropout_sizes(%x: tensor<2x3x8xf32>, %ids: tensor<2xi32>, %key: tensor<2xi32>) {
+  // expected-error @+1 {{needs the logical sizes of 2 dimensions, found 1}}
+  %y = train.dropout %x, %ids, %key rate 0.1 stream 0 sizes [8] : (tensor<2x3x8xf32>, tensor<2xi32>, tensor<2xi32>) -> tensor<2x3x8xf32>
+  return
+}
+
+// -----
+
+func.func @pad(%x: tensor<2x8xf32>) {
+  // expected-error @+1 {{pads 'tensor<2x8xf32>' to fewer rows: 7}}
+  %y = train.pad %x dim 1 rows 7 : (tensor<2x8xf32>) -> tensor<2x7xf32>
+  return
+}
+
+// -----
+
+func.func @slice(%x: tensor<2x8xf32>) {
+  // expected-error @+1 {{takes 9 rows of 'tensor<2x8xf32>'}}
+  %y = train.slice %x dim 1 rows 9 : (tensor<2x8xf32>) -> tensor<2x9xf32>
+  return
+}

@@ -33,8 +33,8 @@ private:
   LogicalResult call(const Collective &collective, int64_t number);
   Value constants(const std::string &name, ArrayRef<int64_t> values);
   Value segments(const Collective &collective);
-  /// An MwAttention on the stack. `key` and `ids` may be null.
-  Value attention(const MwAttention &shape, Value key, Value ids);
+  /// An MwAttention on the stack. Addresses may be null.
+  Value attention(const MwAttention &shape, Value key, Value ids, Value headBegin);
 
   /// Calls the runtime's function `name` with the context and `arguments`; its
   /// result, if it has one.
@@ -119,14 +119,17 @@ LogicalResult ProgramEmitter::launch(exec::LaunchOp op) {
   return success();
 }
 
-Value ProgramEmitter::attention(const MwAttention &shape, Value key, Value ids) {
+Value ProgramEmitter::attention(const MwAttention &shape, Value key, Value ids, Value headBegin) {
   // The fields of MwAttention in order; LLVM lays the struct out as C does.
-  Value null = LLVM::ZeroOp::create(b, loc, ptr);
+  Value null = LLVM::ZeroOp::create(b, loc, ptr), firstHead = i64(0);
+  if (headBegin)
+    firstHead = arith::ExtSIOp::create(b, loc, b.getI64Type(),
+                                       LLVM::LoadOp::create(b, loc, b.getI32Type(), headBegin));
   SmallVector<Value> fields{
-      i64(shape.batch),   i64(shape.queries),    i64(shape.keys),        i64(shape.heads),
-      i64(shape.kvHeads), i64(shape.headDim),    f32(shape.scale),       i32(shape.causal),
-      i64(shape.window),  f32(shape.dropout),    i32(shape.stream),      key ? key : null,
-      ids ? ids : null,   i64(shape.headOffset), i64(shape.globalHeads), i32(shape.elementType)};
+      i64(shape.batch),   i64(shape.queries), i64(shape.keys),        i64(shape.heads),
+      i64(shape.kvHeads), i64(shape.headDim), f32(shape.scale),       i32(shape.causal),
+      i64(shape.window),  f32(shape.dropout), i32(shape.stream),      key ? key : null,
+      ids ? ids : null,   firstHead,          i64(shape.globalHeads), i32(shape.elementType)};
   auto type = LLVM::LLVMStructType::getLiteral(b.getContext(),
                                                llvm::to_vector(ValueRange(fields).getTypes()));
   Value memory = stack(type, 1);
@@ -287,13 +290,15 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
         return success();
       })
       .Case<exec::AttentionOp>([&](exec::AttentionOp op) {
-        Value shape = attention(op.getAttention(), at(op.getKey()), at(op.getIds()));
+        Value shape = attention(op.getAttention(), at(op.getKey()), at(op.getIds()),
+                                at(op.getHeadBegin()));
         call("mw_attention_forward", {shape, at(op.getQ()), at(op.getK()), at(op.getV()),
                                       at(op.getOut()), at(op.getLse()), at(op.getWorkspace())});
         return success();
       })
       .Case<exec::AttentionGradOp>([&](exec::AttentionGradOp op) {
-        Value shape = attention(op.getAttention(), at(op.getKey()), at(op.getIds()));
+        Value shape = attention(op.getAttention(), at(op.getKey()), at(op.getIds()),
+                                at(op.getHeadBegin()));
         call("mw_attention_backward",
              {shape, at(op.getDout()), at(op.getQ()), at(op.getK()), at(op.getV()), at(op.getOut()),
               at(op.getLse()), at(op.getDq()), at(op.getDk()), at(op.getDv()),

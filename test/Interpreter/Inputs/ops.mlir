@@ -2,7 +2,9 @@
 // against finite differences) and DecomposeTest (kernels against direct
 // formulas). An op with a derivative or a decomposition but without a function
 // here fails those tests. Arguments marked `test.constant` are not
-// differentiated, those marked `test.positive` are not negative.
+// differentiated, those marked `test.positive` are not negative and those marked
+// `test.above_one` greater than 1. Ids are 0, 1 or 2: where there are two rows
+// some point nowhere.
 
 func.func @linear(%x: tensor<2x3x4xf64>, %w: tensor<5x4xf64>) -> tensor<2x3x5xf64> {
   %y = train.linear %x, %w : (tensor<2x3x4xf64>, tensor<5x4xf64>) -> tensor<2x3x5xf64>
@@ -255,4 +257,81 @@ func.func @adamw_decay(%p: tensor<3x4xf64>, %g: tensor<3x4xf64>, %m: tensor<3x4x
   %u, %nm, %nv = train.adamw %p, %g, %m, %v decay clip %clip lr %lr betas %b1, %b2 eps %eps weight_decay %wd bias_corrections %c1, %c2
       : (tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>) -> (tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>)
   return %u, %nm, %nv : tensor<3x4xf64>, tensor<3x4xf64>, tensor<3x4xf64>
+}
+
+func.func @embedding_outside(%table: tensor<2x4xf64>, %ids: tensor<3x5xi32>) -> tensor<3x5x4xf64> {
+  %y = train.embedding %table, %ids : (tensor<2x4xf64>, tensor<3x5xi32>) -> tensor<3x5x4xf64>
+  return %y : tensor<3x5x4xf64>
+}
+func.func @embedding_grad_outside(%dy: tensor<3x5x4xf64>, %ids: tensor<3x5xi32>) -> tensor<2x4xf64> {
+  %y = train.embedding_grad %dy, %ids rows 2 : (tensor<3x5x4xf64>, tensor<3x5xi32>) -> tensor<2x4xf64>
+  return %y : tensor<2x4xf64>
+}
+func.func @cross_entropy_outside(%logits: tensor<3x5x2xf64>, %targets: tensor<3x5xi32>) -> (tensor<f64>, tensor<3x5xf64>) {
+  %loss, %lse = train.cross_entropy %logits, %targets scale 0.5 : (tensor<3x5x2xf64>, tensor<3x5xi32>) -> (tensor<f64>, tensor<3x5xf64>)
+  return %loss, %lse : tensor<f64>, tensor<3x5xf64>
+}
+func.func @cross_entropy_grad_outside(%logits: tensor<3x5x2xf64>, %targets: tensor<3x5xi32>, %lse: tensor<3x5xf64>, %dloss: tensor<f64>) -> tensor<3x5x2xf64> {
+  %y = train.cross_entropy_grad %logits, %targets, %lse, %dloss scale 0.5 : (tensor<3x5x2xf64>, tensor<3x5xi32>, tensor<3x5xf64>, tensor<f64>) -> tensor<3x5x2xf64>
+  return %y : tensor<3x5x2xf64>
+}
+func.func @shift_ids(%ids: tensor<3x5xi32>, %begin: tensor<i32>) -> tensor<3x5xi32> {
+  %y = train.shift_ids %ids, %begin : (tensor<3x5xi32>, tensor<i32>) -> tensor<3x5xi32>
+  return %y : tensor<3x5xi32>
+}
+func.func @ignore_id(%ids: tensor<3x5xi32>) -> tensor<3x5xi32> {
+  %y = train.ignore_id %ids id 1 : (tensor<3x5xi32>) -> tensor<3x5xi32>
+  return %y : tensor<3x5xi32>
+}
+func.func @pick(%x: tensor<3x5x2xf64>, %ids: tensor<3x5xi32>) -> tensor<3x5xf64> {
+  %y = train.pick %x, %ids : (tensor<3x5x2xf64>, tensor<3x5xi32>) -> tensor<3x5xf64>
+  return %y : tensor<3x5xf64>
+}
+func.func @token_loss(%lse: tensor<3x5xf64>, %picked: tensor<3x5xf64>, %targets: tensor<3x5xi32>) -> (tensor<f64>, tensor<3x5xf64>) {
+  %loss, %out = train.token_loss %lse, %picked, %targets below 2 scale 0.5 : (tensor<3x5xf64>, tensor<3x5xf64>, tensor<3x5xi32>) -> (tensor<f64>, tensor<3x5xf64>)
+  return %loss, %out : tensor<f64>, tensor<3x5xf64>
+}
+func.func @exp(%x: tensor<3x5xf64>) -> tensor<3x5xf64> {
+  %y = train.exp %x : (tensor<3x5xf64>) -> tensor<3x5xf64>
+  return %y : tensor<3x5xf64>
+}
+func.func @log(%x: tensor<3x5xf64> {test.above_one}) -> tensor<3x5xf64> {
+  %y = train.log %x : (tensor<3x5xf64>) -> tensor<3x5xf64>
+  return %y : tensor<3x5xf64>
+}
+func.func @inverse_root(%x: tensor<3x5xf64> {test.above_one}) -> tensor<3x5xf64> {
+  %y = train.inverse_root %x eps 0.5 : (tensor<3x5xf64>) -> tensor<3x5xf64>
+  return %y : tensor<3x5xf64>
+}
+func.func @dropout_part(%x: tensor<2x3x5xf64>, %ids: tensor<2xi32>, %key: tensor<2xi32>, %begin: tensor<i32>) -> tensor<2x3x5xf64> {
+  %y = train.dropout %x, %ids, %key begins(%begin) rate 0.4 stream 7 sizes [4, 8] {begin_dims = array<i64: 2>} : (tensor<2x3x5xf64>, tensor<2xi32>, tensor<2xi32>, tensor<i32>) -> tensor<2x3x5xf64>
+  return %y : tensor<2x3x5xf64>
+}
+func.func @attention_dropout_part(%q: tensor<2x4x2x2xf64>, %k: tensor<2x4x2x2xf64>, %v: tensor<2x4x2x2xf64>, %ids: tensor<2xi32>, %key: tensor<2xi32>, %begin: tensor<i32>) -> (tensor<2x4x2x2xf64>, tensor<2x2x4xf64>) {
+  %o, %l = train.attention %q, %k, %v dropout(%ids, %key) head_begin %begin scale 0.7 causal {dropout = 0.25 : f64, stream = 3 : i32, heads = 6 : i64} : (tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2xi32>, tensor<2xi32>, tensor<i32>) -> (tensor<2x4x2x2xf64>, tensor<2x2x4xf64>)
+  return %o, %l : tensor<2x4x2x2xf64>, tensor<2x2x4xf64>
+}
+func.func @mask(%x: tensor<3x4x2xf64>) -> tensor<3x4x2xf64> {
+  %y = train.mask %x dim 1 below 3 : (tensor<3x4x2xf64>) -> tensor<3x4x2xf64>
+  return %y : tensor<3x4x2xf64>
+}
+func.func @mask_part(%x: tensor<3x4x2xf64>, %begin: tensor<i32>) -> tensor<3x4x2xf64> {
+  %y = train.mask %x begin %begin dim 0 below 2 {value = -3.5} : (tensor<3x4x2xf64>, tensor<i32>) -> tensor<3x4x2xf64>
+  return %y : tensor<3x4x2xf64>
+}
+func.func @rope_table_part(%begin: tensor<i32>) -> (tensor<6x3xf64>, tensor<6x3xf64>) {
+  %c, %s = train.rope_table [1.0, 0.31, 0.01] begin %begin : (tensor<i32>) -> (tensor<6x3xf64>, tensor<6x3xf64>)
+  return %c, %s : tensor<6x3xf64>, tensor<6x3xf64>
+}
+func.func @slice_inside(%x: tensor<3x5x4xf64>) -> tensor<3x2x4xf64> {
+  %y = train.slice %x dim 1 rows 2 : (tensor<3x5x4xf64>) -> tensor<3x2x4xf64>
+  return %y : tensor<3x2x4xf64>
+}
+func.func @pad_inside(%x: tensor<3x2x4xf64>) -> tensor<3x2x7xf64> {
+  %y = train.pad %x dim 2 rows 7 {value = 2 : i64} : (tensor<3x2x4xf64>) -> tensor<3x2x7xf64>
+  return %y : tensor<3x2x7xf64>
+}
+func.func @pad_ids(%x: tensor<3x4xi32>) -> tensor<3x7xi32> {
+  %y = train.pad %x dim 1 rows 7 {value = -1 : i64} : (tensor<3x4xi32>) -> tensor<3x7xi32>
+  return %y : tensor<3x7xi32>
 }
