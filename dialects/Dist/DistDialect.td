@@ -36,6 +36,8 @@ def Dist_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral seedsAttr = "dist.seeds";
     /// The global type of a partitioned variable or function argument.
     static constexpr ::llvm::StringLiteral globalAttr = "dist.global";
+    /// The type of a padded variable as files and users see it, without padding.
+    static constexpr ::llvm::StringLiteral logicalAttr = "dist.logical";
   }];
 }
 

@@ -890,7 +890,7 @@ def Train_UnscaleOp : Train_EinsumOp<"unscale", "~..., -> ...", [DeclareOpInterf
   let assemblyFormat = "$x `,` $scale attr-dict `:` functional-type(operands, results)";
 }
 
-def Train_GuardOp : Train_EinsumOp<"guard", "..., ..., -> ...", [
+def Train_GuardOp : Train_EinsumOp<"guard", "..., ..., -> ...", [ZeroPreservingOpInterface,
     DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
   let summary = "The new value if a scalar is finite, else the old one";
   let description = [{

@@ -67,8 +67,9 @@ PartialFlow::PartialFlow(const Structure &structure, ArrayRef<PlacedOp> ops, con
           through |= state(use.get()).reachable;
       }
       for (OpResult result : op.op->getResults())
-        reach(result, partialFromReduction(op.rule, result.getResultNumber(), op.axes) |
-                          (through & ~op.used()));
+        if (!op.rule.max)
+          reach(result, partialFromReduction(op.rule, result.getResultNumber(), op.axes) |
+                            (through & ~op.used()));
     }
     for (const HandOver &h : structure.handOvers)
       if (h.to)
@@ -182,7 +183,10 @@ bool PartialFlow::mergePossible() {
     AxisMask through = (anyAdditive ? linear | additive : linear) & ~op.used();
     for (OpResult result : op.op->getResults()) {
       State &s = states[result];
-      if (!s.zero)
+      // A partial maximum is completed where it is made: nothing is linear in it.
+      if (op.rule.max)
+        limit(s.possible, 0);
+      else if (!s.zero)
         limit(s.possible,
               through | partialFromReduction(op.rule, result.getResultNumber(), op.axes));
     }

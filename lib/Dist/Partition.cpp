@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Dist/HandOver.h"
+#include "Dist/LocalIndices.h"
 #include "Dist/Passes.h"
 #include "Dist/ReshardPlanner.h"
 
@@ -20,12 +21,14 @@ namespace {
 class Partitioner {
 public:
   Partitioner(ModuleOp module, MeshOp meshOp)
-      : module(module), meshName(FlatSymbolRefAttr::get(meshOp)), mesh(meshOp.getMesh()) {}
+      : module(module), meshOp(meshOp), meshName(FlatSymbolRefAttr::get(meshOp)),
+        mesh(meshOp.getMesh()) {}
 
   LogicalResult run() {
     FailureOr<Structure> structure = structureOf(module);
     if (failed(structure) || failed(checkTypes(*structure)))
       return failure();
+    makeIndicesLocal(module, meshOp);
     SmallVector<ReshardOp> reshards;
     module.walk([&](ReshardOp op) { reshards.push_back(op); });
     // Last first: the operand of one may be the result of another, whose type says
@@ -45,8 +48,8 @@ public:
       function.setArgAttr(argument.getArgNumber(), DistDialect::globalAttr,
                           TypeAttr::get(argument.getType()));
     }
-    // Ops read their rules from their types, and what attributes say about sizes
-    // is about whole factors, so making the types local is all there is to it.
+    // Ops read their rules from their types, so making the types local is all there
+    // is to it.
     for (func::FuncOp function : structure->functions) {
       function.walk([&](Block *block) {
         for (BlockArgument argument : block->getArguments())
@@ -59,6 +62,7 @@ public:
       function.setType(FunctionType::get(module.getContext(), body.getArgumentTypes(),
                                          body.getTerminator()->getOperandTypes()));
     }
+    updateSizes(module);
     return success();
   }
 
@@ -194,6 +198,7 @@ private:
   }
 
   ModuleOp module;
+  MeshOp meshOp;
   FlatSymbolRefAttr meshName;
   Mesh mesh;
 };

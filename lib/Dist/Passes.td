@@ -53,6 +53,38 @@ def DistApplyStrategy : Pass<"dist-apply-strategy", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 
+def DistSplitReductions : Pass<"dist-split-reductions", "::mlir::ModuleOp"> {
+  let summary = "Lets indices be cut that ops need whole only to sum over them";
+  let description = [{
+    Cross-entropy needs a token's logits whole and a norm its row, but only for sums
+    and maxima. Where a seed cuts such an index anywhere in the program
+    (`lib/Dist/IndexClasses.h`), the op becomes its sums
+    (`SplittableOpInterface`), which are partial values on a mesh. Elsewhere it stays
+    one op, which is one kernel.
+  }];
+  let dependentDialects = ["::meshwright::dist::DistDialect"];
+}
+
+def DistPad : Pass<"dist-pad", "::mlir::ModuleOp"> {
+  let summary = "Pads indices that seeds cut into parts that do not divide them";
+  let description = [{
+    An index that seeds cut into n parts grows to the next multiple of n in every
+    tensor that has it, variables included, so that all that follows divides evenly.
+    Padding is at the end of an index. Variables keep their own type as
+    `dist.logical` and hold zeros beyond it, always. Inputs and outputs of the
+    program keep their shapes: an input is padded after it (ids with -1, which
+    point nowhere), an output is sliced. An op that needs the index whole runs without
+    the padding.
+
+    Values in the padding are finite. Where an op sums over the index and no operand
+    is known to be zero there, or takes a maximum, a `train.mask` comes before it.
+
+    Refuses to pad the batch, and an index that is not the major one of a dimension,
+    whose padding would lie in the middle.
+  }];
+  let dependentDialects = ["::meshwright::dist::DistDialect"];
+}
+
 def DistPropagate : Pass<"dist-propagate", "::mlir::ModuleOp"> {
   let summary = "Gives every tensor a sharding, from seeds and factor tables";
   let description = [{
@@ -101,7 +133,10 @@ def DistPartition : Pass<"dist-partition", "::mlir::ModuleOp"> {
   let summary = "From global tensors with shardings to one device's program";
   let description = [{
     Every type becomes the shape of one device's part, without encoding; each
-    `dist.reshard` becomes the collectives that the reshard planner finds.
+    `dist.reshard` becomes the collectives that the reshard planner finds. Ids that
+    point into a cut dimension are counted from where the device's part begins
+    (`dist.begin`), and ops whose result depends on global indices get it as an
+    operand.
     Variables and the arguments of functions nobody calls keep their global type
     as `dist.global`.
 

@@ -370,6 +370,8 @@ private:
     for (auto [value, wish] : llvm::zip(values, wishes)) {
       Sharding sharding = placementOf(value);
       sharding.partial = axesOf(flow.defined(value));
+      const PlacedOp *placed = placedOf.lookup(value.getDefiningOp());
+      sharding.max = placed && placed->rule.max;
       types.push_back(typed(value, sharding));
       for (OpOperand &use : value.getUses())
         wish[typed(value, wantedBy(use, flow))].push_back(&use);

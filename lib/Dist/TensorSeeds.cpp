@@ -113,7 +113,8 @@ public:
 private:
   bool isInner(unsigned id) const {
     const IndexClass &entry = classes[id];
-    return !residual.contains(id) && !entry.inIntegerInputs &&
+    // A vocabulary seldom divides: the user's seeds can cut it, and pad.
+    return !residual.contains(id) && !entry.inIntegerInputs && !entry.pointedInto &&
            llvm::all_of(entry.neededWhole,
                         [](auto need) { return canRunCut(need.first, need.second); });
   }

@@ -175,14 +175,15 @@ private:
       Sharding have = of(value);
       if (zero && !have.partial.empty() && isZero(op))
         continue;
-      if (maskOf(have.partial) != want || have.max)
-        return op->emitOpError() << "result " << i << " is "
-                                 << (have.partial.empty()
-                                         ? std::string("complete")
-                                         : "partial over " + mesh.str(have.partial))
-                                 << ", but the op makes it "
-                                 << (want ? "partial over " + mesh.str(axesOf(want))
-                                          : std::string("complete"));
+      auto say = [&](AxisMask partial, bool max) {
+        return partial ? (max ? "a partial maximum over " : "partial over ") +
+                             mesh.str(axesOf(partial))
+                       : std::string("complete");
+      };
+      AxisMask partial = maskOf(have.partial);
+      if (partial != want || (partial && have.max != rule.max))
+        return op->emitOpError() << "result " << i << " is " << say(partial, have.max)
+                                 << ", but the op makes it " << say(want, rule.max);
     }
     return success();
   }

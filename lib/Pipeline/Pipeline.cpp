@@ -93,7 +93,8 @@ static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks) {
        cutLayers + "train-mixed-precision{precision=" + o.precision + " grad-dtype=" + o.gradDtype +
            "},train-autodiff,train-accumulate,train-build-optimizer{optimizer=" + o.optimizer +
            "},canonicalize,train-verify,symbol-dce"},
-      {Stage::dist, "dist-apply-strategy{" + strategy + "}," + propagate + ",dist-verify"},
+      {Stage::dist, "dist-apply-strategy{" + strategy + "},dist-split-reductions,dist-pad," +
+                        propagate + ",dist-verify"},
       {Stage::local, "dist-partition,canonicalize"},
       {Stage::stages, "dist-split-stages" + schedule},
       {Stage::schedule,

@@ -147,6 +147,8 @@ llvm::Error PlanBuilder::addVariables() {
     auto encoding = dist::shardingOf(global);
     dist::Sharding cut =
         encoding ? encoding.on(mesh) : dist::Sharding::replicated(global.getRank());
+    if (auto type = op->getAttrOfType<TypeAttr>(dist::DistDialect::logicalAttr))
+      global = cast<RankedTensorType>(type.getValue());
     for (const dist::Axes &axes : cut.dims) {
       Array names;
       for (unsigned axis : axes)

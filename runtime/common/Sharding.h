@@ -2,8 +2,9 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// A dimension divided by mesh axes of total size n has n parts of ceil(size/n)
-// rows; the last parts may be short or empty and are padded with zeros.
+// A dimension divided by mesh axes of total size n has n parts of as many rows as
+// the variable's local shape says, at least ceil(size/n); the last parts may hold
+// fewer rows or none and are padded with zeros.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_RUNTIME_COMMON_SHARDING_H

@@ -95,6 +95,21 @@ TEST(FactorAxes, ReductionIsPerResult) {
   EXPECT_EQ(partialFromReduction(r, 1, axes), AxisMask(0));
 }
 
+TEST(ShardingRule, IdsNameTheFactorTheyPointInto) {
+  // As embedding.
+  ShardingRule r = rule("~v d, @v ... -> ... d", {{9, 4}, {2, 3}});
+  EXPECT_EQ(r.operands[0].indexes, -1);
+  EXPECT_EQ(r.operands[1].indexes, r.find("v"));
+  EXPECT_EQ(r.factors[r.find("v")].size, 9);
+  EXPECT_TRUE(r.factors[r.find("v")].reduced);
+  EXPECT_EQ(r.str(), "~v d, @v _0 _1 -> _0 _1 d");
+  // Cut rows make the result a partial sum: ids of other devices' rows give zeros.
+  Mesh mesh = cube();
+  FactorAxes axes(r.factors.size());
+  axes[r.find("v")] = {0};
+  EXPECT_EQ(partialFromReduction(r, 0, axes), AxisMask(1));
+}
+
 TEST(FactorAxes, ChoosesWhatMovesLeastBytes) {
   Mesh mesh = cube();
   ShardingRule r = rule("~b i, ~o i -> b o", {{8, 8}, {8, 8}});

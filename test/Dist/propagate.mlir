@@ -241,3 +241,18 @@ func.func @sum(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{}, {a}]>
   %2 = train.add %0, %1 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
   return %2 : tensor<8x6xf32>
 }
+
+// -----
+
+// A maximum over a cut dimension is a partial maximum, complete before any use: its
+// negative is not one.
+dist.mesh @mesh ["tensor" = 2]
+// CHECK-LABEL: func.func @maximum
+func.func @maximum(%x: tensor<4x8xf32> {dist.seed = #dist.sharding<@mesh, [{}, {tensor}]>}) -> tensor<4xf32> {
+  // CHECK: %[[MOST:.*]] = train.reduce max {{.*}} -> tensor<4xf32, #dist.sharding<@mesh, [{}], partial = max {tensor}>>
+  // CHECK: %[[ALL:.*]] = dist.reshard %[[MOST]]
+  // CHECK: train.scale %[[ALL]]
+  %0 = train.reduce max %x over [1] : (tensor<4x8xf32>) -> tensor<4xf32>
+  %1 = train.scale %0 by -1.0 : (tensor<4xf32>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}

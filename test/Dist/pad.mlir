@@ -1,0 +1,86 @@
+// RUN: meshwright-opt %s -split-input-file --dist-pad | FileCheck %s
+
+// BEGIN EXAMPLE --dist-pad
+dist.mesh @mesh ["tensor" = 2]
+train.variable @w : tensor<5x4xf32> init <"normal", 2.0e-02 : f64> {dist.seed = #dist.sharding<@mesh, [{tensor}, {}]>}
+func.func @f(%x: tensor<8x4xf32>) -> tensor<8xf32> {
+  %w = train.get @w : tensor<5x4xf32>
+  %0 = train.linear %x, %w : (tensor<8x4xf32>, tensor<5x4xf32>) -> tensor<8x5xf32>
+  %1 = train.exp %0 : (tensor<8x5xf32>) -> tensor<8x5xf32>
+  %2 = train.reduce sum %1 over [1] : (tensor<8x5xf32>) -> tensor<8xf32>
+  return %2 : tensor<8xf32>
+}
+// END EXAMPLE
+
+// CHECK: train.variable @w : tensor<6x4xf32> {{.*}}dist.logical = tensor<5x4xf32>
+// CHECK-LABEL: func.func @f
+// CHECK: %[[E:.*]] = train.exp %{{.*}} : (tensor<8x6xf32>) -> tensor<8x6xf32>
+// CHECK: %[[M:.*]] = train.mask %[[E]] dim 1 below 5 : (tensor<8x6xf32>) -> tensor<8x6xf32>
+// CHECK: train.reduce sum %[[M]] over [1]
+
+// -----
+
+// Where zeros stay zeros no mask is needed: gelu(0) = 0.
+dist.mesh @mesh ["tensor" = 2]
+train.variable @w : tensor<5x4xf32> init <"normal", 2.0e-02 : f64> {dist.seed = #dist.sharding<@mesh, [{tensor}, {}]>}
+// CHECK-LABEL: func.func @zeros
+func.func @zeros(%x: tensor<8x4xf32>) -> tensor<8xf32> {
+  // CHECK-NOT: train.mask
+  %w = train.get @w : tensor<5x4xf32>
+  %0 = train.linear %x, %w : (tensor<8x4xf32>, tensor<5x4xf32>) -> tensor<8x5xf32>
+  %1 = train.gelu %0 : (tensor<8x5xf32>) -> tensor<8x5xf32>
+  %2 = train.reduce sum %1 over [1] : (tensor<8x5xf32>) -> tensor<8xf32>
+  return %2 : tensor<8xf32>
+}
+
+// -----
+
+// A maximum never wants padding, be it zero.
+dist.mesh @mesh ["tensor" = 2]
+// CHECK-LABEL: func.func @maximum
+func.func @maximum(%x: tensor<8x5xf32> {dist.seed = #dist.sharding<@mesh, [{}, {tensor}]>}) -> tensor<8xf32> {
+  // CHECK: %[[P:.*]] = train.pad %{{.*}} dim 1 rows 6
+  // CHECK: %[[C:.*]] = dist.constrain %[[P]] to <@mesh, [{}, {tensor}]>
+  // CHECK: %[[M:.*]] = train.mask %[[C]] dim 1 below 5 {value = 0xFFF0000000000000 : f64}
+  // CHECK: train.reduce max %[[M]] over [1]
+  %0 = train.reduce max %x over [1] : (tensor<8x5xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+// Positions of a sequence of 7 over 2: ids are padded with -1, attention runs on 7,
+// outputs have 7.
+dist.mesh @mesh ["context" = 2]
+train.variable @table : tensor<9x4xf32> init <"normal", 2.0e-02 : f64>
+// CHECK-LABEL: func.func @sequence
+func.func @sequence(%tokens: tensor<2x7xi32> {train.input = "tokens", dist.seed = #dist.sharding<@mesh, [{}, {context}]>}) -> tensor<2x7x4xf32> {
+  // CHECK: %[[IDS:.*]] = train.pad %{{.*}} dim 1 rows 8 {value = -1 : i64} : (tensor<2x7xi32>) -> tensor<2x8xi32>
+  // CHECK: dist.constrain %[[IDS]] to <@mesh, [{}, {context}]>
+  // CHECK: train.embedding {{.*}} -> tensor<2x8x4xf32>
+  %table = train.get @table : tensor<9x4xf32>
+  %x = train.embedding %table, %tokens : (tensor<9x4xf32>, tensor<2x7xi32>) -> tensor<2x7x4xf32>
+  %h = train.reshape %x : (tensor<2x7x4xf32>) -> tensor<2x7x2x2xf32>
+  // CHECK: %[[Q:.*]] = train.slice %{{.*}} dim 1 rows 7 : (tensor<2x8x2x2xf32>) -> tensor<2x7x2x2xf32>
+  // CHECK: %[[O:.*]], %{{.*}} = train.attention %[[Q]]
+  // CHECK: train.pad %[[O]] dim 1 rows 8 : (tensor<2x7x2x2xf32>) -> tensor<2x8x2x2xf32>
+  %o, %lse = train.attention %h, %h, %h scale 1.0 : (tensor<2x7x2x2xf32>, tensor<2x7x2x2xf32>, tensor<2x7x2x2xf32>) -> (tensor<2x7x2x2xf32>, tensor<2x2x7xf32>)
+  %y = train.reshape %o : (tensor<2x7x2x2xf32>) -> tensor<2x7x4xf32>
+  // CHECK: train.slice %{{.*}} dim 1 rows 7 : (tensor<2x8x4xf32>) -> tensor<2x7x4xf32>
+  return %y : tensor<2x7x4xf32>
+}
+
+// -----
+
+// The two sides of a boundary are padded for themselves.
+dist.mesh @mesh ["data" = 2]
+// CHECK-LABEL: func.func @boundary
+func.func @boundary(%x: tensor<5x4xf32>) -> tensor<5x4xf32> {
+  // CHECK: %[[P:.*]] = train.pad %{{.*}} rows 6 : (tensor<5x4xf32>) -> tensor<6x4xf32>
+  // CHECK: dist.constrain %[[P]] to <@mesh, [{data}, {}]> boundary : (tensor<6x4xf32>) -> tensor<6x4xf32>
+  %0 = dist.constrain %x to <@mesh, [{data}, {}]> boundary : (tensor<5x4xf32>) -> tensor<5x4xf32>
+  // CHECK: %[[S:.*]] = train.slice %{{.*}} rows 5 : (tensor<6x4xf32>) -> tensor<5x4xf32>
+  // CHECK: dist.constrain %[[S]] to <@mesh, [{}, {}]> boundary : (tensor<5x4xf32>) -> tensor<5x4xf32>
+  %1 = dist.constrain %0 to <@mesh, [{}, {}]> boundary : (tensor<5x4xf32>) -> tensor<5x4xf32>
+  return %1 : tensor<5x4xf32>
+}
