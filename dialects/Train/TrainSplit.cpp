@@ -64,65 +64,70 @@ private:
   }
 };
 
-/// A row minus its mean (of LayerNorm) times 1 / its deviation.
-struct Normal {
-  Value inverseDeviation, value;
-
-  Normal(Rows &r, Value x, const APFloat &eps, bool centered) {
+/// A row minus its mean (of LayerNorm) times 1 / its deviation. Values of x's shape
+/// are made anew wherever they are used: only one per row passes from one kernel,
+/// which a reduction ends, to the next.
+class Normal {
+public:
+  Normal(Rows &r, Value x, const APFloat &eps, bool centered) : r(r), x(x) {
     if (centered)
-      x = r.sub(x, r.wide(r.mean(x)));
-    Value deviation = InverseRootOp::create(r.b, r.loc, r.mean(r.mul(x, x)),
-                                            r.b.getF64FloatAttr(eps.convertToDouble()));
-    inverseDeviation = r.wide(deviation);
-    value = r.mul(x, inverseDeviation);
+      mean = r.mean(r.operand(x));
+    deviation = InverseRootOp::create(r.b, r.loc, r.mean(r.mul(center(), center())),
+                                      r.b.getF64FloatAttr(eps.convertToDouble()));
   }
+
+  Value center() { return mean ? r.sub(r.operand(x), r.wide(mean)) : r.operand(x); }
+  Value inverseDeviation() { return r.wide(deviation); }
+  Value value() { return r.mul(center(), inverseDeviation()); }
+
+private:
+  Rows &r;
+  Value x, mean, deviation;
 };
 } // namespace
 
 SmallVector<Value> LayerNormOp::split(OpBuilder &b) {
   Rows r(b, getLoc(), getX());
-  Normal normal(r, r.operand(getX()), getEps(), true);
-  Value scaled = r.mul(normal.value, r.operand(getWeight()));
+  Normal z(r, getX(), getEps(), true);
+  Value scaled = r.mul(z.value(), r.operand(getWeight()));
   return {r.result(r.add(scaled, r.operand(getBias())), getY())};
 }
 
 SmallVector<Value> RmsNormOp::split(OpBuilder &b) {
   Rows r(b, getLoc(), getX());
-  Normal normal(r, r.operand(getX()), getEps(), false);
-  return {r.result(r.mul(normal.value, r.operand(getWeight())), getY())};
+  Normal z(r, getX(), getEps(), false);
+  return {r.result(r.mul(z.value(), r.operand(getWeight())), getY())};
 }
 
 /// With z the normal and g = dy weight: dx = (g - mean(g) - z mean(g z)) / deviation.
-static Value inputGradient(Rows &r, const Normal &z, Value dy, Value weight, bool centered) {
-  Value g = r.mul(dy, weight);
-  Value along = r.mul(z.value, r.wide(r.mean(r.mul(g, z.value))));
-  Value rest = r.sub(g, centered ? r.add(along, r.wide(r.mean(g))) : along);
-  return r.mul(rest, z.inverseDeviation);
+static Value inputGradient(Rows &r, Normal &z, Value dy, Value weight, bool centered) {
+  auto g = [&] { return r.mul(r.operand(dy), r.operand(weight)); };
+  Value along = r.mul(z.value(), r.wide(r.mean(r.mul(g(), z.value()))));
+  Value rest = r.sub(g(), centered ? r.add(along, r.wide(r.mean(g()))) : along);
+  return r.mul(rest, z.inverseDeviation());
 }
 
 SmallVector<Value> LayerNormGradOp::split(OpBuilder &b) {
   Rows r(b, getLoc(), getX());
-  Normal z(r, r.operand(getX()), getEps(), true);
-  Value dy = r.operand(getDy());
-  return {r.result(inputGradient(r, z, dy, r.operand(getWeight()), true), getDx()),
-          r.result(r.overRows(r.mul(dy, z.value)), getDweight()),
-          r.result(r.overRows(dy), getDbias())};
+  Normal z(r, getX(), getEps(), true);
+  return {r.result(inputGradient(r, z, getDy(), getWeight(), true), getDx()),
+          r.result(r.overRows(r.mul(r.operand(getDy()), z.value())), getDweight()),
+          r.result(r.overRows(r.operand(getDy())), getDbias())};
 }
 
 SmallVector<Value> RmsNormGradOp::split(OpBuilder &b) {
   Rows r(b, getLoc(), getX());
-  Normal z(r, r.operand(getX()), getEps(), false);
-  Value dy = r.operand(getDy());
-  return {r.result(inputGradient(r, z, dy, r.operand(getWeight()), false), getDx()),
-          r.result(r.overRows(r.mul(dy, z.value)), getDweight())};
+  Normal z(r, getX(), getEps(), false);
+  return {r.result(inputGradient(r, z, getDy(), getWeight(), false), getDx()),
+          r.result(r.overRows(r.mul(r.operand(getDy()), z.value())), getDweight())};
 }
 
 SmallVector<Value> CrossEntropyOp::split(OpBuilder &b) {
   Rows r(b, getLoc(), getLogits());
-  Value logits = r.operand(getLogits());
-  Value most = r.reduce(ReduceKind::Max, logits);
-  Value sum = r.reduce(ReduceKind::Sum, r.exp(r.sub(logits, r.wide(most))));
-  Value picked = PickOp::create(b, getLoc(), logits, getTargets());
+  auto logits = [&] { return r.operand(getLogits()); };
+  Value most = r.reduce(ReduceKind::Max, logits());
+  Value sum = r.reduce(ReduceKind::Sum, r.exp(r.sub(logits(), r.wide(most))));
+  Value picked = PickOp::create(b, getLoc(), logits(), getTargets());
   Value lse = r.add(most, LogOp::create(b, getLoc(), sum));
   auto loss = TokenLossOp::create(b, getLoc(), lse, picked, getTargets(),
                                   b.getI64IntegerAttr(r.type.getShape().back()), getScaleAttr());

@@ -54,8 +54,7 @@ private:
     if (failed(Seeder(module, name, shape, *classes).userSeeds()))
       return failure();
     FailureOr<TensorPlan> plan =
-        planTensor(module, *classes, users ? 1 : shape.size(shape.named(inner)),
-                   users ? 1 : shape.size(tensor2d ? shape.named("tensor.1") : Axes()));
+        planTensor(module, *classes, users ? 1 : shape.size(shape.named(inner)));
     if (failed(plan) || (!users && failed(splitAxis(module, *plan, inner, shape))))
       return failure();
     write(*op, shape);

@@ -121,7 +121,6 @@ void IndexClasses::build(ModuleOp module, const Structure &structure) {
 
   // What must be whole is known by lists of atoms until all are as fine as they get.
   SmallVector<std::pair<Atoms::List, std::pair<Operation *, int>>> whole;
-  SmallVector<Atoms::List> pointedInto;
   for (const HandOver &h : structure.handOvers) {
     bool boundary = h.to && isa_and_nonnull<ConstrainOp>(h.to.getDefiningOp()) &&
                     cast<ConstrainOp>(h.to.getDefiningOp()).getBoundary();
@@ -157,9 +156,6 @@ void IndexClasses::build(ModuleOp module, const Structure &structure) {
         joinTensor(value, tensor);
       for (auto [value, tensor] : llvm::zip_equal(op->getResults(), rule.results))
         joinTensor(value, tensor);
-      for (const TensorFactors &tensor : rule.operands)
-        if (tensor.indexes >= 0)
-          pointedInto.push_back(factors[tensor.indexes]);
       for (auto [f, factor] : llvm::enumerate(rule.factors))
         if (factor.whole)
           whole.push_back({factors[f], {op, int(f)}});
@@ -192,10 +188,6 @@ void IndexClasses::build(ModuleOp module, const Structure &structure) {
     for (unsigned id : atoms.resolve(list))
       if (auto it = classes.find(id); it != classes.end())
         it->second.neededWhole.push_back(need);
-  for (const Atoms::List &list : pointedInto)
-    for (unsigned id : atoms.resolve(list))
-      if (auto it = classes.find(id); it != classes.end())
-        it->second.pointedInto = true;
   for (BlockArgument input : structure.inputs)
     if (tensor(input).getElementType().isInteger())
       for (const Atoms::List &dim : dimsOf(input))

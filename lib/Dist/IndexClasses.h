@@ -56,8 +56,6 @@ struct IndexClass {
   /// Ops that need it whole, with the factor; or a repetition that takes slices
   /// along it, with -1.
   llvm::SmallVector<std::pair<mlir::Operation *, int>> neededWhole;
-  /// Whether ids point into it: a vocabulary.
-  bool pointedInto = false;
   /// Whether it is a dimension of an integer input: batch, sequence, microbatches.
   bool inIntegerInputs = false;
 };

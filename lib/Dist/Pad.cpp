@@ -30,21 +30,25 @@ public:
       : module(module), mesh(meshOp.getMesh()), classes(classes) {}
 
   LogicalResult run() {
-    for (auto [id, parts] : seededClasses(module, mesh, classes)) {
+    parts = seededClasses(module, mesh, classes);
+    for (auto [id, n] : parts) {
       int64_t size = classes[id].size;
-      if (size % parts == 0)
+      if (size % n == 0)
         continue;
-      padded[id] = llvm::alignTo(size, parts);
+      padded[id] = llvm::alignTo(size, n);
       for (auto [op, factor] : classes[id].neededWhole)
         if (factor < 0)
           return op->emitOpError("takes or makes ")
-                 << size << " slices along a dimension that seeds cut into " << parts
+                 << size << " slices along a dimension that seeds cut into " << n
                  << " parts; layers and microbatches are never padded";
     }
     if (padded.empty())
       return success();
     FailureOr<Structure> structure = structureOf(module);
-    if (failed(structure) || failed(findShapes(*structure)))
+    if (failed(structure))
+      return failure();
+    growStorage(*structure);
+    if (failed(findShapes(*structure)))
       return failure();
     // What ops say about themselves is read while types are still logical.
     for (func::FuncOp function : structure->functions)
@@ -75,12 +79,51 @@ public:
 private:
   using AtomsOf = function_ref<Atoms::List(unsigned)>;
 
+  int64_t sizeOf(ArrayRef<unsigned> atoms) const {
+    int64_t size = 1;
+    for (unsigned atom : atoms) {
+      auto it = padded.find(atom);
+      size *= it != padded.end() ? it->second : classes[atom].size;
+    }
+    return size;
+  }
+  int64_t partsOf(ArrayRef<unsigned> atoms) const {
+    int64_t n = 1;
+    for (unsigned atom : atoms)
+      n *= parts.lookup(atom) ? parts.lookup(atom) : 1;
+    return n;
+  }
+
+  /// What is stored in finer parts than it is computed with (ZeRO) is padded alike
+  /// where that divides: then parts of parts are gathered, without moving rows.
+  void growStorage(const Structure &structure) {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const HandOver &h : structure.handOvers) {
+        if (!h.to || !isa_and_nonnull<ConstrainOp>(h.to.getDefiningOp()))
+          continue;
+        for (int64_t d = 0; d < tensor(h.to).getRank(); ++d) {
+          Atoms::List stored = classes.of(h.use->get(), d), computed = classes.of(h.to, d);
+          if (sizeOf(stored) > sizeOf(computed))
+            std::swap(stored, computed);
+          int64_t size = sizeOf(computed);
+          if (stored.empty() || sizeOf(stored) == size || partsOf(stored) <= partsOf(computed))
+            continue;
+          int64_t inner = sizeOf(ArrayRef(stored).drop_front());
+          if (size % inner || size / inner % partsOf(stored.front()))
+            continue;
+          padded[stored.front()] = size / inner;
+          changed = true;
+        }
+      }
+    }
+  }
+
   /// The padded shape, or the same; an error where padding is inside a dimension.
   FailureOr<SmallVector<int64_t>> paddedShape(ArrayRef<int64_t> shape, AtomsOf atomsOf,
                                               Operation *at, const Twine &what) {
     SmallVector<int64_t> result;
     for (auto [d, size] : llvm::enumerate(shape)) {
-      int64_t product = 1;
       for (auto [i, atom] : llvm::enumerate(atomsOf(d))) {
         auto it = padded.find(atom);
         if (it != padded.end() && i != 0)
@@ -88,9 +131,8 @@ private:
                                    << " elements inside its dimension " << d << " of " << size
                                    << "; it cannot be padded to " << it->second
                                    << ": choose a mesh that divides it";
-        product *= it != padded.end() ? it->second : classes[atom].size;
       }
-      result.push_back(product);
+      result.push_back(sizeOf(atomsOf(d)));
     }
     return result;
   }
@@ -340,6 +382,8 @@ private:
   ModuleOp module;
   Mesh mesh;
   const IndexClasses &classes;
+  /// Into how many parts seeds cut classes.
+  llvm::MapVector<unsigned, int64_t> parts;
   /// The sizes of classes that grow.
   llvm::DenseMap<unsigned, int64_t> padded;
   llvm::DenseMap<Value, SmallVector<int64_t>> newShapes, inputShapes;

@@ -17,9 +17,10 @@ def DistApplyStrategy : Pass<"dist-apply-strategy", "::mlir::ModuleOp"> {
     - The batch of the inputs tokens, targets and sequence_ids is cut over the axes
       replica and data (and the third of tensor=RxCxD).
     - `tensor` cuts every index of a parameter that is not the residual stream's and
-      that no op needs whole: heads, the MLP's inner dimension (Megatron-LM). More
-      devices than groups of heads make it an axis of two parts, tensor.0 for groups,
-      tensor.1 for the heads of a group. With `tensor-2d`, tensor=RxC, C cuts the
+      that no op needs whole, but for sums over it: heads, the MLP's inner dimension,
+      the vocabulary (Megatron-LM). More devices than groups of heads make it an axis
+      of two parts, tensor.0 for groups, tensor.1 for the heads of a group, where they
+      divide these; otherwise groups are padded. With `tensor-2d`, tensor=RxC, C cuts the
       residual stream's features too; tensor=RxCxD divides the batch by D and stores
       parameters once over it.
     - `sequence-parallel` cuts the sequence of what layers hand on over `tensor`.
@@ -38,8 +39,9 @@ def DistApplyStrategy : Pass<"dist-apply-strategy", "::mlir::ModuleOp"> {
     patterns that want one parameter placed differently are refused. An axis that a
     seed in the program names is in that seed's hands.
 
-    Refuses a batch, parameters or sequences that do not divide, naming what would,
-    and mesh axes whose strategy is not available, unless a seed uses them.
+    What a seed cuts need not divide (`dist-pad`); ZeRO prefers dimensions that do.
+    Refuses a batch that does not divide, naming what would, and mesh axes whose
+    strategy is not available, unless a seed uses them.
   }];
   let options = [
     Option<"mesh", "mesh", "std::string", "\"\"", "axes outermost first, e.g. data=4,tensor=2">,
@@ -74,7 +76,8 @@ def DistPad : Pass<"dist-pad", "::mlir::ModuleOp"> {
     `dist.logical` and hold zeros beyond it, always. Inputs and outputs of the
     program keep their shapes: an input is padded after it (ids with -1, which
     point nowhere), an output is sliced. An op that needs the index whole runs without
-    the padding.
+    the padding. What is stored in finer parts than it is computed with (ZeRO) is
+    padded alike where that divides.
 
     Values in the padding are finite. Where an op sums over the index and no operand
     is known to be zero there, or takes a maximum, a `train.mask` comes before it.

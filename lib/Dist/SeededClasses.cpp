@@ -33,7 +33,7 @@ llvm::MapVector<unsigned, int64_t> dist::seededClasses(ModuleOp module, const Me
         while (left == 1 && at + 1 < atoms.size())
           left = classes[atoms[++at]].size;
         here.try_emplace(atoms[at], 1).first->second *= n;
-        left = left % n ? 1 : left / n;
+        left = llvm::divideCeil(left, n);
       }
       for (unsigned atom : atoms)
         if (auto it = here.find(atom); it != here.end()) {

@@ -29,11 +29,10 @@ struct TensorPlan {
   llvm::DenseSet<unsigned> residual;
 };
 
-/// Plans tensor parallelism of `inner` by `residual` devices over all parameters
-/// that have no seed. Refuses, naming a parameter and what would work, sizes that
-/// do not divide.
+/// Plans tensor parallelism of `inner` devices over all parameters that have no
+/// seed. Refuses a program without anything to divide.
 mlir::FailureOr<TensorPlan> planTensor(mlir::ModuleOp module, const IndexClasses &classes,
-                                       int64_t inner, int64_t residual);
+                                       int64_t inner);
 
 /// Makes axis `name` one of parts name.0, name.1 where the plan cuts indices along
 /// parts of it.

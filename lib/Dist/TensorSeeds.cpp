@@ -7,7 +7,7 @@
 // heads are two indices, groups of heads that share keys and heads of a group
 // (Ainslie et al. 2023): more devices than groups cut heads inside groups, for which
 // the axis is made of parts. Sequence parallelism (Korthikanti et al. 2022) cuts the
-// sequence of what layers hand on.
+// sequence of what layers hand on. What does not divide is padded (dist-pad).
 //
 //===----------------------------------------------------------------------===//
 #include "Seeds.h"
@@ -16,7 +16,9 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
 
-bool dist::canRunCut(Operation *, int) { return false; }
+bool dist::canRunCut(Operation *op, int factor) {
+  return factor >= 0 && isa<train::SplittableOpInterface>(op);
+}
 
 SmallVector<train::RepeatOp> dist::layerCalls(ModuleOp module) {
   SymbolTable symbols(module);
@@ -80,32 +82,34 @@ public:
     Atoms::List run;
   };
 
-  /// The dimension that n devices do not divide, or null.
-  const Dim *plan(int64_t n, llvm::DenseMap<unsigned, AxisPart> &parts) const {
-    // What an index leaves over the next one of the dimension takes. Where an index
-    // is the last of one dimension, another one must go on: keys have no heads
-    // inside groups, queries have.
-    llvm::DenseMap<unsigned, std::pair<int64_t, const Dim *>> covered;
+  /// What an index leaves over the next one of the dimension takes. Where an index
+  /// is the last of one dimension, another one must go on: keys have no heads inside
+  /// groups, queries have. Where no dimension with the same first index gets to n
+  /// evenly, that index takes all of the axis and is padded: padding is at the end of
+  /// a dimension only.
+  void plan(int64_t n, llvm::DenseMap<unsigned, AxisPart> &parts) const {
+    llvm::MapVector<unsigned, llvm::DenseMap<unsigned, AxisPart>> even;
     for (const Dim &dim : dims) {
+      auto &best = even[dim.run.front()];
+      llvm::DenseMap<unsigned, AxisPart> found;
       int64_t done = 1;
       for (unsigned id : dim.run) {
         int64_t left = n / done, size = classes[id].size;
-        if (size % left != 0 && left % size != 0)
+        if (left == 1 || (size % left != 0 && left % size != 0))
           break;
         int64_t take = std::min(left, size);
-        parts.try_emplace(id, AxisPart{done, done * take});
+        found[id] = {done, done * take};
         done *= take;
-        if (done == n)
-          break;
       }
-      auto &best = covered[dim.run.front()];
-      if (!best.second || done > best.first)
-        best = {done, &dim};
+      if (done == n && best.empty())
+        best = found;
     }
-    for (const Dim &dim : dims)
-      if (auto [done, by] = covered[dim.run.front()]; done < n)
-        return by;
-    return nullptr;
+    for (auto &[first, found] : even) {
+      if (found.empty())
+        found[first] = {1, n};
+      for (auto [id, part] : found)
+        parts.try_emplace(id, part);
+    }
   }
 
   bool empty() const { return dims.empty(); }
@@ -113,8 +117,7 @@ public:
 private:
   bool isInner(unsigned id) const {
     const IndexClass &entry = classes[id];
-    // A vocabulary seldom divides: the user's seeds can cut it, and pad.
-    return !residual.contains(id) && !entry.inIntegerInputs && !entry.pointedInto &&
+    return !residual.contains(id) && !entry.inIntegerInputs &&
            llvm::all_of(entry.neededWhole,
                         [](auto need) { return canRunCut(need.first, need.second); });
   }
@@ -135,8 +138,8 @@ private:
 };
 } // namespace
 
-FailureOr<TensorPlan> dist::planTensor(ModuleOp module, const IndexClasses &classes, int64_t inner,
-                                       int64_t residual) {
+FailureOr<TensorPlan> dist::planTensor(ModuleOp module, const IndexClasses &classes,
+                                       int64_t inner) {
   TensorPlan plan;
   plan.residual = residualOf(module, classes);
   InnerPlanner planner(module, classes, plan.residual);
@@ -150,32 +153,7 @@ FailureOr<TensorPlan> dist::planTensor(ModuleOp module, const IndexClasses &clas
         << "stream's that every op can run with a part of; use data";
     return failure();
   }
-  if (const InnerPlanner::Dim *bad = planner.plan(inner, plan.inner)) {
-    train::VariableOp variable = bad->variable;
-    int64_t size = 1;
-    for (unsigned id : bad->run)
-      size *= classes[id].size;
-    std::string works;
-    for (int64_t n = 2; n <= 4096; ++n) {
-      llvm::DenseMap<unsigned, AxisPart> ignored;
-      if (!planner.plan(n, ignored))
-        works += (works.empty() ? "" : ", ") + std::to_string(n);
-    }
-    variable.emitError("parameter @")
-        << variable.getSymName() << " has " << size << " parts that can be divided in dimension "
-        << bad->dim << " (heads, or inner elements), which do not divide by the " << inner
-        << " devices of mesh axis 'tensor'; "
-        << (works.empty() ? "no size of tensor works for this model: use data"
-                          : "sizes of tensor that work for this model: " + works);
-    return failure();
-  }
-  for (unsigned id : plan.residual)
-    if (classes[id].size % residual != 0) {
-      module.emitError("the residual stream has ")
-          << classes[id].size << " elements, which do not divide by the " << residual
-          << " devices that tensor=RxC divides it by; choose a C that does";
-      return failure();
-    }
+  planner.plan(inner, plan.inner);
   return plan;
 }
 
@@ -237,7 +215,7 @@ Sharding Seeder::shardingOf(train::VariableOp variable, const TensorPlan &plan, 
       if (!whole || llvm::any_of(axes, [&](unsigned a) { return sharding.uses(a); }))
         break;
       llvm::append_range(sharding.dims[d], axes);
-      whole = mesh.size(axes) == classes[id].size;
+      whole = mesh.size(axes) >= classes[id].size;
     }
   }
   return sharding;
@@ -315,11 +293,6 @@ LogicalResult Seeder::sequence(const TensorPlan &plan, StringRef axis) {
       for (int64_t d = 0; d < last; ++d)
         if (Atoms::List dim = classes.of(argument, d);
             !dim.empty() && llvm::is_contained(sequences, dim)) {
-          if (type.getDimSize(d) % mesh.size(axes) != 0)
-            return module.emitError("sequences of ")
-                   << type.getDimSize(d) << " tokens do not divide by the " << mesh.size(axes)
-                   << " devices of mesh axis 'tensor', as --sequence-parallel needs; choose --seq "
-                   << "so that they do";
           wanted.dims[d] = axes;
           open[d] = false;
         }

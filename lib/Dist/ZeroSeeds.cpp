@@ -18,6 +18,7 @@
 // not spread into what is computed.
 //
 //===----------------------------------------------------------------------===//
+#include "SeededClasses.h"
 #include "Seeds.h"
 
 using namespace mlir;
@@ -66,18 +67,15 @@ void dist::forEachRawGradient(ModuleOp module, OpOperand &use,
 namespace {
 class ZeroSeeder {
 public:
-  ZeroSeeder(ModuleOp module, const Mesh &mesh, int64_t stage, ArrayRef<unsigned> axes)
-      : module(module), mesh(mesh), stage(stage), axes(axes), symbols(module),
-        context(module.getContext()) {}
+  ZeroSeeder(ModuleOp module, const Mesh &mesh, const IndexClasses &classes, int64_t stage,
+             ArrayRef<unsigned> axes)
+      : module(module), mesh(mesh), classes(classes), parts(seededClasses(module, mesh, classes)),
+        stage(stage), axes(axes), symbols(module), context(module.getContext()) {}
 
   LogicalResult run() {
-    SmallVector<Update> updates = updatesOf(module);
-    for (Update &update : updates)
-      computedAs[update.parameter] =
-          update.parameter->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
-    for (Update &update : updates) {
+    for (Update &update : updatesOf(module)) {
       train::VariableOp parameter = update.parameter;
-      ShardingAttr computed = computedAs.lookup(parameter);
+      auto computed = parameter->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
       FailureOr<ShardingAttr> stored = storageOf(parameter, computed);
       if (failed(stored))
         return failure();
@@ -120,48 +118,40 @@ private:
     return op;
   }
 
-  /// The first dimension that `n` devices divide beyond those that compute with parts
-  /// of it, never the layers'; -1 if there is none.
-  int64_t storedDim(train::VariableOp variable, ShardingAttr computed, int64_t n) {
-    ArrayRef<int64_t> shape = variable.getTensorType().getShape();
-    Sharding sharding = computed.on(mesh);
-    for (size_t d = variable.getStacked(); d < shape.size(); ++d)
-      if (shape[d] % (mesh.size(sharding.dims[d]) * n) == 0)
-        return d;
-    return -1;
-  }
-
-  /// Numbers of devices that divide every parameter.
-  std::string whatWorks() {
-    std::string works;
-    for (int64_t n = 2; n <= 4096; ++n)
-      if (llvm::all_of(computedAs, [&](auto &entry) {
-            return storedDim(cast<train::VariableOp>(entry.first), entry.second, n) >= 0;
-          }))
-        works += (works.empty() ? "" : ", ") + std::to_string(n);
-    return works.empty() ? "no number of devices works for this model: use --zero 0"
-                         : "numbers of devices that work for this model: " + works;
-  }
-
-  /// The data axes added to the first dimension they divide.
+  /// The data axes added to the first dimension they divide, never to layers'. Where
+  /// there is none, to the one that padding makes least larger, if possible one that
+  /// computing leaves whole: padding lies at the end of all parts, not of each.
   FailureOr<ShardingAttr> storageOf(train::VariableOp variable, ShardingAttr computed) {
-    ArrayRef<int64_t> shape = variable.getTensorType().getShape();
-    int64_t n = mesh.size(axes);
-    if (int64_t d = storedDim(variable, computed, n); d >= 0) {
-      SmallVector<DimAttr> dims(computed.getDims());
-      SmallVector<StringAttr> cut(dims[d].getAxes());
-      for (unsigned axis : axes)
-        cut.push_back(StringAttr::get(context, mesh.axes[axis].name));
-      dims[d] = DimAttr::get(context, cut, false);
-      return ShardingAttr::get(context, computed.getMesh(), dims, {}, false);
+    int64_t rank = variable.getTensorType().getRank(), first = variable.getStacked();
+    Sharding sharding = computed.on(mesh);
+    std::optional<std::tuple<bool, double, int64_t>> best;
+    for (int64_t d = first; d < rank; ++d) {
+      int64_t size = computedSize(variable, d);
+      int64_t padded = llvm::alignTo(size, mesh.size(sharding.dims[d]) * mesh.size(axes));
+      bool moved = padded != size && mesh.size(sharding.dims[d]) > 1;
+      std::tuple<bool, double, int64_t> found(moved, double(padded) / double(size), d);
+      best = best ? std::min(*best, found) : found;
     }
-    InFlightDiagnostic error = variable.emitError("parameter @")
-                               << variable.getSymName() << " of shape [";
-    llvm::interleaveComma(shape.drop_front(variable.getStacked()), error);
-    return error
-           << "] has no dimension that divides by the " << n << " devices along " << mesh.str(axes)
-           << " and the axes that cut it already, as --zero " << stage
-           << " needs; " << whatWorks();
+    if (!best)
+      return variable.emitError("parameter @")
+             << variable.getSymName() << " has no dimension that --zero " << stage
+             << " could divide by the " << mesh.size(axes) << " devices along " << mesh.str(axes)
+             << "; use --zero 0";
+    SmallVector<DimAttr> dims(computed.getDims());
+    DimAttr &dim = dims[std::get<int64_t>(*best)];
+    SmallVector<StringAttr> cut(dim.getAxes());
+    for (unsigned axis : axes)
+      cut.push_back(StringAttr::get(context, mesh.axes[axis].name));
+    dim = DimAttr::get(context, cut, false);
+    return ShardingAttr::get(context, computed.getMesh(), dims, {}, false);
+  }
+
+  /// The size of a dimension, padded as computing needs it.
+  int64_t computedSize(train::VariableOp variable, int64_t dim) {
+    int64_t size = 1;
+    for (unsigned id : classes.of(variable, dim))
+      size *= llvm::alignTo(classes[id].size, std::max<int64_t>(1, parts.lookup(id)));
+    return size;
   }
 
   /// What a value goes back to for computing: as its seed says; dimensions the seed
@@ -239,12 +229,13 @@ private:
 
   ModuleOp module;
   const Mesh &mesh;
+  const IndexClasses &classes;
+  /// Into how many parts computing cuts indices.
+  llvm::MapVector<unsigned, int64_t> parts;
   int64_t stage;
   ArrayRef<unsigned> axes;
   SymbolTable symbols;
   MLIRContext *context;
-  /// Of each parameter, what its seed was before.
-  llvm::MapVector<Operation *, ShardingAttr> computedAs;
   llvm::DenseMap<Value, ConstrainOp> constrained;
   llvm::DenseSet<Value> gathered;
 };
@@ -253,5 +244,5 @@ private:
 LogicalResult Seeder::zero(int64_t stage, ArrayRef<unsigned> axes) {
   if (stage == 0 || mesh.size(axes) == 1)
     return success();
-  return ZeroSeeder(module, mesh, stage, axes).run();
+  return ZeroSeeder(module, mesh, classes, stage, axes).run();
 }

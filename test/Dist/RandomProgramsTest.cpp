@@ -199,6 +199,11 @@ protected:
       options.microbatches = 1 + seed % 3;
       OwningOpRef<ModuleOp> module = interp::randomModel(&context, seed, options);
       PassManager manager(&context);
+      // A third each in f32, bf16 and bf16 with gradients in it.
+      train::TrainMixedPrecisionOptions precision;
+      precision.precision = seed % 3 ? "bf16" : "f32";
+      precision.gradDtype = seed % 3 == 2 ? "bf16" : "f32";
+      manager.addPass(train::createTrainMixedPrecision(precision));
       manager.addPass(train::createTrainAutodiff());
       manager.addPass(train::createTrainAccumulate());
       manager.addPass(train::createTrainBuildOptimizer());

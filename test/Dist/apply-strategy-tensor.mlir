@@ -5,16 +5,16 @@
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=tensor=2x4 tensor-2d=true" | FileCheck %s --check-prefix=SQUARE
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=tensor=2 sequence-parallel=true" | FileCheck %s --check-prefix=SEQUENCE
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=replica=2,data=2,tensor=2 zero=3" | FileCheck %s --check-prefix=ZERO
-// RUN: not meshwright-opt %s --dist-apply-strategy=mesh=tensor=8 2>&1 | FileCheck %s --check-prefix=HEADS
-// RUN: not meshwright-opt %s --dist-apply-strategy=mesh=tensor=3 2>&1 | FileCheck %s --check-prefix=THREE
-// RUN: not meshwright-opt %s --dist-apply-strategy="mesh=tensor=2x3 tensor-2d=true" 2>&1 | FileCheck %s --check-prefix=RESIDUAL
-// RUN: not meshwright-opt %s --dist-apply-strategy="mesh=tensor=4 sequence-parallel=true" 2>&1 | FileCheck %s --check-prefix=TOKENS
-// RUN: sed -e 's/tensor<4x6/tensor<12x6/g' -e 's/tensor<4x4x6/tensor<12x4x6/g' %s | not meshwright-opt - --dist-apply-strategy="mesh=data=3 zero=1" 2>&1 | FileCheck %s --check-prefix=UNEVEN
+// RUN: meshwright-opt %s --dist-apply-strategy=mesh=tensor=8 | FileCheck %s --check-prefix=EIGHT
+// RUN: meshwright-opt %s --dist-apply-strategy=mesh=tensor=3 | FileCheck %s --check-prefix=THREE
+// RUN: meshwright-opt %s --dist-apply-strategy="mesh=tensor=2x3 tensor-2d=true" | FileCheck %s --check-prefix=RESIDUAL
+// RUN: meshwright-opt %s --dist-apply-strategy="mesh=tensor=4 sequence-parallel=true" | FileCheck %s --check-prefix=TOKENS
+// RUN: sed -e 's/tensor<4x6/tensor<12x6/g' -e 's/tensor<4x4x6/tensor<12x4x6/g' %s | meshwright-opt - --dist-apply-strategy="mesh=data=3 zero=1" | FileCheck %s --check-prefix=UNEVEN
 // RUN: not meshwright-opt %s --dist-apply-strategy=mesh=tensor=2x2 2>&1 | FileCheck %s --check-prefix=PARTS
 // RUN: not meshwright-opt %s --dist-apply-strategy="mesh=tensor=4 tensor-2d=true" 2>&1 | FileCheck %s --check-prefix=NOPARTS
 
 // Queries have 2 groups of 2 heads of 4; keys 2 heads of 4.
-// TWO: @wte {{.*}}dist.reason = "tensor parallel", dist.seed = #dist.sharding<@mesh, [{}, {}]>}
+// TWO: @wte {{.*}}dist.reason = "tensor parallel", dist.seed = #dist.sharding<@mesh, [{tensor}, {}]>}
 // TWO: @norm {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {}]>}
 // TWO: @q {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor}, {}]>}
 // TWO: @k {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor}, {}]>}
@@ -31,7 +31,7 @@
 // FOUR: @o {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {}, {tensor.0, tensor.1}]>}
 // FOUR: @up {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor.0, tensor.1}, {}]>}
 
-// SQUARE: @wte {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor.1}]>}
+// SQUARE: @wte {{.*}}, dist.seed = #dist.sharding<@mesh, [{tensor.0}, {tensor.1}]>}
 // SQUARE: @norm {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor.1}]>}
 // SQUARE: @q {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor.0}, {tensor.1}]>}
 // SQUARE: @o {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor.1}, {tensor.0}]>}
@@ -45,11 +45,18 @@
 // ZERO: %[[N:.*]] = dist.constrain %arg1 to <@mesh, [{}]> boundary {dist.reason = "ZeRO stage 3"} : (tensor<16xf32>) -> tensor<16xf32>
 // ZERO: train.rms_norm %arg0, %[[N]]
 
-// HEADS: parameter @q has 4 parts that can be divided in dimension 1 (heads, or inner elements), which do not divide by the 8 devices of mesh axis 'tensor'; sizes of tensor that work for this model: 2, 4
-// THREE: sizes of tensor that work for this model: 2, 4
-// RESIDUAL: the residual stream has 16 elements, which do not divide by the 3 devices that tensor=RxC divides it by; choose a C that does
-// TOKENS: sequences of 6 tokens do not divide by the 4 devices of mesh axis 'tensor', as --sequence-parallel needs; choose --seq so that they do
-// UNEVEN: parameter @wte of shape [20, 16] has no dimension that divides by the 3 devices along {data} and the axes that cut it already, as --zero 1 needs; numbers of devices that work for this model: 2, 4
+// What does not divide is padded: groups of heads rather than heads inside them, whose padding would lie in the middle.
+// EIGHT: dist.mesh @mesh ["tensor" = 8]
+// EIGHT: @q {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor}, {}]>}
+// EIGHT: @k {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor}, {}]>}
+// EIGHT: @up {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor}, {}]>}
+// THREE: @wte {{.*}}, dist.seed = #dist.sharding<@mesh, [{tensor}, {}]>}
+// THREE: @q {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor}, {}]>}
+// THREE: @up {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor}, {}]>}
+// RESIDUAL: @wte {{.*}}, dist.seed = #dist.sharding<@mesh, [{tensor.0}, {tensor.1}]>}
+// TOKENS: func.func private @layer(%{{.*}}: tensor<4x6x16xf32> {{.*}}dist.seed = #dist.sharding<@mesh, [{?}, {tensor.0, tensor.1}, {?}]>}
+// States are cut where padding adds least: of 20 x 16 over 3 the rows.
+// UNEVEN: dist.constrain {{.*}} to <@mesh, [{data}, {}]> boundary {{.*}} : (tensor<20x16xf32>) -> tensor<20x16xf32>
 // PARTS: mesh axis tensor of 4 devices has parts, which --tensor-2d is for; add it or write tensor=4
 // NOPARTS: --tensor-2d needs a mesh axis tensor=RxC, e.g. tensor=2x2
 train.variable @wte : tensor<20x16xf32> init <"normal", 1.0>

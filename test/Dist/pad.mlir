@@ -84,3 +84,21 @@ func.func @boundary(%x: tensor<5x4xf32>) -> tensor<5x4xf32> {
   %1 = dist.constrain %0 to <@mesh, [{}, {}]> boundary : (tensor<5x4xf32>) -> tensor<5x4xf32>
   return %1 : tensor<5x4xf32>
 }
+
+// -----
+
+// What is stored in finer parts than it is computed with is padded like that: 5 heads of 8 rows over 2
+// devices are 48 rows, so 8 parts of the same rows are too, although they divide 40.
+dist.mesh @mesh ["tensor" = 2, "data" = 4]
+train.variable @w : tensor<40x3xf32> init <"normal", 2.0e-02 : f64> {dist.seed = #dist.sharding<@mesh, [{tensor, data}, {}]>}
+// CHECK: train.variable @w : tensor<48x3xf32> {{.*}}dist.logical = tensor<40x3xf32>
+// CHECK-LABEL: func.func @storage
+func.func @storage(%x: tensor<2x3xf32>) -> tensor<2x5x8xf32> {
+  // CHECK: dist.constrain %{{.*}} to <@mesh, [{tensor}, {}]> boundary : (tensor<48x3xf32>) -> tensor<48x3xf32>
+  %w = train.get @w : tensor<40x3xf32>
+  %0 = dist.constrain %w to <@mesh, [{tensor}, {}]> boundary : (tensor<40x3xf32>) -> tensor<40x3xf32>
+  // CHECK: train.linear {{.*}} -> tensor<2x48xf32>
+  %1 = train.linear %x, %0 : (tensor<2x3xf32>, tensor<40x3xf32>) -> tensor<2x40xf32>
+  %2 = train.reshape %1 : (tensor<2x40xf32>) -> tensor<2x5x8xf32>
+  return %2 : tensor<2x5x8xf32>
+}

@@ -22,8 +22,8 @@ compile(config, "step.mlir", batch=batch, seq=sequence, microbatches=microbatche
 for strategy in strategies:
     mesh, *options = strategy.split("+")
     options = [f"mesh={mesh}"] + [option if "=" in option else option + "=true" for option in options]
-    call(["meshwright-opt", "step.mlir", f"--dist-apply-strategy={' '.join(options)}", "--dist-propagate", "--dist-verify",
-          "--dist-partition", "--canonicalize", "--dist-optimize-collectives", "--dist-verify-communication", "-o", "local.mlir"])
+    call(["meshwright-opt", "step.mlir", f"--dist-apply-strategy={' '.join(options)}", "--dist-split-reductions", "--dist-pad", "--dist-propagate",
+          "--dist-verify", "--dist-partition", "--canonicalize", "--dist-optimize-collectives", "--dist-verify-communication", "-o", "local.mlir"])
     for function in ("step", "eval"):
         said = call(["meshwright-interpret", "--compare", "step.mlir", "local.mlir", "--function", function, "--ranks",
                      ranks_of(mesh)])

@@ -38,7 +38,8 @@ options = {f"zero={stage}": volume for stage, volume in expected.items()}
 # Push and pull.
 options["data-sync=parameter-server"] = (2, 2)
 for option, (ofLayers, ofOthers) in options.items():
-    call(["meshwright-opt", "step.mlir", f"--dist-apply-strategy=mesh=data={n} {option}", "--dist-propagate",
+    call(["meshwright-opt", "step.mlir", f"--dist-apply-strategy=mesh=data={n} {option}", "--dist-split-reductions",
+          "--dist-pad", "--dist-propagate",
           "--dist-partition", "--canonicalize", "--dist-optimize-collectives", "-o", "local.mlir"])
     sent, calls, function = {}, {}, None
     for line in open("local.mlir"):

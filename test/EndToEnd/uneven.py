@@ -1,34 +1,43 @@
 #!/usr/bin/env python3
-"""Executables whose seeds cut what they do not divide: uneven.py GOLDEN WORK [--dropout P] CASE...
+"""Executables on meshes that do not divide what they cut: uneven.py GOLDEN WORK [--dropout P] [--vocabulary N] CASE...
 
-A CASE is MESH:SEED[:SEED...]; a SEED is PATTERN=DIM=AXIS, a dimension (the last is -1) of every variable or input
-whose name matches. The runs give the golden losses (with dropout those of one rank), and checkpoints know nothing of
+A CASE is a strategy as golden.py has them, or MESH:SEED[:SEED...]; a SEED is PATTERN=DIM=AXIS, a dimension (the last
+is -1) of every variable or input whose name matches. The runs give the golden losses (with dropout or another vocabulary those of one rank), and checkpoints know nothing of
 padding: they are gone on with on one rank, and those of one rank here.
 """
 import argparse
+import json
 import re
 import sys
 
 from compare import read_safetensors
-from harness import Golden, check, compile, distance, fresh, ranks_of, train
+from harness import Golden, check, compile, distance, fresh, ranks_of, strategy, train
 
 parser = argparse.ArgumentParser()
 parser.add_argument("golden")
 parser.add_argument("work")
 parser.add_argument("cases", nargs="+")
 parser.add_argument("--dropout")
+parser.add_argument("--vocabulary", type=int)
 args = parser.parse_args()
 golden = Golden(args.golden)
 fresh(args.work)
+config = golden.config
+if args.vocabulary:
+    config = "config.json"
+    json.dump(dict(json.load(open(golden.config)), vocab_size=args.vocabulary), open(config, "w"))
+    del golden.run["init"]
 STEPS = min(20, len(golden.answers["loss"]) // 2 * 2)
 run = dict(golden.run, steps=STEPS)
 resumed = {name: value for name, value in run.items() if name != "init"}
 want = [{"loss": loss, "grad_norm": norm} for loss, norm in zip(golden.answers["loss"], golden.answers["grad_norm"])]
 size = dict(golden.size, dropout=args.dropout)
-compile(golden.config, "step.mlir", emit="step", **size)
-compile(golden.config, "one", **size)
-if args.dropout:
-    want = train("./one", 1, **run)
+compile(config, "step.mlir", emit="step", **size)
+compile(config, "one", **size)
+alone = train("./one", 1, save="alone", **run)
+if args.dropout or args.vocabulary:
+    want = alone
+given = read_safetensors("alone/latest/model.safetensors")
 text = open("step.mlir").read()
 
 
@@ -62,9 +71,13 @@ def seeded(seeds):
 
 for case in args.cases:
     mesh, *seeds = case.split(":")
-    open("seeded.mlir", "w").write(seeded([tuple(seed.split("=")) for seed in seeds]))
-    compile("seeded.mlir", "exe", mesh=mesh)
-    ranks = ranks_of(mesh)
+    options = strategy(mesh)
+    if seeds:
+        open("seeded.mlir", "w").write(seeded([tuple(seed.split("=")) for seed in seeds]))
+        compile("seeded.mlir", "exe", mesh=mesh)
+    else:
+        compile(config, "exe", **dict(size, **options))
+    ranks = ranks_of(options["mesh"])
     have = train("./exe", ranks, save="whole", **run)
     loss, norm = distance(have, want[:STEPS]), distance(have, want[:STEPS], "grad_norm")
     print(f"{golden.directory.name} {case}: loss {loss:.1e}, grad_norm {norm:.1e}", end="")
@@ -78,7 +91,7 @@ for case in args.cases:
     for rows in (alone, again):
         rows = rows[-STEPS // 2:]
         check(distance(rows, want[STEPS // 2:STEPS]) <= 1e-5, f"{case}: resumed on another mesh: {rows}")
-    saved, given = read_safetensors("whole/latest/model.safetensors"), read_safetensors(golden.weights)
+    saved = read_safetensors("whole/latest/model.safetensors")
     check({k: v[0] for k, v in saved.items()} == {k: v[0] for k, v in given.items()}, "names or shapes differ")
     print(", resumed both ways")
     sys.stdout.flush()

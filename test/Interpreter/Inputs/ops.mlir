@@ -335,3 +335,27 @@ func.func @pad_ids(%x: tensor<3x4xi32>) -> tensor<3x7xi32> {
   %y = train.pad %x dim 1 rows 7 {value = -1 : i64} : (tensor<3x4xi32>) -> tensor<3x7xi32>
   return %y : tensor<3x7xi32>
 }
+func.func @cross_entropy_narrow(%x: tensor<3x5x2xbf16>, %t: tensor<3x5xi32>) -> (tensor<f32>, tensor<3x5xf32>) {
+  %loss, %lse = train.cross_entropy %x, %t scale 0.5 : (tensor<3x5x2xbf16>, tensor<3x5xi32>) -> (tensor<f32>, tensor<3x5xf32>)
+  return %loss, %lse : tensor<f32>, tensor<3x5xf32>
+}
+func.func @rms_norm_grad_narrow(%dy: tensor<3x4xbf16>, %x: tensor<3x4xbf16>, %w: tensor<4xbf16>) -> (tensor<3x4xbf16>, tensor<4xbf16>) {
+  %dx, %dw = train.rms_norm_grad %dy, %x, %w eps 7.8125e-03 : (tensor<3x4xbf16>, tensor<3x4xbf16>, tensor<4xbf16>) -> (tensor<3x4xbf16>, tensor<4xbf16>)
+  return %dx, %dw : tensor<3x4xbf16>, tensor<4xbf16>
+}
+func.func @mask_narrow(%x: tensor<3x4xbf16>) -> tensor<3x4xbf16> {
+  %y = train.mask %x dim 1 below 3 {value = -3.5} : (tensor<3x4xbf16>) -> tensor<3x4xbf16>
+  return %y : tensor<3x4xbf16>
+}
+func.func @pad_narrow(%x: tensor<3x4xf16>) -> tensor<3x6xf16> {
+  %y = train.pad %x dim 1 rows 6 {value = 2 : i64} : (tensor<3x4xf16>) -> tensor<3x6xf16>
+  return %y : tensor<3x6xf16>
+}
+func.func @slice_narrow(%x: tensor<3x4xbf16>) -> tensor<3x2xbf16> {
+  %y = train.slice %x dim 1 rows 2 : (tensor<3x4xbf16>) -> tensor<3x2xbf16>
+  return %y : tensor<3x2xbf16>
+}
+func.func @embedding_outside_narrow(%t: tensor<2x3xbf16>, %ids: tensor<4xi32>) -> tensor<4x3xbf16> {
+  %y = train.embedding %t, %ids : (tensor<2x3xbf16>, tensor<4xi32>) -> tensor<4x3xbf16>
+  return %y : tensor<4x3xbf16>
+}
