@@ -70,6 +70,8 @@ protected:
   void emitRoot(const Root &root, const Columns &columns, mlir::Value value);
   /// The row indices of `role` that `index` counts.
   void decompose(mlir::Value index, Role role);
+  /// Whether `id` (of a lane or of all) numbers a row of `table`.
+  mlir::Value rowExists(mlir::Value id, mlir::RankedTensorType table);
   /// The number of loops over columns.
   unsigned loopCount() const;
 
@@ -106,8 +108,6 @@ private:
   mlir::Value pad(Node *node, const Columns *columns);
   mlir::Value window(Node *node, const Columns *columns);
   mlir::Value partials(Node *node, const Columns *columns);
-  /// Whether `id` (of a lane or of all) numbers a row of `table`.
-  mlir::Value rowExists(mlir::Value id, mlir::RankedTensorType table);
   /// The element `map` names, in memory of `type` whose last dimensions it is of;
   /// with `replaced` as index of its dimension `at`.
   mlir::Value offset(llvm::ArrayRef<int> map, mlir::RankedTensorType type, const Columns *columns,

@@ -251,11 +251,14 @@ StageEmitter::Carried StageEmitter::emitSequentialRow(Value row, const Columns &
       next.push_back(combine(root.reduction, sums[next.size()], value));
       continue;
     }
-    Value owner = arith::RemUIOp::create(b, loc, eval(root.ids, nullptr),
+    Value id = eval(root.ids, nullptr);
+    Value owner = arith::RemUIOp::create(b, loc, id,
                                          arith::ConstantIntOp::create(b, loc, shape.owners, 32));
     Value mine = arith::TruncIOp::create(
         b, loc, b.getI32Type(), arith::RemUIOp::create(b, loc, block, constant(shape.owners)));
     mine = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, owner, mine);
+    // Nobody owns what is no row.
+    mine = arith::AndIOp::create(b, loc, mine, rowExists(id, root.dest->type));
     guarded(mine, [&] {
       // What is computed in here is not known outside.
       auto known = scalars;
