@@ -27,6 +27,10 @@ unsigned onlyTensor(mlir::Operation *op);
 
 namespace meshwright::dist {
 
+/// Marks an op of a partitioned program that runs again what has run before, to save
+/// memory: its FLOPs are counted apart.
+inline constexpr llvm::StringLiteral recomputedAttr = "dist.recomputed";
+
 /// The sharding in a tensor type, or null.
 ShardingAttr shardingOf(mlir::Type type);
 /// `type` with `sharding` (null: none) in place of what it carries.

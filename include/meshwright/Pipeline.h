@@ -25,6 +25,7 @@ struct PipelineOptions {
   std::string dataSync = "all-reduce";
   std::string target = "cpu";
   std::string collectiveAlgorithm = "native";
+  std::string remat = "none"; ///< as parsePolicy of Remat.h reads it
 };
 
 /// Where IR can be taken out and put in again, in order of the staircase.
@@ -42,6 +43,13 @@ llvm::Expected<Stage> stageOf(mlir::ModuleOp module);
 /// Appends the passes after `from` up to `to`. The one definition of their order.
 llvm::Error buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options, Stage from,
                           Stage to);
+
+/// The policy of rematerialization with the least recomputation whose plan needs at
+/// most `budget` bytes a rank, for a module after stage `local`: every candidate that
+/// could fit is compiled, cheapest first, until one does. Says what it found to `log`.
+/// An error, with the smallest budget that any of them fits, if none does.
+llvm::Expected<std::string> chooseRemat(mlir::ModuleOp module, const PipelineOptions &options,
+                                        double budget, llvm::raw_ostream &log);
 
 /// Makes buildPipeline known as `--meshwright-pipeline`, with options mesh,
 /// optimizer, zero, sequence-parallel, tensor-2d, precision, grad-dtype, schedule, cuts,

@@ -18,6 +18,7 @@ namespace meshwright {
 struct Plan {
   std::string json; ///< the text that the executable carries
   int64_t ranks = 1, arenaBytes = 0;
+  double recomputedFlops = 0; ///< of a step over all ranks
 };
 
 /// The plan of a module at stage exec.

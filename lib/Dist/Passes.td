@@ -206,6 +206,44 @@ def DistSchedule : Pass<"dist-schedule", "::mlir::ModuleOp"> {
   let options = [
     Option<"schedule", "schedule", "std::string", "\"1f1b\"",
            "naive, gpipe, 1f1b, interleaved:V, zb-h1, zb-h2 or zb-v">];
+def DistRematerialize : Pass<"dist-rematerialize", "::mlir::ModuleOp"> {
+  let summary = "Computes activations again in the backward instead of keeping them";
+  let description = [{
+    Works on pairs of repeats of which the second reads, slice by slice, what the
+    first stacks and nobody else reads: the forward and the backward of a repeated
+    layer. `policy` says what is still kept:
+
+    - `none`: everything that is today;
+    - `price:P`: the choice of values of a layer for which FLOPs computed again plus P
+      times bytes kept are least, by a minimum cut through the layer's graph (Jain et
+      al. 2020; Chillee et al. 2022). Bytes and FLOPs are of one device; a byte that
+      a collective sends again counts as 1040 FLOPs. So results of collectives,
+      contractions and attention go last, norms and activations first. What the
+      backward has anyway (parameters, what all layers share) costs nothing;
+    - `selective`: `price:16`. No contraction that sums over 64 elements or more and
+      no attention is run again (compare Korthikanti et al. 2022);
+    - `full`: only what a layer starts from; all of it runs again;
+    - `every:K`: only what every K-th layer starts from. Both repeats become repeats of
+      groups of K layers, and the backward of a group runs the layers of the group
+      forward once more, keeping what their backwards read, before it goes back.
+      K must divide the number of layers;
+    - `sqrt`: `every:K` such that K plus the number of groups is least, so memory
+      grows with the square root of the depth (Chen et al. 2016);
+    - `every:K+price:P`: both; with a price also the layers of a group keep less.
+
+    An op that runs again computes what it computed first, dropout too: its random
+    numbers are a function of key, layer and element. It stands in another function
+    than the first, so common subexpressions between the two do not exist.
+    Contractions, attention and repeats that run again have the attribute
+    `dist.recomputed`; the plan counts their FLOPs apart.
+
+    Ops that may not run twice (with effects) and what depends on them are kept.
+    Stacks that something between the two repeats reads are kept. Runs before
+    `dist-split-stages`: each chunk of a pipeline is a pair, and what is kept is its stash.
+  }];
+  let options = [Option<"policy", "policy", "std::string", "\"none\"",
+                        "none, full, every:K, sqrt, selective, price:P or every:K+price:P">];
+  let dependentDialects = ["::meshwright::dist::DistDialect", "::meshwright::train::TrainDialect"];
 }
 
 def DistSplitServers : Pass<"dist-split-servers", "::mlir::ModuleOp"> {

@@ -221,6 +221,7 @@ LogicalResult ProgramBuilder::emit(Block &from, OpBuilder &builder) {
     } else if (auto loop = dyn_cast<LoopOp>(op)) {
       auto inMemory = LoopOp::create(builder, op.getLoc(), loop.getCount(), loop.getReverse(),
                                      ValueRange(), ValueRange(), TypeRange());
+      inMemory->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
       loops[loop] = inMemory;
       OpBuilder inner = OpBuilder::atBlockEnd(&inMemory.getBlock());
       if (failed(emit(loop.getBlock(), inner)))

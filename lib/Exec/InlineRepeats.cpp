@@ -52,6 +52,7 @@ LogicalResult Inliner::inlineRepeat(train::RepeatOp repeat,
   OpBuilder builder(repeat);
   auto loop = LoopOp::create(builder, repeat.getLoc(), repeat.getCount(), repeat.getReverse(),
                              repeat.getCarry(), sliced, repeat.getStacks().getTypes());
+  loop->setDiscardableAttrs(repeat->getDiscardableAttrDictionary());
   builder.setInsertionPointToEnd(&loop.getBlock());
   IRMapping mapping;
   if (repeat.getIndexed())

@@ -12,6 +12,12 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::exec;
 
+/// The call says so too if its op runs again what has run before.
+static void markLike(Operation *op, Operation *call) {
+  if (Attribute mark = op->getAttr(dist::recomputedAttr))
+    call->setAttr(dist::recomputedAttr, mark);
+}
+
 static LogicalResult lowerContraction(train::ContractionOpInterface op, OpBuilder &builder,
                                       MemoryMap &map) {
   std::string error;
@@ -38,10 +44,11 @@ static LogicalResult lowerContraction(train::ContractionOpInterface op, OpBuilde
     workspace = map.workspace(
         builder, op.getLoc(),
         mw_matmul_mixed_workspace(product->m, product->n, product->k, product->batch));
-  MatmulOp::create(builder, op.getLoc(), a, b, c, workspace, product->transA, product->transB,
+  auto call = MatmulOp::create(builder, op.getLoc(), a, b, c, workspace, product->transA, product->transB,
                    product->m, product->n, product->k, product->lda, product->ldb, product->ldc,
                    product->batch, product->strideA, product->strideB, product->strideC,
                    APFloat(1.0f), APFloat(adds ? 1.0f : 0.0f));
+  markLike(op, call);
   return success();
 }
 
@@ -82,7 +89,8 @@ static LogicalResult lowerAttention(train::AttentionOp op, OpBuilder &builder, M
   auto probe = create(map.memory(builder, op.getLse()));
   MwAttention shape = probe.getAttention();
   probe.erase();
-  create(map.workspace(builder, op.getLoc(), mw_attention_forward_workspace(&shape)));
+  markLike(op, create(map.workspace(builder, op.getLoc(),
+                                    mw_attention_forward_workspace(&shape))));
   return success();
 }
 

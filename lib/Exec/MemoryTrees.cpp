@@ -269,8 +269,9 @@ bool MemoryTrees::conflict(const Occupant &a, const SlotPath &pathA, const Occup
   // b is in a slot of a's place.
   if (a.kind != Occupant::Contents && a.loop == pathB[pathA.size()])
     return false;
-  if (a.kind == Occupant::Done || b.kind != Occupant::Contents)
+  if (a.kind == Occupant::Done || b.kind == Occupant::Done)
     return true;
+  // What b holds, or is still read from there, may be a slice of what a holds.
   unsigned number = b.contents;
   for (size_t depth = pathB.size(); depth > pathA.size(); --depth) {
     auto whole = sliceOf.find(number);

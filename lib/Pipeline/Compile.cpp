@@ -6,9 +6,11 @@
 #include "Dist/Dist.h"
 #include "Dist/Programs.h"
 #include "Train/Train.h"
+#include "meshwright/Bytes.h"
 #include "meshwright/Codegen.h"
 #include "meshwright/Frontend.h"
 #include "meshwright/Pipeline.h"
+#include "meshwright/Remat.h"
 #include "meshwright/Report.h"
 #include "meshwright/Strategy.h"
 
@@ -108,6 +110,9 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
     if (Error error = check("grad-dtype", options.gradDtype, narrow ? "bf16" : "f32"))
       return error;
   }
+  if (*stage >= Stage::stages && options.given.count("remat"))
+    return createStringError("--remat cannot change '" + options.model +
+                             "', which says already what is computed again; leave it out");
   if (*stage >= Stage::dist) {
     Expected<dist::Mesh> asked = dist::parseMesh(options.mesh);
     if (!asked)
@@ -185,6 +190,48 @@ static std::string outputPath(const CompileOptions &options) {
   return options.emit == "exe" ? llvm::sys::path::stem(options.model).str() : "-";
 }
 
+/// The bytes that --memory-limit or --remat auto:BYTES names.
+static Expected<double> bytesOf(StringRef flag, StringRef text) {
+  if (std::optional<double> bytes = parseBytes(text))
+    return *bytes;
+  return createStringError("--" + flag + " '" + text + "' is no amount of memory; write e.g. 70GiB"
+                           " (units " + byteUnits + ")");
+}
+
+/// The policy of rematerialization: what the user says, or for `auto` what is found by
+/// compiling copies of `module`, which is at stage `from`.
+static Expected<std::string> rematOf(const CompileOptions &options, PipelineOptions pipeline,
+                                     ModuleOp module, Stage from, Stage to,
+                                     llvm::raw_ostream &log) {
+  auto [name, bytes] = StringRef(options.remat).split(':');
+  if (name != "auto") {
+    Expected<RematPolicy> policy = parsePolicy(options.remat);
+    return policy ? policy->str() : Expected<std::string>(policy.takeError());
+  }
+  bool own = StringRef(options.remat).contains(':');
+  if (!own && options.memoryLimit.empty())
+    return createStringError("--remat auto needs the bytes a rank may use: --remat auto:70GiB or "
+                             "--memory-limit 70GiB");
+  Expected<double> budget =
+      own ? bytesOf("remat auto:", bytes) : bytesOf("memory-limit", options.memoryLimit);
+  if (!budget)
+    return budget.takeError();
+  if (from >= Stage::stages || to < Stage::stages)
+    return "none"; // The pass is not among those that run.
+  OwningOpRef<ModuleOp> copy(module.clone());
+  PassManager manager(module.getContext());
+  pipeline.explainSharding.clear();
+  if (Error error = buildPipeline(manager, pipeline, from, Stage::local))
+    return std::move(error);
+  DiagnosticCollector diagnostics(*module.getContext());
+  if (failed(manager.run(*copy)))
+    return diagnostics.take("compilation failed");
+  if ((*copy)->hasAttr(train::TrainDialect::cutsAttr))
+    return createStringError("--remat auto needs the plan, which programs of pipeline stages do not "
+                             "have yet; the fixed policies work");
+  return chooseRemat(*copy, pipeline, *budget, log);
+}
+
 Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &options,
                                           MLIRContext &context, llvm::raw_ostream &log) {
   if (Error error = checkSupported(options))
@@ -211,11 +258,15 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
       options.mesh,     options.optimizer,       options.zero,      options.sequenceParallel,
       options.tensor2d, options.explainSharding, options.precision, options.gradDtype,
       options.schedule, options.cuts,            options.dataSync,  options.target,
-      options.collectiveAlgorithm};
+      options.collectiveAlgorithm, "none"};
   if (to == Stage::exec &&
       (dist::hasPrograms(module) || module->hasAttr(train::TrainDialect::cutsAttr)))
     return createStringError("'" + options.model + "' has pipeline stages, which executables "
                              "cannot have yet; --emit schedule works");
+  Expected<std::string> remat = rematOf(options, pipeline, module, *from, to, log);
+  if (!remat)
+    return remat.takeError();
+  pipeline.remat = *remat;
   PassManager manager(&context);
   if (Error error = buildPipeline(manager, pipeline, *from, to))
     return std::move(error);
@@ -236,13 +287,16 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
     return compiled.takeError();
   ModuleOp module = **compiled;
 
+  // What auto chose is within the limit.
+  bool limited = !options.memoryLimit.empty() && !StringRef(options.remat).starts_with("auto");
   // A recipe is of an executable, whose earlier stages one may want to see all the same.
-  for (const char *flag : {"report", "assert"})
-    if (to != Stage::exec && options.given.count(flag) && !options.fromRecipe.count(flag))
+  for (const char *flag : {"report", "assert", "memory-limit"})
+    if (to != Stage::exec && options.given.count(flag) && (limited || flag != StringRef("memory-limit")) &&
+        !options.fromRecipe.count(flag))
       return createStringError("--" + llvm::Twine(flag) +
                                " needs the plan, which IR has from stage exec on; use --emit "
                                "exec, llvm, object or exe");
-  bool planned = to == Stage::exec && (!options.report.empty() || !options.assertions.empty());
+  bool planned = to == Stage::exec && (!options.report.empty() || !options.assertions.empty() || limited);
   std::optional<Plan> plan;
   if (planned || !stageNamed(options.emit)) {
     Expected<Plan> built = buildPlan(module);
@@ -252,6 +306,16 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
     if (!options.report.empty())
       if (Error error = writeReport(*plan, options.report))
         return error;
+    if (limited) {
+      Expected<double> limit = bytesOf("memory-limit", options.memoryLimit);
+      if (!limit)
+        return limit.takeError();
+      if (double(plan->arenaBytes) > *limit)
+        return createStringError(llvm::formatv(
+            "the plan needs {0:N0} bytes a rank, more than --memory-limit {1}; --remat auto looks "
+            "for what to compute again so that it fits",
+            plan->arenaBytes, options.memoryLimit));
+    }
     for (const std::string &condition : options.assertions)
       if (Error error = checkAssertion(*plan, condition))
         return error;

@@ -56,9 +56,11 @@ ArrayRef<Flag> compileFlags() {
        "pipeline schedule: naive, gpipe, 1f1b, interleaved:V, zb-h1, zb-h2, zb-v", &O::schedule},
       {"cuts", "L1,L2,..", "first layers of the pipeline's chunks after the first: a chunk a stage, or V", &O::cuts},
       {"remat", "POLICY",
-       "what the backward computes again: none, full, every:K, sqrt, selective, auto[:BYTES]",
+       "what the backward computes again: none, full, every:K, sqrt, selective, price:P, "
+       "every:K+price:P (P FLOPs for a byte), or auto[:BYTES], the least work that fits",
        &O::remat},
-      {"memory-limit", "BYTES", "bytes a rank may use, e.g. 70GiB", &O::memoryLimit},
+      {"memory-limit", "BYTES",
+       "bytes a rank may use, e.g. 70GiB; also the budget of --remat auto", &O::memoryLimit},
       {"collective-algorithm",
        "NAME",
        "messages of all-reduces: native (the runtime's), sequential, ring, parallel, doubling, "
@@ -301,11 +303,6 @@ Error checkSupported(const CompileOptions &o) {
   if (o.gradDtype == "bf16" && o.precision != "bf16")
     return refuse("grad-dtype", o.gradDtype,
                   "it goes with --precision bf16; with " + o.precision + " leave it out");
-  if (o.remat != "none")
-    return refuse("remat", o.remat, "none works");
-  if (!o.memoryLimit.empty())
-    return refuse("memory-limit", o.memoryLimit,
-                  "--assert 'peak<=" + o.memoryLimit + "' fails when the plan needs more");
   if (o.emit == "ptx" && o.target != "cuda")
     return refuse("emit", o.emit, "the cpu target has no PTX; llvm and object work");
   if (o.microbatches < 1 || o.microbatches > INT32_MAX)

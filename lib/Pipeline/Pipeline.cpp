@@ -96,7 +96,7 @@ static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks) {
       {Stage::dist, "dist-apply-strategy{" + strategy + "},dist-split-reductions,dist-pad," +
                         propagate + ",dist-verify"},
       {Stage::local, "dist-partition,canonicalize"},
-      {Stage::stages, "dist-split-stages" + schedule},
+      {Stage::stages, "dist-rematerialize{policy=" + o.remat + "},dist-split-stages" + schedule},
       {Stage::schedule,
        "dist-schedule" + schedule +
            ",dist-optimize-collectives,dist-decompose-collectives{algorithm=" +
@@ -199,6 +199,8 @@ struct PipelineFlags : PassPipelineOptions<PipelineFlags> {
   Option<std::string> collectiveAlgorithm{*this, "collective-algorithm",
                                           llvm::cl::desc("as for `compile --collective-algorithm`"),
                                           llvm::cl::init("native")};
+  Option<std::string> remat{*this, "remat", llvm::cl::desc("as for `compile --remat`, not auto"),
+                            llvm::cl::init("none")};
   Option<std::string> from{*this, "from", llvm::cl::desc("the stage the input is at"),
                            llvm::cl::init("train")};
   Option<std::string> to{*this, "to", llvm::cl::desc("the last stage"), llvm::cl::init("exec")};
@@ -220,7 +222,7 @@ void registerPipeline() {
     PipelineOptions options{
         flags.mesh,      flags.optimizer, flags.zero,     flags.sequenceParallel, flags.tensor2d, "",
         flags.precision, flags.gradDtype, flags.schedule, flags.cuts,             flags.dataSync,
-        flags.target, flags.collectiveAlgorithm};
+        flags.target, flags.collectiveAlgorithm, flags.remat};
     if (Error error = buildPipeline(manager, options, *from, *to))
       return report(toString(std::move(error)));
     return success();

@@ -79,8 +79,8 @@ static Expected<Quantity> quantityNamed(StringRef name, const json::Object &plan
     return Quantity{double(plan.getInteger("arena_bytes").value_or(0))};
   if (is_contained(categories(), name))
     return Quantity{double(categoryBytes(plan, name))};
-  if (name == "flops")
-    return Quantity{plan.getNumber("flops").value_or(0), Unit::Operations};
+  if (name == "flops" || name == "recomputed_flops")
+    return Quantity{plan.getNumber(name).value_or(0), Unit::Operations};
   if (name == "collectives") {
     int64_t calls = 0;
     for (const Traffic &row : trafficOf(plan))

@@ -140,6 +140,7 @@ td.n{text-align:right;font-variant-numeric:tabular-nums}svg text{font:12px sans-
   fact("Beside the arena, where ranks are processes",
        number(scratchBytes(plan)) + " bytes in which messages are put together");
   fact("Floating-point operations of a step", number(integer("flops")));
+  fact("... of which computed again", number(integer("recomputed_flops")));
   fact("Plan hash", plan.getString("hash").value_or("?"));
   os << "</table>\n";
   writeMemory(plan, os);

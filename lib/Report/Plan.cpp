@@ -53,8 +53,9 @@ private:
   llvm::Error addMemory();
   void addPorts();
   void addCommunication();
-  /// Floating-point operations of one rank in `block`.
-  double flops(Block &block);
+  /// Floating-point operations of one rank in `block`; with `again` only of what
+  /// has run before.
+  double flops(Block &block, bool again = false);
   /// The buffer of each variable, in any program.
   exec::BufferOp bufferOf(StringRef variable);
 
@@ -245,12 +246,15 @@ static double attentionFlops(const MwAttention &shape) {
   return 4.0 * double(shape.batch * shape.heads * shape.headDim) * visible;
 }
 
-double PlanBuilder::flops(Block &block) {
+double PlanBuilder::flops(Block &block, bool again) {
   double sum = 0;
-  for (Operation &op : block)
+  for (Operation &op : block) {
+    bool marked = op.hasAttr(dist::recomputedAttr);
+    if (again && !marked && !isa<exec::LoopOp>(op))
+      continue;
     sum += llvm::TypeSwitch<Operation *, double>(&op)
                .Case<exec::LoopOp>(
-                   [&](auto loop) { return double(loop.getCount()) * flops(loop.getBlock()); })
+                   [&](auto loop) { return double(loop.getCount()) * flops(loop.getBlock(), again && !marked); })
                .Case<exec::MatmulOp>([](auto op) {
                  return 2.0 * double(op.getM()) * double(op.getN()) * double(op.getK()) *
                         double(op.getBatch());
@@ -266,6 +270,7 @@ double PlanBuilder::flops(Block &block) {
                  return elements;
                })
                .Default(0.0);
+  }
   return sum;
 }
 
@@ -280,15 +285,20 @@ llvm::Expected<Plan> PlanBuilder::build() {
     return error;
   addPorts();
   addCommunication();
-  double work = 0;
+  double work = 0, again = 0;
   for (auto program : module.getOps<exec::ProgramOp>())
     if (program.getSymName() == "step")
+    {
       work = flops(program.getBody().front());
+      again = flops(program.getBody().front(), /*again=*/true);
+    }
   plan["flops"] = work * double(mesh.size());
+  plan["recomputed_flops"] = again * double(mesh.size());
 
   Plan result;
   result.ranks = mesh.size();
   result.arenaBytes = *plan.getInteger("arena_bytes");
+  result.recomputedFlops = again * double(mesh.size());
   uint64_t hash = llvm::xxh3_64bits(llvm::formatv("{0}", llvm::json::Value(Object(plan))).str());
   plan["hash"] = llvm::formatv("{0:x-16}", hash).str();
   result.json = llvm::formatv("{0:2}", llvm::json::Value(std::move(plan))).str() + "\n";

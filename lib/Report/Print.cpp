@@ -62,7 +62,8 @@ void printPlan(const json::Object &plan, raw_ostream &os) {
   os << formatv("arena        {0:N0} bytes a rank\n", integer("arena_bytes"));
   os << formatv("messages     {0:N0} bytes a rank beside it, where ranks are processes\n",
                 scratchBytes(plan));
-  os << formatv("work         {0:N0} floating-point operations a step\n\n", integer("flops"));
+  os << formatv("work         {0:N0} floating-point operations a step, {1:N0} of them computed again\n\n",
+                integer("flops"), integer("recomputed_flops"));
   os << formatv("{0,-24}{1,18}\n", "memory at the peak", "bytes");
   for (const json::Value &entry : *plan.getArray("memory"))
     os << formatv("  {0,-22}{1,18:N0}\n", entry.getAsObject()->getString("category").value_or("?"),

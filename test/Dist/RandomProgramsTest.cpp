@@ -193,24 +193,34 @@ protected:
         << text;
   }
 
+  /// A training step as train passes make it.
+  OwningOpRef<ModuleOp> trainingStep(uint64_t seed, interp::RandomGraphOptions options,
+                                     StringRef precision = "f32", StringRef gradDtype = "f32") {
+    options.microbatches = 1 + seed % 3;
+    OwningOpRef<ModuleOp> module = interp::randomModel(&context, seed, options);
+    PassManager manager(&context);
+    train::TrainMixedPrecisionOptions narrow;
+    narrow.precision = precision.str();
+    narrow.gradDtype = gradDtype.str();
+    manager.addPass(train::createTrainMixedPrecision(narrow));
+    manager.addPass(train::createTrainAutodiff());
+    manager.addPass(train::createTrainAccumulate());
+    manager.addPass(train::createTrainBuildOptimizer());
+    if (failed(manager.run(*module)))
+      return {};
+    for (auto function : llvm::make_early_inc_range(module->getOps<func::FuncOp>()))
+      if (function.getSymName() == "loss")
+        function.setPrivate();
+    return module;
+  }
+
   void compareSteps(unsigned few, interp::RandomGraphOptions options) {
     for (unsigned seed = 0; seed < programs(few) && !HasFailure(); ++seed) {
       random.seed(seed);
-      options.microbatches = 1 + seed % 3;
-      OwningOpRef<ModuleOp> module = interp::randomModel(&context, seed, options);
-      PassManager manager(&context);
       // A third each in f32, bf16 and bf16 with gradients in it.
-      train::TrainMixedPrecisionOptions precision;
-      precision.precision = seed % 3 ? "bf16" : "f32";
-      precision.gradDtype = seed % 3 == 2 ? "bf16" : "f32";
-      manager.addPass(train::createTrainMixedPrecision(precision));
-      manager.addPass(train::createTrainAutodiff());
-      manager.addPass(train::createTrainAccumulate());
-      manager.addPass(train::createTrainBuildOptimizer());
-      ASSERT_TRUE(succeeded(manager.run(*module)));
-      for (auto function : llvm::make_early_inc_range(module->getOps<func::FuncOp>()))
-        if (function.getSymName() == "loss")
-          function.setPrivate();
+      OwningOpRef<ModuleOp> module = trainingStep(seed, options, seed % 3 ? "bf16" : "f32",
+                                                  seed % 3 == 2 ? "bf16" : "f32");
+      ASSERT_TRUE(module);
       compare(*module, "step", seed);
     }
   }
@@ -259,4 +269,49 @@ TEST_F(RandomPrograms, UnevenTrainingSteps) {
   options.layers = 4;
   compareSteps(60, options);
   EXPECT_GT(compared, programs(60) / 3);
+}
+
+// What runs again computes the same, to the last bit, whatever is kept.
+TEST_F(RandomPrograms, Rematerialized) {
+  static constexpr StringLiteral policies[] = {
+      "full",    "selective",       "sqrt",      "every:2",      "every:3", "price:1",
+      "price:100", "every:2+price:10", "sqrt+full", "every:6+price:1e4"};
+  unsigned again = 0;
+  for (unsigned seed = 0; seed < programs(40) && !HasFailure(); ++seed) {
+    random.seed(seed);
+    std::string policy = policies[seed % std::size(policies)].str();
+    interp::RandomGraphOptions graph;
+    graph.granularity = 4;
+    graph.layers = policy == "full" || policy == "sqrt" ? 1 + pick(6) : 6;
+    OwningOpRef<ModuleOp> before = trainingStep(seed, graph);
+    ASSERT_TRUE(before);
+    Mesh mesh = randomMesh();
+    writeMesh(*before, mesh);
+    writeSeeds(*before, mesh);
+    PassManager place(&context);
+    place.addPass(createDistPropagate());
+    place.addPass(createDistPartition());
+    ASSERT_TRUE(succeeded(place.run(*before))) << "seed " << seed;
+    OwningOpRef<ModuleOp> after(before->clone());
+    PassManager manager(&context);
+    manager.addPass(createDistRematerialize({policy}));
+    ASSERT_TRUE(succeeded(manager.run(*after))) << "seed " << seed << " " << policy;
+
+    interp::RandomOptions options;
+    options.seed = seed;
+    options.integersBelow = 4;
+    options.ranks = mesh.size();
+    auto want = interp::runOnRandom(*before, "step", options);
+    auto got = interp::runOnRandom(*after, "step", options);
+    ASSERT_TRUE(succeeded(want) && succeeded(got)) << "seed " << seed << " " << policy;
+    std::string report;
+    llvm::raw_string_ostream os(report);
+    EXPECT_TRUE(interp::agree(*want, *got, 0, os))
+        << "seed " << seed << " " << policy << ": " << report;
+    after->walk([&](Operation *op) {
+      again += op->hasAttr(recomputedAttr);
+    });
+  }
+  // The policies do something.
+  EXPECT_GT(again, programs(40));
 }

@@ -4,7 +4,8 @@
   strategies.py CONFIG WORK BATCH SEQ MICROBATCHES[/FLAG=VALUE]...  STRATEGY...
 
 FLAG: one of the compiler's, as in 2/dropout=0.2.
-A strategy is the options of dist-apply-strategy joined by +, e.g. data=2,tensor=2+zero=3+sequence-parallel.
+A strategy is the options of dist-apply-strategy joined by +, e.g. data=2,tensor=2+zero=3+sequence-parallel, and
+perhaps remat=POLICY.
 Both @step and @eval must compute what they computed on one device.
 """
 import pathlib
@@ -21,9 +22,12 @@ flags = {flag: value for flag, _, value in (word.partition("=") for word in give
 compile(config, "step.mlir", batch=batch, seq=sequence, microbatches=microbatches, emit="step", **flags)
 for strategy in strategies:
     mesh, *options = strategy.split("+")
+    remat = [option.removeprefix("remat=") for option in options if option.startswith("remat=")] or ["none"]
+    options = [option for option in options if not option.startswith("remat=")]
     options = [f"mesh={mesh}"] + [option if "=" in option else option + "=true" for option in options]
     call(["meshwright-opt", "step.mlir", f"--dist-apply-strategy={' '.join(options)}", "--dist-split-reductions", "--dist-pad", "--dist-propagate",
-          "--dist-verify", "--dist-partition", "--canonicalize", "--dist-optimize-collectives", "--dist-verify-communication", "-o", "local.mlir"])
+          "--dist-verify", "--dist-partition", "--canonicalize", f"--dist-rematerialize=policy={'+'.join(remat)}", "--dist-optimize-collectives",
+          "--dist-verify-communication", "-o", "local.mlir"])
     for function in ("step", "eval"):
         said = call(["meshwright-interpret", "--compare", "step.mlir", "local.mlir", "--function", function, "--ranks",
                      ranks_of(mesh)])

@@ -129,8 +129,6 @@ def bad_compile(golden):
     for flag, values, words in (
             ("precision", ["fp8"], "f32, bf16 and fp16 work"),
             ("grad-dtype", ["bf16"], "it goes with --precision bf16; with f32 leave it out"),
-            ("remat", ["full", "every:2", "auto", "nonsense"], "none works"),
-            ("memory-limit", ["1GiB"], "--assert"),
             ("gpu-arch", ["sm_80"], "--target cuda"),
             ("emit", ["ptx"], "llvm and object work")):
         for value in values:

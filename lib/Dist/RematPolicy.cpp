@@ -1,0 +1,64 @@
+//===- RematPolicy.cpp - how policies of rematerialization are written -------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "meshwright/Remat.h"
+
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cmath>
+
+using llvm::createStringError;
+using llvm::StringRef;
+
+namespace meshwright {
+
+std::string RematPolicy::str() const {
+  if (every == 1 && !price)
+    return "none";
+  if (every == 1 && std::isinf(*price))
+    return "full";
+  std::string text = every == 0 ? "sqrt" : every == 1 ? "" : "every:" + std::to_string(every);
+  if (price)
+    llvm::raw_string_ostream(text)
+        << (text.empty() ? "price:" : "+price:") << llvm::format("%.6g", *price);
+  return text;
+}
+
+llvm::Expected<RematPolicy> parsePolicy(StringRef text) {
+  RematPolicy policy;
+  auto fail = [&](const llvm::Twine &why) {
+    return createStringError("--remat '" + text + "' " + why);
+  };
+  if (text == "none")
+    return policy;
+  llvm::SmallVector<StringRef> parts;
+  text.split(parts, '+');
+  for (StringRef part : parts) {
+    auto [name, value] = part.split(':');
+    if (part == "full" || part == "selective") {
+      policy.price = part == "full" ? HUGE_VAL : selectivePrice;
+    } else if (part == "sqrt") {
+      policy.every = 0;
+    } else if (name == "every") {
+      if (value.getAsInteger(10, policy.every) || policy.every < 1)
+        return fail("needs a number of layers of at least 1 after 'every:'");
+    } else if (name == "price") {
+      double price = 0;
+      if (value.getAsDouble(price) || !(price > 0))
+        return fail("needs a positive number of FLOPs after 'price:'");
+      policy.price = price;
+    } else {
+      return fail("is no policy; none, full, every:K, sqrt, selective, price:FLOPS, "
+                  "every:K+price:FLOPS and auto[:BYTES] are");
+    }
+  }
+  // A layer whose input alone is kept is computed again as a whole.
+  if (policy.every == 1 && !policy.price)
+    policy.price = HUGE_VAL;
+  return policy;
+}
+
+} // namespace meshwright

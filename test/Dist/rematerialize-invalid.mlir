@@ -1,0 +1,16 @@
+// RUN: meshwright-opt %s --dist-rematerialize=policy=every:4 -verify-diagnostics
+dist.mesh @mesh []
+func.func private @layer(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %y = train.relu %x : (tensor<8xf32>) -> tensor<8xf32>
+  return %y, %x : tensor<8xf32>, tensor<8xf32>
+}
+func.func private @back(%dy: tensor<8xf32>, %x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = train.relu_grad %dy, %x : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+func.func @step(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{repeats 6 times, which groups of 4 layers do not divide; every:K works with K = 1, 2, 3, 6}}
+  %y:2 = train.repeat @layer x 6 carry(%x) each() shared() : (tensor<8xf32>) -> (tensor<8xf32>, tensor<6x8xf32>)
+  %d = train.repeat @back x 6 reverse carry(%y#0) each(%y#1) shared() : (tensor<8xf32>, tensor<6x8xf32>) -> tensor<8xf32>
+  return %d : tensor<8xf32>
+}
