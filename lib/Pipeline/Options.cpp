@@ -95,7 +95,7 @@ ArrayRef<Flag> compileFlags() {
       {"assert", "COND",
        "fail unless the plan satisfies e.g. 'peak<=70GiB'; quantities: peak, parameter, gradient, "
        "optimizer, activation, temporary, workspace, input, output, communication, "
-       "communication[AXES], flops, collectives, sums with +; may be repeated",
+       "communication[AXES], flops, recomputed_flops, collectives, sums with +; may be repeated",
        &O::assertions},
   };
   return flags;
