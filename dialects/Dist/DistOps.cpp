@@ -203,6 +203,16 @@ LogicalResult SliceOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyShape(*this, getGroup(), {}, getDim(), symbols);
 }
 
+LogicalResult TakeOp::verify() {
+  auto x = cast<RankedTensorType>(getX().getType()), y = cast<RankedTensorType>(getY().getType());
+  if (x.getRank() == 0 || x.getShape().drop_front() != y.getShape() ||
+      x.getElementType() != y.getElementType())
+    return emitOpError("gives ") << y << ", which is no entry of " << x;
+  if (int64_t(getAt()) < 0 || int64_t(getAt()) >= x.getDimSize(0))
+    return emitOpError("takes entry ") << int64_t(getAt()) << " of " << x;
+  return success();
+}
+
 LogicalResult PermuteOp::verifySymbolUses(SymbolTableCollection &symbols) {
   FailureOr<int64_t> n = groupSize(*this, getGroup(), symbols);
   if (failed(n))

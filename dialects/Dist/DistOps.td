@@ -267,6 +267,22 @@ def Dist_SliceOp : Dist_LocalOp<"slice"> {
   let assemblyFormat = "$x `dim` $dim `over` $group attr-dict `:` functional-type(operands, results)";
 }
 
+def Dist_TakeOp : Dist_Op<"take", [Pure]> {
+  let summary = "One entry of a stack, which all devices know";
+  let description = [{
+    x: [n, ...] to y: [...], entry number `at`, which is less than n: the microbatch
+    that a call in a pipeline's schedule is for. Moves nothing.
+
+    ```mlir
+    %1 = dist.take %tokens at 3 : (tensor<4x2x8xi32>) -> tensor<2x8xi32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$x, I64Attr:$at);
+  let results = (outs AnyRankedTensor:$y);
+  let assemblyFormat = "$x `at` $at attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
 def Dist_BeginOp : Dist_LocalOp<"begin"> {
   let summary = "Where a device's own part begins";
   let description = [{

@@ -17,7 +17,8 @@ namespace meshwright::exec {
 /// Attributes of kernel functions; see the dialect's description.
 inline constexpr llvm::StringLiteral kernelAttr = "exec.kernel", templateAttr = "exec.template",
                                      iterationsAttr = "exec.iterations", chunksAttr = "exec.chunks",
-                                     workspaceAttr = "exec.workspace", inplaceAttr = "exec.inplace";
+                                     workspaceAttr = "exec.workspace", inplaceAttr = "exec.inplace",
+                                     tiedAttr = "exec.tied";
 /// Attributes of a planned module.
 inline constexpr llvm::StringLiteral arenaBytesAttr = "exec.arena_bytes",
                                      liveBytesAttr = "exec.live_bytes", memoryAttr = "exec.memory";

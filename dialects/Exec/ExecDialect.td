@@ -29,9 +29,13 @@ def Exec_Dialect : Dialect {
     | `exec.workspace` | i64: bytes a launch needs beside its operands, 0 if none |
     | `exec.inplace` | `[[in, out], ..]`: result `out` may be the same memory as argument `in` |
 
-    Attributes of a planned module: `exec.arena_bytes`, the size of the arena;
-    `exec.live_bytes`, the largest sum of buffers that are live at once;
-    `exec.memory`, bytes by category at that moment.
+    Attributes of a planned module, and of a private program, whose arena is its
+    caller's workspace: `exec.arena_bytes`, the size of the arena;
+    `exec.live_bytes`, the largest sum of buffers that are live at once, with what
+    called programs need at that moment; `exec.memory`, bytes by category then.
+
+    A `func.call` in the tensor form has `exec.tied` once its callee is in the memory
+    form: for each result the operand whose memory it takes, or -1.
   }];
   let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::memref::MemRefDialect",
                            "::meshwright::train::TrainDialect"];
@@ -50,7 +54,8 @@ def Exec_CategoryAttr : EnumAttr<Exec_Dialect, Exec_Category, "category"> {
   let summary = "What a buffer is for";
   let description = [{
     Variables are `parameter` or `optimizer`; what updates them, and was summed or cut for
-    that, is `gradient`, what one loop keeps for another `activation`; `workspace` is for the inside of one op,
+    that, is `gradient`, what one loop keeps for another, or one call for another,
+    `activation`; `workspace` is for the inside of one op,
     `temporary` all other.
   }];
   let assemblyFormat = "`` $value"; // ops put the space before it

@@ -75,7 +75,8 @@ LogicalResult SlotOp::verify() {
 LogicalResult ViewOp::verify() {
   MemRefType base = getBase().getType(), result = getType();
   if (base.getElementType() != result.getElementType() ||
-      result.getNumElements() > base.getNumElements())
+      int64_t(getBegin()) < 0 ||
+      int64_t(getBegin()) + result.getNumElements() > base.getNumElements())
     return emitOpError("gives ") << result << ", which " << base << " does not hold";
   return success();
 }
@@ -159,6 +160,31 @@ void LaunchOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effect
     addEffect(effects, MemoryEffects::Write::get(), operand);
   for (OpOperand &operand : getWorkspaceMutable())
     addEffect(effects, MemoryEffects::Write::get(), operand);
+}
+
+//===--- calls --------------------------------------------------------------===//
+
+LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto callee = symbols.lookupNearestSymbolFrom<ProgramOp>(*this, getCalleeAttr());
+  if (!callee || !callee.isPrivate())
+    return emitOpError("names ") << getCalleeAttr() << ", which is not a private program";
+  auto check = [&](TypeRange have, ValueRange want, StringRef what) -> LogicalResult {
+    if (have == want.getTypes())
+      return success();
+    return emitOpError("gives ") << have << " as '" << what << "' but " << getCalleeAttr()
+                                 << " takes " << want.getTypes();
+  };
+  if (failed(check(getInputs().getTypes(), callee.getInputs(), "ins")) ||
+      failed(check(getUpdated().getTypes(), callee.getUpdated(), "inouts")) ||
+      failed(check(getOutputs().getTypes(), callee.getOutputs(), "outs")))
+    return failure();
+  auto bytes = callee->getAttrOfType<IntegerAttr>(arenaBytesAttr);
+  int64_t wanted = bytes ? bytes.getInt() : 0,
+          given = getWorkspace() ? bytesOf(getWorkspace().getType()) : 0;
+  if (given != wanted)
+    return emitOpError("gives ") << given << " bytes of workspace but " << getCalleeAttr()
+                                 << " needs " << wanted;
+  return success();
 }
 
 //===--- library calls ------------------------------------------------------===//

@@ -29,14 +29,18 @@ class Writes<TypeConstraint type> : Arg<type, "", [MemWrite]>;
 // Structure
 //===----------------------------------------------------------------------===//
 
-def Exec_ProgramOp : Exec_Op<"program", [Symbol, IsolatedFromAbove, NoTerminator, SingleBlock,
-    NoRegionArguments]> {
-  let summary = "What one entry point of the executable does";
+def Exec_ProgramOp : Exec_Op<"program", [Symbol, IsolatedFromAbove, NoTerminator, SingleBlock]> {
+  let summary = "What one entry point of the executable does, or what one calls";
   let description = [{
     A list of ops run in order, in the memory form. `@step` becomes
     `meshwright_step`, `@eval` becomes `meshwright_eval`. Programs share the
     arena and run one at a time: buffers with `variable`, `input` or `output` are
     the same memory in all of them.
+
+    A `private` program is called by others, with `exec.call`. Its arguments are
+    memory of the caller: `ins` it reads, `inouts` it reads and writes, `outs` it
+    writes. Its own buffers have offsets from the start of a workspace that the
+    caller gives, `exec.arena_bytes` long; it has no buffers that outlive a call.
 
     ```mlir
     exec.program @eval {
@@ -45,11 +49,53 @@ def Exec_ProgramOp : Exec_Op<"program", [Symbol, IsolatedFromAbove, NoTerminator
         ...
       }
     }
+    exec.program private @add ins(%x: memref<4xf32>) inouts(%sum: memref<4xf32>) {
+      exec.launch @k ins(%x, %sum : memref<4xf32>, memref<4xf32>) outs(%sum : memref<4xf32>)
+    }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<StrAttr>:$sym_visibility);
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<StrAttr>:$sym_visibility,
+                       DefaultValuedAttr<DenseI32ArrayAttr, "{0, 0, 0}">:$argumentSegments);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let skipDefaultBuilders = 1;
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name)>];
+  let extraClassDeclaration = [{
+    ::mlir::Block &getBlock() { return getBody().front(); }
+    ::mlir::Block::BlockArgListType getSegment(unsigned segment) {
+      auto sizes = getArgumentSegments();
+      return getBlock().getArguments().slice(
+          segment == 0 ? 0 : segment == 1 ? sizes[0] : sizes[0] + sizes[1], sizes[segment]);
+    }
+    /// The arguments of a private program that it reads, reads and writes, and writes.
+    ::mlir::Block::BlockArgListType getInputs() { return getSegment(0); }
+    ::mlir::Block::BlockArgListType getUpdated() { return getSegment(1); }
+    ::mlir::Block::BlockArgListType getOutputs() { return getSegment(2); }
+  }];
+}
+
+def Exec_CallOp : Exec_Op<"call", [AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Runs a private program";
+  let description = [{
+    With memory for its arguments and, where it has buffers of its own, a workspace,
+    which `exec-plan-memory` adds. In the tensor form it is a `func.call`.
+
+    ```mlir
+    exec.call @backward.0 ins(%dy : memref<4xf32>) inouts(%sum : memref<8xf32>) outs(%dx : memref<4xf32>)
+        workspace(%w : memref<4096xi8>)
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$callee, Arg<Variadic<Exec_MemRef>, "", [MemRead]>:$inputs,
+                       Arg<Variadic<Exec_MemRef>, "", [MemRead, MemWrite]>:$updated,
+                       Arg<Variadic<Exec_MemRef>, "", [MemWrite]>:$outputs,
+                       Arg<Optional<Exec_MemRef>, "", [MemWrite]>:$workspace);
+  let assemblyFormat = [{
+    $callee (`ins` `(` $inputs^ `:` type($inputs) `)`)? (`inouts` `(` $updated^ `:` type($updated) `)`)?
+    (`outs` `(` $outputs^ `:` type($outputs) `)`)?
+    (`workspace` `(` $workspace^ `:` type($workspace) `)`)? attr-dict
+  }];
 }
 
 def Exec_LoopOp : Exec_Op<"loop", [AttrSizedOperandSegments, SingleBlock,
@@ -163,10 +209,10 @@ def Exec_SlotOp : Exec_Op<"slot", [Pure]> {
 
 def Exec_ViewOp : Exec_Op<"view", [Pure]> {
   let summary = "The same memory under another shape";
-  let description = [{ Row-major from the start of `base`; may be shorter than it. }];
-  let arguments = (ins Exec_MemRef:$base);
+  let description = [{ Row-major from element `begin` of `base` on; may be shorter than it. }];
+  let arguments = (ins Exec_MemRef:$base, DefaultValuedAttr<I64Attr, "0">:$begin);
   let results = (outs Exec_MemRef:$result);
-  let assemblyFormat = "$base attr-dict `:` type($base) `->` type($result)";
+  let assemblyFormat = "$base (`from` $begin^)? attr-dict `:` type($base) `->` type($result)";
   let hasVerifier = 1;
 }
 

@@ -1,4 +1,4 @@
-//===- ExecStructure.cpp - loops --------------------------------------------===//
+//===- ExecStructure.cpp - programs and loops -------------------------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -16,6 +16,83 @@ static RankedTensorType sliceType(Type type, int64_t count) {
     return {};
   return RankedTensorType::get(tensor.getShape().drop_front(), tensor.getElementType());
 }
+
+//===--- programs -----------------------------------------------------------===//
+
+static constexpr StringLiteral segmentNames[] = {"ins", "inouts", "outs"};
+
+void ProgramOp::build(OpBuilder &builder, OperationState &state, StringRef name) {
+  auto &properties = state.getOrAddProperties<Properties>();
+  properties.setSymName(builder.getStringAttr(name));
+  properties.setArgumentSegments(builder.getDenseI32ArrayAttr({0, 0, 0}));
+  state.addRegion()->emplaceBlock();
+}
+
+// exec.program [private] @name [ins(%x: type, ..)] [inouts(..)] [outs(..)] [attributes {..}] { .. }
+ParseResult ProgramOp::parse(OpAsmParser &parser, OperationState &result) {
+  Builder &builder = parser.getBuilder();
+  auto &properties = result.getOrAddProperties<Properties>();
+  if (succeeded(parser.parseOptionalKeyword("private")))
+    properties.setSymVisibility(builder.getStringAttr("private"));
+  StringAttr name;
+  if (parser.parseSymbolName(name))
+    return failure();
+  properties.setSymName(name);
+  SmallVector<OpAsmParser::Argument> arguments;
+  int32_t sizes[3] = {0, 0, 0};
+  for (unsigned i : {0, 1, 2}) {
+    if (failed(parser.parseOptionalKeyword(segmentNames[i])))
+      continue;
+    auto argument = [&]() -> ParseResult {
+      ++sizes[i];
+      return parser.parseArgument(arguments.emplace_back(), /*allowType=*/true);
+    };
+    if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, argument))
+      return failure();
+  }
+  properties.setArgumentSegments(builder.getDenseI32ArrayAttr(sizes));
+  Region *body = result.addRegion();
+  if (parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
+      parser.parseRegion(*body, arguments))
+    return failure();
+  if (body->empty())
+    body->emplaceBlock();
+  return success();
+}
+
+void ProgramOp::print(OpAsmPrinter &p) {
+  p << ' ';
+  if (isPrivate())
+    p << "private ";
+  p.printSymbolName(getSymName());
+  for (auto [i, keyword] : llvm::enumerate(segmentNames)) {
+    auto segment = getSegment(i);
+    if (segment.empty())
+      continue;
+    p << ' ' << keyword << '(';
+    llvm::interleaveComma(segment, p, [&](BlockArgument a) { p.printRegionArgument(a); });
+    p << ')';
+  }
+  p.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
+                                     {"sym_name", "sym_visibility", "argumentSegments"});
+  p << ' ';
+  p.printRegion(getBody(), /*printEntryBlockArgs=*/false, /*printBlockTerminators=*/false);
+}
+
+LogicalResult ProgramOp::verify() {
+  ArrayRef<int32_t> sizes = getArgumentSegments();
+  if (sizes.size() != 3 ||
+      int64_t(getBlock().getNumArguments()) != int64_t(sizes[0]) + sizes[1] + sizes[2])
+    return emitOpError("has arguments that are neither ins, inouts nor outs");
+  if (!isPrivate() && getBlock().getNumArguments())
+    return emitOpError("takes arguments but is not private: nothing could give them to it");
+  for (BlockArgument argument : getBlock().getArguments())
+    if (!isa<MemRefType>(argument.getType()))
+      return emitOpError("takes ") << argument.getType() << "; arguments are memory";
+  return success();
+}
+
+//===--- loops --------------------------------------------------------------===//
 
 void LoopOp::build(OpBuilder &builder, OperationState &state, int64_t count, bool reverse,
                    ValueRange carry, ValueRange each, TypeRange stacks) {

@@ -9,6 +9,8 @@
 
 #include "meshwright/runtime/Traffic.h"
 
+#include "llvm/ADT/MapVector.h"
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::codegen;
@@ -25,6 +27,31 @@ static int64_t timesOf(Operation *op) {
     times *= int64_t(loop.getCount());
   return times;
 }
+
+namespace {
+/// How often private programs are called in one run of each that is not.
+class CallCounts {
+public:
+  explicit CallCounts(ModuleOp module) {
+    module.walk([&](exec::ProgramOp program) {
+      if (!program.isPrivate())
+        add(program, program, 1);
+    });
+  }
+  /// By entry point, in their order.
+  llvm::MapVector<exec::ProgramOp, llvm::MapVector<exec::ProgramOp, int64_t>> counts;
+
+private:
+  void add(exec::ProgramOp entry, exec::ProgramOp program, int64_t times) {
+    counts[program][entry] += times;
+    program.walk([&](exec::CallOp call) {
+      add(entry, symbols.lookupNearestSymbolFrom<exec::ProgramOp>(call, call.getCalleeAttr()),
+          times * timesOf(call));
+    });
+  }
+  SymbolTableCollection symbols;
+};
+} // namespace
 
 Type Collective::getElementType() const {
   const Segment &first = segments.front();
@@ -57,6 +84,7 @@ Communication::Communication(ModuleOp module) {
     }
     return group;
   };
+  CallCounts calls(module);
   module.walk([&](Operation *op) {
     if (auto window = dyn_cast<exec::WindowOp>(op))
       (void)number(window.getAxes(), 0);
@@ -95,9 +123,8 @@ Communication::Communication(ModuleOp module) {
                                    call.getPlace().value_or(0), fixed);
       entry.scratch = scratchOf(std::string_view(entry.getName()), counts, width, entry.members);
     }
-    entry.times = timesOf(op);
-    if (auto program = op->getParentOfType<exec::ProgramOp>())
-      entry.program = program.getSymName();
+    for (auto &[program, times] : calls.counts[op->getParentOfType<exec::ProgramOp>()])
+      entry.runs.push_back({program.getSymName(), times * timesOf(op)});
     collectives.push_back(std::move(entry));
   });
   SmallVector<Scratch> most(groups.size());

@@ -29,9 +29,8 @@ struct Collective {
   int64_t groupBytes = 0;
   /// What each of them allocates for that, where they send messages.
   Scratch scratch = {};
-  /// The program the call is in, and how often it is made in one run of it.
-  llvm::StringRef program = {};
-  int64_t times = 1;
+  /// How often the call is made in one run of `step` and of `eval`, where it is made.
+  llvm::SmallVector<std::pair<llvm::StringRef, int64_t>, 2> runs = {};
 
   mlir::Type getElementType() const;
   /// Elements of all segments.

@@ -208,8 +208,6 @@ def DistSchedule : Pass<"dist-schedule", "::mlir::ModuleOp"> {
            "naive, gpipe, 1f1b, interleaved:V, zb-h1, zb-h2 or zb-v">];
 }
 
-}
-
 def DistRematerialize : Pass<"dist-rematerialize", "::mlir::ModuleOp"> {
   let summary = "Computes activations again in the backward instead of keeping them";
   let description = [{

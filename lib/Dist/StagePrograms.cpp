@@ -245,7 +245,6 @@ public:
 private:
   void makeTask(const Part &part, const PartFunction &function, int64_t microbatch);
   Value argument(Value value, const Part &part, int64_t microbatch);
-  Value slice(Value all, int64_t microbatch, Type type, Location loc);
   /// A value around the microbatches: free ops are repeated here.
   Value outer(Value value);
   /// Whether some part of `at` takes the value.
@@ -305,19 +304,6 @@ bool StageEmitter::reads(int64_t at, Value value) const {
   });
 }
 
-/// Row `microbatch` of a tensor of all microbatches.
-Value StageEmitter::slice(Value all, int64_t microbatch, Type type, Location loc) {
-  auto index = RankedTensorType::get({}, builder.getI32Type());
-  Value begin = arith::ConstantOp::create(
-      builder, loc, DenseElementsAttr::get(index, builder.getI32IntegerAttr(int32_t(microbatch))));
-  auto whole = cast<RankedTensorType>(all.getType());
-  SmallVector<int64_t> shape(whole.getShape());
-  shape[0] = 1;
-  Value row = train::DynamicSliceOp::create(
-      builder, loc, RankedTensorType::get(shape, whole.getElementType()), all, begin, 0);
-  return train::ReshapeOp::create(builder, loc, type, row);
-}
-
 Value StageEmitter::argument(Value value, const Part &part, int64_t microbatch) {
   if (auto leaf = dyn_cast<BlockArgument>(value)) {
     if (!ops.loop)
@@ -327,7 +313,7 @@ Value StageEmitter::argument(Value value, const Part &part, int64_t microbatch) 
       return accumulators.lookup(leaf);
     Value all = outer(ops.loop->getOperand(i));
     return i < carries + ops.loop.getEach().size()
-               ? slice(all, microbatch, leaf.getType(), leaf.getLoc())
+               ? Value(TakeOp::create(builder, leaf.getLoc(), leaf.getType(), all, microbatch))
                : all;
   }
   Value &known = made[{value, microbatch}];

@@ -8,12 +8,14 @@
 #include "InsertCopies.h"
 #include "LowerToMemory.h"
 #include "MemoryTrees.h"
+#include "Ties.h"
 
 #include "Dist/Dist.h"
 
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/CSE.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -93,6 +95,7 @@ public:
 
 private:
   LogicalResult emit(Block &from, OpBuilder &builder);
+  void addArguments(Block &top);
   Value buffer(Category category, MemRefType type, Location loc);
   Value bufferOf(MemoryTree &tree);
   Category categoryOf(MemoryTree &tree);
@@ -125,7 +128,18 @@ Category ProgramBuilder::categoryOf(MemoryTree &tree) {
   }
   if (gradients.contains(&tree))
     return Category::Gradient;
-  // Kept from one loop for another.
+  // Kept from one call for another, or from one loop for another.
+  llvm::SmallDenseSet<Operation *, 4> calls;
+  for (const Occupant &occupant : tree.occupants)
+    if (occupant.value) {
+      if (auto call = occupant.value.getDefiningOp<func::CallOp>())
+        calls.insert(call);
+      for (Operation *user : occupant.value.getUsers())
+        if (isa<func::CallOp>(user))
+          calls.insert(user);
+    }
+  if (calls.size() > 1)
+    return Category::Activation;
   auto has = [&](Occupant::Kind kind) {
     return llvm::any_of(tree.occupants, [&](const Occupant &o) { return o.kind == kind; });
   };
@@ -186,6 +200,9 @@ Value ProgramBuilder::memory(OpBuilder &builder, Value value) {
     MemRefType type = memoryType(cast<RankedTensorType>(value.getType()));
     if (auto slice = dyn_cast<dist::SliceOp>(op))
       return WindowOp::create(builder, value.getLoc(), type, base, axesOf(slice.getGroup()));
+    if (auto take = dyn_cast<dist::TakeOp>(op))
+      return ViewOp::create(builder, value.getLoc(), type, base,
+                            int64_t(take.getAt()) * type.getNumElements());
     return view(builder, value.getLoc(), base, type);
   }
   MemoryTree &tree = trees.treeOf(value);
@@ -234,15 +251,36 @@ LogicalResult ProgramBuilder::emit(Block &from, OpBuilder &builder) {
   return success();
 }
 
+/// The caller's memory: what is read, what is also written, and what is written.
+void ProgramBuilder::addArguments(Block &top) {
+  SmallVector<MemoryTree *> segments[3];
+  for (BlockArgument argument : top.getArguments()) {
+    MemoryTree &tree = trees.treeOf(argument);
+    segments[tree.result ? 1 : 0].push_back(&tree);
+  }
+  for (Value result : top.getTerminator()->getOperands())
+    if (MemoryTree &tree = trees.treeOf(result); !tree.argument)
+      segments[2].push_back(&tree);
+  SmallVector<int32_t> sizes;
+  for (auto &segment : segments) {
+    sizes.push_back(segment.size());
+    for (MemoryTree *tree : segment)
+      buffers[tree] = program.getBlock().addArgument(memoryType(tree->type), function.getLoc());
+  }
+  program.setArgumentSegments(sizes);
+}
+
 LogicalResult ProgramBuilder::build() {
   for (Value gradient : gradientsOf(function))
     gradients.insert(&trees.treeOf(gradient));
   OpBuilder builder(function);
-  program = ProgramOp::create(builder, function.getLoc(), function.getSymName(), StringAttr());
-  program.getBody().emplaceBlock();
+  program = ProgramOp::create(builder, function.getLoc(), function.getSymName());
+  program.setSymVisibilityAttr(function.getSymVisibilityAttr());
+  Block &top = function.getBody().front();
+  if (function.isPrivate())
+    addArguments(top);
   // Persistent memory first, in the order of the module's variables, whether this
   // program uses it or not: the other one may.
-  Block &top = function.getBody().front();
   for (BlockArgument argument : top.getArguments())
     bufferOf(trees.treeOf(argument));
   builder.setInsertionPointToEnd(&program.getBody().front());
@@ -257,24 +295,77 @@ LogicalResult ProgramBuilder::build() {
 namespace {
 struct ExecBufferize : exec::impl::ExecBufferizeBase<ExecBufferize> {
   void runOnOperation() override {
-    for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
-      if (function.isPrivate())
-        continue;
-      insertCopies(function);
-      MemoryTrees trees(function);
-      if (failed(trees.build()))
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function->hasAttr(kernelAttr))
+        functions.insert({function, Progress::Waiting});
+    for (auto [function, progress] : functions)
+      function.walk([&](func::CallOp call) {
+        calls[call.getCalleeAttr().getAttr()].push_back(call);
+      });
+    for (auto &[function, progress] : functions)
+      if (failed(bufferize(function)))
         return signalPassFailure();
-      coalesceCopies(function, trees);
-      reuseOperands(function, trees);
-      if (failed(trees.verify()) || failed(ProgramBuilder(function, trees).build()))
-        return signalPassFailure();
+    for (auto &[function, progress] : functions)
       function.erase();
-    }
     for (auto program : getOperation().getOps<ProgramOp>()) {
       DominanceInfo dominance(program);
       IRRewriter rewriter(&getContext());
       eliminateCommonSubExpressions(rewriter, dominance, program);
     }
+    functions.clear();
+    calls.clear();
   }
+
+private:
+  enum class Progress { Waiting, Begun, Done };
+
+  LogicalResult bufferize(func::FuncOp function);
+
+  llvm::MapVector<func::FuncOp, Progress> functions;
+  llvm::DenseMap<StringAttr, SmallVector<func::CallOp>> calls; ///< by callee
 };
 } // namespace
+
+/// Callees first: whether they work in place decides which copies their callers need.
+LogicalResult ExecBufferize::bufferize(func::FuncOp function) {
+  Progress &progress = functions[function];
+  if (progress == Progress::Done)
+    return success();
+  if (progress == Progress::Begun)
+    return function.emitError("calls itself; memory is planned for calls that end");
+  progress = Progress::Begun;
+  WalkResult result = function.walk([&](func::CallOp call) {
+    // Not by symbol: what is done has its program beside it, of the same name.
+    auto entry = llvm::find_if(
+        functions, [&](auto &e) { return func::FuncOp(e.first).getSymName() == call.getCallee(); });
+    func::FuncOp callee = entry == functions.end() ? func::FuncOp() : entry->first;
+    if (!callee || callee.isExternal() || !callee.isPrivate()) {
+      call.emitOpError("calls ") << call.getCalleeAttr()
+                                 << "; a private function that is no kernel and has a body works";
+      return WalkResult::interrupt();
+    }
+    return failed(bufferize(callee)) ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  ArrayRef<func::CallOp> callers = calls[function.getSymNameAttr()];
+  SmallVector<int64_t> ties;
+  if (function.isPrivate())
+    ties = findTies(function, callers);
+  insertCopies(function);
+  MemoryTrees trees(function);
+  if (failed(trees.build()))
+    return failure();
+  for (auto [result, argument] : llvm::enumerate(ties))
+    if (argument >= 0 && !trees.tie(argument, result))
+      argument = -1;
+  if (llvm::any_of(ties, [](int64_t argument) { return argument >= 0; }))
+    for (func::CallOp call : callers)
+      call->setAttr(tiedAttr, DenseI64ArrayAttr::get(&getContext(), ties));
+  coalesceCopies(function, trees);
+  reuseOperands(function, trees);
+  if (failed(trees.verify()) || failed(ProgramBuilder(function, trees).build()))
+    return failure();
+  progress = Progress::Done;
+  return success();
+}

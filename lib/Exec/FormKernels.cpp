@@ -79,15 +79,20 @@ void KernelFormer::isolateFills() {
   }
 }
 
-/// Variables that the functions `op` repeats read or write.
+/// Variables that the functions `op` repeats or calls read or write.
 static void collectVariables(Operation *op, llvm::SmallSetVector<StringRef, 4> &names,
                              SymbolTable &symbols) {
   if (auto get = dyn_cast<train::GetOp>(op))
     names.insert(get.getVariable());
   if (auto set = dyn_cast<train::SetOp>(op))
     names.insert(set.getVariable());
+  StringRef callee;
   if (auto repeat = dyn_cast<train::RepeatOp>(op))
-    for (Operation &inner : symbols.lookup<func::FuncOp>(repeat.getCallee()).getBody().front())
+    callee = repeat.getCallee();
+  else if (auto call = dyn_cast<func::CallOp>(op))
+    callee = call.getCallee();
+  if (!callee.empty())
+    for (Operation &inner : symbols.lookup<func::FuncOp>(callee).getBody().front())
       collectVariables(&inner, names, symbols);
 }
 
@@ -110,7 +115,7 @@ void KernelFormer::buildGraph() {
     }
   };
   // Beside values: accesses of a variable stay in order, and so do collectives,
-  // which all ranks must meet in one order.
+  // which all ranks must meet in one order, and calls, whose order is a schedule.
   llvm::StringMap<Operation *> lastAccess;
   Operation *lastCollective = nullptr;
   for (Operation *op : ops) {
@@ -122,7 +127,7 @@ void KernelFormer::buildGraph() {
       edge(lastAccess.lookup(name), op);
       lastAccess[name] = op;
     }
-    if (isa<dist::CollectiveOpInterface, train::RepeatOp>(op)) {
+    if (isa<dist::CollectiveOpInterface, train::RepeatOp, func::CallOp>(op)) {
       edge(lastCollective, op);
       lastCollective = op;
     }

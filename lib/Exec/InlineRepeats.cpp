@@ -7,6 +7,7 @@
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -116,20 +117,76 @@ LogicalResult Inliner::hoistReads() {
   return success();
 }
 
+/// Variables that a called function reads become arguments, which its callers read: they
+/// know where a variable lies and when it is written.
+static LogicalResult passVariables(func::FuncOp callee, ArrayRef<func::CallOp> calls) {
+  Block &body = callee.getBody().front();
+  if (auto sets = body.getOps<train::SetOp>(); !sets.empty())
+    return (*sets.begin()).emitOpError(
+        "is inside a called function; variables are written by @step itself");
+  for (auto get : llvm::to_vector(body.getOps<train::GetOp>())) {
+    unsigned number = callee.getNumArguments();
+    if (failed(callee.insertArgument(number, get.getType(), {}, get.getLoc())))
+      return failure();
+    get.replaceAllUsesWith(body.getArgument(number));
+    for (func::CallOp call : calls) {
+      OpBuilder builder(call);
+      Value value = train::GetOp::create(builder, get.getLoc(), get.getType(), get.getVariable());
+      call->insertOperands(call->getNumOperands(), value);
+    }
+    get.erase();
+  }
+  return success();
+}
+
 namespace {
 struct ExecInlineRepeats : exec::impl::ExecInlineRepeatsBase<ExecInlineRepeats> {
   void runOnOperation() override {
-    SmallVector<func::FuncOp> called;
-    for (auto function : getOperation().getOps<func::FuncOp>()) {
-      if (function.isPrivate()) {
-        if (!function->hasAttr(kernelAttr))
-          called.push_back(function);
-      } else if (failed(Inliner(function).run())) {
+    SymbolTable symbols(getOperation());
+    // What runs, callers first.
+    llvm::SetVector<Operation *> reached;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isPrivate())
+        reached.insert(function);
+    for (size_t i = 0; i < reached.size(); ++i) {
+      auto function = cast<func::FuncOp>(reached[i]);
+      if (failed(Inliner(function).run()))
         return signalPassFailure();
+      function.walk([&](func::CallOp call) {
+        if (auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+            callee && !callee.isExternal())
+          reached.insert(callee);
+      });
+    }
+    for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>()))
+      if (!reached.contains(function) && !function->hasAttr(kernelAttr))
+        function.erase();
+    if (failed(passAllVariables(reached.getArrayRef())))
+      return signalPassFailure();
+  }
+
+  /// From callees to callers, until no called function reads a variable itself.
+  LogicalResult passAllVariables(ArrayRef<Operation *> functions) {
+    llvm::DenseMap<StringRef, SmallVector<func::CallOp>> calls;
+    for (Operation *function : functions)
+      function->walk([&](func::CallOp call) { calls[call.getCallee()].push_back(call); });
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (Operation *op : functions) {
+        auto function = cast<func::FuncOp>(op);
+        if (!function.isPrivate() ||
+            (function.getOps<train::GetOp>().empty() && function.getOps<train::SetOp>().empty()))
+          continue;
+        changed = true;
+        if (failed(passVariables(function, calls[function.getSymName()])))
+          return failure();
       }
     }
-    for (func::FuncOp function : called)
-      function.erase();
+    // Reads that came into loops with calls leave them.
+    for (Operation *op : functions)
+      if (failed(Inliner(cast<func::FuncOp>(op)).run()))
+        return failure();
+    return success();
   }
 };
 } // namespace

@@ -13,29 +13,33 @@ using namespace meshwright::exec;
 
 bool meshwright::exec::isView(Operation *op) {
   auto slice = dyn_cast_or_null<train::SliceOp>(op);
-  return isa_and_nonnull<train::ReshapeOp, dist::SliceOp>(op) || (slice && slice.isPrefix());
+  return isa_and_nonnull<train::ReshapeOp, dist::SliceOp, dist::TakeOp>(op) ||
+         (slice && slice.isPrefix());
 }
 
 bool meshwright::exec::isWindow(Value value) {
   for (; isView(value.getDefiningOp()); value = value.getDefiningOp()->getOperand(0))
-    if (isa<dist::SliceOp>(value.getDefiningOp()))
+    if (isa<dist::SliceOp, dist::TakeOp>(value.getDefiningOp()))
       return true;
   return false;
+}
+
+ArrayRef<int64_t> meshwright::exec::tiesOf(func::CallOp call) {
+  auto ties = call->getAttrOfType<DenseI64ArrayAttr>(tiedAttr);
+  return ties ? ties.asArrayRef() : ArrayRef<int64_t>();
 }
 
 static Value copyAt(OpBuilder &builder, Value value) {
   return CopyOp::create(builder, value.getLoc(), value.getType(), value, Value()).getValue();
 }
 
-/// The value whose memory `value` is a view of.
-static Value viewed(Value value) {
+Value meshwright::exec::viewed(Value value) {
   while (isView(value.getDefiningOp()))
     value = value.getDefiningOp()->getOperand(0);
   return value;
 }
 
-/// Whether `value`, or a view of it, is used by an op of `block` after `point`.
-static bool isUsedAfter(Value value, Operation *point) {
+bool meshwright::exec::isUsedAfter(Value value, Operation *point) {
   return llvm::any_of(value.getUsers(), [&](Operation *user) {
     Operation *at = point->getBlock()->findAncestorOpInBlock(*user);
     return point->isBeforeInBlock(at) || (isView(user) && isUsedAfter(user->getResult(0), point));
@@ -123,6 +127,12 @@ void meshwright::exec::insertCopies(func::FuncOp function) {
     OpBuilder builder(op);
     for (OpOperand &x : op.getXsMutable())
       x.set(copyAt(builder, x.get()));
+  });
+  function.walk([](func::CallOp call) {
+    OpBuilder builder(call);
+    for (int64_t operand : tiesOf(call))
+      if (operand >= 0)
+        call->setOperand(operand, copyAt(builder, call->getOperand(operand)));
   });
   for (auto set : top.getOps<train::SetOp>()) {
     OpBuilder builder(set);

@@ -39,18 +39,18 @@ static void collect(Value memory, llvm::SmallDenseMap<Operation *, Access> &foun
   }
 }
 
-SmallVector<Access> ProgramLiveness::accesses(BufferOp buffer) const {
+SmallVector<Access> ProgramLiveness::accesses(Value memory) const {
   llvm::SmallDenseMap<Operation *, Access> found;
-  collect(buffer.getMemory(), found);
+  collect(memory, found);
   SmallVector<Access> list(llvm::make_second_range(found));
   llvm::sort(list,
              [&](const Access &a, const Access &b) { return begins.at(a.op) < begins.at(b.op); });
   return list;
 }
 
-std::optional<std::pair<int64_t, int64_t>> ProgramLiveness::range(BufferOp buffer,
+std::optional<std::pair<int64_t, int64_t>> ProgramLiveness::range(Value memory,
                                                                   Operation **uninitialized) const {
-  SmallVector<Access> list = accesses(buffer);
+  SmallVector<Access> list = accesses(memory);
   if (list.empty())
     return std::nullopt;
   // The innermost block that has them all.

@@ -25,14 +25,14 @@ public:
   /// The number of ops.
   int64_t size() const { return count; }
 
-  /// All uses of the buffer, in the order of the program.
-  llvm::SmallVector<Access> accesses(BufferOp buffer) const;
+  /// All uses of a buffer or an argument, in the order of the program.
+  llvm::SmallVector<Access> accesses(mlir::Value memory) const;
 
   /// The first and last op at which the buffer must keep what is in it. A
   /// buffer that a loop's body reads before it writes keeps its contents from one
   /// iteration to the next, so it lives through the whole loop. Nothing if it is
   /// not used. `uninitialized` is the op that reads what nothing wrote, if any.
-  std::optional<std::pair<int64_t, int64_t>> range(BufferOp buffer,
+  std::optional<std::pair<int64_t, int64_t>> range(mlir::Value memory,
                                                    mlir::Operation **uninitialized = nullptr) const;
 
 private:

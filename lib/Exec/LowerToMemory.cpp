@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "LowerToMemory.h"
 #include "Contraction.h"
+#include "InsertCopies.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -269,6 +270,20 @@ static LogicalResult lower(dist::BeginOp op, OpBuilder &builder, MemoryMap &map)
   return success();
 }
 
+static LogicalResult lower(func::CallOp op, OpBuilder &builder, MemoryMap &map) {
+  ArrayRef<int64_t> ties = tiesOf(op);
+  SmallVector<Value> segments[3];
+  for (OpOperand &operand : op->getOpOperands())
+    segments[llvm::is_contained(ties, int64_t(operand.getOperandNumber()))].push_back(
+        map.memory(builder, operand.get()));
+  for (OpResult result : op.getResults())
+    if (ties.empty() || ties[result.getResultNumber()] < 0)
+      segments[2].push_back(map.memory(builder, result));
+  CallOp::create(builder, op.getLoc(), op.getCallee(), segments[0], segments[1], segments[2],
+                 Value());
+  return success();
+}
+
 LogicalResult meshwright::exec::lowerToMemory(Operation *op, OpBuilder &builder, MemoryMap &map) {
   if (auto contraction = dyn_cast<train::ContractionOpInterface>(op))
     return lowerContraction(contraction, builder, map);
@@ -280,7 +295,7 @@ LogicalResult meshwright::exec::lowerToMemory(Operation *op, OpBuilder &builder,
       })
       .Case<dist::AllReduceOp, dist::AllGatherOp, dist::ReduceScatterOp, dist::AllToAllOp,
             dist::PermuteOp, dist::ExchangeOp, dist::BroadcastOp, dist::ReduceOp, dist::GatherOp, dist::ScatterOp,
-            dist::SendOp, dist::RecvOp, dist::BeginOp>(
+            dist::SendOp, dist::RecvOp, dist::BeginOp, func::CallOp>(
           [&](auto local) { return lower(local, builder, map); })
       .Default([](Operation *other) {
         InFlightDiagnostic error = other->emitOpError("has no form in memory");

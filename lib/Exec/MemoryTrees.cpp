@@ -91,6 +91,10 @@ LogicalResult MemoryTrees::joinAll(Block &block) {
     } else if (auto exchange = dyn_cast<dist::ExchangeOp>(op)) {
       for (auto [x, y] : llvm::zip(exchange.getXs(), exchange.getYs()))
         require(x, pathOf(x), y);
+    } else if (auto call = dyn_cast<func::CallOp>(op)) {
+      for (auto [operand, result] : llvm::zip(tiesOf(call), call.getResults()))
+        if (operand >= 0)
+          require(call->getOperand(operand), pathOf(call->getOperand(operand)), result);
     } else if (auto loop = dyn_cast<LoopOp>(op)) {
       Operation *end = loop.getBlock().getTerminator();
       unsigned carries = loop.getCarry().size();
@@ -139,16 +143,8 @@ LogicalResult MemoryTrees::build() {
   });
 
   // What persists: inputs for good; a variable's old value until it is written.
-  MLIRContext *context = function.getContext();
-  for (BlockArgument argument : top.getArguments()) {
-    auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "train.input");
-    if (!name)
-      return function.emitError("argument ")
-             << argument.getArgNumber() << " has no train.input attribute to name its buffer";
-    MemoryTree &tree = treeOf(argument);
-    tree.input = name;
-    tree.occupants.front().end = forever;
-  }
+  if (failed(namePorts(top)))
+    return failure();
   llvm::MapVector<StringAttr, SmallVector<Value>> accesses;
   llvm::DenseMap<StringAttr, unsigned> current;
   for (Operation &op : top) {
@@ -174,7 +170,7 @@ LogicalResult MemoryTrees::build() {
     if (!isView(op) && !isa<CopyOp>(op))
       return;
     Value from = op->getOperand(0), to = op->getResult(0);
-    if (!isa<dist::SliceOp>(op))
+    if (!isa<dist::SliceOp, dist::TakeOp>(op))
       contents[to] = contents.at(from);
     held[to] = isView(op) ? heldBy(from) : contents.at(from);
     treeOf(to).occupants.front().contents = held[to];
@@ -188,18 +184,39 @@ LogicalResult MemoryTrees::build() {
       tree.occupants.push_back(
           {Occupant::Contents, {}, {}, never, forever, contents.at(values.front())});
   }
-  auto end = cast<func::ReturnOp>(top.getTerminator());
-  for (OpOperand &operand : end->getOpOperands()) {
-    auto name =
+  return joinAll(top);
+}
+
+/// Arguments and results are memory of their own that outlives the function: inputs and
+/// outputs of a program, its caller's memory for a function that is called.
+LogicalResult MemoryTrees::namePorts(Block &top) {
+  bool called = function.isPrivate();
+  for (BlockArgument argument : top.getArguments()) {
+    MemoryTree &tree = treeOf(argument);
+    tree.occupants.front().end = forever;
+    if (called) {
+      tree.argument = argument.getArgNumber();
+      continue;
+    }
+    tree.input = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "train.input");
+    if (!tree.input)
+      return function.emitError("argument ")
+             << argument.getArgNumber() << " has no train.input attribute to name its buffer";
+  }
+  for (OpOperand &operand : top.getTerminator()->getOpOperands()) {
+    MemoryTree &tree = treeOf(operand.get());
+    tree.occupants.front().end = forever;
+    if (called) {
+      tree.result = operand.getOperandNumber();
+      continue;
+    }
+    tree.output =
         function.getResultAttrOfType<StringAttr>(operand.getOperandNumber(), "train.output");
-    if (!name)
+    if (!tree.output)
       return function.emitError("result ")
              << operand.getOperandNumber() << " has no train.output attribute to name its buffer";
-    MemoryTree &tree = treeOf(operand.get());
-    tree.output = StringAttr::get(context, name.getValue());
-    tree.occupants.front().end = forever;
   }
-  return joinAll(top);
+  return success();
 }
 
 //===--- conflicts ----------------------------------------------------------===//
@@ -235,6 +252,13 @@ bool MemoryTrees::mayOverwrite(const Occupant &old, const Occupant &next) {
       return !reads(operand) ||
              (!init.empty() && init[0].getOperandNumber() == operand.getOperandNumber());
     });
+  }
+  if (auto call = dyn_cast<func::CallOp>(op)) {
+    ArrayRef<int64_t> ties = tiesOf(call);
+    return !ties.empty() && llvm::all_of(op->getOpOperands(), [&](OpOperand &operand) {
+             return !reads(operand) || ties[cast<OpResult>(next.value).getResultNumber()] ==
+                                           int64_t(operand.getOperandNumber());
+           });
   }
   // In place, tensor by tensor.
   return isa<dist::AllReduceOp, dist::ExchangeOp>(op) && llvm::all_of(op->getOpOperands(), [&](OpOperand &operand) {
@@ -299,7 +323,7 @@ std::optional<MemoryTrees::Join> MemoryTrees::plan(Value a, const SlotPath &path
     join.prefixA.append(other.begin(), other.end() - path.size());
   else
     return std::nullopt;
-  if (join.a == join.b || (join.a->isFixed() && join.b->isFixed()) ||
+  if (join.a == join.b || (join.a->isFixed() && join.b->isFixed() && !tying) ||
       join.a->type.getElementType() != join.b->type.getElementType())
     return std::nullopt;
   // All of a tree that moves into a slot must be inside that slot's loop.
@@ -362,11 +386,15 @@ void MemoryTrees::apply(const Join &join) {
     into->type = from->type;
   into->slots.insert(from->slots.begin(), from->slots.end());
   llvm::append_range(into->occupants, from->occupants);
-  if (from->isFixed()) {
+  if (!into->isFixed()) {
     into->variable = from->variable;
     into->input = from->input;
     into->output = from->output;
   }
+  if (from->argument)
+    into->argument = from->argument;
+  if (from->result)
+    into->result = from->result;
   for (const Occupant &occupant : into->occupants)
     if (occupant.value)
       trees[occupant.value] = {into, occupant.path};
@@ -387,6 +415,23 @@ bool MemoryTrees::tryMerge(Value a, Value b) {
         return false;
   apply(*join);
   return true;
+}
+
+bool MemoryTrees::tie(unsigned argument, unsigned result) {
+  Block &top = function.getBody().front();
+  Value from = top.getArgument(argument), to = top.getTerminator()->getOperand(result);
+  MemoryTree &tree = treeOf(from);
+  if (tree.result || treeOf(to).argument)
+    return false;
+  Occupant &old = *llvm::find_if(tree.occupants, [&](Occupant &o) { return o.value == from; });
+  // The caller needs it no more, so that it is free after its last use.
+  old.end = std::max(old.begin, lastUse(from));
+  tying = true;
+  bool tied = tryMerge(from, to);
+  tying = false;
+  if (!tied)
+    old.end = forever;
+  return tied;
 }
 
 bool MemoryTrees::samePlace(Value a, Value b) {

@@ -45,13 +45,16 @@ struct Occupant {
 struct MemoryTree {
   /// What outlives the program: a variable, an input or an output; at most one.
   mlir::StringAttr variable, input, output;
+  /// What the caller of a called function gives memory for; both where a result is
+  /// computed in the place of an argument.
+  std::optional<unsigned> argument, result;
   llvm::SmallVector<Occupant> occupants;
   /// The type of the slots that a path leads to.
   std::map<llvm::SmallVector<mlir::Operation *, 2>, mlir::RankedTensorType> slots;
   /// The largest value that is the whole piece.
   mlir::RankedTensorType type;
 
-  bool isFixed() const { return variable || input || output; }
+  bool isFixed() const { return variable || input || output || argument || result; }
 };
 
 class MemoryTrees {
@@ -65,6 +68,10 @@ public:
   /// place, unless that would destroy something.
   bool tryMerge(mlir::Value a, mlir::Value b);
 
+  /// Makes `result` of a called function be computed in the place of `argument`,
+  /// unless that would destroy something.
+  bool tie(unsigned argument, unsigned result);
+
   MemoryTree &treeOf(mlir::Value value) { return *trees.find(value)->second.first; }
   const SlotPath &pathOf(mlir::Value value) { return trees.find(value)->second.second; }
   /// Whether both begin at the same address.
@@ -77,6 +84,7 @@ private:
   struct Join;
 
   void number(mlir::Block &block);
+  mlir::LogicalResult namePorts(mlir::Block &top);
   void addValue(mlir::Value value);
   int64_t lastUse(mlir::Value value);
   unsigned heldBy(mlir::Value value) {
@@ -103,6 +111,7 @@ private:
   /// The contents that a slice's contents are part of.
   llvm::DenseMap<unsigned, unsigned> sliceOf;
   unsigned nextContents = 0;
+  bool tying = false;
 };
 
 } // namespace meshwright::exec

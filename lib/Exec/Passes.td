@@ -111,7 +111,9 @@ def ExecInlineRepeats : Pass<"exec-inline-repeats", "::mlir::ModuleOp"> {
     From here on a value belongs to one place of one program, so that memory can be
     planned for it. A loop stays a loop: the IR does not grow with the number of
     layers. Reads of variables move out of loops; functions that only repeats called
-    disappear. Refuses writes of variables inside repeated functions.
+    disappear. A `func.call` stays: its callee is planned and compiled once, and
+    variables that it reads become arguments. Refuses writes of variables inside
+    repeated and called functions.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
@@ -144,12 +146,18 @@ def ExecBufferize : Pass<"exec-bufferize", "::mlir::ModuleOp"> {
     layer's kept values are written to their slots and the gradient of the logits
     overwrites them.
 
+    A called function becomes a private program that reads its arguments where they are
+    and writes its results where the caller wants them. A result that is computed in the
+    place of an argument (a gradient's accumulator) is one memory with it, `inouts`, where
+    no caller needs the argument afterwards. What one call keeps for another is an
+    `activation`.
+
     Contractions become `exec.matmul`, attention `exec.attention`, collectives those
     of this floor, `dist.slice` a window of its operand's memory. Refuses, naming the
     op, a contraction that needs a transposition in memory or whose factors differ in type, a
     collective or `dist.slice` of parts that are not contiguous (see
-    `exec-contiguous-collectives`), a second write of a variable, and ops that no
-    kernel took.
+    `exec-contiguous-collectives`), a second write of a variable, a function that
+    calls itself, and ops that no kernel took.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
@@ -165,6 +173,11 @@ def ExecPlanMemory : Pass<"exec-plan-memory", "::mlir::ModuleOp"> {
     largest sum of live buffers: it cannot be smaller. Buffers that nothing uses go
     away. Sets `exec.arena_bytes`, `exec.live_bytes` and `exec.memory`.
 
+    A private program is planned before its callers, with offsets from the start of a
+    workspace and the same three attributes; each call of it gets a workspace of that
+    size, which is live during the call alone. What is live in it at its own peak counts
+    by category at the caller's.
+
     Refuses a variable, input or output of different types in two programs.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
@@ -175,8 +188,8 @@ def ExecVerify : Pass<"exec-verify", "::mlir::ModuleOp"> {
   let description = [{
     Closes the floor: no tensors in programs, every buffer has an aligned offset
     inside the arena, buffers that are live together do not overlap, nothing is read
-    before it is written, no launch or matmul writes over an operand that it may not,
-    and buffers that persist have the same offset in all programs.
+    before it is written, no launch, call or matmul writes over an operand that it may
+    not, private programs write their `outs` and not their `ins`, and buffers that persist have the same offset in all programs.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }

@@ -19,25 +19,61 @@ namespace meshwright::exec {
 } // namespace meshwright::exec
 
 namespace {
+/// Buffers that share memory by lifetime: of a called program, or of all others, one
+/// after the other on one line of time.
+struct Scratch {
+  struct Entry {
+    BufferOp buffer;
+    ProgramOp callee; ///< whose workspace it is, or null
+    Lifetime lifetime;
+  };
+  SmallVector<Entry> entries;
+  int64_t time = 0;
+  OffsetPlan plan;
+
+  void place(int64_t base) {
+    SmallVector<Lifetime> lifetimes;
+    for (Entry &entry : entries)
+      lifetimes.push_back(entry.lifetime);
+    plan = planOffsets(lifetimes, MW_ALIGNMENT);
+    for (auto [entry, offset] : llvm::zip(entries, plan.offsets))
+      entry.buffer.setOffset(base + offset);
+  }
+};
+
 struct ExecPlanMemory : exec::impl::ExecPlanMemoryBase<ExecPlanMemory> {
   void runOnOperation() override {
+    persistent.clear();
+    persistentBytes = 0;
     if (failed(placePersistent()))
       return signalPassFailure();
-    placeScratch();
-    report();
+    // Callees before callers, in whose workspaces their buffers are.
+    SmallVector<ProgramOp> entries;
+    for (auto program : getOperation().getOps<ProgramOp>())
+      if (program.isPrivate())
+        planCalled(program);
+      else
+        entries.push_back(program);
+    Scratch scratch;
+    for (ProgramOp program : entries)
+      addTo(scratch, program);
+    scratch.place(persistentBytes);
+    std::map<Category, int64_t> bytes;
+    for (auto &[name, uses] : persistent)
+      bytes[uses.front().getCategory()] += llvm::alignTo(uses.front().getBytes(), MW_ALIGNMENT);
+    report(getOperation(), scratch, persistentBytes, std::move(bytes));
   }
 
 private:
   LogicalResult placePersistent();
-  void placeScratch();
-  void report();
+  void planCalled(ProgramOp program);
+  void addTo(Scratch &scratch, ProgramOp program);
+  static void report(Operation *op, Scratch &scratch, int64_t base,
+                     std::map<Category, int64_t> bytes);
 
   /// By kind and name, e.g. "variable wte": the uses in all programs.
   llvm::MapVector<StringRef, SmallVector<BufferOp>> persistent;
-  SmallVector<BufferOp> scratch;
-  SmallVector<Lifetime> lifetimes;
   int64_t persistentBytes = 0;
-  OffsetPlan plan;
 };
 } // namespace
 
@@ -78,45 +114,83 @@ LogicalResult ExecPlanMemory::placePersistent() {
   return success();
 }
 
-void ExecPlanMemory::placeScratch() {
-  // One program after the other on one line of time.
-  int64_t start = 0;
-  for (auto program : getOperation().getOps<ProgramOp>()) {
-    ProgramLiveness liveness(program);
-    for (auto buffer : llvm::make_early_inc_range(program.getBody().front().getOps<BufferOp>())) {
-      if (buffer.isPersistent())
-        continue;
-      auto range = liveness.range(buffer);
-      if (!range) {
-        buffer.erase();
-        continue;
-      }
-      scratch.push_back(buffer);
-      lifetimes.push_back({buffer.getBytes(), start + range->first, start + range->second + 1});
-    }
-    start += liveness.size();
-  }
-  plan = planOffsets(lifetimes, MW_ALIGNMENT);
-  Builder builder(&getContext());
-  for (auto [buffer, offset] : llvm::zip(scratch, plan.offsets))
-    buffer.setOffsetAttr(builder.getI64IntegerAttr(persistentBytes + offset));
+static int64_t numberOf(Operation *op, StringRef attr) {
+  auto number = op->getAttrOfType<IntegerAttr>(attr);
+  return number ? number.getInt() : 0;
 }
 
-void ExecPlanMemory::report() {
-  auto [live, when] = largestLiveSum(lifetimes, MW_ALIGNMENT);
-  Builder builder(&getContext());
-  ModuleOp module = getOperation();
-  module->setAttr(arenaBytesAttr, builder.getI64IntegerAttr(persistentBytes + plan.size));
-  module->setAttr(liveBytesAttr, builder.getI64IntegerAttr(persistentBytes + live));
-  std::map<Category, int64_t> bytes;
-  for (auto &[name, uses] : persistent)
-    bytes[uses.front().getCategory()] += llvm::alignTo(uses.front().getBytes(), MW_ALIGNMENT);
-  for (auto [buffer, lifetime] : llvm::zip(scratch, lifetimes))
-    if (lifetime.begin <= when && when < lifetime.end)
-      bytes[buffer.getCategory()] += llvm::alignTo(lifetime.size, MW_ALIGNMENT);
+void ExecPlanMemory::planCalled(ProgramOp program) {
+  if (program->hasAttr(arenaBytesAttr))
+    return;
+  Scratch scratch;
+  addTo(scratch, program);
+  scratch.place(0);
+  report(program, scratch, 0, {});
+}
+
+void ExecPlanMemory::addTo(Scratch &scratch, ProgramOp program) {
+  SymbolTableCollection symbols;
+  Block &top = program.getBlock();
+  llvm::DenseMap<BufferOp, ProgramOp> workspaces;
+  program.walk([&](CallOp call) {
+    auto callee = symbols.lookupNearestSymbolFrom<ProgramOp>(call, call.getCalleeAttr());
+    planCalled(callee);
+    int64_t bytes = numberOf(callee, arenaBytesAttr);
+    if (bytes == 0 || call.getWorkspace())
+      return;
+    OpBuilder builder = OpBuilder::atBlockBegin(&top);
+    auto type = MemRefType::get({bytes}, builder.getI8Type());
+    std::string name = ("call." + Twine(workspaces.size())).str();
+    auto buffer = BufferOp::create(builder, call.getLoc(), type, name, Category::Workspace,
+                                   nullptr, nullptr, nullptr, nullptr);
+    call.getWorkspaceMutable().assign(buffer.getMemory());
+    workspaces[buffer] = callee;
+  });
+  ProgramLiveness liveness(program);
+  for (auto buffer : llvm::make_early_inc_range(top.getOps<BufferOp>())) {
+    if (buffer.isPersistent())
+      continue;
+    auto range = liveness.range(buffer);
+    if (!range) {
+      buffer.erase();
+      continue;
+    }
+    scratch.entries.push_back(
+        {buffer,
+         workspaces.lookup(buffer),
+         {buffer.getBytes(), scratch.time + range->first, scratch.time + range->second + 1}});
+  }
+  scratch.time += liveness.size();
+}
+
+/// Writes what `op`, a module or a called program, needs: `base` bytes, by category
+/// `bytes`, and then what `scratch` takes.
+void ExecPlanMemory::report(Operation *op, Scratch &scratch, int64_t base,
+                            std::map<Category, int64_t> bytes) {
+  // Of a callee's workspace counts what is live in it, not how it could be placed.
+  SmallVector<Lifetime> needed;
+  for (Scratch::Entry &entry : scratch.entries) {
+    needed.push_back(entry.lifetime);
+    if (entry.callee)
+      needed.back().size = numberOf(entry.callee, liveBytesAttr);
+  }
+  auto [live, when] = largestLiveSum(needed, MW_ALIGNMENT);
+  for (auto [entry, need] : llvm::zip(scratch.entries, needed)) {
+    if (when < need.begin || need.end <= when)
+      continue;
+    if (!entry.callee) {
+      bytes[entry.buffer.getCategory()] += llvm::alignTo(need.size, MW_ALIGNMENT);
+      continue;
+    }
+    for (NamedAttribute line : entry.callee->getAttrOfType<DictionaryAttr>(memoryAttr))
+      bytes[*symbolizeCategory(line.getName())] += cast<IntegerAttr>(line.getValue()).getInt();
+  }
+  Builder builder(op->getContext());
+  op->setAttr(arenaBytesAttr, builder.getI64IntegerAttr(base + scratch.plan.size));
+  op->setAttr(liveBytesAttr, builder.getI64IntegerAttr(base + live));
   SmallVector<NamedAttribute> memory;
   for (auto [category, size] : bytes)
     memory.push_back(
         builder.getNamedAttr(stringifyCategory(category), builder.getI64IntegerAttr(size)));
-  module->setAttr(memoryAttr, builder.getDictionaryAttr(memory));
+  op->setAttr(memoryAttr, builder.getDictionaryAttr(memory));
 }

@@ -15,11 +15,12 @@ namespace meshwright::exec {
 #include "Exec/Passes.h.inc"
 } // namespace meshwright::exec
 
-/// The buffer that `memory` is part of.
-static BufferOp bufferOf(Value memory) {
+/// Whether `memory` is part of a buffer, or of a program's argument.
+static bool isPlanned(Value memory) {
   while (isa_and_nonnull<SlotOp, ViewOp, WindowOp>(memory.getDefiningOp()))
     memory = memory.getDefiningOp()->getOperand(0);
-  return memory.getDefiningOp<BufferOp>();
+  return memory.getDefiningOp<BufferOp>() ||
+         isa<ProgramOp>(memory.getParentBlock()->getParentOp());
 }
 
 namespace {
@@ -29,7 +30,7 @@ public:
       : program(program), liveness(program), arena(arena) {}
 
   LogicalResult run() {
-    if (failed(checkOps()) || failed(checkBuffers()))
+    if (failed(checkOps()) || failed(checkArguments()) || failed(checkBuffers()))
       return failure();
     return checkOverlaps();
   }
@@ -37,6 +38,8 @@ public:
 private:
   LogicalResult checkOps();
   LogicalResult checkLaunch(LaunchOp launch);
+  LogicalResult checkCall(CallOp call);
+  LogicalResult checkArguments();
   LogicalResult checkBuffers();
   LogicalResult checkOverlaps();
 
@@ -54,6 +57,8 @@ LogicalResult ProgramVerifier::checkOps() {
         op->emitOpError("uses ") << type << "; programs hold memory only, see exec-bufferize";
         return WalkResult::interrupt();
       }
+    if (auto call = dyn_cast<CallOp>(op); call && failed(checkCall(call)))
+      return WalkResult::interrupt();
     auto launch = dyn_cast<LaunchOp>(op);
     return launch && failed(checkLaunch(launch)) ? WalkResult::interrupt() : WalkResult::advance();
   });
@@ -84,12 +89,47 @@ LogicalResult ProgramVerifier::checkLaunch(LaunchOp launch) {
   return success();
 }
 
+/// A callee writes its arguments while it reads others: those are apart.
+LogicalResult ProgramVerifier::checkCall(CallOp call) {
+  SmallVector<Value> written(call.getUpdated());
+  llvm::append_range(written, call.getOutputs());
+  for (Value memory : written)
+    if (llvm::count(call->getOperands(), memory) > 1)
+      return call.emitOpError("gives memory that ")
+             << call.getCalleeAttr() << " writes as another argument as well";
+  return success();
+}
+
+LogicalResult ProgramVerifier::checkArguments() {
+  for (BlockArgument argument : program.getInputs())
+    for (Access &access : liveness.accesses(argument))
+      if (access.writes)
+        return access.op->emitOpError("writes argument ")
+               << argument.getArgNumber() << " of " << program.getSymNameAttr()
+               << ", which is one of its 'ins'";
+  for (BlockArgument argument : program.getOutputs()) {
+    Operation *uninitialized = nullptr;
+    if (!liveness.range(argument, &uninitialized))
+      return program.emitOpError("does not write argument ")
+             << argument.getArgNumber() << ", which is one of its 'outs'";
+    if (uninitialized)
+      return uninitialized->emitOpError("reads argument ")
+             << argument.getArgNumber() << " of " << program.getSymNameAttr()
+             << ", one of its 'outs', before anything is written there";
+  }
+  return success();
+}
+
 LogicalResult ProgramVerifier::checkBuffers() {
   llvm::StringMap<BufferOp> names;
   for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
     auto [entry, isNew] = names.try_emplace(buffer.getName(), buffer);
     if (!isNew)
       return buffer.emitOpError("is the second one named '") << buffer.getName() << "'";
+    if (program.isPrivate() && buffer.isPersistent())
+      return buffer.emitOpError("'") << buffer.getName()
+                                     << "' outlives a program that is called: only its callers "
+                                        "have variables, inputs and outputs";
     if (!buffer.getOffset())
       return buffer.emitOpError("'") << buffer.getName() << "' has no offset, see exec-plan-memory";
     int64_t offset = *buffer.getOffset();
@@ -112,7 +152,7 @@ LogicalResult ProgramVerifier::checkBuffers() {
       return WalkResult::interrupt();
     }
     for (Value operand : op->getOperands())
-      if (isa<MemRefType>(operand.getType()) && !bufferOf(operand)) {
+      if (isa<MemRefType>(operand.getType()) && !isPlanned(operand)) {
         op->emitOpError("uses memory that is not part of a buffer");
         return WalkResult::interrupt();
       }
@@ -164,7 +204,12 @@ struct ExecVerify : exec::impl::ExecVerifyBase<ExecVerify> {
     // Persistent memory of one name is one place, and apart from all other.
     llvm::StringMap<BufferOp> persistent;
     for (auto program : module.getOps<ProgramOp>()) {
-      if (failed(ProgramVerifier(program, arena.getInt()).run()))
+      auto own = program->getAttrOfType<IntegerAttr>(arenaBytesAttr);
+      if (program.isPrivate() && !own) {
+        program.emitOpError("has no attribute ") << arenaBytesAttr << ", see exec-plan-memory";
+        return signalPassFailure();
+      }
+      if (failed(ProgramVerifier(program, (program.isPrivate() ? own : arena).getInt()).run()))
         return signalPassFailure();
       for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
         if (!buffer.isPersistent())
@@ -176,7 +221,9 @@ struct ExecVerify : exec::impl::ExecVerifyBase<ExecVerify> {
         }
       }
     }
-    for (auto program : module.getOps<ProgramOp>())
+    for (auto program : module.getOps<ProgramOp>()) {
+      if (program.isPrivate())
+        continue; // its offsets count from its workspace
       for (auto buffer : program.getBody().front().getOps<BufferOp>())
         for (auto &entry : persistent) {
           BufferOp other = entry.second;
@@ -188,6 +235,7 @@ struct ExecVerify : exec::impl::ExecVerifyBase<ExecVerify> {
             return signalPassFailure();
           }
         }
+    }
   }
 };
 } // namespace

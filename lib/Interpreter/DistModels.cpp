@@ -244,6 +244,12 @@ static LogicalResult slice(dist::SliceOp op, ArrayRef<Tensor> operands,
   return success();
 }
 
+static LogicalResult take(dist::TakeOp op, ArrayRef<Tensor> operands,
+                          SmallVectorImpl<Tensor> &results, RankContext &) {
+  results.push_back(operands[0].slice(op.getAt()));
+  return success();
+}
+
 static LogicalResult begin(dist::BeginOp op, ArrayRef<Tensor>, SmallVectorImpl<Tensor> &results,
                            RankContext &context) {
   FailureOr<dist::Mesh> mesh = meshOf(op, context);
@@ -288,6 +294,7 @@ void interp::attachDistModels(MLIRContext *context) {
   attach<dist::SendOp, send>(context);
   attach<dist::RecvOp, recv>(context);
   attach<dist::SliceOp, slice>(context);
+  attach<dist::TakeOp, take>(context);
   attach<dist::BeginOp, begin>(context);
   attach<dist::ReshardOp, reshard>(context);
   attach<dist::ConstrainOp, constrain>(context);

@@ -97,8 +97,10 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
   if (Error error = check("microbatches", llvm::Twine(options.microbatches), size("microbatches")))
     return error;
   if (*stage >= Stage::step) {
-    bool moments = llvm::any_of(module.getOps<train::VariableOp>(), [](train::VariableOp variable) {
-      return variable.getRole() == StringRef("momentum");
+    bool moments = llvm::any_of(dist::programsOf(module), [](ModuleOp program) {
+      return llvm::any_of(program.getOps<train::VariableOp>(), [](train::VariableOp variable) {
+        return variable.getRole() == StringRef("momentum");
+      });
     });
     if (Error error = check("optimizer", options.optimizer, moments ? "adamw" : "sgd"))
       return error;
@@ -259,10 +261,6 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
       options.tensor2d, options.explainSharding, options.precision, options.gradDtype,
       options.schedule, options.cuts,            options.dataSync,  options.target,
       options.collectiveAlgorithm, "none"};
-  if (to == Stage::exec &&
-      (dist::hasPrograms(module) || module->hasAttr(train::TrainDialect::cutsAttr)))
-    return createStringError("'" + options.model + "' has pipeline stages, which executables "
-                             "cannot have yet; --emit schedule works");
   Expected<std::string> remat = rematOf(options, pipeline, module, *from, to, log);
   if (!remat)
     return remat.takeError();

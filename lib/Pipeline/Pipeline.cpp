@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Pipeline.h"
+#include "Dist/Programs.h"
 #include "meshwright/Strategy.h"
 
 #include "Planner/PipelineSchedule.h"
@@ -59,6 +60,30 @@ struct StagePass : PassWrapper<StagePass, OperationPass<ModuleOp>> {
     getOperation()->setAttr(stageAttr, StringAttr::get(&getContext(), nameOf(stage)));
   }
   Stage stage;
+};
+
+/// Runs passes on the module, or on each of its programs where devices run different
+/// ones; MLIR compiles those in parallel.
+struct ProgramsPass : PassWrapper<ProgramsPass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ProgramsPass)
+  explicit ProgramsPass(OpPassManager passes) : passes(std::move(passes)) {}
+  StringRef getName() const override { return "meshwright-programs"; }
+  StringRef getArgument() const override { return "meshwright-programs"; }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    passes.getDependentDialects(registry);
+  }
+  void runOnOperation() override {
+    if (failed(dist::verifyPrograms(getOperation())))
+      return signalPassFailure();
+    OpPassManager manager(ModuleOp::getOperationName());
+    if (dist::hasPrograms(getOperation()))
+      manager.nest<ModuleOp>() = passes;
+    else
+      manager = passes;
+    if (failed(runPipeline(manager, getOperation())))
+      signalPassFailure();
+  }
+  OpPassManager passes;
 };
 
 /// The passes that lead to one stage from the one before, as pipeline text.
@@ -127,8 +152,7 @@ static StringRef verifierOf(Stage stage) {
 }
 
 /// Refuses flags for a pipeline where there is none.
-static Error checkPipelineFlags(const PipelineOptions &options, int64_t stages, Stage from,
-                                Stage to) {
+static Error checkPipelineFlags(const PipelineOptions &options, int64_t stages, Stage from) {
   auto refuse = [](const llvm::Twine &flag) {
     return llvm::createStringError(flag +
                                    ": there are no pipeline stages; --mesh pipe=2 makes two");
@@ -140,11 +164,19 @@ static Error checkPipelineFlags(const PipelineOptions &options, int64_t stages, 
   if (from > Stage::train && !options.cuts.empty())
     return llvm::createStringError("--cuts " + options.cuts +
                                    ": the input is past stage train, where layers are cut");
-  if (stages > 1 && to == Stage::exec)
-    return llvm::createStringError("mesh axis 'pipe' = " + llvm::Twine(stages) +
-                                   ": executables cannot have pipeline stages yet; --emit "
-                                   "schedule shows their programs");
   return Error::success();
+}
+
+/// Appends the passes of a text. Those of floor 3 concern one program at a time.
+static LogicalResult append(OpPassManager &manager, StringRef passes, bool ofPrograms,
+                            raw_ostream &errors) {
+  if (!ofPrograms)
+    return parsePassPipeline(passes, manager, errors);
+  OpPassManager nested(ModuleOp::getOperationName());
+  if (failed(parsePassPipeline(passes, nested, errors)))
+    return failure();
+  manager.addPass(std::make_unique<ProgramsPass>(std::move(nested)));
+  return success();
 }
 
 Error buildPipeline(OpPassManager &manager, const PipelineOptions &options, Stage from, Stage to) {
@@ -156,10 +188,10 @@ Error buildPipeline(OpPassManager &manager, const PipelineOptions &options, Stag
   if (!kind)
     return kind.takeError();
   int64_t stages = pipelineStages(*mesh);
-  if (Error error = checkPipelineFlags(options, stages, from, to))
+  if (Error error = checkPipelineFlags(options, stages, from))
     return error;
   if (StringRef verifier = verifierOf(from); !verifier.empty())
-    if (failed(parsePassPipeline(verifier, manager)))
+    if (failed(append(manager, verifier, from == Stage::exec, llvm::errs())))
       return llvm::createStringError("no pass " + verifier);
   int64_t chunks = stages > 1 ? stages * kind->chunksPerStage : 1;
   for (const Step &step : staircase(options, chunks)) {
@@ -167,7 +199,7 @@ Error buildPipeline(OpPassManager &manager, const PipelineOptions &options, Stag
       continue;
     std::string errors;
     llvm::raw_string_ostream os(errors);
-    if (!step.passes.empty() && failed(parsePassPipeline(step.passes, manager, os)))
+    if (!step.passes.empty() && failed(append(manager, step.passes, step.to == Stage::exec, os)))
       return llvm::createStringError("the pipeline to stage " + nameOf(step.to) +
                                      " is not well formed: " + errors);
     manager.addPass(std::make_unique<StagePass>(step.to));
@@ -240,10 +272,25 @@ public:
   explicit Dump(StringRef directory) : directory(directory) {}
 
   void runAfterPass(Pass *pass, Operation *op) override {
-    if (pass->getArgument() == "meshwright-stage" || !isa<ModuleOp>(op))
-      return;
+    StringRef name = pass->getArgument();
+    if (name.empty() || name.starts_with("meshwright-") || !isa<ModuleOp>(op))
+      return; // of what only marks stages, or runs other passes
+    // Programs count for themselves from where the module was, and it goes on after all.
+    std::string program;
+    unsigned number;
+    if (op->getParentOp()) {
+      program = "." + cast<ModuleOp>(op).getSymName().value_or("").str();
+      number = count + ofProgram[op]++;
+    } else {
+      unsigned most = 0;
+      for (auto &[nested, passes] : ofProgram)
+        most = std::max(most, passes);
+      ofProgram.clear();
+      number = count += most;
+      ++count;
+    }
     std::string path =
-        llvm::formatv("{0}/{1}-{2}.mlir", directory, numbered(count++), pass->getArgument());
+        llvm::formatv("{0}/{1}-{2}{3}.mlir", directory, numbered(number), name, program);
     std::error_code error;
     llvm::raw_fd_ostream os(path, error);
     if (!error)
@@ -258,6 +305,7 @@ public:
 private:
   std::string directory;
   unsigned count = 1;
+  llvm::DenseMap<Operation *, unsigned> ofProgram;
 };
 } // namespace
 

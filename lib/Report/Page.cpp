@@ -66,6 +66,27 @@ static void drawBars(ArrayRef<std::pair<std::string, int64_t>> bars, raw_ostream
   os << "</svg>\n";
 }
 
+/// Of pipeline stages and the like: what each program takes, by category.
+static void writePrograms(const json::Object &plan, raw_ostream &os) {
+  const json::Array &programs = *plan.getArray("programs");
+  if (programs.size() < 2)
+    return;
+  os << "<h2>Programs</h2>\n";
+  Table table(os, {"program", "at", "#arena of a rank", "#live at the peak", "of which",
+                   "#floating-point operations of a step"});
+  for (const json::Value &value : programs) {
+    const json::Object &program = *value.getAsObject();
+    auto integer = [&](StringRef key) { return number(program.getInteger(key).value_or(0)); };
+    std::string parts;
+    for (const json::Value &line : *program.getArray("memory"))
+      parts += (parts.empty() ? "" : ", ") +
+               line.getAsObject()->getString("category").value_or("?").str() + " " +
+               number(line.getAsObject()->getInteger("bytes").value_or(0));
+    table.row({program.getString("name").value_or("?").str(), placeText(program),
+               integer("arena_bytes"), integer("live_bytes"), parts, integer("flops")});
+  }
+}
+
 static void writeMemory(const json::Object &plan, raw_ostream &os) {
   os << "<h2>Memory of a rank at the peak, in bytes</h2>\n";
   std::vector<std::pair<std::string, int64_t>> bars;
@@ -143,6 +164,7 @@ td.n{text-align:right;font-variant-numeric:tabular-nums}svg text{font:12px sans-
   fact("... of which computed again", number(integer("recomputed_flops")));
   fact("Plan hash", plan.getString("hash").value_or("?"));
   os << "</table>\n";
+  writePrograms(plan, os);
   writeMemory(plan, os);
   writeCopies(plan, os);
   writeCollectives(plan, os);

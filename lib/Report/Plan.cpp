@@ -5,10 +5,12 @@
 //===----------------------------------------------------------------------===//
 #include "Codegen/Communication.h"
 #include "Dist/Dist.h"
+#include "Dist/Programs.h"
 #include "Exec/Exec.h"
 #include "meshwright/Report.h"
 #include "meshwright/Strategy.h"
 
+#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -42,26 +44,31 @@ static std::string locationText(Location location) {
 namespace {
 class PlanBuilder {
 public:
-  explicit PlanBuilder(ModuleOp module) : module(module) {}
+  explicit PlanBuilder(ModuleOp module) : module(module), programs(dist::programsOf(module)) {}
   llvm::Expected<Plan> build();
 
 private:
   llvm::Error addModel();
   llvm::Error addMesh();
-  llvm::Error addVariables();
+  void addVariables(ModuleOp program, int64_t number);
   void addStorage(train::VariableOp op, ArrayRef<int64_t> layerShape, Object &out);
-  llvm::Error addMemory();
-  void addPorts();
+  llvm::Error addProgram(ModuleOp program, int64_t number);
+  void addPorts(ModuleOp program, int64_t number);
   void addCommunication();
   /// Floating-point operations of one rank in `block`; with `again` only of what
   /// has run before.
   double flops(Block &block, bool again = false);
-  /// The buffer of each variable, in any program.
-  exec::BufferOp bufferOf(StringRef variable);
+  int64_t ranksOf(ModuleOp program);
+  /// Floating-point operations of a step on all ranks that run `program`.
+  double flopsOf(ModuleOp program, bool again = false);
 
   ModuleOp module;
+  SmallVector<ModuleOp> programs;
   dist::Mesh mesh;
   Object plan;
+  SymbolTableCollection symbols;
+  /// By whether only what runs again is counted.
+  llvm::DenseMap<Operation *, double> calleeFlops[2];
 };
 } // namespace
 
@@ -84,8 +91,10 @@ llvm::Error PlanBuilder::addModel() {
   plan["precision"] = precision ? precision.getValue() : "f32";
   auto gradients = module->getAttrOfType<TypeAttr>("train.grad_type");
   plan["grad_dtype"] = gradients ? typeName(gradients.getValue()) : "f32";
-  bool moments = llvm::any_of(module.getOps<train::VariableOp>(), [](train::VariableOp op) {
-    return op.getRole() == StringRef("momentum");
+  bool moments = llvm::any_of(programs, [](ModuleOp program) {
+    return llvm::any_of(program.getOps<train::VariableOp>(), [](train::VariableOp op) {
+      return op.getRole() == StringRef("momentum");
+    });
   });
   plan["optimizer"] = moments ? "adamw" : "sgd";
   return llvm::Error::success();
@@ -104,13 +113,23 @@ llvm::Error PlanBuilder::addMesh() {
   return llvm::Error::success();
 }
 
-exec::BufferOp PlanBuilder::bufferOf(StringRef variable) {
+/// The buffer of a variable, in any entry point.
+static exec::BufferOp bufferOf(ModuleOp program, StringRef variable) {
   exec::BufferOp found;
-  module.walk([&](exec::BufferOp buffer) {
+  program.walk([&](exec::BufferOp buffer) {
     if (buffer.getVariable() == variable)
       found = buffer;
   });
   return found;
+}
+
+/// "pipe": [0] for each axis that `dist.at` names.
+static Object placeOf(ModuleOp program) {
+  Object result;
+  if (auto at = program->getAttrOfType<DictionaryAttr>(dist::placeAttr))
+    for (NamedAttribute entry : at)
+      result[entry.getName().getValue()] = numbers(dist::coordinatesOf(entry.getValue()));
+  return result;
 }
 
 void PlanBuilder::addStorage(train::VariableOp op, ArrayRef<int64_t> layerShape, Object &out) {
@@ -135,10 +154,10 @@ void PlanBuilder::addStorage(train::VariableOp op, ArrayRef<int64_t> layerShape,
   out["storage"] = std::move(result);
 }
 
-llvm::Error PlanBuilder::addVariables() {
-  Array variables;
-  for (auto op : module.getOps<train::VariableOp>()) {
-    exec::BufferOp buffer = bufferOf(op.getSymName());
+void PlanBuilder::addVariables(ModuleOp program, int64_t number) {
+  Array &variables = *plan.getArray("variables");
+  for (auto op : program.getOps<train::VariableOp>()) {
+    exec::BufferOp buffer = bufferOf(program, op.getSymName());
     if (!buffer)
       continue; // nothing reads or writes it
     auto global = op.getTensorType();
@@ -163,7 +182,8 @@ llvm::Error PlanBuilder::addVariables() {
                  {"stacked", op.getStacked()},
                  {"local_shape", numbers(op.getTensorType().getShape())},
                  {"sharding", std::move(sharding)},
-                 {"offset", int64_t(buffer.getOffset().value_or(0))}};
+                 {"offset", int64_t(buffer.getOffset().value_or(0))},
+                 {"in", number}};
     if (auto copies = op->getAttrOfType<StringAttr>(dist::DistDialect::copiesAttr))
       entry["copies"] = copies.getValue();
     if (op.getOf()) {
@@ -176,40 +196,49 @@ llvm::Error PlanBuilder::addVariables() {
     }
     variables.push_back(std::move(entry));
   }
-  plan["variables"] = std::move(variables);
-  return llvm::Error::success();
 }
 
-llvm::Error PlanBuilder::addMemory() {
-  auto arena = module->getAttrOfType<IntegerAttr>(exec::arenaBytesAttr);
-  if (!arena)
+llvm::Error PlanBuilder::addProgram(ModuleOp program, int64_t number) {
+  auto arena = program->getAttrOfType<IntegerAttr>(exec::arenaBytesAttr);
+  auto live = program->getAttrOfType<IntegerAttr>(exec::liveBytesAttr);
+  if (!arena || !live)
     return createStringError("the module's memory is not planned: run exec-plan-memory");
-  plan["arena_bytes"] = arena.getInt();
   Array memory;
-  if (auto lines = module->getAttrOfType<DictionaryAttr>(exec::memoryAttr))
+  if (auto lines = program->getAttrOfType<DictionaryAttr>(exec::memoryAttr))
     for (NamedAttribute line : lines)
       memory.push_back(Object{{"category", line.getName().getValue()},
                               {"bytes", cast<IntegerAttr>(line.getValue()).getInt()}});
-  plan["memory"] = std::move(memory);
+  // For all of the executable stands the rank that needs most.
+  if (arena.getInt() > plan.getInteger("arena_bytes").value_or(-1)) {
+    plan["arena_bytes"] = arena.getInt();
+    plan["memory"] = Array(memory);
+  }
+  plan.getArray("programs")
+      ->push_back(Object{{"name", program == module ? "main" : program.getSymName().value_or("")},
+                         {"at", placeOf(program)},
+                         {"arena_bytes", arena.getInt()},
+                         {"live_bytes", live.getInt()},
+                         {"memory", std::move(memory)},
+                         {"flops", flopsOf(program)}});
+  addVariables(program, number);
+  addPorts(program, number);
   return llvm::Error::success();
 }
 
-void PlanBuilder::addPorts() {
-  Array inputs, outputs;
+void PlanBuilder::addPorts(ModuleOp program, int64_t number) {
   llvm::StringSet<> seen;
-  module.walk([&](exec::BufferOp buffer) {
+  program.walk([&](exec::BufferOp buffer) {
     auto name = buffer.getInput() ? buffer.getInput() : buffer.getOutput();
     if (!name || !seen.insert(*name).second)
       return;
     auto type = buffer.getType();
-    (buffer.getInput() ? inputs : outputs)
-        .push_back(Object{{"name", *name},
-                          {"type", typeName(type)},
-                          {"shape", numbers(type.getShape())},
-                          {"offset", int64_t(buffer.getOffset().value_or(0))}});
+    plan.getArray(buffer.getInput() ? "inputs" : "outputs")
+        ->push_back(Object{{"name", *name},
+                           {"type", typeName(type)},
+                           {"shape", numbers(type.getShape())},
+                           {"offset", int64_t(buffer.getOffset().value_or(0))},
+                           {"in", number}});
   });
-  plan["inputs"] = std::move(inputs);
-  plan["outputs"] = std::move(outputs);
 }
 
 void PlanBuilder::addCommunication() {
@@ -221,15 +250,33 @@ void PlanBuilder::addCommunication() {
       names.push_back(axis);
     groups.push_back(std::move(names));
   }
-  for (const codegen::Collective &collective : communication.collectives)
+  auto add = [&](const codegen::Collective &collective, StringRef program, int64_t times) {
+    ModuleOp in = collective.op->getParentOfType<ModuleOp>();
+    // A message goes out of every rank of the program; of the rest each rank has its share.
+    int64_t ranks = ranksOf(in);
+    bool message = isa<exec::SendOp>(collective.op);
+    int64_t bytes = collective.groupBytes * ranks / (message ? 1 : collective.members);
     collectives.push_back(Object{{"op", collective.getName()},
                                  {"group", collective.group},
                                  {"type", typeName(collective.getElementType())},
                                  {"count", collective.getCount()},
-                                 {"program", collective.program},
-                                 {"times", collective.times},
+                                 {"program", program},
+                                 {"in", llvm::find(programs, in) - programs.begin()},
+                                 {"times", times},
                                  {"group_bytes", collective.groupBytes},
+                                 {"bytes", bytes},
                                  {"location", locationText(collective.op->getLoc())}});
+  };
+  // Calls name a collective by its row. One in a function that two programs call has a
+  // second row behind those.
+  for (const codegen::Collective &collective : communication.collectives)
+    if (collective.runs.empty())
+      add(collective, "", 0);
+    else
+      add(collective, collective.runs[0].first, collective.runs[0].second);
+  for (const codegen::Collective &collective : communication.collectives)
+    for (auto [program, times] : ArrayRef(collective.runs).drop_front(!collective.runs.empty()))
+      add(collective, program, times);
   plan["groups"] = std::move(groups);
   plan["scratch_bytes"] = numbers(communication.scratchBytes);
   plan["collectives"] = std::move(collectives);
@@ -250,11 +297,24 @@ double PlanBuilder::flops(Block &block, bool again) {
   double sum = 0;
   for (Operation &op : block) {
     bool marked = op.hasAttr(dist::recomputedAttr);
-    if (again && !marked && !isa<exec::LoopOp>(op))
+    if (again && !marked && !isa<exec::LoopOp, exec::CallOp>(op))
       continue;
     sum += llvm::TypeSwitch<Operation *, double>(&op)
                .Case<exec::LoopOp>(
-                   [&](auto loop) { return double(loop.getCount()) * flops(loop.getBlock(), again && !marked); })
+                   [&](auto loop) {
+                     return double(loop.getCount()) * flops(loop.getBlock(), again && !marked);
+                   })
+               .Case<exec::CallOp>([&](auto call) {
+                 auto callee =
+                     symbols.lookupNearestSymbolFrom<exec::ProgramOp>(call, call.getCalleeAttr());
+                 auto &known = calleeFlops[again && !marked];
+                 auto found = known.find(callee);
+                 if (found == known.end()) {
+                   double sum = flops(callee.getBlock(), again && !marked);
+                   found = known.try_emplace(callee, sum).first;
+                 }
+                 return found->second;
+               })
                .Case<exec::MatmulOp>([](auto op) {
                  return 2.0 * double(op.getM()) * double(op.getN()) * double(op.getK()) *
                         double(op.getBatch());
@@ -274,31 +334,40 @@ double PlanBuilder::flops(Block &block, bool again) {
   return sum;
 }
 
+int64_t PlanBuilder::ranksOf(ModuleOp program) {
+  return llvm::count_if(llvm::seq(mesh.size()),
+                        [&](int64_t rank) { return dist::runsOn(program, mesh, rank); });
+}
+
+double PlanBuilder::flopsOf(ModuleOp program, bool again) {
+  for (auto op : program.getOps<exec::ProgramOp>())
+    if (op.getSymName() == "step")
+      return flops(op.getBlock(), again) * double(ranksOf(program));
+  return 0;
+}
+
 llvm::Expected<Plan> PlanBuilder::build() {
   if (llvm::Error error = addModel())
     return error;
   if (llvm::Error error = addMesh())
     return error;
-  if (llvm::Error error = addVariables())
-    return error;
-  if (llvm::Error error = addMemory())
-    return error;
-  addPorts();
-  addCommunication();
+  for (const char *table : {"programs", "variables", "inputs", "outputs"})
+    plan[table] = Array();
   double work = 0, again = 0;
-  for (auto program : module.getOps<exec::ProgramOp>())
-    if (program.getSymName() == "step")
-    {
-      work = flops(program.getBody().front());
-      again = flops(program.getBody().front(), /*again=*/true);
-    }
-  plan["flops"] = work * double(mesh.size());
-  plan["recomputed_flops"] = again * double(mesh.size());
+  for (auto [number, program] : llvm::enumerate(programs)) {
+    if (llvm::Error error = addProgram(program, number))
+      return error;
+    work += flopsOf(program);
+    again += flopsOf(program, /*again=*/true);
+  }
+  addCommunication();
+  plan["flops"] = work;
+  plan["recomputed_flops"] = again;
 
   Plan result;
   result.ranks = mesh.size();
   result.arenaBytes = *plan.getInteger("arena_bytes");
-  result.recomputedFlops = again * double(mesh.size());
+  result.recomputedFlops = again;
   uint64_t hash = llvm::xxh3_64bits(llvm::formatv("{0}", llvm::json::Value(Object(plan))).str());
   plan["hash"] = llvm::formatv("{0:x-16}", hash).str();
   result.json = llvm::formatv("{0:2}", llvm::json::Value(std::move(plan))).str() + "\n";

@@ -68,6 +68,19 @@ void printPlan(const json::Object &plan, raw_ostream &os) {
   for (const json::Value &entry : *plan.getArray("memory"))
     os << formatv("  {0,-22}{1,18:N0}\n", entry.getAsObject()->getString("category").value_or("?"),
                   entry.getAsObject()->getInteger("bytes").value_or(0));
+  const json::Array &programs = *plan.getArray("programs");
+  if (programs.size() > 1) {
+    os << formatv("\n{0,-24}{1,-20}{2,18}{3,18}{4,24}\n", "program", "at", "arena", "live",
+                  "operations a step");
+    for (const json::Value &value : programs) {
+      const json::Object &program = *value.getAsObject();
+      os << formatv("  {0,-22}{1,-20}{2,18:N0}{3,18:N0}{4,24:N0}\n",
+                    program.getString("name").value_or("?"), placeText(program),
+                    program.getInteger("arena_bytes").value_or(0),
+                    program.getInteger("live_bytes").value_or(0),
+                    program.getInteger("flops").value_or(0));
+    }
+  }
   printVariables(plan, os);
   printCollectives(plan, os);
 }

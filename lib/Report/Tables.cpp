@@ -52,7 +52,7 @@ std::vector<Traffic> trafficOf(const json::Object &plan) {
     Traffic &row = rows[{text(op, "program").str(), axes, text(op, "op").str()}];
     int64_t times = op.getInteger("times").value_or(1);
     row.calls += times;
-    row.bytes += times * op.getInteger("group_bytes").value_or(0) * (ranks / members);
+    row.bytes += times * op.getInteger("bytes").value_or(0);
   }
   std::vector<Traffic> result;
   for (auto &[key, row] : rows) {
@@ -129,6 +129,16 @@ int64_t scratchBytes(const json::Object &plan) {
   return sum;
 }
 
+std::string placeText(const json::Object &program) {
+  std::string text;
+  for (const auto &[axis, places] : *program.getObject("at")) {
+    text += (text.empty() ? "" : ", ") + StringRef(axis).str();
+    for (const json::Value &place : *places.getAsArray())
+      text += " " + std::to_string(place.getAsInteger().value_or(0));
+  }
+  return text.empty() ? "everywhere" : text;
+}
+
 std::string shapeText(const json::Array *shape) {
   std::string text;
   for (const json::Value &size : *shape)
@@ -162,6 +172,6 @@ std::string precisionText(const json::Object &plan) {
 
 bool meshwright::isPlan(const json::Object &plan) {
   return all_of(ArrayRef<const char *>{"mesh", "data_axes", "memory", "variables", "inputs",
-                                       "outputs", "groups", "collectives"},
+                                       "outputs", "programs", "groups", "collectives"},
                 [&](const char *list) { return plan.getArray(list); });
 }

@@ -50,6 +50,8 @@ int64_t bytesOf(const llvm::json::Object &variable);
 int64_t scratchBytes(const llvm::json::Object &plan);
 int64_t ranksOf(const llvm::json::Object &plan);
 
+/// Where a program runs: "pipe 0", or "everywhere".
+std::string placeText(const llvm::json::Object &program);
 std::string shapeText(const llvm::json::Array *shape);
 /// "dim 0 over data", or "replicated".
 std::string shardingText(const llvm::json::Array *sharding);

@@ -58,13 +58,21 @@ void meshwright::checkMemory(const Plan &plan, int64_t ranksHere) {
   if (plan.target != "cpu")
     return; // A device's memory is looked at where it is taken.
   int64_t available = availableMemory();
-  if (plan.arenaBytes <= available / std::max<int64_t>(1, ranksHere))
+  // The largest arena a rank, unless all ranks are here.
+  const Program &largest = *std::max_element(
+      plan.programs.begin(), plan.programs.end(),
+      [](const Program &a, const Program &b) { return a.arenaBytes < b.arenaBytes; });
+  int64_t needed = 0;
+  for (int64_t rank = 0; rank < ranksHere; ++rank)
+    needed += ranksHere == plan.ranks() ? plan.programs[plan.programOf(rank)].arenaBytes
+                                        : largest.arenaBytes;
+  if (needed <= available)
     return;
   std::string parts;
-  for (const MemoryLine &line : plan.memory)
+  for (const MemoryLine &line : largest.memory)
     parts += (parts.empty() ? "" : ", ") + line.category + " " + grouped(uint64_t(line.bytes));
   fail("this machine has ", grouped(uint64_t(std::max<int64_t>(0, available))),
-       " bytes of memory available, but the plan needs ", grouped(uint64_t(plan.arenaBytes)),
+       " bytes of memory available, but the plan needs ", grouped(uint64_t(largest.arenaBytes)),
        " a rank (", parts, ") and ", ranksHere, ranksHere == 1 ? " rank runs" : " ranks run",
        " here: use fewer ranks a machine, or compile with a smaller --batch, more --microbatches "
        "or --remat");

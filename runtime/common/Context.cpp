@@ -22,6 +22,8 @@ MwContext::MwContext(const Plan &plan, std::unique_ptr<Communicator> worldCommun
 
 int mw_context_threads(const MwContext *context) { return context->threads; }
 
+int32_t mw_program(const MwContext *context) { return int32_t(context->plan.program); }
+
 int64_t mw_place(const MwContext *context, int32_t group) {
   return context->groups[size_t(group)]->rank();
 }

@@ -11,6 +11,8 @@
 #include "common/TensorCopy.h"
 
 #include <map>
+#include <set>
+#include <tuple>
 
 using namespace meshwright;
 
@@ -25,7 +27,10 @@ std::vector<FileTensor> meshwright::fileTensors(const Plan &plan, WeightKind kin
   std::vector<FileTensor> tensors;
   std::map<std::string, size_t> index;
   std::vector<int64_t> covered;
-  for (const Variable &variable : plan.variables) {
+  // Programs that hold the same part, tied embeddings, update it alike: the first
+  // one's is written.
+  std::set<std::tuple<std::string, int64_t>> taken;
+  for (const Variable &variable : plan.allVariables) {
     // A weight with a master is written from that, in all its digits.
     if (variable.isWeight() != (kind == WeightKind::Parameters) || variable.hasMaster)
       continue;
@@ -33,6 +38,8 @@ std::vector<FileTensor> meshwright::fileTensors(const Plan &plan, WeightKind kin
     int64_t count = elements(variable.shape) / (variable.layers() ? variable.layers() : 1);
     for (int64_t layer = 0; layer < variable.layers(); ++layer) {
       std::string name = storageName(variable, layer);
+      if (!taken.insert({name, variable.storage.slice ? variable.storage.slice->begin : -1}).second)
+        continue;
       auto [entry, isNew] = index.try_emplace(name, tensors.size());
       if (isNew) {
         tensors.push_back({name, shape, {}});

@@ -19,10 +19,16 @@
 using namespace meshwright;
 
 /// One rank from its communicator to the end of the run.
-static void trainRank(const Plan &plan, const Options &options, std::unique_ptr<Communicator> world,
+/// The executable's plan as `rank` sees it.
+static Plan readPlan(int64_t rank) {
+  return Plan::parse({meshwright_plan, size_t(meshwright_plan_size)}, rank);
+}
+
+static void trainRank(const Options &options, std::unique_ptr<Communicator> world,
                       int threads, RankStatus &status) {
   try {
-    MwContext context(plan, std::move(world), threads, status);
+    Plan own = readPlan(world->rank());
+    MwContext context(own, std::move(world), threads, status);
     if (!options.trace.empty())
       context.trace = std::make_unique<Trace>();
     Trainer(context, options).run();
@@ -47,9 +53,9 @@ static void runThreads(const Plan &plan, const Options &options, const std::stri
   std::vector<std::thread> others;
   for (int rank = 1; rank < ranks; ++rank)
     others.emplace_back([&, rank] {
-      trainRank(plan, options, std::move(world[size_t(rank)]), threads, *statuses[size_t(rank)]);
+      trainRank(options, std::move(world[size_t(rank)]), threads, *statuses[size_t(rank)]);
     });
-  trainRank(plan, options, std::move(world[0]), threads, *statuses[0]);
+  trainRank(options, std::move(world[0]), threads, *statuses[0]);
   for (std::thread &other : others)
     other.join();
 }
@@ -73,7 +79,7 @@ static void runProcess(const Plan &plan, const Options &options, const Launch &l
   Neighbours neighbours = findNeighbours(*world);
   checkMemory(plan, neighbours.onMachine);
   world->barrier(); // Nobody takes memory before all have looked.
-  trainRank(plan, options, std::move(world), threadsPerRank(neighbours.onCores), status);
+  trainRank(options, std::move(world), threadsPerRank(neighbours.onCores), status);
   monitor.setLostPeer(nullptr);
   setFailureAbort(nullptr);
   transport->finish();
@@ -85,7 +91,7 @@ static int run(int argc, char **argv) {
   Options options;
   if (!parseOptions(argc, argv, options, /*printHelp=*/launch.rank == 0))
     return 0;
-  Plan plan = Plan::parse({meshwright_plan, size_t(meshwright_plan_size)});
+  Plan plan = readPlan(0);
   std::string program = argc ? argv[0] : "EXE";
   if (launch.kind == Launch::Threads || (options.ranks && launch.mayBeThreads()))
     runThreads(plan, options, program);

@@ -8,6 +8,7 @@
 #include "common/Error.h"
 #include "common/Sharding.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 using namespace meshwright;
@@ -88,11 +89,12 @@ static std::vector<int> parseAxes(const Plan &plan, const std::vector<std::strin
   return axes;
 }
 
-static void checkPlace(const Plan &plan, const std::string &path, int64_t offset, int64_t bytes) {
+static void checkPlace(const Program &program, const std::string &path, int64_t offset,
+                       int64_t bytes) {
   if (offset < 0 || offset % MW_ALIGNMENT != 0)
     fail("plan: ", path, " has offset ", offset, ", not a multiple of ", MW_ALIGNMENT);
-  if (bytes < 0 || offset + bytes > plan.arenaBytes)
-    fail("plan: ", path, " ends at byte ", offset + bytes, " of an arena of ", plan.arenaBytes);
+  if (bytes < 0 || offset + bytes > program.arenaBytes)
+    fail("plan: ", path, " ends at byte ", offset + bytes, " of an arena of ", program.arenaBytes);
 }
 
 static Initializer parseInit(const Reader &reader) {
@@ -139,7 +141,8 @@ static void checkVariable(const Plan &plan, const Variable &variable, const std:
   if (variable.type == ElementType::F64 || variable.type == ElementType::I32)
     fail("plan: ", path, " (", variable.name, ") has type ", nameOf(variable.type),
          "; variables are f32, bf16 or f16");
-  checkPlace(plan, path, variable.offset, elements(variable.localShape) * bytesOf(variable.type));
+  checkPlace(plan.programs[variable.program], path, variable.offset,
+             elements(variable.localShape) * bytesOf(variable.type));
   size_t layerRank = rank - variable.stacked;
   const Storage &storage = variable.storage;
   if (storage.transpose && layerRank < 2)
@@ -150,6 +153,33 @@ static void checkVariable(const Plan &plan, const Variable &variable, const std:
         slice.begin + slice.size > slice.full)
       fail("plan: ", path, " (", variable.name, ") has an impossible storage slice");
   }
+}
+
+/// The program that an entry of a table belongs to.
+static size_t programIn(const Plan &plan, const Reader &reader) {
+  auto index = reader.get<int64_t>("in");
+  if (index < 0 || index >= int64_t(plan.programs.size()))
+    fail("plan: ", reader.path, " is in program ", index, " of ", plan.programs.size());
+  return size_t(index);
+}
+
+static Program parseProgram(const Plan &plan, const Reader &reader) {
+  Program program;
+  program.name = reader.get<std::string>("name");
+  for (const auto &[axis, coordinates] :
+       reader.get<std::map<std::string, std::vector<int64_t>>>("at")) {
+    int index = parseAxes(plan, {axis}, reader.path).front();
+    for (int64_t coordinate : coordinates)
+      if (coordinate < 0 || coordinate >= plan.mesh[size_t(index)].size)
+        fail("plan: ", reader.path, " is at ", coordinate, " of axis \"", axis,
+             "\", which has ", plan.mesh[size_t(index)].size, " coordinates");
+    program.at.push_back({index, coordinates});
+  }
+  program.arenaBytes = reader.get<int64_t>("arena_bytes");
+  reader.each("memory", [&](const Reader &line) {
+    program.memory.push_back({line.get<std::string>("category"), line.get<int64_t>("bytes")});
+  });
+  return program;
 }
 
 static Variable parseVariable(const Plan &plan, const Reader &reader) {
@@ -174,6 +204,7 @@ static Variable parseVariable(const Plan &plan, const Reader &reader) {
   for (const auto &axes : reader.get<std::vector<std::vector<std::string>>>("sharding"))
     variable.sharding.push_back(parseAxes(plan, axes, reader.path));
   variable.offset = reader.get<int64_t>("offset");
+  variable.program = programIn(plan, reader);
   if (variable.role == Variable::Parameter) {
     variable.init = parseInit(reader.object("init"));
     variable.storage = parseStorage(reader.object("storage"));
@@ -192,8 +223,11 @@ static std::map<std::string, Port> parsePorts(const Plan &plan, const Reader &re
     port.type = entry.type();
     port.shape = entry.get<std::vector<int64_t>>("shape");
     port.offset = entry.get<int64_t>("offset");
-    checkPlace(plan, entry.path, port.offset, elements(port.shape) * bytesOf(port.type));
-    ports[port.name] = port;
+    size_t program = programIn(plan, entry);
+    checkPlace(plan.programs[program], entry.path, port.offset,
+               elements(port.shape) * bytesOf(port.type));
+    if (program == plan.program)
+      ports[port.name] = port;
   });
   return ports;
 }
@@ -201,10 +235,11 @@ static std::map<std::string, Port> parsePorts(const Plan &plan, const Reader &re
 /// An optimizer state is stored beside its parameter, under its name and a suffix; a
 /// master in its parameter's place.
 static void placeStates(Plan &plan) {
-  for (Variable &variable : plan.variables) {
+  for (Variable &variable : plan.allVariables) {
     if (variable.role == Variable::Parameter)
       continue;
-    Variable &parameter = const_cast<Variable &>(plan.parameter(variable.of));
+    Variable &parameter =
+        const_cast<Variable &>(plan.parameter(variable.of, variable.program));
     variable.storage = parameter.storage;
     if (variable.role == Variable::Master) {
       variable.init = parameter.init;
@@ -240,12 +275,9 @@ static void checkInputs(const Plan &plan) {
       fail("plan: input \"", name, "\" is ", shapeText(port.shape), " of ", nameOf(port.type),
            ", but ", count, " elements of ", nameOf(type), " are what the runtime fills in");
   }
-  for (const char *name : {"tokens", "targets"})
-    if (!plan.inputs.count(name))
-      fail("plan: \"inputs\" has no \"", name, "\": compile the executable again");
 }
 
-Plan Plan::parse(std::string_view json) {
+Plan Plan::parse(std::string_view json, int64_t rank) {
   Json document = Json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
   if (document.is_discarded())
     fail("plan: the executable's plan is not JSON: compile the executable again");
@@ -274,15 +306,22 @@ Plan Plan::parse(std::string_view json) {
   plan.maxPositions = reader.get<int64_t>("max_positions");
   plan.dataAxes =
       parseAxes(plan, reader.get<std::vector<std::string>>("data_axes"), "\"data_axes\"");
-  plan.arenaBytes = reader.get<int64_t>("arena_bytes");
-  reader.each("memory", [&](const Reader &line) {
-    plan.memory.push_back({line.get<std::string>("category"), line.get<int64_t>("bytes")});
+  reader.each("programs",
+              [&](const Reader &entry) { plan.programs.push_back(parseProgram(plan, entry)); });
+  for (int64_t other = 0; other < plan.ranks(); ++other)
+    (void)plan.programOf(other); // Every rank has one.
+  plan.program = plan.programOf(rank);
+  plan.arenaBytes = plan.programs[plan.program].arenaBytes;
+  plan.memory = plan.programs[plan.program].memory;
+  reader.each("variables", [&](const Reader &entry) {
+    plan.allVariables.push_back(parseVariable(plan, entry));
   });
-  reader.each("variables",
-              [&](const Reader &entry) { plan.variables.push_back(parseVariable(plan, entry)); });
   placeStates(plan);
-  for (size_t i = 0; i < plan.variables.size(); ++i)
-    checkVariable(plan, plan.variables[i], text("variables[", i, "]"));
+  for (size_t i = 0; i < plan.allVariables.size(); ++i) {
+    checkVariable(plan, plan.allVariables[i], text("variables[", i, "]"));
+    if (plan.allVariables[i].program == plan.program)
+      plan.variables.push_back(plan.allVariables[i]);
+  }
   plan.inputs = parsePorts(plan, reader, "inputs");
   plan.outputs = parsePorts(plan, reader, "outputs");
   for (const auto &names : reader.get<std::vector<std::vector<std::string>>>("groups"))
@@ -305,7 +344,8 @@ Plan Plan::parse(std::string_view json) {
   plan.flops = reader.get<double>("flops");
   for (const char *name : {"loss", "grad_norm"})
     if (!plan.outputs.count(name) || plan.outputs[name].type != ElementType::F32)
-      fail("plan: \"outputs\" has no f32 \"", name, "\": compile the executable again");
+      fail("plan: \"outputs\" has no f32 \"", name, "\" of program ",
+           plan.programs[plan.program].name, ": compile the executable again");
   if (plan.batch < 1 || plan.sequence < 1 || plan.microbatches < 1 || plan.vocabulary < 1 ||
       plan.batch % (plan.axesSize(plan.dataAxes) * plan.microbatches) != 0)
     fail("plan: a batch of ", plan.batch, " sequences does not divide into ",
@@ -393,9 +433,29 @@ ArenaRange Plan::rangeOf(const std::map<std::string, Port> &ports) {
   return range;
 }
 
-const Variable &Plan::parameter(const std::string &name) const {
-  for (const Variable &variable : variables)
-    if (variable.role == Variable::Parameter && variable.name == name)
+size_t Plan::programOf(int64_t rank) const {
+  std::vector<int64_t> mine = coordinates(rank);
+  size_t found = programs.size();
+  for (size_t i = 0; i < programs.size(); ++i) {
+    bool runs = std::all_of(programs[i].at.begin(), programs[i].at.end(), [&](const auto &place) {
+      const auto &[axis, places] = place;
+      return std::count(places.begin(), places.end(), mine[size_t(axis)]) > 0;
+    });
+    if (runs && found < programs.size())
+      fail("plan: rank ", rank, " is to run both program ", programs[found].name, " and program ",
+           programs[i].name, ": compile the executable again");
+    if (runs)
+      found = i;
+  }
+  if (found == programs.size())
+    fail("plan: no program is for rank ", rank, ": compile the executable again");
+  return found;
+}
+
+const Variable &Plan::parameter(const std::string &name, size_t program) const {
+  for (const Variable &variable : allVariables)
+    if (variable.role == Variable::Parameter && variable.name == name &&
+        variable.program == program)
       return variable;
   fail("plan: there is no parameter \"", name, "\", which an optimizer state belongs to");
 }

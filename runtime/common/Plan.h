@@ -53,6 +53,7 @@ struct Variable {
   bool stacked = false;
   std::vector<std::vector<int>> sharding; ///< per dimension: indices of mesh axes
   int64_t offset = 0;
+  size_t program = 0; ///< which of the plan's programs has it
   Initializer init;
   Storage storage;
 
@@ -91,6 +92,17 @@ struct MemoryLine {
   int64_t bytes = 0;
 };
 
+/// What some of the ranks run; all, where there is only one.
+struct Program {
+  std::string name;
+  /// Axes of the mesh, and the coordinates of its ranks on them.
+  std::vector<std::pair<int, std::vector<int64_t>>> at;
+  int64_t arenaBytes = 0;
+  std::vector<MemoryLine> memory;
+};
+
+/// As one rank sees it: arena, memory, variables, inputs and outputs are those of its
+/// program.
 struct Plan {
   std::string hash, model, config, target, precision, optimizer;
   std::vector<MeshAxis> mesh;
@@ -99,14 +111,21 @@ struct Plan {
   int64_t arenaBytes = 0;
   std::vector<MemoryLine> memory;
   std::vector<Variable> variables;
+  std::vector<Program> programs;
+  size_t program = 0; ///< this rank's
+  /// Those of all programs, in the same order on every rank.
+  std::vector<Variable> allVariables;
   std::map<std::string, Port> inputs, outputs;
   std::vector<std::vector<int>> groups; ///< per group: indices of mesh axes
   std::vector<int64_t> scratchBytes;    ///< per group: what its communicator allocates at most
   std::vector<CollectiveEntry> collectives;
   double flops = 0;
 
-  /// The plan in `json`, or an Error naming what is missing or inconsistent.
-  static Plan parse(std::string_view json);
+  /// The plan in `json` for `rank`, or an Error naming what is missing or inconsistent.
+  static Plan parse(std::string_view json, int64_t rank = 0);
+
+  /// The number of the program that `rank` runs.
+  size_t programOf(int64_t rank) const;
 
   /// Product of the mesh's sizes.
   int64_t ranks() const;
@@ -121,7 +140,7 @@ struct Plan {
   /// The ranks that differ from `rank` only in `axes`, in row-major order of these.
   std::vector<int> groupMembers(const std::vector<int> &axes, int64_t rank) const;
 
-  const Variable &parameter(const std::string &name) const;
+  const Variable &parameter(const std::string &name, size_t program) const;
 
   /// The parts of the arena that have all variables, and all of `ports`.
   ArenaRange variableRange() const;

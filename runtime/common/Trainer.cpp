@@ -159,9 +159,12 @@ void Trainer::fillTokens(const TokenFile &file, const DataOrder &order, int64_t 
   int64_t first = plan.axesIndex(plan.dataAxes, coordinates) * count;
   int32_t *tokens = input<int32_t>("tokens"), *targets = input<int32_t>("targets");
   int32_t *ids = input<int32_t>("sequence_ids");
+  std::vector<int32_t> unused(tokens && targets ? 0 : size_t(plan.sequence));
   for (int64_t i = 0; i < count; ++i) {
+    // Programs need not take both.
     file.read(order.at(position + first + i), plan.sequence, plan.vocabulary,
-              tokens + i * plan.sequence, targets + i * plan.sequence);
+              tokens ? tokens + i * plan.sequence : unused.data(),
+              targets ? targets + i * plan.sequence : unused.data());
     if (ids)
       ids[i] = int32_t(first + i);
   }

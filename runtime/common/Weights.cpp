@@ -150,7 +150,7 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
   // Every rank checks every layer, also those it holds no part of, so that all
   // ranks see the same error.
   std::set<std::string> used;
-  for (const Variable &variable : target.plan.variables) {
+  for (const Variable &variable : target.plan.allVariables) {
     if (variable.isWeight() != (kind == WeightKind::Parameters))
       continue;
     StorageLayout layout = storageLayout(variable);

@@ -21,6 +21,8 @@ func.func @local(%x: tensor<8x16xf32> {dist.seed = #dist.sharding<@mesh, [{data,
   %3 = dist.all_to_all %x split 0 concat 1 over <@mesh {tensor}> : (tensor<8x16xf32>) -> tensor<2x64xf32>
   // CHECK: dist.permute %{{.*}} from [1, 0] over <@mesh {data}>
   %4 = dist.permute %x from [1, 0] over <@mesh {data}> : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  // CHECK: dist.take %{{.*}} at 3 : (tensor<8x16xf32>) -> tensor<16xf32>
+  %taken = dist.take %x at 3 : (tensor<8x16xf32>) -> tensor<16xf32>
   // CHECK: dist.slice %{{.*}} dim 1 over <@mesh {tensor, data}>
   %5 = dist.slice %x dim 1 over <@mesh {tensor, data}> : (tensor<8x16xf32>) -> tensor<8x2xf32>
   // CHECK: dist.broadcast %{{.*}} root 3 over <@mesh {tensor}>

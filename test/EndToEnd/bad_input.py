@@ -94,7 +94,6 @@ def bad_compile(golden):
     refused("'data'", "18446744073709551618", "write it as data=2", mesh="data=18446744073709551618")
     for axis in ("context", "expert"):
         refused(f"'{axis}'", "use pipe, data, replica or tensor", mesh=f"{axis}=2")
-    refused("mesh axis 'pipe' = 2", "--emit schedule", mesh="pipe=2")
     for flag in (dict(schedule="gpipe"), dict(schedule="zb-h1"), dict(cuts="1")):
         refused("there are no pipeline stages", "--mesh pipe=2", **flag)
     refused("'nonsense' is no schedule", "1f1b", schedule="nonsense")

@@ -87,13 +87,10 @@ def free_port():
 def check_traffic(exe, trace, steps):
     """Every rank's collectives have sent what the plan says, by kind."""
     plan = json.loads(call(["meshwright", "inspect", "--json", exe]))
-    sizes = {entry["axis"]: entry["size"] for entry in plan["mesh"]}
-    ranks = math.prod(sizes.values())
     want, have = {}, {}
     for entry in plan["collectives"]:
         if entry["program"] == "step":
-            members = math.prod(sizes[axis] for axis in plan["groups"][entry["group"]])
-            sent = entry["group_bytes"] * ranks // members * entry["times"] * steps
+            sent = entry["bytes"] * entry["times"] * steps
             want[entry["op"]] = want.get(entry["op"], 0) + sent
     for event in json.load(open(trace))["traceEvents"]:
         for op, sent in event["args"].get("sent_bytes", {}).items():

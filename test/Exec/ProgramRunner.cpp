@@ -77,12 +77,15 @@ int64_t ProgramRunner::cells(Value memory) {
 }
 
 double *ProgramRunner::at(Value memory) {
+  if (isa<BlockArgument>(memory))
+    return arguments.at(memory);
   if (auto view = memory.getDefiningOp<ViewOp>())
-    return at(view.getBase());
+    return at(view.getBase()) + int64_t(view.getBegin()) * cells(memory);
   if (auto slot = memory.getDefiningOp<SlotOp>())
     return at(slot.getBase()) +
            indices.at(slot.getIndex()) * slot.getSlice().getType().getNumElements() * cells(memory);
-  return &arena[*memory.getDefiningOp<BufferOp>().getOffset() / 2];
+  auto buffer = memory.getDefiningOp<BufferOp>();
+  return workspaces.lookup_or(buffer->getParentOp(), arena.data()) + *buffer.getOffset() / 2;
 }
 
 interp::Tensor ProgramRunner::load(Value memory) {
@@ -174,6 +177,21 @@ LogicalResult ProgramRunner::runOp(Operation *op) {
   if (auto index = dyn_cast<StoreIndexOp>(op)) {
     *at(index.getTarget()) = double(indices.at(index.getIndex()));
     return success();
+  }
+  if (auto call = dyn_cast<exec::CallOp>(op)) {
+    auto callee = module.lookupSymbol<ProgramOp>(call.getCallee());
+    SmallVector<Value> operands(call.getInputs());
+    llvm::append_range(operands, call.getUpdated());
+    llvm::append_range(operands, call.getOutputs());
+    for (auto [argument, operand] : llvm::zip_equal(callee.getBlock().getArguments(), operands))
+      arguments[argument] = at(operand);
+    for (Value output : call.getOutputs())
+      scribble(output);
+    if (call.getWorkspace()) {
+      scribble(call.getWorkspace());
+      workspaces[callee] = at(call.getWorkspace());
+    }
+    return runBlock(callee.getBlock());
   }
   if (auto product = dyn_cast<MatmulOp>(op)) {
     matmul(product);

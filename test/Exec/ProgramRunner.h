@@ -45,6 +45,9 @@ private:
   std::vector<double> arena;
   llvm::StringMap<BufferOp> persistent;
   llvm::DenseMap<mlir::Value, int64_t> indices;
+  /// Of the private programs that run: where their arguments and buffers are.
+  llvm::DenseMap<mlir::Value, double *> arguments;
+  llvm::DenseMap<mlir::Operation *, double *> workspaces;
   llvm::DenseMap<mlir::Operation *, std::string> attentions;
 };
 

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "ProgramRunner.h"
 
+#include "Dist/Dist.h"
 #include "Exec/Passes.h"
 #include "Interpreter/Compare.h"
 #include "Interpreter/RandomGraph.h"
@@ -192,6 +193,59 @@ TEST_F(ExecRandomPrograms, MemoryHoldsTheSame) {
     EXPECT_LE(double(arena), 1.03 * double(live));
     EXPECT_EQ(firstDifference(*before, *after, seed), "") << text(*after);
   }
+}
+
+/// Makes each microbatch, or layer, of a program a call of one function, as the schedule of
+/// a pipeline does. Returns how many calls there are.
+static unsigned unrollIntoCalls(ModuleOp module) {
+  SymbolTableCollection symbols;
+  SmallVector<train::RepeatOp> repeats;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (!function.isPrivate())
+      for (auto repeat : function.getOps<train::RepeatOp>())
+        if (repeat.getStacks().empty() && !repeat.getIndexed())
+          repeats.push_back(repeat);
+  unsigned calls = 0;
+  for (train::RepeatOp repeat : repeats) {
+    OpBuilder builder(repeat);
+    func::FuncOp callee = repeat.lookupCallee(symbols);
+    SmallVector<Value> carry(repeat.getCarry());
+    for (int64_t i = 0, count = repeat.getCount(); i < count; ++i, ++calls) {
+      SmallVector<Value> arguments(callee.getNumArguments());
+      for (unsigned n = 0; n < repeat->getNumOperands(); ++n) {
+        Value value = repeat->getOperand(n);
+        Type type = callee.getArgumentTypes()[repeat.getCalleeArgument(n)];
+        if (n < carry.size())
+          value = carry[n];
+        else if (n < carry.size() + repeat.getEach().size())
+          value = dist::TakeOp::create(builder, repeat.getLoc(), type, value,
+                                       repeat.getReverse() ? count - 1 - i : i);
+        arguments[repeat.getCalleeArgument(n)] = value;
+      }
+      auto call = func::CallOp::create(builder, repeat.getLoc(), callee, arguments);
+      carry.assign(call.result_begin(), call.result_end());
+    }
+    repeat.replaceAllUsesWith(carry);
+    repeat.erase();
+  }
+  return calls;
+}
+
+TEST_F(ExecRandomPrograms, CallsHoldTheSame) {
+  unsigned calls = 0, inPlace = 0;
+  for (uint64_t seed = 0; seed < programs(30) && !HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    OwningOpRef<ModuleOp> before = randomStep(seed);
+    calls += unrollIntoCalls(*before);
+    ASSERT_TRUE(succeeded(formKernels(*before)));
+    OwningOpRef<ModuleOp> after(before->clone());
+    ASSERT_TRUE(succeeded(planMemory(*after))) << text(*before);
+    after->walk([&](CallOp call) { inPlace += call.getUpdated().size(); });
+    EXPECT_EQ(firstDifference(*before, *after, seed), "") << text(*after);
+  }
+  // Gradients are added to their accumulators by the callee.
+  EXPECT_GE(calls, 30u);
+  EXPECT_GE(inPlace, calls);
 }
 
 /// The judge itself: buffers that are put on top of one another show.

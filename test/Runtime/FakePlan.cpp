@@ -46,7 +46,7 @@ static Json port(const char *name, const char *type, std::vector<int64_t> shape,
   for (int64_t size : shape)
     bytes *= size;
   offset = place(bytes);
-  return {{"name", name}, {"type", type}, {"shape", shape}, {"offset", offset}};
+  return {{"name", name}, {"type", type}, {"shape", shape}, {"offset", offset}, {"in", 0}};
 }
 
 /// Adds a parameter and its two optimizer states.
@@ -66,7 +66,8 @@ static void addParameter(Json &variables, const char *name, std::vector<int64_t>
                   {"local_shape", local},
                   {"sharding", sharding},
                   {"stacked", stacked},
-                  {"offset", parameter.offset[state]}};
+                  {"offset", parameter.offset[state]},
+                  {"in", 0}};
     if (state) {
       entry["of"] = name;
     } else {
@@ -157,8 +158,11 @@ __attribute__((constructor)) static void makePlan() {
       {"vocabulary", v},
       {"max_positions", sequence},
       {"data_axes", {"data"}},
-      {"arena_bytes", setting("FAKE_ARENA", s.arenaBytes)},
-      {"memory", {{{"category", "parameter"}, {"bytes", s.arenaBytes}}}},
+      {"programs",
+       {{{"name", "main"},
+         {"at", Json::object()},
+         {"arena_bytes", setting("FAKE_ARENA", s.arenaBytes)},
+         {"memory", {{{"category", "parameter"}, {"bytes", s.arenaBytes}}}}}}},
       {"variables", variables},
       {"inputs", inputs},
       {"outputs", outputs},

@@ -40,8 +40,11 @@ static Json planText(std::vector<int64_t> shape, std::vector<int64_t> local, Jso
           {"vocabulary", 10},
           {"max_positions", 4},
           {"data_axes", {"a", "b"}},
-          {"arena_bytes", 4096},
-          {"memory", Json::array()},
+          {"programs",
+           {{{"name", "main"},
+             {"at", Json::object()},
+             {"arena_bytes", 4096},
+             {"memory", Json::array()}}}},
           {"variables",
            {{{"name", "w"},
              {"role", "parameter"},
@@ -51,14 +54,15 @@ static Json planText(std::vector<int64_t> shape, std::vector<int64_t> local, Jso
              {"sharding", sharding},
              {"stacked", stacked},
              {"offset", 64},
+             {"in", 0},
              {"init", {{"kind", "normal"}, {"std", 2.0}}},
              {"storage", storage}}}},
           {"inputs",
-           {{{"name", "tokens"}, {"type", "i32"}, {"shape", {1, 2, 4}}, {"offset", 0}},
-            {{"name", "targets"}, {"type", "i32"}, {"shape", {1, 2, 4}}, {"offset", 0}}}},
+           {{{"name", "tokens"}, {"type", "i32"}, {"shape", {1, 2, 4}}, {"offset", 0}, {"in", 0}},
+            {{"name", "targets"}, {"type", "i32"}, {"shape", {1, 2, 4}}, {"offset", 0}, {"in", 0}}}},
           {"outputs",
-           {{{"name", "loss"}, {"type", "f32"}, {"shape", Json::array()}, {"offset", 0}},
-            {{"name", "grad_norm"}, {"type", "f32"}, {"shape", Json::array()}, {"offset", 0}}}},
+           {{{"name", "loss"}, {"type", "f32"}, {"shape", Json::array()}, {"offset", 0}, {"in", 0}},
+            {{"name", "grad_norm"}, {"type", "f32"}, {"shape", Json::array()}, {"offset", 0}, {"in", 0}}}},
           {"groups", {{"a"}, {"a", "b"}}},
           {"scratch_bytes", {0, 0}},
           {"collectives", Json::array()},
@@ -104,6 +108,60 @@ TEST(Plan, NamesWhatIsMissingOrWrong) {
   EXPECT_THAT(changed("/variables/0/offset", 4096), HasSubstr("arena"));
   EXPECT_THAT(changed("/variables/0/type", "f31"), HasSubstr("f31"));
   EXPECT_THAT(changed("/variables/0/init/kind", "xavier"), HasSubstr("xavier"));
+}
+
+/// Two programs along axis a, each with two layers of three, the second one tied.
+static Json twoPrograms() {
+  Json text = planText({2, 4}, {2, 4}, {Json::array(), Json::array()}, /*stacked=*/true,
+                       {{"tensor", "h.{layer}.w"}});
+  text["programs"][0]["at"] = {{"a", {0}}};
+  text["programs"].push_back(
+      {{"name", "second"}, {"at", {{"a", {1}}}}, {"arena_bytes", 8192}, {"memory", Json::array()}});
+  for (const char *list : {"variables", "inputs", "outputs"}) {
+    Json other = text[list];
+    for (Json &entry : other) {
+      entry["in"] = 1;
+      text[list].push_back(entry);
+    }
+  }
+  text["variables"][1]["offset"] = 6400;
+  text["variables"][1]["storage"]["tensor"] = "h.{layer+1}.w";
+  return text;
+}
+
+TEST(Plan, RanksSeeTheirProgram) {
+  Json text = twoPrograms();
+  for (int64_t rank = 0; rank < 6; ++rank) {
+    Plan plan = Plan::parse(text.dump(), rank);
+    EXPECT_EQ(plan.program, size_t(rank / 3));
+    EXPECT_EQ(plan.arenaBytes, rank < 3 ? 4096 : 8192);
+    ASSERT_EQ(plan.variables.size(), 1u);
+    EXPECT_EQ(plan.variables[0].offset, rank < 3 ? 64 : 6400);
+    // What one rank of each program writes, and the tied layer once.
+    std::vector<FileTensor> tensors = fileTensors(plan, WeightKind::Parameters);
+    ASSERT_EQ(tensors.size(), 3u);
+    for (size_t layer = 0; layer < 3; ++layer) {
+      EXPECT_EQ(tensors[layer].name, "h." + std::to_string(layer) + ".w");
+      ASSERT_EQ(tensors[layer].parts.size(), 1u);
+      int64_t owner = layer < 2 ? 0 : 3;
+      EXPECT_EQ(ownsShard(plan, *tensors[layer].parts[0].first, rank), rank == owner);
+    }
+  }
+}
+
+TEST(Plan, EveryRankRunsOneProgram) {
+  auto changed = [&](const char *path, Json value) {
+    Json bad = twoPrograms();
+    bad[Json::json_pointer(path)] = value;
+    return parseError(bad);
+  };
+  EXPECT_EQ(changed("/programs/1/at/a", {1}), "");
+  EXPECT_THAT(changed("/programs/1/at", Json::object()),
+              HasSubstr("rank 0 is to run both program main and program second"));
+  EXPECT_THAT(changed("/programs/1/at/b", {1}), HasSubstr("no program is for rank 3"));
+  EXPECT_THAT(changed("/programs/1/at/a", {2}), HasSubstr("is at 2 of axis \"a\""));
+  EXPECT_THAT(changed("/programs/1/at", {{"c", {0}}}), HasSubstr("\"c\""));
+  EXPECT_THAT(changed("/variables/1/in", 2), HasSubstr("is in program 2 of 2"));
 }
 
 TEST(Plan, GroupsAreRowMajor) {
@@ -172,7 +230,7 @@ TEST(Weights, InitialValuesFollowGlobalIndices) {
 static Json withMaster(const char *type, Json masterLocal, Json masterSharding) {
   Json text = planText({6, 5}, {6, 5}, {Json::array(), Json::array()});
   text["variables"][0]["type"] = type;
-  text["variables"].push_back({{"name", "w.master"},
+  text["variables"].push_back({{"name", "w.master"}, {"in", 0},
                                {"role", "master"},
                                {"of", "w"},
                                {"type", "f32"},

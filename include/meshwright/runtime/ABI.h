@@ -117,6 +117,9 @@ void mw_attention_backward(MwContext *context, const MwAttention *shape, const v
 
 enum MwReduction { MW_SUM = 0, MW_MAX = 1 };
 
+/// The number of the program that this rank runs, in the plan's `programs`.
+int32_t mw_program(const MwContext *context);
+
 /// This rank's place in a group, 0 to its size - 1.
 int64_t mw_place(const MwContext *context, int32_t group);
 

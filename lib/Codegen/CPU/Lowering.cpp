@@ -6,6 +6,7 @@
 #include "Codegen/CPU/KernelEmitter.h"
 #include "Codegen/CPU/ProgramEmitter.h"
 #include "Codegen/VectorMath.h"
+#include "Dist/Programs.h"
 #include "meshwright/Codegen.h"
 
 #include "mlir/Conversion/Passes.h"
@@ -18,6 +19,7 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -87,6 +89,32 @@ void meshwright::registerCodegen(DialectRegistry &registry) {
 // Lowering
 //===----------------------------------------------------------------------===//
 
+namespace {
+/// Names kernels of several programs: equal ones alike, so that stages which do the same
+/// are compiled once, and different ones apart.
+class KernelNames {
+public:
+  /// Gives `kernel` its name; whether it is the first one of this name.
+  bool rename(func::FuncOp kernel) {
+    std::string own = kernel.getName().str(), text;
+    kernel.setSymName("kernel");
+    llvm::raw_string_ostream os(text);
+    kernel->print(os, OpPrintingFlags().printGenericOpForm().useLocalScope());
+    std::string &name = names[text];
+    bool isNew = name.empty();
+    for (unsigned i = 1; name.empty(); ++i)
+      if (std::string free = i == 1 ? own : own + "_" + std::to_string(i); taken.insert(free).second)
+        name = free;
+    kernel.setSymName(name);
+    return isNew;
+  }
+
+private:
+  llvm::StringMap<std::string> names; ///< by text
+  llvm::StringSet<> taken;
+};
+} // namespace
+
 static FailureOr<OwningOpRef<ModuleOp>> lower(ModuleOp module, const CodegenOptions &options,
                                               const cpu::VectorTarget &target) {
   // Ops of these are created outside of passes, which would load them.
@@ -96,15 +124,21 @@ static FailureOr<OwningOpRef<ModuleOp>> lower(ModuleOp module, const CodegenOpti
   // Planning may rewrite kernels: work on a copy.
   OwningOpRef<ModuleOp> source = module.clone();
   OwningOpRef<ModuleOp> result = ModuleOp::create(module.getLoc());
-  llvm::StringMap<KernelPlan> plans;
-  for (auto kernel : llvm::make_early_inc_range(source->getOps<func::FuncOp>())) {
-    if (!kernel->hasAttr("exec.kernel"))
-      continue;
-    normalizeKernel(kernel);
-    FailureOr<KernelPlan> plan = planKernel(kernel, ScheduleOptions::cpu());
-    if (failed(plan) || failed(cpu::emitKernel(*plan, *result, target)))
-      return failure();
-    plans[kernel.getName()] = std::move(*plan);
+  std::deque<llvm::StringMap<KernelPlan>> plans;
+  KernelNames names;
+  for (ModuleOp program : dist::programsOf(*source)) {
+    auto &kernels = plans.emplace_back();
+    for (auto kernel : llvm::make_early_inc_range(program.getOps<func::FuncOp>())) {
+      if (!kernel->hasAttr("exec.kernel"))
+        continue;
+      normalizeKernel(kernel);
+      std::string symbol = kernel.getName().str();
+      bool isNew = names.rename(kernel);
+      FailureOr<KernelPlan> plan = planKernel(kernel, ScheduleOptions::cpu());
+      if (failed(plan) || (isNew && failed(cpu::emitKernel(*plan, *result, target))))
+        return failure();
+      kernels[symbol] = std::move(*plan);
+    }
   }
   if (failed(cpu::emitPrograms(*source, *result, plans)))
     return failure();

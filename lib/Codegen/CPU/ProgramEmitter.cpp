@@ -6,9 +6,11 @@
 #include "Codegen/CPU/ProgramEmitter.h"
 #include "Codegen/CPU/KernelEmitter.h"
 #include "Codegen/Communication.h"
+#include "Dist/Programs.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -19,9 +21,11 @@ namespace {
 /// One program: a function that makes the runtime's calls one after the other.
 class ProgramEmitter {
 public:
+  /// `suffix` tells the functions of several programs apart.
   ProgramEmitter(ModuleOp target, const llvm::StringMap<KernelPlan> &kernels,
-                 const Communication &communication)
-      : target(target), kernels(kernels), communication(communication), b(target.getContext()),
+                 const Communication &communication, StringRef suffix)
+      : target(target), kernels(kernels), communication(communication), suffix(suffix),
+        b(target.getContext()),
         loc(target.getLoc()), ptr(LLVM::LLVMPointerType::get(b.getContext())) {}
 
   LogicalResult emit(exec::ProgramOp program);
@@ -39,6 +43,9 @@ private:
   /// Calls the runtime's function `name` with the context and `arguments`; its
   /// result, if it has one.
   Value call(StringRef name, SmallVector<Value> arguments, Type result = {});
+  /// The function of a program: its arguments are the context, where its buffers are,
+  /// and, of a private one, the addresses that its callers give.
+  LLVM::LLVMFuncOp declare(StringRef program, size_t arguments);
   /// This rank's place in the group along `axes`.
   Value place(ArrayAttr axes);
   Value offset(Value base, Value bytes) {
@@ -59,6 +66,7 @@ private:
   ModuleOp target;
   const llvm::StringMap<KernelPlan> &kernels;
   const Communication &communication;
+  StringRef suffix;
   OpBuilder b;
   Location loc;
   Type ptr;
@@ -99,6 +107,7 @@ LogicalResult ProgramEmitter::launch(exec::LaunchOp op) {
   if (it == kernels.end())
     return op.emitOpError("launches @") << op.getKernel() << ", which is no kernel of the module";
   const KernelPlan &plan = it->second;
+  func::FuncOp code = plan.function; // under the name that it is emitted with
   if ((plan.workspace != 0) != bool(op.getWorkspace()))
     return op.emitOpError("of a kernel that needs ")
            << plan.workspace << " bytes of workspace; run exec-schedule-kernels before "
@@ -113,7 +122,7 @@ LogicalResult ProgramEmitter::launch(exec::LaunchOp op) {
     LLVM::StoreOp::create(b, loc, known.lookup(value), slot);
   }
   for (auto [i, stage] : llvm::enumerate(plan.stages)) {
-    Value kernel = LLVM::AddressOfOp::create(b, loc, ptr, cpu::stageName(op.getKernel(), i));
+    Value kernel = LLVM::AddressOfOp::create(b, loc, ptr, cpu::stageName(code.getName(), i));
     call("mw_launch", {kernel, operands, i64(stage.iterations), i64(stage.chunks)});
   }
   return success();
@@ -223,7 +232,9 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
         return success();
       })
       .Case<exec::ViewOp>([&](exec::ViewOp view) {
-        known[view] = at(view.getBase());
+        int64_t begin = exec::bytesOf(view.getType()) / view.getType().getNumElements() *
+                        int64_t(view.getBegin());
+        known[view] = begin ? offset(at(view.getBase()), i64(begin)) : at(view.getBase());
         return success();
       })
       .Case<exec::WindowOp>([&](exec::WindowOp window) {
@@ -263,6 +274,16 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
       .Case<exec::YieldOp>([](auto) { return success(); })
       .Case<exec::FinishSendsOp>([&](auto) {
         call("mw_finish_sends", {});
+        return success();
+      })
+      .Case<exec::CallOp>([&](exec::CallOp call) {
+        Value workspace = at(call.getWorkspace());
+        SmallVector<Value> arguments{context,
+                                     workspace ? workspace : LLVM::ZeroOp::create(b, loc, ptr)};
+        for (Value memory :
+             llvm::concat<Value>(call.getInputs(), call.getUpdated(), call.getOutputs()))
+          arguments.push_back(at(memory));
+        LLVM::CallOp::create(b, loc, declare(call.getCallee(), arguments.size()), arguments);
         return success();
       })
       .Case<exec::LaunchOp>([&](exec::LaunchOp op) { return launch(op); })
@@ -317,16 +338,29 @@ LogicalResult ProgramEmitter::emit(Block &block) {
   return success();
 }
 
+LLVM::LLVMFuncOp ProgramEmitter::declare(StringRef program, size_t arguments) {
+  std::string name = ("meshwright_" + program + suffix).str();
+  if (auto known = target.lookupSymbol<LLVM::LLVMFuncOp>(name))
+    return known;
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(target.getBody());
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
+                                          SmallVector<Type>(arguments, ptr));
+  return LLVM::LLVMFuncOp::create(b, target.getLoc(), name, type);
+}
+
 LogicalResult ProgramEmitter::emit(exec::ProgramOp program) {
   unsigned most = 1;
   program.walk([&](exec::LaunchOp op) { most = std::max(most, op->getNumOperands()); });
-  b.setInsertionPointToEnd(target.getBody());
-  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {ptr, ptr});
-  function = LLVM::LLVMFuncOp::create(b, program.getLoc(),
-                                      ("meshwright_" + program.getSymName()).str(), type);
+  auto arguments = program.getBlock().getArguments();
+  function = declare(program.getSymName(), 2 + arguments.size());
+  if (program.isPrivate() || !suffix.empty())
+    function.setLinkage(LLVM::Linkage::Internal);
   Block *entry = function.addEntryBlock(b);
   context = entry->getArgument(0);
   arena = entry->getArgument(1);
+  for (auto [memory, address] : llvm::zip(arguments, entry->getArguments().drop_front(2)))
+    known[memory] = address;
   b.setInsertionPointToStart(entry);
   operands = stack(ptr, most);
   if (failed(emit(program.getBody().front())))
@@ -335,17 +369,70 @@ LogicalResult ProgramEmitter::emit(exec::ProgramOp program) {
   return success();
 }
 
+/// What the runtime calls where ranks run different programs: `entry` of this rank's.
+static void emitDispatch(ModuleOp target, StringRef entry, ArrayRef<ModuleOp> programs) {
+  OpBuilder b = OpBuilder::atBlockEnd(target.getBody());
+  Location loc = target.getLoc();
+  Type ptr = LLVM::LLVMPointerType::get(b.getContext());
+  std::string name = ("meshwright_" + entry).str();
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {ptr, ptr});
+  auto function = LLVM::LLVMFuncOp::create(b, loc, name, type);
+  auto which = target.lookupSymbol<LLVM::LLVMFuncOp>("mw_program");
+  if (!which)
+    which = LLVM::LLVMFuncOp::create(b, loc, "mw_program",
+                                     LLVM::LLVMFunctionType::get(b.getI32Type(), {ptr}));
+  Block *block = function.addEntryBlock(b);
+  b.setInsertionPointToStart(block);
+  Value number = LLVM::CallOp::create(b, loc, which, ValueRange{block->getArgument(0)}).getResult();
+  Block *end = new Block;
+  SmallVector<int32_t> values;
+  SmallVector<Block *> cases;
+  for (unsigned i = 0; i < programs.size(); ++i) {
+    StringRef program = ModuleOp(programs[i]).getSymName().value();
+    auto callee = target.lookupSymbol<LLVM::LLVMFuncOp>((name + "." + program).str());
+    if (!callee)
+      continue; // it has no such entry point
+    Block *call = new Block;
+    function.getBody().push_back(call);
+    OpBuilder inside = OpBuilder::atBlockEnd(call);
+    LLVM::CallOp::create(inside, loc, callee, block->getArguments());
+    LLVM::BrOp::create(inside, loc, end);
+    values.push_back(i);
+    cases.push_back(call);
+  }
+  function.getBody().push_back(end);
+  LLVM::SwitchOp::create(b, loc, number, end, ValueRange(), values, cases,
+                         SmallVector<ValueRange>(cases.size()));
+  b.setInsertionPointToStart(end);
+  LLVM::ReturnOp::create(b, loc, ValueRange());
+}
+
 LogicalResult cpu::emitPrograms(ModuleOp source, ModuleOp target,
-                                const llvm::StringMap<KernelPlan> &kernels) {
+                                const std::deque<llvm::StringMap<KernelPlan>> &kernels) {
   Communication communication(source);
-  auto programs = source.getOps<exec::ProgramOp>();
+  SmallVector<ModuleOp> programs = dist::programsOf(source);
+  llvm::SetVector<StringRef> entries;
+  for (auto [program, plans] : llvm::zip_equal(programs, kernels)) {
+    std::string suffix = program == source ? "" : ("." + program.getSymName().value()).str();
+    for (auto op : program.getOps<exec::ProgramOp>()) {
+      if (failed(ProgramEmitter(target, plans, communication, suffix).emit(op)))
+        return failure();
+      if (!op.isPrivate())
+        entries.insert(op.getSymName());
+    }
+  }
   // Without programs the kernels are what the object is for.
-  if (!programs.empty())
-    for (auto kernel : target.getOps<LLVM::LLVMFuncOp>())
-      kernel.setLinkage(LLVM::Linkage::Internal);
-  for (exec::ProgramOp program : programs)
-    if (failed(ProgramEmitter(target, kernels, communication).emit(program)))
-      return failure();
+  if (!entries.empty())
+    for (const auto &plans : kernels)
+      for (const auto &entry : plans) {
+        func::FuncOp kernel = entry.second.function;
+        for (unsigned i = 0; i < entry.second.stages.size(); ++i)
+          target.lookupSymbol<LLVM::LLVMFuncOp>(stageName(kernel.getName(), i))
+              .setLinkage(LLVM::Linkage::Internal);
+      }
+  if (dist::hasPrograms(source))
+    for (StringRef entry : entries)
+      emitDispatch(target, entry, programs);
   return success();
 }
 

@@ -10,11 +10,14 @@
 
 #include "llvm/ADT/StringMap.h"
 
+#include <deque>
+
 namespace meshwright::codegen::cpu {
 
-/// Adds to `target` one function a program of `source`, named as ABI.h says.
+/// Adds to `target` the functions of `source`, named as ABI.h says. `kernels` has the
+/// kernels of each program of the module, by the names they have there.
 mlir::LogicalResult emitPrograms(mlir::ModuleOp source, mlir::ModuleOp target,
-                                 const llvm::StringMap<KernelPlan> &kernels);
+                                 const std::deque<llvm::StringMap<KernelPlan>> &kernels);
 
 /// Adds the plan's text and size, in section .meshwright.plan.
 void emitPlan(mlir::ModuleOp target, llvm::StringRef plan);
