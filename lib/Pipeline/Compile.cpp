@@ -296,7 +296,8 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
                                "exec, llvm, object or exe");
   bool planned = to == Stage::exec && (!options.report.empty() || !options.assertions.empty() || limited);
   std::optional<Plan> plan;
-  if (planned || !stageNamed(options.emit)) {
+  // PTX is of kernels alone; a module may have nothing else.
+  if (planned || (!stageNamed(options.emit) && options.emit != "ptx")) {
     Expected<Plan> built = buildPlan(module);
     if (!built)
       return built.takeError();
@@ -327,14 +328,14 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
     os << "\n";
     return writeFile(output, text);
   }
-  CodegenOptions target;
-  target.cpu = options.cpu == "native" ? "" : options.cpu;
-  target.plan = plan->json;
   DiagnosticCollector diagnostics(context);
   if (options.emit == "ptx") {
     FailureOr<std::string> text = emitPTX(module, options.gpuArch);
     return failed(text) ? diagnostics.take("code generation failed") : writeFile(output, *text);
   }
+  CodegenOptions target;
+  target.cpu = options.cpu == "native" ? "" : options.cpu;
+  target.plan = plan->json;
   if (options.emit == "llvm") {
     FailureOr<std::string> text = emitLLVM(module, target);
     return failed(text) ? diagnostics.take("code generation failed") : writeFile(output, *text);

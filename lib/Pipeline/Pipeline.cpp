@@ -121,7 +121,8 @@ static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks) {
       {Stage::dist, "dist-apply-strategy{" + strategy + "},dist-split-reductions,dist-pad," +
                         propagate + ",dist-verify"},
       {Stage::local, "dist-partition,canonicalize"},
-      {Stage::stages, "dist-rematerialize{policy=" + o.remat + "},dist-split-stages" + schedule},
+      {Stage::stages, "dist-rematerialize{policy=" + o.remat + "},dist-split-stages" + schedule +
+                          ",dist-split-servers"},
       {Stage::schedule,
        "dist-schedule" + schedule +
            ",dist-optimize-collectives,dist-decompose-collectives{algorithm=" +

@@ -34,8 +34,7 @@ module attributes {train.cuts = array<i64: 1>} {
 // CHECK-NEXT: train.variable @h.0.w
 // CHECK-NOT: @h.1.w
 // CHECK: func.func @eval
-// CHECK: %[[X:.*]] = train.dynamic_slice %arg0
-// CHECK: %[[ROW:.*]] = train.reshape %[[X]]
+// CHECK: %[[ROW:.*]] = dist.take %arg0 at 0
 // CHECK: %[[A:.*]] = {{.*}}call @eval.forward.0(%[[ROW]]) {dist.task = "F0.0"}
 // CHECK: dist.send %[[A]] to 1 channel 2 over <@mesh {pipe}> {dist.task = "F0.0"}
 // CHECK: call @eval.forward.0({{.*}} {dist.task = "F1.0"}
