@@ -215,9 +215,13 @@ LogicalResult Scheduler::findSchedule() {
       schedule.splitsBackward |= task.phase == planner::Phase::weight;
     }
   }
+  bool ordered =
+      llvm::any_of(programs, [](ModuleOp program) { return program->hasAttr(orderAttr); });
+  if (stageOf.empty() && !ordered)
+    return success();
   for (auto [chunk, stage] : stageOf)
     schedule.stageOf.push_back(stage);
-  if (llvm::any_of(programs, [](ModuleOp program) { return program->hasAttr(orderAttr); }))
+  if (ordered)
     return readOrders();
 
   llvm::Expected<planner::ScheduleKind> kind = planner::ScheduleKind::parse(text);
@@ -274,6 +278,8 @@ LogicalResult Scheduler::apply(StringRef name) {
 LogicalResult Scheduler::run() {
   if (failed(findSchedule()))
     return failure();
+  if (schedule.stageOf.empty())
+    return success(); // no stages: servers and workers
   for (auto function : llvm::to_vector(programs[0].getOps<func::FuncOp>()))
     if (function.isPublic() && failed(apply(function.getSymName())))
       return failure();
