@@ -29,7 +29,7 @@ static std::string replaceAll(std::string text, llvm::StringRef from, std::strin
 std::string test::instantiate(const Case &c, Sizes sizes, llvm::StringRef element) {
   std::string text = c.text;
   text = replaceAll(text, "$XD", "tensor<$Bx$Sx$Dxf32>");
-  text = replaceAll(text, "$XR", "tensor<$Bx$Sxf32>");
+  text = replaceAll(text, "$XR", "ROWS"); // f32 whatever the rest is
   text = replaceAll(text, "$ID", "tensor<$Bx$Sxi32>");
   text = replaceAll(text, "$VD", "tensor<$Dxf32>");
   text = replaceAll(text, "$TD", "tensor<$Sx$Dxf32>");
@@ -39,13 +39,10 @@ std::string test::instantiate(const Case &c, Sizes sizes, llvm::StringRef elemen
   text = replaceAll(text, "$S", std::to_string(sizes.s));
   text = replaceAll(text, "$D", std::to_string(sizes.d));
   text = replaceAll(text, "$H", std::to_string(sizes.d / 2));
-  if (element != "f32") {
-    std::string rows = "tensor<" + std::to_string(sizes.b) + "x" + std::to_string(sizes.s) + "x";
-    text = replaceAll(text, rows + "f32>", "ROWS");
+  if (element != "f32")
     text = replaceAll(text, "xf32>", "x" + element.str() + ">");
-    text = replaceAll(text, "ROWS", rows + "f32>");
-  }
-  return text;
+  return replaceAll(text, "ROWS",
+                    "tensor<" + std::to_string(sizes.b) + "x" + std::to_string(sizes.s) + "xf32>");
 }
 
 void test::expectClose(const Memory &got, const Values &want, double tolerance,
