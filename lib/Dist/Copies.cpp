@@ -50,6 +50,8 @@ void Seeder::noteCopies(const TensorPlan &plan) {
           reason += (reason.empty() ? "dimension " : "; dimension ") + std::to_string(d - layers) +
                     " is " + llvm::join(why, " and ");
       }
+      if (reason.empty())
+        reason = "one element a layer";
     }
     variable->setAttr(DistDialect::copiesAttr, StringAttr::get(module.getContext(), reason));
   }

@@ -100,6 +100,9 @@ class SplitServersPass : public dist::impl::DistSplitServersBase<SplitServersPas
       axes = roots.all();
       if (!axes || failed(check(module, mesh, roots)))
         return failure(axes != 0);
+      for (auto function : module.getOps<func::FuncOp>())
+        if (!function.isExternal() && failed(reduceToRoots(function, mesh, roots)))
+          return failure();
     }
     SmallVector<Operation *> everybodys;
     for (Operation &op : *module.getBody())
@@ -166,6 +169,58 @@ class SplitServersPass : public dist::impl::DistSplitServersBase<SplitServersPas
       return WalkResult::advance();
     });
     return failure(result.wasInterrupted());
+  }
+
+  /// What reaches nobody but the root is reduced or gathered there alone: workers'
+  /// programs have no use for it and would leave the collective out.
+  LogicalResult reduceToRoots(func::FuncOp function, const Mesh &mesh, const Roots &roots) {
+    Block &block = function.getBody().front();
+    llvm::DenseSet<Value> wanted; // by workers
+    SmallVector<CollectiveOpInterface> unwanted;
+    for (Operation &op : llvm::reverse(block)) {
+      bool any = llvm::any_of(op.getResults(), [&](Value v) { return wanted.contains(v); });
+      if (roots.isRoots(&op) && !any)
+        continue;
+      bool runs = any || Roots::givesToRoot(&op) || !wouldOpBeTriviallyDead(&op);
+      if (auto collective = dyn_cast<CollectiveOpInterface>(op); collective && !runs)
+        unwanted.push_back(collective);
+      if (runs && !(Roots::takesFromRoot(&op) && roots.of(op.getOperand(0))))
+        wanted.insert(op.operand_begin(), op.operand_end());
+    }
+    for (CollectiveOpInterface op : unwanted)
+      if (failed(reduceToRoot(op, mesh, roots.all())))
+        return failure();
+    return success();
+  }
+
+  LogicalResult reduceToRoot(CollectiveOpInterface op, const Mesh &mesh, AxisMask rootAxes) {
+    AxisMask mask = maskOf(op.getGroupAttr().on(mesh));
+    if (!(mask & rootAxes))
+      return success(); // among devices of one program
+    OpBuilder b(op);
+    auto over = [&](AxisMask axes) {
+      return GroupAttr::from(op.getGroupAttr().getMesh(), mesh, axesOf(axes));
+    };
+    if (auto all = dyn_cast<AllReduceOp>(*op)) {
+      for (auto [x, y] : llvm::zip(all.getXs(), all.getYs())) {
+        Value sum = x;
+        if (AxisMask rest = mask & ~rootAxes)
+          sum = AllReduceOp::create(b, op.getLoc(), y.getType(), all.getKind(), sum, over(rest));
+        y.replaceAllUsesWith(ReduceOp::create(b, op.getLoc(), y.getType(), all.getKind(), sum,
+                                              /*root=*/0, over(mask & rootAxes)));
+      }
+    } else if (auto all = dyn_cast<AllGatherOp>(*op);
+               all && all.getXs().size() == 1 && !(mask & ~rootAxes)) {
+      all.getYs()[0].replaceAllUsesWith(
+          GatherOp::create(b, op.getLoc(), all.getYs()[0].getType(), all.getXs()[0], all.getDim(),
+                           /*root=*/0, over(mask)));
+    } else {
+      return op.emitOpError() << "over " << mesh.str(axesOf(mask)) << " makes what only the root over "
+                              << mesh.str(axesOf(rootAxes))
+                              << " uses; constrain its operand to that root";
+    }
+    op->erase();
+    return success();
   }
 
   /// Takes the root's part out of a worker's program.

@@ -308,6 +308,9 @@ LogicalResult Seeder::sequence(const TensorPlan &plan, StringRef axis) {
                        StringAttr::get(module.getContext(), "sequence parallel"));
     }
   }
+  if (llvm::all_of(sequences, [](const Atoms::List &dim) { return dim.empty(); }))
+    return module.emitError("--sequence-parallel cannot divide sequences of one token; leave it "
+                            "out or use a longer --seq");
   if (!any)
     return module.emitError("--sequence-parallel finds no repeated layer that carries [.., "
                             "sequence, .., features]; leave it out");

@@ -56,6 +56,39 @@ func.func @norm(%part: tensor<8xf32>) -> tensor<f32> {
 
 // -----
 
+// A sum that only the server uses further on is added up there, not everywhere: workers leave out what they do not
+// use, and an all_reduce among some of its devices would never end. Along `tensor` all devices of it are servers.
+dist.mesh @mesh ["data" = 2, "tensor" = 2]
+train.variable @w : tensor<8xf32> init <"normal", 1.0> {dist.global = tensor<8xf32, #dist.sharding<@mesh, [{}], root = {data}>>}
+func.func @step(%part: tensor<4xf32>, %other: tensor<4xf32>, %gather: tensor<4xf32>) {
+  %w = train.get @w : tensor<8xf32>
+  %a = dist.all_reduce sum %part over <@mesh {data}> : (tensor<4xf32>) -> tensor<4xf32>
+  %b = dist.all_reduce sum %other over <@mesh {data, tensor}> : (tensor<4xf32>) -> tensor<4xf32>
+  %c = train.add %a, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %d = train.pad %c rows 8 : (tensor<4xf32>) -> tensor<8xf32>
+  %e = dist.all_gather %gather dim 0 over <@mesh {data}> : (tensor<4xf32>) -> tensor<8xf32>
+  %f = train.add %d, %e : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %new = train.add %w, %f : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  train.set @w, %new : tensor<8xf32>
+  return
+}
+// CHECK-LABEL: module @server
+// CHECK: func.func @step(%[[PART:.*]]: tensor<4xf32>, %[[OTHER:.*]]: tensor<4xf32>, %[[GATHER:.*]]: tensor<4xf32>)
+// CHECK: dist.reduce sum %[[PART]] root 0 over <@mesh {data}>
+// CHECK-NEXT: %[[SUM:.*]] = dist.all_reduce sum %[[OTHER]] over <@mesh {tensor}>
+// CHECK-NEXT: dist.reduce sum %[[SUM]] root 0 over <@mesh {data}>
+// CHECK: dist.gather %[[GATHER]] dim 0 root 0 over <@mesh {data}>
+// CHECK: train.set @w
+// CHECK-LABEL: module @workers
+// CHECK: func.func @step(%[[PART:.*]]: tensor<4xf32>, %[[OTHER:.*]]: tensor<4xf32>, %[[GATHER:.*]]: tensor<4xf32>)
+// CHECK-NEXT: dist.reduce sum %[[PART]] root 0 over <@mesh {data}>
+// CHECK-NEXT: %[[SUM:.*]] = dist.all_reduce sum %[[OTHER]] over <@mesh {tensor}>
+// CHECK-NEXT: dist.reduce sum %[[SUM]] root 0 over <@mesh {data}>
+// CHECK-NEXT: dist.gather %[[GATHER]] dim 0 root 0 over <@mesh {data}>
+// CHECK-NEXT: return
+
+// -----
+
 // One program.
 // CHECK-LABEL: module
 // CHECK-NOT: module

@@ -88,7 +88,12 @@ def try_seed(seed):
     return loss <= 1e-5 and norm <= 5e-5 and error <= 1e-4
 
 
-fresh(sys.argv[1])
-first, count = int(sys.argv[2]), int(sys.argv[3])
-bad = [seed for seed in range(first, first + count) if not try_seed(seed)]
-check(not bad, f"seeds {bad}")
+def main():
+    fresh(sys.argv[1])
+    first, count = int(sys.argv[2]), int(sys.argv[3])
+    bad = [seed for seed in range(first, first + count) if not try_seed(seed)]
+    check(not bad, f"seeds {bad}")
+
+
+if __name__ == "__main__":
+    main()

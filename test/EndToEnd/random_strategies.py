@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Trains random models with random combinations of strategies, on threads or MPI, against the same model on one rank.
+
+  random_strategies.py WORK FIRST COUNT      seeds FIRST .. FIRST+COUNT-1
+"""
+import json
+import math
+import random
+import subprocess
+import sys
+
+from harness import INPUTS, check, compile, distance, flags, fresh, ranks_of, train
+from random_models import random_config
+
+STEPS, RANKS = 3, 8
+
+
+def random_mesh(pick):
+    while True:
+        sizes = {"pipe": pick([1, 1, 2, 3]), "replica": pick([1, 1, 1, 2]), "data": pick([1, 1, 2, 3, 4]),
+                 "tensor": pick([1, 1, 2, 3, 4, 5])}
+        if 1 < math.prod(sizes.values()) <= RANKS:
+            return sizes
+
+
+def random_strategy(pick):
+    """The mesh's sizes, options that go together on it, and the fewest layers they need."""
+    sizes = random_mesh(pick)
+    data, tensor, pipe = sizes["data"] * sizes["replica"], sizes["tensor"], sizes["pipe"]
+    square = tensor == 4 and pick([True, False])
+    options = {"microbatches": pick([1, 2, 4]), "seq": pick([1, 2, 7, 16, 33]), "optimizer": pick(["adamw", "sgd"]),
+               "remat": pick(["none", "full", "selective", "price:100"])}
+    if square:
+        options["tensor_2d"] = True
+    elif tensor > 1 and options["seq"] > 1:
+        options["sequence_parallel"] = pick([True, False])
+    if sizes["data"] > 1:
+        options["zero"] = pick([0, 1, 2, 3])
+    chunks = pipe
+    if pipe > 1:
+        schedule = pick(["naive", "gpipe", "1f1b", "interleaved:2", "zb-h1", "zb-h2", "zb-v"])
+        options["schedule"] = schedule
+        if schedule in ("interleaved:2", "zb-v"):
+            chunks = 2 * pipe
+        if schedule == "interleaved:2":
+            options["microbatches"] = pipe * pick([1, 2])
+        elif schedule.startswith("zb"):
+            options["microbatches"] = 2 * pipe + pick([-1, 0, 1])
+    else:
+        options["collective_algorithm"] = pick(["native", "ring", "doubling"])
+        if data > 1 and not options.get("zero") and not square and pick([True, False]):
+            options["data_sync"] = "parameter-server"
+    options["batch"] = data * options["microbatches"] * pick([1, 2])
+    mesh = ",".join(f"{axis}={'2x2' if axis == 'tensor' and square else size}" for axis, size in sizes.items() if size > 1)
+    return mesh, options, chunks
+
+
+def try_seed(seed):
+    pick = random.Random(seed).choice
+    config = random_config(pick)
+    mesh, options, chunks = random_strategy(pick)
+    config["n_layer" if config["model_type"] == "gpt2" else "num_hidden_layers"] = chunks + pick([0, 1, 2])
+    json.dump(config, open("config.json", "w"))
+    # With this eps AdamW does not make whole steps of gradients that are but rounding errors.
+    eps = {"eps": 1e-4} if options["optimizer"] == "adamw" else {}
+    run = dict(eps, data=INPUTS / "golden/corpus.txt", tokens="u8", steps=STEPS, lr=1e-3, seed=seed)
+    mpi = pick([True, False, False])
+    print(f"seed {seed}: {json.dumps(config)} --mesh {mesh} {' '.join(flags(options))}{', MPI' if mpi else ''}", flush=True)
+
+    compile("config.json", "one", **{key: options[key] for key in ("batch", "seq", "optimizer")})
+    want = train("./one", metrics="one.jsonl", **run)
+    compile("config.json", "many", mesh=mesh, **options)
+    have = train("./many", ranks_of(mesh), mpi=mpi, metrics=f"many-{seed}.jsonl", **run)
+    loss, norm = distance(have, want), distance(have, want, "grad_norm")
+    print(f"  loss {loss:.1e}, grad_norm {norm:.1e}", flush=True)
+    return loss <= 1e-5 and norm <= 5e-5
+
+
+def main():
+    fresh(sys.argv[1])
+    first, count = int(sys.argv[2]), int(sys.argv[3])
+    bad = [seed for seed in range(first, first + count) if not try_seed(seed)]
+    check(not bad, f"seeds {bad}")
+
+
+main()
