@@ -26,6 +26,10 @@ namespace meshwright::dist {
 /// The attribute of a nested module that makes it a program.
 inline constexpr llvm::StringLiteral placeAttr = "dist.at";
 
+/// The attribute of an op that belongs to a task of a pipeline's schedule: the task's
+/// name, "F3.1". Calls keep it to the end.
+inline constexpr llvm::StringLiteral taskAttr = "dist.task";
+
 /// The coordinates that one entry of a `dist.at` gives: those of an integer or of a
 /// list of integers; empty where it is neither.
 llvm::SmallVector<int64_t> coordinatesOf(mlir::Attribute entry);

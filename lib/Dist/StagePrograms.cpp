@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "StagePrograms.h"
 
+#include "Dist/Programs.h"
 #include "EqualAlong.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

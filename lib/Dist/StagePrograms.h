@@ -69,11 +69,8 @@ llvm::DenseMap<mlir::Value, StagePlan::Shares>
 findShares(const PartFunctions &functions, MicrobatchOps &ops, MeshOp mesh, GroupAttr pipeline);
 
 /// Adds the function of `stage` to its program: one call a part and microbatch, ops of
-/// which carry the name of their task in `dist.task`.
+/// which carry the name of their task.
 void emitStage(const StagePlan &plan, int64_t stage, mlir::ModuleOp program);
-
-/// The attribute of an op that belongs to a task of the schedule, and the task's name.
-inline constexpr llvm::StringLiteral taskAttr = "dist.task";
 
 } // namespace meshwright::dist
 

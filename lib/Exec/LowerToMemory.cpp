@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "LowerToMemory.h"
 #include "Contraction.h"
+#include "Dist/Programs.h"
 #include "InsertCopies.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -279,8 +280,10 @@ static LogicalResult lower(func::CallOp op, OpBuilder &builder, MemoryMap &map) 
   for (OpResult result : op.getResults())
     if (ties.empty() || ties[result.getResultNumber()] < 0)
       segments[2].push_back(map.memory(builder, result));
-  CallOp::create(builder, op.getLoc(), op.getCallee(), segments[0], segments[1], segments[2],
-                 Value());
+  auto call = CallOp::create(builder, op.getLoc(), op.getCallee(), segments[0], segments[1],
+                             segments[2], Value());
+  if (Attribute task = op->getAttr(dist::taskAttr))
+    call->setAttr(dist::taskAttr, task);
   return success();
 }
 

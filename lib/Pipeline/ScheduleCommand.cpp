@@ -84,19 +84,12 @@ Error showSchedule(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
     return timeline.takeError();
 
   drawTimelineText(*timeline, os);
-  os << llvm::formatv("{0} on {1} stages, {2} microbatches: {3:f1}% of the stages' time is work, "
-                      "{4:f2} a stage idles between its tasks\n",
-                      kind->str(), stages, microbatches, 100 * timeline->utilisation(),
-                      timeline->bubble());
-  os << "activations held at most, of one microbatch in one chunk:";
-  for (int64_t stage = 0; stage < stages; ++stage)
-    os << " " << mostHeld(*schedule, stage);
-  os << "\n";
+  describeTimeline(kind->str(), *schedule, *timeline, os);
   if (svg.empty())
     return Error::success();
   std::string picture;
   llvm::raw_string_ostream stream(picture);
-  drawTimelineSvg(*timeline, stream);
+  drawTimelineSvg(*timeline, kind->str() + " with tasks that take " + costsText, stream);
   return writeFileAtomically(picture, svg);
 }
 

@@ -76,6 +76,29 @@ double Timeline::length() const {
   return std::max(0.0, end - begin);
 }
 
+double Timeline::end() const {
+  double end = 0;
+  for (const auto &spans : stages)
+    if (!spans.empty())
+      end = std::max(end, spans.back().end);
+  for (const auto &round : rounds)
+    for (const Interval &interval : round)
+      end = std::max(end, interval.end);
+  return end;
+}
+
+void Timeline::addRounds(const std::vector<std::vector<double>> &costs) {
+  for (const std::vector<double> &round : costs) {
+    double barrier = end();
+    auto &intervals = rounds.emplace_back();
+    for (auto [stage, cost] : llvm::enumerate(round)) {
+      bool first = rounds.size() == 1;
+      double begin = !first ? barrier : stages[stage].empty() ? 0 : stages[stage].back().end;
+      intervals.push_back({begin, begin + cost});
+    }
+  }
+}
+
 static double workOf(llvm::ArrayRef<Timeline::Span> spans) {
   double work = 0;
   for (const Timeline::Span &span : spans)

@@ -113,6 +113,18 @@ struct Timeline {
   /// By stage, in order.
   std::vector<std::vector<Span>> stages;
 
+  /// What stages do after their tasks, in rounds between barriers: by round and stage.
+  struct Interval {
+    double begin, end;
+  };
+  std::vector<std::vector<Interval>> rounds;
+
+  /// Adds rounds that take `costs`, by round and stage: a stage begins the first when its
+  /// tasks are done, and every other one when all stages are done with the one before.
+  void addRounds(const std::vector<std::vector<double>> &costs);
+  /// When the last task or round ends.
+  double end() const;
+
   /// From the first task's begin to the last one's end.
   double length() const;
   /// Time the stages work, as a part of the time they have together.

@@ -3,63 +3,53 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "Page.h"
+#include "Palette.h"
 #include "Tables.h"
-#include "meshwright/Report.h"
 
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
-using namespace meshwright::report;
 
-namespace meshwright {
+namespace meshwright::report {
 
-static std::string escaped(StringRef text) {
+std::string escaped(StringRef text) {
   std::string out;
   for (char c : text)
     out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : std::string(1, c);
   return out;
 }
 
-static std::string number(int64_t value) { return formatv("{0:N0}", value).str(); }
+std::string number(int64_t value) { return formatv("{0:N0}", value).str(); }
 
-namespace {
-/// What an HTML table shows: columns that begin with '#' hold numbers.
-class Table {
-public:
-  Table(raw_ostream &os, ArrayRef<StringRef> columns) : os(os) {
-    os << "<table><tr>";
-    for (StringRef column : columns) {
-      numeric.push_back(column.consume_front("#"));
-      os << "<th>" << column << "</th>";
-    }
-    os << "</tr>\n";
+Table::Table(raw_ostream &os, ArrayRef<StringRef> columns) : os(os) {
+  os << "<table><tr>";
+  for (StringRef column : columns) {
+    numeric.push_back(column.consume_front("#"));
+    os << "<th>" << column << "</th>";
   }
-  ~Table() { os << "</table>\n"; }
-  void row(ArrayRef<std::string> cells) {
-    os << "<tr>";
-    for (auto [cell, isNumber] : zip_equal(cells, numeric))
-      os << (isNumber ? "<td class=n>" : "<td>") << escaped(cell) << "</td>";
-    os << "</tr>\n";
-  }
+  os << "</tr>\n";
+}
 
-private:
-  raw_ostream &os;
-  SmallVector<bool> numeric;
-};
-} // namespace
+void Table::row(ArrayRef<std::string> cells) {
+  os << "<tr>";
+  for (auto [cell, isNumber] : zip_equal(cells, numeric))
+    os << (isNumber ? "<td class=n>" : "<td>") << escaped(cell) << "</td>";
+  os << "</tr>\n";
+}
 
 /// Horizontal bars, the longest as wide as there is room.
 static void drawBars(ArrayRef<std::pair<std::string, int64_t>> bars, raw_ostream &os) {
   int64_t most = 1;
   for (auto &[name, value] : bars)
     most = std::max(most, value);
-  os << formatv("<svg viewBox=\"0 0 860 {0}\" width=\"860\" role=\"img\">\n", 26 * bars.size() + 4);
+  os << formatv("<svg viewBox=\"0 0 860 {0}\" width=\"860\" role=\"img\" class=\"bars\">\n<style>\n{1}</style>\n",
+                26 * bars.size() + 4, pictureStyle);
   for (auto [i, bar] : enumerate(bars)) {
     double width = 460.0 * bar.second / most;
     os << formatv("<text x=\"230\" y=\"{0}\" text-anchor=\"end\">{1}</text>"
-                  "<rect x=\"240\" y=\"{2}\" width=\"{3:f1}\" height=\"18\" fill=\"#1f6feb\"/>"
+                  "<rect x=\"240\" y=\"{2}\" width=\"{3:f1}\" height=\"18\" class=\"bar\"/>"
                   "<text x=\"{4:f1}\" y=\"{0}\">{5:N0}</text>\n",
                   26 * i + 18, escaped(bar.first), 26 * i + 4, width, 248 + width, bar.second);
   }
@@ -140,12 +130,14 @@ static void writeCollectives(const json::Object &plan, raw_ostream &os) {
   }
 }
 
-static void writePage(const json::Object &plan, raw_ostream &os) {
+void writePage(const json::Object &plan, ArrayRef<Section> sections, raw_ostream &os) {
   auto integer = [&](StringRef key) { return plan.getInteger(key).value_or(0); };
   os << R"(<!doctype html><html lang="en"><meta charset="utf-8"><title>Meshwright plan</title>
-<style>body{font:15px/1.5 sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#1f2328}
-table{border-collapse:collapse;margin:1em 0}td,th{padding:.2em .8em;text-align:left;border-bottom:1px solid #ddd}
-td.n{text-align:right;font-variant-numeric:tabular-nums}svg text{font:12px sans-serif}</style>
+<style>:root{color-scheme:light dark}
+body{font:15px/1.5 sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#1f2328;background:#fff}
+table{border-collapse:collapse;margin:1em 0}td,th{padding:.2em .8em;text-align:left;border-bottom:1px solid #8c959f66}
+td.n{text-align:right;font-variant-numeric:tabular-nums}.bars text{font:12px sans-serif}.wide{overflow-x:auto}
+@media (prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}}</style>
 )";
   os << "<h1>Plan of " << escaped(plan.getString("model").value_or("?")) << "</h1>\n<table>\n";
   auto fact = [&](StringRef name, const Twine &value) {
@@ -165,61 +157,12 @@ td.n{text-align:right;font-variant-numeric:tabular-nums}svg text{font:12px sans-
   fact("Plan hash", plan.getString("hash").value_or("?"));
   os << "</table>\n";
   writePrograms(plan, os);
+  for (const Section &section : sections)
+    os << "<h2>" << section.title << "</h2>\n<div class=wide>\n" << section.html << "</div>\n";
   writeMemory(plan, os);
   writeCopies(plan, os);
   writeCollectives(plan, os);
   os << "</html>\n";
 }
 
-static Error writeText(const Twine &path, function_ref<void(raw_ostream &)> write) {
-  std::error_code error;
-  std::string name = path.str();
-  raw_fd_ostream os(name, error);
-  if (!error) {
-    write(os);
-    os.flush();
-    error = os.error();
-    os.clear_error();
-  }
-  return error ? createStringError("cannot write '" + name + "': " + error.message())
-               : Error::success();
-}
-
-/// The plan and the tables that follow from it.
-static json::Object withTables(const json::Object &plan) {
-  json::Array traffic, copies;
-  for (const Traffic &row : trafficOf(plan))
-    traffic.push_back(json::Object{{"program", row.program},
-                                   {"axes", row.axes},
-                                   {"op", row.op},
-                                   {"calls", row.calls},
-                                   {"rank_bytes", row.bytesOfRank},
-                                   {"bytes", row.bytes}});
-  for (const Copies &row : copiesOf(plan))
-    copies.push_back(json::Object{{"variable", row.variable},
-                                  {"role", row.role},
-                                  {"axis", row.axis},
-                                  {"size", row.size},
-                                  {"bytes", row.bytes},
-                                  {"reason", row.reason}});
-  json::Object report(plan);
-  report["communication"] = std::move(traffic);
-  report["replicated"] = std::move(copies);
-  return report;
-}
-
-Error writeReport(const Plan &plan, StringRef directory) {
-  if (std::error_code error = sys::fs::create_directories(directory))
-    return createStringError("cannot make directory '" + directory + "': " + error.message());
-  Expected<json::Value> value = json::parse(plan.json);
-  if (!value)
-    return value.takeError();
-  json::Value report = withTables(*value->getAsObject());
-  if (Error error = writeText(directory + "/report.json",
-                              [&](raw_ostream &os) { os << formatv("{0:2}\n", report); }))
-    return error;
-  return writeText(directory + "/index.html",
-                   [&](raw_ostream &os) { writePage(*value->getAsObject(), os); });
-}
-
-} // namespace meshwright
+} // namespace meshwright::report

@@ -7,12 +7,13 @@
 #include "Dist/Dist.h"
 #include "Dist/Programs.h"
 #include "Exec/Exec.h"
+#include "Flops.h"
+#include "StepTasks.h"
 #include "meshwright/Report.h"
 #include "meshwright/Strategy.h"
 
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/xxhash.h"
 
@@ -55,9 +56,6 @@ private:
   llvm::Error addProgram(ModuleOp program, int64_t number);
   void addPorts(ModuleOp program, int64_t number);
   void addCommunication();
-  /// Floating-point operations of one rank in `block`; with `again` only of what
-  /// has run before.
-  double flops(Block &block, bool again = false);
   int64_t ranksOf(ModuleOp program);
   /// Floating-point operations of a step on all ranks that run `program`.
   double flopsOf(ModuleOp program, bool again = false);
@@ -66,9 +64,7 @@ private:
   SmallVector<ModuleOp> programs;
   dist::Mesh mesh;
   Object plan;
-  SymbolTableCollection symbols;
-  /// By whether only what runs again is counted.
-  llvm::DenseMap<Operation *, double> calleeFlops[2];
+  report::FlopCounter flops;
 };
 } // namespace
 
@@ -213,13 +209,14 @@ llvm::Error PlanBuilder::addProgram(ModuleOp program, int64_t number) {
     plan["arena_bytes"] = arena.getInt();
     plan["memory"] = Array(memory);
   }
-  plan.getArray("programs")
-      ->push_back(Object{{"name", program == module ? "main" : program.getSymName().value_or("")},
-                         {"at", placeOf(program)},
-                         {"arena_bytes", arena.getInt()},
-                         {"live_bytes", live.getInt()},
-                         {"memory", std::move(memory)},
-                         {"flops", flopsOf(program)}});
+  Object entry{{"name", program == module ? "main" : program.getSymName().value_or("")},
+               {"at", placeOf(program)},
+               {"arena_bytes", arena.getInt()},
+               {"live_bytes", live.getInt()},
+               {"memory", std::move(memory)},
+               {"flops", flopsOf(program)}};
+  report::addTasks(program, programs, flops, entry);
+  plan.getArray("programs")->push_back(std::move(entry));
   addVariables(program, number);
   addPorts(program, number);
   return llvm::Error::success();
@@ -282,58 +279,6 @@ void PlanBuilder::addCommunication() {
   plan["collectives"] = std::move(collectives);
 }
 
-/// Two products over the visible part of queries x keys.
-static double attentionFlops(const MwAttention &shape) {
-  double visible = 0;
-  for (int64_t query = 0; query < shape.queries; ++query) {
-    int64_t last = shape.causal ? std::min(query + 1, shape.keys) : shape.keys;
-    int64_t first = shape.window ? std::max<int64_t>(0, query - shape.window + 1) : 0;
-    visible += std::max<int64_t>(0, last - first);
-  }
-  return 4.0 * double(shape.batch * shape.heads * shape.headDim) * visible;
-}
-
-double PlanBuilder::flops(Block &block, bool again) {
-  double sum = 0;
-  for (Operation &op : block) {
-    bool marked = op.hasAttr(dist::recomputedAttr);
-    if (again && !marked && !isa<exec::LoopOp, exec::CallOp>(op))
-      continue;
-    sum += llvm::TypeSwitch<Operation *, double>(&op)
-               .Case<exec::LoopOp>(
-                   [&](auto loop) {
-                     return double(loop.getCount()) * flops(loop.getBlock(), again && !marked);
-                   })
-               .Case<exec::CallOp>([&](auto call) {
-                 auto callee =
-                     symbols.lookupNearestSymbolFrom<exec::ProgramOp>(call, call.getCalleeAttr());
-                 auto &known = calleeFlops[again && !marked];
-                 auto found = known.find(callee);
-                 if (found == known.end()) {
-                   double sum = flops(callee.getBlock(), again && !marked);
-                   found = known.try_emplace(callee, sum).first;
-                 }
-                 return found->second;
-               })
-               .Case<exec::MatmulOp>([](auto op) {
-                 return 2.0 * double(op.getM()) * double(op.getN()) * double(op.getK()) *
-                        double(op.getBatch());
-               })
-               .Case<exec::AttentionOp>([](auto op) { return attentionFlops(op.getAttention()); })
-               // The scores again, and two products for each of the two.
-               .Case<exec::AttentionGradOp>(
-                   [](auto op) { return 2.5 * attentionFlops(op.getAttention()); })
-               .Case<exec::LaunchOp>([](auto op) {
-                 double elements = 0;
-                 for (Value out : op.getOutputs())
-                   elements += double(cast<MemRefType>(out.getType()).getNumElements());
-                 return elements;
-               })
-               .Default(0.0);
-  }
-  return sum;
-}
-
 int64_t PlanBuilder::ranksOf(ModuleOp program) {
   return llvm::count_if(llvm::seq(mesh.size()),
                         [&](int64_t rank) { return dist::runsOn(program, mesh, rank); });
@@ -342,7 +287,7 @@ int64_t PlanBuilder::ranksOf(ModuleOp program) {
 double PlanBuilder::flopsOf(ModuleOp program, bool again) {
   for (auto op : program.getOps<exec::ProgramOp>())
     if (op.getSymName() == "step")
-      return flops(op.getBlock(), again) * double(ranksOf(program));
+      return flops.of(op.getBlock(), again) * double(ranksOf(program));
   return 0;
 }
 
@@ -361,6 +306,8 @@ llvm::Expected<Plan> PlanBuilder::build() {
     again += flopsOf(program, /*again=*/true);
   }
   addCommunication();
+  if (llvm::Expected<std::optional<report::StepTasks>> tasks = report::tasksOf(plan); !tasks)
+    return tasks.takeError();
   plan["flops"] = work;
   plan["recomputed_flops"] = again;
 

@@ -3,7 +3,9 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "StepTasks.h"
 #include "Tables.h"
+#include "TimelinePicture.h"
 #include "meshwright/Report.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -50,6 +52,19 @@ static void printCollectives(const json::Object &plan, raw_ostream &os) {
                   row.calls, row.bytesOfRank, row.bytes);
 }
 
+static void printTimeline(const json::Object &plan, raw_ostream &os) {
+  Expected<std::optional<StepTasks>> tasks = tasksOf(plan);
+  if (!tasks) {
+    os << "\nno timeline: " << toString(tasks.takeError()) << "\n";
+    return;
+  }
+  if (!*tasks)
+    return;
+  os << "\nstages over a step; the lengths are floating-point operations, the whole is 100\n";
+  drawTimelineText((*tasks)->timeline, os);
+  describeTimeline("tasks", (*tasks)->schedule, (*tasks)->timeline, os);
+}
+
 void printPlan(const json::Object &plan, raw_ostream &os) {
   auto integer = [&](StringRef key) { return plan.getInteger(key).value_or(0); };
   os << formatv("model        {0}\n", plan.getString("model").value_or("?"));
@@ -81,6 +96,7 @@ void printPlan(const json::Object &plan, raw_ostream &os) {
                     program.getInteger("flops").value_or(0));
     }
   }
+  printTimeline(plan, os);
   printVariables(plan, os);
   printCollectives(plan, os);
 }

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "Report/TimelinePicture.h"
 
+#include "Report/Palette.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -31,7 +33,9 @@ static bool hasSeveralChunks(ArrayRef<Timeline::Span> spans) {
 }
 
 void drawTimelineText(const Timeline &timeline, raw_ostream &os) {
-  // The shortest task is as wide as the longest name and a space.
+  // The shortest task is as wide as the longest name and a space, where that leaves lines
+  // that can be read.
+  constexpr double mostColumns = 1200;
   double shortest = std::numeric_limits<double>::infinity();
   size_t widest = 0;
   for (const auto &spans : timeline.stages)
@@ -40,6 +44,7 @@ void drawTimelineText(const Timeline &timeline, raw_ostream &os) {
       widest = std::max(widest, labelOf(span.task, hasSeveralChunks(spans)).size());
     }
   double scale = shortest > 0 ? double(widest + 1) / shortest : 1;
+  scale = std::min(scale, mostColumns / std::max(timeline.length(), 1e-30));
   auto column = [&](double time) { return size_t(std::lround(time * scale)); };
   for (auto [stage, spans] : enumerate(timeline.stages)) {
     std::string row(column(timeline.length()), '.');
@@ -49,33 +54,70 @@ void drawTimelineText(const Timeline &timeline, raw_ostream &os) {
       label.resize(width, ' ');
       row.replace(begin, width, label);
     }
-    os << formatv("{0,3} |{1}|\n", stage, row);
+    os << formatv("{0,3} |{1}|", stage, row);
+    // Rounds are short beside the tasks: a column at least.
+    for (const auto &round : timeline.rounds) {
+      size_t longest = 1;
+      for (const Timeline::Interval &interval : round)
+        longest = std::max(longest, column(interval.end - interval.begin));
+      size_t width = std::max<size_t>(1, column(round[stage].end - round[stage].begin));
+      os << std::string(width, 'U') << std::string(longest - width, '.') << "|";
+    }
+    os << "\n";
   }
 }
 
-static StringRef colorOf(Phase phase) {
+void describeTimeline(StringRef name, const planner::PipelineSchedule &schedule,
+                      const Timeline &timeline, raw_ostream &os) {
+  os << formatv("{0} on {1} stages, {2} microbatches: {3:f1}% of the stages' time is work, "
+                "{4:f2} a stage idles between its tasks\n",
+                name, schedule.stages(), schedule.microbatches, 100 * timeline.utilisation(),
+                timeline.bubble());
+  os << "activations held at most, of one microbatch in one chunk:";
+  for (int64_t stage = 0; stage < schedule.stages(); ++stage)
+    os << " " << mostHeld(schedule, stage);
+  os << "\n";
+}
+
+/// Of the classes in the picture's style.
+static StringRef classOf(Phase phase) {
   switch (phase) {
   case Phase::forward:
-    return "#1f6feb";
+    return "f";
   case Phase::backward:
-    return "#d4700a";
+    return "b";
   case Phase::weight:
-    return "#1a7f37";
+    return "w";
   }
   llvm_unreachable("all phases are above");
 }
 
-void drawTimelineSvg(const Timeline &timeline, raw_ostream &os) {
-  constexpr int left = 70, width = 1000, row = 26, bar = 20;
-  int height = row * int(timeline.stages.size()) + 44;
-  double scale = width / std::max(timeline.length(), 1e-30);
+/// Wide enough that names fit into most tasks, within bounds.
+static int widthOf(const Timeline &timeline) {
+  SmallVector<double> lengths;
+  for (const auto &spans : timeline.stages)
+    for (const Timeline::Span &span : spans)
+      lengths.push_back(span.end - span.begin);
+  if (lengths.empty())
+    return 1000;
+  auto middle = lengths.begin() + lengths.size() / 2;
+  std::nth_element(lengths.begin(), middle, lengths.end());
+  return int(std::clamp(16 * timeline.end() / std::max(*middle, 1e-30), 1000.0, 6000.0));
+}
+
+void drawTimelineSvg(const Timeline &timeline, StringRef caption, raw_ostream &os) {
+  constexpr int left = 70, row = 26, bar = 20, top = 24;
+  int width = widthOf(timeline), bottom = top + row * int(timeline.stages.size());
+  double scale = width / std::max(timeline.end(), 1e-30);
   os << formatv("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
-                "role=\"img\" font-family=\"sans-serif\" font-size=\"11\">\n",
-                left + width + 10, height);
+                "role=\"img\" class=\"timeline\" font-family=\"sans-serif\" font-size=\"11\">\n",
+                left + width + 10, bottom + 50);
+  os << "<style>\n" << report::pictureStyle << "</style>\n";
+  os << formatv("<text x=\"{0}\" y=\"14\">{1}</text>\n", left, caption);
   for (auto [stage, spans] : enumerate(timeline.stages)) {
-    int y = row * int(stage) + 4;
+    int y = row * int(stage) + top;
     os << formatv("<text x=\"{0}\" y=\"{1}\" text-anchor=\"end\">stage {2}</text>"
-                  "<rect x=\"{3}\" y=\"{4}\" width=\"{5}\" height=\"{6}\" fill=\"#e6e6e6\"/>\n",
+                  "<rect x=\"{3}\" y=\"{4}\" width=\"{5}\" height=\"{6}\" class=\"idle\"/>\n",
                   left - 8, y + 14, stage, left, y, width, bar);
     bool several = hasSeveralChunks(spans);
     for (const Timeline::Span &span : spans) {
@@ -83,30 +125,44 @@ void drawTimelineSvg(const Timeline &timeline, raw_ostream &os) {
       std::string label = std::to_string(span.task.microbatch);
       // The second and later chunks of a stage are paler.
       os << formatv("<g><title>{0}: {1:f3} to {2:f3}</title><rect x=\"{3:f2}\" y=\"{4}\" "
-                    "width=\"{5:f2}\" height=\"{6}\" fill=\"{7}\" fill-opacity=\"{8}\" "
-                    "stroke=\"white\" stroke-width=\"0.5\"/>",
+                    "width=\"{5:f2}\" height=\"{6}\" class=\"{7}{8}\"/>",
                     labelOf(span.task, several), span.begin, span.end, x, y, w, bar,
-                    colorOf(span.task.phase),
-                    several && span.task.chunk != spans.front().task.chunk ? "0.6" : "1");
+                    classOf(span.task.phase),
+                    several && span.task.chunk != spans.front().task.chunk ? " later" : "");
       if (w >= 7.0 * double(label.size()))
-        os << formatv("<text x=\"{0:f2}\" y=\"{1}\" text-anchor=\"middle\" fill=\"white\">{2}"
+        os << formatv("<text x=\"{0:f2}\" y=\"{1}\" text-anchor=\"middle\" class=\"on\">{2}"
                       "</text>",
                       x + w / 2, y + 14, label);
       os << "</g>\n";
     }
+    for (const auto &round : timeline.rounds) {
+      const Timeline::Interval &interval = round[stage];
+      // Short beside the tasks, but there.
+      double w = std::max(2.0, (interval.end - interval.begin) * scale);
+      os << formatv("<g><title>after the tasks: {0:f3} to {1:f3}</title><rect x=\"{2:f2}\" "
+                    "y=\"{3}\" width=\"{4:f2}\" height=\"{5}\" class=\"u\"/></g>\n",
+                    interval.begin, interval.end, left + interval.begin * scale, y, w, bar);
+    }
   }
-  int x = left, y = height - 20;
-  for (auto [phase, name] : {std::pair<Phase, StringRef>{Phase::forward, "forward"},
-                             {Phase::backward, "backward"},
-                             {Phase::weight, "gradients of weights"}}) {
-    os << formatv("<rect x=\"{0}\" y=\"{1}\" width=\"12\" height=\"12\" fill=\"{2}\"/>"
+  for (const auto &round : drop_begin(timeline.rounds, timeline.rounds.empty() ? 0 : 1)) {
+    double x = left + round.front().begin * scale;
+    os << formatv("<g><title>barrier: every stage waits for all</title><line x1=\"{0:f2}\" "
+                  "y1=\"{1}\" x2=\"{0:f2}\" y2=\"{2}\" class=\"barrier\"/></g>\n",
+                  x, top - 4, bottom);
+  }
+  int x = left, y = bottom + 14;
+  SmallVector<std::pair<StringRef, StringRef>> legend{
+      {"f", "forward"}, {"b", "backward"}, {"w", "gradients of weights"}, {"idle", "idle"}};
+  if (!timeline.rounds.empty())
+    legend.push_back({"u", "norm of the gradients, then update; dashed: a barrier of all stages"});
+  for (auto [kind, name] : legend) {
+    os << formatv("<rect x=\"{0}\" y=\"{1}\" width=\"12\" height=\"12\" class=\"{2}\"/>"
                   "<text x=\"{3}\" y=\"{4}\">{5}</text>\n",
-                  x, y, colorOf(phase), x + 17, y + 10, name);
-    x += 100;
+                  x, y, kind, x + 17, y + 10, name);
+    x += 35 + 6 * int(name.size());
   }
-  os << formatv("<text x=\"{0}\" y=\"{1}\" text-anchor=\"end\">{2:f1}% of the stages' time is "
-                "work</text>\n</svg>\n",
-                left + width, y + 10, 100 * timeline.utilisation());
+  os << formatv("<text x=\"{0}\" y=\"{1}\">{2:f1}% of the stages' time is work</text>\n</svg>\n",
+                x + 10, y + 10, 100 * timeline.utilisation());
 }
 
 } // namespace meshwright

@@ -42,7 +42,8 @@ def check_tables(name, plan):
     check(all(row["reason"] and row["bytes"] > 0 for row in copies.values()), f"{name}: copies without a reason")
     page = open(f"{name}/index.html").read()
     bars = len(rows) + len(plan["memory"])
-    check(page.count("<rect") == bars, f"{name}: {page.count('<rect')} bars, expected {bars}")
+    drawn = page.count('class="bar"')
+    check(drawn == bars, f"{name}: {drawn} bars, expected {bars}")
     for variable, axis in copies:
         check(f"<td>{variable}</td>" in page, f"{name}: the page does not name {variable}")
     check(not re.search(r"(src|href)=|https?://(?!www.w3.org)", page), f"{name}: the page needs other files")
@@ -73,6 +74,59 @@ recipe = 'mesh = "data=2,tensor=2"\n[seeds]\n"layers.*.k_proj.weight" = "[{}, {}
 pathlib.Path("seeds.toml").write_text(recipe)
 copies = check_tables("seeds", report("seeds", recipe="seeds.toml"))
 reason("layers.self_attn.k_proj.weight", "tensor", "a seed says so")
+
+# Pipelines have a timeline, the tasks as long as their operations.
+def check_timeline(name, stages, microbatches, schedule, phases):
+    plan = report(name, mesh=f"pipe={stages}", microbatches=microbatches, schedule=schedule)
+    orders = [program["order"] for program in plan["programs"]]
+    drawn = [[(span["task"], span["begin"], span["end"]) for span in stage["tasks"]] for stage in plan["timeline"]]
+    check([[task for task, *_ in spans] for spans in drawn] == orders, f"{name}: the timeline has other tasks than the programs")
+    chunks = {int(task.split(".")[1]) for order in orders for task in order}
+    check(sorted(sum(orders, [])) == sorted(f"{p}{m}.{c}" for p in phases for m in range(microbatches) for c in chunks),
+          f"{name}: not every task once: {orders}")
+    ends = {task: end for spans in drawn for task, _, end in spans}
+    last = max(chunks)
+    unit = None
+    for stage, (program, spans) in enumerate(zip(plan["programs"], drawn)):
+        free = 0
+        for task, begin, end in spans:
+            phase, microbatch, chunk = task[0], int(task[1:].split(".")[0]), int(task.split(".")[1])
+            needs = {"F": [f"F{microbatch}.{chunk - 1}"] if chunk else [],
+                     "B": [f"F{microbatch}.{chunk}"] + ([f"B{microbatch}.{chunk + 1}"] if chunk < last else []),
+                     "W": [f"B{microbatch}.{chunk}"]}[phase]
+            earliest = max([free] + [ends[need] for need in needs])
+            check(abs(begin - earliest) < 1e-6, f"{name}: {task} begins at {begin}, could at {earliest}")
+            flops = program["task_flops"][f"{phase}{chunk}"]
+            unit = unit or (end - begin) / flops
+            check(abs((end - begin) / flops / unit - 1) < 1e-6, f"{name}: {task} is not as long as its operations")
+            free = end
+        work = sum(program["task_flops"][task[0] + task.split(".")[1]] for task in program["order"]) + sum(program["round_flops"])
+        # What is left are zeros that gradients start from.
+        check(0.97 * program["flops"] <= work <= program["flops"], f"{name}: tasks and update have {work} of {program['flops']} operations")
+        rounds = plan["timeline"][stage]["rounds"]
+        check(abs(rounds[0]["begin"] - free) < 1e-6 and len(rounds) >= 2, f"{name}: rounds {rounds}")
+        barrier = max(stage["rounds"][0]["end"] for stage in plan["timeline"])
+        check(abs(rounds[1]["begin"] - barrier) < 1e-6, f"{name}: the update begins at {rounds[1]}, the norm is there at {barrier}")
+    end = max(span["end"] for stage in plan["timeline"] for span in stage["rounds"])
+    check(abs(end - 100) < 1e-6, f"{name}: the step takes {end}")
+    svg, page = open(f"{name}/timeline.svg").read(), open(f"{name}/index.html").read()
+    check(svg in page, f"{name}: the page has no timeline")
+    named = re.findall(r"<g><title>([FBW][0-9.]+):", svg)
+    check(sorted(task.split(".")[0] for task in named) == sorted(task.split(".")[0] for order in orders for task in order),
+          f"{name}: drawn are {named}")
+    barriers = svg.count('class="barrier"')
+    check(barriers == len(rounds) - 1, f"{name}: {barriers} barriers between {len(rounds)} rounds")
+    return plan
+
+
+check_timeline("1f1b", 2, 4, None, "FB")
+check_timeline("zb-v", 2, 4, "zb-v", "FBW")
+compile(config, "stages", mesh="pipe=2", microbatches=4, **size)
+said = call(["meshwright", "inspect", "stages"])
+lines = re.findall(r"^ +(\d) \|(.*?)\|(.*)\|$", said, re.M)
+check([line[0] for line in lines] == ["0", "1"], f"inspect draws {lines}")
+check(re.findall(r"[FB]\d", lines[1][1]) == "F0 B0 F1 B1 F2 B2 F3 B3".split(), f"inspect draws stage 1 as {lines[1]}")
+check("of the stages' time is work" in said and lines[0][2].count("U") >= 2, said)
 
 # Budgets that the tables say are met exactly.
 step = [row for row in one["communication"] if row["program"] == "step"]

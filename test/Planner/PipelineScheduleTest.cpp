@@ -52,6 +52,19 @@ TEST(PipelineSchedule, NaiveUsesOneStageAtATime) {
   EXPECT_DOUBLE_EQ(timed(made("naive", 4, 4)).utilisation(), 0.25);
 }
 
+TEST(PipelineSchedule, RoundsWaitForAllStages) {
+  Timeline t = timed(made("gpipe", 2, 2));
+  ASSERT_DOUBLE_EQ(t.stages[0].back().end, 9);
+  ASSERT_DOUBLE_EQ(t.stages[1].back().end, 7);
+  t.addRounds({{1, 5}, {2, 3}});
+  EXPECT_DOUBLE_EQ(t.rounds[0][0].begin, 9);
+  EXPECT_DOUBLE_EQ(t.rounds[0][1].begin, 7);
+  EXPECT_DOUBLE_EQ(t.rounds[1][0].begin, 12);
+  EXPECT_DOUBLE_EQ(t.rounds[1][1].begin, 12);
+  EXPECT_DOUBLE_EQ(t.end(), 15);
+  EXPECT_DOUBLE_EQ(t.length(), 9); // of the tasks alone
+}
+
 TEST(PipelineSchedule, GPipeAndOneFOneBHaveTheSameBubble) {
   for (llvm::StringRef kind : {"gpipe", "1f1b"})
     forSizes(kind, [&](const PipelineSchedule &s, const Timeline &t, double p, double m) {

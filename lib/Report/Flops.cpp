@@ -1,0 +1,68 @@
+//===- Flops.cpp - floating-point operations of a program -------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Flops.h"
+
+#include "Dist/Dist.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::report;
+
+/// Two products over the visible part of queries x keys.
+static double attentionFlops(const MwAttention &shape) {
+  double visible = 0;
+  for (int64_t query = 0; query < shape.queries; ++query) {
+    int64_t last = shape.causal ? std::min(query + 1, shape.keys) : shape.keys;
+    int64_t first = shape.window ? std::max<int64_t>(0, query - shape.window + 1) : 0;
+    visible += std::max<int64_t>(0, last - first);
+  }
+  return 4.0 * double(shape.batch * shape.heads * shape.headDim) * visible;
+}
+
+double FlopCounter::of(Operation *op, bool again) {
+  bool marked = op->hasAttr(dist::recomputedAttr);
+  if (again && !marked && !isa<exec::LoopOp, exec::CallOp>(op))
+    return 0;
+  return llvm::TypeSwitch<Operation *, double>(op)
+      .Case<exec::LoopOp>([&](auto loop) {
+        return double(loop.getCount()) * of(loop.getBlock(), again && !marked);
+      })
+      .Case<exec::CallOp>([&](auto call) {
+        auto callee =
+            symbols.lookupNearestSymbolFrom<exec::ProgramOp>(call, call.getCalleeAttr());
+        auto &known = callees[again && !marked];
+        auto found = known.find(callee);
+        if (found == known.end()) {
+          double sum = of(callee.getBlock(), again && !marked);
+          found = known.try_emplace(callee, sum).first;
+        }
+        return found->second;
+      })
+      .Case<exec::MatmulOp>([](auto op) {
+        return 2.0 * double(op.getM()) * double(op.getN()) * double(op.getK()) *
+               double(op.getBatch());
+      })
+      .Case<exec::AttentionOp>([](auto op) { return attentionFlops(op.getAttention()); })
+      // The scores again, and two products for each of the two.
+      .Case<exec::AttentionGradOp>(
+          [](auto op) { return 2.5 * attentionFlops(op.getAttention()); })
+      .Case<exec::LaunchOp>([](auto op) {
+        double elements = 0;
+        for (Value out : op.getOutputs())
+          elements += double(cast<MemRefType>(out.getType()).getNumElements());
+        return elements;
+      })
+      .Default(0.0);
+}
+
+double FlopCounter::of(Block &block, bool again) {
+  double sum = 0;
+  for (Operation &op : block)
+    sum += of(&op, again);
+  return sum;
+}

@@ -1,0 +1,44 @@
+//===- Page.h - the plan as a page ------------------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_LIB_REPORT_PAGE_H
+#define MESHWRIGHT_LIB_REPORT_PAGE_H
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <string>
+
+namespace meshwright::report {
+
+/// A picture with what belongs to it.
+struct Section {
+  std::string title, html;
+};
+
+/// A page that needs no other file.
+void writePage(const llvm::json::Object &plan, llvm::ArrayRef<Section> sections,
+               llvm::raw_ostream &os);
+
+/// What an HTML table shows: columns that begin with '#' hold numbers.
+class Table {
+public:
+  Table(llvm::raw_ostream &os, llvm::ArrayRef<llvm::StringRef> columns);
+  ~Table() { os << "</table>\n"; }
+  void row(llvm::ArrayRef<std::string> cells);
+
+private:
+  llvm::raw_ostream &os;
+  llvm::SmallVector<bool> numeric;
+};
+
+std::string escaped(llvm::StringRef text);
+/// With commas between thousands.
+std::string number(int64_t value);
+
+} // namespace meshwright::report
+
+#endif // MESHWRIGHT_LIB_REPORT_PAGE_H
