@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Trains random models with random combinations of strategies, on threads or MPI, against the same model on one rank.
+"""Trains random models with random combinations of strategies, on threads or MPI, against the same model on one rank: losses,
+norms of gradients, losses on evaluation data, and each goes on from the other's checkpoint.
 
   random_strategies.py WORK FIRST COUNT      seeds FIRST .. FIRST+COUNT-1
 """
@@ -68,12 +69,22 @@ def try_seed(seed):
     print(f"seed {seed}: {json.dumps(config)} --mesh {mesh} {' '.join(flags(options))}{', MPI' if mpi else ''}", flush=True)
 
     compile("config.json", "one", **{key: options[key] for key in ("batch", "seq", "optimizer")})
-    want = train("./one", metrics="one.jsonl", **run)
     compile("config.json", "many", mesh=mesh, **options)
-    have = train("./many", ranks_of(mesh), mpi=mpi, metrics=f"many-{seed}.jsonl", **run)
-    loss, norm = distance(have, want), distance(have, want, "grad_norm")
-    print(f"  loss {loss:.1e}, grad_norm {norm:.1e}", flush=True)
-    return loss <= 1e-5 and norm <= 5e-5
+    ranks = {"one": 1, "many": ranks_of(mesh)}
+
+    def go(exe, metrics, **more):
+        return train(f"./{exe}", ranks[exe], mpi=mpi and exe == "many", metrics=f"{seed}-{metrics}.jsonl", **run, **more)
+
+    saved = f"{seed}-{{}}/step-{STEPS - 1:08d}"
+    evaluate = dict(eval_data=run["data"], eval_every=1, save_every=STEPS - 1)
+    want = go("one", "one", save=f"{seed}-one", **evaluate)
+    pairs = [(want, go("many", "many", save=f"{seed}-many", **evaluate)),
+             (want[-1:], go("one", "one-on", resume=saved.format("many"))),
+             (want[-1:], go("many", "many-on", resume=saved.format("one")))]
+    loss, norm = (max(distance(have, rows, key) for rows, have in pairs) for key in ("loss", "grad_norm"))
+    evaluated = distance(pairs[0][1], want, "eval_loss")
+    print(f"  loss {loss:.1e}, grad_norm {norm:.1e}, eval_loss {evaluated:.1e}", flush=True)
+    return loss <= 1e-5 and norm <= 5e-5 and evaluated <= 1e-5
 
 
 def main():
