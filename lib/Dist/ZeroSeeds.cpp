@@ -120,22 +120,24 @@ private:
 
   /// The data axes added to the first dimension they divide, never to layers'. Where
   /// there is none, to the one that padding makes least larger, if possible one that
-  /// computing leaves whole: padding lies at the end of all parts, not of each. One
-  /// element a layer stays as it is: each part would be as large as the whole.
+  /// computing leaves whole: padding lies at the end of all parts, not of each. A
+  /// dimension of one element is not cut, since each part would be as large as the
+  /// whole; a parameter that has no other stays as it is.
   FailureOr<ShardingAttr> storageOf(train::VariableOp variable, ShardingAttr computed) {
     int64_t rank = variable.getTensorType().getRank(), first = variable.getStacked();
     Sharding sharding = computed.on(mesh);
     std::optional<std::tuple<bool, double, int64_t>> best;
-    if (first < rank && llvm::all_of(variable.getTensorType().getShape().drop_front(first),
-                                     [](int64_t size) { return size == 1; }))
-      return computed;
     for (int64_t d = first; d < rank; ++d) {
+      if (variable.getTensorType().getDimSize(d) == 1)
+        continue;
       int64_t size = computedSize(variable, d);
       int64_t padded = llvm::alignTo(size, mesh.size(sharding.dims[d]) * mesh.size(axes));
       bool moved = padded != size && mesh.size(sharding.dims[d]) > 1;
       std::tuple<bool, double, int64_t> found(moved, double(padded) / double(size), d);
       best = best ? std::min(*best, found) : found;
     }
+    if (!best && first < rank)
+      return computed;
     if (!best)
       return variable.emitError("parameter @")
              << variable.getSymName() << " has no dimension that --zero " << stage
