@@ -25,7 +25,7 @@ struct PipelineOptions {
   std::string dataSync = "all-reduce";
   std::string target = "cpu";
   std::string collectiveAlgorithm = "native";
-  std::string remat = "none"; ///< as parsePolicy of Remat.h reads it
+  std::string remat = "none"; ///< policies, one for all stages or one for each
 };
 
 /// Where IR can be taken out and put in again, in order of the staircase.
@@ -44,11 +44,11 @@ llvm::Expected<Stage> stageOf(mlir::ModuleOp module);
 llvm::Error buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options, Stage from,
                           Stage to);
 
-/// The policy of rematerialization with the least recomputation whose plan needs at
-/// most `budget` bytes a rank, for a module after stage `local`: every candidate that
-/// could fit is compiled, cheapest first, until one does. Says what it found to `log`.
-/// An error, with the smallest budget that any of them fits, if none does.
-llvm::Expected<std::string> chooseRemat(mlir::ModuleOp module, const PipelineOptions &options,
+/// The policies of rematerialization, one for each stage of the pipeline, with the least
+/// recomputation whose plans need at most `budget` bytes a rank, for a module at stage
+/// `from`. Candidates of each stage are compiled, cheapest first, until one fits. Says what
+/// it found to `log`. An error, with the smallest budget that could be met, if none does.
+llvm::Expected<std::string> chooseRemat(mlir::ModuleOp module, PipelineOptions options, Stage from,
                                         double budget, llvm::raw_ostream &log);
 
 /// Makes buildPipeline known as `--meshwright-pipeline`, with options mesh,

@@ -7,52 +7,45 @@
 #define MESHWRIGHT_REMAT_H
 
 #include "mlir/IR/BuiltinOps.h"
-#include "llvm/Support/Error.h"
 
-#include <optional>
-#include <string>
+#include "Planner/PipelineSchedule.h"
+#include "Planner/RematPolicy.h"
+
+#include <memory>
 #include <vector>
 
 namespace meshwright {
 
-/// A value of --remat, apart from `auto`.
-struct RematPolicy {
-  /// Layers of which only the first one's input is kept; 0: the square root of their
-  /// number.
-  int64_t every = 1;
-  /// What a byte is worth in FLOPs: within a layer, what costs less is computed
-  /// again. Absent: everything that the backward reads is kept.
-  std::optional<double> price;
-
-  /// As parsePolicy reads it.
-  std::string str() const;
-};
-
-/// Reads none, full, selective, sqrt, every:K, price:P or every:K+price:P.
-llvm::Expected<RematPolicy> parsePolicy(llvm::StringRef text);
-
-/// The price of `selective`.
-inline constexpr double selectivePrice = 16;
-
-/// FLOPs that a byte a device sends is worth: what an accelerator computes while it
-/// sends one (A100: 312 TFLOPS in bf16, 300 GB/s of NVLink each way).
-inline constexpr double flopsPerByteSent = 1040;
-
-/// A policy with what it comes to on one device and step, by the graph of the layers:
-/// bytes of residuals kept, and FLOPs run again, collectives as flopsPerByteSent.
+/// A policy with what it comes to on one device and microbatch, by the graph of the
+/// layers: bytes held when most is, and FLOPs run again, collectives as flopsPerByteSent.
 struct RematCandidate {
   RematPolicy policy;
   double bytes = 0, cost = 0;
 };
 
-/// All policies for a module after stage `local` that are the best of their kind:
-/// each number of layers, with each price that makes a difference. Ascending in
-/// cost; none costs more than another and keeps as much.
-std::vector<RematCandidate> rematCandidates(mlir::ModuleOp module);
+/// What the layers of one stage of a pipeline, or of all of a model, can keep and what
+/// that costs. For modules after stage `local`.
+class RematEstimates {
+public:
+  /// `held`: whenever a backward begins; a model without stages has one chunk. With `anyGroups` groups may leave a tail, else
+  /// they divide the layers.
+  RematEstimates(mlir::ModuleOp module, std::vector<planner::HeldAtBackward> held, bool anyGroups);
+  ~RematEstimates();
 
-/// A lower bound of the cost of every choice of that kind that keeps at most `bytes`;
-/// infinity if there is none.
-double leastRematCost(mlir::ModuleOp module, double bytes);
+  /// Every policy with a name, and of those with a price each that none is better than in
+  /// both bytes and cost. Ascending in cost.
+  std::vector<RematCandidate> candidates();
+  /// A lower bound of the cost of every choice of that kind that holds at most `bytes`.
+  double leastCost(double bytes);
+
+private:
+  struct Layers;
+  RematCandidate estimate(const RematPolicy &policy);
+  double dualBound(int64_t every, double bytes);
+
+  std::vector<planner::HeldAtBackward> held;
+  std::unique_ptr<Layers> layers;
+};
 
 } // namespace meshwright
 

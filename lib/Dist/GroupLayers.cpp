@@ -142,6 +142,7 @@ train::RepeatOp Grouper::outer(train::RepeatOp old, func::FuncOp callee, ValueRa
                                         old.getReverse(), /*indexed=*/false, old.getCarry(), parts,
                                         shared);
   repeat->setDiscardableAttrs(old->getDiscardableAttrDictionary());
+  repeat->setAttr(layersAttr, builder.getI64IntegerAttr(groups * size));
   return repeat;
 }
 
@@ -253,7 +254,7 @@ void Grouper::groupBackward(func::FuncOp forwardFunction, ArrayRef<Value> checkp
   for (auto [old, stack] : llvm::zip(backward.getStacks(), now.getStacks()))
     old.replaceAllUsesWith(
         train::ReshapeOp::create(builder, old.getLoc(), old.getType(), stack));
-  pair = {again, inner};
+  pair = {again, inner, pair.chunk};
 }
 
 void meshwright::dist::groupLayers(LayerPair &pair, int64_t size) {

@@ -16,6 +16,11 @@ static func::FuncOp calleeOf(train::RepeatOp repeat) {
   return repeat.lookupCallee(symbols);
 }
 
+int64_t meshwright::dist::layersOf(train::RepeatOp repeat) {
+  auto layers = repeat->getAttrOfType<IntegerAttr>(layersAttr);
+  return layers ? layers.getInt() : int64_t(repeat.getCount());
+}
+
 func::FuncOp LayerPair::forwardFunction() const { return calleeOf(forward); }
 func::FuncOp LayerPair::backwardFunction() const { return calleeOf(backward); }
 
@@ -31,6 +36,26 @@ bool LayerPair::isHanded(Value stack) const {
          });
 }
 
+/// The first layers of the chunks after the first.
+static ArrayRef<int64_t> cutsOf(ModuleOp module) {
+  auto cuts = module->getAttrOfType<DenseI64ArrayAttr>(train::TrainDialect::cutsAttr);
+  return cuts ? cuts.asArrayRef() : ArrayRef<int64_t>();
+}
+
+int64_t meshwright::dist::chunkCount(ModuleOp module) { return cutsOf(module).size() + 1; }
+
+/// The chunk of the layers that `repeat` runs: runs forward stand in order in one block.
+static int64_t chunkOf(train::RepeatOp repeat, ArrayRef<int64_t> cuts) {
+  int64_t first = 0;
+  for (auto before : repeat->getBlock()->getOps<train::RepeatOp>()) {
+    if (before == repeat)
+      break;
+    if (isLayers(before) && !before.getReverse())
+      first += layersOf(before);
+  }
+  return llvm::upper_bound(cuts, first) - cuts.begin();
+}
+
 SmallVector<LayerPair> meshwright::dist::findLayerPairs(ModuleOp module) {
   SmallVector<LayerPair> pairs;
   module.walk([&](train::RepeatOp backward) {
@@ -42,8 +67,10 @@ SmallVector<LayerPair> meshwright::dist::findLayerPairs(ModuleOp module) {
             LayerPair{forward, backward}.isHanded(value))
           forwards.insert(forward);
     if (forwards.size() == 1)
-      pairs.push_back({cast<train::RepeatOp>(forwards.front()), backward});
+      pairs.push_back({cast<train::RepeatOp>(forwards.front()), backward, 0});
   });
+  for (LayerPair &pair : pairs)
+    pair.chunk = chunkOf(pair.forward, cutsOf(module));
   return pairs;
 }
 

@@ -18,8 +18,16 @@
 
 namespace meshwright::dist {
 
+/// On a repeat of groups of layers: how many layers all its groups have.
+inline constexpr llvm::StringLiteral layersAttr = "dist.layers";
+/// Whether `repeat` hands something on from layer to layer, or from group to group.
+inline bool isLayers(train::RepeatOp repeat) { return !repeat.getCarry().empty(); }
+/// The layers that it runs.
+int64_t layersOf(train::RepeatOp repeat);
+
 struct LayerPair {
   train::RepeatOp forward, backward;
+  int64_t chunk = 0; ///< of the pipeline, by the module's train.cuts
 
   int64_t count() const { return train::RepeatOp(forward).getCount(); }
   mlir::func::FuncOp forwardFunction() const;
@@ -30,6 +38,9 @@ struct LayerPair {
 
 /// The pairs in all functions of `module`.
 llvm::SmallVector<LayerPair> findLayerPairs(mlir::ModuleOp module);
+
+/// The chunks of a pipeline that the layers of `module` are cut into.
+int64_t chunkCount(mlir::ModuleOp module);
 
 /// What running an op again costs in FLOPs; infinity if it cannot.
 double costOfOp(mlir::Operation *op);

@@ -227,8 +227,9 @@ def DistRematerialize : Pass<"dist-rematerialize", "::mlir::ModuleOp"> {
     - `full`: only what a layer starts from; all of it runs again;
     - `every:K`: only what every K-th layer starts from. Both repeats become repeats of
       groups of K layers, and the backward of a group runs the layers of the group
-      forward once more, keeping what their backwards read, before it goes back.
-      K must divide the number of layers;
+      forward once more, keeping what their backwards read, before it goes back. What
+      is left over is a shorter group at the end, a run of its own that
+      `train-cut-layers` has cut off;
     - `sqrt`: `every:K` such that K plus the number of groups is least, so memory
       grows with the square root of the depth (Chen et al. 2016);
     - `every:K+price:P`: both; with a price also the layers of a group keep less.
@@ -240,11 +241,18 @@ def DistRematerialize : Pass<"dist-rematerialize", "::mlir::ModuleOp"> {
     `dist.recomputed`; the plan counts their FLOPs apart.
 
     Ops that may not run twice (with effects) and what depends on them are kept.
-    Stacks that something between the two repeats reads are kept. Runs before
-    `dist-split-stages`: each chunk of a pipeline is a pair, and what is kept is its stash.
+    Stacks that something between the two repeats reads are kept.
+
+    Runs before `dist-split-stages`: the layers of a chunk of a pipeline are pairs of
+    their own, whose policy is the chunk's where `policy` gives one for each, and what is
+    kept is the chunk's stash. Where gradients of weights are tasks of their own, what is
+    computed again stands in the backward, which hands it to them.
+
+    Refuses groups that do not divide the layers of a run.
   }];
   let options = [Option<"policy", "policy", "std::string", "\"none\"",
-                        "none, full, every:K, sqrt, selective, price:P or every:K+price:P">];
+                        "none, full, every:K, sqrt, selective, price:P or every:K+price:P; between "
+                        "commas one for each chunk">];
   let dependentDialects = ["::meshwright::dist::DistDialect", "::meshwright::train::TrainDialect"];
 }
 

@@ -110,6 +110,11 @@ func::FuncOp LayerSplitter::makeWeights(ArrayRef<Value> kept, ArrayRef<unsigned>
 }
 
 std::pair<train::RepeatOp, train::RepeatOp> LayerSplitter::split() {
+  // A group of layers goes forward again and then back: that is split first, so that what
+  // ran again is kept for both.
+  for (auto inner : llvm::to_vector(body.getOps<train::RepeatOp>()))
+    if (!inner.getCarry().empty() && !inner.getStacks().empty() && !inner->hasAttr(recomputedAttr))
+      LayerSplitter(inner).split();
   Operation *end = body.getTerminator();
   for (Value carried : end->getOperands().take_front(carries))
     need(
@@ -149,6 +154,7 @@ std::pair<train::RepeatOp, train::RepeatOp> LayerSplitter::split() {
   auto input = train::RepeatOp::create(b, repeat.getLoc(), types, inputFunction.getSymName(),
                                        repeat.getCount(), repeat.getReverse(), repeat.getIndexed(),
                                        repeat.getCarry(), repeat.getEach(), repeat.getShared());
+  input->setDiscardableAttrs(repeat->getDiscardableAttrDictionary());
   SmallVector<Value> each, shared;
   for (unsigned i : operands)
     (i < carries + repeat.getEach().size() ? each : shared).push_back(repeat->getOperand(i));

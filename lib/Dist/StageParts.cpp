@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "StageParts.h"
 
+#include "LayerPairs.h"
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
@@ -53,7 +55,8 @@ LogicalResult Placer::findLayers() {
   func::FuncOp function = ops.function;
   ops.block = &function.getBody().front();
   for (auto repeat : function.getOps<train::RepeatOp>())
-    if (Block &body = calleeOf(repeat).getBody().front(); !body.getOps<train::RepeatOp>().empty()) {
+    if (Block &body = calleeOf(repeat).getBody().front();
+        !body.getOps<train::RepeatOp>().empty() && !repeat->hasAttr(layersAttr)) {
       if (ops.loop)
         return repeat.emitOpError("is the second loop over microbatches; stages have one");
       if (!repeat.getStacks().empty())
@@ -62,6 +65,7 @@ LogicalResult Placer::findLayers() {
       ops.block = &body;
     }
   for (auto repeat : ops.block->getOps<train::RepeatOp>())
+    if (isLayers(repeat))
     (repeat.getReverse() ? backwardLayers : forwardLayers).push_back(repeat);
   std::reverse(backwardLayers.begin(), backwardLayers.end());
   if (!backwardLayers.empty() && backwardLayers.size() != forwardLayers.size())
@@ -70,7 +74,7 @@ LogicalResult Placer::findLayers() {
            << " backward; stages need a backward for each";
   int64_t first = 0;
   for (auto [i, repeat] : llvm::enumerate(forwardLayers)) {
-    int64_t end = first + int64_t(repeat.getCount());
+    int64_t end = first + layersOf(repeat);
     int64_t chunk = llvm::upper_bound(cuts, first) - cuts.begin();
     if (chunk < int64_t(cuts.size()) && cuts[chunk] < end)
       return repeat.emitOpError("runs layers ")
@@ -93,13 +97,14 @@ void Placer::findDependences() {
   for (BlockArgument argument : ops.block->getArguments())
     depends[argument] = argument.getArgNumber() < accumulators ? 0 : onData;
   for (Operation &op : ops.block->without_terminator()) {
-    unsigned on = isa<train::GetOp>(op) ? onVariables : isa<train::RepeatOp>(op) ? onLayers : 0;
+    auto repeat = dyn_cast<train::RepeatOp>(op);
+    unsigned on = isa<train::GetOp>(op) ? onVariables : repeat && isLayers(repeat) ? onLayers : 0;
     for (Value operand : op.getOperands())
       on |= depends.lookup(operand);
     for (Value result : op.getResults())
       depends[result] = on;
     if (!(on & onLayers) && on != (onVariables | onData) && op.getNumResults() > 0 &&
-        (isa<train::GetOp>(op) || isPure(&op)))
+        (isa<train::GetOp>(op) || isPure(&op) || (repeat && !isLayers(repeat))))
       ops.free.insert(&op);
   }
   if (!ops.loop)

@@ -2,14 +2,20 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
+// Stages of a pipeline have plans of their own, and what one computes again changes
+// no other's. So each stage walks through its own candidates, cheapest first, and one
+// compilation tries the present candidates of all stages.
+//
 //===----------------------------------------------------------------------===//
 #include "meshwright/Pipeline.h"
 #include "meshwright/Remat.h"
 #include "meshwright/Report.h"
+#include "meshwright/Strategy.h"
 
+#include "Dist/Programs.h"
 #include "Exec/Exec.h"
 
-#include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <cmath>
@@ -22,81 +28,209 @@ using llvm::Expected;
 namespace meshwright {
 
 namespace {
-/// What the plan of a candidate says.
+/// A stage's plan.
 struct Planned {
   double arena = 0;      ///< bytes of a rank
   double persistent = 0; ///< of them in parameters and states
-  double again = 0;      ///< FLOPs of a step run again
+};
+
+/// A stage on its way through its candidates.
+struct StageSearch {
+  std::vector<planner::HeldAtBackward> held;
+  std::unique_ptr<RematEstimates> estimates;
+  std::vector<RematCandidate> candidates;
+  size_t at = 0;
+  Planned planned;
+  /// The smallest plan so far, for a refusal.
+  double smallest = HUGE_VAL;
+  size_t smallestAt = 0;
+
+  bool isDone(double budget) const { return planned.arena > 0 && planned.arena <= budget; }
+  /// Goes on to the next candidate that `budget` could be enough for, if there is one:
+  /// what is kept lies beside all parameters when the forward ends.
+  bool advance(double budget) {
+    while (++at < candidates.size())
+      if (planned.persistent + candidates[at].bytes <= budget)
+        return true;
+    return false;
+  }
+};
+
+class Chooser {
+public:
+  Chooser(ModuleOp module, PipelineOptions options, Stage from, double budget)
+      : module(module), options(std::move(options)), from(from), budget(budget) {}
+
+  Expected<std::string> run(llvm::raw_ostream &log);
+
+private:
+  Error findStages();
+  /// Compiles what all stages try now and fills in their plans.
+  Error plan();
+  std::string policies(llvm::function_ref<size_t(const StageSearch &)> which) const;
+  Expected<std::string> refuse();
+  void say(llvm::raw_ostream &log);
+
+  ModuleOp module;
+  PipelineOptions options;
+  Stage from;
+  double budget, again = 0;
+  std::vector<StageSearch> stages;
 };
 } // namespace
 
-/// The plan of a copy of `module`, which is at stage `local`, under `policy`.
-static Expected<Planned> planWith(ModuleOp module, PipelineOptions options,
-                                  const RematPolicy &policy) {
-  options.remat = policy.str();
+/// Compiles a copy of `module`.
+static Expected<OwningOpRef<ModuleOp>> compileCopy(ModuleOp module, const PipelineOptions &options,
+                                                   Stage from, Stage to) {
   OwningOpRef<ModuleOp> copy(module.clone());
   PassManager manager(module.getContext());
-  if (Error error = buildPipeline(manager, options, Stage::local, Stage::exec))
+  if (Error error = buildPipeline(manager, options, from, to))
     return std::move(error);
   if (failed(manager.run(*copy)))
     return createStringError("compilation with --remat " + options.remat + " failed");
-  Expected<Plan> plan = buildPlan(*copy);
-  if (!plan)
-    return plan.takeError();
-  Planned planned{double(plan->arenaBytes), 0, plan->recomputedFlops};
-  if (auto lines = (*copy)->getAttrOfType<DictionaryAttr>(exec::memoryAttr))
-    for (const char *category : {"parameter", "optimizer"})
-      if (auto bytes = lines.getAs<IntegerAttr>(category))
-        planned.persistent += double(bytes.getInt());
-  return planned;
+  return copy;
 }
 
-Expected<std::string> chooseRemat(ModuleOp module, const PipelineOptions &options, double budget,
-                                  llvm::raw_ostream &log) {
-  std::vector<RematCandidate> candidates = rematCandidates(module);
-  double persistent = 0, smallest = HUGE_VAL;
-  std::string smallestPolicy;
-  auto plan = [&](const RematCandidate &candidate) {
-    Expected<Planned> planned = planWith(module, options, candidate.policy);
-    if (planned && planned->arena < smallest) {
-      smallest = planned->arena;
-      smallestPolicy = candidate.policy.str();
-    }
-    return planned;
-  };
-  std::vector<RematCandidate> tooLarge;
-  for (const RematCandidate &candidate : candidates) {
-    // What is kept lies beside all parameters when the forward ends.
-    if (persistent + candidate.bytes > budget) {
-      tooLarge.push_back(candidate);
-      continue;
-    }
-    Expected<Planned> planned = plan(candidate);
-    if (!planned)
-      return planned.takeError();
-    persistent = planned->persistent;
-    if (planned->arena > budget)
-      continue;
-    log << llvm::formatv("remat auto: {0} fits {1:N0} bytes into {2:N0} and computes {3:E3} FLOPs a "
-                         "step again",
-                         candidate.policy.str(), int64_t(planned->arena), int64_t(budget),
-                         planned->again);
-    double bound = leastRematCost(module, budget - persistent);
-    if (candidate.cost > 0)
-      log << llvm::formatv(
-          "; no choice within the budget can cost less than {0:F1}% of what this one does",
-          100 * std::min(1.0, bound / candidate.cost));
-    log << "\n";
-    return candidate.policy.str();
+Error Chooser::findStages() {
+  options.remat = "none";
+  Expected<OwningOpRef<ModuleOp>> local = compileCopy(module, options, from, Stage::local);
+  if (!local)
+    return local.takeError();
+  Expected<dist::Mesh> mesh = dist::parseMesh(options.mesh);
+  if (!mesh)
+    return mesh.takeError();
+  int64_t count = mesh->size(mesh->named("pipe"));
+  stages.resize(count);
+  if (count == 1) {
+    stages[0].held = {{0, {1}}};
+  } else {
+    Expected<planner::ScheduleKind> kind = planner::ScheduleKind::parse(options.schedule);
+    if (!kind)
+      return kind.takeError();
+    auto microbatches = module->getAttrOfType<IntegerAttr>("train.microbatches");
+    Expected<planner::PipelineSchedule> schedule =
+        makeSchedule(*kind, count, microbatches ? microbatches.getInt() : 1);
+    if (!schedule)
+      return schedule.takeError();
+    for (int64_t s = 0; s < count; ++s)
+      stages[s].held = heldAtBackward(*schedule, s);
   }
-  for (const RematCandidate &candidate : tooLarge)
-    if (persistent + candidate.bytes < smallest)
-      if (Expected<Planned> planned = plan(candidate); !planned)
-        return planned.takeError();
-  return createStringError(
-      llvm::formatv("--remat auto: nothing fits {0:N0} bytes a rank; the smallest plan, --remat {1}, "
-                    "needs {2:N0}",
-                    int64_t(budget), smallestPolicy, int64_t(smallest)));
+  for (StageSearch &stage : stages) {
+    // Layers that make no whole group are cut off on floor 1.
+    stage.estimates =
+        std::make_unique<RematEstimates>(**local, stage.held, /*anyGroups=*/from == Stage::train);
+    stage.candidates = stage.estimates->candidates();
+  }
+  return Error::success();
+}
+
+std::string Chooser::policies(llvm::function_ref<size_t(const StageSearch &)> which) const {
+  auto texts = llvm::map_to_vector(stages, [&](const StageSearch &stage) {
+    return stage.candidates[which(stage)].policy.str();
+  });
+  return llvm::all_equal(texts) ? texts[0] : llvm::join(texts, ",");
+}
+
+Error Chooser::plan() {
+  options.remat = policies([](const StageSearch &stage) { return stage.at; });
+  Expected<OwningOpRef<ModuleOp>> compiled = compileCopy(module, options, from, Stage::exec);
+  if (!compiled)
+    return compiled.takeError();
+  Expected<Plan> whole = buildPlan(**compiled);
+  if (!whole)
+    return whole.takeError();
+  again = whole->recomputedFlops;
+  std::vector<Planned> plans(stages.size());
+  for (auto [number, program] : llvm::enumerate(dist::programsOf(**compiled))) {
+    // Servers and workers are programs of one stage.
+    Planned &planned = plans[stages.size() > 1 ? number : 0];
+    auto arena = program->getAttrOfType<IntegerAttr>(exec::arenaBytesAttr);
+    if (double(arena.getInt()) <= planned.arena)
+      continue;
+    planned = {double(arena.getInt()), 0};
+    if (auto lines = program->getAttrOfType<DictionaryAttr>(exec::memoryAttr))
+      for (const char *category : {"parameter", "optimizer"})
+        if (auto bytes = lines.getAs<IntegerAttr>(category))
+          planned.persistent += double(bytes.getInt());
+  }
+  for (auto [stage, planned] : llvm::zip(stages, plans)) {
+    stage.planned = planned;
+    if (planned.arena < stage.smallest) {
+      stage.smallest = planned.arena;
+      stage.smallestAt = stage.at;
+    }
+  }
+  return Error::success();
+}
+
+/// Also tries what was skipped, since it might need less than what was not.
+Expected<std::string> Chooser::refuse() {
+  for (size_t next = 1;; ++next) {
+    bool any = false;
+    for (StageSearch &stage : stages) {
+      bool useful = !stage.isDone(budget) && next < stage.candidates.size() &&
+                    stage.planned.persistent + stage.candidates[next].bytes < stage.smallest;
+      stage.at = useful ? next : stage.smallestAt;
+      any |= useful;
+    }
+    if (any)
+      if (Error error = plan())
+        return std::move(error);
+    if (llvm::all_of(stages, [&](const StageSearch &s) { return next >= s.candidates.size(); }))
+      break;
+  }
+  double smallest = 0;
+  for (const StageSearch &stage : stages)
+    smallest = std::max(smallest, stage.smallest);
+  return createStringError(llvm::formatv(
+      "--remat auto: nothing fits {0:N0} bytes a rank; the smallest plan, --remat {1}, "
+      "needs {2:N0}",
+      int64_t(budget), policies([](const StageSearch &stage) { return stage.smallestAt; }),
+      int64_t(smallest)));
+}
+
+void Chooser::say(llvm::raw_ostream &log) {
+  double arena = 0, cost = 0, bound = 0;
+  for (StageSearch &stage : stages) {
+    arena = std::max(arena, stage.planned.arena);
+    cost += stage.candidates[stage.at].cost;
+    bound += std::min(stage.candidates[stage.at].cost,
+                      stage.estimates->leastCost(budget - stage.planned.persistent));
+  }
+  log << llvm::formatv("remat auto: {0} fits {1:N0} bytes into {2:N0} and computes {3:E3} FLOPs a "
+                       "step again",
+                       options.remat, int64_t(arena), int64_t(budget), again);
+  if (cost > 0)
+    log << llvm::formatv("; no choice within the budget can cost less than {0:F1}% of what this "
+                         "one does",
+                         100 * bound / cost);
+  log << "\n";
+}
+
+Expected<std::string> Chooser::run(llvm::raw_ostream &log) {
+  if (Error error = findStages())
+    return std::move(error);
+  for (;;) {
+    if (Error error = plan())
+      return std::move(error);
+    bool fits = true;
+    for (StageSearch &stage : stages)
+      if (!stage.isDone(budget)) {
+        fits = false;
+        if (!stage.advance(budget))
+          return refuse();
+      }
+    if (fits)
+      break;
+  }
+  say(log);
+  return options.remat;
+}
+
+Expected<std::string> chooseRemat(ModuleOp module, PipelineOptions options, Stage from,
+                                  double budget, llvm::raw_ostream &log) {
+  options.explainSharding.clear();
+  return Chooser(module, std::move(options), from, budget).run(log);
 }
 
 } // namespace meshwright

@@ -200,15 +200,15 @@ static Expected<double> bytesOf(StringRef flag, StringRef text) {
                            " (units " + byteUnits + ")");
 }
 
-/// The policy of rematerialization: what the user says, or for `auto` what is found by
+/// The policies of rematerialization: what the user says, or for `auto` what is found by
 /// compiling copies of `module`, which is at stage `from`.
-static Expected<std::string> rematOf(const CompileOptions &options, PipelineOptions pipeline,
+static Expected<std::string> rematOf(const CompileOptions &options, const PipelineOptions &pipeline,
                                      ModuleOp module, Stage from, Stage to,
                                      llvm::raw_ostream &log) {
   auto [name, bytes] = StringRef(options.remat).split(':');
   if (name != "auto") {
-    Expected<RematPolicy> policy = parsePolicy(options.remat);
-    return policy ? policy->str() : Expected<std::string>(policy.takeError());
+    Expected<std::vector<RematPolicy>> policies = parsePolicies(options.remat);
+    return policies ? textOf(*policies) : Expected<std::string>(policies.takeError());
   }
   bool own = StringRef(options.remat).contains(':');
   if (!own && options.memoryLimit.empty())
@@ -220,18 +220,11 @@ static Expected<std::string> rematOf(const CompileOptions &options, PipelineOpti
     return budget.takeError();
   if (from >= Stage::stages || to < Stage::stages)
     return "none"; // The pass is not among those that run.
-  OwningOpRef<ModuleOp> copy(module.clone());
-  PassManager manager(module.getContext());
-  pipeline.explainSharding.clear();
-  if (Error error = buildPipeline(manager, pipeline, from, Stage::local))
-    return std::move(error);
   DiagnosticCollector diagnostics(*module.getContext());
-  if (failed(manager.run(*copy)))
-    return diagnostics.take("compilation failed");
-  if ((*copy)->hasAttr(train::TrainDialect::cutsAttr))
-    return createStringError("--remat auto needs the plan, which programs of pipeline stages do not "
-                             "have yet; the fixed policies work");
-  return chooseRemat(*copy, pipeline, *budget, log);
+  Expected<std::string> chosen = chooseRemat(module, pipeline, from, *budget, log);
+  if (chosen)
+    return chosen;
+  return diagnostics.take(toString(chosen.takeError()));
 }
 
 Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &options,

@@ -57,7 +57,8 @@ ArrayRef<Flag> compileFlags() {
       {"cuts", "L1,L2,..", "first layers of the pipeline's chunks after the first: a chunk a stage, or V", &O::cuts},
       {"remat", "POLICY",
        "what the backward computes again: none, full, every:K, sqrt, selective, price:P, "
-       "every:K+price:P (P FLOPs for a byte), or auto[:BYTES], the least work that fits",
+       "every:K+price:P (P FLOPs for a byte), between commas one for each pipeline stage, or "
+       "auto[:BYTES], the least work that fits",
        &O::remat},
       {"memory-limit", "BYTES",
        "bytes a rank may use, e.g. 70GiB; also the budget of --remat auto", &O::memoryLimit},

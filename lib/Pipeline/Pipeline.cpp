@@ -8,6 +8,7 @@
 #include "meshwright/Strategy.h"
 
 #include "Planner/PipelineSchedule.h"
+#include "Planner/RematPolicy.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/Pass/Pass.h"
@@ -99,7 +100,24 @@ static std::string quoted(StringRef value) { return ("\"" + value + "\"").str();
 /// The stages of the pipeline; 1 without an axis for them.
 static int64_t pipelineStages(const dist::Mesh &mesh) { return mesh.size(mesh.named("pipe")); }
 
-static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks) {
+/// Policies of the pipeline's stages as one for each chunk, where they differ.
+static Expected<std::vector<RematPolicy>> rematOfChunks(StringRef text, planner::ScheduleKind kind,
+                                                        int64_t stages) {
+  Expected<std::vector<RematPolicy>> policies = parsePolicies(text);
+  if (!policies || policies->size() == 1)
+    return policies;
+  if (int64_t(policies->size()) != stages)
+    return llvm::createStringError("--remat '" + text + "' has " + llvm::Twine(policies->size()) +
+                                   " policies; give one, or one for each of the " +
+                                   llvm::Twine(stages) + " pipeline stages");
+  std::vector<RematPolicy> chunks;
+  for (int64_t stage : placeChunks(kind, stages))
+    chunks.push_back((*policies)[stage]);
+  return chunks;
+}
+
+static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks,
+                                   llvm::ArrayRef<RematPolicy> remat) {
   std::string mesh = o.mesh.empty() ? "" : "mesh=" + quoted(o.mesh) + " ";
   std::string strategy = mesh + "zero=" + std::to_string(o.zero) +
                          " sequence-parallel=" + (o.sequenceParallel ? "true" : "false") +
@@ -109,9 +127,16 @@ static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks) {
   if (!o.explainSharding.empty())
     propagate += "{explain=" + quoted(o.explainSharding) + "}";
   std::string cutLayers;
-  if (chunks > 1)
+  bool groups = llvm::any_of(remat, [](const RematPolicy &policy) { return policy.every != 1; });
+  if (chunks > 1 || groups)
     cutLayers = "train-cut-layers{chunks=" + std::to_string(chunks) +
-                (o.cuts.empty() ? "" : " cuts=" + quoted(o.cuts)) + "},";
+                (o.cuts.empty() ? "" : " cuts=" + quoted(o.cuts)) + " every=" +
+                quoted(llvm::join(llvm::map_range(remat,
+                                                  [](const RematPolicy &policy) {
+                                                    return std::to_string(policy.every);
+                                                  }),
+                                  ",")) +
+                "},";
   std::string schedule = "{schedule=" + o.schedule + "}";
   return {
       {Stage::step,
@@ -121,7 +146,7 @@ static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks) {
       {Stage::dist, "dist-apply-strategy{" + strategy + "},dist-split-reductions,dist-pad," +
                         propagate + ",dist-verify"},
       {Stage::local, "dist-partition,canonicalize"},
-      {Stage::stages, "dist-rematerialize{policy=" + o.remat + "},dist-split-stages" + schedule +
+      {Stage::stages, "dist-rematerialize{policy=" + quoted(textOf(remat)) + "},dist-split-stages" + schedule +
                           ",dist-split-servers"},
       {Stage::schedule,
        "dist-schedule" + schedule +
@@ -195,7 +220,10 @@ Error buildPipeline(OpPassManager &manager, const PipelineOptions &options, Stag
     if (failed(append(manager, verifier, from == Stage::exec, llvm::errs())))
       return llvm::createStringError("no pass " + verifier);
   int64_t chunks = stages > 1 ? stages * kind->chunksPerStage : 1;
-  for (const Step &step : staircase(options, chunks)) {
+  Expected<std::vector<RematPolicy>> remat = rematOfChunks(options.remat, *kind, stages);
+  if (!remat)
+    return remat.takeError();
+  for (const Step &step : staircase(options, chunks, *remat)) {
     if (step.to <= from || step.to > to)
       continue;
     std::string errors;

@@ -228,4 +228,18 @@ int64_t mostHeld(const PipelineSchedule &s, int64_t stage) {
   return most;
 }
 
+std::vector<HeldAtBackward> heldAtBackward(const PipelineSchedule &s, int64_t stage) {
+  Phase last = s.splitsBackward ? Phase::weight : Phase::backward;
+  std::vector<HeldAtBackward> moments;
+  std::vector<int64_t> counts(s.chunks());
+  for (const Task &task : s.order[stage]) {
+    counts[task.chunk] += task.phase == Phase::forward;
+    HeldAtBackward now{task.chunk, counts};
+    if (task.phase == Phase::backward && !llvm::is_contained(moments, now))
+      moments.push_back(std::move(now));
+    counts[task.chunk] -= task.phase == last;
+  }
+  return moments;
+}
+
 } // namespace meshwright::planner

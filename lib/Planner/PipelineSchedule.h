@@ -142,6 +142,18 @@ llvm::Expected<Timeline> simulate(const PipelineSchedule &schedule, const TaskCo
 /// forward task to the last task that reads it.
 int64_t mostHeld(const PipelineSchedule &schedule, int64_t stage);
 
+/// What a stage holds so at the begin of a backward task of `chunk`: microbatches of each
+/// chunk, the task's own included.
+struct HeldAtBackward {
+  int64_t chunk;
+  std::vector<int64_t> counts;
+  bool operator==(const HeldAtBackward &other) const {
+    return chunk == other.chunk && counts == other.counts;
+  }
+};
+/// Each different one once.
+std::vector<HeldAtBackward> heldAtBackward(const PipelineSchedule &schedule, int64_t stage);
+
 } // namespace meshwright::planner
 
 #endif // MESHWRIGHT_LIB_PLANNER_PIPELINESCHEDULE_H

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FunctionUtils.h"
+#include "Planner/RematPolicy.h"
 #include "Train/Passes.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -79,6 +80,8 @@ public:
   /// What each layer computes; embedding counts to the first, the head to the last.
   SmallVector<double> costs();
   LogicalResult cut(ArrayRef<int64_t> cuts);
+  /// `cuts` and where groups of `every` layers, one number a chunk, leave a tail.
+  Cuts withTails(ArrayRef<int64_t> cuts, ArrayRef<int64_t> every);
 
 private:
   LogicalResult cut(RepeatOp repeat, int64_t first, ArrayRef<int64_t> begins);
@@ -247,6 +250,24 @@ LogicalResult LayerCutter::cut(ArrayRef<int64_t> cuts) {
   return success();
 }
 
+Cuts LayerCutter::withTails(ArrayRef<int64_t> cuts, ArrayRef<int64_t> every) {
+  Cuts all(cuts), begins(cuts);
+  int64_t layers = 0;
+  for (RepeatOp repeat : loss.getOps<RepeatOp>())
+    begins.push_back(layers += repeat.getCount());
+  begins.push_back(0);
+  llvm::sort(begins);
+  begins.erase(llvm::unique(begins), begins.end());
+  for (auto [first, end] : llvm::zip(begins, ArrayRef(begins).drop_front())) {
+    int64_t chunk = llvm::upper_bound(cuts, first) - cuts.begin();
+    LayerGroups groups = groupsOf(every[every.size() > 1 ? chunk : 0], end - first);
+    if (groups.tail(end - first))
+      all.push_back(first + groups.layers);
+  }
+  llvm::sort(all);
+  return all;
+}
+
 //===--- the pass ---------------------------------------------------------------===//
 
 /// Reads "2,4", first layers of `chunks` - 1 chunks out of `layers`.
@@ -294,16 +315,29 @@ struct TrainCutLayers : train::impl::TrainCutLayersBase<TrainCutLayers> {
     int64_t layers = costs.size();
     if (chunks < 1)
       return module.emitError("layers are cut into 1 part or more, not ") << int64_t(chunks);
-    if (layers < chunks)
+    if (layers < chunks && chunks > 1)
       return module.emitError("the model has ")
              << layers << " layers, fewer than the " << int64_t(chunks)
              << " parts of the pipeline (stages times chunks a stage); use a shorter mesh axis "
-                "'pipe' or fewer chunks";
+                "'pipe' or fewer chunks, "
+             << layers << (layers == 1 ? " part" : " parts") << " at most";
     FailureOr<Cuts> where = cuts.empty() ? FailureOr<Cuts>(balance(costs, chunks))
                                          : readCuts(module, cuts, chunks, layers);
-    if (failed(where) || failed(cutter.cut(*where)))
+    if (failed(where))
       return failure();
-    module->setAttr(TrainDialect::cutsAttr, DenseI64ArrayAttr::get(&getContext(), *where));
+    Cuts groups;
+    SmallVector<StringRef> items;
+    StringRef(every).split(items, ',');
+    for (StringRef item : items)
+      if (item.trim().getAsInteger(10, groups.emplace_back()) || groups.back() < 0)
+        return module.emitError("every '") << every << "': '" << item << "' is no number of layers";
+    if (groups.size() > 1 && int64_t(groups.size()) != chunks)
+      return module.emitError("every '") << every << "': " << groups.size() << " numbers for "
+                                         << int64_t(chunks) << " chunks; give one, or one for each";
+    if (failed(cutter.cut(cutter.withTails(*where, groups))))
+      return failure();
+    if (chunks > 1)
+      module->setAttr(TrainDialect::cutsAttr, DenseI64ArrayAttr::get(&getContext(), *where));
     return success();
   }
 };

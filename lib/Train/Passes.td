@@ -23,12 +23,18 @@ def TrainCutLayers : Pass<"train-cut-layers", "::mlir::ModuleOp"> {
     layers; the embedding counts to the first layer, the head to the last). The module
     keeps them in the attribute `train.cuts`.
 
+    `every` says how many layers rematerialization takes together: one number, or one
+    for each chunk. Layers of a run that make no whole group at its end become a run of
+    their own, which is a shorter group.
+
     Refuses more chunks than layers, and cuts that are not ascending layer numbers, one
     fewer than chunks.
   }];
   let options = [
     Option<"chunks", "chunks", "int64_t", "1", "parts: pipeline stages times chunks a stage">,
-    Option<"cuts", "cuts", "std::string", "\"\"", "first layers of the parts after the first, e.g. 2,4">];
+    Option<"cuts", "cuts", "std::string", "\"\"", "first layers of the parts after the first, e.g. 2,4">,
+    Option<"every", "every", "std::string", "\"1\"",
+           "layers of a group, 0 for the square root of the layers; one number or one a chunk, e.g. 3,1">];
 }
 
 def TrainMixedPrecision : Pass<"train-mixed-precision", "::mlir::ModuleOp"> {

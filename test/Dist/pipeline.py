@@ -12,6 +12,9 @@
   pipeline.py stash CONFIG WORK BATCH SEQ  STRATEGY...
       the stages hold as many activations as the schedule says, and end with channels
       of one message between two stages
+  pipeline.py once CONFIG WORK BATCH SEQ  STRATEGY...
+      where gradients of weights are tasks of their own, what is computed again is so
+      once for both tasks
 
 A strategy is a mesh and other flags of `meshwright compile` joined by +, e.g.
 pipe=2,data=2+microbatches=4+schedule=zb-h1+zero=2+sequence-parallel.
@@ -154,4 +157,41 @@ def stash(config, work, batch, sequence, *strategies):
         print(f"{strategy}: stages hold {' '.join(map(str, found))}", flush=True)
 
 
-{"golden": golden, "compare": compare, "scatter": scatter, "uncut": uncut, "stash": stash}[sys.argv[1]](*sys.argv[2:])
+def redone(program):
+    """What the tasks of each kind compute again: lines of the functions they call, with repeats as often as they run."""
+    functions = dict(re.findall(r"\n    func.func private @([^(]+)\(([\s\S]*?)\n    }", program))
+
+    def count(name, inside):
+        total = 0
+        for line in functions[name].splitlines():
+            marked = inside or "{dist.recomputed" in line
+            repeat = re.search(r"train.repeat @(\S+) x (\d+)", line)
+            if repeat:
+                total += int(repeat[2]) * count(repeat[1], marked)
+            elif marked:
+                total += bool(re.search(r"train.(linear|contract|attention) ", line))
+        return total
+
+    found = {}
+    for name in functions:
+        if re.fullmatch(r"(forward|backward|weight)\.\d+", name):
+            found[name.split(".")[0]] = found.get(name.split(".")[0], 0) + count(name, False)
+    return found
+
+
+def once(config, work, batch, sequence, *strategies):
+    fresh(work)
+    for strategy in strategies:
+        want = None
+        for schedule in ("1f1b", "zb-h1"):
+            emit(config, batch, sequence, f"{strategy}+schedule={schedule}")
+            programs = re.split(r"\n  module @stage\d+ ", open("schedule.mlir").read())[1:]
+            found = [redone(program) for program in programs]
+            want = want or found
+        check(all(a["forward"] == 0 and a["backward"] > 0 for a in want), f"{strategy}: {want}")
+        for a, b in zip(want, found):
+            check("weight" in b and b["backward"] + b["weight"] == a["backward"], f"{strategy}: {a} are {b} with weight tasks")
+        print(f"{strategy}: {found} in place of {want}", flush=True)
+
+
+{"once": once, "golden": golden, "compare": compare, "scatter": scatter, "uncut": uncut, "stash": stash}[sys.argv[1]](*sys.argv[2:])

@@ -115,6 +115,34 @@ TEST(PipelineSchedule, ZeroBubbleVHasNoneWithTheMemoryOf1F1B) {
   });
 }
 
+/// At a backward the stage holds all that is ahead of it, of chunks before and after too.
+TEST(PipelineSchedule, HeldAtBackward) {
+  auto held = [](llvm::StringRef kind, int64_t stage) {
+    std::string text;
+    for (const HeldAtBackward &now : heldAtBackward(made(kind, 2, 4), stage)) {
+      text += (text.empty() ? "" : " ") + std::to_string(now.chunk) + ":";
+      for (int64_t count : now.counts)
+        text += std::to_string(count);
+    }
+    return text;
+  };
+  EXPECT_EQ(held("naive", 0), "0:10");
+  EXPECT_EQ(held("gpipe", 1), "1:04 1:03 1:02 1:01");
+  EXPECT_EQ(held("1f1b", 0), "0:20 0:10");
+  EXPECT_EQ(held("1f1b", 1), "1:01");
+  // With weight tasks the microbatch waits on.
+  EXPECT_EQ(held("zb-h1", 1).substr(0, 9), "1:01 1:02");
+  for (const char *kind : {"1f1b", "gpipe", "zb-h1", "zb-h2"})
+    for (int64_t p : {2, 4})
+      for (int64_t stage = 0; stage < p; ++stage) {
+        PipelineSchedule s = made(kind, p, 3 * p);
+        int64_t most = 0;
+        for (const HeldAtBackward &now : heldAtBackward(s, stage))
+          most = std::max(most, now.counts[stage]);
+        EXPECT_EQ(most, mostHeld(s, stage)) << kind;
+      }
+}
+
 TEST(PipelineSchedule, OtherCostsStillRun) {
   for (llvm::StringRef kind : {"naive", "gpipe", "1f1b", "interleaved:2", "zb-h1", "zb-h2", "zb-v"}) {
     PipelineSchedule schedule = made(kind, 4, 8);

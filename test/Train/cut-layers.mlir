@@ -1,5 +1,7 @@
 // RUN: meshwright-opt %s --train-cut-layers=chunks=2 -split-input-file | FileCheck %s
 // RUN: meshwright-opt %s --train-cut-layers="chunks=3 cuts=1,2" -split-input-file | FileCheck %s --check-prefix=THREE
+// RUN: meshwright-opt %s --train-cut-layers=every=2 -split-input-file | FileCheck %s --check-prefix=TAIL
+// RUN: meshwright-opt %s --train-cut-layers="chunks=2 cuts=1 every=2,1" -split-input-file | FileCheck %s --check-prefix=OWN
 
 // BEGIN EXAMPLE --train-cut-layers=chunks=2
 train.variable @h.w : tensor<3x4x4xf32> stacked init <"normal", 0.02> storage <"h.{layer}.w">
@@ -23,6 +25,15 @@ func.func @loss(%x: tensor<2x4xf32>) -> tensor<f32> {
 // CHECK: %[[A:.*]] = train.repeat @layer.0 x 2 carry(%arg0)
 // CHECK: %[[B:.*]] = train.repeat @layer.2 x 1 carry(%[[A]])
 // CHECK: train.reduce sum %[[B]]
+// Three layers in groups of two are a run of two and a run of one; without stages nothing else is cut.
+// TAIL-NOT: train.cuts
+// TAIL-LABEL: func.func @loss
+// TAIL: train.repeat @layer.0 x 2
+// TAIL: train.repeat @layer.2 x 1
+// The second chunk has no groups.
+// OWN: train.cuts = array<i64: 1>
+// OWN: train.repeat @layer.0 x 1
+// OWN: train.repeat @layer.1 x 2
 // THREE: train.cuts = array<i64: 1, 2>
 // THREE: train.repeat @layer.0 x 1
 // THREE: train.repeat @layer.1 x 1

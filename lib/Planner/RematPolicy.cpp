@@ -3,8 +3,10 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "meshwright/Remat.h"
+#include "Planner/RematPolicy.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -59,6 +61,45 @@ llvm::Expected<RematPolicy> parsePolicy(StringRef text) {
   if (policy.every == 1 && !policy.price)
     policy.price = HUGE_VAL;
   return policy;
+}
+
+llvm::Expected<std::vector<RematPolicy>> parsePolicies(StringRef text) {
+  std::vector<RematPolicy> policies;
+  llvm::SmallVector<StringRef> parts;
+  text.split(parts, ',');
+  for (StringRef part : parts) {
+    llvm::Expected<RematPolicy> policy = parsePolicy(part.trim());
+    if (!policy)
+      return policy.takeError();
+    policies.push_back(*policy);
+  }
+  return policies;
+}
+
+std::string textOf(llvm::ArrayRef<RematPolicy> policies) {
+  return llvm::join(llvm::map_range(policies, [](const RematPolicy &p) { return p.str(); }), ",");
+}
+
+/// Of groups that divide `count` those whose number is nearest to their length.
+static int64_t nearestToRoot(int64_t count) {
+  int64_t best = 1;
+  for (int64_t size = 2; size <= count; ++size)
+    if (count % size == 0 && size + count / size < best + count / best)
+      best = size;
+  return best;
+}
+
+LayerGroups groupsOf(int64_t every, int64_t count) {
+  if (every == 0) {
+    int64_t size = 1;
+    for (int64_t n = 2; n <= count; ++n)
+      if (n + (count + n - 1) / n < size + (count + size - 1) / size)
+        size = n;
+    int64_t layers = count / size * size;
+    return {layers, nearestToRoot(layers)};
+  }
+  int64_t size = std::min(every, count);
+  return {count / size * size, size};
 }
 
 } // namespace meshwright

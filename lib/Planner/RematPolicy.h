@@ -1,0 +1,57 @@
+//===- RematPolicy.h - how policies of rematerialization are written ---------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_LIB_PLANNER_REMATPOLICY_H
+#define MESHWRIGHT_LIB_PLANNER_REMATPOLICY_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+/// A value of --remat, apart from `auto`.
+struct RematPolicy {
+  /// Layers of which only the first one's input is kept; 0: the square root of their
+  /// number.
+  int64_t every = 1;
+  /// What a byte is worth in FLOPs: within a layer, what costs less is computed
+  /// again. Absent: everything that the backward reads is kept.
+  std::optional<double> price;
+
+  /// As parsePolicy reads it.
+  std::string str() const;
+};
+
+/// Reads none, full, selective, sqrt, every:K, price:P or every:K+price:P.
+llvm::Expected<RematPolicy> parsePolicy(llvm::StringRef text);
+
+/// Reads policies between commas: one for all, or one for each of several.
+llvm::Expected<std::vector<RematPolicy>> parsePolicies(llvm::StringRef text);
+std::string textOf(llvm::ArrayRef<RematPolicy> policies);
+
+/// How `every` layers go into a run of `count`: so many layers have groups of `size`, the
+/// rest at its end is a shorter group. train-cut-layers makes a run of its own of that.
+struct LayerGroups {
+  int64_t layers, size;
+  int64_t tail(int64_t count) const { return count - layers; }
+};
+LayerGroups groupsOf(int64_t every, int64_t count);
+
+/// The price of `selective`.
+inline constexpr double selectivePrice = 16;
+
+/// FLOPs that a byte a device sends is worth: what an accelerator computes while it
+/// sends one (A100: 312 TFLOPS in bf16, 300 GB/s of NVLink each way).
+inline constexpr double flopsPerByteSent = 1040;
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_LIB_PLANNER_REMATPOLICY_H
