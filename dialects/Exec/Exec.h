@@ -19,9 +19,15 @@ inline constexpr llvm::StringLiteral kernelAttr = "exec.kernel", templateAttr = 
                                      iterationsAttr = "exec.iterations", chunksAttr = "exec.chunks",
                                      workspaceAttr = "exec.workspace", inplaceAttr = "exec.inplace",
                                      tiedAttr = "exec.tied";
+/// Of a collective that is only started: the number that `exec.wait` waits for.
+inline constexpr llvm::StringLiteral startAttr = "exec.start";
 /// Attributes of a planned module.
 inline constexpr llvm::StringLiteral arenaBytesAttr = "exec.arena_bytes",
                                      liveBytesAttr = "exec.live_bytes", memoryAttr = "exec.memory";
+
+/// The number under which a collective is only started; nothing where the program
+/// waits for it there, and for other ops.
+std::optional<int64_t> startOf(mlir::Operation *op);
 
 /// Bytes of a tensor or memref of static shape.
 int64_t bytesOf(mlir::Type type);

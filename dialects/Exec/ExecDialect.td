@@ -34,6 +34,9 @@ def Exec_Dialect : Dialect {
     `exec.live_bytes`, the largest sum of buffers that are live at once, with what
     called programs need at that moment; `exec.memory`, bytes by category then.
 
+    A collective of the memory form with `exec.start`, an i64, is only started; see
+    `exec.wait`.
+
     A `func.call` in the tensor form has `exec.tied` once its callee is in the memory
     form: for each result the operand whose memory it takes, or -1.
   }];

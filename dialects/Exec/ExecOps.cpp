@@ -38,6 +38,11 @@ int64_t exec::bytesOf(Type type) {
   return shaped.getNumElements() * llvm::divideCeil(shaped.getElementTypeBitWidth(), 8);
 }
 
+std::optional<int64_t> exec::startOf(Operation *op) {
+  auto number = op->getAttrOfType<IntegerAttr>(startAttr);
+  return number ? std::optional(number.getInt()) : std::nullopt;
+}
+
 static void addEffect(SmallVectorImpl<MemoryEffects::EffectInstance> &effects,
                       MemoryEffects::Effect *effect, OpOperand &operand) {
   if (isa<MemRefType>(operand.get().getType()))
@@ -58,17 +63,57 @@ LogicalResult BufferOp::verify() {
   return success();
 }
 
+/// The loop whose iteration number `index` is, or null.
+static LoopOp loopOf(Value index) {
+  auto loop = dyn_cast_or_null<LoopOp>(index.getParentBlock()->getParentOp());
+  return loop && index == loop.getIndex() ? loop : LoopOp();
+}
+
+LogicalResult ShiftOp::verify() {
+  if (!loopOf(getIndex()))
+    return emitOpError("needs a loop's iteration number");
+  if (getModulo() && int64_t(*getModulo()) < 1)
+    return emitOpError("takes the remainder of ") << int64_t(*getModulo());
+  return success();
+}
+
+int64_t ShiftOp::evaluate(int64_t iteration) {
+  int64_t number = iteration + int64_t(getBy());
+  if (!getModulo())
+    return number;
+  int64_t modulo = *getModulo();
+  return (number % modulo + modulo) % modulo;
+}
+
 LogicalResult SlotOp::verify() {
   MemRefType base = getBase().getType(), slice = getSlice().getType();
   if (base.getRank() == 0 || base.getShape().drop_front() != slice.getShape() ||
       base.getElementType() != slice.getElementType())
     return emitOpError("gives ") << slice << ", which is not a slice of " << base;
-  auto loop = dyn_cast_or_null<LoopOp>(getIndex().getParentBlock()->getParentOp());
-  if (!loop || getIndex() != loop.getIndex())
+  auto shift = getIndex().getDefiningOp<ShiftOp>();
+  Value index = shift ? shift.getIndex() : getIndex();
+  LoopOp loop = loopOf(index);
+  if (!loop)
     return emitOpError("needs a loop's iteration number as index");
-  if (int64_t(loop.getCount()) > base.getDimSize(0))
+  if (shift && shift.getModulo()) {
+    if (int64_t(*shift.getModulo()) > base.getDimSize(0))
+      return emitOpError("takes ") << *shift.getModulo() << " slots in turns but " << base
+                                   << " has " << base.getDimSize(0);
+    return success();
+  }
+  int64_t begin = 0, end = int64_t(loop.getCount());
+  for (auto when = (*this)->getParentOfType<WhenOp>(); when;
+       when = when->getParentOfType<WhenOp>())
+    if (when.getIndex() == index) {
+      begin = std::max(begin, int64_t(when.getBegin()));
+      end = std::min(end, int64_t(when.getEnd()));
+    }
+  int64_t by = shift ? int64_t(shift.getBy()) : 0;
+  if (begin + by < 0)
+    return emitOpError("counts from ") << begin + by << "; slots are numbered from 0";
+  if (end + by > base.getDimSize(0))
     return emitOpError("counts to ")
-           << loop.getCount() << " but " << base << " has " << base.getDimSize(0) << " slots";
+           << end + by << " but " << base << " has " << base.getDimSize(0) << " slots";
   return success();
 }
 

@@ -145,6 +145,53 @@ def Exec_LoopOp : Exec_Op<"loop", [AttrSizedOperandSegments, SingleBlock,
   }];
 }
 
+def Exec_WhenOp : Exec_Op<"when", [NoTerminator, SingleBlock, RecursiveMemoryEffects]> {
+  let summary = "Runs its body in some iterations of a loop around it";
+  let description = [{
+    Those with numbers from `begin` to before `end`. Memory form.
+
+    ```mlir
+    exec.when %i from 1 to 12 {
+      exec.all_gather ...
+    }
+    ```
+  }];
+  let arguments = (ins Index:$index, I64Attr:$begin, I64Attr:$end);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$index `from` $begin `to` $end attr-dict-with-keyword $body";
+  let hasVerifier = 1;
+  let skipDefaultBuilders = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$index, "int64_t":$begin, "int64_t":$end)>];
+  let extraClassDeclaration = [{
+    ::mlir::Block &getBlock() { return getBody().front(); }
+    /// The loop whose iterations it is about.
+    LoopOp getLoop() {
+      return ::llvm::cast<LoopOp>(getIndex().getParentBlock()->getParentOp());
+    }
+  }];
+}
+
+def Exec_ShiftOp : Exec_Op<"shift", [Pure]> {
+  let summary = "The number of an iteration before or after this one";
+  let description = [{
+    A loop's iteration number plus `by`, of which with `modulo` the remainder from 0 on:
+    which of `modulo` slots that iterations take in turns is this one's. Indexes slots.
+
+    ```mlir
+    %next = exec.shift %i by 1
+    %mine = exec.shift %i by 0 modulo 2
+    ```
+  }];
+  let arguments = (ins Index:$index, I64Attr:$by, OptionalAttr<I64Attr>:$modulo);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$index `by` $by (`modulo` $modulo^)? attr-dict";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// What it is where the loop's iteration number is `iteration`.
+    int64_t evaluate(int64_t iteration);
+  }];
+}
+
 def Exec_YieldOp : Exec_Op<"yield", [Terminator, Pure, ParentOneOf<["LoopOp"]>]> {
   let summary = "Ends a loop's body";
   let description = [{
@@ -199,7 +246,8 @@ def Exec_SlotOp : Exec_Op<"slot", [Pure]> {
   let summary = "One slice of stacked memory";
   let description = [{
     [n, ...] to [...]: slice `index` along the first dimension. `index` is a loop's
-    iteration number, and the loop runs at most n times.
+    iteration number, or an `exec.shift` of one, and is less than n in every iteration
+    in which the slot is used.
   }];
   let arguments = (ins Exec_MemRef:$base, Index:$index);
   let results = (outs Exec_MemRef:$slice);
@@ -554,6 +602,24 @@ def Exec_FinishSendsOp : Exec_Op<"finish_sends", [MemoryEffects<[MemWrite]>]> {
   let description = [{ Last in a program that sends; `buffers` are all of its messages'. }];
   let arguments = (ins Arg<Variadic<Exec_MemRef>, "", [MemRead, MemWrite]>:$buffers);
   let assemblyFormat = "$buffers attr-dict `:` type($buffers)";
+}
+def Exec_WaitOp : Exec_Op<"wait", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "mw_wait: waits for a collective that was only started";
+  let description = [{
+    A collective with the attribute `exec.start = n : i64` is started where it stands and
+    runs while the program goes on. `exec.wait n` returns when the latest start of number n
+    has ended, and so, since they end in the order in which they are started, all before
+    it; at once where there is none. Until then nothing but other communication, which
+    comes after it, may write what it reads or touch what it writes.
+
+    ```mlir
+    exec.reduce_scatter sum %g to %mine over ["data"] {exec.start = 0 : i64} : memref<8xf32> to memref<4xf32>
+    ...
+    exec.wait 0
+    ```
+  }];
+  let arguments = (ins I64Attr:$start);
+  let assemblyFormat = "$start attr-dict";
 }
 def Exec_RecvOp : Exec_Op<"recv", [CollectiveOpInterface]> {
   let summary = "mw_recv from the rank at place `from`";

@@ -234,3 +234,25 @@ void LoopOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects)
     effects.emplace_back(MemoryEffects::Write::get());
   }
 }
+
+//===--- conditions ---------------------------------------------------------===//
+
+void WhenOp::build(OpBuilder &builder, OperationState &state, Value index, int64_t begin,
+                   int64_t end) {
+  auto &properties = state.getOrAddProperties<Properties>();
+  properties.setBegin(builder.getI64IntegerAttr(begin));
+  properties.setEnd(builder.getI64IntegerAttr(end));
+  state.addOperands(index);
+  state.addRegion()->emplaceBlock();
+}
+
+LogicalResult WhenOp::verify() {
+  auto loop = dyn_cast_or_null<LoopOp>(getIndex().getParentBlock()->getParentOp());
+  if (!loop || getIndex() != loop.getIndex())
+    return emitOpError("needs the iteration number of a loop around it");
+  int64_t begin = getBegin(), end = getEnd();
+  if (begin < 0 || begin >= end || end > int64_t(loop.getCount()))
+    return emitOpError("is about iterations ")
+           << begin << " to " << end << " of a loop with " << loop.getCount();
+  return success();
+}

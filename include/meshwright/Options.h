@@ -37,6 +37,7 @@ struct CompileOptions {
   std::string remat = "none";
   std::string memoryLimit;
   std::string collectiveAlgorithm = "native";
+  std::string overlap = "off";
   std::string precision = "f32", gradDtype = "f32";
   std::string optimizer = "adamw";
   std::string dropout;        ///< empty: what the config says

@@ -22,9 +22,21 @@ static int64_t elements(Value memory) {
 /// How often an op runs in one run of its program.
 static int64_t timesOf(Operation *op) {
   int64_t times = 1;
-  for (auto loop = op->getParentOfType<exec::LoopOp>(); loop;
-       loop = loop->getParentOfType<exec::LoopOp>())
-    times *= int64_t(loop.getCount());
+  // Of a loop some iterations may be chosen, also by conditions in a loop inside it.
+  llvm::SmallDenseMap<Operation *, std::pair<int64_t, int64_t>> chosen;
+  for (; !isa<exec::ProgramOp>(op); op = op->getParentOp()) {
+    if (auto when = dyn_cast<exec::WhenOp>(op)) {
+      auto &range = chosen.try_emplace(when.getLoop(), 0, int64_t(when.getLoop().getCount()))
+                        .first->second;
+      range = {std::max(range.first, int64_t(when.getBegin())),
+               std::min(range.second, int64_t(when.getEnd()))};
+    }
+    if (auto loop = dyn_cast<exec::LoopOp>(op)) {
+      auto found = chosen.find(op);
+      times *= found == chosen.end() ? int64_t(loop.getCount())
+                                     : found->second.second - found->second.first;
+    }
+  }
   return times;
 }
 

@@ -14,8 +14,10 @@ ProgramLiveness::ProgramLiveness(ProgramOp program) { number(program.getBody().f
 void ProgramLiveness::number(Block &block) {
   for (Operation &op : block) {
     begins[&op] = ends[&op] = count++;
-    if (auto loop = dyn_cast<LoopOp>(op)) {
-      number(loop.getBlock());
+    if (auto wait = dyn_cast<WaitOp>(op))
+      waits[int64_t(wait.getStart())].push_back(&op);
+    for (Region &region : op.getRegions()) {
+      number(region.front());
       ends[&op] = count - 1;
     }
   }
@@ -48,22 +50,48 @@ SmallVector<Access> ProgramLiveness::accesses(Value memory) const {
   return list;
 }
 
+/// Adds the ops up to which a collective that is started may use its memory.
+void ProgramLiveness::addWaits(Operation *start, SmallVectorImpl<Operation *> &ops) const {
+  std::optional<int64_t> number = startOf(start);
+  auto found = number ? waits.find(*number) : waits.end();
+  if (found == waits.end())
+    return;
+  for (Operation *wait : found->second) {
+    ops.push_back(wait);
+    if (begins.at(wait) > begins.at(start))
+      continue;
+    // An iteration waits for what the one before has started.
+    auto loop = start->getParentOfType<LoopOp>();
+    while (loop && !loop->isAncestor(wait))
+      loop = loop->getParentOfType<LoopOp>();
+    if (loop)
+      ops.push_back(loop);
+  }
+}
+
 std::optional<std::pair<int64_t, int64_t>> ProgramLiveness::range(Value memory,
                                                                   Operation **uninitialized) const {
   SmallVector<Access> list = accesses(memory);
   if (list.empty())
     return std::nullopt;
+  SmallVector<Operation *> ops;
+  for (Access &access : list) {
+    ops.push_back(access.op);
+    addWaits(access.op, ops);
+  }
   // The innermost block that has them all.
   Block *block = list.front().op->getBlock();
-  while (!llvm::all_of(list, [&](Access &a) { return block->findAncestorOpInBlock(*a.op); }))
+  while (!llvm::all_of(ops, [&](Operation *op) { return block->findAncestorOpInBlock(*op); }))
     block = block->getParentOp()->getBlock();
-  int64_t first = begins.at(block->findAncestorOpInBlock(*list.front().op));
-  int64_t last = first;
-  for (Access &access : list)
-    last = std::max(last, ends.at(block->findAncestorOpInBlock(*access.op)));
+  int64_t first = count, last = 0;
+  for (Operation *op : ops) {
+    Operation *top = block->findAncestorOpInBlock(*op);
+    first = std::min(first, begins.at(top));
+    last = std::max(last, ends.at(top));
+  }
   if (list.front().reads) {
     // What it reads comes from the iteration before, and first from outside.
-    for (Operation *op = block->getParentOp(); isa<LoopOp>(op); op = op->getParentOp()) {
+    for (Operation *op = block->getParentOp(); !isa<ProgramOp>(op); op = op->getParentOp()) {
       first = begins.at(op);
       last = ends.at(op);
     }

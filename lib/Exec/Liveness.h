@@ -30,15 +30,18 @@ public:
 
   /// The first and last op at which the buffer must keep what is in it. A
   /// buffer that a loop's body reads before it writes keeps its contents from one
-  /// iteration to the next, so it lives through the whole loop. Nothing if it is
-  /// not used. `uninitialized` is the op that reads what nothing wrote, if any.
+  /// iteration to the next, so it lives through the whole loop; so does one that a
+  /// collective uses for which an earlier op of the body waits. Nothing if it is not
+  /// used. `uninitialized` is the op that reads what nothing wrote, if any.
   std::optional<std::pair<int64_t, int64_t>> range(mlir::Value memory,
                                                    mlir::Operation **uninitialized = nullptr) const;
 
 private:
   void number(mlir::Block &block);
+  void addWaits(mlir::Operation *start, llvm::SmallVectorImpl<mlir::Operation *> &ops) const;
 
   int64_t count = 0;
+  llvm::DenseMap<int64_t, llvm::SmallVector<mlir::Operation *, 2>> waits; ///< by number
   llvm::DenseMap<mlir::Operation *, int64_t> begins, ends;
 };
 

@@ -162,12 +162,31 @@ def ExecBufferize : Pass<"exec-bufferize", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
+def ExecOverlapCollectives : Pass<"exec-overlap-collectives", "::mlir::ModuleOp"> {
+  let summary = "Lets collectives run while the program computes";
+  let description = [{
+    A collective of `min-bytes` at least is only started where it stands, and an
+    `exec.wait` stands before the first op that may not run before it has ended: one that
+    writes what it reads, or touches what it writes. In a loop that may be an op of the
+    next iteration. Where no op that computes would run meanwhile, nothing changes.
+
+    Starts keep the program's order, each rank does its communication in this order, one
+    after the other, and waits are for what was started before. So whatever one rank waits
+    for it waited for in the program without starts, which ends: so does this one.
+  }];
+  let options = [
+    Option<"minBytes", "min-bytes", "int64_t", "16384", "bytes of the smallest collectives that are only started">,
+  ];
+  let dependentDialects = ["::meshwright::exec::ExecDialect"];
+}
+
 def ExecPlanMemory : Pass<"exec-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Gives every buffer its offset in one arena";
   let description = [{
     Variables, inputs and outputs come first, at the same offsets in every program.
     The rest is placed by lifetime: the programs run one after the other, so that
-    they share memory; a buffer that a loop carries lives through the whole loop.
+    they share memory; a buffer that a loop carries lives through the whole loop, and
+    what a started collective uses until the program has waited for it.
     Several orders of best fit are tried, then the buffers that end on top choose
     earlier, for a fixed number of rounds or until the arena is as small as the
     largest sum of live buffers: it cannot be smaller. Buffers that nothing uses go
@@ -190,6 +209,9 @@ def ExecVerify : Pass<"exec-verify", "::mlir::ModuleOp"> {
     inside the arena, buffers that are live together do not overlap, nothing is read
     before it is written, no launch, call or matmul writes over an operand that it may
     not, private programs write their `outs` and not their `ins`, and buffers that persist have the same offset in all programs.
+    Programs are walked through as they would run, first and last iterations of loops, with the addresses of the
+    plan: while a started collective runs, nothing but other communication may write what it reads or
+    touch what it writes, and none may run when the program ends.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }

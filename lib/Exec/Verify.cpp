@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Exec/Passes.h"
 #include "Liveness.h"
+#include "ProgramWalk.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -32,7 +33,7 @@ public:
   LogicalResult run() {
     if (failed(checkOps()) || failed(checkArguments()) || failed(checkBuffers()))
       return failure();
-    return checkOverlaps();
+    return failed(checkOverlaps()) ? failure() : checkStarts();
   }
 
 private:
@@ -42,6 +43,7 @@ private:
   LogicalResult checkArguments();
   LogicalResult checkBuffers();
   LogicalResult checkOverlaps();
+  LogicalResult checkStarts();
 
   ProgramOp program;
   ProgramLiveness liveness;
@@ -185,6 +187,48 @@ LogicalResult ProgramVerifier::checkOverlaps() {
         return b.buffer.emitOpError("'") << b.buffer.getName() << "' overlaps '"
                                          << a.buffer.getName() << "', which is live with it";
   return success();
+}
+
+/// Nothing touches what a started collective uses before the program has waited for it.
+LogicalResult ProgramVerifier::checkStarts() {
+  llvm::SmallDenseMap<int64_t, Operation *> started;
+  WalkResult result = program.walk([&](Operation *op) {
+    std::optional<int64_t> number = startOf(op);
+    if (!number)
+      return WalkResult::advance();
+    if (!isa<CollectiveOpInterface>(op)) {
+      op->emitOpError("has '") << startAttr << "' but is no communication";
+      return WalkResult::interrupt();
+    }
+    started[*number] = op;
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  result = program.walk([&](WaitOp wait) {
+    if (started.contains(int64_t(wait.getStart())))
+      return WalkResult::advance();
+    wait.emitOpError("waits for ") << int64_t(wait.getStart()) << ", which nothing starts";
+    return WalkResult::interrupt();
+  });
+  if (result.wasInterrupted() || started.empty())
+    return failure(result.wasInterrupted());
+
+  ProgramWalk walk(program, /*inArena=*/true);
+  bool fine = walk.run([&](Operation *op) {
+    for (const PendingCollective *other : walk.conflicts(op)) {
+      InFlightDiagnostic error = op->emitOpError("touches memory of collective ")
+                                 << other->number << ", which may still run";
+      error.attachNote(other->op->getLoc()) << "it is started here";
+      return false;
+    }
+    walk.step(op);
+    return true;
+  });
+  if (fine && !walk.pending.empty())
+    return walk.pending.front().op->emitOpError("is started as ")
+           << walk.pending.front().number << " and may still run when the program ends";
+  return success(fine);
 }
 
 namespace {

@@ -253,7 +253,7 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
       options.mesh,     options.optimizer,       options.zero,      options.sequenceParallel,
       options.tensor2d, options.explainSharding, options.precision, options.gradDtype,
       options.schedule, options.cuts,            options.dataSync,  options.target,
-      options.collectiveAlgorithm, "none"};
+      options.collectiveAlgorithm, options.overlap, "none"};
   Expected<std::string> remat = rematOf(options, pipeline, module, *from, to, log);
   if (!remat)
     return remat.takeError();

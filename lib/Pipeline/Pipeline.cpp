@@ -156,7 +156,9 @@ static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks,
        "exec-slice-collectives,exec-contiguous-collectives,exec-fuse-accumulate,exec-form-kernels,"
        "exec-decompose-kernels,exec-schedule-kernels{target=" +
            o.target +
-           "},exec-inline-repeats,exec-order,exec-bufferize,exec-plan-memory,exec-verify"},
+           "},exec-inline-repeats,exec-order,exec-bufferize," +
+           (o.overlap == "on" ? "exec-overlap-collectives," : "") +
+           "exec-plan-memory,exec-verify"},
   };
 }
 
@@ -260,6 +262,8 @@ struct PipelineFlags : PassPipelineOptions<PipelineFlags> {
   Option<std::string> collectiveAlgorithm{*this, "collective-algorithm",
                                           llvm::cl::desc("as for `compile --collective-algorithm`"),
                                           llvm::cl::init("native")};
+  Option<std::string> overlap{*this, "overlap", llvm::cl::desc("as for `compile --overlap`"),
+                              llvm::cl::init("off")};
   Option<std::string> remat{*this, "remat", llvm::cl::desc("as for `compile --remat`, not auto"),
                             llvm::cl::init("none")};
   Option<std::string> from{*this, "from", llvm::cl::desc("the stage the input is at"),
@@ -283,7 +287,7 @@ void registerPipeline() {
     PipelineOptions options{
         flags.mesh,      flags.optimizer, flags.zero,     flags.sequenceParallel, flags.tensor2d, "",
         flags.precision, flags.gradDtype, flags.schedule, flags.cuts,             flags.dataSync,
-        flags.target, flags.collectiveAlgorithm, flags.remat};
+        flags.target, flags.collectiveAlgorithm, flags.overlap, flags.remat};
     if (Error error = buildPipeline(manager, options, *from, *to))
       return report(toString(std::move(error)));
     return success();

@@ -26,11 +26,15 @@ static double attentionFlops(const MwAttention &shape) {
 
 double FlopCounter::of(Operation *op, bool again) {
   bool marked = op->hasAttr(dist::recomputedAttr);
-  if (again && !marked && !isa<exec::LoopOp, exec::CallOp>(op))
+  if (again && !marked && !isa<exec::LoopOp, exec::WhenOp, exec::CallOp>(op))
     return 0;
   return llvm::TypeSwitch<Operation *, double>(op)
       .Case<exec::LoopOp>([&](auto loop) {
         return double(loop.getCount()) * of(loop.getBlock(), again && !marked);
+      })
+      .Case<exec::WhenOp>([&](auto when) {
+        return double(when.getEnd() - when.getBegin()) / double(when.getLoop().getCount()) *
+               of(when.getBlock(), again && !marked);
       })
       .Case<exec::CallOp>([&](auto call) {
         auto callee =

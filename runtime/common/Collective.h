@@ -14,27 +14,30 @@
 
 namespace meshwright {
 
-/// Runs `body(group)` as collective `op` of `context`. `bytes` is what the call counts.
+/// Runs `body(group)`, which holds all it needs, as collective `op` of `context`, now or
+/// when its turn comes. `bytes` is what the call counts.
 /// Generated code has no unwind tables, so an exception must not pass through it:
 /// errors end the run here.
 template <typename Body>
-void runCollective(MwContext *context, int32_t op, int32_t group, const char *kind,
-                          int64_t bytes, Body body) {
-  try {
-    TraceScope span(context->trace.get(), kind, "collective", op, bytes);
-    context->status.collective.store(op, std::memory_order_relaxed);
-    Communicator &communicator = *context->groups.at(size_t(group));
-    int64_t before = communicator.sentBytes();
-    body(communicator);
-    context->sentBytes[kind] += communicator.sentBytes() - before;
-    int64_t allocated = communicator.allocatedBytes();
-    int64_t planned = context->plan.scratchBytes.at(size_t(group));
-    if (allocated > planned)
-      fail("the communicator has allocated ", allocated, " bytes, but the plan has ", planned);
-    context->status.collective.store(-1, std::memory_order_relaxed);
-  } catch (const std::exception &error) {
-    endAllRanks(text("rank ", context->rank(), ", ", kind, " ", op, ": ", error.what()));
-  }
+void runCollective(MwContext *context, int32_t op, int32_t group, const char *kind, int64_t bytes,
+                   Body body) {
+  context->communication.run([=] {
+    try {
+      TraceScope span(context->trace.get(), kind, "collective", op, bytes);
+      context->status.collective.store(op, std::memory_order_relaxed);
+      Communicator &communicator = *context->groups.at(size_t(group));
+      int64_t before = communicator.sentBytes();
+      body(communicator);
+      context->sentBytes[kind] += communicator.sentBytes() - before;
+      int64_t allocated = communicator.allocatedBytes();
+      int64_t planned = context->plan.scratchBytes.at(size_t(group));
+      if (allocated > planned)
+        fail("the communicator has allocated ", allocated, " bytes, but the plan has ", planned);
+      context->status.collective.store(-1, std::memory_order_relaxed);
+    } catch (const std::exception &error) {
+      endAllRanks(text("rank ", context->rank(), ", ", kind, " ", op, ": ", error.what()));
+    }
+  });
 }
 
 } // namespace meshwright

@@ -6,6 +6,7 @@
 #ifndef MESHWRIGHT_RUNTIME_COMMON_CONTEXT_H
 #define MESHWRIGHT_RUNTIME_COMMON_CONTEXT_H
 
+#include "common/CommunicationQueue.h"
 #include "common/Communicator.h"
 #include "common/Device.h"
 #include "common/Plan.h"
@@ -37,6 +38,8 @@ struct MwContext {
   std::map<std::string, int64_t> sentBytes;
   /// Null unless --trace is given.
   std::unique_ptr<meshwright::Trace> trace;
+  /// What the program sends and receives goes through it. Last: its thread uses the rest.
+  meshwright::CommunicationQueue communication;
 };
 
 #endif // MESHWRIGHT_RUNTIME_COMMON_CONTEXT_H

@@ -14,6 +14,8 @@
 
 using namespace meshwright;
 
+thread_local int Trace::row = 0;
+
 int64_t Trace::now() {
   timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
@@ -32,9 +34,9 @@ std::string Trace::json(int rank) const {
   result += "}}}";
   for (const Span &span : spans) {
     snprintf(line, sizeof(line),
-             ",\n{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":0,\"ts\":%.3f,"
+             ",\n{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,"
              "\"dur\":%.3f,\"args\":{",
-             span.name, span.category, rank, double(span.begin) / 1e3,
+             span.name, span.category, rank, span.row, double(span.begin) / 1e3,
              double(span.end - span.begin) / 1e3);
     result += line;
     if (span.index >= 0) {

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -26,12 +27,17 @@ public:
   /// Nanoseconds on the clock that all processes of a machine share.
   static int64_t now();
 
+  /// Under which row of its rank a thread's spans are shown: 0, or 1 for communication
+  /// beside computation.
+  static thread_local int row;
+
   /// `name` and `category` live for ever. `index` (a collective's; -1 for none)
   /// and `bytes` become arguments of the span.
   void add(const char *name, const char *category, int64_t begin, int64_t end, int64_t index = -1,
            int64_t bytes = -1) {
+    std::lock_guard<std::mutex> lock(mutex);
     if (spans.size() < limit)
-      spans.push_back({name, category, begin, end, index, bytes});
+      spans.push_back({name, category, begin, end, index, bytes, row});
     else
       ++dropped;
   }
@@ -46,9 +52,11 @@ private:
   struct Span {
     const char *name, *category;
     int64_t begin, end, index, bytes;
+    int row;
   };
   std::string json(int rank) const;
 
+  std::mutex mutex; ///< of what follows
   std::vector<Span> spans;
   uint64_t dropped = 0;
 };

@@ -8,6 +8,7 @@
 #include "common/Error.h"
 #include "cpu/MpiSymbols.h"
 
+#include <atomic>
 #include <sched.h>
 #include <thread>
 #include <unistd.h>
@@ -40,13 +41,20 @@ private:
   const MpiSymbols &mpi;
   MPI_Comm comm = nullptr;
   int self = 0, count = 0;
-  std::thread::id owner = std::this_thread::get_id();
+  /// The thread that MPI was last called from; one at a time does.
+  std::atomic<std::thread::id> owner{std::this_thread::get_id()};
 };
 } // namespace
 
 MpiTransport::MpiTransport(int processes) : mpi(MpiSymbols::load()) {
   int provided;
-  check(mpi.MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+  // The thread of CommunicationQueue calls MPI when it has work, else the rank's own does.
+  check(mpi.MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided),
+        "MPI_Init_thread");
+  if (provided < MPI_THREAD_SERIALIZED)
+    fail("this MPI may be called by one thread only, but communication has a thread of its own "
+         "beside computation: use one built with MPI_THREAD_SERIALIZED, or start the ranks "
+         "without mpirun (meshwright run) so that they use TCP");
   check(mpi.MPI_Comm_dup(mpi.ompi_mpi_comm_world, &comm), "MPI_Comm_dup");
   check(mpi.MPI_Comm_set_errhandler(comm, mpi.ompi_mpi_errors_return), "MPI_Comm_set_errhandler");
   check(mpi.MPI_Comm_rank(comm, &self), "MPI_Comm_rank");
@@ -72,6 +80,7 @@ void MpiTransport::check(int code, const char *call) const {
 
 std::unique_ptr<Transport::Request> MpiTransport::startSend(int peer, int channel, const void *data,
                                                             int64_t bytes) {
+  owner.store(std::this_thread::get_id(), std::memory_order_relaxed);
   auto request = std::make_unique<MpiRequest>();
   check(mpi.MPI_Isend(data, int(bytes), mpi.ompi_mpi_byte, peer, channel, comm, &request->handle),
         "MPI_Isend");
@@ -80,6 +89,7 @@ std::unique_ptr<Transport::Request> MpiTransport::startSend(int peer, int channe
 
 std::unique_ptr<Transport::Request> MpiTransport::startReceive(int peer, int channel, void *data,
                                                                int64_t bytes) {
+  owner.store(std::this_thread::get_id(), std::memory_order_relaxed);
   auto request = std::make_unique<MpiRequest>();
   request->from = peer;
   request->bytes = int(bytes);
@@ -112,9 +122,9 @@ void MpiTransport::idle(std::chrono::nanoseconds waited) {
 }
 
 void MpiTransport::abort(int code) {
-  // MPI was started for one thread. From another the process just ends, which its
+  // One thread at a time may call MPI. From another the process just ends, which its
   // launcher notices too.
-  if (std::this_thread::get_id() == owner)
+  if (std::this_thread::get_id() == owner.load(std::memory_order_relaxed))
     mpi.MPI_Abort(mpi.ompi_mpi_comm_world, code);
 }
 

@@ -197,6 +197,14 @@ void mw_recv(MwContext *context, int32_t op, int32_t group, int32_t elementType,
 /// Waits until all messages of this rank have been taken.
 void mw_finish_sends(MwContext *context);
 
+/// The next collective is only started, as number `start`: its call returns at once, and
+/// its memory is in use until `mw_wait(start)` has returned. What a rank starts or calls
+/// runs in that order, one after the other. `segments` may change after the call.
+void mw_start(MwContext *context, int32_t start);
+/// Waits until the latest collective that was started as number `start` has ended, if
+/// there is one that has not been waited for.
+void mw_wait(MwContext *context, int32_t start);
+
 #ifdef __cplusplus
 } // extern "C"
 #endif

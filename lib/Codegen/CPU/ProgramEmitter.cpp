@@ -209,6 +209,8 @@ LogicalResult ProgramEmitter::call(const Collective &collective, int64_t number)
   if (auto scratch = op.getScratch())
     arguments.push_back(*scratch ? known.lookup(*scratch)
                                  : LLVM::ZeroOp::create(b, loc, ptr).getResult());
+  if (std::optional<int64_t> start = exec::startOf(collective.op))
+    call("mw_start", {i32(*start)});
   call(("mw_" + collective.getName()).str(), arguments);
   return success();
 }
@@ -272,6 +274,35 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
         return emit(nested.getBlock());
       })
       .Case<exec::YieldOp>([](auto) { return success(); })
+      .Case<exec::ShiftOp>([&](exec::ShiftOp shift) {
+        Value index =
+            arith::AddIOp::create(b, loc, at(shift.getIndex()), i64(int64_t(shift.getBy())));
+        if (shift.getModulo()) {
+          // The remainder from 0 on, also of negative numbers.
+          Value modulo = i64(*shift.getModulo());
+          Value rest = arith::RemSIOp::create(b, loc, index, modulo);
+          index = arith::RemSIOp::create(b, loc, arith::AddIOp::create(b, loc, rest, modulo),
+                                         modulo);
+        }
+        known[shift] = index;
+        return success();
+      })
+      .Case<exec::WhenOp>([&](exec::WhenOp when) {
+        Value index = at(when.getIndex());
+        Value above = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, index,
+                                            i64(int64_t(when.getBegin())));
+        Value below = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, index,
+                                            i64(int64_t(when.getEnd())));
+        auto chosen =
+            scf::IfOp::create(b, loc, arith::AndIOp::create(b, loc, above, below), false);
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPoint(chosen.thenYield());
+        return emit(when.getBlock());
+      })
+      .Case<exec::WaitOp>([&](exec::WaitOp wait) {
+        call("mw_wait", {i32(int64_t(wait.getStart()))});
+        return success();
+      })
       .Case<exec::FinishSendsOp>([&](auto) {
         call("mw_finish_sends", {});
         return success();

@@ -1,0 +1,118 @@
+//===- ProgramWalk.cpp - a program's ops as they would run ------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "ProgramWalk.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::exec;
+
+// Slots are taken in turns by two iterations: what is left out is an even number.
+static constexpr int64_t atBegin = 3, atEnd = 3, turns = 2;
+
+bool ProgramWalk::run(function_ref<bool(Operation *)> visit) {
+  pending.clear();
+  return run(program.getBlock(), visit);
+}
+
+bool ProgramWalk::run(LoopOp loop, function_ref<bool(Operation *)> visit) {
+  int64_t count = loop.getCount();
+  int64_t skipped = std::max<int64_t>(0, count - atBegin - atEnd) / turns * turns;
+  for (int64_t i = 0; i < count; ++i) {
+    if (i == atBegin)
+      i += skipped;
+    iterations[loop.getIndex()] = loop.getReverse() ? count - 1 - i : i;
+    if (!run(loop.getBlock(), visit))
+      return false;
+  }
+  return true;
+}
+
+bool ProgramWalk::run(Block &block, function_ref<bool(Operation *)> visit) {
+  for (Operation &op : block) {
+    bool goOn = true;
+    if (auto loop = dyn_cast<LoopOp>(op)) {
+      goOn = run(loop, visit);
+    } else if (auto when = dyn_cast<WhenOp>(op)) {
+      int64_t iteration = iterations.lookup(when.getIndex());
+      if (int64_t(when.getBegin()) <= iteration && iteration < int64_t(when.getEnd()))
+        goOn = run(when.getBlock(), visit);
+    } else if (!isPure(&op)) {
+      goOn = visit(&op);
+    }
+    if (!goOn)
+      return false;
+  }
+  return true;
+}
+
+PartAccess ProgramWalk::partOf(Value memory) const {
+  int64_t bytes = bytesOf(memory.getType());
+  Operation *op = memory.getDefiningOp();
+  if (auto buffer = dyn_cast_or_null<BufferOp>(op); buffer && inArena) {
+    int64_t offset = buffer.getOffset().value_or(0);
+    return {Value(), offset, offset + bytes, false};
+  }
+  if (!isa_and_nonnull<SlotOp, ViewOp, WindowOp>(op))
+    return {memory, 0, bytes, false};
+  PartAccess base = partOf(op->getOperand(0));
+  if (auto slot = dyn_cast<SlotOp>(op)) {
+    auto shift = slot.getIndex().getDefiningOp<ShiftOp>();
+    int64_t index = shift ? shift.evaluate(iterations.lookup(shift.getIndex()))
+                          : iterations.lookup(slot.getIndex());
+    base.begin += index * bytes;
+    base.end = base.begin + bytes;
+  } else if (auto view = dyn_cast<ViewOp>(op)) {
+    base.begin += bytes / view.getType().getNumElements() * int64_t(view.getBegin());
+    base.end = base.begin + bytes;
+  }
+  return base; // of a window all parts: which one it is differs between ranks
+}
+
+SmallVector<PartAccess> ProgramWalk::accesses(Operation *op) const {
+  SmallVector<PartAccess> list;
+  SmallVector<MemoryEffects::EffectInstance> effects;
+  if (auto interface = dyn_cast<MemoryEffectOpInterface>(op))
+    interface.getEffects(effects);
+  for (MemoryEffects::EffectInstance &effect : effects) {
+    auto *operand = effect.getEffectValue<OpOperand *>();
+    if (!operand || !isa<MemRefType>(operand->get().getType()))
+      continue;
+    list.push_back(partOf(operand->get()));
+    list.back().writes = isa<MemoryEffects::Write>(effect.getEffect());
+  }
+  return list;
+}
+
+SmallVector<const PendingCollective *> ProgramWalk::conflicts(Operation *op) const {
+  SmallVector<const PendingCollective *> found;
+  if (pending.empty() || isa<CollectiveOpInterface, WaitOp, FinishSendsOp>(op))
+    return found;
+  SmallVector<PartAccess> mine = accesses(op);
+  for (const PendingCollective &other : pending)
+    if (llvm::any_of(mine, [&](const PartAccess &a) {
+          return llvm::any_of(other.accesses,
+                              [&](const PartAccess &b) { return a.conflicts(b); });
+        }))
+      found.push_back(&other);
+  return found;
+}
+
+void ProgramWalk::step(Operation *op) {
+  if (auto wait = dyn_cast<WaitOp>(op)) {
+    auto waitedFor = [&](const PendingCollective &other) {
+      return other.number == int64_t(wait.getStart());
+    };
+    auto last = llvm::find_if(llvm::reverse(pending), waitedFor);
+    for (; last != pending.rend(); ++last)
+      last->runs = false;
+    llvm::erase_if(pending, waitedFor);
+  } else if (std::optional<int64_t> number = startOf(op)) {
+    pending.push_back({op, *number, accesses(op)});
+  } else if (isa<CollectiveOpInterface, FinishSendsOp>(op)) {
+    for (PendingCollective &other : pending)
+      other.runs = false;
+  }
+}

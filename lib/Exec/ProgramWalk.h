@@ -1,0 +1,75 @@
+//===- ProgramWalk.h - a program's ops as they would run --------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_LIB_EXEC_PROGRAMWALK_H
+#define MESHWRIGHT_LIB_EXEC_PROGRAMWALK_H
+
+#include "Exec/Exec.h"
+
+namespace meshwright::exec {
+
+/// Bytes that an op reads or writes: of the arena, whose root is null, of a buffer or of
+/// a program's argument.
+struct PartAccess {
+  mlir::Value root;
+  int64_t begin, end;
+  bool writes;
+
+  /// Whether the two may not change places.
+  bool conflicts(const PartAccess &other) const {
+    return root == other.root && begin < other.end && other.begin < end &&
+           (writes || other.writes);
+  }
+};
+
+/// A collective that has been started and that nothing has waited for yet.
+struct PendingCollective {
+  mlir::Operation *op;
+  int64_t number;
+  llvm::SmallVector<PartAccess> accesses;
+  /// False once a wait for a later one, or communication that is not only started, has
+  /// waited for it too.
+  bool runs = true;
+};
+
+class ProgramWalk {
+public:
+  /// `inArena`: places are those that buffers have in the arena; otherwise each buffer is
+  /// memory of its own.
+  ProgramWalk(ProgramOp program, bool inArena) : program(program), inArena(inArena) {}
+
+  /// Calls `visit` for all ops but structure and places, in the order in which the program
+  /// runs them, until it returns false; whether it never did. Of loops that run often the
+  /// first and the last iterations, so that slots that are taken in turns stay so. An op
+  /// that `visit` puts before the one it is called for is not visited, but in iterations
+  /// that come later.
+  bool run(llvm::function_ref<bool(mlir::Operation *)> visit);
+
+  /// What `op` reads and writes in the present iterations.
+  llvm::SmallVector<PartAccess> accesses(mlir::Operation *op) const;
+
+  /// The collectives that run now and that `op` has to wait for; none where `op` is
+  /// communication, which runs in order anyway.
+  llvm::SmallVector<const PendingCollective *> conflicts(mlir::Operation *op) const;
+  /// To be called once `op` has run. A collective is pending until a wait of its own
+  /// number: so lives can be told from these alone.
+  void step(mlir::Operation *op);
+
+  /// Collectives that run now, in the order of their starts.
+  llvm::SmallVector<PendingCollective> pending;
+
+private:
+  bool run(mlir::Block &block, llvm::function_ref<bool(mlir::Operation *)> visit);
+  bool run(LoopOp loop, llvm::function_ref<bool(mlir::Operation *)> visit);
+  PartAccess partOf(mlir::Value memory) const;
+
+  ProgramOp program;
+  bool inArena;
+  llvm::DenseMap<mlir::Value, int64_t> iterations; ///< by loop's number
+};
+
+} // namespace meshwright::exec
+
+#endif // MESHWRIGHT_LIB_EXEC_PROGRAMWALK_H

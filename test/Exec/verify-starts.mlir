@@ -1,0 +1,89 @@
+// RUN: meshwright-opt %s --exec-verify -split-input-file -verify-diagnostics
+
+// A copy reads what a started collective writes.
+module attributes {exec.arena_bytes = 128 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
+    // expected-note @below {{it is started here}}
+    exec.all_reduce sum %x to %y over ["data"] {exec.start = 3 : i64} : memref<16xf32> to memref<16xf32>
+    // expected-error @below {{touches memory of collective 3, which may still run}}
+    exec.copy %x to %y : memref<16xf32> to memref<16xf32>
+    exec.wait 3
+  }
+}
+
+// -----
+
+// Another buffer at the same place: the plan is wrong, not the program.
+module attributes {exec.arena_bytes = 192 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %g = exec.buffer "g" gradient offset 128 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
+    %v = exec.view %y : memref<16xf32> -> memref<16xf32>
+    exec.copy %x to %g : memref<16xf32> to memref<16xf32>
+    exec.loop %i = 9 {
+      // expected-note @below {{it is started here}}
+      exec.all_reduce sum %g to %y over ["data"] {exec.start = 0 : i64} : memref<16xf32> to memref<16xf32>
+      // expected-error @below {{touches memory of collective 0, which may still run}}
+      exec.copy %x to %g : memref<16xf32> to memref<16xf32>
+      exec.wait 0
+    }
+  }
+}
+
+// -----
+
+// Two slots in turns are apart, but not from the iteration after the next.
+module attributes {exec.arena_bytes = 320 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %g = exec.buffer "g" gradient offset 192 : memref<2x16xf32>
+    %y = exec.buffer "y" output output "y" offset 64 : memref<2x16xf32>
+    exec.loop %i = 9 {
+      %turn = exec.shift %i by 0 modulo 2
+      %mine = exec.slot %g[%turn] : memref<2x16xf32> -> memref<16xf32>
+      %out = exec.slot %y[%turn] : memref<2x16xf32> -> memref<16xf32>
+      // expected-error @below {{touches memory of collective 0, which may still run}}
+      exec.copy %x to %mine : memref<16xf32> to memref<16xf32>
+      // expected-note @below {{it is started here}}
+      exec.all_reduce sum %mine to %out over ["data"] {exec.start = 0 : i64} : memref<16xf32> to memref<16xf32>
+    }
+    exec.wait 0
+  }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 128 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
+    // expected-error @below {{waits for 1, which nothing starts}}
+    exec.wait 1
+    exec.copy %x to %y : memref<16xf32> to memref<16xf32>
+  }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 128 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
+    // expected-error @below {{is started as 1 and may still run when the program ends}}
+    exec.all_reduce sum %x to %y over ["data"] {exec.start = 1 : i64} : memref<16xf32> to memref<16xf32>
+  }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 128 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
+    // expected-error @below {{has 'exec.start' but is no communication}}
+    exec.copy %x to %y {exec.start = 1 : i64} : memref<16xf32> to memref<16xf32>
+  }
+}
