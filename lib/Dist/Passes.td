@@ -164,10 +164,12 @@ def DistSplitStages : Pass<"dist-split-stages", "::mlir::ModuleOp"> {
     repeated wherever they are read. `@step` and `@eval` call the functions once a
     microbatch, one after the other, with `dist.send` and `dist.recv` of what crosses
     stages; `dist.task` names the task of each op. Each device sends what it has to the
-    device at the same place of the other stage. With `scatter-gather` devices that have
-    the same value, as those along `tensor` have without sequence parallelism, each send
-    a part of it and gather it there (Narayanan et al. 2021b): for stages with slower
-    links between them than inside.
+    device at the same place of the other stage. Devices that have the same value, as
+    those along `tensor` have without sequence parallelism, each send a part of it and
+    gather it there (Narayanan et al. 2021b) where that takes less time: along axes that
+    the mesh names after `pipe`, further in, by a model with the bandwidths `between`
+    stages and `inside` one and a latency each message and each round of the gather's ring has.
+    `scatter-gather` says `never`, `cheaper` or `always`.
 
     After the last microbatch a stage reduces its gradients and updates its variables.
     A variable that several stages read is held by all of them (tied embeddings): they
@@ -181,8 +183,13 @@ def DistSplitStages : Pass<"dist-split-stages", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"schedule", "schedule", "std::string", "\"1f1b\"", "the schedule, as for dist-schedule">,
-    Option<"scatterGather", "scatter-gather", "bool", "false",
-           "devices with copies of a value each send a part of it">];
+    Option<"scatterGather", "scatter-gather", "std::string", "\"cheaper\"",
+           "when devices with copies of a value each send a part of it: never, cheaper or always">,
+    Option<"between", "between", "double", "25e9",
+           "bytes a second a device sends to another stage (an InfiniBand link of 200 Gb/s)">,
+    Option<"inside", "inside", "double", "300e9",
+           "bytes a second it sends along axes further in (NVLink of an A100)">,
+    Option<"latency", "latency", "double", "1e-5", "seconds a message takes at least">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect"];
 }
 

@@ -7,6 +7,8 @@
 #include "Dist/Programs.h"
 #include "StagePrograms.h"
 
+#include "llvm/ADT/StringSwitch.h"
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
@@ -28,10 +30,14 @@ static void collect(Operation *op, SymbolTable &symbols, DenseSet<Operation *> &
 }
 
 namespace {
+/// When devices with copies of a value each send a part of it.
+enum class Sharing { never, cheaper, always };
+
 class Splitter {
 public:
-  Splitter(ModuleOp module, MeshOp mesh, unsigned axis, planner::ScheduleKind kind, bool share)
-      : module(module), mesh(mesh), kind(kind), share(share),
+  Splitter(ModuleOp module, MeshOp mesh, unsigned axis, planner::ScheduleKind kind, Sharing sharing,
+           LinkSpeeds speeds)
+      : module(module), mesh(mesh), kind(kind), sharing(sharing), speeds(speeds),
         stages(mesh.getMesh().axes[axis].size), stageOf(planner::placeChunks(kind, stages)),
         group(GroupAttr::from(FlatSymbolRefAttr::get(mesh), mesh.getMesh(), {axis})) {}
 
@@ -46,7 +52,8 @@ private:
   ModuleOp module;
   MeshOp mesh;
   planner::ScheduleKind kind;
-  bool share; ///< whether devices with copies of a value each send a part of it
+  Sharing sharing;
+  LinkSpeeds speeds;
   int64_t stages;
   SmallVector<int64_t> stageOf, cuts;
   GroupAttr group;
@@ -132,9 +139,10 @@ LogicalResult Splitter::run() {
     after.push_back(
         planAfter(one, stageOf, stages, [&](StringRef name) { return holdersOf(name); }));
   std::vector<llvm::DenseMap<Value, StagePlan::Shares>> shares(ops.size());
-  if (share)
+  if (sharing != Sharing::never)
     for (auto [one, functionsOf, sharesOf] : llvm::zip(ops, parts, shares))
-      sharesOf = findShares(functionsOf, one, mesh, group);
+      sharesOf = findShares(functionsOf, one, mesh, group,
+                            sharing == Sharing::cheaper ? std::optional(speeds) : std::nullopt);
   SmallVector<StagePlan> plans;
   for (auto [one, functionsOf, afterOf, sharesOf] : llvm::zip(ops, parts, after, shares))
     plans.push_back({one, functionsOf, afterOf, stageOf, stages, group, sharesOf});
@@ -187,7 +195,16 @@ private:
       module.emitError(llvm::toString(kind.takeError()));
       return signalPassFailure();
     }
-    if (failed(Splitter(module, mesh, axis, *kind, scatterGather).run()))
+    auto sharing = llvm::StringSwitch<std::optional<Sharing>>(scatterGather)
+                       .Case("never", Sharing::never)
+                       .Case("cheaper", Sharing::cheaper)
+                       .Case("always", Sharing::always)
+                       .Default(std::nullopt);
+    if (!sharing) {
+      module.emitError("scatter-gather '") << scatterGather << "' must be never, cheaper or always";
+      return signalPassFailure();
+    }
+    if (failed(Splitter(module, mesh, axis, *kind, *sharing, {between, inside, latency}).run()))
       signalPassFailure();
   }
 };

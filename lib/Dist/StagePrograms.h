@@ -63,10 +63,22 @@ struct StagePlan {
   const llvm::DenseMap<mlir::Value, Shares> &shares;
 };
 
-/// For what one part hands to another: the first dimension that the devices with copies
-/// divide.
+/// How long a message to another stage takes, in seconds.
+struct LinkSpeeds {
+  double between, inside; ///< bytes a second to another stage, and among the devices of one
+  double latency;
+
+  /// Each device sends the whole value.
+  double whole(double bytes) const;
+  /// Each of those with copies sends a part, which they gather in a ring.
+  double shared(double bytes, int64_t devices) const;
+};
+
+/// For what one part hands to another, where devices with copies had better share it out: the
+/// first dimension that they divide. Without `speeds` wherever they can.
 llvm::DenseMap<mlir::Value, StagePlan::Shares>
-findShares(const PartFunctions &functions, MicrobatchOps &ops, MeshOp mesh, GroupAttr pipeline);
+findShares(const PartFunctions &functions, MicrobatchOps &ops, MeshOp mesh, GroupAttr pipeline,
+           std::optional<LinkSpeeds> speeds);
 
 /// Adds the function of `stage` to its program: one call a part and microbatch, ops of
 /// which carry the name of their task.

@@ -67,7 +67,7 @@ def scatter(config, work, batch, sequence, *strategies):
         options = dict(parse(strategy), batch=batch, seq=sequence)
         for stage in ("step", "local"):
             compile(config, f"{stage}.mlir", emit=stage, **options)
-        call(["meshwright-opt", "local.mlir", "--dist-split-stages=scatter-gather", "--dist-schedule", "--dist-optimize-collectives",
+        call(["meshwright-opt", "local.mlir", "--dist-split-stages=scatter-gather=always", "--dist-schedule", "--dist-optimize-collectives",
               "--dist-verify-communication", "-o", "schedule.mlir"])
         sent = set(re.findall(r"dist.send .* : (tensor<.*>)", open("schedule.mlir").read()))
         for function in ("step", "eval"):
