@@ -39,8 +39,8 @@ LINES = [
     ("v", "2", 2, 2, True, "kept"),
     ("softmax of the scores", "2as/h", None, 0, True,
      "never stored (Dao et al. 2022): the backward computes scores again, block by block"),
-    ("what dropout leaves of it", "2as/h", None, 0, True, "never stored, nor"),
-    ("mask of that dropout", "as/h", None, 0, True, "stored: computed again from key, layer and element"),
+    ("what dropout leaves of it", "2as/h", None, 0, True, "never stored either"),
+    ("mask of that dropout", "as/h", None, 0, True, "never stored: computed again from key, layer and element"),
     ("log of the sums of exponentials of each row, in f32", "", 0, None, True, "kept: what the backward makes the softmax from, 4a/h"),
     ("output of attention, input of its projection", "2", 2, 2, True, "kept"),
     ("mask of the dropout behind it", "1", 1, 0, False, "computed again"),
@@ -101,8 +101,8 @@ half precision: s tokens in each of b sequences, width h, a heads, t tensor rank
 and fails when a plan has more than the formula or anything else than the list below.
 
 """ + table(["model", "parallel, `--remat`", "formula", "sbh", "ours", "MiB", "ours"], rows) + f"""
-Without a word `--remat` is `none`. `selective` keeps what `none` does: it computes again what costs memory traffic alone, which `none` does anyway
-where a kernel can, and no product of a GPT is cheap enough for more. `full` keeps the layer's input, of which each rank has a
+Where nothing else is said, `--remat` is `none`. `selective` keeps the same here: what costs memory traffic alone is computed again
+under `none` too, and no product of a GPT is so cheap that `selective` would do it twice. `full` keeps the layer's input, of which each rank has a
 part under sequence parallelism.
 
 What makes the differences, in sbh for t = 1:
