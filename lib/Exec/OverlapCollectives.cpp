@@ -4,7 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Exec/Passes.h"
+#include "OverlapLoops.h"
 #include "ProgramWalk.h"
+
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/CSE.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -18,18 +23,6 @@ namespace meshwright::exec {
 /// Whether `op` takes time of the processors that compute.
 static bool computes(Operation *op) {
   return !isPure(op) && !isa<CollectiveOpInterface, WaitOp, FinishSendsOp>(op);
-}
-
-/// Messages have buffers of their own, and go on by themselves.
-static bool mayStart(CollectiveOpInterface op, int64_t minBytes) {
-  int64_t bytes = 0;
-  for (const SmallVector<Value> &list : {op.getSources(), op.getTargets()}) {
-    int64_t sum = 0;
-    for (Value memory : list)
-      sum += bytesOf(memory.getType());
-    bytes = std::max(bytes, sum);
-  }
-  return op.getMessageChannel() == 0 && bytes >= minBytes;
 }
 
 namespace {
@@ -46,6 +39,40 @@ private:
   void renumber(ProgramOp program);
 };
 } // namespace
+
+/// Moves a start up to where what it needs is there, as far as no other communication
+/// stands before it.
+static void hoist(Operation *op) {
+  ProgramWalk walk(op->getParentOfType<ProgramOp>(), /*inArena=*/false);
+  SmallVector<PartAccess> mine = walk.accesses(op);
+  SmallVector<Operation *> group{op}; // with the places that it alone waits for, last first
+  Operation *anchor = nullptr;
+  for (Operation *before = op->getPrevNode(); before; before = before->getPrevNode()) {
+    if (isPure(before)) {
+      if (llvm::any_of(group, [&](Operation *member) {
+            return llvm::is_contained(member->getOperands(), before->getResult(0));
+          })) {
+        if (isa<BufferOp>(before))
+          break;
+        group.push_back(before);
+      }
+      continue;
+    }
+    if (!computes(before) || before->getNumRegions() || isa<CallOp>(before))
+      break;
+    bool inTheWay = llvm::any_of(walk.accesses(before), [&](const PartAccess &a) {
+      return llvm::any_of(mine, [&](const PartAccess &b) { return a.conflicts(b); });
+    });
+    if (inTheWay)
+      break;
+    anchor = before;
+  }
+  if (!anchor)
+    return;
+  for (Operation *member : llvm::reverse(group))
+    if (!member->isBeforeInBlock(anchor))
+      member->moveBefore(anchor);
+}
 
 /// Puts a wait before each op that has to wait for a started collective, and at the
 /// program's end. Returns the numbers of those during which nothing is computed.
@@ -81,25 +108,43 @@ static llvm::DenseSet<int64_t> placeWaits(ProgramOp program) {
 }
 
 void ExecOverlapCollectives::start(ProgramOp program) {
-  Builder builder(&getContext());
   int64_t number = 0;
+  overlapLoops(program, minBytes, number);
+  // Messages have buffers of their own, and go on by themselves.
   program.walk([&](CollectiveOpInterface op) {
-    if (mayStart(op, minBytes))
-      op->setAttr(startAttr, builder.getI64IntegerAttr(number++));
+    if (!startOf(op) && op.getMessageChannel() == 0 && bytesOf(op) >= minBytes)
+      setStart(op, number++);
   });
+  SmallVector<Operation *> starts;
+  llvm::DenseSet<Operation *> placed; // waits that stand where they must
+  program.walk([&](Operation *op) {
+    if (startOf(op))
+      starts.push_back(op);
+    if (isa<WaitOp>(op))
+      placed.insert(op);
+  });
+  for (Operation *op : starts)
+    hoist(op);
   // Without the idle ones others may have less to run beside, or more.
   while (true) {
     llvm::DenseSet<int64_t> idle = placeWaits(program);
     if (idle.empty())
       break;
     program.walk([&](Operation *op) {
-      if (isa<WaitOp>(op))
+      auto wait = dyn_cast<WaitOp>(op);
+      if (wait && (!placed.contains(op) || idle.contains(int64_t(wait.getStart()))))
         op->erase();
       else if (std::optional<int64_t> started = startOf(op); started && idle.contains(*started))
         op->removeAttr(startAttr);
     });
   }
   renumber(program);
+  // Of places that are there twice, or that nothing uses any more.
+  if (!starts.empty()) {
+    IRRewriter rewriter(&getContext());
+    DominanceInfo dominance(program);
+    eliminateCommonSubExpressions(rewriter, dominance, program);
+  }
 }
 
 /// Numbers count from 0 in the order of the program.

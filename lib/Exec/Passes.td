@@ -168,11 +168,24 @@ def ExecOverlapCollectives : Pass<"exec-overlap-collectives", "::mlir::ModuleOp"
     A collective of `min-bytes` at least is only started where it stands, and an
     `exec.wait` stands before the first op that may not run before it has ended: one that
     writes what it reads, or touches what it writes. In a loop that may be an op of the
-    next iteration. Where no op that computes would run meanwhile, nothing changes.
+    next iteration. A start moves up as far as data and other communication allow. Where no
+    op that computes would run meanwhile, nothing changes.
 
-    Starts keep the program's order, each rank does its communication in this order, one
-    after the other, and waits are for what was started before. So whatever one rank waits
-    for it waited for in the program without starts, which ends: so does this one.
+    In a loop without loops inside, which layers are, iterations overlap (`OverlapLoops`).
+    What an iteration gathers from memory that the loop does not write, parameters that
+    devices share out, is started an iteration earlier, for the first one before the loop:
+    the next layer arrives while this one computes. What an iteration reduces, gradients,
+    is waited for at the end of the next one, which then does what follows from it; after
+    the loop that is done for the last one. Results of the former, operands and results
+    of the latter have two places, which iterations take in turns: this is the memory that
+    the overlap costs.
+
+    Each rank does its communication in the order of the starts, one after the other, and
+    waits are for what was started before. Without the changes inside loops this is the
+    order of the program without starts: whatever one rank waits for it waited for there,
+    and that program ends, so this one does. A loop whose order changes has no messages and
+    no collectives with ranks of other programs: the ranks that it communicates with
+    change theirs in the same way, and whatever else they do they do before or after it.
   }];
   let options = [
     Option<"minBytes", "min-bytes", "int64_t", "16384", "bytes of the smallest collectives that are only started">,

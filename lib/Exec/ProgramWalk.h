@@ -47,7 +47,9 @@ public:
   /// that come later.
   bool run(llvm::function_ref<bool(mlir::Operation *)> visit);
 
-  /// What `op` reads and writes in the present iterations.
+  /// Makes `iteration` the present one of `loop`.
+  void setIteration(LoopOp loop, int64_t iteration) { iterations[loop.getIndex()] = iteration; }
+  /// What `op` reads and writes in the present iterations; 0 where none has been set.
   llvm::SmallVector<PartAccess> accesses(mlir::Operation *op) const;
 
   /// The collectives that run now and that `op` has to wait for; none where `op` is

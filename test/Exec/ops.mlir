@@ -205,3 +205,57 @@ exec.program @f {
   // expected-error @below {{gives 'memref<4xf32>', which is no equal part of 'memref<9xf32>'}}
   %b = exec.window %a over ["data"] : memref<9xf32> -> memref<4xf32>
 }
+
+// -----
+
+exec.program @f {
+  %a = exec.buffer "a" temporary : memref<4x8xf32>
+  exec.loop %i = 4 {
+    %next = exec.shift %i by 1
+    // expected-error @below {{counts to 5 but 'memref<4x8xf32>' has 4 slots}}
+    %s = exec.slot %a[%next] : memref<4x8xf32> -> memref<8xf32>
+  }
+}
+
+// -----
+
+exec.program @f {
+  %a = exec.buffer "a" temporary : memref<4x8xf32>
+  exec.loop %i = 4 {
+    exec.when %i from 0 to 3 {
+      %before = exec.shift %i by -1
+      // expected-error @below {{counts from -1; slots are numbered from 0}}
+      %s = exec.slot %a[%before] : memref<4x8xf32> -> memref<8xf32>
+    }
+  }
+}
+
+// -----
+
+exec.program @f {
+  %a = exec.buffer "a" temporary : memref<4x8xf32>
+  exec.loop %i = 4 {
+    %turn = exec.shift %i by 1 modulo 5
+    // expected-error @below {{takes 5 slots in turns but 'memref<4x8xf32>' has 4}}
+    %s = exec.slot %a[%turn] : memref<4x8xf32> -> memref<8xf32>
+  }
+}
+
+// -----
+
+exec.program @f {
+  exec.loop %i = 4 {
+    // expected-error @below {{is about iterations 0 to 5 of a loop with 4}}
+    exec.when %i from 0 to 5 {
+    }
+  }
+}
+
+// -----
+
+exec.program @f {
+  exec.loop %i = 4 {
+    // expected-error @below {{takes the remainder of 0}}
+    %turn = exec.shift %i by 1 modulo 0
+  }
+}

@@ -1,0 +1,115 @@
+// RUN: meshwright-opt %s --exec-overlap-collectives=min-bytes=32 --exec-plan-memory --exec-verify -split-input-file | FileCheck %s
+
+// Parameters that ranks share out: the next iteration's are gathered while this one
+// computes, into two places in turns; the last iteration starts nothing.
+train.variable @w : tensor<4x8xf32> init <"normal", 0.02>
+// CHECK-LABEL: exec.program @prefetch
+exec.program @prefetch {
+  // CHECK-DAG: %[[W:.*]] = exec.buffer "w"
+  %w = exec.buffer "w" parameter variable @w : memref<4x8xf32>
+  // CHECK-DAG: %[[TURNS:.*]] = exec.buffer "all.turns.0" temporary offset {{.*}} : memref<2x16xf32>
+  %all = exec.buffer "all" temporary : memref<16xf32>
+  %y = exec.buffer "y" output output "y" : memref<4x16xf32>
+  // CHECK: %[[FIRST:.*]] = exec.view %[[TURNS]] : memref<2x16xf32> -> memref<16xf32>
+  // CHECK: %[[W0:.*]] = exec.view %[[W]] : memref<4x8xf32> -> memref<8xf32>
+  // CHECK: exec.all_gather %[[W0]] to %[[FIRST]] {{.*}} {exec.start = 0 : i64}
+  // CHECK: exec.loop %[[I:.*]] = 4 {
+  exec.loop %i = 4 {
+    %wi = exec.slot %w[%i] : memref<4x8xf32> -> memref<8xf32>
+    // CHECK: exec.wait 0
+    // CHECK: exec.when %[[I]] from 0 to 3 {
+    // CHECK: %[[NEXT:.*]] = exec.shift %[[I]] by 1
+    // CHECK: %[[OTHER:.*]] = exec.shift %[[I]] by 1 modulo 2
+    // CHECK: %[[TO:.*]] = exec.slot %[[TURNS]][%[[OTHER]]]
+    // CHECK: %[[FROM:.*]] = exec.slot %[[W]][%[[NEXT]]]
+    // CHECK: exec.all_gather %[[FROM]] to %[[TO]] {{.*}} {exec.start = 0 : i64}
+    // CHECK: }
+    exec.all_gather %wi to %all over ["data"] : memref<8xf32> to memref<16xf32>
+    // CHECK: %[[MINE:.*]] = exec.shift %[[I]] by 0 modulo 2
+    // CHECK: %[[HERE:.*]] = exec.slot %[[TURNS]][%[[MINE]]]
+    // CHECK: exec.copy %[[HERE]] to
+    %yi = exec.slot %y[%i] : memref<4x16xf32> -> memref<16xf32>
+    exec.copy %all to %yi : memref<16xf32> to memref<16xf32>
+  }
+  // CHECK: }
+  // CHECK-NOT: exec.all_gather
+}
+
+// -----
+
+// Gradients of a layer, downwards: what is added to the sum is added an iteration later,
+// and after the loop for the last one.
+// CHECK-LABEL: exec.program @defer
+exec.program @defer {
+  %x = exec.buffer "x" input input "x" : memref<4x16xf32>
+  // CHECK-DAG: %[[G:.*]] = exec.buffer "g.turns.0" gradient offset {{.*}} : memref<2x16xf32>
+  %g = exec.buffer "g" gradient : memref<16xf32>
+  // CHECK-DAG: %[[MINE:.*]] = exec.buffer "mine.turns.0" gradient offset {{.*}} : memref<2x8xf32>
+  %mine = exec.buffer "mine" gradient : memref<8xf32>
+  %y = exec.buffer "y" output output "y" : memref<4x8xf32>
+  // CHECK: exec.loop %[[I:.*]] = 4 reverse {
+  exec.loop %i = 4 reverse {
+    %xi = exec.slot %x[%i] : memref<4x16xf32> -> memref<16xf32>
+    // CHECK: exec.copy
+    exec.copy %xi to %g : memref<16xf32> to memref<16xf32>
+    // CHECK: exec.wait 0
+    // CHECK-NEXT: exec.reduce_scatter sum {{.*}} {exec.start = 0 : i64}
+    exec.reduce_scatter sum %g to %mine over ["data"] : memref<16xf32> to memref<8xf32>
+    // CHECK-NEXT: exec.when %[[I]] from 0 to 3 {
+    // CHECK: exec.shift %[[I]] by 1
+    // CHECK: exec.copy
+    // CHECK: }
+    %yi = exec.slot %y[%i] : memref<4x8xf32> -> memref<8xf32>
+    exec.copy %mine to %yi : memref<8xf32> to memref<8xf32>
+  }
+  // CHECK: }
+  // CHECK: exec.wait 0
+  // CHECK-NEXT: exec.copy
+}
+
+// -----
+
+// What the loop writes cannot be gathered before, what the next iteration needs not be
+// reduced after: a sum that layers hand on.
+// CHECK-LABEL: exec.program @needed
+// CHECK-NOT: exec.start
+// CHECK-NOT: exec.when
+exec.program @needed {
+  %x = exec.buffer "x" input input "x" : memref<8xf32>
+  %w = exec.buffer "w" temporary : memref<4x8xf32>
+  %all = exec.buffer "all" temporary : memref<16xf32>
+  %part = exec.buffer "part" temporary : memref<8xf32>
+  %h = exec.buffer "h" temporary : memref<8xf32>
+  %y = exec.buffer "y" output output "y" : memref<4x16xf32>
+  exec.copy %x to %h : memref<8xf32> to memref<8xf32>
+  exec.loop %i = 4 {
+    %wi = exec.slot %w[%i] : memref<4x8xf32> -> memref<8xf32>
+    exec.copy %h to %wi : memref<8xf32> to memref<8xf32>
+    exec.all_gather %wi to %all over ["data"] : memref<8xf32> to memref<16xf32>
+    %yi = exec.slot %y[%i] : memref<4x16xf32> -> memref<16xf32>
+    exec.copy %all to %yi : memref<16xf32> to memref<16xf32>
+    exec.copy %h to %part : memref<8xf32> to memref<8xf32>
+    exec.all_reduce sum %part to %h over ["data"] : memref<8xf32> to memref<8xf32>
+    exec.copy %h to %part : memref<8xf32> to memref<8xf32>
+  }
+}
+
+// -----
+
+// Ranks along "pipe" run other programs: what goes there keeps its place.
+module attributes {dist.at = {pipe = [0]}} {
+  train.variable @w : tensor<4x8xf32> init <"normal", 0.02>
+  // CHECK-LABEL: exec.program @abroad
+  // CHECK-NOT: exec.when
+  exec.program @abroad {
+    %w = exec.buffer "w" parameter variable @w : memref<4x8xf32>
+    %all = exec.buffer "all" temporary : memref<16xf32>
+    %y = exec.buffer "y" output output "y" : memref<4x16xf32>
+    exec.loop %i = 4 {
+      %wi = exec.slot %w[%i] : memref<4x8xf32> -> memref<8xf32>
+      exec.all_gather %wi to %all over ["pipe"] : memref<8xf32> to memref<16xf32>
+      %yi = exec.slot %y[%i] : memref<4x16xf32> -> memref<16xf32>
+      exec.copy %all to %yi : memref<16xf32> to memref<16xf32>
+    }
+  }
+}
