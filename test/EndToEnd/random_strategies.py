@@ -30,7 +30,7 @@ def random_strategy(pick):
     data, tensor, pipe = sizes["data"] * sizes["replica"], sizes["tensor"], sizes["pipe"]
     square = tensor == 4 and pick([True, False])
     options = {"microbatches": pick([1, 2, 4]), "seq": pick([1, 2, 7, 16, 33]), "optimizer": pick(["adamw", "sgd"]),
-               "remat": pick(["none", "full", "selective", "price:100"])}
+               "remat": pick(["none", "full", "selective", "price:100", "every:2", "sqrt"])}
     if square:
         options["tensor_2d"] = True
     elif tensor > 1 and options["seq"] > 1:
@@ -51,6 +51,7 @@ def random_strategy(pick):
         options["collective_algorithm"] = pick(["native", "ring", "doubling"])
         if data > 1 and not options.get("zero") and not square and pick([True, False]):
             options["data_sync"] = "parameter-server"
+    options["overlap"] = pick(["on", "off"])
     options["batch"] = data * options["microbatches"] * pick([1, 2])
     mesh = ",".join(f"{axis}={'2x2' if axis == 'tensor' and square else size}" for axis, size in sizes.items() if size > 1)
     return mesh, options, chunks
