@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Exec/Passes.h"
+#include "OverlapBuckets.h"
 #include "OverlapLoops.h"
 #include "ProgramWalk.h"
 
@@ -109,6 +110,7 @@ static llvm::DenseSet<int64_t> placeWaits(ProgramOp program) {
 
 void ExecOverlapCollectives::start(ProgramOp program) {
   int64_t number = 0;
+  reduceSlots(program, minBytes, number);
   overlapLoops(program, minBytes, number);
   // Messages have buffers of their own, and go on by themselves.
   program.walk([&](CollectiveOpInterface op) {

@@ -36,9 +36,7 @@ static Value rootOf(Value memory) {
   return memory;
 }
 
-/// Whether the program as a whole communicates by `op` with ranks of other programs, or by
-/// messages: such communication keeps its place among all other.
-static bool leavesProgram(CollectiveOpInterface op) {
+bool exec::leavesProgram(CollectiveOpInterface op) {
   if (op.getMessageChannel() != 0)
     return true;
   auto at = op->getParentOfType<ModuleOp>()->getAttrOfType<DictionaryAttr>(dist::placeAttr);

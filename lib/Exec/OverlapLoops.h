@@ -16,6 +16,10 @@ void setStart(mlir::Operation *op, int64_t number);
 /// Bytes of what `op` sends, or of what it receives if that is more.
 int64_t bytesOf(CollectiveOpInterface op);
 
+/// Whether `op` is communication with ranks of other programs, or a message: it keeps its
+/// place among all other communication.
+bool leavesProgram(CollectiveOpInterface op);
+
 /// Software pipelining of the innermost loops of `program`, as far as their collectives
 /// go. What an iteration gathers from memory that the loop does not write is started in
 /// the iteration before. What an iteration reduces ends in the iteration after, which

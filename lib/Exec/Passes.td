@@ -180,12 +180,16 @@ def ExecOverlapCollectives : Pass<"exec-overlap-collectives", "::mlir::ModuleOp"
     of the latter have two places, which iterations take in turns: this is the memory that
     the overlap costs.
 
+    An all_reduce of gradients that layers have stacked becomes one of each layer's slots,
+    started when the layer is done for the last time, in the last microbatch
+    (`OverlapBuckets`): it runs while the layers below compute.
+
     Each rank does its communication in the order of the starts, one after the other, and
-    waits are for what was started before. Without the changes inside loops this is the
+    waits are for what was started before. Without these changes of loops this is the
     order of the program without starts: whatever one rank waits for it waited for there,
-    and that program ends, so this one does. A loop whose order changes has no messages and
-    no collectives with ranks of other programs: the ranks that it communicates with
-    change theirs in the same way, and whatever else they do they do before or after it.
+    and that program ends, so this one does. Where the order changes there are no messages and
+    no collectives with ranks of other programs: the ranks that communicate there change
+    theirs in the same way, and whatever else they do they do before or after.
   }];
   let options = [
     Option<"minBytes", "min-bytes", "int64_t", "16384", "bytes of the smallest collectives that are only started">,

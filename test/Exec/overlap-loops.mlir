@@ -113,3 +113,39 @@ module attributes {dist.at = {pipe = [0]}} {
     }
   }
 }
+
+// -----
+
+// What layers have stacked in the microbatches is reduced slot by slot when the last
+// microbatch has left it; the rest of the bucket stays.
+// CHECK-LABEL: exec.program @buckets
+exec.program @buckets {
+  %x = exec.buffer "x" input input "x" : memref<2x16xf32>
+  %z = exec.buffer "z" input input "z" : memref<3x16xf32>
+  // CHECK-DAG: %[[SUM:.*]] = exec.buffer "sum"
+  %sum = exec.buffer "sum" gradient : memref<3x16xf32>
+  // CHECK-DAG: %[[ONE:.*]] = exec.buffer "one"
+  %one = exec.buffer "one" gradient : memref<3x16xf32>
+  %y = exec.buffer "y" output output "y" : memref<3x16xf32>
+  // CHECK: exec.loop %[[M:.*]] = 2 {
+  exec.loop %m = 2 {
+    %xm = exec.slot %x[%m] : memref<2x16xf32> -> memref<16xf32>
+    // CHECK: exec.loop %[[I:.*]] = 3 reverse {
+    exec.loop %i = 3 reverse {
+      %s = exec.slot %sum[%i] : memref<3x16xf32> -> memref<16xf32>
+      // CHECK: %[[SLOT:.*]] = exec.slot %[[SUM]][%[[I]]]
+      // CHECK: exec.copy
+      exec.copy %xm to %s : memref<16xf32> to memref<16xf32>
+      // CHECK-NEXT: exec.when %[[M]] from 1 to 2 {
+      // CHECK-NEXT: exec.all_reduce sum %[[SLOT]] to %[[SLOT]] over ["data"] {exec.start = 0 : i64}
+      // CHECK-NEXT: }
+    }
+    exec.copy %z to %one : memref<3x16xf32> to memref<3x16xf32>
+  }
+  // CHECK: exec.all_reduce sum %[[ONE]] to %[[ONE]] over
+  // CHECK: exec.wait 0
+  // CHECK-NEXT: exec.copy %[[SUM]]
+  exec.all_reduce sum %sum, %one to %sum, %one over ["data"] : memref<3x16xf32>, memref<3x16xf32> to memref<3x16xf32>, memref<3x16xf32>
+  exec.copy %sum to %y : memref<3x16xf32> to memref<3x16xf32>
+  exec.copy %one to %y : memref<3x16xf32> to memref<3x16xf32>
+}
