@@ -657,6 +657,18 @@ LogicalResult BroadcastOp::verify() {
   return success();
 }
 
+LogicalResult GatherRowsOp::verify() {
+  auto table = tensor(getTable()), y = tensor(getY());
+  SmallVector<int64_t> shape(tensor(getIds()).getShape());
+  if (table.getRank() > 0)
+    llvm::append_range(shape, table.getShape().drop_front());
+  auto want = RankedTensorType::get(shape, table.getElementType());
+  if (table.getRank() == 0 || y != want)
+    return emitOpError("cannot make ") << y << " of rows of " << table << " that "
+                                       << getIds().getType() << " says";
+  return success();
+}
+
 ShardingRule FillOp::getShardingRule() { return elementwiseRuleOf(*this, false, false); }
 
 //===--- loss ---------------------------------------------------------------===//

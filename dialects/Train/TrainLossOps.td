@@ -1,0 +1,170 @@
+//===- TrainLossOps.td - the loss and the optimizer ------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_TRAIN_LOSS_OPS
+#define MESHWRIGHT_TRAIN_LOSS_OPS
+
+include "Train/TrainOpBase.td"
+
+//===----------------------------------------------------------------------===//
+// Loss
+//===----------------------------------------------------------------------===//
+
+def Train_CrossEntropyOp : Train_TensorOp<"cross_entropy", "... v!, @v ... -> , ...", [InferTypeOpAdaptor,
+    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<SplittableOpInterface>,
+    DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "Scaled sum of the tokens' cross-entropies";
+  let description = [{
+    logits: [..., v], targets: [...] i32. loss = scale * sum over tokens
+    of (lse - logits[target]); with scale = 1 / tokens of the global batch, the
+    sum over devices and microbatches is the mean. lse: [...], the log of the sum
+    of exponentials, kept for the gradient so that probabilities never are. Both are
+    f32 where the logits are narrower. A target outside [0, v) adds no loss (torch's
+    ignore_index) and its lse is infinite, of which the gradient makes 0.
+  }];
+  let arguments = (ins Train_Tensor:$logits, Train_Ids:$targets, F64Attr:$scale);
+  let results = (outs Train_ScalarTensor:$loss, Train_Tensor:$lse);
+  let assemblyFormat = "$logits `,` $targets `scale` $scale attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_CrossEntropyGradOp : Train_EinsumOp<"cross_entropy_grad", "... v, @v ..., ..., -> ... v", [
+    DeclareOpInterfaceMethods<ZeroPreservingOpInterface, ["preservesZero"]>,
+    DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "dlogits = dloss * scale * (exp(logits - lse) - onehot(target))";
+  let description = [{
+    logits and the result: [..., v], targets and lse: [...] as `train.cross_entropy`
+    had and gave them, dloss: a scalar. Probabilities exist one row at a time. A
+    target outside [0, v) is no column of these logits; where lse is infinite all
+    of the row is 0.
+  }];
+  let arguments = (ins Train_Tensor:$logits, Train_Ids:$targets, Train_Tensor:$lse,
+                       Train_ScalarTensor:$dloss, F64Attr:$scale);
+  let results = (outs Train_Tensor:$dlogits);
+  let assemblyFormat = "$logits `,` $targets `,` $lse `,` $dloss `scale` $scale attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_PickOp : Train_EinsumOp<"pick", "~... v, @v ... -> ...", [
+    ZeroPreservingOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "One element of each row";
+  let description = [{
+    x: [..., v], ids: [...] i32, y: [...]: x[.., id], 0 for an id outside [0, v).
+    Cross-entropy's part of a cut vocabulary; made after differentiation.
+  }];
+  let arguments = (ins Train_Tensor:$x, Train_Ids:$ids);
+  let results = (outs Train_Tensor:$y);
+  let assemblyFormat = "$x `,` $ids attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_TokenLossOp : Train_EinsumOp<"token_loss", "..., ..., ... -> , ...", [
+    DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "Cross-entropy's last steps, from each token's two logarithms";
+  let description = [{
+    log_sum: [...], the logarithm of the token's sum of exponentials; picked: [...],
+    its target's logit; targets: [...] i32. loss and lse as of
+    `train.cross_entropy` with `below` columns: loss = scale * sum of (log_sum -
+    picked) over targets in [0, below), lse = log_sum for those, else infinite.
+  }];
+  let arguments = (ins Train_Tensor:$log_sum, Train_Tensor:$picked, Train_Ids:$targets,
+                       I64Attr:$below, F64Attr:$scale);
+  let results = (outs Train_ScalarTensor:$loss, Train_Tensor:$lse);
+  let assemblyFormat = [{
+    $log_sum `,` $picked `,` $targets `below` $below `scale` $scale attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Optimizer
+//===----------------------------------------------------------------------===//
+
+def Train_SquareSumOp : Train_TensorOp<"square_sum", "", [InferTypeOpAdaptor, ZeroPreservingOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "Sum of squares of all elements, in f32";
+  let description = [{ Any shape to a scalar of type f32: a gradient's part of the global norm. }];
+  let arguments = (ins Train_Tensor:$x);
+  let results = (outs Train_ScalarTensor:$y);
+  let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_GlobalNormOp : Train_TensorOp<"global_norm", "", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "Square root of the sum of scalars";
+  let description = [{
+    f32 scalars, one a gradient (`train.square_sum`), at least one, to one: the norm
+    over all parameters.
+  }];
+  let arguments = (ins Variadic<Train_ScalarTensor>:$squares);
+  let results = (outs Train_ScalarTensor:$norm);
+  let assemblyFormat = "$squares attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_ClipFactorOp : Train_EinsumOp<"clip_factor", ", -> ", [DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "min(1, limit / (norm + 1e-6)), or 1 when limit is 0";
+  let description = [{
+    Scalars; what gradients are multiplied by, as torch.nn.utils.clip_grad_norm_
+    does.
+  }];
+  let arguments = (ins Train_ScalarTensor:$norm, Train_ScalarTensor:$limit);
+  let results = (outs Train_ScalarTensor:$factor);
+  let assemblyFormat = "$norm `,` $limit attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_UnscaleOp : Train_EinsumOp<"unscale", "~..., -> ...", [DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "x / scale: undoes loss scaling";
+  let description = [{
+    x of any shape, scale a scalar: what the loss was multiplied by so that gradients
+    stay inside f16's range (Micikevicius et al. 2018).
+  }];
+  let arguments = (ins Train_Tensor:$x, Train_ScalarTensor:$scale);
+  let results = (outs Train_Tensor:$y);
+  let assemblyFormat = "$x `,` $scale attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_GuardOp : Train_EinsumOp<"guard", "..., ..., -> ...", [ZeroPreservingOpInterface,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
+  let summary = "The new value if a scalar is finite, else the old one";
+  let description = [{
+    updated, previous and the result have one shape; check is a scalar, such as the
+    global norm of the gradients: infinite or not a number when one of them is. How a
+    step that overflows is skipped.
+  }];
+  let arguments = (ins Train_Tensor:$updated, Train_Tensor:$previous, Train_ScalarTensor:$check);
+  let results = (outs Train_Tensor:$y);
+  let assemblyFormat = "$updated `,` $previous `if_finite` $check attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_SgdOp : Train_EinsumOp<"sgd", "..., ..., , -> ...", [
+    UpdateOpInterface, ZeroPreservingOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "parameter - lr * clip * gradient";
+  let description = [{
+    parameter, gradient and the result have one shape; clip and lr are scalars.
+    Without momentum or weight decay. The gradient may have another float type.
+  }];
+  let arguments = (ins Train_Tensor:$parameter, Train_Tensor:$gradient, Train_ScalarTensor:$clip, Train_ScalarTensor:$lr);
+  let results = (outs Train_Tensor:$updated);
+  let assemblyFormat = "$parameter `,` $gradient `,` $clip `,` $lr attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_AdamWOp : Train_EinsumOp<"adamw", "..., ..., ..., ..., , , , , , , ,  -> ..., ..., ...", [
+    UpdateOpInterface, ZeroPreservingOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "AdamW with decoupled weight decay";
+  let description = [{
+    As torch.optim.AdamW (Loshchilov and Hutter 2019): with g = clip * gradient,
+    p -= lr * weight_decay * p (only with `decay`); m = beta1 m + (1-beta1) g;
+    v = beta2 v + (1-beta2) g^2;
+    p -= lr / bias_correction1 * m / (sqrt(v / bias_correction2) + eps).
+    parameter, gradient, momentum, variance and the results have one shape; the
+    others are scalars. The gradient may have another float type.
+  }];
+  let arguments = (ins Train_Tensor:$parameter, Train_Tensor:$gradient, Train_Tensor:$momentum,
+                       Train_Tensor:$variance, Train_ScalarTensor:$clip, Train_ScalarTensor:$lr,
+                       Train_ScalarTensor:$beta1, Train_ScalarTensor:$beta2, Train_ScalarTensor:$eps,
+                       Train_ScalarTensor:$weight_decay, Train_ScalarTensor:$bias_correction1,
+                       Train_ScalarTensor:$bias_correction2, UnitAttr:$decay);
+  let results = (outs Train_Tensor:$updated, Train_Tensor:$new_momentum, Train_Tensor:$new_variance);
+  let assemblyFormat = [{
+    $parameter `,` $gradient `,` $momentum `,` $variance (`decay` $decay^)? `clip` $clip `lr` $lr `betas` $beta1 `,` $beta2
+    `eps` $eps `weight_decay` $weight_decay `bias_corrections` $bias_correction1 `,` $bias_correction2 attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+#endif // MESHWRIGHT_TRAIN_LOSS_OPS
