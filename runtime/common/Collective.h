@@ -27,7 +27,9 @@ void runCollective(MwContext *context, int32_t op, int32_t group, const char *ki
       context->status.collective.store(op, std::memory_order_relaxed);
       Communicator &communicator = *context->groups.at(size_t(group));
       int64_t before = communicator.sentBytes();
+      communicator.beginCall(op);
       body(communicator);
+      communicator.beginCall(-1);
       context->sentBytes[kind] += communicator.sentBytes() - before;
       int64_t allocated = communicator.allocatedBytes();
       int64_t planned = context->plan.scratchBytes.at(size_t(group));

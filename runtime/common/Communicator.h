@@ -7,6 +7,7 @@
 //
 //  - Every call blocks until its result is in place and the input may be reused.
 //  - Members call the same collectives in the same order with the same counts.
+//  - Members whose calls do not meet (`setCalls`) fail rather than exchange data.
 //  - Counts are elements and may be zero.
 //  - Sums and maxima are taken in member order 0, 1, ..., in f32 for bf16 and f16
 //    (rounded once), so results are bitwise the same on every member, in every
@@ -25,6 +26,7 @@
 #include "meshwright/runtime/Traffic.h"
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -47,6 +49,21 @@ struct Segments {
 };
 
 enum class Reduction : int32_t { Sum = MW_SUM, Max = MW_MAX };
+
+/// What the calls of a program are, by number, so that ranks that are out of step say so
+/// instead of taking each other's data. -1 is none of the program's.
+class Calls {
+public:
+  virtual ~Calls() = default;
+  /// Whether two calls are the same one, or the two ends of a message.
+  virtual bool meet(int a, int b) const = 0;
+  /// What a call is and where it comes from, for an error.
+  virtual std::string describe(int call) const = 0;
+
+  /// Fails unless call `mine` of world rank `self` meets call `theirs` of `peer`. Without
+  /// `calls`, or outside of the program's calls, everything meets.
+  static void check(const Calls *calls, int self, int mine, int peer, int theirs);
+};
 
 class Communicator {
 public:
@@ -73,6 +90,11 @@ public:
   /// one. Every member calls it, in the same order; members that name different
   /// groups get different groups.
   virtual std::unique_ptr<Communicator> split(const std::vector<int> &positions) = 0;
+
+  /// What the program's calls are; null: nobody asks.
+  virtual void setCalls(const Calls *known) { calls = known; }
+  /// The calls from here on are part of the program's call number `number`.
+  void beginCall(int number) { call = number; }
 
   /// Waits until every member has come here.
   virtual void barrier() = 0;
@@ -140,6 +162,8 @@ protected:
   std::vector<int> members;
   int self;
   int64_t sent = 0;
+  const Calls *calls = nullptr;
+  int call = -1;
 };
 
 } // namespace meshwright

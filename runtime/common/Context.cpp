@@ -5,11 +5,37 @@
 //===----------------------------------------------------------------------===//
 #include "common/Context.h"
 
+#include "common/Error.h"
 #include "common/Threads.h"
 
 #include <algorithm>
 
 using namespace meshwright;
+
+namespace {
+class PlanCalls : public Calls {
+public:
+  explicit PlanCalls(const Plan &plan) : plan(plan) {}
+
+  // Programs number their calls apart: of two of them the same kind meets in one group,
+  // and a send its receive.
+  bool meet(int a, int b) const override {
+    if (a == b || !isKnown(a) || !isKnown(b))
+      return a == b;
+    const CollectiveEntry &x = plan.collectives[size_t(a)], &y = plan.collectives[size_t(b)];
+    bool kinds = x.op == "send" ? y.op == "recv" : x.op == "recv" ? y.op == "send" : x.op == y.op;
+    return x.program != y.program && kinds && x.group == y.group && x.type == y.type &&
+           x.count == y.count;
+  }
+  std::string describe(int call) const override {
+    return isKnown(call) ? plan.describeCollective(call) : text("collective ", call);
+  }
+
+private:
+  bool isKnown(int call) const { return call >= 0 && call < int(plan.collectives.size()); }
+  const Plan &plan;
+};
+} // namespace
 
 MwContext::MwContext(const Plan &plan, std::unique_ptr<Communicator> worldCommunicator, int threads,
                      RankStatus &status)
@@ -17,7 +43,15 @@ MwContext::MwContext(const Plan &plan, std::unique_ptr<Communicator> worldCommun
       status(status) {
   for (const auto &axes : plan.groups)
     groups.push_back(world->split(plan.groupMembers(axes, world->rank())));
+  calls = std::make_unique<PlanCalls>(plan);
+  for (auto &group : groups)
+    group->setCalls(calls.get());
   device = openDevice(plan, *world);
+}
+
+MwContext::~MwContext() {
+  for (auto &group : groups)
+    group->setCalls(nullptr);
 }
 
 int mw_context_threads(const MwContext *context) { return context->threads; }

@@ -24,6 +24,8 @@ struct MwContext {
   MwContext(const meshwright::Plan &plan, std::unique_ptr<meshwright::Communicator> world,
             int threads, meshwright::RankStatus &status);
 
+  ~MwContext();
+
   int rank() const { return world->rank(); }
 
   const meshwright::Plan &plan;
@@ -36,6 +38,8 @@ struct MwContext {
   meshwright::RankStatus &status;
   /// Bytes that this rank's collectives have sent, by kind.
   std::map<std::string, int64_t> sentBytes;
+  /// What the plan says of them.
+  std::unique_ptr<meshwright::Calls> calls;
   /// Null unless --trace is given.
   std::unique_ptr<meshwright::Trace> trace;
   /// What the program sends and receives goes through it. Last: its thread uses the rest.

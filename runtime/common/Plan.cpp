@@ -333,6 +333,7 @@ Plan Plan::parse(std::string_view json, int64_t rank) {
   reader.each("collectives", [&](const Reader &entry) {
     CollectiveEntry collective;
     collective.op = entry.get<std::string>("op");
+    collective.program = entry.get<int64_t>("in");
     collective.group = entry.get<int64_t>("group");
     collective.type = entry.type();
     collective.count = entry.get<int64_t>("count");
@@ -431,6 +432,15 @@ ArenaRange Plan::rangeOf(const std::map<std::string, Port> &ports) {
   for (const auto &[name, port] : ports)
     range = extended(range, port.type, port.shape, port.offset);
   return range;
+}
+
+std::string Plan::describeCollective(int number) const {
+  const CollectiveEntry &entry = collectives[size_t(number)];
+  std::string axes;
+  for (int axis : groups[size_t(entry.group)])
+    axes += (axes.empty() ? "" : ",") + mesh[size_t(axis)].name;
+  return text(entry.op, " (collective ", number, ", group [", axes, "], ", entry.count, " x ",
+              nameOf(entry.type), ", at ", entry.location, ")");
 }
 
 size_t Plan::programOf(int64_t rank) const {

@@ -81,6 +81,7 @@ struct ArenaRange {
 
 struct CollectiveEntry {
   std::string op;
+  int64_t program = 0; ///< which of the plan's programs calls it
   int64_t group = 0;
   ElementType type = ElementType::F32;
   int64_t count = 0;
@@ -123,6 +124,9 @@ struct Plan {
 
   /// The plan in `json` for `rank`, or an Error naming what is missing or inconsistent.
   static Plan parse(std::string_view json, int64_t rank = 0);
+
+  /// "all_reduce (collective 3, group [data], 8 x f32, at ...)".
+  std::string describeCollective(int number) const;
 
   /// The number of the program that `rank` runs.
   size_t programOf(int64_t rank) const;

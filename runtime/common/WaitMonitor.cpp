@@ -49,12 +49,7 @@ std::string meshwright::describeStatus(const Plan &plan, const RankStatus &statu
   if (index < 0 || index >= int(plan.collectives.size())) {
     line += status.activity.load();
   } else {
-    const CollectiveEntry &entry = plan.collectives[size_t(index)];
-    std::string axes;
-    for (int axis : plan.groups[size_t(entry.group)])
-      axes += (axes.empty() ? "" : ",") + plan.mesh[size_t(axis)].name;
-    line += text(entry.op, " (collective ", index, ", group [", axes, "], ", entry.count, " x ",
-                 nameOf(entry.type), ", at ", entry.location, ")");
+    line += plan.describeCollective(index);
   }
   if (wait.waiting && !wait.peers.empty()) {
     line += wait.peers.size() == 1 ? " for rank" : " for ranks";

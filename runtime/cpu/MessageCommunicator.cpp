@@ -93,8 +93,8 @@ void MessageCommunicator::start(const std::vector<Message> &messages, Requests &
         char *data = static_cast<char *>(message.data) + at;
         sent += direction == Message::Send ? bytes : 0;
         requests.push_back({peer, direction == Message::Receive
-                                      ? transport->startReceive(peer, channel, data, bytes)
-                                      : transport->startSend(peer, channel, data, bytes)});
+                                      ? transport->startReceive(peer, channel, call, data, bytes)
+                                      : transport->startSend(peer, channel, call, data, bytes)});
       }
     }
 }

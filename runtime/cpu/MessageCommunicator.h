@@ -27,6 +27,7 @@ public:
   int64_t allocatedBytes() const override {
     return int64_t(received.capacity() + packed.capacity());
   }
+  void setCalls(const Calls *known) override { transport->setCalls(known); }
   void barrier() override;
   void post(ElementType type, const void *data, int64_t count, int to) override;
   void finishSend(int to) override;

@@ -20,9 +20,11 @@
   X(MPI_Comm_rank)                                                                                 \
   X(MPI_Comm_size)                                                                                 \
   X(MPI_Comm_dup)                                                                                  \
+  X(MPI_Comm_get_attr)                                                                             \
   X(MPI_Comm_set_errhandler)                                                                       \
   X(MPI_Isend)                                                                                     \
-  X(MPI_Irecv)                                                                                     \
+  X(MPI_Improbe)                                                                                   \
+  X(MPI_Imrecv)                                                                                    \
   X(MPI_Test)                                                                                      \
   X(MPI_Get_count)                                                                                 \
   X(MPI_Error_string)                                                                              \

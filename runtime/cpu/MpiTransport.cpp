@@ -9,11 +9,16 @@
 #include "cpu/MpiSymbols.h"
 
 #include <atomic>
+#include <deque>
+#include <map>
 #include <sched.h>
 #include <thread>
 #include <unistd.h>
 
 using namespace meshwright;
+
+/// Of a tag: room for this many communicators, the rest for the numbers of calls.
+static constexpr int channelBits = 12;
 
 namespace {
 class MpiTransport final : public Transport {
@@ -22,9 +27,10 @@ public:
 
   int rank() const override { return self; }
   int size() const override { return count; }
-  std::unique_ptr<Request> startSend(int peer, int channel, const void *data,
+  std::unique_ptr<Request> startSend(int peer, int channel, int call, const void *data,
                                      int64_t bytes) override;
-  std::unique_ptr<Request> startReceive(int peer, int channel, void *data, int64_t bytes) override;
+  std::unique_ptr<Request> startReceive(int peer, int channel, int call, void *data,
+                                        int64_t bytes) override;
   bool test(Request &request) override;
   void idle(std::chrono::nanoseconds waited) override;
   void abort(int code) override;
@@ -33,16 +39,34 @@ public:
 private:
   struct MpiRequest final : Request {
     MPI_Request handle;
-    int from = -1; ///< of a message that is received, with its bytes
-    int bytes = 0;
+    bool matched = true;
+    /// Of a message that is received: where from and to, and the two ends' calls.
+    int from = -1, bytes = 0, call = -1, theirs = -1;
+    void *data = nullptr;
   };
+  /// A message that MPI has taken out of its queues for us.
+  struct Arrived {
+    MPI_Message message;
+    int bytes, call;
+  };
+  /// By sender and channel.
+  template <typename T> using Queues = std::map<std::pair<int, int>, std::deque<T>>;
+
   void check(int code, const char *call) const;
+  int tagOf(int channel, int call) const;
+  void match(int peer);
+  void receive(MpiRequest &request, Arrived message);
 
   const MpiSymbols &mpi;
   MPI_Comm comm = nullptr;
   int self = 0, count = 0;
   /// The thread that MPI was last called from; one at a time does.
   std::atomic<std::thread::id> owner{std::this_thread::get_id()};
+  /// MPI would match by tag, but a message of another call must be found, not waited
+  /// for: so messages are taken in the order in which they come and matched here.
+  int callBits = 0; ///< the lower bits of a tag; those above are the channel
+  Queues<MpiRequest *> waiting;
+  Queues<Arrived> arrived;
 };
 } // namespace
 
@@ -59,6 +83,11 @@ MpiTransport::MpiTransport(int processes) : mpi(MpiSymbols::load()) {
   check(mpi.MPI_Comm_set_errhandler(comm, mpi.ompi_mpi_errors_return), "MPI_Comm_set_errhandler");
   check(mpi.MPI_Comm_rank(comm, &self), "MPI_Comm_rank");
   check(mpi.MPI_Comm_size(comm, &count), "MPI_Comm_size");
+  void *limit = nullptr;
+  int known = 0;
+  check(mpi.MPI_Comm_get_attr(comm, MPI_TAG_UB, &limit, &known), "MPI_Comm_get_attr");
+  for (int tag = known ? *static_cast<int *>(limit) : 32767; tag >> channelBits > 1; tag >>= 1)
+    ++callBits;
   if (count != processes) {
     char version[MPI_MAX_LIBRARY_VERSION_STRING];
     int length = 0;
@@ -78,37 +107,90 @@ void MpiTransport::check(int code, const char *call) const {
        ": see the other ranks' messages for one that ended");
 }
 
-std::unique_ptr<Transport::Request> MpiTransport::startSend(int peer, int channel, const void *data,
-                                                            int64_t bytes) {
+/// Calls whose numbers have no room, and none, are 0.
+int MpiTransport::tagOf(int channel, int call) const {
+  if (channel >> channelBits)
+    fail("MPI has tags for ", 1 << channelBits, " communicators, and this is one more");
+  return channel << callBits | (call + 1 < 1 << callBits ? call + 1 : 0);
+}
+
+std::unique_ptr<Transport::Request> MpiTransport::startSend(int peer, int channel, int call,
+                                                            const void *data, int64_t bytes) {
   owner.store(std::this_thread::get_id(), std::memory_order_relaxed);
   auto request = std::make_unique<MpiRequest>();
-  check(mpi.MPI_Isend(data, int(bytes), mpi.ompi_mpi_byte, peer, channel, comm, &request->handle),
+  check(mpi.MPI_Isend(data, int(bytes), mpi.ompi_mpi_byte, peer, tagOf(channel, call), comm,
+                      &request->handle),
         "MPI_Isend");
   return request;
 }
 
-std::unique_ptr<Transport::Request> MpiTransport::startReceive(int peer, int channel, void *data,
-                                                               int64_t bytes) {
+std::unique_ptr<Transport::Request> MpiTransport::startReceive(int peer, int channel, int call,
+                                                               void *data, int64_t bytes) {
   owner.store(std::this_thread::get_id(), std::memory_order_relaxed);
   auto request = std::make_unique<MpiRequest>();
+  request->matched = false;
   request->from = peer;
   request->bytes = int(bytes);
-  check(mpi.MPI_Irecv(data, int(bytes), mpi.ompi_mpi_byte, peer, channel, comm, &request->handle),
-        "MPI_Irecv");
+  request->call = call;
+  request->data = data;
+  std::deque<Arrived> &early = arrived[{peer, channel}];
+  if (early.empty()) {
+    waiting[{peer, channel}].push_back(request.get());
+    return request;
+  }
+  Arrived message = early.front();
+  early.pop_front();
+  receive(*request, message);
   return request;
+}
+
+/// Takes what has come from `peer`, for who waits for it or for later.
+void MpiTransport::match(int peer) {
+  while (true) {
+    int found = 0;
+    Arrived message;
+    MPI_Status status;
+    check(mpi.MPI_Improbe(peer, MPI_ANY_TAG, comm, &found, &message.message, &status),
+          "MPI_Improbe");
+    if (!found)
+      return;
+    check(mpi.MPI_Get_count(&status, mpi.ompi_mpi_byte, &message.bytes), "MPI_Get_count");
+    message.call = (status.MPI_TAG & ((1 << callBits) - 1)) - 1;
+    std::pair<int, int> queue(peer, status.MPI_TAG >> callBits);
+    std::deque<MpiRequest *> &receivers = waiting[queue];
+    if (receivers.empty()) {
+      arrived[queue].push_back(message);
+      continue;
+    }
+    MpiRequest *receiver = receivers.front();
+    receivers.pop_front();
+    receive(*receiver, message);
+  }
+}
+
+void MpiTransport::receive(MpiRequest &request, Arrived message) {
+  // What fits is taken in first, so that the queues stay in order.
+  if (message.bytes != request.bytes)
+    checkCall(request.call, request.from, message.call);
+  checkLength(request.from, message.bytes, request.bytes);
+  check(mpi.MPI_Imrecv(request.data, request.bytes, mpi.ompi_mpi_byte, &message.message,
+                       &request.handle),
+        "MPI_Imrecv");
+  request.theirs = message.call;
+  request.matched = true;
 }
 
 bool MpiTransport::test(Request &request) {
   auto &own = static_cast<MpiRequest &>(request);
-  int done = 0, sent = 0;
+  if (!own.matched)
+    match(own.from);
+  if (!own.matched)
+    return false;
+  int done = 0;
   MPI_Status status;
   check(mpi.MPI_Test(&own.handle, &done, &status), "MPI_Test");
-  if (done && own.from >= 0) {
-    check(mpi.MPI_Get_count(&status, mpi.ompi_mpi_byte, &sent), "MPI_Get_count");
-    if (sent != own.bytes)
-      fail("rank ", own.from, " sent ", sent, " bytes, but ", own.bytes,
-           " were expected; the program is broken, please report it");
-  }
+  if (done)
+    checkCall(own.call, own.from, own.theirs);
   return done;
 }
 

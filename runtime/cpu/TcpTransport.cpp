@@ -30,7 +30,8 @@ struct Hello {
 
 /// Goes before every message.
 struct Header {
-  int64_t channel, bytes;
+  int32_t channel, call;
+  int64_t bytes;
 };
 
 struct TcpRequest final : Transport::Request {
@@ -39,6 +40,7 @@ struct TcpRequest final : Transport::Request {
   int64_t bytes = 0;
   bool done = false;
   Header header = {}; ///< of a message that is sent
+  int call = -1, theirs = -1; ///< of a message that is received: the two ends' calls
 };
 
 /// One connection: what is being sent and received on it.
@@ -52,7 +54,7 @@ struct Peer {
   TcpRequest *target = nullptr;
   std::vector<char> early; ///< a message nobody has asked for yet
   std::map<int64_t, std::deque<TcpRequest *>> waiting;
-  std::map<int64_t, std::deque<std::vector<char>>> arrived;
+  std::map<int64_t, std::deque<std::pair<Header, std::vector<char>>>> arrived;
 };
 
 class TcpTransport final : public Transport {
@@ -61,9 +63,10 @@ public:
 
   int rank() const override { return self; }
   int size() const override { return int(peers.size()); }
-  std::unique_ptr<Request> startSend(int peer, int channel, const void *data,
+  std::unique_ptr<Request> startSend(int peer, int channel, int call, const void *data,
                                      int64_t bytes) override;
-  std::unique_ptr<Request> startReceive(int peer, int channel, void *data, int64_t bytes) override;
+  std::unique_ptr<Request> startReceive(int peer, int channel, int call, void *data,
+                                        int64_t bytes) override;
   bool test(Request &request) override;
   void idle(std::chrono::nanoseconds) override { pollSockets(1); }
   int lostPeer() const override;
@@ -78,9 +81,13 @@ private:
   std::vector<pollfd> pollSockets(int milliseconds);
   void progress();
   void pumpOut(Peer &peer);
-  void pumpIn(Peer &peer, int rank);
-  void beginMessage(Peer &peer, int rank);
-  void endMessage(Peer &peer, int rank);
+  void pumpIn(Peer &peer);
+  void check(const TcpRequest &request, const Header &header) const {
+    checkCall(request.call, request.peer, header.call);
+    checkLength(request.peer, header.bytes, request.bytes);
+  }
+  void beginMessage(Peer &peer);
+  void endMessage(Peer &peer);
 
   int self;
   std::vector<Peer> peers;
@@ -182,38 +189,34 @@ void TcpTransport::connectOthers(Socket listener, const std::vector<SocketAddres
   }
 }
 
-static void checkLength(int peer, int64_t sent, int64_t expected) {
-  if (sent != expected)
-    fail("rank ", peer, " sent ", sent, " bytes, but ", expected,
-         " were expected; the program is broken, please report it");
-}
-
-std::unique_ptr<Transport::Request> TcpTransport::startSend(int peer, int channel, const void *data,
-                                                            int64_t bytes) {
+std::unique_ptr<Transport::Request> TcpTransport::startSend(int peer, int channel, int call,
+                                                            const void *data, int64_t bytes) {
   auto request = std::make_unique<TcpRequest>();
   request->peer = peer;
   request->data = static_cast<char *>(const_cast<void *>(data));
   request->bytes = bytes;
-  request->header = {channel, bytes};
+  request->header = {channel, call, bytes};
   peers[size_t(peer)].sending.push_back(request.get());
   return request;
 }
 
-std::unique_ptr<Transport::Request> TcpTransport::startReceive(int peer, int channel, void *data,
-                                                               int64_t bytes) {
+std::unique_ptr<Transport::Request> TcpTransport::startReceive(int peer, int channel, int call,
+                                                               void *data, int64_t bytes) {
   auto request = std::make_unique<TcpRequest>();
   request->peer = peer;
   request->data = static_cast<char *>(data);
   request->bytes = bytes;
+  request->call = call;
   Peer &from = peers[size_t(peer)];
   auto &early = from.arrived[channel];
   if (early.empty()) {
     from.waiting[channel].push_back(request.get());
     return request;
   }
-  checkLength(peer, int64_t(early.front().size()), bytes);
-  std::memcpy(data, early.front().data(), size_t(bytes));
+  auto [header, message] = std::move(early.front());
   early.pop_front();
+  check(*request, header);
+  std::memcpy(data, message.data(), size_t(bytes));
   request->done = true;
   return request;
 }
@@ -224,6 +227,8 @@ bool TcpTransport::test(Request &base) {
     progress();
   if (!request.done && peers[size_t(request.peer)].closed)
     fail("rank ", request.peer, " has ended: see its message for why");
+  if (request.done)
+    checkCall(request.call, request.peer, request.theirs);
   return request.done;
 }
 
@@ -258,7 +263,7 @@ void TcpTransport::progress() {
     if (entries[i].revents & POLLOUT)
       pumpOut(peers[i]);
     if (entries[i].revents & (POLLIN | POLLHUP | POLLERR))
-      pumpIn(peers[i], int(i));
+      pumpIn(peers[i]);
   }
 }
 
@@ -285,18 +290,21 @@ void TcpTransport::pumpOut(Peer &peer) {
 }
 
 /// A header is complete: finds the place its message goes to.
-void TcpTransport::beginMessage(Peer &peer, int rank) {
+void TcpTransport::beginMessage(Peer &peer) {
   auto &waiting = peer.waiting[peer.header.channel];
   if (waiting.empty()) {
     peer.early.resize(size_t(peer.header.bytes));
     return;
   }
+  // What fits is taken in first, so that the connection stays in order.
+  if (peer.header.bytes != waiting.front()->bytes)
+    check(*waiting.front(), peer.header);
   peer.target = waiting.front();
+  peer.target->theirs = peer.header.call;
   waiting.pop_front();
-  checkLength(rank, peer.header.bytes, peer.target->bytes);
 }
 
-void TcpTransport::endMessage(Peer &peer, int rank) {
+void TcpTransport::endMessage(Peer &peer) {
   if (peer.target) {
     peer.target->done = true;
     peer.target = nullptr;
@@ -304,11 +312,14 @@ void TcpTransport::endMessage(Peer &peer, int rank) {
     // The receive may have been started while the message came in.
     auto &waiting = peer.waiting[peer.header.channel];
     if (waiting.empty()) {
-      peer.arrived[peer.header.channel].push_back(std::move(peer.early));
+      peer.arrived[peer.header.channel].push_back({peer.header, std::move(peer.early)});
     } else {
-      checkLength(rank, peer.header.bytes, waiting.front()->bytes);
-      std::memcpy(waiting.front()->data, peer.early.data(), peer.early.size());
-      waiting.front()->done = true;
+      TcpRequest &request = *waiting.front();
+      if (peer.header.bytes != request.bytes)
+        check(request, peer.header);
+      std::memcpy(request.data, peer.early.data(), peer.early.size());
+      request.theirs = peer.header.call;
+      request.done = true;
       waiting.pop_front();
     }
     peer.early.clear();
@@ -316,7 +327,7 @@ void TcpTransport::endMessage(Peer &peer, int rank) {
   peer.received = 0;
 }
 
-void TcpTransport::pumpIn(Peer &peer, int rank) {
+void TcpTransport::pumpIn(Peer &peer) {
   auto headerBytes = int64_t(sizeof(Header));
   while (true) {
     bool inHeader = peer.received < headerBytes;
@@ -332,9 +343,9 @@ void TcpTransport::pumpIn(Peer &peer, int rank) {
     }
     peer.received += count;
     if (inHeader && peer.received == headerBytes)
-      beginMessage(peer, rank);
+      beginMessage(peer);
     if (!inHeader && peer.received == headerBytes + peer.header.bytes)
-      endMessage(peer, rank);
+      endMessage(peer);
   }
 }
 

@@ -138,11 +138,14 @@ void ThreadCommunicator::meet() {
 void ThreadCommunicator::meet(const char *kind, Segments segments, int64_t width) {
   ThreadMember &mine = group->members[size_t(rank())];
   mine.kind = kind;
+  mine.call = call;
   mine.segments = segments.data;
   mine.bytes = 0;
   for (const MwSegment &segment : segments)
     mine.bytes += segment.count * width;
   meet();
+  for (int i = 0; i < size(); ++i)
+    Calls::check(calls, worldRank(rank()), call, worldRank(i), group->members[size_t(i)].call);
   const ThreadMember &first = group->members[0];
   if (first.kind != kind || first.bytes != mine.bytes)
     fail("ranks ", worldRank(0), " and ", worldRank(rank()), " disagree: one calls ", first.kind,
@@ -208,6 +211,7 @@ void ThreadCommunicator::post(ElementType type, const void *data, int64_t count,
   sent += count * bytesOf(type);
   box.data = data;
   box.bytes = count * bytesOf(type);
+  box.call = call;
   box.sent.fetch_add(1, std::memory_order_release);
   group->wake();
 }
@@ -222,12 +226,16 @@ void ThreadCommunicator::receive(ElementType type, void *data, int64_t count, in
   ThreadMailbox &box = group->mailbox(from, rank());
   uint32_t taken = box.taken.load(std::memory_order_relaxed);
   waitFor([&] { return box.sent.load(std::memory_order_acquire) != taken; }, from);
-  if (box.bytes != count * bytesOf(type))
-    fail("rank ", worldRank(rank()), " expects ", count * bytesOf(type), " bytes from rank ",
-         worldRank(from), ", which sends ", box.bytes, "; the program is broken, please report it");
-  copy(data, box.data, box.bytes);
+  int theirs = box.call;
+  int64_t bytes = box.bytes, expected = count * bytesOf(type);
+  if (bytes == expected)
+    copy(data, box.data, bytes);
   box.taken.store(taken + 1, std::memory_order_release);
   group->wake();
+  Calls::check(calls, worldRank(rank()), call, worldRank(from), theirs);
+  if (bytes != expected)
+    fail("rank ", worldRank(rank()), " expects ", expected, " bytes from rank ", worldRank(from),
+         ", which sends ", bytes, "; the program is broken, please report it");
 }
 
 void ThreadCommunicator::broadcast(ElementType type, void *data, int64_t count, int root) {
@@ -370,6 +378,7 @@ void ThreadCommunicator::exchange(ElementType type, ExchangeTable table, Segment
     for (const MwSegment &segment : segments)
       box.bytes += table.pieces(segment.count, table.send(rank())).length() * width;
     sent += box.bytes;
+    box.call = call;
     box.sent.fetch_add(1, std::memory_order_release);
     group->wake();
   }
@@ -386,6 +395,7 @@ void ThreadCommunicator::exchange(ElementType type, ExchangeTable table, Segment
     ThreadMailbox &box = group->mailbox(from, rank());
     uint32_t taken = box.taken.load(std::memory_order_relaxed);
     waitFor([&] { return box.sent.load(std::memory_order_acquire) != taken; }, from);
+    Calls::check(calls, worldRank(rank()), call, worldRank(from), box.call);
     auto *theirs = static_cast<const MwSegment *>(box.data);
     char *scratch = static_cast<char *>(workspace);
     int64_t expected = 0;

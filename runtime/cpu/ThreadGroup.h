@@ -25,6 +25,7 @@ struct alignas(64) ThreadMember {
   std::atomic<uint32_t> arrived{0};
   /// Of the current collective; read by others between two meetings.
   const char *kind = "";
+  int call = -1;
   const MwSegment *segments = nullptr;
   int64_t bytes = 0;
 };
@@ -34,6 +35,7 @@ struct alignas(64) ThreadMailbox {
   std::atomic<uint32_t> sent{0}, taken{0};
   const void *data = nullptr;
   int64_t bytes = 0;
+  int call = -1; ///< of the sender
 };
 
 class ThreadGroup {

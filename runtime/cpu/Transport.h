@@ -9,6 +9,9 @@
 #ifndef MESHWRIGHT_RUNTIME_CPU_TRANSPORT_H
 #define MESHWRIGHT_RUNTIME_CPU_TRANSPORT_H
 
+#include "common/Communicator.h"
+#include "common/Error.h"
+
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -30,13 +33,18 @@ public:
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  /// Starts a message to, or from, world rank `peer`. Messages of one channel
-  /// between two ranks match in the order in which they are started.
-  virtual std::unique_ptr<Request> startSend(int peer, int channel, const void *data,
+  /// What the program's calls are; null: nobody asks.
+  void setCalls(const Calls *known) { calls = known; }
+
+  /// Starts a message to, or from, world rank `peer`, as a part of the program's call
+  /// number `call`. Messages of one channel between two ranks match in the order in
+  /// which they are started.
+  virtual std::unique_ptr<Request> startSend(int peer, int channel, int call, const void *data,
                                              int64_t bytes) = 0;
-  virtual std::unique_ptr<Request> startReceive(int peer, int channel, void *data,
+  virtual std::unique_ptr<Request> startReceive(int peer, int channel, int call, void *data,
                                                 int64_t bytes) = 0;
-  /// Moves messages along without blocking; whether `request` is done.
+  /// Moves messages along without blocking; whether `request` is done. Fails where what
+  /// has arrived is of another call, or of another length.
   virtual bool test(Request &request) = 0;
 
   /// Leaves the core to others for a moment, or until a message moves; `waited` is how
@@ -50,6 +58,20 @@ public:
   virtual void abort(int code) = 0;
   /// Takes leave of the others after the last message.
   virtual void finish() = 0;
+
+protected:
+  /// Checks a message from `peer` against what was asked for.
+  void checkCall(int mine, int peer, int theirs) const {
+    Calls::check(calls, rank(), mine, peer, theirs);
+  }
+  static void checkLength(int peer, int64_t sent, int64_t expected) {
+    if (sent != expected)
+      fail("rank ", peer, " sent ", sent, " bytes, but ", expected,
+           " were expected; the program is broken, please report it");
+  }
+
+private:
+  const Calls *calls = nullptr;
 };
 
 } // namespace meshwright

@@ -557,6 +557,52 @@ TYPED_TEST_P(CommunicatorTest, BarrierHolds) {
     });
 }
 
+/// Numbers that meet when they are equal.
+struct EqualCalls : Calls {
+  bool meet(int a, int b) const override { return a == b; }
+  std::string describe(int call) const override { return "call " + std::to_string(call); }
+};
+
+// A message of another call is refused, whether it waits or is waited for, and the next
+// one is in order.
+TYPED_TEST_P(CommunicatorTest, OutOfStep) {
+  for (int ranks : TypeParam::counts())
+    for (bool early : {false, true}) {
+      if (ranks == 1)
+        continue;
+      TypeParam::run(ranks, [&](Communicator &world) {
+        EqualCalls calls;
+        world.setCalls(&calls);
+        int32_t value = world.rank() == 0 ? 7 : 0;
+        if (early)
+          world.barrier();
+        if (world.rank() == 0) {
+          for (int call : {3, 5}) {
+            world.beginCall(call);
+            world.send(ElementType::I32, &value, 1, 1);
+          }
+          world.beginCall(-1);
+        } else if (world.rank() == 1) {
+          world.beginCall(4);
+          try {
+            world.receive(ElementType::I32, &value, 1, 0);
+            ADD_FAILURE() << "a message of another call was taken";
+          } catch (const std::exception &error) {
+            std::string message = error.what();
+            for (const char *part : {"rank 1 is at call 4", "rank 0 at call 3"})
+              EXPECT_NE(message.find(part), std::string::npos) << message;
+          }
+          world.beginCall(5);
+          world.receive(ElementType::I32, &value, 1, 0);
+          EXPECT_EQ(value, 7);
+          world.beginCall(-1);
+        }
+        world.barrier();
+        world.setCalls(nullptr);
+      });
+    }
+}
+
 TYPED_TEST_P(CommunicatorTest, NaNWinsMaximum) {
   for (int ranks : TypeParam::counts())
     TypeParam::run(ranks, [](Communicator &world) {
@@ -568,7 +614,7 @@ TYPED_TEST_P(CommunicatorTest, NaNWinsMaximum) {
     });
 }
 
-REGISTER_TYPED_TEST_SUITE_P(CommunicatorTest, Reductions, Moves, LargeBuffersCrossWindows,
+REGISTER_TYPED_TEST_SUITE_P(CommunicatorTest, OutOfStep, Reductions, Moves, LargeBuffersCrossWindows,
                             SeveralTensors, GroupsOfMeshes, BarrierHolds, NaNWinsMaximum);
 INSTANTIATE_TYPED_TEST_SUITE_P(Threads, CommunicatorTest, Threads);
 INSTANTIATE_TYPED_TEST_SUITE_P(Tcp, CommunicatorTest, Tcp);

@@ -327,6 +327,17 @@ TEST_F(FailureTest, CommunicatorNeedsMoreThanPlanned) {
   EXPECT_EQ(train("--steps 1", 2, 1, Threads, "FAKE_SCRATCH=0").code, 0);
 }
 
+TEST_F(FailureTest, RanksOutOfStep) {
+  for (Launcher launcher : {Threads, Mpi, Tcp}) {
+    Result result = train("--steps 4", 2, 1, launcher, "FAKE_STRAY_STEP=2");
+    EXPECT_NE(result.code, 0) << result.output;
+    EXPECT_LT(result.seconds, 10) << result.output;
+    for (const char *part : {"out of step", "all_reduce (collective 0, group [data]", "fake.mlir:12:3",
+                             "all_reduce (collective 1, group [data,tensor]", "fake.mlir:20:7"})
+      EXPECT_THAT(result.output, HasSubstr(part));
+  }
+}
+
 TEST_F(FailureTest, TimeOutSaysWhoIsMissing) {
   for (Launcher launcher : {Threads, Mpi, Tcp}) {
     Result result = train("--steps 10", 2, 2, launcher, "FAKE_HANG_STEP=2 MESHWRIGHT_TIMEOUT=1");

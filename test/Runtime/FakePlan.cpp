@@ -134,6 +134,7 @@ __attribute__((constructor)) static void makePlan() {
                      {"group", 0},
                      {"type", "f32"},
                      {"count", s.table.elements},
+                     {"in", 0},
                      {"location", "fake.mlir:12:3"}};
   Json everywhere = collective;
   everywhere["group"] = 1;
