@@ -199,8 +199,31 @@ LogicalResult ReduceScatterOp::verifySymbolUses(SymbolTableCollection &symbols) 
 LogicalResult AllToAllOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyShape(*this, getGroup(), getConcat(), getSplit(), symbols);
 }
+/// Checks that a place counted from the device's own is one of the group's `n`.
+static LogicalResult verifyShift(Operation *op, int64_t shift, int64_t n) {
+  if (shift < 0 || shift >= n)
+    return op->emitOpError("shifts by ") << shift << " of " << n << " places";
+  return success();
+}
+
 LogicalResult SliceOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FailureOr<int64_t> n = groupSize(*this, getGroup(), symbols);
+  if (failed(n) || failed(verifyShift(*this, getShift(), *n)))
+    return failure();
   return verifyShape(*this, getGroup(), {}, getDim(), symbols);
+}
+
+LogicalResult ConcatOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FailureOr<int64_t> n = groupSize(*this, getGroup(), symbols);
+  if (failed(n))
+    return failure();
+  if (int64_t(getXs().size()) != *n)
+    return emitOpError("puts ") << getXs().size() << " parts together; the group has " << *n
+                                << " devices";
+  for (Value x : getXs())
+    if (x.getType() != getXs().front().getType())
+      return emitOpError("has parts ") << getXs().front().getType() << " and " << x.getType();
+  return verifyTensor(*this, getXs().front(), getY(), *n, getDim(), {});
 }
 
 LogicalResult TakeOp::verify() {
@@ -263,13 +286,14 @@ LogicalResult RecvOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyPlace(*this, getGroup(), getFrom(), "from", symbols);
 }
 
-void BeginOp::build(OpBuilder &builder, OperationState &state, int64_t size, GroupAttr group) {
-  build(builder, state, RankedTensorType::get({}, builder.getI32Type()), size, group);
+void BeginOp::build(OpBuilder &builder, OperationState &state, int64_t size, GroupAttr group,
+                    int64_t shift) {
+  build(builder, state, RankedTensorType::get({}, builder.getI32Type()), size, group, shift);
 }
 
 LogicalResult BeginOp::verifySymbolUses(SymbolTableCollection &symbols) {
   FailureOr<int64_t> n = groupSize(*this, getGroup(), symbols);
-  if (failed(n))
+  if (failed(n) || failed(verifyShift(*this, getShift(), *n)))
     return failure();
   int64_t size = getSize();
   if (size < 0 || size > std::numeric_limits<int32_t>::max() / *n)

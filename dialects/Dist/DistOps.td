@@ -260,11 +260,31 @@ def Dist_SliceOp : Dist_LocalOp<"slice"> {
   let summary = "A device's own part of a value that the group has copies of";
   let description = [{
     x: [.., n k, ..] to y: [.., k, ..] along `dim`: the p-th of n parts on the
-    device at place p of the group. Moves nothing.
+    device at place p of the group; with `shift`, less than n, the part of the device
+    that many places on, number (p + shift) mod n. Moves nothing.
   }];
-  let arguments = (ins AnyRankedTensor:$x, I64Attr:$dim, Dist_GroupAttr:$group);
+  let arguments = (ins AnyRankedTensor:$x, I64Attr:$dim, Dist_GroupAttr:$group,
+                       DefaultValuedAttr<I64Attr, "0">:$shift);
   let results = (outs AnyRankedTensor:$y);
-  let assemblyFormat = "$x `dim` $dim `over` $group attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$x `dim` $dim (`shift` $shift^)? `over` $group attr-dict `:` functional-type(operands, results)";
+}
+
+def Dist_ConcatOp : Dist_LocalOp<"concat"> {
+  let summary = "Parts in the order in which they come round";
+  let description = [{
+    As many xs as the group has devices, n, of one type [.., k, ..], to y: [.., n k, ..]
+    along `dim`. On the device at place p the t-th of them becomes part number
+    (p + t) mod n of y: the first is the device's own. Moves nothing. Floor 3 computes
+    the parts where they belong, so that nothing is copied.
+
+    ```mlir
+    %2 = dist.concat %0, %1 dim 0 over <@mesh {tensor}>
+        : (tensor<4x64xf32>, tensor<4x64xf32>) -> tensor<8x64xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$xs, I64Attr:$dim, Dist_GroupAttr:$group);
+  let results = (outs AnyRankedTensor:$y);
+  let assemblyFormat = "$xs `dim` $dim `over` $group attr-dict `:` functional-type(operands, results)";
 }
 
 def Dist_TakeOp : Dist_Op<"take", [Pure]> {
@@ -287,16 +307,18 @@ def Dist_BeginOp : Dist_LocalOp<"begin"> {
   let summary = "Where a device's own part begins";
   let description = [{
     The device's place in the group times `size`: what an op that depends on a
-    global index adds to its local one.
+    global index adds to its local one. With `shift` it is where the part of the device
+    that many places on begins, see `dist.slice`.
 
     ```mlir
     %0 = dist.begin 64 over <@mesh {tensor}> : tensor<i32>
     ```
   }];
-  let arguments = (ins I64Attr:$size, Dist_GroupAttr:$group);
+  let arguments = (ins I64Attr:$size, Dist_GroupAttr:$group,
+                       DefaultValuedAttr<I64Attr, "0">:$shift);
   let results = (outs 0DTensorOf<[I32]>:$value);
-  let assemblyFormat = "$size `over` $group attr-dict `:` type($value)";
-  let builders = [OpBuilder<(ins "int64_t":$size, "GroupAttr":$group)>];
+  let assemblyFormat = "$size (`shift` $shift^)? `over` $group attr-dict `:` type($value)";
+  let builders = [OpBuilder<(ins "int64_t":$size, "GroupAttr":$group, CArg<"int64_t", "0">:$shift)>];
 }
 
 def Dist_ExchangeOp : Dist_CollectiveOp<"exchange"> {

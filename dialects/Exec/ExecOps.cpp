@@ -131,6 +131,9 @@ LogicalResult WindowOp::verify() {
   if (base.getElementType() != result.getElementType() || result.getNumElements() == 0 ||
       base.getNumElements() % result.getNumElements())
     return emitOpError("gives ") << result << ", which is no equal part of " << base;
+  int64_t parts = base.getNumElements() / result.getNumElements();
+  if (int64_t(getShift()) < 0 || int64_t(getShift()) >= parts)
+    return emitOpError("shifts by ") << int64_t(getShift()) << " of " << parts << " parts";
   return success();
 }
 
@@ -156,7 +159,11 @@ static LogicalResult verifyOneIndex(Operation *op, MemRefType type) {
   return success();
 }
 LogicalResult StoreIndexOp::verify() { return verifyOneIndex(*this, getTarget().getType()); }
-LogicalResult StoreBeginOp::verify() { return verifyOneIndex(*this, getTarget().getType()); }
+LogicalResult StoreBeginOp::verify() {
+  if (int64_t(getShift()) < 0 || int64_t(getShift()) >= int64_t(getMembers()))
+    return emitOpError("shifts by ") << int64_t(getShift()) << " of " << int64_t(getMembers()) << " places";
+  return verifyOneIndex(*this, getTarget().getType());
+}
 
 //===--- kernels ------------------------------------------------------------===//
 

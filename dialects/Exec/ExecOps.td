@@ -268,11 +268,13 @@ def Exec_WindowOp : Exec_Op<"window", [Pure]> {
   let summary = "The part of memory that belongs to this device";
   let description = [{
     Of equal parts of `base`, one after the other, the one at the device's place among
-    the ranks that differ only in `axes`: `dist.slice` where parts are contiguous.
+    the ranks that differ only in `axes`: `dist.slice` where parts are contiguous. With
+    `shift` the part of the rank that many places on, the first coming after the last:
+    also where a part of a `dist.concat` is made.
   }];
-  let arguments = (ins Exec_MemRef:$base, StrArrayAttr:$axes);
+  let arguments = (ins Exec_MemRef:$base, StrArrayAttr:$axes, DefaultValuedAttr<I64Attr, "0">:$shift);
   let results = (outs Exec_MemRef:$result);
-  let assemblyFormat = "$base `over` $axes attr-dict `:` type($base) `->` type($result)";
+  let assemblyFormat = "$base (`shift` $shift^)? `over` $axes attr-dict `:` type($base) `->` type($result)";
   let hasVerifier = 1;
 }
 
@@ -303,10 +305,12 @@ def Exec_StoreBeginOp : Exec_Op<"store_begin"> {
   let summary = "Writes where this device's part begins";
   let description = [{
     `target`, one i32, becomes `size` times the device's place among the ranks that
-    differ only in `axes`: what `dist.begin` was in the tensor form.
+    differ only in `axes`: what `dist.begin` was in the tensor form. With `shift` it
+    is the place that far on among `members` ranks, the first coming after the last.
   }];
-  let arguments = (ins I64Attr:$size, StrArrayAttr:$axes, Writes<Exec_MemRef>:$target);
-  let assemblyFormat = "$size `over` $axes `to` $target attr-dict `:` type($target)";
+  let arguments = (ins I64Attr:$size, StrArrayAttr:$axes, Writes<Exec_MemRef>:$target,
+                       DefaultValuedAttr<I64Attr, "0">:$shift, DefaultValuedAttr<I64Attr, "1">:$members);
+  let assemblyFormat = "$size (`shift` $shift^ `of` $members)? `over` $axes `to` $target attr-dict `:` type($target)";
   let hasVerifier = 1;
 }
 

@@ -36,7 +36,7 @@ struct CompileOptions {
   std::string cuts;
   std::string remat = "none";
   std::string memoryLimit;
-  std::string collectiveAlgorithm = "native";
+  std::string collectiveAlgorithm = "native", collectiveMatmul = "off";
   std::string overlap = "off";
   std::string precision = "f32", gradDtype = "f32";
   std::string optimizer = "adamw";

@@ -25,6 +25,7 @@ struct PipelineOptions {
   std::string dataSync = "all-reduce";
   std::string target = "cpu";
   std::string collectiveAlgorithm = "native";
+  std::string collectiveMatmul = "off";
   std::string overlap = "off";
   std::string remat = "none"; ///< policies, one for all stages or one for each
 };
@@ -54,7 +55,7 @@ llvm::Expected<std::string> chooseRemat(mlir::ModuleOp module, PipelineOptions o
 
 /// Makes buildPipeline known as `--meshwright-pipeline`, with options mesh,
 /// optimizer, zero, sequence-parallel, tensor-2d, precision, grad-dtype, schedule, cuts,
-/// collective-algorithm, overlap, from and to.
+/// collective-algorithm, collective-matmul, overlap, from and to.
 void registerPipeline();
 
 /// Makes `manager` write the module after each pass to `directory`/NN-pass.mlir.

@@ -26,7 +26,8 @@ struct ScatterInsteadOfSlice : OpRewritePattern<SliceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(SliceOp slice, PatternRewriter &rewriter) const override {
     auto reduce = slice.getX().getDefiningOp<AllReduceOp>();
-    if (!reduce || reduce.getXs().size() > 1 || !reduce->hasOneUse() || reduce.getGroup() != slice.getGroup())
+    if (!reduce || reduce.getXs().size() > 1 || !reduce->hasOneUse() ||
+        reduce.getGroup() != slice.getGroup() || slice.getShift())
       return failure();
     rewriter.replaceOpWithNewOp<ReduceScatterOp>(slice, slice.getType(), reduce.getKind(),
                                                  reduce.getX(), slice.getDim(), slice.getGroup());
@@ -39,7 +40,8 @@ struct KeepOwnPart : OpRewritePattern<SliceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(SliceOp slice, PatternRewriter &rewriter) const override {
     auto gather = slice.getX().getDefiningOp<AllGatherOp>();
-    if (!gather || gather.getXs().size() > 1 || gather.getGroup() != slice.getGroup() || gather.getDim() != slice.getDim())
+    if (!gather || gather.getXs().size() > 1 || gather.getGroup() != slice.getGroup() ||
+        gather.getDim() != slice.getDim() || slice.getShift())
       return failure();
     rewriter.replaceOp(slice, gather.getX());
     return success();

@@ -301,6 +301,40 @@ def DistOptimizeCollectives : Pass<"dist-optimize-collectives", "::mlir::ModuleO
            "Most bytes that several tensors of one call have together">];
 }
 
+def DistLoopCollectives : Pass<"dist-loop-collectives", "::mlir::ModuleOp"> {
+  let summary = "A collective and the products that need it as one loop of both";
+  let description = [{
+    After Wang et al., Overlap Communication with Dependent Computation via
+    Decomposition (ASPLOS 2023). Over a group of n devices a product (any op with
+    `ContractionOpInterface`) and its collective become n steps, written one after the
+    other, in which one part is multiplied while the next is on its way by a
+    `permute`; n - 1 permutes of a part send what the collective did.
+
+    An `all_gather` of operands: step t multiplies the part of the device t places on.
+    Where the gathered index is one of the result's, a `dist.concat` puts the steps'
+    results together; where it is summed, the steps' results are added. Other operands
+    with the index, and such results, are cut alike. All products that read the
+    gathered value share one loop, and the value is never whole.
+
+    A `reduce_scatter` of a product, or of a sum with products in it: an accumulator
+    goes round, to which each device adds the part of the product that belongs where
+    the accumulator will end. It is rounded to its element type at each step.
+
+    A collective stays as it is, with a remark that says why, when something that is
+    no such product needs the gathered value too, when the parts would cut an index
+    that is not the outermost one of its dimension, or over more than `max-devices`.
+    Works on collectives of one tensor, so before `dist-optimize-collectives` makes
+    buckets. The collectives of all_reduce are `dist-decompose-collectives`' business.
+  }];
+  let options = [Option<"maxDevices", "max-devices", "int64_t", "16",
+                        "largest group whose steps are written out">];
+  let statistics = [
+    Statistic<"gathers", "all-gathers", "all_gathers that became loops">,
+    Statistic<"scatters", "reduce-scatters", "reduce_scatters that became loops">,
+    Statistic<"kept", "kept", "all_gathers and reduce_scatters that stay">];
+  let dependentDialects = ["::meshwright::dist::DistDialect", "::meshwright::train::TrainDialect"];
+}
+
 def DistDecomposeCollectives : Pass<"dist-decompose-collectives", "::mlir::ModuleOp"> {
   let summary = "all_reduce as messages between pairs of devices";
   let description = [{

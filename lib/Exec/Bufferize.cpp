@@ -199,11 +199,19 @@ Value ProgramBuilder::memory(OpBuilder &builder, Value value) {
     Value base = memory(builder, op->getOperand(0));
     MemRefType type = memoryType(cast<RankedTensorType>(value.getType()));
     if (auto slice = dyn_cast<dist::SliceOp>(op))
-      return WindowOp::create(builder, value.getLoc(), type, base, axesOf(slice.getGroup()));
+      return WindowOp::create(builder, value.getLoc(), type, base, axesOf(slice.getGroup()),
+                              slice.getShift());
     if (auto take = dyn_cast<dist::TakeOp>(op))
       return ViewOp::create(builder, value.getLoc(), type, base,
                             int64_t(take.getAt()) * type.getNumElements());
     return view(builder, value.getLoc(), base, type);
+  }
+  if (OpOperand *part = placedIn(value)) {
+    auto concat = cast<dist::ConcatOp>(part->getOwner());
+    return WindowOp::create(builder, value.getLoc(),
+                            memoryType(cast<RankedTensorType>(value.getType())),
+                            memory(builder, concat.getY()), axesOf(concat.getGroup()),
+                            part->getOperandNumber());
   }
   MemoryTree &tree = trees.treeOf(value);
   Location loc = value.getLoc();
@@ -225,6 +233,11 @@ LogicalResult ProgramBuilder::emit(Block &from, OpBuilder &builder) {
     if (auto slice = dyn_cast<dist::SliceOp>(op))
       if (failed(checkContiguous(slice, slice.getX(), slice.getDim())))
         return failure();
+    if (auto concat = dyn_cast<dist::ConcatOp>(op)) {
+      if (failed(checkContiguous(concat, concat.getY(), concat.getDim())))
+        return failure();
+      continue; // its parts are there already
+    }
     if (isView(&op) || isa<train::GetOp, train::SetOp>(op))
       continue;
     if (auto copy = dyn_cast<CopyOp>(op)) {

@@ -165,9 +165,26 @@ static void rewrite(dist::SliceOp op) {
   if (outer(x, dim) == 1)
     return;
   Rewriter r(op);
-  Value begin = dist::BeginOp::create(r.b, r.loc, y.getDimSize(dim), op.getGroup());
+  Value begin = dist::BeginOp::create(r.b, r.loc, y.getDimSize(dim), op.getGroup(),
+                                      op.getShift());
   op.replaceAllUsesWith(
       train::DynamicSliceOp::create(r.b, r.loc, y, op.getX(), begin, dim).getResult());
+  op.erase();
+}
+
+/// Parts one after the other, then put together by rows.
+static void rewrite(dist::ConcatOp op) {
+  auto x = typeOf(op.getXs().front()), y = typeOf(op.getY());
+  int64_t dim = op.getDim(), a = outer(x, dim), k = inner(x, dim), n = op.getXs().size();
+  if (a == 1 || n == 1)
+    return;
+  Rewriter r(op);
+  SmallVector<Value> xs = llvm::map_to_vector(op.getXs(), [&](Value part) {
+    return r.reshape(part, {1, a, k});
+  });
+  Value parts = dist::ConcatOp::create(r.b, r.loc, RankedTensorType::get({n, a, k}, x.getElementType()),
+                                       xs, 0, op.getGroup());
+  op.replaceAllUsesWith(r.unpack(parts, n, a, k, y.getShape()));
   op.erase();
 }
 
@@ -178,7 +195,7 @@ struct ExecContiguousCollectives
     getOperation().walk([](Operation *op) {
       llvm::TypeSwitch<Operation *>(op)
           .Case<dist::AllGatherOp, dist::GatherOp, dist::ReduceScatterOp, dist::ScatterOp,
-                dist::AllToAllOp, dist::SliceOp>([](auto moving) { rewrite(moving); });
+                dist::AllToAllOp, dist::SliceOp, dist::ConcatOp>([](auto moving) { rewrite(moving); });
     });
   }
 };

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "Exec/Passes.h"
 
+#include "Dist/Dist.h"
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::exec;
@@ -36,8 +38,12 @@ static bool fuseTerm(Operation *sum, Value term, Value other) {
       break;
     value = init[0].get();
   }
-  // Where they are, if `other` is there already: what they read dies early.
+  // Computed while `other` is on its way, they need not wait for it.
   Operation *after = other.getDefiningOp();
+  if (isa_and_nonnull<dist::CollectiveOpInterface>(after) &&
+      after->getBlock() == sum->getBlock() && after->isBeforeInBlock(chain.back()))
+    return false;
+  // Where they are, if `other` is there already: what they read dies early.
   for (train::AccumulatingOpInterface producer : llvm::reverse(chain)) {
     if (after && after->getBlock() == producer->getBlock() && producer->isBeforeInBlock(after))
       producer->moveAfter(after);

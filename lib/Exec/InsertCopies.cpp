@@ -24,6 +24,18 @@ bool meshwright::exec::isWindow(Value value) {
   return false;
 }
 
+OpOperand *meshwright::exec::placedIn(Value value) {
+  while (value.hasOneUse()) {
+    OpOperand &use = *value.use_begin();
+    if (isa<dist::ConcatOp>(use.getOwner()))
+      return &use;
+    if (!isa<train::ReshapeOp>(use.getOwner()))
+      return nullptr;
+    value = use.getOwner()->getResult(0);
+  }
+  return nullptr;
+}
+
 ArrayRef<int64_t> meshwright::exec::tiesOf(func::CallOp call) {
   auto ties = call->getAttrOfType<DenseI64ArrayAttr>(tiedAttr);
   return ties ? ties.asArrayRef() : ArrayRef<int64_t>();
@@ -114,6 +126,20 @@ static void copyAroundLoop(LoopOp loop) {
   }
 }
 
+/// Whether what makes `value` can make it anywhere, as nothing else is to be there.
+static bool canBePlaced(Value value) {
+  for (; value.hasOneUse(); value = value.getDefiningOp()->getOperand(0)) {
+    Operation *op = value.getDefiningOp();
+    if (isa_and_nonnull<train::ReshapeOp>(op))
+      continue;
+    if (auto accumulating = dyn_cast_or_null<train::AccumulatingOpInterface>(op))
+      if (!accumulating.getInitMutable().empty())
+        return false;
+    return isa_and_nonnull<train::ContractionOpInterface, LaunchOp>(op);
+  }
+  return false;
+}
+
 void meshwright::exec::insertCopies(func::FuncOp function) {
   Block &top = function.getBody().front();
   copyOldValues(top);
@@ -127,6 +153,12 @@ void meshwright::exec::insertCopies(func::FuncOp function) {
     OpBuilder builder(op);
     for (OpOperand &x : op.getXsMutable())
       x.set(copyAt(builder, x.get()));
+  });
+  function.walk([](dist::ConcatOp op) {
+    OpBuilder builder(op);
+    for (OpOperand &x : op.getXsMutable())
+      if (!canBePlaced(x.get()))
+        x.set(copyAt(builder, x.get()));
   });
   function.walk([](func::CallOp call) {
     OpBuilder builder(call);

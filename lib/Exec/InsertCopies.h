@@ -15,6 +15,9 @@ bool isView(mlir::Operation *op);
 /// Whether `value` does not begin where the memory that it is a view of begins: a
 /// device's own part, the place of which is known at run time, or an entry of a stack.
 bool isWindow(mlir::Value value);
+/// Where `value`, or what it becomes under another shape, is a part of a `dist.concat`,
+/// its operand there. After `insertCopies` such a value is made in its place.
+mlir::OpOperand *placedIn(mlir::Value value);
 /// The value whose memory `value` is a view of.
 mlir::Value viewed(mlir::Value value);
 /// Whether `value`, or a view of it, is used after `point` in the block of both.

@@ -266,8 +266,14 @@ static LogicalResult lower(dist::AllToAllOp op, OpBuilder &builder, MemoryMap &m
 }
 
 static LogicalResult lower(dist::BeginOp op, OpBuilder &builder, MemoryMap &map) {
+  int64_t members = 1;
+  if (op.getShift()) {
+    auto meshOp = SymbolTable::lookupNearestSymbolFrom<dist::MeshOp>(op, op.getGroup().getMesh());
+    dist::Mesh mesh = meshOp.getMesh();
+    members = mesh.size(op.getGroup().on(mesh));
+  }
   StoreBeginOp::create(builder, op.getLoc(), op.getSize(), axesOf(op.getGroup()),
-                       map.memory(builder, op.getValue()));
+                       map.memory(builder, op.getValue()), op.getShift(), members);
   return success();
 }
 

@@ -91,6 +91,9 @@ LogicalResult MemoryTrees::joinAll(Block &block) {
     } else if (auto exchange = dyn_cast<dist::ExchangeOp>(op)) {
       for (auto [x, y] : llvm::zip(exchange.getXs(), exchange.getYs()))
         require(x, pathOf(x), y);
+    } else if (auto concat = dyn_cast<dist::ConcatOp>(op)) {
+      for (Value x : concat.getXs())
+        require(concat.getY(), pathOf(concat.getY()), x);
     } else if (auto call = dyn_cast<func::CallOp>(op)) {
       for (auto [operand, result] : llvm::zip(tiesOf(call), call.getResults()))
         if (operand >= 0)
@@ -175,6 +178,16 @@ LogicalResult MemoryTrees::build() {
     held[to] = isView(op) ? heldBy(from) : contents.at(from);
     treeOf(to).occupants.front().contents = held[to];
   });
+  // Parts are in windows of their whole, apart from one another.
+  function.walk([&](dist::ConcatOp concat) {
+    for (Value part : concat.getXs())
+      for (;; part = part.getDefiningOp()->getOperand(0)) {
+        contents[part] = held[part] = contents.at(concat.getY());
+        treeOf(part).occupants.front().contents = contents.at(part);
+        if (!isView(part.getDefiningOp()))
+          break;
+      }
+  });
   for (auto &[name, values] : accesses) {
     for (Value value : ArrayRef(values).drop_front())
       require(values.front(), {}, value);
@@ -232,7 +245,7 @@ bool MemoryTrees::mayOverwrite(const Occupant &old, const Occupant &next) {
   };
   // A window begins elsewhere than what would be written.
   for (OpOperand &operand : op->getOpOperands())
-    if (reads(operand) && isWindow(operand.get()))
+    if (reads(operand) && (isWindow(operand.get()) || placedIn(next.value)))
       return false;
   if (auto launch = dyn_cast<LaunchOp>(op)) {
     auto kernel = symbols.lookupNearestSymbolFrom<func::FuncOp>(op, launch.getKernelAttr());
@@ -402,7 +415,7 @@ void MemoryTrees::apply(const Join &join) {
 }
 
 bool MemoryTrees::tryMerge(Value a, Value b) {
-  if (isWindow(a) || isWindow(b))
+  if (isWindow(a) || isWindow(b) || placedIn(a) || placedIn(b))
     return false;
   if (&treeOf(a) == &treeOf(b))
     return pathOf(a) == pathOf(b);
@@ -435,7 +448,8 @@ bool MemoryTrees::tie(unsigned argument, unsigned result) {
 }
 
 bool MemoryTrees::samePlace(Value a, Value b) {
-  return &treeOf(a) == &treeOf(b) && pathOf(a) == pathOf(b) && !isWindow(a) && !isWindow(b);
+  return &treeOf(a) == &treeOf(b) && pathOf(a) == pathOf(b) && !isWindow(a) && !isWindow(b) &&
+         !placedIn(a) && !placedIn(b);
 }
 
 LogicalResult MemoryTrees::verify() {

@@ -49,9 +49,9 @@ static void sink(Operation *op) {
     if (Operation *user = userOf(result, block, /*first=*/true))
       if (!target || isBefore(user, target))
         target = user;
-  // What ends in a variable, a slot or an output has its memory already.
+  // What ends in a variable, a slot, an output or a larger whole has its memory already.
   if (!target || target == op->getNextNode() || target->hasTrait<OpTrait::IsTerminator>() ||
-      isa<train::SetOp>(target))
+      isa<train::SetOp, dist::ConcatOp>(target))
     return;
   if (!isView(op)) {
     int64_t made = 0, kept = 0;

@@ -239,8 +239,21 @@ static LogicalResult slice(dist::SliceOp op, ArrayRef<Tensor> operands,
   if (failed(mesh))
     return failure();
   dist::Axes axes = op.getGroup().on(*mesh);
-  results.push_back(
-      part(operands[0], op.getDim(), mesh->position(context.rank(), axes), mesh->size(axes)));
+  int64_t n = mesh->size(axes), place = mesh->position(context.rank(), axes);
+  results.push_back(part(operands[0], op.getDim(), (place + int64_t(op.getShift())) % n, n));
+  return success();
+}
+
+static LogicalResult concat(dist::ConcatOp op, ArrayRef<Tensor> operands,
+                            SmallVectorImpl<Tensor> &results, RankContext &context) {
+  FailureOr<dist::Mesh> mesh = meshOf(op, context);
+  if (failed(mesh))
+    return failure();
+  size_t place = mesh->position(context.rank(), op.getGroup().on(*mesh));
+  TensorList parts(operands);
+  for (auto [t, x] : llvm::enumerate(operands))
+    parts[(place + t) % operands.size()] = x;
+  results.push_back(concatenate(parts, op.getDim()));
   return success();
 }
 
@@ -256,8 +269,9 @@ static LogicalResult begin(dist::BeginOp op, ArrayRef<Tensor>, SmallVectorImpl<T
   if (failed(mesh))
     return failure();
   Tensor value(op.getType());
-  *value.writeIntegers() =
-      mesh->position(context.rank(), op.getGroup().on(*mesh)) * int64_t(op.getSize());
+  dist::Axes axes = op.getGroup().on(*mesh);
+  int64_t place = (mesh->position(context.rank(), axes) + int64_t(op.getShift())) % mesh->size(axes);
+  *value.writeIntegers() = place * int64_t(op.getSize());
   results.push_back(value);
   return success();
 }
@@ -294,6 +308,7 @@ void interp::attachDistModels(MLIRContext *context) {
   attach<dist::SendOp, send>(context);
   attach<dist::RecvOp, recv>(context);
   attach<dist::SliceOp, slice>(context);
+  attach<dist::ConcatOp, concat>(context);
   attach<dist::TakeOp, take>(context);
   attach<dist::BeginOp, begin>(context);
   attach<dist::ReshardOp, reshard>(context);

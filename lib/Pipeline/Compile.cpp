@@ -135,9 +135,10 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
                                "', whose tensors are placed already; leave them out");
   }
   if (*stage >= Stage::schedule)
-    if (options.given.count("collective-algorithm"))
-      return createStringError("--collective-algorithm cannot change '" + options.model +
-                               "', whose collectives are chosen already; leave the flag out");
+    for (const char *flag : {"collective-algorithm", "collective-matmul"})
+      if (options.given.count(flag))
+        return createStringError("--" + llvm::Twine(flag) + " cannot change '" + options.model +
+                                 "', whose collectives are chosen already; leave the flag out");
   return Error::success();
 }
 
@@ -253,7 +254,7 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
       options.mesh,     options.optimizer,       options.zero,      options.sequenceParallel,
       options.tensor2d, options.explainSharding, options.precision, options.gradDtype,
       options.schedule, options.cuts,            options.dataSync,  options.target,
-      options.collectiveAlgorithm, options.overlap, "none"};
+      options.collectiveAlgorithm, options.collectiveMatmul, options.overlap, "none"};
   Expected<std::string> remat = rematOf(options, pipeline, module, *from, to, log);
   if (!remat)
     return remat.takeError();

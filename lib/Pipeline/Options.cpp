@@ -68,6 +68,12 @@ ArrayRef<Flag> compileFlags() {
        "halving-doubling, or auto, the fastest by the alpha-beta model",
        &O::collectiveAlgorithm,
        {"native", "sequential", "ring", "parallel", "doubling", "halving-doubling", "auto"}},
+      {"collective-matmul",
+       "HOW",
+       "on: matrix products with a gathered operand or a scattered result run part by part, while the "
+       "next part is on its way",
+       &O::collectiveMatmul,
+       {"on", "off"}},
       {"overlap",
        "on|off",
        "collectives run while the program computes; layers' gathers and gradients get two places",

@@ -138,6 +138,10 @@ static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks,
                                   ",")) +
                 "},";
   std::string schedule = "{schedule=" + o.schedule + "}";
+  // Before buckets, but after collectives of sums have become one.
+  std::string loops = o.collectiveMatmul == "on"
+                          ? "dist-optimize-collectives{bucket-bytes=0},dist-loop-collectives,"
+                          : "";
   return {
       {Stage::step,
        cutLayers + "train-mixed-precision{precision=" + o.precision + " grad-dtype=" + o.gradDtype +
@@ -149,8 +153,8 @@ static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks,
       {Stage::stages, "dist-rematerialize{policy=" + quoted(textOf(remat)) + "},dist-split-stages" + schedule +
                           ",dist-split-servers"},
       {Stage::schedule,
-       "dist-schedule" + schedule +
-           ",dist-optimize-collectives,dist-decompose-collectives{algorithm=" +
+       "dist-schedule" + schedule + "," + loops +
+           "dist-optimize-collectives,dist-decompose-collectives{algorithm=" +
            o.collectiveAlgorithm + "},dist-verify-communication"},
       {Stage::exec,
        "exec-slice-collectives,exec-contiguous-collectives,exec-fuse-accumulate,exec-form-kernels,"
@@ -262,6 +266,9 @@ struct PipelineFlags : PassPipelineOptions<PipelineFlags> {
   Option<std::string> collectiveAlgorithm{*this, "collective-algorithm",
                                           llvm::cl::desc("as for `compile --collective-algorithm`"),
                                           llvm::cl::init("native")};
+  Option<std::string> collectiveMatmul{*this, "collective-matmul",
+                                       llvm::cl::desc("as for `compile --collective-matmul`"),
+                                       llvm::cl::init("off")};
   Option<std::string> overlap{*this, "overlap", llvm::cl::desc("as for `compile --overlap`"),
                               llvm::cl::init("off")};
   Option<std::string> remat{*this, "remat", llvm::cl::desc("as for `compile --remat`, not auto"),
@@ -287,7 +294,7 @@ void registerPipeline() {
     PipelineOptions options{
         flags.mesh,      flags.optimizer, flags.zero,     flags.sequenceParallel, flags.tensor2d, "",
         flags.precision, flags.gradDtype, flags.schedule, flags.cuts,             flags.dataSync,
-        flags.target, flags.collectiveAlgorithm, flags.overlap, flags.remat};
+        flags.target, flags.collectiveAlgorithm, flags.collectiveMatmul, flags.overlap, flags.remat};
     if (Error error = buildPipeline(manager, options, *from, *to))
       return report(toString(std::move(error)));
     return success();

@@ -48,6 +48,7 @@ private:
   LLVM::LLVMFuncOp declare(StringRef program, size_t arguments);
   /// This rank's place in the group along `axes`.
   Value place(ArrayAttr axes);
+  Value place(ArrayAttr axes, int64_t shift, int64_t members);
   Value offset(Value base, Value bytes) {
     return LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), base, ValueRange{bytes});
   }
@@ -90,6 +91,14 @@ Value ProgramEmitter::call(StringRef name, SmallVector<Value> arguments, Type re
   }
   auto made = LLVM::CallOp::create(b, loc, callee, arguments);
   return result ? made.getResult() : Value();
+}
+
+/// ... of the rank `shift` places on among `members`, the first coming after the last.
+Value ProgramEmitter::place(ArrayAttr axes, int64_t shift, int64_t members) {
+  if (shift == 0)
+    return place(axes);
+  Value sum = arith::AddIOp::create(b, loc, place(axes), i64(shift));
+  return arith::RemUIOp::create(b, loc, sum, i64(members));
 }
 
 Value ProgramEmitter::place(ArrayAttr axes) {
@@ -241,13 +250,16 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
       })
       .Case<exec::WindowOp>([&](exec::WindowOp window) {
         Value stride = i64(exec::bytesOf(window.getType()));
-        known[window] = offset(at(window.getBase()),
-                               arith::MulIOp::create(b, loc, place(window.getAxes()), stride));
+        int64_t parts = window.getBase().getType().getNumElements() / window.getType().getNumElements();
+        Value number = place(window.getAxes(), window.getShift(), parts);
+        known[window] =
+            offset(at(window.getBase()), arith::MulIOp::create(b, loc, number, stride));
         return success();
       })
       .Case<exec::StoreBeginOp>([&](exec::StoreBeginOp store) {
         Value begin =
-            arith::MulIOp::create(b, loc, place(store.getAxes()), i64(int64_t(store.getSize())));
+            arith::MulIOp::create(b, loc, place(store.getAxes(), store.getShift(), store.getMembers()),
+                                  i64(int64_t(store.getSize())));
         LLVM::StoreOp::create(b, loc, arith::TruncIOp::create(b, loc, b.getI32Type(), begin),
                               at(store.getTarget()));
         return success();
