@@ -187,9 +187,12 @@ static LogicalResult checkOptions(StringRef path, const ModelOptions &options,
                              {"--microbatches", options.microbatches}})
     if (value < (name == "--seq" ? 0 : 1) || value > largest)
       return error() << name << " must be from 1 to " << largest << ", found " << value;
-  if (options.batch % options.microbatches)
+  if (int64_t rest = options.batch % options.microbatches) {
+    int64_t below = options.batch - rest, above = below + options.microbatches;
     return error() << "--batch " << options.batch << " cannot be divided into --microbatches "
-                   << options.microbatches << "; use a batch that is a multiple of it";
+                   << options.microbatches << "; use a batch that is a multiple of it, "
+                   << (below ? std::to_string(below) + " or " : "") << above;
+  }
   if (options.dropout && !(*options.dropout >= 0 && *options.dropout < 1))
     return error() << "--dropout must be a probability in [0, 1), found " << *options.dropout;
   return success();

@@ -147,10 +147,11 @@ std::vector<RematCandidate> RematEstimates::candidates() {
     for (double price : layers->prices)
       priced.push_back(estimate({size, price}));
   }
-  llvm::append_range(priced, named);
-  llvm::stable_sort(priced, before);
+  // Of equals the one with a name.
+  llvm::append_range(named, priced);
+  llvm::stable_sort(named, before);
   double least = HUGE_VAL;
-  for (const RematCandidate &candidate : priced) {
+  for (const RematCandidate &candidate : named) {
     bool isNamed = !candidate.policy.price ||
                    (candidate.policy.every == 1 && (*candidate.policy.price == anyPrice ||
                                                     *candidate.policy.price == selectivePrice));

@@ -9,6 +9,7 @@
 
 #include "llvm/ADT/StringExtras.h"
 
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -25,9 +26,23 @@ using Cuts = SmallVector<int64_t>;
 
 //===--- where to cut -----------------------------------------------------------===//
 
-/// Cuts a row of costs into `parts` so that `combine` of the parts' costs is least, no
-/// part costing more than `limit`. Returns where parts after the first begin.
-static std::pair<double, Cuts> cutRow(ArrayRef<double> costs, int64_t parts, double limit,
+namespace {
+/// What a layer, or several, come to.
+struct Cost {
+  double flops = 0, bytes = 0; ///< computed in a forward; of parameters
+
+  Cost &operator+=(const Cost &other) {
+    flops += other.flops;
+    bytes += other.bytes;
+    return *this;
+  }
+};
+} // namespace
+
+/// Cuts a row of costs into `parts` so that `combine` of what `value` says of the parts is
+/// least. Returns where parts after the first begin.
+static std::pair<double, Cuts> cutRow(ArrayRef<Cost> costs, int64_t parts,
+                                      llvm::function_ref<double(const Cost &)> value,
                                       llvm::function_ref<double(double, double)> combine) {
   int64_t n = costs.size();
   constexpr double never = std::numeric_limits<double>::infinity();
@@ -37,10 +52,10 @@ static std::pair<double, Cuts> cutRow(ArrayRef<double> costs, int64_t parts, dou
   best[0][0] = 0;
   for (int64_t k = 1; k <= parts; ++k)
     for (int64_t j = k; j <= n; ++j) {
-      double last = 0;
+      Cost last;
       for (int64_t i = j - 1; i >= k - 1; --i) {
         last += costs[i];
-        double all = last <= limit ? combine(best[k - 1][i], last) : never;
+        double all = combine(best[k - 1][i], value(last));
         if (all < best[k][j]) {
           best[k][j] = all;
           from[k][j] = i;
@@ -53,13 +68,23 @@ static std::pair<double, Cuts> cutRow(ArrayRef<double> costs, int64_t parts, dou
   return {best[parts][n], cuts};
 }
 
-/// The least largest part and, among those cuts, the most even one.
-static Cuts balance(ArrayRef<double> costs, int64_t parts) {
-  constexpr double noLimit = std::numeric_limits<double>::infinity();
-  double largest =
-      cutRow(costs, parts, noLimit, [](double a, double b) { return std::max(a, b); }).first;
-  return cutRow(costs, parts, largest * (1 + 1e-12), [](double a, double b) { return a + b * b; })
-      .second;
+/// The least FLOPs of the part that has most and, among those cuts, the one most even in
+/// FLOPs and bytes.
+static Cuts balance(ArrayRef<Cost> costs, int64_t parts) {
+  Cost all;
+  for (const Cost &cost : costs)
+    all += cost;
+  double largest = cutRow(
+                       costs, parts, [](const Cost &part) { return part.flops; },
+                       [](double a, double b) { return std::max(a, b); })
+                       .first;
+  auto uneven = [&](const Cost &part) {
+    if (part.flops > largest * (1 + 1e-12))
+      return std::numeric_limits<double>::infinity();
+    double flops = part.flops / std::max(all.flops, 1.0), bytes = part.bytes / std::max(all.bytes, 1.0);
+    return flops * flops + bytes * bytes;
+  };
+  return cutRow(costs, parts, uneven, std::plus<double>()).second;
 }
 
 static double flopsOf(Block &block) {
@@ -77,8 +102,8 @@ class LayerCutter {
 public:
   LayerCutter(ModuleOp module, func::FuncOp loss) : module(module), symbols(module), loss(loss) {}
 
-  /// What each layer computes; embedding counts to the first, the head to the last.
-  SmallVector<double> costs();
+  /// What each layer comes to; embedding counts to the first, the head to the last.
+  SmallVector<Cost> costs();
   LogicalResult cut(ArrayRef<int64_t> cuts);
   /// `cuts` and where groups of `every` layers, one number a chunk, leave a tail.
   Cuts withTails(ArrayRef<int64_t> cuts, ArrayRef<int64_t> every);
@@ -95,18 +120,26 @@ private:
 };
 } // namespace
 
-SmallVector<double> LayerCutter::costs() {
-  SmallVector<double> costs;
+SmallVector<Cost> LayerCutter::costs() {
+  SmallVector<Cost> costs;
   DenseSet<Value> afterLayers;
-  double before = 0, after = 0;
+  Cost before, after;
   for (Operation &op : loss.getBody().front()) {
     bool depends = llvm::any_of(op.getOperands(), [&](Value v) { return afterLayers.contains(v); });
+    Cost here;
+    if (auto cost = dyn_cast<CostOpInterface>(op))
+      here.flops = double(cost.getFlops());
+    for (Value operand : op.getOperands())
+      if (auto get = operand.getDefiningOp<GetOp>())
+        here.bytes += double(get.getType().getNumElements()) *
+                      get.getType().getElementTypeBitWidth() / 8;
     if (auto repeat = dyn_cast<RepeatOp>(op)) {
       auto callee = symbols.lookup<func::FuncOp>(repeat.getCallee());
-      costs.append(repeat.getCount(), flopsOf(callee.getBody().front()));
+      double count = double(repeat.getCount());
+      costs.append(repeat.getCount(), {flopsOf(callee.getBody().front()), here.bytes / count});
       depends = true;
-    } else if (auto cost = dyn_cast<CostOpInterface>(op)) {
-      (depends ? after : before) += double(cost.getFlops());
+    } else {
+      (depends ? after : before) += here;
     }
     if (depends)
       afterLayers.insert(op.result_begin(), op.result_end());
@@ -311,7 +344,7 @@ struct TrainCutLayers : train::impl::TrainCutLayersBase<TrainCutLayers> {
     if (!loss)
       return module.emitError("there is no function @loss whose layers could be cut");
     LayerCutter cutter(module, loss);
-    SmallVector<double> costs = cutter.costs();
+    SmallVector<Cost> costs = cutter.costs();
     int64_t layers = costs.size();
     if (chunks < 1)
       return module.emitError("layers are cut into 1 part or more, not ") << int64_t(chunks);

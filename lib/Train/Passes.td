@@ -19,9 +19,10 @@ def TrainCutLayers : Pass<"train-cut-layers", "::mlir::ModuleOp"> {
     then places whole repeats.
 
     The cuts are `cuts`, the first layers of the chunks after the first, or those that
-    make the most expensive chunk cheapest (dynamic programming over the FLOPs of the
-    layers; the embedding counts to the first layer, the head to the last). The module
-    keeps them in the attribute `train.cuts`.
+    make the most expensive chunk cheapest, and of these the ones most even in work and
+    bytes of parameters (dynamic programming over the layers' FLOPs and bytes; the
+    embedding counts to the first layer, the head to the last). The module keeps them in
+    the attribute `train.cuts`.
 
     `every` says how many layers rematerialization takes together: one number, or one
     for each chunk. Layers of a run that make no whole group at its end become a run of

@@ -2,10 +2,10 @@
 """Trains golden models on pipelines under every schedule and policy of rematerialization, with data, tensor and sequence
 parallelism and ZeRO; each run must have the losses, gradient norms and weights of the float64 run.
 
-  pipelines.py INPUTS WORK [--all | --rows MODEL:ROW...]
+  pipelines.py INPUTS WORK [--all [--part I/N] | --rows MODEL:ROW...]
 
 Alone: the rows of OFTEN, with MPI too. --all: each schedule with each policy, with the other strategies in turn, so that every
-strategy meets every schedule and policy; every fourth row with MPI. A row is written as for golden.py; auto stands for
+strategy meets every schedule and policy; every fourth row with MPI. --part: every N-th row of them from the I-th on. A row is written as for golden.py; auto stands for
 the budget halfway between the plans of `none` and `full`.
 """
 import json
@@ -102,6 +102,7 @@ fresh(sys.argv[2])
 if "--rows" in sys.argv:
     main([row.split(":", 1) for row in sys.argv[sys.argv.index("--rows") + 1:]], False)
 elif "--all" in sys.argv:
-    main(list(every_row()), False)
+    part, parts = map(int, sys.argv[sys.argv.index("--part") + 1].split("/")) if "--part" in sys.argv else (0, 1)
+    main(list(every_row())[part::parts], False)
 else:
     main([(model, name) for model, names in OFTEN.items() for name in names.split()], True)
