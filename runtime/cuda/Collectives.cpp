@@ -60,7 +60,8 @@ static void enqueue(MwContext *context, int32_t op, int32_t group, const char *k
     Gpu &gpu = Gpu::of(context);
     if (!gpu.world)
       makeCommunicators(context);
-    body(gpu.groups.at(size_t(group)), gpu.stream);
+    body(gpu.groups.at(size_t(group)), gpu.beginCommunication());
+    gpu.endCommunication();
     context->status.collective.store(-1, std::memory_order_relaxed);
   } catch (const std::exception &error) {
     endAllRanks(text("rank ", context->rank(), ", ", kind, " ", op, ": ", error.what()));
@@ -223,3 +224,13 @@ void mw_recv(MwContext *context, int32_t op, int32_t group, int32_t type, int32_
 }
 
 void mw_finish_sends(MwContext *) {}
+
+void mw_start(MwContext *context, int32_t start) { Gpu::of(context).startNext(start); }
+
+void mw_wait(MwContext *context, int32_t start) {
+  try {
+    Gpu::of(context).waitFor(start);
+  } catch (const std::exception &error) {
+    endAllRanks(text("rank ", context->rank(), ", wait for ", start, ": ", error.what()));
+  }
+}

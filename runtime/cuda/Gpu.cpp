@@ -35,6 +35,13 @@ Gpu::~Gpu() {
       Nccl::load().ncclCommDestroy(group);
   if (world)
     Nccl::load().ncclCommDestroy(world);
+  for (auto [start, event] : started)
+    Driver::load().cuEventDestroy(event);
+  for (CUevent event : {computed, communicated})
+    if (event)
+      Driver::load().cuEventDestroy(event);
+  if (communication)
+    Driver::load().cuStreamDestroy(communication);
   matmuls.reset();
   Driver::load().cuStreamDestroy(stream);
   Driver::load().cuDevicePrimaryCtxRelease(device);
@@ -55,6 +62,39 @@ void Gpu::choose(Communicator &worldCommunicator) {
          worldCommunicator.rank(), " is number ", local + 1,
          " here: start one rank for each GPU (CUDA_VISIBLE_DEVICES hides some)");
   MW_CUDA(cuDeviceGet, &device, local / sharing);
+}
+
+/// Makes `event` stand for what `on` has been given so far.
+CUevent Gpu::record(CUevent &event, CUstream on) {
+  if (!event)
+    MW_CUDA(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
+  MW_CUDA(cuEventRecord, event, on);
+  return event;
+}
+
+CUstream Gpu::beginCommunication() {
+  if (next < 0 && !communication)
+    return stream;
+  if (!communication)
+    MW_CUDA(cuStreamCreate, &communication, CU_STREAM_NON_BLOCKING);
+  MW_CUDA(cuStreamWaitEvent, communication, record(computed, stream), CU_EVENT_WAIT_DEFAULT);
+  return communication;
+}
+
+void Gpu::endCommunication() {
+  if (!communication)
+    return;
+  if (next >= 0)
+    record(started[next], communication);
+  else
+    MW_CUDA(cuStreamWaitEvent, stream, record(communicated, communication),
+            CU_EVENT_WAIT_DEFAULT);
+  next = -1;
+}
+
+void Gpu::waitFor(int32_t start) {
+  if (auto found = started.find(start); found != started.end())
+    MW_CUDA(cuStreamWaitEvent, stream, found->second, CU_EVENT_WAIT_DEFAULT);
 }
 
 void Gpu::wait() {

@@ -10,7 +10,7 @@ from harness import Golden, check, compile, flags, free_port, fresh
 
 golden = Golden(sys.argv[1])
 fresh(sys.argv[2])
-compile(golden.config, "exe", mesh="data=3", batch=6, seq=32)
+compile(golden.config, "exe", mesh="data=3", batch=6, seq=32, overlap="on")  # so that collectives are under way
 arguments = [os.path.abspath("exe"), *map(str, flags(dict(golden.data, steps=10**7, metrics="m.jsonl", save="save",
                                                          save_every=20)))]
 

@@ -111,3 +111,30 @@ TEST(Context, MessagesOfTwoChannels) {
     EXPECT_EQ(context.sentBytes["recv"], 0);
   });
 }
+
+// Started collectives run in the order of their starts, those that are not started after
+// them; segments may change once the call is over, memory once it has been waited for.
+TEST(Context, Starts) {
+  runRanks([](MwContext &context) {
+    float r = float(context.rank() % 2);
+    float values[3] = {r, 2 * r, 3 * r};
+    MwSegment segment{&values[0], &values[0], 1};
+    EXPECT_FALSE(context.communication.wait(0));
+    for (int32_t i = 0; i < 2; ++i) {
+      segment.input = segment.output = &values[i];
+      mw_start(&context, 7);
+      mw_all_reduce(&context, i, 1, MW_F32, MW_SUM, &segment, 1);
+    }
+    mw_wait(&context, 7); // the latest, and so the first too
+    EXPECT_FLOAT_EQ(values[0], 1);
+    EXPECT_FLOAT_EQ(values[1], 2);
+    EXPECT_FALSE(context.communication.wait(7));
+    segment.input = segment.output = &values[2];
+    mw_start(&context, 1);
+    mw_all_reduce(&context, 0, 1, MW_F32, MW_SUM, &segment, 1);
+    // Not started: it ends after the one before, whose result it takes.
+    mw_all_reduce(&context, 1, 0, MW_F32, MW_SUM, &segment, 1);
+    EXPECT_FLOAT_EQ(values[2], 6);
+    mw_wait(&context, 1);
+  });
+}

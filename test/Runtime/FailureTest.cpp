@@ -294,12 +294,14 @@ TEST_F(FailureTest, FullFileSystemWhileSaving) {
 }
 
 TEST_F(FailureTest, KilledRankEndsAll) {
-  for (Launcher launcher : {Threads, Mpi, Tcp}) {
-    Result result = train("--steps 10", 4, 1, launcher, "FAKE_KILL_STEP=3");
-    EXPECT_NE(result.code, 0) << result.output;
-    EXPECT_LT(result.seconds, 10) << result.output;
-    EXPECT_THAT(result.output, HasSubstr("step 2/10"));
-  }
+  for (Launcher launcher : {Threads, Mpi, Tcp})
+    for (const char *overlap : {"", " FAKE_OVERLAP=1"}) {
+      Result result =
+          train("--steps 10", 4, 1, launcher, std::string("FAKE_KILL_STEP=3") + overlap);
+      EXPECT_NE(result.code, 0) << result.output;
+      EXPECT_LT(result.seconds, 10) << result.output;
+      EXPECT_THAT(result.output, HasSubstr("step 2/10"));
+    }
 }
 
 TEST_F(FailureTest, LossThatIsNotANumber) {
@@ -339,32 +341,37 @@ TEST_F(FailureTest, RanksOutOfStep) {
 }
 
 TEST_F(FailureTest, TimeOutSaysWhoIsMissing) {
-  for (Launcher launcher : {Threads, Mpi, Tcp}) {
-    Result result = train("--steps 10", 2, 2, launcher, "FAKE_HANG_STEP=2 MESHWRIGHT_TIMEOUT=1");
-    EXPECT_NE(result.code, 0) << result.output;
-    EXPECT_NE(result.code, 124) << result.output;
-    EXPECT_LT(result.seconds, 10) << result.output;
-    EXPECT_THAT(result.output, HasSubstr("wait report (time-out)"));
-    EXPECT_THAT(result.output, HasSubstr("rank 1 (step 2): waiting for"));
-    EXPECT_THAT(result.output, HasSubstr("all_reduce (collective 0, group [data]"));
-    EXPECT_THAT(result.output, HasSubstr("fake.mlir:12:3) for rank 3"));
-  }
+  for (Launcher launcher : {Threads, Mpi, Tcp})
+    for (const char *overlap : {"", " FAKE_OVERLAP=1"}) {
+      Result result = train("--steps 10", 2, 2, launcher,
+                            std::string("FAKE_HANG_STEP=2 MESHWRIGHT_TIMEOUT=1") + overlap);
+      EXPECT_NE(result.code, 0) << result.output;
+      EXPECT_NE(result.code, 124) << result.output;
+      EXPECT_LT(result.seconds, 10) << result.output;
+      EXPECT_THAT(result.output, HasSubstr("wait report (time-out)"));
+      EXPECT_THAT(result.output, HasSubstr("rank 1 (step 2): waiting for"));
+      EXPECT_THAT(result.output, HasSubstr("all_reduce (collective 0, group [data]"));
+      EXPECT_THAT(result.output, HasSubstr("fake.mlir:12:3) for rank 3"));
+    }
   expectFailure(train("--steps 1", 1, 1, Threads, "MESHWRIGHT_TIMEOUT=soon"), {"soon", "seconds"});
 }
 
 TEST_F(FailureTest, SignalMakesRanksSayWhatTheyWaitFor) {
-  Command command(this->command("--steps 10", 2, 2, Threads, "FAKE_HANG_STEP=2"));
-  while (occurrences(command.output(), "step 2/10") == 0)
-    usleep(10000);
-  // On a loaded machine it takes a while until all of them wait.
-  for (int i = 0; i < 100 && occurrences(command.output(), ":12:3) for rank 3") == 0; ++i) {
-    kill(command.pid(), SIGUSR1);
-    usleep(100000);
+  for (const char *overlap : {"", " FAKE_OVERLAP=1"}) {
+    Command command(
+        this->command("--steps 10", 2, 2, Threads, std::string("FAKE_HANG_STEP=2") + overlap));
+    while (occurrences(command.output(), "step 2/10") == 0)
+      usleep(10000);
+    // On a loaded machine it takes a while until all of them wait.
+    for (int i = 0; i < 100 && occurrences(command.output(), ":12:3) for rank 3") == 0; ++i) {
+      kill(command.pid(), SIGUSR1);
+      usleep(100000);
+    }
+    std::string output = command.output();
+    EXPECT_THAT(output, HasSubstr("wait report (SIGUSR1)"));
+    EXPECT_THAT(output, HasSubstr("fake.mlir:12:3) for rank 3"));
+    EXPECT_THAT(output, HasSubstr("rank 3 (step 2): busy with computing a step"));
   }
-  std::string output = command.output();
-  EXPECT_THAT(output, HasSubstr("wait report (SIGUSR1)"));
-  EXPECT_THAT(output, HasSubstr("fake.mlir:12:3) for rank 3"));
-  EXPECT_THAT(output, HasSubstr("rank 3 (step 2): busy with computing a step"));
 }
 
 TEST_F(FailureTest, FullDiskForMetrics) {

@@ -7,6 +7,7 @@
 // FAKE_NAN_STEP=k, FAKE_HANG_STEP=k (the last rank stays away from a collective),
 // FAKE_SLEEP_MS=n (per step), FAKE_KILL_STEP=k (the last rank kills its process),
 // FAKE_STRAY_STEP=k (the last rank is out of step).
+// FAKE_OVERLAP=1 only starts the collectives of gradients.
 //
 //===----------------------------------------------------------------------===//
 #include "FakeProgram.h"
@@ -104,8 +105,15 @@ void meshwright_step(MwContext *context, char *arena) {
     std::copy_n(at(arena, parameter->offset[0]), parameter->elements,
                 at(arena, parameter->gradient));
   float *table = at(arena, s.table.gradient), *bias = at(arena, s.bias.gradient);
+  bool overlap = setting("FAKE_OVERLAP", 0);
+  if (overlap)
+    mw_start(context, 5);
   allReduce(context, 0, 0, table, table, s.table.elements);
+  if (overlap)
+    mw_start(context, 2);
   allReduce(context, 1, 1, bias, bias, width);
+  mw_wait(context, 5); // nothing is started without overlap: at once
+  mw_wait(context, 2);
 
   // Each logical element once: rows and columns are on one tensor rank, all are on
   // every data rank.
