@@ -142,7 +142,7 @@ void ExecOverlapCollectives::start(ProgramOp program) {
   }
   renumber(program);
   // Of places that are there twice, or that nothing uses any more.
-  if (!starts.empty()) {
+  if (program.walk([](WaitOp) { return WalkResult::interrupt(); }).wasInterrupted()) {
     IRRewriter rewriter(&getContext());
     DominanceInfo dominance(program);
     eliminateCommonSubExpressions(rewriter, dominance, program);

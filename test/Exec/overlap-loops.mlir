@@ -1,7 +1,9 @@
 // RUN: meshwright-opt %s --exec-overlap-collectives=min-bytes=32 --exec-plan-memory --exec-verify -split-input-file | FileCheck %s
 
 // Parameters that ranks share out: the next iteration's are gathered while this one
-// computes, into two places in turns; the last iteration starts nothing.
+// computes, into two places in turns; the last iteration starts nothing. The plan has
+// both places beside w and y: 2 x 64 bytes.
+// CHECK: module attributes {exec.arena_bytes = 512 : i64, exec.live_bytes = 512 : i64
 train.variable @w : tensor<4x8xf32> init <"normal", 0.02>
 // CHECK-LABEL: exec.program @prefetch
 exec.program @prefetch {
@@ -38,7 +40,8 @@ exec.program @prefetch {
 // -----
 
 // Gradients of a layer, downwards: what is added to the sum is added an iteration later,
-// and after the loop for the last one.
+// and after the loop for the last one. Two places for g, 2 x 64 bytes, and for its part.
+// CHECK: module attributes {exec.arena_bytes = 576 : i64, exec.live_bytes = 576 : i64
 // CHECK-LABEL: exec.program @defer
 exec.program @defer {
   %x = exec.buffer "x" input input "x" : memref<4x16xf32>
