@@ -279,3 +279,30 @@ func.func @root(%x: tensor<8xf32, #dist.sharding<@mesh, [{tensor}], root = {data
 func.func @rootAndCut(%x: tensor<8xf32, #dist.sharding<@mesh, [{data}], root = {data}>>) {
   return
 }
+
+// -----
+
+dist.mesh @mesh ["tensor" = 4]
+func.func @shift(%x: tensor<8xf32>) {
+  // expected-error @+1 {{shifts by 4 of 4 places}}
+  %0 = dist.slice %x dim 0 shift 4 over <@mesh {tensor}> : (tensor<8xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+dist.mesh @mesh ["tensor" = 4]
+func.func @concat(%x: tensor<2xf32>) {
+  // expected-error @+1 {{puts 2 parts together; the group has 4 devices}}
+  %0 = dist.concat %x, %x dim 0 over <@mesh {tensor}> : (tensor<2xf32>, tensor<2xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+dist.mesh @mesh ["tensor" = 2]
+func.func @concat_parts(%x: tensor<2xf32>, %y: tensor<3xf32>) {
+  // expected-error @+1 {{has parts 'tensor<2xf32>' and 'tensor<3xf32>'}}
+  %0 = dist.concat %x, %y dim 0 over <@mesh {tensor}> : (tensor<2xf32>, tensor<3xf32>) -> tensor<4xf32>
+  return
+}

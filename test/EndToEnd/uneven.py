@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Executables on meshes that do not divide what they cut: uneven.py GOLDEN WORK [--dropout P] [--vocabulary N] CASE...
+"""Executables on meshes that do not divide what they cut: uneven.py GOLDEN WORK [--dropout P] [--vocabulary N] [--batch B] CASE...
 
 A CASE is a strategy as golden.py has them, or MESH:SEED[:SEED...]; a SEED is PATTERN=DIM=AXIS, a dimension (the last
-is -1) of every variable or input whose name matches. The runs give the golden losses (with dropout or another vocabulary those of one rank), and checkpoints know nothing of
+is -1) of every variable or input whose name matches. The runs give the golden losses (with dropout, another vocabulary or batch those of one rank), and checkpoints know nothing of
 padding: they are gone on with on one rank, and those of one rank here.
 """
 import argparse
@@ -19,6 +19,7 @@ parser.add_argument("work")
 parser.add_argument("cases", nargs="+")
 parser.add_argument("--dropout")
 parser.add_argument("--vocabulary", type=int)
+parser.add_argument("--batch", type=int)
 args = parser.parse_args()
 golden = Golden(args.golden)
 fresh(args.work)
@@ -31,11 +32,11 @@ STEPS = min(20, len(golden.answers["loss"]) // 2 * 2)
 run = dict(golden.run, steps=STEPS)
 resumed = {name: value for name, value in run.items() if name != "init"}
 want = [{"loss": loss, "grad_norm": norm} for loss, norm in zip(golden.answers["loss"], golden.answers["grad_norm"])]
-size = dict(golden.size, dropout=args.dropout)
+size = dict(golden.size, dropout=args.dropout, **({"batch": args.batch} if args.batch else {}))
 compile(config, "step.mlir", emit="step", **size)
 compile(config, "one", **size)
 alone = train("./one", 1, save="alone", **run)
-if args.dropout or args.vocabulary:
+if args.dropout or args.vocabulary or args.batch:
     want = alone
 given = read_safetensors("alone/latest/model.safetensors")
 text = open("step.mlir").read()

@@ -5,9 +5,20 @@
 //===----------------------------------------------------------------------===//
 #include "meshwright/Register.h"
 
+#include "mlir/IR/MLIRContext.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Support/CommandLine.h"
+
+/// Errors say where and what; the op that they are about, which may be the whole module,
+/// is printed only where --mlir-print-op-on-diagnostic asks for it.
+static void printNoOpsWithErrors() {
+  mlir::registerMLIRContextCLOptions();
+  llvm::cl::Option *option = llvm::cl::getRegisteredOptions().lookup("mlir-print-op-on-diagnostic");
+  static_cast<llvm::cl::opt<bool> *>(option)->setInitialValue(false);
+}
 
 int main(int argc, char **argv) {
+  printNoOpsWithErrors();
   mlir::DialectRegistry registry;
   meshwright::registerDialects(registry);
   meshwright::registerPasses();
