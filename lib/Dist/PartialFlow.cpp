@@ -44,6 +44,10 @@ PartialFlow::PartialFlow(const Structure &structure, ArrayRef<PlacedOp> ops, con
     State &s = states[value];
     s.possible = s.flows = allAxes & ~cuts(value);
     s.zero = isZero(value);
+    s.elements = cast<RankedTensorType>(value.getType()).getNumElements();
+    for (unsigned axis = 0; axis < mesh.axes.size(); ++axis)
+      if (cuts(value) >> axis & 1)
+        s.elements /= mesh.axes[axis].size;
   };
   for (const PlacedOp &op : ops)
     llvm::for_each(op.op->getResults(), optimistic);
@@ -80,6 +84,9 @@ PartialFlow::PartialFlow(const Structure &structure, ArrayRef<PlacedOp> ops, con
   for (const PlacedOp &op : ops)
     for (Value result : op.op->getResults())
       timesAccumulated(result);
+  for (auto &[value, s] : states)
+    if (movesMoreApart(value))
+      s.flows = 0;
   while (mergePossible())
     ;
   while (spreadPartial())
@@ -121,6 +128,28 @@ int64_t PartialFlow::timesAccumulated(Value value) {
   }
   accumulated[value] = times;
   return times;
+}
+
+/// Whether to complete the value behind each of its uses moves more than to do it once,
+/// here. Additions and carried sums do not count: they may be completed for others anyway.
+bool PartialFlow::movesMoreApart(Value value) const {
+  int64_t here = state(value).elements, after = 0, uses = 0;
+  for (OpOperand &use : value.getUses()) {
+    if (const HandOver *h = handOverOf.lookup(&use)) {
+      if (!h->to || carriedTwin.contains(h->to))
+        continue;
+      after += here;
+      ++uses;
+      continue;
+    }
+    const PlacedOp *op = placed.lookup(use.getOwner());
+    if (!op || op->rule.operands[use.getOperandNumber()].additive)
+      continue;
+    for (OpResult result : op->op->getResults())
+      after += llvm::divideCeil(state(result).elements, accumulated.lookup(result));
+    ++uses;
+  }
+  return uses > 1 && after > here;
 }
 
 AxisMask PartialFlow::flowing(OpOperand &use) const {

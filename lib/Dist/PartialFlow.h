@@ -9,8 +9,9 @@
 //
 // A value passes an op only if completing the results instead moves no more: they
 // are no larger, or an accumulator adds them up over so many iterations. And only
-// if all its uses let it pass: one complete copy serves all. Zeros count as
-// partial over whatever is asked.
+// if all its uses let it pass: one complete copy serves all. Nor where its uses go ways of
+// their own, on each of which it would be completed: a value that a product reads and
+// the backward keeps. Zeros count as partial over whatever is asked.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_LIB_DIST_PARTIALFLOW_H
@@ -51,10 +52,12 @@ private:
     /// Reached by a reduction if nothing stops it; is partial in the end.
     AxisMask reachable = 0, partial = 0;
     bool zero = false;
+    int64_t elements = 0; ///< that a device has
   };
   State state(mlir::Value value) const { return states.lookup(value); }
   AxisMask flowing(mlir::OpOperand &use) const;
   AxisMask accepts(mlir::OpOperand &use) const;
+  bool movesMoreApart(mlir::Value value) const;
   int64_t timesAccumulated(mlir::Value value);
   int64_t iterationsCarried(mlir::BlockArgument argument) const;
   bool mergePossible();
