@@ -255,6 +255,10 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
       options.tensor2d, options.explainSharding, options.precision, options.gradDtype,
       options.schedule, options.cuts,            options.dataSync,  options.target,
       options.collectiveAlgorithm, options.collectiveMatmul, options.overlap, "none"};
+  // IR that is placed has its mesh, which need not be said again.
+  if (*from >= Stage::dist)
+    for (auto mesh : module.getOps<dist::MeshOp>())
+      pipeline.mesh = dist::meshText(mesh.getMesh(), /*parts=*/true);
   Expected<std::string> remat = rematOf(options, pipeline, module, *from, to, log);
   if (!remat)
     return remat.takeError();
