@@ -139,6 +139,9 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
       if (options.given.count(flag))
         return createStringError("--" + llvm::Twine(flag) + " cannot change '" + options.model +
                                  "', whose collectives are chosen already; leave the flag out");
+  if (*stage >= Stage::exec && options.given.count("overlap"))
+    return createStringError("--overlap cannot change '" + options.model +
+                             "', whose memory is planned already; leave the flag out");
   return Error::success();
 }
 

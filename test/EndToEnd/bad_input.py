@@ -142,7 +142,7 @@ def bad_compile(golden):
     refused("--cpu znver4 is not supported", "--target cpu", target="cuda", emit="ptx", cpu="znver4")
     refused("--grad-dtype bf16 is not supported", "with fp16 leave it out", precision="fp16", grad_dtype="bf16")
     # And values nobody knows.
-    for flag in ("target", "precision", "grad-dtype", "data-sync", "collective-algorithm", "emit", "optimizer"):
+    for flag in ("target", "precision", "grad-dtype", "data-sync", "collective-algorithm", "overlap", "emit", "optimizer"):
         refused(f"--{flag}", "nonsense", "meshwright compile --help", **{flag: "nonsense"})
     refused("--nonsense", **{"nonsense": 1})
     refused("nonsense", "processor", cpu="nonsense")
@@ -200,6 +200,8 @@ def bad_compile(golden):
         refused(f"--mesh {mesh} cannot change 'square.mlir'", "written for mesh tensor=2x2", model="square.mlir", batch=None,
                 seq=None, mesh=mesh)
     refused("--dropout cannot change 'd.mlir'", model="d.mlir", dropout=0.5)
+    compile(golden.config, "planned.mlir", batch=8, seq=64, mesh="data=2", emit="exec")
+    refused("--overlap cannot change 'planned.mlir'", "planned already", model="planned.mlir", overlap="on")
     refused("'d.mlir' is already at stage dist, past --emit step", model="d.mlir", emit="step")
     write("s.mlir", pathlib.Path("d.mlir").read_text().replace('stage = "dist"', 'stage = "done"'))
     refused("'done'", "train, step, dist", model="s.mlir")
