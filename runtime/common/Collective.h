@@ -23,7 +23,9 @@ void runCollective(MwContext *context, int32_t op, int32_t group, const char *ki
                    Body body) {
   context->communication.run([=] {
     try {
-      TraceScope span(context->trace.get(), kind, "collective", op, bytes);
+      const char *location =
+          context->trace ? context->plan.collectives.at(size_t(op)).location.c_str() : nullptr;
+      TraceScope span(context->trace.get(), kind, "collective", op, bytes, location);
       context->status.collective.store(op, std::memory_order_relaxed);
       Communicator &communicator = *context->groups.at(size_t(group));
       int64_t before = communicator.sentBytes();

@@ -56,6 +56,17 @@ MwContext::~MwContext() {
 
 int mw_context_threads(const MwContext *context) { return context->threads; }
 
+void mw_begin(MwContext *context, const char *name, const char *category, const char *location,
+              int64_t index, int64_t bytes) {
+  if (context->trace && context->trace->recording)
+    context->trace->open(name, category, location, index, bytes);
+}
+
+void mw_end(MwContext *context) {
+  if (context->trace && context->trace->recording)
+    context->trace->close();
+}
+
 int32_t mw_program(const MwContext *context) { return int32_t(context->plan.program); }
 
 int64_t mw_place(const MwContext *context, int32_t group) {

@@ -78,7 +78,12 @@ static const Flag flags[] = {
     {"--eval-data", "FILE", &Options::evalData, "token file to evaluate on (first 64 batches)"},
     {"--eval-every", "K", &Options::evalEvery, "evaluate after every K steps and at the end", 0,
      std::numeric_limits<double>::infinity(), nullptr, "--eval-data"},
-    {"--trace", "FILE", &Options::trace, "write what each rank did, for chrome://tracing"},
+    {"--trace", "FILE", &Options::trace,
+     "write what each rank did, for Perfetto or chrome://tracing; at most 1048576 spans a rank"},
+    {"--trace-from", "K", &Options::traceFrom, "of the steps from step K on", 0,
+     std::numeric_limits<double>::infinity(), nullptr, "--trace"},
+    {"--trace-steps", "N", &Options::traceSteps, "of N steps; 0: of all", 0,
+     std::numeric_limits<double>::infinity(), nullptr, "--trace"},
     {"--ranks", "N", &Options::ranks, "run N ranks as threads of this process", 1},
 };
 

@@ -8,7 +8,7 @@
 #include "common/Communicator.h"
 #include "common/OutputFile.h"
 
-#include <cinttypes>
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 
@@ -22,31 +22,60 @@ int64_t Trace::now() {
   return int64_t(time.tv_sec) * 1000000000 + time.tv_nsec;
 }
 
+void Trace::add(const char *name, const char *category, int64_t begin, int64_t end, int64_t index,
+                int64_t bytes, const char *location) {
+  if (!recording)
+    return;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (spans.size() < limit)
+    spans.push_back({name, category, location, begin, end, index, bytes, row});
+  else
+    ++dropped;
+}
+
+/// `value` inside a JSON string.
+static std::string escaped(const char *value) {
+  std::string result;
+  for (const char *c = value; *c; ++c) {
+    if (*c == '"' || *c == '\\')
+      result += '\\';
+    // Names of ops and places have no other characters that JSON does not take.
+    result += (unsigned char)*c < ' ' ? ' ' : *c;
+  }
+  return result;
+}
+
 std::string Trace::json(int rank) const {
-  char line[512];
-  snprintf(line, sizeof(line),
-           "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,"
-           "\"args\":{\"name\":\"rank %d\",\"dropped_spans\":%" PRIu64 ",\"sent_bytes\":{",
-           rank, rank, dropped);
-  std::string result = line;
+  std::string process = "\"pid\":" + std::to_string(rank);
+  std::string result = "{\"name\":\"process_name\",\"ph\":\"M\"," + process +
+                       ",\"args\":{\"name\":\"rank " + std::to_string(rank) +
+                       "\",\"dropped_spans\":" + std::to_string(dropped) + ",\"sent_bytes\":{";
   for (const auto &[kind, bytes] : sentBytes)
     result += (result.back() == '{' ? "\"" : ",\"") + kind + "\":" + std::to_string(bytes);
   result += "}}}";
+  int rows = 0;
+  for (const Span &span : spans)
+    rows = std::max(rows, span.row + 1);
+  for (int row = 0; row < rows; ++row)
+    result += ",\n{\"name\":\"thread_name\",\"ph\":\"M\"," + process +
+              ",\"tid\":" + std::to_string(row) + ",\"args\":{\"name\":\"" +
+              (row ? "communication" : "program") + "\"}}";
   for (const Span &span : spans) {
-    snprintf(line, sizeof(line),
-             ",\n{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,"
-             "\"dur\":%.3f,\"args\":{",
-             span.name, span.category, rank, span.row, double(span.begin) / 1e3,
+    char times[96];
+    snprintf(times, sizeof(times), "\"ts\":%.3f,\"dur\":%.3f", double(span.begin) / 1e3,
              double(span.end - span.begin) / 1e3);
-    result += line;
-    if (span.index >= 0) {
-      snprintf(line, sizeof(line), "\"index\":%" PRId64, span.index);
-      result += line;
-    }
-    if (span.bytes >= 0) {
-      snprintf(line, sizeof(line), "%s\"bytes\":%" PRId64, span.index >= 0 ? "," : "", span.bytes);
-      result += line;
-    }
+    result += ",\n{\"name\":\"" + escaped(span.name) + "\",\"cat\":\"" + span.category +
+              "\",\"ph\":\"X\"," + process + ",\"tid\":" + std::to_string(span.row) + "," +
+              times + ",\"args\":{";
+    auto argument = [&](const char *name, const std::string &value) {
+      result += (result.back() == '{' ? "\"" : ",\"") + std::string(name) + "\":" + value;
+    };
+    if (span.index >= 0)
+      argument("index", std::to_string(span.index));
+    if (span.bytes >= 0)
+      argument("bytes", std::to_string(span.bytes));
+    if (span.location && *span.location)
+      argument("location", "\"" + escaped(span.location) + "\"");
     result += "}}";
   }
   return result;

@@ -10,6 +10,7 @@
 #define MESHWRIGHT_RUNTIME_COMMON_TRACE_H
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <string>
@@ -21,8 +22,15 @@ class Communicator;
 
 class Trace {
 public:
-  /// Spans a rank keeps (48 MB); later ones are counted, and the file says so.
+  /// Spans a rank keeps (64 MiB); later ones are counted, and the file says so.
   static constexpr size_t limit = 1 << 20;
+
+  /// One thing a rank did. Strings live for ever; -1 and null are for what it has not.
+  struct Span {
+    const char *name, *category, *location;
+    int64_t begin, end, index, bytes;
+    int row; ///< of its rank
+  };
 
   /// Nanoseconds on the clock that all processes of a machine share.
   static int64_t now();
@@ -31,16 +39,24 @@ public:
   /// beside computation.
   static thread_local int row;
 
-  /// `name` and `category` live for ever. `index` (a collective's; -1 for none)
-  /// and `bytes` become arguments of the span.
+  /// Of any thread.
   void add(const char *name, const char *category, int64_t begin, int64_t end, int64_t index = -1,
-           int64_t bytes = -1) {
-    std::lock_guard<std::mutex> lock(mutex);
-    if (spans.size() < limit)
-      spans.push_back({name, category, begin, end, index, bytes, row});
-    else
-      ++dropped;
+           int64_t bytes = -1, const char *location = nullptr);
+
+  /// Spans that enclose others, of the thread that runs the program.
+  void open(const char *name, const char *category, const char *location, int64_t index,
+            int64_t bytes) {
+    opened.push_back({name, category, location, now(), 0, index, bytes, 0});
   }
+  void close() {
+    const Span &span = opened.back();
+    add(span.name, span.category, span.begin, now(), span.index, span.bytes, span.location);
+    opened.pop_back();
+  }
+
+  /// Whether spans are kept now: of steps that are not asked for none are.
+  bool recording = true;
+  uint64_t droppedSpans() const { return dropped; }
 
   /// Bytes that the rank's collectives have sent, by kind.
   std::map<std::string, int64_t> sentBytes;
@@ -49,35 +65,31 @@ public:
   static void write(const Trace &mine, Communicator &world, const std::string &path);
 
 private:
-  struct Span {
-    const char *name, *category;
-    int64_t begin, end, index, bytes;
-    int row;
-  };
   std::string json(int rank) const;
 
-  std::mutex mutex; ///< of what follows
-  std::vector<Span> spans;
+  std::mutex mutex; ///< of `spans` and `dropped`
+  std::deque<Span> spans;
   uint64_t dropped = 0;
+  std::vector<Span> opened;
 };
 
 /// Records the time from its construction to its end, if there is a trace.
 class TraceScope {
 public:
   TraceScope(Trace *trace, const char *name, const char *category, int64_t index = -1,
-             int64_t bytes = -1)
-      : trace(trace), name(name), category(category), index(index), bytes(bytes),
-        begin(trace ? Trace::now() : 0) {}
+             int64_t bytes = -1, const char *location = nullptr)
+      : trace(trace && trace->recording ? trace : nullptr), name(name), category(category),
+        location(location), index(index), bytes(bytes), begin(this->trace ? Trace::now() : 0) {}
   ~TraceScope() {
     if (trace)
-      trace->add(name, category, begin, Trace::now(), index, bytes);
+      trace->add(name, category, begin, Trace::now(), index, bytes, location);
   }
   TraceScope(const TraceScope &) = delete;
   TraceScope &operator=(const TraceScope &) = delete;
 
 private:
   Trace *trace;
-  const char *name, *category;
+  const char *name, *category, *location;
   int64_t index, bytes, begin;
 };
 

@@ -196,6 +196,10 @@ void Trainer::fillScalars(int64_t step) {
 StepMetrics Trainer::trainStep(int64_t step) {
   auto begin = std::chrono::steady_clock::now();
   context.status.step = step;
+  if (context.trace)
+    context.trace->recording =
+        step >= options.traceFrom &&
+        (options.traceSteps == 0 || step < options.traceFrom + options.traceSteps);
   {
     TraceScope span(context.trace.get(), "read data", "io");
     ActivityScope activity(context.status, "reading data");
@@ -203,7 +207,7 @@ StepMetrics Trainer::trainStep(int64_t step) {
     fillScalars(step);
   }
   {
-    TraceScope span(context.trace.get(), "step", "step");
+    TraceScope span(context.trace.get(), "step", "step", step);
     ActivityScope activity(context.status, "computing a step");
     upload(Plan::rangeOf(plan.inputs));
     meshwright_step(&context, arena->program());
@@ -287,6 +291,10 @@ void Trainer::run() {
   if (!options.trace.empty()) {
     ActivityScope activity(context.status, "writing the trace", ActivityScope::Patient);
     context.trace->sentBytes = context.sentBytes;
+    if (uint64_t dropped = context.trace->droppedSpans())
+      note(text("--trace ", options.trace, " has the first ", grouped(Trace::limit),
+                " spans of rank 0; ", grouped(dropped),
+                " later ones were dropped: choose steps with --trace-from and --trace-steps"));
     Trace::write(*context.trace, *context.world, options.trace);
   }
   // For good: after the barrier the other ranks may end at any time.

@@ -124,6 +124,7 @@ void mw_send(MwContext *context, int32_t op, int32_t group, int32_t elementType,
 void mw_finish_sends(MwContext *context) {
   context->communication.run([=] {
     try {
+      TraceScope span(context->trace.get(), "finish_sends", "wait");
       for (auto &group : context->groups)
         group->finishSends();
     } catch (const std::exception &error) {

@@ -40,6 +40,15 @@ void meshwright_step(MwContext *context, char *arena);
 /// Forward only, over one batch: writes the output `loss`, changes no variable.
 void meshwright_eval(MwContext *context, char *arena);
 
+//===--- what the runtime exports: traces ----------------------------------===//
+
+/// What the program does from here to the matching `mw_end`, for `--trace`: strings that
+/// live for ever, the iteration of a loop and the bytes of the op's operands (-1: none).
+/// Both do nothing but look whether the step is traced where it is not.
+void mw_begin(MwContext *context, const char *name, const char *category, const char *location,
+              int64_t index, int64_t bytes);
+void mw_end(MwContext *context);
+
 //===--- what the runtime exports: kernels ---------------------------------===//
 
 /// A generated kernel, run over the half-open range [begin, end) of its

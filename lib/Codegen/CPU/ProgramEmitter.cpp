@@ -6,12 +6,14 @@
 #include "Codegen/CPU/ProgramEmitter.h"
 #include "Codegen/CPU/KernelEmitter.h"
 #include "Codegen/Communication.h"
+#include "Codegen/LocationText.h"
 #include "Dist/Programs.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -40,6 +42,10 @@ private:
   /// An MwAttention on the stack. Addresses may be null.
   Value attention(const MwAttention &shape, Value key, Value ids, Value headBegin);
 
+  /// The address of a string, with a zero at its end.
+  Value text(StringRef value);
+  /// Says to the runtime what comes next; `mw_end` ends it.
+  void beginSpan(Operation &op);
   /// Calls the runtime's function `name` with the context and `arguments`; its
   /// result, if it has one.
   Value call(StringRef name, SmallVector<Value> arguments, Type result = {});
@@ -283,7 +289,11 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
         if (nested.getReverse())
           index = arith::SubIOp::create(b, loc, i64(int64_t(nested.getCount()) - 1), index);
         known[nested.getIndex()] = index;
-        return emit(nested.getBlock());
+        call("mw_begin", {text("iteration"), text("loop"), text(locationText(nested.getLoc())),
+                          index, i64(-1)});
+        LogicalResult result = emit(nested.getBlock());
+        call("mw_end", {});
+        return result;
       })
       .Case<exec::YieldOp>([](auto) { return success(); })
       .Case<exec::ShiftOp>([&](exec::ShiftOp shift) {
@@ -375,10 +385,51 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
 }
 
 LogicalResult ProgramEmitter::emit(Block &block) {
-  for (Operation &op : block)
+  for (Operation &op : block) {
+    // What uses memory; the runtime itself says how long ranks communicate and wait.
+    bool traced = !isMemoryEffectFree(&op) && op.getNumRegions() == 0 && op.getNumOperands() > 0 &&
+                  !isa<exec::CollectiveOpInterface>(op);
+    if (traced)
+      beginSpan(op);
     if (failed(emit(&op)))
       return failure();
+    if (traced)
+      call("mw_end", {});
+  }
   return success();
+}
+
+Value ProgramEmitter::text(StringRef value) {
+  std::string name = ("text." + Twine(llvm::xxh3_64bits(value))).str();
+  if (!target.lookupSymbol(name)) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(target.getBody());
+    std::string bytes = value.str() + '\0';
+    LLVM::GlobalOp::create(b, target.getLoc(),
+                           LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size()),
+                           /*isConstant=*/true, LLVM::Linkage::Internal, name,
+                           b.getStringAttr(bytes));
+  }
+  return LLVM::AddressOfOp::create(b, loc, ptr, name);
+}
+
+void ProgramEmitter::beginSpan(Operation &op) {
+  loc = op.getLoc();
+  std::string name = op.getName().stripDialect().str();
+  StringRef category = "compute";
+  int64_t bytes = 0;
+  for (Value operand : op.getOperands())
+    if (isa<MemRefType>(operand.getType()))
+      bytes += exec::bytesOf(operand.getType());
+  if (auto launch = dyn_cast<exec::LaunchOp>(op))
+    name = launch.getKernel().str();
+  if (auto call = dyn_cast<exec::CallOp>(op)) {
+    auto task = op.getAttrOfType<StringAttr>(dist::taskAttr);
+    name = task ? task.str() : call.getCallee().str();
+    category = task ? "task" : "call";
+    bytes = -1;
+  }
+  call("mw_begin", {text(name), text(category), text(locationText(loc)), i64(-1), i64(bytes)});
 }
 
 LLVM::LLVMFuncOp ProgramEmitter::declare(StringRef program, size_t arguments) {
