@@ -19,6 +19,8 @@ struct Plan {
   std::string json; ///< the text that the executable carries
   int64_t ranks = 1, arenaBytes = 0;
   double recomputedFlops = 0; ///< of a step over all ranks
+  /// What a report has beside it: live bytes by op, for each program and entry point.
+  llvm::json::Array memoryOverTime;
 };
 
 /// The plan of a module at stage exec.

@@ -22,6 +22,9 @@ class ProgramLiveness {
 public:
   explicit ProgramLiveness(ProgramOp program);
 
+  /// The number of an op of the program.
+  int64_t numberOf(mlir::Operation *op) const { return begins.at(op); }
+
   /// The number of ops.
   int64_t size() const { return count; }
 

@@ -73,7 +73,7 @@ static std::string plain(const json::Value &value) {
 /// What `diffPlans` shows row by row, and what follows from the rest.
 static bool isTable(StringRef key) {
   return is_contained({"memory", "variables", "inputs", "outputs", "collectives", "groups",
-                       "scratch_bytes", "communication", "replicated", "hash", "mesh", "data_axes"},
+                       "scratch_bytes", "communication", "replicated", "timeline", "memory_over_time", "hash", "mesh", "data_axes"},
                       key);
 }
 

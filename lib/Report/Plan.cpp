@@ -4,10 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen/Communication.h"
+#include "Codegen/LocationText.h"
 #include "Dist/Dist.h"
 #include "Dist/Programs.h"
 #include "Exec/Exec.h"
 #include "Flops.h"
+#include "MemoryTables.h"
 #include "StepTasks.h"
 #include "meshwright/Report.h"
 #include "meshwright/Strategy.h"
@@ -29,16 +31,6 @@ static std::string typeName(Type type) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << getElementTypeOrSelf(type);
-  return text;
-}
-
-static std::string locationText(Location location) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  if (auto file = location->findInstanceOf<FileLineColLoc>())
-    os << file.getFilename().getValue() << ":" << file.getLine() << ":" << file.getColumn();
-  else
-    os << LocationAttr(location);
   return text;
 }
 
@@ -65,6 +57,7 @@ private:
   dist::Mesh mesh;
   Object plan;
   report::FlopCounter flops;
+  Array memoryOverTime;
 };
 } // namespace
 
@@ -216,6 +209,14 @@ llvm::Error PlanBuilder::addProgram(ModuleOp program, int64_t number) {
                {"memory", std::move(memory)},
                {"flops", flopsOf(program)}};
   report::addTasks(program, programs, flops, entry);
+  auto profiles = exec::profileMemory(program);
+  entry["peak"] = report::peakOf(profiles);
+  for (auto &[entryPoint, profile] : profiles) {
+    Object overTime = report::overTime(profile);
+    overTime["in"] = number;
+    overTime["program"] = entryPoint;
+    memoryOverTime.push_back(std::move(overTime));
+  }
   plan.getArray("programs")->push_back(std::move(entry));
   addVariables(program, number);
   addPorts(program, number);
@@ -262,7 +263,7 @@ void PlanBuilder::addCommunication() {
                                  {"times", times},
                                  {"group_bytes", collective.groupBytes},
                                  {"bytes", bytes},
-                                 {"location", locationText(collective.op->getLoc())}});
+                                 {"location", codegen::locationText(collective.op->getLoc())}});
   };
   // Calls name a collective by its row. One in a function that two programs call has a
   // second row behind those.
@@ -315,6 +316,7 @@ llvm::Expected<Plan> PlanBuilder::build() {
   result.ranks = mesh.size();
   result.arenaBytes = *plan.getInteger("arena_bytes");
   result.recomputedFlops = again;
+  result.memoryOverTime = std::move(memoryOverTime);
   uint64_t hash = llvm::xxh3_64bits(llvm::formatv("{0}", llvm::json::Value(Object(plan))).str());
   plan["hash"] = llvm::formatv("{0:x-16}", hash).str();
   result.json = llvm::formatv("{0:2}", llvm::json::Value(std::move(plan))).str() + "\n";

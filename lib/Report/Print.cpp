@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "MemoryTables.h"
 #include "StepTasks.h"
 #include "Tables.h"
 #include "TimelinePicture.h"
@@ -52,6 +53,28 @@ static void printCollectives(const json::Object &plan, raw_ostream &os) {
                   row.calls, row.bytesOfRank, row.bytes);
 }
 
+/// Of the program that needs most.
+static void printPeak(const json::Object &plan, raw_ostream &os) {
+  constexpr size_t rows = 10;
+  const json::Object *most = nullptr;
+  for (const json::Value &value : *plan.getArray("programs")) {
+    const json::Object *program = value.getAsObject();
+    if (program && (!most || program->getInteger("arena_bytes").value_or(0) >
+                                 most->getInteger("arena_bytes").value_or(0)))
+      most = program;
+  }
+  std::vector<PeakRow> all = most ? peakRows(*most) : std::vector<PeakRow>();
+  if (all.empty())
+    return;
+  os << formatv("\nlargest at the peak of {0} beside what outlasts the step, {1}\n  {2,18}  {3,-12}{4,-8}{5,-24}{6,7}  {7}\n",
+                most->getString("name").value_or("?"), peakPlace(*most), "bytes", "category",
+                "task", "written by", "slices", "made from");
+  for (const PeakRow &row : ArrayRef(all).take_front(rows))
+    os << formatv("  {0,18:N0}  {1,-12}{2,-8}{3,-24}{4,7}  {5}\n", row.bytes, row.category, row.task,
+                  row.op.empty() ? row.name : row.op, row.slices > 1 ? std::to_string(row.slices) : "",
+                  row.location);
+}
+
 static void printTimeline(const json::Object &plan, raw_ostream &os) {
   Expected<std::optional<StepTasks>> tasks = tasksOf(plan);
   if (!tasks) {
@@ -96,6 +119,7 @@ void printPlan(const json::Object &plan, raw_ostream &os) {
                     program.getInteger("flops").value_or(0));
     }
   }
+  printPeak(plan, os);
   printTimeline(plan, os);
   printVariables(plan, os);
   printCollectives(plan, os);

@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "MemoryTables.h"
 #include "Page.h"
 #include "StepTasks.h"
 #include "Tables.h"
@@ -76,6 +77,42 @@ static std::string textOf(function_ref<void(raw_ostream &)> write) {
   return text;
 }
 
+/// The largest buffers at a program's peak.
+static void writePeak(const json::Object &program, raw_ostream &os) {
+  Table table(os, {"#bytes", "category", "written in task", "by", "slices", "made from", "buffer"});
+  for (const PeakRow &row : peakRows(program))
+    table.row({number(row.bytes), row.category, row.task, row.op,
+               row.slices > 1 ? number(row.slices) : "", row.location, row.name});
+  if (int64_t others = peakOthers(program))
+    table.row({number(others), "all others", "", "", "", "", ""});
+}
+
+/// A picture of each program's step, as a file and in the page, with what is largest at the
+/// peak.
+static Error addMemory(const Plan &plan, const json::Object &object, StringRef directory,
+                       SmallVectorImpl<Section> &sections) {
+  const json::Array &programs = *object.getArray("programs");
+  for (const json::Value &value : plan.memoryOverTime) {
+    const json::Object &entry = *value.getAsObject();
+    if (entry.getString("program") != std::optional<StringRef>("step"))
+      continue;
+    const json::Object &program = *programs[*entry.getInteger("in")].getAsObject();
+    std::string name = program.getString("name").value_or("?").str();
+    std::string picture = textOf([&](raw_ostream &os) {
+      drawMemorySvg(entry, program.getInteger("arena_bytes").value_or(0), os);
+    });
+    if (Error error = writeText(directory + "/memory-" + name + ".svg", picture))
+      return error;
+    sections.push_back({"Memory of " + escaped(name) + " over the ops of a step",
+                        picture + textOf([&](raw_ostream &os) {
+                          os << "<p>Largest at the peak beside what outlasts the step, "
+                             << escaped(peakPlace(program)) << ":</p>\n";
+                          writePeak(program, os);
+                        })});
+  }
+  return Error::success();
+}
+
 Error writeReport(const Plan &plan, StringRef directory) {
   if (std::error_code error = sys::fs::create_directories(directory))
     return createStringError("cannot make directory '" + directory + "': " + error.message());
@@ -101,6 +138,9 @@ Error writeReport(const Plan &plan, StringRef directory) {
       return error;
     sections.push_back({"Pipeline stages over a step", std::move(picture)});
   }
+  report["memory_over_time"] = json::Array(plan.memoryOverTime);
+  if (Error error = addMemory(plan, object, directory, sections))
+    return error;
   if (Error error = writeText(directory + "/report.json",
                               formatv("{0:2}\n", json::Value(std::move(report))).str()))
     return error;

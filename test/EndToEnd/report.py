@@ -17,7 +17,39 @@ size = {"batch": 8, "seq": 16}
 
 def report(name, **options):
     compile(config, f"{name}.mlir", emit="exec", report=name, **size, **options)
-    return json.load(open(f"{name}/report.json"))
+    plan = json.load(open(f"{name}/report.json"))
+    check_memory(name, plan)
+    return plan
+
+
+def check_memory(name, plan):
+    """Memory over time is at most what the plan says is live, and just that at its peak."""
+    for number, program in enumerate(plan["programs"]):
+        entries = {entry["program"]: entry for entry in plan["memory_over_time"] if entry["in"] == number}
+        check(set(entries) == {"step", "eval"}, f"{name}: memory over time of {set(entries)}")
+        most = {}
+        for kind, entry in entries.items():
+            sums = {point["op"]: sum(bytes for category, bytes in point.items() if category != "op") for point in entry["points"]}
+            check(min(sums) == 0 and max(sums) < entry["ops"] and list(sums) == sorted(sums), f"{name}: points of {kind} at {list(sums)}")
+            check(all(a != b for a, b in zip(entry["points"], entry["points"][1:])), f"{name}: a point of {kind} changes nothing")
+            most[kind] = max(sums.values())
+            check(sums[entry["peak_op"]] == most[kind] == entry["peak_bytes"], f"{name}: the peak of {kind} is {most[kind]}, said is {entry['peak_bytes']}")
+        check(max(most.values()) == program["live_bytes"], f"{name}: most is {most}, live_bytes {program['live_bytes']}")
+        check([mark["task"] for mark in entries["step"]["tasks"]] == program.get("order", []), f"{name}: tasks {entries['step']['tasks']}")
+        peak = program["peak"]
+        check(peak["bytes"] == program["live_bytes"], f"{name}: the peak has {peak['bytes']} bytes")
+        check(sum(row["bytes"] for row in peak["buffers"]) + peak["others"] + peak["lasting"] == peak["bytes"], f"{name}: the rows of the peak do not add up")
+        lasting = sum(line["bytes"] for line in program["memory"] if line["category"] in ("parameter", "optimizer", "input", "output"))
+        check(peak["lasting"] == lasting and peak["others"] >= 0, f"{name}: {peak['lasting']} bytes outlast the step, {lasting} in the plan")
+        check(sorted(peak["buffers"], key=lambda row: -row["bytes"]) == peak["buffers"], f"{name}: the largest are not first")
+        for row in peak["buffers"]:
+            check(row["op"] and row["location"], f"{name}: nobody says where {row} is from")
+        at = next(point for point in reversed(entries[peak["program"]]["points"]) if point["op"] <= peak["op"])
+        check({line["category"]: line["bytes"] for line in program["memory"]} == {k: v for k, v in at.items() if k != "op"},
+              f"{name}: at the peak are {at}, the plan has {program['memory']}")
+        svg = open(f"{name}/memory-{program['name']}.svg").read()
+        check(f"arena: {program['arena_bytes']:,} bytes" in svg and f"peak: {entries['step']['peak_bytes']:,} bytes" in svg, f"{name}: {svg[-900:]}")
+        check(svg in open(f"{name}/index.html").read(), f"{name}: the page lacks memory-{program['name']}.svg")
 
 
 def check_tables(name, plan):
@@ -116,6 +148,11 @@ def check_timeline(name, stages, microbatches, schedule, phases):
           f"{name}: drawn are {named}")
     barriers = svg.count('class="barrier"')
     check(barriers == len(rounds) - 1, f"{name}: {barriers} barriers between {len(rounds)} rounds")
+    stash = [row for program in plan["programs"] for row in program["peak"]["buffers"] if row["category"] == "activation"]
+    writers = {row["task"][:1] for row in stash if row["op"] == "matmul"}
+    check(writers and writers <= {"F", "B"}, f"{name}: activations are written in {[row['task'] for row in stash]}")
+    layers = 4 // len(chunks)
+    check(layers == 1 or any(row["slices"] == layers for row in stash), f"{name}: no activation of {layers} layers in {stash}")
     return plan
 
 

@@ -1,0 +1,213 @@
+//===- MemoryProfile.cpp - what memory a planned program holds, and when -----===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "MemoryProfile.h"
+
+#include "Dist/Programs.h"
+#include "Liveness.h"
+
+#include "llvm/ADT/MapVector.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::exec;
+
+int64_t CategoryBytes::total() const {
+  return std::accumulate(bytes.begin(), bytes.end(), int64_t(0));
+}
+
+static int64_t alignedBytes(BufferOp buffer) {
+  return llvm::alignTo(buffer.getBytes(), MW_ALIGNMENT);
+}
+
+namespace {
+class Profiler {
+public:
+  explicit Profiler(ModuleOp module);
+  /// Of an entry point with all that outlives it, or of a called program alone.
+  MemoryProfile profile(ProgramOp program);
+
+private:
+  const MemoryProfile &calleeOf(CallOp call);
+  HeldBuffer held(BufferOp buffer, const ProgramLiveness &liveness);
+  /// The op that writes `memory` first, looked for inside calls too.
+  /// `memory` becomes what that op's program knows it as.
+  Operation *writerOf(Value &memory, const ProgramLiveness &liveness, StringAttr &task);
+
+  SymbolTableCollection symbols;
+  /// What every entry point finds and leaves: one buffer of each.
+  llvm::MapVector<std::pair<unsigned, StringRef>, BufferOp> persistent;
+  std::map<Operation *, MemoryProfile> callees;
+};
+} // namespace
+
+Profiler::Profiler(ModuleOp module) {
+  module.walk([&](BufferOp buffer) {
+    if (!buffer.isPersistent())
+      return;
+    unsigned kind = buffer.getVariable() ? 0 : buffer.getInput() ? 1 : 2;
+    StringRef name = kind == 0   ? buffer.getVariable().value()
+                     : kind == 1 ? buffer.getInput().value()
+                                 : buffer.getOutput().value();
+    persistent.insert({{kind, name}, buffer});
+  });
+}
+
+const MemoryProfile &Profiler::calleeOf(CallOp call) {
+  auto callee = symbols.lookupNearestSymbolFrom<ProgramOp>(call, call.getCalleeAttr());
+  auto found = callees.find(callee);
+  if (found == callees.end())
+    found = callees.insert({callee, profile(callee)}).first;
+  return found->second;
+}
+
+Operation *Profiler::writerOf(Value &memory, const ProgramLiveness &liveness, StringAttr &task) {
+  for (const Access &access : liveness.accesses(memory)) {
+    if (!access.writes)
+      continue;
+    auto call = dyn_cast<CallOp>(access.op);
+    if (!call)
+      return access.op;
+    if (!task)
+      task = call->getAttrOfType<StringAttr>(dist::taskAttr);
+    auto callee = symbols.lookupNearestSymbolFrom<ProgramOp>(call, call.getCalleeAttr());
+    for (auto [argument, operand] :
+         llvm::zip(callee.getBlock().getArguments(), call->getOperands()))
+      if (operand == memory) {
+        Value inside = argument;
+        if (Operation *writer = writerOf(inside, ProgramLiveness(callee), task)) {
+          memory = inside;
+          return writer;
+        }
+      }
+    return call;
+  }
+  return nullptr;
+}
+
+/// Into how many slices of `memory` loops around `writer` write.
+static int64_t slicesOf(Operation *writer, Value memory) {
+  for (Value operand : writer->getOperands()) {
+    int64_t slices = 1;
+    while (operand != memory) {
+      Operation *op = operand.getDefiningOp();
+      if (!isa_and_present<SlotOp, ViewOp, WindowOp>(op))
+        break;
+      operand = op->getOperand(0);
+      if (isa<SlotOp>(op))
+        slices *= cast<MemRefType>(operand.getType()).getDimSize(0);
+    }
+    if (operand == memory)
+      return slices;
+  }
+  return 1;
+}
+
+HeldBuffer Profiler::held(BufferOp buffer, const ProgramLiveness &liveness) {
+  HeldBuffer result;
+  result.buffer = buffer;
+  result.bytes = alignedBytes(buffer);
+  if (buffer.isPersistent())
+    return result;
+  Value memory = buffer.getMemory();
+  result.writer = writerOf(memory, liveness, result.task);
+  if (result.writer)
+    result.slices = slicesOf(result.writer, memory);
+  return result;
+}
+
+MemoryProfile Profiler::profile(ProgramOp program) {
+  MemoryProfile result;
+  ProgramLiveness liveness(program);
+  // Time counts ops that do something, not names of memory.
+  SmallVector<int64_t> done(liveness.size() + 1, 0);
+  program.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (op != program && !isMemoryEffectFree(op))
+      done[liveness.numberOf(op) + 1] = 1;
+  });
+  std::partial_sum(done.begin(), done.end(), done.begin());
+  result.ops = done.back();
+  std::map<int64_t, CategoryBytes> changes;
+  llvm::DenseMap<BufferOp, CallOp> workspaces;
+  program.walk([&](CallOp call) {
+    if (Value workspace = call.getWorkspace())
+      workspaces[workspace.getDefiningOp<BufferOp>()] = call;
+    if (auto task = call->getAttrOfType<StringAttr>(dist::taskAttr))
+      result.tasks.push_back({done[liveness.numberOf(call)], task});
+  });
+  auto change = [&](std::pair<int64_t, int64_t> range, Category category, int64_t bytes) {
+    changes[range.first][category] += bytes;
+    changes[range.second][category] -= bytes;
+  };
+  changes[0];
+  if (!program.isPrivate())
+    for (auto &[name, buffer] : persistent)
+      changes[0][buffer.getCategory()] += alignedBytes(buffer);
+  SmallVector<std::pair<BufferOp, std::pair<int64_t, int64_t>>> ranges;
+  for (auto buffer : program.getBlock().getOps<BufferOp>()) {
+    auto range = buffer.isPersistent() ? std::nullopt : liveness.range(buffer.getMemory());
+    if (!range)
+      continue;
+    // From the op on that uses it first to the one after the last.
+    range = {done[range->first], done[range->second + 1]};
+    ranges.push_back({buffer, *range});
+    CallOp call = workspaces.lookup(buffer);
+    if (!call) {
+      change(*range, buffer.getCategory(), alignedBytes(buffer));
+      continue;
+    }
+    const MemoryProfile &callee = calleeOf(call);
+    for (HeldBuffer inside : callee.atPeak)
+      change(*range, inside.buffer.getCategory(), inside.bytes);
+  }
+
+  CategoryBytes live;
+  for (auto &[op, by] : changes) {
+    if (op == result.ops && op > 0)
+      break;
+    for (size_t i = 0; i < live.bytes.size(); ++i)
+      live.bytes[i] += by.bytes[i];
+    if (result.points.empty() || !(result.points.back().live == live))
+      result.points.push_back({op, live});
+    if (live.total() > result.peakBytes) {
+      result.peakBytes = live.total();
+      result.peakOp = op;
+    }
+  }
+
+  if (!program.isPrivate())
+    for (auto &[name, buffer] : persistent)
+      result.atPeak.push_back(held(buffer, liveness));
+  for (auto &[buffer, range] : ranges) {
+    if (result.peakOp < range.first || range.second <= result.peakOp)
+      continue;
+    CallOp call = workspaces.lookup(buffer);
+    if (!call) {
+      result.atPeak.push_back(held(buffer, liveness));
+      continue;
+    }
+    auto task = call->getAttrOfType<StringAttr>(dist::taskAttr);
+    for (HeldBuffer inside : calleeOf(call).atPeak) {
+      if (!inside.task)
+        inside.task = task;
+      result.atPeak.push_back(inside);
+    }
+  }
+  llvm::sort(result.atPeak, [](HeldBuffer a, HeldBuffer b) {
+    return std::pair(-a.bytes, a.buffer.getName()) < std::pair(-b.bytes, b.buffer.getName());
+  });
+  return result;
+}
+
+std::map<std::string, MemoryProfile> exec::profileMemory(ModuleOp module) {
+  Profiler profiler(module);
+  std::map<std::string, MemoryProfile> profiles;
+  for (auto program : module.getOps<ProgramOp>())
+    if (!program.isPrivate())
+      profiles[program.getSymName().str()] = profiler.profile(program);
+  return profiles;
+}

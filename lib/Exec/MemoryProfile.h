@@ -1,0 +1,65 @@
+//===- MemoryProfile.h - what memory a planned program holds, and when -------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_LIB_EXEC_MEMORYPROFILE_H
+#define MESHWRIGHT_LIB_EXEC_MEMORYPROFILE_H
+
+#include "Exec/Exec.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <array>
+#include <map>
+
+namespace meshwright::exec {
+
+/// Bytes by category, each buffer rounded up to MW_ALIGNMENT.
+struct CategoryBytes {
+  std::array<int64_t, getMaxEnumValForCategory() + 1> bytes{};
+
+  int64_t &operator[](Category category) { return bytes[unsigned(category)]; }
+  int64_t operator[](Category category) const { return bytes[unsigned(category)]; }
+  int64_t total() const;
+  bool operator==(const CategoryBytes &other) const { return bytes == other.bytes; }
+};
+
+/// A buffer that is live at the peak.
+struct HeldBuffer {
+  BufferOp buffer;
+  int64_t bytes = 0;
+  /// What first writes it, in the program that has the buffer or in one it calls; null if
+  /// that was a run before, or the host.
+  mlir::Operation *writer = nullptr;
+  /// The task of a pipeline's schedule that writes it, or in which it is; may be null.
+  mlir::StringAttr task;
+  /// Into how many slices loops write it, e.g. one a layer; 1 if it is no stack.
+  int64_t slices = 1;
+};
+
+/// The step function of live bytes over the ops of a program in their order, those that
+/// only name memory left out, a loop's body once: memory is the same in each iteration. A call
+/// counts as what its callee holds at the callee's own peak.
+struct MemoryProfile {
+  struct Point {
+    int64_t op; ///< from this op on
+    CategoryBytes live;
+  };
+  std::vector<Point> points;
+  /// Where tasks of a pipeline's schedule are called.
+  std::vector<std::pair<int64_t, mlir::StringAttr>> tasks;
+  int64_t ops = 0;
+
+  int64_t peakBytes = 0, peakOp = 0;
+  /// Largest first.
+  std::vector<HeldBuffer> atPeak;
+};
+
+/// Of the entry points of one module after `exec-plan-memory`, by name. The largest of their
+/// peaks is the module's `exec.live_bytes`.
+std::map<std::string, MemoryProfile> profileMemory(mlir::ModuleOp program);
+
+} // namespace meshwright::exec
+
+#endif // MESHWRIGHT_LIB_EXEC_MEMORYPROFILE_H

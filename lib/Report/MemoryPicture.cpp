@@ -1,0 +1,140 @@
+//===- MemoryPicture.cpp - memory over time, drawn ---------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "MemoryTables.h"
+#include "Palette.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
+
+using namespace llvm;
+
+namespace meshwright::report {
+
+namespace {
+/// What is drawn as one area: categories whose names come in one class of the palette.
+struct Area {
+  StringRef style, name;
+  SmallVector<StringRef, 2> categories;
+};
+
+struct Sample {
+  int64_t op;
+  SmallVector<double> tops; ///< of the areas, one upon the other
+};
+} // namespace
+
+/// From below; what outlives a step first.
+static ArrayRef<Area> areas() {
+  static const Area all[] = {{"parameter", "parameters", {"parameter"}},
+                             {"optimizer", "optimizer states", {"optimizer"}},
+                             {"other", "inputs, outputs", {"input", "output"}},
+                             {"gradient", "gradients", {"gradient"}},
+                             {"activation", "activations", {"activation"}},
+                             {"temporary", "temporary", {"temporary"}},
+                             {"workspace", "workspace, messages", {"workspace"}}};
+  return all;
+}
+
+static Sample sampleOf(const json::Object &point) {
+  Sample sample{point.getInteger("op").value_or(0), {}};
+  double top = 0;
+  for (const Area &area : areas()) {
+    for (StringRef category : area.categories)
+      top += double(point.getInteger(category).value_or(0));
+    sample.tops.push_back(top);
+  }
+  return sample;
+}
+
+static std::string bytesText(double bytes) {
+  static constexpr StringRef units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  unsigned unit = 0;
+  for (; bytes >= 1024 && unit + 1 < std::size(units); ++unit)
+    bytes /= 1024;
+  return formatv(bytes < 10 && unit ? "{0:f2} {1}" : "{0:f0} {1}", bytes, units[unit]);
+}
+
+void drawMemorySvg(const json::Object &entry, int64_t arenaBytes, raw_ostream &os) {
+  constexpr int left = 90, top = 24, width = 1000, height = 260;
+  auto integer = [&](StringRef key) { return entry.getInteger(key).value_or(0); };
+  double ops = double(std::max<int64_t>(1, integer("ops")));
+  double most = std::max({1.0, double(arenaBytes), double(integer("peak_bytes"))});
+  auto x = [&](double op) { return left + width * op / ops; };
+  auto y = [&](double bytes) { return top + height * (1 - bytes / most); };
+  int bottom = top + height;
+
+  // Of what falls on one pixel the most is drawn.
+  std::vector<Sample> samples;
+  for (const json::Value &value : *entry.getArray("points")) {
+    Sample sample = sampleOf(*value.getAsObject());
+    if (samples.empty() || std::floor(x(double(sample.op))) > std::floor(x(double(samples.back().op))))
+      samples.push_back(std::move(sample));
+    else if (sample.tops.back() >= samples.back().tops.back())
+      samples.back().tops = sample.tops;
+  }
+
+  os << formatv("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
+                "role=\"img\" class=\"memory\" font-family=\"sans-serif\" font-size=\"11\">\n",
+                left + width + 20, bottom + 60);
+  os << "<style>\n" << pictureStyle << "</style>\n";
+  for (int i = 0; i <= 4; ++i) {
+    double bytes = most * i / 4;
+    os << formatv("<text x=\"{0}\" y=\"{1:f1}\" text-anchor=\"end\">{2}</text>\n", left - 8,
+                  y(bytes) + 4, bytesText(bytes));
+  }
+  for (size_t i = 0; i < areas().size(); ++i) {
+    const Area &area = areas()[i];
+    auto below = [&](const Sample &sample) { return i ? sample.tops[i - 1] : 0.0; };
+    if (none_of(samples, [&](const Sample &s) { return s.tops[i] > below(s); }))
+      continue;
+    // Along the top, step by step, and back along what is below.
+    std::string path = formatv("M{0:f1} {1:f1}", x(double(samples.front().op)), double(bottom));
+    std::string back;
+    for (auto [n, sample] : enumerate(samples)) {
+      double end = n + 1 < samples.size() ? x(double(samples[n + 1].op)) : left + width;
+      path += formatv("V{0:f1}H{1:f1}", y(sample.tops[i]), end);
+      back = formatv("V{0:f1}H{1:f1}", y(below(sample)), x(double(sample.op))).str() + back;
+    }
+    os << formatv("<path class=\"{0}\" d=\"{1}{2}Z\"><title>{3}</title></path>\n", area.style, path,
+                  back, area.name);
+  }
+  os << formatv("<path class=\"axis\" d=\"M{0} {1}V{2}H{3}\"/>\n", left, top, bottom, left + width);
+  os << formatv("<line x1=\"{0}\" y1=\"{1:f1}\" x2=\"{2}\" y2=\"{1:f1}\" class=\"barrier\"/>"
+                "<text x=\"{0}\" y=\"{3:f1}\">arena: {4:N0} bytes</text>\n",
+                left, y(double(arenaBytes)), left + width, y(double(arenaBytes)) - 6, arenaBytes);
+  double peak = x(double(integer("peak_op")) + 0.5);
+  bool late = peak > left + width / 2;
+  os << formatv("<line x1=\"{0:f1}\" y1=\"{1:f1}\" x2=\"{0:f1}\" y2=\"{2}\" class=\"axis\"/>"
+                "<text x=\"{3:f1}\" y=\"{4}\" text-anchor=\"{5}\">peak: {6:N0} bytes at op {7} of "
+                "{8}</text>\n",
+                peak, y(double(integer("peak_bytes"))), bottom + 4, peak + (late ? -4 : 4),
+                bottom + 28, late ? "end" : "start", integer("peak_bytes"), integer("peak_op"),
+                integer("ops"));
+  // Tasks where their names have room.
+  double free = 0;
+  for (const json::Value &value : *entry.getArray("tasks")) {
+    const json::Object &task = *value.getAsObject();
+    double at = x(double(task.getInteger("op").value_or(0)) + 0.5);
+    StringRef name = task.getString("task").value_or("");
+    if (at < free)
+      continue;
+    free = at + 7.0 * double(name.size()) + 4;
+    os << formatv("<text x=\"{0:f1}\" y=\"{1}\" text-anchor=\"middle\">{2}</text>\n", at,
+                  bottom + 14, name);
+  }
+  int at = left;
+  for (const Area &area : areas()) {
+    os << formatv("<rect x=\"{0}\" y=\"{1}\" width=\"12\" height=\"12\" class=\"{2}\"/>"
+                  "<text x=\"{3}\" y=\"{4}\">{5}</text>\n",
+                  at, bottom + 40, area.style, at + 17, bottom + 50, area.name);
+    at += 45 + 6 * int(area.name.size());
+  }
+  os << "</svg>\n";
+}
+
+} // namespace meshwright::report
