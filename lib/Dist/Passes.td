@@ -371,6 +371,12 @@ def DistVerifyCommunication : Pass<"dist-verify-communication", "::mlir::ModuleO
     for one. Since nobody can overtake, one such run stands for all; devices that
     no message and no program tell apart are run as one, so that the size of the
     other axes does not matter. What does not meet is shown with its counterpart.
+
+    Of pipeline stages, whose calls have `dist.task`, three things more are proved: a
+    stage never keeps results of more forward tasks for later backward and weight
+    tasks than its schedule says (`dist.held`), whatever a task makes for another stage
+    goes there once for every microbatch, to tasks of the same one, and every
+    boundary between chunks is crossed each way.
   }];
   let options = [Option<"capacity", "capacity", "int64_t", "1",
                         "messages of a channel that may be on their way to a device; 0: none">];

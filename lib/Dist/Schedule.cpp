@@ -14,6 +14,7 @@
 #include "Dist/Programs.h"
 #include "Planner/PipelineSchedule.h"
 #include "StagePrograms.h"
+#include "VerifyTasks.h"
 
 #include <deque>
 #include <map>
@@ -283,8 +284,11 @@ LogicalResult Scheduler::run() {
   for (auto function : llvm::to_vector(programs[0].getOps<func::FuncOp>()))
     if (function.isPublic() && failed(apply(function.getSymName())))
       return failure();
-  for (ModuleOp program : programs)
+  Builder builder(module.getContext());
+  for (auto [stage, program] : llvm::enumerate(programs)) {
     program->removeAttr(orderAttr);
+    program->setAttr(heldAttr, builder.getI64IntegerAttr(mostHeld(schedule, stage)));
+  }
   return success();
 }
 

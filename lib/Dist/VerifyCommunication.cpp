@@ -7,6 +7,7 @@
 #include "Dist/HandOver.h"
 #include "Dist/Passes.h"
 #include "Dist/Programs.h"
+#include "Dist/VerifyTasks.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -100,7 +101,7 @@ private:
             !done.insert(function.getSymName()).second)
           continue;
         auto entries = entriesOf(programs, function);
-        if (failed(entries) || failed(simulator.run(*entries)))
+        if (failed(entries) || failed(simulator.run(*entries)) || failed(verifyTasks(*entries)))
           return signalPassFailure();
       }
   }

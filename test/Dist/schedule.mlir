@@ -62,7 +62,7 @@ module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
 // CHECK-NEXT: call @backward.1() {dist.task = "B0.1"}
 
 // GPIPE-LABEL: module @stage0
-// GPIPE-SAME: attributes {dist.at = {pipe = 0 : i64}} {
+// GPIPE-SAME: attributes {dist.at = {pipe = 0 : i64}, dist.held = 3 : i64} {
 // GPIPE: "F0.0"
 // GPIPE: "F1.0"
 // GPIPE: "F2.0"
