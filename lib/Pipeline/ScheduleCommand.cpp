@@ -4,12 +4,15 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Planner/PipelineSchedule.h"
+#include "Report/MeasuredTasks.h"
 #include "Report/TimelinePicture.h"
 #include "meshwright/Codegen.h"
 #include "meshwright/Pipeline.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
 
 using llvm::createStringError;
 using llvm::Error;
@@ -19,12 +22,41 @@ using llvm::StringRef;
 namespace meshwright {
 
 static constexpr const char *usage =
-    "usage: meshwright schedule NAME --stages P --microbatches M [--costs F,B,W] [-o FILE.svg]\n"
+    "usage: meshwright schedule NAME --stages P --microbatches M [--costs F,B,W | --trace FILE]\n"
+    "                           [-o FILE.svg]\n"
     "  Draws a pipeline schedule on the terminal, and as SVG with -o: naive, gpipe, 1f1b,\n"
     "  interleaved:V, zb-h1, zb-h2 or zb-v. A task is named by what it does (F forward, B backward,\n"
     "  W gradients of weights), its microbatch, and its chunk where a stage has several. Costs are "
     "the\n  times of the three in a chunk, in any unit (default: 1,1,1); what does not split "
-    "backward takes\n  B + W for it.\n";
+    "backward takes\n  B + W for it. A trace, written by an executable's --trace, gives each chunk "
+    "the times it took,\n  in ms, and the step that follows from them is shown beside the measured "
+    "one.\n";
+
+/// Draws the timeline with the times of a trace and compares it with the step measured.
+static Expected<planner::Timeline> predict(const planner::PipelineSchedule &schedule,
+                                           StringRef trace, llvm::raw_ostream &os) {
+  Expected<report::MeasuredTasks> measured = report::readMeasured(trace, schedule);
+  if (!measured)
+    return measured.takeError();
+  Expected<planner::Timeline> timeline = simulate(schedule, measured->costs);
+  if (!timeline)
+    return timeline.takeError();
+  timeline->addRounds({measured->rest});
+  os << llvm::formatv("medians of {0} steps, in ms\n", measured->steps);
+  for (auto [chunk, cost] : llvm::enumerate(measured->costs.chunks)) {
+    os << llvm::formatv("  chunk {0} on stage {1}: F {2:f3}, B {3:f3}", chunk,
+                        schedule.stageOf[chunk], cost.forward, cost.backward);
+    if (schedule.splitsBackward)
+      os << llvm::formatv(", W {0:f3}", cost.weight);
+    os << "\n";
+  }
+  for (auto [stage, rest] : llvm::enumerate(measured->rest))
+    os << llvm::formatv("  stage {0} outside of tasks: {1:f3}\n", stage, rest);
+  double predicted = timeline->end();
+  os << llvm::formatv("step: {0:f3} ms predicted, {1:f3} ms measured, {2:f1}% apart\n", predicted,
+                      measured->step, 100 * std::abs(predicted / measured->step - 1));
+  return timeline;
+}
 
 /// The costs of --costs, or nothing.
 static std::optional<planner::TaskCosts::Chunk> parseCosts(StringRef text) {
@@ -41,13 +73,14 @@ static std::optional<planner::TaskCosts::Chunk> parseCosts(StringRef text) {
 
 Error showSchedule(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
   auto fail = [](const llvm::Twine &message) { return createStringError(message + "\n" + usage); };
-  std::string name, svg, costsText = "1,1,1";
+  std::string name, svg, trace, costsText = "1,1,1";
+  bool hasCosts = false;
   int64_t stages = 0, microbatches = 0;
   for (size_t i = 0; i < args.size(); ++i) {
     StringRef word = args[i];
     if (word == "-h" || word == "--help")
       return llvm::make_error<HelpRequested>(usage);
-    bool takesValue = llvm::is_contained({"--stages", "--microbatches", "--costs", "-o"}, word);
+    bool takesValue = llvm::is_contained({"--stages", "--microbatches", "--costs", "--trace", "-o"}, word);
     if (takesValue && i + 1 == args.size())
       return fail(word + " needs a value");
     if (word == "--stages" || word == "--microbatches") {
@@ -56,6 +89,9 @@ Error showSchedule(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
         return fail(word + " '" + args[i] + "' must be a whole number from 1 to 100000");
     } else if (word == "--costs") {
       costsText = args[++i];
+      hasCosts = true;
+    } else if (word == "--trace") {
+      trace = args[++i];
     } else if (word == "-o") {
       svg = args[++i];
     } else if (!name.empty() || word.starts_with("-")) {
@@ -70,6 +106,9 @@ Error showSchedule(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
   if (!cost)
     return fail("--costs '" + costsText + "' must be three positive numbers, e.g. 1,1,1");
 
+  if (hasCosts && !trace.empty())
+    return fail("--costs and --trace both say how long tasks take; give one");
+
   Expected<planner::ScheduleKind> kind = planner::ScheduleKind::parse(name);
   if (!kind)
     return kind.takeError();
@@ -79,7 +118,8 @@ Error showSchedule(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
     return schedule.takeError();
   planner::TaskCosts costs;
   costs.chunks.assign(schedule->chunks(), *cost);
-  Expected<planner::Timeline> timeline = simulate(*schedule, costs);
+  Expected<planner::Timeline> timeline =
+      trace.empty() ? simulate(*schedule, costs) : predict(*schedule, trace, os);
   if (!timeline)
     return timeline.takeError();
 
@@ -89,7 +129,10 @@ Error showSchedule(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
     return Error::success();
   std::string picture;
   llvm::raw_string_ostream stream(picture);
-  drawTimelineSvg(*timeline, kind->str() + " with tasks that take " + costsText, stream);
+  drawTimelineSvg(*timeline,
+                  kind->str() + (trace.empty() ? " with tasks that take " + costsText
+                                               : ", tasks as long as measured, in ms"),
+                  stream);
   return writeFileAtomically(picture, svg);
 }
 
