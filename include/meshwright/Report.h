@@ -19,14 +19,17 @@ struct Plan {
   std::string json; ///< the text that the executable carries
   int64_t ranks = 1, arenaBytes = 0;
   double recomputedFlops = 0; ///< of a step over all ranks
-  /// What a report has beside it: live bytes by op, for each program and entry point.
+  /// What a report has beside it, if asked for: live bytes by op, for each program and entry
+  /// point, and the trace of a step.
   llvm::json::Array memoryOverTime;
+  std::string predictedTrace;
 };
 
-/// The plan of a module at stage exec.
-llvm::Expected<Plan> buildPlan(mlir::ModuleOp module);
+/// The plan of a module at stage exec, with what `writeReport` needs `forReport`.
+llvm::Expected<Plan> buildPlan(mlir::ModuleOp module, bool forReport = false);
 
-/// Writes `directory`/report.json and a self-contained `directory`/index.html.
+/// Writes `directory`/report.json, a self-contained `directory`/index.html, the pictures in
+/// it as SVG, and `directory`/trace.json.
 llvm::Error writeReport(const Plan &plan, llvm::StringRef directory);
 
 /// Fails unless the plan satisfies `condition`: quantities joined by +, `<=`, `<`,

@@ -299,7 +299,7 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
   std::optional<Plan> plan;
   // PTX is of kernels alone; a module may have nothing else.
   if (planned || (!stageNamed(options.emit) && options.emit != "ptx")) {
-    Expected<Plan> built = buildPlan(module);
+    Expected<Plan> built = buildPlan(module, !options.report.empty());
     if (!built)
       return built.takeError();
     plan = std::move(*built);

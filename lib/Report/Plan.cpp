@@ -10,6 +10,7 @@
 #include "Exec/Exec.h"
 #include "Flops.h"
 #include "MemoryTables.h"
+#include "PredictedTrace.h"
 #include "StepTasks.h"
 #include "meshwright/Report.h"
 #include "meshwright/Strategy.h"
@@ -37,7 +38,8 @@ static std::string typeName(Type type) {
 namespace {
 class PlanBuilder {
 public:
-  explicit PlanBuilder(ModuleOp module) : module(module), programs(dist::programsOf(module)) {}
+  PlanBuilder(ModuleOp module, bool forReport)
+      : module(module), forReport(forReport), programs(dist::programsOf(module)) {}
   llvm::Expected<Plan> build();
 
 private:
@@ -53,6 +55,7 @@ private:
   double flopsOf(ModuleOp program, bool again = false);
 
   ModuleOp module;
+  bool forReport;
   SmallVector<ModuleOp> programs;
   dist::Mesh mesh;
   Object plan;
@@ -212,6 +215,8 @@ llvm::Error PlanBuilder::addProgram(ModuleOp program, int64_t number) {
   auto profiles = exec::profileMemory(program);
   entry["peak"] = report::peakOf(profiles);
   for (auto &[entryPoint, profile] : profiles) {
+    if (!forReport)
+      break;
     Object overTime = report::overTime(profile);
     overTime["in"] = number;
     overTime["program"] = entryPoint;
@@ -323,4 +328,13 @@ llvm::Expected<Plan> PlanBuilder::build() {
   return result;
 }
 
-llvm::Expected<Plan> meshwright::buildPlan(ModuleOp module) { return PlanBuilder(module).build(); }
+llvm::Expected<Plan> meshwright::buildPlan(ModuleOp module, bool forReport) {
+  llvm::Expected<Plan> plan = PlanBuilder(module, forReport).build();
+  if (!plan || !forReport)
+    return plan;
+  llvm::Expected<std::string> trace = report::predictTrace(module);
+  if (!trace)
+    return trace.takeError();
+  plan->predictedTrace = std::move(*trace);
+  return plan;
+}

@@ -144,6 +144,8 @@ Error writeReport(const Plan &plan, StringRef directory) {
   if (Error error = writeText(directory + "/report.json",
                               formatv("{0:2}\n", json::Value(std::move(report))).str()))
     return error;
+  if (Error error = writeText(directory + "/trace.json", plan.predictedTrace))
+    return error;
   return writeText(directory + "/index.html",
                    textOf([&](raw_ostream &os) { writePage(object, sections, os); }));
 }

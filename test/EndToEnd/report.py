@@ -19,7 +19,38 @@ def report(name, **options):
     compile(config, f"{name}.mlir", emit="exec", report=name, **size, **options)
     plan = json.load(open(f"{name}/report.json"))
     check_memory(name, plan)
+    check_trace(name, plan)
     return plan
+
+
+def check_trace(name, plan):
+    """The predicted step: each program's tasks in their order, as long as their operations, nested in time."""
+    events = json.load(open(f"{name}/trace.json"))["traceEvents"]
+    spans = [event for event in events if event["ph"] == "X"]
+    names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+    check(list(names.values()) == [p["name"] if len(plan["programs"]) > 1 else "every rank" for p in plan["programs"]], f"{name}: {names}")
+    ranks = math.prod(axis["size"] for axis in plan["mesh"])
+    for number, program in enumerate(plan["programs"]):
+        own = sorted((e for e in spans if e["pid"] == number), key=lambda e: (e["ts"], -e["dur"]))
+        tracks = {track: [e for e in own if e["tid"] == track] for track in (0, 1)}
+        for events in tracks.values():
+            around = []
+            for event in events:
+                while around and around[-1]["ts"] + around[-1]["dur"] <= event["ts"] + 1e-9:
+                    around.pop()
+                check(not around or event["ts"] + event["dur"] <= around[-1]["ts"] + around[-1]["dur"] + 1e-6,
+                      f"{name}: {event} ends after {around[-1:]}")
+                event["top"] = not around
+                around.append(event)
+        tasks = [e["name"] for e in tracks[0] if re.fullmatch(r"[FBW]\d+\.\d+", e["name"])]
+        check(tasks == program.get("order", []), f"{name}: predicted are the tasks {tasks}")
+        share = 1
+        for axis in plan["mesh"]:
+            share *= len(program["at"].get(axis["axis"], range(axis["size"])))
+        work = sum(e["args"].get("flops", 0) for e in tracks[0] if e["top"])
+        check(abs(work * share / program["flops"] - 1) < 1e-9, f"{name}: {work} operations on each of {share} ranks, planned are {program['flops']}")
+        check((ranks > 1) <= bool(tracks[1]), f"{name}: no communication of {names[number]}")
+        check(all(e["args"]["location"] for e in tracks[1]), f"{name}: communication without a place in the IR")
 
 
 def check_memory(name, plan):

@@ -1,0 +1,267 @@
+//===- PredictedTrace.cpp - a step as the plan has it, for Perfetto ----------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "PredictedTrace.h"
+
+#include "Codegen/Communication.h"
+#include "Codegen/LocationText.h"
+#include "Dist/Programs.h"
+#include "Flops.h"
+
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+
+#include <deque>
+#include <map>
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::report;
+
+namespace {
+enum Track { computing, communicating };
+
+/// One program on its way through its step. Times are in microseconds.
+struct Runner {
+  ModuleOp module;
+  Block *block = nullptr; ///< of @step
+  Block::iterator next;
+  double now = 0;     ///< when what it computes next can begin
+  double network = 0; ///< when what it communicates next can
+  std::map<int64_t, double> started; ///< ends of collectives that run beside it
+  llvm::DenseSet<Operation *> shown; ///< callees whose ops have been
+};
+
+class Predictor {
+public:
+  explicit Predictor(ModuleOp module);
+  llvm::Expected<std::string> run();
+
+private:
+  /// By sender, receiver and channel.
+  using Channel = std::tuple<int64_t, int64_t, int64_t>;
+
+  /// Goes on with a program as far as it comes.
+  bool advance(int64_t number);
+  /// Whether the op of the step itself could run: messages and meetings of programs wait.
+  bool runTop(int64_t number, Operation &op);
+  void runBlock(int64_t number, Block &block, bool show);
+  void runOp(int64_t number, Operation &op, bool show);
+  void communicate(int64_t number, Operation &op, double from, bool show);
+  double timeOf(Operation *op) const;
+  bool joinsPrograms(exec::CollectiveOpInterface op) const;
+  void event(int64_t number, Track track, StringRef name, Operation &op, double begin, double end);
+  void name(int64_t number, StringRef kind, int64_t track, StringRef text);
+
+  codegen::Communication communication;
+  llvm::DenseMap<Operation *, const codegen::Collective *> collectives;
+  SymbolTableCollection symbols;
+  FlopCounter flops;
+  llvm::StringSet<> between; ///< axes along which programs differ
+  std::vector<Runner> runners;
+  std::map<Channel, std::deque<double>> mail; ///< when messages arrive
+  /// Programs that have come to their next common collective, and when.
+  std::map<int64_t, double> waiting;
+  std::string text;
+};
+} // namespace
+
+Predictor::Predictor(ModuleOp module) : communication(module) {
+  for (const codegen::Collective &collective : communication.collectives)
+    collectives[collective.op] = &collective;
+  for (ModuleOp program : dist::programsOf(module)) {
+    Runner runner;
+    runner.module = program;
+    if (auto step = program.lookupSymbol<exec::ProgramOp>("step")) {
+      runner.block = &step.getBlock();
+      runner.next = runner.block->begin();
+    }
+    runners.push_back(std::move(runner));
+    if (auto at = program->getAttrOfType<DictionaryAttr>(dist::placeAttr))
+      for (NamedAttribute entry : at)
+        between.insert(entry.getName());
+  }
+}
+
+double Predictor::timeOf(Operation *op) const {
+  const codegen::Collective *collective = collectives.lookup(op);
+  return 1e6 * double(collective->groupBytes) / double(collective->members) / bytesPerSecond;
+}
+
+bool Predictor::joinsPrograms(exec::CollectiveOpInterface op) const {
+  return llvm::any_of(op.getAxes().getAsValueRange<StringAttr>(),
+                      [&](StringRef axis) { return between.contains(axis); });
+}
+
+void Predictor::event(int64_t number, Track track, StringRef name, Operation &op, double begin,
+                      double end) {
+  llvm::json::Object arguments{{"location", codegen::locationText(op.getLoc())}};
+  if (const codegen::Collective *collective = collectives.lookup(&op))
+    arguments["bytes"] = collective->groupBytes / collective->members;
+  else if (double count = flops.of(&op))
+    arguments["flops"] = count;
+  text += llvm::formatv(",\n{0}", llvm::json::Value(llvm::json::Object{
+                                      {"name", name},
+                                      {"cat", track == computing ? "compute" : "communication"},
+                                      {"ph", "X"},
+                                      {"pid", number},
+                                      {"tid", int64_t(track)},
+                                      {"ts", begin},
+                                      {"dur", end - begin},
+                                      {"args", std::move(arguments)}}));
+}
+
+void Predictor::communicate(int64_t number, Operation &op, double from, bool show) {
+  Runner &runner = runners[number];
+  double begin = std::max(from, runner.network), end = begin + timeOf(&op);
+  runner.network = end;
+  if (std::optional<int64_t> start = exec::startOf(&op))
+    runner.started[*start] = end;
+  else
+    runner.now = std::max(runner.now, end);
+  if (show)
+    event(number, communicating, op.getName().stripDialect(), op, begin, end);
+}
+
+void Predictor::runOp(int64_t number, Operation &op, bool show) {
+  Runner &runner = runners[number];
+  double begin = runner.now;
+  if (collectives.count(&op))
+    return communicate(number, op, begin, show);
+  if (auto wait = dyn_cast<exec::WaitOp>(op)) {
+    runner.now = std::max(begin, runner.started[wait.getStart()]);
+    return;
+  }
+  if (auto loop = dyn_cast<exec::LoopOp>(op)) {
+    double network = runner.network;
+    runBlock(number, loop.getBlock(), show);
+    // The others take as long as the first.
+    double others = double(loop.getCount()) - 1;
+    runner.now += others * (runner.now - begin);
+    runner.network += others * std::max(0.0, runner.network - std::max(network, begin));
+    if (show)
+      event(number, computing, "loop x " + std::to_string(loop.getCount()), op, begin, runner.now);
+    return;
+  }
+  if (auto call = dyn_cast<exec::CallOp>(op)) {
+    auto callee = symbols.lookupNearestSymbolFrom<exec::ProgramOp>(call, call.getCalleeAttr());
+    runBlock(number, callee.getBlock(), show && runner.shown.insert(callee).second);
+    auto task = op.getAttrOfType<StringAttr>(dist::taskAttr);
+    if (show)
+      event(number, computing, task ? task.getValue() : call.getCallee(), op, begin, runner.now);
+    return;
+  }
+  for (Region &region : op.getRegions())
+    runBlock(number, region.front(), show);
+  if (op.getNumRegions())
+    return;
+  double count = flops.of(&op);
+  runner.now += 1e6 * count / flopsPerSecond;
+  if (show && count > 0) {
+    auto launch = dyn_cast<exec::LaunchOp>(op);
+    event(number, computing, launch ? launch.getKernel() : op.getName().stripDialect(), op, begin,
+          runner.now);
+  }
+}
+
+void Predictor::runBlock(int64_t number, Block &block, bool show) {
+  for (Operation &op : block)
+    runOp(number, op, show);
+}
+
+bool Predictor::runTop(int64_t number, Operation &op) {
+  Runner &runner = runners[number];
+  auto collective = dyn_cast<exec::CollectiveOpInterface>(op);
+  if (!collective || !joinsPrograms(collective)) {
+    runOp(number, op, /*show=*/true);
+    return true;
+  }
+  // Programs are at their places along the axis that tells them apart.
+  if (auto send = dyn_cast<exec::SendOp>(op)) {
+    double begin = std::max(runner.now, runner.network);
+    runner.network = begin + timeOf(&op);
+    mail[{number, send.getTo(), send.getChannel()}].push_back(runner.network);
+    event(number, communicating, "send", op, begin, runner.network);
+    return true;
+  }
+  if (auto recv = dyn_cast<exec::RecvOp>(op)) {
+    auto &messages = mail[{recv.getFrom(), number, recv.getChannel()}];
+    if (messages.empty())
+      return false;
+    double begin = runner.now;
+    runner.now = std::max(begin, messages.front());
+    messages.pop_front();
+    event(number, communicating, "recv", op, std::max(begin, runner.network),
+          std::max(runner.now, runner.network));
+    runner.network = std::max(runner.now, runner.network);
+    return true;
+  }
+  // The last to come lets all go.
+  waiting[number] = runner.now;
+  if (waiting.size() < runners.size())
+    return false;
+  double latest = 0;
+  for (auto [at, time] : waiting)
+    latest = std::max({latest, time, runners[at].network});
+  for (auto [at, time] : waiting) {
+    Operation &own = *runners[at].next;
+    communicate(at, own, latest, /*show=*/true);
+    if (at != number)
+      ++runners[at].next;
+  }
+  waiting.clear();
+  return true;
+}
+
+bool Predictor::advance(int64_t number) {
+  Runner &runner = runners[number];
+  bool progress = false;
+  while (runner.block && runner.next != runner.block->end() && !waiting.count(number)) {
+    if (!runTop(number, *runner.next))
+      break;
+    ++runner.next;
+    progress = true;
+  }
+  return progress;
+}
+
+void Predictor::name(int64_t number, StringRef kind, int64_t track, StringRef value) {
+  text += llvm::formatv(
+      "{0}{1}", text.empty() ? "" : ",\n",
+      llvm::json::Value(llvm::json::Object{{"name", kind},
+                                           {"ph", "M"},
+                                           {"pid", number},
+                                           {"tid", track},
+                                           {"args", llvm::json::Object{{"name", value}}}}));
+}
+
+llvm::Expected<std::string> Predictor::run() {
+  for (auto [number, runner] : llvm::enumerate(runners)) {
+    name(number, "process_name", 0, runner.module.getSymName().value_or("every rank"));
+    name(number, "thread_name", computing, "computes");
+    name(number, "thread_name", communicating, "communicates");
+  }
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (size_t number = 0; number < runners.size(); ++number)
+      progress |= advance(number);
+  }
+  for (Runner &runner : runners)
+    if (runner.block && runner.next != runner.block->end())
+      return llvm::createStringError("no time can be predicted: '" +
+                                     runner.next->getName().getStringRef() + "' of program " +
+                                     runner.module.getSymName().value_or("main") +
+                                     " waits for ever");
+  return llvm::formatv("{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"times\":\"as if a rank did "
+                       "{0:e0} operations and sent {1:e0} bytes a second\"},\"traceEvents\":[\n",
+                       flopsPerSecond, bytesPerSecond)
+             .str() +
+         text + "\n]}\n";
+}
+
+llvm::Expected<std::string> report::predictTrace(ModuleOp module) {
+  return Predictor(module).run();
+}

@@ -1,0 +1,28 @@
+//===- PredictedTrace.h - a step as the plan has it, for Perfetto ------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_LIB_REPORT_PREDICTEDTRACE_H
+#define MESHWRIGHT_LIB_REPORT_PREDICTEDTRACE_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/Error.h"
+
+#include <string>
+
+namespace meshwright::report {
+
+/// Trace events of one step of a module at stage exec: a process for each program, with a
+/// track for what it computes and one for what it communicates. Times are those of a
+/// machine that does `flopsPerSecond` operations and sends `bytesPerSecond` a rank without
+/// any latency: they compare parts of a step with each other, not with a clock. Of a loop
+/// the first iteration shows its ops, of the tasks that call one function the first.
+/// An error if programs wait for each other for ever.
+llvm::Expected<std::string> predictTrace(mlir::ModuleOp module);
+
+inline constexpr double flopsPerSecond = 1e12, bytesPerSecond = 1e10;
+
+} // namespace meshwright::report
+
+#endif // MESHWRIGHT_LIB_REPORT_PREDICTEDTRACE_H
