@@ -53,9 +53,8 @@ static LoopOp loopThatFills(Value stack, Operation *op, const ProgramLiveness &l
         inside = at;
     }
     if (ownSlots)
-      return int64_t(loop.getCount()) == cast<MemRefType>(stack.getType()).getDimSize(0)
-                 ? loop
-                 : LoopOp();
+      return int64_t(loop.getCount()) == cast<MemRefType>(stack.getType()).getDimSize(0) ? loop
+                                                                                         : LoopOp();
     last = inside;
   }
   return {};
@@ -65,8 +64,8 @@ static LoopOp loopThatFills(Value stack, Operation *op, const ProgramLiveness &l
 /// `op`, to `op` is among ranks of this program.
 static bool staysInProgram(LoopOp loop, Operation *op) {
   WalkResult result = WalkResult::advance();
-  for (Operation *at = op->getBlock()->findAncestorOpInBlock(*loop); at != op && !result.wasInterrupted();
-       at = at->getNextNode())
+  for (Operation *at = op->getBlock()->findAncestorOpInBlock(*loop);
+       at != op && !result.wasInterrupted(); at = at->getNextNode())
     result = at->walk([](Operation *nested) {
       auto collective = dyn_cast<CollectiveOpInterface>(nested);
       return isa<CallOp>(nested) || (collective && leavesProgram(collective))
@@ -84,9 +83,8 @@ static MemRefType slotType(Value stack) {
 /// Reduces slots of `stacks` at the end of `loop`, when it runs last before `op`.
 static void reduceInside(LoopOp loop, AllReduceOp op, ArrayRef<Value> stacks, int64_t number) {
   Location loc = op.getLoc();
-  OpBuilder b = loop.getBlock().mightHaveTerminator()
-                    ? OpBuilder(loop.getBlock().getTerminator())
-                    : OpBuilder::atBlockEnd(&loop.getBlock());
+  OpBuilder b = loop.getBlock().mightHaveTerminator() ? OpBuilder(loop.getBlock().getTerminator())
+                                                      : OpBuilder::atBlockEnd(&loop.getBlock());
   for (auto outer = loop->getParentOfType<LoopOp>(); outer && !outer->isAncestor(op);
        outer = outer->getParentOfType<LoopOp>()) {
     int64_t last = outer.getReverse() ? 0 : int64_t(outer.getCount()) - 1;

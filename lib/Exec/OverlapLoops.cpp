@@ -225,9 +225,8 @@ Value LoopOverlap::shifted(OpBuilder &b, int64_t later) {
 
 bool LoopOverlap::mayPrefetch(CollectiveOpInterface op) {
   SmallVector<Value> sources = op.getSources(), targets = op.getTargets();
-  if (op.getScratch() || sources.empty() || !llvm::any_of(sources, [&](Value source) {
-        return dependsOnIteration(source);
-      }))
+  if (op.getScratch() || sources.empty() ||
+      !llvm::any_of(sources, [&](Value source) { return dependsOnIteration(source); }))
     return false;
   for (Value source : sources)
     if (isWritten(rootOf(source)))

@@ -93,8 +93,7 @@ SmallVector<const PendingCollective *> ProgramWalk::conflicts(Operation *op) con
   SmallVector<PartAccess> mine = accesses(op);
   for (const PendingCollective &other : pending)
     if (llvm::any_of(mine, [&](const PartAccess &a) {
-          return llvm::any_of(other.accesses,
-                              [&](const PartAccess &b) { return a.conflicts(b); });
+          return llvm::any_of(other.accesses, [&](const PartAccess &b) { return a.conflicts(b); });
         }))
       found.push_back(&other);
   return found;

@@ -19,8 +19,7 @@ struct PartAccess {
 
   /// Whether the two may not change places.
   bool conflicts(const PartAccess &other) const {
-    return root == other.root && begin < other.end && other.begin < end &&
-           (writes || other.writes);
+    return root == other.root && begin < other.end && other.begin < end && (writes || other.writes);
   }
 };
 
