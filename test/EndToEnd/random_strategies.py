@@ -51,6 +51,7 @@ def random_strategy(pick):
         options["collective_algorithm"] = pick(["native", "ring", "doubling"])
         if data > 1 and not options.get("zero") and not square and pick([True, False]):
             options["data_sync"] = "parameter-server"
+    options["collective_matmul"] = pick(["on", "off"])
     options["overlap"] = pick(["on", "off"])
     options["batch"] = data * options["microbatches"] * pick([1, 2])
     mesh = ",".join(f"{axis}={'2x2' if axis == 'tensor' and square else size}" for axis, size in sizes.items() if size > 1)
