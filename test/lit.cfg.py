@@ -17,6 +17,9 @@ config.environment["OMP_NUM_THREADS"] = "1"
 config.environment["MESHWRIGHT_BUILD"] = config.meshwright_build
 config.environment["MESHWRIGHT_LLVM"] = os.path.dirname(config.llvm_tools)
 
+# The runtime for GPUs, built where the headers of CUDA are.
+if os.path.exists(os.path.join(config.meshwright_build, "runtime", "libmeshwright_runtime_cuda.a")):
+    config.available_features.add("cuda-runtime")
 # The assembler of NVIDIA's toolkit, where there is one; without it its tests are unsupported.
 ptxas = shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
 if ptxas:

@@ -29,8 +29,21 @@ inline constexpr llvm::StringLiteral arenaBytesAttr = "exec.arena_bytes",
 /// waits for it there, and for other ops.
 std::optional<int64_t> startOf(mlir::Operation *op);
 
+/// The target that kernels are scheduled for; a module without it is for the cpu.
+inline constexpr llvm::StringLiteral targetAttr = "exec.target";
+
 /// Bytes of a tensor or memref of static shape.
 int64_t bytesOf(mlir::Type type);
+
+/// The target of the module that `op` is in: cpu or cuda.
+llvm::StringRef targetOf(mlir::Operation *op);
+
+/// Scratch bytes that a product where one of the matrices is narrower than f32 needs on
+/// the target of `op`. On GPUs cuBLASLt has its own.
+int64_t matmulWorkspace(mlir::Operation *op, int64_t m, int64_t n, int64_t k, int64_t batch);
+/// ... attention, and its gradient: on GPUs a number for each query of each head.
+int64_t attentionWorkspace(mlir::Operation *op, const MwAttention &shape);
+int64_t attentionGradWorkspace(mlir::Operation *op, const MwAttention &shape);
 
 } // namespace meshwright::exec
 

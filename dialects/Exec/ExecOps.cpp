@@ -280,7 +280,7 @@ LogicalResult MatmulOp::verify() {
   if (getA().getType().getElementType() != getB().getType().getElementType())
     return emitOpError("multiplies ")
            << getA().getType() << " by " << getB().getType() << "; factors have one element type";
-  int64_t wanted = isMixed() ? mw_matmul_mixed_workspace(m, n, k, getBatch()) : 0;
+  int64_t wanted = isMixed() ? matmulWorkspace(*this, m, n, k, getBatch()) : 0;
   int64_t given = getWorkspace() ? bytesOf(getWorkspace().getType()) : 0;
   if (given != wanted)
     return emitOpError("gives ") << given << " bytes of workspace where " << wanted
@@ -290,6 +290,26 @@ LogicalResult MatmulOp::verify() {
       failed(check("b", getB(), getTransB() ? n : k, getTransB() ? k : n, getLdb(), getStrideB())))
     return failure();
   return check("c", getC(), m, n, getLdc(), getStrideC());
+}
+
+StringRef exec::targetOf(Operation *op) {
+  for (; op; op = op->getParentOp())
+    if (auto target = op->getAttrOfType<StringAttr>(targetAttr); target && isa<ModuleOp>(op))
+      return target.getValue();
+  return "cpu";
+}
+
+int64_t exec::matmulWorkspace(Operation *op, int64_t m, int64_t n, int64_t k, int64_t batch) {
+  return targetOf(op) == "cuda" ? 0 : mw_matmul_mixed_workspace(m, n, k, batch);
+}
+
+int64_t exec::attentionWorkspace(Operation *op, const MwAttention &shape) {
+  return targetOf(op) == "cuda" ? 0 : mw_attention_forward_workspace(&shape);
+}
+
+int64_t exec::attentionGradWorkspace(Operation *op, const MwAttention &shape) {
+  return targetOf(op) == "cuda" ? shape.batch * shape.heads * shape.queries * int64_t(sizeof(float))
+                                : mw_attention_backward_workspace(&shape);
 }
 
 /// Shapes as MwAttention documents them, from either direction's operands.

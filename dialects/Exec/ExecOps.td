@@ -394,17 +394,18 @@ def Exec_AttentionOp : Exec_AttentionBase<"attention"> {
     q, out: [batch, queries, heads, d]; k, v: [batch, keys, kv heads, d], all of one
     of the types f32, bf16 and f16; lse: [batch, heads, queries] in f32. `ids` and `key` are present exactly when `dropout` is
     not 0. `head_begin`, one i32, is the global number of the first head, 0 without
-    it. See MwAttention in meshwright/runtime/ABI.h for the attributes.
+    it. See MwAttention in meshwright/runtime/ABI.h for the attributes. On the cpu
+    there is a workspace; on GPUs the gradient has one.
   }];
   let arguments = !con((ins Reads<Exec_MemRef>:$q, Reads<Exec_MemRef>:$k, Reads<Exec_MemRef>:$v,
                             Reads<Optional<Exec_MemRef>>:$ids, Reads<Optional<Exec_MemRef>>:$key,
                             Reads<Optional<Exec_MemRef>>:$head_begin,
                             Writes<Exec_MemRef>:$out, Writes<Exec_MemRef>:$lse,
-                            Writes<Exec_MemRef>:$workspace), AttentionAttrs);
+                            Writes<Optional<Exec_MemRef>>:$workspace), AttentionAttrs);
   let assemblyFormat = [{
     `ins` `(` $q `,` $k `,` $v `)` (`dropout` `(` $ids^ `,` $key `)`)? (`head_begin` `(` $head_begin^ `)`)?
     `outs` `(` $out `,` $lse `)`
-    `workspace` `(` $workspace `)` attr-dict `:` functional-type(operands, results)
+    (`workspace` `(` $workspace^ `)`)? attr-dict `:` functional-type(operands, results)
   }];
 }
 
@@ -416,11 +417,11 @@ def Exec_AttentionGradOp : Exec_AttentionBase<"attention_grad"> {
                             Reads<Optional<Exec_MemRef>>:$ids, Reads<Optional<Exec_MemRef>>:$key,
                             Reads<Optional<Exec_MemRef>>:$head_begin,
                             Writes<Exec_MemRef>:$dq, Writes<Exec_MemRef>:$dk,
-                            Writes<Exec_MemRef>:$dv, Writes<Exec_MemRef>:$workspace),
+                            Writes<Exec_MemRef>:$dv, Writes<Optional<Exec_MemRef>>:$workspace),
                        AttentionAttrs);
   let assemblyFormat = [{
     `ins` `(` $dout `,` $q `,` $k `,` $v `,` $out `,` $lse `)` (`dropout` `(` $ids^ `,` $key `)`)? (`head_begin` `(` $head_begin^ `)`)?
-    `outs` `(` $dq `,` $dk `,` $dv `)` `workspace` `(` $workspace `)` attr-dict
+    `outs` `(` $dq `,` $dk `,` $dv `)` (`workspace` `(` $workspace^ `)`)? attr-dict
     `:` functional-type(operands, results)
   }];
 }

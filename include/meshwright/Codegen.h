@@ -15,6 +15,7 @@ namespace llvm {
 class LLVMContext;
 class Module;
 class TargetMachine;
+class raw_ostream;
 } // namespace llvm
 
 namespace meshwright {
@@ -31,8 +32,8 @@ struct CodegenOptions {
 /// Adds to `registry` what code generation needs to run on a module parsed with it.
 void registerCodegen(mlir::DialectRegistry &registry);
 
-/// The LLVM dialect module of a scheduled exec module: kernels as vector loops
-/// and one function a program.
+/// The LLVM dialect module of an exec module for the CPU: kernels as vector loops and
+/// one function a program.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 lowerToLLVMDialect(mlir::ModuleOp module, const CodegenOptions &options = {});
 
@@ -40,17 +41,17 @@ lowerToLLVMDialect(mlir::ModuleOp module, const CodegenOptions &options = {});
 std::unique_ptr<llvm::TargetMachine> createTargetMachine(const CodegenOptions &options,
                                                          std::string &error);
 
-/// Optimised LLVM IR of the module for `machine`.
-mlir::FailureOr<std::unique_ptr<llvm::Module>> lowerToLLVM(mlir::ModuleOp module,
-                                                           llvm::LLVMContext &context,
-                                                           llvm::TargetMachine &machine,
-                                                           const CodegenOptions &options = {});
+/// Optimised LLVM IR for `machine` of a module of the LLVM dialect.
+mlir::FailureOr<std::unique_ptr<llvm::Module>> translateToLLVM(mlir::ModuleOp lowered,
+                                                               llvm::LLVMContext &context,
+                                                               llvm::TargetMachine &machine);
 
 /// ... as text. Errors go to the module's location.
-mlir::FailureOr<std::string> emitLLVM(mlir::ModuleOp module, const CodegenOptions &options = {});
+mlir::FailureOr<std::string> emitLLVM(mlir::ModuleOp lowered, const CodegenOptions &options = {});
 
 /// ... as a relocatable object, in bytes.
-mlir::FailureOr<std::string> emitObject(mlir::ModuleOp module, const CodegenOptions &options = {});
+mlir::FailureOr<std::string> emitObject(mlir::ModuleOp lowered,
+                                        const CodegenOptions &options = {});
 
 /// Adds to `registry` what code generation for GPUs needs, beside registerCodegen.
 void registerCUDACodegen(mlir::DialectRegistry &registry);
@@ -61,10 +62,20 @@ mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> emitGPUKernels(mlir::ModuleOp
 /// ... as PTX for `arch`, e.g. sm_90.
 mlir::FailureOr<std::string> emitPTX(mlir::ModuleOp module, llvm::StringRef arch);
 
+/// The LLVM dialect module of an exec module for NVIDIA GPUs: one function a program,
+/// the images of its kernels for each of `archs` ("sm_90,sm_80") and their table. What
+/// the user should know of these goes to `log`.
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> lowerToCUDA(mlir::ModuleOp module,
+                                                               llvm::StringRef archs,
+                                                               const CodegenOptions &options,
+                                                               llvm::raw_ostream &log);
+
 /// What the linker is told beside the object.
 struct LinkOptions {
   /// The compiler driver, found when Meshwright was configured if empty.
   std::string driver;
+  /// cpu or cuda: which runtime the object needs.
+  std::string target = "cpu";
   /// The folder with libmeshwright_runtime.a and link.txt, found from the place
   /// of the running tool if empty.
   std::string runtime;

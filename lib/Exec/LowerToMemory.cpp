@@ -20,6 +20,11 @@ static void markLike(Operation *op, Operation *call) {
     call->setAttr(dist::recomputedAttr, mark);
 }
 
+/// Scratch memory of a call; null of none.
+static Value workspaceOf(OpBuilder &builder, Operation *op, MemoryMap &map, int64_t bytes) {
+  return bytes ? map.workspace(builder, op->getLoc(), bytes) : Value();
+}
+
 static LogicalResult lowerContraction(train::ContractionOpInterface op, OpBuilder &builder,
                                       MemoryMap &map) {
   std::string error;
@@ -43,9 +48,8 @@ static LogicalResult lowerContraction(train::ContractionOpInterface op, OpBuilde
   bool adds = accumulating && !accumulating.getInitMutable().empty();
   Value workspace;
   if (!getElementTypeOrSelf(a).isF32() || !getElementTypeOrSelf(c).isF32())
-    workspace = map.workspace(
-        builder, op.getLoc(),
-        mw_matmul_mixed_workspace(product->m, product->n, product->k, product->batch));
+    workspace = workspaceOf(builder, op, map,
+                            matmulWorkspace(op, product->m, product->n, product->k, product->batch));
   auto call = MatmulOp::create(builder, op.getLoc(), a, b, c, workspace, product->transA, product->transB,
                    product->m, product->n, product->k, product->lda, product->ldb, product->ldc,
                    product->batch, product->strideA, product->strideB, product->strideC,
@@ -88,11 +92,10 @@ static LogicalResult lowerAttention(train::AttentionOp op, OpBuilder &builder, M
                                workspace, op.getScale(), op.getCausal(), op.getWindow(),
                                op.getDropout(), op.getStream(), headsOf(op));
   };
-  auto probe = create(map.memory(builder, op.getLse()));
+  auto probe = create(Value());
   MwAttention shape = probe.getAttention();
   probe.erase();
-  markLike(op, create(map.workspace(builder, op.getLoc(),
-                                    mw_attention_forward_workspace(&shape))));
+  markLike(op, create(workspaceOf(builder, op, map, attentionWorkspace(op, shape))));
   return success();
 }
 
@@ -107,10 +110,10 @@ static LogicalResult lowerAttentionGrad(train::AttentionGradOp op, OpBuilder &bu
         memory(op.getDv()), workspace, op.getScale(), op.getCausal(), op.getWindow(),
         op.getDropout(), op.getStream(), headsOf(op));
   };
-  auto probe = create(map.memory(builder, op.getLse()));
+  auto probe = create(Value());
   MwAttention shape = probe.getAttention();
   probe.erase();
-  create(map.workspace(builder, op.getLoc(), mw_attention_backward_workspace(&shape)));
+  create(workspaceOf(builder, op, map, attentionGradWorkspace(op, shape)));
   return success();
 }
 

@@ -92,7 +92,8 @@ def ExecScheduleKernels : Pass<"exec-schedule-kernels", "::mlir::ModuleOp"> {
     `exec.template`, `exec.iterations` and `exec.chunks`; and for the whole kernel
     `exec.workspace` (bytes for partial results and for tensors that a later stage
     needs) and `exec.inplace`. All follow from shapes alone, so that results do not
-    depend on the number of threads.
+    depend on the number of threads. The module's attribute `exec.target` says for which
+    target it is, unless that is the cpu.
 
     Refuses, naming the op, what has no place in a kernel, memory of types other than
     f32, bf16, f16 and i32, and arithmetic in bf16 or f16.

@@ -24,6 +24,11 @@ struct ExecScheduleKernels : exec::impl::ExecScheduleKernelsBase<ExecScheduleKer
       getOperation().emitError("target '") << target << "' is unknown; cpu and cuda work";
       return signalPassFailure();
     }
+    // What is decided by target later on, scratch memory for one, follows the kernels.
+    if (target == "cpu")
+      getOperation()->removeAttr(targetAttr);
+    else
+      getOperation()->setAttr(targetAttr, StringAttr::get(&getContext(), target));
     auto options =
         target == "cpu" ? codegen::ScheduleOptions::cpu() : codegen::ScheduleOptions::cuda();
     if (maxChunks)

@@ -337,16 +337,25 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
   CodegenOptions target;
   target.cpu = options.cpu == "native" ? "" : options.cpu;
   target.plan = plan->json;
+  bool cuda = options.target == "cuda";
+  if (cuda)
+    target.cpu = "generic"; // The host of a GPU may be any.
+  auto lowered = cuda ? lowerToCUDA(module, options.gpuArch, target, log)
+                      : lowerToLLVMDialect(module, target);
+  if (failed(lowered))
+    return diagnostics.take("code generation failed");
   if (options.emit == "llvm") {
-    FailureOr<std::string> text = emitLLVM(module, target);
+    FailureOr<std::string> text = emitLLVM(**lowered, target);
     return failed(text) ? diagnostics.take("code generation failed") : writeFile(output, *text);
   }
-  FailureOr<std::string> object = emitObject(module, target);
+  FailureOr<std::string> object = emitObject(**lowered, target);
   if (failed(object))
     return diagnostics.take("code generation failed");
   if (options.emit == "object")
     return writeFileAtomically(*object, output);
-  if (Error error = linkExecutable(*object, output))
+  LinkOptions link;
+  link.target = options.target;
+  if (Error error = linkExecutable(*object, output, link))
     return error;
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   log << llvm::formatv("{0}: {1} {2}, arena {3:N0} bytes a rank, compiled in {4:f1} s\n", output,

@@ -300,9 +300,6 @@ Error checkSupported(const CompileOptions &o) {
     return createStringError("--" + flag + (value.isTriviallyEmpty() ? "" : " ") + value +
                              " is not supported; " + works);
   };
-  if (o.target == "cuda" && (o.emit == "llvm" || o.emit == "object" || o.emit == "exe"))
-    return refuse("target cuda with --emit", o.emit,
-                  "--emit ptx writes its kernels, --target cpu makes executables");
   if (o.target == "cuda" && o.given.count("cpu"))
     return refuse("cpu", o.cpu, "it is for --target cpu");
   if (o.target != "cuda" && o.given.count("gpu-arch"))

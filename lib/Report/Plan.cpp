@@ -78,7 +78,7 @@ llvm::Error PlanBuilder::addModel() {
     plan[key] = number.getInt();
   }
   plan["version"] = 1;
-  plan["target"] = "cpu";
+  plan["target"] = exec::targetOf(programs.front());
   auto precision = module->getAttrOfType<StringAttr>("train.precision");
   plan["precision"] = precision ? precision.getValue() : "f32";
   auto gradients = module->getAttrOfType<TypeAttr>("train.grad_type");
@@ -259,16 +259,19 @@ void PlanBuilder::addCommunication() {
     int64_t ranks = ranksOf(in);
     bool message = isa<exec::SendOp>(collective.op);
     int64_t bytes = collective.groupBytes * ranks / (message ? 1 : collective.members);
-    collectives.push_back(Object{{"op", collective.getName()},
-                                 {"group", collective.group},
-                                 {"type", typeName(collective.getElementType())},
-                                 {"count", collective.getCount()},
-                                 {"program", program},
-                                 {"in", llvm::find(programs, in) - programs.begin()},
-                                 {"times", times},
-                                 {"group_bytes", collective.groupBytes},
-                                 {"bytes", bytes},
-                                 {"location", codegen::locationText(collective.op->getLoc())}});
+    Object row{{"op", collective.getName()},
+               {"group", collective.group},
+               {"type", typeName(collective.getElementType())},
+               {"count", collective.getCount()},
+               {"program", program},
+               {"in", llvm::find(programs, in) - programs.begin()},
+               {"times", times},
+               {"group_bytes", collective.groupBytes},
+               {"bytes", bytes},
+               {"location", codegen::locationText(collective.op->getLoc())}};
+    if (isa<exec::SendOp, exec::RecvOp>(collective.op))
+      row["peer"] = *cast<exec::CollectiveOpInterface>(collective.op).getPlace();
+    collectives.push_back(std::move(row));
   };
   // Calls name a collective by its row. One in a function that two programs call has a
   // second row behind those.

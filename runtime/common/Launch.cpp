@@ -18,8 +18,7 @@
 
 using namespace meshwright;
 
-/// The number in the environment variable `name`, at least `least`.
-static int environmentNumber(const char *name, int least) {
+int meshwright::environmentNumber(const char *name, int least) {
   const char *value = getenv(name);
   if (!value)
     fail("the environment variable ", name, " is not set: set it, or start with --ranks N");

@@ -31,6 +31,10 @@ struct Launch {
   bool mayBeThreads() const;
 };
 
+/// The number in the environment variable `name`, an Error if it is not set, no number or
+/// less than `least`.
+int environmentNumber(const char *name, int least);
+
 /// Ends a task of Slurm that cannot find the others: task 0 says what to do.
 [[noreturn]] void refuseLonelyTask(const Launch &launch);
 

@@ -86,6 +86,7 @@ struct CollectiveEntry {
   ElementType type = ElementType::F32;
   int64_t count = 0;
   std::string location;
+  int64_t peer = -1; ///< of a message, the other rank's place in the group
 };
 
 struct MemoryLine {

@@ -7,7 +7,6 @@
 #include "common/Failure.h"
 #include "cuda/Gpu.h"
 
-#include <cstring>
 #include <exception>
 
 using namespace meshwright;
@@ -33,36 +32,12 @@ static ncclRedOp_t reductionOf(int32_t reduction) {
   return reduction == MW_MAX ? ncclMax : ncclSum;
 }
 
-/// NCCL's communicator of one of the plan's groups: all ranks meet once, then each
-/// group is split off. Every rank makes its groups in the plan's order.
-static void makeCommunicators(MwContext *context) {
-  Gpu &gpu = Gpu::of(context);
-  ncclUniqueId id;
-  std::memset(&id, 0, sizeof(id));
-  if (context->rank() == 0)
-    MW_NCCL(ncclGetUniqueId, &id);
-  static_assert(sizeof(id) % 4 == 0);
-  context->world->broadcast(ElementType::I32, &id, sizeof(id) / 4, 0);
-  MW_NCCL(ncclCommInitRank, &gpu.world, context->world->size(), id, context->rank());
-  for (size_t i = 0; i < gpu.groups.size(); ++i) {
-    std::vector<int> members = context->plan.groupMembers(context->plan.groups[i], context->rank());
-    // The first member names the group; places in it are the keys.
-    MW_NCCL(ncclCommSplit, gpu.world, members.front(), int(context->groups[i]->rank()),
-            &gpu.groups[i], nullptr);
-  }
-}
-
-/// Puts collective `op` on the stream: `body(communicator, stream)`.
+/// Puts collective `op` on a stream: `body(communicator, stream)`.
 template <typename Body>
 static void enqueue(MwContext *context, int32_t op, int32_t group, const char *kind, Body body) {
   try {
-    context->status.collective.store(op, std::memory_order_relaxed);
-    Gpu &gpu = Gpu::of(context);
-    if (!gpu.world)
-      makeCommunicators(context);
-    body(gpu.groups.at(size_t(group)), gpu.beginCommunication());
-    gpu.endCommunication();
-    context->status.collective.store(-1, std::memory_order_relaxed);
+    Communication &communication = *Gpu::of(context).communication;
+    communication.run(op, [&](CUstream stream) { body(communication.group(group), stream); });
   } catch (const std::exception &error) {
     endAllRanks(text("rank ", context->rank(), ", ", kind, " ", op, ": ", error.what()));
   }
@@ -143,8 +118,7 @@ void mw_exchange(MwContext *context, int32_t op, int32_t group, int32_t type, co
     ExchangeTable exchange{table, members.size()};
     int place = members.rank(), to = exchange.to(place), from = exchange.from(place);
     if (exchange.reduction() >= 0)
-      fail("exchanges that add are not supported on GPUs: compile with --collective-algorithm "
-           "native and --data-sync all-reduce");
+      fail("adds what it receives, which the compiler refuses for GPUs");
     int64_t width = bytesOf(ElementType(type));
     ::grouped(segments, count, [&](const MwSegment &s) {
       char *tensor = static_cast<char *>(s.output);
@@ -207,30 +181,41 @@ void mw_scatter(MwContext *context, int32_t op, int32_t group, int32_t type, int
   });
 }
 
-// In stream order: the host goes on at once, so nothing is copied to the buffer, and
-// what comes after waits on the stream until the message has been taken.
 void mw_send(MwContext *context, int32_t op, int32_t group, int32_t type, int32_t peer,
-             const void *input, int64_t count, void *) {
-  enqueue(context, op, group, "send", [&](ncclComm_t comm, CUstream stream) {
-    MW_NCCL(ncclSend, input, size_t(count), typeOf(type), peer, comm, stream);
-  });
+             const void *input, int64_t count, void *buffer) {
+  try {
+    Gpu::of(context).communication->send(op, group, peer, typeOf(type), input, size_t(count),
+                                         size_t(count * bytesOf(ElementType(type))), buffer);
+  } catch (const std::exception &error) {
+    endAllRanks(text("rank ", context->rank(), ", send ", op, ": ", error.what()));
+  }
 }
 
 void mw_recv(MwContext *context, int32_t op, int32_t group, int32_t type, int32_t peer,
              void *output, int64_t count) {
-  enqueue(context, op, group, "recv", [&](ncclComm_t comm, CUstream stream) {
-    MW_NCCL(ncclRecv, output, size_t(count), typeOf(type), peer, comm, stream);
-  });
+  try {
+    Gpu::of(context).communication->receive(op, group, peer, typeOf(type), output, size_t(count));
+  } catch (const std::exception &error) {
+    endAllRanks(text("rank ", context->rank(), ", recv ", op, ": ", error.what()));
+  }
 }
 
-void mw_finish_sends(MwContext *) {}
+void mw_finish_sends(MwContext *context) {
+  try {
+    Gpu::of(context).communication->finishSends();
+  } catch (const std::exception &error) {
+    endAllRanks(text("rank ", context->rank(), ", last messages: ", error.what()));
+  }
+}
 
-void mw_start(MwContext *context, int32_t start) { Gpu::of(context).startNext(start); }
+void mw_start(MwContext *context, int32_t start) {
+  Gpu::of(context).communication->startNext(start);
+}
 
 void mw_wait(MwContext *context, int32_t start) {
   try {
-    Gpu::of(context).waitFor(start);
+    Gpu::of(context).communication->wait(start);
   } catch (const std::exception &error) {
-    endAllRanks(text("rank ", context->rank(), ", wait for ", start, ": ", error.what()));
+    endAllRanks(text("rank ", context->rank(), ", wait ", start, ": ", error.what()));
   }
 }

@@ -25,24 +25,15 @@ Gpu::Gpu(const Plan &plan, Communicator &worldCommunicator) {
   MW_CUDA(cuDevicePrimaryCtxRetain, &cuda, device);
   use();
   MW_CUDA(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+  kernels = std::make_unique<Kernels>(device);
   matmuls = std::make_unique<Matmuls>();
-  groups.resize(plan.groups.size());
+  communication = std::make_unique<Communication>(plan, worldCommunicator, stream);
 }
 
 Gpu::~Gpu() {
-  for (ncclComm_t group : groups)
-    if (group)
-      Nccl::load().ncclCommDestroy(group);
-  if (world)
-    Nccl::load().ncclCommDestroy(world);
-  for (auto [start, event] : started)
-    Driver::load().cuEventDestroy(event);
-  for (CUevent event : {computed, communicated})
-    if (event)
-      Driver::load().cuEventDestroy(event);
-  if (communication)
-    Driver::load().cuStreamDestroy(communication);
+  communication.reset();
   matmuls.reset();
+  kernels.reset();
   Driver::load().cuStreamDestroy(stream);
   Driver::load().cuDevicePrimaryCtxRelease(device);
 }
@@ -53,10 +44,9 @@ void Gpu::choose(Communicator &worldCommunicator) {
   int count = 0;
   MW_CUDA(cuDeviceGetCount, &count);
   int local = localRank(worldCommunicator);
-  const char *text = getenv("MESHWRIGHT_RANKS_PER_GPU");
-  int sharing = text ? atoi(text) : 1;
-  if (sharing < 1)
-    fail("MESHWRIGHT_RANKS_PER_GPU is \"", text, "\": it must be a whole number of at least 1");
+  int sharing = getenv("MESHWRIGHT_RANKS_PER_GPU")
+                    ? environmentNumber("MESHWRIGHT_RANKS_PER_GPU", 1)
+                    : 1;
   if (local / sharing >= count)
     fail("this machine has ", count, count == 1 ? " GPU" : " GPUs", ", but rank ",
          worldCommunicator.rank(), " is number ", local + 1,
@@ -64,58 +54,31 @@ void Gpu::choose(Communicator &worldCommunicator) {
   MW_CUDA(cuDeviceGet, &device, local / sharing);
 }
 
-/// Makes `event` stand for what `on` has been given so far.
-CUevent Gpu::record(CUevent &event, CUstream on) {
-  if (!event)
-    MW_CUDA(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
-  MW_CUDA(cuEventRecord, event, on);
-  return event;
-}
-
-CUstream Gpu::beginCommunication() {
-  if (next < 0 && !communication)
-    return stream;
-  if (!communication)
-    MW_CUDA(cuStreamCreate, &communication, CU_STREAM_NON_BLOCKING);
-  MW_CUDA(cuStreamWaitEvent, communication, record(computed, stream), CU_EVENT_WAIT_DEFAULT);
-  return communication;
-}
-
-void Gpu::endCommunication() {
-  if (!communication)
-    return;
-  if (next >= 0)
-    record(started[next], communication);
-  else
-    MW_CUDA(cuStreamWaitEvent, stream, record(communicated, communication),
-            CU_EVENT_WAIT_DEFAULT);
-  next = -1;
-}
-
-void Gpu::waitFor(int32_t start) {
-  if (auto found = started.find(start); found != started.end())
-    MW_CUDA(cuStreamWaitEvent, stream, found->second, CU_EVENT_WAIT_DEFAULT);
-}
-
 void Gpu::wait() {
   const Driver &driver = Driver::load();
+  using Clock = std::chrono::steady_clock;
+  // Watching costs nothing that is noticed once a wait is long.
+  constexpr auto interval = std::chrono::milliseconds(100);
+  auto next = Clock::now() + interval;
   // NCCL's kernels do not end when a peer is lost; it says so on the side.
   for (;;) {
     CUresult state = driver.cuStreamQuery(stream);
     if (state == CUDA_SUCCESS)
-      return;
+      break;
     if (state != CUDA_ERROR_NOT_READY)
       check(state, "cuStreamQuery");
-    for (ncclComm_t group : groups) {
-      if (!group)
-        continue;
-      ncclResult_t error = ncclSuccess;
-      MW_NCCL(ncclCommGetAsyncError, group, &error);
-      if (error != ncclSuccess && error != ncclInProgress)
-        check(error, "a collective");
+    if (Clock::now() >= next) {
+      communication->check();
+      if (status)
+        communication->report(*status);
+      next = Clock::now() + interval;
     }
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
+  if (!status)
+    return;
+  status->clearWaiting();
+  status->collective = -1;
 }
 
 } // namespace meshwright::cuda

@@ -33,14 +33,19 @@
   X(cuMemcpyDtoHAsync)                                                                             \
   X(cuMemcpyDtoDAsync)                                                                             \
   X(cuMemsetD8Async)                                                                               \
+  X(cuMemsetD32Async)                                                                              \
   X(cuStreamCreate)                                                                                \
   X(cuStreamDestroy)                                                                               \
   X(cuStreamQuery)                                                                                 \
-  X(cuStreamSynchronize)                                                                           \
   X(cuStreamWaitEvent)                                                                             \
+  X(cuStreamWriteValue64)                                                                          \
   X(cuEventCreate)                                                                                 \
-  X(cuEventDestroy)                                                                                \
   X(cuEventRecord)                                                                                 \
+  X(cuEventDestroy)                                                                                \
+  X(cuMemHostAlloc)                                                                                \
+  X(cuMemFreeHost)                                                                                 \
+  X(cuMemHostGetDevicePointer)                                                                     \
+  X(cuStreamSynchronize)                                                                           \
   X(cuModuleLoadData)                                                                              \
   X(cuModuleUnload)                                                                                \
   X(cuModuleGetFunction)                                                                           \

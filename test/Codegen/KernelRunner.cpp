@@ -27,7 +27,10 @@ KernelRunner::KernelRunner(StringRef text, int64_t chunks, StringRef cpu)
   std::string error;
   auto machine = createTargetMachine(codegen, error);
   auto llvmContext = std::make_unique<llvm::LLVMContext>();
-  auto lowered = lowerToLLVM(*module, *llvmContext, *machine, codegen);
+  auto dialect = lowerToLLVMDialect(*module, codegen);
+  if (failed(dialect))
+    return;
+  auto lowered = translateToLLVM(**dialect, *llvmContext, *machine);
   if (failed(lowered))
     return;
   if (getenv("MW_DUMP"))

@@ -44,7 +44,8 @@ protected:
     auto module = parseSourceString<ModuleOp>("module {}", &context);
     CodegenOptions options;
     options.plan = plan.str();
-    auto bytes = emitObject(*module, options);
+    auto lowered = lowerToLLVMDialect(*module, options);
+    auto bytes = emitObject(**lowered, options);
     return failed(bytes) ? "" : *bytes;
   }
   /// A runtime whose main does nothing.

@@ -134,8 +134,8 @@ def bad_compile(golden):
             ("emit", ["ptx"], "llvm and object work")):
         for value in values:
             refused(f"--{flag} {value} is not supported", words, **{flag: value})
-    for emit in ("exe", "object", "llvm"):
-        refused(f"--target cuda with --emit {emit} is not supported", "--emit ptx", target="cuda", emit=emit)
+    refused("--gpu-arch sm_90a", "sm_90", target="cuda", emit="object", gpu_arch="sm_90a")
+    refused("sm_90 twice", "--gpu-arch", target="cuda", emit="object", gpu_arch="sm_90,sm_90")
     refused("--gpu-arch sm_75 is not supported", "sm_90", target="cuda", emit="ptx", gpu_arch="sm_75")
     refused("--gpu-arch sm_123", "sm_90", target="cuda", emit="ptx", gpu_arch="sm_123")
     refused("--gpu-arch sm_80,sm_90", "name one architecture", target="cuda", emit="ptx", gpu_arch="sm_80,sm_90")

@@ -48,6 +48,35 @@ void meshwright_eval(MwContext *context, char *arena);
 void mw_begin(MwContext *context, const char *name, const char *category, const char *location,
               int64_t index, int64_t bytes);
 void mw_end(MwContext *context);
+//===--- what the object of an executable for GPUs exports beside them ------===//
+
+/// How each generated kernel is launched, and its name, which ends with a zero.
+typedef struct MwKernelShape {
+  int32_t operands; ///< addresses it takes
+  int32_t blocks, threads;
+  int32_t sharedBytes; ///< of shared memory, beside what it declares
+} MwKernelShape;
+extern const int64_t meshwright_kernel_count;
+extern const MwKernelShape meshwright_kernel_shapes[];
+extern const char meshwright_kernel_names[];
+
+/// All kernels in the forms that a driver loads: code for GPUs of one architecture (90 is
+/// sm_90) and those of its generation that came later, or PTX for all later ones.
+typedef struct MwImage {
+  int64_t arch, isPtx;
+  int64_t begin, size; ///< of its bytes
+} MwImage;
+extern const int64_t meshwright_image_count;
+extern const MwImage meshwright_images[];
+extern const char meshwright_image_bytes[];
+
+//===--- what the runtime of GPUs exports beside the host's ------------------===//
+
+/// Launches kernel `kernel` of the table on the addresses in `operands`. As all that a
+/// program calls there it goes to the end of a stream and returns at once.
+void mw_launch_kernel(MwContext *context, int32_t kernel, void *const *operands);
+void mw_copy(MwContext *context, void *to, const void *from, int64_t bytes);
+void mw_store(MwContext *context, int32_t *to, int32_t value);
 
 //===--- what the runtime exports: kernels ---------------------------------===//
 
@@ -103,7 +132,7 @@ typedef struct MwAttention {
   int32_t stream;
   const int32_t *key;         ///< two words, or null without dropout
   const int32_t *sequenceIds; ///< [batch], or null without dropout
-  int64_t headOffset;         ///< global index of local head 0
+  const int32_t *headBegin;   ///< global index of local head 0, or null for 0
   int64_t globalHeads;        ///< number of heads over all ranks
   int32_t elementType;        ///< MW_F32, MW_BF16 or MW_F16
 } MwAttention;

@@ -1,141 +1,37 @@
-//===- ProgramEmitter.cpp - exec programs as functions ----------------------===//
+//===- ProgramEmitter.cpp - programs that run on the host -------------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen/CPU/ProgramEmitter.h"
 #include "Codegen/CPU/KernelEmitter.h"
-#include "Codegen/Communication.h"
-#include "Codegen/LocationText.h"
-#include "Dist/Programs.h"
-
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/TypeSwitch.h"
-#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::codegen;
 
 namespace {
-/// One program: a function that makes the runtime's calls one after the other.
-class ProgramEmitter {
+class CPUProgramEmitter : public ProgramEmitter {
 public:
-  /// `suffix` tells the functions of several programs apart.
-  ProgramEmitter(ModuleOp target, const llvm::StringMap<KernelPlan> &kernels,
-                 const Communication &communication, StringRef suffix)
-      : target(target), kernels(kernels), communication(communication), suffix(suffix),
-        b(target.getContext()),
-        loc(target.getLoc()), ptr(LLVM::LLVMPointerType::get(b.getContext())) {}
-
-  LogicalResult emit(exec::ProgramOp program);
+  using ProgramEmitter::ProgramEmitter;
 
 private:
-  LogicalResult emit(Block &block);
-  LogicalResult emit(Operation *op);
-  LogicalResult launch(exec::LaunchOp op);
-  LogicalResult call(const Collective &collective, int64_t number);
-  Value constants(const std::string &name, ArrayRef<int64_t> values);
-  Value segments(const Collective &collective);
-  /// An MwAttention on the stack. Addresses may be null.
-  Value attention(const MwAttention &shape, Value key, Value ids, Value headBegin);
+  LogicalResult launch(exec::LaunchOp op, const KernelPlan &plan) override;
+  LogicalResult attention(exec::AttentionOp op) override;
+  LogicalResult attention(exec::AttentionGradOp op) override;
+  void copy(Value to, Value from, int64_t bytes) override {
+    LLVM::MemcpyOp::create(b, loc, to, from, i64(bytes), /*isVolatile=*/false);
+  }
+  void store(Value number, Value to) override { LLVM::StoreOp::create(b, loc, number, to); }
 
-  /// The address of a string, with a zero at its end.
-  Value text(StringRef value);
-  /// Says to the runtime what comes next; `mw_end` ends it.
-  void beginSpan(Operation &op);
-  /// Calls the runtime's function `name` with the context and `arguments`; its
-  /// result, if it has one.
-  Value call(StringRef name, SmallVector<Value> arguments, Type result = {});
-  /// The function of a program: its arguments are the context, where its buffers are,
-  /// and, of a private one, the addresses that its callers give.
-  LLVM::LLVMFuncOp declare(StringRef program, size_t arguments);
-  /// This rank's place in the group along `axes`.
-  Value place(ArrayAttr axes);
-  Value place(ArrayAttr axes, int64_t shift, int64_t members);
-  Value offset(Value base, Value bytes) {
-    return LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), base, ValueRange{bytes});
-  }
-  Value i64(int64_t value) { return arith::ConstantIntOp::create(b, loc, value, 64); }
-  Value i32(int64_t value) { return arith::ConstantIntOp::create(b, loc, value, 32); }
-  Value f32(double value) {
-    return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(float(value)));
-  }
-  /// Stack memory made once a program, also for ops in loops.
-  Value stack(Type type, int64_t count) {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(&function.getBody().front());
-    return LLVM::AllocaOp::create(b, loc, ptr, type, i64(count), /*alignment=*/16);
-  }
-
-  ModuleOp target;
-  const llvm::StringMap<KernelPlan> &kernels;
-  const Communication &communication;
-  StringRef suffix;
-  OpBuilder b;
-  Location loc;
-  Type ptr;
-  LLVM::LLVMFuncOp function;
-  Value context, arena, operands;
-  DenseMap<Attribute, Value> places; ///< by the group's axes
-  DenseMap<Value, Value> known;      ///< addresses of memory, and loops' indices
+  /// An MwAttention on the stack.
+  template <typename Op> Value describe(Op op);
 };
 } // namespace
 
-Value ProgramEmitter::call(StringRef name, SmallVector<Value> arguments, Type result) {
-  arguments.insert(arguments.begin(), context);
-  auto callee = target.lookupSymbol<LLVM::LLVMFuncOp>(name);
-  if (!callee) {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(target.getBody());
-    auto type =
-        LLVM::LLVMFunctionType::get(result ? result : LLVM::LLVMVoidType::get(b.getContext()),
-                                    llvm::to_vector(ValueRange(arguments).getTypes()));
-    callee = LLVM::LLVMFuncOp::create(b, target.getLoc(), name, type);
-  }
-  auto made = LLVM::CallOp::create(b, loc, callee, arguments);
-  return result ? made.getResult() : Value();
-}
-
-/// ... of the rank `shift` places on among `members`, the first coming after the last.
-Value ProgramEmitter::place(ArrayAttr axes, int64_t shift, int64_t members) {
-  if (shift == 0)
-    return place(axes);
-  Value sum = arith::AddIOp::create(b, loc, place(axes), i64(shift));
-  return arith::RemUIOp::create(b, loc, sum, i64(members));
-}
-
-Value ProgramEmitter::place(ArrayAttr axes) {
-  Value &known = places[axes];
-  if (!known) {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(&function.getBody().front());
-    known = call("mw_place", {i32(communication.groupOf(axes))}, b.getI64Type());
-  }
-  return known;
-}
-
-LogicalResult ProgramEmitter::launch(exec::LaunchOp op) {
-  auto it = kernels.find(op.getKernel());
-  if (it == kernels.end())
-    return op.emitOpError("launches @") << op.getKernel() << ", which is no kernel of the module";
-  const KernelPlan &plan = it->second;
+LogicalResult CPUProgramEmitter::launch(exec::LaunchOp op, const KernelPlan &plan) {
+  Value operands = addresses(op.getOperands());
   func::FuncOp code = plan.function; // under the name that it is emitted with
-  if ((plan.workspace != 0) != bool(op.getWorkspace()))
-    return op.emitOpError("of a kernel that needs ")
-           << plan.workspace << " bytes of workspace; run exec-schedule-kernels before "
-           << "exec-bufferize";
-  SmallVector<Value> memory(op.getInputs());
-  llvm::append_range(memory, op.getOutputs());
-  if (op.getWorkspace())
-    memory.push_back(op.getWorkspace());
-  for (auto [i, value] : llvm::enumerate(memory)) {
-    Value slot =
-        LLVM::GEPOp::create(b, loc, ptr, ptr, operands, ArrayRef<LLVM::GEPArg>{int32_t(i)});
-    LLVM::StoreOp::create(b, loc, known.lookup(value), slot);
-  }
   for (auto [i, stage] : llvm::enumerate(plan.stages)) {
     Value kernel = LLVM::AddressOfOp::create(b, loc, ptr, cpu::stageName(code.getName(), i));
     call("mw_launch", {kernel, operands, i64(stage.iterations), i64(stage.chunks)});
@@ -143,17 +39,25 @@ LogicalResult ProgramEmitter::launch(exec::LaunchOp op) {
   return success();
 }
 
-Value ProgramEmitter::attention(const MwAttention &shape, Value key, Value ids, Value headBegin) {
+template <typename Op> Value CPUProgramEmitter::describe(Op op) {
+  MwAttention shape = op.getAttention();
   // The fields of MwAttention in order; LLVM lays the struct out as C does.
-  Value null = LLVM::ZeroOp::create(b, loc, ptr), firstHead = i64(0);
-  if (headBegin)
-    firstHead = arith::ExtSIOp::create(b, loc, b.getI64Type(),
-                                       LLVM::LoadOp::create(b, loc, b.getI32Type(), headBegin));
-  SmallVector<Value> fields{
-      i64(shape.batch),   i64(shape.queries), i64(shape.keys),        i64(shape.heads),
-      i64(shape.kvHeads), i64(shape.headDim), f32(shape.scale),       i32(shape.causal),
-      i64(shape.window),  f32(shape.dropout), i32(shape.stream),      key ? key : null,
-      ids ? ids : null,   firstHead,          i64(shape.globalHeads), i32(shape.elementType)};
+  SmallVector<Value> fields{i64(shape.batch),
+                            i64(shape.queries),
+                            i64(shape.keys),
+                            i64(shape.heads),
+                            i64(shape.kvHeads),
+                            i64(shape.headDim),
+                            f32(shape.scale),
+                            i32(shape.causal),
+                            i64(shape.window),
+                            f32(shape.dropout),
+                            i32(shape.stream),
+                            orNull(at(op.getKey())),
+                            orNull(at(op.getIds())),
+                            orNull(at(op.getHeadBegin())),
+                            i64(shape.globalHeads),
+                            i32(shape.elementType)};
   auto type = LLVM::LLVMStructType::getLiteral(b.getContext(),
                                                llvm::to_vector(ValueRange(fields).getTypes()));
   Value memory = stack(type, 1);
@@ -165,381 +69,30 @@ Value ProgramEmitter::attention(const MwAttention &shape, Value key, Value ids, 
   return memory;
 }
 
-/// A global array of i32.
-Value ProgramEmitter::constants(const std::string &name, ArrayRef<int64_t> values) {
-  SmallVector<int32_t> narrow(values);
-  OpBuilder atModule = OpBuilder::atBlockBegin(target.getBody());
-  auto type = LLVM::LLVMArrayType::get(b.getI32Type(), values.size());
-  LLVM::GlobalOp::create(atModule, loc, type, /*isConstant=*/true, LLVM::Linkage::Private, name,
-                         b.getI32TensorAttr(narrow));
-  return LLVM::AddressOfOp::create(b, loc, ptr, name);
-}
-
-/// An array of MwSegment on the stack.
-Value ProgramEmitter::segments(const Collective &collective) {
-  auto type =
-      LLVM::LLVMStructType::getLiteral(b.getContext(), {ptr, ptr, Type(b.getI64Type())});
-  Value memory = stack(type, collective.segments.size());
-  for (auto [i, segment] : llvm::enumerate(collective.segments))
-    for (auto [j, value] : llvm::enumerate(SmallVector<Value>{
-             known.lookup(segment.source), known.lookup(segment.target), i64(segment.count)})) {
-      Value slot = LLVM::GEPOp::create(b, loc, ptr, type, memory,
-                                       ArrayRef<LLVM::GEPArg>{int32_t(i), int32_t(j)});
-      LLVM::StoreOp::create(b, loc, value, slot);
-    }
-  return memory;
-}
-
-/// The MwElementType of a type, or -1.
-static int32_t elementTypeOf(Type type) {
-  return type.isF32()         ? MW_F32
-         : type.isBF16()      ? MW_BF16
-         : type.isF16()       ? MW_F16
-         : type.isInteger(32) ? MW_I32
-                              : -1;
-}
-
-LogicalResult ProgramEmitter::call(const Collective &collective, int64_t number) {
-  int32_t type = elementTypeOf(collective.getElementType());
-  if (type < 0)
-    return collective.op->emitOpError("moves ")
-           << collective.getElementType() << "; f32, bf16, f16 and i32 work";
-  auto op = cast<exec::CollectiveOpInterface>(collective.op);
-  SmallVector<Value> arguments{i32(number), i32(collective.group), i32(type)};
-  if (auto place = op.getPlace())
-    arguments.push_back(i32(*place));
-  if (auto reduction = op.getReductionKind())
-    arguments.push_back(i32(*reduction == train::ReduceKind::Max ? MW_MAX : MW_SUM));
-  if (SmallVector<int64_t> table = op.getTable(); !table.empty())
-    arguments.push_back(constants(("table." + Twine(number)).str(), table));
-  if (op.isBucket()) {
-    llvm::append_values(arguments, segments(collective), i64(collective.segments.size()));
-  } else {
-    const Collective::Segment &one = collective.segments.front();
-    for (Value memory : {one.source, one.target})
-      if (memory)
-        arguments.push_back(known.lookup(memory));
-    arguments.push_back(i64(one.count));
-  }
-  if (auto scratch = op.getScratch())
-    arguments.push_back(*scratch ? known.lookup(*scratch)
-                                 : LLVM::ZeroOp::create(b, loc, ptr).getResult());
-  if (std::optional<int64_t> start = exec::startOf(collective.op))
-    call("mw_start", {i32(*start)});
-  call(("mw_" + collective.getName()).str(), arguments);
+LogicalResult CPUProgramEmitter::attention(exec::AttentionOp op) {
+  call("mw_attention_forward", {describe(op), at(op.getQ()), at(op.getK()), at(op.getV()),
+                                at(op.getOut()), at(op.getLse()), at(op.getWorkspace())});
   return success();
 }
 
-LogicalResult ProgramEmitter::emit(Operation *op) {
-  loc = op->getLoc();
-  auto at = [&](Value memory) { return memory ? known.lookup(memory) : Value(); };
-  if (int64_t number = communication.find(op); number >= 0)
-    return call(communication.collectives[number], number);
-  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case<exec::BufferOp>([&](exec::BufferOp buffer) -> LogicalResult {
-        if (!buffer.getOffset())
-          return buffer.emitOpError("has no offset; run exec-plan-memory first");
-        known[buffer] = offset(arena, i64(*buffer.getOffset()));
-        return success();
-      })
-      .Case<exec::SlotOp>([&](exec::SlotOp slot) {
-        Value stride = i64(exec::bytesOf(slot.getType()));
-        known[slot] =
-            offset(at(slot.getBase()), arith::MulIOp::create(b, loc, at(slot.getIndex()), stride));
-        return success();
-      })
-      .Case<exec::ViewOp>([&](exec::ViewOp view) {
-        int64_t begin = exec::bytesOf(view.getType()) / view.getType().getNumElements() *
-                        int64_t(view.getBegin());
-        known[view] = begin ? offset(at(view.getBase()), i64(begin)) : at(view.getBase());
-        return success();
-      })
-      .Case<exec::WindowOp>([&](exec::WindowOp window) {
-        Value stride = i64(exec::bytesOf(window.getType()));
-        int64_t parts = window.getBase().getType().getNumElements() / window.getType().getNumElements();
-        Value number = place(window.getAxes(), window.getShift(), parts);
-        known[window] =
-            offset(at(window.getBase()), arith::MulIOp::create(b, loc, number, stride));
-        return success();
-      })
-      .Case<exec::StoreBeginOp>([&](exec::StoreBeginOp store) {
-        Value begin =
-            arith::MulIOp::create(b, loc, place(store.getAxes(), store.getShift(), store.getMembers()),
-                                  i64(int64_t(store.getSize())));
-        LLVM::StoreOp::create(b, loc, arith::TruncIOp::create(b, loc, b.getI32Type(), begin),
-                              at(store.getTarget()));
-        return success();
-      })
-      .Case<exec::CopyOp>([&](exec::CopyOp copy) {
-        LLVM::MemcpyOp::create(b, loc, at(copy.getTarget()), at(copy.getSource()),
-                               i64(exec::bytesOf(copy.getSource().getType())),
-                               /*isVolatile=*/false);
-        return success();
-      })
-      .Case<exec::StoreIndexOp>([&](exec::StoreIndexOp store) {
-        Value index = arith::TruncIOp::create(b, loc, b.getI32Type(), at(store.getIndex()));
-        LLVM::StoreOp::create(b, loc, index, at(store.getTarget()));
-        return success();
-      })
-      .Case<exec::LoopOp>([&](exec::LoopOp nested) {
-        auto loop = scf::ForOp::create(b, loc, i64(0), i64(nested.getCount()), i64(1));
-        OpBuilder::InsertionGuard guard(b);
-        b.setInsertionPoint(loop.getBody()->getTerminator());
-        Value index = loop.getInductionVar();
-        if (nested.getReverse())
-          index = arith::SubIOp::create(b, loc, i64(int64_t(nested.getCount()) - 1), index);
-        known[nested.getIndex()] = index;
-        call("mw_begin", {text("iteration"), text("loop"), text(locationText(nested.getLoc())),
-                          index, i64(-1)});
-        LogicalResult result = emit(nested.getBlock());
-        call("mw_end", {});
-        return result;
-      })
-      .Case<exec::YieldOp>([](auto) { return success(); })
-      .Case<exec::ShiftOp>([&](exec::ShiftOp shift) {
-        Value index =
-            arith::AddIOp::create(b, loc, at(shift.getIndex()), i64(int64_t(shift.getBy())));
-        if (shift.getModulo()) {
-          // The remainder from 0 on, also of negative numbers.
-          Value modulo = i64(*shift.getModulo());
-          Value rest = arith::RemSIOp::create(b, loc, index, modulo);
-          index = arith::RemSIOp::create(b, loc, arith::AddIOp::create(b, loc, rest, modulo),
-                                         modulo);
-        }
-        known[shift] = index;
-        return success();
-      })
-      .Case<exec::WhenOp>([&](exec::WhenOp when) {
-        Value index = at(when.getIndex());
-        Value above = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, index,
-                                            i64(int64_t(when.getBegin())));
-        Value below = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, index,
-                                            i64(int64_t(when.getEnd())));
-        auto chosen =
-            scf::IfOp::create(b, loc, arith::AndIOp::create(b, loc, above, below), false);
-        OpBuilder::InsertionGuard guard(b);
-        b.setInsertionPoint(chosen.thenYield());
-        return emit(when.getBlock());
-      })
-      .Case<exec::WaitOp>([&](exec::WaitOp wait) {
-        call("mw_wait", {i32(int64_t(wait.getStart()))});
-        return success();
-      })
-      .Case<exec::FinishSendsOp>([&](auto) {
-        call("mw_finish_sends", {});
-        return success();
-      })
-      .Case<exec::CallOp>([&](exec::CallOp call) {
-        Value workspace = at(call.getWorkspace());
-        SmallVector<Value> arguments{context,
-                                     workspace ? workspace : LLVM::ZeroOp::create(b, loc, ptr)};
-        for (Value memory :
-             llvm::concat<Value>(call.getInputs(), call.getUpdated(), call.getOutputs()))
-          arguments.push_back(at(memory));
-        LLVM::CallOp::create(b, loc, declare(call.getCallee(), arguments.size()), arguments);
-        return success();
-      })
-      .Case<exec::LaunchOp>([&](exec::LaunchOp op) { return launch(op); })
-      .Case<exec::MatmulOp>([&](exec::MatmulOp op) {
-        auto type = [&](Value memory) {
-          return i32(elementTypeOf(cast<MemRefType>(memory.getType()).getElementType()));
-        };
-        if (op.isMixed()) {
-          call("mw_matmul_mixed",
-               {i32(op.getTransA()),  i32(op.getTransB()),  i64(op.getM()),
-                i64(op.getN()),       i64(op.getK()),       f32(op.getAlpha().convertToFloat()),
-                type(op.getA()),      at(op.getA()),        i64(op.getLda()),
-                at(op.getB()),        i64(op.getLdb()),     f32(op.getBeta().convertToFloat()),
-                type(op.getC()),      at(op.getC()),        i64(op.getLdc()),
-                i64(op.getBatch()),   i64(op.getStrideA()), i64(op.getStrideB()),
-                i64(op.getStrideC()), at(op.getWorkspace())});
-          return success();
-        }
-        call("mw_matmul_f32",
-             {i32(op.getTransA()), i32(op.getTransB()), i64(op.getM()), i64(op.getN()),
-              i64(op.getK()), f32(op.getAlpha().convertToFloat()), at(op.getA()), i64(op.getLda()),
-              at(op.getB()), i64(op.getLdb()), f32(op.getBeta().convertToFloat()), at(op.getC()),
-              i64(op.getLdc()), i64(op.getBatch()), i64(op.getStrideA()), i64(op.getStrideB()),
-              i64(op.getStrideC())});
-        return success();
-      })
-      .Case<exec::AttentionOp>([&](exec::AttentionOp op) {
-        Value shape = attention(op.getAttention(), at(op.getKey()), at(op.getIds()),
-                                at(op.getHeadBegin()));
-        call("mw_attention_forward", {shape, at(op.getQ()), at(op.getK()), at(op.getV()),
-                                      at(op.getOut()), at(op.getLse()), at(op.getWorkspace())});
-        return success();
-      })
-      .Case<exec::AttentionGradOp>([&](exec::AttentionGradOp op) {
-        Value shape = attention(op.getAttention(), at(op.getKey()), at(op.getIds()),
-                                at(op.getHeadBegin()));
-        call("mw_attention_backward",
-             {shape, at(op.getDout()), at(op.getQ()), at(op.getK()), at(op.getV()), at(op.getOut()),
-              at(op.getLse()), at(op.getDq()), at(op.getDk()), at(op.getDv()),
-              at(op.getWorkspace())});
-        return success();
-      })
-      .Default([](Operation *op) {
-        return op->emitOpError("has no place in a program; run exec-bufferize first");
-      });
-}
-
-LogicalResult ProgramEmitter::emit(Block &block) {
-  for (Operation &op : block) {
-    // What uses memory; the runtime itself says how long ranks communicate and wait.
-    bool traced = !isMemoryEffectFree(&op) && op.getNumRegions() == 0 && op.getNumOperands() > 0 &&
-                  !isa<exec::CollectiveOpInterface>(op);
-    if (traced)
-      beginSpan(op);
-    if (failed(emit(&op)))
-      return failure();
-    if (traced)
-      call("mw_end", {});
-  }
+LogicalResult CPUProgramEmitter::attention(exec::AttentionGradOp op) {
+  call("mw_attention_backward",
+       {describe(op), at(op.getDout()), at(op.getQ()), at(op.getK()), at(op.getV()),
+        at(op.getOut()), at(op.getLse()), at(op.getDq()), at(op.getDk()), at(op.getDv()),
+        at(op.getWorkspace())});
   return success();
 }
 
-Value ProgramEmitter::text(StringRef value) {
-  std::string name = ("text." + Twine(llvm::xxh3_64bits(value))).str();
-  if (!target.lookupSymbol(name)) {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(target.getBody());
-    std::string bytes = value.str() + '\0';
-    LLVM::GlobalOp::create(b, target.getLoc(),
-                           LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size()),
-                           /*isConstant=*/true, LLVM::Linkage::Internal, name,
-                           b.getStringAttr(bytes));
-  }
-  return LLVM::AddressOfOp::create(b, loc, ptr, name);
-}
-
-void ProgramEmitter::beginSpan(Operation &op) {
-  loc = op.getLoc();
-  std::string name = op.getName().stripDialect().str();
-  StringRef category = "compute";
-  int64_t bytes = 0;
-  for (Value operand : op.getOperands())
-    if (isa<MemRefType>(operand.getType()))
-      bytes += exec::bytesOf(operand.getType());
-  if (auto launch = dyn_cast<exec::LaunchOp>(op))
-    name = launch.getKernel().str();
-  if (auto call = dyn_cast<exec::CallOp>(op)) {
-    auto task = op.getAttrOfType<StringAttr>(dist::taskAttr);
-    name = task ? task.str() : call.getCallee().str();
-    category = task ? "task" : "call";
-    bytes = -1;
-  }
-  call("mw_begin", {text(name), text(category), text(locationText(loc)), i64(-1), i64(bytes)});
-}
-
-LLVM::LLVMFuncOp ProgramEmitter::declare(StringRef program, size_t arguments) {
-  std::string name = ("meshwright_" + program + suffix).str();
-  if (auto known = target.lookupSymbol<LLVM::LLVMFuncOp>(name))
-    return known;
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToEnd(target.getBody());
-  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
-                                          SmallVector<Type>(arguments, ptr));
-  return LLVM::LLVMFuncOp::create(b, target.getLoc(), name, type);
-}
-
-LogicalResult ProgramEmitter::emit(exec::ProgramOp program) {
-  unsigned most = 1;
-  program.walk([&](exec::LaunchOp op) { most = std::max(most, op->getNumOperands()); });
-  auto arguments = program.getBlock().getArguments();
-  function = declare(program.getSymName(), 2 + arguments.size());
-  if (program.isPrivate() || !suffix.empty())
-    function.setLinkage(LLVM::Linkage::Internal);
-  Block *entry = function.addEntryBlock(b);
-  context = entry->getArgument(0);
-  arena = entry->getArgument(1);
-  for (auto [memory, address] : llvm::zip(arguments, entry->getArguments().drop_front(2)))
-    known[memory] = address;
-  b.setInsertionPointToStart(entry);
-  operands = stack(ptr, most);
-  if (failed(emit(program.getBody().front())))
+LogicalResult cpu::emitPrograms(const ModuleKernels &kernels, ModuleOp target) {
+  if (failed(codegen::emitPrograms(kernels, target, [](const ProgramEmitter::Place &place) {
+        return std::make_unique<CPUProgramEmitter>(place);
+      })))
     return failure();
-  LLVM::ReturnOp::create(b, program.getLoc(), ValueRange());
-  return success();
-}
-
-/// What the runtime calls where ranks run different programs: `entry` of this rank's.
-static void emitDispatch(ModuleOp target, StringRef entry, ArrayRef<ModuleOp> programs) {
-  OpBuilder b = OpBuilder::atBlockEnd(target.getBody());
-  Location loc = target.getLoc();
-  Type ptr = LLVM::LLVMPointerType::get(b.getContext());
-  std::string name = ("meshwright_" + entry).str();
-  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {ptr, ptr});
-  auto function = LLVM::LLVMFuncOp::create(b, loc, name, type);
-  auto which = target.lookupSymbol<LLVM::LLVMFuncOp>("mw_program");
-  if (!which)
-    which = LLVM::LLVMFuncOp::create(b, loc, "mw_program",
-                                     LLVM::LLVMFunctionType::get(b.getI32Type(), {ptr}));
-  Block *block = function.addEntryBlock(b);
-  b.setInsertionPointToStart(block);
-  Value number = LLVM::CallOp::create(b, loc, which, ValueRange{block->getArgument(0)}).getResult();
-  Block *end = new Block;
-  SmallVector<int32_t> values;
-  SmallVector<Block *> cases;
-  for (unsigned i = 0; i < programs.size(); ++i) {
-    StringRef program = ModuleOp(programs[i]).getSymName().value();
-    auto callee = target.lookupSymbol<LLVM::LLVMFuncOp>((name + "." + program).str());
-    if (!callee)
-      continue; // it has no such entry point
-    Block *call = new Block;
-    function.getBody().push_back(call);
-    OpBuilder inside = OpBuilder::atBlockEnd(call);
-    LLVM::CallOp::create(inside, loc, callee, block->getArguments());
-    LLVM::BrOp::create(inside, loc, end);
-    values.push_back(i);
-    cases.push_back(call);
-  }
-  function.getBody().push_back(end);
-  LLVM::SwitchOp::create(b, loc, number, end, ValueRange(), values, cases,
-                         SmallVector<ValueRange>(cases.size()));
-  b.setInsertionPointToStart(end);
-  LLVM::ReturnOp::create(b, loc, ValueRange());
-}
-
-LogicalResult cpu::emitPrograms(ModuleOp source, ModuleOp target,
-                                const std::deque<llvm::StringMap<KernelPlan>> &kernels) {
-  Communication communication(source);
-  SmallVector<ModuleOp> programs = dist::programsOf(source);
-  llvm::SetVector<StringRef> entries;
-  for (auto [program, plans] : llvm::zip_equal(programs, kernels)) {
-    std::string suffix = program == source ? "" : ("." + program.getSymName().value()).str();
-    for (auto op : program.getOps<exec::ProgramOp>()) {
-      if (failed(ProgramEmitter(target, plans, communication, suffix).emit(op)))
-        return failure();
-      if (!op.isPrivate())
-        entries.insert(op.getSymName());
-    }
-  }
   // Without programs the kernels are what the object is for.
-  if (!entries.empty())
-    for (const auto &plans : kernels)
-      for (const auto &entry : plans) {
-        func::FuncOp kernel = entry.second.function;
-        for (unsigned i = 0; i < entry.second.stages.size(); ++i)
-          target.lookupSymbol<LLVM::LLVMFuncOp>(stageName(kernel.getName(), i))
-              .setLinkage(LLVM::Linkage::Internal);
-      }
-  if (dist::hasPrograms(source))
-    for (StringRef entry : entries)
-      emitDispatch(target, entry, programs);
+  if (kernels.hasPrograms())
+    for (const KernelPlan *plan : kernels.distinct)
+      for (unsigned i = 0; i < plan->stages.size(); ++i)
+        target.lookupSymbol<LLVM::LLVMFuncOp>(stageName(func::FuncOp(plan->function).getName(), i))
+            .setLinkage(LLVM::Linkage::Internal);
   return success();
-}
-
-void cpu::emitPlan(ModuleOp target, StringRef plan) {
-  if (plan.empty())
-    return;
-  OpBuilder b = OpBuilder::atBlockEnd(target.getBody());
-  auto bytes = LLVM::LLVMArrayType::get(b.getI8Type(), plan.size());
-  auto text =
-      LLVM::GlobalOp::create(b, target.getLoc(), bytes, /*isConstant=*/true,
-                             LLVM::Linkage::External, "meshwright_plan", b.getStringAttr(plan));
-  text.setSection(".meshwright.plan");
-  LLVM::GlobalOp::create(b, target.getLoc(), b.getI64Type(), /*isConstant=*/true,
-                         LLVM::Linkage::External, "meshwright_plan_size",
-                         b.getI64IntegerAttr(plan.size()));
 }

@@ -12,6 +12,10 @@
 
 namespace meshwright::codegen::cuda {
 
+/// A gpu.func's attribute: bytes of shared memory that its launches ask for, beside those
+/// it declares.
+constexpr llvm::StringLiteral sharedBytesAttr = "meshwright.shared_bytes";
+
 /// The name of the function that runs stage `index` of `kernel`, as PTX has it.
 std::string stageName(llvm::StringRef kernel, unsigned index);
 

@@ -3,8 +3,10 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "Codegen/CUDA/Lowering.h"
 #include "Codegen/CUDA/KernelEmitter.h"
 #include "Codegen/VectorMath.h"
+#include "Dist/Programs.h"
 #include "Exec/Exec.h"
 #include "meshwright/Codegen.h"
 
@@ -52,58 +54,123 @@ void meshwright::registerCUDACodegen(DialectRegistry &registry) {
 // Kernels
 //===----------------------------------------------------------------------===//
 
-/// To how many bytes, at most 16, memory of a program is aligned.
-static int64_t alignmentOf(Value memory) {
-  return llvm::TypeSwitch<Operation *, int64_t>(memory.getDefiningOp())
-      .Case<exec::SlotOp, exec::WindowOp>([](auto op) {
-        return std::gcd(alignmentOf(op.getBase()),
-                        exec::bytesOf(cast<MemRefType>(op->getResult(0).getType())));
-      })
-      .Case<exec::ViewOp>([](exec::ViewOp op) { return alignmentOf(op.getBase()); })
-      .Default([](Operation *) { return int64_t(16); }); // buffers begin at multiples of 64
-}
+namespace {
+/// To how many bytes, at most 16, memory of programs is aligned.
+class Alignments {
+public:
+  explicit Alignments(ModuleOp module) {
+    SymbolTableCollection symbols;
+    module.walk([&](exec::CallOp call) {
+      auto callee = symbols.lookupNearestSymbolFrom<exec::ProgramOp>(call, call.getCalleeAttr());
+      unsigned number = 0;
+      for (Value memory :
+           llvm::concat<Value>(call.getInputs(), call.getUpdated(), call.getOutputs()))
+        given[callee.getBlock().getArgument(number++)].push_back(memory);
+    });
+  }
 
-/// What every launch of each kernel keeps to. A kernel nobody launches gets whole
-/// tensors.
-static llvm::StringMap<SmallVector<int64_t>> alignmentsIn(ModuleOp module) {
+  int64_t of(Value memory) {
+    // What is given to a private program is as aligned as in all calls.
+    if (auto argument = dyn_cast<BlockArgument>(memory)) {
+      auto [known, isNew] = arguments.try_emplace(argument, 16);
+      if (!isNew)
+        return known->second;
+      int64_t bytes = 16;
+      for (Value value : given.lookup(argument))
+        bytes = std::gcd(bytes, of(value));
+      return arguments[argument] = bytes;
+    }
+    return llvm::TypeSwitch<Operation *, int64_t>(memory.getDefiningOp())
+        .Case<exec::SlotOp, exec::WindowOp>([&](auto op) {
+          return std::gcd(of(op.getBase()),
+                          exec::bytesOf(cast<MemRefType>(op->getResult(0).getType())));
+        })
+        .Case<exec::ViewOp>([&](exec::ViewOp op) {
+          int64_t begin = exec::bytesOf(op.getType()) / op.getType().getNumElements() *
+                          int64_t(op.getBegin());
+          return std::gcd(of(op.getBase()), begin);
+        })
+        .Default([](Operation *) { return int64_t(16); }); // buffers begin at multiples of 64
+  }
+
+private:
+  DenseMap<Value, SmallVector<Value>> given; ///< by argument
+  DenseMap<Value, int64_t> arguments;
+};
+} // namespace
+
+/// What every launch of each kernel, by the name it is emitted with, keeps to. A
+/// kernel nobody launches gets whole tensors.
+static llvm::StringMap<SmallVector<int64_t>> alignmentsIn(ModuleKernels &kernels,
+                                                          Alignments &alignments) {
   llvm::StringMap<SmallVector<int64_t>> found;
-  for (auto kernel : module.getOps<func::FuncOp>())
+  for (const KernelPlan *plan : kernels.distinct) {
+    func::FuncOp kernel = plan->function;
     found[kernel.getName()].assign(kernel.getNumArguments() + kernel.getNumResults(), 16);
-  module.walk([&](exec::LaunchOp launch) {
-    SmallVector<Value> memory(launch.getInputs());
-    llvm::append_range(memory, launch.getOutputs());
-    for (auto [known, value] : llvm::zip(found[launch.getKernel()], memory))
-      known = std::gcd(known, alignmentOf(value));
-  });
+  }
+  for (auto [program, plans] :
+       llvm::zip_equal(dist::programsOf(*kernels.module), kernels.programs))
+    for (auto entry : program.getOps<exec::ProgramOp>())
+      entry.walk([&](exec::LaunchOp launch) {
+        auto plan = plans.find(launch.getKernel());
+        if (plan == plans.end())
+          return;
+        SmallVector<Value> memory(launch.getInputs());
+        llvm::append_range(memory, launch.getOutputs());
+        func::FuncOp kernel = plan->second.function;
+        for (auto [known, value] : llvm::zip(found[kernel.getName()], memory))
+          known = std::gcd(known, alignments.of(value));
+      });
   return found;
 }
 
-FailureOr<OwningOpRef<ModuleOp>> meshwright::emitGPUKernels(ModuleOp module) {
-  // Ops of these are created outside of passes, which would load them.
-  module.getContext()
-      ->loadDialect<LLVM::LLVMDialect, NVVM::NVVMDialect, gpu::GPUDialect, memref::MemRefDialect,
-                    scf::SCFDialect, vector::VectorDialect, cf::ControlFlowDialect>();
-  // Planning may rewrite kernels: work on a copy.
-  OwningOpRef<ModuleOp> source = module.clone(), result = ModuleOp::create(module.getLoc());
+FailureOr<OwningOpRef<ModuleOp>> cuda::emitKernels(ModuleKernels &kernels,
+                                                   AttentionKernels &attention) {
+  OwningOpRef<ModuleOp> result = ModuleOp::create(kernels.module->getLoc());
   OpBuilder b = OpBuilder::atBlockBegin(result->getBody());
-  auto kernels = gpu::GPUModuleOp::create(b, module.getLoc(), "kernels");
-  auto alignments = alignmentsIn(*source);
-  for (auto kernel : source->getOps<func::FuncOp>()) {
-    if (!kernel->hasAttr("exec.kernel"))
-      continue;
-    normalizeKernel(kernel);
-    FailureOr<KernelPlan> plan = planKernel(kernel, ScheduleOptions::cuda());
-    if (failed(plan) || failed(cuda::emitKernel(*plan, kernels, alignments[kernel.getName()])))
+  auto target = gpu::GPUModuleOp::create(b, result->getLoc(), kernelModule);
+  Alignments alignments(*kernels.module);
+  auto ofKernels = alignmentsIn(kernels, alignments);
+  for (const KernelPlan *plan : kernels.distinct)
+    if (failed(emitKernel(*plan, target, ofKernels[func::FuncOp(plan->function).getName()])))
       return failure();
-  }
+  WalkResult walked = kernels.module->walk([&](Operation *op) {
+    bool aligned = llvm::all_of(op->getOperands(), [&](Value memory) {
+      return !isa<MemRefType>(memory.getType()) || alignments.of(memory) == 16;
+    });
+    LogicalResult added =
+        llvm::TypeSwitch<Operation *, LogicalResult>(op)
+            .Case<exec::AttentionOp, exec::AttentionGradOp>(
+                [&](auto op) { return attention.add(op, aligned, target); })
+            .Default([](Operation *) { return success(); });
+    return failed(added) ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  if (walked.wasInterrupted())
+    return failure();
   expandMath(*result);
   expandTrigonometry(*result);
-  PassManager pm(module.getContext());
+  PassManager pm(result->getContext());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   if (failed(pm.run(*result)))
     return failure();
   return result;
+}
+
+FailureOr<ModuleKernels> cuda::planKernels(ModuleOp module) {
+  // Ops of these are created outside of passes, which would load them.
+  module.getContext()
+      ->loadDialect<LLVM::LLVMDialect, NVVM::NVVMDialect, gpu::GPUDialect, memref::MemRefDialect,
+                    scf::SCFDialect, vector::VectorDialect, cf::ControlFlowDialect>();
+  return ModuleKernels::plan(module, ScheduleOptions::cuda());
+}
+
+FailureOr<OwningOpRef<ModuleOp>> meshwright::emitGPUKernels(ModuleOp module) {
+  auto kernels = cuda::planKernels(module);
+  if (failed(kernels))
+    return failure();
+  cuda::AttentionKernels attention;
+  return cuda::emitKernels(*kernels, attention);
 }
 
 //===----------------------------------------------------------------------===//
@@ -163,6 +230,18 @@ static FailureOr<std::unique_ptr<llvm::TargetMachine>> createMachine(ModuleOp mo
                                   std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
+FailureOr<unsigned> cuda::archNumber(ModuleOp module, StringRef arch) {
+  auto machine = createMachine(module, arch);
+  unsigned number = 0;
+  if (failed(machine))
+    return failure();
+  if (arch.drop_front(3).getAsInteger(10, number))
+    return module.emitError("--gpu-arch ")
+           << arch << " is of one chip alone; executables are for all of an architecture: "
+           << arch.drop_back();
+  return number;
+}
+
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -177,27 +256,25 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
 }
 
-FailureOr<std::string> meshwright::emitPTX(ModuleOp module, StringRef arch) {
-  auto machine = createMachine(module, arch);
-  if (failed(machine))
-    return failure();
-  auto kernels = emitGPUKernels(module);
-  if (failed(kernels))
-    return failure();
-  PassManager pm(module.getContext());
+LogicalResult cuda::convertKernels(ModuleOp kernels) {
+  PassManager pm(kernels.getContext());
   OpPassManager &inKernels = pm.nest<gpu::GPUModuleOp>();
   inKernels.addPass(createSCFToControlFlowPass());
   inKernels.addPass(createConvertVectorToLLVMPass());
   inKernels.addPass(std::make_unique<ConvertKernels>());
   inKernels.addPass(createReconcileUnrealizedCastsPass());
-  if (failed(pm.run(**kernels)))
-    return failure();
+  return pm.run(kernels);
+}
 
+FailureOr<std::string> cuda::writePTX(ModuleOp converted, StringRef arch) {
+  auto machine = createMachine(converted, arch);
+  if (failed(machine))
+    return failure();
   llvm::LLVMContext context;
-  auto inner = *(*kernels)->getOps<gpu::GPUModuleOp>().begin();
+  auto inner = *converted.getOps<gpu::GPUModuleOp>().begin();
   std::unique_ptr<llvm::Module> translated = translateModuleToLLVMIR(inner, context, "kernels");
   if (!translated)
-    return module.emitError("translation of kernels to LLVM IR failed");
+    return converted.emitError("translation of kernels to LLVM IR failed");
   translated->setTargetTriple((*machine)->getTargetTriple());
   translated->setDataLayout((*machine)->createDataLayout());
   optimize(*translated, **machine);
@@ -206,7 +283,17 @@ FailureOr<std::string> meshwright::emitPTX(ModuleOp module, StringRef arch) {
   llvm::raw_svector_ostream os(bytes);
   llvm::legacy::PassManager passes;
   if ((*machine)->addPassesToEmitFile(passes, os, nullptr, llvm::CodeGenFileType::AssemblyFile))
-    return module.emitError("LLVM cannot write PTX for ") << arch;
+    return converted.emitError("LLVM cannot write PTX for ") << arch;
   passes.run(*translated);
   return std::string(bytes.begin(), bytes.end());
+}
+
+FailureOr<std::string> meshwright::emitPTX(ModuleOp module, StringRef arch) {
+  // Asked first: it is what is wrong most often.
+  if (failed(createMachine(module, arch)))
+    return failure();
+  auto kernels = emitGPUKernels(module);
+  if (failed(kernels) || failed(cuda::convertKernels(**kernels)))
+    return failure();
+  return cuda::writePTX(**kernels, arch);
 }

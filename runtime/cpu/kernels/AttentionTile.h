@@ -142,8 +142,8 @@ public:
 
   /// Index of a query's first key.
   static uint64_t rowIndex(const MwAttention &shape, int64_t batch, int64_t head, int64_t query) {
-    uint64_t globalHead =
-        uint64_t(shape.sequenceIds[batch]) * uint64_t(shape.globalHeads) + shape.headOffset + head;
+    uint64_t globalHead = uint64_t(shape.sequenceIds[batch]) * uint64_t(shape.globalHeads) +
+                          (shape.headBegin ? *shape.headBegin : 0) + head;
     return (globalHead * shape.queries + query) * shape.keys;
   }
 

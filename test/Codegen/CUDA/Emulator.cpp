@@ -28,6 +28,8 @@ static uint64_t startOf(uint64_t memory) {
   return memory << memoryShift | uint64_t(1) << (memoryShift - 1);
 }
 static constexpr int64_t warpSize = 32;
+/// The name of the memory whose size launches say.
+static constexpr llvm::StringLiteral sharedName = "meshwright$shared";
 
 unsigned Emulator::add(void *data, int64_t bytes, bool initialised) {
   Memory &memory = memories.emplace_back();
@@ -92,6 +94,7 @@ private:
   Emulator &emulator;
   gpu::GPUFuncOp function;
   int64_t block, threads;
+  unsigned asked = 0; ///< shared memory that the launch asks for
   uint32_t blockEpoch = 0;
   std::vector<uint32_t> warpEpochs;
   std::deque<Lanes> storage;
@@ -273,7 +276,9 @@ void BlockEmulator::run(Operation *op, const Mask &mask) {
         }
       })
       .Case<LLVM::AddressOfOp>([&](LLVM::AddressOfOp address) {
-        uint64_t memory = emulator.constants.lookup(address.getGlobalName());
+        uint64_t memory = address.getGlobalName() == sharedName
+                              ? asked
+                              : emulator.constants.lookup(address.getGlobalName());
         fill([&](int64_t) { return startOf(memory); });
       })
       .Case<LLVM::GEPOp>([&](LLVM::GEPOp gep) {
@@ -356,12 +361,19 @@ void BlockEmulator::run(ArrayRef<unsigned> arguments) {
     emulator.memories[memory].name = ("shared memory " + Twine(i)).str();
     bind(argument, memory);
   }
+  if (auto bytes = function->getAttrOfType<IntegerAttr>("meshwright.shared_bytes")) {
+    shared.emplace_back(bytes.getInt());
+    asked = emulator.add(shared.back().data(), shared.back().size(), false);
+    emulator.memories[asked].name = "shared memory";
+  }
   run(function.getBody().front(), Mask(threads, 1));
   emulator.memories.resize(outside);
 }
 
 bool Emulator::launch(gpu::GPUFuncOp function, ArrayRef<unsigned> memory) {
   for (auto global : module.getOps<LLVM::GlobalOp>()) {
+    if (global.getSymName() == sharedName)
+      continue; // each block has its own
     auto [it, fresh] = constants.try_emplace(global.getSymName());
     if (!fresh)
       continue;

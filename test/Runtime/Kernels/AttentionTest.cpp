@@ -166,8 +166,10 @@ TEST(Attention, RandomShapes) {
     shape.window = pick({0, 0, 1, 7, 50, 64, 100, 1000});
     shape.dropout = pick({0, 1}) ? 0.3f : 0.0f;
     shape.stream = int32_t(generator() % 100);
-    shape.headOffset = pick({0, 3});
-    shape.globalHeads = shape.heads + shape.headOffset + pick({0, 2});
+    static const int32_t begins[] = {0, 3};
+    const int32_t *begin = &begins[pick({0, 1})];
+    shape.headBegin = *begin ? begin : nullptr;
+    shape.globalHeads = shape.heads + *begin + pick({0, 2});
     if (pick({0, 0, 0, 1}))
       shape.scale = -0.5f;
     checkAllKernels(AttentionCase(shape, generator));
@@ -251,7 +253,8 @@ TEST(Attention, DropoutMaskIsPhiloxExactly) {
   MwAttention shape = sizes(2, 128, 128, 2, 2, 128);
   shape.dropout = 0.1f;
   shape.stream = 9;
-  shape.headOffset = 2;
+  static const int32_t begin = 2;
+  shape.headBegin = &begin;
   shape.globalHeads = 6;
   AttentionCase test(shape, generator);
   // Indices beyond 2^32 on one sequence, and crossing it on the other.

@@ -23,31 +23,31 @@ struct Lowered {
 };
 } // namespace
 
-static FailureOr<Lowered> lower(ModuleOp module, const CodegenOptions &options) {
+static FailureOr<Lowered> translate(ModuleOp module, const CodegenOptions &options) {
   Lowered result;
   std::string error;
   result.machine = createTargetMachine(options, error);
   if (!result.machine)
     return module.emitError(error);
-  auto lowered = lowerToLLVM(module, *result.context, *result.machine, options);
-  if (failed(lowered))
+  auto translated = translateToLLVM(module, *result.context, *result.machine);
+  if (failed(translated))
     return failure();
-  result.module = std::move(*lowered);
+  result.module = std::move(*translated);
   return result;
 }
 
-FailureOr<std::string> meshwright::emitLLVM(ModuleOp module, const CodegenOptions &options) {
-  FailureOr<Lowered> lowered = lower(module, options);
-  if (failed(lowered))
+FailureOr<std::string> meshwright::emitLLVM(ModuleOp lowered, const CodegenOptions &options) {
+  FailureOr<Lowered> translated = translate(lowered, options);
+  if (failed(translated))
     return failure();
   std::string text;
   llvm::raw_string_ostream os(text);
-  lowered->module->print(os, nullptr);
+  translated->module->print(os, nullptr);
   return text;
 }
 
 FailureOr<std::string> meshwright::emitObject(ModuleOp module, const CodegenOptions &options) {
-  FailureOr<Lowered> lowered = lower(module, options);
+  FailureOr<Lowered> lowered = translate(module, options);
   if (failed(lowered))
     return failure();
   llvm::SmallVector<char, 0> bytes;

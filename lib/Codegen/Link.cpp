@@ -27,9 +27,13 @@ struct Temporary {
 };
 } // namespace
 
+static const char *archiveOf(StringRef target) {
+  return target == "cuda" ? "libmeshwright_runtime_cuda.a" : "libmeshwright_runtime.a";
+}
+
 /// The folder of the runtime: beside the running tool's folder, as in the build
 /// tree, or where an installation puts libraries.
-static llvm::Expected<std::string> findRuntime(StringRef wanted) {
+static llvm::Expected<std::string> findRuntime(StringRef wanted, StringRef target) {
   llvm::SmallVector<SmallString<128>> places;
   if (!wanted.empty()) {
     places.emplace_back(wanted);
@@ -44,19 +48,22 @@ static llvm::Expected<std::string> findRuntime(StringRef wanted) {
   std::string tried;
   for (StringRef place : places) {
     SmallString<128> archive(place);
-    llvm::sys::path::append(archive, "libmeshwright_runtime.a");
+    llvm::sys::path::append(archive, archiveOf(target));
     if (llvm::sys::fs::exists(archive))
       return place.str();
     tried += (tried.empty() ? "" : ", ") + archive.str().str();
   }
   return llvm::createStringError("cannot find the runtime to link with: no " + tried +
-                                 "; build it with `ninja -C build`");
+                                 "; build it with `ninja -C build`" +
+                                 (target == "cuda" ? ", where the headers of CUDA 13, cuBLASLt and "
+                                                     "NCCL are installed (else it is left out)"
+                                                   : ""));
 }
 
 /// What the runtime wants on the link line, one argument a line of link.txt.
-static llvm::Expected<std::vector<std::string>> readLinkLine(StringRef runtime) {
+static llvm::Expected<std::vector<std::string>> readLinkLine(StringRef runtime, StringRef target) {
   SmallString<128> path(runtime);
-  llvm::sys::path::append(path, "link.txt");
+  llvm::sys::path::append(path, target == "cuda" ? "link_cuda.txt" : "link.txt");
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
   if (!buffer)
     return llvm::createStringError(buffer.getError(),
@@ -71,10 +78,10 @@ static llvm::Expected<std::vector<std::string>> readLinkLine(StringRef runtime) 
 }
 
 Error meshwright::linkExecutable(StringRef object, StringRef output, const LinkOptions &options) {
-  llvm::Expected<std::string> runtime = findRuntime(options.runtime);
+  llvm::Expected<std::string> runtime = findRuntime(options.runtime, options.target);
   if (!runtime)
     return runtime.takeError();
-  auto extra = readLinkLine(*runtime);
+  auto extra = readLinkLine(*runtime, options.target);
   if (!extra)
     return extra.takeError();
   StringRef wanted = options.driver.empty() ? StringRef(MESHWRIGHT_LINK_DRIVER) : options.driver;
@@ -99,7 +106,7 @@ Error meshwright::linkExecutable(StringRef object, StringRef output, const LinkO
     return error;
 
   SmallString<128> archive(*runtime);
-  llvm::sys::path::append(archive, "libmeshwright_runtime.a");
+  llvm::sys::path::append(archive, archiveOf(options.target));
   std::vector<std::string> arguments{*driver,
                                      "-o",
                                      linked.path.str().str(),

@@ -1,0 +1,75 @@
+//===- Attention.cpp - generated kernels of attention -----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Codegen/CUDA/Attention.h"
+#include "Codegen/CUDA/AttentionEmitter.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::codegen::cuda;
+
+template <typename Op> static AttentionShape describe(Op op, bool aligned) {
+  AttentionShape shape;
+  shape.sizes = op.getAttention();
+  shape.element = cast<MemRefType>(op.getQ().getType()).getElementType();
+  shape.dropout = bool(op.getIds());
+  shape.headBegin = bool(op.getHeadBegin());
+  // So are all rows then.
+  shape.aligned = aligned && shape.sizes.headDim % 4 == 0;
+  return shape;
+}
+
+/// What the functions of `shape` compute, as text.
+static std::string keyOf(StringRef direction, const AttentionShape &shape) {
+  const MwAttention &s = shape.sizes;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << direction << " " << shape.element << " aligned " << shape.aligned << " sizes";
+  for (int64_t size : {s.batch, s.queries, s.keys, s.heads, s.kvHeads, s.headDim, s.window,
+                       int64_t(s.causal), int64_t(s.stream), s.globalHeads})
+    os << " " << size;
+  // As hexadecimal numbers, which are exact.
+  os << " scale " << llvm::bit_cast<uint32_t>(s.scale) << " dropout " << shape.dropout << " "
+     << llvm::bit_cast<uint32_t>(s.dropout) << " begin " << shape.headBegin;
+  return text;
+}
+
+static LogicalResult check(Operation *op, AttentionEmitter &emitter, const AttentionShape &shape) {
+  if (emitter.fits())
+    return success();
+  return op->emitOpError("has heads of ")
+         << shape.sizes.headDim << " elements, too large for a block of threads; up to 352 work";
+}
+
+LogicalResult AttentionKernels::add(exec::AttentionOp op, bool aligned,
+                                    gpu::GPUModuleOp target) {
+  AttentionShape shape = describe(op, aligned);
+  std::string key = calls[op] = keyOf("forward", shape);
+  if (functions.count(key))
+    return success();
+  AttentionEmitter emitter(target, op.getLoc(), shape);
+  if (failed(check(op, emitter, shape)))
+    return failure();
+  std::string name = "attention$" + std::to_string(functions.size());
+  emitter.emitForward(name);
+  functions[key] = {name};
+  return success();
+}
+
+LogicalResult AttentionKernels::add(exec::AttentionGradOp op, bool aligned,
+                                    gpu::GPUModuleOp target) {
+  AttentionShape shape = describe(op, aligned);
+  std::string key = calls[op] = keyOf("backward", shape);
+  if (functions.count(key))
+    return success();
+  AttentionEmitter emitter(target, op.getLoc(), shape);
+  if (failed(check(op, emitter, shape)))
+    return failure();
+  std::string name = "attention_grad$" + std::to_string(functions.size());
+  emitter.emitQueryGradient(name);
+  emitter.emitKeyGradients(name + "$keys");
+  functions[key] = {name, name + "$keys"};
+  return success();
+}

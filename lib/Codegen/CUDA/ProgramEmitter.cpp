@@ -1,0 +1,164 @@
+//===- ProgramEmitter.cpp - programs that drive a GPU -----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// The host's side of an executable for GPUs: a function a program, which launches
+// kernels by their number in a table, and the table and the kernels' images as data.
+//
+//===----------------------------------------------------------------------===//
+#include "Codegen/ProgramEmitter.h"
+#include "Codegen/CUDA/Images.h"
+#include "Codegen/CUDA/KernelEmitter.h"
+#include "Codegen/CUDA/Lowering.h"
+#include "Codegen/HostCode.h"
+#include "meshwright/Codegen.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::codegen;
+
+namespace {
+/// All GPU functions, numbered.
+class KernelTable {
+public:
+  explicit KernelTable(ModuleOp kernels) {
+    for (auto module : kernels.getOps<gpu::GPUModuleOp>())
+      for (auto function : module.getOps<gpu::GPUFuncOp>()) {
+        numbers[function.getName()] = numbers.size();
+        names += function.getName();
+        names.push_back('\0');
+        // As MwKernelShape in ABI.h.
+        int64_t shared = 0;
+        if (auto bytes = function->getAttrOfType<IntegerAttr>(cuda::sharedBytesAttr))
+          shared = bytes.getInt();
+        llvm::append_values(shapes, int32_t(function.getNumArguments()),
+                            (*function.getKnownGridSize())[0], (*function.getKnownBlockSize())[0],
+                            int32_t(shared));
+      }
+  }
+  int64_t numberOf(StringRef name) const { return numbers.at(name); }
+
+  /// Writes it as ABI.h says.
+  void emit(ModuleOp target) const;
+
+private:
+  llvm::StringMap<int64_t> numbers;
+  std::string names;
+  SmallVector<int32_t> shapes;
+};
+
+class CUDAProgramEmitter : public ProgramEmitter {
+public:
+  CUDAProgramEmitter(const Place &place, const KernelTable &table,
+                     const cuda::AttentionKernels &attentions)
+      : ProgramEmitter(place), table(table), attentions(attentions) {}
+
+private:
+  void launch(StringRef name, Value operands) {
+    call("mw_launch_kernel", {i32(table.numberOf(name)), operands});
+  }
+  LogicalResult launch(exec::LaunchOp op, const KernelPlan &plan) override {
+    Value operands = addresses(op.getOperands());
+    for (unsigned i = 0; i < plan.stages.size(); ++i)
+      launch(cuda::stageName(func::FuncOp(plan.function).getName(), i), operands);
+    return success();
+  }
+  LogicalResult attention(exec::AttentionOp op) override { return launchAttention(op); }
+  LogicalResult attention(exec::AttentionGradOp op) override { return launchAttention(op); }
+  LogicalResult launchAttention(Operation *op) {
+    Value operands = addresses(op->getOperands());
+    for (const std::string &name : attentions.functionsOf(op))
+      launch(name, operands);
+    return success();
+  }
+  void copy(Value to, Value from, int64_t bytes) override {
+    call("mw_copy", {to, from, i64(bytes)});
+  }
+  void store(Value number, Value to) override { call("mw_store", {to, number}); }
+  LogicalResult check(const Collective &collective) override {
+    if (auto exchange = dyn_cast<exec::ExchangeOp>(collective.op);
+        exchange && exchange.getTable().front() >= 0)
+      return exchange.emitOpError("adds what it receives, which the runtime of GPUs cannot; "
+                                  "--collective-algorithm native works");
+    return success();
+  }
+
+  const KernelTable &table;
+  const cuda::AttentionKernels &attentions;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Data
+//===----------------------------------------------------------------------===//
+
+static LLVM::GlobalOp addConstant(ModuleOp target, Type type, StringRef name, Attribute value) {
+  OpBuilder b = OpBuilder::atBlockEnd(target.getBody());
+  return LLVM::GlobalOp::create(b, target.getLoc(), type, /*isConstant=*/true,
+                                LLVM::Linkage::External, name, value, /*alignment=*/64);
+}
+
+static void addBytes(ModuleOp target, StringRef name, StringRef bytes) {
+  Builder b(target.getContext());
+  addConstant(target, LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size()), name,
+              b.getStringAttr(bytes));
+}
+
+static void addCount(ModuleOp target, StringRef name, int64_t count) {
+  Builder b(target.getContext());
+  addConstant(target, b.getI64Type(), name, b.getI64IntegerAttr(count));
+}
+
+void KernelTable::emit(ModuleOp target) const {
+  Builder b(target.getContext());
+  addCount(target, "meshwright_kernel_count", numbers.size());
+  addBytes(target, "meshwright_kernel_names", names);
+  addConstant(target, LLVM::LLVMArrayType::get(b.getI32Type(), shapes.size()),
+              "meshwright_kernel_shapes", b.getI32TensorAttr(shapes));
+}
+
+static void emitImages(ModuleOp target, ArrayRef<cuda::Image> images) {
+  Builder b(target.getContext());
+  std::string bytes;
+  SmallVector<int64_t> table; // as MwImage in ABI.h
+  for (const cuda::Image &image : images) {
+    bytes.resize(llvm::alignTo(bytes.size(), 64));
+    llvm::append_values(table, int64_t(image.arch), int64_t(image.isPTX), int64_t(bytes.size()),
+                        int64_t(image.bytes.size()));
+    bytes += image.bytes;
+  }
+  addCount(target, "meshwright_image_count", images.size());
+  addConstant(target, LLVM::LLVMArrayType::get(b.getI64Type(), table.size()), "meshwright_images",
+              b.getI64TensorAttr(table));
+  addBytes(target, "meshwright_image_bytes", bytes);
+}
+
+//===----------------------------------------------------------------------===//
+// Modules
+//===----------------------------------------------------------------------===//
+
+FailureOr<OwningOpRef<ModuleOp>> meshwright::lowerToCUDA(ModuleOp module, StringRef archs,
+                                                         const CodegenOptions &options,
+                                                         llvm::raw_ostream &log) {
+  auto kernels = cuda::planKernels(module);
+  if (failed(kernels))
+    return failure();
+  cuda::AttentionKernels attention;
+  auto functions = cuda::emitKernels(*kernels, attention);
+  if (failed(functions))
+    return failure();
+  KernelTable table(**functions);
+  OwningOpRef<ModuleOp> result = ModuleOp::create(module.getLoc());
+  if (failed(emitPrograms(*kernels, *result, [&](const ProgramEmitter::Place &place) {
+        return std::make_unique<CUDAProgramEmitter>(place, table, attention);
+      })) ||
+      failed(convertToLLVMDialect(*result)) || failed(cuda::convertKernels(**functions)))
+    return failure();
+  auto images = cuda::makeImages(**functions, archs, log);
+  if (failed(images))
+    return failure();
+  table.emit(*result);
+  emitImages(*result, *images);
+  emitPlan(*result, options.plan);
+  return result;
+}

@@ -1,0 +1,25 @@
+//===- HostCode.h - what the host runs, to LLVM IR --------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_CODEGEN_HOSTCODE_H
+#define MESHWRIGHT_CODEGEN_HOSTCODE_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace llvm {
+class TargetMachine;
+} // namespace llvm
+
+namespace meshwright::codegen {
+
+/// Numbers of f32 in the widest vectors worth using.
+unsigned vectorLanes(const llvm::TargetMachine &machine);
+
+/// Turns loops, vectors and arithmetic of functions for the host into the LLVM dialect.
+mlir::LogicalResult convertToLLVMDialect(mlir::ModuleOp module);
+
+} // namespace meshwright::codegen
+
+#endif // MESHWRIGHT_CODEGEN_HOSTCODE_H

@@ -1,0 +1,121 @@
+//===- ProgramEmitter.h - exec programs as functions ------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// A program becomes a function of the host that makes the runtime's calls one after
+// the other. Addresses, loops, calls, products and collectives are the same for every
+// target; how kernels and attention run and how bytes are written is the target's,
+// which derives its emitter from this.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_CODEGEN_PROGRAMEMITTER_H
+#define MESHWRIGHT_CODEGEN_PROGRAMEMITTER_H
+
+#include "Codegen/Communication.h"
+#include "Codegen/ModuleKernels.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+namespace meshwright::codegen {
+
+class ProgramEmitter {
+public:
+  /// Where a program is emitted to, and what it is of.
+  struct Place {
+    mlir::ModuleOp target;
+    const PlannedKernels &kernels;
+    const Communication &communication;
+    mlir::StringRef suffix; ///< tells the functions of several programs apart
+  };
+  explicit ProgramEmitter(const Place &place)
+      : target(place.target), b(target.getContext()), loc(target.getLoc()),
+        ptr(mlir::LLVM::LLVMPointerType::get(b.getContext())), kernels(place.kernels),
+        communication(place.communication), suffix(place.suffix) {}
+  virtual ~ProgramEmitter() = default;
+
+  mlir::LogicalResult emit(exec::ProgramOp program);
+
+protected:
+  //===--- the target's part ------------------------------------------------===//
+  /// Runs the stages of `plan`.
+  virtual mlir::LogicalResult launch(exec::LaunchOp op, const KernelPlan &plan) = 0;
+  virtual mlir::LogicalResult attention(exec::AttentionOp op) = 0;
+  virtual mlir::LogicalResult attention(exec::AttentionGradOp op) = 0;
+  virtual void copy(mlir::Value to, mlir::Value from, int64_t bytes) = 0;
+  /// Writes one i32.
+  virtual void store(mlir::Value number, mlir::Value to) = 0;
+  /// What the target cannot do of a collective that the others can.
+  virtual mlir::LogicalResult check(const Collective &collective) { return mlir::success(); }
+
+  //===--- what it is made of -----------------------------------------------===//
+  /// Calls the runtime's function `name` with the context and `arguments`; its
+  /// result, if it has one.
+  mlir::Value call(mlir::StringRef name, llvm::SmallVector<mlir::Value> arguments,
+                   mlir::Type result = {});
+  /// The address of `memory`; none of none.
+  mlir::Value at(mlir::Value memory) { return memory ? known.lookup(memory) : mlir::Value(); }
+  mlir::Value orNull(mlir::Value address) {
+    return address ? address : mlir::LLVM::ZeroOp::create(b, loc, ptr).getResult();
+  }
+  /// An array of the addresses of `memory`, good until the next one.
+  mlir::Value addresses(mlir::ValueRange memory);
+  mlir::Value i64(int64_t value) { return mlir::arith::ConstantIntOp::create(b, loc, value, 64); }
+  mlir::Value i32(int64_t value) { return mlir::arith::ConstantIntOp::create(b, loc, value, 32); }
+  mlir::Value f32(double value) {
+    return mlir::arith::ConstantOp::create(b, loc, b.getF32FloatAttr(float(value)));
+  }
+  /// Stack memory made once a program, also for ops in loops.
+  mlir::Value stack(mlir::Type type, int64_t count);
+
+  mlir::ModuleOp target;
+  mlir::OpBuilder b;
+  mlir::Location loc;
+  mlir::Type ptr;
+
+private:
+  mlir::LogicalResult emit(mlir::Block &block);
+  mlir::LogicalResult emit(mlir::Operation *op);
+  mlir::LogicalResult call(const Collective &collective, int64_t number);
+  void call(exec::CallOp op);
+  void call(exec::MatmulOp op);
+  /// The address of a string, with a zero at its end.
+  mlir::Value text(mlir::StringRef value);
+  /// Says to the runtime what comes next; `mw_end` ends it.
+  void beginSpan(mlir::Operation &op);
+  mlir::Value constants(const std::string &name, llvm::ArrayRef<int64_t> values);
+  mlir::Value segments(const Collective &collective);
+  /// The function of a program: its arguments are the context, where its buffers are,
+  /// and, of a private one, the addresses that its callers give.
+  mlir::LLVM::LLVMFuncOp declare(mlir::StringRef program, size_t arguments);
+  /// This rank's place in the group along `axes`.
+  mlir::Value place(mlir::ArrayAttr axes);
+  /// ... of the rank `shift` places on among `members`, the first coming after the last.
+  mlir::Value place(mlir::ArrayAttr axes, int64_t shift, int64_t members);
+  mlir::Value offset(mlir::Value base, mlir::Value bytes) {
+    return mlir::LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), base, mlir::ValueRange{bytes});
+  }
+
+  const PlannedKernels &kernels;
+  const Communication &communication;
+  mlir::StringRef suffix;
+  mlir::LLVM::LLVMFuncOp function;
+  mlir::Value context, arena, operands;
+  llvm::DenseMap<mlir::Attribute, mlir::Value> places; ///< by the group's axes
+  llvm::DenseMap<mlir::Value, mlir::Value> known;      ///< addresses of memory, and loops' indices
+};
+
+/// Makes the emitter of one program.
+using MakeEmitter =
+    llvm::function_ref<std::unique_ptr<ProgramEmitter>(const ProgramEmitter::Place &)>;
+
+/// Adds to `target` the functions of the programs of `kernels`' module, named as ABI.h
+/// says.
+mlir::LogicalResult emitPrograms(const ModuleKernels &kernels, mlir::ModuleOp target,
+                                 MakeEmitter make);
+
+/// Adds the plan's text and size, in section .meshwright.plan.
+void emitPlan(mlir::ModuleOp target, llvm::StringRef plan);
+
+} // namespace meshwright::codegen
+
+#endif // MESHWRIGHT_CODEGEN_PROGRAMEMITTER_H

@@ -1,0 +1,225 @@
+//===- Communication.cpp - the streams and communicators of a GPU ---------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "cuda/Communication.h"
+
+#include "common/Error.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+namespace meshwright::cuda {
+
+Communication::Communication(const Plan &plan, Communicator &worldCommunicator, CUstream compute)
+    : plan(plan), rank(worldCommunicator.rank()), compute(compute), groups(plan.groups.size()) {
+  MW_CUDA(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+  void *words = nullptr;
+  MW_CUDA(cuMemHostAlloc, &words, sizeof(uint64_t), CU_MEMHOSTALLOC_DEVICEMAP);
+  progress = static_cast<volatile uint64_t *>(words);
+  *progress = 0;
+  MW_CUDA(cuMemHostGetDevicePointer, &progressOnGpu, words, 0);
+  if (plan.collectives.empty())
+    return;
+  ncclUniqueId id;
+  std::memset(&id, 0, sizeof(id));
+  if (rank == 0)
+    MW_NCCL(ncclGetUniqueId, &id);
+  static_assert(sizeof(id) % 4 == 0);
+  worldCommunicator.broadcast(ElementType::I32, &id, sizeof(id) / 4, 0);
+  MW_NCCL(ncclCommInitRank, &world, worldCommunicator.size(), id, rank);
+  makeGroups();
+  makeEdges();
+}
+
+// The process ends with the run: nothing here may fail any more.
+Communication::~Communication() {
+  for (auto &[key, edge] : edges) {
+    if (edge.comm)
+      Nccl::load().ncclCommDestroy(edge.comm);
+    if (edge.stream)
+      Driver::load().cuStreamDestroy(edge.stream);
+  }
+  for (ncclComm_t group : groups)
+    if (group)
+      Nccl::load().ncclCommDestroy(group);
+  if (world)
+    Nccl::load().ncclCommDestroy(world);
+  Driver::load().cuMemFreeHost(const_cast<uint64_t *>(progress));
+  Driver::load().cuStreamDestroy(stream);
+}
+
+static bool isMessage(const CollectiveEntry &entry) {
+  return entry.op == "send" || entry.op == "recv";
+}
+
+/// Every rank splits its groups off in the plan's order.
+void Communication::makeGroups() {
+  std::set<int64_t> used;
+  for (const CollectiveEntry &entry : plan.collectives)
+    if (!isMessage(entry))
+      used.insert(entry.group);
+  for (int64_t number : used) {
+    std::vector<int> members = plan.groupMembers(plan.groups[size_t(number)], rank);
+    auto place = std::find(members.begin(), members.end(), rank) - members.begin();
+    // The first member names the group; places in it are the keys.
+    MW_NCCL(ncclCommSplit, world, members.front(), int(place), &groups[size_t(number)], nullptr);
+  }
+}
+
+/// Every rank takes part in the splits of all pairs that send to each other, also where it
+/// is in none of them.
+void Communication::makeEdges() {
+  std::set<std::tuple<int64_t, int64_t, int64_t>> done; // program, group and receiver's place
+  for (const CollectiveEntry &entry : plan.collectives) {
+    if (entry.op != "send" || !done.insert({entry.program, entry.group, entry.peer}).second)
+      continue;
+    const std::vector<int> &axes = plan.groups[size_t(entry.group)];
+    for (int64_t place = 0; place < plan.axesSize(axes); ++place) {
+      // Pairs of senders at this place: in each group along the axes at most one.
+      bool any = false;
+      EdgeKey mine{-1, -1, -1};
+      for (int from = 0; from < plan.ranks(); ++from) {
+        std::vector<int> members = plan.groupMembers(axes, from);
+        int to = members.at(size_t(entry.peer));
+        if (members[size_t(place)] != from || to == from ||
+            plan.programOf(from) != size_t(entry.program))
+          continue;
+        any = true;
+        if (from == rank || to == rank)
+          mine = {entry.group, from, to};
+      }
+      if (!any)
+        continue;
+      auto [group, from, to] = mine;
+      if (group >= 0 && edges.count(mine))
+        group = -1; // Another program's messages go the same way.
+      ncclComm_t comm = nullptr;
+      MW_NCCL(ncclCommSplit, world, group < 0 ? NCCL_SPLIT_NOCOLOR : from, rank == from ? 0 : 1,
+              &comm, nullptr);
+      if (group < 0)
+        continue;
+      Edge &edge = edges[mine];
+      edge.comm = comm;
+      if (rank == from)
+        MW_CUDA(cuStreamCreate, &edge.stream, CU_STREAM_NON_BLOCKING);
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Streams
+//===----------------------------------------------------------------------===//
+
+void Communication::note(int64_t op) {
+  ++noted;
+  MW_CUDA(cuStreamWriteValue64, stream, progressOnGpu, noted << 32 | uint64_t(op + 1), 0);
+}
+
+void Communication::begin(int32_t op) {
+  computed.record(compute);
+  computed.holdUp(stream);
+  note(op);
+}
+
+void Communication::end() {
+  note(-1);
+  if (next >= 0) {
+    started[next].record(stream);
+    next = -1;
+    return;
+  }
+  communicated.record(stream);
+  communicated.holdUp(compute);
+}
+
+void Communication::wait(int32_t start) {
+  if (auto found = started.find(start); found != started.end())
+    found->second.holdUp(compute);
+}
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+int Communication::worldRank(int32_t group, int32_t place) const {
+  return plan.groupMembers(plan.groups.at(size_t(group)), rank).at(size_t(place));
+}
+
+Communication::Edge &Communication::edge(int32_t group, int from, int to) {
+  auto found = edges.find({group, from, to});
+  if (found == edges.end())
+    fail("the plan has no messages of group ", group, " from rank ", from, " to rank ", to);
+  return found->second;
+}
+
+void Communication::send(int32_t op, int32_t group, int32_t peer, ncclDataType_t type,
+                         const void *input, size_t count, size_t bytes, void *buffer) {
+  Edge &way = edge(group, rank, worldRank(group, peer));
+  run(op, [&](CUstream stream) {
+    // The buffer is free when the message before has been taken.
+    way.sent.holdUp(stream);
+    MW_CUDA(cuMemcpyDtoDAsync, CUdeviceptr(buffer), CUdeviceptr(input), bytes, stream);
+    Event copied;
+    copied.record(stream);
+    copied.holdUp(way.stream);
+  });
+  MW_NCCL(ncclSend, buffer, count, type, /*peer=*/1, way.comm, way.stream);
+  way.sent.record(way.stream);
+}
+
+void Communication::receive(int32_t op, int32_t group, int32_t peer, ncclDataType_t type,
+                            void *output, size_t count) {
+  Edge &way = edge(group, worldRank(group, peer), rank);
+  run(op, [&](CUstream stream) {
+    MW_NCCL(ncclRecv, output, count, type, /*peer=*/0, way.comm, stream);
+  });
+}
+
+void Communication::finishSends() {
+  for (auto &[key, edge] : edges)
+    if (edge.stream)
+      edge.sent.holdUp(compute);
+}
+
+//===----------------------------------------------------------------------===//
+// Watching
+//===----------------------------------------------------------------------===//
+
+void Communication::check() const {
+  auto look = [](ncclComm_t comm) {
+    ncclResult_t error = ncclSuccess;
+    if (!comm)
+      return;
+    MW_NCCL(ncclCommGetAsyncError, comm, &error);
+    if (error != ncclSuccess && error != ncclInProgress)
+      cuda::check(error, "communication on the GPU");
+  };
+  for (ncclComm_t group : groups)
+    look(group);
+  for (const auto &[key, edge] : edges)
+    look(edge.comm);
+}
+
+void Communication::report(RankStatus &status) {
+  uint64_t now = *progress;
+  int op = int(now & 0xFFFFFFFFu) - 1;
+  if (now != seen)
+    status.clearWaiting();
+  seen = now;
+  status.collective.store(op, std::memory_order_relaxed);
+  if (op < 0 || op >= int(plan.collectives.size()))
+    return;
+  std::vector<int> peers;
+  const CollectiveEntry &entry = plan.collectives[size_t(op)];
+  for (int member : plan.groupMembers(plan.groups[size_t(entry.group)], rank))
+    if (member != rank)
+      peers.push_back(member);
+  if (isMessage(entry))
+    peers = {worldRank(int32_t(entry.group), int32_t(entry.peer))};
+  status.setWaiting(peers);
+}
+
+} // namespace meshwright::cuda

@@ -1,0 +1,110 @@
+//===- Communication.h - the streams and communicators of a GPU -----------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// What the program communicates runs in its order on one stream beside the one that
+// computes; events tie the two together. A collective that is not only started is waited
+// for by the computing stream at once. Messages have a communicator, and their sender a
+// stream, for each pair of ranks and channel, so that a message on its way holds up
+// nothing but the next one of its channel.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_CUDA_COMMUNICATION_H
+#define MESHWRIGHT_RUNTIME_CUDA_COMMUNICATION_H
+
+#include "common/Communicator.h"
+#include "common/Plan.h"
+#include "common/RankStatus.h"
+#include "cuda/Libraries.h"
+
+#include <map>
+#include <tuple>
+
+namespace meshwright::cuda {
+
+/// A CUDA event without its time.
+class Event {
+public:
+  Event() { MW_CUDA(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING); }
+  ~Event() { Driver::load().cuEventDestroy(event); }
+  Event(const Event &) = delete;
+  Event &operator=(const Event &) = delete;
+
+  void record(CUstream stream) const { MW_CUDA(cuEventRecord, event, stream); }
+  /// What comes on `stream` waits for what was recorded; for nothing if nothing was.
+  void holdUp(CUstream stream) const { MW_CUDA(cuStreamWaitEvent, stream, event, 0); }
+
+private:
+  CUevent event = nullptr;
+};
+
+class Communication {
+public:
+  /// Makes all communicators of the plan. Collective.
+  Communication(const Plan &plan, Communicator &world, CUstream compute);
+  ~Communication();
+  Communication(const Communication &) = delete;
+  Communication &operator=(const Communication &) = delete;
+
+  ncclComm_t group(int32_t number) const { return groups.at(size_t(number)); }
+
+  /// The next collective is only started, as number `start`.
+  void startNext(int32_t start) { next = start; }
+  /// Calls `body(stream)`, which puts collective `op` on it.
+  template <typename Body> void run(int32_t op, Body body) {
+    begin(op);
+    body(stream);
+    end();
+  }
+  void wait(int32_t start);
+
+  void send(int32_t op, int32_t group, int32_t peer, ncclDataType_t type, const void *input,
+            size_t count, size_t bytes, void *buffer);
+  void receive(int32_t op, int32_t group, int32_t peer, ncclDataType_t type, void *output,
+               size_t count);
+  void finishSends();
+
+  /// An Error if NCCL has noticed one.
+  void check() const;
+  /// Tells `status` which collective the GPU is at, and for whom it waits there.
+  void report(RankStatus &status);
+
+private:
+  /// Messages of one channel from one rank to another; only these two have it.
+  struct Edge {
+    ncclComm_t comm = nullptr;
+    CUstream stream = nullptr; ///< the sender's
+    Event sent;
+  };
+  /// Group, and the world ranks of sender and receiver.
+  using EdgeKey = std::tuple<int64_t, int, int>;
+
+  void makeGroups();
+  void makeEdges();
+  Edge &edge(int32_t group, int from, int to);
+  int worldRank(int32_t group, int32_t place) const;
+  /// The stream waits for what is computed and is at collective `op`, or no longer.
+  void begin(int32_t op);
+  void end();
+  void note(int64_t op);
+
+  const Plan &plan;
+  int rank;
+  CUstream compute, stream = nullptr;
+  ncclComm_t world = nullptr;
+  std::vector<ncclComm_t> groups; ///< by number; null where there are only messages
+  std::map<EdgeKey, Edge> edges;
+  Event computed, communicated;
+  int32_t next = -1;
+  std::map<int32_t, Event> started;
+
+  /// Memory of the host that the GPU writes to where it is: a number that grows, and
+  /// the collective's plus 1, or 0 outside of them.
+  volatile uint64_t *progress = nullptr;
+  CUdeviceptr progressOnGpu = 0;
+  uint64_t noted = 0, seen = 0;
+};
+
+} // namespace meshwright::cuda
+
+#endif // MESHWRIGHT_RUNTIME_CUDA_COMMUNICATION_H

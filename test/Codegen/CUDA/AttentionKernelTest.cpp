@@ -1,0 +1,263 @@
+//===- AttentionKernelTest.cpp - emulated attention against f64 -------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "../../Runtime/Kernels/Reference.h"
+#include "Codegen/CUDA/KernelEmitter.h"
+#include "Emulator.h"
+#include "Exec/Exec.h"
+#include "meshwright/Codegen.h"
+
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::test;
+
+namespace {
+MwAttention sizes(int64_t batch, int64_t queries, int64_t keys, int64_t heads, int64_t kvHeads,
+                  int64_t dim) {
+  MwAttention shape = {};
+  shape.batch = batch;
+  shape.queries = queries;
+  shape.keys = keys;
+  shape.heads = shape.globalHeads = heads;
+  shape.kvHeads = kvHeads;
+  shape.headDim = dim;
+  shape.scale = 0.3f;
+  shape.elementType = MW_F32;
+  return shape;
+}
+
+/// Tensors as the kernels have them, 64-byte aligned or not.
+class Bytes {
+public:
+  Bytes(const void *from, int64_t bytes, bool initialised, int64_t shift = 0)
+      : memory(bytes + 128), size(bytes), initialised(initialised) {
+    auto address = reinterpret_cast<uintptr_t>(memory.data());
+    data = memory.data() + (64 - address % 64) % 64 + shift;
+    if (initialised)
+      std::memcpy(data, from, bytes);
+  }
+  explicit Bytes(const std::vector<char> &from) : Bytes(from.data(), from.size(), true) {}
+  static Bytes empty(int64_t bytes) { return Bytes(nullptr, bytes, false); }
+  Bytes(Bytes &&) = default;
+  std::vector<char> get() const { return {data, data + size}; }
+
+  std::vector<char> memory;
+  char *data;
+  int64_t size;
+  bool initialised;
+};
+
+struct Results {
+  std::vector<float> out, lse, dq, dk, dv;
+};
+
+/// Both directions of attention, as a program has them.
+class Attention {
+public:
+  explicit Attention(const AttentionCase &test) : test(test), shape(test.shape) {
+    DialectRegistry registry;
+    registerCodegen(registry);
+    registerCUDACodegen(registry);
+    registry.insert<exec::ExecDialect, train::TrainDialect, func::FuncDialect>();
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+    program = parseSourceString<ModuleOp>(text(), &context);
+    if (!program)
+      return;
+    auto emitted = emitGPUKernels(*program);
+    if (succeeded(emitted) && succeeded(verify(**emitted)))
+      kernels = std::move(*emitted);
+  }
+  std::optional<Results> run();
+
+private:
+  std::string text() const;
+  bool launch(StringRef name, ArrayRef<Bytes *> operands);
+
+  const AttentionCase &test;
+  MwAttention shape;
+  MLIRContext context;
+  OwningOpRef<ModuleOp> program, kernels;
+};
+} // namespace
+
+std::string Attention::text() const {
+  const char *element = shape.elementType == MW_F32 ? "f32" : shape.elementType == MW_BF16 ? "bf16" : "f16";
+  std::string q = llvm::formatv("memref<{0}x{1}x{2}x{3}x{4}>", shape.batch, shape.queries,
+                                shape.heads, shape.headDim, element);
+  std::string k = llvm::formatv("memref<{0}x{1}x{2}x{3}x{4}>", shape.batch, shape.keys,
+                                shape.kvHeads, shape.headDim, element);
+  std::string lse = llvm::formatv("memref<{0}x{1}x{2}xf32>", shape.batch, shape.heads, shape.queries);
+  std::string ids = llvm::formatv("memref<{0}xi32>", shape.batch);
+  std::string scratch = llvm::formatv("memref<{0}xi8>", shape.batch * shape.heads * shape.queries * 4);
+  std::string optional, optionalTypes;
+  std::string arguments = llvm::formatv(
+      "ins(%dout: {0}, %q: {0}, %k: {1}, %v: {1}, %ids: {2}, %key: memref<2xi32>, %begin: memref<i32>) "
+      "outs(%out: {0}, %lse: {3}, %dq: {0}, %dk: {1}, %dv: {1}, %scratch: {4})",
+      q, k, ids, lse, scratch);
+  if (shape.dropout > 0) {
+    optional = " dropout(%ids, %key)";
+    optionalTypes = ids + ", memref<2xi32>, ";
+  }
+  if (shape.headBegin) {
+    optional += " head_begin(%begin)";
+    optionalTypes += "memref<i32>, ";
+  }
+  std::string attributes = llvm::formatv(
+      "{{{0}dropout = {1:e16} : f64, globalHeads = {2} : i64, scale = {3:e16} : f64, stream = {4} : i32, "
+      "window = {5} : i64}", shape.causal ? "causal, " : "", double(shape.dropout), shape.globalHeads,
+      double(shape.scale), shape.stream, shape.window);
+  return llvm::formatv(R"(
+module attributes {{exec.target = "cuda"} {{
+  exec.program private @step {0} {{
+    exec.attention ins(%q, %k, %v){1} outs(%out, %lse) {2} : ({3}, {4}, {4}, {5}{3}, {6}) -> ()
+    exec.attention_grad ins(%dout, %q, %k, %v, %out, %lse){1} outs(%dq, %dk, %dv) workspace(%scratch) {2}
+      : ({3}, {3}, {4}, {4}, {3}, {6}, {5}{3}, {4}, {4}, {7}) -> ()
+  }
+})", arguments, optional, attributes, q, k, optionalTypes, lse, scratch);
+}
+
+bool Attention::launch(StringRef name, ArrayRef<Bytes *> operands) {
+  auto inner = *kernels->getOps<gpu::GPUModuleOp>().begin();
+  Emulator emulator(inner);
+  SmallVector<unsigned> memory;
+  for (Bytes *operand : operands)
+    memory.push_back(emulator.add(operand->data, operand->size, operand->initialised));
+  bool good = emulator.launch(inner.lookupSymbol<gpu::GPUFuncOp>(name), memory);
+  for (const std::string &complaint : emulator.getComplaints())
+    ADD_FAILURE() << complaint;
+  return good;
+}
+
+std::optional<Results> Attention::run() {
+  if (!kernels) {
+    ADD_FAILURE() << text();
+    return std::nullopt;
+  }
+  int32_t type = shape.elementType, begin = shape.headBegin ? *shape.headBegin : 0;
+  Bytes q(encode(type, test.q)), k(encode(type, test.k)), v(encode(type, test.v));
+  Bytes dout(encode(type, test.dout)), out = Bytes::empty(q.size);
+  Bytes lse = Bytes::empty(shape.batch * shape.heads * shape.queries * 4);
+  Bytes ids(test.sequenceIds.data(), test.sequenceIds.size() * 4, true);
+  Bytes key(test.key.data(), test.key.size() * 4, true), first(&begin, 4, true);
+  std::vector<Bytes *> optional;
+  if (shape.dropout > 0)
+    optional = {&ids, &key};
+  if (shape.headBegin)
+    optional.push_back(&first);
+  std::vector<Bytes *> operands{&q, &k, &v};
+  operands.insert(operands.end(), optional.begin(), optional.end());
+  operands.insert(operands.end(), {&out, &lse});
+  if (!launch("attention$0", operands))
+    return std::nullopt;
+  out.initialised = lse.initialised = true;
+  Bytes dq = Bytes::empty(q.size), dk = Bytes::empty(k.size), dv = Bytes::empty(v.size);
+  Bytes delta = Bytes::empty(lse.size);
+  operands = {&dout, &q, &k, &v, &out, &lse};
+  operands.insert(operands.end(), optional.begin(), optional.end());
+  operands.insert(operands.end(), {&dq, &dk, &dv, &delta});
+  if (!launch("attention_grad$1", operands))
+    return std::nullopt;
+  delta.initialised = true;
+  if (!launch("attention_grad$1$keys", operands))
+    return std::nullopt;
+  return Results{decode(type, out.get()), decode(MW_F32, lse.get()), decode(type, dq.get()),
+                 decode(type, dk.get()), decode(type, dv.get())};
+}
+
+static void check(const MwAttention &shape, unsigned seed = 1) {
+  std::mt19937 generator(seed);
+  AttentionCase test(shape, generator);
+  SCOPED_TRACE(testing::Message()
+               << shape.batch << " x " << shape.queries << " queries, " << shape.keys << " keys, "
+               << shape.heads << "/" << shape.kvHeads << " heads of " << shape.headDim << ", causal "
+               << shape.causal << ", window " << shape.window << ", dropout " << shape.dropout
+               << ", type " << shape.elementType);
+  bool narrow = shape.elementType != MW_F32;
+  // The reference sees what the type holds.
+  if (narrow)
+    for (std::vector<float> *values : {&test.q, &test.k, &test.v, &test.dout})
+      *values = decode(shape.elementType, encode(shape.elementType, *values));
+  auto got = Attention(test).run();
+  ASSERT_TRUE(got);
+  AttentionReference want(test);
+  // Of bf16 results the last bit is 2^-9 of the number; gradients take `out` rounded. In
+  // f32 errors of sums over a head grow with its size.
+  double tolerance = shape.elementType == MW_BF16  ? 8e-3
+                     : shape.elementType == MW_F16 ? 1e-3
+                     : shape.headDim > 128         ? 4e-6
+                                                   : 2e-6;
+  EXPECT_LT(relativeError(got->out, want.out), tolerance);
+  EXPECT_LT(relativeError(got->lse, want.lse), 1e-6);
+  // Of what may be zero in truth the errors count against the inputs, which are about 1.
+  double size = std::sqrt(double(want.dq.size()));
+  EXPECT_LT(relativeError(got->dq, want.dq, size / 10), tolerance);
+  EXPECT_LT(relativeError(got->dk, want.dk, size / 10), tolerance);
+  EXPECT_LT(relativeError(got->dv, want.dv), tolerance);
+}
+
+TEST(GPUAttention, OneTile) { check(sizes(1, 5, 5, 1, 1, 8)); }
+
+TEST(GPUAttention, SeveralTilesAndHeads) { check(sizes(2, 70, 70, 2, 2, 16)); }
+
+TEST(GPUAttention, Causal) {
+  MwAttention shape = sizes(1, 81, 81, 4, 2, 32);
+  shape.causal = 1;
+  check(shape);
+}
+
+TEST(GPUAttention, SlidingWindow) {
+  MwAttention shape = sizes(1, 100, 100, 2, 1, 8);
+  shape.causal = 1;
+  for (int64_t window : {1, 7, 40})  {
+    shape.window = window;
+    check(shape);
+  }
+  shape.causal = 0;
+  check(shape);
+}
+
+/// Causal with more queries than keys, and keys that nobody sees.
+TEST(GPUAttention, QueriesAndKeysDiffer) {
+  MwAttention shape = sizes(1, 20, 90, 2, 2, 8);
+  shape.causal = 1;
+  check(shape);
+  check(sizes(1, 90, 20, 2, 2, 8));
+  shape = sizes(1, 90, 20, 1, 1, 8);
+  shape.window = 30; // The last queries see nothing.
+  check(shape);
+}
+
+TEST(GPUAttention, SizesOfHeads) {
+  for (int64_t dim : {1, 5, 33, 64, 80, 128, 256, 352})
+    check(sizes(1, 19, 19, 1, 1, dim));
+}
+
+TEST(GPUAttention, Dropout) {
+  MwAttention shape = sizes(2, 40, 40, 2, 1, 8);
+  shape.dropout = 0.25f;
+  shape.stream = 7;
+  shape.causal = 1;
+  check(shape);
+  static const int32_t begin = 3;
+  shape.headBegin = &begin;
+  shape.globalHeads = 8;
+  check(shape);
+}
+
+TEST(GPUAttention, NarrowTypes) {
+  for (int32_t type : {MW_BF16, MW_F16})
+    for (int64_t dim : {24, 6}) {
+      MwAttention shape = sizes(1, 40, 40, 4, 2, dim);
+      shape.causal = 1;
+      shape.elementType = type;
+      check(shape);
+    }
+}

@@ -1,0 +1,527 @@
+//===- FakeGpu.cpp - a driver, cuBLASLt and NCCL that only look on ----------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Stands for libcuda.so.1, libcublasLt.so.13 and libnccl.so.2 in tests of the host's
+// side of executables for GPUs, whose ranks are threads of one process. Memory is the
+// host's and copies are made; kernels and products are not run. Everything is checked
+// that can be from outside, and the process ends with a message where it is wrong:
+//   - addresses lie in memory that was allocated, products with all of their matrices
+//   - kernels are entries of the PTX that was loaded, with its number of threads
+//   - streams and events exist
+//   - members of a communicator make the same calls in the same order
+// At the end it writes the counts of launches by kernel, and of messages that were sent
+// but not received, to the file that FAKE_GPU_LOG names.
+//
+//===----------------------------------------------------------------------===//
+#include "cublasLt.h"
+#include "cuda.h"
+#include "nccl.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace {
+std::recursive_mutex mutex;
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+[[noreturn]] void wrong(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  fprintf(stderr, "fake GPU: ");
+  vfprintf(stderr, format, arguments);
+  fprintf(stderr, "\n");
+  _Exit(99);
+}
+
+struct Memory {
+  size_t bytes;
+  std::vector<char> owned;
+};
+struct Entry {
+  int operands, threads;
+};
+struct Function {
+  std::string name;
+  Entry entry;
+  int shared = 48 * 1024;
+};
+struct Module {
+  std::map<std::string, Entry> entries;
+  std::map<std::string, Function> functions;
+};
+
+std::map<CUdeviceptr, Memory> memories;
+std::set<void *> streams, events;
+std::map<std::string, long> launches;
+std::map<std::string, long> pending; ///< messages by channel: sent minus received
+
+void checkRange(const char *what, CUdeviceptr address, size_t bytes) {
+  Lock lock(mutex);
+  auto after = memories.upper_bound(address);
+  if (after == memories.begin())
+    wrong("%s: address %llx was not allocated", what, (unsigned long long)address);
+  auto &[begin, memory] = *--after;
+  if (address + bytes > begin + memory.bytes)
+    wrong("%s: %zu bytes at %llx reach %llu bytes beyond their allocation", what, bytes,
+          (unsigned long long)address, (unsigned long long)(address + bytes - begin - memory.bytes));
+}
+void checkStream(const char *what, CUstream stream) {
+  Lock lock(mutex);
+  if (!streams.count(stream))
+    wrong("%s: no such stream", what);
+}
+void checkEvent(const char *what, CUevent event) {
+  Lock lock(mutex);
+  if (!events.count(event))
+    wrong("%s: no such event", what);
+}
+
+/// Writes the log when the process ends.
+struct Log {
+  ~Log() {
+    const char *path = getenv("FAKE_GPU_LOG");
+    FILE *file = path ? fopen(path, "w") : nullptr;
+    if (!file)
+      return;
+    for (auto &[name, count] : launches)
+      fprintf(file, "launch %s %ld\n", name.c_str(), count);
+    for (auto &[name, count] : pending)
+      fprintf(file, "pending %s %ld\n", name.c_str(), count);
+    fclose(file);
+  }
+} theLog;
+} // namespace
+
+extern "C" {
+//===--- driver -------------------------------------------------------------===//
+
+CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
+CUresult cuDriverGetVersion(int *version) { return *version = 13000, CUDA_SUCCESS; }
+CUresult cuGetErrorName(CUresult, const char **name) { return *name = "error", CUDA_SUCCESS; }
+CUresult cuGetErrorString(CUresult, const char **text) { return *text = "error", CUDA_SUCCESS; }
+CUresult cuDeviceGetCount(int *count) {
+  const char *text = getenv("FAKE_GPUS");
+  return *count = text ? atoi(text) : 1, CUDA_SUCCESS;
+}
+CUresult cuDeviceGet(CUdevice *device, int number) { return *device = number, CUDA_SUCCESS; }
+CUresult cuDeviceGetName(char *name, int size, CUdevice) {
+  snprintf(name, size_t(size), "fake");
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice) {
+  // Of a generation for which there is no code, so that PTX is loaded.
+  const char *text = getenv("FAKE_GPU_ARCH");
+  int arch = text ? atoi(text) : 120;
+  *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? arch / 10 : arch % 10;
+  return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+  *context = CUcontext(size_t(device) + 1);
+  return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxRelease(CUdevice) { return CUDA_SUCCESS; }
+CUresult cuCtxSetCurrent(CUcontext) { return CUDA_SUCCESS; }
+CUresult cuMemGetInfo(size_t *available, size_t *all) {
+  const char *text = getenv("FAKE_GPU_BYTES");
+  *available = *all = text ? size_t(atoll(text)) : size_t(1) << 34;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemAlloc(CUdeviceptr *address, size_t bytes) {
+  Lock lock(mutex);
+  Memory memory{bytes, std::vector<char>(bytes + 512)};
+  *address = (CUdeviceptr(memory.owned.data()) + 255) / 256 * 256;
+  memories[*address] = std::move(memory);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemFree(CUdeviceptr address) {
+  Lock lock(mutex);
+  if (!memories.erase(address))
+    wrong("cuMemFree: %llx was not allocated", (unsigned long long)address);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
+  return *memory = calloc(bytes, 1), CUDA_SUCCESS;
+}
+CUresult cuMemFreeHost(void *memory) { return free(memory), CUDA_SUCCESS; }
+CUresult cuMemHostGetDevicePointer(CUdeviceptr *address, void *memory, unsigned) {
+  return *address = CUdeviceptr(memory), CUDA_SUCCESS;
+}
+CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
+  checkStream("cuMemcpyHtoDAsync", stream);
+  checkRange("cuMemcpyHtoDAsync", to, bytes);
+  memcpy((void *)to, from, bytes);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  checkStream("cuMemcpyDtoHAsync", stream);
+  checkRange("cuMemcpyDtoHAsync", from, bytes);
+  memcpy(to, (void *)from, bytes);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  checkStream("cuMemcpyDtoDAsync", stream);
+  checkRange("cuMemcpyDtoDAsync", to, bytes);
+  checkRange("cuMemcpyDtoDAsync", from, bytes);
+  memcpy((void *)to, (void *)from, bytes);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
+  checkStream("cuMemsetD8Async", stream);
+  checkRange("cuMemsetD8Async", to, count);
+  memset((void *)to, value, count);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream) {
+  checkStream("cuMemsetD32Async", stream);
+  checkRange("cuMemsetD32Async", to, 4 * count);
+  for (size_t i = 0; i < count; ++i)
+    ((unsigned *)to)[i] = value;
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamCreate(CUstream *stream, unsigned) {
+  Lock lock(mutex);
+  *stream = CUstream(malloc(1));
+  streams.insert(*stream);
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamDestroy(CUstream stream) {
+  checkStream("cuStreamDestroy", stream);
+  Lock lock(mutex);
+  streams.erase(stream);
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamQuery(CUstream stream) {
+  return checkStream("cuStreamQuery", stream), CUDA_SUCCESS;
+}
+CUresult cuStreamSynchronize(CUstream stream) {
+  return checkStream("cuStreamSynchronize", stream), CUDA_SUCCESS;
+}
+CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr to, cuuint64_t value, unsigned) {
+  checkStream("cuStreamWriteValue64", stream);
+  return *(cuuint64_t *)to = value, CUDA_SUCCESS;
+}
+CUresult cuEventCreate(CUevent *event, unsigned) {
+  Lock lock(mutex);
+  *event = CUevent(malloc(1));
+  events.insert(*event);
+  return CUDA_SUCCESS;
+}
+CUresult cuEventDestroy(CUevent event) {
+  checkEvent("cuEventDestroy", event);
+  Lock lock(mutex);
+  events.erase(event);
+  return CUDA_SUCCESS;
+}
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  checkEvent("cuEventRecord", event);
+  return checkStream("cuEventRecord", stream), CUDA_SUCCESS;
+}
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
+  checkEvent("cuStreamWaitEvent", event);
+  return checkStream("cuStreamWaitEvent", stream), CUDA_SUCCESS;
+}
+
+CUresult cuModuleLoadData(CUmodule *result, const void *image) {
+  auto *module = new Module;
+  *result = CUmodule(module);
+  std::string text = static_cast<const char *>(image);
+  if (text.compare(0, 4, "\177ELF") == 0)
+    return CUDA_SUCCESS; // Code, which nothing is known of.
+  for (size_t at = 0; (at = text.find(".entry ", at)) != std::string::npos;) {
+    at += strlen(".entry ");
+    size_t open = text.find('(', at), body = text.find('{', open);
+    std::string name = text.substr(at, open - at), head = text.substr(open, body - open);
+    Entry entry{0, 0};
+    for (size_t i = 0; (i = head.find(".param", i)) != std::string::npos; ++i)
+      ++entry.operands;
+    for (const char *word : {".reqntid ", ".maxntid "})
+      if (size_t i = head.find(word); i != std::string::npos)
+        entry.threads = atoi(head.c_str() + i + strlen(word));
+    module->entries[name] = entry;
+  }
+  return CUDA_SUCCESS;
+}
+CUresult cuModuleUnload(CUmodule) { return CUDA_SUCCESS; }
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule handle, const char *name) {
+  auto *module = (Module *)handle;
+  auto entry = module->entries.find(name);
+  if (entry == module->entries.end())
+    wrong("cuModuleGetFunction: the module has no entry %s", name);
+  *function = CUfunction(&(module->functions[name] = {name, entry->second}));
+  return CUDA_SUCCESS;
+}
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute, int value) {
+  return ((Function *)function)->shared = value, CUDA_SUCCESS;
+}
+CUresult cuLaunchKernel(CUfunction handle, unsigned x, unsigned y, unsigned z, unsigned threads,
+                        unsigned, unsigned, unsigned shared, CUstream stream, void **arguments,
+                        void **) {
+  auto &function = *(Function *)handle;
+  const char *name = function.name.c_str();
+  checkStream(name, stream);
+  if (x == 0 || y != 1 || z != 1 || int(threads) != function.entry.threads)
+    wrong("%s: launched with %u threads, not %d", name, threads, function.entry.threads);
+  if (int(shared) > function.shared)
+    wrong("%s: asks for %u bytes of shared memory", name, shared);
+  for (int i = 0; i < function.entry.operands; ++i)
+    checkRange(name, *(CUdeviceptr *)arguments[i], 2);
+  Lock lock(mutex);
+  ++launches[function.name];
+  return CUDA_SUCCESS;
+}
+
+//===--- cuBLASLt -----------------------------------------------------------===//
+
+} // extern "C"
+namespace {
+struct Layout {
+  cudaDataType type;
+  uint64_t rows, columns;
+  int64_t ld, stride = 0;
+  int32_t batch = 1;
+  size_t bytes() const {
+    size_t width = type == CUDA_R_32F ? 4 : 2;
+    return width * size_t((batch - 1) * stride + int64_t(columns - 1) * ld + int64_t(rows));
+  }
+};
+struct Operation {
+  cublasOperation_t transA = CUBLAS_OP_N, transB = CUBLAS_OP_N;
+};
+} // namespace
+extern "C" {
+
+size_t cublasLtGetVersion() { return 130000; }
+const char *cublasLtGetStatusString(cublasStatus_t) { return "status"; }
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
+  return *handle = cublasLtHandle_t(malloc(1)), CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+  return free(handle), CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *made, cublasComputeType_t,
+                                        cudaDataType_t) {
+  return *made = cublasLtMatmulDesc_t(new Operation), CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle,
+                                              cublasLtMatmulDescAttributes_t attribute,
+                                              const void *value, size_t) {
+  auto *operation = (Operation *)handle;
+  auto trans = *static_cast<const cublasOperation_t *>(value);
+  (attribute == CUBLASLT_MATMUL_DESC_TRANSA ? operation->transA : operation->transB) = trans;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *made, cudaDataType type,
+                                          uint64_t rows, uint64_t columns, int64_t ld) {
+  if (ld < int64_t(rows))
+    wrong("a matrix of %lu rows lies %ld elements apart", (unsigned long)rows, long(ld));
+  return *made = cublasLtMatrixLayout_t(new Layout{type, rows, columns, ld}), CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t handle,
+                                                cublasLtMatrixLayoutAttribute_t attribute,
+                                                const void *value, size_t) {
+  auto *layout = (Layout *)handle;
+  if (attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT)
+    memcpy(&layout->batch, value, sizeof(layout->batch));
+  if (attribute == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET)
+    memcpy(&layout->stride, value, sizeof(layout->stride));
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *made) {
+  return *made = cublasLtMatmulPreference_t(malloc(1)), CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t made) {
+  return free(made), CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t,
+                                                    cublasLtMatmulPreferenceAttributes_t,
+                                                    const void *, size_t) {
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatmulPreference_t, int,
+                                              cublasLtMatmulHeuristicResult_t *result, int *found) {
+  memset(result, 0, sizeof(*result));
+  return *found = 1, CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const void *,
+                              const void *a, cublasLtMatrixLayout_t layoutA, const void *b,
+                              cublasLtMatrixLayout_t layoutB, const void *, const void *,
+                              cublasLtMatrixLayout_t, void *d, cublasLtMatrixLayout_t layoutD,
+                              const cublasLtMatmulAlgo_t *, void *workspace, size_t workspaceBytes,
+                              cudaStream_t stream) {
+  auto &op = *(Operation *)operation;
+  auto &x = *(Layout *)layoutA, &y = *(Layout *)layoutB, &z = *(Layout *)layoutD;
+  checkStream("cublasLtMatmul", CUstream(stream));
+  uint64_t m = op.transA ? x.columns : x.rows, k = op.transA ? x.rows : x.columns;
+  uint64_t n = op.transB ? y.rows : y.columns, depth = op.transB ? y.columns : y.rows;
+  if (m != z.rows || n != z.columns || k != depth || x.batch != z.batch || y.batch != z.batch)
+    wrong("a product of %lu x %lu and %lu x %lu gives %lu x %lu", (unsigned long)m,
+          (unsigned long)k, (unsigned long)depth, (unsigned long)n, (unsigned long)z.rows,
+          (unsigned long)z.columns);
+  checkRange("factor of a product", CUdeviceptr(a), x.bytes());
+  checkRange("factor of a product", CUdeviceptr(b), y.bytes());
+  checkRange("product", CUdeviceptr(d), z.bytes());
+  checkRange("workspace of a product", CUdeviceptr(workspace), workspaceBytes);
+  Lock lock(mutex);
+  ++launches["cublasLtMatmul"];
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+//===--- NCCL ---------------------------------------------------------------===//
+
+} // extern "C"
+namespace {
+/// One communicator, for all of its members.
+struct Shared {
+  int size;
+  std::string name;
+  std::vector<std::string> calls;
+  struct Split {
+    std::map<int, std::pair<int, int>> wishes; ///< of a member: color and key
+    std::map<int, std::shared_ptr<Shared>> made; ///< by color
+  };
+  std::vector<Split> splits;
+};
+std::mutex meeting;
+std::condition_variable arrived;
+std::shared_ptr<Shared> worldOfAll;
+} // namespace
+struct ncclComm {
+  std::shared_ptr<Shared> shared;
+  int rank;
+  size_t calls = 0, splits = 0;
+};
+
+/// Compares a member's next call with what the others called there.
+static void meet(ncclComm_t comm, const char *what, size_t count, ncclDataType_t type, int other,
+                 const void *stream) {
+  checkStream(what, CUstream(stream));
+  char text[200];
+  snprintf(text, sizeof(text), "%s of %zu elements of type %d, %d", what, count, int(type), other);
+  Lock lock(mutex);
+  auto &calls = comm->shared->calls;
+  if (comm->calls == calls.size())
+    calls.push_back(text);
+  else if (calls[comm->calls] != text)
+    wrong("communicator %s, call %zu: member %d calls %s, another %s", comm->shared->name.c_str(),
+          comm->calls, comm->rank, text, calls[comm->calls].c_str());
+  ++comm->calls;
+}
+static size_t widthOf(ncclDataType_t type) {
+  return type == ncclFloat32 || type == ncclInt32 ? 4 : 2;
+}
+static void checkData(const char *what, const void *data, size_t count, ncclDataType_t type) {
+  checkRange(what, CUdeviceptr(data), count * widthOf(type));
+}
+
+extern "C" {
+ncclResult_t ncclGetVersion(int *version) { return *version = 22800, ncclSuccess; }
+const char *ncclGetErrorString(ncclResult_t) { return "error"; }
+const char *ncclGetLastError(ncclComm_t) { return "error"; }
+ncclResult_t ncclGetUniqueId(ncclUniqueId *id) { return memset(id, 7, sizeof(*id)), ncclSuccess; }
+ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size, ncclUniqueId id, int rank) {
+  if (id.internal[0] != 7)
+    wrong("ncclCommInitRank: the id is not the one of rank 0");
+  std::unique_lock<std::mutex> lock(meeting);
+  if (!worldOfAll)
+    worldOfAll = std::make_shared<Shared>(Shared{size, "world", {}, {}});
+  return *comm = new ncclComm{worldOfAll, rank}, ncclSuccess;
+}
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *made, ncclConfig_t *) {
+  std::unique_lock<std::mutex> lock(meeting);
+  Shared &shared = *comm->shared;
+  size_t number = comm->splits++;
+  if (shared.splits.size() <= number)
+    shared.splits.resize(number + 1);
+  shared.splits[number].wishes[comm->rank] = {color, key};
+  arrived.notify_all();
+  if (!arrived.wait_for(lock, std::chrono::seconds(60), [&] {
+        return int(shared.splits[number].wishes.size()) == shared.size;
+      }))
+    wrong("split %zu of %s: %zu of %d members came", number, shared.name.c_str(),
+          shared.splits[number].wishes.size(), shared.size);
+  *made = nullptr;
+  if (color == NCCL_SPLIT_NOCOLOR)
+    return ncclSuccess;
+  int rank = 0, size = 0;
+  for (auto &[member, wish] : shared.splits[number].wishes)
+    if (wish.first == color) {
+      ++size;
+      rank += std::make_pair(wish.second, member) < std::make_pair(key, comm->rank);
+    }
+  auto &together = shared.splits[number].made[color];
+  if (!together)
+    together = std::make_shared<Shared>(
+        Shared{size, shared.name + "/" + std::to_string(number) + "." + std::to_string(color), {}, {}});
+  return *made = new ncclComm{together, rank}, ncclSuccess;
+}
+ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t *error) {
+  return *error = ncclSuccess, ncclSuccess;
+}
+ncclResult_t ncclCommAbort(ncclComm_t) { return ncclSuccess; }
+ncclResult_t ncclCommDestroy(ncclComm_t) { return ncclSuccess; }
+ncclResult_t ncclGroupStart() { return ncclSuccess; }
+ncclResult_t ncclGroupEnd() { return ncclSuccess; }
+ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type,
+                           ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  checkData("ncclAllReduce", from, count, type);
+  checkData("ncclAllReduce", to, count, type);
+  return meet(comm, "ncclAllReduce", count, type, op, stream), ncclSuccess;
+}
+ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataType_t type,
+                           ncclComm_t comm, cudaStream_t stream) {
+  checkData("ncclAllGather", from, count, type);
+  checkData("ncclAllGather", to, count * size_t(comm->shared->size), type);
+  return meet(comm, "ncclAllGather", count, type, 0, stream), ncclSuccess;
+}
+ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDataType_t type,
+                               ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  checkData("ncclReduceScatter", from, count * size_t(comm->shared->size), type);
+  checkData("ncclReduceScatter", to, count, type);
+  return meet(comm, "ncclReduceScatter", count, type, op, stream), ncclSuccess;
+}
+ncclResult_t ncclBroadcast(const void *, void *to, size_t count, ncclDataType_t type, int root,
+                           ncclComm_t comm, cudaStream_t stream) {
+  checkData("ncclBroadcast", to, count, type);
+  return meet(comm, "ncclBroadcast", count, type, root, stream), ncclSuccess;
+}
+ncclResult_t ncclReduce(const void *from, void *, size_t count, ncclDataType_t type, ncclRedOp_t,
+                        int root, ncclComm_t comm, cudaStream_t stream) {
+  checkData("ncclReduce", from, count, type);
+  return meet(comm, "ncclReduce", count, type, root, stream), ncclSuccess;
+}
+static void message(ncclComm_t comm, int from, int to, size_t count, long change) {
+  Lock lock(mutex);
+  pending[comm->shared->name + " from " + std::to_string(from) + " to " + std::to_string(to) +
+          " of " + std::to_string(count)] += change;
+}
+ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t comm, cudaStream_t stream) {
+  checkStream("ncclSend", CUstream(stream));
+  checkData("ncclSend", from, count, type);
+  if (peer >= comm->shared->size)
+    wrong("ncclSend to member %d of %d", peer, comm->shared->size);
+  return message(comm, comm->rank, peer, count, 1), ncclSuccess;
+}
+ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  checkStream("ncclRecv", CUstream(stream));
+  checkData("ncclRecv", to, count, type);
+  return message(comm, peer, comm->rank, count, -1), ncclSuccess;
+}
+} // extern "C"
