@@ -33,7 +33,8 @@ public:
 
 private:
   const MemoryProfile &calleeOf(CallOp call);
-  HeldBuffer held(BufferOp buffer, const ProgramLiveness &liveness);
+  void findWriters(ProgramOp program, const ProgramLiveness &liveness,
+                   SmallVectorImpl<HeldBuffer *> &largest);
   /// The op that writes `memory` first, looked for inside calls too.
   /// `memory` becomes what that op's program knows it as.
   Operation *writerOf(Value &memory, const ProgramLiveness &liveness, StringAttr &task);
@@ -107,17 +108,23 @@ static int64_t slicesOf(Operation *writer, Value memory) {
   return 1;
 }
 
-HeldBuffer Profiler::held(BufferOp buffer, const ProgramLiveness &liveness) {
+static HeldBuffer heldIn(BufferOp buffer) {
   HeldBuffer result;
   result.buffer = buffer;
   result.bytes = alignedBytes(buffer);
-  if (buffer.isPersistent())
-    return result;
-  Value memory = buffer.getMemory();
-  result.writer = writerOf(memory, liveness, result.task);
-  if (result.writer)
-    result.slices = slicesOf(result.writer, memory);
   return result;
+}
+
+void Profiler::findWriters(ProgramOp program, const ProgramLiveness &liveness,
+                           SmallVectorImpl<HeldBuffer *> &largest) {
+  for (HeldBuffer *held : largest) {
+    if (held->buffer->getParentOfType<ProgramOp>() != program)
+      continue; // found with its own program
+    Value memory = held->buffer.getMemory();
+    held->writer = writerOf(memory, liveness, held->task);
+    if (held->writer)
+      held->slices = slicesOf(held->writer, memory);
+  }
 }
 
 MemoryProfile Profiler::profile(ProgramOp program) {
@@ -181,13 +188,13 @@ MemoryProfile Profiler::profile(ProgramOp program) {
 
   if (!program.isPrivate())
     for (auto &[name, buffer] : persistent)
-      result.atPeak.push_back(held(buffer, liveness));
+      result.atPeak.push_back(heldIn(buffer));
   for (auto &[buffer, range] : ranges) {
     if (result.peakOp < range.first || range.second <= result.peakOp)
       continue;
     CallOp call = workspaces.lookup(buffer);
     if (!call) {
-      result.atPeak.push_back(held(buffer, liveness));
+      result.atPeak.push_back(heldIn(buffer));
       continue;
     }
     auto task = call->getAttrOfType<StringAttr>(dist::taskAttr);
@@ -200,6 +207,11 @@ MemoryProfile Profiler::profile(ProgramOp program) {
   llvm::sort(result.atPeak, [](HeldBuffer a, HeldBuffer b) {
     return std::pair(-a.bytes, a.buffer.getName()) < std::pair(-b.bytes, b.buffer.getName());
   });
+  SmallVector<HeldBuffer *> largest;
+  for (HeldBuffer &held : result.atPeak)
+    if (!held.buffer.isPersistent() && largest.size() < MemoryProfile::attributed)
+      largest.push_back(&held);
+  findWriters(program, liveness, largest);
   return result;
 }
 

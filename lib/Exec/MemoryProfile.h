@@ -52,6 +52,8 @@ struct MemoryProfile {
   int64_t ops = 0;
 
   int64_t peakBytes = 0, peakOp = 0;
+  /// Of so many it is said who writes them; what outlives the step is not counted.
+  static constexpr size_t attributed = 24;
   /// Largest first.
   std::vector<HeldBuffer> atPeak;
 };

@@ -13,9 +13,6 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::report;
 
-/// Rows of a program's table.
-static constexpr size_t rowsAtPeak = 24;
-
 /// The task that runs at op `op`, or null.
 static StringAttr taskAt(const exec::MemoryProfile &profile, int64_t op) {
   for (auto &[at, task] : profile.tasks)
@@ -50,7 +47,7 @@ llvm::json::Object report::peakOf(const std::map<std::string, exec::MemoryProfil
       lasting += held.bytes;
       others -= held.bytes;
     }
-    if (buffer.isPersistent() || buffers.size() == rowsAtPeak)
+    if (buffer.isPersistent() || buffers.size() == exec::MemoryProfile::attributed)
       continue;
     // What the writer is made from says more than the buffer, where there is one.
     Location location = held.writer ? held.writer->getLoc() : buffer.getLoc();

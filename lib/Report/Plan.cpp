@@ -58,6 +58,7 @@ private:
   bool forReport;
   SmallVector<ModuleOp> programs;
   dist::Mesh mesh;
+  llvm::DenseMap<Operation *, int64_t> ranks; ///< of each program
   Object plan;
   report::FlopCounter flops;
   Array memoryOverTime;
@@ -289,8 +290,12 @@ void PlanBuilder::addCommunication() {
 }
 
 int64_t PlanBuilder::ranksOf(ModuleOp program) {
-  return llvm::count_if(llvm::seq(mesh.size()),
-                        [&](int64_t rank) { return dist::runsOn(program, mesh, rank); });
+  auto [known, isNew] = ranks.try_emplace(program, 0);
+  if (isNew)
+    known->second = llvm::count_if(llvm::seq(mesh.size()), [&](int64_t rank) {
+      return dist::runsOn(program, mesh, rank);
+    });
+  return known->second;
 }
 
 double PlanBuilder::flopsOf(ModuleOp program, bool again) {
