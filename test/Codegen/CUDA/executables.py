@@ -12,6 +12,7 @@ import re
 import struct
 import subprocess
 import sys
+import time
 
 ELF = b"\x7fELF"
 
@@ -105,6 +106,12 @@ def main():
             "--batch", "8", "--zero", "1")
     compile("mesh data=2 zero 3", config, 2, "--mesh", "data=2", "--zero", "3", "--dropout", "0.1")
     compile("parameter server", config, 2, "--mesh", "data=2", "--data-sync", "parameter-server")
+    # What a large model may take, linking and starting included.
+    begin = time.monotonic()
+    compile("llama3-8b zero 3", options.configs[0].parents[4] / "examples" / "llama3-8b.json", 8, "--precision",
+            "bf16", "--mesh", "data=8", "--zero", "3", "--seq", "4096", "--batch", "8")
+    seconds = time.monotonic() - begin
+    assert seconds <= 40, f"llama3-8b took {seconds:.1f} s"
     refused = subprocess.run(["meshwright", "compile", str(config), "--target", "cuda", "--mesh", "data=2",
                               "--collective-algorithm", "ring", "-o", str(options.folder / "refused")],
                              capture_output=True, text=True)
