@@ -256,16 +256,21 @@ void PlanBuilder::addCommunication() {
   }
   auto add = [&](const codegen::Collective &collective, StringRef program, int64_t times) {
     ModuleOp in = collective.op->getParentOfType<ModuleOp>();
-    // A message goes out of every rank of the program; of the rest each rank has its share.
-    int64_t ranks = ranksOf(in);
+    int64_t number = llvm::find(programs, in) - programs.begin();
+    // A message goes out of every rank of the program; of the rest each rank has its share,
+    // rounded so that those of all programs add up.
+    auto share = [&](int64_t ranks) { return collective.groupBytes * ranks / collective.members; };
+    int64_t ranks = ranksOf(in), before = 0;
+    for (ModuleOp other : ArrayRef(programs).take_front(number))
+      before += ranksOf(other);
     bool message = isa<exec::SendOp>(collective.op);
-    int64_t bytes = collective.groupBytes * ranks / (message ? 1 : collective.members);
+    int64_t bytes = message ? collective.groupBytes * ranks : share(before + ranks) - share(before);
     Object row{{"op", collective.getName()},
                {"group", collective.group},
                {"type", typeName(collective.getElementType())},
                {"count", collective.getCount()},
                {"program", program},
-               {"in", llvm::find(programs, in) - programs.begin()},
+               {"in", number},
                {"times", times},
                {"group_bytes", collective.groupBytes},
                {"bytes", bytes},
