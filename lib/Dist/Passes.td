@@ -12,7 +12,8 @@ def DistApplyStrategy : Pass<"dist-apply-strategy", "::mlir::ModuleOp"> {
   let summary = "Writes the mesh and the strategy's seed shardings";
   let description = [{
     Adds `dist.mesh @mesh` and a few `dist.seed` attributes, from which propagation
-    makes everything else. Beside each stands a `dist.reason`, the strategy's name.
+    makes everything else. Beside each stands a `dist.reason`, the strategy's name, or
+    a dictionary of one for each axis.
 
     - The batch of the inputs tokens, targets and sequence_ids is cut over the axes
       replica and data (and the third of tensor=RxCxD).
@@ -40,8 +41,9 @@ def DistApplyStrategy : Pass<"dist-apply-strategy", "::mlir::ModuleOp"> {
     seed in the program names is in that seed's hands.
 
     What a seed cuts need not divide (`dist-pad`); ZeRO prefers dimensions that do.
-    Refuses a batch that does not divide, naming what would, and mesh axes whose
-    strategy is not available, unless a seed uses them.
+    Refuses a batch that does not divide, naming what would; mesh axes whose
+    strategy is not available, unless a seed uses them; and more devices than tensor
+    parallelism or ZeRO can give a part of any parameter.
   }];
   let options = [
     Option<"mesh", "mesh", "std::string", "\"\"", "axes outermost first, e.g. data=4,tensor=2">,

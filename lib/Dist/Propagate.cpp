@@ -10,6 +10,7 @@
 #include "RootFlow.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -77,15 +78,22 @@ public:
         emitRemark(where.first) << table.explain(node);
         any = true;
       }
-    if (!any)
-      return module.emitError("no variable and no input is called '") << name << "'";
-    return success();
+    if (any)
+      return success();
+    InFlightDiagnostic none = module.emitError("no variable and no input is called '")
+                              << name << "'; there are ";
+    llvm::SetVector<StringRef> names;
+    for (auto &[node, where] : named)
+      names.insert(where.second);
+    llvm::interleaveComma(names, none);
+    return none;
   }
 
 private:
   static constexpr StringLiteral reasonAttr = DistDialect::reasonAttr;
 
-  /// `reason` says which strategy the seed is part of; without one it is the user's.
+  /// `reason` says which strategy the seed is part of, or for each axis its own; without
+  /// one it is the user's.
   LogicalResult seed(unsigned node, Operation *owner, const Twine &what, Attribute attr,
                      Attribute reason) {
     if (!attr)
@@ -107,11 +115,15 @@ private:
       return error() << "must not be partial: only reductions make partial values";
     SmallVector<bool> open =
         llvm::map_to_vector(sharding.getDims(), [](DimAttr dim) { return dim.getOpen(); });
-    auto said = dyn_cast_or_null<StringAttr>(reason);
+    auto reasonOf = [&](unsigned axis) {
+      auto byAxis = dyn_cast_or_null<DictionaryAttr>(reason);
+      auto said = dyn_cast_or_null<StringAttr>(byAxis ? byAxis.get(mesh.axes[axis].name) : reason);
+      return said ? said.str() : "";
+    };
     Sharding wanted = sharding.on(mesh);
     table.seed(node, wanted, open, maskOf(sharding.replicatedOn(mesh)) | maskOf(wanted.root),
-               said ? said.str() : "");
-    if (!said)
+               reasonOf);
+    if (!reason)
       table.raise(node, Propagation::User);
     return success();
   }

@@ -25,16 +25,15 @@ unsigned Propagation::addNode(std::string name, ArrayRef<int64_t> shape, unsigne
 }
 
 void Propagation::seed(unsigned id, const Sharding &sharding, ArrayRef<bool> open,
-                       AxisMask replicated, std::string reason) {
+                       AxisMask replicated, function_ref<std::string(unsigned)> reasonOf) {
   Node &node = nodes[id];
   node.replicated = replicated;
-  node.reason = std::move(reason);
   node.sharding = sharding.complete();
   node.open.assign(open.begin(), open.end());
   node.decisions.clear();
   for (auto [d, axes] : enumerate(sharding.dims))
     for (unsigned axis : axes)
-      node.decisions.push_back({unsigned(d), axis, -1, -1, 0});
+      node.decisions.push_back({unsigned(d), axis, -1, -1, 0, reasonOf ? reasonOf(axis) : ""});
 }
 
 void Propagation::raise(unsigned node, int priority) {
@@ -176,17 +175,12 @@ std::string Propagation::explain(unsigned id) const {
   raw_string_ostream os(text);
   const Node &node = nodes[id];
   os << node.name << " is " << node.sharding.str(mesh);
-  auto seed = [&](const Node &of) {
-    os << " by seed" << (of.reason.empty() ? "" : ": ") << of.reason;
-  };
   for (const Decision &first : node.decisions) {
     os << "\n  dimension " << first.dim << " along " << mesh.axes[first.axis].name << ":";
     // Decisions were made one after another, each from one made before it.
     const Decision *decision = &first;
-    unsigned last = id;
     while (decision->link >= 0) {
       const Node &from = nodes[decision->from];
-      last = decision->from;
       os << " from " << from.name << " dimension " << decision->fromDim << " through "
          << links[decision->link].name << ";";
       const Decision *next = nullptr;
@@ -197,7 +191,7 @@ std::string Propagation::explain(unsigned id) const {
         break;
       decision = next;
     }
-    seed(nodes[last]);
+    os << " by seed" << (decision->reason.empty() ? "" : ": ") << decision->reason;
   }
   // Ops meet a parameter as the slice that a layer is handed.
   SmallVector<unsigned> same = {id};

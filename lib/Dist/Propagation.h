@@ -32,6 +32,8 @@ public:
     /// The link it came through and the node at its other side; -1 for a seed.
     int link = -1, from = -1;
     unsigned fromDim = 0;
+    /// What a seed is for, if that is known.
+    std::string reason = {};
   };
 
   /// Who wins where nodes disagree.
@@ -44,8 +46,6 @@ public:
     int priority = Ordinary;
     /// Axes that propagation must not cut the node along.
     AxisMask replicated = 0;
-    /// What its seed is for, if that is known.
-    std::string reason;
     Sharding sharding;
     /// Which dimensions may be cut further.
     llvm::SmallVector<bool> open;
@@ -68,9 +68,9 @@ public:
   /// A new node of elements of `bits`, nothing cut, all dimensions open.
   unsigned addNode(std::string name, llvm::ArrayRef<int64_t> shape, unsigned bits = 32);
   /// Gives a node its seed; dimensions with `open` may grow, though not along
-  /// `replicated`.
+  /// `replicated`. `reasonOf` an axis says what it is there for.
   void seed(unsigned node, const Sharding &sharding, llvm::ArrayRef<bool> open,
-            AxisMask replicated = 0, std::string reason = "");
+            AxisMask replicated = 0, llvm::function_ref<std::string(unsigned)> reasonOf = {});
   /// Gives a node at least this priority.
   void raise(unsigned node, int priority);
   /// Lets propagation leave a dimension as it is.

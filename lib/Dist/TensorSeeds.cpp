@@ -114,6 +114,28 @@ public:
 
   bool empty() const { return dims.empty(); }
 
+  /// Refuses so many devices that some of them would have no part of anything.
+  LogicalResult check(ModuleOp module, int64_t n) const {
+    const Dim *largest = nullptr;
+    int64_t most = 0;
+    for (const Dim &dim : dims) {
+      int64_t size = 1;
+      for (unsigned id : dim.run)
+        size *= classes[id].size;
+      if (size > most) {
+        most = size;
+        largest = &dim;
+      }
+    }
+    if (!largest || n <= most)
+      return success();
+    train::VariableOp variable = largest->variable;
+    return module.emitError("mesh axis 'tensor' has ")
+           << n << " devices, more than any parameter can be divided among: the largest it cuts is "
+           << "dimension " << largest->dim - variable.getStacked() << " of @"
+           << variable.getSymName() << ", of " << most << "; use " << most << " devices or fewer";
+  }
+
 private:
   bool isInner(unsigned id) const {
     const IndexClass &entry = classes[id];
@@ -153,6 +175,8 @@ FailureOr<TensorPlan> dist::planTensor(ModuleOp module, const IndexClasses &clas
         << "stream's that every op can run with a part of; use data";
     return failure();
   }
+  if (failed(planner.check(module, inner)))
+    return failure();
   planner.plan(inner, plan.inner);
   return plan;
 }

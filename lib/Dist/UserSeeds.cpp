@@ -61,15 +61,9 @@ LogicalResult Seeder::userSeeds() {
       if (int64_t(fitting.getDims().size()) != type.getRank())
         return error() << "has " << wanted.getDims().size() << " dimensions, but @"
                        << variable.getSymName() << " has " << type.getRank() - layers;
-      Sharding cut = fitting.on(mesh);
-      if (layers && !cut.dims[0].empty())
+      if (layers && !fitting.on(mesh).dims[0].empty())
         return error() << "cuts the layers of @" << variable.getSymName()
                        << ", which are one after another; cut another dimension";
-      if (int d = firstUneven(type.getShape(), cut, mesh); d >= 0)
-        return error() << "cuts dimension " << d - layers << " of @" << variable.getSymName()
-                       << ", " << type.getDimSize(d) << " elements, into " << mesh.size(cut.dims[d])
-                       << " parts along " << mesh.str(cut.dims[d])
-                       << ", which do not divide; choose axes that do";
       auto [before, isNew] = seededBy.try_emplace(variable, pattern);
       if (!isNew && variable->getAttr(DistDialect::seedAttr) != fitting)
         return error() << "contradicts seed \"" << before->second << "\": both are for @"

@@ -73,6 +73,8 @@ public:
         stage(stage), axes(axes), symbols(module), context(module.getContext()) {}
 
   LogicalResult run() {
+    if (failed(check()))
+      return failure();
     for (Update &update : updatesOf(module)) {
       train::VariableOp parameter = update.parameter;
       auto computed = parameter->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
@@ -81,7 +83,7 @@ public:
         return failure();
       for (auto variable : module.getOps<train::VariableOp>())
         if (variable.getOf() && *variable.getOf() == parameter.getSymName())
-          seed(variable, *stored);
+          seed(variable, *stored, computed);
       gradient(update, *stored);
       if (stage < 3) {
         OpOperand &use = update.op.getParameterMutable();
@@ -93,7 +95,7 @@ public:
         });
         continue;
       }
-      seed(parameter, *stored);
+      seed(parameter, *stored, computed);
       // Uses that compute get the parameter as it is computed with.
       module.walk([&](train::GetOp get) {
         if (get.getVariable() == parameter.getSymName())
@@ -104,9 +106,40 @@ public:
   }
 
 private:
-  void seed(Operation *op, ShardingAttr sharding) {
+  /// Refuses so many devices that some of them would store no part of anything.
+  LogicalResult check() {
+    train::VariableOp largest;
+    int64_t most = 0, n = mesh.size(axes), dim = 0;
+    for (Update &update : updatesOf(module)) {
+      train::VariableOp variable = update.parameter;
+      for (int64_t d = variable.getStacked(); d < variable.getTensorType().getRank(); ++d)
+        if (int64_t size = variable.getTensorType().getDimSize(d); size > most) {
+          most = size;
+          largest = variable;
+          dim = d - variable.getStacked();
+        }
+    }
+    if (n <= most || !largest)
+      return success();
+    return module.emitError("--zero ")
+           << stage << " cannot share parameters out over the " << n << " devices along "
+           << mesh.str(axes) << ": the largest dimension is " << dim << " of @"
+           << largest.getSymName() << ", of " << most << "; use " << most
+           << " devices or fewer, and e.g. replica=2 for others";
+  }
+
+  /// Axes that cut for storage alone are there for ZeRO, the others for what they were before.
+  void seed(Operation *op, ShardingAttr sharding, ShardingAttr computed) {
     op->setAttr(DistDialect::seedAttr, sharding);
-    op->setAttr(DistDialect::reasonAttr, reason());
+    if (sharding == computed)
+      return;
+    Attribute before = op->getAttr(DistDialect::reasonAttr);
+    Sharding inside = computed.on(mesh), stored = sharding.on(mesh);
+    SmallVector<NamedAttribute> reasons;
+    for (auto [a, axis] : llvm::enumerate(mesh.axes))
+      if (Attribute why = inside.uses(a) ? before : reason(); why && stored.uses(a))
+        reasons.emplace_back(StringAttr::get(context, axis.name), why);
+    op->setAttr(DistDialect::reasonAttr, DictionaryAttr::get(context, reasons));
   }
   StringAttr reason() { return StringAttr::get(context, "ZeRO stage " + std::to_string(stage)); }
 
@@ -118,7 +151,8 @@ private:
     return op;
   }
 
-  /// The data axes added to the first dimension they divide, never to layers'. Where
+  /// The data axes, but for those that cut it already, added to the first dimension they
+  /// divide, never to layers'. Where
   /// there is none, to the one that padding makes least larger, if possible one that
   /// computing leaves whole: padding lies at the end of all parts, not of each. A
   /// dimension of one element is not cut, since each part would be as large as the
@@ -126,6 +160,10 @@ private:
   FailureOr<ShardingAttr> storageOf(train::VariableOp variable, ShardingAttr computed) {
     int64_t rank = variable.getTensorType().getRank(), first = variable.getStacked();
     Sharding sharding = computed.on(mesh);
+    Axes axes(this->axes);
+    llvm::erase_if(axes, [&](unsigned axis) { return sharding.uses(axis); });
+    if (axes.empty())
+      return computed;
     std::optional<std::tuple<bool, double, int64_t>> best;
     for (int64_t d = first; d < rank; ++d) {
       if (variable.getTensorType().getDimSize(d) == 1)
@@ -166,9 +204,10 @@ private:
     if (!computed.hasOpenDim())
       return computed;
     SmallVector<StringAttr> names(computed.getReplicated());
+    Sharding used = computed.on(mesh);
     for (unsigned axis : axes)
       if (auto name = StringAttr::get(context, mesh.axes[axis].name);
-          !llvm::is_contained(names, name))
+          !used.uses(axis) && !llvm::is_contained(names, name))
         names.push_back(name);
     return ShardingAttr::get(context, computed.getMesh(), computed.getDims(), {}, false, names);
   }

@@ -295,6 +295,10 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
       return createStringError("--" + llvm::Twine(flag) +
                                " needs the plan, which IR has from stage exec on; use --emit "
                                "exec, llvm, object or exe");
+  if (to < Stage::dist && options.given.count("explain-sharding") &&
+      !options.fromRecipe.count("explain-sharding"))
+    return createStringError("--explain-sharding needs shardings, which IR has from stage dist on; use "
+                             "--emit dist or a later stage");
   bool planned = to == Stage::exec && (!options.report.empty() || !options.assertions.empty() || limited);
   std::optional<Plan> plan;
   // PTX is of kernels alone; a module may have nothing else.

@@ -113,7 +113,8 @@ TEST(Propagation, GivesParametersTheAxis) {
   t.link("linear", "~b i, ~o i -> b o", {x, w}, {y});
   t.link("gelu", "b o -> b o", {y}, {z});
   t.seed(x, {{Axes{0}, Axes{}}, {}, false}, {false, false});
-  t.seed(w, {{Axes{0}, Axes{}}, {}, false}, {false, false}, 0, "tensor parallel");
+  t.seed(w, {{Axes{0}, Axes{}}, {}, false}, {false, false}, 0,
+         [](unsigned) { return "tensor parallel"; });
   t.raise(w, Propagation::Parameter);
   t.run();
   EXPECT_EQ(t.str(z), "[{}, {a}]");

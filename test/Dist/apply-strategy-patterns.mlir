@@ -5,7 +5,8 @@
 // RUN: sed 's/"layers.q/"heads.q/' %s | not meshwright-opt - --dist-apply-strategy=mesh=data=2,tensor=2 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: sed 's/{tensor}, {?}/tensor/' %s | not meshwright-opt - --dist-apply-strategy=mesh=data=2,tensor=2 2>&1 | FileCheck %s --check-prefix=TEXT
 // RUN: sed 's/{tensor}, {?}/{rows}, {}/' %s | not meshwright-opt - --dist-apply-strategy=mesh=data=2,tensor=2 2>&1 | FileCheck %s --check-prefix=AXIS
-// RUN: not meshwright-opt %s --dist-apply-strategy=mesh=data=2,tensor=3 2>&1 | FileCheck %s --check-prefix=UNEVEN
+// What does not divide is padded, as wherever seeds say so.
+// RUN: meshwright-opt %s --dist-apply-strategy=mesh=data=2,tensor=3 --dist-pad | FileCheck %s --check-prefix=UNEVEN
 // RUN: sed 's/{tensor}, {?}/{}, {}, {}, {}/' %s | not meshwright-opt - --dist-apply-strategy=mesh=data=2,tensor=2 2>&1 | FileCheck %s --check-prefix=RANK
 // RUN: sed 's/{tensor}, {?}/{tensor}, {}, {}/' %s | not meshwright-opt - --dist-apply-strategy=mesh=data=2,tensor=2 2>&1 | FileCheck %s --check-prefix=LAYERS
 
@@ -13,7 +14,7 @@
 // NONE: seed "heads.q*" = "[{tensor}, {?}], replicated = {data}" matches no parameter; parameters are layers.q.weight, head.weight
 // TEXT: seed "layers.q*" = "[tensor], replicated = {data}" is not a list of dimensions; write it as "[{tensor}, {}]"
 // AXIS: seed "layers.q*" = "[{rows}, {}], replicated = {data}" names axis "rows", which @mesh does not have; its axes are {data, tensor}
-// UNEVEN: seed "layers.q*" = "[{tensor}, {?}], replicated = {data}" cuts dimension 0 of @layers.q.weight, 16 elements, into 3 parts along {tensor}, which do not divide; choose axes that do
+// UNEVEN: @layers.q.weight : tensor<3x18x16xf32>
 // RANK: has 4 dimensions, but @layers.q.weight has 2
 // LAYERS: cuts the layers of @layers.q.weight, which are one after another; cut another dimension
 // CHECK-NOT: dist.seeds

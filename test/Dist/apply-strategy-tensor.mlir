@@ -10,6 +10,8 @@
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=tensor=2x3 tensor-2d=true" | FileCheck %s --check-prefix=RESIDUAL
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=tensor=4 sequence-parallel=true" | FileCheck %s --check-prefix=TOKENS
 // RUN: sed -e 's/tensor<4x6/tensor<12x6/g' -e 's/tensor<4x4x6/tensor<12x4x6/g' %s | meshwright-opt - --dist-apply-strategy="mesh=data=3 zero=1" | FileCheck %s --check-prefix=UNEVEN
+// RUN: meshwright-opt %s --dist-apply-strategy=mesh=tensor=32 -o /dev/null
+// RUN: not meshwright-opt %s --dist-apply-strategy=mesh=tensor=33 2>&1 | FileCheck %s --check-prefix=MANY
 // RUN: not meshwright-opt %s --dist-apply-strategy=mesh=tensor=2x2 2>&1 | FileCheck %s --check-prefix=PARTS
 // RUN: not meshwright-opt %s --dist-apply-strategy="mesh=tensor=4 tensor-2d=true" 2>&1 | FileCheck %s --check-prefix=NOPARTS
 
@@ -39,8 +41,8 @@
 // SEQUENCE: func.func private @layer(%{{.*}}: tensor<4x6x16xf32> {dist.reason = "sequence parallel", dist.seed = #dist.sharding<@mesh, [{?}, {tensor}, {?}]>}, %{{.*}}: tensor<16xf32>,
 
 // Updates run on what is stored; replicas store copies.
-// ZERO: @q {{.*}}dist.reason = "ZeRO stage 3", dist.seed = #dist.sharding<@mesh, [{}, {tensor, data}, {}]>}
-// ZERO: @o {{.*}}dist.reason = "ZeRO stage 3", dist.seed = #dist.sharding<@mesh, [{}, {data}, {tensor}]>}
+// ZERO: @q {{.*}}dist.reason = {data = "ZeRO stage 3", tensor = "tensor parallel"}, dist.seed = #dist.sharding<@mesh, [{}, {tensor, data}, {}]>}
+// ZERO: @o {{.*}}dist.reason = {data = "ZeRO stage 3", tensor = "tensor parallel"}, dist.seed = #dist.sharding<@mesh, [{}, {data}, {tensor}]>}
 // ZERO-LABEL: func.func private @layer(
 // ZERO: %[[N:.*]] = dist.constrain %arg1 to <@mesh, [{}]> boundary {dist.reason = "ZeRO stage 3"} : (tensor<16xf32>) -> tensor<16xf32>
 // ZERO: train.rms_norm %arg0, %[[N]]
@@ -57,6 +59,7 @@
 // TOKENS: func.func private @layer(%{{.*}}: tensor<4x6x16xf32> {{.*}}dist.seed = #dist.sharding<@mesh, [{?}, {tensor.0, tensor.1}, {?}]>}
 // States are cut where padding adds least: of 20 x 16 over 3 the rows.
 // UNEVEN: dist.constrain {{.*}} to <@mesh, [{data}, {}]> boundary {{.*}} : (tensor<20x16xf32>) -> tensor<20x16xf32>
+// MANY: mesh axis 'tensor' has 33 devices, more than any parameter can be divided among: the largest it cuts is dimension 0 of @up, of 32; use 32 devices or fewer
 // PARTS: mesh axis tensor of 4 devices has parts, which --tensor-2d is for; add it or write tensor=4
 // NOPARTS: --tensor-2d needs a mesh axis tensor=RxC, e.g. tensor=2x2
 train.variable @wte : tensor<20x16xf32> init <"normal", 1.0>
