@@ -8,6 +8,8 @@
 #include "meshwright/Report.h"
 #include "meshwright/Strategy.h"
 
+#include "Planner/PipelineSchedule.h"
+
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
@@ -41,21 +43,22 @@ struct Probe {
 
 class Search {
 public:
+  /// Looks among the multiples of `unit`, from `first` of them on.
   Search(CompileOptions options, int64_t CompileOptions::*quantity, StringRef name, int64_t unit,
-         double limit, MLIRContext &context, llvm::raw_ostream &os)
-      : options(std::move(options)), quantity(quantity), name(name), unit(unit), limit(limit),
-        context(context), os(os) {}
+         int64_t first, double limit, MLIRContext &context, llvm::raw_ostream &os)
+      : options(std::move(options)), quantity(quantity), name(name), unit(unit), first(first),
+        limit(limit), context(context), os(os) {}
 
   /// Doubles until something does not fit, then halves the gap.
   Error run() {
-    Probe best = probe(1);
+    Probe best = probe(first);
     if (!best.refused.empty())
       return createStringError(best.refused);
     if (!best.fits)
       return createStringError(llvm::formatv(
           "no {0} fits: {1}, the smallest, needs {2}, more than the {3:N0} of --memory-limit", name,
           best.value, best.str(), int64_t(limit)));
-    int64_t low = 1, high = 2;
+    int64_t low = first, high = 2 * first;
     Probe next = probe(high);
     while (next.fits) {
       best = next;
@@ -97,12 +100,28 @@ private:
   CompileOptions options;
   int64_t CompileOptions::*quantity;
   StringRef name;
-  int64_t unit;
+  int64_t unit, first;
   double limit;
   MLIRContext &context;
   llvm::raw_ostream &os;
 };
 } // namespace
+
+/// The fewest layers that the flags allow: each chunk of a pipeline has one, and so has what
+/// begins at the last of the cuts.
+static Expected<int64_t> fewestLayers(const CompileOptions &options, const dist::Mesh &mesh) {
+  int64_t stages = mesh.size(mesh.named("pipe"));
+  if (stages == 1)
+    return 1;
+  StringRef cuts = options.cuts;
+  int64_t last;
+  if (!cuts.substr(cuts.rfind(',') + 1).trim().getAsInteger(10, last) && last > 0)
+    return last + 1;
+  Expected<planner::ScheduleKind> kind = planner::ScheduleKind::parse(options.schedule);
+  if (!kind)
+    return kind.takeError();
+  return stages * kind->chunksPerStage;
+}
 
 Error fit(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_ostream &os) {
   std::vector<std::string> rest;
@@ -151,7 +170,11 @@ Error fit(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_ostr
     unit = dist::batchParts(*mesh) * options->microbatches;
   else if (largest == "seq" && options->sequenceParallel)
     unit = mesh->size(mesh->named("tensor"));
-  return Search(*options, quantity, largest, unit, *limit, context, os).run();
+  int64_t first = 1;
+  if (largest == "layers")
+    if (Error error = fewestLayers(*options, *mesh).moveInto(first))
+      return error;
+  return Search(*options, quantity, largest, unit, first, *limit, context, os).run();
 }
 
 } // namespace meshwright

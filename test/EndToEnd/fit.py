@@ -33,9 +33,14 @@ for model, quantity, limit, step, options in (
     bad = compiles(model, limit, **options, **{quantity: more})
     check("is broken" in bad, f"{quantity} {more} should break the limit: {bad}")
 
-# A depth cannot be asked of compile: the plan of each is in the output.
-text = call(["meshwright", "fit", models["gpt2-tiny"], "--largest", "layers", "--memory-limit", "20MB"])
-tried = {int(n): int(b.replace(",", "")) for n, b in re.findall(r"^layers (\d+): ([\d,]+) bytes", text, re.MULTILINE)}
-best = int(re.search(r"largest layers: (\d+)", text).group(1))
-check(tried[best] <= 20e6 < tried[best + 1], f"not the largest:\n{text}")
-check(best == max(n for n in tried if tried[n] <= 20e6), f"a larger one fits:\n{text}")
+# A depth cannot be asked of compile: the plan of each is in the output. With stages the search begins where each chunk
+# has a layer, and with cuts behind the last of them.
+for fewest, options in ((1, {}), (4, {"mesh": "pipe=2", "schedule": "interleaved:2", "microbatches": 2}),
+                        (6, {"mesh": "pipe=3", "cuts": "2,5", "microbatches": 3})):
+    text = call(["meshwright", "fit", models["gpt2-tiny"], "--largest", "layers", "--memory-limit", "20MB", *flags(options)])
+    tried = {int(n): int(b.replace(",", "")) for n, b in re.findall(r"^layers (\d+): ([\d,]+) bytes", text, re.MULTILINE)}
+    best = int(re.search(r"largest layers: (\d+)", text).group(1))
+    print(f"{options}: {best} layers")
+    check(tried[best] <= 20e6 < tried[best + 1], f"not the largest:\n{text}")
+    check(best == max(n for n in tried if tried[n] <= 20e6), f"a larger one fits:\n{text}")
+    check(min(tried) == fewest, f"the search begins at {min(tried)} layers, not {fewest}:\n{text}")
