@@ -38,6 +38,11 @@ struct Run {
 struct Kept {
   double layers = 0, inputs = 0, groupLayers = 0;
   double again = 0; ///< layers whose whole forward runs again for their group
+
+  bool isNoBetter(const Kept &other) const {
+    return layers >= other.layers && inputs >= other.inputs && groupLayers >= other.groupLayers &&
+           again >= other.again;
+  }
 };
 } // namespace
 
@@ -64,7 +69,8 @@ static Kept keptBy(int64_t every, int64_t count) {
   return kept;
 }
 
-RematEstimates::RematEstimates(ModuleOp module, std::vector<planner::HeldAtBackward> held, bool anyGroups)
+RematEstimates::RematEstimates(ModuleOp module, std::vector<planner::HeldAtBackward> held,
+                               bool anyGroups)
     : held(std::move(held)), layers(std::make_unique<Layers>()) {
   int64_t most = 1;
   for (LayerPair &pair : findLayerPairs(module)) {
@@ -73,17 +79,25 @@ RematEstimates::RematEstimates(ModuleOp module, std::vector<planner::HeldAtBackw
     });
     if (!isHere)
       continue;
-    layers->runs.push_back(
-        {pair.chunk, pair.count(), LayerGraph(pair), costOfFunction(pair.forwardFunction()), {}, {}});
+    layers->runs.push_back({pair.chunk,
+                            pair.count(),
+                            LayerGraph(pair),
+                            costOfFunction(pair.forwardFunction()),
+                            {},
+                            {}});
     most = std::max(most, pair.count());
   }
   for (int64_t size = 1; size <= most; ++size) {
     bool divides = llvm::all_of(layers->runs, [&](const Run &run) {
       return groupsOf(size, run.count).tail(run.count) == 0;
     });
-    // Larger groups that are no fewer only take more.
-    bool fewer = size == 1 || (most + size - 1) / size < (most + size - 2) / (size - 1);
-    if (anyGroups ? fewer : divides)
+    // Larger groups that are no fewer only take more, unless they leave one layer out.
+    bool isUseless = llvm::any_of(layers->sizes, [&](int64_t smaller) {
+      return llvm::all_of(layers->runs, [&](const Run &run) {
+        return keptBy(size, run.count).isNoBetter(keptBy(smaller, run.count));
+      });
+    });
+    if (anyGroups ? !isUseless : divides)
       layers->sizes.push_back(size);
   }
   layers->prices = {selectivePrice, anyPrice};
@@ -203,13 +217,15 @@ double RematEstimates::dualBound(int64_t every, double bytes) {
     for (double turn : term.run->turns)
       if (term.weight > 0)
         prices.push_back(turn / term.weight);
+  // What runs again in any case; the bound of a price of nothing.
   double best = 0;
+  for (const Term &term : terms)
+    best += term.layers * term.cost;
   for (double price : prices) {
     double bound = price * (fixedBytes - bytes);
     for (const Term &term : terms) {
       const RecomputeChoice &choice = term.run->choice(price * term.weight);
-      bound += term.layers *
-               (term.cost + choice.cost + price * term.weight * double(choice.bytes));
+      bound += term.layers * (term.cost + choice.cost + price * term.weight * double(choice.bytes));
     }
     best = std::max(best, bound);
   }

@@ -88,6 +88,11 @@ TEST_F(RematEstimatesTest, CountsWhatIsHeld) {
   // Two groups of two layers; the fifth is alone, and all of it runs again.
   EXPECT_EQ(find(all, "every:2")->bytes, 3 * 3 * 2048 + 2 * 5120);
   EXPECT_GT(find(all, "every:2")->cost, find(all, "full")->cost);
+  // Groups of four are no fewer than groups of three, but leave one layer out, whose last product
+  // need not run again.
+  ASSERT_TRUE(find(all, "every:3") && find(all, "every:4"));
+  EXPECT_EQ(find(all, "every:4")->bytes, 3 * 2 * 2048 + 4 * 5120);
+  EXPECT_LT(find(all, "every:4")->cost, find(all, "every:3")->cost);
   // Groups that divide: of five layers only all five.
   auto dividing = estimates({{0, {3, 0}}}, false).candidates();
   EXPECT_FALSE(find(dividing, "every:2"));
@@ -95,21 +100,34 @@ TEST_F(RematEstimatesTest, CountsWhatIsHeld) {
 }
 
 TEST_F(RematEstimatesTest, TheBoundHolds) {
-  std::vector<std::vector<HeldAtBackward>> schedules = {
-      {{0, {1, 0}}}, {{1, {0, 4}}}, {{0, {4, 0}}, {0, {2, 0}}}, {{1, {3, 2}}, {0, {3, 1}}}, {{0, {2, 2}}}};
+  std::vector<std::vector<HeldAtBackward>> schedules = {{{0, {1, 0}}},
+                                                        {{1, {0, 4}}},
+                                                        {{0, {4, 0}}, {0, {2, 0}}},
+                                                        {{1, {3, 2}}, {0, {3, 1}}},
+                                                        {{0, {2, 2}}}};
   for (const auto &held : schedules) {
     RematEstimates some = estimates(held);
-    double closest = 0;
+    double closest = 0, farthest = 1, least = HUGE_VAL;
     for (const RematCandidate &candidate : some.candidates()) {
       double bound = some.leastCost(candidate.bytes);
       EXPECT_LE(bound, candidate.cost * (1 + 1e-9)) << candidate.policy.str();
-      if (candidate.cost > 0)
+      if (candidate.cost > 0) {
         closest = std::max(closest, bound / candidate.cost);
+        // Not of what keeps more than a cheaper one.
+        if (candidate.bytes < least)
+          farthest = std::min(farthest, bound / candidate.cost);
+      }
+      least = std::min(least, candidate.bytes);
       // Nor does more room cost more.
       EXPECT_LE(some.leastCost(1.5 * candidate.bytes), bound * (1 + 1e-9));
     }
+    // Where `none` does not fit, something runs again.
+    double all = find(some.candidates(), "none")->bytes;
+    for (double part : {0.99, 0.7, 0.5})
+      EXPECT_GT(some.leastCost(part * all), 0) << part;
     // A bound of nothing would hold too.
     EXPECT_GT(closest, 0.9);
+    EXPECT_GT(farthest, 0.3);
   }
 }
 

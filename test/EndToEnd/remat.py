@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-from harness import INPUTS, call, check, compile, distance, flags, fresh, train
+from harness import INPUTS, ROOT, call, check, compile, distance, flags, fresh, train
 
 FIXED = ("none", "selective", "full", "every:2", "every:4", "sqrt", "every:4+price:inf", "price:100")
 directory = fresh(sys.argv[1])
@@ -92,6 +92,13 @@ for layers, mesh in ((16, {}), (10, {"mesh": "tensor=2", "sequence_parallel": Tr
             again = plan(config, remat=chosen["policies"], **size)
             check(again["arena_bytes"] == chosen["arena_bytes"], "the policies that were found make another plan when given")
 check(own, "no budget made the first and the last stage choose differently")
+
+# How far from the best that might be is said, in terms that mean something.
+said = compile(ROOT / "examples/llama3-8b.json", "exec.mlir", emit="exec", mesh="data=8", zero=3, precision="bf16", batch=32, seq=4096,
+               remat="auto:30GiB")
+print(said, end="")
+bound = float(re.search(r"can cost less than ([\d.]+)% of what this one does", said)[1])
+check(50 <= bound <= 100, f"the bound is {bound}% of the cost: {said}")
 
 # A budget that nothing fits is refused with the smallest that works, which does.
 for size in ({"batch": 4, "seq": 64}, {"batch": 8, "seq": 64, "mesh": "pipe=2", "microbatches": 4}):
