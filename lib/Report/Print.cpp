@@ -18,12 +18,12 @@ using namespace meshwright::report;
 namespace meshwright {
 
 static void printVariables(const json::Object &plan, raw_ostream &os) {
-  os << formatv("\n{0,-40}{1,-6}{2,-24}{3,-24}{4}\n", "parameter", "type", "shape", "on a rank",
+  os << formatv("\n{0,-40} {1,-5}{2,-24}{3,-24}{4}\n", "parameter", "type", "shape", "on a rank",
                 "sharding");
   for (const json::Value &value : *plan.getArray("variables")) {
     const json::Object &variable = *value.getAsObject();
     if (variable.getString("role") == std::optional<StringRef>("parameter"))
-      os << formatv("  {0,-38}{1,-6}{2,-24}{3,-24}{4}\n", variable.getString("name").value_or("?"),
+      os << formatv("  {0,-38} {1,-5}{2,-24}{3,-24}{4}\n", variable.getString("name").value_or("?"),
                     variable.getString("type").value_or("?"), shapeText(variable.getArray("shape")),
                     shapeText(variable.getArray("local_shape")),
                     shardingText(variable.getArray("sharding")));
