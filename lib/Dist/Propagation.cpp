@@ -31,6 +31,9 @@ void Propagation::seed(unsigned id, const Sharding &sharding, ArrayRef<bool> ope
   node.sharding = sharding.complete();
   node.open.assign(open.begin(), open.end());
   node.decisions.clear();
+  node.roots.clear();
+  for (unsigned axis : sharding.root)
+    node.roots.push_back({axis, reasonOf ? reasonOf(axis) : ""});
   for (auto [d, axes] : enumerate(sharding.dims))
     for (unsigned axis : axes)
       node.decisions.push_back({unsigned(d), axis, -1, -1, 0, reasonOf ? reasonOf(axis) : ""});
@@ -193,6 +196,9 @@ std::string Propagation::explain(unsigned id) const {
     }
     os << " by seed" << (decision->reason.empty() ? "" : ": ") << decision->reason;
   }
+  for (auto &[axis, reason] : node.roots)
+    os << "\n  at the root of " << mesh.axes[axis].name << ": by seed"
+       << (reason.empty() ? "" : ": ") << reason;
   // Ops meet a parameter as the slice that a layer is handed.
   SmallVector<unsigned> same = {id};
   for (size_t i = 0; i < same.size(); ++i)

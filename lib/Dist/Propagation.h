@@ -50,6 +50,8 @@ public:
     /// Which dimensions may be cut further.
     llvm::SmallVector<bool> open;
     llvm::SmallVector<Decision> decisions;
+    /// Axes whose root alone has it, which only seeds say, and what for.
+    llvm::SmallVector<std::pair<unsigned, std::string>> roots;
   };
 
   struct Link {
