@@ -151,17 +151,19 @@ private:
     return op;
   }
 
-  /// The data axes, but for those that cut it already, added to the first dimension they
-  /// divide, never to layers'. Where
-  /// there is none, to the one that padding makes least larger, if possible one that
-  /// computing leaves whole: padding lies at the end of all parts, not of each. A
-  /// dimension of one element is not cut, since each part would be as large as the
-  /// whole; a parameter that has no other stays as it is.
+  /// The data axes, but for those that a seed has cut or kept from cutting it, added to the first
+  /// dimension they divide, never to layers'. Where there is none, to the one that padding makes
+  /// least larger, if possible one that computing leaves whole: padding lies at the end of all
+  /// parts, not of each. A dimension of one element is not cut, since each part would be as large
+  /// as the whole; a parameter that has no other stays as it is.
   FailureOr<ShardingAttr> storageOf(train::VariableOp variable, ShardingAttr computed) {
     int64_t rank = variable.getTensorType().getRank(), first = variable.getStacked();
     Sharding sharding = computed.on(mesh);
     Axes axes(this->axes);
-    llvm::erase_if(axes, [&](unsigned axis) { return sharding.uses(axis); });
+    Axes copies = computed.replicatedOn(mesh);
+    llvm::erase_if(axes, [&](unsigned axis) {
+      return sharding.uses(axis) || llvm::is_contained(copies, axis);
+    });
     if (axes.empty())
       return computed;
     std::optional<std::tuple<bool, double, int64_t>> best;
@@ -187,7 +189,8 @@ private:
     for (unsigned axis : axes)
       cut.push_back(StringAttr::get(context, mesh.axes[axis].name));
     dim = DimAttr::get(context, cut, false);
-    return ShardingAttr::get(context, computed.getMesh(), dims, {}, false);
+    return ShardingAttr::get(context, computed.getMesh(), dims, {}, false,
+                             computed.getReplicated());
   }
 
   /// The size of a dimension, padded as computing needs it.

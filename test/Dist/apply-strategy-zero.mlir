@@ -4,6 +4,7 @@
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=data=2 zero=1" --dist-propagate --dist-partition | FileCheck %s --check-prefix=LOCAL1
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=data=2 zero=3" --dist-propagate --dist-partition | FileCheck %s --check-prefix=LOCAL3
 // RUN: sed 's/init <"normal", 1.0>$/init <"normal", 1.0> {dist.seed = #dist.sharding<@mesh, [{data}, {?}]>}/' %s | meshwright-opt - --dist-apply-strategy="mesh=data=2 zero=3" | FileCheck %s --check-prefix=OWN
+// RUN: sed 's/init <"normal", 1.0>$/init <"normal", 1.0> {dist.seed = #dist.sharding<@mesh, [{}, {}], replicated = {data}>}/' %s | meshwright-opt - --dist-apply-strategy="mesh=data=2 zero=3" | FileCheck %s --check-prefix=COPIES
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=data=8 zero=3" -o /dev/null
 // RUN: not meshwright-opt %s --dist-apply-strategy="mesh=data=9 zero=3" 2>&1 | FileCheck %s --check-prefix=MANY
 
@@ -11,6 +12,8 @@
 // OWN: @w : tensor<8x4xbf16> init <"normal", 1.000000e+00 : f64> {dist.seed = #dist.sharding<@mesh, [{data}, {?}]>}
 // OWN: @w.momentum : {{.*}}, dist.seed = #dist.sharding<@mesh, [{data}, {?}]>}
 // OWN: dist.constrain {{.*}} to <@mesh, [{data}, {?}]> boundary
+// One that wants copies over them has copies.
+// COPIES: @w : tensor<8x4xbf16> init <"normal", 1.000000e+00 : f64> {dist.seed = #dist.sharding<@mesh, [{}, {}], replicated = {data}>}
 // MANY: --zero 3 cannot share parameters out over the 9 devices along {data}: the largest dimension is 0 of @w, of 8; use 8 devices or fewer, and e.g. replica=2 for others
 // ONE: @w : tensor<8x4xbf16> {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {}]>}
 // THREE: @w : tensor<8x4xbf16> {{.*}}, dist.seed = #dist.sharding<@mesh, [{data}, {}]>}
