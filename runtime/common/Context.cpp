@@ -58,13 +58,19 @@ int mw_context_threads(const MwContext *context) { return context->threads; }
 
 void mw_begin(MwContext *context, const char *name, const char *category, const char *location,
               int64_t index, int64_t bytes) {
-  if (context->trace && context->trace->recording)
-    context->trace->open(name, category, location, index, bytes);
+  if (!context->trace || !context->trace->recording)
+    return;
+  context->trace->open(name, category, location, index, bytes);
+  if (context->device)
+    context->device->beginSpan();
 }
 
 void mw_end(MwContext *context) {
-  if (context->trace && context->trace->recording)
-    context->trace->close();
+  if (!context->trace || !context->trace->recording)
+    return;
+  Trace::Span span = context->trace->close();
+  if (context->device)
+    context->device->endSpan(*context->trace, span);
 }
 
 int32_t mw_program(const MwContext *context) { return int32_t(context->plan.program); }

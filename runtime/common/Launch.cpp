@@ -108,13 +108,38 @@ Neighbours meshwright::findNeighbours(Communicator &world) {
   return result;
 }
 
-int meshwright::localRank(Communicator &world) {
+std::vector<int> meshwright::sameOnMachine(Communicator &world, const std::string &words) {
   char name[256] = {};
   gethostname(name, sizeof(name) - 1);
-  int32_t mine = hashOf(name);
-  std::vector<int32_t> all(size_t(world.size()));
-  world.allGather(ElementType::I32, &mine, all.data(), 1);
-  return int(std::count(all.begin(), all.begin() + world.rank(), mine));
+  int32_t mine[2] = {hashOf(name), hashOf(words)};
+  std::vector<int32_t> all(size_t(world.size()) * 2);
+  world.allGather(ElementType::I32, mine, all.data(), 2);
+  std::vector<int> ranks;
+  for (int rank = 0; rank < world.size(); ++rank)
+    if (all[size_t(rank) * 2] == mine[0] && all[size_t(rank) * 2 + 1] == mine[1])
+      ranks.push_back(rank);
+  return ranks;
+}
+
+/// The variable by which the launcher of this process numbers those of a machine; null where
+/// none does. In the order in which Launch::detect looks.
+static const char *localRankVariable() {
+  for (auto [local, other] : {std::pair("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),
+                              std::pair("LOCAL_RANK", "WORLD_SIZE"),
+                              std::pair("SLURM_LOCALID", "SLURM_NTASKS")})
+    if (getenv(local) && getenv(other))
+      return local;
+  return nullptr;
+}
+
+int meshwright::localRank(Communicator &world) {
+  std::vector<int> here = sameOnMachine(world, "");
+  int counted = int(std::count_if(here.begin(), here.end(),
+                                  [&](int rank) { return rank < world.rank(); }));
+  bool threads = sameOnMachine(world, std::to_string(getpid())).size() > 1;
+  // One variable cannot number the threads of a process.
+  const char *variable = threads ? nullptr : localRankVariable();
+  return variable ? environmentNumber(variable, 0) : counted;
 }
 
 int meshwright::threadsPerRank(int sharing) {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace meshwright {
 
@@ -49,8 +50,13 @@ struct Neighbours {
 };
 Neighbours findNeighbours(Communicator &world);
 
-/// How many ranks of `world` before this one share its machine. Collective.
+/// This rank's number among those of its machine: what the launcher says (LOCAL_RANK,
+/// OMPI_COMM_WORLD_LOCAL_RANK or SLURM_LOCALID), else how many ranks of `world` before this
+/// one are there, as with ranks that are threads of one process. Collective.
 int localRank(Communicator &world);
+
+/// The ranks of `world` on this machine that say the same `words` as this one. Collective.
+std::vector<int> sameOnMachine(Communicator &world, const std::string &words);
 
 /// OpenMP threads for each rank when `sharing` ranks have this process's cores:
 /// OMP_NUM_THREADS, else an equal share, at least 1.

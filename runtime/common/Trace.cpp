@@ -56,10 +56,11 @@ std::string Trace::json(int rank) const {
   int rows = 0;
   for (const Span &span : spans)
     rows = std::max(rows, span.row + 1);
+  const char *names[] = {"program", "communication", "GPU"};
   for (int row = 0; row < rows; ++row)
     result += ",\n{\"name\":\"thread_name\",\"ph\":\"M\"," + process +
               ",\"tid\":" + std::to_string(row) + ",\"args\":{\"name\":\"" +
-              (row ? "communication" : "program") + "\"}}";
+              names[row] + "\"}}";
   for (const Span &span : spans) {
     char times[96];
     snprintf(times, sizeof(times), "\"ts\":%.3f,\"dur\":%.3f", double(span.begin) / 1e3,

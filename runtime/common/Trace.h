@@ -35,8 +35,8 @@ public:
   /// Nanoseconds on the clock that all processes of a machine share.
   static int64_t now();
 
-  /// Under which row of its rank a thread's spans are shown: 0, or 1 for communication
-  /// beside computation.
+  /// Under which row of its rank a thread's spans are shown: 0, 1 for communication
+  /// beside computation, or 2 for what a GPU did.
   static thread_local int row;
 
   /// Of any thread.
@@ -48,10 +48,12 @@ public:
             int64_t bytes) {
     opened.push_back({name, category, location, now(), 0, index, bytes, 0});
   }
-  void close() {
-    const Span &span = opened.back();
-    add(span.name, span.category, span.begin, now(), span.index, span.bytes, span.location);
+  Span close() {
+    Span span = opened.back();
+    span.end = now();
+    add(span.name, span.category, span.begin, span.end, span.index, span.bytes, span.location);
     opened.pop_back();
+    return span;
   }
 
   /// Whether spans are kept now: of steps that are not asked for none are.

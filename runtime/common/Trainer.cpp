@@ -263,6 +263,8 @@ void Trainer::run() {
            context.threads, context.threads == 1 ? "thread" : "threads",
            grouped(uint64_t(plan.arenaBytes)).c_str(),
            checkpoint.empty() ? "" : (", resumed from " + checkpoint).c_str());
+    if (context.device)
+      printf("%s\n", context.device->describe().c_str());
     if (state.step >= options.steps && options.steps > 0)
       printf("nothing to train: step %ld of %ld is done\n", long(state.step), long(options.steps));
     fflush(stdout);

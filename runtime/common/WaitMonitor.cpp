@@ -102,8 +102,13 @@ void WaitMonitor::checkPeers() {
   if (lost() < 0)
     return;
   std::this_thread::sleep_for(std::chrono::seconds(1));
-  if (int peer = lost(); peer >= 0)
-    endAllRanks(text("rank ", peer, " has ended: see its message for why"));
+  int peer = lost();
+  if (peer < 0)
+    return;
+  std::string doing;
+  for (const RankStatus *status : statuses)
+    doing += "\n  " + describeStatus(plan, *status);
+  endAllRanks(text("rank ", peer, " has ended: see its message for why", doing));
 }
 
 void WaitMonitor::watch() {

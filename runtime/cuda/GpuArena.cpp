@@ -28,6 +28,9 @@ public:
       std::string parts;
       for (const MemoryLine &line : plan.memory)
         parts += text("\n    ", line.category, " ", grouped(uint64_t(line.bytes)));
+      parts += "\n  beside what is in use already:";
+      for (const MemoryLine &line : device.beside)
+        parts += text("\n    ", line.category, " ", line.bytes);
       fail("the GPU has ", grouped(available), " bytes free of ", grouped(all),
            ", but the plan needs ", grouped(uint64_t(plan.arenaBytes)), " a rank:", parts,
            "\n  compile with a smaller --batch, more --microbatches or --remat, or use more GPUs");

@@ -22,6 +22,7 @@
   X(cuDeviceGetCount)                                                                              \
   X(cuDeviceGet)                                                                                   \
   X(cuDeviceGetName)                                                                               \
+  X(cuDeviceGetUuid)                                                                               \
   X(cuDeviceGetAttribute)                                                                          \
   X(cuDevicePrimaryCtxRetain)                                                                      \
   X(cuDevicePrimaryCtxRelease)                                                                     \
@@ -41,6 +42,8 @@
   X(cuStreamWriteValue64)                                                                          \
   X(cuEventCreate)                                                                                 \
   X(cuEventRecord)                                                                                 \
+  X(cuEventElapsedTime)                                                                            \
+  X(cuEventSynchronize)                                                                            \
   X(cuEventDestroy)                                                                                \
   X(cuMemHostAlloc)                                                                                \
   X(cuMemFreeHost)                                                                                 \

@@ -79,6 +79,13 @@ results, items = run(stand_in)
 assert outcomes(items) == ["fail"] and all("--lr" in item["note"] for item in items.values()), items
 print("other losses, bad arguments: all fail")
 
+# A driver that only looks on, and says that a copy takes a millisecond.
+fake = pathlib.Path(os.environ["MESHWRIGHT_BUILD"]) / "runtime" / "test" / "fake_gpu"
+copies = subprocess.run([HERE / "copy_bandwidth.py", "3"], env={**os.environ, "LD_LIBRARY_PATH": str(fake)},
+                        capture_output=True, text=True, check=True)
+assert json.loads(copies.stdout) == {"bytes_per_s": 2 * (3 << 20) / 1e-3}, copies
+print("copies: measured with a driver that looks on")
+
 results, items = run(build("cuda", "--only", "golden gpt2-tiny f32|mesh gpt2-tiny data=2 "))
 assert len(items) == 5, items
 for name, item in items.items():

@@ -43,7 +43,7 @@ def main():
         call(driver, "cuEventRecord", events[1], stream)
         call(driver, "cuStreamSynchronize", stream)
         ms = ctypes.c_float()
-        call(driver, "cuEventElapsedTime", ctypes.byref(ms), *events)
+        call(driver, "cuEventElapsedTime_v2", ctypes.byref(ms), *events)
         best = min(best, ms.value)
     print(json.dumps({"bytes_per_s": 2 * BYTES / (best / 1e3)}))
 

@@ -5,6 +5,7 @@ The fake library (test/Runtime/Cuda/FakeGpu.cpp) checks every call and ends the 
 the first that is wrong. Here: every kernel of the table is launched, as often in each step,
 and no message is left."""
 import argparse
+import json
 import os
 import pathlib
 import subprocess
@@ -63,7 +64,33 @@ def main():
     check("pipe=2,data=2", "gpt2-tiny", 4, "--mesh", "pipe=2,data=2", "--microbatches", "4", "--batch", "8")
     check("tensor=2 sequence-parallel", "llama-tiny", 2, "--mesh", "tensor=2", "--sequence-parallel")
 
+    path = compile("gpt2-tiny", "--mesh", "data=2")
+    for label, environment in (("own GPUs", {"FAKE_GPU_OWN": "1"}), ("one GPU", {"MESHWRIGHT_RANKS_PER_GPU": "2"})):
+        done, *_ = run(path, 2, 1, FAKE_GPUS="1", **environment)
+        assert done.returncode == 0 and "fake 0: " in done.stdout, (label, done)
+        print(f"{label}: 2 ranks that see one", flush=True)
+    done, *_ = run(path, 2, 1, FAKE_GPUS="1")
+    assert done.returncode == 1 and "ranks 0, 1 have the same GPU" in done.stderr, done
+    print("one GPU for two ranks: refused", flush=True)
+
     path = compile("gpt2-tiny")
+    for variables in (["LOCAL_RANK", "WORLD_SIZE", "RANK"], ["SLURM_LOCALID", "SLURM_NTASKS", "SLURM_PROCID"]):
+        environment = {variables[0]: "1", variables[1]: "1", variables[2]: "0"}
+        done, *_ = run(path, 1, 1, **{**environment, "FAKE_GPUS": "2"})
+        assert done.returncode == 0 and "fake 1: " in done.stdout, done
+        print(f"{variables[0]} 1: the second GPU", flush=True)
+
+    trace = options.folder / "trace.json"
+    done = subprocess.run([path, "--data", data, "--tokens", "u8", "--steps", "2", "--lr", "1e-3", "--trace", trace,
+                           "--trace-from", "1"], capture_output=True, text=True, timeout=300,
+                          env={**os.environ, "LD_LIBRARY_PATH": str(fake), "FAKE_GPU_LOG": str(options.folder / "log")})
+    assert done.returncode == 0, done
+    events = json.loads(trace.read_text())["traceEvents"]
+    spans = [[(event["name"], event["args"]["bytes"]) for event in events
+              if event.get("cat") == category and event["name"] != "iteration"] for category in ("compute", "gpu")]
+    assert spans[0] == spans[1] and len(spans[1]) > 20, spans
+    assert {event["tid"] for event in events if event.get("cat") == "gpu"} == {2}
+    print("trace: a span of the GPU for each of the program", flush=True)
 
     def refused(label, words, **environment):
         done, *_ = run(path, 1, 1, **environment)
@@ -71,9 +98,11 @@ def main():
         assert done.stderr.count("error:") == 1, (label, done)
         print(f"{label}: refused", flush=True)
 
-    refused("too little memory", ["the GPU has 1,000,000 bytes free", "parameter", "optimizer"],
-            FAKE_GPU_BYTES="1000000")
+    refused("too little memory", ["the GPU has 1,000,000 bytes free", "parameter", "optimizer", "workspace 33554432"],
+            FAKE_GPU_BYTES=str(1000000 + (32 << 20)))  # The workspace of products is there already.
     refused("too few GPUs", ["this machine has 0 GPUs"], FAKE_GPUS="0")
+    refused("no such GPU", ["has 2 GPUs", "rank 0 is number 6 here"], FAKE_GPUS="2", LOCAL_RANK="5", WORLD_SIZE="1",
+            RANK="0")
     refused("an older GPU", ["the GPU is of architecture sm_80", "compiled for sm_90", "--gpu-arch sm_80"],
             FAKE_GPU_ARCH="80")
     refused("no whole number", ["MESHWRIGHT_RANKS_PER_GPU", "whole number"], MESHWRIGHT_RANKS_PER_GPU="2x")

@@ -18,6 +18,7 @@
 #include "cuda.h"
 #include "nccl.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdarg>
@@ -115,8 +116,16 @@ CUresult cuDeviceGetCount(int *count) {
   return *count = text ? atoi(text) : 1, CUDA_SUCCESS;
 }
 CUresult cuDeviceGet(CUdevice *device, int number) { return *device = number, CUDA_SUCCESS; }
-CUresult cuDeviceGetName(char *name, int size, CUdevice) {
-  snprintf(name, size_t(size), "fake");
+CUresult cuDeviceGetName(char *name, int size, CUdevice device) {
+  snprintf(name, size_t(size), "fake %d", device);
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
+  // Each rank has the GPU it sees to itself where FAKE_GPU_OWN is set.
+  static int asked = 0;
+  Lock lock(mutex);
+  memset(uuid->bytes, 0, sizeof(uuid->bytes));
+  uuid->bytes[0] = char(getenv("FAKE_GPU_OWN") ? asked++ : device);
   return CUDA_SUCCESS;
 }
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice) {
@@ -135,6 +144,9 @@ CUresult cuCtxSetCurrent(CUcontext) { return CUDA_SUCCESS; }
 CUresult cuMemGetInfo(size_t *available, size_t *all) {
   const char *text = getenv("FAKE_GPU_BYTES");
   *available = *all = text ? size_t(atoll(text)) : size_t(1) << 34;
+  Lock lock(mutex);
+  for (auto &[address, memory] : memories)
+    *available -= std::min(*available, memory.bytes);
   return CUDA_SUCCESS;
 }
 CUresult cuMemAlloc(CUdeviceptr *address, size_t bytes) {
@@ -222,6 +234,14 @@ CUresult cuEventDestroy(CUevent event) {
   Lock lock(mutex);
   events.erase(event);
   return CUDA_SUCCESS;
+}
+CUresult cuEventSynchronize(CUevent event) {
+  return checkEvent("cuEventSynchronize", event), CUDA_SUCCESS;
+}
+CUresult cuEventElapsedTime(float *ms, CUevent begin, CUevent end) {
+  checkEvent("cuEventElapsedTime", begin);
+  checkEvent("cuEventElapsedTime", end);
+  return *ms = 1, CUDA_SUCCESS;
 }
 CUresult cuEventRecord(CUevent event, CUstream stream) {
   checkEvent("cuEventRecord", event);

@@ -1,0 +1,62 @@
+//===- Spans.cpp - what the GPU did, for traces ---------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "cuda/Spans.h"
+
+namespace meshwright::cuda {
+
+Spans::~Spans() {
+  for (const Done &one : done)
+    unused.insert(unused.end(), {one.begin, one.end});
+  unused.insert(unused.end(), opened.begin(), opened.end());
+  for (CUevent event : unused)
+    Driver::load().cuEventDestroy(event);
+}
+
+CUevent Spans::record() {
+  CUevent event = nullptr;
+  if (unused.empty()) {
+    MW_CUDA(cuEventCreate, &event, CU_EVENT_DEFAULT); // With its time.
+  } else {
+    event = unused.back();
+    unused.pop_back();
+  }
+  MW_CUDA(cuEventRecord, event, stream);
+  return event;
+}
+
+void Spans::begin() { opened.push_back(record()); }
+
+void Spans::end(Trace &of, const Trace::Span &span) {
+  trace = &of;
+  done.push_back({span, opened.back(), record()});
+  opened.pop_back();
+}
+
+// One event more tells how the GPU's clock stands to the host's.
+void Spans::collect() {
+  if (done.empty())
+    return;
+  CUevent last = record();
+  MW_CUDA(cuEventSynchronize, last);
+  int64_t now = Trace::now();
+  auto timeOf = [&](CUevent event) {
+    float before = 0; // milliseconds
+    MW_CUDA(cuEventElapsedTime, &before, event, last);
+    return now - int64_t(double(before) * 1e6);
+  };
+  int row = Trace::row;
+  Trace::row = 2;
+  for (const Done &one : done) {
+    trace->add(one.span.name, "gpu", timeOf(one.begin), timeOf(one.end), one.span.index,
+               one.span.bytes, one.span.location);
+    unused.insert(unused.end(), {one.begin, one.end});
+  }
+  Trace::row = row;
+  unused.push_back(last);
+  done.clear();
+}
+
+} // namespace meshwright::cuda
