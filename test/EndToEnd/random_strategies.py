@@ -28,7 +28,8 @@ def random_strategy(pick):
     """The mesh's sizes, options that go together on it, and the fewest layers they need."""
     sizes = random_mesh(pick)
     data, tensor, pipe = sizes["data"] * sizes["replica"], sizes["tensor"], sizes["pipe"]
-    square = tensor == 4 and pick([True, False])
+    rows, precision = pick([1, 2]), pick(["f32", "f32", "f32", "bf16"])
+    square = tensor in (2, 4) and pick([True, False])
     options = {"microbatches": pick([1, 2, 4]), "seq": pick([1, 2, 7, 16, 33]), "optimizer": pick(["adamw", "sgd"]),
                "remat": pick(["none", "full", "selective", "price:100", "every:2", "sqrt"])}
     if square:
@@ -48,13 +49,14 @@ def random_strategy(pick):
         elif schedule.startswith("zb"):
             options["microbatches"] = 2 * pipe + pick([-1, 0, 1])
     else:
-        options["collective_algorithm"] = pick(["native", "ring", "doubling"])
         if data > 1 and not options.get("zero") and not square and pick([True, False]):
             options["data_sync"] = "parameter-server"
+    options["precision"] = precision
+    options["collective_algorithm"] = pick(["native", "ring", "doubling"])
     options["collective_matmul"] = pick(["on", "off"])
     options["overlap"] = pick(["on", "off"])
     options["batch"] = data * options["microbatches"] * pick([1, 2])
-    mesh = ",".join(f"{axis}={'2x2' if axis == 'tensor' and square else size}" for axis, size in sizes.items() if size > 1)
+    mesh = ",".join(f"{axis}={f'{rows}x{tensor // rows}' if axis == 'tensor' and square else size}" for axis, size in sizes.items() if size > 1)
     return mesh, options, chunks
 
 
@@ -70,7 +72,7 @@ def try_seed(seed):
     mpi = pick([True, False, False])
     print(f"seed {seed}: {json.dumps(config)} --mesh {mesh} {' '.join(flags(options))}{', MPI' if mpi else ''}", flush=True)
 
-    compile("config.json", "one", **{key: options[key] for key in ("batch", "seq", "optimizer")})
+    compile("config.json", "one", **{key: options[key] for key in ("batch", "seq", "optimizer", "precision")})
     compile("config.json", "many", mesh=mesh, **options)
     ranks = {"one": 1, "many": ranks_of(mesh)}
 
@@ -86,7 +88,8 @@ def try_seed(seed):
     loss, norm = (max(distance(have, rows, key) for rows, have in pairs) for key in ("loss", "grad_norm"))
     evaluated = distance(pairs[0][1], want, "eval_loss")
     print(f"  loss {loss:.1e}, grad_norm {norm:.1e}, eval_loss {evaluated:.1e}", flush=True)
-    return loss <= 1e-5 and norm <= 5e-5 and evaluated <= 1e-5
+    # bf16 rounds sums, whose order is the mesh's.
+    return max(loss, norm / 5, evaluated) <= (1e-5 if options["precision"] == "f32" else 2e-2)
 
 
 def main():
