@@ -21,6 +21,9 @@ inline constexpr llvm::StringLiteral kernelAttr = "exec.kernel", templateAttr = 
                                      tiedAttr = "exec.tied";
 /// Of a collective that is only started: the number that `exec.wait` waits for.
 inline constexpr llvm::StringLiteral startAttr = "exec.start";
+/// The number of an op whose results are observed, in the tensor form, and of a module
+/// whose ops have them that form as text.
+inline constexpr llvm::StringLiteral valueAttr = "exec.value", tensorFormAttr = "exec.tensor_form";
 /// Attributes of a planned module.
 inline constexpr llvm::StringLiteral arenaBytesAttr = "exec.arena_bytes",
                                      liveBytesAttr = "exec.live_bytes", memoryAttr = "exec.memory";

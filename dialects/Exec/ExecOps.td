@@ -293,6 +293,21 @@ def Exec_CopyOp : Exec_Op<"copy", [DeclareOpInterfaceMethods<MemoryEffectsOpInte
   let hasVerifier = 1;
 }
 
+def Exec_ObserveOp : Exec_Op<"observe", [MemoryEffects<[MemWrite]>]> {
+  let summary = "Hands a value to the runtime, which may write it to a file";
+  let description = [{
+    `source` holds result `result` of the op that `exec-number-values` gave the number
+    `value`, here and now. A program has these where its executable is to dump a step
+    for `meshwright replay`.
+
+    ```mlir
+    exec.observe %y as 17 result 0 : memref<4x64xf32>
+    ```
+  }];
+  let arguments = (ins Reads<Exec_MemRef>:$source, I64Attr:$value, I64Attr:$result);
+  let assemblyFormat = "$source `as` $value `result` $result attr-dict `:` type($source)";
+}
+
 def Exec_StoreIndexOp : Exec_Op<"store_index"> {
   let summary = "Writes a loop's iteration number";
   let description = [{ `target` is one i32: what `exec.index` was in the tensor form. }];

@@ -27,6 +27,8 @@ struct CodegenOptions {
   std::string cpu;
   /// The plan the object carries; built by lib/Report. Empty: no plan.
   std::string plan;
+  /// The program in the tensor form, which executables that dump steps carry; or empty.
+  std::string program;
 };
 
 /// Adds to `registry` what code generation needs to run on a module parsed with it.

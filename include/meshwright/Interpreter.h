@@ -37,6 +37,7 @@
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/StringMap.h"
 
+#include <functional>
 #include <memory>
 
 namespace meshwright::interp {
@@ -65,6 +66,13 @@ public:
   llvm::LogicalResult call(mlir::FunctionOpInterface function, llvm::ArrayRef<Tensor> arguments,
                            TensorList &results);
 
+  /// Runs a block, inside of one that is running or not, to its terminator, whose operands
+  /// are the results.
+  llvm::LogicalResult run(mlir::Block &block, llvm::ArrayRef<Tensor> arguments, TensorList &results);
+
+  /// Computes an op that is no collective once more, from other operands.
+  llvm::LogicalResult compute(mlir::Operation *op, TensorList &operands, TensorList &results);
+
   /// Leaves a tensor for rank `to`; does not wait.
   void send(int64_t to, int64_t channel, Tensor value);
   /// Waits for the next tensor that rank `from` sends on `channel`. `op` is named
@@ -81,7 +89,15 @@ private:
   int64_t myRank;
   mlir::SymbolTableCollection symbolTables;
   llvm::DenseMap<mlir::Block *, LastUses> lastUses;
+  /// Values of the blocks that are running, the innermost last.
+  llvm::SmallVector<llvm::DenseMap<mlir::Value, Tensor> *> frames;
 };
+
+/// Called with the operands and results of every op that has run, in an order in which
+/// what an op reads comes before it, over all ranks. May replace results; a failure ends the run.
+using Observer = std::function<llvm::LogicalResult(RankContext &, mlir::Operation *,
+                                                   llvm::ArrayRef<Tensor> operands,
+                                                   TensorList &results)>;
 
 /// Runs functions of one module. Variables live from run to run.
 class Interpreter {
@@ -91,6 +107,7 @@ public:
 
   int64_t ranks() const;
   State &state(int64_t rank);
+  void observe(Observer observer);
 
   /// Rank r runs functions[r] with arguments[r]. On failure an error has been
   /// emitted, and the state is that of the middle of the run.

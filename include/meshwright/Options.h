@@ -38,6 +38,7 @@ struct CompileOptions {
   std::string memoryLimit;
   std::string collectiveAlgorithm = "native", collectiveMatmul = "off";
   std::string overlap = "off";
+  bool replay = false; ///< the executable can dump a step for `meshwright replay`
   std::string precision = "f32", gradDtype = "f32";
   std::string optimizer = "adamw";
   std::string dropout;        ///< empty: what the config says

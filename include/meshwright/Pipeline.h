@@ -28,6 +28,7 @@ struct PipelineOptions {
   std::string collectiveMatmul = "off";
   std::string overlap = "off";
   std::string remat = "none"; ///< policies, one for all stages or one for each
+  bool replay = false;
 };
 
 /// Where IR can be taken out and put in again, in order of the staircase.
@@ -55,7 +56,7 @@ llvm::Expected<std::string> chooseRemat(mlir::ModuleOp module, PipelineOptions o
 
 /// Makes buildPipeline known as `--meshwright-pipeline`, with options mesh,
 /// optimizer, zero, sequence-parallel, tensor-2d, precision, grad-dtype, schedule, cuts,
-/// collective-algorithm, collective-matmul, overlap, from and to.
+/// collective-algorithm, collective-matmul, overlap, remat, replay, from and to.
 void registerPipeline();
 
 /// Makes `manager` write the module after each pass to `directory`/NN-pass.mlir.
@@ -91,6 +92,11 @@ llvm::Error showSchedule(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os
 /// `meshwright diff A B`: what the plans of two executables or report files say
 /// differently, as tables; true if they differ.
 llvm::Expected<bool> diff(llvm::StringRef a, llvm::StringRef b, llvm::raw_ostream &os);
+
+/// `meshwright replay DIR`: runs the program of a dumped step in the interpreter from the
+/// same inputs, and says which op is the first whose value diverges; true if one does.
+llvm::Expected<bool> replay(llvm::StringRef directory, mlir::MLIRContext &context,
+                            llvm::raw_ostream &os);
 
 /// `meshwright run -n N EXE ARGS...`: replaces this process by the launched one;
 /// returns only on failure.

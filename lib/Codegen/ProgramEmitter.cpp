@@ -203,6 +203,12 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
         copy(at(op.getTarget()), at(op.getSource()), exec::bytesOf(op.getSource().getType()));
         return success();
       })
+      .Case<exec::ObserveOp>([&](exec::ObserveOp observe) {
+        call("mw_observe", {i32(int64_t(observe.getValue())), i32(int64_t(observe.getResult())),
+                            at(observe.getSource()),
+                            i64(exec::bytesOf(observe.getSource().getType()))});
+        return success();
+      })
       .Case<exec::StoreIndexOp>([&](exec::StoreIndexOp store) {
         Value index = arith::TruncIOp::create(b, loc, b.getI32Type(), at(store.getIndex()));
         this->store(index, at(store.getTarget()));
@@ -281,7 +287,7 @@ LogicalResult ProgramEmitter::emit(Block &block) {
   for (Operation &op : block) {
     // What uses memory; the runtime itself says how long ranks communicate and wait.
     bool traced = !isMemoryEffectFree(&op) && op.getNumRegions() == 0 && op.getNumOperands() > 0 &&
-                  !isa<exec::CollectiveOpInterface>(op);
+                  !isa<exec::CollectiveOpInterface, exec::ObserveOp>(op);
     if (traced)
       beginSpan(op);
     if (failed(emit(&op)))
@@ -418,16 +424,16 @@ LogicalResult codegen::emitPrograms(const ModuleKernels &kernels, ModuleOp targe
   return success();
 }
 
-void codegen::emitPlan(ModuleOp target, StringRef plan) {
-  if (plan.empty())
+void codegen::emitText(ModuleOp target, StringRef name, StringRef text) {
+  if (text.empty())
     return;
   OpBuilder b = OpBuilder::atBlockEnd(target.getBody());
-  auto bytes = LLVM::LLVMArrayType::get(b.getI8Type(), plan.size());
-  auto text =
-      LLVM::GlobalOp::create(b, target.getLoc(), bytes, /*isConstant=*/true,
-                             LLVM::Linkage::External, "meshwright_plan", b.getStringAttr(plan));
-  text.setSection(".meshwright.plan");
+  std::string symbol = ("meshwright_" + name).str();
+  auto bytes = LLVM::LLVMArrayType::get(b.getI8Type(), text.size());
+  auto global = LLVM::GlobalOp::create(b, target.getLoc(), bytes, /*isConstant=*/true,
+                                       LLVM::Linkage::External, symbol, b.getStringAttr(text));
+  global.setSection((".meshwright." + name).str());
   LLVM::GlobalOp::create(b, target.getLoc(), b.getI64Type(), /*isConstant=*/true,
-                         LLVM::Linkage::External, "meshwright_plan_size",
-                         b.getI64IntegerAttr(plan.size()));
+                         LLVM::Linkage::External, symbol + "_size",
+                         b.getI64IntegerAttr(text.size()));
 }

@@ -113,8 +113,8 @@ using MakeEmitter =
 mlir::LogicalResult emitPrograms(const ModuleKernels &kernels, mlir::ModuleOp target,
                                  MakeEmitter make);
 
-/// Adds the plan's text and size, in section .meshwright.plan.
-void emitPlan(mlir::ModuleOp target, llvm::StringRef plan);
+/// Adds a text and its size, as meshwright_NAME in section .meshwright.NAME; nothing for an empty one.
+void emitText(mlir::ModuleOp target, llvm::StringRef name, llvm::StringRef text);
 
 } // namespace meshwright::codegen
 

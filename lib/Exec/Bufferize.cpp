@@ -260,6 +260,10 @@ LogicalResult ProgramBuilder::emit(Block &from, OpBuilder &builder) {
     } else if (failed(lowerToMemory(&op, builder, *this))) {
       return failure();
     }
+    if (auto number = op.getAttrOfType<IntegerAttr>(valueAttr))
+      for (OpResult result : op.getResults())
+        ObserveOp::create(builder, op.getLoc(), memory(builder, result), number.getInt(),
+                          result.getResultNumber());
   }
   return success();
 }

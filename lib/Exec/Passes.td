@@ -130,6 +130,20 @@ def ExecOrder : Pass<"exec-order", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
+def ExecNumberValues : Pass<"exec-number-values", "::mlir::ModuleOp"> {
+  let summary = "Numbers what a program computes, and keeps the program to compare with";
+  let description = [{
+    Every launch, product, attention and collective gets a number, `exec.value`. After
+    each of them `exec-bufferize` puts an `exec.observe` with that number on each result:
+    an executable can then dump what a step computes. The module is kept as text in its
+    attribute `exec.tensor_form`: the last form with tensors, which the interpreter runs,
+    so that each value of a dump has the op that it belongs to. An op runs as often and
+    in the same order in both forms. Views, copies and calls get no number: they compute
+    nothing, or what their callee does.
+  }];
+  let dependentDialects = ["::meshwright::exec::ExecDialect"];
+}
+
 def ExecBufferize : Pass<"exec-bufferize", "::mlir::ModuleOp"> {
   let summary = "Gives every value a place in memory";
   let description = [{

@@ -1,9 +1,9 @@
-//===- ExecModels.cpp - launches of kernels on tensors ----------------------===//
+//===- ExecModels.cpp - launches of kernels and loops on tensors ------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // Floor 3 is interpreted as long as it holds tensors: kernels have been formed
-// and decomposed, but values are not memory yet.
+// and decomposed and repetitions are loops, but values are not memory yet.
 //
 //===----------------------------------------------------------------------===//
 #include "Interpreter/Model.h"
@@ -28,4 +28,41 @@ static LogicalResult launch(exec::LaunchOp op, ArrayRef<Tensor> operands,
   return success();
 }
 
-void interp::attachExecModels(MLIRContext *context) { attach<exec::LaunchOp, launch>(context); }
+static LogicalResult loop(exec::LoopOp op, ArrayRef<Tensor> operands,
+                          SmallVectorImpl<Tensor> &results, RankContext &context) {
+  size_t carried = op.getCarry().size();
+  TensorList carry(operands.take_front(carried)), stacks;
+  for (Value stack : op.getStacks())
+    stacks.emplace_back(stack.getType());
+  int64_t count = op.getCount();
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t iteration = op.getReverse() ? count - 1 - i : i;
+    Tensor number(op.getIndex().getType());
+    *number.writeIntegers() = iteration;
+    TensorList arguments{number}, produced;
+    llvm::append_range(arguments, carry);
+    for (const Tensor &whole : operands.drop_front(carried))
+      arguments.push_back(whole.slice(iteration));
+    if (failed(context.run(op.getBlock(), arguments, produced)))
+      return failure();
+    carry.assign(produced.begin(), produced.begin() + carried);
+    for (size_t s = 0; s < stacks.size(); ++s)
+      stacks[s].setSlice(iteration, produced[carried + s]);
+  }
+  llvm::append_range(results, carry);
+  llvm::append_range(results, stacks);
+  return success();
+}
+
+static LogicalResult index(exec::IndexOp op, ArrayRef<Tensor> operands,
+                           SmallVectorImpl<Tensor> &results, RankContext &) {
+  results.emplace_back(op.getType());
+  *results.back().writeIntegers() = operands[0].asInteger();
+  return success();
+}
+
+void interp::attachExecModels(MLIRContext *context) {
+  attach<exec::LaunchOp, launch>(context);
+  attach<exec::LoopOp, loop>(context);
+  attach<exec::IndexOp, index>(context);
+}

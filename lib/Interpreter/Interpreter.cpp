@@ -8,6 +8,7 @@
 #include "Interpreter/World.h"
 
 #include "mlir/Interfaces/CallInterfaces.h"
+#include "llvm/ADT/ScopeExit.h"
 
 #include <thread>
 
@@ -44,9 +45,11 @@ const RankContext::LastUses &RankContext::lastUsesIn(Block &block) {
     return at->second;
   llvm::DenseSet<Value> seen;
   for (Operation &op : llvm::reverse(block))
-    for (Value operand : op.getOperands())
-      if (seen.insert(operand).second)
-        at->second[&op].push_back(operand);
+    op.walk([&](Operation *inner) { // What regions use is used by the op.
+      for (Value operand : inner->getOperands())
+        if (operand.getParentBlock() == &block && seen.insert(operand).second)
+          at->second[&op].push_back(operand);
+    });
   return at->second;
 }
 
@@ -54,40 +57,66 @@ LogicalResult RankContext::call(FunctionOpInterface function, ArrayRef<Tensor> a
                                 TensorList &results) {
   if (function.isExternal() || !function.getFunctionBody().hasOneBlock())
     return function.emitError("cannot be interpreted: it needs a body of one block");
-  Block &block = function.getFunctionBody().front();
+  return run(function.getFunctionBody().front(), arguments, results);
+}
+
+LogicalResult RankContext::run(Block &block, ArrayRef<Tensor> arguments, TensorList &results) {
+  Operation *owner = block.getParentOp();
   if (arguments.size() != block.getNumArguments())
-    return function.emitError() << "takes " << block.getNumArguments() << " arguments, found "
-                                << arguments.size();
+    return owner->emitError() << "takes " << block.getNumArguments() << " arguments, found "
+                              << arguments.size();
   llvm::DenseMap<Value, Tensor> values;
   for (auto [i, argument] : llvm::enumerate(arguments)) {
     Tensor value = argument;
-    if (failed(settle(function, "argument " + Twine(i), block.getArgument(i).getType(),
+    if (failed(settle(owner, "argument " + Twine(i), block.getArgument(i).getType(),
                       world.precision, value)))
       return failure();
     values[block.getArgument(i)] = value;
   }
+  frames.push_back(&values);
+  llvm::scope_exit leave([&] { frames.pop_back(); });
+  auto lookup = [&](Value value) {
+    for (auto *frame : llvm::reverse(frames))
+      if (auto found = frame->find(value); found != frame->end())
+        return found->second;
+    return Tensor();
+  };
   // The map may grow while an operation runs, but nothing refers into it then.
   for (Operation &op : block) {
     TensorList operands, produced;
     for (Value operand : op.getOperands())
-      operands.push_back(values.lookup(operand));
-    if (op.hasTrait<OpTrait::ReturnLike>()) {
+      operands.push_back(lookup(operand));
+    if (op.hasTrait<OpTrait::IsTerminator>()) {
       results = std::move(operands);
       return success();
     }
+    // What regions of the op use stays until it has run.
     const LastUses &uses = lastUsesIn(block);
-    if (auto last = uses.find(&op); last != uses.end())
+    auto last = uses.find(&op);
+    if (last != uses.end() && op.getNumRegions() == 0)
       for (Value value : last->second)
         values.erase(value);
     if (failed(evaluate(&op, operands, produced)))
       return failure();
+    if (last != uses.end() && op.getNumRegions() > 0)
+      for (Value value : last->second)
+        values.erase(value);
     for (auto [result, value] : llvm::zip(op.getResults(), produced))
       values[result] = std::move(value);
   }
-  return function.emitError("has no return");
+  return owner->emitError("has no return");
 }
 
 LogicalResult RankContext::evaluate(Operation *op, TensorList &operands, TensorList &results) {
+  if (!world.observer)
+    return compute(op, operands, results);
+  TensorList kept = operands;
+  if (failed(compute(op, operands, results)))
+    return failure();
+  return world.observer(*this, op, kept, results);
+}
+
+LogicalResult RankContext::compute(Operation *op, TensorList &operands, TensorList &results) {
   LogicalResult done = success();
   if (auto model = dyn_cast<InterpretableOpInterface>(op)) {
     done = model.interpret(operands, results, *this);
@@ -121,6 +150,7 @@ Interpreter::~Interpreter() = default;
 
 int64_t Interpreter::ranks() const { return world->ranks; }
 State &Interpreter::state(int64_t rank) { return world->states[rank]; }
+void Interpreter::observe(Observer observer) { world->observer = std::move(observer); }
 
 LogicalResult Interpreter::run(FunctionOpInterface function, ArrayRef<TensorList> arguments,
                                SmallVectorImpl<TensorList> &results) {

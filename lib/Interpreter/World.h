@@ -47,6 +47,7 @@ public:
   const int64_t ranks;
   const Precision precision;
   std::vector<State> states;
+  Observer observer; ///< or null
 
   std::mutex mutex;
   std::condition_variable changed;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Dist/Dist.h"
 #include "Dist/Programs.h"
+#include "ReplayFiles.h"
 #include "Train/Train.h"
 #include "meshwright/Bytes.h"
 #include "meshwright/Codegen.h"
@@ -139,9 +140,11 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
       if (options.given.count(flag))
         return createStringError("--" + llvm::Twine(flag) + " cannot change '" + options.model +
                                  "', whose collectives are chosen already; leave the flag out");
-  if (*stage >= Stage::exec && options.given.count("overlap"))
-    return createStringError("--overlap cannot change '" + options.model +
-                             "', whose memory is planned already; leave the flag out");
+  if (*stage >= Stage::exec)
+    for (const char *flag : {"overlap", "replay"})
+      if (options.given.count(flag))
+        return createStringError("--" + llvm::Twine(flag) + " cannot change '" + options.model +
+                                 "', whose memory is planned already; leave the flag out");
   return Error::success();
 }
 
@@ -266,6 +269,7 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
   if (!remat)
     return remat.takeError();
   pipeline.remat = *remat;
+  pipeline.replay = options.replay;
   PassManager manager(&context);
   if (Error error = buildPipeline(manager, pipeline, *from, to))
     return std::move(error);
@@ -341,6 +345,10 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
   CodegenOptions target;
   target.cpu = options.cpu == "native" ? "" : options.cpu;
   target.plan = plan->json;
+  Expected<std::string> program = tensorForm(module);
+  if (!program)
+    return program.takeError();
+  target.program = *program;
   bool cuda = options.target == "cuda";
   if (cuda)
     target.cpu = "generic"; // The host of a GPU may be any.

@@ -23,6 +23,7 @@ static constexpr const char *usage =
     "  meshwright inspect EXE [--json]           show what an executable's plan says\n"
     "  meshwright schedule NAME --stages P ...    draw what a pipeline schedule does\n"
     "  meshwright diff A B                       compare two plans\n"
+    "  meshwright replay DIR                     check a step that --dump wrote, op by op\n"
     "  meshwright run -n N EXE ARGS...           start an executable's ranks\n"
     "  meshwright plot FILE.jsonl... [-o SVG]    draw the losses that --metrics wrote\n\n"
     "'meshwright COMMAND --help' lists a command's flags.\n";
@@ -69,6 +70,35 @@ static Error compare(llvm::ArrayRef<std::string> args, bool &differ) {
   if (!result)
     return result.takeError();
   differ = *result;
+  return Error::success();
+}
+
+static Error replayDump(llvm::ArrayRef<std::string> args, bool &diverges) {
+  static constexpr const char *replayUsage =
+      "usage: meshwright replay DIR\n"
+      "  Checks a step that an executable compiled with --replay has written with --dump DIR: runs\n"
+      "  its program in f64 from the same inputs, each op on what the executable gave it, and names\n"
+      "  the first op, over all ranks, whose value is not what it should be. Allowed is what moving\n"
+      "  operands and result by 2^-15 (f32), 2^-8 (f16) or 2^-5 (bf16) of their size makes, by the\n"
+      "  narrowest type of the op. Exits with 0 if all agree, 1 if one diverges, 2 if that cannot be told.\n";
+  for (const std::string &arg : args) {
+    if (arg == "-h" || arg == "--help")
+      return llvm::make_error<HelpRequested>(replayUsage);
+    if (llvm::StringRef(arg).starts_with("-"))
+      return llvm::createStringError("unknown option '" + arg + "'\n" + replayUsage);
+  }
+  if (args.size() != 1)
+    return llvm::createStringError("needs one directory, not " + llvm::Twine(args.size()) + "\n" +
+                                   replayUsage);
+  mlir::DialectRegistry registry;
+  registerDialects(registry);
+  mlir::MLIRContext context(registry);
+  context.loadAllAvailableDialects();
+  context.printOpOnDiagnostic(false);
+  llvm::Expected<bool> result = replay(args[0], context, llvm::outs());
+  if (!result)
+    return result.takeError();
+  diverges = *result;
   return Error::success();
 }
 
@@ -125,8 +155,11 @@ int driverMain(const std::vector<std::string> &args) {
   // A limit on file sizes then shows as an error of write(), the linker's too.
   signal(SIGXFSZ, SIG_IGN);
   // As diff(1): 1 is no failure, but that something differs.
-  bool comparing = !args.empty() && args[0] == "diff", differ = false;
-  Error error = comparing ? compare(llvm::ArrayRef(args).drop_front(), differ) : dispatch(args);
+  bool replaying = !args.empty() && args[0] == "replay", differ = false;
+  bool comparing = replaying || (!args.empty() && args[0] == "diff");
+  Error error = !comparing  ? dispatch(args)
+                : replaying ? replayDump(llvm::ArrayRef(args).drop_front(), differ)
+                            : compare(llvm::ArrayRef(args).drop_front(), differ);
   if (!error)
     return differ;
   if (error.isA<HelpRequested>()) {

@@ -79,6 +79,7 @@ ArrayRef<Flag> compileFlags() {
        "collectives run while the program computes; layers' gathers and gradients get two places",
        &O::overlap,
        {"on", "off"}},
+      {"replay", "", "make an executable that can dump a step for `meshwright replay`", &O::replay},
       {"precision",
        "TYPE",
        "type of weights and activations: f32, or bf16 or fp16 with f32 copies of the weights",
@@ -304,6 +305,8 @@ Error checkSupported(const CompileOptions &o) {
     return refuse("cpu", o.cpu, "it is for --target cpu");
   if (o.target != "cuda" && o.given.count("gpu-arch"))
     return refuse("gpu-arch", o.gpuArch, "it is for --target cuda");
+  if (o.target == "cuda" && o.replay)
+    return refuse("replay", "", "steps are dumped by executables of --target cpu");
   if (o.emit == "ptx" && StringRef(o.gpuArch).contains(','))
     return refuse("emit ptx with --gpu-arch", o.gpuArch,
                   "PTX is one module: name one architecture");

@@ -160,7 +160,8 @@ static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks,
        "exec-slice-collectives,exec-contiguous-collectives,exec-fuse-accumulate,exec-form-kernels,"
        "exec-decompose-kernels,exec-schedule-kernels{target=" +
            o.target +
-           "},exec-inline-repeats,exec-order,exec-bufferize," +
+           "},exec-inline-repeats,exec-order," + (o.replay ? "exec-number-values," : "") +
+           "exec-bufferize," +
            (o.overlap == "on" ? "exec-overlap-collectives," : "") +
            "exec-plan-memory,exec-verify"},
   };
@@ -271,6 +272,8 @@ struct PipelineFlags : PassPipelineOptions<PipelineFlags> {
                                        llvm::cl::init("off")};
   Option<std::string> overlap{*this, "overlap", llvm::cl::desc("as for `compile --overlap`"),
                               llvm::cl::init("off")};
+  Option<bool> replay{*this, "replay", llvm::cl::desc("as for `compile --replay`"),
+                      llvm::cl::init(false)};
   Option<std::string> remat{*this, "remat", llvm::cl::desc("as for `compile --remat`, not auto"),
                             llvm::cl::init("none")};
   Option<std::string> from{*this, "from", llvm::cl::desc("the stage the input is at"),
@@ -294,7 +297,8 @@ void registerPipeline() {
     PipelineOptions options{
         flags.mesh,      flags.optimizer, flags.zero,     flags.sequenceParallel, flags.tensor2d, "",
         flags.precision, flags.gradDtype, flags.schedule, flags.cuts,             flags.dataSync,
-        flags.target, flags.collectiveAlgorithm, flags.collectiveMatmul, flags.overlap, flags.remat};
+        flags.target, flags.collectiveAlgorithm, flags.collectiveMatmul, flags.overlap, flags.remat,
+        flags.replay};
     if (Error error = buildPipeline(manager, options, *from, *to))
       return report(toString(std::move(error)));
     return success();

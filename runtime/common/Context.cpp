@@ -73,6 +73,12 @@ void mw_end(MwContext *context) {
     context->device->endSpan(*context->trace, span);
 }
 
+void mw_observe(MwContext *context, int32_t value, int32_t result, const void *address,
+                int64_t bytes) {
+  if (context->dump)
+    context->dump->value(value, result, address, bytes);
+}
+
 int32_t mw_program(const MwContext *context) { return int32_t(context->plan.program); }
 
 int64_t mw_place(const MwContext *context, int32_t group) {

@@ -9,6 +9,7 @@
 #include "common/CommunicationQueue.h"
 #include "common/Communicator.h"
 #include "common/Device.h"
+#include "common/Dump.h"
 #include "common/Plan.h"
 #include "common/RankStatus.h"
 #include "common/Trace.h"
@@ -42,6 +43,8 @@ struct MwContext {
   std::unique_ptr<meshwright::Calls> calls;
   /// Null unless --trace is given.
   std::unique_ptr<meshwright::Trace> trace;
+  /// Null but in the step that --dump is to write.
+  std::unique_ptr<meshwright::Dump> dump;
   /// What the program sends and receives goes through it. Last: its thread uses the rest.
   meshwright::CommunicationQueue communication;
 };

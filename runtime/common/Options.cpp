@@ -84,6 +84,10 @@ static const Flag flags[] = {
      std::numeric_limits<double>::infinity(), nullptr, "--trace"},
     {"--trace-steps", "N", &Options::traceSteps, "of N steps; 0: of all", 0,
      std::numeric_limits<double>::infinity(), nullptr, "--trace"},
+    {"--dump", "DIR", &Options::dump,
+     "write all that one step reads and computes, for `meshwright replay DIR`"},
+    {"--dump-step", "K", &Options::dumpStep, "of step K", 0,
+     std::numeric_limits<double>::infinity(), nullptr, "--dump"},
     {"--ranks", "N", &Options::ranks, "run N ranks as threads of this process", 1},
 };
 

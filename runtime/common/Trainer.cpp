@@ -40,6 +40,8 @@ Trainer::Trainer(MwContext &context, const Options &options)
   state.tokens = data.tokens();
   state.batch = plan.batch;
   startLossScaling();
+  if (!options.dump.empty())
+    checkDump();
   order = std::make_unique<DataOrder>(sequences, state.shuffle, uint64_t(state.seed));
   if (isRoot())
     checkOutputs();
@@ -75,6 +77,17 @@ void Trainer::checkOutputs() const {
     checkWritable(options.metrics);
   if (!options.trace.empty())
     checkWritable(options.trace);
+  if (!options.dump.empty())
+    prepareDirectory(options.dump, "--dump");
+}
+
+void Trainer::checkDump() const {
+  if (!Dump::isPossible())
+    fail("--dump ", options.dump,
+         ": this executable does not say what it computes: compile it with --replay");
+  if (options.dumpStep < state.step || options.dumpStep >= options.steps)
+    fail("--dump-step ", options.dumpStep, ": this run makes the steps from ", state.step,
+         " to before ", options.steps, ": name one of them");
 }
 
 void Trainer::resumeState() {
@@ -210,8 +223,16 @@ StepMetrics Trainer::trainStep(int64_t step) {
     TraceScope span(context.trace.get(), "step", "step", step);
     ActivityScope activity(context.status, "computing a step");
     upload(Plan::rangeOf(plan.inputs));
+    if (!options.dump.empty() && step == options.dumpStep) {
+      context.dump = std::make_unique<Dump>(options.dump, plan, context.rank(), step);
+      context.dump->before(arena->data());
+    }
     meshwright_step(&context, arena->program());
     download(Plan::rangeOf(plan.outputs));
+    if (context.dump) {
+      context.dump->after(arena->data());
+      context.dump.reset();
+    }
   }
   state.position += plan.batch;
   state.step = step + 1;

@@ -32,6 +32,7 @@ public:
 private:
   void compareHashes();
   void checkOutputs() const;
+  void checkDump() const;
   void resumeState();
   void loadWeights();
   void note(const std::string &message) const;

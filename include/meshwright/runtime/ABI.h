@@ -33,6 +33,17 @@ enum MwElementType { MW_F32 = 0, MW_F64 = 1, MW_BF16 = 2, MW_F16 = 3, MW_I32 = 4
 extern const char meshwright_plan[];
 extern const uint64_t meshwright_plan_size;
 
+#ifdef __GNUC__
+#define MW_WEAK __attribute__((weak))
+#else
+#define MW_WEAK
+#endif
+
+/// What the program computes, as text for `meshwright replay`; only of an executable that
+/// calls mw_observe. Not zero-terminated.
+extern const char meshwright_program[] MW_WEAK;
+extern const uint64_t meshwright_program_size MW_WEAK;
+
 /// One optimizer step: reads the plan's inputs from the arena, updates its
 /// variables in place and writes its outputs.
 void meshwright_step(MwContext *context, char *arena);
@@ -48,6 +59,12 @@ void meshwright_eval(MwContext *context, char *arena);
 void mw_begin(MwContext *context, const char *name, const char *category, const char *location,
               int64_t index, int64_t bytes);
 void mw_end(MwContext *context);
+
+/// Result `result` of the op with the number `value` in meshwright_program has just been
+/// computed, and is at `address`. For `--dump`; otherwise it looks at a pointer.
+void mw_observe(MwContext *context, int32_t value, int32_t result, const void *address,
+                int64_t bytes);
+
 //===--- what the object of an executable for GPUs exports beside them ------===//
 
 /// How each generated kernel is launched, and its name, which ends with a zero.

@@ -53,6 +53,7 @@ FailureOr<OwningOpRef<ModuleOp>> meshwright::lowerToLLVMDialect(ModuleOp module,
   expandMath(*result);
   if (failed(convertToLLVMDialect(*result)))
     return failure();
-  emitPlan(*result, options.plan);
+  emitText(*result, "plan", options.plan);
+  emitText(*result, "program", options.program);
   return result;
 }

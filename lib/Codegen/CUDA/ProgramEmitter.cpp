@@ -159,6 +159,6 @@ FailureOr<OwningOpRef<ModuleOp>> meshwright::lowerToCUDA(ModuleOp module, String
     return failure();
   table.emit(*result);
   emitImages(*result, *images);
-  emitPlan(*result, options.plan);
+  emitText(*result, "plan", options.plan);
   return result;
 }

@@ -1,0 +1,361 @@
+//===- Replay.cpp - the `replay` command -------------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Each op is judged for itself: once a value is found right, the interpreter goes on
+// with what the executable had. So rounding does not add up over a step, bounds are
+// those of one op, and the op that is named is the one that went wrong, not one that
+// read what it made.
+//
+//===----------------------------------------------------------------------===//
+#include "ReplayFiles.h"
+
+#include "Codegen/LocationText.h"
+#include "Dist/Dist.h"
+#include "Dist/Programs.h"
+#include "Exec/Exec.h"
+#include "Interpreter/Session.h"
+#include "meshwright/Pipeline.h"
+
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
+
+using namespace mlir;
+using llvm::createStringError;
+using llvm::Error;
+using llvm::Expected;
+
+namespace meshwright {
+
+using interp::Tensor;
+using interp::TensorList;
+
+//===--- how far two values may be apart --------------------------------------===//
+
+/// By how much of its size a value of this type may be off: 512 (f32), or 8 (bf16, f16)
+/// times what one rounding makes, for sums of many terms and for functions that are
+/// approximated. docs/commands.md has the numbers.
+static double toleranceOf(Type type) {
+  return type.isBF16() ? 0x1p-5 : type.isF16() ? 0x1p-8 : 0x1p-15;
+}
+
+/// Of an op: that of its narrowest operand or result.
+static double toleranceOf(Operation *op) {
+  double tolerance = 0;
+  for (Type type : llvm::concat<const Type>(llvm::to_vector(op->getOperandTypes()),
+                                            llvm::to_vector(op->getResultTypes())))
+    if (isa<FloatType>(getElementTypeOrSelf(type)))
+      tolerance = std::max(tolerance, toleranceOf(getElementTypeOrSelf(type)));
+  return tolerance;
+}
+
+/// What is lost below a type's smallest normal number.
+static double leastOf(Type type) { return type.isF16() ? 0x1p-24 : 0x1p-126; }
+
+static double rootMeanSquare(const Tensor &x) {
+  return x.size() ? interp::norm(x) / std::sqrt(double(x.size())) : 0;
+}
+
+namespace {
+/// Where two values are furthest beyond what is allowed.
+struct Divergence {
+  int64_t element = -1; ///< none
+  double have = 0, want = 0, allowed = 0;
+};
+} // namespace
+
+/// `moved` is empty, or what `want` becomes when operands move a little.
+static Divergence compare(const Tensor &have, const Tensor &want, double tolerance,
+                          const Tensor &moved) {
+  Divergence worst;
+  if (!want.isFloat()) {
+    for (int64_t i = 0; i < want.size(); ++i)
+      if (have.integers()[i] != want.integers()[i])
+        return {i, double(have.integers()[i]), double(want.integers()[i]), 0};
+    return worst;
+  }
+  Tensor rounded = want;
+  rounded.round();
+  double size = rootMeanSquare(rounded), movement = 0, excess = 0;
+  if (moved) {
+    for (int64_t i = 0; i < want.size(); ++i) {
+      double by = moved.floats()[i] - want.floats()[i];
+      movement += by * by;
+    }
+    movement = std::sqrt(movement / double(want.size()));
+  }
+  for (int64_t i = 0; i < want.size(); ++i) {
+    double x = have.floats()[i], y = rounded.floats()[i];
+    if (x == y || (std::isnan(x) && std::isnan(y)))
+      continue;
+    double allowed =
+        tolerance * (std::fabs(y) + (std::isfinite(size) ? size : 0)) + leastOf(want.elementType());
+    if (moved)
+      allowed += 4 * movement + std::fabs(moved.floats()[i] - want.floats()[i]);
+    double apart = std::fabs(x - y);
+    if (std::isfinite(apart) && apart <= allowed)
+      continue;
+    double beyond = std::isfinite(apart) ? apart / allowed : INFINITY;
+    if (worst.element < 0 || beyond > excess) {
+      worst = {i, x, y, allowed};
+      excess = beyond;
+    }
+  }
+  return worst;
+}
+
+/// `x` with every element off by `tolerance` of its size, up or down.
+static Tensor movedBy(const Tensor &x, double tolerance) {
+  if (!x.isFloat())
+    return x;
+  Tensor result = x;
+  double *elements = result.writeFloats();
+  uint64_t random = 1;
+  for (int64_t i = 0; i < result.size(); ++i) {
+    random = random * 6364136223846793005u + 1442695040888963407u; // Knuth's MMIX.
+    elements[i] *= 1 + (random >> 63 ? tolerance : -tolerance);
+  }
+  return result;
+}
+
+//===--- the run --------------------------------------------------------------===//
+
+namespace {
+class Replay {
+public:
+  static Expected<Replay> open(StringRef directory, MLIRContext &context);
+
+  /// Whether all agree; says so, or which op does not, to `os`.
+  Expected<bool> run(llvm::raw_ostream &os);
+
+private:
+  LogicalResult check(interp::RankContext &context, Operation *op, ArrayRef<Tensor> operands,
+                      TensorList &results);
+  Error readInputs();
+  Error checkEnd(ArrayRef<TensorList> results);
+  Error checkState(int64_t rank, StringRef kind, StringRef name, const Tensor &want);
+  void report(int64_t rank, const llvm::Twine &what, const Tensor &have, const Tensor &want,
+              const Divergence &divergence);
+  int64_t ranks() const { return int64_t(dumps.size()); }
+
+  OwningOpRef<ModuleOp> module;
+  std::vector<RankDump> dumps;
+  SmallVector<FunctionOpInterface> functions; ///< the step of each rank
+  std::unique_ptr<interp::Interpreter> interpreter;
+  SmallVector<TensorList> arguments;
+  Error error = Error::success(); ///< that ended the run
+  std::string divergence;         ///< what was found
+};
+} // namespace
+
+Expected<Replay> Replay::open(StringRef directory, MLIRContext &context) {
+  Replay replay;
+  cantFail(std::move(replay.error));
+  Expected<RankDump> first = RankDump::open(directory, 0);
+  if (!first)
+    return first.takeError();
+  int64_t ranks = first->ranks, step = first->step;
+  replay.dumps.push_back(std::move(*first));
+  for (int64_t rank = 1; rank < ranks; ++rank) {
+    Expected<RankDump> next = RankDump::open(directory, rank);
+    if (!next)
+      return next.takeError();
+    if (next->ranks != ranks || next->step != step)
+      return createStringError("'" + directory + "' has files of different dumps: rank " +
+                               llvm::Twine(rank) + " wrote step " + llvm::Twine(next->step) +
+                               " of " + llvm::Twine(next->ranks) + " ranks, rank 0 step " +
+                               llvm::Twine(step) + " of " + llvm::Twine(ranks));
+    replay.dumps.push_back(std::move(*next));
+  }
+  std::string program = (directory + "/program.mlir").str();
+  replay.module = parseSourceFile<ModuleOp>(program, &context);
+  if (!replay.module)
+    return createStringError("cannot read '" + program + "'");
+  dist::Mesh mesh;
+  if (failed(dist::verifyPrograms(*replay.module)))
+    return createStringError("the programs of '" + program + "' do not fit together");
+  if (interp::isPartitioned(*replay.module)) {
+    dist::MeshOp op = dist::lookupMesh(*replay.module);
+    if (!op)
+      return createStringError("'" + program + "' has no mesh");
+    mesh = op.getMesh();
+  }
+  if (mesh.size() != ranks)
+    return createStringError("'" + program + "' is for " + llvm::Twine(mesh.size()) +
+                             " ranks, but " + llvm::Twine(ranks) + " have written");
+  SmallVector<ModuleOp> programs = dist::programsOf(*replay.module);
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    ModuleOp own = *llvm::find_if(
+        programs, [&](ModuleOp each) { return dist::runsOn(each, mesh, rank); });
+    auto function = own.lookupSymbol<FunctionOpInterface>("step");
+    if (!function)
+      return createStringError("'" + program + "' has no @step for rank " + llvm::Twine(rank));
+    replay.functions.push_back(function);
+  }
+  replay.interpreter = std::make_unique<interp::Interpreter>(*replay.module, ranks,
+                                                             interp::Precision::F64);
+  return std::move(replay);
+}
+
+Error Replay::readInputs() {
+  for (int64_t rank = 0; rank < ranks(); ++rank) {
+    FunctionOpInterface function = functions[rank];
+    for (auto variable : cast<ModuleOp>(function->getParentOp()).getOps<train::VariableOp>()) {
+      auto type = cast<RankedTensorType>(variable.getType());
+      Expected<Tensor> value =
+          dumps[rank].state("before", "variable", variable.getSymName(), type);
+      if (!value)
+        return value.takeError();
+      interpreter->state(rank)[variable.getSymName()] = *value;
+    }
+    TensorList list;
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      auto type = cast<RankedTensorType>(function.getArgumentTypes()[i]);
+      if (function.getArgument(i).use_empty()) {
+        list.emplace_back(type); // Executables have no such inputs.
+        continue;
+      }
+      Expected<Tensor> value = dumps[rank].state(
+          "before", "input", interp::Session::argumentName(function, i), type);
+      if (!value)
+        return value.takeError();
+      list.push_back(*value);
+    }
+    arguments.push_back(list);
+  }
+  return Error::success();
+}
+
+void Replay::report(int64_t rank, const llvm::Twine &what, const Tensor &have, const Tensor &want,
+                    const Divergence &found) {
+  std::string place;
+  int64_t rest = found.element;
+  for (int64_t size : llvm::reverse(want.shape())) {
+    place = std::to_string(rest % size) + (place.empty() ? "" : ", " + place);
+    rest /= size;
+  }
+  llvm::raw_string_ostream os(divergence);
+  os << "rank " << rank << ": " << what << " diverges\n"
+     << "  " << want.type() << " element [" << place << "] is "
+     << llvm::format("%.9g, should be %.9g; %.3g apart, allowed %.3g\n", found.have, found.want,
+                     std::fabs(found.have - found.want), found.allowed);
+  if (want.isFloat())
+    os << llvm::format("  norm of the error %.3g of the norm of the value\n",
+                       interp::difference(have, want).relative);
+}
+
+LogicalResult Replay::check(interp::RankContext &context, Operation *op,
+                            ArrayRef<Tensor> operands, TensorList &results) {
+  auto number = op->getAttrOfType<IntegerAttr>(exec::valueAttr);
+  if (!number)
+    return success();
+  RankDump &dump = dumps[context.rank()];
+  double tolerance = toleranceOf(op);
+  TensorList moved;
+  for (auto [i, want] : llvm::enumerate(results)) {
+    Expected<Tensor> have = dump.next(number.getInt(), i, want.type());
+    if (!have) {
+      error = have.takeError();
+      return failure();
+    }
+    Divergence found = compare(*have, want, tolerance, Tensor());
+    // What cancels, or is steep, may be off by more: as much as it is when operands are.
+    if (found.element >= 0 && !isa<dist::DistDialect>(op->getDialect())) {
+      if (moved.empty()) {
+        TensorList near = llvm::map_to_vector(
+            operands, [&](const Tensor &x) { return movedBy(x, tolerance); });
+        if (failed(context.compute(op, near, moved)))
+          return failure();
+      }
+      found = compare(*have, want, tolerance, moved[i]);
+    }
+    if (found.element >= 0) {
+      std::string name = op->getName().getStringRef().str();
+      if (auto launch = dyn_cast<exec::LaunchOp>(op))
+        name += (" @" + launch.getKernel()).str();
+      report(context.rank(),
+             "result " + llvm::Twine(i) + " of " + name + " (exec.value " +
+                 llvm::Twine(number.getInt()) + ") at " + codegen::locationText(op->getLoc()),
+             *have, want, found);
+      return failure();
+    }
+    want = *have;
+  }
+  return success();
+}
+
+/// Compares what a step left in memory with what the values on the way make it.
+Error Replay::checkState(int64_t rank, StringRef kind, StringRef name, const Tensor &want) {
+  Expected<Tensor> have = dumps[rank].state("after", kind, name, want.type());
+  if (!have)
+    return have.takeError();
+  Divergence found = compare(*have, want, toleranceOf(want.elementType()), Tensor());
+  if (found.element >= 0)
+    report(rank, kind + " " + name + " after the step", *have, want, found);
+  return Error::success();
+}
+
+Error Replay::checkEnd(ArrayRef<TensorList> results) {
+  for (int64_t rank = 0; rank < ranks(); ++rank) {
+    RankDump &dump = dumps[rank];
+    if (dump.taken != dump.count)
+      return createStringError("rank " + llvm::Twine(rank) + " has dumped " +
+                               llvm::Twine(dump.count) + " values, but the program computes " +
+                               llvm::Twine(dump.taken));
+    for (auto &variable : interpreter->state(rank)) {
+      if (Error error = checkState(rank, "variable", variable.getKey(), variable.getValue()))
+        return error;
+      if (!divergence.empty())
+        return Error::success();
+    }
+    for (auto [i, value] : llvm::enumerate(results[rank])) {
+      if (Error error = checkState(rank, "output",
+                                   interp::Session::resultName(functions[rank], i), value))
+        return error;
+      if (!divergence.empty())
+        return Error::success();
+    }
+  }
+  return Error::success();
+}
+
+Expected<bool> Replay::run(llvm::raw_ostream &os) {
+  if (Error error = readInputs())
+    return std::move(error);
+  interpreter->observe([&](interp::RankContext &context, Operation *op, ArrayRef<Tensor> operands,
+                           TensorList &results) { return check(context, op, operands, results); });
+  SmallVector<TensorList> results;
+  LogicalResult ran = interpreter->run(functions, arguments, results);
+  if (error)
+    return std::move(error);
+  if (succeeded(ran))
+    if (Error error = checkEnd(results))
+      return std::move(error);
+  if (!divergence.empty()) {
+    os << "step " << dumps[0].step << ", " << divergence;
+    return false;
+  }
+  if (failed(ran))
+    return createStringError("the interpreter cannot run the program");
+  int64_t count = 0;
+  for (const RankDump &dump : dumps)
+    count += dump.count;
+  os << llvm::formatv("step {0}: all {1:N0} values of {2} {3} agree\n", dumps[0].step, count,
+                      ranks(), ranks() == 1 ? "rank" : "ranks");
+  return true;
+}
+
+Expected<bool> replay(StringRef directory, MLIRContext &context, llvm::raw_ostream &os) {
+  Expected<Replay> replay = Replay::open(directory, context);
+  if (!replay)
+    return replay.takeError();
+  Expected<bool> agrees = replay->run(os);
+  if (!agrees)
+    return agrees.takeError();
+  return !*agrees;
+}
+
+} // namespace meshwright
