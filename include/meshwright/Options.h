@@ -37,7 +37,7 @@ struct CompileOptions {
   std::string remat = "none";
   std::string memoryLimit;
   std::string collectiveAlgorithm = "native", collectiveMatmul = "off";
-  std::string overlap = "off";
+  std::string overlap = "auto"; ///< auto: on for GPUs, off for processors
   bool replay = false; ///< the executable can dump a step for `meshwright replay`
   std::string precision = "f32", gradDtype = "f32";
   std::string optimizer = "adamw";

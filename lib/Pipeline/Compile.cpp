@@ -256,11 +256,14 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
     });
     module->setAttr(dist::DistDialect::seedsAttr, b.getArrayAttr(entries));
   }
+  // On GPUs what communicates needs no core that computes.
+  std::string overlap = options.overlap == "auto" ? options.target == "cuda" ? "on" : "off"
+                                                  : options.overlap;
   PipelineOptions pipeline{
       options.mesh,     options.optimizer,       options.zero,      options.sequenceParallel,
       options.tensor2d, options.explainSharding, options.precision, options.gradDtype,
       options.schedule, options.cuts,            options.dataSync,  options.target,
-      options.collectiveAlgorithm, options.collectiveMatmul, options.overlap, "none"};
+      options.collectiveAlgorithm, options.collectiveMatmul, overlap, "none"};
   // IR that is placed has its mesh, which need not be said again.
   if (*from >= Stage::dist)
     for (auto mesh : module.getOps<dist::MeshOp>())

@@ -63,12 +63,11 @@ def main():
     check("data=2 zero 3", "gpt2-tiny", 2, "--mesh", "data=2", "--zero", "3", "--dropout", "0.1")
     check("pipe=2,data=2", "gpt2-tiny", 4, "--mesh", "pipe=2,data=2", "--microbatches", "4", "--batch", "8")
     check("tensor=2 sequence-parallel", "llama-tiny", 2, "--mesh", "tensor=2", "--sequence-parallel")
-    # Collectives under way beside kernels; products in parts, whose windows shift from step to step.
-    check("overlap data=2 zero 3", "gpt2-tiny", 2, "--mesh", "data=2", "--zero", "3", "--overlap", "on")
-    check("overlap pipe=2,data=2", "gpt2-tiny", 4, "--mesh", "pipe=2,data=2", "--microbatches", "4", "--batch", "8",
-          "--overlap", "on")
-    check("overlap tensor=2 in parts", "llama-tiny", 2, "--mesh", "tensor=2", "--sequence-parallel",
-          "--collective-matmul", "on", "--overlap", "on")
+    # Products in parts, whose windows shift from step to step.
+    check("tensor=2 in parts", "llama-tiny", 2, "--mesh", "tensor=2", "--sequence-parallel", "--collective-matmul",
+          "on")
+    check("no overlap", "gpt2-tiny", 4, "--mesh", "pipe=2,data=2", "--microbatches", "4", "--batch", "8", "--overlap",
+          "off")
 
     path = compile("gpt2-tiny", "--mesh", "data=2")
     for label, environment in (("own GPUs", {"FAKE_GPU_OWN": "1"}), ("one GPU", {"MESHWRIGHT_RANKS_PER_GPU": "2"})):
