@@ -54,10 +54,19 @@ MwContext::~MwContext() {
     group->setCalls(nullptr);
 }
 
+void MwContext::run(EntryPoint program, char *arena) {
+  if (device)
+    device->run(*this, program, arena);
+  else
+    program(this, arena);
+}
+
 int mw_context_threads(const MwContext *context) { return context->threads; }
 
 void mw_begin(MwContext *context, const char *name, const char *category, const char *location,
               int64_t index, int64_t bytes) {
+  context->opName = name;
+  context->opLocation = location;
   if (!context->trace || !context->trace->recording)
     return;
   context->trace->open(name, category, location, index, bytes);
@@ -75,8 +84,15 @@ void mw_end(MwContext *context) {
 
 void mw_observe(MwContext *context, int32_t value, int32_t result, const void *address,
                 int64_t bytes) {
-  if (context->dump)
-    context->dump->value(value, result, address, bytes);
+  if (!context->dump)
+    return;
+  std::vector<char> copied;
+  if (context->device) {
+    copied.resize(size_t(bytes));
+    context->device->read(copied.data(), address, bytes);
+    address = copied.data();
+  }
+  context->dump->value(value, result, address, bytes);
 }
 
 int32_t mw_program(const MwContext *context) { return int32_t(context->plan.program); }

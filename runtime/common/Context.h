@@ -29,12 +29,17 @@ struct MwContext {
 
   int rank() const { return world->rank(); }
 
+  /// Runs a program of the executable; on a device it may still be under way afterwards.
+  void run(meshwright::EntryPoint program, char *arena);
+
   const meshwright::Plan &plan;
   std::unique_ptr<meshwright::Communicator> world;
   /// Null where the host computes.
   std::unique_ptr<meshwright::Device> device;
   /// One per entry of the plan's "groups".
   std::vector<std::unique_ptr<meshwright::Communicator>> groups;
+  /// Where the program's current op comes from, for errors; null before the first.
+  const char *opName = nullptr, *opLocation = nullptr;
   int threads; ///< OpenMP threads of this rank, at least 1
   meshwright::RankStatus &status;
   /// Bytes that this rank's collectives have sent, by kind.

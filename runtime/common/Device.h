@@ -7,6 +7,7 @@
 #define MESHWRIGHT_RUNTIME_COMMON_DEVICE_H
 
 #include "common/Trace.h"
+#include "meshwright/runtime/ABI.h"
 
 #include <memory>
 #include <string>
@@ -16,6 +17,9 @@ namespace meshwright {
 struct Plan;
 class Communicator;
 
+/// A program of the executable, such as meshwright_step.
+using EntryPoint = void (*)(MwContext *, char *arena);
+
 /// A rank's accelerator. Each target's runtime has its own.
 class Device {
 public:
@@ -23,6 +27,15 @@ public:
 
   /// What it is, and the memory in use on it beside the arena, for the start of a run.
   virtual std::string describe() const = 0;
+
+  /// Whether programs are run as graphs: "on", "off", or "auto", where that works.
+  virtual void useGraphs(const std::string &mode) = 0;
+
+  /// Runs a program, or enqueues what it does.
+  virtual void run(MwContext &context, EntryPoint program, char *arena) = 0;
+
+  /// Copies what the program has computed at `from` to the host's memory.
+  virtual void read(void *to, const void *from, int64_t bytes) = 0;
 
   /// What the program enqueues between the two is one span of a trace: `endSpan` gets it with
   /// the host's times, and the device adds one with its own once it has got there.

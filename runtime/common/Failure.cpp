@@ -7,8 +7,11 @@
 
 #include <atomic>
 #include <cstdio>
+#include <chrono>
 #include <filesystem>
+#include <map>
 #include <mutex>
+#include <thread>
 #include <unistd.h>
 
 using namespace meshwright;
@@ -21,6 +24,7 @@ struct FailureState {
   int processes = 1;
   std::function<void(int)> abort;
   std::string cleanup;
+  std::map<const FailureHook *, std::function<void()>> hooks;
 };
 } // namespace
 
@@ -44,6 +48,35 @@ void meshwright::setFailureCleanup(const std::string &path) {
   state().cleanup = path;
 }
 
+FailureHook::FailureHook(std::function<void()> stop) {
+  std::lock_guard<std::mutex> lock(state().mutex);
+  state().hooks[this] = std::move(stop);
+}
+
+FailureHook::~FailureHook() {
+  std::lock_guard<std::mutex> lock(state().mutex);
+  state().hooks.erase(this);
+}
+
+/// Calls the hooks, which may hang, as what they stop does.
+static void stopAll() {
+  std::map<const FailureHook *, std::function<void()>> hooks;
+  {
+    std::lock_guard<std::mutex> lock(state().mutex);
+    hooks = state().hooks;
+  }
+  if (hooks.empty())
+    return;
+  static std::atomic<bool> done{false};
+  std::thread([hooks] {
+    for (const auto &[hook, stop] : hooks)
+      stop();
+    done = true;
+  }).detach();
+  for (int waited = 0; waited < 200 && !done; ++waited)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
 void meshwright::endAllRanks(const std::string &message, int code) {
   FailureState &failure = state();
   if (failure.failing.exchange(true))
@@ -63,6 +96,7 @@ void meshwright::endAllRanks(const std::string &message, int code) {
       std::filesystem::remove_all(failure.cleanup, ignored);
     }
   }
+  stopAll();
   if (failure.abort)
     failure.abort(code);
   _exit(code);

@@ -27,6 +27,16 @@ void setFailureProcess(int rank, int processes);
 /// per failure, from the thread that failed.
 void setFailureAbort(std::function<void(int code)> abort);
 
+/// What must be stopped before a failed process ends, such as communication on a GPU. It
+/// is called from a thread of its own, and given two seconds. Until the result is destroyed.
+class FailureHook {
+public:
+  explicit FailureHook(std::function<void()> stop);
+  ~FailureHook();
+  FailureHook(const FailureHook &) = delete;
+  FailureHook &operator=(const FailureHook &) = delete;
+};
+
 /// A file or directory to remove if the process fails while it is half written;
 /// empty for none.
 void setFailureCleanup(const std::string &path);

@@ -88,6 +88,9 @@ static const Flag flags[] = {
      "write all that one step reads and computes, for `meshwright replay DIR`"},
     {"--dump-step", "K", &Options::dumpStep, "of step K", 0,
      std::numeric_limits<double>::infinity(), nullptr, "--dump"},
+    {"--cuda-graphs", "MODE", &Options::cudaGraphs,
+     "run the program on a GPU as a CUDA graph; auto: where it can be captured", 0, 0,
+     "on|off|auto"},
     {"--ranks", "N", &Options::ranks, "run N ranks as threads of this process", 1},
 };
 

@@ -27,6 +27,7 @@ struct Options {
   int64_t saveEvery = 0, evalEvery = 0;
   double initialLossScale = 65536, minLossScale = 1;
   int64_t lossScaleWindow = 1000, hysteresis = 2;
+  std::string cudaGraphs = "auto";
   int64_t ranks = 0; ///< 0: not given
 
   /// Whether the flag `name` ("--seed") was on the command line.

@@ -436,11 +436,16 @@ ArenaRange Plan::rangeOf(const std::map<std::string, Port> &ports) {
   return range;
 }
 
+std::string Plan::axesText(const std::vector<int> &axes) const {
+  std::string result;
+  for (int axis : axes)
+    result += (result.empty() ? "" : ",") + mesh[size_t(axis)].name;
+  return result;
+}
+
 std::string Plan::describeCollective(int number) const {
   const CollectiveEntry &entry = collectives[size_t(number)];
-  std::string axes;
-  for (int axis : groups[size_t(entry.group)])
-    axes += (axes.empty() ? "" : ",") + mesh[size_t(axis)].name;
+  std::string axes = axesText(groups[size_t(entry.group)]);
   return text(entry.op, " (collective ", number, ", group [", axes, "], ", entry.count, " x ",
               nameOf(entry.type), ", at ", entry.location, ")");
 }

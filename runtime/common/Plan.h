@@ -126,6 +126,8 @@ struct Plan {
   /// The plan in `json` for `rank`, or an Error naming what is missing or inconsistent.
   static Plan parse(std::string_view json, int64_t rank = 0);
 
+  /// "data,tensor".
+  std::string axesText(const std::vector<int> &axes) const;
   /// "all_reduce (collective 3, group [data], 8 x f32, at ...)".
   std::string describeCollective(int number) const;
 

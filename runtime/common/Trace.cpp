@@ -56,7 +56,7 @@ std::string Trace::json(int rank) const {
   int rows = 0;
   for (const Span &span : spans)
     rows = std::max(rows, span.row + 1);
-  const char *names[] = {"program", "communication", "GPU"};
+  const char *names[] = {"program", "communication", "GPU", "GPU communication"};
   for (int row = 0; row < rows; ++row)
     result += ",\n{\"name\":\"thread_name\",\"ph\":\"M\"," + process +
               ",\"tid\":" + std::to_string(row) + ",\"args\":{\"name\":\"" +

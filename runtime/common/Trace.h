@@ -36,7 +36,7 @@ public:
   static int64_t now();
 
   /// Under which row of its rank a thread's spans are shown: 0, 1 for communication
-  /// beside computation, or 2 for what a GPU did.
+  /// beside computation, 2 for what a GPU computed, or 3 for what it communicated.
   static thread_local int row;
 
   /// Of any thread.

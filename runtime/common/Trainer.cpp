@@ -33,6 +33,11 @@ Trainer::Trainer(MwContext &context, const Options &options)
            " tokens, but one batch of ", plan.batch, " sequences of ", plan.sequence, " needs ",
            plan.batch * plan.sequence + 1, ": name a longer file");
   }
+  if (context.device)
+    context.device->useGraphs(options.cudaGraphs);
+  else if (options.given("--cuda-graphs"))
+    fail("--cuda-graphs ", options.cudaGraphs, ": this executable computes on processors; leave it "
+         "out, or compile with --target cuda");
   state.seed = options.seed;
   state.shuffle = options.shuffle;
   if (!options.resume.empty())
@@ -225,11 +230,13 @@ StepMetrics Trainer::trainStep(int64_t step) {
     upload(Plan::rangeOf(plan.inputs));
     if (!options.dump.empty() && step == options.dumpStep) {
       context.dump = std::make_unique<Dump>(options.dump, plan, context.rank(), step);
+      download(plan.variableRange());
       context.dump->before(arena->data());
     }
-    meshwright_step(&context, arena->program());
+    context.run(meshwright_step, arena->program());
     download(Plan::rangeOf(plan.outputs));
     if (context.dump) {
+      download(plan.variableRange());
       context.dump->after(arena->data());
       context.dump.reset();
     }
@@ -262,7 +269,7 @@ double Trainer::evaluate() {
   for (int64_t batch = 0; batch < evalBatches; ++batch) {
     fillTokens(*evalData, inOrder, batch * plan.batch);
     upload(Plan::rangeOf(plan.inputs));
-    meshwright_eval(&context, arena->program());
+    context.run(meshwright_eval, arena->program());
     download(Plan::rangeOf(plan.outputs));
     sum += output("loss");
   }

@@ -3,11 +3,10 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "common/Error.h"
-#include "common/Failure.h"
 #include "cuda/Gpu.h"
+#include "meshwright/runtime/Traffic.h"
 
-#include <exception>
+#include <numeric>
 
 using namespace meshwright;
 using namespace meshwright::cuda;
@@ -32,29 +31,93 @@ static ncclRedOp_t reductionOf(int32_t reduction) {
   return reduction == MW_MAX ? ncclMax : ncclSum;
 }
 
-/// Puts collective `op` on a stream: `body(communicator, stream)`.
-template <typename Body>
-static void enqueue(MwContext *context, int32_t op, int32_t group, const char *kind, Body body) {
-  try {
-    Communication &communication = *Gpu::of(context).communication;
-    communication.run(op, [&](CUstream stream) { body(communication.group(group), stream); });
-  } catch (const std::exception &error) {
-    endAllRanks(text("rank ", context->rank(), ", ", kind, " ", op, ": ", error.what()));
+namespace {
+/// A collective of the program, as its call describes it.
+struct Call {
+  MwContext *context;
+  int32_t op, group;
+  const char *kind;
+  ElementType type;
+  std::vector<int64_t> counts; ///< of its tensors
+
+  Communicator &members() const { return *context->groups[size_t(group)]; }
+  int64_t width() const { return bytesOf(type); }
+  int64_t bytes() const {
+    return std::accumulate(counts.begin(), counts.end(), int64_t(0)) * width();
   }
+  /// What the members send each other, as the plan has it; NCCL divides it as it likes.
+  int64_t traffic(int root = 0) const {
+    return trafficOf(kind, counts, width(), members().size(), root);
+  }
+  /// This member's part of it, where all have the same.
+  int64_t evenly(int root = 0) const {
+    int64_t all = traffic(root), size = members().size();
+    return all / size + (members().rank() < all % size);
+  }
+  int64_t ifRoot(int root) const { return members().rank() == root ? traffic(root) : 0; }
+};
+
+std::vector<int64_t> countsOf(const MwSegment *segments, int64_t count) {
+  std::vector<int64_t> counts;
+  for (int64_t i = 0; i < count; ++i)
+    counts.push_back(segments[i].count);
+  return counts;
+}
+} // namespace
+
+/// Puts a call on a stream: `body(gpu, communicator, stream)`. `sent` is what the rank sends.
+template <typename Body> static void enqueue(const Call &call, int64_t sent, Body body) {
+  MwContext *context = call.context;
+  auto what = [&] { return context->plan.describeCollective(call.op); };
+  Gpu::enqueue(context, what, [&](Gpu &gpu) {
+    Communication &communication = *gpu.communication;
+    Trace *trace = context->trace && context->trace->recording ? context->trace.get() : nullptr;
+    context->sentBytes[call.kind] += sent;
+    communication.run(call.op, [&](CUstream stream) {
+      if (trace)
+        gpu.spans->begin(stream);
+      body(gpu, call.group, stream);
+      if (trace) {
+        const char *location = context->plan.collectives.at(size_t(call.op)).location.c_str();
+        gpu.spans->end(stream, *trace,
+                       {call.kind, "gpu-collective", location, 0, 0, call.op, call.bytes(), 3});
+      }
+    });
+  });
 }
 
-/// Calls of `each` for several tensors become one operation.
+/// The same of a call with NCCL alone: `body(communicator, stream)`.
+template <typename Body> static void communicate(const Call &call, int64_t sent, Body body) {
+  enqueue(call, sent, [&](Gpu &gpu, int32_t group, CUstream stream) {
+    body(gpu.communication->group(group), stream);
+  });
+}
+
+/// NCCL's calls in `body` become one operation.
+template <typename Body> static void together(Body body) {
+  MW_NCCL(ncclGroupStart);
+  body();
+  MW_NCCL(ncclGroupEnd);
+}
+
 template <typename Each>
 static void grouped(const MwSegment *segments, int64_t count, Each each) {
-  MW_NCCL(ncclGroupStart);
-  for (int64_t i = 0; i < count; ++i)
-    each(segments[i]);
-  MW_NCCL(ncclGroupEnd);
+  together([&] {
+    for (int64_t i = 0; i < count; ++i)
+      each(segments[i]);
+  });
+}
+
+/// Address `base`, `elements` elements further.
+static char *offset(const void *base, int64_t elements, int32_t type) {
+  return const_cast<char *>(static_cast<const char *>(base)) +
+         elements * bytesOf(ElementType(type));
 }
 
 void mw_all_reduce(MwContext *context, int32_t op, int32_t group, int32_t type, int32_t reduction,
                    const MwSegment *segments, int64_t count) {
-  enqueue(context, op, group, "all_reduce", [&](ncclComm_t comm, CUstream stream) {
+  Call call{context, op, group, "all_reduce", ElementType(type), countsOf(segments, count)};
+  communicate(call, call.evenly(), [&](ncclComm_t comm, CUstream stream) {
     ::grouped(segments, count, [&](const MwSegment &s) {
       MW_NCCL(ncclAllReduce, s.input, s.output, size_t(s.count), typeOf(type),
               reductionOf(reduction), comm, stream);
@@ -64,7 +127,8 @@ void mw_all_reduce(MwContext *context, int32_t op, int32_t group, int32_t type, 
 
 void mw_all_gather(MwContext *context, int32_t op, int32_t group, int32_t type,
                    const MwSegment *segments, int64_t count) {
-  enqueue(context, op, group, "all_gather", [&](ncclComm_t comm, CUstream stream) {
+  Call call{context, op, group, "all_gather", ElementType(type), countsOf(segments, count)};
+  communicate(call, call.evenly(), [&](ncclComm_t comm, CUstream stream) {
     ::grouped(segments, count, [&](const MwSegment &s) {
       MW_NCCL(ncclAllGather, s.input, s.output, size_t(s.count), typeOf(type), comm, stream);
     });
@@ -73,7 +137,8 @@ void mw_all_gather(MwContext *context, int32_t op, int32_t group, int32_t type,
 
 void mw_reduce_scatter(MwContext *context, int32_t op, int32_t group, int32_t type,
                        int32_t reduction, const MwSegment *segments, int64_t count) {
-  enqueue(context, op, group, "reduce_scatter", [&](ncclComm_t comm, CUstream stream) {
+  Call call{context, op, group, "reduce_scatter", ElementType(type), countsOf(segments, count)};
+  communicate(call, call.evenly(), [&](ncclComm_t comm, CUstream stream) {
     ::grouped(segments, count, [&](const MwSegment &s) {
       MW_NCCL(ncclReduceScatter, s.input, s.output, size_t(s.count), typeOf(type),
               reductionOf(reduction), comm, stream);
@@ -83,69 +148,91 @@ void mw_reduce_scatter(MwContext *context, int32_t op, int32_t group, int32_t ty
 
 void mw_all_to_all(MwContext *context, int32_t op, int32_t group, int32_t type, const void *input,
                    void *output, int64_t count) {
-  enqueue(context, op, group, "all_to_all", [&](ncclComm_t comm, CUstream stream) {
-    int64_t bytes = count * bytesOf(ElementType(type));
-    int size = context->groups[size_t(group)]->size();
-    MW_NCCL(ncclGroupStart);
-    for (int peer = 0; peer < size; ++peer) {
-      MW_NCCL(ncclSend, static_cast<const char *>(input) + peer * bytes, size_t(count),
-              typeOf(type), peer, comm, stream);
-      MW_NCCL(ncclRecv, static_cast<char *>(output) + peer * bytes, size_t(count), typeOf(type),
-              peer, comm, stream);
-    }
-    MW_NCCL(ncclGroupEnd);
-  });
-}
-
-void mw_permute(MwContext *context, int32_t op, int32_t group, int32_t type, const int32_t *from,
-                const void *input, void *output, int64_t count) {
-  enqueue(context, op, group, "permute", [&](ncclComm_t comm, CUstream stream) {
-    Communicator &members = *context->groups[size_t(group)];
-    MW_NCCL(ncclGroupStart);
-    for (int to = 0; to < members.size(); ++to)
-      if (from[to] == members.rank())
-        MW_NCCL(ncclSend, input, size_t(count), typeOf(type), to, comm, stream);
-    MW_NCCL(ncclRecv, output, size_t(count), typeOf(type), from[members.rank()], comm, stream);
-    MW_NCCL(ncclGroupEnd);
-  });
-}
-
-/// What is received replaces; sums of two need a kernel that is not there.
-void mw_exchange(MwContext *context, int32_t op, int32_t group, int32_t type, const int32_t *table,
-                 const MwSegment *segments, int64_t count, void *) {
-  enqueue(context, op, group, "exchange", [&](ncclComm_t comm, CUstream stream) {
-    Communicator &members = *context->groups[size_t(group)];
-    ExchangeTable exchange{table, members.size()};
-    int place = members.rank(), to = exchange.to(place), from = exchange.from(place);
-    if (exchange.reduction() >= 0)
-      fail("adds what it receives, which the compiler refuses for GPUs");
-    int64_t width = bytesOf(ElementType(type));
-    ::grouped(segments, count, [&](const MwSegment &s) {
-      char *tensor = static_cast<char *>(s.output);
-      if (to >= 0) {
-        ExchangeTable::Range sent = exchange.pieces(s.count, exchange.send(place));
-        MW_NCCL(ncclSend, tensor + sent.begin * width, size_t(sent.length()), typeOf(type), to,
+  Call call{context, op, group, "all_to_all", ElementType(type), {count}};
+  communicate(call, call.evenly(), [&](ncclComm_t comm, CUstream stream) {
+    together([&] {
+      for (int peer = 0; peer < call.members().size(); ++peer) {
+        MW_NCCL(ncclSend, offset(input, peer * count, type), size_t(count), typeOf(type), peer,
                 comm, stream);
-      }
-      if (from >= 0) {
-        ExchangeTable::Range got = exchange.pieces(s.count, exchange.receive(place));
-        MW_NCCL(ncclRecv, tensor + got.begin * width, size_t(got.length()), typeOf(type), from,
+        MW_NCCL(ncclRecv, offset(output, peer * count, type), size_t(count), typeOf(type), peer,
                 comm, stream);
       }
     });
   });
 }
 
+void mw_permute(MwContext *context, int32_t op, int32_t group, int32_t type, const int32_t *from,
+                const void *input, void *output, int64_t count) {
+  Call call{context, op, group, "permute", ElementType(type), {count}};
+  int self = call.members().rank();
+  communicate(call, from[self] == self ? 0 : call.bytes(), [&](ncclComm_t comm, CUstream stream) {
+    together([&] {
+      for (int to = 0; to < call.members().size(); ++to)
+        if (from[to] == self)
+          MW_NCCL(ncclSend, input, size_t(count), typeOf(type), to, comm, stream);
+      MW_NCCL(ncclRecv, output, size_t(count), typeOf(type), from[self], comm, stream);
+    });
+  });
+}
+
+/// What is received replaces, or goes to the workspace and is added from there.
+void mw_exchange(MwContext *context, int32_t op, int32_t group, int32_t type, const int32_t *table,
+                 const MwSegment *segments, int64_t count, void *workspace) {
+  Call call{context, op, group, "exchange", ElementType(type), countsOf(segments, count)};
+  ExchangeTable exchange{table, call.members().size()};
+  int place = call.members().rank(), to = exchange.to(place), from = exchange.from(place);
+  int64_t sent = 0;
+  for (int64_t elements : call.counts)
+    sent += to < 0 ? 0 : exchange.pieces(elements, exchange.send(place)).length();
+  bool adds = exchange.reduction() >= 0;
+  enqueue(call, sent * call.width(), [&](Gpu &gpu, int32_t, CUstream stream) {
+    ncclComm_t comm = gpu.communication->group(group);
+    /// Addresses where it lies, where it comes in, and how much it is.
+    struct Received {
+      char *tensor, *arrives;
+      int64_t count;
+    };
+    std::vector<Received> received;
+    int64_t taken = 0;
+    ::grouped(segments, count, [&](const MwSegment &s) {
+      if (to >= 0) {
+        ExchangeTable::Range range = exchange.pieces(s.count, exchange.send(place));
+        MW_NCCL(ncclSend, offset(s.output, range.begin, type), size_t(range.length()),
+                typeOf(type), to, comm, stream);
+      }
+      if (from >= 0) {
+        ExchangeTable::Range range = exchange.pieces(s.count, exchange.receive(place));
+        char *tensor = offset(s.output, range.begin, type);
+        char *arrives = adds ? offset(workspace, taken, type) : tensor;
+        MW_NCCL(ncclRecv, arrives, size_t(range.length()), typeOf(type), from, comm, stream);
+        received.push_back({tensor, arrives, range.length()});
+        taken += range.length();
+      }
+    });
+    if (!adds || received.empty())
+      return;
+    int32_t kernel = gpu.kernels->find(
+        text("exchange$", exchange.reduction() == MW_MAX ? "max" : "sum", "$", nameOf(call.type)));
+    for (const Received &one : received)
+      if (one.count > 0) {
+        void *operands[] = {one.tensor, one.arrives, reinterpret_cast<void *>(one.count)};
+        gpu.kernels->launch(kernel, operands, stream);
+      }
+  });
+}
+
 void mw_broadcast(MwContext *context, int32_t op, int32_t group, int32_t type, int32_t root,
                   const void *input, void *output, int64_t count) {
-  enqueue(context, op, group, "broadcast", [&](ncclComm_t comm, CUstream stream) {
+  Call call{context, op, group, "broadcast", ElementType(type), {count}};
+  communicate(call, call.ifRoot(root), [&](ncclComm_t comm, CUstream stream) {
     MW_NCCL(ncclBroadcast, input, output, size_t(count), typeOf(type), root, comm, stream);
   });
 }
 
 void mw_reduce(MwContext *context, int32_t op, int32_t group, int32_t type, int32_t root,
                int32_t reduction, const void *input, void *output, int64_t count) {
-  enqueue(context, op, group, "reduce", [&](ncclComm_t comm, CUstream stream) {
+  Call call{context, op, group, "reduce", ElementType(type), {count}};
+  communicate(call, call.evenly(root), [&](ncclComm_t comm, CUstream stream) {
     MW_NCCL(ncclReduce, input, output, size_t(count), typeOf(type), reductionOf(reduction), root,
             comm, stream);
   });
@@ -153,59 +240,62 @@ void mw_reduce(MwContext *context, int32_t op, int32_t group, int32_t type, int3
 
 void mw_gather(MwContext *context, int32_t op, int32_t group, int32_t type, int32_t root,
                const void *input, void *output, int64_t count) {
-  enqueue(context, op, group, "gather", [&](ncclComm_t comm, CUstream stream) {
-    Communicator &members = *context->groups[size_t(group)];
-    int64_t bytes = count * bytesOf(ElementType(type));
-    MW_NCCL(ncclGroupStart);
-    MW_NCCL(ncclSend, input, size_t(count), typeOf(type), root, comm, stream);
-    if (members.rank() == root)
-      for (int peer = 0; peer < members.size(); ++peer)
-        MW_NCCL(ncclRecv, static_cast<char *>(output) + peer * bytes, size_t(count), typeOf(type),
-                peer, comm, stream);
-    MW_NCCL(ncclGroupEnd);
+  Call call{context, op, group, "gather", ElementType(type), {count}};
+  bool isRoot = call.members().rank() == root;
+  communicate(call, isRoot ? 0 : call.bytes(), [&](ncclComm_t comm, CUstream stream) {
+    together([&] {
+      MW_NCCL(ncclSend, input, size_t(count), typeOf(type), root, comm, stream);
+      for (int peer = 0; isRoot && peer < call.members().size(); ++peer)
+        MW_NCCL(ncclRecv, offset(output, peer * count, type), size_t(count), typeOf(type), peer,
+                comm, stream);
+    });
   });
 }
 
 void mw_scatter(MwContext *context, int32_t op, int32_t group, int32_t type, int32_t root,
                 const void *input, void *output, int64_t count) {
-  enqueue(context, op, group, "scatter", [&](ncclComm_t comm, CUstream stream) {
-    Communicator &members = *context->groups[size_t(group)];
-    int64_t bytes = count * bytesOf(ElementType(type));
-    MW_NCCL(ncclGroupStart);
-    if (members.rank() == root)
-      for (int peer = 0; peer < members.size(); ++peer)
-        MW_NCCL(ncclSend, static_cast<const char *>(input) + peer * bytes, size_t(count),
-                typeOf(type), peer, comm, stream);
-    MW_NCCL(ncclRecv, output, size_t(count), typeOf(type), root, comm, stream);
-    MW_NCCL(ncclGroupEnd);
+  Call call{context, op, group, "scatter", ElementType(type), {count}};
+  bool isRoot = call.members().rank() == root;
+  communicate(call, call.ifRoot(root), [&](ncclComm_t comm, CUstream stream) {
+    together([&] {
+      for (int peer = 0; isRoot && peer < call.members().size(); ++peer)
+        MW_NCCL(ncclSend, offset(input, peer * count, type), size_t(count), typeOf(type), peer,
+                comm, stream);
+      MW_NCCL(ncclRecv, output, size_t(count), typeOf(type), root, comm, stream);
+    });
+  });
+}
+
+/// Calls `body(communication)` for a message.
+template <typename Body>
+static void message(MwContext *context, int32_t op, int64_t sent, Body body) {
+  auto what = [&] { return context->plan.describeCollective(op); };
+  Gpu::enqueue(context, what, [&](Gpu &gpu) {
+    if (sent)
+      context->sentBytes["send"] += sent;
+    body(gpu);
   });
 }
 
 void mw_send(MwContext *context, int32_t op, int32_t group, int32_t type, int32_t peer,
              const void *input, int64_t count, void *buffer) {
-  try {
-    Gpu::of(context).communication->send(op, group, peer, typeOf(type), input, size_t(count),
-                                         size_t(count * bytesOf(ElementType(type))), buffer);
-  } catch (const std::exception &error) {
-    endAllRanks(text("rank ", context->rank(), ", send ", op, ": ", error.what()));
-  }
+  int64_t bytes = count * bytesOf(ElementType(type));
+  message(context, op, bytes, [&](Gpu &gpu) {
+    gpu.communication->send(op, group, peer, typeOf(type), input, size_t(count), size_t(bytes),
+                            buffer);
+  });
 }
 
 void mw_recv(MwContext *context, int32_t op, int32_t group, int32_t type, int32_t peer,
              void *output, int64_t count) {
-  try {
-    Gpu::of(context).communication->receive(op, group, peer, typeOf(type), output, size_t(count));
-  } catch (const std::exception &error) {
-    endAllRanks(text("rank ", context->rank(), ", recv ", op, ": ", error.what()));
-  }
+  message(context, op, 0, [&](Gpu &gpu) {
+    gpu.communication->receive(op, group, peer, typeOf(type), output, size_t(count));
+  });
 }
 
 void mw_finish_sends(MwContext *context) {
-  try {
-    Gpu::of(context).communication->finishSends();
-  } catch (const std::exception &error) {
-    endAllRanks(text("rank ", context->rank(), ", last messages: ", error.what()));
-  }
+  auto what = [] { return "the last messages"; };
+  Gpu::enqueue(context, what, [&](Gpu &gpu) { gpu.communication->finishSends(); });
 }
 
 void mw_start(MwContext *context, int32_t start) {
@@ -213,9 +303,6 @@ void mw_start(MwContext *context, int32_t start) {
 }
 
 void mw_wait(MwContext *context, int32_t start) {
-  try {
-    Gpu::of(context).communication->wait(start);
-  } catch (const std::exception &error) {
-    endAllRanks(text("rank ", context->rank(), ", wait ", start, ": ", error.what()));
-  }
+  auto what = [&] { return text("the wait for collective ", start); };
+  Gpu::enqueue(context, what, [&](Gpu &gpu) { gpu.communication->wait(start); });
 }

@@ -13,13 +13,22 @@
 
 namespace meshwright::cuda {
 
+/// Goes before computation where both could go on: others wait for it.
+static CUstream makeStream() {
+  int least = 0, greatest = 0;
+  CUstream stream = nullptr;
+  MW_CUDA(cuCtxGetStreamPriorityRange, &least, &greatest);
+  MW_CUDA(cuStreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, greatest);
+  return stream;
+}
+
 Communication::Communication(const Plan &plan, Communicator &worldCommunicator, CUstream compute)
     : plan(plan), rank(worldCommunicator.rank()), compute(compute), groups(plan.groups.size()) {
-  MW_CUDA(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+  stream = makeStream();
   void *words = nullptr;
-  MW_CUDA(cuMemHostAlloc, &words, sizeof(uint64_t), CU_MEMHOSTALLOC_DEVICEMAP);
+  MW_CUDA(cuMemHostAlloc, &words, 2 * sizeof(uint64_t), CU_MEMHOSTALLOC_DEVICEMAP);
   progress = static_cast<volatile uint64_t *>(words);
-  *progress = 0;
+  progress[0] = progress[1] = 0;
   MW_CUDA(cuMemHostGetDevicePointer, &progressOnGpu, words, 0);
   if (plan.collectives.empty())
     return;
@@ -104,7 +113,7 @@ void Communication::makeEdges() {
       Edge &edge = edges[mine];
       edge.comm = comm;
       if (rank == from)
-        MW_CUDA(cuStreamCreate, &edge.stream, CU_STREAM_NON_BLOCKING);
+        edge.stream = makeStream();
     }
   }
 }
@@ -118,7 +127,25 @@ void Communication::note(int64_t op) {
   MW_CUDA(cuStreamWriteValue64, stream, progressOnGpu, noted << 32 | uint64_t(op + 1), 0);
 }
 
+void Communication::beginRun() {
+  used = false;
+  next = -1;
+  for (auto &[start, event] : started)
+    event.forget();
+  for (auto &[key, edge] : edges)
+    edge.sent.forget();
+}
+
+void Communication::endRun() {
+  if (used) {
+    communicated.record(stream);
+    communicated.holdUp(compute);
+  }
+  finishSends();
+}
+
 void Communication::begin(int32_t op) {
+  used = true;
   computed.record(compute);
   computed.holdUp(stream);
   note(op);
@@ -162,9 +189,8 @@ void Communication::send(int32_t op, int32_t group, int32_t peer, ncclDataType_t
     // The buffer is free when the message before has been taken.
     way.sent.holdUp(stream);
     MW_CUDA(cuMemcpyDtoDAsync, CUdeviceptr(buffer), CUdeviceptr(input), bytes, stream);
-    Event copied;
-    copied.record(stream);
-    copied.holdUp(way.stream);
+    way.copied.record(stream);
+    way.copied.holdUp(way.stream);
   });
   MW_NCCL(ncclSend, buffer, count, type, /*peer=*/1, way.comm, way.stream);
   way.sent.record(way.stream);
@@ -179,9 +205,15 @@ void Communication::receive(int32_t op, int32_t group, int32_t peer, ncclDataTyp
 }
 
 void Communication::finishSends() {
+  CUdeviceptr finishing = progressOnGpu + sizeof(uint64_t);
+  auto sends = [](const auto &entry) { return entry.second.stream != nullptr; };
+  if (std::none_of(edges.begin(), edges.end(), sends))
+    return;
+  MW_CUDA(cuStreamWriteValue64, compute, finishing, 1, 0);
   for (auto &[key, edge] : edges)
     if (edge.stream)
       edge.sent.holdUp(compute);
+  MW_CUDA(cuStreamWriteValue64, compute, finishing, 0, 0);
 }
 
 //===----------------------------------------------------------------------===//
@@ -189,18 +221,29 @@ void Communication::finishSends() {
 //===----------------------------------------------------------------------===//
 
 void Communication::check() const {
-  auto look = [](ncclComm_t comm) {
+  auto look = [](ncclComm_t comm, const std::string &whose) {
     ncclResult_t error = ncclSuccess;
     if (!comm)
       return;
     MW_NCCL(ncclCommGetAsyncError, comm, &error);
     if (error != ncclSuccess && error != ncclInProgress)
-      cuda::check(error, "communication on the GPU");
+      cuda::check(error, ("NCCL's communication of " + whose).c_str());
   };
-  for (ncclComm_t group : groups)
-    look(group);
+  for (size_t i = 0; i < groups.size(); ++i)
+    look(groups[i], text("group ", i, " (", plan.axesText(plan.groups[i]), ")"));
   for (const auto &[key, edge] : edges)
-    look(edge.comm);
+    look(edge.comm, text("messages from rank ", std::get<1>(key), " to rank ", std::get<2>(key)));
+}
+
+void Communication::abort() const {
+  for (const auto &[key, edge] : edges)
+    if (edge.comm)
+      Nccl::load().ncclCommAbort(edge.comm);
+  for (ncclComm_t group : groups)
+    if (group)
+      Nccl::load().ncclCommAbort(group);
+  if (world)
+    Nccl::load().ncclCommAbort(world);
 }
 
 void Communication::report(RankStatus &status) {
@@ -210,9 +253,15 @@ void Communication::report(RankStatus &status) {
     status.clearWaiting();
   seen = now;
   status.collective.store(op, std::memory_order_relaxed);
+  std::vector<int> peers;
+  if (op < 0 && progress[1]) {
+    for (const auto &[key, edge] : edges)
+      if (edge.stream && Driver::load().cuStreamQuery(edge.stream) == CUDA_ERROR_NOT_READY)
+        peers.push_back(std::get<2>(key));
+    status.setWaiting(peers);
+  }
   if (op < 0 || op >= int(plan.collectives.size()))
     return;
-  std::vector<int> peers;
   const CollectiveEntry &entry = plan.collectives[size_t(op)];
   for (int member : plan.groupMembers(plan.groups[size_t(entry.group)], rank))
     if (member != rank)

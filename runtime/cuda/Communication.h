@@ -30,12 +30,20 @@ public:
   Event(const Event &) = delete;
   Event &operator=(const Event &) = delete;
 
-  void record(CUstream stream) const { MW_CUDA(cuEventRecord, event, stream); }
+  void record(CUstream stream) {
+    MW_CUDA(cuEventRecord, event, stream);
+    recorded = true;
+  }
   /// What comes on `stream` waits for what was recorded; for nothing if nothing was.
-  void holdUp(CUstream stream) const { MW_CUDA(cuStreamWaitEvent, stream, event, 0); }
+  void holdUp(CUstream stream) const {
+    if (recorded)
+      MW_CUDA(cuStreamWaitEvent, stream, event, 0);
+  }
+  void forget() { recorded = false; }
 
 private:
   CUevent event = nullptr;
+  bool recorded = false;
 };
 
 class Communication {
@@ -47,6 +55,12 @@ public:
   Communication &operator=(const Communication &) = delete;
 
   ncclComm_t group(int32_t number) const { return groups.at(size_t(number)); }
+
+  /// Around each run of a program: events of the run before are forgotten, as a captured
+  /// one must not wait for what was not captured, and in the end the computing stream has
+  /// waited for all others.
+  void beginRun();
+  void endRun();
 
   /// The next collective is only started, as number `start`.
   void startNext(int32_t start) { next = start; }
@@ -66,6 +80,8 @@ public:
 
   /// An Error if NCCL has noticed one.
   void check() const;
+  /// Ends all that is under way, also where peers do not answer any more. From any thread.
+  void abort() const;
   /// Tells `status` which collective the GPU is at, and for whom it waits there.
   void report(RankStatus &status);
 
@@ -74,7 +90,7 @@ private:
   struct Edge {
     ncclComm_t comm = nullptr;
     CUstream stream = nullptr; ///< the sender's
-    Event sent;
+    Event copied, sent;
   };
   /// Group, and the world ranks of sender and receiver.
   using EdgeKey = std::tuple<int64_t, int, int>;
@@ -95,11 +111,13 @@ private:
   std::vector<ncclComm_t> groups; ///< by number; null where there are only messages
   std::map<EdgeKey, Edge> edges;
   Event computed, communicated;
+  bool used = false; ///< in this run
   int32_t next = -1;
   std::map<int32_t, Event> started;
 
   /// Memory of the host that the GPU writes to where it is: a number that grows, and
-  /// the collective's plus 1, or 0 outside of them.
+  /// the collective's plus 1, or 0 outside of them; and whether the last messages are
+  /// waited for.
   volatile uint64_t *progress = nullptr;
   CUdeviceptr progressOnGpu = 0;
   uint64_t noted = 0, seen = 0;

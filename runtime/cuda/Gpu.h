@@ -7,7 +7,10 @@
 #define MESHWRIGHT_RUNTIME_CUDA_GPU_H
 
 #include "common/Context.h"
+#include "common/Error.h"
+#include "common/Failure.h"
 #include "cuda/Communication.h"
+#include "cuda/Graph.h"
 #include "cuda/Kernels.h"
 #include "cuda/Libraries.h"
 #include "cuda/Matmul.h"
@@ -31,12 +34,42 @@ public:
   /// Makes the device current in the calling thread: CUDA keeps that by thread.
   void use() const { MW_CUDA(cuCtxSetCurrent, cuda); }
   std::string describe() const override;
+  void useGraphs(const std::string &mode) override { graphs = mode; }
+  /// The first run does what libraries do once, such as loading kernels and connecting
+  /// ranks; the second is captured, and what was captured is launched from then on. Runs
+  /// that are traced, dumped or watched are not.
+  void run(MwContext &context, EntryPoint program, char *arena) override;
+  void read(void *to, const void *from, int64_t bytes) override;
   void beginSpan() override;
   void endSpan(Trace &trace, const Trace::Span &span) override;
 
   /// Waits until the stream has done everything; notices errors of communication, and
   /// says where it waits for others.
   void wait();
+
+  /// Calls `body(gpu)`, which puts an op of the program on a stream; `what()` names it.
+  /// Generated code has no unwind tables: errors end the run here, or the capture that is
+  /// under way.
+  template <typename What, typename Body>
+  static void enqueue(MwContext *context, What what, Body body) {
+    Gpu &gpu = of(context);
+    if (!gpu.captureError.empty())
+      return;
+    try {
+      body(gpu);
+      if (gpu.synchronous)
+        gpu.wait();
+    } catch (const std::exception &error) {
+      gpu.failed(text("rank ", context->rank(), ", ", what(), ": ", error.what()));
+    }
+  }
+  template <typename Body> static void enqueue(MwContext *context, Body body) {
+    auto what = [&] {
+      return context->opName ? text(context->opName, " (at ", context->opLocation, ")")
+                             : "the program";
+    };
+    enqueue(context, what, body);
+  }
 
   CUdevice device = 0;
   CUcontext cuda = nullptr;
@@ -48,14 +81,38 @@ public:
   std::vector<MemoryLine> beside;
   /// Where to write what the rank waits for, if not null.
   RankStatus *status = nullptr;
+  std::unique_ptr<Spans> spans;
 
-private:
-  void choose(Communicator &world);
-  /// Notes as `what` the memory that came into use since the last time.
+  /// Notes as `what` the memory that came into use since the last time; null: it is
+  /// accounted for elsewhere.
   void measure(const char *what);
 
-  std::unique_ptr<Spans> spans;
+private:
+  /// A program of the executable.
+  struct Runs {
+    int64_t count = 0;
+    std::unique_ptr<Graph> graph;
+    bool refused = false; ///< it cannot be captured
+    /// Bytes that it sends, by kind of collective.
+    std::map<std::string, int64_t> sentBytes;
+  };
+
+  void choose(Communicator &world);
+  void enqueueRun(MwContext &context, EntryPoint program, char *arena);
+  /// Whether the program has been captured.
+  bool capture(MwContext &context, Runs &runs, EntryPoint program, char *arena);
+  void failed(const std::string &message);
+
+  const Plan &plan;
+  int rank;
   int64_t measured = 0;
+  std::string graphs = "auto";
+  bool capturing = false;
+  std::string captureError;
+  std::map<EntryPoint, Runs> programs;
+  /// Waits for every op, so that errors of the GPU are those of the op that made them.
+  bool synchronous;
+  std::unique_ptr<FailureHook> abortCommunication;
 };
 
 } // namespace meshwright::cuda

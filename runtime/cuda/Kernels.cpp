@@ -5,10 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "cuda/Kernels.h"
 
-#include "common/Error.h"
-#include "common/Failure.h"
 #include "cuda/Gpu.h"
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 
@@ -69,6 +68,14 @@ Kernels::~Kernels() {
     Driver::load().cuModuleUnload(module);
 }
 
+int32_t Kernels::find(const std::string &name) const {
+  auto found = std::find_if(kernels.begin(), kernels.end(),
+                            [&](const Kernel &kernel) { return name == kernel.name; });
+  if (found == kernels.end())
+    fail("the executable has no kernel ", name, ": compile it again");
+  return int32_t(found - kernels.begin());
+}
+
 void Kernels::launch(int32_t number, void *const *operands, CUstream stream) const {
   const Kernel &kernel = kernels.at(size_t(number));
   // The driver wants the address of each argument.
@@ -90,29 +97,22 @@ void Kernels::launch(int32_t number, void *const *operands, CUstream stream) con
 
 using namespace meshwright;
 
-/// Generated code has no unwind tables: errors end the run here.
-template <typename Body> static void enqueue(MwContext *context, const char *what, Body body) {
-  try {
-    body(cuda::Gpu::of(context));
-  } catch (const std::exception &error) {
-    endAllRanks(text("rank ", context->rank(), ", ", what, ": ", error.what()));
-  }
-}
+using cuda::Gpu;
 
 void mw_launch_kernel(MwContext *context, int32_t kernel, void *const *operands) {
-  enqueue(context, "launch of a kernel", [&](cuda::Gpu &gpu) {
+  Gpu::enqueue(context, [&](Gpu &gpu) {
     gpu.kernels->launch(kernel, operands, gpu.stream);
   });
 }
 
 void mw_copy(MwContext *context, void *to, const void *from, int64_t bytes) {
-  enqueue(context, "copy", [&](cuda::Gpu &gpu) {
+  Gpu::enqueue(context, [&](Gpu &gpu) {
     MW_CUDA(cuMemcpyDtoDAsync, CUdeviceptr(to), CUdeviceptr(from), size_t(bytes), gpu.stream);
   });
 }
 
 void mw_store(MwContext *context, int32_t *to, int32_t value) {
-  enqueue(context, "store of a number", [&](cuda::Gpu &gpu) {
+  Gpu::enqueue(context, [&](Gpu &gpu) {
     MW_CUDA(cuMemsetD32Async, CUdeviceptr(to), unsigned(value), 1, gpu.stream);
   });
 }

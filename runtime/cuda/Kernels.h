@@ -9,6 +9,7 @@
 #include "cuda/Libraries.h"
 #include "meshwright/runtime/ABI.h"
 
+#include <string>
 #include <vector>
 
 namespace meshwright::cuda {
@@ -21,6 +22,9 @@ public:
   Kernels(const Kernels &) = delete;
   Kernels &operator=(const Kernels &) = delete;
 
+  /// The number of a kernel in the table.
+  int32_t find(const std::string &name) const;
+  /// An operand is an address, or a whole number in the bits of one.
   void launch(int32_t kernel, void *const *operands, CUstream stream) const;
 
 private:

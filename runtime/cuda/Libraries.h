@@ -36,6 +36,8 @@
   X(cuMemsetD8Async)                                                                               \
   X(cuMemsetD32Async)                                                                              \
   X(cuStreamCreate)                                                                                \
+  X(cuStreamCreateWithPriority)                                                                    \
+  X(cuCtxGetStreamPriorityRange)                                                                   \
   X(cuStreamDestroy)                                                                               \
   X(cuStreamQuery)                                                                                 \
   X(cuStreamWaitEvent)                                                                             \
@@ -49,6 +51,14 @@
   X(cuMemFreeHost)                                                                                 \
   X(cuMemHostGetDevicePointer)                                                                     \
   X(cuStreamSynchronize)                                                                           \
+  X(cuStreamBeginCapture)                                                                          \
+  X(cuStreamEndCapture)                                                                            \
+  X(cuGraphGetNodes)                                                                               \
+  X(cuGraphInstantiate)                                                                            \
+  X(cuGraphUpload)                                                                                 \
+  X(cuGraphLaunch)                                                                                 \
+  X(cuGraphDestroy)                                                                                \
+  X(cuGraphExecDestroy)                                                                            \
   X(cuModuleLoadData)                                                                              \
   X(cuModuleUnload)                                                                                \
   X(cuModuleGetFunction)                                                                           \

@@ -122,15 +122,12 @@ void mw_matmul_mixed(MwContext *context, int32_t transA, int32_t transB, int64_t
                      const void *b, int64_t ldb, float beta, int32_t resultType, void *c,
                      int64_t ldc, int64_t batch, int64_t strideA, int64_t strideB, int64_t strideC,
                      void *) {
-  try {
-    cuda::Gpu &device = cuda::Gpu::of(context);
+  cuda::Gpu::enqueue(context, [&](cuda::Gpu &device) {
     cuda::Product product{transA != 0, transB != 0, m, n, k, lda, ldb, ldc, batch, strideA, strideB,
                           strideC, ElementType(factorType), ElementType(resultType),
                           cuda::commonAlignment({a, b, c})};
     device.matmuls->run(product, alpha, a, b, beta, c, device.stream);
-  } catch (const std::exception &error) {
-    endAllRanks(text("rank ", context->rank(), ", matrix product: ", error.what()));
-  }
+  });
 }
 
 void mw_matmul_f32(MwContext *context, int32_t transA, int32_t transB, int64_t m, int64_t n,

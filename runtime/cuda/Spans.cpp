@@ -15,7 +15,7 @@ Spans::~Spans() {
     Driver::load().cuEventDestroy(event);
 }
 
-CUevent Spans::record() {
+CUevent Spans::record(CUstream stream) {
   CUevent event = nullptr;
   if (unused.empty()) {
     MW_CUDA(cuEventCreate, &event, CU_EVENT_DEFAULT); // With its time.
@@ -27,19 +27,19 @@ CUevent Spans::record() {
   return event;
 }
 
-void Spans::begin() { opened.push_back(record()); }
+void Spans::begin(CUstream stream) { opened.push_back(record(stream)); }
 
-void Spans::end(Trace &of, const Trace::Span &span) {
+void Spans::end(CUstream stream, Trace &of, const Trace::Span &span) {
   trace = &of;
-  done.push_back({span, opened.back(), record()});
+  done.push_back({span, opened.back(), record(stream)});
   opened.pop_back();
 }
 
 // One event more tells how the GPU's clock stands to the host's.
-void Spans::collect() {
+void Spans::collect(CUstream stream) {
   if (done.empty())
     return;
-  CUevent last = record();
+  CUevent last = record(stream);
   MW_CUDA(cuEventSynchronize, last);
   int64_t now = Trace::now();
   auto timeOf = [&](CUevent event) {
@@ -48,9 +48,9 @@ void Spans::collect() {
     return now - int64_t(double(before) * 1e6);
   };
   int row = Trace::row;
-  Trace::row = 2;
   for (const Done &one : done) {
-    trace->add(one.span.name, "gpu", timeOf(one.begin), timeOf(one.end), one.span.index,
+    Trace::row = one.span.row;
+    trace->add(one.span.name, one.span.category, timeOf(one.begin), timeOf(one.end), one.span.index,
                one.span.bytes, one.span.location);
     unused.insert(unused.end(), {one.begin, one.end});
   }

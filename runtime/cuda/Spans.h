@@ -13,27 +13,27 @@
 
 namespace meshwright::cuda {
 
-/// The times between events on a stream, one pair for each span of the program.
+/// The times between events on streams, one pair for each span of the program.
 class Spans {
 public:
-  explicit Spans(CUstream stream) : stream(stream) {}
+  Spans() = default;
   ~Spans();
   Spans(const Spans &) = delete;
   Spans &operator=(const Spans &) = delete;
 
-  void begin();
-  void end(Trace &trace, const Trace::Span &span);
-  /// Adds what has ended to the trace. The stream has done everything.
-  void collect();
+  void begin(CUstream stream);
+  /// The span gets the times between this and the latest begin on the same stream.
+  void end(CUstream stream, Trace &trace, const Trace::Span &span);
+  /// Adds what has ended to the trace. `stream` has done everything, and waited for the others.
+  void collect(CUstream stream);
 
 private:
   struct Done {
     Trace::Span span;
     CUevent begin, end;
   };
-  CUevent record();
+  CUevent record(CUstream stream);
 
-  CUstream stream;
   Trace *trace = nullptr;
   std::vector<CUevent> unused, opened;
   std::vector<Done> done;

@@ -3,11 +3,12 @@
 
 The fake library (test/Runtime/Cuda/FakeGpu.cpp) checks every call and ends the process at
 the first that is wrong. Here: every kernel of the table is launched, as often in each step,
-and no message is left."""
+as a CUDA graph or not, and no message is left."""
 import argparse
 import json
 import os
 import pathlib
+import re
 import subprocess
 
 import executables
@@ -29,10 +30,10 @@ def main():
                         *flags, "-o", str(path)], check=True, stdout=subprocess.DEVNULL)
         return path
 
-    def run(path, ranks, steps, **environment):
+    def run(path, ranks, steps, *more, **environment):
         log = options.folder / "log"
         arguments = [path, "--ranks", str(ranks), "--data", str(data), "--tokens", "u8", "--steps", str(steps),
-                     "--lr", "1e-3", "--eval-data", str(data), "--eval-every", "1"]
+                     "--lr", "1e-3", "--eval-data", str(data), "--eval-every", "1", *more]
         done = subprocess.run(list(map(str, arguments)), capture_output=True, text=True, timeout=300,
                               env={**os.environ, "LD_LIBRARY_PATH": str(fake), "FAKE_GPUS": str(ranks),
                                    "FAKE_GPU_LOG": str(log), **environment})
@@ -47,16 +48,21 @@ def main():
         path = compile(model, *flags)
         names = executables.sections(path)["meshwright_kernel_names"].split(b"\0")[:-1]
         counts = []
-        for steps in (1, 2):
-            done, launches, pending = run(path, ranks, steps)
+        # The first step is enqueued, the second captured and launched, the third launched again.
+        # An evaluation takes several batches, so its program is captured in the first.
+        for steps, *more in ((1,), (3,), (3, "--cuda-graphs", "off")):
+            done, launches, pending = run(path, ranks, steps, *more)
             assert done.returncode == 0, (label, done.stdout, done.stderr)
             assert not any(pending.values()), (label, pending)
+            graphs = re.findall(r"captured a CUDA graph of (\d+) nodes", done.stderr)
+            assert len(graphs) == (0 if more else 1 if steps == 1 else 2), (label, done.stderr)
             counts.append(launches)
-        assert counts[1] == {name: 2 * count for name, count in counts[0].items()}, (label, counts)
+        for later in counts[1:]:
+            assert later == {name: 3 * count for name, count in counts[0].items()}, (label, counts)
         missing = {name.decode() for name in names} - set(counts[0])
         assert not missing, (label, missing)
         note = ", every message received" if pending else ""
-        print(f"{label}: 2 steps, {sum(counts[1].values())} launches of all {len(names)} kernels{note}", flush=True)
+        print(f"{label}: 3 steps, {sum(counts[1].values())} launches of all {len(names)} kernels{note}", flush=True)
 
     check("gpt2-tiny f32", "gpt2-tiny", 1)
     check("llama-tiny bf16", "llama-tiny", 1, "--precision", "bf16")

@@ -8,43 +8,37 @@
 // that can be from outside, and the process ends with a message where it is wrong:
 //   - addresses lie in memory that was allocated, products with all of their matrices
 //   - kernels are entries of the PTX that was loaded, with its number of threads
-//   - streams and events exist
+//   - streams and events exist, work on the same memory is ordered (FakeStreams.h), and
+//     CUDA graphs are what they were captured from
 //   - members of a communicator make the same calls in the same order
+// FAKE_GPU_FAULT=KIND:RANK:N makes call N of a rank's NCCL ("stall", which does not end,
+// "error", which it says on the side, and "kill") or its launch N ("cuda") go wrong.
+// Ranks that are processes meet in the folder FAKE_GPU_MEETING.
 // At the end it writes the counts of launches by kernel, and of messages that were sent
 // but not received, to the file that FAKE_GPU_LOG names.
 //
 //===----------------------------------------------------------------------===//
+#include "FakeStreams.h"
 #include "cublasLt.h"
-#include "cuda.h"
 #include "nccl.h"
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <cstdarg>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
+using namespace fake;
+
 namespace {
-std::recursive_mutex mutex;
-using Lock = std::lock_guard<std::recursive_mutex>;
-
-[[noreturn]] void wrong(const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  fprintf(stderr, "fake GPU: ");
-  vfprintf(stderr, format, arguments);
-  fprintf(stderr, "\n");
-  _Exit(99);
-}
-
 struct Memory {
   size_t bytes;
   std::vector<char> owned;
@@ -63,7 +57,6 @@ struct Module {
 };
 
 std::map<CUdeviceptr, Memory> memories;
-std::set<void *> streams, events;
 std::map<std::string, long> launches;
 std::map<std::string, long> pending; ///< messages by channel: sent minus received
 
@@ -77,16 +70,25 @@ void checkRange(const char *what, CUdeviceptr address, size_t bytes) {
     wrong("%s: %zu bytes at %llx reach %llu bytes beyond their allocation", what, bytes,
           (unsigned long long)address, (unsigned long long)(address + bytes - begin - memory.bytes));
 }
-void checkStream(const char *what, CUstream stream) {
-  Lock lock(mutex);
-  if (!streams.count(stream))
-    wrong("%s: no such stream", what);
+/// What FAKE_GPU_FAULT says, and how far this rank has come.
+struct Fault {
+  std::string kind;
+  int rank = -1;
+  long at = 0;
+};
+const Fault &fault() {
+  static const Fault parsed = [] {
+    Fault result;
+    const char *text = getenv("FAKE_GPU_FAULT");
+    char kind[16] = {};
+    if (text && sscanf(text, "%15[a-z]:%d:%ld", kind, &result.rank, &result.at) == 3)
+      result.kind = kind;
+    return result;
+  }();
+  return parsed;
 }
-void checkEvent(const char *what, CUevent event) {
-  Lock lock(mutex);
-  if (!events.count(event))
-    wrong("%s: no such event", what);
-}
+thread_local int rankHere = 0;
+thread_local long communicated = 0, launched = 0;
 
 /// Writes the log when the process ends.
 struct Log {
@@ -150,6 +152,7 @@ CUresult cuMemGetInfo(size_t *available, size_t *all) {
   return CUDA_SUCCESS;
 }
 CUresult cuMemAlloc(CUdeviceptr *address, size_t bytes) {
+  checkNoCapture("cuMemAlloc");
   Lock lock(mutex);
   Memory memory{bytes, std::vector<char>(bytes + 512)};
   *address = (CUdeviceptr(memory.owned.data()) + 255) / 256 * 256;
@@ -157,9 +160,13 @@ CUresult cuMemAlloc(CUdeviceptr *address, size_t bytes) {
   return CUDA_SUCCESS;
 }
 CUresult cuMemFree(CUdeviceptr address) {
+  checkNoCapture("cuMemFree");
   Lock lock(mutex);
-  if (!memories.erase(address))
+  auto found = memories.find(address);
+  if (found == memories.end())
     wrong("cuMemFree: %llx was not allocated", (unsigned long long)address);
+  forget(address, found->second.bytes);
+  memories.erase(found);
   return CUDA_SUCCESS;
 }
 CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
@@ -169,87 +176,43 @@ CUresult cuMemFreeHost(void *memory) { return free(memory), CUDA_SUCCESS; }
 CUresult cuMemHostGetDevicePointer(CUdeviceptr *address, void *memory, unsigned) {
   return *address = CUdeviceptr(memory), CUDA_SUCCESS;
 }
-CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
-  checkStream("cuMemcpyHtoDAsync", stream);
-  checkRange("cuMemcpyHtoDAsync", to, bytes);
-  memcpy((void *)to, from, bytes);
+static CUresult copy(const char *name, void *to, const void *from, size_t bytes, bool reads,
+                     bool writes, CUstream stream) {
+  if (sticky != CUDA_SUCCESS)
+    return sticky;
+  std::vector<Access> accesses;
+  if (reads)
+    accesses.push_back({Access::Read, CUdeviceptr(from), bytes});
+  if (writes)
+    accesses.push_back({Access::Write, CUdeviceptr(to), bytes});
+  for (const Access &access : accesses)
+    checkRange(name, access.begin, bytes);
+  submit(stream, {name, accesses, [=] { return memcpy(to, from, bytes), true; }});
   return CUDA_SUCCESS;
+}
+CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
+  return copy("cuMemcpyHtoDAsync", (void *)to, from, bytes, false, true, stream);
 }
 CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  checkStream("cuMemcpyDtoHAsync", stream);
-  checkRange("cuMemcpyDtoHAsync", from, bytes);
-  memcpy(to, (void *)from, bytes);
-  return CUDA_SUCCESS;
+  return copy("cuMemcpyDtoHAsync", to, (void *)from, bytes, true, false, stream);
 }
 CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  checkStream("cuMemcpyDtoDAsync", stream);
-  checkRange("cuMemcpyDtoDAsync", to, bytes);
-  checkRange("cuMemcpyDtoDAsync", from, bytes);
-  memcpy((void *)to, (void *)from, bytes);
-  return CUDA_SUCCESS;
+  return copy("cuMemcpyDtoDAsync", (void *)to, (void *)from, bytes, true, true, stream);
 }
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
-  checkStream("cuMemsetD8Async", stream);
   checkRange("cuMemsetD8Async", to, count);
-  memset((void *)to, value, count);
+  submit(stream, {"cuMemsetD8Async",
+                  {{Access::Write, to, count}},
+                  [=] { return memset((void *)to, value, count), true; }});
   return CUDA_SUCCESS;
 }
 CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream) {
-  checkStream("cuMemsetD32Async", stream);
   checkRange("cuMemsetD32Async", to, 4 * count);
-  for (size_t i = 0; i < count; ++i)
-    ((unsigned *)to)[i] = value;
+  submit(stream, {"cuMemsetD32Async", {{Access::Write, to, 4 * count}}, [=] {
+                    std::fill_n((unsigned *)to, count, value);
+                    return true;
+                  }});
   return CUDA_SUCCESS;
-}
-CUresult cuStreamCreate(CUstream *stream, unsigned) {
-  Lock lock(mutex);
-  *stream = CUstream(malloc(1));
-  streams.insert(*stream);
-  return CUDA_SUCCESS;
-}
-CUresult cuStreamDestroy(CUstream stream) {
-  checkStream("cuStreamDestroy", stream);
-  Lock lock(mutex);
-  streams.erase(stream);
-  return CUDA_SUCCESS;
-}
-CUresult cuStreamQuery(CUstream stream) {
-  return checkStream("cuStreamQuery", stream), CUDA_SUCCESS;
-}
-CUresult cuStreamSynchronize(CUstream stream) {
-  return checkStream("cuStreamSynchronize", stream), CUDA_SUCCESS;
-}
-CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr to, cuuint64_t value, unsigned) {
-  checkStream("cuStreamWriteValue64", stream);
-  return *(cuuint64_t *)to = value, CUDA_SUCCESS;
-}
-CUresult cuEventCreate(CUevent *event, unsigned) {
-  Lock lock(mutex);
-  *event = CUevent(malloc(1));
-  events.insert(*event);
-  return CUDA_SUCCESS;
-}
-CUresult cuEventDestroy(CUevent event) {
-  checkEvent("cuEventDestroy", event);
-  Lock lock(mutex);
-  events.erase(event);
-  return CUDA_SUCCESS;
-}
-CUresult cuEventSynchronize(CUevent event) {
-  return checkEvent("cuEventSynchronize", event), CUDA_SUCCESS;
-}
-CUresult cuEventElapsedTime(float *ms, CUevent begin, CUevent end) {
-  checkEvent("cuEventElapsedTime", begin);
-  checkEvent("cuEventElapsedTime", end);
-  return *ms = 1, CUDA_SUCCESS;
-}
-CUresult cuEventRecord(CUevent event, CUstream stream) {
-  checkEvent("cuEventRecord", event);
-  return checkStream("cuEventRecord", stream), CUDA_SUCCESS;
-}
-CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
-  checkEvent("cuStreamWaitEvent", event);
-  return checkStream("cuStreamWaitEvent", stream), CUDA_SUCCESS;
 }
 
 CUresult cuModuleLoadData(CUmodule *result, const void *image) {
@@ -294,10 +257,21 @@ CUresult cuLaunchKernel(CUfunction handle, unsigned x, unsigned y, unsigned z, u
     wrong("%s: launched with %u threads, not %d", name, threads, function.entry.threads);
   if (int(shared) > function.shared)
     wrong("%s: asks for %u bytes of shared memory", name, shared);
-  for (int i = 0; i < function.entry.operands; ++i)
-    checkRange(name, *(CUdeviceptr *)arguments[i], 2);
-  Lock lock(mutex);
-  ++launches[function.name];
+  if (sticky != CUDA_SUCCESS)
+    return sticky;
+  std::vector<Access> accesses;
+  for (int i = 0; i < function.entry.operands; ++i) {
+    auto address = *(CUdeviceptr *)arguments[i];
+    checkRange(name, address, 2);
+    accesses.push_back({Access::Use, address, 2});
+  }
+  submit(stream, {name, accesses, [&function] {
+                    if (fault().kind == "cuda" && rankHere == fault().rank &&
+                        ++launched == fault().at)
+                      sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+                    Lock lock(mutex);
+                    return ++launches[function.name], true;
+                  }});
   return CUDA_SUCCESS;
 }
 
@@ -397,8 +371,15 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   checkRange("factor of a product", CUdeviceptr(b), y.bytes());
   checkRange("product", CUdeviceptr(d), z.bytes());
   checkRange("workspace of a product", CUdeviceptr(workspace), workspaceBytes);
-  Lock lock(mutex);
-  ++launches["cublasLtMatmul"];
+  submit(CUstream(stream), {"cublasLtMatmul",
+                            {{Access::Read, CUdeviceptr(a), x.bytes()},
+                             {Access::Read, CUdeviceptr(b), y.bytes()},
+                             {Access::Write, CUdeviceptr(d), z.bytes()},
+                             {Access::Write, CUdeviceptr(workspace), workspaceBytes}},
+                            [] {
+                              Lock lock(mutex);
+                              return ++launches["cublasLtMatmul"], true;
+                            }});
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -425,23 +406,10 @@ struct ncclComm {
   std::shared_ptr<Shared> shared;
   int rank;
   size_t calls = 0, splits = 0;
+  bool failed = false;
 };
 
-/// Compares a member's next call with what the others called there.
-static void meet(ncclComm_t comm, const char *what, size_t count, ncclDataType_t type, int other,
-                 const void *stream) {
-  checkStream(what, CUstream(stream));
-  char text[200];
-  snprintf(text, sizeof(text), "%s of %zu elements of type %d, %d", what, count, int(type), other);
-  Lock lock(mutex);
-  auto &calls = comm->shared->calls;
-  if (comm->calls == calls.size())
-    calls.push_back(text);
-  else if (calls[comm->calls] != text)
-    wrong("communicator %s, call %zu: member %d calls %s, another %s", comm->shared->name.c_str(),
-          comm->calls, comm->rank, text, calls[comm->calls].c_str());
-  ++comm->calls;
-}
+/// Bytes of an element.
 static size_t widthOf(ncclDataType_t type) {
   return type == ncclFloat32 || type == ncclInt32 ? 4 : 2;
 }
@@ -449,23 +417,95 @@ static void checkData(const char *what, const void *data, size_t count, ncclData
   checkRange(what, CUdeviceptr(data), count * widthOf(type));
 }
 
+/// What a stream does of NCCL's: `body`, unless something is to go wrong here.
+static bool communicate(ncclComm_t comm, const std::function<void()> &body) {
+  const Fault &planned = fault();
+  if (planned.kind != "cuda" && rankHere == planned.rank && ++communicated == planned.at) {
+    if (planned.kind == "kill")
+      raise(SIGKILL);
+    comm->failed = planned.kind == "error";
+    return false;
+  }
+  body();
+  return true;
+}
+
+/// Compares a member's next call with what the others called there.
+static void meet(ncclComm_t comm, const char *what, size_t count, ncclDataType_t type, int other,
+                 cudaStream_t stream, std::vector<Access> accesses) {
+  char words[200];
+  snprintf(words, sizeof(words), "%s of %zu elements of type %d, %d", what, count, int(type), other);
+  for (Access &access : accesses)
+    access.bytes = access.bytes * count * widthOf(type);
+  std::string text = words;
+  submit(CUstream(stream), {what, accesses, [=] {
+    return communicate(comm, [&] {
+      Lock lock(mutex);
+      auto &calls = comm->shared->calls;
+      if (comm->calls == calls.size())
+        calls.push_back(text);
+      else if (calls[comm->calls] != text)
+        wrong("communicator %s, call %zu: member %d calls %s, another %s",
+              comm->shared->name.c_str(), comm->calls, comm->rank, text.c_str(),
+              calls[comm->calls].c_str());
+      ++comm->calls;
+    });
+  }});
+}
+/// Memory of `times` times a call's count of elements.
+static Access reading(const void *data, size_t times = 1) {
+  return {Access::Read, CUdeviceptr(data), times};
+}
+static Access writing(const void *data, size_t times = 1) {
+  return {Access::Write, CUdeviceptr(data), times};
+}
+
 extern "C" {
 ncclResult_t ncclGetVersion(int *version) { return *version = 22800, ncclSuccess; }
-const char *ncclGetErrorString(ncclResult_t) { return "error"; }
+const char *ncclGetErrorString(ncclResult_t result) {
+  return result == ncclRemoteError ? "remote process exited or there was a network error" : "error";
+}
 const char *ncclGetLastError(ncclComm_t) { return "error"; }
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id) { return memset(id, 7, sizeof(*id)), ncclSuccess; }
 ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size, ncclUniqueId id, int rank) {
   if (id.internal[0] != 7)
     wrong("ncclCommInitRank: the id is not the one of rank 0");
+  rankHere = rank;
   std::unique_lock<std::mutex> lock(meeting);
   if (!worldOfAll)
     worldOfAll = std::make_shared<Shared>(Shared{size, "world", {}, {}});
   return *comm = new ncclComm{worldOfAll, rank}, ncclSuccess;
 }
+/// Reads from files what the members that are other processes wish.
+static void meetInFolder(const std::string &folder, const ncclComm &comm, size_t number, int color,
+                         int key) {
+  auto path = [&](int rank) {
+    std::string name = comm.shared->name + "-" + std::to_string(number) + "-" + std::to_string(rank);
+    std::replace(name.begin(), name.end(), '/', '_');
+    return folder + "/" + name;
+  };
+  FILE *mine = fopen((path(comm.rank) + ".new").c_str(), "w");
+  fprintf(mine, "%d %d", color, key);
+  fclose(mine);
+  rename((path(comm.rank) + ".new").c_str(), path(comm.rank).c_str());
+  auto &splits = comm.shared->splits;
+  splits.resize(std::max(splits.size(), number + 1));
+  for (int rank = 0; rank < comm.shared->size; ++rank) {
+    FILE *file = nullptr;
+    while (!(file = fopen(path(rank).c_str(), "r")))
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    auto &[itsColor, itsKey] = splits[number].wishes[rank];
+    if (fscanf(file, "%d %d", &itsColor, &itsKey) != 2)
+      wrong("%s: no wish of rank %d", path(rank).c_str(), rank);
+    fclose(file);
+  }
+}
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *made, ncclConfig_t *) {
   std::unique_lock<std::mutex> lock(meeting);
   Shared &shared = *comm->shared;
   size_t number = comm->splits++;
+  if (const char *folder = getenv("FAKE_GPU_MEETING"))
+    meetInFolder(folder, *comm, number, color, key);
   if (shared.splits.size() <= number)
     shared.splits.resize(number + 1);
   shared.splits[number].wishes[comm->rank] = {color, key};
@@ -490,10 +530,14 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *made
         Shared{size, shared.name + "/" + std::to_string(number) + "." + std::to_string(color), {}, {}});
   return *made = new ncclComm{together, rank}, ncclSuccess;
 }
-ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t *error) {
-  return *error = ncclSuccess, ncclSuccess;
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error) {
+  return *error = comm->failed ? ncclRemoteError : ncclSuccess, ncclSuccess;
 }
-ncclResult_t ncclCommAbort(ncclComm_t) { return ncclSuccess; }
+ncclResult_t ncclCommAbort(ncclComm_t) {
+  // Once, however many there are.
+  static bool said = (fputs("fake GPU: ncclCommAbort\n", stderr), true);
+  return (void)said, ncclSuccess;
+}
 ncclResult_t ncclCommDestroy(ncclComm_t) { return ncclSuccess; }
 ncclResult_t ncclGroupStart() { return ncclSuccess; }
 ncclResult_t ncclGroupEnd() { return ncclSuccess; }
@@ -501,47 +545,69 @@ ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataTyp
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
   checkData("ncclAllReduce", from, count, type);
   checkData("ncclAllReduce", to, count, type);
-  return meet(comm, "ncclAllReduce", count, type, op, stream), ncclSuccess;
+  meet(comm, "ncclAllReduce", count, type, op, stream, {reading(from), writing(to)});
+  return ncclSuccess;
 }
 ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataType_t type,
                            ncclComm_t comm, cudaStream_t stream) {
   checkData("ncclAllGather", from, count, type);
   checkData("ncclAllGather", to, count * size_t(comm->shared->size), type);
-  return meet(comm, "ncclAllGather", count, type, 0, stream), ncclSuccess;
+  meet(comm, "ncclAllGather", count, type, 0, stream,
+       {reading(from), writing(to, size_t(comm->shared->size))});
+  return ncclSuccess;
 }
 ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDataType_t type,
                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
   checkData("ncclReduceScatter", from, count * size_t(comm->shared->size), type);
   checkData("ncclReduceScatter", to, count, type);
-  return meet(comm, "ncclReduceScatter", count, type, op, stream), ncclSuccess;
+  meet(comm, "ncclReduceScatter", count, type, op, stream,
+       {reading(from, size_t(comm->shared->size)), writing(to)});
+  return ncclSuccess;
 }
-ncclResult_t ncclBroadcast(const void *, void *to, size_t count, ncclDataType_t type, int root,
+ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root,
                            ncclComm_t comm, cudaStream_t stream) {
   checkData("ncclBroadcast", to, count, type);
-  return meet(comm, "ncclBroadcast", count, type, root, stream), ncclSuccess;
+  std::vector<Access> accesses{writing(to)};
+  if (comm->rank == root) {
+    checkData("ncclBroadcast", from, count, type);
+    accesses.push_back(reading(from));
+  }
+  return meet(comm, "ncclBroadcast", count, type, root, stream, accesses), ncclSuccess;
 }
-ncclResult_t ncclReduce(const void *from, void *, size_t count, ncclDataType_t type, ncclRedOp_t,
+ncclResult_t ncclReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t,
                         int root, ncclComm_t comm, cudaStream_t stream) {
   checkData("ncclReduce", from, count, type);
-  return meet(comm, "ncclReduce", count, type, root, stream), ncclSuccess;
+  std::vector<Access> accesses{reading(from)};
+  if (comm->rank == root) {
+    checkData("ncclReduce", to, count, type);
+    accesses.push_back(writing(to));
+  }
+  return meet(comm, "ncclReduce", count, type, root, stream, accesses), ncclSuccess;
 }
-static void message(ncclComm_t comm, int from, int to, size_t count, long change) {
-  Lock lock(mutex);
-  pending[comm->shared->name + " from " + std::to_string(from) + " to " + std::to_string(to) +
-          " of " + std::to_string(count)] += change;
+static ncclResult_t message(const char *what, ncclComm_t comm, int from, int to, size_t count,
+                            Access access, long change, cudaStream_t stream) {
+  if (from >= comm->shared->size || to >= comm->shared->size)
+    wrong("%s: member %d or %d of %d", what, from, to, comm->shared->size);
+  std::string channel = comm->shared->name + " from " + std::to_string(from) + " to " +
+                        std::to_string(to) + " of " + std::to_string(count);
+  submit(CUstream(stream), {what, {access}, [=] {
+                              return communicate(comm, [&] {
+                                Lock lock(mutex);
+                                pending[channel] += change;
+                              });
+                            }});
+  return ncclSuccess;
 }
 ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream) {
-  checkStream("ncclSend", CUstream(stream));
   checkData("ncclSend", from, count, type);
-  if (peer >= comm->shared->size)
-    wrong("ncclSend to member %d of %d", peer, comm->shared->size);
-  return message(comm, comm->rank, peer, count, 1), ncclSuccess;
+  return message("ncclSend", comm, comm->rank, peer, count, {Access::Read, CUdeviceptr(from), count * widthOf(type)},
+                 1, stream);
 }
 ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
-  checkStream("ncclRecv", CUstream(stream));
   checkData("ncclRecv", to, count, type);
-  return message(comm, peer, comm->rank, count, -1), ncclSuccess;
+  return message("ncclRecv", comm, peer, comm->rank, count, {Access::Write, CUdeviceptr(to), count * widthOf(type)},
+                 -1, stream);
 }
 } // extern "C"

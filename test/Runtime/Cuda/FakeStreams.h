@@ -1,0 +1,64 @@
+//===- FakeStreams.h - streams, events and graphs of the fake GPU -----------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Work is done when it is put on a stream, unless the stream is being captured: then it
+// is kept and done whenever the graph is launched. What is checked is its order, with
+// vector clocks (Mattern, 1989): of two pieces of work that touch the same memory, one of
+// them writing, one must come first on its stream, by events, or because the host has
+// waited for it. That holds for captured work in each launch too, and everything that a
+// capture has forked must be joined when it ends.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_TEST_RUNTIME_CUDA_FAKESTREAMS_H
+#define MESHWRIGHT_TEST_RUNTIME_CUDA_FAKESTREAMS_H
+
+#include "cuda.h"
+
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace fake {
+
+/// Ends the process with a message.
+[[noreturn]] void wrong(const char *format, ...);
+
+extern std::recursive_mutex mutex;
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+/// Memory that work touches.
+struct Access {
+  enum Kind {
+    Read,
+    Write,
+    /// A kernel's argument, of which neither the direction nor the size is known: it
+    /// comes after writes of its first bytes, and before what is put on later.
+    Use
+  };
+  Kind kind;
+  CUdeviceptr begin;
+  size_t bytes;
+};
+
+struct Work {
+  std::string name;
+  std::vector<Access> accesses;
+  /// False: it does not end, and nothing that comes after it on its stream does.
+  std::function<bool()> run;
+};
+
+/// Puts work on a stream.
+void submit(CUstream stream, Work work);
+void checkStream(const char *what, CUstream stream);
+/// For calls that the thread that captures must not make.
+void checkNoCapture(const char *what);
+/// The memory is no longer there.
+void forget(CUdeviceptr begin, size_t bytes);
+/// What the driver has found: every call of this thread says so from now on.
+extern thread_local CUresult sticky;
+
+} // namespace fake
+
+#endif // MESHWRIGHT_TEST_RUNTIME_CUDA_FAKESTREAMS_H

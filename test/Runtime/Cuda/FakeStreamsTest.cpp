@@ -1,0 +1,138 @@
+//===- FakeStreamsTest.cpp - the fake GPU notices work out of order ---------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "FakeStreams.h"
+
+#include <gtest/gtest.h>
+
+using namespace fake;
+
+namespace {
+class Streams : public testing::Test {
+protected:
+  Streams() {
+    for (CUstream *stream : {&a, &b})
+      cuStreamCreate(stream, 0);
+    cuEventCreate(&event, 0);
+    cuEventCreate(&back, 0);
+  }
+  void touch(CUstream stream, Access::Kind kind, const char *name) {
+    submit(stream, {name, {{kind, memory, 64}}, [this] { return ++done, true; }});
+  }
+  void order(CUstream from, CUevent by, CUstream to) {
+    cuEventRecord(by, from);
+    cuStreamWaitEvent(to, by, 0);
+  }
+
+  CUstream a, b;
+  CUevent event, back;
+  int done = 0;
+  /// Its own for each test: what touched memory is remembered.
+  static inline CUdeviceptr last = 0;
+  CUdeviceptr memory = last += 4096;
+};
+
+TEST_F(Streams, OrderByEvent) {
+  touch(a, Access::Write, "write");
+  order(a, event, b);
+  touch(b, Access::Read, "read");
+  EXPECT_EQ(done, 2);
+}
+
+TEST_F(Streams, ReadingTogether) {
+  touch(a, Access::Read, "one");
+  touch(b, Access::Read, "other");
+  EXPECT_EQ(done, 2);
+}
+
+TEST_F(Streams, ReadTooEarly) {
+  EXPECT_EXIT(
+      {
+        touch(a, Access::Write, "write");
+        touch(b, Access::Read, "read");
+      },
+      testing::ExitedWithCode(99), "read does not wait for write");
+}
+
+TEST_F(Streams, OverwrittenTooEarly) {
+  EXPECT_EXIT(
+      {
+        order(a, event, b); // Recorded before what it should be recorded after.
+        touch(a, Access::Use, "kernel");
+        touch(b, Access::Write, "write");
+      },
+      testing::ExitedWithCode(99), "write does not wait for kernel");
+}
+
+TEST_F(Streams, TheHostWaits) {
+  touch(a, Access::Write, "write");
+  EXPECT_EQ(cuStreamQuery(a), CUDA_SUCCESS);
+  touch(b, Access::Write, "again");
+  EXPECT_EQ(done, 2);
+}
+
+TEST_F(Streams, StallsReachWhatWaits) {
+  submit(a, {"stall", {}, [] { return false; }});
+  order(a, event, b);
+  touch(b, Access::Write, "never");
+  EXPECT_EQ(cuStreamQuery(b), CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(done, 0);
+}
+
+TEST_F(Streams, AGraphRunsWhenItIsLaunched) {
+  CUgraph graph;
+  CUgraphExec executable;
+  cuStreamBeginCapture(a, CU_STREAM_CAPTURE_MODE_RELAXED);
+  touch(a, Access::Write, "write");
+  order(a, event, b);
+  touch(b, Access::Read, "read");
+  order(b, back, a);
+  ASSERT_EQ(cuStreamEndCapture(a, &graph), CUDA_SUCCESS);
+  EXPECT_EQ(done, 0);
+  cuGraphInstantiate(&executable, graph, 0);
+  cuGraphLaunch(executable, a);
+  cuGraphLaunch(executable, a);
+  EXPECT_EQ(done, 4);
+}
+
+TEST_F(Streams, OrderInsideOfAGraph) {
+  EXPECT_EXIT(
+      {
+        CUgraph graph;
+        CUgraphExec executable;
+        cuStreamBeginCapture(a, CU_STREAM_CAPTURE_MODE_RELAXED);
+        order(a, event, b);
+        touch(a, Access::Write, "write");
+        touch(b, Access::Read, "read");
+        order(b, back, a);
+        cuStreamEndCapture(a, &graph);
+        cuGraphInstantiate(&executable, graph, 0);
+        cuGraphLaunch(executable, a);
+      },
+      testing::ExitedWithCode(99), "read does not wait for write");
+}
+
+TEST_F(Streams, BranchesOfACaptureAreJoined) {
+  EXPECT_EXIT(
+      {
+        CUgraph graph;
+        cuStreamBeginCapture(a, CU_STREAM_CAPTURE_MODE_RELAXED);
+        order(a, event, b);
+        touch(b, Access::Read, "read");
+        cuStreamEndCapture(a, &graph);
+      },
+      testing::ExitedWithCode(99), "is not joined");
+}
+
+TEST_F(Streams, ACaptureWaitsForNothingOutside) {
+  EXPECT_EXIT(
+      {
+        cuEventRecord(event, b);
+        cuStreamBeginCapture(a, CU_STREAM_CAPTURE_MODE_RELAXED);
+        cuStreamWaitEvent(a, event, 0);
+      },
+      testing::ExitedWithCode(99), "waits for what is not");
+}
+} // namespace
