@@ -102,8 +102,6 @@ LogicalResult ProgramEmitter::call(const Collective &collective, int64_t number)
   if (type < 0)
     return collective.op->emitOpError("moves ")
            << collective.getElementType() << "; f32, bf16, f16 and i32 work";
-  if (failed(check(collective)))
-    return failure();
   auto op = cast<exec::CollectiveOpInterface>(collective.op);
   SmallVector<Value> arguments{i32(number), i32(collective.group), i32(type)};
   if (auto place = op.getPlace())

@@ -44,8 +44,6 @@ protected:
   virtual void copy(mlir::Value to, mlir::Value from, int64_t bytes) = 0;
   /// Writes one i32.
   virtual void store(mlir::Value number, mlir::Value to) = 0;
-  /// What the target cannot do of a collective that the others can.
-  virtual mlir::LogicalResult check(const Collective &collective) { return mlir::success(); }
 
   //===--- what it is made of -----------------------------------------------===//
   /// Calls the runtime's function `name` with the context and `arguments`; its

@@ -306,8 +306,6 @@ Error checkSupported(const CompileOptions &o) {
     return refuse("cpu", o.cpu, "it is for --target cpu");
   if (o.target != "cuda" && o.given.count("gpu-arch"))
     return refuse("gpu-arch", o.gpuArch, "it is for --target cuda");
-  if (o.target == "cuda" && o.replay)
-    return refuse("replay", "", "steps are dumped by executables of --target cpu");
   if (o.emit == "ptx" && StringRef(o.gpuArch).contains(','))
     return refuse("emit ptx with --gpu-arch", o.gpuArch,
                   "PTX is one module: name one architecture");

@@ -266,30 +266,20 @@ void mw_scatter(MwContext *context, int32_t op, int32_t group, int32_t type, int
   });
 }
 
-/// Calls `body(communication)` for a message.
-template <typename Body>
-static void message(MwContext *context, int32_t op, int64_t sent, Body body) {
-  auto what = [&] { return context->plan.describeCollective(op); };
-  Gpu::enqueue(context, what, [&](Gpu &gpu) {
-    if (sent)
-      context->sentBytes["send"] += sent;
-    body(gpu);
-  });
-}
-
 void mw_send(MwContext *context, int32_t op, int32_t group, int32_t type, int32_t peer,
              const void *input, int64_t count, void *buffer) {
-  int64_t bytes = count * bytesOf(ElementType(type));
-  message(context, op, bytes, [&](Gpu &gpu) {
-    gpu.communication->send(op, group, peer, typeOf(type), input, size_t(count), size_t(bytes),
-                            buffer);
+  Call call{context, op, group, "send", ElementType(type), {count}};
+  enqueue(call, call.bytes(), [&](Gpu &gpu, int32_t, CUstream stream) {
+    gpu.communication->send(group, peer, typeOf(type), input, size_t(count), size_t(call.bytes()),
+                            buffer, stream);
   });
 }
 
 void mw_recv(MwContext *context, int32_t op, int32_t group, int32_t type, int32_t peer,
              void *output, int64_t count) {
-  message(context, op, 0, [&](Gpu &gpu) {
-    gpu.communication->receive(op, group, peer, typeOf(type), output, size_t(count));
+  Call call{context, op, group, "recv", ElementType(type), {count}};
+  enqueue(call, 0, [&](Gpu &gpu, int32_t, CUstream stream) {
+    gpu.communication->receive(group, peer, typeOf(type), output, size_t(count), stream);
   });
 }
 

@@ -182,26 +182,22 @@ Communication::Edge &Communication::edge(int32_t group, int from, int to) {
   return found->second;
 }
 
-void Communication::send(int32_t op, int32_t group, int32_t peer, ncclDataType_t type,
-                         const void *input, size_t count, size_t bytes, void *buffer) {
+void Communication::send(int32_t group, int32_t peer, ncclDataType_t type, const void *input,
+                         size_t count, size_t bytes, void *buffer, CUstream stream) {
   Edge &way = edge(group, rank, worldRank(group, peer));
-  run(op, [&](CUstream stream) {
-    // The buffer is free when the message before has been taken.
-    way.sent.holdUp(stream);
-    MW_CUDA(cuMemcpyDtoDAsync, CUdeviceptr(buffer), CUdeviceptr(input), bytes, stream);
-    way.copied.record(stream);
-    way.copied.holdUp(way.stream);
-  });
+  // The buffer is free when the message before has been taken.
+  way.sent.holdUp(stream);
+  MW_CUDA(cuMemcpyDtoDAsync, CUdeviceptr(buffer), CUdeviceptr(input), bytes, stream);
+  way.copied.record(stream);
+  way.copied.holdUp(way.stream);
   MW_NCCL(ncclSend, buffer, count, type, /*peer=*/1, way.comm, way.stream);
   way.sent.record(way.stream);
 }
 
-void Communication::receive(int32_t op, int32_t group, int32_t peer, ncclDataType_t type,
-                            void *output, size_t count) {
+void Communication::receive(int32_t group, int32_t peer, ncclDataType_t type, void *output,
+                            size_t count, CUstream stream) {
   Edge &way = edge(group, worldRank(group, peer), rank);
-  run(op, [&](CUstream stream) {
-    MW_NCCL(ncclRecv, output, count, type, /*peer=*/0, way.comm, stream);
-  });
+  MW_NCCL(ncclRecv, output, count, type, /*peer=*/0, way.comm, stream);
 }
 
 void Communication::finishSends() {

@@ -72,10 +72,12 @@ public:
   }
   void wait(int32_t start);
 
-  void send(int32_t op, int32_t group, int32_t peer, ncclDataType_t type, const void *input,
-            size_t count, size_t bytes, void *buffer);
-  void receive(int32_t op, int32_t group, int32_t peer, ncclDataType_t type, void *output,
-               size_t count);
+  /// Halves of a message, put on a collective's `stream` in `run`. What is sent is copied
+  /// to the buffer there, and sent from it on the stream of its channel.
+  void send(int32_t group, int32_t peer, ncclDataType_t type, const void *input, size_t count,
+            size_t bytes, void *buffer, CUstream stream);
+  void receive(int32_t group, int32_t peer, ncclDataType_t type, void *output, size_t count,
+               CUstream stream);
   void finishSends();
 
   /// An Error if NCCL has noticed one.

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen/CUDA/Lowering.h"
+#include "Codegen/CUDA/Exchange.h"
 #include "Codegen/CUDA/KernelEmitter.h"
 #include "Codegen/VectorMath.h"
 #include "Dist/Programs.h"
@@ -142,6 +143,7 @@ FailureOr<OwningOpRef<ModuleOp>> cuda::emitKernels(ModuleKernels &kernels,
         llvm::TypeSwitch<Operation *, LogicalResult>(op)
             .Case<exec::AttentionOp, exec::AttentionGradOp>(
                 [&](auto op) { return attention.add(op, aligned, target); })
+            .Case<exec::ExchangeOp>([&](auto op) { return addExchangeKernel(op, target); })
             .Default([](Operation *) { return success(); });
     return failed(added) ? WalkResult::interrupt() : WalkResult::advance();
   });

@@ -75,13 +75,6 @@ private:
     call("mw_copy", {to, from, i64(bytes)});
   }
   void store(Value number, Value to) override { call("mw_store", {to, number}); }
-  LogicalResult check(const Collective &collective) override {
-    if (auto exchange = dyn_cast<exec::ExchangeOp>(collective.op);
-        exchange && exchange.getTable().front() >= 0)
-      return exchange.emitOpError("adds what it receives, which the runtime of GPUs cannot; "
-                                  "--collective-algorithm native works");
-    return success();
-  }
 
   const KernelTable &table;
   const cuda::AttentionKernels &attentions;
@@ -160,5 +153,6 @@ FailureOr<OwningOpRef<ModuleOp>> meshwright::lowerToCUDA(ModuleOp module, String
   table.emit(*result);
   emitImages(*result, *images);
   emitText(*result, "plan", options.plan);
+  emitText(*result, "program", options.program);
   return result;
 }

@@ -61,7 +61,7 @@ public:
       : emulator(emulator), function(function), block(block), threads(threads),
         warpEpochs(llvm::divideCeil(threads, warpSize)) {}
 
-  void run(ArrayRef<unsigned> arguments);
+  void run(ArrayRef<unsigned> arguments, ArrayRef<int64_t> numbers);
 
 private:
   using Mask = std::vector<char>;
@@ -343,14 +343,18 @@ void BlockEmulator::run(Block &block, const Mask &mask) {
     run(&op, mask);
 }
 
-void BlockEmulator::run(ArrayRef<unsigned> arguments) {
-  auto bind = [&](Value value, uint64_t memory) {
+void BlockEmulator::run(ArrayRef<unsigned> arguments, ArrayRef<int64_t> numbers) {
+  auto set = [&](Value value, uint64_t number) {
     Lanes &lanes = get(value);
     for (int64_t t = 0; t < threads; ++t)
-      *lanes.at(t) = startOf(memory);
+      *lanes.at(t) = number;
   };
+  auto bind = [&](Value value, uint64_t memory) { set(value, startOf(memory)); };
   for (auto [argument, memory] : llvm::zip(function.getArguments(), arguments))
     bind(argument, memory);
+  for (auto [argument, number] :
+       llvm::zip(function.getArguments().drop_front(arguments.size()), numbers))
+    set(argument, uint64_t(number));
   // Shared memory is this block's alone.
   size_t outside = emulator.memories.size();
   std::deque<std::vector<char>> shared;
@@ -370,7 +374,8 @@ void BlockEmulator::run(ArrayRef<unsigned> arguments) {
   emulator.memories.resize(outside);
 }
 
-bool Emulator::launch(gpu::GPUFuncOp function, ArrayRef<unsigned> memory) {
+bool Emulator::launch(gpu::GPUFuncOp function, ArrayRef<unsigned> memory,
+                      ArrayRef<int64_t> numbers) {
   for (auto global : module.getOps<LLVM::GlobalOp>()) {
     if (global.getSymName() == sharedName)
       continue; // each block has its own
@@ -386,6 +391,6 @@ bool Emulator::launch(gpu::GPUFuncOp function, ArrayRef<unsigned> memory) {
       cell = Cell{{}, {}, cell.initialised};
   auto grid = *function.getKnownGridSize(), threads = *function.getKnownBlockSize();
   for (int64_t block = 0; block < grid[0] && complaints.empty(); ++block)
-    BlockEmulator(*this, function, block, threads[0]).run(memory);
+    BlockEmulator(*this, function, block, threads[0]).run(memory, numbers);
   return complaints.empty();
 }

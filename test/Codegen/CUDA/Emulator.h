@@ -29,9 +29,10 @@ public:
   /// Memory of `bytes` bytes that kernels may touch; its number.
   unsigned add(void *data, int64_t bytes, bool initialised);
 
-  /// Runs `function` on these pieces of memory with its known grid and block size.
-  /// False after the first kernel with complaints.
-  bool launch(mlir::gpu::GPUFuncOp function, llvm::ArrayRef<unsigned> memory);
+  /// Runs `function` on these pieces of memory, and whole numbers after them, with its
+  /// known grid and block size. False after the first kernel with complaints.
+  bool launch(mlir::gpu::GPUFuncOp function, llvm::ArrayRef<unsigned> memory,
+              llvm::ArrayRef<int64_t> numbers = {});
 
   const std::vector<std::string> &getComplaints() const { return complaints; }
 

@@ -75,6 +75,49 @@ def main():
     check("no overlap", "gpt2-tiny", 4, "--mesh", "pipe=2,data=2", "--microbatches", "4", "--batch", "8", "--overlap",
           "off")
 
+    for algorithm in ("ring", "halving-doubling"):
+        check(f"data=4 {algorithm}", "gpt2-tiny", 4, "--mesh", "data=4", "--collective-algorithm", algorithm)
+
+    def traced(label, ranks, *flags):
+        """What ranks count as sent is what the plan says, of steps in graphs and of others."""
+        path, trace = compile("gpt2-tiny", "--mesh", *flags), options.folder / "trace.json"
+        for more in ((), ("--trace-from", "2")):
+            done, *_ = run(path, ranks, 3, "--trace", str(trace), *more)
+            assert done.returncode == 0, done
+            # Evaluations communicate too, and are in the sums.
+            plan = json.loads(subprocess.run(["meshwright", "inspect", "--json", str(path)], check=True,
+                                             capture_output=True, text=True).stdout)
+            batches = min(64, (64 * 1024 - 1) // plan["sequence"] // plan["batch"])
+            want, have = {}, {}
+            for entry in plan["collectives"]:
+                runs = 3 * (1 if entry["program"] == "step" else batches)
+                want[entry["op"]] = want.get(entry["op"], 0) + entry["bytes"] * entry["times"] * runs
+            events = json.loads(trace.read_text())["traceEvents"]
+            for event in events:
+                for op, sent in event["args"].get("sent_bytes", {}).items():
+                    have[op] = have.get(op, 0) + sent
+            assert have == want and sum(have.values()) > 0, (label, have, want)
+            collectives = [event for event in events if event.get("cat") == "gpu-collective"]
+            assert collectives and {event["tid"] for event in collectives} == {3}, (label, collectives[:3])
+            assert {event["name"] for event in collectives} == set(want), (label, want)
+        print(f"{label}: ranks send what the plan says", flush=True)
+
+    traced("data=2 zero 3", 2, "data=2", "--zero", "3")
+    traced("pipe=2 ring", 4, "pipe=2,data=2", "--microbatches", "4", "--batch", "8", "--collective-algorithm", "ring")
+
+    path, dump = compile("gpt2-tiny", "--mesh", "data=2", "--replay"), options.folder / "dump"
+    done, *_ = run(path, 2, 3, "--dump", str(dump), "--dump-step", "1")
+    assert done.returncode == 0, done
+    # Kernels are not run here, so only what was copied from the device can be looked at.
+    text = (dump / "program.mlir").read_text()
+    for rank in range(2):
+        index = json.loads((dump / f"rank-{rank}.json").read_text())
+        size = (dump / f"rank-{rank}.bin").stat().st_size
+        assert index["step"] == 1 and len(index["values"]) > 50, index
+        assert all(begin + count <= size for _, _, begin, count in index["values"]), index
+        assert all(f"exec.value = {number} " in text for number, *_ in index["values"]), index
+    print("dump: every rank's values", flush=True)
+
     path = compile("gpt2-tiny", "--mesh", "data=2")
     for label, environment in (("own GPUs", {"FAKE_GPU_OWN": "1"}), ("one GPU", {"MESHWRIGHT_RANKS_PER_GPU": "2"})):
         done, *_ = run(path, 2, 1, FAKE_GPUS="1", **environment)

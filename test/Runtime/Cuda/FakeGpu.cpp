@@ -12,7 +12,8 @@
 //     CUDA graphs are what they were captured from
 //   - members of a communicator make the same calls in the same order
 // FAKE_GPU_FAULT=KIND:RANK:N makes call N of a rank's NCCL ("stall", which does not end,
-// "error", which it says on the side, and "kill") or its launch N ("cuda") go wrong.
+// "error", which it says on the side, and "kill", which ends the rank while the others wait
+// for it) or its launch N ("cuda") go wrong; RANK -1 is all of them.
 // Ranks that are processes meet in the folder FAKE_GPU_MEETING.
 // At the end it writes the counts of launches by kernel, and of messages that were sent
 // but not received, to the file that FAKE_GPU_LOG names.
@@ -44,7 +45,8 @@ struct Memory {
   std::vector<char> owned;
 };
 struct Entry {
-  int operands, threads;
+  std::vector<bool> addresses; ///< which arguments are
+  int threads = 0;
 };
 struct Function {
   std::string name;
@@ -111,7 +113,10 @@ extern "C" {
 
 CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
 CUresult cuDriverGetVersion(int *version) { return *version = 13000, CUDA_SUCCESS; }
-CUresult cuGetErrorName(CUresult, const char **name) { return *name = "error", CUDA_SUCCESS; }
+CUresult cuGetErrorName(CUresult result, const char **name) {
+  *name = result == CUDA_ERROR_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "error";
+  return CUDA_SUCCESS;
+}
 CUresult cuGetErrorString(CUresult, const char **text) { return *text = "error", CUDA_SUCCESS; }
 CUresult cuDeviceGetCount(int *count) {
   const char *text = getenv("FAKE_GPUS");
@@ -225,9 +230,9 @@ CUresult cuModuleLoadData(CUmodule *result, const void *image) {
     at += strlen(".entry ");
     size_t open = text.find('(', at), body = text.find('{', open);
     std::string name = text.substr(at, open - at), head = text.substr(open, body - open);
-    Entry entry{0, 0};
+    Entry entry;
     for (size_t i = 0; (i = head.find(".param", i)) != std::string::npos; ++i)
-      ++entry.operands;
+      entry.addresses.push_back(head.compare(i, strlen(".param .u64 .ptr"), ".param .u64 .ptr") == 0);
     for (const char *word : {".reqntid ", ".maxntid "})
       if (size_t i = head.find(word); i != std::string::npos)
         entry.threads = atoi(head.c_str() + i + strlen(word));
@@ -260,7 +265,9 @@ CUresult cuLaunchKernel(CUfunction handle, unsigned x, unsigned y, unsigned z, u
   if (sticky != CUDA_SUCCESS)
     return sticky;
   std::vector<Access> accesses;
-  for (int i = 0; i < function.entry.operands; ++i) {
+  for (size_t i = 0; i < function.entry.addresses.size(); ++i) {
+    if (!function.entry.addresses[i])
+      continue;
     auto address = *(CUdeviceptr *)arguments[i];
     checkRange(name, address, 2);
     accesses.push_back({Access::Use, address, 2});
@@ -420,8 +427,12 @@ static void checkData(const char *what, const void *data, size_t count, ncclData
 /// What a stream does of NCCL's: `body`, unless something is to go wrong here.
 static bool communicate(ncclComm_t comm, const std::function<void()> &body) {
   const Fault &planned = fault();
-  if (planned.kind != "cuda" && rankHere == planned.rank && ++communicated == planned.at) {
-    if (planned.kind == "kill")
+  bool here = rankHere == planned.rank || planned.rank < 0;
+  // Of a rank that is gone the others wait for ever.
+  bool waits = planned.kind == "kill" && !here;
+  if ((planned.kind == "stall" || planned.kind == "error" || planned.kind == "kill") &&
+      (here || waits) && ++communicated == planned.at) {
+    if (planned.kind == "kill" && here)
       raise(SIGKILL);
     comm->failed = planned.kind == "error";
     return false;
