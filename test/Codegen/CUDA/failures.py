@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Ways to fail of executables for GPUs, on a driver that looks on: failures.py FOLDER GOLDEN
+
+Whatever goes wrong on one rank, all end within ten seconds, with a message that says what the
+rank was at, where that comes from and for whom it waited; before and after the step has become a
+CUDA graph. And the ways in which launchers start ranks."""
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import time
+
+# What launchers of this test say is not for the ranks it starts.
+LAUNCHERS = re.compile("(RANK|WORLD_SIZE|LOCAL_RANK|MASTER_ADDR|MASTER_PORT|(OMPI|PMIX|PMI|SLURM)_.*)$")
+# A collective: its name and number, its group, and where it comes from.
+COLLECTIVE = r"(all_reduce|all_gather|reduce_scatter) \(collective \d+, group \[data\], \d+ x f32, at .+\)"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("golden", type=pathlib.Path)
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    data = options.folder / "tokens.bin"
+    data.write_bytes(bytes(range(64)) * 1024)
+    fake = pathlib.Path(os.environ["MESHWRIGHT_BUILD"]) / "runtime" / "test" / "fake_gpu"
+    meeting = options.folder / "meeting"
+
+    def compile(name, *flags):
+        path = options.folder / name
+        subprocess.run(["meshwright", "compile", str(options.golden / "gpt2-tiny" / "config.json"), "--target", "cuda",
+                        *flags, "-o", str(path)], check=True, stdout=subprocess.DEVNULL)
+        return path
+
+    def environment(**more):
+        shutil.rmtree(meeting, ignore_errors=True)
+        meeting.mkdir()
+        kept = {key: value for key, value in os.environ.items() if not LAUNCHERS.match(key)}
+        return {**kept, "LD_LIBRARY_PATH": str(fake), "FAKE_GPUS": "2", "FAKE_GPU_MEETING": str(meeting),
+                "MESHWRIGHT_TIMEOUT": "3", "OMP_NUM_THREADS": "1", **more}
+
+    def arguments(path, steps):
+        return [str(path), "--data", str(data), "--tokens", "u8", "--steps", str(steps), "--lr", "1e-3"]
+
+    def ranks(path, steps, variables, **more):
+        """Starts two ranks as processes; their exit codes and what they say."""
+        common, port = environment(**more), free_port()
+        files = [open(options.folder / f"said-{rank}", "w+") for rank in range(2)]
+        processes = [subprocess.Popen(arguments(path, steps), env={**common, **variables(rank, port)},
+                                      stdout=subprocess.DEVNULL, stderr=files[rank]) for rank in range(2)]
+        until = time.monotonic() + 60
+        codes = [process.wait(max(1, until - time.monotonic())) for process in processes]
+        said = []
+        for file in files:
+            file.seek(0)
+            said.append(file.read())
+            file.close()
+        return codes, said
+
+    def torchrun(rank, port):
+        return {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+                "MASTER_PORT": port}
+
+    def slurm(rank, port):
+        return {"SLURM_PROCID": str(rank), "SLURM_LOCALID": str(rank), "SLURM_NTASKS": "2",
+                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+
+    def matches(words, text):
+        return re.search(words, text, re.S)
+
+    path = compile("data", "--mesh", "data=2")
+    for label, variables in (("RANK", torchrun), ("SLURM", slurm)):
+        codes, said = ranks(path, 3, variables)
+        assert codes == [0, 0] and "captured a CUDA graph" in said[0], (label, codes, said)
+        print(f"{label}: ranks meet", flush=True)
+    done = subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2",
+                           *arguments(path, 3)], env=environment(), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and "captured a CUDA graph" in done.stderr, done
+    print("mpirun: ranks meet", flush=True)
+
+    # Of the first call, and of one in a graph.
+    for when, call in (("first call", 1), ("in a graph", 200)):
+        began = time.monotonic()
+        codes, said = ranks(path, 1000, torchrun, FAKE_GPU_FAULT=f"stall:-1:{call}")
+        assert all(codes), (codes, said)
+        for rank in range(2):
+            assert matches(f"rank {rank} .*waiting for [34] s in {COLLECTIVE} for rank {1 - rank}", said[rank]), said
+        assert "ncclCommAbort" in "".join(said), said
+        print(f"stall, {when}: both ranks end", flush=True)
+
+        codes, said = ranks(path, 1000, torchrun, FAKE_GPU_FAULT=f"error:0:{call}")
+        assert all(codes), (codes, said)
+        assert matches(r"error: NCCL's communication of group \d+ \(data\): remote process exited.*\n"
+                       f"  rank 0 .*{COLLECTIVE} for rank 1", said[0]), said
+        print(f"NCCL's error, {when}: both ranks end", flush=True)
+
+        codes, said = ranks(path, 1000, torchrun, FAKE_GPU_FAULT=f"kill:1:{call}")
+        assert codes[0] > 0 and codes[1] == -9, (codes, said)
+        assert matches(f"rank 1 .*rank 0 .*{COLLECTIVE} for rank 1", said[0]), said
+        print(f"killed, {when}: the other ends", flush=True)
+
+    # The time of all that, for one case: from the failure, which is at once, to the end.
+    began = time.monotonic()
+    ranks(path, 1000, torchrun, FAKE_GPU_FAULT="kill:1:1")
+    assert time.monotonic() - began < 10, time.monotonic() - began
+
+    pipe = compile("pipe", "--mesh", "pipe=2", "--microbatches", "4", "--batch", "8")
+    codes, said = ranks(pipe, 1000, torchrun, FAKE_GPU_FAULT="stall:1:3")
+    assert all(codes) and matches(r"rank 1 .*waiting for [34] s in (recv|send) \(collective \d+.* at .+\) for rank 0",
+                                  said[1]), said
+    print("message that never comes: both ranks end", flush=True)
+
+    def alone(path, steps, *more, **variables):
+        return subprocess.run([*arguments(path, steps), *more], env=environment(**variables), capture_output=True,
+                              text=True, timeout=120)
+
+    path = compile("alone")
+    done = alone(path, 50, FAKE_GPU_FAULT="cuda:0:30")
+    assert done.returncode == 1 and matches("CUDA_ERROR_ILLEGAL_ADDRESS", done.stderr), done
+    done = alone(path, 50, FAKE_GPU_FAULT="cuda:0:30", MESHWRIGHT_SYNCHRONOUS="1")
+    assert done.returncode == 1 and matches(r"rank 0, \S+ \(at .+\): the GPU: CUDA_ERROR_ILLEGAL_ADDRESS",
+                                            done.stderr), done
+    print("illegal address: the op is named on demand", flush=True)
+
+    done = alone(path, 3, FAKE_GPU_NO_CAPTURE="1")
+    assert done.returncode == 0 and "it is run without: cuStreamEndCapture" in done.stderr, done
+    done = alone(path, 3, "--cuda-graphs", "on", FAKE_GPU_NO_CAPTURE="1")
+    assert done.returncode == 1 and "--cuda-graphs off runs it without" in done.stderr, done
+    print("no capture: told, or refused where it was asked for", flush=True)
+
+
+main()
