@@ -7,6 +7,8 @@
 #include "Codegen/KernelGraph.h"
 #include "Codegen/KernelSchedule.h"
 
+#include "llvm/ADT/EquivalenceClasses.h"
+
 #include <deque>
 
 using namespace mlir;
@@ -274,28 +276,55 @@ LogicalResult Planner::store(Value value, Buffer *dest) {
   return success();
 }
 
+/// The tensors of the kernel's arguments that `value` is made of.
+static void argumentsOf(Value value, DenseSet<Value> &seen, SmallVectorImpl<Value> &found) {
+  if (!value || !seen.insert(value).second)
+    return;
+  if (isa<BlockArgument>(value) && tensor(value).getRank() > 0)
+    found.push_back(value);
+  if (Operation *op = value.getDefiningOp())
+    for (Value operand : op->getOperands())
+      argumentsOf(operand, seen, found);
+}
+
 LogicalResult Planner::formStages() {
-  // Roots over the same rows and columns share a stage. Scalars do not join long
-  // rows, which they would keep from being split.
+  // Roots over the same rows and columns share a stage, unless nothing connects what they
+  // read. Scalars do not join long rows, which they would keep from being split.
   struct Group {
     RootSpec *first;
     int64_t width, half;
+    Value reads;
     SmallVector<RootSpec *> members;
   };
+  llvm::EquivalenceClasses<Value> connected;
+  DenseMap<RootSpec *, Value> readsOf;
+  for (RootSpec &spec : specs) {
+    SmallVector<Value> arguments;
+    DenseSet<Value> seen;
+    argumentsOf(spec.value, seen, arguments);
+    argumentsOf(spec.ids, seen, arguments);
+    for (Value argument : arguments)
+      connected.unionSets(arguments.front(), argument);
+    if (!arguments.empty())
+      readsOf[&spec] = arguments.front();
+  }
   auto agree = [](int64_t a, int64_t b, int64_t none) { return a == none || b == none || a == b; };
   std::vector<Group> groups;
   for (RootSpec &spec : specs) {
+    Value reads = readsOf.lookup(&spec);
     auto it = llvm::find_if(groups, [&](Group &group) {
       const RootSpec &first = *group.first;
       return first.level == spec.level && first.columns == spec.columns && !first.skipWhenInPlace &&
              !spec.skipWhenInPlace && first.rowDims() == spec.rowDims() &&
              (first.getType().getRank() == 0) == (spec.getType().getRank() == 0) &&
-             agree(group.width, spec.columnSize(), -1) && agree(group.half, spec.half, 0);
+             agree(group.width, spec.columnSize(), -1) && agree(group.half, spec.half, 0) &&
+             (!group.reads || !reads || connected.isEquivalent(group.reads, reads));
     });
     if (it == groups.end())
-      it = groups.insert(it, Group{&spec, -1, 0, {}});
+      it = groups.insert(it, Group{&spec, -1, 0, reads, {}});
     it->width = std::max(it->width, spec.columnSize());
     it->half = std::max(it->half, spec.half);
+    it->reads = it->reads ? it->reads : reads;
     it->members.push_back(&spec);
   }
   unsigned last = 0;
@@ -345,7 +374,8 @@ void Planner::layOutWorkspace() {
 }
 
 /// An argument and a result may be the same memory if every read of the argument
-/// is at the element about to be written, or has happened before.
+/// is at the element about to be written, or has happened at a level before: stages of
+/// one level may run side by side.
 void Planner::findInplace() {
   for (auto &argument : plan.buffers)
     for (auto &result : plan.buffers) {
@@ -353,6 +383,11 @@ void Planner::findInplace() {
           argument->type != result->type)
         continue;
       bool written = false, legal = true;
+      std::optional<unsigned> level; // of the first stage that writes
+      for (Stage &stage : plan.stages)
+        if (!level && llvm::any_of(stage.roots,
+                                   [&](const Root &root) { return root.dest == result.get(); }))
+          level = stage.level;
       for (Stage &stage : plan.stages) {
         const Root *writer = nullptr;
         for (Root &root : stage.roots)
@@ -362,7 +397,7 @@ void Planner::findInplace() {
         forEachEvaluation(stage, [&](Node *node, unsigned loop, bool shifted) {
           if (node->buffer != argument.get())
             return legal;
-          if (written)
+          if (written || (!writer && stage.level == level))
             legal = false;
           else if (writer)
             legal &= node->kind == Node::Load && writer->kind == Root::Store && !shifted &&

@@ -55,6 +55,8 @@ protected:
   /// bf16 or f16 to f32, exact, and back, to nearest with ties to even.
   virtual mlir::Value extend(mlir::FloatType from, mlir::Value value) = 0;
   virtual mlir::Value round(mlir::FloatType to, mlir::Value value) = 0;
+  /// The sum of all chunks' partial results, in their order unless the target has another.
+  virtual mlir::Value partials(Node *node, const Columns *columns);
   /// What an earlier loop kept of `node`, or null.
   virtual mlir::Value kept(Node *node, const Columns &columns) { return {}; }
 
@@ -75,6 +77,10 @@ protected:
   /// The number of loops over columns.
   unsigned loopCount() const;
 
+  /// The element `map` names, in memory of `type` whose last dimensions it is of;
+  /// with `replaced` as index of its dimension `at`.
+  mlir::Value offset(llvm::ArrayRef<int> map, mlir::RankedTensorType type, const Columns *columns,
+                     mlir::Value replaced = {}, int at = 0);
   mlir::Value element(mlir::Value base, mlir::Type type, mlir::Value offset);
   mlir::Value splat(mlir::Value scalar);
   mlir::Value constant(int64_t value);
@@ -107,11 +113,6 @@ private:
   mlir::Value gather(Node *node, const Columns *columns);
   mlir::Value pad(Node *node, const Columns *columns);
   mlir::Value window(Node *node, const Columns *columns);
-  mlir::Value partials(Node *node, const Columns *columns);
-  /// The element `map` names, in memory of `type` whose last dimensions it is of;
-  /// with `replaced` as index of its dimension `at`.
-  mlir::Value offset(llvm::ArrayRef<int> map, mlir::RankedTensorType type, const Columns *columns,
-                     mlir::Value replaced = {}, int at = 0);
 };
 
 } // namespace meshwright::codegen

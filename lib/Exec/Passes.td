@@ -82,6 +82,25 @@ def ExecDecomposeKernels : Pass<"exec-decompose-kernels", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
+def ExecMergeLaunches : Pass<"exec-merge-launches", "::mlir::ModuleOp"> {
+  let summary = "Launches once what is done to many tensors";
+  let description = [{
+    Launches of kernels that do the same to each element of tensors of one shape each, and of
+    which none waits for another, become one launch of one kernel, which does all of it side by
+    side: the updates of all parameters by an optimizer, the squares of all gradients.
+    On a GPU a launch takes some microseconds, as long as it takes to update a million
+    parameters. Kernels are alike if they hold the same operations in the same order,
+    whatever the shapes: element-wise ones, broadcasts of scalars and reductions to scalars.
+
+    The one launch stands where the last of them was; what follows from the first ones,
+    writes of variables for one, moves behind it. Launches stay apart where something may not
+    move: functions that are called, other reads of the variables. So do launches whose results a
+    collective takes, which would have to wait for all. A launch has 480 operands and results at
+    most, as the parameters of a CUDA kernel are 4 KiB; more become several.
+  }];
+  let dependentDialects = ["::meshwright::exec::ExecDialect"];
+}
+
 def ExecScheduleKernels : Pass<"exec-schedule-kernels", "::mlir::ModuleOp"> {
   let summary = "Plans the loops of each kernel and cuts them into chunks";
   let description = [{

@@ -158,8 +158,8 @@ static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks,
            o.collectiveAlgorithm + "},dist-verify-communication"},
       {Stage::exec,
        "exec-slice-collectives,exec-contiguous-collectives,exec-fuse-accumulate,exec-form-kernels,"
-       "exec-decompose-kernels,exec-schedule-kernels{target=" +
-           o.target +
+       "exec-decompose-kernels," + std::string(o.target == "cuda" ? "exec-merge-launches," : "") +
+           "exec-schedule-kernels{target=" + o.target +
            "},exec-inline-repeats,exec-order," + (o.replay ? "exec-number-values," : "") +
            "exec-bufferize," +
            (o.overlap == "on" ? "exec-overlap-collectives," : "") +

@@ -218,6 +218,18 @@ static const Case cases[] = {
            bias_corrections %c1, %c2 : ($XD, $XD, $XD, $XD, $F, $F, $F, $F, $F, $F, $F, $F) -> ($XD, $XD, $XD)
        return %0#0, %0#1, %0#2 : $XD, $XD, $XD })",
      8, 1e-5},
+    // The same for tensors of several shapes.
+    {"many_updates", R"(func.func @k(%p: $XD, %g: $XD, %q: $VD, %h: $VD, %r: $XD, %i: $XD, %s: $TD, %j: $TD, %c: $F, %l: $F)
+           -> ($XD, $VD, $XD, $TD) {
+       %0 = train.sgd %p, %g, %c, %l : ($XD, $XD, $F, $F) -> $XD
+       %1 = train.sgd %q, %h, %c, %l : ($VD, $VD, $F, $F) -> $VD
+       %2 = train.sgd %r, %i, %c, %l : ($XD, $XD, $F, $F) -> $XD
+       %3 = train.sgd %s, %j, %c, %l : ($TD, $TD, $F, $F) -> $TD
+       return %0, %1, %2, %3 : $XD, $VD, $XD, $TD })"},
+    {"many_square_sums", R"(func.func @k(%x: $XD, %y: $VD, %z: $XD, %t: $TD) -> ($F, $F, $F, $F) {
+       %0 = train.square_sum %x : ($XD) -> $F %1 = train.square_sum %y : ($VD) -> $F
+       %2 = train.square_sum %z : ($XD) -> $F %3 = train.square_sum %t : ($TD) -> $F
+       return %0, %1, %2, %3 : $F, $F, $F, $F })"},
     // Ids and indices of a part.
     {"embedding_outside", R"(func.func @k(%t: tensor<5x$Dxf32>, %i: $ID, %b: tensor<i32>) -> $XD {
        %s = train.shift_ids %i, %b : ($ID, tensor<i32>) -> $ID

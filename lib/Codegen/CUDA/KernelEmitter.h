@@ -16,10 +16,11 @@ namespace meshwright::codegen::cuda {
 /// it declares.
 constexpr llvm::StringLiteral sharedBytesAttr = "meshwright.shared_bytes";
 
-/// The name of the function that runs stage `index` of `kernel`, as PTX has it.
+/// The name of the function of launch `index` of `kernel`, as PTX has it.
 std::string stageName(llvm::StringRef kernel, unsigned index);
 
-/// Adds to `module` one kernel gpu.func a stage of `plan`. Its arguments are the
+/// Adds to `module` one kernel gpu.func for each launch of `plan`, numbered in their order:
+/// a stage, or several that do the same (StageGroups.h). Its arguments are the
 /// addresses of the kernel's arguments and results, and of its workspace if it has
 /// one; its attributes known_grid_size and known_block_size are how it must be
 /// launched. `alignment` says for each argument and result to how many bytes its

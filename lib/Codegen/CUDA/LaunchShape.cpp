@@ -17,6 +17,15 @@ static constexpr int64_t accessBytes = 16;
 /// Threads that keep a large GPU busy; with less work than vectors for all of
 /// them, vectors are narrower and blocks smaller.
 static constexpr int64_t enoughThreads = 32768;
+/// Threads that are still enough when each takes twice as many vectors: half of what a
+/// large GPU holds.
+static constexpr int64_t manyThreads = 1 << 17;
+/// Bytes that a thread has on their way before it uses the first: 32 with 2048 threads on a
+/// multiprocessor, more in sums, whose threads are as many as chunks.
+static constexpr int64_t pointBytes = 32, sumBytes = 64;
+static constexpr int64_t mostVectors = 4;
+/// Most warps that share partial results.
+static constexpr int64_t mostParts = 32;
 /// Most pieces of a row a thread holds, and most elements of one tensor in them.
 static constexpr int64_t mostSlots = 8, mostElements = 32;
 /// Blocks among which a scatter's target is divided, over all tiles of columns.
@@ -89,7 +98,8 @@ static std::optional<SmallVector<Access>> accessesOf(const Stage &stage) {
   return found;
 }
 
-static unsigned lanesOf(const Stage &stage, const KernelPlan &plan, ArrayRef<int64_t> alignment) {
+unsigned cuda::widestVector(const Stage &stage, const KernelPlan &plan,
+                            ArrayRef<int64_t> alignment) {
   if (stage.mainColumn < 0)
     return 1;
   auto accesses = accessesOf(stage);
@@ -134,15 +144,105 @@ static unsigned lanesOf(const Stage &stage, const KernelPlan &plan, ArrayRef<int
 }
 
 //===----------------------------------------------------------------------===//
-// Shapes
+// Points
 //===----------------------------------------------------------------------===//
 
-/// One thread for each of `points` vectors of columns, fewer columns a vector if
-/// threads are few.
+static bool has(const Stage &stage, Root::Kind kind) {
+  return llvm::any_of(stage.roots, [&](const Root &root) { return root.kind == kind; });
+}
+
+static int64_t elementsOf(const Stage &stage) {
+  return stage.rows(Role::Parallel) * stage.columnSize;
+}
+
+/// One thread for each of the vectors of columns, fewer columns a vector if threads are few.
 static void spread(LaunchShape &shape, int64_t elements) {
   while (shape.lanes > 1 && elements / shape.lanes < enoughThreads)
     shape.lanes /= 2;
   shape.threads = elements / shape.lanes < enoughThreads ? 64 : 256;
+}
+
+/// Bytes that each thread must load for its vector from memory as large as the stage; what
+/// many rows share is in caches.
+static int64_t loadedBytes(const Stage &stage, unsigned lanes) {
+  int64_t bytes = 0;
+  for (auto &node : stage.nodes)
+    if (node->buffer && node->scope == Scope::Column &&
+        node->buffer->type.getNumElements() >= elementsOf(stage))
+      bytes += lanes * node->getElementType().getIntOrFloatBitWidth() / 8;
+  return bytes;
+}
+
+/// Warps that share the partial results of a stage with few columns, of which one thread
+/// each would add hundreds; 1 if there are none.
+static int64_t partsOf(const Stage &stage) {
+  int64_t parts = 1;
+  if (stage.half || stage.rows(Role::Parallel) != 1 || elementsOf(stage) >= enoughThreads)
+    return parts;
+  for (auto &node : stage.nodes)
+    if (node->kind == Node::Partials && node->scope == Scope::Column)
+      parts = std::max(parts, std::min<int64_t>(
+                                  mostParts,
+                                  llvm::bit_floor(uint64_t(node->buffer->type.getDimSize(0) / 4))));
+  return parts;
+}
+
+static bool sharesScalars(const Stage &stage) {
+  return llvm::any_of(stage.nodes, [](const std::unique_ptr<Node> &node) {
+    return node->kind == Node::Partials && node->scope == Scope::Chunk;
+  });
+}
+
+static void shapePoints(LaunchShape &shape, ArrayRef<const Stage *> members) {
+  const Stage &first = *members.front();
+  if (has(first, Root::FullSum)) {
+    shape.threads = 256;
+    if (!first.half)
+      shape.vectors = std::clamp<int64_t>(
+          sumBytes / std::max<int64_t>(loadedBytes(first, shape.lanes), 1), 1, mostVectors);
+    return;
+  }
+  int64_t elements = 0;
+  shape.parts = members.size() == 1 ? partsOf(first) : 1;
+  for (const Stage *member : members)
+    elements += elementsOf(*member);
+  if (shape.parts > 1) {
+    shape.lanes = 1;
+    shape.threads = shape.parts * warpSize;
+    return;
+  }
+  // All threads read what is one for all rows: none may be written by another in its
+  // place, which only a single result can be.
+  if (elementsOf(first) == 1) {
+    shape.threads = sharesScalars(first) ? 256 : 1;
+    return;
+  }
+  spread(shape, elements);
+  if (!first.half)
+    while (shape.vectors < mostVectors &&
+           2 * shape.vectors * loadedBytes(first, shape.lanes) <= pointBytes &&
+           elements / shape.lanes / (2 * shape.vectors) >= manyThreads)
+      shape.vectors *= 2;
+}
+
+int64_t cuda::blocksOf(const Stage &member, const LaunchShape &shape) {
+  if (shape.kind != LaunchShape::Points)
+    return shape.blocks;
+  if (has(member, Root::FullSum))
+    return member.chunks;
+  if (shape.parts > 1)
+    return llvm::divideCeil(elementsOf(member), warpSize);
+  return llvm::divideCeil(elementsOf(member) / shape.lanes, shape.threads * shape.vectors);
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+/// Blocks that a multiprocessor should hold when blocks are chunks, of which each has about
+/// four: enough for `threads` threads.
+static int64_t residentBlocks(int64_t group, int64_t threads) {
+  return std::clamp<int64_t>(threads / group, 1, 4);
 }
 
 static void shapeRows(LaunchShape &shape, const Stage &stage, bool partial) {
@@ -164,27 +264,57 @@ static void shapeRows(LaunchShape &shape, const Stage &stage, bool partial) {
     shape.blocks = llvm::divideCeil(rows, together);
     return;
   }
+  // Where nothing is summed along rows, threads need not share one: a block has some of the
+  // columns, one vector a thread.
+  bool along = !rowReductions(stage).empty() || has(stage, Root::FullSum) ||
+               llvm::any_of(stage.roots, [](const Root &root) { return root.row; });
+  if (partial && !along && !stage.half) {
+    int64_t vectors = widest / shape.lanes;
+    shape.tiles = llvm::divideCeil(vectors, 256);
+    shape.group = llvm::alignTo(llvm::divideCeil(vectors, shape.tiles), warpSize);
+    shape.inRegisters = true;
+    shape.threads = shape.group;
+    shape.blocks = stage.chunks * shape.tiles;
+    shape.residentBlocks = residentBlocks(shape.group, 1024);
+    return;
+  }
   // Sums of columns stay in registers beside the row.
+  int64_t sums = llvm::count_if(
+      stage.roots, [](const Root &root) { return root.kind == Root::ColumnSum; });
+  int64_t elements = std::min(mostElements / 2, mostElements / std::max<int64_t>(sums, 1));
   for (shape.group = partial ? warpSize : 2 * warpSize; shape.group < 512; shape.group *= 2)
-    if (fits(shape.group, partial ? mostElements / 4 : mostElements / 2))
+    if (fits(shape.group, sums ? std::min<int64_t>(elements, 8) : elements))
       break;
-  shape.inRegisters = fits(shape.group, partial ? mostElements / 4 : mostElements / 2);
+  shape.inRegisters = fits(shape.group, elements);
+  // No more warps than the row fills: the others would hold registers for nothing.
+  if (shape.inRegisters && !stage.half) {
+    int64_t slots = slotsOf(widest, shape.group, shape.lanes);
+    shape.group = llvm::alignTo(llvm::divideCeil(widest, slots * shape.lanes), warpSize);
+    // Blocks are as many as chunks, some for each multiprocessor: registers must not leave
+    // one of them for a last round. Threads with many sums are few, and load further ahead.
+    if (sums) {
+      bool many = sums * slots * shape.lanes > 16;
+      shape.residentBlocks = residentBlocks(shape.group, many ? 512 : 1024);
+      shape.rowsAhead = many ? 2 : 1;
+    }
+  }
   shape.threads = shape.group;
   shape.blocks = partial ? stage.chunks : rows;
 }
 
-LaunchShape cuda::launchShapeOf(const Stage &stage, const KernelPlan &plan,
-                                ArrayRef<int64_t> alignment) {
+//===----------------------------------------------------------------------===//
+// All
+//===----------------------------------------------------------------------===//
+
+LaunchShape cuda::launchShapeOf(ArrayRef<const Stage *> members, unsigned lanes) {
   LaunchShape shape;
-  shape.lanes = lanesOf(stage, plan, alignment);
-  auto any = [&](Root::Kind kind) {
-    return llvm::any_of(stage.roots, [&](const Root &root) { return root.kind == kind; });
-  };
-  int64_t elements = stage.rows(Role::Parallel) * stage.columnSize;
+  shape.lanes = lanes;
+  const Stage &stage = *members.front();
   if (stage.columns) {
+    int64_t elements = elementsOf(stage);
     spread(shape, elements);
     int64_t tiles = llvm::divideCeil(elements / shape.lanes, shape.threads);
-    if (any(Root::Scatter)) {
+    if (has(stage, Root::Scatter)) {
       shape.kind = LaunchShape::Owners;
       int64_t targets = INT64_MAX;
       for (const Root &root : stage.roots)
@@ -197,22 +327,15 @@ LaunchShape cuda::launchShapeOf(const Stage &stage, const KernelPlan &plan,
     return shape;
   }
   bool rowRoots = llvm::any_of(stage.roots, [](const Root &root) { return root.row; });
-  if (!rowReductions(stage).empty() || any(Root::ColumnSum) ||
+  if (!rowReductions(stage).empty() || has(stage, Root::ColumnSum) ||
       (rowRoots && stage.mainColumn >= 0)) {
     shape.kind = LaunchShape::Rows;
-    shapeRows(shape, stage, any(Root::ColumnSum) || any(Root::FullSum));
+    shapeRows(shape, stage, has(stage, Root::ColumnSum) || has(stage, Root::FullSum));
     return shape;
   }
-  if (any(Root::FullSum)) {
-    shape.threads = 256;
-    shape.blocks = stage.chunks;
-    return shape;
-  }
-  spread(shape, elements);
-  // All threads read what is one for all rows: none may be written by another in its
-  // place, which only a single result can be.
-  if (elements == 1)
-    shape.threads = 1;
-  shape.blocks = llvm::divideCeil(elements / shape.lanes, shape.threads);
+  shapePoints(shape, members);
+  shape.blocks = 0;
+  for (const Stage *member : members)
+    shape.blocks += blocksOf(*member, shape);
   return shape;
 }

@@ -4,8 +4,9 @@
 //
 // | shape   | who does what                                                          |
 // |---------|------------------------------------------------------------------------|
-// | points  | each thread one vector of columns of one row; with sums over everything,|
-// |         | each block walks the vectors of one chunk                              |
+// | points  | each thread a few vectors of columns; with sums over everything, each   |
+// |         | block walks the vectors of one chunk. Adding up partial results: each   |
+// |         | warp of a block adds some of them for the same 32 columns               |
 // | rows    | a warp or a block a row; with sums over rows, each block walks the rows |
 // |         | of one chunk and each thread keeps the sums of its columns             |
 // | columns | each thread one vector of columns, walking the sequential rows in order |
@@ -29,16 +30,36 @@ struct LaunchShape {
   /// Elements in a thread's vector.
   unsigned lanes = 1;
   int64_t blocks = 1, threads = 1;
+  /// Points: vectors of a thread, all loaded before the first is used.
+  int64_t vectors = 1;
+  /// Points: warps that share the partial results of their columns.
+  int64_t parts = 1;
   /// Rows: threads that share a row; `threads` is a multiple of it.
   int64_t group = 1;
   /// Rows: whether a thread holds all it needs of its row in registers.
   bool inRegisters = false;
+  /// Rows: blocks that share the columns of a chunk.
+  int64_t tiles = 1;
+  /// Rows of a chunk that are loaded before the one that is computed, where threads share
+  /// rows.
+  int64_t rowsAhead = 1;
+  /// Blocks that a multiprocessor must have registers for.
+  int64_t residentBlocks = 1;
   /// Owners: among how many blocks the rows of the target are divided.
   int64_t owners = 1;
 };
 
-LaunchShape launchShapeOf(const Stage &stage, const KernelPlan &plan,
-                          llvm::ArrayRef<int64_t> alignment);
+/// The elements of the widest vectors that the shapes of `stage` and the alignment of its
+/// memory allow.
+unsigned widestVector(const Stage &stage, const KernelPlan &plan,
+                      llvm::ArrayRef<int64_t> alignment);
+
+/// How `members` are launched together: stages that differ in their sizes only, or one
+/// stage. `lanes` is the narrowest of their widest vectors.
+LaunchShape launchShapeOf(llvm::ArrayRef<const Stage *> members, unsigned lanes);
+
+/// Blocks of those of a launch that work on `member`.
+int64_t blocksOf(const Stage &member, const LaunchShape &shape);
 
 /// Pieces that `group` threads with vectors of `lanes` need to walk `columns`.
 inline int64_t slotsOf(int64_t columns, int64_t group, int64_t lanes) {

@@ -36,6 +36,7 @@ public:
                             int32_t(shared));
       }
   }
+  bool contains(StringRef name) const { return numbers.contains(name); }
   int64_t numberOf(StringRef name) const { return numbers.at(name); }
 
   /// Writes it as ABI.h says.
@@ -59,8 +60,9 @@ private:
   }
   LogicalResult launch(exec::LaunchOp op, const KernelPlan &plan) override {
     Value operands = addresses(op.getOperands());
-    for (unsigned i = 0; i < plan.stages.size(); ++i)
-      launch(cuda::stageName(func::FuncOp(plan.function).getName(), i), operands);
+    StringRef kernel = func::FuncOp(plan.function).getName();
+    for (unsigned i = 0; table.contains(cuda::stageName(kernel, i)); ++i)
+      launch(cuda::stageName(kernel, i), operands);
     return success();
   }
   LogicalResult attention(exec::AttentionOp op) override { return launchAttention(op); }

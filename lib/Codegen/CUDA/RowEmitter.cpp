@@ -28,11 +28,17 @@ Value StageEmitter::warpReduce(train::ReduceKind kind, Value value, int64_t widt
 }
 
 StageEmitter::Carried StageEmitter::groupReduce(ArrayRef<train::ReduceKind> kinds, Carried values) {
+  return threadsReduce(kinds, values,
+                       shape.kind == LaunchShape::Rows ? shape.group : shape.threads);
+}
+
+StageEmitter::Carried StageEmitter::threadsReduce(ArrayRef<train::ReduceKind> kinds,
+                                                  Carried values, int64_t threads) {
   if (values.empty())
     return values;
   for (auto [kind, value] : llvm::zip(kinds, values))
     value = warpReduce(kind, value, warpSize);
-  int64_t warps = (shape.kind == LaunchShape::Rows ? shape.group : shape.threads) / warpSize;
+  int64_t warps = threads / warpSize, width = llvm::bit_ceil(uint64_t(warps));
   if (warps == 1)
     return values;
   // One value a warp in shared memory, which all then read. Groups of several
@@ -52,11 +58,17 @@ StageEmitter::Carried StageEmitter::groupReduce(ArrayRef<train::ReduceKind> kind
       memref::StoreOp::create(b, loc, value, shared, at(warp, int64_t(i) * warps));
   });
   gpu::BarrierOp::create(b, loc);
-  Value part = arith::RemUIOp::create(b, loc, lane, constant(warps));
-  for (auto [i, value] : llvm::enumerate(values))
+  Value part = arith::RemUIOp::create(b, loc, lane, constant(width));
+  Value exists = width > warps ? less(part, constant(warps)) : Value();
+  if (exists)
+    part = arith::MinSIOp::create(b, loc, part, constant(warps - 1));
+  for (auto [i, value] : llvm::enumerate(values)) {
     value = memref::LoadOp::create(b, loc, shared, at(part, int64_t(i) * warps));
+    if (exists)
+      value = arith::SelectOp::create(b, loc, exists, value, neutral(kinds[i], value.getType()));
+  }
   for (auto [kind, value] : llvm::zip(kinds, values))
-    value = warpReduce(kind, value, warps);
+    value = warpReduce(kind, value, width);
   // Nobody may write again, for the next row, before all have read.
   gpu::BarrierOp::create(b, loc);
   return values;
@@ -82,11 +94,12 @@ unsigned StageEmitter::unrollOf(unsigned loop) {
 unsigned StageEmitter::slotsOfMain() const {
   int64_t width = stage.columnSize;
   bool halves = stage.half && width == 2 * stage.half;
-  return halves ? 2 * slotsOf(stage.half, shape.group, lanes) : slotsOf(width, shape.group, lanes);
+  int64_t sharing = shape.group * shape.tiles;
+  return halves ? 2 * slotsOf(stage.half, sharing, lanes) : slotsOf(width, sharing, lanes);
 }
 
 StageEmitter::Carried StageEmitter::walk(int column, unsigned loop, Carried carried, Body body) {
-  int64_t width = stage.columnsOf(column), step = shape.group * lanes;
+  int64_t width = stage.columnsOf(column), step = shape.group * shape.tiles * lanes;
   bool halves = stage.half && width == 2 * stage.half;
   unsigned slot = 0;
   Value mine = arith::MulIOp::create(b, loc, inGroup, constant(lanes));
@@ -241,7 +254,6 @@ void StageEmitter::emitRowRoots(Carried &carried) {
 }
 
 StageEmitter::Carried StageEmitter::emitRow(Carried carried) {
-  held.clear();
   for (unsigned loop = 0, loops = loopCount(); loop < loops; ++loop)
     for (auto [dim, role] : llvm::enumerate(stage.roles))
       if (role == Role::Column && (!stage.isMerged(dim) || int(dim) == stage.mainColumn))
@@ -264,6 +276,53 @@ void StageEmitter::storeColumnSums(ArrayRef<Value> sums) {
        });
 }
 
+int StageEmitter::walkedColumn(Node *node) const {
+  for (int dim : node->map)
+    if (stage.isColumn(dim))
+      return stage.isMerged(dim) ? stage.mainColumn : dim;
+  llvm_unreachable("only what has columns is walked");
+}
+
+/// Sums along a row make threads wait for each other, and while they do nothing would be
+/// on its way from memory. So they load the next row before they begin with one.
+SmallVector<Node *> StageEmitter::loadedAhead() const {
+  SmallVector<Node *> nodes;
+  if (!shape.inRegisters || stage.half || rowReductions(stage).empty())
+    return nodes;
+  for (auto &node : stage.nodes)
+    if (node->kind == Node::Load && node->scope == Scope::Column &&
+        llvm::any_of(node->map, [&](int dim) { return stage.roles[dim] == Role::Parallel; }))
+      nodes.push_back(node.get());
+  return nodes;
+}
+
+void StageEmitter::forEachSlot(int column,
+                               llvm::function_ref<void(const Columns &, unsigned)> visit) {
+  int64_t width = stage.columnsOf(column), step = shape.group * lanes;
+  Value mine = arith::MulIOp::create(b, loc, inGroup, constant(lanes));
+  unsigned slot = 0;
+  for (int64_t low = 0; low < width; low += step, ++slot) {
+    Columns columns;
+    columns.index = arith::AddIOp::create(b, loc, mine, constant(low));
+    if (low + step > width)
+      columns.mask = less(columns.index, constant(width));
+    visit(columns, slot);
+  }
+}
+
+StageEmitter::Carried StageEmitter::loadAhead(ArrayRef<Node *> nodes, Value row) {
+  decompose(row, Role::Parallel);
+  Carried loaded;
+  for (Node *node : nodes)
+    forEachSlot(walkedColumn(node), [&](const Columns &columns, unsigned) {
+      Memo memo;
+      Columns here = columns;
+      here.memo = &memo;
+      loaded.push_back(eval(node, &here));
+    });
+  return loaded;
+}
+
 void StageEmitter::emitChunkOfRows() {
   auto fullSums = rootsOf(Root::FullSum), columnSums = rootsOf(Root::ColumnSum);
   Carried start;
@@ -279,10 +338,32 @@ void StageEmitter::emitChunkOfRows() {
   Value begin = arith::MulIOp::create(b, loc, chunk, size);
   Value end = arith::MinSIOp::create(b, loc, arith::AddIOp::create(b, loc, begin, size),
                                      constant(stage.iterations));
+  // Carried behind the sums: this row, and those that have been loaded after it.
+  SmallVector<Node *> ahead = loadedAhead();
+  unsigned sums = start.size();
+  Value last = arith::SubIOp::create(b, loc, end, constant(1));
+  auto rowAfter = [&](Value row, int64_t distance) {
+    Value later = arith::AddIOp::create(b, loc, row, constant(distance));
+    return Value(arith::MinSIOp::create(b, loc, later, last));
+  };
+  for (int64_t i = 0; i < shape.rowsAhead; ++i)
+    llvm::append_range(start, loadAhead(ahead, rowAfter(begin, i)));
+  unsigned ofRow = (start.size() - sums) / shape.rowsAhead;
   Carried ends = forLoop(begin, end, constant(1), start, [&](Value row, ValueRange in) {
+    Carried next(in.drop_front(sums + ofRow));
+    llvm::append_range(next, loadAhead(ahead, rowAfter(row, shape.rowsAhead)));
     decompose(row, Role::Parallel);
-    return emitRow(Carried(in));
+    held.clear();
+    unsigned place = sums;
+    for (Node *node : ahead)
+      forEachSlot(walkedColumn(node), [&](const Columns &, unsigned slot) {
+        held[{walkedColumn(node), slot}][{node, 0}] = in[place++];
+      });
+    Carried carried = emitRow(Carried(in.take_front(sums)));
+    carried.append(next);
+    return carried;
   });
+  ends.truncate(sums);
   if (shape.inRegisters && !columnSums.empty())
     storeColumnSums(ArrayRef(ends).drop_front(fullSums.size()));
   if (fullSums.empty())
@@ -307,6 +388,7 @@ void StageEmitter::emitRows() {
   }
   guarded(exists, [&] {
     decompose(row, Role::Parallel);
+    held.clear();
     emitRow({});
   });
 }

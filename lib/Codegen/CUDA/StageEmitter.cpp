@@ -5,6 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "Codegen/CUDA/StageEmitter.h"
 #include "Codegen/CUDA/KernelEmitter.h"
+#include "Codegen/CUDA/StageGroups.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -143,97 +146,6 @@ void StageEmitter::storeFullSums(ArrayRef<Value> sums) {
 }
 
 //===----------------------------------------------------------------------===//
-// Points
-//===----------------------------------------------------------------------===//
-
-/// One vector of columns; `carried` are its sums over everything.
-StageEmitter::Carried StageEmitter::emitPoint(Value point, ArrayRef<Value> carried) {
-  bool columns = stage.mainColumn >= 0;
-  int64_t perRow = columns ? stage.columnSize / lanes : 1;
-  Value row = point, index;
-  if (columns) {
-    row = arith::DivUIOp::create(b, loc, point, constant(perRow));
-    index = arith::RemUIOp::create(b, loc, point, constant(perRow));
-    index = arith::MulIOp::create(b, loc, index, constant(lanes));
-  }
-  decompose(row, Role::Parallel);
-
-  auto body = [&](int half) {
-    // Values of the row belong to this thread, and to one half only.
-    auto outer = scalars;
-    evalRowValues(0);
-    Memo memo;
-    Columns here;
-    here.index = index;
-    here.half = half;
-    here.memo = &memo;
-    // All values before any store: a result may lie where an argument does.
-    SmallVector<Value> values;
-    for (const Root &root : stage.roots)
-      values.push_back(columns ? splat(eval(root.node, &here)) : eval(root.node, nullptr));
-    Carried next;
-    for (auto [root, value] : llvm::zip(stage.roots, values)) {
-      if (root.kind == Root::FullSum)
-        next.push_back(combine(root.reduction, carried[next.size()], value));
-      else if (columns)
-        emitRoot(root, here, value);
-      else
-        store(value, destination(root, nullptr), nullptr);
-    }
-    scalars = outer;
-    return next;
-  };
-  if (!stage.half)
-    return body(0);
-  auto branch = scf::IfOp::create(b, loc, ValueRange(carried).getTypes(),
-                                  less(index, constant(stage.half)), /*withElseRegion=*/true);
-  for (int half : {0, 1}) {
-    OpBuilder::InsertionGuard guard(b);
-    Block *block = half ? branch.elseBlock() : branch.thenBlock();
-    if (carried.empty())
-      b.setInsertionPoint(block->getTerminator());
-    else
-      b.setInsertionPointToEnd(block);
-    Carried next = body(half);
-    if (!carried.empty())
-      scf::YieldOp::create(b, loc, next);
-  }
-  return Carried(branch.getResults());
-}
-
-void StageEmitter::emitPoints() {
-  int64_t points = stage.rows(Role::Parallel) * stage.columnSize / lanes;
-  auto sums = rootsOf(Root::FullSum);
-  if (sums.empty()) {
-    Value point = arith::MulIOp::create(b, loc, block, constant(shape.threads));
-    point = arith::AddIOp::create(b, loc, point, thread);
-    Value exists = points % shape.threads ? less(point, constant(points)) : Value();
-    guarded(exists, [&] { emitPoint(point, {}); });
-    return;
-  }
-  // Chunks of equal size; the last may be shorter.
-  Value size = constant(llvm::divideCeil(points, stage.chunks));
-  Value begin = arith::MulIOp::create(b, loc, chunk, size);
-  Value end =
-      arith::MinSIOp::create(b, loc, arith::AddIOp::create(b, loc, begin, size), constant(points));
-  Carried start;
-  for (const Root *root : sums) {
-    Type type = b.getF32Type();
-    start.push_back(neutral(root->reduction, stage.mainColumn < 0 ? type : Type(vectorOf(type))));
-  }
-  Carried ends =
-      forLoop(arith::AddIOp::create(b, loc, begin, thread), end, constant(shape.threads), start,
-              [&](Value point, ValueRange in) { return emitPoint(point, SmallVector<Value>(in)); });
-  SmallVector<train::ReduceKind> kinds;
-  for (auto [root, end] : llvm::zip(sums, ends)) {
-    kinds.push_back(root->reduction);
-    if (isa<VectorType>(end.getType()))
-      end = horizontal(root->reduction, end);
-  }
-  storeFullSums(groupReduce(kinds, ends));
-}
-
-//===----------------------------------------------------------------------===//
 // Columns and scatters
 //===----------------------------------------------------------------------===//
 
@@ -320,6 +232,102 @@ void StageEmitter::emitColumns() {
 // Kernels
 //===----------------------------------------------------------------------===//
 
+/// Vectors of all rows of `member`.
+int64_t StageEmitter::pointsOf(const Stage &member) const {
+  return member.rows(Role::Parallel) * member.columnSize / lanes;
+}
+
+/// Finds the member of the launch that this block works on, by halving: its memory and its
+/// sizes, as constants where all members agree.
+void StageEmitter::selectMember() {
+  // Of each member, in the same order: places of memory (the function's argument and bytes
+  // from there), then numbers (no argument).
+  using Slot = std::pair<int, int64_t>;
+  SmallVector<SmallVector<Slot>> members;
+  SmallVector<int64_t> firstBlocks;
+  SmallVector<Buffer *> buffers;
+  int64_t blocks = 0;
+  func::FuncOp kernel = plan.function;
+  auto placeOf = [&](const Buffer *buffer) -> Slot {
+    int arguments = kernel.getNumArguments(), results = kernel.getNumResults();
+    if (buffer->kind == Buffer::Argument)
+      return {int(buffer->index), 0};
+    if (buffer->kind == Buffer::Result)
+      return {arguments + int(buffer->index), 0};
+    return {arguments + results, buffer->offset};
+  };
+  for (const Stage *member : stages) {
+    SmallVector<Slot> &slots = members.emplace_back();
+    firstBlocks.push_back(blocks);
+    slots.push_back({-1, blocks});
+    blocks += blocksOf(*member, shape);
+    slots.push_back({-1, pointsOf(*member)});
+    slots.push_back({-1, llvm::divideCeil(pointsOf(*member), member->chunks)});
+    for (auto [node, own] : llvm::zip_equal(stage.nodes, member->nodes)) {
+      if (!node->buffer)
+        continue;
+      if (member == &stage)
+        buffers.push_back(node->buffer);
+      slots.push_back(placeOf(own->buffer));
+      slots.push_back({-1, own->kind == Node::Partials ? own->buffer->type.getDimSize(0) : 0});
+    }
+    for (auto [root, own] : llvm::zip_equal(stage.roots, member->roots)) {
+      if (member == &stage)
+        buffers.push_back(root.dest);
+      slots.push_back(placeOf(own.dest));
+      slots.push_back({-1, 0});
+    }
+  }
+  unsigned count = members.front().size();
+  auto materialize = [&](Slot slot) -> Value {
+    if (slot.first < 0)
+      return constant(slot.second);
+    Value base = function.getArgument(slot.first);
+    return slot.second == 0 ? base
+                            : Value(LLVM::GEPOp::create(b, loc, base.getType(), b.getI8Type(), base,
+                                                        ValueRange{constant(slot.second)}));
+  };
+  SmallVector<Value> values(count);
+  SmallVector<unsigned> different;
+  for (unsigned i = 0; i < count; ++i) {
+    if (llvm::all_of(members, [&](auto &slots) { return slots[i] == members.front()[i]; }))
+      values[i] = materialize(members.front()[i]);
+    else
+      different.push_back(i);
+  }
+  auto pick = [&](auto &&self, unsigned low, unsigned high) -> SmallVector<Value> {
+    if (high - low == 1)
+      return llvm::map_to_vector(different,
+                                 [&](unsigned i) { return materialize(members[low][i]); });
+    unsigned middle = (low + high) / 2;
+    SmallVector<Type> types;
+    for (unsigned i : different)
+      types.push_back(members.front()[i].first < 0 ? Type(b.getI64Type())
+                                                   : function.getArgument(0).getType());
+    auto branch =
+        scf::IfOp::create(b, loc, types, less(block, constant(firstBlocks[middle])), true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(branch.thenBlock());
+    scf::YieldOp::create(b, loc, self(self, low, middle));
+    b.setInsertionPointToEnd(branch.elseBlock());
+    scf::YieldOp::create(b, loc, self(self, middle, high));
+    return SmallVector<Value>(branch.getResults());
+  };
+  if (!different.empty())
+    for (auto [i, value] : llvm::zip(different, pick(pick, 0, members.size())))
+      values[i] = value;
+
+  block = chunk = arith::SubIOp::create(b, loc, block, values[0]);
+  points = values[1];
+  chunkSize = values[2];
+  for (auto [i, buffer] : llvm::enumerate(buffers))
+    pointers[buffer] = values[3 + 2 * i];
+  unsigned i = 0;
+  for (auto &node : stage.nodes)
+    if (node->buffer)
+      partialCounts[node.get()] = values[3 + 2 * i++ + 1];
+}
+
 LogicalResult StageEmitter::emit(StringRef name) {
   func::FuncOp kernel = plan.function;
   if (shape.blocks > INT32_MAX)
@@ -333,6 +341,9 @@ LogicalResult StageEmitter::emit(StringRef name) {
       TypeRange(), {b.getNamedAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr())});
   function.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr({int32_t(shape.threads), 1, 1}));
   function.setKnownGridSizeAttr(b.getDenseI32ArrayAttr({int32_t(shape.blocks), 1, 1}));
+  // Without a number ptxas may spill to make room for more blocks.
+  function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                    b.getI32IntegerAttr(int32_t(shape.residentBlocks)));
   b.setInsertionPointToStart(&function.getBody().front());
   auto number = [&](Value index) {
     // Known to be small and not negative: divisions become 32-bit ones.
@@ -343,6 +354,16 @@ LogicalResult StageEmitter::emit(StringRef name) {
   thread = number(gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x));
   inGroup = thread;
   chunk = block;
+  if (shape.tiles > 1) {
+    chunk = arith::DivUIOp::create(b, loc, block, constant(shape.tiles));
+    Value tile = arith::RemUIOp::create(b, loc, block, constant(shape.tiles));
+    inGroup = arith::AddIOp::create(
+        b, loc, thread, arith::MulIOp::create(b, loc, tile, constant(shape.threads)));
+  }
+  points = constant(pointsOf(stage));
+  chunkSize = constant(llvm::divideCeil(pointsOf(stage), stage.chunks));
+  if (stages.size() > 1)
+    selectMember();
 
   // The start of a scatter may be in place already.
   const Root &first = stage.roots.front();
@@ -351,7 +372,10 @@ LogicalResult StageEmitter::emit(StringRef name) {
     needed = LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ne, pointer(first.node->buffer),
                                   pointer(first.dest));
   guarded(needed, [&] {
-    evalChunkValues();
+    if (shape.kind == LaunchShape::Points && stage.rows(Role::Parallel) * stage.columnSize == 1)
+      evalSharedPartials(); // the one thread that stores evaluates the rest
+    else
+      evalChunkValues();
     switch (shape.kind) {
     case LaunchShape::Points:
       return emitPoints();
@@ -377,8 +401,8 @@ std::string cuda::stageName(StringRef kernel, unsigned index) {
 LogicalResult cuda::emitKernel(const KernelPlan &plan, gpu::GPUModuleOp module,
                                ArrayRef<int64_t> alignment) {
   func::FuncOp kernel = plan.function;
-  for (auto [i, stage] : llvm::enumerate(plan.stages))
-    if (failed(StageEmitter(plan, stage, module, alignment).emit(stageName(kernel.getName(), i))))
+  for (auto [i, group] : llvm::enumerate(groupStages(plan, alignment)))
+    if (failed(StageEmitter(plan, group, module).emit(stageName(kernel.getName(), i))))
       return failure();
   return success();
 }

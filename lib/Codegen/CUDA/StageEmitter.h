@@ -1,4 +1,4 @@
-//===- StageEmitter.h - one stage of a kernel as a GPU function -------------===//
+//===- StageEmitter.h - stages of a kernel as a GPU function -------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -6,7 +6,7 @@
 #ifndef MESHWRIGHT_CODEGEN_CUDA_STAGEEMITTER_H
 #define MESHWRIGHT_CODEGEN_CUDA_STAGEEMITTER_H
 
-#include "Codegen/CUDA/LaunchShape.h"
+#include "Codegen/CUDA/StageGroups.h"
 #include "Codegen/StageValues.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -15,15 +15,13 @@
 
 namespace meshwright::codegen::cuda {
 
-/// Emits one stage as LaunchShape.h spreads it over threads. A mask of columns is
+/// Emits stages that are launched together as LaunchShape.h spreads them over threads. A mask of columns is
 /// one i1: vectors never reach over the end of a row.
 class StageEmitter : StageValues {
 public:
-  StageEmitter(const KernelPlan &plan, const Stage &stage, mlir::gpu::GPUModuleOp module,
-               llvm::ArrayRef<int64_t> alignment)
-      : StageValues(plan, stage, 1), module(module), shape(launchShapeOf(stage, plan, alignment)) {
-    lanes = shape.lanes;
-  }
+  StageEmitter(const KernelPlan &plan, const StageGroup &group, mlir::gpu::GPUModuleOp module)
+      : StageValues(plan, *group.stages.front(), group.shape.lanes), module(module),
+        stages(group.stages), shape(group.shape) {}
 
   mlir::LogicalResult emit(llvm::StringRef name);
 
@@ -31,9 +29,27 @@ private:
   using Body =
       llvm::function_ref<Carried(const Columns &, unsigned slot, llvm::ArrayRef<mlir::Value>)>;
 
-  //===--- shapes (StageEmitter.cpp) ----------------------------------------===//
+  void selectMember();
+  int64_t pointsOf(const Stage &member) const;
+
+  //===--- points (PointEmitter.cpp) ----------------------------------------===//
   void emitPoints();
-  Carried emitPoint(mlir::Value point, llvm::ArrayRef<mlir::Value> carried);
+  void emitChunkOfPoints();
+  void emitSharedColumns();
+  /// Some vectors of columns, all loaded before the first is stored; `carried` are their
+  /// sums over everything. `known` are values of the first that are there already.
+  Carried emitVectors(llvm::ArrayRef<mlir::Value> numbers, llvm::ArrayRef<mlir::Value> carried,
+                      const Memo &known = Memo());
+  Carried emitVectorsOf(int half, llvm::ArrayRef<mlir::Value> numbers,
+                        llvm::ArrayRef<mlir::Value> carried, const Memo &known);
+  /// Sums of partial results that are one for all columns, by all threads of the block.
+  void evalSharedPartials();
+  mlir::Value partials(Node *node, const Columns *columns) override;
+  mlir::Value addPartials(Node *node, const Columns *columns, mlir::Value first,
+                          mlir::Value step);
+  mlir::Value partialCount(Node *node);
+
+  //===--- columns (StageEmitter.cpp) ---------------------------------------===//
   void emitColumns();
   /// One of the sequential rows: the next column sums.
   Carried emitSequentialRow(mlir::Value row, const Columns &columns,
@@ -52,6 +68,14 @@ private:
   void emitRowRoots(Carried &carried);
   /// Values of all threads that share a row, combined, to all of them.
   Carried groupReduce(llvm::ArrayRef<train::ReduceKind> kinds, Carried values);
+  /// The same among the first `threads` threads of a block, whole warps.
+  Carried threadsReduce(llvm::ArrayRef<train::ReduceKind> kinds, Carried values, int64_t threads);
+  /// Nodes that chunks of rows load a row ahead, and what a row of them is.
+  llvm::SmallVector<Node *> loadedAhead() const;
+  Carried loadAhead(llvm::ArrayRef<Node *> nodes, mlir::Value row);
+  /// Calls `visit` for each of this thread's pieces of `column`, whose row it holds.
+  void forEachSlot(int column, llvm::function_ref<void(const Columns &, unsigned slot)> visit);
+  int walkedColumn(Node *node) const;
   mlir::Value warpReduce(train::ReduceKind kind, mlir::Value value, int64_t width);
   unsigned slotsOfMain() const;
   unsigned unrollOf(unsigned loop);
@@ -75,9 +99,12 @@ private:
   void storeFullSums(llvm::ArrayRef<mlir::Value> sums);
 
   mlir::gpu::GPUModuleOp module;
+  llvm::ArrayRef<const Stage *> stages; ///< launched together; `stage` is the first
   LaunchShape shape;
   mlir::gpu::GPUFuncOp function;
   mlir::Value block, thread; ///< numbers of this block and this thread in it, i64
+  mlir::Value points, chunkSize; ///< vectors of this block's stage, and of a chunk of it, i64
+  llvm::DenseMap<Node *, mlir::Value> partialCounts; ///< where stages differ
   mlir::Value inGroup;       ///< of this thread among those that share a row
   llvm::DenseMap<Buffer *, mlir::Value> pointers;
   /// Values of a row that threads hold from loop to loop: by column dimension and slot.

@@ -46,9 +46,12 @@ public:
     Memory workspace(plan->workspace / 4);
     if (plan->workspace)
       memory.push_back(emulator.add(workspace.data, workspace.bytes(), false));
-    for (unsigned i = 0; i < plan->stages.size(); ++i) {
-      std::string name = codegen::cuda::stageName(getFunction().getName(), i);
-      if (emulator.launch(inner.lookupSymbol<gpu::GPUFuncOp>(name), memory))
+    auto launched = [&](unsigned i) {
+      return inner.lookupSymbol<gpu::GPUFuncOp>(
+          codegen::cuda::stageName(getFunction().getName(), i));
+    };
+    for (unsigned i = 0; launched(i); ++i) {
+      if (emulator.launch(launched(i), memory))
         continue;
       for (const std::string &complaint : emulator.getComplaints())
         ADD_FAILURE() << complaint;
@@ -118,6 +121,13 @@ TEST_P(GPUKernel, LongRows) {
   check(GetParam(), {1, 3, 20480}, 2);
 }
 
+/// So many elements that threads take several vectors; the last block has fewer.
+TEST(GPUKernelShape, SeveralVectors) {
+  for (const Case &c : kernelCases())
+    if (StringRef(c.name) == "bias_gelu")
+      check(c, {2, 515, 1028}, 0, "bf16");
+}
+
 TEST_P(GPUKernel, NarrowTypes) {
   const Case &c = GetParam();
   if (!c.narrow())
@@ -128,6 +138,19 @@ TEST_P(GPUKernel, NarrowTypes) {
       if (HasFatalFailure())
         return;
     }
+}
+
+/// What is done to many tensors is launched once.
+TEST(GPUKernelShape, LaunchesTogether) {
+  for (const Case &c : kernelCases()) {
+    bool updates = StringRef(c.name) == "many_updates";
+    if (!updates && StringRef(c.name) != "many_square_sums")
+      continue;
+    EmulatedKernel kernel(instantiate(c, {3, 5, 16}), 0);
+    ASSERT_TRUE(kernel.valid());
+    auto inner = *kernel.kernels->getOps<gpu::GPUModuleOp>().begin();
+    EXPECT_EQ(llvm::range_size(inner.getOps<gpu::GPUFuncOp>()), updates ? 1 : 2) << c.name;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, GPUKernel, testing::ValuesIn(kernelCases()),
