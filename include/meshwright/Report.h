@@ -18,6 +18,10 @@ namespace meshwright {
 struct Plan {
   std::string json; ///< the text that the executable carries
   int64_t ranks = 1, arenaBytes = 0;
+  /// What must fit a rank's device: the arena and allowances for what is beside it there, of
+  /// the program where that is most; and these allowances by program.
+  int64_t deviceBytes = 0;
+  std::vector<int64_t> besideBytes;
   double recomputedFlops = 0; ///< of a step over all ranks
   /// What a report has beside it, if asked for: live bytes by op, for each program and entry
   /// point, and the trace of a step.
@@ -34,7 +38,7 @@ llvm::Error writeReport(const Plan &plan, llvm::StringRef directory);
 
 /// Fails unless the plan satisfies `condition`: quantities joined by +, `<=`, `<`,
 /// `>=` or `>`, and a number with or without a unit, e.g. peak<=70GiB. Bytes of a
-/// rank: `peak`, its arena; what a category of memory has at the peak, e.g.
+/// rank: `peak`, its arena; `device`, that and the allowances beside it; what a category of memory has at the peak, e.g.
 /// `parameter`; `communication`, what it sends in a step, on average over ranks, or
 /// `communication[data,tensor]`, of that what goes along these axes. Else `flops` of a
 /// step over all ranks, and `collectives`, calls in a step.

@@ -30,8 +30,8 @@ namespace meshwright {
 namespace {
 /// A stage's plan.
 struct Planned {
-  double arena = 0;      ///< bytes of a rank
-  double persistent = 0; ///< of them in parameters and states
+  double arena = 0;      ///< bytes of a rank, with allowances for what is beside it
+  double persistent = 0; ///< of them in parameters, states and allowances
 };
 
 /// A stage on its way through its candidates.
@@ -145,9 +145,10 @@ Error Chooser::plan() {
     // Servers and workers are programs of one stage.
     Planned &planned = plans[stages.size() > 1 ? number : 0];
     auto arena = program->getAttrOfType<IntegerAttr>(exec::arenaBytesAttr);
-    if (double(arena.getInt()) <= planned.arena)
+    double beside = double(whole->besideBytes[number]), needed = double(arena.getInt()) + beside;
+    if (needed <= planned.arena)
       continue;
-    planned = {double(arena.getInt()), 0};
+    planned = {needed, beside};
     if (auto lines = program->getAttrOfType<DictionaryAttr>(exec::memoryAttr))
       for (const char *category : {"parameter", "optimizer"})
         if (auto bytes = lines.getAs<IntegerAttr>(category))

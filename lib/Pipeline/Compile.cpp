@@ -321,11 +321,17 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
       Expected<double> limit = bytesOf("memory-limit", options.memoryLimit);
       if (!limit)
         return limit.takeError();
-      if (double(plan->arenaBytes) > *limit)
+      if (double(plan->deviceBytes) > *limit)
         return createStringError(llvm::formatv(
-            "the plan needs {0:N0} bytes a rank, more than --memory-limit {1}; --remat auto looks "
-            "for what to compute again so that it fits",
-            plan->arenaBytes, options.memoryLimit));
+            "the plan needs {0:N0} bytes a rank{1}, more than --memory-limit {2}; --remat auto "
+            "looks for what to compute again so that it fits",
+            plan->deviceBytes,
+            plan->deviceBytes > plan->arenaBytes
+                ? llvm::formatv(", {0:N0} of the arena and allowances for what is beside it",
+                                plan->arenaBytes)
+                      .str()
+                : "",
+            options.memoryLimit));
     }
     for (const std::string &condition : options.assertions)
       if (Error error = checkAssertion(*plan, condition))

@@ -85,7 +85,7 @@ private:
     Expected<OwningOpRef<ModuleOp>> module = compileTo(Stage::exec, options, context, os);
     Expected<Plan> plan = module ? buildPlan(**module) : module.takeError();
     if (plan) {
-      result.bytes = plan->arenaBytes;
+      result.bytes = plan->deviceBytes;
       result.fits = double(result.bytes) <= limit;
     } else {
       result.refused = toString(plan.takeError());

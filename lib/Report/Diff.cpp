@@ -72,7 +72,7 @@ static std::string plain(const json::Value &value) {
 
 /// What `diffPlans` shows row by row, and what follows from the rest.
 static bool isTable(StringRef key) {
-  return is_contained({"memory", "variables", "inputs", "outputs", "collectives", "groups",
+  return is_contained({"memory", "allowances", "variables", "inputs", "outputs", "collectives", "groups",
                        "scratch_bytes", "communication", "replicated", "timeline", "memory_over_time", "hash", "mesh", "data_axes"},
                       key);
 }
@@ -85,6 +85,10 @@ unsigned diffPlans(const json::Object &a, const json::Object &b, raw_ostream &os
     memory.add(ofB, "messages, beside the arena", scratchBytes(plan));
     for (StringRef category : categories())
       memory.add(ofB, category, categoryBytes(plan, category));
+    if (const json::Array *allowances = plan.getArray("allowances"))
+      for (const json::Value &line : *allowances)
+        memory.add(ofB, "allowance for " + line.getAsObject()->getString("category").value_or("?").str(),
+                   line.getAsObject()->getInteger("bytes").value_or(0));
     for (const json::Value &value : *plan.getArray("variables")) {
       const json::Object &variable = *value.getAsObject();
       variables.add(ofB, variable.getString("name").value_or("?"),

@@ -150,6 +150,14 @@ td.n{text-align:right;font-variant-numeric:tabular-nums}.bars text{font:12px san
                      plan.getString("optimizer").value_or("?"));
   fact("Arena of a rank",
        number(integer("arena_bytes")) + " bytes, all that a rank allocates for tensors");
+  if (const json::Array *allowances = plan.getArray("allowances"))
+    for (const json::Value &value : *allowances) {
+      const json::Object &line = *value.getAsObject();
+      fact("Allowance for " + line.getString("category").value_or("?").str(),
+           number(line.getInteger("bytes").value_or(0)) + " bytes: " +
+               line.getString("source").value_or(""));
+    }
+  fact("To fit a rank's device", number(integer("device_bytes")) + " bytes");
   fact("Beside the arena, where ranks are processes",
        number(scratchBytes(plan)) + " bytes in which messages are put together");
   fact("Floating-point operations of a step", number(integer("flops")));

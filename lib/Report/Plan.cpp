@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "DeviceMemory.h"
 #include "Codegen/Communication.h"
 #include "Codegen/LocationText.h"
 #include "Dist/Dist.h"
@@ -39,7 +40,8 @@ namespace {
 class PlanBuilder {
 public:
   PlanBuilder(ModuleOp module, bool forReport)
-      : module(module), forReport(forReport), programs(dist::programsOf(module)) {}
+      : module(module), forReport(forReport), programs(dist::programsOf(module)),
+        communication(module) {}
   llvm::Expected<Plan> build();
 
 private:
@@ -57,6 +59,8 @@ private:
   ModuleOp module;
   bool forReport;
   SmallVector<ModuleOp> programs;
+  codegen::Communication communication;
+  std::vector<int64_t> besideBytes; ///< by program
   dist::Mesh mesh;
   llvm::DenseMap<Operation *, int64_t> ranks; ///< of each program
   Object plan;
@@ -201,16 +205,24 @@ llvm::Error PlanBuilder::addProgram(ModuleOp program, int64_t number) {
     for (NamedAttribute line : lines)
       memory.push_back(Object{{"category", line.getName().getValue()},
                               {"bytes", cast<IntegerAttr>(line.getValue()).getInt()}});
+  std::vector<report::Allowance> allowances = report::allowancesOf(program, communication);
+  besideBytes.push_back(report::bytesOf(allowances));
   // For all of the executable stands the rank that needs most.
   if (arena.getInt() > plan.getInteger("arena_bytes").value_or(-1)) {
     plan["arena_bytes"] = arena.getInt();
     plan["memory"] = Array(memory);
+  }
+  if (int64_t device = arena.getInt() + besideBytes.back();
+      device > plan.getInteger("device_bytes").value_or(-1)) {
+    plan["device_bytes"] = device;
+    plan["allowances"] = report::toJson(allowances);
   }
   Object entry{{"name", program == module ? "main" : program.getSymName().value_or("")},
                {"at", placeOf(program)},
                {"arena_bytes", arena.getInt()},
                {"live_bytes", live.getInt()},
                {"memory", std::move(memory)},
+               {"allowances", report::toJson(allowances)},
                {"flops", flopsOf(program)}};
   report::addTasks(program, programs, flops, entry);
   auto profiles = exec::profileMemory(program);
@@ -246,7 +258,6 @@ void PlanBuilder::addPorts(ModuleOp program, int64_t number) {
 }
 
 void PlanBuilder::addCommunication() {
-  codegen::Communication communication(module);
   Array groups, collectives;
   for (auto &axes : communication.groups) {
     Array names;
@@ -333,6 +344,8 @@ llvm::Expected<Plan> PlanBuilder::build() {
   Plan result;
   result.ranks = mesh.size();
   result.arenaBytes = *plan.getInteger("arena_bytes");
+  result.deviceBytes = *plan.getInteger("device_bytes");
+  result.besideBytes = std::move(besideBytes);
   result.recomputedFlops = again;
   result.memoryOverTime = std::move(memoryOverTime);
   uint64_t hash = llvm::xxh3_64bits(llvm::formatv("{0}", llvm::json::Value(Object(plan))).str());

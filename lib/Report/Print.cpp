@@ -106,6 +106,15 @@ void printPlan(const json::Object &plan, raw_ostream &os) {
   for (const json::Value &entry : *plan.getArray("memory"))
     os << formatv("  {0,-22}{1,18:N0}\n", entry.getAsObject()->getString("category").value_or("?"),
                   entry.getAsObject()->getInteger("bytes").value_or(0));
+  if (const json::Array *allowances = plan.getArray("allowances"); allowances && !allowances->empty()) {
+    os << formatv("\n{0,-24}{1,18}\n", "allowances beside it", "bytes");
+    for (const json::Value &entry : *allowances)
+      os << formatv("  {0,-22}{1,18:N0}  {2}\n",
+                    entry.getAsObject()->getString("category").value_or("?"),
+                    entry.getAsObject()->getInteger("bytes").value_or(0),
+                    entry.getAsObject()->getString("source").value_or(""));
+    os << formatv("{0,-24}{1,18:N0}\n", "to fit a device", integer("device_bytes"));
+  }
   const json::Array &programs = *plan.getArray("programs");
   if (programs.size() > 1) {
     os << formatv("\n{0,-24}{1,-20}{2,18}{3,18}{4,24}\n", "program", "at", "arena", "live",

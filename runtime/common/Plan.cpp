@@ -179,6 +179,10 @@ static Program parseProgram(const Plan &plan, const Reader &reader) {
   reader.each("memory", [&](const Reader &line) {
     program.memory.push_back({line.get<std::string>("category"), line.get<int64_t>("bytes")});
   });
+  if (reader.has("allowances"))
+    reader.each("allowances", [&](const Reader &line) {
+      program.allowances.push_back({line.get<std::string>("category"), line.get<int64_t>("bytes")});
+    });
   return program;
 }
 
@@ -313,6 +317,7 @@ Plan Plan::parse(std::string_view json, int64_t rank) {
   plan.program = plan.programOf(rank);
   plan.arenaBytes = plan.programs[plan.program].arenaBytes;
   plan.memory = plan.programs[plan.program].memory;
+  plan.allowances = plan.programs[plan.program].allowances;
   reader.each("variables", [&](const Reader &entry) {
     plan.allVariables.push_back(parseVariable(plan, entry));
   });

@@ -101,6 +101,8 @@ struct Program {
   std::vector<std::pair<int, std::vector<int64_t>>> at;
   int64_t arenaBytes = 0;
   std::vector<MemoryLine> memory;
+  /// For what a device holds beside the arena; none where the host computes.
+  std::vector<MemoryLine> allowances;
 };
 
 /// As one rank sees it: arena, memory, variables, inputs and outputs are those of its
@@ -111,7 +113,7 @@ struct Plan {
   int64_t batch = 0, sequence = 0, microbatches = 1, vocabulary = 0, maxPositions = 0;
   std::vector<int> dataAxes; ///< indices into mesh, outermost first
   int64_t arenaBytes = 0;
-  std::vector<MemoryLine> memory;
+  std::vector<MemoryLine> memory, allowances;
   std::vector<Variable> variables;
   std::vector<Program> programs;
   size_t program = 0; ///< this rank's

@@ -6,6 +6,7 @@
 #include "cuda/Communication.h"
 
 #include "common/Error.h"
+#include "meshwright/runtime/NcclChannels.h"
 
 #include <algorithm>
 #include <cstring>
@@ -64,6 +65,15 @@ static bool isMessage(const CollectiveEntry &entry) {
   return entry.op == "send" || entry.op == "recv";
 }
 
+/// A communicator with at most `channels` channels, split off the world's.
+static ncclComm_t split(ncclComm_t world, int color, int key, int64_t channels) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.maxCTAs = int(channels);
+  ncclComm_t made = nullptr;
+  MW_NCCL(ncclCommSplit, world, color, key, &made, &config);
+  return made;
+}
+
 /// Every rank splits its groups off in the plan's order.
 void Communication::makeGroups() {
   std::set<int64_t> used;
@@ -74,7 +84,7 @@ void Communication::makeGroups() {
     std::vector<int> members = plan.groupMembers(plan.groups[size_t(number)], rank);
     auto place = std::find(members.begin(), members.end(), rank) - members.begin();
     // The first member names the group; places in it are the keys.
-    MW_NCCL(ncclCommSplit, world, members.front(), int(place), &groups[size_t(number)], nullptr);
+    groups[size_t(number)] = split(world, members.front(), int(place), ncclGroupChannels);
   }
 }
 
@@ -105,9 +115,8 @@ void Communication::makeEdges() {
       auto [group, from, to] = mine;
       if (group >= 0 && edges.count(mine))
         group = -1; // Another program's messages go the same way.
-      ncclComm_t comm = nullptr;
-      MW_NCCL(ncclCommSplit, world, group < 0 ? NCCL_SPLIT_NOCOLOR : from, rank == from ? 0 : 1,
-              &comm, nullptr);
+      ncclComm_t comm = split(world, group < 0 ? NCCL_SPLIT_NOCOLOR : from, rank == from ? 0 : 1,
+                              ncclMessageChannels);
       if (group < 0)
         continue;
       Edge &edge = edges[mine];

@@ -25,10 +25,12 @@ Gpu::Gpu(const Plan &plan, Communicator &worldCommunicator)
   if (version < 13000)
     fail("the driver supports CUDA ", version / 1000, ".", version % 1000 / 10,
          ", this executable needs 13.0: install a newer driver (branch 580 or later)");
-  choose(worldCommunicator);
+  int sharing = choose(worldCommunicator);
   MW_CUDA(cuDevicePrimaryCtxRetain, &cuda, device);
   use();
   measure("CUDA's context and other processes");
+  checkFree(sharing);
+  worldCommunicator.barrier(); // Nobody takes memory before all have looked.
   MW_CUDA(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
   spans = std::make_unique<Spans>();
   kernels = std::make_unique<Kernels>(device);
@@ -54,7 +56,7 @@ Gpu::~Gpu() {
 /// Ranks of one machine take its GPUs by their numbers there. One that is shown a single
 /// GPU takes that. Several share a GPU only where MESHWRIGHT_RANKS_PER_GPU allows it, for
 /// tests.
-void Gpu::choose(Communicator &worldCommunicator) {
+int Gpu::choose(Communicator &worldCommunicator) {
   int count = 0;
   MW_CUDA(cuDeviceGetCount, &count);
   int local = localRank(worldCommunicator);
@@ -70,12 +72,34 @@ void Gpu::choose(Communicator &worldCommunicator) {
   MW_CUDA(cuDeviceGetUuid, &name, device);
   std::vector<int> ranks = sameOnMachine(worldCommunicator, {name.bytes, sizeof(name.bytes)});
   if (int(ranks.size()) <= sharing)
-    return;
+    return int(ranks.size());
   std::string numbers;
   for (int rank : ranks)
     numbers += text(numbers.empty() ? "" : ", ", rank);
   fail("ranks ", numbers, " have the same GPU: start one rank for each GPU of a machine, each "
        "with its number in LOCAL_RANK or its own in CUDA_VISIBLE_DEVICES");
+}
+
+void Gpu::checkFree(int64_t ranks) const {
+  size_t available = 0, all = 0;
+  MW_CUDA(cuMemGetInfo, &available, &all);
+  int64_t needed = plan.arenaBytes;
+  std::string parts = text("\n  arena ", grouped(uint64_t(plan.arenaBytes)));
+  for (const MemoryLine &line : plan.memory)
+    parts += text("\n    ", line.category, " ", grouped(uint64_t(line.bytes)));
+  // The context is there already.
+  for (const MemoryLine &line : plan.allowances) {
+    if (line.category == "CUDA context")
+      continue;
+    needed += line.bytes;
+    parts += text("\n  allowance for ", line.category, " ", grouped(uint64_t(line.bytes)));
+  }
+  if (needed * ranks <= int64_t(available))
+    return;
+  fail("the GPU has ", grouped(available), " bytes free of ", grouped(all), ", but ",
+       ranks == 1 ? "the plan needs " : text("each of the ", ranks, " ranks on it needs "),
+       grouped(uint64_t(needed)), ":", parts,
+       "\n  compile with a smaller --batch, more --microbatches or --remat, or use more GPUs");
 }
 
 void Gpu::measure(const char *what) {
@@ -90,13 +114,24 @@ void Gpu::measure(const char *what) {
 std::string Gpu::describe() const {
   char name[256] = {};
   MW_CUDA(cuDeviceGetName, name, int(sizeof(name)), device);
-  int64_t sum = 0;
-  for (const MemoryLine &line : beside)
-    sum += line.bytes;
-  std::string result = text(name, ": ", grouped(uint64_t(sum)), " bytes in use beside the arena");
-  for (const MemoryLine &line : beside)
-    result += text(&line == &beside.front() ? " (" : ", ", line.category, " ", line.bytes);
-  return result + ")";
+  auto sum = [](const std::vector<MemoryLine> &lines) {
+    int64_t bytes = 0;
+    for (const MemoryLine &line : lines)
+      bytes += line.bytes;
+    return bytes;
+  };
+  auto list = [](const std::vector<MemoryLine> &lines) {
+    std::string result;
+    for (const MemoryLine &line : lines)
+      result += text(result.empty() ? " (" : ", ", line.category, " ", line.bytes);
+    return result + ")";
+  };
+  int64_t measured = sum(beside), allowed = sum(plan.allowances);
+  return text(name, ": ", grouped(uint64_t(measured)), " bytes in use beside the arena", list(beside),
+              "; the plan allows ", grouped(uint64_t(allowed)), list(plan.allowances),
+              measured > allowed
+                  ? text(": ", grouped(uint64_t(measured - allowed)), " more than it allows")
+                  : "");
 }
 
 /// Generated code has no unwind tables: errors end the run here.

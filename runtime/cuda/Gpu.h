@@ -97,7 +97,10 @@ private:
     std::map<std::string, int64_t> sentBytes;
   };
 
-  void choose(Communicator &world);
+  /// How many ranks share the GPU that is chosen.
+  int choose(Communicator &world);
+  /// An Error with the plan's table unless the GPU has free what `ranks` of them need.
+  void checkFree(int64_t ranks) const;
   void enqueueRun(MwContext &context, EntryPoint program, char *arena);
   /// Whether the program has been captured.
   bool capture(MwContext &context, Runs &runs, EntryPoint program, char *arena);

@@ -22,19 +22,14 @@ int64_t persistentEnd(const Plan &plan) {
 class GpuArena : public Arena {
 public:
   GpuArena(cuda::Gpu &device, const Plan &plan) : device(device), pages(persistentEnd(plan)) {
+    // What the allowances did not foresee.
     size_t available = 0, all = 0;
     MW_CUDA(cuMemGetInfo, &available, &all);
-    if (plan.arenaBytes > int64_t(available)) {
-      std::string parts;
-      for (const MemoryLine &line : plan.memory)
-        parts += text("\n    ", line.category, " ", grouped(uint64_t(line.bytes)));
-      parts += "\n  beside what is in use already:";
-      for (const MemoryLine &line : device.beside)
-        parts += text("\n    ", line.category, " ", line.bytes);
+    if (plan.arenaBytes > int64_t(available))
       fail("the GPU has ", grouped(available), " bytes free of ", grouped(all),
-           ", but the plan needs ", grouped(uint64_t(plan.arenaBytes)), " a rank:", parts,
+           ", but the plan's arena has ", grouped(uint64_t(plan.arenaBytes)), "; ",
+           device.describe(),
            "\n  compile with a smaller --batch, more --microbatches or --remat, or use more GPUs");
-    }
     MW_CUDA(cuMemAlloc, &memory, size_t(plan.arenaBytes));
     device.measure(nullptr);
     MW_CUDA(cuMemsetD8Async, memory, 0, size_t(plan.arenaBytes), device.stream);

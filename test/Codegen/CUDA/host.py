@@ -152,8 +152,16 @@ def main():
         assert done.stderr.count("error:") == 1, (label, done)
         print(f"{label}: refused", flush=True)
 
-    refused("too little memory", ["the GPU has 1,000,000 bytes free", "parameter", "optimizer", "workspace 33554432"],
-            FAKE_GPU_BYTES=str(1000000 + (32 << 20)))  # The workspace of products is there already.
+    plan = json.loads(subprocess.run(["meshwright", "inspect", "--json", str(path)], check=True, capture_output=True,
+                                     text=True).stdout)
+    context, = (line["bytes"] for line in plan["allowances"] if line["category"] == "CUDA context")
+    needed = plan["device_bytes"] - context
+    assert needed == plan["arena_bytes"] + sum(line["bytes"] for line in plan["allowances"]) - context, plan
+    refused("too little memory", [f"the GPU has {needed - 1:,} bytes free", f"the plan needs {needed:,}", "parameter",
+                                  "optimizer", "allowance for CUDA graphs"], FAKE_GPU_BYTES=str(needed - 1))
+    done, *_ = run(path, 1, 1, FAKE_GPU_BYTES=str(needed))
+    assert done.returncode == 0 and "the plan allows " in done.stdout, done
+    print("enough memory: runs", flush=True)
     refused("too few GPUs", ["this machine has 0 GPUs"], FAKE_GPUS="0")
     refused("no such GPU", ["has 2 GPUs", "rank 0 is number 6 here"], FAKE_GPUS="2", LOCAL_RANK="5", WORLD_SIZE="1",
             RANK="0")

@@ -1,0 +1,131 @@
+//===- DeviceMemory.cpp - what a GPU holds beside the arena -----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "DeviceMemory.h"
+#include "Dist/Programs.h"
+#include "Exec/Exec.h"
+#include "meshwright/runtime/NcclChannels.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::report;
+
+//===----------------------------------------------------------------------===//
+// The table: NVIDIA GPUs from sm_80 on
+//===----------------------------------------------------------------------===//
+
+static constexpr int64_t kib = 1 << 10, mib = 1 << 20;
+
+static constexpr int64_t contextBytes = 640 * mib;
+static constexpr const char *contextSource =
+    "half a GiB is reported of an A100 under CUDA 12, and some more for larger GPUs";
+
+static constexpr int64_t librariesBytes = 384 * mib;
+static constexpr const char *librariesSource =
+    "code of the program's kernels, cuBLASLt and cuDNN, loaded as they are first called";
+
+static constexpr int64_t nodeBytes = 10 * kib;
+static constexpr const char *nodeSource = "{0:N0} nodes at most of 10 KiB, which NVIDIA's CCCL counts for a "
+                                          "kernel (pull request 3768)";
+
+/// Of one channel between two ranks: buffers of all protocols where data arrives (NCCL_BUFFSIZE,
+/// 4 MiB, and those of LL and LL128) and what the sender has.
+static constexpr int64_t connectionBytes = 12 * mib;
+/// A ring and a tree, each with a neighbour before and one behind.
+static constexpr int64_t connectionsOfGroup = 2, connectionsOfMessages = 1;
+static constexpr const char *ncclSource =
+    "{0} communicators of groups with {1} channels, {2} of messages with {3}; 12 MiB a connection, as NCCL's log "
+    "of allocations has it (issue 1685)";
+static constexpr int64_t worldBytes = 32 * mib;
+
+//===----------------------------------------------------------------------===//
+// Counts
+//===----------------------------------------------------------------------===//
+
+/// Kernels, copies and the like that one run of `block` puts on streams, or more: stages of
+/// a kernel are known when code is made, and conditions are taken as true.
+static int64_t nodesOf(Block &block, SymbolTableCollection &symbols) {
+  int64_t nodes = 0;
+  for (Operation &op : block) {
+    if (auto loop = dyn_cast<exec::LoopOp>(op)) {
+      nodes += int64_t(loop.getCount()) * nodesOf(loop.getBlock(), symbols);
+    } else if (auto when = dyn_cast<exec::WhenOp>(op)) {
+      nodes += nodesOf(when.getBlock(), symbols);
+    } else if (auto call = dyn_cast<exec::CallOp>(op)) {
+      auto callee = symbols.lookupNearestSymbolFrom<exec::ProgramOp>(call, call.getCalleeAttr());
+      nodes += nodesOf(callee.getBlock(), symbols);
+    } else if (isa<exec::CollectiveOpInterface>(op)) {
+      nodes += 4; // With notes of where it begins and ends, and a copy or sum.
+    } else if (isa<exec::LaunchOp>(op)) {
+      nodes += 3;
+    } else if (!isMemoryEffectFree(&op)) {
+      nodes += 2;
+    }
+  }
+  return nodes;
+}
+
+static int64_t nodesOf(ModuleOp program) {
+  SymbolTableCollection symbols;
+  int64_t nodes = 0;
+  for (auto entry : program.getOps<exec::ProgramOp>())
+    if (!entry.isPrivate())
+      nodes += nodesOf(entry.getBlock(), symbols);
+  return nodes;
+}
+
+std::vector<Allowance> report::allowancesOf(ModuleOp program,
+                                            const codegen::Communication &communication) {
+  if (exec::targetOf(program) != "cuda")
+    return {};
+  int64_t nodes = nodesOf(program);
+  std::vector<Allowance> result = {
+      {"CUDA context", contextBytes, contextSource},
+      {"kernels and libraries", librariesBytes, librariesSource},
+      {"CUDA graphs", nodes * nodeBytes, llvm::formatv(nodeSource, nodes).str()}};
+  // Every rank is in a communicator of each group, but only in those of its own messages.
+  std::set<unsigned> groups;
+  std::set<std::tuple<unsigned, int64_t, bool>> messages;
+  for (const codegen::Collective &collective : communication.collectives) {
+    if (collective.members == 1)
+      continue;
+    bool sends = isa<exec::SendOp>(collective.op), receives = isa<exec::RecvOp>(collective.op);
+    if (!sends && !receives)
+      groups.insert(collective.group);
+    else if (program->isAncestor(collective.op))
+      messages.insert(
+          {collective.group, *cast<exec::CollectiveOpInterface>(collective.op).getPlace(), sends});
+  }
+  if (groups.empty() && messages.empty())
+    return result;
+  int64_t ofGroup = connectionsOfGroup * ncclGroupChannels * connectionBytes;
+  int64_t ofMessages = connectionsOfMessages * ncclMessageChannels * connectionBytes;
+  result.push_back({"NCCL",
+                    worldBytes + int64_t(groups.size()) * ofGroup +
+                        int64_t(messages.size()) * ofMessages,
+                    llvm::formatv(ncclSource, groups.size(), ncclGroupChannels, messages.size(),
+                                  ncclMessageChannels)
+                        .str()});
+  return result;
+}
+
+llvm::json::Array report::toJson(ArrayRef<Allowance> allowances) {
+  llvm::json::Array lines;
+  for (const Allowance &line : allowances)
+    lines.push_back(llvm::json::Object{
+        {"category", line.category}, {"bytes", line.bytes}, {"source", line.source}});
+  return lines;
+}
+
+int64_t report::bytesOf(ArrayRef<Allowance> allowances) {
+  int64_t sum = 0;
+  for (const Allowance &line : allowances)
+    sum += line.bytes;
+  return sum;
+}
