@@ -1,10 +1,11 @@
-//===- FakeGpu.cpp - a driver, cuBLASLt and NCCL that only look on ----------===//
+//===- FakeGpu.cpp - a driver, cuBLASLt and NCCL without a GPU ---------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // Stands for libcuda.so.1, libcublasLt.so.13 and libnccl.so.2 in tests of the host's
 // side of executables for GPUs, whose ranks are threads of one process. Memory is the
-// host's and copies are made; kernels and products are not run. Everything is checked
+// host's and copies are made. Where FAKE_GPU_COMPUTES is set kernels, products and
+// communication run too (Ptx.h, FakeCompute.h), and executables train. Everything is checked
 // that can be from outside, and the process ends with a message where it is wrong:
 //   - addresses lie in memory that was allocated, products with all of their matrices
 //   - kernels are entries of the PTX that was loaded, with its number of threads
@@ -19,7 +20,9 @@
 // but not received, to the file that FAKE_GPU_LOG names.
 //
 //===----------------------------------------------------------------------===//
+#include "FakeCompute.h"
 #include "FakeStreams.h"
+#include "Ptx.h"
 #include "cublasLt.h"
 #include "nccl.h"
 
@@ -51,9 +54,11 @@ struct Entry {
 struct Function {
   std::string name;
   Entry entry;
+  const ptx::Entry *code = nullptr; ///< where it is run
   int shared = 48 * 1024;
 };
 struct Module {
+  std::unique_ptr<ptx::Module> code;
   std::map<std::string, Entry> entries;
   std::map<std::string, Function> functions;
 };
@@ -238,6 +243,16 @@ CUresult cuModuleLoadData(CUmodule *result, const void *image) {
         entry.threads = atoi(head.c_str() + i + strlen(word));
     module->entries[name] = entry;
   }
+  if (!computes())
+    return CUDA_SUCCESS;
+  try {
+    module->code = std::make_unique<ptx::Module>(text);
+  } catch (const std::exception &error) {
+    wrong("cuModuleLoadData: %s", error.what());
+  }
+  Lock lock(mutex);
+  for (auto &[name, bytes] : module->code->constants())
+    memories[CUdeviceptr(bytes.data())] = Memory{bytes.size(), {}};
   return CUDA_SUCCESS;
 }
 CUresult cuModuleUnload(CUmodule) { return CUDA_SUCCESS; }
@@ -246,11 +261,32 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule handle, const char *
   auto entry = module->entries.find(name);
   if (entry == module->entries.end())
     wrong("cuModuleGetFunction: the module has no entry %s", name);
-  *function = CUfunction(&(module->functions[name] = {name, entry->second}));
+  const ptx::Entry *code = module->code ? &module->code->entries().at(name) : nullptr;
+  *function = CUfunction(&(module->functions[name] = {name, entry->second, code}));
   return CUDA_SUCCESS;
 }
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute, int value) {
   return ((Function *)function)->shared = value, CUDA_SUCCESS;
+}
+/// Memory for kernels that run.
+struct Allocations : ptx::Memories {
+  std::pair<uint64_t, uint64_t> around(uint64_t address) override {
+    Lock lock(mutex);
+    auto after = memories.upper_bound(address);
+    if (after != memories.begin())
+      if (auto &[begin, memory] = *--after; address < begin + memory.bytes)
+        return {begin, begin + memory.bytes};
+    throw std::runtime_error("address " + std::to_string(address) + " was not allocated");
+  }
+};
+static void compute(const Function &function, unsigned blocks, unsigned threads, unsigned shared,
+                    const std::vector<uint64_t> &parameters) {
+  try {
+    Allocations allocations;
+    ptx::run(*function.code, int(blocks), int(threads), shared, parameters, allocations);
+  } catch (const std::exception &error) {
+    wrong("%s", error.what());
+  }
 }
 CUresult cuLaunchKernel(CUfunction handle, unsigned x, unsigned y, unsigned z, unsigned threads,
                         unsigned, unsigned, unsigned shared, CUstream stream, void **arguments,
@@ -265,14 +301,18 @@ CUresult cuLaunchKernel(CUfunction handle, unsigned x, unsigned y, unsigned z, u
   if (sticky != CUDA_SUCCESS)
     return sticky;
   std::vector<Access> accesses;
+  std::vector<uint64_t> parameters;
   for (size_t i = 0; i < function.entry.addresses.size(); ++i) {
+    parameters.push_back(*(uint64_t *)arguments[i]);
     if (!function.entry.addresses[i])
       continue;
     auto address = *(CUdeviceptr *)arguments[i];
     checkRange(name, address, 2);
     accesses.push_back({Access::Use, address, 2});
   }
-  submit(stream, {name, accesses, [&function] {
+  submit(stream, {name, accesses, [&function, x, threads, shared, parameters] {
+                    if (function.code)
+                      compute(function, x, threads, shared, parameters);
                     if (fault().kind == "cuda" && rankHere == fault().rank &&
                         ++launched == fault().at)
                       sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -294,6 +334,10 @@ struct Layout {
   size_t bytes() const {
     size_t width = type == CUDA_R_32F ? 4 : 2;
     return width * size_t((batch - 1) * stride + int64_t(columns - 1) * ld + int64_t(rows));
+  }
+  Matrix at(const void *data) const {
+    Type of = type == CUDA_R_32F ? Type::F32 : type == CUDA_R_16BF ? Type::Bf16 : Type::F16;
+    return {const_cast<void *>(data), of, ld, stride};
   }
 };
 struct Operation {
@@ -359,10 +403,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   memset(result, 0, sizeof(*result));
   return *found = 1, CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const void *,
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const void *alpha,
                               const void *a, cublasLtMatrixLayout_t layoutA, const void *b,
-                              cublasLtMatrixLayout_t layoutB, const void *, const void *,
-                              cublasLtMatrixLayout_t, void *d, cublasLtMatrixLayout_t layoutD,
+                              cublasLtMatrixLayout_t layoutB, const void *beta, const void *c,
+                              cublasLtMatrixLayout_t layoutC, void *d, cublasLtMatrixLayout_t layoutD,
                               const cublasLtMatmulAlgo_t *, void *workspace, size_t workspaceBytes,
                               cudaStream_t stream) {
   auto &op = *(Operation *)operation;
@@ -383,7 +427,14 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
                              {Access::Read, CUdeviceptr(b), y.bytes()},
                              {Access::Write, CUdeviceptr(d), z.bytes()},
                              {Access::Write, CUdeviceptr(workspace), workspaceBytes}},
-                            [] {
+                            [=, alpha = *(const float *)alpha, beta = *(const float *)beta,
+                             op = *(Operation *)operation, x = *(Layout *)layoutA,
+                             y = *(Layout *)layoutB, v = *(Layout *)layoutC,
+                             z = *(Layout *)layoutD] {
+                              if (computes())
+                                multiply(int64_t(m), int64_t(n), int64_t(k), z.batch, alpha,
+                                         op.transA, x.at(a), op.transB, y.at(b), beta, v.at(c),
+                                         z.at(d), {});
                               Lock lock(mutex);
                               return ++launches["cublasLtMatmul"], true;
                             }});
@@ -404,6 +455,7 @@ struct Shared {
     std::map<int, std::shared_ptr<Shared>> made; ///< by color
   };
   std::vector<Split> splits;
+  std::shared_ptr<Members> members = std::make_shared<Members>(size);
 };
 std::mutex meeting;
 std::condition_variable arrived;
@@ -443,7 +495,8 @@ static bool communicate(ncclComm_t comm, const std::function<void()> &body) {
 
 /// Compares a member's next call with what the others called there.
 static void meet(ncclComm_t comm, const char *what, size_t count, ncclDataType_t type, int other,
-                 cudaStream_t stream, std::vector<Access> accesses) {
+                 cudaStream_t stream, std::vector<Access> accesses,
+                 const std::function<void(Members &)> &compute) {
   char words[200];
   snprintf(words, sizeof(words), "%s of %zu elements of type %d, %d", what, count, int(type), other);
   for (Access &access : accesses)
@@ -451,7 +504,7 @@ static void meet(ncclComm_t comm, const char *what, size_t count, ncclDataType_t
   std::string text = words;
   submit(CUstream(stream), {what, accesses, [=] {
     return communicate(comm, [&] {
-      Lock lock(mutex);
+      std::unique_lock<std::recursive_mutex> lock(mutex);
       auto &calls = comm->shared->calls;
       if (comm->calls == calls.size())
         calls.push_back(text);
@@ -460,6 +513,9 @@ static void meet(ncclComm_t comm, const char *what, size_t count, ncclDataType_t
               comm->shared->name.c_str(), comm->calls, comm->rank, text.c_str(),
               calls[comm->calls].c_str());
       ++comm->calls;
+      lock.unlock();
+      if (computes())
+        compute(*comm->shared->members);
     });
   }});
 }
@@ -469,6 +525,19 @@ static Access reading(const void *data, size_t times = 1) {
 }
 static Access writing(const void *data, size_t times = 1) {
   return {Access::Write, CUdeviceptr(data), times};
+}
+
+static Type kindOf(ncclDataType_t type) {
+  return type == ncclFloat32 ? Type::F32 : type == ncclBfloat16 ? Type::Bf16
+       : type == ncclFloat16 ? Type::F16 : Type::I32;
+}
+/// What the last member to come does.
+static std::function<void(Members &)> together(ncclComm_t comm, Members::Kind kind, const void *from,
+                                               void *to, size_t count, ncclDataType_t type,
+                                               ncclRedOp_t op, int root) {
+  return [=, rank = comm->rank](Members &members) {
+    members.collective(rank, kind, from, to, count, kindOf(type), op == ncclMax, root);
+  };
 }
 
 extern "C" {
@@ -556,7 +625,8 @@ ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataTyp
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
   checkData("ncclAllReduce", from, count, type);
   checkData("ncclAllReduce", to, count, type);
-  meet(comm, "ncclAllReduce", count, type, op, stream, {reading(from), writing(to)});
+  meet(comm, "ncclAllReduce", count, type, op, stream, {reading(from), writing(to)},
+       together(comm, Members::Kind::AllReduce, from, to, count, type, op, 0));
   return ncclSuccess;
 }
 ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataType_t type,
@@ -564,7 +634,8 @@ ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataTyp
   checkData("ncclAllGather", from, count, type);
   checkData("ncclAllGather", to, count * size_t(comm->shared->size), type);
   meet(comm, "ncclAllGather", count, type, 0, stream,
-       {reading(from), writing(to, size_t(comm->shared->size))});
+       {reading(from), writing(to, size_t(comm->shared->size))},
+       together(comm, Members::Kind::AllGather, from, to, count, type, ncclSum, 0));
   return ncclSuccess;
 }
 ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDataType_t type,
@@ -572,7 +643,8 @@ ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDat
   checkData("ncclReduceScatter", from, count * size_t(comm->shared->size), type);
   checkData("ncclReduceScatter", to, count, type);
   meet(comm, "ncclReduceScatter", count, type, op, stream,
-       {reading(from, size_t(comm->shared->size)), writing(to)});
+       {reading(from, size_t(comm->shared->size)), writing(to)},
+       together(comm, Members::Kind::ReduceScatter, from, to, count, type, op, 0));
   return ncclSuccess;
 }
 ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root,
@@ -583,9 +655,11 @@ ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataTyp
     checkData("ncclBroadcast", from, count, type);
     accesses.push_back(reading(from));
   }
-  return meet(comm, "ncclBroadcast", count, type, root, stream, accesses), ncclSuccess;
+  meet(comm, "ncclBroadcast", count, type, root, stream, accesses,
+       together(comm, Members::Kind::Broadcast, from, to, count, type, ncclSum, root));
+  return ncclSuccess;
 }
-ncclResult_t ncclReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t,
+ncclResult_t ncclReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op,
                         int root, ncclComm_t comm, cudaStream_t stream) {
   checkData("ncclReduce", from, count, type);
   std::vector<Access> accesses{reading(from)};
@@ -593,7 +667,9 @@ ncclResult_t ncclReduce(const void *from, void *to, size_t count, ncclDataType_t
     checkData("ncclReduce", to, count, type);
     accesses.push_back(writing(to));
   }
-  return meet(comm, "ncclReduce", count, type, root, stream, accesses), ncclSuccess;
+  meet(comm, "ncclReduce", count, type, root, stream, accesses,
+       together(comm, Members::Kind::Reduce, from, to, count, type, op, root));
+  return ncclSuccess;
 }
 static ncclResult_t message(const char *what, ncclComm_t comm, int from, int to, size_t count,
                             Access access, long change, cudaStream_t stream) {
@@ -603,8 +679,14 @@ static ncclResult_t message(const char *what, ncclComm_t comm, int from, int to,
                         std::to_string(to) + " of " + std::to_string(count);
   submit(CUstream(stream), {what, {access}, [=] {
                               return communicate(comm, [&] {
-                                Lock lock(mutex);
+                                std::unique_lock<std::recursive_mutex> lock(mutex);
                                 pending[channel] += change;
+                                lock.unlock();
+                                auto data = (void *)access.begin;
+                                if (computes() && change > 0)
+                                  comm->shared->members->send(from, to, data, access.bytes);
+                                else if (computes())
+                                  comm->shared->members->receive(from, to, data, access.bytes);
                               });
                             }});
   return ncclSuccess;

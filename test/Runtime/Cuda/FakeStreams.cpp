@@ -6,6 +6,7 @@
 #include "FakeStreams.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -39,7 +40,7 @@ bool covers(const Clock &clock, unsigned line, uint64_t time) {
   return found != clock.end() && found->second >= time;
 }
 
-unsigned lines = 0;
+std::atomic<unsigned> lines{0};
 /// A stream, or one of a graph's branches during a launch.
 struct Line {
   unsigned id = ++lines;
@@ -187,11 +188,10 @@ void fake::forget(CUdeviceptr begin, size_t bytes) {
 
 void fake::submit(CUstream handle, Work work) {
   Stream &stream = streamOf(work.name.c_str(), handle);
+  if (!stream.capture)
+    return execute(stream, work); // May wait for other ranks.
   Lock lock(mutex);
-  if (stream.capture)
-    stream.capture->commands.push_back({Capture::DoWork, handle, nullptr, std::move(work)});
-  else
-    execute(stream, work);
+  stream.capture->commands.push_back({Capture::DoWork, handle, nullptr, std::move(work)});
 }
 
 #define STICKY                                                                                     \
@@ -338,7 +338,6 @@ CUresult cuGraphUpload(CUgraphExec, CUstream stream) {
 CUresult cuGraphLaunch(CUgraphExec graph, CUstream handle) {
   STICKY;
   Stream &stream = streamOf("cuGraphLaunch", handle);
-  Lock lock(mutex);
   replay(*((Graph *)graph)->capture, stream, /*dry=*/false);
   return CUDA_SUCCESS;
 }
