@@ -52,13 +52,16 @@ def outcomes(items):
     return sorted({item["outcome"] for item in items.values()})
 
 
-stand_in = build("cpu", "--target", "cpu", "--only", "golden gpt2-tiny|mesh gpt2-tiny data=2 ")
+stand_in = build("cpu", "--target", "cpu", "--only", "golden gpt2-tiny|mesh gpt2-tiny data=2 |replay gpt2-tiny f32")
 results, items = run(stand_in)
-assert outcomes(items) == ["pass"] and len(items) == 4 and "killed data=2" in items, items
+assert outcomes(items) == ["pass"] and len(items) == 5 and "killed data=2" in items, items
 row = results["rows"][0]
 for key in ("system", "model", "seq", "batch", "precision", "ranks", "step_ms", "tokens_per_s", "mfu", "peak_bytes",
             "command"):
     assert key in row, row
+dump = folder / "out" / items["replay gpt2-tiny f32"]["note"].split("meshwright replay ")[1]
+replayed = subprocess.run(["meshwright", "replay", dump], capture_output=True, text=True)
+assert replayed.returncode == 0 and "step 2: all" in replayed.stdout, replayed
 assert row["peak_bytes"] > 1 << 20 and row["step_ms"] > 0, row
 print(f"processors: {len(items)} items pass")
 
@@ -70,7 +73,7 @@ listed = json.loads((stand_in / "runs.json").read_text())
 for entry in listed["runs"]:
     entry["loss"][7] *= 1.05
 (stand_in / "runs.json").write_text(json.dumps(listed))
-results, items = run(stand_in, "--only", "golden|mesh")
+results, items = run(stand_in, "--only", "^(golden|mesh)")
 assert outcomes(items) == ["fail"] and all("losses off by" in item["note"] for item in items.values()), items
 for entry in listed["runs"]:
     entry["arguments"]["lr"] = -1
@@ -87,7 +90,7 @@ assert json.loads(copies.stdout) == {"bytes_per_s": 2 * (3 << 20) / 1e-3}, copie
 print("copies: measured with a driver that looks on")
 
 results, items = run(build("cuda", "--only", "golden gpt2-tiny f32|mesh gpt2-tiny data=2 "))
-assert len(items) == 5, items
+assert len(items) == 7, items
 for name, item in items.items():
     words = item["note"]
     if name.startswith("sanitizer"):
