@@ -221,7 +221,8 @@ StepMetrics Trainer::trainStep(int64_t step) {
   {
     TraceScope span(context.trace.get(), "read data", "io");
     ActivityScope activity(context.status, "reading data");
-    fillTokens(data, *order, state.position);
+    if (filled != state.position)
+      fillTokens(data, *order, state.position);
     fillScalars(step);
   }
   {
@@ -234,6 +235,7 @@ StepMetrics Trainer::trainStep(int64_t step) {
       context.dump->before(arena->data());
     }
     context.run(meshwright_step, arena->program());
+    readAhead(step + 1);
     download(Plan::rangeOf(plan.outputs));
     if (context.dump) {
       download(plan.variableRange());
@@ -261,7 +263,16 @@ StepMetrics Trainer::trainStep(int64_t step) {
   return result;
 }
 
+// What has been uploaded is the device's, so the host's copy is free.
+void Trainer::readAhead(int64_t step) {
+  if (!context.device || step >= options.steps)
+    return;
+  filled = state.position + plan.batch;
+  fillTokens(data, *order, filled);
+}
+
 double Trainer::evaluate() {
+  filled = -1; // Its tokens take their place.
   TraceScope span(context.trace.get(), "evaluate", "step");
   ActivityScope activity(context.status, "evaluating");
   DataOrder inOrder(evalData->sequences(plan.sequence), false, 0);

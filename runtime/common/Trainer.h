@@ -42,6 +42,8 @@ private:
   template <typename T> T *input(const char *name) const;
   float output(const char *name) const;
   StepMetrics trainStep(int64_t step);
+  /// Reads the next step's tokens while a device is still at this one.
+  void readAhead(int64_t step);
   double evaluate();
   void save();
   void upload(ArenaRange range) { arena->upload(range.begin, range.end); }
@@ -62,6 +64,7 @@ private:
   std::unique_ptr<Arena> arena;
   std::optional<LossScaler> scaler; ///< in fp16
   int64_t savedStep = -1;
+  int64_t filled = -1; ///< the position whose tokens the host has in the program's inputs
 };
 
 } // namespace meshwright

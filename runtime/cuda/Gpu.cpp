@@ -222,27 +222,30 @@ void Gpu::failed(const std::string &message) {
 }
 
 void Gpu::read(void *to, const void *from, int64_t bytes) {
+  wait(); // Copying to memory that is not pinned would wait without looking at errors.
   MW_CUDA(cuMemcpyDtoHAsync, to, CUdeviceptr(from), size_t(bytes), stream);
   wait();
 }
 
-/// Says what is known of where the GPU is when `body` fails.
-template <typename Body> static void locate(const Plan &plan, const RankStatus *status, Body body) {
+/// Ends the run if `body` fails, with what is known of where the GPU is. Nothing may be torn
+/// down on the way: freeing memory waits for the GPU, and communicators for their peers.
+template <typename Body>
+static void orEnd(const std::string &who, const Plan &plan, const RankStatus *status, Body body) {
   try {
     body();
   } catch (const Error &error) {
-    if (!status)
-      throw;
-    fail(error.what(), "\n  ", describeStatus(plan, *status));
+    endAllRanks(text(who, ": ", error.what(),
+                     status ? "\n  " + describeStatus(plan, *status) : ""));
   }
 }
 
-void Gpu::wait() {
+void Gpu::wait(const std::string &op) {
   const Driver &driver = Driver::load();
   using Clock = std::chrono::steady_clock;
   // Watching costs nothing that is noticed once a wait is long.
   constexpr auto interval = std::chrono::milliseconds(100);
   auto next = Clock::now() + interval;
+  const std::string who = text("rank ", rank, op);
   // NCCL's kernels do not end when a peer is lost; it says so on the side.
   for (;;) {
     CUresult state = driver.cuStreamQuery(stream);
@@ -251,14 +254,14 @@ void Gpu::wait() {
     if (state != CUDA_ERROR_NOT_READY) {
       if (status)
         communication->report(*status);
-      locate(plan, status, [&] {
+      orEnd(who, plan, status, [&] {
         check(state, synchronous ? "the GPU" : "the GPU (MESHWRIGHT_SYNCHRONOUS=1 finds out at which op)");
       });
     }
     if (Clock::now() >= next) {
       if (status)
         communication->report(*status);
-      locate(plan, status, [&] { communication->check(); });
+      orEnd(who, plan, status, [&] { communication->check(); });
       next = Clock::now() + interval;
     }
     std::this_thread::sleep_for(std::chrono::microseconds(20));

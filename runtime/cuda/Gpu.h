@@ -44,8 +44,8 @@ public:
   void endSpan(Trace &trace, const Trace::Span &span) override;
 
   /// Waits until the stream has done everything; notices errors of communication, and
-  /// says where it waits for others.
-  void wait();
+  /// says where it waits for others. `op` is what it waits for, if that is known.
+  void wait(const std::string &op = "");
 
   /// Calls `body(gpu)`, which puts an op of the program on a stream; `what()` names it.
   /// Generated code has no unwind tables: errors end the run here, or the capture that is
@@ -58,7 +58,7 @@ public:
     try {
       body(gpu);
       if (gpu.synchronous)
-        gpu.wait();
+        gpu.wait(", " + std::string(what()));
     } catch (const std::exception &error) {
       gpu.failed(text("rank ", context->rank(), ", ", what(), ": ", error.what()));
     }

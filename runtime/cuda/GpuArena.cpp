@@ -44,8 +44,9 @@ public:
   }
   void download(int64_t begin, int64_t end) override {
     if (begin < end)
-      MW_CUDA(cuMemcpyDtoHAsync, host + begin, memory + begin, size_t(end - begin), device.stream);
-    device.wait();
+      device.read(host + begin, program() + begin, end - begin);
+    else
+      device.wait();
   }
 
 private:

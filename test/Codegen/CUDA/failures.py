@@ -100,7 +100,7 @@ def main():
 
         codes, said = ranks(path, 1000, torchrun, FAKE_GPU_FAULT=f"error:0:{call}")
         assert all(codes), (codes, said)
-        assert matches(r"error: NCCL's communication of group \d+ \(data\): remote process exited.*\n"
+        assert matches(r"error: rank 0: NCCL's communication of group \d+ \(data\): remote process exited.*\n"
                        f"  rank 0 .*{COLLECTIVE} for rank 1", said[0]), said
         print(f"NCCL's error, {when}: both ranks end", flush=True)
 

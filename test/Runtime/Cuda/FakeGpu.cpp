@@ -204,6 +204,9 @@ CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstr
   return copy("cuMemcpyHtoDAsync", (void *)to, from, bytes, false, true, stream);
 }
 CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  // To memory that is not pinned it returns when the copy has been made.
+  if (sticky == CUDA_SUCCESS && cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
+    wrong("cuMemcpyDtoHAsync waits for a stream that never ends");
   return copy("cuMemcpyDtoHAsync", to, (void *)from, bytes, true, false, stream);
 }
 CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
@@ -465,7 +468,7 @@ struct ncclComm {
   std::shared_ptr<Shared> shared;
   int rank;
   size_t calls = 0, splits = 0;
-  bool failed = false;
+  bool failed = false, working = false;
 };
 
 /// Bytes of an element.
@@ -487,6 +490,7 @@ static bool communicate(ncclComm_t comm, const std::function<void()> &body) {
     if (planned.kind == "kill" && here)
       raise(SIGKILL);
     comm->failed = planned.kind == "error";
+    comm->working = true;
     return false;
   }
   body();
@@ -618,7 +622,11 @@ ncclResult_t ncclCommAbort(ncclComm_t) {
   static bool said = (fputs("fake GPU: ncclCommAbort\n", stderr), true);
   return (void)said, ncclSuccess;
 }
-ncclResult_t ncclCommDestroy(ncclComm_t) { return ncclSuccess; }
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  if (comm->working)
+    wrong("ncclCommDestroy waits for a call that never ends");
+  return ncclSuccess;
+}
 ncclResult_t ncclGroupStart() { return ncclSuccess; }
 ncclResult_t ncclGroupEnd() { return ncclSuccess; }
 ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type,
