@@ -2,7 +2,9 @@
 """Trains random models with random combinations of strategies, on threads or MPI, against the same model on one rank: losses,
 norms of gradients, losses on evaluation data, and each goes on from the other's checkpoint.
 
-  random_strategies.py WORK FIRST COUNT      seeds FIRST .. FIRST+COUNT-1
+  random_strategies.py WORK FIRST COUNT           seeds FIRST .. FIRST+COUNT-1
+  random_strategies.py WORK FIRST COUNT cuda      the many ranks are those of an executable for GPUs; without one in
+                                                  the environment of test/Runtime/Cuda/FakeGpu.cpp, as threads
 """
 import json
 import math
@@ -60,7 +62,7 @@ def random_strategy(pick):
     return mesh, options, chunks
 
 
-def try_seed(seed):
+def try_seed(seed, target):
     pick = random.Random(seed).choice
     config = random_config(pick)
     mesh, options, chunks = random_strategy(pick)
@@ -69,11 +71,11 @@ def try_seed(seed):
     # With this eps AdamW does not make whole steps of gradients that are but rounding errors.
     eps = {"eps": 1e-4} if options["optimizer"] == "adamw" else {}
     run = dict(eps, data=INPUTS / "golden/corpus.txt", tokens="u8", steps=STEPS, lr=1e-3, seed=seed)
-    mpi = pick([True, False, False])
+    mpi = pick([True, False, False]) and target == "cpu"
     print(f"seed {seed}: {json.dumps(config)} --mesh {mesh} {' '.join(flags(options))}{', MPI' if mpi else ''}", flush=True)
 
     compile("config.json", "one", **{key: options[key] for key in ("batch", "seq", "optimizer", "precision")})
-    compile("config.json", "many", mesh=mesh, **options)
+    compile("config.json", "many", mesh=mesh, target=target, **options)
     ranks = {"one": 1, "many": ranks_of(mesh)}
 
     def go(exe, metrics, **more):
@@ -95,7 +97,8 @@ def try_seed(seed):
 def main():
     fresh(sys.argv[1])
     first, count = int(sys.argv[2]), int(sys.argv[3])
-    bad = [seed for seed in range(first, first + count) if not try_seed(seed)]
+    target = sys.argv[4] if len(sys.argv) > 4 else "cpu"
+    bad = [seed for seed in range(first, first + count) if not try_seed(seed, target)]
     check(not bad, f"seeds {bad}")
 
 

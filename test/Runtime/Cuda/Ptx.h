@@ -39,7 +39,7 @@ struct Instruction {
   bool negated = false;
   int target = -1;    ///< of a branch: instruction
   int join = -1;      ///< where lanes that part at a branch meet again: instruction, or the end
-  int64_t offset = 0; ///< of an address; first parameter byte
+  int64_t offset = 0; ///< of an address
   int line = 0;
 };
 
@@ -96,6 +96,7 @@ Action widerLoadOf(const std::string &space, const std::string &type, bool isWid
 Action storeOf(const std::string &space, int bytes, int count);
 /// "%tid.x" and the like, or null.
 Action specialOf(const std::string &name);
+/// Loads of parameters, whose addresses begin at 0.
 Action parameterOf(int bytes);
 
 } // namespace ptx

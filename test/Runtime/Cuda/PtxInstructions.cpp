@@ -577,15 +577,18 @@ Action storeOf(const std::string &space, int bytes, int count) {
 }
 
 template <int bytes> static void parameter(Machine &m, const Instruction &i) {
-  auto at = size_t(i.offset) / 8;
-  if (at >= m.parameters.size())
-    throw std::runtime_error("parameter " + std::to_string(at) + " was not given");
-  uint64_t value = m.parameters[at] >> 8 * (i.offset % 8);
-  for (int l = 0; l < width; ++l)
+  for (int l = 0; l < width; ++l) {
+    if (!(m.mask >> l & 1))
+      continue;
+    uint64_t place = m.r64[i.from[0]][l] + uint64_t(i.offset), at = place / 8;
+    if (at >= m.parameters.size() || place % bytes)
+      throw std::runtime_error("byte " + std::to_string(place) + " of parameters was not given");
+    uint64_t value = m.parameters[at] >> 8 * (place % 8);
     if (bytes == 8)
       write<uint64_t>(m, i.to[0], l, value);
     else
       write<uint32_t>(m, i.to[0], l, uint32_t(value));
+  }
 }
 Action parameterOf(int bytes) { return bytes == 8 ? parameter<8> : parameter<4>; }
 

@@ -192,6 +192,8 @@ private:
       value = symbol->second;
     else if (auto global = globals.find(s); global != globals.end())
       value = global->second;
+    else if (size_t at = s.rfind("_param_"); at != std::string::npos && s.compare(0, at, entry->name) == 0)
+      value = 8 * uint64_t(atoi(s.c_str() + at + strlen("_param_")));
     else if (s == dynamic)
       return row("dynamic", true);
     else
@@ -278,11 +280,10 @@ private:
     if (plus != std::string::npos)
       result.offset = atoll(place.c_str() + plus + 1);
     if (space == "param") {
-      size_t at = base.rfind("_param_");
-      if (!isLoad || at == std::string::npos || count != 1)
+      if (!isLoad || count != 1 || bits < 32)
         wrong("'" + opcode + "' is not known");
       result.to = values;
-      result.offset += 8 * atoi(base.c_str() + at + 7);
+      result.from = {operand(base, 'd')};
       result.action = parameterOf(bits / 8);
       return;
     }
