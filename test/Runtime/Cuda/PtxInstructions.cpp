@@ -278,8 +278,12 @@ struct Field {
   template <typename T> static T of(T a, uint32_t begin, uint32_t count) {
     begin &= 255;
     count &= 255;
+    constexpr uint32_t all = 8 * sizeof(T);
     T shifted = ShiftRight::of(a, begin);
-    return count >= 8 * sizeof(T) ? shifted : T(shifted & ((T(1) << count) - 1));
+    if (count == 0 || count >= all)
+      return count ? shifted : T(0);
+    // With a sign the field's highest bit is the sign of the result.
+    return T(T(unsignedOf(shifted) << (all - count)) >> (all - count));
   }
 };
 struct Same {
@@ -660,7 +664,8 @@ struct Forms {
     if constexpr (std::is_signed_v<T>) {
       add1<Neg, T, T>("neg." + type);
       add1<Abs, T, T>("abs." + type);
-    } else if constexpr (sizeof(T) >= 4) {
+    }
+    if constexpr (sizeof(T) >= 4) {
       add3<Field, T, T, uint32_t, uint32_t>("bfe." + type);
     }
     comparisons<T>(type);
