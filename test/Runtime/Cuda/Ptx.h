@@ -93,6 +93,8 @@ const Form *formOf(const std::string &opcode);
 Action loadOf(const std::string &space, int bytes, int count);
 /// Of one element, as "s32", into a register that is wider.
 Action widerLoadOf(const std::string &space, const std::string &type, bool isWide);
+/// Of one element of 2 or 4 bytes from a 64-bit register.
+Action lowStoreOf(const std::string &space, int bytes);
 Action storeOf(const std::string &space, int bytes, int count);
 /// "%tid.x" and the like, or null.
 Action specialOf(const std::string &name);

@@ -548,6 +548,19 @@ Action widerLoadOf(const std::string &space, const std::string &type, bool isWid
   return nullptr;
 }
 
+/// The low bytes of a 64-bit register.
+template <bool isShared, int bytes> static void storeLow(Machine &m, const Instruction &i) {
+  for (int l = 0; l < width; ++l)
+    if (m.mask >> l & 1)
+      memcpy(place<isShared>(m, m.r64[i.from[0]][l] + uint64_t(i.offset), bytes),
+             &m.r64[i.from[1]][l], bytes);
+}
+Action lowStoreOf(const std::string &space, int bytes) {
+  if (space == "shared")
+    return bytes == 2 ? storeLow<true, 2> : storeLow<true, 4>;
+  return bytes == 2 ? storeLow<false, 2> : storeLow<false, 4>;
+}
+
 template <bool isLoad, bool isShared, int bytes> static Action ofCount(int count) {
   switch (count) {
   case 1:

@@ -270,6 +270,9 @@ private:
     place = trim(place.substr(1, place.size() - 2));
     bool isWider = isLoad && count == 1 && space != "param" &&
                    (starts(parts[0], "%rd") ? bits < 64 : last == "s16");
+    bool isLow = !isLoad && count == 1 && bits < 64 && starts(parts[1], "%rd");
+    if (isLow)
+      letter = 'd';
     if (isWider)
       letter = starts(parts[0], "%rd") ? 'd' : 'w';
     std::vector<int> values = operands(isLoad ? parts[0] : parts[1], letter);
@@ -295,7 +298,8 @@ private:
     else
       result.from.insert(result.from.end(), values.begin(), values.end());
     result.action = isWider ? widerLoadOf(space, last, letter == 'd')
-                    : isLoad ? loadOf(space, bits / 8, count) : storeOf(space, bits / 8, count);
+                    : isLow   ? lowStoreOf(space, bits / 8)
+                    : isLoad  ? loadOf(space, bits / 8, count) : storeOf(space, bits / 8, count);
     if (!result.action)
       wrong("'" + opcode + "' is not known");
   }
