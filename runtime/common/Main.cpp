@@ -92,6 +92,9 @@ static int run(int argc, char **argv) {
   if (!parseOptions(argc, argv, options, /*printHelp=*/launch.rank == 0))
     return 0;
   Plan plan = readPlan(0);
+  // On a device MPI would only introduce the ranks to each other, which TCP does too.
+  if (launch.kind == Launch::Mpi && plan.target != "cpu" && getenv("MASTER_ADDR"))
+    launch.kind = Launch::Tcp;
   std::string program = argc ? argv[0] : "EXE";
   if (launch.kind == Launch::Threads || (options.ranks && launch.mayBeThreads()))
     runThreads(plan, options, program);

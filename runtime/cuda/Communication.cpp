@@ -260,9 +260,17 @@ void Communication::report(RankStatus &status) {
   status.collective.store(op, std::memory_order_relaxed);
   std::vector<int> peers;
   if (op < 0 && progress[1]) {
-    for (const auto &[key, edge] : edges)
-      if (edge.stream && Driver::load().cuStreamQuery(edge.stream) == CUDA_ERROR_NOT_READY)
-        peers.push_back(std::get<2>(key));
+    // A graph has streams of its own, so that all who are sent to may be missing.
+    std::vector<int> all;
+    for (const auto &[key, edge] : edges) {
+      if (!edge.stream)
+        continue;
+      all.push_back(std::get<2>(key));
+      if (Driver::load().cuStreamQuery(edge.stream) == CUDA_ERROR_NOT_READY)
+        peers.push_back(all.back());
+    }
+    if (peers.empty())
+      peers = all;
     status.setWaiting(peers);
   }
   if (op < 0 || op >= int(plan.collectives.size()))

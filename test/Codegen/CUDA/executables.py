@@ -112,10 +112,8 @@ def main():
             "bf16", "--mesh", "data=8", "--zero", "3", "--seq", "4096", "--batch", "8")
     seconds = time.monotonic() - begin
     assert seconds <= 40, f"llama3-8b took {seconds:.1f} s"
-    refused = subprocess.run(["meshwright", "compile", str(config), "--target", "cuda", "--mesh", "data=2",
-                              "--collective-algorithm", "ring", "-o", str(options.folder / "refused")],
-                             capture_output=True, text=True)
-    assert refused.returncode == 1 and "--collective-algorithm native works" in refused.stderr, refused
+    # What exchanges add on GPUs is a kernel of the table.
+    compile("ring", config, 2, "--mesh", "data=2", "--collective-algorithm", "ring")
 
 
 if __name__ == "__main__":

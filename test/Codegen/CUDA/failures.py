@@ -75,11 +75,15 @@ def main():
         return {"SLURM_PROCID": str(rank), "SLURM_LOCALID": str(rank), "SLURM_NTASKS": "2",
                 "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
 
+    def openmpi(rank, port):
+        return {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_LOCAL_RANK": str(rank),
+                "OMPI_COMM_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+
     def matches(words, text):
         return re.search(words, text, re.S)
 
     path = compile("data", "--mesh", "data=2")
-    for label, variables in (("RANK", torchrun), ("SLURM", slurm)):
+    for label, variables in (("RANK", torchrun), ("SLURM", slurm), ("OMPI", openmpi)):
         codes, said = ranks(path, 3, variables)
         assert codes == [0, 0] and "captured a CUDA graph" in said[0], (label, codes, said)
         print(f"{label}: ranks meet", flush=True)

@@ -40,6 +40,7 @@ def main():
     parser.add_argument("configs", nargs="+", type=pathlib.Path)
     parser.add_argument("--arch", default="sm_80,sm_90,sm_100")
     parser.add_argument("--precision", default="f32,bf16")
+    parser.add_argument("--flags", default="", help="of the compiler, besides")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     for config in options.configs:
@@ -48,7 +49,7 @@ def main():
                 name = f"{config.parent.name} {precision} {arch}"
                 ptx = options.folder / (name.replace(" ", "-") + ".ptx")
                 subprocess.run(["meshwright", "compile", str(config), "--target", "cuda", "--gpu-arch", arch,
-                                "--precision", precision, "--emit", "ptx", "-o", str(ptx)], check=True)
+                                "--precision", precision, *options.flags.split(), "--emit", "ptx", "-o", str(ptx)], check=True)
                 kernels, most = check(ptx, arch, name)
                 print(f"{name}: {kernels} kernels, at most {most} registers", flush=True)
 
