@@ -82,8 +82,8 @@ llvm::Error compile(const CompileOptions &options, mlir::MLIRContext &context,
 llvm::Error fit(llvm::ArrayRef<std::string> args, mlir::MLIRContext &context,
                 llvm::raw_ostream &os);
 
-/// `meshwright inspect EXE`: the executable's plan as tables, or as JSON.
-llvm::Error inspect(llvm::StringRef executable, bool json, llvm::raw_ostream &os);
+/// `meshwright inspect EXE`: the executable's plan as tables or as JSON, or its kernels.
+llvm::Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os);
 
 /// `meshwright schedule NAME --stages P --microbatches M ...`: what each stage of a
 /// pipeline does when.

@@ -55,6 +55,17 @@ bool isPlan(const llvm::json::Object &plan);
 /// The plan as tables on a terminal.
 void printPlan(const llvm::json::Object &plan, llvm::raw_ostream &os);
 
+/// What a machine reaches, as somebody measured it: bytes read and written, and operations of
+/// matrix products, a second; 0 if not given.
+struct Ceilings {
+  double copyRate = 0, matmulRate = 0;
+  bool known() const { return copyRate > 0 && matmulRate > 0; }
+};
+
+/// What each kernel of a step moves and computes, as a table; with ceilings also the time
+/// that no implementation can beat.
+void printKernels(const llvm::json::Object &plan, const Ceilings &ceilings, llvm::raw_ostream &os);
+
 /// The losses of `--metrics` files as a curve: on a terminal, and to `svg` if it
 /// names a file.
 llvm::Error plotLosses(llvm::ArrayRef<std::string> files, llvm::StringRef svg,

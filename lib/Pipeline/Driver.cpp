@@ -20,7 +20,7 @@ static constexpr const char *usage =
     "Meshwright compiles transformer training into parallel executables.\n\n"
     "  meshwright compile MODEL [flags] -o EXE   compile a config.json or .mlir\n"
     "  meshwright fit MODEL --largest batch      find the largest that a memory budget allows\n"
-    "  meshwright inspect EXE [--json]           show what an executable's plan says\n"
+    "  meshwright inspect EXE [--json|--kernels] show what an executable's plan says\n"
     "  meshwright schedule NAME --stages P ...    draw what a pipeline schedule does\n"
     "  meshwright diff A B                       compare two plans\n"
     "  meshwright replay DIR                     check a step that --dump wrote, op by op\n"
@@ -122,26 +122,8 @@ static Error dispatch(llvm::ArrayRef<std::string> args) {
     llvm::Expected<CompileOptions> options = parseCompileOptions(args);
     return options ? compile(*options, context, llvm::outs()) : options.takeError();
   }
-  if (command == "inspect") {
-    std::string file;
-    bool json = false;
-    for (const std::string &arg : args) {
-      if (arg == "-h" || arg == "--help")
-        return llvm::make_error<HelpRequested>(
-            "usage: meshwright inspect EXE [--json]\n"
-            "  Shows the plan that the executable carries, as tables or as JSON (docs/plan.md).\n");
-      if (arg == "--json")
-        json = true;
-      else if (!file.empty() || llvm::StringRef(arg).starts_with("-"))
-        return llvm::createStringError("unexpected argument '" + arg +
-                                       "'; usage: meshwright inspect EXE [--json]");
-      else
-        file = arg;
-    }
-    if (file.empty())
-      return llvm::createStringError("no executable given; usage: meshwright inspect EXE [--json]");
-    return inspect(file, json, llvm::outs());
-  }
+  if (command == "inspect")
+    return inspect(args, llvm::outs());
   if (command == "plot")
     return plot(args);
   if (command == "schedule")

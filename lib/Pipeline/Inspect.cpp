@@ -15,7 +15,56 @@ using llvm::Expected;
 
 namespace meshwright {
 
-Error inspect(llvm::StringRef executable, bool json, llvm::raw_ostream &os) {
+static constexpr llvm::StringLiteral usage =
+    "usage: meshwright inspect EXE [--json | --kernels [--copy-rate BYTES --matmul-rate FLOPS]]";
+
+/// The number behind a flag: 4.3e12.
+static Expected<double> rateOf(llvm::StringRef flag, llvm::StringRef text) {
+  double rate = 0;
+  if (text.getAsDouble(rate) || !(rate > 0))
+    return llvm::createStringError(flag + " '" + text +
+                                   "' is not a positive number, such as 4.3e12");
+  return rate;
+}
+
+Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
+  std::string executable;
+  bool json = false, kernels = false;
+  Ceilings ceilings;
+  for (size_t i = 0; i < args.size(); ++i) {
+    llvm::StringRef arg = args[i];
+    if (arg == "-h" || arg == "--help")
+      return llvm::make_error<HelpRequested>(
+          (usage + "\n"
+                   "  Shows the plan that the executable carries, as tables or as JSON (docs/plan.md).\n"
+                   "  --kernels shows what each kernel, product and attention of a step reads, writes and\n"
+                   "  computes on one rank. With rates that were measured, of copies within the device's\n"
+                   "  memory (bytes read and written a second) and of matrix products (operations a\n"
+                   "  second), also the time that none can beat: the larger of both.\n")
+              .str());
+    if (arg == "--json") {
+      json = true;
+    } else if (arg == "--kernels") {
+      kernels = true;
+    } else if (arg == "--copy-rate" || arg == "--matmul-rate") {
+      if (i + 1 == args.size())
+        return llvm::createStringError(arg + " needs a number; " + usage);
+      Expected<double> rate = rateOf(arg, args[++i]);
+      if (!rate)
+        return rate.takeError();
+      (arg == "--copy-rate" ? ceilings.copyRate : ceilings.matmulRate) = *rate;
+    } else if (!executable.empty() || arg.starts_with("-")) {
+      return llvm::createStringError("unexpected argument '" + arg + "'; " + usage);
+    } else {
+      executable = arg.str();
+    }
+  }
+  if (executable.empty())
+    return llvm::createStringError("no executable given; " + usage);
+  if ((ceilings.copyRate > 0) != (ceilings.matmulRate > 0) || (ceilings.known() && !kernels))
+    return llvm::createStringError("--copy-rate and --matmul-rate belong together, with --kernels");
+  if (json && kernels)
+    return llvm::createStringError("--json has the kernels too; give one of --json and --kernels");
   Expected<std::string> plan = readPlan(executable);
   if (!plan)
     return plan.takeError();
@@ -27,6 +76,8 @@ Error inspect(llvm::StringRef executable, bool json, llvm::raw_ostream &os) {
                                    (value ? "" : ": " + toString(value.takeError())));
   if (json)
     os << llvm::formatv("{0:2}\n", *value);
+  else if (kernels)
+    printKernels(*object, ceilings, os);
   else
     printPlan(*object, os);
   return Error::success();

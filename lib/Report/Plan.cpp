@@ -10,6 +10,7 @@
 #include "Dist/Programs.h"
 #include "Exec/Exec.h"
 #include "Flops.h"
+#include "Kernels.h"
 #include "MemoryTables.h"
 #include "PredictedTrace.h"
 #include "StepTasks.h"
@@ -224,6 +225,7 @@ llvm::Error PlanBuilder::addProgram(ModuleOp program, int64_t number) {
                {"memory", std::move(memory)},
                {"allowances", report::toJson(allowances)},
                {"flops", flopsOf(program)}};
+  entry["kernels"] = report::kernelsOf(program, flops);
   report::addTasks(program, programs, flops, entry);
   auto profiles = exec::profileMemory(program);
   entry["peak"] = report::peakOf(profiles);

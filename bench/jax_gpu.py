@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""JAX on a GPU: one training configuration per process, one JSON line on stdout.
+
+The model of a Hugging Face config.json (GPT-2 or Llama) in bf16, jitted as one step: layers by scan, cuDNN's
+attention, AdamW with clipping on weights in f32 whose memory the step takes over. Tokens are 16 bits each and are
+read in the order in which Meshwright's executables read them. Needs jax alone.
+
+  python jax_gpu.py config.json --data tokens.bin --batch 16 --seq 1024
+
+--masters f32 keeps weights and AdamW's state in f32 and computes in bf16, as Meshwright does; bf16 keeps all in
+bf16, which is faster and less precise. --remat computes each layer again in the backward, for larger batches."""
+import argparse
+import functools
+import json
+import statistics
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def layer_norm(x, w, b, eps):
+    y = x.astype(jnp.float32)
+    y = (y - y.mean(-1, keepdims=True)) * jax.lax.rsqrt(y.var(-1, keepdims=True) + eps)
+    return (y * w + b).astype(x.dtype)
+
+
+def rms_norm(x, w, eps):
+    y = x.astype(jnp.float32)
+    return (y * jax.lax.rsqrt((y * y).mean(-1, keepdims=True) + eps) * w).astype(x.dtype)
+
+
+def attention(q, k, v, implementation):
+    return jax.nn.dot_product_attention(q, k, v, is_causal=True, implementation=implementation)
+
+
+class GPT2:
+    def __init__(self, c, args):
+        self.c, self.args = c, args
+
+    def init(self, key):
+        width, layers = self.c["n_embd"], self.c["n_layer"]
+        matrices = {"qkv": (width, 3 * width), "proj": (width, width), "fc": (width, 4 * width), "out": (4 * width, width)}
+        layer = {name: normal(jax.random.fold_in(key, i), (layers, *shape))
+                 for i, (name, shape) in enumerate(matrices.items())}
+        layer |= {name + "_b": jnp.zeros((layers, shape[1])) for name, shape in matrices.items()}
+        for norm in ("ln_1", "ln_2"):
+            layer |= {norm: jnp.ones((layers, width)), norm + "_b": jnp.zeros((layers, width))}
+        return {"tokens": normal(jax.random.fold_in(key, 8), (self.c["vocab_size"], width)),
+                "places": normal(jax.random.fold_in(key, 9), (self.c["n_positions"], width)), "layers": layer,
+                "norm": jnp.ones(width), "norm_b": jnp.zeros(width)}
+
+    def layer(self, x, p):
+        b, s, w = x.shape
+        eps = self.c["layer_norm_epsilon"]
+        qkv = layer_norm(x, p["ln_1"], p["ln_1_b"], eps) @ p["qkv"] + p["qkv_b"]
+        q, k, v = (t.reshape(b, s, self.c["n_head"], -1) for t in jnp.split(qkv, 3, -1))
+        x = x + attention(q, k, v, self.args.attention).reshape(b, s, w) @ p["proj"] + p["proj_b"]
+        y = jax.nn.gelu(layer_norm(x, p["ln_2"], p["ln_2_b"], eps) @ p["fc"] + p["fc_b"], approximate=True)
+        return x + y @ p["out"] + p["out_b"]
+
+    def embed(self, p, tokens):
+        return p["tokens"][tokens] + p["places"][:tokens.shape[1]]
+
+    def logits(self, p, x):
+        return layer_norm(x, p["norm"], p["norm_b"], self.c["layer_norm_epsilon"]) @ p["tokens"].T
+
+
+class Llama:
+    def __init__(self, c, args):
+        self.c, self.args = c, args
+        head = c.get("head_dim") or c["hidden_size"] // c["num_attention_heads"]
+        turns = c["rope_theta"] ** (-np.arange(0, head, 2) / head)
+        angles = np.tile(np.outer(np.arange(args.seq), turns), 2)
+        self.head, self.cos, self.sin = head, np.cos(angles)[:, None].astype(np.float32), np.sin(angles)[:, None].astype(
+            np.float32)
+
+    def init(self, key):
+        c, layers, width = self.c, self.c["num_hidden_layers"], self.c["hidden_size"]
+        queries, kept = c["num_attention_heads"] * self.head, c["num_key_value_heads"] * self.head
+        shapes = {"q": (width, queries), "k": (width, kept), "v": (width, kept), "o": (queries, width),
+                  "gate": (width, c["intermediate_size"]), "up": (width, c["intermediate_size"]),
+                  "down": (c["intermediate_size"], width)}
+        layer = {name: normal(jax.random.fold_in(key, i), (layers, *shape)) for i, (name, shape) in enumerate(shapes.items())}
+        layer |= {"norm_1": jnp.ones((layers, width)), "norm_2": jnp.ones((layers, width))}
+        p = {"tokens": normal(jax.random.fold_in(key, 8), (c["vocab_size"], width)), "layers": layer, "norm": jnp.ones(width)}
+        if not c["tie_word_embeddings"]:
+            p["unembed"] = normal(jax.random.fold_in(key, 9), (c["vocab_size"], width))
+        return p
+
+    def turn(self, x):
+        first, second = jnp.split(x, 2, -1)
+        return (x * self.cos + jnp.concatenate((-second, first), -1) * self.sin).astype(x.dtype)
+
+    def layer(self, x, p):
+        b, s, _ = x.shape
+        y = rms_norm(x, p["norm_1"], self.c["rms_norm_eps"])
+        q, k, v = ((y @ p[name]).reshape(b, s, -1, self.head) for name in "qkv")
+        a = attention(self.turn(q), self.turn(k), v, self.args.attention)
+        x = x + a.reshape(b, s, -1) @ p["o"]
+        y = rms_norm(x, p["norm_2"], self.c["rms_norm_eps"])
+        return x + (jax.nn.silu(y @ p["gate"]) * (y @ p["up"])) @ p["down"]
+
+    def embed(self, p, tokens):
+        return p["tokens"][tokens]
+
+    def logits(self, p, x):
+        return rms_norm(x, p["norm"], self.c["rms_norm_eps"]) @ p.get("unembed", p["tokens"]).T
+
+
+def normal(key, shape):
+    return 0.02 * jax.random.normal(key, shape)
+
+
+def loss_of(model, args, parameters, tokens, targets):
+    p = jax.tree.map(lambda w: w.astype(jnp.bfloat16), parameters)
+    layer = jax.checkpoint(model.layer) if args.remat else model.layer
+    x, _ = jax.lax.scan(lambda x, one: (layer(x, one), None), model.embed(p, tokens), p["layers"])
+    logits = model.logits(p, x).astype(jnp.float32)
+    picked = jnp.take_along_axis(logits, targets[..., None], -1)[..., 0]
+    return (jax.nn.logsumexp(logits, -1) - picked).mean()
+
+
+def update(args, stacked, parameters, gradients, moments, variances, step):
+    """AdamW in f32, after clipping by the global norm; decay for matrices."""
+    norm = jnp.sqrt(sum(jnp.sum(jnp.square(g.astype(jnp.float32))) for g in jax.tree.leaves(gradients)))
+    factor = jnp.minimum(1.0, args.clip / (norm + 1e-6)) if args.clip else 1.0
+    b1, b2 = 0.9, 0.95
+
+    def one(w, g, m, v, is_stacked):
+        g = g.astype(jnp.float32) * factor
+        m, v = (b1 * m.astype(jnp.float32) + (1 - b1) * g), (b2 * v.astype(jnp.float32) + (1 - b2) * g * g)
+        move = (m / (1 - b1 ** step)) / (jnp.sqrt(v / (1 - b2 ** step)) + 1e-8)
+        decay = 0.1 if w.ndim - is_stacked >= 2 else 0.0
+        new = w.astype(jnp.float32) * (1 - args.lr * decay) - args.lr * move
+        return new.astype(w.dtype), m.astype(w.dtype), v.astype(w.dtype)
+
+    both = jax.tree.map(one, parameters, gradients, moments, variances, stacked)
+    return tuple(jax.tree.map(lambda three: three[i], both, is_leaf=lambda t: isinstance(t, tuple)) for i in range(3))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("config")
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--batch", type=int, required=True)
+    parser.add_argument("--seq", type=int, required=True)
+    parser.add_argument("--steps", type=int, default=25)
+    parser.add_argument("--warmup", type=int, default=5)
+    parser.add_argument("--lr", type=float, default=1e-4)
+    parser.add_argument("--clip", type=float, default=1.0)
+    parser.add_argument("--attention", choices=["cudnn", "xla"], default="cudnn")
+    parser.add_argument("--masters", choices=["f32", "bf16"], default="f32")
+    parser.add_argument("--remat", action="store_true")
+    args = parser.parse_args()
+    began = time.perf_counter()
+    c = json.load(open(args.config))
+    model = {"gpt2": GPT2, "llama": Llama}[c["model_type"]](c, args)
+    dtype = jnp.float32 if args.masters == "f32" else jnp.bfloat16
+    parameters = jax.jit(lambda key: jax.tree.map(lambda w: w.astype(dtype), model.init(key)))(jax.random.key(0))
+    stacked = {name: jax.tree.map(lambda _: int(name == "layers"), part) for name, part in parameters.items()}
+    moments, variances = (jax.tree.map(jnp.zeros_like, parameters) for _ in range(2))
+
+    @functools.partial(jax.jit, donate_argnums=(0, 1, 2))
+    def train(parameters, moments, variances, step, tokens, targets):
+        loss, gradients = jax.value_and_grad(functools.partial(loss_of, model, args))(parameters, tokens, targets)
+        return (*update(args, stacked, parameters, gradients, moments, variances, step), loss)
+
+    stream = np.fromfile(args.data, dtype=np.uint16).astype(np.int32)
+    sequences = (len(stream) - 1) // args.seq
+    times, losses = [], []
+    for step in range(args.steps):
+        begin = time.perf_counter()
+        places = [(step * args.batch + i) % sequences * args.seq for i in range(args.batch)]
+        rows = np.stack([stream[at:at + args.seq + 1] for at in places])
+        parameters, moments, variances, loss = train(parameters, moments, variances, np.float32(step + 1), rows[:, :-1],
+                                                     rows[:, 1:])
+        losses.append(float(loss))  # As Meshwright, whose steps end with their loss on the host.
+        times.append(1e3 * (time.perf_counter() - begin))
+        if step == 0:
+            first = 1e3 * (time.perf_counter() - began)
+    peak = (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use")
+    print(json.dumps({"step_ms": statistics.median(times[args.warmup:]), "first_step_ms": times[0],
+                      "start_to_first_step_ms": first, "peak_bytes": peak, "attention": args.attention, "loss": losses,
+                      "parameters": sum(w.size for w in jax.tree.leaves(parameters)), "jax": jax.__version__}))
+
+
+main()

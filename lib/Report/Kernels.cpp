@@ -1,0 +1,241 @@
+//===- Kernels.cpp - what each kernel of a step moves and computes ----------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Kernels.h"
+
+#include "Dist/Dist.h"
+#include "Train/Train.h"
+#include "meshwright/Report.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::report;
+
+//===----------------------------------------------------------------------===//
+// Bytes
+//===----------------------------------------------------------------------===//
+
+static int64_t bytesOfElements(Type type, int64_t elements) {
+  return elements * type.getIntOrFloatBitWidth() / 8;
+}
+
+static int64_t tensorBytes(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return bytesOfElements(tensor.getElementType(), tensor.getNumElements());
+}
+
+/// What a kernel reads of an argument: all of it, unless it takes rows or a part out of it.
+static int64_t readBytes(BlockArgument argument) {
+  int64_t bytes = 0, whole = tensorBytes(argument.getType());
+  for (OpOperand &use : argument.getUses()) {
+    Operation *user = use.getOwner();
+    auto gather = dyn_cast<train::GatherRowsOp>(user);
+    if ((gather && gather.getTable() == argument) || isa<train::DynamicSliceOp>(user))
+      bytes += tensorBytes(user->getResult(0).getType());
+    else
+      return whole;
+  }
+  return std::min(bytes, whole);
+}
+
+namespace {
+struct Moved {
+  int64_t read = 0, written = 0;
+};
+} // namespace
+
+static Moved movedBy(exec::LaunchOp launch, func::FuncOp kernel) {
+  Moved moved;
+  Operation *end = kernel.getBody().front().getTerminator();
+  for (auto [argument, memory] : llvm::zip(kernel.getArguments(), launch.getInputs())) {
+    int64_t bytes = readBytes(argument);
+    for (auto [value, target] : llvm::zip(end->getOperands(), launch.getOutputs())) {
+      // Rows that are added to memory where it is: those that are touched.
+      auto scatter = value.getDefiningOp<train::ScatterRowsOp>();
+      if (scatter && scatter.getInit() == argument && target == memory)
+        bytes = std::min(bytes, tensorBytes(scatter.getX().getType()));
+    }
+    moved.read += bytes;
+  }
+  for (auto [value, target] : llvm::zip(end->getOperands(), launch.getOutputs())) {
+    int64_t bytes = tensorBytes(value.getType());
+    auto scatter = value.getDefiningOp<train::ScatterRowsOp>();
+    if (scatter && llvm::is_contained(launch.getInputs(), target))
+      bytes = std::min(bytes, tensorBytes(scatter.getX().getType()));
+    moved.written += bytes;
+  }
+  return moved;
+}
+
+/// Of library calls: each operand once, without workspaces, which are bytes.
+static Moved movedBy(Operation *op) {
+  Moved moved;
+  SmallVector<MemoryEffects::EffectInstance> effects;
+  if (auto interface = dyn_cast<MemoryEffectOpInterface>(op))
+    interface.getEffects(effects);
+  for (MemoryEffects::EffectInstance &effect : effects) {
+    auto *operand = effect.getEffectValue<OpOperand *>();
+    auto type = operand ? dyn_cast<MemRefType>(operand->get().getType()) : MemRefType();
+    if (!type || type.getElementType().isInteger(8))
+      continue;
+    int64_t bytes = bytesOfElements(type.getElementType(), type.getNumElements());
+    (isa<MemoryEffects::Write>(effect.getEffect()) ? moved.written : moved.read) += bytes;
+  }
+  return moved;
+}
+
+//===----------------------------------------------------------------------===//
+// The step
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Row {
+  std::string name, kind;
+  double times = 0;
+  Moved moved;
+  double flops = 0;
+};
+
+class Collector {
+public:
+  explicit Collector(FlopCounter &flops) : flops(flops) {}
+  void walk(Block &block, double times);
+  llvm::json::Array take();
+
+private:
+  void add(Operation *op, double times);
+
+  FlopCounter &flops;
+  SymbolTableCollection symbols;
+  llvm::MapVector<std::string, Row, std::map<std::string, unsigned>> rows;
+};
+} // namespace
+
+void Collector::add(Operation *op, double times) {
+  Row row;
+  if (auto launch = dyn_cast<exec::LaunchOp>(op)) {
+    auto kernel = symbols.lookupNearestSymbolFrom<func::FuncOp>(op, launch.getKernelAttr());
+    row.name = launch.getKernel().str();
+    SmallVector<StringRef> templates;
+    if (auto list = kernel->getAttrOfType<ArrayAttr>(exec::templateAttr))
+      for (Attribute name : list)
+        if (!llvm::is_contained(templates, cast<StringAttr>(name).getValue()))
+          templates.push_back(cast<StringAttr>(name).getValue());
+    row.kind = llvm::join(templates, ", ");
+    row.moved = movedBy(launch, kernel);
+  } else {
+    row.name = op->getName().stripDialect().str();
+    if (auto product = dyn_cast<exec::MatmulOp>(op))
+      row.kind = llvm::formatv("{0}x{1}x{2}{3}{4}", product.getM(), product.getN(), product.getK(),
+                               product.getBatch() > 1 ? " x " : "",
+                               product.getBatch() > 1 ? std::to_string(product.getBatch()) : "");
+    row.moved = movedBy(op);
+    row.flops = flops.of(op);
+  }
+  if (row.moved.read + row.moved.written == 0)
+    return;
+  // Products of one size may still differ in their types.
+  std::string key = llvm::formatv("{0} {1} {2} {3}", row.name, row.kind, row.moved.read,
+                                  row.moved.written);
+  auto [entry, isNew] = rows.insert({key, row});
+  entry->second.times += times;
+}
+
+void Collector::walk(Block &block, double times) {
+  for (Operation &op : block) {
+    if (auto loop = dyn_cast<exec::LoopOp>(op))
+      walk(loop.getBlock(), times * double(loop.getCount()));
+    else if (auto when = dyn_cast<exec::WhenOp>(op))
+      walk(when.getBlock(), times * double(when.getEnd() - when.getBegin()) /
+                                double(when.getLoop().getCount()));
+    else if (auto call = dyn_cast<exec::CallOp>(op))
+      walk(symbols.lookupNearestSymbolFrom<exec::ProgramOp>(call, call.getCalleeAttr()).getBlock(),
+           times);
+    else if (!isa<dist::CollectiveOpInterface>(op))
+      add(&op, times);
+  }
+}
+
+llvm::json::Array Collector::take() {
+  llvm::json::Array list;
+  for (auto &[key, row] : rows)
+    list.push_back(llvm::json::Object{{"op", row.name},
+                                      {"kind", row.kind},
+                                      {"times", int64_t(row.times + 0.5)},
+                                      {"read_bytes", row.moved.read},
+                                      {"written_bytes", row.moved.written},
+                                      {"flops", row.flops}});
+  return list;
+}
+
+llvm::json::Array report::kernelsOf(ModuleOp program, FlopCounter &flops) {
+  Collector collector(flops);
+  for (auto entry : program.getOps<exec::ProgramOp>())
+    if (entry.getSymName() == "step")
+      collector.walk(entry.getBlock(), 1);
+  return collector.take();
+}
+
+//===----------------------------------------------------------------------===//
+// The table
+//===----------------------------------------------------------------------===//
+
+void meshwright::printKernels(const llvm::json::Object &plan, const Ceilings &ceilings,
+                              llvm::raw_ostream &os) {
+  struct Line {
+    const llvm::json::Object *row;
+    double times, bytes, flops, floor;
+  };
+  for (const llvm::json::Value &value : *plan.getArray("programs")) {
+    const llvm::json::Object &program = *value.getAsObject();
+    std::vector<Line> lines;
+    double bytes = 0, flops = 0, floor = 0;
+    if (const llvm::json::Array *rows = program.getArray("kernels"))
+      for (const llvm::json::Value &entry : *rows) {
+        const llvm::json::Object &row = *entry.getAsObject();
+        auto number = [&](llvm::StringRef key) { return row.getNumber(key).value_or(0); };
+        Line line{&row, number("times"), number("read_bytes") + number("written_bytes"),
+                  number("flops"), 0};
+        if (ceilings.known())
+          line.floor = std::max(line.bytes / ceilings.copyRate, line.flops / ceilings.matmulRate);
+        bytes += line.times * line.bytes;
+        flops += line.times * line.flops;
+        floor += line.times * line.floor;
+        lines.push_back(line);
+      }
+    // What takes most of a step first.
+    auto weight = [&](const Line &line) {
+      return line.times * (ceilings.known() ? line.floor : line.bytes);
+    };
+    llvm::stable_sort(lines, [&](const Line &a, const Line &b) { return weight(a) > weight(b); });
+    os << llvm::formatv("{0}, kernels of a step on one rank\n",
+                        program.getString("name").value_or("?"));
+    os << llvm::formatv("  {0,-24}{1,-32}{2,7}{3,18}{4,18}{5,22}", "operation", "template or size",
+                        "times", "reads", "writes", "FLOPs each");
+    if (ceilings.known())
+      os << llvm::formatv("{0,16}{1,12}{2,8}", "floor each, us", "a step, ms", "share");
+    os << "\n";
+    for (const Line &line : lines) {
+      os << llvm::formatv("  {0,-24}{1,-32}{2,7}{3,18:N0}{4,18:N0}{5,22:N0}",
+                          line.row->getString("op").value_or("?"),
+                          line.row->getString("kind").value_or(""), int64_t(line.times),
+                          line.row->getInteger("read_bytes").value_or(0),
+                          line.row->getInteger("written_bytes").value_or(0), uint64_t(line.flops));
+      if (ceilings.known())
+        os << llvm::formatv("{0,16:F2}{1,12:F3}{2,8:P1}", line.floor * 1e6,
+                            line.times * line.floor * 1e3, line.times * line.floor / floor);
+      os << "\n";
+    }
+    os << llvm::formatv("  in all {0:N0} bytes and {1:N0} FLOPs", uint64_t(bytes),
+                        uint64_t(flops));
+    if (ceilings.known())
+      os << llvm::formatv(", no faster than {0:F3} ms with the rates given: {1:E2} bytes/s, {2:E2} FLOP/s",
+                          floor * 1e3, ceilings.copyRate, ceilings.matmulRate);
+    os << "\n";
+  }
+}

@@ -1,0 +1,21 @@
+//===- Kernels.h - what each kernel of a step moves and computes ------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_LIB_REPORT_KERNELS_H
+#define MESHWRIGHT_LIB_REPORT_KERNELS_H
+
+#include "Flops.h"
+
+#include "llvm/Support/JSON.h"
+
+namespace meshwright::report {
+
+/// The plan's `kernels` of `program`: the launches, products, attention and copies of a step
+/// of one rank, each kind once.
+llvm::json::Array kernelsOf(mlir::ModuleOp program, FlopCounter &flops);
+
+} // namespace meshwright::report
+
+#endif // MESHWRIGHT_LIB_REPORT_KERNELS_H
