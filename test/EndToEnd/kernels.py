@@ -19,9 +19,9 @@ read, written = (sum(row[key] for row in updates) for key in ("read_bytes", "wri
 assert updates and all(row["times"] == 1 for row in updates), updates
 assert written == 3 * 4 * parameters, (written, parameters)
 assert 0 <= read - 4 * 4 * parameters < 1024, (read, parameters)
-# The squares of all gradients.
+# The squares of gradients, but for those that the kernel which makes them adds up.
 norm = [row for row in rows if row["op"].endswith(".all") and row["written_bytes"] <= 1024]
-assert sum(row["read_bytes"] for row in norm) == 4 * parameters, (norm, parameters)
+assert 0.9 * 4 * parameters < sum(row["read_bytes"] for row in norm) <= 4 * parameters, (norm, parameters)
 # All operations of the step are those of products and attention, and an element each of kernels.
 products = sum(row["times"] * row["flops"] for row in rows)
 assert 0.8 * plan["flops"] < products <= plan["flops"], (products, plan["flops"])
