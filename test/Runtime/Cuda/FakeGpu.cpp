@@ -38,6 +38,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 using namespace fake;
@@ -487,8 +488,16 @@ static bool communicate(ncclComm_t comm, const std::function<void()> &body) {
   bool waits = planned.kind == "kill" && !here;
   if ((planned.kind == "stall" || planned.kind == "error" || planned.kind == "kill") &&
       (here || waits) && ++communicated == planned.at) {
-    if (planned.kind == "kill" && here)
+    // The others are there first, as on GPUs they would be before long.
+    const char *folder = getenv("FAKE_GPU_MEETING");
+    std::string arrived = std::string(folder ? folder : ".") + "/arrived";
+    if (waits)
+      fclose(fopen(arrived.c_str(), "w"));
+    if (planned.kind == "kill" && here) {
+      for (int tries = 0; tries < 4000 && access(arrived.c_str(), F_OK) != 0; ++tries)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
       raise(SIGKILL);
+    }
     comm->failed = planned.kind == "error";
     comm->working = true;
     return false;
