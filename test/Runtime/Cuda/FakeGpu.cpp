@@ -284,10 +284,14 @@ struct Allocations : ptx::Memories {
   }
 };
 static void compute(const Function &function, unsigned blocks, unsigned threads, unsigned shared,
-                    const std::vector<uint64_t> &parameters) {
+                    const std::vector<uint64_t> &parameters, std::vector<Access> &found) {
   try {
     Allocations allocations;
-    ptx::run(*function.code, int(blocks), int(threads), shared, parameters, allocations);
+    found.clear();
+    for (const ptx::Touched &touched :
+         ptx::run(*function.code, int(blocks), int(threads), shared, parameters, allocations))
+      found.push_back({touched.written ? Access::Write : Access::Read, touched.begin,
+                       touched.end - touched.begin});
   } catch (const std::exception &error) {
     wrong("%s", error.what());
   }
@@ -312,17 +316,19 @@ CUresult cuLaunchKernel(CUfunction handle, unsigned x, unsigned y, unsigned z, u
       continue;
     auto address = *(CUdeviceptr *)arguments[i];
     checkRange(name, address, 2);
-    accesses.push_back({Access::Use, address, 2});
+    if (!function.code)
+      accesses.push_back({Access::Use, address, 2});
   }
-  submit(stream, {name, accesses, [&function, x, threads, shared, parameters] {
-                    if (function.code)
-                      compute(function, x, threads, shared, parameters);
+  auto found = function.code ? std::make_shared<std::vector<Access>>() : nullptr;
+  submit(stream, {name, accesses, [&function, x, threads, shared, parameters, found] {
+                    if (found)
+                      compute(function, x, threads, shared, parameters, *found);
                     if (fault().kind == "cuda" && rankHere == fault().rank &&
                         ++launched == fault().at)
                       sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
                     Lock lock(mutex);
                     return ++launches[function.name], true;
-                  }});
+                  }, found});
   return CUDA_SUCCESS;
 }
 

@@ -112,8 +112,8 @@ bool mustBeOrdered(Access::Kind before, Access::Kind after) {
          (before == Access::Use && after != Access::Use);
 }
 
-void checkOrder(const Line &line, const Work &work) {
-  for (const Access &access : work.accesses)
+void checkOrder(const Line &line, const Work &work, const std::vector<Access> &accesses) {
+  for (const Access &access : accesses)
     for (auto &[begin, before] : past) {
       if (begin >= access.begin + access.bytes)
         break;
@@ -129,11 +129,18 @@ void execute(Line &line, const Work &work) {
   if (line.stalled)
     return;
   merge(line.clock, host);
-  checkOrder(line, work);
+  checkOrder(line, work, work.accesses);
   uint64_t time = ++line.clock[line.id];
-  for (const Access &access : work.accesses)
-    past.insert({access.begin, {access, line.id, time, work.name}});
+  auto remember = [&](const std::vector<Access> &accesses) {
+    for (const Access &access : accesses)
+      past.insert({access.begin, {access, line.id, time, work.name}});
+  };
+  remember(work.accesses);
   line.stalled = !work.run();
+  if (!work.found)
+    return;
+  checkOrder(line, work, *work.found);
+  remember(*work.found);
 }
 Point record(const Line &line) {
   Point point{line.clock, line.stalled};

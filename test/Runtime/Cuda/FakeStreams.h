@@ -16,6 +16,7 @@
 #include "cuda.h"
 
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -47,6 +48,8 @@ struct Work {
   std::vector<Access> accesses;
   /// False: it does not end, and nothing that comes after it on its stream does.
   std::function<bool()> run;
+  /// Where not null, `run` writes here what else it has touched.
+  std::shared_ptr<std::vector<Access>> found = nullptr;
 };
 
 /// Puts work on a stream.

@@ -74,10 +74,16 @@ struct Memories {
   virtual std::pair<uint64_t, uint64_t> around(uint64_t address) = 0;
 };
 
-/// Runs a kernel to its end. Throws std::runtime_error with the entry's name, the block and
+/// Memory that a kernel has read or, `written`, has written.
+struct Touched {
+  uint64_t begin, end;
+  bool written;
+};
+
+/// Runs a kernel to its end; what it touched of global memory, in parts that hang together. Throws std::runtime_error with the entry's name, the block and
 /// the line of the text.
-void run(const Entry &entry, int blocks, int threads, int64_t sharedBytes,
-         const std::vector<uint64_t> &parameters, Memories &memories);
+std::vector<Touched> run(const Entry &entry, int blocks, int threads, int64_t sharedBytes,
+                         const std::vector<uint64_t> &parameters, Memories &memories);
 
 //===--- between parser and machine ---------------------------------------===//
 

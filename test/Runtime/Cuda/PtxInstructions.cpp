@@ -470,7 +470,8 @@ template <typename Whole, typename Part> static void unpack(Machine &m, const In
 // Memory
 //===----------------------------------------------------------------------===//
 
-template <bool isShared> static char *place(Machine &m, uint64_t address, int total) {
+template <bool isShared, bool writes>
+static char *place(Machine &m, uint64_t address, int total) {
   if (address % uint64_t(total))
     throw std::runtime_error("an access of " + std::to_string(total) + " bytes at " +
                              std::to_string(address) + " is misaligned");
@@ -481,11 +482,16 @@ template <bool isShared> static char *place(Machine &m, uint64_t address, int to
                                std::to_string(m.sharedBytes) + " of shared memory");
     return m.shared + at;
   }
-  if (address < m.begin || address + uint64_t(total) > m.end) {
-    std::tie(m.begin, m.end) = m.memories.around(address);
-    if (address + uint64_t(total) > m.end)
+  if (!m.region || address < m.region->begin || address + uint64_t(total) > m.region->end) {
+    auto [begin, end] = m.memories.around(address);
+    if (address + uint64_t(total) > end)
       throw std::runtime_error("an access reaches beyond its allocation");
+    std::unique_ptr<Region> &known = m.regions[begin];
+    if (!known)
+      known = std::make_unique<Region>(begin, end);
+    m.region = known.get();
   }
+  m.region->note(writes ? m.region->written : m.region->read, address, total);
   return reinterpret_cast<char *>(address);
 }
 
@@ -493,7 +499,7 @@ template <bool isShared, int bytes, int count> static void load(Machine &m, cons
   for (int l = 0; l < width; ++l) {
     if (!(m.mask >> l & 1))
       continue;
-    char *from = place<isShared>(m, m.r64[i.from[0]][l] + uint64_t(i.offset), bytes * count);
+    char *from = place<isShared, false>(m, m.r64[i.from[0]][l] + uint64_t(i.offset), bytes * count);
     for (int e = 0; e < count; ++e) {
       int row = i.to[size_t(e)];
       if (row < 0)
@@ -511,7 +517,7 @@ template <bool isShared, int bytes, int count> static void store(Machine &m, con
   for (int l = 0; l < width; ++l) {
     if (!(m.mask >> l & 1))
       continue;
-    char *to = place<isShared>(m, m.r64[i.from[0]][l] + uint64_t(i.offset), bytes * count);
+    char *to = place<isShared, true>(m, m.r64[i.from[0]][l] + uint64_t(i.offset), bytes * count);
     for (int e = 0; e < count; ++e) {
       int row = i.from[size_t(e) + 1];
       uint64_t value = bytes == 8 ? m.r64[row][l] : m.r32[row][l];
@@ -527,7 +533,7 @@ static void loadWider(Machine &m, const Instruction &i) {
     if (!(m.mask >> l & 1))
       continue;
     Element value;
-    memcpy(&value, place<isShared>(m, m.r64[i.from[0]][l] + uint64_t(i.offset), sizeof(value)),
+    memcpy(&value, place<isShared, false>(m, m.r64[i.from[0]][l] + uint64_t(i.offset), sizeof(value)),
            sizeof(value));
     write<To>(m, i.to[0], l, To(value));
   }
@@ -552,7 +558,7 @@ Action widerLoadOf(const std::string &space, const std::string &type, bool isWid
 template <bool isShared, int bytes> static void storeLow(Machine &m, const Instruction &i) {
   for (int l = 0; l < width; ++l)
     if (m.mask >> l & 1)
-      memcpy(place<isShared>(m, m.r64[i.from[0]][l] + uint64_t(i.offset), bytes),
+      memcpy(place<isShared, true>(m, m.r64[i.from[0]][l] + uint64_t(i.offset), bytes),
              &m.r64[i.from[1]][l], bytes);
 }
 Action lowStoreOf(const std::string &space, int bytes) {

@@ -137,8 +137,28 @@ private:
 };
 } // namespace
 
-void run(const Entry &entry, int blocks, int threads, int64_t sharedBytes,
-         const std::vector<uint64_t> &parameters, Memories &memories) {
+/// The runs of bits that are set, as memory.
+static void collect(const Region &region, const std::vector<uint8_t> &bits, bool written,
+                    std::vector<Touched> &into) {
+  uint64_t begin = 0;
+  bool inside = false;
+  for (uint64_t i = 0; i <= bits.size(); ++i) {
+    uint8_t byte = i < bits.size() ? bits[i] : 0;
+    if (byte == (inside ? 0xFF : 0))
+      continue;
+    for (uint64_t bit = 0; bit < 8; ++bit)
+      if (bool(byte >> bit & 1) != inside) {
+        uint64_t at = region.begin + 2 * (8 * i + bit);
+        if (inside)
+          into.push_back({begin, at, written});
+        begin = at;
+        inside = !inside;
+      }
+  }
+}
+
+std::vector<Touched> run(const Entry &entry, int blocks, int threads, int64_t sharedBytes,
+                         const std::vector<uint64_t> &parameters, Memories &memories) {
   std::vector<char> shared(size_t(entry.sharedBytes + sharedBytes) + 16);
   Machine machine(memories, parameters);
   machine.threads = threads;
@@ -155,6 +175,12 @@ void run(const Entry &entry, int blocks, int threads, int64_t sharedBytes,
                                std::to_string(machine.line) + " of the PTX: " + error.what());
     }
   }
+  std::vector<Touched> touched;
+  for (auto &[begin, region] : machine.regions) {
+    collect(*region, region->written, true, touched);
+    collect(*region, region->read, false, touched);
+  }
+  return touched;
 }
 
 } // namespace ptx

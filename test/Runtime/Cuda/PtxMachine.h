@@ -8,7 +8,23 @@
 
 #include "Ptx.h"
 
+#include <memory>
+
 namespace ptx {
+
+/// An allocation, with a bit for every two bytes that were read, and written.
+struct Region {
+  uint64_t begin, end;
+  std::vector<uint8_t> read, written;
+
+  Region(uint64_t begin, uint64_t end)
+      : begin(begin), end(end), read((end - begin) / 16 + 1), written(read.size()) {}
+  /// `bytes` is a power of two up to 16 that divides the address, as it does `begin`.
+  void note(std::vector<uint8_t> &bits, uint64_t address, int bytes) const {
+    uint64_t bit = (address - begin) / 2;
+    bits[bit / 8] |= uint8_t(((1 << bytes / 2) - 1) << bit % 8);
+  }
+};
 
 /// The warp that runs, and where.
 struct Machine {
@@ -26,7 +42,8 @@ struct Machine {
   uint64_t sharedBytes = 0;
   Memories &memories;
   const std::vector<uint64_t> &parameters;
-  uint64_t begin = 1, end = 0; ///< of the memory used last
+  std::map<uint64_t, std::unique_ptr<Region>> regions;
+  Region *region = nullptr; ///< the one used last
 
   void setMask(uint32_t lanes, uint32_t living) {
     mask = lanes;
