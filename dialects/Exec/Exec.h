@@ -24,6 +24,11 @@ inline constexpr llvm::StringLiteral startAttr = "exec.start";
 /// The number of an op whose results are observed, in the tensor form, and of a module
 /// whose ops have them that form as text.
 inline constexpr llvm::StringLiteral valueAttr = "exec.value", tensorFormAttr = "exec.tensor_form";
+/// Of attention in the tensor form: what become the attributes of exec.attention with these
+/// names.
+inline constexpr llvm::StringLiteral cudnnAttr = "exec.cudnn", fallbackAttr = "exec.fallback",
+                                     deterministicAttr = "exec.deterministic",
+                                     reasonAttr = "exec.reason";
 /// Attributes of a planned module.
 inline constexpr llvm::StringLiteral arenaBytesAttr = "exec.arena_bytes",
                                      liveBytesAttr = "exec.live_bytes", memoryAttr = "exec.memory";

@@ -356,6 +356,16 @@ static LogicalResult verifyAttention(Op op, ValueRange likeQ, ValueRange likeK) 
     return op.emitOpError("lse is ") << lse << ", expected [batch, heads, queries]";
   if ((shape.dropout != 0) != bool(op.getIds()))
     return op.emitOpError("takes sequence ids and a key exactly when its dropout is not 0");
+  if (op.getCudnn() && targetOf(op) != "cuda")
+    return op.emitOpError("is made by cuDNN on the cpu; compile with --target cuda");
+  if (std::optional<uint64_t> bytes = op.getCudnn()) {
+    int64_t given = op.getWorkspace() ? bytesOf(op.getWorkspace().getType()) : 0;
+    if (given < int64_t(*bytes))
+      return op.emitOpError("gives ") << given << " bytes of workspace to cuDNN, which may need "
+                                      << *bytes;
+  }
+  if (op.getFallback() && !op.getCudnn())
+    return op.emitOpError("falls back from cuDNN, which does not make it: `cudnn` says so");
   if (op.getHeadBegin()) {
     auto begin = cast<MemRefType>(op.getHeadBegin().getType());
     if (begin.getNumElements() != 1 || !begin.getElementType().isInteger(32))

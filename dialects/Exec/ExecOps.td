@@ -401,7 +401,9 @@ class Exec_AttentionBase<string mnemonic> : Exec_Op<mnemonic, [AttrSizedOperandS
   let hasVerifier = 1;
 }
 defvar AttentionAttrs = (ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$window, F64Attr:$dropout,
-                             I32Attr:$stream, I64Attr:$globalHeads);
+                             I32Attr:$stream, I64Attr:$globalHeads, OptionalAttr<I64Attr>:$cudnn,
+                             UnitAttr:$fallback, UnitAttr:$deterministic,
+                             OptionalAttr<StrAttr>:$reason);
 
 def Exec_AttentionOp : Exec_AttentionBase<"attention"> {
   let summary = "mw_attention_forward";
@@ -409,8 +411,14 @@ def Exec_AttentionOp : Exec_AttentionBase<"attention"> {
     q, out: [batch, queries, heads, d]; k, v: [batch, keys, kv heads, d], all of one
     of the types f32, bf16 and f16; lse: [batch, heads, queries] in f32. `ids` and `key` are present exactly when `dropout` is
     not 0. `head_begin`, one i32, is the global number of the first head, 0 without
-    it. See MwAttention in meshwright/runtime/ABI.h for the attributes. On the cpu
+    it. See MwAttention in meshwright/runtime/ABI.h for the other attributes. On the cpu
     there is a workspace; on GPUs the gradient has one.
+
+    On GPUs `cudnn` says that cuDNN makes the call, with so many bytes of the workspace
+    at most, and `fallback` that generated kernels do where it is missing or refuses;
+    without `cudnn` they always do. `deterministic` asks for the same bits on every run
+    (`exec-choose-attention` decides all three, and writes the `reason` where it is not
+    cuDNN's).
   }];
   let arguments = !con((ins Reads<Exec_MemRef>:$q, Reads<Exec_MemRef>:$k, Reads<Exec_MemRef>:$v,
                             Reads<Optional<Exec_MemRef>>:$ids, Reads<Optional<Exec_MemRef>>:$key,

@@ -38,6 +38,8 @@ struct CompileOptions {
   std::string memoryLimit;
   std::string collectiveAlgorithm = "native", collectiveMatmul = "off";
   std::string overlap = "auto"; ///< auto: on for GPUs, off for processors
+  std::string attention = "auto"; ///< on GPUs: cuDNN where it can, or as it says
+  std::string deterministic = "on";
   bool replay = false; ///< the executable can dump a step for `meshwright replay`
   std::string precision = "f32", gradDtype = "f32";
   std::string optimizer = "adamw";

@@ -29,6 +29,8 @@ struct PipelineOptions {
   std::string overlap = "off";
   std::string remat = "none"; ///< policies, one for all stages or one for each
   bool replay = false;
+  std::string gpuArch = "sm_90";
+  std::string attention = "auto", deterministic = "on"; ///< of the cuda target
 };
 
 /// Where IR can be taken out and put in again, in order of the staircase.
@@ -56,7 +58,8 @@ llvm::Expected<std::string> chooseRemat(mlir::ModuleOp module, PipelineOptions o
 
 /// Makes buildPipeline known as `--meshwright-pipeline`, with options mesh,
 /// optimizer, zero, sequence-parallel, tensor-2d, precision, grad-dtype, schedule, cuts,
-/// collective-algorithm, collective-matmul, overlap, remat, replay, from and to.
+/// collective-algorithm, collective-matmul, overlap, remat, replay, gpu-arch, attention, deterministic, from
+/// and to.
 void registerPipeline();
 
 /// Makes `manager` write the module after each pass to `directory`/NN-pass.mlir.

@@ -78,6 +78,12 @@ template <typename Op> static int64_t headsOf(Op op) {
                        : cast<RankedTensorType>(op.getQ().getType()).getDimSize(2);
 }
 
+/// Scratch memory for cuDNN, if `op` is its, and what else may run it.
+static int64_t attentionScratch(Operation *op, int64_t generated) {
+  auto bytes = op->getAttrOfType<IntegerAttr>(cudnnAttr);
+  return std::max(generated, bytes ? bytes.getInt() : 0);
+}
+
 static Value memoryOrNull(OpBuilder &builder, MemoryMap &map, Value value) {
   return value ? map.memory(builder, value) : Value();
 }
@@ -90,12 +96,16 @@ static LogicalResult lowerAttention(train::AttentionOp op, OpBuilder &builder, M
                                memory(op.getV()), memory(op.getIds()), memory(op.getKey()),
                                memory(op.getHeadBegin()), memory(op.getOut()), memory(op.getLse()),
                                workspace, op.getScale(), op.getCausal(), op.getWindow(),
-                               op.getDropout(), op.getStream(), headsOf(op));
+                               op.getDropout(), op.getStream(), headsOf(op),
+                               op->getAttrOfType<IntegerAttr>(cudnnAttr),
+                               op->hasAttr(fallbackAttr), op->hasAttr(deterministicAttr),
+        op->getAttrOfType<StringAttr>(reasonAttr));
   };
   auto probe = create(Value());
   MwAttention shape = probe.getAttention();
   probe.erase();
-  markLike(op, create(workspaceOf(builder, op, map, attentionWorkspace(op, shape))));
+  int64_t bytes = attentionScratch(op, attentionWorkspace(op, shape));
+  markLike(op, create(workspaceOf(builder, op, map, bytes)));
   return success();
 }
 
@@ -108,12 +118,15 @@ static LogicalResult lowerAttentionGrad(train::AttentionGradOp op, OpBuilder &bu
         memory(op.getV()), memory(op.getOut()), memory(op.getLse()), memory(op.getIds()),
         memory(op.getKey()), memory(op.getHeadBegin()), memory(op.getDq()), memory(op.getDk()),
         memory(op.getDv()), workspace, op.getScale(), op.getCausal(), op.getWindow(),
-        op.getDropout(), op.getStream(), headsOf(op));
+        op.getDropout(), op.getStream(), headsOf(op), op->getAttrOfType<IntegerAttr>(cudnnAttr),
+        op->hasAttr(fallbackAttr), op->hasAttr(deterministicAttr),
+        op->getAttrOfType<StringAttr>(reasonAttr));
   };
   auto probe = create(Value());
   MwAttention shape = probe.getAttention();
   probe.erase();
-  create(workspaceOf(builder, op, map, attentionGradWorkspace(op, shape)));
+  int64_t bytes = attentionScratch(op, attentionGradWorkspace(op, shape));
+  create(workspaceOf(builder, op, map, bytes));
   return success();
 }
 

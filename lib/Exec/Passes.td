@@ -163,6 +163,30 @@ def ExecNumberValues : Pass<"exec-number-values", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
+def ExecChooseAttention : Pass<"exec-choose-attention", "::mlir::ModuleOp"> {
+  let summary = "Says which attention cuDNN makes on GPUs, and with how much memory";
+  let description = [{
+    cuDNN's fused attention is several times as fast as the generated kernels, for it uses
+    tensor cores, but it knows fewer cases: bf16 and f16, heads of a multiple of 8
+    elements up to 128 (256 on sm_90), no dropout. With `attention=auto` it makes each
+    call that it can on one of `archs` at least, with the generated kernels as `fallback`
+    where it is missing or refuses as an executable starts; with `cudnn` all, without a
+    fallback, and a call that it cannot make on all of `archs` is refused; with
+    `generated` none.
+
+    The bytes that cuDNN may use of the op's workspace are written on the op, the most
+    over `archs`. With `deterministic`, the gradient has the same bits on every run. On
+    all GPUs but sm_100's cuDNN then stores products of queries and keys: 1 GiB at most,
+    or those of one group of heads of one sequence; larger calls are made in parts.
+  }];
+  let options = [
+    Option<"attention", "attention", "std::string", "\"auto\"", "auto, cudnn or generated">,
+    Option<"deterministic", "deterministic", "bool", "true",
+           "whether gradients have the same bits on every run">,
+    Option<"archs", "archs", "std::string", "\"sm_90\"", "architectures of GPUs, between commas">];
+  let dependentDialects = ["::meshwright::exec::ExecDialect"];
+}
+
 def ExecBufferize : Pass<"exec-bufferize", "::mlir::ModuleOp"> {
   let summary = "Gives every value a place in memory";
   let description = [{

@@ -141,7 +141,7 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
         return createStringError("--" + llvm::Twine(flag) + " cannot change '" + options.model +
                                  "', whose collectives are chosen already; leave the flag out");
   if (*stage >= Stage::exec)
-    for (const char *flag : {"overlap", "replay"})
+    for (const char *flag : {"overlap", "attention", "deterministic", "replay"})
       if (options.given.count(flag))
         return createStringError("--" + llvm::Twine(flag) + " cannot change '" + options.model +
                                  "', whose memory is planned already; leave the flag out");
@@ -264,6 +264,9 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
       options.tensor2d, options.explainSharding, options.precision, options.gradDtype,
       options.schedule, options.cuts,            options.dataSync,  options.target,
       options.collectiveAlgorithm, options.collectiveMatmul, overlap, "none"};
+  pipeline.gpuArch = options.gpuArch;
+  pipeline.attention = options.attention;
+  pipeline.deterministic = options.deterministic;
   // IR that is placed has its mesh, which need not be said again.
   if (*from >= Stage::dist)
     for (auto mesh : module.getOps<dist::MeshOp>())

@@ -80,6 +80,18 @@ ArrayRef<Flag> compileFlags() {
        "for cuda, off for cpu",
        &O::overlap,
        {"auto", "on", "off"}},
+      {"attention",
+       "HOW",
+       "attention for cuda: cudnn, generated (without tensor cores), or auto, cudnn where it can and generated "
+       "kernels otherwise",
+       &O::attention,
+       {"auto", "cudnn", "generated"}},
+      {"deterministic",
+       "HOW",
+       "on: the same bits in every run; off: cudnn's gradients of attention may be added in any order, which takes "
+       "less memory",
+       &O::deterministic,
+       {"on", "off"}},
       {"replay", "", "make an executable that can dump a step for `meshwright replay`", &O::replay},
       {"precision",
        "TYPE",
@@ -306,6 +318,8 @@ Error checkSupported(const CompileOptions &o) {
     return refuse("cpu", o.cpu, "it is for --target cpu");
   if (o.target != "cuda" && o.given.count("gpu-arch"))
     return refuse("gpu-arch", o.gpuArch, "it is for --target cuda");
+  if (o.target != "cuda" && o.given.count("attention"))
+    return refuse("attention", o.attention, "it is for --target cuda");
   if (o.emit == "ptx" && StringRef(o.gpuArch).contains(','))
     return refuse("emit ptx with --gpu-arch", o.gpuArch,
                   "PTX is one module: name one architecture");

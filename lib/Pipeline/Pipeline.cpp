@@ -142,6 +142,11 @@ static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks,
   std::string loops = o.collectiveMatmul == "on"
                           ? "dist-optimize-collectives{bucket-bytes=0},dist-loop-collectives,"
                           : "";
+  std::string attention;
+  if (o.target == "cuda")
+    attention = "exec-choose-attention{attention=" + o.attention +
+                " deterministic=" + (o.deterministic == "on" ? "true" : "false") +
+                " archs=" + quoted(o.gpuArch) + "},";
   return {
       {Stage::step,
        cutLayers + "train-mixed-precision{precision=" + o.precision + " grad-dtype=" + o.gradDtype +
@@ -161,7 +166,7 @@ static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks,
        "exec-decompose-kernels," + std::string(o.target == "cuda" ? "exec-merge-launches," : "") +
            "exec-schedule-kernels{target=" + o.target +
            "},exec-inline-repeats,exec-order," + (o.replay ? "exec-number-values," : "") +
-           "exec-bufferize," +
+           attention + "exec-bufferize," +
            (o.overlap == "on" ? "exec-overlap-collectives," : "") +
            "exec-plan-memory,exec-verify"},
   };
@@ -274,6 +279,13 @@ struct PipelineFlags : PassPipelineOptions<PipelineFlags> {
                               llvm::cl::init("off")};
   Option<bool> replay{*this, "replay", llvm::cl::desc("as for `compile --replay`"),
                       llvm::cl::init(false)};
+  Option<std::string> gpuArch{*this, "gpu-arch", llvm::cl::desc("as for `compile --gpu-arch`"),
+                              llvm::cl::init("sm_90")};
+  Option<std::string> attention{*this, "attention", llvm::cl::desc("as for `compile --attention`"),
+                                llvm::cl::init("auto")};
+  Option<std::string> deterministic{*this, "deterministic",
+                                    llvm::cl::desc("as for `compile --deterministic`"),
+                                    llvm::cl::init("on")};
   Option<std::string> remat{*this, "remat", llvm::cl::desc("as for `compile --remat`, not auto"),
                             llvm::cl::init("none")};
   Option<std::string> from{*this, "from", llvm::cl::desc("the stage the input is at"),
@@ -298,7 +310,7 @@ void registerPipeline() {
         flags.mesh,      flags.optimizer, flags.zero,     flags.sequenceParallel, flags.tensor2d, "",
         flags.precision, flags.gradDtype, flags.schedule, flags.cuts,             flags.dataSync,
         flags.target, flags.collectiveAlgorithm, flags.collectiveMatmul, flags.overlap, flags.remat,
-        flags.replay};
+        flags.replay, flags.gpuArch, flags.attention, flags.deterministic};
     if (Error error = buildPipeline(manager, options, *from, *to))
       return report(toString(std::move(error)));
     return success();

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "DeviceMemory.h"
+#include "Codegen/Attentions.h"
 #include "Codegen/Communication.h"
 #include "Codegen/LocationText.h"
 #include "Dist/Dist.h"
@@ -52,6 +53,7 @@ private:
   void addStorage(train::VariableOp op, ArrayRef<int64_t> layerShape, Object &out);
   llvm::Error addProgram(ModuleOp program, int64_t number);
   void addPorts(ModuleOp program, int64_t number);
+  void addAttentions();
   void addCommunication();
   int64_t ranksOf(ModuleOp program);
   /// Floating-point operations of a step on all ranks that run `program`.
@@ -259,6 +261,42 @@ void PlanBuilder::addPorts(ModuleOp program, int64_t number) {
   });
 }
 
+/// What cuDNN must know of each call, and why it makes some and not others. On processors
+/// there is nothing to choose.
+void PlanBuilder::addAttentions() {
+  if (exec::targetOf(module) != "cuda" &&
+      llvm::none_of(programs, [](ModuleOp op) { return exec::targetOf(op) == "cuda"; }))
+    return;
+  Array rows;
+  codegen::Attentions attentions(module);
+  for (const codegen::AttentionEntry &entry : attentions.all()) {
+    const MwAttention &s = entry.call.sizes;
+    auto type = cast<MemRefType>(entry.first->getOperand(0).getType());
+    Object row{{"op", entry.call.backward ? "attention_grad" : "attention"},
+               {"by", entry.byCudnn ? "cudnn" : "generated"},
+               {"type", typeName(type)},
+               {"batch", s.batch},
+               {"queries", s.queries},
+               {"keys", s.keys},
+               {"heads", s.heads},
+               {"kv_heads", s.kvHeads},
+               {"head_dim", s.headDim},
+               {"scale", double(s.scale)},
+               {"causal", bool(s.causal)},
+               {"window", s.window},
+               {"location", codegen::locationText(entry.first->getLoc())}};
+    if (entry.byCudnn) {
+      row["fallback"] = entry.fallback;
+      row["deterministic"] = entry.call.deterministic;
+      row["workspace_bytes"] = entry.workspaceBytes;
+    } else {
+      row["reason"] = entry.reason;
+    }
+    rows.push_back(std::move(row));
+  }
+  plan["attentions"] = std::move(rows);
+}
+
 void PlanBuilder::addCommunication() {
   Array groups, collectives;
   for (auto &axes : communication.groups) {
@@ -337,6 +375,7 @@ llvm::Expected<Plan> PlanBuilder::build() {
     work += flopsOf(program);
     again += flopsOf(program, /*again=*/true);
   }
+  addAttentions();
   addCommunication();
   if (llvm::Expected<std::optional<report::StepTasks>> tasks = report::tasksOf(plan); !tasks)
     return tasks.takeError();

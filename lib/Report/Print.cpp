@@ -53,6 +53,28 @@ static void printCollectives(const json::Object &plan, raw_ostream &os) {
                   row.calls, row.bytesOfRank, row.bytes);
 }
 
+static void printAttentions(const json::Object &plan, raw_ostream &os) {
+  const json::Array *calls = plan.getArray("attentions");
+  if (!calls || calls->empty())
+    return;
+  os << formatv("\n{0,-18}{1,-11}{2,-6}{3,-24}{4,-14}{5}\n", "attention", "by", "type",
+                "batch x queries x keys", "heads", "");
+  for (const json::Value &value : *calls) {
+    const json::Object &call = *value.getAsObject();
+    auto number = [&](StringRef key) { return call.getInteger(key).value_or(0); };
+    std::string note = call.getString("reason").value_or("").str();
+    if (call.getInteger("workspace_bytes"))
+      note = formatv("workspace {0:N0} bytes{1}{2}", number("workspace_bytes"),
+                     call.getBoolean("deterministic").value_or(false) ? ", deterministic" : "",
+                     call.getBoolean("fallback").value_or(false) ? ", else generated" : "");
+    os << formatv("  {0,-16}{1,-11}{2,-6}{3,-24}{4,-14}{5}\n", call.getString("op").value_or("?"),
+                  call.getString("by").value_or("?"), call.getString("type").value_or("?"),
+                  formatv("{0} x {1} x {2}", number("batch"), number("queries"), number("keys")).str(),
+                  formatv("{0}/{1} x {2}", number("heads"), number("kv_heads"), number("head_dim")).str(),
+                  note);
+  }
+}
+
 /// Of the program that needs most.
 static void printPeak(const json::Object &plan, raw_ostream &os) {
   constexpr size_t rows = 10;
@@ -131,6 +153,7 @@ void printPlan(const json::Object &plan, raw_ostream &os) {
   printPeak(plan, os);
   printTimeline(plan, os);
   printVariables(plan, os);
+  printAttentions(plan, os);
   printCollectives(plan, os);
 }
 

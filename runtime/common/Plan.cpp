@@ -349,6 +349,30 @@ Plan Plan::parse(std::string_view json, int64_t rank) {
       fail("plan: ", entry.path, " uses group ", collective.group, " of ", plan.groups.size());
     plan.collectives.push_back(std::move(collective));
   });
+  // Only of executables for GPUs.
+  if (reader.has("attentions"))
+    reader.each("attentions", [&](const Reader &entry) {
+      AttentionEntry attention;
+      MwAttention &sizes = attention.call.sizes;
+      attention.byCudnn = entry.get<std::string>("by") == "cudnn";
+      attention.call.backward = entry.get<std::string>("op") == "attention_grad";
+      attention.location = entry.get<std::string>("location");
+      sizes.elementType = int32_t(entry.type());
+      sizes.scale = entry.get<float>("scale");
+      sizes.causal = entry.get<bool>("causal");
+      for (auto [size, key] : {std::pair(&sizes.batch, "batch"), std::pair(&sizes.queries, "queries"),
+                               std::pair(&sizes.keys, "keys"), std::pair(&sizes.heads, "heads"),
+                               std::pair(&sizes.kvHeads, "kv_heads"),
+                               std::pair(&sizes.headDim, "head_dim"),
+                               std::pair(&sizes.window, "window")})
+        *size = entry.get<int64_t>(key);
+      if (attention.byCudnn) {
+        attention.fallback = entry.get<bool>("fallback");
+        attention.call.deterministic = entry.get<bool>("deterministic");
+        attention.workspaceBytes = entry.get<int64_t>("workspace_bytes");
+      }
+      plan.attentions.push_back(std::move(attention));
+    });
   plan.flops = reader.get<double>("flops");
   for (const char *name : {"loss", "grad_norm"})
     if (!plan.outputs.count(name) || plan.outputs[name].type != ElementType::F32)

@@ -10,6 +10,7 @@
 #define MESHWRIGHT_RUNTIME_COMMON_PLAN_H
 
 #include "common/ElementType.h"
+#include "meshwright/runtime/Cudnn.h"
 
 #include <cstdint>
 #include <map>
@@ -89,6 +90,15 @@ struct CollectiveEntry {
   int64_t peer = -1; ///< of a message, the other rank's place in the group
 };
 
+/// A call of attention in a program for GPUs.
+struct AttentionEntry {
+  cudnn::Attention call;
+  bool byCudnn = false;
+  bool fallback = false; ///< the executable has generated kernels for it too
+  int64_t workspaceBytes = 0;
+  std::string location;
+};
+
 struct MemoryLine {
   std::string category;
   int64_t bytes = 0;
@@ -123,6 +133,7 @@ struct Plan {
   std::vector<std::vector<int>> groups; ///< per group: indices of mesh axes
   std::vector<int64_t> scratchBytes;    ///< per group: what its communicator allocates at most
   std::vector<CollectiveEntry> collectives;
+  std::vector<AttentionEntry> attentions;
   double flops = 0;
 
   /// The plan in `json` for `rank`, or an Error naming what is missing or inconsistent.

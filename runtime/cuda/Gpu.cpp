@@ -37,6 +37,8 @@ Gpu::Gpu(const Plan &plan, Communicator &worldCommunicator)
   measure("kernels");
   matmuls = std::make_unique<Matmuls>();
   measure("cuBLASLt and its workspace");
+  attentions = std::make_unique<Attentions>(plan, worldCommunicator.rank(), device, stream);
+  measure("cuDNN");
   communication = std::make_unique<Communication>(plan, worldCommunicator, stream);
   measure("NCCL");
   abortCommunication = std::make_unique<FailureHook>([this] { communication->abort(); });
@@ -46,6 +48,7 @@ Gpu::~Gpu() {
   abortCommunication.reset();
   programs.clear();
   communication.reset();
+  attentions.reset();
   matmuls.reset();
   kernels.reset();
   spans.reset();
@@ -127,11 +130,13 @@ std::string Gpu::describe() const {
     return result + ")";
   };
   int64_t measured = sum(beside), allowed = sum(plan.allowances);
+  std::string attention = attentions->describe();
   return text(name, ": ", grouped(uint64_t(measured)), " bytes in use beside the arena", list(beside),
               "; the plan allows ", grouped(uint64_t(allowed)), list(plan.allowances),
               measured > allowed
                   ? text(": ", grouped(uint64_t(measured - allowed)), " more than it allows")
-                  : "");
+                  : "",
+              attention.empty() ? "" : "; ", attention);
 }
 
 /// Generated code has no unwind tables: errors end the run here.

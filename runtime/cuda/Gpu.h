@@ -9,6 +9,7 @@
 #include "common/Context.h"
 #include "common/Error.h"
 #include "common/Failure.h"
+#include "cuda/Attention.h"
 #include "cuda/Communication.h"
 #include "cuda/Graph.h"
 #include "cuda/Kernels.h"
@@ -76,6 +77,7 @@ public:
   CUstream stream = nullptr;
   std::unique_ptr<Kernels> kernels;
   std::unique_ptr<Matmuls> matmuls;
+  std::unique_ptr<Attentions> attentions;
   std::unique_ptr<Communication> communication;
   /// Bytes in use on the GPU before the arena, as they came.
   std::vector<MemoryLine> beside;

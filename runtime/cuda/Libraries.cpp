@@ -91,6 +91,12 @@ const Nccl &Nccl::load() {
   return symbols;
 }
 
+void *openCudnn() {
+  return open({"cuDNN 9", "libcudnn.so.9",
+               "install cuDNN 9 (package libcudnn9-cuda-13), or compile with --attention generated",
+               true});
+}
+
 void check(CUresult result, const char *call) {
   if (result == CUDA_SUCCESS)
     return;

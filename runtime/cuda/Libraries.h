@@ -27,6 +27,7 @@
   X(cuDevicePrimaryCtxRetain)                                                                      \
   X(cuDevicePrimaryCtxRelease)                                                                     \
   X(cuCtxSetCurrent)                                                                               \
+  X(cuCtxGetCurrent)                                                                               \
   X(cuMemGetInfo)                                                                                  \
   X(cuMemAlloc)                                                                                    \
   X(cuMemFree)                                                                                     \
@@ -120,6 +121,9 @@ struct Nccl {
   static const Nccl &load();
 };
 #undef MW_DECLARE
+
+/// cuDNN 9, whose functions its frontend looks up itself.
+void *openCudnn();
 
 /// An Error with the library's words for what is wrong with `call`, if anything is.
 void check(CUresult result, const char *call);

@@ -92,6 +92,11 @@ extern const char meshwright_image_bytes[];
 /// Launches kernel `kernel` of the table on the addresses in `operands`. As all that a
 /// program calls there it goes to the end of a stream and returns at once.
 void mw_launch_kernel(MwContext *context, int32_t kernel, void *const *operands);
+/// Lets cuDNN make the call of attention with number `call` in the plan's "attentions", on
+/// the addresses of q, k, v, out, lse and scratch memory, or of dout, q, k, v, out, lse, dq,
+/// dk, dv and scratch memory. 0 if it cannot here, which the runtime has said at the start;
+/// where the plan has no fallback, the run has ended then.
+int32_t mw_cudnn_attention(MwContext *context, int32_t call, void *const *operands);
 void mw_copy(MwContext *context, void *to, const void *from, int64_t bytes);
 void mw_store(MwContext *context, int32_t *to, int32_t value);
 

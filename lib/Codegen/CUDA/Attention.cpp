@@ -36,6 +36,18 @@ static std::string keyOf(StringRef direction, const AttentionShape &shape) {
   return text;
 }
 
+/// Whether cuDNN makes the call or the run ends.
+template <typename Op> static bool isCudnnAlone(Op op) {
+  return op.getCudnn() && !op.getFallback();
+}
+
+SmallVector<Value> AttentionKernels::operandsOf(Operation *op) {
+  SmallVector<Value> operands(op->getOperands());
+  if (auto forward = dyn_cast<exec::AttentionOp>(op); forward && forward.getWorkspace())
+    operands.pop_back();
+  return operands;
+}
+
 static LogicalResult check(Operation *op, AttentionEmitter &emitter, const AttentionShape &shape) {
   if (emitter.fits())
     return success();
@@ -45,6 +57,8 @@ static LogicalResult check(Operation *op, AttentionEmitter &emitter, const Atten
 
 LogicalResult AttentionKernels::add(exec::AttentionOp op, bool aligned,
                                     gpu::GPUModuleOp target) {
+  if (isCudnnAlone(op))
+    return success();
   AttentionShape shape = describe(op, aligned);
   std::string key = calls[op] = keyOf("forward", shape);
   if (functions.count(key))
@@ -60,6 +74,8 @@ LogicalResult AttentionKernels::add(exec::AttentionOp op, bool aligned,
 
 LogicalResult AttentionKernels::add(exec::AttentionGradOp op, bool aligned,
                                     gpu::GPUModuleOp target) {
+  if (isCudnnAlone(op))
+    return success();
   AttentionShape shape = describe(op, aligned);
   std::string key = calls[op] = keyOf("backward", shape);
   if (functions.count(key))

@@ -25,14 +25,17 @@
 
 namespace meshwright::codegen::cuda {
 
-/// The GPU functions of the attention that programs call. Each call launches its
-/// functions in order, on its operands in theirs.
+/// The GPU functions of the attention that programs call, but for what is cuDNN's without
+/// a fallback. Each call launches its functions in order, on its operands in theirs.
 class AttentionKernels {
 public:
-  /// Adds to `target` the functions of `op` unless they are there. `aligned`: whether
+  /// Adds to `target` the functions of `op` unless they are there, or it needs none. `aligned`: whether
   /// all tensors begin at multiples of 16 bytes.
   mlir::LogicalResult add(exec::AttentionOp op, bool aligned, mlir::gpu::GPUModuleOp target);
   mlir::LogicalResult add(exec::AttentionGradOp op, bool aligned, mlir::gpu::GPUModuleOp target);
+
+  /// What the functions of `op` take: all but scratch memory that is cuDNN's alone.
+  static mlir::SmallVector<mlir::Value> operandsOf(mlir::Operation *op);
 
   llvm::ArrayRef<std::string> functionsOf(mlir::Operation *op) const {
     return functions.at(calls.at(op));

@@ -7,11 +7,14 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen/ProgramEmitter.h"
+#include "Codegen/Attentions.h"
 #include "Codegen/CUDA/Images.h"
 #include "Codegen/CUDA/KernelEmitter.h"
 #include "Codegen/CUDA/Lowering.h"
 #include "Codegen/HostCode.h"
 #include "meshwright/Codegen.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -51,8 +54,8 @@ private:
 class CUDAProgramEmitter : public ProgramEmitter {
 public:
   CUDAProgramEmitter(const Place &place, const KernelTable &table,
-                     const cuda::AttentionKernels &attentions)
-      : ProgramEmitter(place), table(table), attentions(attentions) {}
+                     const cuda::AttentionKernels &attentions, const Attentions &calls)
+      : ProgramEmitter(place), table(table), attentions(attentions), calls(calls) {}
 
 private:
   void launch(StringRef name, Value operands) {
@@ -65,13 +68,36 @@ private:
       launch(cuda::stageName(kernel, i), operands);
     return success();
   }
-  LogicalResult attention(exec::AttentionOp op) override { return launchAttention(op); }
-  LogicalResult attention(exec::AttentionGradOp op) override { return launchAttention(op); }
-  LogicalResult launchAttention(Operation *op) {
-    Value operands = addresses(op->getOperands());
+  LogicalResult attention(exec::AttentionOp op) override {
+    return attention(op, {op.getQ(), op.getK(), op.getV(), op.getOut(), op.getLse(),
+                          op.getWorkspace()});
+  }
+  LogicalResult attention(exec::AttentionGradOp op) override {
+    return attention(op, {op.getDout(), op.getQ(), op.getK(), op.getV(), op.getOut(), op.getLse(),
+                          op.getDq(), op.getDk(), op.getDv(), op.getWorkspace()});
+  }
+  /// `memory` is what cuDNN takes. It says whether it made the call: what is missing there
+  /// and what it refuses is known when the executable has started.
+  template <typename Op> LogicalResult attention(Op op, SmallVector<Value> memory) {
+    if (!op.getCudnn()) {
+      launchAttention(op);
+      return success();
+    }
+    Value made = call("mw_cudnn_attention", {i32(calls.numberOf(op)), addresses(memory)},
+                      b.getI32Type());
+    if (!op.getFallback())
+      return success();
+    Value missing = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, made, i32(0));
+    auto otherwise = scf::IfOp::create(b, loc, missing, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(otherwise.thenYield());
+    launchAttention(op);
+    return success();
+  }
+  void launchAttention(Operation *op) {
+    Value operands = addresses(cuda::AttentionKernels::operandsOf(op));
     for (const std::string &name : attentions.functionsOf(op))
       launch(name, operands);
-    return success();
   }
   void copy(Value to, Value from, int64_t bytes) override {
     call("mw_copy", {to, from, i64(bytes)});
@@ -80,6 +106,7 @@ private:
 
   const KernelTable &table;
   const cuda::AttentionKernels &attentions;
+  const Attentions &calls;
 };
 } // namespace
 
@@ -143,9 +170,10 @@ FailureOr<OwningOpRef<ModuleOp>> meshwright::lowerToCUDA(ModuleOp module, String
   if (failed(functions))
     return failure();
   KernelTable table(**functions);
+  Attentions calls(*kernels->module);
   OwningOpRef<ModuleOp> result = ModuleOp::create(module.getLoc());
   if (failed(emitPrograms(*kernels, *result, [&](const ProgramEmitter::Place &place) {
-        return std::make_unique<CUDAProgramEmitter>(place, table, attention);
+        return std::make_unique<CUDAProgramEmitter>(place, table, attention, calls);
       })) ||
       failed(convertToLLVMDialect(*result)) || failed(cuda::convertKernels(**functions)))
     return failure();

@@ -22,7 +22,8 @@ def main():
     options.folder.mkdir(parents=True, exist_ok=True)
     data = options.folder / "tokens.bin"
     data.write_bytes(bytes(range(64)) * 1024)
-    fake = pathlib.Path(os.environ["MESHWRIGHT_BUILD"]) / "runtime" / "test" / "fake_gpu"
+    built = pathlib.Path(os.environ["MESHWRIGHT_BUILD"]) / "runtime" / "test"
+    fake = f"{built / 'fake_gpu'}:{built / 'fake_cudnn'}"
 
     def compile(model, *flags):
         path = options.folder / "model"
@@ -60,6 +61,8 @@ def main():
         for later in counts[1:]:
             assert later == {name: 3 * count for name, count in counts[0].items()}, (label, counts)
         missing = {name.decode() for name in names} - set(counts[0])
+        if "cudnn attention" in counts[0]:  # The generated kernels are for where it is missing.
+            missing = {name for name in missing if not name.startswith("attention")}
         assert not missing, (label, missing)
         note = ", every message received" if pending else ""
         print(f"{label}: 3 steps, {sum(counts[1].values())} launches of all {len(names)} kernels{note}", flush=True)

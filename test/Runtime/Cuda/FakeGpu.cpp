@@ -117,7 +117,10 @@ struct Log {
 extern "C" {
 //===--- driver -------------------------------------------------------------===//
 
-CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
+/// As of a machine without a GPU where FAKE_GPU_NONE is set.
+CUresult cuInit(unsigned) {
+  return getenv("FAKE_GPU_NONE") ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
+}
 CUresult cuDriverGetVersion(int *version) { return *version = 13000, CUDA_SUCCESS; }
 CUresult cuGetErrorName(CUresult result, const char **name) {
   *name = result == CUDA_ERROR_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "error";
@@ -153,7 +156,9 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
   return CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxRelease(CUdevice) { return CUDA_SUCCESS; }
-CUresult cuCtxSetCurrent(CUcontext) { return CUDA_SUCCESS; }
+static thread_local CUcontext current = nullptr;
+CUresult cuCtxSetCurrent(CUcontext context) { return current = context, CUDA_SUCCESS; }
+CUresult cuCtxGetCurrent(CUcontext *context) { return *context = current, CUDA_SUCCESS; }
 CUresult cuMemGetInfo(size_t *available, size_t *all) {
   const char *text = getenv("FAKE_GPU_BYTES");
   *available = *all = text ? size_t(atoll(text)) : size_t(1) << 34;
@@ -330,6 +335,35 @@ CUresult cuLaunchKernel(CUfunction handle, unsigned x, unsigned y, unsigned z, u
                     return ++launches[function.name], true;
                   }, found});
   return CUDA_SUCCESS;
+}
+
+// What the real cuDNN does with the kernels it has compiled (CudnnPlanTest).
+CUresult cuLibraryLoadData(CUlibrary *library, const void *, CUjit_option *, void **, unsigned,
+                           CUlibraryOption *, void **, unsigned) {
+  return *library = CUlibrary(size_t(1)), CUDA_SUCCESS;
+}
+CUresult cuLibraryUnload(CUlibrary) { return CUDA_SUCCESS; }
+CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary, const char *) {
+  return *kernel = CUkernel(size_t(1)), CUDA_SUCCESS;
+}
+CUresult cuKernelGetFunction(CUfunction *function, CUkernel) {
+  return *function = CUfunction(size_t(1)), CUDA_SUCCESS;
+}
+CUresult cuFuncGetAttribute(int *value, CUfunction_attribute, CUfunction) {
+  return *value = 0, CUDA_SUCCESS;
+}
+CUresult cuKernelGetAttribute(int *value, CUfunction_attribute, CUkernel, CUdevice) {
+  return *value = 0, CUDA_SUCCESS;
+}
+CUresult cuKernelSetAttribute(CUfunction_attribute, int, CUkernel, CUdevice) { return CUDA_SUCCESS; }
+
+// For FakeCudnn.cpp.
+void fakeGpuCheckRange(const char *what, const void *address, size_t bytes) {
+  checkRange(what, CUdeviceptr(address), bytes);
+}
+void fakeGpuCount(const char *name) {
+  Lock lock(mutex);
+  ++launches[name];
 }
 
 //===--- cuBLASLt -----------------------------------------------------------===//

@@ -1,0 +1,114 @@
+//===- Cudnn.h - what cuDNN's attention takes, known to both sides --------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// The compiler plans the scratch memory of cuDNN's attention without having cuDNN; the
+// runtime gives cuDNN the same parts of a call and refuses it where it wants more. A test
+// holds both against cuDNN's own plans.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_CUDNN_H
+#define MESHWRIGHT_RUNTIME_CUDNN_H
+
+#include "meshwright/runtime/ABI.h"
+
+#include <string>
+
+namespace meshwright::cudnn {
+
+/// A call of attention as far as cuDNN's kernels depend on it.
+struct Attention {
+  MwAttention sizes = {}; ///< without addresses
+  bool backward = false;
+  bool deterministic = false; ///< the gradient has the same bits on every run
+};
+
+/// Why cuDNN cannot make the call on GPUs of architecture `arch` (90 of sm_90), and what
+/// it could; empty if it can.
+inline std::string whyNot(const Attention &call, int64_t arch) {
+  const MwAttention &s = call.sizes;
+  auto number = [](int64_t value) { return std::to_string(value); };
+  // Only Hopper's gradients know larger ones, and one kind of kernel for both directions
+  // is simpler to reason about.
+  int64_t most = arch / 10 == 9 ? 256 : 128;
+  if (s.elementType != MW_BF16 && s.elementType != MW_F16)
+    return "elements are f32; cuDNN's are bf16 and f16";
+  if (s.headDim % 8 != 0)
+    return "heads have " + number(s.headDim) + " elements; cuDNN's have a multiple of 8";
+  if (s.headDim > most)
+    return "heads have " + number(s.headDim) + " elements; on sm_" + number(arch) +
+           " cuDNN's have up to " + number(most);
+  if (s.dropout != 0)
+    return "dropout is " + number(int64_t(s.dropout * 100 + 0.5f)) +
+           "%; cuDNN draws numbers of its own, so only 0 works there";
+  if (s.queries < 2 || s.keys < 2)
+    return "sequences have a single element; cuDNN needs 2 or more";
+  if (s.window && s.queries > s.keys)
+    return "a window over " + number(s.queries) + " queries and " + number(s.keys) +
+           " keys; cuDNN needs as many keys as queries or more";
+  return "";
+}
+
+/// How much of a call cuDNN is given at a time: so many sequences, and heads of each.
+struct Part {
+  int64_t batch, heads, kvHeads;
+};
+
+/// Up to this much is spent on the products of queries and keys, which the deterministic
+/// gradient of all but Blackwell stores instead of adding to dq in any order. They grow with
+/// the square of the sequence, so large calls go in parts, each of which fills a GPU still.
+constexpr int64_t mostProductBytes = int64_t(1) << 30;
+
+inline int64_t roundUp(int64_t size, int64_t unit) { return (size + unit - 1) / unit * unit; }
+
+inline bool storesProducts(const Attention &call, int64_t arch) {
+  return call.backward && call.deterministic && arch / 10 != 10;
+}
+
+/// Bytes of those products for one head of one sequence.
+inline int64_t productBytes(const MwAttention &s, int64_t arch) {
+  return roundUp(s.queries, 64) * roundUp(s.keys, arch / 10 == 9 ? 128 : 64) * 2;
+}
+
+/// Parts have the same size, whole groups of heads that share keys, and several sequences
+/// only with all heads.
+inline Part partOf(const Attention &call, int64_t arch) {
+  const MwAttention &s = call.sizes;
+  if (!storesProducts(call, arch))
+    return {s.batch, s.heads, s.kvHeads};
+  int64_t head = productBytes(s, arch), group = s.heads / s.kvHeads;
+  for (int64_t parts = 1; parts <= s.batch; ++parts)
+    if (s.batch % parts == 0 && s.batch / parts * s.heads * head <= mostProductBytes)
+      return {s.batch / parts, s.heads, s.kvHeads};
+  for (int64_t parts = 2; parts <= s.kvHeads; ++parts)
+    if (s.kvHeads % parts == 0 && s.heads / parts * head <= mostProductBytes)
+      return {1, s.heads / parts, s.kvHeads / parts};
+  return {1, group, 1};
+}
+
+/// Bytes of scratch memory that cuDNN asks for at most on GPUs of `arch`, its own and its
+/// frontend's: found from what its plans say (9.19), and held against them by a test.
+inline int64_t workspaceBytes(const Attention &call, int64_t arch) {
+  constexpr int64_t headers = 512;
+  if (!call.backward)
+    return headers;
+  const MwAttention &s = call.sizes;
+  Part part = partOf(call, arch);
+  int64_t heads = part.batch * part.heads;
+  int64_t queries = heads * s.queries * s.headDim, keys = heads * s.keys * s.headDim;
+  bool shared = s.heads != s.kvHeads; // keys, by several heads
+  int64_t bytes = headers + heads * s.queries * 4; // dout times out, summed over a head
+  if (call.deterministic && arch / 10 == 10)
+    return bytes + (shared ? 8 * keys : 0); // dk and dv of each head in f32
+  if (call.deterministic)
+    return bytes + heads * productBytes(s, arch) + (shared ? 4 * keys : 0);
+  bytes += 4 * queries; // dq in f32
+  if (arch / 10 == 9)
+    return bytes + (shared ? 4 * keys : 0);
+  // Ampere's kernels, which Blackwell has for small shapes too, keep another.
+  return bytes + 4 * heads * roundUp(s.queries, 8) * s.headDim + (shared ? 4 * keys : 0);
+}
+
+} // namespace meshwright::cudnn
+
+#endif // MESHWRIGHT_RUNTIME_CUDNN_H

@@ -1,0 +1,55 @@
+//===- Attentions.cpp - numbers of calls of attention -----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Codegen/Attentions.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::codegen;
+
+template <typename Op> static AttentionEntry entryOf(Op op) {
+  AttentionEntry entry;
+  entry.call.sizes = op.getAttention();
+  entry.call.backward = isa<exec::AttentionGradOp>(op);
+  entry.call.deterministic = op.getDeterministic();
+  entry.byCudnn = bool(op.getCudnn());
+  entry.fallback = op.getFallback();
+  entry.workspaceBytes = op.getCudnn().value_or(0);
+  entry.reason = op.getReason().value_or("");
+  entry.first = op;
+  return entry;
+}
+
+/// All that calls of one number have in common, as text.
+static std::string keyOf(const AttentionEntry &entry) {
+  const MwAttention &s = entry.call.sizes;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  for (int64_t number :
+       {int64_t(entry.call.backward), int64_t(entry.call.deterministic), int64_t(entry.byCudnn),
+        int64_t(entry.fallback), entry.workspaceBytes, s.batch, s.queries, s.keys, s.heads,
+        s.kvHeads, s.headDim, s.window, int64_t(s.causal), int64_t(s.elementType)})
+    os << number << " ";
+  // As whole numbers, which are exact.
+  os << llvm::bit_cast<uint32_t>(s.scale) << " " << llvm::bit_cast<uint32_t>(s.dropout);
+  return text;
+}
+
+Attentions::Attentions(ModuleOp module) {
+  llvm::StringMap<unsigned> known;
+  auto add = [&](AttentionEntry entry) {
+    auto [place, isNew] = known.try_emplace(keyOf(entry), entries.size());
+    numbers[entry.first] = place->second;
+    if (isNew)
+      entries.push_back(std::move(entry));
+  };
+  module.walk([&](Operation *op) {
+    llvm::TypeSwitch<Operation *>(op).Case<exec::AttentionOp, exec::AttentionGradOp>(
+        [&](auto attention) { add(entryOf(attention)); });
+  });
+}

@@ -1,0 +1,43 @@
+//===- Attentions.h - numbers of calls of attention -------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// On GPUs, generated code names a call of attention by its place in the plan's table,
+// where the runtime reads what cuDNN must know of it before the program starts. Calls
+// that differ in addresses alone have one number.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_CODEGEN_ATTENTIONS_H
+#define MESHWRIGHT_CODEGEN_ATTENTIONS_H
+
+#include "Exec/Exec.h"
+#include "meshwright/runtime/Cudnn.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+namespace meshwright::codegen {
+
+/// An exec.attention or exec.attention_grad, without its memory.
+struct AttentionEntry {
+  cudnn::Attention call;
+  bool byCudnn = false, fallback = false;
+  int64_t workspaceBytes = 0; ///< that cuDNN may use
+  mlir::StringRef reason;     ///< why it is not cuDNN's
+  mlir::Operation *first = nullptr;
+};
+
+class Attentions {
+public:
+  explicit Attentions(mlir::ModuleOp module);
+
+  llvm::ArrayRef<AttentionEntry> all() const { return entries; }
+  unsigned numberOf(mlir::Operation *op) const { return numbers.at(op); }
+
+private:
+  llvm::SmallVector<AttentionEntry> entries;
+  llvm::DenseMap<mlir::Operation *, unsigned> numbers;
+};
+
+} // namespace meshwright::codegen
+
+#endif // MESHWRIGHT_CODEGEN_ATTENTIONS_H

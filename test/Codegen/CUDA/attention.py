@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Attention by cuDNN, and without it, on libraries that only look on: attention.py FOLDER GOLDEN
+
+What each says as it starts, and what is launched then. The fake cuDNN (FakeCudnn.cpp) sees
+the graphs of the real frontend and ends the process where an address of theirs is wrong."""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+
+import executables
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("golden", type=pathlib.Path)
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    data = options.folder / "tokens.bin"
+    data.write_bytes(bytes(range(64)) * 1024)
+    built = pathlib.Path(os.environ["MESHWRIGHT_BUILD"]) / "runtime" / "test"
+    # A library without cuDNN's functions, as the machine may have cuDNN.
+    broken = options.folder / "broken"
+    broken.mkdir(exist_ok=True)
+    (broken / "libcudnn.so.9").unlink(missing_ok=True)
+    (broken / "libcudnn.so.9").symlink_to(built / "fake_gpu" / "libcuda.so.1")
+
+    def compile(*flags, precision="bf16"):
+        path = options.folder / "model"
+        subprocess.run(["meshwright", "compile", str(options.golden / "llama-tiny" / "config.json"), "--target", "cuda",
+                        "--precision", precision, *flags, "-o", str(path)], check=True, stdout=subprocess.DEVNULL)
+        return path
+
+    def run(path, cudnn=built / "fake_cudnn", **environment):
+        log = options.folder / "log"
+        done = subprocess.run([str(path), "--data", str(data), "--tokens", "u8", "--steps", "3", "--lr", "1e-3"],
+                              capture_output=True, text=True, timeout=300,
+                              env={**os.environ, "LD_LIBRARY_PATH": f"{built / 'fake_gpu'}:{cudnn}",
+                                   "FAKE_GPU_LOG": str(log), **environment})
+        launches = {}
+        for line in log.read_text().splitlines() if done.returncode == 0 else []:
+            kind, *name, count = line.split(" ")
+            if kind == "launch":
+                launches[" ".join(name)] = int(count)
+        return done, launches
+
+    def generated(launches):
+        return {name for name in launches if name.startswith("attention")}
+
+    def rows(path):
+        plan = subprocess.run(["meshwright", "inspect", "--json", str(path)], check=True, capture_output=True, text=True)
+        return json.loads(plan.stdout)["attentions"]
+
+    path = compile()
+    layers = json.loads((options.golden / "llama-tiny" / "config.json").read_text())["num_hidden_layers"]
+    assert [(row["op"], row["by"], row["fallback"]) for row in rows(path)] == \
+        [("attention", "cudnn", True), ("attention_grad", "cudnn", True)], rows(path)
+    done, launches = run(path)
+    assert done.returncode == 0 and "generated" not in done.stderr, done
+    assert "attention by cuDNN 9.19.0 (" in done.stdout, done.stdout
+    assert launches["cudnn attention"] == launches["cudnn attention_grad"] == 3 * layers, launches
+    assert not generated(launches), launches
+    print("auto: cuDNN", flush=True)
+
+    for label, words, environment in [
+            ("it refuses", "cuDNN ", {"FAKE_CUDNN_REFUSES": "1"}),
+            ("it wants more memory", "asks for 1,0", {"FAKE_CUDNN_WORKSPACE": str(1000 << 20)}),
+            ("it is old", "cuDNN 9.1.0 is too old: 9.15.1", {"FAKE_CUDNN_VERSION": "90100"}),
+            ("it is another library", "libcudnn.so.9 is no cuDNN 9: Unable to find symbol cudnnGetVersion",
+             {"cudnn": broken})]:
+        done, launches = run(path, **environment)
+        assert done.returncode == 0 and words in done.stderr, (label, done)
+        assert done.stderr.count("generated kernels, which are slower, instead of cuDNN's: ") in (1, 2), (label, done)
+        assert "attention by generated kernels" in done.stdout, (label, done)
+        assert len(generated(launches)) == 3 and not any(name.startswith("cudnn") for name in launches), launches
+        print(f"auto: {label}, generated kernels", flush=True)
+
+    path = compile("--attention", "cudnn", "--gpu-arch", "sm_90")
+    names = executables.sections(path)["meshwright_kernel_names"].split(b"\0")[:-1]
+    assert not any(name.startswith(b"attention") for name in names), names
+    done, launches = run(path)
+    assert done.returncode == 0 and launches["cudnn attention_grad"] == 3 * layers, done
+    done, _ = run(path, FAKE_CUDNN_REFUSES="1")
+    assert done.returncode == 1 and "is to be cuDNN's (--attention cudnn)" in done.stderr, done
+    print("cudnn: no generated kernels, refused without it", flush=True)
+
+    path = compile("--attention", "generated")
+    assert {(row["by"], row["reason"]) for row in rows(path)} == {("generated", "--attention generated")}, rows(path)
+    done, launches = run(path, cudnn=broken)
+    assert done.returncode == 0 and len(generated(launches)) == 3 and "cuDNN's" not in done.stderr, done
+    print("generated: cuDNN is not looked for", flush=True)
+
+    path = compile(precision="f32")
+    assert {row["reason"] for row in rows(path)} == {"elements are f32; cuDNN's are bf16 and f16"}, rows(path)
+    print("f32: generated, and why", flush=True)
+
+    sizes = []
+    for choice in ("on", "off"):
+        path = compile("--deterministic", choice)
+        assert rows(path)[1]["deterministic"] == (choice == "on"), rows(path)
+        assert run(path)[0].returncode == 0
+        sizes.append(rows(path)[1]["workspace_bytes"])
+    assert sizes[0] != sizes[1], sizes
+    print("deterministic: on and off", flush=True)
+
+
+main()

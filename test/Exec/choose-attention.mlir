@@ -1,0 +1,111 @@
+// RUN: meshwright-opt %s --exec-choose-attention="archs=sm_90" -split-input-file | FileCheck %s --check-prefixes=CHECK,SM90
+// RUN: meshwright-opt %s --exec-choose-attention="archs=sm_100,sm_80" -split-input-file | FileCheck %s --check-prefixes=CHECK,SM80
+// RUN: meshwright-opt %s --exec-choose-attention="deterministic=false" -split-input-file | FileCheck %s --check-prefix=ANY
+// RUN: meshwright-opt %s --exec-choose-attention="attention=generated" -split-input-file | FileCheck %s --check-prefix=GENERATED
+// RUN: meshwright-opt %s --exec-choose-attention="attention=cudnn archs=sm_90,sm_80" -split-input-file -verify-diagnostics -o /dev/null
+
+// BEGIN EXAMPLE --exec-choose-attention
+module attributes {exec.target = "cuda"} {
+  func.func @f(%q: tensor<2x128x4x64xbf16>, %k: tensor<2x128x2x64xbf16>) -> tensor<2x128x4x64xbf16> {
+    %out, %lse = train.attention %q, %k, %k scale 0.125 causal
+        : (tensor<2x128x4x64xbf16>, tensor<2x128x2x64xbf16>, tensor<2x128x2x64xbf16>)
+          -> (tensor<2x128x4x64xbf16>, tensor<2x4x128xf32>)
+    return %out : tensor<2x128x4x64xbf16>
+  }
+}
+// END EXAMPLE
+
+// CHECK-LABEL: func.func @f
+// CHECK: train.attention {{.*}} {exec.cudnn = 512 : i64, exec.deterministic, exec.fallback}
+// ANY-LABEL: func.func @f
+// ANY: train.attention {{.*}} {exec.cudnn = 512 : i64, exec.fallback}
+// GENERATED-LABEL: func.func @f
+// GENERATED: train.attention {{.*}} {exec.reason = "--attention generated"}
+
+// -----
+
+module attributes {exec.target = "cuda"} {
+  // The products of queries and keys, 8 heads of 128 x 128 in bf16, dout times out, and for
+  // the heads that share keys dk and dv of each; without the first, dq in f32.
+  // CHECK-LABEL: func.func @gradient
+  // SM90: train.attention_grad {{.*}} {exec.cudnn = 528896 : i64, exec.deterministic, exec.fallback}
+  // SM80: train.attention_grad {{.*}} {exec.cudnn = 528896 : i64, exec.deterministic, exec.fallback}
+  // ANY-LABEL: func.func @gradient
+  // ANY: train.attention_grad {{.*}} {exec.cudnn = 528896 : i64, exec.fallback}
+  func.func @gradient(%q: tensor<2x128x4x64xbf16>, %k: tensor<2x128x2x64xbf16>, %lse: tensor<2x4x128xf32>) -> tensor<2x128x4x64xbf16> {
+    %dq, %dk, %dv = train.attention_grad %q, %q, %k, %k, %q, %lse scale 0.125 causal
+        : (tensor<2x128x4x64xbf16>, tensor<2x128x4x64xbf16>, tensor<2x128x2x64xbf16>, tensor<2x128x2x64xbf16>, tensor<2x128x4x64xbf16>, tensor<2x4x128xf32>)
+          -> (tensor<2x128x4x64xbf16>, tensor<2x128x2x64xbf16>, tensor<2x128x2x64xbf16>)
+    return %dq : tensor<2x128x4x64xbf16>
+  }
+}
+
+// -----
+
+// 64 heads of 8192 x 8192 in 8 parts of 8: 1 GiB of products at a time.
+module attributes {exec.target = "cuda"} {
+  // CHECK-LABEL: func.func @parts
+  // CHECK: train.attention_grad {{.*}} {exec.cudnn = 1107558912 : i64, exec.deterministic, exec.fallback}
+  func.func @parts(%q: tensor<2x8192x32x128xbf16>, %k: tensor<2x8192x8x128xbf16>, %lse: tensor<2x32x8192xf32>) -> tensor<2x8192x32x128xbf16> {
+    %dq, %dk, %dv = train.attention_grad %q, %q, %k, %k, %q, %lse scale 0.125 causal
+        : (tensor<2x8192x32x128xbf16>, tensor<2x8192x32x128xbf16>, tensor<2x8192x8x128xbf16>, tensor<2x8192x8x128xbf16>, tensor<2x8192x32x128xbf16>, tensor<2x32x8192xf32>)
+          -> (tensor<2x8192x32x128xbf16>, tensor<2x8192x8x128xbf16>, tensor<2x8192x8x128xbf16>)
+    return %dq : tensor<2x8192x32x128xbf16>
+  }
+}
+
+// -----
+
+module attributes {exec.target = "cuda"} {
+  // CHECK-LABEL: func.func @full
+  // CHECK: train.attention {{.*}} {exec.reason = "elements are f32; cuDNN's are bf16 and f16"}
+  func.func @full(%q: tensor<2x128x4x64xf32>) -> tensor<2x128x4x64xf32> {
+    // expected-error @+1 {{cannot be cuDNN's: elements are f32; cuDNN's are bf16 and f16; --attention auto or generated works}}
+    %out, %lse = train.attention %q, %q, %q scale 0.125 causal
+        : (tensor<2x128x4x64xf32>, tensor<2x128x4x64xf32>, tensor<2x128x4x64xf32>)
+          -> (tensor<2x128x4x64xf32>, tensor<2x4x128xf32>)
+    return %out : tensor<2x128x4x64xf32>
+  }
+}
+
+// -----
+
+module attributes {exec.target = "cuda"} {
+  // CHECK-LABEL: func.func @narrow
+  // CHECK: train.attention {{.*}} {exec.reason = "heads have 20 elements; cuDNN's have a multiple of 8"}
+  func.func @narrow(%q: tensor<2x16x4x20xbf16>) -> tensor<2x16x4x20xbf16> {
+    // expected-error @+1 {{heads have 20 elements; cuDNN's have a multiple of 8}}
+    %out, %lse = train.attention %q, %q, %q scale 0.125 causal
+        : (tensor<2x16x4x20xbf16>, tensor<2x16x4x20xbf16>, tensor<2x16x4x20xbf16>)
+          -> (tensor<2x16x4x20xbf16>, tensor<2x4x16xf32>)
+    return %out : tensor<2x16x4x20xbf16>
+  }
+}
+
+// -----
+
+// On one of the architectures only: the runtime sees which it is.
+module attributes {exec.target = "cuda"} {
+  // CHECK-LABEL: func.func @wide
+  // SM90: train.attention {{.*}} {exec.cudnn = 512 : i64, exec.deterministic, exec.fallback}
+  // SM80: train.attention {{.*}} {exec.reason = "heads have 256 elements; on sm_80 cuDNN's have up to 128"}
+  func.func @wide(%q: tensor<1x16x2x256xbf16>) -> tensor<1x16x2x256xbf16> {
+    // expected-error @+1 {{heads have 256 elements; on sm_80 cuDNN's have up to 128}}
+    %out, %lse = train.attention %q, %q, %q scale 0.125 causal
+        : (tensor<1x16x2x256xbf16>, tensor<1x16x2x256xbf16>, tensor<1x16x2x256xbf16>)
+          -> (tensor<1x16x2x256xbf16>, tensor<1x2x16xf32>)
+    return %out : tensor<1x16x2x256xbf16>
+  }
+}
+
+// -----
+
+// Nothing is chosen on processors.
+// CHECK-LABEL: func.func @processor
+// CHECK-NOT: exec.
+func.func @processor(%q: tensor<2x16x4x64xbf16>) -> tensor<2x16x4x64xbf16> {
+  %out, %lse = train.attention %q, %q, %q scale 0.125 causal
+      : (tensor<2x16x4x64xbf16>, tensor<2x16x4x64xbf16>, tensor<2x16x4x64xbf16>)
+        -> (tensor<2x16x4x64xbf16>, tensor<2x4x16xf32>)
+  return %out : tensor<2x16x4x64xbf16>
+}
