@@ -19,7 +19,7 @@ inline constexpr llvm::StringLiteral kernelAttr = "exec.kernel", templateAttr = 
                                      iterationsAttr = "exec.iterations", chunksAttr = "exec.chunks",
                                      workspaceAttr = "exec.workspace", inplaceAttr = "exec.inplace",
                                      tiedAttr = "exec.tied";
-/// Of a collective that is only started: the number that `exec.wait` waits for.
+/// Of a collective or a copy that is only started: the number that `exec.wait` waits for.
 inline constexpr llvm::StringLiteral startAttr = "exec.start";
 /// The number of an op whose results are observed, in the tensor form, and of a module
 /// whose ops have them that form as text.
@@ -31,9 +31,22 @@ inline constexpr llvm::StringLiteral cudnnAttr = "exec.cudnn", fallbackAttr = "e
                                      reasonAttr = "exec.reason";
 /// Attributes of a planned module.
 inline constexpr llvm::StringLiteral arenaBytesAttr = "exec.arena_bytes",
-                                     liveBytesAttr = "exec.live_bytes", memoryAttr = "exec.memory";
+                                     liveBytesAttr = "exec.live_bytes", memoryAttr = "exec.memory",
+                                     hostBytesAttr = "exec.host_bytes",
+                                     hostMemoryAttr = "exec.host_memory";
 
-/// The number under which a collective is only started; nothing where the program
+/// Whether a memref is memory of the host beside the arena, in memory space "host".
+bool isOnHost(mlir::Type type);
+/// The type of such memory, and of memory in the arena.
+mlir::MemRefType onHost(mlir::MemRefType type);
+mlir::MemRefType inArena(mlir::MemRefType type);
+
+/// What runs in order, started or not, without the program waiting for it.
+enum class Queue { Communication, ToDevice, ToHost };
+/// The queue that an op runs in; nothing if the program runs it itself.
+std::optional<Queue> queueOf(mlir::Operation *op);
+
+/// The number under which a collective or a copy is only started; nothing where the program
 /// waits for it there, and for other ops.
 std::optional<int64_t> startOf(mlir::Operation *op);
 

@@ -32,10 +32,12 @@ def Exec_Dialect : Dialect {
     Attributes of a planned module, and of a private program, whose arena is its
     caller's workspace: `exec.arena_bytes`, the size of the arena;
     `exec.live_bytes`, the largest sum of buffers that are live at once, with what
-    called programs need at that moment; `exec.memory`, bytes by category then.
+    called programs need at that moment; `exec.memory`, bytes by category then. Where memory
+    is the host's, of type `memref<.., "host">`: `exec.host_bytes`, the size of the host's arena,
+    and `exec.host_memory`, bytes by category when most of it is live.
 
-    A collective of the memory form with `exec.start`, an i64, is only started; see
-    `exec.wait`.
+    A collective of the memory form with `exec.start`, an i64, is only started, and so is a
+    copy between the two arenas; see `exec.wait`.
 
     A `func.call` in the tensor form has `exec.tied` once its callee is in the memory
     form: for each result the operand whose memory it takes, or -1.

@@ -43,6 +43,30 @@ std::optional<int64_t> exec::startOf(Operation *op) {
   return number ? std::optional(number.getInt()) : std::nullopt;
 }
 
+bool exec::isOnHost(Type type) {
+  auto memory = dyn_cast<MemRefType>(type);
+  return memory && memory.getMemorySpace() == StringAttr::get(type.getContext(), "host");
+}
+
+MemRefType exec::onHost(MemRefType type) {
+  return MemRefType::get(type.getShape(), type.getElementType(), MemRefLayoutAttrInterface(),
+                         StringAttr::get(type.getContext(), "host"));
+}
+
+MemRefType exec::inArena(MemRefType type) {
+  return MemRefType::get(type.getShape(), type.getElementType());
+}
+
+std::optional<Queue> exec::queueOf(Operation *op) {
+  if (isa<CollectiveOpInterface, FinishSendsOp>(op))
+    return Queue::Communication;
+  auto copy = dyn_cast<CopyOp>(op);
+  if (!copy || !copy.getTarget())
+    return std::nullopt;
+  bool from = isOnHost(copy.getSource().getType()), to = isOnHost(copy.getTarget().getType());
+  return from == to ? std::nullopt : std::optional(to ? Queue::ToHost : Queue::ToDevice);
+}
+
 static void addEffect(SmallVectorImpl<MemoryEffects::EffectInstance> &effects,
                       MemoryEffects::Effect *effect, OpOperand &operand) {
   if (isa<MemRefType>(operand.get().getType()))
@@ -57,6 +81,9 @@ LogicalResult BufferOp::verify() {
   if (unsigned(bool(getVariable())) + bool(getInput()) + bool(getOutput()) > 1)
     return emitOpError("'") << getName()
                             << "' can be a variable, an input or an output, not several";
+  if (Attribute space = getType().getMemorySpace(); space && !isOnHost(getType()))
+    return emitOpError("'") << getName() << "' is in memory space " << space
+                            << "; the arena, without one, and \"host\" are what there is";
   if (getOffset() && (int64_t(*getOffset()) < 0 || *getOffset() % MW_ALIGNMENT))
     return emitOpError("'") << getName() << "' lies at " << *getOffset()
                             << ", not at a multiple of " << MW_ALIGNMENT;
@@ -88,7 +115,8 @@ int64_t ShiftOp::evaluate(int64_t iteration) {
 LogicalResult SlotOp::verify() {
   MemRefType base = getBase().getType(), slice = getSlice().getType();
   if (base.getRank() == 0 || base.getShape().drop_front() != slice.getShape() ||
-      base.getElementType() != slice.getElementType())
+      base.getElementType() != slice.getElementType() ||
+      base.getMemorySpace() != slice.getMemorySpace())
     return emitOpError("gives ") << slice << ", which is not a slice of " << base;
   auto shift = getIndex().getDefiningOp<ShiftOp>();
   Value index = shift ? shift.getIndex() : getIndex();
@@ -120,7 +148,7 @@ LogicalResult SlotOp::verify() {
 LogicalResult ViewOp::verify() {
   MemRefType base = getBase().getType(), result = getType();
   if (base.getElementType() != result.getElementType() ||
-      int64_t(getBegin()) < 0 ||
+      base.getMemorySpace() != result.getMemorySpace() || int64_t(getBegin()) < 0 ||
       int64_t(getBegin()) + result.getNumElements() > base.getNumElements())
     return emitOpError("gives ") << result << ", which " << base << " does not hold";
   return success();
@@ -128,7 +156,8 @@ LogicalResult ViewOp::verify() {
 
 LogicalResult WindowOp::verify() {
   MemRefType base = getBase().getType(), result = getType();
-  if (base.getElementType() != result.getElementType() || result.getNumElements() == 0 ||
+  if (base.getElementType() != result.getElementType() ||
+      base.getMemorySpace() != result.getMemorySpace() || result.getNumElements() == 0 ||
       base.getNumElements() % result.getNumElements())
     return emitOpError("gives ") << result << ", which is no equal part of " << base;
   int64_t parts = base.getNumElements() / result.getNumElements();
@@ -142,8 +171,11 @@ LogicalResult CopyOp::verify() {
   if (inMemory != bool(getTarget()) || inMemory == bool(getValue()))
     return emitOpError("has a target exactly when its source is memory and a result otherwise");
   Type to = inMemory ? Type(getTarget().getType()) : Type(getValue().getType());
-  if (getSource().getType() != to)
-    return emitOpError("copies ") << getSource().getType() << " to " << to;
+  Type from = getSource().getType();
+  if (inMemory ? inArena(cast<MemRefType>(from)) != inArena(cast<MemRefType>(to)) : from != to)
+    return emitOpError("copies ") << from << " to " << to;
+  if (isOnHost(from) && isOnHost(to))
+    return emitOpError("copies within the host's memory; one end is in the arena");
   return success();
 }
 

@@ -221,6 +221,7 @@ def Exec_IndexOp : Exec_Op<"index", [Pure]> {
 def Exec_BufferOp : Exec_Op<"buffer", [Pure]> {
   let summary = "A piece of the arena";
   let description = [{
+    A piece of the host's arena where the type is a `memref<.., "host">`, see `exec-offload`.
     `name` is unique in its program. `variable`, `input` and `output` mark memory
     that outlives the program, the same in every program. `offset`, in bytes from
     the arena's start and a multiple of 64, is there after `exec-plan-memory`.
@@ -282,8 +283,13 @@ def Exec_CopyOp : Exec_Op<"copy", [DeclareOpInterfaceMethods<MemoryEffectsOpInte
   let summary = "Copies a value";
   let description = [{
     Memory form: `target` becomes equal to `source`, of the same type; they do not
-    overlap. Tensor form: a value in memory of its own; `exec-bufferize` inserts
+    overlap. One of the two may be memory of the host. Such a copy can be only started, as a
+    collective can; copies of one direction run in order. Tensor form: a value in memory of its own; `exec-bufferize` inserts
     these where two values may not share memory and removes those that may.
+
+    ```mlir
+    exec.copy %mine to %kept {exec.start = 0 : i64} : memref<4x64xf32> to memref<4x64xf32, "host">
+    ```
   }];
   let arguments = (ins Exec_Operand:$source, Optional<Exec_MemRef>:$target);
   let results = (outs Optional<AnyRankedTensor>:$value);
@@ -632,13 +638,14 @@ def Exec_FinishSendsOp : Exec_Op<"finish_sends", [MemoryEffects<[MemWrite]>]> {
   let assemblyFormat = "$buffers attr-dict `:` type($buffers)";
 }
 def Exec_WaitOp : Exec_Op<"wait", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "mw_wait: waits for a collective that was only started";
+  let summary = "mw_wait: waits for a collective or a copy that was only started";
   let description = [{
-    A collective with the attribute `exec.start = n : i64` is started where it stands and
+    A collective, or a copy from or to the host, with the attribute `exec.start = n : i64` is started where it stands and
     runs while the program goes on. `exec.wait n` returns when the latest start of number n
     has ended, and so, since they end in the order in which they are started, all before
-    it; at once where there is none. Until then nothing but other communication, which
-    comes after it, may write what it reads or touch what it writes.
+    it of its queue: communication, copies to the device, copies to the host. At once where there is
+    none. Until then nothing but what comes after it in its queue may write what it reads
+    or touch what it writes.
 
     ```mlir
     exec.reduce_scatter sum %g to %mine over ["data"] {exec.start = 0 : i64} : memref<8xf32> to memref<4xf32>

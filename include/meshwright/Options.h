@@ -36,6 +36,8 @@ struct CompileOptions {
   std::string cuts;
   std::string remat = "none";
   std::string memoryLimit;
+  std::string offload;                  ///< optimizer, activations or both
+  std::string offloadBuffer = "32MiB"; ///< bytes of a part of one optimizer state
   std::string collectiveAlgorithm = "native", collectiveMatmul = "off";
   std::string overlap = "auto"; ///< auto: on for GPUs, off for processors
   std::string attention = "auto"; ///< on GPUs: cuDNN where it can, or as it says

@@ -31,6 +31,8 @@ struct PipelineOptions {
   bool replay = false;
   std::string gpuArch = "sm_90";
   std::string attention = "auto", deterministic = "on"; ///< of the cuda target
+  std::string offload; ///< what is on the host: optimizer, activations or both
+  int64_t offloadBytes = 32 << 20; ///< of the largest part of a state that passes through the device
 };
 
 /// Where IR can be taken out and put in again, in order of the staircase.
@@ -58,7 +60,8 @@ llvm::Expected<std::string> chooseRemat(mlir::ModuleOp module, PipelineOptions o
 
 /// Makes buildPipeline known as `--meshwright-pipeline`, with options mesh,
 /// optimizer, zero, sequence-parallel, tensor-2d, precision, grad-dtype, schedule, cuts,
-/// collective-algorithm, collective-matmul, overlap, remat, replay, gpu-arch, attention, deterministic, from
+/// collective-algorithm, collective-matmul, overlap, remat, replay, gpu-arch, attention, deterministic,
+/// offload, offload-bytes, from
 /// and to.
 void registerPipeline();
 

@@ -17,7 +17,7 @@ namespace meshwright {
 /// What an executable is planned to do, as docs/plan.md describes it.
 struct Plan {
   std::string json; ///< the text that the executable carries
-  int64_t ranks = 1, arenaBytes = 0;
+  int64_t ranks = 1, arenaBytes = 0, hostBytes = 0;
   /// What must fit a rank's device: the arena and allowances for what is beside it there, of
   /// the program where that is most; and these allowances by program.
   int64_t deviceBytes = 0;

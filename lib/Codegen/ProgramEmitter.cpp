@@ -48,6 +48,15 @@ Value ProgramEmitter::place(ArrayAttr axes) {
   return known;
 }
 
+Value ProgramEmitter::hostArena() {
+  if (!host) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&function.getBody().front());
+    host = call("mw_host_arena", {}, ptr);
+  }
+  return host;
+}
+
 Value ProgramEmitter::stack(Type type, int64_t count) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(&function.getBody().front());
@@ -166,7 +175,8 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
       .Case<exec::BufferOp>([&](exec::BufferOp buffer) -> LogicalResult {
         if (!buffer.getOffset())
           return buffer.emitOpError("has no offset; run exec-plan-memory first");
-        known[buffer] = offset(arena, i64(*buffer.getOffset()));
+        bool onHost = exec::isOnHost(buffer.getType());
+        known[buffer] = offset(onHost ? hostArena() : arena, i64(*buffer.getOffset()));
         return success();
       })
       .Case<exec::SlotOp>([&](exec::SlotOp slot) {
@@ -198,7 +208,13 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
         return success();
       })
       .Case<exec::CopyOp>([&](exec::CopyOp op) {
-        copy(at(op.getTarget()), at(op.getSource()), exec::bytesOf(op.getSource().getType()));
+        int64_t bytes = exec::bytesOf(op.getSource().getType());
+        if (std::optional<exec::Queue> queue = exec::queueOf(op))
+          call("mw_transfer", {at(op.getTarget()), at(op.getSource()), i64(bytes),
+                               i32(*queue == exec::Queue::ToHost),
+                               i32(exec::startOf(op).value_or(-1))});
+        else
+          copy(at(op.getTarget()), at(op.getSource()), bytes);
         return success();
       })
       .Case<exec::ObserveOp>([&](exec::ObserveOp observe) {

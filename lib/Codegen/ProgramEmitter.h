@@ -93,11 +93,14 @@ private:
     return mlir::LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), base, mlir::ValueRange{bytes});
   }
 
+  /// Where the host's arena begins.
+  mlir::Value hostArena();
+
   const PlannedKernels &kernels;
   const Communication &communication;
   mlir::StringRef suffix;
   mlir::LLVM::LLVMFuncOp function;
-  mlir::Value context, arena, operands;
+  mlir::Value context, arena, host, operands;
   llvm::DenseMap<mlir::Attribute, mlir::Value> places; ///< by the group's axes
   llvm::DenseMap<mlir::Value, mlir::Value> known;      ///< addresses of memory, and loops' indices
 };

@@ -67,11 +67,26 @@ static Value comesFrom(Value value) {
   return moves && !isScalar(input) ? withoutCopies(input) : Value();
 }
 
-/// The kernel that makes `value`, before devices put it together.
+/// What a kernel reads: of a slice that a loop around it gives it, the whole.
+static Value wholeOf(Value value) {
+  value = withoutCopies(value);
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    if (auto loop = dyn_cast<LoopOp>(argument.getOwner()->getParentOp()))
+      for (auto [whole, slice] : llvm::zip(loop.getEach(), loop.getEachArguments()))
+        if (slice == argument)
+          return withoutCopies(whole);
+  return value;
+}
+
+/// The kernel that makes `value`, or its parts in a loop, before devices put it together.
 static LaunchOp updateOf(Value value) {
-  auto launch = originOf(value).getDefiningOp<LaunchOp>();
+  value = originOf(value);
+  if (auto loop = value.getDefiningOp<LoopOp>())
+    value = withoutCopies(
+        loop.getBlock().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()));
+  auto launch = value.getDefiningOp<LaunchOp>();
   bool updates = launch && llvm::any_of(launch.getInputs(), [](Value input) {
-                   return isa_and_nonnull<train::GetOp>(withoutCopies(input).getDefiningOp());
+                   return isa_and_nonnull<train::GetOp>(wholeOf(input).getDefiningOp());
                  });
   return updates ? launch : LaunchOp();
 }
@@ -83,7 +98,7 @@ SmallVector<Value> exec::gradientsOf(func::FuncOp function) {
     if (!update)
       continue;
     for (Value input : update.getInputs()) {
-      Value value = withoutCopies(input);
+      Value value = wholeOf(input);
       if (isScalar(value) || isa_and_nonnull<train::GetOp>(value.getDefiningOp()))
         continue;
       gradients.insert(value);

@@ -48,7 +48,7 @@ private:
 
 Profiler::Profiler(ModuleOp module) {
   module.walk([&](BufferOp buffer) {
-    if (!buffer.isPersistent())
+    if (!buffer.isPersistent() || isOnHost(buffer.getType()))
       return;
     unsigned kind = buffer.getVariable() ? 0 : buffer.getInput() ? 1 : 2;
     StringRef name = kind == 0   ? buffer.getVariable().value()
@@ -156,7 +156,8 @@ MemoryProfile Profiler::profile(ProgramOp program) {
       changes[0][buffer.getCategory()] += alignedBytes(buffer);
   SmallVector<std::pair<BufferOp, std::pair<int64_t, int64_t>>> ranges;
   for (auto buffer : program.getBlock().getOps<BufferOp>()) {
-    auto range = buffer.isPersistent() ? std::nullopt : liveness.range(buffer.getMemory());
+    bool counts = !buffer.isPersistent() && !isOnHost(buffer.getType());
+    auto range = counts ? liveness.range(buffer.getMemory()) : std::nullopt;
     if (!range)
       continue;
     // From the op on that uses it first to the one after the last.

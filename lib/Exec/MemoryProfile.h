@@ -38,7 +38,7 @@ struct HeldBuffer {
   int64_t slices = 1;
 };
 
-/// The step function of live bytes over the ops of a program in their order, those that
+/// The step function of live bytes of the arena over the ops of a program in their order, those that
 /// only name memory left out, a loop's body once: memory is the same in each iteration. A call
 /// counts as what its callee holds at the callee's own peak.
 struct MemoryProfile {

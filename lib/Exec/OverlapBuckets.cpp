@@ -6,6 +6,7 @@
 #include "OverlapBuckets.h"
 #include "Liveness.h"
 #include "OverlapLoops.h"
+#include "Starts.h"
 
 #include "llvm/ADT/MapVector.h"
 

@@ -7,6 +7,7 @@
 #include "OverlapBuckets.h"
 #include "OverlapLoops.h"
 #include "ProgramWalk.h"
+#include "Starts.h"
 
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/PatternMatch.h"
@@ -20,11 +21,6 @@ namespace meshwright::exec {
 #define GEN_PASS_DEF_EXECOVERLAPCOLLECTIVES
 #include "Exec/Passes.h.inc"
 } // namespace meshwright::exec
-
-/// Whether `op` takes time of the processors that compute.
-static bool computes(Operation *op) {
-  return !isPure(op) && !isa<CollectiveOpInterface, WaitOp, FinishSendsOp>(op);
-}
 
 namespace {
 struct ExecOverlapCollectives : exec::impl::ExecOverlapCollectivesBase<ExecOverlapCollectives> {
@@ -75,41 +71,8 @@ static void hoist(Operation *op) {
       member->moveBefore(anchor);
 }
 
-/// Puts a wait before each op that has to wait for a started collective, and at the
-/// program's end. Returns the numbers of those during which nothing is computed.
-static llvm::DenseSet<int64_t> placeWaits(ProgramOp program) {
-  llvm::DenseSet<int64_t> idle, useful;
-  program.walk([&](Operation *op) {
-    if (std::optional<int64_t> number = startOf(op))
-      idle.insert(*number);
-  });
-  ProgramWalk walk(program, /*inArena=*/false);
-  auto put = [&](OpBuilder builder, Location loc, int64_t number) {
-    walk.step(WaitOp::create(builder, loc, number));
-  };
-  walk.run([&](Operation *op) {
-    SmallVector<int64_t> numbers;
-    for (const PendingCollective *other : walk.conflicts(op))
-      if (!llvm::is_contained(numbers, other->number))
-        numbers.push_back(other->number);
-    for (int64_t number : numbers)
-      put(OpBuilder(op), op->getLoc(), number);
-    if (computes(op))
-      for (const PendingCollective &other : walk.pending)
-        if (other.runs)
-          useful.insert(other.number);
-    walk.step(op);
-    return true;
-  });
-  while (!walk.pending.empty())
-    put(OpBuilder::atBlockEnd(&program.getBlock()), program.getLoc(), walk.pending[0].number);
-  for (int64_t number : useful)
-    idle.erase(number);
-  return idle;
-}
-
 void ExecOverlapCollectives::start(ProgramOp program) {
-  int64_t number = 0;
+  int64_t number = freeStart(program);
   reduceSlots(program, minBytes, number);
   overlapLoops(program, minBytes, number);
   // Messages have buffers of their own, and go on by themselves.
@@ -120,7 +83,7 @@ void ExecOverlapCollectives::start(ProgramOp program) {
   SmallVector<Operation *> starts;
   llvm::DenseSet<Operation *> placed; // waits that stand where they must
   program.walk([&](Operation *op) {
-    if (startOf(op))
+    if (startOf(op) && isa<CollectiveOpInterface>(op))
       starts.push_back(op);
     if (isa<WaitOp>(op))
       placed.insert(op);

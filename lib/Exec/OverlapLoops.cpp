@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "OverlapLoops.h"
 #include "ProgramWalk.h"
+#include "Starts.h"
 
 #include "Dist/Programs.h"
 
@@ -13,10 +14,6 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::exec;
-
-void exec::setStart(Operation *op, int64_t number) {
-  op->setAttr(startAttr, Builder(op->getContext()).getI64IntegerAttr(number));
-}
 
 int64_t exec::bytesOf(CollectiveOpInterface op) {
   int64_t most = 0;
@@ -326,7 +323,7 @@ void LoopOverlap::defer(CollectiveOpInterface op) {
     });
     if (!follows)
       continue;
-    if (isa<CollectiveOpInterface, WaitOp, StoreIndexOp>(next) || next->getNumRegions())
+    if (queueOf(next) || isa<WaitOp, StoreIndexOp>(next) || next->getNumRegions())
       return;
     late.push_back(next);
     llvm::append_range(touched, mine);

@@ -10,9 +10,6 @@
 
 namespace meshwright::exec {
 
-/// Gives the collective `op` the number `number`, under which it is started.
-void setStart(mlir::Operation *op, int64_t number);
-
 /// Bytes of what `op` sends, or of what it receives if that is more.
 int64_t bytesOf(CollectiveOpInterface op);
 

@@ -50,6 +50,24 @@ def ExecFuseAccumulate : Pass<"exec-fuse-accumulate", "::mlir::ModuleOp"> {
   }];
 }
 
+def ExecSliceUpdates : Pass<"exec-slice-updates", "::mlir::ModuleOp"> {
+  let summary = "Updates variables part by part";
+  let description = [{
+    The optimizer's update of a variable becomes a repetition over equal parts of it, as few
+    as are no larger than `part-bytes`, counted in f32, so that its states can pass through a device
+    that has no place for all of them (`exec-offload`). What is smaller than that is one part, and what is
+    smaller than a sixteenth of it stays as it is: launches of several such updates may become one
+    (`exec-merge-launches`), whose states then pass together. Parts are runs of elements in memory, whatever the shape: layers of a
+    stack, rows of a table, or pieces of them. Parts begin at multiples of 32 elements where
+    the number of elements allows it. What else is computed element by element for the
+    update or from it (a guard, a cast to the parameter's type) goes with it.
+  }];
+  let options = [
+    Option<"partBytes", "part-bytes", "int64_t", "32 << 20", "bytes of the largest part of one state">,
+  ];
+  let dependentDialects = ["::meshwright::train::TrainDialect"];
+}
+
 def ExecFormKernels : Pass<"exec-form-kernels", "::mlir::ModuleOp"> {
   let summary = "Fuses memory-bound ops into kernels";
   let description = [{
@@ -220,6 +238,35 @@ def ExecBufferize : Pass<"exec-bufferize", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
+def ExecOffload : Pass<"exec-offload", "::mlir::ModuleOp"> {
+  let summary = "Moves memory to the host, and copies of its parts to and fro";
+  let description = [{
+    Memory that moves is of type `memref<.., "host">` from here on, and ops that compute
+    use buffers on the device instead, with started copies between the two:
+
+    - `optimizer`: the states of the optimizer. Where a loop updates a variable part by part
+      (`exec-slice-updates`) each part has three places in turns: while one is updated, the
+      next part is on its way to the device and the one before on its way back, which are two
+      queues. A variable that is updated at once is copied as a whole.
+    - `activations`: stacks that one loop writes, a slot an iteration, and later ones
+      read: what layers keep for their backward. A slot is copied to the host as soon as it
+      is written, while the next iteration computes, and back one iteration before the one
+      that reads it; two places in turns each. Where calls keep it for other calls, as tasks of a
+      pipeline do, it is memory of the caller on the host and copied inside of the callees. Stacks that live
+      inside of an iteration that reads such a stack, of layers that are computed again,
+      stay on the device.
+
+    An `exec.wait` stands before each op that may not run before a copy has ended, none
+    elsewhere but where copies of one number follow each other. Copies are exact: results have
+    the same bits.
+  }];
+  let options = [
+    Option<"optimizer", "optimizer", "bool", "false", "move the optimizer's states">,
+    Option<"activations", "activations", "bool", "false", "move what layers keep for their backward">,
+  ];
+  let dependentDialects = ["::meshwright::exec::ExecDialect"];
+}
+
 def ExecOverlapCollectives : Pass<"exec-overlap-collectives", "::mlir::ModuleOp"> {
   let summary = "Lets collectives run while the program computes";
   let description = [{
@@ -272,7 +319,8 @@ def ExecPlanMemory : Pass<"exec-plan-memory", "::mlir::ModuleOp"> {
     size, which is live during the call alone. What is live in it at its own peak counts
     by category at the caller's.
 
-    Refuses a variable, input or output of different types in two programs.
+    Refuses a variable, input or output of different types in two programs, and memory of the
+    host that a private program has for itself.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
@@ -286,7 +334,9 @@ def ExecVerify : Pass<"exec-verify", "::mlir::ModuleOp"> {
     not, private programs write their `outs` and not their `ins`, and buffers that persist have the same offset in all programs.
     Programs are walked through as they would run, first and last iterations of loops, with the addresses of the
     plan: while a started collective runs, nothing but other communication may write what it reads or
-    touch what it writes, and none may run when the program ends.
+    touch what it writes, and none may run when the program ends. Copies between host and device are
+    in order among those of one direction, so a copy the other way or communication may not touch such
+    memory either. Nothing but copies and calls uses memory of the host.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }

@@ -41,39 +41,57 @@ struct Scratch {
   }
 };
 
+/// Where memory is: in the arena or in the host's.
+enum Space { Arena, Host };
+constexpr unsigned spaces = 2;
+Space spaceOf(BufferOp buffer) { return isOnHost(buffer.getType()) ? Host : Arena; }
+
+/// Its attributes.
+struct SpaceAttrs {
+  StringRef bytes, live, memory;
+};
+constexpr SpaceAttrs attrs[] = {{arenaBytesAttr, liveBytesAttr, memoryAttr},
+                                {hostBytesAttr, "", hostMemoryAttr}};
+
 struct ExecPlanMemory : exec::impl::ExecPlanMemoryBase<ExecPlanMemory> {
   void runOnOperation() override {
     persistent.clear();
-    persistentBytes = 0;
+    llvm::fill(persistentBytes, 0);
+    for (const SpaceAttrs &attr : attrs)
+      getOperation()->removeAttr(attr.bytes);
     if (failed(placePersistent()))
       return signalPassFailure();
     // Callees before callers, in whose workspaces their buffers are.
     SmallVector<ProgramOp> entries;
     for (auto program : getOperation().getOps<ProgramOp>())
-      if (program.isPrivate())
-        planCalled(program);
-      else
+      if (!program.isPrivate())
         entries.push_back(program);
-    Scratch scratch;
+      else if (failed(planCalled(program)))
+        return signalPassFailure();
+    Scratch scratch[spaces];
     for (ProgramOp program : entries)
       addTo(scratch, program);
-    scratch.place(persistentBytes);
-    std::map<Category, int64_t> bytes;
+    std::map<Category, int64_t> bytes[spaces];
     for (auto &[name, uses] : persistent)
-      bytes[uses.front().getCategory()] += llvm::alignTo(uses.front().getBytes(), MW_ALIGNMENT);
-    report(getOperation(), scratch, persistentBytes, std::move(bytes));
+      bytes[spaceOf(uses.front())][uses.front().getCategory()] +=
+          llvm::alignTo(uses.front().getBytes(), MW_ALIGNMENT);
+    for (Space space : {Arena, Host}) {
+      scratch[space].place(persistentBytes[space]);
+      if (space == Arena || persistentBytes[space] || scratch[space].plan.size)
+        report(getOperation(), space, scratch[space], persistentBytes[space], bytes[space]);
+    }
   }
 
 private:
   LogicalResult placePersistent();
-  void planCalled(ProgramOp program);
-  void addTo(Scratch &scratch, ProgramOp program);
-  static void report(Operation *op, Scratch &scratch, int64_t base,
+  LogicalResult planCalled(ProgramOp program);
+  void addTo(MutableArrayRef<Scratch> scratch, ProgramOp program);
+  static void report(Operation *op, Space space, Scratch &scratch, int64_t base,
                      std::map<Category, int64_t> bytes);
 
   /// By kind and name, e.g. "variable wte": the uses in all programs.
   llvm::MapVector<StringRef, SmallVector<BufferOp>> persistent;
-  int64_t persistentBytes = 0;
+  int64_t persistentBytes[spaces] = {};
 };
 } // namespace
 
@@ -106,9 +124,10 @@ LogicalResult ExecPlanMemory::placePersistent() {
     for (auto &[name, uses] : group) {
       if (uses.empty())
         continue;
+      int64_t &end = persistentBytes[spaceOf(uses.front())];
       for (BufferOp buffer : uses)
-        buffer.setOffsetAttr(builder.getI64IntegerAttr(persistentBytes));
-      persistentBytes += llvm::alignTo(uses.front().getBytes(), MW_ALIGNMENT);
+        buffer.setOffsetAttr(builder.getI64IntegerAttr(end));
+      end += llvm::alignTo(uses.front().getBytes(), MW_ALIGNMENT);
       persistent[name] = uses;
     }
   return success();
@@ -119,22 +138,28 @@ static int64_t numberOf(Operation *op, StringRef attr) {
   return number ? number.getInt() : 0;
 }
 
-void ExecPlanMemory::planCalled(ProgramOp program) {
+LogicalResult ExecPlanMemory::planCalled(ProgramOp program) {
   if (program->hasAttr(arenaBytesAttr))
-    return;
-  Scratch scratch;
+    return success();
+  Scratch scratch[spaces];
   addTo(scratch, program);
-  scratch.place(0);
-  report(program, scratch, 0, {});
+  if (!scratch[Host].entries.empty())
+    return scratch[Host].entries.front().buffer.emitOpError("'")
+           << scratch[Host].entries.front().buffer.getName()
+           << "' is memory of the host that a called program has for itself; its callers can "
+              "give it as an argument";
+  scratch[Arena].place(0);
+  report(program, Arena, scratch[Arena], 0, {});
+  return success();
 }
 
-void ExecPlanMemory::addTo(Scratch &scratch, ProgramOp program) {
+void ExecPlanMemory::addTo(MutableArrayRef<Scratch> scratch, ProgramOp program) {
   SymbolTableCollection symbols;
   Block &top = program.getBlock();
   llvm::DenseMap<BufferOp, ProgramOp> workspaces;
   program.walk([&](CallOp call) {
     auto callee = symbols.lookupNearestSymbolFrom<ProgramOp>(call, call.getCalleeAttr());
-    planCalled(callee);
+    (void)planCalled(callee); // which refuses itself in its turn
     int64_t bytes = numberOf(callee, arenaBytesAttr);
     if (bytes == 0 || call.getWorkspace())
       return;
@@ -155,17 +180,18 @@ void ExecPlanMemory::addTo(Scratch &scratch, ProgramOp program) {
       buffer.erase();
       continue;
     }
-    scratch.entries.push_back(
-        {buffer,
-         workspaces.lookup(buffer),
-         {buffer.getBytes(), scratch.time + range->first, scratch.time + range->second + 1}});
+    Scratch &of = scratch[spaceOf(buffer)];
+    of.entries.push_back({buffer,
+                          workspaces.lookup(buffer),
+                          {buffer.getBytes(), of.time + range->first, of.time + range->second + 1}});
   }
-  scratch.time += liveness.size();
+  for (Scratch &of : scratch)
+    of.time += liveness.size();
 }
 
-/// Writes what `op`, a module or a called program, needs: `base` bytes, by category
+/// Writes what `op`, a module or a called program, needs of a space: `base` bytes, by category
 /// `bytes`, and then what `scratch` takes.
-void ExecPlanMemory::report(Operation *op, Scratch &scratch, int64_t base,
+void ExecPlanMemory::report(Operation *op, Space space, Scratch &scratch, int64_t base,
                             std::map<Category, int64_t> bytes) {
   // Of a callee's workspace counts what is live in it, not how it could be placed.
   SmallVector<Lifetime> needed;
@@ -186,11 +212,12 @@ void ExecPlanMemory::report(Operation *op, Scratch &scratch, int64_t base,
       bytes[*symbolizeCategory(line.getName())] += cast<IntegerAttr>(line.getValue()).getInt();
   }
   Builder builder(op->getContext());
-  op->setAttr(arenaBytesAttr, builder.getI64IntegerAttr(base + scratch.plan.size));
-  op->setAttr(liveBytesAttr, builder.getI64IntegerAttr(base + live));
+  op->setAttr(attrs[space].bytes, builder.getI64IntegerAttr(base + scratch.plan.size));
+  if (!attrs[space].live.empty())
+    op->setAttr(attrs[space].live, builder.getI64IntegerAttr(base + live));
   SmallVector<NamedAttribute> memory;
   for (auto [category, size] : bytes)
     memory.push_back(
         builder.getNamedAttr(stringifyCategory(category), builder.getI64IntegerAttr(size)));
-  op->setAttr(memoryAttr, builder.getDictionaryAttr(memory));
+  op->setAttr(attrs[space].memory, builder.getDictionaryAttr(memory));
 }

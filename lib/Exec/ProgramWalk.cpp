@@ -9,8 +9,8 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::exec;
 
-// Slots are taken in turns by two iterations: what is left out is an even number.
-static constexpr int64_t atBegin = 3, atEnd = 3, turns = 2;
+// Slots are taken in turns by two or three iterations: what is left out is a multiple of both.
+static constexpr int64_t atBegin = 4, atEnd = 4, turns = 6;
 
 bool ProgramWalk::run(function_ref<bool(Operation *)> visit) {
   pending.clear();
@@ -53,7 +53,7 @@ PartAccess ProgramWalk::partOf(Value memory) const {
   Operation *op = memory.getDefiningOp();
   if (auto buffer = dyn_cast_or_null<BufferOp>(op); buffer && inArena) {
     int64_t offset = buffer.getOffset().value_or(0);
-    return {Value(), offset, offset + bytes, false};
+    return {Value(), offset, offset + bytes, false, isOnHost(buffer.getType())};
   }
   if (!isa_and_nonnull<SlotOp, ViewOp, WindowOp>(op))
     return {memory, 0, bytes, false};
@@ -86,13 +86,14 @@ SmallVector<PartAccess> ProgramWalk::accesses(Operation *op) const {
   return list;
 }
 
-SmallVector<const PendingCollective *> ProgramWalk::conflicts(Operation *op) const {
-  SmallVector<const PendingCollective *> found;
-  if (pending.empty() || isa<CollectiveOpInterface, WaitOp, FinishSendsOp>(op))
+SmallVector<const PendingStart *> ProgramWalk::conflicts(Operation *op) const {
+  SmallVector<const PendingStart *> found;
+  if (pending.empty() || isa<WaitOp>(op))
     return found;
+  std::optional<Queue> queue = queueOf(op);
   SmallVector<PartAccess> mine = accesses(op);
-  for (const PendingCollective &other : pending)
-    if (llvm::any_of(mine, [&](const PartAccess &a) {
+  for (const PendingStart &other : pending)
+    if ((!queue || queue != queueOf(other.op)) && llvm::any_of(mine, [&](const PartAccess &a) {
           return llvm::any_of(other.accesses, [&](const PartAccess &b) { return a.conflicts(b); });
         }))
       found.push_back(&other);
@@ -101,17 +102,23 @@ SmallVector<const PendingCollective *> ProgramWalk::conflicts(Operation *op) con
 
 void ProgramWalk::step(Operation *op) {
   if (auto wait = dyn_cast<WaitOp>(op)) {
-    auto waitedFor = [&](const PendingCollective &other) {
+    auto waitedFor = [&](const PendingStart &other) {
       return other.number == int64_t(wait.getStart());
     };
     auto last = llvm::find_if(llvm::reverse(pending), waitedFor);
-    for (; last != pending.rend(); ++last)
-      last->runs = false;
+    std::optional<Queue> queue;
+    for (; last != pending.rend(); ++last) {
+      if (!queue)
+        queue = queueOf(last->op);
+      if (queueOf(last->op) == queue)
+        last->runs = false;
+    }
     llvm::erase_if(pending, waitedFor);
   } else if (std::optional<int64_t> number = startOf(op)) {
     pending.push_back({op, *number, accesses(op)});
-  } else if (isa<CollectiveOpInterface, FinishSendsOp>(op)) {
-    for (PendingCollective &other : pending)
-      other.runs = false;
+  } else if (std::optional<Queue> queue = queueOf(op)) {
+    for (PendingStart &other : pending)
+      if (queueOf(other.op) == queue)
+        other.runs = false;
   }
 }

@@ -10,25 +10,26 @@
 
 namespace meshwright::exec {
 
-/// Bytes that an op reads or writes: of the arena, whose root is null, of a buffer or of
-/// a program's argument.
+/// Bytes that an op reads or writes: of the arena, whose root is null, or of the host's, of a
+/// buffer or of a program's argument.
 struct PartAccess {
   mlir::Value root;
   int64_t begin, end;
   bool writes;
+  bool onHost = false;
 
   /// Whether the two may not change places.
   bool conflicts(const PartAccess &other) const {
-    return root == other.root && begin < other.end && other.begin < end && (writes || other.writes);
+    return root == other.root && onHost == other.onHost && begin < other.end && other.begin < end && (writes || other.writes);
   }
 };
 
-/// A collective that has been started and that nothing has waited for yet.
-struct PendingCollective {
+/// A collective or a copy that has been started and that nothing has waited for yet.
+struct PendingStart {
   mlir::Operation *op;
   int64_t number;
   llvm::SmallVector<PartAccess> accesses;
-  /// False once a wait for a later one, or communication that is not only started, has
+  /// False once a wait for a later one of its queue, or one that is not only started, has
   /// waited for it too.
   bool runs = true;
 };
@@ -51,15 +52,15 @@ public:
   /// What `op` reads and writes in the present iterations; 0 where none has been set.
   llvm::SmallVector<PartAccess> accesses(mlir::Operation *op) const;
 
-  /// The collectives that run now and that `op` has to wait for; none where `op` is
-  /// communication, which runs in order anyway.
-  llvm::SmallVector<const PendingCollective *> conflicts(mlir::Operation *op) const;
-  /// To be called once `op` has run. A collective is pending until a wait of its own
+  /// What runs now and `op` has to wait for; nothing of the queue that `op` is in, which
+  /// runs in order anyway.
+  llvm::SmallVector<const PendingStart *> conflicts(mlir::Operation *op) const;
+  /// To be called once `op` has run. What is started is pending until a wait of its own
   /// number: so lives can be told from these alone.
   void step(mlir::Operation *op);
 
-  /// Collectives that run now, in the order of their starts.
-  llvm::SmallVector<PendingCollective> pending;
+  /// What runs now, in the order of the starts.
+  llvm::SmallVector<PendingStart> pending;
 
 private:
   bool run(mlir::Block &block, llvm::function_ref<bool(mlir::Operation *)> visit);

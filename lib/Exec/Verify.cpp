@@ -27,8 +27,9 @@ static bool isPlanned(Value memory) {
 namespace {
 class ProgramVerifier {
 public:
-  ProgramVerifier(ProgramOp program, int64_t arena)
-      : program(program), liveness(program), arena(arena) {}
+  /// With the sizes of the arena and of the host's.
+  ProgramVerifier(ProgramOp program, int64_t arena, int64_t host)
+      : program(program), liveness(program), arena(arena), host(host) {}
 
   LogicalResult run() {
     if (failed(checkOps()) || failed(checkArguments()) || failed(checkBuffers()))
@@ -47,7 +48,7 @@ private:
 
   ProgramOp program;
   ProgramLiveness liveness;
-  int64_t arena;
+  int64_t arena, host;
   SymbolTableCollection symbols;
 };
 } // namespace
@@ -59,6 +60,12 @@ LogicalResult ProgramVerifier::checkOps() {
         op->emitOpError("uses ") << type << "; programs hold memory only, see exec-bufferize";
         return WalkResult::interrupt();
       }
+    if (!isa<SlotOp, ViewOp, WindowOp, CallOp, CopyOp>(op))
+      for (Value operand : op->getOperands())
+        if (isOnHost(operand.getType())) {
+          op->emitOpError("uses ") << operand.getType() << " of the host; copy it, see exec-offload";
+          return WalkResult::interrupt();
+        }
     if (auto call = dyn_cast<CallOp>(op); call && failed(checkCall(call)))
       return WalkResult::interrupt();
     auto launch = dyn_cast<LaunchOp>(op);
@@ -135,10 +142,11 @@ LogicalResult ProgramVerifier::checkBuffers() {
     if (!buffer.getOffset())
       return buffer.emitOpError("'") << buffer.getName() << "' has no offset, see exec-plan-memory";
     int64_t offset = *buffer.getOffset();
-    if (offset + buffer.getBytes() > arena)
+    bool inHost = isOnHost(buffer.getType());
+    if (int64_t size = inHost ? host : arena; offset + buffer.getBytes() > size)
       return buffer.emitOpError("'")
              << buffer.getName() << "' ends at " << offset + buffer.getBytes()
-             << ", outside the arena of " << arena << " bytes";
+             << ", outside the " << (inHost ? "host's " : "") << "arena of " << size << " bytes";
     Operation *uninitialized = nullptr;
     (void)liveness.range(buffer, &uninitialized);
     if (uninitialized && !buffer.getVariable() && !buffer.getInput())
@@ -182,22 +190,24 @@ LogicalResult ProgramVerifier::checkOverlaps() {
   }
   for (auto [i, a] : llvm::enumerate(placed))
     for (Placed &b : llvm::MutableArrayRef(placed).drop_front(i + 1))
-      if (a.begin <= b.end && b.begin <= a.end && a.offset < b.offset + b.bytes &&
+      if (isOnHost(a.buffer.getType()) == isOnHost(b.buffer.getType()) && a.begin <= b.end &&
+          b.begin <= a.end && a.offset < b.offset + b.bytes &&
           b.offset < a.offset + a.bytes)
         return b.buffer.emitOpError("'") << b.buffer.getName() << "' overlaps '"
                                          << a.buffer.getName() << "', which is live with it";
   return success();
 }
 
-/// Nothing touches what a started collective uses before the program has waited for it.
+/// Nothing touches what is started uses before the program has waited for it.
 LogicalResult ProgramVerifier::checkStarts() {
   llvm::SmallDenseMap<int64_t, Operation *> started;
   WalkResult result = program.walk([&](Operation *op) {
     std::optional<int64_t> number = startOf(op);
     if (!number)
       return WalkResult::advance();
-    if (!isa<CollectiveOpInterface>(op)) {
-      op->emitOpError("has '") << startAttr << "' but is no communication";
+    if (!queueOf(op) || isa<FinishSendsOp>(op)) {
+      op->emitOpError("has '") << startAttr
+                               << "' but is neither communication nor a copy from or to the host";
       return WalkResult::interrupt();
     }
     started[*number] = op;
@@ -216,9 +226,11 @@ LogicalResult ProgramVerifier::checkStarts() {
 
   ProgramWalk walk(program, /*inArena=*/true);
   bool fine = walk.run([&](Operation *op) {
-    for (const PendingCollective *other : walk.conflicts(op)) {
-      InFlightDiagnostic error = op->emitOpError("touches memory of collective ")
-                                 << other->number << ", which may still run";
+    for (const PendingStart *other : walk.conflicts(op)) {
+      bool copy = isa<CopyOp>(other->op);
+      InFlightDiagnostic error = op->emitOpError("touches memory of ")
+                                 << (copy ? "copy " : "collective ") << other->number
+                                 << ", which may still run";
       error.attachNote(other->op->getLoc()) << "it is started here";
       return false;
     }
@@ -245,6 +257,7 @@ struct ExecVerify : exec::impl::ExecVerifyBase<ExecVerify> {
         function.emitError("is neither a program nor a kernel");
         return signalPassFailure();
       }
+    auto hostArena = module->getAttrOfType<IntegerAttr>(hostBytesAttr);
     // Persistent memory of one name is one place, and apart from all other.
     llvm::StringMap<BufferOp> persistent;
     for (auto program : module.getOps<ProgramOp>()) {
@@ -253,7 +266,8 @@ struct ExecVerify : exec::impl::ExecVerifyBase<ExecVerify> {
         program.emitOpError("has no attribute ") << arenaBytesAttr << ", see exec-plan-memory";
         return signalPassFailure();
       }
-      if (failed(ProgramVerifier(program, (program.isPrivate() ? own : arena).getInt()).run()))
+      int64_t host = hostArena && !program.isPrivate() ? hostArena.getInt() : 0;
+      if (failed(ProgramVerifier(program, (program.isPrivate() ? own : arena).getInt(), host).run()))
         return signalPassFailure();
       for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
         if (!buffer.isPersistent())
@@ -271,7 +285,7 @@ struct ExecVerify : exec::impl::ExecVerifyBase<ExecVerify> {
       for (auto buffer : program.getBody().front().getOps<BufferOp>())
         for (auto &entry : persistent) {
           BufferOp other = entry.second;
-          if (!buffer.isPersistent() &&
+          if (!buffer.isPersistent() && isOnHost(buffer.getType()) == isOnHost(other.getType()) &&
               *buffer.getOffset() < *other.getOffset() + other.getBytes() &&
               *other.getOffset() < *buffer.getOffset() + buffer.getBytes()) {
             buffer.emitOpError("'") << buffer.getName() << "' overlaps '" << other.getName()

@@ -41,16 +41,19 @@ struct StageSearch {
   std::vector<RematCandidate> candidates;
   size_t at = 0;
   Planned planned;
+  bool onHost = false; ///< what is kept is in memory of the host
   /// The smallest plan so far, for a refusal.
   double smallest = HUGE_VAL;
   size_t smallestAt = 0;
 
   bool isDone(double budget) const { return planned.arena > 0 && planned.arena <= budget; }
+  /// Bytes in the arena of what a candidate keeps, at least.
+  double keptBytes(size_t candidate) const { return onHost ? 0 : candidates[candidate].bytes; }
   /// Goes on to the next candidate that `budget` could be enough for, if there is one:
   /// what is kept lies beside all parameters when the forward ends.
   bool advance(double budget) {
     while (++at < candidates.size())
-      if (planned.persistent + candidates[at].bytes <= budget)
+      if (planned.persistent + keptBytes(at) <= budget)
         return true;
     return false;
   }
@@ -116,6 +119,7 @@ Error Chooser::findStages() {
       stages[s].held = heldAtBackward(*schedule, s);
   }
   for (StageSearch &stage : stages) {
+    stage.onHost = StringRef(options.offload).contains("activations");
     // Layers that make no whole group are cut off on floor 1.
     stage.estimates =
         std::make_unique<RematEstimates>(**local, stage.held, /*anyGroups=*/from == Stage::train);
@@ -170,7 +174,7 @@ Expected<std::string> Chooser::refuse() {
     bool any = false;
     for (StageSearch &stage : stages) {
       bool useful = !stage.isDone(budget) && next < stage.candidates.size() &&
-                    stage.planned.persistent + stage.candidates[next].bytes < stage.smallest;
+                    stage.planned.persistent + stage.keptBytes(next) < stage.smallest;
       stage.at = useful ? next : stage.smallestAt;
       any |= useful;
     }
@@ -195,13 +199,14 @@ void Chooser::say(llvm::raw_ostream &log) {
   for (StageSearch &stage : stages) {
     arena = std::max(arena, stage.planned.arena);
     cost += stage.candidates[stage.at].cost;
-    bound += std::min(stage.candidates[stage.at].cost,
+    bound += stage.onHost ? 0
+                          : std::min(stage.candidates[stage.at].cost,
                       stage.estimates->leastCost(budget - stage.planned.persistent));
   }
   log << llvm::formatv("remat auto: {0} fits {1:N0} bytes into {2:N0} and computes {3:E3} FLOPs a "
                        "step again",
                        options.remat, int64_t(arena), int64_t(budget), again);
-  if (cost > 0)
+  if (cost > 0 && bound > 0)
     log << llvm::formatv("; no choice within the budget can cost less than {0:F1}% of what this "
                          "one does",
                          100 * bound / cost);

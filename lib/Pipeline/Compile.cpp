@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Dist/Dist.h"
 #include "Dist/Programs.h"
+#include "Exec/Exec.h"
 #include "ReplayFiles.h"
 #include "Train/Train.h"
 #include "meshwright/Bytes.h"
@@ -141,7 +142,8 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
         return createStringError("--" + llvm::Twine(flag) + " cannot change '" + options.model +
                                  "', whose collectives are chosen already; leave the flag out");
   if (*stage >= Stage::exec)
-    for (const char *flag : {"overlap", "attention", "deterministic", "replay"})
+    for (const char *flag :
+         {"overlap", "attention", "deterministic", "replay", "offload", "offload-buffer"})
       if (options.given.count(flag))
         return createStringError("--" + llvm::Twine(flag) + " cannot change '" + options.model +
                                  "', whose memory is planned already; leave the flag out");
@@ -234,6 +236,22 @@ static Expected<std::string> rematOf(const CompileOptions &options, const Pipeli
   return diagnostics.take(toString(chosen.takeError()));
 }
 
+/// Whether something of each kind that --offload names is on the host, in any program.
+static Error checkOffloaded(StringRef offload, ModuleOp module) {
+  bool states = false, stacks = false;
+  module.walk([&](exec::BufferOp buffer) {
+    if (exec::isOnHost(buffer.getType()))
+      (buffer.getVariable() ? states : stacks) = true;
+  });
+  if (offload.contains("optimizer") && !states)
+    return createStringError("--offload " + offload + ": the optimizer keeps no state; adamw does, and so "
+                             "does every optimizer with --precision bf16 or fp16");
+  if (offload.contains("activations") && !stacks)
+    return createStringError("--offload " + offload + ": no layers keep anything for their backward that "
+                             "could be on the host; leave activations out");
+  return Error::success();
+}
+
 Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &options,
                                           MLIRContext &context, llvm::raw_ostream &log) {
   if (Error error = checkSupported(options))
@@ -267,6 +285,8 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
   pipeline.gpuArch = options.gpuArch;
   pipeline.attention = options.attention;
   pipeline.deterministic = options.deterministic;
+  pipeline.offload = options.offload;
+  pipeline.offloadBytes = int64_t(*parseBytes(options.offloadBuffer));
   // IR that is placed has its mesh, which need not be said again.
   if (*from >= Stage::dist)
     for (auto mesh : module.getOps<dist::MeshOp>())
@@ -285,6 +305,9 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
   DiagnosticCollector diagnostics(context, &log);
   if (failed(manager.run(module)))
     return diagnostics.take("compilation failed");
+  if (to == Stage::exec && *from < Stage::exec)
+    if (Error error = checkOffloaded(options.offload, module))
+      return std::move(error);
   return loaded;
 }
 
@@ -382,8 +405,11 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
   if (Error error = linkExecutable(*object, output, link))
     return error;
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  log << llvm::formatv("{0}: {1} {2}, arena {3:N0} bytes a rank, compiled in {4:f1} s\n", output,
-                       plan->ranks, plan->ranks == 1 ? "rank" : "ranks", plan->arenaBytes, seconds);
+  std::string host =
+      plan->hostBytes ? llvm::formatv(" and {0:N0} on the host", plan->hostBytes).str() : "";
+  log << llvm::formatv("{0}: {1} {2}, arena {3:N0} bytes a rank{4}, compiled in {5:f1} s\n", output,
+                       plan->ranks, plan->ranks == 1 ? "rank" : "ranks", plan->arenaBytes, host,
+                       seconds);
   return Error::success();
 }
 

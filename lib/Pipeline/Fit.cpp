@@ -31,13 +31,16 @@ static constexpr const char *usage =
 namespace {
 /// What one value of the quantity comes to.
 struct Probe {
-  int64_t value = 0, bytes = 0;
+  int64_t value = 0, bytes = 0, hostBytes = 0;
   bool fits = false;
   /// Why there is no plan; empty if there is one.
   std::string refused;
 
   std::string str() const {
-    return refused.empty() ? llvm::formatv("{0:N0} bytes a rank", bytes).str() : refused;
+    if (!refused.empty())
+      return refused;
+    std::string host = hostBytes ? llvm::formatv(" and {0:N0} on the host", hostBytes).str() : "";
+    return llvm::formatv("{0:N0} bytes a rank{1}", bytes, host).str();
   }
 };
 
@@ -73,10 +76,28 @@ public:
     }
     os << llvm::formatv("largest {0}: {1}, {2}; {3} would be: {4}\n", name, best.value, best.str(),
                         next.value, next.str());
+    compareOffload(best, next);
     return Error::success();
   }
 
 private:
+  /// Says what keeping the optimizer's states on the host changes: of what fits with --offload,
+  /// whether it does without; of what does not fit without, whether it does with it.
+  void compareOffload(const Probe &best, const Probe &next) {
+    std::string given = options.offload;
+    const Probe &of = given.empty() ? next : best;
+    if (!of.refused.empty() || (given.empty() && options.optimizer == "sgd"))
+      return;
+    options.offload = given.empty() ? "optimizer" : "";
+    std::string with = given.empty() ? "with --offload optimizer" : "without --offload " + given;
+    if (!given.empty()) {
+      options.given.erase("offload-buffer");
+      options.given.erase("offload");
+    }
+    prefix = with + ": ";
+    probe(of.value / unit);
+  }
+
   /// Compiles with `count` units.
   Probe probe(int64_t count) {
     Probe result;
@@ -86,11 +107,12 @@ private:
     Expected<Plan> plan = module ? buildPlan(**module) : module.takeError();
     if (plan) {
       result.bytes = plan->deviceBytes;
+      result.hostBytes = plan->hostBytes;
       result.fits = double(result.bytes) <= limit;
     } else {
       result.refused = toString(plan.takeError());
     }
-    os << llvm::formatv("{0} {1}: {2}\n", name, result.value,
+    os << prefix << llvm::formatv("{0} {1}: {2}\n", name, result.value,
                         result.refused.empty() ? result.str() + (result.fits ? "" : ", too much")
                                                : "refused");
     os.flush();
@@ -98,6 +120,7 @@ private:
   }
 
   CompileOptions options;
+  std::string prefix; ///< of what it says of a value
   int64_t CompileOptions::*quantity;
   StringRef name;
   int64_t unit, first;

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Options.h"
+#include "meshwright/Bytes.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -62,6 +63,13 @@ ArrayRef<Flag> compileFlags() {
        &O::remat},
       {"memory-limit", "BYTES",
        "bytes a rank may use, e.g. 70GiB; also the budget of --remat auto", &O::memoryLimit},
+      {"offload", "WHAT",
+       "what is kept in memory of the host, between commas: optimizer (its states, which pass through "
+       "the device part by part), activations (what layers keep for their backward)",
+       &O::offload},
+      {"offload-buffer", "BYTES",
+       "bytes of the largest part of one optimizer state on its way, of which the device has three places",
+       &O::offloadBuffer},
       {"collective-algorithm",
        "NAME",
        "messages of all-reduces: native (the runtime's), sequential, ring, parallel, doubling, "
@@ -119,7 +127,7 @@ ArrayRef<Flag> compileFlags() {
        &O::explainSharding},
       {"report", "DIR", "write the plan as report.json and index.html", &O::report},
       {"assert", "COND",
-       "fail unless the plan satisfies e.g. 'peak<=70GiB'; quantities: peak, parameter, gradient, "
+       "fail unless the plan satisfies e.g. 'peak<=70GiB'; quantities: peak, host, parameter, gradient, "
        "optimizer, activation, temporary, workspace, input, output, communication, "
        "communication[AXES], flops, recomputed_flops, collectives, sums with +; may be repeated",
        &O::assertions},
@@ -330,6 +338,20 @@ Error checkSupported(const CompileOptions &o) {
                   "it goes with --precision bf16; with " + o.precision + " leave it out");
   if (o.emit == "ptx" && o.target != "cuda")
     return refuse("emit", o.emit, "the cpu target has no PTX; llvm and object work");
+  SmallVector<StringRef> offloaded;
+  StringRef(o.offload).split(offloaded, ',', -1, /*KeepEmpty=*/!o.offload.empty());
+  for (StringRef what : offloaded)
+    if (what != "optimizer" && what != "activations")
+      return createStringError("--offload '" + o.offload + "': '" + what +
+                               "' cannot be kept on the host; optimizer, activations and "
+                               "optimizer,activations can");
+  if (std::optional<double> bytes = parseBytes(o.offloadBuffer); !bytes || *bytes < 128)
+    return createStringError("--offload-buffer '" + o.offloadBuffer +
+                             "' is no amount of memory of 128 bytes or more; write e.g. 32MiB "
+                             "(units " + byteUnits + ")");
+  if (o.given.count("offload-buffer") && !is_contained(offloaded, "optimizer"))
+    return createStringError("--offload-buffer " + o.offloadBuffer +
+                             " is about --offload optimizer, which is not asked for");
   if (o.microbatches < 1 || o.microbatches > INT32_MAX)
     return createStringError("--microbatches " + Twine(o.microbatches) +
                              " must be at least 1 and at most 2147483647");

@@ -138,6 +138,15 @@ static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks,
                                   ",")) +
                 "},";
   std::string schedule = "{schedule=" + o.schedule + "}";
+  llvm::SmallVector<StringRef> offloaded;
+  StringRef(o.offload).split(offloaded, ',', -1, /*KeepEmpty=*/false);
+  bool states = llvm::is_contained(offloaded, "optimizer");
+  bool activations = llvm::is_contained(offloaded, "activations");
+  std::string sliceUpdates =
+      states ? "exec-slice-updates{part-bytes=" + std::to_string(o.offloadBytes) + "}," : "";
+  std::string offload =
+      offloaded.empty() ? "" : "exec-offload{optimizer=" + std::string(states ? "true" : "false") +
+                                   " activations=" + (activations ? "true" : "false") + "},";
   // Before buckets, but after collectives of sums have become one.
   std::string loops = o.collectiveMatmul == "on"
                           ? "dist-optimize-collectives{bucket-bytes=0},dist-loop-collectives,"
@@ -162,11 +171,12 @@ static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks,
            "dist-optimize-collectives,dist-decompose-collectives{algorithm=" +
            o.collectiveAlgorithm + "},dist-verify-communication"},
       {Stage::exec,
-       "exec-slice-collectives,exec-contiguous-collectives,exec-fuse-accumulate,exec-form-kernels,"
-       "exec-decompose-kernels," + std::string(o.target == "cuda" ? "exec-merge-launches," : "") +
+       "exec-slice-collectives,exec-contiguous-collectives,exec-fuse-accumulate," + sliceUpdates +
+           "exec-form-kernels,exec-decompose-kernels," +
+           std::string(o.target == "cuda" ? "exec-merge-launches," : "") +
            "exec-schedule-kernels{target=" + o.target +
            "},exec-inline-repeats,exec-order," + (o.replay ? "exec-number-values," : "") +
-           attention + "exec-bufferize," +
+           attention + "exec-bufferize," + offload +
            (o.overlap == "on" ? "exec-overlap-collectives," : "") +
            "exec-plan-memory,exec-verify"},
   };
@@ -286,6 +296,10 @@ struct PipelineFlags : PassPipelineOptions<PipelineFlags> {
   Option<std::string> deterministic{*this, "deterministic",
                                     llvm::cl::desc("as for `compile --deterministic`"),
                                     llvm::cl::init("on")};
+  Option<std::string> offload{*this, "offload", llvm::cl::desc("as for `compile --offload`")};
+  Option<int64_t> offloadBytes{*this, "offload-bytes",
+                               llvm::cl::desc("as for `compile --offload-buffer`"),
+                               llvm::cl::init(32 << 20)};
   Option<std::string> remat{*this, "remat", llvm::cl::desc("as for `compile --remat`, not auto"),
                             llvm::cl::init("none")};
   Option<std::string> from{*this, "from", llvm::cl::desc("the stage the input is at"),
@@ -310,7 +324,8 @@ void registerPipeline() {
         flags.mesh,      flags.optimizer, flags.zero,     flags.sequenceParallel, flags.tensor2d, "",
         flags.precision, flags.gradDtype, flags.schedule, flags.cuts,             flags.dataSync,
         flags.target, flags.collectiveAlgorithm, flags.collectiveMatmul, flags.overlap, flags.remat,
-        flags.replay, flags.gpuArch, flags.attention, flags.deterministic};
+        flags.replay, flags.gpuArch, flags.attention, flags.deterministic, flags.offload,
+        flags.offloadBytes};
     if (Error error = buildPipeline(manager, options, *from, *to))
       return report(toString(std::move(error)));
     return success();

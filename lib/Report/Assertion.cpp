@@ -79,6 +79,8 @@ static Expected<Quantity> quantityNamed(StringRef name, const json::Object &plan
     return Quantity{double(plan.getInteger("arena_bytes").value_or(0))};
   if (name == "device")
     return Quantity{double(plan.getInteger("device_bytes").value_or(0))};
+  if (name == "host")
+    return Quantity{double(plan.getInteger("host_bytes").value_or(0))};
   if (is_contained(categories(), name))
     return Quantity{double(categoryBytes(plan, name))};
   if (name == "flops" || name == "recomputed_flops")
@@ -100,7 +102,7 @@ static Expected<Quantity> quantityNamed(StringRef name, const json::Object &plan
       return bytes.takeError();
     return Quantity{*bytes};
   }
-  return createStringError("'" + name + "' is no quantity; quantities are peak, device, " +
+  return createStringError("'" + name + "' is no quantity; quantities are peak, device, host, " +
                            join(categories(), ", ") +
                            ", communication, communication[AXES], flops and collectives, and "
                            "sums of them like parameter+gradient");

@@ -158,6 +158,23 @@ td.n{text-align:right;font-variant-numeric:tabular-nums}.bars text{font:12px san
                line.getString("source").value_or(""));
     }
   fact("To fit a rank's device", number(integer("device_bytes")) + " bytes");
+  if (const json::Array *lines = plan.getArray("host_memory")) {
+    std::string parts;
+    for (const json::Value &line : *lines)
+      parts += (parts.empty() ? ": " : ", ") +
+               line.getAsObject()->getString("category").value_or("?").str() + " " +
+               number(line.getAsObject()->getInteger("bytes").value_or(0));
+    fact("On the host, of a rank", number(integer("host_bytes")) + " bytes" + parts);
+    int64_t toDevice = 0, toHost = 0;
+    for (const json::Value &value : *plan.getArray("programs"))
+      if (const json::Object *copied = value.getAsObject()->getObject("copied_bytes"))
+        if (const json::Object *step = copied->getObject("step")) {
+          toDevice = std::max(toDevice, step->getInteger("to_device").value_or(0));
+          toHost = std::max(toHost, step->getInteger("to_host").value_or(0));
+        }
+    fact("Copied in a step, of a rank",
+         number(toDevice) + " bytes to the device and " + number(toHost) + " to the host");
+  }
   fact("Beside the arena, where ranks are processes",
        number(scratchBytes(plan)) + " bytes in which messages are put together");
   fact("Floating-point operations of a step", number(integer("flops")));

@@ -9,6 +9,7 @@
 #include "Codegen/LocationText.h"
 #include "Dist/Dist.h"
 #include "Dist/Programs.h"
+#include "CopiedBytes.h"
 #include "Exec/Exec.h"
 #include "Flops.h"
 #include "Kernels.h"
@@ -184,6 +185,8 @@ void PlanBuilder::addVariables(ModuleOp program, int64_t number) {
                  {"sharding", std::move(sharding)},
                  {"offset", int64_t(buffer.getOffset().value_or(0))},
                  {"in", number}};
+    if (exec::isOnHost(buffer.getType()))
+      entry["on_host"] = true;
     if (auto copies = op->getAttrOfType<StringAttr>(dist::DistDialect::copiesAttr))
       entry["copies"] = copies.getValue();
     if (op.getOf()) {
@@ -228,6 +231,25 @@ llvm::Error PlanBuilder::addProgram(ModuleOp program, int64_t number) {
                {"allowances", report::toJson(allowances)},
                {"flops", flopsOf(program)}};
   entry["kernels"] = report::kernelsOf(program, flops);
+  if (auto host = program->getAttrOfType<IntegerAttr>(exec::hostBytesAttr)) {
+    Array lines;
+    for (NamedAttribute line : program->getAttrOfType<DictionaryAttr>(exec::hostMemoryAttr))
+      lines.push_back(Object{{"category", line.getName().getValue()},
+                             {"bytes", cast<IntegerAttr>(line.getValue()).getInt()}});
+    entry["host_bytes"] = host.getInt();
+    entry["host_memory"] = Array(lines);
+    Object copied;
+    for (auto step : program.getOps<exec::ProgramOp>())
+      if (!step.isPrivate()) {
+        report::CopiedBytes bytes = report::copiedBytes(step);
+        copied[step.getSymName()] = Object{{"to_device", bytes.toDevice}, {"to_host", bytes.toHost}};
+      }
+    entry["copied_bytes"] = std::move(copied);
+    if (host.getInt() > plan.getInteger("host_bytes").value_or(-1)) {
+      plan["host_bytes"] = host.getInt();
+      plan["host_memory"] = std::move(lines);
+    }
+  }
   report::addTasks(program, programs, flops, entry);
   auto profiles = exec::profileMemory(program);
   entry["peak"] = report::peakOf(profiles);
@@ -387,6 +409,7 @@ llvm::Expected<Plan> PlanBuilder::build() {
   result.arenaBytes = *plan.getInteger("arena_bytes");
   result.deviceBytes = *plan.getInteger("device_bytes");
   result.besideBytes = std::move(besideBytes);
+  result.hostBytes = plan.getInteger("host_bytes").value_or(0);
   result.recomputedFlops = again;
   result.memoryOverTime = std::move(memoryOverTime);
   uint64_t hash = llvm::xxh3_64bits(llvm::formatv("{0}", llvm::json::Value(Object(plan))).str());

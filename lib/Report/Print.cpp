@@ -110,6 +110,28 @@ static void printTimeline(const json::Object &plan, raw_ostream &os) {
   describeTimeline("tasks", (*tasks)->schedule, (*tasks)->timeline, os);
 }
 
+/// What is kept on the host, and what programs copy from and to it.
+static void printHost(const json::Object &plan, raw_ostream &os) {
+  const json::Array *memory = plan.getArray("host_memory");
+  if (!memory)
+    return;
+  os << formatv("\n{0,-24}{1,18}\n", "memory on the host", "bytes");
+  for (const json::Value &entry : *memory)
+    os << formatv("  {0,-22}{1,18:N0}\n", entry.getAsObject()->getString("category").value_or("?"),
+                  entry.getAsObject()->getInteger("bytes").value_or(0));
+  os << formatv("\n{0,-24}{1,-10}{2,18}{3,18}\n", "bytes copied", "in", "to the device", "to the host");
+  for (const json::Value &value : *plan.getArray("programs")) {
+    const json::Object &program = *value.getAsObject();
+    const json::Object *copied = program.getObject("copied_bytes");
+    if (!copied)
+      continue;
+    for (const auto &[entry, bytes] : *copied)
+      os << formatv("  {0,-22}{1,-10}{2,18:N0}{3,18:N0}\n", program.getString("name").value_or("?"),
+                    StringRef(entry), bytes.getAsObject()->getInteger("to_device").value_or(0),
+                    bytes.getAsObject()->getInteger("to_host").value_or(0));
+  }
+}
+
 void printPlan(const json::Object &plan, raw_ostream &os) {
   auto integer = [&](StringRef key) { return plan.getInteger(key).value_or(0); };
   os << formatv("model        {0}\n", plan.getString("model").value_or("?"));
@@ -120,6 +142,8 @@ void printPlan(const json::Object &plan, raw_ostream &os) {
                 integer("sequence"), integer("microbatches"));
   os << formatv("plan         {0}\n", plan.getString("hash").value_or("?"));
   os << formatv("arena        {0:N0} bytes a rank\n", integer("arena_bytes"));
+  if (plan.get("host_bytes"))
+    os << formatv("on the host  {0:N0} bytes a rank beside it\n", integer("host_bytes"));
   os << formatv("messages     {0:N0} bytes a rank beside it, where ranks are processes\n",
                 scratchBytes(plan));
   os << formatv("work         {0:N0} floating-point operations a step, {1:N0} of them computed again\n\n",
@@ -138,6 +162,7 @@ void printPlan(const json::Object &plan, raw_ostream &os) {
     os << formatv("{0,-24}{1,18:N0}\n", "to fit a device", integer("device_bytes"));
   }
   const json::Array &programs = *plan.getArray("programs");
+  printHost(plan, os);
   if (programs.size() > 1) {
     os << formatv("\n{0,-24}{1,-20}{2,18}{3,18}{4,24}\n", "program", "at", "arena", "live",
                   "operations a step");

@@ -55,27 +55,35 @@ int64_t meshwright::availableMemory() {
 }
 
 void meshwright::checkMemory(const Plan &plan, int64_t ranksHere) {
-  if (plan.target != "cpu")
-    return; // A device's memory is looked at where it is taken.
+  // A device's memory is looked at where it is taken.
+  bool computes = plan.target == "cpu";
+  auto bytesOf = [&](const Program &program) {
+    return (computes ? program.arenaBytes : 0) + program.hostBytes;
+  };
   int64_t available = availableMemory();
-  // The largest arena a rank, unless all ranks are here.
+  // The largest program's of each rank, unless all ranks are here.
   const Program &largest = *std::max_element(
       plan.programs.begin(), plan.programs.end(),
-      [](const Program &a, const Program &b) { return a.arenaBytes < b.arenaBytes; });
+      [&](const Program &a, const Program &b) { return bytesOf(a) < bytesOf(b); });
   int64_t needed = 0;
   for (int64_t rank = 0; rank < ranksHere; ++rank)
-    needed += ranksHere == plan.ranks() ? plan.programs[plan.programOf(rank)].arenaBytes
-                                        : largest.arenaBytes;
+    needed += bytesOf(ranksHere == plan.ranks() ? plan.programs[plan.programOf(rank)] : largest);
   if (needed <= available)
     return;
   std::string parts;
-  for (const MemoryLine &line : largest.memory)
-    parts += (parts.empty() ? "" : ", ") + line.category + " " + grouped(uint64_t(line.bytes));
+  auto list = [&](const std::vector<MemoryLine> &lines, const char *where) {
+    for (const MemoryLine &line : lines)
+      parts += (parts.empty() ? "" : ", ") + line.category + where + " " +
+               grouped(uint64_t(line.bytes));
+  };
+  if (computes)
+    list(largest.memory, "");
+  list(largest.hostMemory, " kept on the host");
   fail("this machine has ", grouped(uint64_t(std::max<int64_t>(0, available))),
-       " bytes of memory available, but the plan needs ", grouped(uint64_t(largest.arenaBytes)),
+       " bytes of memory available, but the plan needs ", grouped(uint64_t(bytesOf(largest))),
        " a rank (", parts, ") and ", ranksHere, ranksHere == 1 ? " rank runs" : " ranks run",
-       " here: use fewer ranks a machine, or compile with a smaller --batch, more --microbatches "
-       "or --remat");
+       " here: use fewer ranks a machine, or compile with a smaller --batch, more --microbatches",
+       largest.hostBytes ? ", --remat or without --offload" : " or --remat");
 }
 
 Pages::Pages(int64_t bytes) : bytes(bytes) {

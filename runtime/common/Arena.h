@@ -6,6 +6,8 @@
 #ifndef MESHWRIGHT_RUNTIME_COMMON_ARENA_H
 #define MESHWRIGHT_RUNTIME_COMMON_ARENA_H
 
+#include "common/Plan.h"
+
 #include <cstdint>
 #include <memory>
 
@@ -13,14 +15,13 @@ struct MwContext;
 
 namespace meshwright {
 
-struct Plan;
-
 /// Memory this process may still take, in bytes: what the machine has available
 /// and what its control group allows.
 int64_t availableMemory();
 
-/// An Error with the plan's numbers if `ranksHere` arenas are the host's and do not fit
-/// into this machine's available memory.
+/// An Error with the plan's numbers if what `ranksHere` ranks need of the host does not fit
+/// into this machine's available memory: their arenas where the host computes, and what
+/// is kept on the host.
 void checkMemory(const Plan &plan, int64_t ranksHere);
 
 /// The memory of all of a rank's tensors, zeroed at first, and what the host sees of
@@ -37,6 +38,9 @@ public:
   virtual char *program() const = 0;
   /// What the host reads and writes.
   char *data() const { return host; }
+  /// What the plan keeps on the host; null if nothing.
+  char *onHost() const { return kept; }
+  VariablePlaces variables() const { return {host, kept}; }
   template <typename T> T *at(int64_t offset) const { return reinterpret_cast<T *>(host + offset); }
 
   /// What the host wrote from byte `begin` to `end` is there for the program's next run.
@@ -46,7 +50,7 @@ public:
 
 protected:
   Arena() = default;
-  char *host = nullptr;
+  char *host = nullptr, *kept = nullptr;
 };
 
 /// The arena of the rank of `context`.

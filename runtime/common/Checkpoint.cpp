@@ -41,7 +41,7 @@ static void writeText(const std::string &path, const std::string &content) {
   file.close();
 }
 
-static void saveTensors(MwContext &context, const char *arena, const std::string &path,
+static void saveTensors(MwContext &context, const VariablePlaces &places, const std::string &path,
                         WeightKind kind) {
   std::vector<FileTensor> tensors = fileTensors(context.plan, kind);
   std::unique_ptr<SafeTensorsWriter> writer;
@@ -53,7 +53,7 @@ static void saveTensors(MwContext &context, const char *arena, const std::string
   }
   std::vector<float> data;
   for (const FileTensor &tensor : tensors) {
-    gatherTensor(context, arena, tensor, data);
+    gatherTensor(context, places, tensor, data);
     if (writer)
       writer->write(data.data(), int64_t(data.size()));
   }
@@ -127,7 +127,7 @@ static void pointLatest(const std::string &directory, const std::string &name) {
          ": remove what is in its place");
 }
 
-std::string meshwright::saveCheckpoint(MwContext &context, char *arena,
+std::string meshwright::saveCheckpoint(MwContext &context, const VariablePlaces &places,
                                        const std::string &directory, const TrainingState &state) {
   ActivityScope activity(context.status, "saving a checkpoint", ActivityScope::Patient);
   TraceScope span(context.trace.get(), "checkpoint", "io");
@@ -145,8 +145,8 @@ std::string meshwright::saveCheckpoint(MwContext &context, char *arena,
              ": free space there or name another place");
       setFailureCleanup(partial);
     }
-    saveTensors(context, arena, partial + "/model.safetensors", WeightKind::Parameters);
-    saveTensors(context, arena, partial + "/optimizer.safetensors", WeightKind::OptimizerStates);
+    saveTensors(context, places, partial + "/model.safetensors", WeightKind::Parameters);
+    saveTensors(context, places, partial + "/optimizer.safetensors", WeightKind::OptimizerStates);
     if (isRoot) {
       const Plan &plan = context.plan;
       writeText(partial + configName(plan.config), plan.config);

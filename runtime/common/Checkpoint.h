@@ -13,6 +13,7 @@
 #define MESHWRIGHT_RUNTIME_COMMON_CHECKPOINT_H
 
 #include "common/LossScaler.h"
+#include "common/Plan.h"
 
 #include <cstdint>
 #include <optional>
@@ -21,8 +22,6 @@
 struct MwContext;
 
 namespace meshwright {
-
-struct Plan;
 
 /// What a run needs besides tensors to go on exactly.
 struct TrainingState {
@@ -37,7 +36,7 @@ struct TrainingState {
 
 /// Writes a checkpoint into `directory` and returns its path. Collective; tensors
 /// pass through rank 0 one at a time.
-std::string saveCheckpoint(MwContext &context, char *arena, const std::string &directory,
+std::string saveCheckpoint(MwContext &context, const VariablePlaces &places, const std::string &directory,
                            const TrainingState &state);
 
 /// The checkpoint that --resume `path` means: itself, or what its "latest" names.

@@ -21,7 +21,7 @@ CommunicationQueue::~CommunicationQueue() {
 }
 
 void CommunicationQueue::work() {
-  Trace::row = 1;
+  Trace::row = row;
   std::unique_lock<std::mutex> lock(mutex);
   while (true) {
     pushed.wait(lock, [&] { return stopping || !tasks.empty(); });

@@ -24,7 +24,8 @@ namespace meshwright {
 
 class CommunicationQueue {
 public:
-  CommunicationQueue() = default;
+  /// Spans of its thread are shown in row `row` of a trace.
+  explicit CommunicationQueue(int row = 1) : row(row) {}
   ~CommunicationQueue();
   CommunicationQueue(const CommunicationQueue &) = delete;
   CommunicationQueue &operator=(const CommunicationQueue &) = delete;
@@ -41,6 +42,7 @@ private:
   void work();
   void waitFor(uint64_t ticket);
 
+  const int row;
   int32_t next = -1;
   std::map<int32_t, uint64_t> started; ///< tickets of tasks not waited for, by number
   std::mutex mutex;                    ///< of what follows

@@ -95,6 +95,8 @@ void mw_observe(MwContext *context, int32_t value, int32_t result, const void *a
   context->dump->value(value, result, address, bytes);
 }
 
+char *mw_host_arena(MwContext *context) { return context->hostArena; }
+
 int32_t mw_program(const MwContext *context) { return int32_t(context->plan.program); }
 
 int64_t mw_place(const MwContext *context, int32_t group) {

@@ -44,14 +44,21 @@ struct MwContext {
   meshwright::RankStatus &status;
   /// Bytes that this rank's collectives have sent, by kind.
   std::map<std::string, int64_t> sentBytes;
+  /// Where the plan's memory on the host begins; null where it has none.
+  char *hostArena = nullptr;
+  /// Bytes that the program has copied from there, and to there.
+  int64_t copiedBytes[2] = {0, 0};
   /// What the plan says of them.
   std::unique_ptr<meshwright::Calls> calls;
   /// Null unless --trace is given.
   std::unique_ptr<meshwright::Trace> trace;
   /// Null but in the step that --dump is to write.
   std::unique_ptr<meshwright::Dump> dump;
-  /// What the program sends and receives goes through it. Last: its thread uses the rest.
+  /// What the program sends and receives goes through it. Last: these threads use the rest.
   meshwright::CommunicationQueue communication;
+  /// Copies from the host's memory and to it, where the host computes.
+  meshwright::CommunicationQueue transfers[2]{meshwright::CommunicationQueue(4),
+                                              meshwright::CommunicationQueue(5)};
 };
 
 #endif // MESHWRIGHT_RUNTIME_COMMON_CONTEXT_H

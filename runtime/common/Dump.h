@@ -25,18 +25,18 @@ public:
   /// Opens the file of values of this `rank`.
   Dump(const std::string &directory, const Plan &plan, int rank, int64_t step);
 
-  /// Writes variables and inputs as they are in `arena` before the step.
-  void before(const char *arena);
+  /// Writes variables and inputs as they are before the step.
+  void before(const VariablePlaces &places);
   /// Writes a result of an op.
   void value(int number, int result, const void *address, int64_t bytes);
   /// Writes variables and outputs after the step, and the index.
-  void after(const char *arena);
+  void after(const VariablePlaces &places);
 
   /// Whether the executable calls `mw_observe`.
   static bool isPossible();
 
 private:
-  std::string variables(const char *arena);
+  std::string variables(const VariablePlaces &places);
   std::string ports(const char *kind, const std::map<std::string, Port> &ports, const char *arena);
   std::string entry(const std::string &kind, const std::string &name, ElementType type,
                     const std::vector<int64_t> &shape, const char *address);

@@ -71,9 +71,9 @@ static bool holdsLayer(const Variable &variable, const Box &box, int64_t layer) 
 }
 
 static TensorView localView(const Variable &variable, const Box &box, int64_t layer,
-                            const char *arena) {
+                            const VariablePlaces &places) {
   std::vector<int64_t> strides = denseStrides(variable.localShape);
-  const char *data = arena + variable.offset;
+  const char *data = places.of(variable);
   if (variable.stacked)
     data += (layer - box.begin[0]) * strides[0] * bytesOf(variable.type);
   return {
@@ -88,7 +88,7 @@ static TensorView fileView(const Variable &variable, const Box &box, float *file
   return {ElementType::F32, file + offset, layout.strides};
 }
 
-void meshwright::gatherTensor(MwContext &context, const char *arena, const FileTensor &tensor,
+void meshwright::gatherTensor(MwContext &context, const VariablePlaces &places, const FileTensor &tensor,
                               std::vector<float> &result) {
   const Plan &plan = context.plan;
   bool isRoot = context.rank() == 0;
@@ -104,7 +104,7 @@ void meshwright::gatherTensor(MwContext &context, const char *arena, const FileT
         continue;
       std::vector<int64_t> extent = layerExtent(*variable, box);
       if (owner == 0) {
-        copyTensor(extent, localView(*variable, box, layer, arena),
+        copyTensor(extent, localView(*variable, box, layer, places),
                    fileView(*variable, box, result.data()));
         continue;
       }
@@ -114,7 +114,7 @@ void meshwright::gatherTensor(MwContext &context, const char *arena, const FileT
         context.world->receive(ElementType::F32, packed.data(), int64_t(packed.size()), owner);
         copyTensor(extent, packedView, fileView(*variable, box, result.data()));
       } else {
-        copyTensor(extent, localView(*variable, box, layer, arena), packedView);
+        copyTensor(extent, localView(*variable, box, layer, places), packedView);
         context.world->send(ElementType::F32, packed.data(), int64_t(packed.size()), 0);
       }
     }

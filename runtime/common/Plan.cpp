@@ -89,12 +89,11 @@ static std::vector<int> parseAxes(const Plan &plan, const std::vector<std::strin
   return axes;
 }
 
-static void checkPlace(const Program &program, const std::string &path, int64_t offset,
-                       int64_t bytes) {
+static void checkPlace(int64_t arena, const std::string &path, int64_t offset, int64_t bytes) {
   if (offset < 0 || offset % MW_ALIGNMENT != 0)
     fail("plan: ", path, " has offset ", offset, ", not a multiple of ", MW_ALIGNMENT);
-  if (bytes < 0 || offset + bytes > program.arenaBytes)
-    fail("plan: ", path, " ends at byte ", offset + bytes, " of an arena of ", program.arenaBytes);
+  if (bytes < 0 || offset + bytes > arena)
+    fail("plan: ", path, " ends at byte ", offset + bytes, " of an arena of ", arena);
 }
 
 static Initializer parseInit(const Reader &reader) {
@@ -141,7 +140,8 @@ static void checkVariable(const Plan &plan, const Variable &variable, const std:
   if (variable.type == ElementType::F64 || variable.type == ElementType::I32)
     fail("plan: ", path, " (", variable.name, ") has type ", nameOf(variable.type),
          "; variables are f32, bf16 or f16");
-  checkPlace(plan.programs[variable.program], path, variable.offset,
+  const Program &program = plan.programs[variable.program];
+  checkPlace(variable.onHost ? program.hostBytes : program.arenaBytes, path, variable.offset,
              elements(variable.localShape) * bytesOf(variable.type));
   size_t layerRank = rank - variable.stacked;
   const Storage &storage = variable.storage;
@@ -183,6 +183,12 @@ static Program parseProgram(const Plan &plan, const Reader &reader) {
     reader.each("allowances", [&](const Reader &line) {
       program.allowances.push_back({line.get<std::string>("category"), line.get<int64_t>("bytes")});
     });
+  if (reader.has("host_bytes")) {
+    program.hostBytes = reader.get<int64_t>("host_bytes");
+    reader.each("host_memory", [&](const Reader &line) {
+      program.hostMemory.push_back({line.get<std::string>("category"), line.get<int64_t>("bytes")});
+    });
+  }
   return program;
 }
 
@@ -208,6 +214,7 @@ static Variable parseVariable(const Plan &plan, const Reader &reader) {
   for (const auto &axes : reader.get<std::vector<std::vector<std::string>>>("sharding"))
     variable.sharding.push_back(parseAxes(plan, axes, reader.path));
   variable.offset = reader.get<int64_t>("offset");
+  variable.onHost = reader.has("on_host") && reader.get<bool>("on_host");
   variable.program = programIn(plan, reader);
   if (variable.role == Variable::Parameter) {
     variable.init = parseInit(reader.object("init"));
@@ -228,7 +235,7 @@ static std::map<std::string, Port> parsePorts(const Plan &plan, const Reader &re
     port.shape = entry.get<std::vector<int64_t>>("shape");
     port.offset = entry.get<int64_t>("offset");
     size_t program = programIn(plan, entry);
-    checkPlace(plan.programs[program], entry.path, port.offset,
+    checkPlace(plan.programs[program].arenaBytes, entry.path, port.offset,
                elements(port.shape) * bytesOf(port.type));
     if (program == plan.program)
       ports[port.name] = port;
@@ -318,6 +325,8 @@ Plan Plan::parse(std::string_view json, int64_t rank) {
   plan.arenaBytes = plan.programs[plan.program].arenaBytes;
   plan.memory = plan.programs[plan.program].memory;
   plan.allowances = plan.programs[plan.program].allowances;
+  plan.hostBytes = plan.programs[plan.program].hostBytes;
+  plan.hostMemory = plan.programs[plan.program].hostMemory;
   reader.each("variables", [&](const Reader &entry) {
     plan.allVariables.push_back(parseVariable(plan, entry));
   });
@@ -454,7 +463,8 @@ static ArenaRange extended(ArenaRange range, ElementType type, const std::vector
 ArenaRange Plan::variableRange() const {
   ArenaRange range;
   for (const Variable &variable : variables)
-    range = extended(range, variable.type, variable.localShape, variable.offset);
+    if (!variable.onHost)
+      range = extended(range, variable.type, variable.localShape, variable.offset);
   return range;
 }
 

@@ -54,6 +54,7 @@ struct Variable {
   bool stacked = false;
   std::vector<std::vector<int>> sharding; ///< per dimension: indices of mesh axes
   int64_t offset = 0;
+  bool onHost = false; ///< in the host's arena
   size_t program = 0; ///< which of the plan's programs has it
   Initializer init;
   Storage storage;
@@ -65,6 +66,17 @@ struct Variable {
   int64_t layers() const { return stacked ? shape[0] : 1; }
   /// A weight of the model: a parameter or a master.
   bool isWeight() const { return role == Parameter || role == Master; }
+};
+
+/// Where the host finds a rank's variables.
+struct VariablePlaces {
+  VariablePlaces(char *arena, char *host = nullptr) : arena(arena), host(host) {}
+  char *of(const Variable &variable) const {
+    return (variable.onHost ? host : arena) + variable.offset;
+  }
+
+  char *arena; ///< the arena, or the host's copy of what it begins with
+  char *host;  ///< the host's arena
 };
 
 /// An input or output of the program: where it lies in the arena.
@@ -109,8 +121,8 @@ struct Program {
   std::string name;
   /// Axes of the mesh, and the coordinates of its ranks on them.
   std::vector<std::pair<int, std::vector<int64_t>>> at;
-  int64_t arenaBytes = 0;
-  std::vector<MemoryLine> memory;
+  int64_t arenaBytes = 0, hostBytes = 0;
+  std::vector<MemoryLine> memory, hostMemory;
   /// For what a device holds beside the arena; none where the host computes.
   std::vector<MemoryLine> allowances;
 };
@@ -122,8 +134,8 @@ struct Plan {
   std::vector<MeshAxis> mesh;
   int64_t batch = 0, sequence = 0, microbatches = 1, vocabulary = 0, maxPositions = 0;
   std::vector<int> dataAxes; ///< indices into mesh, outermost first
-  int64_t arenaBytes = 0;
-  std::vector<MemoryLine> memory, allowances;
+  int64_t arenaBytes = 0, hostBytes = 0;
+  std::vector<MemoryLine> memory, hostMemory, allowances;
   std::vector<Variable> variables;
   std::vector<Program> programs;
   size_t program = 0; ///< this rank's
@@ -162,7 +174,7 @@ struct Plan {
 
   const Variable &parameter(const std::string &name, size_t program) const;
 
-  /// The parts of the arena that have all variables, and all of `ports`.
+  /// The parts of the arena that have all variables in it, and all of `ports`.
   ArenaRange variableRange() const;
   static ArenaRange rangeOf(const std::map<std::string, Port> &ports);
 };

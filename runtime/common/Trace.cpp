@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <set>
 
 using namespace meshwright;
 
@@ -50,14 +51,20 @@ std::string Trace::json(int rank) const {
   std::string result = "{\"name\":\"process_name\",\"ph\":\"M\"," + process +
                        ",\"args\":{\"name\":\"rank " + std::to_string(rank) +
                        "\",\"dropped_spans\":" + std::to_string(dropped) + ",\"sent_bytes\":{";
-  for (const auto &[kind, bytes] : sentBytes)
-    result += (result.back() == '{' ? "\"" : ",\"") + kind + "\":" + std::to_string(bytes);
+  auto list = [&](const std::map<std::string, int64_t> &bytesOf) {
+    for (const auto &[kind, bytes] : bytesOf)
+      result += (result.back() == '{' ? "\"" : ",\"") + kind + "\":" + std::to_string(bytes);
+  };
+  list(sentBytes);
+  result += "},\"copied_bytes\":{";
+  list(copiedBytes);
   result += "}}}";
-  int rows = 0;
+  const char *names[] = {"program",           "communication",        "GPU",
+                         "GPU communication", "copies from the host", "copies to the host"};
+  std::set<int> rows{0};
   for (const Span &span : spans)
-    rows = std::max(rows, span.row + 1);
-  const char *names[] = {"program", "communication", "GPU", "GPU communication"};
-  for (int row = 0; row < rows; ++row)
+    rows.insert(span.row);
+  for (int row : rows)
     result += ",\n{\"name\":\"thread_name\",\"ph\":\"M\"," + process +
               ",\"tid\":" + std::to_string(row) + ",\"args\":{\"name\":\"" +
               names[row] + "\"}}";

@@ -36,7 +36,8 @@ public:
   static int64_t now();
 
   /// Under which row of its rank a thread's spans are shown: 0, 1 for communication
-  /// beside computation, 2 for what a GPU computed, or 3 for what it communicated.
+  /// beside computation, 2 for what a GPU computed, 3 for what it communicated, 4 and 5 for
+  /// copies from and to what is kept on the host.
   static thread_local int row;
 
   /// Of any thread.
@@ -62,6 +63,8 @@ public:
 
   /// Bytes that the rank's collectives have sent, by kind.
   std::map<std::string, int64_t> sentBytes;
+  /// Bytes that the rank's program has copied between host and device, by direction.
+  std::map<std::string, int64_t> copiedBytes;
 
   /// Gathers every rank's spans and writes them to `path`, on rank 0. Collective.
   static void write(const Trace &mine, Communicator &world, const std::string &path);

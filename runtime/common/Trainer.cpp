@@ -51,6 +51,7 @@ Trainer::Trainer(MwContext &context, const Options &options)
   if (isRoot())
     checkOutputs();
   arena = makeArena(context);
+  context.hostArena = arena->onHost();
   loadWeights();
   upload(plan.variableRange());
   context.world->barrier(); // Every rank has what it needs.
@@ -138,7 +139,7 @@ void Trainer::startLossScaling() {
 
 void Trainer::loadWeights() {
   TraceScope span(context.trace.get(), "load weights", "io");
-  WeightTarget target{plan, context.rank(), arena->data(), context.threads};
+  WeightTarget target{plan, context.rank(), arena->variables(), context.threads};
   std::string extra;
   if (!checkpoint.empty()) {
     readWeights(target, WeightKind::Parameters, checkpoint + "/model.safetensors", "--resume");
@@ -232,14 +233,14 @@ StepMetrics Trainer::trainStep(int64_t step) {
     if (!options.dump.empty() && step == options.dumpStep) {
       context.dump = std::make_unique<Dump>(options.dump, plan, context.rank(), step);
       download(plan.variableRange());
-      context.dump->before(arena->data());
+      context.dump->before(arena->variables());
     }
     context.run(meshwright_step, arena->program());
     readAhead(step + 1);
     download(Plan::rangeOf(plan.outputs));
     if (context.dump) {
       download(plan.variableRange());
-      context.dump->after(arena->data());
+      context.dump->after(arena->variables());
       context.dump.reset();
     }
   }
@@ -291,16 +292,18 @@ void Trainer::save() {
   if (options.save.empty() || savedStep == state.step)
     return;
   download(plan.variableRange());
-  saveCheckpoint(context, arena->data(), options.save, state);
+  saveCheckpoint(context, arena->variables(), options.save, state);
   savedStep = state.step;
 }
 
 void Trainer::run() {
   if (isRoot()) {
-    printf("meshwright: %s, %ld %s (%s), %d %s each, arena %s bytes%s\n", plan.model.c_str(),
+    std::string onHost =
+        plan.hostBytes ? " and " + grouped(uint64_t(plan.hostBytes)) + " on the host" : "";
+    printf("meshwright: %s, %ld %s (%s), %d %s each, arena %s bytes%s%s\n", plan.model.c_str(),
            long(plan.ranks()), plan.ranks() == 1 ? "rank" : "ranks", plan.meshText().c_str(),
            context.threads, context.threads == 1 ? "thread" : "threads",
-           grouped(uint64_t(plan.arenaBytes)).c_str(),
+           grouped(uint64_t(plan.arenaBytes)).c_str(), onHost.c_str(),
            checkpoint.empty() ? "" : (", resumed from " + checkpoint).c_str());
     if (context.device)
       printf("%s\n", context.device->describe().c_str());
@@ -332,6 +335,8 @@ void Trainer::run() {
   if (!options.trace.empty()) {
     ActivityScope activity(context.status, "writing the trace", ActivityScope::Patient);
     context.trace->sentBytes = context.sentBytes;
+    context.trace->copiedBytes = {{"to_device", context.copiedBytes[0]},
+                                  {"to_host", context.copiedBytes[1]}};
     if (uint64_t dropped = context.trace->droppedSpans())
       note(text("--trace ", options.trace, " has the first ", grouped(Trace::limit),
                 " spans of rank 0; ", grouped(dropped),

@@ -45,7 +45,7 @@ static std::vector<Piece> pieces(const WeightTarget &target, WeightKind kind) {
                   {box.begin.begin() + skip, box.begin.end()},
                   {box.extent.begin() + skip, box.extent.end()},
                   {strides.begin() + skip, strides.end()},
-                  target.arena + variable.offset};
+                  target.places.of(variable)};
       if (variable.stacked)
         piece.data += layer * strides[0] * bytesOf(variable.type);
       result.push_back(std::move(piece));

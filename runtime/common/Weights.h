@@ -6,18 +6,18 @@
 #ifndef MESHWRIGHT_RUNTIME_COMMON_WEIGHTS_H
 #define MESHWRIGHT_RUNTIME_COMMON_WEIGHTS_H
 
+#include "common/Plan.h"
+
 #include <cstdint>
 #include <string>
 
 namespace meshwright {
 
-struct Plan;
-
 /// Where a rank's variables go.
 struct WeightTarget {
   const Plan &plan;
   int64_t rank;
-  char *arena; ///< zeroed
+  VariablePlaces places; ///< zeroed
   int threads;
 };
 

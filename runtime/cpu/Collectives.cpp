@@ -137,7 +137,9 @@ void mw_start(MwContext *context, int32_t start) { context->communication.startN
 
 void mw_wait(MwContext *context, int32_t start) {
   int64_t begin = context->trace ? Trace::now() : 0;
-  if (context->communication.wait(start) && context->trace)
+  bool waited = context->communication.wait(start) || context->transfers[0].wait(start) ||
+                context->transfers[1].wait(start);
+  if (waited && context->trace)
     context->trace->add("wait", "wait", begin, Trace::now(), start);
 }
 

@@ -11,18 +11,21 @@ using namespace meshwright;
 namespace {
 class HostArena : public Arena {
 public:
-  explicit HostArena(int64_t bytes) : pages(bytes) { host = pages.data(); }
+  HostArena(int64_t bytes, int64_t keptBytes) : pages(bytes), keptPages(keptBytes) {
+    host = pages.data();
+    kept = keptPages.data();
+  }
   char *program() const override { return host; }
   void upload(int64_t, int64_t) override {}
   void download(int64_t, int64_t) override {}
 
 private:
-  Pages pages;
+  Pages pages, keptPages;
 };
 } // namespace
 
 std::unique_ptr<Device> meshwright::openDevice(const Plan &, Communicator &) { return nullptr; }
 
 std::unique_ptr<Arena> meshwright::makeArena(MwContext &context) {
-  return std::make_unique<HostArena>(context.plan.arenaBytes);
+  return std::make_unique<HostArena>(context.plan.arenaBytes, context.plan.hostBytes);
 }

@@ -293,6 +293,10 @@ void mw_start(MwContext *context, int32_t start) {
 }
 
 void mw_wait(MwContext *context, int32_t start) {
-  auto what = [&] { return text("the wait for collective ", start); };
-  Gpu::enqueue(context, what, [&](Gpu &gpu) { gpu.communication->wait(start); });
+  auto what = [&] { return text("the wait for collective or copy ", start); };
+  Gpu::enqueue(context, what, [&](Gpu &gpu) {
+    // Numbers of one program are those of collectives or of copies.
+    if (!gpu.transfers || !gpu.transfers->wait(start))
+      gpu.communication->wait(start);
+  });
 }

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 namespace meshwright::cuda {
 
@@ -33,6 +34,8 @@ Gpu::Gpu(const Plan &plan, Communicator &worldCommunicator)
   worldCommunicator.barrier(); // Nobody takes memory before all have looked.
   MW_CUDA(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
   spans = std::make_unique<Spans>();
+  if (plan.hostBytes)
+    transfers = std::make_unique<Transfers>(stream);
   kernels = std::make_unique<Kernels>(device);
   measure("kernels");
   matmuls = std::make_unique<Matmuls>();
@@ -49,6 +52,7 @@ Gpu::~Gpu() {
   programs.clear();
   communication.reset();
   attentions.reset();
+  transfers.reset();
   matmuls.reset();
   kernels.reset();
   spans.reset();
@@ -165,6 +169,8 @@ void Gpu::endSpan(Trace &to, const Trace::Span &span) {
 
 void Gpu::enqueueRun(MwContext &context, EntryPoint program, char *arena) {
   communication->beginRun();
+  if (transfers)
+    transfers->beginRun();
   program(&context, arena);
   if (captureError.empty())
     communication->endRun();
@@ -182,6 +188,8 @@ void Gpu::run(MwContext &context, EntryPoint program, char *arena) {
   runs.graph->launch(stream);
   for (const auto &[kind, bytes] : runs.sentBytes)
     context.sentBytes[kind] += bytes;
+  for (int way : {0, 1})
+    context.copiedBytes[way] += runs.copiedBytes[way];
 }
 
 bool Gpu::capture(MwContext &context, Runs &runs, EntryPoint program, char *arena) {
@@ -189,6 +197,7 @@ bool Gpu::capture(MwContext &context, Runs &runs, EntryPoint program, char *aren
   measure("loaded and connected in first runs");
   std::map<std::string, int64_t> sentBefore = std::move(context.sentBytes);
   context.sentBytes.clear();
+  int64_t copiedBefore[2] = {context.copiedBytes[0], context.copiedBytes[1]};
   std::string reason;
   capturing = true;
   try {
@@ -204,6 +213,8 @@ bool Gpu::capture(MwContext &context, Runs &runs, EntryPoint program, char *aren
   captureError.clear();
   runs.sentBytes = std::move(context.sentBytes);
   context.sentBytes = std::move(sentBefore);
+  for (int way : {0, 1})
+    runs.copiedBytes[way] = std::exchange(context.copiedBytes[way], copiedBefore[way]) - copiedBefore[way];
   if (runs.graph) {
     measure("CUDA graphs");
     if (rank == 0)

@@ -16,6 +16,7 @@
 #include "cuda/Libraries.h"
 #include "cuda/Matmul.h"
 #include "cuda/Spans.h"
+#include "cuda/Transfers.h"
 
 #include <memory>
 #include <vector>
@@ -79,6 +80,7 @@ public:
   std::unique_ptr<Matmuls> matmuls;
   std::unique_ptr<Attentions> attentions;
   std::unique_ptr<Communication> communication;
+  std::unique_ptr<Transfers> transfers; ///< null where the plan keeps nothing on the host
   /// Bytes in use on the GPU before the arena, as they came.
   std::vector<MemoryLine> beside;
   /// Where to write what the rank waits for, if not null.
@@ -97,6 +99,7 @@ private:
     bool refused = false; ///< it cannot be captured
     /// Bytes that it sends, by kind of collective.
     std::map<std::string, int64_t> sentBytes;
+    int64_t copiedBytes[2] = {0, 0};
   };
 
   /// How many ranks share the GPU that is chosen.

@@ -8,6 +8,7 @@
 #include "cuda/Gpu.h"
 
 #include <algorithm>
+#include <cstring>
 
 using namespace meshwright;
 
@@ -34,8 +35,19 @@ public:
     device.measure(nullptr);
     MW_CUDA(cuMemsetD8Async, memory, 0, size_t(plan.arenaBytes), device.stream);
     host = pages.data();
+    if (plan.hostBytes) {
+      // Pinned, so that copies run beside the GPU's work.
+      void *pinned = nullptr;
+      MW_CUDA(cuMemHostAlloc, &pinned, size_t(plan.hostBytes), CU_MEMHOSTALLOC_PORTABLE);
+      kept = static_cast<char *>(pinned);
+      std::memset(kept, 0, size_t(plan.hostBytes));
+    }
   }
-  ~GpuArena() override { cuda::Driver::load().cuMemFree(memory); }
+  ~GpuArena() override {
+    cuda::Driver::load().cuMemFree(memory);
+    if (kept)
+      cuda::Driver::load().cuMemFreeHost(kept);
+  }
 
   char *program() const override { return reinterpret_cast<char *>(memory); }
   void upload(int64_t begin, int64_t end) override {

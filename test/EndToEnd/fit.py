@@ -33,6 +33,20 @@ for model, quantity, limit, step, options in (
     bad = compiles(model, limit, **options, **{quantity: more})
     check("is broken" in bad, f"{quantity} {more} should break the limit: {bad}")
 
+# What the host could hold is said too: of the first that does not fit, and with --offload of what fits.
+size = {"largest": "batch", "memory_limit": "20MiB", "mesh": "data=2"}
+plain = call(["meshwright", "fit", models["gpt2-tiny"], *flags(size)])
+found = re.search(r"; (\d+) would be: ([\d,]+) bytes.*\nwith --offload optimizer: batch (\d+): ([\d,]+) bytes a rank and [\d,]+ on the host",
+                  plain)
+check(found and found[1] == found[3] and int(found[4].replace(",", "")) < int(found[2].replace(",", "")), plain)
+more = call(["meshwright", "fit", models["gpt2-tiny"], *flags(dict(size, offload="optimizer,activations"))])
+found = re.search(r"largest batch: (\d+), .* on the host; .*\nwithout --offload optimizer,activations: batch (\d+): [\d,]+ bytes a rank, too much",
+                  more)
+check(found and found[1] == found[2], more)
+fits = [int(re.search(r"largest batch: (\d+)", text)[1]) for text in (plain, more)]
+check(fits[0] < fits[1], f"no more fits with --offload: {fits}")
+print(f"batch {fits[0]}, with --offload {fits[1]}")
+
 # A depth cannot be asked of compile: the plan of each is in the output. With stages the search begins where each chunk
 # has a layer, and with cuts behind the last of them.
 for fewest, options in ((1, {}), (4, {"mesh": "pipe=2", "schedule": "interleaved:2", "microbatches": 2}),

@@ -57,6 +57,11 @@ def random_strategy(pick):
     options["collective_algorithm"] = pick(["native", "ring", "doubling"])
     options["collective_matmul"] = pick(["on", "off"])
     options["overlap"] = pick(["on", "off"])
+    kept = pick([None, None, "optimizer", "activations", "optimizer,activations"])
+    if kept and (options["optimizer"] == "adamw" or precision != "f32" or "optimizer" not in kept):
+        options["offload"] = kept
+        if "optimizer" in kept:
+            options["offload_buffer"] = pick(["256B", "4KiB", "1MiB"])
     options["batch"] = data * options["microbatches"] * pick([1, 2])
     mesh = ",".join(f"{axis}={f'{rows}x{tensor // rows}' if axis == 'tensor' and square else size}" for axis, size in sizes.items() if size > 1)
     return mesh, options, chunks

@@ -49,6 +49,8 @@ static std::string wrap(Call op, ValueRange inputs, ValueRange outputs, unsigned
 ProgramRunner::ProgramRunner(ModuleOp module) : module(module) {
   int64_t bytes = module->getAttrOfType<IntegerAttr>(arenaBytesAttr).getInt();
   arena.assign(bytes / 2, std::nan(""));
+  if (auto onHost = module->getAttrOfType<IntegerAttr>(hostBytesAttr))
+    host.assign(onHost.getInt() / 2, std::nan(""));
   module.walk([&](BufferOp buffer) {
     if (buffer.isPersistent())
       persistent[buffer.getName()] = buffer;
@@ -83,9 +85,48 @@ double *ProgramRunner::at(Value memory) {
     return at(view.getBase()) + int64_t(view.getBegin()) * cells(memory);
   if (auto slot = memory.getDefiningOp<SlotOp>())
     return at(slot.getBase()) +
-           indices.at(slot.getIndex()) * slot.getSlice().getType().getNumElements() * cells(memory);
+           indexOf(slot.getIndex()) * slot.getSlice().getType().getNumElements() * cells(memory);
   auto buffer = memory.getDefiningOp<BufferOp>();
-  return workspaces.lookup_or(buffer->getParentOp(), arena.data()) + *buffer.getOffset() / 2;
+  double *base = isOnHost(buffer.getType())
+                     ? host.data()
+                     : workspaces.lookup_or(buffer->getParentOp(), arena.data());
+  return base + *buffer.getOffset() / 2;
+}
+
+int64_t ProgramRunner::indexOf(Value index) {
+  if (auto shift = index.getDefiningOp<ShiftOp>())
+    return shift.evaluate(indices.at(shift.getIndex()));
+  return indices.at(index);
+}
+
+void ProgramRunner::finish(Queue queue, size_t count) {
+  std::vector<Started> rest;
+  for (auto [i, copy] : llvm::enumerate(started))
+    if (i < count && copy.queue == queue)
+      std::copy_n(copy.from, copy.cells, copy.to);
+    else
+      rest.push_back(copy);
+  started = std::move(rest);
+}
+
+void ProgramRunner::copy(CopyOp op) {
+  std::optional<Queue> queue = queueOf(op);
+  if (!queue) {
+    store(op.getTarget(), load(op.getSource()));
+    return;
+  }
+  started.push_back({startOf(op).value_or(-1), *queue, at(op.getSource()), at(op.getTarget()),
+                     bytesOf(op.getSource().getType()) / 2});
+  if (startOf(op))
+    scribble(op.getTarget());
+  else
+    finish(*queue, started.size());
+}
+
+void ProgramRunner::wait(WaitOp op) {
+  for (size_t i = started.size(); i-- > 0;)
+    if (started[i].number == int64_t(op.getStart()))
+      return finish(started[i].queue, i + 1);
 }
 
 interp::Tensor ProgramRunner::load(Value memory) {
@@ -160,8 +201,17 @@ void ProgramRunner::scribble(Value workspace) {
 }
 
 LogicalResult ProgramRunner::runOp(Operation *op) {
-  if (isa<BufferOp, SlotOp, ViewOp, YieldOp>(op))
+  if (isa<BufferOp, SlotOp, ViewOp, ShiftOp, YieldOp>(op))
     return success();
+  if (auto when = dyn_cast<WhenOp>(op)) {
+    int64_t iteration = indices.at(when.getIndex());
+    bool runs = int64_t(when.getBegin()) <= iteration && iteration < int64_t(when.getEnd());
+    return runs ? runBlock(when.getBlock()) : success();
+  }
+  if (auto waiting = dyn_cast<WaitOp>(op)) {
+    wait(waiting);
+    return success();
+  }
   if (auto loop = dyn_cast<LoopOp>(op)) {
     for (int64_t i = 0, count = loop.getCount(); i < count; ++i) {
       indices[loop.getIndex()] = loop.getReverse() ? count - 1 - i : i;
@@ -170,8 +220,8 @@ LogicalResult ProgramRunner::runOp(Operation *op) {
     }
     return success();
   }
-  if (auto copy = dyn_cast<CopyOp>(op)) {
-    store(copy.getTarget(), load(copy.getSource()));
+  if (auto moved = dyn_cast<CopyOp>(op)) {
+    copy(moved);
     return success();
   }
   if (auto index = dyn_cast<StoreIndexOp>(op)) {
@@ -225,5 +275,8 @@ LogicalResult ProgramRunner::runBlock(Block &block) {
 }
 
 LogicalResult ProgramRunner::run(StringRef name) {
-  return runBlock(module.lookupSymbol<ProgramOp>(name).getBody().front());
+  LogicalResult result = runBlock(module.lookupSymbol<ProgramOp>(name).getBody().front());
+  if (succeeded(result) && !started.empty())
+    return module.emitError("copy ") << started[0].number << " is not waited for";
+  return result;
 }

@@ -4,7 +4,8 @@
 //
 // Executes an exec.program in an arena of its planned size at its planned offsets,
 // so that a buffer that should not have been shared shows. Kernels and attention
-// are run by the interpreter on what memory holds. One device, in f64: element types
+// are run by the interpreter on what memory holds. A copy that is only started is made as
+// late as possible, when the program waits for it, and its target holds nothing until then. One device, in f64: element types
 // say only how many bytes a number takes.
 //
 //===----------------------------------------------------------------------===//
@@ -33,6 +34,10 @@ private:
                            mlir::ValueRange outputs);
   void matmul(MatmulOp op);
   void scribble(mlir::Value workspace);
+  void copy(CopyOp op);
+  void wait(WaitOp op);
+  /// The iteration number, or what is counted from it.
+  int64_t indexOf(mlir::Value index);
   /// The first cell of `memory`, and cells an element takes.
   double *at(mlir::Value memory);
   static int64_t cells(mlir::Value memory);
@@ -42,7 +47,18 @@ private:
   mlir::ModuleOp module;
   std::optional<interp::Session> session;
   /// A cell for every two bytes; a number is in the first cell of its own.
-  std::vector<double> arena;
+  std::vector<double> arena, host;
+  /// Copies that have been started, in their order.
+  struct Started {
+    int64_t number;
+    Queue queue;
+    const double *from;
+    double *to;
+    int64_t cells;
+  };
+  std::vector<Started> started;
+  /// Makes the first `count` of them that are in `queue`.
+  void finish(Queue queue, size_t count);
   llvm::StringMap<BufferOp> persistent;
   llvm::DenseMap<mlir::Value, int64_t> indices;
   /// Of the private programs that run: where their arguments and buffers are.

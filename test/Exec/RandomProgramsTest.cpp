@@ -195,6 +195,81 @@ TEST_F(ExecRandomPrograms, MemoryHoldsTheSame) {
   }
 }
 
+/// States and stacks on the host, whose copies are made as late as waits allow.
+TEST_F(ExecRandomPrograms, MemoryOfTheHostHoldsTheSame) {
+  unsigned loops = 0, copies = 0;
+  for (uint64_t seed = 0; seed < programs(40) && !HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    OwningOpRef<ModuleOp> before = randomStep(seed), after(before->clone());
+    ASSERT_TRUE(succeeded(formKernels(*before)));
+    PassManager slice(&context), rest(&context);
+    ExecSliceUpdatesOptions parts;
+    parts.partBytes = 64 << seed % 4;
+    slice.addPass(createExecSliceUpdates(parts));
+    ASSERT_TRUE(succeeded(slice.run(*after))) << text(*before);
+    ASSERT_TRUE(succeeded(formKernels(*after)));
+    ExecOffloadOptions what;
+    what.optimizer = seed % 3 != 1;
+    what.activations = seed % 3 != 2;
+    rest.addPass(createExecInlineRepeats());
+    rest.addPass(createExecOrder());
+    rest.addPass(createExecBufferize());
+    rest.addPass(createExecOffload(what));
+    rest.addPass(createExecPlanMemory());
+    rest.addPass(createExecVerify());
+    ASSERT_TRUE(succeeded(rest.run(*after))) << text(*before);
+    after->walk([&](CopyOp copy) {
+      copies += queueOf(copy).has_value();
+      loops += queueOf(copy) && copy->getParentOfType<LoopOp>();
+    });
+    EXPECT_EQ(firstDifference(*before, *after, seed), "") << text(*after);
+  }
+  EXPECT_GE(copies, 200u);
+  EXPECT_GE(loops, 100u);
+}
+
+/// The judge itself: a wait that is missing shows.
+TEST_F(ExecRandomPrograms, MissingWaitsAreNoticed) {
+  unsigned noticed = 0, tried = 0;
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    OwningOpRef<ModuleOp> before = randomStep(seed);
+    ASSERT_TRUE(succeeded(formKernels(*before)));
+    OwningOpRef<ModuleOp> after(before->clone());
+    PassManager rest(&context);
+    ExecOffloadOptions what;
+    what.optimizer = what.activations = true;
+    rest.addPass(createExecInlineRepeats());
+    rest.addPass(createExecOrder());
+    rest.addPass(createExecBufferize());
+    rest.addPass(createExecOffload(what));
+    rest.addPass(createExecPlanMemory());
+    ASSERT_TRUE(succeeded(rest.run(*after)));
+    // The first wait for something that comes to the device.
+    llvm::DenseSet<int64_t> fetched;
+    after->walk([&](CopyOp copy) {
+      if (queueOf(copy) == Queue::ToDevice)
+        fetched.insert(*startOf(copy));
+    });
+    bool removed = false;
+    after->walk([&](WaitOp wait) {
+      if (removed || !fetched.contains(int64_t(wait.getStart())))
+        return;
+      wait.erase();
+      removed = true;
+    });
+    if (!removed)
+      continue;
+    ++tried;
+    ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) { return success(); });
+    PassManager verify(&context);
+    verify.addPass(createExecVerify());
+    EXPECT_TRUE(failed(verify.run(*after)));
+    noticed += !firstDifference(*before, *after, seed).empty();
+  }
+  EXPECT_GE(tried, 4u);
+  EXPECT_EQ(noticed, tried);
+}
+
 /// Makes each microbatch, or layer, of a program a call of one function, as the schedule of
 /// a pipeline does. Returns how many calls there are.
 static unsigned unrollIntoCalls(ModuleOp module) {

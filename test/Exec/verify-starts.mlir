@@ -83,7 +83,65 @@ module attributes {exec.arena_bytes = 128 : i64} {
   exec.program @step {
     %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
     %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
-    // expected-error @below {{has 'exec.start' but is no communication}}
+    // expected-error @below {{has 'exec.start' but is neither communication nor a copy from or to the host}}
     exec.copy %x to %y {exec.start = 1 : i64} : memref<16xf32> to memref<16xf32>
+  }
+}
+
+// -----
+
+// A part of a state that has not come yet.
+module attributes {exec.arena_bytes = 64 : i64, exec.host_bytes = 64 : i64} {
+  train.variable @m : tensor<16xf32> init <"constant", 0.0>
+  exec.program @step {
+    %m = exec.buffer "m" optimizer variable @m offset 0 : memref<16xf32, "host">
+    %here = exec.buffer "here" optimizer offset 0 : memref<16xf32>
+    // expected-note @below {{it is started here}}
+    exec.copy %m to %here {exec.start = 0 : i64} : memref<16xf32, "host"> to memref<16xf32>
+    // expected-error @below {{touches memory of copy 0, which may still run}}
+    exec.copy %here to %m {exec.start = 1 : i64} : memref<16xf32> to memref<16xf32, "host">
+    exec.wait 0
+    exec.wait 1
+  }
+}
+
+// -----
+
+// Copies to the host do not wait for communication.
+module attributes {exec.arena_bytes = 128 : i64, exec.host_bytes = 64 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
+    %kept = exec.buffer "kept" activation offset 0 : memref<16xf32, "host">
+    // expected-note @below {{it is started here}}
+    exec.all_reduce sum %x to %y over ["data"] {exec.start = 0 : i64} : memref<16xf32> to memref<16xf32>
+    // expected-error @below {{touches memory of collective 0, which may still run}}
+    exec.copy %y to %kept : memref<16xf32> to memref<16xf32, "host">
+    exec.wait 0
+  }
+}
+
+// -----
+
+// What computes cannot use memory of the host.
+module attributes {exec.arena_bytes = 64 : i64, exec.host_bytes = 64 : i64} {
+  exec.program @step {
+    %kept = exec.buffer "kept" activation offset 0 : memref<i32, "host">
+    exec.loop %i = 2 {
+      // expected-error @below {{uses 'memref<i32, "host">' of the host; copy it, see exec-offload}}
+      exec.store_index %i, %kept : memref<i32, "host">
+    }
+  }
+}
+
+// -----
+
+// The host's arena has a size of its own.
+module attributes {exec.arena_bytes = 64 : i64, exec.host_bytes = 64 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    // expected-error @below {{'kept' ends at 128, outside the host's arena of 64 bytes}}
+    %kept = exec.buffer "kept" activation offset 64 : memref<16xf32, "host">
+    exec.copy %x to %kept : memref<16xf32> to memref<16xf32, "host">
   }
 }

@@ -173,6 +173,18 @@ void mw_attention_backward(MwContext *context, const MwAttention *shape, const v
                            const void *q, const void *k, const void *v, const void *out,
                            const float *lse, void *dq, void *dk, void *dv, void *workspace);
 
+//===--- what the runtime exports: memory of the host ----------------------===//
+
+/// Where the part of the plan's memory begins that is not in the arena but on the host
+/// ("host_bytes").
+char *mw_host_arena(MwContext *context);
+
+/// Copies between the host's memory and the arena: `toHost` says which way. The copies of
+/// one direction run in order. With a `start` of 0 or more the copy is only started, as that number:
+/// the call returns at once and both places are in use until `mw_wait(start)` has returned.
+void mw_transfer(MwContext *context, void *to, const void *from, int64_t bytes, int32_t toHost,
+                 int32_t start);
+
 //===--- what the runtime exports: communication ---------------------------===//
 
 enum MwReduction { MW_SUM = 0, MW_MAX = 1 };
@@ -261,8 +273,8 @@ void mw_finish_sends(MwContext *context);
 /// its memory is in use until `mw_wait(start)` has returned. What a rank starts or calls
 /// runs in that order, one after the other. `segments` may change after the call.
 void mw_start(MwContext *context, int32_t start);
-/// Waits until the latest collective that was started as number `start` has ended, if
-/// there is one that has not been waited for.
+/// Waits until the latest collective or copy that was started as number `start` has ended,
+/// if there is one that has not been waited for.
 void mw_wait(MwContext *context, int32_t start);
 
 #ifdef __cplusplus

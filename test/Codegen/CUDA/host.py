@@ -39,11 +39,15 @@ def main():
                               env={**os.environ, "LD_LIBRARY_PATH": str(fake), "FAKE_GPUS": str(ranks),
                                    "FAKE_GPU_LOG": str(log), **environment})
         launches, pending = {}, {}
+        copied.clear()
         if done.returncode == 0:
             for line in log.read_text().splitlines():
                 kind, *name, count = line.split(" ")
-                (launches if kind == "launch" else pending)[" ".join(name)] = int(count)
+                counts = {"launch": launches, "pending": pending, "copied": copied}[kind]
+                counts[" ".join(name)] = int(count)
         return done, launches, pending
+
+    copied = {}  # bytes from and to memory that is kept on the host, in the last run
 
     def check(label, model, ranks, *flags):
         path = compile(model, *flags)
@@ -65,6 +69,13 @@ def main():
             missing = {name for name in missing if not name.startswith("attention")}
         assert not missing, (label, missing)
         note = ", every message received" if pending else ""
+        plan = json.loads(subprocess.run(["meshwright", "inspect", "--json", path], check=True, capture_output=True,
+                                         text=True).stdout)
+        for way, count in copied.items():
+            each = [program.get("copied_bytes", {}).get("step", {}).get(way, 0) for program in plan["programs"]]
+            assert count == 3 * sum(each) * ranks // len(each), (label, way, count, each)
+        if "host_bytes" in plan:
+            note += f", {copied['to_device']:,} bytes copied from the host and {copied['to_host']:,} to it"
         print(f"{label}: 3 steps, {sum(counts[1].values())} launches of all {len(names)} kernels{note}", flush=True)
 
     check("gpt2-tiny f32", "gpt2-tiny", 1)
@@ -75,6 +86,11 @@ def main():
     # Products in parts, whose windows shift from step to step.
     check("tensor=2 in parts", "llama-tiny", 2, "--mesh", "tensor=2", "--sequence-parallel", "--collective-matmul",
           "on")
+    check("offload", "gpt2-tiny", 1, "--offload", "optimizer,activations", "--offload-buffer", "1KiB")
+    check("offload zero 3", "llama-tiny", 2, "--mesh", "data=2", "--zero", "3", "--precision", "bf16", "--microbatches", "2",
+          "--offload", "optimizer,activations", "--offload-buffer", "4KiB")
+    check("offload pipe=2", "gpt2-tiny", 2, "--mesh", "pipe=2", "--microbatches", "4", "--batch", "4", "--offload",
+          "optimizer,activations")
     check("no overlap", "gpt2-tiny", 4, "--mesh", "pipe=2,data=2", "--microbatches", "4", "--batch", "8", "--overlap",
           "off")
 

@@ -27,6 +27,7 @@
 #include "nccl.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
@@ -95,6 +96,9 @@ const Fault &fault() {
   }();
   return parsed;
 }
+std::map<CUdeviceptr, size_t> pinned; ///< memory of the host
+/// Bytes copied from and to it.
+std::atomic<long> copiedToDevice{0}, copiedToHost{0};
 thread_local int rankHere = 0;
 thread_local long communicated = 0, launched = 0;
 
@@ -109,6 +113,8 @@ struct Log {
       fprintf(file, "launch %s %ld\n", name.c_str(), count);
     for (auto &[name, count] : pending)
       fprintf(file, "pending %s %ld\n", name.c_str(), count);
+    fprintf(file, "copied to_device %ld\ncopied to_host %ld\n", copiedToDevice.load(),
+            copiedToHost.load());
     fclose(file);
   }
 } theLog;
@@ -186,11 +192,36 @@ CUresult cuMemFree(CUdeviceptr address) {
   return CUDA_SUCCESS;
 }
 CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
-  return *memory = calloc(bytes, 1), CUDA_SUCCESS;
+  checkNoCapture("cuMemHostAlloc");
+  *memory = calloc(bytes, 1);
+  Lock lock(mutex);
+  pinned[CUdeviceptr(*memory)] = bytes;
+  return CUDA_SUCCESS;
 }
-CUresult cuMemFreeHost(void *memory) { return free(memory), CUDA_SUCCESS; }
+CUresult cuMemFreeHost(void *memory) {
+  Lock lock(mutex);
+  auto found = pinned.find(CUdeviceptr(memory));
+  if (found == pinned.end())
+    wrong("cuMemFreeHost: %p was not allocated", memory);
+  forget(found->first, found->second);
+  pinned.erase(found);
+  return free(memory), CUDA_SUCCESS;
+}
 CUresult cuMemHostGetDevicePointer(CUdeviceptr *address, void *memory, unsigned) {
   return *address = CUdeviceptr(memory), CUDA_SUCCESS;
+}
+/// Whether memory of the host is pinned; then all of it must be.
+static bool isPinned(const char *what, CUdeviceptr address, size_t bytes) {
+  Lock lock(mutex);
+  auto after = pinned.upper_bound(address);
+  if (after == pinned.begin())
+    return false;
+  auto [begin, size] = *--after;
+  if (address >= begin + size)
+    return false;
+  if (address + bytes > begin + size)
+    wrong("%s: %zu bytes of the host reach beyond their allocation", what, bytes);
+  return true;
 }
 static CUresult copy(const char *name, void *to, const void *from, size_t bytes, bool reads,
                      bool writes, CUstream stream) {
@@ -203,7 +234,21 @@ static CUresult copy(const char *name, void *to, const void *from, size_t bytes,
     accesses.push_back({Access::Write, CUdeviceptr(to), bytes});
   for (const Access &access : accesses)
     checkRange(name, access.begin, bytes);
-  submit(stream, {name, accesses, [=] { return memcpy(to, from, bytes), true; }});
+  // What a program keeps on the host is in order too.
+  if (!reads && isPinned(name, CUdeviceptr(from), bytes)) {
+    accesses.push_back({Access::Read, CUdeviceptr(from), bytes});
+  }
+  if (!writes && isPinned(name, CUdeviceptr(to), bytes)) {
+    accesses.push_back({Access::Write, CUdeviceptr(to), bytes});
+  }
+  std::atomic<long> *counted = nullptr;
+  if (accesses.size() == 2 && !(reads && writes))
+    counted = reads ? &copiedToHost : &copiedToDevice;
+  submit(stream, {name, accesses, [=] {
+                    if (counted)
+                      *counted += long(bytes);
+                    return memcpy(to, from, bytes), true;
+                  }});
   return CUDA_SUCCESS;
 }
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {

@@ -1,0 +1,48 @@
+// RUN: meshwright-opt %s --exec-slice-updates=part-bytes=64 -split-input-file | FileCheck %s
+// RUN: meshwright-opt %s --exec-slice-updates=part-bytes=640 -split-input-file | FileCheck %s --check-prefix LARGE
+// RUN: sed '/^\/\/ -----/,$d' %s > %t.before.mlir && meshwright-opt %t.before.mlir --exec-slice-updates=part-bytes=64 -o %t.after.mlir
+// RUN: meshwright-interpret --compare %t.before.mlir %t.after.mlir --function update
+
+// BEGIN EXAMPLE --exec-slice-updates=part-bytes=64
+func.func @update(%w: tensor<3x16xf32> {train.input = "w"}, %g: tensor<3x16xbf16> {train.input = "g"},
+                  %m: tensor<3x16xf32> {train.input = "m"}, %v: tensor<3x16xf32> {train.input = "v"},
+                  %s: tensor<f32> {train.input = "s"}) -> (tensor<3x16xbf16>, tensor<3x16xf32>, tensor<3x16xf32>, tensor<3x16xf32>) {
+  %updated, %momentum, %variance = train.adamw %w, %g, %m, %v decay clip %s lr %s betas %s, %s eps %s weight_decay %s bias_corrections %s, %s
+    : (tensor<3x16xf32>, tensor<3x16xbf16>, tensor<3x16xf32>, tensor<3x16xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>)
+    -> (tensor<3x16xf32>, tensor<3x16xf32>, tensor<3x16xf32>)
+  %kept = train.guard %updated, %w if_finite %s : (tensor<3x16xf32>, tensor<3x16xf32>, tensor<f32>) -> tensor<3x16xf32>
+  %narrow = train.cast %kept : (tensor<3x16xf32>) -> tensor<3x16xbf16>
+  return %narrow, %kept, %momentum, %variance : tensor<3x16xbf16>, tensor<3x16xf32>, tensor<3x16xf32>, tensor<3x16xf32>
+}
+// END EXAMPLE
+
+// No part can begin at a multiple of 32 elements: three of 16 then. The guard and the cast go along.
+// CHECK-LABEL: func.func @update
+// CHECK: %[[W:.*]] = train.reshape %arg0 : (tensor<3x16xf32>) -> tensor<3x16xf32>
+// CHECK: train.repeat @update.part x 3 carry() each({{.*}}) shared(%arg4)
+// CHECK-SAME: -> (tensor<3x16xf32>, tensor<3x16xf32>, tensor<3x16xf32>, tensor<3x16xbf16>)
+// CHECK: func.func private @update.part(%arg0: tensor<16xf32>, %arg1: tensor<16xbf16>, %arg2: tensor<16xf32>, %arg3: tensor<16xf32>, %arg4: tensor<f32>)
+// CHECK: train.adamw {{.*}} -> (tensor<16xf32>, tensor<16xf32>, tensor<16xf32>)
+// CHECK: train.guard
+// CHECK: train.cast {{.*}} -> tensor<16xbf16>
+
+// -----
+
+// A table is cut wherever that gives equal parts, here inside of rows; what is very small stays as it is, and so
+// does what is not computed element by element.
+// CHECK-LABEL: func.func @table
+// CHECK: train.repeat @update.part x 4
+// CHECK-SAME: tensor<4x16xf32>
+// CHECK: train.sgd {{.*}} tensor<1xf32>
+// CHECK: train.reduce
+// What is a part of its own is repeated once. Of 256 bytes, more than a sixteenth of the bound.
+// LARGE-LABEL: func.func @table
+// LARGE: train.repeat @update.part x 1
+// LARGE-SAME: tensor<1x64xf32>
+// CHECK: func.func private @update.part(%arg0: tensor<16xf32>, %arg1: tensor<16xf32>, %arg2: tensor<f32>)
+func.func @table(%w: tensor<1x64xf32>, %g: tensor<1x64xf32>, %b: tensor<1xf32>, %s: tensor<f32>) -> (tensor<1x64xf32>, tensor<1xf32>, tensor<64xf32>) {
+  %0 = train.sgd %w, %g, %s, %s : (tensor<1x64xf32>, tensor<1x64xf32>, tensor<f32>, tensor<f32>) -> tensor<1x64xf32>
+  %1 = train.sgd %b, %b, %s, %s : (tensor<1xf32>, tensor<1xf32>, tensor<f32>, tensor<f32>) -> tensor<1xf32>
+  %2 = train.reduce sum %0 over [0] : (tensor<1x64xf32>) -> tensor<64xf32>
+  return %0, %1, %2 : tensor<1x64xf32>, tensor<1xf32>, tensor<64xf32>
+}
