@@ -256,7 +256,8 @@ CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstr
 }
 CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
   // To memory that is not pinned it returns when the copy has been made.
-  if (sticky == CUDA_SUCCESS && cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
+  if (sticky == CUDA_SUCCESS && !isPinned("cuMemcpyDtoHAsync", CUdeviceptr(to), bytes) &&
+      cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
     wrong("cuMemcpyDtoHAsync waits for a stream that never ends");
   return copy("cuMemcpyDtoHAsync", to, (void *)from, bytes, true, false, stream);
 }
