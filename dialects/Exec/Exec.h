@@ -59,9 +59,10 @@ int64_t bytesOf(mlir::Type type);
 /// The target of the module that `op` is in: cpu or cuda.
 llvm::StringRef targetOf(mlir::Operation *op);
 
-/// Scratch bytes that a product where one of the matrices is narrower than f32 needs on
-/// the target of `op`. On GPUs cuBLASLt has its own.
-int64_t matmulWorkspace(mlir::Operation *op, int64_t m, int64_t n, int64_t k, int64_t batch);
+/// Scratch bytes that a product needs on the target of `op`: on the cpu one where a
+/// matrix is narrower than f32 (`mixed`), on GPUs each.
+int64_t matmulWorkspace(mlir::Operation *op, bool mixed, int64_t m, int64_t n, int64_t k,
+                        int64_t batch);
 /// ... attention, and its gradient: on GPUs a number for each query of each head.
 int64_t attentionWorkspace(mlir::Operation *op, const MwAttention &shape);
 int64_t attentionGradWorkspace(mlir::Operation *op, const MwAttention &shape);

@@ -273,14 +273,62 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
 //===--- library calls ------------------------------------------------------===//
 
+/// What cannot be together in an epilogue.
+static LogicalResult verifyEpilogue(Operation *op, bool gelu, Value addend, Value bias, Value slope,
+                                    Value preactivation) {
+  if (preactivation && !gelu)
+    return op->emitOpError("keeps what gelu is taken of, but takes none");
+  if (slope && (gelu || addend || bias))
+    return op->emitOpError("multiplies by the derivative of gelu; nothing else is done then");
+  return success();
+}
+
+ShardingRule ProductOp::getProductRule() {
+  std::string error;
+  ArrayRef<int64_t> lhs = cast<RankedTensorType>(getLhs().getType()).getShape();
+  ArrayRef<int64_t> rhs = cast<RankedTensorType>(getRhs().getType()).getShape();
+  FailureOr<ShardingRule> rule =
+      parseShardingRule(getRule(), {int64_t(lhs.size()), int64_t(rhs.size())}, error);
+  if (failed(rule) || failed(inferFactorSizes(*rule, {lhs, rhs}, {}, error)))
+    return ShardingRule();
+  return *rule;
+}
+
+LogicalResult ProductOp::verify() {
+  Type result = getResult().getType();
+  ShardingRule rule = getProductRule();
+  if (rule.operands.size() != 2 || rule.results.size() != 1 ||
+      ArrayRef(shapeOf(rule, rule.results[0])) != cast<RankedTensorType>(result).getShape())
+    return emitOpError("rule '") << getRule() << "' does not make " << result << " of "
+                                 << getLhs().getType() << " and " << getRhs().getType();
+  if (failed(verifyEpilogue(*this, getGelu(), getAddend(), getBias(), getSlopeAt(),
+                            getPreactivation())))
+    return failure();
+  for (Value like : {getAddend(), getSlopeAt(), getPreactivation()})
+    if (like && like.getType() != result)
+      return emitOpError("has an epilogue on ") << like.getType() << " for a result " << result;
+  if (getBias()) {
+    auto bias = cast<RankedTensorType>(getBias().getType());
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(result).getShape();
+    if (bias.getElementType() != getElementTypeOrSelf(result) ||
+        bias.getShape() != shape.take_back(bias.getRank()))
+      return emitOpError("adds ") << bias << " to " << result;
+  }
+  return success();
+}
+
 void MatmulOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   addEffect(effects, MemoryEffects::Read::get(), getAMutable());
   addEffect(effects, MemoryEffects::Read::get(), getBMutable());
   if (!getBeta().isZero())
     addEffect(effects, MemoryEffects::Read::get(), getCMutable());
   addEffect(effects, MemoryEffects::Write::get(), getCMutable());
-  for (OpOperand &operand : getWorkspaceMutable())
-    addEffect(effects, MemoryEffects::Write::get(), operand);
+  for (MutableOperandRange read : {getAddendMutable(), getBiasMutable(), getSlopeAtMutable()})
+    for (OpOperand &operand : read)
+      addEffect(effects, MemoryEffects::Read::get(), operand);
+  for (MutableOperandRange written : {getPreactivationMutable(), getWorkspaceMutable()})
+    for (OpOperand &operand : written)
+      addEffect(effects, MemoryEffects::Write::get(), operand);
 }
 
 static bool isComputedWith(Type element) {
@@ -312,7 +360,7 @@ LogicalResult MatmulOp::verify() {
   if (getA().getType().getElementType() != getB().getType().getElementType())
     return emitOpError("multiplies ")
            << getA().getType() << " by " << getB().getType() << "; factors have one element type";
-  int64_t wanted = isMixed() ? matmulWorkspace(*this, m, n, k, getBatch()) : 0;
+  int64_t wanted = matmulWorkspace(*this, isMixed(), m, n, k, getBatch());
   int64_t given = getWorkspace() ? bytesOf(getWorkspace().getType()) : 0;
   if (given != wanted)
     return emitOpError("gives ") << given << " bytes of workspace where " << wanted
@@ -321,7 +369,26 @@ LogicalResult MatmulOp::verify() {
           check("a", getA(), getTransA() ? k : m, getTransA() ? m : k, getLda(), getStrideA())) ||
       failed(check("b", getB(), getTransB() ? n : k, getTransB() ? k : n, getLdb(), getStrideB())))
     return failure();
-  return check("c", getC(), m, n, getLdc(), getStrideC());
+  if (failed(check("c", getC(), m, n, getLdc(), getStrideC())))
+    return failure();
+  if (!hasEpilogue())
+    return success();
+  if (targetOf(*this) != "cuda" || getAlpha().convertToFloat() != 1 || !getBeta().isZero())
+    return emitOpError("has an epilogue, which there is on the target cuda with alpha 1 and beta 0");
+  if (failed(verifyEpilogue(*this, bool(getGelu()), getAddend(), getBias(), getSlopeAt(),
+                            getPreactivation())))
+    return failure();
+  for (Value like : {getAddend(), getSlopeAt(), getPreactivation()})
+    if (like && cast<MemRefType>(like.getType()).getNumElements() !=
+                    getC().getType().getNumElements())
+      return emitOpError("has an epilogue on ") << like.getType() << " for a result " << getC().getType();
+  for (Value like : {getAddend(), getBias(), getSlopeAt(), getPreactivation()})
+    if (like && getElementTypeOrSelf(like) != getElementTypeOrSelf(getC()))
+      return emitOpError("has an epilogue on ") << like.getType() << " for a result " << getC().getType();
+  if (getBias() && bytesOf(getBias().getType()) != n * bytesOf(getC().getType()) /
+                                                       getC().getType().getNumElements())
+    return emitOpError("adds ") << getBias().getType() << " to rows of " << n;
+  return success();
 }
 
 StringRef exec::targetOf(Operation *op) {
@@ -331,8 +398,11 @@ StringRef exec::targetOf(Operation *op) {
   return "cpu";
 }
 
-int64_t exec::matmulWorkspace(Operation *op, int64_t m, int64_t n, int64_t k, int64_t batch) {
-  return targetOf(op) == "cuda" ? 0 : mw_matmul_mixed_workspace(m, n, k, batch);
+int64_t exec::matmulWorkspace(Operation *op, bool mixed, int64_t m, int64_t n, int64_t k,
+                              int64_t batch) {
+  if (targetOf(op) == "cuda")
+    return MW_PRODUCT_WORKSPACE;
+  return mixed ? mw_matmul_mixed_workspace(m, n, k, batch) : 0;
 }
 
 int64_t exec::attentionWorkspace(Operation *op, const MwAttention &shape) {

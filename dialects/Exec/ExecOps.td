@@ -9,6 +9,7 @@
 include "Exec/ExecDialect.td"
 include "Exec/ExecInterfaces.td"
 include "Train/TrainDialect.td"
+include "Train/TrainInterfaces.td"
 include "mlir/IR/RegionKindInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
@@ -369,7 +370,43 @@ def Exec_LaunchOp : Exec_Op<"launch", [AttrSizedOperandSegments,
 // Library calls
 //===----------------------------------------------------------------------===//
 
-def Exec_MatmulOp : Exec_Op<"matmul", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+def Exec_ProductOp : Exec_Op<"product", [AttrSizedOperandSegments, Pure, ContractionOpInterface]> {
+  let summary = "A sum of products and what is done with it before it is written";
+  let description = [{
+    Tensor form; in the memory form an `exec.matmul` with the same operands. The einsum
+    `rule` as of `train.contract`, its two factors, and then, on f32 sums:
+
+    - `addend`, of the result's type, is added, and so is `bias`, [n], where n is the
+      size of the result's contiguous index of columns;
+    - `gelu`: the tanh form of `train.gelu` of that is the result. A second result, if
+      there is one, is what gelu is taken of;
+    - or `gelu_grad`: the sum is multiplied by the derivative of the tanh form of gelu
+      at this operand, of the result's type. Nothing is added then.
+
+    Only the results are rounded. `exec-fuse-epilogues` makes it.
+
+    ```mlir
+    %y, %x = exec.product "b i, o i -> b o" %a, %w bias %b gelu : (tensor<8x4xbf16>, tensor<16x4xbf16>, tensor<16xbf16>) -> (tensor<8x16xbf16>, tensor<8x16xbf16>)
+    %dx = exec.product "b o, o i -> b i" %dy, %w gelu_grad %x : (tensor<8x4xbf16>, tensor<4x16xbf16>, tensor<8x16xbf16>) -> tensor<8x16xbf16>
+    ```
+  }];
+  let arguments = (ins StrAttr:$rule, AnyRankedTensor:$lhs, AnyRankedTensor:$rhs,
+                       Optional<AnyRankedTensor>:$addend, Optional<AnyRankedTensor>:$bias,
+                       Optional<AnyRankedTensor>:$slope_at, UnitAttr:$gelu);
+  let results = (outs AnyRankedTensor:$result, Optional<AnyRankedTensor>:$preactivation);
+  let assemblyFormat = [{
+    $rule $lhs `,` $rhs (`addend` $addend^)? (`bias` $bias^)? (`gelu_grad` $slope_at^)? (`gelu` $gelu^)?
+    attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The factor table of the sum of products, of operands 0 and 1 and result 0.
+    ::meshwright::ShardingRule getProductRule();
+  }];
+}
+
+def Exec_MatmulOp : Exec_Op<"matmul", [AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "C = alpha op(A) op(B) + beta C";
   let description = [{
     The arguments of `mw_matmul_f32` (meshwright/runtime/ABI.h): row-major, `m`,
@@ -378,23 +415,36 @@ def Exec_MatmulOp : Exec_Op<"matmul", [DeclareOpInterfaceMethods<MemoryEffectsOp
     With beta 0, C is not read. A and B do not overlap C.
 
     A and B are both f32, bf16 or f16, C any of these. Where one is not f32 it is
-    `mw_matmul_mixed`, which sums in f32 and needs the `workspace`.
+    `mw_matmul_mixed`, which sums in f32 and needs the `workspace`. On GPUs all are
+    `mw_product` and have one.
+
+    GPUs only, and as of `exec.product`: `addend`, which lies as C and may be the same
+    memory, is added in place of beta C, with alpha 1; `bias` [n]; `gelu`, with what it is
+    taken of in `preactivation`; `gelu_grad`. These lie as C and have its type.
   }];
   let arguments = (ins Exec_MemRef:$a, Exec_MemRef:$b, Exec_MemRef:$c,
-                       Optional<Exec_MemRef>:$workspace, BoolAttr:$transA,
+                       Optional<Exec_MemRef>:$addend, Optional<Exec_MemRef>:$bias,
+                       Optional<Exec_MemRef>:$slope_at, Optional<Exec_MemRef>:$preactivation,
+                       Optional<Exec_MemRef>:$workspace, UnitAttr:$gelu, BoolAttr:$transA,
                        BoolAttr:$transB, I64Attr:$m, I64Attr:$n, I64Attr:$k, I64Attr:$lda,
                        I64Attr:$ldb, I64Attr:$ldc, I64Attr:$batch, I64Attr:$strideA,
                        I64Attr:$strideB, I64Attr:$strideC, F32Attr:$alpha, F32Attr:$beta);
   let assemblyFormat = [{
     $a `,` $b `,` $c `trans` `(` $transA `,` $transB `)` `sizes` `(` $m `,` $n `,` $k `)`
     `ld` `(` $lda `,` $ldb `,` $ldc `)` `batch` $batch `strides` `(` $strideA `,` $strideB `,` $strideC `)`
-    `alpha` $alpha `beta` $beta (`workspace` `(` $workspace^ `:` type($workspace) `)`)?
+    `alpha` $alpha `beta` $beta (`addend` `(` $addend^ `:` type($addend) `)`)? (`bias` `(` $bias^ `:` type($bias) `)`)?
+    (`gelu_grad` `(` $slope_at^ `:` type($slope_at) `)`)? (`gelu` $gelu^)?
+    (`preactivation` `(` $preactivation^ `:` type($preactivation) `)`)? (`workspace` `(` $workspace^ `:` type($workspace) `)`)?
     attr-dict `:` type($a) `,` type($b) `,` type($c)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// Whether some matrix is not f32.
     bool isMixed();
+    /// Whether more is done than a product and a sum in place.
+    bool hasEpilogue() {
+      return getAddend() || getBias() || getSlopeAt() || getPreactivation() || getGelu();
+    }
   }];
 }
 

@@ -206,4 +206,15 @@ def ZeroPreservingOpInterface : OpInterface<"ZeroPreservingOpInterface"> {
                                  (ins "unsigned":$result), "", [{ (void)result; return true; }]>];
 }
 
+def NeutralPaddingOpInterface : OpInterface<"NeutralPaddingOpInterface"> {
+  let description = [{
+    An op that can run on a padded index, be it one that it needs whole: with this value
+    in the padding of operand `operand`, results are what they are without padding, and
+    0 in their own. No value, no padding of that operand.
+  }];
+  let cppNamespace = "::meshwright::train";
+  let methods = [InterfaceMethod<"What padding of an operand holds.", "::std::optional<double>",
+                                 "getNeutralPadding", (ins "unsigned":$operand)>];
+}
+
 #endif // MESHWRIGHT_TRAIN_INTERFACES

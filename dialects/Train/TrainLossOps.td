@@ -14,7 +14,7 @@ include "Train/TrainOpBase.td"
 
 def Train_CrossEntropyOp : Train_TensorOp<"cross_entropy", "... v!, @v ... -> , ...", [InferTypeOpAdaptor,
     DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<SplittableOpInterface>,
-    DeclareOpInterfaceMethods<KernelOpInterface>]> {
+    DeclareOpInterfaceMethods<NeutralPaddingOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "Scaled sum of the tokens' cross-entropies";
   let description = [{
     logits: [..., v], targets: [...] i32. loss = scale * sum over tokens
@@ -31,7 +31,7 @@ def Train_CrossEntropyOp : Train_TensorOp<"cross_entropy", "... v!, @v ... -> , 
 
 def Train_CrossEntropyGradOp : Train_EinsumOp<"cross_entropy_grad", "... v, @v ..., ..., -> ... v", [
     DeclareOpInterfaceMethods<ZeroPreservingOpInterface, ["preservesZero"]>,
-    DeclareOpInterfaceMethods<KernelOpInterface>]> {
+    DeclareOpInterfaceMethods<NeutralPaddingOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "dlogits = dloss * scale * (exp(logits - lse) - onehot(target))";
   let description = [{
     logits and the result: [..., v], targets and lse: [...] as `train.cross_entropy`

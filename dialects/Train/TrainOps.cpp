@@ -688,6 +688,17 @@ LogicalResult CrossEntropyOp::inferReturnTypes(MLIRContext *, std::optional<Loca
 /// The probability of a logit of 0 is not 0.
 bool CrossEntropyGradOp::preservesZero(unsigned) { return false; }
 
+/// A column without probability, and so without gradient.
+static std::optional<double> neutralLogit(unsigned operand) {
+  return operand == 0 ? std::optional(-INFINITY) : std::nullopt;
+}
+std::optional<double> CrossEntropyOp::getNeutralPadding(unsigned operand) {
+  return neutralLogit(operand);
+}
+std::optional<double> CrossEntropyGradOp::getNeutralPadding(unsigned operand) {
+  return neutralLogit(operand);
+}
+
 //===--- optimizer ----------------------------------------------------------===//
 
 ShardingRule SquareSumOp::getShardingRule() {

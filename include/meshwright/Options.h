@@ -42,6 +42,7 @@ struct CompileOptions {
   std::string overlap = "auto"; ///< auto: on for GPUs, off for processors
   std::string attention = "auto"; ///< on GPUs: cuDNN where it can, or as it says
   std::string deterministic = "on";
+  std::string epilogues = "auto"; ///< of matrix products; auto: what pays on the GPUs compiled for
   bool replay = false; ///< the executable can dump a step for `meshwright replay`
   std::string precision = "f32", gradDtype = "f32";
   std::string optimizer = "adamw";

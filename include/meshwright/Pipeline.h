@@ -33,6 +33,7 @@ struct PipelineOptions {
   std::string attention = "auto", deterministic = "on"; ///< of the cuda target
   std::string offload; ///< what is on the host: optimizer, activations or both
   int64_t offloadBytes = 32 << 20; ///< of the largest part of a state that passes through the device
+  std::string epilogues = ""; ///< of exec-fuse-epilogues, between commas; empty: none
 };
 
 /// Where IR can be taken out and put in again, in order of the staircase.
@@ -61,7 +62,7 @@ llvm::Expected<std::string> chooseRemat(mlir::ModuleOp module, PipelineOptions o
 /// Makes buildPipeline known as `--meshwright-pipeline`, with options mesh,
 /// optimizer, zero, sequence-parallel, tensor-2d, precision, grad-dtype, schedule, cuts,
 /// collective-algorithm, collective-matmul, overlap, remat, replay, gpu-arch, attention, deterministic,
-/// offload, offload-bytes, from
+/// offload, offload-bytes, epilogues, from
 /// and to.
 void registerPipeline();
 

@@ -67,7 +67,7 @@ Value ProgramEmitter::addresses(ValueRange memory) {
   for (auto [i, value] : llvm::enumerate(memory)) {
     Value slot =
         LLVM::GEPOp::create(b, loc, ptr, ptr, operands, ArrayRef<LLVM::GEPArg>{int32_t(i)});
-    LLVM::StoreOp::create(b, loc, at(value), slot);
+    LLVM::StoreOp::create(b, loc, orNull(at(value)), slot);
   }
   return operands;
 }
@@ -143,28 +143,8 @@ void ProgramEmitter::call(exec::CallOp op) {
   LLVM::CallOp::create(b, loc, declare(op.getCallee(), arguments.size()), arguments);
 }
 
-void ProgramEmitter::call(exec::MatmulOp op) {
-  auto type = [&](Value memory) {
-    return i32(elementTypeOf(cast<MemRefType>(memory.getType()).getElementType()));
-  };
-  bool mixed = op.isMixed();
-  SmallVector<Value> arguments{i32(op.getTransA()),
-                               i32(op.getTransB()),
-                               i64(op.getM()),
-                               i64(op.getN()),
-                               i64(op.getK()),
-                               f32(op.getAlpha().convertToFloat())};
-  if (mixed)
-    arguments.push_back(type(op.getA()));
-  llvm::append_values(arguments, at(op.getA()), i64(op.getLda()), at(op.getB()), i64(op.getLdb()),
-                      f32(op.getBeta().convertToFloat()));
-  if (mixed)
-    arguments.push_back(type(op.getC()));
-  llvm::append_values(arguments, at(op.getC()), i64(op.getLdc()), i64(op.getBatch()),
-                      i64(op.getStrideA()), i64(op.getStrideB()), i64(op.getStrideC()));
-  if (mixed)
-    arguments.push_back(orNull(at(op.getWorkspace())));
-  call(mixed ? "mw_matmul_mixed" : "mw_matmul_f32", arguments);
+Value ProgramEmitter::elementType(Value memory) {
+  return i32(elementTypeOf(cast<MemRefType>(memory.getType()).getElementType()));
 }
 
 LogicalResult ProgramEmitter::emit(Operation *op) {
@@ -276,10 +256,11 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
         call("mw_finish_sends", {});
         return success();
       })
-      .Case<exec::CallOp, exec::MatmulOp>([&](auto op) {
+      .Case<exec::CallOp>([&](exec::CallOp op) {
         call(op);
         return success();
       })
+      .Case<exec::MatmulOp>([&](exec::MatmulOp op) { return product(op); })
       .Case<exec::LaunchOp>([&](exec::LaunchOp op) -> LogicalResult {
         auto plan = kernels.find(op.getKernel());
         if (plan == kernels.end())
@@ -357,7 +338,7 @@ LLVM::LLVMFuncOp ProgramEmitter::declare(StringRef program, size_t arguments) {
 }
 
 LogicalResult ProgramEmitter::emit(exec::ProgramOp program) {
-  unsigned most = 1; // addresses in one array
+  unsigned most = 7; // addresses in one array; those of a product with nulls
   program.walk([&](Operation *op) {
     if (isa<exec::LaunchOp, exec::AttentionOp, exec::AttentionGradOp>(op))
       most = std::max(most, op->getNumOperands());

@@ -39,6 +39,7 @@ protected:
   //===--- the target's part ------------------------------------------------===//
   /// Runs the stages of `plan`.
   virtual mlir::LogicalResult launch(exec::LaunchOp op, const KernelPlan &plan) = 0;
+  virtual mlir::LogicalResult product(exec::MatmulOp op) = 0;
   virtual mlir::LogicalResult attention(exec::AttentionOp op) = 0;
   virtual mlir::LogicalResult attention(exec::AttentionGradOp op) = 0;
   virtual void copy(mlir::Value to, mlir::Value from, int64_t bytes) = 0;
@@ -46,6 +47,8 @@ protected:
   virtual void store(mlir::Value number, mlir::Value to) = 0;
 
   //===--- what it is made of -----------------------------------------------===//
+  /// The MwElementType of what is in `memory`.
+  mlir::Value elementType(mlir::Value memory);
   /// Calls the runtime's function `name` with the context and `arguments`; its
   /// result, if it has one.
   mlir::Value call(mlir::StringRef name, llvm::SmallVector<mlir::Value> arguments,
@@ -75,7 +78,6 @@ private:
   mlir::LogicalResult emit(mlir::Operation *op);
   mlir::LogicalResult call(const Collective &collective, int64_t number);
   void call(exec::CallOp op);
-  void call(exec::MatmulOp op);
   /// The address of a string, with a zero at its end.
   mlir::Value text(mlir::StringRef value);
   /// Says to the runtime what comes next; `mw_end` ends it.

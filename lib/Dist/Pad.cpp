@@ -1,4 +1,4 @@
-//===- Pad.cpp - pads indices to what seeds cut them into -------------------===//
+//===- Pad.cpp - pads indices to what seeds and matrices want ---------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -26,12 +26,15 @@ static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(valu
 namespace {
 class Padder {
 public:
-  Padder(ModuleOp module, MeshOp meshOp, const IndexClasses &classes)
-      : module(module), mesh(meshOp.getMesh()), classes(classes) {}
+  Padder(ModuleOp module, MeshOp meshOp, const IndexClasses &classes, int64_t rowBytes)
+      : module(module), mesh(meshOp.getMesh()), classes(classes), rowBytes(rowBytes) {}
 
   LogicalResult run() {
     parts = seededClasses(module, mesh, classes);
-    for (auto [id, n] : parts) {
+    llvm::MapVector<unsigned, int64_t> multiples = parts;
+    if (rowBytes > 1)
+      alignRows(multiples);
+    for (auto [id, n] : multiples) {
       int64_t size = classes[id].size;
       if (size % n == 0)
         continue;
@@ -92,6 +95,58 @@ private:
     for (unsigned atom : atoms)
       n *= parts.lookup(atom) ? parts.lookup(atom) : 1;
     return n;
+  }
+
+  /// Classes that padding must not lie inside a dimension of.
+  llvm::DenseSet<unsigned> minorClasses() {
+    llvm::DenseSet<unsigned> minor;
+    auto add = [&](ArrayRef<unsigned> atoms) {
+      if (!atoms.empty())
+        minor.insert_range(atoms.drop_front());
+    };
+    for (auto variable : module.getOps<train::VariableOp>())
+      for (int64_t d = 0; d < variable.getTensorType().getRank(); ++d)
+        add(classes.of(variable, d));
+    auto addValue = [&](Value value) {
+      for (int64_t d = 0; d < tensor(value).getRank(); ++d)
+        add(classes.of(value, d));
+    };
+    for (auto function : module.getOps<func::FuncOp>()) {
+      if (function.isExternal())
+        continue;
+      llvm::for_each(function.getArguments(), addValue);
+      function.walk([&](Operation *op) { llvm::for_each(op->getResults(), addValue); });
+    }
+    return minor;
+  }
+
+  /// Libraries read and write matrices in pieces of `rowBytes`, which rows must then
+  /// begin at. Long rows begin at a line of 128 bytes, which costs less than 1%. An
+  /// index that no padding can be added to, or only by copies, stays as it is.
+  void alignRows(llvm::MapVector<unsigned, int64_t> &multiples) {
+    llvm::MapVector<unsigned, int64_t> wanted; ///< elements
+    module.walk([&](train::ContractionOpInterface op) {
+      for (Value matrix : {op->getOperand(0), op->getOperand(1), Value(op->getResult(0))}) {
+        RankedTensorType type = tensor(matrix);
+        int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+        Atoms::List atoms =
+            type.getRank() ? classes.of(matrix, type.getRank() - 1) : Atoms::List();
+        if (atoms.size() == 1)
+          wanted[atoms[0]] = std::max(wanted.lookup(atoms[0]), rowBytes / bytes);
+      }
+    });
+    llvm::DenseSet<unsigned> minor = minorClasses();
+    for (auto [id, multiple] : wanted) {
+      const IndexClass &index = classes[id];
+      bool fits = llvm::all_of(index.neededWhole, [](auto need) {
+        return need.second >= 0 && isa<train::NeutralPaddingOpInterface>(need.first);
+      });
+      int64_t n = parts.lookup(id) ? parts.lookup(id) : 1;
+      if (!fits || index.inIntegerInputs || minor.contains(id) || index.size % (n * multiple) == 0)
+        continue;
+      int64_t line = 128 / rowBytes * multiple;
+      multiples[id] = n * (index.size / n >= 100 * line ? line : multiple);
+    }
   }
 
   /// What is stored in finer parts than it is computed with (ZeRO) is padded alike
@@ -220,6 +275,14 @@ private:
     SmallVector<std::pair<unsigned, int64_t>> operands, results;
   };
 
+  /// Whether `value`, an operand, may have the padding that PaddingZeros.h puts there.
+  static bool runsPadded(Operation *op, Value value) {
+    auto neutral = dyn_cast<train::NeutralPaddingOpInterface>(op);
+    return neutral && llvm::any_of(op->getOpOperands(), [&](OpOperand &use) {
+             return use.get() == value && neutral.getNeutralPadding(use.getOperandNumber());
+           });
+  }
+
   void findWhole(Operation *op) {
     auto ruled = dyn_cast<train::ShardingRuleOpInterface>(op);
     if (!ruled)
@@ -228,7 +291,7 @@ private:
     WholeDims dims;
     auto add = [&](auto &list, ValueRange values, ArrayRef<TensorFactors> tensors) {
       for (auto [i, value] : llvm::enumerate(values))
-        if (auto it = newShapes.find(value); it != newShapes.end())
+        if (auto it = newShapes.find(value); it != newShapes.end() && !runsPadded(op, value))
           for (auto [d, factors] : llvm::enumerate(tensors[i].dims))
             if (it->second[d] != tensor(value).getDimSize(d) &&
                 llvm::any_of(factors, [&](unsigned f) { return rule.factors[f].whole; }))
@@ -382,6 +445,7 @@ private:
   ModuleOp module;
   Mesh mesh;
   const IndexClasses &classes;
+  int64_t rowBytes;
   /// Into how many parts seeds cut classes.
   llvm::MapVector<unsigned, int64_t> parts;
   /// The sizes of classes that grow.
@@ -392,12 +456,13 @@ private:
 };
 
 class PadPass : public dist::impl::DistPadBase<PadPass> {
+  using DistPadBase::DistPadBase;
   void runOnOperation() override {
     MeshOp mesh = lookupMesh(getOperation());
     if (!mesh || failed(separateCallees(getOperation())))
       return signalPassFailure();
     FailureOr<IndexClasses> classes = IndexClasses::of(getOperation());
-    if (failed(classes) || failed(Padder(getOperation(), mesh, *classes).run()) ||
+    if (failed(classes) || failed(Padder(getOperation(), mesh, *classes, rowBytes).run()) ||
         failed(mergeEqualCallees(getOperation())))
       signalPassFailure();
   }

@@ -30,6 +30,9 @@ public:
       });
     for (auto &[value, shape] : logical)
       zero[value].resize(shape.size(), true);
+    for (Operation *op : llvm::to_vector(ops))
+      if (auto neutral = dyn_cast<train::NeutralPaddingOpInterface>(op))
+        maskNeutrally(neutral);
     while (step())
       ;
     for (Operation *op : ops)
@@ -105,12 +108,36 @@ private:
       bool empty = isIds(pad.getX()) ? value < 0 : value == 0;
       return empty && (int64_t(pad.getDim()) == dim || isZero(pad.getX(), dim));
     }
+    if (isNeutral(op, rule, *major))
+      return true;
     Facts facts = factsOf(op, rule, *major);
     if (facts.linear || (facts.anyAdditive && facts.additive))
       return true;
     auto preserving = dyn_cast<train::ZeroPreservingOpInterface>(*op);
     return preserving &&
            (facts.nowhere || (facts.any && facts.all && preserving.preservesZero(result)));
+  }
+
+  /// Whether an operand holds along an index what makes results 0 there.
+  static bool isNeutral(Operation *op, const ShardingRule &rule, unsigned factor) {
+    auto neutral = dyn_cast<train::NeutralPaddingOpInterface>(op);
+    return neutral && llvm::any_of(op->getOpOperands(), [&](OpOperand &use) {
+             int64_t d = dimOf(rule, rule.operands[use.getOperandNumber()], factor);
+             auto mask = use.get().getDefiningOp<train::MaskOp>();
+             auto value = neutral.getNeutralPadding(use.getOperandNumber());
+             return d >= 0 && mask && value && int64_t(mask.getDim()) == d &&
+                    mask.getValue().convertToDouble() == *value;
+           });
+  }
+
+  void maskNeutrally(train::NeutralPaddingOpInterface op) {
+    for (OpOperand &use : op->getOpOperands())
+      if (auto value = op.getNeutralPadding(use.getOperandNumber()))
+        for (int64_t d = 0; d < tensor(use.get()).getRank(); ++d)
+          if (isPadded(use.get(), d)) {
+            mask(use, d, *value);
+            ops.push_back(use.get().getDefiningOp());
+          }
   }
 
   bool step() {

@@ -70,15 +70,19 @@ def DistSplitReductions : Pass<"dist-split-reductions", "::mlir::ModuleOp"> {
 }
 
 def DistPad : Pass<"dist-pad", "::mlir::ModuleOp"> {
-  let summary = "Pads indices that seeds cut into parts that do not divide them";
+  let summary = "Pads indices that seeds cut into parts that do not divide them, and rows of matrices";
   let description = [{
     An index that seeds cut into n parts grows to the next multiple of n in every
     tensor that has it, variables included, so that all that follows divides evenly.
+    With `row-bytes` so does the last dimension of a matrix in a product until, in each
+    part, rows begin at multiples of so many bytes, and at multiples of 128 where that
+    adds less than 1%: a vocabulary of 50257 in bf16 becomes 50304. An index that
+    cannot be padded without copies, or inside a dimension, stays.
     Padding is at the end of an index. Variables keep their own type as
     `dist.logical` and hold zeros beyond it, always. Inputs and outputs of the
     program keep their shapes: an input is padded after it (ids with -1, which
     point nowhere), an output is sliced. An op that needs the index whole runs without
-    the padding. What is stored in finer parts than it is computed with (ZeRO) is
+    the padding, or with values there that change nothing (cross-entropy). What is stored in finer parts than it is computed with (ZeRO) is
     padded alike where that divides.
 
     Values in the padding are finite. Where an op sums over the index and no operand
@@ -87,6 +91,8 @@ def DistPad : Pass<"dist-pad", "::mlir::ModuleOp"> {
     Refuses to pad the batch, and an index that is not the major one of a dimension,
     whose padding would lie in the middle.
   }];
+  let options = [Option<"rowBytes", "row-bytes", "int64_t", "0",
+                        "bytes at whose multiples rows of matrices begin; 0: where they do">];
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 

@@ -60,6 +60,9 @@ static void reuseOperands(func::FuncOp function, MemoryTrees &trees) {
           pairs.push_back({launch.getInputs()[cast<IntegerAttr>(pair[0]).getInt()],
                            launch.getResult(cast<IntegerAttr>(pair[1]).getInt())});
         }
+    } else if (auto product = dyn_cast<ProductOp>(op)) {
+      if (product.getAddend())
+        pairs.push_back({product.getAddend(), product.getResult()});
     } else if (auto reduce = dyn_cast<dist::AllReduceOp>(op)) {
       for (auto [x, y] : llvm::zip(reduce.getXs(), reduce.getYs()))
         pairs.push_back({x, y});

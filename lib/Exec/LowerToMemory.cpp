@@ -25,36 +25,70 @@ static Value workspaceOf(OpBuilder &builder, Operation *op, MemoryMap &map, int6
   return bytes ? map.workspace(builder, op->getLoc(), bytes) : Value();
 }
 
+/// A product as the library takes it, of operands 0 and 1 of `op`, or an error.
+static FailureOr<MatrixProduct> productOf(Operation *op, const ShardingRule &rule) {
+  std::string error;
+  FailureOr<MatrixProduct> product = matrixProductOf(rule, error);
+  if (failed(product))
+    return op->emitOpError("is not one matrix product of its operands as they lie in memory: ")
+           << error << "; reorder the dimensions of an operand or split the op";
+  Type left = op->getOperand(0).getType(), right = op->getOperand(1).getType();
+  for (Type type : {left, right, op->getResult(0).getType()})
+    if (!isa<Float32Type, BFloat16Type, Float16Type>(getElementTypeOrSelf(type)))
+      return op->emitOpError("has ") << type << "; matrices are multiplied in f32, bf16 or f16";
+  if (getElementTypeOrSelf(left) != getElementTypeOrSelf(right))
+    return op->emitOpError("multiplies ") << left << " by " << right
+                                          << "; cast one of them to the element type of the other";
+  return product;
+}
+
+namespace {
+/// What is done with a product beside writing it.
+struct Epilogue {
+  Value addend, bias, slopeAt, preactivation;
+  bool gelu = false;
+};
+} // namespace
+
+static void emitProduct(Operation *op, const MatrixProduct &product, bool accumulates,
+                        const Epilogue &epilogue, OpBuilder &builder, MemoryMap &map) {
+  auto memory = [&](Value value) { return value ? map.memory(builder, value) : Value(); };
+  Value a = memory(op->getOperand(product.swapped ? 1 : 0));
+  Value b = memory(op->getOperand(product.swapped ? 0 : 1));
+  Value c = memory(op->getResult(0));
+  Value addend = memory(epilogue.addend), bias = memory(epilogue.bias),
+        slopeAt = memory(epilogue.slopeAt), preactivation = memory(epilogue.preactivation);
+  bool mixed = !getElementTypeOrSelf(a).isF32() || !getElementTypeOrSelf(c).isF32();
+  Value workspace = workspaceOf(
+      builder, op, map,
+      matmulWorkspace(op, mixed, product.m, product.n, product.k, product.batch));
+  auto call = MatmulOp::create(
+      builder, op->getLoc(), a, b, c, addend, bias, slopeAt, preactivation, workspace,
+      epilogue.gelu, product.transA, product.transB, product.m, product.n, product.k, product.lda,
+      product.ldb, product.ldc, product.batch, product.strideA, product.strideB, product.strideC,
+      APFloat(1.0f), APFloat(accumulates ? 1.0f : 0.0f));
+  markLike(op, call);
+}
+
 static LogicalResult lowerContraction(train::ContractionOpInterface op, OpBuilder &builder,
                                       MemoryMap &map) {
-  std::string error;
-  FailureOr<MatrixProduct> product = matrixProductOf(
-      cast<train::ShardingRuleOpInterface>(op.getOperation()).getShardingRule(), error);
+  FailureOr<MatrixProduct> product = productOf(
+      op, cast<train::ShardingRuleOpInterface>(op.getOperation()).getShardingRule());
   if (failed(product))
-    return op.emitOpError("is not one matrix product of its operands as they lie in memory: ")
-           << error << "; reorder the dimensions of an operand or split the op";
-  for (Type type :
-       {op->getOperand(0).getType(), op->getOperand(1).getType(), op->getResult(0).getType()})
-    if (!isa<Float32Type, BFloat16Type, Float16Type>(getElementTypeOrSelf(type)))
-      return op.emitOpError("has ") << type << "; matrices are multiplied in f32, bf16 or f16";
-  if (getElementTypeOrSelf(op->getOperand(0)) != getElementTypeOrSelf(op->getOperand(1)))
-    return op.emitOpError("multiplies ")
-           << op->getOperand(0).getType() << " by " << op->getOperand(1).getType()
-           << "; cast one of them to the element type of the other";
-  Value a = map.memory(builder, op->getOperand(product->swapped ? 1 : 0));
-  Value b = map.memory(builder, op->getOperand(product->swapped ? 0 : 1));
-  Value c = map.memory(builder, op->getResult(0));
+    return failure();
   auto accumulating = dyn_cast<train::AccumulatingOpInterface>(op.getOperation());
-  bool adds = accumulating && !accumulating.getInitMutable().empty();
-  Value workspace;
-  if (!getElementTypeOrSelf(a).isF32() || !getElementTypeOrSelf(c).isF32())
-    workspace = workspaceOf(builder, op, map,
-                            matmulWorkspace(op, product->m, product->n, product->k, product->batch));
-  auto call = MatmulOp::create(builder, op.getLoc(), a, b, c, workspace, product->transA, product->transB,
-                   product->m, product->n, product->k, product->lda, product->ldb, product->ldc,
-                   product->batch, product->strideA, product->strideB, product->strideC,
-                   APFloat(1.0f), APFloat(adds ? 1.0f : 0.0f));
-  markLike(op, call);
+  bool accumulates = accumulating && !accumulating.getInitMutable().empty();
+  emitProduct(op, *product, accumulates, Epilogue(), builder, map);
+  return success();
+}
+
+static LogicalResult lowerProduct(ProductOp op, OpBuilder &builder, MemoryMap &map) {
+  FailureOr<MatrixProduct> product = productOf(op, op.getProductRule());
+  if (failed(product))
+    return failure();
+  emitProduct(op, *product, /*accumulates=*/false,
+              {op.getAddend(), op.getBias(), op.getSlopeAt(), op.getPreactivation(), op.getGelu()},
+              builder, map);
   return success();
 }
 
@@ -310,6 +344,8 @@ static LogicalResult lower(func::CallOp op, OpBuilder &builder, MemoryMap &map) 
 }
 
 LogicalResult meshwright::exec::lowerToMemory(Operation *op, OpBuilder &builder, MemoryMap &map) {
+  if (auto product = dyn_cast<ProductOp>(op))
+    return lowerProduct(product, builder, map);
   if (auto contraction = dyn_cast<train::ContractionOpInterface>(op))
     return lowerContraction(contraction, builder, map);
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)

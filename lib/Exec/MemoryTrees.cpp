@@ -266,6 +266,14 @@ bool MemoryTrees::mayOverwrite(const Occupant &old, const Occupant &next) {
              (!init.empty() && init[0].getOperandNumber() == operand.getOperandNumber());
     });
   }
+  // The addend is read where the result is written, element by element.
+  if (auto product = dyn_cast<ProductOp>(op))
+    return next.value == product.getResult() &&
+           llvm::all_of(op->getOpOperands(), [&](OpOperand &operand) {
+             return !reads(operand) ||
+                    llvm::is_contained(llvm::make_pointer_range(product.getAddendMutable()),
+                                       &operand);
+           });
   if (auto call = dyn_cast<func::CallOp>(op)) {
     ArrayRef<int64_t> ties = tiesOf(call);
     return !ties.empty() && llvm::all_of(op->getOpOperands(), [&](OpOperand &operand) {

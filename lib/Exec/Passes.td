@@ -68,6 +68,31 @@ def ExecSliceUpdates : Pass<"exec-slice-updates", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::train::TrainDialect"];
 }
 
+def ExecFuseEpilogues : Pass<"exec-fuse-epilogues", "::mlir::ModuleOp"> {
+  let summary = "Lets the matrix library do what comes right after a product";
+  let description = [{
+    For targets whose library has epilogues (cuBLASLt). A product whose result only one
+    op reads, in the same block, takes that op in and becomes an `exec.product`:
+
+    | epilogue | what it takes in |
+    |---|---|
+    | `bias` | adding a row, as long as the result's contiguous index of columns |
+    | `addend` | adding a tensor of the result's type, in place where that dies |
+    | `gelu` | gelu's tanh form; what it is taken of may have other readers and is written too |
+    | `gelu-grad` | multiplying by the derivative of that form |
+
+    So a linear layer's bias and the residual behind it cost no pass over memory, nor
+    does gelu. Sums stay in f32 until the result, once, is rounded. The two with gelu
+    are for results in bf16 and f16, since the library's tanh is not exact to f32's last
+    digits, and for rows of a multiple of 8 elements. Products that add to an `init`,
+    batched ones, gelu by erf, other activations and sums over rows stay as they are.
+    The product comes where the last op was that it took in.
+  }];
+  let options = [ListOption<"epilogues", "epilogues", "std::string",
+                            "which to use: addend, bias, gelu, gelu-grad; none without">];
+  let dependentDialects = ["::meshwright::exec::ExecDialect"];
+}
+
 def ExecFormKernels : Pass<"exec-form-kernels", "::mlir::ModuleOp"> {
   let summary = "Fuses memory-bound ops into kernels";
   let description = [{

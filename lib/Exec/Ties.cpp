@@ -57,6 +57,9 @@ void SourceFinder::visitOperandsOf(OpResult result) {
     visit(loop.getBlock().getTerminator()->getOperand(number));
     if (number < loop.getCarry().size())
       visit(loop.getCarry()[number]);
+  } else if (auto product = dyn_cast<ProductOp>(op)) {
+    if (product.getAddend() && number == 0)
+      visit(product.getAddend());
   } else if (auto reduce = dyn_cast<dist::AllReduceOp>(op)) {
     visit(reduce.getXs()[number]);
   } else if (auto launch = dyn_cast<LaunchOp>(op)) {

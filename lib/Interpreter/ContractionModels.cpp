@@ -6,6 +6,7 @@
 // matrix products, and unpacked.
 //
 //===----------------------------------------------------------------------===//
+#include "Interpreter/Contraction.h"
 #include "Interpreter/Gemm.h"
 #include "Interpreter/Model.h"
 
@@ -79,8 +80,8 @@ static std::vector<double> pack(const ShardingRule &rule, const TensorFactors &f
   return packed;
 }
 
-static Tensor contract(Operation *op, const Tensor &lhs, const Tensor &rhs) {
-  ShardingRule rule = cast<train::ShardingRuleOpInterface>(op).getShardingRule();
+Tensor interp::contract(Operation *op, const ShardingRule &rule, const Tensor &lhs,
+                        const Tensor &rhs) {
   SmallVector<unsigned> batch, rows, columns, summed, lhsOnly, rhsOnly;
   auto lhsHas = stridesOf(rule, rule.operands[0]), rhsHas = stridesOf(rule, rule.operands[1]),
        outHas = stridesOf(rule, rule.results[0]);
@@ -111,13 +112,13 @@ static Tensor contract(Operation *op, const Tensor &lhs, const Tensor &rhs) {
 
 static LogicalResult linear(train::LinearOp op, ArrayRef<Tensor> operands,
                             SmallVectorImpl<Tensor> &results, RankContext &) {
-  results.push_back(contract(op, operands[0], operands[1]));
+  results.push_back(contract(op, op.getShardingRule(), operands[0], operands[1]));
   return success();
 }
 
 static LogicalResult contractOp(train::ContractOp op, ArrayRef<Tensor> operands,
                                 SmallVectorImpl<Tensor> &results, RankContext &) {
-  Tensor result = contract(op, operands[0], operands[1]);
+  Tensor result = contract(op, op.getShardingRule(), operands[0], operands[1]);
   if (op.getInit()) {
     double *out = result.writeFloats();
     for (auto [i, value] : llvm::enumerate(operands[2].floats()))

@@ -1,4 +1,4 @@
-//===- ExecModels.cpp - launches of kernels and loops on tensors ------------===//
+//===- ExecModels.cpp - launches, products and loops on tensors -------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -6,9 +6,12 @@
 // and decomposed and repetitions are loops, but values are not memory yet.
 //
 //===----------------------------------------------------------------------===//
+#include "Interpreter/Contraction.h"
 #include "Interpreter/Model.h"
 
 #include "Exec/Exec.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace meshwright;
@@ -61,8 +64,45 @@ static LogicalResult index(exec::IndexOp op, ArrayRef<Tensor> operands,
   return success();
 }
 
+/// The tanh form of gelu, and its derivative.
+static std::pair<double, double> gelu(double x) {
+  double root = std::sqrt(2 / M_PI), t = std::tanh(root * (x + 0.044715 * x * x * x));
+  double slope = root * (1 + 3 * 0.044715 * x * x);
+  return {x / 2 * (1 + t), (1 + t) / 2 + x / 2 * (1 - t * t) * slope};
+}
+
+static LogicalResult productOp(exec::ProductOp op, ArrayRef<Tensor> operands,
+                             SmallVectorImpl<Tensor> &results, RankContext &) {
+  Tensor result = contract(op, op.getProductRule(), operands[0], operands[1]);
+  double *out = result.writeFloats();
+  int64_t size = result.floats().size();
+  ArrayRef<Tensor> rest = operands.drop_front(2);
+  for (Value more : {op.getAddend(), op.getBias()}) {
+    if (!more)
+      continue;
+    ArrayRef<double> values = rest.front().floats();
+    for (int64_t i = 0; i < size; ++i)
+      out[i] += values[i % values.size()];
+    rest = rest.drop_front();
+  }
+  Tensor before = result;
+  if (op.getSlopeAt())
+    for (auto [i, x] : llvm::enumerate(rest.front().floats()))
+      out[i] *= gelu(x).second;
+  if (op.getGelu()) {
+    out = result.writeFloats();
+    for (int64_t i = 0; i < size; ++i)
+      out[i] = gelu(out[i]).first;
+  }
+  results.push_back(result);
+  if (op.getPreactivation())
+    results.push_back(before);
+  return success();
+}
+
 void interp::attachExecModels(MLIRContext *context) {
   attach<exec::LaunchOp, launch>(context);
   attach<exec::LoopOp, loop>(context);
+  attach<exec::ProductOp, productOp>(context);
   attach<exec::IndexOp, index>(context);
 }

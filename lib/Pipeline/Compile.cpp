@@ -252,6 +252,21 @@ static Error checkOffloaded(StringRef offload, ModuleOp module) {
   return Error::success();
 }
 
+/// --epilogues as a list for the pass. Before Hopper cuBLASLt's kernels with gelu are slower
+/// than a product and a kernel of its own (karpathy/llm.c measured that).
+static std::string epiloguesOf(const CompileOptions &options) {
+  if (options.target != "cuda" || options.epilogues == "none")
+    return "";
+  if (options.epilogues != "auto")
+    return options.epilogues;
+  bool withGelu = llvm::all_of(llvm::split(options.gpuArch, ','), [](StringRef arch) {
+    unsigned number = 0;
+    arch = arch.trim();
+    return arch.consume_front("sm_") && !arch.consumeInteger(10, number) && number >= 90;
+  });
+  return withGelu ? "bias,addend,gelu,gelu-grad" : "bias,addend";
+}
+
 Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &options,
                                           MLIRContext &context, llvm::raw_ostream &log) {
   if (Error error = checkSupported(options))
@@ -287,6 +302,7 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
   pipeline.deterministic = options.deterministic;
   pipeline.offload = options.offload;
   pipeline.offloadBytes = int64_t(*parseBytes(options.offloadBuffer));
+  pipeline.epilogues = epiloguesOf(options);
   // IR that is placed has its mesh, which need not be said again.
   if (*from >= Stage::dist)
     for (auto mesh : module.getOps<dist::MeshOp>())

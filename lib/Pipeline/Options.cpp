@@ -100,6 +100,11 @@ ArrayRef<Flag> compileFlags() {
        "less memory",
        &O::deterministic,
        {"on", "off"}},
+      {"epilogues",
+       "LIST",
+       "what cuBLASLt does with a product before it writes it: some of bias, addend, gelu, gelu-grad "
+       "between commas, or none; auto: all for sm_90 and later, bias and addend for earlier ones",
+       &O::epilogues},
       {"replay", "", "make an executable that can dump a step for `meshwright replay`", &O::replay},
       {"precision",
        "TYPE",
@@ -328,6 +333,13 @@ Error checkSupported(const CompileOptions &o) {
     return refuse("gpu-arch", o.gpuArch, "it is for --target cuda");
   if (o.target != "cuda" && o.given.count("attention"))
     return refuse("attention", o.attention, "it is for --target cuda");
+  if (o.target != "cuda" && o.given.count("epilogues"))
+    return refuse("epilogues", o.epilogues, "it is for --target cuda");
+  if (o.epilogues != "auto" && o.epilogues != "none")
+    for (StringRef name : split(o.epilogues, ','))
+      if (!is_contained({"bias", "addend", "gelu", "gelu-grad"}, name))
+        return refuse("epilogues", o.epilogues,
+                      "there are bias, addend, gelu and gelu-grad, or auto or none");
   if (o.emit == "ptx" && StringRef(o.gpuArch).contains(','))
     return refuse("emit ptx with --gpu-arch", o.gpuArch,
                   "PTX is one module: name one architecture");

@@ -161,8 +161,8 @@ static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks,
        cutLayers + "train-mixed-precision{precision=" + o.precision + " grad-dtype=" + o.gradDtype +
            "},train-autodiff,train-accumulate,train-build-optimizer{optimizer=" + o.optimizer +
            "},canonicalize,train-verify,symbol-dce"},
-      {Stage::dist, "dist-apply-strategy{" + strategy + "},dist-split-reductions,dist-pad," +
-                        propagate + ",dist-verify"},
+      {Stage::dist, "dist-apply-strategy{" + strategy + "},dist-split-reductions,dist-pad" +
+                        (o.target == "cuda" ? "{row-bytes=16}," : ",") + propagate + ",dist-verify"},
       {Stage::local, "dist-partition,canonicalize"},
       {Stage::stages, "dist-rematerialize{policy=" + quoted(textOf(remat)) + "},dist-split-stages" + schedule +
                           ",dist-split-servers"},
@@ -171,7 +171,8 @@ static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks,
            "dist-optimize-collectives,dist-decompose-collectives{algorithm=" +
            o.collectiveAlgorithm + "},dist-verify-communication"},
       {Stage::exec,
-       "exec-slice-collectives,exec-contiguous-collectives,exec-fuse-accumulate," + sliceUpdates +
+       "exec-slice-collectives,exec-contiguous-collectives,exec-fuse-accumulate," +
+            (o.epilogues.empty() ? "" : "exec-fuse-epilogues{epilogues=" + o.epilogues + "},") + sliceUpdates +
            "exec-form-kernels,exec-decompose-kernels," +
            std::string(o.target == "cuda" ? "exec-merge-launches," : "") +
            "exec-schedule-kernels{target=" + o.target +
@@ -300,6 +301,8 @@ struct PipelineFlags : PassPipelineOptions<PipelineFlags> {
   Option<int64_t> offloadBytes{*this, "offload-bytes",
                                llvm::cl::desc("as for `compile --offload-buffer`"),
                                llvm::cl::init(32 << 20)};
+  Option<std::string> epilogues{*this, "epilogues",
+                                llvm::cl::desc("as for `compile --epilogues`, not auto; none without")};
   Option<std::string> remat{*this, "remat", llvm::cl::desc("as for `compile --remat`, not auto"),
                             llvm::cl::init("none")};
   Option<std::string> from{*this, "from", llvm::cl::desc("the stage the input is at"),
@@ -325,7 +328,7 @@ void registerPipeline() {
         flags.precision, flags.gradDtype, flags.schedule, flags.cuts,             flags.dataSync,
         flags.target, flags.collectiveAlgorithm, flags.collectiveMatmul, flags.overlap, flags.remat,
         flags.replay, flags.gpuArch, flags.attention, flags.deterministic, flags.offload,
-        flags.offloadBytes};
+        flags.offloadBytes, flags.epilogues};
     if (Error error = buildPipeline(manager, options, *from, *to))
       return report(toString(std::move(error)));
     return success();

@@ -16,6 +16,7 @@ namespace meshwright {
 
 struct Plan;
 class Communicator;
+class Arena;
 
 /// A program of the executable, such as meshwright_step.
 using EntryPoint = void (*)(MwContext *, char *arena);
@@ -36,6 +37,10 @@ public:
 
   /// Copies what the program has computed at `from` to the host's memory.
   virtual void read(void *to, const void *from, int64_t bytes) = 0;
+
+  /// Chooses algorithms by what `file` says, or by timing them in the arena, which holds
+  /// nothing yet, and writes it. Collective.
+  virtual void tune(Arena &arena, const std::string &file, Communicator &world) = 0;
 
   /// What the program enqueues between the two is one span of a trace: `endSpan` gets it with
   /// the host's times, and the device adds one with its own once it has got there.

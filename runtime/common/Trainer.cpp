@@ -50,8 +50,13 @@ Trainer::Trainer(MwContext &context, const Options &options)
   order = std::make_unique<DataOrder>(sequences, state.shuffle, uint64_t(state.seed));
   if (isRoot())
     checkOutputs();
+  if (!options.tune.empty() && !context.device)
+    fail("--tune ", options.tune, ": this executable is for processors, which have no algorithms "
+         "to choose from; --target cuda makes one for GPUs");
   arena = makeArena(context);
   context.hostArena = arena->onHost();
+  if (!options.tune.empty())
+    context.device->tune(*arena, options.tune, *context.world);
   loadWeights();
   upload(plan.variableRange());
   context.world->barrier(); // Every rank has what it needs.

@@ -5,8 +5,10 @@
 //===----------------------------------------------------------------------===//
 #include "cuda/Gpu.h"
 
+#include "common/Arena.h"
 #include "common/Launch.h"
 #include "common/WaitMonitor.h"
+#include "cuda/Tune.h"
 
 #include <chrono>
 #include <cstdio>
@@ -39,7 +41,7 @@ Gpu::Gpu(const Plan &plan, Communicator &worldCommunicator)
   kernels = std::make_unique<Kernels>(device);
   measure("kernels");
   matmuls = std::make_unique<Matmuls>();
-  measure("cuBLASLt and its workspace");
+  measure("cuBLASLt");
   attentions = std::make_unique<Attentions>(plan, worldCommunicator.rank(), device, stream);
   measure("cuDNN");
   communication = std::make_unique<Communication>(plan, worldCommunicator, stream);
@@ -141,6 +143,11 @@ std::string Gpu::describe() const {
                   ? text(": ", grouped(uint64_t(measured - allowed)), " more than it allows")
                   : "",
               attention.empty() ? "" : "; ", attention);
+}
+
+void Gpu::tune(Arena &arena, const std::string &file, Communicator &world) {
+  cuda::tune(*matmuls, file, {reinterpret_cast<CUdeviceptr>(arena.program()), arenaBytes}, device,
+             stream, world);
 }
 
 /// Generated code has no unwind tables: errors end the run here.

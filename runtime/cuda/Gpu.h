@@ -42,6 +42,7 @@ public:
   /// that are traced, dumped or watched are not.
   void run(MwContext &context, EntryPoint program, char *arena) override;
   void read(void *to, const void *from, int64_t bytes) override;
+  void tune(Arena &arena, const std::string &file, Communicator &world) override;
   void beginSpan() override;
   void endSpan(Trace &trace, const Trace::Span &span) override;
 
@@ -83,6 +84,8 @@ public:
   std::unique_ptr<Transfers> transfers; ///< null where the plan keeps nothing on the host
   /// Bytes in use on the GPU before the arena, as they came.
   std::vector<MemoryLine> beside;
+  /// Of the arena.
+  int64_t arenaBytes = 0;
   /// Where to write what the rank waits for, if not null.
   RankStatus *status = nullptr;
   std::unique_ptr<Spans> spans;

@@ -33,6 +33,7 @@ public:
            "\n  compile with a smaller --batch, more --microbatches or --remat, or use more GPUs");
     MW_CUDA(cuMemAlloc, &memory, size_t(plan.arenaBytes));
     device.measure(nullptr);
+    device.arenaBytes = plan.arenaBytes;
     MW_CUDA(cuMemsetD8Async, memory, 0, size_t(plan.arenaBytes), device.stream);
     host = pages.data();
     if (plan.hostBytes) {

@@ -80,6 +80,7 @@
   X(cublasLtMatmulPreferenceCreate)                                                                \
   X(cublasLtMatmulPreferenceDestroy)                                                               \
   X(cublasLtMatmulPreferenceSetAttribute)                                                          \
+  X(cublasLtMatmulAlgoCheck)                                                                       \
   X(cublasLtMatmulAlgoGetHeuristic)                                                                \
   X(cublasLtMatmul)
 

@@ -2,16 +2,25 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
+// cuBLASLt's matrices are column-major, so it sees ours transposed: D^T = op(B)^T op(A)^T,
+// the factors change places, and its rows, along which it adds a bias, are our columns.
+//
 //===----------------------------------------------------------------------===//
 #include "cuda/Gpu.h"
 
+#include "common/ElementType.h"
 #include "common/Error.h"
-#include "common/Failure.h"
+
+#include <cstring>
 
 namespace meshwright::cuda {
 
-static cudaDataType_t typeOf(ElementType type) {
-  switch (type) {
+/// Of MW_PRODUCT_WORKSPACE what is left once its address is a multiple of this.
+static constexpr size_t workspaceBytes = 32 << 20, workspaceAlignment = 256;
+static_assert(MW_PRODUCT_WORKSPACE >= workspaceBytes + workspaceAlignment - MW_ALIGNMENT);
+
+static cudaDataType_t typeOf(int64_t type) {
+  switch (ElementType(type)) {
   case ElementType::F32:
     return CUDA_R_32F;
   case ElementType::BF16:
@@ -19,30 +28,30 @@ static cudaDataType_t typeOf(ElementType type) {
   case ElementType::F16:
     return CUDA_R_16F;
   default:
-    fail("cuBLASLt multiplies f32, bf16 and f16, not ", nameOf(type));
+    fail("cuBLASLt multiplies f32, bf16 and f16, not ", nameOf(ElementType(type)));
   }
 }
 
-Matmuls::Matmuls() {
-  MW_BLAS(cublasLtCreate, &handle);
-  MW_CUDA(cuMemAlloc, &workspace, workspaceBytes);
+static cublasLtEpilogue_t epilogueOf(const MwProduct &p) {
+  bool bias = p.epilogue & MW_BIAS, kept = p.epilogue & MW_PREACTIVATION;
+  if (p.epilogue & MW_GELU_GRAD)
+    return CUBLASLT_EPILOGUE_DGELU;
+  if (p.epilogue & MW_GELU)
+    return kept ? bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX
+           : bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+  return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+}
+static bool hasMatrixBeside(const MwProduct &p) {
+  return p.epilogue & (MW_PREACTIVATION | MW_GELU_GRAD);
 }
 
-// The process ends with the run: nothing here may fail any more.
-Matmuls::~Matmuls() {
-  const Blas &blas = Blas::load();
-  for (auto &[key, entry] : prepared) {
-    blas.cublasLtMatmulDescDestroy(entry.operation);
-    for (cublasLtMatrixLayout_t layout : {entry.a, entry.b, entry.c})
-      blas.cublasLtMatrixLayoutDestroy(layout);
-  }
-  blas.cublasLtDestroy(handle);
-  Driver::load().cuMemFree(workspace);
+template <typename T>
+static void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute, T value) {
+  MW_BLAS(cublasLtMatmulDescSetAttribute, operation, attribute, &value, sizeof(value));
 }
 
-/// A matrix stored with `rows` rows of `columns`; cuBLASLt sees it column-major, that
-/// is, transposed.
-static cublasLtMatrixLayout_t layoutOf(ElementType type, int64_t rows, int64_t columns, int64_t ld,
+/// A matrix stored with `rows` rows of `columns`.
+static cublasLtMatrixLayout_t layoutOf(int64_t type, int64_t rows, int64_t columns, int64_t ld,
                                        int64_t batch, int64_t stride) {
   cublasLtMatrixLayout_t layout;
   MW_BLAS(cublasLtMatrixLayoutCreate, &layout, typeOf(type), uint64_t(columns), uint64_t(rows), ld);
@@ -54,86 +63,153 @@ static cublasLtMatrixLayout_t layoutOf(ElementType type, int64_t rows, int64_t c
   return layout;
 }
 
-/// Asks for the algorithm. C^T = op(B)^T op(A)^T, so the factors change places.
-const Matmuls::Prepared &Matmuls::prepare(const Product &p) {
-  auto [place, isNew] = prepared.try_emplace(p.key());
-  Prepared &entry = place->second;
-  if (!isNew)
-    return entry;
-  // Without TF32: f32 means f32.
-  MW_BLAS(cublasLtMatmulDescCreate, &entry.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F);
-  cublasOperation_t first = p.transB ? CUBLAS_OP_T : CUBLAS_OP_N;
-  cublasOperation_t second = p.transA ? CUBLAS_OP_T : CUBLAS_OP_N;
-  MW_BLAS(cublasLtMatmulDescSetAttribute, entry.operation, CUBLASLT_MATMUL_DESC_TRANSA, &first,
-          sizeof(first));
-  MW_BLAS(cublasLtMatmulDescSetAttribute, entry.operation, CUBLASLT_MATMUL_DESC_TRANSB, &second,
-          sizeof(second));
-  entry.a = layoutOf(p.factors, p.transA ? p.k : p.m, p.transA ? p.m : p.k, p.lda, p.batch,
-                     p.strideA);
-  entry.b = layoutOf(p.factors, p.transB ? p.n : p.k, p.transB ? p.k : p.n, p.ldb, p.batch,
-                     p.strideB);
-  entry.c = layoutOf(p.result, p.m, p.n, p.ldc, p.batch, p.strideC);
+Matmuls::Matmuls() {
+  MW_BLAS(cublasLtCreate, &handle);
+  const char *location = meshwright_product_locations;
+  products.resize(size_t(meshwright_product_count));
+  for (int64_t i = 0; i < size(); ++i, location += std::strlen(location) + 1) {
+    Product &product = products[size_t(i)];
+    product.shape = meshwright_products[i];
+    product.location = location;
+    prepare(product);
+    product.algorithm = candidates(i, 1).front();
+  }
+}
 
+// The process ends with the run: nothing here may fail any more.
+Matmuls::~Matmuls() {
+  const Blas &blas = Blas::load();
+  for (Product &product : products) {
+    blas.cublasLtMatmulDescDestroy(product.operation);
+    for (cublasLtMatrixLayout_t layout : {product.a, product.b, product.d})
+      blas.cublasLtMatrixLayoutDestroy(layout);
+  }
+  blas.cublasLtDestroy(handle);
+}
+
+void Matmuls::prepare(Product &product) const {
+  const MwProduct &p = product.shape;
+  // Without TF32: f32 means f32. Sums, alpha and beta are f32 for all types.
+  MW_BLAS(cublasLtMatmulDescCreate, &product.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+  set(product.operation, CUBLASLT_MATMUL_DESC_TRANSA, p.transB ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(product.operation, CUBLASLT_MATMUL_DESC_TRANSB, p.transA ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(product.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogueOf(p));
+  // The heuristic looks at how these are aligned; addresses come with each run.
+  auto aligned = reinterpret_cast<void *>(p.alignment);
+  if (p.epilogue & MW_BIAS)
+    set(product.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
+  if (hasMatrixBeside(p)) {
+    set(product.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
+        reinterpret_cast<void *>(16)); // as the compiler has made sure
+    set(product.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.ldd);
+  }
+  product.a = layoutOf(p.factors, p.transA ? p.k : p.m, p.transA ? p.m : p.k, p.lda, p.batch,
+                       p.strideA);
+  product.b = layoutOf(p.factors, p.transB ? p.n : p.k, p.transB ? p.k : p.n, p.ldb, p.batch,
+                       p.strideB);
+  product.d = layoutOf(p.result, p.m, p.n, p.ldd, p.batch, p.strideD);
+}
+
+std::string Matmuls::describe(int64_t number) const {
+  const MwProduct &p = shape(number);
+  std::string type = nameOf(ElementType(p.factors));
+  std::string words =
+      text("m=", p.m, " n=", p.n, " k=", p.k, " A=", type, p.transA ? "^T" : "", " lda=", p.lda,
+           " B=", type, p.transB ? "^T" : "", " ldb=", p.ldb, " D=",
+           nameOf(ElementType(p.result)), " ldd=", p.ldd);
+  if (p.batch != 1)
+    words += text(" batch=", p.batch, " strides=", p.strideA, ",", p.strideB, ",", p.strideD);
+  constexpr std::pair<int, const char *> names[] = {{MW_ADDEND, "addend"},
+                                                    {MW_BIAS, "bias"},
+                                                    {MW_GELU, "gelu"},
+                                                    {MW_PREACTIVATION, "preactivation"},
+                                                    {MW_GELU_GRAD, "gelu-grad"}};
+  for (auto [bit, name] : names)
+    if (p.epilogue & bit)
+      words += text(" +", name);
+  return words + text(" alignment=", p.alignment);
+}
+
+std::vector<cublasLtMatmulAlgo_t> Matmuls::candidates(int64_t number, int most) const {
+  const Product &product = products[size_t(number)];
   cublasLtMatmulPreference_t preference;
   MW_BLAS(cublasLtMatmulPreferenceCreate, &preference);
-  size_t bytes = workspaceBytes;
-  MW_BLAS(cublasLtMatmulPreferenceSetAttribute, preference,
-          CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof(bytes));
-  auto alignment = uint32_t(p.alignment);
+  auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
+    MW_BLAS(cublasLtMatmulPreferenceSetAttribute, preference, attribute, &value, sizeof(value));
+  };
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t(workspaceBytes));
   for (cublasLtMatmulPreferenceAttributes_t attribute :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-    MW_BLAS(cublasLtMatmulPreferenceSetAttribute, preference, attribute, &alignment,
-            sizeof(alignment));
-  cublasLtMatmulHeuristicResult_t best;
+    prefer(attribute, uint32_t(product.shape.alignment));
+  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(most));
   int found = 0;
-  MW_BLAS(cublasLtMatmulAlgoGetHeuristic, handle, entry.operation, entry.b, entry.a, entry.c,
-          entry.c, preference, 1, &best, &found);
+  cublasStatus_t status = Blas::load().cublasLtMatmulAlgoGetHeuristic(
+      handle, product.operation, product.b, product.a, product.d, product.d, preference, most,
+      results.data(), &found);
   MW_BLAS(cublasLtMatmulPreferenceDestroy, preference);
-  if (!found)
-    fail("cuBLASLt has no algorithm for a product of ", p.m, " x ", p.k, " and ", p.k, " x ", p.n,
-         " in ", nameOf(p.factors));
-  entry.algorithm = best.algo;
-  return entry;
+  std::vector<cublasLtMatmulAlgo_t> algorithms;
+  for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < found; ++i)
+    if (results[size_t(i)].state == CUBLAS_STATUS_SUCCESS)
+      algorithms.push_back(results[size_t(i)].algo);
+  if (algorithms.empty())
+    fail("cuBLASLt has no algorithm for the product ", describe(number), " (",
+         location(number), ") with ", workspaceBytes, " bytes of workspace: ",
+         Blas::load().cublasLtGetStatusString(status), product.shape.epilogue
+             ? "; compiling with --epilogues none leaves what follows it to a kernel"
+             : "");
+  return algorithms;
 }
 
-void Matmuls::run(const Product &product, float alpha, const void *a, const void *b, float beta,
-                  void *c, CUstream stream) {
-  const Prepared &entry = prepare(product);
-  MW_BLAS(cublasLtMatmul, handle, entry.operation, &alpha, b, entry.b, a, entry.a, &beta, c,
-          entry.c, c, entry.c, &entry.algorithm, reinterpret_cast<void *>(workspace),
-          workspaceBytes, stream);
+void Matmuls::choose(int64_t number, const cublasLtMatmulAlgo_t &algorithm) {
+  Product &product = products[size_t(number)];
+  cublasLtMatmulHeuristicResult_t result = {};
+  cublasStatus_t status = Blas::load().cublasLtMatmulAlgoCheck(
+      handle, product.operation, product.b, product.a, product.d, product.d, &algorithm, &result);
+  if (status != CUBLAS_STATUS_SUCCESS || result.workspaceSize > workspaceBytes)
+    fail("cuBLASLt refuses the algorithm chosen for the product ", describe(number), ": ",
+         Blas::load().cublasLtGetStatusString(status), ", ", result.workspaceSize,
+         " bytes of workspace");
+  product.algorithm = algorithm;
 }
 
-/// The largest power of two up to 256 that divides the addresses.
-static int64_t commonAlignment(std::initializer_list<const void *> addresses) {
-  uintptr_t bits = 256;
-  for (const void *address : addresses)
-    bits |= reinterpret_cast<uintptr_t>(address);
-  return int64_t(bits & -bits);
+cublasStatus_t Matmuls::call(Product &product, const cublasLtMatmulAlgo_t &algorithm,
+                             void *const *operands, CUstream stream) const {
+  auto [a, b, d, c, bias, beside, workspace] =
+      reinterpret_cast<void *const(&)[7]>(*operands);
+  const MwProduct &p = product.shape;
+  if (p.epilogue & MW_BIAS)
+    set(product.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  if (hasMatrixBeside(p))
+    set(product.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, beside);
+  float alpha = 1, beta = p.epilogue & MW_ADDEND ? 1 : 0;
+  uintptr_t scratch = (reinterpret_cast<uintptr_t>(workspace) + workspaceAlignment - 1) /
+                      workspaceAlignment * workspaceAlignment;
+  return Blas::load().cublasLtMatmul(handle, product.operation, &alpha, b, product.b, a, product.a,
+                                     &beta, p.epilogue & MW_ADDEND ? c : d, product.d, d,
+                                     product.d, &algorithm, reinterpret_cast<void *>(scratch),
+                                     workspaceBytes, stream);
+}
+
+bool Matmuls::tryRun(int64_t number, const cublasLtMatmulAlgo_t &algorithm, void *const *operands,
+                     CUstream stream) {
+  return call(products[size_t(number)], algorithm, operands, stream) == CUBLAS_STATUS_SUCCESS;
+}
+
+void Matmuls::run(int64_t number, void *const *operands, CUstream stream) {
+  Product &product = products[size_t(number)];
+  cublasStatus_t status = call(product, product.algorithm, operands, stream);
+  if (status != CUBLAS_STATUS_SUCCESS)
+    fail("cublasLtMatmul of ", describe(number), " (", product.location, "): ",
+         Blas::load().cublasLtGetStatusString(status));
 }
 
 } // namespace meshwright::cuda
 
 using namespace meshwright;
 
-void mw_matmul_mixed(MwContext *context, int32_t transA, int32_t transB, int64_t m, int64_t n,
-                     int64_t k, float alpha, int32_t factorType, const void *a, int64_t lda,
-                     const void *b, int64_t ldb, float beta, int32_t resultType, void *c,
-                     int64_t ldc, int64_t batch, int64_t strideA, int64_t strideB, int64_t strideC,
-                     void *) {
+void mw_product(MwContext *context, int32_t number, void *const *operands) {
   cuda::Gpu::enqueue(context, [&](cuda::Gpu &device) {
-    cuda::Product product{transA != 0, transB != 0, m, n, k, lda, ldb, ldc, batch, strideA, strideB,
-                          strideC, ElementType(factorType), ElementType(resultType),
-                          cuda::commonAlignment({a, b, c})};
-    device.matmuls->run(product, alpha, a, b, beta, c, device.stream);
+    device.matmuls->run(number, operands, device.stream);
   });
-}
-
-void mw_matmul_f32(MwContext *context, int32_t transA, int32_t transB, int64_t m, int64_t n,
-                   int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
-                   float beta, float *c, int64_t ldc, int64_t batch, int64_t strideA,
-                   int64_t strideB, int64_t strideC) {
-  mw_matmul_mixed(context, transA, transB, m, n, k, alpha, MW_F32, a, lda, b, ldb, beta, MW_F32, c,
-                  ldc, batch, strideA, strideB, strideC, nullptr);
 }

@@ -6,53 +6,58 @@
 #ifndef MESHWRIGHT_RUNTIME_CUDA_MATMUL_H
 #define MESHWRIGHT_RUNTIME_CUDA_MATMUL_H
 
-#include "common/ElementType.h"
 #include "cuda/Libraries.h"
+#include "meshwright/runtime/ABI.h"
 
-#include <array>
-#include <map>
+#include <string>
+#include <vector>
 
 namespace meshwright::cuda {
 
-/// A product as mw_matmul_mixed describes it, without addresses.
-struct Product {
-  bool transA, transB;
-  int64_t m, n, k, lda, ldb, ldc, batch, strideA, strideB, strideC;
-  ElementType factors, result;
-  /// Largest power of two, at most 256, that divides all addresses.
-  int64_t alignment;
-
-  auto key() const {
-    return std::array<int64_t, 16>{transA,  transB,  m,       n,       k,
-                                   lda,     ldb,     ldc,     batch,   strideA,
-                                   strideB, strideC, int64_t(factors), int64_t(result), alignment, 0};
-  }
-};
-
-/// Products with the algorithm that cuBLASLt's heuristic prefers, asked for once each.
+/// The executable's products, each with the algorithm that cuBLASLt's heuristic prefers
+/// or that was chosen. All are asked for at the start: one that cuBLASLt has no algorithm
+/// for ends the run before it has begun.
 class Matmuls {
 public:
-  /// Bytes of scratch memory; NVIDIA's advice for Hopper.
-  static constexpr size_t workspaceBytes = 32 << 20;
-
   Matmuls();
   ~Matmuls();
+  Matmuls(const Matmuls &) = delete;
+  Matmuls &operator=(const Matmuls &) = delete;
 
-  /// C = alpha * op(A) * op(B) + beta * C, row-major, sums in f32.
-  void run(const Product &product, float alpha, const void *a, const void *b, float beta, void *c,
-           CUstream stream);
+  int64_t size() const { return int64_t(products.size()); }
+  const MwProduct &shape(int64_t number) const { return products[size_t(number)].shape; }
+  /// All that tells a product from others, in words.
+  std::string describe(int64_t number) const;
+  const char *location(int64_t number) const { return products[size_t(number)].location; }
+
+  /// Product `number` with these operands, as ABI.h has them.
+  void run(int64_t number, void *const *operands, CUstream stream);
+  /// ... with an algorithm that is tried; false where cuBLASLt does not run it.
+  bool tryRun(int64_t number, const cublasLtMatmulAlgo_t &algorithm, void *const *operands,
+              CUstream stream);
+
+  /// What the heuristic thinks best, at most `most`, the best first.
+  std::vector<cublasLtMatmulAlgo_t> candidates(int64_t number, int most) const;
+  /// Which algorithm runs from now on; an Error if cuBLASLt refuses it.
+  void choose(int64_t number, const cublasLtMatmulAlgo_t &algorithm);
+  const cublasLtMatmulAlgo_t &chosen(int64_t number) const {
+    return products[size_t(number)].algorithm;
+  }
 
 private:
-  struct Prepared {
+  struct Product {
+    MwProduct shape;
+    const char *location;
     cublasLtMatmulDesc_t operation = nullptr;
-    cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
-    cublasLtMatmulAlgo_t algorithm;
+    cublasLtMatrixLayout_t a = nullptr, b = nullptr, d = nullptr;
+    cublasLtMatmulAlgo_t algorithm = {};
   };
-  const Prepared &prepare(const Product &product);
+  void prepare(Product &product) const;
+  cublasStatus_t call(Product &product, const cublasLtMatmulAlgo_t &algorithm,
+                      void *const *operands, CUstream stream) const;
 
   cublasLtHandle_t handle = nullptr;
-  CUdeviceptr workspace = 0;
-  std::map<std::array<int64_t, 16>, Prepared> prepared;
+  std::vector<Product> products;
 };
 
 } // namespace meshwright::cuda

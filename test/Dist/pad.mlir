@@ -1,4 +1,5 @@
 // RUN: meshwright-opt %s -split-input-file --dist-pad | FileCheck %s
+// RUN: meshwright-opt %s -split-input-file --dist-pad=row-bytes=16 | FileCheck %s --check-prefix ROWS
 
 // BEGIN EXAMPLE --dist-pad
 dist.mesh @mesh ["tensor" = 2]
@@ -101,4 +102,45 @@ func.func @storage(%x: tensor<2x3xf32>) -> tensor<2x5x8xf32> {
   %1 = train.linear %x, %0 : (tensor<2x3xf32>, tensor<40x3xf32>) -> tensor<2x40xf32>
   %2 = train.reshape %1 : (tensor<2x40xf32>) -> tensor<2x5x8xf32>
   return %2 : tensor<2x5x8xf32>
+}
+
+// -----
+
+// With --dist-pad=row-bytes=16, rows of matrices begin at multiples of 16 bytes: a vocabulary of 50 in
+// bf16 becomes 56. Its logits are without probability there and without gradient, so no other mask is needed.
+dist.mesh @mesh []
+// ROWS: train.variable @w : tensor<56x8xbf16> {{.*}}dist.logical = tensor<50x8xbf16>
+train.variable @w : tensor<50x8xbf16> init <"normal", 2.0e-02 : f64>
+// CHECK-LABEL: func.func @vocabulary
+// CHECK-NOT: tensor<56
+// ROWS-LABEL: func.func @vocabulary
+func.func @vocabulary(%x: tensor<2x4x8xbf16>, %targets: tensor<2x4xi32>, %one: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
+  %w = train.get @w : tensor<50x8xbf16>
+  // ROWS: %[[L:.*]] = train.linear {{.*}} -> tensor<2x4x56xbf16>
+  %logits = train.linear %x, %w : (tensor<2x4x8xbf16>, tensor<50x8xbf16>) -> tensor<2x4x50xbf16>
+  // ROWS: %[[M:.*]] = train.mask %[[L]] dim 2 below 50 {value = 0xFFF0000000000000 : f64}
+  // ROWS: train.cross_entropy %[[M]]
+  %loss, %lse = train.cross_entropy %logits, %targets scale 1.0 : (tensor<2x4x50xbf16>, tensor<2x4xi32>) -> (tensor<f32>, tensor<2x4xf32>)
+  // ROWS: train.mask %[[L]] dim 2 below 50 {value = 0xFFF0000000000000 : f64}
+  // ROWS: %[[D:.*]] = train.cross_entropy_grad
+  %d = train.cross_entropy_grad %logits, %targets, %lse, %one scale 1.0 : (tensor<2x4x50xbf16>, tensor<2x4xi32>, tensor<2x4xf32>, tensor<f32>) -> tensor<2x4x50xbf16>
+  // ROWS-NEXT: %[[G:.*]] = train.contract {{.*}} %[[D]]
+  %g = train.contract "a b o, a b i -> o i" %d, %x : (tensor<2x4x50xbf16>, tensor<2x4x8xbf16>) -> tensor<50x8xf32>
+  // ROWS-NEXT: train.square_sum %[[G]]
+  %norm = train.square_sum %g : (tensor<50x8xf32>) -> tensor<f32>
+  return %loss, %norm : tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// What could only be padded by copies stays: an index that a norm needs whole, heads of 3 inside rows of 6.
+dist.mesh @mesh []
+// ROWS-LABEL: func.func @whole
+func.func @whole(%x: tensor<4x6xbf16>, %w: tensor<6x6xbf16>, %s: tensor<6xbf16>) -> tensor<4x2x3xbf16> {
+  // ROWS-NOT: tensor<{{.*}}8x
+  // ROWS: return {{.*}} : tensor<4x2x3xbf16>
+  %0 = train.rms_norm %x, %s eps 1.0e-05 : (tensor<4x6xbf16>, tensor<6xbf16>) -> tensor<4x6xbf16>
+  %1 = train.linear %0, %w : (tensor<4x6xbf16>, tensor<6x6xbf16>) -> tensor<4x6xbf16>
+  %2 = train.reshape %1 : (tensor<4x6xbf16>) -> tensor<4x2x3xbf16>
+  return %2 : tensor<4x2x3xbf16>
 }

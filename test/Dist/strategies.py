@@ -5,7 +5,7 @@
 
 FLAG: one of the compiler's, as in 2/dropout=0.2.
 A strategy is the options of dist-apply-strategy joined by +, e.g. data=2,tensor=2+zero=3+sequence-parallel, and
-perhaps remat=POLICY.
+perhaps remat=POLICY and row-bytes=N of dist-pad. Without a mesh, none: one device.
 Both @step and @eval must compute what they computed on one device.
 """
 import pathlib
@@ -24,8 +24,11 @@ for strategy in strategies:
     mesh, *options = strategy.split("+")
     remat = [option.removeprefix("remat=") for option in options if option.startswith("remat=")] or ["none"]
     options = [option for option in options if not option.startswith("remat=")]
+    rows = [option for option in options if option.startswith("row-bytes=")]
+    options = [option for option in options if option not in rows]
     options = [f"mesh={mesh}"] + [option if "=" in option else option + "=true" for option in options]
-    call(["meshwright-opt", "step.mlir", f"--dist-apply-strategy={' '.join(options)}", "--dist-split-reductions", "--dist-pad", "--dist-propagate",
+    call(["meshwright-opt", "step.mlir", f"--dist-apply-strategy={' '.join(options)}", "--dist-split-reductions",
+          "--dist-pad" + "".join("=" + row for row in rows), "--dist-propagate",
           "--dist-verify", "--dist-partition", "--canonicalize", f"--dist-rematerialize=policy={'+'.join(remat)}", "--dist-optimize-collectives",
           "--dist-verify-communication", "-o", "local.mlir"])
     for function in ("step", "eval"):

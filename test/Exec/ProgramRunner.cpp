@@ -172,11 +172,39 @@ LogicalResult ProgramRunner::call(StringRef function, ValueRange inputs, ValueRa
   return success();
 }
 
+/// The tanh form of gelu, written otherwise than in the interpreter: x times the logistic
+/// function of twice its argument; and its derivative.
+static std::pair<double, double> gelu(double x) {
+  double u = std::sqrt(8 / M_PI) * (x + 0.044715 * x * x * x), p = 1 / (1 + std::exp(-u));
+  double slope = std::sqrt(8 / M_PI) * (1 + 3 * 0.044715 * x * x);
+  return {x * p, p + x * p * (1 - p) * slope};
+}
+
+/// What a product does beside its sum, in the order of elements.
+void ProgramRunner::epilogue(MatmulOp op, interp::Tensor &result) {
+  double *c = result.writeFloats();
+  auto each = [&](Value memory, auto apply) {
+    if (!memory)
+      return;
+    interp::Tensor value = load(memory);
+    for (int64_t i = 0; i < result.size(); ++i)
+      apply(c[i], value.floats()[i % value.size()]);
+  };
+  auto add = [](double &out, double value) { out += value; };
+  each(op.getAddend(), add);
+  each(op.getBias(), add);
+  each(op.getSlopeAt(), [](double &out, double value) { out *= gelu(value).second; });
+  if (op.getPreactivation())
+    store(op.getPreactivation(), result);
+  if (op.getGelu())
+    for (int64_t i = 0; i < result.size(); ++i)
+      c[i] = gelu(c[i]).first;
+}
+
 void ProgramRunner::matmul(MatmulOp op) {
   int64_t m = op.getM(), n = op.getN(), k = op.getK();
   double alpha = op.getAlpha().convertToFloat(), beta = op.getBeta().convertToFloat();
-  if (op.getWorkspace())
-    scribble(op.getWorkspace());
+  scribble(op.getWorkspace());
   interp::Tensor left = load(op.getA()), right = load(op.getB()), result = load(op.getC());
   for (int64_t i = 0; i < int64_t(op.getBatch()); ++i) {
     const double *a = left.floats().data() + i * op.getStrideA(),
@@ -192,11 +220,15 @@ void ProgramRunner::matmul(MatmulOp op) {
         out = alpha * sum + (beta == 0 ? 0 : beta * out);
       }
   }
+  if (op.hasEpilogue())
+    epilogue(op, result);
   store(op.getC(), result);
 }
 
-/// Library calls may use their workspace as they like.
+/// Library calls may use their workspace, if they have one, as they like.
 void ProgramRunner::scribble(Value workspace) {
+  if (!workspace)
+    return;
   std::fill_n(at(workspace), bytesOf(workspace.getType()) / 2, std::nan(""));
 }
 

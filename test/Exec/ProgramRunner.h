@@ -33,6 +33,7 @@ private:
   mlir::LogicalResult call(llvm::StringRef function, mlir::ValueRange inputs,
                            mlir::ValueRange outputs);
   void matmul(MatmulOp op);
+  void epilogue(exec::MatmulOp op, interp::Tensor &result);
   void scribble(mlir::Value workspace);
   void copy(CopyOp op);
   void wait(WaitOp op);

@@ -87,7 +87,36 @@ extern const int64_t meshwright_image_count;
 extern const MwImage meshwright_images[];
 extern const char meshwright_image_bytes[];
 
+/// Matrix products of the program, each once: D = op(A) op(B) + C, then the epilogue, of
+/// row-major matrices as mw_matmul_mixed has them, with sums in f32.
+typedef struct MwProduct {
+  int64_t m, n, k, lda, ldb, ldd, batch, strideA, strideB, strideD;
+  int64_t transA, transB;
+  int64_t factors, result; ///< MwElementType; all but A and B have the result's
+  int64_t epilogue;        ///< of MwEpilogue
+  int64_t alignment;       ///< bytes, a power of two that divides all addresses
+} MwProduct;
+enum MwEpilogue {
+  MW_ADDEND = 1,        ///< C, which lies as D and may be D; zero without
+  MW_BIAS = 2,          ///< a row [n] is added
+  MW_GELU = 4,          ///< in its tanh form
+  MW_PREACTIVATION = 8, ///< what gelu is taken of is written too, to memory that lies as D
+  MW_GELU_GRAD = 16     ///< D is multiplied by the derivative of gelu at what lies there
+};
+extern const int64_t meshwright_product_count;
+extern const MwProduct meshwright_products[];
+/// Where in the IR each comes from, the first one; each ends with a zero.
+extern const char meshwright_product_locations[];
+
 //===--- what the runtime of GPUs exports beside the host's ------------------===//
+
+/// Scratch bytes of a product: 32 MiB, NVIDIA's advice for Hopper, from an address that 256
+/// divides.
+#define MW_PRODUCT_WORKSPACE ((32 << 20) + 256 - MW_ALIGNMENT)
+
+/// Product `number` of the table. `operands` are the addresses of A, B, D, C, the bias,
+/// what epilogues read or write beside D, and the workspace; null where there is none.
+void mw_product(MwContext *context, int32_t number, void *const *operands);
 
 /// Launches kernel `kernel` of the table on the addresses in `operands`. As all that a
 /// program calls there it goes to the end of a stream and returns at once.

@@ -17,6 +17,7 @@ public:
 
 private:
   LogicalResult launch(exec::LaunchOp op, const KernelPlan &plan) override;
+  LogicalResult product(exec::MatmulOp op) override;
   LogicalResult attention(exec::AttentionOp op) override;
   LogicalResult attention(exec::AttentionGradOp op) override;
   void copy(Value to, Value from, int64_t bytes) override {
@@ -67,6 +68,28 @@ template <typename Op> Value CPUProgramEmitter::describe(Op op) {
     LLVM::StoreOp::create(b, loc, field, slot);
   }
   return memory;
+}
+
+LogicalResult CPUProgramEmitter::product(exec::MatmulOp op) {
+  bool mixed = op.isMixed();
+  SmallVector<Value> arguments{i32(op.getTransA()),
+                               i32(op.getTransB()),
+                               i64(op.getM()),
+                               i64(op.getN()),
+                               i64(op.getK()),
+                               f32(op.getAlpha().convertToFloat())};
+  if (mixed)
+    arguments.push_back(elementType(op.getA()));
+  llvm::append_values(arguments, at(op.getA()), i64(op.getLda()), at(op.getB()), i64(op.getLdb()),
+                      f32(op.getBeta().convertToFloat()));
+  if (mixed)
+    arguments.push_back(elementType(op.getC()));
+  llvm::append_values(arguments, at(op.getC()), i64(op.getLdc()), i64(op.getBatch()),
+                      i64(op.getStrideA()), i64(op.getStrideB()), i64(op.getStrideC()));
+  if (mixed)
+    arguments.push_back(orNull(at(op.getWorkspace())));
+  call(mixed ? "mw_matmul_mixed" : "mw_matmul_f32", arguments);
+  return success();
 }
 
 LogicalResult CPUProgramEmitter::attention(exec::AttentionOp op) {

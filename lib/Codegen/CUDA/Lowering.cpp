@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen/CUDA/Lowering.h"
+#include "Codegen/CUDA/Alignments.h"
 #include "Codegen/CUDA/Exchange.h"
 #include "Codegen/CUDA/KernelEmitter.h"
 #include "Codegen/VectorMath.h"
@@ -55,55 +56,10 @@ void meshwright::registerCUDACodegen(DialectRegistry &registry) {
 // Kernels
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// To how many bytes, at most 16, memory of programs is aligned.
-class Alignments {
-public:
-  explicit Alignments(ModuleOp module) {
-    SymbolTableCollection symbols;
-    module.walk([&](exec::CallOp call) {
-      auto callee = symbols.lookupNearestSymbolFrom<exec::ProgramOp>(call, call.getCalleeAttr());
-      unsigned number = 0;
-      for (Value memory :
-           llvm::concat<Value>(call.getInputs(), call.getUpdated(), call.getOutputs()))
-        given[callee.getBlock().getArgument(number++)].push_back(memory);
-    });
-  }
-
-  int64_t of(Value memory) {
-    // What is given to a private program is as aligned as in all calls.
-    if (auto argument = dyn_cast<BlockArgument>(memory)) {
-      auto [known, isNew] = arguments.try_emplace(argument, 16);
-      if (!isNew)
-        return known->second;
-      int64_t bytes = 16;
-      for (Value value : given.lookup(argument))
-        bytes = std::gcd(bytes, of(value));
-      return arguments[argument] = bytes;
-    }
-    return llvm::TypeSwitch<Operation *, int64_t>(memory.getDefiningOp())
-        .Case<exec::SlotOp, exec::WindowOp>([&](auto op) {
-          return std::gcd(of(op.getBase()),
-                          exec::bytesOf(cast<MemRefType>(op->getResult(0).getType())));
-        })
-        .Case<exec::ViewOp>([&](exec::ViewOp op) {
-          int64_t begin = exec::bytesOf(op.getType()) / op.getType().getNumElements() *
-                          int64_t(op.getBegin());
-          return std::gcd(of(op.getBase()), begin);
-        })
-        .Default([](Operation *) { return int64_t(16); }); // buffers begin at multiples of 64
-  }
-
-private:
-  DenseMap<Value, SmallVector<Value>> given; ///< by argument
-  DenseMap<Value, int64_t> arguments;
-};
-} // namespace
-
 /// What every launch of each kernel, by the name it is emitted with, keeps to. A
 /// kernel nobody launches gets whole tensors.
 static llvm::StringMap<SmallVector<int64_t>> alignmentsIn(ModuleKernels &kernels,
-                                                          Alignments &alignments) {
+                                                          cuda::Alignments &alignments) {
   llvm::StringMap<SmallVector<int64_t>> found;
   for (const KernelPlan *plan : kernels.distinct) {
     func::FuncOp kernel = plan->function;
@@ -130,7 +86,7 @@ FailureOr<OwningOpRef<ModuleOp>> cuda::emitKernels(ModuleKernels &kernels,
   OwningOpRef<ModuleOp> result = ModuleOp::create(kernels.module->getLoc());
   OpBuilder b = OpBuilder::atBlockBegin(result->getBody());
   auto target = gpu::GPUModuleOp::create(b, result->getLoc(), kernelModule);
-  Alignments alignments(*kernels.module);
+  cuda::Alignments alignments(*kernels.module);
   auto ofKernels = alignmentsIn(kernels, alignments);
   for (const KernelPlan *plan : kernels.distinct)
     if (failed(emitKernel(*plan, target, ofKernels[func::FuncOp(plan->function).getName()])))

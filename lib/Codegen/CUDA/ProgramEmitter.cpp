@@ -11,6 +11,7 @@
 #include "Codegen/CUDA/Images.h"
 #include "Codegen/CUDA/KernelEmitter.h"
 #include "Codegen/CUDA/Lowering.h"
+#include "Codegen/CUDA/Products.h"
 #include "Codegen/HostCode.h"
 #include "meshwright/Codegen.h"
 
@@ -54,8 +55,10 @@ private:
 class CUDAProgramEmitter : public ProgramEmitter {
 public:
   CUDAProgramEmitter(const Place &place, const KernelTable &table,
-                     const cuda::AttentionKernels &attentions, const Attentions &calls)
-      : ProgramEmitter(place), table(table), attentions(attentions), calls(calls) {}
+                     const cuda::AttentionKernels &attentions, const Attentions &calls,
+                     cuda::ProductTable &products)
+      : ProgramEmitter(place), table(table), attentions(attentions), calls(calls),
+        products(products) {}
 
 private:
   void launch(StringRef name, Value operands) {
@@ -66,6 +69,13 @@ private:
     StringRef kernel = func::FuncOp(plan.function).getName();
     for (unsigned i = 0; table.contains(cuda::stageName(kernel, i)); ++i)
       launch(cuda::stageName(kernel, i), operands);
+    return success();
+  }
+  LogicalResult product(exec::MatmulOp op) override {
+    FailureOr<int64_t> number = products.numberOf(op);
+    if (failed(number))
+      return failure();
+    call("mw_product", {i32(*number), addresses(cuda::ProductTable::operandsOf(op))});
     return success();
   }
   LogicalResult attention(exec::AttentionOp op) override {
@@ -107,6 +117,7 @@ private:
   const KernelTable &table;
   const cuda::AttentionKernels &attentions;
   const Attentions &calls;
+  cuda::ProductTable &products;
 };
 } // namespace
 
@@ -137,6 +148,16 @@ void KernelTable::emit(ModuleOp target) const {
   addBytes(target, "meshwright_kernel_names", names);
   addConstant(target, LLVM::LLVMArrayType::get(b.getI32Type(), shapes.size()),
               "meshwright_kernel_shapes", b.getI32TensorAttr(shapes));
+}
+
+static void emitProducts(ModuleOp target, const cuda::ProductTable &products) {
+  Builder b(target.getContext());
+  addCount(target, "meshwright_product_count", products.size());
+  addBytes(target, "meshwright_product_locations", products.locations().str() + '\0');
+  std::vector<int64_t> rows = products.rows();
+  rows.push_back(0); // so that there is something where there are none
+  addConstant(target, LLVM::LLVMArrayType::get(b.getI64Type(), rows.size()), "meshwright_products",
+              b.getI64TensorAttr(rows));
 }
 
 static void emitImages(ModuleOp target, ArrayRef<cuda::Image> images) {
@@ -171,9 +192,10 @@ FailureOr<OwningOpRef<ModuleOp>> meshwright::lowerToCUDA(ModuleOp module, String
     return failure();
   KernelTable table(**functions);
   Attentions calls(*kernels->module);
+  cuda::ProductTable products(*kernels->module);
   OwningOpRef<ModuleOp> result = ModuleOp::create(module.getLoc());
   if (failed(emitPrograms(*kernels, *result, [&](const ProgramEmitter::Place &place) {
-        return std::make_unique<CUDAProgramEmitter>(place, table, attention, calls);
+        return std::make_unique<CUDAProgramEmitter>(place, table, attention, calls, products);
       })) ||
       failed(convertToLLVMDialect(*result)) || failed(cuda::convertKernels(**functions)))
     return failure();
@@ -181,6 +203,7 @@ FailureOr<OwningOpRef<ModuleOp>> meshwright::lowerToCUDA(ModuleOp module, String
   if (failed(images))
     return failure();
   table.emit(*result);
+  emitProducts(*result, products);
   emitImages(*result, *images);
   emitText(*result, "plan", options.plan);
   emitText(*result, "program", options.program);

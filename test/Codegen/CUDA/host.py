@@ -83,6 +83,9 @@ def main():
     check("data=2 zero 3", "gpt2-tiny", 2, "--mesh", "data=2", "--zero", "3", "--dropout", "0.1")
     check("pipe=2,data=2", "gpt2-tiny", 4, "--mesh", "pipe=2,data=2", "--microbatches", "4", "--batch", "8")
     check("tensor=2 sequence-parallel", "llama-tiny", 2, "--mesh", "tensor=2", "--sequence-parallel")
+    # All epilogues; a vocabulary of 331 and layers of 50, whose rows are padded.
+    check("gpt2-tiny bf16", "gpt2-tiny", 1, "--precision", "bf16", "--dropout", "0")
+    check("padded rows", "../golden-more/gpt2-odd", 1, "--precision", "bf16", "--seq", "40", "--batch", "2")
     # Products in parts, whose windows shift from step to step.
     check("tensor=2 in parts", "llama-tiny", 2, "--mesh", "tensor=2", "--sequence-parallel", "--collective-matmul",
           "on")
@@ -172,6 +175,39 @@ def main():
     assert {event["tid"] for event in events if event.get("cat") == "gpu"} == {2}
     print("trace: a span of the GPU for each of the program", flush=True)
 
+    # The third candidate is the fastest; what is in the file is taken while it fits.
+    tuned = options.folder / "tuned.json"
+    tuned.unlink(missing_ok=True)
+    path = compile("gpt2-tiny", "--mesh", "data=2", "--precision", "bf16")
+    done, *_ = run(path, 2, 1, "--tune", tuned)
+    assert done.returncode == 0, done
+    stored = json.loads(tuned.read_text())
+    assert stored["device"].startswith("fake") and stored["cublasLt"] == 130000, stored
+    assert all((product["candidate"], product["of"]) == (2, 4) for product in stored["products"].values()), stored
+    kinds = {word for key in stored["products"] for word in key.split() if word.startswith("+")}
+    assert kinds == {"+addend", "+bias", "+gelu", "+preactivation", "+gelu-grad"}, kinds
+    assert f"tuned {len(stored['products'])} products: for {len(stored['products'])} another" in done.stdout, done
+    done, *_ = run(path, 2, 1, "--tune", tuned)
+    assert done.returncode == 0 and "tuned" not in done.stdout + done.stderr, done
+    print(f"tuned: {', '.join(sorted(kinds))}", flush=True)
+    for words, text, environment in (("its cublasLt is 130000, not 131000; tuning again", None,
+                                      {"FAKE_BLAS_VERSION": "131000"}),
+                                     ("it is not what --tune writes", "{", {}),
+                                     ("it has no product m=", json.dumps({**stored, "products": {}}), {})):
+        if text:
+            tuned.write_text(text)
+        done, *_ = run(path, 2, 1, "--tune", tuned, **environment)
+        assert done.returncode == 0 and words in done.stderr and "tuned" in done.stdout, (words, done)
+    print("tuned for something else: tuned again", flush=True)
+    path = compile("gpt2-tiny")
+    done, *_ = run(path, 1, 1, "--tune", tuned)
+    assert done.returncode == 0, done
+    stored = json.loads(tuned.read_text())
+    next(iter(stored["products"].values()))["algorithm"][0] = 9
+    tuned.write_text(json.dumps(stored))
+    done, *_ = run(path, 1, 1, "--tune", tuned)
+    assert done.returncode == 1 and "refuses the algorithm chosen for the product" in done.stderr, done
+
     def refused(label, words, **environment):
         done, *_ = run(path, 1, 1, **environment)
         assert done.returncode == 1 and all(word in done.stderr for word in words), (label, done)
@@ -188,6 +224,8 @@ def main():
     done, *_ = run(path, 1, 1, FAKE_GPU_BYTES=str(needed))
     assert done.returncode == 0 and "the plan allows " in done.stdout, done
     print("enough memory: runs", flush=True)
+    refused("a product without an algorithm", ["cuBLASLt has no algorithm for the product m=", "+bias", "(attn.q)",
+                                               "--epilogues none"], FAKE_BLAS_REFUSE="4")
     refused("too few GPUs", ["this machine has 0 GPUs"], FAKE_GPUS="0")
     refused("no such GPU", ["has 2 GPUs", "rank 0 is number 6 here"], FAKE_GPUS="2", LOCAL_RANK="5", WORLD_SIZE="1",
             RANK="0")

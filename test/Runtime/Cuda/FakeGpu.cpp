@@ -23,7 +23,6 @@
 #include "FakeCompute.h"
 #include "FakeStreams.h"
 #include "Ptx.h"
-#include "cublasLt.h"
 #include "nccl.h"
 
 #include <algorithm>
@@ -69,16 +68,6 @@ std::map<CUdeviceptr, Memory> memories;
 std::map<std::string, long> launches;
 std::map<std::string, long> pending; ///< messages by channel: sent minus received
 
-void checkRange(const char *what, CUdeviceptr address, size_t bytes) {
-  Lock lock(mutex);
-  auto after = memories.upper_bound(address);
-  if (after == memories.begin())
-    wrong("%s: address %llx was not allocated", what, (unsigned long long)address);
-  auto &[begin, memory] = *--after;
-  if (address + bytes > begin + memory.bytes)
-    wrong("%s: %zu bytes at %llx reach %llu bytes beyond their allocation", what, bytes,
-          (unsigned long long)address, (unsigned long long)(address + bytes - begin - memory.bytes));
-}
 /// What FAKE_GPU_FAULT says, and how far this rank has come.
 struct Fault {
   std::string kind;
@@ -119,6 +108,21 @@ struct Log {
   }
 } theLog;
 } // namespace
+
+void fake::checkRange(const char *what, CUdeviceptr address, size_t bytes) {
+  Lock lock(mutex);
+  auto after = memories.upper_bound(address);
+  if (after == memories.begin())
+    wrong("%s: address %llx was not allocated", what, (unsigned long long)address);
+  auto &[begin, memory] = *--after;
+  if (address + bytes > begin + memory.bytes)
+    wrong("%s: %zu bytes at %llx reach %llu bytes beyond their allocation", what, bytes,
+          (unsigned long long)address, (unsigned long long)(address + bytes - begin - memory.bytes));
+}
+void fake::countLaunch(const std::string &name) {
+  Lock lock(mutex);
+  ++launches[name];
+}
 
 extern "C" {
 //===--- driver -------------------------------------------------------------===//
@@ -410,125 +414,6 @@ void fakeGpuCheckRange(const char *what, const void *address, size_t bytes) {
 void fakeGpuCount(const char *name) {
   Lock lock(mutex);
   ++launches[name];
-}
-
-//===--- cuBLASLt -----------------------------------------------------------===//
-
-} // extern "C"
-namespace {
-struct Layout {
-  cudaDataType type;
-  uint64_t rows, columns;
-  int64_t ld, stride = 0;
-  int32_t batch = 1;
-  size_t bytes() const {
-    size_t width = type == CUDA_R_32F ? 4 : 2;
-    return width * size_t((batch - 1) * stride + int64_t(columns - 1) * ld + int64_t(rows));
-  }
-  Matrix at(const void *data) const {
-    Type of = type == CUDA_R_32F ? Type::F32 : type == CUDA_R_16BF ? Type::Bf16 : Type::F16;
-    return {const_cast<void *>(data), of, ld, stride};
-  }
-};
-struct Operation {
-  cublasOperation_t transA = CUBLAS_OP_N, transB = CUBLAS_OP_N;
-};
-} // namespace
-extern "C" {
-
-size_t cublasLtGetVersion() { return 130000; }
-const char *cublasLtGetStatusString(cublasStatus_t) { return "status"; }
-cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
-  return *handle = cublasLtHandle_t(malloc(1)), CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
-  return free(handle), CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *made, cublasComputeType_t,
-                                        cudaDataType_t) {
-  return *made = cublasLtMatmulDesc_t(new Operation), CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t) { return CUBLAS_STATUS_SUCCESS; }
-cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle,
-                                              cublasLtMatmulDescAttributes_t attribute,
-                                              const void *value, size_t) {
-  auto *operation = (Operation *)handle;
-  auto trans = *static_cast<const cublasOperation_t *>(value);
-  (attribute == CUBLASLT_MATMUL_DESC_TRANSA ? operation->transA : operation->transB) = trans;
-  return CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *made, cudaDataType type,
-                                          uint64_t rows, uint64_t columns, int64_t ld) {
-  if (ld < int64_t(rows))
-    wrong("a matrix of %lu rows lies %ld elements apart", (unsigned long)rows, long(ld));
-  return *made = cublasLtMatrixLayout_t(new Layout{type, rows, columns, ld}), CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t) { return CUBLAS_STATUS_SUCCESS; }
-cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t handle,
-                                                cublasLtMatrixLayoutAttribute_t attribute,
-                                                const void *value, size_t) {
-  auto *layout = (Layout *)handle;
-  if (attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT)
-    memcpy(&layout->batch, value, sizeof(layout->batch));
-  if (attribute == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET)
-    memcpy(&layout->stride, value, sizeof(layout->stride));
-  return CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *made) {
-  return *made = cublasLtMatmulPreference_t(malloc(1)), CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t made) {
-  return free(made), CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t,
-                                                    cublasLtMatmulPreferenceAttributes_t,
-                                                    const void *, size_t) {
-  return CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t,
-                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                              cublasLtMatmulPreference_t, int,
-                                              cublasLtMatmulHeuristicResult_t *result, int *found) {
-  memset(result, 0, sizeof(*result));
-  return *found = 1, CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const void *alpha,
-                              const void *a, cublasLtMatrixLayout_t layoutA, const void *b,
-                              cublasLtMatrixLayout_t layoutB, const void *beta, const void *c,
-                              cublasLtMatrixLayout_t layoutC, void *d, cublasLtMatrixLayout_t layoutD,
-                              const cublasLtMatmulAlgo_t *, void *workspace, size_t workspaceBytes,
-                              cudaStream_t stream) {
-  auto &op = *(Operation *)operation;
-  auto &x = *(Layout *)layoutA, &y = *(Layout *)layoutB, &z = *(Layout *)layoutD;
-  checkStream("cublasLtMatmul", CUstream(stream));
-  uint64_t m = op.transA ? x.columns : x.rows, k = op.transA ? x.rows : x.columns;
-  uint64_t n = op.transB ? y.rows : y.columns, depth = op.transB ? y.columns : y.rows;
-  if (m != z.rows || n != z.columns || k != depth || x.batch != z.batch || y.batch != z.batch)
-    wrong("a product of %lu x %lu and %lu x %lu gives %lu x %lu", (unsigned long)m,
-          (unsigned long)k, (unsigned long)depth, (unsigned long)n, (unsigned long)z.rows,
-          (unsigned long)z.columns);
-  checkRange("factor of a product", CUdeviceptr(a), x.bytes());
-  checkRange("factor of a product", CUdeviceptr(b), y.bytes());
-  checkRange("product", CUdeviceptr(d), z.bytes());
-  checkRange("workspace of a product", CUdeviceptr(workspace), workspaceBytes);
-  submit(CUstream(stream), {"cublasLtMatmul",
-                            {{Access::Read, CUdeviceptr(a), x.bytes()},
-                             {Access::Read, CUdeviceptr(b), y.bytes()},
-                             {Access::Write, CUdeviceptr(d), z.bytes()},
-                             {Access::Write, CUdeviceptr(workspace), workspaceBytes}},
-                            [=, alpha = *(const float *)alpha, beta = *(const float *)beta,
-                             op = *(Operation *)operation, x = *(Layout *)layoutA,
-                             y = *(Layout *)layoutB, v = *(Layout *)layoutC,
-                             z = *(Layout *)layoutD] {
-                              if (computes())
-                                multiply(int64_t(m), int64_t(n), int64_t(k), z.batch, alpha,
-                                         op.transA, x.at(a), op.transB, y.at(b), beta, v.at(c),
-                                         z.at(d), {});
-                              Lock lock(mutex);
-                              return ++launches["cublasLtMatmul"], true;
-                            }});
-  return CUBLAS_STATUS_SUCCESS;
 }
 
 //===--- NCCL ---------------------------------------------------------------===//

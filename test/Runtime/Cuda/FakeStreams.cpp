@@ -17,6 +17,7 @@
 using namespace fake;
 
 std::recursive_mutex fake::mutex;
+double fake::busy = 0;
 thread_local CUresult fake::sticky = CUDA_SUCCESS;
 
 void fake::wrong(const char *format, ...) {
@@ -73,6 +74,7 @@ struct Event {
   Point point;
   std::weak_ptr<Capture> capture; ///< the one it was last recorded in
   bool captured = false;
+  double busy = 0; ///< what work before it would have taken
 };
 struct Graph {
   std::shared_ptr<Capture> capture;
@@ -271,13 +273,15 @@ CUresult cuEventElapsedTime(float *ms, CUevent begin, CUevent end) {
   for (CUevent event : {begin, end})
     if (eventOf("cuEventElapsedTime", event).captured)
       wrong("cuEventElapsedTime of an event that was captured");
-  return *ms = 1, CUDA_SUCCESS;
+  Lock lock(mutex);
+  return *ms = float(1 + eventOf("", end).busy - eventOf("", begin).busy), CUDA_SUCCESS;
 }
 CUresult cuEventRecord(CUevent handle, CUstream to) {
   Event &event = eventOf("cuEventRecord", handle);
   Stream &stream = streamOf("cuEventRecord", to);
   Lock lock(mutex);
   event.captured = bool(stream.capture);
+  event.busy = fake::busy;
   event.capture = stream.capture;
   if (stream.capture)
     stream.capture->commands.push_back({Capture::Record, to, handle, {}});

@@ -57,6 +57,12 @@ void submit(CUstream stream, Work work);
 void checkStream(const char *what, CUstream stream);
 /// For calls that the thread that captures must not make.
 void checkNoCapture(const char *what);
+/// Ends the process unless so much memory is there.
+void checkRange(const char *what, CUdeviceptr address, size_t bytes);
+/// Counts in the log what ran.
+void countLaunch(const std::string &name);
+/// Milliseconds that work would have taken so far; events note it.
+extern double busy;
 /// The memory is no longer there.
 void forget(CUdeviceptr begin, size_t bytes);
 /// What the driver has found: every call of this thread says so from now on.

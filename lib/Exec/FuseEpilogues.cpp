@@ -1,0 +1,221 @@
+//===- FuseEpilogues.cpp - exec-fuse-epilogues ------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// A product grows one reader at a time: the only reader of its result, as long as
+// that is something the library does too, in the order in which it does it.
+//
+//===----------------------------------------------------------------------===//
+#include "Contraction.h"
+#include "Exec/Passes.h"
+#include "InsertCopies.h"
+
+#include "Dist/Dist.h"
+
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::exec;
+
+namespace meshwright::exec {
+#define GEN_PASS_DEF_EXECFUSEEPILOGUES
+#include "Exec/Passes.h.inc"
+} // namespace meshwright::exec
+
+/// "b i, o i -> b o" of a factor table; nothing where a dimension is not one factor.
+static std::optional<std::string> textOf(const ShardingRule &rule) {
+  bool plain = true;
+  auto text = [&](const TensorFactors &tensor) {
+    return llvm::join(llvm::map_range(tensor.dims,
+                                      [&](auto &dim) -> std::string {
+                                        plain &= dim.size() == 1;
+                                        return dim.empty() ? "" : rule.factors[dim[0]].name;
+                                      }),
+                      " ");
+  };
+  std::string result = text(rule.operands[0]) + ", " + text(rule.operands[1]) + " -> " +
+                       text(rule.results[0]);
+  return plain ? std::optional(result) : std::nullopt;
+}
+
+namespace {
+/// A product that becomes one `exec.product`.
+class Fusion {
+public:
+  Fusion(train::ContractionOpInterface op, const llvm::StringSet<> &allowed)
+      : op(op), allowed(allowed) {}
+
+  /// Whether it is a product that the library can do more with.
+  bool begin() {
+    auto ruled = dyn_cast<train::ShardingRuleOpInterface>(op.getOperation());
+    auto accumulating = dyn_cast<train::AccumulatingOpInterface>(op.getOperation());
+    if (!ruled || (accumulating && !accumulating.getInitMutable().empty()))
+      return false;
+    ShardingRule rule = ruled.getShardingRule();
+    std::string error;
+    auto found = matrixProductOf(rule, error);
+    auto text = textOf(rule);
+    if (failed(found) || !text || found->batch != 1 || found->n == 1)
+      return false;
+    product = *found;
+    spec = *text;
+    value = op->getResult(0);
+    return true;
+  }
+
+  /// Takes in the reader of `value`, if it can.
+  bool grow() {
+    if (gelu || slopeAt)
+      return false;
+    // What gelu is taken of may be kept.
+    if (takesGelu())
+      return true;
+    if (!value.hasOneUse())
+      return false;
+    Operation *reader = *value.user_begin();
+    if (reader->getBlock() != op->getBlock() || reader->getNumResults() != 1 ||
+        reader->getResult(0).getType() != op->getResult(0).getType())
+      return false;
+    if (auto add = dyn_cast<train::AddOp>(reader))
+      return takeSum(add);
+    if (auto gradient = dyn_cast<train::GeluGradOp>(reader))
+      return takeSlope(gradient);
+    return false;
+  }
+
+  /// Puts the product in the place of all that it took in.
+  void finish() {
+    OpBuilder b(taken.back());
+    SmallVector<Type> types{op->getResult(0).getType()};
+    if (preactivation)
+      types.push_back(types.front());
+    SmallVector<Location> locs{op.getLoc()};
+    for (Operation *reader : taken)
+      locs.push_back(reader->getLoc());
+    auto made = ProductOp::create(b, b.getFusedLoc(locs), types[0],
+                                  preactivation ? types[1] : Type(), spec, op->getOperand(0),
+                                  op->getOperand(1), addend, bias, slopeAt, gelu);
+    made->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+    value.replaceAllUsesWith(made.getResult());
+    if (preactivation)
+      preactivation.replaceUsesWithIf(made.getPreactivation(), [&](OpOperand &use) {
+        return !llvm::is_contained(taken, use.getOwner());
+      });
+    for (Operation *reader : llvm::reverse(taken))
+      reader->erase();
+    op->erase();
+  }
+
+  bool any() const { return !taken.empty(); }
+
+private:
+  bool allows(StringRef what) const { return allowed.contains(what); }
+
+  void take(Operation *reader) {
+    taken.push_back(reader);
+    value = reader->getResult(0);
+  }
+
+  bool takeSum(train::AddOp add) {
+    bool isLeft = add.getLhs() == value;
+    Value other = isLeft ? add.getRhs() : add.getLhs();
+    auto type = cast<RankedTensorType>(other.getType());
+    if (other == value)
+      return false;
+    if (type == value.getType()) {
+      if (addend || !allows("addend"))
+        return false;
+      addend = other;
+    } else {
+      // Fewer dimensions: the last ones. They must be the row that the library adds to.
+      if (!isLeft || bias || type.getNumElements() != product.n || !allows("bias"))
+        return false;
+      bias = other;
+    }
+    take(add);
+    return true;
+  }
+
+  /// cuBLASLt has the tanh form, in arithmetic that is good enough for narrow results
+  /// only; what it keeps has rows of 16 bytes.
+  bool hasGelu(bool tanh) const {
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+    return tanh && bytes == 2 && product.ldc % 8 == 0;
+  }
+
+  bool takesGelu() {
+    train::GeluOp found;
+    bool others = false;
+    for (Operation *user : value.getUsers()) {
+      auto candidate = dyn_cast<train::GeluOp>(user);
+      if (candidate && !found && candidate->getBlock() == op->getBlock())
+        found = candidate;
+      else
+        others = true;
+    }
+    if (!found || addend || !allows("gelu") || !hasGelu(found.getTanh()))
+      return false;
+    // What reads the other result must come after the product, which comes where gelu is.
+    for (Operation *user : value.getUsers()) {
+      Operation *at = op->getBlock()->findAncestorOpInBlock(*user);
+      if (user != found && at->isBeforeInBlock(found))
+        return false;
+    }
+    if (others)
+      preactivation = value;
+    gelu = true;
+    take(found);
+    return true;
+  }
+
+  bool takeSlope(train::GeluGradOp gradient) {
+    if (addend || bias || gradient.getDy() != value || gradient.getX() == value ||
+        !allows("gelu-grad") || !hasGelu(gradient.getTanh()))
+      return false;
+    slopeAt = gradient.getX();
+    take(gradient);
+    return true;
+  }
+
+  train::ContractionOpInterface op;
+  const llvm::StringSet<> &allowed;
+  MatrixProduct product;
+  std::string spec;
+  Value value; ///< what the product makes so far
+  Value addend, bias, slopeAt, preactivation;
+  bool gelu = false;
+  SmallVector<Operation *> taken;
+};
+
+struct ExecFuseEpilogues : exec::impl::ExecFuseEpiloguesBase<ExecFuseEpilogues> {
+  using ExecFuseEpiloguesBase::ExecFuseEpiloguesBase;
+
+  void runOnOperation() override {
+    llvm::StringSet<> allowed;
+    for (const std::string &name : epilogues) {
+      if (!llvm::is_contained({"addend", "bias", "gelu", "gelu-grad"}, StringRef(name))) {
+        getOperation()->emitError("'") << name << "' is no epilogue; there are addend, bias, gelu "
+                                       << "and gelu-grad";
+        return signalPassFailure();
+      }
+      allowed.insert(name);
+    }
+    SmallVector<train::ContractionOpInterface> products;
+    getOperation().walk([&](train::ContractionOpInterface op) {
+      if (!isa<ProductOp>(*op))
+        products.push_back(op);
+    });
+    for (train::ContractionOpInterface op : products) {
+      Fusion fusion(op, allowed);
+      if (!fusion.begin())
+        continue;
+      while (fusion.grow())
+        ;
+      if (fusion.any())
+        fusion.finish();
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,31 @@
+//===- Tune.h - which algorithm of cuBLASLt is fastest --------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_CUDA_TUNE_H
+#define MESHWRIGHT_RUNTIME_CUDA_TUNE_H
+
+#include "common/Communicator.h"
+#include "cuda/Matmul.h"
+
+#include <string>
+
+namespace meshwright::cuda {
+
+/// Memory that nothing is in yet.
+struct Space {
+  CUdeviceptr begin;
+  int64_t bytes;
+};
+
+/// Gives each product the algorithm that `file` says, if it is of this version of cuBLASLt,
+/// this kind of GPU and these products; else rank 0 times what the heuristic offers, on
+/// operands in `space`, which it leaves zeroed, and writes the file. All ranks take rank 0's
+/// choice, so that what they compute alike has the same bits. Collective over `world`.
+void tune(Matmuls &matmuls, const std::string &file, Space space, CUdevice device, CUstream stream,
+          Communicator &world);
+
+} // namespace meshwright::cuda
+
+#endif // MESHWRIGHT_RUNTIME_CUDA_TUNE_H

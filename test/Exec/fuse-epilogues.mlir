@@ -1,0 +1,77 @@
+// RUN: meshwright-opt %s --exec-fuse-epilogues=epilogues=bias,addend,gelu,gelu-grad -split-input-file | FileCheck %s
+// RUN: meshwright-opt %s --exec-fuse-epilogues=epilogues=bias -split-input-file | FileCheck %s --check-prefix BIAS
+// RUN: not meshwright-opt %s --exec-fuse-epilogues=epilogues=silu -split-input-file 2>&1 | FileCheck %s --check-prefix UNKNOWN
+// UNKNOWN: 'silu' is no epilogue; there are addend, bias, gelu and gelu-grad
+
+// BEGIN EXAMPLE --exec-fuse-epilogues=epilogues=bias,addend,gelu,gelu-grad
+func.func @mlp(%x: tensor<4x8xbf16>, %w: tensor<16x8xbf16>, %b: tensor<16xbf16>, %v: tensor<8x16xbf16>) -> tensor<4x8xbf16> {
+  %0 = train.linear %x, %w : (tensor<4x8xbf16>, tensor<16x8xbf16>) -> tensor<4x16xbf16>
+  %1 = train.add %0, %b : (tensor<4x16xbf16>, tensor<16xbf16>) -> tensor<4x16xbf16>
+  %2 = train.gelu tanh %1 : (tensor<4x16xbf16>) -> tensor<4x16xbf16>
+  %3 = train.linear %2, %v : (tensor<4x16xbf16>, tensor<8x16xbf16>) -> tensor<4x8xbf16>
+  %4 = train.add %x, %3 : (tensor<4x8xbf16>, tensor<4x8xbf16>) -> tensor<4x8xbf16>
+  return %4 : tensor<4x8xbf16>
+}
+// END EXAMPLE
+
+// CHECK-LABEL: func.func @mlp
+// CHECK-NEXT: %[[H:.*]] = exec.product "{{.*}}" %arg0, %arg1 bias %arg2 gelu : (tensor<4x8xbf16>, tensor<16x8xbf16>, tensor<16xbf16>) -> tensor<4x16xbf16>
+// CHECK-NEXT: %[[Y:.*]] = exec.product "{{.*}}" %[[H]], %arg3 addend %arg0 : (tensor<4x16xbf16>, tensor<8x16xbf16>, tensor<4x8xbf16>) -> tensor<4x8xbf16>
+// CHECK-NEXT: return %[[Y]]
+// BIAS-LABEL: func.func @mlp
+// BIAS-NEXT: %[[H:.*]] = exec.product "{{.*}}" %arg0, %arg1 bias %arg2 :
+// BIAS-NEXT: train.gelu tanh %[[H]]
+// BIAS-NEXT: train.linear
+// BIAS-NEXT: train.add
+
+// -----
+
+// What gelu is taken of is kept for the backward; there its derivative is an epilogue too.
+// CHECK-LABEL: func.func @kept
+// CHECK-NEXT: %[[Y:.*]], %[[X:.*]] = exec.product "{{.*}}" %arg0, %arg1 bias %arg2 gelu :
+// CHECK-NEXT: %[[D:.*]] = exec.product "b o, o i -> b i" %arg3, %arg4 gelu_grad %[[X]] :
+// CHECK-NEXT: return %[[Y]], %[[D]]
+func.func @kept(%x: tensor<4x8xbf16>, %w: tensor<16x8xbf16>, %b: tensor<16xbf16>, %dy: tensor<4x8xbf16>, %v: tensor<8x16xbf16>) -> (tensor<4x16xbf16>, tensor<4x16xbf16>) {
+  %0 = train.linear %x, %w : (tensor<4x8xbf16>, tensor<16x8xbf16>) -> tensor<4x16xbf16>
+  %1 = train.add %0, %b : (tensor<4x16xbf16>, tensor<16xbf16>) -> tensor<4x16xbf16>
+  %2 = train.gelu tanh %1 : (tensor<4x16xbf16>) -> tensor<4x16xbf16>
+  %3 = train.contract "b o, o i -> b i" %dy, %v : (tensor<4x8xbf16>, tensor<8x16xbf16>) -> tensor<4x16xbf16>
+  %4 = train.gelu_grad tanh %3, %1 : (tensor<4x16xbf16>, tensor<4x16xbf16>) -> tensor<4x16xbf16>
+  return %2, %4 : tensor<4x16xbf16>, tensor<4x16xbf16>
+}
+
+// -----
+
+// Bias and residual in one; the residual may come later than the product.
+// CHECK-LABEL: func.func @both
+// CHECK-NEXT: %[[R:.*]] = train.relu %arg3
+// CHECK-NEXT: exec.product "{{.*}}" %arg0, %arg1 addend %[[R]] bias %arg2 :
+// CHECK-NEXT: return
+func.func @both(%x: tensor<4x8xf32>, %w: tensor<5x8xf32>, %b: tensor<5xf32>, %r: tensor<4x5xf32>) -> tensor<4x5xf32> {
+  %0 = train.linear %x, %w : (tensor<4x8xf32>, tensor<5x8xf32>) -> tensor<4x5xf32>
+  %1 = train.add %0, %b : (tensor<4x5xf32>, tensor<5xf32>) -> tensor<4x5xf32>
+  %2 = train.relu %r : (tensor<4x5xf32>) -> tensor<4x5xf32>
+  %3 = train.add %2, %1 : (tensor<4x5xf32>, tensor<4x5xf32>) -> tensor<4x5xf32>
+  return %3 : tensor<4x5xf32>
+}
+
+// -----
+
+// What the library does not do, or not exactly: gelu in f32, by erf, with rows of 12
+// elements; a product that others read too; a bias of two dimensions.
+// CHECK-LABEL: func.func @not
+// CHECK-NOT: exec.product
+// CHECK: return
+func.func @not(%x: tensor<4x8xf32>, %w: tensor<16x8xf32>, %n: tensor<4x8xbf16>, %m: tensor<16x8xbf16>, %o: tensor<12x8xbf16>, %p: tensor<2x4x8xbf16>, %b: tensor<4x16xbf16>)
+    -> (tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xbf16>, tensor<4x12xbf16>, tensor<2x4x16xbf16>) {
+  %0 = train.linear %x, %w : (tensor<4x8xf32>, tensor<16x8xf32>) -> tensor<4x16xf32>
+  %1 = train.gelu tanh %0 : (tensor<4x16xf32>) -> tensor<4x16xf32>
+  %2 = train.add %0, %1 : (tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<4x16xf32>
+  %3 = train.linear %n, %m : (tensor<4x8xbf16>, tensor<16x8xbf16>) -> tensor<4x16xbf16>
+  %4 = train.gelu %3 : (tensor<4x16xbf16>) -> tensor<4x16xbf16>
+  %5 = train.linear %n, %o : (tensor<4x8xbf16>, tensor<12x8xbf16>) -> tensor<4x12xbf16>
+  %6 = train.gelu tanh %5 : (tensor<4x12xbf16>) -> tensor<4x12xbf16>
+  %7 = train.linear %p, %m : (tensor<2x4x8xbf16>, tensor<16x8xbf16>) -> tensor<2x4x16xbf16>
+  %8 = train.add %7, %b : (tensor<2x4x16xbf16>, tensor<4x16xbf16>) -> tensor<2x4x16xbf16>
+  return %1, %2, %4, %6, %8 : tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xbf16>, tensor<4x12xbf16>, tensor<2x4x16xbf16>
+}
