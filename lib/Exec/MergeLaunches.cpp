@@ -10,6 +10,8 @@
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/StringSet.h"
 
+#include <set>
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::exec;
@@ -235,6 +237,24 @@ struct ExecMergeLaunches : exec::impl::ExecMergeLaunchesBase<ExecMergeLaunches> 
         function.erase();
   }
 
+  /// Of each op of a block the collectives of the block that it waits for.
+  using Waits = llvm::DenseMap<Operation *, std::set<Operation *>>;
+  static Waits waitsOf(Block &block) {
+    Waits waits;
+    for (Operation &op : block) {
+      std::set<Operation *> own;
+      op.walk([&](Operation *inner) {
+        for (Value operand : inner->getOperands())
+          if (Operation *maker = operand.getDefiningOp(); maker && maker->getBlock() == &block)
+            own.insert(waits[maker].begin(), waits[maker].end());
+      });
+      if (isCommunication(&op))
+        own.insert(&op);
+      waits[&op] = std::move(own);
+    }
+    return waits;
+  }
+
   static void run(Block &block, SymbolTable &symbols,
                   const llvm::StringMap<std::optional<std::string>> &descriptions) {
     // Kind by kind, since merging one moves others' launches.
@@ -242,20 +262,34 @@ struct ExecMergeLaunches : exec::impl::ExecMergeLaunchesBase<ExecMergeLaunches> 
     for (auto launch : block.getOps<LaunchOp>())
       if (auto &description = descriptions.at(launch.getKernel()))
         kinds.insert(*description);
-    for (StringRef kind : kinds) {
-      std::vector<Group> groups;
-      for (auto launch : block.getOps<LaunchOp>()) {
-        auto known = descriptions.find(launch.getKernel());
-        if (known == descriptions.end() || known->second != kind || feedsCommunication(launch))
-          continue;
-        // What does not fit opens the next group.
-        if (groups.empty() || !groups.back().add(launch))
-          groups.emplace_back(launch);
-      }
-      for (Group &group : groups)
-        if (group.size() > 1)
-          group.merge(symbols);
+    for (StringRef kind : kinds)
+      while (mergeOne(block, kind, symbols, descriptions))
+        ;
+  }
+
+  /// Merges the first launches of a kind that may become one. Those that wait for other
+  /// collectives stay apart, which may end at other times.
+  static bool mergeOne(Block &block, StringRef kind, SymbolTable &symbols,
+                       const llvm::StringMap<std::optional<std::string>> &descriptions) {
+    Waits waits = waitsOf(block);
+    std::vector<std::pair<std::set<Operation *>, Group>> groups;
+    for (auto launch : block.getOps<LaunchOp>()) {
+      auto known = descriptions.find(launch.getKernel());
+      if (known == descriptions.end() || known->second != kind || feedsCommunication(launch))
+        continue;
+      // What does not fit into the last one opens the next.
+      auto alike = llvm::find_if(llvm::reverse(groups), [&](auto &group) {
+        return group.first == waits[launch];
+      });
+      if (alike == groups.rend() || !alike->second.add(launch))
+        groups.push_back({waits[launch], Group(launch)});
     }
+    for (auto &[waited, group] : groups)
+      if (group.size() > 1) {
+        group.merge(symbols);
+        return true;
+      }
+    return false;
   }
 
   /// Communication that could begin as soon as one member is done should not wait for all.

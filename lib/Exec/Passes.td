@@ -138,7 +138,8 @@ def ExecMergeLaunches : Pass<"exec-merge-launches", "::mlir::ModuleOp"> {
     The one launch stands where the last of them was; what follows from the first ones,
     writes of variables for one, moves behind it. Launches stay apart where something may not
     move: functions that are called, other reads of the variables. So do launches whose results a
-    collective takes, which would have to wait for all. A launch has 480 operands and results at
+    collective takes, which would have to wait for all, and launches that wait for different
+    collectives, which may end at other times. A launch has 480 operands and results at
     most, as the parameters of a CUDA kernel are 4 KiB; more become several.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
