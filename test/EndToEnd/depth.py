@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Neither the IR nor the time to make it grows with the number of layers: depth.py CONFIG WORK"""
 import json
+import math
 import os
 import resource
-import statistics
 import sys
 
 from harness import check, compile, fresh
@@ -22,24 +22,31 @@ def seconds(command):
 
 key = "n_layer" if "n_layer" in model else "num_hidden_layers"
 depths = (12, 96)
+TRIES = 20
+LONGER = 1.2
 for layers in depths:
     json.dump(dict(model, **{key: layers}), open(f"{layers}.json", "w"))
 
 
-def compare(what, repeats, **options):
-    """The median processor times of both depths; alternating, so that what disturbs one disturbs both."""
-    times = {layers: [] for layers in depths}
-    for repeat in range(repeats):
+def compare(what, **options):
+    """Compiles both depths, alternating, until the least times differ by no more than a fifth. Whatever else runs on the
+    machine only adds to a time, so the least of several is nearest to what the work itself takes; a compiler that needs
+    longer for more layers needs it every time."""
+    least = dict.fromkeys(depths, math.inf)
+    for repeat in range(1, TRIES + 1):
         for layers in depths if repeat % 2 else reversed(depths):
             output = f"{layers}.{what}"
-            times[layers].append(seconds(lambda: compile(f"{layers}.json", output, batch=4, seq=64, **options)))
-    short, long = (statistics.median(times[layers]) for layers in depths)
-    print(f"{what}: 12 layers {short:.3f} s, 96 layers {long:.3f} s, {long / short:.3f} times as long")
-    check(long <= 1.2 * short, "96 layers take more than 20% longer to compile")
+            took = seconds(lambda: compile(f"{layers}.json", output, batch=4, seq=64, **options))
+            least[layers] = min(least[layers], took)
+        short, long = (least[layers] for layers in depths)
+        if repeat >= 3 and long <= LONGER * short:
+            break
+    print(f"{what}: 12 layers {short:.3f} s, 96 layers {long:.3f} s, {long / short:.3f} times as long, the least of {repeat}")
+    check(long <= LONGER * short, "96 layers take more than 20% longer to compile")
 
 
-compare("mlir", 15, emit="exec")
-compare("exe", 5)
+compare("mlir", emit="exec")
+compare("exe")
 short, long = (os.path.getsize(f"{layers}.mlir") for layers in depths)
 print(f"IR: {short} and {long} bytes")
 check(long < 1.2 * short, "the IR of 96 layers is more than 20% longer")
