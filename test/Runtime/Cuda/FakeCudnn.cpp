@@ -1,15 +1,18 @@
-//===- FakeCudnn.cpp - a cuDNN that only looks on ----------------------------===//
+//===- FakeCudnn.cpp - a cuDNN without a GPU ---------------------------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // Stands for libcudnn.so.9 beside the fake driver. Descriptors keep what they are told;
-// one engine makes every graph. What is executed must be a graph that was finalized, on
-// the handle it was made for, with an address for each tensor of it that is not virtual,
-// and these and the scratch memory must lie in memory that was allocated.
+// one engine makes every graph, and computes it where FAKE_GPU_COMPUTES is set
+// (FakeCudnnGraph.h). What is executed must be a graph that was finalized, on the handle
+// it was made for, with an address for each tensor of it that is in memory: aligned as the
+// graph says, allocated as far as the tensor reaches, and apart from all that is written.
+// Scratch memory is filled with NaNs before and behind, so that nothing else may be there.
 // FAKE_CUDNN_WORKSPACE is the scratch memory its plans ask for (256), FAKE_CUDNN_REFUSES
 // makes it have no engine, FAKE_CUDNN_VERSION changes its version.
 //
 //===----------------------------------------------------------------------===//
+#include "FakeCudnnGraph.h"
 #include "FakeStreams.h"
 #include "cudnn.h"
 
@@ -17,43 +20,17 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
-#include <set>
 #include <vector>
 
-/// Of FakeGpu.cpp: ends the process if the range was not allocated; counts a launch.
-extern "C" void fakeGpuCheckRange(const char *what, const void *address, size_t bytes);
-extern "C" void fakeGpuCount(const char *name);
+using namespace fake;
 
 struct cudnnContext {
   cudaStream_t stream = nullptr;
 };
 
 namespace {
-struct Value {
-  cudnnBackendAttributeType_t type;
-  int64_t count;
-  std::vector<char> bytes;
-};
-struct Descriptor {
-  cudnnBackendDescriptorType_t type;
-  bool finalized = false;
-  std::map<cudnnBackendAttributeName_t, Value> values;
-
-  template <typename T> std::vector<T> get(cudnnBackendAttributeName_t name) const {
-    auto found = values.find(name);
-    if (found == values.end())
-      return {};
-    const T *begin = reinterpret_cast<const T *>(found->second.bytes.data());
-    return {begin, begin + found->second.bytes.size() / sizeof(T)};
-  }
-};
-
-[[noreturn]] void wrong(const char *what, long number) {
-  fprintf(stderr, "fake cuDNN: %s (%ld)\n", what, number);
-  _Exit(99);
-}
-
 size_t sizeOf(cudnnBackendAttributeType_t type) {
   switch (type) {
   case CUDNN_TYPE_CHAR:
@@ -76,36 +53,66 @@ int64_t number(const char *variable, int64_t otherwise) {
   return text ? atoll(text) : otherwise;
 }
 
-/// The tensors of a graph's operations by their numbers.
-void collect(const Descriptor &descriptor, std::map<int64_t, const Descriptor *> &tensors,
-             std::set<const Descriptor *> &seen) {
-  if (!seen.insert(&descriptor).second)
-    return;
-  if (descriptor.type == CUDNN_BACKEND_TENSOR_DESCRIPTOR) {
-    tensors[descriptor.get<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID).at(0)] = &descriptor;
-    return;
+/// The addresses of a tensor's elements, sorted.
+std::vector<CUdeviceptr> addressesOf(const GraphTensor &tensor, CUdeviceptr begin) {
+  std::vector<CUdeviceptr> result;
+  for (int64_t offset : tensor.offsets())
+    result.push_back(begin + CUdeviceptr(offset) * widthOf(tensor.type));
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+/// What a call is made with.
+struct Operands {
+  std::map<int64_t, char *> addresses;
+  std::map<int64_t, float> numbers;
+  std::vector<Access> accesses;
+};
+
+Operands operandsOf(const OperationGraph &graph, const Descriptor &pack) {
+  Operands result;
+  auto ids = pack.all<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+  auto given = pack.all<char *>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+  if (ids.size() != given.size())
+    wrong("cuDNN is given %zu addresses of %zu tensors", given.size(), ids.size());
+  std::vector<const GraphTensor *> tensors; ///< of the accesses
+  for (auto &[id, tensor] : graph.tensors()) {
+    if (tensor.isVirtual)
+      continue;
+    auto found = std::find(ids.begin(), ids.end(), id);
+    if (found == ids.end())
+      wrong("cuDNN: tensor %ld has no address", long(id));
+    char *address = given[size_t(found - ids.begin())];
+    if (tensor.isByValue) {
+      // It is the host's, and read now.
+      result.numbers[id] = read(tensor.type, address, 0);
+      continue;
+    }
+    if (tensor.alignment <= 0 || CUdeviceptr(address) % CUdeviceptr(tensor.alignment))
+      wrong("cuDNN: tensor %ld is at %p, not at a multiple of %ld bytes", long(id),
+            static_cast<void *>(address), long(tensor.alignment));
+    checkRange("tensor of attention", CUdeviceptr(address), tensor.extent());
+    result.addresses[id] = address;
+    tensors.push_back(&tensor);
+    result.accesses.push_back({graph.writes(id) ? Access::Write : Access::Read,
+                               CUdeviceptr(address), tensor.extent()});
   }
-  for (auto &[name, value] : descriptor.values)
-    if (value.type == CUDNN_TYPE_BACKEND_DESCRIPTOR)
-      for (const Descriptor *inner : descriptor.get<const Descriptor *>(name))
-        if (inner)
-          collect(*inner, tensors, seen);
-}
-
-bool flag(const Descriptor &tensor, cudnnBackendAttributeName_t name) {
-  std::vector<char> value = tensor.get<char>(name);
-  return !value.empty() && value[0];
-}
-
-/// Bytes from a tensor's first element to its last.
-size_t extentOf(const Descriptor &tensor) {
-  auto sizes = tensor.get<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS);
-  auto strides = tensor.get<int64_t>(CUDNN_ATTR_TENSOR_STRIDES);
-  int64_t last = 0;
-  for (size_t i = 0; i < sizes.size(); ++i)
-    last += (sizes[i] - 1) * strides[i];
-  auto type = tensor.get<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE).at(0);
-  return size_t(last + 1) * (type == CUDNN_DATA_FLOAT || type == CUDNN_DATA_INT32 ? 4 : 2);
+  for (size_t i = 0; i < tensors.size(); ++i)
+    for (size_t j = 0; j < tensors.size(); ++j) {
+      const Access &a = result.accesses[i], &b = result.accesses[j];
+      if (i == j || a.kind != Access::Write || a.begin >= b.begin + b.bytes ||
+          b.begin >= a.begin + a.bytes)
+        continue;
+      // Rows of one may lie between rows of the other.
+      std::vector<CUdeviceptr> one = addressesOf(*tensors[i], a.begin),
+                               other = addressesOf(*tensors[j], b.begin), both;
+      std::set_intersection(one.begin(), one.end(), other.begin(), other.end(),
+                            std::back_inserter(both));
+      if (!both.empty())
+        wrong("cuDNN: tensor %ld, which is written, overlaps tensor %ld", long(tensors[i]->id),
+              long(tensors[j]->id));
+    }
+  return result;
 }
 } // namespace
 
@@ -127,7 +134,7 @@ cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t *stream) {
 
 cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
                                            cudnnBackendDescriptor_t *made) {
-  *made = new Descriptor{type, false, {}};
+  *made = new Descriptor{type};
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t) {
@@ -139,6 +146,8 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t handle) {
   if (number("FAKE_CUDNN_REFUSES", 0) &&
       descriptor.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
     return CUDNN_STATUS_NOT_SUPPORTED;
+  if (descriptor.type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)
+    descriptor.graph = std::make_shared<OperationGraph>(descriptor);
   descriptor.finalized = true;
   return CUDNN_STATUS_SUCCESS;
 }
@@ -148,7 +157,8 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t handle,
                                        const void *elements) {
   auto &descriptor = *static_cast<Descriptor *>(handle);
   if (descriptor.finalized)
-    wrong("an attribute is set behind finalization", name);
+    wrong("cuDNN: attribute %d is set behind finalization", int(name));
+  checkKnown(descriptor.type, name);
   const char *begin = static_cast<const char *>(elements);
   size_t bytes = size_t(count) * sizeOf(type);
   descriptor.values[name] = {type, count, std::vector<char>(begin, begin + bytes)};
@@ -170,7 +180,7 @@ cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t handle,
     *count = 1;
     if (wanted > 0) {
       auto &config = **static_cast<Descriptor **>(elements);
-      auto *engine = new Descriptor{CUDNN_BACKEND_ENGINE_DESCRIPTOR, true, {}};
+      auto *engine = new Descriptor{CUDNN_BACKEND_ENGINE_DESCRIPTOR, true};
       const auto &graph = descriptor.values.at(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
       engine->values[CUDNN_ATTR_ENGINE_OPERATION_GRAPH] = graph;
       const char *bytes = reinterpret_cast<const char *>(&engine);
@@ -182,6 +192,8 @@ cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t handle,
   }
   if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE || name == CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE)
     return answer(number("FAKE_CUDNN_WORKSPACE", 256));
+  if (name == CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT)
+    return answer(32); // The frontend takes some by their number.
   auto found = descriptor.values.find(name);
   if (found == descriptor.values.end()) {
     if (type == CUDNN_TYPE_INT64 || type == CUDNN_TYPE_INT32 || type == CUDNN_TYPE_BOOLEAN)
@@ -196,7 +208,7 @@ cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t handle,
     int64_t given = std::min(wanted, found->second.count);
     // A descriptor that is asked for is copied into the caller's.
     if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR)
-      **static_cast<Descriptor **>(elements) = *descriptor.get<Descriptor *>(name).at(0);
+      **static_cast<Descriptor **>(elements) = *descriptor.get<Descriptor *>(name);
     else
       memcpy(elements, found->second.bytes.data(), size_t(given) * sizeOf(type));
   }
@@ -207,45 +219,34 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
                                   cudnnBackendDescriptor_t packHandle) {
   auto &plan = *static_cast<Descriptor *>(planHandle), &pack = *static_cast<Descriptor *>(packHandle);
   if (!plan.finalized || !pack.finalized)
-    wrong("something that is executed is not finalized", plan.type);
-  auto config = plan.get<Descriptor *>(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG).at(0);
-  auto engine = config->get<Descriptor *>(CUDNN_ATTR_ENGINECFG_ENGINE).at(0);
-  auto graph = engine->get<Descriptor *>(CUDNN_ATTR_ENGINE_OPERATION_GRAPH).at(0);
-  if (graph->get<cudnnHandle_t>(CUDNN_ATTR_OPERATIONGRAPH_HANDLE).at(0) != handle)
-    wrong("a graph is executed with another handle", 0);
-  std::map<int64_t, const Descriptor *> tensors;
-  std::set<const Descriptor *> seen;
-  collect(*graph, tensors, seen);
-  auto ids = pack.get<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
-  auto addresses = pack.get<const char *>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
-  auto scratch = pack.get<const char *>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE).at(0);
+    wrong("cuDNN: something that is executed is not finalized");
+  auto config = plan.get<Descriptor *>(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+  auto engine = config->get<Descriptor *>(CUDNN_ATTR_ENGINECFG_ENGINE);
+  auto described = engine->get<Descriptor *>(CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
+  if (described->get<cudnnHandle_t>(CUDNN_ATTR_OPERATIONGRAPH_HANDLE) != handle)
+    wrong("cuDNN: a graph is executed with another handle");
+  std::shared_ptr<const OperationGraph> graph = described->graph;
+  Operands operands = operandsOf(*graph, pack);
+  auto scratch = pack.get<char *>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
   auto scratchBytes = size_t(number("FAKE_CUDNN_WORKSPACE", 256));
-  fakeGpuCheckRange("scratch memory of attention", scratch, scratchBytes);
-  std::map<int64_t, const char *> given;
-  for (size_t i = 0; i < ids.size(); ++i)
-    given[ids[i]] = addresses.at(i);
-  // As AttentionGraph.cpp numbers them: 104 and 105 are results forward, where there is no
-  // 106.
-  bool backward = given.count(106);
-  fake::Work work{backward ? "cudnn attention_grad" : "cudnn attention",
-                  {{fake::Access::Write, CUdeviceptr(scratch), scratchBytes}},
-                  {}};
-  for (auto &[id, tensor] : tensors) {
-    if (flag(*tensor, CUDNN_ATTR_TENSOR_IS_VIRTUAL))
-      continue;
-    auto found = given.find(id);
-    if (found == given.end())
-      wrong("a tensor has no address", long(id));
-    if (flag(*tensor, CUDNN_ATTR_TENSOR_IS_BY_VALUE))
-      continue;
-    size_t bytes = extentOf(*tensor);
-    fakeGpuCheckRange("tensor of attention", found->second, bytes);
-    bool read = id >= 101 && id <= (backward ? 106 : 103);
-    work.accesses.push_back(
-        {read ? fake::Access::Read : fake::Access::Write, CUdeviceptr(found->second), bytes});
-  }
-  work.run = [name = work.name] { return fakeGpuCount(name.c_str()), true; };
-  fake::submit(CUstream(handle->stream), std::move(work));
+  checkRange("scratch memory of attention", CUdeviceptr(scratch), scratchBytes);
+  for (const Access &access : operands.accesses)
+    if (access.begin < CUdeviceptr(scratch) + scratchBytes &&
+        CUdeviceptr(scratch) < access.begin + access.bytes)
+      wrong("cuDNN: a tensor lies in the scratch memory of attention");
+  // The gradient has five products: queries and keys, and what each of the four makes.
+  Work work{graph->products() > 2 ? "cudnn attention_grad" : "cudnn attention", {}, {}};
+  work.accesses = operands.accesses;
+  work.accesses.push_back({Access::Write, CUdeviceptr(scratch), scratchBytes});
+  work.run = [graph, operands, scratch, scratchBytes, name = work.name] {
+    if (computes()) {
+      memset(scratch, 0xFF, scratchBytes);
+      graph->compute(operands.addresses, operands.numbers);
+      memset(scratch, 0xFF, scratchBytes);
+    }
+    return countLaunch(name), true;
+  };
+  submit(CUstream(handle->stream), std::move(work));
   return CUDNN_STATUS_SUCCESS;
 }
 }

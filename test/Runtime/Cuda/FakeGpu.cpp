@@ -407,15 +407,6 @@ CUresult cuKernelGetAttribute(int *value, CUfunction_attribute, CUkernel, CUdevi
 }
 CUresult cuKernelSetAttribute(CUfunction_attribute, int, CUkernel, CUdevice) { return CUDA_SUCCESS; }
 
-// For FakeCudnn.cpp.
-void fakeGpuCheckRange(const char *what, const void *address, size_t bytes) {
-  checkRange(what, CUdeviceptr(address), bytes);
-}
-void fakeGpuCount(const char *name) {
-  Lock lock(mutex);
-  ++launches[name];
-}
-
 //===--- NCCL ---------------------------------------------------------------===//
 
 } // extern "C"
