@@ -34,27 +34,16 @@ static LogicalResult launch(exec::LaunchOp op, ArrayRef<Tensor> operands,
 static LogicalResult loop(exec::LoopOp op, ArrayRef<Tensor> operands,
                           SmallVectorImpl<Tensor> &results, RankContext &context) {
   size_t carried = op.getCarry().size();
-  TensorList carry(operands.take_front(carried)), stacks;
-  for (Value stack : op.getStacks())
-    stacks.emplace_back(stack.getType());
-  int64_t count = op.getCount();
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t iteration = op.getReverse() ? count - 1 - i : i;
-    Tensor number(op.getIndex().getType());
-    *number.writeIntegers() = iteration;
-    TensorList arguments{number}, produced;
-    llvm::append_range(arguments, carry);
-    for (const Tensor &whole : operands.drop_front(carried))
-      arguments.push_back(whole.slice(iteration));
-    if (failed(context.run(op.getBlock(), arguments, produced)))
-      return failure();
-    carry.assign(produced.begin(), produced.begin() + carried);
-    for (size_t s = 0; s < stacks.size(); ++s)
-      stacks[s].setSlice(iteration, produced[carried + s]);
-  }
-  llvm::append_range(results, carry);
-  llvm::append_range(results, stacks);
-  return success();
+  return runLoop(op, operands.take_front(carried), results,
+                 [&](int64_t iteration, const TensorList &carry, TensorList &produced) {
+                   Tensor number(op.getIndex().getType());
+                   *number.writeIntegers() = iteration;
+                   TensorList arguments{number};
+                   llvm::append_range(arguments, carry);
+                   for (const Tensor &whole : operands.drop_front(carried))
+                     arguments.push_back(whole.slice(iteration));
+                   return context.run(op.getBlock(), arguments, produced);
+                 });
 }
 
 static LogicalResult index(exec::IndexOp op, ArrayRef<Tensor> operands,

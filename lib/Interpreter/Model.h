@@ -37,6 +37,31 @@ inline mlir::Type elementTypeOf(mlir::Value value) {
   return mlir::getElementTypeOrSelf(value.getType());
 }
 
+/// Runs a loop's body `count` times, from the end if `reverse`. `body(iteration, carry, produced)`
+/// produces the next carried values, then a slice of each stack. Results are the carried values and
+/// the stacks.
+template <typename OpT>
+llvm::LogicalResult
+runLoop(OpT op, llvm::ArrayRef<Tensor> carried, llvm::SmallVectorImpl<Tensor> &results,
+        llvm::function_ref<llvm::LogicalResult(int64_t, const TensorList &, TensorList &)> body) {
+  TensorList carry(carried), stacks;
+  for (mlir::Value stack : op.getStacks())
+    stacks.emplace_back(stack.getType());
+  int64_t count = op.getCount();
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t iteration = op.getReverse() ? count - 1 - i : i;
+    TensorList produced;
+    if (failed(body(iteration, carry, produced)))
+      return llvm::failure();
+    carry.assign(produced.begin(), produced.begin() + carry.size());
+    for (size_t s = 0; s < stacks.size(); ++s)
+      stacks[s].setSlice(iteration, produced[carry.size() + s]);
+  }
+  llvm::append_range(results, carry);
+  llvm::append_range(results, stacks);
+  return llvm::success();
+}
+
 // The models of each group of ops; registerModels calls them all.
 void attachArithModels(mlir::MLIRContext *context);
 void attachStructureModels(mlir::MLIRContext *context);

@@ -32,34 +32,21 @@ static LogicalResult repeat(train::RepeatOp op, Operands operands, Results &resu
                             RankContext &context) {
   func::FuncOp callee = op.lookupCallee(context.symbols());
   size_t carried = op.getCarry().size(), each = op.getEach().size();
-  TensorList carry(operands.take_front(carried));
   Operands slices = operands.slice(carried, each), shared = operands.drop_front(carried + each);
-  TensorList stacks;
-  for (Value stack : op.getStacks())
-    stacks.emplace_back(stack.getType());
-
-  int64_t count = op.getCount();
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t iteration = op.getReverse() ? count - 1 - i : i;
-    TensorList arguments, produced;
-    if (op.getIndexed()) {
-      Tensor number(IntegerType::get(op.getContext(), 32), ArrayRef<int64_t>());
-      *number.writeIntegers() = iteration;
-      arguments.push_back(number);
-    }
-    llvm::append_range(arguments, carry);
-    for (const Tensor &whole : slices)
-      arguments.push_back(whole.slice(iteration));
-    llvm::append_range(arguments, shared);
-    if (failed(context.call(callee, arguments, produced)))
-      return failure();
-    carry.assign(produced.begin(), produced.begin() + carried);
-    for (size_t s = 0; s < stacks.size(); ++s)
-      stacks[s].setSlice(iteration, produced[carried + s]);
-  }
-  llvm::append_range(results, carry);
-  llvm::append_range(results, stacks);
-  return success();
+  return runLoop(op, operands.take_front(carried), results,
+                 [&](int64_t iteration, const TensorList &carry, TensorList &produced) {
+                   TensorList arguments;
+                   if (op.getIndexed()) {
+                     Tensor number(IntegerType::get(op.getContext(), 32), ArrayRef<int64_t>());
+                     *number.writeIntegers() = iteration;
+                     arguments.push_back(number);
+                   }
+                   llvm::append_range(arguments, carry);
+                   for (const Tensor &whole : slices)
+                     arguments.push_back(whole.slice(iteration));
+                   llvm::append_range(arguments, shared);
+                   return context.call(callee, arguments, produced);
+                 });
 }
 
 static LogicalResult foldInKey(train::FoldInOp op, Operands operands, Results &results,
