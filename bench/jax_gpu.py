@@ -2,22 +2,21 @@
 """JAX on a GPU: one training configuration per process, one JSON line on stdout.
 
 The model of a Hugging Face config.json (GPT-2 or Llama) in bf16, jitted as one step: layers by scan, cuDNN's
-attention, AdamW with clipping on weights in f32 whose memory the step takes over. Tokens are 16 bits each and are
-read in the order in which Meshwright's executables read them. Needs jax alone.
+attention, AdamW with clipping on weights in f32 whose memory the step takes over. gpu_run.py has what is not of JAX.
 
   python jax_gpu.py config.json --data tokens.bin --batch 16 --seq 1024
 
 --masters f32 keeps weights and AdamW's state in f32 and computes in bf16, as Meshwright does; bf16 keeps all in
-bf16, which is faster and less precise. --remat computes each layer again in the backward, for larger batches."""
-import argparse
+bf16, which is faster and less precise. --remat computes each layer again in the backward, for larger batches; auto
+does so for batches that do not fit otherwise."""
 import functools
 import json
-import statistics
-import time
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+import gpu_run
 
 
 def layer_norm(x, w, b, eps):
@@ -113,9 +112,9 @@ def normal(key, shape):
     return 0.02 * jax.random.normal(key, shape)
 
 
-def loss_of(model, args, parameters, tokens, targets):
+def loss_of(model, remat, parameters, tokens, targets):
     p = jax.tree.map(lambda w: w.astype(jnp.bfloat16), parameters)
-    layer = jax.checkpoint(model.layer) if args.remat else model.layer
+    layer = jax.checkpoint(model.layer) if remat else model.layer
     x, _ = jax.lax.scan(lambda x, one: (layer(x, one), None), model.embed(p, tokens), p["layers"])
     logits = model.logits(p, x).astype(jnp.float32)
     picked = jnp.take_along_axis(logits, targets[..., None], -1)[..., 0]
@@ -126,13 +125,13 @@ def update(args, stacked, parameters, gradients, moments, variances, step):
     """AdamW in f32, after clipping by the global norm; decay for matrices."""
     norm = jnp.sqrt(sum(jnp.sum(jnp.square(g.astype(jnp.float32))) for g in jax.tree.leaves(gradients)))
     factor = jnp.minimum(1.0, args.clip / (norm + 1e-6)) if args.clip else 1.0
-    b1, b2 = 0.9, 0.95
+    b1, b2 = gpu_run.BETAS
 
     def one(w, g, m, v, is_stacked):
         g = g.astype(jnp.float32) * factor
         m, v = (b1 * m.astype(jnp.float32) + (1 - b1) * g), (b2 * v.astype(jnp.float32) + (1 - b2) * g * g)
-        move = (m / (1 - b1 ** step)) / (jnp.sqrt(v / (1 - b2 ** step)) + 1e-8)
-        decay = 0.1 if w.ndim - is_stacked >= 2 else 0.0
+        move = (m / (1 - b1 ** step)) / (jnp.sqrt(v / (1 - b2 ** step)) + gpu_run.EPSILON)
+        decay = gpu_run.DECAY if w.ndim - is_stacked >= 2 else 0.0
         new = w.astype(jnp.float32) * (1 - args.lr * decay) - args.lr * move
         return new.astype(w.dtype), m.astype(w.dtype), v.astype(w.dtype)
 
@@ -140,50 +139,59 @@ def update(args, stacked, parameters, gradients, moments, variances, step):
     return tuple(jax.tree.map(lambda three: three[i], both, is_leaf=lambda t: isinstance(t, tuple)) for i in range(3))
 
 
+def out_of_memory(error):
+    return "RESOURCE_EXHAUSTED" in str(error) or "out of memory" in str(error).lower()
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("config")
-    parser.add_argument("--data", required=True)
-    parser.add_argument("--batch", type=int, required=True)
-    parser.add_argument("--seq", type=int, required=True)
-    parser.add_argument("--steps", type=int, default=25)
-    parser.add_argument("--warmup", type=int, default=5)
-    parser.add_argument("--lr", type=float, default=1e-4)
-    parser.add_argument("--clip", type=float, default=1.0)
+    parser = gpu_run.parser(__doc__)
     parser.add_argument("--attention", choices=["cudnn", "xla"], default="cudnn")
-    parser.add_argument("--masters", choices=["f32", "bf16"], default="f32")
-    parser.add_argument("--remat", action="store_true")
+    parser.add_argument("--remat", choices=["off", "on", "auto"], default="off")
     args = parser.parse_args()
-    began = time.perf_counter()
     c = json.load(open(args.config))
     model = {"gpt2": GPT2, "llama": Llama}[c["model_type"]](c, args)
     dtype = jnp.float32 if args.masters == "f32" else jnp.bfloat16
-    parameters = jax.jit(lambda key: jax.tree.map(lambda w: w.astype(dtype), model.init(key)))(jax.random.key(0))
-    stacked = {name: jax.tree.map(lambda _: int(name == "layers"), part) for name, part in parameters.items()}
-    moments, variances = (jax.tree.map(jnp.zeros_like, parameters) for _ in range(2))
 
-    @functools.partial(jax.jit, donate_argnums=(0, 1, 2))
-    def train(parameters, moments, variances, step, tokens, targets):
-        loss, gradients = jax.value_and_grad(functools.partial(loss_of, model, args))(parameters, tokens, targets)
-        return (*update(args, stacked, parameters, gradients, moments, variances, step), loss)
+    @jax.jit
+    def begin(key):
+        parameters = jax.tree.map(lambda w: w.astype(dtype), model.init(key))
+        return parameters, *(jax.tree.map(jnp.zeros_like, parameters) for _ in range(2))
 
-    stream = np.fromfile(args.data, dtype=np.uint16).astype(np.int32)
-    sequences = (len(stream) - 1) // args.seq
-    times, losses = [], []
-    for step in range(args.steps):
-        begin = time.perf_counter()
-        places = [(step * args.batch + i) % sequences * args.seq for i in range(args.batch)]
-        rows = np.stack([stream[at:at + args.seq + 1] for at in places])
-        parameters, moments, variances, loss = train(parameters, moments, variances, np.float32(step + 1), rows[:, :-1],
-                                                     rows[:, 1:])
-        losses.append(float(loss))  # As Meshwright, whose steps end with their loss on the host.
-        times.append(1e3 * (time.perf_counter() - begin))
-        if step == 0:
-            first = 1e3 * (time.perf_counter() - began)
-    peak = (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use")
-    print(json.dumps({"step_ms": statistics.median(times[args.warmup:]), "first_step_ms": times[0],
-                      "start_to_first_step_ms": first, "peak_bytes": peak, "attention": args.attention, "loss": losses,
-                      "parameters": sum(w.size for w in jax.tree.leaves(parameters)), "jax": jax.__version__}))
+    shapes = jax.eval_shape(begin, jax.random.key(0))[0]
+    stacked = {name: jax.tree.map(lambda _: int(name == "layers"), part) for name, part in shapes.items()}
+
+    @functools.partial(jax.jit, donate_argnums=(1, 2, 3), static_argnums=0)
+    def step(remat, parameters, moments, variances, number, tokens, targets):
+        loss, gradients = jax.value_and_grad(functools.partial(loss_of, model, remat))(parameters, tokens, targets)
+        return (*update(args, stacked, parameters, gradients, moments, variances, number), loss)
+
+    def measure(batch, remat):
+        """From new weights: those of a step that did not fit are lost."""
+        state, number = begin(jax.random.key(0)), 0
+
+        def train(rows):
+            nonlocal state, number
+            number += 1
+            rows = np.frombuffer(rows, np.uint16).astype(np.int32).reshape(-1, args.seq + 1)
+            *state, loss = step(remat, *state, np.float32(number), rows[:, :-1], rows[:, 1:])
+            return loss
+
+        measured = gpu_run.measure(args, batch, train)
+        peak = (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use")
+        return {**measured, "remat": remat, "peak_bytes": peak}
+
+    def run(batch):
+        if args.remat != "auto":
+            return measure(batch, args.remat == "on")
+        try:
+            return measure(batch, False)
+        except Exception as error:
+            if not out_of_memory(error):
+                raise
+        return measure(batch, True)
+
+    gpu_run.sweep(args, run, out_of_memory, attention=args.attention,
+                  parameters=sum(w.size for w in jax.tree.leaves(shapes)), jax=jax.__version__)
 
 
 main()

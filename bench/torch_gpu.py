@@ -2,23 +2,23 @@
 """PyTorch on a GPU: one training configuration per process, one JSON line on stdout.
 
 The model of a Hugging Face config.json (GPT-2 or Llama) in bf16 with torch.compile, fused AdamW,
-clipping, and whichever of PyTorch's attentions is fastest at this shape. Tokens are 16 bits each and
-are read in the order in which Meshwright's executables read them.
+clipping, and whichever of PyTorch's attentions is fastest at this shape. gpu_run.py has what is not of PyTorch.
 
   python torch_gpu.py config.json --data tokens.bin --batch 16 --seq 1024
 
 --masters f32 keeps weights and AdamW's state in f32 and computes in bf16 (autocast), as Meshwright
-does; bf16 keeps the weights in bf16 too, which is faster and less precise."""
-import argparse
+does; bf16 keeps the weights in bf16 too, which is faster and less precise. --compile layers compiles one layer, for all,
+rather than the whole model: quicker to compile and a little slower, to find out which batch is best."""
 import contextlib
 import json
-import statistics
 import time
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
+
+import gpu_run
 
 
 class GPT2Block(nn.Module):
@@ -123,7 +123,7 @@ def fastest_attention(c, args):
     heads = c.get("n_head") or c["num_attention_heads"]
     kept = c.get("num_key_value_heads") or heads
     head = c.get("head_dim") or c["n_embd"] // heads
-    q, k, v = (torch.randn(args.batch, n, args.seq, head, device=args.device, dtype=torch.bfloat16,
+    q, k, v = (torch.randn(args.batch[0], n, args.seq, head, device=args.device, dtype=torch.bfloat16,
                            requires_grad=True) for n in (heads, kept, kept))
     times = {}
     for backend in (SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.MATH):
@@ -143,60 +143,64 @@ def fastest_attention(c, args):
     return min(times, key=times.get)
 
 
+def compiled(model, args):
+    """Batches are measured one after another, each with kernels of its own shape."""
+    if args.mode == "eager":
+        return model
+    if args.compile == "model":
+        return torch.compile(model, mode=args.mode, dynamic=False)
+    for block in model.blocks:
+        block.compile(mode=args.mode, dynamic=False)
+    return model
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("config")
-    parser.add_argument("--data", required=True)
-    parser.add_argument("--batch", type=int, required=True)
-    parser.add_argument("--seq", type=int, required=True)
-    parser.add_argument("--steps", type=int, default=25)
-    parser.add_argument("--warmup", type=int, default=5)
-    parser.add_argument("--lr", type=float, default=1e-4)
-    parser.add_argument("--clip", type=float, default=1.0)
+    parser = gpu_run.parser(__doc__)
     parser.add_argument("--mode", default="default", help="of torch.compile, or eager")
-    parser.add_argument("--masters", choices=["f32", "bf16"], default="f32")
+    parser.add_argument("--compile", choices=["model", "layers"], default="model")
     parser.add_argument("--device", default="cuda")
     args = parser.parse_args()
     c = json.load(open(args.config))
     torch.manual_seed(0)
     torch.set_float32_matmul_precision("high")
+    began = time.time()
     backend = fastest_attention(c, args)
+    choosing = time.time() - began
     with torch.device(args.device):
         model = {"gpt2": GPT2, "llama": Llama}[c["model_type"]](c, args.seq)
     model.apply(initialize)
     if args.masters == "bf16":
         model.to(torch.bfloat16)
     parameters = list(model.parameters())
-    optimizer = torch.optim.AdamW([{"params": [p for p in parameters if p.dim() >= 2], "weight_decay": 0.1},
+    optimizer = torch.optim.AdamW([{"params": [p for p in parameters if p.dim() >= 2], "weight_decay": gpu_run.DECAY},
                                    {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0}],
-                                  lr=args.lr, betas=(0.9, 0.95), eps=1e-8, fused=True)
-    step_loss = model if args.mode == "eager" else torch.compile(model, mode=args.mode)
-    stream = torch.from_file(args.data, dtype=torch.int16, size=file_tokens(args.data)).to(torch.int32) & 0xFFFF
-    sequences = (len(stream) - 1) // args.seq
-    times, losses = [], []
-    for step in range(args.steps):
-        begin = time.perf_counter()
-        places = [(step * args.batch + i) % sequences * args.seq for i in range(args.batch)]
-        rows = torch.stack([stream[at:at + args.seq + 1] for at in places]).long().to(args.device)
+                                  lr=args.lr, betas=gpu_run.BETAS, eps=gpu_run.EPSILON, fused=True)
+    step_loss = compiled(model, args)
+
+    def train(rows):
+        tokens = torch.frombuffer(rows, dtype=torch.int16).to(args.device).long() & 0xFFFF
+        tokens = tokens.view(-1, args.seq + 1)
         optimizer.zero_grad(set_to_none=True)
         cast = torch.autocast(args.device, torch.bfloat16) if args.masters == "f32" else contextlib.nullcontext()
         with sdpa_kernel(backend), cast:
-            loss = step_loss(rows[:, :-1].contiguous(), rows[:, 1:].contiguous())
+            loss = step_loss(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous())
         loss.backward()
         if args.clip:
             nn.utils.clip_grad_norm_(parameters, args.clip)
         optimizer.step()
-        losses.append(loss.item())  # As Meshwright, whose steps end with their loss on the host.
-        times.append(1e3 * (time.perf_counter() - begin))
-    peak = torch.cuda.max_memory_reserved() if args.device == "cuda" else None
-    print(json.dumps({"step_ms": statistics.median(times[args.warmup:]), "first_step_ms": times[0],
-                      "peak_bytes": peak, "attention": backend.name.lower(), "loss": losses,
-                      "parameters": sum(p.numel() for p in parameters), "torch": torch.__version__}))
+        return loss.item()
 
+    def run(batch):
+        on_gpu = args.device == "cuda"
+        if on_gpu:
+            optimizer.zero_grad(set_to_none=True)
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+        measured = gpu_run.measure(args, batch, train, aside=choosing)
+        return {**measured, "peak_bytes": torch.cuda.max_memory_reserved() if on_gpu else None}
 
-def file_tokens(path):
-    with open(path, "rb") as file:
-        return file.seek(0, 2) // 2
+    gpu_run.sweep(args, run, lambda error: isinstance(error, torch.OutOfMemoryError), attention=backend.name.lower(),
+                  parameters=sum(p.numel() for p in parameters), torch=torch.__version__)
 
 
 main()

@@ -1,25 +1,28 @@
 #!/usr/bin/env python3
 """Judges build and run where there is no GPU: check.py FOLDER
 
-Built for processors, the same list of runs must pass, and must fail when it expects other
-losses; built for GPUs, each item must fail with the executable's own message."""
+Built for processors, the same list of runs must pass, and must fail when it expects other losses; built for GPUs, each
+item must fail with the executable's own message where there is no driver, and pass on one that runs their PTX."""
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
+import tarfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 folder = pathlib.Path(sys.argv[1])
 shutil.rmtree(folder, ignore_errors=True)
 folder.mkdir(parents=True)
+stands_in = pathlib.Path(os.environ["MESHWRIGHT_BUILD"]) / "runtime" / "test"
 
 
-def call(script, *words):
+def call(script, *words, **more):
     environment = {key: value for key, value in os.environ.items() if key != "LD_LIBRARY_PATH"}
     return subprocess.run([script, *map(str, words)], capture_output=True, text=True, timeout=600,
-                          env={**environment, "CUDA_VISIBLE_DEVICES": ""})
+                          env={**environment, "CUDA_VISIBLE_DEVICES": "", **more})
 
 
 def build(name, *words):
@@ -29,21 +32,22 @@ def build(name, *words):
     return carried
 
 
-def run(carried, *words):
+def run(carried, *words, out="out", **more):
     """What `run` printed and wrote, by item."""
-    out = folder / "out"
+    out = folder / out
     shutil.rmtree(out, ignore_errors=True)
-    done = call(carried / "run", out, "--carried", carried, *words)  # the copy that is carried along
+    done = call(carried / "run", out, "--carried", carried, *words, **more)  # the copy that is carried along
     assert not done.stderr, done.stderr
     results = json.loads((out / "results.json").read_text())
-    for key in ("device", "versions", "commit", "date", "rows", "items"):
+    for key in ("device", "versions", "commit", "date", "rows", "items", "goals"):
         assert key in results, results
     items = {item["item"]: item for item in results["items"]}
     for name, item in items.items():
-        assert f"{item['outcome']} {name}: {item['note']}" in done.stdout, (name, done.stdout)
-        log = out / "logs" / (name.replace(" ", "-").replace("=", "-") + ".log")
-        assert item["outcome"] == "skip" or log.read_text(), name
-    failed = any(item["outcome"] == "fail" for item in items.values())
+        if "--after" not in words:
+            assert f"{item['outcome']} {name}: {item['note']}" in done.stdout, (name, done.stdout)
+        log = out / "logs" / (re.sub(r"[^\w.]+", "-", name) + ".log")
+        assert item["outcome"] == "skip" or not (out / "logs").exists() or "--after" in words or log.read_text(), name
+    failed = any(item["outcome"] == "fail" for item in [*items.values(), *results["goals"]])
     assert done.returncode == (1 if failed else 0), done.stdout
     return results, items
 
@@ -52,52 +56,131 @@ def outcomes(items):
     return sorted({item["outcome"] for item in items.values()})
 
 
-stand_in = build("cpu", "--target", "cpu", "--only", "golden gpt2-tiny|mesh gpt2-tiny data=2 |replay gpt2-tiny f32")
-results, items = run(stand_in)
+cpu = build("cpu", "--target", "cpu", "--only", "golden gpt2-tiny|mesh gpt2-tiny data=2 f32|replay gpt2-tiny f32")
+results, items = run(cpu)
 assert outcomes(items) == ["pass"] and len(items) == 5 and "killed data=2" in items, items
 row = results["rows"][0]
 for key in ("system", "model", "seq", "batch", "precision", "ranks", "step_ms", "tokens_per_s", "mfu", "peak_bytes",
-            "command"):
+            "command", "start_to_first_step_ms"):
     assert key in row, row
-dump = folder / "out" / items["replay gpt2-tiny f32"]["note"].split("meshwright replay ")[1]
-replayed = subprocess.run(["meshwright", "replay", dump], capture_output=True, text=True)
-assert replayed.returncode == 0 and "step 2: all" in replayed.stdout, replayed
-assert row["peak_bytes"] > 1 << 20 and row["step_ms"] > 0, row
+assert row["peak_bytes"] > 1 << 20 and row["step_ms"] > 0 and row["start_to_first_step_ms"] > row["step_ms"], row
 print(f"processors: {len(items)} items pass")
 
-results, items = run(stand_in, "--minutes", "0")
-assert outcomes(items) == ["skip"] and "no time" in items["golden gpt2-tiny f32"]["note"], items
-print("no time: all skipped")
+results, items = run(cpu, "--minutes", "0")
+assert outcomes(items) == ["skip"] and "are left of --minutes" in items["golden gpt2-tiny f32"]["note"], items
+results, items = run(cpu, "--only", "golden", "--pack", out="first")
+assert sorted(path.name for path in (folder / "first").iterdir()) == ["logs-1.tar.xz", "results.json"], folder
+results, items = run(cpu, "--only", "golden|replay", "--pack", "--after", folder / "first" / "results.json")
+assert len(items) == 3 and outcomes(items) == ["pass"], items
+with tarfile.open(folder / "out" / "dumps-1.tar.xz") as archive:
+    archive.extractall(folder)
+with tarfile.open(folder / "out" / "logs-1.tar.xz") as archive:
+    assert len(archive.getnames()) == 1, archive.getnames()  # The others ran in the first call.
+replayed = subprocess.run(["meshwright", "replay", folder / "dumps" / "replay-gpt2-tiny-f32"], capture_output=True, text=True)
+assert replayed.returncode == 0 and "step 2: all" in replayed.stdout, replayed
+print("little time: the rest is skipped, and left to another call")
 
-listed = json.loads((stand_in / "runs.json").read_text())
+listed = json.loads((cpu / "runs.json").read_text())
 for entry in listed["runs"]:
     entry["loss"][7] *= 1.05
-(stand_in / "runs.json").write_text(json.dumps(listed))
-results, items = run(stand_in, "--only", "^(golden|mesh)")
+(cpu / "runs.json").write_text(json.dumps(listed))
+results, items = run(cpu, "--only", "^(golden|mesh)")
 assert outcomes(items) == ["fail"] and all("losses off by" in item["note"] for item in items.values()), items
 for entry in listed["runs"]:
     entry["arguments"]["lr"] = -1
-(stand_in / "runs.json").write_text(json.dumps(listed))
-results, items = run(stand_in)
+(cpu / "runs.json").write_text(json.dumps(listed))
+results, items = run(cpu)
 assert outcomes(items) == ["fail"] and all("--lr" in item["note"] for item in items.values()), items
 print("other losses, bad arguments: all fail")
 
-# A driver that only looks on, and says that a copy takes a millisecond.
-fake = pathlib.Path(os.environ["MESHWRIGHT_BUILD"]) / "runtime" / "test" / "fake_gpu"
-copies = subprocess.run([HERE / "copy_bandwidth.py", "3"], env={**os.environ, "LD_LIBRARY_PATH": str(fake)},
-                        capture_output=True, text=True, check=True)
-assert json.loads(copies.stdout) == {"bytes_per_s": 2 * (3 << 20) / 1e-3}, copies
-print("copies: measured with a driver that looks on")
+# A driver that stands in for a GPU, and says that a copy takes a millisecond.
+driver = {"LD_LIBRARY_PATH": f"{stands_in / 'fake_gpu'}:{stands_in / 'fake_cudnn'}", "FAKE_GPUS": "2", "OMP_NUM_THREADS": "1"}
+ceilings = subprocess.run([HERE / "ceilings.py", "3", "64"], env={**os.environ, **driver}, capture_output=True, text=True)
+measured = json.loads(ceilings.stdout)
+assert measured["copy_bytes_per_s"] == 2 * (3 << 20) / 1e-3 and measured["matmul_flops_per_s"] > 0, ceilings
+print("ceilings: measured with a driver that looks on")
 
-results, items = run(build("cuda", "--only", "golden gpt2-tiny f32|mesh gpt2-tiny data=2 "))
-assert len(items) == 7, items
+rates = ("--copy-rate", "4e12", "--matmul-rate", "7e14")
+cuda = build("cuda", "--small", "--only", "golden (gpt2|llama)-uneven f32|replay gpt2-tiny data=2[+]zero=3 f32|bench gpt2|attention|"
+             "mesh gpt2-tiny data=2 f32|offload|too much|largest")
+only = "^(golden|replay|attention|bench|kernels|memory)"
+results, items = run(cuda, "--launch", "threads", "--only", only, *rates, FAKE_GPU_COMPUTES="1", **driver)
+assert {name: item["outcome"] for name, item in items.items()} == {
+    "golden gpt2-uneven f32": "pass", "golden llama-uneven f32": "pass",
+    "attention gpt2-heads-64 bf16 cudnn": "pass", "attention gpt2-heads-64 bf16 generated": "pass",
+    "attention gpt2-heads-64 compared": "pass", "replay gpt2-tiny data=2+zero=3 f32": "pass",
+    "bench gpt2-small bf16": "pass", "kernels gpt2-small": "pass", "memory gpt2-small": "skip",
+    "memory gpt2-small offloaded": "skip", "memory llama-7b offloaded": "skip",
+    "memory of the largest that fits": "skip"}, items
+table = results["kernels"]["gpt2-small"]
+assert len(table) > 10 and all(row["bytes"] > 0 and row["floor_ms"] > 0 for row in table), table
+assert (folder / "out" / "logs" / "kernels-gpt2-small.log").read_text().count("\n") > len(table)
+replayed = subprocess.run(["meshwright", "replay", folder / "out" / "dumps" / "replay-gpt2-tiny-data-2-zero-3-f32"],
+                          capture_output=True, text=True)
+assert replayed.returncode == 0 and "step 2: all" in replayed.stdout, replayed
+print("a driver that computes: golden, bench and replay pass")
+
+# Its memory is what the largest was built for, less CUDA's context.
+sizes = json.loads((cuda / "runs.json").read_text())["runs"]
+fitting = sorted(run["device_bytes"] for run in sizes if run["kind"] == "largest")
+context, = (line["bytes"] for line in sizes[-1]["allowances"] if line["category"] == "CUDA context")
+shutil.copy(folder / "out" / "results.json", folder / "before.json")
+memory = {"FAKE_GPU_COMPUTES": "1", "FAKE_GPU_BYTES": str((fitting[1] + fitting[2]) // 2 - context)}
+results, items = run(cuda, "--only", "^(offload|largest)", "--after", folder / "before.json", **driver, **memory)
+notes = {name: (item["outcome"], item["note"]) for name, item in items.items()}
+assert all(outcome == "pass" for outcome, _ in notes.values()), notes
+assert "the same losses as without" in notes["offload gpt2-small bf16"][1], notes
+assert "without, " in notes["offload llama-7b bf16"][1] and "is refused" in notes["largest that fits"][1], notes
+memory["FAKE_GPU_BYTES"] = str(fitting[0] - context - 1)
+results, items = run(cuda, "--only", "^largest", **driver, **memory)
+assert outcomes(items) == ["fail"] and "none runs" in items["largest that fits"]["note"], items
+memory["FAKE_GPU_BYTES"] = str(1 << 34)
+results, items = run(cuda, "--only", "^(largest|offload llama)", **driver, FAKE_GPU_BYTES=str(1 << 34))
+assert "the largest that was built, runs" in items["largest that fits"]["note"], items
+assert "it is not refused" in items["offload llama-7b bf16"]["note"], items
+print("memory: what fits runs, what does not is refused")
+
+meeting = folder / "meeting"
+meeting.mkdir()
+results, items = run(cuda, "--only", "^killed", **driver, FAKE_GPU_MEETING=str(meeting))
+assert outcomes(items) == ["pass"] and len(items) == 1, items
+print("killed: the other ends and says why")
+
+# Goals, of rows as they could be.
+sys.path.insert(0, str(HERE))
+import verdicts
+bench = [{"model": "gpt2-1.5b", "seq": 1024, "batch": 16}]
+
+
+def goals(**changed):
+    def row(system, batch, tokens, kind=None, **more):
+        return {"system": system, "model": "gpt2-1.5b", "seq": 1024, "batch": batch, "tokens_per_s": changed.get(
+            f"{system}-{batch}", tokens), "kind": kind, "masters": "f32", "mfu": tokens / 1e5, **more}
+    rows = [row("meshwright", 16, 50000, "bench", start_to_first_step_ms=changed.get("start", 9e3)),
+            row("meshwright", 32, 56000, "batch"), row("meshwright", 16, 90000, "variant"),
+            row("torch.compile", 16, 40000, start_to_first_step_ms=1e5), row("jax", 16, 30000),
+            {**row("torch.compile", 16, 99000), "masters": "bf16"}]
+    rows = [row for row in rows if row["system"] != changed.get("without")]
+    return [outcome for _, outcome, _ in verdicts.judge({"rows": rows}, bench)]
+
+
+assert goals() == ["pass"] * 4, goals()
+assert goals(jax=1, **{"jax-16": 46000}) == ["fail", "pass", "pass", "pass"], goals(**{"jax-16": 46000})
+assert goals(**{"jax-16": 52000})[:2] == ["fail", "fail"]
+assert goals(start=11e3)[3] == "fail" and goals(without="jax")[:2] == ["skip", "skip"]
+assert goals(without="torch.compile")[3] == "skip" and goals(without="meshwright") == ["skip"] * 4
+print("goals: judged by the faster of the others")
+
+results, items = run(build("no-gpu", "--only", "golden (gpt2|llama)-uneven|golden gpt2-tiny f32"), "--at-once", "1")
+ends = {"fail": 0, "skip": 0}
 for name, item in items.items():
     words = item["note"]
-    if name.startswith("sanitizer"):
-        assert item["outcome"] == "skip" and "compute-sanitizer" in words or item["outcome"] == "fail", item
-    else:
-        assert item["outcome"] == "fail", item
+    if name.startswith("golden"):
+        ends[item["outcome"]] += 1
+        assert item["outcome"] == "fail" or "2 before it ended alike" in words, item
+    if item["outcome"] == "fail":
         assert "libcuda.so.1 cannot be loaded" in words or "no driver" in words or "NO_DEVICE" in words or \
                "no CUDA-capable device" in words, item
-assert results["rows"] == [], results["rows"]
-print("GPUs: each item fails for want of one")
+assert ends == {"fail": 2, "skip": 3} and items["device ceilings"]["outcome"] == "fail", items
+assert "pass" not in outcomes(items) and results["rows"] == [], items
+print("GPUs: items fail for want of one, until two of a kind have")

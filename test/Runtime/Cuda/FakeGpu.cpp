@@ -15,7 +15,7 @@
 // FAKE_GPU_FAULT=KIND:RANK:N makes call N of a rank's NCCL ("stall", which does not end,
 // "error", which it says on the side, and "kill", which ends the rank while the others wait
 // for it) or its launch N ("cuda") go wrong; RANK -1 is all of them.
-// Ranks that are processes meet in the folder FAKE_GPU_MEETING.
+// Ranks that are processes meet in the folder FAKE_GPU_MEETING; calls never end once one of them has been killed.
 // At the end it writes the counts of launches by kernel, and of messages that were sent
 // but not received, to the file that FAKE_GPU_LOG names.
 //
@@ -33,6 +33,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -442,6 +443,31 @@ static void checkData(const char *what, const void *data, size_t count, ncclData
   checkRange(what, CUdeviceptr(data), count * widthOf(type));
 }
 
+/// Of a process that meets others in a folder: a file there, named by its number, as long as it lives or when
+/// it was killed.
+struct Presence {
+  ~Presence() {
+    if (!folder.empty())
+      std::filesystem::remove(path(getpid()));
+  }
+  std::string path(int process) const { return folder + "/alive-" + std::to_string(process); }
+  void begin(const char *where) {
+    folder = where;
+    fclose(fopen(path(getpid()).c_str(), "w"));
+  }
+  bool somebodyWasKilled() const {
+    if (folder.empty())
+      return false;
+    for (const auto &entry : std::filesystem::directory_iterator(folder)) {
+      int process = 0;
+      if (sscanf(entry.path().filename().c_str(), "alive-%d", &process) == 1 && kill(process, 0) != 0)
+        return true;
+    }
+    return false;
+  }
+  std::string folder;
+} presence;
+
 /// What a stream does of NCCL's: `body`, unless something is to go wrong here.
 static bool communicate(ncclComm_t comm, const std::function<void()> &body) {
   const Fault &planned = fault();
@@ -461,6 +487,10 @@ static bool communicate(ncclComm_t comm, const std::function<void()> &body) {
       raise(SIGKILL);
     }
     comm->failed = planned.kind == "error";
+    comm->working = true;
+    return false;
+  }
+  if (presence.somebodyWasKilled()) {
     comm->working = true;
     return false;
   }
@@ -527,8 +557,11 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size, ncclUniqueId id, int r
     wrong("ncclCommInitRank: the id is not the one of rank 0");
   rankHere = rank;
   std::unique_lock<std::mutex> lock(meeting);
-  if (!worldOfAll)
+  if (!worldOfAll) {
     worldOfAll = std::make_shared<Shared>(Shared{size, "world", {}, {}});
+    if (const char *folder = getenv("FAKE_GPU_MEETING"))
+      presence.begin(folder);
+  }
   return *comm = new ncclComm{worldOfAll, rank}, ncclSuccess;
 }
 /// Reads from files what the members that are other processes wish.
