@@ -22,12 +22,7 @@ Gpu::Gpu(const Plan &plan, Communicator &worldCommunicator)
     : plan(plan), rank(worldCommunicator.rank()),
       synchronous(getenv("MESHWRIGHT_SYNCHRONOUS") &&
                   environmentNumber("MESHWRIGHT_SYNCHRONOUS", 0) != 0) {
-  int version = 0;
   MW_CUDA(cuInit, 0);
-  MW_CUDA(cuDriverGetVersion, &version);
-  if (version < 13000)
-    fail("the driver supports CUDA ", version / 1000, ".", version % 1000 / 10,
-         ", this executable needs 13.0: install a newer driver (branch 580 or later)");
   int sharing = choose(worldCommunicator);
   MW_CUDA(cuDevicePrimaryCtxRetain, &cuda, device);
   use();

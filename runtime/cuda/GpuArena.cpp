@@ -52,8 +52,12 @@ public:
 
   char *program() const override { return reinterpret_cast<char *>(memory); }
   void upload(int64_t begin, int64_t end) override {
-    if (begin < end)
-      MW_CUDA(cuMemcpyHtoDAsync, memory + begin, host + begin, size_t(end - begin), device.stream);
+    if (begin >= end)
+      return;
+    MW_CUDA(cuMemcpyHtoDAsync, memory + begin, host + begin, size_t(end - begin), device.stream);
+    // The host may write there again, while a copy from memory that is not pinned may or may
+    // not have ended when the call returns.
+    device.wait();
   }
   void download(int64_t begin, int64_t end) override {
     if (begin < end)

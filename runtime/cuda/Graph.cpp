@@ -37,7 +37,10 @@ std::unique_ptr<Graph> Graph::capture(CUstream stream, const std::function<void(
   check(ended, "cuStreamEndCapture");
   std::unique_ptr<Graph> result(new Graph);
   MW_CUDA(cuGraphGetNodes, captured.graph, nullptr, &result->count);
-  MW_CUDA(cuGraphInstantiate, &result->executable, captured.graph, 0);
+  // Capturing notes the priorities of streams in the nodes; a launch goes by its own stream's
+  // unless it is told to look at these.
+  MW_CUDA(cuGraphInstantiate, &result->executable, captured.graph,
+          CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
   MW_CUDA(cuGraphUpload, result->executable, stream);
   return result;
 }

@@ -54,11 +54,13 @@ Kernels::Kernels(CUdevice device) {
   for (int64_t i = 0; i < meshwright_kernel_count; ++i, name += std::strlen(name) + 1) {
     Kernel kernel{nullptr, name, meshwright_kernel_shapes[i]};
     MW_CUDA(cuModuleGetFunction, &kernel.function, module, name);
-    // More than this a kernel has to be allowed.
-    constexpr int32_t allowedBytes = 48 * 1024;
-    if (kernel.shape.sharedBytes > allowedBytes)
+    // More than 48 KiB, with what it declares itself, a kernel has to be allowed.
+    if (kernel.shape.sharedBytes)
       MW_CUDA(cuFuncSetAttribute, kernel.function,
               CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel.shape.sharedBytes);
+    // Not with its first launch, which may wait for all that the GPU is doing: sends may be
+    // under way then whose receiver waits for this rank.
+    MW_CUDA(cuFuncLoad, kernel.function);
     kernels.push_back(kernel);
   }
 }

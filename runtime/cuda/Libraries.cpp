@@ -63,6 +63,12 @@ const Driver &Driver::load() {
                   false};
     void *library = open(wanted);
     Driver result;
+    // First: an older one lacks some of the functions.
+    MW_LOAD(cuDriverGetVersion)
+    int version = 0;
+    if (result.cuDriverGetVersion(&version) != CUDA_SUCCESS || version < 13000)
+      fail("the driver supports CUDA ", version / 1000, ".", version % 1000 / 10,
+           ", this executable needs 13.0: install a newer driver (branch 580 or later)");
     MW_DRIVER_FUNCTIONS(MW_LOAD)
     return result;
   }();
@@ -82,7 +88,7 @@ const Blas &Blas::load() {
 
 const Nccl &Nccl::load() {
   static const Nccl symbols = [] {
-    Wanted wanted{"NCCL 2", "libnccl.so.2", "install NCCL (package libnccl2)", true};
+    Wanted wanted{"NCCL 2.18 or a later 2", "libnccl.so.2", "install NCCL (package libnccl2)", true};
     void *library = open(wanted);
     Nccl result;
     MW_NCCL_FUNCTIONS(MW_LOAD)

@@ -47,6 +47,7 @@
   X(cuEventRecord)                                                                                 \
   X(cuEventElapsedTime)                                                                            \
   X(cuEventSynchronize)                                                                            \
+  X(cuEventQuery)                                                                                  \
   X(cuEventDestroy)                                                                                \
   X(cuMemHostAlloc)                                                                                \
   X(cuMemFreeHost)                                                                                 \
@@ -64,6 +65,7 @@
   X(cuModuleUnload)                                                                                \
   X(cuModuleGetFunction)                                                                           \
   X(cuFuncSetAttribute)                                                                            \
+  X(cuFuncLoad)                                                                                    \
   X(cuLaunchKernel)
 
 #define MW_BLAS_FUNCTIONS(X)                                                                       \

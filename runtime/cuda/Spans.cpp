@@ -48,7 +48,15 @@ void Spans::collect(CUstream stream) {
     return now - int64_t(double(before) * 1e6);
   };
   int row = Trace::row;
+  std::vector<Done> later;
   for (const Done &one : done) {
+    // In the middle of a run collectives may be started that nothing has waited for yet.
+    CUresult state = Driver::load().cuEventQuery(one.end);
+    if (state == CUDA_ERROR_NOT_READY) {
+      later.push_back(one);
+      continue;
+    }
+    check(state, "cuEventQuery");
     Trace::row = one.span.row;
     trace->add(one.span.name, one.span.category, timeOf(one.begin), timeOf(one.end), one.span.index,
                one.span.bytes, one.span.location);
@@ -56,7 +64,7 @@ void Spans::collect(CUstream stream) {
   }
   Trace::row = row;
   unused.push_back(last);
-  done.clear();
+  done = std::move(later);
 }
 
 } // namespace meshwright::cuda

@@ -24,7 +24,7 @@ public:
   void begin(CUstream stream);
   /// The span gets the times between this and the latest begin on the same stream.
   void end(CUstream stream, Trace &trace, const Trace::Span &span);
-  /// Adds what has ended to the trace. `stream` has done everything, and waited for the others.
+  /// Adds what has ended to the trace. `stream` has done everything; others may be at work.
   void collect(CUstream stream);
 
 private:

@@ -231,6 +231,7 @@ def main():
             RANK="0")
     refused("an older GPU", ["the GPU is of architecture sm_80", "compiled for sm_90", "--gpu-arch sm_80"],
             FAKE_GPU_ARCH="80")
+    refused("an old driver", ["the driver supports CUDA 12.4", "needs 13.0", "580"], FAKE_GPU_DRIVER="12040")
     refused("no whole number", ["MESHWRIGHT_RANKS_PER_GPU", "whole number"], MESHWRIGHT_RANKS_PER_GPU="2x")
 
 

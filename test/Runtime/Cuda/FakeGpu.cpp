@@ -52,12 +52,14 @@ struct Memory {
 struct Entry {
   std::vector<bool> addresses; ///< which arguments are
   int threads = 0;
+  int shared = 0; ///< bytes of shared memory that it declares
 };
 struct Function {
   std::string name;
   Entry entry;
   const ptx::Entry *code = nullptr; ///< where it is run
-  int shared = 48 * 1024;
+  int shared = 0; ///< bytes that a launch may ask for beside
+  bool loaded = false;
 };
 struct Module {
   std::unique_ptr<ptx::Module> code;
@@ -132,7 +134,10 @@ extern "C" {
 CUresult cuInit(unsigned) {
   return getenv("FAKE_GPU_NONE") ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
 }
-CUresult cuDriverGetVersion(int *version) { return *version = 13000, CUDA_SUCCESS; }
+CUresult cuDriverGetVersion(int *version) {
+  const char *text = getenv("FAKE_GPU_DRIVER");
+  return *version = text ? atoi(text) : 13000, CUDA_SUCCESS;
+}
 CUresult cuGetErrorName(CUresult result, const char **name) {
   *name = result == CUDA_ERROR_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "error";
   return CUDA_SUCCESS;
@@ -167,9 +172,6 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
   return CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxRelease(CUdevice) { return CUDA_SUCCESS; }
-static thread_local CUcontext current = nullptr;
-CUresult cuCtxSetCurrent(CUcontext context) { return current = context, CUDA_SUCCESS; }
-CUresult cuCtxGetCurrent(CUcontext *context) { return *context = current, CUDA_SUCCESS; }
 CUresult cuMemGetInfo(size_t *available, size_t *all) {
   const char *text = getenv("FAKE_GPU_BYTES");
   *available = *all = text ? size_t(atoll(text)) : size_t(1) << 34;
@@ -179,6 +181,7 @@ CUresult cuMemGetInfo(size_t *available, size_t *all) {
   return CUDA_SUCCESS;
 }
 CUresult cuMemAlloc(CUdeviceptr *address, size_t bytes) {
+  checkContext("cuMemAlloc");
   checkNoCapture("cuMemAlloc");
   Lock lock(mutex);
   Memory memory{bytes, std::vector<char>(bytes + 512)};
@@ -197,6 +200,7 @@ CUresult cuMemFree(CUdeviceptr address) {
   return CUDA_SUCCESS;
 }
 CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
+  checkContext("cuMemHostAlloc");
   checkNoCapture("cuMemHostAlloc");
   *memory = calloc(bytes, 1);
   Lock lock(mutex);
@@ -232,6 +236,8 @@ static CUresult copy(const char *name, void *to, const void *from, size_t bytes,
                      bool writes, CUstream stream) {
   if (sticky != CUDA_SUCCESS)
     return sticky;
+  if (bytes == 0)
+    wrong("%s of nothing", name);
   std::vector<Access> accesses;
   if (reads)
     accesses.push_back({Access::Read, CUdeviceptr(from), bytes});
@@ -249,11 +255,17 @@ static CUresult copy(const char *name, void *to, const void *from, size_t bytes,
   std::atomic<long> *counted = nullptr;
   if (accesses.size() == 2 && !(reads && writes))
     counted = reads ? &copiedToHost : &copiedToDevice;
-  submit(stream, {name, accesses, [=] {
-                    if (counted)
-                      *counted += long(bytes);
-                    return memcpy(to, from, bytes), true;
-                  }});
+  Work work{name, accesses, [=] {
+              if (counted)
+                *counted += long(bytes);
+              return memcpy(to, from, bytes), true;
+            }};
+  // Whether such a copy has been made when the call returns is not said.
+  if (!reads && !counted) {
+    work.source = static_cast<const char *>(from);
+    work.sourceBytes = bytes;
+  }
+  submit(stream, std::move(work));
   return CUDA_SUCCESS;
 }
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
@@ -270,6 +282,8 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstr
   return copy("cuMemcpyDtoDAsync", (void *)to, (void *)from, bytes, true, true, stream);
 }
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
+  if (count == 0)
+    wrong("cuMemsetD8Async of nothing");
   checkRange("cuMemsetD8Async", to, count);
   submit(stream, {"cuMemsetD8Async",
                   {{Access::Write, to, count}},
@@ -286,6 +300,7 @@ CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream
 }
 
 CUresult cuModuleLoadData(CUmodule *result, const void *image) {
+  checkContext("cuModuleLoadData");
   auto *module = new Module;
   *result = CUmodule(module);
   std::string text = static_cast<const char *>(image);
@@ -301,6 +316,9 @@ CUresult cuModuleLoadData(CUmodule *result, const void *image) {
     for (const char *word : {".reqntid ", ".maxntid "})
       if (size_t i = head.find(word); i != std::string::npos)
         entry.threads = atoi(head.c_str() + i + strlen(word));
+    std::string inside = text.substr(body, text.find(".entry ", body) - body);
+    for (size_t i = 0; (i = inside.find("\t.shared ", i)) != std::string::npos; ++i)
+      entry.shared += atoi(inside.c_str() + inside.find('[', i) + 1);
     module->entries[name] = entry;
   }
   if (!computes())
@@ -322,11 +340,21 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule handle, const char *
   if (entry == module->entries.end())
     wrong("cuModuleGetFunction: the module has no entry %s", name);
   const ptx::Entry *code = module->code ? &module->code->entries().at(name) : nullptr;
-  *function = CUfunction(&(module->functions[name] = {name, entry->second, code}));
+  // Without being asked for, all of a block's is 48 KiB.
+  *function = CUfunction(&(module->functions[name] = {name, entry->second, code,
+                                                      48 * 1024 - entry->second.shared}));
   return CUDA_SUCCESS;
 }
-CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute, int value) {
-  return ((Function *)function)->shared = value, CUDA_SUCCESS;
+CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute, int value) {
+  auto &function = *(Function *)handle;
+  // As much as GPUs of all architectures from sm_80 on have.
+  if (value + function.entry.shared > 99 * 1024)
+    return CUDA_ERROR_INVALID_VALUE;
+  return function.shared = value, CUDA_SUCCESS;
+}
+CUresult cuFuncLoad(CUfunction function) {
+  checkNoCapture("cuFuncLoad");
+  return ((Function *)function)->loaded = true, CUDA_SUCCESS;
 }
 /// Memory for kernels that run.
 struct Allocations : ptx::Memories {
@@ -362,6 +390,8 @@ CUresult cuLaunchKernel(CUfunction handle, unsigned x, unsigned y, unsigned z, u
     wrong("%s: launched with %u threads, not %d", name, threads, function.entry.threads);
   if (int(shared) > function.shared)
     wrong("%s: asks for %u bytes of shared memory", name, shared);
+  if (!function.loaded)
+    wrong("%s: is loaded with its first launch, which may wait for all that the GPU is doing", name);
   if (sticky != CUDA_SUCCESS)
     return sticky;
   std::vector<Access> accesses;

@@ -62,6 +62,7 @@ struct Capture {
     CUstream stream;
     CUevent event;
     Work work;
+    int priority = 0; ///< of the stream
   };
   CUstream origin;
   std::vector<Command> commands;
@@ -69,9 +70,13 @@ struct Capture {
 
 struct Stream : Line {
   std::shared_ptr<Capture> capture;
+  CUcontext context = nullptr;
+  int priority = 0;
 };
 struct Event {
   Point point;
+  CUcontext context = nullptr;
+  bool timed = true, recorded = false;
   std::weak_ptr<Capture> capture; ///< the one it was last recorded in
   bool captured = false;
   double busy = 0; ///< what work before it would have taken
@@ -91,20 +96,45 @@ struct Past {
 thread_local std::multimap<CUdeviceptr, Past> past;
 thread_local Clock host;
 thread_local std::shared_ptr<Capture> capturing;
+thread_local CUcontext current = nullptr;
+
+/// Memory of the host that work reads, and may still read for all the host knows.
+struct Source {
+  const char *begin;
+  size_t bytes;
+  uint64_t hash;
+  unsigned line;
+  uint64_t time;
+  std::string name;
+};
+thread_local std::vector<Source> sources;
+
+uint64_t hashOf(const char *begin, size_t bytes) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (size_t i = 0; i < bytes; ++i)
+    hash = (hash ^ uint8_t(begin[i])) * 0x100000001b3;
+  return hash;
+}
 
 std::set<CUstream> streams;
 std::set<CUevent> events;
 
 Stream &streamOf(const char *what, CUstream stream) {
   Lock lock(mutex);
+  checkContext(what);
   if (!streams.count(stream))
     wrong("%s: no such stream", what);
+  if (((Stream *)stream)->context != current)
+    wrong("%s: the stream is another context's", what);
   return *(Stream *)stream;
 }
 Event &eventOf(const char *what, CUevent event) {
   Lock lock(mutex);
+  checkContext(what);
   if (!events.count(event))
     wrong("%s: no such event", what);
+  if (((Event *)event)->context != current)
+    wrong("%s: the event is another context's", what);
   return *(Event *)event;
 }
 
@@ -138,6 +168,9 @@ void execute(Line &line, const Work &work) {
       past.insert({access.begin, {access, line.id, time, work.name}});
   };
   remember(work.accesses);
+  if (work.source)
+    sources.push_back({work.source, work.sourceBytes, hashOf(work.source, work.sourceBytes), line.id,
+                       time, work.name});
   line.stalled = !work.run();
   if (!work.found)
     return;
@@ -158,6 +191,23 @@ void meetHost(const Clock &clock) {
   merge(host, clock);
   for (auto i = past.begin(); i != past.end();)
     i = covers(host, i->second.line, i->second.time) ? past.erase(i) : std::next(i);
+  for (auto i = sources.begin(); i != sources.end();) {
+    if (!covers(host, i->line, i->time)) {
+      ++i;
+      continue;
+    }
+    if (hashOf(i->begin, i->bytes) != i->hash)
+      wrong("%s: the host's memory was written to before the copy was known to have ended",
+            i->name.c_str());
+    i = sources.erase(i);
+  }
+}
+/// Whether the host knows that what the event was recorded after has ended.
+bool isOver(const Event &event) {
+  for (auto &[line, time] : event.point.clock)
+    if (!covers(host, line, time))
+      return false;
+  return !event.point.stalled;
 }
 
 /// Runs what was captured; `origin` is the line it is launched on.
@@ -186,6 +236,11 @@ void replay(const Capture &capture, Line &origin, bool dry) {
 
 void fake::checkStream(const char *what, CUstream stream) { streamOf(what, stream); }
 
+void fake::checkContext(const char *what) {
+  if (!current)
+    wrong("%s in a thread without a context", what);
+}
+
 void fake::checkNoCapture(const char *what) {
   if (capturing)
     wrong("%s while this thread captures", what);
@@ -200,7 +255,10 @@ void fake::submit(CUstream handle, Work work) {
   if (!stream.capture)
     return execute(stream, work); // May wait for other ranks.
   Lock lock(mutex);
-  stream.capture->commands.push_back({Capture::DoWork, handle, nullptr, std::move(work)});
+  if (work.source)
+    wrong("%s in a capture, of memory of the host that is not pinned", work.name.c_str());
+  stream.capture->commands.push_back(
+      {Capture::DoWork, handle, nullptr, std::move(work), stream.priority});
 }
 
 #define STICKY                                                                                     \
@@ -208,10 +266,19 @@ void fake::submit(CUstream handle, Work work) {
   return sticky
 
 extern "C" {
-CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned, int) {
+CUresult cuCtxSetCurrent(CUcontext context) { return current = context, CUDA_SUCCESS; }
+CUresult cuCtxGetCurrent(CUcontext *context) { return *context = current, CUDA_SUCCESS; }
+
+CUresult cuStreamCreateWithPriority(CUstream *made, unsigned flags, int priority) {
+  checkContext("cuStreamCreate");
+  // Others wait for the legacy stream, which libraries may use, and it for them.
+  if (flags != CU_STREAM_NON_BLOCKING)
+    wrong("cuStreamCreate: the stream is not CU_STREAM_NON_BLOCKING");
   Lock lock(mutex);
-  *stream = CUstream(new Stream);
-  streams.insert(*stream);
+  auto *stream = new Stream;
+  stream->context = current;
+  stream->priority = priority;
+  streams.insert(*made = CUstream(stream));
   return CUDA_SUCCESS;
 }
 CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
@@ -250,10 +317,13 @@ CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr to, cuuint64_t value,
   submit(stream, {"cuStreamWriteValue64", {}, [=] { return *(cuuint64_t *)to = value, true; }});
   return CUDA_SUCCESS;
 }
-CUresult cuEventCreate(CUevent *event, unsigned) {
+CUresult cuEventCreate(CUevent *made, unsigned flags) {
+  checkContext("cuEventCreate");
   Lock lock(mutex);
-  *event = CUevent(new Event);
-  events.insert(*event);
+  auto *event = new Event;
+  event->context = current;
+  event->timed = !(flags & CU_EVENT_DISABLE_TIMING);
+  events.insert(*made = CUevent(event));
   return CUDA_SUCCESS;
 }
 CUresult cuEventDestroy(CUevent event) {
@@ -269,10 +339,23 @@ CUresult cuEventSynchronize(CUevent handle) {
     wrong("cuEventSynchronize of an event that was captured");
   return meetHost(event.point.clock), CUDA_SUCCESS;
 }
+CUresult cuEventQuery(CUevent handle) {
+  STICKY;
+  Event &event = eventOf("cuEventQuery", handle);
+  if (event.captured)
+    wrong("cuEventQuery of an event that was captured");
+  return isOver(event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
 CUresult cuEventElapsedTime(float *ms, CUevent begin, CUevent end) {
-  for (CUevent event : {begin, end})
-    if (eventOf("cuEventElapsedTime", event).captured)
+  for (CUevent handle : {begin, end}) {
+    Event &event = eventOf("cuEventElapsedTime", handle);
+    if (event.captured)
       wrong("cuEventElapsedTime of an event that was captured");
+    if (!event.timed || !event.recorded)
+      return CUDA_ERROR_INVALID_HANDLE;
+    if (!isOver(event))
+      return CUDA_ERROR_NOT_READY;
+  }
   Lock lock(mutex);
   return *ms = float(1 + eventOf("", end).busy - eventOf("", begin).busy), CUDA_SUCCESS;
 }
@@ -280,11 +363,12 @@ CUresult cuEventRecord(CUevent handle, CUstream to) {
   Event &event = eventOf("cuEventRecord", handle);
   Stream &stream = streamOf("cuEventRecord", to);
   Lock lock(mutex);
+  event.recorded = true;
   event.captured = bool(stream.capture);
   event.busy = fake::busy;
   event.capture = stream.capture;
   if (stream.capture)
-    stream.capture->commands.push_back({Capture::Record, to, handle, {}});
+    stream.capture->commands.push_back({Capture::Record, to, handle, {}, 0});
   else
     event.point = record(stream);
   return CUDA_SUCCESS;
@@ -301,7 +385,7 @@ CUresult cuStreamWaitEvent(CUstream to, CUevent handle, unsigned) {
   if (!event.captured)
     return wait(stream, event.point), CUDA_SUCCESS;
   stream.capture = capture;
-  capture->commands.push_back({Capture::Wait, to, handle, {}});
+  capture->commands.push_back({Capture::Wait, to, handle, {}, 0});
   return CUDA_SUCCESS;
 }
 
@@ -340,7 +424,11 @@ CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *, size_t *count) {
   }));
   return CUDA_SUCCESS;
 }
-CUresult cuGraphInstantiateWithFlags(CUgraphExec *made, CUgraph graph, unsigned long long) {
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *made, CUgraph graph, unsigned long long flags) {
+  auto &commands = ((Graph *)graph)->capture->commands;
+  if (!(flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY) &&
+      std::any_of(commands.begin(), commands.end(), [](auto &one) { return one.priority != 0; }))
+    wrong("cuGraphInstantiate: the priorities of streams get lost");
   return *made = CUgraphExec(new Graph(*(Graph *)graph)), CUDA_SUCCESS;
 }
 CUresult cuGraphUpload(CUgraphExec, CUstream stream) {

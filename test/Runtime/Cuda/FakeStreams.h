@@ -7,7 +7,8 @@
 // vector clocks (Mattern, 1989): of two pieces of work that touch the same memory, one of
 // them writing, one must come first on its stream, by events, or because the host has
 // waited for it. That holds for captured work in each launch too, and everything that a
-// capture has forked must be joined when it ends.
+// capture has forked must be joined when it ends. Streams and events belong to the context
+// that is current where they are made, and threads have none at first.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_TEST_RUNTIME_CUDA_FAKESTREAMS_H
@@ -50,11 +51,17 @@ struct Work {
   std::function<bool()> run;
   /// Where not null, `run` writes here what else it has touched.
   std::shared_ptr<std::vector<Access>> found = nullptr;
+  /// Memory of the host that is read and not pinned: it must stay as it is until the host
+  /// knows that the work has ended, and no capture may have it.
+  const char *source = nullptr;
+  size_t sourceBytes = 0;
 };
 
 /// Puts work on a stream.
 void submit(CUstream stream, Work work);
 void checkStream(const char *what, CUstream stream);
+/// Ends the process unless the thread has a context.
+void checkContext(const char *what);
 /// For calls that the thread that captures must not make.
 void checkNoCapture(const char *what);
 /// Ends the process unless so much memory is there.

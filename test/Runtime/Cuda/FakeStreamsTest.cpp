@@ -13,10 +13,11 @@ namespace {
 class Streams : public testing::Test {
 protected:
   Streams() {
-    for (CUstream *stream : {&a, &b})
-      cuStreamCreate(stream, 0);
-    cuEventCreate(&event, 0);
-    cuEventCreate(&back, 0);
+    cuCtxSetCurrent(CUcontext(size_t(1)));
+    cuStreamCreate(&a, CU_STREAM_NON_BLOCKING);
+    cuStreamCreateWithPriority(&b, CU_STREAM_NON_BLOCKING, -5);
+    cuEventCreate(&event, CU_EVENT_DEFAULT);
+    cuEventCreate(&back, CU_EVENT_DISABLE_TIMING);
   }
   void touch(CUstream stream, Access::Kind kind, const char *name) {
     submit(stream, {name, {{kind, memory, 64}}, [this] { return ++done, true; }});
@@ -91,7 +92,7 @@ TEST_F(Streams, AGraphRunsWhenItIsLaunched) {
   order(b, back, a);
   ASSERT_EQ(cuStreamEndCapture(a, &graph), CUDA_SUCCESS);
   EXPECT_EQ(done, 0);
-  cuGraphInstantiate(&executable, graph, 0);
+  cuGraphInstantiate(&executable, graph, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
   cuGraphLaunch(executable, a);
   cuGraphLaunch(executable, a);
   EXPECT_EQ(done, 4);
@@ -108,7 +109,7 @@ TEST_F(Streams, OrderInsideOfAGraph) {
         touch(b, Access::Read, "read");
         order(b, back, a);
         cuStreamEndCapture(a, &graph);
-        cuGraphInstantiate(&executable, graph, 0);
+        cuGraphInstantiate(&executable, graph, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
         cuGraphLaunch(executable, a);
       },
       testing::ExitedWithCode(99), "read does not wait for write");
@@ -134,5 +135,76 @@ TEST_F(Streams, ACaptureWaitsForNothingOutside) {
         cuStreamWaitEvent(a, event, 0);
       },
       testing::ExitedWithCode(99), "waits for what is not");
+}
+
+TEST_F(Streams, AGraphKeepsPriorities) {
+  EXPECT_EXIT(
+      {
+        CUgraph graph;
+        CUgraphExec executable;
+        cuStreamBeginCapture(a, CU_STREAM_CAPTURE_MODE_RELAXED);
+        order(a, event, b);
+        touch(b, Access::Read, "read");
+        order(b, back, a);
+        cuStreamEndCapture(a, &graph);
+        cuGraphInstantiate(&executable, graph, 0);
+      },
+      testing::ExitedWithCode(99), "the priorities of streams get lost");
+}
+
+TEST_F(Streams, ThreadsHaveNoContextAtFirst) {
+  EXPECT_EXIT(
+      {
+        cuCtxSetCurrent(nullptr);
+        cuStreamQuery(a);
+      },
+      testing::ExitedWithCode(99), "cuStreamQuery in a thread without a context");
+  EXPECT_EXIT(
+      {
+        cuCtxSetCurrent(CUcontext(size_t(2)));
+        cuEventRecord(event, a);
+      },
+      testing::ExitedWithCode(99), "the event is another context's");
+}
+
+TEST_F(Streams, TimesOfEventsThatAreOver) {
+  float ms = 0;
+  EXPECT_EQ(cuEventElapsedTime(&ms, event, event), CUDA_ERROR_INVALID_HANDLE); // never recorded
+  touch(a, Access::Write, "write");
+  cuEventRecord(event, a);
+  EXPECT_EQ(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(cuEventElapsedTime(&ms, event, event), CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(cuStreamQuery(b), CUDA_SUCCESS); // another stream
+  EXPECT_EQ(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(cuStreamQuery(a), CUDA_SUCCESS);
+  EXPECT_EQ(cuEventElapsedTime(&ms, event, event), CUDA_SUCCESS);
+  cuEventRecord(back, a);
+  EXPECT_EQ(cuEventElapsedTime(&ms, event, back), CUDA_ERROR_INVALID_HANDLE); // has no time
+}
+
+TEST_F(Streams, TheHostsMemoryStaysWhileItIsCopied) {
+  char words[16] = "as it was";
+  auto copy = [&](CUstream stream) {
+    Work work{"copy", {{Access::Write, memory, 16}}, [] { return true; }};
+    work.source = words;
+    work.sourceBytes = sizeof(words);
+    submit(stream, work);
+  };
+  copy(a);
+  EXPECT_EQ(cuStreamQuery(a), CUDA_SUCCESS);
+  words[0] = 'A';
+  EXPECT_EXIT(
+      {
+        copy(a);
+        words[0] = 'a';
+        cuStreamQuery(a);
+      },
+      testing::ExitedWithCode(99), "written to before the copy was known to have ended");
+  EXPECT_EXIT(
+      {
+        cuStreamBeginCapture(a, CU_STREAM_CAPTURE_MODE_RELAXED);
+        copy(a);
+      },
+      testing::ExitedWithCode(99), "memory of the host that is not pinned");
 }
 } // namespace
