@@ -88,9 +88,22 @@ void Communication::makeGroups() {
   }
 }
 
+/// NCCL connects two ranks with the first message between them, for which both wait in their
+/// calls. Here all do so in one order, which that of the program's first messages need not be.
+void Communication::connect(const Edge &edge, CUdeviceptr word) const {
+  auto memory = reinterpret_cast<void *>(word);
+  CUstream used = edge.stream ? edge.stream : stream;
+  if (edge.stream)
+    MW_NCCL(ncclSend, memory, 1, ncclInt32, /*peer=*/1, edge.comm, used);
+  else
+    MW_NCCL(ncclRecv, memory, 1, ncclInt32, /*peer=*/0, edge.comm, used);
+  MW_CUDA(cuStreamSynchronize, used);
+}
+
 /// Every rank takes part in the splits of all pairs that send to each other, also where it
 /// is in none of them.
 void Communication::makeEdges() {
+  CUdeviceptr word = 0;
   std::set<std::tuple<int64_t, int64_t, int64_t>> done; // program, group and receiver's place
   for (const CollectiveEntry &entry : plan.collectives) {
     if (entry.op != "send" || !done.insert({entry.program, entry.group, entry.peer}).second)
@@ -123,8 +136,13 @@ void Communication::makeEdges() {
       edge.comm = comm;
       if (rank == from)
         edge.stream = makeStream();
+      if (!word)
+        MW_CUDA(cuMemAlloc, &word, sizeof(int32_t));
+      connect(edge, word);
     }
   }
+  if (word)
+    MW_CUDA(cuMemFree, word);
 }
 
 //===----------------------------------------------------------------------===//

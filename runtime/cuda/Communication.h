@@ -99,6 +99,8 @@ private:
 
   void makeGroups();
   void makeEdges();
+  /// Sends nothing of the program's from one rank of the edge to the other.
+  void connect(const Edge &edge, CUdeviceptr word) const;
   Edge &edge(int32_t group, int from, int to);
   int worldRank(int32_t group, int32_t place) const;
   /// The stream waits for what is computed and is at collective `op`, or no longer.

@@ -119,7 +119,7 @@ def main():
     assert time.monotonic() - began < 10, time.monotonic() - began
 
     pipe = compile("pipe", "--mesh", "pipe=2", "--microbatches", "4", "--batch", "8")
-    codes, said = ranks(pipe, 1000, torchrun, FAKE_GPU_FAULT="stall:1:3")
+    codes, said = ranks(pipe, 1000, torchrun, FAKE_GPU_FAULT="stall:1:5")
     assert all(codes) and matches(r"rank 1 .*waiting for [34] s in (recv|send) \(collective \d+.* at .+\) for rank 0",
                                   said[1]), said
     print("message that never comes: both ranks end", flush=True)

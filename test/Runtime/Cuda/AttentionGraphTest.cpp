@@ -108,12 +108,22 @@ private:
   std::vector<std::unique_ptr<Memory>> results;
 };
 
+/// Makes a GPU current, of which a stream is made.
+CUstream openGpu() {
+  CUcontext context = nullptr;
+  CUstream stream = nullptr;
+  MW_CUDA(cuInit, 0);
+  MW_CUDA(cuDevicePrimaryCtxRetain, &context, 0);
+  MW_CUDA(cuCtxSetCurrent, context);
+  MW_CUDA(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+  return stream;
+}
+
 class AttentionGraphTest : public testing::TestWithParam<std::tuple<Shape, int>> {
 protected:
   void SetUp() override {
     loadCudnn();
-    MW_CUDA(cuInit, 0);
-    MW_CUDA(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+    stream = openGpu();
   }
   void TearDown() override { MW_CUDA(cuStreamDestroy, stream); }
   CUstream stream = nullptr;
@@ -174,8 +184,7 @@ TEST(AttentionGraphDeathTest, WrongOperandsAreNoticed) {
   loadCudnn();
   MwAttention sizes = sizesOf(shapes[0]);
   size_t bytes = size_t(2 * sizes.batch * sizes.queries * sizes.heads * sizes.headDim);
-  CUstream stream = nullptr;
-  MW_CUDA(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+  CUstream stream = openGpu();
   Memory q(bytes), k(bytes), v(bytes), out(2 * bytes), lse(bytes), scratch(1 << 20);
   AttentionGraph graph({sizes, false, false}, {90, 1, stream});
   auto run = [&](const char *result, const char *last) {

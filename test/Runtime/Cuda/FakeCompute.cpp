@@ -179,10 +179,11 @@ void Members::finish(Kind kind, size_t count, Type type, bool isMax, int root) {
   }
 }
 
-void Members::send(int from, int to, const void *data, size_t bytes) {
+void Members::send(int from, int to, const void *data, size_t bytes,
+                   Flag taken) {
   std::lock_guard<std::mutex> lock(mutex);
   auto begin = static_cast<const char *>(data);
-  messages[{from, to}].emplace_back(begin, begin + bytes);
+  messages[{from, to}].push_back({{begin, begin + bytes}, std::move(taken)});
   changed.notify_all();
 }
 
@@ -191,9 +192,11 @@ void Members::receive(int from, int to, void *data, size_t bytes) {
   auto &channel = messages[{from, to}];
   if (!changed.wait_for(lock, patience, [&] { return !channel.empty(); }))
     wrong("member %d waits for a message of member %d that does not come", to, from);
-  if (channel.front().size() != bytes)
+  Message &message = channel.front();
+  if (message.bytes.size() != bytes)
     wrong("member %d expects %zu bytes of member %d, which sent %zu", to, bytes, from,
-          channel.front().size());
-  memcpy(data, channel.front().data(), bytes);
+          message.bytes.size());
+  memcpy(data, message.bytes.data(), bytes);
+  *message.taken = true;
   channel.pop_front();
 }

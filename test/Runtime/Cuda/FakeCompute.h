@@ -10,6 +10,8 @@
 #ifndef MESHWRIGHT_TEST_RUNTIME_CUDA_FAKECOMPUTE_H
 #define MESHWRIGHT_TEST_RUNTIME_CUDA_FAKECOMPUTE_H
 
+#include "FakeStreams.h"
+
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -59,8 +61,9 @@ public:
   /// Waits for all members; the last one does it for all. `count` as NCCL has it.
   void collective(int rank, Kind kind, const void *from, void *to, size_t count, Type type,
                   bool isMax, int root);
-  /// Does not wait.
-  void send(int from, int to, const void *data, size_t bytes);
+  /// Does not wait; `taken` says when the other has it.
+  void send(int from, int to, const void *data, size_t bytes,
+            Flag taken);
   /// Waits for the message.
   void receive(int from, int to, void *data, size_t bytes);
 
@@ -69,6 +72,10 @@ private:
     const void *from;
     void *to;
   };
+  struct Message {
+    std::vector<char> bytes;
+    Flag taken;
+  };
   void finish(Kind kind, size_t count, Type type, bool isMax, int root);
 
   int size;
@@ -76,7 +83,7 @@ private:
   std::condition_variable changed;
   std::map<int, Call> calls;
   uint64_t round = 0;
-  std::map<std::pair<int, int>, std::deque<std::vector<char>>> messages;
+  std::map<std::pair<int, int>, std::deque<Message>> messages;
 };
 
 } // namespace fake

@@ -37,6 +37,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <unistd.h>
@@ -453,6 +454,8 @@ struct Shared {
   };
   std::vector<Split> splits;
   std::shared_ptr<Members> members = std::make_shared<Members>(size);
+  /// Which ends of a way from one member to another have made a call for it.
+  std::map<std::pair<int, int>, std::set<bool>> connected = {};
 };
 std::mutex meeting;
 std::condition_variable arrived;
@@ -463,7 +466,26 @@ struct ncclComm {
   int rank;
   size_t calls = 0, splits = 0;
   bool failed = false, working = false;
+  std::set<std::pair<int, int>> ways = {}; ///< that are connected
 };
+/// The calls between ncclGroupStart and ncclGroupEnd, numbered.
+static thread_local uint64_t group = 0, groups = 0;
+
+/// The first message between two members connects them: the calls of both return when both have
+/// come, and memory is allocated.
+static void connect(ncclComm_t comm, int from, int to, bool sends) {
+  // In a group all its ways are connected at once. Processes do not know of each other here.
+  if (group || getenv("FAKE_GPU_MEETING") || !comm->ways.insert({from, to}).second)
+    return;
+  checkNoCapture("the first message between two ranks");
+  std::unique_lock<std::mutex> lock(meeting);
+  auto &ends = comm->shared->connected[{from, to}];
+  ends.insert(sends);
+  arrived.notify_all();
+  if (!arrived.wait_for(lock, std::chrono::seconds(60), [&] { return ends.size() == 2; }))
+    wrong("the first message of %s from %d to %d: only the %s has come", comm->shared->name.c_str(),
+          from, to, sends ? "sender" : "receiver");
+}
 
 /// Bytes of an element.
 static size_t widthOf(ncclDataType_t type) {
@@ -661,8 +683,12 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
     wrong("ncclCommDestroy waits for a call that never ends");
   return ncclSuccess;
 }
-ncclResult_t ncclGroupStart() { return ncclSuccess; }
-ncclResult_t ncclGroupEnd() { return ncclSuccess; }
+ncclResult_t ncclGroupStart() {
+  if (group)
+    wrong("ncclGroupStart inside of a group");
+  return group = ++groups, ncclSuccess;
+}
+ncclResult_t ncclGroupEnd() { return group = 0, ncclSuccess; }
 ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type,
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
   checkData("ncclAllReduce", from, count, type);
@@ -719,18 +745,23 @@ static ncclResult_t message(const char *what, ncclComm_t comm, int from, int to,
     wrong("%s: member %d or %d of %d", what, from, to, comm->shared->size);
   std::string channel = comm->shared->name + " from " + std::to_string(from) + " to " +
                         std::to_string(to) + " of " + std::to_string(count);
-  submit(CUstream(stream), {what, {access}, [=] {
-                              return communicate(comm, [&] {
-                                std::unique_lock<std::recursive_mutex> lock(mutex);
-                                pending[channel] += change;
-                                lock.unlock();
-                                auto data = (void *)access.begin;
-                                if (computes() && change > 0)
-                                  comm->shared->members->send(from, to, data, access.bytes);
-                                else if (computes())
-                                  comm->shared->members->receive(from, to, data, access.bytes);
-                              });
-                            }});
+  connect(comm, from, to, change > 0);
+  auto taken = change > 0 && computes() ? std::make_shared<Flag>() : nullptr;
+  Work work{what, {access}, [=] {
+              return communicate(comm, [&] {
+                std::unique_lock<std::recursive_mutex> lock(mutex);
+                pending[channel] += change;
+                lock.unlock();
+                auto data = (void *)access.begin;
+                if (computes() && change > 0)
+                  comm->shared->members->send(from, to, data, access.bytes, *taken);
+                else if (computes())
+                  comm->shared->members->receive(from, to, data, access.bytes);
+              });
+            }};
+  work.sends = taken;
+  work.group = group;
+  submit(CUstream(stream), std::move(work));
   return ncclSuccess;
 }
 ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type, int peer,

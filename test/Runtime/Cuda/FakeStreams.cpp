@@ -7,12 +7,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <memory>
 #include <set>
+#include <thread>
 
 using namespace fake;
 
@@ -109,6 +111,32 @@ struct Source {
 };
 thread_local std::vector<Source> sources;
 
+/// A message that may still be on its way.
+struct Sent {
+  Flag taken;
+  unsigned line;
+  uint64_t time, group;
+};
+thread_local std::vector<Sent> sent;
+
+/// Whether a message that `clock` has waited for is on its way, but for those of `group`.
+bool waitsForTaking(const Clock &clock, uint64_t group) {
+  sent.erase(std::remove_if(sent.begin(), sent.end(), [](const Sent &one) { return one.taken->load(); }),
+             sent.end());
+  return std::any_of(sent.begin(), sent.end(), [&](const Sent &one) {
+    return covers(clock, one.line, one.time) && (!group || group != one.group);
+  });
+}
+/// As on a GPU, where the kernel that sends ends when there is nothing left to send.
+void awaitTaking(const Clock &clock, uint64_t group, const std::string &name) {
+  constexpr auto step = std::chrono::microseconds(200);
+  for (int64_t steps = std::chrono::seconds(60) / step; waitsForTaking(clock, group); --steps) {
+    if (steps == 0)
+      wrong("%s waits for a message before it on its stream, which is not taken", name.c_str());
+    std::this_thread::sleep_for(step);
+  }
+}
+
 uint64_t hashOf(const char *begin, size_t bytes) {
   uint64_t hash = 0xcbf29ce484222325;
   for (size_t i = 0; i < bytes; ++i)
@@ -161,6 +189,7 @@ void execute(Line &line, const Work &work) {
   if (line.stalled)
     return;
   merge(line.clock, host);
+  awaitTaking(line.clock, work.group, work.name);
   checkOrder(line, work, work.accesses);
   uint64_t time = ++line.clock[line.id];
   auto remember = [&](const std::vector<Access> &accesses) {
@@ -171,6 +200,10 @@ void execute(Line &line, const Work &work) {
   if (work.source)
     sources.push_back({work.source, work.sourceBytes, hashOf(work.source, work.sourceBytes), line.id,
                        time, work.name});
+  if (work.sends) {
+    *work.sends = std::make_shared<std::atomic<bool>>(false);
+    sent.push_back({*work.sends, line.id, time, work.group});
+  }
   line.stalled = !work.run();
   if (!work.found)
     return;
@@ -299,18 +332,18 @@ CUresult cuStreamQuery(CUstream handle) {
   Lock lock(mutex);
   if (stream.capture)
     wrong("cuStreamQuery of a stream that is captured");
-  if (stream.stalled)
+  if (stream.stalled || waitsForTaking(stream.clock, 0))
     return CUDA_ERROR_NOT_READY;
   return meetHost(stream.clock), CUDA_SUCCESS;
 }
 CUresult cuStreamSynchronize(CUstream handle) {
   STICKY;
   Stream &stream = streamOf("cuStreamSynchronize", handle);
-  Lock lock(mutex);
   if (stream.capture)
     wrong("cuStreamSynchronize of a stream that is captured");
   if (stream.stalled)
     wrong("cuStreamSynchronize: the stream never ends");
+  awaitTaking(stream.clock, 0, "cuStreamSynchronize");
   return meetHost(stream.clock), CUDA_SUCCESS;
 }
 CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr to, cuuint64_t value, unsigned) {

@@ -16,6 +16,7 @@
 
 #include "cuda.h"
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -44,6 +45,8 @@ struct Access {
   size_t bytes;
 };
 
+using Flag = std::shared_ptr<std::atomic<bool>>;
+
 struct Work {
   std::string name;
   std::vector<Access> accesses;
@@ -55,6 +58,11 @@ struct Work {
   /// knows that the work has ended, and no capture may have it.
   const char *source = nullptr;
   size_t sourceBytes = 0;
+  /// Of a message that is sent: where `run` finds what becomes true once it is taken. Nothing
+  /// that comes after it on its stream, or waits for it, goes on before; work of the same
+  /// `group` does.
+  std::shared_ptr<Flag> sends = nullptr;
+  uint64_t group = 0;
 };
 
 /// Puts work on a stream.
