@@ -37,6 +37,21 @@ static void configure(int file) {
   fcntl(file, F_SETFL, fcntl(file, F_GETFL) | O_NONBLOCK);
 }
 
+bool SocketAddress::isLoopback() const {
+  if (storage.ss_family == AF_INET)
+    return ntohl(reinterpret_cast<const sockaddr_in &>(storage).sin_addr.s_addr) >> 24 == 127;
+  const in6_addr &address = reinterpret_cast<const sockaddr_in6 &>(storage).sin6_addr;
+  return IN6_IS_ADDR_LOOPBACK(&address) ||
+         (IN6_IS_ADDR_V4MAPPED(&address) && address.s6_addr[12] == 127);
+}
+
+void SocketAddress::setPort(int port) {
+  if (storage.ss_family == AF_INET6)
+    reinterpret_cast<sockaddr_in6 &>(storage).sin6_port = htons(uint16_t(port));
+  else
+    reinterpret_cast<sockaddr_in &>(storage).sin_port = htons(uint16_t(port));
+}
+
 SocketAddress Socket::resolve(const std::string &host, int port) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
@@ -52,16 +67,13 @@ SocketAddress Socket::resolve(const std::string &host, int port) {
 }
 
 Socket Socket::listen(const SocketAddress &like, int port) {
-  sockaddr_storage any = {};
-  any.ss_family = like.storage.ss_family;
-  if (any.ss_family == AF_INET6)
-    reinterpret_cast<sockaddr_in6 &>(any).sin6_port = htons(uint16_t(port));
-  else
-    reinterpret_cast<sockaddr_in &>(any).sin_port = htons(uint16_t(port));
-  Socket result(socket(any.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  SocketAddress any = {};
+  any.storage.ss_family = like.storage.ss_family;
+  any.setPort(port);
+  Socket result(socket(any.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   int on = 1;
   setsockopt(result.file, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (bind(result.file, reinterpret_cast<sockaddr *>(&any), like.length) != 0 ||
+  if (bind(result.file, reinterpret_cast<sockaddr *>(&any.storage), like.length) != 0 ||
       ::listen(result.file, 1024) != 0)
     fail("cannot listen on port ", port, ": ", errnoText(errno),
          ": set MASTER_PORT to a free port on every rank");

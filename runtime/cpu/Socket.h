@@ -19,6 +19,10 @@ using Deadline = std::chrono::steady_clock::time_point;
 struct SocketAddress {
   sockaddr_storage storage;
   socklen_t length;
+
+  /// Whether it is this machine's own name for itself.
+  bool isLoopback() const;
+  void setPort(int port);
 };
 
 /// A socket, closed at its end. All operations give up at their deadline, with an

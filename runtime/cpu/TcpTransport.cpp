@@ -28,6 +28,12 @@ struct Hello {
   uint32_t magic, rank, port;
 };
 
+/// Where rank 0 has met a rank, and the port it listens on.
+struct MetAt {
+  SocketAddress address;
+  int32_t port;
+};
+
 /// Goes before every message.
 struct Header {
   int32_t channel, call;
@@ -121,13 +127,26 @@ TcpTransport::TcpTransport(int rank, int processes, const TcpAddress &master)
     meetAtMaster(master, std::chrono::steady_clock::now() + timeout);
 }
 
+SocketAddress meshwright::reachable(const SocketAddress &seen, int port,
+                                    const SocketAddress &master) {
+  SocketAddress address = seen.isLoopback() ? master : seen;
+  address.setPort(port);
+  return address;
+}
+
 /// Waits for a connection that introduces itself; others (port scanners) are dropped.
 static Hello acceptHello(Socket &listener, Socket &connection, Deadline deadline,
                          const std::string &what) {
   while (true) {
     connection = listener.accept(deadline, what);
     Hello hello;
-    connection.receiveAll(&hello, sizeof(hello), deadline, what);
+    // A rank says it at once.
+    Deadline soon = std::min(deadline, std::chrono::steady_clock::now() + std::chrono::seconds(5));
+    try {
+      connection.receiveAll(&hello, sizeof(hello), soon, what);
+    } catch (const Error &) {
+      continue;
+    }
     if (hello.magic == helloMagic)
       return hello;
   }
@@ -136,16 +155,19 @@ static Hello acceptHello(Socket &listener, Socket &connection, Deadline deadline
 void TcpTransport::meetAtMaster(const TcpAddress &master, Deadline deadline) {
   SocketAddress address = Socket::resolve(master.host, master.port);
   std::string place = text(master.host, ":", master.port);
-  std::vector<SocketAddress> addresses(peers.size());
-  size_t tableBytes = addresses.size() * sizeof(SocketAddress);
+  std::vector<MetAt> met(peers.size());
+  size_t tableBytes = met.size() * sizeof(MetAt);
   if (self != 0) {
     Socket listener = Socket::listen(address, 0);
     std::string what = text("rank ", self, " cannot reach rank 0 at ", place);
     Socket socket = Socket::connect(address, deadline, what);
     Hello hello{helloMagic, uint32_t(self), uint32_t(listener.port())};
     socket.sendAll(&hello, sizeof(hello), deadline, what);
-    socket.receiveAll(addresses.data(), tableBytes, deadline, what);
+    socket.receiveAll(met.data(), tableBytes, deadline, what);
     peers[0].socket = std::move(socket);
+    std::vector<SocketAddress> addresses;
+    for (const MetAt &one : met)
+      addresses.push_back(reachable(one.address, one.port, address));
     connectOthers(std::move(listener), addresses, deadline);
     return;
   }
@@ -158,17 +180,11 @@ void TcpTransport::meetAtMaster(const TcpAddress &master, Deadline deadline) {
     if (hello.rank == 0 || hello.rank >= peers.size() || peers[hello.rank].socket.descriptor() >= 0)
       fail("a process calls itself rank ", hello.rank, " of ", peers.size(),
            ": give every process another RANK, from 0 to WORLD_SIZE - 1");
-    SocketAddress &entry = addresses[hello.rank];
-    entry = socket.peer();
-    uint16_t port = htons(uint16_t(hello.port));
-    if (entry.storage.ss_family == AF_INET6)
-      reinterpret_cast<sockaddr_in6 &>(entry.storage).sin6_port = port;
-    else
-      reinterpret_cast<sockaddr_in &>(entry.storage).sin_port = port;
+    met[hello.rank] = {socket.peer(), int32_t(hello.port)};
     peers[hello.rank].socket = std::move(socket);
   }
   for (size_t i = 1; i < peers.size(); ++i)
-    peers[i].socket.sendAll(addresses.data(), tableBytes, deadline, text("sending to rank ", i));
+    peers[i].socket.sendAll(met.data(), tableBytes, deadline, text("sending to rank ", i));
 }
 
 /// Connects to the ranks below this one and is found by those above.

@@ -10,6 +10,7 @@
 #ifndef MESHWRIGHT_RUNTIME_CPU_TCPTRANSPORT_H
 #define MESHWRIGHT_RUNTIME_CPU_TCPTRANSPORT_H
 
+#include "cpu/Socket.h"
 #include "cpu/Transport.h"
 
 #include <string>
@@ -26,6 +27,10 @@ struct TcpAddress {
   /// taken that one (TORCHELASTIC_USE_AGENT_STORE).
   static TcpAddress fromEnvironment();
 };
+
+/// Where a rank finds another whom rank 0 has met at `seen`, if it has met rank 0 at `master`:
+/// what rank 0's machine calls itself means another machine elsewhere.
+SocketAddress reachable(const SocketAddress &seen, int port, const SocketAddress &master);
 
 /// Connects rank `rank` of `processes` to the others.
 std::shared_ptr<Transport> openTcpTransport(int rank, int processes, const TcpAddress &master);
