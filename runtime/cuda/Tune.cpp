@@ -67,9 +67,13 @@ public:
       half = uint16_t((state >> 16 & 0x8000) | 0x3f00 | (state >> 24 & 0x7f));
     }
     int64_t size = int64_t(block.size() * 2);
-    for (int64_t at = 0; size && at < space.bytes; at += size)
-      MW_CUDA(cuMemcpyHtoDAsync, space.begin + CUdeviceptr(at), block.data(),
-              size_t(std::min(size, space.bytes - at)), stream);
+    if (!size)
+      return;
+    MW_CUDA(cuMemcpyHtoDAsync, space.begin, block.data(), size_t(size), stream);
+    // The rest within the GPU's memory, which is faster by far: twice as much each time.
+    for (int64_t at = size; at < space.bytes; at *= 2)
+      MW_CUDA(cuMemcpyDtoDAsync, space.begin + CUdeviceptr(at), space.begin,
+              size_t(std::min(at, space.bytes - at)), stream);
     MW_CUDA(cuStreamSynchronize, stream);
   }
 
