@@ -8,10 +8,13 @@
 // communication run too (Ptx.h, FakeCompute.h), and executables train. Everything is checked
 // that can be from outside, and the process ends with a message where it is wrong:
 //   - addresses lie in memory that was allocated, products with all of their matrices
-//   - kernels are entries of the PTX that was loaded, with its number of threads
+//   - kernels are entries of the PTX that was loaded, with its number of threads and no more
+//     shared memory than they may have, and are loaded before they are launched
 //   - streams and events exist, work on the same memory is ordered (FakeStreams.h), and
 //     CUDA graphs are what they were captured from
 //   - members of a communicator make the same calls in the same order
+//   - ranks are connected outside of captures, by calls in which both wait, and nothing behind a
+//     message on a stream is done before it is taken
 // FAKE_GPU_FAULT=KIND:RANK:N makes call N of a rank's NCCL ("stall", which does not end,
 // "error", which it says on the side, and "kill", which ends the rank while the others wait
 // for it) or its launch N ("cuda") go wrong; RANK -1 is all of them.

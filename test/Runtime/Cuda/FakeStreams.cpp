@@ -129,7 +129,7 @@ bool waitsForTaking(const Clock &clock, uint64_t group) {
 }
 /// As on a GPU, where the kernel that sends ends when there is nothing left to send.
 void awaitTaking(const Clock &clock, uint64_t group, const std::string &name) {
-  constexpr auto step = std::chrono::microseconds(200);
+  constexpr auto step = std::chrono::milliseconds(1);
   for (int64_t steps = std::chrono::seconds(60) / step; waitsForTaking(clock, group); --steps) {
     if (steps == 0)
       wrong("%s waits for a message before it on its stream, which is not taken", name.c_str());
@@ -329,11 +329,14 @@ CUresult cuStreamDestroy(CUstream handle) {
 CUresult cuStreamQuery(CUstream handle) {
   STICKY;
   Stream &stream = streamOf("cuStreamQuery", handle);
-  Lock lock(mutex);
   if (stream.capture)
     wrong("cuStreamQuery of a stream that is captured");
-  if (stream.stalled || waitsForTaking(stream.clock, 0))
+  if (stream.stalled)
     return CUDA_ERROR_NOT_READY;
+  if (waitsForTaking(stream.clock, 0)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1)); // The others need the processor.
+    return CUDA_ERROR_NOT_READY;
+  }
   return meetHost(stream.clock), CUDA_SUCCESS;
 }
 CUresult cuStreamSynchronize(CUstream handle) {

@@ -5,7 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "FakeStreams.h"
 
+#include <chrono>
 #include <gtest/gtest.h>
+#include <thread>
 
 using namespace fake;
 
@@ -206,5 +208,35 @@ TEST_F(Streams, TheHostsMemoryStaysWhileItIsCopied) {
         copy(a);
       },
       testing::ExitedWithCode(99), "memory of the host that is not pinned");
+}
+
+TEST_F(Streams, AMessageIsSentWhenItIsTaken) {
+  auto way = std::make_shared<Flag>();
+  Work send{"send", {{Access::Read, memory, 64}}, [] { return true; }};
+  send.sends = way;
+  submit(a, send);
+  EXPECT_EQ(cuStreamQuery(a), CUDA_ERROR_NOT_READY);
+  touch(b, Access::Read, "beside it");
+  order(a, event, b);
+  EXPECT_EQ(cuStreamQuery(b), CUDA_ERROR_NOT_READY);
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    **way = true;
+  });
+  touch(b, Access::Write, "behind it"); // Waits.
+  EXPECT_TRUE((*way)->load());
+  EXPECT_EQ(cuStreamQuery(a), CUDA_SUCCESS);
+  other.join();
+  EXPECT_EQ(done, 2);
+}
+
+TEST_F(Streams, MessagesOfAGroupGoTogether) {
+  auto way = std::make_shared<Flag>();
+  Work send{"send", {}, [] { return true; }}, receive{"receive", {}, [way] { return (**way = true), true; }};
+  send.sends = way;
+  send.group = receive.group = 1;
+  submit(a, send);
+  submit(a, receive);
+  EXPECT_EQ(cuStreamQuery(a), CUDA_SUCCESS);
 }
 } // namespace
