@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import pathlib
+import random
 import re
 import subprocess
 
@@ -21,7 +22,8 @@ def main():
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     data = options.folder / "tokens.bin"
-    data.write_bytes(bytes(range(64)) * 1024)
+    # Other tokens in each step: what the host writes while the GPU may still read is noticed.
+    data.write_bytes(bytes(random.Random(1).choices(range(64), k=1 << 16)))
     built = pathlib.Path(os.environ["MESHWRIGHT_BUILD"]) / "runtime" / "test"
     fake = f"{built / 'fake_gpu'}:{built / 'fake_cudnn'}"
 
