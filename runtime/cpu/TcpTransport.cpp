@@ -6,6 +6,7 @@
 #include "cpu/TcpTransport.h"
 
 #include "common/Error.h"
+#include "common/WaitMonitor.h"
 #include "cpu/Socket.h"
 
 #include <algorithm>
@@ -114,6 +115,8 @@ TcpAddress TcpAddress::fromEnvironment() {
     fail("MASTER_PORT is \"", port, "\": it must be a port number from 1 to 65534");
   address.host = host;
   address.port = int(number);
+  // Launchers start the ranks of large runs far apart.
+  address.timeout = std::max(address.timeout, waitTimeout());
   if (const char *store = getenv("TORCHELASTIC_USE_AGENT_STORE"))
     address.port += !strcmp(store, "True");
   return address;
