@@ -10,6 +10,7 @@
 
 #include "llvm/Support/FormatVariadic.h"
 
+#include <map>
 #include <set>
 
 using namespace mlir;
@@ -37,11 +38,16 @@ static constexpr const char *nodeSource = "{0:N0} nodes at most of 10 KiB, which
 /// Of one channel between two ranks: buffers of all protocols where data arrives (NCCL_BUFFSIZE,
 /// 4 MiB, and those of LL and LL128) and what the sender has.
 static constexpr int64_t connectionBytes = 12 * mib;
-/// A ring and a tree, each with a neighbour before and one behind.
-static constexpr int64_t connectionsOfGroup = 2, connectionsOfMessages = 1;
+/// A ring and a tree: data comes from one neighbour in the first, in the second from one or,
+/// between more than two ranks, from two.
+static int64_t connectionsOfGroup(int64_t members) { return members == 2 ? 2 : 3; }
+static constexpr int64_t connectionsOfMessages = 1;
+/// Of one channel of sums that an NVLink switch adds, for each of the GPUs on it: 8 pieces of
+/// 128 KiB (NCCL_NVLS_CHUNKSIZE) each way.
+static constexpr int64_t switchBytes = 2 * mib, mostOnSwitch = 8;
 static constexpr const char *ncclSource =
     "{0} communicators of groups with {1} channels, {2} of messages with {3}; 12 MiB a connection, as NCCL's log "
-    "of allocations has it (issue 1685)";
+    "of allocations has it (issue 1685); 2 MiB a channel and GPU for NVLink's switches";
 static constexpr int64_t worldBytes = 32 * mib;
 
 //===----------------------------------------------------------------------===//
@@ -90,25 +96,28 @@ std::vector<Allowance> report::allowancesOf(ModuleOp program,
       {"kernels and libraries", librariesBytes, librariesSource},
       {"CUDA graphs", nodes * nodeBytes, llvm::formatv(nodeSource, nodes).str()}};
   // Every rank is in a communicator of each group, but only in those of its own messages.
-  std::set<unsigned> groups;
+  std::map<unsigned, int64_t> groups; // their sizes
   std::set<std::tuple<unsigned, int64_t, bool>> messages;
   for (const codegen::Collective &collective : communication.collectives) {
     if (collective.members == 1)
       continue;
     bool sends = isa<exec::SendOp>(collective.op), receives = isa<exec::RecvOp>(collective.op);
     if (!sends && !receives)
-      groups.insert(collective.group);
+      groups[collective.group] = collective.members;
     else if (program->isAncestor(collective.op))
       messages.insert(
           {collective.group, *cast<exec::CollectiveOpInterface>(collective.op).getPlace(), sends});
   }
   if (groups.empty() && messages.empty())
     return result;
-  int64_t ofGroup = connectionsOfGroup * ncclGroupChannels * connectionBytes;
+  int64_t ofGroups = 0;
+  for (auto [group, members] : groups) {
+    ofGroups += connectionsOfGroup(members) * ncclGroupChannels * connectionBytes;
+    if (members > 2)
+      ofGroups += std::min(members, mostOnSwitch) * ncclGroupChannels * switchBytes;
+  }
   int64_t ofMessages = connectionsOfMessages * ncclMessageChannels * connectionBytes;
-  result.push_back({"NCCL",
-                    worldBytes + int64_t(groups.size()) * ofGroup +
-                        int64_t(messages.size()) * ofMessages,
+  result.push_back({"NCCL", worldBytes + ofGroups + int64_t(messages.size()) * ofMessages,
                     llvm::formatv(ncclSource, groups.size(), ncclGroupChannels, messages.size(),
                                   ncclMessageChannels)
                         .str()});

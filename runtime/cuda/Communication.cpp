@@ -259,6 +259,8 @@ void Communication::check() const {
 }
 
 void Communication::abort() const {
+  // All in one group: of several that hang, the end of one would wait for the others.
+  Nccl::load().ncclGroupStart();
   for (const auto &[key, edge] : edges)
     if (edge.comm)
       Nccl::load().ncclCommAbort(edge.comm);
@@ -267,6 +269,7 @@ void Communication::abort() const {
       Nccl::load().ncclCommAbort(group);
   if (world)
     Nccl::load().ncclCommAbort(world);
+  Nccl::load().ncclGroupEnd();
 }
 
 void Communication::report(RankStatus &status) {

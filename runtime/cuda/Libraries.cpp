@@ -88,7 +88,8 @@ const Blas &Blas::load() {
 
 const Nccl &Nccl::load() {
   static const Nccl symbols = [] {
-    Wanted wanted{"NCCL 2.18 or a later 2", "libnccl.so.2", "install NCCL (package libnccl2)", true};
+    Wanted wanted{"NCCL 2.18 or a later 2", "libnccl.so.2", "install NCCL (package libnccl2)",
+                  true};
     void *library = open(wanted);
     Nccl result;
     MW_NCCL_FUNCTIONS(MW_LOAD)

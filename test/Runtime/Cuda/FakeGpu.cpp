@@ -677,6 +677,10 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error) {
   return *error = comm->failed ? ncclRemoteError : ncclSuccess, ncclSuccess;
 }
 ncclResult_t ncclCommAbort(ncclComm_t) {
+  // The first would wait for kernels of the others.
+  static thread_local int alone = 0;
+  if (!group && ++alone > 1)
+    wrong("ncclCommAbort of several communicators, one after the other");
   // Once, however many there are.
   static bool said = (fputs("fake GPU: ncclCommAbort\n", stderr), true);
   return (void)said, ncclSuccess;

@@ -121,8 +121,8 @@ thread_local std::vector<Sent> sent;
 
 /// Whether a message that `clock` has waited for is on its way, but for those of `group`.
 bool waitsForTaking(const Clock &clock, uint64_t group) {
-  sent.erase(std::remove_if(sent.begin(), sent.end(), [](const Sent &one) { return one.taken->load(); }),
-             sent.end());
+  auto isTaken = [](const Sent &one) { return one.taken->load(); };
+  sent.erase(std::remove_if(sent.begin(), sent.end(), isTaken), sent.end());
   return std::any_of(sent.begin(), sent.end(), [&](const Sent &one) {
     return covers(clock, one.line, one.time) && (!group || group != one.group);
   });

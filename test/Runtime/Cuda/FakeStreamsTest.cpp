@@ -232,7 +232,8 @@ TEST_F(Streams, AMessageIsSentWhenItIsTaken) {
 
 TEST_F(Streams, MessagesOfAGroupGoTogether) {
   auto way = std::make_shared<Flag>();
-  Work send{"send", {}, [] { return true; }}, receive{"receive", {}, [way] { return (**way = true), true; }};
+  Work send{"send", {}, [] { return true; }};
+  Work receive{"receive", {}, [way] { return (**way = true), true; }};
   send.sends = way;
   send.group = receive.group = 1;
   submit(a, send);
