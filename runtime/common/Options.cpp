@@ -92,7 +92,7 @@ static const Flag flags[] = {
      "run the program on a GPU as a CUDA graph; auto: where it can be captured", 0, 0,
      "on|off|auto"},
     {"--tune", "FILE", &Options::tune,
-     "GPUs: use the fastest algorithms for matrix products, from FILE or timed now and written there"},
+     "GPUs: use the fastest algorithms for products and attention, from FILE or timed now and written there"},
     {"--ranks", "N", &Options::ranks, "run N ranks as threads of this process", 1},
 };
 

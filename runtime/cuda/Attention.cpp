@@ -42,7 +42,7 @@ static const char *nameOf(const AttentionEntry &entry) {
 }
 
 Attentions::Attentions(const Plan &plan, int rank, CUdevice device, CUstream stream)
-    : graphs(plan.attentions.size()) {
+    : entries(plan.attentions), graphs(plan.attentions.size()) {
   std::vector<size_t> wanted;
   for (size_t i = 0; i < plan.attentions.size(); ++i)
     if (plan.attentions[i].byCudnn)
@@ -90,6 +90,16 @@ Attentions::Attentions(const Plan &plan, int rank, CUdevice device, CUstream str
       fprintf(stderr, "note: rank %d: generated kernels, which are slower, instead of cuDNN's: %s\n",
               rank, reasons[i].c_str());
   }
+}
+
+std::string Attentions::describe(size_t number) const {
+  const cudnn::Attention &call = entries[number].call;
+  const MwAttention &s = call.sizes;
+  return text(nameOf(entries[number]), s.elementType == MW_BF16 ? " bf16" : " f16", " batch=", s.batch,
+              " queries=", s.queries, " keys=", s.keys, " heads=", s.heads, " kv_heads=", s.kvHeads,
+              " head_dim=", s.headDim, s.window ? text(" window=", s.window) : "",
+              s.causal ? " causal" : "",
+              call.backward && call.deterministic ? " deterministic" : "");
 }
 
 bool Attentions::run(int32_t number, void *const *operands) const {

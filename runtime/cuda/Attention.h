@@ -24,6 +24,13 @@ public:
   /// For the GPU that is current. Throws where a call without a fallback cannot be made.
   Attentions(const Plan &plan, int rank, CUdevice device, CUstream stream);
 
+  size_t size() const { return graphs.size(); }
+  const AttentionEntry &entry(size_t number) const { return entries[number]; }
+  /// cuDNN's plan of a call; null where generated kernels make it.
+  AttentionGraph *graph(size_t number) const { return graphs[number].get(); }
+  /// All that tells a call from others, in words.
+  std::string describe(size_t number) const;
+
   /// Whether cuDNN has made call `number` of the plan.
   bool run(int32_t number, void *const *operands) const;
 
@@ -31,6 +38,7 @@ public:
   std::string describe() const;
 
 private:
+  std::vector<AttentionEntry> entries;
   std::vector<std::unique_ptr<AttentionGraph>> graphs; ///< null: generated kernels
 };
 

@@ -107,8 +107,23 @@ struct AttentionGraph::Plan {
     }
     require(graph.create_execution_plans({fe::HeurMode_t::A}), "cuDNN has no engine");
     require(graph.check_support(), "cuDNN has no engine");
-    require(graph.build_plans(), "cuDNN cannot make the code of its engine");
-    require(graph.get_workspace_size(workspaceBytes), "cuDNN's workspace");
+    fe::error_t made{fe::error_code_t::HEURISTIC_QUERY_FAILED, "it offers none"};
+    for (int64_t i = 0; i < graph.get_execution_plan_count() && made.is_bad(); ++i)
+      made = choose(i, INT64_MAX);
+    require(made, "cuDNN cannot make the code of its engine");
+  }
+  fe::error_t choose(int64_t candidate, int64_t mostWorkspaceBytes) {
+    fe::error_t made = graph.build_plan_at_index(candidate);
+    int64_t bytes = 0;
+    if (made.is_good())
+      made = graph.get_workspace_size_plan_at_index(candidate, bytes);
+    if (made.is_bad())
+      return made;
+    if (bytes > mostWorkspaceBytes)
+      return {fe::error_code_t::GRAPH_NOT_SUPPORTED, "it needs more scratch memory"};
+    chosen = candidate;
+    workspaceBytes = bytes;
+    return made;
   }
 
   /// The extents and the distances in elements of a tensor's part, as cuDNN has them:
@@ -187,7 +202,7 @@ struct AttentionGraph::Plan {
       for (int64_t head = 0; head < call.sizes.heads; head += part.heads) {
         for (size_t i = 0; i < count; ++i)
           addresses[ids[i]] = static_cast<char *>(operands[i]) + offsetOf(ids[i], batch, head);
-        require(graph.execute(handle.value, addresses, workspace), "cuDNN");
+        require(graph.execute_plan_at_index(handle.value, addresses, workspace, chosen), "cuDNN");
       }
   }
 
@@ -197,6 +212,7 @@ struct AttentionGraph::Plan {
   /// with.
   Handle handle;
   mutable fe::graph::Graph graph;
+  int64_t chosen = 0; ///< of the plans that cuDNN offers
   int64_t workspaceBytes = 0;
 };
 
@@ -206,10 +222,18 @@ AttentionGraph::~AttentionGraph() = default;
 
 int64_t AttentionGraph::workspaceBytes() const { return plan->workspaceBytes; }
 
-std::string AttentionGraph::engine() const {
+int64_t AttentionGraph::candidates() const { return plan->graph.get_execution_plan_count(); }
+
+std::string AttentionGraph::engine(int64_t candidate) const {
   std::string name;
-  require(plan->graph.get_plan_name(name), "cuDNN's plan");
+  require(plan->graph.get_plan_name_at_index(candidate, name), "cuDNN's plan");
   return name;
+}
+
+int64_t AttentionGraph::candidate() const { return plan->chosen; }
+
+bool AttentionGraph::choose(int64_t candidate, int64_t mostWorkspaceBytes) {
+  return plan->choose(candidate, mostWorkspaceBytes).is_good();
 }
 
 void AttentionGraph::run(void *const *operands) const {

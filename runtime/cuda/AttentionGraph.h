@@ -46,7 +46,15 @@ public:
   /// Bytes of scratch memory that runs need.
   int64_t workspaceBytes() const;
   /// cuDNN's name of the engine and its settings.
-  std::string engine() const;
+  std::string engine() const { return engine(candidate()); }
+
+  /// The plans that cuDNN offers, first the one that its heuristic thinks fastest.
+  int64_t candidates() const;
+  std::string engine(int64_t candidate) const;
+  /// The one that runs: the first that can be made, or that was chosen.
+  int64_t candidate() const;
+  /// False, and nothing changes, where cuDNN cannot make it or it needs more scratch memory.
+  bool choose(int64_t candidate, int64_t mostWorkspaceBytes);
 
   /// Runs it on the call's operands in their order in exec.attention or
   /// exec.attention_grad, the workspace last.

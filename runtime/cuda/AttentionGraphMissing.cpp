@@ -23,5 +23,8 @@ std::string meshwright::cuda::cudnnVersion() { return ""; }
 AttentionGraph::AttentionGraph(const cudnn::Attention &, const CudnnTarget &) { missing(); }
 AttentionGraph::~AttentionGraph() = default;
 int64_t AttentionGraph::workspaceBytes() const { return 0; }
-std::string AttentionGraph::engine() const { return ""; }
+int64_t AttentionGraph::candidates() const { return 0; }
+std::string AttentionGraph::engine(int64_t) const { return ""; }
+int64_t AttentionGraph::candidate() const { return 0; }
+bool AttentionGraph::choose(int64_t, int64_t) { return false; }
 void AttentionGraph::run(void *const *) const {}

@@ -141,7 +141,7 @@ std::string Gpu::describe() const {
 }
 
 void Gpu::tune(Arena &arena, const std::string &file, Communicator &world) {
-  cuda::tune(*matmuls, file, {reinterpret_cast<CUdeviceptr>(arena.program()), arenaBytes}, device,
+  cuda::tune(*matmuls, *attentions, file, {reinterpret_cast<CUdeviceptr>(arena.program()), arenaBytes}, device,
              stream, world);
 }
 

@@ -1,4 +1,4 @@
-//===- Tune.cpp - which algorithm of cuBLASLt is fastest ------------------===//
+//===- Tune.cpp - which algorithms of libraries are fastest ---------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -44,11 +44,17 @@ static cublasLtMatmulAlgo_t algorithmOf(const Json &words) {
 //===--- timing -------------------------------------------------------------===//
 
 namespace {
-/// Times products on operands that lie one after the other.
+/// The fastest of some candidates.
+struct Fastest {
+  size_t candidate = 0;
+  float ms = 0;
+  float firstMs = -1; ///< the heuristic's choice; -1 where it does not run
+};
+
+/// Times calls of libraries on operands that lie one after the other.
 class Stopwatch {
 public:
-  Stopwatch(Matmuls &matmuls, Space space, CUstream stream)
-      : matmuls(matmuls), space(space), stream(stream) {
+  Stopwatch(Space space, CUstream stream) : space(space), stream(stream) {
     MW_CUDA(cuEventCreate, &begin, CU_EVENT_DEFAULT);
     MW_CUDA(cuEventCreate, &end, CU_EVENT_DEFAULT);
   }
@@ -77,43 +83,78 @@ public:
     MW_CUDA(cuStreamSynchronize, stream);
   }
 
-  /// Says where a product's operands are; false where there is not enough memory.
-  bool place(int64_t number) {
-    const MwProduct &p = matmuls.shape(number);
+  /// A product's operands; empty where there is not enough memory.
+  std::vector<void *> place(const MwProduct &p) {
     int64_t at = 0;
-    auto next = [&](bool is, int64_t elements, int64_t type) -> void * {
-      if (!is)
-        return nullptr;
-      int64_t here = at;
-      at += (elements * bytesOf(ElementType(type)) + 255) / 256 * 256;
-      return reinterpret_cast<void *>(space.begin + CUdeviceptr(here));
+    auto next = [&](bool is, int64_t elements, int64_t type) {
+      return is ? take(at, elements * bytesOf(ElementType(type))) : nullptr;
     };
     auto matrix = [&](bool is, int64_t rows, int64_t columns, int64_t ld, int64_t stride,
                       int64_t type) {
       return next(is, (p.batch - 1) * stride + (rows - 1) * ld + columns, type);
     };
     bool beside = p.epilogue & (MW_PREACTIVATION | MW_GELU_GRAD);
-    operands[0] = matrix(true, p.transA ? p.k : p.m, p.transA ? p.m : p.k, p.lda, p.strideA, p.factors);
-    operands[1] = matrix(true, p.transB ? p.n : p.k, p.transB ? p.k : p.n, p.ldb, p.strideB, p.factors);
-    operands[2] = matrix(true, p.m, p.n, p.ldd, p.strideD, p.result);
-    operands[3] = matrix(p.epilogue & MW_ADDEND, p.m, p.n, p.ldd, p.strideD, p.result);
-    operands[4] = next(p.epilogue & MW_BIAS, p.n, p.result);
-    operands[5] = matrix(beside, p.m, p.n, p.ldd, p.strideD, p.result);
-    operands[6] = reinterpret_cast<void *>(space.begin + CUdeviceptr(at));
-    return at + MW_PRODUCT_WORKSPACE <= space.bytes;
+    std::vector<void *> operands = {
+        matrix(true, p.transA ? p.k : p.m, p.transA ? p.m : p.k, p.lda, p.strideA, p.factors),
+        matrix(true, p.transB ? p.n : p.k, p.transB ? p.k : p.n, p.ldb, p.strideB, p.factors),
+        matrix(true, p.m, p.n, p.ldd, p.strideD, p.result),
+        matrix(p.epilogue & MW_ADDEND, p.m, p.n, p.ldd, p.strideD, p.result),
+        next(p.epilogue & MW_BIAS, p.n, p.result),
+        matrix(beside, p.m, p.n, p.ldd, p.strideD, p.result)};
+    operands.push_back(take(at, MW_PRODUCT_WORKSPACE));
+    return at <= space.bytes ? operands : std::vector<void *>();
+  }
+
+  /// A call's operands as exec.attention or exec.attention_grad has them.
+  std::vector<void *> place(const AttentionEntry &entry) {
+    const MwAttention &s = entry.call.sizes;
+    int64_t queries = 2 * s.batch * s.queries * s.heads * s.headDim;
+    int64_t keys = 2 * s.batch * s.keys * s.kvHeads * s.headDim;
+    int64_t logarithms = 4 * s.batch * s.heads * s.queries, at = 0;
+    std::vector<int64_t> sizes = {queries, keys, keys, queries, logarithms};
+    if (entry.call.backward)
+      sizes = {queries, queries, keys, keys, queries, logarithms, queries, keys, keys};
+    sizes.push_back(entry.workspaceBytes);
+    std::vector<void *> operands;
+    for (int64_t bytes : sizes)
+      operands.push_back(take(at, bytes));
+    return at <= space.bytes ? operands : std::vector<void *>();
+  }
+
+  /// `run` runs a candidate once, or says that it does not run; nothing where none does.
+  template <typename Run> std::optional<Fastest> fastest(size_t candidates, Run run) {
+    std::optional<Fastest> best;
+    float first = -1;
+    for (size_t i = 0; i < candidates; ++i) {
+      std::optional<float> ms = time([&] { return run(i); });
+      if (i == 0)
+        first = ms.value_or(-1);
+      if (ms && (!best || *ms < best->ms))
+        best = {i, *ms, -1};
+    }
+    if (best)
+      best->firstMs = first;
+    return best;
+  }
+
+private:
+  void *take(int64_t &at, int64_t bytes) {
+    CUdeviceptr here = space.begin + CUdeviceptr(at);
+    at += (bytes + 255) / 256 * 256;
+    return reinterpret_cast<void *>(here);
   }
 
   /// Milliseconds of one run, the least of some; nothing where it does not run.
-  std::optional<float> time(int64_t number, const cublasLtMatmulAlgo_t &algorithm) {
+  template <typename Run> std::optional<float> time(Run run) {
     constexpr int warmUp = 2, runs = 4, rounds = 3;
     for (int i = 0; i < warmUp; ++i)
-      if (!matmuls.tryRun(number, algorithm, operands, stream))
+      if (!run())
         return std::nullopt;
     std::optional<float> best;
     for (int round = 0; round < rounds; ++round) {
       MW_CUDA(cuEventRecord, begin, stream);
       for (int i = 0; i < runs; ++i)
-        if (!matmuls.tryRun(number, algorithm, operands, stream))
+        if (!run())
           return std::nullopt;
       MW_CUDA(cuEventRecord, end, stream);
       MW_CUDA(cuEventSynchronize, end);
@@ -124,26 +165,42 @@ public:
     return best;
   }
 
-private:
-  Matmuls &matmuls;
   Space space;
   CUstream stream;
   CUevent begin = nullptr, end = nullptr;
-  void *operands[7] = {};
+};
+
+/// What has been gained so far.
+struct Gain {
+  int others = 0;
+  double before = 0, after = 0;
+
+  Json add(const Fastest &fastest, size_t candidates) {
+    others += fastest.candidate != 0;
+    before += fastest.firstMs < 0 ? fastest.ms : fastest.firstMs;
+    after += fastest.ms;
+    return {{"candidate", fastest.candidate},
+            {"of", candidates},
+            {"ms", fastest.ms},
+            {"heuristic_ms", fastest.firstMs}};
+  }
+  void say(size_t count, const char *what) const {
+    printf("tuned %zu %s: for %d another algorithm than the heuristic's is faster; one run of "
+           "each takes %.3f ms, before %.3f ms\n",
+           count, what, others, after, before);
+  }
 };
 } // namespace
 
 /// Times the heuristic's candidates for all products.
-static Json measure(Matmuls &matmuls, Space space, CUstream stream) {
+static Json measure(Matmuls &matmuls, Stopwatch &watch, CUstream stream) {
   constexpr int candidates = 16;
-  Stopwatch watch(matmuls, space, stream);
-  watch.fill();
   Json products = Json::object();
-  int others = 0;
-  double before = 0, after = 0;
+  Gain gain;
   for (int64_t i = 0; i < matmuls.size(); ++i) {
     auto algorithms = matmuls.candidates(i, candidates);
-    if (!watch.place(i)) {
+    std::vector<void *> operands = watch.place(matmuls.shape(i));
+    if (operands.empty()) {
       // A product of other ranks, larger than all memory of this one.
       products[matmuls.describe(i)] = {{"algorithm", toJson(algorithms.front())}};
       fprintf(stderr, "--tune: the arena has no place for the operands of the product %s (%s), "
@@ -151,56 +208,103 @@ static Json measure(Matmuls &matmuls, Space space, CUstream stream) {
               matmuls.describe(i).c_str(), matmuls.location(i));
       continue;
     }
-    size_t best = 0;
-    std::optional<float> first, least;
-    for (size_t a = 0; a < algorithms.size(); ++a) {
-      std::optional<float> ms = watch.time(i, algorithms[a]);
-      if (a == 0)
-        first = ms;
-      if (ms && (!least || *ms < *least)) {
-        least = ms;
-        best = a;
-      }
-    }
-    if (!least)
+    std::optional<Fastest> best = watch.fastest(algorithms.size(), [&](size_t a) {
+      return matmuls.tryRun(i, algorithms[a], operands.data(), stream);
+    });
+    if (!best)
       fail("--tune: cuBLASLt runs none of ", algorithms.size(), " algorithms for the product ",
            matmuls.describe(i), " (", matmuls.location(i), ")");
-    others += best != 0;
-    before += first.value_or(*least);
-    after += *least;
-    products[matmuls.describe(i)] = {{"algorithm", toJson(algorithms[best])},
-                                     {"candidate", best},
-                                     {"of", algorithms.size()},
-                                     {"ms", *least},
-                                     {"heuristic_ms", first.value_or(-1)}};
+    Json &product = products[matmuls.describe(i)] = {{"algorithm", toJson(algorithms[best->candidate])}};
+    product.update(gain.add(*best, algorithms.size()));
   }
-  MW_CUDA(cuMemsetD8Async, space.begin, 0, size_t(space.bytes), stream);
-  MW_CUDA(cuStreamSynchronize, stream);
-  printf("tuned %lld products: for %d another algorithm than the heuristic's is faster; one run of "
-         "each takes %.3f ms, before %.3f ms\n",
-         static_cast<long long>(matmuls.size()), others, after, before);
+  gain.say(size_t(matmuls.size()), "products");
   return products;
+}
+
+/// Times cuDNN's plans for all calls that it makes. A plan is known by its name.
+static Json measure(Attentions &attentions, Stopwatch &watch) {
+  Json calls = Json::object();
+  Gain gain;
+  for (size_t i = 0; i < attentions.size(); ++i) {
+    AttentionGraph *graph = attentions.graph(i);
+    if (!graph)
+      continue;
+    const AttentionEntry &entry = attentions.entry(i);
+    Json &call = calls[attentions.describe(i)] = {{"plan", graph->engine()}};
+    std::vector<void *> operands = watch.place(entry);
+    if (operands.empty()) {
+      fprintf(stderr, "--tune: the arena has no place for the operands of %s (%s), which keeps the "
+                      "heuristic's plan\n",
+              attentions.describe(i).c_str(), entry.location.c_str());
+      continue;
+    }
+    auto candidates = size_t(graph->candidates());
+    std::optional<Fastest> best = watch.fastest(candidates, [&](size_t candidate) {
+      if (graph->candidate() != int64_t(candidate) &&
+          !graph->choose(int64_t(candidate), entry.workspaceBytes))
+        return false;
+      graph->run(operands.data());
+      return true;
+    });
+    if (!best)
+      fail("--tune: cuDNN makes none of ", candidates, " plans of ", attentions.describe(i), " (",
+           entry.location, ")");
+    call["plan"] = graph->engine(int64_t(best->candidate));
+    call.update(gain.add(*best, candidates));
+  }
+  if (!calls.empty())
+    gain.say(calls.size(), "calls of attention");
+  return calls;
+}
+
+/// The number of a call's plan of that name, if cuDNN offers it.
+static std::optional<int64_t> planOf(const AttentionGraph &graph, const std::string &name) {
+  for (int64_t i = 0; i < graph.candidates(); ++i)
+    if (graph.engine(i) == name)
+      return i;
+  return std::nullopt;
 }
 
 //===--- files --------------------------------------------------------------===//
 
-static Json headerOf(CUdevice device) {
+static bool usesCudnn(const Attentions &attentions) {
+  for (size_t i = 0; i < attentions.size(); ++i)
+    if (attentions.graph(i))
+      return true;
+  return false;
+}
+
+static Json headerOf(const Attentions &attentions, CUdevice device) {
   char name[256] = {};
   MW_CUDA(cuDeviceGetName, name, int(sizeof(name)), device);
-  return {{"cublasLt", Blas::load().cublasLtGetVersion()}, {"device", name}};
+  Json header = {{"cublasLt", Blas::load().cublasLtGetVersion()}, {"device", name}};
+  if (usesCudnn(attentions))
+    header["cudnn"] = cudnnVersion();
+  return header;
 }
 
 /// Why what is in a file does not serve; empty if it does.
-static std::string mismatch(const Json &stored, const Json &header, const Matmuls &matmuls) {
+static std::string mismatch(const Json &stored, const Json &header, const Matmuls &matmuls,
+                            const Attentions &attentions) {
   try {
     for (auto &[key, value] : header.items())
-      if (stored.at(key) != value)
-        return text("its ", key, " is ", stored.at(key).dump(), ", not ", value.dump());
+      if (Json had = stored.value(key, Json()); had != value)
+        return text("its ", key, " is ", had.dump(), ", not ", value.dump());
     for (int64_t i = 0; i < matmuls.size(); ++i) {
       const Json &products = stored.at("products");
       if (!products.contains(matmuls.describe(i)))
         return text("it has no product ", matmuls.describe(i));
       algorithmOf(products.at(matmuls.describe(i)).at("algorithm"));
+    }
+    for (size_t i = 0; i < attentions.size(); ++i) {
+      if (!attentions.graph(i))
+        continue;
+      const Json &calls = stored.at("attentions");
+      if (!calls.contains(attentions.describe(i)))
+        return text("it has no ", attentions.describe(i));
+      std::string plan = calls.at(attentions.describe(i)).at("plan");
+      if (!planOf(*attentions.graph(i), plan))
+        return text("cuDNN has no plan ", plan, " for ", attentions.describe(i));
     }
   } catch (const std::exception &error) {
     return text("it is not what --tune writes: ", error.what());
@@ -209,32 +313,48 @@ static std::string mismatch(const Json &stored, const Json &header, const Matmul
 }
 
 /// Rank 0's part: the choice as text, from the file or measured.
-static std::string choice(Matmuls &matmuls, const std::string &file, Space space, CUdevice device,
-                          CUstream stream) {
-  Json header = headerOf(device);
+static std::string choice(Matmuls &matmuls, Attentions &attentions, const std::string &file,
+                          Space space, CUdevice device, CUstream stream) {
+  Json header = headerOf(attentions, device);
   std::ifstream in(file);
   if (in) {
     std::stringstream words;
     words << in.rdbuf();
     Json stored = Json::parse(words.str(), nullptr, /*allow_exceptions=*/false);
-    std::string why = mismatch(stored, header, matmuls);
+    std::string why = mismatch(stored, header, matmuls, attentions);
     if (why.empty())
       return stored.dump();
     fprintf(stderr, "--tune %s: %s; tuning again\n", file.c_str(), why.c_str());
   }
   checkWritable(file);
-  header["products"] = measure(matmuls, space, stream);
+  Stopwatch watch(space, stream);
+  watch.fill();
+  header["products"] = measure(matmuls, watch, stream);
+  if (usesCudnn(attentions))
+    header["attentions"] = measure(attentions, watch);
+  MW_CUDA(cuMemsetD8Async, space.begin, 0, size_t(space.bytes), stream);
+  MW_CUDA(cuStreamSynchronize, stream);
   OutputFile out(file);
   out.write(header.dump(1) + "\n");
   out.close();
   return header.dump();
 }
 
-void tune(Matmuls &matmuls, const std::string &file, Space space, CUdevice device, CUstream stream,
-          Communicator &world) {
+/// Has a call made by the plan that rank 0 has chosen.
+static void take(const Attentions &attentions, size_t number, const std::string &name) {
+  AttentionGraph &graph = *attentions.graph(number);
+  std::optional<int64_t> plan = planOf(graph, name);
+  if (!plan || (*plan != graph.candidate() &&
+                !graph.choose(*plan, attentions.entry(number).workspaceBytes)))
+    fail("--tune: cuDNN refuses the plan ", name, " that rank 0 has chosen for ",
+         attentions.describe(number), " (", attentions.entry(number).location, ")");
+}
+
+void tune(Matmuls &matmuls, Attentions &attentions, const std::string &file, Space space,
+          CUdevice device, CUstream stream, Communicator &world) {
   std::string words;
   if (world.rank() == 0)
-    words = choice(matmuls, file, space, device, stream);
+    words = choice(matmuls, attentions, file, space, device, stream);
   auto size = int32_t((words.size() + 3) / 4);
   world.broadcast(ElementType::I32, &size, 1, 0);
   words.resize(size_t(size) * 4, ' ');
@@ -242,6 +362,10 @@ void tune(Matmuls &matmuls, const std::string &file, Space space, CUdevice devic
   Json chosen = Json::parse(words);
   for (int64_t i = 0; i < matmuls.size(); ++i)
     matmuls.choose(i, algorithmOf(chosen.at("products").at(matmuls.describe(i)).at("algorithm")));
+  for (size_t i = 0; i < attentions.size(); ++i)
+    if (attentions.graph(i) && chosen.contains("attentions") &&
+        chosen["attentions"].contains(attentions.describe(i)))
+      take(attentions, i, chosen["attentions"][attentions.describe(i)].at("plan"));
 }
 
 } // namespace meshwright::cuda

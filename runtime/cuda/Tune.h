@@ -1,4 +1,4 @@
-//===- Tune.h - which algorithm of cuBLASLt is fastest --------------------===//
+//===- Tune.h - which algorithms of libraries are fastest -----------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -7,6 +7,7 @@
 #define MESHWRIGHT_RUNTIME_CUDA_TUNE_H
 
 #include "common/Communicator.h"
+#include "cuda/Attention.h"
 #include "cuda/Matmul.h"
 
 #include <string>
@@ -19,12 +20,13 @@ struct Space {
   int64_t bytes;
 };
 
-/// Gives each product the algorithm that `file` says, if it is of this version of cuBLASLt,
-/// this kind of GPU and these products; else rank 0 times what the heuristic offers, on
-/// operands in `space`, which it leaves zeroed, and writes the file. All ranks take rank 0's
-/// choice, so that what they compute alike has the same bits. Collective over `world`.
-void tune(Matmuls &matmuls, const std::string &file, Space space, CUdevice device, CUstream stream,
-          Communicator &world);
+/// Gives each product the algorithm, and each call of attention that cuDNN makes the plan,
+/// that `file` says, if it is of these versions of the libraries, this kind of GPU and these
+/// products and calls; else rank 0 times what the heuristics offer, on operands in `space`,
+/// which it leaves zeroed, and writes the file. All ranks take rank 0's choice, so that what
+/// they compute alike has the same bits. Collective over `world`.
+void tune(Matmuls &matmuls, Attentions &attentions, const std::string &file, Space space,
+          CUdevice device, CUstream stream, Communicator &world);
 
 } // namespace meshwright::cuda
 

@@ -33,9 +33,9 @@ def main():
                         "--precision", precision, *flags, "-o", str(path)], check=True, stdout=subprocess.DEVNULL)
         return path
 
-    def run(path, cudnn=built / "fake_cudnn", **environment):
+    def run(path, *more, cudnn=built / "fake_cudnn", **environment):
         log = options.folder / "log"
-        done = subprocess.run([str(path), "--data", str(data), "--tokens", "u8", "--steps", "3", "--lr", "1e-3"],
+        done = subprocess.run([path, "--data", data, "--tokens", "u8", "--steps", "3", "--lr", "1e-3", *more],
                               capture_output=True, text=True, timeout=300,
                               env={**os.environ, "LD_LIBRARY_PATH": f"{built / 'fake_gpu'}:{cudnn}",
                                    "FAKE_GPU_LOG": str(log), **environment})
@@ -63,6 +63,27 @@ def main():
     assert launches["cudnn attention"] == launches["cudnn attention_grad"] == 3 * layers, launches
     assert not generated(launches), launches
     print("auto: cuDNN", flush=True)
+
+    # The second plan is the fastest, and the third wants more memory than there is.
+    tuned = options.folder / "tuned.json"
+    tuned.unlink(missing_ok=True)
+    done, _ = run(path, "--tune", tuned)
+    assert done.returncode == 0 and "tuned 2 calls of attention: for 2 another" in done.stdout, done
+    stored = json.loads(tuned.read_text())
+    calls = stored["attentions"]
+    assert stored["cudnn"] == "9.19.0" and {name.split(" ")[0] for name in calls} == {"attention", "attention_grad"}, stored
+    assert all((call["plan"], call["candidate"], call["of"]) == ("eng1", 1, 3) for call in calls.values()), calls
+    done, launches = run(path, "--tune", tuned)
+    assert done.returncode == 0 and "tuned" not in done.stdout + done.stderr and "(eng1)" in done.stdout, done
+    assert launches["cudnn attention"] == launches["cudnn attention_grad"] == 3 * layers, launches
+    for words, text, environment in [
+            ('its cudnn is "9.19.0", not "9.19.1"; tuning again', json.dumps(stored), {"FAKE_CUDNN_VERSION": "91901"}),
+            ("it has no attention ", json.dumps({**stored, "attentions": {}}), {}),
+            ("cuDNN has no plan eng9 for attention ", tuned.read_text().replace("eng1", "eng9"), {})]:
+        tuned.write_text(text)
+        done, _ = run(path, "--tune", tuned, **environment)
+        assert done.returncode == 0 and words in done.stderr and "tuned 2 calls" in done.stdout, (words, done)
+    print("tuned: the fastest plan that fits, kept while it serves", flush=True)
 
     for label, words, environment in [
             ("it refuses", "cuDNN ", {"FAKE_CUDNN_REFUSES": "1"}),

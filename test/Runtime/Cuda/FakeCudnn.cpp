@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // Stands for libcudnn.so.9 beside the fake driver. Descriptors keep what they are told;
-// one engine makes every graph, and computes it where FAKE_GPU_COMPUTES is set
+// each of three engines makes every graph, and computes it where FAKE_GPU_COMPUTES is set
 // (FakeCudnnGraph.h). What is executed must be a graph that was finalized, on the handle
 // it was made for, with an address for each tensor of it that is in memory: aligned as the
 // graph says, allocated as far as the tensor reaches, and apart from all that is written.
@@ -51,6 +51,20 @@ size_t sizeOf(cudnnBackendAttributeType_t type) {
 int64_t number(const char *variable, int64_t otherwise) {
   const char *text = getenv(variable);
   return text ? atoll(text) : otherwise;
+}
+
+/// What the heuristic offers: the second engine is the fastest, the third the same, but with
+/// more scratch memory than any plan has.
+constexpr int64_t engines = 3, fastest = 1, greedy = 2;
+
+/// Of a plan or an engine's configuration.
+int64_t workspaceOf(const Descriptor &descriptor) {
+  const Descriptor &config = descriptor.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR
+                                 ? *descriptor.get<Descriptor *>(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)
+                                 : descriptor;
+  auto engine = config.get<Descriptor *>(CUDNN_ATTR_ENGINECFG_ENGINE);
+  bool more = engine->get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0) == greedy;
+  return more ? int64_t(1) << 40 : number("FAKE_CUDNN_WORKSPACE", 256);
 }
 
 /// The addresses of a tensor's elements, sorted.
@@ -177,12 +191,14 @@ cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t handle,
     return CUDNN_STATUS_SUCCESS;
   };
   if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS) {
-    *count = 1;
-    if (wanted > 0) {
-      auto &config = **static_cast<Descriptor **>(elements);
+    *count = engines;
+    for (int64_t i = 0; i < std::min(wanted, engines); ++i) {
+      auto &config = *static_cast<Descriptor **>(elements)[i];
       auto *engine = new Descriptor{CUDNN_BACKEND_ENGINE_DESCRIPTOR, true};
       const auto &graph = descriptor.values.at(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
       engine->values[CUDNN_ATTR_ENGINE_OPERATION_GRAPH] = graph;
+      const char *index = reinterpret_cast<const char *>(&i);
+      engine->values[CUDNN_ATTR_ENGINE_GLOBAL_INDEX] = {CUDNN_TYPE_INT64, 1, {index, index + sizeof(i)}};
       const char *bytes = reinterpret_cast<const char *>(&engine);
       config.values[CUDNN_ATTR_ENGINECFG_ENGINE] = {CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
                                                    {bytes, bytes + sizeof(engine)}};
@@ -191,7 +207,7 @@ cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t handle,
     return CUDNN_STATUS_SUCCESS;
   }
   if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE || name == CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE)
-    return answer(number("FAKE_CUDNN_WORKSPACE", 256));
+    return answer(workspaceOf(descriptor));
   if (name == CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT)
     return answer(32); // The frontend takes some by their number.
   auto found = descriptor.values.find(name);
@@ -228,7 +244,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   std::shared_ptr<const OperationGraph> graph = described->graph;
   Operands operands = operandsOf(*graph, pack);
   auto scratch = pack.get<char *>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
-  auto scratchBytes = size_t(number("FAKE_CUDNN_WORKSPACE", 256));
+  auto scratchBytes = size_t(workspaceOf(plan));
   checkRange("scratch memory of attention", CUdeviceptr(scratch), scratchBytes);
   for (const Access &access : operands.accesses)
     if (access.begin < CUdeviceptr(scratch) + scratchBytes &&
@@ -238,12 +254,15 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   Work work{graph->products() > 2 ? "cudnn attention_grad" : "cudnn attention", {}, {}};
   work.accesses = operands.accesses;
   work.accesses.push_back({Access::Write, CUdeviceptr(scratch), scratchBytes});
-  work.run = [graph, operands, scratch, scratchBytes, name = work.name] {
+  double ms = engine->get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX) == fastest ? 1 : 2;
+  work.run = [graph, operands, scratch, scratchBytes, ms, name = work.name] {
     if (computes()) {
       memset(scratch, 0xFF, scratchBytes);
       graph->compute(operands.addresses, operands.numbers);
       memset(scratch, 0xFF, scratchBytes);
     }
+    Lock lock(mutex);
+    busy += ms;
     return countLaunch(name), true;
   };
   submit(CUstream(handle->stream), std::move(work));
