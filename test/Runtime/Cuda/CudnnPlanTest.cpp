@@ -119,6 +119,24 @@ TEST_P(CudnnPlanTest, DeterministicGradient) { fits(true, true, 1.02); }
 // Blackwell has kernels of its own for most shapes, and Ampere's, which need more, for others.
 TEST_P(CudnnPlanTest, Gradient) { fits(true, false, GetParam().arch == 100 ? 2.1 : 1.01); }
 
+// Others than the first are made when they are asked for, within the scratch memory there is.
+TEST_P(CudnnPlanTest, CandidatesCanBeChosen) {
+  const Device &device = GetParam();
+  AttentionGraph graph(callOf(shapes[1], true, false),
+                       {device.arch, device.processors, nullptr, propertiesOf(device)});
+  ASSERT_GT(graph.candidates(), 1);
+  EXPECT_EQ(graph.candidate(), 0);
+  std::string first = graph.engine();
+  int64_t bytes = graph.workspaceBytes();
+  EXPECT_FALSE(graph.choose(1, 1));
+  EXPECT_EQ(graph.engine(), first);
+  EXPECT_EQ(graph.workspaceBytes(), bytes);
+  ASSERT_TRUE(graph.choose(1, int64_t(1) << 40));
+  EXPECT_EQ(graph.candidate(), 1);
+  EXPECT_NE(graph.engine(), first);
+  EXPECT_EQ(graph.engine(), graph.engine(1));
+}
+
 // What is stored of the deterministic gradient does not grow with the batch, nor with the
 // number of heads.
 TEST(CudnnParts, AreLimited) {
