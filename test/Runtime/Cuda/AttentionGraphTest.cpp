@@ -7,9 +7,9 @@
 // That the real cuDNN takes them is CudnnPlanTest.cpp's.
 //
 //===----------------------------------------------------------------------===//
+#include "cuda/AttentionGraph.h"
 #include "Kernels/Reference.h"
 #include "common/Error.h"
-#include "cuda/AttentionGraph.h"
 #include "cuda/Libraries.h"
 
 #include <gtest/gtest.h>
@@ -188,8 +188,9 @@ TEST(AttentionGraphDeathTest, WrongOperandsAreNoticed) {
   Memory q(bytes), k(bytes), v(bytes), out(2 * bytes), lse(bytes), scratch(1 << 20);
   AttentionGraph graph({sizes, false, false}, {90, 1, stream});
   auto run = [&](const char *result, const char *last) {
-    void *operands[] = {q.data(), k.data(), v.data(), const_cast<char *>(result), lse.data(),
-                        const_cast<char *>(last)};
+    void *operands[] = {q.data(),   k.data(),
+                        v.data(),   const_cast<char *>(result),
+                        lse.data(), const_cast<char *>(last)};
     graph.run(operands);
   };
   run(out.data(), scratch.data());

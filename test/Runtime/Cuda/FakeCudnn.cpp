@@ -59,9 +59,10 @@ constexpr int64_t engines = 3, fastest = 1, greedy = 2;
 
 /// Of a plan or an engine's configuration.
 int64_t workspaceOf(const Descriptor &descriptor) {
-  const Descriptor &config = descriptor.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR
-                                 ? *descriptor.get<Descriptor *>(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)
-                                 : descriptor;
+  const Descriptor &config =
+      descriptor.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR
+          ? *descriptor.get<Descriptor *>(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)
+          : descriptor;
   auto engine = config.get<Descriptor *>(CUDNN_ATTR_ENGINECFG_ENGINE);
   bool more = engine->get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0) == greedy;
   return more ? int64_t(1) << 40 : number("FAKE_CUDNN_WORKSPACE", 256);
@@ -108,8 +109,8 @@ Operands operandsOf(const OperationGraph &graph, const Descriptor &pack) {
     checkRange("tensor of attention", CUdeviceptr(address), tensor.extent());
     result.addresses[id] = address;
     tensors.push_back(&tensor);
-    result.accesses.push_back({graph.writes(id) ? Access::Write : Access::Read,
-                               CUdeviceptr(address), tensor.extent()});
+    result.accesses.push_back(
+        {graph.writes(id) ? Access::Write : Access::Read, CUdeviceptr(address), tensor.extent()});
   }
   for (size_t i = 0; i < tensors.size(); ++i)
     for (size_t j = 0; j < tensors.size(); ++j) {
@@ -157,8 +158,7 @@ cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t) {
 cudnnStatus_t cudnnBackendInitialize(cudnnBackendDescriptor_t) { return CUDNN_STATUS_SUCCESS; }
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t handle) {
   auto &descriptor = *static_cast<Descriptor *>(handle);
-  if (number("FAKE_CUDNN_REFUSES", 0) &&
-      descriptor.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
+  if (number("FAKE_CUDNN_REFUSES", 0) && descriptor.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
     return CUDNN_STATUS_NOT_SUPPORTED;
   if (descriptor.type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)
     descriptor.graph = std::make_shared<OperationGraph>(descriptor);
@@ -198,15 +198,17 @@ cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t handle,
       const auto &graph = descriptor.values.at(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
       engine->values[CUDNN_ATTR_ENGINE_OPERATION_GRAPH] = graph;
       const char *index = reinterpret_cast<const char *>(&i);
-      engine->values[CUDNN_ATTR_ENGINE_GLOBAL_INDEX] = {CUDNN_TYPE_INT64, 1, {index, index + sizeof(i)}};
+      engine->values[CUDNN_ATTR_ENGINE_GLOBAL_INDEX] = {
+          CUDNN_TYPE_INT64, 1, {index, index + sizeof(i)}};
       const char *bytes = reinterpret_cast<const char *>(&engine);
-      config.values[CUDNN_ATTR_ENGINECFG_ENGINE] = {CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
-                                                   {bytes, bytes + sizeof(engine)}};
+      config.values[CUDNN_ATTR_ENGINECFG_ENGINE] = {
+          CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, {bytes, bytes + sizeof(engine)}};
       config.finalized = true;
     }
     return CUDNN_STATUS_SUCCESS;
   }
-  if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE || name == CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE)
+  if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE ||
+      name == CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE)
     return answer(workspaceOf(descriptor));
   if (name == CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT)
     return answer(32); // The frontend takes some by their number.
@@ -233,7 +235,8 @@ cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t handle,
 
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t planHandle,
                                   cudnnBackendDescriptor_t packHandle) {
-  auto &plan = *static_cast<Descriptor *>(planHandle), &pack = *static_cast<Descriptor *>(packHandle);
+  auto &plan = *static_cast<Descriptor *>(planHandle),
+       &pack = *static_cast<Descriptor *>(packHandle);
   if (!plan.finalized || !pack.finalized)
     wrong("cuDNN: something that is executed is not finalized");
   auto config = plan.get<Descriptor *>(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);

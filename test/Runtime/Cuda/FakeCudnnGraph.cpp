@@ -202,7 +202,8 @@ OperationGraph::Operation OperationGraph::product(const Descriptor &descriptor) 
     std::vector<int64_t> ofA = leading(c, a, rank - 2), ofB = leading(c, b, rank - 2);
     Values result(ofA.size() * size_t(m * n));
     auto matrix = [](const Values &values, int64_t at, int64_t rows, int64_t columns) {
-      return Matrix{const_cast<float *>(values.data()) + at * rows * columns, Type::F32, columns, 0};
+      return Matrix{const_cast<float *>(values.data()) + at * rows * columns, Type::F32, columns,
+                    0};
     };
     // By columns it is the product of the transposed matrices, the other way round.
     for (size_t i = 0; i < ofA.size(); ++i) {
@@ -251,7 +252,8 @@ OperationGraph::Operation OperationGraph::pointwise(const Descriptor &descriptor
   const GraphTensor &y = add(descriptor, CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
   auto precision = how.get<cudnnDataType_t>(CUDNN_ATTR_POINTWISE_MATH_PREC);
   if (precision != CUDNN_DATA_FLOAT && !(precision == CUDNN_DATA_BOOLEAN && y.isBoolean))
-    wrong("cuDNN: a pointwise operation computes in type %d, which is unknown here", int(precision));
+    wrong("cuDNN: a pointwise operation computes in type %d, which is unknown here",
+          int(precision));
   if (mode == CUDNN_POINTWISE_GEN_INDEX) {
     auto axis = how.get<int64_t>(CUDNN_ATTR_POINTWISE_AXIS);
     GraphTensor index = y;
@@ -294,8 +296,8 @@ OperationGraph::Operation OperationGraph::pointwise(const Descriptor &descriptor
       for (size_t i = 0; i < in.size(); ++i)
         from[i] = in[i]->data() + rows[i][row] * operands[i].sizes[last];
       for (size_t j = 0; j < width; ++j)
-        result[row * width + j] = known->compute(from[0][j * step[0]], from[1][j * step[1]],
-                                                 from[2][j * step[2]]);
+        result[row * width + j] =
+            known->compute(from[0][j * step[0]], from[1][j * step[1]], from[2][j * step[2]]);
     }
     return {result};
   };
@@ -380,7 +382,8 @@ OperationGraph::Operation OperationGraph::attention(const Descriptor &descriptor
         for (int64_t key = 0; key < keys; ++key)
           scores[size_t(key)] =
               (*in[3])[0] * std::inner_product(query, query + depth,
-                                               in[1]->data() + (ofK[head] * keys + key) * depth, 0.f);
+                                               in[1]->data() + (ofK[head] * keys + key) * depth,
+                                               0.f);
         float most = *std::max_element(scores.begin(), scores.end()), sum = 0;
         for (float &score : scores)
           sum += score = std::exp(score - most);
