@@ -53,9 +53,21 @@ FailureHook::FailureHook(std::function<void()> stop) {
   state().hooks[this] = std::move(stop);
 }
 
+/// Another thread ends the process.
+[[noreturn]] static void waitForTheEnd() {
+  while (true)
+    pause();
+}
+
 FailureHook::~FailureHook() {
-  std::lock_guard<std::mutex> lock(state().mutex);
-  state().hooks.erase(this);
+  std::unique_lock<std::mutex> lock(state().mutex);
+  if (!state().failing) {
+    state().hooks.erase(this);
+    return;
+  }
+  // The hook may be running, on what would be destroyed next.
+  lock.unlock();
+  waitForTheEnd();
 }
 
 /// Calls the hooks, which may hang, as what they stop does.
@@ -80,8 +92,7 @@ static void stopAll() {
 void meshwright::endAllRanks(const std::string &message, int code) {
   FailureState &failure = state();
   if (failure.failing.exchange(true))
-    while (true) // Another thread is ending the process.
-      pause();
+    waitForTheEnd();
   if (failure.rank != 0 && failure.processes > 1)
     usleep(3000000);
 

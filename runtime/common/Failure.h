@@ -28,7 +28,8 @@ void setFailureProcess(int rank, int processes);
 void setFailureAbort(std::function<void(int code)> abort);
 
 /// What must be stopped before a failed process ends, such as communication on a GPU. It
-/// is called from a thread of its own, and given two seconds. Until the result is destroyed.
+/// is called from a thread of its own, and given two seconds. Until this is destroyed, which
+/// ends no more once some thread fails: what the hook uses stays until the process has ended.
 class FailureHook {
 public:
   explicit FailureHook(std::function<void()> stop);

@@ -209,6 +209,18 @@ def main():
     tuned.write_text(json.dumps(stored))
     done, *_ = run(path, 1, 1, "--tune", tuned)
     assert done.returncode == 1 and "refuses the algorithm chosen for the product" in done.stderr, done
+    # All ranks refuse it at once; one says so.
+    tuned.unlink()
+    path = compile("gpt2-tiny", "--mesh", "data=2")
+    done, *_ = run(path, 2, 1, "--tune", tuned)
+    assert done.returncode == 0, done
+    stored = json.loads(tuned.read_text())
+    next(iter(stored["products"].values()))["algorithm"][0] = 9
+    tuned.write_text(json.dumps(stored))
+    for _ in range(10):
+        done, *_ = run(path, 2, 1, "--tune", tuned)
+        assert done.returncode == 1 and done.stderr.count("error: cuBLASLt refuses the algorithm") == 1, done
+    print("two ranks refuse an algorithm: one says so", flush=True)
 
     def refused(label, words, **environment):
         done, *_ = run(path, 1, 1, **environment)
