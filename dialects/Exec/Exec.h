@@ -67,6 +67,13 @@ int64_t matmulWorkspace(mlir::Operation *op, bool mixed, int64_t m, int64_t n, i
 int64_t attentionWorkspace(mlir::Operation *op, const MwAttention &shape);
 int64_t attentionGradWorkspace(mlir::Operation *op, const MwAttention &shape);
 
+/// Whether the library for GPUs can make the sums of factor 0, A, or 1, B, over k beside this
+/// product: where the factor is stored k first and there is more than one of each.
+bool canSum(unsigned factor, bool transA, bool transB, int64_t m, int64_t n, int64_t k,
+            int64_t batch);
+/// Which dimensions of operand `operand` are not in the result of a sum of products.
+llvm::SmallVector<int64_t> summedDims(const ShardingRule &rule, unsigned operand);
+
 } // namespace meshwright::exec
 
 #include "Exec/ExecDialect.h.inc"

@@ -275,12 +275,23 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
 /// What cannot be together in an epilogue.
 static LogicalResult verifyEpilogue(Operation *op, bool gelu, Value addend, Value bias, Value slope,
-                                    Value preactivation) {
-  if (preactivation && !gelu)
-    return op->emitOpError("keeps what gelu is taken of, but takes none");
+                                    bool sums) {
+  if (sums && (gelu || bias || slope))
+    return op->emitOpError("makes sums of a factor; nothing else but an addend goes with them");
   if (slope && (gelu || addend || bias))
     return op->emitOpError("multiplies by the derivative of gelu; nothing else is done then");
   return success();
+}
+
+SmallVector<int64_t> exec::summedDims(const ShardingRule &rule, unsigned operand) {
+  SmallVector<int64_t> dims;
+  for (auto [dim, factors] : llvm::enumerate(rule.operands[operand].dims))
+    if (llvm::none_of(factors, [&](unsigned factor) {
+          return llvm::any_of(rule.results[0].dims,
+                              [&](auto &kept) { return llvm::is_contained(kept, factor); });
+        }))
+      dims.push_back(int64_t(dim));
+  return dims;
 }
 
 ShardingRule ProductOp::getProductRule() {
@@ -302,9 +313,11 @@ LogicalResult ProductOp::verify() {
     return emitOpError("rule '") << getRule() << "' does not make " << result << " of "
                                  << getLhs().getType() << " and " << getRhs().getType();
   if (failed(verifyEpilogue(*this, getGelu(), getAddend(), getBias(), getSlopeAt(),
-                            getPreactivation())))
+                            getBiasGrad().has_value())))
     return failure();
-  for (Value like : {getAddend(), getSlopeAt(), getPreactivation()})
+  if (bool(getBeside()) != getBiasGrad().has_value() && !getGelu())
+    return emitOpError("has a second result with gelu or bias_grad, and with these alone");
+  for (Value like : SmallVector<Value>{getAddend(), getSlopeAt(), getPreactivation()})
     if (like && like.getType() != result)
       return emitOpError("has an epilogue on ") << like.getType() << " for a result " << result;
   if (getBias()) {
@@ -313,6 +326,17 @@ LogicalResult ProductOp::verify() {
     if (bias.getElementType() != getElementTypeOrSelf(result) ||
         bias.getShape() != shape.take_back(bias.getRank()))
       return emitOpError("adds ") << bias << " to " << result;
+  }
+  if (getBiasGrad()) {
+    auto factor = cast<RankedTensorType>(getOperand(*getBiasGrad()).getType());
+    SmallVector<int64_t> summed = summedDims(rule, *getBiasGrad()), shape;
+    for (auto [dim, size] : llvm::enumerate(factor.getShape()))
+      if (!llvm::is_contained(summed, int64_t(dim)))
+        shape.push_back(size);
+    auto wanted = RankedTensorType::get(shape, getElementTypeOrSelf(result));
+    if (getBeside().getType() != wanted)
+      return emitOpError("makes ") << wanted << " of factor " << *getBiasGrad() << ", not "
+                                   << getBeside().getType();
   }
   return success();
 }
@@ -326,7 +350,8 @@ void MatmulOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effect
   for (MutableOperandRange read : {getAddendMutable(), getBiasMutable(), getSlopeAtMutable()})
     for (OpOperand &operand : read)
       addEffect(effects, MemoryEffects::Read::get(), operand);
-  for (MutableOperandRange written : {getPreactivationMutable(), getWorkspaceMutable()})
+  for (MutableOperandRange written : {getPreactivationMutable(), getSumAMutable(),
+                                      getSumBMutable(), getWorkspaceMutable()})
     for (OpOperand &operand : written)
       addEffect(effects, MemoryEffects::Write::get(), operand);
 }
@@ -376,19 +401,36 @@ LogicalResult MatmulOp::verify() {
   if (targetOf(*this) != "cuda" || getAlpha().convertToFloat() != 1 || !getBeta().isZero())
     return emitOpError("has an epilogue, which there is on the target cuda with alpha 1 and beta 0");
   if (failed(verifyEpilogue(*this, bool(getGelu()), getAddend(), getBias(), getSlopeAt(),
-                            getPreactivation())))
+                            getSumA() || getSumB())))
     return failure();
+  if (getPreactivation() && !getGelu())
+    return emitOpError("keeps what gelu is taken of, but takes none");
+  if ((getSumA() || getSumB()) &&
+      !canSum(getSumB() ? 1 : 0, getTransA(), getTransB(), m, n, k, int64_t(getBatch())))
+    return emitOpError("sums a factor that is not stored with the summed index first, or of which "
+                       "only one row or column is multiplied, or a batch");
   for (Value like : {getAddend(), getSlopeAt(), getPreactivation()})
     if (like && cast<MemRefType>(like.getType()).getNumElements() !=
                     getC().getType().getNumElements())
       return emitOpError("has an epilogue on ") << like.getType() << " for a result " << getC().getType();
-  for (Value like : {getAddend(), getBias(), getSlopeAt(), getPreactivation()})
+  for (Value like : {getAddend(), getBias(), getSlopeAt(), getPreactivation(), getSumA(), getSumB()})
     if (like && getElementTypeOrSelf(like) != getElementTypeOrSelf(getC()))
       return emitOpError("has an epilogue on ") << like.getType() << " for a result " << getC().getType();
   if (getBias() && bytesOf(getBias().getType()) != n * bytesOf(getC().getType()) /
                                                        getC().getType().getNumElements())
     return emitOpError("adds ") << getBias().getType() << " to rows of " << n;
+  if (getSumA() && getSumB())
+    return emitOpError("makes the sums of one factor at most");
+  for (auto [sums, size] : {std::pair(getSumA(), m), std::pair(getSumB(), n)})
+    if (sums && sums.getType().getNumElements() != size)
+      return emitOpError("makes ") << size << " sums, not " << sums.getType();
   return success();
+}
+
+bool exec::canSum(unsigned factor, bool transA, bool transB, int64_t m, int64_t n, int64_t k,
+                  int64_t batch) {
+  bool summedFirst = factor == 0 ? transA : !transB;
+  return summedFirst && (factor == 0 ? m : n) > 1 && k > 1 && batch == 1;
 }
 
 StringRef exec::targetOf(Operation *op) {

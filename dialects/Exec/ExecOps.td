@@ -381,27 +381,36 @@ def Exec_ProductOp : Exec_Op<"product", [AttrSizedOperandSegments, Pure, Contrac
     - `gelu`: the tanh form of `train.gelu` of that is the result. A second result, if
       there is one, is what gelu is taken of;
     - or `gelu_grad`: the sum is multiplied by the derivative of the tanh form of gelu
-      at this operand, of the result's type. Nothing is added then.
+      at this operand, of the result's type. Nothing is added then;
+    - or `bias_grad`: a second result has the sums of factor 0 or 1 over the index that the
+      product sums, in the order of the factor's other dimensions and with the result's
+      element type. Only an addend goes with it, which has no part in these sums.
 
     Only the results are rounded. `exec-fuse-epilogues` makes it.
 
     ```mlir
     %y, %x = exec.product "b i, o i -> b o" %a, %w bias %b gelu : (tensor<8x4xbf16>, tensor<16x4xbf16>, tensor<16xbf16>) -> (tensor<8x16xbf16>, tensor<8x16xbf16>)
     %dx = exec.product "b o, o i -> b i" %dy, %w gelu_grad %x : (tensor<8x4xbf16>, tensor<4x16xbf16>, tensor<8x16xbf16>) -> tensor<8x16xbf16>
+    %dw, %db = exec.product "b o, b i -> o i" %dy, %a bias_grad 0 : (tensor<8x4xbf16>, tensor<8x16xbf16>) -> (tensor<4x16xf32>, tensor<4xf32>)
     ```
   }];
   let arguments = (ins StrAttr:$rule, AnyRankedTensor:$lhs, AnyRankedTensor:$rhs,
                        Optional<AnyRankedTensor>:$addend, Optional<AnyRankedTensor>:$bias,
-                       Optional<AnyRankedTensor>:$slope_at, UnitAttr:$gelu);
-  let results = (outs AnyRankedTensor:$result, Optional<AnyRankedTensor>:$preactivation);
+                       Optional<AnyRankedTensor>:$slope_at, UnitAttr:$gelu,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntMinValue<0>, IntMaxValue<1>]>>:$bias_grad);
+  let results = (outs AnyRankedTensor:$result, Optional<AnyRankedTensor>:$beside);
   let assemblyFormat = [{
     $rule $lhs `,` $rhs (`addend` $addend^)? (`bias` $bias^)? (`gelu_grad` $slope_at^)? (`gelu` $gelu^)?
+    (`bias_grad` $bias_grad^)?
     attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// The factor table of the sum of products, of operands 0 and 1 and result 0.
     ::meshwright::ShardingRule getProductRule();
+    /// What the second result is; null if it is not this.
+    ::mlir::Value getPreactivation() { return getGelu() ? getBeside() : ::mlir::Value(); }
+    ::mlir::Value getFactorSums() { return getBiasGrad() ? getBeside() : ::mlir::Value(); }
   }];
 }
 
@@ -420,11 +429,14 @@ def Exec_MatmulOp : Exec_Op<"matmul", [AttrSizedOperandSegments,
 
     GPUs only, and as of `exec.product`: `addend`, which lies as C and may be the same
     memory, is added in place of beta C, with alpha 1; `bias` [n]; `gelu`, with what it is
-    taken of in `preactivation`; `gelu_grad`. These lie as C and have its type.
+    taken of in `preactivation`; `gelu_grad`. These lie as C and have its type. `sum_a` [m]
+    or `sum_b` [n], of C's element type: the sums over k of A, which must be stored k first,
+    or of B, stored so too. C may be added to then, by beta or an addend.
   }];
   let arguments = (ins Exec_MemRef:$a, Exec_MemRef:$b, Exec_MemRef:$c,
                        Optional<Exec_MemRef>:$addend, Optional<Exec_MemRef>:$bias,
                        Optional<Exec_MemRef>:$slope_at, Optional<Exec_MemRef>:$preactivation,
+                       Optional<Exec_MemRef>:$sum_a, Optional<Exec_MemRef>:$sum_b,
                        Optional<Exec_MemRef>:$workspace, UnitAttr:$gelu, BoolAttr:$transA,
                        BoolAttr:$transB, I64Attr:$m, I64Attr:$n, I64Attr:$k, I64Attr:$lda,
                        I64Attr:$ldb, I64Attr:$ldc, I64Attr:$batch, I64Attr:$strideA,
@@ -434,7 +446,9 @@ def Exec_MatmulOp : Exec_Op<"matmul", [AttrSizedOperandSegments,
     `ld` `(` $lda `,` $ldb `,` $ldc `)` `batch` $batch `strides` `(` $strideA `,` $strideB `,` $strideC `)`
     `alpha` $alpha `beta` $beta (`addend` `(` $addend^ `:` type($addend) `)`)? (`bias` `(` $bias^ `:` type($bias) `)`)?
     (`gelu_grad` `(` $slope_at^ `:` type($slope_at) `)`)? (`gelu` $gelu^)?
-    (`preactivation` `(` $preactivation^ `:` type($preactivation) `)`)? (`workspace` `(` $workspace^ `:` type($workspace) `)`)?
+    (`preactivation` `(` $preactivation^ `:` type($preactivation) `)`)?
+    (`sum_a` `(` $sum_a^ `:` type($sum_a) `)`)? (`sum_b` `(` $sum_b^ `:` type($sum_b) `)`)?
+    (`workspace` `(` $workspace^ `:` type($workspace) `)`)?
     attr-dict `:` type($a) `,` type($b) `,` type($c)
   }];
   let hasVerifier = 1;
@@ -443,7 +457,8 @@ def Exec_MatmulOp : Exec_Op<"matmul", [AttrSizedOperandSegments,
     bool isMixed();
     /// Whether more is done than a product and a sum in place.
     bool hasEpilogue() {
-      return getAddend() || getBias() || getSlopeAt() || getPreactivation() || getGelu();
+      return getAddend() || getBias() || getSlopeAt() || getPreactivation() || getGelu() ||
+             getSumA() || getSumB();
     }
   }];
 }

@@ -3,7 +3,8 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // A product grows one reader at a time: the only reader of its result, as long as
-// that is something the library does too, in the order in which it does it.
+// that is something the library does too, in the order in which it does it. Sums of a factor,
+// gradients of biases, are left to products that nothing else grew on.
 //
 //===----------------------------------------------------------------------===//
 #include "Contraction.h"
@@ -95,7 +96,7 @@ public:
       locs.push_back(reader->getLoc());
     auto made = ProductOp::create(b, b.getFusedLoc(locs), types[0],
                                   preactivation ? types[1] : Type(), spec, op->getOperand(0),
-                                  op->getOperand(1), addend, bias, slopeAt, gelu);
+                                  op->getOperand(1), addend, bias, slopeAt, gelu, IntegerAttr());
     made->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     value.replaceAllUsesWith(made.getResult());
     if (preactivation)
@@ -189,25 +190,103 @@ private:
   SmallVector<Operation *> taken;
 };
 
+/// A product that also makes the sums of one of its factors over what it sums.
+class SumFusion {
+public:
+  explicit SumFusion(train::ContractionOpInterface op) : op(op) {}
+
+  /// Finds such sums that would otherwise take a pass over memory of their own.
+  bool find() {
+    auto ruled = dyn_cast<train::ShardingRuleOpInterface>(op.getOperation());
+    if (!ruled)
+      return false;
+    ShardingRule rule = ruled.getShardingRule();
+    std::string error;
+    auto product = matrixProductOf(rule, error);
+    auto text = textOf(rule);
+    if (failed(product) || !text)
+      return false;
+    spec = *text;
+    for (factor = 0; factor < 2; ++factor) {
+      if (!canSum(product->swapped ? 1 - factor : factor, product->transA, product->transB,
+                  product->m, product->n, product->k, product->batch))
+        continue;
+      SmallVector<int64_t> dims = summedDims(rule, factor);
+      for (Operation *user : op->getOperand(factor).getUsers())
+        if (auto candidate = dyn_cast<train::ReduceOp>(user);
+            candidate && candidate.getDims() == ArrayRef(dims) && canTake(candidate)) {
+          sums = candidate;
+          return true;
+        }
+    }
+    return false;
+  }
+
+  void finish() {
+    OpBuilder b(op);
+    Value init;
+    if (auto accumulating = dyn_cast<train::AccumulatingOpInterface>(op.getOperation()))
+      if (MutableOperandRange range = accumulating.getInitMutable(); !range.empty())
+        init = range[0].get();
+    auto made = ProductOp::create(b, b.getFusedLoc({op.getLoc(), sums.getLoc()}),
+                                  op->getResult(0).getType(), sums.getType(), spec,
+                                  op->getOperand(0), op->getOperand(1), init, Value(), Value(),
+                                  /*gelu=*/false, b.getI64IntegerAttr(factor));
+    made->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+    op->getResult(0).replaceAllUsesWith(made.getResult());
+    sums.getResult().replaceAllUsesWith(made.getBeside());
+    sums->erase();
+    op->erase();
+  }
+
+private:
+  bool canTake(train::ReduceOp reduce) {
+    if (reduce.getKind() != train::ReduceKind::Sum || reduce->getBlock() != op->getBlock() ||
+        getElementTypeOrSelf(reduce.getType()) != getElementTypeOrSelf(op->getResult(0)) ||
+        isInKernels(op->getOperand(factor), reduce))
+      return false;
+    return llvm::all_of(reduce->getUsers(), [&](Operation *user) {
+      return op->isBeforeInBlock(op->getBlock()->findAncestorOpInBlock(*user));
+    });
+  }
+
+  /// Whether a kernel beside `reduce` makes or reads `value`, and so can sum it for nothing.
+  static bool isInKernels(Value value, Operation *reduce) {
+    SmallVector<Value> values{viewed(value)};
+    if (isa_and_nonnull<train::KernelOpInterface>(values[0].getDefiningOp()))
+      return true;
+    while (!values.empty())
+      for (Operation *user : values.pop_back_val().getUsers()) {
+        if (isView(user))
+          llvm::append_range(values, user->getResults());
+        else if (user != reduce && isa<train::KernelOpInterface>(user))
+          return true;
+      }
+    return false;
+  }
+
+  train::ContractionOpInterface op;
+  std::string spec;
+  unsigned factor = 0;
+  train::ReduceOp sums;
+};
+
+constexpr StringLiteral names[] = {"addend", "bias", "gelu", "gelu-grad", "bias-grad"};
+
 struct ExecFuseEpilogues : exec::impl::ExecFuseEpiloguesBase<ExecFuseEpilogues> {
   using ExecFuseEpiloguesBase::ExecFuseEpiloguesBase;
 
   void runOnOperation() override {
     llvm::StringSet<> allowed;
     for (const std::string &name : epilogues) {
-      if (!llvm::is_contained({"addend", "bias", "gelu", "gelu-grad"}, StringRef(name))) {
-        getOperation()->emitError("'") << name << "' is no epilogue; there are addend, bias, gelu "
-                                       << "and gelu-grad";
+      if (!llvm::is_contained(names, name)) {
+        getOperation()->emitError("'") << name << "' is no epilogue; there are "
+                                       << llvm::join(ArrayRef(names), ", ");
         return signalPassFailure();
       }
       allowed.insert(name);
     }
-    SmallVector<train::ContractionOpInterface> products;
-    getOperation().walk([&](train::ContractionOpInterface op) {
-      if (!isa<ProductOp>(*op))
-        products.push_back(op);
-    });
-    for (train::ContractionOpInterface op : products) {
+    for (train::ContractionOpInterface op : products()) {
       Fusion fusion(op, allowed);
       if (!fusion.begin())
         continue;
@@ -216,6 +295,21 @@ struct ExecFuseEpilogues : exec::impl::ExecFuseEpiloguesBase<ExecFuseEpilogues> 
       if (fusion.any())
         fusion.finish();
     }
+    if (!allowed.contains("bias-grad"))
+      return;
+    for (train::ContractionOpInterface op : products())
+      if (SumFusion fusion(op); fusion.find())
+        fusion.finish();
+  }
+
+  /// Those that have no epilogue.
+  SmallVector<train::ContractionOpInterface> products() {
+    SmallVector<train::ContractionOpInterface> found;
+    getOperation().walk([&](train::ContractionOpInterface op) {
+      if (!isa<ProductOp>(*op))
+        found.push_back(op);
+    });
+    return found;
   }
 };
 } // namespace

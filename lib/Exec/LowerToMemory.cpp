@@ -47,6 +47,8 @@ namespace {
 struct Epilogue {
   Value addend, bias, slopeAt, preactivation;
   bool gelu = false;
+  Value sums; ///< of operand `summed`
+  unsigned summed = 0;
 };
 } // namespace
 
@@ -58,12 +60,15 @@ static void emitProduct(Operation *op, const MatrixProduct &product, bool accumu
   Value c = memory(op->getResult(0));
   Value addend = memory(epilogue.addend), bias = memory(epilogue.bias),
         slopeAt = memory(epilogue.slopeAt), preactivation = memory(epilogue.preactivation);
+  Value sums = memory(epilogue.sums);
+  bool ofA = product.swapped == (epilogue.summed == 1);
   bool mixed = !getElementTypeOrSelf(a).isF32() || !getElementTypeOrSelf(c).isF32();
   Value workspace = workspaceOf(
       builder, op, map,
       matmulWorkspace(op, mixed, product.m, product.n, product.k, product.batch));
   auto call = MatmulOp::create(
-      builder, op->getLoc(), a, b, c, addend, bias, slopeAt, preactivation, workspace,
+      builder, op->getLoc(), a, b, c, addend, bias, slopeAt, preactivation,
+      ofA ? sums : Value(), ofA ? Value() : sums, workspace,
       epilogue.gelu, product.transA, product.transB, product.m, product.n, product.k, product.lda,
       product.ldb, product.ldc, product.batch, product.strideA, product.strideB, product.strideC,
       APFloat(1.0f), APFloat(accumulates ? 1.0f : 0.0f));
@@ -87,7 +92,8 @@ static LogicalResult lowerProduct(ProductOp op, OpBuilder &builder, MemoryMap &m
   if (failed(product))
     return failure();
   emitProduct(op, *product, /*accumulates=*/false,
-              {op.getAddend(), op.getBias(), op.getSlopeAt(), op.getPreactivation(), op.getGelu()},
+              {op.getAddend(), op.getBias(), op.getSlopeAt(), op.getPreactivation(), op.getGelu(),
+               op.getFactorSums(), unsigned(op.getBiasGrad().value_or(0))},
               builder, map);
   return success();
 }

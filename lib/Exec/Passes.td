@@ -80,16 +80,23 @@ def ExecFuseEpilogues : Pass<"exec-fuse-epilogues", "::mlir::ModuleOp"> {
     | `addend` | adding a tensor of the result's type, in place where that dies |
     | `gelu` | gelu's tanh form; what it is taken of may have other readers and is written too |
     | `gelu-grad` | multiplying by the derivative of that form |
+    | `bias-grad` | the sums of a factor over what the product sums, which need not read its result |
 
     So a linear layer's bias and the residual behind it cost no pass over memory, nor
     does gelu. Sums stay in f32 until the result, once, is rounded. The two with gelu
     are for results in bf16 and f16, since the library's tanh is not exact to f32's last
     digits, and for rows of a multiple of 8 elements. Products that add to an `init`,
-    batched ones, gelu by erf, other activations and sums over rows stay as they are.
-    The product comes where the last op was that it took in.
+    batched ones, gelu by erf and other activations stay as they are. The product comes
+    where the last op was that it took in.
+
+    The gradient of a linear layer's bias is such sums, beside the product that makes the
+    gradient of its weights; they are of the same element type then. It may add to an
+    `init`, which becomes an addend; to the sums nothing is added. A kernel that makes or
+    reads the factor sums it for nothing: there they stay. So do those of a factor whose
+    summed index is the contiguous one, and those of a product by one row or column.
   }];
   let options = [ListOption<"epilogues", "epilogues", "std::string",
-                            "which to use: addend, bias, gelu, gelu-grad; none without">];
+                            "which to use: addend, bias, gelu, gelu-grad, bias-grad; none without">];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 

@@ -60,6 +60,27 @@ static std::pair<double, double> gelu(double x) {
   return {x / 2 * (1 + t), (1 + t) / 2 + x / 2 * (1 - t * t) * slope};
 }
 
+/// The sums of `value` over some of its dimensions.
+static Tensor sumOver(const Tensor &value, ArrayRef<int64_t> dims, Type type) {
+  Tensor result(type);
+  ArrayRef<int64_t> shape = value.shape();
+  double *out = result.writeFloats();
+  std::fill_n(out, result.size(), 0.0);
+  for (int64_t i = 0; i < value.size(); ++i) {
+    // The place of element i without the summed dimensions, from the last one on.
+    int64_t rest = i, place = 0, stride = 1;
+    for (int64_t dim = int64_t(shape.size()) - 1; dim >= 0; --dim) {
+      if (!llvm::is_contained(dims, dim)) {
+        place += rest % shape[dim] * stride;
+        stride *= shape[dim];
+      }
+      rest /= shape[dim];
+    }
+    out[place] += value.floats()[i];
+  }
+  return result;
+}
+
 static LogicalResult productOp(exec::ProductOp op, ArrayRef<Tensor> operands,
                              SmallVectorImpl<Tensor> &results, RankContext &) {
   Tensor result = contract(op, op.getProductRule(), operands[0], operands[1]);
@@ -86,6 +107,10 @@ static LogicalResult productOp(exec::ProductOp op, ArrayRef<Tensor> operands,
   results.push_back(result);
   if (op.getPreactivation())
     results.push_back(before);
+  if (op.getFactorSums())
+    results.push_back(sumOver(operands[*op.getBiasGrad()],
+                              exec::summedDims(op.getProductRule(), *op.getBiasGrad()),
+                              op.getFactorSums().getType()));
   return success();
 }
 

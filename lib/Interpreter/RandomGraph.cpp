@@ -120,7 +120,14 @@ bool Grower::project() {
   Value x = chooseRank(2);
   if (!x)
     return false;
-  pool.push_back(linear(x, width()));
+  Value y = linear(x, width());
+  if (options.biases) {
+    y = train::AddOp::create(b, loc, y, argument({shape(y).back()}));
+    if (flip())
+      y = train::GeluOp::create(b, loc, y, /*tanh=*/true);
+    y = linear(y, width());
+  }
+  pool.push_back(y);
   return true;
 }
 

@@ -20,6 +20,7 @@ struct RandomGraphOptions {
   /// All dimensions are multiples of this: 4 suits meshes with axes of 2 and 4.
   int64_t granularity = 1;
   bool dropout = false;
+  bool biases = false; ///< projections are two, with a bias between and maybe gelu's tanh form
   int64_t layers = 2;       ///< of a random model
   int64_t microbatches = 1; ///< of a random model
   int64_t rowsMultiple = 1; ///< sequences of a microbatch of a random model

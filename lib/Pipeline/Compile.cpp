@@ -264,7 +264,7 @@ static std::string epiloguesOf(const CompileOptions &options) {
     arch = arch.trim();
     return arch.consume_front("sm_") && !arch.consumeInteger(10, number) && number >= 90;
   });
-  return withGelu ? "bias,addend,gelu,gelu-grad" : "bias,addend";
+  return withGelu ? "bias,addend,gelu,gelu-grad,bias-grad" : "bias,addend,bias-grad";
 }
 
 Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &options,

@@ -102,8 +102,8 @@ ArrayRef<Flag> compileFlags() {
        {"on", "off"}},
       {"epilogues",
        "LIST",
-       "what cuBLASLt does with a product before it writes it: some of bias, addend, gelu, gelu-grad "
-       "between commas, or none; auto: all for sm_90 and later, bias and addend for earlier ones",
+       "what cuBLASLt does with a product before it writes it: some of bias, addend, gelu, gelu-grad, "
+       "bias-grad between commas, or none; auto: all for sm_90 and later, those without gelu for earlier ones",
        &O::epilogues},
       {"replay", "", "make an executable that can dump a step for `meshwright replay`", &O::replay},
       {"precision",
@@ -337,9 +337,9 @@ Error checkSupported(const CompileOptions &o) {
     return refuse("epilogues", o.epilogues, "it is for --target cuda");
   if (o.epilogues != "auto" && o.epilogues != "none")
     for (StringRef name : split(o.epilogues, ','))
-      if (!is_contained({"bias", "addend", "gelu", "gelu-grad"}, name))
+      if (!is_contained({"bias", "addend", "gelu", "gelu-grad", "bias-grad"}, name))
         return refuse("epilogues", o.epilogues,
-                      "there are bias, addend, gelu and gelu-grad, or auto or none");
+                      "there are bias, addend, gelu, gelu-grad and bias-grad, or auto or none");
   if (o.emit == "ptx" && StringRef(o.gpuArch).contains(','))
     return refuse("emit ptx with --gpu-arch", o.gpuArch,
                   "PTX is one module: name one architecture");

@@ -3,7 +3,9 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // cuBLASLt's matrices are column-major, so it sees ours transposed: D^T = op(B)^T op(A)^T,
-// the factors change places, and its rows, along which it adds a bias, are our columns.
+// the factors change places, and its rows, along which it adds a bias, are our columns. Where it
+// makes the gradient of a bias of its B, transposed, that is our A, and of its A our B; it takes
+// no other forms (NVIDIA's nvmath-python says so).
 //
 //===----------------------------------------------------------------------===//
 #include "cuda/Gpu.h"
@@ -36,11 +38,17 @@ static cublasLtEpilogue_t epilogueOf(const MwProduct &p) {
   bool bias = p.epilogue & MW_BIAS, kept = p.epilogue & MW_PREACTIVATION;
   if (p.epilogue & MW_GELU_GRAD)
     return CUBLASLT_EPILOGUE_DGELU;
+  if (p.epilogue & MW_SUM_A)
+    return CUBLASLT_EPILOGUE_BGRADB;
+  if (p.epilogue & MW_SUM_B)
+    return CUBLASLT_EPILOGUE_BGRADA;
   if (p.epilogue & MW_GELU)
     return kept ? bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX
            : bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
   return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
+/// A bias, or its gradient. Their types are that of D.
+static bool hasRow(const MwProduct &p) { return p.epilogue & (MW_BIAS | MW_SUM_A | MW_SUM_B); }
 static bool hasMatrixBeside(const MwProduct &p) {
   return p.epilogue & (MW_PREACTIVATION | MW_GELU_GRAD);
 }
@@ -96,7 +104,7 @@ void Matmuls::prepare(Product &product) const {
   set(product.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogueOf(p));
   // The heuristic looks at how these are aligned; addresses come with each run.
   auto aligned = reinterpret_cast<void *>(p.alignment);
-  if (p.epilogue & MW_BIAS)
+  if (hasRow(p))
     set(product.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
   if (hasMatrixBeside(p)) {
     set(product.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
@@ -123,7 +131,9 @@ std::string Matmuls::describe(int64_t number) const {
                                                     {MW_BIAS, "bias"},
                                                     {MW_GELU, "gelu"},
                                                     {MW_PREACTIVATION, "preactivation"},
-                                                    {MW_GELU_GRAD, "gelu-grad"}};
+                                                    {MW_GELU_GRAD, "gelu-grad"},
+                                                    {MW_SUM_A, "bias-grad-of-A"},
+                                                    {MW_SUM_B, "bias-grad-of-B"}};
   for (auto [bit, name] : names)
     if (p.epilogue & bit)
       words += text(" +", name);
@@ -175,11 +185,11 @@ void Matmuls::choose(int64_t number, const cublasLtMatmulAlgo_t &algorithm) {
 
 cublasStatus_t Matmuls::call(Product &product, const cublasLtMatmulAlgo_t &algorithm,
                              void *const *operands, CUstream stream) const {
-  auto [a, b, d, c, bias, beside, workspace] =
+  auto [a, b, d, c, row, beside, workspace] =
       reinterpret_cast<void *const(&)[7]>(*operands);
   const MwProduct &p = product.shape;
-  if (p.epilogue & MW_BIAS)
-    set(product.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  if (hasRow(p))
+    set(product.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, row);
   if (hasMatrixBeside(p))
     set(product.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, beside);
   float alpha = 1, beta = p.epilogue & MW_ADDEND ? 1 : 0;

@@ -99,7 +99,8 @@ public:
         matrix(true, p.transB ? p.n : p.k, p.transB ? p.k : p.n, p.ldb, p.strideB, p.factors),
         matrix(true, p.m, p.n, p.ldd, p.strideD, p.result),
         matrix(p.epilogue & MW_ADDEND, p.m, p.n, p.ldd, p.strideD, p.result),
-        next(p.epilogue & MW_BIAS, p.n, p.result),
+        next(p.epilogue & (MW_BIAS | MW_SUM_A | MW_SUM_B), p.epilogue & MW_SUM_A ? p.m : p.n,
+             p.result),
         matrix(beside, p.m, p.n, p.ldd, p.strideD, p.result)};
     operands.push_back(take(at, MW_PRODUCT_WORKSPACE));
     return at <= space.bytes ? operands : std::vector<void *>();

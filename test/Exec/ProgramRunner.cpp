@@ -199,6 +199,21 @@ void ProgramRunner::epilogue(MatmulOp op, interp::Tensor &result) {
   if (op.getGelu())
     for (int64_t i = 0; i < result.size(); ++i)
       c[i] = gelu(c[i]).first;
+  // Of a factor that is stored as [k, size].
+  auto sum = [&](Value sums, Value factor, int64_t size, int64_t ld) {
+    if (!sums)
+      return;
+    interp::Tensor total = load(sums), from = load(factor);
+    double *to = total.writeFloats();
+    for (int64_t i = 0; i < size; ++i) {
+      to[i] = 0;
+      for (int64_t s = 0; s < int64_t(op.getK()); ++s)
+        to[i] += from.floats()[s * ld + i];
+    }
+    store(sums, total);
+  };
+  sum(op.getSumA(), op.getA(), op.getM(), op.getLda());
+  sum(op.getSumB(), op.getB(), op.getN(), op.getLdb());
 }
 
 void ProgramRunner::matmul(MatmulOp op) {

@@ -1,7 +1,8 @@
 // RUN: meshwright-opt %s --exec-fuse-epilogues=epilogues=bias,addend,gelu,gelu-grad -split-input-file | FileCheck %s
+// RUN: meshwright-opt %s --exec-fuse-epilogues=epilogues=bias-grad -split-input-file | FileCheck %s --check-prefix GRAD
 // RUN: meshwright-opt %s --exec-fuse-epilogues=epilogues=bias -split-input-file | FileCheck %s --check-prefix BIAS
 // RUN: not meshwright-opt %s --exec-fuse-epilogues=epilogues=silu -split-input-file 2>&1 | FileCheck %s --check-prefix UNKNOWN
-// UNKNOWN: 'silu' is no epilogue; there are addend, bias, gelu and gelu-grad
+// UNKNOWN: 'silu' is no epilogue; there are addend, bias, gelu, gelu-grad, bias-grad
 
 // BEGIN EXAMPLE --exec-fuse-epilogues=epilogues=bias,addend,gelu,gelu-grad
 func.func @mlp(%x: tensor<4x8xbf16>, %w: tensor<16x8xbf16>, %b: tensor<16xbf16>, %v: tensor<8x16xbf16>) -> tensor<4x8xbf16> {
@@ -74,4 +75,63 @@ func.func @not(%x: tensor<4x8xf32>, %w: tensor<16x8xf32>, %n: tensor<4x8xbf16>, 
   %7 = train.linear %p, %m : (tensor<2x4x8xbf16>, tensor<16x8xbf16>) -> tensor<2x4x16xbf16>
   %8 = train.add %7, %b : (tensor<2x4x16xbf16>, tensor<4x16xbf16>) -> tensor<2x4x16xbf16>
   return %1, %2, %4, %6, %8 : tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xbf16>, tensor<4x12xbf16>, tensor<2x4x16xbf16>
+}
+
+// -----
+
+// Gradients of a linear layer: the product that makes the one of the weights sums dy too, be it
+// the left factor or the right one. It may add to an init; nothing is added to the sums.
+// GRAD-LABEL: func.func @bias_gradients
+// GRAD-NEXT: %[[W:.*]], %[[B:.*]] = exec.product "t s o, t s i -> o i" %arg0, %arg1 bias_grad 0 : (tensor<2x4x16xbf16>, tensor<2x4x8xbf16>) -> (tensor<16x8xf32>, tensor<16xf32>)
+// GRAD-NEXT: %[[V:.*]], %[[C:.*]] = exec.product "t s i, t s o -> i o" %arg1, %arg2 addend %arg3 bias_grad 1 :
+// GRAD-NEXT: %[[S:.*]] = train.accumulate %arg4, %[[C]]
+// GRAD-NEXT: return %[[W]], %[[B]], %[[V]], %[[S]]
+// CHECK-LABEL: func.func @bias_gradients
+// CHECK-NOT: exec.product
+func.func @bias_gradients(%dy: tensor<2x4x16xbf16>, %x: tensor<2x4x8xbf16>, %dz: tensor<2x4x16xbf16>, %v: tensor<8x16xf32>, %c: tensor<16xf32>)
+    -> (tensor<16x8xf32>, tensor<16xf32>, tensor<8x16xf32>, tensor<16xf32>) {
+  %0 = train.reduce sum %dy over [0, 1] : (tensor<2x4x16xbf16>) -> tensor<16xf32>
+  %1 = train.contract "t s o, t s i -> o i" %dy, %x : (tensor<2x4x16xbf16>, tensor<2x4x8xbf16>) -> tensor<16x8xf32>
+  %2 = train.contract "t s i, t s o -> i o" %x, %dz init %v : (tensor<2x4x8xbf16>, tensor<2x4x16xbf16>, tensor<8x16xf32>) -> tensor<8x16xf32>
+  %3 = train.reduce sum %dz over [0, 1] : (tensor<2x4x16xbf16>) -> tensor<16xf32>
+  %4 = train.accumulate %c, %3 : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  return %1, %0, %2, %4 : tensor<16x8xf32>, tensor<16xf32>, tensor<8x16xf32>, tensor<16xf32>
+}
+
+// -----
+
+// Where heads are apart the sums are in the order of the factor's dimensions.
+// GRAD-LABEL: func.func @heads
+// GRAD-NEXT: exec.product "t h d, t i -> h d i" %arg0, %arg1 bias_grad 0 : (tensor<4x2x8xf32>, tensor<4x8xf32>) -> (tensor<2x8x8xf32>, tensor<2x8xf32>)
+// GRAD-NEXT: return
+func.func @heads(%dy: tensor<4x2x8xf32>, %x: tensor<4x8xf32>) -> (tensor<2x8x8xf32>, tensor<2x8xf32>) {
+  %0 = train.reduce sum %dy over [0] : (tensor<4x2x8xf32>) -> tensor<2x8xf32>
+  %1 = train.contract "t h d, t i -> h d i" %dy, %x : (tensor<4x2x8xf32>, tensor<4x8xf32>) -> tensor<2x8x8xf32>
+  return %1, %0 : tensor<2x8x8xf32>, tensor<2x8xf32>
+}
+
+// -----
+
+// Not: sums of another type; over other dimensions; maxima; of what a kernel makes (%4) or reads
+// (%dz); needed before the product; of a factor whose tokens are contiguous.
+// GRAD-LABEL: func.func @not_sums
+// GRAD-NOT: exec.product
+// GRAD: return
+func.func @not_sums(%dy: tensor<4x16xbf16>, %x: tensor<4x8xbf16>, %dz: tensor<4x16xbf16>, %t: tensor<16x4xf32>, %y: tensor<8x4xf32>, %s: tensor<16xf32>)
+    -> (tensor<16x8xf32>, tensor<16xbf16>, tensor<4xf32>, tensor<16xf32>, tensor<16x8xf32>, tensor<16xf32>, tensor<16x8xf32>, tensor<16xf32>, tensor<4x16xbf16>, tensor<16x8xf32>, tensor<16xf32>, tensor<4x4xf32>) {
+  %0 = train.contract "t o, t i -> o i" %dy, %x : (tensor<4x16xbf16>, tensor<4x8xbf16>) -> tensor<16x8xf32>
+  %1 = train.reduce sum %dy over [0] : (tensor<4x16xbf16>) -> tensor<16xbf16>
+  %2 = train.reduce sum %dy over [1] : (tensor<4x16xbf16>) -> tensor<4xf32>
+  %3 = train.reduce max %dy over [0] : (tensor<4x16xbf16>) -> tensor<16xf32>
+  %4 = train.relu %dz : (tensor<4x16xbf16>) -> tensor<4x16xbf16>
+  %5 = train.contract "t o, t i -> o i" %4, %x : (tensor<4x16xbf16>, tensor<4x8xbf16>) -> tensor<16x8xf32>
+  %6 = train.reduce sum %4 over [0] : (tensor<4x16xbf16>) -> tensor<16xf32>
+  %7 = train.contract "t o, t i -> o i" %dz, %x : (tensor<4x16xbf16>, tensor<4x8xbf16>) -> tensor<16x8xf32>
+  %8 = train.reduce sum %dz over [0] : (tensor<4x16xbf16>) -> tensor<16xf32>
+  %9 = train.contract "o t, i t -> o i" %t, %y : (tensor<16x4xf32>, tensor<8x4xf32>) -> tensor<16x8xf32>
+  %10 = train.reduce sum %t over [1] : (tensor<16x4xf32>) -> tensor<16xf32>
+  %11 = train.reduce sum %y over [0] : (tensor<8x4xf32>) -> tensor<4xf32>
+  %12 = train.broadcast %11 along [0] : (tensor<4xf32>) -> tensor<8x4xf32>
+  %13 = train.contract "i s, i t -> s t" %y, %12 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<4x4xf32>
+  return %0, %1, %2, %3, %5, %6, %7, %8, %4, %9, %10, %13 : tensor<16x8xf32>, tensor<16xbf16>, tensor<4xf32>, tensor<16xf32>, tensor<16x8xf32>, tensor<16xf32>, tensor<16x8xf32>, tensor<16xf32>, tensor<4x16xbf16>, tensor<16x8xf32>, tensor<16xf32>, tensor<4x4xf32>
 }

@@ -101,7 +101,9 @@ enum MwEpilogue {
   MW_BIAS = 2,          ///< a row [n] is added
   MW_GELU = 4,          ///< in its tanh form
   MW_PREACTIVATION = 8, ///< what gelu is taken of is written too, to memory that lies as D
-  MW_GELU_GRAD = 16     ///< D is multiplied by the derivative of gelu at what lies there
+  MW_GELU_GRAD = 16,    ///< D is multiplied by the derivative of gelu at what lies there
+  MW_SUM_A = 32,        ///< the sums [m] of op(A) over k are written; A is stored k first
+  MW_SUM_B = 64         ///< the sums [n] of op(B) over k are written; B is stored k first
 };
 extern const int64_t meshwright_product_count;
 extern const MwProduct meshwright_products[];
@@ -114,8 +116,8 @@ extern const char meshwright_product_locations[];
 /// divides.
 #define MW_PRODUCT_WORKSPACE ((32 << 20) + 256 - MW_ALIGNMENT)
 
-/// Product `number` of the table. `operands` are the addresses of A, B, D, C, the bias,
-/// what epilogues read or write beside D, and the workspace; null where there is none.
+/// Product `number` of the table. `operands` are the addresses of A, B, D, C, the bias or
+/// the sums of a factor, what epilogues read or write beside D, and the workspace; null where there is none.
 void mw_product(MwContext *context, int32_t number, void *const *operands);
 
 /// Launches kernel `kernel` of the table on the addresses in `operands`. As all that a

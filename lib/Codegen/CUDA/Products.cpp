@@ -19,8 +19,9 @@ static int64_t typeOf(Value memory) {
 SmallVector<Value> ProductTable::operandsOf(exec::MatmulOp op) {
   bool inPlace = !op.getBeta().isZero();
   Value beside = op.getSlopeAt() ? op.getSlopeAt() : op.getPreactivation();
-  return {op.getA(),    op.getB(), op.getC(),         inPlace ? Value(op.getC()) : op.getAddend(),
-          op.getBias(), beside,    op.getWorkspace()};
+  Value row = op.getBias() ? op.getBias() : op.getSumA() ? op.getSumA() : op.getSumB();
+  return {op.getA(), op.getB(), op.getC(), inPlace ? Value(op.getC()) : op.getAddend(),
+          row,       beside,    op.getWorkspace()};
 }
 
 FailureOr<int64_t> ProductTable::numberOf(exec::MatmulOp op) {
@@ -40,7 +41,8 @@ FailureOr<int64_t> ProductTable::numberOf(exec::MatmulOp op) {
   int64_t epilogue = (beta != 0 || op.getAddend() ? MW_ADDEND : 0) | (op.getBias() ? MW_BIAS : 0) |
                      (op.getGelu() ? MW_GELU : 0) |
                      (op.getPreactivation() ? MW_PREACTIVATION : 0) |
-                     (op.getSlopeAt() ? MW_GELU_GRAD : 0);
+                     (op.getSlopeAt() ? MW_GELU_GRAD : 0) | (op.getSumA() ? MW_SUM_A : 0) |
+                     (op.getSumB() ? MW_SUM_B : 0);
   std::vector<int64_t> row;
   for (uint64_t number : {op.getM(), op.getN(), op.getK(), op.getLda(), op.getLdb(), op.getLdc(),
                           op.getBatch(), op.getStrideA(), op.getStrideB(), op.getStrideC()})

@@ -46,6 +46,9 @@ struct Operation {
 
   bool has(int bits) const { return epilogue != CUBLASLT_EPILOGUE_DEFAULT && (epilogue & bits); }
   bool hasBias() const { return has(CUBLASLT_EPILOGUE_BIAS); }
+  /// The gradient of a bias, made of factor A or B.
+  bool sumsA() const { return epilogue == CUBLASLT_EPILOGUE_BGRADA; }
+  bool sumsB() const { return epilogue == CUBLASLT_EPILOGUE_BGRADB; }
   bool hasAux() const { return has(128); }
   bool readsAux() const { return epilogue == CUBLASLT_EPILOGUE_DGELU; }
 };
@@ -75,6 +78,11 @@ void checkSizes(const Operation &op, const Layout &a, const Layout &b, const Lay
   if (op.hasAux() && (op.auxLd < int64_t(d.rows) || op.auxLd % 8))
     wrong("what gelu is taken of has rows of %lu, %ld apart", (unsigned long)d.rows,
           long(op.auxLd));
+  // Only of a factor whose summed index is not contiguous, and not of one row or column.
+  if ((op.sumsA() && (op.transA || m < 2 || k < 2)) || (op.sumsB() && (!op.transB || n < 2 || k < 2)))
+    wrong("epilogue %d of a product of %lu x %lu%s and %lu x %lu%s", int(op.epilogue),
+          (unsigned long)m, (unsigned long)k, op.transA ? " transposed" : "", (unsigned long)k,
+          (unsigned long)n, op.transB ? " transposed" : "");
   if (op.epilogue != CUBLASLT_EPILOGUE_DEFAULT && d.batch != 1)
     wrong("an epilogue of %d products", d.batch);
 }
@@ -223,8 +231,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   checkSizes(op, a, b, d);
   op.alignment = ((Preference *)preference)->alignment;
   // Pieces of 16 bytes are what fast kernels read.
-  if (op.hasBias())
-    checkAligned("a bias", op.bias, op.alignment);
+  if (op.hasBias() || op.sumsA() || op.sumsB())
+    checkAligned("a bias or its gradient", op.bias, op.alignment);
   if (op.hasAux())
     checkAligned("what gelu is taken of", op.aux, 16);
   if (!supported(op, a, b, d))
@@ -276,6 +284,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
     operands.read("addend of a product", c, ((Layout *)layoutC)->bytes());
   if (op.hasBias())
     operands.read("bias of a product", op.bias, z.rows * z.width());
+  if (op.sumsA() || op.sumsB())
+    operands.write("gradient of a bias", const_cast<void *>(op.bias),
+                   (op.sumsA() ? z.rows : z.columns) * z.width());
   if (op.hasAux()) {
     size_t bytes = size_t(int64_t(z.columns - 1) * op.auxLd + int64_t(z.rows)) * z.width();
     if (op.readsAux())
@@ -294,6 +305,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
     epilogue.biasType = z.of();
     epilogue.gelu = op.has(CUBLASLT_EPILOGUE_GELU);
     epilogue.aux = op.hasAux() ? &aux : nullptr;
+    epilogue.sumsOfA = op.sumsA() ? const_cast<void *>(op.bias) : nullptr;
+    epilogue.sumsOfB = op.sumsB() ? const_cast<void *>(op.bias) : nullptr;
     multiply(int64_t(z.rows), int64_t(z.columns), int64_t(op.transA ? x.rows : x.columns), z.batch,
              1, op.transA, x.at(a), op.transB, y.at(b), beta, z.at(c), z.at(d), epilogue);
   };

@@ -108,6 +108,16 @@ void fake::multiply(int64_t m, int64_t n, int64_t k, int64_t batch, float alpha,
     std::vector<float> left = unpacked(a, place(a, number), m, k, !transA);
     std::vector<float> right = unpacked(b, place(b, number), n, k, transB);
     char *from = place(c, number), *to = place(d, number);
+    auto sum = [&](const std::vector<float> &factor, void *sums, int64_t lines) {
+      for (int64_t line = 0; sums && line < lines; ++line) {
+        double total = 0;
+        for (int64_t i = 0; i < k; ++i)
+          total += double(factor[size_t(line * k + i)]);
+        write(d.type, sums, size_t(line), float(total));
+      }
+    };
+    sum(left, epilogue.sumsOfA, m);
+    sum(right, epilogue.sumsOfB, n);
     for (int64_t column = 0; column < n; ++column)
       for (int64_t row = 0; row < m; ++row) {
         float value = alpha * dot(&left[size_t(row * k)], &right[size_t(column * k)], k);

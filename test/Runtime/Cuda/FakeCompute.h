@@ -46,6 +46,8 @@ struct Epilogue {
   /// With gelu: what went into it is written here. Without: the product is the gradient of
   /// gelu's result, and what went into it is read here.
   Matrix *aux = nullptr;
+  /// The sums of a factor over k, one for each row of op(A) or column of op(B), in D's type.
+  void *sumsOfA = nullptr, *sumsOfB = nullptr;
 };
 
 /// D = epilogue(alpha op(A) op(B) + beta C): m x k times k x n.
