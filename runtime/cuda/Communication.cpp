@@ -6,9 +6,11 @@
 #include "cuda/Communication.h"
 
 #include "common/Error.h"
+#include "common/Launch.h"
 #include "meshwright/runtime/NcclChannels.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <set>
 
@@ -103,6 +105,13 @@ void Communication::connect(const Edge &edge, CUdeviceptr word) const {
 /// Every rank takes part in the splits of all pairs that send to each other, also where it
 /// is in none of them.
 void Communication::makeEdges() {
+  // As others set it who want streams to wait for each other.
+  constexpr int leastQueues = 8;
+  if (std::any_of(plan.collectives.begin(), plan.collectives.end(), isMessage) &&
+      environmentNumber("CUDA_DEVICE_MAX_CONNECTIONS", 1) < leastQueues)
+    fail("CUDA_DEVICE_MAX_CONNECTIONS is ", getenv("CUDA_DEVICE_MAX_CONNECTIONS"),
+         ": ranks that send messages need ", leastQueues, " or more, as messages would wait for "
+         "each other for ever; unset it");
   CUdeviceptr word = 0;
   std::set<std::tuple<int64_t, int64_t, int64_t>> done; // program, group and receiver's place
   for (const CollectiveEntry &entry : plan.collectives) {

@@ -61,6 +61,10 @@ const Driver &Driver::load() {
                   "install the driver (nvidia-smi shows whether it works), or compile with "
                   "--target cpu",
                   false};
+    // Streams that share one of a GPU's queues wait for each other, and messages must not: a rank
+    // may send to one that sends to it. By default there are 8, at most 32. The driver reads it
+    // once.
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
     void *library = open(wanted);
     Driver result;
     // First: an older one lacks some of the functions.

@@ -245,6 +245,11 @@ def main():
             RANK="0")
     refused("an older GPU", ["the GPU is of architecture sm_80", "compiled for sm_90", "--gpu-arch sm_80"],
             FAKE_GPU_ARCH="80")
+    path = compile("gpt2-tiny", "--mesh", "pipe=2", "--microbatches", "4")
+    done, *_ = run(path, 2, 1, CUDA_DEVICE_MAX_CONNECTIONS="1")
+    assert done.returncode == 1 and "CUDA_DEVICE_MAX_CONNECTIONS is 1: ranks that send messages need 8" in done.stderr, done
+    print("one queue for messages: refused", flush=True)
+    path = compile("gpt2-tiny")
     refused("an old driver", ["the driver supports CUDA 12.4", "needs 13.0", "580"], FAKE_GPU_DRIVER="12040")
     refused("no whole number", ["MESHWRIGHT_RANKS_PER_GPU", "whole number"], MESHWRIGHT_RANKS_PER_GPU="2x")
 
