@@ -154,7 +154,7 @@ static Value subtractProduct64(Real like, Value x, Value y, double z) {
 // Functions
 //===----------------------------------------------------------------------===//
 
-static Real exponential(Real argument) {
+static Real polynomialExponential(Real argument) {
   // Beyond these the result is 0 or infinity, and n still fits in two halves.
   Real x = atMost(atLeast(argument, -104.0), 89.0);
   Real n = x * 1.44269504088896341;
@@ -168,6 +168,20 @@ static Real exponential(Real argument) {
   // 2^n in two factors: n from -150 to 128 is more than an exponent holds.
   Bits whole = integer(n), half = shiftRight(whole, 1);
   return p * powerOfTwo(p, half) * powerOfTwo(p, whole - half);
+}
+
+/// 2^t for t = x log2(e), which has been rounded, times 1 + r for what that took off.
+static Real powerExponential(Real argument) {
+  // Beyond these the result is 0 or infinity, and r is a number.
+  Real low = argument.constant(-104.0), high = argument.constant(89.0);
+  Real x = argument.with(
+      arith::MaximumFOp::create(*argument.b, argument.loc, argument.v, low.v));
+  x = x.with(arith::MinimumFOp::create(*x.b, x.loc, x.v, high.v));
+  Real t = x.with(arith::MulFOp::create(*x.b, x.loc, x.v, x.constant(1.44269504088896341).v));
+  // ln 2 in two parts.
+  Real r = x.with(math::FmaOp::create(*x.b, x.loc, t.v, t.constant(-0.693147182464599609).v, x.v));
+  r = x.with(math::FmaOp::create(*x.b, x.loc, t.v, t.constant(1.90465429995776804e-9).v, r.v));
+  return x.with(math::Exp2Op::create(*x.b, x.loc, t.v)) * (r + 1.0);
 }
 
 static Real logarithm(Real x) {
@@ -194,7 +208,9 @@ static Real logarithm(Real x) {
   return select(compare(arith::CmpFPredicate::ULT, x, 0.0), x.constant(NAN), result);
 }
 
-static Real hyperbolicTangent(Real x) {
+using Function = Real (*)(Real);
+
+template <Function exponential> static Real hyperbolicTangent(Real x) {
   Real size = absolute(x), z = x * x;
   Real small = polynomial(z, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2,
                               1.33314422036e-1, -3.33332819422e-1}) *
@@ -204,7 +220,7 @@ static Real hyperbolicTangent(Real x) {
   return select(compare(arith::CmpFPredicate::OLT, size, 0.625), small, copySign(big, x));
 }
 
-static Real errorFunction(Real x) {
+template <Function exponential> static Real errorFunction(Real x) {
   Real t = absolute(x), s = x * x;
   Real u = (t * -1.72853470e-5 + 3.83197126e-4) * s + (t * -3.88396438e-3 + 2.42546219e-2);
   u = ((u * t + -1.06777877e-1) * t + -6.34846687e-1) * t + -1.28717512e-1;
@@ -236,7 +252,7 @@ static Real sine(Real x, int32_t quarters) {
   return select(hasBit(n, 2), value.with(arith::NegFOp::create(*x.b, x.loc, value.v)), value);
 }
 
-template <typename Op> static void expand(ModuleOp module, Real (*function)(Real)) {
+template <typename Op> static void expand(ModuleOp module, Function function) {
   module.walk([&](Op op) {
     if (!getElementTypeOrSelf(op.getType()).isF32())
       return;
@@ -246,11 +262,18 @@ template <typename Op> static void expand(ModuleOp module, Real (*function)(Real
   });
 }
 
-void meshwright::codegen::expandMath(ModuleOp module) {
-  expand<math::TanhOp>(module, hyperbolicTangent);
-  expand<math::ErfOp>(module, errorFunction);
+template <Function exponential> static void expandWith(ModuleOp module) {
+  expand<math::TanhOp>(module, hyperbolicTangent<exponential>);
+  expand<math::ErfOp>(module, errorFunction<exponential>);
   expand<math::LogOp>(module, logarithm);
   expand<math::ExpOp>(module, exponential);
+}
+
+void meshwright::codegen::expandMath(ModuleOp module, Exponential exponential) {
+  if (exponential == Exponential::PowerOfTwo)
+    expandWith<powerExponential>(module);
+  else
+    expandWith<polynomialExponential>(module);
 }
 
 void meshwright::codegen::expandTrigonometry(ModuleOp module) {

@@ -10,8 +10,12 @@
 
 namespace meshwright::codegen {
 
+/// How exp is computed: by arithmetic alone, or from an instruction for powers of two,
+/// which math.exp2 becomes.
+enum class Exponential { Polynomial, PowerOfTwo };
+
 /// Rewrites f32 math.exp, log, tanh and erf as arithmetic, on vectors and scalars.
-void expandMath(mlir::ModuleOp module);
+void expandMath(mlir::ModuleOp module, Exponential exponential);
 
 /// The same for math.sin and cos of numbers up to 1e9, where there is no libm: the
 /// multiple of pi/2 is taken off in f64.

@@ -50,7 +50,7 @@ FailureOr<OwningOpRef<ModuleOp>> meshwright::lowerToLLVMDialect(ModuleOp module,
       return failure();
   if (failed(cpu::emitPrograms(*kernels, *result)))
     return failure();
-  expandMath(*result);
+  expandMath(*result, Exponential::Polynomial);
   if (failed(convertToLLVMDialect(*result)))
     return failure();
   emitText(*result, "plan", options.plan);

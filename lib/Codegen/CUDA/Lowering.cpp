@@ -81,6 +81,16 @@ static llvm::StringMap<SmallVector<int64_t>> alignmentsIn(ModuleKernels &kernels
   return found;
 }
 
+/// LLVM believes that large arrays without an alignment are aligned to 16 bytes, and makes
+/// one access of several by that, but in PTX they are to their elements.
+static void alignShared(gpu::GPUModuleOp module) {
+  Builder b(module.getContext());
+  for (auto function : module.getOps<gpu::GPUFuncOp>())
+    for (unsigned i = 0; i < function.getNumWorkgroupAttributions(); ++i)
+      function.setWorkgroupAttributionAttr(i, LLVM::LLVMDialect::getAlignAttrName(),
+                                           b.getI64IntegerAttr(16));
+}
+
 FailureOr<OwningOpRef<ModuleOp>> cuda::emitKernels(ModuleKernels &kernels,
                                                    AttentionKernels &attention) {
   OwningOpRef<ModuleOp> result = ModuleOp::create(kernels.module->getLoc());
@@ -105,7 +115,8 @@ FailureOr<OwningOpRef<ModuleOp>> cuda::emitKernels(ModuleKernels &kernels,
   });
   if (walked.wasInterrupted())
     return failure();
-  expandMath(*result);
+  alignShared(target);
+  expandMath(*result, Exponential::PowerOfTwo);
   expandTrigonometry(*result);
   PassManager pm(result->getContext());
   pm.addPass(createCanonicalizerPass());

@@ -186,6 +186,10 @@ bool test::compute(Operation *op, ArrayRef<const Lanes *> in, ArrayRef<Lanes *> 
       .Case<math::AbsFOp>([&](auto) { return e.unary([](auto x) { return std::abs(x); }); })
       .Case<math::SqrtOp>([&](auto) { return e.unary([](auto x) { return std::sqrt(x); }); })
       .Case<math::RsqrtOp>([&](auto) { return e.unary([](auto x) { return 1 / std::sqrt(x); }); })
+      .Case<math::Exp2Op>([&](auto) { return e.unary([](auto x) { return std::exp2(x); }); })
+      .Case<math::CtPopOp>([&](auto) {
+        return e.map([&](size_t i) { return uint64_t(llvm::popcount(in[0]->bits[i])); });
+      })
       .Case<math::RoundEvenOp>(
           [&](auto) { return e.unary([](auto x) { return std::nearbyint(x); }); })
       .Case<math::FmaOp>([&](auto) {

@@ -103,6 +103,20 @@ struct Index {
   static int of(int, int by) { return by; }
 };
 
+static void ballot(Machine &m, const Instruction &i) {
+  auto isTrue = m.r32[i.from[0]], members = m.r32[i.from[1]];
+  uint32_t votes = 0;
+  for (int l = 0; l < width; ++l) {
+    if (!(m.mask >> l & 1))
+      continue;
+    if ((members[l] & m.alive) != m.mask)
+      throw std::runtime_error("some lanes miss a ballot");
+    votes |= uint32_t(isTrue[l] != 0) << l;
+  }
+  for (int l = 0; l < width; ++l)
+    write<uint32_t>(m, i.to[0], l, votes);
+}
+
 static void warpBarrier(Machine &m, const Instruction &) {
   if (m.mask != m.alive)
     throw std::runtime_error("some lanes miss a barrier of the warp");
@@ -455,6 +469,9 @@ struct Forms {
     halves<Bf16>("bf16");
     halves<_Float16>("f16");
     add2<CopySign, float, float>("copysign.f32");
+    // Exact here; a GPU's is two units in the last place from it at most.
+    add1<PowerOfTwo, float, float>("ex2.approx.f32");
+    add1<CountBits, uint32_t, uint32_t>("popc.b32");
     add2<CopySign, double, double>("copysign.f64");
     add2<MulWide<int32_t>, int32_t, int16_t>("mul.wide.s16");
     add2<MulWide<uint32_t>, uint32_t, uint16_t>("mul.wide.u16");
@@ -484,6 +501,7 @@ struct Forms {
     all["shfl.sync.down.b32"] = {shuffle<Down>, "w", "wwww"};
     all["shfl.sync.up.b32"] = {shuffle<Up>, "w", "wwww"};
     all["shfl.sync.idx.b32"] = {shuffle<Index>, "w", "wwww"};
+    all["vote.sync.ballot.b32"] = {ballot, "w", "pw"};
     all["bar.warp.sync"] = {warpBarrier, "", "w"};
     all["mov.b32.pack"] = {pack<uint32_t, uint16_t>, "w", "H"};
     all["mov.b32.unpack"] = {unpack<uint32_t, uint16_t>, "H", "w"};

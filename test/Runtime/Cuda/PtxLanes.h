@@ -185,6 +185,12 @@ struct Abs {
 struct Sqrt {
   template <typename T> static T of(T a) { return std::sqrt(a); }
 };
+struct PowerOfTwo {
+  template <typename T> static T of(T a) { return std::exp2(a); }
+};
+struct CountBits {
+  template <typename T> static uint32_t of(T a) { return uint32_t(__builtin_popcountll(a)); }
+};
 struct Reciprocal {
   template <typename T> static T of(T a) { return T(1) / a; }
 };
