@@ -69,6 +69,9 @@ struct Node {
   unsigned depth = 0;
   /// Rough number of instructions to compute the value from loads.
   int64_t cost = 0;
+  /// RowReduce of exp(x - m), where m is the greatest x of the row: the node of m. Both are
+  /// reduced in one loop, whose sum is of exp(x - the greatest so far).
+  Node *greatest = nullptr;
   /// Kept in a row of scratch memory by loop `keptBy`, because later loops would
   /// pay too much to compute it again; -1 if not.
   int keptBy = -1;
@@ -144,11 +147,15 @@ struct ScheduleOptions {
   int64_t maxChunks;
   /// Least work of a chunk, in elements times their cost over 8.
   int64_t chunkWork;
+  /// Longest row, in elements, that is worth reading twice for its greatest element and
+  /// the sum of exponentials less that: the cores' cache or threads' registers hold it.
+  int64_t heldRow;
 
-  /// Enough chunks for many cores, each long beside the start of a thread.
-  static ScheduleOptions cpu() { return {64, 16384}; }
+  /// Enough chunks for many cores, each long beside the start of a thread. Caches hold the
+  /// longest rows, and exponentials cost more than reading them.
+  static ScheduleOptions cpu() { return {64, 16384, INT64_MAX}; }
   /// A chunk is a block of threads: about four on each multiprocessor of a large GPU.
-  static ScheduleOptions cuda() { return {512, 8192}; }
+  static ScheduleOptions cuda() { return {512, 8192, 8192}; }
 };
 
 /// Splits reductions over the last and other dimensions in two. Run before planning.

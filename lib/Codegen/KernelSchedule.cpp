@@ -33,8 +33,28 @@ static int64_t instructions(Operation *op) {
   return 1;
 }
 
+/// The row's greatest x, if `sum` adds exp(x - that).
+static Node *greatestOf(Node *sum) {
+  auto is = [](Node *node, auto op) {
+    return node->kind == Node::Compute && isa<decltype(op)>(node->op);
+  };
+  auto reduces = [](Node *node, train::ReduceKind kind) {
+    return node->kind == Node::RowReduce && cast<train::ReduceOp>(node->op).getKind() == kind;
+  };
+  if (!reduces(sum, train::ReduceKind::Sum) || !is(sum->operands[0], math::ExpOp()))
+    return nullptr;
+  Node *difference = sum->operands[0]->operands[0];
+  if (!is(difference, arith::SubFOp()))
+    return nullptr;
+  Node *x = difference->operands[0], *greatest = difference->operands[1];
+  return reduces(greatest, train::ReduceKind::Max) && greatest->operands[0] == x &&
+                 greatest->column == sum->column && greatest->map == sum->map
+             ? greatest
+             : nullptr;
+}
+
 /// Nodes are created after their operands, so one walk suffices.
-static void fillProperties(Stage &stage) {
+static void fillProperties(Stage &stage, const ScheduleOptions &options) {
   for (auto &node : stage.nodes) {
     auto scopeOf = [&](int dim) { return stage.isColumn(dim) ? Scope::Column : Scope::Row; };
     auto cover = [&](Scope scope) { node->scope = std::max(node->scope, scope); };
@@ -49,6 +69,10 @@ static void fillProperties(Stage &stage) {
     if (node->kind == Node::RowReduce) {
       cover(Scope::Row);
       node->depth = node->operands[0]->depth + 1;
+      if (stage.columnsOf(node->column) > options.heldRow)
+        node->greatest = greatestOf(node.get());
+      if (node->greatest) // Milakov and Gimelshein, arXiv:1805.02867
+        node->depth = node->greatest->depth;
       continue;
     }
     node->cost = node->kind == Node::Compute ? instructions(node->op)
@@ -215,7 +239,7 @@ void codegen::setChunks(Stage &stage, int64_t chunks) {
 
 void codegen::scheduleStage(Stage &stage, const ScheduleOptions &options) {
   mergeColumns(stage);
-  fillProperties(stage);
+  fillProperties(stage, options);
 
   bool wholeRows = stage.half != 0, partialRows = false;
   int64_t width = stage.columnSize, cost = 1;

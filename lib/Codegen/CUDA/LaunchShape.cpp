@@ -28,8 +28,13 @@ static constexpr int64_t mostVectors = 4;
 static constexpr int64_t mostParts = 32;
 /// Most pieces of a row a thread holds, and most elements of one tensor in them.
 static constexpr int64_t mostSlots = 8, mostElements = 32;
-/// Blocks among which a scatter's target is divided, over all tiles of columns.
-static constexpr int64_t scatterBlocks = 264;
+/// Bytes of the rows a multiprocessor works on that are worth finding in the GPU's second
+/// level of cache, of 50 MB or more for 132, when rows are read again.
+static constexpr int64_t cachedBytes = 256 << 10;
+/// Blocks among which a scatter's target is divided, over all tiles of columns: each reads
+/// all ids, so one for each multiprocessor of a large GPU. Registers of a thread for the
+/// rows that are on their way.
+static constexpr int64_t scatterBlocks = 132, scatterRegisters = 96, mostRows = 8;
 
 //===----------------------------------------------------------------------===//
 // Vectors
@@ -286,6 +291,12 @@ static void shapeRows(LaunchShape &shape, const Stage &stage, bool partial) {
     if (fits(shape.group, sums ? std::min<int64_t>(elements, 8) : elements))
       break;
   shape.inRegisters = fits(shape.group, elements);
+  // As many threads for one row as for two, where two would not stay in caches.
+  if (!shape.inRegisters) {
+    if (2 * widest * accessBytes / shape.lanes > cachedBytes)
+      shape.group = 1024;
+    shape.residentBlocks = 1024 / shape.group;
+  }
   // No more warps than the row fills: the others would hold registers for nothing.
   if (shape.inRegisters && !stage.half) {
     int64_t slots = slotsOf(widest, shape.group, shape.lanes);

@@ -6,6 +6,7 @@
 #include "Codegen/CUDA/StageEmitter.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
@@ -119,11 +120,15 @@ StageEmitter::Carried StageEmitter::walk(int column, unsigned loop, Carried carr
       int64_t unroll = unrollOf(loop), wide = unroll * step, count = (high - low) / wide;
       if (count) {
         Value begin = arith::AddIOp::create(b, loc, mine, constant(low));
+        // Every second loop walks back, from what caches still have.
+        int64_t stride = loop % 2 ? -wide : wide;
+        if (loop % 2)
+          begin = arith::AddIOp::create(b, loc, begin, constant((count - 1) * wide));
         carried = forLoop(
             constant(0), constant(count), constant(1), carried, [&](Value turn, ValueRange in) {
               Carried next(in);
               Value first = arith::AddIOp::create(
-                  b, loc, begin, arith::MulIOp::create(b, loc, turn, constant(wide)));
+                  b, loc, begin, arith::MulIOp::create(b, loc, turn, constant(stride)));
               for (int64_t u = 0; u < unroll; ++u) {
                 Memo memo;
                 next = at(arith::AddIOp::create(b, loc, first, constant(u * step)), {}, memo, next);
@@ -141,6 +146,21 @@ StageEmitter::Carried StageEmitter::walk(int column, unsigned loop, Carried carr
     }
   }
   return carried;
+}
+
+/// Less than all that is finite there is only minus infinity, which leaves nothing to add:
+/// taken off itself it would be no number.
+Value StageEmitter::atLeastFinite(Value x) {
+  Value lowest = arith::ConstantOp::create(
+      b, loc, b.getF32FloatAttr(std::numeric_limits<float>::lowest()));
+  return arith::MaximumFOp::create(b, loc, x, lowest);
+}
+
+/// exp(before - after), by which sums change when the greatest element does.
+Value StageEmitter::decrease(Value before, Value after) {
+  Value difference =
+      arith::SubFOp::create(b, loc, atLeastFinite(before), atLeastFinite(after));
+  return math::ExpOp::create(b, loc, difference);
 }
 
 StageEmitter::Carried StageEmitter::emitLoop(unsigned loop, int column, Carried carried) {
@@ -165,7 +185,9 @@ StageEmitter::Carried StageEmitter::emitLoop(unsigned loop, int column, Carried 
   auto vector = vectorOf(b.getF32Type());
   for (Node *reduce : reduces) {
     kinds.push_back(cast<train::ReduceOp>(reduce->op).getKind());
-    start.push_back(neutral(kinds.back(), vector));
+    // What sums are scaled by is one number for all columns of a thread.
+    bool scales = llvm::any_of(reduces, [&](Node *sum) { return sum->greatest == reduce; });
+    start.push_back(neutral(kinds.back(), scales ? Type(b.getF32Type()) : vector));
   }
   for (const Root *root : fullSums)
     start.push_back(neutral(root->reduction, vector));
@@ -180,8 +202,31 @@ StageEmitter::Carried StageEmitter::emitLoop(unsigned loop, int column, Carried 
         value = arith::SelectOp::create(b, loc, columns.mask, value, neutral(kind, vector));
       next[i] = combine(kind, next[i], value);
     };
-    for (auto [i, reduce] : llvm::enumerate(reduces))
-      accumulate(i, kinds[i], splat(eval(reduce->operands[0], &columns)));
+    for (auto [i, reduce] : llvm::enumerate(reduces)) {
+      if (reduce->greatest)
+        continue; // with what it depends on
+      Value value = splat(eval(reduce->operands[0], &columns));
+      if (isa<VectorType>(in[i].getType())) {
+        accumulate(i, kinds[i], value);
+        continue;
+      }
+      if (columns.mask)
+        value = arith::SelectOp::create(b, loc, columns.mask, value, neutral(kinds[i], vector));
+      next[i] = combine(kinds[i], in[i], horizontal(kinds[i], value));
+      Value factor = splat(decrease(in[i], next[i]));
+      for (auto [j, sum] : llvm::enumerate(reduces)) {
+        if (sum->greatest != reduce)
+          continue;
+        next[j] = arith::MulFOp::create(b, loc, in[j], factor, arith::FastMathFlags::contract);
+        // Values made with the greatest so far are no other loop's.
+        Memo inside = *columns.memo;
+        Columns here = columns;
+        here.memo = &inside;
+        scalars[reduce] = atLeastFinite(next[i]);
+        accumulate(j, kinds[j], splat(eval(sum->operands[0], &here)));
+        scalars.erase(reduce);
+      }
+    }
     SmallVector<Value> values;
     for (const Root *root : roots)
       values.push_back(splat(eval(root->node, &columns)));
@@ -200,12 +245,28 @@ StageEmitter::Carried StageEmitter::emitLoop(unsigned loop, int column, Carried 
   };
   Carried ends = walk(column, loop, start, body);
 
-  Carried rowSums;
-  for (unsigned i = 0; i < reduces.size(); ++i)
-    rowSums.push_back(horizontal(kinds[i], ends[i]));
-  rowSums = groupReduce(kinds, rowSums);
-  for (auto [reduce, sum] : llvm::zip(reduces, rowSums))
-    scalars[reduce] = sum;
+  // What sums are scaled by comes first.
+  for (bool scaled : {false, true}) {
+    SmallVector<Node *> nodes;
+    SmallVector<train::ReduceKind> nodeKinds;
+    Carried values;
+    for (auto [i, reduce] : llvm::enumerate(reduces)) {
+      if (bool(reduce->greatest) != scaled)
+        continue;
+      Value value = ends[i];
+      if (scaled) {
+        Node *greatest = reduce->greatest;
+        Value ofThread = ends[llvm::find(reduces, greatest) - reduces.begin()];
+        value = arith::MulFOp::create(b, loc, value, splat(decrease(ofThread, scalars[greatest])),
+                                      arith::FastMathFlags::contract);
+      }
+      nodes.push_back(reduce);
+      nodeKinds.push_back(kinds[i]);
+      values.push_back(isa<VectorType>(value.getType()) ? horizontal(kinds[i], value) : value);
+    }
+    for (auto [node, value] : llvm::zip(nodes, groupReduce(nodeKinds, values)))
+      scalars[node] = value;
+  }
   for (auto [i, root] : llvm::enumerate(fullSums))
     if (llvm::is_contained(roots, root))
       carried[i] =

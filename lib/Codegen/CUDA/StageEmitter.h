@@ -64,6 +64,8 @@ private:
   Carried emitLoop(unsigned loop, int column, Carried carried);
   /// Calls `body` for each vector of `column` that belongs to this thread.
   Carried walk(int column, unsigned loop, Carried carried, Body body);
+  mlir::Value atLeastFinite(mlir::Value x);
+  mlir::Value decrease(mlir::Value before, mlir::Value after);
   void storeColumnSums(llvm::ArrayRef<mlir::Value> sums);
   void emitRowRoots(Carried &carried);
   /// Values of all threads that share a row, combined, to all of them.

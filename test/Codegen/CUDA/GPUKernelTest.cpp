@@ -121,6 +121,36 @@ TEST_P(GPUKernel, LongRows) {
   check(GetParam(), {1, 3, 20480}, 2);
 }
 
+static const codegen::Stage *reducing(const codegen::KernelPlan &plan) {
+  for (const codegen::Stage &stage : plan.stages)
+    if (!codegen::rowReductions(stage).empty())
+      return &stage;
+  return nullptr;
+}
+
+/// A row that threads hold is read for its maximum, then for the sum of exponentials; of a
+/// longer one both are found at once, however long.
+TEST(GPUKernelShape, PairsReductions) {
+  for (const Case &c : kernelCases()) {
+    if (StringRef(c.name) != "softmax" && StringRef(c.name) != "cross_entropy")
+      continue;
+    for (int64_t width : {8192, 8200, 40000}) {
+      EmulatedKernel kernel(instantiate(c, {1, 2, width}), 0);
+      ASSERT_TRUE(kernel.valid());
+      const codegen::Stage *stage = reducing(kernel.getPlan());
+      ASSERT_TRUE(stage);
+      int64_t pairs = llvm::count_if(stage->nodes, [](auto &node) { return node->greatest; });
+      EXPECT_EQ(pairs, width > 8192) << c.name << " " << width;
+      unsigned loops = 0;
+      for (codegen::Node *reduce : codegen::rowReductions(*stage))
+        loops = std::max(loops, reduce->depth);
+      EXPECT_EQ(loops, width > 8192 ? 1u : 2u) << c.name << " " << width;
+    }
+    check(c, {1, 2, 40000}, 0);
+    check(c, {1, 3, 65600}, 0, "f32");
+  }
+}
+
 /// So many elements that threads take several vectors; the last block has fewer.
 TEST(GPUKernelShape, SeveralVectors) {
   for (const Case &c : kernelCases())
