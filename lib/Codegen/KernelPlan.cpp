@@ -289,7 +289,8 @@ static void argumentsOf(Value value, DenseSet<Value> &seen, SmallVectorImpl<Valu
 
 LogicalResult Planner::formStages() {
   // Roots over the same rows and columns share a stage, unless nothing connects what they
-  // read. Scalars do not join long rows, which they would keep from being split.
+  // read. Scalars do not join long rows, which they would keep from being split; each
+  // scatter is divided by its own target.
   struct Group {
     RootSpec *first;
     int64_t width, half;
@@ -314,8 +315,9 @@ LogicalResult Planner::formStages() {
     Value reads = readsOf.lookup(&spec);
     auto it = llvm::find_if(groups, [&](Group &group) {
       const RootSpec &first = *group.first;
-      return first.level == spec.level && first.columns == spec.columns && !first.skipWhenInPlace &&
-             !spec.skipWhenInPlace && first.rowDims() == spec.rowDims() &&
+      return first.level == spec.level && first.columns == spec.columns &&
+             !first.skipWhenInPlace && !spec.skipWhenInPlace && !first.ids && !spec.ids &&
+             first.rowDims() == spec.rowDims() &&
              (first.getType().getRank() == 0) == (spec.getType().getRank() == 0) &&
              agree(group.width, spec.columnSize(), -1) && agree(group.half, spec.half, 0) &&
              (!group.reads || !reads || connected.isEquivalent(group.reads, reads));

@@ -17,6 +17,9 @@ namespace meshwright::codegen::cuda {
 constexpr llvm::StringLiteral sharedBytesAttr = "meshwright.shared_bytes";
 
 /// The name of the function of launch `index` of `kernel`, as PTX has it.
+/// Of a function that does nothing where two of its pointers, by their numbers, are the same.
+constexpr llvm::StringLiteral inPlaceAttr = "meshwright.in_place";
+
 std::string stageName(llvm::StringRef kernel, unsigned index);
 
 /// Adds to `module` one kernel gpu.func for each launch of `plan`, numbered in their order:

@@ -314,6 +314,24 @@ static void shapeRows(LaunchShape &shape, const Stage &stage, bool partial) {
 }
 
 //===----------------------------------------------------------------------===//
+// Scatters
+//===----------------------------------------------------------------------===//
+
+static void shapeOwners(LaunchShape &shape, const Stage &stage) {
+  shape.kind = LaunchShape::Owners;
+  auto target = stage.roots.front().dest->type;
+  int64_t vectors = stage.columnSize / shape.lanes;
+  int64_t tiles = llvm::divideCeil(vectors, 256);
+  shape.threads = llvm::alignTo(llvm::divideCeil(vectors, tiles), warpSize);
+  shape.owners = std::clamp<int64_t>(scatterBlocks / tiles, 1, target.getDimSize(0));
+  shape.blocks = tiles * shape.owners;
+  // Of each row that is on its way a thread holds a vector of it and one of the target.
+  int64_t bytes = loadedBytes(stage, shape.lanes) +
+                  shape.lanes * target.getElementTypeBitWidth() / 8;
+  shape.vectors = std::clamp<int64_t>(scatterRegisters * 4 / bytes, 1, mostRows);
+}
+
+//===----------------------------------------------------------------------===//
 // All
 //===----------------------------------------------------------------------===//
 
@@ -321,20 +339,15 @@ LaunchShape cuda::launchShapeOf(ArrayRef<const Stage *> members, unsigned lanes)
   LaunchShape shape;
   shape.lanes = lanes;
   const Stage &stage = *members.front();
+  if (has(stage, Root::Scatter)) {
+    shapeOwners(shape, stage);
+    return shape;
+  }
   if (stage.columns) {
+    shape.kind = LaunchShape::Columns;
     int64_t elements = elementsOf(stage);
     spread(shape, elements);
-    int64_t tiles = llvm::divideCeil(elements / shape.lanes, shape.threads);
-    if (has(stage, Root::Scatter)) {
-      shape.kind = LaunchShape::Owners;
-      int64_t targets = INT64_MAX;
-      for (const Root &root : stage.roots)
-        targets = std::min(targets, root.dest->type.getDimSize(0));
-      shape.owners = std::clamp<int64_t>(scatterBlocks / tiles, 1, targets);
-    } else {
-      shape.kind = LaunchShape::Columns;
-    }
-    shape.blocks = tiles * shape.owners;
+    shape.blocks = llvm::divideCeil(elements / shape.lanes, shape.threads);
     return shape;
   }
   bool rowRoots = llvm::any_of(stage.roots, [](const Root &root) { return root.row; });

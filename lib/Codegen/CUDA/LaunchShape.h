@@ -10,7 +10,8 @@
 // | rows    | a warp or a block a row; with sums over rows, each block walks the rows |
 // |         | of one chunk and each thread keeps the sums of its columns             |
 // | columns | each thread one vector of columns, walking the sequential rows in order |
-// | owners  | as columns, but each block adds only rows whose target it owns         |
+// | owners  | each thread one vector of columns of the rows whose target its block    |
+// |         | owns, several of which are on their way at once                        |
 //
 // All depends on shapes alone, so that results have the same bits on every run.
 //
@@ -30,7 +31,8 @@ struct LaunchShape {
   /// Elements in a thread's vector.
   unsigned lanes = 1;
   int64_t blocks = 1, threads = 1;
-  /// Points: vectors of a thread, all loaded before the first is used.
+  /// Points: vectors of a thread, all loaded before the first is used. Owners: rows of which
+  /// that is so.
   int64_t vectors = 1;
   /// Points: warps that share the partial results of their columns.
   int64_t parts = 1;

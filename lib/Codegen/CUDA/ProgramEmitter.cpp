@@ -35,6 +35,8 @@ public:
         int64_t shared = 0;
         if (auto bytes = function->getAttrOfType<IntegerAttr>(cuda::sharedBytesAttr))
           shared = bytes.getInt();
+        if (auto pair = function->getAttrOfType<DenseI32ArrayAttr>(cuda::inPlaceAttr))
+          idleInPlace[function.getName()] = {pair[0], pair[1]};
         llvm::append_values(shapes, int32_t(function.getNumArguments()),
                             (*function.getKnownGridSize())[0], (*function.getKnownBlockSize())[0],
                             int32_t(shared));
@@ -42,12 +44,19 @@ public:
   }
   bool contains(StringRef name) const { return numbers.contains(name); }
   int64_t numberOf(StringRef name) const { return numbers.at(name); }
+  /// Whether the function does nothing with `operands`.
+  bool isIdle(StringRef name, ValueRange operands) const {
+    auto pair = idleInPlace.find(name);
+    return pair != idleInPlace.end() &&
+           operands[pair->second.first] == operands[pair->second.second];
+  }
 
   /// Writes it as ABI.h says.
   void emit(ModuleOp target) const;
 
 private:
   llvm::StringMap<int64_t> numbers;
+  llvm::StringMap<std::pair<int, int>> idleInPlace;
   std::string names;
   SmallVector<int32_t> shapes;
 };
@@ -68,7 +77,8 @@ private:
     Value operands = addresses(op.getOperands());
     StringRef kernel = func::FuncOp(plan.function).getName();
     for (unsigned i = 0; table.contains(cuda::stageName(kernel, i)); ++i)
-      launch(cuda::stageName(kernel, i), operands);
+      if (std::string name = cuda::stageName(kernel, i); !table.isIdle(name, op.getOperands()))
+        launch(name, operands);
     return success();
   }
   LogicalResult product(exec::MatmulOp op) override {

@@ -146,7 +146,7 @@ void StageEmitter::storeFullSums(ArrayRef<Value> sums) {
 }
 
 //===----------------------------------------------------------------------===//
-// Columns and scatters
+// Columns
 //===----------------------------------------------------------------------===//
 
 StageEmitter::Carried StageEmitter::emitSequentialRow(Value row, const Columns &columns,
@@ -157,40 +157,16 @@ StageEmitter::Carried StageEmitter::emitSequentialRow(Value row, const Columns &
   Columns here = columns;
   here.memo = &memo;
   Carried next;
-  for (const Root &root : stage.roots) {
-    if (root.kind != Root::Scatter) {
-      Value value = splat(eval(root.node, &here));
-      next.push_back(combine(root.reduction, sums[next.size()], value));
-      continue;
-    }
-    Value id = eval(root.ids, nullptr);
-    Value owner = arith::RemUIOp::create(b, loc, id,
-                                         arith::ConstantIntOp::create(b, loc, shape.owners, 32));
-    Value mine = arith::TruncIOp::create(
-        b, loc, b.getI32Type(), arith::RemUIOp::create(b, loc, block, constant(shape.owners)));
-    mine = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, owner, mine);
-    // Nobody owns what is no row.
-    mine = arith::AndIOp::create(b, loc, mine, rowExists(id, root.dest->type));
-    guarded(mine, [&] {
-      // What is computed in here is not known outside.
-      auto known = scalars;
-      Memo inside = memo;
-      here.memo = &inside;
-      emitRoot(root, here, splat(eval(root.node, &here)));
-      here.memo = &memo;
-      scalars = known;
-    });
-  }
+  for (const Root &root : stage.roots)
+    next.push_back(
+        combine(root.reduction, sums[next.size()], splat(eval(root.node, &here))));
   scalars = outer;
   return next;
 }
 
 void StageEmitter::emitColumns() {
   int64_t perRow = stage.columnSize / lanes, points = stage.rows(Role::Parallel) * perRow;
-  Value tile = block;
-  if (shape.owners > 1)
-    tile = arith::DivUIOp::create(b, loc, block, constant(shape.owners));
-  Value point = arith::MulIOp::create(b, loc, tile, constant(shape.threads));
+  Value point = arith::MulIOp::create(b, loc, block, constant(shape.threads));
   point = arith::AddIOp::create(b, loc, point, thread);
   Value exists = points % shape.threads ? less(point, constant(points)) : Value();
   guarded(exists, [&] {
@@ -217,14 +193,8 @@ void StageEmitter::emitColumns() {
                              }
                              return carried;
                            });
-    // Sums beside a scatter are those of the first owner.
-    Value mine;
-    if (shape.owners > 1 && !sums.empty())
-      mine = isFirst(arith::RemUIOp::create(b, loc, block, constant(shape.owners)));
-    guarded(mine, [&] {
-      for (auto [root, end] : llvm::zip(sums, ends))
-        store(end, destination(*root, &columns), &columns);
-    });
+    for (auto [root, end] : llvm::zip(sums, ends))
+      store(end, destination(*root, &columns), &columns);
   });
 }
 
@@ -368,9 +338,14 @@ LogicalResult StageEmitter::emit(StringRef name) {
   // The start of a scatter may be in place already.
   const Root &first = stage.roots.front();
   Value needed;
-  if (first.skipWhenInPlace && first.node->kind == Node::Load)
-    needed = LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ne, pointer(first.node->buffer),
-                                  pointer(first.dest));
+  if (first.skipWhenInPlace && first.node->kind == Node::Load) {
+    Value from = pointer(first.node->buffer), to = pointer(first.dest);
+    auto number = [](Value pointer) { return cast<BlockArgument>(pointer).getArgNumber(); };
+    if (isa<BlockArgument>(from) && isa<BlockArgument>(to))
+      function->setAttr(inPlaceAttr, b.getDenseI32ArrayAttr(
+                                         {int32_t(number(from)), int32_t(number(to))}));
+    needed = LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ne, from, to);
+  }
   guarded(needed, [&] {
     if (shape.kind == LaunchShape::Points && stage.rows(Role::Parallel) * stage.columnSize == 1)
       evalSharedPartials(); // the one thread that stores evaluates the rest
@@ -382,8 +357,9 @@ LogicalResult StageEmitter::emit(StringRef name) {
     case LaunchShape::Rows:
       return emitRows();
     case LaunchShape::Columns:
-    case LaunchShape::Owners:
       return emitColumns();
+    case LaunchShape::Owners:
+      return emitScatter();
     }
   });
   b.setInsertionPointToEnd(&function.getBody().front());

@@ -49,6 +49,13 @@ private:
                           mlir::Value step);
   mlir::Value partialCount(Node *node);
 
+  //===--- scatters (ScatterEmitter.cpp) ------------------------------------===//
+  struct Queue;
+  void emitScatter();
+  void addQueued(const Queue &queue, mlir::Value first, int64_t count, const Columns &columns);
+  void enqueue(mlir::Value value, mlir::Value memory, mlir::Value begin, mlir::Value at);
+  mlir::Value queued(mlir::Value memory, mlir::Value begin, mlir::Value at);
+
   //===--- columns (StageEmitter.cpp) ---------------------------------------===//
   void emitColumns();
   /// One of the sequential rows: the next column sums.

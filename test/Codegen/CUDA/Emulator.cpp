@@ -70,6 +70,7 @@ private:
   void runIf(scf::IfOp op, const Mask &mask);
   void runFor(scf::ForOp op, const Mask &mask);
   void shuffle(gpu::ShuffleOp op, const Mask &mask);
+  void ballot(NVVM::VoteSyncOp op, const Mask &mask);
   void copyOperands(Operation *from, ArrayRef<Lanes *> to, const Mask &mask);
   /// Reads or writes `value`'s elements of one thread, `bytes` each.
   void access(Operation *op, int64_t thread, uint64_t pointer, uint64_t *value, unsigned count,
@@ -240,6 +241,30 @@ void BlockEmulator::shuffle(gpu::ShuffleOp op, const Mask &mask) {
   }
 }
 
+void BlockEmulator::ballot(NVVM::VoteSyncOp op, const Mask &mask) {
+  Lanes &members = get(op.getMask()), &condition = get(op.getPred()), &result = get(op.getRes());
+  if (op.getKind() != NVVM::VoteSyncKind::ballot)
+    return emulator.complain(op, "the emulator knows ballots only");
+  for (int64_t first = 0; first < threads; first += warpSize) {
+    uint64_t votes = 0, here = 0, asked = 0;
+    int64_t end = std::min(first + warpSize, threads);
+    for (int64_t t = first; t < end; ++t) {
+      if (!mask[t])
+        continue;
+      here |= uint64_t(1) << (t - first);
+      asked |= *members.at(t) & 0xffffffff;
+      votes |= uint64_t(*condition.at(t) & 1) << (t - first);
+    }
+    asked &= (uint64_t(1) << (end - first)) - 1; // threads that never were
+    if (here && asked != here)
+      emulator.complain(op, "some threads of warp " + Twine(first / warpSize) +
+                                " do not take part in the ballot");
+    for (int64_t t = first; t < end; ++t)
+      if (mask[t])
+        *result.at(t) = votes;
+  }
+}
+
 void BlockEmulator::run(Operation *op, const Mask &mask) {
   auto forEach = [&](auto body) {
     for (int64_t t = 0; t < threads; ++t)
@@ -258,6 +283,7 @@ void BlockEmulator::run(Operation *op, const Mask &mask) {
       .Case<gpu::ThreadIdOp>([&](auto) { fill([](int64_t t) { return t; }); })
       .Case<gpu::BlockIdOp>([&](auto) { fill([&](int64_t) { return block; }); })
       .Case<gpu::ShuffleOp>([&](gpu::ShuffleOp op) { shuffle(op, mask); })
+      .Case<NVVM::VoteSyncOp>([&](NVVM::VoteSyncOp vote) { ballot(vote, mask); })
       .Case<gpu::BarrierOp>([&](auto) {
         int64_t missing = llvm::count(mask, 0);
         if (missing)

@@ -176,4 +176,21 @@ TEST_F(EmulatorTest, DivergentWarpBarrierAndShuffle) {
     %o = arith.constant 16 : i32
     %n, %ok = gpu.shuffle xor %one, %o, %w32 : f32 })"),
                    "does not take part in the shuffle");
+  EXPECT_COMPLAINT(run(begin + "%v = nvvm.vote.sync ballot %all, %few -> i32 }"),
+                   "do not take part in the ballot");
+}
+
+TEST_F(EmulatorTest, Ballots) {
+  // Every thread stores how many of its warp are among the block's first sixteen.
+  ASSERT_EQ(run(R"(
+    %all = arith.constant -1 : i32
+    %few = arith.cmpi ult, %t, %c16 : index
+    %votes = nvvm.vote.sync ballot %all, %few -> i32
+    %count = math.ctpop %votes : i32
+    %sum = arith.uitofp %count : i32 to f32
+    llvm.store %sum, %p {alignment = 4 : i64} : f32, !llvm.ptr<1>)"),
+            "");
+  EXPECT_EQ(data[0], 16);
+  EXPECT_EQ(data[31], 16);
+  EXPECT_EQ(data[32], 0);
 }

@@ -26,7 +26,7 @@ LLAMA = {"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, 
          "hidden_act": "silu"}
 MODELS = {"gpt2-1.5b": (GPT2, 16, 1024), "llama-3.2-1b": (LLAMA, 4, 4096)}  # config, batch, sequence
 # The templates that must be among the kernels judged.
-TEMPLATES = {"elementwise", "row-reduce", "partials", "columns"}
+TEMPLATES = {"elementwise", "row-reduce", "partials", "columns", "scatter"}
 
 
 def bytes_of(memory):
@@ -109,8 +109,8 @@ def main():
             if not kernel or sum(moved[kernel]) < MUCH:
                 continue
             template = templates[kernel][0] if number == 0 else templates[kernel][-1]
-            if number:
-                continue  # adds partial results, of which there are few, or scatters
+            if number and template != "scatter":
+                continue  # adds partial results, of which there are few
             threads_there = resident(threads, registers, shared)
             flying = threads_there * most
             faults = []

@@ -123,6 +123,24 @@ TEST(Ptx, ArithmeticRoundsAsTheTypesSay) {
   EXPECT_EQ(buffer.words[3], ~0u);
 }
 
+TEST(Ptx, CountsVotes) {
+  Buffer buffer;
+  run(buffer, R"(
+	setp.lt.u32 	%p1, %r1, 40;
+	vote.sync.ballot.b32 	%r2, %p1, -1;
+	popc.b32 	%r3, %r2;
+	st.global.b32 	[%rd3], %r3;)");
+  EXPECT_EQ(buffer.words[0], 32u);
+  EXPECT_EQ(buffer.words[31], 32u);
+  EXPECT_EQ(buffer.words[32], 8u);
+  EXPECT_EQ(buffer.words[63], 8u);
+  fails(R"(
+	setp.lt.u32 	%p1, %r1, 40;
+	@!%p1 bra 	$end;
+	vote.sync.ballot.b32 	%r2, %p1, -1;
+$end:)", "some lanes miss a ballot");
+}
+
 TEST(Ptx, SaysWhatIsWrong) {
   fails("\tld.global.b32 \t%r2, [%rd3+4];", "line 19 of the PTX: not allocated");
   fails("\tld.global.b32 \t%r2, [%rd2];", "not allocated");
