@@ -12,6 +12,8 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <set>
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::report;
@@ -185,6 +187,16 @@ llvm::json::Array report::kernelsOf(ModuleOp program, FlopCounter &flops) {
 // The table
 //===----------------------------------------------------------------------===//
 
+/// What ptxas said of a row's kernel for `arch`, if it was asked.
+static const llvm::json::Object *assembledFor(const llvm::json::Object &row,
+                                              llvm::StringRef arch) {
+  if (const llvm::json::Array *list = row.getArray("assembled"))
+    for (const llvm::json::Value &entry : *list)
+      if (entry.getAsObject()->getString("arch") == arch)
+        return entry.getAsObject();
+  return nullptr;
+}
+
 void meshwright::printKernels(const llvm::json::Object &plan, const Ceilings &ceilings,
                               llvm::raw_ostream &os) {
   struct Line {
@@ -195,6 +207,7 @@ void meshwright::printKernels(const llvm::json::Object &plan, const Ceilings &ce
     const llvm::json::Object &program = *value.getAsObject();
     std::vector<Line> lines;
     double bytes = 0, flops = 0, floor = 0;
+    std::set<llvm::StringRef> archs;
     if (const llvm::json::Array *rows = program.getArray("kernels"))
       for (const llvm::json::Value &entry : *rows) {
         const llvm::json::Object &row = *entry.getAsObject();
@@ -207,6 +220,9 @@ void meshwright::printKernels(const llvm::json::Object &plan, const Ceilings &ce
         flops += line.times * line.flops;
         floor += line.times * line.floor;
         lines.push_back(line);
+        if (const llvm::json::Array *list = row.getArray("assembled"))
+          for (const llvm::json::Value &assembled : *list)
+            archs.insert(assembled.getAsObject()->getString("arch").value_or("?"));
       }
     // What takes most of a step first.
     auto weight = [&](const Line &line) {
@@ -219,6 +235,8 @@ void meshwright::printKernels(const llvm::json::Object &plan, const Ceilings &ce
                         "times", "reads", "writes", "FLOPs each");
     if (ceilings.known())
       os << llvm::formatv("{0,16}{1,12}{2,8}", "floor each, us", "a step, ms", "share");
+    for (llvm::StringRef arch : archs)
+      os << llvm::formatv("{0,18}{1,9}", (arch + " registers").str(), "spills");
     os << "\n";
     for (const Line &line : lines) {
       os << llvm::formatv("  {0,-24}{1,-32}{2,7}{3,18:N0}{4,18:N0}{5,22:N0}",
@@ -229,6 +247,12 @@ void meshwright::printKernels(const llvm::json::Object &plan, const Ceilings &ce
       if (ceilings.known())
         os << llvm::formatv("{0,16:F2}{1,12:F3}{2,8:P1}", line.floor * 1e6,
                             line.times * line.floor * 1e3, line.times * line.floor / floor);
+      for (llvm::StringRef arch : archs)
+        if (const llvm::json::Object *numbers = assembledFor(*line.row, arch))
+          os << llvm::formatv("{0,18}{1,9}", numbers->getInteger("registers").value_or(0),
+                              numbers->getInteger("spilled_bytes").value_or(0));
+        else // not a generated kernel
+          os << llvm::formatv("{0,18}{1,9}", "", "");
       os << "\n";
     }
     os << llvm::formatv("  in all {0:N0} bytes and {1:N0} FLOPs", uint64_t(bytes),

@@ -73,8 +73,10 @@ KernelInput::KernelInput(StringRef text, codegen::ScheduleOptions options, int64
   kernel->setAttr("exec.kernel", UnitAttr::get(&context));
   decompose(kernel);
   codegen::normalizeKernel(kernel);
-  if (chunks)
-    options = {chunks, 1};
+  if (chunks) {
+    options.maxChunks = chunks;
+    options.chunkWork = 1;
+  }
   auto made = codegen::planKernel(kernel, options);
   if (failed(made))
     return;

@@ -33,8 +33,34 @@ static std::string findAssembler() {
   return found ? *found : "";
 }
 
+/// Reads what ptxas -v prints: "Function properties for NAME", spills in the next line, and
+/// "Used N registers" in the one after.
+static void readReport(StringRef log, unsigned arch, std::vector<cuda::Assembled> &assembled) {
+  SmallVector<StringRef> lines;
+  log.split(lines, '\n');
+  std::optional<cuda::Assembled> function;
+  for (StringRef line : lines) {
+    auto before = [&](StringRef text) {
+      int64_t number = 0;
+      StringRef head = line.take_front(line.find(text)).rtrim();
+      head.substr(head.find_last_not_of("0123456789") + 1).getAsInteger(10, number);
+      return number;
+    };
+    if (line.contains("Function properties for ")) {
+      function = {line.rsplit(' ').second.str(), arch, 0, 0};
+    } else if (function && line.contains(" bytes spill stores")) {
+      function->spilledBytes = before(" bytes spill stores") + before(" bytes spill loads");
+    } else if (function && line.contains(" registers")) {
+      function->registers = before(" registers");
+      assembled.push_back(std::move(*function));
+      function.reset();
+    }
+  }
+}
+
 /// Code that ptxas makes of `ptx`.
-static llvm::Expected<std::string> assemble(StringRef assembler, StringRef ptx, unsigned arch) {
+static llvm::Expected<std::string> assemble(StringRef assembler, StringRef ptx, unsigned arch,
+                                            std::vector<cuda::Assembled> &assembled) {
   SmallString<128> paths[3];
   SmallVector<std::unique_ptr<llvm::FileRemover>> removers;
   for (auto [path, suffix] : llvm::zip(paths, ArrayRef<const char *>{"ptx", "cubin", "log"})) {
@@ -45,7 +71,7 @@ static llvm::Expected<std::string> assemble(StringRef assembler, StringRef ptx, 
   if (llvm::Error error = writeFileAtomically(ptx, paths[0]))
     return error;
   std::string target = ("-arch=sm_" + Twine(arch)).str(), message;
-  StringRef arguments[] = {assembler, target, paths[0], "-o", paths[1]};
+  StringRef arguments[] = {assembler, "-v", target, paths[0], "-o", paths[1]};
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(paths[2]), StringRef(paths[2])};
   if (llvm::sys::ExecuteAndWait(assembler, arguments, std::nullopt, redirects, /*SecondsToWait=*/0,
                                 /*MemoryLimit=*/0, &message) != 0) {
@@ -54,6 +80,8 @@ static llvm::Expected<std::string> assemble(StringRef assembler, StringRef ptx, 
                                    ": " + message + "\n" +
                                    (text ? (*text)->getBuffer() : StringRef()));
   }
+  if (auto text = llvm::MemoryBuffer::getFile(paths[2]))
+    readReport((*text)->getBuffer(), arch, assembled);
   auto code = llvm::MemoryBuffer::getFile(paths[1], /*IsText=*/false,
                                           /*RequiresNullTerminator=*/false);
   if (!code)
@@ -63,7 +91,8 @@ static llvm::Expected<std::string> assemble(StringRef assembler, StringRef ptx, 
 }
 
 FailureOr<std::vector<cuda::Image>> cuda::makeImages(ModuleOp converted, StringRef archs,
-                                                     llvm::raw_ostream &log) {
+                                                     llvm::raw_ostream &log,
+                                                     std::vector<Assembled> &assembled) {
   std::vector<Image> texts;
   SmallVector<StringRef> names;
   archs.split(names, ',');
@@ -88,16 +117,19 @@ FailureOr<std::vector<cuda::Image>> cuda::makeImages(ModuleOp converted, StringR
     images = std::move(texts);
   } else {
     std::vector<llvm::Expected<std::string>> codes;
+    std::vector<std::vector<Assembled>> reports(texts.size());
     for (size_t i = 0; i < texts.size(); ++i)
       codes.push_back("");
     std::vector<std::thread> workers;
     for (size_t i = 0; i < texts.size(); ++i)
       workers.emplace_back([&, i] {
         llvm::consumeError(codes[i].takeError());
-        codes[i] = assemble(assembler, texts[i].bytes, texts[i].arch);
+        codes[i] = assemble(assembler, texts[i].bytes, texts[i].arch, reports[i]);
       });
     for (std::thread &worker : workers)
       worker.join();
+    for (std::vector<Assembled> &report : reports)
+      llvm::append_range(assembled, report);
     LogicalResult result = success();
     for (auto [text, code] : llvm::zip(texts, codes)) {
       if (code)

@@ -16,11 +16,19 @@ struct Image {
   std::string bytes;
 };
 
+/// What ptxas says of a function it assembled.
+struct Assembled {
+  std::string function;
+  unsigned arch; ///< 90 of sm_90
+  int64_t registers, spilledBytes; ///< of a thread; stored and loaded again
+};
+
 /// The images of `converted` (see Lowering.h) for `archs`, e.g. "sm_90,sm_80": code of each,
 /// assembled by ptxas, and PTX of the oldest, which newer GPUs run too. Without ptxas, PTX
-/// of each, and a note in `log`.
+/// of each, and a note in `log`. What ptxas says is added to `assembled`.
 mlir::FailureOr<std::vector<Image>> makeImages(mlir::ModuleOp converted, llvm::StringRef archs,
-                                               llvm::raw_ostream &log);
+                                               llvm::raw_ostream &log,
+                                               std::vector<Assembled> &assembled);
 
 } // namespace meshwright::codegen::cuda
 

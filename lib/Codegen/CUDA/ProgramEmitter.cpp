@@ -16,6 +16,10 @@
 #include "meshwright/Codegen.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+
+#include <map>
 
 using namespace mlir;
 using namespace meshwright;
@@ -187,6 +191,55 @@ static void emitImages(ModuleOp target, ArrayRef<cuda::Image> images) {
 }
 
 //===----------------------------------------------------------------------===//
+// The plan
+//===----------------------------------------------------------------------===//
+
+/// The plan with what ptxas says of each kernel's functions, one entry an architecture: the
+/// most registers of a thread, and bytes spilled by all.
+static std::string withRegisters(StringRef text, const ModuleKernels &kernels,
+                                 ArrayRef<cuda::Assembled> assembled) {
+  auto plan = llvm::json::parse(text);
+  if (!plan) {
+    llvm::consumeError(plan.takeError()); // no plan, or a test's
+    return text.str();
+  }
+  llvm::json::Array *programs = plan->getAsObject()->getArray("programs");
+  if (!programs || assembled.empty())
+    return text.str();
+  for (auto [program, plans] : llvm::zip(*programs, kernels.programs)) {
+    llvm::json::Array *rows = program.getAsObject()->getArray("kernels");
+    for (llvm::json::Value &row : *rows) {
+      auto kernel = plans.find(*row.getAsObject()->getString("op"));
+      if (kernel == plans.end())
+        continue;
+      StringRef name = func::FuncOp(kernel->second.function).getName();
+      std::map<unsigned, std::pair<int64_t, int64_t>> found; // by architecture
+      for (unsigned i = 0;; ++i) {
+        std::string function = cuda::stageName(name, i);
+        bool any = false;
+        for (const cuda::Assembled &entry : assembled) {
+          if (entry.function != function)
+            continue;
+          auto &[registers, spilled] = found[entry.arch];
+          registers = std::max(registers, entry.registers);
+          spilled += entry.spilledBytes;
+          any = true;
+        }
+        if (!any)
+          break;
+      }
+      llvm::json::Array list;
+      for (auto &[arch, numbers] : found)
+        list.push_back(llvm::json::Object{{"arch", ("sm_" + Twine(arch)).str()},
+                                          {"registers", numbers.first},
+                                          {"spilled_bytes", numbers.second}});
+      (*row.getAsObject())["assembled"] = std::move(list);
+    }
+  }
+  return llvm::formatv("{0:2}", *plan).str() + "\n";
+}
+
+//===----------------------------------------------------------------------===//
 // Modules
 //===----------------------------------------------------------------------===//
 
@@ -209,13 +262,14 @@ FailureOr<OwningOpRef<ModuleOp>> meshwright::lowerToCUDA(ModuleOp module, String
       })) ||
       failed(convertToLLVMDialect(*result)) || failed(cuda::convertKernels(**functions)))
     return failure();
-  auto images = cuda::makeImages(**functions, archs, log);
+  std::vector<cuda::Assembled> assembled;
+  auto images = cuda::makeImages(**functions, archs, log, assembled);
   if (failed(images))
     return failure();
   table.emit(*result);
   emitProducts(*result, products);
   emitImages(*result, *images);
-  emitText(*result, "plan", options.plan);
+  emitText(*result, "plan", withRegisters(options.plan, *kernels, assembled));
   emitText(*result, "program", options.program);
   return result;
 }

@@ -21,7 +21,7 @@ class EmulatorTest : public testing::Test {
 protected:
   std::string run(StringRef body) {
     DialectRegistry registry;
-    registry.insert<arith::ArithDialect>();
+    registry.insert<arith::ArithDialect, math::MathDialect>();
     registerCUDACodegen(registry);
     MLIRContext context(registry);
     context.loadAllAvailableDialects();
