@@ -13,9 +13,11 @@
 #include "Codegen/CUDA/Lowering.h"
 #include "Codegen/CUDA/Products.h"
 #include "Codegen/HostCode.h"
+#include "Dist/Programs.h"
 #include "meshwright/Codegen.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 
@@ -24,6 +26,33 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::codegen;
+
+/// The numbers of two operands of `function` whose being the same leaves it nothing to do.
+static DenseI32ArrayAttr idleInPlace(gpu::GPUFuncOp function) {
+  return function->getAttrOfType<DenseI32ArrayAttr>(cuda::inPlaceAttr);
+}
+static bool isIdle(DenseI32ArrayAttr pair, ValueRange operands) {
+  return pair && operands[pair[0]] == operands[pair[1]];
+}
+
+/// Erases functions that have nothing to do in any launch.
+static void eraseIdle(ModuleKernels &kernels, gpu::GPUModuleOp functions) {
+  llvm::StringSet<> launched;
+  auto programs = dist::programsOf(*kernels.module);
+  for (size_t p = 0; p < programs.size(); ++p)
+    programs[p].walk([&](exec::LaunchOp launch) {
+      const KernelPlan &plan = kernels.programs[p].find(launch.getKernel())->second;
+      for (unsigned i = 0; i < plan.stages.size(); ++i) {
+        std::string name = cuda::stageName(func::FuncOp(plan.function).getName(), i);
+        auto function = functions.lookupSymbol<gpu::GPUFuncOp>(name);
+        if (function && !isIdle(idleInPlace(function), launch.getOperands()))
+          launched.insert(name);
+      }
+    });
+  for (auto function : llvm::make_early_inc_range(functions.getOps<gpu::GPUFuncOp>()))
+    if (idleInPlace(function) && !launched.contains(function.getName()))
+      function.erase();
+}
 
 namespace {
 /// All GPU functions, numbered.
@@ -39,8 +68,7 @@ public:
         int64_t shared = 0;
         if (auto bytes = function->getAttrOfType<IntegerAttr>(cuda::sharedBytesAttr))
           shared = bytes.getInt();
-        if (auto pair = function->getAttrOfType<DenseI32ArrayAttr>(cuda::inPlaceAttr))
-          idleInPlace[function.getName()] = {pair[0], pair[1]};
+        idle[function.getName()] = idleInPlace(function);
         llvm::append_values(shapes, int32_t(function.getNumArguments()),
                             (*function.getKnownGridSize())[0], (*function.getKnownBlockSize())[0],
                             int32_t(shared));
@@ -48,11 +76,9 @@ public:
   }
   bool contains(StringRef name) const { return numbers.contains(name); }
   int64_t numberOf(StringRef name) const { return numbers.at(name); }
-  /// Whether the function does nothing with `operands`.
-  bool isIdle(StringRef name, ValueRange operands) const {
-    auto pair = idleInPlace.find(name);
-    return pair != idleInPlace.end() &&
-           operands[pair->second.first] == operands[pair->second.second];
+  /// Whether the function does something with `operands`.
+  bool isLaunched(StringRef name, ValueRange operands) const {
+    return contains(name) && !isIdle(idle.at(name), operands);
   }
 
   /// Writes it as ABI.h says.
@@ -60,7 +86,7 @@ public:
 
 private:
   llvm::StringMap<int64_t> numbers;
-  llvm::StringMap<std::pair<int, int>> idleInPlace;
+  llvm::StringMap<DenseI32ArrayAttr> idle;
   std::string names;
   SmallVector<int32_t> shapes;
 };
@@ -80,8 +106,8 @@ private:
   LogicalResult launch(exec::LaunchOp op, const KernelPlan &plan) override {
     Value operands = addresses(op.getOperands());
     StringRef kernel = func::FuncOp(plan.function).getName();
-    for (unsigned i = 0; table.contains(cuda::stageName(kernel, i)); ++i)
-      if (std::string name = cuda::stageName(kernel, i); !table.isIdle(name, op.getOperands()))
+    for (unsigned i = 0; i < plan.stages.size(); ++i)
+      if (std::string name = cuda::stageName(kernel, i); table.isLaunched(name, op.getOperands()))
         launch(name, operands);
     return success();
   }
@@ -214,19 +240,15 @@ static std::string withRegisters(StringRef text, const ModuleKernels &kernels,
         continue;
       StringRef name = func::FuncOp(kernel->second.function).getName();
       std::map<unsigned, std::pair<int64_t, int64_t>> found; // by architecture
-      for (unsigned i = 0;; ++i) {
+      for (unsigned i = 0; i < kernel->second.stages.size(); ++i) {
         std::string function = cuda::stageName(name, i);
-        bool any = false;
         for (const cuda::Assembled &entry : assembled) {
           if (entry.function != function)
             continue;
           auto &[registers, spilled] = found[entry.arch];
           registers = std::max(registers, entry.registers);
           spilled += entry.spilledBytes;
-          any = true;
         }
-        if (!any)
-          break;
       }
       llvm::json::Array list;
       for (auto &[arch, numbers] : found)
@@ -253,6 +275,7 @@ FailureOr<OwningOpRef<ModuleOp>> meshwright::lowerToCUDA(ModuleOp module, String
   auto functions = cuda::emitKernels(*kernels, attention);
   if (failed(functions))
     return failure();
+  eraseIdle(*kernels, *(*functions)->getOps<gpu::GPUModuleOp>().begin());
   KernelTable table(**functions);
   Attentions calls(*kernels->module);
   cuda::ProductTable products(*kernels->module);
