@@ -221,6 +221,7 @@ def main():
         done, *_ = run(path, 2, 1, "--tune", tuned)
         assert done.returncode == 1 and done.stderr.count("error: cuBLASLt refuses the algorithm") == 1, done
     print("two ranks refuse an algorithm: one says so", flush=True)
+    path = compile("gpt2-tiny")
 
     def refused(label, words, **environment):
         done, *_ = run(path, 1, 1, **environment)
