@@ -14,6 +14,7 @@
 #include <fstream>
 #include <limits>
 #include <sys/mman.h>
+#include <unistd.h>
 
 using namespace meshwright;
 
@@ -86,17 +87,26 @@ void meshwright::checkMemory(const Plan &plan, int64_t ranksHere) {
        largest.hostBytes ? ", --remat or without --offload" : " or --remat");
 }
 
-Pages::Pages(int64_t bytes) : bytes(bytes) {
+Pages::Pages(int64_t bytes, Kind kind) : bytes(bytes) {
   if (bytes == 0)
     return;
   void *memory =
-      mmap(nullptr, size_t(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      mmap(nullptr, size_t(bytes), PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | (kind == Sparse ? MAP_NORESERVE : 0), -1, 0);
   if (memory == MAP_FAILED)
     fail("cannot allocate the arena of ", grouped(uint64_t(bytes)), " bytes: ", errnoText(errno),
          ": free memory or use more machines");
   start = static_cast<char *>(memory);
   // Only advice: without huge pages everything works, a little slower.
   madvise(start, size_t(bytes), MADV_HUGEPAGE);
+}
+
+void Pages::discard(int64_t begin, int64_t end) {
+  int64_t page = sysconf(_SC_PAGESIZE);
+  begin = (begin + page - 1) / page * page;
+  end = end / page * page;
+  if (begin < end)
+    madvise(start + begin, size_t(end - begin), MADV_DONTNEED);
 }
 
 Pages::~Pages() {

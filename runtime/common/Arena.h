@@ -25,9 +25,9 @@ int64_t availableMemory();
 void checkMemory(const Plan &plan, int64_t ranksHere);
 
 /// The memory of all of a rank's tensors, zeroed at first, and what the host sees of
-/// it. On the CPU they are the same memory. On a device the host has a copy of what
+/// it. On the CPU they are the same memory. On a device the host has a place for what
 /// outlives a step, the variables, inputs and outputs, with which the arena begins;
-/// `upload` and `download` carry parts of it.
+/// `upload` and `download` carry parts of it, and what is forgotten takes no memory.
 class Arena {
 public:
   virtual ~Arena() = default;
@@ -47,6 +47,8 @@ public:
   virtual void upload(int64_t begin, int64_t end) = 0;
   /// What the program's last run left there is what the host reads.
   virtual void download(int64_t begin, int64_t end) = 0;
+  /// The host does not look at these bytes before it downloads or writes them again.
+  virtual void forget(int64_t, int64_t) {}
 
 protected:
   Arena() = default;
@@ -56,15 +58,19 @@ protected:
 /// The arena of the rank of `context`.
 std::unique_ptr<Arena> makeArena(MwContext &context);
 
-/// Zeroed pages of exactly `bytes` bytes, huge where the system has them.
+/// Zeroed pages of exactly `bytes` bytes, huge where the system has them. Of sparse ones only
+/// some are written at any time, so that there may be more than the machine has memory.
 class Pages {
 public:
-  explicit Pages(int64_t bytes);
+  enum Kind { Whole, Sparse };
+  explicit Pages(int64_t bytes, Kind kind = Whole);
   ~Pages();
   Pages(const Pages &) = delete;
   Pages &operator=(const Pages &) = delete;
 
   char *data() const { return start; }
+  /// Gives whole pages between two bytes back to the system; they are zero again.
+  void discard(int64_t begin, int64_t end);
 
 private:
   char *start = nullptr;

@@ -58,7 +58,6 @@ Trainer::Trainer(MwContext &context, const Options &options)
   if (!options.tune.empty())
     context.device->tune(*arena, options.tune, *context.world);
   loadWeights();
-  upload(plan.variableRange());
   context.world->barrier(); // Every rank has what it needs.
   if (isRoot() && !options.metrics.empty())
     metrics = std::make_unique<MetricsFile>(options.metrics, state.step);
@@ -144,7 +143,15 @@ void Trainer::startLossScaling() {
 
 void Trainer::loadWeights() {
   TraceScope span(context.trace.get(), "load weights", "io");
-  WeightTarget target{plan, context.rank(), arena->variables(), context.threads};
+  // A device has zeros where nothing is filled in. Part by part, so that the host never holds all.
+  auto handOn = [this](const Variable &variable, const char *data, int64_t bytes) {
+    if (variable.onHost)
+      return;
+    int64_t begin = data - arena->data();
+    upload({begin, begin + bytes});
+    arena->forget(begin, begin + bytes);
+  };
+  WeightTarget target{plan, context.rank(), arena->variables(), context.threads, handOn};
   std::string extra;
   if (!checkpoint.empty()) {
     readWeights(target, WeightKind::Parameters, checkpoint + "/model.safetensors", "--resume");
@@ -298,6 +305,7 @@ void Trainer::save() {
     return;
   download(plan.variableRange());
   saveCheckpoint(context, arena->variables(), options.save, state);
+  arena->forget(plan.variableRange().begin, plan.variableRange().end);
   savedStep = state.step;
 }
 

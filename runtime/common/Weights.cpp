@@ -28,7 +28,11 @@ struct Piece {
   std::vector<int64_t> extent;
   std::vector<int64_t> localStrides;
   char *data;
+  int64_t bytes; ///< with padding
 };
+
+/// So much is read before it is handed on.
+constexpr int64_t bytesAtOnce = int64_t(1) << 30;
 } // namespace
 
 static std::vector<Piece> pieces(const WeightTarget &target, WeightKind kind) {
@@ -45,9 +49,12 @@ static std::vector<Piece> pieces(const WeightTarget &target, WeightKind kind) {
                   {box.begin.begin() + skip, box.begin.end()},
                   {box.extent.begin() + skip, box.extent.end()},
                   {strides.begin() + skip, strides.end()},
-                  target.places.of(variable)};
+                  target.places.of(variable),
+                  bytesOf(variable.type)};
+      for (size_t d = skip; d < variable.localShape.size(); ++d)
+        piece.bytes *= variable.localShape[d];
       if (variable.stacked)
-        piece.data += layer * strides[0] * bytesOf(variable.type);
+        piece.data += layer * piece.bytes;
       result.push_back(std::move(piece));
     }
   }
@@ -118,6 +125,8 @@ void meshwright::initializeWeights(const WeightTarget &target, uint64_t seed) {
 #pragma omp parallel for num_threads(target.threads) schedule(dynamic) if (elements > 65536)
     for (int64_t begin = 0; begin < rows; begin += chunk)
       initializeRows(piece, key, begin, std::min(rows, begin + chunk));
+    if (target.filled)
+      target.filled(variable, piece.data, piece.bytes);
   }
 }
 
@@ -141,6 +150,17 @@ static std::string extraTensors(const SafeTensorsReader &file, const std::set<st
     return "";
   return text(file.path(), " has ", count, count == 1 ? " tensor" : " tensors",
               " that this model does not use (", first, count > 1 ? ", ...)" : ")");
+}
+
+static void readPiece(const SafeTensorsReader &file, const Piece &piece) {
+  StorageLayout layout = storageLayout(*piece.variable);
+  const auto *tensor = file.find(storageName(*piece.variable, piece.layer));
+  int64_t offset = layout.offset;
+  for (size_t d = 0; d < piece.begin.size(); ++d)
+    offset += piece.begin[d] * layout.strides[d];
+  auto *data = const_cast<unsigned char *>(tensor->data) + offset * bytesOf(tensor->type);
+  copyTensor(piece.extent, {tensor->type, data, layout.strides},
+             {piece.variable->type, piece.data, piece.localStrides});
 }
 
 std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
@@ -171,17 +191,15 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
       used.insert(withoutModelPrefix(name));
     }
   }
+  for (size_t first = 0, last; first < work.size(); first = last) {
+    int64_t bytes = work[first].bytes;
+    for (last = first + 1; last < work.size() && bytes + work[last].bytes <= bytesAtOnce; ++last)
+      bytes += work[last].bytes;
 #pragma omp parallel for num_threads(target.threads) schedule(dynamic)
-  for (size_t i = 0; i < work.size(); ++i) {
-    const Piece &piece = work[i];
-    StorageLayout layout = storageLayout(*piece.variable);
-    const auto *tensor = file.find(storageName(*piece.variable, piece.layer));
-    int64_t offset = layout.offset;
-    for (size_t d = 0; d < piece.begin.size(); ++d)
-      offset += piece.begin[d] * layout.strides[d];
-    auto *data = const_cast<unsigned char *>(tensor->data) + offset * bytesOf(tensor->type);
-    copyTensor(piece.extent, {tensor->type, data, layout.strides},
-               {piece.variable->type, piece.data, piece.localStrides});
+    for (size_t i = first; i < last; ++i)
+      readPiece(file, work[i]);
+    for (size_t i = first; i < last && target.filled; ++i)
+      target.filled(*work[i].variable, work[i].data, work[i].bytes);
   }
   return extraTensors(file, used);
 }

@@ -9,6 +9,7 @@
 #include "common/Plan.h"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace meshwright {
@@ -19,6 +20,8 @@ struct WeightTarget {
   int64_t rank;
   VariablePlaces places; ///< zeroed
   int threads;
+  /// Called, if there is one, with each part of a variable that has been filled, one after the other, and its bytes.
+  std::function<void(const Variable &, const char *data, int64_t bytes)> filled = {};
 };
 
 /// Fills the parameters and their masters with their initial values, a function of

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <sys/resource.h>
 
 using namespace meshwright;
 
@@ -20,9 +21,38 @@ int64_t persistentEnd(const Plan &plan) {
                    Plan::rangeOf(plan.outputs).end});
 }
 
+/// Memory of the host that copies read and write beside the GPU's work.
+char *pin(int64_t bytes) {
+  void *pinned = nullptr;
+  try {
+    MW_CUDA(cuMemHostAlloc, &pinned, size_t(bytes), CU_MEMHOSTALLOC_PORTABLE);
+  } catch (const Error &error) {
+    rlimit lock{};
+    getrlimit(RLIMIT_MEMLOCK, &lock);
+    fail("cannot pin ", grouped(uint64_t(bytes)),
+         " bytes of this machine's memory, where --offload keeps what is not on the GPU: ",
+         error.what(), "; the machine and its control group have ",
+         grouped(uint64_t(std::max<int64_t>(0, availableMemory()))),
+         " bytes available, and a process may lock ",
+         lock.rlim_cur == RLIM_INFINITY ? "any number of them" : grouped(uint64_t(lock.rlim_cur)),
+         " (ulimit -l): free memory, raise these limits, start fewer ranks a machine, or compile "
+         "without --offload or with less of it");
+  }
+  return static_cast<char *>(pinned);
+}
+
+/// By all threads: there may be a hundred GB.
+void clear(char *memory, int64_t bytes, int threads) {
+  constexpr int64_t block = int64_t(16) << 20;
+#pragma omp parallel for num_threads(threads) schedule(static) if (bytes > block)
+  for (int64_t begin = 0; begin < bytes; begin += block)
+    std::memset(memory + begin, 0, size_t(std::min(block, bytes - begin)));
+}
+
 class GpuArena : public Arena {
 public:
-  GpuArena(cuda::Gpu &device, const Plan &plan) : device(device), pages(persistentEnd(plan)) {
+  GpuArena(cuda::Gpu &device, const Plan &plan, int threads)
+      : device(device), pages(persistentEnd(plan), Pages::Sparse) {
     // What the allowances did not foresee.
     size_t available = 0, all = 0;
     MW_CUDA(cuMemGetInfo, &available, &all);
@@ -37,11 +67,8 @@ public:
     MW_CUDA(cuMemsetD8Async, memory, 0, size_t(plan.arenaBytes), device.stream);
     host = pages.data();
     if (plan.hostBytes) {
-      // Pinned, so that copies run beside the GPU's work.
-      void *pinned = nullptr;
-      MW_CUDA(cuMemHostAlloc, &pinned, size_t(plan.hostBytes), CU_MEMHOSTALLOC_PORTABLE);
-      kept = static_cast<char *>(pinned);
-      std::memset(kept, 0, size_t(plan.hostBytes));
+      kept = pin(plan.hostBytes);
+      clear(kept, plan.hostBytes, threads);
     }
   }
   ~GpuArena() override {
@@ -65,6 +92,7 @@ public:
     else
       device.wait();
   }
+  void forget(int64_t begin, int64_t end) override { pages.discard(begin, end); }
 
 private:
   cuda::Gpu &device;
@@ -77,5 +105,5 @@ std::unique_ptr<Arena> meshwright::makeArena(MwContext &context) {
   cuda::Gpu &device = cuda::Gpu::of(&context);
   device.use();
   device.status = &context.status;
-  return std::make_unique<GpuArena>(device, context.plan);
+  return std::make_unique<GpuArena>(device, context.plan, context.threads);
 }

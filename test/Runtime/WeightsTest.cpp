@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "common/Weights.h"
+
 #include "Process.h"
 #include "common/Error.h"
 #include "common/Gather.h"
@@ -187,7 +188,13 @@ static void checkInitialValues(const Json &text, const std::vector<std::string> 
     layerElements *= variable.shape[d];
   for (int64_t rank = 0; rank < plan.ranks(); ++rank) {
     alignas(64) char arena[4096] = {};
-    initializeWeights({plan, rank, arena, 2}, 42);
+    alignas(64) char handedOn[sizeof(arena)] = {};
+    initializeWeights({plan, rank, arena, 2,
+                       [&](const Variable &, const char *data, int64_t bytes) {
+                         std::memcpy(handedOn + (data - arena), data, size_t(bytes));
+                       }},
+                      42);
+    ASSERT_EQ(std::memcmp(arena, handedOn, sizeof(arena)), 0) << "rank " << rank;
     const auto *values = reinterpret_cast<const float *>(arena + variable.offset);
     Box box = shardOf(plan, variable, rank);
     int64_t local = localStrides[0] * variable.localShape[0];

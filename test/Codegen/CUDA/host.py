@@ -241,6 +241,22 @@ def main():
     print("enough memory: runs", flush=True)
     refused("a product without an algorithm", ["cuBLASLt has no algorithm for the product m=", "+bias", "(attn.q)",
                                                "--epilogues none"], FAKE_BLAS_REFUSE="4")
+    path = compile("gpt2-tiny", "--offload", "optimizer")
+    host_bytes = json.loads(subprocess.run(["meshwright", "inspect", "--json", str(path)], check=True, capture_output=True,
+                                           text=True).stdout)["host_bytes"]
+    refused("too little memory to pin", [f"cannot pin {host_bytes:,} bytes", "--offload", "cuMemHostAlloc", "bytes available",
+                                         "ulimit -l"], FAKE_GPU_PINNED=str(host_bytes - 1))
+    # So many layers that no machine has memory for their states.
+    config = json.loads((options.golden / "gpt2-tiny" / "config.json").read_text())
+    deep = options.folder.resolve() / "deep"
+    deep.mkdir(exist_ok=True)
+    (deep / "config.json").write_text(json.dumps({**config, "n_layer": 1 << 22}))
+    path = compile(deep, "--offload", "optimizer", "--offload-buffer", "64KiB")
+    done, *_ = run(path, 1, 1, FAKE_GPU_BYTES=str(1 << 50))
+    assert done.returncode == 1 and re.search(r"error: this machine has [\d,]+ bytes of memory available, but the plan needs "
+                                              r"[\d,]+ a rank \(optimizer kept on the host", done.stderr), done
+    print("too little memory of the host: refused before anything is allocated", flush=True)
+    path = compile("gpt2-tiny")
     refused("too few GPUs", ["this machine has 0 GPUs"], FAKE_GPUS="0")
     refused("no such GPU", ["has 2 GPUs", "rank 0 is number 6 here"], FAKE_GPUS="2", LOCAL_RANK="5", WORLD_SIZE="1",
             RANK="0")

@@ -18,7 +18,7 @@
 // FAKE_GPU_FAULT=KIND:RANK:N makes call N of a rank's NCCL ("stall", which does not end,
 // "error", which it says on the side, and "kill", which ends the rank while the others wait
 // for it) or its launch N ("cuda") go wrong; RANK -1 is all of them.
-// Ranks that are processes meet in the folder FAKE_GPU_MEETING; calls never end once one of them has been killed.
+// No more than FAKE_GPU_PINNED bytes of the host can be pinned. Ranks that are processes meet in the folder FAKE_GPU_MEETING; calls never end once one of them has been killed.
 // At the end it writes the counts of launches by kernel, and of messages that were sent
 // but not received, to the file that FAKE_GPU_LOG names.
 //
@@ -206,8 +206,15 @@ CUresult cuMemFree(CUdeviceptr address) {
 CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
   checkContext("cuMemHostAlloc");
   checkNoCapture("cuMemHostAlloc");
-  *memory = calloc(bytes, 1);
   Lock lock(mutex);
+  if (const char *most = getenv("FAKE_GPU_PINNED")) {
+    size_t sum = bytes;
+    for (auto &[address, size] : pinned)
+      sum += size;
+    if (sum > size_t(atoll(most)))
+      return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  *memory = calloc(bytes, 1);
   pinned[CUdeviceptr(*memory)] = bytes;
   return CUDA_SUCCESS;
 }
@@ -259,6 +266,12 @@ static CUresult copy(const char *name, void *to, const void *from, size_t bytes,
   std::atomic<long> *counted = nullptr;
   if (accesses.size() == 2 && !(reads && writes))
     counted = reads ? &copiedToHost : &copiedToDevice;
+  // Memory that is not pinned is free again when the call returns.
+  if (!reads && !counted) {
+    auto staged = std::make_shared<std::vector<char>>((const char *)from, (const char *)from + bytes);
+    submit(stream, {name, accesses, [=] { return memcpy(to, staged->data(), bytes), true; }});
+    return CUDA_SUCCESS;
+  }
   Work work{name, accesses, [=] {
               if (counted)
                 *counted += long(bytes);
