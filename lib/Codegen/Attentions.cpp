@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen/Attentions.h"
+#include "Codegen/CUDA/Alignments.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -12,7 +13,11 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::codegen;
 
-template <typename Op> static AttentionEntry entryOf(Op op) {
+bool codegen::fitsTensorCores(const MwAttention &sizes, bool aligned) {
+  return sizes.elementType != MW_F32 && sizes.headDim % 16 == 0 && sizes.headDim <= 256 && aligned;
+}
+
+template <typename Op> static AttentionEntry entryOf(Op op, cuda::Alignments &alignments) {
   AttentionEntry entry;
   entry.call.sizes = op.getAttention();
   entry.call.backward = isa<exec::AttentionGradOp>(op);
@@ -21,6 +26,9 @@ template <typename Op> static AttentionEntry entryOf(Op op) {
   entry.fallback = op.getFallback();
   entry.workspaceBytes = op.getCudnn().value_or(0);
   entry.reason = op.getReason().value_or("");
+  entry.tensorCores =
+      (!entry.byCudnn || entry.fallback) &&
+      fitsTensorCores(entry.call.sizes, alignments.ofAll(op->getOperands()) == 16);
   entry.first = op;
   return entry;
 }
@@ -32,7 +40,7 @@ static std::string keyOf(const AttentionEntry &entry) {
   llvm::raw_string_ostream os(text);
   for (int64_t number :
        {int64_t(entry.call.backward), int64_t(entry.call.deterministic), int64_t(entry.byCudnn),
-        int64_t(entry.fallback), entry.workspaceBytes, s.batch, s.queries, s.keys, s.heads,
+        int64_t(entry.fallback), int64_t(entry.tensorCores), entry.workspaceBytes, s.batch, s.queries, s.keys, s.heads,
         s.kvHeads, s.headDim, s.window, int64_t(s.causal), int64_t(s.elementType)})
     os << number << " ";
   // As whole numbers, which are exact.
@@ -42,6 +50,7 @@ static std::string keyOf(const AttentionEntry &entry) {
 
 Attentions::Attentions(ModuleOp module) {
   llvm::StringMap<unsigned> known;
+  cuda::Alignments alignments(module);
   auto add = [&](AttentionEntry entry) {
     auto [place, isNew] = known.try_emplace(keyOf(entry), entries.size());
     numbers[entry.first] = place->second;
@@ -50,6 +59,6 @@ Attentions::Attentions(ModuleOp module) {
   };
   module.walk([&](Operation *op) {
     llvm::TypeSwitch<Operation *>(op).Case<exec::AttentionOp, exec::AttentionGradOp>(
-        [&](auto attention) { add(entryOf(attention)); });
+        [&](auto attention) { add(entryOf(attention, alignments)); });
   });
 }

@@ -23,8 +23,13 @@ struct AttentionEntry {
   bool byCudnn = false, fallback = false;
   int64_t workspaceBytes = 0; ///< that cuDNN may use
   mlir::StringRef reason;     ///< why it is not cuDNN's
+  bool tensorCores = false;   ///< whether the generated kernels multiply there
   mlir::Operation *first = nullptr;
 };
+
+/// Whether tensor cores can make the products of generated kernels: heads of 16, 32, ... 256
+/// elements of bf16 or f16. `aligned`: whether all tensors begin at multiples of 16 bytes.
+bool fitsTensorCores(const MwAttention &sizes, bool aligned);
 
 class Attentions {
 public:

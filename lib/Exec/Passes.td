@@ -217,9 +217,10 @@ def ExecNumberValues : Pass<"exec-number-values", "::mlir::ModuleOp"> {
 def ExecChooseAttention : Pass<"exec-choose-attention", "::mlir::ModuleOp"> {
   let summary = "Says which attention cuDNN makes on GPUs, and with how much memory";
   let description = [{
-    cuDNN's fused attention is several times as fast as the generated kernels, for it uses
-    tensor cores, but it knows fewer cases: bf16 and f16, heads of a multiple of 8
-    elements up to 128 (256 on sm_90), no dropout. With `attention=auto` it makes each
+    cuDNN's fused attention is made for each architecture, with its own products and
+    copies, where the generated kernels use what all from sm_80 on have; but it knows
+    fewer cases: bf16 and f16, heads of a multiple of 8 elements up to 128 (256 on sm_90),
+    no dropout. With `attention=auto` it makes each
     call that it can on one of `archs` at least, with the generated kernels as `fallback`
     where it is missing or refuses as an executable starts; with `cudnn` all, without a
     fallback, and a call that it cannot make on all of `archs` is refused; with

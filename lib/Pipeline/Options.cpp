@@ -90,7 +90,7 @@ ArrayRef<Flag> compileFlags() {
        {"auto", "on", "off"}},
       {"attention",
        "HOW",
-       "attention for cuda: cudnn, generated (without tensor cores), or auto, cudnn where it can and generated "
+       "attention for cuda: cudnn, generated, or auto, cudnn where it can and generated "
        "kernels otherwise",
        &O::attention,
        {"auto", "cudnn", "generated"}},

@@ -314,6 +314,8 @@ void PlanBuilder::addAttentions() {
     } else {
       row["reason"] = entry.reason;
     }
+    if (!entry.byCudnn || entry.fallback)
+      row["tensor_cores"] = entry.tensorCores;
     rows.push_back(std::move(row));
   }
   plan["attentions"] = std::move(rows);

@@ -62,11 +62,15 @@ static void printAttentions(const json::Object &plan, raw_ostream &os) {
   for (const json::Value &value : *calls) {
     const json::Object &call = *value.getAsObject();
     auto number = [&](StringRef key) { return call.getInteger(key).value_or(0); };
-    std::string note = call.getString("reason").value_or("").str();
+    std::string note = call.getString("reason").value_or("").str(), on;
+    if (auto tensorCores = call.getBoolean("tensor_cores"))
+      on = *tensorCores ? "on tensor cores" : "on cores for arithmetic";
+    if (!on.empty() && !note.empty())
+      note = on + "; " + note;
     if (call.getInteger("workspace_bytes"))
       note = formatv("workspace {0:N0} bytes{1}{2}", number("workspace_bytes"),
                      call.getBoolean("deterministic").value_or(false) ? ", deterministic" : "",
-                     call.getBoolean("fallback").value_or(false) ? ", else generated" : "");
+                     call.getBoolean("fallback").value_or(false) ? ", else generated " + on : "");
     os << formatv("  {0,-16}{1,-11}{2,-6}{3,-24}{4,-14}{5}\n", call.getString("op").value_or("?"),
                   call.getString("by").value_or("?"), call.getString("type").value_or("?"),
                   formatv("{0} x {1} x {2}", number("batch"), number("queries"), number("keys")).str(),

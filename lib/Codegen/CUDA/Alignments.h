@@ -52,6 +52,15 @@ public:
         .Default([](mlir::Operation *) { return int64_t(16); }); // buffers begin at multiples of 64
   }
 
+  /// The least of what is memory among the values.
+  int64_t ofAll(mlir::ValueRange values) {
+    int64_t bytes = 16;
+    for (mlir::Value value : values)
+      if (mlir::isa<mlir::MemRefType>(value.getType()))
+        bytes = std::gcd(bytes, of(value));
+    return bytes;
+  }
+
 private:
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> given; ///< by argument
   llvm::DenseMap<mlir::Value, int64_t> arguments;

@@ -16,7 +16,7 @@ template <typename Op> static AttentionShape describe(Op op, bool aligned) {
   shape.element = cast<MemRefType>(op.getQ().getType()).getElementType();
   shape.dropout = bool(op.getIds());
   shape.headBegin = bool(op.getHeadBegin());
-  // So are all rows then.
+  // So are all rows then, to four elements in f32.
   shape.aligned = aligned && shape.sizes.headDim % 4 == 0;
   return shape;
 }
@@ -67,8 +67,7 @@ LogicalResult AttentionKernels::add(exec::AttentionOp op, bool aligned,
   if (failed(check(op, emitter, shape)))
     return failure();
   std::string name = "attention$" + std::to_string(functions.size());
-  emitter.emitForward(name);
-  functions[key] = {name};
+  functions[key] = emitter.emitForward(name);
   return success();
 }
 
@@ -84,8 +83,6 @@ LogicalResult AttentionKernels::add(exec::AttentionGradOp op, bool aligned,
   if (failed(check(op, emitter, shape)))
     return failure();
   std::string name = "attention_grad$" + std::to_string(functions.size());
-  emitter.emitQueryGradient(name);
-  emitter.emitKeyGradients(name + "$keys");
-  functions[key] = {name, name + "$keys"};
+  functions[key] = emitter.emitBackward(name);
   return success();
 }

@@ -4,31 +4,36 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen/CUDA/AttentionEmitter.h"
+#include "Codegen/Attentions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 #include <limits>
 
 using namespace mlir;
 using namespace meshwright;
+using namespace meshwright::codegen;
 using namespace meshwright::codegen::cuda;
 
-/// Numbers that a thread keeps at most, so that none are spilled.
-static constexpr int64_t mostNumbers = 112;
+AttentionEmitter::AttentionEmitter(gpu::GPUModuleOp module, Location loc,
+                                   const AttentionShape &shape)
+    : BlockEmitter(module, loc), shape(shape), sizes(this->shape.sizes),
+      tiles(fitsTensorCores(sizes, shape.aligned) ? createMmaTiles(*this, sizes.headDim, shape.element)
+                                   : createFmaTiles(*this, sizes.headDim)) {}
 
-std::optional<TileSizes> AttentionEmitter::tilesFor(int64_t sums, int64_t scores,
-                                                    int64_t rowTiles) const {
-  for (auto [rows, columns] :
-       {std::pair<int64_t, int64_t>{4, 4}, {2, 4}, {4, 2}, {2, 2}, {1, 4}, {1, 2}}) {
-    Tile ofRows{rows * rowThreads, depth}, ofColumns{columns * columnThreads, depth},
-        weights{ofRows.rows, ofColumns.rows};
-    int64_t numbers = sums * rows * piecesOf(depth) * width + scores * rows * columns;
-    if (numbers <= mostNumbers &&
-        rowTiles * ofRows.bytes() + 2 * ofColumns.bytes() + weights.bytes() <= mostShared)
-      return TileSizes{ofRows.rows, ofColumns.rows};
-  }
-  return std::nullopt;
+// What the kernels have at a time.
+static TileNeeds forwardNeeds(const MwAttention &sizes) { return {sizes.queries, 1, 1, 1, 0}; }
+static TileNeeds queryNeeds(const MwAttention &sizes) { return {sizes.queries, 1, 2, 2, 0}; }
+static TileNeeds bothNeeds(const MwAttention &sizes) { return {sizes.keys, 2, 2, 2, 1}; }
+static TileNeeds keyNeeds(const MwAttention &sizes) { return {sizes.keys, 1, 2, 2, 1}; }
+static TileNeeds valueNeeds(const MwAttention &sizes) { return {sizes.keys, 1, 1, 1, 1}; }
+
+bool AttentionEmitter::fits() const {
+  return llvm::all_of(ArrayRef<TileNeeds>{forwardNeeds(sizes), queryNeeds(sizes), keyNeeds(sizes),
+                                          valueNeeds(sizes)},
+                      [&](const TileNeeds &needs) { return tiles->sizesFor(needs).has_value(); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -61,7 +66,7 @@ AttentionEmitter::Operands AttentionEmitter::gradientOperands() {
   return o;
 }
 
-AttentionEmitter::Rows AttentionEmitter::queries(Value pointer, Value batch, Value head,
+Rows AttentionEmitter::queries(Value pointer, Value batch, Value head,
                                                  Value first) {
   int64_t stride = sizes.heads * sizes.headDim;
   Value row = add(mul(batch, constant(sizes.queries)), first);
@@ -70,7 +75,7 @@ AttentionEmitter::Rows AttentionEmitter::queries(Value pointer, Value batch, Val
           first, sizes.queries};
 }
 
-AttentionEmitter::Rows AttentionEmitter::keys(Value pointer, Value batch, Value kvHead,
+Rows AttentionEmitter::keys(Value pointer, Value batch, Value kvHead,
                                               Value first) {
   int64_t stride = sizes.kvHeads * sizes.headDim;
   Value row = add(mul(batch, constant(sizes.keys)), first);
@@ -90,17 +95,24 @@ void AttentionEmitter::decomposeBlock(int64_t tiles, int64_t heads) {
   batch = divide(index, heads);
 }
 
+void AttentionEmitter::beginQueries(int64_t count, int64_t rows) {
+  // The last ones see most keys; begun first, they do not end alone.
+  if (sizes.causal)
+    first = sub(constant(count - 1), first);
+  first = mul(first, constant(rows));
+}
+
 //===----------------------------------------------------------------------===//
 // Masks
 //===----------------------------------------------------------------------===//
 
-std::pair<Value, Value> AttentionEmitter::visibleKeys(const TileSizes &tiles) {
+std::pair<Value, Value> AttentionEmitter::visibleKeys(const TileSizes &of) {
   Value low = constant(0), high = constant(sizes.keys);
   if (sizes.causal)
-    high = smaller(high, add(first, constant(tiles.rows)));
+    high = smaller(high, add(first, constant(of.rows)));
   if (sizes.window)
     low = larger(low, sub(first, constant(sizes.window - 1)));
-  return {divide(low, tiles.columns), divide(add(high, constant(tiles.columns - 1)), tiles.columns)};
+  return {divide(low, of.columns), divide(add(high, constant(of.columns - 1)), of.columns)};
 }
 
 Value AttentionEmitter::visible(Value query, Value key) {
@@ -110,6 +122,54 @@ Value AttentionEmitter::visible(Value query, Value key) {
   if (sizes.window)
     seen = both(seen, less(query, add(key, constant(sizes.window))));
   return seen;
+}
+
+Value AttentionEmitter::hidesSome(Value query, int64_t queries, Value key, int64_t keys) {
+  Value some;
+  Value lastKey = add(key, constant(keys - 1)), lastQuery = add(query, constant(queries - 1));
+  if (sizes.keys % keys)
+    some = less(constant(sizes.keys - 1), lastKey);
+  if (sizes.causal)
+    some = either(some, less(query, lastKey));
+  if (sizes.window)
+    some = either(some, less(add(key, constant(sizes.window - 1)), lastQuery));
+  return some;
+}
+
+Values AttentionEmitter::hide(Value some, Values values, double hidden,
+                              llvm::function_ref<Value(int64_t, int64_t)> visible) {
+  return changed(some, values, [&] {
+    int64_t columns = tiles->columnCount();
+    Values shown(values);
+    for (auto [i, value] : llvm::enumerate(shown))
+      value = select(visible(i / columns, i % columns), value, number(hidden));
+    return shown;
+  });
+}
+
+Values AttentionEmitter::ofColumns(Value pointer, Value head, Value query, int64_t queries) {
+  Value begin = termsOf(batch, head), last = constant(sizes.queries - 1);
+  auto all = [&](auto placeOf) {
+    Values values;
+    for (int64_t c = 0; c < tiles->columnCount(); ++c)
+      values.push_back(load(at(pointer, b.getF32Type(), placeOf(tiles->columnOf(c))), b.getF32Type()));
+    return values;
+  };
+  auto inside = [&](Value column) { return add(add(begin, query), column); };
+  if (sizes.queries % queries == 0)
+    return all(inside);
+  // Beyond the last query, whose number stands for those that are not there.
+  Value whole = less(add(query, constant(queries - 1)), constant(sizes.queries));
+  auto branch = scf::IfOp::create(
+      b, loc, SmallVector<Type>(tiles->columnCount(), b.getF32Type()), whole, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, loc, all(inside));
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, loc, all([&](Value column) {
+                         return add(begin, smaller(add(query, column), last));
+                       }));
+  return Values(branch.getResults());
 }
 
 void AttentionEmitter::startDropout(const Operands &operands) {
@@ -159,7 +219,13 @@ Value AttentionEmitter::keeps(Value rowIndex, Value key) {
   return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, c0, threshold);
 }
 
-Value AttentionEmitter::exponential(Value x) { return math::ExpOp::create(b, loc, x); }
+Value AttentionEmitter::quotient(Value x, Value y) {
+  auto narrow = [&](Value of) -> Value {
+    return arith::TruncIOp::create(b, loc, b.getI32Type(), of);
+  };
+  return arith::ExtUIOp::create(b, loc, b.getI64Type(),
+                                arith::DivUIOp::create(b, loc, narrow(x), narrow(y)));
+}
 
 //===----------------------------------------------------------------------===//
 // Kernels
@@ -167,230 +233,270 @@ Value AttentionEmitter::exponential(Value x) { return math::ExpOp::create(b, loc
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
-void AttentionEmitter::emitForward(StringRef name) {
-  TileSizes tiles = *tilesFor(1, 1, 1);
-  int64_t rows = tiles.rows / rowThreads, columns = tiles.columns / columnThreads;
-  int64_t count = llvm::divideCeil(sizes.queries, tiles.rows);
+std::vector<std::string> AttentionEmitter::emitForward(const std::string &name) {
+  TileSizes of = *tiles->sizesFor(forwardNeeds(sizes));
+  int64_t count = llvm::divideCeil(sizes.queries, of.rows);
   begin(name, 5 + optional(), sizes.batch * sizes.heads * count);
   Operands operands = forwardOperands();
   decomposeBlock(count, sizes.heads);
-  first = mul(first, constant(tiles.rows));
+  beginQueries(count, of.rows);
   Value kvHead = divide(head, sizes.heads / sizes.kvHeads);
   startDropout(operands);
 
-  Tile q{tiles.rows, depth}, k{tiles.columns, depth}, v{tiles.columns, depth};
-  Tile weights{tiles.rows, tiles.columns};
-  for (Tile *tile : {&q, &k, &v, &weights})
-    place(*tile);
-  load(q, queries(operands.q, batch, head, first));
+  tiles->start(of, forwardNeeds(sizes));
+  Tile &q = tiles->place(/*walked=*/false), &k = tiles->place(/*walked=*/true),
+       &v = tiles->place(/*walked=*/true);
+  tiles->load(q, queries(operands.q, batch, head, first));
+
+  // Products are scaled with the exponent, for the largest product has the largest score,
+  // unless the scale turns that around.
+  bool rising = sizes.scale > 0;
+  double factor = rising ? sizes.scale : 1;
 
   // Of each row the largest score, this thread's part of the sum, and the sums of values.
-  int64_t pieces = piecesOf(depth);
+  int64_t rows = tiles->rowCount(), columns = tiles->columnCount();
   Values start(rows, number(-infinity));
   start.append(rows, number(0));
-  start.append(rows * pieces, splat(number(0)));
-  auto [low, high] = visibleKeys(tiles);
-  Values ends = loop(low, high, start, [&](Value step, ValueRange in) {
-    Value key = mul(step, constant(tiles.columns));
-    barrier(); // Nobody reads the last tiles any more.
-    load(k, keys(operands.k, batch, kvHead, key));
-    load(v, keys(operands.v, batch, kvHead, key));
-    barrier();
-    Values scores = product(q, k), next(in);
+  start.append(tiles->zeros());
+  auto [low, high] = visibleKeys(of);
+  auto fetch = [&](Value step) {
+    Value key = mul(step, constant(of.columns));
+    tiles->load(k, keys(operands.k, batch, kvHead, key));
+    tiles->load(v, keys(operands.v, batch, kvHead, key));
+  };
+  Values ends = tiles->walk(low, high, start, fetch, [&](Value step, ValueRange in) {
+    Value key = mul(step, constant(of.columns));
+    Values scores = tiles->product(q, k);
+    if (!rising)
+      for (Value &score : scores)
+        score = mul(score, number(sizes.scale));
+    scores = hide(hidesSome(first, of.rows, key, of.columns), scores, -infinity,
+                  [&](int64_t r, int64_t c) {
+                    return visible(add(first, tiles->rowOf(r)), add(key, tiles->columnOf(c)));
+                  });
+    Values next(in), shrinks;
     for (int64_t r = 0; r < rows; ++r) {
-      Value query = add(first, rowOf(r)), largest = in[r];
-      for (int64_t c = 0; c < columns; ++c) {
-        Value &score = scores[r * columns + c];
-        score = select(visible(query, add(key, columnOf(c))), mul(score, number(sizes.scale)),
-                       number(-infinity));
-        largest = larger(largest, score);
-      }
-      largest = rowMax(largest);
+      Value largest = in[r];
+      for (int64_t c = 0; c < columns; ++c)
+        largest = larger(largest, scores[r * columns + c]);
+      largest = tiles->rowMax(largest);
       // A row that has seen nothing yet stays at 0.
-      Value shift = select(equal(largest, number(-infinity)), number(0), largest);
-      Value shrink = exponential(sub(in[r], shift)), sum = mul(in[rows + r], shrink);
-      Value index = weightRow(head, query);
+      Value shift = select(equal(largest, number(-infinity)), number(0),
+                           mul(largest, number(factor)));
+      Value shrink = tiles->exponential(in[r], factor, shift), sum = mul(in[rows + r], shrink);
+      Value index = weightRow(head, add(first, tiles->rowOf(r)));
       for (int64_t c = 0; c < columns; ++c) {
         Value &weight = scores[r * columns + c];
-        weight = exponential(sub(weight, shift));
+        weight = tiles->exponential(weight, factor, shift);
         sum = add(sum, weight);
         if (shape.dropout)
-          weight = select(keeps(index, add(key, columnOf(c))), weight, number(0));
+          weight = select(keeps(index, add(key, tiles->columnOf(c))), weight, number(0));
       }
       next[r] = largest;
       next[rows + r] = sum;
-      for (int64_t p = 0; p < pieces; ++p) {
-        Value &value = next[2 * rows + r * pieces + p];
-        value = mul(value, splat(shrink));
-      }
+      shrinks.push_back(shrink);
     }
-    warpBarrier(); // The row's threads have read its last weights.
-    store(weights, scores);
-    warpBarrier();
-    Values values = accumulate(weights, v, ValueRange(next).drop_front(2 * rows));
-    llvm::copy(values, next.begin() + 2 * rows);
+    MutableArrayRef<Value> values = MutableArrayRef<Value>(next).drop_front(2 * rows);
+    tiles->scale(values, shrinks);
+    llvm::copy(tiles->accumulate(scores, v, values), values.begin());
     return next;
   });
 
   Values factors;
   for (int64_t r = 0; r < rows; ++r) {
-    Value sum = rowSum(ends[rows + r]), empty = equal(sum, number(0));
+    Value sum = tiles->rowSum(ends[rows + r]), empty = equal(sum, number(0));
     Value kept = number(shape.dropout ? 1.0f / (1.0f - sizes.dropout) : 1.0f);
     Value inverse = arith::DivFOp::create(b, loc, kept, select(empty, number(1), sum));
     factors.push_back(inverse);
-    Value shift = select(empty, number(0), ends[r]);
+    Value shift = select(empty, number(0), mul(ends[r], number(factor)));
     Value lse = add(shift, math::LogOp::create(b, loc, select(empty, number(1), sum)));
     lse = select(empty, number(-infinity), lse);
-    Value query = add(first, rowOf(r));
-    guarded(both(equal(columnThread, constant(0)), less(query, constant(sizes.queries))), [&] {
-      LLVM::StoreOp::create(b, loc, lse,
-                            at(operands.lse, b.getF32Type(), add(termsOf(batch, head), query)), 4);
+    Value query = add(first, tiles->rowOf(r));
+    guarded(both(tiles->isFirst(), less(query, constant(sizes.queries))), [&] {
+      store(lse, at(operands.lse, b.getF32Type(), add(termsOf(batch, head), query)));
     });
   }
-  write(queries(operands.out, batch, head, first), ValueRange(ends).drop_front(2 * rows), factors);
+  tiles->write(queries(operands.out, batch, head, first), ValueRange(ends).drop_front(2 * rows),
+               factors);
   end();
+  return {name};
 }
 
-void AttentionEmitter::emitQueryGradient(StringRef name) {
-  TileSizes tiles = *tilesFor(1, 2, 2);
-  int64_t rows = tiles.rows / rowThreads, columns = tiles.columns / columnThreads;
-  int64_t count = llvm::divideCeil(sizes.queries, tiles.rows), pieces = piecesOf(depth);
+std::vector<std::string> AttentionEmitter::emitBackward(const std::string &name) {
+  emitQueryGradient(name);
+  if (tiles->sizesFor(bothNeeds(sizes))) {
+    emitKeyGradients(name + "$keys", bothNeeds(sizes), /*ofKeys=*/true, /*ofValues=*/true);
+    return {name, name + "$keys"};
+  }
+  // Sums of two tensors are too many for a thread.
+  emitKeyGradients(name + "$keys", keyNeeds(sizes), /*ofKeys=*/true, /*ofValues=*/false);
+  emitKeyGradients(name + "$values", valueNeeds(sizes), /*ofKeys=*/false, /*ofValues=*/true);
+  return {name, name + "$keys", name + "$values"};
+}
+
+void AttentionEmitter::emitQueryGradient(const std::string &name) {
+  TileSizes of = *tiles->sizesFor(queryNeeds(sizes));
+  int64_t count = llvm::divideCeil(sizes.queries, of.rows);
   begin(name, 10 + optional(), sizes.batch * sizes.heads * count);
   Operands operands = gradientOperands();
   decomposeBlock(count, sizes.heads);
-  first = mul(first, constant(tiles.rows));
+  beginQueries(count, of.rows);
   Value kvHead = divide(head, sizes.heads / sizes.kvHeads);
   startDropout(operands);
 
-  Tile q{tiles.rows, depth}, dout{tiles.rows, depth}, k{tiles.columns, depth},
-      v{tiles.columns, depth}, slopes{tiles.rows, tiles.columns};
-  for (Tile *tile : {&q, &dout, &k, &v, &slopes})
-    place(*tile);
-  load(q, queries(operands.q, batch, head, first));
-  load(dout, queries(operands.dout, batch, head, first));
-  barrier();
+  tiles->start(of, queryNeeds(sizes));
+  Tile &q = tiles->place(/*walked=*/false), &dout = tiles->place(/*walked=*/false),
+       &k = tiles->place(/*walked=*/true), &v = tiles->place(/*walked=*/true);
+  tiles->load(q, queries(operands.q, batch, head, first));
+  tiles->load(dout, queries(operands.dout, batch, head, first));
+  tiles->settle();
 
   // delta = sum(dout * out) of each row, for the kernel of keys too.
-  Values lses, deltas;
-  Rows out = queries(operands.out, batch, head, first);
+  int64_t rows = tiles->rowCount(), columns = tiles->columnCount();
+  Values lses, deltas = tiles->dot(dout, queries(operands.out, batch, head, first));
   for (int64_t r = 0; r < rows; ++r) {
-    Value query = add(first, rowOf(r)), exists = less(query, constant(sizes.queries));
-    Value sum = number(0);
-    for (int64_t p = 0; p < pieces; ++p) {
-      Value x = loadShared(dout, rowOf(r), pieceOf(p)), y = loadPiece(out, rowOf(r), pieceOf(p));
-      for (int64_t i = 0; i < width; ++i)
-        sum = fma(element(x, i), element(y, i), sum);
-    }
-    deltas.push_back(rowSum(sum));
+    Value query = add(first, tiles->rowOf(r)), exists = less(query, constant(sizes.queries));
     Value place = add(termsOf(batch, head), query);
     lses.push_back(loadOne(at(operands.lse, b.getF32Type(), place), b.getF32Type(), exists));
-    guarded(both(equal(columnThread, constant(0)), exists), [&] {
-      LLVM::StoreOp::create(b, loc, deltas.back(), at(operands.delta, b.getF32Type(), place), 4);
-    });
+    guarded(both(tiles->isFirst(), exists),
+            [&] { store(deltas[r], at(operands.delta, b.getF32Type(), place)); });
   }
 
-  Values start(rows * pieces, splat(number(0)));
-  auto [low, high] = visibleKeys(tiles);
-  Values sums = loop(low, high, start, [&](Value step, ValueRange in) {
-    Value key = mul(step, constant(tiles.columns));
-    barrier();
-    load(k, keys(operands.k, batch, kvHead, key));
-    load(v, keys(operands.v, batch, kvHead, key));
-    barrier();
-    Values scores = product(q, k), gradients = product(dout, v);
-    for (int64_t r = 0; r < rows; ++r) {
-      Value query = add(first, rowOf(r)), index = weightRow(head, query);
+  auto [low, high] = visibleKeys(of);
+  auto fetch = [&](Value step) {
+    Value key = mul(step, constant(of.columns));
+    tiles->load(k, keys(operands.k, batch, kvHead, key));
+    tiles->load(v, keys(operands.v, batch, kvHead, key));
+  };
+  Values sums = tiles->walk(low, high, tiles->zeros(), fetch, [&](Value step, ValueRange in) {
+    Value key = mul(step, constant(of.columns));
+    Values slopes = tiles->product(q, k), gradients = tiles->product(dout, v);
+    for (int64_t r = 0; r < rows; ++r)
       for (int64_t c = 0; c < columns; ++c) {
-        Value &slope = scores[r * columns + c], gradient = gradients[r * columns + c];
-        Value column = add(key, columnOf(c));
-        Value weight = exponential(sub(mul(slope, number(sizes.scale)), lses[r]));
-        weight = select(visible(query, column), weight, number(0));
+        Value &weight = slopes[r * columns + c];
+        weight = tiles->exponential(weight, sizes.scale, lses[r]);
+      }
+    slopes = hide(hidesSome(first, of.rows, key, of.columns), slopes, 0, [&](int64_t r, int64_t c) {
+      return visible(add(first, tiles->rowOf(r)), add(key, tiles->columnOf(c)));
+    });
+    for (int64_t r = 0; r < rows; ++r) {
+      Value index = weightRow(head, add(first, tiles->rowOf(r)));
+      for (int64_t c = 0; c < columns; ++c) {
+        Value &slope = slopes[r * columns + c], gradient = gradients[r * columns + c];
         if (shape.dropout)
-          gradient = select(keeps(index, column),
+          gradient = select(keeps(index, add(key, tiles->columnOf(c))),
                             mul(gradient, number(1.0f / (1.0f - sizes.dropout))), number(0));
-        slope = mul(weight, sub(gradient, deltas[r]));
+        slope = mul(slope, sub(gradient, deltas[r]));
       }
     }
-    warpBarrier();
-    store(slopes, scores);
-    warpBarrier();
-    return accumulate(slopes, k, in);
+    return tiles->accumulate(slopes, k, in);
   });
-  write(queries(operands.dq, batch, head, first), sums, Values(rows, number(sizes.scale)));
+  tiles->write(queries(operands.dq, batch, head, first), sums, Values(rows, number(sizes.scale)));
   end();
 }
 
-void AttentionEmitter::emitKeyGradients(StringRef name) {
-  TileSizes tiles = *tilesFor(2, 2, 2);
-  int64_t rows = tiles.rows / rowThreads, columns = tiles.columns / columnThreads;
-  int64_t count = llvm::divideCeil(sizes.keys, tiles.rows), pieces = piecesOf(depth);
+void AttentionEmitter::emitKeyGradients(const std::string &name, const TileNeeds &needs,
+                                        bool ofKeys, bool ofValues) {
+  TileSizes of = *tiles->sizesFor(needs);
+  int64_t count = llvm::divideCeil(sizes.keys, of.rows);
   begin(name, 10 + optional(), sizes.batch * sizes.kvHeads * count);
   Operands operands = gradientOperands();
   decomposeBlock(count, sizes.kvHeads);
-  first = mul(first, constant(tiles.rows));
+  first = mul(first, constant(of.rows));
   startDropout(operands);
   Value kvHead = head;
   int64_t groupHeads = sizes.heads / sizes.kvHeads;
 
   // Keys are rows here, so that their gradients are sums of rows.
-  Tile k{tiles.rows, depth}, v{tiles.rows, depth}, q{tiles.columns, depth},
-      dout{tiles.columns, depth}, weights{tiles.rows, tiles.columns};
-  for (Tile *tile : {&k, &v, &q, &dout, &weights})
-    place(*tile);
-  load(k, keys(operands.k, batch, kvHead, first));
-  load(v, keys(operands.v, batch, kvHead, first));
+  tiles->start(of, needs);
+  Tile &k = tiles->place(/*walked=*/false), &q = tiles->place(/*walked=*/true),
+       &dout = tiles->place(/*walked=*/true);
+  tiles->load(k, keys(operands.k, batch, kvHead, first));
+  Tile *v = nullptr; // Weights alone make the gradient of values.
+  if (ofKeys) {
+    v = &tiles->place(/*walked=*/false);
+    tiles->load(*v, keys(operands.v, batch, kvHead, first));
+  }
 
   // The queries that see any of the keys, for one head after the other.
-  Value low = sizes.causal ? divide(first, tiles.columns) : constant(0);
+  Value low = sizes.causal ? divide(first, of.columns) : constant(0);
   Value high = constant(sizes.queries);
   if (sizes.window)
-    high = smaller(high, add(first, constant(tiles.rows - 1 + sizes.window)));
-  high = divide(add(high, constant(tiles.columns - 1)), tiles.columns);
+    high = smaller(high, add(first, constant(of.rows - 1 + sizes.window)));
+  high = divide(add(high, constant(of.columns - 1)), of.columns);
+  Value turns = larger(sub(high, low), constant(0));
+  /// The head of a turn and its first query.
+  auto turn = [&](Value step) {
+    if (groupHeads == 1)
+      return std::pair(kvHead, mul(add(low, step), constant(of.columns)));
+    Value member = quotient(step, turns), tile = add(low, sub(step, mul(member, turns)));
+    return std::pair(add(mul(kvHead, constant(groupHeads)), member),
+                     mul(tile, constant(of.columns)));
+  };
 
-  Values start(2 * rows * pieces, splat(number(0)));
-  Values ends = loop(constant(0), constant(groupHeads), start, [&](Value member, ValueRange outer) {
-    head = add(mul(kvHead, constant(groupHeads)), member);
-    return loop(low, high, outer, [&](Value step, ValueRange in) {
-      Value query = mul(step, constant(tiles.columns)), terms = termsOf(batch, head);
-      barrier();
-      load(q, queries(operands.q, batch, head, query));
-      load(dout, queries(operands.dout, batch, head, query));
-      barrier();
-      Values scores = product(k, q), gradients = product(v, dout);
+  int64_t rows = tiles->rowCount(), columns = tiles->columnCount();
+  Values start = tiles->zeros();
+  size_t half = start.size();
+  if (ofKeys && ofValues)
+    start.append(tiles->zeros());
+  auto fetch = [&](Value step) {
+    auto [head, query] = turn(step);
+    tiles->load(q, queries(operands.q, batch, head, query));
+    tiles->load(dout, queries(operands.dout, batch, head, query));
+  };
+  Value all = mul(turns, constant(groupHeads));
+  Values ends = tiles->walk(constant(0), all, start, fetch, [&](Value step, ValueRange in) {
+    Value head, query;
+    std::tie(head, query) = turn(step);
+    Values lses = ofColumns(operands.lse, head, query, of.columns);
+    Values weights = tiles->product(k, q), slopes, deltas, gradients;
+    for (int64_t r = 0; r < rows; ++r)
       for (int64_t c = 0; c < columns; ++c) {
-        Value column = add(query, columnOf(c)), exists = less(column, constant(sizes.queries));
-        Value place = add(terms, column), index = weightRow(head, column);
-        Value lse = loadOne(at(operands.lse, b.getF32Type(), place), b.getF32Type(), exists);
-        Value delta = loadOne(at(operands.delta, b.getF32Type(), place), b.getF32Type(), exists);
-        for (int64_t r = 0; r < rows; ++r) {
-          Value &score = scores[r * columns + c], &gradient = gradients[r * columns + c];
-          Value key = add(first, rowOf(r));
-          Value weight = exponential(sub(mul(score, number(sizes.scale)), lse));
-          weight = select(both(exists, visible(column, key)), weight, number(0));
-          score = weight;
-          if (shape.dropout) {
-            Value keep = keeps(index, key);
-            score = select(keep, weight, number(0));
-            gradient = select(keep, mul(gradient, number(1.0f / (1.0f - sizes.dropout))), number(0));
-          }
-          gradient = mul(weight, sub(gradient, delta));
-        }
+        Value &weight = weights[r * columns + c];
+        weight = tiles->exponential(weight, sizes.scale, lses[c]);
       }
-      warpBarrier();
-      store(weights, scores);
-      warpBarrier();
-      Values next = accumulate(weights, dout, in.take_front(rows * pieces));
-      warpBarrier();
-      store(weights, gradients);
-      warpBarrier();
-      next.append(accumulate(weights, q, in.drop_front(rows * pieces)));
-      return next;
+    Value some = hidesSome(query, of.columns, first, of.rows);
+    if (sizes.queries % of.columns)
+      some = either(some, less(constant(sizes.queries), add(query, constant(of.columns))));
+    weights = hide(some, weights, 0, [&](int64_t r, int64_t c) {
+      Value column = add(query, tiles->columnOf(c));
+      return both(less(column, constant(sizes.queries)),
+                  visible(column, add(first, tiles->rowOf(r))));
     });
+    if (ofKeys) {
+      // Loaded late, for registers, and before a product, for time.
+      deltas = ofColumns(operands.delta, head, query, of.columns);
+      gradients = tiles->product(*v, dout);
+      slopes = weights;
+    }
+    for (int64_t c = 0; c < columns; ++c) {
+      Value index = weightRow(head, add(query, tiles->columnOf(c)));
+      for (int64_t r = 0; r < rows; ++r) {
+        int64_t i = r * columns + c;
+        Value keep = shape.dropout ? keeps(index, add(first, tiles->rowOf(r))) : Value();
+        if (ofKeys) {
+          Value gradient = gradients[i];
+          if (keep)
+            gradient = select(keep, mul(gradient, number(1.0f / (1.0f - sizes.dropout))), number(0));
+          slopes[i] = mul(weights[i], sub(gradient, deltas[c]));
+        }
+        if (keep)
+          weights[i] = select(keep, weights[i], number(0));
+      }
+    }
+    Values next;
+    if (ofValues)
+      next = tiles->accumulate(weights, dout, in.take_front(half));
+    if (ofKeys)
+      next.append(tiles->accumulate(slopes, q, in.take_back(half)));
+    return next;
   });
   double kept = shape.dropout ? 1.0f / (1.0f - sizes.dropout) : 1.0f;
-  write(keys(operands.dv, batch, kvHead, first), ValueRange(ends).take_front(rows * pieces),
-        Values(rows, number(kept)));
-  write(keys(operands.dk, batch, kvHead, first), ValueRange(ends).drop_front(rows * pieces),
-        Values(rows, number(sizes.scale)));
+  if (ofValues)
+    tiles->write(keys(operands.dv, batch, kvHead, first), ValueRange(ends).take_front(half),
+                 Values(rows, number(kept)));
+  if (ofKeys)
+    tiles->write(keys(operands.dk, batch, kvHead, first), ValueRange(ends).take_back(half),
+                 Values(rows, number(sizes.scale)));
   end();
 }

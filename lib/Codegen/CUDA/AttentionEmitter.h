@@ -6,7 +6,7 @@
 #ifndef MESHWRIGHT_CODEGEN_CUDA_ATTENTIONEMITTER_H
 #define MESHWRIGHT_CODEGEN_CUDA_ATTENTIONEMITTER_H
 
-#include "Codegen/CUDA/TileEmitter.h"
+#include "Codegen/CUDA/Tiles.h"
 #include "meshwright/runtime/ABI.h"
 
 #include <optional>
@@ -22,23 +22,17 @@ struct AttentionShape {
   bool aligned;
 };
 
-/// A kernel's tiles: `rows` of those that a block has, `columns` of those it walks.
-struct TileSizes {
-  int64_t rows, columns;
-};
-
-class AttentionEmitter : TileEmitter {
+/// Emits the kernels of calls of one shape.
+class AttentionEmitter : BlockEmitter {
 public:
-  AttentionEmitter(mlir::gpu::GPUModuleOp module, mlir::Location loc, const AttentionShape &shape)
-      : TileEmitter(module, loc), shape(shape), sizes(shape.sizes),
-        depth(llvm::alignTo(sizes.headDim, columnThreads * width)) {}
+  AttentionEmitter(mlir::gpu::GPUModuleOp module, mlir::Location loc, const AttentionShape &shape);
 
   /// Whether there are tiles that fit for heads of this size.
-  bool fits() const { return tilesFor(2, 2, 2).has_value(); }
+  bool fits() const;
 
-  void emitForward(mlir::StringRef name);
-  void emitQueryGradient(mlir::StringRef name);
-  void emitKeyGradients(mlir::StringRef name);
+  /// Names of the kernels, in the order of their launches.
+  std::vector<std::string> emitForward(const std::string &name);
+  std::vector<std::string> emitBackward(const std::string &name);
 
 private:
   /// The operands of a call by what they are, in a call's order.
@@ -49,29 +43,41 @@ private:
   Operands gradientOperands();
   unsigned optional() const { return (shape.dropout ? 2 : 0) + shape.headBegin; }
 
-  /// The largest tiles with `sums` times a row's sums and `scores` times a tile's scores
-  /// in registers, and twice `rowTiles` of the rows' tensors in shared memory beside two
-  /// of the columns'.
-  std::optional<TileSizes> tilesFor(int64_t sums, int64_t scores, int64_t rowTiles) const;
   /// The rows from number `first` on of the tensor of queries, or of keys, at `pointer`.
   Rows queries(mlir::Value pointer, mlir::Value batch, mlir::Value head, mlir::Value first);
   Rows keys(mlir::Value pointer, mlir::Value batch, mlir::Value kvHead, mlir::Value first);
   /// The place in lse of query 0.
   mlir::Value termsOf(mlir::Value batch, mlir::Value head);
   void decomposeBlock(int64_t tiles, int64_t heads);
+  /// Makes of the number of a block's tile the number of its first query.
+  void beginQueries(int64_t count, int64_t rows);
+  void emitQueryGradient(const std::string &name);
+  /// Of keys, of values, or of both at a time.
+  void emitKeyGradients(const std::string &name, const TileNeeds &needs, bool ofKeys,
+                        bool ofValues);
+
   /// Tiles of keys that queries [first, first + rows) see.
-  std::pair<mlir::Value, mlir::Value> visibleKeys(const TileSizes &tiles);
+  std::pair<mlir::Value, mlir::Value> visibleKeys(const TileSizes &sizes);
   mlir::Value visible(mlir::Value query, mlir::Value key);
+  /// Whether of `queries` queries and `keys` keys, beginning with these, there may be one
+  /// that does not see another; null if there is none in any tile.
+  mlir::Value hidesSome(mlir::Value query, int64_t queries, mlir::Value key, int64_t keys);
+  /// Numbers of a tile's scores, `hidden` where no key is seen; `some` is hidesSome's.
+  Values hide(mlir::Value some, Values values, double hidden,
+              llvm::function_ref<mlir::Value(int64_t r, int64_t c)> visible);
+  /// Of each column's query a number, from those of a head.
+  Values ofColumns(mlir::Value pointer, mlir::Value head, mlir::Value query, int64_t queries);
   /// Whether dropout keeps the weight.
   mlir::Value keeps(mlir::Value rowIndex, mlir::Value key);
   /// Index of a query's first weight among all: `query` of `head`.
   mlir::Value weightRow(mlir::Value head, mlir::Value query);
   void startDropout(const Operands &operands);
-  mlir::Value exponential(mlir::Value x);
+  /// x / y, rounded down; y is not known now.
+  mlir::Value quotient(mlir::Value x, mlir::Value y);
 
-  AttentionShape shape;
+  const AttentionShape shape;
   const MwAttention &sizes;
-  int64_t depth; ///< columns of tiles of heads
+  std::unique_ptr<Tiles> tiles;
   mlir::Value batch, head, first; ///< of this block; `first` row of its tile
   mlir::Value key0, key1, firstHead; ///< of dropout
 };

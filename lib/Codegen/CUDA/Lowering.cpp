@@ -102,9 +102,7 @@ FailureOr<OwningOpRef<ModuleOp>> cuda::emitKernels(ModuleKernels &kernels,
     if (failed(emitKernel(*plan, target, ofKernels[func::FuncOp(plan->function).getName()])))
       return failure();
   WalkResult walked = kernels.module->walk([&](Operation *op) {
-    bool aligned = llvm::all_of(op->getOperands(), [&](Value memory) {
-      return !isa<MemRefType>(memory.getType()) || alignments.of(memory) == 16;
-    });
+    bool aligned = alignments.ofAll(op->getOperands()) == 16;
     LogicalResult added =
         llvm::TypeSwitch<Operation *, LogicalResult>(op)
             .Case<exec::AttentionOp, exec::AttentionGradOp>(

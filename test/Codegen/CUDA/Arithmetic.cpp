@@ -6,6 +6,7 @@
 #include "Arithmetic.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -32,8 +33,7 @@ template <typename T> static uint64_t bitsOf(T value) {
   return bits;
 }
 
-/// Numbers of any of the types; exact.
-static double toDouble(uint64_t bits, Type type) {
+double test::toDouble(uint64_t bits, Type type) {
   if (type.isF32())
     return numberOf<float>(bits);
   if (type.isF64())
@@ -164,7 +164,33 @@ static bool shapes(Operation *op, const Elements &e, int64_t threads) {
       })
       .Case<vector::FromElementsOp>(
           [&](auto) { return each([&](int64_t t, unsigned k) { return *e.in[k]->at(t); }); })
+      .Case<LLVM::ExtractValueOp>([&](LLVM::ExtractValueOp extract) {
+        auto position = extract.getPosition();
+        return position.size() == 1 &&
+               each([&](int64_t t, unsigned) { return e.in[0]->at(t)[position[0]]; });
+      })
+      .Case<LLVM::BitcastOp>([&](auto) {
+        // Two of 16 bits from a register, or into one.
+        return each([&](int64_t t, unsigned k) {
+          const uint64_t *from = e.in[0]->at(t);
+          return e.in[0]->width == 2 ? from[0] | from[1] << 16
+                 : e.out[0]->width == 2 ? from[0] >> 16 * k & 0xFFFF
+                                        : from[0];
+        });
+      })
       .Default([](auto) { return false; });
+}
+
+/// Functions of the hardware that have no op.
+static bool intrinsic(LLVM::CallIntrinsicOp op, const Elements &e) {
+  if (op.getIntrin() != "llvm.nvvm.ex2.approx.ftz.f32")
+    return false;
+  auto flushed = [](float x) {
+    return std::abs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0f, x) : x;
+  };
+  return e.map([&](size_t i) {
+    return bitsOf(flushed(std::exp2(flushed(numberOf<float>(e.in[0]->bits[i])))));
+  });
 }
 
 bool test::compute(Operation *op, ArrayRef<const Lanes *> in, ArrayRef<Lanes *> out,
@@ -287,5 +313,6 @@ bool test::compute(Operation *op, ArrayRef<const Lanes *> in, ArrayRef<Lanes *> 
         }
         return widthOf(e.resultType()) == 32;
       })
+      .Case<LLVM::CallIntrinsicOp>([&](LLVM::CallIntrinsicOp op) { return intrinsic(op, e); })
       .Default([&](Operation *op) { return shapes(op, e, threads); });
 }

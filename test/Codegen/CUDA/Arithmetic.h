@@ -6,6 +6,7 @@
 #ifndef MESHWRIGHT_TEST_CODEGEN_CUDA_ARITHMETIC_H
 #define MESHWRIGHT_TEST_CODEGEN_CUDA_ARITHMETIC_H
 
+#include "mlir/Dialect/LLVMIR/LLVMTypes.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Operation.h"
 
@@ -13,11 +14,13 @@
 
 namespace meshwright::test {
 
-/// One value of every thread: `width` elements each, as their bits.
+/// One value of every thread: `width` elements each, or members, as their bits.
 struct Lanes {
   Lanes(mlir::Type type, int64_t threads) {
     if (auto vector = llvm::dyn_cast<mlir::VectorType>(type))
       width = vector.getNumElements();
+    else if (auto structure = llvm::dyn_cast<mlir::LLVM::LLVMStructType>(type))
+      width = structure.getBody().size();
     bits.resize(threads * width);
   }
   uint64_t *at(int64_t thread) { return &bits[thread * width]; }
@@ -26,6 +29,9 @@ struct Lanes {
   unsigned width = 1;
   std::vector<uint64_t> bits;
 };
+
+/// Numbers of bf16, f16, f32 and f64, exact.
+double toDouble(uint64_t bits, mlir::Type type);
 
 /// Computes `op`, which touches no memory, for all threads; false if it is unknown.
 bool compute(mlir::Operation *op, llvm::ArrayRef<const Lanes *> operands,

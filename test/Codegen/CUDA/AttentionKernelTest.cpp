@@ -9,6 +9,7 @@
 #include "Exec/Exec.h"
 #include "meshwright/Codegen.h"
 
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -76,8 +77,20 @@ public:
       kernels = std::move(*emitted);
   }
   std::optional<Results> run();
+  /// Whether all kernels multiply on tensor cores; none may where it is false.
+  bool usesTensorCores() {
+    unsigned with = 0, all = 0;
+    kernels->walk([&](gpu::GPUFuncOp function) {
+      ++all;
+      with += function.walk([](NVVM::MmaOp) { return WalkResult::interrupt(); }).wasInterrupted();
+    });
+    EXPECT_TRUE(with == 0 || with == all);
+    return with > 0;
+  }
 
 private:
+  gpu::GPUModuleOp module() { return *kernels->getOps<gpu::GPUModuleOp>().begin(); }
+  bool hasKernel(StringRef name) { return module().lookupSymbol<gpu::GPUFuncOp>(name); }
   std::string text() const;
   bool launch(StringRef name, ArrayRef<Bytes *> operands);
 
@@ -125,7 +138,7 @@ module attributes {{exec.target = "cuda"} {{
 }
 
 bool Attention::launch(StringRef name, ArrayRef<Bytes *> operands) {
-  auto inner = *kernels->getOps<gpu::GPUModuleOp>().begin();
+  gpu::GPUModuleOp inner = module();
   Emulator emulator(inner);
   SmallVector<unsigned> memory;
   for (Bytes *operand : operands)
@@ -166,8 +179,9 @@ std::optional<Results> Attention::run() {
   if (!launch("attention_grad$1", operands))
     return std::nullopt;
   delta.initialised = true;
-  if (!launch("attention_grad$1$keys", operands))
-    return std::nullopt;
+  for (StringRef name : {"attention_grad$1$keys", "attention_grad$1$values"})
+    if (hasKernel(name) && !launch(name, operands))
+      return std::nullopt;
   return Results{decode(type, out.get()), decode(MW_F32, lse.get()), decode(type, dq.get()),
                  decode(type, dk.get()), decode(type, dv.get())};
 }
@@ -185,8 +199,11 @@ static void check(const MwAttention &shape, unsigned seed = 1) {
   if (narrow)
     for (std::vector<float> *values : {&test.q, &test.k, &test.v, &test.dout})
       *values = decode(shape.elementType, encode(shape.elementType, *values));
-  auto got = Attention(test).run();
+  Attention attention(test);
+  auto got = attention.run();
   ASSERT_TRUE(got);
+  EXPECT_EQ(attention.usesTensorCores(),
+            narrow && shape.headDim % 16 == 0 && shape.headDim <= 256);
   AttentionReference want(test);
   // Of bf16 results the last bit is 2^-9 of the number; gradients take `out` rounded. In
   // f32 errors of sums over a head grow with its size.
@@ -249,6 +266,71 @@ TEST(GPUAttention, Dropout) {
   static const int32_t begin = 3;
   shape.headBegin = &begin;
   shape.globalHeads = 8;
+  check(shape);
+}
+
+/// What tensor cores make: heads of a multiple of 16 elements in 16-bit types.
+static MwAttention narrow(int32_t type, MwAttention shape) {
+  shape.elementType = type;
+  return shape;
+}
+
+TEST(GPUAttentionTensorCores, SizesOfHeads) {
+  for (int64_t dim : {16, 48, 64, 80, 128, 208, 256})
+    check(narrow(MW_BF16, sizes(1, 37, 37, 1, 1, dim)));
+}
+
+TEST(GPUAttentionTensorCores, F16) {
+  for (int64_t dim : {32, 64})
+    check(narrow(MW_F16, sizes(1, 90, 90, 2, 1, dim)));
+}
+
+/// More than a tile of queries and of keys, odd lengths, heads that share keys.
+TEST(GPUAttentionTensorCores, Causal) {
+  for (int64_t length : {64, 150, 257}) {
+    MwAttention shape = narrow(MW_BF16, sizes(1, length, length, 4, 2, 64));
+    shape.causal = 1;
+    check(shape);
+  }
+}
+
+TEST(GPUAttentionTensorCores, SlidingWindow) {
+  MwAttention shape = narrow(MW_BF16, sizes(2, 200, 200, 2, 1, 16));
+  shape.causal = 1;
+  for (int64_t window : {1, 7, 70, 128}) {
+    shape.window = window;
+    check(shape);
+  }
+  shape.causal = 0;
+  check(shape);
+}
+
+TEST(GPUAttentionTensorCores, QueriesAndKeysDiffer) {
+  MwAttention shape = narrow(MW_BF16, sizes(1, 20, 190, 2, 2, 32));
+  shape.causal = 1;
+  check(shape);
+  check(narrow(MW_BF16, sizes(1, 190, 20, 2, 2, 32)));
+  shape = narrow(MW_BF16, sizes(1, 190, 20, 1, 1, 32));
+  shape.window = 30; // The last queries see nothing.
+  check(shape);
+}
+
+TEST(GPUAttentionTensorCores, Dropout) {
+  MwAttention shape = narrow(MW_BF16, sizes(2, 70, 70, 2, 1, 16));
+  shape.dropout = 0.25f;
+  shape.stream = 7;
+  shape.causal = 1;
+  check(shape);
+  static const int32_t begin = 3;
+  shape.headBegin = &begin;
+  shape.globalHeads = 8;
+  check(shape);
+}
+
+/// The largest product has the smallest score.
+TEST(GPUAttentionTensorCores, NegativeScale) {
+  MwAttention shape = narrow(MW_BF16, sizes(1, 40, 40, 1, 1, 16));
+  shape.scale = -0.3f;
   check(shape);
 }
 

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Emulator.h"
+#include "../../Runtime/Cuda/Fragments.h"
 #include "Arithmetic.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -58,7 +59,7 @@ namespace meshwright::test {
 class BlockEmulator {
 public:
   BlockEmulator(Emulator &emulator, gpu::GPUFuncOp function, int64_t block, int64_t threads)
-      : emulator(emulator), function(function), block(block), threads(threads),
+      : emulator(emulator), function(function), copies(threads), block(block), threads(threads),
         warpEpochs(llvm::divideCeil(threads, warpSize)) {}
 
   void run(ArrayRef<unsigned> arguments, ArrayRef<int64_t> numbers);
@@ -71,6 +72,14 @@ private:
   void runFor(scf::ForOp op, const Mask &mask);
   void shuffle(gpu::ShuffleOp op, const Mask &mask);
   void ballot(NVVM::VoteSyncOp op, const Mask &mask);
+  /// Calls `body` for each warp's first thread where all or none of the warp come.
+  void forWarps(Operation *op, const Mask &mask, llvm::function_ref<void(int64_t)> body);
+  void multiply(NVVM::MmaOp op, const Mask &mask);
+  void loadMatrices(NVVM::LdMatrixOp op, const Mask &mask);
+  void copy(NVVM::CpAsyncOp op, const Mask &mask);
+  void wait(NVVM::CpAsyncWaitGroupOp op, const Mask &mask);
+  struct Copy;
+  void setArriving(const Copy &copy, bool arriving);
   void copyOperands(Operation *from, ArrayRef<Lanes *> to, const Mask &mask);
   /// Reads or writes `value`'s elements of one thread, `bytes` each.
   void access(Operation *op, int64_t thread, uint64_t pointer, uint64_t *value, unsigned count,
@@ -92,8 +101,20 @@ private:
     return getElementTypeOrSelf(type).getIntOrFloatBitWidth() / 8;
   }
 
+  /// 16 bytes that a thread's cp.async brings.
+  struct Copy {
+    Operation *op;
+    uint64_t to;
+    uint64_t bytes[2];
+  };
+  struct Copies {
+    std::vector<std::vector<Copy>> groups;
+    std::vector<Copy> open;
+  };
+
   Emulator &emulator;
   gpu::GPUFuncOp function;
+  std::vector<Copies> copies; ///< of each thread
   int64_t block, threads;
   unsigned asked = 0; ///< shared memory that the launch asks for
   uint32_t blockEpoch = 0;
@@ -125,6 +146,9 @@ void BlockEmulator::touch(Operation *op, Emulator::Memory &memory, int64_t offse
                                 " " + what);
   };
   Emulator::Access now{block * threads + thread, blockEpoch, warpEpochs[thread / warpSize]};
+  if (cell.arriving)
+    emulator.complain(op, "thread " + Twine(now.thread) + " touches byte " + Twine(offset) + " of " +
+                              memory.name + ", where a copy arrives that was not waited for");
   race(cell.writer, "wrote");
   if (write) {
     race(cell.readers[0], "read");
@@ -265,6 +289,110 @@ void BlockEmulator::ballot(NVVM::VoteSyncOp op, const Mask &mask) {
   }
 }
 
+//===----------------------------------------------------------------------===//
+// Tensor cores, and copies beside the threads
+//===----------------------------------------------------------------------===//
+
+void BlockEmulator::forWarps(Operation *op, const Mask &mask,
+                             llvm::function_ref<void(int64_t)> body) {
+  for (int64_t first = 0; first < threads; first += warpSize) {
+    auto all = ArrayRef<char>(mask).slice(first, std::min(warpSize, threads - first));
+    if (int64_t(llvm::count(all, 1)) == warpSize)
+      body(first);
+    else if (llvm::is_contained(all, 1))
+      emulator.complain(op, "some threads of warp " + Twine(first / warpSize) +
+                                " do not take part");
+  }
+}
+
+void BlockEmulator::multiply(NVVM::MmaOp op, const Mask &mask) {
+  NVVM::MMAShapeAttr shape = op.getShape();
+  if (shape.getM() != 16 || shape.getN() != 8 || shape.getK() != 16 ||
+      op.getLayoutA() != NVVM::MMALayout::row || op.getLayoutB() != NVVM::MMALayout::col)
+    return emulator.complain(op, "the emulator knows mma.m16n8k16.row.col only");
+  Type element = op.getMultiplicandAPtxType() == NVVM::MMATypes::f16
+                     ? Type(Float16Type::get(op.getContext()))
+                     : Type(BFloat16Type::get(op.getContext()));
+  Type sum = Float32Type::get(op.getContext());
+  // Elements of registers, or of vectors of two.
+  auto of = [&](OperandRange registers, int64_t first, int i) {
+    Lanes &lanes = get(registers[i / 2]);
+    uint64_t *value = lanes.at(first);
+    return toDouble(lanes.width == 2 ? value[i % 2] : value[0] >> 16 * (i % 2) & 0xFFFF, element);
+  };
+  Lanes &result = get(op.getRes());
+  forWarps(op, mask, [&](int64_t first) {
+    fragments::multiply([&](int lane, int i) { return of(op.getOperandA(), first + lane, i); },
+                        [&](int lane, int i) { return of(op.getOperandB(), first + lane, i); },
+                        [&](int lane, int i) {
+                          return toDouble(*get(op.getOperandC()[i]).at(first + lane), sum);
+                        },
+                        [&](int lane, int i, float x) {
+                          result.at(first + lane)[i] = llvm::bit_cast<uint32_t>(x);
+                        });
+  });
+}
+
+void BlockEmulator::loadMatrices(NVVM::LdMatrixOp op, const Mask &mask) {
+  Lanes &address = get(op.getPtr()), &result = get(op.getRes());
+  bool isTransposed = op.getLayout() == NVVM::MMALayout::col;
+  if (op.getNum() != 4 || op.getEltType() != NVVM::LdStMatrixEltType::B16)
+    return emulator.complain(op, "the emulator knows ldmatrix.x4.b16 only");
+  forWarps(op, mask, [&](int64_t first) {
+    uint64_t rows[warpSize][8] = {};
+    for (int64_t lane = 0; lane < warpSize; ++lane)
+      access(op, first + lane, *address.at(first + lane), rows[lane], 8, 2, 16, /*write=*/false);
+    for (int matrix = 0; matrix < 4; ++matrix)
+      for (int lane = 0; lane < warpSize; ++lane) {
+        uint64_t &word = result.at(first + lane)[matrix] = 0;
+        for (int i = 0; i < 2; ++i) {
+          auto [row, column] = fragments::loaded(lane, i, isTransposed);
+          word |= rows[8 * matrix + row][column] << 16 * i;
+        }
+      }
+  });
+}
+
+void BlockEmulator::copy(NVVM::CpAsyncOp op, const Mask &mask) {
+  if (op.getSize() != 16 || !op.getCpSize())
+    return emulator.complain(op, "the emulator knows cp.async of 16 bytes with a size only");
+  Lanes &to = get(op.getDst()), &from = get(op.getSrc()), &size = get(op.getCpSize());
+  for (int64_t t = 0; t < threads; ++t) {
+    if (!mask[t])
+      continue;
+    Copy copy{op, *to.at(t), {}};
+    if (*size.at(t) == 16)
+      access(op, t, *from.at(t), copy.bytes, 2, 8, 16, /*write=*/false);
+    else if (*size.at(t) != 0)
+      return emulator.complain(op, "the emulator knows cp.async of 16 bytes or none only");
+    // From now on until it is waited for it may be written.
+    access(op, t, copy.to, copy.bytes, 2, 8, 16, /*write=*/true);
+    setArriving(copy, true);
+    copies[t].open.push_back(copy);
+  }
+}
+
+void BlockEmulator::wait(NVVM::CpAsyncWaitGroupOp op, const Mask &mask) {
+  for (int64_t t = 0; t < threads; ++t) {
+    if (!mask[t])
+      continue;
+    auto &groups = copies[t].groups;
+    for (; groups.size() > op.getN(); groups.erase(groups.begin()))
+      for (Copy &copy : groups.front()) {
+        setArriving(copy, false);
+        access(copy.op, t, copy.to, copy.bytes, 2, 8, 16, /*write=*/true);
+      }
+  }
+}
+
+void BlockEmulator::setArriving(const Copy &copy, bool arriving) {
+  Emulator::Memory &memory = emulator.memories[copy.to >> memoryShift];
+  int64_t offset = int64_t(copy.to - startOf(copy.to >> memoryShift));
+  if (offset >= 0 && offset + 16 <= memory.bytes)
+    for (int64_t byte = 0; byte < 16; byte += 2)
+      memory.cells[(offset + byte) / 2].arriving = arriving;
+}
+
 void BlockEmulator::run(Operation *op, const Mask &mask) {
   auto forEach = [&](auto body) {
     for (int64_t t = 0; t < threads; ++t)
@@ -300,6 +428,16 @@ void BlockEmulator::run(Operation *op, const Mask &mask) {
                                       " do not reach the warp barrier");
           ++warpEpochs[warp];
         }
+      })
+      .Case<NVVM::MmaOp>([&](NVVM::MmaOp op) { multiply(op, mask); })
+      .Case<NVVM::LdMatrixOp>([&](NVVM::LdMatrixOp op) { loadMatrices(op, mask); })
+      .Case<NVVM::CpAsyncOp>([&](NVVM::CpAsyncOp op) { copy(op, mask); })
+      .Case<NVVM::CpAsyncWaitGroupOp>([&](NVVM::CpAsyncWaitGroupOp op) { wait(op, mask); })
+      .Case<NVVM::CpAsyncCommitGroupOp>([&](auto) {
+        forEach([&](int64_t t) {
+          copies[t].groups.push_back(std::move(copies[t].open));
+          copies[t].open.clear();
+        });
       })
       .Case<LLVM::AddressOfOp>([&](LLVM::AddressOfOp address) {
         uint64_t memory = address.getGlobalName() == sharedName

@@ -9,7 +9,9 @@
 //     one warp, no warp barrier) lies between them; blocks never wait for each other
 //   - reads of memory that nobody wrote
 //   - accesses outside of memory, or not aligned as the op says
-//   - barriers that not all threads reach, shuffles that not all of a warp reach
+//   - barriers that not all threads reach, shuffles and products of tensor cores that not
+//     all of a warp reach
+//   - memory touched that a copy beside the threads (cp.async) may still write
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_TEST_CODEGEN_CUDA_EMULATOR_H
@@ -48,6 +50,7 @@ private:
   struct Cell {
     Access writer, readers[2];
     bool initialised = false;
+    bool arriving = false; ///< from a copy that was not waited for
   };
   struct Memory {
     char *data;

@@ -26,8 +26,9 @@ protected:
     MLIRContext context(registry);
     context.loadAllAvailableDialects();
     std::string text = R"(gpu.module @m {
+      llvm.mlir.global external @meshwright$shared() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<0 x f32>
       gpu.func @k(%x: !llvm.ptr<1>) workgroup(%s: memref<64xf32, #gpu.address_space<workgroup>>)
-          kernel attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 2, 1, 1>} {
+          kernel attributes {meshwright.shared_bytes = 2048 : i64, known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 2, 1, 1>} {
         %t = gpu.thread_id x
         %b = gpu.block_id x
         %c0 = arith.constant 0 : index
@@ -96,6 +97,60 @@ TEST_F(EmulatorTest, LoopsAndShuffles) {
             "");
   EXPECT_EQ(data[0], 2);
   EXPECT_EQ(data[127], 2 * (126 + 127));
+}
+
+// Threads 0 to 15 of a block copy 16 bytes each.
+static std::string copies(StringRef size) {
+  return (R"(
+    %four = arith.constant 4 : i64
+    %sixteen = arith.constant 16 : index
+    %size = arith.constant )" + size + R"( : i32
+    %t64 = arith.index_cast %t : index to i64
+    %b64 = arith.index_cast %base : index to i64
+    %at = arith.muli %t64, %four : i64
+    %from = arith.addi %at, %b64 : i64
+    %asked = llvm.mlir.addressof @meshwright$shared : !llvm.ptr<3>
+    %to = llvm.getelementptr %asked[%at] : (!llvm.ptr<3>, i64) -> !llvm.ptr<3>, f32
+    %source = llvm.getelementptr %x[%from] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, f32
+    %few = arith.cmpi slt, %t, %sixteen : index
+    scf.if %few {
+      nvvm.cp.async.shared.global %to, %source, 16, cache = cg, %size : !llvm.ptr<3>, !llvm.ptr<1>, i32
+    }
+    nvvm.cp.async.commit.group
+    %mine = llvm.getelementptr %asked[%t64] : (!llvm.ptr<3>, i64) -> !llvm.ptr<3>, f32
+)").str();
+}
+
+TEST_F(EmulatorTest, CopiesBesideTheThreads) {
+  std::string wait = "nvvm.cp.async.wait.group 0\n";
+  std::string use = R"(
+    %w = llvm.load %mine {alignment = 4 : i64} : !llvm.ptr<3> -> f32
+    %twice = arith.addf %w, %w : f32
+    llvm.store %twice, %p {alignment = 4 : i64} : f32, !llvm.ptr<1>)";
+  EXPECT_EQ(run(copies("16") + wait + "gpu.barrier" + use), "");
+  EXPECT_EQ(data[0], 0);
+  EXPECT_EQ(data[127], 254);
+  EXPECT_EQ(run(copies("0") + wait + "gpu.barrier" + use), "");
+  EXPECT_EQ(data[127], 0);
+  EXPECT_COMPLAINT(run(copies("16") + "gpu.barrier" + use), "where a copy arrives that was not waited for");
+  EXPECT_COMPLAINT(run(copies("16") + "nvvm.cp.async.wait.group 1\ngpu.barrier" + use),
+                   "where a copy arrives that was not waited for");
+  EXPECT_COMPLAINT(run(copies("16") + wait + use), "race: thread 1 reads byte 4 of shared memory, which thread 0 wrote");
+  // Into memory that others may be reading.
+  EXPECT_COMPLAINT(run("memref.store %one, %s[%t] : memref<64xf32, #gpu.address_space<workgroup>>\n" + copies("16") + wait +
+                       "gpu.barrier" + use +
+                       R"(nvvm.cp.async.shared.global %to, %source, 16, cache = cg, %size : !llvm.ptr<3>, !llvm.ptr<1>, i32)"),
+                   "writes byte");
+}
+
+TEST_F(EmulatorTest, MatricesTakeWholeWarps) {
+  std::string load = R"(
+    %m = nvvm.ldmatrix %asked {num = 4 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>,
+                               eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>)";
+  std::string wait = "nvvm.cp.async.wait.group 0\ngpu.barrier\n";
+  EXPECT_EQ(run(copies("16") + wait + load), "");
+  EXPECT_COMPLAINT(run(copies("16") + wait + "scf.if %few {" + load + "}"),
+                   "some threads of warp 0 do not take part");
 }
 
 TEST_F(EmulatorTest, RaceInSharedMemory) {

@@ -6,7 +6,8 @@
 // GPU. The 32 lanes of a warp run each instruction together; lanes that part at a branch
 // meet again where all ways from it do. Whatever is wrong is an error with its place:
 // instructions that are not known, addresses outside of allocations or misaligned,
-// shuffles and barriers that some lanes miss.
+// shuffles and barriers that some lanes miss, shared memory that is touched before a copy
+// into it has been waited for.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_TEST_RUNTIME_CUDA_PTX_H
@@ -40,6 +41,7 @@ struct Instruction {
   int target = -1;    ///< of a branch: instruction
   int join = -1;      ///< where lanes that part at a branch meet again: instruction, or the end
   int64_t offset = 0; ///< of an address
+  int64_t offset2 = 0; ///< of a second one
   int line = 0;
 };
 
@@ -88,13 +90,16 @@ std::vector<Touched> run(const Entry &entry, int blocks, int threads, int64_t sh
 //===--- between parser and machine ---------------------------------------===//
 
 /// What there is to know of an instruction's text without its operands. Letters: p predicate,
-/// h 16 bits, w 32 bits, d 64 bits; an upper-case letter stands for a {list} or for one.
+/// h 16 bits, w 32 bits, d 64 bits, a an [address]; an upper-case letter stands for a {list} or
+/// for one.
 struct Form {
   Action action;
   std::string to, from;
 };
 /// The form of "add.f32", or null.
 const Form *formOf(const std::string &opcode);
+/// ... of what tensor cores and copies beside the threads take.
+const Form *tensorFormOf(const std::string &opcode);
 /// Loads and stores of `count` elements of `bytes` in "global" or "shared".
 Action loadOf(const std::string &space, int bytes, int count);
 /// Of one element, as "s32", into a register that is wider.

@@ -154,7 +154,7 @@ template <typename Whole, typename Part> static void unpack(Machine &m, const In
 //===----------------------------------------------------------------------===//
 
 template <bool isShared, bool writes>
-static char *place(Machine &m, uint64_t address, int total) {
+char *place(Machine &m, uint64_t address, int total) {
   if (address % uint64_t(total))
     throw std::runtime_error("an access of " + std::to_string(total) + " bytes at " +
                              std::to_string(address) + " is misaligned");
@@ -163,6 +163,9 @@ static char *place(Machine &m, uint64_t address, int total) {
     if (at + uint64_t(total) > m.sharedBytes || address < sharedBase)
       throw std::runtime_error("byte " + std::to_string(int64_t(at)) + " is outside of the " +
                                std::to_string(m.sharedBytes) + " of shared memory");
+    if (!m.arriving.empty() && m.arriving.count(at / 16))
+      throw std::runtime_error("byte " + std::to_string(at) +
+                               " of shared memory has a copy on its way that was not waited for");
     return m.shared + at;
   }
   if (!m.region || address < m.region->begin || address + uint64_t(total) > m.region->end) {
@@ -177,6 +180,10 @@ static char *place(Machine &m, uint64_t address, int total) {
   m.region->note(writes ? m.region->written : m.region->read, address, total);
   return reinterpret_cast<char *>(address);
 }
+
+template char *place<true, false>(Machine &, uint64_t, int);
+template char *place<true, true>(Machine &, uint64_t, int);
+template char *place<false, false>(Machine &, uint64_t, int);
 
 template <bool isShared, int bytes, int count> static void load(Machine &m, const Instruction &i) {
   for (int l = 0; l < width; ++l) {
@@ -468,6 +475,7 @@ struct Forms {
     add2<MinNaN, float, float>("min.NaN.f32");
     halves<Bf16>("bf16");
     halves<_Float16>("f16");
+    add1<Exp2, float, float>("ex2.approx.ftz.f32");
     add2<CopySign, float, float>("copysign.f32");
     // Exact here; a GPU's is two units in the last place from it at most.
     add1<PowerOfTwo, float, float>("ex2.approx.f32");
@@ -514,7 +522,7 @@ struct Forms {
 const Form *formOf(const std::string &opcode) {
   static const Forms forms;
   auto found = forms.all.find(opcode);
-  return found == forms.all.end() ? nullptr : &found->second;
+  return found == forms.all.end() ? tensorFormOf(opcode) : &found->second;
 }
 
 } // namespace ptx

@@ -191,6 +191,15 @@ struct PowerOfTwo {
 struct CountBits {
   template <typename T> static uint32_t of(T a) { return uint32_t(__builtin_popcountll(a)); }
 };
+/// 2^x; numbers smaller than normal ones are zero, as an operand and as the result.
+struct Exp2 {
+  static float of(float a) {
+    auto flushed = [](float x) {
+      return std::fabs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0f, x) : x;
+    };
+    return flushed(std::exp2(flushed(a)));
+  }
+};
 struct Reciprocal {
   template <typename T> static T of(T a) { return T(1) / a; }
 };

@@ -167,6 +167,8 @@ std::vector<Touched> run(const Entry &entry, int blocks, int threads, int64_t sh
   machine.sharedBytes = uint64_t(entry.sharedBytes + sharedBytes);
   for (int block = 0; block < blocks; ++block) {
     machine.block = block;
+    machine.copies.clear();
+    machine.arriving.clear();
     std::fill(shared.begin(), shared.end(), char(0xA5)); // Nothing that a kernel could mean.
     try {
       Block(entry, machine, threads).run();

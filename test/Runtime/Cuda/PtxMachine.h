@@ -26,6 +26,17 @@ struct Region {
   }
 };
 
+/// What cp.async copies to shared memory: 16 bytes, which arrive when they are waited for.
+struct Copy {
+  uint64_t to; ///< from the beginning of shared memory
+  char bytes[16];
+};
+/// Those of a thread: of each group that it committed, and since.
+struct Copies {
+  std::vector<std::vector<Copy>> groups;
+  std::vector<Copy> open;
+};
+
 /// The warp that runs, and where.
 struct Machine {
   Machine(Memories &memories, const std::vector<uint64_t> &parameters)
@@ -44,6 +55,8 @@ struct Machine {
   const std::vector<uint64_t> &parameters;
   std::map<uint64_t, std::unique_ptr<Region>> regions;
   Region *region = nullptr; ///< the one used last
+  std::map<int, Copies> copies; ///< of the block's threads
+  std::map<uint64_t, int> arriving; ///< copies on their way to each 16 bytes of shared memory
 
   void setMask(uint32_t lanes, uint32_t living) {
     mask = lanes;
@@ -54,6 +67,9 @@ struct Machine {
     }
   }
 };
+
+/// Memory at an address; what there is to say against the access is thrown.
+template <bool isShared, bool writes> char *place(Machine &m, uint64_t address, int total);
 
 } // namespace ptx
 

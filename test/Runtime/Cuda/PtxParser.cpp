@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 namespace ptx {
 
@@ -50,7 +51,15 @@ public:
       ++line;
       if (size_t comment = current.find("//"); comment != std::string::npos)
         current.resize(comment);
-      if (current = trim(current); !current.empty())
+      current = trim(current);
+      // An instruction whose lists have lines of their own.
+      if (!pending.empty() || (entry && !inHead && starts(current, "mma.") && current.back() != ';')) {
+        pending += current + " ";
+        if (current.empty() || current.back() != ';')
+          continue;
+        current = trim(std::exchange(pending, ""));
+      }
+      if (!current.empty())
         statement(current);
     }
   }
@@ -246,6 +255,14 @@ private:
     entry->code.push_back(result);
   }
 
+  /// Of "[%rd1+16]", the row of the register and the number.
+  int address(const std::string &s, int64_t &offset) {
+    std::string place = trim(s.substr(1, s.size() - 2));
+    size_t plus = place.find('+');
+    offset = plus == std::string::npos ? 0 : atoll(place.c_str() + plus + 1);
+    return operand(place.substr(0, plus), 'd');
+  }
+
   void access(Instruction &result, const std::string &opcode, const std::vector<std::string> &parts) {
     bool isLoad = opcode[0] == 'l';
     std::string space, last;
@@ -266,8 +283,7 @@ private:
     char letter = bits == 64 ? 'd' : 'w';
     if (parts.size() != 2 || (bits != 16 && bits != 32 && bits != 64))
       wrong("'" + opcode + "' is not known");
-    std::string place = isLoad ? parts[1] : parts[0];
-    place = trim(place.substr(1, place.size() - 2));
+    const std::string &place = isLoad ? parts[1] : parts[0];
     bool isWider = isLoad && count == 1 && space != "param" &&
                    (starts(parts[0], "%rd") ? bits < 64 : last == "s16");
     bool isLow = !isLoad && count == 1 && bits < 64 && starts(parts[1], "%rd");
@@ -278,21 +294,18 @@ private:
     std::vector<int> values = operands(isLoad ? parts[0] : parts[1], letter);
     if (int(values.size()) != count)
       wrong("not as many elements as the instruction has");
-    size_t plus = place.find('+');
-    std::string base = place.substr(0, plus);
-    if (plus != std::string::npos)
-      result.offset = atoll(place.c_str() + plus + 1);
+    int base = address(place, result.offset);
     if (space == "param") {
       if (!isLoad || count != 1 || bits < 32)
         wrong("'" + opcode + "' is not known");
       result.to = values;
-      result.from = {operand(base, 'd')};
+      result.from = {base};
       result.action = parameterOf(bits / 8);
       return;
     }
     if (space.empty())
       wrong("generic addresses are not known: '" + opcode + "'");
-    result.from = {operand(base, 'd')};
+    result.from = {base};
     if (isLoad)
       result.to = values;
     else
@@ -324,9 +337,17 @@ private:
     for (char letter : form->to)
       for (int r : operands(parts[i++], char(tolower(letter))))
         result.to.push_back(r);
-    for (char letter : form->from)
-      for (int r : operands(parts[i++], char(tolower(letter))))
+    int64_t *offset = &result.offset;
+    for (char letter : form->from) {
+      const std::string &part = parts[i++];
+      if (letter == 'a') {
+        result.from.push_back(address(part, *offset));
+        offset = &result.offset2;
+        continue;
+      }
+      for (int r : operands(part, char(tolower(letter))))
         result.from.push_back(r);
+    }
     result.action = form->action;
   }
 
@@ -404,6 +425,7 @@ private:
   Module &module;
   const std::string &text;
   int line = 0;
+  std::string pending; ///< an instruction's first lines
   Entry *entry = nullptr;
   bool inHead = false;
   int64_t sharedBytes = 0;

@@ -141,6 +141,123 @@ TEST(Ptx, CountsVotes) {
 $end:)", "some lanes miss a ballot");
 }
 
+/// Lane l writes elements 8 l to 8 l + 7, a row of matrix l / 8, and loads all four.
+static std::string matrices(const std::string &transposed, const std::string &store) {
+  std::string body = R"(
+	mov.b64 	%rd4, tail;
+	shl.b32 	%r2, %r1, 4;
+	cvt.u64.u32 	%rd5, %r2;
+	add.s64 	%rd5, %rd4, %rd5;
+	shl.b32 	%r2, %r1, 3;
+	mov.b32 	%r9, 65537;
+	mul.lo.s32 	%r3, %r2, %r9;
+	add.s32 	%r3, %r3, 65536;
+	add.s32 	%r4, %r3, 131074;
+	add.s32 	%r5, %r4, 131074;
+	add.s32 	%r6, %r5, 131074;
+	st.shared.v4.b32 	[%rd5], {%r3, %r4, %r5, %r6};
+	bar.warp.sync 	-1;
+)";
+  return body + "\tldmatrix.sync.aligned.m8n8.x4" + transposed +
+         ".shared.b16 {%r10, %r11, %r12, %r13}, [%rd5];\n" + store;
+}
+
+TEST(Ptx, MatricesAreLoadedByFragments) {
+  const char *two = "\tst.global.b32 \t[%rd3], %r10;\n\tst.global.b32 \t[%rd3+128], %r13;";
+  Buffer buffer;
+  run(buffer, matrices("", two), 32, 512);
+  for (uint32_t l = 0; l < 32; ++l) {
+    uint32_t element = l / 4 * 8 + l % 4 * 2;
+    EXPECT_EQ(buffer.words[l], element | (element + 1) << 16);
+    EXPECT_EQ(buffer.words[32 + l], (element + 192) | (element + 193) << 16);
+  }
+  run(buffer, matrices(".trans", two), 32, 512);
+  for (uint32_t l = 0; l < 32; ++l) {
+    uint32_t element = l % 4 * 2 * 8 + l / 4;
+    EXPECT_EQ(buffer.words[l], element | (element + 8) << 16);
+    EXPECT_EQ(buffer.words[32 + l], (element + 192) | (element + 200) << 16);
+  }
+}
+
+TEST(Ptx, MatricesAreMultiplied) {
+  // A is the identity, B[k][n] = k + 16 n, C is 1000: lane 4 g + t has rows g and g + 8 of
+  // the sum, columns 2 t and 2 t + 1.
+  const char *body = R"(
+	shr.u32 	%r2, %r1, 2;
+	and.b32 	%r3, %r1, 3;
+	shl.b32 	%r4, %r3, 1;
+	add.s32 	%r5, %r4, 1;
+	setp.eq.b32 	%p1, %r2, %r4;
+	setp.eq.b32 	%p2, %r2, %r5;
+	selp.b32 	%r6, 16256, 0, %p1;
+	selp.b32 	%r6, 1065353216, %r6, %p2;
+	mov.b32 	%r7, 0;
+	shl.b32 	%r8, %r2, 4;
+	add.s32 	%r10, %r8, %r4;
+	add.s32 	%r11, %r10, 1;
+	add.s32 	%r12, %r10, 8;
+	add.s32 	%r13, %r10, 9;
+	cvt.rn.f32.u32 	%r10, %r10;
+	cvt.rn.f32.u32 	%r11, %r11;
+	cvt.rn.f32.u32 	%r12, %r12;
+	cvt.rn.f32.u32 	%r13, %r13;
+	cvt.rn.bf16x2.f32 	%r14, %r11, %r10;
+	cvt.rn.bf16x2.f32 	%r15, %r13, %r12;
+	mov.b32 	%r16, 0f447A0000;
+	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
+		{%r20, %r21, %r22, %r23},
+		{%r6, %r7, %r7, %r6},
+		{%r14, %r15},
+		{%r16, %r16, %r16, %r16};
+	cvt.rzi.u32.f32 	%r20, %r20;
+	cvt.rzi.u32.f32 	%r23, %r23;
+	st.global.b32 	[%rd3], %r20;
+	st.global.b32 	[%rd3+128], %r23;)";
+  Buffer buffer;
+  run(buffer, body, 32);
+  for (uint32_t l = 0; l < 32; ++l) {
+    uint32_t g = l / 4, t = l % 4;
+    EXPECT_EQ(buffer.words[l], 1000 + g + 16 * (2 * t));
+    EXPECT_EQ(buffer.words[32 + l], 1000 + (g + 8) + 16 * (2 * t + 1));
+  }
+}
+
+/// Lanes 0 to 7 copy 16 bytes each from the buffer's first half; `wait` follows, then each
+/// reads its word.
+static std::string copies(const std::string &size, const std::string &wait) {
+  return R"(
+	mov.b64 	%rd4, tail;
+	mul.wide.u32 	%rd5, %r1, 16;
+	add.s64 	%rd6, %rd4, %rd5;
+	add.s64 	%rd7, %rd1, %rd5;
+	setp.gt.u32 	%p1, %r1, 7;
+	@%p1 bra 	$rest;
+	mov.b32 	%r2, )" +
+         size + R"(;
+	cp.async.cg.shared.global [%rd6], [%rd7], 16, %r2;
+$rest:
+	cp.async.commit_group;
+)" + wait + R"(
+	add.s64 	%rd8, %rd4, %rd2;
+	ld.shared.b32 	%r3, [%rd8];
+	st.global.b32 	[%rd3+128], %r3;)";
+}
+
+TEST(Ptx, CopiesArriveWhenTheyAreWaitedFor) {
+  for (bool isThere : {true, false}) {
+    Buffer buffer;
+    for (uint32_t i = 0; i < 64; ++i)
+      buffer.words[i] = i + 1;
+    run(buffer, copies(isThere ? "16" : "0", "\tcp.async.wait_group \t0;\n\tbar.sync \t0;"), 32);
+    for (uint32_t i = 0; i < 32; ++i)
+      EXPECT_EQ(buffer.words[32 + i], isThere ? i + 1 : 0);
+  }
+  fails(copies("16", ""), "byte 16 of shared memory has a copy on its way", 32);
+  // The latest group may still be on its way.
+  fails(copies("16", "\tcp.async.wait_group \t1;"), "a copy on its way", 32);
+  fails(copies("7", ""), "cp.async of 7 of 16 bytes is not known", 32);
+}
+
 TEST(Ptx, SaysWhatIsWrong) {
   fails("\tld.global.b32 \t%r2, [%rd3+4];", "line 19 of the PTX: not allocated");
   fails("\tld.global.b32 \t%r2, [%rd2];", "not allocated");
@@ -150,6 +267,9 @@ TEST(Ptx, SaysWhatIsWrong) {
   fails("\tsetp.lt.u32 \t%p1, %r1, 40;\n\t@%p1 bra \t$skip;\n"
         "\tshfl.sync.bfly.b32 \t%r2, %r1, 1, 31, -1;\n$skip:",
         "some lanes miss a shuffle");
+  fails("\tsetp.lt.u32 \t%p1, %r1, 40;\n\t@%p1 bra \t$skip;\n"
+        "\tldmatrix.sync.aligned.m8n8.x4.shared.b16 \t{%r2, %r3, %r4, %r5}, [%rd4];\n$skip:",
+        "some lanes miss an ldmatrix");
   fails("\tfrobnicate.b32 \t%r2, %r1;", "line 19 of the PTX: 'frobnicate.b32' is not known");
   fails("\tadd.s32 \t%r2, %rd1, 1;", "%rd1 has not the width");
   fails("\tbra \t$nowhere;", "no label $nowhere in kernel");

@@ -1,0 +1,373 @@
+//===- MmaTiles.cpp - products of tiles on tensor cores ---------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// mma.sync.m16n8k16 with sums in f32. Each of a block's four warps has 16 rows of the kept
+// tiles, or 32; what it computes stays in its registers, for a product's result has the layout
+// of an operand of the next (Dao, FlashAttention-2, arXiv:2307.08691). Walked tiles are copied
+// by cp.async while the last ones are multiplied, so there are two of each. Rows in shared
+// memory are padded by 16 bytes: then the eight rows that ldmatrix reads at a time are in
+// different banks for all sizes of heads, multiples of 16.
+//
+// Fragments of 16 x 16 and 16 x 8 as the PTX ISA has them, for lane 4 g + t: a row operand has
+// rows g and g + 8 and of each columns 2 t, 2 t + 1 and eight further; the results rows g and
+// g + 8 with columns 2 t and 2 t + 1; the columns' operand column g with the row operand's
+// columns as its rows.
+//
+//===----------------------------------------------------------------------===//
+#include "Codegen/CUDA/Tiles.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <array>
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::codegen;
+using namespace meshwright::codegen::cuda;
+
+static constexpr int64_t threads = BlockEmitter::threads, warps = BlockEmitter::warps;
+/// Rows and depth of a fragment, elements of 16 bytes, of which cp.async copies.
+static constexpr int64_t side = 16, piece = 8;
+/// Registers for what a thread keeps at most, so that ptxas spills none of its 255: without
+/// and with parts of kept tiles.
+static constexpr int64_t mostNumbers = 178, mostHeld = 180;
+
+namespace {
+/// Four registers of two elements each.
+using Fragment = std::array<Value, 4>;
+
+class MmaTiles : public Tiles {
+public:
+  MmaTiles(BlockEmitter &e, int64_t headDim, Type element)
+      : e(e), element(element), depth(headDim), stride(depth + piece) {}
+
+  std::optional<TileSizes> sizesFor(const TileNeeds &needs) const override;
+  void start(const TileSizes &sizes, const TileNeeds &needs) override;
+
+  // Two of each 16 rows, two of each 8 columns.
+  Value rowOf(int64_t r) override {
+    return e.add(firstRow, e.constant(r / 2 * side + r % 2 * 8));
+  }
+  Value columnOf(int64_t c) override {
+    return e.add(firstColumn, e.constant(c / 2 * 8 + c % 2));
+  }
+  Value isFirst() override { return e.equal(firstColumn, e.constant(0)); }
+  Value rowSum(Value value) override { return e.sumOf(4, value); }
+  Value rowMax(Value value) override { return e.maxOf(4, value); }
+
+  Tile &place(bool walked) override {
+    int64_t count = walked ? sizes.columns : sizes.rows;
+    bool inRegisters = !walked && heldOf(count) <= room;
+    if (inRegisters)
+      room -= heldOf(count);
+    return tiles.emplace_back(
+        Tile{count, e.place((walked ? 2 : 1) * bytesOf(count)), walked, inRegisters});
+  }
+  void load(const Tile &tile, const Rows &from) override;
+  void settle() override;
+  Values walk(Value low, Value high, ValueRange start, Fetch fetch, Body body) override;
+
+  Values zeros() override { return Values(rows * depth / 4, e.number(0)); }
+  void scale(MutableArrayRef<Value> sums, ValueRange factors) override {
+    for (auto [i, sum] : llvm::enumerate(sums))
+      sum = e.mul(sum, factors[i / (depth / 4)]);
+  }
+  Values product(const Tile &x, const Tile &y) override;
+  Values accumulate(ValueRange scores, const Tile &y, ValueRange sums) override;
+  Values dot(const Tile &x, const Rows &y) override;
+  void write(const Rows &to, ValueRange sums, ValueRange factors) override;
+  Value exponential(Value score, double factor, Value shift) override;
+
+private:
+  int64_t bytesOf(int64_t count) const { return count * stride * 2; }
+  /// Registers for what there is of so many times 16 rows and of n columns. Scores are also
+  /// there as the operands of 16 bits that they become, not all at a time: five in 16 more.
+  int64_t numbersOf(const TileNeeds &needs, int64_t m, int64_t n) const {
+    return m * (needs.sums * depth / 2 + needs.scores * n * 21 / 32) + needs.terms * n / 4;
+  }
+  /// ... and for a kept tile.
+  int64_t heldOf(int64_t count) const { return count / warps * depth / 64; }
+  VectorType pair(Type of) const { return VectorType::get({2}, of); }
+  Value bitcast(Type type, Value value) {
+    return LLVM::BitcastOp::create(e.b, e.loc, type, value);
+  }
+  /// Two numbers, rounded, as a register.
+  Value pack(Value x, Value y) {
+    Value both = vector::FromElementsOp::create(e.b, e.loc, pair(e.b.getF32Type()),
+                                                ValueRange{x, y});
+    return bitcast(e.b.getI32Type(), e.round(both, element));
+  }
+  /// Four matrices of 8 x 8, whose rows the lanes' addresses begin.
+  Fragment load(Value address, bool transposed);
+  /// Of a kept tile, rows 16 m ... of this warp and columns 16 k ....
+  Fragment rowsOf(const Tile &tile, int64_t m, int64_t k);
+  /// Of a walked tile, this thread's place, and what is at so many rows and columns from it.
+  Value walkedBase(const Tile &tile, Value lanePlace) {
+    return e.at(e.at(tile.base, e.b.getI8Type(), stage), element, lanePlace);
+  }
+  Value placeFrom(Value base, int64_t row, int64_t column) {
+    return e.at(base, element, e.constant(row * stride + column));
+  }
+  /// Adds a product to four sums, columns 8 n ... of a row operand's rows.
+  void multiply(const Fragment &a, Value b0, Value b1, MutableArrayRef<Value> sums, int64_t m,
+                int64_t n, int64_t perRow);
+
+  BlockEmitter &e;
+  Type element;
+  int64_t depth, stride;
+  TileSizes sizes;
+  int64_t room = 0; ///< registers for kept tiles
+  Value firstRow, firstColumn;
+  /// Of lanes, in elements: of rows of a kept tile, of rows and of columns of a walked one.
+  Value keptPlace, rowPlace, columnPlace;
+  Value stage; ///< bytes from a walked tile's memory to the part of it that is in use
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+std::optional<TileSizes> MmaTiles::sizesFor(const TileNeeds &needs) const {
+  for (auto [m, n] : {std::pair<int64_t, int64_t>{2, 64}, {2, 32}, {1, 64}, {1, 32}, {1, 16}}) {
+    TileSizes chosen{m * warps * side, n};
+    if (m > 1 && needs.length <= chosen.rows / 2)
+      continue; // Half of the warps would have nothing to do.
+    int64_t shared = needs.tensors * bytesOf(chosen.rows) + 2 * 2 * bytesOf(n);
+    if (numbersOf(needs, m, n) <= mostNumbers && shared <= BlockEmitter::mostShared)
+      return chosen;
+  }
+  return std::nullopt;
+}
+
+void MmaTiles::start(const TileSizes &chosen, const TileNeeds &needs) {
+  sizes = chosen;
+  rows = sizes.rows / (warps * 8);
+  columns = sizes.columns / 4;
+  room = mostHeld - numbersOf(needs, rows / 2, sizes.columns);
+  tiles.clear();
+  Value warp = e.divide(e.thread, BlockEmitter::warpSize);
+  Value lane = e.remainder(e.thread, BlockEmitter::warpSize);
+  Value warpRow = e.mul(warp, e.constant(sizes.rows / warps));
+  firstRow = e.add(warpRow, e.divide(lane, 4));
+  firstColumn = e.mul(e.remainder(lane, 4), e.constant(2));
+  // The matrices of a fragment by eight lanes: [g, t], [g + 8, t], [g, t + 8], [g + 8, t + 8]
+  // for rows, and for what becomes two fragments of columns the two in the middle change
+  // places, unless the matrices are transposed.
+  auto eights = [&](int64_t n) { return e.mul(e.remainder(e.divide(lane, n), 2), e.constant(8)); };
+  auto placeOf = [&](Value row, Value column) {
+    return e.add(e.mul(row, e.constant(stride)), column);
+  };
+  Value within = e.remainder(lane, 8);
+  columnPlace = placeOf(e.add(within, eights(8)), eights(16));
+  keptPlace = e.add(e.mul(warpRow, e.constant(stride)), columnPlace);
+  rowPlace = placeOf(e.add(within, eights(16)), eights(8));
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+void MmaTiles::load(const Tile &tile, const Rows &from) {
+  int64_t perRow = depth / piece, pieces = tile.rows * perRow;
+  Value to = tile.walked ? e.at(tile.base, e.b.getI8Type(), stage) : tile.base;
+  for (int64_t i = 0; i < pieces; i += threads) {
+    Value index = e.add(e.thread, e.constant(i));
+    e.guarded(pieces - i < threads ? e.less(index, e.constant(pieces)) : Value(), [&] {
+      // Where the threads take whole rows, those of a thread have one column and a fixed
+      // distance, so that one address serves all.
+      bool isRegular = threads % perRow == 0;
+      Value row = isRegular ? e.add(e.divide(e.thread, perRow), e.constant(i / perRow))
+                            : e.divide(index, perRow);
+      Value column = e.mul(e.remainder(isRegular ? e.thread : index, perRow), e.constant(piece));
+      // A row that is not there is zeros, and nothing is read for it.
+      Value exists = e.less(e.add(from.first, row), e.constant(from.end));
+      Value source = e.mul(e.select(exists, row, e.constant(0)), e.constant(from.stride));
+      NVVM::CpAsyncOp::create(
+          e.b, e.loc, e.at(to, element, e.add(e.mul(row, e.constant(stride)), column)),
+          e.at(from.pointer, element, e.add(source, column)), 16,
+          NVVM::LoadCacheModifierKind::CG, e.select(exists, e.word(16), e.word(0)));
+    });
+  }
+}
+
+void MmaTiles::settle() {
+  NVVM::CpAsyncCommitGroupOp::create(e.b, e.loc);
+  NVVM::CpAsyncWaitGroupOp::create(e.b, e.loc, 0);
+  e.barrier();
+  for (Tile &tile : tiles) {
+    if (!tile.inRegisters || !tile.held.empty())
+      continue;
+    Values held;
+    for (int64_t m = 0; m < rows / 2; ++m)
+      for (int64_t k = 0; k < depth / side; ++k)
+        llvm::append_range(held, rowsOf(tile, m, k));
+    tile.held = held;
+  }
+}
+
+Values MmaTiles::walk(Value low, Value high, ValueRange start, Fetch fetch, Body body) {
+  int64_t bytes = bytesOf(sizes.columns);
+  stage = e.constant(0);
+  e.guarded(e.less(low, high), [&] { fetch(low); });
+  settle();
+  Values carried(start);
+  carried.push_back(stage);
+  Values ends = e.loop(low, high, carried, [&](Value step, ValueRange in) {
+    Value now = in.back(), other = e.sub(e.constant(bytes), now);
+    // What this thread has copied is there, and after the barrier what all have; nobody
+    // reads the other tiles any more.
+    NVVM::CpAsyncWaitGroupOp::create(e.b, e.loc, 0);
+    e.barrier();
+    Value next = e.add(step, e.constant(1));
+    stage = other;
+    e.guarded(e.less(next, high), [&] { fetch(next); });
+    NVVM::CpAsyncCommitGroupOp::create(e.b, e.loc);
+    stage = now;
+    Values results = body(step, in.drop_back());
+    results.push_back(other);
+    return results;
+  });
+  ends.pop_back();
+  return ends;
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+Fragment MmaTiles::load(Value address, bool transposed) {
+  Type word = e.b.getI32Type();
+  MLIRContext *context = e.b.getContext();
+  auto type = LLVM::LLVMStructType::getLiteral(context, SmallVector<Type>(4, word));
+  Value all = NVVM::LdMatrixOp::create(
+      e.b, e.loc, type, address, 4, transposed ? NVVM::MMALayout::col : NVVM::MMALayout::row,
+      NVVM::LdStMatrixShapeAttr::get(context, 8, 8), NVVM::LdStMatrixEltType::B16);
+  Fragment result;
+  for (int64_t i = 0; i < 4; ++i)
+    result[i] = LLVM::ExtractValueOp::create(e.b, e.loc, all, i);
+  return result;
+}
+
+Fragment MmaTiles::rowsOf(const Tile &tile, int64_t m, int64_t k) {
+  Fragment result;
+  if (tile.held.empty())
+    return load(placeFrom(e.at(tile.base, element, keptPlace), m * side, k * side), false);
+  std::copy_n(tile.held.begin() + (m * depth / side + k) * 4, 4, result.begin());
+  return result;
+}
+
+void MmaTiles::multiply(const Fragment &a, Value b0, Value b1, MutableArrayRef<Value> sums,
+                        int64_t m, int64_t n, int64_t perRow) {
+  bool isF16 = element.isF16();
+  auto operand = [&](Value word) { return isF16 ? bitcast(pair(element), word) : word; };
+  // Of a thread's sums, two of row g and two of row g + 8.
+  std::array<Value *, 4> to;
+  for (int64_t i = 0; i < 4; ++i)
+    to[i] = &sums[(2 * m + i / 2) * perRow + 2 * n + i % 2];
+  Values as, before;
+  for (Value word : a)
+    as.push_back(operand(word));
+  for (Value *sum : to)
+    before.push_back(*sum);
+  auto types = isF16 ? NVVM::MMATypes::f16 : NVVM::MMATypes::bf16;
+  auto result = LLVM::LLVMStructType::getLiteral(e.b.getContext(),
+                                                 SmallVector<Type>(4, e.b.getF32Type()));
+  Value all = NVVM::MmaOp::create(
+      e.b, e.loc, result, as, ValueRange{operand(b0), operand(b1)}, before, {16, 8, 16},
+      std::nullopt, std::nullopt, std::array<NVVM::MMATypes, 2>{types, types},
+      std::array<NVVM::MMALayout, 2>{NVVM::MMALayout::row, NVVM::MMALayout::col});
+  for (int64_t i = 0; i < 4; ++i)
+    *to[i] = LLVM::ExtractValueOp::create(e.b, e.loc, all, i);
+}
+
+Values MmaTiles::product(const Tile &x, const Tile &y) {
+  Values sums(rows * columns, e.number(0));
+  Value base = walkedBase(y, rowPlace);
+  for (int64_t k = 0; k < depth / side; ++k) {
+    SmallVector<Fragment> of;
+    for (int64_t m = 0; m < rows / 2; ++m)
+      of.push_back(rowsOf(x, m, k));
+    for (int64_t n = 0; n < sizes.columns / side; ++n) {
+      Fragment by = load(placeFrom(base, n * side, k * side), false);
+      for (int64_t m = 0; m < rows / 2; ++m)
+        for (int64_t half = 0; half < 2; ++half)
+          multiply(of[m], by[2 * half], by[2 * half + 1], sums, m, 2 * n + half, columns);
+    }
+  }
+  return sums;
+}
+
+Values MmaTiles::accumulate(ValueRange scores, const Tile &y, ValueRange sums) {
+  Values next(sums);
+  Value base = walkedBase(y, columnPlace);
+  for (int64_t k = 0; k < sizes.columns / side; ++k) {
+    SmallVector<Fragment> of;
+    for (int64_t m = 0; m < rows / 2; ++m) {
+      Fragment &fragment = of.emplace_back();
+      for (int64_t i = 0; i < 4; ++i) {
+        int64_t at = (2 * m + i % 2) * columns + 4 * k + i / 2 * 2;
+        fragment[i] = pack(scores[at], scores[at + 1]);
+      }
+    }
+    for (int64_t n = 0; n < depth / side; ++n) {
+      Fragment by = load(placeFrom(base, k * side, n * side), true);
+      for (int64_t m = 0; m < rows / 2; ++m)
+        for (int64_t half = 0; half < 2; ++half)
+          multiply(of[m], by[2 * half], by[2 * half + 1], next, m, 2 * n + half, depth / 4);
+    }
+  }
+  return next;
+}
+
+Values MmaTiles::dot(const Tile &x, const Rows &y) {
+  Values sums(rows, e.number(0));
+  for (int64_t m = 0; m < rows / 2; ++m)
+    for (int64_t k = 0; k < depth / side; ++k) {
+      Fragment of = rowsOf(x, m, k);
+      for (int64_t i = 0; i < 4; ++i) {
+        int64_t r = 2 * m + i % 2;
+        Value &sum = sums[r];
+        // Of a row that is not there, zeros in `of`, another one takes the place.
+        Value exists = e.less(e.add(y.first, rowOf(r)), e.constant(y.end));
+        Value row = e.mul(e.select(exists, rowOf(r), e.constant(0)), e.constant(y.stride));
+        Value column = e.add(firstColumn, e.constant(k * side + i / 2 * 8));
+        Value by = e.extend(e.load(e.at(y.pointer, element, e.add(row, column)), pair(element)));
+        Value wide = e.extend(bitcast(pair(element), of[i]));
+        for (int64_t j = 0; j < 2; ++j)
+          sum = e.fma(e.element(wide, j), e.element(by, j), sum);
+      }
+    }
+  for (Value &sum : sums)
+    sum = rowSum(sum);
+  return sums;
+}
+
+void MmaTiles::write(const Rows &to, ValueRange sums, ValueRange factors) {
+  Values scaled(sums);
+  scale(scaled, factors);
+  for (int64_t r = 0; r < rows; ++r)
+    e.guarded(e.less(e.add(to.first, rowOf(r)), e.constant(to.end)), [&] {
+      Value row = e.at(to.pointer, element, e.mul(rowOf(r), e.constant(to.stride)));
+      for (int64_t c = 0; c < depth / 4; c += 2) {
+        int64_t at = r * depth / 4 + c;
+        e.store(pack(scaled[at], scaled[at + 1]), e.at(row, element, columnOf(c)));
+      }
+    });
+}
+
+/// 2^x, to 22 bits; what is smaller than normal numbers is zero.
+Value MmaTiles::exponential(Value score, double factor, Value shift) {
+  constexpr double log2e = 1.4426950408889634;
+  Value power = e.fma(score, e.number(factor * log2e), e.mul(shift, e.number(-log2e)));
+  return LLVM::CallIntrinsicOp::create(e.b, e.loc, e.b.getF32Type(),
+                                       e.b.getStringAttr("llvm.nvvm.ex2.approx.ftz.f32"),
+                                       ValueRange{power})
+      .getResults();
+}
+
+std::unique_ptr<Tiles> cuda::createMmaTiles(BlockEmitter &emitter, int64_t headDim, Type element) {
+  return std::make_unique<MmaTiles>(emitter, headDim, element);
+}
