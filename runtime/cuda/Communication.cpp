@@ -67,6 +67,10 @@ static bool isMessage(const CollectiveEntry &entry) {
   return entry.op == "send" || entry.op == "recv";
 }
 
+bool Communication::hasMessages() const {
+  return std::any_of(plan.collectives.begin(), plan.collectives.end(), isMessage);
+}
+
 /// A communicator with at most `channels` channels, split off the world's.
 static ncclComm_t split(ncclComm_t world, int color, int key, int64_t channels) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;

@@ -84,6 +84,8 @@ public:
   void check() const;
   /// Ends all that is under way, also where peers do not answer any more. From any thread.
   void abort() const;
+  /// Whether any rank sends messages to another.
+  bool hasMessages() const;
   /// Tells `status` which collective the GPU is at, and for whom it waits there.
   void report(RankStatus &status);
 

@@ -200,6 +200,15 @@ void Gpu::run(MwContext &context, EntryPoint program, char *arena) {
 bool Gpu::capture(MwContext &context, Runs &runs, EntryPoint program, char *arena) {
   // What came into use in the first run.
   measure("loaded and connected in first runs");
+  if (graphs == "auto" && communication->hasMessages()) {
+    // A rank sends while it receives, in most schedules; branches of a graph may also run one after
+    // the other, and then both ranks wait for good.
+    runs.refused = true;
+    if (rank == 0)
+      fprintf(stderr, "note: not captured as a CUDA graph, since there are messages between ranks "
+                      "(--cuda-graphs on captures it); %s\n", describe().c_str());
+    return false;
+  }
   std::map<std::string, int64_t> sentBefore = std::move(context.sentBytes);
   context.sentBytes.clear();
   int64_t copiedBefore[2] = {context.copiedBytes[0], context.copiedBytes[1]};
