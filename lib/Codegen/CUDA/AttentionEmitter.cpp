@@ -115,74 +115,79 @@ std::pair<Value, Value> AttentionEmitter::visibleKeys(const TileSizes &of) {
   return {divide(low, of.columns), divide(add(high, constant(of.columns - 1)), of.columns)};
 }
 
-Value AttentionEmitter::visible(Value query, Value key) {
-  Value seen = less(key, constant(sizes.keys));
-  if (sizes.causal)
-    seen = both(seen, less(key, add(query, constant(1))));
-  if (sizes.window)
-    seen = both(seen, less(query, add(key, constant(sizes.window))));
-  return seen;
-}
-
-Value AttentionEmitter::hidesSome(Value query, int64_t queries, Value key, int64_t keys) {
+Values AttentionEmitter::hide(Values scores, double hidden, Value column, const TileSizes &of,
+                              bool rowsAreKeys) {
+  Value query = first, key = column;
+  int64_t queries = of.rows, keys = of.columns, length = sizes.keys;
+  if (rowsAreKeys) {
+    std::swap(query, key), std::swap(queries, keys);
+    length = sizes.queries;
+  }
+  // Most tiles hide nothing. Rows that are not there are not written, and need not be hidden.
   Value some;
-  Value lastKey = add(key, constant(keys - 1)), lastQuery = add(query, constant(queries - 1));
-  if (sizes.keys % keys)
-    some = less(constant(sizes.keys - 1), lastKey);
+  bool divides = length % of.columns == 0;
+  if (!divides)
+    some = less(constant(length), add(column, constant(of.columns)));
   if (sizes.causal)
-    some = either(some, less(query, lastKey));
+    some = either(some, less(query, add(key, constant(keys - 1))));
   if (sizes.window)
-    some = either(some, less(add(key, constant(sizes.window - 1)), lastQuery));
-  return some;
-}
+    some = either(some, less(add(key, constant(sizes.window - 1)), add(query, constant(queries - 1))));
 
-Values AttentionEmitter::hide(Value some, Values values, double hidden,
-                              llvm::function_ref<Value(int64_t, int64_t)> visible) {
-  return changed(some, values, [&] {
-    int64_t columns = tiles->columnCount();
-    Values shown(values);
-    for (auto [i, value] : llvm::enumerate(shown))
-      value = select(visible(i / columns, i % columns), value, number(hidden));
+  return changed(some, scores, [&] {
+    // How far the thread's first query is beyond its first key, and how many columns there are from
+    // its first one on. Each score is a comparison of these with a constant, in 32 bits: positions of
+    // each row, known before the walk, would take registers throughout it.
+    Value row = add(first, tiles->rowOf(0)), begin = add(column, tiles->columnOf(0));
+    Value ahead = narrow(rowsAreKeys ? sub(begin, row) : sub(row, begin));
+    Value left = narrow(sub(constant(length), begin));
+    // A window wider than there are queries hides nothing.
+    int64_t window = std::min(sizes.window, sizes.queries);
+    Values shown(scores);
+    for (auto [i, score] : llvm::enumerate(shown)) {
+      int64_t r = tiles->rowOffset(i / tiles->columnCount());
+      int64_t c = tiles->columnOffset(i % tiles->columnCount());
+      int64_t further = rowsAreKeys ? c - r : r - c; // Its query is beyond its key by ahead + further.
+      Value seen;
+      if (!divides)
+        seen = less(word(uint32_t(c)), left);
+      if (sizes.causal)
+        seen = both(seen, less(word(uint32_t(-1 - further)), ahead));
+      if (sizes.window)
+        seen = both(seen, less(ahead, word(uint32_t(window - further))));
+      score = select(seen, score, number(hidden));
+    }
     return shown;
   });
 }
 
 Values AttentionEmitter::ofColumns(Value pointer, Value head, Value query, int64_t queries) {
-  Value begin = termsOf(batch, head), last = constant(sizes.queries - 1);
-  auto all = [&](auto placeOf) {
-    Values values;
-    for (int64_t c = 0; c < tiles->columnCount(); ++c)
-      values.push_back(load(at(pointer, b.getF32Type(), placeOf(tiles->columnOf(c))), b.getF32Type()));
-    return values;
-  };
-  auto inside = [&](Value column) { return add(add(begin, query), column); };
-  if (sizes.queries % queries == 0)
-    return all(inside);
-  // Beyond the last query, whose number stands for those that are not there.
-  Value whole = less(add(query, constant(queries - 1)), constant(sizes.queries));
-  auto branch = scf::IfOp::create(
-      b, loc, SmallVector<Type>(tiles->columnCount(), b.getF32Type()), whole, /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
-  scf::YieldOp::create(b, loc, all(inside));
-  b.setInsertionPointToStart(branch.elseBlock());
-  scf::YieldOp::create(b, loc, all([&](Value column) {
-                         return add(begin, smaller(add(query, column), last));
-                       }));
-  return Values(branch.getResults());
+  Type f32 = b.getF32Type();
+  Value column = add(query, tiles->columnOf(0));
+  Value base = at(pointer, f32, add(termsOf(batch, head), column));
+  // Beyond the last query its number stands for those that are not there.
+  Value last;
+  if (sizes.queries % queries)
+    last = narrow(sub(constant(sizes.queries - 1), column));
+  Values values;
+  for (int64_t c = 0; c < tiles->columnCount(); ++c) {
+    Value offset = constant(tiles->columnOffset(c));
+    if (last)
+      offset = widen(smaller(narrow(offset), last));
+    values.push_back(load(at(base, f32, offset), f32));
+  }
+  return values;
 }
 
 void AttentionEmitter::startDropout(const Operands &operands) {
   if (!shape.dropout)
     return;
-  Type i32 = b.getI32Type(), i64 = b.getI64Type();
+  Type i32 = b.getI32Type();
   key0 = loadOne(operands.key, i32);
   key1 = loadOne(at(operands.key, i32, constant(1)), i32);
   Value id = loadOne(at(operands.ids, i32, batch), i32);
-  firstHead = mul(arith::ExtSIOp::create(b, loc, i64, id), constant(sizes.globalHeads));
+  firstHead = mul(widen(id), constant(sizes.globalHeads));
   if (shape.headBegin)
-    firstHead =
-        add(firstHead, arith::ExtSIOp::create(b, loc, i64, loadOne(operands.headBegin, i32)));
+    firstHead = add(firstHead, widen(loadOne(operands.headBegin, i32)));
 }
 
 Value AttentionEmitter::weightRow(Value head, Value query) {
@@ -195,7 +200,6 @@ Value AttentionEmitter::weightRow(Value head, Value query) {
 /// Philox4x32-10's first word (Philox.h) against the threshold.
 Value AttentionEmitter::keeps(Value rowIndex, Value key) {
   Value index = add(rowIndex, key);
-  auto low = [&](Value x) -> Value { return arith::TruncIOp::create(b, loc, b.getI32Type(), x); };
   auto wide = [&](Value x, uint32_t y) {
     auto product = arith::MulUIExtendedOp::create(b, loc, x, word(y));
     return std::pair<Value, Value>(product.getLow(), product.getHigh());
@@ -203,7 +207,7 @@ Value AttentionEmitter::keeps(Value rowIndex, Value key) {
   auto mix = [&](Value x, Value y, Value z) -> Value {
     return arith::XOrIOp::create(b, loc, arith::XOrIOp::create(b, loc, x, y), z);
   };
-  Value c0 = low(index), c1 = low(arith::ShRUIOp::create(b, loc, index, constant(32)));
+  Value c0 = narrow(index), c1 = narrow(arith::ShRUIOp::create(b, loc, index, constant(32)));
   Value c2 = word(uint32_t(sizes.stream)), c3 = word(0), k0 = key0, k1 = key1;
   for (int round = 0; round < 10; ++round) {
     auto [low0, high0] = wide(c0, 0xD2511F53u);
@@ -220,9 +224,6 @@ Value AttentionEmitter::keeps(Value rowIndex, Value key) {
 }
 
 Value AttentionEmitter::quotient(Value x, Value y) {
-  auto narrow = [&](Value of) -> Value {
-    return arith::TruncIOp::create(b, loc, b.getI32Type(), of);
-  };
   return arith::ExtUIOp::create(b, loc, b.getI64Type(),
                                 arith::DivUIOp::create(b, loc, narrow(x), narrow(y)));
 }
@@ -270,10 +271,7 @@ std::vector<std::string> AttentionEmitter::emitForward(const std::string &name) 
     if (!rising)
       for (Value &score : scores)
         score = mul(score, number(sizes.scale));
-    scores = hide(hidesSome(first, of.rows, key, of.columns), scores, -infinity,
-                  [&](int64_t r, int64_t c) {
-                    return visible(add(first, tiles->rowOf(r)), add(key, tiles->columnOf(c)));
-                  });
+    scores = hide(scores, -infinity, key, of, /*rowsAreKeys=*/false);
     Values next(in), shrinks;
     for (int64_t r = 0; r < rows; ++r) {
       Value largest = in[r];
@@ -376,9 +374,7 @@ void AttentionEmitter::emitQueryGradient(const std::string &name) {
         Value &weight = slopes[r * columns + c];
         weight = tiles->exponential(weight, sizes.scale, lses[r]);
       }
-    slopes = hide(hidesSome(first, of.rows, key, of.columns), slopes, 0, [&](int64_t r, int64_t c) {
-      return visible(add(first, tiles->rowOf(r)), add(key, tiles->columnOf(c)));
-    });
+    slopes = hide(slopes, 0, key, of, /*rowsAreKeys=*/false);
     for (int64_t r = 0; r < rows; ++r) {
       Value index = weightRow(head, add(first, tiles->rowOf(r)));
       for (int64_t c = 0; c < columns; ++c) {
@@ -455,14 +451,7 @@ void AttentionEmitter::emitKeyGradients(const std::string &name, const TileNeeds
         Value &weight = weights[r * columns + c];
         weight = tiles->exponential(weight, sizes.scale, lses[c]);
       }
-    Value some = hidesSome(query, of.columns, first, of.rows);
-    if (sizes.queries % of.columns)
-      some = either(some, less(constant(sizes.queries), add(query, constant(of.columns))));
-    weights = hide(some, weights, 0, [&](int64_t r, int64_t c) {
-      Value column = add(query, tiles->columnOf(c));
-      return both(less(column, constant(sizes.queries)),
-                  visible(column, add(first, tiles->rowOf(r))));
-    });
+    weights = hide(weights, 0, query, of, /*rowsAreKeys=*/true);
     if (ofKeys) {
       // Loaded late, for registers, and before a product, for time.
       deltas = ofColumns(operands.delta, head, query, of.columns);

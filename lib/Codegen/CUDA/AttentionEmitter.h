@@ -58,13 +58,10 @@ private:
 
   /// Tiles of keys that queries [first, first + rows) see.
   std::pair<mlir::Value, mlir::Value> visibleKeys(const TileSizes &sizes);
-  mlir::Value visible(mlir::Value query, mlir::Value key);
-  /// Whether of `queries` queries and `keys` keys, beginning with these, there may be one
-  /// that does not see another; null if there is none in any tile.
-  mlir::Value hidesSome(mlir::Value query, int64_t queries, mlir::Value key, int64_t keys);
-  /// Numbers of a tile's scores, `hidden` where no key is seen; `some` is hidesSome's.
-  Values hide(mlir::Value some, Values values, double hidden,
-              llvm::function_ref<mlir::Value(int64_t r, int64_t c)> visible);
+  /// A tile's scores with `hidden` where no key is seen. Its rows begin with `first`, its columns
+  /// with `column`; one of both are queries, the others keys.
+  Values hide(Values scores, double hidden, mlir::Value column, const TileSizes &of,
+              bool rowsAreKeys);
   /// Of each column's query a number, from those of a head.
   Values ofColumns(mlir::Value pointer, mlir::Value head, mlir::Value query, int64_t queries);
   /// Whether dropout keeps the weight.

@@ -36,6 +36,12 @@ Value BlockEmitter::word(uint32_t value) {
 Value BlockEmitter::number(double value) {
   return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(float(value)));
 }
+Value BlockEmitter::narrow(Value x) {
+  return arith::TruncIOp::create(b, loc, b.getI32Type(), x);
+}
+Value BlockEmitter::widen(Value x) {
+  return arith::ExtSIOp::create(b, loc, b.getI64Type(), x);
+}
 Value BlockEmitter::add(Value x, Value y) {
   if (isFloat(x))
     return arith::AddFOp::create(b, loc, x, y, contract);

@@ -64,6 +64,8 @@ public:
   mlir::Value constant(int64_t value);
   mlir::Value word(uint32_t value);
   mlir::Value number(double value);
+  mlir::Value narrow(mlir::Value x); ///< the lower 32 bits
+  mlir::Value widen(mlir::Value x);  ///< of 32 bits with a sign
   mlir::Value add(mlir::Value x, mlir::Value y);
   mlir::Value sub(mlir::Value x, mlir::Value y);
   mlir::Value mul(mlir::Value x, mlir::Value y);

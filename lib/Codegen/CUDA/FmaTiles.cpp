@@ -61,8 +61,10 @@ public:
     scores = e.place(bytesOf(sizes.rows, sizes.columns));
   }
 
-  Value rowOf(int64_t r) override { return e.add(rowThread, e.constant(r * rowThreads)); }
-  Value columnOf(int64_t c) override { return e.add(columnThread, e.constant(c * columnThreads)); }
+  Value rowOf(int64_t r) override { return e.add(rowThread, e.constant(rowOffset(r))); }
+  Value columnOf(int64_t c) override { return e.add(columnThread, e.constant(columnOffset(c))); }
+  int64_t rowOffset(int64_t r) const override { return r * rowThreads; }
+  int64_t columnOffset(int64_t c) const override { return c * columnThreads; }
   Value isFirst() override { return e.equal(columnThread, e.constant(0)); }
   Value rowSum(Value value) override { return e.sumOf(columnThreads, value); }
   Value rowMax(Value value) override { return e.maxOf(columnThreads, value); }

@@ -21,6 +21,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <array>
+#include <numeric>
 
 using namespace mlir;
 using namespace meshwright;
@@ -46,13 +47,11 @@ public:
   std::optional<TileSizes> sizesFor(const TileNeeds &needs) const override;
   void start(const TileSizes &sizes, const TileNeeds &needs) override;
 
+  Value rowOf(int64_t r) override { return e.add(firstRow, e.constant(rowOffset(r))); }
+  Value columnOf(int64_t c) override { return e.add(firstColumn, e.constant(columnOffset(c))); }
   // Two of each 16 rows, two of each 8 columns.
-  Value rowOf(int64_t r) override {
-    return e.add(firstRow, e.constant(r / 2 * side + r % 2 * 8));
-  }
-  Value columnOf(int64_t c) override {
-    return e.add(firstColumn, e.constant(c / 2 * 8 + c % 2));
-  }
+  int64_t rowOffset(int64_t r) const override { return r / 2 * side + r % 2 * 8; }
+  int64_t columnOffset(int64_t c) const override { return c / 2 * 8 + c % 2; }
   Value isFirst() override { return e.equal(firstColumn, e.constant(0)); }
   Value rowSum(Value value) override { return e.sumOf(4, value); }
   Value rowMax(Value value) override { return e.maxOf(4, value); }
@@ -171,26 +170,36 @@ void MmaTiles::start(const TileSizes &chosen, const TileNeeds &needs) {
 //===----------------------------------------------------------------------===//
 
 void MmaTiles::load(const Tile &tile, const Rows &from) {
-  int64_t perRow = depth / piece, pieces = tile.rows * perRow;
+  // Of as many rows as there are threads for, which have as many neighbouring pieces as divide
+  // both a row and the threads: then all of a thread's pieces are at fixed distances from one.
+  int64_t perRow = depth / piece, across = std::gcd(perRow, threads), down = threads / across;
+  Value row = e.divide(e.thread, across);
+  Value column = e.mul(e.remainder(e.thread, across), e.constant(piece));
+  auto begin = [&](Value base, int64_t stride) {
+    return e.at(base, element, e.add(e.mul(row, e.constant(stride)), column));
+  };
   Value to = tile.walked ? e.at(tile.base, e.b.getI8Type(), stage) : tile.base;
-  for (int64_t i = 0; i < pieces; i += threads) {
-    Value index = e.add(e.thread, e.constant(i));
-    e.guarded(pieces - i < threads ? e.less(index, e.constant(pieces)) : Value(), [&] {
-      // Where the threads take whole rows, those of a thread have one column and a fixed
-      // distance, so that one address serves all.
-      bool isRegular = threads % perRow == 0;
-      Value row = isRegular ? e.add(e.divide(e.thread, perRow), e.constant(i / perRow))
-                            : e.divide(index, perRow);
-      Value column = e.mul(e.remainder(isRegular ? e.thread : index, perRow), e.constant(piece));
-      // A row that is not there is zeros, and nothing is read for it.
-      Value exists = e.less(e.add(from.first, row), e.constant(from.end));
-      Value source = e.mul(e.select(exists, row, e.constant(0)), e.constant(from.stride));
-      NVVM::CpAsyncOp::create(
-          e.b, e.loc, e.at(to, element, e.add(e.mul(row, e.constant(stride)), column)),
-          e.at(from.pointer, element, e.add(source, column)), 16,
-          NVVM::LoadCacheModifierKind::CG, e.select(exists, e.word(16), e.word(0)));
-    });
-  }
+  Value target = begin(to, stride), source = begin(from.pointer, from.stride);
+  Value last; // How far the last row that is there is from this thread's first one.
+  if (from.end % tile.rows != 0)
+    last = e.narrow(e.sub(e.constant(from.end - 1), e.add(from.first, row)));
+  e.guarded(tile.rows < down ? e.less(row, e.constant(tile.rows)) : Value(), [&] {
+    for (int64_t further = 0; further < tile.rows; further += down) {
+      Value exists = e.constant(further), size = e.word(16);
+      if (last) {
+        // For a row that is not there, the last one's address stands, of which nothing is read:
+        // zeros are written.
+        Value distance = e.word(uint32_t(further));
+        size = e.select(e.less(last, distance), e.word(0), size);
+        exists = e.widen(e.smaller(distance, last));
+      }
+      Value there = e.at(source, element, e.mul(exists, e.constant(from.stride)));
+      for (int64_t along = 0; along < depth; along += across * piece)
+        NVVM::CpAsyncOp::create(e.b, e.loc, placeFrom(target, further, along),
+                                e.at(there, element, e.constant(along)), 16,
+                                NVVM::LoadCacheModifierKind::CG, size);
+    }
+  });
 }
 
 void MmaTiles::settle() {

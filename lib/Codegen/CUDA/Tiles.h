@@ -60,6 +60,9 @@ public:
   int64_t columnCount() const { return columns; }
   virtual mlir::Value rowOf(int64_t r) = 0;
   virtual mlir::Value columnOf(int64_t c) = 0; ///< of scores
+  /// How far these are from its first ones.
+  virtual int64_t rowOffset(int64_t r) const = 0;
+  virtual int64_t columnOffset(int64_t c) const = 0;
   /// Whether the thread is the first of those that have its rows.
   virtual mlir::Value isFirst() = 0;
   /// Of all threads of a row, to each of them.
@@ -68,7 +71,7 @@ public:
 
   //===--- tiles ------------------------------------------------------------===//
   virtual Tile &place(bool walked) = 0;
-  /// Begins to copy rows, with zeros where the tensor ends.
+  /// Begins to copy rows, the first at a multiple of the tile's, with zeros where the tensor ends.
   virtual void load(const Tile &tile, const Rows &from) = 0;
   /// Waits until kept tiles are there.
   virtual void settle() = 0;

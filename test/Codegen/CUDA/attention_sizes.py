@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Assembles generated attention for heads of many sizes: attention_sizes.py FOLDER ARCH... -- HEAD...
+"""Assembles generated attention for heads of many sizes: attention_sizes.py FOLDER ARCH... -- HEADxTOKENS...
 
 Prints of each kernel the registers, shared memory and the blocks that a multiprocessor holds. None may
 spill, products must be tensor cores', and a block must fit with the shared memory that all GPUs from
-sm_80 on give it. Sequences are of 1024 tokens: where tiles do not divide them, edges take more registers."""
+sm_80 on give it. Where tiles do not divide the tokens of a sequence, edges take more registers."""
 import json
 import pathlib
 import re
@@ -20,16 +20,16 @@ SHARED = {"sm_80": 164 << 10, "sm_90": 228 << 10, "sm_100": 228 << 10}  # of a m
 def main():
     folder = pathlib.Path(sys.argv[1])
     split = sys.argv.index("--")
-    archs, heads = sys.argv[2:split], map(int, sys.argv[split + 1:])
+    archs, sizes = sys.argv[2:split], [map(int, size.split("x")) for size in sys.argv[split + 1:]]
     folder.mkdir(parents=True, exist_ok=True)
-    for head in heads:
+    for head, tokens in sizes:
         config = folder / "config.json"
         config.write_text(json.dumps({
             "model_type": "llama", "hidden_size": 4 * head, "intermediate_size": 256, "num_hidden_layers": 1,
             "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": head, "vocab_size": 512,
-            "max_position_embeddings": 1024, "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "tie_word_embeddings": True,
+            "max_position_embeddings": tokens, "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "tie_word_embeddings": True,
             "hidden_act": "silu"}))
-        flags = ["--target", "cuda", "--batch", "1", "--seq", "1024", "--precision", "bf16", "--attention", "generated"]
+        flags = ["--target", "cuda", "--batch", "1", "--seq", str(tokens), "--precision", "bf16", "--attention", "generated"]
         exe = folder / "exe"
         subprocess.run(["meshwright", "compile", config, *flags, "--gpu-arch", archs[0], "-o", exe], check=True,
                        stdout=subprocess.DEVNULL)
@@ -54,9 +54,9 @@ def main():
                 threads = int(re.search(r"\.(?:max|req)ntid (\d+)", body)[1])
                 of_warp = -(-int(registers) // GRANULE) * GRANULE * 32
                 blocks = min(REGISTERS // 4 // of_warp * 4 * 32 // threads, SHARED[arch] // (shared[name] + 1024))
-                print(f"head {head} {arch} {name}: {registers} registers, {shared[name]} shared, {blocks} blocks", flush=True)
+                print(f"head {head} tokens {tokens} {arch} {name}: {registers} registers, {shared[name]} shared, {blocks} blocks", flush=True)
                 assert "mma.sync" in body, f"{name} is not for tensor cores"
-                assert (stack, stores, loads) == ("0", "0", "0"), f"{name} spills {stores} bytes"
+                assert (stack, stores, loads) == ("0", "0", "0"), f"{name} spills {stores} bytes: head {head}, {tokens} tokens, {arch}"
                 assert 0 < shared[name] <= MOST_SHARED and blocks > 0, f"{name} asks for {shared[name]} bytes"
                 kernels += 1
             assert kernels in (3, 4), f"{kernels} kernels of attention"
