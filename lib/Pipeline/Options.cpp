@@ -132,7 +132,7 @@ ArrayRef<Flag> compileFlags() {
        &O::explainSharding},
       {"report", "DIR", "write the plan as report.json and index.html", &O::report},
       {"assert", "COND",
-       "fail unless the plan satisfies e.g. 'peak<=70GiB'; quantities: peak, host, parameter, gradient, "
+       "fail unless the plan satisfies e.g. 'peak<=70GiB'; quantities: peak, device, host, parameter, gradient, "
        "optimizer, activation, temporary, workspace, input, output, communication, "
        "communication[AXES], flops, recomputed_flops, collectives, sums with +; may be repeated",
        &O::assertions},
@@ -335,6 +335,9 @@ Error checkSupported(const CompileOptions &o) {
     return refuse("attention", o.attention, "it is for --target cuda");
   if (o.target != "cuda" && o.given.count("epilogues"))
     return refuse("epilogues", o.epilogues, "it is for --target cuda");
+  if (o.target != "cuda" && o.given.count("deterministic"))
+    return refuse("deterministic", o.deterministic,
+                  "it is for --target cuda; code for processors gives the same bits in every run");
   if (o.epilogues != "auto" && o.epilogues != "none")
     for (StringRef name : split(o.epilogues, ','))
       if (!is_contained({"bias", "addend", "gelu", "gelu-grad", "bias-grad"}, name))

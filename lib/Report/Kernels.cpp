@@ -208,6 +208,7 @@ void meshwright::printKernels(const llvm::json::Object &plan, const Ceilings &ce
     std::vector<Line> lines;
     double bytes = 0, flops = 0, floor = 0;
     std::set<llvm::StringRef> archs;
+    size_t nameWidth = 23, kindWidth = 31; // and a space
     if (const llvm::json::Array *rows = program.getArray("kernels"))
       for (const llvm::json::Value &entry : *rows) {
         const llvm::json::Object &row = *entry.getAsObject();
@@ -220,6 +221,8 @@ void meshwright::printKernels(const llvm::json::Object &plan, const Ceilings &ce
         flops += line.times * line.flops;
         floor += line.times * line.floor;
         lines.push_back(line);
+        nameWidth = std::max(nameWidth, row.getString("op").value_or("").size());
+        kindWidth = std::max(kindWidth, row.getString("kind").value_or("").size());
         if (const llvm::json::Array *list = row.getArray("assembled"))
           for (const llvm::json::Value &assembled : *list)
             archs.insert(assembled.getAsObject()->getString("arch").value_or("?"));
@@ -231,17 +234,21 @@ void meshwright::printKernels(const llvm::json::Object &plan, const Ceilings &ce
     llvm::stable_sort(lines, [&](const Line &a, const Line &b) { return weight(a) > weight(b); });
     os << llvm::formatv("{0}, kernels of a step on one rank\n",
                         program.getString("name").value_or("?"));
-    os << llvm::formatv("  {0,-24}{1,-32}{2,7}{3,18}{4,18}{5,22}", "operation", "template or size",
-                        "times", "reads", "writes", "FLOPs each");
+    auto printNames = [&](llvm::StringRef name, llvm::StringRef kind) {
+      os << "  " << llvm::left_justify(name, nameWidth) << " "
+         << llvm::left_justify(kind, kindWidth) << " ";
+    };
+    printNames("operation", "template or size");
+    os << llvm::formatv("{0,7}{1,18}{2,18}{3,22}", "times", "reads", "writes", "FLOPs each");
     if (ceilings.known())
       os << llvm::formatv("{0,16}{1,12}{2,8}", "floor each, us", "a step, ms", "share");
     for (llvm::StringRef arch : archs)
       os << llvm::formatv("{0,18}{1,9}", (arch + " registers").str(), "spills");
     os << "\n";
     for (const Line &line : lines) {
-      os << llvm::formatv("  {0,-24}{1,-32}{2,7}{3,18:N0}{4,18:N0}{5,22:N0}",
-                          line.row->getString("op").value_or("?"),
-                          line.row->getString("kind").value_or(""), int64_t(line.times),
+      printNames(line.row->getString("op").value_or("?"),
+                 line.row->getString("kind").value_or(""));
+      os << llvm::formatv("{0,7}{1,18:N0}{2,18:N0}{3,22:N0}", int64_t(line.times),
                           line.row->getInteger("read_bytes").value_or(0),
                           line.row->getInteger("written_bytes").value_or(0), uint64_t(line.flops));
       if (ceilings.known())

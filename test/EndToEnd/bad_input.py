@@ -131,6 +131,9 @@ def bad_compile(golden):
             ("precision", ["fp8"], "f32, bf16 and fp16 work"),
             ("grad-dtype", ["bf16"], "it goes with --precision bf16; with f32 leave it out"),
             ("gpu-arch", ["sm_80"], "--target cuda"),
+            ("attention", ["auto", "cudnn"], "--target cuda"),
+            ("epilogues", ["auto", "bias"], "--target cuda"),
+            ("deterministic", ["on", "off"], "--target cuda"),
             ("emit", ["ptx"], "llvm and object work")):
         for value in values:
             refused(f"--{flag} {value} is not supported", words, **{flag: value})
