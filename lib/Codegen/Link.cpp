@@ -27,6 +27,20 @@ struct Temporary {
 };
 } // namespace
 
+/// Removes files beside `path` whose names begin with its own and `more`.
+static void removeStartingWith(StringRef path, StringRef more) {
+  StringRef folder = llvm::sys::path::parent_path(path);
+  std::string name = (llvm::sys::path::filename(path) + more).str();
+  std::vector<std::string> found;
+  std::error_code error;
+  for (llvm::sys::fs::directory_iterator at(folder.empty() ? "." : folder, error), end;
+       at != end && !error; at.increment(error))
+    if (llvm::sys::path::filename(at->path()).starts_with(name))
+      found.push_back(at->path());
+  for (const std::string &leftover : found)
+    llvm::sys::fs::remove(leftover);
+}
+
 static const char *archiveOf(StringRef target) {
   return target == "cuda" ? "libmeshwright_runtime_cuda.a" : "libmeshwright_runtime.a";
 }
@@ -116,12 +130,25 @@ Error meshwright::linkExecutable(StringRef object, StringRef output, const LinkO
                                      "-static-libgcc",
                                      "-Wl,--gc-sections"};
   llvm::append_range(arguments, *extra);
-  std::vector<StringRef> refs(arguments.begin(), arguments.end());
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log.path), StringRef(log.path)};
   std::string message;
-  int status =
-      llvm::sys::ExecuteAndWait(*driver, refs, std::nullopt, redirects, /*SecondsToWait=*/0,
-                                /*MemoryLimit=*/0, &message);
+  auto run = [&] {
+    std::vector<StringRef> refs(arguments.begin(), arguments.end());
+    return llvm::sys::ExecuteAndWait(*driver, refs, std::nullopt, redirects, /*SecondsToWait=*/0,
+                                     /*MemoryLimit=*/0, &message);
+  };
+  int status = 1;
+  // Several times faster than the driver's own linker, where it is installed. It writes to mapped
+  // memory, so a full disk kills it and its file stays: what is wrong is for the other to say.
+  if (llvm::sys::findProgramByName("ld.lld", {MESHWRIGHT_LLVM_TOOLS})) {
+    arguments.insert(arguments.end(), {"-fuse-ld=lld", "-B" MESHWRIGHT_LLVM_TOOLS});
+    status = run();
+    arguments.resize(arguments.size() - 2);
+    if (status != 0)
+      removeStartingWith(linked.path, ".tmp");
+  }
+  if (status != 0)
+    status = run();
   if (status != 0) {
     auto text = llvm::MemoryBuffer::getFile(log.path);
     return llvm::createStringError("linking '" + output + "' with " + *driver + " failed: " +

@@ -317,11 +317,14 @@ static std::string mismatch(const Json &stored, const Json &header, const Matmul
 static std::string choice(Matmuls &matmuls, Attentions &attentions, const std::string &file,
                           Space space, CUdevice device, CUstream stream) {
   Json header = headerOf(attentions, device);
-  std::ifstream in(file);
-  if (in) {
-    std::stringstream words;
+  std::stringstream words;
+  if (std::ifstream in(file); in)
     words << in.rdbuf();
+  if (!words.str().empty()) {
     Json stored = Json::parse(words.str(), nullptr, /*allow_exceptions=*/false);
+    if (!stored.is_object() || !stored.contains("products"))
+      fail("--tune ", file, ": the file is there and is not what --tune writes, which would replace it; "
+           "name another, or remove it");
     std::string why = mismatch(stored, header, matmuls, attentions);
     if (why.empty())
       return stored.dump();

@@ -107,7 +107,7 @@ class Ranks:
     def wait(self, until):
         while self.running():
             self.watch()
-            if time.monotonic() > until:
+            if time.monotonic() > min(until, self.session.end):
                 raise Broken("ran out of its time: ", self.text(0))
             time.sleep(0.01)
         for rank, process in enumerate(self.processes):

@@ -196,13 +196,19 @@ def main():
     print(f"tuned: {', '.join(sorted(kinds))}", flush=True)
     for words, text, environment in (("its cublasLt is 130000, not 131000; tuning again", None,
                                       {"FAKE_BLAS_VERSION": "131000"}),
-                                     ("it is not what --tune writes", "{", {}),
+                                     ("it is not what --tune writes",
+                                      json.dumps({**stored, "products": dict.fromkeys(stored["products"], {})}), {}),
                                      ("it has no product m=", json.dumps({**stored, "products": {}}), {})):
         if text:
             tuned.write_text(text)
         done, *_ = run(path, 2, 1, "--tune", tuned, **environment)
         assert done.returncode == 0 and words in done.stderr and "tuned" in done.stdout, (words, done)
     print("tuned for something else: tuned again", flush=True)
+    for text in ("{", "3", '{"loss": 1}'):  # A file of something else stays as it is.
+        tuned.write_text(text)
+        done, *_ = run(path, 2, 1, "--tune", tuned)
+        assert done.returncode == 1 and "is not what --tune writes" in done.stderr and tuned.read_text() == text, done
+    tuned.unlink()
     path = compile("gpt2-tiny")
     done, *_ = run(path, 1, 1, "--tune", tuned)
     assert done.returncode == 0, done
