@@ -155,6 +155,8 @@ gpu::GPUFuncOp BlockEmitter::begin(StringRef name, unsigned operands, int64_t bl
       b, loc, name, b.getFunctionType(SmallVector<Type>(operands, ptr), {}), TypeRange(),
       TypeRange(), {b.getNamedAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr())});
   function.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr({int32_t(threads), 1, 1}));
+  // Without a number ptxas may spill to make room for more blocks.
+  function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), b.getI32IntegerAttr(1));
   function.setKnownGridSizeAttr(b.getDenseI32ArrayAttr({int32_t(blocks), 1, 1}));
   if (!module.lookupSymbol(sharedName)) {
     // Its size is the launch's.
