@@ -89,8 +89,9 @@ static const Flag flags[] = {
     {"--dump-step", "K", &Options::dumpStep, "of step K", 0,
      std::numeric_limits<double>::infinity(), nullptr, "--dump"},
     {"--cuda-graphs", "MODE", &Options::cudaGraphs,
-     "run the program on a GPU as a CUDA graph; auto: where it can be captured and has no messages, as pipelines do", 0, 0,
-     "on|off|auto"},
+     "run the program on a GPU as a CUDA graph; auto: where it can be captured and has no messages, "
+     "as pipelines do",
+     0, 0, "on|off|auto"},
     {"--tune", "FILE", &Options::tune,
      "GPUs: use the fastest algorithms for products and attention, from FILE or timed now and written there"},
     {"--ranks", "N", &Options::ranks, "run N ranks as threads of this process", 1},

@@ -141,11 +141,8 @@ std::string Gpu::describe() const {
 }
 
 void Gpu::tune(Arena &arena, const std::string &file, Communicator &world) {
-  cuda::tune(*matmuls, *attentions, file, {reinterpret_cast<CUdeviceptr>(arena.program()), arenaBytes}, device,
-             stream, world);
-  // What was multiplied is not what variables begin with.
-  MW_CUDA(cuMemsetD8Async, reinterpret_cast<CUdeviceptr>(arena.program()), 0, size_t(arenaBytes),
-          stream);
+  cuda::tune(*matmuls, *attentions, file,
+             {reinterpret_cast<CUdeviceptr>(arena.program()), arenaBytes}, device, stream, world);
 }
 
 /// Generated code has no unwind tables: errors end the run here.
