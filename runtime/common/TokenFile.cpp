@@ -8,6 +8,7 @@
 #include "common/Error.h"
 
 #include <cstring>
+#include <vector>
 
 using namespace meshwright;
 
@@ -56,18 +57,15 @@ int64_t TokenFile::sequences(int64_t length) const {
   return result;
 }
 
-int64_t TokenFile::token(int64_t position) const {
-  const unsigned char *at = file.data() + start + position * width;
-  uint32_t value = 0;
-  std::memcpy(&value, at, size_t(width));
-  return value;
-}
-
 void TokenFile::read(int64_t index, int64_t length, int64_t vocabulary, int32_t *inputs,
                      int32_t *targets) const {
   int64_t first = index * length;
+  // Not from the mapping, which the file's end may have left.
+  std::vector<unsigned char> bytes(size_t((length + 1) * width));
+  file.read(start + first * width, bytes.data(), int64_t(bytes.size()));
   for (int64_t i = 0; i <= length; ++i) {
-    int64_t value = token(first + i);
+    uint32_t value = 0;
+    std::memcpy(&value, bytes.data() + i * width, size_t(width));
     if (value >= vocabulary)
       fail(prefix, "token ", first + i, " (at byte ", start + (first + i) * width, ") is ", value,
            ", but the model's vocabulary has ", vocabulary,

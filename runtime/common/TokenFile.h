@@ -32,7 +32,6 @@ public:
 
 private:
   void readHeader();
-  int64_t token(int64_t position) const;
 
   MappedFile file;
   std::string prefix; ///< "--data corpus.bin: "
