@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "BlasBuffers.h"
+#include "cpu/BlasBuffers.h"
 
 #include "common/Error.h"
 
