@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "common/Agreement.h"
 #include "common/Error.h"
 #include "common/Failure.h"
 #include "common/Launch.h"
@@ -28,6 +29,11 @@ static void trainRank(const Options &options, std::unique_ptr<Communicator> worl
                       int threads, RankStatus &status) {
   try {
     Plan own = readPlan(world->rank());
+    {
+      // Before ranks do anything together that the plan or flags say.
+      ActivityScope activity(status, "comparing flags and files");
+      checkAgreement(*world, termsOf(own, options));
+    }
     MwContext context(own, std::move(world), threads, status);
     if (!options.trace.empty())
       context.trace = std::make_unique<Trace>();

@@ -36,8 +36,15 @@ struct Flag {
   double most = std::numeric_limits<double>::infinity();
   const char *choices = nullptr; ///< separated by '|'
   const char *needs = nullptr;   ///< a flag that must be given too
+  AcrossRanks across = AcrossRanks::Same;
 };
 } // namespace
+
+/// A flag whose value need not be the same on all ranks.
+static constexpr Flag across(AcrossRanks across, Flag flag) {
+  flag.across = across;
+  return flag;
+}
 
 // The programs compute with 32-bit floats; this is the largest one below 1.
 static constexpr double oneBelow = 1.0 - 0x1p-24;
@@ -45,7 +52,8 @@ static constexpr double oneBelow = 1.0 - 0x1p-24;
 static constexpr double largestSeed = 4294967295.0;
 
 static const Flag flags[] = {
-    {"--data", "FILE", &Options::data, "token file to train on; may have a llm.c header"},
+    across(AcrossRanks::SameFile,
+           {"--data", "FILE", &Options::data, "token file to train on; may have a llm.c header"}),
     {"--tokens", "TYPE", &Options::tokens, "type of the tokens in --data and --eval-data", 0, 0,
      "u8|u16|u32"},
     {"--steps", "N", &Options::steps, "optimizer steps, counted from the run's first start", 0},
@@ -68,14 +76,18 @@ static const Flag flags[] = {
     {"--loss-scale-window", "N", &Options::lossScaleWindow,
      "fp16: good steps in a row that double it", 1},
     {"--hysteresis", "N", &Options::hysteresis, "fp16: overflows before it is halved", 1},
-    {"--init", "FILE", &Options::init,
-     "safetensors file, or index of several, to take the initial weights from"},
+    across(AcrossRanks::SameWeights,
+           {"--init", "FILE", &Options::init,
+            "safetensors file, or index of several, to take the initial weights from"}),
     {"--save", "DIR", &Options::save, "write checkpoints here, the last at the end"},
     {"--save-every", "K", &Options::saveEvery, "and after every K steps; 0: only at the end", 0,
      std::numeric_limits<double>::infinity(), nullptr, "--save"},
-    {"--resume", "DIR", &Options::resume, "go on from DIR/latest, or from one checkpoint"},
-    {"--metrics", "FILE", &Options::metrics, "write one JSON object per step"},
-    {"--eval-data", "FILE", &Options::evalData, "token file to evaluate on (first 64 batches)"},
+    across(AcrossRanks::SameCheckpoint,
+           {"--resume", "DIR", &Options::resume, "go on from DIR/latest, or from one checkpoint"}),
+    across(AcrossRanks::Free,
+           {"--metrics", "FILE", &Options::metrics, "write one JSON object per step"}),
+    across(AcrossRanks::SameFile,
+           {"--eval-data", "FILE", &Options::evalData, "token file to evaluate on (first 64 batches)"}),
     {"--eval-every", "K", &Options::evalEvery, "evaluate after every K steps and at the end", 0,
      std::numeric_limits<double>::infinity(), nullptr, "--eval-data"},
     {"--trace", "FILE", &Options::trace,
@@ -84,17 +96,20 @@ static const Flag flags[] = {
      std::numeric_limits<double>::infinity(), nullptr, "--trace"},
     {"--trace-steps", "N", &Options::traceSteps, "of N steps; 0: of all", 0,
      std::numeric_limits<double>::infinity(), nullptr, "--trace"},
-    {"--dump", "DIR", &Options::dump,
-     "write all that one step reads and computes, for `meshwright replay DIR`"},
+    across(AcrossRanks::Given,
+           {"--dump", "DIR", &Options::dump,
+            "write all that one step reads and computes, for `meshwright replay DIR`"}),
     {"--dump-step", "K", &Options::dumpStep, "of step K", 0,
      std::numeric_limits<double>::infinity(), nullptr, "--dump"},
     {"--cuda-graphs", "MODE", &Options::cudaGraphs,
      "run the program on a GPU as a CUDA graph; auto: where it can be captured and has no messages, "
      "as pipelines do",
      0, 0, "on|off|auto"},
-    {"--tune", "FILE", &Options::tune,
-     "GPUs: use the fastest algorithms for products and attention, from FILE or timed now and written there"},
-    {"--ranks", "N", &Options::ranks, "run N ranks as threads of this process", 1},
+    across(AcrossRanks::Given,
+           {"--tune", "FILE", &Options::tune,
+            "GPUs: use the fastest algorithms for products and attention, from FILE or timed now and written there"}),
+    across(AcrossRanks::Free,
+           {"--ranks", "N", &Options::ranks, "run N ranks as threads of this process", 1}),
 };
 
 static const char *footer =
@@ -188,6 +203,25 @@ static void checkFlag(const Flag &flag, const Options &options) {
     check(options.*(*member));
   else if (auto member = std::get_if<Real>(&flag.member))
     check(options.*(*member));
+}
+
+std::vector<FlagValue> meshwright::flagValues(const Options &options) {
+  auto words = [](auto value) {
+    if constexpr (std::is_same_v<decltype(value), std::string>) {
+      return value;
+    } else if constexpr (std::is_same_v<decltype(value), bool>) {
+      return std::string(value ? "on" : "off");
+    } else {
+      // As short as says it exactly.
+      char digits[64];
+      return std::string(digits, std::to_chars(digits, std::end(digits), value).ptr);
+    }
+  };
+  std::vector<FlagValue> values;
+  for (const Flag &flag : flags)
+    std::visit([&](auto member) { values.push_back({flag.name, flag.across, words(options.*member)}); },
+               flag.member);
+  return values;
 }
 
 bool meshwright::parseOptions(int argc, const char *const *argv, Options &options, bool printHelp) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace meshwright {
 
@@ -34,6 +35,25 @@ struct Options {
   bool given(const std::string &name) const { return givenFlags.count(name) != 0; }
   std::set<std::string> givenFlags;
 };
+
+/// What a flag must have in common on ranks that are started apart from each other.
+enum class AcrossRanks {
+  Same,           ///< the value
+  SameFile,       ///< the contents of a file
+  SameWeights,    ///< those of a safetensors file, or of all that an index names
+  SameCheckpoint, ///< those of a checkpoint, and its step
+  Given,          ///< only whether it is given
+  Free            ///< nothing
+};
+
+struct FlagValue {
+  std::string name;
+  AcrossRanks across;
+  std::string value; ///< as text that says it exactly; empty where a text is not given
+};
+
+/// Every flag that there is, with its value.
+std::vector<FlagValue> flagValues(const Options &options);
 
 /// The options in the arguments, or an Error naming the flag and what it takes.
 /// With --help prints the help made from the flag table (if `printHelp`: one of

@@ -42,6 +42,8 @@ public:
   /// The names of all tensors as the file has them.
   std::vector<std::string> names() const;
   const std::string &path() const { return name; }
+  /// The file, or those that the index names.
+  const std::deque<MappedFile> &mapped() const { return files; }
 
 private:
   struct Header;

@@ -23,7 +23,6 @@ Trainer::Trainer(MwContext &context, const Options &options)
     : context(context), plan(context.plan), options(options),
       data(options.data, "--data", options.tokens) {
   ActivityScope activity(context.status, "preparing the run", ActivityScope::Patient);
-  compareHashes();
   int64_t sequences = data.sequences(plan.sequence);
   if (!options.evalData.empty()) {
     evalData = std::make_unique<TokenFile>(options.evalData, "--eval-data", options.tokens);
@@ -61,22 +60,6 @@ Trainer::Trainer(MwContext &context, const Options &options)
   context.world->barrier(); // Every rank has what it needs.
   if (isRoot() && !options.metrics.empty())
     metrics = std::make_unique<MetricsFile>(options.metrics, state.step);
-}
-
-/// Ranks that run different executables would exchange nonsense.
-void Trainer::compareHashes() {
-  constexpr int64_t words = 4; // 16 hex digits.
-  std::string mine = plan.hash;
-  mine.resize(words * 4);
-  std::string all(size_t(context.world->size()) * mine.size(), '\0');
-  context.world->allGather(ElementType::I32, mine.data(), all.data(), words);
-  for (int rank = 1; rank < context.world->size(); ++rank) {
-    std::string first = all.substr(0, mine.size());
-    std::string other = all.substr(size_t(rank) * mine.size(), mine.size());
-    if (other != first)
-      fail("rank 0 runs an executable with plan ", first, " but rank ", rank, " one with plan ",
-           other, ": start the same executable on every rank");
-  }
 }
 
 /// Finds out before the weights are read whether the run can write what it will.

@@ -30,7 +30,6 @@ public:
   void run();
 
 private:
-  void compareHashes();
   void checkOutputs() const;
   void checkDump() const;
   void resumeState();

@@ -7,6 +7,7 @@
 // members' inputs, bitwise.
 //
 //===----------------------------------------------------------------------===//
+#include "common/Agreement.h"
 #include "common/Plan.h"
 #include "cpu/MessageCommunicator.h"
 #include "cpu/MpiTransport.h"
@@ -603,6 +604,39 @@ TYPED_TEST_P(CommunicatorTest, OutOfStep) {
     }
 }
 
+// All ranks see the same error, whoever brings something else; nothing is lost in between.
+TYPED_TEST_P(CommunicatorTest, Agreement) {
+  for (int ranks : TypeParam::counts())
+    TypeParam::run(ranks, [](Communicator &world) {
+      std::vector<Term> terms = {{"plan", "0123", "", "same"}, {"--lr", "0.5", "", "same"},
+                                 {"--data", "5 bytes", "/tmp/a b", "the same file"}};
+      checkAgreement(world, terms);
+      for (int odd = 1; odd < world.size(); ++odd) {
+        std::vector<Term> mine = terms;
+        if (world.rank() == odd)
+          mine[2] = {"--data", "66 bytes", "/b", "the same file"};
+        if (world.rank() == world.size() - 1 && odd % 2)
+          mine[1].value = "0.25";
+        std::string last = std::to_string(world.size() - 1), at = std::to_string(odd);
+        std::string expected =
+            odd % 2 ? "--lr is 0.5 on rank 0 but 0.25 on rank " + last + ": same"
+                    : "--data is 5 bytes on rank 0 (/tmp/a b) but 66 bytes on rank " + at +
+                          " (/b): the same file";
+        try {
+          checkAgreement(world, mine);
+          ADD_FAILURE() << "no error";
+        } catch (const std::exception &error) {
+          EXPECT_EQ(error.what(), expected);
+        }
+      }
+      if (world.size() == 1)
+        return;
+      if (world.rank() == 0)
+        terms.pop_back();
+      EXPECT_THROW(checkAgreement(world, terms), std::exception);
+    });
+}
+
 TYPED_TEST_P(CommunicatorTest, NaNWinsMaximum) {
   for (int ranks : TypeParam::counts())
     TypeParam::run(ranks, [](Communicator &world) {
@@ -614,7 +648,7 @@ TYPED_TEST_P(CommunicatorTest, NaNWinsMaximum) {
     });
 }
 
-REGISTER_TYPED_TEST_SUITE_P(CommunicatorTest, OutOfStep, Reductions, Moves, LargeBuffersCrossWindows,
+REGISTER_TYPED_TEST_SUITE_P(CommunicatorTest, Agreement, OutOfStep, Reductions, Moves, LargeBuffersCrossWindows,
                             SeveralTensors, GroupsOfMeshes, BarrierHolds, NaNWinsMaximum);
 INSTANTIATE_TYPED_TEST_SUITE_P(Threads, CommunicatorTest, Threads);
 INSTANTIATE_TYPED_TEST_SUITE_P(Tcp, CommunicatorTest, Tcp);
