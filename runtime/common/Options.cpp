@@ -117,7 +117,8 @@ static const char *footer =
     "others,\n300). Under mpirun or srun --mpi the ranks are MPI processes; with RANK, WORLD_SIZE, "
     "MASTER_ADDR and MASTER_PORT\nset they connect by TCP, and so do the tasks of a plain srun "
     "with "
-    "MASTER_ADDR set. SIGUSR1 makes every\nrank of a process say what it waits for.";
+    "MASTER_ADDR set; MESHWRIGHT_SECRET,\nthe same random text on every rank, keeps strangers out. "
+    "SIGUSR1 makes every\nrank of a process say what it waits for.";
 
 static std::vector<std::string> split(const std::string &text, char separator) {
   std::vector<std::string> parts;
