@@ -28,6 +28,7 @@ using Clock = std::chrono::steady_clock;
 static constexpr size_t maxVisitors = 512;
 // After so many a flood of connections is no news.
 static constexpr int maxNotes = 20;
+static const char *raiseLimit = ": raise the limit of open files (ulimit -n)";
 static constexpr auto callAgainAfter = std::chrono::milliseconds(20);
 // Then another of a host's addresses has its turn.
 static constexpr auto connectWithin = std::chrono::seconds(5);
@@ -172,7 +173,7 @@ TcpAddress TcpAddress::fromEnvironment() {
 
 SocketAddress meshwright::reachable(const SocketAddress &seen, int port,
                                     const SocketAddress &master) {
-  SocketAddress address = seen.isLoopback() ? master : seen;
+  SocketAddress address = seen.isLoopback() && !master.isLoopback() ? master : seen;
   address.setPort(port);
   return address;
 }
@@ -324,8 +325,13 @@ std::vector<int> Rendezvous::wait() const {
 }
 
 void Rendezvous::makeCall(Call &call) {
-  call.socket = Socket::connect(call.address());
+  int error = 0;
+  call.socket = Socket::connect(call.address(), error);
   call.next = Clock::now() + connectWithin;
+  if (error == EMFILE || error == ENFILE)
+    fail("rank ", self, " cannot connect to ", size, " ranks: ", errnoText(error), raiseLimit);
+  if (error)
+    callAgain(call, errnoText(error));
 }
 
 void Rendezvous::callAgain(Call &call, const std::string &trouble) {
@@ -384,8 +390,7 @@ void Rendezvous::acceptVisitors() {
       if (!socket.isOpen() && errno != EMFILE && errno != ENFILE)
         break;
       if (!socket.isOpen() && visitors.empty())
-        fail("rank ", self, " cannot take connections of ", size, " ranks: ", errnoText(errno),
-             ": raise the limit of open files (ulimit -n)");
+        fail("rank ", self, " cannot take connections of ", size, " ranks: ", errnoText(errno), raiseLimit);
       if (!socket.isOpen() || visitors.size() == maxVisitors) {
         note(text(visitors.front()->from, ", which ", visitors.front()->talk.reason(),
                   ", to make room"));

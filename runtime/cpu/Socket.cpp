@@ -111,9 +111,9 @@ std::vector<SocketAddress> Socket::resolve(const std::string &host, int port) {
 Socket Socket::listen(const SocketAddress &address, int *error) {
   Socket result(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   int on = 1;
-  setsockopt(result.file, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (result.isOpen() && bind(result.file, raw(address), address.length) == 0 &&
-      ::listen(result.file, 1024) == 0) {
+  if (result.isOpen() &&
+      setsockopt(result.file, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
+      bind(result.file, raw(address), address.length) == 0 && ::listen(result.file, 1024) == 0) {
     configure(result.file);
     return result;
   }
@@ -124,15 +124,16 @@ Socket Socket::listen(const SocketAddress &address, int *error) {
   return Socket();
 }
 
-Socket Socket::connect(const SocketAddress &address) {
+Socket Socket::connect(const SocketAddress &address, int &error) {
   Socket result(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  error = result.isOpen() ? 0 : errno;
   if (!result.isOpen())
-    fail("cannot open a socket to ", address.text(), ": ", errnoText(errno),
-         ": raise the limit of open files (ulimit -n)");
+    return result;
   configure(result.file);
-  // What it returns shows in `error` too.
-  ::connect(result.file, raw(address), address.length);
-  return result;
+  if (::connect(result.file, raw(address), address.length) == 0 || errno == EINPROGRESS)
+    return result;
+  error = errno;
+  return Socket();
 }
 
 Socket Socket::accept() {

@@ -48,8 +48,9 @@ public:
   /// Listens at `address`; its port 0: at any port. Otherwise an Error, or a socket that is not
   /// open if `error` takes its errno.
   static Socket listen(const SocketAddress &address, int *error = nullptr);
-  /// Begins to connect. The socket can be written to when that has ended, well or not: see `error`.
-  static Socket connect(const SocketAddress &address);
+  /// Begins to connect; one that is not open, with its errno in `error`, where that fails at once.
+  /// The socket can be written to when it has ended, well or not: see `error()`.
+  static Socket connect(const SocketAddress &address, int &error);
 
   /// The next connection of one that listens; one that is not open, with errno, if there is none.
   Socket accept();

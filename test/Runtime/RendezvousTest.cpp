@@ -17,6 +17,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <thread>
+#include <unistd.h>
 
 using namespace meshwright;
 using testing::HasSubstr;
@@ -32,10 +33,11 @@ static SocketAddress at(const char *host, int port) { return Socket::resolve(hos
 /// A connection to where something listens, or will in a moment.
 static Socket connectTo(const SocketAddress &address) {
   for (Deadline end = soon(); Clock::now() < end;) {
-    Socket socket = Socket::connect(address);
+    int error = 0;
+    Socket socket = Socket::connect(address, error);
     pollfd entry = {socket.descriptor(), POLLOUT, 0};
     poll(&entry, 1, 5000);
-    if (socket.error() == 0)
+    if (error == 0 && socket.error() == 0)
       return socket;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
@@ -43,10 +45,11 @@ static Socket connectTo(const SocketAddress &address) {
 }
 
 static bool isRefused(const SocketAddress &address) {
-  Socket socket = Socket::connect(address);
+  int error = 0;
+  Socket socket = Socket::connect(address, error);
   pollfd entry = {socket.descriptor(), POLLOUT, 0};
-  poll(&entry, 1, 5000);
-  return socket.error() == ECONNREFUSED;
+  poll(&entry, 1, socket.isOpen() ? 5000 : 0);
+  return (error ? error : socket.error()) == ECONNREFUSED;
 }
 
 template <typename Message> static void tell(Socket &socket, const Message &message) {
@@ -136,6 +139,9 @@ TEST(Reachable, RanksOfRankZerosMachineAreFoundFromOthers) {
   EXPECT_EQ(reachable(at("10.0.0.9", 0), 5000, master).text(), "10.0.0.9:5000");
   for (const char *own : {"127.0.0.1", "127.0.1.1", "::1", "::ffff:127.0.0.1"})
     EXPECT_EQ(reachable(at(own, 0), 5000, master).text(), "10.0.0.7:5000");
+  // On that machine itself the address it was seen at is where it listens.
+  EXPECT_EQ(reachable(at("127.0.0.1", 0), 5000, at("127.0.1.1", 29500)).text(), "127.0.0.1:5000");
+  EXPECT_EQ(reachable(at("::1", 0), 5000, at("127.0.0.1", 29500)).text(), "[::1]:5000");
 }
 
 // A name that a machine looks up to itself alone is another address elsewhere.
@@ -154,11 +160,28 @@ TEST(Reachable, NamesOfThisMachine) {
 }
 
 TEST_F(RendezvousTest, RanksMeet) {
-  for (const std::string &known : {std::string(), secret}) {
-    for (int rank : {2, 0, 3, 1})
-      start(rank, 4, known);
-    expectStart();
+  for (const char *host : {"127.0.0.1", "localhost", "127.0.1.1"})
+    for (const std::string &known : {std::string(), secret}) {
+      master.host = host;
+      for (int rank : {2, 0, 3, 1})
+        start(rank, 4, known);
+      expectStart();
+    }
+}
+
+// Be it found at 127.0.1.1, as on Debian's machines, or at an address that others reach.
+TEST_F(RendezvousTest, RanksMeetAtTheNameOfTheirMachine) {
+  char name[256] = {};
+  gethostname(name, sizeof(name) - 1);
+  master.host = name;
+  try {
+    Socket::resolve(name, 0);
+  } catch (const std::exception &) {
+    GTEST_SKIP() << "this machine does not know its own name";
   }
+  for (int rank : {2, 0, 1})
+    start(rank, 3);
+  expectStart();
 }
 
 TEST_F(RendezvousTest, RankZeroListensWhereItWasAsked) {
@@ -170,10 +193,10 @@ TEST_F(RendezvousTest, RankZeroListensWhereItWasAsked) {
 }
 
 TEST_F(RendezvousTest, AnAddressOfAnotherMachineIsRefused) {
-  master.host = "192.0.2.1"; // for documentation: nobody has it
+  master.host = "198.51.100.77"; // for documentation: nobody has it
   start(0, 2);
   join();
-  EXPECT_THAT(errors[0], HasSubstr("cannot listen at MASTER_ADDR 192.0.2.1"));
+  EXPECT_THAT(errors[0], HasSubstr("cannot listen at MASTER_ADDR 198.51.100.77"));
   EXPECT_THAT(errors[0], HasSubstr("MESHWRIGHT_SECRET"));
 }
 
