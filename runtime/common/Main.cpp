@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "common/Device.h"
 #include "common/Error.h"
 #include "common/Failure.h"
 #include "common/Launch.h"
@@ -110,6 +111,7 @@ int main(int argc, char **argv) {
   // A limit on file sizes and a closed pipe then show as errors of write().
   signal(SIGXFSZ, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
+  prepareTarget();
   try {
     return run(argc, argv);
   } catch (const std::exception &error) {
