@@ -93,6 +93,7 @@ static int run(int argc, char **argv) {
   if (!parseOptions(argc, argv, options, /*printHelp=*/launch.rank == 0))
     return 0;
   Plan plan = readPlan(0);
+  checkEffects(options, plan);
   // On a device MPI would only introduce the ranks to each other, which TCP does too.
   if (launch.kind == Launch::Mpi && plan.target != "cpu" && getenv("MASTER_ADDR"))
     launch.kind = Launch::Tcp;

@@ -9,6 +9,7 @@
 #include "common/Options.h"
 
 #include "common/Error.h"
+#include "common/Plan.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -21,6 +22,8 @@
 
 using namespace meshwright;
 
+static constexpr double unlimited = std::numeric_limits<double>::infinity();
+
 namespace {
 using Text = std::string Options::*;
 using Integer = int64_t Options::*;
@@ -32,12 +35,55 @@ struct Flag {
   const char *value; ///< how the help writes the value
   std::variant<Text, Integer, Real, Switch> member;
   const char *help;
-  double least = -std::numeric_limits<double>::infinity();
-  double most = std::numeric_limits<double>::infinity();
+  double least = -unlimited, most = unlimited;
   const char *choices = nullptr; ///< separated by '|'
   const char *needs = nullptr;   ///< a flag that must be given too
+  /// Why the flag changes nothing in this run, and what to do; empty if it does. Absent: it
+  /// always does.
+  std::string (*idle)(const Options &, const Plan &) = nullptr;
 };
 } // namespace
+
+//===--- where flags have an effect -------------------------------------------===//
+
+static std::string unlessAdamW(const Options &, const Plan &plan) {
+  return plan.inputs.count("beta1")
+             ? ""
+             : text("is for executables compiled with --optimizer adamw, this one's optimizer is ",
+                    plan.optimizer, ": leave it out");
+}
+
+static std::string unlessDecay(const Options &options, const Plan &plan) {
+  return options.weightDecay == 0 ? "" : unlessAdamW(options, plan);
+}
+
+static std::string unlessRateFalls(const Options &options, const Plan &) {
+  return options.lrSchedule != "constant" || options.minLr == 0
+             ? ""
+             : "is where --lr-schedule cosine and linear end, but the rate is constant: leave it "
+               "out, or choose one of these";
+}
+
+static std::string unlessFp16(const Options &, const Plan &plan) {
+  return plan.inputs.count("loss_scale")
+             ? ""
+             : text("is for executables compiled with --precision fp16, this one computes in ",
+                    plan.precision, ": leave it out");
+}
+
+static std::string unlessGpu(const Options &, const Plan &plan) {
+  return plan.target != "cpu"
+             ? ""
+             : "is for GPUs, but this executable computes on processors: leave it out, or compile "
+               "with --target cuda";
+}
+
+static std::string unlessTraced(const Options &options, const Plan &) {
+  return options.traceFrom < options.steps || options.steps == 0
+             ? ""
+             : text("begins the trace at step ", options.traceFrom,
+                    ", but the run ends before step ", options.steps, ": name an earlier step");
+}
 
 // The programs compute with 32-bit floats; this is the largest one below 1.
 static constexpr double oneBelow = 1.0 - 0x1p-24;
@@ -50,50 +96,59 @@ static const Flag flags[] = {
      "u8|u16|u32"},
     {"--steps", "N", &Options::steps, "optimizer steps, counted from the run's first start", 0},
     {"--lr", "RATE", &Options::lr, "learning rate", 0},
-    {"--min-lr", "RATE", &Options::minLr, "where cosine and linear end", 0},
+    {"--min-lr", "RATE", &Options::minLr, "where cosine and linear end",
+     0, unlimited, nullptr, nullptr, unlessRateFalls},
     {"--warmup", "W", &Options::warmup, "steps t < W run at lr * (t + 1) / W", 0},
     {"--lr-schedule", "NAME", &Options::lrSchedule, "course of the rate after the warm-up", 0, 0,
      "constant|cosine|linear"},
     {"--seed", "N", &Options::seed, "of initial weights, --shuffle and dropout", 0, largestSeed},
     {"--shuffle", nullptr, &Options::shuffle,
      "visit the sequences in a new random order each epoch"},
-    {"--beta1", "X", &Options::beta1, "AdamW's decay of the first moment", 0, oneBelow},
-    {"--beta2", "X", &Options::beta2, "AdamW's decay of the second moment", 0, oneBelow},
-    {"--eps", "X", &Options::eps, "added to AdamW's root", 0},
-    {"--weight-decay", "X", &Options::weightDecay, "of parameters with two or more dimensions", 0},
+    {"--beta1", "X", &Options::beta1, "AdamW's decay of the first moment",
+     0, oneBelow, nullptr, nullptr, unlessAdamW},
+    {"--beta2", "X", &Options::beta2, "AdamW's decay of the second moment",
+     0, oneBelow, nullptr, nullptr, unlessAdamW},
+    {"--eps", "X", &Options::eps, "added to AdamW's root",
+     0, unlimited, nullptr, nullptr, unlessAdamW},
+    {"--weight-decay", "X", &Options::weightDecay, "of parameters with two or more dimensions",
+     0, unlimited, nullptr, nullptr, unlessDecay},
     {"--grad-clip", "X", &Options::gradClip, "largest global gradient norm; 0: no clipping", 0},
     {"--initial-loss-scale", "X", &Options::initialLossScale,
-     "fp16: what the loss is first multiplied by", 1},
-    {"--min-loss-scale", "X", &Options::minLossScale, "fp16: the least it may become", 1},
+     "fp16: what the loss is first multiplied by", 1, unlimited, nullptr, nullptr, unlessFp16},
+    {"--min-loss-scale", "X", &Options::minLossScale, "fp16: the least it may become",
+     1, unlimited, nullptr, nullptr, unlessFp16},
     {"--loss-scale-window", "N", &Options::lossScaleWindow,
-     "fp16: good steps in a row that double it", 1},
-    {"--hysteresis", "N", &Options::hysteresis, "fp16: overflows before it is halved", 1},
+     "fp16: good steps in a row that double it", 1, unlimited, nullptr, nullptr, unlessFp16},
+    {"--hysteresis", "N", &Options::hysteresis, "fp16: overflows before it is halved",
+     1, unlimited, nullptr, nullptr, unlessFp16},
     {"--init", "FILE", &Options::init,
      "safetensors file, or index of several, to take the initial weights from"},
     {"--save", "DIR", &Options::save, "write checkpoints here, the last at the end"},
     {"--save-every", "K", &Options::saveEvery, "and after every K steps; 0: only at the end", 0,
-     std::numeric_limits<double>::infinity(), nullptr, "--save"},
+     unlimited, nullptr, "--save"},
     {"--resume", "DIR", &Options::resume, "go on from DIR/latest, or from one checkpoint"},
     {"--metrics", "FILE", &Options::metrics, "write one JSON object per step"},
     {"--eval-data", "FILE", &Options::evalData, "token file to evaluate on (first 64 batches)"},
     {"--eval-every", "K", &Options::evalEvery, "evaluate after every K steps and at the end", 0,
-     std::numeric_limits<double>::infinity(), nullptr, "--eval-data"},
+     unlimited, nullptr, "--eval-data"},
     {"--trace", "FILE", &Options::trace,
      "write what each rank did, for Perfetto or chrome://tracing; at most 1048576 spans a rank"},
     {"--trace-from", "K", &Options::traceFrom, "of the steps from step K on", 0,
-     std::numeric_limits<double>::infinity(), nullptr, "--trace"},
+     unlimited, nullptr, "--trace", unlessTraced},
     {"--trace-steps", "N", &Options::traceSteps, "of N steps; 0: of all", 0,
-     std::numeric_limits<double>::infinity(), nullptr, "--trace"},
+     unlimited, nullptr, "--trace"},
     {"--dump", "DIR", &Options::dump,
      "write all that one step reads and computes, for `meshwright replay DIR`"},
     {"--dump-step", "K", &Options::dumpStep, "of step K", 0,
-     std::numeric_limits<double>::infinity(), nullptr, "--dump"},
+     unlimited, nullptr, "--dump"},
     {"--cuda-graphs", "MODE", &Options::cudaGraphs,
      "run the program on a GPU as a CUDA graph; auto: where it can be captured and has no messages, "
      "as pipelines do",
-     0, 0, "on|off|auto"},
+     0, 0, "on|off|auto", nullptr, unlessGpu},
     {"--tune", "FILE", &Options::tune,
-     "GPUs: use the fastest algorithms for products and attention, from FILE or timed now and written there"},
+     "GPUs: use the fastest algorithms for products and attention, from FILE or timed now and written "
+     "there",
+     0, 0, nullptr, nullptr, unlessGpu},
     {"--ranks", "N", &Options::ranks, "run N ranks as threads of this process", 1},
 };
 
@@ -220,4 +275,11 @@ bool meshwright::parseOptions(int argc, const char *const *argv, Options &option
     fail("--min-lr ", options.minLr, " is larger than --lr ", options.lr,
          ": the schedules go down from --lr to --min-lr");
   return true;
+}
+
+void meshwright::checkEffects(const Options &options, const Plan &plan) {
+  for (const Flag &flag : flags)
+    if (flag.idle && options.given(flag.name))
+      if (std::string why = flag.idle(options, plan); !why.empty())
+        fail(flag.name, " ", why);
 }
