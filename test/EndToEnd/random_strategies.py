@@ -37,6 +37,7 @@ DOCUMENTED = {
     "`--zero` for parameters without a dimension but layers": "--zero .* but layers",
     "a batch that the devices times microbatches do not divide": "batch .* (does not divide by|cannot be divided into)",
     "more devices along `tensor`, or sharing state by `--zero`": "more than the|more devices|than .* elements",
+    "`--attention cudnn` for calls that are not cuDNN's": "cannot be cuDNN's",
     "padding sequences, layers, or an index inside a dimension": "padding",
 }
 # The largest relative differences of a precision: of losses, of norms of gradients.
