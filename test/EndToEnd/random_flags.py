@@ -119,8 +119,9 @@ def sequence_parallel(d):
 
 
 def zero(d):
-    sharable = d.sizes["data"] > 1 or d.depth > 1
-    return d.pick([None, 0, 1, 2, 3]) if sharable else None
+    if d.depth > 1:
+        return d.pick([None, 0, 3]) if not d.chance(8) else d.pick([1, 2])
+    return d.pick([None, 0, 1, 2, 3]) if d.sizes["data"] > 1 else None
 
 
 def data_sync(d):
