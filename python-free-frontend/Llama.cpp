@@ -43,10 +43,10 @@ static const Defaults defaults[] = {
     {"qwen3", 151936, 22016, 32768, 32, 128},
 };
 
-/// The sliding window of each layer, 0 for none. A window that holds the whole
-/// sequence is none.
-static SmallVector<int64_t> readWindows(Config &config, StringRef family, int64_t layers,
-                                        int64_t sequence) {
+/// The sliding window of each of `layers`, 0 for none. A window that holds the whole
+/// sequence is none. The config's own list has `listed` layers; more repeat it.
+static SmallVector<int64_t> readWindows(Config &config, StringRef family, int64_t listed,
+                                        int64_t layers, int64_t sequence) {
   SmallVector<int64_t> windows(layers, 0);
   if (family == "llama")
     return windows;
@@ -60,12 +60,13 @@ static SmallVector<int64_t> readWindows(Config &config, StringRef family, int64_
       sliding[i] = window && i >= fullLayers;
     // Written out, the list wins over max_window_layers.
     if (auto types = config.texts("layer_types")) {
-      if (int64_t(types->size()) != layers) {
+      if (int64_t(types->size()) != listed) {
         config.error("layer_types") << "\"layer_types\" lists " << types->size()
-                                    << " layers, but num_hidden_layers is " << layers;
+                                    << " layers, but num_hidden_layers is " << listed;
         return windows;
       }
-      for (auto [i, type] : llvm::enumerate(*types)) {
+      for (int64_t i = 0; i < layers; ++i) {
+        StringRef type = (*types)[i % listed];
         if (type != "full_attention" && type != "sliding_attention")
           config.error("layer_types") << "layer type \"" << type << "\" is not known for " << family
                                       << "; full_attention and sliding_attention are";
@@ -93,9 +94,8 @@ static Llama readLlama(Config &config, StringRef family, ModelOptions &options) 
   m.positions = config.size("max_position_embeddings", absent.positions);
   useDefaultSequence(options, m.positions);
   m.hidden = config.size("hidden_size", 4096);
-  m.layers = config.size("num_hidden_layers", 32);
-  if (options.layers)
-    m.layers = options.layers;
+  int64_t listed = config.size("num_hidden_layers", 32);
+  m.layers = options.layers ? options.layers : listed;
   m.heads = config.size("num_attention_heads", 32);
   m.kvHeads = config.optionalSize("num_key_value_heads", absent.kvHeads).value_or(m.heads);
   bool ownHeadDim = absent.headDim || config.has("head_dim");
@@ -112,7 +112,7 @@ static Llama readLlama(Config &config, StringRef family, ModelOptions &options) 
   m.outputBias = bias;
   m.mlpBias = family == "llama" && config.flag("mlp_bias", false);
   m.headNorm = family == "qwen3";
-  m.windows = readWindows(config, family, m.layers, options.sequence);
+  m.windows = readWindows(config, family, listed, m.layers, options.sequence);
   if (!config.failed() && !ownHeadDim && m.hidden % m.heads)
     config.error("num_attention_heads")
         << "hidden_size = " << m.hidden

@@ -67,6 +67,11 @@ struct Flag {
                std::vector<std::string> CompileOptions::*>
       member;
   std::vector<std::string> choices = {}; ///< empty: any value
+  /// Why the flag changes nothing beside the others, and what to do; empty if it does. Null: it
+  /// always does.
+  std::string (*idle)(const CompileOptions &) = nullptr;
+  /// From which stage on IR holds what the flag decides, so that it can change nothing; null: never.
+  const char *decided = nullptr;
 };
 
 /// The flags of `meshwright compile`.

@@ -19,6 +19,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 
@@ -72,6 +73,26 @@ static Expected<int64_t> defaultBatch(const CompileOptions &options) {
   return dist::batchParts(*mesh) * options.microbatches;
 }
 
+/// What IR that has reached a stage holds, for flags that are decided there.
+static StringRef heldFrom(StringRef stage) {
+  return llvm::StringSwitch<StringRef>(stage)
+      .Case("train", "whose operations hold their probabilities; change the file")
+      .Case("step", "whose layers are cut already; leave the flag out")
+      .Case("dist", "whose tensors are placed already; leave the flag out")
+      .Case("stages", "which says already what is computed again; leave it out")
+      .Case("schedule", "whose tasks and collectives are in order already; leave the flag out")
+      .Case("exec", "whose memory is planned already; leave the flag out");
+}
+
+/// Refuses flags of earlier stages.
+static Error checkUndecided(const CompileOptions &options, Stage stage) {
+  for (const Flag &flag : compileFlags())
+    if (flag.decided && stage >= *stageNamed(flag.decided) && options.given.count(flag.name))
+      return createStringError("--" + llvm::Twine(flag.name) + " cannot change '" + options.model +
+                               "', " + heldFrom(flag.decided));
+  return Error::success();
+}
+
 /// IR has its sizes in its types, and what earlier stages decided in its ops: a
 /// flag that says otherwise must not be dropped silently.
 static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
@@ -89,9 +110,8 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
     auto attr = module->getAttrOfType<IntegerAttr>(("train." + llvm::Twine(name)).str());
     return attr ? llvm::Twine(attr.getInt()).str() : "unknown";
   };
-  if (options.given.count("dropout"))
-    return createStringError("--dropout cannot change '" + options.model +
-                             "', whose operations hold their probabilities; change the file");
+  if (Error error = checkUndecided(options, *stage))
+    return error;
   if (Error error = check("batch", llvm::Twine(options.batch), size("batch")))
     return error;
   if (Error error = check("seq", llvm::Twine(options.sequence), size("sequence")))
@@ -114,9 +134,6 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
     if (Error error = check("grad-dtype", options.gradDtype, narrow ? "bf16" : "f32"))
       return error;
   }
-  if (*stage >= Stage::stages && options.given.count("remat"))
-    return createStringError("--remat cannot change '" + options.model +
-                             "', which says already what is computed again; leave it out");
   if (*stage >= Stage::dist) {
     Expected<dist::Mesh> asked = dist::parseMesh(options.mesh);
     if (!asked)
@@ -128,25 +145,14 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
       if (Error error = check("mesh", dist::meshText(*asked, /*parts=*/true),
                               dist::meshText(mesh, /*parts=*/true)))
         return error;
-    for (const char *flag : {"zero", "data-sync", "sequence-parallel", "tensor-2d", "explain-sharding"})
-      if (options.given.count(flag))
-        return createStringError("--" + llvm::Twine(flag) + " cannot change '" + options.model +
-                                 "', whose tensors are placed already; leave the flag out");
     if (!options.seeds.empty())
       return createStringError("the recipe's seeds cannot change '" + options.model +
                                "', whose tensors are placed already; leave them out");
   }
-  if (*stage >= Stage::schedule)
-    for (const char *flag : {"collective-algorithm", "collective-matmul"})
-      if (options.given.count(flag))
-        return createStringError("--" + llvm::Twine(flag) + " cannot change '" + options.model +
-                                 "', whose collectives are chosen already; leave the flag out");
-  if (*stage >= Stage::exec)
-    for (const char *flag :
-         {"overlap", "attention", "deterministic", "replay", "offload", "offload-buffer"})
-      if (options.given.count(flag))
-        return createStringError("--" + llvm::Twine(flag) + " cannot change '" + options.model +
-                                 "', whose memory is planned already; leave the flag out");
+  StringRef target = exec::targetOf(dist::programsOf(module)[0]);
+  if (*stage >= Stage::exec && options.target != target)
+    return createStringError("--target " + options.target + " cannot change '" + options.model +
+                             "', which is written for " + target + "; give --target " + target);
   return Error::success();
 }
 

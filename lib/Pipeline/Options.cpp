@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "meshwright/Options.h"
 #include "meshwright/Bytes.h"
+#include "meshwright/Strategy.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -23,6 +24,59 @@ namespace meshwright {
 
 char HelpRequested::ID;
 
+//===--- where flags have an effect -------------------------------------------===//
+
+static std::string unlessCpu(const CompileOptions &o) {
+  return o.target == "cpu" ? "" : "it is for --target cpu";
+}
+
+static std::string unlessGpu(const CompileOptions &o) {
+  return o.target == "cuda" ? "" : "it is for --target cuda";
+}
+
+static std::string unlessCudnnMayAdd(const CompileOptions &o) {
+  if (o.target != "cuda")
+    return "it is for --target cuda; code for processors gives the same bits in every run";
+  return o.deterministic == "off" && o.attention == "generated"
+             ? "kernels of --attention generated give the same bits in every run"
+             : "";
+}
+
+static std::string unlessStatesOnHost(const CompileOptions &o) {
+  return is_contained(split(o.offload, ','), "optimizer")
+             ? ""
+             : "it is about --offload optimizer, which is not asked for";
+}
+
+static std::string unlessOnlyBudget(const CompileOptions &o) {
+  return StringRef(o.remat).starts_with("auto:")
+             ? "--remat " + o.remat + " names the bytes already; write --remat auto, or leave it out"
+             : "";
+}
+
+/// IR has its mesh, and what asks for nothing may be said of every mesh.
+static std::string onOneRank(const CompileOptions &o, bool asksForNothing) {
+  if (asksForNothing || StringRef(o.model).ends_with(".mlir"))
+    return "";
+  Expected<dist::Mesh> mesh = dist::parseMesh(o.mesh);
+  if (!mesh) {
+    consumeError(mesh.takeError()); // Others refuse it.
+    return "";
+  }
+  return mesh->size() > 1 ? ""
+                          : "one rank has no collectives; leave it out, or add e.g. --mesh data=2";
+}
+
+static std::string unlessAlgorithm(const CompileOptions &o) {
+  return onOneRank(o, o.collectiveAlgorithm == "native" || o.collectiveAlgorithm == "auto");
+}
+
+static std::string unlessLooped(const CompileOptions &o) {
+  return onOneRank(o, o.collectiveMatmul == "off");
+}
+
+static std::string unlessOverlap(const CompileOptions &o) { return onOneRank(o, o.overlap != "on"); }
+
 ArrayRef<Flag> compileFlags() {
   using O = CompileOptions;
   static const std::vector<Flag> flags = {
@@ -30,9 +84,10 @@ ArrayRef<Flag> compileFlags() {
        &O::output},
       {"recipe", "FILE.toml", "read flags from a file; flags given here win", &O::recipe},
       {"target", "T", "cpu or cuda", &O::target, {"cpu", "cuda"}},
-      {"gpu-arch", "ARCHS", "architectures for cuda, e.g. sm_90,sm_80", &O::gpuArch},
+      {"gpu-arch", "ARCHS", "architectures for cuda, e.g. sm_90,sm_80", &O::gpuArch, {}, unlessGpu},
       {"cpu", "NAME",
-       "processor the cpu target's code is for, as LLVM names it; native is this one", &O::cpu},
+       "processor the cpu target's code is for, as LLVM names it; native is this one", &O::cpu, {},
+       unlessCpu},
       {"mesh", "AXES",
        "device mesh, outermost axis first, e.g. pipe=2,data=4,tensor=2; absent: one rank",
        &O::mesh},
@@ -44,68 +99,80 @@ ArrayRef<Flag> compileFlags() {
       {"microbatches", "M", "parts a batch is computed in, gradients summed", &O::microbatches},
       {"zero", "STAGE",
        "what data ranks share out: 0 nothing, 1 optimizer state, 2 gradients too, 3 parameters too",
-       &O::zero},
+       &O::zero, {}, nullptr, "dist"},
       {"sequence-parallel", "", "split the sequence between tensor ranks outside matmuls",
-       &O::sequenceParallel},
-      {"tensor-2d", "", "two-dimensional tensor parallelism over tensor=RxC", &O::tensor2d},
+       &O::sequenceParallel, {}, nullptr, "dist"},
+      {"tensor-2d", "", "two-dimensional tensor parallelism over tensor=RxC", &O::tensor2d, {},
+       nullptr, "dist"},
       {"data-sync",
        "HOW",
        "who adds gradients and updates: all-reduce (all ranks) or parameter-server (the first data rank)",
        &O::dataSync,
-       {"all-reduce", "parameter-server"}},
+       {"all-reduce", "parameter-server"},
+       nullptr,
+       "dist"},
       {"schedule", "NAME",
-       "pipeline schedule: naive, gpipe, 1f1b, interleaved:V, zb-h1, zb-h2, zb-v", &O::schedule},
-      {"cuts", "L1,L2,..", "first layers of the pipeline's chunks after the first: a chunk a stage, or V", &O::cuts},
+       "pipeline schedule: naive, gpipe, 1f1b, interleaved:V, zb-h1, zb-h2, zb-v", &O::schedule, {},
+       nullptr, "schedule"},
+      {"cuts", "L1,L2,..", "first layers of the pipeline's chunks after the first: a chunk a stage, or V", &O::cuts,
+       {}, nullptr, "step"},
       {"remat", "POLICY",
        "what the backward computes again: none, full, every:K, sqrt, selective, price:P, "
        "every:K+price:P (P FLOPs for a byte), between commas one for each pipeline stage, or "
        "auto[:BYTES], the least work that fits",
-       &O::remat},
+       &O::remat, {}, nullptr, "stages"},
       {"memory-limit", "BYTES",
-       "bytes a rank may use, e.g. 70GiB; also the budget of --remat auto", &O::memoryLimit},
+       "bytes a rank may use, e.g. 70GiB; also the budget of --remat auto", &O::memoryLimit, {},
+       unlessOnlyBudget},
       {"offload", "WHAT",
        "what is kept in memory of the host, between commas: optimizer (its states, which pass through "
        "the device part by part), activations (what layers keep for their backward)",
-       &O::offload},
+       &O::offload, {}, nullptr, "exec"},
       {"offload-buffer", "BYTES",
        "bytes of the largest part of one optimizer state on its way, of which the device has three places",
-       &O::offloadBuffer},
+       &O::offloadBuffer, {}, unlessStatesOnHost, "exec"},
       {"collective-algorithm",
        "NAME",
        "messages of all-reduces: native (the runtime's), sequential, ring, parallel, doubling, "
        "halving-doubling, or auto, the fastest by the alpha-beta model",
        &O::collectiveAlgorithm,
-       {"native", "sequential", "ring", "parallel", "doubling", "halving-doubling", "auto"}},
+       {"native", "sequential", "ring", "parallel", "doubling", "halving-doubling", "auto"},
+       unlessAlgorithm, "schedule"},
       {"collective-matmul",
        "HOW",
        "on: matrix products with a gathered operand or a scattered result run part by part, while the "
        "next part is on its way",
        &O::collectiveMatmul,
-       {"on", "off"}},
+       {"on", "off"},
+       unlessLooped, "schedule"},
       {"overlap",
        "HOW",
        "on: collectives run while the program computes; layers' gathers and gradients get two places. auto: on "
        "for cuda, off for cpu",
        &O::overlap,
-       {"auto", "on", "off"}},
+       {"auto", "on", "off"},
+       unlessOverlap, "exec"},
       {"attention",
        "HOW",
        "attention for cuda: cudnn, generated, or auto, cudnn where it can and generated "
        "kernels otherwise",
        &O::attention,
-       {"auto", "cudnn", "generated"}},
+       {"auto", "cudnn", "generated"},
+       unlessGpu, "exec"},
       {"deterministic",
        "HOW",
        "on: the same bits in every run; off: cudnn's gradients of attention may be added in any order, which takes "
        "less memory",
        &O::deterministic,
-       {"on", "off"}},
+       {"on", "off"},
+       unlessCudnnMayAdd, "exec"},
       {"epilogues",
        "LIST",
        "what cuBLASLt does with a product before it writes it: some of bias, addend, gelu, gelu-grad, "
        "bias-grad between commas, or none; auto: all for sm_90 and later, those without gelu for earlier ones",
-       &O::epilogues},
-      {"replay", "", "make an executable that can dump a step for `meshwright replay`", &O::replay},
+       &O::epilogues, {}, unlessGpu, "exec"},
+      {"replay", "", "make an executable that can dump a step for `meshwright replay`", &O::replay, {},
+       nullptr, "exec"},
       {"precision",
        "TYPE",
        "type of weights and activations: f32, or bf16 or fp16 with f32 copies of the weights",
@@ -118,7 +185,8 @@ ArrayRef<Flag> compileFlags() {
        {"f32", "bf16"}},
       {"optimizer", "NAME", "sgd or adamw", &O::optimizer, {"sgd", "adamw"}},
       {"dropout", "P",
-       "probability for all of the model's dropouts (default: what the config says)", &O::dropout},
+       "probability for all of the model's dropouts (default: what the config says)", &O::dropout, {},
+       nullptr, "train"},
       {"emit",
        "STAGE",
        "stop at train, step, dist, local, stages, schedule, exec, llvm, ptx or object; exe goes "
@@ -129,7 +197,7 @@ ArrayRef<Flag> compileFlags() {
       {"dump-ir", "DIR", "write the IR after each pass into numbered files", &O::dumpIr},
       {"explain-sharding", "NAME",
        "say which seed put each axis on this parameter or input, and what it competed with",
-       &O::explainSharding},
+       &O::explainSharding, {}, nullptr, "dist"},
       {"report", "DIR", "write the plan as report.json and index.html", &O::report},
       {"assert", "COND",
        "fail unless the plan satisfies e.g. 'peak<=70GiB'; quantities: peak, device, host, parameter, gradient, "
@@ -322,22 +390,23 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
   return options;
 }
 
+static std::string textOf(const Flag &flag, const CompileOptions &options) {
+  auto *text = std::get_if<std::string CompileOptions::*>(&flag.member);
+  return text ? options.**text : "";
+}
+
 Error checkSupported(const CompileOptions &o) {
   auto refuse = [](const Twine &flag, const Twine &value, const Twine &works) {
     return createStringError("--" + flag + (value.isTriviallyEmpty() ? "" : " ") + value +
                              " is not supported; " + works);
   };
-  if (o.target == "cuda" && o.given.count("cpu"))
-    return refuse("cpu", o.cpu, "it is for --target cpu");
-  if (o.target != "cuda" && o.given.count("gpu-arch"))
-    return refuse("gpu-arch", o.gpuArch, "it is for --target cuda");
-  if (o.target != "cuda" && o.given.count("attention"))
-    return refuse("attention", o.attention, "it is for --target cuda");
-  if (o.target != "cuda" && o.given.count("epilogues"))
-    return refuse("epilogues", o.epilogues, "it is for --target cuda");
-  if (o.target != "cuda" && o.given.count("deterministic"))
-    return refuse("deterministic", o.deterministic,
-                  "it is for --target cuda; code for processors gives the same bits in every run");
+  for (const Flag &flag : compileFlags()) {
+    if (!flag.idle || !o.given.count(flag.name))
+      continue;
+    if (std::string why = flag.idle(o); !why.empty())
+      return createStringError(Twine("--") + flag.name + " " + textOf(flag, o) +
+                               " changes nothing: " + why);
+  }
   if (o.epilogues != "auto" && o.epilogues != "none")
     for (StringRef name : split(o.epilogues, ','))
       if (!is_contained({"bias", "addend", "gelu", "gelu-grad", "bias-grad"}, name))
@@ -364,9 +433,6 @@ Error checkSupported(const CompileOptions &o) {
     return createStringError("--offload-buffer '" + o.offloadBuffer +
                              "' is no amount of memory of 128 bytes or more; write e.g. 32MiB "
                              "(units " + byteUnits + ")");
-  if (o.given.count("offload-buffer") && !is_contained(offloaded, "optimizer"))
-    return createStringError("--offload-buffer " + o.offloadBuffer +
-                             " is about --offload optimizer, which is not asked for");
   if (o.microbatches < 1 || o.microbatches > INT32_MAX)
     return createStringError("--microbatches " + Twine(o.microbatches) +
                              " must be at least 1 and at most 2147483647");

@@ -367,8 +367,12 @@ public:
         llvm::formatv("{0}/{1}-{2}{3}.mlir", directory, numbered(number), name, program);
     std::error_code error;
     llvm::raw_fd_ostream os(path, error);
-    if (!error)
-      op->print(os, OpPrintingFlags().elideLargeElementsAttrs());
+    if (!error) {
+      // Printing a program looks at the whole module, which other threads are changing: a copy is
+      // alone.
+      OwningOpRef<Operation *> copy = op->getParentOp() ? op->clone() : nullptr;
+      (copy ? *copy : op)->print(os, OpPrintingFlags().elideLargeElementsAttrs());
+    }
     os.flush();
     if (error || os.has_error()) {
       os.clear_error();

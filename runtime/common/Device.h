@@ -48,6 +48,9 @@ public:
   virtual void endSpan(Trace &trace, const Trace::Span &span) = 0;
 };
 
+/// Prepares what a process has once for all of its ranks. Each target's runtime has its own.
+void prepareTarget();
+
 /// Opens the device of this rank of `world`; null where the host computes. Collective.
 std::unique_ptr<Device> openDevice(const Plan &plan, Communicator &world);
 

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "common/Agreement.h"
+#include "common/Device.h"
 #include "common/Error.h"
 #include "common/Failure.h"
 #include "common/Launch.h"
@@ -98,6 +99,7 @@ static int run(int argc, char **argv) {
   if (!parseOptions(argc, argv, options, /*printHelp=*/launch.rank == 0))
     return 0;
   Plan plan = readPlan(0);
+  checkEffects(options, plan);
   // On a device MPI would only introduce the ranks to each other, which TCP does too.
   if (launch.kind == Launch::Mpi && plan.target != "cpu" && getenv("MASTER_ADDR"))
     launch.kind = Launch::Tcp;
@@ -116,6 +118,7 @@ int main(int argc, char **argv) {
   // A limit on file sizes and a closed pipe then show as errors of write().
   signal(SIGXFSZ, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
+  prepareTarget();
   try {
     return run(argc, argv);
   } catch (const std::exception &error) {

@@ -13,6 +13,8 @@
 
 namespace meshwright {
 
+struct Plan;
+
 struct Options {
   std::string data, tokens = "u16";
   int64_t steps = 0;
@@ -59,6 +61,9 @@ std::vector<FlagValue> flagValues(const Options &options);
 /// With --help prints the help made from the flag table (if `printHelp`: one of
 /// several processes does) and returns false; `options` is set if the result is true.
 bool parseOptions(int argc, const char *const *argv, Options &options, bool printHelp = true);
+
+/// Refuses flags that would change nothing in a run of this plan's executable.
+void checkEffects(const Options &options, const Plan &plan);
 
 } // namespace meshwright
 

@@ -34,9 +34,6 @@ Trainer::Trainer(MwContext &context, const Options &options)
   }
   if (context.device)
     context.device->useGraphs(options.cudaGraphs);
-  else if (options.given("--cuda-graphs"))
-    fail("--cuda-graphs ", options.cudaGraphs, ": this executable computes on processors; leave it "
-         "out, or compile with --target cuda");
   state.seed = options.seed;
   state.shuffle = options.shuffle;
   if (!options.resume.empty())
@@ -49,9 +46,6 @@ Trainer::Trainer(MwContext &context, const Options &options)
   order = std::make_unique<DataOrder>(sequences, state.shuffle, uint64_t(state.seed));
   if (isRoot())
     checkOutputs();
-  if (!options.tune.empty() && !context.device)
-    fail("--tune ", options.tune, ": this executable is for processors, which have no algorithms "
-         "to choose from; --target cuda makes one for GPUs");
   arena = makeArena(context);
   context.hostArena = arena->onHost();
   if (!options.tune.empty())
@@ -106,11 +100,6 @@ void Trainer::resumeState() {
 
 void Trainer::startLossScaling() {
   if (!plan.inputs.count("loss_scale")) {
-    for (const char *flag :
-         {"--initial-loss-scale", "--min-loss-scale", "--loss-scale-window", "--hysteresis"})
-      if (options.given(flag))
-        fail(flag, " is for executables compiled with --precision fp16, this one computes in ",
-             plan.precision, ": leave it out");
     state.lossScale.reset();
     return;
   }

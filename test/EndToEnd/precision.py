@@ -5,6 +5,7 @@
   precision.py GOLDEN WORK parts STRATEGY...     the losses of one rank in the same precision
   precision.py GOLDEN WORK scaling [STRATEGY]    overflows, growth, and resuming in fp16
   precision.py GOLDEN WORK bytes                 what a parameter takes
+  precision.py GOLDEN WORK threads               the library of matrix products starts none of its own
 
 A strategy is written as for golden.py.
 """
@@ -12,8 +13,11 @@ import array
 import filecmp
 import json
 import math
+import os
+import pathlib
 import subprocess
 import sys
+import time
 
 from compare import largest, read_safetensors
 from harness import Golden, call, check, check_traffic, compile, distance, flags, fresh, ranks_of, strategy, train
@@ -176,5 +180,29 @@ def bytes_each():
         check(plan["precision"] == precision and plan["grad_dtype"] == options.get("grad_dtype", "f32"), "the plan's types")
 
 
+def threads_of(exe, blas):
+    """The threads of a run that is training, with what other programs may leave in the environment of OpenBLAS."""
+    pathlib.Path("run.jsonl").unlink(missing_ok=True)
+    run = dict(golden.run, steps=10**6, lr=0, metrics="run.jsonl")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": str(blas)}
+    process = subprocess.Popen([exe, *flags(run)], env=environment, stdout=subprocess.DEVNULL)
+    try:
+        while process.poll() is None and not (os.path.exists("run.jsonl") and os.path.getsize("run.jsonl")):
+            time.sleep(0.01)
+        check(process.poll() is None, f"{exe} has ended")
+        return len(os.listdir(f"/proc/{process.pid}/task"))
+    finally:
+        process.kill()
+        process.wait()
+
+
+def threads():
+    for precision in ({}, *PRECISIONS):
+        compile(golden.config, "exe", **golden.size, **precision)
+        counts = [threads_of("./exe", blas) for blas in (1, 64)]
+        print(f"{precision}: {counts[1]} threads")
+        check(counts[0] == counts[1], f"{precision}: {counts[1]} threads, with OPENBLAS_NUM_THREADS=1 {counts[0]}")
+
+
 {"losses": losses, "parts": parts, "scaling": lambda items: scaling(*items),
- "bytes": lambda items: bytes_each()}[sys.argv[3]](sys.argv[4:])
+ "bytes": lambda items: bytes_each(), "threads": lambda items: threads()}[sys.argv[3]](sys.argv[4:])

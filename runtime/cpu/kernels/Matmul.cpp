@@ -3,18 +3,15 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // Divides C among this rank's threads; OpenBLAS multiplies each part on one
-// thread. Its own threads stay off: ranks that are threads of one process would
-// share them. Results are the same in every run with as many threads; the library may
+// thread. Results are the same in every run with as many threads; the library may
 // pick another kernel for a smaller part, so another number can change last bits.
 //
 //===----------------------------------------------------------------------===//
+#include "Blas.h"
 #include "common/Threads.h"
 #include "meshwright/runtime/ABI.h"
 
-#include <cblas.h>
-
 #include <algorithm>
-#include <cstdlib>
 
 namespace {
 /// The arguments of mw_matmul_f32 for one matrix of the batch.
@@ -49,22 +46,13 @@ struct Grid {
     int64_t j = edge(p.n, columns, column), n = edge(p.n, columns, column + 1) - j;
     if (m == 0 || n == 0)
       return;
-    cblas_sgemm(CblasRowMajor, p.transA ? CblasTrans : CblasNoTrans,
-                p.transB ? CblasTrans : CblasNoTrans, blasint(m), blasint(n), blasint(p.k), p.alpha,
-                p.a + (p.transA ? i : i * p.lda), blasint(p.lda), p.b + (p.transB ? j * p.ldb : j),
-                blasint(p.ldb), p.beta, p.c + i * p.ldc + j, blasint(p.ldc));
+    meshwright::cpu::multiply(p.transA, p.transB, m, n, p.k, p.alpha,
+                              p.a + (p.transA ? i : i * p.lda), p.lda,
+                              p.b + (p.transB ? j * p.ldb : j), p.ldb, p.beta,
+                              p.c + i * p.ldc + j, p.ldc);
   }
 };
 } // namespace
-
-/// The library reads its environment in a constructor of the default priority.
-/// One thread a call is not a choice here, and its processor is the one it
-/// detects: variables left over from another program can halve its speed.
-__attribute__((constructor(101))) static void prepareBlas() {
-  setenv("OPENBLAS_NUM_THREADS", "1", 1);
-  unsetenv("OPENBLAS_CORETYPE");
-  unsetenv("OPENBLAS_L2_SIZE");
-}
 
 /// The grid whose largest block takes the least time.
 static Grid chooseGrid(const Product &p, int64_t threads) {

@@ -6,13 +6,12 @@
 // Debian's OpenBLAS is built without its own product of bf16 matrices.
 //
 //===----------------------------------------------------------------------===//
+#include "Blas.h"
 #include "Convert.h"
 #include "InstructionSet.h"
 #include "MatmulPlan.h"
 #include "common/ElementType.h"
 #include "common/Threads.h"
-
-#include <cblas.h>
 
 #include <algorithm>
 #include <iterator>
@@ -100,9 +99,8 @@ void MixedProduct::block(const ConvertKernels &kernels, const MatmulPlan &plan, 
     Part y(kernels, right, transB ? j : p, transB ? p : j, transB ? columns : depth,
            transB ? depth : columns, scratch + plan.bOffset);
     float before = p > 0 ? 1.0f : direct ? beta : 0.0f;
-    cblas_sgemm(CblasRowMajor, transA ? CblasTrans : CblasNoTrans,
-                transB ? CblasTrans : CblasNoTrans, blasint(rows), blasint(columns), blasint(depth),
-                alpha, x.data, blasint(x.ld), y.data, blasint(y.ld), before, sum, blasint(sumLd));
+    multiply(transA, transB, rows, columns, depth, alpha, x.data, x.ld, y.data, y.ld, before, sum,
+             sumLd);
   }
   if (direct)
     return;

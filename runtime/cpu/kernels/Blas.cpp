@@ -1,0 +1,38 @@
+//===- Blas.cpp - the library of matrix products --------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// The only file that calls OpenBLAS, so that no executable multiplies without what is
+// prepared here. OpenBLAS's own threads stay off: ranks that are threads of one process
+// would share them.
+//
+//===----------------------------------------------------------------------===//
+#include "Blas.h"
+
+#include "common/Device.h"
+
+#include <cblas.h>
+
+#include <cstdlib>
+
+using namespace meshwright;
+
+/// OpenBLAS reads its environment, and starts its threads, in a constructor of the default
+/// priority, which no call from main() can precede. So this one goes before it. Its
+/// processor is the one it detects: variables left over from another program can halve its
+/// speed. The linker takes this file because main() calls prepareTarget().
+__attribute__((constructor(101))) static void setBlasEnvironment() {
+  setenv("OPENBLAS_NUM_THREADS", "1", 1);
+  unsetenv("OPENBLAS_CORETYPE");
+  unsetenv("OPENBLAS_L2_SIZE");
+}
+
+void meshwright::prepareTarget() { openblas_set_num_threads(1); }
+
+void cpu::multiply(bool transA, bool transB, int64_t m, int64_t n, int64_t k, float alpha,
+                   const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
+                   int64_t ldc) {
+  cblas_sgemm(CblasRowMajor, transA ? CblasTrans : CblasNoTrans,
+              transB ? CblasTrans : CblasNoTrans, blasint(m), blasint(n), blasint(k), alpha, a,
+              blasint(lda), b, blasint(ldb), beta, c, blasint(ldc));
+}
