@@ -6,6 +6,8 @@
 #ifndef MESHWRIGHT_OPTIONS_H
 #define MESHWRIGHT_OPTIONS_H
 
+#include "meshwright/runtime/FileArguments.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
 
@@ -67,6 +69,8 @@ struct Flag {
                std::vector<std::string> CompileOptions::*>
       member;
   std::vector<std::string> choices = {}; ///< empty: any value
+  FileUse use = FileUse::None;           ///< of a flag whose value is a FILE or DIR
+  const char *writes = "";               ///< as of FileArgument
 };
 
 /// The flags of `meshwright compile`.

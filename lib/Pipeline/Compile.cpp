@@ -6,6 +6,7 @@
 #include "Dist/Dist.h"
 #include "Dist/Programs.h"
 #include "Exec/Exec.h"
+#include "OutputFiles.h"
 #include "ReplayFiles.h"
 #include "Train/Train.h"
 #include "meshwright/Bytes.h"
@@ -50,8 +51,12 @@ public:
                  << place.getColumn() << ": ";
             os << diagnostic << "\n";
           }
+          failed |= diagnostic.getSeverity() == DiagnosticSeverity::Error;
           return success();
         }) {}
+
+  /// Whether there was an error; what watches passes cannot make them fail.
+  bool hasErrors() const { return failed; }
 
   Error take(const llvm::Twine &otherwise) {
     std::string message = StringRef(text).rtrim().str();
@@ -60,6 +65,7 @@ public:
 
 private:
   std::string text;
+  bool failed = false;
   ScopedDiagnosticHandler handler;
 };
 } // namespace
@@ -195,12 +201,6 @@ static Error writeFile(StringRef path, StringRef text) {
                : Error::success();
 }
 
-static std::string outputPath(const CompileOptions &options) {
-  if (!options.output.empty())
-    return options.output;
-  return options.emit == "exe" ? llvm::sys::path::stem(options.model).str() : "-";
-}
-
 /// The bytes that --memory-limit or --remat auto:BYTES names.
 static Expected<double> bytesOf(StringRef flag, StringRef text) {
   if (std::optional<double> bytes = parseBytes(text))
@@ -319,7 +319,7 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
     if (Error error = dumpIrTo(manager, options.dumpIr))
       return std::move(error);
   DiagnosticCollector diagnostics(context, &log);
-  if (failed(manager.run(module)))
+  if (failed(manager.run(module)) || diagnostics.hasErrors())
     return diagnostics.take("compilation failed");
   if (to == Stage::exec && *from < Stage::exec)
     if (Error error = checkOffloaded(options.offload, module))
@@ -329,6 +329,12 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
 
 Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ostream &log) {
   auto begin = std::chrono::steady_clock::now();
+  if (Error error = checkFiles(options))
+    return error;
+  for (auto [flag, folder] : {std::pair("report", &options.report), {"dump-ir", &options.dumpIr}})
+    if (!folder->empty())
+      if (Error error = prepareFolder(flag, *folder))
+        return error;
   Stage to = stageNamed(options.emit).value_or(Stage::exec);
   Expected<OwningOpRef<ModuleOp>> compiled = compileTo(to, options, context, log);
   if (!compiled)
@@ -356,6 +362,9 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
     if (!built)
       return built.takeError();
     plan = std::move(*built);
+    if (options.emit == "exe")
+      if (Error error = checkReplaced(options, *plan))
+        return error;
     if (!options.report.empty())
       if (Error error = writeReport(*plan, options.report))
         return error;

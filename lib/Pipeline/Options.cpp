@@ -27,8 +27,9 @@ ArrayRef<Flag> compileFlags() {
   using O = CompileOptions;
   static const std::vector<Flag> flags = {
       {"output", "FILE", "executable to write, or the file of --emit (default: the model's name)",
-       &O::output},
-      {"recipe", "FILE.toml", "read flags from a file; flags given here win", &O::recipe},
+       &O::output, {}, FileUse::Output},
+      {"recipe", "FILE.toml", "read flags from a file; flags given here win", &O::recipe,
+       {}, FileUse::Input},
       {"target", "T", "cpu or cuda", &O::target, {"cpu", "cuda"}},
       {"gpu-arch", "ARCHS", "architectures for cuda, e.g. sm_90,sm_80", &O::gpuArch},
       {"cpu", "NAME",
@@ -126,11 +127,13 @@ ArrayRef<Flag> compileFlags() {
        &O::emit,
        {"train", "step", "dist", "local", "stages", "schedule", "exec", "llvm", "ptx", "object",
         "exe"}},
-      {"dump-ir", "DIR", "write the IR after each pass into numbered files", &O::dumpIr},
+      {"dump-ir", "DIR", "write the IR after each pass into numbered files", &O::dumpIr,
+       {}, FileUse::OutputFolder, "[0-9]*-*.mlir"},
       {"explain-sharding", "NAME",
        "say which seed put each axis on this parameter or input, and what it competed with",
        &O::explainSharding},
-      {"report", "DIR", "write the plan as report.json and index.html", &O::report},
+      {"report", "DIR", "write the plan as report.json and index.html", &O::report,
+       {}, FileUse::OutputFolder, "report.json trace.json index.html *.svg"},
       {"assert", "COND",
        "fail unless the plan satisfies e.g. 'peak<=70GiB'; quantities: peak, device, host, parameter, gradient, "
        "optimizer, activation, temporary, workspace, input, output, communication, "

@@ -9,6 +9,7 @@
 #include "common/Options.h"
 
 #include "common/Error.h"
+#include "meshwright/runtime/FileArguments.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -27,10 +28,22 @@ using Integer = int64_t Options::*;
 using Real = double Options::*;
 using Switch = bool Options::*;
 
+/// A text that names a file or a folder.
+struct File {
+  Text path;
+  FileUse use;
+  const char *writes = ""; ///< as of FileArgument
+};
+constexpr File input(Text path) { return {path, FileUse::Input}; }
+constexpr File output(Text path) { return {path, FileUse::Output}; }
+constexpr File outputFolder(Text path, const char *writes) {
+  return {path, FileUse::OutputFolder, writes};
+}
+
 struct Flag {
   const char *name;
   const char *value; ///< how the help writes the value
-  std::variant<Text, Integer, Real, Switch> member;
+  std::variant<Text, Integer, Real, Switch, File> member;
   const char *help;
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
@@ -44,8 +57,8 @@ static constexpr double oneBelow = 1.0 - 0x1p-24;
 // The key of dropout has 32 bits for the seed and 32 for the step.
 static constexpr double largestSeed = 4294967295.0;
 
-static const Flag flags[] = {
-    {"--data", "FILE", &Options::data, "token file to train on; may have a llm.c header"},
+static constexpr Flag flags[] = {
+    {"--data", "FILE", input(&Options::data), "token file to train on; may have a llm.c header"},
     {"--tokens", "TYPE", &Options::tokens, "type of the tokens in --data and --eval-data", 0, 0,
      "u8|u16|u32"},
     {"--steps", "N", &Options::steps, "optimizer steps, counted from the run's first start", 0},
@@ -68,23 +81,26 @@ static const Flag flags[] = {
     {"--loss-scale-window", "N", &Options::lossScaleWindow,
      "fp16: good steps in a row that double it", 1},
     {"--hysteresis", "N", &Options::hysteresis, "fp16: overflows before it is halved", 1},
-    {"--init", "FILE", &Options::init,
+    {"--init", "FILE", input(&Options::init),
      "safetensors file, or index of several, to take the initial weights from"},
-    {"--save", "DIR", &Options::save, "write checkpoints here, the last at the end"},
+    {"--save", "DIR", outputFolder(&Options::save, "latest step-*"),
+     "write checkpoints here, the last at the end"},
     {"--save-every", "K", &Options::saveEvery, "and after every K steps; 0: only at the end", 0,
      std::numeric_limits<double>::infinity(), nullptr, "--save"},
-    {"--resume", "DIR", &Options::resume, "go on from DIR/latest, or from one checkpoint"},
-    {"--metrics", "FILE", &Options::metrics, "write one JSON object per step"},
-    {"--eval-data", "FILE", &Options::evalData, "token file to evaluate on (first 64 batches)"},
+    {"--resume", "DIR", File{&Options::resume, FileUse::InputFolder},
+     "go on from DIR/latest, or from one checkpoint"},
+    {"--metrics", "FILE", output(&Options::metrics), "write one JSON object per step"},
+    {"--eval-data", "FILE", input(&Options::evalData),
+     "token file to evaluate on (first 64 batches)"},
     {"--eval-every", "K", &Options::evalEvery, "evaluate after every K steps and at the end", 0,
      std::numeric_limits<double>::infinity(), nullptr, "--eval-data"},
-    {"--trace", "FILE", &Options::trace,
+    {"--trace", "FILE", output(&Options::trace),
      "write what each rank did, for Perfetto or chrome://tracing; at most 1048576 spans a rank"},
     {"--trace-from", "K", &Options::traceFrom, "of the steps from step K on", 0,
      std::numeric_limits<double>::infinity(), nullptr, "--trace"},
     {"--trace-steps", "N", &Options::traceSteps, "of N steps; 0: of all", 0,
      std::numeric_limits<double>::infinity(), nullptr, "--trace"},
-    {"--dump", "DIR", &Options::dump,
+    {"--dump", "DIR", outputFolder(&Options::dump, "rank-* program.mlir"),
      "write all that one step reads and computes, for `meshwright replay DIR`"},
     {"--dump-step", "K", &Options::dumpStep, "of step K", 0,
      std::numeric_limits<double>::infinity(), nullptr, "--dump"},
@@ -92,10 +108,21 @@ static const Flag flags[] = {
      "run the program on a GPU as a CUDA graph; auto: where it can be captured and has no messages, "
      "as pipelines do",
      0, 0, "on|off|auto"},
-    {"--tune", "FILE", &Options::tune,
+    {"--tune", "FILE", output(&Options::tune),
      "GPUs: use the fastest algorithms for products and attention, from FILE or timed now and written there"},
     {"--ranks", "N", &Options::ranks, "run N ranks as threads of this process", 1},
 };
+
+/// Whether each flag whose value is a file or a folder says how the run uses it.
+static constexpr bool knowsFiles() {
+  for (const Flag &flag : flags) {
+    std::string_view value = flag.value ? flag.value : "";
+    if ((value == "FILE" || value == "DIR") != std::holds_alternative<File>(flag.member))
+      return false;
+  }
+  return true;
+}
+static_assert(knowsFiles(), "a flag of a FILE or a DIR says whether it is read or written");
 
 static const char *footer =
     "Environment: OMP_NUM_THREADS (threads per rank), MESHWRIGHT_TIMEOUT (seconds a rank waits for "
@@ -103,6 +130,14 @@ static const char *footer =
     "MASTER_ADDR and MASTER_PORT\nset they connect by TCP, and so do the tasks of a plain srun "
     "with "
     "MASTER_ADDR set. SIGUSR1 makes every\nrank of a process say what it waits for.";
+
+/// The text that `flag` sets, of a file too; null if it sets none.
+static Text textOf(const Flag &flag) {
+  if (auto file = std::get_if<File>(&flag.member))
+    return file->path;
+  auto text = std::get_if<Text>(&flag.member);
+  return text ? *text : nullptr;
+}
 
 static std::vector<std::string> split(const std::string &text, char separator) {
   std::vector<std::string> parts;
@@ -156,7 +191,7 @@ static void addFlag(CLI::App &app, const Flag &flag, Options &options) {
   else if (auto member = std::get_if<Real>(&flag.member))
     option = add(parseReal, *member)->default_str(text(options.*(*member)));
   else
-    option = app.add_option(flag.name, options.*std::get<Text>(flag.member), flag.help)
+    option = app.add_option(flag.name, options.*textOf(flag), flag.help)
                  ->capture_default_str();
   option->type_name(flag.choices ? flag.choices : flag.value);
 }
@@ -164,8 +199,8 @@ static void addFlag(CLI::App &app, const Flag &flag, Options &options) {
 static void checkFlag(const Flag &flag, const Options &options) {
   if (flag.needs && !options.given(flag.needs))
     fail(flag.name, " needs ", flag.needs, ": give both");
-  if (auto member = std::get_if<Text>(&flag.member)) {
-    const std::string &value = options.*(*member);
+  if (Text member = textOf(flag)) {
+    const std::string &value = options.*member;
     if (value.empty())
       fail(flag.name, " is empty: give ", flag.value);
     if (!flag.choices)
@@ -188,6 +223,16 @@ static void checkFlag(const Flag &flag, const Options &options) {
     check(options.*(*member));
   else if (auto member = std::get_if<Real>(&flag.member))
     check(options.*(*member));
+}
+
+/// Refuses to write what is read or written already, the executable itself too.
+static void checkFiles(const Options &options) {
+  std::vector<FileArgument> files = {{"the executable", "/proc/self/exe", FileUse::Input}};
+  for (const Flag &flag : flags)
+    if (auto file = std::get_if<File>(&flag.member); file && options.given(flag.name))
+      files.push_back({flag.name, options.*file->path, file->use, file->writes});
+  if (std::string clash = clashOf(files); !clash.empty())
+    fail(clash);
 }
 
 bool meshwright::parseOptions(int argc, const char *const *argv, Options &options, bool printHelp) {
@@ -213,6 +258,7 @@ bool meshwright::parseOptions(int argc, const char *const *argv, Options &option
   for (const Flag &flag : flags)
     if (options.given(flag.name))
       checkFlag(flag, options);
+  checkFiles(options);
   if (options.given("--init") && options.given("--resume"))
     fail("--init and --resume are both given: a resumed run takes its weights from the checkpoint; "
          "drop one of them");

@@ -6,6 +6,7 @@
 #include "common/Trainer.h"
 
 #include "common/Error.h"
+#include "common/Launch.h"
 #include "common/LearningRate.h"
 #include "common/Weights.h"
 
@@ -24,7 +25,7 @@ Trainer::Trainer(MwContext &context, const Options &options)
       data(options.data, "--data", options.tokens) {
   ActivityScope activity(context.status, "preparing the run", ActivityScope::Patient);
   compareHashes();
-  int64_t sequences = data.sequences(plan.sequence);
+  int64_t sequences = data.sequences(plan.sequence, plan.batch);
   if (!options.evalData.empty()) {
     evalData = std::make_unique<TokenFile>(options.evalData, "--eval-data", options.tokens);
     evalBatches = std::min(maxEvalBatches, evalData->sequences(plan.sequence) / plan.batch);
@@ -33,6 +34,7 @@ Trainer::Trainer(MwContext &context, const Options &options)
            " tokens, but one batch of ", plan.batch, " sequences of ", plan.sequence, " needs ",
            plan.batch * plan.sequence + 1, ": name a longer file");
   }
+  checkTokens();
   if (context.device)
     context.device->useGraphs(options.cudaGraphs);
   else if (options.given("--cuda-graphs"))
@@ -61,6 +63,8 @@ Trainer::Trainer(MwContext &context, const Options &options)
   context.world->barrier(); // Every rank has what it needs.
   if (isRoot() && !options.metrics.empty())
     metrics = std::make_unique<MetricsFile>(options.metrics, state.step);
+  if (isRoot() && !options.trace.empty())
+    traceFile = std::make_unique<OutputFile>(options.trace);
 }
 
 /// Ranks that run different executables would exchange nonsense.
@@ -76,6 +80,20 @@ void Trainer::compareHashes() {
     if (other != first)
       fail("rank 0 runs an executable with plan ", first, " but rank ", rank, " one with plan ",
            other, ": start the same executable on every rank");
+  }
+}
+
+/// Finds tokens that the model does not know before it trains on the others. The ranks of a
+/// machine share its files out.
+void Trainer::checkTokens() {
+  TraceScope span(context.trace.get(), "check tokens", "io");
+  std::vector<int> here = sameOnMachine(*context.world, "");
+  int64_t part = std::find(here.begin(), here.end(), context.rank()) - here.begin();
+  for (const TokenFile *file : {&data, evalData.get()}) {
+    if (!file)
+      continue;
+    file->checkFormat(plan.vocabulary);
+    file->checkTokens(plan.vocabulary, part, int64_t(here.size()), context.threads);
   }
 }
 
@@ -354,8 +372,10 @@ void Trainer::run() {
       note(text("--trace ", options.trace, " has the first ", grouped(Trace::limit),
                 " spans of rank 0; ", grouped(dropped),
                 " later ones were dropped: choose steps with --trace-from and --trace-steps"));
-    Trace::write(*context.trace, *context.world, options.trace);
+    Trace::write(*context.trace, *context.world, traceFile.get());
   }
+  if (metrics)
+    metrics->close();
   // For good: after the barrier the other ranks may end at any time.
   context.status.activity = "finishing";
   context.status.patient = true;

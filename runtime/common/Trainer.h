@@ -31,6 +31,7 @@ public:
 
 private:
   void compareHashes();
+  void checkTokens();
   void checkOutputs() const;
   void checkDump() const;
   void resumeState();
@@ -61,6 +62,7 @@ private:
   std::unique_ptr<TokenFile> evalData;
   int64_t evalBatches = 0;
   std::unique_ptr<MetricsFile> metrics;
+  std::unique_ptr<OutputFile> traceFile; ///< of rank 0, with --trace
   std::unique_ptr<Arena> arena;
   std::optional<LossScaler> scaler; ///< in fp16
   int64_t savedStep = -1;
