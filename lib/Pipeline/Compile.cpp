@@ -12,6 +12,7 @@
 #include "meshwright/Bytes.h"
 #include "meshwright/Codegen.h"
 #include "meshwright/Frontend.h"
+#include "meshwright/Json.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Remat.h"
 #include "meshwright/Report.h"
@@ -159,6 +160,12 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
 Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRContext &context) {
   DiagnosticCollector diagnostics(context);
   if (llvm::sys::path::extension(options.model) == ".mlir") {
+    // The parser recurses as the text nests, which is not deep in any program.
+    constexpr unsigned depth = 512;
+    auto file = llvm::MemoryBuffer::getFile(options.model, /*IsText=*/true);
+    if (file && beyondDepth((*file)->getBuffer(), depth, "([{<", ")]}>") != StringRef::npos)
+      return createStringError("'" + options.model + "': brackets are nested more than " +
+                               llvm::Twine(depth) + " deep");
     OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(options.model, &context);
     if (!module)
       return diagnostics.take("cannot read '" + options.model + "'");

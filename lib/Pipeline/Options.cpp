@@ -8,7 +8,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 #include <CLI/CLI.hpp>
 #include <charconv>
@@ -26,7 +26,8 @@ char HelpRequested::ID;
 ArrayRef<Flag> compileFlags() {
   using O = CompileOptions;
   static const std::vector<Flag> flags = {
-      {"output", "FILE", "executable to write, or the file of --emit (default: the model's name)",
+      {"output", "FILE", "executable to write, or the file of --emit (default: the model's name, of "
+                         "a config.json its folder's)",
        &O::output, {}, FileUse::Output},
       {"recipe", "FILE.toml", "read flags from a file; flags given here win", &O::recipe,
        {}, FileUse::Input},
@@ -174,13 +175,40 @@ static Error checkNotEmpty(const CompileOptions &options) {
   return Error::success();
 }
 
+/// The line whose keys have more parts than any recipe's, or 0. The parser makes a table of each
+/// part, and destroys them by recursion.
+static unsigned lineOfDeepKey(StringRef text) {
+  constexpr unsigned most = 64;
+  unsigned line = 0;
+  while (!text.empty()) {
+    StringRef rest;
+    std::tie(rest, text) = text.split('\n');
+    ++line;
+    unsigned dots = 0;
+    char quote = 0;
+    for (char c : rest) {
+      if (quote ? c == quote : c == '"' || c == '\'')
+        quote = quote ? 0 : c;
+      else if (!quote && c == '#')
+        break;
+      else if (!quote && c == '.' && ++dots > most)
+        return line;
+    }
+  }
+  return 0;
+}
+
 static Error readRecipe(CompileOptions &options) {
   auto fail = [&](const Twine &message) {
     return createStringError("recipe '" + options.recipe + "': " + message);
   };
-  if (std::error_code error = sys::fs::access(options.recipe, sys::fs::AccessMode::Exist))
-    return fail("cannot read the file: " + error.message());
-  toml::parse_result parsed = toml::parse_file(options.recipe);
+  auto file = MemoryBuffer::getFile(options.recipe, /*IsText=*/true);
+  if (!file)
+    return fail("cannot read the file: " + file.getError().message());
+  if (unsigned line = lineOfDeepKey((*file)->getBuffer()))
+    return fail("line " + Twine(line) + ": a key has more than 64 parts between dots; keys are the "
+                "flags of 'meshwright compile --help', model and seeds");
+  toml::parse_result parsed = toml::parse(std::string_view((*file)->getBuffer()), options.recipe);
   if (!parsed)
     return fail("line " + Twine(parsed.error().source().begin.line) + ": " +
                 std::string(parsed.error().description()));

@@ -6,6 +6,7 @@
 #include "OutputFiles.h"
 
 #include "meshwright/Codegen.h"
+#include "meshwright/Json.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
@@ -81,7 +82,7 @@ Error checkReplaced(const CompileOptions &options, const Plan &plan) {
     return refuse("is there already, is no executable of this compiler,");
   }
   auto descriptionOf = [](StringRef text) -> std::pair<std::string, std::string> {
-    Expected<llvm::json::Value> value = llvm::json::parse(text);
+    Expected<llvm::json::Value> value = parseJson(text);
     const llvm::json::Object *object = value ? value->getAsObject() : nullptr;
     if (!value)
       consumeError(value.takeError());

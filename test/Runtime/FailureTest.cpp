@@ -268,6 +268,11 @@ TEST_F(FailureTest, ShardedWeights) {
     ASSERT_EQ(good.code, 0) << good.output;
     EXPECT_EQ(readFile(path("b/latest/model.safetensors")), model);
   }
+  std::string second = readFile(path("part-2.safetensors"));
+  expectFailure(train("--steps 1 --init " + path("model.safetensors.index.json") + " --metrics " +
+                      path("part-2.safetensors")),
+                {"part-2.safetensors: this run reads it"});
+  EXPECT_EQ(readFile(path("part-2.safetensors")), second);
   std::string name = "transformer.ln_f.bias";
   expectFailure(init(""), {"index.json", "not valid JSON"});
   expectFailure(init(mapped(map).substr(0, 50)), {"index.json", "not valid JSON"});
