@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Config.h"
+#include "meshwright/Json.h"
 
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/StringExtras.h"
@@ -15,24 +16,6 @@
 
 using namespace mlir;
 using namespace meshwright::frontend;
-
-/// Sizes are indices of 32-bit token and position numbers.
-static constexpr int64_t largestSize = std::numeric_limits<int32_t>::max();
-
-/// Where `text` nests brackets deeper than `limit`, or npos.
-static size_t beyondDepth(StringRef text, unsigned limit) {
-  unsigned depth = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '"')
-      while (++i < text.size() && text[i] != '"')
-        i += text[i] == '\\';
-    else if ((text[i] == '[' || text[i] == '{') && ++depth > limit)
-      return i;
-    else if ((text[i] == ']' || text[i] == '}') && depth)
-      --depth;
-  }
-  return StringRef::npos;
-}
 
 /// Calls `found(dotted key, line, column)` for each key of the valid JSON `text`.
 static void forEachKey(StringRef text,
@@ -83,11 +66,11 @@ FailureOr<Config> Config::read(StringRef path, MLIRContext *context) {
   state->text = (*buffer)->getBuffer().str();
   state->context = context;
   // The parser recurses: what no configuration nests to would end the process.
-  if (size_t deep = beyondDepth(state->text, 256); deep != StringRef::npos) {
+  if (size_t deep = beyondDepth(state->text); deep != StringRef::npos) {
     StringRef before = StringRef(state->text).take_front(deep);
     unsigned line = before.count('\n') + 1, column = deep - (before.rfind('\n') + 1) + 1;
     return emitError(FileLineColLoc::get(context, path, line, column))
-           << "'" << path << "': arrays and objects are nested more than 256 deep";
+           << "'" << path << "': arrays and objects are nested more than " << jsonDepth << " deep";
   }
   auto root = llvm::json::parse(state->text);
   if (!root) {
@@ -175,20 +158,24 @@ void Config::mismatch(StringRef key, const llvm::json::Value &value, StringRef w
   error(key) << "\"" << prefix << key << "\" must be " << wanted << ", found " << show(value);
 }
 
-int64_t Config::integer(StringRef key, int64_t otherwise, int64_t least) {
+int64_t Config::integer(StringRef key, int64_t otherwise, int64_t least, int64_t most) {
   const llvm::json::Value *value = find(key);
   if (!value)
     return otherwise;
   std::optional<int64_t> number = value->getAsInteger();
-  if (number && *number >= least && *number <= largestSize)
+  if (number && *number >= least && *number <= most)
     return *number;
   mismatch(key, *value,
-           least ? "an integer from 1 to 2147483647" : "an integer from 0 to 2147483647");
+           "an integer from " + std::to_string(least) + " to " + std::to_string(most));
   return otherwise;
 }
 
-int64_t Config::size(StringRef key, int64_t otherwise) { return integer(key, otherwise, 1); }
-int64_t Config::count(StringRef key, int64_t otherwise) { return integer(key, otherwise, 0); }
+int64_t Config::size(StringRef key, int64_t otherwise, int64_t most) {
+  return integer(key, otherwise, 1, most);
+}
+int64_t Config::count(StringRef key, int64_t otherwise) {
+  return integer(key, otherwise, 0, largestSize);
+}
 
 std::optional<int64_t> Config::optionalSize(StringRef key, std::optional<int64_t> otherwise) {
   const llvm::json::Value *value = find(key);
@@ -196,7 +183,7 @@ std::optional<int64_t> Config::optionalSize(StringRef key, std::optional<int64_t
     return otherwise;
   if (value->kind() == llvm::json::Value::Null)
     return {};
-  return integer(key, 1, 1);
+  return integer(key, 1, 1, largestSize);
 }
 
 int64_t Config::token(StringRef key, int64_t vocabulary) {

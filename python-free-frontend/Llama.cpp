@@ -95,7 +95,7 @@ static Llama readLlama(Config &config, StringRef family, ModelOptions &options) 
   useDefaultSequence(options, m.positions);
   m.hidden = config.size("hidden_size", 4096);
   int64_t listed = config.size("num_hidden_layers", 32);
-  m.layers = options.layers ? options.layers : listed;
+  m.layers = readLayers(config, "num_hidden_layers", listed, options);
   m.heads = config.size("num_attention_heads", 32);
   m.kvHeads = config.optionalSize("num_key_value_heads", absent.kvHeads).value_or(m.heads);
   bool ownHeadDim = absent.headDim || config.has("head_dim");
@@ -122,6 +122,11 @@ static Llama readLlama(Config &config, StringRef family, ModelOptions &options) 
     config.error("num_key_value_heads")
         << "num_attention_heads = " << m.heads
         << " cannot be divided among num_key_value_heads = " << m.kvHeads << "; change one of them";
+  // Each pair of a head's elements has a frequency in the text of the program.
+  if (constexpr int64_t most = 65536; !config.failed() && m.headDim > most)
+    config.error(ownHeadDim ? "head_dim" : "num_attention_heads")
+        << "heads of " << m.headDim << " elements are larger than the " << most
+        << " that rotary positions are made for; use more heads or a smaller \"head_dim\"";
   if (!config.failed())
     m.frequencies = readRopeFrequencies(config, family, m.headDim);
 
@@ -197,6 +202,11 @@ ImportedModule meshwright::frontend::importLlama(Config &config, StringRef famil
   if (config.failed() || failed(checkSizes(config, options, m.vocabulary,
                                            std::max({m.hidden, m.inner, m.heads * m.headDim}),
                                            m.layers, m.positions, "max_position_embeddings")))
+    return failure();
+  int64_t runs = 1;
+  for (int64_t i = 1; i < m.layers; ++i)
+    runs += m.windows[i] != m.windows[i - 1];
+  if (failed(checkRuns(config, runs, "num_hidden_layers")))
     return failure();
 
   ModelGraph g(context, family, options, m.attentionDropout > 0, "layers", "model.layers.{layer}");

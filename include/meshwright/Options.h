@@ -6,6 +6,8 @@
 #ifndef MESHWRIGHT_OPTIONS_H
 #define MESHWRIGHT_OPTIONS_H
 
+#include "meshwright/runtime/FileArguments.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
 
@@ -72,6 +74,25 @@ struct Flag {
   std::string (*idle)(const CompileOptions &) = nullptr;
   /// From which stage on IR holds what the flag decides, so that it can change nothing; null: never.
   const char *decided = nullptr;
+  FileUse use = FileUse::None; ///< of a flag whose value is a FILE or DIR
+  const char *writes = "";     ///< as of FileArgument
+
+  Flag unless(std::string (*why)(const CompileOptions &)) const {
+    Flag flag = *this;
+    flag.idle = why;
+    return flag;
+  }
+  Flag until(const char *stage) const {
+    Flag flag = *this;
+    flag.decided = stage;
+    return flag;
+  }
+  Flag file(FileUse as, const char *files = "") const {
+    Flag flag = *this;
+    flag.use = as;
+    flag.writes = files;
+    return flag;
+  }
 };
 
 /// The flags of `meshwright compile`.

@@ -7,6 +7,7 @@
 #define MESHWRIGHT_PIPELINE_H
 
 #include "meshwright/Options.h"
+#include "meshwright/StagedPass.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -35,9 +36,6 @@ struct PipelineOptions {
   int64_t offloadBytes = 32 << 20; ///< of the largest part of a state that passes through the device
   std::string epilogues = ""; ///< of exec-fuse-epilogues, between commas; empty: none
 };
-
-/// Where IR can be taken out and put in again, in order of the staircase.
-enum class Stage { train, step, dist, local, stages, schedule, exec };
 
 /// The stage called `name` by --emit, or nothing (llvm, object, exe).
 std::optional<Stage> stageNamed(llvm::StringRef name);

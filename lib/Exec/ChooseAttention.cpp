@@ -57,7 +57,7 @@ namespace {
 struct ExecChooseAttention : exec::impl::ExecChooseAttentionBase<ExecChooseAttention> {
   using ExecChooseAttentionBase::ExecChooseAttentionBase;
 
-  void runOnOperation() override {
+  void runOnModule() override {
     if (!llvm::is_contained({"auto", "cudnn", "generated"}, attention)) {
       getOperation().emitError("attention '")
           << attention << "' is unknown; auto, cudnn and generated work";

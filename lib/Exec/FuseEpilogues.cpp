@@ -276,7 +276,7 @@ constexpr StringLiteral names[] = {"addend", "bias", "gelu", "gelu-grad", "bias-
 struct ExecFuseEpilogues : exec::impl::ExecFuseEpiloguesBase<ExecFuseEpilogues> {
   using ExecFuseEpiloguesBase::ExecFuseEpiloguesBase;
 
-  void runOnOperation() override {
+  void runOnModule() override {
     llvm::StringSet<> allowed;
     for (const std::string &name : epilogues) {
       if (!llvm::is_contained(names, name)) {

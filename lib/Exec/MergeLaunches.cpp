@@ -218,7 +218,7 @@ void Group::merge(SymbolTable &symbols) {
 
 namespace {
 struct ExecMergeLaunches : exec::impl::ExecMergeLaunchesBase<ExecMergeLaunches> {
-  void runOnOperation() override {
+  void runOnModule() override {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
     llvm::StringMap<std::optional<std::string>> descriptions;

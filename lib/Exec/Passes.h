@@ -7,8 +7,7 @@
 #define MESHWRIGHT_LIB_EXEC_PASSES_H
 
 #include "Exec/Exec.h"
-
-#include "mlir/Pass/Pass.h"
+#include "meshwright/StagedPass.h"
 
 namespace meshwright::exec {
 #define GEN_PASS_DECL

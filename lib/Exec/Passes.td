@@ -8,7 +8,11 @@
 
 include "mlir/Pass/PassBase.td"
 
-def ExecSliceCollectives : Pass<"exec-slice-collectives", "::mlir::ModuleOp"> {
+/// A pass on the way to a stage; it refuses IR that is past it.
+class StagedPass<string argument, string stage>
+    : PassBase<argument, "::meshwright::StagedPass<::meshwright::Stage::" # stage # ">">;
+
+def ExecSliceCollectives : StagedPass<"exec-slice-collectives", "exec"> {
   let summary = "Gathers and scatters stacked tensors slice by slice";
   let description = [{
     Where parts of a tensor are pieces of its rows, one collective over all of it needs
@@ -26,7 +30,7 @@ def ExecSliceCollectives : Pass<"exec-slice-collectives", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::train::TrainDialect"];
 }
 
-def ExecContiguousCollectives : Pass<"exec-contiguous-collectives", "::mlir::ModuleOp"> {
+def ExecContiguousCollectives : StagedPass<"exec-contiguous-collectives", "exec"> {
   let summary = "Lets collectives move contiguous blocks only";
   let description = [{
     Collectives of the runtime move blocks that are contiguous in memory, which parts
@@ -40,7 +44,7 @@ def ExecContiguousCollectives : Pass<"exec-contiguous-collectives", "::mlir::Mod
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecFuseAccumulate : Pass<"exec-fuse-accumulate", "::mlir::ModuleOp"> {
+def ExecFuseAccumulate : StagedPass<"exec-fuse-accumulate", "exec"> {
   let summary = "Adds gradients to their accumulators where they are computed";
   let description = [{
     A sum whose one term is a contraction or an embedding gradient that nothing else
@@ -50,7 +54,7 @@ def ExecFuseAccumulate : Pass<"exec-fuse-accumulate", "::mlir::ModuleOp"> {
   }];
 }
 
-def ExecSliceUpdates : Pass<"exec-slice-updates", "::mlir::ModuleOp"> {
+def ExecSliceUpdates : StagedPass<"exec-slice-updates", "exec"> {
   let summary = "Updates variables part by part";
   let description = [{
     The optimizer's update of a variable becomes a repetition over equal parts of it, as few
@@ -68,7 +72,7 @@ def ExecSliceUpdates : Pass<"exec-slice-updates", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::train::TrainDialect"];
 }
 
-def ExecFuseEpilogues : Pass<"exec-fuse-epilogues", "::mlir::ModuleOp"> {
+def ExecFuseEpilogues : StagedPass<"exec-fuse-epilogues", "exec"> {
   let summary = "Lets the matrix library do what comes right after a product";
   let description = [{
     For targets whose library has epilogues (cuBLASLt). A product whose result only one
@@ -100,7 +104,7 @@ def ExecFuseEpilogues : Pass<"exec-fuse-epilogues", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecFormKernels : Pass<"exec-form-kernels", "::mlir::ModuleOp"> {
+def ExecFormKernels : StagedPass<"exec-form-kernels", "exec"> {
   let summary = "Fuses memory-bound ops into kernels";
   let description = [{
     Every op with `KernelOpInterface` ends up in a kernel, a private function with
@@ -122,7 +126,7 @@ def ExecFormKernels : Pass<"exec-form-kernels", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecDecomposeKernels : Pass<"exec-decompose-kernels", "::mlir::ModuleOp"> {
+def ExecDecomposeKernels : StagedPass<"exec-decompose-kernels", "exec"> {
   let summary = "Rewrites kernel bodies into arith, math and structural primitives";
   let description = [{
     Each op of a kernel is replaced by its own `KernelOpInterface::decompose`; then
@@ -132,7 +136,7 @@ def ExecDecomposeKernels : Pass<"exec-decompose-kernels", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecMergeLaunches : Pass<"exec-merge-launches", "::mlir::ModuleOp"> {
+def ExecMergeLaunches : StagedPass<"exec-merge-launches", "exec"> {
   let summary = "Launches once what is done to many tensors";
   let description = [{
     Launches of kernels that do the same to each element of tensors of one shape each, and of
@@ -152,7 +156,7 @@ def ExecMergeLaunches : Pass<"exec-merge-launches", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecScheduleKernels : Pass<"exec-schedule-kernels", "::mlir::ModuleOp"> {
+def ExecScheduleKernels : StagedPass<"exec-schedule-kernels", "exec"> {
   let summary = "Plans the loops of each kernel and cuts them into chunks";
   let description = [{
     A kernel becomes stages that run one after the other, each a loop nest of one of
@@ -176,7 +180,7 @@ def ExecScheduleKernels : Pass<"exec-schedule-kernels", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecInlineRepeats : Pass<"exec-inline-repeats", "::mlir::ModuleOp"> {
+def ExecInlineRepeats : StagedPass<"exec-inline-repeats", "exec"> {
   let summary = "Turns train.repeat into exec.loop with the function's body inside";
   let description = [{
     From here on a value belongs to one place of one program, so that memory can be
@@ -189,7 +193,7 @@ def ExecInlineRepeats : Pass<"exec-inline-repeats", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecOrder : Pass<"exec-order", "::mlir::ModuleOp"> {
+def ExecOrder : StagedPass<"exec-order", "exec"> {
   let summary = "Orders operations so that less memory is live";
   let description = [{
     Keeps program order, but moves an op down to its first reader when what it makes
@@ -200,7 +204,7 @@ def ExecOrder : Pass<"exec-order", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecNumberValues : Pass<"exec-number-values", "::mlir::ModuleOp"> {
+def ExecNumberValues : StagedPass<"exec-number-values", "exec"> {
   let summary = "Numbers what a program computes, and keeps the program to compare with";
   let description = [{
     Every launch, product, attention and collective gets a number, `exec.value`. After
@@ -214,7 +218,7 @@ def ExecNumberValues : Pass<"exec-number-values", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecChooseAttention : Pass<"exec-choose-attention", "::mlir::ModuleOp"> {
+def ExecChooseAttention : StagedPass<"exec-choose-attention", "exec"> {
   let summary = "Says which attention cuDNN makes on GPUs, and with how much memory";
   let description = [{
     cuDNN's fused attention is made for each architecture, with its own products and
@@ -239,7 +243,7 @@ def ExecChooseAttention : Pass<"exec-choose-attention", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecBufferize : Pass<"exec-bufferize", "::mlir::ModuleOp"> {
+def ExecBufferize : StagedPass<"exec-bufferize", "exec"> {
   let summary = "Gives every value a place in memory";
   let description = [{
     `@step` and `@eval` become `exec.program`s. Each variable, input and output has
@@ -272,7 +276,7 @@ def ExecBufferize : Pass<"exec-bufferize", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecOffload : Pass<"exec-offload", "::mlir::ModuleOp"> {
+def ExecOffload : StagedPass<"exec-offload", "exec"> {
   let summary = "Moves memory to the host, and copies of its parts to and fro";
   let description = [{
     Memory that moves is of type `memref<.., "host">` from here on, and ops that compute
@@ -301,7 +305,7 @@ def ExecOffload : Pass<"exec-offload", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecOverlapCollectives : Pass<"exec-overlap-collectives", "::mlir::ModuleOp"> {
+def ExecOverlapCollectives : StagedPass<"exec-overlap-collectives", "exec"> {
   let summary = "Lets collectives run while the program computes";
   let description = [{
     A collective of `min-bytes` at least is only started where it stands, and an
@@ -336,7 +340,7 @@ def ExecOverlapCollectives : Pass<"exec-overlap-collectives", "::mlir::ModuleOp"
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecPlanMemory : Pass<"exec-plan-memory", "::mlir::ModuleOp"> {
+def ExecPlanMemory : StagedPass<"exec-plan-memory", "exec"> {
   let summary = "Gives every buffer its offset in one arena";
   let description = [{
     Variables, inputs and outputs come first, at the same offsets in every program.
@@ -359,7 +363,7 @@ def ExecPlanMemory : Pass<"exec-plan-memory", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecVerify : Pass<"exec-verify", "::mlir::ModuleOp"> {
+def ExecVerify : StagedPass<"exec-verify", "exec"> {
   let summary = "Checks that floor 3 is complete";
   let description = [{
     Closes the floor: no tensors in programs, every buffer has an aligned offset

@@ -19,7 +19,7 @@ namespace {
 struct ExecScheduleKernels : exec::impl::ExecScheduleKernelsBase<ExecScheduleKernels> {
   using ExecScheduleKernelsBase::ExecScheduleKernelsBase;
 
-  void runOnOperation() override {
+  void runOnModule() override {
     if (target != "cpu" && target != "cuda") {
       getOperation().emitError("target '") << target << "' is unknown; cpu and cuda work";
       return signalPassFailure();

@@ -6,11 +6,13 @@
 #include "Dist/Dist.h"
 #include "Dist/Programs.h"
 #include "Exec/Exec.h"
+#include "OutputFiles.h"
 #include "ReplayFiles.h"
 #include "Train/Train.h"
 #include "meshwright/Bytes.h"
 #include "meshwright/Codegen.h"
 #include "meshwright/Frontend.h"
+#include "meshwright/Json.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Remat.h"
 #include "meshwright/Report.h"
@@ -51,8 +53,12 @@ public:
                  << place.getColumn() << ": ";
             os << diagnostic << "\n";
           }
+          failed |= diagnostic.getSeverity() == DiagnosticSeverity::Error;
           return success();
         }) {}
+
+  /// Whether there was an error; what watches passes cannot make them fail.
+  bool hasErrors() const { return failed; }
 
   Error take(const llvm::Twine &otherwise) {
     std::string message = StringRef(text).rtrim().str();
@@ -61,6 +67,7 @@ public:
 
 private:
   std::string text;
+  bool failed = false;
   ScopedDiagnosticHandler handler;
 };
 } // namespace
@@ -159,6 +166,12 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
 Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRContext &context) {
   DiagnosticCollector diagnostics(context);
   if (llvm::sys::path::extension(options.model) == ".mlir") {
+    // The parser recurses as the text nests, which is not deep in any program.
+    constexpr unsigned depth = 512;
+    auto file = llvm::MemoryBuffer::getFile(options.model, /*IsText=*/true);
+    if (file && beyondDepth((*file)->getBuffer(), depth, "([{<", ")]}>") != StringRef::npos)
+      return createStringError("'" + options.model + "': brackets are nested more than " +
+                               llvm::Twine(depth) + " deep");
     OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(options.model, &context);
     if (!module)
       return diagnostics.take("cannot read '" + options.model + "'");
@@ -199,12 +212,6 @@ static Error writeFile(StringRef path, StringRef text) {
   llvm::outs().clear_error();
   return error ? createStringError("cannot write the standard output: " + error.message())
                : Error::success();
-}
-
-static std::string outputPath(const CompileOptions &options) {
-  if (!options.output.empty())
-    return options.output;
-  return options.emit == "exe" ? llvm::sys::path::stem(options.model).str() : "-";
 }
 
 /// The bytes that --memory-limit or --remat auto:BYTES names.
@@ -325,7 +332,7 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
     if (Error error = dumpIrTo(manager, options.dumpIr))
       return std::move(error);
   DiagnosticCollector diagnostics(context, &log);
-  if (failed(manager.run(module)))
+  if (failed(manager.run(module)) || diagnostics.hasErrors())
     return diagnostics.take("compilation failed");
   if (to == Stage::exec && *from < Stage::exec)
     if (Error error = checkOffloaded(options.offload, module))
@@ -335,6 +342,12 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
 
 Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ostream &log) {
   auto begin = std::chrono::steady_clock::now();
+  if (Error error = checkFiles(options))
+    return error;
+  for (auto [flag, folder] : {std::pair("report", &options.report), {"dump-ir", &options.dumpIr}})
+    if (!folder->empty())
+      if (Error error = prepareFolder(flag, *folder))
+        return error;
   Stage to = stageNamed(options.emit).value_or(Stage::exec);
   Expected<OwningOpRef<ModuleOp>> compiled = compileTo(to, options, context, log);
   if (!compiled)
@@ -362,6 +375,9 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
     if (!built)
       return built.takeError();
     plan = std::move(*built);
+    if (options.emit == "exe")
+      if (Error error = checkReplaced(options, *plan))
+        return error;
     if (!options.report.empty())
       if (Error error = writeReport(*plan, options.report))
         return error;

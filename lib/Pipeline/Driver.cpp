@@ -48,6 +48,13 @@ static Error plot(llvm::ArrayRef<std::string> args) {
   }
   if (files.empty())
     return llvm::createStringError(llvm::Twine("no file given\n") + plotUsage);
+  std::vector<FileArgument> arguments;
+  for (const std::string &file : files)
+    arguments.push_back({"FILE", file, FileUse::Input});
+  if (!svg.empty())
+    arguments.push_back({"-o", svg, FileUse::Output});
+  if (std::string clash = clashOf(arguments); !clash.empty())
+    return llvm::createStringError(clash);
   return plotLosses(files, svg, llvm::outs());
 }
 

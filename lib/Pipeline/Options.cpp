@@ -9,7 +9,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 #include <CLI/CLI.hpp>
 #include <charconv>
@@ -80,130 +80,41 @@ static std::string unlessOverlap(const CompileOptions &o) { return onOneRank(o, 
 ArrayRef<Flag> compileFlags() {
   using O = CompileOptions;
   static const std::vector<Flag> flags = {
-      {"output", "FILE", "executable to write, or the file of --emit (default: the model's name)",
-       &O::output},
-      {"recipe", "FILE.toml", "read flags from a file; flags given here win", &O::recipe},
+      Flag{"output", "FILE", "executable to write, or the file of --emit (default: the model's name, of " "a config.json its folder's)", &O::output}.file(FileUse::Output),
+      Flag{"recipe", "FILE.toml", "read flags from a file; flags given here win", &O::recipe}.file(FileUse::Input),
       {"target", "T", "cpu or cuda", &O::target, {"cpu", "cuda"}},
-      {"gpu-arch", "ARCHS", "architectures for cuda, e.g. sm_90,sm_80", &O::gpuArch, {}, unlessGpu},
-      {"cpu", "NAME",
-       "processor the cpu target's code is for, as LLVM names it; native is this one", &O::cpu, {},
-       unlessCpu},
-      {"mesh", "AXES",
-       "device mesh, outermost axis first, e.g. pipe=2,data=4,tensor=2; absent: one rank",
-       &O::mesh},
-      {"batch", "B",
-       "sequences per optimizer step over all ranks (default: one per data rank and microbatch)",
-       &O::batch},
-      {"seq", "S", "tokens per sequence (default: the model's positions, at most 1024)",
-       &O::sequence},
+      Flag{"gpu-arch", "ARCHS", "architectures for cuda, e.g. sm_90,sm_80", &O::gpuArch}.unless(unlessGpu),
+      Flag{"cpu", "NAME", "processor the cpu target's code is for, as LLVM names it; native is this one", &O::cpu}.unless(unlessCpu),
+      {"mesh", "AXES", "device mesh, outermost axis first, e.g. pipe=2,data=4,tensor=2; absent: one rank", &O::mesh},
+      {"batch", "B", "sequences per optimizer step over all ranks (default: one per data rank and microbatch)", &O::batch},
+      {"seq", "S", "tokens per sequence (default: the model's positions, at most 1024)", &O::sequence},
       {"microbatches", "M", "parts a batch is computed in, gradients summed", &O::microbatches},
-      {"zero", "STAGE",
-       "what data ranks share out: 0 nothing, 1 optimizer state, 2 gradients too, 3 parameters too",
-       &O::zero, {}, nullptr, "dist"},
-      {"sequence-parallel", "", "split the sequence between tensor ranks outside matmuls",
-       &O::sequenceParallel, {}, nullptr, "dist"},
-      {"tensor-2d", "", "two-dimensional tensor parallelism over tensor=RxC", &O::tensor2d, {},
-       nullptr, "dist"},
-      {"data-sync",
-       "HOW",
-       "who adds gradients and updates: all-reduce (all ranks) or parameter-server (the first data rank)",
-       &O::dataSync,
-       {"all-reduce", "parameter-server"},
-       nullptr,
-       "dist"},
-      {"schedule", "NAME",
-       "pipeline schedule: naive, gpipe, 1f1b, interleaved:V, zb-h1, zb-h2, zb-v", &O::schedule, {},
-       nullptr, "schedule"},
-      {"cuts", "L1,L2,..", "first layers of the pipeline's chunks after the first: a chunk a stage, or V", &O::cuts,
-       {}, nullptr, "step"},
-      {"remat", "POLICY",
-       "what the backward computes again: none, full, every:K, sqrt, selective, price:P, "
-       "every:K+price:P (P FLOPs for a byte), between commas one for each pipeline stage, or "
-       "auto[:BYTES], the least work that fits",
-       &O::remat, {}, nullptr, "stages"},
-      {"memory-limit", "BYTES",
-       "bytes a rank may use, e.g. 70GiB; also the budget of --remat auto", &O::memoryLimit, {},
-       unlessOnlyBudget},
-      {"offload", "WHAT",
-       "what is kept in memory of the host, between commas: optimizer (its states, which pass through "
-       "the device part by part), activations (what layers keep for their backward)",
-       &O::offload, {}, nullptr, "exec"},
-      {"offload-buffer", "BYTES",
-       "bytes of the largest part of one optimizer state on its way, of which the device has three places",
-       &O::offloadBuffer, {}, unlessStatesOnHost, "exec"},
-      {"collective-algorithm",
-       "NAME",
-       "messages of all-reduces: native (the runtime's), sequential, ring, parallel, doubling, "
-       "halving-doubling, or auto, the fastest by the alpha-beta model",
-       &O::collectiveAlgorithm,
-       {"native", "sequential", "ring", "parallel", "doubling", "halving-doubling", "auto"},
-       unlessAlgorithm, "schedule"},
-      {"collective-matmul",
-       "HOW",
-       "on: matrix products with a gathered operand or a scattered result run part by part, while the "
-       "next part is on its way",
-       &O::collectiveMatmul,
-       {"on", "off"},
-       unlessLooped, "schedule"},
-      {"overlap",
-       "HOW",
-       "on: collectives run while the program computes; layers' gathers and gradients get two places. auto: on "
-       "for cuda, off for cpu",
-       &O::overlap,
-       {"auto", "on", "off"},
-       unlessOverlap, "exec"},
-      {"attention",
-       "HOW",
-       "attention for cuda: cudnn, generated, or auto, cudnn where it can and generated "
-       "kernels otherwise",
-       &O::attention,
-       {"auto", "cudnn", "generated"},
-       unlessGpu, "exec"},
-      {"deterministic",
-       "HOW",
-       "on: the same bits in every run; off: cudnn's gradients of attention may be added in any order, which takes "
-       "less memory",
-       &O::deterministic,
-       {"on", "off"},
-       unlessCudnnMayAdd, "exec"},
-      {"epilogues",
-       "LIST",
-       "what cuBLASLt does with a product before it writes it: some of bias, addend, gelu, gelu-grad, "
-       "bias-grad between commas, or none; auto: all for sm_90 and later, those without gelu for earlier ones",
-       &O::epilogues, {}, unlessGpu, "exec"},
-      {"replay", "", "make an executable that can dump a step for `meshwright replay`", &O::replay, {},
-       nullptr, "exec"},
-      {"precision",
-       "TYPE",
-       "type of weights and activations: f32, or bf16 or fp16 with f32 copies of the weights",
-       &O::precision,
-       {"f32", "bf16", "fp16", "fp8"}},
-      {"grad-dtype",
-       "TYPE",
-       "type that parameters' gradients are summed in: f32, or bf16 with --precision bf16",
-       &O::gradDtype,
-       {"f32", "bf16"}},
+      Flag{"zero", "STAGE", "what data ranks share out: 0 nothing, 1 optimizer state, 2 gradients too, 3 parameters too", &O::zero}.until("dist"),
+      Flag{"sequence-parallel", "", "split the sequence between tensor ranks outside matmuls", &O::sequenceParallel}.until("dist"),
+      Flag{"tensor-2d", "", "two-dimensional tensor parallelism over tensor=RxC", &O::tensor2d}.until("dist"),
+      Flag{"data-sync", "HOW", "who adds gradients and updates: all-reduce (all ranks) or parameter-server (the first data rank)", &O::dataSync, {"all-reduce", "parameter-server"}}.until("dist"),
+      Flag{"schedule", "NAME", "pipeline schedule: naive, gpipe, 1f1b, interleaved:V, zb-h1, zb-h2, zb-v", &O::schedule}.until("schedule"),
+      Flag{"cuts", "L1,L2,..", "first layers of the pipeline's chunks after the first: a chunk a stage, or V", &O::cuts}.until("step"),
+      Flag{"remat", "POLICY", "what the backward computes again: none, full, every:K, sqrt, selective, price:P, " "every:K+price:P (P FLOPs for a byte), between commas one for each pipeline stage, or " "auto[:BYTES], the least work that fits", &O::remat}.until("stages"),
+      Flag{"memory-limit", "BYTES", "bytes a rank may use, e.g. 70GiB; also the budget of --remat auto", &O::memoryLimit}.unless(unlessOnlyBudget),
+      Flag{"offload", "WHAT", "what is kept in memory of the host, between commas: optimizer (its states, which pass through " "the device part by part), activations (what layers keep for their backward)", &O::offload}.until("exec"),
+      Flag{"offload-buffer", "BYTES", "bytes of the largest part of one optimizer state on its way, of which the device has three places", &O::offloadBuffer}.unless(unlessStatesOnHost).until("exec"),
+      Flag{"collective-algorithm", "NAME", "messages of all-reduces: native (the runtime's), sequential, ring, parallel, doubling, " "halving-doubling, or auto, the fastest by the alpha-beta model", &O::collectiveAlgorithm, {"native", "sequential", "ring", "parallel", "doubling", "halving-doubling", "auto"}}.unless(unlessAlgorithm).until("schedule"),
+      Flag{"collective-matmul", "HOW", "on: matrix products with a gathered operand or a scattered result run part by part, while the " "next part is on its way", &O::collectiveMatmul, {"on", "off"}}.unless(unlessLooped).until("schedule"),
+      Flag{"overlap", "HOW", "on: collectives run while the program computes; layers' gathers and gradients get two places. auto: on " "for cuda, off for cpu", &O::overlap, {"auto", "on", "off"}}.unless(unlessOverlap).until("exec"),
+      Flag{"attention", "HOW", "attention for cuda: cudnn, generated, or auto, cudnn where it can and generated " "kernels otherwise", &O::attention, {"auto", "cudnn", "generated"}}.unless(unlessGpu).until("exec"),
+      Flag{"deterministic", "HOW", "on: the same bits in every run; off: cudnn's gradients of attention may be added in any order, which takes " "less memory", &O::deterministic, {"on", "off"}}.unless(unlessCudnnMayAdd).until("exec"),
+      Flag{"epilogues", "LIST", "what cuBLASLt does with a product before it writes it: some of bias, addend, gelu, gelu-grad, " "bias-grad between commas, or none; auto: all for sm_90 and later, those without gelu for earlier ones", &O::epilogues}.unless(unlessGpu).until("exec"),
+      Flag{"replay", "", "make an executable that can dump a step for `meshwright replay`", &O::replay}.until("exec"),
+      {"precision", "TYPE", "type of weights and activations: f32, or bf16 or fp16 with f32 copies of the weights", &O::precision, {"f32", "bf16", "fp16", "fp8"}},
+      {"grad-dtype", "TYPE", "type that parameters' gradients are summed in: f32, or bf16 with --precision bf16", &O::gradDtype, {"f32", "bf16"}},
       {"optimizer", "NAME", "sgd or adamw", &O::optimizer, {"sgd", "adamw"}},
-      {"dropout", "P",
-       "probability for all of the model's dropouts (default: what the config says)", &O::dropout, {},
-       nullptr, "train"},
-      {"emit",
-       "STAGE",
-       "stop at train, step, dist, local, stages, schedule, exec, llvm, ptx or object; exe goes "
-       "all the way",
-       &O::emit,
-       {"train", "step", "dist", "local", "stages", "schedule", "exec", "llvm", "ptx", "object",
-        "exe"}},
-      {"dump-ir", "DIR", "write the IR after each pass into numbered files", &O::dumpIr},
-      {"explain-sharding", "NAME",
-       "say which seed put each axis on this parameter or input, and what it competed with",
-       &O::explainSharding, {}, nullptr, "dist"},
-      {"report", "DIR", "write the plan as report.json and index.html", &O::report},
-      {"assert", "COND",
-       "fail unless the plan satisfies e.g. 'peak<=70GiB'; quantities: peak, device, host, parameter, gradient, "
-       "optimizer, activation, temporary, workspace, input, output, communication, "
-       "communication[AXES], flops, recomputed_flops, collectives, sums with +; may be repeated",
-       &O::assertions},
+      Flag{"dropout", "P", "probability for all of the model's dropouts (default: what the config says)", &O::dropout}.until("train"),
+      {"emit", "STAGE", "stop at train, step, dist, local, stages, schedule, exec, llvm, ptx or object; exe goes " "all the way", &O::emit, {"train", "step", "dist", "local", "stages", "schedule", "exec", "llvm", "ptx", "object", "exe"}},
+      Flag{"dump-ir", "DIR", "write the IR after each pass into numbered files", &O::dumpIr}.file(FileUse::OutputFolder, "[0-9]*-*.mlir"),
+      Flag{"explain-sharding", "NAME", "say which seed put each axis on this parameter or input, and what it competed with", &O::explainSharding}.until("dist"),
+      Flag{"report", "DIR", "write the plan as report.json and index.html", &O::report}.file(FileUse::OutputFolder, "report.json trace.json index.html *.svg"),
+      {"assert", "COND", "fail unless the plan satisfies e.g. 'peak<=70GiB'; quantities: peak, device, host, parameter, gradient, " "optimizer, activation, temporary, workspace, input, output, communication, " "communication[AXES], flops, recomputed_flops, collectives, sums with +; may be repeated", &O::assertions},
   };
   return flags;
 }
@@ -239,13 +150,40 @@ static Error checkNotEmpty(const CompileOptions &options) {
   return Error::success();
 }
 
+/// The line whose keys have more parts than any recipe's, or 0. The parser makes a table of each
+/// part, and destroys them by recursion.
+static unsigned lineOfDeepKey(StringRef text) {
+  constexpr unsigned most = 64;
+  unsigned line = 0;
+  while (!text.empty()) {
+    StringRef rest;
+    std::tie(rest, text) = text.split('\n');
+    ++line;
+    unsigned dots = 0;
+    char quote = 0;
+    for (char c : rest) {
+      if (quote ? c == quote : c == '"' || c == '\'')
+        quote = quote ? 0 : c;
+      else if (!quote && c == '#')
+        break;
+      else if (!quote && c == '.' && ++dots > most)
+        return line;
+    }
+  }
+  return 0;
+}
+
 static Error readRecipe(CompileOptions &options) {
   auto fail = [&](const Twine &message) {
     return createStringError("recipe '" + options.recipe + "': " + message);
   };
-  if (std::error_code error = sys::fs::access(options.recipe, sys::fs::AccessMode::Exist))
-    return fail("cannot read the file: " + error.message());
-  toml::parse_result parsed = toml::parse_file(options.recipe);
+  auto file = MemoryBuffer::getFile(options.recipe, /*IsText=*/true);
+  if (!file)
+    return fail("cannot read the file: " + file.getError().message());
+  if (unsigned line = lineOfDeepKey((*file)->getBuffer()))
+    return fail("line " + Twine(line) + ": a key has more than 64 parts between dots; keys are the "
+                "flags of 'meshwright compile --help', model and seeds");
+  toml::parse_result parsed = toml::parse(std::string_view((*file)->getBuffer()), options.recipe);
   if (!parsed)
     return fail("line " + Twine(parsed.error().source().begin.line) + ": " +
                 std::string(parsed.error().description()));

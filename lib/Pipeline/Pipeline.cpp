@@ -25,10 +25,6 @@ using llvm::Expected;
 
 namespace meshwright {
 
-static constexpr StringLiteral stageAttr = "meshwright.stage";
-static constexpr StringLiteral stageNames[] = {"train",  "step",     "dist", "local",
-                                               "stages", "schedule", "exec"};
-
 std::optional<Stage> stageNamed(StringRef name) {
   for (auto [i, stage] : llvm::enumerate(stageNames))
     if (name == stage)
@@ -95,7 +91,7 @@ struct Step {
 } // namespace
 
 /// A pass option's value that may hold blanks and commas.
-static std::string quoted(StringRef value) { return ("\"" + value + "\"").str(); }
+static std::string quoted(const std::string &value) { return "\"" + value + "\""; }
 
 /// The stages of the pipeline; 1 without an axis for them.
 static int64_t pipelineStages(const dist::Mesh &mesh) { return mesh.size(mesh.named("pipe")); }

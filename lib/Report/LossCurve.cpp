@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "meshwright/Json.h"
 #include "meshwright/Report.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -34,7 +35,7 @@ static Expected<Series> readSeries(StringRef path) {
   SmallVector<StringRef> lines;
   (*buffer)->getBuffer().split(lines, '\n', -1, false);
   for (auto [i, line] : enumerate(lines)) {
-    Expected<json::Value> value = json::parse(line);
+    Expected<json::Value> value = parseJson(line);
     const json::Object *object = value ? value->getAsObject() : nullptr;
     if (!object) {
       if (!value)

@@ -32,6 +32,8 @@ public:
   /// takes the old one's place in one step, so that no kill can lose lines.
   MetricsFile(const std::string &path, int64_t firstStep);
   void write(const StepMetrics &metrics);
+  /// Closes the file; an Error if what was written is not there.
+  void close() { file->close(); }
 
 private:
   std::unique_ptr<OutputFile> file;

@@ -6,6 +6,7 @@
 #include "common/Trainer.h"
 
 #include "common/Error.h"
+#include "common/Launch.h"
 #include "common/LearningRate.h"
 #include "common/Weights.h"
 
@@ -23,7 +24,7 @@ Trainer::Trainer(MwContext &context, const Options &options)
     : context(context), plan(context.plan), options(options),
       data(options.data, "--data", options.tokens) {
   ActivityScope activity(context.status, "preparing the run", ActivityScope::Patient);
-  int64_t sequences = data.sequences(plan.sequence);
+  int64_t sequences = data.sequences(plan.sequence, plan.batch);
   if (!options.evalData.empty()) {
     evalData = std::make_unique<TokenFile>(options.evalData, "--eval-data", options.tokens);
     evalBatches = std::min(maxEvalBatches, evalData->sequences(plan.sequence) / plan.batch);
@@ -32,6 +33,7 @@ Trainer::Trainer(MwContext &context, const Options &options)
            " tokens, but one batch of ", plan.batch, " sequences of ", plan.sequence, " needs ",
            plan.batch * plan.sequence + 1, ": name a longer file");
   }
+  checkTokens();
   if (context.device)
     context.device->useGraphs(options.cudaGraphs);
   state.seed = options.seed;
@@ -54,6 +56,22 @@ Trainer::Trainer(MwContext &context, const Options &options)
   context.world->barrier(); // Every rank has what it needs.
   if (isRoot() && !options.metrics.empty())
     metrics = std::make_unique<MetricsFile>(options.metrics, state.step);
+  if (isRoot() && !options.trace.empty())
+    traceFile = std::make_unique<OutputFile>(options.trace);
+}
+
+/// Finds tokens that the model does not know before it trains on the others. The ranks of a
+/// machine share its files out.
+void Trainer::checkTokens() {
+  TraceScope span(context.trace.get(), "check tokens", "io");
+  std::vector<int> here = sameOnMachine(*context.world, "");
+  int64_t part = std::find(here.begin(), here.end(), context.rank()) - here.begin();
+  for (const TokenFile *file : {&data, evalData.get()}) {
+    if (!file)
+      continue;
+    file->checkFormat(plan.vocabulary);
+    file->checkTokens(plan.vocabulary, part, int64_t(here.size()), context.threads);
+  }
 }
 
 /// Finds out before the weights are read whether the run can write what it will.
@@ -326,8 +344,10 @@ void Trainer::run() {
       note(text("--trace ", options.trace, " has the first ", grouped(Trace::limit),
                 " spans of rank 0; ", grouped(dropped),
                 " later ones were dropped: choose steps with --trace-from and --trace-steps"));
-    Trace::write(*context.trace, *context.world, options.trace);
+    Trace::write(*context.trace, *context.world, traceFile.get());
   }
+  if (metrics)
+    metrics->close();
   // For good: after the barrier the other ranks may end at any time.
   context.status.activity = "finishing";
   context.status.patient = true;

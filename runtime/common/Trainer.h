@@ -30,6 +30,7 @@ public:
   void run();
 
 private:
+  void checkTokens();
   void checkOutputs() const;
   void checkDump() const;
   void resumeState();
@@ -60,6 +61,7 @@ private:
   std::unique_ptr<TokenFile> evalData;
   int64_t evalBatches = 0;
   std::unique_ptr<MetricsFile> metrics;
+  std::unique_ptr<OutputFile> traceFile; ///< of rank 0, with --trace
   std::unique_ptr<Arena> arena;
   std::optional<LossScaler> scaler; ///< in fp16
   int64_t savedStep = -1;

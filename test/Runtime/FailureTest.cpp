@@ -120,17 +120,84 @@ TEST_F(FailureTest, BadDataFiles) {
   writeFile(path("data.bin"), outside);
   expectFailure(train("--steps 2", 4, 1, Mpi), {"token 130", "is 255"});
 
-  int32_t header[256] = {20240520, 1, 100};
+  int32_t header[256] = {20240520, 1, 200};
   std::string bytes(reinterpret_cast<char *>(header), sizeof(header));
-  EXPECT_EQ(withData(bytes + std::string(200, 0), "").code, 0);
-  expectFailure(withData(bytes + std::string(198, 0), ""), {"100 tokens", "1222"});
-  expectFailure(withData(bytes + std::string(200, 0), " --tokens u8"), {"--tokens says u8"});
+  EXPECT_EQ(withData(bytes + std::string(400, 0), "").code, 0);
+  expectFailure(withData(bytes + std::string(398, 0), ""), {"200 tokens", "1422"});
+  expectFailure(withData(bytes + std::string(400, 0), " --tokens u8"), {"--tokens says u8"});
   expectFailure(withData(bytes.substr(0, 100), ""), {"header", "truncated"});
   header[1] = 9;
   expectFailure(withData(std::string(reinterpret_cast<char *>(header), sizeof(header)), ""),
                 {"version 9"});
   writeFile(path("short.bin"), std::string(100, 'a'));
   expectFailure(train("--steps 2 --eval-data " + path("short.bin")), {"short.bin", "needs 129"});
+}
+
+// What a run reads, or writes already, must not be overwritten, whatever it is called.
+TEST_F(FailureTest, FilesThatAreOne) {
+  namespace fs = std::filesystem;
+  std::string data = readFile(path("data.bin"));
+  ASSERT_EQ(train("--steps 1 --save " + path("c")).code, 0);
+  std::string weights = path("c/latest/model.safetensors"), saved = readFile(weights);
+  fs::create_symlink(path("data.bin"), path("link"));
+  fs::create_hard_link(path("data.bin"), path("hard"));
+  fs::create_symlink(path("later"), path("dangling"));
+  fs::create_directory(path("dump"));
+  fs::create_symlink(path("dump"), path("dump-link"));
+
+  auto words = [&](std::string text) {
+    for (size_t at; (at = text.find('@')) != std::string::npos;)
+      text.replace(at, 1, path(""));
+    return text;
+  };
+  for (auto [arguments, part] : {
+           std::pair("--metrics @data.bin", "--metrics @data.bin would overwrite --data @data.bin"),
+           {"--trace @link", "--trace @link would overwrite --data @data.bin"},
+           {"--metrics @hard", "--metrics @hard would overwrite --data @data.bin"},
+           {"--metrics @./c/../data.bin", "would overwrite --data"},
+           {"--eval-data @c/latest/config.json --trace @c/latest/config.json", "--eval-data"},
+           {"--init @c/latest/model.safetensors --trace @c/step-00000001/model.safetensors",
+            "would overwrite --init"},
+           {"--metrics @m --trace @m", "--metrics @m and --trace @m write to one place"},
+           {"--metrics @later --trace @dangling", "write to one place"},
+           {"--save @new --metrics @new", "write to one place"},
+           {"--save @new --metrics @new/latest", "--save @new would overwrite --metrics"},
+           {"--dump @dump --metrics @dump-link/rank-0.json", "--dump @dump would overwrite"},
+       })
+    expectFailure(train(std::string("--steps 1 ") + words(arguments)), {words(part)});
+  expectFailure(train("--steps 2 --resume " + path("c") + " --metrics " + FAKE_PROGRAM),
+                {"would overwrite the executable"});
+  expectFailure(train("--steps 1 --metrics " + path("link"), 2, 1, Mpi), {"would overwrite --data"});
+  EXPECT_EQ(readFile(path("data.bin")), data);
+  EXPECT_EQ(readFile(weights), saved);
+
+  // What may be one: what is only read, folders of checkpoints, and devices.
+  for (const char *arguments : {"--eval-data @data.bin", "--metrics /dev/null --trace /dev/null",
+                                "--resume @c --save @c --metrics @c/m.jsonl --trace @c/t.json"})
+    EXPECT_EQ(train(std::string("--steps 2 ") + words(arguments)).code, 0);
+}
+
+TEST_F(FailureTest, OutputsThatTakeNothing) {
+  for (const char *flag : {"--metrics", "--trace"})
+    expectFailure(train(std::string("--steps 1 ") + flag + " /dev/full"),
+                  {"cannot write /dev/full", "No space left"});
+}
+
+TEST_F(FailureTest, FewerSequencesThanABatch) {
+  writeFile(path("data.bin"), std::string(128, 'a'));
+  expectFailure(train("--steps 1"), {"128 tokens, 7 sequences of 16, but a batch has 8", "129"});
+  writeFile(path("data.bin"), std::string(129, 'a'));
+  EXPECT_EQ(train("--steps 1").code, 0);
+}
+
+TEST_F(FailureTest, BadTokensAreFoundBeforeTheFirstStep) {
+  // In the last sequence, which the first step does not read.
+  std::string tokens(5000, 'a');
+  tokens[4990] = char(253);
+  writeFile(path("data.bin"), tokens);
+  expectFailure(train("--steps 1 --metrics " + path("m")), {"token 4990", "is 253"});
+  EXPECT_FALSE(std::filesystem::exists(path("m")));
+  expectFailure(train("--steps 1", 4, 1, Mpi), {"token 4990", "is 253"});
 }
 
 TEST_F(FailureTest, BadWeightFiles) {
@@ -201,6 +268,11 @@ TEST_F(FailureTest, ShardedWeights) {
     ASSERT_EQ(good.code, 0) << good.output;
     EXPECT_EQ(readFile(path("b/latest/model.safetensors")), model);
   }
+  std::string second = readFile(path("part-2.safetensors"));
+  expectFailure(train("--steps 1 --init " + path("model.safetensors.index.json") + " --metrics " +
+                      path("part-2.safetensors")),
+                {"part-2.safetensors: this run reads it"});
+  EXPECT_EQ(readFile(path("part-2.safetensors")), second);
   std::string name = "transformer.ln_f.bias";
   expectFailure(init(""), {"index.json", "not valid JSON"});
   expectFailure(init(mapped(map).substr(0, 50)), {"index.json", "not valid JSON"});
