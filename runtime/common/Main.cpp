@@ -42,6 +42,7 @@ static void runThreads(const Plan &plan, const Options &options, const std::stri
   checkRankCount(plan, Launch(), ranks, program);
   checkMemory(plan, ranks);
   int threads = threadsPerRank(ranks);
+  checkThreads(ranks, threads);
   std::vector<std::unique_ptr<RankStatus>> owned;
   std::vector<RankStatus *> statuses;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -79,7 +80,9 @@ static void runProcess(const Plan &plan, const Options &options, const Launch &l
   Neighbours neighbours = findNeighbours(*world);
   checkMemory(plan, neighbours.onMachine);
   world->barrier(); // Nobody takes memory before all have looked.
-  trainRank(options, std::move(world), threadsPerRank(neighbours.onCores), status);
+  int threads = threadsPerRank(neighbours.onCores);
+  checkThreads(1, threads);
+  trainRank(options, std::move(world), threads, status);
   monitor.setLostPeer(nullptr);
   setFailureAbort(nullptr);
   transport->finish();

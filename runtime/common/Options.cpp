@@ -9,6 +9,7 @@
 #include "common/Options.h"
 
 #include "common/Error.h"
+#include "meshwright/Suggestion.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -75,8 +76,10 @@ static const Flag flags[] = {
      std::numeric_limits<double>::infinity(), nullptr, "--save"},
     {"--resume", "DIR", &Options::resume, "go on from DIR/latest, or from one checkpoint"},
     {"--metrics", "FILE", &Options::metrics, "write one JSON object per step"},
-    {"--eval-data", "FILE", &Options::evalData, "token file to evaluate on (first 64 batches)"},
+    {"--eval-data", "FILE", &Options::evalData, "token file to evaluate on: all of its whole sequences, at the end and when no step is left"},
     {"--eval-every", "K", &Options::evalEvery, "evaluate after every K steps and at the end", 0,
+     std::numeric_limits<double>::infinity(), nullptr, "--eval-data"},
+    {"--eval-batches", "N", &Options::evalBatches, "on the first N batches at most; 0: on all", 0,
      std::numeric_limits<double>::infinity(), nullptr, "--eval-data"},
     {"--trace", "FILE", &Options::trace,
      "write what each rank did, for Perfetto or chrome://tracing; at most 1048576 spans a rank"},
@@ -190,6 +193,22 @@ static void checkFlag(const Flag &flag, const Options &options) {
     check(options.*(*member));
 }
 
+[[noreturn]] static void failUnknown(const std::string &word) {
+  std::string name = word.substr(0, word.find('='));
+  if (name.rfind("--", 0) != 0)
+    fail("'", word, "' belongs to no flag: files are named by flags, such as --data FILE; see --help");
+  std::vector<std::string> names;
+  for (const Flag &flag : flags)
+    names.push_back(flag.name + 2);
+  std::string near = nearestName(name.substr(2), names);
+  if (name == "--learning-rate")
+    near = "lr";
+  fail("there is no flag ", name, near.empty() ? "" : "; did you mean --" + near + "?",
+       near.empty() ? "; see" : " See",
+       " --help for the flags of this executable, and 'meshwright compile --help' for what is chosen "
+       "when a model is compiled");
+}
+
 bool meshwright::parseOptions(int argc, const char *const *argv, Options &options, bool printHelp) {
   CLI::App app("Trains the model this executable was compiled from.", argc ? argv[0] : "EXE");
   app.footer(footer);
@@ -205,6 +224,9 @@ bool meshwright::parseOptions(int argc, const char *const *argv, Options &option
       fputs(app.help().c_str(), stdout);
     return false;
   } catch (const CLI::ParseError &error) {
+    // A misspelt flag first: that another is missing may follow from it.
+    if (std::vector<std::string> unknown = app.remaining(); !unknown.empty())
+      failUnknown(unknown.front());
     fail(error.what(), ": see --help for the flags and what they take");
   }
   for (const Flag &flag : flags)

@@ -1,0 +1,64 @@
+//===- Suggestion.h - what a misspelt name was meant to be -------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// For the messages of the compiler and of executables alike, so without LLVM.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_SUGGESTION_H
+#define MESHWRIGHT_SUGGESTION_H
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace meshwright {
+
+/// Letters to insert, delete, replace or swap with their neighbour to make `a` into `b`.
+inline size_t editDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> before, last, row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j)
+    row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    before = std::exchange(last, row);
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+  }
+  return row[b.size()];
+}
+
+/// The one of `names` that `word` was most likely meant to be, or nothing: one of its parts
+/// between dashes is missing or too many (batch-size), or few letters differ.
+inline std::string nearestName(std::string_view word, const std::vector<std::string> &names) {
+  auto begins = [](std::string_view text, std::string_view start) {
+    return text.size() > start.size() && text.substr(0, start.size()) == start &&
+           text[start.size()] == '-';
+  };
+  std::string nearest;
+  size_t distance = 1 + word.size() / 4 + (word.size() == 3);
+  for (const std::string &name : names) {
+    size_t edits = begins(word, name) || begins(name, word) ? 1 : editDistance(word, name);
+    if (edits < distance && edits < std::max(word.size(), name.size())) {
+      distance = edits;
+      nearest = name;
+    }
+  }
+  return nearest;
+}
+
+/// "; did you mean 'batch'?", or nothing.
+inline std::string suggestion(std::string_view word, const std::vector<std::string> &names,
+                              const std::string &dashes = "") {
+  std::string nearest = nearestName(word, names);
+  return nearest.empty() ? "" : "; did you mean '" + dashes + nearest + "'?";
+}
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_SUGGESTION_H
