@@ -60,6 +60,8 @@ static SmallVector<int64_t> readWindows(Config &config, StringRef family, int64_
       sliding[i] = window && i >= fullLayers;
     // Written out, the list wins over max_window_layers.
     if (auto types = config.texts("layer_types")) {
+      if (config.failed())
+        return windows;
       if (int64_t(types->size()) != layers) {
         config.error("layer_types") << "\"layer_types\" lists " << types->size()
                                     << " layers, but num_hidden_layers is " << layers;
@@ -122,8 +124,8 @@ static Llama readLlama(Config &config, StringRef family, ModelOptions &options) 
     config.error("num_key_value_heads")
         << "num_attention_heads = " << m.heads
         << " cannot be divided among num_key_value_heads = " << m.kvHeads << "; change one of them";
-  if (!config.failed())
-    m.frequencies = readRopeFrequencies(config, family, m.headDim);
+  // After an error too, so that no key of it is called unknown.
+  m.frequencies = readRopeFrequencies(config, family, m.headDim);
 
   SmallVector<StringRef> ignored(commonIgnoredKeys());
   // pretraining_tp splits matrices without changing their product.

@@ -35,14 +35,15 @@ inline size_t editDistance(std::string_view a, std::string_view b) {
 
 /// The one of `names` that `word` was most likely meant to be, or nothing: one of its parts
 /// between dashes is missing or too many (batch-size), or few letters differ.
-inline std::string nearestName(std::string_view word, const std::vector<std::string> &names) {
+template <typename Names>
+std::string nearestName(std::string_view word, const Names &names) {
   auto begins = [](std::string_view text, std::string_view start) {
     return text.size() > start.size() && text.substr(0, start.size()) == start &&
            text[start.size()] == '-';
   };
   std::string nearest;
   size_t distance = 1 + word.size() / 4 + (word.size() == 3);
-  for (const std::string &name : names) {
+  for (std::string_view name : names) {
     size_t edits = begins(word, name) || begins(name, word) ? 1 : editDistance(word, name);
     if (edits < distance && edits < std::max(word.size(), name.size())) {
       distance = edits;
@@ -50,13 +51,6 @@ inline std::string nearestName(std::string_view word, const std::vector<std::str
     }
   }
   return nearest;
-}
-
-/// "; did you mean 'batch'?", or nothing.
-inline std::string suggestion(std::string_view word, const std::vector<std::string> &names,
-                              const std::string &dashes = "") {
-  std::string nearest = nearestName(word, names);
-  return nearest.empty() ? "" : "; did you mean '" + dashes + nearest + "'?";
 }
 
 } // namespace meshwright
