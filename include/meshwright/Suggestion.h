@@ -53,6 +53,33 @@ std::string nearestName(std::string_view word, const Names &names) {
   return nearest;
 }
 
+/// What CLI11 says of a flag without its value, "--batch: 1 required B missing", plainly.
+inline std::string plainly(std::string message) {
+  static constexpr std::string_view middle = ": 1 required ", ending = " missing";
+  size_t at = message.find(middle), end = message.rfind(ending);
+  if (at == std::string::npos || end == std::string::npos || end < at)
+    return message;
+  return message.substr(0, at) + " needs a value, " +
+         message.substr(at + middle.size(), end - at - middle.size()) + message.substr(end + ending.size());
+}
+
+/// The mesh axis that other systems call `word`, or nothing: tp, tensor-parallel-size.
+inline std::string axisCalled(std::string_view word) {
+  static constexpr std::string_view names[][2] = {
+      {"dp", "data"},    {"ddp", "data"},    {"fsdp", "data"},       {"tp", "tensor"},
+      {"mp", "tensor"},  {"pp", "pipe"},     {"cp", "context"},      {"ep", "expert"},
+      {"model", "tensor"}, {"pipeline", "pipe"}, {"sequence", "context"}, {"data", "data"},
+      {"tensor", "tensor"}, {"pipe", "pipe"}, {"context", "context"}, {"expert", "expert"},
+      {"replica", "replica"}, {"hsdp", "replica"}};
+  for (std::string_view ending : {"-size", "-parallel", "_size", "_parallel"})
+    if (word.size() > ending.size() && word.substr(word.size() - ending.size()) == ending)
+      return axisCalled(word.substr(0, word.size() - ending.size()));
+  for (auto &[name, axis] : names)
+    if (word == name)
+      return std::string(axis);
+  return "";
+}
+
 } // namespace meshwright
 
 #endif // MESHWRIGHT_SUGGESTION_H

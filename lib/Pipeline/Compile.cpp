@@ -201,6 +201,18 @@ static std::string outputPath(const CompileOptions &options) {
   return options.emit == "exe" ? llvm::sys::path::stem(options.model).str() : "-";
 }
 
+/// What --emit prints would fill a terminal, or upset it.
+static Error checkPrints(const CompileOptions &options) {
+  if (!options.output.empty() || options.emit == "exe")
+    return Error::success();
+  if (options.emit == "object")
+    return createStringError("--emit object writes a file that is no text; name it with -o FILE");
+  if (llvm::outs().is_displayed())
+    return createStringError("--emit " + options.emit + " would fill the terminal; give -o FILE, or send it through a "
+                             "pipe, e.g. '| less'");
+  return Error::success();
+}
+
 /// The bytes that --memory-limit or --remat auto:BYTES names.
 static Expected<double> bytesOf(StringRef flag, StringRef text) {
   if (std::optional<double> bytes = parseBytes(text))
@@ -329,6 +341,8 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
 
 Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ostream &log) {
   auto begin = std::chrono::steady_clock::now();
+  if (Error error = checkPrints(options))
+    return error;
   Stage to = stageNamed(options.emit).value_or(Stage::exec);
   Expected<OwningOpRef<ModuleOp>> compiled = compileTo(to, options, context, log);
   if (!compiled)

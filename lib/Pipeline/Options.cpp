@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "meshwright/Options.h"
 #include "meshwright/Bytes.h"
+#include "meshwright/Suggestion.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -110,7 +111,7 @@ ArrayRef<Flag> compileFlags() {
        "TYPE",
        "type of weights and activations: f32, or bf16 or fp16 with f32 copies of the weights",
        &O::precision,
-       {"f32", "bf16", "fp16", "fp8"}},
+       {"f32", "bf16", "fp16"}},
       {"grad-dtype",
        "TYPE",
        "type that parameters' gradients are summed in: f32, or bf16 with --precision bf16",
@@ -171,6 +172,49 @@ static Error checkNotEmpty(const CompileOptions &options) {
   return Error::success();
 }
 
+/// "; did you mean ...?" for the name of a flag that does not exist, or "." alone.
+static std::string meantBy(StringRef name, StringRef dashes) {
+  std::string spelling = name.lower();
+  std::replace(spelling.begin(), spelling.end(), '_', '-');
+  std::vector<std::string> names = {"model", "seeds"};
+  if (!dashes.empty())
+    names = {"help"};
+  for (const Flag &flag : compileFlags())
+    names.push_back(flag.name);
+  if (std::string near = nearestName(spelling, names); !near.empty())
+    return "; did you mean " + (dashes + near).str() + "?";
+  if (std::string axis = axisCalled(spelling); !axis.empty())
+    return "; did you mean " + (dashes + "mesh" + (dashes.empty() ? " = \"" : " ") + axis).str() + "=2" +
+           (dashes.empty() ? "\"?" : spelling == "fsdp" ? " --zero 3?" : "?");
+  return ".";
+}
+
+static Error unknownArgument(StringRef word, StringRef model) {
+  static constexpr StringLiteral help = " See 'meshwright compile --help' for all flags";
+  StringRef flag = word.split('=').first;
+  if (!flag.starts_with("-"))
+    return createStringError("'" + word + "' is one argument too many: MODEL is '" + model + "' already, and one is "
+                             "compiled at a time." + help);
+  return createStringError("there is no flag " + flag + meantBy(flag.ltrim('-'), "--") + help +
+                           "; those of an executable, such as --data and --lr, are given when it runs");
+}
+
+/// The file that a folder's model is described in.
+static Error findModel(CompileOptions &options) {
+  if (options.model.empty())
+    return createStringError("no model given: name a Hugging Face config.json, its folder, or a .mlir file");
+  if (!sys::fs::is_directory(options.model))
+    return Error::success();
+  StringRef folder = StringRef(options.model).rtrim('/');
+  for (const char *name : {"/config.json", "/model.mlir"})
+    if (std::string file = (folder + name).str(); sys::fs::exists(file)) {
+      options.model = file;
+      return Error::success();
+    }
+  return createStringError("the folder '" + options.model + "' has no config.json, which describes a model; name "
+                           "the folder of a Hugging Face model, or a .mlir file");
+}
+
 static Error readRecipe(CompileOptions &options) {
   auto fail = [&](const Twine &message) {
     return createStringError("recipe '" + options.recipe + "': " + message);
@@ -205,8 +249,8 @@ static Error readRecipe(CompileOptions &options) {
       continue;
     }
     if (flag == compileFlags().end() || name == "recipe")
-      return fail("unknown key '" + name +
-                  "'; keys are the flags of 'meshwright compile --help', model and seeds");
+      return fail("unknown key '" + name + "'" + meantBy(name, "") +
+                  " The keys are the flags of 'meshwright compile --help', model and seeds");
     Error error = std::visit(
         [&](auto member) -> Error {
           using T = std::decay_t<decltype(options.*member)>;
@@ -235,7 +279,7 @@ static Error readRecipe(CompileOptions &options) {
             } else
               return fail("'" + name + "' must be a string");
             if (!flag->choices.empty() && !is_contained(flag->choices, options.*member))
-              return fail("'" + name + "' is '" + options.*member + "'; expected one of " +
+              return fail("'" + name + "' is '" + options.*member + "'; the choices are " +
                           join(flag->choices, ", "));
           } else {
             bool fits = std::is_same_v<T, bool> ? node.is_boolean() : node.is_integer();
@@ -256,6 +300,18 @@ static Error readRecipe(CompileOptions &options) {
   return Error::success();
 }
 
+/// Checks a flag's value against its choices, which the help lists too.
+static CLI::Validator oneOf(const Flag &flag) {
+  auto check = [&flag](std::string &value) -> std::string {
+    if (is_contained(flag.choices, value))
+      return "";
+    std::string meant = nearestName(value, flag.choices);
+    return "'" + value + "' is not supported; " + (meant.empty() ? "" : "did you mean " + meant + "? ") +
+           "the choices are " + join(flag.choices, ", ");
+  };
+  return CLI::Validator(check, "{" + join(flag.choices, ",") + "}");
+}
+
 Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
   // Twice over the same flags: once to learn the recipe's name, then on top of
   // what the recipe says.
@@ -263,7 +319,7 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
   for (bool second : {false, true}) {
     CLI::App app("Compiles a model description into one training executable.",
                  "meshwright compile");
-    app.add_option("MODEL", options.model, "Hugging Face config.json, or .mlir at any floor");
+    app.add_option("MODEL", options.model, "Hugging Face config.json or its folder, or .mlir at any floor");
     for (const Flag &flag : compileFlags()) {
       std::string spelling =
           std::string(flag.name) == "output" ? "-o,--output" : std::string("--") + flag.name;
@@ -279,7 +335,7 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
                 option->allow_extra_args(false); // one value each time, the next word is the model
               if constexpr (std::is_same_v<T, std::string>) {
                 if (!flag.choices.empty())
-                  option->check(CLI::IsMember(flag.choices))->type_name(flag.value);
+                  option->check(oneOf(flag))->type_name(flag.value);
                 if (!(options.*member).empty())
                   option->capture_default_str();
               } else if constexpr (std::is_same_v<T, int64_t>) {
@@ -297,7 +353,11 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
     } catch (const CLI::CallForHelp &) {
       return make_error<HelpRequested>(app.help());
     } catch (const CLI::ParseError &error) {
-      return createStringError(std::string(error.what()) + "\nSee 'meshwright compile --help'.");
+      std::vector<std::string> rest = app.remaining();
+      auto flag = find_if(rest, [](StringRef word) { return word.starts_with("-"); });
+      if (!rest.empty())
+        return unknownArgument(flag == rest.end() ? rest.front() : *flag, options.model);
+      return createStringError(plainly(error.what()) + "\nSee 'meshwright compile --help'.");
     }
     for (const Flag &flag : compileFlags())
       if (app.count(std::string("--") + flag.name)) {
@@ -317,8 +377,8 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
       options = fresh;
     }
   }
-  if (options.model.empty())
-    return createStringError("no model given: name a Hugging Face config.json or a .mlir file");
+  if (Error error = findModel(options))
+    return std::move(error);
   return options;
 }
 
@@ -346,8 +406,6 @@ Error checkSupported(const CompileOptions &o) {
   if (o.emit == "ptx" && StringRef(o.gpuArch).contains(','))
     return refuse("emit ptx with --gpu-arch", o.gpuArch,
                   "PTX is one module: name one architecture");
-  if (o.precision == "fp8")
-    return refuse("precision", o.precision, "f32, bf16 and fp16 work");
   if (o.gradDtype == "bf16" && o.precision != "bf16")
     return refuse("grad-dtype", o.gradDtype,
                   "it goes with --precision bf16; with " + o.precision + " leave it out");

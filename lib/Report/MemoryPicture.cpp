@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "MemoryTables.h"
 #include "Palette.h"
+#include "TextTable.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -51,14 +52,6 @@ static Sample sampleOf(const json::Object &point) {
   return sample;
 }
 
-static std::string bytesText(double bytes) {
-  static constexpr StringRef units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  unsigned unit = 0;
-  for (; bytes >= 1024 && unit + 1 < std::size(units); ++unit)
-    bytes /= 1024;
-  return formatv(bytes < 10 && unit ? "{0:f2} {1}" : "{0:f0} {1}", bytes, units[unit]);
-}
-
 void drawMemorySvg(const json::Object &entry, int64_t arenaBytes, raw_ostream &os) {
   constexpr int left = 90, top = 24, width = 1000, height = 260;
   auto integer = [&](StringRef key) { return entry.getInteger(key).value_or(0); };
@@ -85,7 +78,7 @@ void drawMemorySvg(const json::Object &entry, int64_t arenaBytes, raw_ostream &o
   for (int i = 0; i <= 4; ++i) {
     double bytes = most * i / 4;
     os << formatv("<text x=\"{0}\" y=\"{1:f1}\" text-anchor=\"end\">{2}</text>\n", left - 8,
-                  y(bytes) + 4, bytesText(bytes));
+                  y(bytes) + 4, sizeText(bytes));
   }
   for (size_t i = 0; i < areas().size(); ++i) {
     const Area &area = areas()[i];

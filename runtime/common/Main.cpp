@@ -12,18 +12,19 @@
 #include "cpu/MpiTransport.h"
 #include "cpu/TcpTransport.h"
 #include "cpu/ThreadCommunicator.h"
+#include "meshwright/Version.h"
 
 #include <csignal>
 #include <thread>
 
 using namespace meshwright;
 
-/// One rank from its communicator to the end of the run.
 /// The executable's plan as `rank` sees it.
 static Plan readPlan(int64_t rank) {
   return Plan::parse({meshwright_plan, size_t(meshwright_plan_size)}, rank);
 }
 
+/// One rank from its communicator to the end of the run.
 static void trainRank(const Options &options, std::unique_ptr<Communicator> world,
                       int threads, RankStatus &status) {
   try {
@@ -88,11 +89,19 @@ static void runProcess(const Plan &plan, const Options &options, const Launch &l
   transport->finish();
 }
 
+/// What --version says.
+static std::string describe() {
+  Plan plan = readPlan(0);
+  return text(plan.model, " for ", plan.ranks(), plan.ranks() == 1 ? " rank" : " ranks", " (", plan.meshText(),
+              "), target ", plan.target, ", ", plan.precision, ", ", plan.optimizer, ", plan ", plan.hash,
+              ", runtime of Meshwright ", version);
+}
+
 static int run(int argc, char **argv) {
   Launch launch = Launch::detect();
   setFailureProcess(launch.rank, launch.processes);
   Options options;
-  if (!parseOptions(argc, argv, options, /*printHelp=*/launch.rank == 0))
+  if (!parseOptions(argc, argv, options, /*printHelp=*/launch.rank == 0, describe))
     return 0;
   Plan plan = readPlan(0);
   // On a device MPI would only introduce the ranks to each other, which TCP does too.

@@ -209,12 +209,15 @@ static void checkFlag(const Flag &flag, const Options &options) {
        "when a model is compiled");
 }
 
-bool meshwright::parseOptions(int argc, const char *const *argv, Options &options, bool printHelp) {
+bool meshwright::parseOptions(int argc, const char *const *argv, Options &options, bool printHelp,
+                              const std::function<std::string()> &version) {
   CLI::App app("Trains the model this executable was compiled from.", argc ? argv[0] : "EXE");
   app.footer(footer);
   app.get_formatter()->column_width(34);
   for (const Flag &flag : flags)
     addFlag(app, flag, options);
+  if (version)
+    app.set_version_flag("--version", version, "what this executable was made from");
   app.get_option("--data")->required();
   app.get_option("--steps")->required();
   try {
@@ -223,11 +226,15 @@ bool meshwright::parseOptions(int argc, const char *const *argv, Options &option
     if (printHelp)
       fputs(app.help().c_str(), stdout);
     return false;
+  } catch (const CLI::CallForVersion &) {
+    if (printHelp)
+      puts(app.version().c_str());
+    return false;
   } catch (const CLI::ParseError &error) {
     // A misspelt flag first: that another is missing may follow from it.
     if (std::vector<std::string> unknown = app.remaining(); !unknown.empty())
       failUnknown(unknown.front());
-    fail(error.what(), ": see --help for the flags and what they take");
+    fail(plainly(error.what()), ": see --help for the flags and what they take");
   }
   for (const Flag &flag : flags)
     if (app.get_option(flag.name)->count())

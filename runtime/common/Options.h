@@ -7,6 +7,7 @@
 #define MESHWRIGHT_RUNTIME_COMMON_OPTIONS_H
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 
@@ -38,8 +39,10 @@ struct Options {
 
 /// The options in the arguments, or an Error naming the flag and what it takes.
 /// With --help prints the help made from the flag table (if `printHelp`: one of
-/// several processes does) and returns false; `options` is set if the result is true.
-bool parseOptions(int argc, const char *const *argv, Options &options, bool printHelp = true);
+/// several processes does) and returns false, and so with --version what `version` says;
+/// `options` is set if the result is true.
+bool parseOptions(int argc, const char *const *argv, Options &options, bool printHelp = true,
+                  const std::function<std::string()> &version = {});
 
 } // namespace meshwright
 
