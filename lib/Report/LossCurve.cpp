@@ -107,7 +107,11 @@ static Axes axesOf(ArrayRef<Series> all) {
         low = std::min(low, point.loss);
         high = std::max(high, point.loss);
       }
-  return {Axis::around(first, last, 6, 1), Axis::around(low, high, 6, 1e-6).rounded()};
+  Axis steps = Axis::around(first, last, 6, 1);
+  // The last tick where that costs little room.
+  if (double tick = std::ceil(last / steps.distance) * steps.distance; tick - last <= (last - first) / 10)
+    steps.high = tick;
+  return {steps, Axis::around(low, high, 6, high > low ? 1e-9 : 0.1).rounded()};
 }
 
 /// "loss 5.5155 -> 2.3059".

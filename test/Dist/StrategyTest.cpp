@@ -26,7 +26,8 @@ TEST(ParseMesh, ReadsAxesOutermostFirst) {
 
 TEST(ParseMesh, NamesWhatIsWrong) {
   EXPECT_EQ(errorOf("dta=2"),
-            "mesh axis 'dta' is unknown; axes are pipe, replica, data, context, expert, tensor");
+            "mesh axis 'dta' is unknown; did you mean 'data'? the axes are pipe, replica, data, context, "
+            "expert, tensor");
   EXPECT_EQ(errorOf("data=2,data=2"), "mesh axis 'data' is given twice");
   EXPECT_EQ(errorOf("data=0"),
             "mesh axis 'data' needs a number of devices, found '0'; write it as data=2");
