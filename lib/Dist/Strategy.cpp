@@ -30,10 +30,12 @@ Expected<Mesh> parseMesh(StringRef text) {
       std::string meant = axisCalled(name.lower());
       if (meant.empty())
         meant = nearestName(name.lower(), axisNames);
-      return createStringError("mesh axis '" + name + "' is unknown; " +
-                               (meant.empty() ? "" : "did you mean '" + meant + "'" +
-                                    (name.equals_insensitive("fsdp") ? ", with --zero 3" : "") + "? ") +
-                               "the axes are " + join(ArrayRef(axisNames), ", "));
+      std::string all = join(ArrayRef(axisNames), ", ");
+      if (meant.empty())
+        return createStringError("mesh axis '" + name + "' is unknown; the axes are " + all);
+      return createStringError("mesh axis '" + name + "' is unknown; did you mean '" + meant + "'" +
+                               (name.equals_insensitive("fsdp") ? ", with --zero 3" : "") +
+                               "? The axes are " + all);
     }
     if (!mesh.named(name).empty())
       return createStringError("mesh axis '" + name + "' is given twice");

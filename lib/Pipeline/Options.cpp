@@ -306,8 +306,9 @@ static CLI::Validator oneOf(const Flag &flag) {
     if (is_contained(flag.choices, value))
       return "";
     std::string meant = nearestName(value, flag.choices);
-    return "'" + value + "' is not supported; " + (meant.empty() ? "" : "did you mean " + meant + "? ") +
-           "the choices are " + join(flag.choices, ", ");
+    return "'" + value + "' is not supported; " +
+           (meant.empty() ? "the" : "did you mean " + meant + "? The") + " choices are " +
+           join(flag.choices, ", ");
   };
   return CLI::Validator(check, "{" + join(flag.choices, ",") + "}");
 }
