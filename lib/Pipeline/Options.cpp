@@ -29,11 +29,11 @@ ArrayRef<Flag> compileFlags() {
   static const std::vector<Flag> flags = {
       {"output", "FILE", "executable to write, or the file of --emit (default: the model's name)",
        &O::output},
-      {"recipe", "FILE.toml", "read flags from a file; flags given here win", &O::recipe},
+      {"recipe", "FILE.toml", "read flags from a file; those on the command line win", &O::recipe},
       {"target", "T", "cpu or cuda", &O::target, {"cpu", "cuda"}},
-      {"gpu-arch", "ARCHS", "architectures for cuda, e.g. sm_90,sm_80", &O::gpuArch},
+      {"gpu-arch", "ARCHS", "GPU architectures, e.g. sm_90,sm_80", &O::gpuArch},
       {"cpu", "NAME",
-       "processor the cpu target's code is for, as LLVM names it; native is this one", &O::cpu},
+       "processor to make code for, as LLVM names it; native is the one of this machine", &O::cpu},
       {"mesh", "AXES",
        "device mesh, outermost axis first, e.g. pipe=2,data=4,tensor=2; absent: one rank",
        &O::mesh},
@@ -42,21 +42,21 @@ ArrayRef<Flag> compileFlags() {
        &O::batch},
       {"seq", "S", "tokens per sequence (default: the model's positions, at most 1024)",
        &O::sequence},
-      {"microbatches", "M", "parts a batch is computed in, gradients summed", &O::microbatches},
+      {"microbatches", "M", "parts in which a batch is computed one after the other; their gradients are added", &O::microbatches},
       {"zero", "STAGE",
-       "what data ranks share out: 0 nothing, 1 optimizer state, 2 gradients too, 3 parameters too",
+       "ZeRO: what is divided among data ranks: 0 nothing, 1 optimizer states, 2 gradients too, 3 parameters too (FSDP)",
        &O::zero},
-      {"sequence-parallel", "", "split the sequence between tensor ranks outside matmuls",
+      {"sequence-parallel", "", "divide sequences among tensor ranks where there is no matrix product (Megatron's)",
        &O::sequenceParallel},
       {"tensor-2d", "", "two-dimensional tensor parallelism over tensor=RxC", &O::tensor2d},
       {"data-sync",
        "HOW",
-       "who adds gradients and updates: all-reduce (all ranks) or parameter-server (the first data rank)",
+       "who adds gradients and updates parameters: all ranks (all-reduce) or the first data rank (parameter-server)",
        &O::dataSync,
        {"all-reduce", "parameter-server"}},
       {"schedule", "NAME",
        "pipeline schedule: naive, gpipe, 1f1b, interleaved:V, zb-h1, zb-h2, zb-v", &O::schedule},
-      {"cuts", "L1,L2,..", "first layers of the pipeline's chunks after the first: a chunk a stage, or V", &O::cuts},
+      {"cuts", "L1,L2,..", "layers at which the pipeline is cut: the first layer of each chunk but the first", &O::cuts},
       {"remat", "POLICY",
        "what the backward computes again: none, full, every:K, sqrt, selective, price:P, "
        "every:K+price:P (P FLOPs for a byte), between commas one for each pipeline stage, or "
@@ -65,34 +65,34 @@ ArrayRef<Flag> compileFlags() {
       {"memory-limit", "BYTES",
        "bytes a rank may use, e.g. 70GiB; also the budget of --remat auto", &O::memoryLimit},
       {"offload", "WHAT",
-       "what is kept in memory of the host, between commas: optimizer (its states, which pass through "
+       "what the host's memory keeps, between commas: optimizer (its states, which pass through "
        "the device part by part), activations (what layers keep for their backward)",
        &O::offload},
       {"offload-buffer", "BYTES",
-       "bytes of the largest part of one optimizer state on its way, of which the device has three places",
+       "largest part of an optimizer state that is copied at once; the device has room for three",
        &O::offloadBuffer},
       {"collective-algorithm",
        "NAME",
-       "messages of all-reduces: native (the runtime's), sequential, ring, parallel, doubling, "
-       "halving-doubling, or auto, the fastest by the alpha-beta model",
+       "algorithm of all-reduces: native (the runtime's), sequential, ring, parallel, doubling, "
+       "halving-doubling, or auto (the fastest by the alpha-beta model)",
        &O::collectiveAlgorithm,
        {"native", "sequential", "ring", "parallel", "doubling", "halving-doubling", "auto"}},
       {"collective-matmul",
        "HOW",
-       "on: matrix products with a gathered operand or a scattered result run part by part, while the "
-       "next part is on its way",
+       "on: matrix products with a gathered operand or a scattered result are computed part by part, "
+       "each while the next is communicated",
        &O::collectiveMatmul,
        {"on", "off"}},
       {"overlap",
        "HOW",
-       "on: collectives run while the program computes; layers' gathers and gradients get two places. auto: on "
-       "for cuda, off for cpu",
+       "on: collectives run while the program computes, which takes two places for what a layer gathers "
+       "or reduces; auto: on for cuda, off for cpu",
        &O::overlap,
        {"auto", "on", "off"}},
       {"attention",
        "HOW",
-       "attention for cuda: cudnn, generated, or auto, cudnn where it can and generated "
-       "kernels otherwise",
+       "what computes attention on GPUs: cudnn, generated kernels, or auto (cudnn where it can, generated "
+       "kernels elsewhere)",
        &O::attention,
        {"auto", "cudnn", "generated"}},
       {"deterministic",
@@ -106,7 +106,7 @@ ArrayRef<Flag> compileFlags() {
        "what cuBLASLt does with a product before it writes it: some of bias, addend, gelu, gelu-grad, "
        "bias-grad between commas, or none; auto: all for sm_90 and later, those without gelu for earlier ones",
        &O::epilogues},
-      {"replay", "", "make an executable that can dump a step for `meshwright replay`", &O::replay},
+      {"replay", "", "make an executable whose --dump writes a step for `meshwright replay`", &O::replay},
       {"precision",
        "TYPE",
        "type of weights and activations: f32, or bf16 or fp16 with f32 copies of the weights",
@@ -131,7 +131,7 @@ ArrayRef<Flag> compileFlags() {
       {"explain-sharding", "NAME",
        "say which seed put each axis on this parameter or input, and what it competed with",
        &O::explainSharding},
-      {"report", "DIR", "write the plan as report.json and index.html", &O::report},
+      {"report", "DIR", "write the plan as a page (index.html), data (report.json) and pictures", &O::report},
       {"assert", "COND",
        "fail unless the plan satisfies e.g. 'peak<=70GiB'; quantities: peak, device, host, parameter, gradient, "
        "optimizer, activation, temporary, workspace, input, output, communication, "
