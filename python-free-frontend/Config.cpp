@@ -89,7 +89,8 @@ FailureOr<Config> Config::read(StringRef path, MLIRContext *context) {
     StringRef before = StringRef(state->text).take_front(deep);
     unsigned line = before.count('\n') + 1, column = deep - (before.rfind('\n') + 1) + 1;
     return emitError(FileLineColLoc::get(context, path, line, column))
-           << "arrays and objects are nested more than 256 deep, which no model description needs; check the file";
+           << "arrays and objects are nested more than 256 deep, which no model description needs; "
+              "check the file";
   }
   auto root = llvm::json::parse(state->text);
   if (!root) {
@@ -104,8 +105,8 @@ FailureOr<Config> Config::read(StringRef path, MLIRContext *context) {
       ++column; // it counts columns from 0
       what = parts[3];
     }
-    return emitError(at(line, column))
-           << "this is not valid JSON: " << what << "; the file may be truncated, fetch or save it again";
+    return emitError(at(line, column)) << "this is not valid JSON: " << what
+                                       << "; the file may be truncated, fetch or save it again";
   }
   state->root = std::move(*root);
   const llvm::json::Object *members = state->root.getAsObject();
@@ -310,9 +311,8 @@ void Config::finish(StringRef family, ArrayRef<StringRef> ignored, ArrayRef<Fixe
       continue;
     }
     // A misspelt key is the likeliest unknown one.
-    std::string near = nearestName(key, llvm::map_to_vector(used, [](const auto &entry) {
-                                     return entry.getKey().str();
-                                   }));
+    std::string near = nearestName(
+        key, llvm::map_to_vector(used, [](const auto &entry) { return entry.getKey().str(); }));
     InFlightDiagnostic diagnostic = error(key);
     diagnostic << "key \"" << prefix << key << "\" is not known for " << family
                << " and might change what the model computes; ";

@@ -56,7 +56,8 @@ SmallVector<double> meshwright::frontend::readRopeFrequencies(Config &config, St
   if (headDim % 2) {
     StringRef key = config.has("head_dim") ? "head_dim" : "num_attention_heads";
     config.error(key)
-        << "\"" << key << "\": rotary positions turn pairs, so the size of a head must be even, found " << headDim;
+        << "\"" << key
+        << "\": rotary positions turn pairs, so the size of a head must be even, found " << headDim;
     return {};
   }
   SmallVector<double> frequencies;

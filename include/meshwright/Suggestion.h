@@ -35,8 +35,7 @@ inline size_t editDistance(std::string_view a, std::string_view b) {
 
 /// The one of `names` that `word` was most likely meant to be, or nothing: one of its parts
 /// between dashes is missing or too many (batch-size), or few letters differ.
-template <typename Names>
-std::string nearestName(std::string_view word, const Names &names) {
+template <typename Names> std::string nearestName(std::string_view word, const Names &names) {
   auto begins = [](std::string_view text, std::string_view start) {
     return text.size() > start.size() && text.substr(0, start.size()) == start &&
            text[start.size()] == '-';
@@ -60,16 +59,17 @@ inline std::string plainly(std::string message) {
   if (at == std::string::npos || end == std::string::npos || end < at)
     return message;
   return message.substr(0, at) + " needs a value, " +
-         message.substr(at + middle.size(), end - at - middle.size()) + message.substr(end + ending.size());
+         message.substr(at + middle.size(), end - at - middle.size()) +
+         message.substr(end + ending.size());
 }
 
 /// The mesh axis that other systems call `word`, or nothing: tp, tensor-parallel-size.
 inline std::string axisCalled(std::string_view word) {
   static constexpr std::string_view names[][2] = {
-      {"dp", "data"},    {"ddp", "data"},    {"fsdp", "data"},       {"tp", "tensor"},
-      {"mp", "tensor"},  {"pp", "pipe"},     {"cp", "context"},      {"ep", "expert"},
-      {"model", "tensor"}, {"pipeline", "pipe"}, {"sequence", "context"}, {"data", "data"},
-      {"tensor", "tensor"}, {"pipe", "pipe"}, {"context", "context"}, {"expert", "expert"},
+      {"dp", "data"},         {"ddp", "data"},      {"fsdp", "data"},        {"tp", "tensor"},
+      {"mp", "tensor"},       {"pp", "pipe"},       {"cp", "context"},       {"ep", "expert"},
+      {"model", "tensor"},    {"pipeline", "pipe"}, {"sequence", "context"}, {"data", "data"},
+      {"tensor", "tensor"},   {"pipe", "pipe"},     {"context", "context"},  {"expert", "expert"},
       {"replica", "replica"}, {"hsdp", "replica"}};
   for (std::string_view ending : {"-size", "-parallel", "_size", "_parallel"})
     if (word.size() > ending.size() && word.substr(word.size() - ending.size()) == ending)

@@ -208,7 +208,8 @@ static Error checkPrints(const CompileOptions &options) {
   if (options.emit == "object")
     return createStringError("--emit object writes a file that is no text; name it with -o FILE");
   if (llvm::outs().is_displayed())
-    return createStringError("--emit " + options.emit + " would fill the terminal; give -o FILE, or send it through a "
+    return createStringError("--emit " + options.emit +
+                             " would fill the terminal; give -o FILE, or send it through a "
                              "pipe, e.g. '| less'");
   return Error::success();
 }

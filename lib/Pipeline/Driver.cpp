@@ -21,8 +21,10 @@ namespace meshwright {
 
 static constexpr const char *usage =
     "Meshwright compiles transformer training into parallel executables.\n\n"
-    "  meshwright compile MODEL [flags] -o EXE     compile a config.json, its folder, or a .mlir file\n"
-    "  meshwright fit MODEL --largest batch        find the largest batch that a memory budget allows\n"
+    "  meshwright compile MODEL [flags] -o EXE     compile a config.json, its folder, or a .mlir "
+    "file\n"
+    "  meshwright fit MODEL --largest batch        find the largest batch that a memory budget "
+    "allows\n"
     "  meshwright inspect EXE [--json|--kernels]   show an executable's plan\n"
     "  meshwright schedule NAME --stages P ...     draw a pipeline schedule\n"
     "  meshwright diff A B                         compare two plans\n"
@@ -32,8 +34,8 @@ static constexpr const char *usage =
     "  meshwright help [COMMAND]                   show this, or a command's flags\n"
     "  meshwright --version                        show the version\n";
 
-static const std::vector<std::string> commands = {"compile", "fit", "inspect", "schedule", "diff",
-                                                  "run", "plot", "replay", "help"};
+static const std::vector<std::string> commands = {"compile", "fit",  "inspect", "schedule", "diff",
+                                                  "run",     "plot", "replay",  "help"};
 
 static Error plot(llvm::ArrayRef<std::string> args) {
   static constexpr const char *plotUsage =

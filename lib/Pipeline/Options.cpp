@@ -42,28 +42,35 @@ ArrayRef<Flag> compileFlags() {
        &O::batch},
       {"seq", "S", "tokens per sequence (default: the model's positions, at most 1024)",
        &O::sequence},
-      {"microbatches", "M", "parts in which a batch is computed one after the other; their gradients are added", &O::microbatches},
+      {"microbatches", "M",
+       "parts in which a batch is computed one after the other; their gradients are added",
+       &O::microbatches},
       {"zero", "STAGE",
-       "ZeRO: what is divided among data ranks: 0 nothing, 1 optimizer states, 2 gradients too, 3 parameters too (FSDP)",
+       "ZeRO: what is divided among data ranks: 0 nothing, 1 optimizer states, 2 gradients too, 3 "
+       "parameters too (FSDP)",
        &O::zero},
-      {"sequence-parallel", "", "divide sequences among tensor ranks where there is no matrix product (Megatron's)",
+      {"sequence-parallel", "",
+       "divide sequences among tensor ranks where there is no matrix product (Megatron's)",
        &O::sequenceParallel},
       {"tensor-2d", "", "two-dimensional tensor parallelism over tensor=RxC", &O::tensor2d},
       {"data-sync",
        "HOW",
-       "who adds gradients and updates parameters: all ranks (all-reduce) or the first data rank (parameter-server)",
+       "who adds gradients and updates parameters: all ranks (all-reduce) or the first data rank "
+       "(parameter-server)",
        &O::dataSync,
        {"all-reduce", "parameter-server"}},
       {"schedule", "NAME",
        "pipeline schedule: naive, gpipe, 1f1b, interleaved:V, zb-h1, zb-h2, zb-v", &O::schedule},
-      {"cuts", "L1,L2,..", "layers at which the pipeline is cut: the first layer of each chunk but the first", &O::cuts},
+      {"cuts", "L1,L2,..",
+       "layers at which the pipeline is cut: the first layer of each chunk but the first",
+       &O::cuts},
       {"remat", "POLICY",
        "what the backward computes again: none, full, every:K, sqrt, selective, price:P, "
        "every:K+price:P (P FLOPs for a byte), between commas one for each pipeline stage, or "
        "auto[:BYTES], the least work that fits",
        &O::remat},
-      {"memory-limit", "BYTES",
-       "bytes a rank may use, e.g. 70GiB; also the budget of --remat auto", &O::memoryLimit},
+      {"memory-limit", "BYTES", "bytes a rank may use, e.g. 70GiB; also the budget of --remat auto",
+       &O::memoryLimit},
       {"offload", "WHAT",
        "what the host's memory keeps, between commas: optimizer (its states, which pass through "
        "the device part by part), activations (what layers keep for their backward)",
@@ -79,34 +86,40 @@ ArrayRef<Flag> compileFlags() {
        {"native", "sequential", "ring", "parallel", "doubling", "halving-doubling", "auto"}},
       {"collective-matmul",
        "HOW",
-       "on: matrix products with a gathered operand or a scattered result are computed part by part, "
+       "on: matrix products with a gathered operand or a scattered result are computed part by "
+       "part, "
        "each while the next is communicated",
        &O::collectiveMatmul,
        {"on", "off"}},
       {"overlap",
        "HOW",
-       "on: collectives run while the program computes, which takes two places for what a layer gathers "
+       "on: collectives run while the program computes, which takes two places for what a layer "
+       "gathers "
        "or reduces; auto: on for cuda, off for cpu",
        &O::overlap,
        {"auto", "on", "off"}},
       {"attention",
        "HOW",
-       "what computes attention on GPUs: cudnn, generated kernels, or auto (cudnn where it can, generated "
+       "what computes attention on GPUs: cudnn, generated kernels, or auto (cudnn where it can, "
+       "generated "
        "kernels elsewhere)",
        &O::attention,
        {"auto", "cudnn", "generated"}},
       {"deterministic",
        "HOW",
-       "on: the same bits in every run; off: cudnn's gradients of attention may be added in any order, which takes "
+       "on: the same bits in every run; off: cudnn's gradients of attention may be added in any "
+       "order, which takes "
        "less memory",
        &O::deterministic,
        {"on", "off"}},
-      {"epilogues",
-       "LIST",
-       "what cuBLASLt does with a product before it writes it: some of bias, addend, gelu, gelu-grad, "
-       "bias-grad between commas, or none; auto: all for sm_90 and later, those without gelu for earlier ones",
+      {"epilogues", "LIST",
+       "what cuBLASLt does with a product before it writes it: some of bias, addend, gelu, "
+       "gelu-grad, "
+       "bias-grad between commas, or none; auto: all for sm_90 and later, those without gelu for "
+       "earlier ones",
        &O::epilogues},
-      {"replay", "", "make an executable whose --dump writes a step for `meshwright replay`", &O::replay},
+      {"replay", "", "make an executable whose --dump writes a step for `meshwright replay`",
+       &O::replay},
       {"precision",
        "TYPE",
        "type of weights and activations: f32, or bf16 or fp16 with f32 copies of the weights",
@@ -131,9 +144,11 @@ ArrayRef<Flag> compileFlags() {
       {"explain-sharding", "NAME",
        "say which seed put each axis on this parameter or input, and what it competed with",
        &O::explainSharding},
-      {"report", "DIR", "write the plan as a page (index.html), data (report.json) and pictures", &O::report},
+      {"report", "DIR", "write the plan as a page (index.html), data (report.json) and pictures",
+       &O::report},
       {"assert", "COND",
-       "fail unless the plan satisfies e.g. 'peak<=70GiB'; quantities: peak, device, host, parameter, gradient, "
+       "fail unless the plan satisfies e.g. 'peak<=70GiB'; quantities: peak, device, host, "
+       "parameter, gradient, "
        "optimizer, activation, temporary, workspace, input, output, communication, "
        "communication[AXES], flops, recomputed_flops, collectives, sums with +; may be repeated",
        &O::assertions},
@@ -184,8 +199,11 @@ static std::string meantBy(StringRef name, StringRef dashes) {
   if (std::string near = nearestName(spelling, names); !near.empty())
     return "; did you mean " + (dashes + near).str() + "?";
   if (std::string axis = axisCalled(spelling); !axis.empty())
-    return "; did you mean " + (dashes + "mesh" + (dashes.empty() ? " = \"" : " ") + axis).str() + "=2" +
-           (dashes.empty() ? "\"?" : spelling == "fsdp" ? " --zero 3?" : "?");
+    return "; did you mean " + (dashes + "mesh" + (dashes.empty() ? " = \"" : " ") + axis).str() +
+           "=2" +
+           (dashes.empty()       ? "\"?"
+            : spelling == "fsdp" ? " --zero 3?"
+                                 : "?");
   return ".";
 }
 
@@ -193,16 +211,20 @@ static Error unknownArgument(StringRef word, StringRef model) {
   static constexpr StringLiteral help = " See 'meshwright compile --help' for all flags";
   StringRef flag = word.split('=').first;
   if (!flag.starts_with("-"))
-    return createStringError("'" + word + "' is one argument too many: MODEL is '" + model + "' already, and one is "
-                             "compiled at a time." + help);
-  return createStringError("there is no flag " + flag + meantBy(flag.ltrim('-'), "--") + help +
-                           "; those of an executable, such as --data and --lr, are given when it runs");
+    return createStringError("'" + word + "' is one argument too many: MODEL is '" + model +
+                             "' already, and one is "
+                             "compiled at a time." +
+                             help);
+  return createStringError(
+      "there is no flag " + flag + meantBy(flag.ltrim('-'), "--") + help +
+      "; those of an executable, such as --data and --lr, are given when it runs");
 }
 
 /// The file that a folder's model is described in.
 static Error findModel(CompileOptions &options) {
   if (options.model.empty())
-    return createStringError("no model given: name a Hugging Face config.json, its folder, or a .mlir file");
+    return createStringError(
+        "no model given: name a Hugging Face config.json, its folder, or a .mlir file");
   if (!sys::fs::is_directory(options.model))
     return Error::success();
   StringRef folder = StringRef(options.model).rtrim('/');
@@ -211,7 +233,8 @@ static Error findModel(CompileOptions &options) {
       options.model = file;
       return Error::success();
     }
-  return createStringError("the folder '" + options.model + "' has no config.json, which describes a model; name "
+  return createStringError("the folder '" + options.model +
+                           "' has no config.json, which describes a model; name "
                            "the folder of a Hugging Face model, or a .mlir file");
 }
 
@@ -320,7 +343,8 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
   for (bool second : {false, true}) {
     CLI::App app("Compiles a model description into one training executable.",
                  "meshwright compile");
-    app.add_option("MODEL", options.model, "Hugging Face config.json or its folder, or .mlir at any floor");
+    app.add_option("MODEL", options.model,
+                   "Hugging Face config.json or its folder, or .mlir at any floor");
     for (const Flag &flag : compileFlags()) {
       std::string spelling =
           std::string(flag.name) == "output" ? "-o,--output" : std::string("--") + flag.name;

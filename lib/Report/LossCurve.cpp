@@ -67,7 +67,8 @@ struct Axes {
 };
 } // namespace
 
-static constexpr StringLiteral lossTitle = "loss (nats per token)", stepTitle = "step (counted from 0)";
+static constexpr StringLiteral lossTitle = "loss (nats per token)",
+                               stepTitle = "step (counted from 0)";
 
 static Expected<Series> readSeries(StringRef path) {
   auto buffer = MemoryBuffer::getFile(path);
@@ -109,7 +110,8 @@ static Axes axesOf(ArrayRef<Series> all) {
       }
   Axis steps = Axis::around(first, last, 6, 1);
   // The last tick where that costs little room.
-  if (double tick = std::ceil(last / steps.distance) * steps.distance; tick - last <= (last - first) / 10)
+  if (double tick = std::ceil(last / steps.distance) * steps.distance;
+      tick - last <= (last - first) / 10)
     steps.high = tick;
   return {steps, Axis::around(low, high, 6, high > low ? 1e-9 : 0.1).rounded()};
 }
@@ -175,7 +177,8 @@ static void drawSvg(ArrayRef<Series> all, const Axes &axes, raw_ostream &os) {
   for (const Series &series : all)
     entries += !series.training.empty() + !series.evaluation.empty();
   constexpr int bottom = top + plot, legend = bottom + 56;
-  os << formatv("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
+  os << formatv("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
+                "height=\"{1}\" "
                 "font-family=\"sans-serif\" font-size=\"12\">\n"
                 "<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n",
                 width, legend + row * entries);
@@ -189,33 +192,36 @@ static void drawSvg(ArrayRef<Series> all, const Axes &axes, raw_ostream &os) {
     os << formatv("<line x1=\"{0:f1}\" x2=\"{0:f1}\" y1=\"{1}\" y2=\"{2}\" stroke=\"#888\"/>"
                   "<text x=\"{0:f1}\" y=\"{3}\" text-anchor=\"middle\">{4}</text>\n",
                   x(step), bottom, bottom + 5, bottom + 19, axes.steps.label(step));
-  os << formatv("<text x=\"{0}\" y=\"{1}\" text-anchor=\"middle\">{2}</text>\n", (left + width - right) / 2,
-                bottom + 38, stepTitle);
-  os << formatv("<text transform=\"translate(16 {0}) rotate(-90)\" text-anchor=\"middle\">{1}</text>\n",
-                top + plot / 2, lossTitle);
+  os << formatv("<text x=\"{0}\" y=\"{1}\" text-anchor=\"middle\">{2}</text>\n",
+                (left + width - right) / 2, bottom + 38, stepTitle);
+  os << formatv(
+      "<text transform=\"translate(16 {0}) rotate(-90)\" text-anchor=\"middle\">{1}</text>\n",
+      top + plot / 2, lossTitle);
   int entry = 0;
   auto draw = [&](ArrayRef<Point> points, StringRef color, bool evaluation, const Twine &name) {
     if (points.empty())
       return;
-    std::string line = formatv("fill=\"none\" stroke=\"{0}\" stroke-width=\"{1}\"{2}", color, evaluation ? 2 : 1.5,
-                               evaluation ? " stroke-dasharray=\"6 4\"" : "");
+    std::string line = formatv("fill=\"none\" stroke=\"{0}\" stroke-width=\"{1}\"{2}", color,
+                               evaluation ? 2 : 1.5, evaluation ? " stroke-dasharray=\"6 4\"" : "");
     os << "<polyline " << line << " points=\"";
     for (const Point &point : points)
       os << formatv("{0:f1},{1:f1} ", x(point.step), y(point.loss));
     os << "\"/>\n";
     auto dot = [&](double cx, double cy) {
-      os << formatv("<circle cx=\"{0:f1}\" cy=\"{1:f1}\" r=\"3.5\" fill=\"white\" stroke=\"{2}\" stroke-width=\"2\"/>\n",
+      os << formatv("<circle cx=\"{0:f1}\" cy=\"{1:f1}\" r=\"3.5\" fill=\"white\" stroke=\"{2}\" "
+                    "stroke-width=\"2\"/>\n",
                     cx, cy, color);
     };
     for (const Point &point : points)
       if (evaluation || points.size() == 1)
         dot(x(point.step), y(point.loss));
     int at = legend + row * entry++;
-    os << formatv("<line x1=\"{0}\" x2=\"{1}\" y1=\"{2}\" y2=\"{2}\" {3}/>\n", left, left + 32, at, line);
+    os << formatv("<line x1=\"{0}\" x2=\"{1}\" y1=\"{2}\" y2=\"{2}\" {3}/>\n", left, left + 32, at,
+                  line);
     if (evaluation)
       dot(left + 16, at);
-    os << formatv("<text x=\"{0}\" y=\"{1}\">{2}: {3}</text>\n", left + 42, at + 4, report::escaped(name.str()),
-                  report::escaped(course(points)));
+    os << formatv("<text x=\"{0}\" y=\"{1}\">{2}: {3}</text>\n", left + 42, at + 4,
+                  report::escaped(name.str()), report::escaped(course(points)));
   };
   for (auto [s, series] : enumerate(all))
     draw(series.training, colors[s % std::size(colors)], false, series.name);
@@ -234,7 +240,9 @@ Error plotLosses(ArrayRef<std::string> files, StringRef svg, raw_ostream &os) {
   }
   // Files of one name in several folders.
   for (auto [i, series] : enumerate(all))
-    if (count_if(files, [&](StringRef file) { return sys::path::stem(file) == sys::path::stem(files[i]); }) > 1)
+    if (count_if(files, [&](StringRef file) {
+          return sys::path::stem(file) == sys::path::stem(files[i]);
+        }) > 1)
       series.name = files[i];
   Axes axes = axesOf(all);
   drawText(all, axes, os);

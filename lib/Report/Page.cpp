@@ -50,15 +50,16 @@ static void drawBars(ArrayRef<std::pair<std::string, int64_t>> bars, raw_ostream
   }
   // As wide as the names and numbers may be.
   int left = 20 + 7 * int(longest), room = 360, width = left + room + 190;
-  os << formatv("<svg viewBox=\"0 0 {0} {1}\" width=\"{0}\" role=\"img\" class=\"bars\">\n<style>\n{2}</style>\n",
+  os << formatv("<svg viewBox=\"0 0 {0} {1}\" width=\"{0}\" role=\"img\" "
+                "class=\"bars\">\n<style>\n{2}</style>\n",
                 width, 26 * bars.size() + 4, pictureStyle);
   for (auto [i, bar] : enumerate(bars)) {
     double length = double(room) * double(bar.second) / double(most);
     os << formatv("<text x=\"{0}\" y=\"{1}\" text-anchor=\"end\">{2}</text>"
                   "<rect x=\"{3}\" y=\"{4}\" width=\"{5:f1}\" height=\"18\" class=\"bar\"/>"
                   "<text x=\"{6:f1}\" y=\"{1}\">{7:N0} ({8})</text>\n",
-                  left - 10, 26 * i + 18, escaped(bar.first), left, 26 * i + 4, length, left + length + 8, bar.second,
-                  sizeText(double(bar.second)));
+                  left - 10, 26 * i + 18, escaped(bar.first), left, 26 * i + 4, length,
+                  left + length + 8, bar.second, sizeText(double(bar.second)));
   }
   os << "</svg>\n";
 }
@@ -147,7 +148,8 @@ table{border-collapse:collapse;margin:1em 0}td,th{padding:.2em .8em;text-align:l
 svg{max-width:100%;height:auto}.wide table{min-width:52em}
 @media (prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}}</style>
 )";
-  os << "<h1>Plan of " << escaped(plan.getString("model").value_or("?")) << "</h1>\n<table class=facts>\n";
+  os << "<h1>Plan of " << escaped(plan.getString("model").value_or("?"))
+     << "</h1>\n<table class=facts>\n";
   auto fact = [&](StringRef name, const Twine &value) {
     os << "<tr><th>" << name << "</th><td>" << escaped(value.str()) << "</td></tr>\n";
   };

@@ -75,11 +75,12 @@ static void printAttentions(const json::Object &plan, raw_ostream &os) {
       note = formatv("workspace {0:N0} bytes{1}{2}", number("workspace_bytes"),
                      call.getBoolean("deterministic").value_or(false) ? ", deterministic" : "",
                      call.getBoolean("fallback").value_or(false) ? ", else generated " + on : "");
-    table.row({call.getString("op").value_or("?").str(), call.getString("by").value_or("?").str(),
-               call.getString("type").value_or("?").str(),
-               formatv("{0} x {1} x {2}", number("batch"), number("queries"), number("keys")).str(),
-               formatv("{0}/{1} x {2}", number("heads"), number("kv_heads"), number("head_dim")).str(),
-               note});
+    table.row(
+        {call.getString("op").value_or("?").str(), call.getString("by").value_or("?").str(),
+         call.getString("type").value_or("?").str(),
+         formatv("{0} x {1} x {2}", number("batch"), number("queries"), number("keys")).str(),
+         formatv("{0}/{1} x {2}", number("heads"), number("kv_heads"), number("head_dim")).str(),
+         note});
   }
   os << "\n";
   table.print(os);
@@ -127,8 +128,8 @@ static void printMemory(StringRef title, const json::Array &lines, raw_ostream &
   for (const json::Value &value : lines) {
     const json::Object &line = *value.getAsObject();
     int64_t bytes = line.getInteger("bytes").value_or(0);
-    table.row({line.getString("category").value_or("?").str(), number(bytes), sizeText(double(bytes)),
-               line.getString("source").value_or("").str()});
+    table.row({line.getString("category").value_or("?").str(), number(bytes),
+               sizeText(double(bytes)), line.getString("source").value_or("").str()});
   }
   os << "\n";
   table.print(os);
@@ -175,7 +176,8 @@ void printPlan(const json::Object &plan, raw_ostream &os) {
                 precisionText(plan), plan.getString("optimizer").value_or("?"));
   os << formatv("mesh         {0}\n", meshText(plan));
   os << formatv("batch        {0} sequences of {1} tokens in {2} microbatch{3}\n", integer("batch"),
-                integer("sequence"), integer("microbatches"), integer("microbatches") == 1 ? "" : "es");
+                integer("sequence"), integer("microbatches"),
+                integer("microbatches") == 1 ? "" : "es");
   os << formatv("plan         {0}\n", plan.getString("hash").value_or("?"));
   os << formatv("arena        {0} a rank\n", bytesText(integer("arena_bytes")));
   if (plan.get("host_bytes"))

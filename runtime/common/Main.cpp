@@ -92,9 +92,9 @@ static void runProcess(const Plan &plan, const Options &options, const Launch &l
 /// What --version says.
 static std::string describe() {
   Plan plan = readPlan(0);
-  return text(plan.model, " for ", plan.ranks(), plan.ranks() == 1 ? " rank" : " ranks", " (", plan.meshText(),
-              "), target ", plan.target, ", ", plan.precision, ", ", plan.optimizer, ", plan ", plan.hash,
-              ", runtime of Meshwright ", version);
+  return text(plan.model, " for ", plan.ranks(), plan.ranks() == 1 ? " rank" : " ranks", " (",
+              plan.meshText(), "), target ", plan.target, ", ", plan.precision, ", ",
+              plan.optimizer, ", plan ", plan.hash, ", runtime of Meshwright ", version);
 }
 
 static int run(int argc, char **argv) {

@@ -46,7 +46,8 @@ static constexpr double oneBelow = 1.0 - 0x1p-24;
 static constexpr double largestSeed = 4294967295.0;
 
 static const Flag flags[] = {
-    {"--data", "FILE", &Options::data, "tokens to train on: plain little-endian ones, or a llm.c file"},
+    {"--data", "FILE", &Options::data,
+     "tokens to train on: plain little-endian ones, or a llm.c file"},
     {"--tokens", "TYPE", &Options::tokens, "type of the tokens in --data and --eval-data", 0, 0,
      "u8|u16|u32"},
     {"--steps", "N", &Options::steps, "optimizer steps in all, those before --resume included", 0},
@@ -55,31 +56,41 @@ static const Flag flags[] = {
     {"--warmup", "W", &Options::warmup, "steps t < W run at lr * (t + 1) / W", 0},
     {"--lr-schedule", "NAME", &Options::lrSchedule, "how the rate goes on after the warm-up", 0, 0,
      "constant|cosine|linear"},
-    {"--seed", "N", &Options::seed, "seed of initial weights, --shuffle and dropout", 0, largestSeed},
+    {"--seed", "N", &Options::seed, "seed of initial weights, --shuffle and dropout", 0,
+     largestSeed},
     {"--shuffle", nullptr, &Options::shuffle,
      "visit the sequences in a new random order each epoch"},
     {"--beta1", "X", &Options::beta1, "AdamW's decay of the first moment", 0, oneBelow},
     {"--beta2", "X", &Options::beta2, "AdamW's decay of the second moment", 0, oneBelow},
     {"--eps", "X", &Options::eps, "added to AdamW's root", 0},
-    {"--weight-decay", "X", &Options::weightDecay, "AdamW's decay of parameters with two or more dimensions", 0},
+    {"--weight-decay", "X", &Options::weightDecay,
+     "AdamW's decay of parameters with two or more dimensions", 0},
     {"--grad-clip", "X", &Options::gradClip, "largest global gradient norm; 0: no clipping", 0},
     {"--initial-loss-scale", "X", &Options::initialLossScale,
      "fp16: factor of the loss at the start", 1},
     {"--min-loss-scale", "X", &Options::minLossScale, "fp16: least factor of the loss", 1},
     {"--loss-scale-window", "N", &Options::lossScaleWindow,
      "fp16: good steps in a row after which the factor doubles", 1},
-    {"--hysteresis", "N", &Options::hysteresis, "fp16: overflows after which the factor is halved", 1},
+    {"--hysteresis", "N", &Options::hysteresis, "fp16: overflows after which the factor is halved",
+     1},
     {"--init", "FILE", &Options::init,
      "initial weights: a safetensors file, or the index of several"},
-    {"--save", "DIR", &Options::save, "write checkpoints into this folder, one at the end of the run"},
-    {"--save-every", "K", &Options::saveEvery, "also write one after every K steps; 0: only at the end", 0,
+    {"--save", "DIR", &Options::save,
+     "write checkpoints into this folder, one at the end of the run"},
+    {"--save-every", "K", &Options::saveEvery,
+     "also write one after every K steps; 0: only at the end", 0,
      std::numeric_limits<double>::infinity(), nullptr, "--save"},
-    {"--resume", "DIR", &Options::resume, "go on from the latest checkpoint in DIR, or from the checkpoint DIR"},
-    {"--metrics", "FILE", &Options::metrics, "write a line of JSON for each step: loss, rate, time and so on"},
-    {"--eval-data", "FILE", &Options::evalData, "tokens to evaluate on, all of them, at the end of the run"},
-    {"--eval-every", "K", &Options::evalEvery, "also evaluate after every K steps; 0: only at the end", 0,
+    {"--resume", "DIR", &Options::resume,
+     "go on from the latest checkpoint in DIR, or from the checkpoint DIR"},
+    {"--metrics", "FILE", &Options::metrics,
+     "write a line of JSON for each step: loss, rate, time and so on"},
+    {"--eval-data", "FILE", &Options::evalData,
+     "tokens to evaluate on, all of them, at the end of the run"},
+    {"--eval-every", "K", &Options::evalEvery,
+     "also evaluate after every K steps; 0: only at the end", 0,
      std::numeric_limits<double>::infinity(), nullptr, "--eval-data"},
-    {"--eval-batches", "N", &Options::evalBatches, "evaluate on the first N batches at most; 0: on all", 0,
+    {"--eval-batches", "N", &Options::evalBatches,
+     "evaluate on the first N batches at most; 0: on all", 0,
      std::numeric_limits<double>::infinity(), nullptr, "--eval-data"},
     {"--trace", "FILE", &Options::trace,
      "write what each rank did, for Perfetto or chrome://tracing; at most 1048576 spans a rank"},
@@ -92,11 +103,13 @@ static const Flag flags[] = {
     {"--dump-step", "K", &Options::dumpStep, "dump step K (the first step is 0)", 0,
      std::numeric_limits<double>::infinity(), nullptr, "--dump"},
     {"--cuda-graphs", "MODE", &Options::cudaGraphs,
-     "run the program on a GPU as a CUDA graph; auto: where it can be captured and has no messages, "
+     "run the program on a GPU as a CUDA graph; auto: where it can be captured and has no "
+     "messages, "
      "as pipelines do",
      0, 0, "on|off|auto"},
     {"--tune", "FILE", &Options::tune,
-     "GPUs: use the fastest algorithms of products and attention. FILE has them, or they are timed now and written there"},
+     "GPUs: use the fastest algorithms of products and attention. FILE has them, or they are timed "
+     "now and written there"},
     {"--ranks", "N", &Options::ranks, "run N ranks as threads of this process", 1},
 };
 
@@ -196,7 +209,8 @@ static void checkFlag(const Flag &flag, const Options &options) {
 [[noreturn]] static void failUnknown(const std::string &word) {
   std::string name = word.substr(0, word.find('='));
   if (name.rfind("--", 0) != 0)
-    fail("'", word, "' belongs to no flag: files are named by flags, such as --data FILE; see --help");
+    fail("'", word,
+         "' belongs to no flag: files are named by flags, such as --data FILE; see --help");
   std::vector<std::string> names;
   for (const Flag &flag : flags)
     names.push_back(flag.name + 2);
@@ -205,7 +219,8 @@ static void checkFlag(const Flag &flag, const Options &options) {
     near = "lr";
   fail("there is no flag ", name, near.empty() ? "" : "; did you mean --" + near + "?",
        near.empty() ? "; see" : " See",
-       " --help for the flags of this executable, and 'meshwright compile --help' for what is chosen "
+       " --help for the flags of this executable, and 'meshwright compile --help' for what is "
+       "chosen "
        "when a model is compiled");
 }
 

@@ -66,8 +66,9 @@ void Trainer::openEvalData() {
   if (evalSequences % plan.batch == 0 || plan.inputNames.count("targets"))
     return;
   int64_t whole = evalSequences / plan.batch;
-  fail("--eval-data ", options.evalData, ": its ", evalSequences, " sequences are no multiple of the batch of ",
-       plan.batch, ", and this program has no input \"targets\" to leave out the rest of the last batch: ",
+  fail("--eval-data ", options.evalData, ": its ", evalSequences,
+       " sequences are no multiple of the batch of ", plan.batch,
+       ", and this program has no input \"targets\" to leave out the rest of the last batch: ",
        whole ? text("give --eval-batches ", whole) : "name a longer file");
 }
 
@@ -351,7 +352,8 @@ void Trainer::run() {
     if (context.device)
       printf("%s\n", context.device->describe().c_str());
     if (state.step >= options.steps && options.steps > 0)
-      printf("nothing to train: %ld of %ld steps are done\n", long(state.step), long(options.steps));
+      printf("nothing to train: %ld of %ld steps are done\n", long(state.step),
+             long(options.steps));
     fflush(stdout);
   }
   if (state.step >= options.steps)

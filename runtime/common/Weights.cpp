@@ -168,7 +168,8 @@ static bool isFinite(const Piece &piece) {
   ElementType type = piece.variable->type;
   if (type == ElementType::F32)
     return areFinite<uint32_t>(piece.data, piece.bytes / 4, 0x7f800000u);
-  return areFinite<uint16_t>(piece.data, piece.bytes / 2, type == ElementType::BF16 ? 0x7f80 : 0x7c00);
+  return areFinite<uint16_t>(piece.data, piece.bytes / 2,
+                             type == ElementType::BF16 ? 0x7f80 : 0x7c00);
 }
 
 /// Whether all values that were read are finite.

@@ -45,9 +45,7 @@ static constexpr StringLiteral models[] = {
 namespace {
 class ConfigErrors : public testing::Test {
 protected:
-  ConfigErrors() {
-    EXPECT_FALSE(sys::fs::createTemporaryFile("config", "json", path));
-  }
+  ConfigErrors() { EXPECT_FALSE(sys::fs::createTemporaryFile("config", "json", path)); }
   ~ConfigErrors() override { sys::fs::remove(path); }
 
   /// What importing the model says.
@@ -73,7 +71,8 @@ protected:
 
   /// Puts wrong values into each key of `members`, which is part of `model`.
   void spoil(json::Object &model, json::Object &members) {
-    const json::Value wrong[] = {"nonsense", -1, 0, 2.5, 7, true, json::Array{1}, json::Object{{"a", 1}}, nullptr};
+    const json::Value wrong[] = {
+        "nonsense", -1, 0, 2.5, 7, true, json::Array{1}, json::Object{{"a", 1}}, nullptr};
     SmallVector<std::string> keys;
     for (auto &member : members)
       if (member.first.str() != "model_type")
@@ -90,7 +89,8 @@ protected:
         EXPECT_LE(errors.size(), 1u) << text << ": " << testing::PrintToString(errors);
         for (const std::string &error : errors) {
           // 7 may only be wrong beside another key's value.
-          EXPECT_TRUE(value == json::Value(7) || StringRef(error).contains(key)) << text << ": " << error;
+          EXPECT_TRUE(value == json::Value(7) || StringRef(error).contains(key))
+              << text << ": " << error;
           EXPECT_FALSE(StringRef(error).contains(path)) << "the file is named with the line";
         }
         EXPECT_TRUE(value != json::Value("nonsense") || errors.size() == 1) << text;

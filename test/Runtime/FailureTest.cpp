@@ -185,23 +185,31 @@ TEST_F(FailureTest, FoldersWithoutACheckpoint) {
   run("mkdir " + path("b") + " " + path("b/latest"));
   expectFailure(train("--steps 2 --resume " + path("b")), {"b/latest has no state.json"});
   run("rmdir " + path("b/latest"));
-  expectFailure(train("--steps 2 --resume " + path("b")), {"neither", "a folder that --save wrote"});
+  expectFailure(train("--steps 2 --resume " + path("b")),
+                {"neither", "a folder that --save wrote"});
   EXPECT_EQ(train("--steps 2 --resume " + path("a/moved")).code, 0);
 }
 
 TEST_F(FailureTest, MisspeltFlags) {
-  for (auto [given, meant] : {std::pair("--dta x", "--data"), {"--stpes=2", "--steps"}, {"--eval-evry 2", "--eval-every"},
-                              {"--save_every 2", "--save-every"}, {"--warmup-steps 3", "--warmup"}, {"--learning-rate 1", "--lr"}})
-    expectFailure(train(std::string("--steps 1 ") + given), {"did you mean " + std::string(meant) + "?"});
+  for (auto [given, meant] : {std::pair("--dta x", "--data"),
+                              {"--stpes=2", "--steps"},
+                              {"--eval-evry 2", "--eval-every"},
+                              {"--save_every 2", "--save-every"},
+                              {"--warmup-steps 3", "--warmup"},
+                              {"--learning-rate 1", "--lr"}})
+    expectFailure(train(std::string("--steps 1 ") + given),
+                  {"did you mean " + std::string(meant) + "?"});
   // Before what is missing because of it.
   expectFailure(train("--step 1"), {"there is no flag --step; did you mean --steps?"});
-  expectFailure(train("--steps 1 --zero 3"), {"there is no flag --zero", "meshwright compile --help"});
+  expectFailure(train("--steps 1 --zero 3"),
+                {"there is no flag --zero", "meshwright compile --help"});
   expectFailure(train("--steps 1 corpus.bin"), {"'corpus.bin'", "--data FILE"});
 }
 
 TEST_F(FailureTest, TooFewThreads) {
-  expectFailure(run("ulimit -v 2000000; " + command("--steps 1", 1, 1, Threads, "OMP_NUM_THREADS=1000")),
-                {"the 1000 threads of 1 rank", "ulimit -u", "OMP_NUM_THREADS"});
+  expectFailure(
+      run("ulimit -v 2000000; " + command("--steps 1", 1, 1, Threads, "OMP_NUM_THREADS=1000")),
+      {"the 1000 threads of 1 rank", "ulimit -u", "OMP_NUM_THREADS"});
 }
 
 // A model in two files and an index.

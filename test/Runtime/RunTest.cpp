@@ -80,8 +80,10 @@ TEST_F(RunTest, EvaluatesInitialWeights) {
   EXPECT_EQ(occurrences(result.output, "after 0 steps, over 4,992 tokens"), 1) << result.output;
   EXPECT_EQ(metrics("m.jsonl").at(0)["step"], -1);
   // What comes before a step is no evaluation after it.
-  ASSERT_EQ(train("--steps 1 --lr 0 --metrics " + path("s.jsonl") + " --eval-data " +
-                  path("data.bin")).code, 0);
+  ASSERT_EQ(
+      train("--steps 1 --lr 0 --metrics " + path("s.jsonl") + " --eval-data " + path("data.bin"))
+          .code,
+      0);
   EXPECT_NEAR(metrics("s.jsonl").at(0)["eval_loss"], metrics("m.jsonl").at(0)["eval_loss"], 1e-6);
 }
 
@@ -89,8 +91,9 @@ TEST_F(RunTest, EvaluatesInitialWeights) {
 TEST_F(RunTest, EvaluatesWholeBatchesWithoutTargets) {
   writeFile(path("eval.bin"), readFile(path("data.bin")).substr(0, 21 * 16 + 1));
   std::string flags = "--steps 1 --eval-data " + path("eval.bin");
-  expectFailure(train(flags, 1, 1, Threads, "FAKE_TARGETS=0"),
-                {"--eval-data " + path("eval.bin"), "21 sequences", "batch of 8", "--eval-batches 2"});
+  expectFailure(
+      train(flags, 1, 1, Threads, "FAKE_TARGETS=0"),
+      {"--eval-data " + path("eval.bin"), "21 sequences", "batch of 8", "--eval-batches 2"});
   EXPECT_EQ(train(flags + " --eval-batches 2", 1, 1, Threads, "FAKE_TARGETS=0").code, 0);
 }
 
