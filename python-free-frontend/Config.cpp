@@ -6,6 +6,8 @@
 #include "Config.h"
 #include "meshwright/Json.h"
 
+#include "meshwright/Suggestion.h"
+
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -70,7 +72,8 @@ FailureOr<Config> Config::read(StringRef path, MLIRContext *context) {
     StringRef before = StringRef(state->text).take_front(deep);
     unsigned line = before.count('\n') + 1, column = deep - (before.rfind('\n') + 1) + 1;
     return emitError(FileLineColLoc::get(context, path, line, column))
-           << "'" << path << "': arrays and objects are nested more than " << jsonDepth << " deep";
+           << "arrays and objects are nested more than " << jsonDepth
+           << " deep, which no model description needs; check the file";
   }
   auto root = llvm::json::parse(state->text);
   if (!root) {
@@ -85,15 +88,13 @@ FailureOr<Config> Config::read(StringRef path, MLIRContext *context) {
       ++column; // it counts columns from 0
       what = parts[3];
     }
-    return emitError(at(line, column))
-           << "'" << path << "' is not valid JSON: " << what << " at line " << line << ", column "
-           << column << "; the file may be truncated, fetch or save it again";
+    return emitError(at(line, column)) << "this is not valid JSON: " << what
+                                       << "; the file may be truncated, fetch or save it again";
   }
   state->root = std::move(*root);
   const llvm::json::Object *members = state->root.getAsObject();
   if (!members)
-    return emitError(at(1, 1)) << "'" << path
-                               << "' holds no JSON object; a model description is one, with a "
+    return emitError(at(1, 1)) << "this is no JSON object; a model description is one, with a "
                                   "\"model_type\" key";
   std::string again;
   forEachKey(state->text, [&](const std::string &key, unsigned line, unsigned column) {
@@ -119,7 +120,12 @@ Location Config::location(StringRef key) const {
 
 InFlightDiagnostic Config::error(StringRef key) {
   state->failed = true;
-  return emitError(location(key)) << "'" << state->path << "': ";
+  auto place = llvm::cast<FileLineColLoc>(location(key));
+  InFlightDiagnostic diagnostic = emitError(place);
+  // Where there is a line, the file is named with it.
+  if (!place.getLine())
+    diagnostic << "'" << state->path << "': ";
+  return diagnostic;
 }
 
 bool Config::has(StringRef key) const {
@@ -191,7 +197,8 @@ int64_t Config::token(StringRef key, int64_t vocabulary) {
   if (!value || value->kind() == llvm::json::Value::Null)
     return -1;
   std::optional<int64_t> number = value->getAsInteger();
-  if (number && *number >= -vocabulary && *number < vocabulary)
+  // After an error the vocabulary may be another one.
+  if (number && (failed() || (*number >= -vocabulary && *number < vocabulary)))
     return *number < 0 ? *number + vocabulary : *number;
   mismatch(key, *value, "null or a token of the vocabulary, below " + std::to_string(vocabulary));
   return -1;
@@ -291,17 +298,8 @@ void Config::finish(StringRef family, ArrayRef<StringRef> ignored, ArrayRef<Fixe
       continue;
     }
     // A misspelt key is the likeliest unknown one.
-    StringRef near;
-    unsigned distance = 1 + key.size() / 4;
-    auto consider = [&](StringRef candidate) {
-      unsigned d = key.edit_distance(candidate, true, distance);
-      if (d < distance) {
-        distance = d;
-        near = candidate;
-      }
-    };
-    for (const auto &entry : used)
-      consider(entry.getKey());
+    std::string near = nearestName(
+        key, llvm::map_to_vector(used, [](const auto &entry) { return entry.getKey().str(); }));
     InFlightDiagnostic diagnostic = error(key);
     diagnostic << "key \"" << prefix << key << "\" is not known for " << family
                << " and might change what the model computes; ";

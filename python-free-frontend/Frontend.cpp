@@ -141,7 +141,7 @@ std::string meshwright::frontend::readActivation(Config &config, StringRef key,
   static const StringRef known[] = {"gelu", "gelu_new", "gelu_pytorch_tanh",
                                     "silu", "swish",    "relu"};
   if (!llvm::is_contained(known, name))
-    config.error(key) << "activation \"" << name << "\" is not known; "
+    config.error(key) << "\"" << key << "\": activation \"" << name << "\" is not known; "
                       << llvm::join(ArrayRef(known), ", ") << " are";
   return name;
 }
@@ -235,12 +235,11 @@ meshwright::importHuggingFace(StringRef path, const ModelOptions &options, MLIRC
   if (!llvm::is_contained(families, family)) {
     auto diagnostic = config->error("model_type");
     if (family.empty())
-      diagnostic << "has no \"model_type\"";
+      diagnostic << "the file has no \"model_type\"; write one of ";
     else
-      diagnostic << "model_type \"" << family << "\" is not known";
-    return diagnostic << "; " << llvm::join(ArrayRef(families), ", ")
-                      << " are, and any other model can be written as an .mlir file "
-                         "(see examples/)";
+      diagnostic << "model_type \"" << family << "\" is not known; known are ";
+    return diagnostic << llvm::join(ArrayRef(families), ", ")
+                      << ". Any other model can be written as an .mlir file (see examples/)";
   }
   ImportedModule module = family == "gpt2" ? importGPT2(*config, options, context)
                                            : importLlama(*config, family, options, context);

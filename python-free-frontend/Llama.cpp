@@ -60,6 +60,8 @@ static SmallVector<int64_t> readWindows(Config &config, StringRef family, int64_
       sliding[i] = window && i >= fullLayers;
     // Written out, the list wins over max_window_layers.
     if (auto types = config.texts("layer_types")) {
+      if (config.failed())
+        return windows;
       if (int64_t(types->size()) != listed) {
         config.error("layer_types") << "\"layer_types\" lists " << types->size()
                                     << " layers, but num_hidden_layers is " << listed;
@@ -127,8 +129,8 @@ static Llama readLlama(Config &config, StringRef family, ModelOptions &options) 
     config.error(ownHeadDim ? "head_dim" : "num_attention_heads")
         << "heads of " << m.headDim << " elements are larger than the " << most
         << " that rotary positions are made for; use more heads or a smaller \"head_dim\"";
-  if (!config.failed())
-    m.frequencies = readRopeFrequencies(config, family, m.headDim);
+  // After an error too, for heads of any size, so that no key of it is called unknown.
+  m.frequencies = readRopeFrequencies(config, family, config.failed() ? 2 : m.headDim);
 
   SmallVector<StringRef> ignored(commonIgnoredKeys());
   // pretraining_tp splits matrices without changing their product.

@@ -21,7 +21,7 @@ namespace meshwright {
 
 /// The values of `meshwright compile`'s flags. Counts are global unless said.
 struct CompileOptions {
-  std::string model;  ///< config.json, or .mlir at any floor
+  std::string model;  ///< config.json, or .mlir at any floor; of a folder, the file in it
   std::string output; ///< the executable, or the file --emit writes
   std::string recipe; ///< TOML file with any of the flags below
   std::string target = "cpu";

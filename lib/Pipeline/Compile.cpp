@@ -214,6 +214,19 @@ static Error writeFile(StringRef path, StringRef text) {
                : Error::success();
 }
 
+/// What --emit prints would fill a terminal, or upset it.
+static Error checkPrints(const CompileOptions &options) {
+  if (!options.output.empty() || options.emit == "exe")
+    return Error::success();
+  if (options.emit == "object")
+    return createStringError("--emit object writes a file that is no text; name it with -o FILE");
+  if (llvm::outs().is_displayed())
+    return createStringError("--emit " + options.emit +
+                             " would fill the terminal; give -o FILE, or send it through a "
+                             "pipe, e.g. '| less'");
+  return Error::success();
+}
+
 /// The bytes that --memory-limit or --remat auto:BYTES names.
 static Expected<double> bytesOf(StringRef flag, StringRef text) {
   if (std::optional<double> bytes = parseBytes(text))
@@ -342,6 +355,8 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
 
 Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ostream &log) {
   auto begin = std::chrono::steady_clock::now();
+  if (Error error = checkPrints(options))
+    return error;
   if (Error error = checkFiles(options))
     return error;
   for (auto [flag, folder] : {std::pair("report", &options.report), {"dump-ir", &options.dumpIr}})

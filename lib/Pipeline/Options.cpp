@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "meshwright/Options.h"
 #include "meshwright/Bytes.h"
-#include "meshwright/Strategy.h"
+#include "meshwright/Suggestion.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -23,101 +23,6 @@ using namespace llvm;
 namespace meshwright {
 
 char HelpRequested::ID;
-
-//===--- where flags have an effect -------------------------------------------===//
-
-static std::string unlessCpu(const CompileOptions &o) {
-  return o.target == "cpu" ? "" : "it is for --target cpu";
-}
-
-static std::string unlessGpu(const CompileOptions &o) {
-  return o.target == "cuda" ? "" : "it is for --target cuda";
-}
-
-static std::string unlessCudnnMayAdd(const CompileOptions &o) {
-  if (o.target != "cuda")
-    return "it is for --target cuda; code for processors gives the same bits in every run";
-  return o.deterministic == "off" && o.attention == "generated"
-             ? "kernels of --attention generated give the same bits in every run"
-             : "";
-}
-
-static std::string unlessStatesOnHost(const CompileOptions &o) {
-  return is_contained(split(o.offload, ','), "optimizer")
-             ? ""
-             : "it is about --offload optimizer, which is not asked for";
-}
-
-static std::string unlessOnlyBudget(const CompileOptions &o) {
-  return StringRef(o.remat).starts_with("auto:")
-             ? "--remat " + o.remat + " names the bytes already; write --remat auto, or leave it out"
-             : "";
-}
-
-/// IR has its mesh, and what asks for nothing may be said of every mesh.
-static std::string onOneRank(const CompileOptions &o, bool asksForNothing) {
-  if (asksForNothing || StringRef(o.model).ends_with(".mlir"))
-    return "";
-  Expected<dist::Mesh> mesh = dist::parseMesh(o.mesh);
-  if (!mesh) {
-    consumeError(mesh.takeError()); // Others refuse it.
-    return "";
-  }
-  return mesh->size() > 1 ? ""
-                          : "one rank has no collectives; leave it out, or add e.g. --mesh data=2";
-}
-
-static std::string unlessAlgorithm(const CompileOptions &o) {
-  return onOneRank(o, o.collectiveAlgorithm == "native" || o.collectiveAlgorithm == "auto");
-}
-
-static std::string unlessLooped(const CompileOptions &o) {
-  return onOneRank(o, o.collectiveMatmul == "off");
-}
-
-static std::string unlessOverlap(const CompileOptions &o) { return onOneRank(o, o.overlap != "on"); }
-
-ArrayRef<Flag> compileFlags() {
-  using O = CompileOptions;
-  static const std::vector<Flag> flags = {
-      Flag{"output", "FILE", "executable to write, or the file of --emit (default: the model's name, of " "a config.json its folder's)", &O::output}.file(FileUse::Output),
-      Flag{"recipe", "FILE.toml", "read flags from a file; flags given here win", &O::recipe}.file(FileUse::Input),
-      {"target", "T", "cpu or cuda", &O::target, {"cpu", "cuda"}},
-      Flag{"gpu-arch", "ARCHS", "architectures for cuda, e.g. sm_90,sm_80", &O::gpuArch}.unless(unlessGpu),
-      Flag{"cpu", "NAME", "processor the cpu target's code is for, as LLVM names it; native is this one", &O::cpu}.unless(unlessCpu),
-      {"mesh", "AXES", "device mesh, outermost axis first, e.g. pipe=2,data=4,tensor=2; absent: one rank", &O::mesh},
-      {"batch", "B", "sequences per optimizer step over all ranks (default: one per data rank and microbatch)", &O::batch},
-      {"seq", "S", "tokens per sequence (default: the model's positions, at most 1024)", &O::sequence},
-      {"microbatches", "M", "parts a batch is computed in, gradients summed", &O::microbatches},
-      Flag{"zero", "STAGE", "what data ranks share out: 0 nothing, 1 optimizer state, 2 gradients too, 3 parameters too", &O::zero}.until("dist"),
-      Flag{"sequence-parallel", "", "split the sequence between tensor ranks outside matmuls", &O::sequenceParallel}.until("dist"),
-      Flag{"tensor-2d", "", "two-dimensional tensor parallelism over tensor=RxC", &O::tensor2d}.until("dist"),
-      Flag{"data-sync", "HOW", "who adds gradients and updates: all-reduce (all ranks) or parameter-server (the first data rank)", &O::dataSync, {"all-reduce", "parameter-server"}}.until("dist"),
-      Flag{"schedule", "NAME", "pipeline schedule: naive, gpipe, 1f1b, interleaved:V, zb-h1, zb-h2, zb-v", &O::schedule}.until("schedule"),
-      Flag{"cuts", "L1,L2,..", "first layers of the pipeline's chunks after the first: a chunk a stage, or V", &O::cuts}.until("step"),
-      Flag{"remat", "POLICY", "what the backward computes again: none, full, every:K, sqrt, selective, price:P, " "every:K+price:P (P FLOPs for a byte), between commas one for each pipeline stage, or " "auto[:BYTES], the least work that fits", &O::remat}.until("stages"),
-      Flag{"memory-limit", "BYTES", "bytes a rank may use, e.g. 70GiB; also the budget of --remat auto", &O::memoryLimit}.unless(unlessOnlyBudget),
-      Flag{"offload", "WHAT", "what is kept in memory of the host, between commas: optimizer (its states, which pass through " "the device part by part), activations (what layers keep for their backward)", &O::offload}.until("exec"),
-      Flag{"offload-buffer", "BYTES", "bytes of the largest part of one optimizer state on its way, of which the device has three places", &O::offloadBuffer}.unless(unlessStatesOnHost).until("exec"),
-      Flag{"collective-algorithm", "NAME", "messages of all-reduces: native (the runtime's), sequential, ring, parallel, doubling, " "halving-doubling, or auto, the fastest by the alpha-beta model", &O::collectiveAlgorithm, {"native", "sequential", "ring", "parallel", "doubling", "halving-doubling", "auto"}}.unless(unlessAlgorithm).until("schedule"),
-      Flag{"collective-matmul", "HOW", "on: matrix products with a gathered operand or a scattered result run part by part, while the " "next part is on its way", &O::collectiveMatmul, {"on", "off"}}.unless(unlessLooped).until("schedule"),
-      Flag{"overlap", "HOW", "on: collectives run while the program computes; layers' gathers and gradients get two places. auto: on " "for cuda, off for cpu", &O::overlap, {"auto", "on", "off"}}.unless(unlessOverlap).until("exec"),
-      Flag{"attention", "HOW", "attention for cuda: cudnn, generated, or auto, cudnn where it can and generated " "kernels otherwise", &O::attention, {"auto", "cudnn", "generated"}}.unless(unlessGpu).until("exec"),
-      Flag{"deterministic", "HOW", "on: the same bits in every run; off: cudnn's gradients of attention may be added in any order, which takes " "less memory", &O::deterministic, {"on", "off"}}.unless(unlessCudnnMayAdd).until("exec"),
-      Flag{"epilogues", "LIST", "what cuBLASLt does with a product before it writes it: some of bias, addend, gelu, gelu-grad, " "bias-grad between commas, or none; auto: all for sm_90 and later, those without gelu for earlier ones", &O::epilogues}.unless(unlessGpu).until("exec"),
-      Flag{"replay", "", "make an executable that can dump a step for `meshwright replay`", &O::replay}.until("exec"),
-      {"precision", "TYPE", "type of weights and activations: f32, or bf16 or fp16 with f32 copies of the weights", &O::precision, {"f32", "bf16", "fp16", "fp8"}},
-      {"grad-dtype", "TYPE", "type that parameters' gradients are summed in: f32, or bf16 with --precision bf16", &O::gradDtype, {"f32", "bf16"}},
-      {"optimizer", "NAME", "sgd or adamw", &O::optimizer, {"sgd", "adamw"}},
-      Flag{"dropout", "P", "probability for all of the model's dropouts (default: what the config says)", &O::dropout}.until("train"),
-      {"emit", "STAGE", "stop at train, step, dist, local, stages, schedule, exec, llvm, ptx or object; exe goes " "all the way", &O::emit, {"train", "step", "dist", "local", "stages", "schedule", "exec", "llvm", "ptx", "object", "exe"}},
-      Flag{"dump-ir", "DIR", "write the IR after each pass into numbered files", &O::dumpIr}.file(FileUse::OutputFolder, "[0-9]*-*.mlir"),
-      Flag{"explain-sharding", "NAME", "say which seed put each axis on this parameter or input, and what it competed with", &O::explainSharding}.until("dist"),
-      Flag{"report", "DIR", "write the plan as report.json and index.html", &O::report}.file(FileUse::OutputFolder, "report.json trace.json index.html *.svg"),
-      {"assert", "COND", "fail unless the plan satisfies e.g. 'peak<=70GiB'; quantities: peak, device, host, parameter, gradient, " "optimizer, activation, temporary, workspace, input, output, communication, " "communication[AXES], flops, recomputed_flops, collectives, sums with +; may be repeated", &O::assertions},
-  };
-  return flags;
-}
 
 /// Why `text` is not a whole number of 64 bits; empty if it is. CLI11 alone would take
 /// the nearest one, and 010 for 8.
@@ -173,6 +78,57 @@ static unsigned lineOfDeepKey(StringRef text) {
   return 0;
 }
 
+/// "; did you mean ...?" for the name of a flag that does not exist, or "." alone.
+static std::string meantBy(StringRef name, StringRef dashes) {
+  std::string spelling = name.lower();
+  std::replace(spelling.begin(), spelling.end(), '_', '-');
+  std::vector<std::string> names = {"model", "seeds"};
+  if (!dashes.empty())
+    names = {"help"};
+  for (const Flag &flag : compileFlags())
+    names.push_back(flag.name);
+  if (std::string near = nearestName(spelling, names); !near.empty())
+    return "; did you mean " + (dashes + near).str() + "?";
+  if (std::string axis = axisCalled(spelling); !axis.empty())
+    return "; did you mean " + (dashes + "mesh" + (dashes.empty() ? " = \"" : " ") + axis).str() +
+           "=2" +
+           (dashes.empty()       ? "\"?"
+            : spelling == "fsdp" ? " --zero 3?"
+                                 : "?");
+  return ".";
+}
+
+static Error unknownArgument(StringRef word, StringRef model) {
+  static constexpr StringLiteral help = " See 'meshwright compile --help' for all flags";
+  StringRef flag = word.split('=').first;
+  if (!flag.starts_with("-"))
+    return createStringError("'" + word + "' is one argument too many: MODEL is '" + model +
+                             "' already, and one is "
+                             "compiled at a time." +
+                             help);
+  return createStringError(
+      "there is no flag " + flag + meantBy(flag.ltrim('-'), "--") + help +
+      "; those of an executable, such as --data and --lr, are given when it runs");
+}
+
+/// The file that a folder's model is described in.
+static Error findModel(CompileOptions &options) {
+  if (options.model.empty())
+    return createStringError(
+        "no model given: name a Hugging Face config.json, its folder, or a .mlir file");
+  if (!sys::fs::is_directory(options.model))
+    return Error::success();
+  StringRef folder = StringRef(options.model).rtrim('/');
+  for (const char *name : {"/config.json", "/model.mlir"})
+    if (std::string file = (folder + name).str(); sys::fs::exists(file)) {
+      options.model = file;
+      return Error::success();
+    }
+  return createStringError("the folder '" + options.model +
+                           "' has no config.json, which describes a model; name "
+                           "the folder of a Hugging Face model, or a .mlir file");
+}
+
 static Error readRecipe(CompileOptions &options) {
   auto fail = [&](const Twine &message) {
     return createStringError("recipe '" + options.recipe + "': " + message);
@@ -211,8 +167,8 @@ static Error readRecipe(CompileOptions &options) {
       continue;
     }
     if (flag == compileFlags().end() || name == "recipe")
-      return fail("unknown key '" + name +
-                  "'; keys are the flags of 'meshwright compile --help', model and seeds");
+      return fail("unknown key '" + name + "'" + meantBy(name, "") +
+                  " The keys are the flags of 'meshwright compile --help', model and seeds");
     Error error = std::visit(
         [&](auto member) -> Error {
           using T = std::decay_t<decltype(options.*member)>;
@@ -241,7 +197,7 @@ static Error readRecipe(CompileOptions &options) {
             } else
               return fail("'" + name + "' must be a string");
             if (!flag->choices.empty() && !is_contained(flag->choices, options.*member))
-              return fail("'" + name + "' is '" + options.*member + "'; expected one of " +
+              return fail("'" + name + "' is '" + options.*member + "'; the choices are " +
                           join(flag->choices, ", "));
           } else {
             bool fits = std::is_same_v<T, bool> ? node.is_boolean() : node.is_integer();
@@ -262,6 +218,19 @@ static Error readRecipe(CompileOptions &options) {
   return Error::success();
 }
 
+/// Checks a flag's value against its choices, which the help lists too.
+static CLI::Validator oneOf(const Flag &flag) {
+  auto check = [&flag](std::string &value) -> std::string {
+    if (is_contained(flag.choices, value))
+      return "";
+    std::string meant = nearestName(value, flag.choices);
+    return "'" + value + "' is not supported; " +
+           (meant.empty() ? "the" : "did you mean " + meant + "? The") + " choices are " +
+           join(flag.choices, ", ");
+  };
+  return CLI::Validator(check, "{" + join(flag.choices, ",") + "}");
+}
+
 Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
   // Twice over the same flags: once to learn the recipe's name, then on top of
   // what the recipe says.
@@ -269,7 +238,8 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
   for (bool second : {false, true}) {
     CLI::App app("Compiles a model description into one training executable.",
                  "meshwright compile");
-    app.add_option("MODEL", options.model, "Hugging Face config.json, or .mlir at any floor");
+    app.add_option("MODEL", options.model,
+                   "Hugging Face config.json or its folder, or .mlir at any floor");
     for (const Flag &flag : compileFlags()) {
       std::string spelling =
           std::string(flag.name) == "output" ? "-o,--output" : std::string("--") + flag.name;
@@ -285,7 +255,7 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
                 option->allow_extra_args(false); // one value each time, the next word is the model
               if constexpr (std::is_same_v<T, std::string>) {
                 if (!flag.choices.empty())
-                  option->check(CLI::IsMember(flag.choices))->type_name(flag.value);
+                  option->check(oneOf(flag))->type_name(flag.value);
                 if (!(options.*member).empty())
                   option->capture_default_str();
               } else if constexpr (std::is_same_v<T, int64_t>) {
@@ -303,7 +273,11 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
     } catch (const CLI::CallForHelp &) {
       return make_error<HelpRequested>(app.help());
     } catch (const CLI::ParseError &error) {
-      return createStringError(std::string(error.what()) + "\nSee 'meshwright compile --help'.");
+      std::vector<std::string> rest = app.remaining();
+      auto flag = find_if(rest, [](StringRef word) { return word.starts_with("-"); });
+      if (!rest.empty())
+        return unknownArgument(flag == rest.end() ? rest.front() : *flag, options.model);
+      return createStringError(plainly(error.what()) + "\nSee 'meshwright compile --help'.");
     }
     for (const Flag &flag : compileFlags())
       if (app.count(std::string("--") + flag.name)) {
@@ -323,8 +297,8 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
       options = fresh;
     }
   }
-  if (options.model.empty())
-    return createStringError("no model given: name a Hugging Face config.json or a .mlir file");
+  if (Error error = findModel(options))
+    return std::move(error);
   return options;
 }
 
@@ -353,8 +327,6 @@ Error checkSupported(const CompileOptions &o) {
   if (o.emit == "ptx" && StringRef(o.gpuArch).contains(','))
     return refuse("emit ptx with --gpu-arch", o.gpuArch,
                   "PTX is one module: name one architecture");
-  if (o.precision == "fp8")
-    return refuse("precision", o.precision, "f32, bf16 and fp16 work");
   if (o.gradDtype == "bf16" && o.precision != "bf16")
     return refuse("grad-dtype", o.gradDtype,
                   "it goes with --precision bf16; with " + o.precision + " leave it out");

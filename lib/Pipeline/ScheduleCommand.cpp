@@ -134,8 +134,8 @@ Error showSchedule(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
   std::string picture;
   llvm::raw_string_ostream stream(picture);
   drawTimelineSvg(*timeline,
-                  kind->str() + (trace.empty() ? " with tasks that take " + costsText
-                                               : ", tasks as long as measured, in ms"),
+                  kind->str() + (trace.empty() ? " with tasks that take " + costsText + "."
+                                               : ", tasks as long as measured, in ms."),
                   stream);
   return writeFileAtomically(picture, svg);
 }

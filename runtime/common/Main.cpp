@@ -14,18 +14,19 @@
 #include "cpu/MpiTransport.h"
 #include "cpu/TcpTransport.h"
 #include "cpu/ThreadCommunicator.h"
+#include "meshwright/Version.h"
 
 #include <csignal>
 #include <thread>
 
 using namespace meshwright;
 
-/// One rank from its communicator to the end of the run.
 /// The executable's plan as `rank` sees it.
 static Plan readPlan(int64_t rank) {
   return Plan::parse({meshwright_plan, size_t(meshwright_plan_size)}, rank);
 }
 
+/// One rank from its communicator to the end of the run.
 static void trainRank(const Options &options, std::unique_ptr<Communicator> world,
                       int threads, RankStatus &status) {
   try {
@@ -49,6 +50,7 @@ static void runThreads(const Plan &plan, const Options &options, const std::stri
   checkRankCount(plan, Launch(), ranks, program);
   checkMemory(plan, ranks);
   int threads = threadsPerRank(ranks);
+  checkThreads(ranks, threads);
   std::vector<std::unique_ptr<RankStatus>> owned;
   std::vector<RankStatus *> statuses;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -86,17 +88,27 @@ static void runProcess(const Plan &plan, const Options &options, const Launch &l
   Neighbours neighbours = findNeighbours(*world);
   checkMemory(plan, neighbours.onMachine);
   world->barrier(); // Nobody takes memory before all have looked.
-  trainRank(options, std::move(world), threadsPerRank(neighbours.onCores), status);
+  int threads = threadsPerRank(neighbours.onCores);
+  checkThreads(1, threads);
+  trainRank(options, std::move(world), threads, status);
   monitor.setLostPeer(nullptr);
   setFailureAbort(nullptr);
   transport->finish();
+}
+
+/// What --version says.
+static std::string describe() {
+  Plan plan = readPlan(0);
+  return text(plan.model, " for ", plan.ranks(), plan.ranks() == 1 ? " rank" : " ranks", " (",
+              plan.meshText(), "), target ", plan.target, ", ", plan.precision, ", ",
+              plan.optimizer, ", plan ", plan.hash, ", runtime of Meshwright ", version);
 }
 
 static int run(int argc, char **argv) {
   Launch launch = Launch::detect();
   setFailureProcess(launch.rank, launch.processes);
   Options options;
-  if (!parseOptions(argc, argv, options, /*printHelp=*/launch.rank == 0))
+  if (!parseOptions(argc, argv, options, /*printHelp=*/launch.rank == 0, describe))
     return 0;
   Plan plan = readPlan(0);
   checkEffects(options, plan);

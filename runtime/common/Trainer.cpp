@@ -17,22 +17,16 @@
 
 using namespace meshwright;
 
-// An evaluation takes all whole batches of its file, but not more than these.
-static constexpr int64_t maxEvalBatches = 64;
+// An id that is no row of any table and no column of any logits: it adds no loss.
+static constexpr int32_t noTarget = -1;
 
 Trainer::Trainer(MwContext &context, const Options &options)
     : context(context), plan(context.plan), options(options),
       data(options.data, "--data", options.tokens) {
   ActivityScope activity(context.status, "preparing the run", ActivityScope::Patient);
   int64_t sequences = data.sequences(plan.sequence, plan.batch);
-  if (!options.evalData.empty()) {
-    evalData = std::make_unique<TokenFile>(options.evalData, "--eval-data", options.tokens);
-    evalBatches = std::min(maxEvalBatches, evalData->sequences(plan.sequence) / plan.batch);
-    if (evalBatches == 0)
-      fail("--eval-data ", options.evalData, ": has ", evalData->tokens(),
-           " tokens, but one batch of ", plan.batch, " sequences of ", plan.sequence, " needs ",
-           plan.batch * plan.sequence + 1, ": name a longer file");
-  }
+  if (!options.evalData.empty())
+    openEvalData();
   checkTokens();
   if (context.device)
     context.device->useGraphs(options.cudaGraphs);
@@ -58,6 +52,21 @@ Trainer::Trainer(MwContext &context, const Options &options)
     metrics = std::make_unique<MetricsFile>(options.metrics, state.step);
   if (isRoot() && !options.trace.empty())
     traceFile = std::make_unique<OutputFile>(options.trace);
+}
+
+void Trainer::openEvalData() {
+  evalData = std::make_unique<TokenFile>(options.evalData, "--eval-data", options.tokens);
+  evalSequences = evalData->sequences(plan.sequence);
+  // Not multiplied, which could overflow.
+  if (options.evalBatches && options.evalBatches <= evalSequences / plan.batch)
+    evalSequences = options.evalBatches * plan.batch;
+  if (evalSequences % plan.batch == 0 || plan.inputNames.count("targets"))
+    return;
+  int64_t whole = evalSequences / plan.batch;
+  fail("--eval-data ", options.evalData, ": its ", evalSequences,
+       " sequences are no multiple of the batch of ", plan.batch,
+       ", and this program has no input \"targets\" to leave out the rest of the last batch: ",
+       whole ? text("give --eval-batches ", whole) : "name a longer file");
 }
 
 /// Finds tokens that the model does not know before it trains on the others. The ranks of a
@@ -173,8 +182,9 @@ float Trainer::output(const char *name) const {
 
 /// Writes this rank's part of the batch that starts at `position` of `order`: data
 /// rank d of D has the d-th contiguous batch / D, its microbatches one after the
-/// other.
-void Trainer::fillTokens(const TokenFile &file, const DataOrder &order, int64_t position) {
+/// other. Sequences from `end` on have no targets, so that they count for nothing.
+void Trainer::fillTokens(const TokenFile &file, const DataOrder &order, int64_t position,
+                         int64_t end) {
   std::vector<int64_t> coordinates = plan.coordinates(context.rank());
   int64_t count = plan.batch / plan.axesSize(plan.dataAxes);
   int64_t first = plan.axesIndex(plan.dataAxes, coordinates) * count;
@@ -183,9 +193,14 @@ void Trainer::fillTokens(const TokenFile &file, const DataOrder &order, int64_t 
   std::vector<int32_t> unused(tokens && targets ? 0 : size_t(plan.sequence));
   for (int64_t i = 0; i < count; ++i) {
     // Programs need not take both.
-    file.read(order.at(position + first + i), plan.sequence, plan.vocabulary,
-              tokens ? tokens + i * plan.sequence : unused.data(),
-              targets ? targets + i * plan.sequence : unused.data());
+    int32_t *inputs = tokens ? tokens + i * plan.sequence : unused.data();
+    int32_t *wanted = targets ? targets + i * plan.sequence : unused.data();
+    if (position + first + i < end) {
+      file.read(order.at(position + first + i), plan.sequence, plan.vocabulary, inputs, wanted);
+    } else {
+      std::fill_n(inputs, plan.sequence, 0);
+      std::fill_n(wanted, plan.sequence, noTarget);
+    }
     if (ids)
       ids[i] = int32_t(first + i);
   }
@@ -274,20 +289,36 @@ void Trainer::readAhead(int64_t step) {
   fillTokens(data, *order, filled);
 }
 
+/// The mean over all tokens evaluated, the same for every batch size and mesh.
 double Trainer::evaluate() {
   filled = -1; // Its tokens take their place.
   TraceScope span(context.trace.get(), "evaluate", "step");
   ActivityScope activity(context.status, "evaluating");
   DataOrder inOrder(evalData->sequences(plan.sequence), false, 0);
   double sum = 0;
-  for (int64_t batch = 0; batch < evalBatches; ++batch) {
-    fillTokens(*evalData, inOrder, batch * plan.batch);
+  for (int64_t first = 0; first < evalSequences; first += plan.batch) {
+    fillTokens(*evalData, inOrder, first, evalSequences);
     upload(Plan::rangeOf(plan.inputs));
     context.run(meshwright_eval, arena->program());
     download(Plan::rangeOf(plan.outputs));
-    sum += output("loss");
+    // The program divides by the tokens of a whole batch, also where some count for nothing.
+    sum += double(output("loss")) * double(plan.batch);
   }
-  return sum / double(evalBatches);
+  return sum / double(evalSequences);
+}
+
+void Trainer::evaluateOnly() {
+  if (!evalData)
+    return;
+  StepMetrics result;
+  result.step = state.step - 1;
+  result.evaluatedOnly = true;
+  result.evalLoss = evaluate();
+  if (metrics)
+    metrics->write(result);
+  if (isRoot())
+    printf("eval loss %.4f after %ld steps, over %s tokens\n", *result.evalLoss, long(state.step),
+           grouped(uint64_t(evalSequences * plan.sequence)).c_str());
 }
 
 void Trainer::save() {
@@ -311,9 +342,12 @@ void Trainer::run() {
     if (context.device)
       printf("%s\n", context.device->describe().c_str());
     if (state.step >= options.steps && options.steps > 0)
-      printf("nothing to train: step %ld of %ld is done\n", long(state.step), long(options.steps));
+      printf("nothing to train: %ld of %ld steps are done\n", long(state.step),
+             long(options.steps));
     fflush(stdout);
   }
+  if (state.step >= options.steps)
+    evaluateOnly();
   Progress progress(state.step, options.steps);
   for (int64_t step = state.step; step < options.steps; ++step) {
     StepMetrics result = trainStep(step);

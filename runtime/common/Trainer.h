@@ -15,6 +15,7 @@
 #include "common/Options.h"
 #include "common/TokenFile.h"
 
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -36,7 +37,8 @@ private:
   void resumeState();
   void loadWeights();
   void note(const std::string &message) const;
-  void fillTokens(const TokenFile &file, const DataOrder &order, int64_t position);
+  void fillTokens(const TokenFile &file, const DataOrder &order, int64_t position,
+                  int64_t end = std::numeric_limits<int64_t>::max());
   void fillScalars(int64_t step);
   void startLossScaling();
   template <typename T> T *input(const char *name) const;
@@ -44,7 +46,10 @@ private:
   StepMetrics trainStep(int64_t step);
   /// Reads the next step's tokens while a device is still at this one.
   void readAhead(int64_t step);
+  void openEvalData();
   double evaluate();
+  /// What a run does that has no step to make.
+  void evaluateOnly();
   void save();
   void upload(ArenaRange range) { arena->upload(range.begin, range.end); }
   void download(ArenaRange range) { arena->download(range.begin, range.end); }
@@ -59,7 +64,7 @@ private:
   TokenFile data;
   std::unique_ptr<DataOrder> order;
   std::unique_ptr<TokenFile> evalData;
-  int64_t evalBatches = 0;
+  int64_t evalSequences = 0; ///< of evalData, how many an evaluation takes
   std::unique_ptr<MetricsFile> metrics;
   std::unique_ptr<OutputFile> traceFile; ///< of rank 0, with --trace
   std::unique_ptr<Arena> arena;

@@ -13,6 +13,7 @@
 #include "meshwright/runtime/Normal.h"
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 #include <mutex>
 #include <set>
@@ -152,7 +153,27 @@ static std::string extraTensors(const SafeTensorsReader &file, const std::set<st
               " that this model does not use (", first, count > 1 ? ", ...)" : ")");
 }
 
-static void readPiece(const SafeTensorsReader &file, const Piece &piece) {
+/// Whether none of `count` values has the exponent of infinities and of what is no number.
+template <typename Bits> static bool areFinite(const char *data, int64_t count, Bits exponent) {
+  bool finite = true;
+  for (int64_t i = 0; i < count; ++i) {
+    Bits value;
+    std::memcpy(&value, data + i * int64_t(sizeof(Bits)), sizeof(Bits));
+    finite &= (value & exponent) != exponent;
+  }
+  return finite;
+}
+
+static bool isFinite(const Piece &piece) {
+  ElementType type = piece.variable->type;
+  if (type == ElementType::F32)
+    return areFinite<uint32_t>(piece.data, piece.bytes / 4, 0x7f800000u);
+  return areFinite<uint16_t>(piece.data, piece.bytes / 2,
+                             type == ElementType::BF16 ? 0x7f80 : 0x7c00);
+}
+
+/// Whether all values that were read are finite.
+static bool readPiece(const SafeTensorsReader &file, const Piece &piece) {
   StorageLayout layout = storageLayout(*piece.variable);
   const auto *tensor = file.find(storageName(*piece.variable, piece.layer));
   int64_t offset = layout.offset;
@@ -161,6 +182,7 @@ static void readPiece(const SafeTensorsReader &file, const Piece &piece) {
   auto *data = const_cast<unsigned char *>(tensor->data) + offset * bytesOf(tensor->type);
   copyTensor(piece.extent, {tensor->type, data, layout.strides},
              {piece.variable->type, piece.data, piece.localStrides});
+  return isFinite(piece);
 }
 
 std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
@@ -195,9 +217,16 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
     int64_t bytes = work[first].bytes;
     for (last = first + 1; last < work.size() && bytes + work[last].bytes <= bytesAtOnce; ++last)
       bytes += work[last].bytes;
+    const Piece *infinite = nullptr;
 #pragma omp parallel for num_threads(target.threads) schedule(dynamic)
     for (size_t i = first; i < last; ++i)
-      readPiece(file, work[i]);
+      if (!readPiece(file, work[i]))
+#pragma omp critical
+        infinite = infinite && infinite < &work[i] ? infinite : &work[i];
+    if (infinite)
+      fail(flag, " ", path, ": tensor ", storageName(*infinite->variable, infinite->layer),
+           " has values that are not finite numbers in ", nameOf(infinite->variable->type),
+           ": training from them would fail at the first step; name weights that are whole");
     for (size_t i = first; i < last && target.filled; ++i)
       target.filled(*work[i].variable, work[i].data, work[i].bytes);
   }

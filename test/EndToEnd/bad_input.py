@@ -108,6 +108,7 @@ def bad_compile(golden):
     # The model description; test/Frontend/errors.test has the rest.
     refused("nothing.json", "No such file", model="nothing.json")
     refused("nothing.mlir", model="nothing.mlir")
+    refused("'folder' has no config.json", model=os.makedirs("folder") or "folder")
     refused("cut.json", "not valid JSON", "truncated", model=write("cut.json", config[:100]))
     refused("bad.json", "not valid JSON", model=write("bad.json", config.replace(":", "=", 1)))
     refused("empty.json", "not valid JSON", model=write("empty.json", ""))
@@ -209,7 +210,6 @@ def bad_compile(golden):
 
     # Values of flags that are known, but not what this compiler does yet.
     for flag, values, words in (
-            ("precision", ["fp8"], "f32, bf16 and fp16 work"),
             ("grad-dtype", ["bf16"], "it goes with --precision bf16; with f32 leave it out"),
             ("gpu-arch", ["sm_80"], "--target cuda"),
             ("attention", ["auto", "cudnn"], "--target cuda"),
@@ -307,6 +307,20 @@ def bad_compile(golden):
                 "Is a directory", output="directory.")
     refused("'cut.json/ir'", "Not a directory", dump_ir="cut.json/ir")
     refused("'cut.json/report'", "Not a directory", report="cut.json/report")
+
+    # What was probably meant.
+    for flag, meant in (("bacth", "--batch"), ("batch_size", "--batch"), ("dp", "--mesh data=2"), ("tp", "--mesh tensor=2"),
+                        ("pipeline-parallel-size", "--mesh pipe=2"), ("cp", "--mesh context=2"), ("ep", "--mesh expert=2"),
+                        ("fsdp", "--mesh data=2 --zero 3")):
+        refuses(["meshwright", "compile", golden.config, f"--{flag}", 2], f"there is no flag --{flag}", f"did you mean {meant}?")
+    refused("'bacth'", "did you mean batch?", recipe=write("misspelt.toml", "bacth = 8\n"))
+    refused("'tp'", 'did you mean mesh = "tensor=2"?', recipe=write("misspelt.toml", "tp = 2\n"))
+    refused("--precision", "'fp8' is not supported; the choices are f32, bf16, fp16", precision="fp8")
+    refused("--precision", "did you mean f32?", precision="fp32")
+    refuses(["meshwright", "compile", golden.config, "--batch"], "--batch needs a value, B")
+    refuses(["meshwright", "compile", golden.config, "out"], "'out' is one argument too many")
+    refuses(["meshwright", "inspekt", "one"], "did you mean 'inspect'?")
+    refuses(["meshwright", "compile", golden.config, "--emit", "object"], "--emit object", "-o FILE")
 
     # Executables that are none.
     def no_executable(file, *words):

@@ -129,8 +129,8 @@ TEST_F(FailureTest, BadDataFiles) {
   header[1] = 9;
   expectFailure(withData(std::string(reinterpret_cast<char *>(header), sizeof(header)), ""),
                 {"version 9"});
-  writeFile(path("short.bin"), std::string(100, 'a'));
-  expectFailure(train("--steps 2 --eval-data " + path("short.bin")), {"short.bin", "needs 129"});
+  writeFile(path("short.bin"), std::string(16, 'a'));
+  expectFailure(train("--steps 2 --eval-data " + path("short.bin")), {"short.bin", "needs 17"});
 }
 
 // What a run reads, or writes already, must not be overwritten, whatever it is called.
@@ -228,7 +228,55 @@ TEST_F(FailureTest, BadWeightFiles) {
   // Without the prefix; and a tensor more than the model wants.
   Result result = init(replaced("\"transformer.ln_f.bias\"", "\"ln_f.bias\"            "));
   EXPECT_EQ(result.code, 0) << result.output;
-  expectFailure(train("--steps 1 --resume " + path("nowhere")), {"no checkpoint"});
+  expectFailure(train("--steps 1 --resume " + path("nowhere")), {"no such folder"});
+  // What is no number, in the file's last tensor.
+  for (uint32_t bits : {0x7fc00000u, 0xff800000u}) {
+    std::string text = good;
+    memcpy(&text[text.size() - 4], &bits, 4);
+    for (Launcher launcher : {Threads, Mpi})
+      expectFailure(init(text, 2, launcher),
+                    {"bad.safetensors: tensor transformer.ln_f.bias", "not finite numbers in f32"});
+  }
+}
+
+// What is there, but is no checkpoint.
+TEST_F(FailureTest, FoldersWithoutACheckpoint) {
+  ASSERT_EQ(train("--steps 1 --save " + path("a")).code, 0);
+  auto resumed = [&] { return train("--steps 2 --resume " + path("a")); };
+  run("mv " + path("a/step-00000001") + " " + path("a/moved"));
+  expectFailure(resumed(), {"a/latest points to", "step-00000001, which does not exist"});
+  run("mkdir " + path("a/step-00000001"));
+  expectFailure(resumed(), {"step-00000001 has no state.json", "no whole checkpoint"});
+  run("mkdir " + path("a/step-00000001/state.json"));
+  expectFailure(resumed(), {"state.json is a folder"});
+  run("mkdir " + path("b") + " " + path("b/latest"));
+  expectFailure(train("--steps 2 --resume " + path("b")), {"b/latest has no state.json"});
+  run("rmdir " + path("b/latest"));
+  expectFailure(train("--steps 2 --resume " + path("b")),
+                {"neither", "a folder that --save wrote"});
+  EXPECT_EQ(train("--steps 2 --resume " + path("a/moved")).code, 0);
+}
+
+TEST_F(FailureTest, MisspeltFlags) {
+  for (auto [given, meant] : {std::pair("--dta x", "--data"),
+                              {"--stpes=2", "--steps"},
+                              {"--eval-evry 2", "--eval-every"},
+                              {"--save_every 2", "--save-every"},
+                              {"--warmup-steps 3", "--warmup"},
+                              {"--learning-rate 1", "--lr"}})
+    expectFailure(train(std::string("--steps 1 ") + given),
+                  {"did you mean " + std::string(meant) + "?"});
+  // Before what is missing because of it.
+  expectFailure(train("--step 1"), {"there is no flag --step; did you mean --steps?"});
+  expectFailure(train("--steps 1 --zero 3"),
+                {"there is no flag --zero", "meshwright compile --help"});
+  expectFailure(train("--steps 1 corpus.bin"), {"'corpus.bin'", "--data FILE"});
+}
+
+TEST_F(FailureTest, TooFewThreads) {
+  expectFailure(
+      run("ulimit -v 2000000; " + command("--steps 1", 1, 1, Threads, "OMP_NUM_THREADS=1000")),
+      {"the 1000 threads of 1 rank", "ulimit -u", "OMP_NUM_THREADS"});
 }
 
 // A model in two files and an index.
@@ -329,7 +377,7 @@ TEST_F(FailureTest, UnwritableOutputsAreFoundFirst) {
     std::string place = path("file") + "/x";
     Result result = train(std::string("--steps 1 ") + flag + " " + place, 2, 1);
     expectFailure(result, {place});
-    EXPECT_EQ(occurrences(result.output, "step 1/1"), 0) << "trained before it noticed";
+    EXPECT_EQ(occurrences(result.output, "(1/1)"), 0) << "trained before it noticed";
   }
 }
 
@@ -372,7 +420,7 @@ TEST_F(FailureTest, KilledRankEndsAll) {
           train("--steps 10", 4, 1, launcher, std::string("FAKE_KILL_STEP=3") + overlap);
       EXPECT_NE(result.code, 0) << result.output;
       EXPECT_LT(result.seconds, 10) << result.output;
-      EXPECT_THAT(result.output, HasSubstr("step 2/10"));
+      EXPECT_THAT(result.output, HasSubstr("step 1 (2/10)"));
     }
 }
 
@@ -432,7 +480,7 @@ TEST_F(FailureTest, SignalMakesRanksSayWhatTheyWaitFor) {
   for (const char *overlap : {"", " FAKE_OVERLAP=1"}) {
     Command command(
         this->command("--steps 10", 2, 2, Threads, std::string("FAKE_HANG_STEP=2") + overlap));
-    while (occurrences(command.output(), "step 2/10") == 0)
+    while (occurrences(command.output(), "step 1 (2/10)") == 0)
       usleep(10000);
     // On a loaded machine it takes a while until all of them wait.
     for (int i = 0; i < 100 && occurrences(command.output(), ":12:3) for rank 3") == 0; ++i) {
