@@ -95,7 +95,7 @@ Pages::Pages(int64_t bytes, Kind kind) : bytes(bytes) {
            MAP_PRIVATE | MAP_ANONYMOUS | (kind == Sparse ? MAP_NORESERVE : 0), -1, 0);
   if (memory == MAP_FAILED)
     fail("cannot allocate the arena of ", grouped(uint64_t(bytes)), " bytes: ", errnoText(errno),
-         ": free memory or use more machines");
+         ": free memory, use more machines, or raise the limit on address space (ulimit -v)");
   start = static_cast<char *>(memory);
   // Only advice: without huge pages everything works, a little slower.
   madvise(start, size_t(bytes), MADV_HUGEPAGE);

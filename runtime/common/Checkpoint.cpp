@@ -5,34 +5,31 @@
 //===----------------------------------------------------------------------===//
 #include "common/Checkpoint.h"
 
+#include "common/Checksum.h"
 #include "common/Context.h"
 #include "common/Error.h"
-#include "common/Failure.h"
+#include "common/Finite.h"
 #include "common/Gather.h"
+#include "common/Json.h"
 #include "common/OutputFile.h"
+#include "common/Rounds.h"
 #include "common/SafeTensors.h"
+#include "common/SaveFolder.h"
 
-#include <cerrno>
+#include <cmath>
 #include <cstdio>
-#include <fcntl.h>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
 using namespace meshwright;
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
-static const char *partialPrefix = ".partial-";
-static constexpr int64_t stateVersion = 2;
-
-/// Removes what runs that were killed while saving have left behind.
-static void removePartial(const std::string &directory) {
-  std::error_code ignored;
-  for (const fs::directory_entry &entry : fs::directory_iterator(directory, ignored))
-    if (entry.path().filename().string().rfind(partialPrefix, 0) == 0)
-      fs::remove_all(entry.path(), ignored);
-}
+static constexpr int64_t stateVersion = 3;
+/// The version before checksums, which is read too.
+static constexpr int64_t uncheckedVersion = 2;
+/// The largest of the whole numbers that every reader of JSON takes.
+static constexpr int64_t largest = (int64_t(1) << 53) - 1;
+static const char *modelFile = "model.safetensors", *optimizerFile = "optimizer.safetensors";
 
 static void writeText(const std::string &path, const std::string &content) {
   OutputFile file(path);
@@ -41,9 +38,16 @@ static void writeText(const std::string &path, const std::string &content) {
   file.close();
 }
 
-static void saveTensors(MwContext &context, const VariablePlaces &places, const std::string &path,
-                        WeightKind kind) {
-  std::vector<FileTensor> tensors = fileTensors(context.plan, kind);
+static int64_t bytesIn(const std::vector<FileTensor> &tensors) {
+  int64_t all = 0;
+  for (const FileTensor &tensor : tensors)
+    all += tensor.bytes();
+  return all;
+}
+
+/// Returns the file's id on rank 0.
+static std::string saveTensors(MwContext &context, const VariablePlaces &places,
+                               const std::string &path, const std::vector<FileTensor> &tensors) {
   std::unique_ptr<SafeTensorsWriter> writer;
   if (context.rank() == 0) {
     std::vector<SafeTensorsWriter::Entry> entries;
@@ -51,14 +55,22 @@ static void saveTensors(MwContext &context, const VariablePlaces &places, const 
       entries.push_back({tensor.name, tensor.shape});
     writer = std::make_unique<SafeTensorsWriter>(path, entries);
   }
+  Rounds rounds(*context.world, bytesIn(tensors));
   std::vector<float> data;
+  int64_t waiting = 0; // Bytes that may not be on the disk yet.
   for (const FileTensor &tensor : tensors) {
     gatherTensor(context, places, tensor, data);
     if (writer)
       writer->write(data.data(), int64_t(data.size()));
+    if (waiting += tensor.bytes(); writer && waiting >= Rounds::part) {
+      writer->sync();
+      waiting = 0;
+    }
+    rounds.done(tensor.bytes());
   }
-  if (writer)
-    writer->finish();
+  std::string id = writer ? writer->finish() : "";
+  rounds.finish();
+  return id;
 }
 
 /// The file of a checkpoint that holds the model's description.
@@ -66,8 +78,12 @@ static const char *configName(const std::string &config) {
   return Json::accept(config) ? "/config.json" : "/model.mlir";
 }
 
-static std::string stateText(const Plan &plan, const TrainingState &state) {
-  Json json = {{"version", stateVersion},
+static std::string stateText(const Plan &plan, const TrainingState &state,
+                             const CheckpointIds &ids) {
+  nlohmann::ordered_json json = {
+               {"version", stateVersion},
+               {"checksum", noChecksum},
+               {"files", {{modelFile, ids.model}, {optimizerFile, ids.optimizer}}},
                {"step", state.step},
                {"position", state.position},
                {"seed", state.seed},
@@ -85,87 +101,41 @@ static std::string stateText(const Plan &plan, const TrainingState &state) {
                           {"good_steps", scale->goodSteps},
                           {"overflows", scale->overflows},
                           {"skipped", scale->skipped}};
-  return json.dump(2) + "\n";
+  std::string text = json.dump(2) + "\n";
+  seal(text);
+  return text;
 }
 
-/// Gives the finished directory `partial` its name. One of the same step, left by an
-/// earlier run, is exchanged for it, so that there is a whole one at every moment.
-static void publish(const std::string &partial, const std::string &path) {
-  if (renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0)
-    return;
-  int code = errno;
-  if (code == EEXIST) {
-    if (renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) {
-      std::error_code ignored;
-      fs::remove_all(partial, ignored);
-      return;
-    }
-    code = errno;
-  }
-  // File systems without these flags (NFS among them) rename plainly, which works
-  // if nothing is in the way.
-  if (code == EINVAL) {
-    if (rename(partial.c_str(), path.c_str()) == 0)
-      return;
-    code = errno;
-  }
-  fail("--save: cannot rename ", partial, " to ", path, ": ", errnoText(code),
-       ": remove what is in its place, or check the directory's permissions");
-}
-
-static void pointLatest(const std::string &directory, const std::string &name) {
-  std::string link = directory + "/" + partialPrefix + "latest";
-  std::string latest = directory + "/latest";
-  std::error_code error;
-  fs::remove(link, error);
-  fs::create_symlink(name, link, error);
-  if (error)
-    fail("--save: cannot make the link ", link, ": ", error.message(),
-         ": use a file system with symbolic links");
-  if (rename(link.c_str(), latest.c_str()) != 0)
-    fail("--save: cannot replace ", latest, ": ", errnoText(errno),
-         ": remove what is in its place");
-}
-
-std::string meshwright::saveCheckpoint(MwContext &context, const VariablePlaces &places,
-                                       const std::string &directory, const TrainingState &state) {
-  ActivityScope activity(context.status, "saving a checkpoint", ActivityScope::Patient);
-  TraceScope span(context.trace.get(), "checkpoint", "io");
+std::string meshwright::checkpointName(int64_t step) {
   char name[32];
-  snprintf(name, sizeof(name), "step-%08lld", static_cast<long long>(state.step));
-  std::string path = directory + "/" + name, partial = directory + "/" + partialPrefix + name;
-  bool isRoot = context.rank() == 0;
+  snprintf(name, sizeof(name), "step-%08lld", static_cast<long long>(step));
+  return name;
+}
+
+void meshwright::saveCheckpoint(MwContext &context, const VariablePlaces &places,
+                                SaveFolder *folder, int64_t keep, const TrainingState &state) {
+  ActivityScope activity(context.status, "saving a checkpoint");
+  TraceScope span(context.trace.get(), "checkpoint", "io");
+  const Plan &plan = context.plan;
   try {
-    if (isRoot) {
-      removePartial(directory);
-      std::error_code error;
-      fs::create_directory(partial, error);
-      if (error)
-        fail("--save: cannot make the directory ", partial, ": ", error.message(),
-             ": free space there or name another place");
-      setFailureCleanup(partial);
-    }
-    saveTensors(context, places, partial + "/model.safetensors", WeightKind::Parameters);
-    saveTensors(context, places, partial + "/optimizer.safetensors", WeightKind::OptimizerStates);
-    if (isRoot) {
-      const Plan &plan = context.plan;
+    checkFinite(plan, places, context.rank(), context.threads);
+    context.world->barrier(); // Nothing is published before all have looked.
+    std::string name = checkpointName(state.step), partial = folder ? folder->begin(name) : "";
+    auto save = [&](const char *file, WeightKind kind) {
+      return saveTensors(context, places, partial + "/" + file, fileTensors(plan, kind));
+    };
+    CheckpointIds ids;
+    ids.model = save(modelFile, WeightKind::Parameters);
+    ids.optimizer = save(optimizerFile, WeightKind::OptimizerStates);
+    if (folder) {
       writeText(partial + configName(plan.config), plan.config);
-      writeText(partial + "/state.json", stateText(plan, state));
-      syncDirectory(partial);
-      publish(partial, path);
-      setFailureCleanup("");
-      syncDirectory(directory);
-      pointLatest(directory, name);
-      syncDirectory(directory);
+      writeText(partial + "/state.json", stateText(plan, state, ids));
+      folder->publish(name, keep);
     }
   } catch (const Error &error) {
-    std::error_code ignored;
-    bool earlier = fs::exists(directory + "/latest", ignored);
-    fail("saving the checkpoint of step ", state.step, ": ", error.what(),
-         earlier ? "; the last good one is " + directory + "/latest" : "");
+    fail("saving the checkpoint of step ", state.step, ": ", error.what());
   }
   context.world->barrier();
-  return path;
 }
 
 std::string meshwright::findCheckpoint(const std::string &path) {
@@ -198,59 +168,127 @@ std::string meshwright::findCheckpoint(const std::string &path) {
        " exists; name a folder that --save wrote");
 }
 
-/// Reads from state.json of the checkpoint `directory` with `read(json)`.
-template <typename Read> static void withState(const std::string &directory, Read read) {
-  std::string path = directory + "/state.json";
-  std::ifstream file(path);
-  Json json = Json::parse(file, nullptr, /*allow_exceptions=*/false);
-  try {
-    if (auto version = json.at("version").get<int64_t>(); version != stateVersion)
+namespace {
+/// state.json of a checkpoint, whose values are of the types and in the ranges that they
+/// must be.
+class StateReader {
+public:
+  explicit StateReader(const std::string &directory) : path(directory + "/state.json") {
+    MappedFile file(path, "--resume");
+    std::string content(reinterpret_cast<const char *>(file.data()), size_t(file.size()));
+    json = parseJson(content, "--resume: " + path, remedy);
+    if (!json.is_object())
+      fail("--resume: ", path, " is ", shortText(json), ", not an object", remedy);
+    int64_t version = whole("version", 0, largest);
+    if (version != stateVersion && version != uncheckedVersion)
       fail("--resume: ", path, " has version ", version, ", but version ", stateVersion,
-           " is what is read: start a new run with --init ", directory, "/model.safetensors");
-    read(json);
-  } catch (const Json::exception &error) {
-    fail("--resume: ", path, " is damaged (", error.what(), "): name another checkpoint");
+           " is what is read: start a new run with --init ", directory, "/", modelFile);
+    isChecked = version == stateVersion;
+    if (isChecked ? !isSealed(content, string("checksum")) : json.contains("checksum"))
+      fail("--resume: ", path, " does not have the checksum that it was written with", remedy);
   }
-}
+
+  /// Whether the checkpoint has checksums.
+  bool isChecked = false;
+
+  int64_t whole(const char *key, int64_t least, int64_t most) const {
+    const Json &value = at(json, key);
+    if (!value.is_number_integer() || value.get<double>() < double(least) ||
+        value.get<double>() > double(most))
+      refuse(key, value, text("a whole number from ", least, " to ", most));
+    return value.get<int64_t>();
+  }
+  bool flag(const char *key) const {
+    const Json &value = at(json, key);
+    if (!value.is_boolean())
+      refuse(key, value, "true or false");
+    return value.get<bool>();
+  }
+  std::string string(const char *key) const { return string(json, key); }
+  std::string fileId(const char *file) const {
+    const Json &files = at(json, "files");
+    if (!files.is_object())
+      refuse("files", files, "an object");
+    return string(files, file);
+  }
+  std::optional<LossScale> lossScale() const {
+    if (!json.contains("loss_scale"))
+      return std::nullopt;
+    StateReader inner(*this);
+    inner.json = json["loss_scale"];
+    if (!inner.json.is_object())
+      refuse("loss_scale", inner.json, "an object");
+    const Json &scale = at(inner.json, "scale");
+    if (!scale.is_number() || !(scale.get<double>() >= 1) || std::isinf(float(scale.get<double>())))
+      refuse("scale", scale, "a number of at least 1 that a 32-bit float holds");
+    return LossScale{scale.get<double>(), inner.whole("good_steps", 0, largest),
+                     inner.whole("overflows", 0, largest), inner.whole("skipped", 0, largest)};
+  }
+
+private:
+  [[noreturn]] void refuse(const char *key, const Json &value, const std::string &wanted) const {
+    fail("--resume: ", path, ": \"", key, "\" is ", shortText(value), ", but must be ", wanted,
+         remedy);
+  }
+  const Json &at(const Json &object, const char *key) const {
+    auto found = object.find(key);
+    if (found == object.end())
+      fail("--resume: ", path, " has no \"", key, "\"", remedy);
+    return *found;
+  }
+  std::string string(const Json &object, const char *key) const {
+    const Json &value = at(object, key);
+    if (!value.is_string())
+      refuse(key, value, "a string");
+    return value.get<std::string>();
+  }
+
+  static constexpr const char *remedy = ": the file is damaged or was changed; name another checkpoint";
+  std::string path;
+  Json json;
+};
+} // namespace
 
 TrainingState meshwright::readState(const std::string &directory) {
+  StateReader json(directory);
   TrainingState state;
-  withState(directory, [&](const Json &json) {
-    state.step = json.at("step").get<int64_t>();
-    state.position = json.at("position").get<int64_t>();
-    state.seed = json.at("seed").get<int64_t>();
-    state.shuffle = json.at("shuffle").get<bool>();
-    state.tokens = json.at("tokens").get<int64_t>();
-    state.batch = json.at("batch").get<int64_t>();
-    if (json.contains("loss_scale")) {
-      const Json &scale = json.at("loss_scale");
-      state.lossScale =
-          LossScale{scale.at("scale").get<double>(), scale.at("good_steps").get<int64_t>(),
-                    scale.at("overflows").get<int64_t>(), scale.at("skipped").get<int64_t>()};
-    }
-  });
-  if (state.step < 0 || state.position < 0)
-    fail("--resume: ", directory, "/state.json is damaged (step ", state.step, ", position ",
-         state.position, "): name another checkpoint");
+  state.step = json.whole("step", 0, largest);
+  state.position = json.whole("position", 0, largest);
+  state.seed = json.whole("seed", 0, UINT32_MAX);
+  state.shuffle = json.flag("shuffle");
+  state.tokens = json.whole("tokens", 0, largest);
+  state.batch = json.whole("batch", 1, largest);
+  state.lossScale = json.lossScale();
   return state;
+}
+
+CheckpointIds meshwright::readIds(const std::string &directory) {
+  StateReader json(directory);
+  if (!json.isChecked)
+    return {};
+  return {json.fileId(modelFile), json.fileId(optimizerFile)};
 }
 
 /// Where two model descriptions differ: the first key of two configurations with its
 /// values, or the texts themselves. Two equal texts if they say the same.
-static std::pair<std::string, std::string> difference(const std::string &saved,
+static std::pair<std::string, std::string> difference(const std::string &path,
+                                                      const std::string &saved,
                                                       const std::string &mine) {
-  auto a = nlohmann::json::parse(saved, nullptr, /*allow_exceptions=*/false);
-  auto b = nlohmann::json::parse(mine, nullptr, /*allow_exceptions=*/false);
+  if (!Json::accept(mine))
+    return {saved, mine};
+  Json a = parseJson(saved, "--resume: " + path, ": name another checkpoint");
+  Json b = Json::parse(mine);
   if (!a.is_object() || !b.is_object())
     return {saved, mine};
-  auto entry = [](const nlohmann::json &json, const std::string &key) {
-    return key + (json.contains(key) ? " = " + json[key].dump() : " absent");
+  auto entry = [](const Json &json, const std::string &key) {
+    return key + (json.contains(key) ? " = " + shortText(json[key]) : " absent");
   };
-  nlohmann::json keys = a;
+  Json keys = a;
   keys.update(b);
   for (const auto &item : keys.items())
-    if (std::string was = entry(a, item.key()), is = entry(b, item.key()); was != is)
-      return {was, is};
+    if (a.value(item.key(), Json()) != b.value(item.key(), Json()) ||
+        a.contains(item.key()) != b.contains(item.key()))
+      return {entry(a, item.key()), entry(b, item.key())};
   return {};
 }
 
@@ -260,24 +298,20 @@ void meshwright::checkSameModel(const Plan &plan, const std::string &directory) 
     if (saved != mine)
       fail("--resume: the checkpoint ", directory, " was trained with ", what, " ", saved,
            ", but this executable was compiled for ", mine, ": ", remedy,
-           ", or start a new run with --init ", directory, "/model.safetensors");
+           ", or start a new run with --init ", directory, "/", modelFile);
   };
-  withState(directory, [&](const Json &json) {
-    refuse("the model", json.at("model").get<std::string>(), plan.model,
-           "compile " + directory + configName(plan.config));
-    refuse("--optimizer", json.at("optimizer").get<std::string>(), plan.optimizer,
-           "compile with the checkpoint's optimizer");
-    refuse("--seq", text(json.at("sequence").get<int64_t>()), text(plan.sequence),
-           "compile with the checkpoint's --seq, which its place in the data counts in");
-    refuse("a vocabulary of", text(json.at("vocabulary").get<int64_t>()), text(plan.vocabulary),
-           "compile the checkpoint's model");
-  });
+  StateReader json(directory);
+  refuse("the model", json.string("model"), plan.model,
+         "compile " + directory + configName(plan.config));
+  refuse("--optimizer", json.string("optimizer"), plan.optimizer,
+         "compile with the checkpoint's optimizer");
+  refuse("--seq", text(json.whole("sequence", 1, largest)), text(plan.sequence),
+         "compile with the checkpoint's --seq, which its place in the data counts in");
+  refuse("a vocabulary of", text(json.whole("vocabulary", 1, largest)), text(plan.vocabulary),
+         "compile the checkpoint's model");
   std::string path = directory + configName(plan.config);
-  std::ifstream file(path);
-  std::string saved(std::istreambuf_iterator<char>(file), {});
-  if (!file)
-    fail("--resume: cannot read ", path,
-         ", the model that the checkpoint is of: name another checkpoint");
-  auto [was, is] = difference(saved, plan.config);
+  MappedFile file(path, "--resume");
+  std::string saved(reinterpret_cast<const char *>(file.data()), size_t(file.size()));
+  auto [was, is] = difference(path, saved, plan.config);
   refuse("a model of", was, is, "compile " + path);
 }

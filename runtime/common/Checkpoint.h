@@ -3,10 +3,9 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // DIR/step-<8 digits>/ holds model.safetensors and optimizer.safetensors (global
-// tensors, f32, so any mesh can go on), the model's config and state.json. It is
-// written under another name and gets its own in one atomic rename, after all of
-// it is on the disk: a checkpoint that can be seen is whole. DIR/latest is a
-// symbolic link to the newest, replaced atomically afterwards.
+// tensors, f32, so any mesh can go on), the model's config and state.json, which has a
+// checksum of its own and the ids of both files, so that files of two checkpoints are not
+// taken for one. SaveFolder.h says how it gets there.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_RUNTIME_COMMON_CHECKPOINT_H
@@ -23,6 +22,8 @@ struct MwContext;
 
 namespace meshwright {
 
+class SaveFolder;
+
 /// What a run needs besides tensors to go on exactly.
 struct TrainingState {
   int64_t step = 0;     ///< steps done, and the number of the next
@@ -34,16 +35,26 @@ struct TrainingState {
   std::optional<LossScale> lossScale; ///< of runs in fp16
 };
 
-/// Writes a checkpoint into `directory` and returns its path. Collective; tensors
-/// pass through rank 0 one at a time.
-std::string saveCheckpoint(MwContext &context, const VariablePlaces &places, const std::string &directory,
-                           const TrainingState &state);
+/// The checksums of the headers of a checkpoint's files; empty in those of earlier versions.
+struct CheckpointIds {
+  std::string model, optimizer;
+};
+
+/// The name of the checkpoint after `step` steps.
+std::string checkpointName(int64_t step);
+
+/// Writes a checkpoint into `folder`, which rank 0 has, after every rank has found all its
+/// values finite; keeps `keep` of them, or all if that is 0. Collective; tensors pass
+/// through rank 0 one at a time.
+void saveCheckpoint(MwContext &context, const VariablePlaces &places, SaveFolder *folder,
+                    int64_t keep, const TrainingState &state);
 
 /// The checkpoint that --resume `path` means: itself, or what its "latest" names.
 std::string findCheckpoint(const std::string &path);
 
 /// Reads state.json of the checkpoint `directory`.
 TrainingState readState(const std::string &directory);
+CheckpointIds readIds(const std::string &directory);
 
 /// An Error naming the first difference if the checkpoint `directory` is of another
 /// model, optimizer, sequence length or vocabulary than `plan`. The mesh, the batch

@@ -39,7 +39,7 @@ void runCollective(MwContext *context, int32_t op, int32_t group, const char *ki
         fail("the communicator has allocated ", allocated, " bytes, but the plan has ", planned);
       context->status.collective.store(-1, std::memory_order_relaxed);
     } catch (const std::exception &error) {
-      endAllRanks(text("rank ", context->rank(), ", ", kind, " ", op, ": ", error.what()));
+      endAllRanks(error, text("rank ", context->rank(), ", ", kind, " ", op, ": "));
     }
   });
 }

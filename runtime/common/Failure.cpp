@@ -7,10 +7,13 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <chrono>
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <new>
+#include <set>
 #include <thread>
 #include <unistd.h>
 
@@ -23,7 +26,7 @@ struct FailureState {
   int rank = 0;
   int processes = 1;
   std::function<void(int)> abort;
-  std::string cleanup;
+  std::set<std::string> cleanup;
   std::map<const FailureHook *, std::function<void()>> hooks;
 };
 } // namespace
@@ -43,9 +46,14 @@ void meshwright::setFailureAbort(std::function<void(int)> abort) {
   state().abort = std::move(abort);
 }
 
-void meshwright::setFailureCleanup(const std::string &path) {
+void meshwright::addFailureCleanup(const std::string &path) {
   std::lock_guard<std::mutex> lock(state().mutex);
-  state().cleanup = path;
+  state().cleanup.insert(path);
+}
+
+void meshwright::dropFailureCleanup(const std::string &path) {
+  std::lock_guard<std::mutex> lock(state().mutex);
+  state().cleanup.erase(path);
 }
 
 FailureHook::FailureHook(std::function<void()> stop) {
@@ -89,11 +97,11 @@ static void stopAll() {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
 }
 
-void meshwright::endAllRanks(const std::string &message, int code) {
+void meshwright::endAllRanks(const std::string &message, int code, Failed which) {
   FailureState &failure = state();
   if (failure.failing.exchange(true))
     waitForTheEnd();
-  if (failure.rank != 0 && failure.processes > 1)
+  if (failure.rank != 0 && failure.processes > 1 && which == Failed::PerhapsAll)
     usleep(3000000);
 
   std::string line = "error: " + message + "\n";
@@ -102,13 +110,33 @@ void meshwright::endAllRanks(const std::string &message, int code) {
   fflush(stderr);
   {
     std::lock_guard<std::mutex> lock(failure.mutex);
-    if (!failure.cleanup.empty()) {
-      std::error_code ignored;
-      std::filesystem::remove_all(failure.cleanup, ignored);
-    }
+    std::error_code ignored;
+    for (const std::string &path : failure.cleanup)
+      std::filesystem::remove_all(path, ignored);
   }
   stopAll();
   if (failure.abort)
     failure.abort(code);
   _exit(code);
+}
+
+void meshwright::endAllRanks(const std::exception &error, const std::string &where) {
+  if (dynamic_cast<const std::bad_alloc *>(&error) == nullptr)
+    endAllRanks(where + error.what());
+  std::string rank = "rank " + std::to_string(state().rank) + ": ";
+  endAllRanks((where.empty() && state().processes > 1 ? rank : where) + error.what(), exitFailure,
+              Failed::ThisRank);
+}
+
+void meshwright::endAllRanksOnTerminate() {
+  std::set_terminate([] {
+    try {
+      if (std::exception_ptr current = std::current_exception())
+        std::rethrow_exception(current);
+    } catch (const std::exception &error) {
+      endAllRanks(error);
+    } catch (...) {
+    }
+    abort();
+  });
 }

@@ -11,6 +11,7 @@
 #ifndef MESHWRIGHT_RUNTIME_COMMON_FAILURE_H
 #define MESHWRIGHT_RUNTIME_COMMON_FAILURE_H
 
+#include <exception>
 #include <functional>
 #include <string>
 
@@ -38,13 +39,24 @@ public:
   FailureHook &operator=(const FailureHook &) = delete;
 };
 
-/// A file or directory to remove if the process fails while it is half written;
-/// empty for none.
-void setFailureCleanup(const std::string &path);
+/// Files and directories to remove if the process fails while they are half written, or
+/// are its own.
+void addFailureCleanup(const std::string &path);
+void dropFailureCleanup(const std::string &path);
+
+/// Whether other processes may see the same error, so that rank 0 is to speak first.
+enum class Failed { PerhapsAll, ThisRank };
 
 /// Prints "error: MESSAGE" to stderr, ends every rank, and does not return. When
 /// several threads fail only the first is heard.
-[[noreturn]] void endAllRanks(const std::string &message, int code = exitFailure);
+[[noreturn]] void endAllRanks(const std::string &message, int code = exitFailure,
+                              Failed which = Failed::PerhapsAll);
+
+/// The same with what `error` says, after `where`. A lack of memory is this rank's own.
+[[noreturn]] void endAllRanks(const std::exception &error, const std::string &where = "");
+
+/// Makes exceptions that nothing catches, as in parallel regions, end the ranks so.
+void endAllRanksOnTerminate();
 
 } // namespace meshwright
 

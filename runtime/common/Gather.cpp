@@ -23,6 +23,8 @@ static int64_t elements(const std::vector<int64_t> &shape) {
   return product;
 }
 
+int64_t FileTensor::bytes() const { return elements(shape) * 4; }
+
 std::vector<FileTensor> meshwright::fileTensors(const Plan &plan, WeightKind kind) {
   std::vector<FileTensor> tensors;
   std::map<std::string, size_t> index;

@@ -22,6 +22,8 @@ struct FileTensor {
   std::string name;
   std::vector<int64_t> shape;
   std::vector<std::pair<const Variable *, int64_t>> parts; ///< with the layer
+
+  int64_t bytes() const; ///< in the file
 };
 
 /// The file tensors of the plan's parameters or optimizer states, in plan order.

@@ -26,9 +26,10 @@ static Plan readPlan(int64_t rank) {
   return Plan::parse({meshwright_plan, size_t(meshwright_plan_size)}, rank);
 }
 
-/// One rank from its communicator to the end of the run.
-static void trainRank(const Options &options, std::unique_ptr<Communicator> world,
-                      int threads, RankStatus &status) {
+/// One rank from its communicator to the end of the run. Returns the exit code, on which all
+/// ranks agree.
+static int trainRank(const Options &options, std::unique_ptr<Communicator> world, int threads,
+                     RankStatus &status) {
   try {
     Plan own = readPlan(world->rank());
     {
@@ -39,13 +40,13 @@ static void trainRank(const Options &options, std::unique_ptr<Communicator> worl
     MwContext context(own, std::move(world), threads, status);
     if (!options.trace.empty())
       context.trace = std::make_unique<Trace>();
-    Trainer(context, options).run();
+    return Trainer(context, options).run();
   } catch (const std::exception &error) {
-    endAllRanks(error.what());
+    endAllRanks(error);
   }
 }
 
-static void runThreads(const Plan &plan, const Options &options, const std::string &program) {
+static int runThreads(const Plan &plan, const Options &options, const std::string &program) {
   int ranks = int(options.ranks ? options.ranks : 1);
   checkRankCount(plan, Launch(), ranks, program);
   checkMemory(plan, ranks);
@@ -64,12 +65,13 @@ static void runThreads(const Plan &plan, const Options &options, const std::stri
     others.emplace_back([&, rank] {
       trainRank(options, std::move(world[size_t(rank)]), threads, *statuses[size_t(rank)]);
     });
-  trainRank(options, std::move(world[0]), threads, *statuses[0]);
+  int code = trainRank(options, std::move(world[0]), threads, *statuses[0]);
   for (std::thread &other : others)
     other.join();
+  return code;
 }
 
-static void runProcess(const Plan &plan, const Options &options, const Launch &launch,
+static int runProcess(const Plan &plan, const Options &options, const Launch &launch,
                        const std::string &program) {
   if (options.ranks && options.ranks != launch.processes)
     fail("--ranks ", options.ranks, " but ", launch.processes,
@@ -90,10 +92,11 @@ static void runProcess(const Plan &plan, const Options &options, const Launch &l
   world->barrier(); // Nobody takes memory before all have looked.
   int threads = threadsPerRank(neighbours.onCores);
   checkThreads(1, threads);
-  trainRank(options, std::move(world), threads, status);
+  int code = trainRank(options, std::move(world), threads, status);
   monitor.setLostPeer(nullptr);
   setFailureAbort(nullptr);
   transport->finish();
+  return code;
 }
 
 /// What --version says.
@@ -117,16 +120,15 @@ static int run(int argc, char **argv) {
     launch.kind = Launch::Tcp;
   std::string program = argc ? argv[0] : "EXE";
   if (launch.kind == Launch::Threads || (options.ranks && launch.mayBeThreads()))
-    runThreads(plan, options, program);
-  else if (launch.kind == Launch::Slurm)
+    return runThreads(plan, options, program);
+  if (launch.kind == Launch::Slurm)
     refuseLonelyTask(launch);
-  else
-    runProcess(plan, options, launch, program);
-  return 0;
+  return runProcess(plan, options, launch, program);
 }
 
 int main(int argc, char **argv) {
-  blockReportSignal();
+  blockMonitorSignals();
+  endAllRanksOnTerminate();
   // A limit on file sizes and a closed pipe then show as errors of write().
   signal(SIGXFSZ, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
@@ -134,6 +136,6 @@ int main(int argc, char **argv) {
   try {
     return run(argc, argv);
   } catch (const std::exception &error) {
-    endAllRanks(error.what());
+    endAllRanks(error);
   }
 }

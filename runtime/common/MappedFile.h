@@ -11,7 +11,8 @@
 
 namespace meshwright {
 
-/// A file mapped for reading. Only the pages that are touched are read.
+/// A file mapped for reading. Only the pages that are touched are read. If it gets shorter
+/// meanwhile, or a disk fails, touching what is gone ends the run with an error that names it.
 class MappedFile {
 public:
   /// Maps `path`; an Error naming it, and `flag` it came from, if it cannot be.
@@ -26,9 +27,13 @@ public:
   const unsigned char *data() const { return start; }
   int64_t size() const { return bytes; }
   const std::string &path() const { return name; }
+  /// Copies `count` bytes from byte `offset`; an Error if they are not there (any more). For
+  /// what is read while a run lasts, whose end should not cost the state.
+  void read(int64_t offset, void *to, int64_t count) const;
 
 private:
-  std::string name;
+  std::string name, prefix; ///< "--data corpus.bin: "
+  int file = -1;
   const unsigned char *start = nullptr;
   int64_t bytes = 0;
 };

@@ -44,13 +44,13 @@ MetricsFile::MetricsFile(const std::string &path, int64_t firstStep) {
   }
   std::string kept = earlierLines(existing, firstStep);
   std::string partial = existing.string() + ".partial";
-  setFailureCleanup(partial);
+  addFailureCleanup(partial);
   file = std::make_unique<OutputFile>(partial);
   file->write(kept);
   file->sync();
   fs::permissions(partial, fs::status(existing, error).permissions(), error);
   file->rename(existing);
-  setFailureCleanup("");
+  dropFailureCleanup(partial);
 }
 
 void MetricsFile::write(const StepMetrics &metrics) {

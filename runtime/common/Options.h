@@ -28,8 +28,8 @@ struct Options {
   std::string init, save, resume, metrics, evalData, trace, dump, tune;
   int64_t traceFrom = 0, traceSteps = 0; ///< traceSteps 0: all
   int64_t dumpStep = 0;
-  int64_t saveEvery = 0, evalEvery = 0;
-  int64_t evalBatches = 0; ///< 0: all
+  int64_t saveEvery = 0, keep = 0, evalEvery = 0; ///< keep 0: all
+  int64_t evalBatches = 0;                        ///< 0: all
   double initialLossScale = 65536, minLossScale = 1;
   int64_t lossScaleWindow = 1000, hysteresis = 2;
   std::string cudaGraphs = "auto";

@@ -62,6 +62,18 @@ void OutputFile::write(const void *data, int64_t bytes) {
   }
 }
 
+void OutputFile::rewrite(int64_t offset, std::string_view text) {
+  while (!text.empty()) {
+    ssize_t count = pwrite(file, text.data(), text.size(), offset);
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      failWriting(errno);
+    text.remove_prefix(size_t(count));
+    offset += count;
+  }
+}
+
 void OutputFile::rename(const std::string &newPath) {
   refuseInput(newPath);
   if (::rename(path.c_str(), newPath.c_str()) != 0)

@@ -24,6 +24,8 @@ public:
 
   void write(const void *data, int64_t bytes);
   void write(std::string_view text) { write(text.data(), int64_t(text.size())); }
+  /// Writes `text` over what was written at byte `offset`.
+  void rewrite(int64_t offset, std::string_view text);
   /// Gives the file the name `path`, which it takes from another in one step.
   void rename(const std::string &path);
   /// Hands the written bytes to the disk and waits until they are there.

@@ -30,8 +30,8 @@ public:
   /// What the rank does, where it is not one of the plan's collectives: a string
   /// that lives for ever.
   std::atomic<const char *> activity{"starting"};
-  /// Waits may take as long as they take: others write or read files.
-  std::atomic<bool> patient{false};
+  /// The run is over: other ranks may end at any time.
+  std::atomic<bool> ending{false};
 
   /// A wait that is no longer short: for which world ranks, since when.
   void setWaiting(std::vector<int> missing) {
@@ -68,19 +68,13 @@ private:
 /// Names what the rank does while the scope lasts.
 class ActivityScope {
 public:
-  enum Patience { Impatient, Patient };
-  ActivityScope(RankStatus &status, const char *activity, Patience patience = Impatient)
-      : status(status), before(status.activity.exchange(activity)),
-        patientBefore(status.patient.exchange(patience == Patient)) {}
-  ~ActivityScope() {
-    status.activity = before;
-    status.patient = patientBefore;
-  }
+  ActivityScope(RankStatus &status, const char *activity)
+      : status(status), before(status.activity.exchange(activity)) {}
+  ~ActivityScope() { status.activity = before; }
 
 private:
   RankStatus &status;
   const char *before;
-  bool patientBefore;
 };
 
 } // namespace meshwright

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 using namespace meshwright;
 
@@ -149,19 +150,18 @@ void TokenFile::checkTokens(int64_t vocabulary, int64_t part, int64_t parts, int
       bad = std::min(bad, b);
   }
   for (int64_t i = bad * block; bad < end && i < count; ++i)
-    if (token(i) >= vocabulary)
-      failToken(i, vocabulary);
+    if (int64_t value = decode(file.data() + start + i * width); value >= vocabulary)
+      failToken(i, value, vocabulary);
 }
 
-void TokenFile::failToken(int64_t position, int64_t vocabulary) const {
-  fail(prefix, "token ", position, " (at byte ", start + position * width, ") is ",
-       token(position), ", but the model's vocabulary has ", vocabulary,
+void TokenFile::failToken(int64_t position, int64_t value, int64_t vocabulary) const {
+  fail(prefix, "token ", position, " (at byte ", start + position * width, ") is ", value,
+       ", but the model's vocabulary has ", vocabulary,
        ": check that the file was made with this model's tokenizer and that --tokens ", type,
        " is right");
 }
 
-int64_t TokenFile::token(int64_t position) const {
-  const unsigned char *at = file.data() + start + position * width;
+int64_t TokenFile::decode(const unsigned char *at) const {
   uint32_t value = 0;
   std::memcpy(&value, at, size_t(width));
   return value;
@@ -170,10 +170,13 @@ int64_t TokenFile::token(int64_t position) const {
 void TokenFile::read(int64_t index, int64_t length, int64_t vocabulary, int32_t *inputs,
                      int32_t *targets) const {
   int64_t first = index * length;
+  // Not from the mapping, which the file's end may have left.
+  std::vector<unsigned char> bytes(size_t((length + 1) * width));
+  file.read(start + first * width, bytes.data(), int64_t(bytes.size()));
   for (int64_t i = 0; i <= length; ++i) {
-    int64_t value = token(first + i);
+    int64_t value = decode(bytes.data() + i * width);
     if (value >= vocabulary) // The file may have changed since the start.
-      failToken(first + i, vocabulary);
+      failToken(first + i, value, vocabulary);
     if (i < length)
       inputs[i] = int32_t(value);
     if (i > 0)

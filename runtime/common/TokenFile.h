@@ -42,8 +42,8 @@ public:
 
 private:
   void readHeader();
-  int64_t token(int64_t position) const;
-  [[noreturn]] void failToken(int64_t position, int64_t vocabulary) const;
+  int64_t decode(const unsigned char *at) const;
+  [[noreturn]] void failToken(int64_t position, int64_t value, int64_t vocabulary) const;
 
   MappedFile file;
   std::string prefix; ///< "--data corpus.bin: "

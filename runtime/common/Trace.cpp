@@ -94,11 +94,16 @@ std::string Trace::json(int rank) const {
 void Trace::write(const Trace &mine, Communicator &world, OutputFile *file) {
   std::string events = mine.json(world.rank());
   events.resize((events.size() + 3) / 4 * 4, ' ');
+  // Ranks meet after each part, so that none waits for more than one (Rounds.h).
   if (world.rank() != 0) {
+    for (int rank = 1; rank < world.rank(); ++rank)
+      world.barrier();
     int64_t words = int64_t(events.size() / 4);
     int32_t halves[2] = {int32_t(words >> 31), int32_t(words & 0x7fffffff)};
     world.send(ElementType::I32, halves, 2, 0);
     world.send(ElementType::I32, events.data(), words, 0);
+    for (int rank = world.rank(); rank < world.size(); ++rank)
+      world.barrier();
     return;
   }
   file->write("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
@@ -111,6 +116,7 @@ void Trace::write(const Trace &mine, Communicator &world, OutputFile *file) {
     world.receive(ElementType::I32, events.data(), words, rank);
     file->write(",\n");
     file->write(events);
+    world.barrier();
   }
   file->write("\n]}\n");
   file->close();

@@ -8,12 +8,16 @@
 #include "common/Error.h"
 #include "common/Launch.h"
 #include "common/LearningRate.h"
+#include "common/Rounds.h"
+#include "common/StopSignal.h"
 #include "common/Weights.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
+#include <unistd.h>
 
 using namespace meshwright;
 
@@ -23,7 +27,7 @@ static constexpr int32_t noTarget = -1;
 Trainer::Trainer(MwContext &context, const Options &options)
     : context(context), plan(context.plan), options(options),
       data(options.data, "--data", options.tokens) {
-  ActivityScope activity(context.status, "preparing the run", ActivityScope::Patient);
+  ActivityScope activity(context.status, "preparing the run");
   int64_t sequences = data.sequences(plan.sequence, plan.batch);
   if (!options.evalData.empty())
     openEvalData();
@@ -34,6 +38,7 @@ Trainer::Trainer(MwContext &context, const Options &options)
   state.shuffle = options.shuffle;
   if (!options.resume.empty())
     resumeState();
+  firstStep = state.step;
   state.tokens = data.tokens();
   state.batch = plan.batch;
   startLossScaling();
@@ -84,9 +89,11 @@ void Trainer::checkTokens() {
 }
 
 /// Finds out before the weights are read whether the run can write what it will.
-void Trainer::checkOutputs() const {
-  if (!options.save.empty())
+void Trainer::checkOutputs() {
+  if (!options.save.empty()) {
     prepareDirectory(options.save, "--save");
+    folder = std::make_unique<SaveFolder>(options.save);
+  }
   if (!options.metrics.empty())
     checkWritable(options.metrics);
   if (!options.trace.empty())
@@ -151,16 +158,25 @@ void Trainer::loadWeights() {
     arena->forget(begin, begin + bytes);
   };
   WeightTarget target{plan, context.rank(), arena->variables(), context.threads, handOn};
+  target.sharing = sameOnMachine(*context.world, "");
+  Rounds rounds(*context.world, weightBytes(target));
+  target.rounds = &rounds;
   std::string extra;
   if (!checkpoint.empty()) {
-    readWeights(target, WeightKind::Parameters, checkpoint + "/model.safetensors", "--resume");
+    CheckpointIds ids = readIds(checkpoint);
+    if (ids.model.empty())
+      note(text("the checkpoint ", checkpoint, " is of a version without checksums: damage to it "
+                "would not be found"));
+    readWeights(target, WeightKind::Parameters, checkpoint + "/model.safetensors", "--resume",
+                ids.model);
     readWeights(target, WeightKind::OptimizerStates, checkpoint + "/optimizer.safetensors",
-                "--resume");
+                "--resume", ids.optimizer);
   } else if (!options.init.empty()) {
     extra = readWeights(target, WeightKind::Parameters, options.init, "--init");
   } else {
     initializeWeights(target, uint64_t(options.seed));
   }
+  rounds.finish();
   if (!extra.empty())
     note(extra);
 }
@@ -229,20 +245,22 @@ void Trainer::fillScalars(int64_t step) {
   }
 }
 
-StepMetrics Trainer::trainStep(int64_t step) {
-  auto begin = std::chrono::steady_clock::now();
+void Trainer::startStep(int64_t step) {
   context.status.step = step;
   if (context.trace)
     context.trace->recording =
         step >= options.traceFrom &&
         (options.traceSteps == 0 || step < options.traceFrom + options.traceSteps);
-  {
-    TraceScope span(context.trace.get(), "read data", "io");
-    ActivityScope activity(context.status, "reading data");
+  TraceScope span(context.trace.get(), "read data", "io");
+  ActivityScope activity(context.status, "reading data");
+  attempt([&] {
     if (filled != state.position)
       fillTokens(data, *order, state.position);
-    fillScalars(step);
-  }
+  });
+}
+
+StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
+  fillScalars(step);
   {
     TraceScope span(context.trace.get(), "step", "step", step);
     ActivityScope activity(context.status, "computing a step");
@@ -275,7 +293,7 @@ StepMetrics Trainer::trainStep(int64_t step) {
     scaler->update(result.skipped);
     state.lossScale = scaler->saved();
   }
-  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   result.stepMs = seconds * 1e3;
   result.tokensPerSecond = double(plan.batch * plan.sequence) / seconds;
   return result;
@@ -285,8 +303,10 @@ StepMetrics Trainer::trainStep(int64_t step) {
 void Trainer::readAhead(int64_t step) {
   if (!context.device || step >= options.steps)
     return;
-  filled = state.position + plan.batch;
-  fillTokens(data, *order, filled);
+  attempt([&] {
+    fillTokens(data, *order, state.position + plan.batch);
+    filled = state.position + plan.batch;
+  });
 }
 
 /// The mean over all tokens evaluated, the same for every batch size and mesh.
@@ -297,7 +317,8 @@ double Trainer::evaluate() {
   DataOrder inOrder(evalData->sequences(plan.sequence), false, 0);
   double sum = 0;
   for (int64_t first = 0; first < evalSequences; first += plan.batch) {
-    fillTokens(*evalData, inOrder, first, evalSequences);
+    attempt([&] { fillTokens(*evalData, inOrder, first, evalSequences); });
+    agree();
     upload(Plan::rangeOf(plan.inputs));
     context.run(meshwright_eval, arena->program());
     download(Plan::rangeOf(plan.outputs));
@@ -325,12 +346,57 @@ void Trainer::save() {
   if (options.save.empty() || savedStep == state.step)
     return;
   download(plan.variableRange());
-  saveCheckpoint(context, arena->variables(), options.save, state);
+  try {
+    saveCheckpoint(context, arena->variables(), folder.get(), options.keep, state);
+  } catch (const Error &error) {
+    std::string latest = options.save + "/latest";
+    fail(error.what(), access(latest.c_str(), F_OK) ? "" : "; the last good one is " + latest);
+  }
   arena->forget(plan.variableRange().begin, plan.variableRange().end);
   savedStep = state.step;
 }
 
-void Trainer::run() {
+template <typename Work> void Trainer::attempt(Work work) {
+  if (options.save.empty()) {
+    work();
+    return;
+  }
+  try {
+    work();
+  } catch (const Error &error) {
+    if (failed.empty())
+      failed = error.what();
+  }
+}
+
+int Trainer::agree() {
+  if (options.save.empty())
+    return 0; // Nothing would be kept, so nobody waits for anything.
+  int size = context.world->size();
+  // The first rank that has failed, counted from behind, and the signal.
+  int32_t mine[2] = {failed.empty() ? 0 : size - context.rank(), stopRequest()}, all[2];
+  context.world->allReduce(ElementType::I32, Reduction::Max, mine, all, 2);
+  if (all[0] == 0)
+    return all[1];
+  // All fail with its message, in 32-bit words.
+  int from = size - all[0];
+  auto words = int32_t(failed.size() / 4 + 1);
+  context.world->broadcast(ElementType::I32, &words, 1, from);
+  failed.resize(size_t(words) * 4, ' ');
+  context.world->broadcast(ElementType::I32, failed.data(), words, from);
+  failed.erase(failed.find_last_not_of(' ') + 1);
+  if (state.step == firstStep)
+    fail(failed);
+  try {
+    save();
+  } catch (const Error &error) {
+    fail(failed, "; and ", error.what());
+  }
+  fail(failed, "; the ", state.step, " steps before are saved in ", options.save, "/",
+       checkpointName(state.step));
+}
+
+int Trainer::run() {
   if (isRoot()) {
     std::string onHost =
         plan.hostBytes ? " and " + grouped(uint64_t(plan.hostBytes)) + " on the host" : "";
@@ -349,14 +415,22 @@ void Trainer::run() {
   if (state.step >= options.steps)
     evaluateOnly();
   Progress progress(state.step, options.steps);
+  std::optional<StopRequests> listening;
+  if (!options.save.empty())
+    listening.emplace();
+  int stopped = 0;
   for (int64_t step = state.step; step < options.steps; ++step) {
-    StepMetrics result = trainStep(step);
+    auto begin = Clock::now();
+    startStep(step);
+    if ((stopped = agree()))
+      break;
+    StepMetrics result = trainStep(step, begin);
     bool last = step + 1 == options.steps;
     bool finite = result.skipped || (std::isfinite(result.loss) && std::isfinite(result.gradNorm));
     if (finite && evalData && (last || (options.evalEvery && (step + 1) % options.evalEvery == 0)))
       result.evalLoss = evaluate();
     if (metrics && finite)
-      metrics->write(result);
+      attempt([&] { metrics->write(result); });
     if (!finite) {
       progress.endLine();
       fail("step ", step, ": the loss is ", result.loss, " and the gradient norm ", result.gradNorm,
@@ -368,9 +442,11 @@ void Trainer::run() {
     if (options.saveEvery && (step + 1) % options.saveEvery == 0)
       save();
   }
+  if (!stopped)
+    agree(); // The last step may have left an error.
   save();
   if (!options.trace.empty()) {
-    ActivityScope activity(context.status, "writing the trace", ActivityScope::Patient);
+    ActivityScope activity(context.status, "writing the trace");
     context.trace->sentBytes = context.sentBytes;
     context.trace->copiedBytes = {{"to_device", context.copiedBytes[0]},
                                   {"to_host", context.copiedBytes[1]}};
@@ -384,11 +460,17 @@ void Trainer::run() {
     metrics->close();
   // For good: after the barrier the other ranks may end at any time.
   context.status.activity = "finishing";
-  context.status.patient = true;
+  context.status.ending = true;
   context.world->barrier();
   if (isRoot() && savedStep >= 0) {
-    char name[32];
-    snprintf(name, sizeof(name), "step-%08ld", long(savedStep));
-    printf("saved %s/%s\n", options.save.c_str(), name);
+    progress.endLine();
+    printf("saved %s/%s\n", options.save.c_str(), checkpointName(savedStep).c_str());
   }
+  if (!stopped)
+    return 0;
+  if (isRoot())
+    fprintf(stderr, "stopped by %s after %ld of %ld steps: go on with --resume %s\n",
+            stopped == SIGTERM ? "SIGTERM" : "SIGINT", long(state.step), long(options.steps),
+            options.save.c_str());
+  return 128 + stopped; // As shells have it of a process that a signal has ended.
 }

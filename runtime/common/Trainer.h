@@ -13,8 +13,10 @@
 #include "common/LossScaler.h"
 #include "common/Metrics.h"
 #include "common/Options.h"
+#include "common/SaveFolder.h"
 #include "common/TokenFile.h"
 
+#include <chrono>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -27,12 +29,13 @@ public:
   /// the run writes are opened last: a start that fails leaves them as they were.
   Trainer(MwContext &context, const Options &options);
 
-  /// Runs the steps. Collective.
-  void run();
+  /// Runs the steps. Collective. Returns the exit code: not 0 if a signal has ended the run
+  /// before its last step.
+  int run();
 
 private:
   void checkTokens();
-  void checkOutputs() const;
+  void checkOutputs();
   void checkDump() const;
   void resumeState();
   void loadWeights();
@@ -43,7 +46,11 @@ private:
   void startLossScaling();
   template <typename T> T *input(const char *name) const;
   float output(const char *name) const;
-  StepMetrics trainStep(int64_t step);
+  using Clock = std::chrono::steady_clock;
+
+  /// Reads the data of `step`.
+  void startStep(int64_t step);
+  StepMetrics trainStep(int64_t step, Clock::time_point begin);
   /// Reads the next step's tokens while a device is still at this one.
   void readAhead(int64_t step);
   void openEvalData();
@@ -51,6 +58,12 @@ private:
   /// What a run does that has no step to make.
   void evaluateOnly();
   void save();
+  /// Does what can fail on one rank alone, between steps. With --save an error waits until
+  /// `agree`.
+  template <typename Work> void attempt(Work work);
+  /// If an attempt has failed on any rank, saves the state, which is whole, and fails on all
+  /// of them. Else returns the signal that asks the run to stop, or 0. Collective.
+  int agree();
   void upload(ArenaRange range) { arena->upload(range.begin, range.end); }
   void download(ArenaRange range) { arena->download(range.begin, range.end); }
 
@@ -69,7 +82,9 @@ private:
   std::unique_ptr<OutputFile> traceFile; ///< of rank 0, with --trace
   std::unique_ptr<Arena> arena;
   std::optional<LossScaler> scaler; ///< in fp16
-  int64_t savedStep = -1;
+  std::unique_ptr<SaveFolder> folder; ///< on rank 0, with --save
+  int64_t firstStep = 0, savedStep = -1;
+  std::string failed; ///< what an attempt on this rank failed with
   int64_t filled = -1; ///< the position whose tokens the host has in the program's inputs
 };
 

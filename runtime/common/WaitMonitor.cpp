@@ -8,6 +8,7 @@
 #include "common/Error.h"
 #include "common/Failure.h"
 #include "common/Plan.h"
+#include "common/StopSignal.h"
 
 #include <cmath>
 #include <csignal>
@@ -16,15 +17,22 @@
 
 using namespace meshwright;
 
-static sigset_t reportSignals() {
+/// SIGTERM and SIGINT too, unless whoever started the process has them ignored, as shells do
+/// with what they start in the background.
+static sigset_t monitorSignals() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGUSR1);
+  for (int number : {SIGTERM, SIGINT}) {
+    struct sigaction action;
+    if (sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_IGN)
+      sigaddset(&set, number);
+  }
   return set;
 }
 
-void meshwright::blockReportSignal() {
-  sigset_t set = reportSignals();
+void meshwright::blockMonitorSignals() {
+  sigset_t set = monitorSignals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
@@ -83,7 +91,7 @@ void WaitMonitor::setLostPeer(std::function<int()> function) {
 void WaitMonitor::checkWaits() const {
   for (const RankStatus *status : statuses) {
     RankStatus::Wait wait = status->wait();
-    if (status->patient || !wait.waiting || wait.seconds <= timeout)
+    if (!wait.waiting || wait.seconds <= timeout)
       continue;
     report("time-out");
     // Other processes' monitors reach the same point; let them report too.
@@ -95,10 +103,10 @@ void WaitMonitor::checkWaits() const {
 }
 
 /// A rank that communicates notices the end of another by itself; this is for one
-/// that does not, be it busy or stuck. At the end of a run (patient) ranks may go.
+/// that does not, be it busy or stuck. At the end of a run ranks may go.
 void WaitMonitor::checkPeers() {
   std::lock_guard<std::mutex> lock(mutex);
-  auto lost = [&] { return lostPeer && !statuses[0]->patient ? lostPeer() : -1; };
+  auto lost = [&] { return lostPeer && !statuses[0]->ending ? lostPeer() : -1; };
   if (lost() < 0)
     return;
   std::this_thread::sleep_for(std::chrono::seconds(1));
@@ -112,11 +120,14 @@ void WaitMonitor::checkPeers() {
 }
 
 void WaitMonitor::watch() {
-  sigset_t set = reportSignals();
+  sigset_t set = monitorSignals();
   const timespec slice = {0, 50000000};
   while (!stopping) {
-    if (sigtimedwait(&set, nullptr, &slice) == SIGUSR1)
+    int signal = sigtimedwait(&set, nullptr, &slice);
+    if (signal == SIGUSR1)
       report("SIGUSR1");
+    else if (signal > 0)
+      receiveStopSignal(signal);
     checkWaits();
     checkPeers();
   }

@@ -4,7 +4,8 @@
 //
 // A thread that watches the ranks of this process. On SIGUSR1 it prints what each
 // is at: which collective (index, kind, IR location), group and missing peers.
-// When a wait passes the time-out it prints the same and ends every rank.
+// When a wait passes the time-out it prints the same and ends every rank. SIGTERM and
+// SIGINT come to it too (StopSignal.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_RUNTIME_COMMON_WAITMONITOR_H
@@ -21,9 +22,9 @@ namespace meshwright {
 
 struct Plan;
 
-/// Blocks SIGUSR1 in this thread and those it starts, so that the monitor gets it.
-/// To be called before any other thread starts.
-void blockReportSignal();
+/// Blocks the signals that are for the monitor in this thread and those it starts. To be
+/// called before any other thread starts.
+void blockMonitorSignals();
 
 /// Seconds a rank waits for others: MESHWRIGHT_TIMEOUT, else 300.
 double waitTimeout();

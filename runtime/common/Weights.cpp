@@ -7,6 +7,7 @@
 
 #include "common/Error.h"
 #include "common/Plan.h"
+#include "common/Rounds.h"
 #include "common/SafeTensors.h"
 #include "common/Sharding.h"
 #include "common/TensorCopy.h"
@@ -33,7 +34,7 @@ struct Piece {
 };
 
 /// So much is read before it is handed on.
-constexpr int64_t bytesAtOnce = int64_t(1) << 30;
+constexpr int64_t bytesAtOnce = Rounds::part;
 } // namespace
 
 static std::vector<Piece> pieces(const WeightTarget &target, WeightKind kind) {
@@ -60,6 +61,98 @@ static std::vector<Piece> pieces(const WeightTarget &target, WeightKind kind) {
     }
   }
   return result;
+}
+
+/// Calls body(i) for [first, last) on the rank's threads. What the first that fails throws, the
+/// caller gets.
+template <typename Body>
+static void inParallel(const WeightTarget &target, size_t first, size_t last, Body body) {
+  std::exception_ptr error;
+  size_t failed = last;
+  std::mutex mutex;
+#pragma omp parallel for num_threads(target.threads) schedule(dynamic)
+  for (size_t i = first; i < last; ++i) {
+    try {
+      body(i);
+    } catch (...) {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (i < failed)
+        error = std::current_exception();
+      failed = std::min(failed, i);
+    }
+  }
+  if (error)
+    std::rethrow_exception(error);
+}
+
+/// Calls body(first, last) for runs of `count` items with about `bytesAtOnce` bytes each.
+template <typename BytesOf, typename Body>
+static void inRuns(const WeightTarget &target, size_t count, BytesOf bytesOf, Body body) {
+  for (size_t first = 0, last; first < count; first = last) {
+    int64_t bytes = bytesOf(first);
+    for (last = first + 1; last < count && bytes + bytesOf(last) <= bytesAtOnce; ++last)
+      bytes += bytesOf(last);
+    body(first, last);
+    if (target.rounds)
+      target.rounds->done(bytes);
+  }
+}
+
+/// A tensor of a file, and how large it is there in f32.
+struct SizedName {
+  std::string name;
+  int64_t bytes;
+};
+
+/// The file tensors that this rank verifies: of all that the ranks of `target.sharing` read,
+/// about as many bytes as each other one. The same on each of them, whatever the file.
+static std::vector<SizedName> verifiedHere(const WeightTarget &target, WeightKind kind) {
+  std::vector<int> sharing = target.sharing;
+  if (sharing.empty())
+    sharing = {int(target.rank)};
+  std::map<std::string, int64_t> read;
+  for (const Variable &variable : target.plan.allVariables) {
+    if (variable.isWeight() != (kind == WeightKind::Parameters))
+      continue;
+    std::set<std::pair<int64_t, int64_t>> layers;
+    for (int rank : sharing) {
+      Box box = shardOf(target.plan, variable, rank);
+      if (target.plan.programOf(rank) == variable.program && box.elements() > 0)
+        layers.insert({variable.stacked ? box.begin[0] : 0, variable.stacked ? box.extent[0] : 1});
+    }
+    int64_t bytes = 4;
+    for (int64_t size : storageLayout(variable).fileShape)
+      bytes *= size;
+    for (auto [begin, count] : layers)
+      for (int64_t layer = begin; layer < begin + count; ++layer)
+        read[storageName(variable, layer)] = bytes;
+  }
+  std::vector<SizedName> tensors;
+  for (const auto &[name, bytes] : read)
+    tensors.push_back({name, bytes});
+  // The largest first, each to whoever has the least.
+  std::stable_sort(tensors.begin(), tensors.end(),
+                   [](const SizedName &a, const SizedName &b) { return a.bytes > b.bytes; });
+  std::vector<int64_t> loads(sharing.size());
+  std::vector<SizedName> mine;
+  for (const SizedName &tensor : tensors) {
+    auto least = std::min_element(loads.begin(), loads.end());
+    *least += tensor.bytes;
+    if (sharing[size_t(least - loads.begin())] == target.rank)
+      mine.push_back(tensor);
+  }
+  return mine;
+}
+
+int64_t meshwright::weightBytes(const WeightTarget &target) {
+  int64_t bytes = 0;
+  for (WeightKind kind : {WeightKind::Parameters, WeightKind::OptimizerStates}) {
+    for (const Piece &piece : pieces(target, kind))
+      bytes += piece.bytes;
+    for (const SizedName &tensor : verifiedHere(target, kind))
+      bytes += tensor.bytes;
+  }
+  return bytes;
 }
 
 /// Elements [first, first + count) of the normal values under `key`, times `scale`.
@@ -128,6 +221,8 @@ void meshwright::initializeWeights(const WeightTarget &target, uint64_t seed) {
       initializeRows(piece, key, begin, std::min(rows, begin + chunk));
     if (target.filled)
       target.filled(variable, piece.data, piece.bytes);
+    if (target.rounds)
+      target.rounds->done(piece.bytes);
   }
 }
 
@@ -186,8 +281,13 @@ static bool readPiece(const SafeTensorsReader &file, const Piece &piece) {
 }
 
 std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
-                                    const std::string &path, const std::string &flag) {
+                                    const std::string &path, const std::string &flag,
+                                    const std::string &id) {
   SafeTensorsReader file(path, flag);
+  if (!id.empty() && file.id() != id)
+    fail(flag, ": ", path, " is not the file that its checkpoint was saved with: its id is ",
+         file.id().empty() ? "missing" : file.id(), ", but state.json beside it says ", id,
+         ": it is damaged or another checkpoint's; name another checkpoint");
   std::vector<Piece> work = pieces(target, kind);
   // Every rank checks every layer, also those it holds no part of, so that all
   // ranks see the same error.
@@ -213,22 +313,24 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
       used.insert(withoutModelPrefix(name));
     }
   }
-  for (size_t first = 0, last; first < work.size(); first = last) {
-    int64_t bytes = work[first].bytes;
-    for (last = first + 1; last < work.size() && bytes + work[last].bytes <= bytesAtOnce; ++last)
-      bytes += work[last].bytes;
-    const Piece *infinite = nullptr;
-#pragma omp parallel for num_threads(target.threads) schedule(dynamic)
-    for (size_t i = first; i < last; ++i)
-      if (!readPiece(file, work[i]))
-#pragma omp critical
-        infinite = infinite && infinite < &work[i] ? infinite : &work[i];
-    if (infinite)
-      fail(flag, " ", path, ": tensor ", storageName(*infinite->variable, infinite->layer),
-           " has values that are not finite numbers in ", nameOf(infinite->variable->type),
-           ": training from them would fail at the first step; name weights that are whole");
-    for (size_t i = first; i < last && target.filled; ++i)
-      target.filled(*work[i].variable, work[i].data, work[i].bytes);
-  }
+  std::vector<SizedName> mine = verifiedHere(target, kind);
+  inRuns(
+      target, mine.size(), [&](size_t i) { return mine[i].bytes; },
+      [&](size_t first, size_t last) {
+        inParallel(target, first, last,
+                   [&](size_t i) { file.verify(*file.find(mine[i].name), mine[i].name); });
+      });
+  inRuns(
+      target, work.size(), [&](size_t i) { return work[i].bytes; },
+      [&](size_t first, size_t last) {
+        inParallel(target, first, last, [&](size_t i) {
+          if (!readPiece(file, work[i]))
+            fail(flag, " ", path, ": tensor ", storageName(*work[i].variable, work[i].layer),
+                 " has values that are not finite numbers in ", nameOf(work[i].variable->type),
+                 ": training from them would fail at the first step; name weights that are whole");
+        });
+        for (size_t i = first; i < last && target.filled; ++i)
+          target.filled(*work[i].variable, work[i].data, work[i].bytes);
+      });
   return extraTensors(file, used);
 }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "common/Arena.h"
 #include "common/Context.h"
+#include "cpu/kernels/BlasBuffers.h"
 
 using namespace meshwright;
 
@@ -27,5 +28,6 @@ private:
 std::unique_ptr<Device> meshwright::openDevice(const Plan &, Communicator &) { return nullptr; }
 
 std::unique_ptr<Arena> meshwright::makeArena(MwContext &context) {
+  cpu::reserveBlasBuffers(context.threads);
   return std::make_unique<HostArena>(context.plan.arenaBytes, context.plan.hostBytes);
 }

@@ -7,6 +7,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <sys/stat.h>
 
 using namespace testing_process;
 using testing::HasSubstr;
@@ -202,7 +203,7 @@ TEST_F(FailureTest, BadTokensAreFoundBeforeTheFirstStep) {
 
 TEST_F(FailureTest, BadWeightFiles) {
   ASSERT_EQ(train("--steps 0 --save " + path("a")).code, 0);
-  std::string good = readFile(path("a/latest/model.safetensors"));
+  std::string good = plain(readFile(path("a/latest/model.safetensors")));
   auto init = [&](const std::string &content, int data = 1, Launcher launcher = Threads) {
     writeFile(path("bad.safetensors"), content);
     return train("--steps 1 --init " + path("bad.safetensors"), data, 1, launcher);
@@ -283,25 +284,23 @@ TEST_F(FailureTest, TooFewThreads) {
 TEST_F(FailureTest, ShardedWeights) {
   ASSERT_EQ(train("--steps 0 --save " + path("a")).code, 0);
   std::string model = readFile(path("a/latest/model.safetensors"));
-  uint64_t length;
-  memcpy(&length, model.data(), 8);
-  auto header = nlohmann::json::parse(model.substr(8, length));
-  nlohmann::json map, parts[2];
+  auto [header, data] = parts(model);
+  header.erase("__metadata__");
+  nlohmann::json map, headers[2];
+  std::string contents[2];
   for (const auto &[name, entry] : header.items()) {
-    if (name == "__metadata__")
-      continue;
     int part = name.find("wte") == std::string::npos;
-    parts[part][name] = entry;
+    size_t begin = entry["data_offsets"][0], end = entry["data_offsets"][1];
+    headers[part][name] = entry;
+    headers[part][name]["data_offsets"] = {contents[part].size(), contents[part].size() + end - begin};
+    contents[part] += data.substr(begin, end - begin);
     map[name] = part ? "part-2.safetensors" : "part-1.safetensors";
   }
-  parts[1]["mask"] = {{"dtype", "BOOL"}, {"shape", {0}}, {"data_offsets", {0, 0}}};
+  headers[1]["mask"] = {{"dtype", "BOOL"}, {"shape", {0}}, {"data_offsets", {0, 0}}};
   map["mask"] = "part-2.safetensors";
-  for (int part = 0; part < 2; ++part) {
-    std::string text = parts[part].dump();
-    uint64_t bytes = text.size();
+  for (int part = 0; part < 2; ++part)
     writeFile(path("part-" + std::to_string(part + 1) + ".safetensors"),
-              std::string(reinterpret_cast<char *>(&bytes), 8) + text + model.substr(8 + length));
-  }
+              safetensors(headers[part].dump(), contents[part]));
   auto init = [&](const std::string &index, int data = 1, Launcher launcher = Threads) {
     writeFile(path("model.safetensors.index.json"), index);
     return train("--steps 0 --init " + path("model.safetensors.index.json") + " --save " +
@@ -437,6 +436,47 @@ TEST_F(FailureTest, LossThatIsNotANumber) {
 TEST_F(FailureTest, TooLittleMemory) {
   expectFailure(train("--steps 1", 2, 1, Threads, "FAKE_ARENA=4503599627370496"),
                 {"4,503,599,627,370,496", "2 ranks", "parameter"});
+}
+
+// What OpenBLAS multiplies in is taken at the start: without memory for it OpenBLAS tries for ever.
+TEST_F(FailureTest, LimitOnAddressSpace) {
+  Result result = run("ulimit -v 300000; " + command("--steps 1", 2, 1, Threads, "OMP_NUM_THREADS=2"));
+  expectFailure(result, {"matrix products need ", "134,217,728 for each thread", "limit of 307,200,000 bytes (ulimit -v)"});
+  result = run("ulimit -v 300000; " + command("--steps 1", 1, 1, Threads, "OMP_NUM_THREADS=1 FAKE_ARENA=400000000"));
+  expectFailure(result, {"cannot allocate the arena of 400,000,000 bytes", "ulimit -v"});
+}
+
+// A lack of memory later ends all ranks at once, on any of them.
+TEST_F(FailureTest, NoMemoryLater) {
+  for (Launcher launcher : {Threads, Mpi, Tcp}) {
+    Result result = train("--steps 4", 2, 1, launcher, "FAKE_ALLOCATE_STEP=2");
+    EXPECT_NE(result.code, 0) << result.output;
+    EXPECT_LT(result.seconds, launcher == Tcp ? 6 : 3) << result.output; // Rank 0 says so after 3 s.
+    EXPECT_THAT(result.output, HasSubstr("cannot allocate 1125899906842624 bytes"));
+    const char *prefix = launcher == Threads ? "error: cannot" : "error: rank 1: cannot";
+    EXPECT_THAT(result.output, HasSubstr(prefix));
+  }
+}
+
+// Whoever opens a pipe waits for its other end; a device has no end.
+TEST_F(FailureTest, InputsAreRegularFiles) {
+  ASSERT_EQ(train("--steps 1 --save " + path("a")).code, 0);
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  for (const std::string &place : {path("pipe"), std::string("/dev/zero"), path("a")})
+    for (const char *flag : {"--data ", "--init ", "--eval-data "}) {
+      std::string arguments = std::string(flag) + place;
+      Result result = run(std::string(FAKE_PROGRAM) + " --tokens u8 --steps 1 " + arguments +
+                          (flag == std::string("--data ") ? "" : " --data " + path("data.bin")));
+      expectFailure(result, {arguments, "not a regular file"});
+    }
+  for (const char *file : {"state.json", "config.json", "optimizer.safetensors"}) {
+    std::string name = path("a/latest/") + file, content = readFile(name);
+    std::filesystem::remove(name);
+    ASSERT_EQ(mkfifo(name.c_str(), 0600), 0);
+    expectFailure(train("--steps 2 --resume " + path("a")), {file, "not a regular file"});
+    std::filesystem::remove(name);
+    writeFile(name, content);
+  }
 }
 
 TEST_F(FailureTest, CommunicatorNeedsMoreThanPlanned) {

@@ -7,7 +7,9 @@
 #define MESHWRIGHT_TEST_RUNTIME_FAKE_H
 
 #include "Process.h"
+#include "common/Checksum.h"
 
+#include <cstring>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -66,6 +68,35 @@ protected:
       result.back().erase("tokens_per_s");
     }
     return result;
+  }
+
+  /// Makes `change(state)` to state.json of `checkpoint`, as if it had been saved so.
+  template <typename Change> void editState(const std::string &checkpoint, Change change) const {
+    auto state = nlohmann::ordered_json::parse(readFile(checkpoint + "/state.json"));
+    change(state);
+    if (state.contains("checksum"))
+      state["checksum"] = meshwright::noChecksum;
+    std::string text = state.dump();
+    if (state.contains("checksum"))
+      meshwright::seal(text);
+    writeFile(checkpoint + "/state.json", text);
+  }
+
+  /// The header and the data of the safetensors file `content`.
+  static std::pair<nlohmann::json, std::string> parts(const std::string &content) {
+    uint64_t length;
+    memcpy(&length, content.data(), 8);
+    return {nlohmann::json::parse(content.substr(8, length)), content.substr(8 + length)};
+  }
+  static std::string safetensors(const std::string &header, const std::string &data) {
+    uint64_t length = header.size();
+    return std::string(reinterpret_cast<const char *>(&length), 8) + header + data;
+  }
+  /// The same file without checksums, as others write it.
+  static std::string plain(const std::string &content) {
+    auto [header, data] = parts(content);
+    header.erase("__metadata__");
+    return safetensors(header.dump(), data);
   }
 
   /// One message, a non-zero code, soon, and no partial checkpoint.

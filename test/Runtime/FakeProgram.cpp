@@ -6,7 +6,8 @@
 // model of FakeProgram.h. Environment variables make it misbehave:
 // FAKE_NAN_STEP=k, FAKE_HANG_STEP=k (the last rank stays away from a collective),
 // FAKE_SLEEP_MS=n (per step), FAKE_KILL_STEP=k (the last rank kills its process),
-// FAKE_STRAY_STEP=k (the last rank is out of step).
+// FAKE_STRAY_STEP=k (the last rank is out of step), FAKE_ALLOCATE_STEP=k (the last rank
+// wants more memory than there is).
 // FAKE_OVERLAP=1 only starts the collectives of gradients.
 //
 //===----------------------------------------------------------------------===//
@@ -90,6 +91,9 @@ static void misbehave(MwContext *context, int64_t step) {
     sleep(1000);
   if (isLast && step == setting("FAKE_KILL_STEP", -1))
     raise(SIGKILL);
+  [[maybe_unused]] char *volatile kept = nullptr; // So that it is not optimised away.
+  if (isLast && step == setting("FAKE_ALLOCATE_STEP", -1))
+    kept = new char[size_t(1) << 50];
 }
 
 void meshwright_step(MwContext *context, char *arena) {

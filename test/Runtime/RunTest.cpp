@@ -232,10 +232,11 @@ TEST_F(RunTest, ResumeRefusesAnotherModel) {
   refused("FAKE_HEADS=3", {"with a model of n_head absent, ", "compiled for n_head = 3",
                            "compile " + path("a/step-00000002/config.json")});
   auto edited = [&](const char *key, int64_t value) {
-    auto state = nlohmann::json::parse(readFile(path("a/latest/state.json")));
-    int64_t before = state[key];
-    state[key] = value;
-    writeFile(path("a/latest/state.json"), state.dump());
+    int64_t before = 0;
+    editState(path("a/latest"), [&](nlohmann::ordered_json &state) {
+      before = state[key];
+      state[key] = value;
+    });
     return before;
   };
   int64_t sequence = edited("sequence", 32);
@@ -245,7 +246,7 @@ TEST_F(RunTest, ResumeRefusesAnotherModel) {
   refused("FAKE_DATA=2", {"with a vocabulary of 300, ", "compiled for 251"});
   edited("vocabulary", vocabulary);
   int64_t version = edited("version", 1);
-  refused("FAKE_DATA=2", {"version 1", "version 2"});
+  refused("FAKE_DATA=2", {"version 1", "version 3"});
   edited("version", version);
   // The batch may change; the run says where it goes on.
   edited("batch", 4);

@@ -407,6 +407,67 @@ TEST(SafeTensors, DamagedFilesAreErrors) {
     }
 }
 
+// As strict as the library of the format: https://huggingface.co/docs/safetensors
+TEST(SafeTensors, ReadsWhatTheFormatAllows) {
+  TemporaryDirectory scratch;
+  auto read = [&](const std::string &header, size_t dataBytes) -> std::string {
+    uint64_t length = header.size();
+    writeFile(scratch.path("f"), std::string(reinterpret_cast<char *>(&length), 8) + header +
+                                     std::string(dataBytes, 'x'));
+    try {
+      SafeTensorsReader reader(scratch.path("f"), "--init");
+      return "";
+    } catch (const Error &error) {
+      return error.what();
+    }
+  };
+  auto entry = [](const std::string &shape, const std::string &offsets, const char *dtype = "F32") {
+    return "{\"dtype\":\"" + std::string(dtype) + "\",\"shape\":" + shape +
+           ",\"data_offsets\":" + offsets + "}";
+  };
+  std::string a = entry("[2]", "[0,8]"), b = entry("[1]", "[8,12]");
+  EXPECT_EQ(read("{\"a\":" + a + ",\"b\":" + b + "}   ", 12), "");
+  EXPECT_EQ(read("{\"b\":" + b + ",\"a\":" + a + ",\"none\":" + entry("[0]", "[8,8]") + "}", 12), "");
+  EXPECT_EQ(read("{\"__metadata__\":{\"format\":\"pt\"}}", 0), "");
+  for (auto [header, bytes, part] : std::vector<std::tuple<std::string, size_t, const char *>>{
+           {"{\"a\":" + a + ",\"b\":" + entry("[1]", "[4,8]") + "}", 8, "a and b both lie at byte 4"},
+           {"{\"a\":" + a + ",\"b\":" + a + "}", 8, "a and b both lie at byte 0"},
+           {"{\"a\":" + a + ",\"b\":" + entry("[1]", "[12,16]") + "}", 16,
+            "bytes 8 to 12 of the data, before tensor b, belong to no tensor"},
+           {"{\"a\":" + a + "}", 9, "bytes 8 to 9 of the data belong to no tensor"},
+           {"{}", 4, "bytes 0 to 4 of the data belong to no tensor"},
+           {"{\"a\":" + a + ",\"a\":" + a + "}", 8, "the key \"a\" twice"},
+           {"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8,
+            "the key \"dtype\" twice"},
+           {"{\"a\":" + entry("[2.0]", "[0,8]") + "}", 8, "without a readable"},
+           {"{\"a\":" + entry("[2.5]", "[0,8]") + "}", 8, "without a readable"},
+           {"{\"a\":" + entry("[2]", "[0,8.5]") + "}", 8, "without a readable"},
+           {"{\"a\":" + entry("[2]", "[0,8,8]") + "}", 8, "without a readable"},
+           {"{\"a\":" + entry("[-2]", "[0,8]") + "}", 8, "without a readable"},
+           {"{\"a\":" + entry("[true,2]", "[0,8]") + "}", 8, "without a readable"},
+           {"{\"a\":" + entry("2", "[0,8]") + "}", 8, "without a readable"},
+           {"{\"a\":3}", 8, "without a readable"},
+           {"{\"a\":" + entry("[2]", "[8,0]") + "}", 8, "lies at bytes"},
+           {"{\"a\":" + entry("[4611686018427387904,4,0]", "[0,0]") + "}", 0, "not those of its shape"},
+           {"{\"a\":" + entry("[18446744073709551615,0]", "[0,0]") + "}", 0, "not those of its shape"},
+           {"{\"a\":" + entry("[2]", "[0,8]", "f32") + "}", 8, "dtype f32"},
+           {"{\"__metadata__\":{\"format\":3}}", 0, "not a string"},
+           {"{\"__metadata__\":[]}", 0, "not an object"},
+           {"{\"__metadata__\":{\"xxh128.a\":\"0\"},\"a\":" + a + "}", 8, "checksum"},
+           {" {\"a\":" + a + "}", 8, "not a JSON object"},
+           {"", 0, "not a JSON object"},
+           {"{\"a\":" + std::string(100000, '['), 0, "deeper than 64"},
+           {"{\"a\":" + std::string(100000, '[') + std::string(100000, ']') + "}", 0, "deeper than 64"},
+           {"{" + std::string(100'000'000, ' ') + "}", 0, "the format allows 100000000"}})
+    EXPECT_THAT(read(header, bytes), HasSubstr(part)) << header.substr(0, 200);
+
+  std::string nested(100000, '[');
+  for (const std::string &index : {nested, "{\"weight_map\":{\"a\":" + nested + std::string(100000, ']') + "}}"}) {
+    writeFile(scratch.path("index.json"), index);
+    EXPECT_THROW(SafeTensorsReader(scratch.path("index.json"), "--init"), Error);
+  }
+}
+
 TEST(ElementType, HalvesConvertExactlyAndRound) {
   for (uint32_t bits = 0; bits < 65536; ++bits) {
     float wide = f16ToFloat(uint16_t(bits)), brain = bf16ToFloat(uint16_t(bits));

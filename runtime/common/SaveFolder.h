@@ -1,0 +1,49 @@
+//===- SaveFolder.h - the folder of a run's checkpoints -------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// A checkpoint is written under another name and gets its own in one atomic rename,
+// after all of it is on the disk: a checkpoint that can be seen is whole. "latest" is a
+// symbolic link to the newest, replaced atomically afterwards. One run at a time writes
+// there: it holds a lock on the file ".lock", which says who it is. The system gives the
+// lock free when that process ends, in whatever way; over NFS too.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_SAVEFOLDER_H
+#define MESHWRIGHT_RUNTIME_COMMON_SAVEFOLDER_H
+
+#include <cstdint>
+#include <string>
+
+namespace meshwright {
+
+class SaveFolder {
+public:
+  /// Locks `directory`, which exists, until this is destroyed, and removes what a run that
+  /// was killed while saving has left there. An Error that names the run that holds the lock.
+  explicit SaveFolder(std::string directory);
+  ~SaveFolder();
+  SaveFolder(const SaveFolder &) = delete;
+  SaveFolder &operator=(const SaveFolder &) = delete;
+
+  /// Makes the directory in which the checkpoint `name` is to be written.
+  std::string begin(const std::string &name);
+  /// Gives that directory its name, points "latest" to it, and then removes all but the
+  /// `keep` checkpoints that were written last; none if `keep` is 0.
+  void publish(const std::string &name, int64_t keep);
+
+private:
+  void lock();
+  std::string partialName(const std::string &name) const;
+  void pointLatest(const std::string &name) const;
+  void removeOld(int64_t keep) const;
+
+  std::string directory;
+  std::string suffix; ///< of this run's partial names
+  int file = -1;
+  bool isLocked = false;
+};
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_SAVEFOLDER_H

@@ -1,0 +1,325 @@
+//===- CheckpointTest.cpp - checkpoints that can be relied on -------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Fake.h"
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sys/stat.h>
+
+using namespace testing_process;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+class CheckpointTest : public FakeTest {
+protected:
+  /// Waits until `ready()`, but not for ever.
+  template <typename Ready> static bool eventually(Ready ready) {
+    for (int i = 0; i < 10000 && !ready(); ++i)
+      usleep(1000);
+    return ready();
+  }
+
+  /// The processes of fake_program that run in this test's directory, by rank.
+  std::vector<pid_t> ranks() const {
+    std::vector<pid_t> found;
+    for (const auto &entry : fs::directory_iterator("/proc")) {
+      std::string words = readFile(entry.path().string() + "/cmdline");
+      if (words.rfind(FAKE_PROGRAM, 0) == 0 && words.find(scratch.directory) != std::string::npos)
+        found.push_back(std::stoi(entry.path().filename()));
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+
+  std::vector<std::string> names(const std::string &folder) const {
+    std::vector<std::string> found;
+    for (const auto &entry : fs::directory_iterator(path(folder)))
+      found.push_back(entry.path().filename());
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+};
+
+// Every byte of every file matters: a changed one is found on every launcher.
+TEST_F(CheckpointTest, DamageIsFound) {
+  ASSERT_EQ(train("--steps 3 --save-every 2 --save " + path("a"), 2, 1).code, 0);
+  std::string folder = path("a/step-00000003");
+  auto resume = [&](Launcher launcher = Threads, int data = 2, int tensor = 1) {
+    return train("--steps 4 --resume " + folder, data, tensor, launcher);
+  };
+  ASSERT_EQ(resume().code, 0);
+  for (const char *file : {"/model.safetensors", "/optimizer.safetensors"}) {
+    std::string good = readFile(folder + file);
+    auto [header, data] = parts(good);
+    size_t start = good.size() - data.size();
+    for (const auto &[name, entry] : header.items()) {
+      if (name == "__metadata__")
+        continue;
+      size_t begin = start + size_t(entry["data_offsets"][0]);
+      size_t end = start + size_t(entry["data_offsets"][1]);
+      std::string zeroed = good, flipped = good;
+      std::fill(zeroed.begin() + long(begin), zeroed.begin() + long(end), '\0');
+      flipped[end - 1] ^= 1;
+      for (const std::string &bad : {zeroed, flipped}) {
+        if (bad == good)
+          continue;
+        writeFile(folder + file, bad);
+        expectFailure(resume(), {file, "tensor " + name, "checksum", "damaged"});
+      }
+    }
+    // The header, the names in it among others.
+    for (size_t i = 0; i < start; i += start / 6) {
+      std::string bad = good;
+      bad[i] ^= 4;
+      writeFile(folder + file, bad);
+      expectFailure(resume(), {file});
+    }
+    std::string flipped = good;
+    flipped.back() ^= 64;
+    writeFile(folder + file, flipped);
+    for (auto [launcher, dataRanks, tensor] : {std::tuple(Mpi, 4, 1), {Tcp, 1, 4}}) {
+      if (file[1] == 'm')
+        continue;
+      Result result = resume(launcher, dataRanks, tensor);
+      EXPECT_NE(result.code, 0);
+      EXPECT_THAT(result.output, HasSubstr("checksum"));
+    }
+    // That of another step, whole in itself.
+    writeFile(folder + file, readFile(path("a/step-00000002") + file));
+    expectFailure(resume(), {file, "is not the file that its checkpoint was saved with"});
+    // One without checksums.
+    writeFile(folder + file, plain(good));
+    expectFailure(resume(), {file, "its id is missing"});
+    writeFile(folder + file, good);
+  }
+  std::string state = readFile(folder + "/state.json");
+  for (size_t i = 0; i < state.size(); i += 31) {
+    std::string bad = state;
+    bad[i] ^= 1;
+    writeFile(folder + "/state.json", bad);
+    expectFailure(resume(), {"state.json"});
+  }
+}
+
+// Files that hold their checksums are verified as initial weights too; others have none.
+TEST_F(CheckpointTest, InitialWeightsAreVerified) {
+  ASSERT_EQ(train("--steps 1 --save " + path("a")).code, 0);
+  std::string file = path("a/latest/model.safetensors"), good = readFile(file), bad = good;
+  bad[bad.size() - 5] ^= 16;
+  writeFile(path("bad"), bad);
+  expectFailure(train("--steps 1 --init " + path("bad")), {"--init", "checksum", "damaged"});
+  for (const std::string &content : {good, plain(good), plain(bad)}) {
+    writeFile(path("other"), content);
+    Result result = train("--steps 1 --init " + path("other"));
+    EXPECT_EQ(result.code, 0) << result.output;
+  }
+}
+
+TEST_F(CheckpointTest, EarlierVersionsAreReadWithANote) {
+  ASSERT_EQ(train("--steps 2 --save " + path("a")).code, 0);
+  std::string folder = path("a/latest");
+  for (const char *file : {"/model.safetensors", "/optimizer.safetensors"})
+    writeFile(folder + file, plain(readFile(folder + file)));
+  editState(folder, [](nlohmann::ordered_json &state) {
+    state["version"] = 2;
+    state.erase("checksum");
+    state.erase("files");
+  });
+  Result result = train("--steps 3 --resume " + path("a"));
+  EXPECT_EQ(result.code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("is of a version without checksums"));
+}
+
+TEST_F(CheckpointTest, StateHasTheTypesAndRangesThatItMust) {
+  ASSERT_EQ(train("--steps 2 --save " + path("a"), 2, 1).code, 0);
+  std::string folder = path("a/latest"), state = readFile(folder + "/state.json");
+  using Json = nlohmann::ordered_json;
+  auto refused = [&](const char *key, const Json &value, Launcher launcher = Threads) {
+    writeFile(folder + "/state.json", state);
+    editState(folder, [&](Json &json) { json[key] = value; });
+    expectFailure(train("--steps 4 --resume " + path("a"), 2, 1, launcher),
+                  {"state.json", std::string("\"") + key + "\" is " + value.dump()});
+  };
+  for (const char *key : {"step", "position", "seed", "tokens", "batch", "sequence", "vocabulary"})
+    for (const Json &value : {Json(2.7), Json(-5), Json("2"), Json(nullptr), Json(true),
+                              Json(INT64_MAX), Json(UINT64_MAX), Json(1e300)})
+      refused(key, value);
+  refused("position", INT64_MAX, Mpi);
+  refused("batch", 0);
+  refused("shuffle", 1);
+  refused("model", 3);
+  refused("loss_scale", 3);
+  refused("files", 3);
+  auto text = [&](const std::string &content, const std::vector<std::string> &parts) {
+    writeFile(folder + "/state.json", content);
+    expectFailure(train("--steps 4 --resume " + path("a"), 2, 1), parts);
+  };
+  std::string deep(100000, '[');
+  text(deep, {"state.json", "deeper than 64"});
+  text("{\"version\": " + deep + std::string(100000, ']') + "}", {"deeper than 64"});
+  text("{\"version\": 3, \"version\": 3}", {"\"version\" twice"});
+  text("[3]", {"not an object"});
+  text("", {"not valid JSON"});
+  writeFile(folder + "/state.json", state);
+  // The model's description beside it.
+  writeFile(folder + "/config.json", "{\"model_type\":" + deep + std::string(100000, ']') + "}");
+  expectFailure(train("--steps 4 --resume " + path("a"), 2, 1), {"config.json", "deeper than 64"});
+}
+
+// One run at a time; a lock goes with its process, however that ends.
+TEST_F(CheckpointTest, TwoRunsDoNotSaveIntoOneFolder) {
+  std::string flags = "--steps 100000 --save-every 1 --save " + path("a");
+  Command first(command(flags, 2, 1, Threads, "FAKE_SLEEP_MS=5"));
+  ASSERT_TRUE(eventually([&] { return fs::exists(path("a/latest")); })) << first.output();
+  for (Launcher launcher : {Threads, Mpi})
+    expectFailure(train("--steps 1 --save " + path("a"), 2, 1, launcher),
+                  {"--save " + path("a"), "process " + std::to_string(first.pid()) + " on ",
+                   "name another folder"});
+  // It goes on, and what it is writing stays.
+  auto before = fs::read_symlink(path("a/latest"));
+  EXPECT_TRUE(eventually([&] { return fs::read_symlink(path("a/latest")) != before; }));
+  kill(first.pid(), SIGKILL);
+  first.wait();
+  EXPECT_TRUE(fs::exists(path("a/.lock")));
+  Result result = train("--steps 1 --save " + path("a"));
+  EXPECT_EQ(result.code, 0) << result.output;
+  for (const std::string &name : names("a"))
+    EXPECT_THAT(name, testing::AnyOf("latest", testing::StartsWith("step-")));
+}
+
+TEST_F(CheckpointTest, ValuesThatAreNotFiniteAreNotPublished) {
+  for (Launcher launcher : {Threads, Mpi}) {
+    Result result = train("--lr 3e38 --steps 3 --save-every 1 --save " + path("a"), 2, 2, launcher);
+    expectFailure(result, {"saving the checkpoint of step 1: tensor transformer.", "on rank ",
+                           "infinite or no numbers", "training has diverged"});
+    EXPECT_TRUE(names("a").empty());
+  }
+  ASSERT_EQ(train("--steps 2 --save " + path("a"), 2, 2).code, 0);
+  expectFailure(train("--lr 3e38 --weight-decay 10 --steps 3 --save " + path("a") + " --resume " + path("a"), 2, 2),
+                {"step 3", "the last good one is " + path("a/latest")});
+  EXPECT_EQ(fs::read_symlink(path("a/latest")), "step-00000002");
+}
+
+// On a signal to any one rank all save after the step they are at, and what is saved goes on as if
+// nothing had been.
+TEST_F(CheckpointTest, SignalsSaveFirst) {
+  std::string flags = "--lr 0.01 --shuffle --metrics " + path("m.jsonl") + " --save " + path("a");
+  for (auto [launcher, signal] : {std::pair(Threads, SIGTERM), {Threads, SIGINT}, {Tcp, SIGTERM},
+                                  {Mpi, SIGTERM}}) {
+    fs::remove_all(path("a"));
+    fs::remove(path("m.jsonl"));
+    Command run(command("--steps 400 " + flags, 2, 1, launcher, "FAKE_SLEEP_MS=2"));
+    ASSERT_TRUE(eventually([&] { return readFile(path("m.jsonl")).size() > 1000; })) << run.output();
+    kill(launcher == Threads ? run.pid() : ranks().back(), signal);
+    Result result = run.wait();
+    EXPECT_EQ(result.code, 128 + signal) << result.output;
+    EXPECT_LT(result.seconds, 10);
+    EXPECT_THAT(result.output, HasSubstr(signal == SIGTERM ? "stopped by SIGTERM" : "stopped by SIGINT"));
+    EXPECT_THAT(result.output, HasSubstr("go on with --resume " + path("a")));
+    auto state = nlohmann::json::parse(readFile(path("a/latest/state.json")));
+    size_t steps = state["step"];
+    EXPECT_EQ(metrics("m.jsonl").size(), steps);
+    std::string end = std::to_string(steps + 3);
+    Result more = train("--resume " + path("a") + " --steps " + end + " " + flags, 2, 1);
+    ASSERT_EQ(more.code, 0) << more.output;
+    auto interrupted = metrics("m.jsonl");
+    Result whole = train("--lr 0.01 --shuffle --metrics " + path("w.jsonl") + " --steps " + end, 2, 1);
+    ASSERT_EQ(whole.code, 0) << whole.output;
+    EXPECT_EQ(interrupted, metrics("w.jsonl"));
+  }
+  // Without --save there is nothing to wait for, and shells' background jobs ignore SIGINT.
+  Command run(command("--steps 1000000 --metrics " + path("m.jsonl"), 2, 1, Threads, "FAKE_SLEEP_MS=2"));
+  ASSERT_TRUE(eventually([&] { return readFile(path("m.jsonl")).size() > 1000; }));
+  kill(run.pid(), SIGTERM);
+  EXPECT_EQ(run.wait().code, 128 + SIGTERM);
+}
+
+// An error between two steps leaves the state whole: it is saved, whichever rank has the error.
+TEST_F(CheckpointTest, ErrorsKeepTheLastGoodStep) {
+  for (Launcher launcher : {Threads, Mpi, Tcp}) {
+    std::string tokens(5000, 'a');
+    writeFile(path("data.bin"), tokens);
+    fs::remove_all(path("a"));
+    fs::remove(path("m.jsonl"));
+    // The second rank reads what is cut off; SIGBUS was the answer once.
+    Command run(command("--steps 400 --metrics " + path("m.jsonl") + " --save " + path("a"), 2, 1,
+                        launcher, "FAKE_SLEEP_MS=2"));
+    ASSERT_TRUE(eventually([&] { return readFile(path("m.jsonl")).size() > 300; })) << run.output();
+    fs::resize_file(path("data.bin"), 100);
+    Result result = run.wait();
+    EXPECT_EQ(result.code, 1) << result.output;
+    // Ranks without a launcher speak for themselves.
+    EXPECT_LE(occurrences(result.output, "error: "), launcher == Tcp ? 2 : 1) << result.output;
+    EXPECT_THAT(result.output, HasSubstr("data.bin: has 100 bytes, but had 5000 when it was opened"));
+    auto state = nlohmann::json::parse(readFile(path("a/latest/state.json")));
+    std::string steps = std::to_string(int64_t(state["step"]));
+    EXPECT_THAT(result.output, HasSubstr("the " + steps + " steps before are saved in " + path("a/step-")));
+    EXPECT_EQ(metrics("m.jsonl").size(), size_t(state["step"]));
+    EXPECT_THAT(names("a"), testing::ElementsAre("latest", testing::StartsWith("step-")));
+  }
+  fs::remove_all(path("a"));
+  expectFailure(train("--steps 3 --metrics /dev/full --save " + path("a"), 2, 1, Mpi),
+                {"/dev/full", "the 1 steps before are saved in " + path("a/step-00000001")});
+  EXPECT_EQ(train("--steps 2 --resume " + path("a")).code, 0);
+}
+
+TEST_F(CheckpointTest, KeepRemovesTheOldest) {
+  auto saved = [&](const std::string &flags) {
+    Result result = train("--save-every 1 --save " + path("a") + " " + flags, 2, 1);
+    EXPECT_EQ(result.code, 0) << result.output;
+    return names("a");
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(saved("--steps 5 --keep 2"), ElementsAre("latest", "step-00000004", "step-00000005"));
+  EXPECT_THAT(saved("--steps 7 --keep 0 --resume " + path("a")),
+              ElementsAre("latest", "step-00000004", "step-00000005", "step-00000006", "step-00000007"));
+  // The newest are those written last, not those of the highest steps.
+  EXPECT_THAT(saved("--steps 6 --keep 2 --resume " + path("a/step-00000005")),
+              ElementsAre("latest", "step-00000006", "step-00000007"));
+  EXPECT_EQ(fs::read_symlink(path("a/latest")), "step-00000006");
+  EXPECT_THAT(saved("--steps 3 --keep 1"), ElementsAre("latest", "step-00000003"));
+  expectFailure(train("--steps 3 --keep 2"), {"--keep needs --save"});
+  expectFailure(train("--steps 3 --keep -1 --save " + path("a")), {"--keep is -1"});
+  // One that fails to save removes none.
+  expectFailure(train("--steps 4 --lr 3e38 --weight-decay 10 --keep 1 --save " + path("a") + " --resume " + path("a")),
+                {"the last good one"});
+  EXPECT_THAT(names("a"), ElementsAre("latest", "step-00000003"));
+}
+
+// A rank that is stopped while others save is missed after the time-out, whoever it is.
+TEST_F(CheckpointTest, StoppedRanksAreMissed) {
+  for (auto [launcher, rank] : {std::pair(Tcp, 0), {Mpi, 1}}) {
+    fs::remove_all(path("a"));
+    Command run(command("--steps 1000000 --save-every 1 --keep 1 --save " + path("a"), 2, 1, launcher,
+                        "MESHWRIGHT_TIMEOUT=1"));
+    auto saving = [&] {
+      std::error_code error;
+      for (const auto &entry : fs::directory_iterator(path("a"), error))
+        if (entry.path().filename().string().rfind(".partial-step", 0) == 0)
+          return true;
+      return false;
+    };
+    ASSERT_TRUE(eventually([&] { return fs::exists(path("a/latest")); })) << run.output();
+    std::vector<pid_t> all = ranks();
+    ASSERT_EQ(all.size(), 2u);
+    // Which process is which rank, its environment says.
+    auto isRank = [&](pid_t pid) {
+      std::string environment = readFile("/proc/" + std::to_string(pid) + "/environ");
+      std::string name = launcher == Mpi ? "OMPI_COMM_WORLD_RANK=" : "RANK=";
+      return environment.find('\0' + name + std::to_string(rank) + '\0') != std::string::npos;
+    };
+    pid_t stopped = isRank(all[0]) ? all[0] : all[1];
+    ASSERT_TRUE(eventually(saving));
+    kill(stopped, SIGSTOP);
+    EXPECT_TRUE(eventually([&] { return occurrences(run.output(), "error: ") > 0; }));
+    kill(stopped, SIGKILL);
+    Result result = run.wait(20);
+    EXPECT_NE(result.code, 0);
+    EXPECT_LT(result.seconds, 15) << result.output;
+    EXPECT_THAT(result.output, HasSubstr("waited longer than 1 s for others"));
+  }
+}
