@@ -86,6 +86,11 @@ def main():
         assert done.returncode == 0 and words in done.stderr and "tuned 2 calls" in done.stdout, (words, done)
     print("tuned: the fastest plan that fits, kept while it serves", flush=True)
 
+    done, launches = run(path, FAKE_CUDNN_FIRST=str(1 << 30))
+    assert done.returncode == 0 and "generated" not in done.stdout + done.stderr and "(eng1)" in done.stdout, done
+    assert launches["cudnn attention"] == launches["cudnn attention_grad"] == 3 * layers, launches
+    print("auto: its first plan wants more memory, the next", flush=True)
+
     for label, words, environment in [
             ("it refuses", "cuDNN ", {"FAKE_CUDNN_REFUSES": "1"}),
             ("it wants more memory", "asks for 1,0", {"FAKE_CUDNN_WORKSPACE": str(1000 << 20)}),
