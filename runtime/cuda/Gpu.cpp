@@ -8,6 +8,7 @@
 #include "common/Arena.h"
 #include "common/Launch.h"
 #include "common/WaitMonitor.h"
+#include "cuda/Rehearsal.h"
 #include "cuda/Tune.h"
 
 #include <chrono>
@@ -35,10 +36,13 @@ Gpu::Gpu(const Plan &plan, Communicator &worldCommunicator)
     transfers = std::make_unique<Transfers>(stream);
   kernels = std::make_unique<Kernels>(device);
   measure("kernels");
-  matmuls = std::make_unique<Matmuls>();
+  matmuls = std::make_unique<Matmuls>(*kernels);
   measure("cuBLASLt");
   attentions = std::make_unique<Attentions>(plan, worldCommunicator.rank(), device, stream);
   measure("cuDNN");
+  // Operands are a part of the arena; each has a place of its own here, though.
+  rehearse(*matmuls, *attentions, plan.arenaBytes + MW_PRODUCT_WORKSPACE, rank, stream);
+  measure("kernels of cuBLASLt and cuDNN");
   communication = std::make_unique<Communication>(plan, worldCommunicator, stream);
   measure("NCCL");
   abortCommunication = std::make_unique<FailureHook>([this] { communication->abort(); });

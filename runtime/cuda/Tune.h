@@ -9,16 +9,11 @@
 #include "common/Communicator.h"
 #include "cuda/Attention.h"
 #include "cuda/Matmul.h"
+#include "cuda/Operands.h"
 
 #include <string>
 
 namespace meshwright::cuda {
-
-/// Memory that nothing is in yet.
-struct Space {
-  CUdeviceptr begin;
-  int64_t bytes;
-};
 
 /// Gives each product the algorithm, and each call of attention that cuDNN makes the plan,
 /// that `file` says, if it is of these versions of the libraries, this kind of GPU and these
