@@ -277,6 +277,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
           double(number(beta)), int(op.epilogue));
   if (algorithm->data[0] >= offered || algorithm->data[7] != ~uint64_t(0) - z.rows)
     wrong("a product runs an algorithm that is not its own");
+  launchOfLibrary("algorithm " + std::to_string(algorithm->data[0]) + " of a product of " +
+                  std::to_string(z.rows) + " x " + std::to_string(z.columns) + " with epilogue " +
+                  std::to_string(int(op.epilogue)));
   Operands operands(op);
   operands.read("factor of a product", a, x.bytes());
   operands.read("factor of a product", b, y.bytes());

@@ -247,6 +247,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   if (described->get<cudnnHandle_t>(CUDNN_ATTR_OPERATIONGRAPH_HANDLE) != handle)
     wrong("cuDNN: a graph is executed with another handle");
   std::shared_ptr<const OperationGraph> graph = described->graph;
+  launchOfLibrary("cuDNN's plan " + std::to_string(size_t(planHandle)));
   Operands operands = operandsOf(*graph, pack);
   auto scratch = pack.get<char *>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
   auto scratchBytes = size_t(workspaceOf(plan));

@@ -21,6 +21,7 @@ using namespace fake;
 std::recursive_mutex fake::mutex;
 double fake::busy = 0;
 thread_local CUresult fake::sticky = CUDA_SUCCESS;
+thread_local bool fake::communicates = false;
 
 void fake::wrong(const char *format, ...) {
   va_list arguments;
@@ -49,6 +50,7 @@ struct Line {
   unsigned id = ++lines;
   Clock clock;
   bool stalled = false;
+  long behind = 0; ///< pieces of work that came after it had stalled
 };
 
 /// What an event has been recorded after.
@@ -185,9 +187,18 @@ void checkOrder(const Line &line, const Work &work, const std::vector<Access> &a
     }
 }
 
+/// A queue has an end, where calls wait.
+void enqueueBehind(Line &line) {
+  const char *most = getenv("FAKE_GPU_QUEUE");
+  if (!most || ++line.behind <= atol(most))
+    return;
+  for (;;)
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+}
+
 void execute(Line &line, const Work &work) {
   if (line.stalled)
-    return;
+    return enqueueBehind(line);
   merge(line.clock, host);
   awaitTaking(line.clock, work.group, work.name);
   checkOrder(line, work, work.accesses);
@@ -277,6 +288,12 @@ void fake::checkContext(const char *what) {
 void fake::checkNoCapture(const char *what) {
   if (capturing)
     wrong("%s while this thread captures", what);
+}
+
+void fake::launchOfLibrary(const std::string &name) {
+  static thread_local std::set<std::string> loaded;
+  if (loaded.insert(name).second && communicates)
+    wrong("%s is loaded with its first launch, which may wait for what other ranks wait for", name.c_str());
 }
 
 void fake::forget(CUdeviceptr begin, size_t bytes) {
