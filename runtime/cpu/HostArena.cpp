@@ -24,7 +24,9 @@ private:
 };
 } // namespace
 
-std::unique_ptr<Device> meshwright::openDevice(const Plan &, Communicator &) { return nullptr; }
+std::unique_ptr<Device> meshwright::openDevice(const Plan &, Communicator &, RankStatus &) {
+  return nullptr;
+}
 
 std::unique_ptr<Arena> meshwright::makeArena(MwContext &context) {
   return std::make_unique<HostArena>(context.plan.arenaBytes, context.plan.hostBytes);

@@ -12,18 +12,20 @@
 #ifndef MESHWRIGHT_RUNTIME_CUDA_REHEARSAL_H
 #define MESHWRIGHT_RUNTIME_CUDA_REHEARSAL_H
 
+#include "common/RankStatus.h"
 #include "cuda/Attention.h"
 #include "cuda/Matmul.h"
 #include "cuda/Operands.h"
 
 namespace meshwright::cuda {
 
-/// Makes each call in `space`, and says on standard error which epilogues of products are left to
+/// Makes each call in `space`, whose place in the model `status` has, and says on standard error which epilogues of products are left to
 /// kernels. What has no place there is other ranks'.
-void rehearse(Matmuls &matmuls, const Attentions &attentions, Space space, int rank, CUstream stream);
+void rehearse(Matmuls &matmuls, const Attentions &attentions, Space space, RankStatus &status,
+              CUstream stream);
 
 /// The same in memory of its own, of `most` bytes at most.
-void rehearse(Matmuls &matmuls, const Attentions &attentions, int64_t most, int rank,
+void rehearse(Matmuls &matmuls, const Attentions &attentions, int64_t most, RankStatus &status,
               CUstream stream);
 
 } // namespace meshwright::cuda

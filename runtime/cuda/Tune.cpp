@@ -297,7 +297,7 @@ static void take(const Attentions &attentions, size_t number, const std::string 
 }
 
 void tune(Matmuls &matmuls, Attentions &attentions, const std::string &file, Space space,
-          CUdevice device, CUstream stream, Communicator &world) {
+          CUdevice device, CUstream stream, Communicator &world, RankStatus &status) {
   std::string words;
   if (world.rank() == 0)
     words = choice(matmuls, attentions, file, space, device, stream);
@@ -314,7 +314,7 @@ void tune(Matmuls &matmuls, Attentions &attentions, const std::string &file, Spa
       take(attentions, i, chosen["attentions"][attentions.describe(i)].at("plan"));
   // Ranks but the first have loaded nothing of it, and what kernels of the library's do behind
   // a product is another matter for each algorithm.
-  rehearse(matmuls, attentions, space, world.rank(), stream);
+  rehearse(matmuls, attentions, space, status, stream);
   MW_CUDA(cuMemsetD8Async, space.begin, 0, size_t(space.bytes), stream);
   MW_CUDA(cuStreamSynchronize, stream);
 }

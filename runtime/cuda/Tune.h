@@ -7,6 +7,7 @@
 #define MESHWRIGHT_RUNTIME_CUDA_TUNE_H
 
 #include "common/Communicator.h"
+#include "common/RankStatus.h"
 #include "cuda/Attention.h"
 #include "cuda/Matmul.h"
 #include "cuda/Operands.h"
@@ -21,7 +22,7 @@ namespace meshwright::cuda {
 /// which it leaves zeroed, and writes the file. All ranks take rank 0's choice, so that what
 /// they compute alike has the same bits. Collective over `world`.
 void tune(Matmuls &matmuls, Attentions &attentions, const std::string &file, Space space,
-          CUdevice device, CUstream stream, Communicator &world);
+          CUdevice device, CUstream stream, Communicator &world, RankStatus &status);
 
 } // namespace meshwright::cuda
 
