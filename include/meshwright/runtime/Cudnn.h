@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // The compiler plans the scratch memory of cuDNN's attention without having cuDNN; the
-// runtime gives cuDNN the same parts of a call and refuses it where it wants more. A test
+// runtime gives cuDNN the same parts of a call and takes no plan that wants more. A test
 // holds both against cuDNN's own plans.
 //
 //===----------------------------------------------------------------------===//

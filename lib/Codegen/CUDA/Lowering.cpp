@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Codegen/CUDA/Lowering.h"
 #include "Codegen/CUDA/Alignments.h"
+#include "Codegen/CUDA/Epilogues.h"
 #include "Codegen/CUDA/Exchange.h"
 #include "Codegen/CUDA/KernelEmitter.h"
 #include "Codegen/VectorMath.h"
@@ -108,6 +109,7 @@ FailureOr<OwningOpRef<ModuleOp>> cuda::emitKernels(ModuleKernels &kernels,
             .Case<exec::AttentionOp, exec::AttentionGradOp>(
                 [&](auto op) { return attention.add(op, aligned, target); })
             .Case<exec::ExchangeOp>([&](auto op) { return addExchangeKernel(op, target); })
+            .Case<exec::MatmulOp>([&](auto op) { return addEpilogueKernels(op, target), success(); })
             .Default([](Operation *) { return success(); });
     return failed(added) ? WalkResult::interrupt() : WalkResult::advance();
   });
