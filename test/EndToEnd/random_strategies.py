@@ -34,6 +34,7 @@ DOCUMENTED = {
     "fewer microbatches than a schedule needs": "needs .* microbatches or more",
     "mesh axes `context`, `expert` longer than 1": "has no strategy yet",
     "`--remat every:K` of IR past stage `train`": "--remat every:",
+    "`--sequence-parallel` with sequences of one token": "cannot divide sequences of one token",
     "`--zero` 1 and 2 with tensor=RxCxD": "does not go with tensor=RxCxD",
     "`--zero` for parameters without a dimension but layers": "--zero .* but layers",
     "a batch that the devices times microbatches do not divide": "batch .* (does not divide by|cannot be divided into)",
