@@ -23,16 +23,39 @@ namespace meshwright {
 
 char HelpRequested::ID;
 
+static std::vector<std::string> targetChoices() {
+  std::vector<std::string> names;
+  for (const auto &target : exec::getTargets())
+    names.push_back(target->getName().str());
+  return names;
+}
+
+static std::vector<std::string> emissions() {
+  std::vector<std::string> names = {"train",    "step", "dist", "local", "stages",
+                                    "schedule", "exec", "llvm"};
+  for (const auto &target : exec::getTargets())
+    for (StringRef name : target->getEmissions())
+      names.push_back(name.str());
+  names.insert(names.end(), {"object", "exe"});
+  return names;
+}
+
+/// The flags of all targets behind those of the compiler.
+static std::vector<Flag> withTargets(std::vector<Flag> flags) {
+  for (const auto &target : exec::getTargets())
+    for (const exec::TargetFlag &flag : target->getFlags())
+      flags.push_back({flag.name, flag.value, flag.help, OfTarget{target.get(), flag.initial},
+                       flag.choices});
+  return flags;
+}
+
 ArrayRef<Flag> compileFlags() {
   using O = CompileOptions;
-  static const std::vector<Flag> flags = {
+  static const std::vector<Flag> flags = withTargets({
       {"output", "FILE", "executable to write, or the file of --emit (default: the model's name)",
        &O::output},
       {"recipe", "FILE.toml", "read flags from a file; flags given here win", &O::recipe},
-      {"target", "T", "cpu or cuda", &O::target, {"cpu", "cuda"}},
-      {"gpu-arch", "ARCHS", "architectures for cuda, e.g. sm_90,sm_80", &O::gpuArch},
-      {"cpu", "NAME",
-       "processor the cpu target's code is for, as LLVM names it; native is this one", &O::cpu},
+      {"target", "T", "what the executable runs on", &O::target, targetChoices()},
       {"mesh", "AXES",
        "device mesh, outermost axis first, e.g. pipe=2,data=4,tensor=2; absent: one rank",
        &O::mesh},
@@ -85,26 +108,9 @@ ArrayRef<Flag> compileFlags() {
       {"overlap",
        "HOW",
        "on: collectives run while the program computes; layers' gathers and gradients get two places. auto: on "
-       "for cuda, off for cpu",
+       "where what communicates needs no core that computes",
        &O::overlap,
        {"auto", "on", "off"}},
-      {"attention",
-       "HOW",
-       "attention for cuda: cudnn, generated, or auto, cudnn where it can and generated "
-       "kernels otherwise",
-       &O::attention,
-       {"auto", "cudnn", "generated"}},
-      {"deterministic",
-       "HOW",
-       "on: the same bits in every run; off: cudnn's gradients of attention may be added in any order, which takes "
-       "less memory",
-       &O::deterministic,
-       {"on", "off"}},
-      {"epilogues",
-       "LIST",
-       "what cuBLASLt does with a product before it writes it: some of bias, addend, gelu, gelu-grad, "
-       "bias-grad between commas, or none; auto: all for sm_90 and later, those without gelu for earlier ones",
-       &O::epilogues},
       {"replay", "", "make an executable that can dump a step for `meshwright replay`", &O::replay},
       {"precision",
        "TYPE",
@@ -121,11 +127,9 @@ ArrayRef<Flag> compileFlags() {
        "probability for all of the model's dropouts (default: what the config says)", &O::dropout},
       {"emit",
        "STAGE",
-       "stop at train, step, dist, local, stages, schedule, exec, llvm, ptx or object; exe goes "
-       "all the way",
-       &O::emit,
-       {"train", "step", "dist", "local", "stages", "schedule", "exec", "llvm", "ptx", "object",
-        "exe"}},
+       "stop at train, step, dist, local, stages, schedule, exec, llvm, object or what only a "
+       "target has; exe goes all the way",
+       &O::emit, emissions()},
       {"dump-ir", "DIR", "write the IR after each pass into numbered files", &O::dumpIr},
       {"explain-sharding", "NAME",
        "say which seed put each axis on this parameter or input, and what it competed with",
@@ -136,8 +140,21 @@ ArrayRef<Flag> compileFlags() {
        "optimizer, activation, temporary, workspace, input, output, communication, "
        "communication[AXES], flops, recomputed_flops, collectives, sums with +; may be repeated",
        &O::assertions},
-  };
+  });
   return flags;
+}
+
+/// Calls `visit` with the member that holds a flag's value.
+template <typename Visitor>
+static auto withValue(CompileOptions &options, const Flag &flag, Visitor visit) {
+  return std::visit(
+      [&](auto member) {
+        if constexpr (std::is_same_v<decltype(member), OfTarget>)
+          return visit(options.targetFlags[flag.name]);
+        else
+          return visit(options.*member);
+      },
+      flag.member);
 }
 
 /// Why `text` is not a whole number of 64 bits; empty if it is. CLI11 alone would take
@@ -155,15 +172,20 @@ static std::string checkInteger(std::string &text) {
 
 /// A flag without its value is more likely a script's empty variable than a wish for
 /// the default.
-static Error checkNotEmpty(const CompileOptions &options) {
+static Error checkNotEmpty(CompileOptions &options) {
   for (const Flag &flag : compileFlags()) {
     if (!options.given.count(flag.name))
       continue;
-    bool empty = false;
-    if (auto *text = std::get_if<std::string CompileOptions::*>(&flag.member))
-      empty = StringRef(options.**text).trim().empty();
-    else if (auto *texts = std::get_if<std::vector<std::string> CompileOptions::*>(&flag.member))
-      empty = any_of(options.**texts, [](StringRef text) { return text.trim().empty(); });
+    bool empty = withValue(options, flag, [](auto &value) {
+      using T = std::decay_t<decltype(value)>;
+      auto isBlank = [](StringRef text) { return text.trim().empty(); };
+      if constexpr (std::is_same_v<T, std::string>)
+        return isBlank(value);
+      else if constexpr (std::is_same_v<T, std::vector<std::string>>)
+        return any_of(value, isBlank);
+      else
+        return false;
+    });
     if (empty)
       return createStringError(Twine("--") + flag.name + " is empty; give " + flag.value +
                                " or leave the flag out");
@@ -207,12 +229,11 @@ static Error readRecipe(CompileOptions &options) {
     if (flag == compileFlags().end() || name == "recipe")
       return fail("unknown key '" + name +
                   "'; keys are the flags of 'meshwright compile --help', model and seeds");
-    Error error = std::visit(
-        [&](auto member) -> Error {
-          using T = std::decay_t<decltype(options.*member)>;
+    Error error = withValue(options, *flag, [&](auto &value) -> Error {
+          using T = std::decay_t<decltype(value)>;
           if constexpr (std::is_same_v<T, std::vector<std::string>>) {
             if (auto text = node.value<std::string>()) {
-              options.*member = {*text};
+              value = {*text};
               return Error::success();
             }
             if (!node.is_array())
@@ -221,32 +242,31 @@ static Error readRecipe(CompileOptions &options) {
               auto text = item.value<std::string>();
               if (!text)
                 return fail("'" + name + "' must be a list of strings");
-              (options.*member).push_back(*text);
+              value.push_back(*text);
             }
           } else if constexpr (std::is_same_v<T, std::string>) {
             if (node.is_string())
-              options.*member = *node.value<std::string>();
+              value = *node.value<std::string>();
             else if (node.is_integer())
-              options.*member = std::to_string(*node.value<int64_t>());
+              value = std::to_string(*node.value<int64_t>());
             else if (node.is_floating_point()) {
               std::ostringstream text;
               text << std::setprecision(17) << *node.value<double>();
-              options.*member = text.str();
+              value = text.str();
             } else
               return fail("'" + name + "' must be a string");
-            if (!flag->choices.empty() && !is_contained(flag->choices, options.*member))
-              return fail("'" + name + "' is '" + options.*member + "'; expected one of " +
+            if (!flag->choices.empty() && !is_contained(flag->choices, value))
+              return fail("'" + name + "' is '" + value + "'; expected one of " +
                           join(flag->choices, ", "));
           } else {
             bool fits = std::is_same_v<T, bool> ? node.is_boolean() : node.is_integer();
             if (!fits)
               return fail("'" + name + "' must be " +
                           (std::is_same_v<T, bool> ? "true or false" : "an integer"));
-            options.*member = *node.value<T>();
+            value = *node.value<T>();
           }
           return Error::success();
-        },
-        flag->member);
+        });
     if (error)
       return error;
     options.given.insert(name);
@@ -260,6 +280,7 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
   // Twice over the same flags: once to learn the recipe's name, then on top of
   // what the recipe says.
   CompileOptions options;
+  options.target = exec::getDefaultTarget().getName();
   for (bool second : {false, true}) {
     CLI::App app("Compiles a model description into one training executable.",
                  "meshwright compile");
@@ -267,29 +288,29 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
     for (const Flag &flag : compileFlags()) {
       std::string spelling =
           std::string(flag.name) == "output" ? "-o,--output" : std::string("--") + flag.name;
-      std::visit(
-          [&](auto member) {
-            using T = std::decay_t<decltype(options.*member)>;
+      if (auto *ofTarget = std::get_if<OfTarget>(&flag.member))
+        options.targetFlags.try_emplace(flag.name, ofTarget->initial);
+      withValue(options, flag, [&](auto &value) {
+            using T = std::decay_t<decltype(value)>;
             if constexpr (std::is_same_v<T, bool>) {
-              app.add_flag(spelling, options.*member, flag.help);
+              app.add_flag(spelling, value, flag.help);
             } else {
               CLI::Option *option =
-                  app.add_option(spelling, options.*member, flag.help)->type_name(flag.value);
+                  app.add_option(spelling, value, flag.help)->type_name(flag.value);
               if constexpr (std::is_same_v<T, std::vector<std::string>>)
                 option->allow_extra_args(false); // one value each time, the next word is the model
               if constexpr (std::is_same_v<T, std::string>) {
                 if (!flag.choices.empty())
                   option->check(CLI::IsMember(flag.choices))->type_name(flag.value);
-                if (!(options.*member).empty())
+                if (!value.empty())
                   option->capture_default_str();
               } else if constexpr (std::is_same_v<T, int64_t>) {
                 option->transform(CLI::Validator(checkInteger, ""));
-                if (options.*member)
+                if (value)
                   option->capture_default_str();
               }
             }
-          },
-          flag.member);
+          });
     }
     std::vector<std::string> reversed(args.rbegin(), args.rend());
     try {
@@ -310,6 +331,7 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
       if (options.recipe.empty())
         break;
       CompileOptions fresh;
+      fresh.target = exec::getDefaultTarget().getName();
       fresh.recipe = options.recipe;
       if (Error error = readRecipe(fresh))
         return std::move(error);
@@ -317,6 +339,13 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
       options = fresh;
     }
   }
+  // Values that were only shown as defaults are not the user's.
+  for (const Flag &flag : compileFlags())
+    if (std::holds_alternative<OfTarget>(flag.member) && !options.given.count(flag.name))
+      options.targetFlags.erase(flag.name);
+  if (const exec::Target *target = exec::findTarget(options.target);
+      target && !target->getExits().empty() && !options.given.count("emit"))
+    options.emit = target->getExits().back().str();
   if (options.model.empty())
     return createStringError("no model given: name a Hugging Face config.json or a .mlir file");
   return options;
@@ -327,32 +356,25 @@ Error checkSupported(const CompileOptions &o) {
     return createStringError("--" + flag + (value.isTriviallyEmpty() ? "" : " ") + value +
                              " is not supported; " + works);
   };
-  if (o.target == "cuda" && o.given.count("cpu"))
-    return refuse("cpu", o.cpu, "it is for --target cpu");
-  if (o.target != "cuda" && o.given.count("gpu-arch"))
-    return refuse("gpu-arch", o.gpuArch, "it is for --target cuda");
-  if (o.target != "cuda" && o.given.count("attention"))
-    return refuse("attention", o.attention, "it is for --target cuda");
-  if (o.target != "cuda" && o.given.count("epilogues"))
-    return refuse("epilogues", o.epilogues, "it is for --target cuda");
-  if (o.target != "cuda" && o.given.count("deterministic"))
-    return refuse("deterministic", o.deterministic,
-                  "it is for --target cuda; code for processors gives the same bits in every run");
-  if (o.epilogues != "auto" && o.epilogues != "none")
-    for (StringRef name : split(o.epilogues, ','))
-      if (!is_contained({"bias", "addend", "gelu", "gelu-grad", "bias-grad"}, name))
-        return refuse("epilogues", o.epilogues,
-                      "there are bias, addend, gelu, gelu-grad and bias-grad, or auto or none");
-  if (o.emit == "ptx" && StringRef(o.gpuArch).contains(','))
-    return refuse("emit ptx with --gpu-arch", o.gpuArch,
-                  "PTX is one module: name one architecture");
+  for (const Flag &flag : compileFlags())
+    if (auto *ofTarget = std::get_if<OfTarget>(&flag.member);
+        ofTarget && o.given.count(flag.name) && ofTarget->target->getName() != o.target)
+      return refuse(flag.name, o.targetFlags.at(flag.name),
+                    "it is for --target " + ofTarget->target->getName());
   if (o.precision == "fp8")
     return refuse("precision", o.precision, "f32, bf16 and fp16 work");
   if (o.gradDtype == "bf16" && o.precision != "bf16")
     return refuse("grad-dtype", o.gradDtype,
                   "it goes with --precision bf16; with " + o.precision + " leave it out");
-  if (o.emit == "ptx" && o.target != "cuda")
-    return refuse("emit", o.emit, "the cpu target has no PTX; llvm and object work");
+  if (const exec::Target *target = exec::findTarget(o.target);
+      target && !target->getExits().empty() && !is_contained(target->getExits(), o.emit))
+    return refuse("emit", o.emit,
+                  "--target " + o.target + " has " + join(target->getExits(), ", "));
+  for (const auto &target : exec::getTargets())
+    if (target->getName() != o.target && is_contained(target->getEmissions(), o.emit))
+      return refuse("emit", o.emit,
+                    "it is for --target " + target->getName() + "; llvm and object work for " +
+                        o.target);
   SmallVector<StringRef> offloaded;
   StringRef(o.offload).split(offloaded, ',', -1, /*KeepEmpty=*/!o.offload.empty());
   for (StringRef what : offloaded)
