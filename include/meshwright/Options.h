@@ -6,6 +6,7 @@
 #ifndef MESHWRIGHT_OPTIONS_H
 #define MESHWRIGHT_OPTIONS_H
 
+#include "Exec/Target.h"
 #include "meshwright/runtime/FileArguments.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -24,8 +25,7 @@ struct CompileOptions {
   std::string model;  ///< config.json, or .mlir at any floor; of a folder, the file in it
   std::string output; ///< the executable, or the file --emit writes
   std::string recipe; ///< TOML file with any of the flags below
-  std::string target = "cpu";
-  std::string gpuArch = "sm_90";
+  std::string target; ///< empty: the default target
   std::string mesh;     ///< "data=4,tensor=2", outermost first; empty: one rank
   int64_t batch = 0;    ///< sequences an optimizer step; 0: one a rank and microbatch
   int64_t sequence = 0; ///< tokens a sequence; 0: the model's positions, at most 1024
@@ -41,15 +41,12 @@ struct CompileOptions {
   std::string offload;                  ///< optimizer, activations or both
   std::string offloadBuffer = "32MiB"; ///< bytes of a part of one optimizer state
   std::string collectiveAlgorithm = "native", collectiveMatmul = "off";
-  std::string overlap = "auto"; ///< auto: on for GPUs, off for processors
-  std::string attention = "auto"; ///< on GPUs: cuDNN where it can, or as it says
-  std::string deterministic = "on";
-  std::string epilogues = "auto"; ///< of matrix products; auto: what pays on the GPUs compiled for
+  std::string overlap = "auto"; ///< auto: what the target prefers
   bool replay = false; ///< the executable can dump a step for `meshwright replay`
   std::string precision = "f32", gradDtype = "f32";
   std::string optimizer = "adamw";
   std::string dropout;        ///< empty: what the config says
-  std::string cpu = "native"; ///< processor the code is for, as LLVM names it
+  exec::FlagValues targetFlags; ///< those of targets that were given
   std::string emit = "exe";
   std::string dumpIr, report;
   std::vector<std::string> assertions;
@@ -60,13 +57,19 @@ struct CompileOptions {
   std::set<std::string> fromRecipe; ///< of these, those that only the recipe set
 };
 
+/// A flag that a target reads: its value is in CompileOptions::targetFlags.
+struct OfTarget {
+  const exec::Target *target;
+  const char *initial;
+};
+
 /// One flag: the parser, the recipe reader and the help all read this table.
 struct Flag {
   const char *name;  ///< without dashes; also the key in a recipe
   const char *value; ///< what stands for the value in help; empty for a switch
   const char *help;
   std::variant<std::string CompileOptions::*, int64_t CompileOptions::*, bool CompileOptions::*,
-               std::vector<std::string> CompileOptions::*>
+               std::vector<std::string> CompileOptions::*, OfTarget>
       member;
   std::vector<std::string> choices = {}; ///< empty: any value
   /// Why the flag changes nothing beside the others, and what to do; empty if it does. Null: it

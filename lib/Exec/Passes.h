@@ -14,6 +14,9 @@ namespace meshwright::exec {
 #include "Exec/Passes.h.inc"
 #define GEN_PASS_REGISTRATION
 #include "Exec/Passes.h.inc"
+
+/// exec-assign-target with values of flags that are parsed already.
+std::unique_ptr<mlir::Pass> createAssignTarget(llvm::StringRef target, const FlagValues &flags);
 } // namespace meshwright::exec
 
 #endif // MESHWRIGHT_LIB_EXEC_PASSES_H

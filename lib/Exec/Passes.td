@@ -72,10 +72,25 @@ def ExecSliceUpdates : StagedPass<"exec-slice-updates", "exec"> {
   let dependentDialects = ["::meshwright::train::TrainDialect"];
 }
 
+def ExecAssignTarget : StagedPass<"exec-assign-target", "exec"> {
+  let summary = "Says which target a module is compiled for";
+  let description = [{
+    Sets the module's attribute `exec.target`, which holds the target's parameters in parsed
+    form. All passes after it ask the target for what depends on the device: limits of
+    schedules, epilogues and attention of libraries, scratch memory. Refuses unknown targets,
+    and values of flags that the target does not know.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", "\"cpu\"", "name of a target">,
+    Option<"flags", "flags", "std::string", "\"\"",
+           "the target's flags as flag=value, between blanks; defaults without">];
+  let dependentDialects = ["::meshwright::exec::ExecDialect"];
+}
+
 def ExecFuseEpilogues : StagedPass<"exec-fuse-epilogues", "exec"> {
   let summary = "Lets the matrix library do what comes right after a product";
   let description = [{
-    For targets whose library has epilogues (cuBLASLt). A product whose result only one
+    For targets whose library has epilogues. A product whose result only one
     op reads, in the same block, takes that op in and becomes an `exec.product`:
 
     | epilogue | what it takes in |
@@ -87,9 +102,8 @@ def ExecFuseEpilogues : StagedPass<"exec-fuse-epilogues", "exec"> {
     | `bias-grad` | the sums of a factor over what the product sums, which need not read its result |
 
     So a linear layer's bias and the residual behind it cost no pass over memory, nor
-    does gelu. Sums stay in f32 until the result, once, is rounded. The two with gelu
-    are for results in bf16 and f16, since the library's tanh is not exact to f32's last
-    digits, and for rows of a multiple of 8 elements. Products that add to an `init`,
+    does gelu. Sums stay in f32 until the result, once, is rounded. The target says which of
+    these its library can do with a product, and which it should. Products that add to an `init`,
     batched ones, gelu by erf and other activations stay as they are. The product comes
     where the last op was that it took in.
 
@@ -99,8 +113,6 @@ def ExecFuseEpilogues : StagedPass<"exec-fuse-epilogues", "exec"> {
     reads the factor sums it for nothing: there they stay. So do those of a factor whose
     summed index is the contiguous one, and those of a product by one row or column.
   }];
-  let options = [ListOption<"epilogues", "epilogues", "std::string",
-                            "which to use: addend, bias, gelu, gelu-grad, bias-grad; none without">];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
@@ -150,8 +162,9 @@ def ExecMergeLaunches : StagedPass<"exec-merge-launches", "exec"> {
     writes of variables for one, moves behind it. Launches stay apart where something may not
     move: functions that are called, other reads of the variables. So do launches whose results a
     collective takes, which would have to wait for all, and launches that wait for different
-    collectives, which may end at other times. A launch has 480 operands and results at
-    most, as the parameters of a CUDA kernel are 4 KiB; more become several.
+    collectives, which may end at other times. The target says how many operands and results a
+    launch has at most; more become several launches. On targets where a launch costs next to
+    nothing nothing changes.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
@@ -166,14 +179,12 @@ def ExecScheduleKernels : StagedPass<"exec-schedule-kernels", "exec"> {
     `exec.template`, `exec.iterations` and `exec.chunks`; and for the whole kernel
     `exec.workspace` (bytes for partial results and for tensors that a later stage
     needs) and `exec.inplace`. All follow from shapes alone, so that results do not
-    depend on the number of threads. The module's attribute `exec.target` says for which
-    target it is, unless that is the cpu.
+    depend on the number of threads. Chunks are as large and as many as the target says.
 
     Refuses, naming the op, what has no place in a kernel, memory of types other than
     f32, bf16, f16 and i32, and arithmetic in bf16 or f16.
   }];
   let options = [
-    Option<"target", "target", "std::string", "\"cpu\"", "cpu or cuda: whose threads take the chunks">,
     Option<"maxChunks", "max-chunks", "int64_t", "0", "Most chunks of a stage, if not 0">,
     Option<"chunkWork", "chunk-work", "int64_t", "0",
            "Least work of a chunk, if not 0, in elements times an eighth of their instructions">];
@@ -218,28 +229,15 @@ def ExecNumberValues : StagedPass<"exec-number-values", "exec"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecChooseAttention : StagedPass<"exec-choose-attention", "exec"> {
-  let summary = "Says which attention cuDNN makes on GPUs, and with how much memory";
+def ExecChooseLibraries : StagedPass<"exec-choose-libraries", "exec"> {
+  let summary = "Lets the target choose which library makes a call of attention";
   let description = [{
-    cuDNN's fused attention is made for each architecture, with its own products and
-    copies, where the generated kernels use what all from sm_80 on have; but it knows
-    fewer cases: bf16 and f16, heads of a multiple of 8 elements up to 128 (256 on sm_90),
-    no dropout. With `attention=auto` it makes each
-    call that it can on one of `archs` at least, with the generated kernels as `fallback`
-    where it is missing or refuses as an executable starts; with `cudnn` all, without a
-    fallback, and a call that it cannot make on all of `archs` is refused; with
-    `generated` none.
-
-    The bytes that cuDNN may use of the op's workspace are written on the op, the most
-    over `archs`. With `deterministic`, the gradient has the same bits on every run. On
-    all GPUs but sm_100's cuDNN then stores products of queries and keys: 1 GiB at most,
-    or those of one group of heads of one sequence; larger calls are made in parts.
+    Where the target has a library for attention beside generated kernels, and that library can
+    make a call, the op gets the attribute `exec.library`, which only the target reads: how much
+    scratch memory the library may use, whether generated kernels stand by. Otherwise
+    `exec.reason` says why not. Refuses calls that the library cannot make where the target's
+    flags ask for it alone.
   }];
-  let options = [
-    Option<"attention", "attention", "std::string", "\"auto\"", "auto, cudnn or generated">,
-    Option<"deterministic", "deterministic", "bool", "true",
-           "whether gradients have the same bits on every run">,
-    Option<"archs", "archs", "std::string", "\"sm_90\"", "architectures of GPUs, between commas">];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 

@@ -20,17 +20,7 @@ struct ExecScheduleKernels : exec::impl::ExecScheduleKernelsBase<ExecScheduleKer
   using ExecScheduleKernelsBase::ExecScheduleKernelsBase;
 
   void runOnModule() override {
-    if (target != "cpu" && target != "cuda") {
-      getOperation().emitError("target '") << target << "' is unknown; cpu and cuda work";
-      return signalPassFailure();
-    }
-    // What is decided by target later on, scratch memory for one, follows the kernels.
-    if (target == "cpu")
-      getOperation()->removeAttr(targetAttr);
-    else
-      getOperation()->setAttr(targetAttr, StringAttr::get(&getContext(), target));
-    auto options =
-        target == "cpu" ? codegen::ScheduleOptions::cpu() : codegen::ScheduleOptions::cuda();
+    ScheduleLimits options = targetOf(getOperation()).getTarget().getScheduleLimits();
     if (maxChunks)
       options.maxChunks = maxChunks;
     if (chunkWork)

@@ -80,6 +80,11 @@ static Expected<int64_t> defaultBatch(const CompileOptions &options) {
   return dist::batchParts(*mesh) * options.microbatches;
 }
 
+static const exec::Target &targetOf(const CompileOptions &options) {
+  const exec::Target *target = exec::findTarget(options.target);
+  return target ? *target : exec::getDefaultTarget();
+}
+
 /// What IR that has reached a stage holds, for flags that are decided there.
 static StringRef heldFrom(StringRef stage) {
   return llvm::StringSwitch<StringRef>(stage)
@@ -156,7 +161,7 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
       return createStringError("the recipe's seeds cannot change '" + options.model +
                                "', whose tensors are placed already; leave them out");
   }
-  StringRef target = exec::targetOf(dist::programsOf(module)[0]);
+  StringRef target = exec::targetOf(dist::programsOf(module)[0]).getName();
   if (*stage >= Stage::exec && options.target != target)
     return createStringError("--target " + options.target + " cannot change '" + options.model +
                              "', which is written for " + target + "; give --target " + target);
@@ -278,19 +283,23 @@ static Error checkOffloaded(StringRef offload, ModuleOp module) {
   return Error::success();
 }
 
-/// --epilogues as a list for the pass. Before Hopper cuBLASLt's kernels with gelu are slower
-/// than a product and a kernel of its own (karpathy/llm.c measured that).
-static std::string epiloguesOf(const CompileOptions &options) {
-  if (options.target != "cuda" || options.epilogues == "none")
-    return "";
-  if (options.epilogues != "auto")
-    return options.epilogues;
-  bool withGelu = llvm::all_of(llvm::split(options.gpuArch, ','), [](StringRef arch) {
-    unsigned number = 0;
-    arch = arch.trim();
-    return arch.consume_front("sm_") && !arch.consumeInteger(10, number) && number >= 90;
-  });
-  return withGelu ? "bias,addend,gelu,gelu-grad,bias-grad" : "bias,addend,bias-grad";
+/// Puts flags that only code generation reads into the target of a planned module.
+static Error changeTarget(ModuleOp module, const CompileOptions &options) {
+  if (options.targetFlags.empty())
+    return Error::success();
+  const exec::Target &target = targetOf(options);
+  auto parsed = target.parse(options.targetFlags, *module.getContext());
+  if (!parsed)
+    return parsed.takeError();
+  NamedAttrList parameters(exec::targetOf(module).getParameters());
+  for (const exec::TargetFlag &flag : target.getFlags())
+    if (options.targetFlags.count(flag.name))
+      if (Attribute value = parsed->get(flag.parameter))
+        parameters.set(flag.parameter, value);
+  module->setAttr(exec::targetAttr,
+                  exec::TargetAttr::get(module.getContext(), target.getName(),
+                                        parameters.getDictionary(module.getContext())));
+  return Error::success();
 }
 
 Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &options,
@@ -315,20 +324,29 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
     });
     module->setAttr(dist::DistDialect::seedsAttr, b.getArrayAttr(entries));
   }
-  // On GPUs what communicates needs no core that computes.
-  std::string overlap = options.overlap == "auto" ? options.target == "cuda" ? "on" : "off"
-                                                  : options.overlap;
-  PipelineOptions pipeline{
-      options.mesh,     options.optimizer,       options.zero,      options.sequenceParallel,
-      options.tensor2d, options.explainSharding, options.precision, options.gradDtype,
-      options.schedule, options.cuts,            options.dataSync,  options.target,
-      options.collectiveAlgorithm, options.collectiveMatmul, overlap, "none"};
-  pipeline.gpuArch = options.gpuArch;
-  pipeline.attention = options.attention;
-  pipeline.deterministic = options.deterministic;
+  if (*from == Stage::exec)
+    if (Error error = changeTarget(module, options))
+      return std::move(error);
+  PipelineOptions pipeline;
+  pipeline.mesh = options.mesh;
+  pipeline.optimizer = options.optimizer;
+  pipeline.zero = options.zero;
+  pipeline.sequenceParallel = options.sequenceParallel;
+  pipeline.tensor2d = options.tensor2d;
+  pipeline.explainSharding = options.explainSharding;
+  pipeline.precision = options.precision;
+  pipeline.gradDtype = options.gradDtype;
+  pipeline.schedule = options.schedule;
+  pipeline.cuts = options.cuts;
+  pipeline.dataSync = options.dataSync;
+  pipeline.target = options.target;
+  pipeline.targetFlags = options.targetFlags;
+  pipeline.collectiveAlgorithm = options.collectiveAlgorithm;
+  pipeline.collectiveMatmul = options.collectiveMatmul;
+  bool overlaps = targetOf(options).overlapsByDefault();
+  pipeline.overlap = options.overlap == "auto" ? overlaps ? "on" : "off" : options.overlap;
   pipeline.offload = options.offload;
   pipeline.offloadBytes = int64_t(*parseBytes(options.offloadBuffer));
-  pipeline.epilogues = epiloguesOf(options);
   // IR that is placed has its mesh, which need not be said again.
   if (*from >= Stage::dist)
     for (auto mesh : module.getOps<dist::MeshOp>())
@@ -384,8 +402,11 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
                              "--emit dist or a later stage");
   bool planned = to == Stage::exec && (!options.report.empty() || !options.assertions.empty() || limited);
   std::optional<Plan> plan;
-  // PTX is of kernels alone; a module may have nothing else.
-  if (planned || (!stageNamed(options.emit) && options.emit != "ptx")) {
+  exec::TargetAttr attribute = exec::targetOf(dist::programsOf(module).front());
+  const exec::Target &target = attribute.getTarget();
+  // What a target alone emits may be of kernels; a module may have nothing else.
+  bool ofTarget = llvm::is_contained(target.getEmissions(), options.emit);
+  if (planned || (!stageNamed(options.emit) && !ofTarget)) {
     Expected<Plan> built = buildPlan(module, !options.report.empty());
     if (!built)
       return built.takeError();
@@ -418,6 +439,11 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
   }
 
   std::string output = outputPath(options);
+  if (llvm::is_contained(targetOf(options).getExits(), options.emit)) {
+    DiagnosticCollector diagnostics(context);
+    FailureOr<std::string> text = targetOf(options).emit(options.emit, module, {});
+    return failed(text) ? diagnostics.take("code generation failed") : writeFile(output, *text);
+  }
   if (stageNamed(options.emit)) {
     std::string text;
     llvm::raw_string_ostream os(text);
@@ -426,35 +452,31 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
     return writeFile(output, text);
   }
   DiagnosticCollector diagnostics(context);
-  if (options.emit == "ptx") {
-    FailureOr<std::string> text = emitPTX(module, options.gpuArch);
+  if (ofTarget) {
+    FailureOr<std::string> text = target.emit(options.emit, module, attribute.getParameters());
     return failed(text) ? diagnostics.take("code generation failed") : writeFile(output, *text);
   }
-  CodegenOptions target;
-  target.cpu = options.cpu == "native" ? "" : options.cpu;
-  target.plan = plan->json;
+  CodegenOptions codegen;
+  codegen.cpu = target.getHostProcessor(attribute.getParameters());
+  codegen.plan = plan->json;
   Expected<std::string> program = tensorForm(module);
   if (!program)
     return program.takeError();
-  target.program = *program;
-  bool cuda = options.target == "cuda";
-  if (cuda)
-    target.cpu = "generic"; // The host of a GPU may be any.
-  auto lowered = cuda ? lowerToCUDA(module, options.gpuArch, target, log)
-                      : lowerToLLVMDialect(module, target);
+  codegen.program = *program;
+  auto lowered = target.lower(module, codegen, attribute.getParameters(), log);
   if (failed(lowered))
     return diagnostics.take("code generation failed");
   if (options.emit == "llvm") {
-    FailureOr<std::string> text = emitLLVM(**lowered, target);
+    FailureOr<std::string> text = emitLLVM(**lowered, codegen);
     return failed(text) ? diagnostics.take("code generation failed") : writeFile(output, *text);
   }
-  FailureOr<std::string> object = emitObject(**lowered, target);
+  FailureOr<std::string> object = emitObject(**lowered, codegen);
   if (failed(object))
     return diagnostics.take("code generation failed");
   if (options.emit == "object")
     return writeFileAtomically(*object, output);
   LinkOptions link;
-  link.target = options.target;
+  link.files = target.getRuntimeFiles();
   if (Error error = linkExecutable(*object, output, link))
     return error;
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Options.h"
+#include "meshwright/StagedPass.h"
 #include "meshwright/Strategy.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -14,22 +15,6 @@ using namespace llvm;
 namespace meshwright {
 
 //===--- where flags have an effect -------------------------------------------===//
-
-static std::string unlessCpu(const CompileOptions &o) {
-  return o.target == "cpu" ? "" : "it is for --target cpu";
-}
-
-static std::string unlessGpu(const CompileOptions &o) {
-  return o.target == "cuda" ? "" : "it is for --target cuda";
-}
-
-static std::string unlessCudnnMayAdd(const CompileOptions &o) {
-  if (o.target != "cuda")
-    return "it is for --target cuda; code for processors gives the same bits in every run";
-  return o.deterministic == "off" && o.attention == "generated"
-             ? "kernels of --attention generated give the same bits in every run"
-             : "";
-}
 
 static std::string unlessStatesOnHost(const CompileOptions &o) {
   return is_contained(split(o.offload, ','), "optimizer")
@@ -68,11 +53,40 @@ static std::string unlessOverlap(const CompileOptions &o) {
   return onOneRank(o, o.overlap != "on");
 }
 
+//===--- what targets add ------------------------------------------------------===//
+
+static std::vector<std::string> targetChoices() {
+  std::vector<std::string> names;
+  for (const auto &target : exec::getTargets())
+    names.push_back(target->getName().str());
+  return names;
+}
+
+static std::vector<std::string> emissions() {
+  std::vector<std::string> names(std::begin(stageNames), std::end(stageNames));
+  names.push_back("llvm");
+  for (const auto &target : exec::getTargets())
+    for (StringRef name : target->getEmissions())
+      names.push_back(name.str());
+  names.insert(names.end(), {"object", "exe"});
+  return names;
+}
+
+/// The flags of all targets behind those of the compiler.
+static std::vector<Flag> withTargets(std::vector<Flag> flags) {
+  for (const auto &target : exec::getTargets())
+    for (const exec::TargetFlag &flag : target->getFlags())
+      flags.push_back(Flag{flag.name, flag.value, flag.help, OfTarget{target.get(), flag.initial},
+                           flag.choices}
+                          .until(flag.planned ? "exec" : nullptr));
+  return flags;
+}
+
 //===--- the table -------------------------------------------------------------===//
 
 ArrayRef<Flag> compileFlags() {
   using O = CompileOptions;
-  static const std::vector<Flag> flags = {
+  static const std::vector<Flag> flags = withTargets({
       Flag{"output", "FILE",
            "executable to write, or the file of --emit (default: the model's name, of a "
            "config.json its folder's)",
@@ -81,13 +95,7 @@ ArrayRef<Flag> compileFlags() {
       Flag{"recipe", "FILE.toml", "read flags from a file; those on the command line win",
            &O::recipe}
           .file(FileUse::Input),
-      {"target", "T", "cpu or cuda", &O::target, {"cpu", "cuda"}},
-      Flag{"gpu-arch", "ARCHS", "GPU architectures, e.g. sm_90,sm_80", &O::gpuArch}.unless(
-          unlessGpu),
-      Flag{"cpu", "NAME",
-           "processor to make code for, as LLVM names it; native is the one of this machine",
-           &O::cpu}
-          .unless(unlessCpu),
+      {"target", "T", "what the program runs on", &O::target, targetChoices()},
       {"mesh", "AXES",
        "device mesh, outermost axis first, e.g. pipe=2,data=4,tensor=2; absent: one rank",
        &O::mesh},
@@ -163,33 +171,10 @@ ArrayRef<Flag> compileFlags() {
       Flag{"overlap",
            "HOW",
            "on: collectives run while the program computes, which takes two places for what a "
-           "layer gathers or reduces; auto: on for cuda, off for cpu",
+           "layer gathers or reduces; auto: on where no core that computes has to communicate",
            &O::overlap,
            {"auto", "on", "off"}}
           .unless(unlessOverlap)
-          .until("exec"),
-      Flag{"attention",
-           "HOW",
-           "what computes attention on GPUs: cudnn, generated kernels, or auto (cudnn where it "
-           "can, generated kernels elsewhere)",
-           &O::attention,
-           {"auto", "cudnn", "generated"}}
-          .unless(unlessGpu)
-          .until("exec"),
-      Flag{"deterministic",
-           "HOW",
-           "on: the same bits in every run; off: cudnn's gradients of attention may be added in "
-           "any order, which takes less memory",
-           &O::deterministic,
-           {"on", "off"}}
-          .unless(unlessCudnnMayAdd)
-          .until("exec"),
-      Flag{"epilogues", "LIST",
-           "what cuBLASLt does with a product before it writes it: some of bias, addend, gelu, "
-           "gelu-grad, bias-grad between commas, or none; auto: all for sm_90 and later, those "
-           "without gelu for earlier ones",
-           &O::epilogues}
-          .unless(unlessGpu)
           .until("exec"),
       Flag{"replay", "", "make an executable whose --dump writes a step for `meshwright replay`",
            &O::replay}
@@ -209,13 +194,10 @@ ArrayRef<Flag> compileFlags() {
            "probability for all of the model's dropouts (default: what the config says)",
            &O::dropout}
           .until("train"),
-      {"emit",
-       "STAGE",
-       "stop at train, step, dist, local, stages, schedule, exec, llvm, ptx or object; exe goes "
-       "all the way",
-       &O::emit,
-       {"train", "step", "dist", "local", "stages", "schedule", "exec", "llvm", "ptx", "object",
-        "exe"}},
+      {"emit", "STAGE",
+       "stop at train, step, dist, local, stages, schedule, exec, llvm, object, or what only a "
+       "target has; exe goes all the way",
+       &O::emit, emissions()},
       Flag{"dump-ir", "DIR", "write the IR after each pass into numbered files", &O::dumpIr}.file(
           FileUse::OutputFolder, "[0-9]*-*.mlir"),
       Flag{"explain-sharding", "NAME",
@@ -231,7 +213,7 @@ ArrayRef<Flag> compileFlags() {
        "communication, communication[AXES], flops, recomputed_flops, collectives, sums with +; "
        "may be repeated",
        &O::assertions},
-  };
+  });
   return flags;
 }
 

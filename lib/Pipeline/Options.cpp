@@ -24,6 +24,19 @@ namespace meshwright {
 
 char HelpRequested::ID;
 
+/// Calls `visit` with the member that holds a flag's value.
+template <typename Visitor>
+static auto withValue(CompileOptions &options, const Flag &flag, Visitor visit) {
+  return std::visit(
+      [&](auto member) {
+        if constexpr (std::is_same_v<decltype(member), OfTarget>)
+          return visit(options.targetFlags[flag.name]);
+        else
+          return visit(options.*member);
+      },
+      flag.member);
+}
+
 /// Why `text` is not a whole number of 64 bits; empty if it is. CLI11 alone would take
 /// the nearest one, and 010 for 8.
 static std::string checkInteger(std::string &text) {
@@ -39,15 +52,20 @@ static std::string checkInteger(std::string &text) {
 
 /// A flag without its value is more likely a script's empty variable than a wish for
 /// the default.
-static Error checkNotEmpty(const CompileOptions &options) {
+static Error checkNotEmpty(CompileOptions &options) {
   for (const Flag &flag : compileFlags()) {
     if (!options.given.count(flag.name))
       continue;
-    bool empty = false;
-    if (auto *text = std::get_if<std::string CompileOptions::*>(&flag.member))
-      empty = StringRef(options.**text).trim().empty();
-    else if (auto *texts = std::get_if<std::vector<std::string> CompileOptions::*>(&flag.member))
-      empty = any_of(options.**texts, [](StringRef text) { return text.trim().empty(); });
+    bool empty = withValue(options, flag, [](auto &value) {
+      using T = std::decay_t<decltype(value)>;
+      auto isBlank = [](StringRef text) { return text.trim().empty(); };
+      if constexpr (std::is_same_v<T, std::string>)
+        return isBlank(value);
+      else if constexpr (std::is_same_v<T, std::vector<std::string>>)
+        return any_of(value, isBlank);
+      else
+        return false;
+    });
     if (empty)
       return createStringError(Twine("--") + flag.name + " is empty; give " + flag.value +
                                " or leave the flag out");
@@ -169,12 +187,11 @@ static Error readRecipe(CompileOptions &options) {
     if (flag == compileFlags().end() || name == "recipe")
       return fail("unknown key '" + name + "'" + meantBy(name, "") +
                   " The keys are the flags of 'meshwright compile --help', model and seeds");
-    Error error = std::visit(
-        [&](auto member) -> Error {
-          using T = std::decay_t<decltype(options.*member)>;
+    Error error = withValue(options, *flag, [&](auto &value) -> Error {
+          using T = std::decay_t<decltype(value)>;
           if constexpr (std::is_same_v<T, std::vector<std::string>>) {
             if (auto text = node.value<std::string>()) {
-              options.*member = {*text};
+              value = {*text};
               return Error::success();
             }
             if (!node.is_array())
@@ -183,32 +200,31 @@ static Error readRecipe(CompileOptions &options) {
               auto text = item.value<std::string>();
               if (!text)
                 return fail("'" + name + "' must be a list of strings");
-              (options.*member).push_back(*text);
+              value.push_back(*text);
             }
           } else if constexpr (std::is_same_v<T, std::string>) {
             if (node.is_string())
-              options.*member = *node.value<std::string>();
+              value = *node.value<std::string>();
             else if (node.is_integer())
-              options.*member = std::to_string(*node.value<int64_t>());
+              value = std::to_string(*node.value<int64_t>());
             else if (node.is_floating_point()) {
               std::ostringstream text;
               text << std::setprecision(17) << *node.value<double>();
-              options.*member = text.str();
+              value = text.str();
             } else
               return fail("'" + name + "' must be a string");
-            if (!flag->choices.empty() && !is_contained(flag->choices, options.*member))
-              return fail("'" + name + "' is '" + options.*member + "'; the choices are " +
+            if (!flag->choices.empty() && !is_contained(flag->choices, value))
+              return fail("'" + name + "' is '" + value + "'; the choices are " +
                           join(flag->choices, ", "));
           } else {
             bool fits = std::is_same_v<T, bool> ? node.is_boolean() : node.is_integer();
             if (!fits)
               return fail("'" + name + "' must be " +
                           (std::is_same_v<T, bool> ? "true or false" : "an integer"));
-            options.*member = *node.value<T>();
+            value = *node.value<T>();
           }
           return Error::success();
-        },
-        flag->member);
+        });
     if (error)
       return error;
     options.given.insert(name);
@@ -235,6 +251,7 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
   // Twice over the same flags: once to learn the recipe's name, then on top of
   // what the recipe says.
   CompileOptions options;
+  options.target = exec::getDefaultTarget().getName();
   for (bool second : {false, true}) {
     CLI::App app("Compiles a model description into one training executable.",
                  "meshwright compile");
@@ -243,29 +260,29 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
     for (const Flag &flag : compileFlags()) {
       std::string spelling =
           std::string(flag.name) == "output" ? "-o,--output" : std::string("--") + flag.name;
-      std::visit(
-          [&](auto member) {
-            using T = std::decay_t<decltype(options.*member)>;
+      if (auto *ofTarget = std::get_if<OfTarget>(&flag.member))
+        options.targetFlags.try_emplace(flag.name, ofTarget->initial);
+      withValue(options, flag, [&](auto &value) {
+            using T = std::decay_t<decltype(value)>;
             if constexpr (std::is_same_v<T, bool>) {
-              app.add_flag(spelling, options.*member, flag.help);
+              app.add_flag(spelling, value, flag.help);
             } else {
               CLI::Option *option =
-                  app.add_option(spelling, options.*member, flag.help)->type_name(flag.value);
+                  app.add_option(spelling, value, flag.help)->type_name(flag.value);
               if constexpr (std::is_same_v<T, std::vector<std::string>>)
                 option->allow_extra_args(false); // one value each time, the next word is the model
               if constexpr (std::is_same_v<T, std::string>) {
                 if (!flag.choices.empty())
                   option->check(oneOf(flag))->type_name(flag.value);
-                if (!(options.*member).empty())
+                if (!value.empty())
                   option->capture_default_str();
               } else if constexpr (std::is_same_v<T, int64_t>) {
                 option->transform(CLI::Validator(checkInteger, ""));
-                if (options.*member)
+                if (value)
                   option->capture_default_str();
               }
             }
-          },
-          flag.member);
+          });
     }
     std::vector<std::string> reversed(args.rbegin(), args.rend());
     try {
@@ -290,6 +307,7 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
       if (options.recipe.empty())
         break;
       CompileOptions fresh;
+      fresh.target = exec::getDefaultTarget().getName();
       fresh.recipe = options.recipe;
       if (Error error = readRecipe(fresh))
         return std::move(error);
@@ -297,14 +315,42 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
       options = fresh;
     }
   }
+  // Values that were only shown as defaults are not the user's.
+  for (const Flag &flag : compileFlags())
+    if (std::holds_alternative<OfTarget>(flag.member) && !options.given.count(flag.name))
+      options.targetFlags.erase(flag.name);
+  if (const exec::Target *target = exec::findTarget(options.target);
+      target && !target->getExits().empty() && !options.given.count("emit"))
+    options.emit = target->getExits().back().str();
   if (Error error = findModel(options))
     return std::move(error);
   return options;
 }
 
 static std::string textOf(const Flag &flag, const CompileOptions &options) {
+  if (std::holds_alternative<OfTarget>(flag.member))
+    return options.targetFlags.at(flag.name);
   auto *text = std::get_if<std::string CompileOptions::*>(&flag.member);
   return text ? options.**text : "";
+}
+
+/// Refuses the flags and stages of other targets than the one asked for.
+static Error checkTarget(const CompileOptions &o) {
+  for (const Flag &flag : compileFlags())
+    if (auto *ofTarget = std::get_if<OfTarget>(&flag.member);
+        ofTarget && o.given.count(flag.name) && ofTarget->target->getName() != o.target)
+      return createStringError(Twine("--") + flag.name + " " + textOf(flag, o) +
+                               " changes nothing: it is for --target " +
+                               ofTarget->target->getName());
+  const exec::Target *target = exec::findTarget(o.target);
+  if (target && !target->getExits().empty() && !is_contained(target->getExits(), o.emit))
+    return createStringError("--emit " + o.emit + " is not supported; --target " + o.target +
+                             " has " + join(target->getExits(), ", "));
+  for (const auto &other : exec::getTargets())
+    if (other.get() != target && is_contained(other->getEmissions(), o.emit))
+      return createStringError("--emit " + o.emit + " is not supported; it is for --target " +
+                               other->getName() + "; llvm and object work for " + o.target);
+  return Error::success();
 }
 
 Error checkSupported(const CompileOptions &o) {
@@ -312,6 +358,8 @@ Error checkSupported(const CompileOptions &o) {
     return createStringError("--" + flag + (value.isTriviallyEmpty() ? "" : " ") + value +
                              " is not supported; " + works);
   };
+  if (Error error = checkTarget(o))
+    return error;
   for (const Flag &flag : compileFlags()) {
     if (!flag.idle || !o.given.count(flag.name))
       continue;
@@ -319,19 +367,9 @@ Error checkSupported(const CompileOptions &o) {
       return createStringError(Twine("--") + flag.name + " " + textOf(flag, o) +
                                " changes nothing: " + why);
   }
-  if (o.epilogues != "auto" && o.epilogues != "none")
-    for (StringRef name : split(o.epilogues, ','))
-      if (!is_contained({"bias", "addend", "gelu", "gelu-grad", "bias-grad"}, name))
-        return refuse("epilogues", o.epilogues,
-                      "there are bias, addend, gelu, gelu-grad and bias-grad, or auto or none");
-  if (o.emit == "ptx" && StringRef(o.gpuArch).contains(','))
-    return refuse("emit ptx with --gpu-arch", o.gpuArch,
-                  "PTX is one module: name one architecture");
   if (o.gradDtype == "bf16" && o.precision != "bf16")
     return refuse("grad-dtype", o.gradDtype,
                   "it goes with --precision bf16; with " + o.precision + " leave it out");
-  if (o.emit == "ptx" && o.target != "cuda")
-    return refuse("emit", o.emit, "the cpu target has no PTX; llvm and object work");
   SmallVector<StringRef> offloaded;
   StringRef(o.offload).split(offloaded, ',', -1, /*KeepEmpty=*/!o.offload.empty());
   for (StringRef what : offloaded)

@@ -10,7 +10,7 @@
 #define MESHWRIGHT_RUNTIME_COMMON_PLAN_H
 
 #include "common/ElementType.h"
-#include "meshwright/runtime/Cudnn.h"
+#include "meshwright/runtime/cuda/Cudnn.h"
 
 #include <cstdint>
 #include <map>

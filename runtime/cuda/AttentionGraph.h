@@ -11,7 +11,7 @@
 #ifndef MESHWRIGHT_RUNTIME_CUDA_ATTENTIONGRAPH_H
 #define MESHWRIGHT_RUNTIME_CUDA_ATTENTIONGRAPH_H
 
-#include "meshwright/runtime/Cudnn.h"
+#include "meshwright/runtime/cuda/Cudnn.h"
 
 #include <memory>
 #include <string>
@@ -36,7 +36,7 @@ struct CudnnTarget {
 };
 
 /// The plan of one call: of cuDNN's kernels on one part of the batch and the heads after
-/// the other (meshwright/runtime/Cudnn.h says why).
+/// the other (meshwright/runtime/cuda/Cudnn.h says why).
 class AttentionGraph {
 public:
   /// Of the plans that need no more than so much scratch memory the one that cuDNN thinks

@@ -7,7 +7,7 @@
 
 #include "common/Error.h"
 #include "common/Launch.h"
-#include "meshwright/runtime/NcclChannels.h"
+#include "meshwright/runtime/cuda/NcclChannels.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -8,7 +8,7 @@
 
 #include "cuda/Kernels.h"
 #include "cuda/Libraries.h"
-#include "meshwright/runtime/ABI.h"
+#include "meshwright/runtime/cuda/ABI.h"
 
 #include <string>
 #include <vector>

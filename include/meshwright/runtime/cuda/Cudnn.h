@@ -7,8 +7,8 @@
 // holds both against cuDNN's own plans.
 //
 //===----------------------------------------------------------------------===//
-#ifndef MESHWRIGHT_RUNTIME_CUDNN_H
-#define MESHWRIGHT_RUNTIME_CUDNN_H
+#ifndef MESHWRIGHT_RUNTIME_CUDA_CUDNN_H
+#define MESHWRIGHT_RUNTIME_CUDA_CUDNN_H
 
 #include "meshwright/runtime/ABI.h"
 
@@ -111,4 +111,4 @@ inline int64_t workspaceBytes(const Attention &call, int64_t arch) {
 
 } // namespace meshwright::cudnn
 
-#endif // MESHWRIGHT_RUNTIME_CUDNN_H
+#endif // MESHWRIGHT_RUNTIME_CUDA_CUDNN_H
