@@ -4,6 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Config.h"
+#include "meshwright/Json.h"
+
+#include "meshwright/Suggestion.h"
 
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/StringExtras.h"
@@ -15,24 +18,6 @@
 
 using namespace mlir;
 using namespace meshwright::frontend;
-
-/// Sizes are indices of 32-bit token and position numbers.
-static constexpr int64_t largestSize = std::numeric_limits<int32_t>::max();
-
-/// Where `text` nests brackets deeper than `limit`, or npos.
-static size_t beyondDepth(StringRef text, unsigned limit) {
-  unsigned depth = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '"')
-      while (++i < text.size() && text[i] != '"')
-        i += text[i] == '\\';
-    else if ((text[i] == '[' || text[i] == '{') && ++depth > limit)
-      return i;
-    else if ((text[i] == ']' || text[i] == '}') && depth)
-      --depth;
-  }
-  return StringRef::npos;
-}
 
 /// Calls `found(dotted key, line, column)` for each key of the valid JSON `text`.
 static void forEachKey(StringRef text,
@@ -83,11 +68,12 @@ FailureOr<Config> Config::read(StringRef path, MLIRContext *context) {
   state->text = (*buffer)->getBuffer().str();
   state->context = context;
   // The parser recurses: what no configuration nests to would end the process.
-  if (size_t deep = beyondDepth(state->text, 256); deep != StringRef::npos) {
+  if (size_t deep = beyondDepth(state->text); deep != StringRef::npos) {
     StringRef before = StringRef(state->text).take_front(deep);
     unsigned line = before.count('\n') + 1, column = deep - (before.rfind('\n') + 1) + 1;
     return emitError(FileLineColLoc::get(context, path, line, column))
-           << "'" << path << "': arrays and objects are nested more than 256 deep";
+           << "arrays and objects are nested more than " << jsonDepth
+           << " deep, which no model description needs; check the file";
   }
   auto root = llvm::json::parse(state->text);
   if (!root) {
@@ -102,15 +88,13 @@ FailureOr<Config> Config::read(StringRef path, MLIRContext *context) {
       ++column; // it counts columns from 0
       what = parts[3];
     }
-    return emitError(at(line, column))
-           << "'" << path << "' is not valid JSON: " << what << " at line " << line << ", column "
-           << column << "; the file may be truncated, fetch or save it again";
+    return emitError(at(line, column)) << "this is not valid JSON: " << what
+                                       << "; the file may be truncated, fetch or save it again";
   }
   state->root = std::move(*root);
   const llvm::json::Object *members = state->root.getAsObject();
   if (!members)
-    return emitError(at(1, 1)) << "'" << path
-                               << "' holds no JSON object; a model description is one, with a "
+    return emitError(at(1, 1)) << "this is no JSON object; a model description is one, with a "
                                   "\"model_type\" key";
   std::string again;
   forEachKey(state->text, [&](const std::string &key, unsigned line, unsigned column) {
@@ -136,7 +120,12 @@ Location Config::location(StringRef key) const {
 
 InFlightDiagnostic Config::error(StringRef key) {
   state->failed = true;
-  return emitError(location(key)) << "'" << state->path << "': ";
+  auto place = llvm::cast<FileLineColLoc>(location(key));
+  InFlightDiagnostic diagnostic = emitError(place);
+  // Where there is a line, the file is named with it.
+  if (!place.getLine())
+    diagnostic << "'" << state->path << "': ";
+  return diagnostic;
 }
 
 bool Config::has(StringRef key) const {
@@ -175,20 +164,24 @@ void Config::mismatch(StringRef key, const llvm::json::Value &value, StringRef w
   error(key) << "\"" << prefix << key << "\" must be " << wanted << ", found " << show(value);
 }
 
-int64_t Config::integer(StringRef key, int64_t otherwise, int64_t least) {
+int64_t Config::integer(StringRef key, int64_t otherwise, int64_t least, int64_t most) {
   const llvm::json::Value *value = find(key);
   if (!value)
     return otherwise;
   std::optional<int64_t> number = value->getAsInteger();
-  if (number && *number >= least && *number <= largestSize)
+  if (number && *number >= least && *number <= most)
     return *number;
   mismatch(key, *value,
-           least ? "an integer from 1 to 2147483647" : "an integer from 0 to 2147483647");
+           "an integer from " + std::to_string(least) + " to " + std::to_string(most));
   return otherwise;
 }
 
-int64_t Config::size(StringRef key, int64_t otherwise) { return integer(key, otherwise, 1); }
-int64_t Config::count(StringRef key, int64_t otherwise) { return integer(key, otherwise, 0); }
+int64_t Config::size(StringRef key, int64_t otherwise, int64_t most) {
+  return integer(key, otherwise, 1, most);
+}
+int64_t Config::count(StringRef key, int64_t otherwise) {
+  return integer(key, otherwise, 0, largestSize);
+}
 
 std::optional<int64_t> Config::optionalSize(StringRef key, std::optional<int64_t> otherwise) {
   const llvm::json::Value *value = find(key);
@@ -196,7 +189,7 @@ std::optional<int64_t> Config::optionalSize(StringRef key, std::optional<int64_t
     return otherwise;
   if (value->kind() == llvm::json::Value::Null)
     return {};
-  return integer(key, 1, 1);
+  return integer(key, 1, 1, largestSize);
 }
 
 int64_t Config::token(StringRef key, int64_t vocabulary) {
@@ -204,7 +197,8 @@ int64_t Config::token(StringRef key, int64_t vocabulary) {
   if (!value || value->kind() == llvm::json::Value::Null)
     return -1;
   std::optional<int64_t> number = value->getAsInteger();
-  if (number && *number >= -vocabulary && *number < vocabulary)
+  // After an error the vocabulary may be another one.
+  if (number && (failed() || (*number >= -vocabulary && *number < vocabulary)))
     return *number < 0 ? *number + vocabulary : *number;
   mismatch(key, *value, "null or a token of the vocabulary, below " + std::to_string(vocabulary));
   return -1;
@@ -304,17 +298,8 @@ void Config::finish(StringRef family, ArrayRef<StringRef> ignored, ArrayRef<Fixe
       continue;
     }
     // A misspelt key is the likeliest unknown one.
-    StringRef near;
-    unsigned distance = 1 + key.size() / 4;
-    auto consider = [&](StringRef candidate) {
-      unsigned d = key.edit_distance(candidate, true, distance);
-      if (d < distance) {
-        distance = d;
-        near = candidate;
-      }
-    };
-    for (const auto &entry : used)
-      consider(entry.getKey());
+    std::string near = nearestName(
+        key, llvm::map_to_vector(used, [](const auto &entry) { return entry.getKey().str(); }));
     InFlightDiagnostic diagnostic = error(key);
     diagnostic << "key \"" << prefix << key << "\" is not known for " << family
                << " and might change what the model computes; ";

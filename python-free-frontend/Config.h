@@ -12,10 +12,14 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
 
+#include <limits>
 #include <memory>
 #include <optional>
 
 namespace meshwright::frontend {
+
+/// Sizes are indices of 32-bit token and position numbers.
+inline constexpr int64_t largestSize = std::numeric_limits<int32_t>::max();
 
 /// A key that is understood when it has one of the values `allowed` (JSON
 /// texts), and refused otherwise.
@@ -33,8 +37,8 @@ class Config {
 public:
   static mlir::FailureOr<Config> read(llvm::StringRef path, mlir::MLIRContext *context);
 
-  /// An integer of at least 1.
-  int64_t size(llvm::StringRef key, int64_t otherwise);
+  /// An integer from 1 to `most`.
+  int64_t size(llvm::StringRef key, int64_t otherwise, int64_t most = largestSize);
   /// ... or nothing where the key is null.
   std::optional<int64_t> optionalSize(llvm::StringRef key,
                                       std::optional<int64_t> otherwise = std::nullopt);
@@ -87,7 +91,7 @@ private:
   const llvm::json::Value *find(llvm::StringRef key);
   /// Reports that `key` is not what is `wanted`.
   void mismatch(llvm::StringRef key, const llvm::json::Value &value, llvm::StringRef wanted);
-  int64_t integer(llvm::StringRef key, int64_t otherwise, int64_t least);
+  int64_t integer(llvm::StringRef key, int64_t otherwise, int64_t least, int64_t most);
 
   std::shared_ptr<State> state;
   const llvm::json::Object *members;

@@ -16,6 +16,15 @@ using ImportedModule = mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>;
 /// Where the user gave no sequence length: the model's positions, at most 1024.
 void useDefaultSequence(ModelOptions &options, int64_t positions);
 
+/// The number of layers in `key`, or what the options say instead; reports more than a
+/// million of them.
+int64_t readLayers(Config &config, llvm::StringRef key, int64_t otherwise,
+                   const ModelOptions &options);
+
+/// Reports layers in runs of equal ones, of which each has a function of its own, if there are
+/// so many that their text would fill memory.
+mlir::LogicalResult checkRuns(Config &config, int64_t runs, llvm::StringRef key);
+
 ImportedModule importGPT2(Config &config, ModelOptions options, mlir::MLIRContext &context);
 
 /// llama, mistral, qwen2 and qwen3: one shape of layer with variations.

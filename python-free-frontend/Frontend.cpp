@@ -141,7 +141,7 @@ std::string meshwright::frontend::readActivation(Config &config, StringRef key,
   static const StringRef known[] = {"gelu", "gelu_new", "gelu_pytorch_tanh",
                                     "silu", "swish",    "relu"};
   if (!llvm::is_contained(known, name))
-    config.error(key) << "activation \"" << name << "\" is not known; "
+    config.error(key) << "\"" << key << "\": activation \"" << name << "\" is not known; "
                       << llvm::join(ArrayRef(known), ", ") << " are";
   return name;
 }
@@ -149,6 +149,26 @@ std::string meshwright::frontend::readActivation(Config &config, StringRef key,
 void meshwright::frontend::useDefaultSequence(ModelOptions &options, int64_t positions) {
   if (options.sequence == 0)
     options.sequence = std::min<int64_t>(positions, 1024);
+}
+
+int64_t meshwright::frontend::readLayers(Config &config, StringRef key, int64_t otherwise,
+                                         const ModelOptions &options) {
+  constexpr int64_t most = 1 << 20;
+  int64_t layers = config.size(key, otherwise, most);
+  if (options.layers <= most)
+    return options.layers ? options.layers : layers;
+  config.error(key) << options.layers << " layers are more than the " << most
+                    << " that a model may have";
+  return layers;
+}
+
+LogicalResult meshwright::frontend::checkRuns(Config &config, int64_t runs, StringRef key) {
+  constexpr int64_t most = 1024;
+  if (runs <= most)
+    return success();
+  return config.error(key) << "the layers differ from their neighbours so often that they need "
+                           << runs << " functions, more than the " << most
+                           << " that are supported; use fewer layers or make them alike";
 }
 
 LogicalResult meshwright::frontend::checkSizes(Config &config, const ModelOptions &options,
@@ -162,14 +182,19 @@ LogicalResult meshwright::frontend::checkSizes(Config &config, const ModelOption
   }
   // The largest tensors: stacked weights, the embedding, activations and logits.
   int64_t rows = options.batch / options.microbatches, elements = 0;
+  // A program has some dozens of each, whose sum is to fit too.
+  constexpr int64_t most = int64_t(1) << 55;
   auto overflows = [&](std::initializer_list<int64_t> sizes) {
     elements = 4;
-    return llvm::any_of(
-        sizes, [&](int64_t size) { return bool(llvm::MulOverflow(elements, size, elements)); });
+    return llvm::any_of(sizes, [&](int64_t size) {
+      return llvm::MulOverflow(elements, size, elements) || elements > most;
+    });
   };
   if (overflows({layers, widest, widest}) || overflows({vocabulary, widest}) ||
-      overflows({rows, options.sequence, std::max(vocabulary, widest)})) {
-    config.error(positionsKey) << "the model's tensors are too large to number their bytes "
+      overflows({positions, widest}) ||
+      overflows({rows, options.sequence, std::max(vocabulary, widest)}) ||
+      overflows({layers, rows, options.sequence, widest})) {
+    config.error(positionsKey) << "the model's tensors are too large to number the bytes of all "
                                   "in 64 bits; check its sizes, --batch and --seq";
     return failure();
   }
@@ -210,12 +235,11 @@ meshwright::importHuggingFace(StringRef path, const ModelOptions &options, MLIRC
   if (!llvm::is_contained(families, family)) {
     auto diagnostic = config->error("model_type");
     if (family.empty())
-      diagnostic << "has no \"model_type\"";
+      diagnostic << "the file has no \"model_type\"; write one of ";
     else
-      diagnostic << "model_type \"" << family << "\" is not known";
-    return diagnostic << "; " << llvm::join(ArrayRef(families), ", ")
-                      << " are, and any other model can be written as an .mlir file "
-                         "(see examples/)";
+      diagnostic << "model_type \"" << family << "\" is not known; known are ";
+    return diagnostic << llvm::join(ArrayRef(families), ", ")
+                      << ". Any other model can be written as an .mlir file (see examples/)";
   }
   ImportedModule module = family == "gpt2" ? importGPT2(*config, options, context)
                                            : importLlama(*config, family, options, context);

@@ -36,9 +36,7 @@ static GPT2 readGPT2(Config &config, ModelOptions &options) {
   m.positions = config.size("n_positions", 1024);
   useDefaultSequence(options, m.positions);
   m.hidden = config.size("n_embd", 768);
-  m.layers = config.size("n_layer", 12);
-  if (options.layers)
-    m.layers = options.layers;
+  m.layers = readLayers(config, "n_layer", 12, options);
   m.heads = config.size("n_head", 12);
   m.inner = config.optionalSize("n_inner").value_or(4 * m.hidden);
   m.activation = readActivation(config, "activation_function", "gelu_new");
@@ -115,7 +113,8 @@ ImportedModule meshwright::frontend::importGPT2(Config &config, ModelOptions opt
   GPT2 m = readGPT2(config, options);
   if (config.failed() ||
       failed(checkSizes(config, options, m.vocabulary, std::max(3 * m.hidden, m.inner), m.layers,
-                        m.positions, "n_positions")))
+                        m.positions, "n_positions")) ||
+      failed(checkRuns(config, m.scaledByLayer ? m.layers : 1, "n_layer")))
     return failure();
 
   bool drops = m.attentionDropout > 0 || m.embeddingDropout > 0 || m.residualDropout > 0;

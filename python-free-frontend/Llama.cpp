@@ -43,10 +43,10 @@ static const Defaults defaults[] = {
     {"qwen3", 151936, 22016, 32768, 32, 128},
 };
 
-/// The sliding window of each layer, 0 for none. A window that holds the whole
-/// sequence is none.
-static SmallVector<int64_t> readWindows(Config &config, StringRef family, int64_t layers,
-                                        int64_t sequence) {
+/// The sliding window of each of `layers`, 0 for none. A window that holds the whole
+/// sequence is none. The config's own list has `listed` layers; more repeat it.
+static SmallVector<int64_t> readWindows(Config &config, StringRef family, int64_t listed,
+                                        int64_t layers, int64_t sequence) {
   SmallVector<int64_t> windows(layers, 0);
   if (family == "llama")
     return windows;
@@ -60,12 +60,15 @@ static SmallVector<int64_t> readWindows(Config &config, StringRef family, int64_
       sliding[i] = window && i >= fullLayers;
     // Written out, the list wins over max_window_layers.
     if (auto types = config.texts("layer_types")) {
-      if (int64_t(types->size()) != layers) {
+      if (config.failed())
+        return windows;
+      if (int64_t(types->size()) != listed) {
         config.error("layer_types") << "\"layer_types\" lists " << types->size()
-                                    << " layers, but num_hidden_layers is " << layers;
+                                    << " layers, but num_hidden_layers is " << listed;
         return windows;
       }
-      for (auto [i, type] : llvm::enumerate(*types)) {
+      for (int64_t i = 0; i < layers; ++i) {
+        StringRef type = (*types)[i % listed];
         if (type != "full_attention" && type != "sliding_attention")
           config.error("layer_types") << "layer type \"" << type << "\" is not known for " << family
                                       << "; full_attention and sliding_attention are";
@@ -93,9 +96,8 @@ static Llama readLlama(Config &config, StringRef family, ModelOptions &options) 
   m.positions = config.size("max_position_embeddings", absent.positions);
   useDefaultSequence(options, m.positions);
   m.hidden = config.size("hidden_size", 4096);
-  m.layers = config.size("num_hidden_layers", 32);
-  if (options.layers)
-    m.layers = options.layers;
+  int64_t listed = config.size("num_hidden_layers", 32);
+  m.layers = readLayers(config, "num_hidden_layers", listed, options);
   m.heads = config.size("num_attention_heads", 32);
   m.kvHeads = config.optionalSize("num_key_value_heads", absent.kvHeads).value_or(m.heads);
   bool ownHeadDim = absent.headDim || config.has("head_dim");
@@ -112,7 +114,7 @@ static Llama readLlama(Config &config, StringRef family, ModelOptions &options) 
   m.outputBias = bias;
   m.mlpBias = family == "llama" && config.flag("mlp_bias", false);
   m.headNorm = family == "qwen3";
-  m.windows = readWindows(config, family, m.layers, options.sequence);
+  m.windows = readWindows(config, family, listed, m.layers, options.sequence);
   if (!config.failed() && !ownHeadDim && m.hidden % m.heads)
     config.error("num_attention_heads")
         << "hidden_size = " << m.hidden
@@ -122,8 +124,13 @@ static Llama readLlama(Config &config, StringRef family, ModelOptions &options) 
     config.error("num_key_value_heads")
         << "num_attention_heads = " << m.heads
         << " cannot be divided among num_key_value_heads = " << m.kvHeads << "; change one of them";
-  if (!config.failed())
-    m.frequencies = readRopeFrequencies(config, family, m.headDim);
+  // Each pair of a head's elements has a frequency in the text of the program.
+  if (constexpr int64_t most = 65536; !config.failed() && m.headDim > most)
+    config.error(ownHeadDim ? "head_dim" : "num_attention_heads")
+        << "heads of " << m.headDim << " elements are larger than the " << most
+        << " that rotary positions are made for; use more heads or a smaller \"head_dim\"";
+  // After an error too, for heads of any size, so that no key of it is called unknown.
+  m.frequencies = readRopeFrequencies(config, family, config.failed() ? 2 : m.headDim);
 
   SmallVector<StringRef> ignored(commonIgnoredKeys());
   // pretraining_tp splits matrices without changing their product.
@@ -197,6 +204,11 @@ ImportedModule meshwright::frontend::importLlama(Config &config, StringRef famil
   if (config.failed() || failed(checkSizes(config, options, m.vocabulary,
                                            std::max({m.hidden, m.inner, m.heads * m.headDim}),
                                            m.layers, m.positions, "max_position_embeddings")))
+    return failure();
+  int64_t runs = 1;
+  for (int64_t i = 1; i < m.layers; ++i)
+    runs += m.windows[i] != m.windows[i - 1];
+  if (failed(checkRuns(config, runs, "num_hidden_layers")))
     return failure();
 
   ModelGraph g(context, family, options, m.attentionDropout > 0, "layers", "model.layers.{layer}");

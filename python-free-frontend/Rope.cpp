@@ -50,9 +50,14 @@ SmallVector<double> meshwright::frontend::readRopeFrequencies(Config &config, St
   std::optional<Config> parameters = config.object("rope_parameters");
   if (!scaling)
     scaling = std::move(parameters);
+  // What follows compares keys, and one in error stands for no value.
+  if (config.failed())
+    return {};
   if (headDim % 2) {
-    config.error(config.has("head_dim") ? "head_dim" : "num_attention_heads")
-        << "rotary positions turn pairs, so the size of a head must be even, found " << headDim;
+    StringRef key = config.has("head_dim") ? "head_dim" : "num_attention_heads";
+    config.error(key)
+        << "\"" << key
+        << "\": rotary positions turn pairs, so the size of a head must be even, found " << headDim;
     return {};
   }
   SmallVector<double> frequencies;
@@ -62,15 +67,17 @@ SmallVector<double> meshwright::frontend::readRopeFrequencies(Config &config, St
     theta = scaling->positive("rope_theta", theta);
     std::string old = scaling->text("type", "default");
     std::string type = scaling->text("rope_type", old);
-    if (scaling->has("type") && type != old)
+    if (!config.failed() && scaling->has("type") && type != old)
       scaling->error("type") << "\"type\" is the old name of \"rope_type\", but they differ: "
                              << old << " and " << type << "; keep one";
+    if (config.failed())
+      return {};
     frequencies = plainFrequencies(theta, headDim);
     static const FixedKey whole[] = {
         {"partial_rotary_factor", {"1.0", "null"}, "only a part of each head would turn"}};
     if (type == "linear") {
       double factor = scaling->positive("factor", 1.0);
-      if (!scaling->has("factor"))
+      if (!config.failed() && !scaling->has("factor"))
         scaling->error("rope_type") << "linear rope scaling needs a \"factor\"";
       for (double &frequency : frequencies)
         frequency /= factor;
@@ -81,6 +88,8 @@ SmallVector<double> meshwright::frontend::readRopeFrequencies(Config &config, St
       // transformers 4 has no default for it. Version 5 takes max_position_embeddings,
       // the length after scaling, which no model was trained with before.
       double original = scaling->size("original_max_position_embeddings", 8192);
+      if (config.failed())
+        return {};
       for (StringRef key :
            {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"})
         if (!scaling->has(key))
@@ -91,8 +100,9 @@ SmallVector<double> meshwright::frontend::readRopeFrequencies(Config &config, St
             << low;
       scaleLlama3(frequencies, factor, low, high, original);
     } else if (type != "default") {
-      scaling->error(scaling->has("rope_type") ? "rope_type" : "type")
-          << "rope scaling \"" << type
+      StringRef key = scaling->has("rope_type") ? "rope_type" : "type";
+      scaling->error(key)
+          << "\"" << key << "\": rope scaling \"" << type
           << "\" is not supported; \"default\", \"linear\" and \"llama3\" are (others can be "
              "written as train.rope_table in an .mlir file)";
       return {};

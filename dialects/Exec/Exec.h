@@ -6,6 +6,7 @@
 #ifndef MESHWRIGHT_EXEC_EXEC_H
 #define MESHWRIGHT_EXEC_EXEC_H
 
+#include "Exec/Target.h"
 #include "Train/Train.h"
 #include "meshwright/runtime/ABI.h"
 
@@ -13,6 +14,8 @@
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 
 namespace meshwright::exec {
+
+class TargetAttr;
 
 /// Attributes of kernel functions; see the dialect's description.
 inline constexpr llvm::StringLiteral kernelAttr = "exec.kernel", templateAttr = "exec.template",
@@ -26,9 +29,7 @@ inline constexpr llvm::StringLiteral startAttr = "exec.start";
 inline constexpr llvm::StringLiteral valueAttr = "exec.value", tensorFormAttr = "exec.tensor_form";
 /// Of attention in the tensor form: what become the attributes of exec.attention with these
 /// names.
-inline constexpr llvm::StringLiteral cudnnAttr = "exec.cudnn", fallbackAttr = "exec.fallback",
-                                     deterministicAttr = "exec.deterministic",
-                                     reasonAttr = "exec.reason";
+inline constexpr llvm::StringLiteral libraryAttr = "exec.library", reasonAttr = "exec.reason";
 /// Attributes of a planned module.
 inline constexpr llvm::StringLiteral arenaBytesAttr = "exec.arena_bytes",
                                      liveBytesAttr = "exec.live_bytes", memoryAttr = "exec.memory",
@@ -50,27 +51,15 @@ std::optional<Queue> queueOf(mlir::Operation *op);
 /// waits for it there, and for other ops.
 std::optional<int64_t> startOf(mlir::Operation *op);
 
-/// The target that kernels are scheduled for; a module without it is for the cpu.
+/// The attribute of a module that says its target, a TargetAttr.
 inline constexpr llvm::StringLiteral targetAttr = "exec.target";
 
 /// Bytes of a tensor or memref of static shape.
 int64_t bytesOf(mlir::Type type);
 
-/// The target of the module that `op` is in: cpu or cuda.
-llvm::StringRef targetOf(mlir::Operation *op);
+/// The target of the module that `op` is in; the default where no module around it says one.
+TargetAttr targetOf(mlir::Operation *op);
 
-/// Scratch bytes that a product needs on the target of `op`: on the cpu one where a
-/// matrix is narrower than f32 (`mixed`), on GPUs each.
-int64_t matmulWorkspace(mlir::Operation *op, bool mixed, int64_t m, int64_t n, int64_t k,
-                        int64_t batch);
-/// ... attention, and its gradient: on GPUs a number for each query of each head.
-int64_t attentionWorkspace(mlir::Operation *op, const MwAttention &shape);
-int64_t attentionGradWorkspace(mlir::Operation *op, const MwAttention &shape);
-
-/// Whether the library for GPUs can make the sums of factor 0, A, or 1, B, over k beside this
-/// product: where the factor is stored k first and there is more than one of each.
-bool canSum(unsigned factor, bool transA, bool transB, int64_t m, int64_t n, int64_t k,
-            int64_t batch);
 /// Which dimensions of operand `operand` are not in the result of a sum of products.
 llvm::SmallVector<int64_t> summedDims(const ShardingRule &rule, unsigned operand);
 

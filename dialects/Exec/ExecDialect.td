@@ -6,8 +6,9 @@
 #ifndef MESHWRIGHT_EXEC_DIALECT
 #define MESHWRIGHT_EXEC_DIALECT
 
-include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
 
 def Exec_Dialect : Dialect {
   let name = "exec";
@@ -45,6 +46,7 @@ def Exec_Dialect : Dialect {
   let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::memref::MemRefDialect",
                            "::meshwright::train::TrainDialect"];
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
 }
 
 def Exec_Category : I32EnumAttr<"Category", "what a buffer is for", [
@@ -64,6 +66,27 @@ def Exec_CategoryAttr : EnumAttr<Exec_Dialect, Exec_Category, "category"> {
     `temporary` all other.
   }];
   let assemblyFormat = "`` $value"; // ops put the space before it
+}
+
+def Exec_TargetAttr : AttrDef<Exec_Dialect, "Target"> {
+  let mnemonic = "target";
+  let summary = "What a module is compiled for";
+  let description = [{
+    The name of a registered target, and its parameters in parsed form: architectures, a
+    processor, choices of libraries. Parameters that are absent have their defaults. The
+    module's attribute `exec.target` (`exec-assign-target`); a module without it is for the
+    default target.
+
+    Example: `#exec.target<"cpu", {processor = "znver4"}>`.
+  }];
+  let parameters = (ins StringRefParameter<"of a registered target">:$name,
+                        OptionalParameter<"::mlir::DictionaryAttr">:$parameters);
+  let assemblyFormat = "`<` $name (`,` $parameters^)? `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The object that knows this target.
+    const ::meshwright::exec::Target &getTarget() const;
+  }];
 }
 
 #endif // MESHWRIGHT_EXEC_DIALECT

@@ -33,6 +33,13 @@ void ExecDialect::initialize() {
       >();
 }
 
+LogicalResult ExecDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() == targetAttr && !isa<TargetAttr>(attribute.getValue()))
+    return op->emitError("exec.target = ")
+           << attribute.getValue() << " is no target; write e.g. #exec.target<\"cpu\">";
+  return success();
+}
+
 int64_t exec::bytesOf(Type type) {
   auto shaped = cast<ShapedType>(type);
   return shaped.getNumElements() * llvm::divideCeil(shaped.getElementTypeBitWidth(), 8);
@@ -360,6 +367,30 @@ static bool isComputedWith(Type element) {
   return isa<Float32Type, BFloat16Type, Float16Type>(element);
 }
 
+ProductShape MatmulOp::getShape() {
+  ProductShape shape{getTransA(), getTransB(), int64_t(getM()), int64_t(getN()), int64_t(getK())};
+  shape.ldc = getLdc();
+  shape.batch = getBatch();
+  shape.mixed = isMixed();
+  shape.result = getC().getType().getElementType();
+  return shape;
+}
+
+SmallVector<Epilogue> MatmulOp::getEpilogues() {
+  SmallVector<Epilogue> epilogues;
+  auto add = [&](bool there, Epilogue::Kind kind, unsigned factor = 0) {
+    if (there)
+      epilogues.push_back({kind, /*tanh=*/true, factor});
+  };
+  add(bool(getAddend()), Epilogue::Addend);
+  add(bool(getBias()), Epilogue::Bias);
+  add(getGelu(), Epilogue::Gelu);
+  add(bool(getSlopeAt()), Epilogue::GeluGrad);
+  add(bool(getSumA()), Epilogue::BiasGrad, 0);
+  add(bool(getSumB()), Epilogue::BiasGrad, 1);
+  return epilogues;
+}
+
 bool MatmulOp::isMixed() {
   return !getA().getType().getElementType().isF32() || !getC().getType().getElementType().isF32();
 }
@@ -385,7 +416,9 @@ LogicalResult MatmulOp::verify() {
   if (getA().getType().getElementType() != getB().getType().getElementType())
     return emitOpError("multiplies ")
            << getA().getType() << " by " << getB().getType() << "; factors have one element type";
-  int64_t wanted = matmulWorkspace(*this, isMixed(), m, n, k, getBatch());
+  const Target &target = targetOf(*this).getTarget();
+  ProductShape shape = getShape();
+  int64_t wanted = target.getProductWorkspace(shape);
   int64_t given = getWorkspace() ? bytesOf(getWorkspace().getType()) : 0;
   if (given != wanted)
     return emitOpError("gives ") << given << " bytes of workspace where " << wanted
@@ -398,17 +431,17 @@ LogicalResult MatmulOp::verify() {
     return failure();
   if (!hasEpilogue())
     return success();
-  if (targetOf(*this) != "cuda" || getAlpha().convertToFloat() != 1 || !getBeta().isZero())
-    return emitOpError("has an epilogue, which there is on the target cuda with alpha 1 and beta 0");
+  if (getAlpha().convertToFloat() != 1 || !getBeta().isZero())
+    return emitOpError("has an epilogue, which goes with alpha 1 and beta 0");
+  for (const Epilogue &epilogue : getEpilogues())
+    if (!target.canFuse(epilogue, shape))
+      return emitOpError("has an epilogue that target ")
+             << target.getName() << " does not make with this product";
   if (failed(verifyEpilogue(*this, bool(getGelu()), getAddend(), getBias(), getSlopeAt(),
                             getSumA() || getSumB())))
     return failure();
   if (getPreactivation() && !getGelu())
     return emitOpError("keeps what gelu is taken of, but takes none");
-  if ((getSumA() || getSumB()) &&
-      !canSum(getSumB() ? 1 : 0, getTransA(), getTransB(), m, n, k, int64_t(getBatch())))
-    return emitOpError("sums a factor that is not stored with the summed index first, or of which "
-                       "only one row or column is multiplied, or a batch");
   for (Value like : {getAddend(), getSlopeAt(), getPreactivation()})
     if (like && cast<MemRefType>(like.getType()).getNumElements() !=
                     getC().getType().getNumElements())
@@ -427,33 +460,22 @@ LogicalResult MatmulOp::verify() {
   return success();
 }
 
-bool exec::canSum(unsigned factor, bool transA, bool transB, int64_t m, int64_t n, int64_t k,
-                  int64_t batch) {
-  bool summedFirst = factor == 0 ? transA : !transB;
-  return summedFirst && (factor == 0 ? m : n) > 1 && k > 1 && batch == 1;
+LogicalResult TargetAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, StringRef name,
+                                 DictionaryAttr parameters) {
+  const Target *target = findTarget(name);
+  if (!target)
+    return emitError() << "target '" << name << "' is unknown; there are " << targetNames();
+  return parameters ? target->verify(emitError, parameters) : success();
 }
 
-StringRef exec::targetOf(Operation *op) {
+const Target &TargetAttr::getTarget() const { return *findTarget(getName()); }
+
+TargetAttr exec::targetOf(Operation *op) {
+  MLIRContext *context = op->getContext();
   for (; op; op = op->getParentOp())
-    if (auto target = op->getAttrOfType<StringAttr>(targetAttr); target && isa<ModuleOp>(op))
-      return target.getValue();
-  return "cpu";
-}
-
-int64_t exec::matmulWorkspace(Operation *op, bool mixed, int64_t m, int64_t n, int64_t k,
-                              int64_t batch) {
-  if (targetOf(op) == "cuda")
-    return MW_PRODUCT_WORKSPACE;
-  return mixed ? mw_matmul_mixed_workspace(m, n, k, batch) : 0;
-}
-
-int64_t exec::attentionWorkspace(Operation *op, const MwAttention &shape) {
-  return targetOf(op) == "cuda" ? 0 : mw_attention_forward_workspace(&shape);
-}
-
-int64_t exec::attentionGradWorkspace(Operation *op, const MwAttention &shape) {
-  return targetOf(op) == "cuda" ? shape.batch * shape.heads * shape.queries * int64_t(sizeof(float))
-                                : mw_attention_backward_workspace(&shape);
+    if (auto target = op->getAttrOfType<TargetAttr>(targetAttr); target && isa<ModuleOp>(op))
+      return target;
+  return TargetAttr::get(context, getDefaultTarget().getName(), DictionaryAttr());
 }
 
 /// Shapes as MwAttention documents them, from either direction's operands.
@@ -500,16 +522,10 @@ static LogicalResult verifyAttention(Op op, ValueRange likeQ, ValueRange likeK) 
     return op.emitOpError("lse is ") << lse << ", expected [batch, heads, queries]";
   if ((shape.dropout != 0) != bool(op.getIds()))
     return op.emitOpError("takes sequence ids and a key exactly when its dropout is not 0");
-  if (op.getCudnn() && targetOf(op) != "cuda")
-    return op.emitOpError("is made by cuDNN on the cpu; compile with --target cuda");
-  if (std::optional<uint64_t> bytes = op.getCudnn()) {
-    int64_t given = op.getWorkspace() ? bytesOf(op.getWorkspace().getType()) : 0;
-    if (given < int64_t(*bytes))
-      return op.emitOpError("gives ") << given << " bytes of workspace to cuDNN, which may need "
-                                      << *bytes;
-  }
-  if (op.getFallback() && !op.getCudnn())
-    return op.emitOpError("falls back from cuDNN, which does not make it: `cudnn` says so");
+  const Target &target = targetOf(op).getTarget();
+  if (Attribute library = op.getLibraryAttr();
+      library && failed(target.verifyLibrary([&] { return op.emitOpError(); }, library)))
+    return failure();
   if (op.getHeadBegin()) {
     auto begin = cast<MemRefType>(op.getHeadBegin().getType());
     if (begin.getNumElements() != 1 || !begin.getElementType().isInteger(32))

@@ -423,11 +423,10 @@ def Exec_MatmulOp : Exec_Op<"matmul", [AttrSizedOperandSegments,
     the matrices as stored, `batch` repetitions with strides in elements.
     With beta 0, C is not read. A and B do not overlap C.
 
-    A and B are both f32, bf16 or f16, C any of these. Where one is not f32 it is
-    `mw_matmul_mixed`, which sums in f32 and needs the `workspace`. On GPUs all are
-    `mw_product` and have one.
+    A and B are both f32, bf16 or f16, C any of these, with sums in f32. How large the
+    `workspace` is, if there is one, is the target's to say.
 
-    GPUs only, and as of `exec.product`: `addend`, which lies as C and may be the same
+    On targets whose library has them, and as of `exec.product`: `addend`, which lies as C and may be the same
     memory, is added in place of beta C, with alpha 1; `bias` [n]; `gelu`, with what it is
     taken of in `preactivation`; `gelu_grad`. These lie as C and have its type. `sum_a` [m]
     or `sum_b` [n], of C's element type: the sums over k of A, which must be stored k first,
@@ -455,6 +454,8 @@ def Exec_MatmulOp : Exec_Op<"matmul", [AttrSizedOperandSegments,
   let extraClassDeclaration = [{
     /// Whether some matrix is not f32.
     bool isMixed();
+    ::meshwright::exec::ProductShape getShape();
+    ::llvm::SmallVector<::meshwright::exec::Epilogue> getEpilogues();
     /// Whether more is done than a product and a sum in place.
     bool hasEpilogue() {
       return getAddend() || getBias() || getSlopeAt() || getPreactivation() || getGelu() ||
@@ -472,8 +473,7 @@ class Exec_AttentionBase<string mnemonic> : Exec_Op<mnemonic, [AttrSizedOperandS
   let hasVerifier = 1;
 }
 defvar AttentionAttrs = (ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$window, F64Attr:$dropout,
-                             I32Attr:$stream, I64Attr:$globalHeads, OptionalAttr<I64Attr>:$cudnn,
-                             UnitAttr:$fallback, UnitAttr:$deterministic,
+                             I32Attr:$stream, I64Attr:$globalHeads, OptionalAttr<AnyAttr>:$library,
                              OptionalAttr<StrAttr>:$reason);
 
 def Exec_AttentionOp : Exec_AttentionBase<"attention"> {
@@ -482,14 +482,11 @@ def Exec_AttentionOp : Exec_AttentionBase<"attention"> {
     q, out: [batch, queries, heads, d]; k, v: [batch, keys, kv heads, d], all of one
     of the types f32, bf16 and f16; lse: [batch, heads, queries] in f32. `ids` and `key` are present exactly when `dropout` is
     not 0. `head_begin`, one i32, is the global number of the first head, 0 without
-    it. See MwAttention in meshwright/runtime/ABI.h for the other attributes. On the cpu
-    there is a workspace; on GPUs the gradient has one.
+    it. See MwAttention in meshwright/runtime/ABI.h for the other attributes. How large the
+    workspace is, if there is one, is the target's to say.
 
-    On GPUs `cudnn` says that cuDNN makes the call, with so many bytes of the workspace
-    at most, and `fallback` that generated kernels do where it is missing or refuses;
-    without `cudnn` they always do. `deterministic` asks for the same bits on every run
-    (`exec-choose-attention` decides all three, and writes the `reason` where it is not
-    cuDNN's).
+    `library` is the target's choice of a library that makes the call, `reason` why there is
+    none (`exec-choose-libraries`).
   }];
   let arguments = !con((ins Reads<Exec_MemRef>:$q, Reads<Exec_MemRef>:$k, Reads<Exec_MemRef>:$v,
                             Reads<Optional<Exec_MemRef>>:$ids, Reads<Optional<Exec_MemRef>>:$key,

@@ -13,10 +13,11 @@
 
 namespace meshwright {
 
-/// The units that `parseBytes` knows, for error messages.
-inline constexpr llvm::StringLiteral byteUnits = "B, kB, MB, GB, KiB, MiB, GiB";
+/// The units that `parseBytes` knows, and what it takes at most, for error messages.
+inline constexpr llvm::StringLiteral byteUnits =
+    "B, kB, MB, GB, KiB, MiB, GiB; less than 2^63 bytes";
 
-/// Bytes of "70GiB", "1.5e9" or "512"; nothing if it is neither.
+/// Bytes of "70GiB", "1.5e9" or "512", which 64 bits hold; nothing if it is none of these.
 inline std::optional<double> parseBytes(llvm::StringRef text) {
   text = text.trim();
   size_t end = text.find_first_not_of("0123456789.eE+");
@@ -33,7 +34,7 @@ inline std::optional<double> parseBytes(llvm::StringRef text) {
           .Case("MiB", 1024. * 1024)
           .Case("GiB", 1024. * 1024 * 1024)
           .Default(0);
-  return unit ? std::optional(number * unit) : std::nullopt;
+  return unit && number * unit < 0x1p63 ? std::optional(number * unit) : std::nullopt;
 }
 
 } // namespace meshwright

@@ -6,6 +6,8 @@
 #ifndef MESHWRIGHT_CODEGEN_H
 #define MESHWRIGHT_CODEGEN_H
 
+#include "Exec/Target.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
@@ -31,13 +33,11 @@ struct CodegenOptions {
   std::string program;
 };
 
-/// Adds to `registry` what code generation needs to run on a module parsed with it.
-void registerCodegen(mlir::DialectRegistry &registry);
+/// Makes the targets of this build known (Exec/Target.h). May be called again.
+void registerTargets();
 
-/// The LLVM dialect module of an exec module for the CPU: kernels as vector loops and
-/// one function a program.
-mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
-lowerToLLVMDialect(mlir::ModuleOp module, const CodegenOptions &options = {});
+/// Adds to `registry` what code generation for the host needs to run on a module parsed with it.
+void registerCodegen(mlir::DialectRegistry &registry);
 
 /// The machine that `options.cpu` names; null, and why in `error`, if there is none.
 std::unique_ptr<llvm::TargetMachine> createTargetMachine(const CodegenOptions &options,
@@ -55,30 +55,12 @@ mlir::FailureOr<std::string> emitLLVM(mlir::ModuleOp lowered, const CodegenOptio
 mlir::FailureOr<std::string> emitObject(mlir::ModuleOp lowered,
                                         const CodegenOptions &options = {});
 
-/// Adds to `registry` what code generation for GPUs needs, beside registerCodegen.
-void registerCUDACodegen(mlir::DialectRegistry &registry);
-
-/// The kernels of an exec module as gpu.funcs in one gpu.module.
-mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> emitGPUKernels(mlir::ModuleOp module);
-
-/// ... as PTX for `arch`, e.g. sm_90.
-mlir::FailureOr<std::string> emitPTX(mlir::ModuleOp module, llvm::StringRef arch);
-
-/// The LLVM dialect module of an exec module for NVIDIA GPUs: one function a program,
-/// the images of its kernels for each of `archs` ("sm_90,sm_80") and their table. What
-/// the user should know of these goes to `log`.
-mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> lowerToCUDA(mlir::ModuleOp module,
-                                                               llvm::StringRef archs,
-                                                               const CodegenOptions &options,
-                                                               llvm::raw_ostream &log);
-
 /// What the linker is told beside the object.
 struct LinkOptions {
   /// The compiler driver, found when Meshwright was configured if empty.
   std::string driver;
-  /// cpu or cuda: which runtime the object needs.
-  std::string target = "cpu";
-  /// The folder with libmeshwright_runtime.a and link.txt, found from the place
+  exec::RuntimeFiles files; ///< of the runtime that the object needs
+  /// The folder with the runtime, found from the place
   /// of the running tool if empty.
   std::string runtime;
 };
@@ -86,7 +68,7 @@ struct LinkOptions {
 /// Links `object` (bytes) with the runtime into the executable `output`, which
 /// appears complete or not at all. The error names the file and quotes the linker.
 llvm::Error linkExecutable(llvm::StringRef object, llvm::StringRef output,
-                           const LinkOptions &options = {});
+                           const LinkOptions &options);
 
 /// Writes `bytes` to `output` by way of a temporary file beside it.
 llvm::Error writeFileAtomically(llvm::StringRef bytes, llvm::StringRef output);

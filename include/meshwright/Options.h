@@ -6,6 +6,9 @@
 #ifndef MESHWRIGHT_OPTIONS_H
 #define MESHWRIGHT_OPTIONS_H
 
+#include "Exec/Target.h"
+#include "meshwright/runtime/FileArguments.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
 
@@ -19,11 +22,10 @@ namespace meshwright {
 
 /// The values of `meshwright compile`'s flags. Counts are global unless said.
 struct CompileOptions {
-  std::string model;  ///< config.json, or .mlir at any floor
+  std::string model;  ///< config.json, or .mlir at any floor; of a folder, the file in it
   std::string output; ///< the executable, or the file --emit writes
   std::string recipe; ///< TOML file with any of the flags below
-  std::string target = "cpu";
-  std::string gpuArch = "sm_90";
+  std::string target; ///< empty: the default target
   std::string mesh;     ///< "data=4,tensor=2", outermost first; empty: one rank
   int64_t batch = 0;    ///< sequences an optimizer step; 0: one a rank and microbatch
   int64_t sequence = 0; ///< tokens a sequence; 0: the model's positions, at most 1024
@@ -39,15 +41,12 @@ struct CompileOptions {
   std::string offload;                  ///< optimizer, activations or both
   std::string offloadBuffer = "32MiB"; ///< bytes of a part of one optimizer state
   std::string collectiveAlgorithm = "native", collectiveMatmul = "off";
-  std::string overlap = "auto"; ///< auto: on for GPUs, off for processors
-  std::string attention = "auto"; ///< on GPUs: cuDNN where it can, or as it says
-  std::string deterministic = "on";
-  std::string epilogues = "auto"; ///< of matrix products; auto: what pays on the GPUs compiled for
+  std::string overlap = "auto"; ///< auto: what the target prefers
   bool replay = false; ///< the executable can dump a step for `meshwright replay`
   std::string precision = "f32", gradDtype = "f32";
   std::string optimizer = "adamw";
   std::string dropout;        ///< empty: what the config says
-  std::string cpu = "native"; ///< processor the code is for, as LLVM names it
+  exec::FlagValues targetFlags; ///< those of targets that were given
   std::string emit = "exe";
   std::string dumpIr, report;
   std::vector<std::string> assertions;
@@ -58,15 +57,45 @@ struct CompileOptions {
   std::set<std::string> fromRecipe; ///< of these, those that only the recipe set
 };
 
+/// A flag that a target reads: its value is in CompileOptions::targetFlags.
+struct OfTarget {
+  const exec::Target *target;
+  const char *initial;
+};
+
 /// One flag: the parser, the recipe reader and the help all read this table.
 struct Flag {
   const char *name;  ///< without dashes; also the key in a recipe
   const char *value; ///< what stands for the value in help; empty for a switch
   const char *help;
   std::variant<std::string CompileOptions::*, int64_t CompileOptions::*, bool CompileOptions::*,
-               std::vector<std::string> CompileOptions::*>
+               std::vector<std::string> CompileOptions::*, OfTarget>
       member;
   std::vector<std::string> choices = {}; ///< empty: any value
+  /// Why the flag changes nothing beside the others, and what to do; empty if it does. Null: it
+  /// always does.
+  std::string (*idle)(const CompileOptions &) = nullptr;
+  /// From which stage on IR holds what the flag decides, so that it can change nothing; null: never.
+  const char *decided = nullptr;
+  FileUse use = FileUse::None; ///< of a flag whose value is a FILE or DIR
+  const char *writes = "";     ///< as of FileArgument
+
+  Flag unless(std::string (*why)(const CompileOptions &)) const {
+    Flag flag = *this;
+    flag.idle = why;
+    return flag;
+  }
+  Flag until(const char *stage) const {
+    Flag flag = *this;
+    flag.decided = stage;
+    return flag;
+  }
+  Flag file(FileUse as, const char *files = "") const {
+    Flag flag = *this;
+    flag.use = as;
+    flag.writes = files;
+    return flag;
+  }
 };
 
 /// The flags of `meshwright compile`.

@@ -7,6 +7,7 @@
 #define MESHWRIGHT_PIPELINE_H
 
 #include "meshwright/Options.h"
+#include "meshwright/StagedPass.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -23,21 +24,16 @@ struct PipelineOptions {
   std::string precision = "f32", gradDtype = "f32";
   std::string schedule = "1f1b", cuts;
   std::string dataSync = "all-reduce";
-  std::string target = "cpu";
+  std::string target; ///< empty: the default target
+  exec::FlagValues targetFlags;
   std::string collectiveAlgorithm = "native";
   std::string collectiveMatmul = "off";
   std::string overlap = "off";
   std::string remat = "none"; ///< policies, one for all stages or one for each
   bool replay = false;
-  std::string gpuArch = "sm_90";
-  std::string attention = "auto", deterministic = "on"; ///< of the cuda target
   std::string offload; ///< what is on the host: optimizer, activations or both
   int64_t offloadBytes = 32 << 20; ///< of the largest part of a state that passes through the device
-  std::string epilogues = ""; ///< of exec-fuse-epilogues, between commas; empty: none
 };
-
-/// Where IR can be taken out and put in again, in order of the staircase.
-enum class Stage { train, step, dist, local, stages, schedule, exec };
 
 /// The stage called `name` by --emit, or nothing (llvm, object, exe).
 std::optional<Stage> stageNamed(llvm::StringRef name);
@@ -61,9 +57,8 @@ llvm::Expected<std::string> chooseRemat(mlir::ModuleOp module, PipelineOptions o
 
 /// Makes buildPipeline known as `--meshwright-pipeline`, with options mesh,
 /// optimizer, zero, sequence-parallel, tensor-2d, precision, grad-dtype, schedule, cuts,
-/// collective-algorithm, collective-matmul, overlap, remat, replay, gpu-arch, attention, deterministic,
-/// offload, offload-bytes, epilogues, from
-/// and to.
+/// target, target-flags, collective-algorithm, collective-matmul, overlap, remat, replay, offload,
+/// offload-bytes, from and to.
 void registerPipeline();
 
 /// Makes `manager` write the module after each pass to `directory`/NN-pass.mlir.

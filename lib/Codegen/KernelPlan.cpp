@@ -59,7 +59,7 @@ void codegen::normalizeKernel(func::FuncOp kernel) {
 namespace {
 class Planner {
 public:
-  Planner(func::FuncOp kernel, const ScheduleOptions &options) : options(options) {
+  Planner(func::FuncOp kernel, const exec::ScheduleLimits &options) : options(options) {
     plan.function = kernel;
   }
   FailureOr<KernelPlan> run();
@@ -86,7 +86,7 @@ private:
   void layOutWorkspace();
   void findInplace();
 
-  const ScheduleOptions &options;
+  const exec::ScheduleLimits &options;
   KernelPlan plan;
   llvm::MapVector<Value, Placed> placed;
   llvm::DenseMap<Value, Buffer *> results, known;
@@ -447,6 +447,6 @@ FailureOr<KernelPlan> Planner::run() {
   return std::move(plan);
 }
 
-FailureOr<KernelPlan> codegen::planKernel(func::FuncOp kernel, const ScheduleOptions &options) {
+FailureOr<KernelPlan> codegen::planKernel(func::FuncOp kernel, const exec::ScheduleLimits &options) {
   return Planner(kernel, options).run();
 }

@@ -18,6 +18,7 @@
 #ifndef MESHWRIGHT_CODEGEN_KERNELPLAN_H
 #define MESHWRIGHT_CODEGEN_KERNELPLAN_H
 
+#include "Exec/Target.h"
 #include "Train/Train.h"
 
 #include <memory>
@@ -142,29 +143,13 @@ struct KernelPlan {
   llvm::SmallVector<std::pair<unsigned, unsigned>> inplace;
 };
 
-/// Limits of the choice of chunks.
-struct ScheduleOptions {
-  int64_t maxChunks;
-  /// Least work of a chunk, in elements times their cost over 8.
-  int64_t chunkWork;
-  /// Longest row, in elements, that is worth reading twice for its greatest element and
-  /// the sum of exponentials less that: the cores' cache or threads' registers hold it.
-  int64_t heldRow;
-
-  /// Enough chunks for many cores, each long beside the start of a thread. Caches hold the
-  /// longest rows, and exponentials cost more than reading them.
-  static ScheduleOptions cpu() { return {64, 16384, INT64_MAX}; }
-  /// A chunk is a block of threads: about four on each multiprocessor of a large GPU.
-  static ScheduleOptions cuda() { return {512, 8192, 8192}; }
-};
-
 /// Splits reductions over the last and other dimensions in two. Run before planning.
 void normalizeKernel(mlir::func::FuncOp kernel);
 
 /// Plans `kernel`, a normalized function of kernel primitives; errors name the
 /// op that no plan exists for. The numbers of chunks in the function's
 /// exec.chunks, if there, take precedence over `options`.
-mlir::FailureOr<KernelPlan> planKernel(mlir::func::FuncOp kernel, const ScheduleOptions &options);
+mlir::FailureOr<KernelPlan> planKernel(mlir::func::FuncOp kernel, const exec::ScheduleLimits &options);
 
 /// The row reductions of a stage in the order of their loops.
 llvm::SmallVector<Node *> rowReductions(const Stage &stage);

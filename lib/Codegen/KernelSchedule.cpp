@@ -54,7 +54,7 @@ static Node *greatestOf(Node *sum) {
 }
 
 /// Nodes are created after their operands, so one walk suffices.
-static void fillProperties(Stage &stage, const ScheduleOptions &options) {
+static void fillProperties(Stage &stage, const exec::ScheduleLimits &options) {
   for (auto &node : stage.nodes) {
     auto scopeOf = [&](int dim) { return stage.isColumn(dim) ? Scope::Column : Scope::Row; };
     auto cover = [&](Scope scope) { node->scope = std::max(node->scope, scope); };
@@ -237,7 +237,7 @@ void codegen::setChunks(Stage &stage, int64_t chunks) {
       std::max<int64_t>(1, llvm::divideCeil(stage.iterations, std::max<int64_t>(size, 1)));
 }
 
-void codegen::scheduleStage(Stage &stage, const ScheduleOptions &options) {
+void codegen::scheduleStage(Stage &stage, const exec::ScheduleLimits &options) {
   mergeColumns(stage);
   fillProperties(stage, options);
 

@@ -11,7 +11,7 @@
 namespace meshwright::codegen {
 
 /// Merges dimensions, orders loops, decides what is kept and splits the work.
-void scheduleStage(Stage &stage, const ScheduleOptions &options);
+void scheduleStage(Stage &stage, const exec::ScheduleLimits &options);
 
 /// Uses `chunks` chunks, or fewer if so many would leave some empty.
 void setChunks(Stage &stage, int64_t chunks);

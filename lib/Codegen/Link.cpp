@@ -41,13 +41,10 @@ static void removeStartingWith(StringRef path, StringRef more) {
     llvm::sys::fs::remove(leftover);
 }
 
-static const char *archiveOf(StringRef target) {
-  return target == "cuda" ? "libmeshwright_runtime_cuda.a" : "libmeshwright_runtime.a";
-}
-
 /// The folder of the runtime: beside the running tool's folder, as in the build
 /// tree, or where an installation puts libraries.
-static llvm::Expected<std::string> findRuntime(StringRef wanted, StringRef target) {
+static llvm::Expected<std::string> findRuntime(StringRef wanted,
+                                                const exec::RuntimeFiles &files) {
   llvm::SmallVector<SmallString<128>> places;
   if (!wanted.empty()) {
     places.emplace_back(wanted);
@@ -62,22 +59,23 @@ static llvm::Expected<std::string> findRuntime(StringRef wanted, StringRef targe
   std::string tried;
   for (StringRef place : places) {
     SmallString<128> archive(place);
-    llvm::sys::path::append(archive, archiveOf(target));
+    llvm::sys::path::append(archive, files.archive);
     if (llvm::sys::fs::exists(archive))
       return place.str();
     tried += (tried.empty() ? "" : ", ") + archive.str().str();
   }
   return llvm::createStringError("cannot find the runtime to link with: no " + tried +
                                  "; build it with `ninja -C build`" +
-                                 (target == "cuda" ? ", where the headers of CUDA 13, cuBLASLt and "
-                                                     "NCCL are installed (else it is left out)"
-                                                   : ""));
+                                 (*files.hint ? Twine(", where ") + files.hint +
+                                                    " are installed (else it is left out)"
+                                              : Twine()));
 }
 
 /// What the runtime wants on the link line, one argument a line of link.txt.
-static llvm::Expected<std::vector<std::string>> readLinkLine(StringRef runtime, StringRef target) {
+static llvm::Expected<std::vector<std::string>> readLinkLine(StringRef runtime,
+                                                                  const exec::RuntimeFiles &files) {
   SmallString<128> path(runtime);
-  llvm::sys::path::append(path, target == "cuda" ? "link_cuda.txt" : "link.txt");
+  llvm::sys::path::append(path, files.linkLine);
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
   if (!buffer)
     return llvm::createStringError(buffer.getError(),
@@ -92,10 +90,10 @@ static llvm::Expected<std::vector<std::string>> readLinkLine(StringRef runtime, 
 }
 
 Error meshwright::linkExecutable(StringRef object, StringRef output, const LinkOptions &options) {
-  llvm::Expected<std::string> runtime = findRuntime(options.runtime, options.target);
+  llvm::Expected<std::string> runtime = findRuntime(options.runtime, options.files);
   if (!runtime)
     return runtime.takeError();
-  auto extra = readLinkLine(*runtime, options.target);
+  auto extra = readLinkLine(*runtime, options.files);
   if (!extra)
     return extra.takeError();
   StringRef wanted = options.driver.empty() ? StringRef(MESHWRIGHT_LINK_DRIVER) : options.driver;
@@ -120,7 +118,7 @@ Error meshwright::linkExecutable(StringRef object, StringRef output, const LinkO
     return error;
 
   SmallString<128> archive(*runtime);
-  llvm::sys::path::append(archive, archiveOf(options.target));
+  llvm::sys::path::append(archive, options.files.archive);
   std::vector<std::string> arguments{*driver,
                                      "-o",
                                      linked.path.str().str(),

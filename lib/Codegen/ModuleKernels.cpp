@@ -39,7 +39,7 @@ private:
 };
 } // namespace
 
-FailureOr<ModuleKernels> ModuleKernels::plan(ModuleOp module, const ScheduleOptions &options) {
+FailureOr<ModuleKernels> ModuleKernels::plan(ModuleOp module, const exec::ScheduleLimits &options) {
   ModuleKernels result;
   result.module = module.clone();
   KernelNames names;

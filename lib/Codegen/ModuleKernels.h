@@ -29,7 +29,7 @@ struct ModuleKernels {
   llvm::SmallVector<const KernelPlan *> distinct;
 
   static mlir::FailureOr<ModuleKernels> plan(mlir::ModuleOp module,
-                                             const ScheduleOptions &options);
+                                             const exec::ScheduleLimits &options);
   /// Whether the module has programs; without, kernels are what it is for.
   bool hasPrograms() const;
 };

@@ -20,7 +20,7 @@ class ApplyStrategyPass : public dist::impl::DistApplyStrategyBase<ApplyStrategy
 public:
   using DistApplyStrategyBase::DistApplyStrategyBase;
 
-  void runOnOperation() override {
+  void runOnModule() override {
     if (failed(run()))
       signalPassFailure();
   }

@@ -49,7 +49,7 @@ class DecomposeCollectivesPass
 public:
   using DistDecomposeCollectivesBase::DistDecomposeCollectivesBase;
 
-  void runOnOperation() override {
+  void runOnModule() override {
     std::optional<CollectiveAlgorithm> named = collectiveAlgorithmNamed(algorithm);
     if (!named && algorithm != "auto" && algorithm != "native") {
       InFlightDiagnostic error = getOperation().emitError("collective algorithm '")

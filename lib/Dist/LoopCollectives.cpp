@@ -344,7 +344,7 @@ public:
   using DistLoopCollectivesBase::DistLoopCollectivesBase;
 
 private:
-  void runOnOperation() override {
+  void runOnModule() override {
     MeshOp meshOp = lookupMesh(getOperation());
     if (!meshOp)
       return signalPassFailure();

@@ -73,7 +73,7 @@ public:
   using DistOptimizeCollectivesBase::DistOptimizeCollectivesBase;
 
 private:
-  void runOnOperation() override {
+  void runOnModule() override {
     IRRewriter rewriter(&getContext());
     DominanceInfo dominance(getOperation());
     eliminateCommonSubExpressions(rewriter, dominance, getOperation());

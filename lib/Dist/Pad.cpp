@@ -457,7 +457,7 @@ private:
 
 class PadPass : public dist::impl::DistPadBase<PadPass> {
   using DistPadBase::DistPadBase;
-  void runOnOperation() override {
+  void runOnModule() override {
     MeshOp mesh = lookupMesh(getOperation());
     if (!mesh || failed(separateCallees(getOperation())))
       return signalPassFailure();

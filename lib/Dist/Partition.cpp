@@ -204,7 +204,7 @@ private:
 };
 
 class PartitionPass : public dist::impl::DistPartitionBase<PartitionPass> {
-  void runOnOperation() override {
+  void runOnModule() override {
     MeshOp mesh = lookupMesh(getOperation());
     if (!mesh || failed(Partitioner(getOperation(), mesh).run()))
       signalPassFailure();

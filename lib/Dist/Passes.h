@@ -7,8 +7,7 @@
 #define MESHWRIGHT_LIB_DIST_PASSES_H
 
 #include "Dist/Dist.h"
-
-#include "mlir/Pass/Pass.h"
+#include "meshwright/StagedPass.h"
 
 namespace meshwright::dist {
 #define GEN_PASS_DECL

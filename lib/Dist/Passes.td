@@ -8,7 +8,11 @@
 
 include "mlir/Pass/PassBase.td"
 
-def DistApplyStrategy : Pass<"dist-apply-strategy", "::mlir::ModuleOp"> {
+/// A pass on the way to a stage; it refuses IR that is past it.
+class StagedPass<string argument, string stage>
+    : PassBase<argument, "::meshwright::StagedPass<::meshwright::Stage::" # stage # ">">;
+
+def DistApplyStrategy : StagedPass<"dist-apply-strategy", "dist"> {
   let summary = "Writes the mesh and the strategy's seed shardings";
   let description = [{
     Adds `dist.mesh @mesh` and a few `dist.seed` attributes, from which propagation
@@ -57,7 +61,7 @@ def DistApplyStrategy : Pass<"dist-apply-strategy", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 
-def DistSplitReductions : Pass<"dist-split-reductions", "::mlir::ModuleOp"> {
+def DistSplitReductions : StagedPass<"dist-split-reductions", "dist"> {
   let summary = "Lets indices be cut that ops need whole only to sum over them";
   let description = [{
     Cross-entropy needs a token's logits whole and a norm its row, but only for sums
@@ -69,7 +73,7 @@ def DistSplitReductions : Pass<"dist-split-reductions", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 
-def DistPad : Pass<"dist-pad", "::mlir::ModuleOp"> {
+def DistPad : StagedPass<"dist-pad", "dist"> {
   let summary = "Pads indices that seeds cut into parts that do not divide them, and rows of matrices";
   let description = [{
     An index that seeds cut into n parts grows to the next multiple of n in every
@@ -96,7 +100,7 @@ def DistPad : Pass<"dist-pad", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 
-def DistPropagate : Pass<"dist-propagate", "::mlir::ModuleOp"> {
+def DistPropagate : StagedPass<"dist-propagate", "dist"> {
   let summary = "Gives every tensor a sharding, from seeds and factor tables";
   let description = [{
     Axes spread from `dist.seed` attributes along the factors of the ops' tables,
@@ -129,7 +133,7 @@ def DistPropagate : Pass<"dist-propagate", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 
-def DistVerify : Pass<"dist-verify", "::mlir::ModuleOp"> {
+def DistVerify : StagedPass<"dist-verify", "dist"> {
   let summary = "Checks that every use fits its op's factor table";
   let description = [{
     Every tensor carries a sharding of the mesh. In each op all tensors cut a
@@ -140,7 +144,7 @@ def DistVerify : Pass<"dist-verify", "::mlir::ModuleOp"> {
   }];
 }
 
-def DistPartition : Pass<"dist-partition", "::mlir::ModuleOp"> {
+def DistPartition : StagedPass<"dist-partition", "local"> {
   let summary = "From global tensors with shardings to one device's program";
   let description = [{
     Every type becomes the shape of one device's part, without encoding; each
@@ -156,7 +160,7 @@ def DistPartition : Pass<"dist-partition", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 
-def DistSplitStages : Pass<"dist-split-stages", "::mlir::ModuleOp"> {
+def DistSplitStages : StagedPass<"dist-split-stages", "stages"> {
   let summary = "One program for each stage of the pipeline";
   let description = [{
     Along the mesh axis `pipe` devices run different programs, nested modules `@stage0`,
@@ -201,7 +205,7 @@ def DistSplitStages : Pass<"dist-split-stages", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect"];
 }
 
-def DistSchedule : Pass<"dist-schedule", "::mlir::ModuleOp"> {
+def DistSchedule : StagedPass<"dist-schedule", "schedule"> {
   let summary = "Puts the tasks of pipeline stages into the order of a schedule";
   let description = [{
     naive, gpipe, 1f1b, interleaved:V (microbatches a multiple of the stages), zb-h1 (at
@@ -223,7 +227,7 @@ def DistSchedule : Pass<"dist-schedule", "::mlir::ModuleOp"> {
            "naive, gpipe, 1f1b, interleaved:V, zb-h1, zb-h2 or zb-v">];
 }
 
-def DistRematerialize : Pass<"dist-rematerialize", "::mlir::ModuleOp"> {
+def DistRematerialize : StagedPass<"dist-rematerialize", "stages"> {
   let summary = "Computes activations again in the backward instead of keeping them";
   let description = [{
     Works on pairs of repeats of which the second reads, slice by slice, what the
@@ -271,7 +275,7 @@ def DistRematerialize : Pass<"dist-rematerialize", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::dist::DistDialect", "::meshwright::train::TrainDialect"];
 }
 
-def DistSplitServers : Pass<"dist-split-servers", "::mlir::ModuleOp"> {
+def DistSplitServers : StagedPass<"dist-split-servers", "stages"> {
   let summary = "One program for parameter servers, one for workers";
   let description = [{
     Where variables are a root's, or values are reduced or gathered to one, devices run
@@ -290,7 +294,7 @@ def DistSplitServers : Pass<"dist-split-servers", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::dist::DistDialect", "::meshwright::train::TrainDialect"];
 }
 
-def DistOptimizeCollectives : Pass<"dist-optimize-collectives", "::mlir::ModuleOp"> {
+def DistOptimizeCollectives : StagedPass<"dist-optimize-collectives", "schedule"> {
   let summary = "Fewer and smaller collectives";
   let description = [{
     An `all_reduce` whose only use is a `slice` over the same group becomes a
@@ -309,7 +313,7 @@ def DistOptimizeCollectives : Pass<"dist-optimize-collectives", "::mlir::ModuleO
            "Most bytes that several tensors of one call have together">];
 }
 
-def DistLoopCollectives : Pass<"dist-loop-collectives", "::mlir::ModuleOp"> {
+def DistLoopCollectives : StagedPass<"dist-loop-collectives", "schedule"> {
   let summary = "A collective and the products that need it as one loop of both";
   let description = [{
     After Wang et al., Overlap Communication with Dependent Computation via
@@ -343,7 +347,7 @@ def DistLoopCollectives : Pass<"dist-loop-collectives", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::dist::DistDialect", "::meshwright::train::TrainDialect"];
 }
 
-def DistDecomposeCollectives : Pass<"dist-decompose-collectives", "::mlir::ModuleOp"> {
+def DistDecomposeCollectives : StagedPass<"dist-decompose-collectives", "schedule"> {
   let summary = "all_reduce as messages between pairs of devices";
   let description = [{
     Writes each `all_reduce` as `dist.exchange` ops by a known algorithm
@@ -362,7 +366,7 @@ def DistDecomposeCollectives : Pass<"dist-decompose-collectives", "::mlir::Modul
   let dependentDialects = ["::meshwright::dist::DistDialect", "::meshwright::train::TrainDialect"];
 }
 
-def DistVerifyCommunication : Pass<"dist-verify-communication", "::mlir::ModuleOp"> {
+def DistVerifyCommunication : StagedPass<"dist-verify-communication", "schedule"> {
   let summary = "Proves that all that devices tell each other meets";
   let description = [{
     Where all devices run one program and exchange no messages, the order of

@@ -523,7 +523,7 @@ private:
 class PropagatePass : public dist::impl::DistPropagateBase<PropagatePass> {
 public:
   using DistPropagateBase::DistPropagateBase;
-  void runOnOperation() override {
+  void runOnModule() override {
     MeshOp mesh = lookupMesh(getOperation());
     if (!mesh)
       return signalPassFailure();

@@ -56,7 +56,7 @@ namespace {
 struct DistRematerialize : dist::impl::DistRematerializeBase<DistRematerialize> {
   using DistRematerializeBase::DistRematerializeBase;
 
-  void runOnOperation() override {
+  void runOnModule() override {
     if (failed(run()))
       signalPassFailure();
   }

@@ -298,7 +298,7 @@ public:
   using DistScheduleBase::DistScheduleBase;
 
 private:
-  void runOnOperation() override {
+  void runOnModule() override {
     if (hasPrograms(getOperation()) && failed(Scheduler(getOperation(), schedule).run()))
       signalPassFailure();
   }

@@ -19,7 +19,7 @@ namespace meshwright::dist {
 
 namespace {
 class SplitReductionsPass : public dist::impl::DistSplitReductionsBase<SplitReductionsPass> {
-  void runOnOperation() override {
+  void runOnModule() override {
     MeshOp mesh = lookupMesh(getOperation());
     if (!mesh)
       return signalPassFailure();

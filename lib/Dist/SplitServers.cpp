@@ -81,7 +81,7 @@ private:
 };
 
 class SplitServersPass : public dist::impl::DistSplitServersBase<SplitServersPass> {
-  void runOnOperation() override {
+  void runOnModule() override {
     if (failed(run()))
       signalPassFailure();
   }

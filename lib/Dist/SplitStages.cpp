@@ -177,7 +177,7 @@ public:
   using DistSplitStagesBase::DistSplitStagesBase;
 
 private:
-  void runOnOperation() override {
+  void runOnModule() override {
     ModuleOp module = getOperation();
     MeshOp mesh = lookupMesh(module);
     if (!mesh)

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Strategy.h"
+#include "meshwright/Suggestion.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -25,9 +26,17 @@ Expected<Mesh> parseMesh(StringRef text) {
     auto [name, size] = item.split('=');
     name = name.trim();
     MeshAxis axis{name.str(), 0};
-    if (!is_contained(axisNames, name))
-      return createStringError("mesh axis '" + name + "' is unknown; axes are " +
-                               join(ArrayRef(axisNames), ", "));
+    if (!is_contained(axisNames, name)) {
+      std::string meant = axisCalled(name.lower());
+      if (meant.empty())
+        meant = nearestName(name.lower(), axisNames);
+      std::string all = join(ArrayRef(axisNames), ", ");
+      if (meant.empty())
+        return createStringError("mesh axis '" + name + "' is unknown; the axes are " + all);
+      return createStringError("mesh axis '" + name + "' is unknown; did you mean '" + meant + "'" +
+                               (name.equals_insensitive("fsdp") ? ", with --zero 3" : "") +
+                               "? The axes are " + all);
+    }
     if (!mesh.named(name).empty())
       return createStringError("mesh axis '" + name + "' is given twice");
     SmallVector<StringRef> parts;

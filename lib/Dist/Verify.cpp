@@ -229,7 +229,7 @@ private:
 };
 
 class VerifyPass : public dist::impl::DistVerifyBase<VerifyPass> {
-  void runOnOperation() override {
+  void runOnModule() override {
     MeshOp mesh = lookupMesh(getOperation());
     if (!mesh || failed(Verifier(mesh).run(getOperation())))
       signalPassFailure();

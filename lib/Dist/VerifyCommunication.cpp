@@ -83,7 +83,7 @@ public:
   using DistVerifyCommunicationBase::DistVerifyCommunicationBase;
 
 private:
-  void runOnOperation() override {
+  void runOnModule() override {
     ModuleOp module = getOperation();
     SmallVector<ModuleOp> programs = programsOf(module);
     if (failed(verifyPrograms(module)) ||

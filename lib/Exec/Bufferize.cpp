@@ -314,7 +314,7 @@ LogicalResult ProgramBuilder::build() {
 
 namespace {
 struct ExecBufferize : exec::impl::ExecBufferizeBase<ExecBufferize> {
-  void runOnOperation() override {
+  void runOnModule() override {
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function->hasAttr(kernelAttr))
         functions.insert({function, Progress::Waiting});

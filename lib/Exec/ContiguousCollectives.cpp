@@ -191,7 +191,7 @@ static void rewrite(dist::ConcatOp op) {
 namespace {
 struct ExecContiguousCollectives
     : exec::impl::ExecContiguousCollectivesBase<ExecContiguousCollectives> {
-  void runOnOperation() override {
+  void runOnModule() override {
     getOperation().walk([](Operation *op) {
       llvm::TypeSwitch<Operation *>(op)
           .Case<dist::AllGatherOp, dist::GatherOp, dist::ReduceScatterOp, dist::ScatterOp,

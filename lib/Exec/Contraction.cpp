@@ -123,3 +123,9 @@ FailureOr<MatrixProduct> meshwright::exec::matrixProductOf(const ShardingRule &r
   }
   return product;
 }
+
+ProductShape meshwright::exec::shapeOf(const MatrixProduct &product, Type factors, Type result) {
+  return {product.transA, product.transB, product.m,
+          product.n,      product.k,      product.ldc,
+          product.batch,  !factors.isF32() || !result.isF32(), result};
+}

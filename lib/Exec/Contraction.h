@@ -6,6 +6,7 @@
 #ifndef MESHWRIGHT_LIB_EXEC_CONTRACTION_H
 #define MESHWRIGHT_LIB_EXEC_CONTRACTION_H
 
+#include "Exec/Target.h"
 #include "Train/ShardingRule.h"
 
 #include <string>
@@ -26,6 +27,9 @@ struct MatrixProduct {
 /// columns, summed index and batch may each be several factors if these follow one
 /// another in every tensor that has them. Otherwise fails and says which do not.
 mlir::FailureOr<MatrixProduct> matrixProductOf(const ShardingRule &rule, std::string &error);
+
+/// What a target is told of such a product of factors and to a result of these element types.
+ProductShape shapeOf(const MatrixProduct &product, mlir::Type factors, mlir::Type result);
 
 } // namespace meshwright::exec
 

@@ -51,7 +51,7 @@ static LogicalResult decompose(func::FuncOp kernel) {
 
 namespace {
 struct ExecDecomposeKernels : exec::impl::ExecDecomposeKernelsBase<ExecDecomposeKernels> {
-  void runOnOperation() override {
+  void runOnModule() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<FoldBroadcast>(&getContext());
     // Only folds of arith and math ops: kernels keep the shape that the scheduler

@@ -375,7 +375,7 @@ void KernelFormer::run(StringRef prefix, llvm::StringMap<func::FuncOp> &known) {
 
 namespace {
 struct ExecFormKernels : exec::impl::ExecFormKernelsBase<ExecFormKernels> {
-  void runOnOperation() override {
+  void runOnModule() override {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
     llvm::StringMap<func::FuncOp> known;

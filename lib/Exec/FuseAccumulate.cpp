@@ -80,7 +80,7 @@ static void fuse(Operation *op) {
 
 namespace {
 struct ExecFuseAccumulate : exec::impl::ExecFuseAccumulateBase<ExecFuseAccumulate> {
-  void runOnOperation() override {
+  void runOnModule() override {
     getOperation().walk([](func::FuncOp function) {
       if (function.isExternal())
         return;

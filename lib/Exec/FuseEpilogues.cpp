@@ -13,8 +13,6 @@
 
 #include "Dist/Dist.h"
 
-#include "llvm/ADT/StringSet.h"
-
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::exec;
@@ -40,12 +38,17 @@ static std::optional<std::string> textOf(const ShardingRule &rule) {
   return plain ? std::optional(result) : std::nullopt;
 }
 
+/// Whether the target's library can do `epilogue` with such a product, and should.
+static bool fuses(TargetAttr target, const Epilogue &epilogue, const ProductShape &product) {
+  return target.getTarget().shouldFuse(epilogue.kind, target.getParameters()) &&
+         target.getTarget().canFuse(epilogue, product);
+}
+
 namespace {
 /// A product that becomes one `exec.product`.
 class Fusion {
 public:
-  Fusion(train::ContractionOpInterface op, const llvm::StringSet<> &allowed)
-      : op(op), allowed(allowed) {}
+  Fusion(train::ContractionOpInterface op, TargetAttr target) : op(op), target(target) {}
 
   /// Whether it is a product that the library can do more with.
   bool begin() {
@@ -111,7 +114,10 @@ public:
   bool any() const { return !taken.empty(); }
 
 private:
-  bool allows(StringRef what) const { return allowed.contains(what); }
+  bool allows(Epilogue::Kind kind, bool tanh = true) const {
+    return fuses(target, {kind, tanh}, shapeOf(product, getElementTypeOrSelf(op->getOperand(0)),
+                                               getElementTypeOrSelf(op->getResult(0))));
+  }
 
   void take(Operation *reader) {
     taken.push_back(reader);
@@ -125,25 +131,17 @@ private:
     if (other == value)
       return false;
     if (type == value.getType()) {
-      if (addend || !allows("addend"))
+      if (addend || !allows(Epilogue::Addend))
         return false;
       addend = other;
     } else {
       // Fewer dimensions: the last ones. They must be the row that the library adds to.
-      if (!isLeft || bias || type.getNumElements() != product.n || !allows("bias"))
+      if (!isLeft || bias || type.getNumElements() != product.n || !allows(Epilogue::Bias))
         return false;
       bias = other;
     }
     take(add);
     return true;
-  }
-
-  /// cuBLASLt has the tanh form, in arithmetic that is good enough for narrow results
-  /// only; what it keeps has rows of 16 bytes.
-  bool hasGelu(bool tanh) const {
-    auto type = cast<RankedTensorType>(op->getResult(0).getType());
-    int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
-    return tanh && bytes == 2 && product.ldc % 8 == 0;
   }
 
   bool takesGelu() {
@@ -156,7 +154,7 @@ private:
       else
         others = true;
     }
-    if (!found || addend || !allows("gelu") || !hasGelu(found.getTanh()))
+    if (!found || addend || !allows(Epilogue::Gelu, found.getTanh()))
       return false;
     // What reads the other result must come after the product, which comes where gelu is.
     for (Operation *user : value.getUsers()) {
@@ -173,7 +171,7 @@ private:
 
   bool takeSlope(train::GeluGradOp gradient) {
     if (addend || bias || gradient.getDy() != value || gradient.getX() == value ||
-        !allows("gelu-grad") || !hasGelu(gradient.getTanh()))
+        !allows(Epilogue::GeluGrad, gradient.getTanh()))
       return false;
     slopeAt = gradient.getX();
     take(gradient);
@@ -181,7 +179,7 @@ private:
   }
 
   train::ContractionOpInterface op;
-  const llvm::StringSet<> &allowed;
+  TargetAttr target;
   MatrixProduct product;
   std::string spec;
   Value value; ///< what the product makes so far
@@ -193,7 +191,7 @@ private:
 /// A product that also makes the sums of one of its factors over what it sums.
 class SumFusion {
 public:
-  explicit SumFusion(train::ContractionOpInterface op) : op(op) {}
+  SumFusion(train::ContractionOpInterface op, TargetAttr target) : op(op), target(target) {}
 
   /// Finds such sums that would otherwise take a pass over memory of their own.
   bool find() {
@@ -208,8 +206,9 @@ public:
       return false;
     spec = *text;
     for (factor = 0; factor < 2; ++factor) {
-      if (!canSum(product->swapped ? 1 - factor : factor, product->transA, product->transB,
-                  product->m, product->n, product->k, product->batch))
+      Epilogue sum{Epilogue::BiasGrad, /*tanh=*/true, product->swapped ? 1 - factor : factor};
+      if (!fuses(target, sum, shapeOf(*product, getElementTypeOrSelf(op->getOperand(0)),
+                                      getElementTypeOrSelf(op->getResult(0)))))
         continue;
       SmallVector<int64_t> dims = summedDims(rule, factor);
       for (Operation *user : op->getOperand(factor).getUsers())
@@ -266,28 +265,17 @@ private:
   }
 
   train::ContractionOpInterface op;
+  TargetAttr target;
   std::string spec;
   unsigned factor = 0;
   train::ReduceOp sums;
 };
 
-constexpr StringLiteral names[] = {"addend", "bias", "gelu", "gelu-grad", "bias-grad"};
-
 struct ExecFuseEpilogues : exec::impl::ExecFuseEpiloguesBase<ExecFuseEpilogues> {
-  using ExecFuseEpiloguesBase::ExecFuseEpiloguesBase;
-
-  void runOnOperation() override {
-    llvm::StringSet<> allowed;
-    for (const std::string &name : epilogues) {
-      if (!llvm::is_contained(names, name)) {
-        getOperation()->emitError("'") << name << "' is no epilogue; there are "
-                                       << llvm::join(ArrayRef(names), ", ");
-        return signalPassFailure();
-      }
-      allowed.insert(name);
-    }
+  void runOnModule() override {
+    TargetAttr target = targetOf(getOperation());
     for (train::ContractionOpInterface op : products()) {
-      Fusion fusion(op, allowed);
+      Fusion fusion(op, target);
       if (!fusion.begin())
         continue;
       while (fusion.grow())
@@ -295,10 +283,8 @@ struct ExecFuseEpilogues : exec::impl::ExecFuseEpiloguesBase<ExecFuseEpilogues> 
       if (fusion.any())
         fusion.finish();
     }
-    if (!allowed.contains("bias-grad"))
-      return;
     for (train::ContractionOpInterface op : products())
-      if (SumFusion fusion(op); fusion.find())
+      if (SumFusion fusion(op, target); fusion.find())
         fusion.finish();
   }
 

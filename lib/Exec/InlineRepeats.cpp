@@ -141,7 +141,7 @@ static LogicalResult passVariables(func::FuncOp callee, ArrayRef<func::CallOp> c
 
 namespace {
 struct ExecInlineRepeats : exec::impl::ExecInlineRepeatsBase<ExecInlineRepeats> {
-  void runOnOperation() override {
+  void runOnModule() override {
     SymbolTable symbols(getOperation());
     // What runs, callers first.
     llvm::SetVector<Operation *> reached;

@@ -44,7 +44,7 @@ static FailureOr<MatrixProduct> productOf(Operation *op, const ShardingRule &rul
 
 namespace {
 /// What is done with a product beside writing it.
-struct Epilogue {
+struct FusedValues {
   Value addend, bias, slopeAt, preactivation;
   bool gelu = false;
   Value sums; ///< of operand `summed`
@@ -53,7 +53,7 @@ struct Epilogue {
 } // namespace
 
 static void emitProduct(Operation *op, const MatrixProduct &product, bool accumulates,
-                        const Epilogue &epilogue, OpBuilder &builder, MemoryMap &map) {
+                        const FusedValues &epilogue, OpBuilder &builder, MemoryMap &map) {
   auto memory = [&](Value value) { return value ? map.memory(builder, value) : Value(); };
   Value a = memory(op->getOperand(product.swapped ? 1 : 0));
   Value b = memory(op->getOperand(product.swapped ? 0 : 1));
@@ -62,10 +62,9 @@ static void emitProduct(Operation *op, const MatrixProduct &product, bool accumu
         slopeAt = memory(epilogue.slopeAt), preactivation = memory(epilogue.preactivation);
   Value sums = memory(epilogue.sums);
   bool ofA = product.swapped == (epilogue.summed == 1);
-  bool mixed = !getElementTypeOrSelf(a).isF32() || !getElementTypeOrSelf(c).isF32();
-  Value workspace = workspaceOf(
-      builder, op, map,
-      matmulWorkspace(op, mixed, product.m, product.n, product.k, product.batch));
+  ProductShape shape = shapeOf(product, getElementTypeOrSelf(a), getElementTypeOrSelf(c));
+  Value workspace =
+      workspaceOf(builder, op, map, targetOf(op).getTarget().getProductWorkspace(shape));
   auto call = MatmulOp::create(
       builder, op->getLoc(), a, b, c, addend, bias, slopeAt, preactivation,
       ofA ? sums : Value(), ofA ? Value() : sums, workspace,
@@ -83,7 +82,7 @@ static LogicalResult lowerContraction(train::ContractionOpInterface op, OpBuilde
     return failure();
   auto accumulating = dyn_cast<train::AccumulatingOpInterface>(op.getOperation());
   bool accumulates = accumulating && !accumulating.getInitMutable().empty();
-  emitProduct(op, *product, accumulates, Epilogue(), builder, map);
+  emitProduct(op, *product, accumulates, FusedValues(), builder, map);
   return success();
 }
 
@@ -118,12 +117,6 @@ template <typename Op> static int64_t headsOf(Op op) {
                        : cast<RankedTensorType>(op.getQ().getType()).getDimSize(2);
 }
 
-/// Scratch memory for cuDNN, if `op` is its, and what else may run it.
-static int64_t attentionScratch(Operation *op, int64_t generated) {
-  auto bytes = op->getAttrOfType<IntegerAttr>(cudnnAttr);
-  return std::max(generated, bytes ? bytes.getInt() : 0);
-}
-
 static Value memoryOrNull(OpBuilder &builder, MemoryMap &map, Value value) {
   return value ? map.memory(builder, value) : Value();
 }
@@ -137,14 +130,14 @@ static LogicalResult lowerAttention(train::AttentionOp op, OpBuilder &builder, M
                                memory(op.getHeadBegin()), memory(op.getOut()), memory(op.getLse()),
                                workspace, op.getScale(), op.getCausal(), op.getWindow(),
                                op.getDropout(), op.getStream(), headsOf(op),
-                               op->getAttrOfType<IntegerAttr>(cudnnAttr),
-                               op->hasAttr(fallbackAttr), op->hasAttr(deterministicAttr),
-        op->getAttrOfType<StringAttr>(reasonAttr));
+                               op->getAttr(libraryAttr),
+                               op->getAttrOfType<StringAttr>(reasonAttr));
   };
   auto probe = create(Value());
   MwAttention shape = probe.getAttention();
   probe.erase();
-  int64_t bytes = attentionScratch(op, attentionWorkspace(op, shape));
+  int64_t bytes = targetOf(op).getTarget().getAttentionWorkspace(shape, /*backward=*/false,
+                                                                 op->getAttr(libraryAttr));
   markLike(op, create(workspaceOf(builder, op, map, bytes)));
   return success();
 }
@@ -158,14 +151,14 @@ static LogicalResult lowerAttentionGrad(train::AttentionGradOp op, OpBuilder &bu
         memory(op.getV()), memory(op.getOut()), memory(op.getLse()), memory(op.getIds()),
         memory(op.getKey()), memory(op.getHeadBegin()), memory(op.getDq()), memory(op.getDk()),
         memory(op.getDv()), workspace, op.getScale(), op.getCausal(), op.getWindow(),
-        op.getDropout(), op.getStream(), headsOf(op), op->getAttrOfType<IntegerAttr>(cudnnAttr),
-        op->hasAttr(fallbackAttr), op->hasAttr(deterministicAttr),
+        op.getDropout(), op.getStream(), headsOf(op), op->getAttr(libraryAttr),
         op->getAttrOfType<StringAttr>(reasonAttr));
   };
   auto probe = create(Value());
   MwAttention shape = probe.getAttention();
   probe.erase();
-  int64_t bytes = attentionScratch(op, attentionGradWorkspace(op, shape));
+  int64_t bytes = targetOf(op).getTarget().getAttentionWorkspace(shape, /*backward=*/true,
+                                                                 op->getAttr(libraryAttr));
   create(workspaceOf(builder, op, map, bytes));
   return success();
 }

@@ -89,7 +89,9 @@ namespace {
 /// Launches of one block that may become one, where the last of them is.
 class Group {
 public:
-  explicit Group(LaunchOp first) : members{first} { countOperands(first); }
+  Group(LaunchOp first, unsigned mostOperands) : members{first}, mostOperands(mostOperands) {
+    countOperands(first);
+  }
 
   /// Takes `next`, which comes after all members, unless something between reads what
   /// they write and may not move behind it.
@@ -104,15 +106,13 @@ private:
   }
 
   SmallVector<LaunchOp> members;
+  unsigned mostOperands; ///< that one launch takes
   llvm::SmallSetVector<Value, 16> operands;
   unsigned results = 0;
   /// What has to come after the merged launch, in the order of the block.
   llvm::SetVector<Operation *> after;
 };
 } // namespace
-
-/// Addresses that one launch takes at most: the parameters of a CUDA kernel are 4 KiB.
-static constexpr unsigned mostOperands = 480;
 
 static bool isCommunication(Operation *op) {
   return isa<dist::CollectiveOpInterface>(op);
@@ -218,8 +218,11 @@ void Group::merge(SymbolTable &symbols) {
 
 namespace {
 struct ExecMergeLaunches : exec::impl::ExecMergeLaunchesBase<ExecMergeLaunches> {
-  void runOnOperation() override {
+  void runOnModule() override {
     ModuleOp module = getOperation();
+    mostOperands = targetOf(module).getTarget().getMostLaunchOperands();
+    if (mostOperands == 0)
+      return;
     SymbolTable symbols(module);
     llvm::StringMap<std::optional<std::string>> descriptions;
     for (auto function : module.getOps<func::FuncOp>())
@@ -255,7 +258,7 @@ struct ExecMergeLaunches : exec::impl::ExecMergeLaunchesBase<ExecMergeLaunches> 
     return waits;
   }
 
-  static void run(Block &block, SymbolTable &symbols,
+  void run(Block &block, SymbolTable &symbols,
                   const llvm::StringMap<std::optional<std::string>> &descriptions) {
     // Kind by kind, since merging one moves others' launches.
     llvm::SetVector<StringRef> kinds;
@@ -269,7 +272,7 @@ struct ExecMergeLaunches : exec::impl::ExecMergeLaunchesBase<ExecMergeLaunches> 
 
   /// Merges the first launches of a kind that may become one. Those that wait for other
   /// collectives stay apart, which may end at other times.
-  static bool mergeOne(Block &block, StringRef kind, SymbolTable &symbols,
+  bool mergeOne(Block &block, StringRef kind, SymbolTable &symbols,
                        const llvm::StringMap<std::optional<std::string>> &descriptions) {
     Waits waits = waitsOf(block);
     std::vector<std::pair<std::set<Operation *>, Group>> groups;
@@ -282,7 +285,7 @@ struct ExecMergeLaunches : exec::impl::ExecMergeLaunchesBase<ExecMergeLaunches> 
         return group.first == waits[launch];
       });
       if (alike == groups.rend() || !alike->second.add(launch))
-        groups.push_back({waits[launch], Group(launch)});
+        groups.push_back({waits[launch], Group(launch, mostOperands)});
     }
     for (auto &[waited, group] : groups)
       if (group.size() > 1) {
@@ -296,5 +299,7 @@ struct ExecMergeLaunches : exec::impl::ExecMergeLaunchesBase<ExecMergeLaunches> 
   static bool feedsCommunication(LaunchOp launch) {
     return llvm::any_of(launch->getUsers(), isCommunication);
   }
+
+  unsigned mostOperands = 0; ///< of one launch on the module's target
 };
 } // namespace

@@ -26,7 +26,7 @@ static bool computes(Operation *op) {
 
 namespace {
 struct ExecNumberValues : exec::impl::ExecNumberValuesBase<ExecNumberValues> {
-  void runOnOperation() override {
+  void runOnModule() override {
     ModuleOp module = getOperation();
     Builder b(&getContext());
     int64_t count = 0;

@@ -43,7 +43,7 @@ struct Stack {
 struct ExecOffload : exec::impl::ExecOffloadBase<ExecOffload> {
   using ExecOffloadBase::ExecOffloadBase;
 
-  void runOnOperation() override {
+  void runOnModule() override {
     for (auto program : getOperation().getOps<ProgramOp>())
       numbers[program] = freeStart(program);
     if (optimizer && failed(moveStates()))

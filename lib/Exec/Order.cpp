@@ -80,7 +80,7 @@ static void order(Block &block) {
 
 namespace {
 struct ExecOrder : exec::impl::ExecOrderBase<ExecOrder> {
-  void runOnOperation() override {
+  void runOnModule() override {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.isExternal() || function->hasAttr(kernelAttr))
         continue;

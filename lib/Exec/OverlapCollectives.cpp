@@ -26,7 +26,7 @@ namespace {
 struct ExecOverlapCollectives : exec::impl::ExecOverlapCollectivesBase<ExecOverlapCollectives> {
   using ExecOverlapCollectivesBase::ExecOverlapCollectivesBase;
 
-  void runOnOperation() override {
+  void runOnModule() override {
     for (auto program : getOperation().getOps<ProgramOp>())
       start(program);
   }

@@ -7,14 +7,16 @@
 #define MESHWRIGHT_LIB_EXEC_PASSES_H
 
 #include "Exec/Exec.h"
-
-#include "mlir/Pass/Pass.h"
+#include "meshwright/StagedPass.h"
 
 namespace meshwright::exec {
 #define GEN_PASS_DECL
 #include "Exec/Passes.h.inc"
 #define GEN_PASS_REGISTRATION
 #include "Exec/Passes.h.inc"
+
+/// exec-assign-target with values of flags that are parsed already.
+std::unique_ptr<mlir::Pass> createAssignTarget(llvm::StringRef target, const FlagValues &flags);
 } // namespace meshwright::exec
 
 #endif // MESHWRIGHT_LIB_EXEC_PASSES_H

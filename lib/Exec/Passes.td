@@ -8,7 +8,11 @@
 
 include "mlir/Pass/PassBase.td"
 
-def ExecSliceCollectives : Pass<"exec-slice-collectives", "::mlir::ModuleOp"> {
+/// A pass on the way to a stage; it refuses IR that is past it.
+class StagedPass<string argument, string stage>
+    : PassBase<argument, "::meshwright::StagedPass<::meshwright::Stage::" # stage # ">">;
+
+def ExecSliceCollectives : StagedPass<"exec-slice-collectives", "exec"> {
   let summary = "Gathers and scatters stacked tensors slice by slice";
   let description = [{
     Where parts of a tensor are pieces of its rows, one collective over all of it needs
@@ -26,7 +30,7 @@ def ExecSliceCollectives : Pass<"exec-slice-collectives", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::train::TrainDialect"];
 }
 
-def ExecContiguousCollectives : Pass<"exec-contiguous-collectives", "::mlir::ModuleOp"> {
+def ExecContiguousCollectives : StagedPass<"exec-contiguous-collectives", "exec"> {
   let summary = "Lets collectives move contiguous blocks only";
   let description = [{
     Collectives of the runtime move blocks that are contiguous in memory, which parts
@@ -40,7 +44,7 @@ def ExecContiguousCollectives : Pass<"exec-contiguous-collectives", "::mlir::Mod
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecFuseAccumulate : Pass<"exec-fuse-accumulate", "::mlir::ModuleOp"> {
+def ExecFuseAccumulate : StagedPass<"exec-fuse-accumulate", "exec"> {
   let summary = "Adds gradients to their accumulators where they are computed";
   let description = [{
     A sum whose one term is a contraction or an embedding gradient that nothing else
@@ -50,7 +54,7 @@ def ExecFuseAccumulate : Pass<"exec-fuse-accumulate", "::mlir::ModuleOp"> {
   }];
 }
 
-def ExecSliceUpdates : Pass<"exec-slice-updates", "::mlir::ModuleOp"> {
+def ExecSliceUpdates : StagedPass<"exec-slice-updates", "exec"> {
   let summary = "Updates variables part by part";
   let description = [{
     The optimizer's update of a variable becomes a repetition over equal parts of it, as few
@@ -68,10 +72,25 @@ def ExecSliceUpdates : Pass<"exec-slice-updates", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::train::TrainDialect"];
 }
 
-def ExecFuseEpilogues : Pass<"exec-fuse-epilogues", "::mlir::ModuleOp"> {
+def ExecAssignTarget : StagedPass<"exec-assign-target", "exec"> {
+  let summary = "Says which target a module is compiled for";
+  let description = [{
+    Sets the module's attribute `exec.target`, which holds the target's parameters in parsed
+    form. All passes after it ask the target for what depends on the device: limits of
+    schedules, epilogues and attention of libraries, scratch memory. Refuses unknown targets,
+    and values of flags that the target does not know.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", "\"cpu\"", "name of a target">,
+    Option<"flags", "flags", "std::string", "\"\"",
+           "the target's flags as flag=value, between blanks; defaults without">];
+  let dependentDialects = ["::meshwright::exec::ExecDialect"];
+}
+
+def ExecFuseEpilogues : StagedPass<"exec-fuse-epilogues", "exec"> {
   let summary = "Lets the matrix library do what comes right after a product";
   let description = [{
-    For targets whose library has epilogues (cuBLASLt). A product whose result only one
+    For targets whose library has epilogues. A product whose result only one
     op reads, in the same block, takes that op in and becomes an `exec.product`:
 
     | epilogue | what it takes in |
@@ -83,9 +102,8 @@ def ExecFuseEpilogues : Pass<"exec-fuse-epilogues", "::mlir::ModuleOp"> {
     | `bias-grad` | the sums of a factor over what the product sums, which need not read its result |
 
     So a linear layer's bias and the residual behind it cost no pass over memory, nor
-    does gelu. Sums stay in f32 until the result, once, is rounded. The two with gelu
-    are for results in bf16 and f16, since the library's tanh is not exact to f32's last
-    digits, and for rows of a multiple of 8 elements. Products that add to an `init`,
+    does gelu. Sums stay in f32 until the result, once, is rounded. The target says which of
+    these its library can do with a product, and which it should. Products that add to an `init`,
     batched ones, gelu by erf and other activations stay as they are. The product comes
     where the last op was that it took in.
 
@@ -95,12 +113,10 @@ def ExecFuseEpilogues : Pass<"exec-fuse-epilogues", "::mlir::ModuleOp"> {
     reads the factor sums it for nothing: there they stay. So do those of a factor whose
     summed index is the contiguous one, and those of a product by one row or column.
   }];
-  let options = [ListOption<"epilogues", "epilogues", "std::string",
-                            "which to use: addend, bias, gelu, gelu-grad, bias-grad; none without">];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecFormKernels : Pass<"exec-form-kernels", "::mlir::ModuleOp"> {
+def ExecFormKernels : StagedPass<"exec-form-kernels", "exec"> {
   let summary = "Fuses memory-bound ops into kernels";
   let description = [{
     Every op with `KernelOpInterface` ends up in a kernel, a private function with
@@ -122,7 +138,7 @@ def ExecFormKernels : Pass<"exec-form-kernels", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecDecomposeKernels : Pass<"exec-decompose-kernels", "::mlir::ModuleOp"> {
+def ExecDecomposeKernels : StagedPass<"exec-decompose-kernels", "exec"> {
   let summary = "Rewrites kernel bodies into arith, math and structural primitives";
   let description = [{
     Each op of a kernel is replaced by its own `KernelOpInterface::decompose`; then
@@ -132,7 +148,7 @@ def ExecDecomposeKernels : Pass<"exec-decompose-kernels", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecMergeLaunches : Pass<"exec-merge-launches", "::mlir::ModuleOp"> {
+def ExecMergeLaunches : StagedPass<"exec-merge-launches", "exec"> {
   let summary = "Launches once what is done to many tensors";
   let description = [{
     Launches of kernels that do the same to each element of tensors of one shape each, and of
@@ -146,13 +162,14 @@ def ExecMergeLaunches : Pass<"exec-merge-launches", "::mlir::ModuleOp"> {
     writes of variables for one, moves behind it. Launches stay apart where something may not
     move: functions that are called, other reads of the variables. So do launches whose results a
     collective takes, which would have to wait for all, and launches that wait for different
-    collectives, which may end at other times. A launch has 480 operands and results at
-    most, as the parameters of a CUDA kernel are 4 KiB; more become several.
+    collectives, which may end at other times. The target says how many operands and results a
+    launch has at most; more become several launches. On targets where a launch costs next to
+    nothing nothing changes.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecScheduleKernels : Pass<"exec-schedule-kernels", "::mlir::ModuleOp"> {
+def ExecScheduleKernels : StagedPass<"exec-schedule-kernels", "exec"> {
   let summary = "Plans the loops of each kernel and cuts them into chunks";
   let description = [{
     A kernel becomes stages that run one after the other, each a loop nest of one of
@@ -162,21 +179,19 @@ def ExecScheduleKernels : Pass<"exec-schedule-kernels", "::mlir::ModuleOp"> {
     `exec.template`, `exec.iterations` and `exec.chunks`; and for the whole kernel
     `exec.workspace` (bytes for partial results and for tensors that a later stage
     needs) and `exec.inplace`. All follow from shapes alone, so that results do not
-    depend on the number of threads. The module's attribute `exec.target` says for which
-    target it is, unless that is the cpu.
+    depend on the number of threads. Chunks are as large and as many as the target says.
 
     Refuses, naming the op, what has no place in a kernel, memory of types other than
     f32, bf16, f16 and i32, and arithmetic in bf16 or f16.
   }];
   let options = [
-    Option<"target", "target", "std::string", "\"cpu\"", "cpu or cuda: whose threads take the chunks">,
     Option<"maxChunks", "max-chunks", "int64_t", "0", "Most chunks of a stage, if not 0">,
     Option<"chunkWork", "chunk-work", "int64_t", "0",
            "Least work of a chunk, if not 0, in elements times an eighth of their instructions">];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecInlineRepeats : Pass<"exec-inline-repeats", "::mlir::ModuleOp"> {
+def ExecInlineRepeats : StagedPass<"exec-inline-repeats", "exec"> {
   let summary = "Turns train.repeat into exec.loop with the function's body inside";
   let description = [{
     From here on a value belongs to one place of one program, so that memory can be
@@ -189,7 +204,7 @@ def ExecInlineRepeats : Pass<"exec-inline-repeats", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecOrder : Pass<"exec-order", "::mlir::ModuleOp"> {
+def ExecOrder : StagedPass<"exec-order", "exec"> {
   let summary = "Orders operations so that less memory is live";
   let description = [{
     Keeps program order, but moves an op down to its first reader when what it makes
@@ -200,7 +215,7 @@ def ExecOrder : Pass<"exec-order", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecNumberValues : Pass<"exec-number-values", "::mlir::ModuleOp"> {
+def ExecNumberValues : StagedPass<"exec-number-values", "exec"> {
   let summary = "Numbers what a program computes, and keeps the program to compare with";
   let description = [{
     Every launch, product, attention and collective gets a number, `exec.value`. After
@@ -214,32 +229,19 @@ def ExecNumberValues : Pass<"exec-number-values", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecChooseAttention : Pass<"exec-choose-attention", "::mlir::ModuleOp"> {
-  let summary = "Says which attention cuDNN makes on GPUs, and with how much memory";
+def ExecChooseLibraries : StagedPass<"exec-choose-libraries", "exec"> {
+  let summary = "Lets the target choose which library makes a call of attention";
   let description = [{
-    cuDNN's fused attention is made for each architecture, with its own products and
-    copies, where the generated kernels use what all from sm_80 on have; but it knows
-    fewer cases: bf16 and f16, heads of a multiple of 8 elements up to 128 (256 on sm_90),
-    no dropout. With `attention=auto` it makes each
-    call that it can on one of `archs` at least, with the generated kernels as `fallback`
-    where it is missing or refuses as an executable starts; with `cudnn` all, without a
-    fallback, and a call that it cannot make on all of `archs` is refused; with
-    `generated` none.
-
-    The bytes that cuDNN may use of the op's workspace are written on the op, the most
-    over `archs`. With `deterministic`, the gradient has the same bits on every run. On
-    all GPUs but sm_100's cuDNN then stores products of queries and keys: 1 GiB at most,
-    or those of one group of heads of one sequence; larger calls are made in parts.
+    Where the target has a library for attention beside generated kernels, and that library can
+    make a call, the op gets the attribute `exec.library`, which only the target reads: how much
+    scratch memory the library may use, whether generated kernels stand by. Otherwise
+    `exec.reason` says why not. Refuses calls that the library cannot make where the target's
+    flags ask for it alone.
   }];
-  let options = [
-    Option<"attention", "attention", "std::string", "\"auto\"", "auto, cudnn or generated">,
-    Option<"deterministic", "deterministic", "bool", "true",
-           "whether gradients have the same bits on every run">,
-    Option<"archs", "archs", "std::string", "\"sm_90\"", "architectures of GPUs, between commas">];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecBufferize : Pass<"exec-bufferize", "::mlir::ModuleOp"> {
+def ExecBufferize : StagedPass<"exec-bufferize", "exec"> {
   let summary = "Gives every value a place in memory";
   let description = [{
     `@step` and `@eval` become `exec.program`s. Each variable, input and output has
@@ -272,7 +274,7 @@ def ExecBufferize : Pass<"exec-bufferize", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecOffload : Pass<"exec-offload", "::mlir::ModuleOp"> {
+def ExecOffload : StagedPass<"exec-offload", "exec"> {
   let summary = "Moves memory to the host, and copies of its parts to and fro";
   let description = [{
     Memory that moves is of type `memref<.., "host">` from here on, and ops that compute
@@ -301,7 +303,7 @@ def ExecOffload : Pass<"exec-offload", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecOverlapCollectives : Pass<"exec-overlap-collectives", "::mlir::ModuleOp"> {
+def ExecOverlapCollectives : StagedPass<"exec-overlap-collectives", "exec"> {
   let summary = "Lets collectives run while the program computes";
   let description = [{
     A collective of `min-bytes` at least is only started where it stands, and an
@@ -336,7 +338,7 @@ def ExecOverlapCollectives : Pass<"exec-overlap-collectives", "::mlir::ModuleOp"
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecPlanMemory : Pass<"exec-plan-memory", "::mlir::ModuleOp"> {
+def ExecPlanMemory : StagedPass<"exec-plan-memory", "exec"> {
   let summary = "Gives every buffer its offset in one arena";
   let description = [{
     Variables, inputs and outputs come first, at the same offsets in every program.
@@ -359,7 +361,7 @@ def ExecPlanMemory : Pass<"exec-plan-memory", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecVerify : Pass<"exec-verify", "::mlir::ModuleOp"> {
+def ExecVerify : StagedPass<"exec-verify", "exec"> {
   let summary = "Checks that floor 3 is complete";
   let description = [{
     Closes the floor: no tensors in programs, every buffer has an aligned offset

@@ -54,7 +54,7 @@ constexpr SpaceAttrs attrs[] = {{arenaBytesAttr, liveBytesAttr, memoryAttr},
                                 {hostBytesAttr, "", hostMemoryAttr}};
 
 struct ExecPlanMemory : exec::impl::ExecPlanMemoryBase<ExecPlanMemory> {
-  void runOnOperation() override {
+  void runOnModule() override {
     persistent.clear();
     llvm::fill(persistentBytes, 0);
     for (const SpaceAttrs &attr : attrs)

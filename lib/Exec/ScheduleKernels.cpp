@@ -19,18 +19,8 @@ namespace {
 struct ExecScheduleKernels : exec::impl::ExecScheduleKernelsBase<ExecScheduleKernels> {
   using ExecScheduleKernelsBase::ExecScheduleKernelsBase;
 
-  void runOnOperation() override {
-    if (target != "cpu" && target != "cuda") {
-      getOperation().emitError("target '") << target << "' is unknown; cpu and cuda work";
-      return signalPassFailure();
-    }
-    // What is decided by target later on, scratch memory for one, follows the kernels.
-    if (target == "cpu")
-      getOperation()->removeAttr(targetAttr);
-    else
-      getOperation()->setAttr(targetAttr, StringAttr::get(&getContext(), target));
-    auto options =
-        target == "cpu" ? codegen::ScheduleOptions::cpu() : codegen::ScheduleOptions::cuda();
+  void runOnModule() override {
+    ScheduleLimits options = targetOf(getOperation()).getTarget().getScheduleLimits();
     if (maxChunks)
       options.maxChunks = maxChunks;
     if (chunkWork)

@@ -36,7 +36,7 @@ namespace {
 struct ExecSliceCollectives : exec::impl::ExecSliceCollectivesBase<ExecSliceCollectives> {
   using ExecSliceCollectivesBase::ExecSliceCollectivesBase;
 
-  void runOnOperation() override {
+  void runOnModule() override {
     SymbolTable symbols(getOperation());
     getOperation().walk([&](Operation *op) {
       if (auto gather = dyn_cast<dist::AllGatherOp>(op))

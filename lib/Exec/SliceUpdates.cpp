@@ -98,7 +98,7 @@ namespace {
 struct ExecSliceUpdates : exec::impl::ExecSliceUpdatesBase<ExecSliceUpdates> {
   using ExecSliceUpdatesBase::ExecSliceUpdatesBase;
 
-  void runOnOperation() override {
+  void runOnModule() override {
     SymbolTable symbols(getOperation());
     SmallVector<train::UpdateOpInterface> updates;
     getOperation().walk([&](train::UpdateOpInterface op) { updates.push_back(op); });

@@ -245,7 +245,7 @@ LogicalResult ProgramVerifier::checkStarts() {
 
 namespace {
 struct ExecVerify : exec::impl::ExecVerifyBase<ExecVerify> {
-  void runOnOperation() override {
+  void runOnModule() override {
     ModuleOp module = getOperation();
     auto arena = module->getAttrOfType<IntegerAttr>(arenaBytesAttr);
     if (!arena) {

@@ -8,6 +8,8 @@
 #include "Dist/Programs.h"
 #include "Interpreter/Compare.h"
 #include "Interpreter/Training.h"
+#include "meshwright/Json.h"
+#include "meshwright/runtime/FileArguments.h"
 
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/MLIRContext.h"
@@ -149,7 +151,7 @@ static llvm::Expected<std::vector<double>> readNumbers(StringRef path, StringRef
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer)
     return llvm::createStringError("cannot read " + path + ": " + buffer.getError().message());
-  auto json = llvm::json::parse((*buffer)->getBuffer());
+  auto json = parseJson((*buffer)->getBuffer());
   if (!json)
     return json.takeError();
   std::vector<double> numbers;
@@ -222,6 +224,16 @@ static int runTraining(ModuleOp module, Arguments &arguments) {
     return fail(options.takeError());
   if (!*options)
     return 0; // Help.
+  std::vector<FileArgument> files;
+  for (auto [flag, path] : {std::pair("FILE", &arguments.file), {"--data", &(*options)->data},
+                            {"--init", &(*options)->init}, {"--expect", &arguments.expect},
+                            {"--expect-gradients", &arguments.expectGradients}})
+    if (!path->empty())
+      files.push_back({flag, *path, FileUse::Input});
+  if (!arguments.gradientsOut.empty())
+    files.push_back({"--gradients-out", arguments.gradientsOut, FileUse::Output});
+  if (std::string clash = clashOf(files); !clash.empty())
+    return fail(clash);
   auto session = Session::create(module, arguments.random.ranks, arguments.random.precision);
   if (failed(session))
     return 1;

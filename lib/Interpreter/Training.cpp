@@ -8,6 +8,8 @@
 #include "common/Options.h"
 #include "meshwright/runtime/Normal.h"
 
+#include "llvm/ADT/StringSet.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -202,9 +204,63 @@ llvm::Expected<Training::Step> Training::step(int64_t index) {
   return step;
 }
 
+/// Without momentum and clipping AdamW's first moment becomes the gradient, and a step of SGD at
+/// the rate 1 takes the gradient off.
+llvm::Expected<Training::Gradients> Training::gradientsOfStep(int64_t index) {
+  SmallVector<std::pair<train::VariableOp, Tensor>> before;
+  llvm::StringSet<> hasMoment, hasMaster;
+  for (train::VariableOp variable : session->variables()) {
+    FailureOr<Tensor> value = session->getVariable(variable);
+    if (failed(value))
+      return reported("reading a variable");
+    before.push_back({variable, *value});
+    if (variable.getRole() == "momentum")
+      hasMoment.insert(variable.getOfAttr().getValue());
+    if (variable.getRole() == "master")
+      hasMaster.insert(variable.getOfAttr().getValue());
+  }
+  Options asked = *options;
+  LossScaler scale = scaler;
+  options->beta1 = options->gradClip = 0;
+  options->lr = 1;
+  options->warmup = 0;
+  options->lrSchedule = "constant";
+  llvm::Expected<Step> made = step(index);
+  *options = asked;
+  scaler = scale;
+  if (!made)
+    return made.takeError();
+  Gradients result;
+  result.loss = made->loss;
+  for (auto &[variable, old] : before) {
+    bool moment = variable.getRole() == "momentum";
+    StringRef of = variable.isParameter() ? variable.getSymName() : variable.getOfAttr().getValue();
+    bool updated = variable.getRole() == "master" || (variable.isParameter() && !hasMaster.contains(of));
+    if (moment || (updated && !hasMoment.contains(of))) {
+      FailureOr<Tensor> value = session->getVariable(variable);
+      if (failed(value))
+        return reported("reading a variable");
+      double *gradient = value->writeFloats();
+      if (!moment)
+        for (auto [i, start] : llvm::enumerate(old.floats()))
+          gradient[i] = start - gradient[i];
+      train::VariableOp parameter = variable;
+      if (!variable.isParameter())
+        parameter = SymbolTable::lookupNearestSymbolFrom<train::VariableOp>(variable,
+                                                                            variable.getOfAttr());
+      result.values.push_back({parameter, *value});
+    }
+  }
+  for (auto &[variable, old] : before)
+    session->setVariable(variable, old);
+  return result;
+}
+
 llvm::Expected<Training::Gradients> Training::gradients(int64_t index) {
   ModuleOp module = session->module();
   bool whole = module.lookupSymbol("gradients");
+  if (!whole && !module.lookupSymbol("loss.gradients"))
+    return gradientsOfStep(index);
   FunctionOpInterface function = session->lookup(whole ? "gradients" : "loss.gradients");
   if (!function)
     return reported("looking for the gradients");

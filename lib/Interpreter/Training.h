@@ -34,7 +34,7 @@ public:
     llvm::SmallVector<std::pair<train::VariableOp, Tensor>> values;
   };
   /// Loss and gradients of step `index`'s data at the variables' present values,
-  /// by @gradients, or by @loss.gradients summed over the microbatches.
+  /// by @gradients, by @loss.gradients summed over the microbatches, or by what @step does.
   llvm::Expected<Gradients> gradients(int64_t index);
 
   int64_t steps() const;
@@ -44,6 +44,7 @@ private:
       : session(&session), options(std::move(options)) {}
 
   llvm::Error initialize();
+  llvm::Expected<Gradients> gradientsOfStep(int64_t index);
   /// The values of a function's inputs at a step.
   llvm::Expected<TensorList> inputs(mlir::FunctionOpInterface function, int64_t step,
                                     int64_t microbatch);

@@ -6,11 +6,13 @@
 #include "Dist/Dist.h"
 #include "Dist/Programs.h"
 #include "Exec/Exec.h"
+#include "OutputFiles.h"
 #include "ReplayFiles.h"
 #include "Train/Train.h"
 #include "meshwright/Bytes.h"
 #include "meshwright/Codegen.h"
 #include "meshwright/Frontend.h"
+#include "meshwright/Json.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Remat.h"
 #include "meshwright/Report.h"
@@ -19,6 +21,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 
@@ -50,8 +53,12 @@ public:
                  << place.getColumn() << ": ";
             os << diagnostic << "\n";
           }
+          failed |= diagnostic.getSeverity() == DiagnosticSeverity::Error;
           return success();
         }) {}
+
+  /// Whether there was an error; what watches passes cannot make them fail.
+  bool hasErrors() const { return failed; }
 
   Error take(const llvm::Twine &otherwise) {
     std::string message = StringRef(text).rtrim().str();
@@ -60,6 +67,7 @@ public:
 
 private:
   std::string text;
+  bool failed = false;
   ScopedDiagnosticHandler handler;
 };
 } // namespace
@@ -70,6 +78,31 @@ static Expected<int64_t> defaultBatch(const CompileOptions &options) {
   if (!mesh)
     return mesh.takeError();
   return dist::batchParts(*mesh) * options.microbatches;
+}
+
+static const exec::Target &targetOf(const CompileOptions &options) {
+  const exec::Target *target = exec::findTarget(options.target);
+  return target ? *target : exec::getDefaultTarget();
+}
+
+/// What IR that has reached a stage holds, for flags that are decided there.
+static StringRef heldFrom(StringRef stage) {
+  return llvm::StringSwitch<StringRef>(stage)
+      .Case("train", "whose operations hold their probabilities; change the file")
+      .Case("step", "whose layers are cut already; leave the flag out")
+      .Case("dist", "whose tensors are placed already; leave the flag out")
+      .Case("stages", "which says already what is computed again; leave it out")
+      .Case("schedule", "whose tasks and collectives are in order already; leave the flag out")
+      .Case("exec", "whose memory is planned already; leave the flag out");
+}
+
+/// Refuses flags of earlier stages.
+static Error checkUndecided(const CompileOptions &options, Stage stage) {
+  for (const Flag &flag : compileFlags())
+    if (flag.decided && stage >= *stageNamed(flag.decided) && options.given.count(flag.name))
+      return createStringError("--" + llvm::Twine(flag.name) + " cannot change '" + options.model +
+                               "', " + heldFrom(flag.decided));
+  return Error::success();
 }
 
 /// IR has its sizes in its types, and what earlier stages decided in its ops: a
@@ -89,9 +122,8 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
     auto attr = module->getAttrOfType<IntegerAttr>(("train." + llvm::Twine(name)).str());
     return attr ? llvm::Twine(attr.getInt()).str() : "unknown";
   };
-  if (options.given.count("dropout"))
-    return createStringError("--dropout cannot change '" + options.model +
-                             "', whose operations hold their probabilities; change the file");
+  if (Error error = checkUndecided(options, *stage))
+    return error;
   if (Error error = check("batch", llvm::Twine(options.batch), size("batch")))
     return error;
   if (Error error = check("seq", llvm::Twine(options.sequence), size("sequence")))
@@ -114,9 +146,6 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
     if (Error error = check("grad-dtype", options.gradDtype, narrow ? "bf16" : "f32"))
       return error;
   }
-  if (*stage >= Stage::stages && options.given.count("remat"))
-    return createStringError("--remat cannot change '" + options.model +
-                             "', which says already what is computed again; leave it out");
   if (*stage >= Stage::dist) {
     Expected<dist::Mesh> asked = dist::parseMesh(options.mesh);
     if (!asked)
@@ -128,31 +157,26 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
       if (Error error = check("mesh", dist::meshText(*asked, /*parts=*/true),
                               dist::meshText(mesh, /*parts=*/true)))
         return error;
-    for (const char *flag : {"zero", "data-sync", "sequence-parallel", "tensor-2d", "explain-sharding"})
-      if (options.given.count(flag))
-        return createStringError("--" + llvm::Twine(flag) + " cannot change '" + options.model +
-                                 "', whose tensors are placed already; leave the flag out");
     if (!options.seeds.empty())
       return createStringError("the recipe's seeds cannot change '" + options.model +
                                "', whose tensors are placed already; leave them out");
   }
-  if (*stage >= Stage::schedule)
-    for (const char *flag : {"collective-algorithm", "collective-matmul"})
-      if (options.given.count(flag))
-        return createStringError("--" + llvm::Twine(flag) + " cannot change '" + options.model +
-                                 "', whose collectives are chosen already; leave the flag out");
-  if (*stage >= Stage::exec)
-    for (const char *flag :
-         {"overlap", "attention", "deterministic", "replay", "offload", "offload-buffer"})
-      if (options.given.count(flag))
-        return createStringError("--" + llvm::Twine(flag) + " cannot change '" + options.model +
-                                 "', whose memory is planned already; leave the flag out");
+  StringRef target = exec::targetOf(dist::programsOf(module)[0]).getName();
+  if (*stage >= Stage::exec && options.target != target)
+    return createStringError("--target " + options.target + " cannot change '" + options.model +
+                             "', which is written for " + target + "; give --target " + target);
   return Error::success();
 }
 
 Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRContext &context) {
   DiagnosticCollector diagnostics(context);
   if (llvm::sys::path::extension(options.model) == ".mlir") {
+    // The parser recurses as the text nests, which is not deep in any program.
+    constexpr unsigned depth = 512;
+    auto file = llvm::MemoryBuffer::getFile(options.model, /*IsText=*/true);
+    if (file && beyondDepth((*file)->getBuffer(), depth, "([{<", ")]}>") != StringRef::npos)
+      return createStringError("'" + options.model + "': brackets are nested more than " +
+                               llvm::Twine(depth) + " deep");
     OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(options.model, &context);
     if (!module)
       return diagnostics.take("cannot read '" + options.model + "'");
@@ -195,10 +219,17 @@ static Error writeFile(StringRef path, StringRef text) {
                : Error::success();
 }
 
-static std::string outputPath(const CompileOptions &options) {
-  if (!options.output.empty())
-    return options.output;
-  return options.emit == "exe" ? llvm::sys::path::stem(options.model).str() : "-";
+/// What --emit prints would fill a terminal, or upset it.
+static Error checkPrints(const CompileOptions &options) {
+  if (!options.output.empty() || options.emit == "exe")
+    return Error::success();
+  if (options.emit == "object")
+    return createStringError("--emit object writes a file that is no text; name it with -o FILE");
+  if (llvm::outs().is_displayed())
+    return createStringError("--emit " + options.emit +
+                             " would fill the terminal; give -o FILE, or send it through a "
+                             "pipe, e.g. '| less'");
+  return Error::success();
 }
 
 /// The bytes that --memory-limit or --remat auto:BYTES names.
@@ -252,19 +283,23 @@ static Error checkOffloaded(StringRef offload, ModuleOp module) {
   return Error::success();
 }
 
-/// --epilogues as a list for the pass. Before Hopper cuBLASLt's kernels with gelu are slower
-/// than a product and a kernel of its own (karpathy/llm.c measured that).
-static std::string epiloguesOf(const CompileOptions &options) {
-  if (options.target != "cuda" || options.epilogues == "none")
-    return "";
-  if (options.epilogues != "auto")
-    return options.epilogues;
-  bool withGelu = llvm::all_of(llvm::split(options.gpuArch, ','), [](StringRef arch) {
-    unsigned number = 0;
-    arch = arch.trim();
-    return arch.consume_front("sm_") && !arch.consumeInteger(10, number) && number >= 90;
-  });
-  return withGelu ? "bias,addend,gelu,gelu-grad,bias-grad" : "bias,addend,bias-grad";
+/// Puts flags that only code generation reads into the target of a planned module.
+static Error changeTarget(ModuleOp module, const CompileOptions &options) {
+  if (options.targetFlags.empty())
+    return Error::success();
+  const exec::Target &target = targetOf(options);
+  auto parsed = target.parse(options.targetFlags, *module.getContext());
+  if (!parsed)
+    return parsed.takeError();
+  NamedAttrList parameters(exec::targetOf(module).getParameters());
+  for (const exec::TargetFlag &flag : target.getFlags())
+    if (options.targetFlags.count(flag.name))
+      if (Attribute value = parsed->get(flag.parameter))
+        parameters.set(flag.parameter, value);
+  module->setAttr(exec::targetAttr,
+                  exec::TargetAttr::get(module.getContext(), target.getName(),
+                                        parameters.getDictionary(module.getContext())));
+  return Error::success();
 }
 
 Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &options,
@@ -289,20 +324,29 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
     });
     module->setAttr(dist::DistDialect::seedsAttr, b.getArrayAttr(entries));
   }
-  // On GPUs what communicates needs no core that computes.
-  std::string overlap = options.overlap == "auto" ? options.target == "cuda" ? "on" : "off"
-                                                  : options.overlap;
-  PipelineOptions pipeline{
-      options.mesh,     options.optimizer,       options.zero,      options.sequenceParallel,
-      options.tensor2d, options.explainSharding, options.precision, options.gradDtype,
-      options.schedule, options.cuts,            options.dataSync,  options.target,
-      options.collectiveAlgorithm, options.collectiveMatmul, overlap, "none"};
-  pipeline.gpuArch = options.gpuArch;
-  pipeline.attention = options.attention;
-  pipeline.deterministic = options.deterministic;
+  if (*from == Stage::exec)
+    if (Error error = changeTarget(module, options))
+      return std::move(error);
+  PipelineOptions pipeline;
+  pipeline.mesh = options.mesh;
+  pipeline.optimizer = options.optimizer;
+  pipeline.zero = options.zero;
+  pipeline.sequenceParallel = options.sequenceParallel;
+  pipeline.tensor2d = options.tensor2d;
+  pipeline.explainSharding = options.explainSharding;
+  pipeline.precision = options.precision;
+  pipeline.gradDtype = options.gradDtype;
+  pipeline.schedule = options.schedule;
+  pipeline.cuts = options.cuts;
+  pipeline.dataSync = options.dataSync;
+  pipeline.target = options.target;
+  pipeline.targetFlags = options.targetFlags;
+  pipeline.collectiveAlgorithm = options.collectiveAlgorithm;
+  pipeline.collectiveMatmul = options.collectiveMatmul;
+  bool overlaps = targetOf(options).overlapsByDefault();
+  pipeline.overlap = options.overlap == "auto" ? overlaps ? "on" : "off" : options.overlap;
   pipeline.offload = options.offload;
   pipeline.offloadBytes = int64_t(*parseBytes(options.offloadBuffer));
-  pipeline.epilogues = epiloguesOf(options);
   // IR that is placed has its mesh, which need not be said again.
   if (*from >= Stage::dist)
     for (auto mesh : module.getOps<dist::MeshOp>())
@@ -319,7 +363,7 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
     if (Error error = dumpIrTo(manager, options.dumpIr))
       return std::move(error);
   DiagnosticCollector diagnostics(context, &log);
-  if (failed(manager.run(module)))
+  if (failed(manager.run(module)) || diagnostics.hasErrors())
     return diagnostics.take("compilation failed");
   if (to == Stage::exec && *from < Stage::exec)
     if (Error error = checkOffloaded(options.offload, module))
@@ -329,6 +373,14 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
 
 Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ostream &log) {
   auto begin = std::chrono::steady_clock::now();
+  if (Error error = checkPrints(options))
+    return error;
+  if (Error error = checkFiles(options))
+    return error;
+  for (auto [flag, folder] : {std::pair("report", &options.report), {"dump-ir", &options.dumpIr}})
+    if (!folder->empty())
+      if (Error error = prepareFolder(flag, *folder))
+        return error;
   Stage to = stageNamed(options.emit).value_or(Stage::exec);
   Expected<OwningOpRef<ModuleOp>> compiled = compileTo(to, options, context, log);
   if (!compiled)
@@ -350,12 +402,18 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
                              "--emit dist or a later stage");
   bool planned = to == Stage::exec && (!options.report.empty() || !options.assertions.empty() || limited);
   std::optional<Plan> plan;
-  // PTX is of kernels alone; a module may have nothing else.
-  if (planned || (!stageNamed(options.emit) && options.emit != "ptx")) {
+  exec::TargetAttr attribute = exec::targetOf(dist::programsOf(module).front());
+  const exec::Target &target = attribute.getTarget();
+  // What a target alone emits may be of kernels; a module may have nothing else.
+  bool ofTarget = llvm::is_contained(target.getEmissions(), options.emit);
+  if (planned || (!stageNamed(options.emit) && !ofTarget)) {
     Expected<Plan> built = buildPlan(module, !options.report.empty());
     if (!built)
       return built.takeError();
     plan = std::move(*built);
+    if (options.emit == "exe")
+      if (Error error = checkReplaced(options, *plan))
+        return error;
     if (!options.report.empty())
       if (Error error = writeReport(*plan, options.report))
         return error;
@@ -381,6 +439,11 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
   }
 
   std::string output = outputPath(options);
+  if (llvm::is_contained(targetOf(options).getExits(), options.emit)) {
+    DiagnosticCollector diagnostics(context);
+    FailureOr<std::string> text = targetOf(options).emit(options.emit, module, {});
+    return failed(text) ? diagnostics.take("code generation failed") : writeFile(output, *text);
+  }
   if (stageNamed(options.emit)) {
     std::string text;
     llvm::raw_string_ostream os(text);
@@ -389,35 +452,31 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
     return writeFile(output, text);
   }
   DiagnosticCollector diagnostics(context);
-  if (options.emit == "ptx") {
-    FailureOr<std::string> text = emitPTX(module, options.gpuArch);
+  if (ofTarget) {
+    FailureOr<std::string> text = target.emit(options.emit, module, attribute.getParameters());
     return failed(text) ? diagnostics.take("code generation failed") : writeFile(output, *text);
   }
-  CodegenOptions target;
-  target.cpu = options.cpu == "native" ? "" : options.cpu;
-  target.plan = plan->json;
+  CodegenOptions codegen;
+  codegen.cpu = target.getHostProcessor(attribute.getParameters());
+  codegen.plan = plan->json;
   Expected<std::string> program = tensorForm(module);
   if (!program)
     return program.takeError();
-  target.program = *program;
-  bool cuda = options.target == "cuda";
-  if (cuda)
-    target.cpu = "generic"; // The host of a GPU may be any.
-  auto lowered = cuda ? lowerToCUDA(module, options.gpuArch, target, log)
-                      : lowerToLLVMDialect(module, target);
+  codegen.program = *program;
+  auto lowered = target.lower(module, codegen, attribute.getParameters(), log);
   if (failed(lowered))
     return diagnostics.take("code generation failed");
   if (options.emit == "llvm") {
-    FailureOr<std::string> text = emitLLVM(**lowered, target);
+    FailureOr<std::string> text = emitLLVM(**lowered, codegen);
     return failed(text) ? diagnostics.take("code generation failed") : writeFile(output, *text);
   }
-  FailureOr<std::string> object = emitObject(**lowered, target);
+  FailureOr<std::string> object = emitObject(**lowered, codegen);
   if (failed(object))
     return diagnostics.take("code generation failed");
   if (options.emit == "object")
     return writeFileAtomically(*object, output);
   LinkOptions link;
-  link.target = options.target;
+  link.files = target.getRuntimeFiles();
   if (Error error = linkExecutable(*object, output, link))
     return error;
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -7,8 +7,11 @@
 #include "meshwright/Pipeline.h"
 #include "meshwright/Register.h"
 #include "meshwright/Report.h"
+#include "meshwright/Suggestion.h"
+#include "meshwright/Version.h"
 
 #include "mlir/IR/MLIRContext.h"
+#include "llvm/Config/llvm-config.h"
 
 #include <csignal>
 
@@ -18,15 +21,21 @@ namespace meshwright {
 
 static constexpr const char *usage =
     "Meshwright compiles transformer training into parallel executables.\n\n"
-    "  meshwright compile MODEL [flags] -o EXE   compile a config.json or .mlir\n"
-    "  meshwright fit MODEL --largest batch      find the largest that a memory budget allows\n"
-    "  meshwright inspect EXE [--json|--kernels] show what an executable's plan says\n"
-    "  meshwright schedule NAME --stages P ...    draw what a pipeline schedule does\n"
-    "  meshwright diff A B                       compare two plans\n"
-    "  meshwright replay DIR                     check a step that --dump wrote, op by op\n"
-    "  meshwright run -n N EXE ARGS...           start an executable's ranks\n"
-    "  meshwright plot FILE.jsonl... [-o SVG]    draw the losses that --metrics wrote\n\n"
-    "'meshwright COMMAND --help' lists a command's flags.\n";
+    "  meshwright compile MODEL [flags] -o EXE     compile a config.json, its folder, or a .mlir "
+    "file\n"
+    "  meshwright fit MODEL --largest batch        find the largest batch that a memory budget "
+    "allows\n"
+    "  meshwright inspect EXE [--json|--kernels]   show an executable's plan\n"
+    "  meshwright schedule NAME --stages P ...     draw a pipeline schedule\n"
+    "  meshwright diff A B                         compare two plans\n"
+    "  meshwright run -n N EXE ARGS...             start an executable's ranks\n"
+    "  meshwright plot FILE.jsonl... [-o SVG]      draw the losses that --metrics wrote\n"
+    "  meshwright replay DIR                       check a step that --dump wrote, op by op\n"
+    "  meshwright help [COMMAND]                   show this, or a command's flags\n"
+    "  meshwright --version                        show the version\n";
+
+static const std::vector<std::string> commands = {"compile", "fit",  "inspect", "schedule", "diff",
+                                                  "run",     "plot", "replay",  "help"};
 
 static Error plot(llvm::ArrayRef<std::string> args) {
   static constexpr const char *plotUsage =
@@ -48,6 +57,13 @@ static Error plot(llvm::ArrayRef<std::string> args) {
   }
   if (files.empty())
     return llvm::createStringError(llvm::Twine("no file given\n") + plotUsage);
+  std::vector<FileArgument> arguments;
+  for (const std::string &file : files)
+    arguments.push_back({"FILE", file, FileUse::Input});
+  if (!svg.empty())
+    arguments.push_back({"-o", svg, FileUse::Output});
+  if (std::string clash = clashOf(arguments); !clash.empty())
+    return llvm::createStringError(clash);
   return plotLosses(files, svg, llvm::outs());
 }
 
@@ -104,10 +120,13 @@ static Error replayDump(llvm::ArrayRef<std::string> args, bool &diverges) {
 
 static Error dispatch(llvm::ArrayRef<std::string> args) {
   if (args.empty())
-    return llvm::createStringError(usage);
+    return llvm::createStringError(llvm::Twine("no command given\n\n") + usage);
   const std::string &command = args[0];
   if (command == "-h" || command == "--help")
     return llvm::make_error<HelpRequested>(usage);
+  if (command == "--version")
+    return llvm::make_error<HelpRequested>(
+        (llvm::Twine("meshwright ") + version + ", with LLVM " + LLVM_VERSION_STRING + "\n").str());
   args = args.drop_front();
   if (command == "compile" || command == "fit") {
     mlir::DialectRegistry registry;
@@ -130,10 +149,24 @@ static Error dispatch(llvm::ArrayRef<std::string> args) {
     return showSchedule(args, llvm::outs());
   if (command == "run")
     return run(args);
-  return llvm::createStringError("unknown command '" + command + "'\n\n" + usage);
+  std::string meant = nearestName(command, commands);
+  return llvm::createStringError("unknown command '" + command + "'" +
+                                 (meant.empty() ? "\n\n" + llvm::Twine(usage)
+                                                : "; did you mean '" + llvm::Twine(meant) +
+                                                      "'? 'meshwright help' lists all commands"));
 }
 
-int driverMain(const std::vector<std::string> &args) {
+/// `help COMMAND` as `COMMAND --help`.
+static std::vector<std::string> withoutHelp(std::vector<std::string> args) {
+  if (args.empty() || args[0] != "help")
+    return args;
+  if (args.size() == 1)
+    return {"--help"};
+  return {args[1], "--help"};
+}
+
+int driverMain(const std::vector<std::string> &given) {
+  std::vector<std::string> args = withoutHelp(given);
   // A limit on file sizes then shows as an error of write(), the linker's too.
   signal(SIGXFSZ, SIG_IGN);
   // As diff(1): 1 is no failure, but that something differs.

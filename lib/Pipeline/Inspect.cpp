@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Codegen.h"
+#include "meshwright/Json.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Report.h"
 
@@ -69,7 +70,7 @@ Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
   Expected<std::string> plan = readPlan(executable);
   if (!plan)
     return plan.takeError();
-  Expected<llvm::json::Value> value = llvm::json::parse(*plan);
+  Expected<llvm::json::Value> value = parseJson(*plan);
   const llvm::json::Object *object = value ? value->getAsObject() : nullptr;
   if (!object || !isPlan(*object))
     return llvm::createStringError("the plan in '" + executable +
@@ -96,7 +97,7 @@ static Expected<llvm::json::Value> planOf(llvm::StringRef path) {
       return plan.takeError();
     text = std::move(*plan);
   }
-  Expected<llvm::json::Value> value = llvm::json::parse(text);
+  Expected<llvm::json::Value> value = parseJson(text);
   if (!value || !value->getAsObject() || !isPlan(*value->getAsObject()))
     return llvm::createStringError("'" + path + "' has no whole plan in it" +
                                    (value ? "" : ": " + toString(value.takeError())));

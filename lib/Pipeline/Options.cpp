@@ -5,10 +5,11 @@
 //===----------------------------------------------------------------------===//
 #include "meshwright/Options.h"
 #include "meshwright/Bytes.h"
+#include "meshwright/Suggestion.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 #include <CLI/CLI.hpp>
 #include <charconv>
@@ -23,121 +24,17 @@ namespace meshwright {
 
 char HelpRequested::ID;
 
-ArrayRef<Flag> compileFlags() {
-  using O = CompileOptions;
-  static const std::vector<Flag> flags = {
-      {"output", "FILE", "executable to write, or the file of --emit (default: the model's name)",
-       &O::output},
-      {"recipe", "FILE.toml", "read flags from a file; flags given here win", &O::recipe},
-      {"target", "T", "cpu or cuda", &O::target, {"cpu", "cuda"}},
-      {"gpu-arch", "ARCHS", "architectures for cuda, e.g. sm_90,sm_80", &O::gpuArch},
-      {"cpu", "NAME",
-       "processor the cpu target's code is for, as LLVM names it; native is this one", &O::cpu},
-      {"mesh", "AXES",
-       "device mesh, outermost axis first, e.g. pipe=2,data=4,tensor=2; absent: one rank",
-       &O::mesh},
-      {"batch", "B",
-       "sequences per optimizer step over all ranks (default: one per data rank and microbatch)",
-       &O::batch},
-      {"seq", "S", "tokens per sequence (default: the model's positions, at most 1024)",
-       &O::sequence},
-      {"microbatches", "M", "parts a batch is computed in, gradients summed", &O::microbatches},
-      {"zero", "STAGE",
-       "what data ranks share out: 0 nothing, 1 optimizer state, 2 gradients too, 3 parameters too",
-       &O::zero},
-      {"sequence-parallel", "", "split the sequence between tensor ranks outside matmuls",
-       &O::sequenceParallel},
-      {"tensor-2d", "", "two-dimensional tensor parallelism over tensor=RxC", &O::tensor2d},
-      {"data-sync",
-       "HOW",
-       "who adds gradients and updates: all-reduce (all ranks) or parameter-server (the first data rank)",
-       &O::dataSync,
-       {"all-reduce", "parameter-server"}},
-      {"schedule", "NAME",
-       "pipeline schedule: naive, gpipe, 1f1b, interleaved:V, zb-h1, zb-h2, zb-v", &O::schedule},
-      {"cuts", "L1,L2,..", "first layers of the pipeline's chunks after the first: a chunk a stage, or V", &O::cuts},
-      {"remat", "POLICY",
-       "what the backward computes again: none, full, every:K, sqrt, selective, price:P, "
-       "every:K+price:P (P FLOPs for a byte), between commas one for each pipeline stage, or "
-       "auto[:BYTES], the least work that fits",
-       &O::remat},
-      {"memory-limit", "BYTES",
-       "bytes a rank may use, e.g. 70GiB; also the budget of --remat auto", &O::memoryLimit},
-      {"offload", "WHAT",
-       "what is kept in memory of the host, between commas: optimizer (its states, which pass through "
-       "the device part by part), activations (what layers keep for their backward)",
-       &O::offload},
-      {"offload-buffer", "BYTES",
-       "bytes of the largest part of one optimizer state on its way, of which the device has three places",
-       &O::offloadBuffer},
-      {"collective-algorithm",
-       "NAME",
-       "messages of all-reduces: native (the runtime's), sequential, ring, parallel, doubling, "
-       "halving-doubling, or auto, the fastest by the alpha-beta model",
-       &O::collectiveAlgorithm,
-       {"native", "sequential", "ring", "parallel", "doubling", "halving-doubling", "auto"}},
-      {"collective-matmul",
-       "HOW",
-       "on: matrix products with a gathered operand or a scattered result run part by part, while the "
-       "next part is on its way",
-       &O::collectiveMatmul,
-       {"on", "off"}},
-      {"overlap",
-       "HOW",
-       "on: collectives run while the program computes; layers' gathers and gradients get two places. auto: on "
-       "for cuda, off for cpu",
-       &O::overlap,
-       {"auto", "on", "off"}},
-      {"attention",
-       "HOW",
-       "attention for cuda: cudnn, generated, or auto, cudnn where it can and generated "
-       "kernels otherwise",
-       &O::attention,
-       {"auto", "cudnn", "generated"}},
-      {"deterministic",
-       "HOW",
-       "on: the same bits in every run; off: cudnn's gradients of attention may be added in any order, which takes "
-       "less memory",
-       &O::deterministic,
-       {"on", "off"}},
-      {"epilogues",
-       "LIST",
-       "what cuBLASLt does with a product before it writes it: some of bias, addend, gelu, gelu-grad, "
-       "bias-grad between commas, or none; auto: all for sm_90 and later, those without gelu for earlier ones",
-       &O::epilogues},
-      {"replay", "", "make an executable that can dump a step for `meshwright replay`", &O::replay},
-      {"precision",
-       "TYPE",
-       "type of weights and activations: f32, or bf16 or fp16 with f32 copies of the weights",
-       &O::precision,
-       {"f32", "bf16", "fp16", "fp8"}},
-      {"grad-dtype",
-       "TYPE",
-       "type that parameters' gradients are summed in: f32, or bf16 with --precision bf16",
-       &O::gradDtype,
-       {"f32", "bf16"}},
-      {"optimizer", "NAME", "sgd or adamw", &O::optimizer, {"sgd", "adamw"}},
-      {"dropout", "P",
-       "probability for all of the model's dropouts (default: what the config says)", &O::dropout},
-      {"emit",
-       "STAGE",
-       "stop at train, step, dist, local, stages, schedule, exec, llvm, ptx or object; exe goes "
-       "all the way",
-       &O::emit,
-       {"train", "step", "dist", "local", "stages", "schedule", "exec", "llvm", "ptx", "object",
-        "exe"}},
-      {"dump-ir", "DIR", "write the IR after each pass into numbered files", &O::dumpIr},
-      {"explain-sharding", "NAME",
-       "say which seed put each axis on this parameter or input, and what it competed with",
-       &O::explainSharding},
-      {"report", "DIR", "write the plan as report.json and index.html", &O::report},
-      {"assert", "COND",
-       "fail unless the plan satisfies e.g. 'peak<=70GiB'; quantities: peak, device, host, parameter, gradient, "
-       "optimizer, activation, temporary, workspace, input, output, communication, "
-       "communication[AXES], flops, recomputed_flops, collectives, sums with +; may be repeated",
-       &O::assertions},
-  };
-  return flags;
+/// Calls `visit` with the member that holds a flag's value.
+template <typename Visitor>
+static auto withValue(CompileOptions &options, const Flag &flag, Visitor visit) {
+  return std::visit(
+      [&](auto member) {
+        if constexpr (std::is_same_v<decltype(member), OfTarget>)
+          return visit(options.targetFlags[flag.name]);
+        else
+          return visit(options.*member);
+      },
+      flag.member);
 }
 
 /// Why `text` is not a whole number of 64 bits; empty if it is. CLI11 alone would take
@@ -155,15 +52,20 @@ static std::string checkInteger(std::string &text) {
 
 /// A flag without its value is more likely a script's empty variable than a wish for
 /// the default.
-static Error checkNotEmpty(const CompileOptions &options) {
+static Error checkNotEmpty(CompileOptions &options) {
   for (const Flag &flag : compileFlags()) {
     if (!options.given.count(flag.name))
       continue;
-    bool empty = false;
-    if (auto *text = std::get_if<std::string CompileOptions::*>(&flag.member))
-      empty = StringRef(options.**text).trim().empty();
-    else if (auto *texts = std::get_if<std::vector<std::string> CompileOptions::*>(&flag.member))
-      empty = any_of(options.**texts, [](StringRef text) { return text.trim().empty(); });
+    bool empty = withValue(options, flag, [](auto &value) {
+      using T = std::decay_t<decltype(value)>;
+      auto isBlank = [](StringRef text) { return text.trim().empty(); };
+      if constexpr (std::is_same_v<T, std::string>)
+        return isBlank(value);
+      else if constexpr (std::is_same_v<T, std::vector<std::string>>)
+        return any_of(value, isBlank);
+      else
+        return false;
+    });
     if (empty)
       return createStringError(Twine("--") + flag.name + " is empty; give " + flag.value +
                                " or leave the flag out");
@@ -171,13 +73,91 @@ static Error checkNotEmpty(const CompileOptions &options) {
   return Error::success();
 }
 
+/// The line whose keys have more parts than any recipe's, or 0. The parser makes a table of each
+/// part, and destroys them by recursion.
+static unsigned lineOfDeepKey(StringRef text) {
+  constexpr unsigned most = 64;
+  unsigned line = 0;
+  while (!text.empty()) {
+    StringRef rest;
+    std::tie(rest, text) = text.split('\n');
+    ++line;
+    unsigned dots = 0;
+    char quote = 0;
+    for (char c : rest) {
+      if (quote ? c == quote : c == '"' || c == '\'')
+        quote = quote ? 0 : c;
+      else if (!quote && c == '#')
+        break;
+      else if (!quote && c == '.' && ++dots > most)
+        return line;
+    }
+  }
+  return 0;
+}
+
+/// "; did you mean ...?" for the name of a flag that does not exist, or "." alone.
+static std::string meantBy(StringRef name, StringRef dashes) {
+  std::string spelling = name.lower();
+  std::replace(spelling.begin(), spelling.end(), '_', '-');
+  std::vector<std::string> names = {"model", "seeds"};
+  if (!dashes.empty())
+    names = {"help"};
+  for (const Flag &flag : compileFlags())
+    names.push_back(flag.name);
+  if (std::string near = nearestName(spelling, names); !near.empty())
+    return "; did you mean " + (dashes + near).str() + "?";
+  if (std::string axis = axisCalled(spelling); !axis.empty())
+    return "; did you mean " + (dashes + "mesh" + (dashes.empty() ? " = \"" : " ") + axis).str() +
+           "=2" +
+           (dashes.empty()       ? "\"?"
+            : spelling == "fsdp" ? " --zero 3?"
+                                 : "?");
+  return ".";
+}
+
+static Error unknownArgument(StringRef word, StringRef model) {
+  static constexpr StringLiteral help = " See 'meshwright compile --help' for all flags";
+  StringRef flag = word.split('=').first;
+  if (!flag.starts_with("-"))
+    return createStringError("'" + word + "' is one argument too many: MODEL is '" + model +
+                             "' already, and one is "
+                             "compiled at a time." +
+                             help);
+  return createStringError(
+      "there is no flag " + flag + meantBy(flag.ltrim('-'), "--") + help +
+      "; those of an executable, such as --data and --lr, are given when it runs");
+}
+
+/// The file that a folder's model is described in.
+static Error findModel(CompileOptions &options) {
+  if (options.model.empty())
+    return createStringError(
+        "no model given: name a Hugging Face config.json, its folder, or a .mlir file");
+  if (!sys::fs::is_directory(options.model))
+    return Error::success();
+  StringRef folder = StringRef(options.model).rtrim('/');
+  for (const char *name : {"/config.json", "/model.mlir"})
+    if (std::string file = (folder + name).str(); sys::fs::exists(file)) {
+      options.model = file;
+      return Error::success();
+    }
+  return createStringError("the folder '" + options.model +
+                           "' has no config.json, which describes a model; name "
+                           "the folder of a Hugging Face model, or a .mlir file");
+}
+
 static Error readRecipe(CompileOptions &options) {
   auto fail = [&](const Twine &message) {
     return createStringError("recipe '" + options.recipe + "': " + message);
   };
-  if (std::error_code error = sys::fs::access(options.recipe, sys::fs::AccessMode::Exist))
-    return fail("cannot read the file: " + error.message());
-  toml::parse_result parsed = toml::parse_file(options.recipe);
+  auto file = MemoryBuffer::getFile(options.recipe, /*IsText=*/true);
+  if (!file)
+    return fail("cannot read the file: " + file.getError().message());
+  if (unsigned line = lineOfDeepKey((*file)->getBuffer()))
+    return fail("line " + Twine(line) + ": a key has more than 64 parts between dots; keys are the "
+                "flags of 'meshwright compile --help', model and seeds");
+  toml::parse_result parsed = toml::parse(std::string_view((*file)->getBuffer()), options.recipe);
   if (!parsed)
     return fail("line " + Twine(parsed.error().source().begin.line) + ": " +
                 std::string(parsed.error().description()));
@@ -205,14 +185,13 @@ static Error readRecipe(CompileOptions &options) {
       continue;
     }
     if (flag == compileFlags().end() || name == "recipe")
-      return fail("unknown key '" + name +
-                  "'; keys are the flags of 'meshwright compile --help', model and seeds");
-    Error error = std::visit(
-        [&](auto member) -> Error {
-          using T = std::decay_t<decltype(options.*member)>;
+      return fail("unknown key '" + name + "'" + meantBy(name, "") +
+                  " The keys are the flags of 'meshwright compile --help', model and seeds");
+    Error error = withValue(options, *flag, [&](auto &value) -> Error {
+          using T = std::decay_t<decltype(value)>;
           if constexpr (std::is_same_v<T, std::vector<std::string>>) {
             if (auto text = node.value<std::string>()) {
-              options.*member = {*text};
+              value = {*text};
               return Error::success();
             }
             if (!node.is_array())
@@ -221,32 +200,31 @@ static Error readRecipe(CompileOptions &options) {
               auto text = item.value<std::string>();
               if (!text)
                 return fail("'" + name + "' must be a list of strings");
-              (options.*member).push_back(*text);
+              value.push_back(*text);
             }
           } else if constexpr (std::is_same_v<T, std::string>) {
             if (node.is_string())
-              options.*member = *node.value<std::string>();
+              value = *node.value<std::string>();
             else if (node.is_integer())
-              options.*member = std::to_string(*node.value<int64_t>());
+              value = std::to_string(*node.value<int64_t>());
             else if (node.is_floating_point()) {
               std::ostringstream text;
               text << std::setprecision(17) << *node.value<double>();
-              options.*member = text.str();
+              value = text.str();
             } else
               return fail("'" + name + "' must be a string");
-            if (!flag->choices.empty() && !is_contained(flag->choices, options.*member))
-              return fail("'" + name + "' is '" + options.*member + "'; expected one of " +
+            if (!flag->choices.empty() && !is_contained(flag->choices, value))
+              return fail("'" + name + "' is '" + value + "'; the choices are " +
                           join(flag->choices, ", "));
           } else {
             bool fits = std::is_same_v<T, bool> ? node.is_boolean() : node.is_integer();
             if (!fits)
               return fail("'" + name + "' must be " +
                           (std::is_same_v<T, bool> ? "true or false" : "an integer"));
-            options.*member = *node.value<T>();
+            value = *node.value<T>();
           }
           return Error::success();
-        },
-        flag->member);
+        });
     if (error)
       return error;
     options.given.insert(name);
@@ -256,40 +234,55 @@ static Error readRecipe(CompileOptions &options) {
   return Error::success();
 }
 
+/// Checks a flag's value against its choices, which the help lists too.
+static CLI::Validator oneOf(const Flag &flag) {
+  auto check = [&flag](std::string &value) -> std::string {
+    if (is_contained(flag.choices, value))
+      return "";
+    std::string meant = nearestName(value, flag.choices);
+    return "'" + value + "' is not supported; " +
+           (meant.empty() ? "the" : "did you mean " + meant + "? The") + " choices are " +
+           join(flag.choices, ", ");
+  };
+  return CLI::Validator(check, "{" + join(flag.choices, ",") + "}");
+}
+
 Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
   // Twice over the same flags: once to learn the recipe's name, then on top of
   // what the recipe says.
   CompileOptions options;
+  options.target = exec::getDefaultTarget().getName();
   for (bool second : {false, true}) {
     CLI::App app("Compiles a model description into one training executable.",
                  "meshwright compile");
-    app.add_option("MODEL", options.model, "Hugging Face config.json, or .mlir at any floor");
+    app.add_option("MODEL", options.model,
+                   "Hugging Face config.json or its folder, or .mlir at any floor");
     for (const Flag &flag : compileFlags()) {
       std::string spelling =
           std::string(flag.name) == "output" ? "-o,--output" : std::string("--") + flag.name;
-      std::visit(
-          [&](auto member) {
-            using T = std::decay_t<decltype(options.*member)>;
+      if (auto *ofTarget = std::get_if<OfTarget>(&flag.member))
+        options.targetFlags.try_emplace(flag.name, ofTarget->initial);
+      withValue(options, flag, [&](auto &value) {
+            using T = std::decay_t<decltype(value)>;
             if constexpr (std::is_same_v<T, bool>) {
-              app.add_flag(spelling, options.*member, flag.help);
+              app.add_flag(spelling, value, flag.help);
             } else {
               CLI::Option *option =
-                  app.add_option(spelling, options.*member, flag.help)->type_name(flag.value);
+                  app.add_option(spelling, value, flag.help)->type_name(flag.value);
               if constexpr (std::is_same_v<T, std::vector<std::string>>)
                 option->allow_extra_args(false); // one value each time, the next word is the model
               if constexpr (std::is_same_v<T, std::string>) {
                 if (!flag.choices.empty())
-                  option->check(CLI::IsMember(flag.choices))->type_name(flag.value);
-                if (!(options.*member).empty())
+                  option->check(oneOf(flag))->type_name(flag.value);
+                if (!value.empty())
                   option->capture_default_str();
               } else if constexpr (std::is_same_v<T, int64_t>) {
                 option->transform(CLI::Validator(checkInteger, ""));
-                if (options.*member)
+                if (value)
                   option->capture_default_str();
               }
             }
-          },
-          flag.member);
+          });
     }
     std::vector<std::string> reversed(args.rbegin(), args.rend());
     try {
@@ -297,7 +290,11 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
     } catch (const CLI::CallForHelp &) {
       return make_error<HelpRequested>(app.help());
     } catch (const CLI::ParseError &error) {
-      return createStringError(std::string(error.what()) + "\nSee 'meshwright compile --help'.");
+      std::vector<std::string> rest = app.remaining();
+      auto flag = find_if(rest, [](StringRef word) { return word.starts_with("-"); });
+      if (!rest.empty())
+        return unknownArgument(flag == rest.end() ? rest.front() : *flag, options.model);
+      return createStringError(plainly(error.what()) + "\nSee 'meshwright compile --help'.");
     }
     for (const Flag &flag : compileFlags())
       if (app.count(std::string("--") + flag.name)) {
@@ -310,6 +307,7 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
       if (options.recipe.empty())
         break;
       CompileOptions fresh;
+      fresh.target = exec::getDefaultTarget().getName();
       fresh.recipe = options.recipe;
       if (Error error = readRecipe(fresh))
         return std::move(error);
@@ -317,9 +315,42 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
       options = fresh;
     }
   }
-  if (options.model.empty())
-    return createStringError("no model given: name a Hugging Face config.json or a .mlir file");
+  // Values that were only shown as defaults are not the user's.
+  for (const Flag &flag : compileFlags())
+    if (std::holds_alternative<OfTarget>(flag.member) && !options.given.count(flag.name))
+      options.targetFlags.erase(flag.name);
+  if (const exec::Target *target = exec::findTarget(options.target);
+      target && !target->getExits().empty() && !options.given.count("emit"))
+    options.emit = target->getExits().back().str();
+  if (Error error = findModel(options))
+    return std::move(error);
   return options;
+}
+
+static std::string textOf(const Flag &flag, const CompileOptions &options) {
+  if (std::holds_alternative<OfTarget>(flag.member))
+    return options.targetFlags.at(flag.name);
+  auto *text = std::get_if<std::string CompileOptions::*>(&flag.member);
+  return text ? options.**text : "";
+}
+
+/// Refuses the flags and stages of other targets than the one asked for.
+static Error checkTarget(const CompileOptions &o) {
+  for (const Flag &flag : compileFlags())
+    if (auto *ofTarget = std::get_if<OfTarget>(&flag.member);
+        ofTarget && o.given.count(flag.name) && ofTarget->target->getName() != o.target)
+      return createStringError(Twine("--") + flag.name + " " + textOf(flag, o) +
+                               " changes nothing: it is for --target " +
+                               ofTarget->target->getName());
+  const exec::Target *target = exec::findTarget(o.target);
+  if (target && !target->getExits().empty() && !is_contained(target->getExits(), o.emit))
+    return createStringError("--emit " + o.emit + " is not supported; --target " + o.target +
+                             " has " + join(target->getExits(), ", "));
+  for (const auto &other : exec::getTargets())
+    if (other.get() != target && is_contained(other->getEmissions(), o.emit))
+      return createStringError("--emit " + o.emit + " is not supported; it is for --target " +
+                               other->getName() + "; llvm and object work for " + o.target);
+  return Error::success();
 }
 
 Error checkSupported(const CompileOptions &o) {
@@ -327,32 +358,18 @@ Error checkSupported(const CompileOptions &o) {
     return createStringError("--" + flag + (value.isTriviallyEmpty() ? "" : " ") + value +
                              " is not supported; " + works);
   };
-  if (o.target == "cuda" && o.given.count("cpu"))
-    return refuse("cpu", o.cpu, "it is for --target cpu");
-  if (o.target != "cuda" && o.given.count("gpu-arch"))
-    return refuse("gpu-arch", o.gpuArch, "it is for --target cuda");
-  if (o.target != "cuda" && o.given.count("attention"))
-    return refuse("attention", o.attention, "it is for --target cuda");
-  if (o.target != "cuda" && o.given.count("epilogues"))
-    return refuse("epilogues", o.epilogues, "it is for --target cuda");
-  if (o.target != "cuda" && o.given.count("deterministic"))
-    return refuse("deterministic", o.deterministic,
-                  "it is for --target cuda; code for processors gives the same bits in every run");
-  if (o.epilogues != "auto" && o.epilogues != "none")
-    for (StringRef name : split(o.epilogues, ','))
-      if (!is_contained({"bias", "addend", "gelu", "gelu-grad", "bias-grad"}, name))
-        return refuse("epilogues", o.epilogues,
-                      "there are bias, addend, gelu, gelu-grad and bias-grad, or auto or none");
-  if (o.emit == "ptx" && StringRef(o.gpuArch).contains(','))
-    return refuse("emit ptx with --gpu-arch", o.gpuArch,
-                  "PTX is one module: name one architecture");
-  if (o.precision == "fp8")
-    return refuse("precision", o.precision, "f32, bf16 and fp16 work");
+  if (Error error = checkTarget(o))
+    return error;
+  for (const Flag &flag : compileFlags()) {
+    if (!flag.idle || !o.given.count(flag.name))
+      continue;
+    if (std::string why = flag.idle(o); !why.empty())
+      return createStringError(Twine("--") + flag.name + " " + textOf(flag, o) +
+                               " changes nothing: " + why);
+  }
   if (o.gradDtype == "bf16" && o.precision != "bf16")
     return refuse("grad-dtype", o.gradDtype,
                   "it goes with --precision bf16; with " + o.precision + " leave it out");
-  if (o.emit == "ptx" && o.target != "cuda")
-    return refuse("emit", o.emit, "the cpu target has no PTX; llvm and object work");
   SmallVector<StringRef> offloaded;
   StringRef(o.offload).split(offloaded, ',', -1, /*KeepEmpty=*/!o.offload.empty());
   for (StringRef what : offloaded)
@@ -364,9 +381,6 @@ Error checkSupported(const CompileOptions &o) {
     return createStringError("--offload-buffer '" + o.offloadBuffer +
                              "' is no amount of memory of 128 bytes or more; write e.g. 32MiB "
                              "(units " + byteUnits + ")");
-  if (o.given.count("offload-buffer") && !is_contained(offloaded, "optimizer"))
-    return createStringError("--offload-buffer " + o.offloadBuffer +
-                             " is about --offload optimizer, which is not asked for");
   if (o.microbatches < 1 || o.microbatches > INT32_MAX)
     return createStringError("--microbatches " + Twine(o.microbatches) +
                              " must be at least 1 and at most 2147483647");

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "meshwright/Pipeline.h"
 #include "Dist/Programs.h"
+#include "Exec/Passes.h"
 #include "meshwright/Strategy.h"
 
 #include "Planner/PipelineSchedule.h"
@@ -24,10 +25,6 @@ using llvm::Error;
 using llvm::Expected;
 
 namespace meshwright {
-
-static constexpr StringLiteral stageAttr = "meshwright.stage";
-static constexpr StringLiteral stageNames[] = {"train",  "step",     "dist", "local",
-                                               "stages", "schedule", "exec"};
 
 std::optional<Stage> stageNamed(StringRef name) {
   for (auto [i, stage] : llvm::enumerate(stageNames))
@@ -95,7 +92,7 @@ struct Step {
 } // namespace
 
 /// A pass option's value that may hold blanks and commas.
-static std::string quoted(StringRef value) { return ("\"" + value + "\"").str(); }
+static std::string quoted(const std::string &value) { return "\"" + value + "\""; }
 
 /// The stages of the pipeline; 1 without an axis for them.
 static int64_t pipelineStages(const dist::Mesh &mesh) { return mesh.size(mesh.named("pipe")); }
@@ -114,6 +111,11 @@ static Expected<std::vector<RematPolicy>> rematOfChunks(StringRef text, planner:
   for (int64_t stage : placeChunks(kind, stages))
     chunks.push_back((*policies)[stage]);
   return chunks;
+}
+
+static const exec::Target &targetOf(const PipelineOptions &options) {
+  const exec::Target *target = exec::findTarget(options.target);
+  return target ? *target : exec::getDefaultTarget();
 }
 
 static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks,
@@ -151,18 +153,14 @@ static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks,
   std::string loops = o.collectiveMatmul == "on"
                           ? "dist-optimize-collectives{bucket-bytes=0},dist-loop-collectives,"
                           : "";
-  std::string attention;
-  if (o.target == "cuda")
-    attention = "exec-choose-attention{attention=" + o.attention +
-                " deterministic=" + (o.deterministic == "on" ? "true" : "false") +
-                " archs=" + quoted(o.gpuArch) + "},";
+  int64_t rowBytes = targetOf(o).getRowAlignment();
+  std::string pad = rowBytes > 1 ? "dist-pad{row-bytes=" + std::to_string(rowBytes) + "}," : "dist-pad,";
   return {
       {Stage::step,
        cutLayers + "train-mixed-precision{precision=" + o.precision + " grad-dtype=" + o.gradDtype +
            "},train-autodiff,train-accumulate,train-build-optimizer{optimizer=" + o.optimizer +
            "},canonicalize,train-verify,symbol-dce"},
-      {Stage::dist, "dist-apply-strategy{" + strategy + "},dist-split-reductions,dist-pad" +
-                        (o.target == "cuda" ? "{row-bytes=16}," : ",") + propagate + ",dist-verify"},
+      {Stage::dist, "dist-apply-strategy{" + strategy + "},dist-split-reductions," + pad + propagate + ",dist-verify"},
       {Stage::local, "dist-partition,canonicalize"},
       {Stage::stages, "dist-rematerialize{policy=" + quoted(textOf(remat)) + "},dist-split-stages" + schedule +
                           ",dist-split-servers"},
@@ -171,13 +169,11 @@ static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks,
            "dist-optimize-collectives,dist-decompose-collectives{algorithm=" +
            o.collectiveAlgorithm + "},dist-verify-communication"},
       {Stage::exec,
-       "exec-slice-collectives,exec-contiguous-collectives,exec-fuse-accumulate," +
-            (o.epilogues.empty() ? "" : "exec-fuse-epilogues{epilogues=" + o.epilogues + "},") + sliceUpdates +
-           "exec-form-kernels,exec-decompose-kernels," +
-           std::string(o.target == "cuda" ? "exec-merge-launches," : "") +
-           "exec-schedule-kernels{target=" + o.target +
-           "},exec-inline-repeats,exec-order," + (o.replay ? "exec-number-values," : "") +
-           attention + "exec-bufferize," + offload +
+       "exec-slice-collectives,exec-contiguous-collectives,exec-fuse-accumulate,exec-fuse-epilogues," +
+           sliceUpdates +
+           "exec-form-kernels,exec-decompose-kernels,exec-merge-launches,exec-schedule-kernels,"
+           "exec-inline-repeats,exec-order," +
+           (o.replay ? "exec-number-values," : "") + "exec-choose-libraries,exec-bufferize," + offload +
            (o.overlap == "on" ? "exec-overlap-collectives," : "") +
            "exec-plan-memory,exec-verify"},
   };
@@ -236,6 +232,9 @@ Error buildPipeline(OpPassManager &manager, const PipelineOptions &options, Stag
   Expected<planner::ScheduleKind> kind = planner::ScheduleKind::parse(options.schedule);
   if (!kind)
     return kind.takeError();
+  if (!options.target.empty() && !exec::findTarget(options.target))
+    return llvm::createStringError("--target " + options.target + " is unknown; there are " +
+                                   exec::targetNames());
   int64_t stages = pipelineStages(*mesh);
   if (Error error = checkPipelineFlags(options, stages, from))
     return error;
@@ -249,6 +248,8 @@ Error buildPipeline(OpPassManager &manager, const PipelineOptions &options, Stag
   for (const Step &step : staircase(options, chunks, *remat)) {
     if (step.to <= from || step.to > to)
       continue;
+    if (step.to == Stage::exec)
+      manager.addPass(exec::createAssignTarget(targetOf(options).getName(), options.targetFlags));
     std::string errors;
     llvm::raw_string_ostream os(errors);
     if (!step.passes.empty() && failed(append(manager, step.passes, step.to == Stage::exec, os)))
@@ -279,7 +280,9 @@ struct PipelineFlags : PassPipelineOptions<PipelineFlags> {
   Option<std::string> cuts{*this, "cuts", llvm::cl::desc("as for `compile --cuts`")};
   Option<std::string> dataSync{*this, "data-sync", llvm::cl::desc("as for `compile --data-sync`"),
                                llvm::cl::init("all-reduce")};
-  Option<std::string> target{*this, "target", llvm::cl::desc("cpu or cuda"), llvm::cl::init("cpu")};
+  Option<std::string> target{*this, "target", llvm::cl::desc("as for `compile --target`")};
+  ListOption<std::string> targetFlags{
+      *this, "target-flags", llvm::cl::desc("the target's flags, each as flag=value")};
   Option<std::string> collectiveAlgorithm{*this, "collective-algorithm",
                                           llvm::cl::desc("as for `compile --collective-algorithm`"),
                                           llvm::cl::init("native")};
@@ -290,19 +293,10 @@ struct PipelineFlags : PassPipelineOptions<PipelineFlags> {
                               llvm::cl::init("off")};
   Option<bool> replay{*this, "replay", llvm::cl::desc("as for `compile --replay`"),
                       llvm::cl::init(false)};
-  Option<std::string> gpuArch{*this, "gpu-arch", llvm::cl::desc("as for `compile --gpu-arch`"),
-                              llvm::cl::init("sm_90")};
-  Option<std::string> attention{*this, "attention", llvm::cl::desc("as for `compile --attention`"),
-                                llvm::cl::init("auto")};
-  Option<std::string> deterministic{*this, "deterministic",
-                                    llvm::cl::desc("as for `compile --deterministic`"),
-                                    llvm::cl::init("on")};
   Option<std::string> offload{*this, "offload", llvm::cl::desc("as for `compile --offload`")};
   Option<int64_t> offloadBytes{*this, "offload-bytes",
                                llvm::cl::desc("as for `compile --offload-buffer`"),
                                llvm::cl::init(32 << 20)};
-  Option<std::string> epilogues{*this, "epilogues",
-                                llvm::cl::desc("as for `compile --epilogues`, not auto; none without")};
   Option<std::string> remat{*this, "remat", llvm::cl::desc("as for `compile --remat`, not auto"),
                             llvm::cl::init("none")};
   Option<std::string> from{*this, "from", llvm::cl::desc("the stage the input is at"),
@@ -323,12 +317,29 @@ void registerPipeline() {
                     llvm::join(llvm::ArrayRef(stageNames), ", "));
     if (*from > *to)
       return report("stage " + flags.from + " comes after stage " + flags.to);
-    PipelineOptions options{
-        flags.mesh,      flags.optimizer, flags.zero,     flags.sequenceParallel, flags.tensor2d, "",
-        flags.precision, flags.gradDtype, flags.schedule, flags.cuts,             flags.dataSync,
-        flags.target, flags.collectiveAlgorithm, flags.collectiveMatmul, flags.overlap, flags.remat,
-        flags.replay, flags.gpuArch, flags.attention, flags.deterministic, flags.offload,
-        flags.offloadBytes, flags.epilogues};
+    PipelineOptions options;
+    options.mesh = flags.mesh;
+    options.optimizer = flags.optimizer;
+    options.zero = flags.zero;
+    options.sequenceParallel = flags.sequenceParallel;
+    options.tensor2d = flags.tensor2d;
+    options.precision = flags.precision;
+    options.gradDtype = flags.gradDtype;
+    options.schedule = flags.schedule;
+    options.cuts = flags.cuts;
+    options.dataSync = flags.dataSync;
+    options.target = flags.target;
+    options.collectiveAlgorithm = flags.collectiveAlgorithm;
+    options.collectiveMatmul = flags.collectiveMatmul;
+    options.overlap = flags.overlap;
+    options.remat = flags.remat;
+    options.replay = flags.replay;
+    options.offload = flags.offload;
+    options.offloadBytes = flags.offloadBytes;
+    for (const std::string &entry : flags.targetFlags) {
+      auto [name, value] = StringRef(entry).split('=');
+      options.targetFlags[name.str()] = value.str();
+    }
     if (Error error = buildPipeline(manager, options, *from, *to))
       return report(toString(std::move(error)));
     return success();
@@ -367,8 +378,12 @@ public:
         llvm::formatv("{0}/{1}-{2}{3}.mlir", directory, numbered(number), name, program);
     std::error_code error;
     llvm::raw_fd_ostream os(path, error);
-    if (!error)
-      op->print(os, OpPrintingFlags().elideLargeElementsAttrs());
+    if (!error) {
+      // Printing a program looks at the whole module, which other threads are changing: a copy is
+      // alone.
+      OwningOpRef<Operation *> copy = op->getParentOp() ? op->clone() : nullptr;
+      (copy ? *copy : op)->print(os, OpPrintingFlags().elideLargeElementsAttrs());
+    }
     os.flush();
     if (error || os.has_error()) {
       os.clear_error();

@@ -24,7 +24,9 @@ void meshwright::registerDialects(DialectRegistry &registry) {
                   math::MathDialect, train::TrainDialect>();
   interp::registerModels(registry);
   registerCodegen(registry);
-  registerCUDACodegen(registry);
+  registerTargets();
+  for (const auto &target : exec::getTargets())
+    target->registerDialects(registry);
 }
 
 void meshwright::registerPasses() {

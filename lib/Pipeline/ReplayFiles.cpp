@@ -8,6 +8,7 @@
 #include "Dist/Programs.h"
 #include "Exec/Exec.h"
 #include "common/ElementType.h"
+#include "meshwright/Json.h"
 
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/STLExtras.h"
@@ -64,7 +65,7 @@ Expected<RankDump> RankDump::open(StringRef directory, int64_t rank) {
   if (!bytes)
     return createStringError("cannot read '" + name + ".bin': " + bytes.getError().message());
   dump.bytes = std::move(*bytes);
-  Expected<llvm::json::Value> index = llvm::json::parse((*text)->getBuffer());
+  Expected<llvm::json::Value> index = parseJson((*text)->getBuffer());
   if (!index)
     return createStringError("'" + dump.path + "' is damaged: " + toString(index.takeError()));
   dump.index = std::move(*index);

@@ -106,6 +106,10 @@ Error showSchedule(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
   if (!cost)
     return fail("--costs '" + costsText + "' must be three positive numbers, e.g. 1,1,1");
 
+  if (!trace.empty() && !svg.empty())
+    if (std::string clash = clashBetween({"--trace", trace, FileUse::Input}, {"-o", svg, FileUse::Output});
+        !clash.empty())
+      return fail(clash);
   if (hasCosts && !trace.empty())
     return fail("--costs and --trace both say how long tasks take; give one");
 
@@ -130,8 +134,8 @@ Error showSchedule(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
   std::string picture;
   llvm::raw_string_ostream stream(picture);
   drawTimelineSvg(*timeline,
-                  kind->str() + (trace.empty() ? " with tasks that take " + costsText
-                                               : ", tasks as long as measured, in ms"),
+                  kind->str() + (trace.empty() ? " with tasks that take " + costsText + "."
+                                               : ", tasks as long as measured, in ms."),
                   stream);
   return writeFileAtomically(picture, svg);
 }

@@ -111,14 +111,14 @@ static void oneChunk(Stage &stage, int64_t chunk, int64_t ahead, int64_t lag, bo
 }
 
 /// Microbatches go through the chunks of a stage in groups of as many as there are
-/// stages: the group through its first chunk, then through its second, and so on.
+/// stages: the group through its first chunk, then through its second, and so on. As many
+/// forward tasks go ahead as are under way when the first backward task arrives (Narayanan et
+/// al. 2021b); that there is only one group changes nothing.
 static void interleave(Stage &stage, int64_t at, int64_t stages, int64_t perStage,
                        int64_t microbatches) {
   int64_t all = microbatches * perStage;
   auto turn = [&](int64_t i) { return i % (stages * perStage) / stages; };
-  int64_t ahead = microbatches == stages
-                      ? all
-                      : std::min(all, 2 * (stages - 1 - at) + (perStage - 1) * stages);
+  int64_t ahead = std::min(all, 2 * (stages - 1 - at) + (perStage - 1) * stages);
   auto forward = [&](int64_t i) {
     if (i < all)
       stage.forward(turn(i) * stages + at);

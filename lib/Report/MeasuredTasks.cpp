@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "MeasuredTasks.h"
+#include "meshwright/Json.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
@@ -32,7 +33,7 @@ static Expected<std::map<int64_t, Rank>> readRanks(StringRef path) {
   auto file = MemoryBuffer::getFile(path);
   if (!file)
     return createStringError("cannot read '" + path + "': " + file.getError().message());
-  Expected<json::Value> value = json::parse((*file)->getBuffer());
+  Expected<json::Value> value = parseJson((*file)->getBuffer());
   const json::Array *events = nullptr;
   if (value && value->getAsObject())
     events = value->getAsObject()->getArray("traceEvents");

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "MemoryTables.h"
 #include "Palette.h"
+#include "TextTable.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -51,16 +52,17 @@ static Sample sampleOf(const json::Object &point) {
   return sample;
 }
 
-static std::string bytesText(double bytes) {
-  static constexpr StringRef units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  unsigned unit = 0;
-  for (; bytes >= 1024 && unit + 1 < std::size(units); ++unit)
-    bytes /= 1024;
-  return formatv(bytes < 10 && unit ? "{0:f2} {1}" : "{0:f0} {1}", bytes, units[unit]);
+/// "24 MiB", without the zeros of "24.0 MiB".
+static std::string roundText(double bytes) {
+  std::string text = sizeText(bytes);
+  auto [number, unit] = StringRef(text).split(' ');
+  if (number.contains('.'))
+    number = number.rtrim('0').rtrim('.');
+  return (number + " " + unit).str();
 }
 
 void drawMemorySvg(const json::Object &entry, int64_t arenaBytes, raw_ostream &os) {
-  constexpr int left = 90, top = 24, width = 1000, height = 260;
+  constexpr int left = 76, top = 24, width = 780, height = 240;
   auto integer = [&](StringRef key) { return entry.getInteger(key).value_or(0); };
   double ops = double(std::max<int64_t>(1, integer("ops")));
   double most = std::max({1.0, double(arenaBytes), double(integer("peak_bytes"))});
@@ -82,11 +84,13 @@ void drawMemorySvg(const json::Object &entry, int64_t arenaBytes, raw_ostream &o
                 "role=\"img\" class=\"memory\" font-family=\"sans-serif\" font-size=\"11\">\n",
                 left + width + 20, bottom + 60);
   os << "<style>\n" << pictureStyle << "</style>\n";
-  for (int i = 0; i <= 4; ++i) {
-    double bytes = most * i / 4;
+  // Ticks at multiples of a power of two, at most eight.
+  double distance = 1;
+  while (most / distance > 8)
+    distance *= 2;
+  for (double bytes = 0; bytes <= most; bytes += distance)
     os << formatv("<text x=\"{0}\" y=\"{1:f1}\" text-anchor=\"end\">{2}</text>\n", left - 8,
-                  y(bytes) + 4, bytesText(bytes));
-  }
+                  y(bytes) + 4, bytes > 0 ? roundText(bytes) : "0");
   for (size_t i = 0; i < areas().size(); ++i) {
     const Area &area = areas()[i];
     auto below = [&](const Sample &sample) { return i ? sample.tops[i - 1] : 0.0; };
@@ -132,7 +136,7 @@ void drawMemorySvg(const json::Object &entry, int64_t arenaBytes, raw_ostream &o
     os << formatv("<rect x=\"{0}\" y=\"{1}\" width=\"12\" height=\"12\" class=\"{2}\"/>"
                   "<text x=\"{3}\" y=\"{4}\">{5}</text>\n",
                   at, bottom + 40, area.style, at + 17, bottom + 50, area.name);
-    at += 45 + 6 * int(area.name.size());
+    at += 32 + 6 * int(area.name.size());
   }
   os << "</svg>\n";
 }

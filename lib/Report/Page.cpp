@@ -6,6 +6,7 @@
 #include "Page.h"
 #include "Palette.h"
 #include "Tables.h"
+#include "TextTable.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
@@ -24,10 +25,10 @@ std::string escaped(StringRef text) {
 std::string number(int64_t value) { return formatv("{0:N0}", value).str(); }
 
 Table::Table(raw_ostream &os, ArrayRef<StringRef> columns) : os(os) {
-  os << "<table><tr>";
+  os << "<div class=wide><table><tr>";
   for (StringRef column : columns) {
     numeric.push_back(column.consume_front("#"));
-    os << "<th>" << column << "</th>";
+    os << (numeric.back() ? "<th class=n>" : "<th>") << column << "</th>";
   }
   os << "</tr>\n";
 }
@@ -39,19 +40,26 @@ void Table::row(ArrayRef<std::string> cells) {
   os << "</tr>\n";
 }
 
-/// Horizontal bars, the longest as wide as there is room.
+/// Horizontal bars of bytes, the longest as wide as there is room.
 static void drawBars(ArrayRef<std::pair<std::string, int64_t>> bars, raw_ostream &os) {
   int64_t most = 1;
-  for (auto &[name, value] : bars)
+  size_t longest = 0;
+  for (auto &[name, value] : bars) {
     most = std::max(most, value);
-  os << formatv("<svg viewBox=\"0 0 860 {0}\" width=\"860\" role=\"img\" class=\"bars\">\n<style>\n{1}</style>\n",
-                26 * bars.size() + 4, pictureStyle);
+    longest = std::max(longest, name.size());
+  }
+  // As wide as the names and numbers may be.
+  int left = 20 + 7 * int(longest), room = 360, width = left + room + 190;
+  os << formatv("<svg viewBox=\"0 0 {0} {1}\" width=\"{0}\" role=\"img\" "
+                "class=\"bars\">\n<style>\n{2}</style>\n",
+                width, 26 * bars.size() + 4, pictureStyle);
   for (auto [i, bar] : enumerate(bars)) {
-    double width = 460.0 * bar.second / most;
-    os << formatv("<text x=\"230\" y=\"{0}\" text-anchor=\"end\">{1}</text>"
-                  "<rect x=\"240\" y=\"{2}\" width=\"{3:f1}\" height=\"18\" class=\"bar\"/>"
-                  "<text x=\"{4:f1}\" y=\"{0}\">{5:N0}</text>\n",
-                  26 * i + 18, escaped(bar.first), 26 * i + 4, width, 248 + width, bar.second);
+    double length = double(room) * double(bar.second) / double(most);
+    os << formatv("<text x=\"{0}\" y=\"{1}\" text-anchor=\"end\">{2}</text>"
+                  "<rect x=\"{3}\" y=\"{4}\" width=\"{5:f1}\" height=\"18\" class=\"bar\"/>"
+                  "<text x=\"{6:f1}\" y=\"{1}\">{7:N0} ({8})</text>\n",
+                  left - 10, 26 * i + 18, escaped(bar.first), left, 26 * i + 4, length,
+                  left + length + 8, bar.second, sizeText(double(bar.second)));
   }
   os << "</svg>\n";
 }
@@ -132,39 +140,42 @@ static void writeCollectives(const json::Object &plan, raw_ostream &os) {
 
 void writePage(const json::Object &plan, ArrayRef<Section> sections, raw_ostream &os) {
   auto integer = [&](StringRef key) { return plan.getInteger(key).value_or(0); };
-  os << R"(<!doctype html><html lang="en"><meta charset="utf-8"><title>Meshwright plan</title>
+  os << R"(<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Meshwright plan</title>
 <style>:root{color-scheme:light dark}
 body{font:15px/1.5 sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#1f2328;background:#fff}
 table{border-collapse:collapse;margin:1em 0}td,th{padding:.2em .8em;text-align:left;border-bottom:1px solid #8c959f66}
-td.n{text-align:right;font-variant-numeric:tabular-nums}.bars text{font:12px sans-serif}.wide{overflow-x:auto}
+.n{text-align:right;font-variant-numeric:tabular-nums}.bars text{font:12px sans-serif}.wide{overflow-x:auto}
+svg{max-width:100%;height:auto}.wide table{min-width:52em}
 @media (prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}}</style>
 )";
-  os << "<h1>Plan of " << escaped(plan.getString("model").value_or("?")) << "</h1>\n<table>\n";
+  os << "<h1>Plan of " << escaped(plan.getString("model").value_or("?"))
+     << "</h1>\n<table class=facts>\n";
   auto fact = [&](StringRef name, const Twine &value) {
     os << "<tr><th>" << name << "</th><td>" << escaped(value.str()) << "</td></tr>\n";
   };
   fact("Mesh", meshText(plan));
   fact("Batch", Twine(integer("batch")) + " sequences of " + Twine(integer("sequence")) +
-                    " tokens in " + Twine(integer("microbatches")) + " microbatches");
+                    " tokens in " + Twine(integer("microbatches")) +
+                    (integer("microbatches") == 1 ? " microbatch" : " microbatches"));
   fact("Target", plan.getString("target").value_or("?") + ", " + precisionText(plan) + ", " +
                      plan.getString("optimizer").value_or("?"));
   fact("Arena of a rank",
-       number(integer("arena_bytes")) + " bytes, all that a rank allocates for tensors");
+       bytesText(integer("arena_bytes")) + ", all that a rank allocates for tensors");
   if (const json::Array *allowances = plan.getArray("allowances"))
     for (const json::Value &value : *allowances) {
       const json::Object &line = *value.getAsObject();
       fact("Allowance for " + line.getString("category").value_or("?").str(),
-           number(line.getInteger("bytes").value_or(0)) + " bytes: " +
+           bytesText(line.getInteger("bytes").value_or(0)) + ": " +
                line.getString("source").value_or(""));
     }
-  fact("To fit a rank's device", number(integer("device_bytes")) + " bytes");
+  fact("To fit a rank's device", bytesText(integer("device_bytes")));
   if (const json::Array *lines = plan.getArray("host_memory")) {
     std::string parts;
     for (const json::Value &line : *lines)
       parts += (parts.empty() ? ": " : ", ") +
                line.getAsObject()->getString("category").value_or("?").str() + " " +
                number(line.getAsObject()->getInteger("bytes").value_or(0));
-    fact("On the host, of a rank", number(integer("host_bytes")) + " bytes" + parts);
+    fact("On the host, of a rank", bytesText(integer("host_bytes")) + parts);
     int64_t toDevice = 0, toHost = 0;
     for (const json::Value &value : *plan.getArray("programs"))
       if (const json::Object *copied = value.getAsObject()->getObject("copied_bytes"))
@@ -173,10 +184,10 @@ td.n{text-align:right;font-variant-numeric:tabular-nums}.bars text{font:12px san
           toHost = std::max(toHost, step->getInteger("to_host").value_or(0));
         }
     fact("Copied in a step, of a rank",
-         number(toDevice) + " bytes to the device and " + number(toHost) + " to the host");
+         bytesText(toDevice) + " to the device and " + bytesText(toHost) + " to the host");
   }
   fact("Beside the arena, where ranks are processes",
-       number(scratchBytes(plan)) + " bytes in which messages are put together");
+       bytesText(scratchBytes(plan)) + " in which messages are put together");
   fact("Floating-point operations of a step", number(integer("flops")));
   fact("... of which computed again", number(integer("recomputed_flops")));
   fact("Plan hash", plan.getString("hash").value_or("?"));

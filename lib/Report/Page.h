@@ -27,7 +27,7 @@ void writePage(const llvm::json::Object &plan, llvm::ArrayRef<Section> sections,
 class Table {
 public:
   Table(llvm::raw_ostream &os, llvm::ArrayRef<llvm::StringRef> columns);
-  ~Table() { os << "</table>\n"; }
+  ~Table() { os << "</table></div>\n"; }
   void row(llvm::ArrayRef<std::string> cells);
 
 private:

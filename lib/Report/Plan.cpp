@@ -3,8 +3,6 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "DeviceMemory.h"
-#include "Codegen/Attentions.h"
 #include "Codegen/Communication.h"
 #include "Codegen/LocationText.h"
 #include "Dist/Dist.h"
@@ -54,7 +52,6 @@ private:
   void addStorage(train::VariableOp op, ArrayRef<int64_t> layerShape, Object &out);
   llvm::Error addProgram(ModuleOp program, int64_t number);
   void addPorts(ModuleOp program, int64_t number);
-  void addAttentions();
   void addCommunication();
   int64_t ranksOf(ModuleOp program);
   /// Floating-point operations of a step on all ranks that run `program`.
@@ -87,7 +84,7 @@ llvm::Error PlanBuilder::addModel() {
     plan[key] = number.getInt();
   }
   plan["version"] = 1;
-  plan["target"] = exec::targetOf(programs.front());
+  plan["target"] = exec::targetOf(programs.front()).getName();
   auto precision = module->getAttrOfType<StringAttr>("train.precision");
   plan["precision"] = precision ? precision.getValue() : "f32";
   auto gradients = module->getAttrOfType<TypeAttr>("train.grad_type");
@@ -201,6 +198,14 @@ void PlanBuilder::addVariables(ModuleOp program, int64_t number) {
   }
 }
 
+static Array toJson(ArrayRef<exec::Allowance> allowances) {
+  Array lines;
+  for (const exec::Allowance &line : allowances)
+    lines.push_back(
+        Object{{"category", line.category}, {"bytes", line.bytes}, {"source", line.source}});
+  return lines;
+}
+
 llvm::Error PlanBuilder::addProgram(ModuleOp program, int64_t number) {
   auto arena = program->getAttrOfType<IntegerAttr>(exec::arenaBytesAttr);
   auto live = program->getAttrOfType<IntegerAttr>(exec::liveBytesAttr);
@@ -211,8 +216,11 @@ llvm::Error PlanBuilder::addProgram(ModuleOp program, int64_t number) {
     for (NamedAttribute line : lines)
       memory.push_back(Object{{"category", line.getName().getValue()},
                               {"bytes", cast<IntegerAttr>(line.getValue()).getInt()}});
-  std::vector<report::Allowance> allowances = report::allowancesOf(program, communication);
-  besideBytes.push_back(report::bytesOf(allowances));
+  std::vector<exec::Allowance> allowances =
+      exec::targetOf(program).getTarget().getAllowances(program, communication);
+  besideBytes.push_back(0);
+  for (const exec::Allowance &line : allowances)
+    besideBytes.back() += line.bytes;
   // For all of the executable stands the rank that needs most.
   if (arena.getInt() > plan.getInteger("arena_bytes").value_or(-1)) {
     plan["arena_bytes"] = arena.getInt();
@@ -221,14 +229,14 @@ llvm::Error PlanBuilder::addProgram(ModuleOp program, int64_t number) {
   if (int64_t device = arena.getInt() + besideBytes.back();
       device > plan.getInteger("device_bytes").value_or(-1)) {
     plan["device_bytes"] = device;
-    plan["allowances"] = report::toJson(allowances);
+    plan["allowances"] = toJson(allowances);
   }
   Object entry{{"name", program == module ? "main" : program.getSymName().value_or("")},
                {"at", placeOf(program)},
                {"arena_bytes", arena.getInt()},
                {"live_bytes", live.getInt()},
                {"memory", std::move(memory)},
-               {"allowances", report::toJson(allowances)},
+               {"allowances", toJson(allowances)},
                {"flops", flopsOf(program)}};
   entry["kernels"] = report::kernelsOf(program, flops);
   if (auto host = program->getAttrOfType<IntegerAttr>(exec::hostBytesAttr)) {
@@ -281,44 +289,6 @@ void PlanBuilder::addPorts(ModuleOp program, int64_t number) {
                            {"offset", int64_t(buffer.getOffset().value_or(0))},
                            {"in", number}});
   });
-}
-
-/// What cuDNN must know of each call, and why it makes some and not others. On processors
-/// there is nothing to choose.
-void PlanBuilder::addAttentions() {
-  if (exec::targetOf(module) != "cuda" &&
-      llvm::none_of(programs, [](ModuleOp op) { return exec::targetOf(op) == "cuda"; }))
-    return;
-  Array rows;
-  codegen::Attentions attentions(module);
-  for (const codegen::AttentionEntry &entry : attentions.all()) {
-    const MwAttention &s = entry.call.sizes;
-    auto type = cast<MemRefType>(entry.first->getOperand(0).getType());
-    Object row{{"op", entry.call.backward ? "attention_grad" : "attention"},
-               {"by", entry.byCudnn ? "cudnn" : "generated"},
-               {"type", typeName(type)},
-               {"batch", s.batch},
-               {"queries", s.queries},
-               {"keys", s.keys},
-               {"heads", s.heads},
-               {"kv_heads", s.kvHeads},
-               {"head_dim", s.headDim},
-               {"scale", double(s.scale)},
-               {"causal", bool(s.causal)},
-               {"window", s.window},
-               {"location", codegen::locationText(entry.first->getLoc())}};
-    if (entry.byCudnn) {
-      row["fallback"] = entry.fallback;
-      row["deterministic"] = entry.call.deterministic;
-      row["workspace_bytes"] = entry.workspaceBytes;
-    } else {
-      row["reason"] = entry.reason;
-    }
-    if (!entry.byCudnn || entry.fallback)
-      row["tensor_cores"] = entry.tensorCores;
-    rows.push_back(std::move(row));
-  }
-  plan["attentions"] = std::move(rows);
 }
 
 void PlanBuilder::addCommunication() {
@@ -399,7 +369,7 @@ llvm::Expected<Plan> PlanBuilder::build() {
     work += flopsOf(program);
     again += flopsOf(program, /*again=*/true);
   }
-  addAttentions();
+  exec::targetOf(programs.front()).getTarget().addToPlan(module, plan);
   addCommunication();
   if (llvm::Expected<std::optional<report::StepTasks>> tasks = report::tasksOf(plan); !tasks)
     return tasks.takeError();

@@ -4,8 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "MemoryTables.h"
+#include "Page.h"
 #include "StepTasks.h"
 #include "Tables.h"
+#include "TextTable.h"
 #include "TimelinePicture.h"
 #include "meshwright/Report.h"
 
@@ -18,47 +20,49 @@ using namespace meshwright::report;
 namespace meshwright {
 
 static void printVariables(const json::Object &plan, raw_ostream &os) {
-  os << formatv("\n{0,-40} {1,-5}{2,-24}{3,-24}{4}\n", "parameter", "type", "shape", "on a rank",
-                "sharding");
+  TextTable table({"parameter", "type", "shape", "on a rank", "sharding"});
   for (const json::Value &value : *plan.getArray("variables")) {
     const json::Object &variable = *value.getAsObject();
     if (variable.getString("role") == std::optional<StringRef>("parameter"))
-      os << formatv("  {0,-38} {1,-5}{2,-24}{3,-24}{4}\n", variable.getString("name").value_or("?"),
-                    variable.getString("type").value_or("?"), shapeText(variable.getArray("shape")),
-                    shapeText(variable.getArray("local_shape")),
-                    shardingText(variable.getArray("sharding")));
+      table.row({variable.getString("name").value_or("?").str(),
+                 variable.getString("type").value_or("?").str(),
+                 shapeText(variable.getArray("shape")), shapeText(variable.getArray("local_shape")),
+                 shardingText(variable.getArray("sharding"))});
   }
+  os << "\n";
+  table.print(os);
 }
 
 static void printCollectives(const json::Object &plan, raw_ostream &os) {
   const json::Array &collectives = *plan.getArray("collectives");
-  os << formatv("\n{0} collectives\n  {1,-4}{2,-16}{3,-8}{4,6}{5,16} {6,-5}{7,18}  {8}\n",
-                collectives.size(), "", "operation", "in", "times", "elements", "type",
-                "bytes of group", "where in the IR");
+  os << formatv("\n{0} collectives\n", collectives.size());
+  TextTable table({"#number", "operation", "in", "#times", "#elements", "type", "#bytes of group",
+                   "where in the IR"});
   for (auto [i, value] : enumerate(collectives)) {
     const json::Object &op = *value.getAsObject();
-    os << formatv("  {0,-4}{1,-16}{2,-8}{3,6}{4,16:N0} {5,-5}{6,18:N0}  {7}\n", i,
-                  op.getString("op").value_or("?"), op.getString("program").value_or("?"),
-                  op.getInteger("times").value_or(1), op.getInteger("count").value_or(0),
-                  op.getString("type").value_or("?"), op.getInteger("group_bytes").value_or(0),
-                  op.getString("location").value_or(""));
+    auto text = [&](StringRef key) { return op.getString(key).value_or("").str(); };
+    auto integer = [&](StringRef key) { return number(op.getInteger(key).value_or(0)); };
+    table.row({number(i), text("op"), text("program"), integer("times"), integer("count"),
+               text("type"), integer("group_bytes"), text("location")});
   }
+  if (!collectives.empty())
+    table.print(os);
   std::vector<Traffic> rows = trafficOf(plan);
   if (rows.empty())
     return;
-  os << formatv("\n{0,-8}{1,-20}{2,-16}{3,8}{4,20}{5,20}\n", "sent in", "along", "by", "calls",
-                "bytes a rank", "bytes in all");
+  TextTable sent({"sent in", "along", "by", "#calls", "#bytes a rank", "#", "#bytes in all", "#"});
   for (const Traffic &row : rows)
-    os << formatv("  {0,-6}{1,-20}{2,-16}{3,8}{4,20:N0}{5,20:N0}\n", row.program, row.axes, row.op,
-                  row.calls, row.bytesOfRank, row.bytes);
+    sent.row({row.program, row.axes, row.op, number(row.calls), number(row.bytesOfRank),
+              sizeText(double(row.bytesOfRank)), number(row.bytes), sizeText(double(row.bytes))});
+  os << "\n";
+  sent.print(os);
 }
 
 static void printAttentions(const json::Object &plan, raw_ostream &os) {
   const json::Array *calls = plan.getArray("attentions");
   if (!calls || calls->empty())
     return;
-  os << formatv("\n{0,-18}{1,-11}{2,-6}{3,-24}{4,-14}{5}\n", "attention", "by", "type",
-                "batch x queries x keys", "heads", "");
+  TextTable table({"attention", "by", "type", "batch x queries x keys", "heads", ""});
   for (const json::Value &value : *calls) {
     const json::Object &call = *value.getAsObject();
     auto number = [&](StringRef key) { return call.getInteger(key).value_or(0); };
@@ -71,12 +75,15 @@ static void printAttentions(const json::Object &plan, raw_ostream &os) {
       note = formatv("workspace {0:N0} bytes{1}{2}", number("workspace_bytes"),
                      call.getBoolean("deterministic").value_or(false) ? ", deterministic" : "",
                      call.getBoolean("fallback").value_or(false) ? ", else generated " + on : "");
-    os << formatv("  {0,-16}{1,-11}{2,-6}{3,-24}{4,-14}{5}\n", call.getString("op").value_or("?"),
-                  call.getString("by").value_or("?"), call.getString("type").value_or("?"),
-                  formatv("{0} x {1} x {2}", number("batch"), number("queries"), number("keys")).str(),
-                  formatv("{0}/{1} x {2}", number("heads"), number("kv_heads"), number("head_dim")).str(),
-                  note);
+    table.row(
+        {call.getString("op").value_or("?").str(), call.getString("by").value_or("?").str(),
+         call.getString("type").value_or("?").str(),
+         formatv("{0} x {1} x {2}", number("batch"), number("queries"), number("keys")).str(),
+         formatv("{0}/{1} x {2}", number("heads"), number("kv_heads"), number("head_dim")).str(),
+         note});
   }
+  os << "\n";
+  table.print(os);
 }
 
 /// Of the program that needs most.
@@ -92,13 +99,14 @@ static void printPeak(const json::Object &plan, raw_ostream &os) {
   std::vector<PeakRow> all = most ? peakRows(*most) : std::vector<PeakRow>();
   if (all.empty())
     return;
-  os << formatv("\nlargest at the peak of {0} beside what outlasts the step, {1}\n  {2,18}  {3,-12}{4,-8}{5,-24}{6,7}  {7}\n",
-                most->getString("name").value_or("?"), peakPlace(*most), "bytes", "category",
-                "task", "written by", "slices", "made from");
+  os << formatv("\nlargest at the peak of {0} beside what outlasts the step, {1}\n",
+                most->getString("name").value_or("?"), peakPlace(*most));
+  TextTable table({"#bytes", "#", "category", "task", "written by", "#slices", "made from"});
   for (const PeakRow &row : ArrayRef(all).take_front(rows))
-    os << formatv("  {0,18:N0}  {1,-12}{2,-8}{3,-24}{4,7}  {5}\n", row.bytes, row.category, row.task,
-                  row.op.empty() ? row.name : row.op, row.slices > 1 ? std::to_string(row.slices) : "",
-                  row.location);
+    table.row({number(row.bytes), sizeText(double(row.bytes)), row.category, row.task,
+               row.op.empty() ? row.name : row.op, row.slices > 1 ? number(row.slices) : "",
+               row.location});
+  table.print(os);
 }
 
 static void printTimeline(const json::Object &plan, raw_ostream &os) {
@@ -114,26 +122,51 @@ static void printTimeline(const json::Object &plan, raw_ostream &os) {
   describeTimeline("tasks", (*tasks)->schedule, (*tasks)->timeline, os);
 }
 
+/// Lines of a list in the plan that say how many bytes a category takes, and why.
+static void printMemory(StringRef title, const json::Array &lines, raw_ostream &os) {
+  TextTable table({title.str(), "#bytes", "#", ""});
+  for (const json::Value &value : lines) {
+    const json::Object &line = *value.getAsObject();
+    int64_t bytes = line.getInteger("bytes").value_or(0);
+    table.row({line.getString("category").value_or("?").str(), number(bytes),
+               sizeText(double(bytes)), line.getString("source").value_or("").str()});
+  }
+  os << "\n";
+  table.print(os);
+}
+
 /// What is kept on the host, and what programs copy from and to it.
 static void printHost(const json::Object &plan, raw_ostream &os) {
   const json::Array *memory = plan.getArray("host_memory");
   if (!memory)
     return;
-  os << formatv("\n{0,-24}{1,18}\n", "memory on the host", "bytes");
-  for (const json::Value &entry : *memory)
-    os << formatv("  {0,-22}{1,18:N0}\n", entry.getAsObject()->getString("category").value_or("?"),
-                  entry.getAsObject()->getInteger("bytes").value_or(0));
-  os << formatv("\n{0,-24}{1,-10}{2,18}{3,18}\n", "bytes copied", "in", "to the device", "to the host");
+  printMemory("memory on the host", *memory, os);
+  TextTable table({"bytes copied", "in", "#to the device", "#to the host"});
   for (const json::Value &value : *plan.getArray("programs")) {
     const json::Object &program = *value.getAsObject();
     const json::Object *copied = program.getObject("copied_bytes");
     if (!copied)
       continue;
     for (const auto &[entry, bytes] : *copied)
-      os << formatv("  {0,-22}{1,-10}{2,18:N0}{3,18:N0}\n", program.getString("name").value_or("?"),
-                    StringRef(entry), bytes.getAsObject()->getInteger("to_device").value_or(0),
-                    bytes.getAsObject()->getInteger("to_host").value_or(0));
+      table.row({program.getString("name").value_or("?").str(), StringRef(entry).str(),
+                 number(bytes.getAsObject()->getInteger("to_device").value_or(0)),
+                 number(bytes.getAsObject()->getInteger("to_host").value_or(0))});
   }
+  os << "\n";
+  table.print(os);
+}
+
+static void printPrograms(const json::Array &programs, raw_ostream &os) {
+  TextTable table({"program", "at", "#arena", "#", "#live", "#operations a step"});
+  for (const json::Value &value : programs) {
+    const json::Object &program = *value.getAsObject();
+    auto integer = [&](StringRef key) { return program.getInteger(key).value_or(0); };
+    table.row({program.getString("name").value_or("?").str(), placeText(program),
+               number(integer("arena_bytes")), sizeText(double(integer("arena_bytes"))),
+               number(integer("live_bytes")), number(integer("flops"))});
+  }
+  os << "\n";
+  table.print(os);
 }
 
 void printPlan(const json::Object &plan, raw_ostream &os) {
@@ -142,43 +175,26 @@ void printPlan(const json::Object &plan, raw_ostream &os) {
   os << formatv("target       {0}, {1}, {2}\n", plan.getString("target").value_or("?"),
                 precisionText(plan), plan.getString("optimizer").value_or("?"));
   os << formatv("mesh         {0}\n", meshText(plan));
-  os << formatv("batch        {0} sequences of {1} tokens in {2} microbatches\n", integer("batch"),
-                integer("sequence"), integer("microbatches"));
+  os << formatv("batch        {0} sequences of {1} tokens in {2} microbatch{3}\n", integer("batch"),
+                integer("sequence"), integer("microbatches"),
+                integer("microbatches") == 1 ? "" : "es");
   os << formatv("plan         {0}\n", plan.getString("hash").value_or("?"));
-  os << formatv("arena        {0:N0} bytes a rank\n", integer("arena_bytes"));
+  os << formatv("arena        {0} a rank\n", bytesText(integer("arena_bytes")));
   if (plan.get("host_bytes"))
-    os << formatv("on the host  {0:N0} bytes a rank beside it\n", integer("host_bytes"));
-  os << formatv("messages     {0:N0} bytes a rank beside it, where ranks are processes\n",
-                scratchBytes(plan));
-  os << formatv("work         {0:N0} floating-point operations a step, {1:N0} of them computed again\n\n",
-                integer("flops"), integer("recomputed_flops"));
-  os << formatv("{0,-24}{1,18}\n", "memory at the peak", "bytes");
-  for (const json::Value &entry : *plan.getArray("memory"))
-    os << formatv("  {0,-22}{1,18:N0}\n", entry.getAsObject()->getString("category").value_or("?"),
-                  entry.getAsObject()->getInteger("bytes").value_or(0));
+    os << formatv("on the host  {0} a rank beside it\n", bytesText(integer("host_bytes")));
+  os << formatv("messages     {0} a rank beside it, where ranks are processes\n",
+                bytesText(scratchBytes(plan)));
+  os << formatv("work         {0} floating-point operations a step, {1} of them computed again\n",
+                countText(plan.getNumber("flops").value_or(0)),
+                countText(plan.getNumber("recomputed_flops").value_or(0)));
+  printMemory("memory at the peak", *plan.getArray("memory"), os);
   if (const json::Array *allowances = plan.getArray("allowances"); allowances && !allowances->empty()) {
-    os << formatv("\n{0,-24}{1,18}\n", "allowances beside it", "bytes");
-    for (const json::Value &entry : *allowances)
-      os << formatv("  {0,-22}{1,18:N0}  {2}\n",
-                    entry.getAsObject()->getString("category").value_or("?"),
-                    entry.getAsObject()->getInteger("bytes").value_or(0),
-                    entry.getAsObject()->getString("source").value_or(""));
-    os << formatv("{0,-24}{1,18:N0}\n", "to fit a device", integer("device_bytes"));
+    printMemory("allowances beside it", *allowances, os);
+    os << "to fit a device: " << bytesText(integer("device_bytes")) << "\n";
   }
-  const json::Array &programs = *plan.getArray("programs");
   printHost(plan, os);
-  if (programs.size() > 1) {
-    os << formatv("\n{0,-24}{1,-20}{2,18}{3,18}{4,24}\n", "program", "at", "arena", "live",
-                  "operations a step");
-    for (const json::Value &value : programs) {
-      const json::Object &program = *value.getAsObject();
-      os << formatv("  {0,-22}{1,-20}{2,18:N0}{3,18:N0}{4,24:N0}\n",
-                    program.getString("name").value_or("?"), placeText(program),
-                    program.getInteger("arena_bytes").value_or(0),
-                    program.getInteger("live_bytes").value_or(0),
-                    program.getInteger("flops").value_or(0));
-    }
-  }
+  if (const json::Array &programs = *plan.getArray("programs"); programs.size() > 1)
+    printPrograms(programs, os);
   printPeak(plan, os);
   printTimeline(plan, os);
   printVariables(plan, os);

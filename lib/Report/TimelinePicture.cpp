@@ -113,7 +113,8 @@ void drawTimelineSvg(const Timeline &timeline, StringRef caption, raw_ostream &o
                 "role=\"img\" class=\"timeline\" font-family=\"sans-serif\" font-size=\"11\">\n",
                 left + width + 10, bottom + 50);
   os << "<style>\n" << report::pictureStyle << "</style>\n";
-  os << formatv("<text x=\"{0}\" y=\"14\">{1}</text>\n", left, caption);
+  os << formatv("<text x=\"{0}\" y=\"14\">{1} {2:f1}% of the stages' time is work.</text>\n", left,
+                caption, 100 * timeline.utilisation());
   for (auto [stage, spans] : enumerate(timeline.stages)) {
     int y = row * int(stage) + top;
     os << formatv("<text x=\"{0}\" y=\"{1}\" text-anchor=\"end\">stage {2}</text>"
@@ -161,8 +162,7 @@ void drawTimelineSvg(const Timeline &timeline, StringRef caption, raw_ostream &o
                   x, y, kind, x + 17, y + 10, name);
     x += 35 + 6 * int(name.size());
   }
-  os << formatv("<text x=\"{0}\" y=\"{1}\">{2:f1}% of the stages' time is work</text>\n</svg>\n",
-                x + 10, y + 10, 100 * timeline.utilisation());
+  os << "</svg>\n";
 }
 
 } // namespace meshwright

@@ -79,7 +79,8 @@ static std::string textOf(function_ref<void(raw_ostream &)> write) {
 
 /// The largest buffers at a program's peak.
 static void writePeak(const json::Object &program, raw_ostream &os) {
-  Table table(os, {"#bytes", "category", "written in task", "by", "slices", "made from", "buffer"});
+  Table table(os,
+              {"#bytes", "category", "written in task", "by", "#slices", "made from", "buffer"});
   for (const PeakRow &row : peakRows(program))
     table.row({number(row.bytes), row.category, row.task, row.op,
                row.slices > 1 ? number(row.slices) : "", row.location, row.name});
@@ -136,7 +137,10 @@ Error writeReport(const Plan &plan, StringRef directory) {
     report["timeline"] = spansOf((*tasks)->timeline);
     if (Error error = writeText(directory + "/timeline.svg", picture))
       return error;
-    sections.push_back({"Pipeline stages over a step", std::move(picture)});
+    sections.push_back(
+        {"Pipeline stages over a step",
+         picture +
+             "<p>The file timeline.svg beside this page has the picture at full size.</p>\n"});
   }
   report["memory_over_time"] = json::Array(plan.memoryOverTime);
   if (Error error = addMemory(plan, object, directory, sections))

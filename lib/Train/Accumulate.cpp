@@ -184,7 +184,7 @@ static Deterministic withoutDropout(ModuleOp module, func::FuncOp function, unsi
 
 namespace {
 struct TrainAccumulate : train::impl::TrainAccumulateBase<TrainAccumulate> {
-  void runOnOperation() override {
+  void runOnModule() override {
     ModuleOp module = getOperation();
     auto loss = module.lookupSymbol<func::FuncOp>("loss");
     auto gradients = module.lookupSymbol<func::FuncOp>("loss.gradients");

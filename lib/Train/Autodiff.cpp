@@ -424,7 +424,7 @@ LogicalResult Differentiator::run(func::FuncOp loss) {
 
 namespace {
 struct TrainAutodiff : train::impl::TrainAutodiffBase<TrainAutodiff> {
-  void runOnOperation() override {
+  void runOnModule() override {
     auto loss = getOperation().lookupSymbol<func::FuncOp>("loss");
     if (!loss || loss.getNumResults() != 1 ||
         loss.getResultTypes()[0] != RankedTensorType::get({}, Float32Type::get(&getContext()))) {

@@ -145,7 +145,7 @@ namespace {
 struct TrainBuildOptimizer : train::impl::TrainBuildOptimizerBase<TrainBuildOptimizer> {
   using TrainBuildOptimizerBase::TrainBuildOptimizerBase;
 
-  void runOnOperation() override {
+  void runOnModule() override {
     if (optimizer != "adamw" && optimizer != "sgd") {
       getOperation().emitError("unknown optimizer '") << optimizer << "'; adamw and sgd work";
       return signalPassFailure();

@@ -333,7 +333,7 @@ namespace {
 struct TrainCutLayers : train::impl::TrainCutLayersBase<TrainCutLayers> {
   using TrainCutLayersBase::TrainCutLayersBase;
 
-  void runOnOperation() override {
+  void runOnModule() override {
     if (failed(run()))
       signalPassFailure();
   }

@@ -158,7 +158,7 @@ namespace {
 struct TrainMixedPrecision : train::impl::TrainMixedPrecisionBase<TrainMixedPrecision> {
   using TrainMixedPrecisionBase::TrainMixedPrecisionBase;
 
-  void runOnOperation() override {
+  void runOnModule() override {
     if (failed(run()))
       signalPassFailure();
   }

@@ -7,8 +7,7 @@
 #define MESHWRIGHT_LIB_TRAIN_PASSES_H
 
 #include "Train/Train.h"
-
-#include "mlir/Pass/Pass.h"
+#include "meshwright/StagedPass.h"
 
 namespace meshwright::train {
 #define GEN_PASS_DECL

@@ -8,7 +8,11 @@
 
 include "mlir/Pass/PassBase.td"
 
-def TrainCutLayers : Pass<"train-cut-layers", "::mlir::ModuleOp"> {
+/// A pass on the way to a stage; it refuses IR that is past it.
+class StagedPass<string argument, string stage>
+    : PassBase<argument, "::meshwright::StagedPass<::meshwright::Stage::" # stage # ">">;
+
+def TrainCutLayers : StagedPass<"train-cut-layers", "step"> {
   let summary = "Cuts the layers into runs, one or more for each chunk of a pipeline";
   let description = [{
     Where a chunk begins inside the layers that a `train.repeat` of `@loss` runs, the
@@ -38,7 +42,7 @@ def TrainCutLayers : Pass<"train-cut-layers", "::mlir::ModuleOp"> {
            "layers of a group, 0 for the square root of the layers; one number or one a chunk, e.g. 3,1">];
 }
 
-def TrainMixedPrecision : Pass<"train-mixed-precision", "::mlir::ModuleOp"> {
+def TrainMixedPrecision : StagedPass<"train-mixed-precision", "step"> {
   let summary = "Stores parameters and activations in bf16 or f16";
   let description = [{
     Gives every f32 parameter, and all values of `@loss` and of the functions it
@@ -66,7 +70,7 @@ def TrainMixedPrecision : Pass<"train-mixed-precision", "::mlir::ModuleOp"> {
            "element type of parameters' gradients: f32, or bf16 with precision bf16">];
 }
 
-def TrainAutodiff : Pass<"train-autodiff", "::mlir::ModuleOp"> {
+def TrainAutodiff : StagedPass<"train-autodiff", "step"> {
   let summary = "Builds the gradients of @loss with respect to every parameter it reads";
   let description = [{
     Adds `@loss.gradients`, which computes the loss and one gradient per parameter
@@ -92,7 +96,7 @@ def TrainAutodiff : Pass<"train-autodiff", "::mlir::ModuleOp"> {
   }];
 }
 
-def TrainAccumulate : Pass<"train-accumulate", "::mlir::ModuleOp"> {
+def TrainAccumulate : StagedPass<"train-accumulate", "step"> {
   let summary = "Makes the microbatch loop explicit";
   let description = [{
     From `@loss.gradients` over one microbatch makes `@gradients` over
@@ -104,7 +108,7 @@ def TrainAccumulate : Pass<"train-accumulate", "::mlir::ModuleOp"> {
   }];
 }
 
-def TrainBuildOptimizer : Pass<"train-build-optimizer", "::mlir::ModuleOp"> {
+def TrainBuildOptimizer : StagedPass<"train-build-optimizer", "step"> {
   let summary = "Adds the parameter update";
   let description = [{
     Makes `@step`: gradients, their global norm, the clip factor and the update of
@@ -124,7 +128,7 @@ def TrainBuildOptimizer : Pass<"train-build-optimizer", "::mlir::ModuleOp"> {
   let options = [Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "sgd or adamw">];
 }
 
-def TrainVerify : Pass<"train-verify", "::mlir::ModuleOp"> {
+def TrainVerify : StagedPass<"train-verify", "step"> {
   let summary = "Checks that floor 1 is complete";
   let description = [{
     Closes the floor: `@step` and `@eval` exist and name their inputs and outputs,

@@ -81,6 +81,23 @@ static LogicalResult checkSizes(ModuleOp module, func::FuncOp step) {
   return failure(result.wasInterrupted());
 }
 
+/// A state goes wherever its parameter goes, element by element.
+static LogicalResult checkState(VariableOp state) {
+  std::optional<StringRef> owner = state.getOf();
+  if (!owner)
+    return success();
+  auto module = state->getParentOfType<ModuleOp>();
+  auto parameter = module.lookupSymbol<VariableOp>(*owner);
+  if (!parameter || !parameter.isParameter())
+    return state.emitError("is the state of @") << *owner << ", which is no parameter";
+  if (parameter.getTensorType().getShape() != state.getTensorType().getShape() ||
+      parameter.getStacked() != state.getStacked())
+    return state.emitError("has type ")
+           << state.getTensorType() << ", another shape than its parameter @" << *owner << ", "
+           << parameter.getTensorType();
+  return success();
+}
+
 /// Names of the variables that `function`, or what it calls, writes.
 static void collectWrites(func::FuncOp function, llvm::StringSet<> &names,
                           SymbolTableCollection &symbols) {
@@ -94,7 +111,7 @@ static void collectWrites(func::FuncOp function, llvm::StringSet<> &names,
 
 namespace {
 struct TrainVerify : train::impl::TrainVerifyBase<TrainVerify> {
-  void runOnOperation() override {
+  void runOnModule() override {
     ModuleOp module = getOperation();
     FailureOr<func::FuncOp> step = programNamed(module, "step"),
                             eval = programNamed(module, "eval");
@@ -102,6 +119,9 @@ struct TrainVerify : train::impl::TrainVerifyBase<TrainVerify> {
       return signalPassFailure();
     if (failed(checkSizes(module, *step)))
       return signalPassFailure();
+    for (auto variable : module.getOps<VariableOp>())
+      if (failed(checkState(variable)))
+        return signalPassFailure();
     SymbolTableCollection symbols;
     llvm::StringSet<> written, evalWrites;
     collectWrites(*step, written, symbols);

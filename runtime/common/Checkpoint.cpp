@@ -140,16 +140,32 @@ void meshwright::saveCheckpoint(MwContext &context, const VariablePlaces &places
 
 std::string meshwright::findCheckpoint(const std::string &path) {
   std::error_code error;
-  if (fs::exists(path + "/state.json", error))
+  auto isCheckpoint = [&](const std::string &directory) {
+    std::string file = directory + "/state.json";
+    if (fs::is_directory(file, error))
+      fail("--resume ", path, ": ", file,
+           " is a folder, where a checkpoint has a file: name another checkpoint");
+    return fs::exists(file, error);
+  };
+  if (isCheckpoint(path))
     return path;
   std::string latest = path + "/latest";
-  if (fs::exists(latest + "/state.json", error)) {
-    // The link's target, so that a checkpoint written meanwhile does not mix in.
-    fs::path target = fs::read_symlink(latest, error);
-    return error ? latest : (fs::path(path) / target).string();
-  }
+  bool isLink = fs::is_symlink(latest, error);
+  // The link's target, so that a checkpoint written meanwhile does not mix in.
+  std::string target =
+      isLink ? (fs::path(path) / fs::read_symlink(latest, error)).string() : latest;
+  if (isCheckpoint(target))
+    return target;
+  if (!fs::exists(path, error))
+    fail("--resume ", path, ": there is no such folder: name one that --save wrote");
+  if (isLink && !fs::exists(target, error))
+    fail("--resume ", path, ": ", latest, " points to ", target,
+         ", which does not exist: name another checkpoint in ", path);
+  if (fs::exists(latest, error))
+    fail("--resume ", path, ": ", target,
+         " has no state.json, so it is no whole checkpoint: name another one in ", path);
   fail("--resume ", path, ": there is no checkpoint: neither ", path, "/state.json nor ", latest,
-       " exists; name a directory that --save wrote");
+       " exists; name a folder that --save wrote");
 }
 
 namespace {

@@ -46,7 +46,7 @@ MwContext::MwContext(const Plan &plan, std::unique_ptr<Communicator> worldCommun
   calls = std::make_unique<PlanCalls>(plan);
   for (auto &group : groups)
     group->setCalls(calls.get());
-  device = openDevice(plan, *world);
+  device = openDevice(plan, *world, status);
 }
 
 MwContext::~MwContext() {

@@ -17,6 +17,7 @@ namespace meshwright {
 struct Plan;
 class Communicator;
 class Arena;
+class RankStatus;
 
 /// A program of the executable, such as meshwright_step.
 using EntryPoint = void (*)(MwContext *, char *arena);
@@ -51,8 +52,9 @@ public:
 /// Prepares what a process has once for all of its ranks. Each target's runtime has its own.
 void prepareTarget();
 
-/// Opens the device of this rank of `world`; null where the host computes. Collective.
-std::unique_ptr<Device> openDevice(const Plan &plan, Communicator &world);
+/// Opens the device of this rank of `world`; null where the host computes. What it is at it
+/// writes to `status`. Collective.
+std::unique_ptr<Device> openDevice(const Plan &plan, Communicator &world, RankStatus &status);
 
 } // namespace meshwright
 

@@ -13,7 +13,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <future>
 #include <sched.h>
+#include <system_error>
+#include <thread>
 #include <unistd.h>
 
 using namespace meshwright;
@@ -155,4 +158,27 @@ int meshwright::threadsPerRank(int sharing) {
   CPU_ZERO(&set);
   int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
   return std::max(1, cores / std::max(1, sharing));
+}
+
+void meshwright::checkThreads(int ranks, int threads) {
+  int wanted = ranks * threads;
+  std::promise<void> all;
+  std::shared_future<void> end = all.get_future();
+  std::vector<std::thread> started;
+  std::string problem;
+  try {
+    // This thread is the first of them.
+    while (int(started.size()) + 1 < wanted)
+      started.emplace_back([end] { end.wait(); });
+  } catch (const std::system_error &error) {
+    problem = error.code().message();
+  }
+  all.set_value();
+  for (std::thread &thread : started)
+    thread.join();
+  if (!problem.empty())
+    fail("cannot start the ", wanted, " threads of ", ranks, ranks == 1 ? " rank" : " ranks", ", ",
+         threads, " each: only ", started.size() + 1, " could be started (", problem,
+         "): raise the limit of processes (ulimit -u, or a container's pids limit) or of memory "
+         "(ulimit -v), or set OMP_NUM_THREADS to fewer threads a rank");
 }

@@ -62,6 +62,10 @@ std::vector<int> sameOnMachine(Communicator &world, const std::string &words);
 /// OMP_NUM_THREADS, else an equal share, at least 1.
 int threadsPerRank(int sharing);
 
+/// Checks that this process may start all the threads of its `ranks`, before any of them has
+/// work: OpenMP would end the process where it lacks one.
+void checkThreads(int ranks, int threads);
+
 } // namespace meshwright
 
 #endif // MESHWRIGHT_RUNTIME_COMMON_LAUNCH_H

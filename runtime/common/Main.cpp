@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "common/Agreement.h"
 #include "common/Device.h"
 #include "common/Error.h"
 #include "common/Failure.h"
@@ -13,6 +14,7 @@
 #include "cpu/MpiTransport.h"
 #include "cpu/TcpTransport.h"
 #include "cpu/ThreadCommunicator.h"
+#include "meshwright/Version.h"
 
 #include <csignal>
 #include <thread>
@@ -30,6 +32,11 @@ static int trainRank(const Options &options, std::unique_ptr<Communicator> world
                      RankStatus &status) {
   try {
     Plan own = readPlan(world->rank());
+    {
+      // Before ranks do anything together that the plan or flags say.
+      ActivityScope activity(status, "comparing flags and files");
+      checkAgreement(*world, termsOf(own, options));
+    }
     MwContext context(own, std::move(world), threads, status);
     if (!options.trace.empty())
       context.trace = std::make_unique<Trace>();
@@ -44,6 +51,7 @@ static int runThreads(const Plan &plan, const Options &options, const std::strin
   checkRankCount(plan, Launch(), ranks, program);
   checkMemory(plan, ranks);
   int threads = threadsPerRank(ranks);
+  checkThreads(ranks, threads);
   std::vector<std::unique_ptr<RankStatus>> owned;
   std::vector<RankStatus *> statuses;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -82,20 +90,31 @@ static int runProcess(const Plan &plan, const Options &options, const Launch &la
   Neighbours neighbours = findNeighbours(*world);
   checkMemory(plan, neighbours.onMachine);
   world->barrier(); // Nobody takes memory before all have looked.
-  int code = trainRank(options, std::move(world), threadsPerRank(neighbours.onCores), status);
+  int threads = threadsPerRank(neighbours.onCores);
+  checkThreads(1, threads);
+  int code = trainRank(options, std::move(world), threads, status);
   monitor.setLostPeer(nullptr);
   setFailureAbort(nullptr);
   transport->finish();
   return code;
 }
 
+/// What --version says.
+static std::string describe() {
+  Plan plan = readPlan(0);
+  return text(plan.model, " for ", plan.ranks(), plan.ranks() == 1 ? " rank" : " ranks", " (",
+              plan.meshText(), "), target ", plan.target, ", ", plan.precision, ", ",
+              plan.optimizer, ", plan ", plan.hash, ", runtime of Meshwright ", version);
+}
+
 static int run(int argc, char **argv) {
   Launch launch = Launch::detect();
   setFailureProcess(launch.rank, launch.processes);
   Options options;
-  if (!parseOptions(argc, argv, options, /*printHelp=*/launch.rank == 0))
+  if (!parseOptions(argc, argv, options, /*printHelp=*/launch.rank == 0, describe))
     return 0;
   Plan plan = readPlan(0);
+  checkEffects(options, plan);
   // On a device MPI would only introduce the ranks to each other, which TCP does too.
   if (launch.kind == Launch::Mpi && plan.target != "cpu" && getenv("MASTER_ADDR"))
     launch.kind = Launch::Tcp;

@@ -13,11 +13,22 @@
 #include <fcntl.h>
 #include <map>
 #include <mutex>
+#include <set>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 using namespace meshwright;
+
+/// Device and number of each file that was mapped.
+static std::set<std::pair<dev_t, ino_t>> filesRead;
+static std::mutex filesReadMutex;
+
+bool MappedFile::hasRead(const std::string &path) {
+  struct stat status;
+  std::lock_guard<std::mutex> lock(filesReadMutex);
+  return stat(path.c_str(), &status) == 0 && filesRead.count({status.st_dev, status.st_ino});
+}
 
 namespace {
 /// The files that are mapped now, for the handler of SIGBUS.
@@ -71,6 +82,10 @@ MappedFile::MappedFile(const std::string &path, const std::string &flag)
   if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
     close(file);
     fail(prefix, "is not a regular file: name a file");
+  }
+  {
+    std::lock_guard<std::mutex> lock(filesReadMutex);
+    filesRead.insert({status.st_dev, status.st_ino});
   }
   bytes = status.st_size;
   void *memory = bytes ? mmap(nullptr, size_t(bytes), PROT_READ, MAP_SHARED, file, 0) : nullptr;

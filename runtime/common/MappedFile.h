@@ -21,6 +21,9 @@ public:
   MappedFile(const MappedFile &) = delete;
   MappedFile &operator=(const MappedFile &) = delete;
 
+  /// Whether this process has mapped the file at `path`, under whatever name.
+  static bool hasRead(const std::string &path);
+
   const unsigned char *data() const { return start; }
   int64_t size() const { return bytes; }
   const std::string &path() const { return name; }

@@ -57,6 +57,8 @@ void MetricsFile::write(const StepMetrics &metrics) {
   Json json = {{"step", metrics.step},          {"loss", metrics.loss},
                {"grad_norm", metrics.gradNorm}, {"lr", metrics.lr},
                {"step_ms", metrics.stepMs},     {"tokens_per_s", metrics.tokensPerSecond}};
+  if (metrics.evaluatedOnly)
+    json = {{"step", metrics.step}};
   if (metrics.evalLoss)
     json["eval_loss"] = *metrics.evalLoss;
   if (metrics.lossScale) {
@@ -95,8 +97,8 @@ void Progress::show(const StepMetrics &metrics) {
   double elapsed = std::chrono::duration<double>(now - begin).count();
   double left = elapsed / double(done - firstStep) * double(steps - done);
   char line[256];
-  snprintf(line, sizeof(line), "step %ld/%ld  loss %.4f  lr %.3g  %s tokens/s  ETA %s", long(done),
-           long(steps), metrics.loss, metrics.lr,
+  snprintf(line, sizeof(line), "step %ld (%ld/%ld)  loss %.4f  lr %.3g  %s tokens/s  ETA %s",
+           long(metrics.step), long(done), long(steps), metrics.loss, metrics.lr,
            grouped(uint64_t(metrics.tokensPerSecond)).c_str(), duration(left).c_str());
   std::string text = line;
   if (metrics.evalLoss) {

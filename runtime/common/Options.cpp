@@ -2,109 +2,30 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// One table says everything about each flag; the parser and the help are made
-// from it.
+// The parser and the help are made from the table in Flags.cpp.
 //
 //===----------------------------------------------------------------------===//
 #include "common/Options.h"
 
 #include "common/Error.h"
+#include "common/Flags.h"
+#include "meshwright/Suggestion.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <iterator>
-#include <limits>
-#include <variant>
 
 using namespace meshwright;
-
-namespace {
-using Text = std::string Options::*;
-using Integer = int64_t Options::*;
-using Real = double Options::*;
-using Switch = bool Options::*;
-
-struct Flag {
-  const char *name;
-  const char *value; ///< how the help writes the value
-  std::variant<Text, Integer, Real, Switch> member;
-  const char *help;
-  double least = -std::numeric_limits<double>::infinity();
-  double most = std::numeric_limits<double>::infinity();
-  const char *choices = nullptr; ///< separated by '|'
-  const char *needs = nullptr;   ///< a flag that must be given too
-};
-} // namespace
-
-// The programs compute with 32-bit floats; this is the largest one below 1.
-static constexpr double oneBelow = 1.0 - 0x1p-24;
-// The key of dropout has 32 bits for the seed and 32 for the step.
-static constexpr double largestSeed = 4294967295.0;
-
-static const Flag flags[] = {
-    {"--data", "FILE", &Options::data, "token file to train on; may have a llm.c header"},
-    {"--tokens", "TYPE", &Options::tokens, "type of the tokens in --data and --eval-data", 0, 0,
-     "u8|u16|u32"},
-    {"--steps", "N", &Options::steps, "optimizer steps, counted from the run's first start", 0},
-    {"--lr", "RATE", &Options::lr, "learning rate", 0},
-    {"--min-lr", "RATE", &Options::minLr, "where cosine and linear end", 0},
-    {"--warmup", "W", &Options::warmup, "steps t < W run at lr * (t + 1) / W", 0},
-    {"--lr-schedule", "NAME", &Options::lrSchedule, "course of the rate after the warm-up", 0, 0,
-     "constant|cosine|linear"},
-    {"--seed", "N", &Options::seed, "of initial weights, --shuffle and dropout", 0, largestSeed},
-    {"--shuffle", nullptr, &Options::shuffle,
-     "visit the sequences in a new random order each epoch"},
-    {"--beta1", "X", &Options::beta1, "AdamW's decay of the first moment", 0, oneBelow},
-    {"--beta2", "X", &Options::beta2, "AdamW's decay of the second moment", 0, oneBelow},
-    {"--eps", "X", &Options::eps, "added to AdamW's root", 0},
-    {"--weight-decay", "X", &Options::weightDecay, "of parameters with two or more dimensions", 0},
-    {"--grad-clip", "X", &Options::gradClip, "largest global gradient norm; 0: no clipping", 0},
-    {"--initial-loss-scale", "X", &Options::initialLossScale,
-     "fp16: what the loss is first multiplied by", 1},
-    {"--min-loss-scale", "X", &Options::minLossScale, "fp16: the least it may become", 1},
-    {"--loss-scale-window", "N", &Options::lossScaleWindow,
-     "fp16: good steps in a row that double it", 1},
-    {"--hysteresis", "N", &Options::hysteresis, "fp16: overflows before it is halved", 1},
-    {"--init", "FILE", &Options::init,
-     "safetensors file, or index of several, to take the initial weights from"},
-    {"--save", "DIR", &Options::save, "write checkpoints here, the last at the end, also after SIGTERM or SIGINT"},
-    {"--save-every", "K", &Options::saveEvery, "and after every K steps; 0: only at the end", 0,
-     std::numeric_limits<double>::infinity(), nullptr, "--save"},
-    {"--keep", "N", &Options::keep, "keep the N checkpoints written last, remove older ones; 0: all", 0,
-     std::numeric_limits<double>::infinity(), nullptr, "--save"},
-    {"--resume", "DIR", &Options::resume, "go on from DIR/latest, or from one checkpoint"},
-    {"--metrics", "FILE", &Options::metrics, "write one JSON object per step"},
-    {"--eval-data", "FILE", &Options::evalData, "token file to evaluate on (first 64 batches)"},
-    {"--eval-every", "K", &Options::evalEvery, "evaluate after every K steps and at the end", 0,
-     std::numeric_limits<double>::infinity(), nullptr, "--eval-data"},
-    {"--trace", "FILE", &Options::trace,
-     "write what each rank did, for Perfetto or chrome://tracing; at most 1048576 spans a rank"},
-    {"--trace-from", "K", &Options::traceFrom, "of the steps from step K on", 0,
-     std::numeric_limits<double>::infinity(), nullptr, "--trace"},
-    {"--trace-steps", "N", &Options::traceSteps, "of N steps; 0: of all", 0,
-     std::numeric_limits<double>::infinity(), nullptr, "--trace"},
-    {"--dump", "DIR", &Options::dump,
-     "write all that one step reads and computes, for `meshwright replay DIR`"},
-    {"--dump-step", "K", &Options::dumpStep, "of step K", 0,
-     std::numeric_limits<double>::infinity(), nullptr, "--dump"},
-    {"--cuda-graphs", "MODE", &Options::cudaGraphs,
-     "run the program on a GPU as a CUDA graph; auto: where it can be captured and has no messages, "
-     "as pipelines do",
-     0, 0, "on|off|auto"},
-    {"--tune", "FILE", &Options::tune,
-     "GPUs: use the fastest algorithms for products and attention, from FILE or timed now and written there"},
-    {"--ranks", "N", &Options::ranks, "run N ranks as threads of this process", 1},
-};
 
 static const char *footer =
     "Environment: OMP_NUM_THREADS (threads per rank), MESHWRIGHT_TIMEOUT (seconds a rank waits for "
     "others,\n300). Under mpirun or srun --mpi the ranks are MPI processes; with RANK, WORLD_SIZE, "
     "MASTER_ADDR and MASTER_PORT\nset they connect by TCP, and so do the tasks of a plain srun "
     "with "
-    "MASTER_ADDR set. SIGUSR1 makes every\nrank of a process say what it waits for.";
+    "MASTER_ADDR set; MESHWRIGHT_SECRET,\nthe same random text on every rank, keeps strangers out. "
+    "SIGUSR1 makes every\nrank of a process say what it waits for.";
 
 static std::vector<std::string> split(const std::string &text, char separator) {
   std::vector<std::string> parts;
@@ -148,17 +69,17 @@ static void addFlag(CLI::App &app, const Flag &flag, Options &options) {
         [=, &flag, &options](const std::string &value) { options.*member = parse(flag, value); },
         flag.help);
   };
-  if (auto member = std::get_if<Switch>(&flag.member)) {
+  if (auto member = std::get_if<Flag::Switch>(&flag.member)) {
     app.add_flag(flag.name, options.*(*member), flag.help);
     return;
   }
   CLI::Option *option;
-  if (auto member = std::get_if<Integer>(&flag.member))
+  if (auto member = std::get_if<Flag::Integer>(&flag.member))
     option = add(parseInteger, *member)->default_str(text(options.*(*member)));
-  else if (auto member = std::get_if<Real>(&flag.member))
+  else if (auto member = std::get_if<Flag::Real>(&flag.member))
     option = add(parseReal, *member)->default_str(text(options.*(*member)));
   else
-    option = app.add_option(flag.name, options.*std::get<Text>(flag.member), flag.help)
+    option = app.add_option(flag.name, options.*std::get<Flag::Text>(flag.member), flag.help)
                  ->capture_default_str();
   option->type_name(flag.choices ? flag.choices : flag.value);
 }
@@ -166,7 +87,7 @@ static void addFlag(CLI::App &app, const Flag &flag, Options &options) {
 static void checkFlag(const Flag &flag, const Options &options) {
   if (flag.needs && !options.given(flag.needs))
     fail(flag.name, " needs ", flag.needs, ": give both");
-  if (auto member = std::get_if<Text>(&flag.member)) {
+  if (auto member = std::get_if<Flag::Text>(&flag.member)) {
     const std::string &value = options.*(*member);
     if (value.empty())
       fail(flag.name, " is empty: give ", flag.value);
@@ -186,18 +107,67 @@ static void checkFlag(const Flag &flag, const Options &options) {
       fail(flag.name, " is ", value, ": it must be at least ", flag.least);
     fail(flag.name, " is ", value, ": it must be from ", flag.least, " to ", int64_t(flag.most));
   };
-  if (auto member = std::get_if<Integer>(&flag.member))
+  if (auto member = std::get_if<Flag::Integer>(&flag.member))
     check(options.*(*member));
-  else if (auto member = std::get_if<Real>(&flag.member))
+  else if (auto member = std::get_if<Flag::Real>(&flag.member))
     check(options.*(*member));
 }
 
-bool meshwright::parseOptions(int argc, const char *const *argv, Options &options, bool printHelp) {
+std::vector<FlagValue> meshwright::flagValues(const Options &options) {
+  auto words = [](auto value) {
+    if constexpr (std::is_same_v<decltype(value), std::string>) {
+      return value;
+    } else if constexpr (std::is_same_v<decltype(value), bool>) {
+      return std::string(value ? "on" : "off");
+    } else {
+      // As short as says it exactly.
+      char digits[64];
+      return std::string(digits, std::to_chars(digits, std::end(digits), value).ptr);
+    }
+  };
+  std::vector<FlagValue> values;
+  for (const Flag &flag : flagTable())
+    std::visit([&](auto member) { values.push_back({flag.name, flag.across, words(options.*member)}); },
+               flag.member);
+  return values;
+}
+
+/// Refuses to write what is read or written already, the executable itself too.
+static void checkFiles(const Options &options) {
+  std::vector<FileArgument> files = {{"the executable", "/proc/self/exe", FileUse::Input}};
+  for (const Flag &flag : flagTable())
+    if (flag.use != FileUse::None && options.given(flag.name))
+      files.push_back({flag.name, options.*std::get<Flag::Text>(flag.member), flag.use, flag.writes});
+  if (std::string clash = clashOf(files); !clash.empty())
+    fail(clash);
+}
+
+[[noreturn]] static void failUnknown(const std::string &word) {
+  std::string name = word.substr(0, word.find('='));
+  if (name.rfind("--", 0) != 0)
+    fail("'", word,
+         "' belongs to no flag: files are named by flags, such as --data FILE; see --help");
+  std::vector<std::string> names;
+  for (const Flag &flag : flagTable())
+    names.push_back(flag.name + 2);
+  std::string near = nearestName(name.substr(2), names);
+  if (name == "--learning-rate")
+    near = "lr";
+  fail("there is no flag ", name, near.empty() ? "" : "; did you mean --" + near + "?",
+       near.empty() ? "; see" : " See",
+       " --help for the flags of this executable, and 'meshwright compile --help' for what is "
+       "chosen when a model is compiled");
+}
+
+bool meshwright::parseOptions(int argc, const char *const *argv, Options &options, bool printHelp,
+                              const std::function<std::string()> &version) {
   CLI::App app("Trains the model this executable was compiled from.", argc ? argv[0] : "EXE");
   app.footer(footer);
   app.get_formatter()->column_width(34);
-  for (const Flag &flag : flags)
+  for (const Flag &flag : flagTable())
     addFlag(app, flag, options);
+  if (version)
+    app.set_version_flag("--version", version, "print what this executable was made from");
   app.get_option("--data")->required();
   app.get_option("--steps")->required();
   try {
@@ -206,15 +176,23 @@ bool meshwright::parseOptions(int argc, const char *const *argv, Options &option
     if (printHelp)
       fputs(app.help().c_str(), stdout);
     return false;
+  } catch (const CLI::CallForVersion &) {
+    if (printHelp)
+      puts(app.version().c_str());
+    return false;
   } catch (const CLI::ParseError &error) {
-    fail(error.what(), ": see --help for the flags and what they take");
+    // A misspelt flag first: that another is missing may follow from it.
+    if (std::vector<std::string> unknown = app.remaining(); !unknown.empty())
+      failUnknown(unknown.front());
+    fail(plainly(error.what()), ": see --help for the flags and what they take");
   }
-  for (const Flag &flag : flags)
+  for (const Flag &flag : flagTable())
     if (app.get_option(flag.name)->count())
       options.givenFlags.insert(flag.name);
-  for (const Flag &flag : flags)
+  for (const Flag &flag : flagTable())
     if (options.given(flag.name))
       checkFlag(flag, options);
+  checkFiles(options);
   if (options.given("--init") && options.given("--resume"))
     fail("--init and --resume are both given: a resumed run takes its weights from the checkpoint; "
          "drop one of them");
@@ -222,4 +200,11 @@ bool meshwright::parseOptions(int argc, const char *const *argv, Options &option
     fail("--min-lr ", options.minLr, " is larger than --lr ", options.lr,
          ": the schedules go down from --lr to --min-lr");
   return true;
+}
+
+void meshwright::checkEffects(const Options &options, const Plan &plan) {
+  for (const Flag &flag : flagTable())
+    if (flag.idle && options.given(flag.name))
+      if (std::string why = flag.idle(options, plan); !why.empty())
+        fail(flag.name, " ", why);
 }

@@ -7,10 +7,14 @@
 #define MESHWRIGHT_RUNTIME_COMMON_OPTIONS_H
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace meshwright {
+
+struct Plan;
 
 struct Options {
   std::string data, tokens = "u16";
@@ -25,6 +29,7 @@ struct Options {
   int64_t traceFrom = 0, traceSteps = 0; ///< traceSteps 0: all
   int64_t dumpStep = 0;
   int64_t saveEvery = 0, keep = 0, evalEvery = 0; ///< keep 0: all
+  int64_t evalBatches = 0;                        ///< 0: all
   double initialLossScale = 65536, minLossScale = 1;
   int64_t lossScaleWindow = 1000, hysteresis = 2;
   std::string cudaGraphs = "auto";
@@ -35,10 +40,34 @@ struct Options {
   std::set<std::string> givenFlags;
 };
 
+/// What a flag must have in common on ranks that are started apart from each other.
+enum class AcrossRanks {
+  Same,           ///< the value
+  SameFile,       ///< the contents of a file
+  SameWeights,    ///< those of a safetensors file, or of all that an index names
+  SameCheckpoint, ///< those of a checkpoint, and its step
+  Given,          ///< only whether it is given
+  Free            ///< nothing
+};
+
+struct FlagValue {
+  std::string name;
+  AcrossRanks across;
+  std::string value; ///< as text that says it exactly; empty where a text is not given
+};
+
+/// Every flag that there is, with its value.
+std::vector<FlagValue> flagValues(const Options &options);
+
 /// The options in the arguments, or an Error naming the flag and what it takes.
 /// With --help prints the help made from the flag table (if `printHelp`: one of
-/// several processes does) and returns false; `options` is set if the result is true.
-bool parseOptions(int argc, const char *const *argv, Options &options, bool printHelp = true);
+/// several processes does) and returns false, and so with --version what `version` says;
+/// `options` is set if the result is true.
+bool parseOptions(int argc, const char *const *argv, Options &options, bool printHelp = true,
+                  const std::function<std::string()> &version = {});
+
+/// Refuses flags that would change nothing in a run of this plan's executable.
+void checkEffects(const Options &options, const Plan &plan);
 
 } // namespace meshwright
 

@@ -6,6 +6,7 @@
 #include "common/OutputFile.h"
 
 #include "common/Error.h"
+#include "common/MappedFile.h"
 
 #include <cerrno>
 #include <fcntl.h>
@@ -19,7 +20,15 @@ using namespace meshwright;
        ": name a file in a directory that exists and that you may write to");
 }
 
+/// What the command line does not name, such as the files that an index of weights lists, is
+/// not overwritten either.
+static void refuseInput(const std::string &path) {
+  if (MappedFile::hasRead(path))
+    fail("cannot write ", path, ": this run reads it: name another file");
+}
+
 OutputFile::OutputFile(std::string filePath, Mode mode) : path(std::move(filePath)) {
+  refuseInput(path);
   file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (mode == Append ? O_APPEND : O_TRUNC),
               0666);
   if (file < 0)
@@ -66,6 +75,7 @@ void OutputFile::rewrite(int64_t offset, std::string_view text) {
 }
 
 void OutputFile::rename(const std::string &newPath) {
+  refuseInput(newPath);
   if (::rename(path.c_str(), newPath.c_str()) != 0)
     failOpening(newPath, errno);
   path = newPath;

@@ -337,6 +337,8 @@ Plan Plan::parse(std::string_view json, int64_t rank) {
       plan.variables.push_back(plan.allVariables[i]);
   }
   plan.inputs = parsePorts(plan, reader, "inputs");
+  reader.each("inputs",
+              [&](const Reader &entry) { plan.inputNames.insert(entry.get<std::string>("name")); });
   plan.outputs = parsePorts(plan, reader, "outputs");
   for (const auto &names : reader.get<std::vector<std::vector<std::string>>>("groups"))
     plan.groups.push_back(parseAxes(plan, names, "\"groups\""));

@@ -10,11 +10,12 @@
 #define MESHWRIGHT_RUNTIME_COMMON_PLAN_H
 
 #include "common/ElementType.h"
-#include "meshwright/runtime/Cudnn.h"
+#include "meshwright/runtime/cuda/Cudnn.h"
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -142,6 +143,7 @@ struct Plan {
   /// Those of all programs, in the same order on every rank.
   std::vector<Variable> allVariables;
   std::map<std::string, Port> inputs, outputs;
+  std::set<std::string> inputNames;     ///< of all programs
   std::vector<std::vector<int>> groups; ///< per group: indices of mesh axes
   std::vector<int64_t> scratchBytes;    ///< per group: what its communicator allocates at most
   std::vector<CollectiveEntry> collectives;

@@ -12,7 +12,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <mutex>
+#include <string>
 #include <vector>
 
 namespace meshwright {
@@ -32,6 +34,9 @@ public:
   std::atomic<const char *> activity{"starting"};
   /// The run is over: other ranks may end at any time.
   std::atomic<bool> ending{false};
+  /// Grows with each call that puts work on a device's queue, which may be full; 0 outside of
+  /// those.
+  std::atomic<uint64_t> enqueued{0};
 
   /// A wait that is no longer short: for which world ranks, since when.
   void setWaiting(std::vector<int> missing) {
@@ -44,6 +49,21 @@ public:
   void clearWaiting() {
     std::lock_guard<std::mutex> lock(mutex);
     waiting = false;
+  }
+
+  /// What says in words where the rank's device is, from any thread; null where there is none.
+  void setDevice(std::function<std::string()> function) {
+    std::lock_guard<std::mutex> lock(mutex);
+    device = std::move(function);
+  }
+  bool hasDevice() const {
+    std::lock_guard<std::mutex> lock(mutex);
+    return bool(device);
+  }
+  /// Empty where it is not known.
+  std::string devicePlace() const {
+    std::lock_guard<std::mutex> lock(mutex);
+    return device ? device() : "";
   }
 
   struct Wait {
@@ -63,6 +83,19 @@ private:
   bool waiting = false;
   Clock::time_point since;
   std::vector<int> peers;
+  std::function<std::string()> device;
+};
+
+/// Puts work on a device's queue while the scope lasts.
+class EnqueueScope {
+public:
+  explicit EnqueueScope(RankStatus &status) : status(status) { status.enqueued = 1; }
+  ~EnqueueScope() { status.enqueued = 0; }
+  EnqueueScope(const EnqueueScope &) = delete;
+  EnqueueScope &operator=(const EnqueueScope &) = delete;
+
+private:
+  RankStatus &status;
 };
 
 /// Names what the rank does while the scope lasts.

@@ -50,6 +50,8 @@ public:
   /// The names of all tensors as the file has them.
   std::vector<std::string> names() const;
   const std::string &path() const { return name; }
+  /// The file, or those that the index names.
+  const std::deque<MappedFile> &mapped() const { return files; }
   /// The checksum of the header, and so of all there is in it; empty if the file has none.
   const std::string &id() const { return checksum; }
   /// An Error if the bytes of `tensor`, called `name`, are not what its checksum says.

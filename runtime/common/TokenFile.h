@@ -22,8 +22,18 @@ public:
 
   int64_t tokens() const { return count; }
   /// Sequences of `length` inputs with targets shifted by one: floor((n-1)/length).
-  /// An Error if there is not even one.
-  int64_t sequences(int64_t length) const;
+  /// An Error if there are fewer than a `batch`.
+  int64_t sequences(int64_t length, int64_t batch = 1) const;
+
+  /// An Error if the file looks like one of another format or of wider integers: a .npy file,
+  /// text that is not read as bytes, tokens of a model with this `vocabulary` that take more
+  /// bytes than --tokens says.
+  void checkFormat(int64_t vocabulary) const;
+
+  /// Reads the `part`-th of `parts` equal pieces with `threads` threads; an Error naming the
+  /// first token there that is not below `vocabulary`. Takes no time where every token of the
+  /// type is.
+  void checkTokens(int64_t vocabulary, int64_t part, int64_t parts, int threads) const;
 
   /// Copies sequence `index` of `length` tokens and its targets; an Error if a
   /// token is not below `vocabulary`.
@@ -32,6 +42,8 @@ public:
 
 private:
   void readHeader();
+  int64_t decode(const unsigned char *at) const;
+  [[noreturn]] void failToken(int64_t position, int64_t value, int64_t vocabulary) const;
 
   MappedFile file;
   std::string prefix; ///< "--data corpus.bin: "

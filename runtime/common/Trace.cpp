@@ -91,7 +91,7 @@ std::string Trace::json(int rank) const {
 
 // Text travels as i32 words, four bytes to a word, padded with spaces: JSON does
 // not mind them.
-void Trace::write(const Trace &mine, Communicator &world, const std::string &path) {
+void Trace::write(const Trace &mine, Communicator &world, OutputFile *file) {
   std::string events = mine.json(world.rank());
   events.resize((events.size() + 3) / 4 * 4, ' ');
   // Ranks meet after each part, so that none waits for more than one (Rounds.h).
@@ -106,19 +106,18 @@ void Trace::write(const Trace &mine, Communicator &world, const std::string &pat
       world.barrier();
     return;
   }
-  OutputFile file(path);
-  file.write("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
-  file.write(events);
+  file->write("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
+  file->write(events);
   for (int rank = 1; rank < world.size(); ++rank) {
     int32_t halves[2];
     world.receive(ElementType::I32, halves, 2, rank);
     int64_t words = (int64_t(halves[0]) << 31) + halves[1];
     events.resize(size_t(words) * 4);
     world.receive(ElementType::I32, events.data(), words, rank);
-    file.write(",\n");
-    file.write(events);
+    file->write(",\n");
+    file->write(events);
     world.barrier();
   }
-  file.write("\n]}\n");
-  file.close();
+  file->write("\n]}\n");
+  file->close();
 }

@@ -19,6 +19,7 @@
 namespace meshwright {
 
 class Communicator;
+class OutputFile;
 
 class Trace {
 public:
@@ -66,8 +67,8 @@ public:
   /// Bytes that the rank's program has copied between host and device, by direction.
   std::map<std::string, int64_t> copiedBytes;
 
-  /// Gathers every rank's spans and writes them to `path`, on rank 0. Collective.
-  static void write(const Trace &mine, Communicator &world, const std::string &path);
+  /// Gathers every rank's spans and writes them to `file`, which rank 0 has opened. Collective.
+  static void write(const Trace &mine, Communicator &world, OutputFile *file);
 
 private:
   std::string json(int rank) const;

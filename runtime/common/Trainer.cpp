@@ -21,28 +21,19 @@
 
 using namespace meshwright;
 
-// An evaluation takes all whole batches of its file, but not more than these.
-static constexpr int64_t maxEvalBatches = 64;
+// An id that is no row of any table and no column of any logits: it adds no loss.
+static constexpr int32_t noTarget = -1;
 
 Trainer::Trainer(MwContext &context, const Options &options)
     : context(context), plan(context.plan), options(options),
       data(options.data, "--data", options.tokens) {
   ActivityScope activity(context.status, "preparing the run");
-  compareHashes();
-  int64_t sequences = data.sequences(plan.sequence);
-  if (!options.evalData.empty()) {
-    evalData = std::make_unique<TokenFile>(options.evalData, "--eval-data", options.tokens);
-    evalBatches = std::min(maxEvalBatches, evalData->sequences(plan.sequence) / plan.batch);
-    if (evalBatches == 0)
-      fail("--eval-data ", options.evalData, ": has ", evalData->tokens(),
-           " tokens, but one batch of ", plan.batch, " sequences of ", plan.sequence, " needs ",
-           plan.batch * plan.sequence + 1, ": name a longer file");
-  }
+  int64_t sequences = data.sequences(plan.sequence, plan.batch);
+  if (!options.evalData.empty())
+    openEvalData();
+  checkTokens();
   if (context.device)
     context.device->useGraphs(options.cudaGraphs);
-  else if (options.given("--cuda-graphs"))
-    fail("--cuda-graphs ", options.cudaGraphs, ": this executable computes on processors; leave it "
-         "out, or compile with --target cuda");
   state.seed = options.seed;
   state.shuffle = options.shuffle;
   if (!options.resume.empty())
@@ -56,9 +47,6 @@ Trainer::Trainer(MwContext &context, const Options &options)
   order = std::make_unique<DataOrder>(sequences, state.shuffle, uint64_t(state.seed));
   if (isRoot())
     checkOutputs();
-  if (!options.tune.empty() && !context.device)
-    fail("--tune ", options.tune, ": this executable is for processors, which have no algorithms "
-         "to choose from; --target cuda makes one for GPUs");
   arena = makeArena(context);
   context.hostArena = arena->onHost();
   if (!options.tune.empty())
@@ -67,21 +55,36 @@ Trainer::Trainer(MwContext &context, const Options &options)
   context.world->barrier(); // Every rank has what it needs.
   if (isRoot() && !options.metrics.empty())
     metrics = std::make_unique<MetricsFile>(options.metrics, state.step);
+  if (isRoot() && !options.trace.empty())
+    traceFile = std::make_unique<OutputFile>(options.trace);
 }
 
-/// Ranks that run different executables would exchange nonsense.
-void Trainer::compareHashes() {
-  constexpr int64_t words = 4; // 16 hex digits.
-  std::string mine = plan.hash;
-  mine.resize(words * 4);
-  std::string all(size_t(context.world->size()) * mine.size(), '\0');
-  context.world->allGather(ElementType::I32, mine.data(), all.data(), words);
-  for (int rank = 1; rank < context.world->size(); ++rank) {
-    std::string first = all.substr(0, mine.size());
-    std::string other = all.substr(size_t(rank) * mine.size(), mine.size());
-    if (other != first)
-      fail("rank 0 runs an executable with plan ", first, " but rank ", rank, " one with plan ",
-           other, ": start the same executable on every rank");
+void Trainer::openEvalData() {
+  evalData = std::make_unique<TokenFile>(options.evalData, "--eval-data", options.tokens);
+  evalSequences = evalData->sequences(plan.sequence);
+  // Not multiplied, which could overflow.
+  if (options.evalBatches && options.evalBatches <= evalSequences / plan.batch)
+    evalSequences = options.evalBatches * plan.batch;
+  if (evalSequences % plan.batch == 0 || plan.inputNames.count("targets"))
+    return;
+  int64_t whole = evalSequences / plan.batch;
+  fail("--eval-data ", options.evalData, ": its ", evalSequences,
+       " sequences are no multiple of the batch of ", plan.batch,
+       ", and this program has no input \"targets\" to leave out the rest of the last batch: ",
+       whole ? text("give --eval-batches ", whole) : "name a longer file");
+}
+
+/// Finds tokens that the model does not know before it trains on the others. The ranks of a
+/// machine share its files out.
+void Trainer::checkTokens() {
+  TraceScope span(context.trace.get(), "check tokens", "io");
+  std::vector<int> here = sameOnMachine(*context.world, "");
+  int64_t part = std::find(here.begin(), here.end(), context.rank()) - here.begin();
+  for (const TokenFile *file : {&data, evalData.get()}) {
+    if (!file)
+      continue;
+    file->checkFormat(plan.vocabulary);
+    file->checkTokens(plan.vocabulary, part, int64_t(here.size()), context.threads);
   }
 }
 
@@ -131,11 +134,6 @@ void Trainer::resumeState() {
 
 void Trainer::startLossScaling() {
   if (!plan.inputs.count("loss_scale")) {
-    for (const char *flag :
-         {"--initial-loss-scale", "--min-loss-scale", "--loss-scale-window", "--hysteresis"})
-      if (options.given(flag))
-        fail(flag, " is for executables compiled with --precision fp16, this one computes in ",
-             plan.precision, ": leave it out");
     state.lossScale.reset();
     return;
   }
@@ -200,8 +198,9 @@ float Trainer::output(const char *name) const {
 
 /// Writes this rank's part of the batch that starts at `position` of `order`: data
 /// rank d of D has the d-th contiguous batch / D, its microbatches one after the
-/// other.
-void Trainer::fillTokens(const TokenFile &file, const DataOrder &order, int64_t position) {
+/// other. Sequences from `end` on have no targets, so that they count for nothing.
+void Trainer::fillTokens(const TokenFile &file, const DataOrder &order, int64_t position,
+                         int64_t end) {
   std::vector<int64_t> coordinates = plan.coordinates(context.rank());
   int64_t count = plan.batch / plan.axesSize(plan.dataAxes);
   int64_t first = plan.axesIndex(plan.dataAxes, coordinates) * count;
@@ -210,9 +209,14 @@ void Trainer::fillTokens(const TokenFile &file, const DataOrder &order, int64_t 
   std::vector<int32_t> unused(tokens && targets ? 0 : size_t(plan.sequence));
   for (int64_t i = 0; i < count; ++i) {
     // Programs need not take both.
-    file.read(order.at(position + first + i), plan.sequence, plan.vocabulary,
-              tokens ? tokens + i * plan.sequence : unused.data(),
-              targets ? targets + i * plan.sequence : unused.data());
+    int32_t *inputs = tokens ? tokens + i * plan.sequence : unused.data();
+    int32_t *wanted = targets ? targets + i * plan.sequence : unused.data();
+    if (position + first + i < end) {
+      file.read(order.at(position + first + i), plan.sequence, plan.vocabulary, inputs, wanted);
+    } else {
+      std::fill_n(inputs, plan.sequence, 0);
+      std::fill_n(wanted, plan.sequence, noTarget);
+    }
     if (ids)
       ids[i] = int32_t(first + i);
   }
@@ -305,21 +309,37 @@ void Trainer::readAhead(int64_t step) {
   });
 }
 
+/// The mean over all tokens evaluated, the same for every batch size and mesh.
 double Trainer::evaluate() {
   filled = -1; // Its tokens take their place.
   TraceScope span(context.trace.get(), "evaluate", "step");
   ActivityScope activity(context.status, "evaluating");
   DataOrder inOrder(evalData->sequences(plan.sequence), false, 0);
   double sum = 0;
-  for (int64_t batch = 0; batch < evalBatches; ++batch) {
-    attempt([&] { fillTokens(*evalData, inOrder, batch * plan.batch); });
+  for (int64_t first = 0; first < evalSequences; first += plan.batch) {
+    attempt([&] { fillTokens(*evalData, inOrder, first, evalSequences); });
     agree();
     upload(Plan::rangeOf(plan.inputs));
     context.run(meshwright_eval, arena->program());
     download(Plan::rangeOf(plan.outputs));
-    sum += output("loss");
+    // The program divides by the tokens of a whole batch, also where some count for nothing.
+    sum += double(output("loss")) * double(plan.batch);
   }
-  return sum / double(evalBatches);
+  return sum / double(evalSequences);
+}
+
+void Trainer::evaluateOnly() {
+  if (!evalData)
+    return;
+  StepMetrics result;
+  result.step = state.step - 1;
+  result.evaluatedOnly = true;
+  result.evalLoss = evaluate();
+  if (metrics)
+    metrics->write(result);
+  if (isRoot())
+    printf("eval loss %.4f after %ld steps, over %s tokens\n", *result.evalLoss, long(state.step),
+           grouped(uint64_t(evalSequences * plan.sequence)).c_str());
 }
 
 void Trainer::save() {
@@ -388,9 +408,12 @@ int Trainer::run() {
     if (context.device)
       printf("%s\n", context.device->describe().c_str());
     if (state.step >= options.steps && options.steps > 0)
-      printf("nothing to train: step %ld of %ld is done\n", long(state.step), long(options.steps));
+      printf("nothing to train: %ld of %ld steps are done\n", long(state.step),
+             long(options.steps));
     fflush(stdout);
   }
+  if (state.step >= options.steps)
+    evaluateOnly();
   Progress progress(state.step, options.steps);
   std::optional<StopRequests> listening;
   if (!options.save.empty())
@@ -431,8 +454,10 @@ int Trainer::run() {
       note(text("--trace ", options.trace, " has the first ", grouped(Trace::limit),
                 " spans of rank 0; ", grouped(dropped),
                 " later ones were dropped: choose steps with --trace-from and --trace-steps"));
-    Trace::write(*context.trace, *context.world, options.trace);
+    Trace::write(*context.trace, *context.world, traceFile.get());
   }
+  if (metrics)
+    metrics->close();
   // For good: after the barrier the other ranks may end at any time.
   context.status.activity = "finishing";
   context.status.ending = true;

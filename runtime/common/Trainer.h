@@ -17,6 +17,7 @@
 #include "common/TokenFile.h"
 
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -33,13 +34,14 @@ public:
   int run();
 
 private:
-  void compareHashes();
+  void checkTokens();
   void checkOutputs();
   void checkDump() const;
   void resumeState();
   void loadWeights();
   void note(const std::string &message) const;
-  void fillTokens(const TokenFile &file, const DataOrder &order, int64_t position);
+  void fillTokens(const TokenFile &file, const DataOrder &order, int64_t position,
+                  int64_t end = std::numeric_limits<int64_t>::max());
   void fillScalars(int64_t step);
   void startLossScaling();
   template <typename T> T *input(const char *name) const;
@@ -51,7 +53,10 @@ private:
   StepMetrics trainStep(int64_t step, Clock::time_point begin);
   /// Reads the next step's tokens while a device is still at this one.
   void readAhead(int64_t step);
+  void openEvalData();
   double evaluate();
+  /// What a run does that has no step to make.
+  void evaluateOnly();
   void save();
   /// Does what can fail on one rank alone, between steps. With --save an error waits until
   /// `agree`.
@@ -72,8 +77,9 @@ private:
   TokenFile data;
   std::unique_ptr<DataOrder> order;
   std::unique_ptr<TokenFile> evalData;
-  int64_t evalBatches = 0;
+  int64_t evalSequences = 0; ///< of evalData, how many an evaluation takes
   std::unique_ptr<MetricsFile> metrics;
+  std::unique_ptr<OutputFile> traceFile; ///< of rank 0, with --trace
   std::unique_ptr<Arena> arena;
   std::optional<LossScaler> scaler; ///< in fp16
   std::unique_ptr<SaveFolder> folder; ///< on rank 0, with --save

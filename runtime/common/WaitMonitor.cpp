@@ -53,9 +53,10 @@ std::string meshwright::describeStatus(const Plan &plan, const RankStatus &statu
     line += text(" (step ", step, ")");
   RankStatus::Wait wait = status.wait();
   line += wait.waiting ? text(": waiting for ", int64_t(wait.seconds), " s in ") : ": busy with ";
+  std::string place = status.devicePlace();
   int index = status.collective;
   if (index < 0 || index >= int(plan.collectives.size())) {
-    line += status.activity.load();
+    line += status.activity.load() + (place.empty() ? "" : "; " + place);
   } else {
     line += plan.describeCollective(index);
   }
@@ -68,7 +69,8 @@ std::string meshwright::describeStatus(const Plan &plan, const RankStatus &statu
 }
 
 WaitMonitor::WaitMonitor(const Plan &plan, std::vector<RankStatus *> statuses, double timeout)
-    : plan(plan), statuses(std::move(statuses)), timeout(timeout), thread([this] { watch(); }) {}
+    : plan(plan), statuses(std::move(statuses)), queues(this->statuses.size()), timeout(timeout),
+      thread([this] { watch(); }) {}
 
 WaitMonitor::~WaitMonitor() {
   stopping = true;
@@ -96,9 +98,30 @@ void WaitMonitor::checkWaits() const {
     report("time-out");
     // Other processes' monitors reach the same point; let them report too.
     std::this_thread::sleep_for(std::chrono::seconds(1));
+    if (wait.peers.empty() && status->hasDevice())
+      endAllRanks(text("the device of rank ", status->rank, " has come no further for ", timeout,
+                       " s: see the wait report above for where it is; MESHWRIGHT_TIMEOUT sets the "
+                       "limit"));
     endAllRanks(text("rank ", status->rank, " waited longer than ", timeout,
                      " s for others: see the wait report above for whom, and look at these "
                      "ranks; MESHWRIGHT_TIMEOUT sets the limit"));
+  }
+}
+
+/// Where a device hangs, the calls that give it work wait sooner or later, and say nothing.
+void WaitMonitor::checkQueues() {
+  constexpr auto slow = std::chrono::seconds(1);
+  for (size_t i = 0; i < statuses.size(); ++i) {
+    uint64_t now = statuses[i]->enqueued;
+    Queue &queue = queues[i];
+    if (now != queue.enqueued) {
+      if (queue.waits)
+        statuses[i]->clearWaiting();
+      queue = {now, RankStatus::Clock::now(), false};
+    } else if (now && !queue.waits && RankStatus::Clock::now() - queue.since > slow) {
+      queue.waits = true;
+      statuses[i]->setWaiting({});
+    }
   }
 }
 
@@ -128,6 +151,7 @@ void WaitMonitor::watch() {
       report("SIGUSR1");
     else if (signal > 0)
       receiveStopSignal(signal);
+    checkQueues();
     checkWaits();
     checkPeers();
   }

@@ -26,7 +26,8 @@ struct Plan;
 /// called before any other thread starts.
 void blockMonitorSignals();
 
-/// Seconds a rank waits for others: MESHWRIGHT_TIMEOUT, else 300.
+/// Seconds a rank waits for others, or for a device that comes no further: MESHWRIGHT_TIMEOUT,
+/// else 300.
 double waitTimeout();
 
 /// One line on what a rank is doing.
@@ -46,10 +47,18 @@ private:
   void watch();
   void checkPeers();
   void checkWaits() const;
+  void checkQueues();
   void report(const char *reason) const;
 
   const Plan &plan;
   std::vector<RankStatus *> statuses;
+  /// How far each rank has come that puts work on a device's queue, and since when.
+  struct Queue {
+    uint64_t enqueued = 0;
+    RankStatus::Clock::time_point since;
+    bool waits = false;
+  };
+  std::vector<Queue> queues;
   double timeout;
   std::mutex mutex; ///< of lostPeer
   std::function<int()> lostPeer;

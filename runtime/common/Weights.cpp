@@ -14,6 +14,7 @@
 #include "meshwright/runtime/Normal.h"
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 #include <mutex>
 #include <set>
@@ -62,10 +63,12 @@ static std::vector<Piece> pieces(const WeightTarget &target, WeightKind kind) {
   return result;
 }
 
-/// Calls body(i) for [first, last) on the rank's threads. What one throws, the caller gets.
+/// Calls body(i) for [first, last) on the rank's threads. What the first that fails throws, the
+/// caller gets.
 template <typename Body>
 static void inParallel(const WeightTarget &target, size_t first, size_t last, Body body) {
   std::exception_ptr error;
+  size_t failed = last;
   std::mutex mutex;
 #pragma omp parallel for num_threads(target.threads) schedule(dynamic)
   for (size_t i = first; i < last; ++i) {
@@ -73,7 +76,9 @@ static void inParallel(const WeightTarget &target, size_t first, size_t last, Bo
       body(i);
     } catch (...) {
       std::lock_guard<std::mutex> lock(mutex);
-      error = std::current_exception();
+      if (i < failed)
+        error = std::current_exception();
+      failed = std::min(failed, i);
     }
   }
   if (error)
@@ -243,7 +248,27 @@ static std::string extraTensors(const SafeTensorsReader &file, const std::set<st
               " that this model does not use (", first, count > 1 ? ", ...)" : ")");
 }
 
-static void readPiece(const SafeTensorsReader &file, const Piece &piece) {
+/// Whether none of `count` values has the exponent of infinities and of what is no number.
+template <typename Bits> static bool areFinite(const char *data, int64_t count, Bits exponent) {
+  bool finite = true;
+  for (int64_t i = 0; i < count; ++i) {
+    Bits value;
+    std::memcpy(&value, data + i * int64_t(sizeof(Bits)), sizeof(Bits));
+    finite &= (value & exponent) != exponent;
+  }
+  return finite;
+}
+
+static bool isFinite(const Piece &piece) {
+  ElementType type = piece.variable->type;
+  if (type == ElementType::F32)
+    return areFinite<uint32_t>(piece.data, piece.bytes / 4, 0x7f800000u);
+  return areFinite<uint16_t>(piece.data, piece.bytes / 2,
+                             type == ElementType::BF16 ? 0x7f80 : 0x7c00);
+}
+
+/// Whether all values that were read are finite.
+static bool readPiece(const SafeTensorsReader &file, const Piece &piece) {
   StorageLayout layout = storageLayout(*piece.variable);
   const auto *tensor = file.find(storageName(*piece.variable, piece.layer));
   int64_t offset = layout.offset;
@@ -252,6 +277,7 @@ static void readPiece(const SafeTensorsReader &file, const Piece &piece) {
   auto *data = const_cast<unsigned char *>(tensor->data) + offset * bytesOf(tensor->type);
   copyTensor(piece.extent, {tensor->type, data, layout.strides},
              {piece.variable->type, piece.data, piece.localStrides});
+  return isFinite(piece);
 }
 
 std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
@@ -297,7 +323,12 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
   inRuns(
       target, work.size(), [&](size_t i) { return work[i].bytes; },
       [&](size_t first, size_t last) {
-        inParallel(target, first, last, [&](size_t i) { readPiece(file, work[i]); });
+        inParallel(target, first, last, [&](size_t i) {
+          if (!readPiece(file, work[i]))
+            fail(flag, " ", path, ": tensor ", storageName(*work[i].variable, work[i].layer),
+                 " has values that are not finite numbers in ", nameOf(work[i].variable->type),
+                 ": training from them would fail at the first step; name weights that are whole");
+        });
         for (size_t i = first; i < last && target.filled; ++i)
           target.filled(*work[i].variable, work[i].data, work[i].bytes);
       });

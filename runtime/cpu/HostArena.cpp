@@ -25,7 +25,9 @@ private:
 };
 } // namespace
 
-std::unique_ptr<Device> meshwright::openDevice(const Plan &, Communicator &) { return nullptr; }
+std::unique_ptr<Device> meshwright::openDevice(const Plan &, Communicator &, RankStatus &) {
+  return nullptr;
+}
 
 std::unique_ptr<Arena> meshwright::makeArena(MwContext &context) {
   cpu::reserveBlasBuffers(context.threads);

@@ -15,7 +15,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <thread>
 #include <unistd.h>
 
 using namespace meshwright;
@@ -37,12 +36,26 @@ static void configure(int file) {
   fcntl(file, F_SETFL, fcntl(file, F_GETFL) | O_NONBLOCK);
 }
 
+static sockaddr *raw(SocketAddress &address) {
+  return reinterpret_cast<sockaddr *>(&address.storage);
+}
+
+static const sockaddr *raw(const SocketAddress &address) {
+  return reinterpret_cast<const sockaddr *>(&address.storage);
+}
+
 bool SocketAddress::isLoopback() const {
   if (storage.ss_family == AF_INET)
     return ntohl(reinterpret_cast<const sockaddr_in &>(storage).sin_addr.s_addr) >> 24 == 127;
   const in6_addr &address = reinterpret_cast<const sockaddr_in6 &>(storage).sin6_addr;
   return IN6_IS_ADDR_LOOPBACK(&address) ||
          (IN6_IS_ADDR_V4MAPPED(&address) && address.s6_addr[12] == 127);
+}
+
+int SocketAddress::port() const {
+  return ntohs(storage.ss_family == AF_INET6
+                   ? reinterpret_cast<const sockaddr_in6 &>(storage).sin6_port
+                   : reinterpret_cast<const sockaddr_in &>(storage).sin_port);
 }
 
 void SocketAddress::setPort(int port) {
@@ -52,49 +65,103 @@ void SocketAddress::setPort(int port) {
     reinterpret_cast<sockaddr_in &>(storage).sin_port = htons(uint16_t(port));
 }
 
-SocketAddress Socket::resolve(const std::string &host, int port) {
+SocketAddress SocketAddress::any() const {
+  SocketAddress result;
+  result.storage.ss_family = storage.ss_family;
+  result.length = length;
+  result.setPort(port());
+  return result;
+}
+
+std::string SocketAddress::text() const {
+  char host[NI_MAXHOST] = "?", service[NI_MAXSERV] = "?";
+  getnameinfo(raw(*this), length, host, sizeof(host), service, sizeof(service),
+              NI_NUMERICHOST | NI_NUMERICSERV);
+  bool isV6 = storage.ss_family == AF_INET6;
+  return (isV6 ? "[" : "") + std::string(host) + (isV6 ? "]:" : ":") + service;
+}
+
+bool SocketAddress::operator==(const SocketAddress &other) const {
+  return length == other.length && std::memcmp(&storage, &other.storage, length) == 0;
+}
+
+std::vector<SocketAddress> Socket::resolve(const std::string &host, int port) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo *list = nullptr;
   int code = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
   if (code != 0)
     fail("MASTER_ADDR ", host, ": ", gai_strerror(code), ": name a host that every rank can find");
-  SocketAddress address;
-  std::memcpy(&address.storage, list->ai_addr, list->ai_addrlen);
-  address.length = list->ai_addrlen;
+  std::vector<SocketAddress> result;
+  for (addrinfo *entry = list; entry; entry = entry->ai_next) {
+    SocketAddress address;
+    if (entry->ai_family != AF_INET && entry->ai_family != AF_INET6)
+      continue;
+    std::memcpy(&address.storage, entry->ai_addr, entry->ai_addrlen);
+    address.length = entry->ai_addrlen;
+    if (std::find(result.begin(), result.end(), address) == result.end())
+      result.push_back(address);
+  }
   freeaddrinfo(list);
-  return address;
-}
-
-Socket Socket::listen(const SocketAddress &like, int port) {
-  SocketAddress any = {};
-  any.storage.ss_family = like.storage.ss_family;
-  any.setPort(port);
-  Socket result(socket(any.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  int on = 1;
-  setsockopt(result.file, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (bind(result.file, reinterpret_cast<sockaddr *>(&any.storage), like.length) != 0 ||
-      ::listen(result.file, 1024) != 0)
-    fail("cannot listen on port ", port, ": ", errnoText(errno),
-         ": set MASTER_PORT to a free port on every rank");
-  configure(result.file);
+  if (result.empty())
+    fail("MASTER_ADDR ", host, ": has no IP address: name a host that every rank can find");
   return result;
 }
 
-Socket Socket::connect(const SocketAddress &address, Deadline deadline, const std::string &what) {
-  while (true) {
-    Socket result(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (::connect(result.file, reinterpret_cast<const sockaddr *>(&address.storage),
-                  address.length) == 0) {
-      configure(result.file);
-      return result;
-    }
-    if (Clock::now() > deadline)
-      fail(what, ": ", errnoText(errno),
-           ": start all ranks, with the same MASTER_ADDR and "
-           "MASTER_PORT, which every rank must be able to reach");
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+Socket Socket::listen(const SocketAddress &address, int *error) {
+  Socket result(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  int on = 1;
+  if (result.isOpen() &&
+      setsockopt(result.file, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
+      bind(result.file, raw(address), address.length) == 0 && ::listen(result.file, 1024) == 0) {
+    configure(result.file);
+    return result;
   }
+  if (!error)
+    fail("cannot listen at ", address.text(), ": ", errnoText(errno),
+         ": set MASTER_PORT to a free port on every rank");
+  *error = errno;
+  return Socket();
+}
+
+Socket Socket::connect(const SocketAddress &address, int &error) {
+  Socket result(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  error = result.isOpen() ? 0 : errno;
+  if (!result.isOpen())
+    return result;
+  configure(result.file);
+  if (::connect(result.file, raw(address), address.length) == 0 || errno == EINPROGRESS)
+    return result;
+  error = errno;
+  return Socket();
+}
+
+Socket Socket::accept() {
+  Socket result(accept4(file, nullptr, nullptr, SOCK_CLOEXEC));
+  if (result.isOpen())
+    configure(result.file);
+  return result;
+}
+
+int Socket::error() const {
+  int code = 0;
+  socklen_t length = sizeof(code);
+  getsockopt(file, SOL_SOCKET, SO_ERROR, &code, &length);
+  return code;
+}
+
+SocketAddress Socket::local() const {
+  SocketAddress address;
+  address.length = sizeof(address.storage);
+  getsockname(file, raw(address), &address.length);
+  return address;
+}
+
+SocketAddress Socket::peer() const {
+  SocketAddress address;
+  address.length = sizeof(address.storage);
+  getpeername(file, raw(address), &address.length);
+  return address;
 }
 
 void Socket::await(short events, Deadline deadline, const std::string &what) const {
@@ -104,58 +171,38 @@ void Socket::await(short events, Deadline deadline, const std::string &what) con
     fail(what, ": nothing came in time: check that all ranks have been started");
 }
 
-Socket Socket::accept(Deadline deadline, const std::string &what) {
-  while (true) {
-    await(POLLIN, deadline, what);
-    int peer = accept4(file, nullptr, nullptr, SOCK_CLOEXEC);
-    if (peer < 0)
-      continue; // The other side has gone again.
-    configure(peer);
-    return Socket(peer);
-  }
+int64_t Socket::send(const void *data, size_t bytes) {
+  ssize_t count = ::send(file, data, bytes, MSG_NOSIGNAL);
+  return count >= 0 ? count : errno == EAGAIN || errno == EINTR ? 0 : -1;
 }
 
-int Socket::port() const {
-  sockaddr_storage name = {};
-  socklen_t length = sizeof(name);
-  getsockname(file, reinterpret_cast<sockaddr *>(&name), &length);
-  return ntohs(name.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6 &>(name).sin6_port
-                                          : reinterpret_cast<sockaddr_in &>(name).sin_port);
-}
-
-SocketAddress Socket::peer() const {
-  SocketAddress address;
-  address.length = sizeof(address.storage);
-  getpeername(file, reinterpret_cast<sockaddr *>(&address.storage), &address.length);
-  return address;
+int64_t Socket::receive(void *data, size_t bytes) {
+  ssize_t count = recv(file, data, bytes, 0);
+  return count > 0 ? count : count < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
 }
 
 void Socket::sendAll(const void *data, size_t bytes, Deadline deadline, const std::string &what) {
   const char *next = static_cast<const char *>(data);
   while (bytes > 0) {
-    ssize_t count = ::send(file, next, bytes, MSG_NOSIGNAL);
-    if (count > 0) {
-      next += count;
-      bytes -= size_t(count);
-    } else if (errno == EAGAIN || errno == EINTR) {
-      await(POLLOUT, deadline, what);
-    } else {
+    int64_t count = send(next, bytes);
+    if (count < 0)
       fail(what, ": ", errnoText(errno), ": see the other ranks' messages");
-    }
+    if (count == 0)
+      await(POLLOUT, deadline, what);
+    next += count;
+    bytes -= size_t(count);
   }
 }
 
 void Socket::receiveAll(void *data, size_t bytes, Deadline deadline, const std::string &what) {
   char *next = static_cast<char *>(data);
   while (bytes > 0) {
-    ssize_t count = recv(file, next, bytes, 0);
-    if (count > 0) {
-      next += count;
-      bytes -= size_t(count);
-    } else if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
-      await(POLLIN, deadline, what);
-    } else {
+    int64_t count = receive(next, bytes);
+    if (count < 0)
       fail(what, ": the connection was closed: see the other ranks' messages");
-    }
+    if (count == 0)
+      await(POLLIN, deadline, what);
+    next += count;
+    bytes -= size_t(count);
   }
 }

@@ -8,25 +8,33 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <sys/socket.h>
+#include <vector>
 
 namespace meshwright {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-/// An address to connect to.
+/// An address to connect to or to listen at.
 struct SocketAddress {
-  sockaddr_storage storage;
-  socklen_t length;
+  sockaddr_storage storage = {};
+  socklen_t length = 0;
 
   /// Whether it is this machine's own name for itself.
   bool isLoopback() const;
+  int port() const;
   void setPort(int port);
+  /// All addresses of the family, at the same port.
+  SocketAddress any() const;
+  /// "10.0.0.7:29500".
+  std::string text() const;
+  bool operator==(const SocketAddress &other) const;
 };
 
-/// A socket, closed at its end. All operations give up at their deadline, with an
-/// Error that starts with `what`.
+/// A socket, closed at its end. None of its operations blocks, except those with a deadline: they
+/// give up then, with an Error that starts with `what`.
 class Socket {
 public:
   Socket() = default;
@@ -35,19 +43,30 @@ public:
   Socket &operator=(Socket &&other);
   ~Socket();
 
-  /// Looks up `host`.
-  static SocketAddress resolve(const std::string &host, int port);
-  /// Listens on `port` of all addresses of the family of `like`; 0: any port.
-  static Socket listen(const SocketAddress &like, int port);
-  /// Connects, again and again until something listens there.
-  static Socket connect(const SocketAddress &address, Deadline deadline, const std::string &what);
+  /// Looks up `host`: all of its addresses, each once.
+  static std::vector<SocketAddress> resolve(const std::string &host, int port);
+  /// Listens at `address`; its port 0: at any port. Otherwise an Error, or a socket that is not
+  /// open if `error` takes its errno.
+  static Socket listen(const SocketAddress &address, int *error = nullptr);
+  /// Begins to connect; one that is not open, with its errno in `error`, where that fails at once.
+  /// The socket can be written to when it has ended, well or not: see `error()`.
+  static Socket connect(const SocketAddress &address, int &error);
 
-  Socket accept(Deadline deadline, const std::string &what);
-  int port() const;
+  /// The next connection of one that listens; one that is not open, with errno, if there is none.
+  Socket accept();
+  /// The errno that ended a connection, or 0.
+  int error() const;
+  /// Where this end is, and where the other.
+  SocketAddress local() const;
   SocketAddress peer() const;
+
+  /// Sends or receives as much as goes at once: how many bytes, or -1 if the connection has ended.
+  int64_t send(const void *data, size_t bytes);
+  int64_t receive(void *data, size_t bytes);
   void sendAll(const void *data, size_t bytes, Deadline deadline, const std::string &what);
   void receiveAll(void *data, size_t bytes, Deadline deadline, const std::string &what);
 
+  bool isOpen() const { return file >= 0; }
   int descriptor() const { return file; }
 
 private:

@@ -6,35 +6,17 @@
 #include "cpu/TcpTransport.h"
 
 #include "common/Error.h"
-#include "common/WaitMonitor.h"
-#include "cpu/Socket.h"
 
-#include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
-#include <netinet/in.h>
 #include <poll.h>
 #include <vector>
 
 using namespace meshwright;
 
-static constexpr uint32_t helloMagic = 0x4D57C0A1;
-
 namespace {
-/// What a rank says first on a connection.
-struct Hello {
-  uint32_t magic, rank, port;
-};
-
-/// Where rank 0 has met a rank, and the port it listens on.
-struct MetAt {
-  SocketAddress address;
-  int32_t port;
-};
-
 /// Goes before every message.
 struct Header {
   int32_t channel, call;
@@ -82,9 +64,6 @@ public:
   void finish() override {}
 
 private:
-  void meetAtMaster(const TcpAddress &master, Deadline deadline);
-  void connectOthers(Socket listener, const std::vector<SocketAddress> &addresses,
-                     Deadline deadline);
   std::vector<pollfd> pollSockets(int milliseconds);
   void progress();
   void pumpOut(Peer &peer);
@@ -101,111 +80,13 @@ private:
 };
 } // namespace
 
-TcpAddress TcpAddress::fromEnvironment() {
-  TcpAddress address;
-  const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
-  if (!host)
-    fail("MASTER_ADDR must be set: it names rank 0's machine");
-  // What launchers of this kind use where they say nothing.
-  if (!port)
-    port = "29500";
-  char *end;
-  long number = strtol(port, &end, 10);
-  if (end == port || *end || number < 1 || number > 65534)
-    fail("MASTER_PORT is \"", port, "\": it must be a port number from 1 to 65534");
-  address.host = host;
-  address.port = int(number);
-  // Launchers start the ranks of large runs far apart.
-  address.timeout = std::max(address.timeout, waitTimeout());
-  if (const char *store = getenv("TORCHELASTIC_USE_AGENT_STORE"))
-    address.port += !strcmp(store, "True");
-  return address;
-}
-
 TcpTransport::TcpTransport(int rank, int processes, const TcpAddress &master)
     : self(rank), peers(size_t(processes)) {
-  auto timeout = std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-      std::chrono::duration<double>(master.timeout));
-  if (processes > 1)
-    meetAtMaster(master, std::chrono::steady_clock::now() + timeout);
-}
-
-SocketAddress meshwright::reachable(const SocketAddress &seen, int port,
-                                    const SocketAddress &master) {
-  SocketAddress address = seen.isLoopback() ? master : seen;
-  address.setPort(port);
-  return address;
-}
-
-/// Waits for a connection that introduces itself; others (port scanners) are dropped.
-static Hello acceptHello(Socket &listener, Socket &connection, Deadline deadline,
-                         const std::string &what) {
-  while (true) {
-    connection = listener.accept(deadline, what);
-    Hello hello;
-    // A rank says it at once.
-    Deadline soon = std::min(deadline, std::chrono::steady_clock::now() + std::chrono::seconds(5));
-    try {
-      connection.receiveAll(&hello, sizeof(hello), soon, what);
-    } catch (const Error &) {
-      continue;
-    }
-    if (hello.magic == helloMagic)
-      return hello;
-  }
-}
-
-void TcpTransport::meetAtMaster(const TcpAddress &master, Deadline deadline) {
-  SocketAddress address = Socket::resolve(master.host, master.port);
-  std::string place = text(master.host, ":", master.port);
-  std::vector<MetAt> met(peers.size());
-  size_t tableBytes = met.size() * sizeof(MetAt);
-  if (self != 0) {
-    Socket listener = Socket::listen(address, 0);
-    std::string what = text("rank ", self, " cannot reach rank 0 at ", place);
-    Socket socket = Socket::connect(address, deadline, what);
-    Hello hello{helloMagic, uint32_t(self), uint32_t(listener.port())};
-    socket.sendAll(&hello, sizeof(hello), deadline, what);
-    socket.receiveAll(met.data(), tableBytes, deadline, what);
-    peers[0].socket = std::move(socket);
-    std::vector<SocketAddress> addresses;
-    for (const MetAt &one : met)
-      addresses.push_back(reachable(one.address, one.port, address));
-    connectOthers(std::move(listener), addresses, deadline);
+  if (processes == 1)
     return;
-  }
-  Socket listener = Socket::listen(address, master.port);
-  for (size_t present = 1; present < peers.size(); ++present) {
-    std::string what = text("rank 0 waits at ", place, " for ", peers.size() - present, " of ",
-                            peers.size(), " ranks");
-    Socket socket;
-    Hello hello = acceptHello(listener, socket, deadline, what);
-    if (hello.rank == 0 || hello.rank >= peers.size() || peers[hello.rank].socket.descriptor() >= 0)
-      fail("a process calls itself rank ", hello.rank, " of ", peers.size(),
-           ": give every process another RANK, from 0 to WORLD_SIZE - 1");
-    met[hello.rank] = {socket.peer(), int32_t(hello.port)};
-    peers[hello.rank].socket = std::move(socket);
-  }
-  for (size_t i = 1; i < peers.size(); ++i)
-    peers[i].socket.sendAll(met.data(), tableBytes, deadline, text("sending to rank ", i));
-}
-
-/// Connects to the ranks below this one and is found by those above.
-void TcpTransport::connectOthers(Socket listener, const std::vector<SocketAddress> &addresses,
-                                 Deadline deadline) {
-  for (int i = 1; i < self; ++i) {
-    std::string what = text("rank ", self, " cannot reach rank ", i);
-    peers[size_t(i)].socket = Socket::connect(addresses[size_t(i)], deadline, what);
-    Hello hello{helloMagic, uint32_t(self), 0};
-    peers[size_t(i)].socket.sendAll(&hello, sizeof(hello), deadline, what);
-  }
-  for (int i = self + 1; i < size(); ++i) {
-    Socket socket;
-    Hello hello = acceptHello(listener, socket, deadline, text("rank ", self, " waits for others"));
-    if (hello.rank <= uint32_t(self) || hello.rank >= peers.size())
-      fail("rank ", hello.rank, " connects to rank ", self, ": give every process another RANK");
-    peers[hello.rank].socket = std::move(socket);
-  }
+  std::vector<Socket> sockets = meetRanks(rank, processes, master);
+  for (size_t i = 0; i < sockets.size(); ++i)
+    peers[i].socket = std::move(sockets[i]);
 }
 
 std::unique_ptr<Transport::Request> TcpTransport::startSend(int peer, int channel, int call,
@@ -310,6 +191,10 @@ void TcpTransport::pumpOut(Peer &peer) {
 
 /// A header is complete: finds the place its message goes to.
 void TcpTransport::beginMessage(Peer &peer) {
+  if (peer.header.bytes < 0 || peer.header.bytes > maxMessageBytes)
+    fail("rank ", &peer - peers.data(), " announces a message of ", peer.header.bytes,
+         " bytes, but none has more than ", maxMessageBytes,
+         ": what has come as that rank is none, or its executable is another");
   auto &waiting = peer.waiting[peer.header.channel];
   if (waiting.empty()) {
     peer.early.resize(size_t(peer.header.bytes));

@@ -29,12 +29,7 @@ static std::unique_ptr<AttentionGraph> build(const AttentionEntry &entry,
   if (!reason.empty())
     fail(reason);
   // Parts depend on the architecture, and so may what they need.
-  auto graph = std::make_unique<AttentionGraph>(entry.call, target);
-  if (graph->workspaceBytes() > entry.workspaceBytes)
-    fail("cuDNN asks for ", grouped(uint64_t(graph->workspaceBytes())),
-         " bytes of scratch memory, the plan has ", grouped(uint64_t(entry.workspaceBytes)),
-         "; compile with --gpu-arch sm_", target.arch);
-  return graph;
+  return std::make_unique<AttentionGraph>(entry.call, target, entry.workspaceBytes);
 }
 
 static const char *nameOf(const AttentionEntry &entry) {

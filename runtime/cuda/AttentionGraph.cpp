@@ -8,8 +8,8 @@
 #include "common/Error.h"
 #include "cuda/Libraries.h"
 
-
 #include <cudnn_frontend.h>
+#include <optional>
 
 using namespace meshwright;
 using namespace meshwright::cuda;
@@ -81,7 +81,7 @@ struct Handle {
 } // namespace
 
 struct AttentionGraph::Plan {
-  Plan(const cudnn::Attention &call, const CudnnTarget &target)
+  Plan(const cudnn::Attention &call, const CudnnTarget &target, int64_t mostWorkspaceBytes)
       : call(call), part(cudnn::partOf(call, target.arch)) {
     const MwAttention &sizes = call.sizes;
     graph.set_sm_version(target.arch).set_sm_count(target.processors);
@@ -107,9 +107,14 @@ struct AttentionGraph::Plan {
     }
     require(graph.create_execution_plans({fe::HeurMode_t::A}), "cuDNN has no engine");
     require(graph.check_support(), "cuDNN has no engine");
+    // The fastest may want more memory than there is, and the next less.
     fe::error_t made{fe::error_code_t::HEURISTIC_QUERY_FAILED, "it offers none"};
     for (int64_t i = 0; i < graph.get_execution_plan_count() && made.is_bad(); ++i)
-      made = choose(i, INT64_MAX);
+      made = choose(i, mostWorkspaceBytes);
+    if (made.is_bad() && leastRefused)
+      fail("cuDNN asks for ", grouped(uint64_t(*leastRefused)),
+           " bytes of scratch memory or more, the plan has ", grouped(uint64_t(mostWorkspaceBytes)),
+           "; compile with --gpu-arch sm_", target.arch);
     require(made, "cuDNN cannot make the code of its engine");
   }
   fe::error_t choose(int64_t candidate, int64_t mostWorkspaceBytes) {
@@ -119,8 +124,10 @@ struct AttentionGraph::Plan {
       made = graph.get_workspace_size_plan_at_index(candidate, bytes);
     if (made.is_bad())
       return made;
-    if (bytes > mostWorkspaceBytes)
+    if (bytes > mostWorkspaceBytes) {
+      leastRefused = std::min(bytes, leastRefused.value_or(bytes));
       return {fe::error_code_t::GRAPH_NOT_SUPPORTED, "it needs more scratch memory"};
+    }
     chosen = candidate;
     workspaceBytes = bytes;
     return made;
@@ -214,10 +221,12 @@ struct AttentionGraph::Plan {
   mutable fe::graph::Graph graph;
   int64_t chosen = 0; ///< of the plans that cuDNN offers
   int64_t workspaceBytes = 0;
+  std::optional<int64_t> leastRefused; ///< bytes of scratch memory, of plans that want too much
 };
 
-AttentionGraph::AttentionGraph(const cudnn::Attention &call, const CudnnTarget &target)
-    : plan(std::make_unique<Plan>(call, target)) {}
+AttentionGraph::AttentionGraph(const cudnn::Attention &call, const CudnnTarget &target,
+                               int64_t mostWorkspaceBytes)
+    : plan(std::make_unique<Plan>(call, target, mostWorkspaceBytes)) {}
 AttentionGraph::~AttentionGraph() = default;
 
 int64_t AttentionGraph::workspaceBytes() const { return plan->workspaceBytes; }

@@ -11,7 +11,7 @@
 #ifndef MESHWRIGHT_RUNTIME_CUDA_ATTENTIONGRAPH_H
 #define MESHWRIGHT_RUNTIME_CUDA_ATTENTIONGRAPH_H
 
-#include "meshwright/runtime/Cudnn.h"
+#include "meshwright/runtime/cuda/Cudnn.h"
 
 #include <memory>
 #include <string>
@@ -36,11 +36,13 @@ struct CudnnTarget {
 };
 
 /// The plan of one call: of cuDNN's kernels on one part of the batch and the heads after
-/// the other (meshwright/runtime/Cudnn.h says why).
+/// the other (meshwright/runtime/cuda/Cudnn.h says why).
 class AttentionGraph {
 public:
-  /// Throws an Error with cuDNN's words where it has no plan.
-  AttentionGraph(const cudnn::Attention &call, const CudnnTarget &target);
+  /// Of the plans that need no more than so much scratch memory the one that cuDNN thinks
+  /// fastest. Throws an Error with cuDNN's words where it has none.
+  AttentionGraph(const cudnn::Attention &call, const CudnnTarget &target,
+                 int64_t mostWorkspaceBytes = INT64_MAX);
   ~AttentionGraph();
 
   /// Bytes of scratch memory that runs need.
@@ -51,7 +53,7 @@ public:
   /// The plans that cuDNN offers, first the one that its heuristic thinks fastest.
   int64_t candidates() const;
   std::string engine(int64_t candidate) const;
-  /// The one that runs: the first that can be made, or that was chosen.
+  /// The one that runs: the first that can be made and fits, or that was chosen.
   int64_t candidate() const;
   /// False, and nothing changes, where cuDNN cannot make it or it needs more scratch memory.
   bool choose(int64_t candidate, int64_t mostWorkspaceBytes);

@@ -20,7 +20,7 @@ struct AttentionGraph::Plan {};
 
 void meshwright::cuda::loadCudnn() { missing(); }
 std::string meshwright::cuda::cudnnVersion() { return ""; }
-AttentionGraph::AttentionGraph(const cudnn::Attention &, const CudnnTarget &) { missing(); }
+AttentionGraph::AttentionGraph(const cudnn::Attention &, const CudnnTarget &, int64_t) { missing(); }
 AttentionGraph::~AttentionGraph() = default;
 int64_t AttentionGraph::workspaceBytes() const { return 0; }
 int64_t AttentionGraph::candidates() const { return 0; }

@@ -7,7 +7,7 @@
 
 #include "common/Error.h"
 #include "common/Launch.h"
-#include "meshwright/runtime/NcclChannels.h"
+#include "meshwright/runtime/cuda/NcclChannels.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -285,7 +285,7 @@ void Communication::abort() const {
   Nccl::load().ncclGroupEnd();
 }
 
-void Communication::report(RankStatus &status) {
+bool Communication::report(RankStatus &status) {
   uint64_t now = *progress;
   int op = int(now & 0xFFFFFFFFu) - 1;
   if (now != seen)
@@ -306,9 +306,10 @@ void Communication::report(RankStatus &status) {
     if (peers.empty())
       peers = all;
     status.setWaiting(peers);
+    return true;
   }
   if (op < 0 || op >= int(plan.collectives.size()))
-    return;
+    return false;
   const CollectiveEntry &entry = plan.collectives[size_t(op)];
   for (int member : plan.groupMembers(plan.groups[size_t(entry.group)], rank))
     if (member != rank)
@@ -316,6 +317,7 @@ void Communication::report(RankStatus &status) {
   if (isMessage(entry))
     peers = {worldRank(int32_t(entry.group), int32_t(entry.peer))};
   status.setWaiting(peers);
+  return true;
 }
 
 } // namespace meshwright::cuda

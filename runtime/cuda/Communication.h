@@ -86,8 +86,9 @@ public:
   void abort() const;
   /// Whether any rank sends messages to another.
   bool hasMessages() const;
-  /// Tells `status` which collective the GPU is at, and for whom it waits there.
-  void report(RankStatus &status);
+  /// Tells `status` which collective the GPU is at, and for whom it waits there; false where it
+  /// waits for nobody.
+  bool report(RankStatus &status);
 
 private:
   /// Messages of one channel from one rank to another; only these two have it.

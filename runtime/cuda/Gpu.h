@@ -15,6 +15,7 @@
 #include "cuda/Kernels.h"
 #include "cuda/Libraries.h"
 #include "cuda/Matmul.h"
+#include "cuda/Progress.h"
 #include "cuda/Spans.h"
 #include "cuda/Transfers.h"
 
@@ -28,7 +29,7 @@ class Gpu : public meshwright::Device {
 public:
   /// The GPU of this rank: the one with its number among the ranks of its machine, or the
   /// only one it sees.
-  Gpu(const Plan &plan, Communicator &world);
+  Gpu(const Plan &plan, Communicator &world, RankStatus &status);
   ~Gpu() override;
 
   static Gpu &of(MwContext *context) { return static_cast<Gpu &>(*context->device); }
@@ -58,6 +59,7 @@ public:
     Gpu &gpu = of(context);
     if (!gpu.captureError.empty())
       return;
+    ++gpu.status.enqueued;
     try {
       body(gpu);
       if (gpu.synchronous)
@@ -71,7 +73,11 @@ public:
       return context->opName ? text(context->opName, " (at ", context->opLocation, ")")
                              : "the program";
     };
-    enqueue(context, what, body);
+    enqueue(context, what, [&](Gpu &gpu) {
+      if (context->opName)
+        gpu.progress->mark(gpu.stream, context->opName, context->opLocation);
+      body(gpu);
+    });
   }
 
   CUdevice device = 0;
@@ -86,9 +92,10 @@ public:
   std::vector<MemoryLine> beside;
   /// Of the arena.
   int64_t arenaBytes = 0;
-  /// Where to write what the rank waits for, if not null.
-  RankStatus *status = nullptr;
+  /// Where to write what the rank is at and waits for.
+  RankStatus &status;
   std::unique_ptr<Spans> spans;
+  std::unique_ptr<Progress> progress;
 
   /// Notes as `what` the memory that came into use since the last time; null: it is
   /// accounted for elsewhere.

@@ -104,6 +104,5 @@ private:
 std::unique_ptr<Arena> meshwright::makeArena(MwContext &context) {
   cuda::Gpu &device = cuda::Gpu::of(&context);
   device.use();
-  device.status = &context.status;
   return std::make_unique<GpuArena>(device, context.plan, context.threads);
 }

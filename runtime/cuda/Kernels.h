@@ -7,7 +7,7 @@
 #define MESHWRIGHT_RUNTIME_CUDA_KERNELS_H
 
 #include "cuda/Libraries.h"
-#include "meshwright/runtime/ABI.h"
+#include "meshwright/runtime/cuda/ABI.h"
 
 #include <string>
 #include <vector>

@@ -34,23 +34,23 @@ static cudaDataType_t typeOf(int64_t type) {
   }
 }
 
-static cublasLtEpilogue_t epilogueOf(const MwProduct &p) {
-  bool bias = p.epilogue & MW_BIAS, kept = p.epilogue & MW_PREACTIVATION;
-  if (p.epilogue & MW_GELU_GRAD)
+static cublasLtEpilogue_t epilogueOf(int64_t epilogue) {
+  bool bias = epilogue & MW_BIAS, kept = epilogue & MW_PREACTIVATION;
+  if (epilogue & MW_GELU_GRAD)
     return CUBLASLT_EPILOGUE_DGELU;
-  if (p.epilogue & MW_SUM_A)
+  if (epilogue & MW_SUM_A)
     return CUBLASLT_EPILOGUE_BGRADB;
-  if (p.epilogue & MW_SUM_B)
+  if (epilogue & MW_SUM_B)
     return CUBLASLT_EPILOGUE_BGRADA;
-  if (p.epilogue & MW_GELU)
+  if (epilogue & MW_GELU)
     return kept ? bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX
            : bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
   return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 /// A bias, or its gradient. Their types are that of D.
-static bool hasRow(const MwProduct &p) { return p.epilogue & (MW_BIAS | MW_SUM_A | MW_SUM_B); }
-static bool hasMatrixBeside(const MwProduct &p) {
-  return p.epilogue & (MW_PREACTIVATION | MW_GELU_GRAD);
+static bool hasRow(int64_t epilogue) { return epilogue & (MW_BIAS | MW_SUM_A | MW_SUM_B); }
+static bool hasMatrixBeside(int64_t epilogue) {
+  return epilogue & (MW_PREACTIVATION | MW_GELU_GRAD);
 }
 
 template <typename T>
@@ -71,7 +71,7 @@ static cublasLtMatrixLayout_t layoutOf(int64_t type, int64_t rows, int64_t colum
   return layout;
 }
 
-Matmuls::Matmuls() {
+Matmuls::Matmuls(const Kernels &kernels) : kernels(kernels) {
   MW_BLAS(cublasLtCreate, &handle);
   const char *location = meshwright_product_locations;
   products.resize(size_t(meshwright_product_count));
@@ -80,6 +80,15 @@ Matmuls::Matmuls() {
     product.shape = meshwright_products[i];
     product.location = location;
     prepare(product);
+    std::vector<cublasLtMatmulAlgo_t> found;
+    if (const char *reason = product.shape.epilogue ? findAlgorithms(product, 1, found) : nullptr) {
+      fprintf(stderr,
+              "note: kernels, which are slower, instead of cuBLASLt's epilogue of the product %s "
+              "(%s): it has no algorithm: %s\n",
+              describe(i).c_str(), product.location, reason);
+      MW_BLAS(cublasLtMatmulDescDestroy, product.operation);
+      product = withKernels(product);
+    }
     product.algorithm = candidates(i, 1).front();
   }
 }
@@ -97,20 +106,23 @@ Matmuls::~Matmuls() {
 
 void Matmuls::prepare(Product &product) const {
   const MwProduct &p = product.shape;
+  int64_t epilogue = product.byKernels ? 0 : p.epilogue;
   // Without TF32: f32 means f32. Sums, alpha and beta are f32 for all types.
   MW_BLAS(cublasLtMatmulDescCreate, &product.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F);
   set(product.operation, CUBLASLT_MATMUL_DESC_TRANSA, p.transB ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(product.operation, CUBLASLT_MATMUL_DESC_TRANSB, p.transA ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(product.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogueOf(p));
+  set(product.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogueOf(epilogue));
   // The heuristic looks at how these are aligned; addresses come with each run.
   auto aligned = reinterpret_cast<void *>(p.alignment);
-  if (hasRow(p))
+  if (hasRow(epilogue))
     set(product.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
-  if (hasMatrixBeside(p)) {
+  if (hasMatrixBeside(epilogue)) {
     set(product.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
         reinterpret_cast<void *>(16)); // as the compiler has made sure
     set(product.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.ldd);
   }
+  if (product.a)
+    return;
   product.a = layoutOf(p.factors, p.transA ? p.k : p.m, p.transA ? p.m : p.k, p.lda, p.batch,
                        p.strideA);
   product.b = layoutOf(p.factors, p.transB ? p.n : p.k, p.transB ? p.k : p.n, p.ldb, p.batch,
@@ -137,11 +149,13 @@ std::string Matmuls::describe(int64_t number) const {
   for (auto [bit, name] : names)
     if (p.epilogue & bit)
       words += text(" +", name);
+  if (products[size_t(number)].byKernels)
+    words += " by kernels";
   return words + text(" alignment=", p.alignment);
 }
 
-std::vector<cublasLtMatmulAlgo_t> Matmuls::candidates(int64_t number, int most) const {
-  const Product &product = products[size_t(number)];
+const char *Matmuls::findAlgorithms(const Product &product, int most,
+                                    std::vector<cublasLtMatmulAlgo_t> &algorithms) const {
   cublasLtMatmulPreference_t preference;
   MW_BLAS(cublasLtMatmulPreferenceCreate, &preference);
   auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
@@ -158,16 +172,17 @@ std::vector<cublasLtMatmulAlgo_t> Matmuls::candidates(int64_t number, int most) 
       handle, product.operation, product.b, product.a, product.d, product.d, preference, most,
       results.data(), &found);
   MW_BLAS(cublasLtMatmulPreferenceDestroy, preference);
-  std::vector<cublasLtMatmulAlgo_t> algorithms;
   for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < found; ++i)
     if (results[size_t(i)].state == CUBLAS_STATUS_SUCCESS)
       algorithms.push_back(results[size_t(i)].algo);
-  if (algorithms.empty())
-    fail("cuBLASLt has no algorithm for the product ", describe(number), " (",
-         location(number), ") with ", workspaceBytes, " bytes of workspace: ",
-         Blas::load().cublasLtGetStatusString(status), product.shape.epilogue
-             ? "; compiling with --epilogues none leaves what follows it to a kernel"
-             : "");
+  return algorithms.empty() ? Blas::load().cublasLtGetStatusString(status) : nullptr;
+}
+
+std::vector<cublasLtMatmulAlgo_t> Matmuls::candidates(int64_t number, int most) const {
+  std::vector<cublasLtMatmulAlgo_t> algorithms;
+  if (const char *reason = findAlgorithms(products[size_t(number)], most, algorithms))
+    fail("cuBLASLt has no algorithm for the product ", describe(number), " (", location(number),
+         ") with ", workspaceBytes, " bytes of workspace: ", reason);
   return algorithms;
 }
 
@@ -183,20 +198,23 @@ void Matmuls::choose(int64_t number, const cublasLtMatmulAlgo_t &algorithm) {
   product.algorithm = algorithm;
 }
 
-cublasStatus_t Matmuls::call(Product &product, const cublasLtMatmulAlgo_t &algorithm,
+cublasStatus_t Matmuls::call(const Product &product, const cublasLtMatmulAlgo_t &algorithm,
                              void *const *operands, CUstream stream) const {
   auto [a, b, d, c, row, beside, workspace] =
       reinterpret_cast<void *const(&)[7]>(*operands);
-  const MwProduct &p = product.shape;
-  if (hasRow(p))
+  int64_t epilogue = product.byKernels ? 0 : product.shape.epilogue;
+  // To what is there already cuBLASLt adds in any case.
+  if (product.byKernels && c == d)
+    epilogue = product.shape.epilogue & MW_ADDEND;
+  if (hasRow(epilogue))
     set(product.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, row);
-  if (hasMatrixBeside(p))
+  if (hasMatrixBeside(epilogue))
     set(product.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, beside);
-  float alpha = 1, beta = p.epilogue & MW_ADDEND ? 1 : 0;
+  float alpha = 1, beta = epilogue & MW_ADDEND ? 1 : 0;
   uintptr_t scratch = (reinterpret_cast<uintptr_t>(workspace) + workspaceAlignment - 1) /
                       workspaceAlignment * workspaceAlignment;
   return Blas::load().cublasLtMatmul(handle, product.operation, &alpha, b, product.b, a, product.a,
-                                     &beta, p.epilogue & MW_ADDEND ? c : d, product.d, d,
+                                     &beta, epilogue & MW_ADDEND ? c : d, product.d, d,
                                      product.d, &algorithm, reinterpret_cast<void *>(scratch),
                                      workspaceBytes, stream);
 }
@@ -212,6 +230,8 @@ void Matmuls::run(int64_t number, void *const *operands, CUstream stream) {
   if (status != CUBLAS_STATUS_SUCCESS)
     fail("cublasLtMatmul of ", describe(number), " (", product.location, "): ",
          Blas::load().cublasLtGetStatusString(status));
+  if (product.byKernels)
+    runEpilogue(product, operands, stream);
 }
 
 } // namespace meshwright::cuda

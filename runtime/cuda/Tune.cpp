@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "cuda/Tune.h"
 
-#include "common/ElementType.h"
 #include "common/Error.h"
 #include "common/OutputFile.h"
+#include "cuda/Rehearsal.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -63,63 +63,13 @@ public:
     Driver::load().cuEventDestroy(end);
   }
 
-  /// Numbers about as large as 1, of both signs, in each of the types that products
-  /// have: an arithmetic unit that is fed zeros is faster than it will be.
-  void fill() {
-    std::vector<uint16_t> block(size_t(std::min<int64_t>(space.bytes, 64 << 20) / 2));
-    uint32_t state = 1;
-    for (uint16_t &half : block) {
-      state = state * 1664525 + 1013904223;
-      half = uint16_t((state >> 16 & 0x8000) | 0x3f00 | (state >> 24 & 0x7f));
-    }
-    int64_t size = int64_t(block.size() * 2);
-    if (!size)
-      return;
-    MW_CUDA(cuMemcpyHtoDAsync, space.begin, block.data(), size_t(size), stream);
-    // The rest within the GPU's memory, which is faster by far: twice as much each time.
-    for (int64_t at = size; at < space.bytes; at *= 2)
-      MW_CUDA(cuMemcpyDtoDAsync, space.begin + CUdeviceptr(at), space.begin,
-              size_t(std::min(at, space.bytes - at)), stream);
-    MW_CUDA(cuStreamSynchronize, stream);
-  }
+  /// An arithmetic unit that is fed zeros is faster than it will be.
+  void fill() const { cuda::fill(space, stream); }
 
-  /// A product's operands; empty where there is not enough memory.
-  std::vector<void *> place(const MwProduct &p) {
-    int64_t at = 0;
-    auto next = [&](bool is, int64_t elements, int64_t type) {
-      return is ? take(at, elements * bytesOf(ElementType(type))) : nullptr;
-    };
-    auto matrix = [&](bool is, int64_t rows, int64_t columns, int64_t ld, int64_t stride,
-                      int64_t type) {
-      return next(is, (p.batch - 1) * stride + (rows - 1) * ld + columns, type);
-    };
-    bool beside = p.epilogue & (MW_PREACTIVATION | MW_GELU_GRAD);
-    std::vector<void *> operands = {
-        matrix(true, p.transA ? p.k : p.m, p.transA ? p.m : p.k, p.lda, p.strideA, p.factors),
-        matrix(true, p.transB ? p.n : p.k, p.transB ? p.k : p.n, p.ldb, p.strideB, p.factors),
-        matrix(true, p.m, p.n, p.ldd, p.strideD, p.result),
-        matrix(p.epilogue & MW_ADDEND, p.m, p.n, p.ldd, p.strideD, p.result),
-        next(p.epilogue & (MW_BIAS | MW_SUM_A | MW_SUM_B), p.epilogue & MW_SUM_A ? p.m : p.n,
-             p.result),
-        matrix(beside, p.m, p.n, p.ldd, p.strideD, p.result)};
-    operands.push_back(take(at, MW_PRODUCT_WORKSPACE));
-    return at <= space.bytes ? operands : std::vector<void *>();
-  }
-
-  /// A call's operands as exec.attention or exec.attention_grad has them.
-  std::vector<void *> place(const AttentionEntry &entry) {
-    const MwAttention &s = entry.call.sizes;
-    int64_t queries = 2 * s.batch * s.queries * s.heads * s.headDim;
-    int64_t keys = 2 * s.batch * s.keys * s.kvHeads * s.headDim;
-    int64_t logarithms = 4 * s.batch * s.heads * s.queries, at = 0;
-    std::vector<int64_t> sizes = {queries, keys, keys, queries, logarithms};
-    if (entry.call.backward)
-      sizes = {queries, queries, keys, keys, queries, logarithms, queries, keys, keys};
-    sizes.push_back(entry.workspaceBytes);
-    std::vector<void *> operands;
-    for (int64_t bytes : sizes)
-      operands.push_back(take(at, bytes));
-    return at <= space.bytes ? operands : std::vector<void *>();
+  /// A call's operands; empty where there is not enough memory.
+  template <typename Call> std::vector<void *> place(const Call &call) const {
+    Placed placed = cuda::place(call, space.begin);
+    return placed.bytes <= space.bytes ? placed.operands : std::vector<void *>();
   }
 
   /// `run` runs a candidate once, or says that it does not run; nothing where none does.
@@ -139,12 +89,6 @@ public:
   }
 
 private:
-  void *take(int64_t &at, int64_t bytes) {
-    CUdeviceptr here = space.begin + CUdeviceptr(at);
-    at += (bytes + 255) / 256 * 256;
-    return reinterpret_cast<void *>(here);
-  }
-
   /// Milliseconds of one run, the least of some; nothing where it does not run.
   template <typename Run> std::optional<float> time(Run run) {
     constexpr int warmUp = 2, runs = 4, rounds = 3;
@@ -336,8 +280,6 @@ static std::string choice(Matmuls &matmuls, Attentions &attentions, const std::s
   header["products"] = measure(matmuls, watch, stream);
   if (usesCudnn(attentions))
     header["attentions"] = measure(attentions, watch);
-  MW_CUDA(cuMemsetD8Async, space.begin, 0, size_t(space.bytes), stream);
-  MW_CUDA(cuStreamSynchronize, stream);
   OutputFile out(file);
   out.write(header.dump(1) + "\n");
   out.close();
@@ -355,7 +297,7 @@ static void take(const Attentions &attentions, size_t number, const std::string 
 }
 
 void tune(Matmuls &matmuls, Attentions &attentions, const std::string &file, Space space,
-          CUdevice device, CUstream stream, Communicator &world) {
+          CUdevice device, CUstream stream, Communicator &world, RankStatus &status) {
   std::string words;
   if (world.rank() == 0)
     words = choice(matmuls, attentions, file, space, device, stream);
@@ -370,6 +312,11 @@ void tune(Matmuls &matmuls, Attentions &attentions, const std::string &file, Spa
     if (attentions.graph(i) && chosen.contains("attentions") &&
         chosen["attentions"].contains(attentions.describe(i)))
       take(attentions, i, chosen["attentions"][attentions.describe(i)].at("plan"));
+  // Ranks but the first have loaded nothing of it, and what kernels of the library's do behind
+  // a product is another matter for each algorithm.
+  rehearse(matmuls, attentions, space, status, stream);
+  MW_CUDA(cuMemsetD8Async, space.begin, 0, size_t(space.bytes), stream);
+  MW_CUDA(cuStreamSynchronize, stream);
 }
 
 } // namespace meshwright::cuda

@@ -7,18 +7,14 @@
 #define MESHWRIGHT_RUNTIME_CUDA_TUNE_H
 
 #include "common/Communicator.h"
+#include "common/RankStatus.h"
 #include "cuda/Attention.h"
 #include "cuda/Matmul.h"
+#include "cuda/Operands.h"
 
 #include <string>
 
 namespace meshwright::cuda {
-
-/// Memory that nothing is in yet.
-struct Space {
-  CUdeviceptr begin;
-  int64_t bytes;
-};
 
 /// Gives each product the algorithm, and each call of attention that cuDNN makes the plan,
 /// that `file` says, if it is of these versions of the libraries, this kind of GPU and these
@@ -26,7 +22,7 @@ struct Space {
 /// which it leaves zeroed, and writes the file. All ranks take rank 0's choice, so that what
 /// they compute alike has the same bits. Collective over `world`.
 void tune(Matmuls &matmuls, Attentions &attentions, const std::string &file, Space space,
-          CUdevice device, CUstream stream, Communicator &world);
+          CUdevice device, CUstream stream, Communicator &world, RankStatus &status);
 
 } // namespace meshwright::cuda
 

@@ -59,11 +59,13 @@ void test::decompose(func::FuncOp kernel) {
   }
 }
 
-KernelInput::KernelInput(StringRef text, codegen::ScheduleOptions options, int64_t chunks) {
+KernelInput::KernelInput(StringRef text, exec::ScheduleLimits options, int64_t chunks) {
   DialectRegistry registry;
   registry.insert<arith::ArithDialect, func::FuncDialect, math::MathDialect, train::TrainDialect>();
   registerCodegen(registry);
-  registerCUDACodegen(registry);
+  registerTargets();
+  for (const auto &target : exec::getTargets())
+    target->registerDialects(registry);
   context.appendDialectRegistry(registry);
   context.loadAllAvailableDialects();
   module = parseSourceString<ModuleOp>(text, &context);

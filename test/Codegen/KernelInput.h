@@ -34,7 +34,7 @@ class KernelInput {
 public:
   /// `text` is a function `@k` of train ops (decomposed here). `chunks` overrides
   /// the schedule, one number for all stages, if not 0.
-  KernelInput(llvm::StringRef text, codegen::ScheduleOptions options, int64_t chunks);
+  KernelInput(llvm::StringRef text, exec::ScheduleLimits options, int64_t chunks);
 
   const codegen::KernelPlan &getPlan() const { return *plan; }
   mlir::func::FuncOp getFunction() { return plan->function; }

@@ -19,7 +19,7 @@ using namespace meshwright;
 using namespace meshwright::test;
 
 KernelRunner::KernelRunner(StringRef text, int64_t chunks, StringRef cpu)
-    : KernelInput(text, codegen::ScheduleOptions::cpu(), chunks) {
+    : KernelInput(text, codegen::cpu::scheduleLimits, chunks) {
   if (!plan)
     return;
   CodegenOptions codegen;
@@ -27,7 +27,7 @@ KernelRunner::KernelRunner(StringRef text, int64_t chunks, StringRef cpu)
   std::string error;
   auto machine = createTargetMachine(codegen, error);
   auto llvmContext = std::make_unique<llvm::LLVMContext>();
-  auto dialect = lowerToLLVMDialect(*module, codegen);
+  auto dialect = codegen::cpu::lower(*module, codegen);
   if (failed(dialect))
     return;
   auto lowered = translateToLLVM(**dialect, *llvmContext, *machine);

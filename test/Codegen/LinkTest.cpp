@@ -44,7 +44,7 @@ protected:
     auto module = parseSourceString<ModuleOp>("module {}", &context);
     CodegenOptions options;
     options.plan = plan.str();
-    auto lowered = lowerToLLVMDialect(*module, options);
+    auto lowered = codegen::cpu::lower(*module, options);
     auto bytes = emitObject(**lowered, options);
     return failed(bytes) ? "" : *bytes;
   }
@@ -56,6 +56,7 @@ protected:
     EXPECT_EQ(std::system(build.c_str()), 0);
     write("link.txt", linkLine);
     LinkOptions options;
+    options.files = {"libmeshwright_runtime.a", "link.txt", ""};
     options.runtime = folder.str().str();
     return options;
   }
@@ -104,7 +105,7 @@ TEST_F(Link, MissingPiecesAreNamed) {
   options.driver = "no-such-compiler";
   EXPECT_NE(llvm::toString(linkExecutable("", path("exe"), options)).find("no-such-compiler"),
             std::string::npos);
-  options = LinkOptions();
+  options = emptyRuntime("");
   options.runtime = path("elsewhere");
   EXPECT_NE(llvm::toString(linkExecutable("", path("exe"), options))
                 .find("elsewhere/libmeshwright_runtime.a"),

@@ -25,8 +25,26 @@ TEST(ParseMesh, ReadsAxesOutermostFirst) {
 }
 
 TEST(ParseMesh, NamesWhatIsWrong) {
-  EXPECT_EQ(errorOf("dta=2"),
-            "mesh axis 'dta' is unknown; axes are pipe, replica, data, context, expert, tensor");
+  EXPECT_EQ(
+      errorOf("dta=2"),
+      "mesh axis 'dta' is unknown; did you mean 'data'? The axes are pipe, replica, data, context, "
+      "expert, tensor");
+  // What other systems call them.
+  for (auto [name, meant] : {std::pair("dp", "'data'"),
+                             {"tp", "'tensor'"},
+                             {"pp", "'pipe'"},
+                             {"cp", "'context'"},
+                             {"ep", "'expert'"},
+                             {"DP", "'data'"},
+                             {"fsdp", "'data', with --zero 3"},
+                             {"tensor-parallel", "'tensor'"},
+                             {"tesnor", "'tensor'"}})
+    EXPECT_TRUE(llvm::StringRef(errorOf(std::string(name) + "=2"))
+                    .contains("did you mean " + std::string(meant) + "?"))
+        << name;
+  EXPECT_EQ(
+      errorOf("width=2"),
+      "mesh axis 'width' is unknown; the axes are pipe, replica, data, context, expert, tensor");
   EXPECT_EQ(errorOf("data=2,data=2"), "mesh axis 'data' is given twice");
   EXPECT_EQ(errorOf("data=0"),
             "mesh axis 'data' needs a number of devices, found '0'; write it as data=2");

@@ -45,7 +45,60 @@ def write(name, text):
     return name
 
 
+def file_flags(help):
+    """The flags of a help text whose value is a file or a folder."""
+    found = re.findall(r"--([a-z-]+) (?:FILE|DIR)\b", help)
+    check(len(found) > 3, f"no flags of files in\n{help}")
+    return found
+
+
+def one_file(golden):
+    """What is read or written already is not overwritten, whatever it is called."""
+    text = write("model.json", golden.config.read_text())
+    size = flags(dict(batch=1, seq=8))
+    os.symlink("model.json", "link.json")
+    os.symlink("later", "dangling")
+    read_only = ["recipe"]
+    for flag in file_flags(call(["meshwright", "compile", "--help"])):
+        for name in ("model.json", "link.json", "./nothing/../model.json"):
+            if flag not in read_only:
+                shown = "-o" if flag == "output" else f"--{flag}"
+                refuses(["meshwright", "compile", "model.json", *size, f"--{flag}", name], shown, "would overwrite MODEL model.json")
+    write("recipe.toml", 'batch = 1\nseq = 8\nreport = "pages"\n')
+    refuses(["meshwright", "compile", "model.json", "--recipe", "recipe.toml", "-o", "recipe.toml"], "overwrite --recipe")
+    refuses(["meshwright", "compile", "model.json", "--recipe", "recipe.toml", "-o", "pages/index.html"], "--report pages would overwrite -o")
+    refuses(["meshwright", "compile", "model.json", *size, "-o", "later", "--report", "dangling"], "write to one place")
+    os.makedirs("ir", exist_ok=True)
+    write("ir/01-train-autodiff.mlir", "module {}")
+    refuses(["meshwright", "compile", "ir/01-train-autodiff.mlir", "--dump-ir", "ir", "-o", "out"], "--dump-ir ir would overwrite MODEL")
+    write("curve.jsonl", '{"step": 0, "loss": 1}\n')
+    refuses(["meshwright", "plot", "curve.jsonl", "-o", "./curve.jsonl"], "would overwrite")
+    schedule = ["meshwright", "schedule", "1f1b", "--stages", 2, "--microbatches", 2]
+    refuses([*schedule, "--trace", "curve.jsonl", "-o", "curve.jsonl"], "would overwrite")
+    check(pathlib.Path("model.json").read_text() == golden.config.read_text(), "the model was overwritten")
+    check(pathlib.Path("curve.jsonl").read_text().startswith("{"), "the metrics were overwritten")
+
+    # Without -o an executable is called after its model, which a config.json's folder is.
+    os.makedirs("models/first")
+    os.makedirs("others/first")
+    os.makedirs("here")
+    for folder in ("models/first", "here"):
+        write(f"{folder}/config.json", golden.config.read_text())
+    for model, name in (("models/first/config.json", "first"), ("models/first/config.json", "first"),
+                        ("here/config.json", "here-train"), ("model.json", "model")):
+        check(f"{name}: 1 rank" in call(["meshwright", "compile", model, *size]), f"{model} is not called {name}")
+    other = json.loads(golden.config.read_text())
+    other["layer_norm_epsilon"] = 0.5
+    write("others/first/config.json", json.dumps(other))
+    refuses(["meshwright", "compile", "others/first/config.json", *size], "'first' is an executable of another model", "-o")
+    check("first: 1 rank" in call(["meshwright", "compile", "others/first/config.json", *size, "-o", "first"]), "-o is not obeyed")
+    write("model", "a note")
+    refuses(["meshwright", "compile", "model.json", *size], "'model' is there already", "-o")
+    check(pathlib.Path("model").read_text() == "a note", "a file that nobody named was overwritten")
+
+
 def bad_compile(golden):
+    one_file(golden)
     config = golden.config.read_text()
 
     def refused(*words, model=golden.config, **options):
@@ -55,6 +108,7 @@ def bad_compile(golden):
     # The model description; test/Frontend/errors.test has the rest.
     refused("nothing.json", "No such file", model="nothing.json")
     refused("nothing.mlir", model="nothing.mlir")
+    refused("'folder' has no config.json", model=os.makedirs("folder") or "folder")
     refused("cut.json", "not valid JSON", "truncated", model=write("cut.json", config[:100]))
     refused("bad.json", "not valid JSON", model=write("bad.json", config.replace(":", "=", 1)))
     refused("empty.json", "not valid JSON", model=write("empty.json", ""))
@@ -62,6 +116,34 @@ def bad_compile(golden):
     refused("model.safetensors", "not valid JSON", model=golden.weights)
     refused("cut.mlir", "cut.mlir:", model=write("cut.mlir", "module {\n  func.func @loss("), batch=None, seq=None)
     refuses(["meshwright", "compile", "-o", "out"], "no model given", "config.json")
+
+    # Text that nests deeper than a parser that recurses can follow.
+    deep = 100000
+    refused("deep.json", "nested more than 256 deep", model=write("deep.json", "[" * deep))
+    refused("deep.mlir", "nested more than 512 deep", model=write("deep.mlir", "module attributes {a = " + "[" * deep))
+    refused("deep.toml", "line 2", "64 parts", recipe=write("deep.toml", "batch = 8\n" + "a." * deep + "a = 1\n"))
+    refused("deep.toml", "line 1", "64 parts", recipe=write("deep.toml", "[" + "a." * deep + "a]\n"))
+    refuses(["meshwright", "plot", "deep.json"], "deep.json")
+    refuses(["meshwright", "schedule", "1f1b", "--stages", 2, "--microbatches", 2, "--trace", "deep.json"], "256 deep")
+    write("deep.json", '{"a": ' * deep)
+    done = subprocess.run(["meshwright", "diff", "deep.json", "deep.json"], capture_output=True, text=True)
+    check(done.returncode == 2 and "256 deep" in done.stderr, f"diff of deep JSON: {done}")
+    # Sizes that only the memory of no machine has.
+    llama = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 64, "vocab_size": 64}
+    for changes, *words in (({"num_hidden_layers": 2147483647}, "num_hidden_layers", "from 1 to 1048576"),
+                            ({"head_dim": 2147483646}, "head_dim", "65536"),
+                            ({"hidden_size": 1 << 30, "num_attention_heads": 1}, "num_attention_heads", "65536"),
+                            ({"vocab_size": 2147483647, "hidden_size": 1 << 30, "head_dim": 64}, "too large"),
+                            ({"num_hidden_layers": 1048576, "max_position_embeddings": 2147483647}, "too large")):
+        options = dict(seq=2147483647, batch=2147483647) if "max_position_embeddings" in changes else {}
+        refused(*words, model=write("large.json", json.dumps({**llama, **changes})), **options)
+    gpt2 = {**json.loads(config), "n_layer": 100000, "scale_attn_by_inverse_layer_idx": True}
+    refused("n_layer", "100000 functions", model=write("large.json", json.dumps(gpt2)))
+    enough = "99999999999999999999GiB"
+    for options in (dict(memory_limit=enough), dict(remat=f"auto:{enough}"), {"offload": "optimizer", "offload-buffer": enough},
+                    {"assert": f"peak<={enough}"}):
+        refused(enough, "less than 2^63 bytes", **options)
+    refuses(["meshwright", "fit", golden.config, "--largest", "batch", "--memory-limit", enough], enough, "2^63")
 
     # Sizes and meshes.
     refused("batch 5", "2 devices along {data}", "is 6", batch=5, mesh="data=2")
@@ -128,7 +210,6 @@ def bad_compile(golden):
 
     # Values of flags that are known, but not what this compiler does yet.
     for flag, values, words in (
-            ("precision", ["fp8"], "f32, bf16 and fp16 work"),
             ("grad-dtype", ["bf16"], "it goes with --precision bf16; with f32 leave it out"),
             ("gpu-arch", ["sm_80"], "--target cuda"),
             ("attention", ["auto", "cudnn"], "--target cuda"),
@@ -188,6 +269,15 @@ def bad_compile(golden):
     recipe("optimizer = \"adam\"\n", "'optimizer' is 'adam'", "sgd, adamw")
     refused("recipe 'nothing.toml'", "No such file", recipe="nothing.toml")
 
+    # A state goes wherever its parameter goes.
+    compile(golden.config, "state.mlir", batch=8, seq=64, emit="step")
+    step = pathlib.Path("state.mlir").read_text()
+    state = re.search(r'train.variable @(\S+) : tensor<(\S+)xf32>[^\n]*state "momentum" of @(\S+)', step)
+    refused(f"@{state[3]}", "another shape than its parameter", batch=None, seq=None, model=write(
+        "state.mlir", step.replace(state[0], state[0].replace(f"tensor<{state[2]}xf32>", "tensor<7xf32>"))))
+    refused("which is no parameter", batch=None, seq=None, model=write(
+        "state.mlir", step.replace(state[0], state[0].replace(f"of @{state[3]}", f"of @{state[1]}"))))
+
     # A model in IR has its sizes already.
     compile(golden.config, "d.mlir", batch=8, seq=64, mesh="data=2", emit="dist")
     for flag, value, found in (("batch", 4, 8), ("seq", 32, 64), ("microbatches", 2, 1), ("optimizer", "sgd", "adamw"),
@@ -217,6 +307,20 @@ def bad_compile(golden):
                 "Is a directory", output="directory.")
     refused("'cut.json/ir'", "Not a directory", dump_ir="cut.json/ir")
     refused("'cut.json/report'", "Not a directory", report="cut.json/report")
+
+    # What was probably meant.
+    for flag, meant in (("bacth", "--batch"), ("batch_size", "--batch"), ("dp", "--mesh data=2"), ("tp", "--mesh tensor=2"),
+                        ("pipeline-parallel-size", "--mesh pipe=2"), ("cp", "--mesh context=2"), ("ep", "--mesh expert=2"),
+                        ("fsdp", "--mesh data=2 --zero 3")):
+        refuses(["meshwright", "compile", golden.config, f"--{flag}", 2], f"there is no flag --{flag}", f"did you mean {meant}?")
+    refused("'bacth'", "did you mean batch?", recipe=write("misspelt.toml", "bacth = 8\n"))
+    refused("'tp'", 'did you mean mesh = "tensor=2"?', recipe=write("misspelt.toml", "tp = 2\n"))
+    refused("--precision", "'fp8' is not supported; the choices are f32, bf16, fp16", precision="fp8")
+    refused("--precision", "did you mean f32?", precision="fp32")
+    refuses(["meshwright", "compile", golden.config, "--batch"], "--batch needs a value, B")
+    refuses(["meshwright", "compile", golden.config, "out"], "'out' is one argument too many")
+    refuses(["meshwright", "inspekt", "one"], "did you mean 'inspect'?")
+    refuses(["meshwright", "compile", golden.config, "--emit", "object"], "--emit object", "-o FILE")
 
     # Executables that are none.
     def no_executable(file, *words):
@@ -277,6 +381,28 @@ def bad_run(golden):
     refused("--tokens", "u8|u16|u32", tokens="u64")
     header = struct.pack("<3i", 20240520, 1, len(text)) + b"\0" * (1024 - 12)
     refused("cut.bin", f"{len(text)}", tokens="u16", data=write("cut.bin", header + wide[:1000]))
+    # Before the first step, wherever they are.
+    refused("last.bin", "256", f"token {len(text) - 1} ", tokens="u16", data=write("last.bin", wide[:-2] + struct.pack("<H", 256)))
+    # Files of other kinds.
+    refused("array.npy", "is a .npy file", "tofile", data=write("array.npy", b"\x93NUMPY\1\0v\0" + b" " * 118 + text))
+    refused("wide.bin", "2 bytes", "--tokens u16", data=write("wide.bin", wide))
+    refused("wider.bin", "4 bytes", "--tokens u32", tokens="u16", data=write("wider.bin", struct.pack(f"<{len(text)}I", *text)))
+    even = text[:len(text) // 4 * 4]
+    for tokens in ("u16", "u32"):
+        refused("is text, not", "tokenizer", "--tokens u8", tokens=tokens, data=write("text.bin", even))
+    refused("8 sequences", "--batch", data=write("few.bin", text[:64 * 7 + 1]))
+
+    # What is read or written already.
+    data = golden.data["data"]
+    before = pathlib.Path(data).read_bytes()
+    read_only = ["data", "init", "resume", "eval-data"]
+    for flag in file_flags(call(["./one", "--help"])):
+        if flag not in read_only:
+            refused(f"--{flag} {data} would overwrite --data {data}", **{flag: data})
+            if flag != "metrics":
+                refused("write to one place", metrics="m.jsonl", **{flag: "./m.jsonl"})
+    refused("would overwrite the executable", metrics="one")
+    check(pathlib.Path(data).read_bytes() == before, "the data was overwritten")
 
     # Weights.
     tensors, data = safetensors(golden.weights)
@@ -350,6 +476,9 @@ def full_disk(golden):
                                 ("object", 16, "'out': File too large"), ("exec", 8, "'out': File too large")):
         limited = ["bash", "-c", f'ulimit -f {blocks}; exec "$@"', "bash", *command, "--emit", emit]
         refuses(limited, words)
+    for flag in ("dump-ir", "report"):
+        limited = ["bash", "-c", 'ulimit -f 8; exec "$@"', "bash", *command, "--emit", "exec", "-o", "/dev/null"]
+        refuses([*limited, f"--{flag}", "files"], "cannot write 'files/", "File too large")
     compile(golden.config, "exe", **size)
     limited = ["bash", "-c", 'ulimit -f 100; exec "$@"', "bash", "./exe", *flags(dict(golden.data, steps=1, save="dir"))]
     refuses(limited, "dir", "File too large")

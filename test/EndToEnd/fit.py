@@ -3,6 +3,7 @@
 
   fit.py WORK
 """
+import json
 import re
 import subprocess
 import sys
@@ -58,3 +59,22 @@ for fewest, options in ((1, {}), (4, {"mesh": "pipe=2", "schedule": "interleaved
     check(tried[best] <= 20e6 < tried[best + 1], f"not the largest:\n{text}")
     check(best == max(n for n in tried if tried[n] <= 20e6), f"a larger one fits:\n{text}")
     check(min(tried) == fewest, f"the search begins at {min(tried)} layers, not {fewest}:\n{text}")
+
+# A list of the layers' types is cut, or repeated from its beginning: what the depth found needs is what a config that
+# lists so many needs.
+config = {"model_type": "qwen3", "vocab_size": 64, "max_position_embeddings": 64, "hidden_size": 32, "num_hidden_layers": 3,
+          "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 16, "intermediate_size": 32,
+          "use_sliding_window": True, "sliding_window": 4,
+          "layer_types": ["sliding_attention", "full_attention", "full_attention"]}
+models["listed"] = "listed.json"
+json.dump(config, open("listed.json", "w"))
+text = call(["meshwright", "fit", "listed.json", "--largest", "layers", "--memory-limit", "2MB"])
+best = int(re.search(r"largest layers: (\d+)", text)[1])
+check(best > 3, f"too few to repeat the list:\n{text}")
+for layers in (1, best, best + 1):
+    types = [config["layer_types"][i % 3] for i in range(layers)]
+    json.dump(dict(config, num_hidden_layers=layers, layer_types=types), open("listed.json", "w"))
+    bytes = re.search(rf"^layers {layers}: ([\d,]+) bytes", text, re.MULTILINE)[1].replace(",", "")
+    check(not compiles("listed", f"{bytes}B"), f"{layers} layers need more than {bytes} bytes:\n{text}")
+    check("is broken" in compiles("listed", f"{int(bytes) - 1}B"), f"{layers} layers need less than {bytes} bytes:\n{text}")
+print(f"layer_types of 3: {best} layers")

@@ -109,6 +109,8 @@ def check_tables(name, plan):
     check(drawn == bars, f"{name}: {drawn} bars, expected {bars}")
     for variable, axis in copies:
         check(f"<td>{variable}</td>" in page, f"{name}: the page does not name {variable}")
+    check('name="viewport"' in page and "svg{max-width:100%;height:auto}" in page, f"{name}: pictures may be wider than the page")
+    check(page.count("<table>") == page.count("<div class=wide><table>"), f"{name}: a table may be wider than the page")
     check(not re.search(r"(src|href)=|https?://(?!www.w3.org)", page), f"{name}: the page needs other files")
     return copies
 
@@ -194,6 +196,11 @@ said = call(["meshwright", "inspect", "stages"])
 lines = re.findall(r"^ +(\d) \|(.*?)\|(.*)\|$", said, re.M)
 check([line[0] for line in lines] == ["0", "1"], f"inspect draws {lines}")
 check(re.findall(r"[FB]\d", lines[1][1]) == "F0 B0 F1 B1 F2 B2 F3 B3".split(), f"inspect draws stage 1 as {lines[1]}")
+tables = re.findall(r"^(parameter +type +shape +on a rank +sharding)\n((?:  .*\n)+)", said, re.M)
+columns = [tables[0][0].index(title) for title in ("type", "shape", "on a rank", "sharding")]
+check("post_attention_layernorm" in tables[0][1] and all(line[at - 2:at] == "  " and line[at] != " " for line in tables[0][1].splitlines() for at in columns),
+      f"columns run together:\n{said}")
+check(re.search(r"^arena +[\d,]+ bytes \([\d.]+ [KMG]iB\) a rank$", said, re.M), f"no size for people:\n{said}")
 check("of the stages' time is work" in said and lines[0][2].count("U") >= 2, said)
 
 # Budgets that the tables say are met exactly.

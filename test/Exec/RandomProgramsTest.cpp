@@ -68,14 +68,12 @@ protected:
     return module;
   }
 
-  LogicalResult formKernels(ModuleOp module, StringRef target = "cpu") {
+  LogicalResult formKernels(ModuleOp module) {
     PassManager manager(&context);
     manager.addPass(createExecFuseAccumulate());
     manager.addPass(createExecFormKernels());
     manager.addPass(createExecDecomposeKernels());
-    ExecScheduleKernelsOptions schedule;
-    schedule.target = target.str();
-    manager.addPass(createExecScheduleKernels(schedule));
+    manager.addPass(createExecScheduleKernels());
     return manager.run(module);
   }
 
@@ -285,10 +283,9 @@ TEST_F(ExecRandomPrograms, EpiloguesHoldTheSame) {
     // The library keeps rows of 16 bytes.
     OwningOpRef<ModuleOp> before = randomStep(seed, 8, /*biases=*/true), fused(before->clone());
     PassManager manager(&context);
-    ExecFuseEpiloguesOptions options;
-    options.epilogues = {"bias", "addend", "gelu", "gelu-grad", "bias-grad"};
+    manager.addPass(createAssignTarget("cuda", {}));
     manager.addPass(createExecFuseAccumulate());
-    manager.addPass(createExecFuseEpilogues(options));
+    manager.addPass(createExecFuseEpilogues());
     ASSERT_TRUE(succeeded(manager.run(*fused))) << text(*before);
     auto want = interp::runOnRandom(*before, "step", {}),
          got = interp::runOnRandom(*fused, "step", {});
@@ -296,7 +293,7 @@ TEST_F(ExecRandomPrograms, EpiloguesHoldTheSame) {
     std::string report;
     llvm::raw_string_ostream os(report);
     EXPECT_TRUE(interp::agree(*want, *got, 1e-9, os)) << report << text(*fused);
-    ASSERT_TRUE(succeeded(formKernels(*fused, "cuda")));
+    ASSERT_TRUE(succeeded(formKernels(*fused)));
     OwningOpRef<ModuleOp> after(fused->clone());
     ASSERT_TRUE(succeeded(planMemory(*after))) << text(*fused);
     after->walk([&](MatmulOp op) {

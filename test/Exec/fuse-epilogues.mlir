@@ -1,10 +1,10 @@
-// RUN: meshwright-opt %s --exec-fuse-epilogues=epilogues=bias,addend,gelu,gelu-grad -split-input-file | FileCheck %s
-// RUN: meshwright-opt %s --exec-fuse-epilogues=epilogues=bias-grad -split-input-file | FileCheck %s --check-prefix GRAD
-// RUN: meshwright-opt %s --exec-fuse-epilogues=epilogues=bias -split-input-file | FileCheck %s --check-prefix BIAS
-// RUN: not meshwright-opt %s --exec-fuse-epilogues=epilogues=silu -split-input-file 2>&1 | FileCheck %s --check-prefix UNKNOWN
-// UNKNOWN: 'silu' is no epilogue; there are addend, bias, gelu, gelu-grad, bias-grad
+// RUN: meshwright-opt %s --exec-assign-target="target=cuda flags=epilogues=bias,addend,gelu,gelu-grad" --exec-fuse-epilogues -split-input-file | FileCheck %s
+// RUN: meshwright-opt %s --exec-assign-target="target=cuda flags=epilogues=bias-grad" --exec-fuse-epilogues -split-input-file | FileCheck %s --check-prefix GRAD
+// RUN: meshwright-opt %s --exec-assign-target="target=cuda flags=epilogues=bias" --exec-fuse-epilogues -split-input-file | FileCheck %s --check-prefix BIAS
+// RUN: not meshwright-opt %s --exec-assign-target="target=cuda flags=epilogues=silu" -split-input-file 2>&1 | FileCheck %s --check-prefix UNKNOWN
+// UNKNOWN: --epilogues silu is not supported; there are bias, addend, gelu, gelu-grad and bias-grad, or auto or none
 
-// BEGIN EXAMPLE --exec-fuse-epilogues=epilogues=bias,addend,gelu,gelu-grad
+// BEGIN EXAMPLE --exec-assign-target=target=cuda --exec-fuse-epilogues
 func.func @mlp(%x: tensor<4x8xbf16>, %w: tensor<16x8xbf16>, %b: tensor<16xbf16>, %v: tensor<8x16xbf16>) -> tensor<4x8xbf16> {
   %0 = train.linear %x, %w : (tensor<4x8xbf16>, tensor<16x8xbf16>) -> tensor<4x16xbf16>
   %1 = train.add %0, %b : (tensor<4x16xbf16>, tensor<16xbf16>) -> tensor<4x16xbf16>

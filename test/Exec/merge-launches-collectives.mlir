@@ -1,6 +1,6 @@
 // What waits for a collective and what does not, or waits for another one, is not launched together: the one can run
 // while the other's memory is on its way.
-// RUN: meshwright-opt %s --exec-merge-launches | FileCheck %s
+// RUN: meshwright-opt %s --exec-assign-target=target=cuda --exec-merge-launches | FileCheck %s
 
 // CHECK-LABEL: func.func @step
 // CHECK: %[[R:.*]] = dist.all_reduce sum %arg2

@@ -1,7 +1,7 @@
-// RUN: meshwright-opt %s --exec-merge-launches | FileCheck %s
+// RUN: meshwright-opt %s --exec-assign-target=target=cuda --exec-merge-launches | FileCheck %s
 // What is done to each of many tensors is launched once.
 
-// BEGIN EXAMPLE --exec-merge-launches
+// BEGIN EXAMPLE --exec-assign-target=target=cuda --exec-merge-launches
 module {
   train.variable @a : tensor<4x8xf32> init <"constant", 0.0 : f64>
   train.variable @b : tensor<6xf32> init <"constant", 0.0 : f64>

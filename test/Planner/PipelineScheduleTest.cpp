@@ -81,10 +81,18 @@ TEST(PipelineSchedule, InterleavingDividesTheBubble) {
     forSizes("interleaved:" + std::to_string(v),
              [&](const PipelineSchedule &s, const Timeline &t, double p, double m) {
                EXPECT_DOUBLE_EQ(t.utilisation(), v * m / (v * m + p - 1));
-               // Narayanan et al. 2021b: 1 + (p-1)/(p v) times what 1f1b holds, here in chunks,
-               // and p - 1 more for letting one forward task go ahead of each backward one.
-               EXPECT_LE(mostHeld(s, 0), (v - 1) * p + 2 * (p - 1) + 1);
+               // Narayanan et al. 2021b: what goes ahead, and one forward task before each
+               // backward one. So the first stage holds 1 + (p-1)/(p v) times what 1f1b
+               // holds, here in chunks, and p - 1 more.
+               for (int64_t stage = 0; stage < s.stages(); ++stage) {
+                 int64_t ahead = 2 * (s.stages() - 1 - stage) + (v - 1) * s.stages();
+                 EXPECT_EQ(mostHeld(s, stage), std::min(v * s.microbatches, ahead + 1));
+               }
              });
+  PipelineSchedule one = made("interleaved:2", 3, 3);
+  EXPECT_EQ(mostHeld(one, 0), 6);
+  EXPECT_EQ(mostHeld(one, 1), 6);
+  EXPECT_EQ(mostHeld(one, 2), 4);
 }
 
 TEST(PipelineSchedule, ZeroBubbleH1HasAThirdOfTheBubbleAndNoMoreMemory) {

@@ -55,6 +55,89 @@ TEST(TokenFile, SkipsTheHeader) {
   EXPECT_THAT(targets, testing::ElementsAre(600, 50256));
 }
 
+/// What `check` says of a file; empty if nothing.
+template <typename Check> static std::string complaint(Check check) {
+  try {
+    check();
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(TokenFile, ChecksTheWholeRangeInParts) {
+  TemporaryDirectory scratch;
+  constexpr size_t size = 3'000'000;
+  std::vector<uint16_t> tokens(size, 7);
+  writeFile(scratch.path("good"), bytesOf(tokens));
+  // In the last of three blocks, which the last of two parts has.
+  tokens[size - 1] = tokens[size - 2] = 50257;
+  writeFile(scratch.path("bad"), bytesOf(tokens));
+  TokenFile good(scratch.path("good"), "--data", "u16"), bad(scratch.path("bad"), "--data", "u16");
+  for (int parts : {1, 2, 3, 8}) {
+    std::vector<std::string> said;
+    for (int part = 0; part < parts; ++part) {
+      EXPECT_EQ(complaint([&] { good.checkTokens(8, part, parts, 2); }), "");
+      EXPECT_EQ(complaint([&] { bad.checkTokens(65536, part, parts, 2); }), "");
+      said.push_back(complaint([&] { bad.checkTokens(50257, part, parts, 2); }));
+      EXPECT_EQ(said.back().empty(), part != parts - 1);
+    }
+    EXPECT_THAT(said.back(), testing::HasSubstr("token 2999998 (at byte 5999996) is 50257"));
+  }
+}
+
+TEST(TokenFile, RefusesOtherFormats) {
+  TemporaryDirectory scratch;
+  auto said = [&](const std::string &bytes, const char *type, int64_t vocabulary = 50257) {
+    writeFile(scratch.path("f"), bytes);
+    TokenFile file(scratch.path("f"), "--data", type);
+    return complaint([&] { file.checkFormat(vocabulary); });
+  };
+  auto has = [](const char *part) { return testing::HasSubstr(part); };
+  std::string text = "A quarter of what is written here was written by people. ";
+  for (const char *type : {"u8", "u16", "u32"})
+    EXPECT_THAT(said("\x93NUMPY\x01" + std::string(57, ' ') + text.substr(0, 16), type),
+                has("is a .npy file"));
+  for (const char *type : {"u16", "u32"}) {
+    EXPECT_THAT(said(text.substr(0, 56), type), has("is text, not u"));
+    EXPECT_THAT(said("{\"tokens\": [5, 17, 99, 1234, 0, 12, 4, 1]}\n     ", type), has("JSON"));
+    EXPECT_THAT(said("\xc3\xa9t\xc3\xa9, \xe2\x82\xac 5, \xf0\x9f\x99\x82, \xd0\x9c\xd0\xb8\xd1\x80 \xd0\xbc\xd0\xb8\xd1\x80   ", type),
+                has("is text"));
+  }
+  EXPECT_EQ(said(text, "u8"), "");
+
+  // Each type read as each narrower one.
+  std::vector<uint64_t> tokens;
+  for (uint64_t i = 0; i < 200; ++i)
+    tokens.push_back(i * i * 31 % 50257);
+  std::string u64 = bytesOf(tokens);
+  std::string u32 = bytesOf(std::vector<uint32_t>(tokens.begin(), tokens.end()));
+  std::string u16 = bytesOf(std::vector<uint16_t>(tokens.begin(), tokens.end()));
+  for (const char *type : {"u8", "u16", "u32"})
+    EXPECT_THAT(said(u64, type), has("8 bytes"));
+  for (const char *type : {"u8", "u16"})
+    EXPECT_THAT(said(u32, type), has("give --tokens u32"));
+  EXPECT_EQ(said(u32, "u32"), "");
+  EXPECT_EQ(said(u16, "u16"), "");
+  // Tokens beyond 65535 too.
+  std::vector<uint32_t> large;
+  for (uint32_t i = 0; i < 200; ++i)
+    large.push_back(i * i * 977 % 128256);
+  EXPECT_THAT(said(bytesOf(large), "u16", 128256), has("give --tokens u32"));
+  EXPECT_EQ(said(bytesOf(large), "u32", 128256), "");
+  // Bytes as u16.
+  std::vector<uint16_t> narrow(text.begin(), text.end());
+  EXPECT_THAT(said(bytesOf(narrow), "u8", 256), has("give --tokens u16"));
+  // What only looks like it: few kinds of tokens, zeros, and very little.
+  std::vector<uint16_t> bases;
+  for (int i = 0; i < 200; ++i)
+    bases.push_back(uint16_t(i * i % 4));
+  EXPECT_EQ(said(bytesOf(bases), "u16", 5), "");
+  EXPECT_EQ(said(bytesOf(bases), "u16", 50257), "");
+  EXPECT_EQ(said(std::string(400, '\0'), "u16"), "");
+  EXPECT_EQ(said(u32.substr(0, 64), "u16"), "");
+}
+
 TEST(LossScaler, HalvesAfterOverflowsAndDoublesAfterGoodSteps) {
   LossScale start;
   start.scale = 64;

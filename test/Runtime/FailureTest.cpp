@@ -121,17 +121,84 @@ TEST_F(FailureTest, BadDataFiles) {
   writeFile(path("data.bin"), outside);
   expectFailure(train("--steps 2", 4, 1, Mpi), {"token 130", "is 255"});
 
-  int32_t header[256] = {20240520, 1, 100};
+  int32_t header[256] = {20240520, 1, 200};
   std::string bytes(reinterpret_cast<char *>(header), sizeof(header));
-  EXPECT_EQ(withData(bytes + std::string(200, 0), "").code, 0);
-  expectFailure(withData(bytes + std::string(198, 0), ""), {"100 tokens", "1222"});
-  expectFailure(withData(bytes + std::string(200, 0), " --tokens u8"), {"--tokens says u8"});
+  EXPECT_EQ(withData(bytes + std::string(400, 0), "").code, 0);
+  expectFailure(withData(bytes + std::string(398, 0), ""), {"200 tokens", "1422"});
+  expectFailure(withData(bytes + std::string(400, 0), " --tokens u8"), {"--tokens says u8"});
   expectFailure(withData(bytes.substr(0, 100), ""), {"header", "truncated"});
   header[1] = 9;
   expectFailure(withData(std::string(reinterpret_cast<char *>(header), sizeof(header)), ""),
                 {"version 9"});
-  writeFile(path("short.bin"), std::string(100, 'a'));
-  expectFailure(train("--steps 2 --eval-data " + path("short.bin")), {"short.bin", "needs 129"});
+  writeFile(path("short.bin"), std::string(16, 'a'));
+  expectFailure(train("--steps 2 --eval-data " + path("short.bin")), {"short.bin", "needs 17"});
+}
+
+// What a run reads, or writes already, must not be overwritten, whatever it is called.
+TEST_F(FailureTest, FilesThatAreOne) {
+  namespace fs = std::filesystem;
+  std::string data = readFile(path("data.bin"));
+  ASSERT_EQ(train("--steps 1 --save " + path("c")).code, 0);
+  std::string weights = path("c/latest/model.safetensors"), saved = readFile(weights);
+  fs::create_symlink(path("data.bin"), path("link"));
+  fs::create_hard_link(path("data.bin"), path("hard"));
+  fs::create_symlink(path("later"), path("dangling"));
+  fs::create_directory(path("dump"));
+  fs::create_symlink(path("dump"), path("dump-link"));
+
+  auto words = [&](std::string text) {
+    for (size_t at; (at = text.find('@')) != std::string::npos;)
+      text.replace(at, 1, path(""));
+    return text;
+  };
+  for (auto [arguments, part] : {
+           std::pair("--metrics @data.bin", "--metrics @data.bin would overwrite --data @data.bin"),
+           {"--trace @link", "--trace @link would overwrite --data @data.bin"},
+           {"--metrics @hard", "--metrics @hard would overwrite --data @data.bin"},
+           {"--metrics @./c/../data.bin", "would overwrite --data"},
+           {"--eval-data @c/latest/config.json --trace @c/latest/config.json", "--eval-data"},
+           {"--init @c/latest/model.safetensors --trace @c/step-00000001/model.safetensors",
+            "would overwrite --init"},
+           {"--metrics @m --trace @m", "--metrics @m and --trace @m write to one place"},
+           {"--metrics @later --trace @dangling", "write to one place"},
+           {"--save @new --metrics @new", "write to one place"},
+           {"--save @new --metrics @new/latest", "--save @new would overwrite --metrics"},
+           {"--dump @dump --metrics @dump-link/rank-0.json", "--dump @dump would overwrite"},
+       })
+    expectFailure(train(std::string("--steps 1 ") + words(arguments)), {words(part)});
+  expectFailure(train("--steps 2 --resume " + path("c") + " --metrics " + FAKE_PROGRAM),
+                {"would overwrite the executable"});
+  expectFailure(train("--steps 1 --metrics " + path("link"), 2, 1, Mpi), {"would overwrite --data"});
+  EXPECT_EQ(readFile(path("data.bin")), data);
+  EXPECT_EQ(readFile(weights), saved);
+
+  // What may be one: what is only read, folders of checkpoints, and devices.
+  for (const char *arguments : {"--eval-data @data.bin", "--metrics /dev/null --trace /dev/null",
+                                "--resume @c --save @c --metrics @c/m.jsonl --trace @c/t.json"})
+    EXPECT_EQ(train(std::string("--steps 2 ") + words(arguments)).code, 0);
+}
+
+TEST_F(FailureTest, OutputsThatTakeNothing) {
+  for (const char *flag : {"--metrics", "--trace"})
+    expectFailure(train(std::string("--steps 1 ") + flag + " /dev/full"),
+                  {"cannot write /dev/full", "No space left"});
+}
+
+TEST_F(FailureTest, FewerSequencesThanABatch) {
+  writeFile(path("data.bin"), std::string(128, 'a'));
+  expectFailure(train("--steps 1"), {"128 tokens, 7 sequences of 16, but a batch has 8", "129"});
+  writeFile(path("data.bin"), std::string(129, 'a'));
+  EXPECT_EQ(train("--steps 1").code, 0);
+}
+
+TEST_F(FailureTest, BadTokensAreFoundBeforeTheFirstStep) {
+  // In the last sequence, which the first step does not read.
+  std::string tokens(5000, 'a');
+  tokens[4990] = char(253);
+  writeFile(path("data.bin"), tokens);
+  expectFailure(train("--steps 1 --metrics " + path("m")), {"token 4990", "is 253"});
+  EXPECT_FALSE(std::filesystem::exists(path("m")));
+  expectFailure(train("--steps 1", 4, 1, Mpi), {"token 4990", "is 253"});
 }
 
 TEST_F(FailureTest, BadWeightFiles) {
@@ -162,7 +229,55 @@ TEST_F(FailureTest, BadWeightFiles) {
   // Without the prefix; and a tensor more than the model wants.
   Result result = init(replaced("\"transformer.ln_f.bias\"", "\"ln_f.bias\"            "));
   EXPECT_EQ(result.code, 0) << result.output;
-  expectFailure(train("--steps 1 --resume " + path("nowhere")), {"no checkpoint"});
+  expectFailure(train("--steps 1 --resume " + path("nowhere")), {"no such folder"});
+  // What is no number, in the file's last tensor.
+  for (uint32_t bits : {0x7fc00000u, 0xff800000u}) {
+    std::string text = good;
+    memcpy(&text[text.size() - 4], &bits, 4);
+    for (Launcher launcher : {Threads, Mpi})
+      expectFailure(init(text, 2, launcher),
+                    {"bad.safetensors: tensor transformer.ln_f.bias", "not finite numbers in f32"});
+  }
+}
+
+// What is there, but is no checkpoint.
+TEST_F(FailureTest, FoldersWithoutACheckpoint) {
+  ASSERT_EQ(train("--steps 1 --save " + path("a")).code, 0);
+  auto resumed = [&] { return train("--steps 2 --resume " + path("a")); };
+  run("mv " + path("a/step-00000001") + " " + path("a/moved"));
+  expectFailure(resumed(), {"a/latest points to", "step-00000001, which does not exist"});
+  run("mkdir " + path("a/step-00000001"));
+  expectFailure(resumed(), {"step-00000001 has no state.json", "no whole checkpoint"});
+  run("mkdir " + path("a/step-00000001/state.json"));
+  expectFailure(resumed(), {"state.json is a folder"});
+  run("mkdir " + path("b") + " " + path("b/latest"));
+  expectFailure(train("--steps 2 --resume " + path("b")), {"b/latest has no state.json"});
+  run("rmdir " + path("b/latest"));
+  expectFailure(train("--steps 2 --resume " + path("b")),
+                {"neither", "a folder that --save wrote"});
+  EXPECT_EQ(train("--steps 2 --resume " + path("a/moved")).code, 0);
+}
+
+TEST_F(FailureTest, MisspeltFlags) {
+  for (auto [given, meant] : {std::pair("--dta x", "--data"),
+                              {"--stpes=2", "--steps"},
+                              {"--eval-evry 2", "--eval-every"},
+                              {"--save_every 2", "--save-every"},
+                              {"--warmup-steps 3", "--warmup"},
+                              {"--learning-rate 1", "--lr"}})
+    expectFailure(train(std::string("--steps 1 ") + given),
+                  {"did you mean " + std::string(meant) + "?"});
+  // Before what is missing because of it.
+  expectFailure(train("--step 1"), {"there is no flag --step; did you mean --steps?"});
+  expectFailure(train("--steps 1 --zero 3"),
+                {"there is no flag --zero", "meshwright compile --help"});
+  expectFailure(train("--steps 1 corpus.bin"), {"'corpus.bin'", "--data FILE"});
+}
+
+TEST_F(FailureTest, TooFewThreads) {
+  expectFailure(
+      run("ulimit -v 2000000; " + command("--steps 1", 1, 1, Threads, "OMP_NUM_THREADS=1000")),
+      {"the 1000 threads of 1 rank", "ulimit -u", "OMP_NUM_THREADS"});
 }
 
 // A model in two files and an index.
@@ -200,6 +315,11 @@ TEST_F(FailureTest, ShardedWeights) {
     ASSERT_EQ(good.code, 0) << good.output;
     EXPECT_EQ(readFile(path("b/latest/model.safetensors")), model);
   }
+  std::string second = readFile(path("part-2.safetensors"));
+  expectFailure(train("--steps 1 --init " + path("model.safetensors.index.json") + " --metrics " +
+                      path("part-2.safetensors")),
+                {"part-2.safetensors: this run reads it"});
+  EXPECT_EQ(readFile(path("part-2.safetensors")), second);
   std::string name = "transformer.ln_f.bias";
   expectFailure(init(""), {"index.json", "not valid JSON"});
   expectFailure(init(mapped(map).substr(0, 50)), {"index.json", "not valid JSON"});
@@ -256,7 +376,7 @@ TEST_F(FailureTest, UnwritableOutputsAreFoundFirst) {
     std::string place = path("file") + "/x";
     Result result = train(std::string("--steps 1 ") + flag + " " + place, 2, 1);
     expectFailure(result, {place});
-    EXPECT_EQ(occurrences(result.output, "step 1/1"), 0) << "trained before it noticed";
+    EXPECT_EQ(occurrences(result.output, "(1/1)"), 0) << "trained before it noticed";
   }
 }
 
@@ -299,7 +419,7 @@ TEST_F(FailureTest, KilledRankEndsAll) {
           train("--steps 10", 4, 1, launcher, std::string("FAKE_KILL_STEP=3") + overlap);
       EXPECT_NE(result.code, 0) << result.output;
       EXPECT_LT(result.seconds, 10) << result.output;
-      EXPECT_THAT(result.output, HasSubstr("step 2/10"));
+      EXPECT_THAT(result.output, HasSubstr("step 1 (2/10)"));
     }
 }
 
@@ -400,7 +520,7 @@ TEST_F(FailureTest, SignalMakesRanksSayWhatTheyWaitFor) {
   for (const char *overlap : {"", " FAKE_OVERLAP=1"}) {
     Command command(
         this->command("--steps 10", 2, 2, Threads, std::string("FAKE_HANG_STEP=2") + overlap));
-    while (occurrences(command.output(), "step 2/10") == 0)
+    while (occurrences(command.output(), "step 1 (2/10)") == 0)
       usleep(10000);
     // On a loaded machine it takes a while until all of them wait.
     for (int i = 0; i < 100 && occurrences(command.output(), ":12:3) for rank 3") == 0; ++i) {

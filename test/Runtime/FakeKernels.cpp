@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "meshwright/runtime/ABI.h"
+#include "meshwright/runtime/cuda/ABI.h"
 
 extern "C" {
 const int64_t meshwright_kernel_count = 0, meshwright_image_count = 0;

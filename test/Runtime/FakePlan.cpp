@@ -5,8 +5,9 @@
 // Makes, when the process starts, the plan that a compiler would have put into the
 // executable, for the mesh data=FAKE_DATA, tensor=FAKE_TENSOR (environment, 1 if
 // absent). One executable thus serves every mesh the tests want; FAKE_MODEL,
-// FAKE_HEADS and FAKE_OPTIMIZER make it claim to be another. The ABI header is
-// not included, because the plan is not constant here.
+// FAKE_HEADS and FAKE_OPTIMIZER make it claim to be another, and FAKE_TARGETS=0 leaves
+// out the input "targets". The ABI header is not included, because the plan is not
+// constant here.
 //
 //===----------------------------------------------------------------------===//
 #include "FakeProgram.h"
@@ -112,6 +113,8 @@ __attribute__((constructor)) static void makePlan() {
 
   std::vector<int64_t> shape = {s.microbatches, batch / s.data / s.microbatches, sequence};
   Json inputs = {port("tokens", "i32", shape, s.tokens), port("targets", "i32", shape, s.targets)};
+  if (!setting("FAKE_TARGETS", 1))
+    inputs.erase(1);
   const char *names[] = {"lr",
                          "beta1",
                          "beta2",

@@ -40,7 +40,7 @@ static double forward(MwContext *context, char *arena, bool gradients) {
   double loss = 0;
   for (int64_t i = 0; i < count; ++i) {
     int64_t row = tokens[i] - first;
-    if (row < 0 || row >= rows)
+    if (row < 0 || row >= rows || targets[i] < 0)
       continue;
     float target = float(targets[i]) / float(vocabulary);
     for (int64_t j = 0; j < width; ++j) {

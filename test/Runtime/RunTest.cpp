@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Fake.h"
 
+#include <cmath>
 #include <filesystem>
 
 using namespace testing_process;
@@ -18,7 +19,7 @@ TEST_F(RunTest, WritesMetricsAndProgress) {
                         path("m.jsonl") + " --eval-data " + path("data.bin"));
   ASSERT_EQ(result.code, 0) << result.output;
   EXPECT_THAT(result.output, HasSubstr("arena 70,592 bytes"));
-  EXPECT_THAT(result.output, HasSubstr("step 6/6"));
+  EXPECT_THAT(result.output, HasSubstr("step 5 (6/6)"));
   EXPECT_THAT(result.output, HasSubstr("tokens/s"));
   auto lines = metrics("m.jsonl");
   ASSERT_EQ(lines.size(), 6u);
@@ -30,6 +31,70 @@ TEST_F(RunTest, WritesMetricsAndProgress) {
   for (int step = 0; step < 6; ++step)
     EXPECT_EQ(lines[size_t(step)].contains("eval_loss"), step % 3 == 2);
   EXPECT_THAT(readFile(path("m.jsonl")), HasSubstr("\"step_ms\":"));
+}
+
+// The mean over every whole sequence of the file, whatever the batch (8 sequences of 16 tokens)
+// and the mesh; without a step to make, too.
+TEST_F(RunTest, EvaluatesAllOfTheFile) {
+  ASSERT_EQ(train("--steps 4 --lr 0.01 --save " + path("a")).code, 0);
+  std::string corpus = readFile(path("data.bin"));
+  corpus += corpus;
+  auto evaluate = [&](int first, int sequences, int data = 1, int tensor = 1,
+                      const std::string &more = "") {
+    // The last tokens make no sequence.
+    writeFile(path("eval.bin"), corpus.substr(size_t(first * 16), size_t(sequences * 16 + 12)));
+    Result result = train("--steps 4 --resume " + path("a") + " --metrics " + path("m.jsonl") +
+                              " --eval-data " + path("eval.bin") + more,
+                          data, tensor);
+    EXPECT_EQ(result.code, 0) << result.output;
+    EXPECT_THAT(result.output, HasSubstr("nothing to train: 4 of 4 steps are done"));
+    EXPECT_THAT(result.output, HasSubstr("after 4 steps, over "));
+    auto lines = metrics("m.jsonl");
+    std::filesystem::remove(path("m.jsonl"));
+    EXPECT_EQ(lines.size(), 1u);
+    EXPECT_EQ(lines.at(0)["step"], 3);
+    EXPECT_FALSE(lines.at(0).contains("loss"));
+    return lines.at(0)["eval_loss"].get<double>();
+  };
+  // Of 1, 2, ... sequences, each evaluated alone.
+  std::vector<double> means = {0};
+  for (int i = 0; i < 21; ++i)
+    means.push_back((means.back() * i + evaluate(i, 1)) / (i + 1));
+  EXPECT_GT(std::abs(means[21] - means[16]), 1e-4);
+  for (auto [data, tensor] : {std::pair(1, 1), {2, 2}, {8, 1}, {1, 4}}) {
+    EXPECT_NEAR(evaluate(0, 5, data, tensor), means[5], 1e-6);
+    EXPECT_NEAR(evaluate(0, 21, data, tensor), means[21], 1e-6);
+    EXPECT_NEAR(evaluate(0, 21, data, tensor, " --eval-batches 2"), means[16], 1e-6);
+    EXPECT_NEAR(evaluate(0, 21, data, tensor, " --eval-batches 3"), means[21], 1e-6);
+  }
+  double parts = 0;
+  for (int i = 0; i < 6; ++i)
+    parts += evaluate(100 * i, 100) / 6;
+  EXPECT_NEAR(evaluate(0, 600), parts, 1e-6);
+}
+
+TEST_F(RunTest, EvaluatesInitialWeights) {
+  std::string flags = "--steps 0 --metrics " + path("m.jsonl") + " --eval-data " + path("data.bin");
+  Result result = train(flags, 2, 1, Mpi);
+  ASSERT_EQ(result.code, 0) << result.output;
+  EXPECT_EQ(occurrences(result.output, "after 0 steps, over 4,992 tokens"), 1) << result.output;
+  EXPECT_EQ(metrics("m.jsonl").at(0)["step"], -1);
+  // What comes before a step is no evaluation after it.
+  ASSERT_EQ(
+      train("--steps 1 --lr 0 --metrics " + path("s.jsonl") + " --eval-data " + path("data.bin"))
+          .code,
+      0);
+  EXPECT_NEAR(metrics("s.jsonl").at(0)["eval_loss"], metrics("m.jsonl").at(0)["eval_loss"], 1e-6);
+}
+
+// A program without targets cannot leave out the rest of a batch.
+TEST_F(RunTest, EvaluatesWholeBatchesWithoutTargets) {
+  writeFile(path("eval.bin"), readFile(path("data.bin")).substr(0, 21 * 16 + 1));
+  std::string flags = "--steps 1 --eval-data " + path("eval.bin");
+  expectFailure(
+      train(flags, 1, 1, Threads, "FAKE_TARGETS=0"),
+      {"--eval-data " + path("eval.bin"), "21 sequences", "batch of 8", "--eval-batches 2"});
+  EXPECT_EQ(train(flags + " --eval-batches 2", 1, 1, Threads, "FAKE_TARGETS=0").code, 0);
 }
 
 TEST_F(RunTest, SameLossesFromEveryCommunicatorAndAgain) {
@@ -126,7 +191,7 @@ TEST_F(RunTest, ResumeOnAnotherMeshKeepsEveryBit) {
   for (Launcher launcher : {Threads, Mpi}) {
     Result result = train("--steps 7 --lr 0.01 --resume " + path("a"), 2, 1, launcher);
     EXPECT_EQ(result.code, 0) << result.output;
-    EXPECT_THAT(result.output, HasSubstr("step 7/7"));
+    EXPECT_THAT(result.output, HasSubstr("step 6 (7/7)"));
   }
 }
 

@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "common/OutputFile.h"
 #include "common/Trace.h"
 #include "Process.h"
 #include "cpu/ThreadCommunicator.h"
@@ -21,7 +22,10 @@ nlohmann::json written(const Trace &trace) {
   RankStatus status(0);
   auto world = ThreadCommunicator::createWorld(1, 1, {&status});
   std::string path = testing::TempDir() + "/trace.json";
-  Trace::write(trace, *world[0], path);
+  {
+    OutputFile output(path);
+    Trace::write(trace, *world[0], &output);
+  }
   std::ifstream file(path);
   return nlohmann::json::parse(file)["traceEvents"];
 }

@@ -3,11 +3,11 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "Codegen/CPU/Lowering.h"
 #include "Codegen/CPU/KernelEmitter.h"
 #include "Codegen/CPU/ProgramEmitter.h"
 #include "Codegen/HostCode.h"
 #include "Codegen/VectorMath.h"
-#include "meshwright/Codegen.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -30,8 +30,7 @@ static cpu::VectorTarget vectorsOf(llvm::TargetMachine &machine) {
   return target;
 }
 
-FailureOr<OwningOpRef<ModuleOp>> meshwright::lowerToLLVMDialect(ModuleOp module,
-                                                                const CodegenOptions &options) {
+FailureOr<OwningOpRef<ModuleOp>> cpu::lower(ModuleOp module, const CodegenOptions &options) {
   std::string error;
   auto machine = createTargetMachine(options, error);
   if (!machine)
@@ -41,7 +40,7 @@ FailureOr<OwningOpRef<ModuleOp>> meshwright::lowerToLLVMDialect(ModuleOp module,
   module.getContext()
       ->loadDialect<LLVM::LLVMDialect, scf::SCFDialect, vector::VectorDialect,
                     cf::ControlFlowDialect>();
-  auto kernels = ModuleKernels::plan(module, ScheduleOptions::cpu());
+  auto kernels = ModuleKernels::plan(module, scheduleLimits);
   if (failed(kernels))
     return failure();
   OwningOpRef<ModuleOp> result = ModuleOp::create(module.getLoc());

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Codegen/CUDA/Attention.h"
 #include "Codegen/CUDA/AttentionEmitter.h"
+#include "Codegen/CUDA/Attentions.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -38,7 +39,8 @@ static std::string keyOf(StringRef direction, const AttentionShape &shape) {
 
 /// Whether cuDNN makes the call or the run ends.
 template <typename Op> static bool isCudnnAlone(Op op) {
-  return op.getCudnn() && !op.getFallback();
+  std::optional<Library> library = libraryOf(op.getLibraryAttr());
+  return library && !library->fallback;
 }
 
 SmallVector<Value> AttentionKernels::operandsOf(Operation *op) {

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen/CUDA/AttentionEmitter.h"
-#include "Codegen/Attentions.h"
+#include "Codegen/CUDA/Attentions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -90,19 +90,18 @@ static llvm::Expected<std::string> assemble(StringRef assembler, StringRef ptx, 
   return (*code)->getBuffer().str();
 }
 
-FailureOr<std::vector<cuda::Image>> cuda::makeImages(ModuleOp converted, StringRef archs,
+FailureOr<std::vector<cuda::Image>> cuda::makeImages(ModuleOp converted,
+                                                     ArrayRef<std::string> archs,
                                                      llvm::raw_ostream &log,
                                                      std::vector<Assembled> &assembled) {
   std::vector<Image> texts;
-  SmallVector<StringRef> names;
-  archs.split(names, ',');
-  for (StringRef name : names) {
-    auto arch = archNumber(converted, name.trim());
+  for (StringRef name : archs) {
+    auto arch = archNumber(converted, name);
     if (failed(arch))
       return failure();
     if (llvm::any_of(texts, [&](const Image &image) { return image.arch == *arch; }))
-      return converted.emitError("--gpu-arch ") << archs << " names " << name << " twice";
-    auto text = writePTX(converted, name.trim());
+      return converted.emitError("--gpu-arch ") << llvm::join(archs, ",") << " names " << name << " twice";
+    auto text = writePTX(converted, name);
     if (failed(text))
       return failure();
     texts.push_back({*arch, true, std::move(*text)});

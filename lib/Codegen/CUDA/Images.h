@@ -23,10 +23,11 @@ struct Assembled {
   int64_t registers, spilledBytes; ///< of a thread; stored and loaded again
 };
 
-/// The images of `converted` (see Lowering.h) for `archs`, e.g. "sm_90,sm_80": code of each,
+/// The images of `converted` (see Lowering.h) for `archs`, e.g. sm_90 and sm_80: code of each,
 /// assembled by ptxas, and PTX of the oldest, which newer GPUs run too. Without ptxas, PTX
 /// of each, and a note in `log`. What ptxas says is added to `assembled`.
-mlir::FailureOr<std::vector<Image>> makeImages(mlir::ModuleOp converted, llvm::StringRef archs,
+mlir::FailureOr<std::vector<Image>> makeImages(mlir::ModuleOp converted,
+                                               llvm::ArrayRef<std::string> archs,
                                                llvm::raw_ostream &log,
                                                std::vector<Assembled> &assembled);
 

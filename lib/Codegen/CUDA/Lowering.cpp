@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Codegen/CUDA/Lowering.h"
 #include "Codegen/CUDA/Alignments.h"
+#include "Codegen/CUDA/Epilogues.h"
 #include "Codegen/CUDA/Exchange.h"
 #include "Codegen/CUDA/KernelEmitter.h"
 #include "Codegen/VectorMath.h"
@@ -26,8 +27,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -44,13 +43,6 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::codegen;
-
-void meshwright::registerCUDACodegen(DialectRegistry &registry) {
-  registry.insert<LLVM::LLVMDialect, NVVM::NVVMDialect, gpu::GPUDialect, memref::MemRefDialect,
-                  scf::SCFDialect, vector::VectorDialect, cf::ControlFlowDialect>();
-  registerGPUDialectTranslation(registry);
-  registerNVVMDialectTranslation(registry);
-}
 
 //===----------------------------------------------------------------------===//
 // Kernels
@@ -108,6 +100,7 @@ FailureOr<OwningOpRef<ModuleOp>> cuda::emitKernels(ModuleKernels &kernels,
             .Case<exec::AttentionOp, exec::AttentionGradOp>(
                 [&](auto op) { return attention.add(op, aligned, target); })
             .Case<exec::ExchangeOp>([&](auto op) { return addExchangeKernel(op, target); })
+            .Case<exec::MatmulOp>([&](auto op) { return addEpilogueKernels(op, target), success(); })
             .Default([](Operation *) { return success(); });
     return failed(added) ? WalkResult::interrupt() : WalkResult::advance();
   });
@@ -129,10 +122,10 @@ FailureOr<ModuleKernels> cuda::planKernels(ModuleOp module) {
   module.getContext()
       ->loadDialect<LLVM::LLVMDialect, NVVM::NVVMDialect, gpu::GPUDialect, memref::MemRefDialect,
                     scf::SCFDialect, vector::VectorDialect, cf::ControlFlowDialect>();
-  return ModuleKernels::plan(module, ScheduleOptions::cuda());
+  return ModuleKernels::plan(module, scheduleLimits);
 }
 
-FailureOr<OwningOpRef<ModuleOp>> meshwright::emitGPUKernels(ModuleOp module) {
+FailureOr<OwningOpRef<ModuleOp>> cuda::emitKernels(ModuleOp module) {
   auto kernels = cuda::planKernels(module);
   if (failed(kernels))
     return failure();
@@ -255,11 +248,11 @@ FailureOr<std::string> cuda::writePTX(ModuleOp converted, StringRef arch) {
   return std::string(bytes.begin(), bytes.end());
 }
 
-FailureOr<std::string> meshwright::emitPTX(ModuleOp module, StringRef arch) {
+FailureOr<std::string> cuda::emitPTX(ModuleOp module, StringRef arch) {
   // Asked first: it is what is wrong most often.
   if (failed(createMachine(module, arch)))
     return failure();
-  auto kernels = emitGPUKernels(module);
+  auto kernels = emitKernels(module);
   if (failed(kernels) || failed(cuda::convertKernels(**kernels)))
     return failure();
   return cuda::writePTX(**kernels, arch);

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Codegen/CUDA/Products.h"
 #include "Codegen/LocationText.h"
+#include "meshwright/runtime/cuda/ABI.h"
 
 using namespace mlir;
 using namespace meshwright;

@@ -7,14 +7,14 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen/ProgramEmitter.h"
-#include "Codegen/Attentions.h"
+#include "Codegen/CUDA/Attentions.h"
 #include "Codegen/CUDA/Images.h"
 #include "Codegen/CUDA/KernelEmitter.h"
 #include "Codegen/CUDA/Lowering.h"
 #include "Codegen/CUDA/Products.h"
 #include "Codegen/HostCode.h"
 #include "Dist/Programs.h"
-#include "meshwright/Codegen.h"
+#include "meshwright/runtime/cuda/ABI.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/StringSet.h"
@@ -94,7 +94,7 @@ private:
 class CUDAProgramEmitter : public ProgramEmitter {
 public:
   CUDAProgramEmitter(const Place &place, const KernelTable &table,
-                     const cuda::AttentionKernels &attentions, const Attentions &calls,
+                     const cuda::AttentionKernels &attentions, const cuda::Attentions &calls,
                      cuda::ProductTable &products)
       : ProgramEmitter(place), table(table), attentions(attentions), calls(calls),
         products(products) {}
@@ -129,13 +129,14 @@ private:
   /// `memory` is what cuDNN takes. It says whether it made the call: what is missing there
   /// and what it refuses is known when the executable has started.
   template <typename Op> LogicalResult attention(Op op, SmallVector<Value> memory) {
-    if (!op.getCudnn()) {
+    std::optional<cuda::Library> library = cuda::libraryOf(op.getLibraryAttr());
+    if (!library) {
       launchAttention(op);
       return success();
     }
     Value made = call("mw_cudnn_attention", {i32(calls.numberOf(op)), addresses(memory)},
                       b.getI32Type());
-    if (!op.getFallback())
+    if (!library->fallback)
       return success();
     Value missing = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, made, i32(0));
     auto otherwise = scf::IfOp::create(b, loc, missing, /*withElseRegion=*/false);
@@ -156,7 +157,7 @@ private:
 
   const KernelTable &table;
   const cuda::AttentionKernels &attentions;
-  const Attentions &calls;
+  const cuda::Attentions &calls;
   cuda::ProductTable &products;
 };
 } // namespace
@@ -265,9 +266,9 @@ static std::string withRegisters(StringRef text, const ModuleKernels &kernels,
 // Modules
 //===----------------------------------------------------------------------===//
 
-FailureOr<OwningOpRef<ModuleOp>> meshwright::lowerToCUDA(ModuleOp module, StringRef archs,
-                                                         const CodegenOptions &options,
-                                                         llvm::raw_ostream &log) {
+FailureOr<OwningOpRef<ModuleOp>> cuda::lower(ModuleOp module, ArrayRef<std::string> archs,
+                                            const CodegenOptions &options,
+                                            llvm::raw_ostream &log) {
   auto kernels = cuda::planKernels(module);
   if (failed(kernels))
     return failure();
@@ -277,7 +278,7 @@ FailureOr<OwningOpRef<ModuleOp>> meshwright::lowerToCUDA(ModuleOp module, String
     return failure();
   eraseIdle(*kernels, *(*functions)->getOps<gpu::GPUModuleOp>().begin());
   KernelTable table(**functions);
-  Attentions calls(*kernels->module);
+  cuda::Attentions calls(*kernels->module);
   cuda::ProductTable products(*kernels->module);
   OwningOpRef<ModuleOp> result = ModuleOp::create(module.getLoc());
   if (failed(emitPrograms(*kernels, *result, [&](const ProgramEmitter::Place &place) {

@@ -65,14 +65,15 @@ public:
   explicit Attention(const AttentionCase &test) : test(test), shape(test.shape) {
     DialectRegistry registry;
     registerCodegen(registry);
-    registerCUDACodegen(registry);
+    registerTargets();
+    exec::findTarget("cuda")->registerDialects(registry);
     registry.insert<exec::ExecDialect, train::TrainDialect, func::FuncDialect>();
     context.appendDialectRegistry(registry);
     context.loadAllAvailableDialects();
     program = parseSourceString<ModuleOp>(text(), &context);
     if (!program)
       return;
-    auto emitted = emitGPUKernels(*program);
+    auto emitted = codegen::cuda::emitKernels(*program);
     if (succeeded(emitted) && succeeded(verify(**emitted)))
       kernels = std::move(*emitted);
   }
@@ -128,7 +129,7 @@ std::string Attention::text() const {
       "window = {5} : i64}", shape.causal ? "causal, " : "", double(shape.dropout), shape.globalHeads,
       double(shape.scale), shape.stream, shape.window);
   return llvm::formatv(R"(
-module attributes {{exec.target = "cuda"} {{
+module attributes {{exec.target = #exec.target<"cuda">} {{
   exec.program private @step {0} {{
     exec.attention ins(%q, %k, %v){1} outs(%out, %lse) {2} : ({3}, {4}, {4}, {5}{3}, {6}) -> ()
     exec.attention_grad ins(%dout, %q, %k, %v, %out, %lse){1} outs(%dq, %dk, %dv) workspace(%scratch) {2}

@@ -22,7 +22,8 @@ protected:
   std::string run(StringRef body) {
     DialectRegistry registry;
     registry.insert<arith::ArithDialect, math::MathDialect>();
-    registerCUDACodegen(registry);
+    registerTargets();
+    exec::findTarget("cuda")->registerDialects(registry);
     MLIRContext context(registry);
     context.loadAllAvailableDialects();
     std::string text = R"(gpu.module @m {

@@ -24,12 +24,13 @@ public:
   ExchangeKernel(StringRef kind, StringRef element) {
     DialectRegistry registry;
     registerCodegen(registry);
-    registerCUDACodegen(registry);
+    registerTargets();
+    exec::findTarget("cuda")->registerDialects(registry);
     registry.insert<exec::ExecDialect, train::TrainDialect, func::FuncDialect>();
     context.appendDialectRegistry(registry);
     context.loadAllAvailableDialects();
     std::string text = llvm::formatv(R"(
-module attributes {{exec.target = "cuda"} {{
+module attributes {{exec.target = #exec.target<"cuda">} {{
   exec.program private @step ins() outs(%x: memref<8x{1}>, %w: memref<{2}xi8>) {{
     exec.exchange reducing {0} %x pieces 2 length 1 to [1, 0] send [1, 0] from [1, 0] receive [0, 1]
         over ["data"] workspace(%w : memref<{2}xi8>) : memref<8x{1}>
@@ -40,7 +41,7 @@ module attributes {{exec.target = "cuda"} {{
     program = parseSourceString<ModuleOp>(text, &context);
     if (!program)
       return;
-    auto emitted = emitGPUKernels(*program);
+    auto emitted = codegen::cuda::emitKernels(*program);
     if (succeeded(emitted) && succeeded(verify(**emitted)))
       kernels = std::move(*emitted);
   }

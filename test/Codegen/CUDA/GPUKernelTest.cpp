@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen/CUDA/KernelEmitter.h"
+#include "Codegen/CUDA/Lowering.h"
 #include "Emulator.h"
 #include "KernelCases.h"
 #include "meshwright/Codegen.h"
@@ -19,10 +20,10 @@ namespace {
 class EmulatedKernel : public KernelInput {
 public:
   EmulatedKernel(StringRef text, int64_t chunks)
-      : KernelInput(text, codegen::ScheduleOptions::cuda(), chunks) {
+      : KernelInput(text, codegen::cuda::scheduleLimits, chunks) {
     if (!plan)
       return;
-    auto emitted = emitGPUKernels(*module);
+    auto emitted = codegen::cuda::emitKernels(*module);
     if (succeeded(emitted))
       kernels = std::move(*emitted);
   }

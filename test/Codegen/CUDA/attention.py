@@ -53,6 +53,7 @@ def main():
         plan = subprocess.run(["meshwright", "inspect", "--json", str(path)], check=True, capture_output=True, text=True)
         return json.loads(plan.stdout)["attentions"]
 
+    # Each call is also made once before the first step.
     path = compile()
     layers = json.loads((options.golden / "llama-tiny" / "config.json").read_text())["num_hidden_layers"]
     # Heads of 8 elements are not for tensor cores.
@@ -61,7 +62,7 @@ def main():
     done, launches = run(path)
     assert done.returncode == 0 and "generated" not in done.stderr, done
     assert "attention by cuDNN 9.19.0 (" in done.stdout, done.stdout
-    assert launches["cudnn attention"] == launches["cudnn attention_grad"] == 3 * layers, launches
+    assert launches["cudnn attention"] == launches["cudnn attention_grad"] == 1 + 3 * layers, launches
     assert not generated(launches), launches
     print("auto: cuDNN", flush=True)
 
@@ -74,9 +75,10 @@ def main():
     calls = stored["attentions"]
     assert stored["cudnn"] == "9.19.0" and {name.split(" ")[0] for name in calls} == {"attention", "attention_grad"}, stored
     assert all((call["plan"], call["candidate"], call["of"]) == ("eng1", 1, 3) for call in calls.values()), calls
+    # With a file of choices calls are made once more before the first step.
     done, launches = run(path, "--tune", tuned)
     assert done.returncode == 0 and "tuned" not in done.stdout + done.stderr and "(eng1)" in done.stdout, done
-    assert launches["cudnn attention"] == launches["cudnn attention_grad"] == 3 * layers, launches
+    assert launches["cudnn attention"] == launches["cudnn attention_grad"] == 2 + 3 * layers, launches
     for words, text, environment in [
             ('its cudnn is "9.19.0", not "9.19.1"; tuning again', json.dumps(stored), {"FAKE_CUDNN_VERSION": "91901"}),
             ("it has no attention ", json.dumps({**stored, "attentions": {}}), {}),
@@ -85,6 +87,11 @@ def main():
         done, _ = run(path, "--tune", tuned, **environment)
         assert done.returncode == 0 and words in done.stderr and "tuned 2 calls" in done.stdout, (words, done)
     print("tuned: the fastest plan that fits, kept while it serves", flush=True)
+
+    done, launches = run(path, FAKE_CUDNN_FIRST=str(1 << 30))
+    assert done.returncode == 0 and "generated" not in done.stdout + done.stderr and "(eng1)" in done.stdout, done
+    assert launches["cudnn attention"] == launches["cudnn attention_grad"] == 1 + 3 * layers, launches
+    print("auto: its first plan wants more memory, the next", flush=True)
 
     for label, words, environment in [
             ("it refuses", "cuDNN ", {"FAKE_CUDNN_REFUSES": "1"}),
@@ -103,7 +110,7 @@ def main():
     names = executables.sections(path)["meshwright_kernel_names"].split(b"\0")[:-1]
     assert not any(name.startswith(b"attention") for name in names), names
     done, launches = run(path)
-    assert done.returncode == 0 and launches["cudnn attention_grad"] == 3 * layers, done
+    assert done.returncode == 0 and launches["cudnn attention_grad"] == 1 + 3 * layers, done
     done, _ = run(path, FAKE_CUDNN_REFUSES="1")
     assert done.returncode == 1 and "is to be cuDNN's (--attention cudnn)" in done.stderr, done
     print("cudnn: no generated kernels, refused without it", flush=True)

@@ -144,6 +144,19 @@ def main():
                                             done.stderr), done
     print("illegal address: the op is named on demand", flush=True)
 
+    # A launch of the first step, one in a graph, one behind which the queue is full.
+    op = r"\S+ \(at .+\)"
+    for when, launch, more in (("first step", 30, {}), ("in a graph", 1000, {}), ("full queue", 30, {"FAKE_GPU_QUEUE": "5"}),
+                               ("each op waited for", 30, {"MESHWRIGHT_SYNCHRONOUS": "1"})):
+        done = alone(path, 1000, FAKE_GPU_FAULT=f"hang:0:{launch}", **more)
+        behind = r"\n" if "MESHWRIGHT_SYNCHRONOUS" in more else r" or one of the 31 ops behind it; MESHWRIGHT_SYNCHRONOUS=1"
+        assert done.returncode == 1 and matches(rf"waiting for [2345] s in .*; the GPU is at {op}{behind}", done.stderr), done
+        assert "error: the device of rank 0 has come no further for 3 s" in done.stderr, done
+        print(f"hang, {when}: the run ends and says where", flush=True)
+    done = alone(compile("narrow", "--precision", "bf16"), 3, FAKE_GPU_FAULT="hang:0:1")
+    assert done.returncode == 1 and matches(r"waiting for [2345] s in attn\.q", done.stderr), done
+    print("hang, before the first step: the run ends and says where", flush=True)
+
     done = alone(path, 3, FAKE_GPU_NO_CAPTURE="1")
     assert done.returncode == 0 and "it is run without: cuStreamEndCapture" in done.stderr, done
     done = alone(path, 3, "--cuda-graphs", "on", FAKE_GPU_NO_CAPTURE="1")

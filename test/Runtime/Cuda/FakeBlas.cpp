@@ -5,7 +5,8 @@
 // Products are computed by FakeCompute.h, if at all. What is checked is what the library's documentation asks of
 // their sizes, types, strides, alignment, epilogues and memory. The heuristic offers
 // four algorithms, the third of which is the fastest; none of an epilogue that
-// FAKE_BLAS_REFUSE names by its number.
+// FAKE_BLAS_REFUSE names by its number. That of FAKE_BLAS_WRONG is left out where products are
+// computed.
 //
 //===----------------------------------------------------------------------===//
 #include "FakeCompute.h"
@@ -276,6 +277,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
           double(number(beta)), int(op.epilogue));
   if (algorithm->data[0] >= offered || algorithm->data[7] != ~uint64_t(0) - z.rows)
     wrong("a product runs an algorithm that is not its own");
+  launchOfLibrary("algorithm " + std::to_string(algorithm->data[0]) + " of a product of " +
+                  std::to_string(z.rows) + " x " + std::to_string(z.columns) + " with epilogue " +
+                  std::to_string(int(op.epilogue)));
   Operands operands(op);
   operands.read("factor of a product", a, x.bytes());
   operands.read("factor of a product", b, y.bytes());
@@ -307,6 +311,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
     epilogue.aux = op.hasAux() ? &aux : nullptr;
     epilogue.sumsOfA = op.sumsA() ? const_cast<void *>(op.bias) : nullptr;
     epilogue.sumsOfB = op.sumsB() ? const_cast<void *>(op.bias) : nullptr;
+    if (const char *wrong = getenv("FAKE_BLAS_WRONG"); wrong && atoi(wrong) == int(op.epilogue))
+      epilogue = {};
     multiply(int64_t(z.rows), int64_t(z.columns), int64_t(op.transA ? x.rows : x.columns), z.batch,
              1, op.transA, x.at(a), op.transB, y.at(b), beta, z.at(c), z.at(d), epilogue);
   };

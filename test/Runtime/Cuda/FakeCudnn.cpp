@@ -8,8 +8,9 @@
 // it was made for, with an address for each tensor of it that is in memory: aligned as the
 // graph says, allocated as far as the tensor reaches, and apart from all that is written.
 // Scratch memory is filled with NaNs before and behind, so that nothing else may be there.
-// FAKE_CUDNN_WORKSPACE is the scratch memory its plans ask for (256), FAKE_CUDNN_REFUSES
-// makes it have no engine, FAKE_CUDNN_VERSION changes its version.
+// FAKE_CUDNN_WORKSPACE is the scratch memory its plans ask for (256), FAKE_CUDNN_FIRST that of
+// the first of them, FAKE_CUDNN_REFUSES makes it have no engine, FAKE_CUDNN_VERSION changes its
+// version.
 //
 //===----------------------------------------------------------------------===//
 #include "FakeCudnnGraph.h"
@@ -64,8 +65,9 @@ int64_t workspaceOf(const Descriptor &descriptor) {
           ? *descriptor.get<Descriptor *>(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)
           : descriptor;
   auto engine = config.get<Descriptor *>(CUDNN_ATTR_ENGINECFG_ENGINE);
-  bool more = engine->get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0) == greedy;
-  return more ? int64_t(1) << 40 : number("FAKE_CUDNN_WORKSPACE", 256);
+  int64_t index = engine->get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0);
+  int64_t bytes = number("FAKE_CUDNN_WORKSPACE", 256);
+  return index == greedy ? int64_t(1) << 40 : index == 0 ? number("FAKE_CUDNN_FIRST", bytes) : bytes;
 }
 
 /// The addresses of a tensor's elements, sorted.
@@ -245,6 +247,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   if (described->get<cudnnHandle_t>(CUDNN_ATTR_OPERATIONGRAPH_HANDLE) != handle)
     wrong("cuDNN: a graph is executed with another handle");
   std::shared_ptr<const OperationGraph> graph = described->graph;
+  launchOfLibrary("cuDNN's plan " + std::to_string(size_t(planHandle)));
   Operands operands = operandsOf(*graph, pack);
   auto scratch = pack.get<char *>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
   auto scratchBytes = size_t(workspaceOf(plan));

@@ -11,6 +11,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <set>
@@ -21,6 +22,7 @@ using namespace fake;
 std::recursive_mutex fake::mutex;
 double fake::busy = 0;
 thread_local CUresult fake::sticky = CUDA_SUCCESS;
+thread_local bool fake::communicates = false;
 
 void fake::wrong(const char *format, ...) {
   va_list arguments;
@@ -49,6 +51,7 @@ struct Line {
   unsigned id = ++lines;
   Clock clock;
   bool stalled = false;
+  long behind = 0; ///< pieces of work that came after it had stalled
 };
 
 /// What an event has been recorded after.
@@ -185,9 +188,18 @@ void checkOrder(const Line &line, const Work &work, const std::vector<Access> &a
     }
 }
 
+/// A queue has an end, where calls wait.
+void enqueueBehind(Line &line) {
+  const char *most = getenv("FAKE_GPU_QUEUE");
+  if (!most || ++line.behind <= atol(most))
+    return;
+  for (;;)
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+}
+
 void execute(Line &line, const Work &work) {
   if (line.stalled)
-    return;
+    return enqueueBehind(line);
   merge(line.clock, host);
   awaitTaking(line.clock, work.group, work.name);
   checkOrder(line, work, work.accesses);
@@ -279,6 +291,12 @@ void fake::checkNoCapture(const char *what) {
     wrong("%s while this thread captures", what);
 }
 
+void fake::launchOfLibrary(const std::string &name) {
+  static thread_local std::set<std::string> loaded;
+  if (loaded.insert(name).second && communicates)
+    wrong("%s is loaded with its first launch, which may wait for what other ranks wait for", name.c_str());
+}
+
 void fake::forget(CUdeviceptr begin, size_t bytes) {
   past.erase(past.lower_bound(begin), past.lower_bound(begin + bytes));
 }
@@ -344,6 +362,9 @@ CUresult cuStreamSynchronize(CUstream handle) {
   Stream &stream = streamOf("cuStreamSynchronize", handle);
   if (stream.capture)
     wrong("cuStreamSynchronize of a stream that is captured");
+  const char *fault = getenv("FAKE_GPU_FAULT");
+  while (stream.stalled && fault && strncmp(fault, "hang", 4) == 0)
+    std::this_thread::sleep_for(std::chrono::seconds(1));
   if (stream.stalled)
     wrong("cuStreamSynchronize: the stream never ends");
   awaitTaking(stream.clock, 0, "cuStreamSynchronize");

@@ -74,6 +74,11 @@ void checkContext(const char *what);
 void checkNoCapture(const char *what);
 /// Ends the process unless so much memory is there.
 void checkRange(const char *what, CUdeviceptr address, size_t bytes);
+/// A library launches its kernel `name`, and loads it where it is the first time: the driver may
+/// wait for all that the GPU is doing, so nothing of other ranks' may be under way.
+void launchOfLibrary(const std::string &name);
+/// Whether this thread's rank has begun to communicate.
+extern thread_local bool communicates;
 /// Counts in the log what ran.
 void countLaunch(const std::string &name);
 /// Milliseconds that work would have taken so far; events note it.

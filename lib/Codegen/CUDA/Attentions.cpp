@@ -3,8 +3,9 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Codegen/Attentions.h"
+#include "Codegen/CUDA/Attentions.h"
 #include "Codegen/CUDA/Alignments.h"
+#include "Codegen/LocationText.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -12,8 +13,9 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::codegen;
+using namespace meshwright::codegen::cuda;
 
-bool codegen::fitsTensorCores(const MwAttention &sizes, bool aligned) {
+bool cuda::fitsTensorCores(const MwAttention &sizes, bool aligned) {
   return sizes.elementType != MW_F32 && sizes.headDim % 16 == 0 && sizes.headDim <= 256 && aligned;
 }
 
@@ -21,10 +23,13 @@ template <typename Op> static AttentionEntry entryOf(Op op, cuda::Alignments &al
   AttentionEntry entry;
   entry.call.sizes = op.getAttention();
   entry.call.backward = isa<exec::AttentionGradOp>(op);
-  entry.call.deterministic = op.getDeterministic();
-  entry.byCudnn = bool(op.getCudnn());
-  entry.fallback = op.getFallback();
-  entry.workspaceBytes = op.getCudnn().value_or(0);
+  std::optional<Library> library = libraryOf(op.getLibraryAttr());
+  entry.byCudnn = library.has_value();
+  if (library) {
+    entry.call.deterministic = library->deterministic;
+    entry.fallback = library->fallback;
+    entry.workspaceBytes = library->workspaceBytes;
+  }
   entry.reason = op.getReason().value_or("");
   entry.tensorCores =
       (!entry.byCudnn || entry.fallback) &&
@@ -61,4 +66,38 @@ Attentions::Attentions(ModuleOp module) {
     llvm::TypeSwitch<Operation *>(op).Case<exec::AttentionOp, exec::AttentionGradOp>(
         [&](auto attention) { add(entryOf(attention, alignments)); });
   });
+}
+
+llvm::json::Array cuda::rowsOf(ModuleOp module) {
+  llvm::json::Array rows;
+  Attentions attentions(module);
+  for (const AttentionEntry &entry : attentions.all()) {
+    const MwAttention &s = entry.call.sizes;
+    std::string type;
+    llvm::raw_string_ostream(type) << getElementTypeOrSelf(entry.first->getOperand(0));
+    llvm::json::Object row{{"op", entry.call.backward ? "attention_grad" : "attention"},
+                           {"by", entry.byCudnn ? "cudnn" : "generated"},
+                           {"type", type},
+                           {"batch", s.batch},
+                           {"queries", s.queries},
+                           {"keys", s.keys},
+                           {"heads", s.heads},
+                           {"kv_heads", s.kvHeads},
+                           {"head_dim", s.headDim},
+                           {"scale", double(s.scale)},
+                           {"causal", bool(s.causal)},
+                           {"window", s.window},
+                           {"location", locationText(entry.first->getLoc())}};
+    if (entry.byCudnn) {
+      row["fallback"] = entry.fallback;
+      row["deterministic"] = entry.call.deterministic;
+      row["workspace_bytes"] = entry.workspaceBytes;
+    } else {
+      row["reason"] = entry.reason;
+    }
+    if (!entry.byCudnn || entry.fallback)
+      row["tensor_cores"] = entry.tensorCores;
+    rows.push_back(std::move(row));
+  }
+  return rows;
 }

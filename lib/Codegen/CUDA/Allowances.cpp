@@ -1,12 +1,12 @@
-//===- DeviceMemory.cpp - what a GPU holds beside the arena -----------------===//
+//===- Allowances.cpp - what a GPU holds beside the arena -------------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "DeviceMemory.h"
-#include "Dist/Programs.h"
+#include "Codegen/CUDA/Allowances.h"
+#include "Codegen/Communication.h"
 #include "Exec/Exec.h"
-#include "meshwright/runtime/NcclChannels.h"
+#include "meshwright/runtime/cuda/NcclChannels.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -15,7 +15,7 @@
 
 using namespace mlir;
 using namespace meshwright;
-using namespace meshwright::report;
+using namespace meshwright::codegen;
 
 //===----------------------------------------------------------------------===//
 // The table: NVIDIA GPUs from sm_80 on
@@ -86,19 +86,17 @@ static int64_t nodesOf(ModuleOp program) {
   return nodes;
 }
 
-std::vector<Allowance> report::allowancesOf(ModuleOp program,
-                                            const codegen::Communication &communication) {
-  if (exec::targetOf(program) != "cuda")
-    return {};
+std::vector<exec::Allowance> cuda::allowancesOf(ModuleOp program,
+                                                const Communication &communication) {
   int64_t nodes = nodesOf(program);
-  std::vector<Allowance> result = {
+  std::vector<exec::Allowance> result = {
       {"CUDA context", contextBytes, contextSource},
       {"kernels and libraries", librariesBytes, librariesSource},
       {"CUDA graphs", nodes * nodeBytes, llvm::formatv(nodeSource, nodes).str()}};
   // Every rank is in a communicator of each group, but only in those of its own messages.
   std::map<unsigned, int64_t> groups; // their sizes
   std::set<std::tuple<unsigned, int64_t, bool>> messages;
-  for (const codegen::Collective &collective : communication.collectives) {
+  for (const Collective &collective : communication.collectives) {
     if (collective.members == 1)
       continue;
     bool sends = isa<exec::SendOp>(collective.op), receives = isa<exec::RecvOp>(collective.op);
@@ -122,19 +120,4 @@ std::vector<Allowance> report::allowancesOf(ModuleOp program,
                                   ncclMessageChannels)
                         .str()});
   return result;
-}
-
-llvm::json::Array report::toJson(ArrayRef<Allowance> allowances) {
-  llvm::json::Array lines;
-  for (const Allowance &line : allowances)
-    lines.push_back(llvm::json::Object{
-        {"category", line.category}, {"bytes", line.bytes}, {"source", line.source}});
-  return lines;
-}
-
-int64_t report::bytesOf(ArrayRef<Allowance> allowances) {
-  int64_t sum = 0;
-  for (const Allowance &line : allowances)
-    sum += line.bytes;
-  return sum;
 }

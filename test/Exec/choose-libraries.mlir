@@ -1,11 +1,15 @@
-// RUN: meshwright-opt %s --exec-choose-attention="archs=sm_90" -split-input-file | FileCheck %s --check-prefixes=CHECK,SM90
-// RUN: meshwright-opt %s --exec-choose-attention="archs=sm_100,sm_80" -split-input-file | FileCheck %s --check-prefixes=CHECK,SM80
-// RUN: meshwright-opt %s --exec-choose-attention="deterministic=false" -split-input-file | FileCheck %s --check-prefix=ANY
-// RUN: meshwright-opt %s --exec-choose-attention="attention=generated" -split-input-file | FileCheck %s --check-prefix=GENERATED
-// RUN: meshwright-opt %s --exec-choose-attention="attention=cudnn archs=sm_90,sm_80" -split-input-file -verify-diagnostics -o /dev/null
+// RUN: meshwright-opt %s --exec-assign-target="target=cuda flags=gpu-arch=sm_90" --exec-choose-libraries -split-input-file | FileCheck %s --check-prefixes=CHECK,SM90
+// RUN: meshwright-opt %s --exec-assign-target="target=cuda flags=gpu-arch=sm_100,sm_80" --exec-choose-libraries -split-input-file | FileCheck %s --check-prefixes=CHECK,SM80
+// RUN: meshwright-opt %s --exec-assign-target="target=cuda flags=deterministic=off" --exec-choose-libraries -split-input-file | FileCheck %s --check-prefix=ANY
+// RUN: meshwright-opt %s --exec-assign-target="target=cuda flags=attention=generated" --exec-choose-libraries -split-input-file | FileCheck %s --check-prefix=GENERATED
+// RUN: meshwright-opt %s --exec-assign-target="target=cuda flags='attention=cudnn gpu-arch=sm_90,sm_80'" --exec-choose-libraries -split-input-file -verify-diagnostics -o /dev/null
+// RUN: meshwright-opt %s --exec-choose-libraries -split-input-file | FileCheck %s --check-prefix=NONE
+// Processors have no library to choose.
+// NONE-NOT: exec.library
+// NONE-NOT: exec.reason
 
-// BEGIN EXAMPLE --exec-choose-attention
-module attributes {exec.target = "cuda"} {
+// BEGIN EXAMPLE --exec-assign-target=target=cuda --exec-choose-libraries
+module {
   func.func @f(%q: tensor<2x128x4x64xbf16>, %k: tensor<2x128x2x64xbf16>) -> tensor<2x128x4x64xbf16> {
     %out, %lse = train.attention %q, %k, %k scale 0.125 causal
         : (tensor<2x128x4x64xbf16>, tensor<2x128x2x64xbf16>, tensor<2x128x2x64xbf16>)
@@ -16,22 +20,22 @@ module attributes {exec.target = "cuda"} {
 // END EXAMPLE
 
 // CHECK-LABEL: func.func @f
-// CHECK: train.attention {{.*}} {exec.cudnn = 512 : i64, exec.deterministic, exec.fallback}
+// CHECK: train.attention {{.*}} {exec.library = {deterministic, fallback, name = "cudnn", workspace = 512 : i64}}
 // ANY-LABEL: func.func @f
-// ANY: train.attention {{.*}} {exec.cudnn = 512 : i64, exec.fallback}
+// ANY: train.attention {{.*}} {exec.library = {fallback, name = "cudnn", workspace = 512 : i64}}
 // GENERATED-LABEL: func.func @f
 // GENERATED: train.attention {{.*}} {exec.reason = "--attention generated"}
 
 // -----
 
-module attributes {exec.target = "cuda"} {
+module {
   // The products of queries and keys, 8 heads of 128 x 128 in bf16, dout times out, and for
   // the heads that share keys dk and dv of each; without the first, dq in f32.
   // CHECK-LABEL: func.func @gradient
-  // SM90: train.attention_grad {{.*}} {exec.cudnn = 528896 : i64, exec.deterministic, exec.fallback}
-  // SM80: train.attention_grad {{.*}} {exec.cudnn = 528896 : i64, exec.deterministic, exec.fallback}
+  // SM90: train.attention_grad {{.*}} {exec.library = {deterministic, fallback, name = "cudnn", workspace = 528896 : i64}}
+  // SM80: train.attention_grad {{.*}} {exec.library = {deterministic, fallback, name = "cudnn", workspace = 528896 : i64}}
   // ANY-LABEL: func.func @gradient
-  // ANY: train.attention_grad {{.*}} {exec.cudnn = 528896 : i64, exec.fallback}
+  // ANY: train.attention_grad {{.*}} {exec.library = {fallback, name = "cudnn", workspace = 528896 : i64}}
   func.func @gradient(%q: tensor<2x128x4x64xbf16>, %k: tensor<2x128x2x64xbf16>, %lse: tensor<2x4x128xf32>) -> tensor<2x128x4x64xbf16> {
     %dq, %dk, %dv = train.attention_grad %q, %q, %k, %k, %q, %lse scale 0.125 causal
         : (tensor<2x128x4x64xbf16>, tensor<2x128x4x64xbf16>, tensor<2x128x2x64xbf16>, tensor<2x128x2x64xbf16>, tensor<2x128x4x64xbf16>, tensor<2x4x128xf32>)
@@ -43,9 +47,9 @@ module attributes {exec.target = "cuda"} {
 // -----
 
 // 64 heads of 8192 x 8192 in 8 parts of 8: 1 GiB of products at a time.
-module attributes {exec.target = "cuda"} {
+module {
   // CHECK-LABEL: func.func @parts
-  // CHECK: train.attention_grad {{.*}} {exec.cudnn = 1107558912 : i64, exec.deterministic, exec.fallback}
+  // CHECK: train.attention_grad {{.*}} {exec.library = {deterministic, fallback, name = "cudnn", workspace = 1107558912 : i64}}
   func.func @parts(%q: tensor<2x8192x32x128xbf16>, %k: tensor<2x8192x8x128xbf16>, %lse: tensor<2x32x8192xf32>) -> tensor<2x8192x32x128xbf16> {
     %dq, %dk, %dv = train.attention_grad %q, %q, %k, %k, %q, %lse scale 0.125 causal
         : (tensor<2x8192x32x128xbf16>, tensor<2x8192x32x128xbf16>, tensor<2x8192x8x128xbf16>, tensor<2x8192x8x128xbf16>, tensor<2x8192x32x128xbf16>, tensor<2x32x8192xf32>)
@@ -56,7 +60,7 @@ module attributes {exec.target = "cuda"} {
 
 // -----
 
-module attributes {exec.target = "cuda"} {
+module {
   // CHECK-LABEL: func.func @full
   // CHECK: train.attention {{.*}} {exec.reason = "elements are f32; cuDNN's are bf16 and f16"}
   func.func @full(%q: tensor<2x128x4x64xf32>) -> tensor<2x128x4x64xf32> {
@@ -70,7 +74,7 @@ module attributes {exec.target = "cuda"} {
 
 // -----
 
-module attributes {exec.target = "cuda"} {
+module {
   // CHECK-LABEL: func.func @narrow
   // CHECK: train.attention {{.*}} {exec.reason = "heads have 20 elements; cuDNN's have a multiple of 8"}
   func.func @narrow(%q: tensor<2x16x4x20xbf16>) -> tensor<2x16x4x20xbf16> {
@@ -85,9 +89,9 @@ module attributes {exec.target = "cuda"} {
 // -----
 
 // On one of the architectures only: the runtime sees which it is.
-module attributes {exec.target = "cuda"} {
+module {
   // CHECK-LABEL: func.func @wide
-  // SM90: train.attention {{.*}} {exec.cudnn = 512 : i64, exec.deterministic, exec.fallback}
+  // SM90: train.attention {{.*}} {exec.library = {deterministic, fallback, name = "cudnn", workspace = 512 : i64}}
   // SM80: train.attention {{.*}} {exec.reason = "heads have 256 elements; on sm_80 cuDNN's have up to 128"}
   func.func @wide(%q: tensor<1x16x2x256xbf16>) -> tensor<1x16x2x256xbf16> {
     // expected-error @+1 {{heads have 256 elements; on sm_80 cuDNN's have up to 128}}
@@ -96,16 +100,4 @@ module attributes {exec.target = "cuda"} {
           -> (tensor<1x16x2x256xbf16>, tensor<1x2x16xf32>)
     return %out : tensor<1x16x2x256xbf16>
   }
-}
-
-// -----
-
-// Nothing is chosen on processors.
-// CHECK-LABEL: func.func @processor
-// CHECK-NOT: exec.
-func.func @processor(%q: tensor<2x16x4x64xbf16>) -> tensor<2x16x4x64xbf16> {
-  %out, %lse = train.attention %q, %q, %q scale 0.125 causal
-      : (tensor<2x16x4x64xbf16>, tensor<2x16x4x64xbf16>, tensor<2x16x4x64xbf16>)
-        -> (tensor<2x16x4x64xbf16>, tensor<2x4x16xf32>)
-  return %out : tensor<2x16x4x64xbf16>
 }

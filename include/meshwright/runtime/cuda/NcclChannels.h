@@ -6,8 +6,8 @@
 // runtime bounds them, and the plan's allowances are for as many.
 //
 //===----------------------------------------------------------------------===//
-#ifndef MESHWRIGHT_RUNTIME_NCCLCHANNELS_H
-#define MESHWRIGHT_RUNTIME_NCCLCHANNELS_H
+#ifndef MESHWRIGHT_RUNTIME_CUDA_NCCLCHANNELS_H
+#define MESHWRIGHT_RUNTIME_CUDA_NCCLCHANNELS_H
 
 #include <cstdint>
 
@@ -20,4 +20,4 @@ constexpr int64_t ncclMessageChannels = 4;
 
 } // namespace meshwright
 
-#endif // MESHWRIGHT_RUNTIME_NCCLCHANNELS_H
+#endif // MESHWRIGHT_RUNTIME_CUDA_NCCLCHANNELS_H

@@ -7,15 +7,31 @@
 // that differ in addresses alone have one number.
 //
 //===----------------------------------------------------------------------===//
-#ifndef MESHWRIGHT_CODEGEN_ATTENTIONS_H
-#define MESHWRIGHT_CODEGEN_ATTENTIONS_H
+#ifndef MESHWRIGHT_CODEGEN_CUDA_ATTENTIONS_H
+#define MESHWRIGHT_CODEGEN_CUDA_ATTENTIONS_H
 
 #include "Exec/Exec.h"
-#include "meshwright/runtime/Cudnn.h"
+#include "meshwright/runtime/cuda/Cudnn.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/Support/JSON.h"
 
-namespace meshwright::codegen {
+namespace meshwright::codegen::cuda {
+
+/// The choice of cuDNN for a call of attention: the attribute `library` in parsed form.
+struct Library {
+  int64_t workspaceBytes = 0; ///< that cuDNN may use
+  bool fallback = false;      ///< generated kernels make the call where cuDNN does not
+  bool deterministic = false; ///< the gradient has the same bits on every run
+};
+mlir::Attribute toAttribute(const Library &library, mlir::MLIRContext *context);
+/// What `attribute` says; nothing where it is null or no such choice.
+std::optional<Library> libraryOf(mlir::Attribute attribute);
+
+/// Chooses who makes the call of attention `op` of the tensor form on GPUs of `archs`, as
+/// Target::chooseLibrary has it. `attention`: auto, cudnn or generated.
+mlir::LogicalResult chooseAttention(mlir::Operation *op, llvm::StringRef attention,
+                                    bool deterministic, llvm::ArrayRef<std::string> archs);
 
 /// An exec.attention or exec.attention_grad, without its memory.
 struct AttentionEntry {
@@ -31,6 +47,9 @@ struct AttentionEntry {
 /// elements of bf16 or f16. `aligned`: whether all tensors begin at multiples of 16 bytes.
 bool fitsTensorCores(const MwAttention &sizes, bool aligned);
 
+/// The calls as rows of the plan: what cuDNN must know of each, or why it is not its own.
+llvm::json::Array rowsOf(mlir::ModuleOp module);
+
 class Attentions {
 public:
   explicit Attentions(mlir::ModuleOp module);
@@ -43,6 +62,6 @@ private:
   llvm::DenseMap<mlir::Operation *, unsigned> numbers;
 };
 
-} // namespace meshwright::codegen
+} // namespace meshwright::codegen::cuda
 
-#endif // MESHWRIGHT_CODEGEN_ATTENTIONS_H
+#endif // MESHWRIGHT_CODEGEN_CUDA_ATTENTIONS_H

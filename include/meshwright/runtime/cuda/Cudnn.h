@@ -3,12 +3,12 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // The compiler plans the scratch memory of cuDNN's attention without having cuDNN; the
-// runtime gives cuDNN the same parts of a call and refuses it where it wants more. A test
+// runtime gives cuDNN the same parts of a call and takes no plan that wants more. A test
 // holds both against cuDNN's own plans.
 //
 //===----------------------------------------------------------------------===//
-#ifndef MESHWRIGHT_RUNTIME_CUDNN_H
-#define MESHWRIGHT_RUNTIME_CUDNN_H
+#ifndef MESHWRIGHT_RUNTIME_CUDA_CUDNN_H
+#define MESHWRIGHT_RUNTIME_CUDA_CUDNN_H
 
 #include "meshwright/runtime/ABI.h"
 
@@ -111,4 +111,4 @@ inline int64_t workspaceBytes(const Attention &call, int64_t arch) {
 
 } // namespace meshwright::cudnn
 
-#endif // MESHWRIGHT_RUNTIME_CUDNN_H
+#endif // MESHWRIGHT_RUNTIME_CUDA_CUDNN_H

@@ -1,0 +1,199 @@
+//===- Target.h - what depends on the device a program is compiled for ------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Passes and reports ask the target of a module; none of them knows a target by name.
+// A target is one folder under lib/Codegen, which implements this interface, and one
+// under runtime. A module says its target by the attribute `exec.target`:
+//
+//   module attributes {exec.target = #exec.target<"name", {parameter = 1 : i64}>}
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_EXEC_TARGET_H
+#define MESHWRIGHT_EXEC_TARGET_H
+
+#include "meshwright/runtime/ABI.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
+
+#include <map>
+
+namespace meshwright {
+struct CodegenOptions;
+namespace codegen {
+struct Communication;
+}
+} // namespace meshwright
+
+namespace meshwright::exec {
+
+/// A flag of `meshwright compile` that one target reads.
+struct TargetFlag {
+  const char *name;  ///< without dashes; also the key in a recipe
+  const char *value; ///< what stands for the value in help
+  const char *help;
+  const char *initial;                   ///< the value where the flag is not given
+  const char *parameter;                 ///< of `#exec.target`, which the flag sets
+  bool planned = true;                   ///< whether it decides what planned IR holds
+  std::vector<std::string> choices = {}; ///< empty: any value
+};
+
+/// The values of a target's flags that were given, by name.
+using FlagValues = std::map<std::string, std::string>;
+
+/// Limits of how kernels are divided into chunks.
+struct ScheduleLimits {
+  int64_t maxChunks;
+  /// Least work of a chunk, in elements times their cost over 8.
+  int64_t chunkWork;
+  /// Longest row, in elements, that is worth reading twice for its greatest element and
+  /// the sum of exponentials less that: a cache or registers hold it.
+  int64_t heldRow;
+};
+
+/// A matrix product as far as libraries tell products apart: C[m, n] = A[m, k] B[k, n], of
+/// row-major matrices as stored.
+struct ProductShape {
+  bool transA = false, transB = false;
+  int64_t m = 1, n = 1, k = 1;
+  int64_t ldc = 1; ///< elements between rows of C
+  int64_t batch = 1;
+  bool mixed = false; ///< whether a matrix is narrower than f32
+  mlir::Type result;  ///< element type of C
+};
+
+/// What a library may do with a product's sums before it writes them, or beside that.
+struct Epilogue {
+  enum Kind {
+    Addend,   ///< adds a matrix
+    Bias,     ///< adds a row
+    Gelu,     ///< takes gelu of the sums, and may keep them
+    GeluGrad, ///< multiplies by the derivative of gelu
+    BiasGrad  ///< sums factor `factor` over k
+  } kind;
+  bool tanh = true;    ///< Gelu, GeluGrad: in the tanh form
+  unsigned factor = 0; ///< BiasGrad: 0 is A, 1 is B
+};
+
+/// Memory of a device that is neither the arena's nor Meshwright's to place: drivers and
+/// libraries take it. An allowance is what is set aside for it, not what was measured.
+struct Allowance {
+  std::string category;
+  int64_t bytes = 0;
+  std::string source; ///< where the number comes from
+};
+
+/// What an object is linked with.
+struct RuntimeFiles {
+  const char *archive;  ///< static library, in the runtime's folder
+  const char *linkLine; ///< file of further arguments, one a line, beside the archive
+  const char *hint;     ///< what else must be there for the runtime to be built; may be empty
+};
+
+class Target {
+public:
+  using Parameters = mlir::DictionaryAttr; ///< those of `#exec.target`; absent ones are default
+  using EmitError = llvm::function_ref<mlir::InFlightDiagnostic()>;
+
+  virtual ~Target() = default;
+  virtual llvm::StringRef getName() const = 0;
+  virtual bool isDefault() const { return false; }
+  virtual void registerDialects(mlir::DialectRegistry &registry) const {}
+
+  //===--- flags and parameters ---------------------------------------------===//
+
+  virtual llvm::ArrayRef<TargetFlag> getFlags() const { return {}; }
+  /// The parameters that given flags ask for. Errors name the flag, its value and what works.
+  llvm::Expected<Parameters> parse(const FlagValues &given, mlir::MLIRContext &context) const;
+  virtual mlir::LogicalResult verify(EmitError emitError, Parameters parameters) const;
+
+  //===--- schedules --------------------------------------------------------===//
+
+  virtual ScheduleLimits getScheduleLimits() const { return {64, 16384, INT64_MAX}; }
+  /// Bytes that rows of matrices should begin at multiples of; dist-pad sees to it.
+  virtual int64_t getRowAlignment() const { return 1; }
+  /// Whether --overlap auto is on.
+  virtual bool overlapsByDefault() const { return false; }
+  /// Addresses that one launch of several kernels takes at most; 0: launches stay apart.
+  virtual unsigned getMostLaunchOperands() const { return 0; }
+
+  //===--- libraries --------------------------------------------------------===//
+
+  /// Whether the library for products can do `epilogue` with `product`.
+  virtual bool canFuse(const Epilogue &epilogue, const ProductShape &product) const {
+    return false;
+  }
+  /// Whether it should, where it can.
+  virtual bool shouldFuse(Epilogue::Kind kind, Parameters parameters) const { return false; }
+  /// Chooses what makes the call of attention `op` of the tensor form: sets the attribute
+  /// `exec.library`, which only the target reads, or says why not in `exec.reason`.
+  virtual mlir::LogicalResult chooseLibrary(mlir::Operation *op, Parameters parameters) const {
+    return mlir::success();
+  }
+  /// Checks such a choice.
+  virtual mlir::LogicalResult verifyLibrary(EmitError emitError, mlir::Attribute library) const;
+  /// Scratch bytes of a product, and of attention or its gradient under a choice of library
+  /// (or null).
+  virtual int64_t getProductWorkspace(const ProductShape &product) const { return 0; }
+  virtual int64_t getAttentionWorkspace(const MwAttention &shape, bool backward,
+                                        mlir::Attribute library) const {
+    return 0;
+  }
+
+  //===--- the plan ---------------------------------------------------------===//
+
+  /// The allowances of a rank that runs `program`.
+  virtual std::vector<Allowance> getAllowances(mlir::ModuleOp program,
+                                               const codegen::Communication &) const {
+    return {};
+  }
+  /// Adds to the plan of a compiled module what only this target's runtime reads.
+  virtual void addToPlan(mlir::ModuleOp module, llvm::json::Object &plan) const {}
+
+  //===--- the way out ------------------------------------------------------===//
+
+  /// The stages at which programs leave as this target's text, the last one where --emit does
+  /// not say; none for targets of executables.
+  virtual llvm::ArrayRef<llvm::StringLiteral> getExits() const { return {}; }
+  /// The module as functions of the LLVM dialect, with the plan and whatever else the
+  /// runtime looks for. What the user should know of it goes to `log`.
+  virtual mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
+  lower(mlir::ModuleOp module, const CodegenOptions &options, Parameters parameters,
+        llvm::raw_ostream &log) const;
+  /// The processor, as LLVM names it, that lowered functions are compiled for; empty: this
+  /// machine's.
+  virtual std::string getHostProcessor(Parameters parameters) const { return ""; }
+  virtual RuntimeFiles getRuntimeFiles() const { return {}; }
+  /// What --emit has of a module at stage exec beside what all targets have.
+  virtual llvm::ArrayRef<llvm::StringLiteral> getEmissions() const { return {}; }
+  /// The text of an exit or an emission.
+  virtual mlir::FailureOr<std::string> emit(llvm::StringRef emission, mlir::ModuleOp module,
+                                            Parameters parameters) const;
+
+protected:
+  /// The parameters that `values`, one of each flag, ask for.
+  virtual llvm::Expected<Parameters> parseFlags(const FlagValues &values,
+                                                mlir::MLIRContext &context) const;
+};
+
+/// Makes a target known for the rest of the process.
+void registerTarget(std::unique_ptr<Target> target);
+
+/// The known targets in the order in which they were registered.
+llvm::ArrayRef<std::unique_ptr<Target>> getTargets();
+/// The target called `name`, or null.
+const Target *findTarget(llvm::StringRef name);
+/// The target of modules without `exec.target`, and of `compile` without --target.
+const Target &getDefaultTarget();
+/// "cpu, cuda and stablehlo", for messages.
+std::string targetNames();
+
+} // namespace meshwright::exec
+
+#endif // MESHWRIGHT_EXEC_TARGET_H

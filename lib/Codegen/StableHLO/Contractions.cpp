@@ -1,0 +1,184 @@
+//===- Contractions.cpp - sums of products and attention as StableHLO -------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Codegen/StableHLO/Export.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::codegen;
+using stablehlo::HLOBuilder;
+using stablehlo::plain;
+using stablehlo::Results;
+
+//===----------------------------------------------------------------------===//
+// Sums of products
+//===----------------------------------------------------------------------===//
+
+/// The factor of each dimension; nothing where one is made of several.
+static std::optional<SmallVector<int64_t>> factorsOf(const TensorFactors &tensor) {
+  SmallVector<int64_t> factors;
+  for (const auto &dim : tensor.dims) {
+    if (dim.size() != 1)
+      return std::nullopt;
+    factors.push_back(dim[0]);
+  }
+  return factors;
+}
+
+FailureOr<Results> stablehlo::exportContraction(Operation *op, ValueRange x, HLOBuilder &b) {
+  ShardingRule rule = cast<train::ShardingRuleOpInterface>(op).getShardingRule();
+  auto left = factorsOf(rule.operands[0]), right = factorsOf(rule.operands[1]),
+       made = factorsOf(rule.results[0]);
+  if (!left || !right || !made)
+    return failure();
+  SmallVector<int64_t> batchX, batchY, contractX, contractY, order;
+  for (auto [d, factor] : llvm::enumerate(*left))
+    if (auto *found = llvm::find(*right, factor); found != right->end()) {
+      bool batch = llvm::is_contained(*made, factor);
+      (batch ? batchX : contractX).push_back(d);
+      (batch ? batchY : contractY).push_back(found - right->begin());
+      if (batch)
+        order.push_back(factor);
+    }
+  for (int64_t factor : *left)
+    if (!llvm::is_contained(*right, factor))
+      order.push_back(factor);
+  for (int64_t factor : *right)
+    if (!llvm::is_contained(*left, factor))
+      order.push_back(factor);
+  // A factor of one operand alone that the result has not would be summed there.
+  if (order.size() != made->size())
+    return failure();
+  RankedTensorType type = plain(op->getResult(0).getType());
+  Type sums = train::atLeastF32(type.getElementType());
+  Value product = b.dot(x[0], x[1], batchX, batchY, contractX, contractY, sums);
+  SmallVector<int64_t> permutation;
+  for (int64_t factor : *made)
+    permutation.push_back(llvm::find(order, factor) - order.begin());
+  product = b.transpose(product, permutation);
+  if (x.size() > 2)
+    product = b.add(product, b.convert(x[2], sums));
+  return Results{b.convert(product, type.getElementType())};
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Scores of all queries and keys: [batch, key heads, queries of a key head, queries, keys]
+/// in f32.
+class Scores {
+public:
+  template <typename Op>
+  Scores(Op op, Value q, Value k, HLOBuilder &b)
+      : b(b), scale(op.getScale().convertToDouble()), batch(b.typeOf(q).getDimSize(0)),
+        queries(b.typeOf(q).getDimSize(1)), groups(b.typeOf(k).getDimSize(2)),
+        share(b.typeOf(q).getDimSize(2) / groups), keys(b.typeOf(k).getDimSize(1)),
+        f32(b.builder().getF32Type()), causal(op.getCausal()), window(op.getWindow()) {}
+
+  /// [b, s, heads, d] as [b, g, r, s, d] in f32.
+  Value byGroup(Value x) {
+    int64_t depth = b.typeOf(x).getDimSize(3);
+    Value wide = b.convert(b.reshape(x, {batch, queries, groups, share, depth}), f32);
+    return b.transpose(wide, {0, 2, 3, 1, 4});
+  }
+  /// ... and back, in `element`.
+  Value ungroup(Value x, Type element) {
+    int64_t depth = b.typeOf(x).getDimSize(4);
+    Value rows = b.transpose(x, {0, 3, 1, 2, 4});
+    return b.convert(b.reshape(rows, {batch, queries, groups * share, depth}), element);
+  }
+  /// [b, t, g, d] as [b, g, t, d] in f32.
+  Value keyed(Value x) { return b.transpose(b.convert(x, f32), {0, 2, 1, 3}); }
+  Value unkeyed(Value x, Type element) {
+    return b.convert(b.transpose(x, {0, 2, 1, 3}), element);
+  }
+  /// [b, heads, s] as [b, g, r, s], along all keys.
+  Value alongKeys(Value x) {
+    return b.broadcast(b.reshape(x, {batch, groups, share, queries}), shape(), {0, 1, 2, 3});
+  }
+  SmallVector<int64_t> shape() const { return {batch, groups, share, queries, keys}; }
+
+  /// x [b, g, r, s, d] y [b, g, t, d] -> [b, g, r, s, t].
+  Value products(Value x, Value y) { return b.dot(x, y, {0, 1}, {0, 1}, {4}, {3}, f32); }
+  /// w [b, g, r, s, t] y [b, g, t, d] -> [b, g, r, s, d].
+  Value overKeys(Value w, Value y) { return b.dot(w, y, {0, 1}, {0, 1}, {4}, {2}, f32); }
+  /// w [b, g, r, s, t] x [b, g, r, s, d] -> [b, g, t, d].
+  Value overQueries(Value w, Value x) { return b.dot(w, x, {0, 1}, {0, 1}, {2, 3}, {2, 3}, f32); }
+
+  /// Scaled products, `otherwise` where a key is not visible.
+  Value scores(Value q, Value k) {
+    Value product = products(q, k);
+    product = b.mul(product, b.splat(b.typeOf(product), scale));
+    return visible(product, -INFINITY);
+  }
+  Value visible(Value x, double otherwise) {
+    Value query = b.iota(shape(), 3), key = b.iota(shape(), 4);
+    Value hidden = b.splat(b.typeOf(x), otherwise);
+    if (causal)
+      x = b.select(b.compare(key, query, "LE", "SIGNED"), x, hidden);
+    if (window) {
+      Value far = b.splat(b.typeOf(query), double(window));
+      x = b.select(b.compare(b.sub(query, key), far, "LT", "SIGNED"), x, hidden);
+    }
+    return x;
+  }
+
+  HLOBuilder &b;
+  double scale;
+  int64_t batch, queries, groups, share, keys;
+  Type f32;
+  bool causal;
+  int64_t window;
+};
+} // namespace
+
+static FailureOr<Results> forward(train::AttentionOp op, ValueRange x, HLOBuilder &b) {
+  Scores s(op, x[0], x[1], b);
+  Value scores = s.scores(s.byGroup(x[0]), s.keyed(x[1]));
+  Value most = b.reduce(scores, {4}, /*max=*/true);
+  Value shifted = b.exp(b.sub(scores, b.broadcast(most, s.shape(), {0, 1, 2, 3})));
+  Value sum = b.reduce(shifted, {4}, /*max=*/false);
+  Value weights = b.op("divide", shifted.getType(),
+                       {shifted, b.broadcast(sum, s.shape(), {0, 1, 2, 3})});
+  Value out = s.ungroup(s.overKeys(weights, s.keyed(x[2])), b.typeOf(x[0]).getElementType());
+  Value lse = b.add(most, b.op("log", sum.getType(), sum));
+  return Results{out, b.reshape(lse, plain(op.getLse().getType()).getShape())};
+}
+
+/// With weights p: dv = p dout, dp = dout v, dscores = scale p (dp - sum(p dp)),
+/// dq = dscores k, dk = dscores q.
+static FailureOr<Results> backward(train::AttentionGradOp op, ValueRange x, HLOBuilder &b) {
+  Scores s(op, x[1], x[2], b);
+  Value dout = s.byGroup(x[0]), q = s.byGroup(x[1]), k = s.keyed(x[2]), v = s.keyed(x[3]);
+  Value weights = b.exp(b.sub(s.scores(q, k), s.alongKeys(x[5])));
+  Value dweights = s.products(dout, v);
+  Value mean = b.reduce(b.mul(weights, dweights), {4}, /*max=*/false);
+  Value dscores =
+      b.mul(weights, b.sub(dweights, b.broadcast(mean, s.shape(), {0, 1, 2, 3})));
+  dscores = b.mul(dscores, b.splat(b.typeOf(dscores), s.scale));
+  Type element = b.typeOf(x[1]).getElementType();
+  return Results{s.ungroup(s.overKeys(dscores, k), element),
+                 s.unkeyed(s.overQueries(dscores, q), element),
+                 s.unkeyed(s.overQueries(weights, dout), element)};
+}
+
+FailureOr<Results> stablehlo::exportAttention(Operation *op, ValueRange x, HLOBuilder &b) {
+  return llvm::TypeSwitch<Operation *, FailureOr<Results>>(op)
+      .Case([&](train::AttentionOp op) -> FailureOr<Results> {
+        if (op.getIds())
+          return failure();
+        return forward(op, x, b);
+      })
+      .Case([&](train::AttentionGradOp op) -> FailureOr<Results> {
+        if (op.getIds())
+          return failure();
+        return backward(op, x, b);
+      })
+      .Default([](Operation *) -> FailureOr<Results> { return failure(); });
+}

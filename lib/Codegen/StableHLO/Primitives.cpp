@@ -1,0 +1,228 @@
+//===- Primitives.cpp - what kernels decompose into, as StableHLO -----------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Codegen/StableHLO/Export.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::codegen;
+using stablehlo::HLOBuilder;
+using stablehlo::plain;
+using stablehlo::Results;
+
+/// The op of the same operands and result that an op of arith or math is; empty if none is.
+static StringRef sameNamed(StringRef name) {
+  return llvm::StringSwitch<StringRef>(name)
+      .Cases({"arith.addf", "arith.addi"}, "add")
+      .Cases({"arith.subf", "arith.subi"}, "subtract")
+      .Cases({"arith.mulf", "arith.muli"}, "multiply")
+      .Case("arith.divf", "divide")
+      .Case("arith.negf", "negate")
+      .Case("arith.maximumf", "maximum")
+      .Case("arith.minimumf", "minimum")
+      .Case("arith.select", "select")
+      .Cases({"arith.extf", "arith.truncf", "arith.sitofp", "arith.extui"}, "convert")
+      .Case("arith.andi", "and")
+      .Case("arith.ori", "or")
+      .Case("arith.xori", "xor")
+      .Case("math.absf", "abs")
+      .Case("math.exp", "exponential")
+      .Case("math.log", "log")
+      .Case("math.sqrt", "sqrt")
+      .Case("math.cos", "cosine")
+      .Case("math.sin", "sine")
+      .Case("math.erf", "chlo.erf")
+      .Default("");
+}
+
+static FailureOr<Value> compareFloats(arith::CmpFOp op, ValueRange x, HLOBuilder &b) {
+  switch (op.getPredicate()) {
+  case arith::CmpFPredicate::OGT:
+    return b.compare(x[0], x[1], "GT", "FLOAT");
+  case arith::CmpFPredicate::OLT:
+    return b.compare(x[0], x[1], "LT", "FLOAT");
+  case arith::CmpFPredicate::OEQ:
+    return b.compare(x[0], x[1], "EQ", "FLOAT");
+  default:
+    return failure();
+  }
+}
+
+static FailureOr<Value> compareIntegers(arith::CmpIOp op, ValueRange x, HLOBuilder &b) {
+  auto as = [&](StringRef direction) { return b.compare(x[0], x[1], direction, "SIGNED"); };
+  // Signless integers are signed there: unsigned order is that of another type's elements.
+  auto asUnsigned = [&](StringRef direction) {
+    Type element = IntegerType::get(op.getContext(), HLOBuilder::typeOf(x[0]).getElementTypeBitWidth(),
+                                    IntegerType::Unsigned);
+    return b.compare(b.bitcast(x[0], element), b.bitcast(x[1], element), direction, "UNSIGNED");
+  };
+  switch (op.getPredicate()) {
+  case arith::CmpIPredicate::eq:
+    return as("EQ");
+  case arith::CmpIPredicate::ne:
+    return as("NE");
+  case arith::CmpIPredicate::slt:
+    return as("LT");
+  case arith::CmpIPredicate::sge:
+    return as("GE");
+  case arith::CmpIPredicate::ult:
+    return asUnsigned("LT");
+  case arith::CmpIPredicate::uge:
+    return asUnsigned("GE");
+  default:
+    return failure();
+  }
+}
+
+/// Low and high words of products of 32-bit words.
+static Results multiplyWide(ValueRange x, HLOBuilder &b) {
+  MLIRContext *context = b.builder().getContext();
+  Type word = b.builder().getI32Type();
+  Type word32 = IntegerType::get(context, 32, IntegerType::Unsigned);
+  Type word64 = IntegerType::get(context, 64, IntegerType::Unsigned);
+  auto widen = [&](Value value) { return b.convert(b.bitcast(value, word32), word64); };
+  Value product = b.mul(widen(x[0]), widen(x[1]));
+  Value shift = b.splat(b.typeOf(product), 32);
+  Value high = b.op("shift_right_logical", product.getType(), {product, shift});
+  auto narrow = [&](Value value) { return b.bitcast(b.convert(value, word32), word); };
+  return {narrow(product), narrow(high)};
+}
+
+static SmallVector<int64_t> without(int64_t rank, ArrayRef<int64_t> dims) {
+  SmallVector<int64_t> kept;
+  for (int64_t d = 0; d < rank; ++d)
+    if (!llvm::is_contained(dims, d))
+      kept.push_back(d);
+  return kept;
+}
+
+/// table[ids], zeros where an id is no row.
+static Value gatherRows(Value table, Value ids, HLOBuilder &b) {
+  RankedTensorType from = HLOBuilder::typeOf(table), at = HLOBuilder::typeOf(ids);
+  SmallVector<int64_t> shape(at.getShape()), sizes{1}, offsets, own;
+  for (int64_t d = 1; d < from.getRank(); ++d) {
+    offsets.push_back(at.getRank() + d - 1);
+    sizes.push_back(from.getDimSize(d));
+    shape.push_back(from.getDimSize(d));
+  }
+  for (int64_t d = 0; d < at.getRank(); ++d)
+    own.push_back(d);
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "gather<offset_dims = [";
+  llvm::interleaveComma(offsets, os);
+  os << "], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = " << at.getRank()
+     << ">";
+  Value rows = b.op("gather", b.withShape(table, shape), {table, ids},
+                    {b.attribute("dimension_numbers", text), b.numbers("slice_sizes", sizes),
+                     b.builder().getNamedAttr("indices_are_sorted", b.builder().getBoolAttr(false))});
+  Type element = IntegerType::get(b.builder().getContext(), 32, IntegerType::Unsigned);
+  Value place = b.bitcast(ids, element);
+  Value known = b.compare(place, b.splat(b.typeOf(place), double(from.getDimSize(0))), "LT",
+                          "UNSIGNED");
+  return b.select(b.broadcast(known, shape, own), rows, b.splat(b.typeOf(rows), 0));
+}
+
+/// Rows of `x` added to `init`, or to zeros, where ids say.
+static Value scatterRows(Value x, Value ids, Value init, RankedTensorType type, HLOBuilder &b) {
+  RankedTensorType at = HLOBuilder::typeOf(ids);
+  Value to = init ? init : b.splat(type, 0);
+  std::string text = "scatter<update_window_dims = [" + std::to_string(at.getRank()) +
+                     "], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], "
+                     "index_vector_dim = " +
+                     std::to_string(at.getRank()) + ">";
+  OpBuilder &plainBuilder = b.builder();
+  Operation *made =
+      b.create("scatter", type, {to, ids, b.convert(x, type.getElementType())},
+               {b.attribute("scatter_dimension_numbers", text),
+                plainBuilder.getNamedAttr("indices_are_sorted", plainBuilder.getBoolAttr(false)),
+                plainBuilder.getNamedAttr("unique_indices", plainBuilder.getBoolAttr(false))},
+               /*regions=*/1);
+  b.combineWith(made->getRegion(0), "add", type.getElementType());
+  return made->getResult(0);
+}
+
+/// (a, c) -> (-c, a), the halves of the last dimension.
+static Value rotateHalf(Value x, HLOBuilder &b) {
+  SmallVector<int64_t> zero(b.typeOf(x).getRank(), 0), end(b.typeOf(x).getShape());
+  SmallVector<int64_t> middle(end), begin(zero);
+  middle.back() = begin.back() = end.back() / 2;
+  Value second = b.slice(x, begin, end);
+  return b.concatenate({b.op("negate", second.getType(), second), b.slice(x, zero, middle)},
+                       b.typeOf(x).getRank() - 1);
+}
+
+static Value pad(train::PadOp op, Value x, HLOBuilder &b) {
+  RankedTensorType type = plain(op.getType());
+  SmallVector<int64_t> none(type.getRank(), 0), high(none);
+  high[op.getDim()] = type.getDimSize(op.getDim()) - b.typeOf(x).getDimSize(op.getDim());
+  Value value = b.splat(RankedTensorType::get({}, type.getElementType()), double(op.getValue()));
+  return b.op("pad", type, {x, value},
+              {b.numbers("edge_padding_low", none), b.numbers("edge_padding_high", high),
+               b.numbers("interior_padding", none)});
+}
+
+FailureOr<Results> stablehlo::exportPrimitive(Operation *op, ValueRange x, HLOBuilder &b) {
+  if (StringRef name = sameNamed(op->getName().getStringRef()); !name.empty())
+    return Results{b.op(name, plain(op->getResult(0).getType()), x)};
+  auto one = [](FailureOr<Value> value) -> FailureOr<Results> {
+    return failed(value) ? FailureOr<Results>(failure()) : Results{*value};
+  };
+  return llvm::TypeSwitch<Operation *, FailureOr<Results>>(op)
+      .Case([&](arith::ConstantOp op) -> FailureOr<Results> {
+        auto value = dyn_cast<DenseElementsAttr>(op.getValue());
+        if (!value)
+          return failure();
+        return Results{b.constant(value.reshape(plain(value.getType())))};
+      })
+      .Case([&](arith::CmpFOp op) { return one(compareFloats(op, x, b)); })
+      .Case([&](arith::CmpIOp op) { return one(compareIntegers(op, x, b)); })
+      .Case([&](arith::MulUIExtendedOp) { return multiplyWide(x, b); })
+      .Case([&](train::BroadcastOp op) -> FailureOr<Results> {
+        RankedTensorType type = plain(op.getType());
+        return Results{b.broadcast(x[0], type.getShape(), without(type.getRank(), op.getDims()))};
+      })
+      .Case([&](train::ReduceOp op) -> FailureOr<Results> {
+        Value sum = b.reduce(x[0], op.getDims(), op.getKind() == train::ReduceKind::Max);
+        return Results{b.convert(sum, plain(op.getType()).getElementType())};
+      })
+      .Case([&](train::ReshapeOp op) -> FailureOr<Results> {
+        return Results{b.reshape(x[0], plain(op.getType()).getShape())};
+      })
+      .Case([&](train::SliceOp op) -> FailureOr<Results> {
+        SmallVector<int64_t> begin(b.typeOf(x[0]).getRank(), 0);
+        return Results{b.slice(x[0], begin, plain(op.getType()).getShape())};
+      })
+      .Case([&](train::PadOp op) -> FailureOr<Results> { return Results{pad(op, x[0], b)}; })
+      .Case([&](train::DynamicSliceOp op) -> FailureOr<Results> {
+        Value zero = b.splat(b.typeOf(x[1]), 0);
+        SmallVector<Value> begin(b.typeOf(x[0]).getRank(), zero);
+        begin[op.getDim()] = x[1];
+        return Results{b.dynamicSlice(x[0], begin, plain(op.getType()).getShape())};
+      })
+      .Case([&](train::TransposeBlocksOp) -> FailureOr<Results> {
+        return Results{b.transpose(x[0], {1, 0, 2})};
+      })
+      .Case([&](train::IotaOp op) -> FailureOr<Results> {
+        return Results{b.iota(plain(op.getType()).getShape(), op.getDim())};
+      })
+      .Case([&](train::GatherRowsOp) -> FailureOr<Results> {
+        return Results{gatherRows(x[0], x[1], b)};
+      })
+      .Case([&](train::ScatterRowsOp op) -> FailureOr<Results> {
+        return Results{
+            scatterRows(x[0], x[1], op.getInit() ? x[2] : Value(), plain(op.getType()), b)};
+      })
+      .Case([&](train::RotateHalfOp) -> FailureOr<Results> { return Results{rotateHalf(x[0], b)}; })
+      .Case([&](train::DuplicateHalfOp) -> FailureOr<Results> {
+        return Results{b.concatenate({x[0], x[0]}, b.typeOf(x[0]).getRank() - 1)};
+      })
+      .Default([](Operation *) -> FailureOr<Results> { return failure(); });
+}

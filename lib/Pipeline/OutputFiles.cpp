@@ -1,0 +1,99 @@
+//===- OutputFiles.cpp - where the compiler may write -------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "OutputFiles.h"
+
+#include "meshwright/Codegen.h"
+#include "meshwright/Json.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/Path.h"
+
+using llvm::createStringError;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+namespace meshwright {
+
+/// What a model is called: its file's name, or its folder's where the file is a config.json
+/// like all others.
+static std::string modelName(StringRef model) {
+  StringRef stem = llvm::sys::path::stem(model);
+  if (stem != "config")
+    return stem.str();
+  llvm::SmallString<256> path(model);
+  if (llvm::sys::fs::make_absolute(path))
+    return stem.str();
+  llvm::sys::path::remove_dots(path, /*remove_dot_dot=*/true);
+  StringRef folder = llvm::sys::path::filename(llvm::sys::path::parent_path(path));
+  return folder.empty() || llvm::sys::path::is_separator(folder.front()) ? stem.str()
+                                                                         : folder.str();
+}
+
+std::string outputPath(const CompileOptions &options) {
+  if (!options.output.empty())
+    return options.output;
+  if (options.emit != "exe")
+    return "-";
+  std::string name = modelName(options.model);
+  // The folder of the model, as a rule.
+  return llvm::sys::fs::is_directory(name) ? name + "-train" : name;
+}
+
+Error checkFiles(const CompileOptions &options) {
+  std::vector<FileArgument> files = {{"MODEL", options.model, FileUse::Input}};
+  for (const Flag &flag : compileFlags()) {
+    auto *member = std::get_if<std::string CompileOptions::*>(&flag.member);
+    bool isFile = flag.use != FileUse::None && member && !(options.**member).empty();
+    if (isFile && &(options.**member) != &options.output)
+      files.push_back({std::string("--") + flag.name, options.**member, flag.use, flag.writes});
+  }
+  if (std::string output = outputPath(options); output != "-" || options.emit == "exe")
+    files.push_back({"-o", output, FileUse::Output});
+  std::string clash = clashOf(files);
+  return clash.empty() ? Error::success() : createStringError(clash);
+}
+
+Error prepareFolder(StringRef flag, StringRef folder) {
+  std::error_code error = llvm::sys::fs::create_directories(folder);
+  if (!error)
+    error = llvm::sys::fs::access(folder, llvm::sys::fs::AccessMode::Write);
+  if (!error)
+    return Error::success();
+  return createStringError("--" + flag + ": cannot write in the folder '" + folder +
+                           "': " + error.message());
+}
+
+Error checkReplaced(const CompileOptions &options, const Plan &plan) {
+  std::string output = outputPath(options);
+  if (!options.output.empty() || !llvm::sys::fs::exists(output))
+    return Error::success();
+  auto refuse = [&](StringRef what) {
+    return createStringError("'" + llvm::Twine(output) + "' " + what +
+                             " and would be overwritten; name the executable with -o");
+  };
+  Expected<std::string> text = readPlan(output);
+  if (!text) {
+    consumeError(text.takeError());
+    return refuse("is there already, is no executable of this compiler,");
+  }
+  auto descriptionOf = [](StringRef text) -> std::pair<std::string, std::string> {
+    Expected<llvm::json::Value> value = parseJson(text);
+    const llvm::json::Object *object = value ? value->getAsObject() : nullptr;
+    if (!value)
+      consumeError(value.takeError());
+    if (!object)
+      return {};
+    return {object->getString("model").value_or("").str(),
+            object->getString("config").value_or("").str()};
+  };
+  if (descriptionOf(*text) != descriptionOf(plan.json))
+    return refuse("is an executable of another model");
+  return Error::success();
+}
+
+} // namespace meshwright

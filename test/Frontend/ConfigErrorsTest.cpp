@@ -1,0 +1,113 @@
+//===- ConfigErrorsTest.cpp - one mistake, one message -----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Puts a wrong value into each key of a model description in turn. One message
+// names that key; no other key is called unknown, or wrong, because of it.
+//
+//===----------------------------------------------------------------------===//
+#include "meshwright/Frontend.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace llvm;
+using namespace meshwright;
+
+static constexpr StringLiteral models[] = {
+    R"({"model_type": "gpt2", "vocab_size": 100, "n_positions": 32, "n_embd": 24, "n_layer": 2, "n_head": 3,
+        "n_inner": 48, "activation_function": "gelu_new", "attn_pdrop": 0.1, "embd_pdrop": 0.1, "resid_pdrop": 0.1,
+        "layer_norm_epsilon": 1e-5, "initializer_range": 0.02, "scale_attn_weights": true,
+        "scale_attn_by_inverse_layer_idx": false, "tie_word_embeddings": true, "add_cross_attention": false})",
+    R"({"model_type": "llama", "vocab_size": 40000, "pad_token_id": 39999, "max_position_embeddings": 32,
+        "hidden_size": 60, "num_hidden_layers": 2, "num_attention_heads": 5, "num_key_value_heads": 5,
+        "intermediate_size": 48, "hidden_act": "silu", "attention_dropout": 0.0, "rms_norm_eps": 1e-6,
+        "initializer_range": 0.02, "tie_word_embeddings": false, "attention_bias": false, "mlp_bias": false,
+        "rope_theta": 10000.0, "sliding_window": null, "rope_scaling": {"rope_type": "llama3", "type": "llama3",
+        "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}})",
+    R"({"model_type": "mistral", "vocab_size": 100, "max_position_embeddings": 32, "hidden_size": 24, "head_dim": 8,
+        "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1, "intermediate_size": 48,
+        "sliding_window": 8, "rope_theta": 10000.0, "rope_scaling": {"type": "linear", "factor": 2.0}})",
+    R"({"model_type": "qwen2", "vocab_size": 100, "max_position_embeddings": 32, "hidden_size": 24,
+        "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 3, "intermediate_size": 48,
+        "use_sliding_window": true, "sliding_window": 8, "max_window_layers": 1,
+        "layer_types": ["full_attention", "sliding_attention"], "rope_parameters": {"rope_theta": 10000.0}})",
+    R"({"model_type": "qwen3", "vocab_size": 100, "max_position_embeddings": 32, "hidden_size": 24,
+        "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1, "intermediate_size": 48,
+        "head_dim": 8, "attention_bias": false, "use_sliding_window": false, "rope_theta": 10000.0})"};
+
+namespace {
+class ConfigErrors : public testing::Test {
+protected:
+  ConfigErrors() { EXPECT_FALSE(sys::fs::createTemporaryFile("config", "json", path)); }
+  ~ConfigErrors() override { sys::fs::remove(path); }
+
+  /// What importing the model says.
+  std::vector<std::string> errorsOf(const json::Object &model) {
+    std::error_code error;
+    {
+      raw_fd_ostream file(path, error);
+      file << json::Value(json::Object(model));
+    }
+    EXPECT_FALSE(error);
+    std::vector<std::string> errors;
+    mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
+      if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
+        errors.push_back(diagnostic.str());
+      return mlir::success();
+    });
+    ModelOptions options;
+    options.sequence = 16;
+    bool imported = succeeded(importHuggingFace(path, options, context));
+    EXPECT_EQ(imported, errors.empty());
+    return errors;
+  }
+
+  /// Puts wrong values into each key of `members`, which is part of `model`.
+  void spoil(json::Object &model, json::Object &members) {
+    const json::Value wrong[] = {
+        "nonsense", -1, 0, 2.5, 7, true, json::Array{1}, json::Object{{"a", 1}}, nullptr};
+    SmallVector<std::string> keys;
+    for (auto &member : members)
+      if (member.first.str() != "model_type")
+        keys.push_back(member.first.str());
+    for (const std::string &key : keys) {
+      json::Value good = members[key];
+      if (json::Object *nested = members.getObject(key))
+        spoil(model, *nested);
+      for (const json::Value &value : wrong) {
+        members[key] = value;
+        std::vector<std::string> errors = errorsOf(model);
+        std::string text;
+        raw_string_ostream(text) << *model.getString("model_type") << ", " << key << " = " << value;
+        EXPECT_LE(errors.size(), 1u) << text << ": " << testing::PrintToString(errors);
+        for (const std::string &error : errors) {
+          // 7 may only be wrong beside another key's value.
+          EXPECT_TRUE(value == json::Value(7) || StringRef(error).contains(key))
+              << text << ": " << error;
+          EXPECT_FALSE(StringRef(error).contains(path)) << "the file is named with the line";
+        }
+        EXPECT_TRUE(value != json::Value("nonsense") || errors.size() == 1) << text;
+      }
+      members[key] = std::move(good);
+    }
+  }
+
+  mlir::MLIRContext context;
+  SmallString<128> path;
+};
+} // namespace
+
+TEST_F(ConfigErrors, OneForEachMistake) {
+  for (StringRef text : models) {
+    json::Object model = *cantFail(json::parse(text)).getAsObject();
+    EXPECT_THAT(errorsOf(model), testing::IsEmpty());
+    spoil(model, model);
+  }
+}
