@@ -396,8 +396,8 @@ int Trainer::agree() {
   } catch (const Error &error) {
     fail(failed, "; and ", error.what());
   }
-  fail(failed, "; the ", state.step, " steps before are saved in ", options.save, "/",
-       checkpointName(state.step));
+  fail(failed, "; the state after ", state.step, state.step == 1 ? " step" : " steps",
+       " is saved in ", options.save, "/", checkpointName(state.step));
 }
 
 int Trainer::run() {

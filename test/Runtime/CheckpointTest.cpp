@@ -209,6 +209,8 @@ TEST_F(CheckpointTest, ValuesThatAreNotFiniteAreNotPublished) {
 // On a signal to any one rank all save after the step they are at, and what is saved goes on as if
 // nothing had been.
 TEST_F(CheckpointTest, SignalsSaveFirst) {
+  // What runs in the background of a shell ignores it, and so would what it starts.
+  ::signal(SIGINT, SIG_DFL);
   std::string flags = "--lr 0.01 --shuffle --metrics " + path("m.jsonl") + " --save " + path("a");
   for (auto [launcher, signal] :
        {std::pair(Threads, SIGTERM), {Threads, SIGINT}, {Tcp, SIGTERM}, {Mpi, SIGTERM}}) {
@@ -265,13 +267,14 @@ TEST_F(CheckpointTest, ErrorsKeepTheLastGoodStep) {
     auto state = nlohmann::json::parse(readFile(path("a/latest/state.json")));
     std::string steps = std::to_string(int64_t(state["step"]));
     EXPECT_THAT(result.output,
-                HasSubstr("the " + steps + " steps before are saved in " + path("a/step-")));
+                HasSubstr("the state after " + steps + " steps is saved in " + path("a/step-")));
     EXPECT_EQ(metrics("m.jsonl").size(), size_t(state["step"]));
     EXPECT_THAT(names("a"), testing::ElementsAre("latest", testing::StartsWith("step-")));
   }
   fs::remove_all(path("a"));
+  writeFile(path("data.bin"), std::string(5000, 'a'));
   expectFailure(train("--steps 3 --metrics /dev/full --save " + path("a"), 2, 1, Mpi),
-                {"/dev/full", "the 1 steps before are saved in " + path("a/step-00000001")});
+                {"/dev/full", "the state after 1 step is saved in " + path("a/step-00000001")});
   EXPECT_EQ(train("--steps 2 --resume " + path("a")).code, 0);
 }
 
