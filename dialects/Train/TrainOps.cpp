@@ -40,8 +40,8 @@ static RankedTensorType withShape(RankedTensorType like, ArrayRef<int64_t> shape
 
 //===--- contractions -------------------------------------------------------===//
 
-int64_t LinearOp::getFlops() { return contractionFlops(*this); }
-int64_t ContractOp::getFlops() { return contractionFlops(*this); }
+double LinearOp::getFlops() { return contractionFlops(*this); }
+double ContractOp::getFlops() { return contractionFlops(*this); }
 
 /// The text's first two tensors with the linear mark, without a possible third.
 static std::string contractText(StringRef rule) {
@@ -244,12 +244,12 @@ LogicalResult AttentionOp::verify() {
 }
 
 /// Query-key pairs that are visible, of one head of one sequence.
-static int64_t visiblePairs(int64_t queries, int64_t keys, bool causal, int64_t window) {
-  int64_t pairs = 0;
+static double visiblePairs(int64_t queries, int64_t keys, bool causal, int64_t window) {
+  double pairs = 0;
   for (int64_t s = 0; s < queries; ++s) {
     int64_t end = causal ? std::min(s + 1, keys) : keys;
     int64_t begin = window ? std::max<int64_t>(0, s - window + 1) : 0;
-    pairs += std::max<int64_t>(0, end - begin);
+    pairs += double(std::max<int64_t>(0, end - begin));
   }
   return pairs;
 }
@@ -263,15 +263,17 @@ bool AttentionOp::dropRandomness() {
   return true;
 }
 
-int64_t AttentionOp::getFlops() {
+double AttentionOp::getFlops() {
   auto q = tensor(getQ()).getShape(), k = tensor(getK()).getShape();
-  return 4 * q[0] * q[2] * q[3] * visiblePairs(q[1], k[1], getCausal(), getWindow());
+  return 4.0 * double(q[0]) * double(q[2]) * double(q[3]) *
+         visiblePairs(q[1], k[1], getCausal(), getWindow());
 }
 
-int64_t AttentionGradOp::getFlops() {
+double AttentionGradOp::getFlops() {
   // Five products: the scores again, dP, dV, dQ, dK.
   auto q = tensor(getQ()).getShape(), k = tensor(getK()).getShape();
-  return 10 * q[0] * q[2] * q[3] * visiblePairs(q[1], k[1], getCausal(), getWindow());
+  return 10.0 * double(q[0]) * double(q[2]) * double(q[3]) *
+         visiblePairs(q[1], k[1], getCausal(), getWindow());
 }
 
 //===--- element-wise -------------------------------------------------------===//

@@ -49,8 +49,8 @@ static void printCollectives(const json::Object &plan, raw_ostream &os) {
   os << formatv("\n{0,-8}{1,-20}{2,-16}{3,8}{4,20}{5,20}\n", "sent in", "along", "by", "calls",
                 "bytes a rank", "bytes in all");
   for (const Traffic &row : rows)
-    os << formatv("  {0,-6}{1,-20}{2,-16}{3,8}{4,20:N0}{5,20:N0}\n", row.program, row.axes, row.op,
-                  row.calls, row.bytesOfRank, row.bytes);
+    os << formatv("  {0,-6}{1,-20}{2,-16}{3,8}{4,20:N0}{5,20}\n", row.program, row.axes, row.op,
+                  row.calls, row.bytesOfRank, grouped(row.bytes));
 }
 
 static void printAttentions(const json::Object &plan, raw_ostream &os) {
@@ -150,8 +150,8 @@ void printPlan(const json::Object &plan, raw_ostream &os) {
     os << formatv("on the host  {0:N0} bytes a rank beside it\n", integer("host_bytes"));
   os << formatv("messages     {0:N0} bytes a rank beside it, where ranks are processes\n",
                 scratchBytes(plan));
-  os << formatv("work         {0:N0} floating-point operations a step, {1:N0} of them computed again\n\n",
-                integer("flops"), integer("recomputed_flops"));
+  os << formatv("work         {0} floating-point operations a step, {1} of them computed again\n\n",
+                operationsText(plan, "flops"), operationsText(plan, "recomputed_flops"));
   os << formatv("{0,-24}{1,18}\n", "memory at the peak", "bytes");
   for (const json::Value &entry : *plan.getArray("memory"))
     os << formatv("  {0,-22}{1,18:N0}\n", entry.getAsObject()->getString("category").value_or("?"),
@@ -172,11 +172,10 @@ void printPlan(const json::Object &plan, raw_ostream &os) {
                   "operations a step");
     for (const json::Value &value : programs) {
       const json::Object &program = *value.getAsObject();
-      os << formatv("  {0,-22}{1,-20}{2,18:N0}{3,18:N0}{4,24:N0}\n",
+      os << formatv("  {0,-22}{1,-20}{2,18:N0}{3,18:N0}{4,24}\n",
                     program.getString("name").value_or("?"), placeText(program),
                     program.getInteger("arena_bytes").value_or(0),
-                    program.getInteger("live_bytes").value_or(0),
-                    program.getInteger("flops").value_or(0));
+                    program.getInteger("live_bytes").value_or(0), operationsText(program, "flops"));
     }
   }
   printPeak(plan, os);
