@@ -182,6 +182,9 @@ def IndexedOpInterface : OpInterface<"IndexedOpInterface"> {
     InterfaceMethod<"Called before types change: keeps as attributes what the types say about "
                     "logical sizes, unless attributes say it already.",
                     "void", "keepLogicalSizes", (ins), "", [{ (void)$_op; }]>,
+    InterfaceMethod<"What `setBegins` has given it: for each of `getIndexedDims` the index at "
+                    "which a part begins, or null.",
+                    "::llvm::SmallVector<::mlir::Value>", "getIndexBegins">,
     InterfaceMethod<"Takes for each of `getIndexedDims` the index at which this device's part "
                     "begins (tensor<i32>), null for dimensions that are not cut.",
                     "void", "setBegins", (ins "::mlir::ValueRange":$begins)>];

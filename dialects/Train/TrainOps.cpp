@@ -137,6 +137,7 @@ FloatType RopeOp::getOperandPrecision(unsigned index, FloatType narrow) {
 }
 
 SmallVector<std::pair<Value, int64_t>> RopeTableOp::getIndexedDims() { return {{getCos(), 0}}; }
+SmallVector<Value> RopeTableOp::getIndexBegins() { return {getBegin()}; }
 
 void RopeTableOp::setBegins(ValueRange begins) {
   if (begins[0])
@@ -210,6 +211,8 @@ bool AttentionOp::preservesZero(unsigned result) {
 }
 void AttentionOp::keepLogicalSizes() { keepHeads(*this); }
 void AttentionGradOp::keepLogicalSizes() { keepHeads(*this); }
+SmallVector<Value> AttentionOp::getIndexBegins() { return {getHeadBegin()}; }
+SmallVector<Value> AttentionGradOp::getIndexBegins() { return {getHeadBegin()}; }
 void AttentionOp::setBegins(ValueRange begins) { setHeadBegin(*this, begins); }
 void AttentionGradOp::setBegins(ValueRange begins) { setHeadBegin(*this, begins); }
 
@@ -376,6 +379,13 @@ SmallVector<std::pair<Value, int64_t>> DropoutOp::getIndexedDims() {
 
 void DropoutOp::keepLogicalSizes() { setSizes(getLogicalSizes()); }
 
+SmallVector<Value> DropoutOp::getIndexBegins() {
+  SmallVector<Value> begins;
+  for (int64_t d = 1; d < tensor(getX()).getRank(); ++d)
+    begins.push_back(getBegin(d));
+  return begins;
+}
+
 void DropoutOp::setBegins(ValueRange begins) {
   SmallVector<Value> given;
   SmallVector<int64_t> dims;
@@ -457,9 +467,35 @@ SmallVector<std::pair<Value, int64_t>> MaskOp::getIndexedDims() {
   return {{getX(), int64_t(getDim())}};
 }
 
+SmallVector<Value> MaskOp::getIndexBegins() { return {getBegin()}; }
+
 void MaskOp::setBegins(ValueRange begins) {
   if (begins[0])
     getBeginMutable().assign(begins[0]);
+}
+
+ShardingRule PartBeginOp::getShardingRule() {
+  ShardingRule rule;
+  rule.operands.resize(getNumOperands());
+  rule.results.resize(1);
+  return rule;
+}
+
+LogicalResult PartBeginOp::inferReturnTypes(MLIRContext *, std::optional<Location>, Adaptor adaptor,
+                                            SmallVectorImpl<Type> &types) {
+  auto type = cast<RankedTensorType>(adaptor.getPart().getType());
+  types.push_back(withShape(type, type.getShape()));
+  return success();
+}
+
+LogicalResult PartBeginOp::verify() {
+  if (int64_t(getEvery()) < 1 || int64_t(getParts()) < 1 || int64_t(getSize()) < 1)
+    return emitOpError("needs positive numbers, found every ")
+           << int64_t(getEvery()) << " parts " << int64_t(getParts()) << " size "
+           << int64_t(getSize());
+  if (failed(verifyBegin(*this, getPart())))
+    return failure();
+  return verifyBegin(*this, getBegin());
 }
 
 ShardingRule FoldInOp::getShardingRule() { return ruleOf(*this, "k!,  -> k!"); }

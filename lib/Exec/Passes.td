@@ -60,7 +60,10 @@ def ExecSliceUpdates : Pass<"exec-slice-updates", "::mlir::ModuleOp"> {
     (`exec-merge-launches`), whose states then pass together. Parts are runs of elements in memory, whatever the shape: layers of a
     stack, rows of a table, or pieces of them. Parts begin at multiples of 32 elements where
     the number of elements allows it. What else is computed element by element for the
-    update or from it (a guard, a cast to the parameter's type) goes with it.
+    update or from it (a guard, a cast to the parameter's type) goes with it. Where one of
+    these ops depends on the place of its elements (`IndexedOpInterface`, a mask of
+    padding), parts keep the variable's dimensions, rows of a table or pieces of one row, and
+    the op gets the index at which its part begins (`train.part_begin`).
   }];
   let options = [
     Option<"partBytes", "part-bytes", "int64_t", "32 << 20", "bytes of the largest part of one state">,
