@@ -373,7 +373,9 @@ def ExecVerify : Pass<"exec-verify", "::mlir::ModuleOp"> {
     plan: while a started collective runs, nothing but other communication may write what it reads or
     touch what it writes, and none may run when the program ends. Copies between host and device are
     in order among those of one direction, so a copy the other way or communication may not touch such
-    memory either. Nothing but copies and calls uses memory of the host.
+    memory either. Nothing but copies and calls uses memory of the host. Where the device has a copy
+    of it, the older of the two is not read, and what a program changes in a copy of a variable or of an `inouts`
+    is copied back.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
