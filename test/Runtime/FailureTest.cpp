@@ -277,7 +277,7 @@ TEST_F(FailureTest, MisspeltFlags) {
 TEST_F(FailureTest, TooFewThreads) {
   expectFailure(
       run("ulimit -v 2000000; " + command("--steps 1", 1, 1, Threads, "OMP_NUM_THREADS=1000")),
-      {"the 1000 threads of 1 rank", "ulimit -u", "OMP_NUM_THREADS"});
+      {"its rank of 1000 threads", "ulimit -u", "OMP_NUM_THREADS"});
 }
 
 // A model in two files and an index.
