@@ -68,7 +68,7 @@ static Tensor toTensor(const SafeTensorsReader::Tensor &file, Type elementType) 
   return result;
 }
 
-/// The tensor, which must be there and have this shape.
+/// The tensor, which must be there, undamaged, and have this shape.
 static const SafeTensorsReader::Tensor &require(const SafeTensorsReader &file,
                                                 const std::string &name, ArrayRef<int64_t> shape) {
   const SafeTensorsReader::Tensor *found = file.find(name);
@@ -77,6 +77,7 @@ static const SafeTensorsReader::Tensor &require(const SafeTensorsReader &file,
   if (ArrayRef<int64_t>(found->shape) != shape)
     fail(file.path(), ": tensor ", name, " has shape ", shapeText(found->shape), ", expected ",
          shapeText(shape.vec()));
+  file.verify(*found, name);
   return *found;
 }
 

@@ -81,21 +81,21 @@ static const char *configName(const std::string &config) {
 static std::string stateText(const Plan &plan, const TrainingState &state,
                              const CheckpointIds &ids) {
   nlohmann::ordered_json json = {
-               {"version", stateVersion},
-               {"checksum", noChecksum},
-               {"files", {{modelFile, ids.model}, {optimizerFile, ids.optimizer}}},
-               {"step", state.step},
-               {"position", state.position},
-               {"seed", state.seed},
-               {"shuffle", state.shuffle},
-               {"tokens", state.tokens},
-               {"batch", state.batch},
-               {"model", plan.model},
-               {"optimizer", plan.optimizer},
-               {"sequence", plan.sequence},
-               {"vocabulary", plan.vocabulary},
-               {"mesh", plan.meshText()},
-               {"plan", plan.hash}};
+      {"version", stateVersion},
+      {"checksum", noChecksum},
+      {"files", {{modelFile, ids.model}, {optimizerFile, ids.optimizer}}},
+      {"step", state.step},
+      {"position", state.position},
+      {"seed", state.seed},
+      {"shuffle", state.shuffle},
+      {"tokens", state.tokens},
+      {"batch", state.batch},
+      {"model", plan.model},
+      {"optimizer", plan.optimizer},
+      {"sequence", plan.sequence},
+      {"vocabulary", plan.vocabulary},
+      {"mesh", plan.meshText()},
+      {"plan", plan.hash}};
   if (const auto &scale = state.lossScale)
     json["loss_scale"] = {{"scale", scale->scale},
                           {"good_steps", scale->goodSteps},
@@ -243,7 +243,8 @@ private:
     return value.get<std::string>();
   }
 
-  static constexpr const char *remedy = ": the file is damaged or was changed; name another checkpoint";
+  static constexpr const char *remedy =
+      ": the file is damaged or was changed; name another checkpoint";
   std::string path;
   Json json;
 };
@@ -271,9 +272,8 @@ CheckpointIds meshwright::readIds(const std::string &directory) {
 
 /// Where two model descriptions differ: the first key of two configurations with its
 /// values, or the texts themselves. Two equal texts if they say the same.
-static std::pair<std::string, std::string> difference(const std::string &path,
-                                                      const std::string &saved,
-                                                      const std::string &mine) {
+static std::pair<std::string, std::string>
+difference(const std::string &path, const std::string &saved, const std::string &mine) {
   if (!Json::accept(mine))
     return {saved, mine};
   Json a = parseJson(saved, "--resume: " + path, ": name another checkpoint");

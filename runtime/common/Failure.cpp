@@ -6,9 +6,9 @@
 #include "common/Failure.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <chrono>
 #include <filesystem>
 #include <map>
 #include <mutex>

@@ -16,8 +16,7 @@ namespace meshwright {
 /// ends with `remedy` if the text is not JSON, names one key of an object twice, or nests
 /// deeper than any file of the kinds that are read: what walks through it would need as
 /// much stack.
-nlohmann::json parseJson(std::string_view text, const std::string &what,
-                         const std::string &remedy);
+nlohmann::json parseJson(std::string_view text, const std::string &what, const std::string &remedy);
 
 /// `json` for an error: its beginning, if it is long.
 std::string shortText(const nlohmann::json &json);

@@ -55,8 +55,9 @@ static void onMissingPage(int, siginfo_t *info, void *) {
       const auto &[start, file] = *--next;
       if (address < start + file.first)
         found = text(file.second, "its byte ", address - start, " cannot be read any more: it had ",
-                     file.first, " bytes when it was opened; leave it alone while a run reads it, "
-                                 "and check the device that it is on");
+                     file.first,
+                     " bytes when it was opened; leave it alone while a run reads it, "
+                     "and check the device that it is on");
     }
   }
   if (!found.empty())

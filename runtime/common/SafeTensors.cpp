@@ -122,8 +122,8 @@ static void checkTiling(std::vector<Extent> extents, uint64_t bytes, const std::
       fail(prefix, "tensors ", before, " and ", extent.name, " both lie at byte ", extent.begin,
            " of the data", damaged);
     if (extent.begin > end)
-      fail(prefix, "bytes ", end, " to ", extent.begin, " of the data, before tensor ",
-           extent.name, ", belong to no tensor", damaged);
+      fail(prefix, "bytes ", end, " to ", extent.begin, " of the data, before tensor ", extent.name,
+           ", belong to no tensor", damaged);
     end = extent.end;
     before = extent.name;
   }
@@ -213,7 +213,7 @@ SafeTensorsReader::Header SafeTensorsReader::openFile(const std::string &path,
     if (checksum.empty() != result.checksum.empty())
       fail(prefix, "tensor ", name, " has no checksum, but the file has one: write it again");
     if (type)
-      result.tensors[name] = {*type,        sizes,    file.data() + 8 + headerBytes + begin,
+      result.tensors[name] = {*type,          sizes,    file.data() + 8 + headerBytes + begin,
                               int64_t(bytes), checksum, &file};
     else
       result.others.insert(name);

@@ -71,15 +71,17 @@ void SaveFolder::lock() {
     if (flock(file, LOCK_EX | LOCK_NB) == 0)
       continue;
     if (int code = errno; code != EWOULDBLOCK) {
-      fprintf(stderr, "note: --save %s: its file system has no locks (%s): start no other run "
-                      "that saves there\n",
+      fprintf(stderr,
+              "note: --save %s: its file system has no locks (%s): start no other run "
+              "that saves there\n",
               directory.c_str(), errnoText(code).c_str());
       return;
     }
     char owner[512] = {};
     if (pread(file, owner, sizeof(owner) - 1, 0) <= 0)
       snprintf(owner, sizeof(owner), "another process");
-    fail("--save ", directory, ": ", owner, " saves there: wait for its end, or name another folder");
+    fail("--save ", directory, ": ", owner,
+         " saves there: wait for its end, or name another folder");
   } while (!isStillThere(file, path));
   isLocked = true;
   addFailureCleanup(path);

@@ -57,8 +57,8 @@ int64_t TokenFile::sequences(int64_t length, int64_t batch) const {
     fail(prefix, "has ", count, " tokens, but one sequence of ", length, " with its targets needs ",
          length + 1, ": name a longer file, or compile with a smaller --seq");
   if (result < batch)
-    fail(prefix, "has ", count, " tokens, ", result, " sequences of ", length,
-         ", but a batch has ", batch, " and needs ", batch * length + 1,
+    fail(prefix, "has ", count, " tokens, ", result, " sequences of ", length, ", but a batch has ",
+         batch, " and needs ", batch * length + 1,
          " tokens: name a longer file, or compile with a smaller --batch");
   return result;
 }
@@ -102,14 +102,16 @@ void TokenFile::checkFormat(int64_t vocabulary) const {
   int64_t size = count * width;
   if (file.size() >= int64_t(numpy.size()) &&
       std::memcmp(file.data(), numpy.data(), numpy.size()) == 0)
-    fail(prefix, "is a .npy file of numpy, whose header would be read as tokens: write the tokens "
-                 "alone, e.g. numpy.load(\"", file.path(), "\").astype(\"<u", width,
-         "\").tofile(\"tokens.bin\")");
+    fail(prefix,
+         "is a .npy file of numpy, whose header would be read as tokens: write the tokens "
+         "alone, e.g. numpy.load(\"",
+         file.path(), "\").astype(\"<u", width, "\").tofile(\"tokens.bin\")");
   constexpr int64_t leastText = 32, mostText = 4096;
   if (width > 1 && size >= leastText && isText(tokens, std::min(size, mostText)))
     fail(prefix, "is ", *tokens == '{' || *tokens == '[' ? "text (JSON, it seems)" : "text",
-         ", not ", type, " tokens: write it with the model's tokenizer, or train on its bytes with "
-                         "--tokens u8");
+         ", not ", type,
+         " tokens: write it with the model's tokenizer, or train on its bytes with "
+         "--tokens u8");
   for (int64_t wider = 8; wider > width; wider /= 2) {
     // Bytes in pairs are anything; only zeros between them say what they are.
     int64_t limit = width == 1 && wider == 2 ? 256 : vocabulary;
@@ -133,25 +135,30 @@ template <typename T> static uint32_t largestOf(const unsigned char *bytes, int6
   return largest;
 }
 
-void TokenFile::checkTokens(int64_t vocabulary, int64_t part, int64_t parts, int threads) const {
+void TokenFile::checkTokens(int64_t vocabulary, int64_t part, int64_t parts, int threads,
+                            const std::function<void(int64_t bytes)> &done) const {
   if (width < 4 && vocabulary >= int64_t(1) << (8 * width))
     return;
-  constexpr int64_t block = 1 << 20;
-  int64_t blocks = (count + block - 1) / block;
-  int64_t begin = blocks * part / parts, end = blocks * (part + 1) / parts, bad = end;
+  constexpr int64_t block = 1 << 20, atOnce = 64;
+  int64_t blocks = (count + block - 1) / block, end = blocks * (part + 1) / parts;
+  for (int64_t first = blocks * part / parts; first < end; first += atOnce) {
+    int64_t last = std::min(end, first + atOnce), bad = last;
 #pragma omp parallel for num_threads(threads) schedule(static) reduction(min : bad)
-  for (int64_t b = begin; b < end; ++b) {
-    const unsigned char *at = file.data() + start + b * block * width;
-    int64_t tokens = std::min(block, count - b * block);
-    uint32_t largest = width == 1   ? largestOf<uint8_t>(at, tokens)
-                       : width == 2 ? largestOf<uint16_t>(at, tokens)
-                                    : largestOf<uint32_t>(at, tokens);
-    if (largest >= vocabulary)
-      bad = std::min(bad, b);
+    for (int64_t b = first; b < last; ++b) {
+      const unsigned char *at = file.data() + start + b * block * width;
+      int64_t tokens = std::min(block, count - b * block);
+      uint32_t largest = width == 1   ? largestOf<uint8_t>(at, tokens)
+                         : width == 2 ? largestOf<uint16_t>(at, tokens)
+                                      : largestOf<uint32_t>(at, tokens);
+      if (largest >= vocabulary)
+        bad = std::min(bad, b);
+    }
+    for (int64_t i = bad * block; bad < last && i < count; ++i)
+      if (int64_t value = decode(file.data() + start + i * width); value >= vocabulary)
+        failToken(i, value, vocabulary);
+    if (done)
+      done((last - first) * block * width);
   }
-  for (int64_t i = bad * block; bad < end && i < count; ++i)
-    if (int64_t value = decode(file.data() + start + i * width); value >= vocabulary)
-      failToken(i, value, vocabulary);
 }
 
 void TokenFile::failToken(int64_t position, int64_t value, int64_t vocabulary) const {

@@ -8,6 +8,8 @@
 
 #include "common/MappedFile.h"
 
+#include <functional>
+
 namespace meshwright {
 
 /// Little-endian tokens of one, two or four bytes, plain or after the 1024-byte
@@ -32,8 +34,10 @@ public:
 
   /// Reads the `part`-th of `parts` equal pieces with `threads` threads; an Error naming the
   /// first token there that is not below `vocabulary`. Takes no time where every token of the
-  /// type is.
-  void checkTokens(int64_t vocabulary, int64_t part, int64_t parts, int threads) const;
+  /// type is. `done` is told of the bytes that have been read.
+  void checkTokens(int64_t vocabulary, int64_t part, int64_t parts, int threads,
+                   const std::function<void(int64_t bytes)> &done = {}) const;
+  int64_t bytes() const { return count * width; }
 
   /// Copies sequence `index` of `length` tokens and its targets; an Error if a
   /// token is not below `vocabulary`.

@@ -84,7 +84,10 @@ void Trainer::checkTokens() {
     if (!file)
       continue;
     file->checkFormat(plan.vocabulary);
-    file->checkTokens(plan.vocabulary, part, int64_t(here.size()), context.threads);
+    Rounds rounds(*context.world, file->bytes() / int64_t(here.size()));
+    file->checkTokens(plan.vocabulary, part, int64_t(here.size()), context.threads,
+                      [&](int64_t bytes) { rounds.done(bytes); });
+    rounds.finish();
   }
 }
 
@@ -165,7 +168,8 @@ void Trainer::loadWeights() {
   if (!checkpoint.empty()) {
     CheckpointIds ids = readIds(checkpoint);
     if (ids.model.empty())
-      note(text("the checkpoint ", checkpoint, " is of a version without checksums: damage to it "
+      note(text("the checkpoint ", checkpoint,
+                " is of a version without checksums: damage to it "
                 "would not be found"));
     readWeights(target, WeightKind::Parameters, checkpoint + "/model.safetensors", "--resume",
                 ids.model);

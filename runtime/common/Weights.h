@@ -23,7 +23,8 @@ struct WeightTarget {
   int64_t rank;
   VariablePlaces places; ///< zeroed
   int threads;
-  /// Called, if there is one, with each part of a variable that has been filled, one after the other, and its bytes.
+  /// Called, if there is one, with each part of a variable that has been filled, one after the
+  /// other, and its bytes.
   std::function<void(const Variable &, const char *data, int64_t bytes)> filled = {};
   /// The ranks, this one among them, that see the same files: each verifies its share of what
   /// any of them reads. Empty: this rank verifies all that it reads.
@@ -45,8 +46,8 @@ enum class WeightKind { Parameters, OptimizerStates };
 /// Reads the parameters (and their masters) or the optimizer states from a safetensors file that
 /// `flag` named: this rank's parts only. All tensors must be there with the right
 /// shapes, have the checksums that the file says they have, and the file must be the one
-/// of `id`, unless that is empty. Returns a note on tensors in the file that the model does not use, or
-/// an empty string.
+/// of `id`, unless that is empty. Returns a note on tensors in the file that the model does not
+/// use, or an empty string.
 std::string readWeights(const WeightTarget &target, WeightKind kind, const std::string &path,
                         const std::string &flag, const std::string &id = "");
 

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "common/Arena.h"
 #include "common/Context.h"
-#include "cpu/kernels/BlasBuffers.h"
+#include "cpu/BlasBuffers.h"
 
 using namespace meshwright;
 

@@ -418,7 +418,7 @@ def bad_run(golden):
     for exe, ranks, mpi in (("./one", 1, False), ("./two", 2, True)):
         launch = dict(exe=exe, ranks=ranks, mpi=mpi)
         refused("missing.safetensors", bias.removeprefix("transformer."), **launch,
-                init=weights("missing.safetensors", lambda t: t.pop(bias)))
+                init=weights("missing.safetensors", lambda t: t.update(spare=t.pop(bias))))
         refused("shape.safetensors", bias.removeprefix("transformer."), "[8, 8]", "[64]", **launch,
                 init=weights("shape.safetensors", lambda t: t[bias].update(shape=[8, 8])))
     refused("beyond.safetensors", init=weights(
@@ -449,6 +449,16 @@ def bad_run(golden):
     compile("changed.json", "changed", **size)
     refused(f"{key} = {config[key]}", f"compiled for {key} = 0.125", "compile kept/step-00000001/config.json",
             exe="./changed", resume="kept")
+    # One that is damaged, on a mesh that takes parts of it; and no memory for what products need.
+    for file in ("model.safetensors", "optimizer.safetensors"):
+        path = pathlib.Path("kept/latest") / file
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-4000] + bytes([whole[-4000] ^ 1]) + whole[-3999:])
+        for exe, ranks, mpi in (("./one", 1, False), ("./two", 2, False), ("./two", 2, True)):
+            refused(file, "checksum", "damaged", exe=exe, ranks=ranks, mpi=mpi, resume="kept", steps=2)
+        path.write_bytes(whole)
+    limited = ["bash", "-c", 'ulimit -v 300000; OMP_NUM_THREADS=2 exec "$@"', "bash", "./two", "--ranks", 2, *flags(good)]
+    refuses(limited, "matrix products need", "ulimit -v")
     # Other batches and microbatches go on.
     compile(golden.config, "larger", **dict(size, batch=16, microbatches=2))
     check("goes on after 8 sequences" in call(["./larger", *flags(dict(good, resume="kept", steps=2))]), "no note")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A rank that is killed ends all of them within 10 seconds: kill.py GOLDEN WORK"""
+"""A rank that is killed ends all of them within 10 seconds, after a SIGTERM with the last step saved: kill.py GOLDEN WORK"""
 import os
 import signal
 import subprocess
@@ -49,6 +49,10 @@ def end(kind, starts, expected, environments=({},)):
         check(not ranks(), f"ranks are left after {seconds:.1f} s")
         check(all(codes), f"exit status {codes}")
         print(f"{kind.name}, {expected} processes: {seconds:.1f} s, exit status {codes}")
+        if kind == signal.SIGTERM:
+            check(all(code == 128 + kind for code in codes), f"exit status {codes}")
+            steps = len(open("m.jsonl").readlines())
+            check(os.readlink("save/latest") == f"step-{steps:08}", f"not saved after {steps} steps")
     finally:
         for pid in ranks():
             os.kill(pid, signal.SIGKILL)
@@ -65,3 +69,4 @@ end(signal.SIGKILL, [(["meshwright", "run", "--mpi", "-n", 3], [])], 3)
 port = str(free_port())
 tcp = [{"RANK": str(rank), "WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port} for rank in range(3)]
 end(signal.SIGKILL, [([], [])], 3, tcp)
+end(signal.SIGTERM, [([], [])], 3, tcp)

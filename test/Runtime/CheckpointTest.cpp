@@ -199,8 +199,10 @@ TEST_F(CheckpointTest, ValuesThatAreNotFiniteAreNotPublished) {
     EXPECT_TRUE(names("a").empty());
   }
   ASSERT_EQ(train("--steps 2 --save " + path("a"), 2, 2).code, 0);
-  expectFailure(train("--lr 3e38 --weight-decay 10 --steps 3 --save " + path("a") + " --resume " + path("a"), 2, 2),
-                {"step 3", "the last good one is " + path("a/latest")});
+  expectFailure(
+      train("--lr 3e38 --weight-decay 10 --steps 3 --save " + path("a") + " --resume " + path("a"),
+            2, 2),
+      {"step 3", "the last good one is " + path("a/latest")});
   EXPECT_EQ(fs::read_symlink(path("a/latest")), "step-00000002");
 }
 
@@ -208,17 +210,19 @@ TEST_F(CheckpointTest, ValuesThatAreNotFiniteAreNotPublished) {
 // nothing had been.
 TEST_F(CheckpointTest, SignalsSaveFirst) {
   std::string flags = "--lr 0.01 --shuffle --metrics " + path("m.jsonl") + " --save " + path("a");
-  for (auto [launcher, signal] : {std::pair(Threads, SIGTERM), {Threads, SIGINT}, {Tcp, SIGTERM},
-                                  {Mpi, SIGTERM}}) {
+  for (auto [launcher, signal] :
+       {std::pair(Threads, SIGTERM), {Threads, SIGINT}, {Tcp, SIGTERM}, {Mpi, SIGTERM}}) {
     fs::remove_all(path("a"));
     fs::remove(path("m.jsonl"));
     Command run(command("--steps 400 " + flags, 2, 1, launcher, "FAKE_SLEEP_MS=2"));
-    ASSERT_TRUE(eventually([&] { return readFile(path("m.jsonl")).size() > 1000; })) << run.output();
+    ASSERT_TRUE(eventually([&] { return readFile(path("m.jsonl")).size() > 1000; }))
+        << run.output();
     kill(launcher == Threads ? run.pid() : ranks().back(), signal);
     Result result = run.wait();
     EXPECT_EQ(result.code, 128 + signal) << result.output;
     EXPECT_LT(result.seconds, 10);
-    EXPECT_THAT(result.output, HasSubstr(signal == SIGTERM ? "stopped by SIGTERM" : "stopped by SIGINT"));
+    EXPECT_THAT(result.output,
+                HasSubstr(signal == SIGTERM ? "stopped by SIGTERM" : "stopped by SIGINT"));
     EXPECT_THAT(result.output, HasSubstr("go on with --resume " + path("a")));
     auto state = nlohmann::json::parse(readFile(path("a/latest/state.json")));
     size_t steps = state["step"];
@@ -227,12 +231,14 @@ TEST_F(CheckpointTest, SignalsSaveFirst) {
     Result more = train("--resume " + path("a") + " --steps " + end + " " + flags, 2, 1);
     ASSERT_EQ(more.code, 0) << more.output;
     auto interrupted = metrics("m.jsonl");
-    Result whole = train("--lr 0.01 --shuffle --metrics " + path("w.jsonl") + " --steps " + end, 2, 1);
+    Result whole =
+        train("--lr 0.01 --shuffle --metrics " + path("w.jsonl") + " --steps " + end, 2, 1);
     ASSERT_EQ(whole.code, 0) << whole.output;
     EXPECT_EQ(interrupted, metrics("w.jsonl"));
   }
   // Without --save there is nothing to wait for, and shells' background jobs ignore SIGINT.
-  Command run(command("--steps 1000000 --metrics " + path("m.jsonl"), 2, 1, Threads, "FAKE_SLEEP_MS=2"));
+  Command run(
+      command("--steps 1000000 --metrics " + path("m.jsonl"), 2, 1, Threads, "FAKE_SLEEP_MS=2"));
   ASSERT_TRUE(eventually([&] { return readFile(path("m.jsonl")).size() > 1000; }));
   kill(run.pid(), SIGTERM);
   EXPECT_EQ(run.wait().code, 128 + SIGTERM);
@@ -254,10 +260,12 @@ TEST_F(CheckpointTest, ErrorsKeepTheLastGoodStep) {
     EXPECT_EQ(result.code, 1) << result.output;
     // Ranks without a launcher speak for themselves.
     EXPECT_LE(occurrences(result.output, "error: "), launcher == Tcp ? 2 : 1) << result.output;
-    EXPECT_THAT(result.output, HasSubstr("data.bin: has 100 bytes, but had 5000 when it was opened"));
+    EXPECT_THAT(result.output,
+                HasSubstr("data.bin: has 100 bytes, but had 5000 when it was opened"));
     auto state = nlohmann::json::parse(readFile(path("a/latest/state.json")));
     std::string steps = std::to_string(int64_t(state["step"]));
-    EXPECT_THAT(result.output, HasSubstr("the " + steps + " steps before are saved in " + path("a/step-")));
+    EXPECT_THAT(result.output,
+                HasSubstr("the " + steps + " steps before are saved in " + path("a/step-")));
     EXPECT_EQ(metrics("m.jsonl").size(), size_t(state["step"]));
     EXPECT_THAT(names("a"), testing::ElementsAre("latest", testing::StartsWith("step-")));
   }
@@ -275,8 +283,9 @@ TEST_F(CheckpointTest, KeepRemovesTheOldest) {
   };
   using testing::ElementsAre;
   EXPECT_THAT(saved("--steps 5 --keep 2"), ElementsAre("latest", "step-00000004", "step-00000005"));
-  EXPECT_THAT(saved("--steps 7 --keep 0 --resume " + path("a")),
-              ElementsAre("latest", "step-00000004", "step-00000005", "step-00000006", "step-00000007"));
+  EXPECT_THAT(
+      saved("--steps 7 --keep 0 --resume " + path("a")),
+      ElementsAre("latest", "step-00000004", "step-00000005", "step-00000006", "step-00000007"));
   // The newest are those written last, not those of the highest steps.
   EXPECT_THAT(saved("--steps 6 --keep 2 --resume " + path("a/step-00000005")),
               ElementsAre("latest", "step-00000006", "step-00000007"));
@@ -285,7 +294,8 @@ TEST_F(CheckpointTest, KeepRemovesTheOldest) {
   expectFailure(train("--steps 3 --keep 2"), {"--keep needs --save"});
   expectFailure(train("--steps 3 --keep -1 --save " + path("a")), {"--keep is -1"});
   // One that fails to save removes none.
-  expectFailure(train("--steps 4 --lr 3e38 --weight-decay 10 --keep 1 --save " + path("a") + " --resume " + path("a")),
+  expectFailure(train("--steps 4 --lr 3e38 --weight-decay 10 --keep 1 --save " + path("a") +
+                      " --resume " + path("a")),
                 {"the last good one"});
   EXPECT_THAT(names("a"), ElementsAre("latest", "step-00000003"));
 }
@@ -294,8 +304,8 @@ TEST_F(CheckpointTest, KeepRemovesTheOldest) {
 TEST_F(CheckpointTest, StoppedRanksAreMissed) {
   for (auto [launcher, rank] : {std::pair(Tcp, 0), {Mpi, 1}}) {
     fs::remove_all(path("a"));
-    Command run(command("--steps 1000000 --save-every 1 --keep 1 --save " + path("a"), 2, 1, launcher,
-                        "MESHWRIGHT_TIMEOUT=1"));
+    Command run(command("--steps 1000000 --save-every 1 --keep 1 --save " + path("a"), 2, 1,
+                        launcher, "MESHWRIGHT_TIMEOUT=1"));
     auto saving = [&] {
       std::error_code error;
       for (const auto &entry : fs::directory_iterator(path("a"), error))

@@ -451,7 +451,7 @@ TEST_F(FailureTest, NoMemoryLater) {
   for (Launcher launcher : {Threads, Mpi, Tcp}) {
     Result result = train("--steps 4", 2, 1, launcher, "FAKE_ALLOCATE_STEP=2");
     EXPECT_NE(result.code, 0) << result.output;
-    EXPECT_LT(result.seconds, launcher == Tcp ? 6 : 3) << result.output; // Rank 0 says so after 3 s.
+    EXPECT_LT(result.seconds, 3) << result.output;
     EXPECT_THAT(result.output, HasSubstr("cannot allocate 1125899906842624 bytes"));
     const char *prefix = launcher == Threads ? "error: cannot" : "error: rank 1: cannot";
     EXPECT_THAT(result.output, HasSubstr(prefix));

@@ -7,8 +7,8 @@
 // OpenBLAS tries for ever. So ranks take all of them when they start.
 //
 //===----------------------------------------------------------------------===//
-#ifndef MESHWRIGHT_RUNTIME_CPU_KERNELS_BLASBUFFERS_H
-#define MESHWRIGHT_RUNTIME_CPU_KERNELS_BLASBUFFERS_H
+#ifndef MESHWRIGHT_RUNTIME_CPU_BLASBUFFERS_H
+#define MESHWRIGHT_RUNTIME_CPU_BLASBUFFERS_H
 
 namespace meshwright::cpu {
 
@@ -18,4 +18,4 @@ void reserveBlasBuffers(int threads);
 
 } // namespace meshwright::cpu
 
-#endif // MESHWRIGHT_RUNTIME_CPU_KERNELS_BLASBUFFERS_H
+#endif // MESHWRIGHT_RUNTIME_CPU_BLASBUFFERS_H

@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "BlasBuffers.h"
+#include "cpu/BlasBuffers.h"
 
 #include "common/Error.h"
 
@@ -44,13 +44,12 @@ void cpu::reserveBlasBuffers(int threads) {
     return;
   // Whether they can be had is asked first: OpenBLAS takes no no.
   int64_t missing = (count - held) * bufferBytes;
-  void *probe = mmap(nullptr, size_t(missing), PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void *probe =
+      mmap(nullptr, size_t(missing), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (probe == MAP_FAILED)
     fail("matrix products need ", grouped(uint64_t(missing)), " bytes more of address space, ",
          grouped(uint64_t(bufferBytes)), " for each thread, and there are not so many (",
-         errnoText(errno), "): raise ", addressLimit(),
-         ", or use fewer threads (OMP_NUM_THREADS)");
+         errnoText(errno), "): raise ", addressLimit(), ", or use fewer threads (OMP_NUM_THREADS)");
   munmap(probe, size_t(missing));
   std::vector<void *> buffers;
   while (int(buffers.size()) < count)
