@@ -188,15 +188,9 @@ svg{max-width:100%;height:auto}.wide table{min-width:52em}
          bytesText(toDevice) + " to the device and " + bytesText(toHost) + " to the host");
   }
   fact("Beside the arena, where ranks are processes",
-<<<<<<< HEAD
        bytesText(scratchBytes(plan)) + " in which messages are put together");
-  fact("Floating-point operations of a step", number(integer("flops")));
-  fact("... of which computed again", number(integer("recomputed_flops")));
-=======
-       number(scratchBytes(plan)) + " bytes in which messages are put together");
   fact("Floating-point operations of a step", operationsText(plan, "flops"));
   fact("... of which computed again", operationsText(plan, "recomputed_flops"));
->>>>>>> offload/main
   fact("Plan hash", plan.getString("hash").value_or("?"));
   os << "</table>\n";
   writePrograms(plan, os);

@@ -52,15 +52,10 @@ static void printCollectives(const json::Object &plan, raw_ostream &os) {
     return;
   TextTable sent({"sent in", "along", "by", "#calls", "#bytes a rank", "#", "#bytes in all", "#"});
   for (const Traffic &row : rows)
-<<<<<<< HEAD
     sent.row({row.program, row.axes, row.op, number(row.calls), number(row.bytesOfRank),
-              sizeText(double(row.bytesOfRank)), number(row.bytes), sizeText(double(row.bytes))});
+              sizeText(double(row.bytesOfRank)), grouped(row.bytes), sizeText(row.bytes)});
   os << "\n";
   sent.print(os);
-=======
-    os << formatv("  {0,-6}{1,-20}{2,-16}{3,8}{4,20:N0}{5,20}\n", row.program, row.axes, row.op,
-                  row.calls, row.bytesOfRank, grouped(row.bytes));
->>>>>>> offload/main
 }
 
 static void printAttentions(const json::Object &plan, raw_ostream &os) {
@@ -168,7 +163,7 @@ static void printPrograms(const json::Array &programs, raw_ostream &os) {
     auto integer = [&](StringRef key) { return program.getInteger(key).value_or(0); };
     table.row({program.getString("name").value_or("?").str(), placeText(program),
                number(integer("arena_bytes")), sizeText(double(integer("arena_bytes"))),
-               number(integer("live_bytes")), number(integer("flops"))});
+               number(integer("live_bytes")), operationsText(program, "flops")});
   }
   os << "\n";
   table.print(os);
@@ -186,46 +181,20 @@ void printPlan(const json::Object &plan, raw_ostream &os) {
   os << formatv("plan         {0}\n", plan.getString("hash").value_or("?"));
   os << formatv("arena        {0} a rank\n", bytesText(integer("arena_bytes")));
   if (plan.get("host_bytes"))
-<<<<<<< HEAD
     os << formatv("on the host  {0} a rank beside it\n", bytesText(integer("host_bytes")));
   os << formatv("messages     {0} a rank beside it, where ranks are processes\n",
                 bytesText(scratchBytes(plan)));
   os << formatv("work         {0} floating-point operations a step, {1} of them computed again\n",
-                countText(plan.getNumber("flops").value_or(0)),
-                countText(plan.getNumber("recomputed_flops").value_or(0)));
+                operationsText(plan, "flops"),
+                operationsText(plan, "recomputed_flops"));
   printMemory("memory at the peak", *plan.getArray("memory"), os);
-=======
-    os << formatv("on the host  {0:N0} bytes a rank beside it\n", integer("host_bytes"));
-  os << formatv("messages     {0:N0} bytes a rank beside it, where ranks are processes\n",
-                scratchBytes(plan));
-  os << formatv("work         {0} floating-point operations a step, {1} of them computed again\n\n",
-                operationsText(plan, "flops"), operationsText(plan, "recomputed_flops"));
-  os << formatv("{0,-24}{1,18}\n", "memory at the peak", "bytes");
-  for (const json::Value &entry : *plan.getArray("memory"))
-    os << formatv("  {0,-22}{1,18:N0}\n", entry.getAsObject()->getString("category").value_or("?"),
-                  entry.getAsObject()->getInteger("bytes").value_or(0));
->>>>>>> offload/main
   if (const json::Array *allowances = plan.getArray("allowances"); allowances && !allowances->empty()) {
     printMemory("allowances beside it", *allowances, os);
     os << "to fit a device: " << bytesText(integer("device_bytes")) << "\n";
   }
   printHost(plan, os);
-<<<<<<< HEAD
   if (const json::Array &programs = *plan.getArray("programs"); programs.size() > 1)
     printPrograms(programs, os);
-=======
-  if (programs.size() > 1) {
-    os << formatv("\n{0,-24}{1,-20}{2,18}{3,18}{4,24}\n", "program", "at", "arena", "live",
-                  "operations a step");
-    for (const json::Value &value : programs) {
-      const json::Object &program = *value.getAsObject();
-      os << formatv("  {0,-22}{1,-20}{2,18:N0}{3,18:N0}{4,24}\n",
-                    program.getString("name").value_or("?"), placeText(program),
-                    program.getInteger("arena_bytes").value_or(0),
-                    program.getInteger("live_bytes").value_or(0), operationsText(program, "flops"));
-    }
-  }
->>>>>>> offload/main
   printPeak(plan, os);
   printTimeline(plan, os);
   printVariables(plan, os);

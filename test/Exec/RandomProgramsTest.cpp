@@ -72,9 +72,6 @@ protected:
     return module;
   }
 
-<<<<<<< HEAD
-  LogicalResult formKernels(ModuleOp module) {
-=======
   /// Pads the rows of matrices to 16 bytes, on one device.
   void pad(ModuleOp module) {
     PassManager manager(&context);
@@ -91,8 +88,7 @@ protected:
       variable->removeAttr(dist::DistDialect::logicalAttr);
   }
 
-  LogicalResult formKernels(ModuleOp module, StringRef target = "cpu") {
->>>>>>> offload/main
+  LogicalResult formKernels(ModuleOp module) {
     PassManager manager(&context);
     manager.addPass(createExecFuseAccumulate());
     manager.addPass(createExecFormKernels());
