@@ -225,6 +225,15 @@ static void checkFlag(const Flag &flag, const Options &options) {
     check(options.*(*member));
 }
 
+/// Whether `file` is one of the checkpoint that --resume `folder` reads.
+static bool isInCheckpoint(const std::string &folder, const std::string &file) {
+  std::error_code error;
+  std::string latest = folder + "/latest";
+  bool hasLatest = std::filesystem::exists(latest, error);
+  return std::filesystem::is_regular_file(file, error) &&
+         isSameFile(placeOf(file).parent_path().string(), hasLatest ? latest : folder);
+}
+
 /// Refuses to write what is read or written already, the executable itself too.
 static void checkFiles(const Options &options) {
   std::vector<FileArgument> files = {{"the executable", "/proc/self/exe", FileUse::Input}};
@@ -233,6 +242,12 @@ static void checkFiles(const Options &options) {
       files.push_back({flag.name, options.*file->path, file->use, file->writes});
   if (std::string clash = clashOf(files); !clash.empty())
     fail(clash);
+  for (const FileArgument &folder : files)
+    for (const FileArgument &file : files)
+      if (folder.use == FileUse::InputFolder && file.use == FileUse::Output &&
+          isInCheckpoint(folder.path, file.path))
+        fail(file.text(), " would overwrite a file of ", folder.text(), ": name another file for ",
+             file.flag);
 }
 
 bool meshwright::parseOptions(int argc, const char *const *argv, Options &options, bool printHelp) {
