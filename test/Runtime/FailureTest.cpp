@@ -166,6 +166,10 @@ TEST_F(FailureTest, FilesThatAreOne) {
            {"--dump @dump --metrics @dump-link/rank-0.json", "--dump @dump would overwrite"},
        })
     expectFailure(train(std::string("--steps 1 ") + words(arguments)), {words(part)});
+  for (const char *folder : {"c", "c/latest", "c/step-00000001"})
+    expectFailure(train("--steps 2 --resume " + path(folder) + " --metrics " +
+                        path("c/latest/state.json")),
+                  {"state.json would overwrite a file of --resume"});
   expectFailure(train("--steps 2 --resume " + path("c") + " --metrics " + FAKE_PROGRAM),
                 {"would overwrite the executable"});
   expectFailure(train("--steps 1 --metrics " + path("link"), 2, 1, Mpi), {"would overwrite --data"});
