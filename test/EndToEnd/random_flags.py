@@ -140,7 +140,7 @@ def memory_limit(d):
     """TIGHT becomes what the smallest plan needs, or a little more."""
     if d["remat"] == "auto":
         return "TIGHT"
-    return "1GiB" if d.chance(8) else None
+    return ("16GiB" if d.cuda else "1GiB") if d.chance(8) else None
 
 
 def offload(d):
