@@ -6,12 +6,10 @@ clipping, and whichever of PyTorch's attentions is fastest at this shape. gpu_ru
 
   python torch_gpu.py config.json --data tokens.bin --batch 16 --seq 1024
 
-The vocabulary is padded to a multiple of 64 (--pad-vocab), as Meshwright pads it: tensor cores want it.
 --masters f32 keeps weights and AdamW's state in f32 and computes in bf16 (autocast), as Meshwright
 does; bf16 keeps the weights in bf16 too, which is faster and less precise. --compile layers compiles one layer, for all,
 rather than the whole model: quicker to compile and a little slower, to find out which batch is best."""
 import contextlib
-import json
 import time
 
 import torch
@@ -160,10 +158,8 @@ def main():
     parser.add_argument("--mode", default="default", help="of torch.compile, or eager")
     parser.add_argument("--compile", choices=["model", "layers"], default="model")
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--pad-vocab", type=int, default=64, metavar="N", help="to a multiple of N; 1: as it is")
     args = parser.parse_args()
-    c = json.load(open(args.config))
-    c["vocab_size"] = -(-c["vocab_size"] // args.pad_vocab) * args.pad_vocab
+    c = gpu_run.model(args)
     torch.manual_seed(0)
     torch.set_float32_matmul_precision("high")
     began = time.time()
