@@ -185,8 +185,8 @@ void printPlan(const json::Object &plan, raw_ostream &os) {
   os << formatv("messages     {0} a rank beside it, where ranks are processes\n",
                 bytesText(scratchBytes(plan)));
   os << formatv("work         {0} floating-point operations a step, {1} of them computed again\n",
-                operationsText(plan, "flops"),
-                operationsText(plan, "recomputed_flops"));
+                countText(plan.getNumber("flops").value_or(0)),
+                countText(plan.getNumber("recomputed_flops").value_or(0)));
   printMemory("memory at the peak", *plan.getArray("memory"), os);
   if (const json::Array *allowances = plan.getArray("allowances"); allowances && !allowances->empty()) {
     printMemory("allowances beside it", *allowances, os);
