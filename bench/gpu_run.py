@@ -24,10 +24,20 @@ def parser(description):
     result.add_argument("--warmup", type=int, default=5)
     result.add_argument("--lr", type=float, default=1e-4)
     result.add_argument("--clip", type=float, default=1.0)
+    result.add_argument("--pad-vocab", type=int, default=64, metavar="N",
+                        help="pad the vocabulary to a multiple of N, as Meshwright does for tensor cores; 1: as it is")
     result.add_argument("--masters", choices=["f32", "bf16"], default="f32")
     result.add_argument("--started", type=float, default=LOADED, metavar="SECONDS",
                         help="when the process was started, since 1970; otherwise when this was loaded")
     return result
+
+
+def model(args):
+    """The config, its vocabulary padded."""
+    with open(args.config) as file:
+        config = json.load(file)
+    config["vocab_size"] = -(-config["vocab_size"] // args.pad_vocab) * args.pad_vocab
+    return config
 
 
 class Tokens:

@@ -10,7 +10,6 @@ attention, AdamW with clipping on weights in f32 whose memory the step takes ove
 bf16, which is faster and less precise. --remat computes each layer again in the backward, for larger batches; auto
 does so for batches that do not fit otherwise."""
 import functools
-import json
 
 import jax
 import jax.numpy as jnp
@@ -148,7 +147,7 @@ def main():
     parser.add_argument("--attention", choices=["cudnn", "xla"], default="cudnn")
     parser.add_argument("--remat", choices=["off", "on", "auto"], default="off")
     args = parser.parse_args()
-    c = json.load(open(args.config))
+    c = gpu_run.model(args)
     model = {"gpt2": GPT2, "llama": Llama}[c["model_type"]](c, args)
     dtype = jnp.float32 if args.masters == "f32" else jnp.bfloat16
 

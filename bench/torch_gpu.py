@@ -10,7 +10,6 @@ clipping, and whichever of PyTorch's attentions is fastest at this shape. gpu_ru
 does; bf16 keeps the weights in bf16 too, which is faster and less precise. --compile layers compiles one layer, for all,
 rather than the whole model: quicker to compile and a little slower, to find out which batch is best."""
 import contextlib
-import json
 import time
 
 import torch
@@ -160,7 +159,7 @@ def main():
     parser.add_argument("--compile", choices=["model", "layers"], default="model")
     parser.add_argument("--device", default="cuda")
     args = parser.parse_args()
-    c = json.load(open(args.config))
+    c = gpu_run.model(args)
     torch.manual_seed(0)
     torch.set_float32_matmul_precision("high")
     began = time.time()

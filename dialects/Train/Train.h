@@ -54,11 +54,11 @@ mlir::Type atLeastF32(mlir::Type type);
 mlir::RankedTensorType withElementType(mlir::Type type, mlir::Type element);
 
 /// One operation per element of the largest operand or result.
-int64_t defaultFlops(mlir::Operation *op);
+double defaultFlops(mlir::Operation *op);
 /// Bytes of all operands and results.
 int64_t defaultBytes(mlir::Operation *op);
 /// Twice the product of all factor sizes of the op's rule.
-int64_t contractionFlops(mlir::Operation *op);
+double contractionFlops(mlir::Operation *op);
 
 } // namespace meshwright::train
 

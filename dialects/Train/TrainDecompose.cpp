@@ -327,6 +327,17 @@ static Expr keyWord(OpBuilder &b, Location loc, Value key, int32_t i) {
   return expr(b, loc, GatherRowsOp::create(b, loc, word, key, index));
 }
 
+SmallVector<Value> PartBeginOp::decompose(OpBuilder &b) {
+  Expr index = expr(b, getLoc(), getPart());
+  auto apply = [&](auto op, uint64_t by) {
+    index = index.with(decltype(op)::create(b, getLoc(), index.v, index.constant(double(by)).v));
+  };
+  apply(arith::DivUIOp(), getEvery());
+  apply(arith::RemUIOp(), getParts());
+  apply(arith::MulIOp(), getSize());
+  return {getBegin() ? addI(index, index.with(getBegin())).v : index.v};
+}
+
 SmallVector<Value> FoldInOp::decompose(OpBuilder &b) {
   Expr index = expr(b, getLoc(), getIndex());
   if (getFirst() != 0)

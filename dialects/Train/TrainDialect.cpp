@@ -135,13 +135,13 @@ RankedTensorType train::withElementType(Type type, Type element) {
 
 static int64_t elements(Type type) { return cast<RankedTensorType>(type).getNumElements(); }
 
-int64_t train::defaultFlops(Operation *op) {
+double train::defaultFlops(Operation *op) {
   int64_t most = 0;
   for (Type type : op->getOperandTypes())
     most = std::max(most, elements(type));
   for (Type type : op->getResultTypes())
     most = std::max(most, elements(type));
-  return most;
+  return double(most);
 }
 
 int64_t train::defaultBytes(Operation *op) {
@@ -155,9 +155,9 @@ int64_t train::defaultBytes(Operation *op) {
   return bytes;
 }
 
-int64_t train::contractionFlops(Operation *op) {
-  int64_t product = 2;
+double train::contractionFlops(Operation *op) {
+  double product = 2;
   for (const Factor &factor : cast<ShardingRuleOpInterface>(op).getShardingRule().factors)
-    product *= factor.size;
+    product *= double(factor.size);
   return product;
 }

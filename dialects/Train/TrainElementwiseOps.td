@@ -209,6 +209,33 @@ def Train_MaskOp : Train_TensorOp<"mask", "", [InferTypeOpAdaptor, DeclareOpInte
   let hasVerifier = 1;
 }
 
+def Train_PartBeginOp : Train_Op<"part_begin", [Pure, InferTypeOpAdaptor,
+    DeclareOpInterfaceMethods<ShardingRuleOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "The index at which one of equal parts begins";
+  let description = [{
+    begin + part / every modulo parts * size, all integers (tensor<i32>): a loop over
+    the parts of a tensor cuts one dimension into `parts` parts of `size` and runs
+    `every` iterations in each of them. `begin` is where the whole begins, 0 without it.
+
+    ```mlir
+    %0 = train.part_begin %i begin %b every 1 parts 3 size 43 : (tensor<i32>, tensor<i32>) -> tensor<i32>
+    ```
+  }];
+  let arguments = (ins Train_Ids:$part, Optional<Train_Ids>:$begin, I64Attr:$every, I64Attr:$parts,
+                       I64Attr:$size);
+  let results = (outs Train_Ids:$result);
+  let assemblyFormat = [{
+    $part (`begin` $begin^)? `every` $every `parts` $parts `size` $size attr-dict
+    `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    static bool isCompatibleReturnTypes(::mlir::TypeRange inferred, ::mlir::TypeRange actual) {
+      return equalButEncoding(inferred, actual);
+    }
+  }];
+}
+
 def Train_FoldInOp : Train_Op<"fold_in", [Pure, InferTypeOpAdaptor,
     DeclareOpInterfaceMethods<ShardingRuleOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "The random key of one iteration";

@@ -49,11 +49,12 @@ def CostOpInterface : OpInterface<"CostOpInterface"> {
     What one execution costs. FLOPs count a multiply-add as two; a contraction
     counts its products, attention its two products over the visible part,
     everything else one per output element unless it says otherwise. Bytes are
-    what must move at least: each operand read and each result written once.
+    what must move at least: each operand read and each result written once. FLOPs are
+    a double, as those of a large model's step exceed 2^63.
   }];
   let cppNamespace = "::meshwright::train";
   let methods = [
-    InterfaceMethod<"Floating-point operations.", "int64_t", "getFlops", (ins), "",
+    InterfaceMethod<"Floating-point operations.", "double", "getFlops", (ins), "",
                     [{ return ::meshwright::train::defaultFlops($_op); }]>,
     InterfaceMethod<"Bytes read and written.", "int64_t", "getBytes", (ins), "",
                     [{ return ::meshwright::train::defaultBytes($_op); }]>];
@@ -181,6 +182,9 @@ def IndexedOpInterface : OpInterface<"IndexedOpInterface"> {
     InterfaceMethod<"Called before types change: keeps as attributes what the types say about "
                     "logical sizes, unless attributes say it already.",
                     "void", "keepLogicalSizes", (ins), "", [{ (void)$_op; }]>,
+    InterfaceMethod<"What `setBegins` has given it: for each of `getIndexedDims` the index at "
+                    "which a part begins, or null.",
+                    "::llvm::SmallVector<::mlir::Value>", "getIndexBegins">,
     InterfaceMethod<"Takes for each of `getIndexedDims` the index at which this device's part "
                     "begins (tensor<i32>), null for dimensions that are not cut.",
                     "void", "setBegins", (ins "::mlir::ValueRange":$begins)>];

@@ -40,8 +40,8 @@ static RankedTensorType withShape(RankedTensorType like, ArrayRef<int64_t> shape
 
 //===--- contractions -------------------------------------------------------===//
 
-int64_t LinearOp::getFlops() { return contractionFlops(*this); }
-int64_t ContractOp::getFlops() { return contractionFlops(*this); }
+double LinearOp::getFlops() { return contractionFlops(*this); }
+double ContractOp::getFlops() { return contractionFlops(*this); }
 
 /// The text's first two tensors with the linear mark, without a possible third.
 static std::string contractText(StringRef rule) {
@@ -137,6 +137,7 @@ FloatType RopeOp::getOperandPrecision(unsigned index, FloatType narrow) {
 }
 
 SmallVector<std::pair<Value, int64_t>> RopeTableOp::getIndexedDims() { return {{getCos(), 0}}; }
+SmallVector<Value> RopeTableOp::getIndexBegins() { return {getBegin()}; }
 
 void RopeTableOp::setBegins(ValueRange begins) {
   if (begins[0])
@@ -210,6 +211,8 @@ bool AttentionOp::preservesZero(unsigned result) {
 }
 void AttentionOp::keepLogicalSizes() { keepHeads(*this); }
 void AttentionGradOp::keepLogicalSizes() { keepHeads(*this); }
+SmallVector<Value> AttentionOp::getIndexBegins() { return {getHeadBegin()}; }
+SmallVector<Value> AttentionGradOp::getIndexBegins() { return {getHeadBegin()}; }
 void AttentionOp::setBegins(ValueRange begins) { setHeadBegin(*this, begins); }
 void AttentionGradOp::setBegins(ValueRange begins) { setHeadBegin(*this, begins); }
 
@@ -244,12 +247,12 @@ LogicalResult AttentionOp::verify() {
 }
 
 /// Query-key pairs that are visible, of one head of one sequence.
-static int64_t visiblePairs(int64_t queries, int64_t keys, bool causal, int64_t window) {
-  int64_t pairs = 0;
+static double visiblePairs(int64_t queries, int64_t keys, bool causal, int64_t window) {
+  double pairs = 0;
   for (int64_t s = 0; s < queries; ++s) {
     int64_t end = causal ? std::min(s + 1, keys) : keys;
     int64_t begin = window ? std::max<int64_t>(0, s - window + 1) : 0;
-    pairs += std::max<int64_t>(0, end - begin);
+    pairs += double(std::max<int64_t>(0, end - begin));
   }
   return pairs;
 }
@@ -263,15 +266,17 @@ bool AttentionOp::dropRandomness() {
   return true;
 }
 
-int64_t AttentionOp::getFlops() {
+double AttentionOp::getFlops() {
   auto q = tensor(getQ()).getShape(), k = tensor(getK()).getShape();
-  return 4 * q[0] * q[2] * q[3] * visiblePairs(q[1], k[1], getCausal(), getWindow());
+  return 4.0 * double(q[0]) * double(q[2]) * double(q[3]) *
+         visiblePairs(q[1], k[1], getCausal(), getWindow());
 }
 
-int64_t AttentionGradOp::getFlops() {
+double AttentionGradOp::getFlops() {
   // Five products: the scores again, dP, dV, dQ, dK.
   auto q = tensor(getQ()).getShape(), k = tensor(getK()).getShape();
-  return 10 * q[0] * q[2] * q[3] * visiblePairs(q[1], k[1], getCausal(), getWindow());
+  return 10.0 * double(q[0]) * double(q[2]) * double(q[3]) *
+         visiblePairs(q[1], k[1], getCausal(), getWindow());
 }
 
 //===--- element-wise -------------------------------------------------------===//
@@ -374,6 +379,13 @@ SmallVector<std::pair<Value, int64_t>> DropoutOp::getIndexedDims() {
 
 void DropoutOp::keepLogicalSizes() { setSizes(getLogicalSizes()); }
 
+SmallVector<Value> DropoutOp::getIndexBegins() {
+  SmallVector<Value> begins;
+  for (int64_t d = 1; d < tensor(getX()).getRank(); ++d)
+    begins.push_back(getBegin(d));
+  return begins;
+}
+
 void DropoutOp::setBegins(ValueRange begins) {
   SmallVector<Value> given;
   SmallVector<int64_t> dims;
@@ -455,9 +467,35 @@ SmallVector<std::pair<Value, int64_t>> MaskOp::getIndexedDims() {
   return {{getX(), int64_t(getDim())}};
 }
 
+SmallVector<Value> MaskOp::getIndexBegins() { return {getBegin()}; }
+
 void MaskOp::setBegins(ValueRange begins) {
   if (begins[0])
     getBeginMutable().assign(begins[0]);
+}
+
+ShardingRule PartBeginOp::getShardingRule() {
+  ShardingRule rule;
+  rule.operands.resize(getNumOperands());
+  rule.results.resize(1);
+  return rule;
+}
+
+LogicalResult PartBeginOp::inferReturnTypes(MLIRContext *, std::optional<Location>, Adaptor adaptor,
+                                            SmallVectorImpl<Type> &types) {
+  auto type = cast<RankedTensorType>(adaptor.getPart().getType());
+  types.push_back(withShape(type, type.getShape()));
+  return success();
+}
+
+LogicalResult PartBeginOp::verify() {
+  if (int64_t(getEvery()) < 1 || int64_t(getParts()) < 1 || int64_t(getSize()) < 1)
+    return emitOpError("needs positive numbers, found every ")
+           << int64_t(getEvery()) << " parts " << int64_t(getParts()) << " size "
+           << int64_t(getSize());
+  if (failed(verifyBegin(*this, getPart())))
+    return failure();
+  return verifyBegin(*this, getBegin());
 }
 
 ShardingRule FoldInOp::getShardingRule() { return ruleOf(*this, "k!,  -> k!"); }

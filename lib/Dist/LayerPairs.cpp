@@ -87,7 +87,7 @@ double meshwright::dist::costOfOp(Operation *op) {
     return flopsPerByteSent * double(collective.getSentBytes(mesh.size(group.on(mesh))));
   }
   auto cost = dyn_cast<train::CostOpInterface>(op);
-  return cost && !isa<train::ReshapeOp>(op) ? double(cost.getFlops()) : 0;
+  return cost && !isa<train::ReshapeOp>(op) ? cost.getFlops() : 0;
 }
 
 double meshwright::dist::costOfFunction(func::FuncOp function) {

@@ -182,8 +182,11 @@ class SplitServersPass : public dist::impl::DistSplitServersBase<SplitServersPas
       if (roots.isRoots(&op) && !any)
         continue;
       bool runs = any || Roots::givesToRoot(&op) || !wouldOpBeTriviallyDead(&op);
-      if (auto collective = dyn_cast<CollectiveOpInterface>(op); collective && !runs)
+      auto collective = dyn_cast<CollectiveOpInterface>(op);
+      if (collective && !runs && (maskOf(collective.getGroupAttr().on(mesh)) & roots.all())) {
         unwanted.push_back(collective);
+        runs = true; // Workers give the root what it reduces or gathers.
+      }
       if (runs && !(Roots::takesFromRoot(&op) && roots.of(op.getOperand(0))))
         wanted.insert(op.operand_begin(), op.operand_end());
     }
@@ -195,8 +198,6 @@ class SplitServersPass : public dist::impl::DistSplitServersBase<SplitServersPas
 
   LogicalResult reduceToRoot(CollectiveOpInterface op, const Mesh &mesh, AxisMask rootAxes) {
     AxisMask mask = maskOf(op.getGroupAttr().on(mesh));
-    if (!(mask & rootAxes))
-      return success(); // among devices of one program
     OpBuilder b(op);
     auto over = [&](AxisMask axes) {
       return GroupAttr::from(op.getGroupAttr().getMesh(), mesh, axesOf(axes));
@@ -209,11 +210,8 @@ class SplitServersPass : public dist::impl::DistSplitServersBase<SplitServersPas
         y.replaceAllUsesWith(ReduceOp::create(b, op.getLoc(), y.getType(), all.getKind(), sum,
                                               /*root=*/0, over(mask & rootAxes)));
       }
-    } else if (auto all = dyn_cast<AllGatherOp>(*op);
-               all && all.getXs().size() == 1 && !(mask & ~rootAxes)) {
-      all.getYs()[0].replaceAllUsesWith(
-          GatherOp::create(b, op.getLoc(), all.getYs()[0].getType(), all.getXs()[0], all.getDim(),
-                           /*root=*/0, over(mask)));
+    } else if (auto all = dyn_cast<AllGatherOp>(*op); all && all.getXs().size() == 1) {
+      all.getYs()[0].replaceAllUsesWith(gatherAtRoot(all, mesh, rootAxes));
     } else {
       return op.emitOpError() << "over " << mesh.str(axesOf(mask)) << " makes what only the root over "
                               << mesh.str(axesOf(rootAxes))
@@ -221,6 +219,30 @@ class SplitServersPass : public dist::impl::DistSplitServersBase<SplitServersPas
     }
     op->erase();
     return success();
+  }
+
+  /// Parts of neighbours in the order of the axes first: those over root axes come to the root,
+  /// which then gathers with its neighbours in the same program.
+  static Value gatherAtRoot(AllGatherOp op, const Mesh &mesh, AxisMask rootAxes) {
+    OpBuilder b(op);
+    Value parts = op.getXs()[0];
+    auto isRoot = [&](unsigned axis) { return bool(maskOf({axis}) & rootAxes); };
+    for (Axes left = op.getGroup().on(mesh); !left.empty();) {
+      auto end = llvm::find_if(llvm::reverse(left),
+                               [&](unsigned axis) { return isRoot(axis) != isRoot(left.back()); });
+      Axes inner(end.base(), left.end());
+      left.erase(end.base(), left.end());
+      auto type = cast<RankedTensorType>(parts.getType());
+      SmallVector<int64_t> shape(type.getShape());
+      shape[op.getDim()] *= mesh.size(inner);
+      type = RankedTensorType::get(shape, type.getElementType());
+      auto group = GroupAttr::from(op.getGroup().getMesh(), mesh, inner);
+      if (isRoot(inner.front()))
+        parts = GatherOp::create(b, op.getLoc(), type, parts, op.getDim(), /*root=*/0, group);
+      else
+        parts = AllGatherOp::create(b, op.getLoc(), type, parts, op.getDim(), group).getYs()[0];
+    }
+    return parts;
   }
 
   /// Takes the root's part out of a worker's program.

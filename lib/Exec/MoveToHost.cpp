@@ -236,9 +236,9 @@ void exec::moveToHost(Value root, HostUses &uses, Kept kept, Category category, 
     mover.moveWhole(uses.whole);
   for (auto &[loop, slots] : uses.loops) {
     bool fetch = slots.fetches(), store = slots.writes();
-    if (kept == Kept::Handed)
+    if (kept == Kept::Scratch)
       store &= !fetch;
-    else // What is written in part keeps the rest.
+    if (kept == Kept::Always) // What is written in part keeps the rest.
       fetch |= llvm::any_of(slots.slots, [](SlotOp slot) { return isUsedInParts(slot.getSlice()); });
     mover.moveLoop(loop, slots, fetch, store);
   }

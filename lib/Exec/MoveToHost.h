@@ -39,8 +39,9 @@ private:
 
 /// What a piece of memory is to the program, which says which copies are needed.
 enum class Kept {
-  Always,  ///< a variable: what an iteration leaves is there in the next run
-  Handed   ///< a stack: who does not read it first writes it, who does reads it only
+  Always, ///< a variable: what an iteration leaves is there in the next run
+  Handed, ///< a stack: a loop that does not read a slot first writes all of it
+  Scratch ///< a stack whose only reader may write over it: nobody sees what it leaves there
 };
 
 /// Moves `root`, which no op uses but those in `uses`, to the host. Ops use buffers of

@@ -132,8 +132,6 @@ void ExecOffload::examine(Value root, Stack &stack) {
   }
   HostUses uses(root, ProgramLiveness(program));
   stack.fits &= uses.whole.empty();
-  unsigned readers = 0;
-  bool scratch = false; // a reader writes over what it has read
   for (auto &[loop, slots] : uses.loops) {
     int64_t bytes = bytesOf(slots.type());
     stack.fits &= bytes * int64_t(loop.getCount()) == bytesOf(root.getType()) &&
@@ -141,10 +139,7 @@ void ExecOffload::examine(Value root, Stack &stack) {
                     return bytesOf(slot.getSlice().getType()) == bytes;
                   });
     (slots.fetches() ? stack.readers : stack.writers).push_back(loop);
-    readers += slots.fetches();
-    scratch |= slots.fetches() && slots.writes();
   }
-  stack.fits &= !scratch || (readers == 1 && uses.calls.empty());
   for (OpOperand *use : uses.calls) {
     // Callees get it as it is, and as nothing but an argument.
     auto call = cast<CallOp>(use->getOwner());
@@ -210,7 +205,12 @@ void ExecOffload::moveStacks() {
     for (Value root : stack.roots) {
       ProgramOp program = programOf(root);
       HostUses uses(root, ProgramLiveness(program));
-      moveToHost(root, uses, Kept::Handed, Category::Activation, numbers[program]);
+      // What a reader writes over a stack that callers own is a result, such as the gradients that
+      // a zero-bubble schedule's backward keeps for its weight task.
+      bool scratch =
+          root.getDefiningOp<BufferOp>() && stack.readers.size() == 1 && uses.calls.empty();
+      moveToHost(root, uses, scratch ? Kept::Scratch : Kept::Handed, Category::Activation,
+                 numbers[program]);
     }
   }
 }

@@ -64,7 +64,10 @@ def ExecSliceUpdates : StagedPass<"exec-slice-updates", "exec"> {
     (`exec-merge-launches`), whose states then pass together. Parts are runs of elements in memory, whatever the shape: layers of a
     stack, rows of a table, or pieces of them. Parts begin at multiples of 32 elements where
     the number of elements allows it. What else is computed element by element for the
-    update or from it (a guard, a cast to the parameter's type) goes with it.
+    update or from it (a guard, a cast to the parameter's type) goes with it. Where one of
+    these ops depends on the place of its elements (`IndexedOpInterface`, a mask of
+    padding), parts keep the variable's dimensions, rows of a table or pieces of one row, and
+    the op gets the index at which its part begins (`train.part_begin`).
   }];
   let options = [
     Option<"partBytes", "part-bytes", "int64_t", "32 << 20", "bytes of the largest part of one state">,
@@ -372,7 +375,9 @@ def ExecVerify : StagedPass<"exec-verify", "exec"> {
     plan: while a started collective runs, nothing but other communication may write what it reads or
     touch what it writes, and none may run when the program ends. Copies between host and device are
     in order among those of one direction, so a copy the other way or communication may not touch such
-    memory either. Nothing but copies and calls uses memory of the host.
+    memory either. Nothing but copies and calls uses memory of the host. Where the device has a copy
+    of it, the older of the two is not read, and what a program changes in a copy of a variable or of an `inouts`
+    is copied back.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }

@@ -20,9 +20,13 @@ bool ProgramWalk::run(function_ref<bool(Operation *)> visit) {
 bool ProgramWalk::run(LoopOp loop, function_ref<bool(Operation *)> visit) {
   int64_t count = loop.getCount();
   int64_t skipped = std::max<int64_t>(0, count - atBegin - atEnd) / turns * turns;
+  int64_t before = loop.getReverse() ? count - skipped - atBegin : atBegin;
   for (int64_t i = 0; i < count; ++i) {
-    if (i == atBegin)
+    if (i == before && skipped > 0) {
       i += skipped;
+      if (onSkip)
+        onSkip();
+    }
     iterations[loop.getIndex()] = loop.getReverse() ? count - 1 - i : i;
     if (!run(loop.getBlock(), visit))
       return false;

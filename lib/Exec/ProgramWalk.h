@@ -8,6 +8,8 @@
 
 #include "Exec/Exec.h"
 
+#include <functional>
+
 namespace meshwright::exec {
 
 /// Bytes that an op reads or writes: of the arena, whose root is null, or of the host's, of a
@@ -42,10 +44,13 @@ public:
 
   /// Calls `visit` for all ops but structure and places, in the order in which the program
   /// runs them, until it returns false; whether it never did. Of loops that run often the
-  /// first and the last iterations, so that slots that are taken in turns stay so. An op
-  /// that `visit` puts before the one it is called for is not visited, but in iterations
-  /// that come later.
+  /// first and the last iterations, the same ones in both directions, so that slots that are taken
+  /// in turns stay so. An op that `visit` puts before the one it is called for is not visited, but
+  /// in iterations that come later.
   bool run(llvm::function_ref<bool(mlir::Operation *)> visit);
+
+  /// Called where iterations of a loop are left out, before the next one.
+  std::function<void()> onSkip;
 
   /// Makes `iteration` the present one of `loop`.
   void setIteration(LoopOp loop, int64_t iteration) { iterations[loop.getIndex()] = iteration; }

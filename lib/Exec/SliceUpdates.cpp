@@ -21,7 +21,8 @@ static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(valu
 static bool isScalar(Value value) { return typeOf(value).getRank() == 0; }
 
 /// Whether each element of the results, all of shape `shape`, depends on the elements at
-/// the same place in operands of that shape, and on scalars, alone.
+/// the same place in operands of that shape, on scalars, and where the op says so
+/// (`IndexedOpInterface`), on the place.
 static bool isElementwise(Operation *op, ArrayRef<int64_t> shape) {
   auto ruled = dyn_cast<train::ShardingRuleOpInterface>(op);
   if (!ruled || !isa<train::KernelOpInterface>(op))
@@ -43,15 +44,30 @@ static bool isElementwise(Operation *op, ArrayRef<int64_t> shape) {
   return true;
 }
 
-/// The fewest equal parts of `elements` numbers, each of `most` at most; rather those that begin
-/// at multiples of 32 numbers, 64 bytes of the narrowest type. One where parts would be much smaller than
-/// they may be: the sizes of layers and tables have divisors.
-static int64_t partsOf(int64_t elements, int64_t most) {
+/// The shape of each of `parts` equal parts of a tensor, which lie one after the other: as many
+/// dimensions as the tensor, so that indices keep their meaning, of which the first are 1, then one
+/// is cut, and the rest are whole. Nothing where there is no such shape.
+static std::optional<SmallVector<int64_t>> partShape(ArrayRef<int64_t> shape, int64_t parts) {
+  SmallVector<int64_t> part;
+  for (int64_t size : shape) {
+    int64_t pieces = parts % size == 0 ? size : parts;
+    if (size % pieces)
+      return std::nullopt;
+    part.push_back(size / pieces);
+    parts /= pieces;
+  }
+  return part;
+}
+
+/// The fewest equal parts of `elements` numbers, each of `most` at most, that are `possible`;
+/// rather those that begin at multiples of 32 numbers, 64 bytes of the narrowest type. One where
+/// parts would be much smaller than they may be: the sizes of layers and tables have divisors.
+static int64_t partsOf(int64_t elements, int64_t most, llvm::function_ref<bool(int64_t)> possible) {
   constexpr int64_t alignment = 32, moreToAlign = 4, moreAtMost = 16;
   int64_t fewest = llvm::divideCeil(elements, most);
   std::optional<int64_t> any;
   for (int64_t parts = fewest; parts <= std::min(elements, moreAtMost * fewest); ++parts) {
-    if (elements % parts)
+    if (elements % parts || !possible(parts))
       continue;
     if (elements / parts % alignment == 0 && parts <= moreToAlign * fewest)
       return parts;
@@ -91,6 +107,23 @@ static SmallVector<Operation *> clusterOf(Operation *update, ArrayRef<int64_t> s
   return sorted;
 }
 
+/// Tells `op`, which works on part number `iteration` of tensors of shape `shape`, where the part
+/// begins.
+static void shiftBegins(train::IndexedOpInterface op, ArrayRef<int64_t> shape,
+                        ArrayRef<int64_t> part, Value iteration) {
+  OpBuilder b(op);
+  SmallVector<Value> begins = op.getIndexBegins();
+  for (auto [begin, place] : llvm::zip(begins, op.getIndexedDims())) {
+    int64_t every = 1, dim = place.second;
+    for (size_t d = dim + 1; d < shape.size(); ++d)
+      every *= shape[d] / part[d];
+    if (part[dim] < shape[dim])
+      begin = train::PartBeginOp::create(b, op->getLoc(), iteration, begin, every,
+                                         shape[dim] / part[dim], part[dim]);
+  }
+  op.setBegins(begins);
+}
+
 /// Variables that are smaller than this share of a part may be updated together.
 static constexpr int64_t smallShare = 16;
 
@@ -118,8 +151,13 @@ void ExecSliceUpdates::slice(train::UpdateOpInterface update, SymbolTable &symbo
   // A master, momentum and variance are f32.
   if (elements * 4 <= partBytes / smallShare)
     return;
-  int64_t parts = partsOf(elements, std::max<int64_t>(1, partBytes / 4));
   SmallVector<Operation *> cluster = clusterOf(update, shape);
+  // Where nothing depends on the place, a part may begin anywhere and is a row.
+  bool indexed = llvm::any_of(cluster, llvm::IsaPred<train::IndexedOpInterface>);
+  int64_t parts = partsOf(elements, std::max<int64_t>(1, partBytes / 4),
+                          [&](int64_t parts) { return !indexed || partShape(shape, parts); });
+  SmallVector<int64_t> part =
+      indexed ? *partShape(shape, parts) : SmallVector<int64_t>{elements / parts};
   llvm::SetVector<Value> each, shared;
   SmallVector<Value> results;
   for (Operation *op : cluster) {
@@ -132,12 +170,17 @@ void ExecSliceUpdates::slice(train::UpdateOpInterface update, SymbolTable &symbo
         results.push_back(result);
   }
   auto partType = [&](Value value) {
-    return RankedTensorType::get({elements / parts}, typeOf(value).getElementType());
+    return RankedTensorType::get(part, typeOf(value).getElementType());
   };
   auto stackType = [&](Value value) {
-    return RankedTensorType::get({parts, elements / parts}, typeOf(value).getElementType());
+    SmallVector<int64_t> stack{parts};
+    llvm::append_range(stack, part);
+    return RankedTensorType::get(stack, typeOf(value).getElementType());
   };
+  OpBuilder b(update.getContext());
   SmallVector<Type> arguments, partResults, stacks;
+  if (indexed)
+    arguments.push_back(RankedTensorType::get({}, b.getI32Type()));
   for (Value value : each)
     arguments.push_back(partType(value));
   for (Value value : shared)
@@ -147,18 +190,22 @@ void ExecSliceUpdates::slice(train::UpdateOpInterface update, SymbolTable &symbo
     stacks.push_back(stackType(value));
   }
   Location loc = update.getLoc();
-  OpBuilder b(update.getContext());
   auto function = func::FuncOp::create(b, loc, "update.part", b.getFunctionType(arguments, partResults));
   function.setPrivate();
   symbols.insert(function);
   b.setInsertionPointToStart(function.addEntryBlock());
   IRMapping mapping;
-  mapping.map(each.getArrayRef(), function.getArguments().take_front(each.size()));
-  mapping.map(shared.getArrayRef(), function.getArguments().drop_front(each.size()));
+  mapping.map(each.getArrayRef(),
+              function.getArguments().drop_front(indexed).take_front(each.size()));
+  mapping.map(shared.getArrayRef(), function.getArguments().take_back(shared.size()));
   for (Operation *op : cluster) {
+    if (auto place = dyn_cast<train::IndexedOpInterface>(op))
+      place.keepLogicalSizes();
     Operation *copy = b.clone(*op, mapping);
     for (OpResult result : copy->getResults())
       result.setType(partType(result));
+    if (auto place = dyn_cast<train::IndexedOpInterface>(copy))
+      shiftBegins(place, shape, part, function.getArgument(0));
   }
   func::ReturnOp::create(b, loc, llvm::map_to_vector(results, [&](Value value) {
                            return mapping.lookup(value);
@@ -170,7 +217,7 @@ void ExecSliceUpdates::slice(train::UpdateOpInterface update, SymbolTable &symbo
     return train::ReshapeOp::create(b, loc, stackType(value), value);
   });
   auto repeat = train::RepeatOp::create(b, loc, stacks, function.getSymName(), parts,
-                                        /*reverse=*/false, /*indexed=*/false, ValueRange(), slices,
+                                        /*reverse=*/false, indexed, ValueRange(), slices,
                                         shared.getArrayRef());
   for (auto [value, stack] : llvm::zip(results, repeat.getResults()))
     value.replaceAllUsesWith(train::ReshapeOp::create(b, loc, value.getType(), stack).getResult());

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Exec/Passes.h"
+#include "HostCopies.h"
 #include "Liveness.h"
 #include "ProgramWalk.h"
 
@@ -34,7 +35,9 @@ public:
   LogicalResult run() {
     if (failed(checkOps()) || failed(checkArguments()) || failed(checkBuffers()))
       return failure();
-    return failed(checkOverlaps()) ? failure() : checkStarts();
+    if (failed(checkOverlaps()) || failed(checkStarts()))
+      return failure();
+    return HostCopies(program).verify();
   }
 
 private:

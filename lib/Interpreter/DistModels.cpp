@@ -63,16 +63,6 @@ static Tensor reduce(train::ReduceKind kind, PerRank operands, size_t which = 0)
   return total;
 }
 
-/// What nobody may use.
-static Tensor undefined(Type type) {
-  Tensor value(type);
-  if (value.isFloat())
-    std::fill_n(value.writeFloats(), value.size(), std::nan(""));
-  else
-    std::fill_n(value.writeIntegers(), value.size(), std::numeric_limits<int32_t>::min());
-  return value;
-}
-
 /// The `index`-th of `count` equal parts of x along `dim`.
 static Tensor part(const Tensor &x, int64_t dim, int64_t index, int64_t count) {
   SmallVector<int64_t> offsets(x.rank(), 0), sizes(x.shape());
@@ -138,14 +128,14 @@ static LogicalResult broadcast(dist::BroadcastOp op, PerRank operands, ResultsPe
 static LogicalResult reduceToRoot(dist::ReduceOp op, PerRank operands, ResultsPerRank results) {
   for (auto [i, member] : llvm::enumerate(results))
     member.push_back(i == op.getRoot() ? reduce(op.getKind(), operands)
-                                       : undefined(op.getY().getType()));
+                                       : Tensor::undefined(op.getY().getType()));
   return success();
 }
 
 static LogicalResult gather(dist::GatherOp op, PerRank operands, ResultsPerRank results) {
   for (auto [i, member] : llvm::enumerate(results))
     member.push_back(i == op.getRoot() ? gathered(operands, 0, op.getDim())
-                                       : undefined(op.getY().getType()));
+                                       : Tensor::undefined(op.getY().getType()));
   return success();
 }
 

@@ -146,6 +146,16 @@ static LogicalResult mask(train::MaskOp op, Operands in, Results &results, RankC
   return success();
 }
 
+static LogicalResult partBegin(train::PartBeginOp op, Operands in, Results &results,
+                               RankContext &) {
+  Tensor result(op.getType());
+  int64_t part = in[0].integers()[0] / int64_t(op.getEvery()) % int64_t(op.getParts());
+  int64_t begin = op.getBegin() ? in[1].integers()[0] : 0;
+  *result.writeIntegers() = int32_t(begin + part * int64_t(op.getSize()));
+  results.push_back(result);
+  return success();
+}
+
 static LogicalResult exponential(train::ExpOp op, Operands in, Results &results, RankContext &) {
   results.push_back(map(op.getType(), in[0], [](double x) { return std::exp(x); }));
   return success();
@@ -175,6 +185,7 @@ void interp::attachElementwiseModels(MLIRContext *context) {
   attach<train::ReluGradOp, reluGrad>(context);
   attach<train::DropoutOp, dropout>(context);
   attach<train::MaskOp, mask>(context);
+  attach<train::PartBeginOp, partBegin>(context);
   attach<train::ExpOp, exponential>(context);
   attach<train::LogOp, logarithm>(context);
   attach<train::InverseRootOp, inverseRoot>(context);

@@ -127,6 +127,10 @@ bool Grower::project() {
       y = train::GeluOp::create(b, loc, y, /*tanh=*/true);
     y = linear(y, width());
   }
+  if (options.gates) {
+    Value gate = train::SiluOp::create(b, loc, linear(x, shape(y).back()));
+    y = linear(train::MulOp::create(b, loc, gate, y), width());
+  }
   pool.push_back(y);
   return true;
 }

@@ -21,6 +21,7 @@ struct RandomGraphOptions {
   int64_t granularity = 1;
   bool dropout = false;
   bool biases = false; ///< projections are two, with a bias between and maybe gelu's tanh form
+  bool gates = false;  ///< projections are of a product of two, one under silu
   int64_t layers = 2;       ///< of a random model
   int64_t microbatches = 1; ///< of a random model
   int64_t rowsMultiple = 1; ///< sequences of a microbatch of a random model

@@ -33,6 +33,16 @@ Tensor::Tensor(Type elementType, ArrayRef<int64_t> shape)
     integerData = std::make_shared<std::vector<int64_t>>(count);
 }
 
+Tensor Tensor::undefined(Type type) {
+  Tensor value(type);
+  value.nobodys = true;
+  if (value.isFloat())
+    std::fill_n(value.writeFloats(), value.size(), std::nan(""));
+  else
+    std::fill_n(value.writeIntegers(), value.size(), std::numeric_limits<int32_t>::min());
+  return value;
+}
+
 ArrayRef<double> Tensor::floats() const {
   assert(isFloat() && "not a tensor of floats");
   return *floatData;

@@ -27,6 +27,10 @@ public:
   explicit Tensor(mlir::Type type);
   Tensor(mlir::Type elementType, llvm::ArrayRef<int64_t> shape);
 
+  /// What nobody may use: not-a-number, or the least integer, everywhere.
+  static Tensor undefined(mlir::Type type);
+  bool isUndefined() const { return nobodys; }
+
   explicit operator bool() const { return bool(element); }
   mlir::Type elementType() const { return element; }
   bool isFloat() const { return mlir::isa<mlir::FloatType>(element); }
@@ -65,6 +69,7 @@ private:
   mlir::Type element;
   llvm::SmallVector<int64_t, 4> sizes;
   int64_t count = 0;
+  bool nobodys = false;
   std::shared_ptr<std::vector<double>> floatData;
   std::shared_ptr<std::vector<int64_t>> integerData;
 };

@@ -168,15 +168,32 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
   return Error::success();
 }
 
+/// Refuses text that would end MLIR's parser, which recurses as brackets nest and makes a place
+/// for each result of an op up to the one that is named, as in %5#2147483648.
+static Error checkText(StringRef path) {
+  constexpr unsigned depth = 512, digits = 5;
+  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  if (!file)
+    return Error::success(); // The parser says so.
+  StringRef text = (*file)->getBuffer();
+  if (beyondDepth(text, depth, "([{<", ")]}>") != StringRef::npos)
+    return createStringError("'" + path + "': brackets are nested more than " + llvm::Twine(depth) +
+                             " deep");
+  for (size_t at = text.find('#'); at != StringRef::npos; at = text.find('#', at + 1)) {
+    StringRef number = text.substr(at + 1).take_while(llvm::isDigit);
+    StringRef name = text.take_front(at).rtrim(
+        "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_$.-");
+    if (number.size() > digits && name.ends_with("%"))
+      return createStringError("'" + path + "': no op has a result #" + number);
+  }
+  return Error::success();
+}
+
 Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRContext &context) {
   DiagnosticCollector diagnostics(context);
   if (llvm::sys::path::extension(options.model) == ".mlir") {
-    // The parser recurses as the text nests, which is not deep in any program.
-    constexpr unsigned depth = 512;
-    auto file = llvm::MemoryBuffer::getFile(options.model, /*IsText=*/true);
-    if (file && beyondDepth((*file)->getBuffer(), depth, "([{<", ")]}>") != StringRef::npos)
-      return createStringError("'" + options.model + "': brackets are nested more than " +
-                               llvm::Twine(depth) + " deep");
+    if (Error error = checkText(options.model))
+      return std::move(error);
     OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(options.model, &context);
     if (!module)
       return diagnostics.take("cannot read '" + options.model + "'");

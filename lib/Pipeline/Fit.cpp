@@ -162,6 +162,8 @@ Error fit(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_ostr
                       .Case("seq", &CompileOptions::sequence)
                       .Case("layers", &CompileOptions::layers)
                       .Default(nullptr);
+  if (largest.empty())
+    return createStringError(llvm::Twine("--largest is missing: it says what to look for\n") + usage);
   if (!quantity)
     return createStringError("--largest '" + largest + "' must be batch, seq or layers\n" + usage);
 
@@ -171,6 +173,9 @@ Error fit(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_ostr
   if (llvm::sys::path::extension(options->model) == ".mlir")
     return createStringError("'" + options->model + "' has its sizes in its types; fit needs a "
                                                     "config.json");
+  if (options->memoryLimit.empty())
+    return createStringError(llvm::Twine("--memory-limit is missing: it says what a rank may use\n") +
+                             usage);
   std::optional<double> limit = parseBytes(options->memoryLimit);
   if (!limit)
     return createStringError("--memory-limit '" + options->memoryLimit +

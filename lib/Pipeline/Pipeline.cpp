@@ -385,15 +385,19 @@ public:
       (copy ? *copy : op)->print(os, OpPrintingFlags().elideLargeElementsAttrs());
     }
     os.flush();
-    if (error || os.has_error()) {
-      os.clear_error();
+    if (!error)
+      error = os.error();
+    os.clear_error();
+    // The next would fail as the first does.
+    if (error && !failed)
       op->emitError("cannot write '") << path << "': " << error.message();
-    }
+    failed |= bool(error);
   }
 
 private:
   std::string directory;
   unsigned count = 1;
+  bool failed = false; ///< to write a file
   llvm::DenseMap<Operation *, unsigned> ofProgram;
 };
 } // namespace

@@ -107,7 +107,7 @@ Error showSchedule(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
     return fail("--costs '" + costsText + "' must be three positive numbers, e.g. 1,1,1");
 
   if (!trace.empty() && !svg.empty())
-    if (std::string clash = clashBetween({"--trace", trace, FileUse::Input}, {"-o", svg, FileUse::Output});
+    if (std::string clash = clashOf({{"--trace", trace, FileUse::Input}, {"-o", svg, FileUse::Output}});
         !clash.empty())
       return fail(clash);
   if (hasCosts && !trace.empty())

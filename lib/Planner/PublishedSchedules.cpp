@@ -6,6 +6,7 @@
 #include "Planner/PipelineSchedule.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
 
@@ -180,6 +181,15 @@ Expected<PipelineSchedule> makeSchedule(ScheduleKind kind, int64_t stages, int64
         " stages as microbatches; there are " + llvm::Twine(microbatches) + ", " +
         llvm::Twine(microbatches / stages * stages) + " or " +
         llvm::Twine((microbatches / stages + 1) * stages) + " would do");
+  // Each is written out, here and in the stages' programs.
+  constexpr int64_t most = 1 << 20;
+  int64_t tasks = 0;
+  if (llvm::MulOverflow(stages, kind.chunksPerStage, tasks) ||
+      llvm::MulOverflow(tasks, microbatches, tasks) || tasks > most)
+    return llvm::createStringError("schedule " + kind.str() + " of " + llvm::Twine(stages) +
+                                   " stages with " + llvm::Twine(microbatches) +
+                                   " microbatches has more than " + llvm::Twine(most) +
+                                   " forward tasks; use fewer microbatches");
 
   PipelineSchedule schedule;
   schedule.microbatches = microbatches;

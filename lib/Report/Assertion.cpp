@@ -145,8 +145,8 @@ Error checkAssertion(const Plan &plan, StringRef condition) {
                     : (equal ? value >= *limit : value > *limit);
   if (holds)
     return Error::success();
-  return createStringError(formatv("--assert '{0}' is broken: {1} is {2:N0} {3}", condition,
-                                   condition.substr(0, at).trim(), int64_t(value),
+  return createStringError(formatv("--assert '{0}' is broken: {1} is {2} {3}", condition,
+                                   condition.substr(0, at).trim(), grouped(value),
                                    unitText(sum.unit))
                                .str());
 }

@@ -11,6 +11,8 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cmath>
+
 using namespace llvm;
 using namespace meshwright::report;
 
@@ -27,9 +29,9 @@ public:
     auto &row = rows[name.str()];
     (ofB ? row.second : row.first) = std::move(text);
   }
-  void add(bool ofB, const Twine &name, int64_t number) {
+  void add(bool ofB, const Twine &name, double number) {
     numbers[name.str()][ofB] = number;
-    add(ofB, name, formatv("{0:N0}", number).str());
+    add(ofB, name, grouped(number));
   }
 
   unsigned print(StringRef title, raw_ostream &os) const {
@@ -44,7 +46,7 @@ public:
       auto it = numbers.find(name);
       if (it != numbers.end() && a && b) {
         auto [x, y] = it->second;
-        os << formatv(" {0}{1:N0}", y > x ? "+" : "", y - x);
+        os << formatv(" {0}{1}", y > x ? "+" : "", grouped(y - x));
         if (x != 0)
           os << formatv(" ({0}{1:f1}%)", y > x ? "+" : "", 100.0 * (y - x) / x);
       }
@@ -60,7 +62,7 @@ private:
   }
 
   MapVector<std::string, std::pair<Cell, Cell>, std::map<std::string, unsigned>> rows;
-  std::map<std::string, std::array<int64_t, 2>> numbers;
+  std::map<std::string, std::array<double, 2>> numbers;
 };
 } // namespace
 
@@ -121,8 +123,8 @@ unsigned diffPlans(const json::Object &a, const json::Object &b, raw_ostream &os
       const json::Value *value = (ofB ? b : a).get(key);
       if (!value)
         continue;
-      auto number = value->getAsInteger();
-      if (number)
+      auto number = value->getAsNumber();
+      if (number && *number == std::floor(*number))
         facts.add(ofB, key, *number);
       else
         facts.add(ofB, key, plain(*value));

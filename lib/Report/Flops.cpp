@@ -21,7 +21,7 @@ static double attentionFlops(const MwAttention &shape) {
     int64_t first = shape.window ? std::max<int64_t>(0, query - shape.window + 1) : 0;
     visible += std::max<int64_t>(0, last - first);
   }
-  return 4.0 * double(shape.batch * shape.heads * shape.headDim) * visible;
+  return 4.0 * double(shape.batch) * double(shape.heads) * double(shape.headDim) * visible;
 }
 
 double FlopCounter::of(Operation *op, bool again) {

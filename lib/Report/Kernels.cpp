@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Kernels.h"
+#include "Tables.h"
 
 #include "Dist/Dist.h"
 #include "Train/Train.h"
@@ -248,9 +249,9 @@ void meshwright::printKernels(const llvm::json::Object &plan, const Ceilings &ce
     for (const Line &line : lines) {
       printNames(line.row->getString("op").value_or("?"),
                  line.row->getString("kind").value_or(""));
-      os << llvm::formatv("{0,7}{1,18:N0}{2,18:N0}{3,22:N0}", int64_t(line.times),
+      os << llvm::formatv("{0,7}{1,18:N0}{2,18:N0}{3,22}", int64_t(line.times),
                           line.row->getInteger("read_bytes").value_or(0),
-                          line.row->getInteger("written_bytes").value_or(0), uint64_t(line.flops));
+                          line.row->getInteger("written_bytes").value_or(0), grouped(line.flops));
       if (ceilings.known())
         os << llvm::formatv("{0,16:F2}{1,12:F3}{2,8:P1}", line.floor * 1e6,
                             line.times * line.floor * 1e3, line.times * line.floor / floor);
@@ -262,8 +263,7 @@ void meshwright::printKernels(const llvm::json::Object &plan, const Ceilings &ce
           os << llvm::formatv("{0,18}{1,9}", "", "");
       os << "\n";
     }
-    os << llvm::formatv("  in all {0:N0} bytes and {1:N0} FLOPs", uint64_t(bytes),
-                        uint64_t(flops));
+    os << llvm::formatv("  in all {0} bytes and {1} FLOPs", grouped(bytes), grouped(flops));
     if (ceilings.known())
       os << llvm::formatv(", no faster than {0:F3} ms with the rates given: {1:E2} bytes/s, {2:E2} FLOP/s",
                           floor * 1e3, ceilings.copyRate, ceilings.matmulRate);

@@ -81,7 +81,8 @@ static void writePrograms(const json::Object &plan, raw_ostream &os) {
                line.getAsObject()->getString("category").value_or("?").str() + " " +
                number(line.getAsObject()->getInteger("bytes").value_or(0));
     table.row({program.getString("name").value_or("?").str(), placeText(program),
-               integer("arena_bytes"), integer("live_bytes"), parts, integer("flops")});
+               integer("arena_bytes"), integer("live_bytes"), parts,
+               operationsText(program, "flops")});
   }
 }
 
@@ -124,7 +125,7 @@ static void writeCollectives(const json::Object &plan, raw_ostream &os) {
     Table table(os, {"in one", "along", "by", "#calls", "#bytes a rank sends", "#bytes in all"});
     for (const Traffic &row : rows)
       table.row({row.program, row.axes, row.op, number(row.calls), number(row.bytesOfRank),
-                 number(row.bytes)});
+                 grouped(row.bytes)});
   }
   os << "<h2>Collectives in order</h2>\n";
   Table table(os, {"#", "operation", "program", "#times in it", "#elements", "type",
@@ -188,8 +189,8 @@ svg{max-width:100%;height:auto}.wide table{min-width:52em}
   }
   fact("Beside the arena, where ranks are processes",
        bytesText(scratchBytes(plan)) + " in which messages are put together");
-  fact("Floating-point operations of a step", number(integer("flops")));
-  fact("... of which computed again", number(integer("recomputed_flops")));
+  fact("Floating-point operations of a step", operationsText(plan, "flops"));
+  fact("... of which computed again", operationsText(plan, "recomputed_flops"));
   fact("Plan hash", plan.getString("hash").value_or("?"));
   os << "</table>\n";
   writePrograms(plan, os);

@@ -304,7 +304,10 @@ void PlanBuilder::addCommunication() {
     int64_t number = llvm::find(programs, in) - programs.begin();
     // A message goes out of every rank of the program; of the rest each rank has its share,
     // rounded so that those of all programs add up.
-    auto share = [&](int64_t ranks) { return collective.groupBytes * ranks / collective.members; };
+    // The product may exceed 2^63.
+    auto share = [&](int64_t ranks) {
+      return int64_t(__int128(collective.groupBytes) * ranks / collective.members);
+    };
     int64_t ranks = ranksOf(in), before = 0;
     for (ModuleOp other : ArrayRef(programs).take_front(number))
       before += ranksOf(other);

@@ -53,7 +53,7 @@ static void printCollectives(const json::Object &plan, raw_ostream &os) {
   TextTable sent({"sent in", "along", "by", "#calls", "#bytes a rank", "#", "#bytes in all", "#"});
   for (const Traffic &row : rows)
     sent.row({row.program, row.axes, row.op, number(row.calls), number(row.bytesOfRank),
-              sizeText(double(row.bytesOfRank)), number(row.bytes), sizeText(double(row.bytes))});
+              sizeText(double(row.bytesOfRank)), grouped(row.bytes), sizeText(row.bytes)});
   os << "\n";
   sent.print(os);
 }
@@ -163,7 +163,7 @@ static void printPrograms(const json::Array &programs, raw_ostream &os) {
     auto integer = [&](StringRef key) { return program.getInteger(key).value_or(0); };
     table.row({program.getString("name").value_or("?").str(), placeText(program),
                number(integer("arena_bytes")), sizeText(double(integer("arena_bytes"))),
-               number(integer("live_bytes")), number(integer("flops"))});
+               number(integer("live_bytes")), operationsText(program, "flops")});
   }
   os << "\n";
   table.print(os);

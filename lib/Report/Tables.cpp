@@ -52,12 +52,12 @@ std::vector<Traffic> trafficOf(const json::Object &plan) {
     Traffic &row = rows[{text(op, "program").str(), axes, text(op, "op").str()}];
     int64_t times = op.getInteger("times").value_or(1);
     row.calls += times;
-    row.bytes += times * op.getInteger("bytes").value_or(0);
+    row.bytes += double(times) * double(op.getInteger("bytes").value_or(0));
   }
   std::vector<Traffic> result;
   for (auto &[key, row] : rows) {
     std::tie(row.program, row.axes, row.op) = key;
-    row.bytesOfRank = row.bytes / ranks;
+    row.bytesOfRank = int64_t(row.bytes / double(ranks));
     result.push_back(row);
   }
   return result;
@@ -127,6 +127,17 @@ int64_t scratchBytes(const json::Object &plan) {
     for (const json::Value &bytes : *groups)
       sum += bytes.getAsInteger().value_or(0);
   return sum;
+}
+
+std::string grouped(double number) {
+  std::string text = formatv("{0:F0}", number).str();
+  for (size_t i = text.size(); i > 3 && isDigit(text[i - 4]); i -= 3)
+    text.insert(i - 3, ",");
+  return text;
+}
+
+std::string operationsText(const json::Object &plan, StringRef key) {
+  return grouped(plan.getNumber(key).value_or(0));
 }
 
 std::string placeText(const json::Object &program) {

@@ -24,8 +24,10 @@ struct Traffic {
   std::string axes;
   std::string op;
   int64_t calls = 0;
-  /// What all ranks send, and one of them on average.
-  int64_t bytes = 0, bytesOfRank = 0;
+  /// What all ranks send. A double, as many ranks may send more than 2^63 bytes.
+  double bytes = 0;
+  /// What one of them sends on average.
+  int64_t bytesOfRank = 0;
 };
 /// By program, then axes, then kind.
 std::vector<Traffic> trafficOf(const llvm::json::Object &plan);
@@ -49,6 +51,11 @@ int64_t bytesOf(const llvm::json::Object &variable);
 /// What all communicators of a rank allocate at most, where ranks send messages.
 int64_t scratchBytes(const llvm::json::Object &plan);
 int64_t ranksOf(const llvm::json::Object &plan);
+
+/// Rounded to an integer, with commas; of numbers that may exceed 2^63.
+std::string grouped(double number);
+/// An operation count of a plan or of a program in it, with commas.
+std::string operationsText(const llvm::json::Object &plan, llvm::StringRef key);
 
 /// Where a program runs: "pipe 0", or "everywhere".
 std::string placeText(const llvm::json::Object &program);

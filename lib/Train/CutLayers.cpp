@@ -91,7 +91,7 @@ static double flopsOf(Block &block) {
   double flops = 0;
   for (Operation &op : block)
     if (auto cost = dyn_cast<CostOpInterface>(op))
-      flops += double(cost.getFlops());
+      flops += cost.getFlops();
   return flops;
 }
 
@@ -128,7 +128,7 @@ SmallVector<Cost> LayerCutter::costs() {
     bool depends = llvm::any_of(op.getOperands(), [&](Value v) { return afterLayers.contains(v); });
     Cost here;
     if (auto cost = dyn_cast<CostOpInterface>(op))
-      here.flops = double(cost.getFlops());
+      here.flops = cost.getFlops();
     for (Value operand : op.getOperands())
       if (auto get = operand.getDefiningOp<GetOp>())
         here.bytes += double(get.getType().getNumElements()) *

@@ -89,12 +89,13 @@ static LogicalResult checkState(VariableOp state) {
   auto module = state->getParentOfType<ModuleOp>();
   auto parameter = module.lookupSymbol<VariableOp>(*owner);
   if (!parameter || !parameter.isParameter())
-    return state.emitError("is the state of @") << *owner << ", which is no parameter";
+    return state.emitError() << "variable @" << state.getSymName() << " is the state of @" << *owner
+                             << ", which is no parameter";
   if (parameter.getTensorType().getShape() != state.getTensorType().getShape() ||
       parameter.getStacked() != state.getStacked())
-    return state.emitError("has type ")
-           << state.getTensorType() << ", another shape than its parameter @" << *owner << ", "
-           << parameter.getTensorType();
+    return state.emitError() << "variable @" << state.getSymName() << " is " << state.getTensorType()
+                             << ", another shape than its parameter @" << *owner << ", "
+                             << parameter.getTensorType();
   return success();
 }
 

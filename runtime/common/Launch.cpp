@@ -161,7 +161,8 @@ int meshwright::threadsPerRank(int sharing) {
 }
 
 void meshwright::checkThreads(int ranks, int threads) {
-  int wanted = ranks * threads;
+  // One more of each rank communicates, and one of the process watches them.
+  int wanted = ranks * (threads + 1) + 1;
   std::promise<void> all;
   std::shared_future<void> end = all.get_future();
   std::vector<std::thread> started;
@@ -177,8 +178,9 @@ void meshwright::checkThreads(int ranks, int threads) {
   for (std::thread &thread : started)
     thread.join();
   if (!problem.empty())
-    fail("cannot start the ", wanted, " threads of ", ranks, ranks == 1 ? " rank" : " ranks", ", ",
-         threads, " each: only ", started.size() + 1, " could be started (", problem,
-         "): raise the limit of processes (ulimit -u, or a container's pids limit) or of memory "
-         "(ulimit -v), or set OMP_NUM_THREADS to fewer threads a rank");
+    fail("this process may start only ", started.size() + 1, " threads (", problem, "), but its ",
+         ranks == 1 ? "rank" : text(ranks, " ranks"), " of ", threads, " threads need ", wanted,
+         " with those that communicate and watch: raise the limit of processes (ulimit -u, or a "
+         "container's pids limit) or of memory (ulimit -v), or set OMP_NUM_THREADS to fewer threads "
+         "a rank");
 }

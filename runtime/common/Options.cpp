@@ -132,6 +132,15 @@ std::vector<FlagValue> meshwright::flagValues(const Options &options) {
   return values;
 }
 
+/// Whether `file` is one of the checkpoint that --resume `folder` reads.
+static bool isInCheckpoint(const std::string &folder, const std::string &file) {
+  std::error_code error;
+  std::string latest = folder + "/latest";
+  bool hasLatest = std::filesystem::exists(latest, error);
+  return std::filesystem::is_regular_file(file, error) &&
+         isSameFile(placeOf(file).parent_path().string(), hasLatest ? latest : folder);
+}
+
 /// Refuses to write what is read or written already, the executable itself too.
 static void checkFiles(const Options &options) {
   std::vector<FileArgument> files = {{"the executable", "/proc/self/exe", FileUse::Input}};
@@ -140,6 +149,12 @@ static void checkFiles(const Options &options) {
       files.push_back({flag.name, options.*std::get<Flag::Text>(flag.member), flag.use, flag.writes});
   if (std::string clash = clashOf(files); !clash.empty())
     fail(clash);
+  for (const FileArgument &folder : files)
+    for (const FileArgument &file : files)
+      if (folder.use == FileUse::InputFolder && file.use == FileUse::Output &&
+          isInCheckpoint(folder.path, file.path))
+        fail(file.text(), " would overwrite a file of ", folder.text(), ": name another file for ",
+             file.flag);
 }
 
 [[noreturn]] static void failUnknown(const std::string &word) {

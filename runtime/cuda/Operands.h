@@ -9,7 +9,7 @@
 #include "common/ElementType.h"
 #include "common/Plan.h"
 #include "cuda/Libraries.h"
-#include "meshwright/runtime/ABI.h"
+#include "meshwright/runtime/cuda/ABI.h"
 
 #include <vector>
 

@@ -269,6 +269,11 @@ static const Case cases[] = {
        %0 = train.mask %x dim 1 below 2 : ($XD) -> $XD
        %1 = train.mask %x begin %b dim 2 below 30 {value = -2.5} : ($XD, tensor<i32>) -> $XD
        return %0, %1 : $XD, $XD })"},
+    {"mask_of_part", R"(func.func @k(%x: $XD, %i: tensor<i32>, %b: tensor<i32>) -> ($XD, $XD) {
+       %p = train.part_begin %i begin %b every 2 parts 3 size 5 : (tensor<i32>, tensor<i32>) -> tensor<i32>
+       %q = train.part_begin %i every 1 parts 2 size 1 : (tensor<i32>) -> tensor<i32>
+       %0 = train.mask %x begin %p dim 2 below 12 : ($XD, tensor<i32>) -> $XD
+       %1 = train.mask %x begin %q dim 1 below 2 : ($XD, tensor<i32>) -> $XD return %0, %1 : $XD, $XD })"},
     {"mask_max", R"(func.func @k(%x: $XD) -> $XR {
        %0 = train.mask %x dim 2 below 1 {value = 0xFFF0000000000000 : f64} : ($XD) -> $XD
        %1 = train.reduce max %0 over [2] : ($XD) -> $XR return %1 : $XR })"},

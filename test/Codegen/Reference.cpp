@@ -64,6 +64,8 @@ static void element(Operation *op, ArrayRef<double> x, double *out) {
       .Case<arith::AddIOp>([&](auto) { *out = word(bits(0) + bits(1)); })
       .Case<arith::SubIOp>([&](auto) { *out = word(bits(0) - bits(1)); })
       .Case<arith::MulIOp>([&](auto) { *out = word(uint64_t(bits(0)) * bits(1)); })
+      .Case<arith::DivUIOp>([&](auto) { *out = word(bits(0) / bits(1)); })
+      .Case<arith::RemUIOp>([&](auto) { *out = word(bits(0) % bits(1)); })
       .Case<arith::XOrIOp>([&](auto) { *out = word(bits(0) ^ bits(1)); })
       .Case<arith::MulUIExtendedOp>([&](auto) {
         uint64_t product = uint64_t(bits(0)) * bits(1);

@@ -89,6 +89,36 @@ func.func @step(%part: tensor<4xf32>, %other: tensor<4xf32>, %gather: tensor<4xf
 
 // -----
 
+// Parts along both axes are gathered from the inner axis on; among the server's devices that is in its program
+// alone. What they are made of by everybody, workers still make.
+dist.mesh @mesh ["data" = 2, "tensor" = 2]
+train.variable @w : tensor<8xf32> init <"normal", 1.0> {dist.global = tensor<8xf32, #dist.sharding<@mesh, [{}], root = {data}>>}
+func.func @step(%part: tensor<4xf32>, %other: tensor<2xf32>) {
+  %a = dist.reduce_scatter sum %part dim 0 over <@mesh {data}> : (tensor<4xf32>) -> tensor<2xf32>
+  %b = dist.all_gather %a dim 0 over <@mesh {tensor, data}> : (tensor<2xf32>) -> tensor<8xf32>
+  %c = dist.all_gather %other dim 0 over <@mesh {data, tensor}> : (tensor<2xf32>) -> tensor<8xf32>
+  %new = train.add %b, %c : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  train.set @w, %new : tensor<8xf32>
+  return
+}
+// CHECK-LABEL: module @server
+// CHECK: func.func @step(%[[PART:.*]]: tensor<4xf32>, %[[OTHER:.*]]: tensor<2xf32>)
+// CHECK-NEXT: %[[A:.*]] = dist.reduce_scatter sum %[[PART]] dim 0 over <@mesh {data}>
+// CHECK-NEXT: %[[ROOT:.*]] = dist.gather %[[A]] dim 0 root 0 over <@mesh {data}> : (tensor<2xf32>) -> tensor<4xf32>
+// CHECK-NEXT: %[[B:.*]] = dist.all_gather %[[ROOT]] dim 0 over <@mesh {tensor}> : (tensor<4xf32>) -> tensor<8xf32>
+// CHECK-NEXT: %[[INNER:.*]] = dist.all_gather %[[OTHER]] dim 0 over <@mesh {tensor}> : (tensor<2xf32>) -> tensor<4xf32>
+// CHECK-NEXT: %[[C:.*]] = dist.gather %[[INNER]] dim 0 root 0 over <@mesh {data}> : (tensor<4xf32>) -> tensor<8xf32>
+// CHECK-NEXT: train.add %[[B]], %[[C]]
+// CHECK-LABEL: module @workers
+// CHECK: func.func @step(%[[PART:.*]]: tensor<4xf32>, %[[OTHER:.*]]: tensor<2xf32>)
+// CHECK-NEXT: %[[A:.*]] = dist.reduce_scatter sum %[[PART]] dim 0 over <@mesh {data}>
+// CHECK-NEXT: dist.gather %[[A]] dim 0 root 0 over <@mesh {data}>
+// CHECK-NEXT: %[[INNER:.*]] = dist.all_gather %[[OTHER]] dim 0 over <@mesh {tensor}>
+// CHECK-NEXT: dist.gather %[[INNER]] dim 0 root 0 over <@mesh {data}>
+// CHECK-NEXT: return
+
+// -----
+
 // One program.
 // CHECK-LABEL: module
 // CHECK-NOT: module

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Evaluations: the mean loss over all sequences of a file, whatever the batch and the mesh: evaluate.py GOLDEN WORK
 
-Each sequence alone, by an executable whose batch is one, is what the others must come to, although their last batch is
-not full. The golden run's first loss, of transformers in float64, judges the first batch.
+What an executable finds whose batch is one sequence is what the others must come to, although their last batch is not full.
+The golden run's first loss, of transformers in float64, judges the first batch.
 """
 import json
-import math
 import sys
 
 from harness import Golden, call, check, compile, flags, fresh, ranks_of, strategy
@@ -31,18 +30,16 @@ def evaluate(exe, mesh, file="eval.bin", **options):
 worst = 0
 for model, init in ((golden.config, golden.weights), ("odd.json", None)):
     compile(model, "one", batch=1, seq=sequence)
-    alone = []
-    for i in range(13):
-        open("part.bin", "wb").write(corpus[i * sequence:(i + 1) * sequence + 1])
-        alone.append(evaluate("./one", "", "part.bin", init=init))
+    # One sequence a batch, so that every batch is full.
+    alone = {count: evaluate("./one", "", init=init, eval_batches=count) for count in (8, 13)}
     for text in ("data=2", "tensor=2/2", "data=2,tensor=2+zero=3", "pipe=2/4"):
         compile(model, "many", batch=8, seq=sequence, **strategy(text))
         for batches, sequences in ((None, 13), (1, 8)):
-            want = math.fsum(alone[:sequences]) / sequences
+            want = alone[sequences]
             have = evaluate("./many", text.partition("/")[0].partition("+")[0], init=init, eval_batches=batches)
             worst = max(worst, abs(have / want - 1))
             check(worst < 2e-6, f"{model} with {text}: {have} of {sequences} sequences, alone they have {want}")
     if init:
         first = golden.answers["loss"][0]
-        check(abs(math.fsum(alone[:8]) / 8 / first - 1) < 1e-5, f"the golden run's first loss is {first}")
+        check(abs(alone[8] / first - 1) < 1e-5, f"the golden run's first loss is {first}")
 print(f"evaluations differ by {worst:.1e}")

@@ -4,6 +4,7 @@
   plans.py WORK
 """
 import json
+import math
 import os
 import subprocess
 import sys
@@ -54,5 +55,15 @@ print(f"Llama 3 405B on {16 * 128 * 8} devices: {seconds:.1f} s, {resident / 2**
       f"{' '.join(f'{arena / 2**30:.1f}' for arena in arenas)} GiB")
 check(len(arenas) == 16, f"{len(arenas)} programs")
 check(arenas[1] > arenas[8] > arenas[14], "a stage that holds more microbatches needs no more")
+# A step of it is more operations than 64 bits count: two for each parameter, token and product, of which there are three, and attention.
+tokens = 128 * 32 * 8192
+parameters = sum(math.prod(v["shape"]) for v in report["variables"] if v["role"] == "parameter")
+check(6 * parameters * tokens > 2**64, f"{parameters} parameters and {tokens} tokens are too few to tell")
+check(1 <= report["flops"] / (6 * parameters * tokens) <= 1.3, f"{report['flops']} operations for {parameters} parameters and {tokens} tokens")
+check(abs(sum(program["flops"] for program in report["programs"]) / report["flops"] - 1) < 1e-12, "the stages' operations do not add up")
+page = open("report/index.html").read()
+for count in (report["flops"], report["recomputed_flops"], *(program["flops"] for program in report["programs"])):
+    check(f"{count:,.0f}<" in page, f"the page does not say {count:,.0f} operations")
+check(all(row["bytes"] >= row["rank_bytes"] >= 0 for row in report["communication"]), f"{report['communication']}")
 check(seconds <= SECONDS, f"{seconds:.1f} s, allowed are {SECONDS}")
 check(resident <= BYTES, f"{resident} bytes resident, allowed are {BYTES}")

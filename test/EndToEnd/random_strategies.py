@@ -22,7 +22,9 @@ import random
 import re
 import struct
 import subprocess
+import sys
 import traceback
+import unittest.mock
 
 from harness import ROOT, check, check_traffic, flags, free_port, fresh, rows
 from random_flags import check_reach, draw
@@ -43,7 +45,7 @@ DOCUMENTED = {
     "padding sequences, layers, or an index inside a dimension": "padding",
 }
 # The largest relative differences of a precision: of losses, of norms of gradients.
-ALLOWED = {"f32": (1e-5, 5e-5), "bf16": (2e-2, 1e-1), "fp16": (2e-2, 1e-1)}
+ALLOWED = {"f32": (1e-5, 5e-5), "bf16": (2e-2, 1e-1), "fp16": (5e-3, 5e-2)}
 # The first stage whose IR has what a flag says: it is not said again when compiling goes on from there.
 DECIDED = {"train": ("dropout", "batch", "seq", "microbatches"),
            "step": ("optimizer", "precision", "grad-dtype", "cuts"),
@@ -242,6 +244,32 @@ def run_seed(seed, target):
     return d["precision"] or "f32", worst
 
 
+# --- what seeds reach -----------------------------------------------------------
+
+
+def reach(seeds):
+    """The flags that commands of these seeds give, with their values, by table; nothing is run."""
+    seen = {"compile": {}, "run": {}}
+
+    def note(words, **more):
+        words = [str(word) for word in words]
+        compiles = words[0] == "meshwright"
+        given = words if compiles else words[next(i for i, word in enumerate(words) if word in ("./one", "./many")):]
+        values = [(word, next_) for word, next_ in zip(given, [*given[1:], ""]) if word.startswith("--")]
+        if "--recipe" in given:
+            values += [("--" + line.split(" = ")[0], str(json.loads(line.split(" = ")[1]))) for line in open("recipe.toml")]
+        for flag, value in values:
+            seen["compile" if compiles else "run"].setdefault(flag[2:], set()).add(value)
+        return ""
+
+    stubs = {"command": note, "rows": lambda path: [], "compare": lambda *runs: {}, "check_traffic": lambda *of: None,
+             "tight_budget": lambda d, options: "1B"}
+    with unittest.mock.patch.multiple(sys.modules[__name__], **stubs), contextlib.redirect_stdout(None):
+        for seed in seeds:
+            run_seed(seed, "cuda" if seed % 4 == 0 else "cpu")
+    return seen
+
+
 # --- many seeds -----------------------------------------------------------------
 
 
@@ -286,7 +314,8 @@ def main():
     for kind in DOCUMENTED:
         check(kind in architecture, f"docs/architecture.md does not say that this is refused: {kind}")
     compile(ROOT / "test/Inputs/golden/gpt2-tiny/config.json", "exe", {"batch": 1, "seq": 1})
-    check_reach({"compile": command(["meshwright", "compile", "--help"]), "run": command(["./exe", "--help"])})
+    helps = {"compile": command(["meshwright", "compile", "--help"]), "run": command(["./exe", "--help"])}
+    check_reach(helps, reach(range(600)))
 
     ran, refused, wrong = [], collections.Counter(), []
     tasks = [(seed, arguments.target, work) for seed in range(arguments.first, arguments.first + arguments.count)]

@@ -43,8 +43,8 @@ def change(directory, rank, pick):
 
 dumps = {}
 for name, text, options in [("one", "one/2", {}), ("data", "data=2/2+zero=1", {}), ("overlap", "data=2/2+zero=3", {"overlap": "on"}),
-                            ("tensor", "tensor=2", {}), ("pipe", "pipe=2/2", {}), ("bf16", "one/2", {"precision": "bf16"}),
-                            ("fp16", "one/2", {"precision": "fp16"})]:
+                            ("tensor", "tensor=2", {}), ("pipe", "pipe=2/2", {}), ("server", "data=2/2+data-sync=parameter-server", {}),
+                            ("bf16", "one/2", {"precision": "bf16"}), ("fp16", "one/2", {"precision": "fp16"})]:
     dumps[name] = directory = dump(name, text, **options)
     code, said = replay(directory)
     print(name, said.strip())

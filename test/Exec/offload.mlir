@@ -135,3 +135,47 @@ exec.program @step {
   exec.call @forward ins(%x : memref<16xf32>) outs(%kept, %last : memref<3x16xf32>, memref<16xf32>)
   exec.call @backward ins(%kept, %last : memref<3x16xf32>, memref<16xf32>) outs(%y : memref<16xf32>)
 }
+
+// -----
+
+// What a callee leaves in its caller's stack is copied back, for another callee reads it.
+func.func private @double(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel, exec.inplace = [[0, 0]], exec.workspace = 0 : i64} {
+  %0 = train.add %x, %x : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  return %0 : tensor<16xf32>
+}
+exec.program private @forward ins(%x: memref<16xf32>) outs(%kept: memref<4x16xf32>) {
+  exec.loop %i = 4 {
+    %k = exec.slot %kept[%i] : memref<4x16xf32> -> memref<16xf32>
+    exec.launch @double ins(%x : memref<16xf32>) outs(%k : memref<16xf32>)
+  }
+}
+// CHECK-LABEL: exec.program private @backward
+// CHECK-SAME: inouts(%[[KEPT:.*]]: memref<4x16xf32, "host">)
+// CHECK-DAG: %[[TURNS:.*]] = exec.buffer "offload.0" activation {{.*}} : memref<3x16xf32>
+// CHECK: exec.loop %[[I:.*]] = 4 reverse {
+// CHECK: exec.launch @double ins(%[[MINE:.*]] : memref<16xf32>) outs(%[[MINE]] : memref<16xf32>)
+// CHECK: exec.wait 1
+// CHECK: %[[SLOT:.*]] = exec.slot %[[KEPT]][%[[I]]]
+// CHECK: exec.copy %[[MINE]] to %[[SLOT]] {exec.start = 1 : i64}
+// CHECK: }
+// CHECK: exec.wait 1
+exec.program private @backward inouts(%kept: memref<4x16xf32>) {
+  exec.loop %i = 4 reverse {
+    %k = exec.slot %kept[%i] : memref<4x16xf32> -> memref<16xf32>
+    exec.launch @double ins(%k : memref<16xf32>) outs(%k : memref<16xf32>)
+  }
+}
+exec.program private @weight ins(%kept: memref<4x16xf32>) outs(%y: memref<16xf32>) {
+  exec.loop %i = 4 {
+    %k = exec.slot %kept[%i] : memref<4x16xf32> -> memref<16xf32>
+    exec.launch @double ins(%k : memref<16xf32>) outs(%y : memref<16xf32>)
+  }
+}
+exec.program @step {
+  %x = exec.buffer "x" input input "x" : memref<16xf32>
+  %y = exec.buffer "y" output output "y" : memref<16xf32>
+  %kept = exec.buffer "kept" activation : memref<4x16xf32>
+  exec.call @forward ins(%x : memref<16xf32>) outs(%kept : memref<4x16xf32>)
+  exec.call @backward inouts(%kept : memref<4x16xf32>)
+  exec.call @weight ins(%kept : memref<4x16xf32>) outs(%y : memref<16xf32>)
+}

@@ -2,6 +2,8 @@
 // RUN: meshwright-opt %s --exec-slice-updates=part-bytes=640 -split-input-file | FileCheck %s --check-prefix LARGE
 // RUN: sed '/^\/\/ -----/,$d' %s > %t.before.mlir && meshwright-opt %t.before.mlir --exec-slice-updates=part-bytes=64 -o %t.after.mlir
 // RUN: meshwright-interpret --compare %t.before.mlir %t.after.mlir --function update
+// RUN: sed '1,/^[/][/] MASKED/d' %s > %t.before.mlir
+// RUN: for bytes in 64 128 512; do meshwright-opt %t.before.mlir --exec-slice-updates=part-bytes=$bytes -o %t.after.mlir && meshwright-interpret --compare %t.before.mlir %t.after.mlir --function masked || exit 1; done
 
 // BEGIN EXAMPLE --exec-slice-updates=part-bytes=64
 func.func @update(%w: tensor<3x16xf32> {train.input = "w"}, %g: tensor<3x16xbf16> {train.input = "g"},
@@ -45,4 +47,30 @@ func.func @table(%w: tensor<1x64xf32>, %g: tensor<1x64xf32>, %b: tensor<1xf32>, 
   %1 = train.sgd %b, %b, %s, %s : (tensor<1xf32>, tensor<1xf32>, tensor<f32>, tensor<f32>) -> tensor<1xf32>
   %2 = train.reduce sum %0 over [0] : (tensor<1x64xf32>) -> tensor<64xf32>
   return %0, %1, %2 : tensor<1x64xf32>, tensor<1xf32>, tensor<64xf32>
+}
+
+// -----
+
+// MASKED: a mask keeps its meaning. Parts are of as many dimensions as the table, and where the masked one is cut, each
+// begins elsewhere.
+// CHECK-LABEL: func.func @masked
+// CHECK: train.repeat @update.part x 12 indexed
+// CHECK-SAME: tensor<12x1x1x16xf32>
+// CHECK: func.func private @update.part(%[[I:.*]]: tensor<i32>, %arg1: tensor<1x1x16xf32>
+// CHECK: %[[ROW:.*]] = train.part_begin %[[I]] begin %[[BEGIN:.*]] every 1 parts 4 size 1
+// CHECK: train.mask %{{.*}} begin %[[ROW]] dim 1 below 5 : (tensor<1x1x16xf32>, tensor<i32>)
+// CHECK: %[[LAYER:.*]] = train.part_begin %[[I]] every 4 parts 3 size 1
+// CHECK: train.mask %{{.*}} begin %[[LAYER]] dim 0 below 2
+// CHECK: train.mask %{{.*}} begin %[[BEGIN]] dim 2 below 9
+// LARGE-LABEL: func.func @masked
+// LARGE: train.repeat @update.part x 3 indexed
+// LARGE-NOT: train.part_begin %{{.*}} begin
+// LARGE: train.mask %{{.*}} dim 1 below 5 : (tensor<1x4x16xf32>, tensor<i32>)
+func.func @masked(%w: tensor<3x4x16xf32> {train.input = "w"}, %g: tensor<3x4x16xf32> {train.input = "g"}, %b: tensor<i32> {train.input = "b"},
+                  %s: tensor<f32> {train.input = "s"}) -> (tensor<3x4x16xf32>, tensor<3x4x16xf32>, tensor<3x4x16xf32>) {
+  %0 = train.sgd %w, %g, %s, %s : (tensor<3x4x16xf32>, tensor<3x4x16xf32>, tensor<f32>, tensor<f32>) -> tensor<3x4x16xf32>
+  %1 = train.mask %0 begin %b dim 1 below 5 : (tensor<3x4x16xf32>, tensor<i32>) -> tensor<3x4x16xf32>
+  %2 = train.mask %0 dim 0 below 2 : (tensor<3x4x16xf32>) -> tensor<3x4x16xf32>
+  %3 = train.mask %2 begin %b dim 2 below 9 : (tensor<3x4x16xf32>, tensor<i32>) -> tensor<3x4x16xf32>
+  return %1, %2, %3 : tensor<3x4x16xf32>, tensor<3x4x16xf32>, tensor<3x4x16xf32>
 }

@@ -145,3 +145,74 @@ module attributes {exec.arena_bytes = 64 : i64, exec.host_bytes = 64 : i64} {
     exec.copy %x to %kept : memref<16xf32> to memref<16xf32, "host">
   }
 }
+
+// -----
+
+// A copy of a caller's memory that the program changes but does not copy back.
+module attributes {exec.arena_bytes = 192 : i64, exec.host_bytes = 64 : i64} {
+  exec.program private @backward inouts(%kept: memref<2x16xf32, "host">) outs(%y: memref<16xf32>) attributes {exec.arena_bytes = 128 : i64} {
+    %x = exec.buffer "x" activation offset 0 : memref<16xf32>
+    %first = exec.view %kept : memref<2x16xf32, "host"> -> memref<16xf32, "host">
+    exec.copy %first to %x {exec.start = 0 : i64} : memref<16xf32, "host"> to memref<16xf32>
+    exec.wait 0
+    exec.copy %x to %y : memref<16xf32> to memref<16xf32>
+    // expected-error @below {{changes a copy of argument 0, which is not copied back to the host}}
+    exec.copy %y to %x : memref<16xf32> to memref<16xf32>
+  }
+}
+
+// -----
+
+// Its place is taken by the next slot: then too.
+module attributes {exec.arena_bytes = 192 : i64, exec.host_bytes = 1280 : i64} {
+  exec.program @step {
+    %in = exec.buffer "in" input input "in" offset 128 : memref<16xf32>
+    %kept = exec.buffer "kept" activation offset 0 : memref<20x16xf32, "host">
+    %x = exec.buffer "x" activation offset 0 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
+    exec.loop %i = 20 {
+      %slot = exec.slot %kept[%i] : memref<20x16xf32, "host"> -> memref<16xf32, "host">
+      exec.wait 0
+      exec.copy %in to %x : memref<16xf32> to memref<16xf32>
+      exec.copy %x to %slot {exec.start = 0 : i64} : memref<16xf32> to memref<16xf32, "host">
+    }
+    exec.loop %i = 20 reverse {
+      %slot = exec.slot %kept[%i] : memref<20x16xf32, "host"> -> memref<16xf32, "host">
+      exec.wait 0
+      exec.copy %slot to %x {exec.start = 1 : i64} : memref<16xf32, "host"> to memref<16xf32>
+      exec.wait 1
+      // expected-note @below {{the copy is changed here}}
+      exec.copy %in to %x : memref<16xf32> to memref<16xf32>
+    }
+    exec.loop %i = 20 {
+      %slot = exec.slot %kept[%i] : memref<20x16xf32, "host"> -> memref<16xf32, "host">
+      // expected-error @below {{reads 'kept' on the host, of which a changed copy was not copied back}}
+      exec.copy %slot to %x {exec.start = 2 : i64} : memref<16xf32, "host"> to memref<16xf32>
+      exec.wait 2
+      exec.copy %x to %y : memref<16xf32> to memref<16xf32>
+    }
+  }
+}
+
+// -----
+
+// A copy that was made too early.
+module attributes {exec.arena_bytes = 256 : i64, exec.host_bytes = 64 : i64} {
+  exec.program @step {
+    %in = exec.buffer "in" input input "in" offset 192 : memref<16xf32>
+    %kept = exec.buffer "kept" activation offset 0 : memref<16xf32, "host">
+    %x = exec.buffer "x" activation offset 0 : memref<16xf32>
+    %next = exec.buffer "next" activation offset 128 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
+    exec.copy %in to %next : memref<16xf32> to memref<16xf32>
+    exec.copy %next to %kept {exec.start = 0 : i64} : memref<16xf32> to memref<16xf32, "host">
+    exec.wait 0
+    exec.copy %kept to %x {exec.start = 1 : i64} : memref<16xf32, "host"> to memref<16xf32>
+    exec.wait 1
+    // expected-note @below {{it is changed here}}
+    exec.copy %next to %kept {exec.start = 2 : i64} : memref<16xf32> to memref<16xf32, "host">
+    exec.wait 2
+    // expected-error @below {{reads a copy of 'kept', which has changed on the host}}
+    exec.copy %x to %y : memref<16xf32> to memref<16xf32>
+  }
+}

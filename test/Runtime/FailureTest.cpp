@@ -166,6 +166,10 @@ TEST_F(FailureTest, FilesThatAreOne) {
            {"--dump @dump --metrics @dump-link/rank-0.json", "--dump @dump would overwrite"},
        })
     expectFailure(train(std::string("--steps 1 ") + words(arguments)), {words(part)});
+  for (const char *folder : {"c", "c/latest", "c/step-00000001"})
+    expectFailure(train("--steps 2 --resume " + path(folder) + " --metrics " +
+                        path("c/latest/state.json")),
+                  {"state.json would overwrite a file of --resume"});
   expectFailure(train("--steps 2 --resume " + path("c") + " --metrics " + FAKE_PROGRAM),
                 {"would overwrite the executable"});
   expectFailure(train("--steps 1 --metrics " + path("link"), 2, 1, Mpi), {"would overwrite --data"});
@@ -277,7 +281,7 @@ TEST_F(FailureTest, MisspeltFlags) {
 TEST_F(FailureTest, TooFewThreads) {
   expectFailure(
       run("ulimit -v 2000000; " + command("--steps 1", 1, 1, Threads, "OMP_NUM_THREADS=1000")),
-      {"the 1000 threads of 1 rank", "ulimit -u", "OMP_NUM_THREADS"});
+      {"its rank of 1000 threads", "ulimit -u", "OMP_NUM_THREADS"});
 }
 
 // A model in two files and an index.

@@ -21,7 +21,8 @@ MUCH = 32 << 20  # bytes of a launch that takes longer than launching
 KILLED_SECONDS = 10
 DUMPED_STEP = 2
 # What a trace calls ops that are not kernels of a program's own, or not bound by memory.
-NOT_GENERATED = {"matmul", "attention", "attention_grad", "copy", "store_index", "store_begin"}
+NOT_GENERATED = {"attention", "attention_grad", "copy", "store_index", "store_begin"}
+PRODUCT_WORKSPACE = (32 << 20) + 192  # of its bytes in a trace, what is no operand (MW_PRODUCT_WORKSPACE)
 # Kinds whose speed is a row of the results beside others'.
 TIMED = ("bench", "batch", "variant", "offload", "largest")
 # What the executable says when the plan does not fit, before anything is allocated.
@@ -62,6 +63,23 @@ def measure_ceilings(session, log, until):
     return f"{note}, products in bf16 {products / 1e12:.1f} TFLOP/s"
 
 
+def extremes(states):
+    """Least and greatest of what nvidia-smi has said while a run went on; and all that has slowed the GPU."""
+    found = {key: [min(values), max(values)] for key in states[0] if key != "throttled"
+             for values in [[state[key] for state in states if key in state]]} if states else {}
+    return {**found, **({"throttled": sorted({state["throttled"] for state in states})} if states else {})}
+
+
+def conditions(states):
+    if not states:
+        return ""
+    found = extremes(states)
+    clocks, watts = found.get("sm_mhz", ["?"] * 2), found.get("watts", ["?"] * 2)
+    slowed = [word for word in found["throttled"] if word.strip("0x")]
+    return f"; {clocks[0]} to {clocks[1]} MHz, {watts[0]} to {watts[1]} W" + \
+           (f", slowed by {' '.join(slowed)}" if slowed else "")
+
+
 def train(session, run, log, until, label="", **changed):
     """Trains and compares; also adds the row of results, as that of `label`."""
     measured = run["kind"] in TIMED
@@ -80,26 +98,34 @@ def train(session, run, log, until, label="", **changed):
     if measured and not label:
         session.keep("memory", run["name"], {"used": used, "beside": beside})
     attention = re.search(r"attention by [^\n]*", said)
+    captured = re.search(r"captured a CUDA graph of (\d+) nodes", said)
     counted = rows[WARMUP:] or rows[1:]
     ms, tokens = statistics.median(row["step_ms"] for row in counted), run["batch"] * run["seq"]
     mfu = utilisation(session, run, ms) if measured else None
+    if session.synchronous():
+        return "it runs"  # Its times say nothing.
     with session.lock:
         session.results["rows"].append(
             {"system": "meshwright", "model": " ".join(filter(None, [run["model"], run["mesh"]])), "seq": run["seq"],
              "batch": run["batch"], "precision": run["precision"], "ranks": run["ranks"], "step_ms": ms,
              "tokens_per_s": tokens / ms * 1e3, "mfu": mfu, "peak_bytes": used, "kind": label or run["kind"],
              "start_to_first_step_ms": ranks.first_step_ms, "command": " ".join(ranks.command), "compile": run["compile"],
-             **({"attention": attention[0]} if attention else {})})
+             **({"attention": attention[0]} if attention else {}), "graph_nodes": int(captured[1]) if captured else None,
+             **extremes(ranks.states)})
     losses = [row["loss"] for row in rows]
     session.keep("losses", label + run["name"], losses)
     if not all(map(math.isfinite, losses)):
         raise Failed(f"a loss is not finite: {losses}")
-    if run["kind"] == "attention" and run["attention"] == "cudnn" and not (attention and "cuDNN" in attention[0]):
-        raise Failed(f"it does not say that attention is cuDNN's: {attention[0] if attention else 'nothing'}")
+    if run["cudnn"] and not (attention and "cuDNN" in attention[0] and "generated kernels" not in attention[0]):
+        notes = re.findall(r"instead of cuDNN's: ([^\n]*)", said)
+        raise Failed(f"attention is to be cuDNN's: {attention[0] if attention else 'nothing is said'}; {'; '.join(notes)}")
     if "loss" not in run:
         started = f"; the first step ended {ranks.first_step_ms / 1e3:.1f} s after the start" if ranks.first_step_ms else ""
+        kernels = said.count("instead of cuBLASLt's epilogue")
         return f"{ms:.1f} ms, {tokens / ms * 1e3:,.0f} tokens/s" + \
-               (f", FLOPs utilisation {mfu:.3f}" if mfu else "") + started
+               (f", FLOPs utilisation {mfu:.3f}" if mfu else "") + started + \
+               ("" if captured or session.target != "cuda" else "; no CUDA graph") + \
+               (f"; {kernels} epilogues by kernels" if kernels else "") + conditions(ranks.states)
     off = farthest(losses, run["loss"])
     note = f"losses off by {off:.1e} of {run['tolerance']:.0e}"
     if not off <= run["tolerance"]:
@@ -181,17 +207,28 @@ def kernels(session, run, log, until):
     trace = f"trace-{session.number()}.json"
     with Ranks(session, run, log, steps=4, trace=trace, trace_from=3, trace_steps=1) as ranks:
         ranks.wait(until)
+    shapes = {}  # of products, by the bytes that a trace says, which has one name for all of them
+    for row in run["kernels"]:
+        if row["op"] == "matmul":
+            shapes.setdefault(row["read_bytes"] + row["written_bytes"] + PRODUCT_WORKSPACE, {})[row["kind"]] = None
+    names = {size: f"matmul {' or '.join(kinds)} ({(size - PRODUCT_WORKSPACE) / 1e6:.1f} MB)" for size, kinds in shapes.items()}
     seconds = {}
     for event in json.loads((session.work / trace).read_text())["traceEvents"]:
         if event.get("cat") == "gpu":
-            seconds[event["name"]] = seconds.get(event["name"], 0.0) + event["dur"] / 1e6
+            name = event["name"]
+            if name == "matmul":
+                name = names.get(event["args"]["bytes"], f"matmul at {event['args']['location']}")
+            seconds[name] = seconds.get(name, 0.0) + event["dur"] / 1e6
     table = {}
-    for row in run["kernels"]:  # of the plan; several sizes of products are one name in a trace
-        if row["op"] not in seconds:
+    for row in run["kernels"]:  # of the plan
+        name = row["op"]
+        if name == "matmul":
+            name = names[row["read_bytes"] + row["written_bytes"] + PRODUCT_WORKSPACE]
+        if name not in seconds:
             continue
-        entry = table.setdefault(row["op"], {"kernel": row["op"], "kind": row["kind"], "times": 0, "bytes": 0,
+        entry = table.setdefault(name, {"kernel": name, "kind": row["kind"], "times": 0, "bytes": 0,
                                              "flops": 0, "floor_ms": 0.0,
-                                             "ms": max(LEAST_MS, 1e3 * seconds[row["op"]])})
+                                             "ms": max(LEAST_MS, 1e3 * seconds[name])})
         moved = row["read_bytes"] + row["written_bytes"]
         entry["times"] += row["times"]
         entry["bytes"] += row["times"] * moved
@@ -200,14 +237,14 @@ def kernels(session, run, log, until):
     if not table:
         raise Failed("the trace has no kernels of the plan")
     rows = sorted(table.values(), key=lambda entry: -entry["ms"])
-    log.write(f"{'kernel':<24}{'times':>7}{'ms':>10}{'floor ms':>10}{'ratio':>7}{'GB/s':>8}{'TFLOP/s':>9}  kind\n")
+    log.write(f"{'kernel':<44}{'times':>7}{'ms':>10}{'floor ms':>10}{'ratio':>7}{'GB/s':>8}{'TFLOP/s':>9}  kind\n")
     for entry in rows:
         entry["of_copies"] = entry["bytes"] / (entry["ms"] / 1e3) / copies
-        log.write(f"{entry['kernel']:<24}{entry['times']:>7}{entry['ms']:>10.3f}{entry['floor_ms']:>10.3f}"
+        log.write(f"{entry['kernel']:<44}{entry['times']:>7}{entry['ms']:>10.3f}{entry['floor_ms']:>10.3f}"
                   f"{entry['floor_ms'] / entry['ms']:>7.2f}{entry['bytes'] / entry['ms'] / 1e6:>8.0f}"
                   f"{entry['flops'] / entry['ms'] / 1e9:>9.1f}  {entry['kind']}\n")
     total, floor = (sum(entry[key] for entry in rows) for key in ("ms", "floor_ms"))
-    log.write(f"{'all':<24}{'':>7}{total:>10.3f}{floor:>10.3f}{floor / total:>7.2f}\n")
+    log.write(f"{'all':<44}{'':>7}{total:>10.3f}{floor:>10.3f}{floor / total:>7.2f}\n")
     session.keep("kernels", run["model"], rows)
     # Those that take no time to speak of wait for launches; rows added in order are told, not judged.
     generated = [entry for entry in rows if not entry["flops"] and entry["kernel"] not in NOT_GENERATED]

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import subprocess
 import sys
 
@@ -27,6 +28,20 @@ def memory_in_use():
     """Bytes, of all processes on all GPUs; None where nvidia-smi does not say."""
     used = [int(word) << 20 for word in smi("memory.used") if word.isdigit()]
     return sum(used) if used else None
+
+
+STATE = {"sm_mhz": "clocks.sm", "memory_mhz": "clocks.mem", "watts": "power.draw", "celsius": "temperature.gpu",
+         "throttled": "clocks_event_reasons.active", "used": "memory.used"}
+
+
+def state():
+    """Clocks, power, temperature, what slows it and memory in use, of the first GPU; of all GPUs the memory. Empty where
+    nvidia-smi does not say."""
+    lines = [dict(zip(STATE, map(str.strip, line.split(",")))) for line in smi(",".join(STATE.values()))]
+    if not lines or not all(line.get("used", "").isdigit() for line in lines):
+        return {}
+    numbers = {key: float(value) for key, value in lines[0].items() if re.fullmatch(r"[\d.]+", value) and key != "used"}
+    return {**numbers, "throttled": lines[0]["throttled"], "memory_bytes": sum(int(line["used"]) << 20 for line in lines)}
 
 
 def processor():

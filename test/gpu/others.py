@@ -76,10 +76,15 @@ def torch(session, run, log, until, mode="default", masters="f32", batch=None):
     environment = {"TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"), "TRITON_CACHE_DIR": str(caches / "triton")}
     if cold:
         environment.update(TORCHINDUCTOR_FX_GRAPH_CACHE="0", TORCHINDUCTOR_AUTOGRAD_CACHE="0")
-    measured, command = call(session, "torch", run, log, until, [batch or run["batch"]], environment, mode=mode,
-                             masters=masters)
+    tried = batch or run["batch"]
+    measured, command = call(session, "torch", run, log, until, [tried], environment, mode=mode, masters=masters)
+    # It keeps more than Meshwright does, so that the same batch may be too much.
+    while "step_ms" not in measured and tried > 1:
+        log.write(f"batch {tried} does not fit into memory\n")
+        tried //= 2
+        measured, command = call(session, "torch", run, log, until, [tried], environment, mode=mode, masters=masters)
     if "step_ms" not in measured:
-        raise Failed(f"batch {batch or run['batch']} does not fit into memory")
+        raise Failed("a batch of 1 does not fit into memory")
     started = {"start_to_first_step_ms": measured["start_to_first_step_ms"]} if cold else {}
     note = add_row(session, "torch.compile", run, measured, command, attention=measured["attention"], mode=mode,
                    masters=masters, **started)

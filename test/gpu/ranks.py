@@ -12,6 +12,7 @@ import machine
 LAUNCHERS = re.compile("(RANK|WORLD_SIZE|LOCAL_RANK|MASTER_ADDR|MASTER_PORT|(OMPI|PMIX|PMI|SLURM)_.*)$")
 CAPTURED = 3  # steps after which all memory is in use: libraries are loaded in the first, a graph made in the second
 BETWEEN_LOOKS = 6  # steps; asking nvidia-smi may disturb one
+SHARES_GPUS = 23000  # the version of NCCL from which on ranks may share a GPU
 
 
 class Failed(Exception):
@@ -43,7 +44,7 @@ class Ranks:
         name = f"{session.number()}"
         self.session, self.log, self.look = session, log, look
         self.metrics = session.work / f"metrics-{name}.jsonl"
-        self.most, self.looked, self.first_step_ms = 0, 0, None
+        self.most, self.looked, self.first_step_ms, self.states = 0, 0, None, []
         ranks, threads = run["ranks"], session.launch == "threads"
         arguments = dict(run["arguments"], metrics=self.metrics.name, **changed)
         if threads and ranks > 1:
@@ -55,13 +56,17 @@ class Ranks:
         self.processes, self.outputs = [], []
         self.began = time.monotonic()
         for rank in range(1 if threads else ranks):
-            more = {"MESHWRIGHT_TIMEOUT": "120"}
+            more = {"MESHWRIGHT_TIMEOUT": "60"}
+            if session.synchronous():
+                more["MESHWRIGHT_SYNCHRONOUS"] = "1"
             if ranks > 1 and not threads:
                 more.update(RANK=str(rank), WORLD_SIZE=str(ranks), LOCAL_RANK=str(rank), MASTER_ADDR="127.0.0.1",
                             MASTER_PORT=str(port), NCCL_DEBUG="WARN")
             if sharing > 1 and session.target == "cuda":
                 more.update(MESHWRIGHT_RANKS_PER_GPU=str(sharing))
-                if not threads:
+                if not threads and session.nccl >= SHARES_GPUS:
+                    more.update(NCCL_MULTI_RANK_GPU_ENABLE="1")
+                elif not threads:
                     more.update(NCCL_HOSTID=f"rank{rank}", NCCL_NET="Socket", NCCL_SOCKET_IFNAME="lo",
                                 NCCL_P2P_DISABLE="1", NCCL_SHM_DISABLE="1")
             if session.target == "cpu" and ranks > 1:
@@ -102,7 +107,9 @@ class Ranks:
             self.first_step_ms = 1e3 * (time.monotonic() - self.began)
         if self.look and rows >= CAPTURED + self.looked * BETWEEN_LOOKS:
             self.looked += 1
-            self.most = max(self.most, machine.memory_in_use() or 0)
+            state = machine.state()
+            self.most = max(self.most, state.pop("memory_bytes", 0))
+            self.states += [state] if state else []
 
     def wait(self, until):
         while self.running():

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 
+import fits
 import machine
 from ranks import Broken, Failed, Skipped
 
@@ -19,11 +20,13 @@ from ranks import Broken, Failed, Skipped
 # once. What is measured runs alone.
 Kind = collections.namedtuple("Kind", "limit expected at_once", defaults=(1,))
 KINDS = {
-    "device": Kind(90, 20), "golden": Kind(120, 6, 8), "attention": Kind(120, 8), "mesh 2": Kind(240, 15, 4),
-    "mesh 4": Kind(240, 30, 2), "bench": Kind(300, 35), "memory": Kind(10, 1), "kernels": Kind(240, 30),
+    "smoke": Kind(120, 6), "device": Kind(90, 20), "golden": Kind(120, 6, 8), "ptx": Kind(120, 8), "attention": Kind(120, 8),
+    "mesh 2": Kind(240, 15, 2), "mesh 4": Kind(240, 30), "bench": Kind(300, 35), "memory": Kind(10, 1), "kernels": Kind(240, 30),
     "torch": Kind(500, 100), "jax": Kind(400, 60), "replay": Kind(120, 8, 4), "killed": Kind(120, 20),
     "offload": Kind(400, 60), "largest": Kind(400, 110), "batch": Kind(300, 40), "batches": Kind(500, 180),
     "graphs": Kind(120, 6, 8), "sanitizer": Kind(400, 60, 4), "tuned": Kind(300, 60), "variant": Kind(300, 35)}
+# Of which one is run again when it broke, to find out at which op.
+SYNCHRONOUS = ("smoke", "golden", "ptx", "attention", "bench", "batch", "variant", "mesh 2", "mesh 4")
 ARCHIVE_BYTES = 15 << 20  # at most, of what is in it; unless a single thing has more
 SAME_FAILURES = 2  # of processes, in the same words, after which the rest of a kind is left out
 
@@ -54,8 +57,10 @@ class Session:
         about = machine.describe(self.environment)
         names = (machine.smi("name") or about["gpus"]) if self.target == "cuda" else [machine.processor()]
         self.gpus, self.device = len(about["gpus"]), ", ".join(sorted(set(names))) or "no GPU"
-        self.free = about.get("free", 0)
-        self.lock, self.numbers = threading.Lock(), 0
+        self.nccl = int(about["versions"].get("nccl", 0))
+        if self.target == "cuda" and about.get("free"):
+            self.runs = fits.suitable(self.runs, about["free"])
+        self.lock, self.numbers, self.here = threading.Lock(), 0, threading.local()
         self.failures = collections.Counter()
         self.end = time.monotonic() + options.minutes * 60
         self.results = {"device": self.device, "versions": about["versions"], "libraries": about["libraries"],
@@ -136,6 +141,7 @@ class Session:
             if isinstance(reason, Broken):
                 with self.lock:
                     self.failures[item.kind, words_of(note)] += 1
+                note += self.again(item, slug)
         except Exception as error:  # Whatever it is, the others still run.
             outcome, note = "fail", f"{type(error).__name__}: {error}"
         seconds = round(time.monotonic() - began, 1)
@@ -143,6 +149,25 @@ class Session:
             self.results["items"].append({"item": item.name, "outcome": outcome, "seconds": seconds, "note": note})
             print(f"{outcome} {item.name}: {note} ({seconds} s)", flush=True)
             self.write()
+
+    def again(self, item, slug):
+        """What a run that broke says where the host waits for each op, so that the op is named."""
+        if self.target != "cuda" or item.kind not in SYNCHRONOUS or self.end - time.monotonic() < 2 * item.expected:
+            return ""
+        self.here.synchronous = True
+        try:
+            with open(self.files / "logs" / f"{slug}-synchronous.log", "w") as log:
+                item.action(log, time.monotonic() + min(self.end - time.monotonic(), KINDS[item.kind].limit))
+                said = "it runs"
+        except (Failed, Skipped) as reason:
+            said = str(reason)
+        finally:
+            self.here.synchronous = False
+        return f"; with MESHWRIGHT_SYNCHRONOUS=1: {said}"
+
+    def synchronous(self):
+        """Whether this thread runs an item again."""
+        return getattr(self.here, "synchronous", False)
 
     def go_through(self, items):
         """In their order; neighbours of one order that are not measured run at once."""

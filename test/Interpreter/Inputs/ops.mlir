@@ -279,6 +279,11 @@ func.func @shift_ids(%ids: tensor<3x5xi32>, %begin: tensor<i32>) -> tensor<3x5xi
   %y = train.shift_ids %ids, %begin : (tensor<3x5xi32>, tensor<i32>) -> tensor<3x5xi32>
   return %y : tensor<3x5xi32>
 }
+func.func @part_begin(%part: tensor<i32>, %begin: tensor<i32>) -> (tensor<i32>, tensor<i32>) {
+  %a = train.part_begin %part begin %begin every 2 parts 2 size 7 : (tensor<i32>, tensor<i32>) -> tensor<i32>
+  %b = train.part_begin %part every 1 parts 3 size 5 : (tensor<i32>) -> tensor<i32>
+  return %a, %b : tensor<i32>, tensor<i32>
+}
 func.func @ignore_id(%ids: tensor<3x5xi32>) -> tensor<3x5xi32> {
   %y = train.ignore_id %ids id 1 : (tensor<3x5xi32>) -> tensor<3x5xi32>
   return %y : tensor<3x5xi32>

@@ -80,6 +80,11 @@ private:
       return;
     if (starts(s, ".reg"))
       return;
+    // What LLVM writes before PTX 7.1 for a half that nobody needs, {_, %r1} since then.
+    if (starts(s, "{ .reg .b32 tmp;")) {
+      std::string move = trim(s.substr(16, s.rfind(';') - 16));
+      return instruction(move.replace(move.find("tmp"), 3, "_"));
+    }
     if (starts(s, ".shared"))
       return variable(s, true);
     if (starts(s, ".pragma") || starts(s, ".loc") || starts(s, ".file"))

@@ -123,6 +123,19 @@ TEST(Ptx, ArithmeticRoundsAsTheTypesSay) {
   EXPECT_EQ(buffer.words[3], ~0u);
 }
 
+TEST(Ptx, HalvesThatNobodyNeedsAreWrittenInTwoWays) {
+  Buffer buffer;
+  run(buffer, R"(
+	mov.b64 	%rd4, 0x0000000700000005;
+	mov.b64 	{_, %r2}, %rd4;
+	{ .reg .b32 tmp; mov.b64 {tmp, %r3}, %rd4; }
+	{ .reg .b32 tmp; mov.b64 {%r4, tmp}, %rd4; }
+	add.s32 	%r2, %r2, %r3;
+	add.s32 	%r2, %r2, %r4;
+	st.global.b32 	[%rd3], %r2;)");
+  EXPECT_EQ(buffer.words[0], 19u);
+}
+
 TEST(Ptx, CountsVotes) {
   Buffer buffer;
   run(buffer, R"(
