@@ -323,6 +323,8 @@ void PlanBuilder::addCommunication() {
                {"group_bytes", collective.groupBytes},
                {"bytes", bytes},
                {"location", codegen::locationText(collective.op->getLoc())}};
+    if (collective.op->hasAttr(exec::startAttr))
+      row["started"] = true;
     if (isa<exec::SendOp, exec::RecvOp>(collective.op))
       row["peer"] = *cast<exec::CollectiveOpInterface>(collective.op).getPlace();
     collectives.push_back(std::move(row));

@@ -356,6 +356,7 @@ Plan Plan::parse(std::string_view json, int64_t rank) {
     collective.location = entry.get<std::string>("location");
     if (collective.op == "send" || collective.op == "recv")
       collective.peer = entry.get<int64_t>("peer");
+    collective.started = entry.has("started") && entry.get<bool>("started");
     if (collective.group < 0 || collective.group >= int64_t(plan.groups.size()))
       fail("plan: ", entry.path, " uses group ", collective.group, " of ", plan.groups.size());
     plan.collectives.push_back(std::move(collective));

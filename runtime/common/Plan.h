@@ -101,6 +101,7 @@ struct CollectiveEntry {
   int64_t count = 0;
   std::string location;
   int64_t peer = -1; ///< of a message, the other rank's place in the group
+  bool started = false; ///< it runs beside what follows
 };
 
 /// A call of attention in a program for GPUs.

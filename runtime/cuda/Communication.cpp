@@ -71,10 +71,12 @@ bool Communication::hasMessages() const {
   return std::any_of(plan.collectives.begin(), plan.collectives.end(), isMessage);
 }
 
-/// A communicator with at most `channels` channels, split off the world's.
+/// A communicator with at most `channels` channels, or as many as NCCL likes for 0, split off the
+/// world's.
 static ncclComm_t split(ncclComm_t world, int color, int key, int64_t channels) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.maxCTAs = int(channels);
+  if (channels)
+    config.maxCTAs = int(channels);
   ncclComm_t made = nullptr;
   MW_NCCL(ncclCommSplit, world, color, key, &made, &config);
   return made;
@@ -82,15 +84,17 @@ static ncclComm_t split(ncclComm_t world, int color, int key, int64_t channels) 
 
 /// Every rank splits its groups off in the plan's order.
 void Communication::makeGroups() {
-  std::set<int64_t> used;
+  // Beside computation collectives leave it most of the GPU; where it waits they may have all.
+  std::map<int64_t, bool> used; // and beside computation
   for (const CollectiveEntry &entry : plan.collectives)
     if (!isMessage(entry))
-      used.insert(entry.group);
-  for (int64_t number : used) {
+      used[entry.group] |= entry.started;
+  for (auto [number, overlaps] : used) {
     std::vector<int> members = plan.groupMembers(plan.groups[size_t(number)], rank);
     auto place = std::find(members.begin(), members.end(), rank) - members.begin();
     // The first member names the group; places in it are the keys.
-    groups[size_t(number)] = split(world, members.front(), int(place), ncclGroupChannels);
+    groups[size_t(number)] = 
+        split(world, members.front(), int(place), overlaps ? ncclGroupChannels : 0);
   }
 }
 

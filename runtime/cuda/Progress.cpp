@@ -13,36 +13,36 @@ namespace meshwright::cuda {
 
 Progress::Progress(int interval) : interval(interval) {
   void *memory = nullptr;
-  MW_CUDA(cuMemHostAlloc, &memory, sizeof(uint64_t), CU_MEMHOSTALLOC_DEVICEMAP);
-  word = static_cast<volatile uint64_t *>(memory);
+  MW_CUDA(cuMemHostAlloc, &memory, sizeof(uint32_t), CU_MEMHOSTALLOC_DEVICEMAP);
+  word = static_cast<volatile uint32_t *>(memory);
   *word = 0;
   MW_CUDA(cuMemHostGetDevicePointer, &wordOnGpu, memory, 0);
 }
 
-Progress::~Progress() { Driver::load().cuMemFreeHost(const_cast<uint64_t *>(word)); }
+Progress::~Progress() { Driver::load().cuMemFreeHost(const_cast<uint32_t *>(word)); }
 
 void Progress::mark(CUstream stream, const char *name, const char *location) {
   if (ops++ % interval)
     return;
-  uint64_t number = 0;
+  uint32_t number = 0;
   {
     std::lock_guard<std::mutex> lock(mutex);
-    auto [entry, isNew] = numbers.try_emplace({name, location}, known.size());
+    auto [entry, isNew] = numbers.try_emplace({name, location}, uint32_t(known.size()));
     if (isNew)
       known.push_back(entry->first);
     number = entry->second;
   }
-  ++marks;
-  MW_CUDA(cuStreamWriteValue64, stream, wordOnGpu, marks << 32 | (number + 1), 0);
+  // Any graph takes it, as not every driver's takes writes that are no work of a kernel.
+  MW_CUDA(cuMemsetD32Async, wordOnGpu, ++marks << 16 | (number + 1) % (1 << 16), 1, stream);
 }
 
 bool Progress::moved() {
-  uint64_t now = *word;
+  uint32_t now = *word;
   return std::exchange(seen, now) != now;
 }
 
 std::string Progress::place() const {
-  uint64_t number = *word & 0xFFFFFFFFu;
+  uint32_t number = *word % (1 << 16);
   std::lock_guard<std::mutex> lock(mutex);
   if (number == 0 || number > known.size())
     return "";

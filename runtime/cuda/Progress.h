@@ -41,13 +41,14 @@ public:
 private:
   using Op = std::pair<const char *, const char *>;
   const int interval;
-  volatile uint64_t *word = nullptr; ///< a number that grows, and the op's number plus 1
+  /// In its upper half a number that grows, in its lower the op's number plus 1.
+  volatile uint32_t *word = nullptr;
   CUdeviceptr wordOnGpu = 0;
-  uint64_t marks = 0, seen = 0;
+  uint32_t marks = 0, seen = 0;
   int64_t ops = 0; ///< of this run
   mutable std::mutex mutex;
   std::vector<Op> known;
-  std::map<Op, uint64_t> numbers;
+  std::map<Op, uint32_t> numbers;
 };
 
 } // namespace meshwright::cuda

@@ -46,7 +46,7 @@ static constexpr int64_t connectionsOfMessages = 1;
 /// 128 KiB (NCCL_NVLS_CHUNKSIZE) each way.
 static constexpr int64_t switchBytes = 2 * mib, mostOnSwitch = 8;
 static constexpr const char *ncclSource =
-    "{0} communicators of groups with {1} channels, {2} of messages with {3}; 12 MiB a connection, as NCCL's log "
+    "{0} communicators of groups with {1} channels where they work beside computation, else {2}, {3} of messages with {4}; 12 MiB a connection, as NCCL's log "
     "of allocations has it (issue 1685); 2 MiB a channel and GPU for NVLink's switches";
 static constexpr int64_t worldBytes = 32 * mib;
 
@@ -94,14 +94,21 @@ std::vector<exec::Allowance> cuda::allowancesOf(ModuleOp program,
       {"kernels and libraries", librariesBytes, librariesSource},
       {"CUDA graphs", nodes * nodeBytes, llvm::formatv(nodeSource, nodes).str()}};
   // Every rank is in a communicator of each group, but only in those of its own messages.
-  std::map<unsigned, int64_t> groups; // their sizes
+  struct Group {
+    int64_t members = 0;
+    bool overlaps = false; // with computation
+  };
+  std::map<unsigned, Group> groups;
   std::set<std::tuple<unsigned, int64_t, bool>> messages;
   for (const Collective &collective : communication.collectives) {
     if (collective.members == 1)
       continue;
     bool sends = isa<exec::SendOp>(collective.op), receives = isa<exec::RecvOp>(collective.op);
-    if (!sends && !receives)
-      groups[collective.group] = collective.members;
+    if (!sends && !receives) {
+      Group &group = groups[collective.group];
+      group.members = collective.members;
+      group.overlaps |= collective.op->hasAttr(exec::startAttr);
+    }
     else if (program->isAncestor(collective.op))
       messages.insert(
           {collective.group, *cast<exec::CollectiveOpInterface>(collective.op).getPlace(), sends});
@@ -109,15 +116,16 @@ std::vector<exec::Allowance> cuda::allowancesOf(ModuleOp program,
   if (groups.empty() && messages.empty())
     return result;
   int64_t ofGroups = 0;
-  for (auto [group, members] : groups) {
-    ofGroups += connectionsOfGroup(members) * ncclGroupChannels * connectionBytes;
-    if (members > 2)
-      ofGroups += std::min(members, mostOnSwitch) * ncclGroupChannels * switchBytes;
+  for (auto [number, group] : groups) {
+    int64_t channels = group.overlaps ? ncclGroupChannels : ncclFreeChannels;
+    ofGroups += connectionsOfGroup(group.members) * channels * connectionBytes;
+    if (group.members > 2)
+      ofGroups += std::min(group.members, mostOnSwitch) * channels * switchBytes;
   }
   int64_t ofMessages = connectionsOfMessages * ncclMessageChannels * connectionBytes;
   result.push_back({"NCCL", worldBytes + ofGroups + int64_t(messages.size()) * ofMessages,
-                    llvm::formatv(ncclSource, groups.size(), ncclGroupChannels, messages.size(),
-                                  ncclMessageChannels)
+                    llvm::formatv(ncclSource, groups.size(), ncclGroupChannels, ncclFreeChannels,
+                                  messages.size(), ncclMessageChannels)
                         .str()});
   return result;
 }

@@ -42,13 +42,15 @@ def main():
                                    "FAKE_GPU_LOG": str(log), **environment})
         launches, pending = {}, {}
         copied.clear()
+        channels.clear()
         if done.returncode == 0:
             for line in log.read_text().splitlines():
                 kind, *name, count = line.split(" ")
-                counts = {"launch": launches, "pending": pending, "copied": copied}[kind]
+                counts = {"launch": launches, "pending": pending, "copied": copied, "channels": channels}[kind]
                 counts[" ".join(name)] = int(count)
         return done, launches, pending
 
+    channels = {}  # communicators by the most channels that they may have, in the last run
     copied = {}  # bytes from and to memory that is kept on the host, in the last run
 
     def check(label, model, ranks, *flags):
@@ -108,6 +110,18 @@ def main():
           "optimizer,activations")
     check("no overlap", "gpt2-tiny", 4, "--mesh", "pipe=2,data=2", "--microbatches", "4", "--batch", "8", "--overlap",
           "off")
+
+    # Beside computation NCCL gets a part of the GPU, otherwise what it likes.
+    allowed = []
+    for overlap, most in (("on", {"16": 2}), ("off", {"free": 2})):
+        path = compile("gpt2-tiny", "--mesh", "data=2", "--overlap", overlap)
+        done, *_ = run(path, 2, 1)
+        assert done.returncode == 0 and channels == most, (overlap, channels, done)
+        plan = json.loads(subprocess.run(["meshwright", "inspect", "--json", path], check=True, capture_output=True,
+                                         text=True).stdout)
+        allowed += [line["bytes"] for line in plan["allowances"] if line["category"] == "NCCL"]
+    assert allowed[0] < allowed[1], allowed
+    print("channels: bounded where collectives overlap", flush=True)
 
     for algorithm in ("ring", "halving-doubling"):
         check(f"data=4 {algorithm}", "gpt2-tiny", 4, "--mesh", "data=4", "--collective-algorithm", algorithm)

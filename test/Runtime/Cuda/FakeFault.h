@@ -23,6 +23,8 @@ extern thread_local int rankHere;
 
 /// For the log: messages of a channel that were sent, or received where `change` is -1.
 void countMessage(const std::string &channel, long change);
+/// For the log: a communicator with at most so many channels, or as many as NCCL likes.
+void countChannels(int most);
 
 } // namespace fake
 

@@ -22,14 +22,15 @@
 // that hangs takes FAKE_GPU_QUEUE more pieces of work, then calls wait); RANK -1 is all of them.
 // No more than FAKE_GPU_PINNED bytes of the host can be pinned. Ranks that are processes meet in
 // the folder FAKE_GPU_MEETING; calls never end once one of them has been killed.
-// At the end it writes the counts of launches by kernel, and of messages that were sent
-// but not received, to the file that FAKE_GPU_LOG names.
+// At the end it writes the counts of launches by kernel, of messages that were sent but not
+// received, and of communicators by the channels they may have to the file that FAKE_GPU_LOG names.
 //
 //===----------------------------------------------------------------------===//
 #include "FakeCompute.h"
 #include "FakeFault.h"
 #include "FakeStreams.h"
 #include "Ptx.h"
+#include "nccl.h"
 
 #include <algorithm>
 #include <atomic>
@@ -78,6 +79,7 @@ std::map<CUdeviceptr, Memory> memories;
 std::map<std::string, long> launches;
 std::map<std::string, long> pending; ///< messages by channel: sent minus received
 
+std::map<std::string, long> bounded; ///< communicators by their most channels
 std::map<CUdeviceptr, size_t> pinned; ///< memory of the host
 /// Bytes copied from and to it.
 std::atomic<long> copiedToDevice{0}, copiedToHost{0};
@@ -94,6 +96,8 @@ struct Log {
       fprintf(file, "launch %s %ld\n", name.c_str(), count);
     for (auto &[name, count] : pending)
       fprintf(file, "pending %s %ld\n", name.c_str(), count);
+    for (auto &[most, count] : bounded)
+      fprintf(file, "channels %s %ld\n", most.c_str(), count);
     fprintf(file, "copied to_device %ld\ncopied to_host %ld\n", copiedToDevice.load(),
             copiedToHost.load());
     fclose(file);
@@ -114,6 +118,10 @@ void fake::checkRange(const char *what, CUdeviceptr address, size_t bytes) {
 void fake::countMessage(const std::string &channel, long change) {
   Lock lock(mutex);
   pending[channel] += change;
+}
+void fake::countChannels(int most) {
+  Lock lock(mutex);
+  ++bounded[most == NCCL_CONFIG_UNDEF_INT ? "free" : std::to_string(most)];
 }
 void fake::countLaunch(const std::string &name) {
   Lock lock(mutex);
@@ -300,7 +308,8 @@ CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUst
   return CUDA_SUCCESS;
 }
 CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream) {
-  checkRange("cuMemsetD32Async", to, 4 * count);
+  if (!isPinned("cuMemsetD32Async", to, 4 * count))
+    checkRange("cuMemsetD32Async", to, 4 * count);
   submit(stream, {"cuMemsetD32Async", {{Access::Write, to, 4 * count}}, [=] {
                     std::fill_n((unsigned *)to, count, value);
                     return true;

@@ -243,7 +243,9 @@ static void meetInFolder(const std::string &folder, const ncclComm &comm, size_t
     fclose(file);
   }
 }
-ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *made, ncclConfig_t *) {
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *made,
+                           ncclConfig_t *config) {
+  countChannels(config->maxCTAs);
   std::unique_lock<std::mutex> lock(meeting);
   Shared &shared = *comm->shared;
   size_t number = comm->splits++;
