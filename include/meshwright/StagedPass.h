@@ -35,7 +35,7 @@ inline llvm::LogicalResult checkNotPast(mlir::ModuleOp module, Stage to, llvm::S
   return mlir::success();
 }
 
-/// A pass of the staircase, on the way to stage `to`. All of them are, so none can forget the check.
+/// A pass of the staircase, on the way to stage `to`. All passes are, so none forgets the check.
 template <Stage to> class StagedPass : public mlir::OperationPass<mlir::ModuleOp> {
 protected:
   using OperationPass::OperationPass;

@@ -195,6 +195,15 @@ private:
       module.emitError(llvm::toString(kind.takeError()));
       return signalPassFailure();
     }
+    // Before each microbatch is written out.
+    if (auto count = module->getAttrOfType<IntegerAttr>("train.microbatches")) {
+      llvm::Expected<planner::PipelineSchedule> made =
+          planner::makeSchedule(*kind, mesh.getMesh().axes[axis].size, count.getInt());
+      if (!made) {
+        module.emitError(llvm::toString(made.takeError()));
+        return signalPassFailure();
+      }
+    }
     auto sharing = llvm::StringSwitch<std::optional<Sharing>>(scatterGather)
                        .Case("never", Sharing::never)
                        .Case("cheaper", Sharing::cheaper)
