@@ -27,7 +27,8 @@ compile(config, "sgd", optimizer="sgd", **SIZE)
 compile(config, "adamw", **SIZE)
 for exe, flag, value, why in (("sgd", "weight-decay", 0.1, "--optimizer adamw"), ("sgd", "beta1", 0.9, "--optimizer adamw"),
                               ("sgd", "beta2", 0.9, "--optimizer adamw"), ("sgd", "eps", 1e-8, "optimizer is sgd"),
-                              ("adamw", "min-lr", 1e-4, "--lr-schedule cosine"), ("adamw", "hysteresis", 2, "--precision fp16"),
+                              ("adamw", "min-lr", 1e-4, "--lr-schedule cosine"),
+                              ("adamw", "hysteresis", 2, "--precision fp16"),
                               ("adamw", "initial-loss-scale", 2, "--precision fp16"),
                               ("adamw", "min-loss-scale", 1, "--precision fp16"),
                               ("adamw", "loss-scale-window", 3, "--precision fp16"),
@@ -52,8 +53,8 @@ for flag, value, why, more in (("gpu-arch", "sm_80", "--target cuda", {}), ("att
     refused(["meshwright", "compile", config, "-o", "out.mlir", *flags(dict(SIZE, emit="exec", **{flag: value}, **more))],
             f"{flag} {value} changes nothing", why)
 # Defaults, and what asks for nothing.
-compile(config, "out.mlir", emit="exec", collective_algorithm="native", collective_matmul="off", overlap="off", schedule="1f1b",
-        zero=0, data_sync="all-reduce", remat="none", grad_dtype="f32", **SIZE)
+compile(config, "out.mlir", emit="exec", collective_algorithm="native", collective_matmul="off", overlap="off",
+        schedule="1f1b", zero=0, data_sync="all-reduce", remat="none", grad_dtype="f32", **SIZE)
 compile(config, "out.mlir", emit="exec", collective_algorithm="ring", collective_matmul="on", overlap="on", **TWO, **SIZE)
 
 # IR holds what was decided: a flag that would decide it again is refused.
