@@ -8,8 +8,10 @@
 #include "common/Error.h"
 #include "common/LearningRate.h"
 #include "common/LossScaler.h"
+#include "common/MappedFile.h"
 #include "common/TokenFile.h"
 
+#include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <set>
@@ -237,4 +239,25 @@ TEST(LearningRate, FollowsEachSchedule) {
   EXPECT_NEAR(learningRate(options, 13), 0.2 + 0.8 * 0.5 * (1 + std::cos(M_PI * 0.9)), 1e-12);
   options.warmup = 20; // Longer than the run.
   EXPECT_DOUBLE_EQ(learningRate(options, 13), 0.7);
+}
+
+// Memory of a file that has become shorter: SIGBUS, which is said as an error.
+TEST(MappedFile, FilesThatGetShorterAreErrors) {
+  TemporaryDirectory scratch;
+  std::string path = scratch.path("f");
+  EXPECT_EXIT(
+      {
+        writeFile(path, std::string(100000, 'a'));
+        MappedFile file(path, "--init");
+        std::filesystem::resize_file(path, 10);
+        exit(file.data()[50000]);
+      },
+      testing::ExitedWithCode(1),
+      "error: --init .*/f: its byte 50000 cannot be read any more: it had 100000 bytes");
+  writeFile(path, std::string(100000, 'a'));
+  MappedFile file(path, "--data");
+  std::filesystem::resize_file(path, 10);
+  char bytes[20];
+  file.read(0, bytes, 10);
+  EXPECT_THROW(file.read(0, bytes, 20), Error);
 }
