@@ -41,7 +41,7 @@ void Matmuls::runEpilogue(const Product &product, void *const *operands, CUstrea
   if (p.epilogue & MW_BIAS)
     overResult("bias", row);
   if (p.epilogue & MW_GELU)
-    p.epilogue & MW_PREACTIVATION ? overResult("gelu_kept", beside) : overResult("gelu", d);
+    p.epilogue &MW_PREACTIVATION ? overResult("gelu_kept", beside) : overResult("gelu", d);
   if (p.epilogue & MW_GELU_GRAD)
     overResult("gelu_grad", beside);
   if (p.epilogue & MW_SUM_A)
@@ -51,7 +51,8 @@ void Matmuls::runEpilogue(const Product &product, void *const *operands, CUstrea
 }
 
 /// How far numbers may be apart, relative to 1 and themselves: some roundings to the type. What
-/// an epilogue does is as large as the product (Operands.h), so that it is seen where it is missing.
+/// an epilogue does is as large as the product (Operands.h), so that it is seen where it is
+/// missing.
 static float toleranceOf(ElementType type) {
   return type == ElementType::BF16 ? 1.f / 64 : type == ElementType::F16 ? 1.f / 256 : 1.f / 2048;
 }
@@ -87,8 +88,7 @@ static std::vector<float> results(const MwProduct &p, void *const *operands, CUs
   return values;
 }
 
-std::string Matmuls::compare(const Product &product, void *const *operands,
-                             CUstream stream) const {
+std::string Matmuls::compare(const Product &product, void *const *operands, CUstream stream) const {
   const MwProduct &p = product.shape;
   // A product of these is about as large as 1.
   auto first = CUdeviceptr(operands[0]), second = CUdeviceptr(operands[1]);
