@@ -16,7 +16,7 @@ using ImportedModule = mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>;
 /// Where the user gave no sequence length: the model's positions, at most 1024.
 void useDefaultSequence(ModelOptions &options, int64_t positions);
 
-/// The number of layers in `key`, or what the options say instead; reports more than a
+/// The number of layers in `key`, or what the options say instead; reports more than 16
 /// million of them.
 int64_t readLayers(Config &config, llvm::StringRef key, int64_t otherwise,
                    const ModelOptions &options);

@@ -153,7 +153,7 @@ void meshwright::frontend::useDefaultSequence(ModelOptions &options, int64_t pos
 
 int64_t meshwright::frontend::readLayers(Config &config, StringRef key, int64_t otherwise,
                                          const ModelOptions &options) {
-  constexpr int64_t most = 1 << 20;
+  constexpr int64_t most = 1 << 24;
   int64_t layers = config.size(key, otherwise, most);
   if (options.layers <= most)
     return options.layers ? options.layers : layers;

@@ -130,7 +130,7 @@ def bad_compile(golden):
     check(done.returncode == 2 and "256 deep" in done.stderr, f"diff of deep JSON: {done}")
     # Sizes that only the memory of no machine has.
     llama = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 64, "vocab_size": 64}
-    for changes, *words in (({"num_hidden_layers": 2147483647}, "num_hidden_layers", "from 1 to 1048576"),
+    for changes, *words in (({"num_hidden_layers": 2147483647}, "num_hidden_layers", "from 1 to 16777216"),
                             ({"head_dim": 2147483646}, "head_dim", "65536"),
                             ({"hidden_size": 1 << 30, "num_attention_heads": 1}, "1073741824 elements", "65536"),
                             ({"vocab_size": 2147483647, "hidden_size": 1 << 30, "head_dim": 64}, "too large"),
