@@ -113,7 +113,7 @@ static constexpr Flag flags[] = {
     Flag{"--save", "DIR", &Options::save,
          "write checkpoints into this folder, one at the end of the run, also after SIGTERM or "
          "SIGINT"}
-        .file(FileUse::OutputFolder, "latest step-*"),
+        .file(FileUse::OutputFolder, ".lock latest step-*"),
     Flag{"--save-every", "K", &Options::saveEvery,
          "also write one after every K steps; 0: only at the end"}
         .from(0)
