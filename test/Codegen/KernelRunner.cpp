@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "Codegen/CPU/Lowering.h"
 #include "KernelRunner.h"
 
 #include "Codegen/CPU/KernelEmitter.h"

@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "Codegen/CPU/Lowering.h"
 #include "meshwright/Codegen.h"
 
 #include "mlir/IR/MLIRContext.h"

@@ -17,7 +17,7 @@ NOT_DRAWN = {
     "compile": {
         "help": "prints and ends",
         "output": "each executable has its name",
-        "precision=fp8": "refused as not supported yet",
+        "target=stablehlo": "text for other compilers, which stablehlo.py tests",
         "emit=llvm": "text that cannot be compiled on; executables are made of it",
         "emit=ptx": "text that cannot be compiled on; executables are made of it",
         "emit=object": "an object without a program around it; executables are made of it",
@@ -25,6 +25,7 @@ NOT_DRAWN = {
     },
     "run": {
         "help": "prints and ends",
+        "version": "prints and ends",
         "data": "always given: random tokens of the model's vocabulary",
         "metrics": "always given: what is compared",
         "lr-schedule=constant": "what it is when it is not given",
@@ -248,8 +249,10 @@ RUN = {
     "resume": rare("last", 4),
     "save": lambda d: "saved" if d.run["init"] or d.run["resume"] or d.chance(2) else None,
     "save-every": lambda d: d.pick([None, 1, 2]) if d.run["save"] else None,
+    "keep": lambda d: d.pick([None, 3]) if d.run["save"] else None,
     "eval-data": rare("eval.bin", 3),
     "eval-every": lambda d: d.pick([None, 1, 2]) if d.run["eval-data"] else None,
+    "eval-batches": lambda d: d.pick([None, 1]) if d.run["eval-data"] else None,
     "trace": rare("trace.json"),
     "trace-from": lambda d: d.pick([None, 1]) if d.run["trace"] else None,
     "trace-steps": lambda d: d.pick([None, 1]) if d.run["trace"] else None,

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../../Runtime/Kernels/Reference.h"
+#include "Codegen/CUDA/Lowering.h"
 #include "Codegen/CUDA/KernelEmitter.h"
 #include "Emulator.h"
 #include "Exec/Exec.h"

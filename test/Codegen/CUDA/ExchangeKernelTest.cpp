@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "Codegen/CUDA/Lowering.h"
 #include "Emulator.h"
 #include "Exec/Exec.h"
 #include "meshwright/Codegen.h"
