@@ -17,9 +17,9 @@ using ImportedModule = mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>;
 void useDefaultSequence(ModelOptions &options, int64_t positions);
 
 /// The number of layers in `key`, or what the options say instead; reports more than 16
-/// million of them.
+/// million of them. `listed`, if given, gets what the configuration says.
 int64_t readLayers(Config &config, llvm::StringRef key, int64_t otherwise,
-                   const ModelOptions &options);
+                   const ModelOptions &options, int64_t *listed = nullptr);
 
 /// Reports layers in runs of equal ones, of which each has a function of its own, if there are
 /// so many that their text would fill memory.

@@ -152,9 +152,11 @@ void meshwright::frontend::useDefaultSequence(ModelOptions &options, int64_t pos
 }
 
 int64_t meshwright::frontend::readLayers(Config &config, StringRef key, int64_t otherwise,
-                                         const ModelOptions &options) {
+                                         const ModelOptions &options, int64_t *listed) {
   constexpr int64_t most = 1 << 24;
   int64_t layers = config.size(key, otherwise, most);
+  if (listed)
+    *listed = layers;
   if (options.layers <= most)
     return options.layers ? options.layers : layers;
   config.error(key) << options.layers << " layers are more than the " << most

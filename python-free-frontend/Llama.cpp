@@ -96,8 +96,8 @@ static Llama readLlama(Config &config, StringRef family, ModelOptions &options) 
   m.positions = config.size("max_position_embeddings", absent.positions);
   useDefaultSequence(options, m.positions);
   m.hidden = config.size("hidden_size", 4096);
-  int64_t listed = config.size("num_hidden_layers", 32);
-  m.layers = readLayers(config, "num_hidden_layers", listed, options);
+  int64_t listed = 0;
+  m.layers = readLayers(config, "num_hidden_layers", 32, options, &listed);
   m.heads = config.size("num_attention_heads", 32);
   m.kvHeads = config.optionalSize("num_key_value_heads", absent.kvHeads).value_or(m.heads);
   bool ownHeadDim = absent.headDim || config.has("head_dim");

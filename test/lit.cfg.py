@@ -1,6 +1,7 @@
 # lit configuration: every .mlir and .test file under test/ is a test.
 import os
 import shutil
+import subprocess
 import lit.formats
 
 config.name = "meshwright"
@@ -27,6 +28,12 @@ if os.path.exists(os.path.join(config.meshwright_build, "runtime", "libmeshwrigh
 # ... with cuDNN, built where its headers and its frontend's are.
 if os.path.exists(os.path.join(config.meshwright_build, "runtime", "with_cudnn")):
     config.available_features.add("cudnn-runtime")
+# XLA's compiler for processors, which judges what --target stablehlo writes. MESHWRIGHT_JAX_PYTHON
+# names a Python that has jaxlib.
+jax = shutil.which(os.environ.get("MESHWRIGHT_JAX_PYTHON", "python3"))
+if jax and subprocess.run([jax, "-c", "import jaxlib"], capture_output=True).returncode == 0:
+    config.available_features.add("jaxlib")
+    config.substitutions.append(("%jax", jax))
 # The assembler of NVIDIA's toolkit, where there is one; without it its tests are unsupported.
 ptxas = shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
 if ptxas:

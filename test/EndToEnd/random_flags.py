@@ -17,7 +17,7 @@ NOT_DRAWN = {
     "compile": {
         "help": "prints and ends",
         "output": "each executable has its name",
-        "target=stablehlo": "text for other compilers, which stablehlo.py tests",
+        "target=stablehlo": "text for other compilers, which test/Codegen/StableHLO tests",
         "emit=llvm": "text that cannot be compiled on; executables are made of it",
         "emit=ptx": "text that cannot be compiled on; executables are made of it",
         "emit=object": "an object without a program around it; executables are made of it",

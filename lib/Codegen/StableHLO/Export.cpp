@@ -327,10 +327,19 @@ FailureOr<func::FuncOp> Exporter::functionFor(func::FuncOp source) {
 LogicalResult Exporter::addMain(func::FuncOp step) {
   SmallVector<train::VariableOp> list(module.getOps<train::VariableOp>());
   SmallVector<Type> inputs, outputs;
-  SmallVector<dist::ShardingAttr> placements;
-  auto add = [&](Type type) {
+  SmallVector<dist::ShardingAttr> ofInputs, ofOutputs;
+  auto addInput = [&](Type type) {
     inputs.push_back(plain(type));
-    placements.push_back(shardingOf(type));
+    ofInputs.push_back(shardingOf(type));
+  };
+  auto addOutput = [&](Type type) {
+    outputs.push_back(plain(type));
+    ofOutputs.push_back(shardingOf(type));
+  };
+  auto textOf = [](Type type) {
+    std::string text;
+    llvm::raw_string_ostream(text) << type;
+    return text;
   };
   for (train::VariableOp variable : list) {
     std::string text;
@@ -338,24 +347,31 @@ LogicalResult Exporter::addMain(func::FuncOp step) {
     variable->print(os);
     describe("argument", inputs.size(), text);
     describe("result", outputs.size(), "@" + variable.getSymName());
-    add(variable.getType());
-    outputs.push_back(plain(variable.getType()));
+    addInput(variable.getType());
+    addOutput(variable.getType());
   }
   for (unsigned i = 0; i < step.getNumArguments(); ++i) {
     auto name = step.getArgAttrOfType<StringAttr>(i, "train.input");
-    describe("argument", inputs.size(), "input " + (name ? name.getValue() : "?"));
-    add(step.getArgumentTypes()[i]);
+    Type type = step.getArgumentTypes()[i];
+    describe("argument", inputs.size(),
+             "input " + (name ? name.getValue() : "?") + " : " + textOf(type));
+    addInput(type);
   }
   for (unsigned i = 0; i < step.getNumResults(); ++i) {
     auto name = step.getResultAttrOfType<StringAttr>(i, "train.output");
-    describe("result", outputs.size(), "output " + (name ? name.getValue() : "?"));
-    outputs.push_back(plain(step.getResultTypes()[i]));
+    Type type = step.getResultTypes()[i];
+    describe("result", outputs.size(),
+             "output " + (name ? name.getValue() : "?") + " : " + textOf(type));
+    addOutput(type);
   }
   OpBuilder to = OpBuilder::atBlockEnd(result->getBody());
   auto main = func::FuncOp::create(to, step.getLoc(), "main", b.getFunctionType(inputs, outputs));
-  for (auto [i, placement] : llvm::enumerate(placements))
-    if (placement)
-      main.setArgAttr(i, "sdy.sharding", shardy(module.getContext(), shardyText(placement)));
+  for (auto [i, sharding] : llvm::enumerate(ofInputs))
+    if (sharding)
+      main.setArgAttr(i, "sdy.sharding", shardy(module.getContext(), shardyText(sharding)));
+  for (auto [i, sharding] : llvm::enumerate(ofOutputs))
+    if (sharding)
+      main.setResultAttr(i, "sdy.sharding", shardy(module.getContext(), shardyText(sharding)));
   Block *block = main.addEntryBlock();
   Environment variables;
   for (auto [variable, value] : llvm::zip(list, block->getArguments()))

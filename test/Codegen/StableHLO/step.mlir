@@ -4,8 +4,8 @@
 
 // CHECK: // argument 0: train.variable @w : tensor<4x8xf32>
 // CHECK: // result 0: @w
-// CHECK: // argument 1: input x
-// CHECK: // result 1: output y
+// CHECK: // argument 1: input x : tensor<3x8xf32>
+// CHECK: // result 1: output y : tensor<3x4xf32>
 // CHECK: "func.func"() <{function_type = (tensor<4x8xf32>, tensor<3x8xf32>) -> (tensor<4x8xf32>, tensor<3x4xf32>)
 // CHECK-SAME: sym_name = "main"
 // CHECK: ^bb0(%[[W:.*]]: tensor<4x8xf32>, %[[X:.*]]: tensor<3x8xf32>):
