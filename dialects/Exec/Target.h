@@ -191,7 +191,7 @@ llvm::ArrayRef<std::unique_ptr<Target>> getTargets();
 const Target *findTarget(llvm::StringRef name);
 /// The target of modules without `exec.target`, and of `compile` without --target.
 const Target &getDefaultTarget();
-/// "cpu, cuda and stablehlo", for messages.
+/// All names in one text, for messages.
 std::string targetNames();
 
 } // namespace meshwright::exec

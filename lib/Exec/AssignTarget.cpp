@@ -50,8 +50,9 @@ struct ExecAssignTarget : exec::impl::ExecAssignTargetBase<ExecAssignTarget> {
       getOperation().emitError(toString(parameters.takeError()));
       return signalPassFailure();
     }
-    getOperation()->setAttr(targetAttr,
-                            TargetAttr::get(&getContext(), found->getName(), *parameters));
+    getOperation()->setAttr(
+        targetAttr, TargetAttr::get(&getContext(), found->getName(),
+                                    parameters->empty() ? DictionaryAttr() : *parameters));
   }
 
   FlagValues values;

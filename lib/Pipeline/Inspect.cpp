@@ -41,7 +41,7 @@ Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
                    "  --kernels shows what each kernel, product and attention of a step reads, writes and\n"
                    "  computes on one rank. With rates that were measured, of copies within the device's\n"
                    "  memory (bytes read and written a second) and of matrix products (operations a\n"
-                   "  second), also the time that none can beat: the larger of both. Where ptxas assembled\n"
+                   "  second), also the time that none can beat: the larger of both. Where an assembler made\n"
                    "  kernels, also registers of a thread and spilled bytes, by architecture.\n")
               .str());
     if (arg == "--json") {

@@ -188,7 +188,7 @@ llvm::json::Array report::kernelsOf(ModuleOp program, FlopCounter &flops) {
 // The table
 //===----------------------------------------------------------------------===//
 
-/// What ptxas said of a row's kernel for `arch`, if it was asked.
+/// What the assembler said of a row's kernel for `arch`, if it was asked.
 static const llvm::json::Object *assembledFor(const llvm::json::Object &row,
                                               llvm::StringRef arch) {
   if (const llvm::json::Array *list = row.getArray("assembled"))

@@ -75,7 +75,6 @@ private:
   OpBuilder b;
   OwningOpRef<ModuleOp> result;
   dist::Mesh mesh;
-  bool global = true; ///< tensors are whole, with Shardy's shardings
   SymbolTableCollection symbols;
   llvm::DenseMap<Operation *, llvm::SetVector<StringAttr>> read;
   llvm::DenseMap<Operation *, func::FuncOp> made;
@@ -395,6 +394,11 @@ FailureOr<std::string> Exporter::run() {
   if (!step)
     return module.emitError("has no function @step to write as StableHLO; stages step, dist and "
                             "local have");
+  auto stage = module->getAttrOfType<StringAttr>("meshwright.stage");
+  for (auto op : module.getOps<dist::MeshOp>())
+    if (stage && stage == "local" && op.getMesh().size(op.getMesh().named("pipe")) > 1)
+      return module.emitError("pipeline stages are programs of their own, which StableHLO's "
+                              "replicas are not; leave the mesh axis 'pipe' out");
   result = ModuleOp::create(module.getLoc());
   for (auto op : module.getOps<dist::MeshOp>()) {
     mesh = op.getMesh();

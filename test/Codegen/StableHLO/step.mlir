@@ -21,6 +21,11 @@ module attributes {meshwright.stage = "step"} {
     %y = train.add %x, %x : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
     return %y : tensor<3x4xf32>
   }
+  func.func @eval(%x: tensor<3x8xf32> {train.input = "x"}) -> (tensor<3x4xf32> {train.output = "y"}) {
+    %w = train.get @w : tensor<4x8xf32>
+    %y = train.linear %x, %w : (tensor<3x8xf32>, tensor<4x8xf32>) -> tensor<3x4xf32>
+    return %y : tensor<3x4xf32>
+  }
   func.func @step(%x: tensor<3x8xf32> {train.input = "x"}) -> (tensor<3x4xf32> {train.output = "y"}) {
     %w = train.get @w : tensor<4x8xf32>
     %y = train.linear %x, %w : (tensor<3x8xf32>, tensor<4x8xf32>) -> tensor<3x4xf32>
