@@ -231,7 +231,7 @@ def run_seed(seed, target):
     worst = compare(have, want, allowed)
     if d.run["resume"]:
         step = (d.run["steps"] - 1) // run["save-every"] * run["save-every"]
-        dropped = ("init", "initial-loss-scale", "save", "save-every")
+        dropped = ("init", "initial-loss-scale", "save", "save-every", "keep")
         again = {name: value for name, value in run.items() if name not in dropped}
         for exe, other in (("one", "many"), ("many", "one")) if step else ():
             found = start(exe, d, ranks if exe == "many" else 1, dict(again, resume=f"saved-{other}/step-{step:08d}"))

@@ -74,7 +74,7 @@ def has_driver():
 def starts_without_driver(path, ranks, label):
     environment = {k: v for k, v in os.environ.items() if k not in ("LD_LIBRARY_PATH", "RANK", "WORLD_SIZE")}
     environment["CUDA_VISIBLE_DEVICES"] = ""
-    run = subprocess.run([path, "--ranks", str(ranks), "--data", "none", "--steps", "1", "--lr", "1"],
+    run = subprocess.run([path, "--ranks", str(ranks), "--data", __file__, "--steps", "1", "--lr", "1"],
                          capture_output=True, text=True, timeout=120, env=environment)
     wanted = ("error: cuInit: CUDA_ERROR_NO_DEVICE" if has_driver() else
               "error: this executable needs NVIDIA's driver, but libcuda.so.1 cannot be loaded")

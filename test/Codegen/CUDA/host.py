@@ -36,7 +36,7 @@ def main():
     def run(path, ranks, steps, *more, **environment):
         log = options.folder / "log"
         arguments = [path, "--ranks", str(ranks), "--data", str(data), "--tokens", "u8", "--steps", str(steps),
-                     "--lr", "1e-3", "--eval-data", str(data), "--eval-every", "1", *more]
+                     "--lr", "1e-3", "--eval-data", str(data), "--eval-every", "1", "--eval-batches", "64", *more]
         done = subprocess.run(list(map(str, arguments)), capture_output=True, text=True, timeout=300,
                               env={**os.environ, "LD_LIBRARY_PATH": str(fake), "FAKE_GPUS": str(ranks),
                                    "FAKE_GPU_LOG": str(log), **environment})
@@ -135,7 +135,7 @@ def main():
             # Evaluations communicate too, and are in the sums.
             plan = json.loads(subprocess.run(["meshwright", "inspect", "--json", str(path)], check=True,
                                              capture_output=True, text=True).stdout)
-            batches = min(64, (64 * 1024 - 1) // plan["sequence"] // plan["batch"])
+            batches = min(64, -(-((64 * 1024 - 1) // plan["sequence"]) // plan["batch"]))
             want, have = {}, {}
             for entry in plan["collectives"]:
                 runs = 3 * (1 if entry["program"] == "step" else batches)
