@@ -526,6 +526,13 @@ static LogicalResult verifyAttention(Op op, ValueRange likeQ, ValueRange likeK) 
   if (Attribute library = op.getLibraryAttr();
       library && failed(target.verifyLibrary([&] { return op.emitOpError(); }, library)))
     return failure();
+  if (Attribute library = op.getLibraryAttr()) {
+    int64_t wanted = target.getAttentionWorkspace(shape, isa<AttentionGradOp>(op), library);
+    int64_t given = op.getWorkspace() ? bytesOf(op.getWorkspace().getType()) : 0;
+    if (given < wanted)
+      return op.emitOpError("gives ") << given << " bytes of workspace where its library may need "
+                                      << wanted;
+  }
   if (op.getHeadBegin()) {
     auto begin = cast<MemRefType>(op.getHeadBegin().getType());
     if (begin.getNumElements() != 1 || !begin.getElementType().isInteger(32))

@@ -11,7 +11,7 @@
 
 namespace meshwright {
 
-/// How deep no JSON of ours nests. LLVM's parser recurses, so deeper text could end the process.
+/// Deeper than any JSON of ours nests. LLVM's parser recurses, so deeper text could end the process.
 inline constexpr unsigned jsonDepth = 256;
 
 /// Where `text` nests brackets of the kinds `open` and `close` deeper than `limit`, outside of

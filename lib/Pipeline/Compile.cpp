@@ -81,8 +81,7 @@ static Expected<int64_t> defaultBatch(const CompileOptions &options) {
 }
 
 static const exec::Target &targetOf(const CompileOptions &options) {
-  const exec::Target *target = exec::findTarget(options.target);
-  return target ? *target : exec::getDefaultTarget();
+  return exec::getTargetOrDefault(options.target);
 }
 
 /// What IR that has reached a stage holds, for flags that are decided there.

@@ -19,7 +19,7 @@ namespace meshwright {
 static std::string unlessStatesOnHost(const CompileOptions &o) {
   return is_contained(split(o.offload, ','), "optimizer")
              ? ""
-             : "it is about --offload optimizer, which is not asked for";
+             : "it applies to --offload optimizer, which is not given";
 }
 
 static std::string unlessOnlyBudget(const CompileOptions &o) {

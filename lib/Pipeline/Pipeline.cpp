@@ -113,11 +113,6 @@ static Expected<std::vector<RematPolicy>> rematOfChunks(StringRef text, planner:
   return chunks;
 }
 
-static const exec::Target &targetOf(const PipelineOptions &options) {
-  const exec::Target *target = exec::findTarget(options.target);
-  return target ? *target : exec::getDefaultTarget();
-}
-
 static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks,
                                    llvm::ArrayRef<RematPolicy> remat) {
   std::string mesh = o.mesh.empty() ? "" : "mesh=" + quoted(o.mesh) + " ";
@@ -153,7 +148,7 @@ static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks,
   std::string loops = o.collectiveMatmul == "on"
                           ? "dist-optimize-collectives{bucket-bytes=0},dist-loop-collectives,"
                           : "";
-  int64_t rowBytes = targetOf(o).getRowAlignment();
+  int64_t rowBytes = exec::getTargetOrDefault(o.target).getRowAlignment();
   std::string pad = rowBytes > 1 ? "dist-pad{row-bytes=" + std::to_string(rowBytes) + "}," : "dist-pad,";
   return {
       {Stage::step,
@@ -249,7 +244,8 @@ Error buildPipeline(OpPassManager &manager, const PipelineOptions &options, Stag
     if (step.to <= from || step.to > to)
       continue;
     if (step.to == Stage::exec)
-      manager.addPass(exec::createAssignTarget(targetOf(options).getName(), options.targetFlags));
+      manager.addPass(exec::createAssignTarget(
+          exec::getTargetOrDefault(options.target).getName(), options.targetFlags));
     std::string errors;
     llvm::raw_string_ostream os(errors);
     if (!step.passes.empty() && failed(append(manager, step.passes, step.to == Stage::exec, os)))

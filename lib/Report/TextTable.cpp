@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "TextTable.h"
+#include "Tables.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
@@ -62,9 +63,7 @@ std::string bytesText(int64_t bytes) {
 }
 
 std::string countText(double count) {
-  std::string exact = formatv("{0:F0}", count).str();
-  for (size_t i = exact.size(); i > 3; i -= 3)
-    exact.insert(i - 3, ",");
+  std::string exact = grouped(count);
   return count < 1000
              ? exact
              : exact + " (" + shortened(count, 1000, {"", "k", "M", "G", "T", "P", "E"}) + ")";

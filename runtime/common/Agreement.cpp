@@ -31,7 +31,11 @@ namespace {
 /// The size and a hash of one file or of several in order.
 class Fingerprint {
 public:
-  Fingerprint() { crypto_generichash_init(&state, nullptr, 0, sizeof(hash)); }
+  Fingerprint() {
+    if (sodium_init() < 0)
+      fail("libsodium cannot start: the system gives no random numbers");
+    crypto_generichash_init(&state, nullptr, 0, sizeof(hash));
+  }
 
   void add(const MappedFile &file) {
     int64_t size = file.size();

@@ -16,7 +16,7 @@ using namespace meshwright;
 
 /// Whether all exponents of `count` numbers, whose bits are `Bits`, are below `exponent`, that
 /// of infinities and of what is no number.
-template <typename Bits> static bool isFinite(const char *data, int64_t count, Bits exponent) {
+template <typename Bits> static bool areFinite(const char *data, int64_t count, Bits exponent) {
   Bits found = 0;
   for (int64_t i = 0; i < count; ++i) {
     Bits bits;
@@ -26,16 +26,16 @@ template <typename Bits> static bool isFinite(const char *data, int64_t count, B
   return !found;
 }
 
-static bool isFinite(ElementType type, const char *data, int64_t count) {
+bool meshwright::isFinite(ElementType type, const char *data, int64_t count) {
   switch (type) {
   case ElementType::F32:
-    return isFinite<uint32_t>(data, count, 0x7f800000);
+    return areFinite<uint32_t>(data, count, 0x7f800000);
   case ElementType::F64:
-    return isFinite<uint64_t>(data, count, 0x7ff0000000000000);
+    return areFinite<uint64_t>(data, count, 0x7ff0000000000000);
   case ElementType::BF16:
-    return isFinite<uint16_t>(data, count, 0x7f80);
+    return areFinite<uint16_t>(data, count, 0x7f80);
   case ElementType::F16:
-    return isFinite<uint16_t>(data, count, 0x7c00);
+    return areFinite<uint16_t>(data, count, 0x7c00);
   case ElementType::I32:
     return true;
   }
@@ -60,9 +60,12 @@ void meshwright::checkFinite(const Plan &plan, const VariablePlaces &places, int
     }
     if (first == elements)
       continue;
+    int64_t bad = first;
+    while (isFinite(variable.type, places.of(variable) + bad * bytesOf(variable.type), 1))
+      ++bad;
     int64_t layer = 0;
     if (variable.stacked)
-      layer = shardOf(plan, variable, rank).begin[0] + first / (elements / variable.localShape[0]);
+      layer = shardOf(plan, variable, rank).begin[0] + bad / (elements / variable.localShape[0]);
     fail("tensor ", storageName(variable, layer), variable.isWeight() ? "" : " of the optimizer",
          " has values on rank ", rank,
          " that are infinite or no numbers: training has diverged; go on from an earlier "

@@ -10,6 +10,9 @@
 
 namespace meshwright {
 
+/// Whether none of `count` values is infinite or no number.
+bool isFinite(ElementType type, const char *data, int64_t count);
+
 /// An Error that names the tensor if a value of the variables of `rank`, the rank of
 /// `plan`, is not finite.
 void checkFinite(const Plan &plan, const VariablePlaces &places, int64_t rank, int threads);

@@ -28,8 +28,8 @@ static std::string unlessDecay(const Options &options, const Plan &plan) {
 static std::string unlessRateFalls(const Options &options, const Plan &) {
   return options.lrSchedule != "constant" || options.minLr == 0
              ? ""
-             : "is where --lr-schedule cosine and linear end, but the rate is constant: leave it "
-               "out, or choose one of these";
+             : "is the rate at which --lr-schedule cosine and linear end; this run's rate is "
+               "constant: leave it out, or choose one of the two";
 }
 
 static std::string unlessFp16(const Options &, const Plan &plan) {

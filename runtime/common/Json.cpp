@@ -12,7 +12,7 @@
 using namespace meshwright;
 using Json = nlohmann::json;
 
-static constexpr size_t maxDepth = 64, maxShown = 200;
+static constexpr size_t maxDepth = 256, maxShown = 200;
 
 Json meshwright::parseJson(std::string_view text, const std::string &what,
                            const std::string &remedy) {

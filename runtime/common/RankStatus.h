@@ -3,8 +3,8 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // Each rank writes here what it is at; a watching thread (WaitMonitor.h) reads it
-// when a wait takes too long or SIGUSR1 arrives. Writes on the fast path are two
-// relaxed stores; the peers of a wait are written only once it has become slow.
+// when a wait takes too long or SIGUSR1 arrives. Writes on the fast path are
+// relaxed; the peers of a wait are written only once it has become slow.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_RUNTIME_COMMON_RANKSTATUS_H

@@ -44,7 +44,7 @@ double meshwright::waitTimeout() {
   double seconds = strtod(value, &end);
   if (end == value || *end || !(seconds > 0) || std::isinf(seconds))
     fail("MESHWRIGHT_TIMEOUT is \"", value, "\": it must be a positive number of seconds");
-  return seconds;
+  return std::min(seconds, 1e6); // Twelve days; clocks count nanoseconds in 64 bits.
 }
 
 std::string meshwright::describeStatus(const Plan &plan, const RankStatus &status) {

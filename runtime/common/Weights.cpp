@@ -6,6 +6,7 @@
 #include "common/Weights.h"
 
 #include "common/Error.h"
+#include "common/Finite.h"
 #include "common/Plan.h"
 #include "common/Rounds.h"
 #include "common/SafeTensors.h"
@@ -248,25 +249,6 @@ static std::string extraTensors(const SafeTensorsReader &file, const std::set<st
               " that this model does not use (", first, count > 1 ? ", ...)" : ")");
 }
 
-/// Whether none of `count` values has the exponent of infinities and of what is no number.
-template <typename Bits> static bool areFinite(const char *data, int64_t count, Bits exponent) {
-  bool finite = true;
-  for (int64_t i = 0; i < count; ++i) {
-    Bits value;
-    std::memcpy(&value, data + i * int64_t(sizeof(Bits)), sizeof(Bits));
-    finite &= (value & exponent) != exponent;
-  }
-  return finite;
-}
-
-static bool isFinite(const Piece &piece) {
-  ElementType type = piece.variable->type;
-  if (type == ElementType::F32)
-    return areFinite<uint32_t>(piece.data, piece.bytes / 4, 0x7f800000u);
-  return areFinite<uint16_t>(piece.data, piece.bytes / 2,
-                             type == ElementType::BF16 ? 0x7f80 : 0x7c00);
-}
-
 /// Whether all values that were read are finite.
 static bool readPiece(const SafeTensorsReader &file, const Piece &piece) {
   StorageLayout layout = storageLayout(*piece.variable);
@@ -277,7 +259,8 @@ static bool readPiece(const SafeTensorsReader &file, const Piece &piece) {
   auto *data = const_cast<unsigned char *>(tensor->data) + offset * bytesOf(tensor->type);
   copyTensor(piece.extent, {tensor->type, data, layout.strides},
              {piece.variable->type, piece.data, piece.localStrides});
-  return isFinite(piece);
+  ElementType type = piece.variable->type;
+  return isFinite(type, piece.data, piece.bytes / bytesOf(type));
 }
 
 std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
@@ -327,7 +310,7 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
           if (!readPiece(file, work[i]))
             fail(flag, " ", path, ": tensor ", storageName(*work[i].variable, work[i].layer),
                  " has values that are not finite numbers in ", nameOf(work[i].variable->type),
-                 ": training from them would fail at the first step; name weights that are whole");
+                 ": training from them would fail at the first step; name a file whose values are all finite");
         });
         for (size_t i = first; i < last && target.filled; ++i)
           target.filled(*work[i].variable, work[i].data, work[i].bytes);

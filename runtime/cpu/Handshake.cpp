@@ -104,8 +104,11 @@ Handshake::State Handshake::advance(Socket &socket) {
     if (count < 0)
       return state = Dropped;
     received += size_t(count);
-    if (received == in.size())
-      heard();
+    // What it hears may replace it.
+    if (received == in.size()) {
+      auto now = std::move(heard);
+      now();
+    }
   }
   return state;
 }

@@ -88,7 +88,6 @@ public:
   const std::string &reason() const { return why; }
 
 private:
-  void step();
   void hear(const Hello &message);
   void hear(const Challenge &message);
   void hear(const Proof &message);

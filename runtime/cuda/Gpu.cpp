@@ -35,8 +35,7 @@ Gpu::Gpu(const Plan &plan, Communicator &worldCommunicator, RankStatus &status)
   worldCommunicator.barrier(); // Nobody takes memory before all have looked.
   MW_CUDA(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
   spans = std::make_unique<Spans>();
-  progress = std::make_unique<Progress>(synchronous ? 1 : opsOfMark);
-  status.setDevice([this] { return progress->place(); });
+  progress = std::make_unique<Progress>(synchronous ? 1 : opsOfMark, status);
   if (plan.hostBytes)
     transfers = std::make_unique<Transfers>(stream);
   kernels = std::make_unique<Kernels>(device);
@@ -54,7 +53,6 @@ Gpu::Gpu(const Plan &plan, Communicator &worldCommunicator, RankStatus &status)
 }
 
 Gpu::~Gpu() {
-  status.setDevice(nullptr);
   abortCommunication.reset();
   programs.clear();
   communication.reset();

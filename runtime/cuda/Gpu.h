@@ -59,7 +59,7 @@ public:
     Gpu &gpu = of(context);
     if (!gpu.captureError.empty())
       return;
-    ++gpu.status.enqueued;
+    gpu.status.enqueued.fetch_add(1, std::memory_order_relaxed);
     try {
       body(gpu);
       if (gpu.synchronous)

@@ -11,15 +11,19 @@
 
 namespace meshwright::cuda {
 
-Progress::Progress(int interval) : interval(interval) {
+Progress::Progress(int interval, RankStatus &status) : interval(interval), status(status) {
   void *memory = nullptr;
   MW_CUDA(cuMemHostAlloc, &memory, sizeof(uint32_t), CU_MEMHOSTALLOC_DEVICEMAP);
   word = static_cast<volatile uint32_t *>(memory);
   *word = 0;
   MW_CUDA(cuMemHostGetDevicePointer, &wordOnGpu, memory, 0);
+  status.setDevice([this] { return place(); });
 }
 
-Progress::~Progress() { Driver::load().cuMemFreeHost(const_cast<uint32_t *>(word)); }
+Progress::~Progress() {
+  status.setDevice(nullptr);
+  Driver::load().cuMemFreeHost(const_cast<uint32_t *>(word));
+}
 
 void Progress::mark(CUstream stream, const char *name, const char *location) {
   if (ops++ % interval)

@@ -10,6 +10,7 @@
 #ifndef MESHWRIGHT_RUNTIME_CUDA_PROGRESS_H
 #define MESHWRIGHT_RUNTIME_CUDA_PROGRESS_H
 
+#include "common/RankStatus.h"
 #include "cuda/Libraries.h"
 
 #include <cstdint>
@@ -23,7 +24,8 @@ namespace meshwright::cuda {
 class Progress {
 public:
   /// For the GPU that is current; notes one op of `interval`.
-  explicit Progress(int interval);
+  /// While it lives it tells `status` where the GPU is.
+  Progress(int interval, RankStatus &status);
   ~Progress();
   Progress(const Progress &) = delete;
   Progress &operator=(const Progress &) = delete;
@@ -41,6 +43,7 @@ public:
 private:
   using Op = std::pair<const char *, const char *>;
   const int interval;
+  RankStatus &status;
   /// In its upper half a number that grows, in its lower the op's number plus 1.
   volatile uint32_t *word = nullptr;
   CUdeviceptr wordOnGpu = 0;

@@ -159,15 +159,15 @@ TEST_F(CheckpointTest, StateHasTheTypesAndRangesThatItMust) {
     expectFailure(train("--steps 4 --resume " + path("a"), 2, 1), parts);
   };
   std::string deep(100000, '[');
-  text(deep, {"state.json", "deeper than 64"});
-  text("{\"version\": " + deep + std::string(100000, ']') + "}", {"deeper than 64"});
+  text(deep, {"state.json", "deeper than 256"});
+  text("{\"version\": " + deep + std::string(100000, ']') + "}", {"deeper than 256"});
   text("{\"version\": 3, \"version\": 3}", {"\"version\" twice"});
   text("[3]", {"not an object"});
   text("", {"not valid JSON"});
   writeFile(folder + "/state.json", state);
   // The model's description beside it.
   writeFile(folder + "/config.json", "{\"model_type\":" + deep + std::string(100000, ']') + "}");
-  expectFailure(train("--steps 4 --resume " + path("a"), 2, 1), {"config.json", "deeper than 64"});
+  expectFailure(train("--steps 4 --resume " + path("a"), 2, 1), {"config.json", "deeper than 256"});
 }
 
 // One run at a time; a lock goes with its process, however that ends.

@@ -47,7 +47,7 @@ static constexpr int64_t connectionsOfMessages = 1;
 static constexpr int64_t switchBytes = 2 * mib, mostOnSwitch = 8;
 static constexpr const char *ncclSource =
     "{0} communicators of groups with {1} channels where they work beside computation, else {2}, {3} of messages with {4}; 12 MiB a connection, as NCCL's log "
-    "of allocations has it (issue 1685); 2 MiB a channel and GPU for NVLink's switches";
+    "of allocations has it (NVIDIA/nccl issue 1685); 2 MiB a channel and GPU for NVLink's switches";
 static constexpr int64_t worldBytes = 32 * mib;
 
 //===----------------------------------------------------------------------===//

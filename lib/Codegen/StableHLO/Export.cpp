@@ -295,6 +295,9 @@ FailureOr<SmallVector<Value>> Exporter::exportBody(Block &source, ValueRange arg
 FailureOr<func::FuncOp> Exporter::functionFor(func::FuncOp source) {
   if (func::FuncOp known = made.lookup(source))
     return known;
+  for (auto set : source.getOps<train::SetOp>())
+    return set.emitOpError("is in a function that is called, which cannot write variables in "
+                           "StableHLO; write the variable in @step");
   SmallVector<Type> inputs, outputs;
   for (Type type : source.getArgumentTypes())
     inputs.push_back(plain(type));
