@@ -13,7 +13,7 @@
 
 using namespace meshwright;
 
-// They travel as they lie in memory.
+// Messages travel as they lie in memory, so a change of their layout changes the protocol.
 static_assert(sizeof(Hello) == 64 && sizeof(Challenge) == 48 && sizeof(Verdict) == 40);
 static_assert(sizeof(Proof) == crypto_auth_hmacsha256_BYTES);
 
@@ -104,7 +104,7 @@ Handshake::State Handshake::advance(Socket &socket) {
     if (count < 0)
       return state = Dropped;
     received += size_t(count);
-    // What it hears may replace it.
+    // The handler may set `heard` to the next one.
     if (received == in.size()) {
       auto now = std::move(heard);
       now();

@@ -214,7 +214,8 @@ void Rendezvous::listenAtMaster(const std::vector<SocketAddress> &addresses) {
       fail("rank 0 cannot listen at ", address.text(), ": ", errnoText(error),
            ": set MASTER_PORT to a free port on every rank");
   }
-  // With a secret it does no harm to be found at every address.
+  // MASTER_ADDR may be none of this machine's addresses (behind a translation of addresses). Where
+  // strangers cannot prove that they know a secret, rank 0 may listen at every address.
   if (listeners.empty() && !master.secret.empty())
     listeners.push_back(Socket::listen(addresses.front().any()));
   if (listeners.empty())

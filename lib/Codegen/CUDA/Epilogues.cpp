@@ -2,7 +2,8 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// Plain ones: one element at a time, in f32. They are for the day that a library is wrong.
+// Plain kernels: one element at a time, in f32. They replace cuBLASLt's epilogues where those
+// are missing or compute something else.
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen/CUDA/Epilogues.h"
