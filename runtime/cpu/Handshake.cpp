@@ -122,7 +122,6 @@ void Handshake::hear(const Hello &message) {
   challenge.hasSecret = !secret.empty();
   challenge.nonce = randomBytes();
   if (hello.hasSecret != challenge.hasSecret) {
-    challenge.refusal = hello.hasSecret ? Refusal::NoSecret : Refusal::Secret;
     end(Dropped, text("says it is rank ", hello.from, ", and has ",
                       hello.hasSecret ? "a MESHWRIGHT_SECRET, which this rank has not"
                                       : "no MESHWRIGHT_SECRET"));
@@ -153,7 +152,6 @@ void Handshake::hear(const Proof &proof) {
     end(Met, "");
     break;
   case Refusal::Secret:
-  case Refusal::NoSecret:
     end(Dropped, claim + ", and has another MESHWRIGHT_SECRET");
     break;
   case Refusal::Size:
@@ -192,7 +190,6 @@ void Handshake::hear(const Verdict &verdict) {
       return end(Refused, secrets);
     return end(Met, "");
   case Refusal::Secret:
-  case Refusal::NoSecret:
     return end(Refused, secrets);
   case Refusal::Size:
     return end(Refused, text("has WORLD_SIZE ", verdict.size, ", this rank has ", size,

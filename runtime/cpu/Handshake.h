@@ -29,11 +29,11 @@ namespace meshwright {
 using Proof = std::array<uint8_t, 32>;
 
 /// Why a rank that is called does not take the one that calls.
-enum class Refusal : uint32_t { None, Secret, NoSecret, Size, Rank, Taken };
+enum class Refusal : uint32_t { None, Secret, Size, Rank, Taken };
 
 /// The first message of the rank that calls.
 struct Hello {
-  static constexpr uint64_t expectedMagic = 0x3254454D57534D4D; // Changes with these messages.
+  static constexpr uint64_t expectedMagic = 0x3354454D57534D4D; // Changes with these messages.
   uint64_t magic = expectedMagic;
   uint32_t from = 0, to = 0, size = 0; ///< ranks, and how many there are
   uint32_t port = 0;                   ///< where the caller listens
@@ -44,8 +44,7 @@ struct Hello {
 /// The answer to it.
 struct Challenge {
   uint64_t magic = Hello::expectedMagic;
-  Refusal refusal = Refusal::None;
-  uint32_t hasSecret = 0;
+  uint32_t hasSecret = 0, unused = 0;
   Proof nonce = {};
 };
 
