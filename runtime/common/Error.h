@@ -22,6 +22,13 @@ public:
   using std::runtime_error::runtime_error;
 };
 
+/// Another rank has ended, whose own message says why.
+class LostRank : public Error {
+public:
+  explicit LostRank(int rank, const std::string &more = "")
+      : Error("rank " + std::to_string(rank) + " has ended: see its message for why" + more) {}
+};
+
 /// Text made of its arguments, written one after the other.
 template <typename... Parts> std::string text(const Parts &...parts) {
   std::ostringstream stream;

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "common/Failure.h"
 
+#include "common/Error.h"
+
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -103,6 +105,8 @@ void meshwright::endAllRanks(const std::string &message, int code, Failed which)
     waitForTheEnd();
   if (failure.rank != 0 && failure.processes > 1 && which == Failed::PerhapsAll)
     usleep(3000000);
+  if (which == Failed::AnotherRank)
+    usleep(500000);
 
   std::string line = "error: " + message + "\n";
   fflush(stdout);
@@ -121,6 +125,8 @@ void meshwright::endAllRanks(const std::string &message, int code, Failed which)
 }
 
 void meshwright::endAllRanks(const std::exception &error, const std::string &where) {
+  if (dynamic_cast<const LostRank *>(&error))
+    endAllRanks(where + error.what(), exitFailure, Failed::AnotherRank);
   if (dynamic_cast<const std::bad_alloc *>(&error) == nullptr)
     endAllRanks(where + error.what());
   std::string rank = "rank " + std::to_string(state().rank) + ": ";

@@ -5,7 +5,8 @@
 // A rank that fails prints one message and takes the others with it. Ranks that
 // are threads end with the process. Ranks that are processes often all see the
 // same error (a bad flag, a missing file); then only rank 0 speaks: the others
-// give it three seconds to end the job before they say what they saw.
+// give it three seconds to end the job before they say what they saw. A rank that lost
+// another gives a launcher half a second to end it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_RUNTIME_COMMON_FAILURE_H
@@ -44,15 +45,17 @@ public:
 void addFailureCleanup(const std::string &path);
 void dropFailureCleanup(const std::string &path);
 
-/// Whether other processes may see the same error, so that rank 0 is to speak first.
-enum class Failed { PerhapsAll, ThisRank };
+/// Whether other processes may see the same error, so that rank 0 is to speak first, or see
+/// that another has ended, which a launcher answers by ending them.
+enum class Failed { PerhapsAll, AnotherRank, ThisRank };
 
 /// Prints "error: MESSAGE" to stderr, ends every rank, and does not return. When
 /// several threads fail only the first is heard.
 [[noreturn]] void endAllRanks(const std::string &message, int code = exitFailure,
                               Failed which = Failed::PerhapsAll);
 
-/// The same with what `error` says, after `where`. A lack of memory is this rank's own.
+/// The same with what `error` says, after `where`. A lack of memory is this rank's own, a
+/// LostRank another's.
 [[noreturn]] void endAllRanks(const std::exception &error, const std::string &where = "");
 
 /// Makes exceptions that nothing catches, as in parallel regions, end the ranks so.

@@ -132,14 +132,14 @@ void WaitMonitor::checkPeers() {
   auto lost = [&] { return lostPeer && !statuses[0]->ending ? lostPeer() : -1; };
   if (lost() < 0)
     return;
-  std::this_thread::sleep_for(std::chrono::seconds(1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(250));
   int peer = lost();
   if (peer < 0)
     return;
   std::string doing;
   for (const RankStatus *status : statuses)
     doing += "\n  " + describeStatus(plan, *status);
-  endAllRanks(text("rank ", peer, " has ended: see its message for why", doing));
+  endAllRanks(LostRank(peer, doing));
 }
 
 void WaitMonitor::watch() {

@@ -40,7 +40,7 @@ public:
   ~WaitMonitor();
 
   /// Sets what tells a rank that has ended, or -1: a rank that is not waiting for it
-  /// ends too, some seconds later.
+  /// ends too, a little later.
   void setLostPeer(std::function<int()> lostPeer);
 
 private:

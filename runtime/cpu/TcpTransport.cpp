@@ -126,7 +126,7 @@ bool TcpTransport::test(Request &base) {
   if (!request.done)
     progress();
   if (!request.done && peers[size_t(request.peer)].closed)
-    fail("rank ", request.peer, " has ended: see its message for why");
+    throw LostRank(request.peer);
   if (request.done)
     checkCall(request.call, request.peer, request.theirs);
   return request.done;
