@@ -209,7 +209,7 @@ Difference meshwright::interp::difference(const Tensor &a, const Tensor &b) {
     result.sameKind = false;
     return result;
   }
-  double apart = 0, whole = 0;
+  long double apart = 0, whole = 0; // Squares of large numbers are no doubles.
   for (int64_t i = 0; i < a.size(); ++i) {
     double x = a.isFloat() ? a.floats()[i] : double(a.integers()[i]);
     double y = b.isFloat() ? b.floats()[i] : double(b.integers()[i]);
@@ -219,12 +219,12 @@ Difference meshwright::interp::difference(const Tensor &a, const Tensor &b) {
       continue;
     }
     result.largest = std::max(result.largest, std::fabs(x - y));
-    apart += (x - y) * (x - y);
-    whole += y * y;
+    apart += (x - y) * static_cast<long double>(x - y);
+    whole += y * static_cast<long double>(y);
   }
-  result.norm = std::sqrt(apart);
+  result.norm = double(std::sqrt(apart));
   if (apart > 0)
     result.relative =
-        whole > 0 ? std::sqrt(apart / whole) : std::numeric_limits<double>::infinity();
+        whole > 0 ? double(std::sqrt(apart / whole)) : std::numeric_limits<double>::infinity();
   return result;
 }
