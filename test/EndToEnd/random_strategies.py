@@ -45,8 +45,8 @@ DOCUMENTED = {
     "`--attention cudnn` for calls that are not cuDNN's": "cannot be cuDNN's",
     "padding sequences, layers, or an index inside a dimension": "padding",
 }
-# The largest relative differences of a precision: of losses, of norms of gradients.
-ALLOWED = {"f32": (1e-5, 5e-5), "bf16": (2e-2, 1e-1), "fp16": (5e-3, 5e-2)}
+# The largest relative differences of a precision: of losses, of norms of gradients; and half a unit in its last place.
+ALLOWED = {"f32": (1e-5, 5e-5, 2**-24), "bf16": (2e-2, 1e-1, 2**-9), "fp16": (5e-3, 5e-2, 2**-12)}
 BOUND = {"loss": 0, "grad_norm": 1, "eval_loss": 0}  # Which of the two a key has.
 # The first stage whose IR has what a flag says: it is not said again when compiling goes on from there.
 DECIDED = {"train": ("dropout", "batch", "seq", "microbatches"),
@@ -200,22 +200,23 @@ def differences(have, want):
 
 def scatter(d, run, want):
     """Of each step, how far the losses and norms of one rank move when its initial weights change by half a unit in the
-    last place at most, the most of four times: what rounding alone does to this model. Some random models turn the last
-    bit of a weight into the third digit of a loss, and no two programs that add in another order agree better there. (An
-    ensemble of that kind judges ports of a climate model: Baker et al., 2015.)"""
+    last place of the run's precision at most, the most of four times: what rounding alone does to this model. Some random
+    models turn the last bit of a weight into the third digit of a loss, and no two programs that add in another order agree
+    better there. (An ensemble of that kind judges ports of a climate model: Baker et al., 2015.)"""
+    half_unit = ALLOWED[d["precision"] or "f32"][2]
     run = {name: value for name, value in run.items() if name not in ("save", "save-every", "keep")}
     if "init" not in run:
         start("one", d, 1, dict(data="data.bin", tokens=d.run["tokens"], steps=0, seed=d.run["seed"], save="first"))
     most = [{} for _ in want]
     for seed in range(4):
-        change_last_bits("first/latest/model.safetensors", "changed.safetensors", random.Random(seed))
+        change_last_bits("first/latest/model.safetensors", "changed.safetensors", half_unit, random.Random(seed))
         for row, found in zip(most, differences(start("one", d, 1, dict(run, init="changed.safetensors")), want)):
             row.update({key: max(row.get(key, 0), value) for key, value in found.items()})
     return most
 
 
-def change_last_bits(source, target, generator):
-    """Copies a file of f32 tensors, each number times 1 + x, |x| <= 2^-24, without the metadata (the checksums)."""
+def change_last_bits(source, target, most, generator):
+    """Copies a file of f32 tensors, each number times 1 + x, |x| <= `most`, without the metadata (the checksums)."""
     data = pathlib.Path(source).read_bytes()
     start = 8 + struct.unpack_from("<Q", data)[0]
     header = json.loads(data[8:start])
@@ -225,7 +226,7 @@ def change_last_bits(source, target, generator):
     numbers = array.array("f", data[start:])
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    changed = array.array("f", (x * (1 + generator.uniform(-1, 1) * 2**-24) for x in numbers))
+    changed = array.array("f", (x * (1 + generator.uniform(-most, most)) for x in numbers))
     pathlib.Path(target).write_bytes(struct.pack("<Q", len(text)) + text + changed.tobytes())
 
 
