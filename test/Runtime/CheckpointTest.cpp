@@ -8,6 +8,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sys/stat.h>
 
 using namespace testing_process;
@@ -106,6 +107,23 @@ TEST_F(CheckpointTest, DamageIsFound) {
 }
 
 // Files that hold their checksums are verified as initial weights too; others have none.
+// A crash of the machine leaves a whole checkpoint: nothing is seen under its name before all of it is
+// on the disk, and `latest` does not point to what may still go.
+TEST_F(CheckpointTest, ReachesTheDiskBeforeItIsSeen) {
+  std::string save = path("a"), step = save + "/step-00000002", partial = save + "/PARTIAL";
+  ASSERT_EQ(train("--steps 2 --save " + save, 1, 1, Threads, "FAKE_DISK_LOG=" + path("log")).code, 0);
+  std::vector<std::string> lines;
+  std::ifstream log(path("log"));
+  for (std::string line; std::getline(log, line);)
+    lines.push_back(std::regex_replace(line, std::regex(R"(/\.partial-[^/ ]*)"), "/PARTIAL"));
+  EXPECT_THAT(lines, testing::ElementsAre(
+                         "sync " + partial + "/model.safetensors",
+                         "sync " + partial + "/optimizer.safetensors",
+                         "sync " + partial + "/config.json", "sync " + partial + "/state.json",
+                         "sync " + partial, "rename " + partial + " " + step, "sync " + save,
+                         "rename " + partial + " " + save + "/latest", "sync " + save));
+}
+
 TEST_F(CheckpointTest, InitialWeightsAreVerified) {
   ASSERT_EQ(train("--steps 1 --save " + path("a")).code, 0);
   std::string file = path("a/latest/model.safetensors"), good = readFile(file), bad = good;

@@ -204,6 +204,20 @@ TEST(DataOrder, EachEpochIsAnotherPermutation) {
   EXPECT_NE(DataOrder(1000, true, 1).at(0), DataOrder(1000, true, 2).at(0));
 }
 
+// A checkpoint's place in the data means the same sequence for ever: the order is test/Golden/order.py's.
+TEST(DataOrder, IsTheSameInEveryVersion) {
+  auto first = [](uint64_t seed, int64_t epoch) {
+    std::vector<int64_t> visited;
+    for (int64_t i = 0; i < 8; ++i)
+      visited.push_back(DataOrder(1000, true, seed).at(epoch * 1000 + i));
+    return visited;
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(first(1, 0), ElementsAre(591, 37, 566, 267, 173, 281, 803, 149));
+  EXPECT_THAT(first(1, 3), ElementsAre(224, 480, 58, 550, 690, 225, 874, 719));
+  EXPECT_THAT(first((uint64_t(1) << 32) + 1, 0), ElementsAre(615, 853, 991, 342, 216, 531, 697, 787));
+}
+
 // A place in the file is as likely to come first as last.
 TEST(DataOrder, ShufflesEvenly) {
   constexpr int64_t size = 10;
