@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Do the tests notice? Applies one mutant after the other, builds, runs the tests that name its folder, restores the file,
+and prints a table. By hand; `./check` does not run it.
+
+  run.py [-l LIST.toml] [PATTERN...]      mutants whose file or name has one of the patterns; default: all
+  run.py --check                          only whether each mutant still applies, in seconds
+
+Run it on a clean tree that is built: a mutant is an edit of the working tree, undone when its tests have run. A mutant of
+LIST (mutants.toml) says
+
+  file    what it edits
+  name    what it does, in a few words
+  from    text that is in the file once
+  to      what it becomes
+  same    why no test can notice, where it is equivalent; it is not run
+"""
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import time
+import tomllib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LIT = ["/usr/lib/llvm-22/bin/lit", "-q", "--max-failures=1", "-j2", "build/test", "--filter"]
+COMPILER = ["meshwright", "meshwright-opt", "meshwright-import", "meshwright-interpret"]
+GOLDEN = "EndToEnd/.*(golden|random-strategies)"
+
+
+def lit(pattern):
+    return [*LIT, pattern]
+
+
+def unit(name):
+    return [f"build/bin/{name}", "--gtest_brief=1", "--gtest_fail_fast"]
+
+
+# By folder: what is built, and the tests that name it, the quick ones first. The first line that fits counts.
+TESTS = {
+    "dialects/Train|lib/Train": (COMPILER + ["InterpreterTests", "CodegenTests"],
+                                 [lit("Train/"), unit("InterpreterTests"), unit("CodegenTests"), lit("Interpreter/|" + GOLDEN)]),
+    "dialects/Dist|lib/Dist": (COMPILER + ["DistTest"], [lit("Dist/"), unit("DistTest"), lit(GOLDEN)]),
+    "lib/Planner": (COMPILER + ["PlannerTest"], [unit("PlannerTest"), lit("Dist/|" + GOLDEN)]),
+    "dialects/Exec|lib/Exec": (COMPILER + ["ExecTests"], [lit("Exec/"), unit("ExecTests"), lit(GOLDEN)]),
+    "lib/Codegen/CUDA": (COMPILER + ["CUDACodegenTests"], [unit("CUDACodegenTests"), lit("Codegen/CUDA")]),
+    "lib/Codegen/StableHLO": (COMPILER, [lit("Codegen/StableHLO")]),
+    "lib/Codegen": (COMPILER + ["CodegenTests", "CUDACodegenTests"],
+                    [unit("CodegenTests"), lit("Codegen/[^C]"), unit("CUDACodegenTests"), lit(GOLDEN)]),
+    "lib/Interpreter": (COMPILER + ["InterpreterTests"], [unit("InterpreterTests"), lit("Interpreter/")]),
+    "lib/Report|lib/Pipeline": (COMPILER, [lit("Pipeline/|Report/|EndToEnd/.*(report|inspect|recipe|effects|plans|diff)")]),
+    "python-free-frontend": (COMPILER + ["FrontendTests"], [unit("FrontendTests"), lit("Frontend/"), lit(GOLDEN)]),
+    "runtime": (["runtime"], [["ctest", "--test-dir", "build/runtime", "-j2", "--stop-on-failure", "-Q"],
+                              lit(GOLDEN + "|EndToEnd/.*(resume|kill|bad)")]),
+}
+
+
+def plan_of(file):
+    return next(plan for folders, plan in TESTS.items() if re.match(folders, file))
+
+
+def runs(command):
+    """Whether it succeeds. One that hangs notices too."""
+    try:
+        return subprocess.run(command, cwd=ROOT, capture_output=True, timeout=900).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
+
+
+def short(command):
+    return command[-1] if command[0] == LIT[0] else pathlib.Path(command[0]).name
+
+
+def judge(mutant):
+    """What notices the mutant, or "survives"."""
+    path = ROOT / mutant["file"]
+    text = path.read_text()
+    targets, tests = plan_of(mutant["file"])
+    path.write_text(text.replace(mutant["from"], mutant["to"]))
+    try:
+        if not runs(["ninja", "-C", "build", *targets]):
+            return "does not build"
+        return next((short(test) for test in tests if not runs(test)), "survives")
+    finally:
+        path.write_text(text)
+
+
+def applies(mutant):
+    """What keeps it from being applied, or nothing."""
+    path = ROOT / mutant["file"]
+    if not path.exists():
+        return "no such file"
+    count = path.read_text().count(mutant["from"])
+    return "" if count == 1 else f"its text is there {count} times"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("-l", "--list", type=pathlib.Path, default=ROOT / "test/mutation/mutants.toml")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("patterns", nargs="*")
+    arguments = parser.parse_args()
+    mutants = tomllib.loads(arguments.list.read_text())["mutant"]
+    mutants = [mutant for mutant in mutants
+               if not arguments.patterns or any(p in mutant["file"] + " " + mutant["name"] for p in arguments.patterns)]
+    stale = [f"{mutant['file']}: {mutant['name']}: {why}" for mutant in mutants if (why := applies(mutant))]
+    if stale or arguments.check:
+        print("\n".join(stale) or f"{len(mutants)} mutants apply")
+        sys.exit(bool(stale))
+    dirty = subprocess.run(["git", "status", "--porcelain", "--untracked-files=no"], cwd=ROOT, capture_output=True, text=True)
+    if dirty.stdout:
+        sys.exit(f"the tree has changes, which a mutant would mix with:\n{dirty.stdout}")
+    results = []
+    for mutant in mutants:
+        begin = time.monotonic()
+        result = "equivalent: " + mutant["same"] if "same" in mutant else judge(mutant)
+        results.append(result)
+        print(f"{mutant['file']:45} {mutant['name']:60} {result} ({time.monotonic() - begin:.0f} s)", flush=True)
+    subprocess.run(["ninja", "-C", "build"], cwd=ROOT, capture_output=True)
+    equivalent = sum(result.startswith("equivalent") for result in results)
+    invalid = results.count("does not build")
+    killed = len(results) - equivalent - invalid - results.count("survives")
+    counted = len(results) - equivalent - invalid
+    print(f"\n{len(results)} mutants: {equivalent} equivalent, {invalid} do not build; of the other {counted} "
+          f"{killed} are noticed ({100 * killed / max(counted, 1):.0f}%)")
+
+
+if __name__ == "__main__":
+    main()
