@@ -8,7 +8,7 @@
 //   bench_cpu_kernels [THREADS [SECONDS-PER-ROW]]
 //
 //===----------------------------------------------------------------------===//
-#include "common/Threads.h"
+#include "common/launch/Threads.h"
 
 #include <algorithm>
 #include <chrono>

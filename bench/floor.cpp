@@ -9,7 +9,7 @@
 //   bench_floor TOKENS THREADS
 //
 //===----------------------------------------------------------------------===//
-#include "common/Threads.h"
+#include "common/launch/Threads.h"
 #include "meshwright/runtime/ABI.h"
 
 #include <algorithm>

@@ -66,7 +66,7 @@ def DistSplitReductions : StagedPass<"dist-split-reductions", "dist"> {
   let description = [{
     Cross-entropy needs a token's logits whole and a norm its row, but only for sums
     and maxima. Where a seed cuts such an index anywhere in the program
-    (`lib/Dist/IndexClasses.h`), the op becomes its sums
+    (`lib/Dist/Strategy/IndexClasses.h`), the op becomes its sums
     (`SplittableOpInterface`), which are partial values on a mesh. Elsewhere it stays
     one op, which is one kernel.
   }];
@@ -351,7 +351,7 @@ def DistDecomposeCollectives : StagedPass<"dist-decompose-collectives", "schedul
   let summary = "all_reduce as messages between pairs of devices";
   let description = [{
     Writes each `all_reduce` as `dist.exchange` ops by a known algorithm
-    (`lib/Dist/CollectiveAlgorithms.h`): parameter-server, sequential, ring, parallel,
+    (`lib/Dist/Collectives/CollectiveAlgorithms.h`): parameter-server, sequential, ring, parallel,
     doubling, halving-doubling, or whichever of these is fastest by the
     alpha-beta model (`auto`). `native` leaves them to the runtime. Where the
     number of pieces does not divide the elements the last pieces are shorter. The

@@ -5,12 +5,12 @@
 //===----------------------------------------------------------------------===//
 #include "Interpreter/Files.h"
 
-#include "common/DataOrder.h"
-#include "common/Error.h"
-#include "common/LearningRate.h"
-#include "common/Options.h"
-#include "common/SafeTensors.h"
-#include "common/TokenFile.h"
+#include "common/checkpoint/SafeTensors.h"
+#include "common/data/DataOrder.h"
+#include "common/data/LearningRate.h"
+#include "common/data/TokenFile.h"
+#include "common/launch/Options.h"
+#include "common/monitor/Error.h"
 
 #include "llvm/ADT/MapVector.h"
 

@@ -12,7 +12,7 @@
 
 #include "Interpreter/Tensor.h"
 #include "Train/Train.h"
-#include "common/Options.h" // The executable's command line.
+#include "common/launch/Options.h" // The executable's command line.
 
 #include "llvm/Support/Error.h"
 

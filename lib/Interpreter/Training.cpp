@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Interpreter/Training.h"
 
-#include "common/Options.h"
+#include "common/launch/Options.h"
 #include "meshwright/runtime/Normal.h"
 
 #include "llvm/ADT/StringSet.h"

@@ -8,7 +8,7 @@
 
 #include "Interpreter/Files.h"
 #include "Interpreter/Session.h"
-#include "common/LossScaler.h"
+#include "common/data/LossScaler.h"
 
 #include "llvm/Support/raw_ostream.h"
 

@@ -7,7 +7,7 @@
 
 #include "Dist/Programs.h"
 #include "Exec/Exec.h"
-#include "common/ElementType.h"
+#include "common/plan/ElementType.h"
 #include "meshwright/Json.h"
 
 #include "mlir/Parser/Parser.h"

@@ -20,7 +20,7 @@ namespace meshwright {
 /// where it has not run.
 llvm::Expected<std::string> tensorForm(mlir::ModuleOp module);
 
-/// What one rank has written of a step: runtime/common/Dump.h describes the files.
+/// What one rank has written of a step: runtime/common/monitor/Dump.h describes the files.
 class RankDump {
 public:
   static llvm::Expected<RankDump> open(llvm::StringRef directory, int64_t rank);

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cpu/BlasBuffers.h"
 
-#include "common/Error.h"
+#include "common/monitor/Error.h"
 
 #include <algorithm>
 #include <cerrno>

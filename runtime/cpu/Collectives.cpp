@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "common/Collective.h"
+#include "common/communication/Collective.h"
 
 #include <cstring>
 

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cpu/Handshake.h"
 
-#include "common/Error.h"
+#include "common/monitor/Error.h"
 
 #include <cstring>
 #include <sodium.h>

@@ -3,8 +3,8 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "common/Arena.h"
-#include "common/Context.h"
+#include "common/plan/Arena.h"
+#include "common/plan/Context.h"
 #include "cpu/BlasBuffers.h"
 
 using namespace meshwright;

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "cpu/MessageCommunicator.h"
 
-#include "common/Error.h"
-#include "common/Reduce.h"
-#include "common/Sharding.h"
+#include "common/communication/Reduce.h"
+#include "common/monitor/Error.h"
+#include "common/plan/Sharding.h"
 #include "meshwright/runtime/Traffic.h"
 
 #include <algorithm>

@@ -12,8 +12,8 @@
 #ifndef MESHWRIGHT_RUNTIME_CPU_MESSAGECOMMUNICATOR_H
 #define MESHWRIGHT_RUNTIME_CPU_MESSAGECOMMUNICATOR_H
 
-#include "common/Communicator.h"
-#include "common/RankStatus.h"
+#include "common/communication/Communicator.h"
+#include "common/monitor/RankStatus.h"
 #include "cpu/Transport.h"
 
 namespace meshwright {

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cpu/MpiSymbols.h"
 
-#include "common/Error.h"
+#include "common/monitor/Error.h"
 
 #include <cstdlib>
 #include <dlfcn.h>

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cpu/MpiTransport.h"
 
-#include "common/Error.h"
+#include "common/monitor/Error.h"
 #include "cpu/MpiSymbols.h"
 
 #include <atomic>

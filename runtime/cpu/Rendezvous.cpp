@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "cpu/Rendezvous.h"
 
-#include "common/Error.h"
-#include "common/WaitMonitor.h"
+#include "common/monitor/Error.h"
+#include "common/monitor/WaitMonitor.h"
 #include "cpu/Handshake.h"
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cpu/TcpTransport.h"
 
-#include "common/Error.h"
+#include "common/monitor/Error.h"
 
 #include <cerrno>
 #include <cstring>

@@ -9,8 +9,8 @@
 #ifndef MESHWRIGHT_RUNTIME_CPU_THREADCOMMUNICATOR_H
 #define MESHWRIGHT_RUNTIME_CPU_THREADCOMMUNICATOR_H
 
-#include "common/Communicator.h"
-#include "common/RankStatus.h"
+#include "common/communication/Communicator.h"
+#include "common/monitor/RankStatus.h"
 
 namespace meshwright {
 

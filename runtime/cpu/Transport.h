@@ -9,8 +9,8 @@
 #ifndef MESHWRIGHT_RUNTIME_CPU_TRANSPORT_H
 #define MESHWRIGHT_RUNTIME_CPU_TRANSPORT_H
 
-#include "common/Communicator.h"
-#include "common/Error.h"
+#include "common/communication/Communicator.h"
+#include "common/monitor/Error.h"
 
 #include <chrono>
 #include <cstdint>

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cuda/Attention.h"
 
-#include "common/Error.h"
+#include "common/monitor/Error.h"
 #include "cuda/Gpu.h"
 
 #include <algorithm>

@@ -10,7 +10,7 @@
 #ifndef MESHWRIGHT_RUNTIME_CUDA_ATTENTION_H
 #define MESHWRIGHT_RUNTIME_CUDA_ATTENTION_H
 
-#include "common/Plan.h"
+#include "common/plan/Plan.h"
 #include "cuda/AttentionGraph.h"
 #include "cuda/Libraries.h"
 

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cuda/AttentionGraph.h"
 
-#include "common/Error.h"
+#include "common/monitor/Error.h"
 #include "cuda/Libraries.h"
 
 #include <cudnn_frontend.h>

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "cuda/AttentionGraph.h"
 
-#include "common/Error.h"
+#include "common/monitor/Error.h"
 
 using namespace meshwright::cuda;
 

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "cuda/Communication.h"
 
-#include "common/Error.h"
-#include "common/Launch.h"
+#include "common/launch/Launch.h"
+#include "common/monitor/Error.h"
 #include "meshwright/runtime/cuda/NcclChannels.h"
 
 #include <algorithm>

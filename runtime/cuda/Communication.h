@@ -12,9 +12,9 @@
 #ifndef MESHWRIGHT_RUNTIME_CUDA_COMMUNICATION_H
 #define MESHWRIGHT_RUNTIME_CUDA_COMMUNICATION_H
 
-#include "common/Communicator.h"
-#include "common/Plan.h"
-#include "common/RankStatus.h"
+#include "common/communication/Communicator.h"
+#include "common/monitor/RankStatus.h"
+#include "common/plan/Plan.h"
 #include "cuda/Libraries.h"
 
 #include <map>

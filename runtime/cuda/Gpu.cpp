@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "cuda/Gpu.h"
 
-#include "common/Arena.h"
-#include "common/Launch.h"
-#include "common/WaitMonitor.h"
+#include "common/launch/Launch.h"
+#include "common/monitor/WaitMonitor.h"
+#include "common/plan/Arena.h"
 #include "cuda/Rehearsal.h"
 #include "cuda/Tune.h"
 

@@ -6,9 +6,9 @@
 #ifndef MESHWRIGHT_RUNTIME_CUDA_GPU_H
 #define MESHWRIGHT_RUNTIME_CUDA_GPU_H
 
-#include "common/Context.h"
-#include "common/Error.h"
-#include "common/Failure.h"
+#include "common/monitor/Error.h"
+#include "common/monitor/Failure.h"
+#include "common/plan/Context.h"
 #include "cuda/Attention.h"
 #include "cuda/Communication.h"
 #include "cuda/Graph.h"

@@ -3,8 +3,8 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "common/Arena.h"
-#include "common/Error.h"
+#include "common/monitor/Error.h"
+#include "common/plan/Arena.h"
 #include "cuda/Gpu.h"
 
 #include <algorithm>

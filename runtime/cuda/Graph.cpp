@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cuda/Graph.h"
 
-#include "common/Error.h"
+#include "common/monitor/Error.h"
 
 namespace meshwright::cuda {
 

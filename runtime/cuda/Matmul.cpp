@@ -10,8 +10,8 @@
 //===----------------------------------------------------------------------===//
 #include "cuda/Gpu.h"
 
-#include "common/ElementType.h"
-#include "common/Error.h"
+#include "common/monitor/Error.h"
+#include "common/plan/ElementType.h"
 
 #include <cstring>
 

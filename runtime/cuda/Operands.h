@@ -6,8 +6,8 @@
 #ifndef MESHWRIGHT_RUNTIME_CUDA_OPERANDS_H
 #define MESHWRIGHT_RUNTIME_CUDA_OPERANDS_H
 
-#include "common/ElementType.h"
-#include "common/Plan.h"
+#include "common/plan/ElementType.h"
+#include "common/plan/Plan.h"
 #include "cuda/Libraries.h"
 #include "meshwright/runtime/cuda/ABI.h"
 

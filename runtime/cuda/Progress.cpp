@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cuda/Progress.h"
 
-#include "common/Error.h"
+#include "common/monitor/Error.h"
 
 #include <utility>
 

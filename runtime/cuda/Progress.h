@@ -10,7 +10,7 @@
 #ifndef MESHWRIGHT_RUNTIME_CUDA_PROGRESS_H
 #define MESHWRIGHT_RUNTIME_CUDA_PROGRESS_H
 
-#include "common/RankStatus.h"
+#include "common/monitor/RankStatus.h"
 #include "cuda/Libraries.h"
 
 #include <cstdint>

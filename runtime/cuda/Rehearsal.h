@@ -12,7 +12,7 @@
 #ifndef MESHWRIGHT_RUNTIME_CUDA_REHEARSAL_H
 #define MESHWRIGHT_RUNTIME_CUDA_REHEARSAL_H
 
-#include "common/RankStatus.h"
+#include "common/monitor/RankStatus.h"
 #include "cuda/Attention.h"
 #include "cuda/Matmul.h"
 #include "cuda/Operands.h"

@@ -6,7 +6,7 @@
 #ifndef MESHWRIGHT_RUNTIME_CUDA_SPANS_H
 #define MESHWRIGHT_RUNTIME_CUDA_SPANS_H
 
-#include "common/Trace.h"
+#include "common/monitor/Trace.h"
 #include "cuda/Libraries.h"
 
 #include <vector>

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cuda/Transfers.h"
 
-#include "common/Error.h"
+#include "common/monitor/Error.h"
 #include "cuda/Gpu.h"
 
 using namespace meshwright;

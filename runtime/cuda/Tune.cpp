@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "cuda/Tune.h"
 
-#include "common/Error.h"
-#include "common/OutputFile.h"
+#include "common/checkpoint/OutputFile.h"
+#include "common/monitor/Error.h"
 #include "cuda/Rehearsal.h"
 
 #include <algorithm>

@@ -6,8 +6,8 @@
 #ifndef MESHWRIGHT_RUNTIME_CUDA_TUNE_H
 #define MESHWRIGHT_RUNTIME_CUDA_TUNE_H
 
-#include "common/Communicator.h"
-#include "common/RankStatus.h"
+#include "common/communication/Communicator.h"
+#include "common/monitor/RankStatus.h"
 #include "cuda/Attention.h"
 #include "cuda/Matmul.h"
 #include "cuda/Operands.h"

@@ -6,7 +6,7 @@
 // depends on the order, and counts them.
 //
 //===----------------------------------------------------------------------===//
-#include "Dist/CollectiveAlgorithms.h"
+#include "Dist/Collectives/CollectiveAlgorithms.h"
 
 #include <gtest/gtest.h>
 

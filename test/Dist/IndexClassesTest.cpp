@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Dist/IndexClasses.h"
+#include "Dist/Strategy/IndexClasses.h"
 
 #include "mlir/Parser/Parser.h"
 #include <gtest/gtest.h>

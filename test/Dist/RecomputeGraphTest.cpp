@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Dist/RecomputeGraph.h"
+#include "Dist/Remat/RecomputeGraph.h"
 
 #include <gtest/gtest.h>
 

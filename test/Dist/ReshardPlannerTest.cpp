@@ -6,7 +6,7 @@
 // to three axes.
 //
 //===----------------------------------------------------------------------===//
-#include "Dist/ReshardPlanner.h"
+#include "Dist/Partition/ReshardPlanner.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>

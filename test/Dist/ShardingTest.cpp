@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Dist/FactorAxes.h"
+#include "Dist/Propagation/FactorAxes.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 // over all indices.
 //
 //===----------------------------------------------------------------------===//
-#include "Exec/Contraction.h"
+#include "Exec/Kernels/Contraction.h"
 
 #include "llvm/ADT/STLExtras.h"
 

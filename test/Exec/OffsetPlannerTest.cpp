@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Exec/OffsetPlanner.h"
+#include "Exec/Memory/OffsetPlanner.h"
 
 #include "gtest/gtest.h"
 

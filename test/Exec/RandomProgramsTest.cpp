@@ -11,7 +11,7 @@
 
 #include "Dist/Dist.h"
 #include "Dist/Passes.h"
-#include "Dist/StagePrograms.h"
+#include "Dist/Pipeline/StagePrograms.h"
 #include "Exec/Passes.h"
 #include "Interpreter/Compare.h"
 #include "Interpreter/RandomGraph.h"

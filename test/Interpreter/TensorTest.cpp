@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Interpreter/Tensor.h"
-#include "common/ElementType.h"
+#include "common/plan/ElementType.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/MLIRContext.h"

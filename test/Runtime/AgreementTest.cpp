@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 #include "Process.h"
 
-#include "common/Agreement.h"
-#include "common/Error.h"
-#include "common/Options.h"
-#include "common/Plan.h"
+#include "common/launch/Agreement.h"
+#include "common/launch/Options.h"
+#include "common/monitor/Error.h"
+#include "common/plan/Plan.h"
 
 #include <algorithm>
 #include <filesystem>

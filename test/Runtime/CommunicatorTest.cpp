@@ -7,8 +7,8 @@
 // members' inputs, bitwise.
 //
 //===----------------------------------------------------------------------===//
-#include "common/Agreement.h"
-#include "common/Plan.h"
+#include "common/launch/Agreement.h"
+#include "common/plan/Plan.h"
 #include "cpu/MessageCommunicator.h"
 #include "cpu/MpiTransport.h"
 #include "cpu/Socket.h"

@@ -4,12 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Process.h"
-#include "common/DataOrder.h"
-#include "common/Error.h"
-#include "common/LearningRate.h"
-#include "common/LossScaler.h"
-#include "common/MappedFile.h"
-#include "common/TokenFile.h"
+#include "common/data/DataOrder.h"
+#include "common/data/LearningRate.h"
+#include "common/data/LossScaler.h"
+#include "common/data/MappedFile.h"
+#include "common/data/TokenFile.h"
+#include "common/monitor/Error.h"
 
 #include <filesystem>
 #include <gmock/gmock.h>

@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "common/Failure.h"
+#include "common/monitor/Failure.h"
 
 #include <atomic>
 #include <chrono>

@@ -7,7 +7,7 @@
 #define MESHWRIGHT_TEST_RUNTIME_FAKE_H
 
 #include "Process.h"
-#include "common/Checksum.h"
+#include "common/checkpoint/Checksum.h"
 
 #include <cstring>
 #include <gmock/gmock.h>

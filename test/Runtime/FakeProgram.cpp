@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "FakeProgram.h"
 
-#include "common/Context.h"
+#include "common/plan/Context.h"
 
 #include <algorithm>
 #include <cmath>

@@ -6,7 +6,7 @@
 // test calls them as strangers and impostors would.
 //
 //===----------------------------------------------------------------------===//
-#include "common/RankStatus.h"
+#include "common/monitor/RankStatus.h"
 #include "cpu/Handshake.h"
 #include "cpu/MessageCommunicator.h"
 #include "cpu/TcpTransport.h"

@@ -3,9 +3,9 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "common/OutputFile.h"
-#include "common/Trace.h"
+#include "common/monitor/Trace.h"
 #include "Process.h"
+#include "common/checkpoint/OutputFile.h"
 #include "cpu/ThreadCommunicator.h"
 
 #include <gtest/gtest.h>

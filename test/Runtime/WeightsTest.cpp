@@ -3,15 +3,15 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "common/Weights.h"
+#include "common/checkpoint/Weights.h"
 
 #include "Process.h"
-#include "common/Error.h"
-#include "common/Gather.h"
-#include "common/Plan.h"
-#include "common/SafeTensors.h"
-#include "common/Sharding.h"
-#include "common/TensorCopy.h"
+#include "common/checkpoint/Gather.h"
+#include "common/checkpoint/SafeTensors.h"
+#include "common/checkpoint/TensorCopy.h"
+#include "common/monitor/Error.h"
+#include "common/plan/Plan.h"
+#include "common/plan/Sharding.h"
 #include "meshwright/runtime/Normal.h"
 
 #include <cmath>

@@ -8,8 +8,8 @@
 //===----------------------------------------------------------------------===//
 #include "AttentionPlan.h"
 #include "InstructionSet.h"
-#include "common/ElementType.h"
-#include "common/Threads.h"
+#include "common/launch/Threads.h"
+#include "common/plan/ElementType.h"
 
 #include <algorithm>
 #include <cstring>

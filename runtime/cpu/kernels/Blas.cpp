@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "Blas.h"
 
-#include "common/Device.h"
+#include "common/launch/Device.h"
 
 #include <cblas.h>
 

@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "common/Threads.h"
+#include "common/launch/Threads.h"
 #include "meshwright/runtime/ABI.h"
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Blas.h"
-#include "common/Threads.h"
+#include "common/launch/Threads.h"
 #include "meshwright/runtime/ABI.h"
 
 #include <algorithm>

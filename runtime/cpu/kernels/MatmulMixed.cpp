@@ -10,8 +10,8 @@
 #include "Convert.h"
 #include "InstructionSet.h"
 #include "MatmulPlan.h"
-#include "common/ElementType.h"
-#include "common/Threads.h"
+#include "common/launch/Threads.h"
+#include "common/plan/ElementType.h"
 
 #include <algorithm>
 #include <iterator>

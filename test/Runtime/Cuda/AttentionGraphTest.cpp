@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "cuda/AttentionGraph.h"
 #include "Kernels/Reference.h"
-#include "common/Error.h"
+#include "common/monitor/Error.h"
 #include "cuda/Libraries.h"
 
 #include <gtest/gtest.h>

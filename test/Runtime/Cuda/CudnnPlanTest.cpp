@@ -8,7 +8,7 @@
 // against what it asks for. A driver that only looks on takes the kernels.
 //
 //===----------------------------------------------------------------------===//
-#include "common/Error.h"
+#include "common/monitor/Error.h"
 #include "cuda/AttentionGraph.h"
 
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Reference.h"
-#include "common/ElementType.h"
+#include "common/plan/ElementType.h"
 #include "meshwright/runtime/Philox.h"
 
 #include <cmath>

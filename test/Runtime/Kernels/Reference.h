@@ -6,7 +6,7 @@
 #ifndef MESHWRIGHT_TEST_RUNTIME_KERNELS_REFERENCE_H
 #define MESHWRIGHT_TEST_RUNTIME_KERNELS_REFERENCE_H
 
-#include "common/Threads.h"
+#include "common/launch/Threads.h"
 #include "meshwright/runtime/ABI.h"
 
 #include <random>

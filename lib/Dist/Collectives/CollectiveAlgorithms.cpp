@@ -1,0 +1,215 @@
+//===- CollectiveAlgorithms.cpp - all_reduce as messages --------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Dist/Collectives/CollectiveAlgorithms.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace llvm;
+
+namespace meshwright::dist {
+
+static constexpr std::pair<CollectiveAlgorithm, StringLiteral> names[] = {
+    {CollectiveAlgorithm::ParameterServer, "parameter-server"},
+    {CollectiveAlgorithm::Sequential, "sequential"},
+    {CollectiveAlgorithm::Ring, "ring"},
+    {CollectiveAlgorithm::Parallel, "parallel"},
+    {CollectiveAlgorithm::Doubling, "doubling"},
+    {CollectiveAlgorithm::HalvingDoubling, "halving-doubling"},
+};
+
+StringRef nameOf(CollectiveAlgorithm algorithm) {
+  return find_if(names, [&](const auto &entry) { return entry.first == algorithm; })->second;
+}
+
+std::optional<CollectiveAlgorithm> collectiveAlgorithmNamed(StringRef name) {
+  for (const auto &[algorithm, text] : names)
+    if (text == name)
+      return algorithm;
+  return std::nullopt;
+}
+
+ArrayRef<CollectiveAlgorithm> collectiveAlgorithms() {
+  static const SmallVector<CollectiveAlgorithm> all =
+      map_to_vector(names, [](const auto &entry) { return entry.first; });
+  return all;
+}
+
+namespace {
+class Builder {
+public:
+  explicit Builder(int64_t places) { result.places = places; }
+
+  /// The exchanges added from here on wait for those before.
+  void nextRound() { round += !result.exchanges.empty() && result.exchanges.back().round == round; }
+
+  Exchange &exchange(int64_t length, bool add) {
+    SmallVector<int64_t> nobody(result.places, -1);
+    result.exchanges.push_back({nobody, nobody, nobody, nobody, length, add, round});
+    return result.exchanges.back();
+  }
+
+  static void message(Exchange &exchange, int64_t from, int64_t to, int64_t send, int64_t receive) {
+    exchange.to[from] = to;
+    exchange.sendBegin[from] = send;
+    exchange.from[to] = from;
+    exchange.receiveBegin[to] = receive;
+  }
+
+  /// Gathers at place 0 and sends back, all at once or one after another.
+  void star(bool atOnce) {
+    for (bool add : {true, false}) {
+      nextRound();
+      for (int64_t p = 1; p < result.places; ++p) {
+        if (!atOnce)
+          nextRound();
+        message(exchange(1, add), add ? p : 0, add ? 0 : p, 0, 0);
+      }
+    }
+  }
+
+  void ring() {
+    int64_t n = result.pieces = result.places;
+    for (int64_t step = 0; step < 2 * (n - 1); ++step) {
+      nextRound();
+      Exchange &e = exchange(1, /*add=*/step < n - 1);
+      // Place p has summed piece p + 1 when everything has gone round once.
+      for (int64_t p = 0; p < n; ++p) {
+        int64_t piece = (p - step + 2 * n) % n;
+        message(e, p, (p + 1) % n, piece, piece);
+      }
+    }
+  }
+
+  void parallel() {
+    int64_t n = result.pieces = result.places;
+    result.stacked = n > 1;
+    for (int64_t distance = 1; distance < n; ++distance) {
+      Exchange &e = exchange(1, /*add=*/false);
+      for (int64_t p = 0; p < n; ++p)
+        message(e, p, (p + distance) % n, p, p);
+    }
+  }
+
+  /// `body(m)` among the first m places, m a power of two, with the vectors of the
+  /// others folded onto them before and the sum sent back after.
+  void folded(function_ref<void(int64_t)> body) {
+    int64_t n = result.places, m = int64_t(llvm::bit_floor(uint64_t(n)));
+    auto fold = [&](bool back) {
+      if (n == m)
+        return;
+      nextRound();
+      Exchange &e = exchange(result.pieces, !back);
+      for (int64_t p = m; p < n; ++p)
+        message(e, back ? p - m : p, back ? p : p - m, 0, 0);
+    };
+    fold(false);
+    body(m);
+    fold(true);
+  }
+
+  void doubling() {
+    folded([&](int64_t m) {
+      for (int64_t distance = 1; distance < m; distance *= 2) {
+        nextRound();
+        Exchange &e = exchange(1, /*add=*/true);
+        for (int64_t p = 0; p < m; ++p)
+          message(e, p, p ^ distance, 0, 0);
+      }
+    });
+  }
+
+  void halvingDoubling() {
+    result.pieces = int64_t(llvm::bit_floor(uint64_t(result.places)));
+    folded([&](int64_t m) {
+      // Place p is to sum the pieces whose numbers begin with its own bits.
+      auto part = [&](int64_t p, int64_t length) { return p / length * length; };
+      for (int64_t length = m / 2; length >= 1; length /= 2) {
+        nextRound();
+        Exchange &e = exchange(length, /*add=*/true);
+        for (int64_t p = 0; p < m; ++p)
+          message(e, p, p ^ length, part(p ^ length, length), part(p ^ length, length));
+      }
+      for (int64_t length = 1; length < m; length *= 2) {
+        nextRound();
+        Exchange &e = exchange(length, /*add=*/false);
+        for (int64_t p = 0; p < m; ++p)
+          message(e, p, p ^ length, part(p, length), part(p, length));
+      }
+    });
+  }
+
+  AllReduceMessages result;
+
+private:
+  unsigned round = 0;
+};
+} // namespace
+
+AllReduceMessages allReduceMessages(CollectiveAlgorithm algorithm, int64_t places) {
+  Builder builder(places);
+  switch (algorithm) {
+  case CollectiveAlgorithm::ParameterServer:
+    builder.star(/*atOnce=*/true);
+    break;
+  case CollectiveAlgorithm::Sequential:
+    builder.star(/*atOnce=*/false);
+    break;
+  case CollectiveAlgorithm::Ring:
+    builder.ring();
+    break;
+  case CollectiveAlgorithm::Parallel:
+    builder.parallel();
+    break;
+  case CollectiveAlgorithm::Doubling:
+    builder.doubling();
+    break;
+  case CollectiveAlgorithm::HalvingDoubling:
+    builder.halvingDoubling();
+    break;
+  }
+  return std::move(builder.result);
+}
+
+/// Pieces that each place sends (or receives).
+static SmallVector<int64_t> piecesMoved(const AllReduceMessages &messages, bool sent) {
+  SmallVector<int64_t> moved(messages.places, 0);
+  for (const Exchange &e : messages.exchanges)
+    for (auto [place, peer] : enumerate(sent ? e.to : e.from))
+      if (peer >= 0)
+        moved[place] += e.length;
+  return moved;
+}
+
+static double vectors(const AllReduceMessages &messages, int64_t pieces) {
+  return messages.stacked ? double(pieces) : double(pieces) / double(messages.pieces);
+}
+
+unsigned AllReduceMessages::rounds() const {
+  return exchanges.empty() ? 0 : exchanges.back().round + 1;
+}
+
+double AllReduceMessages::busiest() const {
+  int64_t most = 0;
+  for (bool sent : {true, false})
+    for (int64_t pieces : piecesMoved(*this, sent))
+      most = std::max(most, pieces);
+  return vectors(*this, most);
+}
+
+double AllReduceMessages::total() const {
+  int64_t sum = 0;
+  for (int64_t pieces : piecesMoved(*this, true))
+    sum += pieces;
+  return vectors(*this, sum);
+}
+
+double secondsOf(const AllReduceMessages &messages, double bytes, double latency,
+                 double bandwidth) {
+  return messages.rounds() * latency + messages.busiest() * bytes / bandwidth;
+}
+
+} // namespace meshwright::dist

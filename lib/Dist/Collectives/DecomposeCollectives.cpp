@@ -1,0 +1,89 @@
+//===- DecomposeCollectives.cpp - all_reduce as messages --------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Dist/Collectives/CollectiveAlgorithms.h"
+#include "Dist/Passes.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::dist;
+
+namespace meshwright::dist {
+#define GEN_PASS_DEF_DISTDECOMPOSECOLLECTIVES
+#include "Dist/Passes.h.inc"
+} // namespace meshwright::dist
+
+static void decompose(AllReduceOp op, const AllReduceMessages &messages) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  SmallVector<Value> xs(op.getXs());
+  // Each device has copies of its own vectors, of which the others replace all but
+  // the one at its place.
+  if (messages.stacked)
+    for (Value &x : xs) {
+      auto type = cast<RankedTensorType>(x.getType());
+      SmallVector<int64_t> shape(type.getShape());
+      shape.insert(shape.begin(), messages.places);
+      x = train::BroadcastOp::create(b, loc, RankedTensorType::get(shape, type.getElementType()), x,
+                                     ArrayRef<int64_t>{0});
+    }
+  for (const Exchange &e : messages.exchanges) {
+    auto exchange =
+        ExchangeOp::create(b, loc, ValueRange(xs).getTypes(), e.add ? op.getKindAttr() : nullptr,
+                           xs, messages.pieces, e.length, e.to, e.sendBegin, e.from,
+                           e.receiveBegin, e.round, op.getGroup());
+    xs.assign(exchange.getYs().begin(), exchange.getYs().end());
+  }
+  if (messages.stacked)
+    for (auto [x, y] : llvm::zip(xs, op.getYs()))
+      x = train::ReduceOp::create(b, loc, y.getType(), op.getKind(), x, ArrayRef<int64_t>{0});
+  op->replaceAllUsesWith(xs);
+  op.erase();
+}
+
+namespace {
+class DecomposeCollectivesPass
+    : public dist::impl::DistDecomposeCollectivesBase<DecomposeCollectivesPass> {
+public:
+  using DistDecomposeCollectivesBase::DistDecomposeCollectivesBase;
+
+  void runOnModule() override {
+    std::optional<CollectiveAlgorithm> named = collectiveAlgorithmNamed(algorithm);
+    if (!named && algorithm != "auto" && algorithm != "native") {
+      InFlightDiagnostic error = getOperation().emitError("collective algorithm '")
+                                 << algorithm << "' is unknown; algorithms are native, auto";
+      for (CollectiveAlgorithm known : collectiveAlgorithms())
+        error << ", " << nameOf(known);
+      return signalPassFailure();
+    }
+    if (algorithm == "native")
+      return;
+    MeshOp meshOp = lookupMesh(getOperation());
+    if (!meshOp)
+      return signalPassFailure();
+    Mesh mesh = meshOp.getMesh();
+    SmallVector<AllReduceOp> reductions;
+    getOperation().walk([&](AllReduceOp op) { reductions.push_back(op); });
+    for (AllReduceOp op : reductions) {
+      int64_t places = mesh.size(op.getGroup().on(mesh));
+      decompose(op, allReduceMessages(named ? *named : fastest(op, places), places));
+    }
+  }
+
+private:
+  CollectiveAlgorithm fastest(AllReduceOp op, int64_t places) {
+    double bytes = 0;
+    for (Type type : op->getOperandTypes())
+      bytes += double(cast<RankedTensorType>(type).getNumElements()) *
+               getElementTypeOrSelf(type).getIntOrFloatBitWidth() / 8;
+    auto seconds = [&](CollectiveAlgorithm a) {
+      return secondsOf(allReduceMessages(a, places), bytes, latency, bandwidth);
+    };
+    return *llvm::min_element(collectiveAlgorithms(), [&](auto a, auto b) {
+      return seconds(a) < seconds(b);
+    });
+  }
+};
+} // namespace

@@ -1,0 +1,213 @@
+//===- Partition.cpp - from global tensors to one device's program ----------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Dist/Partition/LocalIndices.h"
+#include "Dist/Partition/ReshardPlanner.h"
+#include "Dist/Passes.h"
+#include "Dist/Propagation/HandOver.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::dist;
+
+namespace meshwright::dist {
+#define GEN_PASS_DEF_DISTPARTITION
+#include "Dist/Passes.h.inc"
+} // namespace meshwright::dist
+
+namespace {
+class Partitioner {
+public:
+  Partitioner(ModuleOp module, MeshOp meshOp)
+      : module(module), meshOp(meshOp), meshName(FlatSymbolRefAttr::get(meshOp)),
+        mesh(meshOp.getMesh()) {}
+
+  LogicalResult run() {
+    FailureOr<Structure> structure = structureOf(module);
+    if (failed(structure) || failed(checkTypes(*structure)))
+      return failure();
+    makeIndicesLocal(module, meshOp);
+    SmallVector<ReshardOp> reshards;
+    module.walk([&](ReshardOp op) { reshards.push_back(op); });
+    // Last first: the operand of one may be the result of another, whose type says
+    // where it is until it is lowered.
+    for (ReshardOp op : llvm::reverse(reshards))
+      if (failed(lower(op)))
+        return failure();
+
+    for (auto variable : module.getOps<train::VariableOp>()) {
+      variable->setAttr(DistDialect::globalAttr, TypeAttr::get(variable.getType()));
+      variable.setType(local(variable.getTensorType()));
+    }
+    for (BlockArgument argument : structure->inputs) {
+      auto function = cast<func::FuncOp>(argument.getOwner()->getParentOp());
+      if (!argument.getOwner()->isEntryBlock() || isCallee(function, *structure))
+        continue;
+      function.setArgAttr(argument.getArgNumber(), DistDialect::globalAttr,
+                          TypeAttr::get(argument.getType()));
+    }
+    // Ops read their rules from their types, so making the types local is all there
+    // is to it.
+    for (func::FuncOp function : structure->functions) {
+      function.walk([&](Block *block) {
+        for (BlockArgument argument : block->getArguments())
+          argument.setType(local(argument.getType()));
+        for (Operation &op : *block)
+          for (Value result : op.getResults())
+            result.setType(local(result.getType()));
+      });
+      Block &body = function.getBody().front();
+      function.setType(FunctionType::get(module.getContext(), body.getArgumentTypes(),
+                                         body.getTerminator()->getOperandTypes()));
+    }
+    updateSizes(module);
+    return success();
+  }
+
+private:
+  /// Whether values are handed to the function by a caller.
+  static bool isCallee(func::FuncOp function, const Structure &structure) {
+    return llvm::any_of(structure.handOvers, [&](const HandOver &h) {
+      auto argument = dyn_cast_or_null<BlockArgument>(h.to);
+      return argument && argument.getOwner() == &function.getBody().front();
+    });
+  }
+
+  LogicalResult checkType(Operation *op, Type type, const Twine &what) {
+    ShardingAttr sharding = dist::shardingOf(type);
+    if (!sharding)
+      return op->emitOpError() << what << " of type " << type
+                               << " has no sharding; run dist-propagate first";
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(type).getShape();
+    Sharding cut = sharding.on(mesh);
+    int d = firstUneven(shape, cut, mesh);
+    if (d < 0)
+      return success();
+    return op->emitOpError() << what << " has " << shape[d] << " elements in dimension " << d
+                             << ", which do not divide by the " << mesh.size(cut.dims[d])
+                             << " devices along " << mesh.str(cut.dims[d])
+                             << "; choose a size or a mesh that divides";
+  }
+
+  LogicalResult checkTypes(const Structure &structure) {
+    for (auto variable : module.getOps<train::VariableOp>())
+      if (failed(checkType(variable, variable.getType(), "variable")))
+        return failure();
+    for (func::FuncOp function : structure.functions) {
+      auto check = [&](Value value, Operation *op) {
+        return checkType(op, value.getType(), describe(value));
+      };
+      for (BlockArgument argument : function.getArguments())
+        if (failed(check(argument, function)))
+          return failure();
+      WalkResult result = function.walk([&](Operation *op) {
+        for (Value value : op->getResults())
+          if (failed(check(value, op)))
+            return WalkResult::interrupt();
+        return WalkResult::advance();
+      });
+      if (result.wasInterrupted())
+        return failure();
+    }
+    return success();
+  }
+
+  RankedTensorType local(Type type) {
+    auto tensor = cast<RankedTensorType>(type);
+    ShardingAttr sharding = dist::shardingOf(type);
+    if (!sharding)
+      return tensor; // made by `lower`, local already
+    return RankedTensorType::get(localShape(tensor.getShape(), sharding.on(mesh), mesh),
+                                 tensor.getElementType());
+  }
+
+  LogicalResult lower(ReshardOp op) {
+    Sharding from = dist::shardingOf(op.getX().getType()).on(mesh);
+    Sharding to = dist::shardingOf(op.getY().getType()).on(mesh);
+    auto steps = planReshard(from, to, op.getX().getType().getShape(), mesh);
+    if (!steps)
+      return op.emitOpError("cannot make ")
+             << to.str(mesh) << " of " << from.str(mesh) << ": "
+             << llvm::toString(steps.takeError());
+    OpBuilder b(op);
+    Value value = op.getX();
+    RankedTensorType type = local(value.getType());
+    auto kind = from.max ? train::ReduceKind::Max : train::ReduceKind::Sum;
+    for (const ReshardStep &step : *steps) {
+      GroupAttr group = GroupAttr::from(meshName, mesh, step.axes);
+      int64_t n = mesh.size(step.axes);
+      SmallVector<int64_t> shape(type.getShape());
+      switch (step.kind) {
+      case ReshardStep::AllGather:
+      case ReshardStep::Gather:
+        shape[step.dim] *= n;
+        break;
+      case ReshardStep::AllToAll:
+        shape[step.concat] *= n;
+        [[fallthrough]];
+      case ReshardStep::Slice:
+      case ReshardStep::ReduceScatter:
+      case ReshardStep::Scatter:
+        shape[step.dim] /= n;
+        break;
+      default:
+        break;
+      }
+      type = RankedTensorType::get(shape, type.getElementType());
+      Location loc = op.getLoc();
+      switch (step.kind) {
+      case ReshardStep::Slice:
+        value = SliceOp::create(b, loc, type, value, step.dim, group);
+        break;
+      case ReshardStep::ReduceScatter:
+        value = ReduceScatterOp::create(b, loc, type, kind, value, step.dim, group);
+        break;
+      case ReshardStep::AllToAll:
+        value = AllToAllOp::create(b, loc, type, value, step.dim, step.concat, group);
+        break;
+      case ReshardStep::Permute:
+        value = PermuteOp::create(b, loc, type, value, step.source, group);
+        break;
+      case ReshardStep::AllReduce:
+        value = AllReduceOp::create(b, loc, type, kind, value, group);
+        break;
+      case ReshardStep::AllGather:
+        value = AllGatherOp::create(b, loc, type, value, step.dim, group);
+        break;
+      case ReshardStep::Reduce:
+        value = ReduceOp::create(b, loc, type, kind, value, /*root=*/0, group);
+        break;
+      case ReshardStep::Gather:
+        value = GatherOp::create(b, loc, type, value, step.dim, /*root=*/0, group);
+        break;
+      case ReshardStep::Broadcast:
+        value = BroadcastOp::create(b, loc, type, value, /*root=*/0, group);
+        break;
+      case ReshardStep::Scatter:
+        value = ScatterOp::create(b, loc, type, value, step.dim, /*root=*/0, group);
+        break;
+      case ReshardStep::Forget:
+        llvm_unreachable("never in a plan");
+      }
+    }
+    op.replaceAllUsesWith(value);
+    op.erase();
+    return success();
+  }
+
+  ModuleOp module;
+  MeshOp meshOp;
+  FlatSymbolRefAttr meshName;
+  Mesh mesh;
+};
+
+class PartitionPass : public dist::impl::DistPartitionBase<PartitionPass> {
+  void runOnModule() override {
+    MeshOp mesh = lookupMesh(getOperation());
+    if (!mesh || failed(Partitioner(getOperation(), mesh).run()))
+      signalPassFailure();
+  }
+};
+} // namespace

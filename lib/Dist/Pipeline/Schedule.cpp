@@ -1,0 +1,306 @@
+//===- Schedule.cpp - the order in which pipeline stages work ----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// lib/Planner says in which order each stage does its tasks. Here they are put into
+// that order, with their messages: a value is sent where it is made and received just
+// before it is read. A stage whose message is not taken yet waits, so the order is found
+// by running all stages side by side with one message on its way between two stages;
+// where they would wait in a circle, a message is received earlier. So the programs
+// end with any channel that holds a message, and the receivers' order is the senders'.
+//
+//===----------------------------------------------------------------------===//
+#include "Dist/Passes.h"
+#include "Dist/Programs.h"
+#include "Dist/Verify/VerifyTasks.h"
+#include "Planner/PipelineSchedule.h"
+#include "StagePrograms.h"
+
+#include <deque>
+#include <map>
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::dist;
+using planner::PipelineSchedule;
+using planner::Task;
+
+namespace meshwright::dist {
+#define GEN_PASS_DEF_DISTSCHEDULE
+#include "Dist/Passes.h.inc"
+} // namespace meshwright::dist
+
+static constexpr StringLiteral orderAttr = "dist.order";
+
+//===--- messages -----------------------------------------------------------------===//
+
+namespace {
+/// Runs the stages side by side; their ops come out in the order of their programs.
+class Emission {
+public:
+  explicit Emission(ArrayRef<SmallVector<Operation *>> wanted)
+      : wanted(wanted), next(wanted.size(), 0), order(wanted.size()) {}
+
+  /// The orders, or an error at a receive that nothing is sent to.
+  FailureOr<std::vector<SmallVector<Operation *>>> run();
+
+private:
+  /// Whether the op at the front of `stage` could run.
+  bool advance(int64_t stage);
+  /// Takes the message on its way from `from` to `stage`.
+  void take(int64_t from, int64_t stage);
+  bool resolve();
+
+  ArrayRef<SmallVector<Operation *>> wanted;
+  SmallVector<size_t> next;
+  std::vector<SmallVector<Operation *>> order;
+  std::map<std::pair<int64_t, int64_t>, SendOp> onTheWay;
+  DenseSet<Operation *> taken;
+};
+} // namespace
+
+void Emission::take(int64_t from, int64_t stage) {
+  auto found = onTheWay.find({from, stage});
+  SendOp send = found->second;
+  onTheWay.erase(found);
+  // The first receive of that channel that is still to come.
+  for (size_t i = next[stage]; i < wanted[stage].size(); ++i)
+    if (auto recv = dyn_cast<RecvOp>(wanted[stage][i]);
+        recv && !taken.contains(recv) && int64_t(recv.getFrom()) == from &&
+        recv.getChannel() == send.getChannel() && recv.getGroup() == send.getGroup()) {
+      taken.insert(recv);
+      order[stage].push_back(recv);
+      return;
+    }
+}
+
+bool Emission::advance(int64_t stage) {
+  if (next[stage] == wanted[stage].size())
+    return false;
+  Operation *op = wanted[stage][next[stage]];
+  if (auto send = dyn_cast<SendOp>(op)) {
+    if (!onTheWay.insert({{stage, int64_t(send.getTo())}, send}).second)
+      return false;
+  } else if (auto recv = dyn_cast<RecvOp>(op)) {
+    if (!taken.contains(recv)) {
+      if (!onTheWay.count({int64_t(recv.getFrom()), stage}))
+        return false;
+      take(recv.getFrom(), stage);
+      return true; // Perhaps another one was before it.
+    }
+    ++next[stage];
+    return true;
+  }
+  order[stage].push_back(op);
+  ++next[stage];
+  return true;
+}
+
+/// Of stages that all wait, one that cannot send is given way.
+bool Emission::resolve() {
+  for (int64_t stage = 0; stage < int64_t(wanted.size()); ++stage)
+    if (next[stage] < wanted[stage].size())
+      if (auto send = dyn_cast<SendOp>(wanted[stage][next[stage]])) {
+        take(stage, send.getTo());
+        return true;
+      }
+  return false;
+}
+
+FailureOr<std::vector<SmallVector<Operation *>>> Emission::run() {
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (int64_t stage = 0; stage < int64_t(wanted.size()); ++stage)
+      while (advance(stage))
+        progress = true;
+    progress = progress || resolve();
+  }
+  for (int64_t stage = 0; stage < int64_t(wanted.size()); ++stage)
+    if (next[stage] < wanted[stage].size())
+      return wanted[stage][next[stage]]->emitOpError("waits for a message that nobody sends");
+  return std::move(order);
+}
+
+//===--- the pass -----------------------------------------------------------------===//
+
+/// The tasks of a function in their present order, each with its ops.
+static FailureOr<SmallVector<std::pair<Task, SmallVector<Operation *>>>>
+tasksOf(func::FuncOp function) {
+  SmallVector<std::pair<Task, SmallVector<Operation *>>> tasks;
+  for (Operation &op : function.getBody().front()) {
+    auto name = op.getAttrOfType<StringAttr>(taskAttr);
+    if (!name)
+      continue;
+    llvm::Expected<Task> task = Task::parse(name);
+    if (!task)
+      return op.emitOpError(llvm::toString(task.takeError()));
+    auto known = llvm::find_if(tasks, [&](auto &entry) { return entry.first == *task; });
+    if (known == tasks.end()) {
+      tasks.push_back({*task, {}});
+      known = std::prev(tasks.end());
+    }
+    known->second.push_back(&op);
+  }
+  return tasks;
+}
+
+namespace {
+class Scheduler {
+public:
+  Scheduler(ModuleOp module, StringRef schedule)
+      : module(module), programs(programsOf(module)), text(schedule) {}
+
+  LogicalResult run();
+
+private:
+  LogicalResult findSchedule();
+  LogicalResult readOrders();
+  LogicalResult apply(StringRef function);
+
+  ModuleOp module;
+  SmallVector<ModuleOp> programs;
+  StringRef text;
+  PipelineSchedule schedule;
+};
+} // namespace
+
+/// The orders that the programs give, if they do.
+LogicalResult Scheduler::readOrders() {
+  for (auto [stage, program] : llvm::enumerate(programs)) {
+    auto given = program->getAttrOfType<ArrayAttr>(orderAttr);
+    if (!given)
+      return program.emitError("has no ")
+             << orderAttr << ", but another stage has one; give all or none";
+    schedule.order[stage].clear();
+    for (Attribute entry : given) {
+      auto name = dyn_cast<StringAttr>(entry);
+      llvm::Expected<Task> task = Task::parse(name ? name.getValue() : "");
+      if (!task)
+        return program.emitError(orderAttr) << ": " << llvm::toString(task.takeError());
+      schedule.order[stage].push_back(*task);
+    }
+  }
+  llvm::Expected<planner::Timeline> timeline =
+      simulate(schedule, planner::TaskCosts::uniform(schedule.chunks()));
+  if (!timeline)
+    return module.emitError(orderAttr) << ": " << llvm::toString(timeline.takeError());
+  // Sums go through the microbatches in order.
+  for (auto [stage, tasks] : llvm::enumerate(schedule.order)) {
+    std::map<std::pair<int64_t, int>, int64_t> last;
+    for (const Task &task : tasks) {
+      auto [entry, isNew] = last.insert({{task.chunk, int(task.phase)}, task.microbatch});
+      if (!isNew && entry->second > task.microbatch)
+        return programs[stage].emitError(orderAttr)
+               << ": " << Task{task.phase, entry->second, task.chunk}.str() << " is before "
+               << task.str()
+               << "; gradients and the loss are summed in the order of the microbatches";
+      entry->second = task.microbatch;
+    }
+  }
+  return success();
+}
+
+LogicalResult Scheduler::findSchedule() {
+  schedule.order.resize(programs.size());
+  std::map<int64_t, int64_t> stageOf;
+  for (auto [stage, program] : llvm::enumerate(programs)) {
+    auto step = program.lookupSymbol<func::FuncOp>("step");
+    if (!step)
+      return program.emitError("has no function @step");
+    auto tasks = tasksOf(step);
+    if (failed(tasks))
+      return failure();
+    for (auto &[task, ops] : *tasks) {
+      stageOf[task.chunk] = stage;
+      schedule.microbatches = std::max(schedule.microbatches, task.microbatch + 1);
+      schedule.splitsBackward |= task.phase == planner::Phase::weight;
+    }
+  }
+  bool ordered =
+      llvm::any_of(programs, [](ModuleOp program) { return program->hasAttr(orderAttr); });
+  if (stageOf.empty() && !ordered)
+    return success();
+  for (auto [chunk, stage] : stageOf)
+    schedule.stageOf.push_back(stage);
+  if (ordered)
+    return readOrders();
+
+  llvm::Expected<planner::ScheduleKind> kind = planner::ScheduleKind::parse(text);
+  if (!kind)
+    return module.emitError(llvm::toString(kind.takeError()));
+  llvm::Expected<PipelineSchedule> made =
+      makeSchedule(*kind, programs.size(), schedule.microbatches);
+  if (!made)
+    return module.emitError(llvm::toString(made.takeError()));
+  if (made->stageOf != schedule.stageOf || made->splitsBackward != schedule.splitsBackward)
+    return module.emitError("the stages were not split for schedule ")
+           << text << "; give dist-split-stages the same schedule";
+  schedule = std::move(*made);
+  return success();
+}
+
+LogicalResult Scheduler::apply(StringRef name) {
+  std::vector<SmallVector<Operation *>> wanted;
+  for (auto [stage, program] : llvm::enumerate(programs)) {
+    auto function = program.lookupSymbol<func::FuncOp>(name);
+    auto tasks = tasksOf(function);
+    if (failed(tasks))
+      return failure();
+    SmallVector<Operation *> &all = wanted.emplace_back();
+    Block &block = function.getBody().front();
+    bool before = true;
+    for (Operation &op : block) {
+      if (!op.hasAttr(taskAttr)) {
+        all.push_back(&op);
+        continue;
+      }
+      if (!before)
+        continue;
+      before = false;
+      // Evaluation has the forward tasks alone.
+      for (const Task &task : schedule.order[stage])
+        for (auto &[present, ops] : *tasks)
+          if (present == task)
+            llvm::append_range(all, ops);
+    }
+  }
+  auto order = Emission(wanted).run();
+  if (failed(order))
+    return failure();
+  for (ArrayRef<Operation *> ops : *order)
+    for (Operation *op : ops) {
+      op->moveBefore(op->getBlock(), op->getBlock()->end());
+      if (!isa<func::CallOp>(op))
+        op->removeAttr(taskAttr);
+    }
+  return success();
+}
+
+LogicalResult Scheduler::run() {
+  if (failed(findSchedule()))
+    return failure();
+  if (schedule.stageOf.empty())
+    return success(); // no stages: servers and workers
+  for (auto function : llvm::to_vector(programs[0].getOps<func::FuncOp>()))
+    if (function.isPublic() && failed(apply(function.getSymName())))
+      return failure();
+  Builder builder(module.getContext());
+  for (auto [stage, program] : llvm::enumerate(programs)) {
+    program->removeAttr(orderAttr);
+    program->setAttr(heldAttr, builder.getI64IntegerAttr(mostHeld(schedule, stage)));
+  }
+  return success();
+}
+
+namespace {
+class SchedulePass : public dist::impl::DistScheduleBase<SchedulePass> {
+public:
+  using DistScheduleBase::DistScheduleBase;
+
+private:
+  void runOnModule() override {
+    if (hasPrograms(getOperation()) && failed(Scheduler(getOperation(), schedule).run()))
+      signalPassFailure();
+  }
+};
+} // namespace

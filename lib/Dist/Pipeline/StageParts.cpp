@@ -1,0 +1,329 @@
+//===- StageParts.cpp - what belongs to which pipeline chunk -----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "StageParts.h"
+
+#include "Dist/Remat/LayerPairs.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::dist;
+using planner::Phase;
+
+const Part *MicrobatchOps::partOf(Value value) const {
+  Operation *op = value.getDefiningOp();
+  auto found = op ? parts.find(op) : parts.end();
+  return found == parts.end() ? nullptr : &found->second;
+}
+
+/// The function that `repeat` calls; floor 2 has checked that it exists.
+static func::FuncOp calleeOf(train::RepeatOp repeat) {
+  return SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(repeat, repeat.getCalleeAttr());
+}
+
+namespace {
+class Placer {
+public:
+  Placer(func::FuncOp function, ArrayRef<int64_t> cuts) : cuts(cuts) { ops.function = function; }
+
+  FailureOr<MicrobatchOps> run();
+
+private:
+  LogicalResult findLayers();
+  void findDependences();
+  void findForward();
+  void place(Operation *op);
+  void placeByUsers(Operation *op);
+  void splitAccumulators();
+  void splitAccumulator(unsigned result, ArrayRef<Value> terms);
+  SmallVector<Value> termsOf(Value value);
+  void need(Operation *op, DenseSet<Operation *> &known);
+
+  MicrobatchOps ops;
+  ArrayRef<int64_t> cuts;
+  SmallVector<train::RepeatOp> forwardLayers, backwardLayers;
+  DenseSet<Operation *> forward, feeding, pending;
+};
+} // namespace
+
+/// What an op is computed from.
+enum : unsigned { onLayers = 1, onVariables = 2, onData = 4 };
+
+LogicalResult Placer::findLayers() {
+  func::FuncOp function = ops.function;
+  ops.block = &function.getBody().front();
+  for (auto repeat : function.getOps<train::RepeatOp>())
+    if (Block &body = calleeOf(repeat).getBody().front();
+        !body.getOps<train::RepeatOp>().empty() && !repeat->hasAttr(layersAttr)) {
+      if (ops.loop)
+        return repeat.emitOpError("is the second loop over microbatches; stages have one");
+      if (!repeat.getStacks().empty())
+        return repeat.emitOpError("stacks results over microbatches, which stages cannot");
+      ops.loop = repeat;
+      ops.block = &body;
+    }
+  for (auto repeat : ops.block->getOps<train::RepeatOp>())
+    if (isLayers(repeat))
+    (repeat.getReverse() ? backwardLayers : forwardLayers).push_back(repeat);
+  std::reverse(backwardLayers.begin(), backwardLayers.end());
+  if (!backwardLayers.empty() && backwardLayers.size() != forwardLayers.size())
+    return function.emitOpError("has ")
+           << forwardLayers.size() << " runs of layers forward, but " << backwardLayers.size()
+           << " backward; stages need a backward for each";
+  int64_t first = 0;
+  for (auto [i, repeat] : llvm::enumerate(forwardLayers)) {
+    int64_t end = first + layersOf(repeat);
+    int64_t chunk = llvm::upper_bound(cuts, first) - cuts.begin();
+    if (chunk < int64_t(cuts.size()) && cuts[chunk] < end)
+      return repeat.emitOpError("runs layers ")
+             << first << " to " << end - 1 << ", but a stage begins with layer " << cuts[chunk]
+             << "; train-cut-layers cuts them, so compile from the model";
+    ops.parts[repeat] = {chunk, Phase::forward};
+    if (!backwardLayers.empty())
+      ops.parts[backwardLayers[i]] = {chunk, Phase::backward};
+    first = end;
+  }
+  if (!cuts.empty() && cuts.back() >= first)
+    return function.emitOpError("has ")
+           << first << " layers, but a stage begins with layer " << cuts.back();
+  return success();
+}
+
+void Placer::findDependences() {
+  DenseMap<Value, unsigned> depends;
+  unsigned accumulators = ops.loop ? ops.loop.getCarry().size() : 0;
+  for (BlockArgument argument : ops.block->getArguments())
+    depends[argument] = argument.getArgNumber() < accumulators ? 0 : onData;
+  for (Operation &op : ops.block->without_terminator()) {
+    auto repeat = dyn_cast<train::RepeatOp>(op);
+    unsigned on = isa<train::GetOp>(op) ? onVariables : repeat && isLayers(repeat) ? onLayers : 0;
+    for (Value operand : op.getOperands())
+      on |= depends.lookup(operand);
+    for (Value result : op.getResults())
+      depends[result] = on;
+    if (!(on & onLayers) && on != (onVariables | onData) && op.getNumResults() > 0 &&
+        (isa<train::GetOp>(op) || isPure(&op) || (repeat && !isLayers(repeat))))
+      ops.free.insert(&op);
+  }
+  if (!ops.loop)
+    return;
+  // Around the loop: whatever does not need it.
+  DenseSet<Value> after(ops.loop->result_begin(), ops.loop->result_end());
+  for (Operation &op : ops.function.getBody().front().without_terminator()) {
+    if (&op == ops.loop)
+      continue;
+    if (llvm::any_of(op.getOperands(), [&](Value v) { return after.contains(v); }))
+      after.insert(op.result_begin(), op.result_end());
+    else if (op.getNumResults() > 0)
+      ops.free.insert(&op);
+  }
+}
+
+/// `op` and all ops of its block that it needs.
+void Placer::need(Operation *op, DenseSet<Operation *> &known) {
+  if (!op || !known.insert(op).second)
+    return;
+  for (Value operand : op->getOperands())
+    need(operand.getDefiningOp(), known);
+}
+
+void Placer::findForward() {
+  for (train::RepeatOp repeat : forwardLayers)
+    need(repeat, forward);
+  feeding = forward;
+  for (train::RepeatOp repeat : backwardLayers)
+    need(repeat, feeding);
+  Operation *end = ops.function.getBody().front().getTerminator();
+  for (unsigned i = 0; i < ops.function.getNumResults(); ++i) {
+    auto name = ops.function.getResultAttrOfType<StringAttr>(i, "train.output");
+    if (!name || name.getValue() != "loss")
+      continue;
+    DenseSet<Operation *> behind;
+    need(end->getOperand(i).getDefiningOp(), behind);
+    if (!ops.loop) {
+      forward.insert(behind.begin(), behind.end());
+      continue;
+    }
+    // Which of the loop's sums the loss comes from.
+    Operation *last = ops.block->getTerminator();
+    DenseSet<Operation *> inLoop;
+    behind.insert(end);
+    for (OpResult sum : ops.loop->getResults())
+      if (llvm::any_of(sum.getUses(), [&](OpOperand &use) {
+            return use.getOwner() == end ? use.getOperandNumber() == i
+                                         : behind.contains(use.getOwner());
+          }))
+        need(last->getOperand(sum.getResultNumber()).getDefiningOp(), forward);
+  }
+}
+
+void Placer::place(Operation *op) {
+  if (ops.isFree(op) || isa<train::SetOp>(op) || ops.parts.contains(op))
+    return;
+  bool isForward = forward.contains(op) || backwardLayers.empty();
+  SmallVector<int64_t> before, behind; // chunks of what it reads, forward and backward
+  for (Value operand : op->getOperands()) {
+    Operation *source = operand.getDefiningOp();
+    if (!source || ops.isFree(source) || pending.contains(source))
+      continue;
+    const Part *part = ops.partOf(operand);
+    if (!part)
+      return; // It comes after the microbatch's end, and so does this.
+    (part->phase == Phase::forward ? before : behind).push_back(part->chunk);
+  }
+  if (isForward && !before.empty()) {
+    ops.parts[op] = {*llvm::max_element(before), Phase::forward};
+    return;
+  }
+  if (!behind.empty()) {
+    bool meets = !llvm::all_equal(behind);
+    if (!ops.loop && meets && !feeding.contains(op))
+      return; // Values of several chunks meet: after the end.
+    ops.parts[op] = {*llvm::min_element(behind), Phase::backward};
+    return;
+  }
+  if (!before.empty())
+    ops.parts[op] = {*llvm::max_element(before), Phase::backward};
+  else
+    pending.insert(op);
+}
+
+/// What needs no layer belongs to the first chunk that reads it.
+void Placer::placeByUsers(Operation *op) {
+  Phase phase = forward.contains(op) || backwardLayers.empty() ? Phase::forward : Phase::backward;
+  std::optional<int64_t> chunk;
+  for (Operation *user : op->getUsers())
+    if (auto part = ops.parts.find(user); part != ops.parts.end() && part->second.phase == phase)
+      chunk = chunk ? std::min(*chunk, part->second.chunk) : part->second.chunk;
+  if (chunk)
+    ops.parts[op] = {*chunk, phase};
+}
+
+//===--- one accumulator a chunk --------------------------------------------------===//
+
+/// Whether op(a + b) = op(a) + op(b) for its one operand.
+static bool isLinear(Operation *op) {
+  if (op->getNumOperands() != 1 || op->getNumResults() != 1)
+    return false;
+  if (auto reduce = dyn_cast<AllReduceOp>(op))
+    return reduce.getKind() == train::ReduceKind::Sum;
+  if (auto reduce = dyn_cast<ReduceScatterOp>(op))
+    return reduce.getKind() == train::ReduceKind::Sum;
+  if (isa<dist::SliceOp>(op))
+    return true;
+  auto rule = dyn_cast<train::ShardingRuleOpInterface>(op);
+  return rule && rule.getShardingRule().operands[0].linear;
+}
+
+/// The terms of a sum whose parts are in different chunks; the value alone where it is
+/// no such sum. Linear ops after the addition go into the terms.
+SmallVector<Value> Placer::termsOf(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !ops.parts.contains(op) || !value.hasOneUse())
+    return {value};
+  if (auto add = dyn_cast<train::AddOp>(op)) {
+    const Part *a = ops.partOf(add.getLhs()), *b = ops.partOf(add.getRhs());
+    if (!a || !b || add.getLhs().getType() != add.getRhs().getType())
+      return {value};
+    SmallVector<Value> terms = termsOf(add.getLhs());
+    terms.append(termsOf(add.getRhs()));
+    bool apart = llvm::any_of(
+        terms, [&](Value term) { return ops.partOf(term)->chunk != ops.partOf(terms[0])->chunk; });
+    return apart ? terms : SmallVector<Value>{value};
+  }
+  if (!isLinear(op))
+    return {value};
+  SmallVector<Value> terms = termsOf(op->getOperand(0));
+  if (terms.size() == 1)
+    return {value};
+  for (Value &term : terms) {
+    OpBuilder builder(op);
+    Operation *copy = builder.clone(*op);
+    copy->setOperand(0, term);
+    ops.parts[copy] = *ops.partOf(term);
+    term = copy->getResult(0);
+  }
+  return terms;
+}
+
+/// Gives each term after the first an accumulator of its own.
+void Placer::splitAccumulator(unsigned result, ArrayRef<Value> terms) {
+  Operation *end = ops.block->getTerminator();
+  auto first = end->getOperand(result).getDefiningOp<train::AccumulateOp>();
+  Operation *sum = first.getValue().getDefiningOp();
+  first.getValueMutable().assign(terms[0]);
+  ops.parts[first] = *ops.partOf(terms[0]);
+  Type type = first.getType();
+  OpBuilder inside(first), outside(ops.loop);
+  inside.setInsertionPointAfter(first);
+
+  SmallVector<Value> carry(ops.loop.getCarry());
+  SmallVector<Type> types(ops.loop.getResultTypes());
+  unsigned firstNew = carry.size();
+  for (Value term : terms.drop_front()) {
+    BlockArgument accumulator = ops.block->insertArgument(carry.size(), type, first.getLoc());
+    auto accumulate = train::AccumulateOp::create(inside, first.getLoc(), accumulator, term);
+    ops.parts[accumulate] = *ops.partOf(term);
+    end->insertOperands(end->getNumOperands(), accumulate.getResult());
+    carry.push_back(ops.loop.getCarry()[result]);
+    types.push_back(type);
+  }
+  auto callee = cast<func::FuncOp>(ops.block->getParentOp());
+  callee.setType(inside.getFunctionType(ops.block->getArgumentTypes(), end->getOperandTypes()));
+  auto loop =
+      train::RepeatOp::create(outside, ops.loop.getLoc(), types, ops.loop.getCallee(),
+                              ops.loop.getCount(), ops.loop.getReverse(), ops.loop.getIndexed(),
+                              carry, ops.loop.getEach(), ops.loop.getShared());
+  ops.loop->replaceAllUsesWith(loop.getResults().take_front(firstNew));
+  ops.loop.erase();
+  ops.loop = loop;
+  outside.setInsertionPointAfter(loop);
+  Value total = loop.getResult(result);
+  SmallPtrSet<Operation *, 2> adds;
+  for (unsigned i = firstNew; i < types.size(); ++i) {
+    total = train::AddOp::create(outside, loop.getLoc(), total, loop.getResult(i));
+    adds.insert(total.getDefiningOp());
+  }
+  loop.getResult(result).replaceAllUsesExcept(total, adds);
+  // The sum, and what was behind it, is not needed any more.
+  while (sum && sum->use_empty()) {
+    Operation *next = sum->getNumOperands() == 1 ? sum->getOperand(0).getDefiningOp() : nullptr;
+    ops.parts.erase(sum);
+    sum->erase();
+    sum = next;
+  }
+}
+
+void Placer::splitAccumulators() {
+  if (!ops.loop)
+    return;
+  for (unsigned i = 0, n = ops.loop.getCarry().size(); i < n; ++i) {
+    auto accumulate =
+        ops.block->getTerminator()->getOperand(i).getDefiningOp<train::AccumulateOp>();
+    if (!accumulate || accumulate.getAccumulator() != ops.block->getArgument(i))
+      continue;
+    SmallVector<Value> terms = termsOf(accumulate.getValue());
+    if (terms.size() > 1)
+      splitAccumulator(i, terms);
+  }
+}
+
+FailureOr<MicrobatchOps> Placer::run() {
+  if (failed(findLayers()))
+    return failure();
+  findDependences();
+  findForward();
+  for (Operation &op : ops.block->without_terminator())
+    place(&op);
+  for (Operation &op : llvm::reverse(*ops.block))
+    if (pending.contains(&op))
+      placeByUsers(&op);
+  splitAccumulators();
+  return std::move(ops);
+}
+
+FailureOr<MicrobatchOps> dist::findParts(func::FuncOp function, ArrayRef<int64_t> cuts) {
+  return Placer(function, cuts).run();
+}

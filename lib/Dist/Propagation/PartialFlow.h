@@ -1,0 +1,81 @@
+//===- PartialFlow.h - how far partial values go before they are summed -----===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Once each op's factor axes are chosen, a cut reduction makes partial results. A
+// partial value may pass through ops that are linear in it, through loops and
+// out of functions, and is completed once, after the last place all its users let
+// it pass: so gradients are summed over devices after the last microbatch.
+//
+// A value passes an op only if completing the results instead moves no more: they
+// are no larger, or an accumulator adds them up over so many iterations. And only
+// if all its uses let it pass: one complete copy serves all. Nor where its uses go ways of
+// their own, on each of which it would be completed: a value that a product reads and
+// the backward keeps. Zeros count as partial over whatever is asked.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_LIB_DIST_PARTIALFLOW_H
+#define MESHWRIGHT_LIB_DIST_PARTIALFLOW_H
+
+#include "Dist/Propagation/FactorAxes.h"
+#include "Dist/Propagation/HandOver.h"
+
+namespace meshwright::dist {
+
+/// An op with a factor table and the axes it runs with: those of its factors, and
+/// those over which it runs on the root alone.
+struct PlacedOp {
+  mlir::Operation *op;
+  ShardingRule rule;
+  FactorAxes axes;
+  AxisMask root = 0;
+
+  /// The axes over which no operand can stay partial.
+  AxisMask used() const { return maskOf(axes) | root; }
+};
+
+class PartialFlow {
+public:
+  /// `cuts`: the axes that cut a value where it is defined, or are its root's.
+  PartialFlow(const Structure &structure, llvm::ArrayRef<PlacedOp> ops, const Mesh &mesh,
+              llvm::function_ref<AxisMask(mlir::Value)> cuts);
+
+  /// Axes over which the value is partial where it is defined.
+  AxisMask defined(mlir::Value value) const { return state(value).partial; }
+  /// Axes over which this use takes the value partial.
+  AxisMask taken(mlir::OpOperand &use) const { return takenBy.lookup(&use); }
+
+private:
+  struct State {
+    /// Over which it can be partial, and which of those all uses accept.
+    AxisMask possible = 0, flows = 0;
+    /// Reached by a reduction if nothing stops it; is partial in the end.
+    AxisMask reachable = 0, partial = 0;
+    bool zero = false;
+    int64_t elements = 0; ///< that a device has
+  };
+  State state(mlir::Value value) const { return states.lookup(value); }
+  AxisMask flowing(mlir::OpOperand &use) const;
+  AxisMask accepts(mlir::OpOperand &use) const;
+  bool movesMoreApart(mlir::Value value) const;
+  int64_t timesAccumulated(mlir::Value value);
+  int64_t iterationsCarried(mlir::BlockArgument argument) const;
+  bool mergePossible();
+  bool spreadPartial();
+
+  const Structure &structure;
+  llvm::ArrayRef<PlacedOp> ops;
+  const Mesh &mesh;
+  AxisMask allAxes;
+  llvm::DenseMap<mlir::Value, State> states;
+  llvm::DenseMap<mlir::OpOperand *, AxisMask> takenBy;
+  llvm::DenseMap<mlir::OpOperand *, const HandOver *> handOverOf;
+  llvm::DenseMap<mlir::Operation *, const PlacedOp *> placed;
+  llvm::DenseMap<mlir::Value, mlir::Value> carriedTwin;
+  /// Into how many iterations' sum a value goes; 1 if into none.
+  llvm::DenseMap<mlir::Value, int64_t> accumulated;
+};
+
+} // namespace meshwright::dist
+
+#endif // MESHWRIGHT_LIB_DIST_PARTIALFLOW_H

@@ -1,0 +1,368 @@
+//===- LowerToMemory.cpp - tensor ops as calls on memory --------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "LowerToMemory.h"
+#include "Dist/Programs.h"
+#include "Exec/Kernels/Contraction.h"
+#include "InsertCopies.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::exec;
+
+/// The call says so too if its op runs again what has run before.
+static void markLike(Operation *op, Operation *call) {
+  if (Attribute mark = op->getAttr(dist::recomputedAttr))
+    call->setAttr(dist::recomputedAttr, mark);
+}
+
+/// Scratch memory of a call; null of none.
+static Value workspaceOf(OpBuilder &builder, Operation *op, MemoryMap &map, int64_t bytes) {
+  return bytes ? map.workspace(builder, op->getLoc(), bytes) : Value();
+}
+
+/// A product as the library takes it, of operands 0 and 1 of `op`, or an error.
+static FailureOr<MatrixProduct> productOf(Operation *op, const ShardingRule &rule) {
+  std::string error;
+  FailureOr<MatrixProduct> product = matrixProductOf(rule, error);
+  if (failed(product))
+    return op->emitOpError("is not one matrix product of its operands as they lie in memory: ")
+           << error << "; reorder the dimensions of an operand or split the op";
+  Type left = op->getOperand(0).getType(), right = op->getOperand(1).getType();
+  for (Type type : {left, right, op->getResult(0).getType()})
+    if (!isa<Float32Type, BFloat16Type, Float16Type>(getElementTypeOrSelf(type)))
+      return op->emitOpError("has ") << type << "; matrices are multiplied in f32, bf16 or f16";
+  if (getElementTypeOrSelf(left) != getElementTypeOrSelf(right))
+    return op->emitOpError("multiplies ") << left << " by " << right
+                                          << "; cast one of them to the element type of the other";
+  return product;
+}
+
+namespace {
+/// What is done with a product beside writing it.
+struct FusedValues {
+  Value addend, bias, slopeAt, preactivation;
+  bool gelu = false;
+  Value sums; ///< of operand `summed`
+  unsigned summed = 0;
+};
+} // namespace
+
+static void emitProduct(Operation *op, const MatrixProduct &product, bool accumulates,
+                        const FusedValues &epilogue, OpBuilder &builder, MemoryMap &map) {
+  auto memory = [&](Value value) { return value ? map.memory(builder, value) : Value(); };
+  Value a = memory(op->getOperand(product.swapped ? 1 : 0));
+  Value b = memory(op->getOperand(product.swapped ? 0 : 1));
+  Value c = memory(op->getResult(0));
+  Value addend = memory(epilogue.addend), bias = memory(epilogue.bias),
+        slopeAt = memory(epilogue.slopeAt), preactivation = memory(epilogue.preactivation);
+  Value sums = memory(epilogue.sums);
+  bool ofA = product.swapped == (epilogue.summed == 1);
+  ProductShape shape = shapeOf(product, getElementTypeOrSelf(a), getElementTypeOrSelf(c));
+  Value workspace =
+      workspaceOf(builder, op, map, targetOf(op).getTarget().getProductWorkspace(shape));
+  auto call = MatmulOp::create(
+      builder, op->getLoc(), a, b, c, addend, bias, slopeAt, preactivation,
+      ofA ? sums : Value(), ofA ? Value() : sums, workspace,
+      epilogue.gelu, product.transA, product.transB, product.m, product.n, product.k, product.lda,
+      product.ldb, product.ldc, product.batch, product.strideA, product.strideB, product.strideC,
+      APFloat(1.0f), APFloat(accumulates ? 1.0f : 0.0f));
+  markLike(op, call);
+}
+
+static LogicalResult lowerContraction(train::ContractionOpInterface op, OpBuilder &builder,
+                                      MemoryMap &map) {
+  FailureOr<MatrixProduct> product = productOf(
+      op, cast<train::ShardingRuleOpInterface>(op.getOperation()).getShardingRule());
+  if (failed(product))
+    return failure();
+  auto accumulating = dyn_cast<train::AccumulatingOpInterface>(op.getOperation());
+  bool accumulates = accumulating && !accumulating.getInitMutable().empty();
+  emitProduct(op, *product, accumulates, FusedValues(), builder, map);
+  return success();
+}
+
+static LogicalResult lowerProduct(ProductOp op, OpBuilder &builder, MemoryMap &map) {
+  FailureOr<MatrixProduct> product = productOf(op, op.getProductRule());
+  if (failed(product))
+    return failure();
+  emitProduct(op, *product, /*accumulates=*/false,
+              {op.getAddend(), op.getBias(), op.getSlopeAt(), op.getPreactivation(), op.getGelu(),
+               op.getFactorSums(), unsigned(op.getBiasGrad().value_or(0))},
+              builder, map);
+  return success();
+}
+
+static LogicalResult lowerLaunch(LaunchOp op, OpBuilder &builder, MemoryMap &map) {
+  SymbolTableCollection symbols;
+  auto kernel = symbols.lookupNearestSymbolFrom<func::FuncOp>(op, op.getKernelAttr());
+  auto bytes = kernel->getAttrOfType<IntegerAttr>(workspaceAttr);
+  Value workspace;
+  if (bytes && bytes.getInt() > 0)
+    workspace = map.workspace(builder, op.getLoc(), bytes.getInt());
+  auto memory = [&](Value value) { return map.memory(builder, value); };
+  LaunchOp::create(builder, op.getLoc(), TypeRange(), op.getKernel(),
+                   llvm::map_to_vector(op.getInputs(), memory),
+                   llvm::map_to_vector(op.getResults(), memory), workspace);
+  return success();
+}
+
+/// The logical number of heads over all devices.
+template <typename Op> static int64_t headsOf(Op op) {
+  return op.getHeads() ? int64_t(op.getHeads())
+                       : cast<RankedTensorType>(op.getQ().getType()).getDimSize(2);
+}
+
+static Value memoryOrNull(OpBuilder &builder, MemoryMap &map, Value value) {
+  return value ? map.memory(builder, value) : Value();
+}
+
+static LogicalResult lowerAttention(train::AttentionOp op, OpBuilder &builder, MemoryMap &map) {
+  auto memory = [&](Value value) { return memoryOrNull(builder, map, value); };
+  // Created with no scratch first: its size is a function of the op.
+  auto create = [&](Value workspace) {
+    return AttentionOp::create(builder, op.getLoc(), memory(op.getQ()), memory(op.getK()),
+                               memory(op.getV()), memory(op.getIds()), memory(op.getKey()),
+                               memory(op.getHeadBegin()), memory(op.getOut()), memory(op.getLse()),
+                               workspace, op.getScale(), op.getCausal(), op.getWindow(),
+                               op.getDropout(), op.getStream(), headsOf(op),
+                               op->getAttr(libraryAttr),
+                               op->getAttrOfType<StringAttr>(reasonAttr));
+  };
+  auto probe = create(Value());
+  MwAttention shape = probe.getAttention();
+  probe.erase();
+  int64_t bytes = targetOf(op).getTarget().getAttentionWorkspace(shape, /*backward=*/false,
+                                                                 op->getAttr(libraryAttr));
+  markLike(op, create(workspaceOf(builder, op, map, bytes)));
+  return success();
+}
+
+static LogicalResult lowerAttentionGrad(train::AttentionGradOp op, OpBuilder &builder,
+                                        MemoryMap &map) {
+  auto memory = [&](Value value) { return memoryOrNull(builder, map, value); };
+  auto create = [&](Value workspace) {
+    return AttentionGradOp::create(
+        builder, op.getLoc(), memory(op.getDout()), memory(op.getQ()), memory(op.getK()),
+        memory(op.getV()), memory(op.getOut()), memory(op.getLse()), memory(op.getIds()),
+        memory(op.getKey()), memory(op.getHeadBegin()), memory(op.getDq()), memory(op.getDk()),
+        memory(op.getDv()), workspace, op.getScale(), op.getCausal(), op.getWindow(),
+        op.getDropout(), op.getStream(), headsOf(op), op->getAttr(libraryAttr),
+        op->getAttrOfType<StringAttr>(reasonAttr));
+  };
+  auto probe = create(Value());
+  MwAttention shape = probe.getAttention();
+  probe.erase();
+  int64_t bytes = targetOf(op).getTarget().getAttentionWorkspace(shape, /*backward=*/true,
+                                                                 op->getAttr(libraryAttr));
+  create(workspaceOf(builder, op, map, bytes));
+  return success();
+}
+
+//===--- communication ------------------------------------------------------===//
+
+ArrayAttr meshwright::exec::axesOf(dist::GroupAttr group) {
+  SmallVector<Attribute> axes(group.getAxes().begin(), group.getAxes().end());
+  return ArrayAttr::get(group.getContext(), axes);
+}
+
+LogicalResult meshwright::exec::checkContiguous(Operation *op, Value value, int64_t dim) {
+  auto type = cast<RankedTensorType>(value.getType());
+  for (int64_t size : type.getShape().take_front(dim))
+    if (size != 1)
+      return op->emitOpError("works along dimension ")
+             << dim << " of " << type
+             << ", the parts of which are not contiguous; see exec-contiguous-collectives";
+  return success();
+}
+
+/// `memory` with the dimensions before `dim`, which are 1, dropped.
+static Value fromDim(OpBuilder &builder, Location loc, Value memory, int64_t dim) {
+  auto type = cast<MemRefType>(memory.getType());
+  if (dim == 0)
+    return memory;
+  auto shorter = MemRefType::get(type.getShape().drop_front(dim), type.getElementType());
+  return ViewOp::create(builder, loc, shorter, memory);
+}
+
+static SmallVector<Value> memoryOf(ValueRange values, OpBuilder &builder, MemoryMap &map) {
+  return llvm::map_to_vector(values, [&](Value v) { return map.memory(builder, v); });
+}
+
+/// The memory of `values`, parts of which along `dims` are moved.
+static FailureOr<SmallVector<Value>> partsOf(Operation *op, ValueRange values,
+                                             ArrayRef<int64_t> dims, OpBuilder &builder,
+                                             MemoryMap &map) {
+  SmallVector<Value> memory;
+  for (auto [value, dim] : llvm::zip(values, dims)) {
+    if (failed(checkContiguous(op, value, dim)))
+      return failure();
+    memory.push_back(fromDim(builder, op->getLoc(), map.memory(builder, value), dim));
+  }
+  return memory;
+}
+
+static LogicalResult lower(dist::AllReduceOp op, OpBuilder &builder, MemoryMap &map) {
+  AllReduceOp::create(builder, op.getLoc(), memoryOf(op.getXs(), builder, map),
+                      memoryOf(op.getYs(), builder, map), axesOf(op.getGroup()), op.getKind());
+  return success();
+}
+
+static LogicalResult lower(dist::AllGatherOp op, OpBuilder &builder, MemoryMap &map) {
+  auto xs = partsOf(op, op.getXs(), op.getDims(), builder, map);
+  if (failed(xs))
+    return failure();
+  auto ys = partsOf(op, op.getYs(), op.getDims(), builder, map);
+  AllGatherOp::create(builder, op.getLoc(), *xs, *ys, axesOf(op.getGroup()));
+  return success();
+}
+
+static LogicalResult lower(dist::ReduceScatterOp op, OpBuilder &builder, MemoryMap &map) {
+  auto xs = partsOf(op, op.getXs(), op.getDims(), builder, map);
+  if (failed(xs))
+    return failure();
+  auto ys = partsOf(op, op.getYs(), op.getDims(), builder, map);
+  ReduceScatterOp::create(builder, op.getLoc(), *xs, *ys, axesOf(op.getGroup()), op.getKind());
+  return success();
+}
+
+static LogicalResult lower(dist::GatherOp op, OpBuilder &builder, MemoryMap &map) {
+  auto x = partsOf(op, op.getX(), op.getDim(), builder, map);
+  if (failed(x))
+    return failure();
+  auto y = partsOf(op, op.getY(), op.getDim(), builder, map);
+  GatherOp::create(builder, op.getLoc(), x->front(), y->front(), op.getRoot(),
+                   axesOf(op.getGroup()));
+  return success();
+}
+
+static LogicalResult lower(dist::ScatterOp op, OpBuilder &builder, MemoryMap &map) {
+  auto x = partsOf(op, op.getX(), op.getDim(), builder, map);
+  if (failed(x))
+    return failure();
+  auto y = partsOf(op, op.getY(), op.getDim(), builder, map);
+  ScatterOp::create(builder, op.getLoc(), x->front(), y->front(), op.getRoot(),
+                    axesOf(op.getGroup()));
+  return success();
+}
+
+static LogicalResult lower(dist::PermuteOp op, OpBuilder &builder, MemoryMap &map) {
+  PermuteOp::create(builder, op.getLoc(), map.memory(builder, op.getX()),
+                    map.memory(builder, op.getY()), op.getFrom(), axesOf(op.getGroup()));
+  return success();
+}
+
+static LogicalResult lower(dist::ExchangeOp op, OpBuilder &builder, MemoryMap &map) {
+  // Created without a workspace first: its size is a function of the op.
+  auto create = [&](Value workspace) {
+    return ExchangeOp::create(builder, op.getLoc(), op.getKindAttr(),
+                              memoryOf(op.getYs(), builder, map), workspace, op.getPieces(),
+                              op.getLength(), op.getTo(), op.getSend(), op.getFrom(),
+                              op.getReceive(), axesOf(op.getGroup()));
+  };
+  ExchangeOp exchange = create(Value());
+  int64_t bytes = exchange.getReceivedBytes();
+  if (op.getKind() && bytes > 0) {
+    exchange.erase();
+    create(map.workspace(builder, op.getLoc(), bytes));
+  }
+  return success();
+}
+
+static LogicalResult lower(dist::BroadcastOp op, OpBuilder &builder, MemoryMap &map) {
+  BroadcastOp::create(builder, op.getLoc(), map.memory(builder, op.getX()),
+                      map.memory(builder, op.getY()), op.getRoot(), axesOf(op.getGroup()));
+  return success();
+}
+
+static LogicalResult lower(dist::ReduceOp op, OpBuilder &builder, MemoryMap &map) {
+  ReduceOp::create(builder, op.getLoc(), map.memory(builder, op.getX()),
+                   map.memory(builder, op.getY()), op.getRoot(), axesOf(op.getGroup()),
+                   op.getKind());
+  return success();
+}
+
+static LogicalResult lower(dist::SendOp op, OpBuilder &builder, MemoryMap &map) {
+  SendOp::create(builder, op.getLoc(), map.memory(builder, op.getX()), map.sendBuffer(op),
+                 op.getTo(), op.getChannel(), axesOf(op.getGroup()));
+  return success();
+}
+
+static LogicalResult lower(dist::RecvOp op, OpBuilder &builder, MemoryMap &map) {
+  RecvOp::create(builder, op.getLoc(), map.memory(builder, op.getY()), op.getFrom(),
+                 op.getChannel(), axesOf(op.getGroup()));
+  return success();
+}
+
+static LogicalResult lower(dist::AllToAllOp op, OpBuilder &builder, MemoryMap &map) {
+  if (failed(checkContiguous(op, op.getX(), op.getSplit())) ||
+      failed(checkContiguous(op, op.getY(), op.getConcat())))
+    return failure();
+  auto x = cast<RankedTensorType>(op.getX().getType());
+  auto y = cast<RankedTensorType>(op.getY().getType());
+  int64_t blocks = x.getDimSize(op.getSplit()) / y.getDimSize(op.getSplit());
+  auto type = MemRefType::get({blocks, x.getNumElements() / blocks}, x.getElementType());
+  auto memory = [&](Value v) -> Value {
+    return ViewOp::create(builder, op.getLoc(), type, map.memory(builder, v));
+  };
+  AllToAllOp::create(builder, op.getLoc(), memory(op.getX()), memory(op.getY()),
+                     axesOf(op.getGroup()));
+  return success();
+}
+
+static LogicalResult lower(dist::BeginOp op, OpBuilder &builder, MemoryMap &map) {
+  int64_t members = 1;
+  if (op.getShift()) {
+    auto meshOp = SymbolTable::lookupNearestSymbolFrom<dist::MeshOp>(op, op.getGroup().getMesh());
+    dist::Mesh mesh = meshOp.getMesh();
+    members = mesh.size(op.getGroup().on(mesh));
+  }
+  StoreBeginOp::create(builder, op.getLoc(), op.getSize(), axesOf(op.getGroup()),
+                       map.memory(builder, op.getValue()), op.getShift(), members);
+  return success();
+}
+
+static LogicalResult lower(func::CallOp op, OpBuilder &builder, MemoryMap &map) {
+  ArrayRef<int64_t> ties = tiesOf(op);
+  SmallVector<Value> segments[3];
+  for (OpOperand &operand : op->getOpOperands())
+    segments[llvm::is_contained(ties, int64_t(operand.getOperandNumber()))].push_back(
+        map.memory(builder, operand.get()));
+  for (OpResult result : op.getResults())
+    if (ties.empty() || ties[result.getResultNumber()] < 0)
+      segments[2].push_back(map.memory(builder, result));
+  auto call = CallOp::create(builder, op.getLoc(), op.getCallee(), segments[0], segments[1],
+                             segments[2], Value());
+  if (Attribute task = op->getAttr(dist::taskAttr))
+    call->setAttr(dist::taskAttr, task);
+  return success();
+}
+
+LogicalResult meshwright::exec::lowerToMemory(Operation *op, OpBuilder &builder, MemoryMap &map) {
+  if (auto product = dyn_cast<ProductOp>(op))
+    return lowerProduct(product, builder, map);
+  if (auto contraction = dyn_cast<train::ContractionOpInterface>(op))
+    return lowerContraction(contraction, builder, map);
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](LaunchOp launch) { return lowerLaunch(launch, builder, map); })
+      .Case([&](train::AttentionOp attention) { return lowerAttention(attention, builder, map); })
+      .Case([&](train::AttentionGradOp attention) {
+        return lowerAttentionGrad(attention, builder, map);
+      })
+      .Case<dist::AllReduceOp, dist::AllGatherOp, dist::ReduceScatterOp, dist::AllToAllOp,
+            dist::PermuteOp, dist::ExchangeOp, dist::BroadcastOp, dist::ReduceOp, dist::GatherOp, dist::ScatterOp,
+            dist::SendOp, dist::RecvOp, dist::BeginOp, func::CallOp>(
+          [&](auto local) { return lower(local, builder, map); })
+      .Default([](Operation *other) {
+        InFlightDiagnostic error = other->emitOpError("has no form in memory");
+        if (isa<train::KernelOpInterface>(other))
+          error << "; memory-bound ops are put into kernels by exec-form-kernels";
+        else if (isa<dist::DistDialect>(other->getDialect()))
+          error << "; of floor 2 only what is left by dist-partition has one";
+        return error;
+      });
+}

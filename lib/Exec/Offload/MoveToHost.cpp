@@ -1,0 +1,246 @@
+//===- MoveToHost.cpp - one piece of memory from the arena to the host -------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "MoveToHost.h"
+#include "Exec/Overlap/Starts.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::exec;
+
+HostUses::HostUses(Value root, const ProgramLiveness &liveness) {
+  collect(root, liveness);
+  auto inOrder = loops.takeVector();
+  llvm::sort(inOrder, [&](const auto &a, const auto &b) {
+    return liveness.numberOf(a.first) < liveness.numberOf(b.first);
+  });
+  for (auto &entry : inOrder)
+    loops.insert(std::move(entry));
+  for (auto &[loop, slots] : loops)
+    llvm::sort(slots.accesses, [&](const Access &a, const Access &b) {
+      return liveness.numberOf(a.op) < liveness.numberOf(b.op);
+    });
+  llvm::sort(whole, [&](OpOperand *a, OpOperand *b) {
+    return liveness.numberOf(a->getOwner()) < liveness.numberOf(b->getOwner());
+  });
+}
+
+void HostUses::collect(Value memory, const ProgramLiveness &liveness) {
+  for (OpOperand &use : memory.getUses()) {
+    Operation *op = use.getOwner();
+    if (auto view = dyn_cast<ViewOp>(op);
+        view && bytesOf(view.getType()) == bytesOf(memory.getType())) {
+      collect(view, liveness);
+    } else if (auto slot = dyn_cast<SlotOp>(op); slot && isa<BlockArgument>(slot.getIndex())) {
+      auto loop = cast<LoopOp>(slot.getIndex().getParentBlock()->getParentOp());
+      SmallVector<Access> accesses = liveness.accesses(slot.getSlice());
+      if (accesses.empty())
+        continue;
+      // One after the other they are all of it.
+      auto base = cast<MemRefType>(slot.getBase().getType());
+      if (base.getDimSize(0) != int64_t(loop.getCount())) {
+        collectWhole(slot);
+        continue;
+      }
+      Slots &entry = loops[loop];
+      entry.slots.push_back(slot);
+      llvm::append_range(entry.accesses, accesses);
+    } else if (isa<SlotOp, ViewOp, WindowOp>(op)) {
+      collectWhole(op->getResult(0));
+    } else {
+      (isa<CallOp>(op) ? calls : whole).push_back(&use);
+    }
+  }
+}
+
+void HostUses::collectWhole(Value part) {
+  for (OpOperand &use : part.getUses())
+    if (isa<SlotOp, ViewOp, WindowOp>(use.getOwner()))
+      collectWhole(use.getOwner()->getResult(0));
+    else
+      whole.push_back(&use);
+}
+
+namespace {
+class Mover {
+public:
+  Mover(Value root, Category category, int64_t &number)
+      : root(root), loc(root.getLoc()), category(category), number(number) {}
+
+  void moveLoop(LoopOp loop, HostUses::Slots &uses, bool fetch, bool store);
+  void moveWhole(ArrayRef<OpOperand *> uses);
+
+private:
+  Value buffer(MemRefType type);
+  void copy(OpBuilder b, Value from, Value to, int64_t as) {
+    setStart(CopyOp::create(b, loc, Type(), from, to), as);
+  }
+  /// Slice `index` of the host's memory cut into `count` of type `part`.
+  Value onHostAt(OpBuilder &b, MemRefType part, int64_t count, Value index);
+
+  Value root;
+  Location loc;
+  Category category;
+  int64_t &number;
+};
+} // namespace
+
+static MemRefType stackOf(int64_t count, MemRefType part) {
+  SmallVector<int64_t> shape{count};
+  llvm::append_range(shape, part.getShape());
+  return MemRefType::get(shape, part.getElementType());
+}
+
+Value Mover::buffer(MemRefType type) {
+  ProgramOp program = root.getDefiningOp()
+                          ? root.getDefiningOp()->getParentOfType<ProgramOp>()
+                          : cast<ProgramOp>(root.getParentBlock()->getParentOp());
+  OpBuilder b = OpBuilder::atBlockBegin(&program.getBlock());
+  return BufferOp::create(b, loc, type, ("offload." + Twine(number)).str(), category, nullptr,
+                          nullptr, nullptr, nullptr);
+}
+
+static Value view(OpBuilder &b, Location loc, Value memory, MemRefType type, int64_t begin = 0) {
+  return memory.getType() == type ? memory : ViewOp::create(b, loc, type, memory, begin).getResult();
+}
+
+Value Mover::onHostAt(OpBuilder &b, MemRefType part, int64_t count, Value index) {
+  Value stack = view(b, loc, root, onHost(stackOf(count, part)));
+  return SlotOp::create(b, loc, onHost(part), stack, index);
+}
+
+void Mover::moveLoop(LoopOp loop, HostUses::Slots &uses, bool fetch, bool store) {
+  Block &body = loop.getBlock();
+  int64_t count = loop.getCount(), by = loop.getReverse() ? -1 : 1;
+  MemRefType part = uses.type();
+  int64_t places = std::min<int64_t>(count, fetch && store ? 3 : 2);
+  Value turns = buffer(stackOf(places, part));
+  auto shift = [&](OpBuilder &b, int64_t later, IntegerAttr modulo) -> Value {
+    return ShiftOp::create(b, loc, b.getIndexType(), loop.getIndex(), later * by, modulo);
+  };
+  auto turn = [&](OpBuilder &b, int64_t later) -> Value {
+    Value index = shift(b, later, b.getI64IntegerAttr(places));
+    return SlotOp::create(b, loc, part, turns, index);
+  };
+
+  if (fetch) {
+    OpBuilder before(loop), top = OpBuilder::atBlockBegin(&body);
+    int64_t first = by > 0 ? 0 : count - 1, elements = part.getNumElements();
+    Value from = ViewOp::create(before, loc, onHost(part), root, first * elements);
+    Value to = ViewOp::create(before, loc, part, turns, first % places * elements);
+    copy(before, from, to, number);
+    WaitOp::create(top, loc, number);
+    if (count > 1) {
+      auto when = WhenOp::create(top, loc, loop.getIndex(), by > 0 ? 0 : 1,
+                                 by > 0 ? count - 1 : count);
+      OpBuilder inside = OpBuilder::atBlockBegin(&when.getBlock());
+      Value next = onHostAt(inside, part, count, shift(inside, 1, IntegerAttr()));
+      copy(inside, next, turn(inside, 1), number);
+    }
+    ++number;
+  }
+  if (store) {
+    Operation *last = nullptr;
+    for (const Access &access : uses.accesses)
+      if (access.writes)
+        last = body.findAncestorOpInBlock(*access.op);
+    OpBuilder after(loop.getContext());
+    after.setInsertionPointAfter(last);
+    WaitOp::create(after, loc, number);
+    Value mine = turn(after, 0);
+    copy(after, mine, onHostAt(after, part, count, loop.getIndex()), number);
+    ++number;
+  }
+  for (SlotOp slot : uses.slots) {
+    OpBuilder b(slot);
+    Value mine = turn(b, 0);
+    slot.replaceAllUsesWith(view(b, loc, mine, slot.getType()));
+    slot.erase();
+  }
+}
+
+/// `memory`, part of `root`, as the same part of `replacement`.
+static Value rebuild(OpBuilder &b, Value memory, Value root, Value replacement) {
+  if (memory == root)
+    return replacement;
+  Operation *op = memory.getDefiningOp();
+  IRMapping mapping;
+  mapping.map(op->getOperand(0), rebuild(b, op->getOperand(0), root, replacement));
+  return b.clone(*op, mapping)->getResult(0);
+}
+
+void Mover::moveWhole(ArrayRef<OpOperand *> uses) {
+  MemRefType type = inArena(cast<MemRefType>(root.getType()));
+  Block &top = *root.getParentBlock();
+  Value copied = buffer(type);
+  bool fetch = false, store = false;
+  Operation *last = nullptr;
+  for (OpOperand *use : uses) {
+    SmallVector<MemoryEffects::EffectInstance> effects;
+    cast<MemoryEffectOpInterface>(use->getOwner()).getEffects(effects);
+    for (MemoryEffects::EffectInstance &effect : effects) {
+      if (effect.getEffectValue<OpOperand *>() != use)
+        continue;
+      bool writes = isa<MemoryEffects::Write>(effect.getEffect());
+      // What is written in part keeps the rest.
+      fetch |= !writes || bytesOf(use->get().getType()) < bytesOf(type);
+      if (writes)
+        last = top.findAncestorOpInBlock(*use->getOwner());
+      store |= writes;
+    }
+  }
+  Operation *first = top.findAncestorOpInBlock(*uses.front()->getOwner());
+  if (fetch) {
+    copy(OpBuilder(first), root, copied, number);
+    ++number;
+  }
+  if (store) {
+    OpBuilder after(root.getContext());
+    after.setInsertionPointAfter(last);
+    copy(after, copied, root, number);
+    ++number;
+  }
+  for (OpOperand *use : uses) {
+    OpBuilder b(use->getOwner());
+    use->set(rebuild(b, use->get(), root, copied));
+  }
+}
+
+static bool isUsedInParts(Value memory) {
+  return llvm::any_of(memory.getUsers(), [&](Operation *user) {
+    if (!isa<SlotOp, ViewOp, WindowOp>(user))
+      return false;
+    Value part = user->getResult(0);
+    return bytesOf(part.getType()) < bytesOf(memory.getType()) || isUsedInParts(part);
+  });
+}
+
+/// Places of `memory` that nothing uses any more.
+static void eraseUnused(Value memory) {
+  for (Operation *user : llvm::make_early_inc_range(memory.getUsers()))
+    if (isa<SlotOp, ViewOp, WindowOp>(user)) {
+      eraseUnused(user->getResult(0));
+      if (user->use_empty())
+        user->erase();
+    }
+}
+
+void exec::moveToHost(Value root, HostUses &uses, Kept kept, Category category, int64_t &number) {
+  Mover mover(root, category, number);
+  root.setType(onHost(cast<MemRefType>(root.getType())));
+  if (!uses.whole.empty())
+    mover.moveWhole(uses.whole);
+  for (auto &[loop, slots] : uses.loops) {
+    bool fetch = slots.fetches(), store = slots.writes();
+    if (kept == Kept::Scratch)
+      store &= !fetch;
+    if (kept == Kept::Always) // What is written in part keeps the rest.
+      fetch |= llvm::any_of(slots.slots, [](SlotOp slot) { return isUsedInParts(slot.getSlice()); });
+    mover.moveLoop(loop, slots, fetch, store);
+  }
+  eraseUnused(root);
+}

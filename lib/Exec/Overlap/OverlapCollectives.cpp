@@ -1,0 +1,125 @@
+//===- OverlapCollectives.cpp - exec-overlap-collectives --------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Exec/Passes.h"
+#include "Exec/Verify/ProgramWalk.h"
+#include "OverlapBuckets.h"
+#include "OverlapLoops.h"
+#include "Starts.h"
+
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/CSE.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::exec;
+
+namespace meshwright::exec {
+#define GEN_PASS_DEF_EXECOVERLAPCOLLECTIVES
+#include "Exec/Passes.h.inc"
+} // namespace meshwright::exec
+
+namespace {
+struct ExecOverlapCollectives : exec::impl::ExecOverlapCollectivesBase<ExecOverlapCollectives> {
+  using ExecOverlapCollectivesBase::ExecOverlapCollectivesBase;
+
+  void runOnModule() override {
+    for (auto program : getOperation().getOps<ProgramOp>())
+      start(program);
+  }
+
+private:
+  void start(ProgramOp program);
+  void renumber(ProgramOp program);
+};
+} // namespace
+
+/// Moves a start up to where what it needs is there, as far as no other communication
+/// stands before it.
+static void hoist(Operation *op) {
+  ProgramWalk walk(op->getParentOfType<ProgramOp>(), /*inArena=*/false);
+  SmallVector<PartAccess> mine = walk.accesses(op);
+  SmallVector<Operation *> group{op}; // with the places that it alone waits for, last first
+  Operation *anchor = nullptr;
+  for (Operation *before = op->getPrevNode(); before; before = before->getPrevNode()) {
+    if (isPure(before)) {
+      if (llvm::any_of(group, [&](Operation *member) {
+            return llvm::is_contained(member->getOperands(), before->getResult(0));
+          })) {
+        if (isa<BufferOp>(before))
+          break;
+        group.push_back(before);
+      }
+      continue;
+    }
+    if (!computes(before) || before->getNumRegions() || isa<CallOp>(before))
+      break;
+    bool inTheWay = llvm::any_of(walk.accesses(before), [&](const PartAccess &a) {
+      return llvm::any_of(mine, [&](const PartAccess &b) { return a.conflicts(b); });
+    });
+    if (inTheWay)
+      break;
+    anchor = before;
+  }
+  if (!anchor)
+    return;
+  for (Operation *member : llvm::reverse(group))
+    if (!member->isBeforeInBlock(anchor))
+      member->moveBefore(anchor);
+}
+
+void ExecOverlapCollectives::start(ProgramOp program) {
+  int64_t number = freeStart(program);
+  reduceSlots(program, minBytes, number);
+  overlapLoops(program, minBytes, number);
+  // Messages have buffers of their own, and go on by themselves.
+  program.walk([&](CollectiveOpInterface op) {
+    if (!startOf(op) && op.getMessageChannel() == 0 && bytesOf(op) >= minBytes)
+      setStart(op, number++);
+  });
+  SmallVector<Operation *> starts;
+  llvm::DenseSet<Operation *> placed; // waits that stand where they must
+  program.walk([&](Operation *op) {
+    if (startOf(op) && isa<CollectiveOpInterface>(op))
+      starts.push_back(op);
+    if (isa<WaitOp>(op))
+      placed.insert(op);
+  });
+  for (Operation *op : starts)
+    hoist(op);
+  // Without the idle ones others may have less to run beside, or more.
+  while (true) {
+    llvm::DenseSet<int64_t> idle = placeWaits(program);
+    if (idle.empty())
+      break;
+    program.walk([&](Operation *op) {
+      auto wait = dyn_cast<WaitOp>(op);
+      if (wait && (!placed.contains(op) || idle.contains(int64_t(wait.getStart()))))
+        op->erase();
+      else if (std::optional<int64_t> started = startOf(op); started && idle.contains(*started))
+        op->removeAttr(startAttr);
+    });
+  }
+  renumber(program);
+  // Of places that are there twice, or that nothing uses any more.
+  if (program.walk([](WaitOp) { return WalkResult::interrupt(); }).wasInterrupted()) {
+    IRRewriter rewriter(&getContext());
+    DominanceInfo dominance(program);
+    eliminateCommonSubExpressions(rewriter, dominance, program);
+  }
+}
+
+/// Numbers count from 0 in the order of the program.
+void ExecOverlapCollectives::renumber(ProgramOp program) {
+  llvm::DenseMap<int64_t, int64_t> numbers;
+  Builder builder(&getContext());
+  program.walk([&](Operation *op) {
+    if (std::optional<int64_t> number = startOf(op))
+      op->setAttr(startAttr, builder.getI64IntegerAttr(
+                                 numbers.try_emplace(*number, numbers.size()).first->second));
+  });
+  program.walk([&](WaitOp wait) { wait.setStart(numbers.at(int64_t(wait.getStart()))); });
+}

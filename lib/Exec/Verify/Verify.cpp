@@ -1,0 +1,302 @@
+//===- Verify.cpp - exec-verify ---------------------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Exec/Memory/Liveness.h"
+#include "Exec/Offload/HostCopies.h"
+#include "Exec/Passes.h"
+#include "ProgramWalk.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::exec;
+
+namespace meshwright::exec {
+#define GEN_PASS_DEF_EXECVERIFY
+#include "Exec/Passes.h.inc"
+} // namespace meshwright::exec
+
+/// Whether `memory` is part of a buffer, or of a program's argument.
+static bool isPlanned(Value memory) {
+  while (isa_and_nonnull<SlotOp, ViewOp, WindowOp>(memory.getDefiningOp()))
+    memory = memory.getDefiningOp()->getOperand(0);
+  return memory.getDefiningOp<BufferOp>() ||
+         isa<ProgramOp>(memory.getParentBlock()->getParentOp());
+}
+
+namespace {
+class ProgramVerifier {
+public:
+  /// With the sizes of the arena and of the host's.
+  ProgramVerifier(ProgramOp program, int64_t arena, int64_t host)
+      : program(program), liveness(program), arena(arena), host(host) {}
+
+  LogicalResult run() {
+    if (failed(checkOps()) || failed(checkArguments()) || failed(checkBuffers()))
+      return failure();
+    if (failed(checkOverlaps()) || failed(checkStarts()))
+      return failure();
+    return HostCopies(program).verify();
+  }
+
+private:
+  LogicalResult checkOps();
+  LogicalResult checkLaunch(LaunchOp launch);
+  LogicalResult checkCall(CallOp call);
+  LogicalResult checkArguments();
+  LogicalResult checkBuffers();
+  LogicalResult checkOverlaps();
+  LogicalResult checkStarts();
+
+  ProgramOp program;
+  ProgramLiveness liveness;
+  int64_t arena, host;
+  SymbolTableCollection symbols;
+};
+} // namespace
+
+LogicalResult ProgramVerifier::checkOps() {
+  WalkResult result = program.walk([&](Operation *op) {
+    for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
+      if (isa<TensorType>(type)) {
+        op->emitOpError("uses ") << type << "; programs hold memory only, see exec-bufferize";
+        return WalkResult::interrupt();
+      }
+    if (!isa<SlotOp, ViewOp, WindowOp, CallOp, CopyOp>(op))
+      for (Value operand : op->getOperands())
+        if (isOnHost(operand.getType())) {
+          op->emitOpError("uses ") << operand.getType() << " of the host; copy it, see exec-offload";
+          return WalkResult::interrupt();
+        }
+    if (auto call = dyn_cast<CallOp>(op); call && failed(checkCall(call)))
+      return WalkResult::interrupt();
+    auto launch = dyn_cast<LaunchOp>(op);
+    return launch && failed(checkLaunch(launch)) ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+LogicalResult ProgramVerifier::checkLaunch(LaunchOp launch) {
+  auto kernel = symbols.lookupNearestSymbolFrom<func::FuncOp>(launch, launch.getKernelAttr());
+  auto allowed = kernel->getAttrOfType<ArrayAttr>(inplaceAttr);
+  for (unsigned o = 0; o < launch.getOutputs().size(); ++o) {
+    Value out = launch.getOutputs()[o];
+    for (unsigned i = 0; i < launch.getInputs().size(); ++i) {
+      if (launch.getInputs()[i] != out)
+        continue;
+      bool fine = allowed && llvm::any_of(allowed, [&](Attribute pair) {
+                    auto indices = cast<ArrayAttr>(pair);
+                    return cast<IntegerAttr>(indices[0]).getInt() == int64_t(i) &&
+                           cast<IntegerAttr>(indices[1]).getInt() == int64_t(o);
+                  });
+      if (!fine)
+        return launch.emitOpError("writes output ") << o << " over input " << i << ", which "
+                                                    << launch.getKernelAttr() << " does not allow";
+    }
+    for (Value other : launch.getOutputs().drop_front(o + 1))
+      if (other == out)
+        return launch.emitOpError("writes two outputs to one place");
+  }
+  return success();
+}
+
+/// A callee writes its arguments while it reads others: those are apart.
+LogicalResult ProgramVerifier::checkCall(CallOp call) {
+  SmallVector<Value> written(call.getUpdated());
+  llvm::append_range(written, call.getOutputs());
+  for (Value memory : written)
+    if (llvm::count(call->getOperands(), memory) > 1)
+      return call.emitOpError("gives memory that ")
+             << call.getCalleeAttr() << " writes as another argument as well";
+  return success();
+}
+
+LogicalResult ProgramVerifier::checkArguments() {
+  for (BlockArgument argument : program.getInputs())
+    for (Access &access : liveness.accesses(argument))
+      if (access.writes)
+        return access.op->emitOpError("writes argument ")
+               << argument.getArgNumber() << " of " << program.getSymNameAttr()
+               << ", which is one of its 'ins'";
+  for (BlockArgument argument : program.getOutputs()) {
+    Operation *uninitialized = nullptr;
+    if (!liveness.range(argument, &uninitialized))
+      return program.emitOpError("does not write argument ")
+             << argument.getArgNumber() << ", which is one of its 'outs'";
+    if (uninitialized)
+      return uninitialized->emitOpError("reads argument ")
+             << argument.getArgNumber() << " of " << program.getSymNameAttr()
+             << ", one of its 'outs', before anything is written there";
+  }
+  return success();
+}
+
+LogicalResult ProgramVerifier::checkBuffers() {
+  llvm::StringMap<BufferOp> names;
+  for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
+    auto [entry, isNew] = names.try_emplace(buffer.getName(), buffer);
+    if (!isNew)
+      return buffer.emitOpError("is the second one named '") << buffer.getName() << "'";
+    if (program.isPrivate() && buffer.isPersistent())
+      return buffer.emitOpError("'") << buffer.getName()
+                                     << "' outlives a program that is called: only its callers "
+                                        "have variables, inputs and outputs";
+    if (!buffer.getOffset())
+      return buffer.emitOpError("'") << buffer.getName() << "' has no offset, see exec-plan-memory";
+    int64_t offset = *buffer.getOffset();
+    bool inHost = isOnHost(buffer.getType());
+    if (int64_t size = inHost ? host : arena; offset + buffer.getBytes() > size)
+      return buffer.emitOpError("'")
+             << buffer.getName() << "' ends at " << offset + buffer.getBytes()
+             << ", outside the " << (inHost ? "host's " : "") << "arena of " << size << " bytes";
+    Operation *uninitialized = nullptr;
+    (void)liveness.range(buffer, &uninitialized);
+    if (uninitialized && !buffer.getVariable() && !buffer.getInput())
+      return uninitialized->emitOpError("reads '")
+             << buffer.getName() << "' before anything is written there";
+    for (Access &access : liveness.accesses(buffer))
+      if (access.writes && buffer.getInput())
+        return access.op->emitOpError("writes the input '") << buffer.getName() << "'";
+  }
+  WalkResult result = program.walk([&](Operation *op) {
+    if (isa<BufferOp>(op) && op->getBlock() != &program.getBody().front()) {
+      op->emitOpError("is inside a loop; buffers belong at the program's top");
+      return WalkResult::interrupt();
+    }
+    for (Value operand : op->getOperands())
+      if (isa<MemRefType>(operand.getType()) && !isPlanned(operand)) {
+        op->emitOpError("uses memory that is not part of a buffer");
+        return WalkResult::interrupt();
+      }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+LogicalResult ProgramVerifier::checkOverlaps() {
+  struct Placed {
+    BufferOp buffer;
+    int64_t offset, bytes, begin, end;
+  };
+  SmallVector<Placed> placed;
+  for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
+    std::pair<int64_t, int64_t> range(0, liveness.size());
+    if (!buffer.isPersistent()) {
+      auto used = liveness.range(buffer);
+      if (!used)
+        continue;
+      range = *used;
+    }
+    placed.push_back(
+        {buffer, int64_t(*buffer.getOffset()), buffer.getBytes(), range.first, range.second});
+  }
+  for (auto [i, a] : llvm::enumerate(placed))
+    for (Placed &b : llvm::MutableArrayRef(placed).drop_front(i + 1))
+      if (isOnHost(a.buffer.getType()) == isOnHost(b.buffer.getType()) && a.begin <= b.end &&
+          b.begin <= a.end && a.offset < b.offset + b.bytes &&
+          b.offset < a.offset + a.bytes)
+        return b.buffer.emitOpError("'") << b.buffer.getName() << "' overlaps '"
+                                         << a.buffer.getName() << "', which is live with it";
+  return success();
+}
+
+/// Nothing touches what is started uses before the program has waited for it.
+LogicalResult ProgramVerifier::checkStarts() {
+  llvm::SmallDenseMap<int64_t, Operation *> started;
+  WalkResult result = program.walk([&](Operation *op) {
+    std::optional<int64_t> number = startOf(op);
+    if (!number)
+      return WalkResult::advance();
+    if (!queueOf(op) || isa<FinishSendsOp>(op)) {
+      op->emitOpError("has '") << startAttr
+                               << "' but is neither communication nor a copy from or to the host";
+      return WalkResult::interrupt();
+    }
+    started[*number] = op;
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  result = program.walk([&](WaitOp wait) {
+    if (started.contains(int64_t(wait.getStart())))
+      return WalkResult::advance();
+    wait.emitOpError("waits for ") << int64_t(wait.getStart()) << ", which nothing starts";
+    return WalkResult::interrupt();
+  });
+  if (result.wasInterrupted() || started.empty())
+    return failure(result.wasInterrupted());
+
+  ProgramWalk walk(program, /*inArena=*/true);
+  bool fine = walk.run([&](Operation *op) {
+    for (const PendingStart *other : walk.conflicts(op)) {
+      bool copy = isa<CopyOp>(other->op);
+      InFlightDiagnostic error = op->emitOpError("touches memory of ")
+                                 << (copy ? "copy " : "collective ") << other->number
+                                 << ", which may still run";
+      error.attachNote(other->op->getLoc()) << "it is started here";
+      return false;
+    }
+    walk.step(op);
+    return true;
+  });
+  if (fine && !walk.pending.empty())
+    return walk.pending.front().op->emitOpError("is started as ")
+           << walk.pending.front().number << " and may still run when the program ends";
+  return success(fine);
+}
+
+namespace {
+struct ExecVerify : exec::impl::ExecVerifyBase<ExecVerify> {
+  void runOnModule() override {
+    ModuleOp module = getOperation();
+    auto arena = module->getAttrOfType<IntegerAttr>(arenaBytesAttr);
+    if (!arena) {
+      module.emitError("has no attribute ") << arenaBytesAttr << ", see exec-plan-memory";
+      return signalPassFailure();
+    }
+    for (auto function : module.getOps<func::FuncOp>())
+      if (!function->hasAttr(kernelAttr)) {
+        function.emitError("is neither a program nor a kernel");
+        return signalPassFailure();
+      }
+    auto hostArena = module->getAttrOfType<IntegerAttr>(hostBytesAttr);
+    // Persistent memory of one name is one place, and apart from all other.
+    llvm::StringMap<BufferOp> persistent;
+    for (auto program : module.getOps<ProgramOp>()) {
+      auto own = program->getAttrOfType<IntegerAttr>(arenaBytesAttr);
+      if (program.isPrivate() && !own) {
+        program.emitOpError("has no attribute ") << arenaBytesAttr << ", see exec-plan-memory";
+        return signalPassFailure();
+      }
+      int64_t host = hostArena && !program.isPrivate() ? hostArena.getInt() : 0;
+      if (failed(ProgramVerifier(program, (program.isPrivate() ? own : arena).getInt(), host).run()))
+        return signalPassFailure();
+      for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
+        if (!buffer.isPersistent())
+          continue;
+        auto [entry, isNew] = persistent.try_emplace(buffer.getName(), buffer);
+        if (!isNew && entry->second.getOffset() != buffer.getOffset()) {
+          buffer.emitOpError("'") << buffer.getName() << "' lies elsewhere in another program";
+          return signalPassFailure();
+        }
+      }
+    }
+    for (auto program : module.getOps<ProgramOp>()) {
+      if (program.isPrivate())
+        continue; // its offsets count from its workspace
+      for (auto buffer : program.getBody().front().getOps<BufferOp>())
+        for (auto &entry : persistent) {
+          BufferOp other = entry.second;
+          if (!buffer.isPersistent() && isOnHost(buffer.getType()) == isOnHost(other.getType()) &&
+              *buffer.getOffset() < *other.getOffset() + other.getBytes() &&
+              *other.getOffset() < *buffer.getOffset() + buffer.getBytes()) {
+            buffer.emitOpError("'") << buffer.getName() << "' overlaps '" << other.getName()
+                                    << "', which outlives the program";
+            return signalPassFailure();
+          }
+        }
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,317 @@
+//===- Checkpoint.cpp - saving and resuming a run -------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/checkpoint/Checkpoint.h"
+
+#include "common/checkpoint/Checksum.h"
+#include "common/checkpoint/Finite.h"
+#include "common/checkpoint/Gather.h"
+#include "common/checkpoint/Json.h"
+#include "common/checkpoint/OutputFile.h"
+#include "common/checkpoint/SafeTensors.h"
+#include "common/checkpoint/SaveFolder.h"
+#include "common/monitor/Error.h"
+#include "common/monitor/Rounds.h"
+#include "common/plan/Context.h"
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+using namespace meshwright;
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+static constexpr int64_t stateVersion = 3;
+/// The version before checksums, which is read too.
+static constexpr int64_t uncheckedVersion = 2;
+/// The largest of the whole numbers that every reader of JSON takes.
+static constexpr int64_t largest = (int64_t(1) << 53) - 1;
+static const char *modelFile = "model.safetensors", *optimizerFile = "optimizer.safetensors";
+
+static void writeText(const std::string &path, const std::string &content) {
+  OutputFile file(path);
+  file.write(content);
+  file.sync();
+  file.close();
+}
+
+static int64_t bytesIn(const std::vector<FileTensor> &tensors) {
+  int64_t all = 0;
+  for (const FileTensor &tensor : tensors)
+    all += tensor.bytes();
+  return all;
+}
+
+/// Returns the file's id on rank 0.
+static std::string saveTensors(MwContext &context, const VariablePlaces &places,
+                               const std::string &path, const std::vector<FileTensor> &tensors) {
+  std::unique_ptr<SafeTensorsWriter> writer;
+  if (context.rank() == 0) {
+    std::vector<SafeTensorsWriter::Entry> entries;
+    for (const FileTensor &tensor : tensors)
+      entries.push_back({tensor.name, tensor.shape});
+    writer = std::make_unique<SafeTensorsWriter>(path, entries);
+  }
+  Rounds rounds(*context.world, bytesIn(tensors));
+  std::vector<float> data;
+  int64_t waiting = 0; // Bytes that may not be on the disk yet.
+  for (const FileTensor &tensor : tensors) {
+    gatherTensor(context, places, tensor, data);
+    if (writer)
+      writer->write(data.data(), int64_t(data.size()));
+    if (waiting += tensor.bytes(); writer && waiting >= Rounds::part) {
+      writer->sync();
+      waiting = 0;
+    }
+    rounds.done(tensor.bytes());
+  }
+  std::string id = writer ? writer->finish() : "";
+  rounds.finish();
+  return id;
+}
+
+/// The file of a checkpoint that holds the model's description.
+static const char *configName(const std::string &config) {
+  return Json::accept(config) ? "/config.json" : "/model.mlir";
+}
+
+static std::string stateText(const Plan &plan, const TrainingState &state,
+                             const CheckpointIds &ids) {
+  nlohmann::ordered_json json = {
+      {"version", stateVersion},
+      {"checksum", noChecksum},
+      {"files", {{modelFile, ids.model}, {optimizerFile, ids.optimizer}}},
+      {"step", state.step},
+      {"position", state.position},
+      {"seed", state.seed},
+      {"shuffle", state.shuffle},
+      {"tokens", state.tokens},
+      {"batch", state.batch},
+      {"model", plan.model},
+      {"optimizer", plan.optimizer},
+      {"sequence", plan.sequence},
+      {"vocabulary", plan.vocabulary},
+      {"mesh", plan.meshText()},
+      {"plan", plan.hash}};
+  if (const auto &scale = state.lossScale)
+    json["loss_scale"] = {{"scale", scale->scale},
+                          {"good_steps", scale->goodSteps},
+                          {"overflows", scale->overflows},
+                          {"skipped", scale->skipped}};
+  std::string text = json.dump(2) + "\n";
+  seal(text);
+  return text;
+}
+
+std::string meshwright::checkpointName(int64_t step) {
+  char name[32];
+  snprintf(name, sizeof(name), "step-%08lld", static_cast<long long>(step));
+  return name;
+}
+
+void meshwright::saveCheckpoint(MwContext &context, const VariablePlaces &places,
+                                SaveFolder *folder, int64_t keep, const TrainingState &state) {
+  ActivityScope activity(context.status, "saving a checkpoint");
+  TraceScope span(context.trace.get(), "checkpoint", "io");
+  const Plan &plan = context.plan;
+  try {
+    checkFinite(plan, places, context.rank(), context.threads);
+    context.world->barrier(); // Nothing is published before all have looked.
+    std::string name = checkpointName(state.step), partial = folder ? folder->begin(name) : "";
+    auto save = [&](const char *file, WeightKind kind) {
+      return saveTensors(context, places, partial + "/" + file, fileTensors(plan, kind));
+    };
+    CheckpointIds ids;
+    ids.model = save(modelFile, WeightKind::Parameters);
+    ids.optimizer = save(optimizerFile, WeightKind::OptimizerStates);
+    if (folder) {
+      writeText(partial + configName(plan.config), plan.config);
+      writeText(partial + "/state.json", stateText(plan, state, ids));
+      folder->publish(name, keep);
+    }
+  } catch (const Error &error) {
+    fail("saving the checkpoint of step ", state.step, ": ", error.what());
+  }
+  context.world->barrier();
+}
+
+std::string meshwright::findCheckpoint(const std::string &path) {
+  std::error_code error;
+  auto isCheckpoint = [&](const std::string &directory) {
+    std::string file = directory + "/state.json";
+    if (fs::is_directory(file, error))
+      fail("--resume ", path, ": ", file,
+           " is a folder, where a checkpoint has a file: name another checkpoint");
+    return fs::exists(file, error);
+  };
+  if (isCheckpoint(path))
+    return path;
+  std::string latest = path + "/latest";
+  bool isLink = fs::is_symlink(latest, error);
+  // The link's target, so that a checkpoint written meanwhile does not mix in.
+  std::string target =
+      isLink ? (fs::path(path) / fs::read_symlink(latest, error)).string() : latest;
+  if (isCheckpoint(target))
+    return target;
+  if (!fs::exists(path, error))
+    fail("--resume ", path, ": there is no such folder: name one that --save wrote");
+  if (isLink && !fs::exists(target, error))
+    fail("--resume ", path, ": ", latest, " points to ", target,
+         ", which does not exist: name another checkpoint in ", path);
+  if (fs::exists(latest, error))
+    fail("--resume ", path, ": ", target,
+         " has no state.json, so it is no whole checkpoint: name another one in ", path);
+  fail("--resume ", path, ": there is no checkpoint: neither ", path, "/state.json nor ", latest,
+       " exists; name a folder that --save wrote");
+}
+
+namespace {
+/// state.json of a checkpoint, whose values are of the types and in the ranges that they
+/// must be.
+class StateReader {
+public:
+  explicit StateReader(const std::string &directory) : path(directory + "/state.json") {
+    MappedFile file(path, "--resume");
+    std::string content(reinterpret_cast<const char *>(file.data()), size_t(file.size()));
+    json = parseJson(content, "--resume: " + path, remedy);
+    if (!json.is_object())
+      fail("--resume: ", path, " is ", shortText(json), ", not an object", remedy);
+    int64_t version = whole("version", 0, largest);
+    if (version != stateVersion && version != uncheckedVersion)
+      fail("--resume: ", path, " has version ", version, ", but version ", stateVersion,
+           " is what is read: start a new run with --init ", directory, "/", modelFile);
+    isChecked = version == stateVersion;
+    if (isChecked ? !isSealed(content, string("checksum")) : json.contains("checksum"))
+      fail("--resume: ", path, " does not have the checksum that it was written with", remedy);
+  }
+
+  /// Whether the checkpoint has checksums.
+  bool isChecked = false;
+
+  int64_t whole(const char *key, int64_t least, int64_t most) const {
+    const Json &value = at(json, key);
+    if (!value.is_number_integer() || value.get<double>() < double(least) ||
+        value.get<double>() > double(most))
+      refuse(key, value, text("a whole number from ", least, " to ", most));
+    return value.get<int64_t>();
+  }
+  bool flag(const char *key) const {
+    const Json &value = at(json, key);
+    if (!value.is_boolean())
+      refuse(key, value, "true or false");
+    return value.get<bool>();
+  }
+  std::string string(const char *key) const { return string(json, key); }
+  std::string fileId(const char *file) const {
+    const Json &files = at(json, "files");
+    if (!files.is_object())
+      refuse("files", files, "an object");
+    return string(files, file);
+  }
+  std::optional<LossScale> lossScale() const {
+    if (!json.contains("loss_scale"))
+      return std::nullopt;
+    StateReader inner(*this);
+    inner.json = json["loss_scale"];
+    if (!inner.json.is_object())
+      refuse("loss_scale", inner.json, "an object");
+    const Json &scale = at(inner.json, "scale");
+    if (!scale.is_number() || !(scale.get<double>() >= 1) || std::isinf(float(scale.get<double>())))
+      refuse("scale", scale, "a number of at least 1 that a 32-bit float holds");
+    return LossScale{scale.get<double>(), inner.whole("good_steps", 0, largest),
+                     inner.whole("overflows", 0, largest), inner.whole("skipped", 0, largest)};
+  }
+
+private:
+  [[noreturn]] void refuse(const char *key, const Json &value, const std::string &wanted) const {
+    fail("--resume: ", path, ": \"", key, "\" is ", shortText(value), ", but must be ", wanted,
+         remedy);
+  }
+  const Json &at(const Json &object, const char *key) const {
+    auto found = object.find(key);
+    if (found == object.end())
+      fail("--resume: ", path, " has no \"", key, "\"", remedy);
+    return *found;
+  }
+  std::string string(const Json &object, const char *key) const {
+    const Json &value = at(object, key);
+    if (!value.is_string())
+      refuse(key, value, "a string");
+    return value.get<std::string>();
+  }
+
+  static constexpr const char *remedy =
+      ": the file is damaged or was changed; name another checkpoint";
+  std::string path;
+  Json json;
+};
+} // namespace
+
+TrainingState meshwright::readState(const std::string &directory) {
+  StateReader json(directory);
+  TrainingState state;
+  state.step = json.whole("step", 0, largest);
+  state.position = json.whole("position", 0, largest);
+  state.seed = json.whole("seed", 0, UINT32_MAX);
+  state.shuffle = json.flag("shuffle");
+  state.tokens = json.whole("tokens", 0, largest);
+  state.batch = json.whole("batch", 1, largest);
+  state.lossScale = json.lossScale();
+  return state;
+}
+
+CheckpointIds meshwright::readIds(const std::string &directory) {
+  StateReader json(directory);
+  if (!json.isChecked)
+    return {};
+  return {json.fileId(modelFile), json.fileId(optimizerFile)};
+}
+
+/// Where two model descriptions differ: the first key of two configurations with its
+/// values, or the texts themselves. Two equal texts if they say the same.
+static std::pair<std::string, std::string>
+difference(const std::string &path, const std::string &saved, const std::string &mine) {
+  if (!Json::accept(mine))
+    return {saved, mine};
+  Json a = parseJson(saved, "--resume: " + path, ": name another checkpoint");
+  Json b = Json::parse(mine);
+  if (!a.is_object() || !b.is_object())
+    return {saved, mine};
+  auto entry = [](const Json &json, const std::string &key) {
+    return key + (json.contains(key) ? " = " + shortText(json[key]) : " absent");
+  };
+  Json keys = a;
+  keys.update(b);
+  for (const auto &item : keys.items())
+    if (a.value(item.key(), Json()) != b.value(item.key(), Json()) ||
+        a.contains(item.key()) != b.contains(item.key()))
+      return {entry(a, item.key()), entry(b, item.key())};
+  return {};
+}
+
+void meshwright::checkSameModel(const Plan &plan, const std::string &directory) {
+  auto refuse = [&](const std::string &what, const std::string &saved, const std::string &mine,
+                    const std::string &remedy) {
+    if (saved != mine)
+      fail("--resume: the checkpoint ", directory, " was trained with ", what, " ", saved,
+           ", but this executable was compiled for ", mine, ": ", remedy,
+           ", or start a new run with --init ", directory, "/", modelFile);
+  };
+  StateReader json(directory);
+  refuse("the model", json.string("model"), plan.model,
+         "compile " + directory + configName(plan.config));
+  refuse("--optimizer", json.string("optimizer"), plan.optimizer,
+         "compile with the checkpoint's optimizer");
+  refuse("--seq", text(json.whole("sequence", 1, largest)), text(plan.sequence),
+         "compile with the checkpoint's --seq, which its place in the data counts in");
+  refuse("a vocabulary of", text(json.whole("vocabulary", 1, largest)), text(plan.vocabulary),
+         "compile the checkpoint's model");
+  std::string path = directory + configName(plan.config);
+  MappedFile file(path, "--resume");
+  std::string saved(reinterpret_cast<const char *>(file.data()), size_t(file.size()));
+  auto [was, is] = difference(path, saved, plan.config);
+  refuse("a model of", was, is, "compile " + path);
+}

@@ -1,0 +1,67 @@
+//===- Checkpoint.h - saving and resuming a run ---------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// DIR/step-<8 digits>/ holds model.safetensors and optimizer.safetensors (global
+// tensors, f32, so any mesh can go on), the model's config and state.json, which has a
+// checksum of its own and the ids of both files, so that files of two checkpoints are not
+// taken for one. SaveFolder.h says how it gets there.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_CHECKPOINT_H
+#define MESHWRIGHT_RUNTIME_COMMON_CHECKPOINT_H
+
+#include "common/data/LossScaler.h"
+#include "common/plan/Plan.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+struct MwContext;
+
+namespace meshwright {
+
+class SaveFolder;
+
+/// What a run needs besides tensors to go on exactly.
+struct TrainingState {
+  int64_t step = 0;     ///< steps done, and the number of the next
+  int64_t position = 0; ///< sequences taken from the data order
+  int64_t seed = 0;
+  bool shuffle = false;
+  int64_t tokens = 0;                 ///< in the data file
+  int64_t batch = 0;                  ///< sequences a step
+  std::optional<LossScale> lossScale; ///< of runs in fp16
+};
+
+/// The checksums of the headers of a checkpoint's files; empty in those of earlier versions.
+struct CheckpointIds {
+  std::string model, optimizer;
+};
+
+/// The name of the checkpoint after `step` steps.
+std::string checkpointName(int64_t step);
+
+/// Writes a checkpoint into `folder`, which rank 0 has, after every rank has found all its
+/// values finite; keeps `keep` of them, or all if that is 0. Collective; tensors pass
+/// through rank 0 one at a time.
+void saveCheckpoint(MwContext &context, const VariablePlaces &places, SaveFolder *folder,
+                    int64_t keep, const TrainingState &state);
+
+/// The checkpoint that --resume `path` means: itself, or what its "latest" names.
+std::string findCheckpoint(const std::string &path);
+
+/// Reads state.json of the checkpoint `directory`.
+TrainingState readState(const std::string &directory);
+CheckpointIds readIds(const std::string &directory);
+
+/// An Error naming the first difference if the checkpoint `directory` is of another
+/// model, optimizer, sequence length or vocabulary than `plan`. The mesh, the batch
+/// and the microbatches may differ: files hold global tensors, the position in the
+/// data counts sequences.
+void checkSameModel(const Plan &plan, const std::string &directory);
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_CHECKPOINT_H

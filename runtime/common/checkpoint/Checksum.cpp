@@ -1,0 +1,39 @@
+//===- Checksum.cpp - how damage is found ---------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/checkpoint/Checksum.h"
+
+// The library as a header: executables link nothing for it.
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+using namespace meshwright;
+
+const std::string meshwright::noChecksum(32, '0');
+
+std::string meshwright::checksumOf(const void *data, size_t bytes) {
+  XXH128_canonical_t canonical;
+  XXH128_canonicalFromHash(&canonical, XXH3_128bits(data, bytes));
+  std::string digits;
+  for (unsigned char byte : canonical.digest) {
+    digits += "0123456789abcdef"[byte >> 4];
+    digits += "0123456789abcdef"[byte & 15];
+  }
+  return digits;
+}
+
+std::string meshwright::seal(std::string &text) {
+  std::string checksum = checksumOf(text.data(), text.size());
+  text.replace(text.find(noChecksum), noChecksum.size(), checksum);
+  return checksum;
+}
+
+bool meshwright::isSealed(std::string text, const std::string &checksum) {
+  size_t place = text.find(checksum);
+  if (checksum.size() != noChecksum.size() || place == std::string::npos)
+    return false;
+  text.replace(place, checksum.size(), noChecksum);
+  return checksumOf(text.data(), text.size()) == checksum;
+}

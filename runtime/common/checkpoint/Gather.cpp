@@ -1,0 +1,124 @@
+//===- Gather.cpp - global tensors from their parts -----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/checkpoint/Gather.h"
+
+#include "common/checkpoint/TensorCopy.h"
+#include "common/monitor/Error.h"
+#include "common/plan/Context.h"
+#include "common/plan/Sharding.h"
+
+#include <map>
+#include <set>
+#include <tuple>
+
+using namespace meshwright;
+
+static int64_t elements(const std::vector<int64_t> &shape) {
+  int64_t product = 1;
+  for (int64_t size : shape)
+    product *= size;
+  return product;
+}
+
+int64_t FileTensor::bytes() const { return elements(shape) * 4; }
+
+std::vector<FileTensor> meshwright::fileTensors(const Plan &plan, WeightKind kind) {
+  std::vector<FileTensor> tensors;
+  std::map<std::string, size_t> index;
+  std::vector<int64_t> covered;
+  // Programs that hold the same part, tied embeddings, update it alike: the first
+  // one's is written.
+  std::set<std::tuple<std::string, int64_t>> taken;
+  for (const Variable &variable : plan.allVariables) {
+    // A weight with a master is written from that, in all its digits.
+    if (variable.isWeight() != (kind == WeightKind::Parameters) || variable.hasMaster)
+      continue;
+    std::vector<int64_t> shape = storageLayout(variable).fileShape;
+    int64_t count = elements(variable.shape) / (variable.layers() ? variable.layers() : 1);
+    for (int64_t layer = 0; layer < variable.layers(); ++layer) {
+      std::string name = storageName(variable, layer);
+      if (!taken.insert({name, variable.storage.slice ? variable.storage.slice->begin : -1}).second)
+        continue;
+      auto [entry, isNew] = index.try_emplace(name, tensors.size());
+      if (isNew) {
+        tensors.push_back({name, shape, {}});
+        covered.push_back(0);
+      }
+      FileTensor &tensor = tensors[entry->second];
+      if (tensor.shape != shape)
+        fail("plan: the variables stored in ", name, " give it both shape ",
+             shapeText(tensor.shape), " and ", shapeText(shape));
+      tensor.parts.push_back({&variable, layer});
+      covered[entry->second] += count;
+    }
+  }
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (covered[i] != elements(tensors[i].shape))
+      fail("plan: the variables stored in ", tensors[i].name, " cover ", covered[i], " of its ",
+           elements(tensors[i].shape), " elements");
+  return tensors;
+}
+
+/// A view of the part of `box` that lies in `layer`, and its extent.
+static std::vector<int64_t> layerExtent(const Variable &variable, const Box &box) {
+  return {box.extent.begin() + variable.stacked, box.extent.end()};
+}
+
+static bool holdsLayer(const Variable &variable, const Box &box, int64_t layer) {
+  return box.elements() > 0 &&
+         (!variable.stacked || (layer >= box.begin[0] && layer < box.begin[0] + box.extent[0]));
+}
+
+static TensorView localView(const Variable &variable, const Box &box, int64_t layer,
+                            const VariablePlaces &places) {
+  std::vector<int64_t> strides = denseStrides(variable.localShape);
+  const char *data = places.of(variable);
+  if (variable.stacked)
+    data += (layer - box.begin[0]) * strides[0] * bytesOf(variable.type);
+  return {
+      variable.type, const_cast<char *>(data), {strides.begin() + variable.stacked, strides.end()}};
+}
+
+static TensorView fileView(const Variable &variable, const Box &box, float *file) {
+  StorageLayout layout = storageLayout(variable);
+  int64_t offset = layout.offset;
+  for (size_t d = 0; d < layout.strides.size(); ++d)
+    offset += box.begin[d + variable.stacked] * layout.strides[d];
+  return {ElementType::F32, file + offset, layout.strides};
+}
+
+void meshwright::gatherTensor(MwContext &context, const VariablePlaces &places, const FileTensor &tensor,
+                              std::vector<float> &result) {
+  const Plan &plan = context.plan;
+  bool isRoot = context.rank() == 0;
+  if (isRoot)
+    result.assign(size_t(elements(tensor.shape)), 0.0f);
+  std::vector<float> packed;
+  for (auto [variable, layer] : tensor.parts) {
+    for (int owner = 0; owner < context.world->size(); ++owner) {
+      if (!isRoot && owner != context.rank())
+        continue;
+      Box box = shardOf(plan, *variable, owner);
+      if (!ownsShard(plan, *variable, owner) || !holdsLayer(*variable, box, layer))
+        continue;
+      std::vector<int64_t> extent = layerExtent(*variable, box);
+      if (owner == 0) {
+        copyTensor(extent, localView(*variable, box, layer, places),
+                   fileView(*variable, box, result.data()));
+        continue;
+      }
+      packed.resize(size_t(elements(extent)));
+      TensorView packedView = {ElementType::F32, packed.data(), denseStrides(extent)};
+      if (isRoot) {
+        context.world->receive(ElementType::F32, packed.data(), int64_t(packed.size()), owner);
+        copyTensor(extent, packedView, fileView(*variable, box, result.data()));
+      } else {
+        copyTensor(extent, localView(*variable, box, layer, places), packedView);
+        context.world->send(ElementType::F32, packed.data(), int64_t(packed.size()), 0);
+      }
+    }
+  }
+}

@@ -1,0 +1,298 @@
+//===- SafeTensors.cpp - the safetensors file format ----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/checkpoint/SafeTensors.h"
+
+#include "common/checkpoint/Checksum.h"
+#include "common/checkpoint/Json.h"
+#include "common/monitor/Error.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+using namespace meshwright;
+using Json = nlohmann::json;
+
+static constexpr uint64_t maxHeaderBytes = 100'000'000;
+static const std::string checksumKey = "xxh128";
+static const char *damaged = ": the file is truncated or damaged; write or download it again";
+
+/// Types a file may hold but the runtime does not convert, with their widths:
+/// buffers such as masks come in them.
+static int64_t otherTypeBytes(const std::string &dtype) {
+  if (dtype == "I64" || dtype == "U64")
+    return 8;
+  if (dtype == "U32")
+    return 4;
+  if (dtype == "I16" || dtype == "U16")
+    return 2;
+  if (dtype == "I8" || dtype == "U8" || dtype == "BOOL" || dtype == "F8_E4M3" || dtype == "F8_E5M2")
+    return 1;
+  return 0;
+}
+
+static std::optional<ElementType> convertible(const std::string &dtype) {
+  std::string lower;
+  for (char c : dtype) {
+    if (islower(c))
+      return std::nullopt;
+    lower += char(tolower(c));
+  }
+  return elementTypeNamed(lower);
+}
+
+/// What one file holds.
+struct SafeTensorsReader::Header {
+  std::map<std::string, Tensor> tensors;
+  std::set<std::string> others; ///< of types that are not converted
+  std::string checksum;
+};
+
+/// The bytes of one tensor, counted from the header's end.
+struct Extent {
+  uint64_t begin, end;
+  std::string name;
+};
+
+SafeTensorsReader::SafeTensorsReader(const std::string &path, const std::string &flag)
+    : name(path), flag(flag) {
+  if (std::filesystem::path(path).extension() == ".json") {
+    openIndex();
+    return;
+  }
+  Header header = openFile(path, flag);
+  tensors = std::move(header.tensors);
+  checksum = header.checksum;
+}
+
+void SafeTensorsReader::openIndex() {
+  std::string prefix = flag + " " + name + ": ";
+  MappedFile index(name, flag);
+  Json json = parseJson({reinterpret_cast<const char *>(index.data()), size_t(index.size())},
+                        prefix + "it", damaged);
+  if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object())
+    fail(prefix, "has no object \"weight_map\", so it is not the index of a sharded model: name a "
+                 "safetensors file or its model.safetensors.index.json");
+  std::filesystem::path directory = std::filesystem::path(name).parent_path();
+  std::map<std::string, Header> shards;
+  for (const auto &[tensor, value] : json["weight_map"].items()) {
+    auto shard = value.is_string() ? value.get<std::string>() : "";
+    // A file elsewhere is not part of this model.
+    if (shard.empty() || shard == "." || shard == ".." || shard.find('/') != std::string::npos)
+      fail(prefix, "\"weight_map\" places tensor ", tensor, " in ", shortText(value),
+           ", which is not the name of a file beside it", damaged);
+    auto found = shards.find(shard);
+    if (found == shards.end())
+      found = shards.emplace(shard, openFile(directory / shard, prefix + "shard")).first;
+    const Header &header = found->second;
+    if (auto entry = header.tensors.find(tensor); entry != header.tensors.end())
+      tensors.insert(*entry);
+    else if (!header.others.count(tensor))
+      fail(prefix, "\"weight_map\" places tensor ", tensor, " in ", shard,
+           ", which has no such tensor: write or download both again");
+  }
+}
+
+/// The whole numbers of the list `json`; none if it is anything else.
+static std::optional<std::vector<uint64_t>> wholeNumbers(const Json &json) {
+  std::vector<uint64_t> result;
+  if (!json.is_array())
+    return std::nullopt;
+  for (const Json &number : json) {
+    if (!number.is_number_unsigned())
+      return std::nullopt;
+    result.push_back(number.get<uint64_t>());
+  }
+  return result;
+}
+
+/// An Error unless `extents` tile the `bytes` bytes of data without a hole.
+static void checkTiling(std::vector<Extent> extents, uint64_t bytes, const std::string &prefix) {
+  std::sort(extents.begin(), extents.end(), [](const Extent &a, const Extent &b) {
+    return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
+  });
+  uint64_t end = 0;
+  std::string before = "the header";
+  for (const Extent &extent : extents) {
+    if (extent.begin < end)
+      fail(prefix, "tensors ", before, " and ", extent.name, " both lie at byte ", extent.begin,
+           " of the data", damaged);
+    if (extent.begin > end)
+      fail(prefix, "bytes ", end, " to ", extent.begin, " of the data, before tensor ", extent.name,
+           ", belong to no tensor", damaged);
+    end = extent.end;
+    before = extent.name;
+  }
+  if (end < bytes)
+    fail(prefix, "bytes ", end, " to ", bytes, " of the data belong to no tensor", damaged);
+}
+
+/// The checksums in a header's "__metadata__", by their keys.
+static std::map<std::string, std::string> readMetadata(const Json &json, std::string_view header,
+                                                       const std::string &prefix) {
+  std::map<std::string, std::string> found;
+  if (!json.contains("__metadata__"))
+    return found;
+  const Json &metadata = json["__metadata__"];
+  if (!metadata.is_object())
+    fail(prefix, "\"__metadata__\" is ", shortText(metadata), ", not an object", damaged);
+  for (const auto &[key, value] : metadata.items()) {
+    if (!value.is_string())
+      fail(prefix, "\"", key, "\" in \"__metadata__\" is ", shortText(value), ", not a string",
+           damaged);
+    if (key.rfind(checksumKey, 0) == 0)
+      found[key] = value.get<std::string>();
+  }
+  if (!found.empty() && !isSealed(std::string(header), found[checksumKey]))
+    fail(prefix, "its header does not have the checksum that it should have", damaged);
+  return found;
+}
+
+SafeTensorsReader::Header SafeTensorsReader::openFile(const std::string &path,
+                                                      const std::string &flag) {
+  const MappedFile &file = files.emplace_back(path, flag);
+  Header result;
+  std::string prefix = flag + " " + path + ": ";
+  if (file.size() < 8)
+    fail(prefix, "has ", file.size(), " bytes, less than a safetensors file's first 8", damaged);
+  uint64_t headerBytes;
+  std::memcpy(&headerBytes, file.data(), 8);
+  uint64_t dataBytes = uint64_t(file.size()) - 8;
+  if (headerBytes > dataBytes)
+    fail(prefix, "its header claims ", headerBytes, " bytes but the file has ", file.size(),
+         damaged);
+  if (headerBytes > maxHeaderBytes)
+    fail(prefix, "its header has ", headerBytes, " bytes, but the format allows ", maxHeaderBytes,
+         ": divide the model into several files with an index");
+  dataBytes -= headerBytes;
+
+  std::string_view header(reinterpret_cast<const char *>(file.data()) + 8, headerBytes);
+  std::string what = text(prefix, "its header of ", headerBytes, " bytes");
+  if (header.empty() || header[0] != '{')
+    fail(what, " is not a JSON object", damaged);
+  Json json = parseJson(header, what, damaged);
+  std::map<std::string, std::string> checksums = readMetadata(json, header, prefix);
+  result.checksum = checksums[checksumKey];
+  std::vector<Extent> extents;
+  for (const auto &[name, entry] : json.items()) {
+    if (name == "__metadata__")
+      continue;
+    auto part = [&](const char *key) {
+      return entry.is_object() && entry.contains(key) ? entry[key] : Json();
+    };
+    auto shape = wholeNumbers(part("shape")), offsets = wholeNumbers(part("data_offsets"));
+    Json dtype = part("dtype");
+    if (!dtype.is_string() || !shape || !offsets || offsets->size() != 2)
+      fail(prefix, "the header entry of tensor ", name, " is ", shortText(entry),
+           ", without a readable dtype, shape and data_offsets", damaged);
+    std::optional<ElementType> type = convertible(dtype.get<std::string>());
+    int64_t width = type ? bytesOf(*type) : otherTypeBytes(dtype.get<std::string>());
+    if (width == 0)
+      fail(prefix, "tensor ", name, " has dtype ", dtype.get<std::string>(),
+           ", which is not known: convert the file to F32, BF16 or F16");
+    uint64_t begin = (*offsets)[0], end = (*offsets)[1];
+    if (begin > end || end > dataBytes)
+      fail(prefix, "tensor ", name, " lies at bytes ", part("data_offsets").dump(), " of ",
+           dataBytes, " data bytes", damaged);
+    // Sizes are multiplied with care: a damaged shape may overflow.
+    uint64_t bytes = uint64_t(width);
+    bool overflow = false;
+    for (uint64_t size : *shape)
+      overflow |= size > INT64_MAX || __builtin_mul_overflow(bytes, size, &bytes);
+    std::vector<int64_t> sizes(shape->begin(), shape->end());
+    if (overflow || bytes != end - begin)
+      fail(prefix, "tensor ", name, " of shape ", shapeText(sizes), " and dtype ",
+           dtype.get<std::string>(), " has ", end - begin, " bytes, not those of its shape",
+           damaged);
+    extents.push_back({begin, end, name});
+    const std::string &checksum = checksums[checksumKey + "." + name];
+    if (checksum.empty() != result.checksum.empty())
+      fail(prefix, "tensor ", name, " has no checksum, but the file has one: write it again");
+    if (type)
+      result.tensors[name] = {*type,          sizes,    file.data() + 8 + headerBytes + begin,
+                              int64_t(bytes), checksum, &file};
+    else
+      result.others.insert(name);
+  }
+  checkTiling(std::move(extents), dataBytes, prefix);
+  return result;
+}
+
+void SafeTensorsReader::verify(const Tensor &tensor, const std::string &name) const {
+  if (tensor.checksum.empty())
+    return;
+  std::string found = checksumOf(tensor.data, size_t(tensor.bytes));
+  if (found != tensor.checksum)
+    fail(flag, " ", tensor.file->path(), ": tensor ", name, " has checksum ", found, ", not ",
+         tensor.checksum,
+         ", which it was written with: the file is damaged; name another checkpoint, or write or "
+         "download it again");
+}
+
+std::string meshwright::withoutModelPrefix(const std::string &name) {
+  for (const char *prefix : {"transformer.", "model."})
+    if (name.rfind(prefix, 0) == 0)
+      return name.substr(std::strlen(prefix));
+  return name;
+}
+
+const SafeTensorsReader::Tensor *SafeTensorsReader::find(const std::string &name) const {
+  std::string bare = withoutModelPrefix(name);
+  for (const std::string &candidate : {name, bare, "transformer." + bare, "model." + bare})
+    if (auto found = tensors.find(candidate); found != tensors.end())
+      return &found->second;
+  return nullptr;
+}
+
+std::vector<std::string> SafeTensorsReader::names() const {
+  std::vector<std::string> result;
+  for (const auto &entry : tensors)
+    result.push_back(entry.first);
+  return result;
+}
+
+SafeTensorsWriter::SafeTensorsWriter(const std::string &path, const std::vector<Entry> &entries)
+    : file(path), entries(entries) {
+  file.write(headerText());
+}
+
+/// With the checksums so far, and `noChecksum` for those to come: as long in the end.
+std::string SafeTensorsWriter::headerText() const {
+  // `transformers` wants to know which framework's layout this is.
+  Json header, metadata = {{checksumKey, noChecksum}, {"format", "pt"}};
+  int64_t offset = 0;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const Entry &entry = entries[i];
+    int64_t bytes = 4;
+    for (int64_t size : entry.shape)
+      bytes *= size;
+    metadata[checksumKey + "." + entry.name] = i < checksums.size() ? checksums[i] : noChecksum;
+    header[entry.name] = {
+        {"dtype", "F32"}, {"shape", entry.shape}, {"data_offsets", {offset, offset + bytes}}};
+    offset += bytes;
+  }
+  header["__metadata__"] = metadata;
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' '); // Aligns the tensors.
+  uint64_t length = text.size();
+  return std::string(reinterpret_cast<const char *>(&length), 8) + text;
+}
+
+void SafeTensorsWriter::write(const float *data, int64_t elements) {
+  checksums.push_back(checksumOf(data, size_t(elements) * 4));
+  file.write(data, elements * 4);
+}
+
+std::string SafeTensorsWriter::finish() {
+  std::string all = headerText();
+  std::string header = all.substr(8);
+  std::string id = seal(header);
+  file.rewrite(0, all.substr(0, 8) + header);
+  file.sync();
+  file.close();
+  return id;
+}

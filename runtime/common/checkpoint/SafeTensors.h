@@ -1,0 +1,100 @@
+//===- SafeTensors.h - the safetensors file format ------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Eight bytes of header length, the header as JSON (name -> dtype, shape,
+// data_offsets), then the tensors, row-major and little-endian:
+// https://huggingface.co/docs/safetensors
+//
+// A file is read as strictly as the format's own library does: no hole, no overlap, no key
+// twice, a header of 100 MB at most. What is written has checksums in "__metadata__":
+// "xxh128" of the header, "xxh128.NAME" of each tensor's bytes. A file that has the first
+// must have all of them; one without, as others write, has none.
+//
+// Large models come as several such files and an index, a JSON file whose
+// "weight_map" says for each tensor which of the files beside it has it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_SAFETENSORS_H
+#define MESHWRIGHT_RUNTIME_COMMON_SAFETENSORS_H
+
+#include "common/checkpoint/OutputFile.h"
+#include "common/data/MappedFile.h"
+#include "common/plan/ElementType.h"
+
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+/// A safetensors file, mapped, or all those of an index (a path that ends in .json).
+/// The constructor checks all of the headers.
+class SafeTensorsReader {
+public:
+  struct Tensor {
+    ElementType type = ElementType::F32;
+    std::vector<int64_t> shape;
+    const unsigned char *data = nullptr;
+    int64_t bytes = 0;
+    std::string checksum; ///< empty if the file has none
+    const MappedFile *file = nullptr;
+  };
+
+  SafeTensorsReader(const std::string &path, const std::string &flag);
+
+  /// The tensor called `name`, with or without a leading "transformer." or
+  /// "model."; null if there is none.
+  const Tensor *find(const std::string &name) const;
+  /// The names of all tensors as the file has them.
+  std::vector<std::string> names() const;
+  const std::string &path() const { return name; }
+  /// The file, or those that the index names.
+  const std::deque<MappedFile> &mapped() const { return files; }
+  /// The checksum of the header, and so of all there is in it; empty if the file has none.
+  const std::string &id() const { return checksum; }
+  /// An Error if the bytes of `tensor`, called `name`, are not what its checksum says.
+  void verify(const Tensor &tensor, const std::string &name) const;
+
+private:
+  struct Header;
+  Header openFile(const std::string &path, const std::string &flag);
+  void openIndex();
+
+  std::string name, flag, checksum;
+  std::deque<MappedFile> files;
+  std::map<std::string, Tensor> tensors;
+};
+
+/// The name without a leading "transformer." or "model.".
+std::string withoutModelPrefix(const std::string &name);
+
+/// Writes f32 tensors whose names and shapes are known beforehand.
+class SafeTensorsWriter {
+public:
+  struct Entry {
+    std::string name;
+    std::vector<int64_t> shape;
+  };
+
+  /// Creates `path`, with room for the header.
+  SafeTensorsWriter(const std::string &path, const std::vector<Entry> &entries);
+  /// Writes the next tensor; to be called once per entry, in order.
+  void write(const float *data, int64_t elements);
+  /// Waits until what has been written is on the disk.
+  void sync() { file.sync(); }
+  /// Writes the header and waits until everything is on the disk. Returns the file's id.
+  std::string finish();
+
+private:
+  std::string headerText() const;
+
+  OutputFile file;
+  std::vector<Entry> entries;
+  std::vector<std::string> checksums; ///< of the tensors written
+};
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_SAFETENSORS_H

@@ -1,0 +1,185 @@
+//===- SaveFolder.cpp - the folder of a run's checkpoints -----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/checkpoint/SaveFolder.h"
+
+#include "common/checkpoint/OutputFile.h"
+#include "common/monitor/Error.h"
+#include "common/monitor/Failure.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <ctime>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <vector>
+
+using namespace meshwright;
+namespace fs = std::filesystem;
+
+static const char *partialPrefix = ".partial-";
+
+static std::string hostName() {
+  char name[256] = {};
+  gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+SaveFolder::SaveFolder(std::string path)
+    : directory(std::move(path)), suffix(text("-", hostName(), "-", getpid())) {
+  lock();
+  if (!isLocked)
+    return;
+  std::error_code ignored;
+  for (const fs::directory_entry &entry : fs::directory_iterator(directory, ignored))
+    if (entry.path().filename().string().rfind(partialPrefix, 0) == 0)
+      fs::remove_all(entry.path(), ignored);
+}
+
+SaveFolder::~SaveFolder() {
+  // While it is locked: whoever opened it before finds that it is no longer there.
+  if (isLocked)
+    unlink((directory + "/.lock").c_str());
+  if (isLocked)
+    dropFailureCleanup(directory + "/.lock");
+  if (file >= 0)
+    close(file);
+}
+
+/// Whether `path` is the file that `file` is open on.
+static bool isStillThere(int file, const std::string &path) {
+  struct stat mine, there;
+  return fstat(file, &mine) == 0 && stat(path.c_str(), &there) == 0 &&
+         mine.st_ino == there.st_ino && mine.st_dev == there.st_dev;
+}
+
+void SaveFolder::lock() {
+  std::string path = directory + "/.lock";
+  do {
+    if (file >= 0)
+      close(file);
+    file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (file < 0)
+      fail("--save: cannot open ", path, ": ", errnoText(errno),
+           ": name a place that you may write to");
+    if (flock(file, LOCK_EX | LOCK_NB) == 0)
+      continue;
+    if (int code = errno; code != EWOULDBLOCK) {
+      fprintf(stderr,
+              "note: --save %s: its file system has no locks (%s): start no other run "
+              "that saves there\n",
+              directory.c_str(), errnoText(code).c_str());
+      return;
+    }
+    char owner[512] = {};
+    if (pread(file, owner, sizeof(owner) - 1, 0) <= 0)
+      snprintf(owner, sizeof(owner), "another process");
+    fail("--save ", directory, ": ", owner,
+         " saves there: wait for its end, or name another folder");
+  } while (!isStillThere(file, path));
+  isLocked = true;
+  addFailureCleanup(path);
+  char date[32];
+  time_t now = time(nullptr);
+  strftime(date, sizeof(date), "%F %T", localtime(&now));
+  std::string owner = text("process ", getpid(), " on ", hostName(), ", since ", date);
+  if (ftruncate(file, 0) != 0 || pwrite(file, owner.data(), owner.size(), 0) < 0)
+    fail("--save: cannot write ", path, ": ", errnoText(errno),
+         ": free space there or name another place");
+}
+
+std::string SaveFolder::partialName(const std::string &name) const {
+  return directory + "/" + partialPrefix + name + suffix;
+}
+
+std::string SaveFolder::begin(const std::string &name) {
+  std::string partial = partialName(name);
+  std::error_code error;
+  fs::create_directory(partial, error);
+  if (error)
+    fail("--save: cannot make the directory ", partial, ": ", error.message(),
+         ": free space there or name another place");
+  addFailureCleanup(partial);
+  return partial;
+}
+
+/// Gives the finished directory `partial` its name. One of the same step, left by an
+/// earlier run, is exchanged for it, so that there is a whole one at every moment.
+static void renameInto(const std::string &partial, const std::string &path) {
+  if (renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0)
+    return;
+  int code = errno;
+  if (code == EEXIST) {
+    if (renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) {
+      std::error_code ignored;
+      fs::remove_all(partial, ignored);
+      return;
+    }
+    code = errno;
+  }
+  // File systems without these flags (NFS among them) rename plainly, which works
+  // if nothing is in the way.
+  if (code == EINVAL) {
+    if (rename(partial.c_str(), path.c_str()) == 0)
+      return;
+    code = errno;
+  }
+  fail("--save: cannot rename ", partial, " to ", path, ": ", errnoText(code),
+       ": remove what is in its place, or check the directory's permissions");
+}
+
+void SaveFolder::pointLatest(const std::string &name) const {
+  std::string link = partialName("latest"), latest = directory + "/latest";
+  std::error_code error;
+  fs::remove(link, error);
+  fs::create_symlink(name, link, error);
+  if (error)
+    fail("--save: cannot make the link ", link, ": ", error.message(),
+         ": use a file system with symbolic links");
+  if (rename(link.c_str(), latest.c_str()) != 0)
+    fail("--save: cannot replace ", latest, ": ", errnoText(errno),
+         ": remove what is in its place");
+}
+
+void SaveFolder::publish(const std::string &name, int64_t keep) {
+  std::string partial = partialName(name);
+  syncDirectory(partial);
+  renameInto(partial, directory + "/" + name);
+  dropFailureCleanup(partial);
+  syncDirectory(directory);
+  pointLatest(name);
+  syncDirectory(directory);
+  if (keep)
+    removeOld(keep);
+}
+
+/// A checkpoint goes under another name before it goes, so that a kill leaves none that is
+/// seen and not whole. What cannot be removed stays.
+void SaveFolder::removeOld(int64_t keep) const {
+  std::error_code error;
+  std::string latest = fs::read_symlink(directory + "/latest", error);
+  std::vector<std::pair<fs::file_time_type, std::string>> found;
+  for (const fs::directory_entry &entry : fs::directory_iterator(directory, error)) {
+    std::string name = entry.path().filename();
+    fs::file_time_type time = fs::last_write_time(entry.path() / "state.json", error);
+    if (!error && name.rfind("step-", 0) == 0 && name != latest)
+      found.emplace_back(time, name);
+  }
+  std::sort(found.begin(), found.end());
+  // "latest" is one of those that stay.
+  for (size_t i = 0; i + size_t(keep) <= found.size(); ++i) {
+    std::string going = partialName(found[i].second);
+    fs::rename(directory + "/" + found[i].second, going, error);
+    if (!error)
+      fs::remove_all(going, error);
+    if (error)
+      fprintf(stderr, "note: --keep: cannot remove %s/%s: %s\n", directory.c_str(),
+              found[i].second.c_str(), error.message().c_str());
+  }
+}

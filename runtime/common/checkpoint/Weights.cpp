@@ -1,0 +1,319 @@
+//===- Weights.cpp - filling a rank's variables ---------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/checkpoint/Weights.h"
+
+#include "common/checkpoint/Finite.h"
+#include "common/checkpoint/SafeTensors.h"
+#include "common/checkpoint/TensorCopy.h"
+#include "common/monitor/Error.h"
+#include "common/monitor/Rounds.h"
+#include "common/plan/Plan.h"
+#include "common/plan/Sharding.h"
+#include "meshwright/runtime/Normal.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <set>
+
+using namespace meshwright;
+
+namespace {
+/// One layer of one variable on this rank.
+struct Piece {
+  const Variable *variable;
+  int64_t layer;              ///< global
+  std::vector<int64_t> begin; ///< within the layer, global
+  std::vector<int64_t> extent;
+  std::vector<int64_t> localStrides;
+  char *data;
+  int64_t bytes; ///< with padding
+};
+
+/// So much is read before it is handed on.
+constexpr int64_t bytesAtOnce = Rounds::part;
+} // namespace
+
+static std::vector<Piece> pieces(const WeightTarget &target, WeightKind kind) {
+  std::vector<Piece> result;
+  for (const Variable &variable : target.plan.variables) {
+    if (variable.isWeight() != (kind == WeightKind::Parameters))
+      continue;
+    Box box = shardOf(target.plan, variable, target.rank);
+    std::vector<int64_t> strides = denseStrides(variable.localShape);
+    size_t skip = variable.stacked;
+    for (int64_t layer = 0; layer < (variable.stacked ? box.extent[0] : 1); ++layer) {
+      Piece piece{&variable,
+                  variable.stacked ? box.begin[0] + layer : 0,
+                  {box.begin.begin() + skip, box.begin.end()},
+                  {box.extent.begin() + skip, box.extent.end()},
+                  {strides.begin() + skip, strides.end()},
+                  target.places.of(variable),
+                  bytesOf(variable.type)};
+      for (size_t d = skip; d < variable.localShape.size(); ++d)
+        piece.bytes *= variable.localShape[d];
+      if (variable.stacked)
+        piece.data += layer * piece.bytes;
+      result.push_back(std::move(piece));
+    }
+  }
+  return result;
+}
+
+/// Calls body(i) for [first, last) on the rank's threads. What the first that fails throws, the
+/// caller gets.
+template <typename Body>
+static void inParallel(const WeightTarget &target, size_t first, size_t last, Body body) {
+  std::exception_ptr error;
+  size_t failed = last;
+  std::mutex mutex;
+#pragma omp parallel for num_threads(target.threads) schedule(dynamic)
+  for (size_t i = first; i < last; ++i) {
+    try {
+      body(i);
+    } catch (...) {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (i < failed)
+        error = std::current_exception();
+      failed = std::min(failed, i);
+    }
+  }
+  if (error)
+    std::rethrow_exception(error);
+}
+
+/// Calls body(first, last) for runs of `count` items with about `bytesAtOnce` bytes each.
+template <typename BytesOf, typename Body>
+static void inRuns(const WeightTarget &target, size_t count, BytesOf bytesOf, Body body) {
+  for (size_t first = 0, last; first < count; first = last) {
+    int64_t bytes = bytesOf(first);
+    for (last = first + 1; last < count && bytes + bytesOf(last) <= bytesAtOnce; ++last)
+      bytes += bytesOf(last);
+    body(first, last);
+    if (target.rounds)
+      target.rounds->done(bytes);
+  }
+}
+
+/// A tensor of a file, and how large it is there in f32.
+struct SizedName {
+  std::string name;
+  int64_t bytes;
+};
+
+/// The file tensors that this rank verifies: of all that the ranks of `target.sharing` read,
+/// about as many bytes as each other one. The same on each of them, whatever the file.
+static std::vector<SizedName> verifiedHere(const WeightTarget &target, WeightKind kind) {
+  std::vector<int> sharing = target.sharing;
+  if (sharing.empty())
+    sharing = {int(target.rank)};
+  std::map<std::string, int64_t> read;
+  for (const Variable &variable : target.plan.allVariables) {
+    if (variable.isWeight() != (kind == WeightKind::Parameters))
+      continue;
+    std::set<std::pair<int64_t, int64_t>> layers;
+    for (int rank : sharing) {
+      Box box = shardOf(target.plan, variable, rank);
+      if (target.plan.programOf(rank) == variable.program && box.elements() > 0)
+        layers.insert({variable.stacked ? box.begin[0] : 0, variable.stacked ? box.extent[0] : 1});
+    }
+    int64_t bytes = 4;
+    for (int64_t size : storageLayout(variable).fileShape)
+      bytes *= size;
+    for (auto [begin, count] : layers)
+      for (int64_t layer = begin; layer < begin + count; ++layer)
+        read[storageName(variable, layer)] = bytes;
+  }
+  std::vector<SizedName> tensors;
+  for (const auto &[name, bytes] : read)
+    tensors.push_back({name, bytes});
+  // The largest first, each to whoever has the least.
+  std::stable_sort(tensors.begin(), tensors.end(),
+                   [](const SizedName &a, const SizedName &b) { return a.bytes > b.bytes; });
+  std::vector<int64_t> loads(sharing.size());
+  std::vector<SizedName> mine;
+  for (const SizedName &tensor : tensors) {
+    auto least = std::min_element(loads.begin(), loads.end());
+    *least += tensor.bytes;
+    if (sharing[size_t(least - loads.begin())] == target.rank)
+      mine.push_back(tensor);
+  }
+  return mine;
+}
+
+int64_t meshwright::weightBytes(const WeightTarget &target) {
+  int64_t bytes = 0;
+  for (WeightKind kind : {WeightKind::Parameters, WeightKind::OptimizerStates}) {
+    for (const Piece &piece : pieces(target, kind))
+      bytes += piece.bytes;
+    for (const SizedName &tensor : verifiedHere(target, kind))
+      bytes += tensor.bytes;
+  }
+  return bytes;
+}
+
+/// Elements [first, first + count) of the normal values under `key`, times `scale`.
+/// The vector units may differ; the results do not (see Normal.h).
+__attribute__((target_clones("default", "avx2", "avx512f"))) static void
+fillNormal(std::array<uint32_t, 2> key, uint64_t first, int64_t count, float scale, float *out) {
+  int64_t i = 0;
+  for (; i < count && (first + uint64_t(i)) % 4; ++i)
+    out[i] = scale * normalValue(key, first + uint64_t(i));
+  int64_t blocks = (count - i) / 4;
+  uint64_t firstBlock = (first + uint64_t(i)) / 4;
+  for (int64_t block = 0; block < blocks; ++block)
+    normalBlock(key, firstBlock + uint64_t(block), out + i + 4 * block);
+  for (int64_t j = i; j < i + 4 * blocks; ++j)
+    out[j] *= scale;
+  for (i += 4 * blocks; i < count; ++i)
+    out[i] = scale * normalValue(key, first + uint64_t(i));
+}
+
+/// Rows [begin, end) of a piece seen as (all outer dimensions) x (innermost one).
+static void initializeRows(const Piece &piece, std::array<uint32_t, 2> key, int64_t begin,
+                           int64_t end) {
+  const Variable &variable = *piece.variable;
+  std::vector<int64_t> layerShape(variable.shape.begin() + variable.stacked, variable.shape.end());
+  std::vector<int64_t> globalStrides = denseStrides(layerShape);
+  size_t rank = layerShape.size();
+  int64_t columns = rank ? piece.extent[rank - 1] : 1;
+  std::vector<float> values(static_cast<size_t>(columns));
+  for (int64_t row = begin; row < end; ++row) {
+    int64_t global = rank ? piece.begin[rank - 1] : 0, local = 0, rest = row;
+    for (size_t d = rank ? rank - 1 : 0; d-- > 0; rest /= piece.extent[d]) {
+      int64_t index = rest % piece.extent[d];
+      global += (piece.begin[d] + index) * globalStrides[d];
+      local += index * piece.localStrides[d];
+    }
+    char *place = piece.data + local * bytesOf(variable.type);
+    bool direct = variable.type == ElementType::F32;
+    float *out = direct ? reinterpret_cast<float *>(place) : values.data();
+    if (variable.init.kind == Initializer::Normal)
+      fillNormal(key, uint64_t(global), columns, variable.init.value, out);
+    else
+      std::fill_n(out, columns, variable.init.value);
+    if (!direct)
+      copyTensor({columns}, {ElementType::F32, out, {1}}, {variable.type, place, {1}});
+  }
+}
+
+void meshwright::initializeWeights(const WeightTarget &target, uint64_t seed) {
+  for (const Piece &piece : pieces(target, WeightKind::Parameters)) {
+    const Variable &variable = *piece.variable;
+    if (variable.init.kind == Initializer::Constant && variable.init.value == 0)
+      continue; // The arena is zeroed.
+    std::string name = storageName(variable, piece.layer);
+    if (const auto &slice = variable.storage.slice)
+      name += text("[", slice->dim, ":", slice->begin, "]");
+    std::array<uint32_t, 2> key = initialKey(seed, name);
+    int64_t elements = 1;
+    for (int64_t size : piece.extent)
+      elements *= size;
+    if (elements == 0)
+      continue;
+    int64_t rows = piece.extent.empty() ? 1 : elements / piece.extent.back();
+    int64_t chunk = std::max<int64_t>(1, 65536 * rows / elements);
+#pragma omp parallel for num_threads(target.threads) schedule(dynamic) if (elements > 65536)
+    for (int64_t begin = 0; begin < rows; begin += chunk)
+      initializeRows(piece, key, begin, std::min(rows, begin + chunk));
+    if (target.filled)
+      target.filled(variable, piece.data, piece.bytes);
+    if (target.rounds)
+      target.rounds->done(piece.bytes);
+  }
+}
+
+/// Buffers that `transformers` once saved beside the weights, and the head of a
+/// tied model, which is the embedding again.
+static bool isKnownExtra(const std::string &name) {
+  for (const char *ending : {".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq"})
+    if (name.size() >= std::strlen(ending) &&
+        name.compare(name.size() - std::strlen(ending), std::string::npos, ending) == 0)
+      return true;
+  return name == "lm_head.weight";
+}
+
+static std::string extraTensors(const SafeTensorsReader &file, const std::set<std::string> &used) {
+  int64_t count = 0;
+  std::string first;
+  for (const std::string &name : file.names())
+    if (!used.count(withoutModelPrefix(name)) && !isKnownExtra(name) && count++ == 0)
+      first = name;
+  if (count == 0)
+    return "";
+  return text(file.path(), " has ", count, count == 1 ? " tensor" : " tensors",
+              " that this model does not use (", first, count > 1 ? ", ...)" : ")");
+}
+
+/// Whether all values that were read are finite.
+static bool readPiece(const SafeTensorsReader &file, const Piece &piece) {
+  StorageLayout layout = storageLayout(*piece.variable);
+  const auto *tensor = file.find(storageName(*piece.variable, piece.layer));
+  int64_t offset = layout.offset;
+  for (size_t d = 0; d < piece.begin.size(); ++d)
+    offset += piece.begin[d] * layout.strides[d];
+  auto *data = const_cast<unsigned char *>(tensor->data) + offset * bytesOf(tensor->type);
+  copyTensor(piece.extent, {tensor->type, data, layout.strides},
+             {piece.variable->type, piece.data, piece.localStrides});
+  ElementType type = piece.variable->type;
+  return isFinite(type, piece.data, piece.bytes / bytesOf(type));
+}
+
+std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
+                                    const std::string &path, const std::string &flag,
+                                    const std::string &id) {
+  SafeTensorsReader file(path, flag);
+  if (!id.empty() && file.id() != id)
+    fail(flag, ": ", path, " is not the file that its checkpoint was saved with: its id is ",
+         file.id().empty() ? "missing" : file.id(), ", but state.json beside it says ", id,
+         ": it is damaged or another checkpoint's; name another checkpoint");
+  std::vector<Piece> work = pieces(target, kind);
+  // Every rank checks every layer, also those it holds no part of, so that all
+  // ranks see the same error.
+  std::set<std::string> used;
+  for (const Variable &variable : target.plan.allVariables) {
+    if (variable.isWeight() != (kind == WeightKind::Parameters))
+      continue;
+    StorageLayout layout = storageLayout(variable);
+    for (int64_t layer = 0; layer < variable.layers(); ++layer) {
+      std::string name = storageName(variable, layer);
+      const SafeTensorsReader::Tensor *tensor = file.find(name);
+      if (!tensor)
+        fail(flag, " ", path, ": has no tensor ", name, " of shape ", shapeText(layout.fileShape),
+             ", which the model ", target.plan.model,
+             " needs: name a file of the same model, or compile with the config it belongs to");
+      if (tensor->type == ElementType::I32)
+        fail(flag, " ", path, ": tensor ", name,
+             " holds integers: F32, F64, BF16 or F16 is wanted");
+      if (tensor->shape != layout.fileShape)
+        fail(flag, " ", path, ": tensor ", name, " has shape ", shapeText(tensor->shape),
+             ", but the model needs ", shapeText(layout.fileShape),
+             ": name a file of the same model, or compile with the config it belongs to");
+      used.insert(withoutModelPrefix(name));
+    }
+  }
+  std::vector<SizedName> mine = verifiedHere(target, kind);
+  inRuns(
+      target, mine.size(), [&](size_t i) { return mine[i].bytes; },
+      [&](size_t first, size_t last) {
+        inParallel(target, first, last,
+                   [&](size_t i) { file.verify(*file.find(mine[i].name), mine[i].name); });
+      });
+  inRuns(
+      target, work.size(), [&](size_t i) { return work[i].bytes; },
+      [&](size_t first, size_t last) {
+        inParallel(target, first, last, [&](size_t i) {
+          if (!readPiece(file, work[i]))
+            fail(flag, " ", path, ": tensor ", storageName(*work[i].variable, work[i].layer),
+                 " has values that are not finite numbers in ", nameOf(work[i].variable->type),
+                 ": training from them would fail at the first step; name a file whose values are all finite");
+        });
+        for (size_t i = first; i < last && target.filled; ++i)
+          target.filled(*work[i].variable, work[i].data, work[i].bytes);
+      });
+  return extraTensors(file, used);
+}

@@ -1,0 +1,56 @@
+//===- Weights.h - filling a rank's variables -----------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_WEIGHTS_H
+#define MESHWRIGHT_RUNTIME_COMMON_WEIGHTS_H
+
+#include "common/plan/Plan.h"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+class Rounds;
+
+/// Where a rank's variables go.
+struct WeightTarget {
+  const Plan &plan;
+  int64_t rank;
+  VariablePlaces places; ///< zeroed
+  int threads;
+  /// Called, if there is one, with each part of a variable that has been filled, one after the
+  /// other, and its bytes.
+  std::function<void(const Variable &, const char *data, int64_t bytes)> filled = {};
+  /// The ranks, this one among them, that see the same files: each verifies its share of what
+  /// any of them reads. Empty: this rank verifies all that it reads.
+  std::vector<int> sharing = {};
+  /// Told of what is done, if there is one.
+  Rounds *rounds = nullptr;
+};
+
+/// Bytes of the variables that `initializeWeights` and `readWeights` fill, with those of files
+/// that this rank verifies: what `target.rounds` will be told of.
+int64_t weightBytes(const WeightTarget &target);
+
+/// Fills the parameters and their masters with their initial values, a function of
+/// (seed, name, global index). Padding and optimizer states stay zero.
+void initializeWeights(const WeightTarget &target, uint64_t seed);
+
+enum class WeightKind { Parameters, OptimizerStates };
+
+/// Reads the parameters (and their masters) or the optimizer states from a safetensors file that
+/// `flag` named: this rank's parts only. All tensors must be there with the right
+/// shapes, have the checksums that the file says they have, and the file must be the one
+/// of `id`, unless that is empty. Returns a note on tensors in the file that the model does not
+/// use, or an empty string.
+std::string readWeights(const WeightTarget &target, WeightKind kind, const std::string &path,
+                        const std::string &flag, const std::string &id = "");
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_WEIGHTS_H

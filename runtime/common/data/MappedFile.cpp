@@ -1,0 +1,139 @@
+//===- MappedFile.cpp - a file as memory ----------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/data/MappedFile.h"
+
+#include "common/monitor/Error.h"
+#include "common/monitor/Failure.h"
+
+#include <cerrno>
+#include <csignal>
+#include <fcntl.h>
+#include <map>
+#include <mutex>
+#include <set>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace meshwright;
+
+/// Device and number of each file that was mapped.
+static std::set<std::pair<dev_t, ino_t>> filesRead;
+static std::mutex filesReadMutex;
+
+bool MappedFile::hasRead(const std::string &path) {
+  struct stat status;
+  std::lock_guard<std::mutex> lock(filesReadMutex);
+  return stat(path.c_str(), &status) == 0 && filesRead.count({status.st_dev, status.st_ino});
+}
+
+namespace {
+/// The files that are mapped now, for the handler of SIGBUS.
+struct Mappings {
+  std::mutex mutex;
+  std::map<const unsigned char *, std::pair<int64_t, std::string>> files; ///< size, prefix
+};
+} // namespace
+
+// Never destroyed: threads may still read while static objects are torn down.
+static Mappings &mappings() {
+  static Mappings *instance = new Mappings;
+  return *instance;
+}
+
+/// The thread that gets the signal was reading memory, and so holds no lock.
+static void onMissingPage(int, siginfo_t *info, void *) {
+  const auto *address = static_cast<const unsigned char *>(info->si_addr);
+  std::string found;
+  {
+    std::lock_guard<std::mutex> lock(mappings().mutex);
+    auto next = mappings().files.upper_bound(address);
+    if (next != mappings().files.begin()) {
+      const auto &[start, file] = *--next;
+      if (address < start + file.first)
+        found = text(file.second, "its byte ", address - start, " cannot be read any more: it had ",
+                     file.first,
+                     " bytes when it was opened; leave it alone while a run reads it, "
+                     "and check the device that it is on");
+    }
+  }
+  if (!found.empty())
+    endAllRanks(found);
+  // Not memory of a file: as if there were no handler.
+  signal(SIGBUS, SIG_DFL);
+}
+
+static void handleMissingPages() {
+  struct sigaction action = {};
+  action.sa_sigaction = onMissingPage;
+  action.sa_flags = SA_SIGINFO | SA_NODEFER;
+  sigaction(SIGBUS, &action, nullptr);
+}
+
+MappedFile::MappedFile(const std::string &path, const std::string &flag)
+    : name(path), prefix(flag + " " + path + ": ") {
+  // Opening a pipe would wait for who writes into it.
+  file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0)
+    fail(prefix, "cannot open it: ", errnoText(errno), ": check the path and its permissions");
+  struct stat status;
+  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
+    close(file);
+    fail(prefix, "is not a regular file: name a file");
+  }
+  {
+    std::lock_guard<std::mutex> lock(filesReadMutex);
+    filesRead.insert({status.st_dev, status.st_ino});
+  }
+  bytes = status.st_size;
+  void *memory = bytes ? mmap(nullptr, size_t(bytes), PROT_READ, MAP_SHARED, file, 0) : nullptr;
+  if (memory == MAP_FAILED) {
+    int code = errno;
+    close(file);
+    fail(prefix, "cannot map its ", bytes, " bytes: ", errnoText(code),
+         ": copy it to a local file system, or raise the limit on memory (ulimit -v)");
+  }
+  start = static_cast<const unsigned char *>(memory);
+  if (!start)
+    return;
+  static std::once_flag once;
+  std::call_once(once, handleMissingPages);
+  std::lock_guard<std::mutex> lock(mappings().mutex);
+  mappings().files[start] = {bytes, prefix};
+}
+
+void MappedFile::read(int64_t offset, void *to, int64_t count) const {
+  auto *next = static_cast<char *>(to);
+  while (count > 0) {
+    ssize_t got = pread(file, next, size_t(count), offset);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got < 0)
+      fail(prefix, "cannot read byte ", offset, ": ", errnoText(errno),
+           ": check the device that it is on");
+    if (got == 0) {
+      struct stat now = {};
+      fstat(file, &now);
+      fail(prefix, "has ", now.st_size, " bytes, but had ", bytes,
+           " when it was opened: leave it alone while a run reads it");
+    }
+    next += got;
+    offset += got;
+    count -= got;
+  }
+}
+
+MappedFile::~MappedFile() {
+  if (start) {
+    {
+      std::lock_guard<std::mutex> lock(mappings().mutex);
+      mappings().files.erase(start);
+    }
+    munmap(const_cast<unsigned char *>(start), size_t(bytes));
+  }
+  if (file >= 0)
+    close(file);
+}

@@ -1,0 +1,192 @@
+//===- TokenFile.cpp - a stream of tokens on disk -------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/data/TokenFile.h"
+
+#include "common/monitor/Error.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+using namespace meshwright;
+
+TokenFile::TokenFile(const std::string &path, const std::string &flag, const std::string &type)
+    : file(path, flag), prefix(flag + " " + path + ": "), type(type), width(type == "u8"    ? 1
+                                                                            : type == "u16" ? 2
+                                                                                            : 4) {
+  int32_t magic = 0;
+  if (file.size() >= 4)
+    std::memcpy(&magic, file.data(), 4);
+  if (magic == headerMagic) {
+    readHeader();
+    return;
+  }
+  if (file.size() % width != 0)
+    fail(prefix, file.size(), " bytes are not a whole number of ", type,
+         " tokens: the file is truncated, or --tokens should name another type");
+  count = file.size() / width;
+}
+
+void TokenFile::readHeader() {
+  if (file.size() < headerBytes)
+    fail(prefix, "has the magic number of a llm.c file but ", file.size(),
+         " bytes, less than its header's ", headerBytes, ": the file is truncated");
+  int32_t header[3];
+  std::memcpy(header, file.data(), sizeof(header));
+  if (header[1] != 1)
+    fail(prefix, "its llm.c header has version ", header[1],
+         ", but version 1 (u16 tokens) is what is read: convert the file");
+  if (type != "u16")
+    fail(prefix, "its llm.c header of version 1 says u16 tokens, but --tokens says ", type,
+         ": drop --tokens");
+  start = headerBytes;
+  count = header[2];
+  if (count < 0 || file.size() != start + count * width)
+    fail(prefix, "its llm.c header announces ", header[2], " tokens, ",
+         start + int64_t(header[2]) * width, " bytes with the header, but the file has ",
+         file.size(), ": it is truncated or damaged; write it again");
+}
+
+int64_t TokenFile::sequences(int64_t length, int64_t batch) const {
+  int64_t result = count > 0 ? (count - 1) / length : 0;
+  if (result == 0)
+    fail(prefix, "has ", count, " tokens, but one sequence of ", length, " with its targets needs ",
+         length + 1, ": name a longer file, or compile with a smaller --seq");
+  if (result < batch)
+    fail(prefix, "has ", count, " tokens, ", result, " sequences of ", length, ", but a batch has ",
+         batch, " and needs ", batch * length + 1,
+         " tokens: name a longer file, or compile with a smaller --batch");
+  return result;
+}
+
+/// Whether `bytes` are UTF-8 without other control characters than those of text. What is cut
+/// off at the end is no matter.
+static bool isText(const unsigned char *bytes, int64_t size) {
+  for (int64_t i = 0; i < size; ++i) {
+    unsigned char c = bytes[i];
+    if ((c < ' ' && !strchr("\t\n\r\f", c)) || c == 0x7f || c == 0)
+      return false;
+    int more = c < 0x80 ? 0 : c >= 0xf0 && c < 0xf5 ? 3 : c >= 0xe0 ? 2 : c >= 0xc2 ? 1 : -1;
+    if (more < 0 || c >= 0xf5)
+      return false;
+    for (; more > 0 && i + 1 < size; --more)
+      if ((bytes[++i] & 0xc0) != 0x80)
+        return false;
+  }
+  return true;
+}
+
+/// Whether the first integers of `width` bytes are below `limit` and not all zero.
+static bool areBelow(const unsigned char *bytes, int64_t size, int64_t width, uint64_t limit) {
+  constexpr int64_t least = 32, most = 4096; // Fewer might be so by chance.
+  if (size % width != 0 || size / width < least)
+    return false;
+  bool any = false;
+  for (int64_t i = 0; i < std::min(size / width, most); ++i) {
+    uint64_t value = 0;
+    std::memcpy(&value, bytes + i * width, size_t(width));
+    if (value >= limit)
+      return false;
+    any |= value != 0;
+  }
+  return any;
+}
+
+void TokenFile::checkFormat(int64_t vocabulary) const {
+  constexpr std::string_view numpy = "\x93NUMPY";
+  const unsigned char *tokens = file.data() + start;
+  int64_t size = count * width;
+  if (file.size() >= int64_t(numpy.size()) &&
+      std::memcmp(file.data(), numpy.data(), numpy.size()) == 0)
+    fail(prefix,
+         "is a .npy file of numpy, whose header would be read as tokens: write the tokens "
+         "alone, e.g. numpy.load(\"",
+         file.path(), "\").astype(\"<u", width, "\").tofile(\"tokens.bin\")");
+  constexpr int64_t leastText = 32, mostText = 4096;
+  if (width > 1 && size >= leastText && isText(tokens, std::min(size, mostText)))
+    fail(prefix, "is ", *tokens == '{' || *tokens == '[' ? "text (JSON, it seems)" : "text",
+         ", not ", type,
+         " tokens: write it with the model's tokenizer, or train on its bytes with "
+         "--tokens u8");
+  for (int64_t wider = 8; wider > width; wider /= 2) {
+    // Bytes in pairs are anything; only zeros between them say what they are.
+    int64_t limit = width == 1 && wider == 2 ? 256 : vocabulary;
+    if (areBelow(tokens, size, wider, uint64_t(limit)))
+      fail(prefix, "holds integers of ", wider, " bytes, it seems, every other ", type,
+           " being 0 or near it: ",
+           wider == 8 ? text("write them as u32, e.g. numpy.fromfile(\"", file.path(),
+                             "\", \"<u8\").astype(\"<u4\").tofile(\"tokens.bin\")")
+                      : text("give --tokens u", wider * 8));
+  }
+}
+
+/// The largest of some tokens, at the speed of memory.
+template <typename T> static uint32_t largestOf(const unsigned char *bytes, int64_t tokens) {
+  T largest = 0;
+  for (int64_t i = 0; i < tokens; ++i) {
+    T value;
+    std::memcpy(&value, bytes + i * int64_t(sizeof(T)), sizeof(T));
+    largest = std::max(largest, value);
+  }
+  return largest;
+}
+
+void TokenFile::checkTokens(int64_t vocabulary, int64_t part, int64_t parts, int threads,
+                            const std::function<void(int64_t bytes)> &done) const {
+  if (width < 4 && vocabulary >= int64_t(1) << (8 * width))
+    return;
+  constexpr int64_t block = 1 << 20, atOnce = 64;
+  int64_t blocks = (count + block - 1) / block, end = blocks * (part + 1) / parts;
+  for (int64_t first = blocks * part / parts; first < end; first += atOnce) {
+    int64_t last = std::min(end, first + atOnce), bad = last;
+#pragma omp parallel for num_threads(threads) schedule(static) reduction(min : bad)
+    for (int64_t b = first; b < last; ++b) {
+      const unsigned char *at = file.data() + start + b * block * width;
+      int64_t tokens = std::min(block, count - b * block);
+      uint32_t largest = width == 1   ? largestOf<uint8_t>(at, tokens)
+                         : width == 2 ? largestOf<uint16_t>(at, tokens)
+                                      : largestOf<uint32_t>(at, tokens);
+      if (largest >= vocabulary)
+        bad = std::min(bad, b);
+    }
+    for (int64_t i = bad * block; bad < last && i < count; ++i)
+      if (int64_t value = decode(file.data() + start + i * width); value >= vocabulary)
+        failToken(i, value, vocabulary);
+    if (done)
+      done((last - first) * block * width);
+  }
+}
+
+void TokenFile::failToken(int64_t position, int64_t value, int64_t vocabulary) const {
+  fail(prefix, "token ", position, " (at byte ", start + position * width, ") is ", value,
+       ", but the model's vocabulary has ", vocabulary,
+       ": check that the file was made with this model's tokenizer and that --tokens ", type,
+       " is right");
+}
+
+int64_t TokenFile::decode(const unsigned char *at) const {
+  uint32_t value = 0;
+  std::memcpy(&value, at, size_t(width));
+  return value;
+}
+
+void TokenFile::read(int64_t index, int64_t length, int64_t vocabulary, int32_t *inputs,
+                     int32_t *targets) const {
+  int64_t first = index * length;
+  // Not from the mapping, which the file's end may have left.
+  std::vector<unsigned char> bytes(size_t((length + 1) * width));
+  file.read(start + first * width, bytes.data(), int64_t(bytes.size()));
+  for (int64_t i = 0; i <= length; ++i) {
+    int64_t value = decode(bytes.data() + i * width);
+    if (value >= vocabulary) // The file may have changed since the start.
+      failToken(first + i, value, vocabulary);
+    if (i < length)
+      inputs[i] = int32_t(value);
+    if (i > 0)
+      targets[i - 1] = int32_t(value);
+  }
+}

@@ -1,0 +1,61 @@
+//===- Device.h - what a rank computes on ---------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_DEVICE_H
+#define MESHWRIGHT_RUNTIME_COMMON_DEVICE_H
+
+#include "common/monitor/Trace.h"
+#include "meshwright/runtime/ABI.h"
+
+#include <memory>
+#include <string>
+
+namespace meshwright {
+
+struct Plan;
+class Communicator;
+class Arena;
+class RankStatus;
+
+/// A program of the executable, such as meshwright_step.
+using EntryPoint = void (*)(MwContext *, char *arena);
+
+/// A rank's accelerator. Each target's runtime has its own.
+class Device {
+public:
+  virtual ~Device() = default;
+
+  /// What it is, and the memory in use on it beside the arena, for the start of a run.
+  virtual std::string describe() const = 0;
+
+  /// Whether programs are run as graphs: "on", "off", or "auto", where that works.
+  virtual void useGraphs(const std::string &mode) = 0;
+
+  /// Runs a program, or enqueues what it does.
+  virtual void run(MwContext &context, EntryPoint program, char *arena) = 0;
+
+  /// Copies what the program has computed at `from` to the host's memory.
+  virtual void read(void *to, const void *from, int64_t bytes) = 0;
+
+  /// Chooses algorithms by what `file` says, or by timing them in the arena, which holds
+  /// nothing yet, and writes it. Collective.
+  virtual void tune(Arena &arena, const std::string &file, Communicator &world) = 0;
+
+  /// What the program enqueues between the two is one span of a trace: `endSpan` gets it with
+  /// the host's times, and the device adds one with its own once it has got there.
+  virtual void beginSpan() = 0;
+  virtual void endSpan(Trace &trace, const Trace::Span &span) = 0;
+};
+
+/// Prepares what a process has once for all of its ranks. Each target's runtime has its own.
+void prepareTarget();
+
+/// Opens the device of this rank of `world`; null where the host computes. What it is at it
+/// writes to `status`. Collective.
+std::unique_ptr<Device> openDevice(const Plan &plan, Communicator &world, RankStatus &status);
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_DEVICE_H

@@ -1,0 +1,189 @@
+//===- Flags.cpp - the flags of an executable -----------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/launch/Flags.h"
+
+#include "common/monitor/Error.h"
+#include "common/plan/Plan.h"
+
+#include <string_view>
+
+using namespace meshwright;
+
+//===--- where flags have an effect -------------------------------------------===//
+
+static std::string unlessAdamW(const Options &, const Plan &plan) {
+  return plan.inputs.count("beta1")
+             ? ""
+             : text("is for executables compiled with --optimizer adamw, this one's optimizer is ",
+                    plan.optimizer, ": leave it out");
+}
+
+static std::string unlessDecay(const Options &options, const Plan &plan) {
+  return options.weightDecay == 0 ? "" : unlessAdamW(options, plan);
+}
+
+static std::string unlessRateFalls(const Options &options, const Plan &) {
+  return options.lrSchedule != "constant" || options.minLr == 0
+             ? ""
+             : "is the rate at which --lr-schedule cosine and linear end; this run's rate is "
+               "constant: leave it out, or choose one of the two";
+}
+
+static std::string unlessFp16(const Options &, const Plan &plan) {
+  return plan.inputs.count("loss_scale")
+             ? ""
+             : text("is for executables compiled with --precision fp16, this one computes in ",
+                    plan.precision, ": leave it out");
+}
+
+static std::string unlessGpu(const Options &, const Plan &plan) {
+  return plan.target != "cpu"
+             ? ""
+             : "is for GPUs, but this executable computes on processors: leave it out, or compile "
+               "with --target cuda";
+}
+
+static std::string unlessTraced(const Options &options, const Plan &) {
+  return options.traceFrom < options.steps || options.steps == 0
+             ? ""
+             : text("begins the trace at step ", options.traceFrom,
+                    ", but the run ends before step ", options.steps, ": name an earlier step");
+}
+
+//===--- the table -------------------------------------------------------------===//
+
+// The key of dropout has 32 bits for the seed and 32 for the step.
+static constexpr double largestSeed = 4294967295.0;
+
+static constexpr Flag flags[] = {
+    Flag{"--data", "FILE", &Options::data,
+         "tokens to train on: plain little-endian ones, or a llm.c file"}
+        .file(FileUse::Input)
+        .onRanks(AcrossRanks::SameFile),
+    Flag{"--tokens", "TYPE", &Options::tokens, "type of the tokens in --data and --eval-data"}
+        .oneOf("u8|u16|u32"),
+    Flag{"--steps", "N", &Options::steps, "optimizer steps in all, those before --resume included"}
+        .from(0),
+    Flag{"--lr", "RATE", &Options::lr, "learning rate"}.from(0),
+    Flag{"--min-lr", "RATE", &Options::minLr, "rate at which cosine and linear end"}
+        .from(0)
+        .unless(unlessRateFalls),
+    Flag{"--warmup", "W", &Options::warmup, "steps t < W run at lr * (t + 1) / W"}.from(0),
+    Flag{"--lr-schedule", "NAME", &Options::lrSchedule, "how the rate goes on after the warm-up"}
+        .oneOf("constant|cosine|linear"),
+    Flag{"--seed", "N", &Options::seed, "seed of initial weights, --shuffle and dropout"}.from(
+        0, largestSeed),
+    {"--shuffle", nullptr, &Options::shuffle,
+     "visit the sequences in a new random order each epoch"},
+    Flag{"--beta1", "X", &Options::beta1, "AdamW's decay of the first moment"}
+        .from(0, oneBelow)
+        .unless(unlessAdamW),
+    Flag{"--beta2", "X", &Options::beta2, "AdamW's decay of the second moment"}
+        .from(0, oneBelow)
+        .unless(unlessAdamW),
+    Flag{"--eps", "X", &Options::eps, "added to AdamW's root"}.from(0).unless(unlessAdamW),
+    Flag{"--weight-decay", "X", &Options::weightDecay,
+         "AdamW's decay of parameters with two or more dimensions"}
+        .from(0)
+        .unless(unlessDecay),
+    Flag{"--grad-clip", "X", &Options::gradClip, "largest global gradient norm; 0: no clipping"}
+        .from(0),
+    Flag{"--initial-loss-scale", "X", &Options::initialLossScale,
+         "fp16: factor of the loss at the start"}
+        .from(1)
+        .unless(unlessFp16),
+    Flag{"--min-loss-scale", "X", &Options::minLossScale, "fp16: least factor of the loss"}
+        .from(1)
+        .unless(unlessFp16),
+    Flag{"--loss-scale-window", "N", &Options::lossScaleWindow,
+         "fp16: good steps in a row after which the factor doubles"}
+        .from(1)
+        .unless(unlessFp16),
+    Flag{"--hysteresis", "N", &Options::hysteresis,
+         "fp16: overflows after which the factor is halved"}
+        .from(1)
+        .unless(unlessFp16),
+    Flag{"--init", "FILE", &Options::init,
+         "initial weights: a safetensors file, or the index of several"}
+        .file(FileUse::Input)
+        .onRanks(AcrossRanks::SameWeights),
+    Flag{"--save", "DIR", &Options::save,
+         "write checkpoints into this folder, one at the end of the run, also after SIGTERM or "
+         "SIGINT"}
+        .file(FileUse::OutputFolder, ".lock latest step-*"),
+    Flag{"--save-every", "K", &Options::saveEvery,
+         "also write one after every K steps; 0: only at the end"}
+        .from(0)
+        .with("--save"),
+    Flag{"--keep", "N", &Options::keep,
+         "keep the N checkpoints written last, remove older ones; 0: all"}
+        .from(0)
+        .with("--save"),
+    Flag{"--resume", "DIR", &Options::resume,
+         "go on from the latest checkpoint in DIR, or from the checkpoint DIR"}
+        .file(FileUse::InputFolder)
+        .onRanks(AcrossRanks::SameCheckpoint),
+    Flag{"--metrics", "FILE", &Options::metrics,
+         "write a line of JSON for each step: loss, rate, time and so on"}
+        .file(FileUse::Output)
+        .onRanks(AcrossRanks::Free),
+    Flag{"--eval-data", "FILE", &Options::evalData,
+         "tokens to evaluate on, all of them, at the end of the run"}
+        .file(FileUse::Input)
+        .onRanks(AcrossRanks::SameFile),
+    Flag{"--eval-every", "K", &Options::evalEvery,
+         "also evaluate after every K steps; 0: only at the end"}
+        .from(0)
+        .with("--eval-data"),
+    Flag{"--eval-batches", "N", &Options::evalBatches,
+         "evaluate on the first N batches at most; 0: on all"}
+        .from(0)
+        .with("--eval-data"),
+    Flag{"--trace", "FILE", &Options::trace,
+         "write what each rank did, for Perfetto or chrome://tracing; at most 1048576 spans a rank"}
+        .file(FileUse::Output),
+    Flag{"--trace-from", "K", &Options::traceFrom, "trace from step K on (the first step is 0)"}
+        .from(0)
+        .with("--trace")
+        .unless(unlessTraced),
+    Flag{"--trace-steps", "N", &Options::traceSteps, "trace N steps; 0: all"}
+        .from(0)
+        .with("--trace"),
+    Flag{"--dump", "DIR", &Options::dump,
+         "write all that one step reads and computes, for `meshwright replay DIR`"}
+        .file(FileUse::OutputFolder, "rank-* program.mlir")
+        .onRanks(AcrossRanks::Given),
+    Flag{"--dump-step", "K", &Options::dumpStep, "dump step K (the first step is 0)"}
+        .from(0)
+        .with("--dump"),
+    Flag{"--cuda-graphs", "MODE", &Options::cudaGraphs,
+         "run the program on a GPU as a CUDA graph; auto: where it can be captured and has no "
+         "messages, as pipelines do"}
+        .oneOf("on|off|auto")
+        .unless(unlessGpu),
+    Flag{"--tune", "FILE", &Options::tune,
+         "GPUs: use the fastest algorithms of products and attention. FILE has them, or they are "
+         "timed now and written there"}
+        .file(FileUse::Output)
+        .unless(unlessGpu)
+        .onRanks(AcrossRanks::Given),
+    Flag{"--ranks", "N", &Options::ranks, "run N ranks as threads of this process"}
+        .from(1)
+        .onRanks(AcrossRanks::Free),
+};
+
+/// Whether each flag whose value is a file or a folder says how the run uses it.
+static constexpr bool knowsFiles() {
+  for (const Flag &flag : flags) {
+    std::string_view value = flag.value ? flag.value : "";
+    if ((value == "FILE" || value == "DIR") != (flag.use != FileUse::None))
+      return false;
+  }
+  return true;
+}
+static_assert(knowsFiles(), "a flag of a FILE or a DIR says whether it is read or written");
+
+FlagTable meshwright::flagTable() { return {std::begin(flags), std::end(flags)}; }

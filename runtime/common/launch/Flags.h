@@ -1,0 +1,90 @@
+//===- Flags.h - the flags of an executable -------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// One table says everything about each flag: the parser, the help, and what compares
+// ranks, files and effects read it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_FLAGS_H
+#define MESHWRIGHT_RUNTIME_COMMON_FLAGS_H
+
+#include "common/launch/Options.h"
+#include "meshwright/runtime/FileArguments.h"
+
+#include <iterator>
+#include <limits>
+#include <variant>
+
+namespace meshwright {
+
+constexpr double unlimited = std::numeric_limits<double>::infinity();
+// The programs compute with 32-bit floats; this is the largest one below 1.
+constexpr double oneBelow = 1.0 - 0x1p-24;
+
+struct Flag {
+  using Text = std::string Options::*;
+  using Integer = int64_t Options::*;
+  using Real = double Options::*;
+  using Switch = bool Options::*;
+  /// Why the flag changes nothing in this run, and what to do; empty if it does.
+  using Idle = std::string (*)(const Options &, const Plan &);
+
+  const char *name;
+  const char *value; ///< how the help writes the value
+  std::variant<Text, Integer, Real, Switch> member;
+  const char *help;
+
+  double least = -unlimited, most = unlimited;
+  const char *choices = nullptr; ///< separated by '|'
+  const char *needs = nullptr;   ///< a flag that must be given too
+  Idle idle = nullptr;           ///< null: the flag always changes something
+  AcrossRanks across = AcrossRanks::Same;
+  FileUse use = FileUse::None; ///< of a FILE or DIR
+  const char *writes = "";     ///< as of FileArgument
+
+  constexpr Flag from(double least, double most = unlimited) const {
+    Flag flag = *this;
+    flag.least = least;
+    flag.most = most;
+    return flag;
+  }
+  constexpr Flag oneOf(const char *choices) const {
+    Flag flag = *this;
+    flag.choices = choices;
+    return flag;
+  }
+  constexpr Flag with(const char *other) const {
+    Flag flag = *this;
+    flag.needs = other;
+    return flag;
+  }
+  constexpr Flag unless(Idle why) const {
+    Flag flag = *this;
+    flag.idle = why;
+    return flag;
+  }
+  constexpr Flag onRanks(AcrossRanks across) const {
+    Flag flag = *this;
+    flag.across = across;
+    return flag;
+  }
+  constexpr Flag file(FileUse use, const char *writes = "") const {
+    Flag flag = *this;
+    flag.use = use;
+    flag.writes = writes;
+    return flag;
+  }
+};
+
+/// The flags, in the order of the help.
+struct FlagTable {
+  const Flag *first, *last;
+  const Flag *begin() const { return first; }
+  const Flag *end() const { return last; }
+};
+FlagTable flagTable();
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_FLAGS_H

@@ -1,0 +1,141 @@
+//===- Main.cpp - the entry point of every executable ---------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/launch/Agreement.h"
+#include "common/launch/Device.h"
+#include "common/launch/Launch.h"
+#include "common/launch/Trainer.h"
+#include "common/monitor/Error.h"
+#include "common/monitor/Failure.h"
+#include "common/monitor/WaitMonitor.h"
+#include "cpu/MessageCommunicator.h"
+#include "cpu/MpiTransport.h"
+#include "cpu/TcpTransport.h"
+#include "cpu/ThreadCommunicator.h"
+#include "meshwright/Version.h"
+
+#include <csignal>
+#include <thread>
+
+using namespace meshwright;
+
+/// The executable's plan as `rank` sees it.
+static Plan readPlan(int64_t rank) {
+  return Plan::parse({meshwright_plan, size_t(meshwright_plan_size)}, rank);
+}
+
+/// One rank from its communicator to the end of the run. Returns the exit code, on which all
+/// ranks agree.
+static int trainRank(const Options &options, std::unique_ptr<Communicator> world, int threads,
+                     RankStatus &status) {
+  try {
+    Plan own = readPlan(world->rank());
+    {
+      // Before ranks do anything together that the plan or flags say.
+      ActivityScope activity(status, "comparing flags and files");
+      checkAgreement(*world, termsOf(own, options));
+    }
+    MwContext context(own, std::move(world), threads, status);
+    if (!options.trace.empty())
+      context.trace = std::make_unique<Trace>();
+    return Trainer(context, options).run();
+  } catch (const std::exception &error) {
+    endAllRanks(error);
+  }
+}
+
+static int runThreads(const Plan &plan, const Options &options, const std::string &program) {
+  int ranks = int(options.ranks ? options.ranks : 1);
+  checkRankCount(plan, Launch(), ranks, program);
+  checkMemory(plan, ranks);
+  int threads = threadsPerRank(ranks);
+  checkThreads(ranks, threads);
+  std::vector<std::unique_ptr<RankStatus>> owned;
+  std::vector<RankStatus *> statuses;
+  for (int rank = 0; rank < ranks; ++rank) {
+    owned.push_back(std::make_unique<RankStatus>(rank));
+    statuses.push_back(owned.back().get());
+  }
+  WaitMonitor monitor(plan, statuses, waitTimeout());
+  auto world = ThreadCommunicator::createWorld(ranks, threads, statuses);
+  std::vector<std::thread> others;
+  for (int rank = 1; rank < ranks; ++rank)
+    others.emplace_back([&, rank] {
+      trainRank(options, std::move(world[size_t(rank)]), threads, *statuses[size_t(rank)]);
+    });
+  int code = trainRank(options, std::move(world[0]), threads, *statuses[0]);
+  for (std::thread &other : others)
+    other.join();
+  return code;
+}
+
+static int runProcess(const Plan &plan, const Options &options, const Launch &launch,
+                       const std::string &program) {
+  if (options.ranks && options.ranks != launch.processes)
+    fail("--ranks ", options.ranks, " but ", launch.processes,
+         " processes were started: drop --ranks, which starts ranks as threads");
+  checkRankCount(plan, launch, launch.processes, program);
+  RankStatus status(launch.rank);
+  WaitMonitor monitor(plan, {&status}, waitTimeout());
+  std::shared_ptr<Transport> transport =
+      launch.kind == Launch::Mpi
+          ? openMpiTransport(launch.processes)
+          : openTcpTransport(launch.rank, launch.processes, TcpAddress::fromEnvironment());
+  setFailureProcess(transport->rank(), transport->size());
+  setFailureAbort([transport](int code) { transport->abort(code); });
+  monitor.setLostPeer([transport] { return transport->lostPeer(); });
+  auto world = std::make_unique<MessageCommunicator>(transport, status);
+  Neighbours neighbours = findNeighbours(*world);
+  checkMemory(plan, neighbours.onMachine);
+  world->barrier(); // Nobody takes memory before all have looked.
+  int threads = threadsPerRank(neighbours.onCores);
+  checkThreads(1, threads);
+  int code = trainRank(options, std::move(world), threads, status);
+  monitor.setLostPeer(nullptr);
+  setFailureAbort(nullptr);
+  transport->finish();
+  return code;
+}
+
+/// What --version says.
+static std::string describe() {
+  Plan plan = readPlan(0);
+  return text(plan.model, " for ", plan.ranks(), plan.ranks() == 1 ? " rank" : " ranks", " (",
+              plan.meshText(), "), target ", plan.target, ", ", plan.precision, ", ",
+              plan.optimizer, ", plan ", plan.hash, ", runtime of Meshwright ", version);
+}
+
+static int run(int argc, char **argv) {
+  Launch launch = Launch::detect();
+  setFailureProcess(launch.rank, launch.processes);
+  Options options;
+  if (!parseOptions(argc, argv, options, /*printHelp=*/launch.rank == 0, describe))
+    return 0;
+  Plan plan = readPlan(0);
+  checkEffects(options, plan);
+  // On a device MPI would only introduce the ranks to each other, which TCP does too.
+  if (launch.kind == Launch::Mpi && plan.target != "cpu" && getenv("MASTER_ADDR"))
+    launch.kind = Launch::Tcp;
+  std::string program = argc ? argv[0] : "EXE";
+  if (launch.kind == Launch::Threads || (options.ranks && launch.mayBeThreads()))
+    return runThreads(plan, options, program);
+  if (launch.kind == Launch::Slurm)
+    refuseLonelyTask(launch);
+  return runProcess(plan, options, launch, program);
+}
+
+int main(int argc, char **argv) {
+  blockMonitorSignals();
+  endAllRanksOnTerminate();
+  // A limit on file sizes and a closed pipe then show as errors of write().
+  signal(SIGXFSZ, SIG_IGN);
+  signal(SIGPIPE, SIG_IGN);
+  prepareTarget();
+  try {
+    return run(argc, argv);
+  } catch (const std::exception &error) {
+    endAllRanks(error);
+  }
+}

@@ -1,0 +1,225 @@
+//===- Options.cpp - the executable's command line ------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// The parser and the help are made from the table in Flags.cpp.
+//
+//===----------------------------------------------------------------------===//
+#include "common/launch/Options.h"
+
+#include "common/launch/Flags.h"
+#include "common/monitor/Error.h"
+#include "meshwright/Suggestion.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+using namespace meshwright;
+
+static const char *footer =
+    "Environment: OMP_NUM_THREADS (threads per rank), MESHWRIGHT_TIMEOUT (seconds a rank waits for "
+    "others,\n300). Under mpirun or srun --mpi the ranks are MPI processes; with RANK, WORLD_SIZE, "
+    "MASTER_ADDR and MASTER_PORT\nset they connect by TCP, and so do the tasks of a plain srun "
+    "with "
+    "MASTER_ADDR set; MESHWRIGHT_SECRET,\nthe same random text on every rank, keeps strangers out. "
+    "SIGUSR1 makes every\nrank of a process say what it waits for.";
+
+static std::vector<std::string> split(const std::string &text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, separator);)
+    parts.push_back(part);
+  return parts;
+}
+
+/// The whole number `value`, as plain decimal digits.
+static int64_t parseInteger(const Flag &flag, const std::string &value) {
+  int64_t number = 0;
+  const char *end = value.data() + value.size();
+  auto [stop, error] = std::from_chars(value.data(), end, number);
+  if (stop != end || error == std::errc::invalid_argument)
+    fail(flag.name, " is \"", value, "\": it must be a whole number");
+  if (error == std::errc::result_out_of_range)
+    fail(flag.name, " is ", value, ": it must fit into 64 bits, at most ",
+         std::numeric_limits<int64_t>::max());
+  return number;
+}
+
+/// The number `value`, which the program will hold as a 32-bit float.
+static double parseReal(const Flag &flag, const std::string &value) {
+  double number = 0;
+  const char *end = value.data() + value.size();
+  auto [stop, error] = std::from_chars(value.data(), end, number);
+  if (stop != end || error == std::errc::invalid_argument || std::isnan(number))
+    fail(flag.name, " is \"", value, "\": it must be a number");
+  if (error == std::errc::result_out_of_range || std::isinf(float(number)) ||
+      (number != 0 && float(number) == 0))
+    fail(flag.name, " is ", value,
+         ": it must be a number that a 32-bit float holds, 0 or from 1.4e-45 to 3.4e38");
+  return number;
+}
+
+static void addFlag(CLI::App &app, const Flag &flag, Options &options) {
+  auto add = [&](auto parse, auto member) {
+    return app.add_option_function<std::string>(
+        flag.name,
+        [=, &flag, &options](const std::string &value) { options.*member = parse(flag, value); },
+        flag.help);
+  };
+  if (auto member = std::get_if<Flag::Switch>(&flag.member)) {
+    app.add_flag(flag.name, options.*(*member), flag.help);
+    return;
+  }
+  CLI::Option *option;
+  if (auto member = std::get_if<Flag::Integer>(&flag.member))
+    option = add(parseInteger, *member)->default_str(text(options.*(*member)));
+  else if (auto member = std::get_if<Flag::Real>(&flag.member))
+    option = add(parseReal, *member)->default_str(text(options.*(*member)));
+  else
+    option = app.add_option(flag.name, options.*std::get<Flag::Text>(flag.member), flag.help)
+                 ->capture_default_str();
+  option->type_name(flag.choices ? flag.choices : flag.value);
+}
+
+static void checkFlag(const Flag &flag, const Options &options) {
+  if (flag.needs && !options.given(flag.needs))
+    fail(flag.name, " needs ", flag.needs, ": give both");
+  if (auto member = std::get_if<Flag::Text>(&flag.member)) {
+    const std::string &value = options.*(*member);
+    if (value.empty())
+      fail(flag.name, " is empty: give ", flag.value);
+    if (!flag.choices)
+      return;
+    std::vector<std::string> choices = split(flag.choices, '|');
+    if (std::find(choices.begin(), choices.end(), value) == choices.end())
+      fail(flag.name, " ", value, ": it is one of ", flag.choices);
+    return;
+  }
+  auto check = [&](auto value) {
+    if (double(value) >= flag.least && double(value) <= flag.most)
+      return;
+    if (flag.most == oneBelow)
+      fail(flag.name, " is ", value, ": it must be at least 0 and less than 1 (in 32 bits)");
+    if (std::isinf(flag.most))
+      fail(flag.name, " is ", value, ": it must be at least ", flag.least);
+    fail(flag.name, " is ", value, ": it must be from ", flag.least, " to ", int64_t(flag.most));
+  };
+  if (auto member = std::get_if<Flag::Integer>(&flag.member))
+    check(options.*(*member));
+  else if (auto member = std::get_if<Flag::Real>(&flag.member))
+    check(options.*(*member));
+}
+
+std::vector<FlagValue> meshwright::flagValues(const Options &options) {
+  auto words = [](auto value) {
+    if constexpr (std::is_same_v<decltype(value), std::string>) {
+      return value;
+    } else if constexpr (std::is_same_v<decltype(value), bool>) {
+      return std::string(value ? "on" : "off");
+    } else {
+      // As short as says it exactly.
+      char digits[64];
+      return std::string(digits, std::to_chars(digits, std::end(digits), value).ptr);
+    }
+  };
+  std::vector<FlagValue> values;
+  for (const Flag &flag : flagTable())
+    std::visit([&](auto member) { values.push_back({flag.name, flag.across, words(options.*member)}); },
+               flag.member);
+  return values;
+}
+
+/// Whether `file` is one of the checkpoint that --resume `folder` reads.
+static bool isInCheckpoint(const std::string &folder, const std::string &file) {
+  std::error_code error;
+  std::string latest = folder + "/latest";
+  bool hasLatest = std::filesystem::exists(latest, error);
+  return std::filesystem::is_regular_file(file, error) &&
+         isSameFile(placeOf(file).parent_path().string(), hasLatest ? latest : folder);
+}
+
+/// Refuses to write what is read or written already, the executable itself too.
+static void checkFiles(const Options &options) {
+  std::vector<FileArgument> files = {{"the executable", "/proc/self/exe", FileUse::Input}};
+  for (const Flag &flag : flagTable())
+    if (flag.use != FileUse::None && options.given(flag.name))
+      files.push_back({flag.name, options.*std::get<Flag::Text>(flag.member), flag.use, flag.writes});
+  if (std::string clash = clashOf(files); !clash.empty())
+    fail(clash);
+  for (const FileArgument &folder : files)
+    for (const FileArgument &file : files)
+      if (folder.use == FileUse::InputFolder && file.use == FileUse::Output &&
+          isInCheckpoint(folder.path, file.path))
+        fail(file.text(), " would overwrite a file of ", folder.text(), ": name another file for ",
+             file.flag);
+}
+
+[[noreturn]] static void failUnknown(const std::string &word) {
+  std::string name = word.substr(0, word.find('='));
+  if (name.rfind("--", 0) != 0)
+    fail("'", word,
+         "' belongs to no flag: files are named by flags, such as --data FILE; see --help");
+  std::vector<std::string> names;
+  for (const Flag &flag : flagTable())
+    names.push_back(flag.name + 2);
+  std::string near = nearestName(name.substr(2), names);
+  if (name == "--learning-rate")
+    near = "lr";
+  fail("there is no flag ", name, near.empty() ? "" : "; did you mean --" + near + "?",
+       near.empty() ? "; see" : " See",
+       " --help for the flags of this executable, and 'meshwright compile --help' for what is "
+       "chosen when a model is compiled");
+}
+
+bool meshwright::parseOptions(int argc, const char *const *argv, Options &options, bool printHelp,
+                              const std::function<std::string()> &version) {
+  CLI::App app("Trains the model this executable was compiled from.", argc ? argv[0] : "EXE");
+  app.footer(footer);
+  app.get_formatter()->column_width(34);
+  for (const Flag &flag : flagTable())
+    addFlag(app, flag, options);
+  if (version)
+    app.set_version_flag("--version", version, "print what this executable was made from");
+  app.get_option("--data")->required();
+  app.get_option("--steps")->required();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp &) {
+    if (printHelp)
+      fputs(app.help().c_str(), stdout);
+    return false;
+  } catch (const CLI::CallForVersion &) {
+    if (printHelp)
+      puts(app.version().c_str());
+    return false;
+  } catch (const CLI::ParseError &error) {
+    // A misspelt flag first: that another is missing may follow from it.
+    if (std::vector<std::string> unknown = app.remaining(); !unknown.empty())
+      failUnknown(unknown.front());
+    fail(plainly(error.what()), ": see --help for the flags and what they take");
+  }
+  for (const Flag &flag : flagTable())
+    if (app.get_option(flag.name)->count())
+      options.givenFlags.insert(flag.name);
+  for (const Flag &flag : flagTable())
+    if (options.given(flag.name))
+      checkFlag(flag, options);
+  checkFiles(options);
+  if (options.given("--init") && options.given("--resume"))
+    fail("--init and --resume are both given: a resumed run takes its weights from the checkpoint; "
+         "drop one of them");
+  if (options.minLr > options.lr && options.lrSchedule != "constant")
+    fail("--min-lr ", options.minLr, " is larger than --lr ", options.lr,
+         ": the schedules go down from --lr to --min-lr");
+  return true;
+}
+
+void meshwright::checkEffects(const Options &options, const Plan &plan) {
+  for (const Flag &flag : flagTable())
+    if (flag.idle && options.given(flag.name))
+      if (std::string why = flag.idle(options, plan); !why.empty())
+        fail(flag.name, " ", why);
+}

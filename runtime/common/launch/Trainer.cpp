@@ -1,0 +1,480 @@
+//===- Trainer.cpp - one rank's training run ------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/launch/Trainer.h"
+
+#include "common/checkpoint/Weights.h"
+#include "common/data/LearningRate.h"
+#include "common/launch/Launch.h"
+#include "common/monitor/Error.h"
+#include "common/monitor/Rounds.h"
+#include "common/monitor/StopSignal.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <unistd.h>
+
+using namespace meshwright;
+
+// An id that is no row of any table and no column of any logits: it adds no loss.
+static constexpr int32_t noTarget = -1;
+
+Trainer::Trainer(MwContext &context, const Options &options)
+    : context(context), plan(context.plan), options(options),
+      data(options.data, "--data", options.tokens) {
+  ActivityScope activity(context.status, "preparing the run");
+  int64_t sequences = data.sequences(plan.sequence, plan.batch);
+  if (!options.evalData.empty())
+    openEvalData();
+  checkTokens();
+  if (context.device)
+    context.device->useGraphs(options.cudaGraphs);
+  state.seed = options.seed;
+  state.shuffle = options.shuffle;
+  if (!options.resume.empty())
+    resumeState();
+  firstStep = state.step;
+  state.tokens = data.tokens();
+  state.batch = plan.batch;
+  startLossScaling();
+  if (!options.dump.empty())
+    checkDump();
+  order = std::make_unique<DataOrder>(sequences, state.shuffle, uint64_t(state.seed));
+  if (isRoot())
+    checkOutputs();
+  arena = makeArena(context);
+  context.hostArena = arena->onHost();
+  if (!options.tune.empty())
+    context.device->tune(*arena, options.tune, *context.world);
+  loadWeights();
+  context.world->barrier(); // Every rank has what it needs.
+  if (isRoot() && !options.metrics.empty())
+    metrics = std::make_unique<MetricsFile>(options.metrics, state.step);
+  if (isRoot() && !options.trace.empty())
+    traceFile = std::make_unique<OutputFile>(options.trace);
+}
+
+void Trainer::openEvalData() {
+  evalData = std::make_unique<TokenFile>(options.evalData, "--eval-data", options.tokens);
+  evalSequences = evalData->sequences(plan.sequence);
+  // Not multiplied, which could overflow.
+  if (options.evalBatches && options.evalBatches <= evalSequences / plan.batch)
+    evalSequences = options.evalBatches * plan.batch;
+  if (evalSequences % plan.batch == 0 || plan.inputNames.count("targets"))
+    return;
+  int64_t whole = evalSequences / plan.batch;
+  fail("--eval-data ", options.evalData, ": its ", evalSequences,
+       " sequences are no multiple of the batch of ", plan.batch,
+       ", and this program has no input \"targets\" to leave out the rest of the last batch: ",
+       whole ? text("give --eval-batches ", whole) : "name a longer file");
+}
+
+/// Finds tokens that the model does not know before it trains on the others. The ranks of a
+/// machine share its files out.
+void Trainer::checkTokens() {
+  TraceScope span(context.trace.get(), "check tokens", "io");
+  std::vector<int> here = sameOnMachine(*context.world, "");
+  int64_t part = std::find(here.begin(), here.end(), context.rank()) - here.begin();
+  for (const TokenFile *file : {&data, evalData.get()}) {
+    if (!file)
+      continue;
+    file->checkFormat(plan.vocabulary);
+    Rounds rounds(*context.world, file->bytes() / int64_t(here.size()));
+    file->checkTokens(plan.vocabulary, part, int64_t(here.size()), context.threads,
+                      [&](int64_t bytes) { rounds.done(bytes); });
+    rounds.finish();
+  }
+}
+
+/// Finds out before the weights are read whether the run can write what it will.
+void Trainer::checkOutputs() {
+  if (!options.save.empty()) {
+    prepareDirectory(options.save, "--save");
+    folder = std::make_unique<SaveFolder>(options.save);
+  }
+  if (!options.metrics.empty())
+    checkWritable(options.metrics);
+  if (!options.trace.empty())
+    checkWritable(options.trace);
+  if (!options.dump.empty())
+    prepareDirectory(options.dump, "--dump");
+}
+
+void Trainer::checkDump() const {
+  if (!Dump::isPossible())
+    fail("--dump ", options.dump,
+         ": this executable does not say what it computes: compile it with --replay");
+  if (options.dumpStep < state.step || options.dumpStep >= options.steps)
+    fail("--dump-step ", options.dumpStep, ": this run makes the steps from ", state.step,
+         " to before ", options.steps, ": name one of them");
+}
+
+void Trainer::resumeState() {
+  checkpoint = findCheckpoint(options.resume);
+  TrainingState saved = readState(checkpoint);
+  checkSameModel(plan, checkpoint);
+  if (options.given("--seed") && options.seed != saved.seed)
+    fail("--seed ", options.seed, ": the checkpoint ", checkpoint, " was trained with --seed ",
+         saved.seed, ": drop --seed, it is taken from the checkpoint");
+  if (options.shuffle && !saved.shuffle)
+    fail("--shuffle: the checkpoint ", checkpoint,
+         " was trained without it: drop --shuffle to go on with the same order of the data");
+  if (saved.tokens != data.tokens())
+    note(text("--data ", options.data, " has ", grouped(uint64_t(data.tokens())),
+              " tokens, the data of the checkpoint ", checkpoint, " had ",
+              grouped(uint64_t(saved.tokens))));
+  if (saved.batch != plan.batch)
+    note(text("the batch of the checkpoint ", checkpoint, " was ", saved.batch,
+              " sequences, this executable's is ", plan.batch, ": it goes on after ",
+              grouped(uint64_t(saved.position)), " sequences of the data, at step ", saved.step));
+  state = saved;
+}
+
+void Trainer::startLossScaling() {
+  if (!plan.inputs.count("loss_scale")) {
+    state.lossScale.reset();
+    return;
+  }
+  if (state.lossScale && options.given("--initial-loss-scale"))
+    fail("--initial-loss-scale: the checkpoint ", checkpoint,
+         " says how the loss is scaled: leave ", "it out");
+  LossScale start;
+  start.scale = options.initialLossScale;
+  scaler = LossScaler(state.lossScale.value_or(start), options.lossScaleWindow, options.hysteresis,
+                      options.minLossScale);
+  state.lossScale = scaler->saved();
+}
+
+void Trainer::loadWeights() {
+  TraceScope span(context.trace.get(), "load weights", "io");
+  // A device has zeros where nothing is filled in. Part by part, so that the host never holds all.
+  auto handOn = [this](const Variable &variable, const char *data, int64_t bytes) {
+    if (variable.onHost)
+      return;
+    int64_t begin = data - arena->data();
+    upload({begin, begin + bytes});
+    arena->forget(begin, begin + bytes);
+  };
+  WeightTarget target{plan, context.rank(), arena->variables(), context.threads, handOn};
+  target.sharing = sameOnMachine(*context.world, "");
+  Rounds rounds(*context.world, weightBytes(target));
+  target.rounds = &rounds;
+  std::string extra;
+  if (!checkpoint.empty()) {
+    CheckpointIds ids = readIds(checkpoint);
+    if (ids.model.empty())
+      note(text("the checkpoint ", checkpoint,
+                " is of a version without checksums: damage to it "
+                "would not be found"));
+    readWeights(target, WeightKind::Parameters, checkpoint + "/model.safetensors", "--resume",
+                ids.model);
+    readWeights(target, WeightKind::OptimizerStates, checkpoint + "/optimizer.safetensors",
+                "--resume", ids.optimizer);
+  } else if (!options.init.empty()) {
+    extra = readWeights(target, WeightKind::Parameters, options.init, "--init");
+  } else {
+    initializeWeights(target, uint64_t(options.seed));
+  }
+  rounds.finish();
+  if (!extra.empty())
+    note(extra);
+}
+
+void Trainer::note(const std::string &message) const {
+  if (isRoot())
+    fprintf(stderr, "note: %s\n", message.c_str());
+}
+
+/// The place of input `name`, or null if the program does not use it.
+template <typename T> T *Trainer::input(const char *name) const {
+  auto found = plan.inputs.find(name);
+  return found == plan.inputs.end() ? nullptr : arena->at<T>(found->second.offset);
+}
+
+float Trainer::output(const char *name) const {
+  return *arena->at<float>(plan.outputs.at(name).offset);
+}
+
+/// Writes this rank's part of the batch that starts at `position` of `order`: data
+/// rank d of D has the d-th contiguous batch / D, its microbatches one after the
+/// other. Sequences from `end` on have no targets, so that they count for nothing.
+void Trainer::fillTokens(const TokenFile &file, const DataOrder &order, int64_t position,
+                         int64_t end) {
+  std::vector<int64_t> coordinates = plan.coordinates(context.rank());
+  int64_t count = plan.batch / plan.axesSize(plan.dataAxes);
+  int64_t first = plan.axesIndex(plan.dataAxes, coordinates) * count;
+  int32_t *tokens = input<int32_t>("tokens"), *targets = input<int32_t>("targets");
+  int32_t *ids = input<int32_t>("sequence_ids");
+  std::vector<int32_t> unused(tokens && targets ? 0 : size_t(plan.sequence));
+  for (int64_t i = 0; i < count; ++i) {
+    // Programs need not take both.
+    int32_t *inputs = tokens ? tokens + i * plan.sequence : unused.data();
+    int32_t *wanted = targets ? targets + i * plan.sequence : unused.data();
+    if (position + first + i < end) {
+      file.read(order.at(position + first + i), plan.sequence, plan.vocabulary, inputs, wanted);
+    } else {
+      std::fill_n(inputs, plan.sequence, 0);
+      std::fill_n(wanted, plan.sequence, noTarget);
+    }
+    if (ids)
+      ids[i] = int32_t(first + i);
+  }
+}
+
+void Trainer::fillScalars(int64_t step) {
+  auto set = [&](const char *name, double value) {
+    if (float *place = input<float>(name))
+      *place = float(value);
+  };
+  set("lr", learningRate(options, step));
+  set("beta1", options.beta1);
+  set("beta2", options.beta2);
+  set("eps", options.eps);
+  set("weight_decay", options.weightDecay);
+  set("grad_clip", options.gradClip);
+  // Skipped steps do not count.
+  int64_t updates = (scaler ? scaler->updates(step) : step) + 1;
+  set("bias_correction1", 1.0 - std::pow(options.beta1, double(updates)));
+  set("bias_correction2", 1.0 - std::pow(options.beta2, double(updates)));
+  if (scaler)
+    set("loss_scale", scaler->scale());
+  if (int32_t *key = input<int32_t>("key")) {
+    key[0] = int32_t(state.seed);
+    key[1] = int32_t(step);
+  }
+}
+
+void Trainer::startStep(int64_t step) {
+  context.status.step = step;
+  if (context.trace)
+    context.trace->recording =
+        step >= options.traceFrom &&
+        (options.traceSteps == 0 || step < options.traceFrom + options.traceSteps);
+  TraceScope span(context.trace.get(), "read data", "io");
+  ActivityScope activity(context.status, "reading data");
+  attempt([&] {
+    if (filled != state.position)
+      fillTokens(data, *order, state.position);
+  });
+}
+
+StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
+  fillScalars(step);
+  {
+    TraceScope span(context.trace.get(), "step", "step", step);
+    ActivityScope activity(context.status, "computing a step");
+    upload(Plan::rangeOf(plan.inputs));
+    if (!options.dump.empty() && step == options.dumpStep) {
+      context.dump = std::make_unique<Dump>(options.dump, plan, context.rank(), step);
+      download(plan.variableRange());
+      context.dump->before(arena->variables());
+    }
+    context.run(meshwright_step, arena->program());
+    readAhead(step + 1);
+    download(Plan::rangeOf(plan.outputs));
+    if (context.dump) {
+      download(plan.variableRange());
+      context.dump->after(arena->variables());
+      context.dump.reset();
+    }
+  }
+  state.position += plan.batch;
+  state.step = step + 1;
+  StepMetrics result;
+  result.step = step;
+  result.loss = output("loss");
+  result.gradNorm = output("grad_norm");
+  result.lr = learningRate(options, step);
+  if (scaler) {
+    result.lossScale = scaler->scale();
+    // Once the scale cannot fall, an overflow is none of its doing.
+    result.skipped = !std::isfinite(result.gradNorm) && !scaler->isLeast();
+    scaler->update(result.skipped);
+    state.lossScale = scaler->saved();
+  }
+  double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  result.stepMs = seconds * 1e3;
+  result.tokensPerSecond = double(plan.batch * plan.sequence) / seconds;
+  return result;
+}
+
+// What has been uploaded is the device's, so the host's copy is free.
+void Trainer::readAhead(int64_t step) {
+  if (!context.device || step >= options.steps)
+    return;
+  attempt([&] {
+    fillTokens(data, *order, state.position + plan.batch);
+    filled = state.position + plan.batch;
+  });
+}
+
+/// The mean over all tokens evaluated, the same for every batch size and mesh.
+double Trainer::evaluate() {
+  filled = -1; // Its tokens take their place.
+  TraceScope span(context.trace.get(), "evaluate", "step");
+  ActivityScope activity(context.status, "evaluating");
+  DataOrder inOrder(evalData->sequences(plan.sequence), false, 0);
+  double sum = 0;
+  for (int64_t first = 0; first < evalSequences; first += plan.batch) {
+    attempt([&] { fillTokens(*evalData, inOrder, first, evalSequences); });
+    agree();
+    upload(Plan::rangeOf(plan.inputs));
+    context.run(meshwright_eval, arena->program());
+    download(Plan::rangeOf(plan.outputs));
+    // The program divides by the tokens of a whole batch, also where some count for nothing.
+    sum += double(output("loss")) * double(plan.batch);
+  }
+  return sum / double(evalSequences);
+}
+
+void Trainer::evaluateOnly() {
+  if (!evalData)
+    return;
+  StepMetrics result;
+  result.step = state.step - 1;
+  result.evaluatedOnly = true;
+  result.evalLoss = evaluate();
+  if (metrics)
+    metrics->write(result);
+  if (isRoot())
+    printf("eval loss %.4f after %ld steps, over %s tokens\n", *result.evalLoss, long(state.step),
+           grouped(uint64_t(evalSequences * plan.sequence)).c_str());
+}
+
+void Trainer::save() {
+  if (options.save.empty() || savedStep == state.step)
+    return;
+  download(plan.variableRange());
+  try {
+    saveCheckpoint(context, arena->variables(), folder.get(), options.keep, state);
+  } catch (const Error &error) {
+    std::string latest = options.save + "/latest";
+    fail(error.what(), access(latest.c_str(), F_OK) ? "" : "; the last good one is " + latest);
+  }
+  arena->forget(plan.variableRange().begin, plan.variableRange().end);
+  savedStep = state.step;
+}
+
+template <typename Work> void Trainer::attempt(Work work) {
+  if (options.save.empty()) {
+    work();
+    return;
+  }
+  try {
+    work();
+  } catch (const Error &error) {
+    if (failed.empty())
+      failed = error.what();
+  }
+}
+
+int Trainer::agree() {
+  if (options.save.empty())
+    return 0; // Nothing would be kept, so nobody waits for anything.
+  int size = context.world->size();
+  // The first rank that has failed, counted from behind, and the signal.
+  int32_t mine[2] = {failed.empty() ? 0 : size - context.rank(), stopRequest()}, all[2];
+  context.world->allReduce(ElementType::I32, Reduction::Max, mine, all, 2);
+  if (all[0] == 0)
+    return all[1];
+  // All fail with its message, in 32-bit words.
+  int from = size - all[0];
+  auto words = int32_t(failed.size() / 4 + 1);
+  context.world->broadcast(ElementType::I32, &words, 1, from);
+  failed.resize(size_t(words) * 4, ' ');
+  context.world->broadcast(ElementType::I32, failed.data(), words, from);
+  failed.erase(failed.find_last_not_of(' ') + 1);
+  if (state.step == firstStep)
+    fail(failed);
+  try {
+    save();
+  } catch (const Error &error) {
+    fail(failed, "; and ", error.what());
+  }
+  fail(failed, "; the state after ", state.step, state.step == 1 ? " step" : " steps",
+       " is saved in ", options.save, "/", checkpointName(state.step));
+}
+
+int Trainer::run() {
+  if (isRoot()) {
+    std::string onHost =
+        plan.hostBytes ? " and " + grouped(uint64_t(plan.hostBytes)) + " on the host" : "";
+    printf("meshwright: %s, %ld %s (%s), %d %s each, arena %s bytes%s%s\n", plan.model.c_str(),
+           long(plan.ranks()), plan.ranks() == 1 ? "rank" : "ranks", plan.meshText().c_str(),
+           context.threads, context.threads == 1 ? "thread" : "threads",
+           grouped(uint64_t(plan.arenaBytes)).c_str(), onHost.c_str(),
+           checkpoint.empty() ? "" : (", resumed from " + checkpoint).c_str());
+    if (context.device)
+      printf("%s\n", context.device->describe().c_str());
+    if (state.step >= options.steps && options.steps > 0)
+      printf("nothing to train: %ld of %ld steps are done\n", long(state.step),
+             long(options.steps));
+    fflush(stdout);
+  }
+  if (state.step >= options.steps)
+    evaluateOnly();
+  Progress progress(state.step, options.steps);
+  std::optional<StopRequests> listening;
+  if (!options.save.empty())
+    listening.emplace();
+  int stopped = 0;
+  for (int64_t step = state.step; step < options.steps; ++step) {
+    auto begin = Clock::now();
+    startStep(step);
+    if ((stopped = agree()))
+      break;
+    StepMetrics result = trainStep(step, begin);
+    bool last = step + 1 == options.steps;
+    bool finite = result.skipped || (std::isfinite(result.loss) && std::isfinite(result.gradNorm));
+    if (finite && evalData && (last || (options.evalEvery && (step + 1) % options.evalEvery == 0)))
+      result.evalLoss = evaluate();
+    if (metrics && finite)
+      attempt([&] { metrics->write(result); });
+    if (!finite) {
+      progress.endLine();
+      fail("step ", step, ": the loss is ", result.loss, " and the gradient norm ", result.gradNorm,
+           ": training has diverged; try a smaller --lr, a longer --warmup or a smaller "
+           "--grad-clip, and go on from the last checkpoint");
+    }
+    if (isRoot())
+      progress.show(result);
+    if (options.saveEvery && (step + 1) % options.saveEvery == 0)
+      save();
+  }
+  if (!stopped)
+    agree(); // The last step may have left an error.
+  save();
+  if (!options.trace.empty()) {
+    ActivityScope activity(context.status, "writing the trace");
+    context.trace->sentBytes = context.sentBytes;
+    context.trace->copiedBytes = {{"to_device", context.copiedBytes[0]},
+                                  {"to_host", context.copiedBytes[1]}};
+    if (uint64_t dropped = context.trace->droppedSpans())
+      note(text("--trace ", options.trace, " has the first ", grouped(Trace::limit),
+                " spans of rank 0; ", grouped(dropped),
+                " later ones were dropped: choose steps with --trace-from and --trace-steps"));
+    Trace::write(*context.trace, *context.world, traceFile.get());
+  }
+  if (metrics)
+    metrics->close();
+  // For good: after the barrier the other ranks may end at any time.
+  context.status.activity = "finishing";
+  context.status.ending = true;
+  context.world->barrier();
+  if (isRoot() && savedStep >= 0) {
+    progress.endLine();
+    printf("saved %s/%s\n", options.save.c_str(), checkpointName(savedStep).c_str());
+  }
+  if (!stopped)
+    return 0;
+  if (isRoot())
+    fprintf(stderr, "stopped by %s after %ld of %ld steps: go on with --resume %s\n",
+            stopped == SIGTERM ? "SIGTERM" : "SIGINT", long(state.step), long(options.steps),
+            options.save.c_str());
+  return 128 + stopped; // As shells have it of a process that a signal has ended.
+}

@@ -1,0 +1,63 @@
+//===- Metrics.h - what a run reports while it trains ---------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_METRICS_H
+#define MESHWRIGHT_RUNTIME_COMMON_METRICS_H
+
+#include "common/checkpoint/OutputFile.h"
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace meshwright {
+
+struct StepMetrics {
+  int64_t step = 0; ///< counted from 0; before the first, -1
+  double loss = 0, gradNorm = 0, lr = 0, stepMs = 0;
+  double tokensPerSecond = 0;
+  std::optional<double> evalLoss;
+  std::optional<double> lossScale; ///< in fp16
+  bool skipped = false;            ///< gradients overflowed, nothing was updated
+  bool evaluatedOnly = false;      ///< no step was made: evalLoss is all there is
+};
+
+/// The JSON-lines file of --metrics: one object a step, on the disk's side of the
+/// process as soon as the step is done.
+class MetricsFile {
+public:
+  /// Starts the file, or goes on with it: a run resumed at `firstStep` > 0 keeps the
+  /// lines of earlier steps and drops those it is about to repeat. The shortened file
+  /// takes the old one's place in one step, so that no kill can lose lines.
+  MetricsFile(const std::string &path, int64_t firstStep);
+  void write(const StepMetrics &metrics);
+  /// Closes the file; an Error if what was written is not there.
+  void close() { file->close(); }
+
+private:
+  std::unique_ptr<OutputFile> file;
+};
+
+/// Progress on standard output: one line that is redrawn on a terminal, elsewhere
+/// about twenty plain lines a run, and one every ten seconds. "step 99 (100/300)" is the step
+/// that --metrics numbers 99, the hundredth of 300.
+class Progress {
+public:
+  Progress(int64_t firstStep, int64_t steps);
+  void show(const StepMetrics &metrics);
+  /// Ends the redrawn line, so that other output can follow.
+  void endLine();
+
+private:
+  using Clock = std::chrono::steady_clock;
+  int64_t firstStep, steps;
+  bool terminal, lineOpen = false;
+  Clock::time_point begin, shown;
+};
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_METRICS_H

@@ -1,0 +1,115 @@
+//===- Arena.cpp - the memory of all of a rank's tensors ------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/plan/Arena.h"
+
+#include "common/monitor/Error.h"
+#include "common/plan/Plan.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <limits>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace meshwright;
+
+/// The number in a file that holds nothing else, or -1.
+static int64_t numberIn(const std::string &path) {
+  std::ifstream file(path);
+  int64_t number = -1;
+  return file >> number ? number : -1;
+}
+
+int64_t meshwright::availableMemory() {
+  int64_t available = std::numeric_limits<int64_t>::max();
+  std::ifstream file("/proc/meminfo");
+  for (std::string key, unit; file >> key;) {
+    int64_t kilobytes;
+    if (key == "MemAvailable:" && file >> kilobytes) {
+      available = kilobytes * 1024;
+      break;
+    }
+    std::getline(file, unit);
+  }
+  // Control groups, version 2 and 1. File cache counts as used there although it
+  // would be given back, so it is not held against us.
+  for (auto [directory, limitFile, usedFile] :
+       {std::array<const char *, 3>{"/sys/fs/cgroup/", "memory.max", "memory.current"},
+        {"/sys/fs/cgroup/memory/", "memory.limit_in_bytes", "memory.usage_in_bytes"}}) {
+    int64_t limit = numberIn(std::string(directory) + limitFile);
+    int64_t used = numberIn(std::string(directory) + usedFile);
+    if (limit < 0 || used < 0)
+      continue;
+    std::ifstream statistics(std::string(directory) + "memory.stat");
+    int64_t cache = 0, value = 0;
+    for (std::string key; statistics >> key >> value;)
+      if (key == "inactive_file" || key == "active_file")
+        cache += value;
+    available = std::min(available, limit - std::max<int64_t>(0, used - cache));
+  }
+  return available;
+}
+
+void meshwright::checkMemory(const Plan &plan, int64_t ranksHere) {
+  // A device's memory is looked at where it is taken.
+  bool computes = plan.target == "cpu";
+  auto bytesOf = [&](const Program &program) {
+    return (computes ? program.arenaBytes : 0) + program.hostBytes;
+  };
+  int64_t available = availableMemory();
+  // The largest program's of each rank, unless all ranks are here.
+  const Program &largest = *std::max_element(
+      plan.programs.begin(), plan.programs.end(),
+      [&](const Program &a, const Program &b) { return bytesOf(a) < bytesOf(b); });
+  int64_t needed = 0;
+  for (int64_t rank = 0; rank < ranksHere; ++rank)
+    needed += bytesOf(ranksHere == plan.ranks() ? plan.programs[plan.programOf(rank)] : largest);
+  if (needed <= available)
+    return;
+  std::string parts;
+  auto list = [&](const std::vector<MemoryLine> &lines, const char *where) {
+    for (const MemoryLine &line : lines)
+      parts += (parts.empty() ? "" : ", ") + line.category + where + " " +
+               grouped(uint64_t(line.bytes));
+  };
+  if (computes)
+    list(largest.memory, "");
+  list(largest.hostMemory, " kept on the host");
+  fail("this machine has ", grouped(uint64_t(std::max<int64_t>(0, available))),
+       " bytes of memory available, but the plan needs ", grouped(uint64_t(bytesOf(largest))),
+       " a rank (", parts, ") and ", ranksHere, ranksHere == 1 ? " rank runs" : " ranks run",
+       " here: use fewer ranks a machine, or compile with a smaller --batch, more --microbatches",
+       largest.hostBytes ? ", --remat or without --offload" : " or --remat");
+}
+
+Pages::Pages(int64_t bytes, Kind kind) : bytes(bytes) {
+  if (bytes == 0)
+    return;
+  void *memory =
+      mmap(nullptr, size_t(bytes), PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | (kind == Sparse ? MAP_NORESERVE : 0), -1, 0);
+  if (memory == MAP_FAILED)
+    fail("cannot allocate the arena of ", grouped(uint64_t(bytes)), " bytes: ", errnoText(errno),
+         ": free memory, use more machines, or raise the limit on address space (ulimit -v)");
+  start = static_cast<char *>(memory);
+  // Only advice: without huge pages everything works, a little slower.
+  madvise(start, size_t(bytes), MADV_HUGEPAGE);
+}
+
+void Pages::discard(int64_t begin, int64_t end) {
+  int64_t page = sysconf(_SC_PAGESIZE);
+  begin = (begin + page - 1) / page * page;
+  end = end / page * page;
+  if (begin < end)
+    madvise(start + begin, size_t(end - begin), MADV_DONTNEED);
+}
+
+Pages::~Pages() {
+  if (start)
+    munmap(start, size_t(bytes));
+}

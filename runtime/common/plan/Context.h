@@ -1,0 +1,64 @@
+//===- Context.h - one rank's running program -----------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_CONTEXT_H
+#define MESHWRIGHT_RUNTIME_COMMON_CONTEXT_H
+
+#include "common/communication/CommunicationQueue.h"
+#include "common/communication/Communicator.h"
+#include "common/launch/Device.h"
+#include "common/monitor/Dump.h"
+#include "common/monitor/RankStatus.h"
+#include "common/monitor/Trace.h"
+#include "common/plan/Plan.h"
+#include "meshwright/runtime/ABI.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+/// What generated code hands back on every call.
+struct MwContext {
+  MwContext(const meshwright::Plan &plan, std::unique_ptr<meshwright::Communicator> world,
+            int threads, meshwright::RankStatus &status);
+
+  ~MwContext();
+
+  int rank() const { return world->rank(); }
+
+  /// Runs a program of the executable; on a device it may still be under way afterwards.
+  void run(meshwright::EntryPoint program, char *arena);
+
+  const meshwright::Plan &plan;
+  std::unique_ptr<meshwright::Communicator> world;
+  /// Null where the host computes.
+  std::unique_ptr<meshwright::Device> device;
+  /// One per entry of the plan's "groups".
+  std::vector<std::unique_ptr<meshwright::Communicator>> groups;
+  /// Where the program's current op comes from, for errors; null before the first.
+  const char *opName = nullptr, *opLocation = nullptr;
+  int threads; ///< OpenMP threads of this rank, at least 1
+  meshwright::RankStatus &status;
+  /// Bytes that this rank's collectives have sent, by kind.
+  std::map<std::string, int64_t> sentBytes;
+  /// Where the plan's memory on the host begins; null where it has none.
+  char *hostArena = nullptr;
+  /// Bytes that the program has copied from there, and to there.
+  int64_t copiedBytes[2] = {0, 0};
+  /// What the plan says of them.
+  std::unique_ptr<meshwright::Calls> calls;
+  /// Null unless --trace is given.
+  std::unique_ptr<meshwright::Trace> trace;
+  /// Null but in the step that --dump is to write.
+  std::unique_ptr<meshwright::Dump> dump;
+  /// What the program sends and receives goes through it. Last: these threads use the rest.
+  meshwright::CommunicationQueue communication;
+  /// Copies from the host's memory and to it, where the host computes.
+  meshwright::CommunicationQueue transfers[2]{meshwright::CommunicationQueue(4),
+                                              meshwright::CommunicationQueue(5)};
+};
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_CONTEXT_H

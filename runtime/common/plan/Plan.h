@@ -1,0 +1,187 @@
+//===- Plan.h - the compiler's plan, parsed -------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// The JSON of docs/plan.md as structs, one per table. Parsing checks everything
+// the runtime relies on, so that the rest of it need not.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_COMMON_PLAN_H
+#define MESHWRIGHT_RUNTIME_COMMON_PLAN_H
+
+#include "common/plan/ElementType.h"
+#include "meshwright/runtime/cuda/Cudnn.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace meshwright {
+
+struct MeshAxis {
+  std::string name;
+  int64_t size = 1;
+};
+
+/// Part of a file tensor's dimension.
+struct StorageSlice {
+  int64_t dim = 0, begin = 0, size = 0, full = 0;
+};
+
+/// Where a variable lives in a safetensors file.
+struct Storage {
+  std::string tensor; ///< with {layer} for stacked variables
+  bool transpose = false;
+  std::optional<StorageSlice> slice;
+};
+
+struct Initializer {
+  enum Kind { Normal, Constant };
+  Kind kind = Constant;
+  float value = 0; ///< standard deviation, or the constant
+};
+
+struct Variable {
+  enum Role { Parameter, Master, Momentum, Variance };
+  std::string name;
+  Role role = Parameter;
+  std::string of; ///< the parameter an optimizer state belongs to
+  ElementType type = ElementType::F32;
+  std::vector<int64_t> shape, localShape;
+  bool stacked = false;
+  std::vector<std::vector<int>> sharding; ///< per dimension: indices of mesh axes
+  int64_t offset = 0;
+  bool onHost = false; ///< in the host's arena
+  size_t program = 0; ///< which of the plan's programs has it
+  Initializer init;
+  Storage storage;
+
+  /// A parameter that is the rounded value of a master, which files are read into
+  /// and written from.
+  bool hasMaster = false;
+
+  int64_t layers() const { return stacked ? shape[0] : 1; }
+  /// A weight of the model: a parameter or a master.
+  bool isWeight() const { return role == Parameter || role == Master; }
+};
+
+/// Where the host finds a rank's variables.
+struct VariablePlaces {
+  VariablePlaces(char *arena, char *host = nullptr) : arena(arena), host(host) {}
+  char *of(const Variable &variable) const {
+    return (variable.onHost ? host : arena) + variable.offset;
+  }
+
+  char *arena; ///< the arena, or the host's copy of what it begins with
+  char *host;  ///< the host's arena
+};
+
+/// An input or output of the program: where it lies in the arena.
+struct Port {
+  std::string name;
+  ElementType type = ElementType::F32;
+  std::vector<int64_t> shape;
+  int64_t offset = 0;
+};
+
+/// Bytes of the arena from `begin` to `end`.
+struct ArenaRange {
+  int64_t begin = 0, end = 0;
+};
+
+struct CollectiveEntry {
+  std::string op;
+  int64_t program = 0; ///< which of the plan's programs calls it
+  int64_t group = 0;
+  ElementType type = ElementType::F32;
+  int64_t count = 0;
+  std::string location;
+  int64_t peer = -1; ///< of a message, the other rank's place in the group
+  bool started = false; ///< it runs beside what follows
+};
+
+/// A call of attention in a program for GPUs.
+struct AttentionEntry {
+  cudnn::Attention call;
+  bool byCudnn = false;
+  bool fallback = false; ///< the executable has generated kernels for it too
+  int64_t workspaceBytes = 0;
+  std::string location;
+};
+
+struct MemoryLine {
+  std::string category;
+  int64_t bytes = 0;
+};
+
+/// What some of the ranks run; all, where there is only one.
+struct Program {
+  std::string name;
+  /// Axes of the mesh, and the coordinates of its ranks on them.
+  std::vector<std::pair<int, std::vector<int64_t>>> at;
+  int64_t arenaBytes = 0, hostBytes = 0;
+  std::vector<MemoryLine> memory, hostMemory;
+  /// For what a device holds beside the arena; none where the host computes.
+  std::vector<MemoryLine> allowances;
+};
+
+/// As one rank sees it: arena, memory, variables, inputs and outputs are those of its
+/// program.
+struct Plan {
+  std::string hash, model, config, target, precision, optimizer;
+  std::vector<MeshAxis> mesh;
+  int64_t batch = 0, sequence = 0, microbatches = 1, vocabulary = 0, maxPositions = 0;
+  std::vector<int> dataAxes; ///< indices into mesh, outermost first
+  int64_t arenaBytes = 0, hostBytes = 0;
+  std::vector<MemoryLine> memory, hostMemory, allowances;
+  std::vector<Variable> variables;
+  std::vector<Program> programs;
+  size_t program = 0; ///< this rank's
+  /// Those of all programs, in the same order on every rank.
+  std::vector<Variable> allVariables;
+  std::map<std::string, Port> inputs, outputs;
+  std::set<std::string> inputNames;     ///< of all programs
+  std::vector<std::vector<int>> groups; ///< per group: indices of mesh axes
+  std::vector<int64_t> scratchBytes;    ///< per group: what its communicator allocates at most
+  std::vector<CollectiveEntry> collectives;
+  std::vector<AttentionEntry> attentions;
+  double flops = 0;
+
+  /// The plan in `json` for `rank`, or an Error naming what is missing or inconsistent.
+  static Plan parse(std::string_view json, int64_t rank = 0);
+
+  /// "data,tensor".
+  std::string axesText(const std::vector<int> &axes) const;
+  /// "all_reduce (collective 3, group [data], 8 x f32, at ...)".
+  std::string describeCollective(int number) const;
+
+  /// The number of the program that `rank` runs.
+  size_t programOf(int64_t rank) const;
+
+  /// Product of the mesh's sizes.
+  int64_t ranks() const;
+  /// "data=2,tensor=4", or "one rank".
+  std::string meshText() const;
+  /// Position of `rank` on each mesh axis; ranks are numbered row-major.
+  std::vector<int64_t> coordinates(int64_t rank) const;
+  /// Product of the sizes of `axes`.
+  int64_t axesSize(const std::vector<int> &axes) const;
+  /// Row-major position of `coordinates` within `axes`, the first outermost.
+  int64_t axesIndex(const std::vector<int> &axes, const std::vector<int64_t> &coordinates) const;
+  /// The ranks that differ from `rank` only in `axes`, in row-major order of these.
+  std::vector<int> groupMembers(const std::vector<int> &axes, int64_t rank) const;
+
+  const Variable &parameter(const std::string &name, size_t program) const;
+
+  /// The parts of the arena that have all variables in it, and all of `ports`.
+  ArenaRange variableRange() const;
+  static ArenaRange rangeOf(const std::map<std::string, Port> &ports);
+};
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_COMMON_PLAN_H

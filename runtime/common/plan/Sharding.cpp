@@ -1,0 +1,95 @@
+//===- Sharding.cpp - which part of a tensor a rank holds -----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "common/plan/Sharding.h"
+
+#include "common/monitor/Error.h"
+#include "common/plan/Plan.h"
+
+#include "meshwright/runtime/StorageName.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+using namespace meshwright;
+
+int64_t Box::elements() const {
+  int64_t product = 1;
+  for (int64_t size : extent)
+    product *= size;
+  return product;
+}
+
+Box meshwright::shardOf(const Plan &plan, const Variable &variable, int64_t rank) {
+  std::vector<int64_t> coordinates = plan.coordinates(rank);
+  Box box;
+  for (size_t d = 0; d < variable.shape.size(); ++d) {
+    int64_t size = variable.shape[d], local = variable.localShape[d];
+    int64_t begin = std::min(size, plan.axesIndex(variable.sharding[d], coordinates) * local);
+    box.begin.push_back(begin);
+    box.extent.push_back(std::min(local, size - begin));
+  }
+  return box;
+}
+
+bool meshwright::ownsShard(const Plan &plan, const Variable &variable, int64_t rank) {
+  if (plan.programOf(rank) != variable.program)
+    return false;
+  std::vector<int64_t> coordinates = plan.coordinates(rank);
+  // Of the ranks of its program, the first on each axis that does not cut it.
+  for (const auto &[axis, places] : plan.programs[variable.program].at)
+    coordinates[size_t(axis)] -= *std::min_element(places.begin(), places.end());
+  for (const auto &axes : variable.sharding)
+    for (int axis : axes)
+      coordinates[size_t(axis)] = 0;
+  return std::all_of(coordinates.begin(), coordinates.end(), [](int64_t c) { return c == 0; });
+}
+
+std::vector<int64_t> meshwright::denseStrides(const std::vector<int64_t> &shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t d = shape.size(); d-- > 1;)
+    strides[d - 1] = strides[d] * shape[d];
+  return strides;
+}
+
+StorageLayout meshwright::storageLayout(const Variable &variable) {
+  StorageLayout layout;
+  layout.fileShape.assign(variable.shape.begin() + variable.stacked, variable.shape.end());
+  size_t rank = layout.fileShape.size();
+  if (variable.storage.transpose)
+    std::swap(layout.fileShape[rank - 1], layout.fileShape[rank - 2]);
+  if (const auto &slice = variable.storage.slice) {
+    int64_t &size = layout.fileShape[size_t(slice->dim)];
+    if (size != slice->size)
+      fail("plan: the storage slice of ", variable.name, " has size ", slice->size,
+           " but the variable has ", size);
+    size = slice->full;
+  }
+  layout.strides = denseStrides(layout.fileShape);
+  if (const auto &slice = variable.storage.slice)
+    layout.offset = slice->begin * layout.strides[size_t(slice->dim)];
+  if (variable.storage.transpose)
+    std::swap(layout.strides[rank - 1], layout.strides[rank - 2]);
+  return layout;
+}
+
+std::string meshwright::storageName(const Variable &variable, int64_t layer) {
+  std::string name = variable.storage.tensor;
+  size_t begin = name.find("{layer"), end = name.find("}", begin);
+  bool numbered = begin != std::string::npos && end != std::string::npos;
+  if (numbered != variable.stacked)
+    fail("plan: variable ", variable.name, variable.stacked ? " is" : " is not",
+         " stacked but its storage name is \"", name, "\"");
+  if (!numbered)
+    return name;
+  // "{layer}" or "{layer+6}", for a variable whose first layer is the model's seventh.
+  std::string offset = name.substr(begin + 6, end - begin - 6);
+  char *rest = offset.data();
+  int64_t first = offset.empty() ? 0 : strtoll(offset.c_str(), &rest, 10);
+  if (!offset.empty() && (offset[0] != '+' || offset.size() < 2 || *rest))
+    fail("plan: the storage name \"", name, "\" of variable ", variable.name,
+         " has neither {layer} nor {layer+NUMBER}");
+  return name.replace(begin, end + 1 - begin, std::to_string(first + layer));
+}

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Flags that would change nothing are refused, by the compiler and by executables; values that ask for nothing are not.
+
+  effects.py CONFIG WORK
+"""
+import json
+import pathlib
+import subprocess
+import sys
+
+sys.path.append(sys.path[0] + "/..")
+from harness import INPUTS, call, check, compile, flags, fresh
+
+config = pathlib.Path(sys.argv[1]).resolve()
+fresh(sys.argv[2])
+SIZE = {"batch": 4, "seq": 16}
+RUN = {"data": INPUTS / "golden/corpus.txt", "tokens": "u8", "steps": 1, "lr": 0.01}
+
+
+def refused(command, flag, *words):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=60)
+    check(done.returncode == 1 and all(word in done.stderr for word in ("error: --" + flag, *words)),
+          f"{' '.join(map(str, command))}:\n{done.stdout}{done.stderr}")
+
+
+# What an executable reads depends on what it was compiled for.
+compile(config, "sgd", optimizer="sgd", **SIZE)
+compile(config, "adamw", **SIZE)
+for exe, flag, value, why in (("sgd", "weight-decay", 0.1, "--optimizer adamw"), ("sgd", "beta1", 0.9, "--optimizer adamw"),
+                              ("sgd", "beta2", 0.9, "--optimizer adamw"), ("sgd", "eps", 1e-8, "optimizer is sgd"),
+                              ("adamw", "min-lr", 1e-4, "--lr-schedule cosine"),
+                              ("adamw", "hysteresis", 2, "--precision fp16"),
+                              ("adamw", "initial-loss-scale", 2, "--precision fp16"),
+                              ("adamw", "min-loss-scale", 1, "--precision fp16"),
+                              ("adamw", "loss-scale-window", 3, "--precision fp16"),
+                              ("adamw", "cuda-graphs", "off", "--target cuda"), ("adamw", "tune", "file", "--target cuda")):
+    refused([f"./{exe}", *flags(dict(RUN, **{flag: value}))], flag, why)
+refused(["./adamw", *flags(dict(RUN, trace="trace", trace_from=1))], "trace-from", "before step 1")
+for exe, more in (("sgd", {"weight_decay": 0, "min_lr": 0}), ("adamw", {"min_lr": 0, "weight_decay": 0.1}),
+                  ("adamw", {"lr_schedule": "linear", "min_lr": 1e-4}), ("adamw", {"trace": "trace", "trace_from": 0})):
+    call([f"./{exe}", *flags(dict(RUN, **more))])
+
+# What the compiler does depends on its other flags.
+TWO = {"mesh": "data=2"}
+for flag, value, why, more in (("gpu-arch", "sm_80", "--target cuda", {}), ("attention", "auto", "--target cuda", {}),
+                               ("epilogues", "none", "--target cuda", {}), ("deterministic", "off", "--target cuda", {}),
+                               ("deterministic", "off", "same bits", {"target": "cuda", "attention": "generated"}),
+                               ("cpu", "x86-64", "--target cpu", {"target": "cuda"}),
+                               ("offload-buffer", "1MiB", "--offload optimizer", {"offload": "activations"}),
+                               ("memory-limit", "1GiB", "names the bytes already", {"remat": "auto:1GiB"}),
+                               ("collective-algorithm", "ring", "no collectives", {}),
+                               ("collective-matmul", "on", "no collectives", {"mesh": "data=1"}),
+                               ("overlap", "on", "no collectives", {})):
+    refused(["meshwright", "compile", config, "-o", "out.mlir", *flags(dict(SIZE, emit="exec", **{flag: value}, **more))],
+            f"{flag} {value} changes nothing", why)
+# Defaults, and what asks for nothing.
+compile(config, "out.mlir", emit="exec", collective_algorithm="native", collective_matmul="off", overlap="off",
+        schedule="1f1b", zero=0, data_sync="all-reduce", remat="none", grad_dtype="f32", **SIZE)
+compile(config, "out.mlir", emit="exec", collective_algorithm="ring", collective_matmul="on", overlap="on", **TWO, **SIZE)
+
+# IR holds what was decided: a flag that would decide it again is refused.
+DECIDED = {"step": {"cuts": "1"},
+           "dist": {"zero": 0, "data-sync": "all-reduce", "sequence-parallel": True, "explain-sharding": "tokens"},
+           "stages": {"remat": "none"},
+           "schedule": {"schedule": "1f1b", "collective-algorithm": "ring", "collective-matmul": "on"},
+           "exec": {"overlap": "on", "replay": True, "offload": "optimizer", "target": "cuda"}}
+for stage, decided in DECIDED.items():
+    compile(config, f"{stage}.mlir", emit=stage, mesh="pipe=2", **SIZE)
+    for flag, value in decided.items():
+        refused(["meshwright", "compile", f"{stage}.mlir", "-o", "out", *flags({flag: value})], flag, "cannot change")
+# Nor can IR of floor 3 for GPUs become a program for processors because nothing was said.
+compile(config, "cuda.mlir", emit="exec", target="cuda", **SIZE)
+refused(["meshwright", "compile", "cuda.mlir", "-o", "out"], "target cpu cannot change", "give --target cuda")

@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""Trains a golden directory's model in bf16 and fp16.
+
+  precision.py GOLDEN WORK losses STRATEGY...    the losses of the float64 run, and the interpreter's
+  precision.py GOLDEN WORK parts STRATEGY...     the losses of one rank in the same precision
+  precision.py GOLDEN WORK scaling [STRATEGY]    overflows, growth, and resuming in fp16
+  precision.py GOLDEN WORK bytes                 what a parameter takes
+  precision.py GOLDEN WORK threads               the library of matrix products starts none of its own
+
+A strategy is written as for golden.py.
+"""
+import array
+import filecmp
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+sys.path.append(sys.path[0] + "/..")
+from compare import largest, read_safetensors
+from harness import Golden, call, check, check_traffic, compile, distance, flags, fresh, ranks_of, strategy, train
+
+golden = Golden(sys.argv[1])
+fresh(sys.argv[2])
+PRECISIONS = ({"precision": "bf16"}, {"precision": "bf16", "grad_dtype": "bf16"}, {"precision": "fp16"})
+
+
+def slope(losses):
+    """Of the straight line nearest to the losses."""
+    middle, mean = (len(losses) - 1) / 2, sum(losses) / len(losses)
+    spread = sum((i - middle) ** 2 for i in range(len(losses)))
+    return sum((i - middle) * (loss - mean) for i, loss in enumerate(losses)) / spread
+
+
+def interpreted(options, run):
+    """The same run by the interpreter, which rounds as the types say."""
+    compile(golden.config, "step.mlir", emit="step", **options)
+    judge = ["meshwright-interpret", "step.mlir", "--precision", "f32", "--train", *flags(run)]
+    done = subprocess.run(map(str, judge), capture_output=True, text=True, timeout=600)
+    check(done.returncode == 0, done.stderr[:1000])
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def losses(items):
+    want = golden.answers["loss"]
+    for item in items:
+        for precision in PRECISIONS:
+            options = dict(golden.size, **strategy(item), **precision)
+            mesh, ranks = options["mesh"], ranks_of(options["mesh"])
+            compile(golden.config, "exe", **options)
+            have = train("./exe", ranks, save="run", **golden.run)
+            name = f"{golden.directory.name} {item} {' '.join(precision.values())}"
+            off = distance(have, [{"loss": loss} for loss in want])
+            check(off <= 2e-2, f"{name}: a loss is off by {off:.1e}")
+            falls = slope([row["loss"] for row in have]) / slope(want)
+            check(abs(falls - 1) <= 2e-2, f"{name}: the losses fall {falls:.3f} times as fast")
+            # What is saved are the masters: more digits than the narrow type has.
+            weights = read_safetensors("run/latest/model.safetensors")
+            final = {key.removeprefix("transformer."): norm for key, norm in golden.answers["final_norm"].items()}
+            worst = largest(abs(math.hypot(*weights[key][1]) - norm) / norm for key, norm in final.items()
+                            if not key.endswith("c_attn.bias"))
+            check(worst <= 2e-2, f"{name}: the norm of a weight at the end is off by {worst:.1e}")
+            digits = array.array("I", weights[sorted(weights)[0]][1].tobytes())
+            check(any(bits & 0x1FFF for bits in digits), f"{name}: what is saved has narrow numbers only")
+            print(f"{name}: loss {off:.1e}, slope {falls:.4f}, final weights {worst:.1e}", end="")
+            if mesh == "":
+                check(train("./exe", ranks, **golden.run) == have, f"{name}: the run differs from itself")
+                near = distance(have[:4], interpreted(options, dict(golden.run, steps=4)))
+                check(near <= 2e-3, f"{name}: a loss is {near:.1e} off the interpreter's")
+                print(f", from the interpreter {near:.1e}", end="")
+            print()
+            sys.stdout.flush()
+
+
+def parts(items):
+    """How weights and states are stored changes what is rounded in no way, and sums in their last digits: whatever
+    differs from one rank is in the order of sums, over devices and microbatches."""
+    for precision in PRECISIONS:
+        compile(golden.config, "one", **golden.size, **precision)
+        want = train("./one", save="one-run", **golden.run)
+        weights = read_safetensors("one-run/latest/model.safetensors")
+        for item in items:
+            options = dict(golden.size, **strategy(item), **precision)
+            compile(golden.config, "exe", **options)
+            ranks = ranks_of(options["mesh"])
+            have = train("./exe", ranks, save="run", trace="trace.json", **golden.run)
+            check_traffic("./exe", "trace.json", golden.run["steps"])
+            name = f"{golden.directory.name} {item} {' '.join(precision.values())}"
+            off, norms = distance(have, want), distance(have, want, "grad_norm")
+            check(off <= 2e-3, f"{name}: a loss is {off:.1e} off one rank's")
+            check(norms <= 1e-2, f"{name}: a gradient norm is {norms:.1e} off one rank's")
+            final = read_safetensors("run/latest/model.safetensors")
+            check(set(final) == set(weights), f"{name}: other tensors are saved")
+            worst = largest(math.dist(final[key][1], value) / math.hypot(*value) for key, (_, value) in weights.items()
+                            if not key.endswith("c_attn.bias"))
+            check(worst <= 5e-3, f"{name}: a weight at the end is {worst:.1e} off one rank's")
+            check(train("./exe", ranks, **golden.run) == have, f"{name}: the run differs from itself")
+            print(f"{name}: loss {off:.1e}, grad_norm {norms:.1e}, final weights {worst:.1e}", flush=True)
+
+
+def scaling(where="data=2"):
+    compile(golden.config, "exe", precision="fp16", **golden.size, **strategy(where))
+    run = dict(golden.run, steps=12)
+    good = train("./exe", 2, **run)
+    check([row["loss_scale"] for row in good] == [65536] * 12, "the scale changes without a cause")
+    check(not any(row["skipped"] for row in good), "a step is skipped")
+
+    # So large that gradients overflow: nothing is updated until the scale has come down. Two overflows are needed
+    # before it falls, then each halves it.
+    huge = dict(run, initial_loss_scale=2.0**34)
+    first = train("./exe", 2, save="first", **dict(huge, steps=1))
+    check(first[0]["skipped"] and first[0]["grad_norm"] is None, "the first step does not overflow")
+    before, after = read_safetensors(golden.weights), read_safetensors("first/latest/model.safetensors")
+    check(all(list(after[key][1]) == list(value) for key, (_, value) in before.items()), "a skipped step changes weights")
+    states = read_safetensors("first/latest/optimizer.safetensors")
+    check(not any(any(value) for _, value in states.values()), "a skipped step changes an optimizer state")
+    have = train("./exe", 2, **dict(huge, steps=40))
+    skipped = [row["skipped"] for row in have]
+    count = sum(skipped)
+    check(2 <= count < 30 and skipped == [True] * count + [False] * (40 - count), f"skipped: {skipped}")
+    scales = [row["loss_scale"] for row in have]
+    check(scales == [2.0**34] * 2 + [2.0 ** (33 - i) for i in range(count - 1)] + [2.0 ** (35 - count)] * (39 - count),
+          f"scales: {scales}")
+    check(have[-1]["loss"] < have[count]["loss"], "it does not train after that")
+    # Steps that were skipped do not count in AdamW's bias corrections: the interpreter does the same.
+    options = dict(golden.size, precision="fp16")
+    near = interpreted(options, dict(huge, steps=count + 3))
+    check([row["loss_scale"] for row in near] == scales[:count + 3], "the interpreter scales otherwise")
+    check(distance(have[count:count + 3], near[count:]) <= 2e-3, "the interpreter trains otherwise after skipped steps")
+
+    # A scale that cannot fall is no excuse.
+    floor = dict(huge, min_loss_scale=2.0**33, steps=20)
+    done = subprocess.run(["meshwright", "run", "-n", "2", "./exe", *flags(floor)], capture_output=True, text=True)
+    check(done.returncode != 0 and "training has diverged" in done.stderr, f"at the least scale:\n{done.stderr}")
+
+    # Growth, and a run that stops in the middle of a window is the run that does not.
+    grows = dict(run, initial_loss_scale=256, loss_scale_window=3, min_loss_scale=1, hysteresis=1)
+    whole = train("./exe", 2, metrics="whole.jsonl", save="whole", save_every=5, **grows)
+    check([row["loss_scale"] for row in whole] == [256.0 * 2 ** (i // 3) for i in range(12)], "growth")
+    more = {key: value for key, value in grows.items() if key not in ("init", "initial_loss_scale")}
+    rest = train("./exe", 2, metrics="rest.jsonl", save="rest", resume="whole/step-00000005", **more)
+    check(rest == whole[5:], "the resumed steps differ")
+    for file in ("model.safetensors", "optimizer.safetensors", "state.json"):
+        check(filecmp.cmp(f"rest/latest/{file}", f"whole/latest/{file}", shallow=False), f"{file} differs in a bit")
+
+    # The flags are for fp16, and a checkpoint has its own scale.
+    for exe, options, words in (("./f32", {"loss_scale_window": 5}, "--precision fp16"),
+                                ("./exe", {"resume": "whole", "initial_loss_scale": 2}, "--initial-loss-scale")):
+        if exe == "./f32":
+            compile(golden.config, "f32", mesh="data=2", **golden.size)
+        bare = {key: value for key, value in run.items() if key != "init"}
+        done = subprocess.run(["meshwright", "run", "-n", "2", exe, *flags(dict(bare, **options))], capture_output=True,
+                              text=True)
+        check(done.returncode != 0 and words in done.stderr, f"{options}:\n{done.stderr}")
+    print(f"{count} steps skipped from 2^34")
+
+
+def bytes_each():
+    """With two microbatches of one token parameters and all gradients are there when memory is fullest."""
+    config = dict(json.load(open(golden.config)), n_embd=256, n_head=4, n_layer=3, vocab_size=1024)
+    json.dump(config, open("config.json", "w"))
+    for options, state in (({}, 16), ({"precision": "bf16", "grad_dtype": "bf16"}, 16),
+                           ({"precision": "bf16"}, 18), ({"precision": "fp16"}, 18),
+                           ({"precision": "bf16", "grad_dtype": "bf16", "optimizer": "sgd"}, 8)):
+        compile("config.json", "exe", batch=2, seq=1, microbatches=2, **options)
+        plan = json.loads(call(["meshwright", "inspect", "exe", "--json"]))
+        lines = {line["category"]: line["bytes"] for line in plan["memory"]}
+        count = sum(math.prod(v["shape"]) for v in plan["variables"] if v["role"] == "parameter")
+        each = (lines["parameter"] + lines["optimizer"] + lines["gradient"]) / count
+        print(f"{options}: {each:.3f} bytes a parameter")
+        check(abs(each - state) < 0.01, f"{options}: {each} bytes a parameter, expected {state}")
+        if options == {"precision": "bf16", "grad_dtype": "bf16"}:
+            # With one, a gradient takes the place of its parameter: the update reads the master.
+            compile("config.json", "one", batch=1, seq=1, **options)
+            one = json.loads(call(["meshwright", "inspect", "one", "--json"]))["arena_bytes"]
+            check(one < 15 * count, f"{one / count:.3f} bytes a parameter in all")
+        precision = options.get("precision", "f32")
+        check(plan["precision"] == precision and plan["grad_dtype"] == options.get("grad_dtype", "f32"), "the plan's types")
+
+
+def threads_of(exe, blas):
+    """The threads of a run that is training, with what other programs may leave in the environment of OpenBLAS."""
+    pathlib.Path("run.jsonl").unlink(missing_ok=True)
+    run = dict(golden.run, steps=10**6, lr=0, metrics="run.jsonl")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": str(blas)}
+    process = subprocess.Popen([exe, *flags(run)], env=environment, stdout=subprocess.DEVNULL)
+    try:
+        while process.poll() is None and not (os.path.exists("run.jsonl") and os.path.getsize("run.jsonl")):
+            time.sleep(0.01)
+        check(process.poll() is None, f"{exe} has ended")
+        return len(os.listdir(f"/proc/{process.pid}/task"))
+    finally:
+        process.kill()
+        process.wait()
+
+
+def threads():
+    for precision in ({}, *PRECISIONS):
+        compile(golden.config, "exe", **golden.size, **precision)
+        counts = [threads_of("./exe", blas) for blas in (1, 64)]
+        print(f"{precision}: {counts[1]} threads")
+        check(counts[0] == counts[1], f"{precision}: {counts[1]} threads, with OPENBLAS_NUM_THREADS=1 {counts[0]}")
+
+
+{"losses": losses, "parts": parts, "scaling": lambda items: scaling(*items),
+ "bytes": lambda items: bytes_each(), "threads": lambda items: threads()}[sys.argv[3]](sys.argv[4:])

@@ -1,0 +1,82 @@
+"""Dumps a step of executables on several meshes, replays it, and finds the one value that is then changed in the dump.
+
+usage: replay.py CONFIG CORPUS DIR"""
+import json
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+
+sys.path.append(sys.path[0] + "/..")
+from harness import call, check, compile, flags, fresh, ranks_of, strategy
+
+config, corpus = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
+here = fresh(sys.argv[3])
+RUN = dict(data=corpus, tokens="u8", steps=3, lr=1e-3)
+
+
+def replay(directory):
+    done = subprocess.run(["meshwright", "replay", directory], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return done.returncode, done.stdout
+
+
+def dump(name, text, **options):
+    """A dump of step 1, after one in which moments have become other than zero."""
+    options = {**strategy(text), "batch": 8, "seq": 16, "replay": True, **options}
+    compile(config, name, **options)
+    call(["./" + name, *flags(dict(RUN, ranks=ranks_of(options["mesh"]), dump=name + ".dump", dump_step=1))])
+    return here / (name + ".dump")
+
+
+def change(directory, rank, pick):
+    """Changes one element of the entry of the index that `pick` chooses, and returns the op's number."""
+    index = json.load(open(directory / f"rank-{rank}.json"))
+    entry = pick(index)
+    begin = entry["begin"] if isinstance(entry, dict) else entry[2]
+    with open(directory / f"rank-{rank}.bin", "r+b") as file:
+        file.seek(begin)
+        old, = struct.unpack("<f", file.read(4))
+        file.seek(begin)
+        file.write(struct.pack("<f", old + 0.5 * (1 + abs(old))))
+    return entry
+
+
+dumps = {}
+for name, text, options in [("one", "one/2", {}), ("data", "data=2/2+zero=1", {}), ("overlap", "data=2/2+zero=3", {"overlap": "on"}),
+                            ("tensor", "tensor=2", {}), ("pipe", "pipe=2/2", {}), ("server", "data=2/2+data-sync=parameter-server", {}),
+                            ("bf16", "one/2", {"precision": "bf16"}), ("fp16", "one/2", {"precision": "fp16"})]:
+    dumps[name] = directory = dump(name, text, **options)
+    code, said = replay(directory)
+    print(name, said.strip())
+    check(code == 0 and "step 1: all" in said, f"{name}: exits with {code}:\n{said}")
+
+# A value in the middle of a loop, of one run of its op, on each rank.
+for name, rank in [("one", 0), ("data", 1), ("tensor", 1), ("pipe", 1)]:
+    for part in (3, 2, 1):
+        broken = here / "broken"
+        shutil.rmtree(broken, ignore_errors=True)
+        shutil.copytree(dumps[name], broken)
+
+        number = change(broken, rank, lambda index: index["values"][len(index["values"]) * part // 4])[0]
+        code, said = replay(broken)
+        check(code == 1 and f"rank {rank}: " in said and f"(exec.value {number})" in said and " at " in said,
+              f"{name}: a changed value of op {number} on rank {rank} is reported with {code} as:\n{said}")
+
+# What a step leaves in memory.
+broken = here / "broken"
+shutil.rmtree(broken)
+shutil.copytree(dumps["one"], broken)
+entry = change(broken, 0, lambda index: index["after"][0])
+code, said = replay(broken)
+check(code == 1 and f"{entry['kind']} {entry['name']} after the step diverges" in said, said)
+
+# What cannot be told.
+(broken / "rank-0.json").unlink()
+code, said = replay(broken)
+check(code == 2 and "rank-0.json" in said, said)
+compile(config, "plain", batch=8, seq=16)
+done = subprocess.run(["./plain", *flags(dict(RUN, dump="plain.dump"))], capture_output=True, text=True)
+check(done.returncode != 0 and "compile it with --replay" in done.stderr, done.stderr)
+done = subprocess.run(["./one", *flags(dict(RUN, dump="late.dump", dump_step=3))], capture_output=True, text=True)
+check(done.returncode != 0 and "--dump-step 3" in done.stderr, done.stderr)

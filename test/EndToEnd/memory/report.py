@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+"""What --report, --assert and `meshwright diff` say of a plan: report.py CONFIG WORK"""
+import collections
+import json
+import math
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.path.append(sys.path[0] + "/..")
+from harness import call, check, compile, fresh
+
+config = pathlib.Path(sys.argv[1]).resolve()
+fresh(sys.argv[2])
+size = {"batch": 8, "seq": 16}
+
+
+def report(name, **options):
+    compile(config, f"{name}.mlir", emit="exec", report=name, **size, **options)
+    plan = json.load(open(f"{name}/report.json"))
+    check_memory(name, plan)
+    check_trace(name, plan)
+    return plan
+
+
+def check_trace(name, plan):
+    """The predicted step: each program's tasks in their order, as long as their operations, nested in time."""
+    events = json.load(open(f"{name}/trace.json"))["traceEvents"]
+    spans = [event for event in events if event["ph"] == "X"]
+    names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+    check(list(names.values()) == [p["name"] if len(plan["programs"]) > 1 else "every rank" for p in plan["programs"]], f"{name}: {names}")
+    ranks = math.prod(axis["size"] for axis in plan["mesh"])
+    for number, program in enumerate(plan["programs"]):
+        own = sorted((e for e in spans if e["pid"] == number), key=lambda e: (e["ts"], -e["dur"]))
+        tracks = {track: [e for e in own if e["tid"] == track] for track in (0, 1)}
+        for events in tracks.values():
+            around = []
+            for event in events:
+                while around and around[-1]["ts"] + around[-1]["dur"] <= event["ts"] + 1e-9:
+                    around.pop()
+                check(not around or event["ts"] + event["dur"] <= around[-1]["ts"] + around[-1]["dur"] + 1e-6,
+                      f"{name}: {event} ends after {around[-1:]}")
+                event["top"] = not around
+                around.append(event)
+        tasks = [e["name"] for e in tracks[0] if re.fullmatch(r"[FBW]\d+\.\d+", e["name"])]
+        check(tasks == program.get("order", []), f"{name}: predicted are the tasks {tasks}")
+        share = 1
+        for axis in plan["mesh"]:
+            share *= len(program["at"].get(axis["axis"], range(axis["size"])))
+        work = sum(e["args"].get("flops", 0) for e in tracks[0] if e["top"])
+        check(abs(work * share / program["flops"] - 1) < 1e-9, f"{name}: {work} operations on each of {share} ranks, planned are {program['flops']}")
+        check((ranks > 1) <= bool(tracks[1]), f"{name}: no communication of {names[number]}")
+        check(all(e["args"]["location"] for e in tracks[1]), f"{name}: communication without a place in the IR")
+
+
+def check_memory(name, plan):
+    """Memory over time is at most what the plan says is live, and just that at its peak."""
+    for number, program in enumerate(plan["programs"]):
+        entries = {entry["program"]: entry for entry in plan["memory_over_time"] if entry["in"] == number}
+        check(set(entries) == {"step", "eval"}, f"{name}: memory over time of {set(entries)}")
+        most = {}
+        for kind, entry in entries.items():
+            sums = {point["op"]: sum(bytes for category, bytes in point.items() if category != "op") for point in entry["points"]}
+            check(min(sums) == 0 and max(sums) < entry["ops"] and list(sums) == sorted(sums), f"{name}: points of {kind} at {list(sums)}")
+            check(all(a != b for a, b in zip(entry["points"], entry["points"][1:])), f"{name}: a point of {kind} changes nothing")
+            most[kind] = max(sums.values())
+            check(sums[entry["peak_op"]] == most[kind] == entry["peak_bytes"], f"{name}: the peak of {kind} is {most[kind]}, said is {entry['peak_bytes']}")
+        check(max(most.values()) == program["live_bytes"], f"{name}: most is {most}, live_bytes {program['live_bytes']}")
+        check([mark["task"] for mark in entries["step"]["tasks"]] == program.get("order", []), f"{name}: tasks {entries['step']['tasks']}")
+        peak = program["peak"]
+        check(peak["bytes"] == program["live_bytes"], f"{name}: the peak has {peak['bytes']} bytes")
+        check(sum(row["bytes"] for row in peak["buffers"]) + peak["others"] + peak["lasting"] == peak["bytes"], f"{name}: the rows of the peak do not add up")
+        lasting = sum(line["bytes"] for line in program["memory"] if line["category"] in ("parameter", "optimizer", "input", "output"))
+        check(peak["lasting"] == lasting and peak["others"] >= 0, f"{name}: {peak['lasting']} bytes outlast the step, {lasting} in the plan")
+        check(sorted(peak["buffers"], key=lambda row: -row["bytes"]) == peak["buffers"], f"{name}: the largest are not first")
+        for row in peak["buffers"]:
+            check(row["op"] and row["location"], f"{name}: nobody says where {row} is from")
+        at = next(point for point in reversed(entries[peak["program"]]["points"]) if point["op"] <= peak["op"])
+        check({line["category"]: line["bytes"] for line in program["memory"]} == {k: v for k, v in at.items() if k != "op"},
+              f"{name}: at the peak are {at}, the plan has {program['memory']}")
+        svg = open(f"{name}/memory-{program['name']}.svg").read()
+        check(f"arena: {program['arena_bytes']:,} bytes" in svg and f"peak: {entries['step']['peak_bytes']:,} bytes" in svg, f"{name}: {svg[-900:]}")
+        check(svg in open(f"{name}/index.html").read(), f"{name}: the page lacks memory-{program['name']}.svg")
+
+
+def check_tables(name, plan):
+    """The tables against what the plan says of each collective and variable."""
+    sizes = {axis["axis"]: axis["size"] for axis in plan["mesh"]}
+    ranks = math.prod(sizes.values())
+    sent, calls = collections.Counter(), collections.Counter()
+    for op in plan["collectives"]:
+        axes = [axis for axis in plan["groups"][op["group"]] if sizes[axis] > 1]
+        key = op["program"], ",".join(axes), op["op"]
+        calls[key] += op["times"]
+        sent[key] += op["times"] * op["group_bytes"] * ranks // math.prod(sizes[axis] for axis in axes)
+    rows = {(row["program"], row["axes"], row["op"]): row for row in plan["communication"]}
+    check(set(rows) == set(calls), f"{name}: communication of {set(rows) ^ set(calls)}")
+    for key, row in rows.items():
+        check((row["calls"], row["bytes"], row["rank_bytes"]) == (calls[key], sent[key], sent[key] // ranks), f"{name}: {row}")
+    copies = {(row["variable"], row["axis"]): row for row in plan["replicated"]}
+    check(len(copies) == len(plan["replicated"]), f"{name}: copies are listed twice")
+    want = {(v["name"], axis) for v in plan["variables"] for axis, n in sizes.items()
+            if n > 1 and axis not in sum(v["sharding"], [])}
+    check(set(copies) == want, f"{name}: copies of {set(copies) ^ want}")
+    check(all(row["reason"] and row["bytes"] > 0 for row in copies.values()), f"{name}: copies without a reason")
+    page = open(f"{name}/index.html").read()
+    bars = len(rows) + len(plan["memory"])
+    drawn = page.count('class="bar"')
+    check(drawn == bars, f"{name}: {drawn} bars, expected {bars}")
+    for variable, axis in copies:
+        check(f"<td>{variable}</td>" in page, f"{name}: the page does not name {variable}")
+    check('name="viewport"' in page and "svg{max-width:100%;height:auto}" in page, f"{name}: pictures may be wider than the page")
+    check(page.count("<table>") == page.count("<div class=wide><table>"), f"{name}: a table may be wider than the page")
+    check(not re.search(r"(src|href)=|https?://(?!www.w3.org)", page), f"{name}: the page needs other files")
+    return copies
+
+
+one = report("one", mesh="data=2,tensor=2", zero=1)
+copies = check_tables("one", one)
+
+
+def reason(variable, axis, *words):
+    for word in words:
+        check(word in copies[variable, axis]["reason"], f"{variable} along {axis}: {copies[variable, axis]['reason']}")
+
+
+reason("layers.self_attn.q_proj.weight", "data", "--zero 3 would")
+reason("layers.input_layernorm.weight", "tensor", "dimension 0 is the residual stream's")
+reason("norm.weight.momentum", "tensor", "dimension 0 is the residual stream's")
+check(("embed_tokens.weight", "tensor") not in copies, "a cut vocabulary is called a copy")
+check(("layers.self_attn.q_proj.weight.momentum", "data") not in copies, "a state of ZeRO is called a copy")
+
+copies = check_tables("replicas", report("replicas", mesh="replica=2,data=2,tensor=8", precision="bf16"))
+reason("layers.self_attn.k_proj.weight", "tensor.1", "divided into 4 parts at most")
+reason("layers.self_attn.k_proj.weight.master", "data", "--zero 1 would")
+reason("norm.weight", "replica", "replicas hold copies")
+
+recipe = 'mesh = "data=2,tensor=2"\n[seeds]\n"layers.*.k_proj.weight" = "[{}, {}]"\n'
+pathlib.Path("seeds.toml").write_text(recipe)
+copies = check_tables("seeds", report("seeds", recipe="seeds.toml"))
+reason("layers.self_attn.k_proj.weight", "tensor", "a seed says so")
+
+# Pipelines have a timeline, the tasks as long as their operations.
+def check_timeline(name, stages, microbatches, schedule, phases):
+    plan = report(name, mesh=f"pipe={stages}", microbatches=microbatches, schedule=schedule)
+    orders = [program["order"] for program in plan["programs"]]
+    drawn = [[(span["task"], span["begin"], span["end"]) for span in stage["tasks"]] for stage in plan["timeline"]]
+    check([[task for task, *_ in spans] for spans in drawn] == orders, f"{name}: the timeline has other tasks than the programs")
+    chunks = {int(task.split(".")[1]) for order in orders for task in order}
+    check(sorted(sum(orders, [])) == sorted(f"{p}{m}.{c}" for p in phases for m in range(microbatches) for c in chunks),
+          f"{name}: not every task once: {orders}")
+    ends = {task: end for spans in drawn for task, _, end in spans}
+    last = max(chunks)
+    unit = None
+    for stage, (program, spans) in enumerate(zip(plan["programs"], drawn)):
+        free = 0
+        for task, begin, end in spans:
+            phase, microbatch, chunk = task[0], int(task[1:].split(".")[0]), int(task.split(".")[1])
+            needs = {"F": [f"F{microbatch}.{chunk - 1}"] if chunk else [],
+                     "B": [f"F{microbatch}.{chunk}"] + ([f"B{microbatch}.{chunk + 1}"] if chunk < last else []),
+                     "W": [f"B{microbatch}.{chunk}"]}[phase]
+            earliest = max([free] + [ends[need] for need in needs])
+            check(abs(begin - earliest) < 1e-6, f"{name}: {task} begins at {begin}, could at {earliest}")
+            flops = program["task_flops"][f"{phase}{chunk}"]
+            unit = unit or (end - begin) / flops
+            check(abs((end - begin) / flops / unit - 1) < 1e-6, f"{name}: {task} is not as long as its operations")
+            free = end
+        work = sum(program["task_flops"][task[0] + task.split(".")[1]] for task in program["order"]) + sum(program["round_flops"])
+        # What is left are zeros that gradients start from.
+        check(0.97 * program["flops"] <= work <= program["flops"], f"{name}: tasks and update have {work} of {program['flops']} operations")
+        rounds = plan["timeline"][stage]["rounds"]
+        check(abs(rounds[0]["begin"] - free) < 1e-6 and len(rounds) >= 2, f"{name}: rounds {rounds}")
+        barrier = max(stage["rounds"][0]["end"] for stage in plan["timeline"])
+        check(abs(rounds[1]["begin"] - barrier) < 1e-6, f"{name}: the update begins at {rounds[1]}, the norm is there at {barrier}")
+    end = max(span["end"] for stage in plan["timeline"] for span in stage["rounds"])
+    check(abs(end - 100) < 1e-6, f"{name}: the step takes {end}")
+    svg, page = open(f"{name}/timeline.svg").read(), open(f"{name}/index.html").read()
+    check(svg in page, f"{name}: the page has no timeline")
+    named = re.findall(r"<g><title>([FBW][0-9.]+):", svg)
+    check(sorted(task.split(".")[0] for task in named) == sorted(task.split(".")[0] for order in orders for task in order),
+          f"{name}: drawn are {named}")
+    barriers = svg.count('class="barrier"')
+    check(barriers == len(rounds) - 1, f"{name}: {barriers} barriers between {len(rounds)} rounds")
+    stash = [row for program in plan["programs"] for row in program["peak"]["buffers"] if row["category"] == "activation"]
+    writers = {row["task"][:1] for row in stash if row["op"] == "matmul"}
+    check(writers and writers <= {"F", "B"}, f"{name}: activations are written in {[row['task'] for row in stash]}")
+    layers = 4 // len(chunks)
+    check(layers == 1 or any(row["slices"] == layers for row in stash), f"{name}: no activation of {layers} layers in {stash}")
+    return plan
+
+
+check_timeline("1f1b", 2, 4, None, "FB")
+check_timeline("zb-v", 2, 4, "zb-v", "FBW")
+compile(config, "stages", mesh="pipe=2", microbatches=4, **size)
+said = call(["meshwright", "inspect", "stages"])
+lines = re.findall(r"^ +(\d) \|(.*?)\|(.*)\|$", said, re.M)
+check([line[0] for line in lines] == ["0", "1"], f"inspect draws {lines}")
+check(re.findall(r"[FB]\d", lines[1][1]) == "F0 B0 F1 B1 F2 B2 F3 B3".split(), f"inspect draws stage 1 as {lines[1]}")
+tables = re.findall(r"^(parameter +type +shape +on a rank +sharding)\n((?:  .*\n)+)", said, re.M)
+columns = [tables[0][0].index(title) for title in ("type", "shape", "on a rank", "sharding")]
+check("post_attention_layernorm" in tables[0][1] and all(line[at - 2:at] == "  " and line[at] != " " for line in tables[0][1].splitlines() for at in columns),
+      f"columns run together:\n{said}")
+check(re.search(r"^arena +[\d,]+ bytes \([\d.]+ [KMG]iB\) a rank$", said, re.M), f"no size for people:\n{said}")
+check("of the stages' time is work" in said and lines[0][2].count("U") >= 2, said)
+
+# Budgets that the tables say are met exactly.
+step = [row for row in one["communication"] if row["program"] == "step"]
+memory = {line["category"]: line["bytes"] for line in one["memory"]}
+exact = {
+    "peak": one["arena_bytes"],
+    "communication": sum(row["rank_bytes"] for row in step),
+    "communication[data]": sum(row["rank_bytes"] for row in step if row["axes"] == "data"),
+    "communication[data,tensor]": sum(row["rank_bytes"] for row in step if row["axes"] == "data,tensor"),
+    "collectives": sum(row["calls"] for row in step),
+    "flops": one["flops"],
+    "parameter + gradient + optimizer": memory["parameter"] + memory["gradient"] + memory["optimizer"],
+} | {category: memory[category] for category in ("parameter", "gradient", "optimizer", "activation", "workspace")}
+for quantity, value in exact.items():
+    check(value > 0, f"{quantity} is {value}")
+    call(["meshwright", "compile", config, "--emit", "exec", "-o", "exact.mlir", "--mesh", "data=2,tensor=2", "--zero", 1, "--batch", 8,
+          "--seq", 16, "--assert", f"{quantity}<={value}", "--assert", f"{quantity} >= {value}"])
+    done = subprocess.run(["meshwright", "compile", config, "--emit", "exec", "-o", "exact.mlir", "--mesh", "data=2,tensor=2", "--zero", "1",
+                           "--batch", "8", "--seq", "16", "--assert", f"{quantity}<{value}"], capture_output=True, text=True)
+    check(done.returncode == 1 and f"{quantity} is {value:,}" in done.stderr, f"{quantity} < {value}: {done.stderr}")
+
+
+# Comparing plans.
+def diff(a, b, status, *words):
+    done = subprocess.run(["meshwright", "diff", a, b], capture_output=True, text=True)
+    check(done.returncode == status, f"diff {a} {b} exits with {done.returncode}, expected {status}:\n{done.stdout}{done.stderr}")
+    for word in words:
+        check(re.search(word, done.stdout + done.stderr), f"diff {a} {b} does not say '{word}':\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+compile(config, "exe", mesh="data=2,tensor=2", zero=1, **size)
+check(diff("exe", "one/report.json", 0) == "", "the same plans, and something is printed")
+three = report("three", mesh="data=2,tensor=2", zero=3)
+before, after = memory["parameter"], {line["category"]: line["bytes"] for line in three["memory"]}["parameter"]
+diff("exe", "three/report.json", 1, rf"parameter +{before:,} -> {after:,} -", r"norm.weight +64 f32, replicated -> 32 f32, dim 0 over data",
+     r"step, data: all_gather, calls +\d+ -> \d+", r"arena_bytes +")
+diff("exe", "seeds/report.json", 1, r"layers.self_attn.k_proj.weight +4 x 16 x 64 f32, dim 1 over tensor -> 4 x 32 x 64 f32, replicated")
+compile(config, "sgd.mlir", emit="exec", report="sgd", optimizer="sgd", mesh="data=2,tensor=2", **size)
+diff("exe", "sgd/report.json", 1, r"optimizer +adamw -> sgd", r"norm.weight.momentum +32 f32, dim 0 over data -> -")
+# A difference in what has no table of its own.
+json.dump(dict(one, hash="0" * 16), open("hash.json", "w"))
+diff("one/report.json", "hash.json", 1, "other places in the arena")
+open("half.json", "w").write(open("one/report.json").read()[:1000])
+diff("exe", "half.json", 2, "half.json' has no whole plan")
+diff("exe", "nothing", 2, "cannot read 'nothing'")
+diff("exe", "/bin/true", 2, "true")
+print(f"{len(one['communication'])} rows of communication, {len(one['replicated'])} of copies")

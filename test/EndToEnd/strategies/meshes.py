@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Trains golden models on many meshes; each run must have the losses, gradient norms and weights of the float64 run.
+
+  meshes.py INPUTS WORK [--all]
+
+Alone: the rows of OFTEN, every seventh with MPI too. --all: every row as threads and with MPI. A row is written as for
+golden.py; with MPI the bits must be those of the threads.
+"""
+import pathlib
+import re
+import sys
+import time
+
+sys.path.append(sys.path[0] + "/..")
+from golden import compare
+from harness import Golden, check, fresh, ranks_of, strategy
+
+# Batches of the first two have 8 sequences, of the others 4 or 6.
+OFTEN = {
+    "golden/gpt2-tiny": """
+        data=8+zero=1 data=4,tensor=2/2 tensor=2,data=4+zero=3 replica=2,data=4+zero=3 replica=2,tensor=2/4
+        tensor=2x2+tensor-2d+sequence-parallel data=2,tensor=2x2/2+tensor-2d+zero=1
+        replica=2,data=2,tensor=2/2+zero=3+sequence-parallel data=4/2+data-sync=parameter-server""",
+    "golden/llama-tiny": """
+        replica=4,data=2+zero=2 data=4,tensor=2/2+zero=1 data=2,tensor=4/4 tensor=4,data=2+zero=2+sequence-parallel
+        data=4,tensor=2+zero=3+sequence-parallel replica=2,tensor=4+sequence-parallel tensor=2x1x4+tensor-2d
+        replica=2,data=2,tensor=2/2+zero=1 replica=2,data=2,tensor=2+data-sync=parameter-server+sequence-parallel""",
+    "golden-more/llama-mqa": "data=2,tensor=3",
+    "golden-more/gpt2-untied": "data=2,tensor=4+zero=3+sequence-parallel",
+    "golden-more/qwen3": "data=2,tensor=2/2+zero=2",
+    "golden-more/llama-linear": "data=2,tensor=2+zero=3",
+    "golden-more/qwen2": "data=2,tensor=2",
+}
+REST = {
+    "golden/gpt2-tiny": """
+        data=2 data=4/2 data=8 data=2/4 data=8+zero=2 data=8+zero=3 data=2/2+zero=1 data=2/4+zero=2 data=4/2+zero=3
+        tensor=2 tensor=4/8 data=4/2+zero=2 data=2,tensor=4+sequence-parallel tensor=2+sequence-parallel tensor=4+sequence-parallel
+        replica=8 replica=2,data=2 data=2,tensor=2 replica=4,data=2+zero=1 replica=2,data=4+zero=2 replica=2,data=2/2+zero=3
+        tensor=2x2+tensor-2d tensor=2x4+tensor-2d tensor=4x2/2+tensor-2d tensor=2x2x2+tensor-2d tensor=1x2x4+tensor-2d
+        tensor=2x1x2/2+tensor-2d+sequence-parallel
+        data=2,tensor=2/4+zero=1 data=2,tensor=2+zero=2 data=2,tensor=2/2+zero=3 data=4,tensor=2+zero=1+sequence-parallel
+        data=4,tensor=2/2+zero=2+sequence-parallel data=4,tensor=2+zero=3 data=2,tensor=4/2+zero=1 data=2,tensor=4+zero=2
+        data=2,tensor=4/4+zero=3+sequence-parallel tensor=4,data=2/2+zero=1 tensor=2,data=2+sequence-parallel
+        replica=2,tensor=4 replica=4,tensor=2/2+sequence-parallel replica=2,data=2,tensor=2 replica=2,data=2,tensor=2+zero=1
+        replica=2,data=2,tensor=2/2+zero=2+sequence-parallel data=2,tensor=2x2+tensor-2d+zero=3
+        replica=2,tensor=2x2+tensor-2d data=2,tensor=1x2x2+tensor-2d
+        data=8+data-sync=parameter-server data=2/4+data-sync=parameter-server data=2,tensor=4+data-sync=parameter-server
+        replica=2,data=2/2+data-sync=parameter-server data=2,tensor=2x2+tensor-2d+data-sync=parameter-server""",
+    "golden/llama-tiny": """
+        data=4/2 data=4+zero=1 data=8+zero=2 data=8+zero=3 tensor=8+sequence-parallel tensor=2x4+tensor-2d data=2,tensor=2x1x2+tensor-2d+zero=3 data=4/2+zero=3 tensor=2 tensor=4/2 tensor=8 tensor=2/2+sequence-parallel
+        replica=2,data=4+zero=3 replica=2,data=2/2+zero=1 replica=2,data=2
+        tensor=2x2+tensor-2d tensor=4x2+tensor-2d+sequence-parallel tensor=8x1+tensor-2d+sequence-parallel tensor=2x2x2/2+tensor-2d
+        data=2,tensor=2 data=2,tensor=2/2+zero=1+sequence-parallel data=2,tensor=2+zero=3 data=4,tensor=2/2+zero=2
+        data=4,tensor=2+zero=2+sequence-parallel data=2,tensor=4+zero=1+sequence-parallel data=2,tensor=4/2+zero=2
+        data=2,tensor=4+zero=3 tensor=2,data=4/2+zero=1 tensor=4,data=2+zero=3
+        replica=2,tensor=2/2+sequence-parallel replica=2,tensor=4 replica=2,data=2,tensor=2+zero=2+sequence-parallel
+        replica=2,data=2,tensor=2/2+zero=3 data=2,tensor=2x2+tensor-2d+zero=2 data=2,tensor=4x1/2+tensor-2d+zero=3
+        replica=2,tensor=2x2+tensor-2d+sequence-parallel
+        data=4+data-sync=parameter-server data=4,tensor=2/2+data-sync=parameter-server
+        tensor=4,data=2+data-sync=parameter-server+sequence-parallel""",
+    "golden-more/llama-mqa": "data=2+zero=2 tensor=3 tensor=3+sequence-parallel data=2,tensor=3/3+zero=2 data=2,tensor=3+zero=3+sequence-parallel",
+    "golden-more/gpt2-untied": "data=4,tensor=2+zero=1 tensor=4/2+sequence-parallel data=2,tensor=2/2+zero=2 replica=2,data=2,tensor=2+zero=3",
+    "golden-more/qwen3": "data=4,tensor=2 data=2,tensor=4+zero=1 data=2,tensor=2+zero=3",
+    "golden-more/llama-linear": "data=2,tensor=4+zero=2 tensor=2x2+tensor-2d tensor=4/2+sequence-parallel",
+    "golden-more/mistral-window": "tensor=4+sequence-parallel data=2,tensor=2/2+zero=3 data=2,tensor=4+zero=1",
+    "golden-more/qwen2": "data=4,tensor=2+zero=2 data=4,tensor=2+data-sync=parameter-server",
+    "golden-more/qwen2-window": "tensor=4+sequence-parallel data=4,tensor=2+zero=3 data=2,tensor=2/2+zero=1",
+    "golden-more/qwen3-v5": "data=2,tensor=2+sequence-parallel data=2,tensor=4/2+zero=3",
+    "golden-more/llama-llama3": "data=2,tensor=2/2+zero=3+sequence-parallel data=4,tensor=2+zero=1",
+    "golden-more/llama-padding": "data=4,tensor=2+zero=3 data=2,tensor=2/2+sequence-parallel",
+    "golden-more/gpt2-layer-scale": "data=2,tensor=2+sequence-parallel data=4,tensor=2+zero=2",
+}
+
+
+def axes(mesh):
+    """Along how many axes a mesh has more than one device."""
+    return sum(int(size) > 1 for size in re.findall(r"[=x](\d+)", mesh))
+
+
+def main(inputs, work, everything):
+    begin = time.monotonic()
+    errors, meshes, with_mpi, rows = {}, set(), 0, []
+    for table in (OFTEN, REST) if everything else (OFTEN,):
+        for model, names in table.items():
+            rows += [(model, name) for name in names.split()]
+    fresh(work)
+    for i, (model, name) in enumerate(rows):
+        mpi = everything or i % 7 == 0
+        for what, error in compare(Golden(inputs / model), name, mpi=mpi).items():
+            errors[what] = max(errors.get(what, (0, "")), (error, f"{model} {name}"))
+        with_mpi += mpi
+        mesh = strategy(name)["mesh"]
+        check(ranks_of(mesh) <= 8, f"{mesh} has more than 8 ranks")
+        if axes(mesh) > 1:
+            meshes.add(name)
+    least = 25 if everything else 15
+    check(len(meshes) >= least, f"{len(meshes)} combined meshes are fewer than {least}")
+    print(f"{len(rows)} executables ({len(meshes)} combined meshes), {with_mpi} of them with MPI too, in "
+          f"{time.monotonic() - begin:.0f} s; largest errors:")
+    for what, (error, where) in errors.items():
+        print(f"  {what} {error:.1e} ({where})")
+
+
+main(pathlib.Path(sys.argv[1]).resolve(), sys.argv[2], "--all" in sys.argv[3:])

@@ -1,0 +1,303 @@
+"""How random_strategies.py draws each flag of the compiler and of executables.
+
+Every flag that their --help lists has a rule in COMPILE or RUN, which is called in the order of these tables and returns
+a value or None (not given), or a reason in NOT_DRAWN. check_reach() fails where one has neither, and where no seed gives a
+flag that has a rule, or a choice that its help offers.
+"""
+import math
+import random
+import re
+
+from harness import check
+
+RANKS = 8
+
+# What is not drawn, and why. A choice of a flag is written flag=choice.
+NOT_DRAWN = {
+    "compile": {
+        "help": "prints and ends",
+        "output": "each executable has its name",
+        "target=stablehlo": "text for other compilers, which test/Codegen/StableHLO tests",
+        "emit=llvm": "text that cannot be compiled on; executables are made of it",
+        "emit=ptx": "text that cannot be compiled on; executables are made of it",
+        "emit=object": "an object without a program around it; executables are made of it",
+        "emit=exe": "what all of them are compiled to at the end",
+    },
+    "run": {
+        "help": "prints and ends",
+        "version": "prints and ends",
+        "data": "always given: random tokens of the model's vocabulary",
+        "metrics": "always given: what is compared",
+        "lr-schedule=constant": "what it is when it is not given",
+        "cuda-graphs=auto": "what it is when it is not given",
+    },
+}
+
+
+class Drawing(dict):
+    """The flags drawn so far, for rules of later ones; a switch that is off and what is not given are None."""
+
+    def __init__(self, seed, target):
+        random_ = random.Random(seed)
+        self.pick, self.sample = random_.choice, random_.sample
+        self.cuda = target == "cuda"
+        self.run = {}
+
+    def chance(self, one_in):
+        return self.pick(range(one_in)) == 0
+
+    def is_set(self, name, *values):
+        return self.get(name) in values if values else bool(self.get(name))
+
+
+# --- the compiler's flags ------------------------------------------------------
+
+
+def mesh(d):
+    while True:
+        sizes = {"pipe": d.pick([1, 1, 2, 3, 4]), "replica": d.pick([1, 1, 1, 2]), "data": d.pick([1, 1, 2, 3, 4]),
+                 "tensor": d.pick([1, 1, 2, 3, 4, 5])}
+        if 1 < math.prod(sizes.values()) <= RANKS:
+            break
+    d.sizes, tensor = sizes, sizes["tensor"]
+    d.parts = None
+    if tensor > 1 and d.chance(4):
+        d.parts = d.pick([(r, c, k) for r in range(1, 5) for c in range(1, 6) for k in (1, 2) if r * c * k == tensor])
+    d.depth = d.parts[2] if d.parts else 1
+    d.data = sizes["data"] * sizes["replica"] * d.depth
+    # tensor=RxCx1 and tensor=RxC are the same.
+    d.words = {axis: str(size) for axis, size in sizes.items()}
+    if d.parts:
+        d.words["tensor"] = "x".join(map(str, d.parts if d.depth > 1 else d.parts[:2]))
+    axes = [axis for axis in sizes if sizes[axis] > 1]
+    if d.chance(6):
+        axes = d.sample(axes, len(axes))
+    if d.chance(60):
+        axes.append(d.pick(["context", "expert"]))
+        d.words[axes[-1]] = "2"
+    return ",".join(f"{axis}={d.words[axis]}" for axis in axes)
+
+
+def schedule(d):
+    d.stages = d.sizes["pipe"]
+    names = ["naive", "gpipe", "1f1b", "interleaved:2", "interleaved:3", "zb-h1", "zb-h2", "zb-v"]
+    name = d.pick(names) if d.stages > 1 else None
+    d.chunks = d.stages * (int(name[-1]) if name and ":" in name else 2 if name == "zb-v" else 1)
+    return name
+
+
+def microbatches(d):
+    name = d["schedule"] or ""
+    if name.startswith("interleaved"):
+        return d.stages * d.pick([1, 2])
+    return 2 * d.stages + d.pick([-1, 0, 1]) if name.startswith("zb") else d.pick([1, 2, 3, 4])
+
+
+def layers(d):
+    """No flag, but what cuts and policies of layers are drawn for."""
+    return d.chunks + d.pick([0, 0, 1, 2, 3])
+
+
+def cuts(d):
+    d.layers = layers(d)
+    if d.stages == 1 or d.chance(2) or d.layers < 2:
+        return None
+    return ",".join(map(str, sorted(d.sample(range(1, d.layers), min(d.chunks, d.layers) - 1)))) or None
+
+
+def batch(d):
+    each = d.data * d["microbatches"]
+    return each * d.pick([1, 1, 2, 3]) + (d.pick([1, 2]) if d.chance(40) else 0)
+
+
+def seq(d):
+    tensor = d.sizes["tensor"]
+    return d.pick([tensor * d.pick([1, 2, 4]), 1, 2, 7, 16, 33])
+
+
+def sequence_parallel(d):
+    return d.sizes["tensor"] > 1 and (d["seq"] % d.sizes["tensor"] == 0 or d.chance(6)) and d.chance(2) or None
+
+
+def zero(d):
+    if d.depth > 1:
+        return d.pick([None, 0, 3]) if not d.chance(8) else d.pick([1, 2])
+    return d.pick([None, 0, 1, 2, 3]) if d.sizes["data"] > 1 else None
+
+
+def data_sync(d):
+    servable = d.stages == 1 and d.data > 1 and not d["zero"] and d.depth == 1
+    return d.pick([None, "all-reduce", "parameter-server"]) if servable else None
+
+
+def remat(d):
+    policy = ["none", "full", "selective", "price:100", "every:2", "every:3", "sqrt", "every:2+price:inf"]
+    if d.stages > 1 and d.chance(4):
+        return ",".join(d.pick(policy) for _ in range(d.stages))
+    return d.pick([None, "auto", *policy]) if not d.chance(12) else "auto"
+
+
+def memory_limit(d):
+    """TIGHT becomes what the smallest plan needs, or a little more."""
+    if d["remat"] == "auto":
+        return "TIGHT"
+    return ("16GiB" if d.cuda else "1GiB") if d.chance(8) else None
+
+
+def offload(d):
+    what = d.pick([None, None, "optimizer", "activations", "optimizer,activations"])
+    keeps = d["optimizer"] != "sgd" or d.is_set("precision", "bf16", "fp16")
+    return what if keeps or what == "activations" else None
+
+
+def offload_buffer(d):
+    sizes = [None, "128B", "256B", "1KiB", "4KiB", "64KiB", "1MiB"]
+    return d.pick(sizes) if "optimizer" in (d["offload"] or "") else None
+
+
+def among(*values, when=lambda d: True):
+    return lambda d: d.pick(values) if when(d) else None
+
+
+def cuda_only(*values):
+    return among(*values, when=lambda d: d.cuda)
+
+
+COMPILE = {
+    "recipe": lambda d: "recipe.toml" if d.chance(8) else None,
+    "target": lambda d: "cuda" if d.cuda else d.pick([None, "cpu"]),
+    # The driver for tests knows no later PTX.
+    "gpu-arch": cuda_only(None, "sm_80", "sm_90"),
+    "cpu": among(None, None, "native", "x86-64", "x86-64-v3", when=lambda d: not d.cuda),
+    "mesh": mesh,
+    "schedule": schedule,
+    "microbatches": microbatches,
+    "cuts": cuts,
+    "batch": batch,
+    "seq": seq,
+    "zero": zero,
+    "tensor-2d": lambda d: True if d.parts else None,
+    "sequence-parallel": sequence_parallel,
+    "data-sync": data_sync,
+    "precision": among(None, None, "f32", "f32", "bf16", "fp16"),
+    "grad-dtype": lambda d: d.pick([None, "f32", "bf16"]) if d["precision"] == "bf16" else d.pick([None, None, "f32"]),
+    "optimizer": among(None, "adamw", "sgd"),
+    "dropout": among(None, 0, 0, 0.1, 0.5),
+    "remat": remat,
+    "memory-limit": memory_limit,
+    "offload": offload,
+    "offload-buffer": offload_buffer,
+    "collective-algorithm": among(None, "native", "sequential", "ring", "parallel", "doubling", "halving-doubling", "auto"),
+    "collective-matmul": among(None, "on", "off"),
+    "overlap": among(None, "on", "off", "auto"),
+    "attention": cuda_only(None, "auto", "cudnn", "generated"),
+    "deterministic": lambda d: d.pick([None, "on", None if d["attention"] == "generated" else "off"]) if d.cuda else None,
+    "epilogues": cuda_only(None, "auto", "none", "bias,addend", "gelu,gelu-grad", "bias-grad"),
+    "replay": lambda d: True if d.chance(16) else None,
+    "emit": lambda d: d.pick(["train", "step", "dist", "local", "stages", "schedule", "exec"]) if d.chance(7) else None,
+    # Programs of stages are compiled and written at the same time.
+    "dump-ir": lambda d: "ir" if d.chance(8 if d.stages > 2 else 64) else None,
+    "explain-sharding": lambda d: "tokens" if d.chance(32) else None,
+    "report": lambda d: "report" if d.chance(24) else None,
+    "assert": lambda d: "peak<=64GiB" if d.chance(24) else None,
+}
+
+# --- the flags of executables ---------------------------------------------------
+
+
+def adamw(*values):
+    return among(*values, when=lambda d: d["optimizer"] != "sgd")
+
+
+def fp16(*values):
+    return among(*values, when=lambda d: d["precision"] == "fp16")
+
+
+def decaying(d):
+    return d.pick([None, 0, d.run["lr"] / 10]) if d.run["lr-schedule"] else None
+
+
+def lr(d):
+    # At 0.1 and more SGD makes differences of 1e-7 in deep narrow models a thousand times as large in two steps.
+    return d.pick([1e-3, 1e-2])
+
+
+def rare(value, one_in=16):
+    return lambda d: value if d.chance(one_in) else None
+
+
+RUN = {
+    "tokens": among(None, "u8", "u16", "u32"),
+    "steps": among(3, 3, 4),
+    "lr": lr,
+    "lr-schedule": among(None, None, "cosine", "linear"),
+    "min-lr": decaying,
+    "warmup": among(None, None, 0, 1, 2, 5),
+    "seed": among(0, 7, 4294967295),
+    "shuffle": lambda d: True if d.chance(3) else None,
+    "beta1": adamw(None, 0, 0.5, 0.9),
+    "beta2": adamw(None, 0.5, 0.99),
+    # AdamW makes whole steps of gradients that are but rounding errors, unless this is larger than they are.
+    "eps": adamw(1e-4, 1e-3),
+    "weight-decay": adamw(None, 0, 0.5),
+    "grad-clip": among(None, None, 0, 0.05, 10),
+    "initial-loss-scale": fp16(None, 1, 1024, 2.0**40),
+    "min-loss-scale": fp16(None, 1),
+    "loss-scale-window": fp16(None, 1, 2),
+    "hysteresis": fp16(None, 1),
+    "init": rare("first", 4),
+    "resume": rare("last", 4),
+    "save": lambda d: "saved" if d.run["init"] or d.run["resume"] or d.chance(2) else None,
+    "save-every": lambda d: d.pick([None, 1, 2]) if d.run["save"] else None,
+    "keep": lambda d: d.pick([None, 3]) if d.run["save"] else None,
+    "eval-data": rare("eval.bin", 3),
+    "eval-every": lambda d: d.pick([None, 1, 2]) if d.run["eval-data"] else None,
+    "eval-batches": lambda d: d.pick([None, 1]) if d.run["eval-data"] else None,
+    "trace": rare("trace.json"),
+    "trace-from": lambda d: d.pick([None, 1]) if d.run["trace"] else None,
+    "trace-steps": lambda d: d.pick([None, 1]) if d.run["trace"] else None,
+    "dump": lambda d: "dumped" if d["replay"] else None,
+    "dump-step": lambda d: d.pick([None, 1]) if d["replay"] else None,
+    "cuda-graphs": cuda_only(None, "on", "off"),
+    "tune": lambda d: "tuned" if d.cuda and d.chance(4) else None,
+    # Others are processes, of MPI or of nobody.
+    "ranks": lambda d: None if d.chance(4) else math.prod(d.sizes.values()),
+}
+
+
+def draw(seed, target):
+    """All flags of one seed: `drawing` itself has the compiler's, `drawing.run` the executable's."""
+    d = Drawing(seed, target)
+    for name, rule in COMPILE.items():
+        d[name] = rule(d)
+    for name, rule in RUN.items():
+        d.run[name] = rule(d)
+    return d
+
+
+def listed(help):
+    """The flags in a help text, each with its choices."""
+    found = {}
+    for name, value in re.findall(r"^  (?:-\w,\s*)?--([a-z0-9-]+)(?: (\S+))?", help, re.MULTILINE):
+        braces = re.search(r"\{(.*?)\}", value)
+        found[name] = braces[1].split(",") if braces else value.split("=")[0].split("|") if "|" in value else []
+    return found
+
+
+def check_reach(helps, seen):
+    """That every flag in the help texts of `helps`, by table, has a rule or a reason, and was `seen` with its choices."""
+    for table, help in helps.items():
+        known, reasons = listed(help), NOT_DRAWN[table]
+        check(len(known) > 20, f"the help of {table} lists only {sorted(known)}")
+        rules = COMPILE if table == "compile" else RUN
+        for name, choices in known.items():
+            check((name in rules) != (name in reasons),
+                  f"--{name} ({table}) needs one rule in test/EndToEnd/strategies/random_flags.py, or a reason why it is not drawn")
+            if name in reasons:
+                continue
+            values = seen[table].get(name, set())
+            check(values, f"--{name} ({table}) has a rule, but no seed gives it")
+            for choice in choices:
+                check((choice in values) != (f"{name}={choice}" in reasons), f"no seed gives --{name} {choice} ({table})")
+        unknown = [name for name in [*rules, *(reason.split("=")[0] for reason in reasons)] if name not in known]
+        check(not unknown, f"there are no such flags ({table}): {unknown}")

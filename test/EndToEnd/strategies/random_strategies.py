@@ -1,0 +1,393 @@
+#!/usr/bin/env python3
+"""Trains random models with random flags on threads, MPI or TCP, against the same model on one rank: losses, norms of
+gradients, losses on evaluation data, and some go on from the other's checkpoint. random_flags.py draws the flags.
+
+  random_strategies.py WORK FIRST COUNT [cuda] [-j N]
+
+Seeds FIRST .. FIRST+COUNT-1, N at once. With `cuda` the many ranks are those of an executable for GPUs; without one in the
+environment of test/Runtime/Cuda/FakeGpu.cpp, as threads. The end says what was refused, by kind, and the largest
+differences.
+"""
+import argparse
+import array
+import collections
+import contextlib
+import functools
+import io
+import json
+import math
+import multiprocessing
+import os
+import pathlib
+import random
+import re
+import struct
+import subprocess
+import sys
+import traceback
+import unittest.mock
+
+sys.path.append(sys.path[0] + "/..")
+from harness import ROOT, check, check_traffic, flags, free_port, fresh, rows
+from random_flags import check_reach, draw
+from random_models import random_config
+
+# What may be refused: a line of "Not supported yet" in docs/architecture.md, and what the message says.
+DOCUMENTED = {
+    "more pipeline chunks than layers": "fewer than the .* parts of the pipeline",
+    "fewer microbatches than a schedule needs": "needs .* microbatches or more",
+    "mesh axes `context`, `expert` longer than 1": "has no strategy yet",
+    "`--remat every:K` of IR past stage `train`": "--remat every:",
+    "`--sequence-parallel` with sequences of one token": "cannot divide sequences of one token",
+    "`--zero` 1 and 2 with tensor=RxCxD": "does not go with tensor=RxCxD",
+    "`--zero` for parameters without a dimension but layers": "--zero .* but layers",
+    "a batch that the devices times microbatches do not divide": "batch .* (does not divide by|cannot be divided into)",
+    "more devices along `tensor`, or sharing state by `--zero`": "more than the|more devices|than .* elements",
+    "`--attention cudnn` for calls that are not cuDNN's": "cannot be cuDNN's",
+    "padding sequences, layers, or an index inside a dimension": "padding",
+}
+# The largest relative differences of a precision: of losses, of norms of gradients; and half a unit in its last place.
+ALLOWED = {"f32": (1e-5, 5e-5, 2**-24), "bf16": (2e-2, 1e-1, 2**-9), "fp16": (5e-3, 5e-2, 2**-12)}
+BOUND = {"loss": 0, "grad_norm": 1, "eval_loss": 0}  # Which of the two a key has.
+# The first stage whose IR has what a flag says: it is not said again when compiling goes on from there.
+DECIDED = {"train": ("dropout", "batch", "seq", "microbatches"),
+           "step": ("optimizer", "precision", "grad-dtype", "cuts"),
+           "dist": ("mesh", "zero", "sequence-parallel", "tensor-2d", "data-sync", "explain-sharding"),
+           "local": (),
+           "stages": ("remat",),
+           "schedule": ("schedule", "collective-algorithm", "collective-matmul"),
+           "exec": ("overlap", "attention", "deterministic", "epilogues", "replay", "offload", "offload-buffer")}
+# What says something of the plan, which earlier stages do not have.
+OF_PLANS = ("report", "assert", "memory-limit", "dump-ir")
+
+
+class Refused(Exception):
+    """The compiler said no, as docs/architecture.md says it may."""
+
+
+class Wrong(Exception):
+    """What must not be."""
+
+
+def command(words, **more):
+    """Runs it; its standard output and errors together."""
+    words = [str(word) for word in words]
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, **more)
+    if done.returncode:
+        raise Wrong(f"{' '.join(words)}\nexited with {done.returncode}:\n{done.stdout[-3000:]}")
+    return done.stdout
+
+
+def compile(model, output, options):
+    words = ["meshwright", "compile", model, "-o", output, *flags(options)]
+    try:
+        return command(words)
+    except Wrong as error:
+        said = re.search(r"^meshwright: error: (.*)", str(error), re.MULTILINE | re.DOTALL)
+        for kind, message in DOCUMENTED.items() if said else ():
+            if re.search(message, said[1]):
+                raise Refused(kind) from None
+        raise
+
+
+# --- what is drawn besides flags -----------------------------------------------
+
+
+def random_model(d):
+    config = random_config(d.pick)
+    config["n_layer" if config["model_type"] == "gpt2" else "num_hidden_layers"] = d.layers
+    config["vocab_size"] = d.pick([31, 37, 64, 97, 257])
+    probability = 0.1 if d.chance(4) else 0.0
+    for key in ("attn_pdrop", "embd_pdrop", "resid_pdrop") if config["model_type"] == "gpt2" else ("attention_dropout",):
+        config[key] = probability
+    if config["model_type"].startswith("qwen") and config["use_sliding_window"] and d.chance(2):
+        config["layer_types"] = [d.pick(["full_attention", "sliding_attention"]) for _ in range(d.layers)]
+    return config
+
+
+def write_tokens(d, path, vocabulary, sequences):
+    """Random tokens of the type that --tokens says, for a file of so many sequences and half of one."""
+    type = d.run["tokens"] or "u16"
+    generator = random.Random(path)
+    ids = [generator.randrange(min(vocabulary, 256 if type == "u8" else vocabulary))
+           for _ in range(int((sequences + 0.5) * d["seq"]) + 1)]
+    with open(path, "wb") as file:
+        if type == "u16" and d.chance(3):  # llm.c's header.
+            file.write(struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253))
+        array.array({"u8": "B", "u16": "H", "u32": "I"}[type], ids).tofile(file)
+
+
+# --- compiling ------------------------------------------------------------------
+
+
+def as_recipe(d, options):
+    """The options with some of them in a file."""
+    moved = [name for name in options if name not in ("emit", "output") and d.chance(2)]
+    text = "".join(f"{name} = {json.dumps(options[name])}\n" for name in moved)
+    pathlib.Path("recipe.toml").write_text(text)
+    return {"recipe": "recipe.toml", **{name: value for name, value in options.items() if name not in moved}}
+
+
+def tight_budget(d, options):
+    """What the smallest plan of `--remat auto` needs, sometimes a little more."""
+    try:
+        return compile("config.json", "many", dict(options, **{"memory-limit": "1B", "emit": "exec"})) and "1B"
+    except Wrong as error:
+        found = re.search(r"nothing fits .* needs ([\d,]+)", str(error))
+        if not found:
+            raise
+    return str(int(int(found[1].replace(",", "")) * d.pick([1, 1.02, 1.2, 2]))) + "B"
+
+
+def compile_many(d, config):
+    options = {name: value for name, value in d.items() if value is not None and name not in ("recipe", "emit")}
+    if options.get("memory-limit") == "TIGHT":
+        options["memory-limit"] = tight_budget(d, {name: value for name, value in options.items() if name not in OF_PLANS})
+        if d.chance(3):
+            options["remat"] += ":" + options.pop("memory-limit")
+    compiler = as_recipe if d["recipe"] else lambda d, options: options
+    if not d["emit"]:
+        compile("config.json", "many", compiler(d, options))
+        return
+    stages = list(DECIDED)
+    done = [name for stage in stages[:stages.index(d["emit"]) + 1] for name in DECIDED[stage]]
+    auto = options.get("remat", "").startswith("auto")
+    first = {name: value for name, value in options.items() if name not in OF_PLANS or (auto and name == "memory-limit")}
+    if d["emit"] in ("train", "step"):
+        first.pop("explain-sharding", None)
+    compile("config.json", "many.mlir", compiler(d, dict(first, emit=d["emit"])))
+    rest = {name: value for name, value in options.items() if name not in done}
+    if auto and "remat" in done:
+        rest.pop("memory-limit", None)
+    compile("many.mlir", "many", rest)
+
+
+# --- training -------------------------------------------------------------------
+
+
+def start(exe, d, ranks, options):
+    """Trains and returns the rows of its metrics. What is for many ranks alone says how they start."""
+    words = flags(dict(options, metrics=f"{exe}.jsonl"))
+    pathlib.Path(f"{exe}.jsonl").unlink(missing_ok=True)  # A resumed run would go on with it.
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    if exe == "one":
+        command(["./one", *words], env=environment)
+    elif d.run["ranks"] or d.cuda:
+        command(["./many", *words, "--ranks", ranks], env=environment)
+    elif d.run["seed"]:
+        command(["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", ranks, "./many", *words], env=environment)
+    else:
+        environment |= {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+        script = 'for r in $(seq 1 $((WORLD_SIZE - 1))); do RANK=$r "$@" & done; RANK=0 "$@"; s=$?; wait; exit $s'
+        command(["bash", "-c", script, "bash", "./many", *words], env=environment)
+    return rows(f"{exe}.jsonl")
+
+
+def differences(have, want):
+    """Of each step, the relative differences by key; what is no such number must be the same."""
+    if len(have) != len(want):
+        raise Wrong(f"{len(have)} steps, expected {len(want)}")
+    found = []
+    for a, b in zip(have, want):
+        if a.keys() != b.keys():
+            raise Wrong(f"a step has {a}, expected {b}")
+        numbers = [key for key in BOUND if key in a and None not in (a[key], b[key])]
+        for key in a:
+            if key not in numbers and a[key] != b[key]:
+                raise Wrong(f"{key} is {a[key]}, expected {b[key]}: {a}, {b}")
+        found.append({key: abs(a[key] - b[key]) / abs(b[key]) for key in numbers})
+    return found
+
+
+def scatter(d, run, want):
+    """Of each step, how far the losses and norms of one rank move when its initial weights change by half a unit in the
+    last place of the run's precision at most, the most of four times: what rounding alone does to this model. Some random
+    models turn the last bit of a weight into the third digit of a loss, and no two programs that add in another order agree
+    better there. (An ensemble of that kind judges ports of a climate model: Baker et al., 2015.)"""
+    half_unit = ALLOWED[d["precision"] or "f32"][2]
+    run = {name: value for name, value in run.items() if name not in ("save", "save-every", "keep")}
+    if "init" not in run:
+        start("one", d, 1, dict(data="data.bin", tokens=d.run["tokens"], steps=0, seed=d.run["seed"], save="first"))
+    most = [{} for _ in want]
+    for seed in range(4):
+        change_last_bits("first/latest/model.safetensors", "changed.safetensors", half_unit, random.Random(seed))
+        for row, found in zip(most, differences(start("one", d, 1, dict(run, init="changed.safetensors")), want)):
+            row.update({key: max(row.get(key, 0), value) for key, value in found.items()})
+    return most
+
+
+def change_last_bits(source, target, most, generator):
+    """Copies a file of f32 tensors, each number times 1 + x, |x| <= `most`, without the metadata (the checksums)."""
+    data = pathlib.Path(source).read_bytes()
+    start = 8 + struct.unpack_from("<Q", data)[0]
+    header = json.loads(data[8:start])
+    header.pop("__metadata__", None)
+    if any(entry["dtype"] != "F32" for entry in header.values()):
+        raise Wrong(f"{source} has other numbers than f32")
+    numbers = array.array("f", data[start:])
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    changed = array.array("f", (x * (1 + generator.uniform(-most, most)) for x in numbers))
+    pathlib.Path(target).write_bytes(struct.pack("<Q", len(text)) + text + changed.tobytes())
+
+
+def hold(have, want, bounds, scattered):
+    """The largest differences by key, and of each difference beyond its bound the share of what rounding alone makes of
+    that step (`scattered()`), which must be 1 at most."""
+    worst, share = dict.fromkeys(BOUND, 0), 0
+    for step, found in enumerate(differences(have, want)):
+        for key, value in found.items():
+            if value <= bounds[BOUND[key]]:
+                worst[key] = max(worst[key], value)
+                continue
+            most = scattered()[step].get(key, 0)
+            if not value <= most:
+                lines = "\n".join(f"  {a.get(key)} {b.get(key)}" for a, b in zip(have, want))
+                raise Wrong(f"{key} is off by {value:.1e} at row {step}, rounding alone makes {most:.1e}:\n{lines}")
+            share = max(share, value / most)
+    return worst, share
+
+
+def run_seed(seed, target):
+    """The precision of a seed, its largest differences within bounds, and what `hold` says of those beyond. Raises Refused
+    or Wrong."""
+    d = draw(seed, target)
+    config = random_model(d)
+    json.dump(config, open("config.json", "w"))
+    shared = ("batch", "seq", "optimizer", "precision", "grad-dtype", "dropout")
+    print(f"seed {seed}: {json.dumps(config)} {' '.join(flags(d))} -- {' '.join(flags(d.run))}", flush=True)
+    compile_many(d, config)
+    compile("config.json", "one", {name: d[name] for name in shared})
+
+    write_tokens(d, "data.bin", config["vocab_size"], d["batch"] * d.pick([1, 2, 3]))
+    write_tokens(d, "eval.bin", config["vocab_size"], d["batch"] * 2 + d.pick([0, d["batch"] - 1]))
+    ranks = math.prod(d.sizes.values())
+    only_many = ("trace", "trace-from", "trace-steps", "dump", "dump-step", "cuda-graphs", "tune")
+    run = {name: value for name, value in d.run.items() if value is not None and name not in only_many}
+    for name in ("init", "resume", "ranks"):  # Their values are found here.
+        run.pop(name, None)
+    run["data"] = "data.bin"
+    more = {name: d.run[name] for name in only_many}
+    if d.run["save"] and d.run["resume"]:
+        run["save-every"] = run.get("save-every", 1)
+    if d.run["init"]:
+        start("one", d, 1, dict(data="data.bin", tokens=d.run["tokens"], steps=0, seed=d.run["seed"], save="first"))
+        run["init"] = "first/latest/model.safetensors"
+    saves = {exe: {"save": f"saved-{exe}"} if d.run["save"] else {} for exe in ("one", "many")}
+    want = start("one", d, 1, dict(run, **saves["one"]))
+    have = start("many", d, ranks, dict(run, **saves["many"], **more))
+    allowed = ALLOWED[d["precision"] or "f32"]
+    scattered = functools.cache(lambda: scatter(d, run, want))
+    worst, share = hold(have, want, allowed, scattered)
+    if d.run["resume"]:
+        step = (d.run["steps"] - 1) // run["save-every"] * run["save-every"]
+        dropped = ("init", "initial-loss-scale", "save", "save-every", "keep")
+        again = {name: value for name, value in run.items() if name not in dropped}
+        for exe, other in (("one", "many"), ("many", "one")) if step else ():
+            found = start(exe, d, ranks if exe == "many" else 1, dict(again, resume=f"saved-{other}/step-{step:08d}"))
+            within, another = hold(found, want[step:], allowed, lambda: scattered()[step:])
+            worst, share = {key: max(worst[key], within[key]) for key in worst}, max(share, another)
+    if d.run["dump"]:
+        command(["meshwright", "replay", "dumped"])
+    if d.run["trace"] and not any(d.run[name] for name in ("trace-from", "trace-steps", "eval-data")):
+        check_traffic("many", "trace.json", d.run["steps"])
+    return d["precision"] or "f32", worst, share
+
+
+# --- what seeds reach -----------------------------------------------------------
+
+
+def reach(seeds):
+    """The flags that commands of these seeds give, with their values, by table; nothing is run."""
+    seen = {"compile": {}, "run": {}}
+
+    def note(words, **more):
+        words = [str(word) for word in words]
+        compiles = words[0] == "meshwright"
+        given = words if compiles else words[next(i for i, word in enumerate(words) if word in ("./one", "./many")):]
+        values = [(word, next_) for word, next_ in zip(given, [*given[1:], ""]) if word.startswith("--")]
+        if "--recipe" in given:
+            values += [("--" + line.split(" = ")[0], str(json.loads(line.split(" = ")[1]))) for line in open("recipe.toml")]
+        for flag, value in values:
+            seen["compile" if compiles else "run"].setdefault(flag[2:], set()).add(value)
+        return ""
+
+    stubs = {"command": note, "rows": lambda path: [], "hold": lambda *runs: ({}, 0), "check_traffic": lambda *of: None,
+             "tight_budget": lambda d, options: "1B"}
+    with unittest.mock.patch.multiple(sys.modules[__name__], **stubs), contextlib.redirect_stdout(None):
+        for seed in seeds:
+            run_seed(seed, "cuda" if seed % 4 == 0 else "cpu")
+    return seen
+
+
+# --- many seeds -----------------------------------------------------------------
+
+
+def try_seed(task):
+    """What came of a seed: itself, ran, refused or WRONG, what run_seed says, and what it printed."""
+    seed, target, work = task
+    fresh(work / f"worker-{os.getpid()}")
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        try:
+            return seed, "ran", run_seed(seed, target), output.getvalue()
+        except Refused as error:
+            return seed, "refused", str(error), output.getvalue()
+        except (Wrong, SystemExit) as error:
+            return seed, "WRONG", str(error), output.getvalue()
+        except Exception:
+            return seed, "WRONG", traceback.format_exc(), output.getvalue()
+
+
+def summary(ran, refused, wrong):
+    """The end of a run, in words."""
+    count = len(ran) + sum(refused.values()) + len(wrong)
+    print(f"\n{count} seeds: {len(ran)} ran, {sum(refused.values())} refused, {len(wrong)} wrong")
+    for kind, number in refused.most_common():
+        print(f"  refused {number:5}: {kind}")
+    for precision in ALLOWED:
+        of = [(seed, worst) for seed, (name, worst, _) in ran if name == precision]
+        for key in ("loss", "grad_norm", "eval_loss") if of else ():
+            seed, worst = max(of, key=lambda item: item[1][key])
+            print(f"  {precision:4} {key:9} differs by {worst[key]:.1e} at most (seed {seed}), of {len(of)} seeds")
+    beyond = [f"{seed} ({share:.2f})" for seed, (_, _, share) in sorted(ran) if share]
+    if beyond:
+        print(f"  beyond these bounds, but less than last bits of the initial weights make (share): {', '.join(beyond)}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("work", type=pathlib.Path)
+    parser.add_argument("first", type=int)
+    parser.add_argument("count", type=int)
+    parser.add_argument("target", nargs="?", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("-j", type=int, default=1, dest="workers")
+    arguments = parser.parse_args()
+    work = fresh(arguments.work.resolve())
+    architecture = (ROOT / "docs/architecture.md").read_text()
+    for kind in DOCUMENTED:
+        check(kind in architecture, f"docs/architecture.md does not say that this is refused: {kind}")
+    compile(ROOT / "test/Inputs/golden/gpt2-tiny/config.json", "exe", {"batch": 1, "seq": 1})
+    helps = {"compile": command(["meshwright", "compile", "--help"]), "run": command(["./exe", "--help"])}
+    check_reach(helps, reach(range(600)))
+
+    ran, refused, wrong = [], collections.Counter(), []
+    tasks = [(seed, arguments.target, work) for seed in range(arguments.first, arguments.first + arguments.count)]
+    with multiprocessing.Pool(arguments.workers) as pool:
+        for seed, kind, result, said in pool.imap_unordered(try_seed, tasks):
+            if kind == "ran":
+                ran.append((seed, result))
+                numbers = ", ".join(f"{key} {value:.1e}" for key, value in result[1].items())
+                beyond = f"; beyond bounds, {result[2]:.2f} of rounding's own" if result[2] else ""
+                print(f"{said}  {result[0]}: {numbers}{beyond}", flush=True)
+            elif kind == "refused":
+                refused[result] += 1
+                print(f"{said}  refused: {result}", flush=True)
+            else:
+                wrong.append(seed)
+                print(f"{said}  WRONG: {result}", flush=True)
+    summary(ran, refused, wrong)
+    check(not wrong, f"seeds {sorted(wrong)}")
+
+
+if __name__ == "__main__":
+    main()
