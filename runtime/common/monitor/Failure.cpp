@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "common/monitor/Failure.h"
 
-#include "common/Error.h"
+#include "common/monitor/Error.h"
 
 #include <atomic>
 #include <chrono>
