@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "meshwright/Annotations.h"
 #include "meshwright/Register.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -22,6 +23,9 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   meshwright::registerDialects(registry);
   meshwright::registerPasses();
+  meshwright::registerAnnotateIndexClasses();
+  meshwright::registerAnnotateReplication();
+  meshwright::registerAnnotateMemory();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Meshwright's pass driver\n", registry));
 }
