@@ -97,8 +97,9 @@ Value FunctionGraph::dropout(Value x, double rate) {
 Value LayerGraph::input() { return function.getArgument(key ? 1 : 0); }
 
 /// Adds an argument in front of the `after` last ones.
-static Value insertArgument(func::FuncOp function, Type type, unsigned after, Location location) {
+static Value insertArgument(func::FuncOp function, Type type, unsigned after, StringRef name) {
   unsigned index = function.getNumArguments() - after;
+  auto location = NameLoc::get(StringAttr::get(function.getContext(), name));
   (void)function.insertArgument(index, type, {}, location);
   return function.getArgument(index);
 }
@@ -116,15 +117,15 @@ Value LayerGraph::weight(const Weight &weight) {
   Value stack = model->declare(weight, prefix, tensor, run.count);
   stacks.push_back(stack);
   return insertArgument(function, floats(builder.getContext(), weight.shape), sharedOuter.size(),
-                        location);
+                        weight.name);
 }
 
-Value LayerGraph::shared(Value outer) {
+Value LayerGraph::shared(Value outer, StringRef name) {
   for (auto [i, known] : llvm::enumerate(sharedOuter))
     if (known == outer)
       return function.getArgument(function.getNumArguments() - sharedOuter.size() + i);
   sharedOuter.push_back(outer);
-  return insertArgument(function, outer.getType(), 0, location);
+  return insertArgument(function, outer.getType(), 0, name);
 }
 
 Value ModelGraph::layers(Value x, LayerRun run, bool onlyRun,
@@ -144,11 +145,13 @@ Value ModelGraph::layers(Value x, LayerRun run, bool onlyRun,
   layer.model = this;
   layer.run = run;
   layer.onlyRun = onlyRun;
+  layer.input().setLoc(NameLoc::get(builder.getStringAttr("x")));
   if (key) {
     layer.part("dropout");
-    layer.ids = layer.shared(ids);
+    layer.ids = layer.shared(ids, "sequence_ids");
     Value folded =
-        FoldInOp::create(layer.builder, layer.location, layer.shared(key), callee.getArgument(0));
+        FoldInOp::create(layer.builder, layer.location, layer.shared(key, "key"),
+                         callee.getArgument(0));
     layer.key = folded;
   }
   Value result = body(layer);
@@ -181,10 +184,13 @@ static OwningOpRef<ModuleOp> makeModule(MLIRContext &context, StringRef path,
   SmallVector<Type> types = llvm::map_to_vector(inputs, [](auto &input) { return input.second; });
   auto loss = func::FuncOp::create(builder, NameLoc::get(builder.getStringAttr("loss")), "loss",
                                    builder.getFunctionType(types, {floats(&context, {})}));
-  for (auto [i, input] : llvm::enumerate(inputs))
-    loss.setArgAttr(i, "train.input", builder.getStringAttr(input.first));
   loss.setResultAttr(0, "train.output", builder.getStringAttr("loss"));
   loss.addEntryBlock();
+  for (auto [i, input] : llvm::enumerate(inputs)) {
+    StringAttr name = builder.getStringAttr(input.first);
+    loss.setArgAttr(i, "train.input", name);
+    loss.getArgument(i).setLoc(NameLoc::get(name));
+  }
   return module;
 }
 

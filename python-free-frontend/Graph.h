@@ -36,7 +36,7 @@ struct LayerRun {
 };
 
 /// Builds the ops of one function, each located by the name of the model part it
-/// belongs to. Elements are f32.
+/// belongs to; values are printed by these names. Elements are f32.
 class FunctionGraph {
 public:
   mlir::OpBuilder builder;
@@ -79,8 +79,8 @@ public:
   Value input();
   /// The layer's slice of a new stacked variable.
   Value weight(const Weight &weight);
-  /// A value of @loss that all layers see.
-  Value shared(Value outer);
+  /// A value of @loss that all layers see, there called `name`.
+  Value shared(Value outer, StringRef name);
 
 private:
   friend class ModelGraph;

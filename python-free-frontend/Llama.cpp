@@ -167,17 +167,21 @@ static Value buildLayer(LayerGraph &g, const Llama &m, int64_t rows, int64_t seq
     Value w = g.weight({weight, {out, in}, m.std});
     return g.linear(x, w, biased ? g.weight({bias, {out}}) : Value());
   };
-  cos = g.shared(cos);
-  sin = g.shared(sin);
+  cos = g.shared(cos, "cos");
+  sin = g.shared(sin, "sin");
 
   Value x = g.input();
   Value h = norm("input_layernorm", x, hidden);
   Value q = linear("self_attn.q_proj", h, hidden, queries, m.qkvBias);
   Value k = linear("self_attn.k_proj", h, hidden, keys, m.qkvBias);
   Value v = linear("self_attn.v_proj", h, hidden, keys, m.qkvBias);
-  q = g.reshape(q, {rows, sequence, m.heads, m.headDim});
-  k = g.reshape(k, {rows, sequence, m.kvHeads, m.headDim});
-  v = g.reshape(v, {rows, sequence, m.kvHeads, m.headDim});
+  auto heads = [&](StringRef name, Value x, int64_t count) {
+    g.part(name);
+    return g.reshape(x, {rows, sequence, count, m.headDim});
+  };
+  q = heads("self_attn.q_proj", q, m.heads);
+  k = heads("self_attn.k_proj", k, m.kvHeads);
+  v = heads("self_attn.v_proj", v, m.kvHeads);
   if (m.headNorm) {
     q = norm("self_attn.q_norm", q, m.headDim);
     k = norm("self_attn.k_norm", k, m.headDim);

@@ -19,8 +19,10 @@ std::string meshwright::codegen::locationText(Location location) {
   }
   llvm::SetVector<StringRef> names;
   location->walk([&](Location part) {
+    // A name around another is a value's, and what it names is part of the other.
     if (auto name = dyn_cast<NameLoc>(part))
-      names.insert(name.getName());
+      if (!name.getChildLoc()->findInstanceOf<NameLoc>())
+        names.insert(name.getName());
     return WalkResult::advance();
   });
   os << llvm::join(names, ", ");

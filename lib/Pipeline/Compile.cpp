@@ -6,6 +6,7 @@
 #include "Dist/Dist.h"
 #include "Dist/Programs.h"
 #include "Exec/Exec.h"
+#include "ModuleText.h"
 #include "OutputFiles.h"
 #include "ReplayFiles.h"
 #include "Train/Train.h"
@@ -19,7 +20,6 @@
 #include "meshwright/Strategy.h"
 
 #include "mlir/IR/Diagnostics.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -193,7 +193,7 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
   if (llvm::sys::path::extension(options.model) == ".mlir") {
     if (Error error = checkText(options.model))
       return std::move(error);
-    OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(options.model, &context);
+    OwningOpRef<ModuleOp> module = readModule(options.model, context);
     if (!module)
       return diagnostics.take("cannot read '" + options.model + "'");
     if (Error error = checkAgreement(options, *module))
@@ -463,7 +463,7 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
   if (stageNamed(options.emit)) {
     std::string text;
     llvm::raw_string_ostream os(text);
-    module.print(os);
+    printModule(module, os);
     os << "\n";
     return writeFile(output, text);
   }

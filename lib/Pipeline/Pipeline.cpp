@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Pipeline.h"
+#include "ModuleText.h"
 #include "Dist/Programs.h"
 #include "Exec/Passes.h"
 #include "meshwright/Strategy.h"
@@ -378,7 +379,7 @@ public:
       // Printing a program looks at the whole module, which other threads are changing: a copy is
       // alone.
       OwningOpRef<Operation *> copy = op->getParentOp() ? op->clone() : nullptr;
-      (copy ? *copy : op)->print(os, OpPrintingFlags().elideLargeElementsAttrs());
+      printModule(copy ? *copy : op, os, /*elideLargeConstants=*/true);
     }
     os.flush();
     if (!error)

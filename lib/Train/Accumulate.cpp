@@ -81,7 +81,8 @@ LogicalResult MicrobatchLoop::sum(func::FuncOp one, StringRef name, StringRef bo
     for (auto [i, argument] : llvm::enumerate(all.getArguments()))
       operands.push_back(
           isPerMicrobatch(one, i)
-              ? Value(ReshapeOp::create(builder, loc, one.getArgumentTypes()[i], argument))
+              ? Value(ReshapeOp::create(builder, argument.getLoc(), one.getArgumentTypes()[i],
+                                        argument))
               : Value(argument));
     results = inlineBody(one, builder, operands);
   } else {

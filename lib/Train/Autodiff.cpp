@@ -37,10 +37,26 @@ public:
   Value lookup(Value value) const { return map.lookup(value); }
   void add(OpBuilder &builder, Location loc, Value value, Value cotangent) {
     Value &slot = map[value];
+    name(cotangent, value.getLoc());
     slot = slot ? AddOp::create(builder, loc, slot, cotangent).getResult() : cotangent;
+    name(slot, value.getLoc());
   }
 
 private:
+  /// Calls the derivative by a value at `of` "d_" and that value's name. One of several results
+  /// takes its own op's, which is the others' too.
+  static void name(Value cotangent, Location of) {
+    constexpr StringRef prefix = "d_";
+    auto mine = cotangent.getLoc()->findInstanceOf<NameLoc>();
+    if (mine && mine.getName().strref().starts_with(prefix))
+      return;
+    Operation *op = cotangent.getDefiningOp();
+    auto called = op && op->getNumResults() > 1 ? mine : of->findInstanceOf<NameLoc>();
+    if (called)
+      cotangent.setLoc(
+          nameLocation((prefix + called.getName().strref()).str(), cotangent.getLoc()));
+  }
+
   DenseMap<Value, Value> map;
 };
 
@@ -321,7 +337,7 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
     map.map(body.getArgument(0), back.getArgument(0));
   unsigned at = eachBegin;
   auto receive = [&](Value value) {
-    map.map(value, back.insertArgument(at++, value.getType(), loc));
+    map.map(value, back.insertArgument(at++, value.getType(), value.getLoc()));
   };
   for (unsigned i = firstEach; i < firstShared; ++i)
     if (taken.contains(body.getArgument(i))) {

@@ -49,7 +49,7 @@ Value StepBuilder::scalar(StringRef name) {
       builder.getDictionaryAttr(builder.getNamedAttr(inputAttr, builder.getStringAttr(name)));
   auto type = RankedTensorType::get({}, builder.getF32Type());
   unsigned at = step.getNumArguments();
-  (void)step.insertArgument(at, type, attrs, step.getLoc());
+  (void)step.insertArgument(at, type, attrs, nameLocation(name, step.getLoc()));
   return step.getArgument(at);
 }
 
@@ -59,7 +59,7 @@ VariableOp StepBuilder::state(VariableOp parameter, StringRef role, InitAttr ini
   auto name = (parameter.getSymName() + "." + role).str();
   RankedTensorType type = withElementType(parameter.getType(), b.getF32Type());
   return VariableOp::create(
-      b, parameter.getLoc(), name, type, parameter.getStacked(), init, parameter.getStorageAttr(),
+      b, nameLocation(name, parameter.getLoc()), name, type, parameter.getStacked(), init, parameter.getStorageAttr(),
       FlatSymbolRefAttr::get(parameter.getSymNameAttr()), b.getStringAttr(role), StringAttr());
 }
 
@@ -79,7 +79,8 @@ Value StepBuilder::guarded(Value updated, Value previous) {
 void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
   Location loc = parameter.getLoc();
   auto get = [&](VariableOp variable) {
-    return GetOp::create(builder, loc, variable.getType(), variable.getSymName()).getResult();
+    return GetOp::create(builder, variable.getLoc(), variable.getType(), variable.getSymName())
+        .getResult();
   };
   auto set = [&](VariableOp variable, Value value) {
     SetOp::create(builder, loc, variable.getSymName(), value);
@@ -120,8 +121,8 @@ void StepBuilder::build(func::FuncOp gradients) {
 
   SmallVector<Value> squares;
   for (Value gradient : ArrayRef(values).drop_front())
-    squares.push_back(SquareSumOp::create(builder, loc, gradient));
-  Value norm = GlobalNormOp::create(builder, loc, squares);
+    squares.push_back(SquareSumOp::create(builder, nameLocation("square_sum", loc), gradient));
+  Value norm = GlobalNormOp::create(builder, nameLocation("grad_norm", loc), squares);
   // Scaled gradients: their norm and the factor that clips them are unscaled
   // instead of each element.
   bool scaled = module->hasAttr(lossScalingAttr);

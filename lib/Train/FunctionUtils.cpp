@@ -29,6 +29,9 @@ SmallVector<Value> train::inlineBody(func::FuncOp function, OpBuilder &builder,
                                      ValueRange arguments) {
   IRMapping map;
   map.map(function.getArguments(), arguments);
+  for (auto [from, to] : llvm::zip_equal(function.getArguments(), arguments))
+    if (auto argument = dyn_cast<BlockArgument>(to))
+      argument.setLoc(from.getLoc());
   Block &body = function.getBody().front();
   for (Operation &op : body.without_terminator())
     builder.clone(op, map);
@@ -37,9 +40,15 @@ SmallVector<Value> train::inlineBody(func::FuncOp function, OpBuilder &builder,
 }
 
 void train::copyArgumentAttrs(func::FuncOp from, func::FuncOp to) {
-  for (unsigned i = 0; i < from.getNumArguments(); ++i)
+  for (unsigned i = 0; i < from.getNumArguments(); ++i) {
     if (DictionaryAttr attrs = function_interface_impl::getArgAttrDict(from, i))
       function_interface_impl::setArgAttrs(to, i, attrs);
+    to.getArgument(i).setLoc(from.getArgument(i).getLoc());
+  }
+}
+
+Location train::nameLocation(StringRef name, Location location) {
+  return NameLoc::get(StringAttr::get(location.getContext(), name), location);
 }
 
 BlockArgument train::inputNamed(func::FuncOp function, StringRef name) {

@@ -31,15 +31,18 @@ mlir::func::FuncOp createFunction(mlir::ModuleOp module, mlir::OpBuilder &builde
 void finishFunction(mlir::func::FuncOp function, mlir::OpBuilder &builder, mlir::ValueRange values);
 
 /// Clones the body of `function` at `builder` with `arguments` for its
-/// arguments; what it returned.
+/// arguments, whose names they take; what it returned.
 llvm::SmallVector<mlir::Value> inlineBody(mlir::func::FuncOp function, mlir::OpBuilder &builder,
                                           mlir::ValueRange arguments);
 
-/// Gives `to`'s first arguments the attributes of `from`'s.
+/// Gives `to`'s first arguments the attributes and names of `from`'s.
 void copyArgumentAttrs(mlir::func::FuncOp from, mlir::func::FuncOp to);
 
 /// The argument called `name` by `train.input`, or null.
 mlir::BlockArgument inputNamed(mlir::func::FuncOp function, llvm::StringRef name);
+
+/// Where values are printed as %name; what is compiled of their ops is from `location` still.
+mlir::Location nameLocation(llvm::StringRef name, mlir::Location location);
 
 /// A tensor of zeros.
 mlir::Value zeros(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type);

@@ -31,7 +31,7 @@ int main(int argc, char **argv) {
   auto module = meshwright::importHuggingFace(model, options, context);
   if (failed(module))
     return 1;
-  (*module)->print(llvm::outs());
+  (*module)->print(llvm::outs(), mlir::OpPrintingFlags().printNameLocAsPrefix());
   llvm::outs() << "\n";
   return 0;
 }
