@@ -124,7 +124,7 @@ def live_stash(program):
     body = program[program.index("func.func @step("):]
     body = body[:body.index("\n    }\n")]
     calls = []  # (task, result, operands) in order
-    for match in re.finditer(r'(?:(%\d+)(?::\d+)? = )?call @\S+?\(([^)]*)\) \{dist.task = "(\w+\.\d+)"\}', body):
+    for match in re.finditer(r'(?:(%[\w.$-]+)(?::\d+)? = )?call @\S+?\(([^)]*)\) \{dist.task = "(\w+\.\d+)"\}', body):
         result, operands, task = match.groups()
         calls.append((task, result, {operand.split("#")[0].strip() for operand in operands.split(",")}))
     born = {result: (i, task) for i, (task, result, _) in enumerate(calls) if task[0] == "F"}
