@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Dist/Passes.h"
 #include "Dist/Programs.h"
+#include "LayerPairs.h"
 #include "StagePrograms.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -44,7 +45,7 @@ public:
   LogicalResult run();
 
 private:
-  LogicalResult findCuts();
+  LogicalResult checkChunks();
   void findHolders(const PartFunctions &functions);
   ArrayRef<int64_t> holdersOf(StringRef variable);
   void makeProgram(int64_t stage, ArrayRef<StagePlan> plans);
@@ -55,26 +56,21 @@ private:
   Sharing sharing;
   LinkSpeeds speeds;
   int64_t stages;
-  SmallVector<int64_t> stageOf, cuts;
+  SmallVector<int64_t> stageOf; ///< of each chunk
   GroupAttr group;
   /// The stages whose layers read a parameter, ascending.
   llvm::StringMap<SmallVector<int64_t>> holders;
 };
 } // namespace
 
-LogicalResult Splitter::findCuts() {
-  auto attr = module->getAttrOfType<DenseI64ArrayAttr>(train::TrainDialect::cutsAttr);
-  if (!attr)
-    return module.emitError("has no ") << train::TrainDialect::cutsAttr
-                                       << ": the layers are not cut into the " << stageOf.size()
-                                       << " chunks of the pipeline; train-cut-layers does that, so "
-                                          "compile from the model";
-  cuts.assign(attr.asArrayRef().begin(), attr.asArrayRef().end());
-  if (cuts.size() + 1 != stageOf.size())
-    return module.emitError("the layers are cut into ")
-           << cuts.size() + 1 << " chunks, but schedule " << kind.str() << " on " << stages
-           << " stages has " << stageOf.size();
-  return success();
+LogicalResult Splitter::checkChunks() {
+  int64_t chunks = chunkCount(module);
+  if (chunks == int64_t(stageOf.size()))
+    return success();
+  return module.emitError("the layers are cut into ")
+         << chunks << (chunks == 1 ? " chunk" : " chunks") << " (" << train::TrainDialect::chunkAttr
+         << "), but schedule " << kind.str() << " on " << stages << " stages has "
+         << stageOf.size() << "; train-cut-layers cuts them, so compile from the model";
 }
 
 void Splitter::findHolders(const PartFunctions &functions) {
@@ -117,14 +113,14 @@ void Splitter::makeProgram(int64_t stage, ArrayRef<StagePlan> plans) {
 }
 
 LogicalResult Splitter::run() {
-  if (failed(findCuts()))
+  if (failed(checkChunks()))
     return failure();
   SmallVector<func::FuncOp> functions = llvm::to_vector(llvm::make_filter_range(
       module.getOps<func::FuncOp>(), [](func::FuncOp f) { return f.isPublic(); }));
   std::vector<MicrobatchOps> ops;
   std::vector<PartFunctions> parts;
   for (func::FuncOp function : functions) {
-    FailureOr<MicrobatchOps> found = findParts(function, cuts);
+    FailureOr<MicrobatchOps> found = findParts(function, stageOf.size());
     if (failed(found))
       return failure();
     if (kind.splitsBackward())
