@@ -153,7 +153,8 @@ def DistPartition : StagedPass<"dist-partition", "local"> {
     (`dist.begin`), and ops whose result depends on global indices get it as an
     operand.
     Variables and the arguments of functions nobody calls keep their global type
-    as `dist.global`.
+    as `dist.global`. Beside layers of pipeline chunks ops keep as `dist.replicated`
+    along which axes devices have copies of their results, for `dist-split-stages`.
 
     Refuses dimensions that do not divide evenly.
   }];
@@ -190,9 +191,9 @@ def DistSplitStages : StagedPass<"dist-split-stages", "stages"> {
     each once, and the loss is broadcast. So clipping is a barrier between the last
     microbatch and the updates.
 
-    Without an axis `pipe` nothing changes. Refuses layers without a `train.chunk`, chunks
-    that are not those of the schedule or do not begin in order, and tensors that seeds
-    have cut over `pipe`.
+    Without an axis `pipe` nothing changes. Refuses layers without a `train.chunk` or,
+    where devices may have copies, a `dist.replicated`, chunks that are not those of the
+    schedule or do not begin in order, and tensors that seeds have cut over `pipe`.
   }];
   let options = [
     Option<"schedule", "schedule", "std::string", "\"1f1b\"", "the schedule, as for dist-schedule">,

@@ -45,7 +45,7 @@ public:
   LogicalResult run();
 
 private:
-  LogicalResult checkChunks();
+  LogicalResult checkLayers();
   void findHolders(const PartFunctions &functions);
   ArrayRef<int64_t> holdersOf(StringRef variable);
   void makeProgram(int64_t stage, ArrayRef<StagePlan> plans);
@@ -63,14 +63,24 @@ private:
 };
 } // namespace
 
-LogicalResult Splitter::checkChunks() {
+LogicalResult Splitter::checkLayers() {
   int64_t chunks = chunkCount(module);
-  if (chunks == int64_t(stageOf.size()))
+  if (chunks != int64_t(stageOf.size()))
+    return module.emitError("the layers are cut into ")
+           << chunks << (chunks == 1 ? " chunk" : " chunks") << " ("
+           << train::TrainDialect::chunkAttr << "), but schedule " << kind.str() << " on " << stages
+           << " stages has " << stageOf.size()
+           << "; train-cut-layers cuts them, so compile from the model";
+  if (sharing == Sharing::never || stages == mesh.getMesh().size())
     return success();
-  return module.emitError("the layers are cut into ")
-         << chunks << (chunks == 1 ? " chunk" : " chunks") << " (" << train::TrainDialect::chunkAttr
-         << "), but schedule " << kind.str() << " on " << stages << " stages has "
-         << stageOf.size() << "; train-cut-layers cuts them, so compile from the model";
+  WalkResult result = module.walk([](train::RepeatOp repeat) {
+    if (!train::chunkOf(repeat) || repeat->hasAttr(replicatedAttr))
+      return WalkResult::advance();
+    repeat.emitOpError("has no ") << replicatedAttr << ", by which devices share out sending "
+                                  << "what they have copies of; dist-partition gives it";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
 }
 
 void Splitter::findHolders(const PartFunctions &functions) {
@@ -113,7 +123,7 @@ void Splitter::makeProgram(int64_t stage, ArrayRef<StagePlan> plans) {
 }
 
 LogicalResult Splitter::run() {
-  if (failed(checkChunks()))
+  if (failed(checkLayers()))
     return failure();
   SmallVector<func::FuncOp> functions = llvm::to_vector(llvm::make_filter_range(
       module.getOps<func::FuncOp>(), [](func::FuncOp f) { return f.isPublic(); }));
@@ -136,8 +146,8 @@ LogicalResult Splitter::run() {
         planAfter(one, stageOf, stages, [&](StringRef name) { return holdersOf(name); }));
   std::vector<llvm::DenseMap<Value, StagePlan::Shares>> shares(ops.size());
   if (sharing != Sharing::never)
-    for (auto [one, functionsOf, sharesOf] : llvm::zip(ops, parts, shares))
-      sharesOf = findShares(functionsOf, one, mesh, group,
+    for (auto [functionsOf, sharesOf] : llvm::zip(parts, shares))
+      sharesOf = findShares(functionsOf, mesh, group,
                             sharing == Sharing::cheaper ? std::optional(speeds) : std::nullopt);
   SmallVector<StagePlan> plans;
   for (auto [one, functionsOf, afterOf, sharesOf] : llvm::zip(ops, parts, after, shares))
@@ -147,6 +157,7 @@ LogicalResult Splitter::run() {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*module.getBody())))
     if (isa<func::FuncOp, train::VariableOp>(op))
       op.erase();
+  module.walk([](Operation *op) { op->removeAttr(replicatedAttr); });
   return verifyPrograms(module);
 }
 

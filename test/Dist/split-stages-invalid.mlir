@@ -90,6 +90,21 @@ module {
 // -----
 
 module {
+  dist.mesh @mesh ["pipe" = 2, "tensor" = 2]
+  func.func private @layer(%x: tensor<2xf32>) -> tensor<2xf32> attributes {train.role = #train.role<forward>} {
+    return %x : tensor<2xf32>
+  }
+  func.func @eval(%x: tensor<2xf32>) -> (tensor<2xf32> {train.output = "loss"}) {
+    // expected-error @below {{has no dist.replicated, by which devices share out sending what they have copies of; dist-partition gives it}}
+    %y = train.repeat @layer x 1 carry(%x) each() shared() {train.chunk = 0 : i64, train.role = #train.role<forward>} : (tensor<2xf32>) -> tensor<2xf32>
+    %z = train.repeat @layer x 1 carry(%y) each() shared() {train.chunk = 1 : i64, train.role = #train.role<forward>} : (tensor<2xf32>) -> tensor<2xf32>
+    return %z : tensor<2xf32>
+  }
+}
+
+// -----
+
+module {
   dist.mesh @mesh ["pipe" = 2]
   // expected-error @below {{is cut over mesh axis 'pipe', along which the stages of the pipeline are; seeds can use any other axis}}
   train.variable @w : tensor<2xf32> init <"normal", 0.02> {dist.global = tensor<4xf32, #dist.sharding<@mesh, [{pipe}]>>}
