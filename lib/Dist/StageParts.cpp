@@ -75,7 +75,7 @@ LogicalResult Placer::findLayers() {
     ops.parts[repeat] = {*chunk, isForward ? Phase::forward : Phase::backward};
     if (isForward && *chunk != begun && *chunk + 1 != begun)
       return repeat.emitOpError("runs layers of chunk ")
-             << *chunk << " after those of " << begun << " chunks; chunks begin in order";
+             << *chunk << ", but " << begun << " chunks have begun before it; chunks are in order";
     if (isForward)
       begun = *chunk + 1;
   }
@@ -85,7 +85,9 @@ LogicalResult Placer::findLayers() {
            << " backward; stages need a backward for each";
   if (begun < chunks)
     return function.emitOpError("has layers of ")
-           << begun << " chunks, but the pipeline has " << chunks;
+           << begun << " of the pipeline's " << chunks << " chunks, as "
+           << train::TrainDialect::roleAttr << " and " << train::TrainDialect::chunkAttr
+           << " of its repeats say";
   return success();
 }
 

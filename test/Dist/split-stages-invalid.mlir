@@ -12,7 +12,7 @@ module {
   func.func @eval(%x: tensor<2xf32>) -> (tensor<2xf32> {train.output = "loss"}) {
     %y = train.repeat @layer x 1 carry(%x) each() shared() {train.chunk = 0 : i64, train.role = #train.role<forward>} : (tensor<2xf32>) -> tensor<2xf32>
     %z = train.repeat @layer x 1 carry(%y) each() shared() {train.chunk = 1 : i64, train.role = #train.role<forward>} : (tensor<2xf32>) -> tensor<2xf32>
-    // expected-error @below {{runs layers of chunk 0 after those of 2 chunks; chunks begin in order}}
+    // expected-error @below {{runs layers of chunk 0, but 2 chunks have begun before it; chunks are in order}}
     %o = train.repeat @layer x 1 carry(%z) each() shared() {train.chunk = 0 : i64, train.role = #train.role<forward>} : (tensor<2xf32>) -> tensor<2xf32>
     return %o : tensor<2xf32>
   }
@@ -26,7 +26,7 @@ module {
     return %x : tensor<2xf32>
   }
   func.func @eval(%x: tensor<2xf32>) -> (tensor<2xf32> {train.output = "loss"}) {
-    // expected-error @below {{runs layers of chunk 1 after those of 0 chunks; chunks begin in order}}
+    // expected-error @below {{runs layers of chunk 1, but 0 chunks have begun before it; chunks are in order}}
     %y = train.repeat @layer x 1 carry(%x) each() shared() {train.chunk = 1 : i64, train.role = #train.role<forward>} : (tensor<2xf32>) -> tensor<2xf32>
     return %y : tensor<2xf32>
   }
@@ -61,7 +61,7 @@ module {
     %z = train.repeat @layer x 1 carry(%y) each() shared() {train.chunk = 1 : i64, train.role = #train.role<forward>} : (tensor<2xf32>) -> tensor<2xf32>
     return %z : tensor<2xf32>
   }
-  // expected-error @below {{has layers of 1 chunks, but the pipeline has 2}}
+  // expected-error @below {{has layers of 1 of the pipeline's 2 chunks, as train.role and train.chunk of its repeats say}}
   func.func @step(%x: tensor<2xf32>) -> (tensor<2xf32>) {
     %y = train.repeat @layer x 1 carry(%x) each() shared() {train.chunk = 0 : i64, train.role = #train.role<forward>} : (tensor<2xf32>) -> tensor<2xf32>
     return %y : tensor<2xf32>
