@@ -31,6 +31,11 @@ namespace meshwright::dist {
 /// memory: its FLOPs are counted apart.
 inline constexpr llvm::StringLiteral recomputedAttr = "dist.recomputed";
 
+/// Of a partitioned op beside layers that are cut into chunks, until the program of a stage is
+/// made: for each result, of a repetition for what it carries, the names of the axes along which
+/// devices have the same value.
+inline constexpr llvm::StringLiteral replicatedAttr = "dist.replicated";
+
 /// The sharding in a tensor type, or null.
 ShardingAttr shardingOf(mlir::Type type);
 /// `type` with `sharding` (null: none) in place of what it carries.

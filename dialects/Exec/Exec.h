@@ -30,6 +30,9 @@ inline constexpr llvm::StringLiteral valueAttr = "exec.value", tensorFormAttr = 
 /// Of attention in the tensor form: what become the attributes of exec.attention with these
 /// names.
 inline constexpr llvm::StringLiteral libraryAttr = "exec.library", reasonAttr = "exec.reason";
+/// Of a launch in the tensor form, each an array of i64: the inputs that are gradients, and the
+/// results that are the only input with its elements moved; see the dialect's description.
+inline constexpr llvm::StringLiteral gradientsAttr = "exec.gradients", movesAttr = "exec.moves";
 /// Attributes of a planned module.
 inline constexpr llvm::StringLiteral arenaBytesAttr = "exec.arena_bytes",
                                      liveBytesAttr = "exec.live_bytes", memoryAttr = "exec.memory",

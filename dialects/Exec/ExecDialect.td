@@ -40,6 +40,10 @@ def Exec_Dialect : Dialect {
     A collective of the memory form with `exec.start`, an i64, is only started, and so is a
     copy between the two arenas; see `exec.wait`.
 
+    A launch in the tensor form has `exec.gradients`, the numbers of the inputs from which an
+    update computes its gradient, and `exec.moves`, the numbers of the results that are its only
+    input in another layout or type. `exec-form-kernels` knows both, and `exec-bufferize` needs them for categories.
+
     A `func.call` in the tensor form has `exec.tied` once its callee is in the memory
     form: for each result the operand whose memory it takes, or -1.
   }];
@@ -61,8 +65,8 @@ def Exec_CategoryAttr : EnumAttr<Exec_Dialect, Exec_Category, "category"> {
   let summary = "What a buffer is for";
   let description = [{
     Variables are `parameter` or `optimizer`; what updates them, and was summed or cut for
-    that, is `gradient`, what one loop keeps for another, or one call for another,
-    `activation`; `workspace` is for the inside of one op,
+    that, is `gradient`; what layers keep for their backward, or one called function computes for
+    another, `activation`; `workspace` is for the inside of one op,
     `temporary` all other.
   }];
   let assemblyFormat = "`` $value"; // ops put the space before it

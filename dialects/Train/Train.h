@@ -74,6 +74,14 @@ namespace meshwright::train {
 /// Rewrites `op` into kernel primitives that compute in f32 at least: operands of
 /// narrower float types are extended, results rounded.
 llvm::SmallVector<mlir::Value> decomposeInF32(KernelOpInterface op, mlir::OpBuilder &builder);
+
+/// The attribute `train.role` of a repetition or a function.
+std::optional<Role> roleOf(mlir::Operation *op);
+void setRole(mlir::Operation *op, Role role);
+/// Whether `repeat` runs layers, or groups of them: forward, backward or for weights alone.
+bool isLayers(RepeatOp repeat);
+/// The attribute `train.chunk` of layers.
+std::optional<int64_t> chunkOf(RepeatOp repeat);
 } // namespace meshwright::train
 
 #endif // MESHWRIGHT_TRAIN_TRAIN_H

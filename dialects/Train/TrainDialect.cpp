@@ -29,6 +29,19 @@ void TrainDialect::initialize() {
       >();
 }
 
+LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribute attr) {
+  if (attr.getName() == roleAttr && !isa<RoleAttr>(attr.getValue()))
+    return op->emitOpError() << roleAttr << " is " << attr.getValue()
+                             << "; expected e.g. #train.role<forward>";
+  if (attr.getName() == chunkAttr) {
+    auto chunk = dyn_cast<IntegerAttr>(attr.getValue());
+    if (!chunk || !chunk.getType().isInteger(64) || chunk.getInt() < 0)
+      return op->emitOpError() << chunkAttr << " is " << attr.getValue()
+                               << "; expected an i64 from 0 on";
+  }
+  return success();
+}
+
 LogicalResult InitAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef kind,
                                FloatAttr value) {
   if (kind == "normal" && value.getValueAsDouble() < 0)

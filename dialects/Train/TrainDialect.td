@@ -23,9 +23,12 @@ def Train_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::func::FuncDialect"];
+  let hasOperationAttrVerify = 1;
   let extraClassDeclaration = [{
-    /// Of the module: the first layers of the chunks of a pipeline after the first.
-    static constexpr ::llvm::StringLiteral cutsAttr = "train.cuts";
+    /// Of a `train.repeat` and the function that it calls: its RoleAttr.
+    static constexpr ::llvm::StringLiteral roleAttr = "train.role";
+    /// Of a `train.repeat` of layers, where a pipeline cuts them into chunks: the chunk, an i64.
+    static constexpr ::llvm::StringLiteral chunkAttr = "train.chunk";
   }];
 }
 
@@ -72,6 +75,24 @@ def Train_ReduceKindAttr : EnumAttr<Train_Dialect, Train_ReduceKind, "reduction"
   let summary = "How values are put together";
   let description = [{ `sum` or `max`, element by element. }];
   let assemblyFormat = "`` $value"; // ops put the space before it
+}
+
+def Train_Role : I32EnumAttr<"Role", "what a repetition does in a step", [
+    I32EnumAttrCase<"Forward", 0, "forward">, I32EnumAttrCase<"Backward", 1, "backward">,
+    I32EnumAttrCase<"Weight", 2, "weight">, I32EnumAttrCase<"Update", 3, "update">,
+    I32EnumAttrCase<"Microbatch", 4, "microbatch">]> {
+  let cppNamespace = "::meshwright::train";
+  let genSpecializedAttr = 0;
+}
+def Train_RoleAttr : EnumAttr<Train_Dialect, Train_Role, "role"> {
+  let summary = "What a repetition, or the function that it calls, does in a step";
+  let description = [{
+    `#train.role<forward>` or `backward` of layers; `weight`: the part of a backward that gradients
+    of weights alone need; `update` of parameters; `microbatch`: all that one microbatch does.
+    Passes read it from the attribute `train.role`. A repetition without one is none of these. A
+    `train.add` of one gradient's accumulators is an `update` too.
+  }];
+  let assemblyFormat = "`<` $value `>`";
 }
 
 #endif // MESHWRIGHT_TRAIN_DIALECT

@@ -78,6 +78,11 @@ def Train_RepeatOp : Train_Op<"repeat", [AttrSizedOperandSegments,
     new first dimension. With `reverse` the iterations run from `count`-1 to 0.
     Results of the op: the last carried values, then the stacks.
 
+    The attribute `train.role`, the same on the op and on its callee, says what it
+    does in a step (`#train.role<forward>`, see `RoleAttr`), and `train.chunk` on
+    layers which chunk of a pipeline they are: the passes that make repetitions set
+    them. Chunks may call one function, so functions of layers have no chunk.
+
     ```mlir
     %y, %kept = train.repeat @layer x 12 carry(%x) each(%w) shared(%cos)
         : (tensor<4x64xf32>, tensor<12x64x64xf32>, tensor<64xf32>) -> (tensor<4x64xf32>, tensor<12x4x64xf32>)

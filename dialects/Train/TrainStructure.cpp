@@ -58,10 +58,36 @@ static Type sliceType(Type type, int64_t count) {
   return RankedTensorType::get(tensor.getShape().drop_front(), tensor.getElementType());
 }
 
+std::optional<Role> train::roleOf(Operation *op) {
+  auto role = op->getAttrOfType<RoleAttr>(TrainDialect::roleAttr);
+  return role ? std::optional(role.getValue()) : std::nullopt;
+}
+
+void train::setRole(Operation *op, Role role) {
+  op->setAttr(TrainDialect::roleAttr, RoleAttr::get(op->getContext(), role));
+}
+
+bool train::isLayers(RepeatOp repeat) {
+  std::optional<Role> role = roleOf(repeat);
+  return role == Role::Forward || role == Role::Backward || role == Role::Weight;
+}
+
+std::optional<int64_t> train::chunkOf(RepeatOp repeat) {
+  auto chunk = repeat->getAttrOfType<IntegerAttr>(TrainDialect::chunkAttr);
+  return chunk ? std::optional(chunk.getInt()) : std::nullopt;
+}
+
 LogicalResult RepeatOp::verifySymbolUses(SymbolTableCollection &symbols) {
   func::FuncOp callee = lookupCallee(symbols);
   if (!callee)
     return emitOpError("calls ") << getCalleeAttr() << ", which is not a function";
+  auto roleText = [](Operation *op) {
+    std::optional<Role> role = roleOf(op);
+    return role ? stringifyRole(*role) : "none";
+  };
+  if (roleOf(*this) != roleOf(callee))
+    return emitOpError("has ") << TrainDialect::roleAttr << " " << roleText(*this) << ", but "
+                               << getCalleeAttr() << " has " << roleText(callee);
   if (getCount() < 1)
     return emitOpError("repeats ") << getCount() << " times; at least 1 is needed";
   if (getNumResults() < getCarry().size())

@@ -12,7 +12,6 @@
 namespace meshwright {
 
 void registerAnnotateIndexClasses();
-void registerAnnotateReplication();
 void registerAnnotateMemory();
 
 } // namespace meshwright

@@ -153,7 +153,8 @@ def DistPartition : StagedPass<"dist-partition", "local"> {
     (`dist.begin`), and ops whose result depends on global indices get it as an
     operand.
     Variables and the arguments of functions nobody calls keep their global type
-    as `dist.global`.
+    as `dist.global`. Beside layers of pipeline chunks ops keep as `dist.replicated`
+    along which axes devices have copies of their results, for `dist-split-stages`.
 
     Refuses dimensions that do not divide evenly.
   }];
@@ -190,8 +191,9 @@ def DistSplitStages : StagedPass<"dist-split-stages", "stages"> {
     each once, and the loss is broadcast. So clipping is a barrier between the last
     microbatch and the updates.
 
-    Without an axis `pipe` nothing changes. Refuses layers that a cut goes through, and
-    tensors that seeds have cut over `pipe`.
+    Without an axis `pipe` nothing changes. Refuses layers without a `train.chunk` or,
+    where devices may have copies, a `dist.replicated`, chunks that are not those of the
+    schedule or do not begin in order, and tensors that seeds have cut over `pipe`.
   }];
   let options = [
     Option<"schedule", "schedule", "std::string", "\"1f1b\"", "the schedule, as for dist-schedule">,
@@ -230,9 +232,9 @@ def DistSchedule : StagedPass<"dist-schedule", "schedule"> {
 def DistRematerialize : StagedPass<"dist-rematerialize", "stages"> {
   let summary = "Computes activations again in the backward instead of keeping them";
   let description = [{
-    Works on pairs of repeats of which the second reads, slice by slice, what the
-    first stacks and nobody else reads: the forward and the backward of a repeated
-    layer. `policy` says what is still kept:
+    Works on pairs of repeats, a forward and a backward by their `train.role`, of which
+    the second reads, slice by slice, what the first stacks and nobody else reads.
+    `policy` says what is still kept:
 
     - `none`: everything that is today;
     - `price:P`: the choice of values of a layer for which FLOPs computed again plus P
@@ -267,7 +269,7 @@ def DistRematerialize : StagedPass<"dist-rematerialize", "stages"> {
     kept is the chunk's stash. Where gradients of weights are tasks of their own, what is
     computed again stands in the backward, which hands it to them.
 
-    Refuses groups that do not divide the layers of a run.
+    Refuses groups that do not divide the layers of a run, and repeats without a role.
   }];
   let options = [Option<"policy", "policy", "std::string", "\"none\"",
                         "none, full, every:K, sqrt, selective, price:P or every:K+price:P; between "

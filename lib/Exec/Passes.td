@@ -136,7 +136,8 @@ def ExecFormKernels : StagedPass<"exec-form-kernels", "exec"> {
     twice but constants. Kernels that are equal are one function.
 
     Tensors stay tensors; contractions, attention, collectives, reshapes and slices
-    (which are views) stay where they are.
+    (which are views) stay where they are. A launch says what its kernel hides and
+    categories of memory need: `exec.gradients` and `exec.moves`, see the dialect.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
@@ -264,8 +265,12 @@ def ExecBufferize : StagedPass<"exec-bufferize", "exec"> {
     A called function becomes a private program that reads its arguments where they are
     and writes its results where the caller wants them. A result that is computed in the
     place of an argument (a gradient's accumulator) is one memory with it, `inouts`, where
-    no caller needs the argument afterwards. What one call keeps for another is an
-    `activation`.
+    no caller needs the argument afterwards.
+
+    Each buffer has a category. A `gradient` is what launches say (`exec.gradients`), and
+    what that was before devices put it together; an `activation` is what a loop with
+    `train.role` forward stacks, or one with backward for one with weight, and what one
+    called function computes for another.
 
     Contractions become `exec.matmul`, attention `exec.attention`, collectives those
     of this floor, `dist.slice` a window of its operand's memory. Refuses, naming the

@@ -96,15 +96,16 @@ LogicalResult MicrobatchLoop::sum(func::FuncOp one, StringRef name, StringRef bo
           (per ? each : shared).push_back(argument);
           order.push_back(i);
         }
-    results =
-        llvm::to_vector_of<Value>(RepeatOp::create(builder, loc, one.getResultTypes(), bodyName,
-                                                   microbatches, false, false, carry, each, shared)
-                                      .getResults());
+    auto repeat = RepeatOp::create(builder, loc, one.getResultTypes(), bodyName, microbatches,
+                                   false, false, carry, each, shared);
+    setRole(repeat, Role::Microbatch);
+    results = llvm::to_vector_of<Value>(repeat.getResults());
     OpBuilder::InsertionGuard guard(builder);
     SmallVector<Type> types(one.getResultTypes());
     for (unsigned i : order)
       types.push_back(one.getArgumentTypes()[i]);
     func::FuncOp body = createFunction(module, builder, loc, bodyName, types, {});
+    setRole(body, Role::Microbatch);
     SmallVector<Value> operands(order.size());
     for (auto [at, i] : llvm::enumerate(order))
       operands[i] = body.getArgument(carry.size() + at);

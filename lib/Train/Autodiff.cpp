@@ -148,6 +148,7 @@ LogicalResult Differentiator::augment(Block &block, const DenseSet<Value> &seeds
     auto forward = RepeatOp::create(b, repeat.getLoc(), types, derivative->forward.getSymName(),
                                     repeat.getCount(), repeat.getReverse(), repeat.getIndexed(),
                                     repeat.getCarry(), repeat.getEach(), repeat.getShared());
+    forward->setDiscardableAttrs(repeat->getDiscardableAttrDictionary());
     repeat->replaceAllUsesWith(forward.getResults().take_front(repeat.getNumResults()));
     repeat.erase();
   }
@@ -222,6 +223,8 @@ LogicalResult Differentiator::reverseRepeat(RepeatOp repeat, const DenseSet<Valu
   auto gradient =
       RepeatOp::create(backward, loc, types, derivative.backward.getSymName(), repeat.getCount(),
                        !repeat.getReverse(), repeat.getIndexed(), carry, each, shared);
+  gradient->setDiscardableAttrs(repeat->getDiscardableAttrDictionary());
+  setRole(gradient, Role::Backward);
   ValueRange results = gradient.getResults();
   auto take = [&](ValueRange operands) {
     for (Value operand : operands) {
@@ -263,6 +266,7 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
   derivative.forward =
       createFunction(module, builder, loc, (callee.getSymName() + ".forward" + suffix).str(),
                      callee.getArgumentTypes(), {});
+  setRole(derivative.forward, Role::Forward);
   SmallVector<Value> results = inlineBody(callee, builder, derivative.forward.getArguments());
   finishFunction(derivative.forward, builder, results);
   Block &body = derivative.forward.getBody().front();
@@ -283,6 +287,7 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
   SmallVector<Type> none;
   derivative.backward = createFunction(
       module, builder, loc, (callee.getSymName() + ".backward" + suffix).str(), none, none);
+  setRole(derivative.backward, Role::Backward);
   Block &back = derivative.backward.getBody().front();
   if (index)
     back.addArgument(body.getArgument(0).getType(), loc);
@@ -382,6 +387,10 @@ Value Differentiator::seed(func::FuncOp gradients, Value loss) {
 
 LogicalResult Differentiator::run(func::FuncOp loss) {
   Location loc = loss.getLoc();
+  module.walk([&](RepeatOp repeat) {
+    setRole(repeat, Role::Forward);
+    setRole(module.lookupSymbol(repeat.getCallee()), Role::Forward);
+  });
   func::FuncOp gradients =
       createFunction(module, builder, loc, "loss.gradients", loss.getArgumentTypes(), {});
   copyArgumentAttrs(loss, gradients);

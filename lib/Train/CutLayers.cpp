@@ -369,8 +369,15 @@ struct TrainCutLayers : train::impl::TrainCutLayersBase<TrainCutLayers> {
                                          << int64_t(chunks) << " chunks; give one, or one for each";
     if (failed(cutter.cut(cutter.withTails(*where, groups))))
       return failure();
-    if (chunks > 1)
-      module->setAttr(TrainDialect::cutsAttr, DenseI64ArrayAttr::get(&getContext(), *where));
+    Builder builder(&getContext());
+    int64_t first = 0;
+    for (auto repeat : loss.getOps<RepeatOp>()) {
+      if (chunks > 1)
+        repeat->setAttr(TrainDialect::chunkAttr, builder.getI64IntegerAttr(
+                                                     llvm::upper_bound(*where, first) -
+                                                     where->begin()));
+      first += repeat.getCount();
+    }
     return success();
   }
 };

@@ -25,8 +25,8 @@ def TrainCutLayers : StagedPass<"train-cut-layers", "step"> {
     The cuts are `cuts`, the first layers of the chunks after the first, or those that
     make the most expensive chunk cheapest, and of these the ones most even in work and
     bytes of parameters (dynamic programming over the layers' FLOPs and bytes; the
-    embedding counts to the first layer, the head to the last). The module keeps them in
-    the attribute `train.cuts`.
+    embedding counts to the first layer, the head to the last). Each repeat
+    has the number of its chunk as the attribute `train.chunk`, if there are several.
 
     `every` says how many layers rematerialization takes together: one number, or one
     for each chunk. Layers of a run that make no whole group at its end become a run of
@@ -78,7 +78,8 @@ def TrainAutodiff : StagedPass<"train-autodiff", "step"> {
     differentiation with each op's own `VJPOpInterface`. A function that
     `train.repeat` calls is differentiated once: `@layer` gives `@layer.forward`,
     which also returns what the backward needs, and `@layer.backward`, which a
-    reversed `train.repeat` calls.
+    reversed `train.repeat` calls. Both repeats and both functions say which they
+    are: `train.role`, `forward` or `backward`.
 
     What is kept between the two: results of costly ops (contractions, attention)
     and carried values, as they are needed. A memory-bound value (norm, activation,
@@ -132,8 +133,8 @@ def TrainVerify : StagedPass<"train-verify", "step"> {
   let summary = "Checks that floor 1 is complete";
   let description = [{
     Closes the floor: `@step` and `@eval` exist and name their inputs and outputs,
-    every parameter is written by `@step`, `@eval` writes no variable, and nothing
-    belongs to another floor.
+    every parameter is written by `@step`, `@eval` writes no variable, repeats have a
+    `train.role`, all layers or none a `train.chunk`, and nothing belongs to another floor.
   }];
 }
 

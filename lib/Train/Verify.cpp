@@ -110,6 +110,24 @@ static void collectWrites(func::FuncOp function, llvm::StringSet<> &names,
   });
 }
 
+/// Later passes find layers and microbatches by what repeats say of themselves.
+static LogicalResult checkRoles(ModuleOp module) {
+  RepeatOp cut, whole;
+  WalkResult result = module.walk([&](RepeatOp repeat) {
+    if (!roleOf(repeat)) {
+      repeat.emitOpError("has no ")
+          << TrainDialect::roleAttr << "; train-autodiff and train-accumulate give it one";
+      return WalkResult::interrupt();
+    }
+    if (isLayers(repeat))
+      (chunkOf(repeat) ? cut : whole) = repeat;
+    return WalkResult::advance();
+  });
+  if (!result.wasInterrupted() && cut && whole)
+    return whole.emitOpError("has no ") << TrainDialect::chunkAttr << ", but other layers have one";
+  return failure(result.wasInterrupted());
+}
+
 namespace {
 struct TrainVerify : train::impl::TrainVerifyBase<TrainVerify> {
   void runOnModule() override {
@@ -118,7 +136,7 @@ struct TrainVerify : train::impl::TrainVerifyBase<TrainVerify> {
                             eval = programNamed(module, "eval");
     if (failed(step) || failed(eval))
       return signalPassFailure();
-    if (failed(checkSizes(module, *step)))
+    if (failed(checkSizes(module, *step)) || failed(checkRoles(module)))
       return signalPassFailure();
     for (auto variable : module.getOps<VariableOp>())
       if (failed(checkState(variable)))

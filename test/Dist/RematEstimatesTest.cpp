@@ -18,10 +18,10 @@ using planner::HeldAtBackward;
 
 /// Two chunks of layers: y = relu(relu(x V) W) with values of different size and price.
 static constexpr const char *twoChunks = R"(
-module attributes {train.cuts = array<i64: 5>} {
+module {
   dist.mesh @mesh []
   func.func private @layer(%x: tensor<8x64xf32>, %v: tensor<16x64xf32>, %w: tensor<64x16xf32>)
-      -> (tensor<8x64xf32>, tensor<8x64xf32>, tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x64xf32>) {
+      -> (tensor<8x64xf32>, tensor<8x64xf32>, tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x64xf32>) attributes {train.role = #train.role<forward>} {
     %h = train.linear %x, %v : (tensor<8x64xf32>, tensor<16x64xf32>) -> tensor<8x16xf32>
     %r = train.relu %h : (tensor<8x16xf32>) -> tensor<8x16xf32>
     %o = train.linear %r, %w : (tensor<8x16xf32>, tensor<64x16xf32>) -> tensor<8x64xf32>
@@ -29,7 +29,8 @@ module attributes {train.cuts = array<i64: 5>} {
     return %y, %x, %h, %r, %o : tensor<8x64xf32>, tensor<8x64xf32>, tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x64xf32>
   }
   func.func private @back(%dy: tensor<8x64xf32>, %v: tensor<16x64xf32>, %w: tensor<64x16xf32>, %x: tensor<8x64xf32>,
-      %h: tensor<8x16xf32>, %r: tensor<8x16xf32>, %o: tensor<8x64xf32>) -> (tensor<8x64xf32>, tensor<16x64xf32>, tensor<64x16xf32>) {
+      %h: tensor<8x16xf32>, %r: tensor<8x16xf32>, %o: tensor<8x64xf32>) -> (tensor<8x64xf32>, tensor<16x64xf32>, tensor<64x16xf32>)
+      attributes {train.role = #train.role<backward>} {
     %do = train.relu_grad %dy, %o : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
     %dw = train.contract "b o, b i -> o i" %do, %r : (tensor<8x64xf32>, tensor<8x16xf32>) -> tensor<64x16xf32>
     %dr = train.contract "b o, o i -> b i" %do, %w : (tensor<8x64xf32>, tensor<64x16xf32>) -> tensor<8x16xf32>
@@ -40,14 +41,14 @@ module attributes {train.cuts = array<i64: 5>} {
   }
   func.func @step(%x: tensor<8x64xf32>, %v: tensor<5x16x64xf32>, %w: tensor<5x64x16xf32>, %v2: tensor<6x16x64xf32>, %w2: tensor<6x64x16xf32>)
       -> tensor<8x64xf32> {
-    %a:5 = train.repeat @layer x 5 carry(%x) each(%v, %w) shared() : (tensor<8x64xf32>, tensor<5x16x64xf32>, tensor<5x64x16xf32>)
+    %a:5 = train.repeat @layer x 5 carry(%x) each(%v, %w) shared() {train.chunk = 0 : i64, train.role = #train.role<forward>} : (tensor<8x64xf32>, tensor<5x16x64xf32>, tensor<5x64x16xf32>)
         -> (tensor<8x64xf32>, tensor<5x8x64xf32>, tensor<5x8x16xf32>, tensor<5x8x16xf32>, tensor<5x8x64xf32>)
-    %b:5 = train.repeat @layer x 6 carry(%a#0) each(%v2, %w2) shared() : (tensor<8x64xf32>, tensor<6x16x64xf32>, tensor<6x64x16xf32>)
+    %b:5 = train.repeat @layer x 6 carry(%a#0) each(%v2, %w2) shared() {train.chunk = 1 : i64, train.role = #train.role<forward>} : (tensor<8x64xf32>, tensor<6x16x64xf32>, tensor<6x64x16xf32>)
         -> (tensor<8x64xf32>, tensor<6x8x64xf32>, tensor<6x8x16xf32>, tensor<6x8x16xf32>, tensor<6x8x64xf32>)
-    %e:3 = train.repeat @back x 6 reverse carry(%b#0) each(%v2, %w2, %b#1, %b#2, %b#3, %b#4) shared()
+    %e:3 = train.repeat @back x 6 reverse carry(%b#0) each(%v2, %w2, %b#1, %b#2, %b#3, %b#4) shared() {train.chunk = 1 : i64, train.role = #train.role<backward>}
         : (tensor<8x64xf32>, tensor<6x16x64xf32>, tensor<6x64x16xf32>, tensor<6x8x64xf32>, tensor<6x8x16xf32>, tensor<6x8x16xf32>, tensor<6x8x64xf32>)
         -> (tensor<8x64xf32>, tensor<6x16x64xf32>, tensor<6x64x16xf32>)
-    %d:3 = train.repeat @back x 5 reverse carry(%e#0) each(%v, %w, %a#1, %a#2, %a#3, %a#4) shared()
+    %d:3 = train.repeat @back x 5 reverse carry(%e#0) each(%v, %w, %a#1, %a#2, %a#3, %a#4) shared() {train.chunk = 0 : i64, train.role = #train.role<backward>}
         : (tensor<8x64xf32>, tensor<5x16x64xf32>, tensor<5x64x16xf32>, tensor<5x8x64xf32>, tensor<5x8x16xf32>, tensor<5x8x16xf32>, tensor<5x8x64xf32>)
         -> (tensor<8x64xf32>, tensor<5x16x64xf32>, tensor<5x64x16xf32>)
     return %d#0 : tensor<8x64xf32>

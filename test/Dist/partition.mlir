@@ -96,3 +96,25 @@ func.func @maximum(%x: tensor<4x8xf32, #dist.sharding<@mesh, [{}, {tensor}]>>) -
   %1 = dist.reshard %0 : (tensor<4xf32, #dist.sharding<@mesh, [{}], partial = max {tensor}>>) -> tensor<4xf32, #dist.sharding<@mesh, [{}]>>
   return %1 : tensor<4xf32, #dist.sharding<@mesh, [{}]>>
 }
+
+// -----
+
+// Beside layers of pipeline chunks ops keep along which axes devices have copies; inside of layers nobody asks.
+dist.mesh @mesh ["pipe" = 2, "data" = 2, "tensor" = 2]
+// CHECK-NOT: dist.replicated
+// CHECK-LABEL: func.func @chunks
+func.func private @layer(%x: tensor<8x8xf32, #dist.sharding<@mesh, [{data}, {}]>>) -> (tensor<8x8xf32, #dist.sharding<@mesh, [{data}, {}]>>, tensor<8x8xf32, #dist.sharding<@mesh, [{data}, {tensor}]>>) attributes {train.role = #train.role<forward>} {
+  %0 = train.gelu %x : (tensor<8x8xf32, #dist.sharding<@mesh, [{data}, {}]>>) -> tensor<8x8xf32, #dist.sharding<@mesh, [{data}, {}]>>
+  %1 = dist.reshard %x : (tensor<8x8xf32, #dist.sharding<@mesh, [{data}, {}]>>) -> tensor<8x8xf32, #dist.sharding<@mesh, [{data}, {tensor}]>>
+  return %0, %1 : tensor<8x8xf32, #dist.sharding<@mesh, [{data}, {}]>>, tensor<8x8xf32, #dist.sharding<@mesh, [{data}, {tensor}]>>
+}
+func.func @chunks(%x: tensor<8x8xf32, #dist.sharding<@mesh, [{data}, {tensor}]>>) -> tensor<8x8xf32, #dist.sharding<@mesh, [{data}, {}]>> {
+  // CHECK-NEXT: %[[G:.*]] = train.gelu %{{.*}} {dist.replicated = {{\[\[}}"pipe"]]}
+  %0 = train.gelu %x : (tensor<8x8xf32, #dist.sharding<@mesh, [{data}, {tensor}]>>) -> tensor<8x8xf32, #dist.sharding<@mesh, [{data}, {tensor}]>>
+  // CHECK-NEXT: %[[X:.*]] = dist.all_gather %[[G]] {{.*}} {dist.replicated = {{\[\[}}"pipe", "tensor"]]}
+  %1 = dist.reshard %0 : (tensor<8x8xf32, #dist.sharding<@mesh, [{data}, {tensor}]>>) -> tensor<8x8xf32, #dist.sharding<@mesh, [{data}, {}]>>
+  // CHECK-NEXT: train.repeat @layer x 3 carry(%[[X]]) {{.*}} {dist.replicated = {{\[\[}}"pipe", "tensor"]], train.chunk = 0
+  %y, %kept = train.repeat @layer x 3 carry(%1) each() shared() {train.chunk = 0 : i64, train.role = #train.role<forward>}
+      : (tensor<8x8xf32, #dist.sharding<@mesh, [{data}, {}]>>) -> (tensor<8x8xf32, #dist.sharding<@mesh, [{data}, {}]>>, tensor<3x8x8xf32, #dist.sharding<@mesh, [{}, {data}, {tensor}]>>)
+  return %y : tensor<8x8xf32, #dist.sharding<@mesh, [{data}, {}]>>
+}

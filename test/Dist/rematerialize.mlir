@@ -9,13 +9,13 @@
 dist.mesh @mesh []
 // y = relu(x W): the matrix product, before and after relu, is kept for the backward.
 func.func private @layer(%x: tensor<2x64xf32>, %w: tensor<64x64xf32>)
-    -> (tensor<2x64xf32>, tensor<2x64xf32>, tensor<2x64xf32>, tensor<2x64xf32>) {
+    -> (tensor<2x64xf32>, tensor<2x64xf32>, tensor<2x64xf32>, tensor<2x64xf32>) attributes {train.role = #train.role<forward>} {
   %h = train.linear %x, %w : (tensor<2x64xf32>, tensor<64x64xf32>) -> tensor<2x64xf32>
   %y = train.relu %h : (tensor<2x64xf32>) -> tensor<2x64xf32>
   return %y, %x, %h, %y : tensor<2x64xf32>, tensor<2x64xf32>, tensor<2x64xf32>, tensor<2x64xf32>
 }
 func.func private @back(%dy: tensor<2x64xf32>, %w: tensor<64x64xf32>, %x: tensor<2x64xf32>, %h: tensor<2x64xf32>, %y: tensor<2x64xf32>)
-    -> (tensor<2x64xf32>, tensor<64x64xf32>) {
+    -> (tensor<2x64xf32>, tensor<64x64xf32>) attributes {train.role = #train.role<backward>} {
   %s = train.mul %dy, %y : (tensor<2x64xf32>, tensor<2x64xf32>) -> tensor<2x64xf32>
   %dh = train.relu_grad %s, %h : (tensor<2x64xf32>, tensor<2x64xf32>) -> tensor<2x64xf32>
   %dw = train.contract "b o, b i -> o i" %dh, %x : (tensor<2x64xf32>, tensor<2x64xf32>) -> tensor<64x64xf32>
@@ -23,10 +23,10 @@ func.func private @back(%dy: tensor<2x64xf32>, %w: tensor<64x64xf32>, %x: tensor
   return %dx, %dw : tensor<2x64xf32>, tensor<64x64xf32>
 }
 func.func @step(%x: tensor<2x64xf32>, %w: tensor<4x64x64xf32>) -> tensor<4x64x64xf32> {
-  %y:4 = train.repeat @layer x 4 carry(%x) each(%w) shared()
+  %y:4 = train.repeat @layer x 4 carry(%x) each(%w) shared() {train.role = #train.role<forward>}
       : (tensor<2x64xf32>, tensor<4x64x64xf32>)
       -> (tensor<2x64xf32>, tensor<4x2x64xf32>, tensor<4x2x64xf32>, tensor<4x2x64xf32>)
-  %d:2 = train.repeat @back x 4 reverse carry(%y#0) each(%w, %y#1, %y#2, %y#3) shared()
+  %d:2 = train.repeat @back x 4 reverse carry(%y#0) each(%w, %y#1, %y#2, %y#3) shared() {train.role = #train.role<backward>}
       : (tensor<2x64xf32>, tensor<4x64x64xf32>, tensor<4x2x64xf32>, tensor<4x2x64xf32>, tensor<4x2x64xf32>)
       -> (tensor<2x64xf32>, tensor<4x64x64xf32>)
   return %d#1 : tensor<4x64x64xf32>
@@ -64,8 +64,8 @@ func.func @step(%x: tensor<2x64xf32>, %w: tensor<4x64x64xf32>) -> tensor<4x64x64
 // EVERY-NEXT: %[[G:.*]] = train.repeat @layer.again x 2 carry(%arg0) each(%arg1) shared()
 // EVERY-NEXT: return %[[G]], %arg0 : tensor<2x64xf32>, tensor<2x64xf32>
 // EVERY-LABEL: func.func private @back.group(
-// EVERY-NEXT: %[[F:.*]]:4 = train.repeat @layer x 2 carry(%arg2) each(%arg1) shared() {dist.recomputed}
-// EVERY-NEXT: %[[B:.*]]:2 = train.repeat @back x 2 reverse carry(%arg0) each(%arg1, %[[F]]#1, %[[F]]#2, %[[F]]#3) shared()
+// EVERY-NEXT: %[[F:.*]]:4 = train.repeat @layer x 2 carry(%arg2) each(%arg1) shared() {dist.recomputed, train.role = #train.role<forward>}
+// EVERY-NEXT: %[[B:.*]]:2 = train.repeat @back x 2 reverse carry(%arg0) each(%arg1, %[[F]]#1, %[[F]]#2, %[[F]]#3) shared() {train.role = #train.role<backward>}
 // EVERY-NEXT: return %[[B]]#0, %[[B]]#1
 // EVERY-LABEL: func.func @step
 // EVERY-NEXT: %[[W:.*]] = train.reshape %arg1 : (tensor<4x64x64xf32>) -> tensor<2x2x64x64xf32>
@@ -78,20 +78,20 @@ func.func @step(%x: tensor<2x64xf32>, %w: tensor<4x64x64xf32>) -> tensor<4x64x64
 // The layer's number, from which dropout's key is made, is the same in groups and again.
 dist.mesh @mesh []
 func.func private @layer(%i: tensor<i32>, %x: tensor<2x8xf32>, %ids: tensor<2xi32>, %key: tensor<2xi32>)
-    -> (tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>) {
+    -> (tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>) attributes {train.role = #train.role<forward>} {
   %k = train.fold_in %key, %i : (tensor<2xi32>, tensor<i32>) -> tensor<2xi32>
   %y = train.dropout %x, %ids, %k rate 0.5 stream 0 : (tensor<2x8xf32>, tensor<2xi32>, tensor<2xi32>) -> tensor<2x8xf32>
   return %y, %x, %y : tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>
 }
-func.func private @back(%i: tensor<i32>, %dy: tensor<2x8xf32>, %x: tensor<2x8xf32>, %y: tensor<2x8xf32>) -> tensor<2x8xf32> {
+func.func private @back(%i: tensor<i32>, %dy: tensor<2x8xf32>, %x: tensor<2x8xf32>, %y: tensor<2x8xf32>) -> tensor<2x8xf32> attributes {train.role = #train.role<backward>} {
   %0 = train.mul %dy, %x : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
   %1 = train.mul %0, %y : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
   return %1 : tensor<2x8xf32>
 }
 func.func @step(%x: tensor<2x8xf32>, %ids: tensor<2xi32>, %key: tensor<2xi32>) -> tensor<2x8xf32> {
-  %y:3 = train.repeat @layer x 4 indexed carry(%x) each() shared(%ids, %key)
+  %y:3 = train.repeat @layer x 4 indexed carry(%x) each() shared(%ids, %key) {train.role = #train.role<forward>}
       : (tensor<2x8xf32>, tensor<2xi32>, tensor<2xi32>) -> (tensor<2x8xf32>, tensor<4x2x8xf32>, tensor<4x2x8xf32>)
-  %d = train.repeat @back x 4 reverse indexed carry(%y#0) each(%y#1, %y#2) shared()
+  %d = train.repeat @back x 4 reverse indexed carry(%y#0) each(%y#1, %y#2) shared() {train.role = #train.role<backward>}
       : (tensor<2x8xf32>, tensor<4x2x8xf32>, tensor<4x2x8xf32>) -> tensor<2x8xf32>
   return %d : tensor<2x8xf32>
 }
@@ -109,14 +109,14 @@ func.func @step(%x: tensor<2x8xf32>, %ids: tensor<2xi32>, %key: tensor<2xi32>) -
 
 // What a collective computed is dearer than anything: its result is kept, not its operand.
 dist.mesh @mesh ["tensor" = 2]
-func.func private @layer(%x: tensor<2x8xf32>, %w: tensor<8x64xf32>) -> (tensor<2x8xf32>, tensor<2x64xf32>, tensor<2x8xf32>) {
+func.func private @layer(%x: tensor<2x8xf32>, %w: tensor<8x64xf32>) -> (tensor<2x8xf32>, tensor<2x64xf32>, tensor<2x8xf32>) attributes {train.role = #train.role<forward>} {
   %n = train.silu %x : (tensor<2x8xf32>) -> tensor<2x8xf32>
   %u = train.contract "b i, i o -> b o" %n, %w : (tensor<2x8xf32>, tensor<8x64xf32>) -> tensor<2x64xf32>
   %h = dist.all_reduce sum %u over <@mesh {tensor}> : (tensor<2x64xf32>) -> tensor<2x64xf32>
   %y = train.contract "b o, i o -> b i" %h, %w : (tensor<2x64xf32>, tensor<8x64xf32>) -> tensor<2x8xf32>
   return %y, %h, %x : tensor<2x8xf32>, tensor<2x64xf32>, tensor<2x8xf32>
 }
-func.func private @back(%dy: tensor<2x8xf32>, %h: tensor<2x64xf32>, %x: tensor<2x8xf32>, %w: tensor<8x64xf32>) -> tensor<2x8xf32> {
+func.func private @back(%dy: tensor<2x8xf32>, %h: tensor<2x64xf32>, %x: tensor<2x8xf32>, %w: tensor<8x64xf32>) -> tensor<2x8xf32> attributes {train.role = #train.role<backward>} {
   %0 = train.contract "b i, i o -> b o" %dy, %w : (tensor<2x8xf32>, tensor<8x64xf32>) -> tensor<2x64xf32>
   %1 = train.mul %0, %h : (tensor<2x64xf32>, tensor<2x64xf32>) -> tensor<2x64xf32>
   %2 = train.contract "b o, i o -> b i" %1, %w : (tensor<2x64xf32>, tensor<8x64xf32>) -> tensor<2x8xf32>
@@ -124,9 +124,9 @@ func.func private @back(%dy: tensor<2x8xf32>, %h: tensor<2x64xf32>, %x: tensor<2
   return %3 : tensor<2x8xf32>
 }
 func.func @step(%x: tensor<2x8xf32>, %w: tensor<8x64xf32>) -> tensor<2x8xf32> {
-  %y:3 = train.repeat @layer x 2 carry(%x) each() shared(%w)
+  %y:3 = train.repeat @layer x 2 carry(%x) each() shared(%w) {train.role = #train.role<forward>}
       : (tensor<2x8xf32>, tensor<8x64xf32>) -> (tensor<2x8xf32>, tensor<2x2x64xf32>, tensor<2x2x8xf32>)
-  %d = train.repeat @back x 2 reverse carry(%y#0) each(%y#1, %y#2) shared(%w)
+  %d = train.repeat @back x 2 reverse carry(%y#0) each(%y#1, %y#2) shared(%w) {train.role = #train.role<backward>}
       : (tensor<2x8xf32>, tensor<2x2x64xf32>, tensor<2x2x8xf32>, tensor<8x64xf32>) -> tensor<2x8xf32>
   return %d : tensor<2x8xf32>
 }

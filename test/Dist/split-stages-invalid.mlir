@@ -1,54 +1,110 @@
 // RUN: meshwright-opt %s --dist-split-stages -split-input-file -verify-diagnostics
-// RUN: sed '/^\/\/ -----/,$d' %s | sed 's/ attributes {train.cuts = array<i64: 2>}//' | not meshwright-opt - --dist-split-stages 2>&1 | FileCheck %s --check-prefix=UNCUT
+// RUN: sed '/^\/\/ -----/,$d' %s | sed 's/train.chunk = . : i64, //' | not meshwright-opt - --dist-split-stages 2>&1 | FileCheck %s --check-prefix=UNCUT
 // RUN: sed '/^\/\/ -----/,$d' %s | not meshwright-opt - --dist-split-stages=schedule=interleaved:2 2>&1 | FileCheck %s --check-prefix=CHUNKS
-// UNCUT: has no train.cuts: the layers are not cut into the 2 chunks of the pipeline; train-cut-layers does that, so compile from the model
-// CHUNKS: the layers are cut into 2 chunks, but schedule interleaved:2 on 2 stages has 4
+// UNCUT: the layers are cut into 1 chunk (train.chunk), but schedule 1f1b on 2 stages has 2; train-cut-layers cuts them, so compile from the model
+// CHUNKS: the layers are cut into 2 chunks (train.chunk), but schedule interleaved:2 on 2 stages has 4; train-cut-layers cuts them
 
-module attributes {train.cuts = array<i64: 2>} {
+module {
   dist.mesh @mesh ["pipe" = 2]
-  func.func private @layer(%x: tensor<2xf32>) -> tensor<2xf32> {
+  func.func private @layer(%x: tensor<2xf32>) -> tensor<2xf32> attributes {train.role = #train.role<forward>} {
     return %x : tensor<2xf32>
   }
   func.func @eval(%x: tensor<2xf32>) -> (tensor<2xf32> {train.output = "loss"}) {
-    // expected-error @below {{runs layers 0 to 2, but a stage begins with layer 2; train-cut-layers cuts them, so compile from the model}}
-    %y = train.repeat @layer x 3 carry(%x) each() shared() : (tensor<2xf32>) -> tensor<2xf32>
+    %y = train.repeat @layer x 1 carry(%x) each() shared() {train.chunk = 0 : i64, train.role = #train.role<forward>} : (tensor<2xf32>) -> tensor<2xf32>
+    %z = train.repeat @layer x 1 carry(%y) each() shared() {train.chunk = 1 : i64, train.role = #train.role<forward>} : (tensor<2xf32>) -> tensor<2xf32>
+    // expected-error @below {{runs layers of chunk 0, but 2 chunks have begun before it; chunks are in order}}
+    %o = train.repeat @layer x 1 carry(%z) each() shared() {train.chunk = 0 : i64, train.role = #train.role<forward>} : (tensor<2xf32>) -> tensor<2xf32>
+    return %o : tensor<2xf32>
+  }
+}
+
+// -----
+
+module {
+  dist.mesh @mesh ["pipe" = 2]
+  func.func private @layer(%x: tensor<2xf32>) -> tensor<2xf32> attributes {train.role = #train.role<forward>} {
+    return %x : tensor<2xf32>
+  }
+  func.func @eval(%x: tensor<2xf32>) -> (tensor<2xf32> {train.output = "loss"}) {
+    // expected-error @below {{runs layers of chunk 1, but 0 chunks have begun before it; chunks are in order}}
+    %y = train.repeat @layer x 1 carry(%x) each() shared() {train.chunk = 1 : i64, train.role = #train.role<forward>} : (tensor<2xf32>) -> tensor<2xf32>
     return %y : tensor<2xf32>
   }
 }
 
 // -----
 
-module attributes {train.cuts = array<i64: 3>} {
+module {
   dist.mesh @mesh ["pipe" = 2]
-  func.func private @layer(%x: tensor<2xf32>) -> tensor<2xf32> {
+  func.func private @layer(%x: tensor<2xf32>) -> tensor<2xf32> attributes {train.role = #train.role<forward>} {
     return %x : tensor<2xf32>
   }
-  // expected-error @below {{has 3 layers, but a stage begins with layer 3}}
   func.func @eval(%x: tensor<2xf32>) -> (tensor<2xf32> {train.output = "loss"}) {
-    %y = train.repeat @layer x 3 carry(%x) each() shared() : (tensor<2xf32>) -> tensor<2xf32>
+    %y = train.repeat @layer x 1 carry(%x) each() shared() {train.chunk = 0 : i64, train.role = #train.role<forward>} : (tensor<2xf32>) -> tensor<2xf32>
+    // expected-error @below {{has no train.chunk, by which stages get their layers; train-cut-layers gives it, so compile from the model}}
+    %z = train.repeat @layer x 1 carry(%y) each() shared() {train.role = #train.role<forward>} : (tensor<2xf32>) -> tensor<2xf32>
+    %o = train.repeat @layer x 1 carry(%z) each() shared() {train.chunk = 1 : i64, train.role = #train.role<forward>} : (tensor<2xf32>) -> tensor<2xf32>
+    return %o : tensor<2xf32>
+  }
+}
+
+// -----
+
+// One function has the layers of both chunks, the other of the first alone.
+module {
+  dist.mesh @mesh ["pipe" = 2]
+  func.func private @layer(%x: tensor<2xf32>) -> tensor<2xf32> attributes {train.role = #train.role<forward>} {
+    return %x : tensor<2xf32>
+  }
+  func.func @eval(%x: tensor<2xf32>) -> (tensor<2xf32> {train.output = "loss"}) {
+    %y = train.repeat @layer x 1 carry(%x) each() shared() {train.chunk = 0 : i64, train.role = #train.role<forward>} : (tensor<2xf32>) -> tensor<2xf32>
+    %z = train.repeat @layer x 1 carry(%y) each() shared() {train.chunk = 1 : i64, train.role = #train.role<forward>} : (tensor<2xf32>) -> tensor<2xf32>
+    return %z : tensor<2xf32>
+  }
+  // expected-error @below {{has layers of 1 of the pipeline's 2 chunks, as train.role and train.chunk of its repeats say}}
+  func.func @step(%x: tensor<2xf32>) -> (tensor<2xf32>) {
+    %y = train.repeat @layer x 1 carry(%x) each() shared() {train.chunk = 0 : i64, train.role = #train.role<forward>} : (tensor<2xf32>) -> tensor<2xf32>
     return %y : tensor<2xf32>
   }
 }
 
 // -----
 
-module attributes {train.cuts = array<i64: 1>} {
+module {
   dist.mesh @mesh ["pipe" = 2]
-  func.func private @layer(%x: tensor<2xf32>) -> tensor<2xf32> {
+  func.func private @layer(%x: tensor<2xf32>) -> tensor<2xf32> attributes {train.role = #train.role<forward>} {
+    return %x : tensor<2xf32>
+  }
+  func.func private @back(%x: tensor<2xf32>) -> tensor<2xf32> attributes {train.role = #train.role<backward>} {
     return %x : tensor<2xf32>
   }
   // expected-error @below {{has 2 runs of layers forward, but 1 backward; stages need a backward for each}}
-  func.func @step(%x: tensor<2xf32>) -> tensor<2xf32> {
-    %y = train.repeat @layer x 1 carry(%x) each() shared() : (tensor<2xf32>) -> tensor<2xf32>
-    %z = train.repeat @layer x 1 carry(%y) each() shared() : (tensor<2xf32>) -> tensor<2xf32>
-    %d = train.repeat @layer x 1 reverse carry(%z) each() shared() : (tensor<2xf32>) -> tensor<2xf32>
+  func.func @eval(%x: tensor<2xf32>) -> (tensor<2xf32> {train.output = "loss"}) {
+    %y = train.repeat @layer x 1 carry(%x) each() shared() {train.chunk = 0 : i64, train.role = #train.role<forward>} : (tensor<2xf32>) -> tensor<2xf32>
+    %z = train.repeat @layer x 1 carry(%y) each() shared() {train.chunk = 1 : i64, train.role = #train.role<forward>} : (tensor<2xf32>) -> tensor<2xf32>
+    %d = train.repeat @back x 1 reverse carry(%z) each() shared() {train.chunk = 1 : i64, train.role = #train.role<backward>} : (tensor<2xf32>) -> tensor<2xf32>
     return %d : tensor<2xf32>
   }
 }
 
 // -----
 
-module attributes {train.cuts = array<i64: 1>} {
+module {
+  dist.mesh @mesh ["pipe" = 2, "tensor" = 2]
+  func.func private @layer(%x: tensor<2xf32>) -> tensor<2xf32> attributes {train.role = #train.role<forward>} {
+    return %x : tensor<2xf32>
+  }
+  func.func @eval(%x: tensor<2xf32>) -> (tensor<2xf32> {train.output = "loss"}) {
+    // expected-error @below {{has no dist.replicated, by which devices share out sending what they have copies of; dist-partition gives it}}
+    %y = train.repeat @layer x 1 carry(%x) each() shared() {train.chunk = 0 : i64, train.role = #train.role<forward>} : (tensor<2xf32>) -> tensor<2xf32>
+    %z = train.repeat @layer x 1 carry(%y) each() shared() {train.chunk = 1 : i64, train.role = #train.role<forward>} : (tensor<2xf32>) -> tensor<2xf32>
+    return %z : tensor<2xf32>
+  }
+}
+
+// -----
+
+module {
   dist.mesh @mesh ["pipe" = 2]
   // expected-error @below {{is cut over mesh axis 'pipe', along which the stages of the pipeline are; seeds can use any other axis}}
   train.variable @w : tensor<2xf32> init <"normal", 0.02> {dist.global = tensor<4xf32, #dist.sharding<@mesh, [{pipe}]>>}

@@ -2,26 +2,26 @@
 // RUN: meshwright-opt %s --dist-split-stages=schedule=zb-h1 -split-input-file | FileCheck %s --check-prefix=ZERO
 
 // BEGIN EXAMPLE --dist-split-stages
-module attributes {train.cuts = array<i64: 1>} {
+module {
   dist.mesh @mesh ["pipe" = 2]
   train.variable @h.0.w : tensor<1x4x4xf32> stacked init <"normal", 0.02> storage <"h.{layer}.w">
   train.variable @h.1.w : tensor<1x4x4xf32> stacked init <"normal", 0.02> storage <"h.{layer+1}.w">
-  func.func private @layer(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>) -> tensor<2x4xf32> {
+  func.func private @layer(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>) -> tensor<2x4xf32> attributes {train.role = #train.role<forward>} {
     %y = train.linear %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
     return %y : tensor<2x4xf32>
   }
-  func.func private @microbatch(%sum: tensor<f32>, %x: tensor<2x4xf32>) -> tensor<f32> {
+  func.func private @microbatch(%sum: tensor<f32>, %x: tensor<2x4xf32>) -> tensor<f32> attributes {train.role = #train.role<microbatch>} {
     %w0 = train.get @h.0.w : tensor<1x4x4xf32>
     %w1 = train.get @h.1.w : tensor<1x4x4xf32>
-    %y = train.repeat @layer x 1 carry(%x) each(%w0) shared() : (tensor<2x4xf32>, tensor<1x4x4xf32>) -> tensor<2x4xf32>
-    %z = train.repeat @layer x 1 carry(%y) each(%w1) shared() : (tensor<2x4xf32>, tensor<1x4x4xf32>) -> tensor<2x4xf32>
+    %y = train.repeat @layer x 1 carry(%x) each(%w0) shared() {train.chunk = 0 : i64, train.role = #train.role<forward>} : (tensor<2x4xf32>, tensor<1x4x4xf32>) -> tensor<2x4xf32>
+    %z = train.repeat @layer x 1 carry(%y) each(%w1) shared() {train.chunk = 1 : i64, train.role = #train.role<forward>} : (tensor<2x4xf32>, tensor<1x4x4xf32>) -> tensor<2x4xf32>
     %loss = train.reduce sum %z over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
     %new = train.accumulate %sum, %loss : (tensor<f32>, tensor<f32>) -> tensor<f32>
     return %new : tensor<f32>
   }
   func.func @eval(%x: tensor<2x2x4xf32>) -> (tensor<f32> {train.output = "loss"}) {
     %zero = train.fill 0.0 : () -> tensor<f32>
-    %loss = train.repeat @microbatch x 2 carry(%zero) each(%x) shared() : (tensor<f32>, tensor<2x2x4xf32>) -> tensor<f32>
+    %loss = train.repeat @microbatch x 2 carry(%zero) each(%x) shared() {train.role = #train.role<microbatch>} : (tensor<f32>, tensor<2x2x4xf32>) -> tensor<f32>
     return %loss : tensor<f32>
   }
 }
@@ -53,35 +53,35 @@ module attributes {train.cuts = array<i64: 1>} {
 
 // Gradients: what backward reads is kept, a cotangent goes back, each stage has its
 // own accumulator and the tied variable @t is updated by both from both sums.
-module attributes {train.cuts = array<i64: 1>} {
+module {
   dist.mesh @mesh ["pipe" = 2]
   train.variable @t : tensor<4x4xf32> init <"normal", 0.02>
   train.variable @h.0.w : tensor<1x4x4xf32> stacked init <"normal", 0.02> storage <"h.{layer}.w">
   train.variable @h.1.w : tensor<1x4x4xf32> stacked init <"normal", 0.02> storage <"h.{layer+1}.w">
-  func.func private @forward(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>) {
+  func.func private @forward(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>) attributes {train.role = #train.role<forward>} {
     %y = train.linear %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
     return %y, %x : tensor<2x4xf32>, tensor<2x4xf32>
   }
-  func.func private @backward(%dy: tensor<2x4xf32>, %w: tensor<4x4xf32>, %x: tensor<2x4xf32>, %sum: tensor<4x4xf32>) -> (tensor<2x4xf32>, tensor<4x4xf32>) {
+  func.func private @backward(%dy: tensor<2x4xf32>, %w: tensor<4x4xf32>, %x: tensor<2x4xf32>, %sum: tensor<4x4xf32>) -> (tensor<2x4xf32>, tensor<4x4xf32>) attributes {train.role = #train.role<backward>} {
     %dx = train.contract "b o, o i -> b i" %dy, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
     %dw = train.contract "b o, b i -> o i" %dy, %x : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
     %new = train.accumulate %sum, %dw : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
     return %dx, %new : tensor<2x4xf32>, tensor<4x4xf32>
   }
-  func.func private @microbatch(%l: tensor<f32>, %gt: tensor<4x4xf32>, %g0: tensor<1x4x4xf32>, %g1: tensor<1x4x4xf32>, %x: tensor<2x4xf32>) -> (tensor<f32>, tensor<4x4xf32>, tensor<1x4x4xf32>, tensor<1x4x4xf32>) {
+  func.func private @microbatch(%l: tensor<f32>, %gt: tensor<4x4xf32>, %g0: tensor<1x4x4xf32>, %g1: tensor<1x4x4xf32>, %x: tensor<2x4xf32>) -> (tensor<f32>, tensor<4x4xf32>, tensor<1x4x4xf32>, tensor<1x4x4xf32>) attributes {train.role = #train.role<microbatch>} {
     %t = train.get @t : tensor<4x4xf32>
     %w0 = train.get @h.0.w : tensor<1x4x4xf32>
     %w1 = train.get @h.1.w : tensor<1x4x4xf32>
     %a = train.linear %x, %t : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
-    %y, %ka = train.repeat @forward x 1 carry(%a) each(%w0) shared() : (tensor<2x4xf32>, tensor<1x4x4xf32>) -> (tensor<2x4xf32>, tensor<1x2x4xf32>)
-    %z, %kb = train.repeat @forward x 1 carry(%y) each(%w1) shared() : (tensor<2x4xf32>, tensor<1x4x4xf32>) -> (tensor<2x4xf32>, tensor<1x2x4xf32>)
+    %y, %ka = train.repeat @forward x 1 carry(%a) each(%w0) shared() {train.chunk = 0 : i64, train.role = #train.role<forward>} : (tensor<2x4xf32>, tensor<1x4x4xf32>) -> (tensor<2x4xf32>, tensor<1x2x4xf32>)
+    %z, %kb = train.repeat @forward x 1 carry(%y) each(%w1) shared() {train.chunk = 1 : i64, train.role = #train.role<forward>} : (tensor<2x4xf32>, tensor<1x4x4xf32>) -> (tensor<2x4xf32>, tensor<1x2x4xf32>)
     %o = train.linear %z, %t : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
     %loss = train.reduce sum %o over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
     %one = train.fill 1.0 : () -> tensor<2x4xf32>
     %dz = train.contract "b o, o i -> b i" %one, %t : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
     %dh = train.contract "b o, b i -> o i" %one, %z : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
-    %dy, %n1 = train.repeat @backward x 1 reverse carry(%dz) each(%w1, %kb, %g1) shared() : (tensor<2x4xf32>, tensor<1x4x4xf32>, tensor<1x2x4xf32>, tensor<1x4x4xf32>) -> (tensor<2x4xf32>, tensor<1x4x4xf32>)
-    %da, %n0 = train.repeat @backward x 1 reverse carry(%dy) each(%w0, %ka, %g0) shared() : (tensor<2x4xf32>, tensor<1x4x4xf32>, tensor<1x2x4xf32>, tensor<1x4x4xf32>) -> (tensor<2x4xf32>, tensor<1x4x4xf32>)
+    %dy, %n1 = train.repeat @backward x 1 reverse carry(%dz) each(%w1, %kb, %g1) shared() {train.chunk = 1 : i64, train.role = #train.role<backward>} : (tensor<2x4xf32>, tensor<1x4x4xf32>, tensor<1x2x4xf32>, tensor<1x4x4xf32>) -> (tensor<2x4xf32>, tensor<1x4x4xf32>)
+    %da, %n0 = train.repeat @backward x 1 reverse carry(%dy) each(%w0, %ka, %g0) shared() {train.chunk = 0 : i64, train.role = #train.role<backward>} : (tensor<2x4xf32>, tensor<1x4x4xf32>, tensor<1x2x4xf32>, tensor<1x4x4xf32>) -> (tensor<2x4xf32>, tensor<1x4x4xf32>)
     %de = train.contract "b o, b i -> o i" %da, %x : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
     %dt = train.add %dh, %de : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
     %nl = train.accumulate %l, %loss : (tensor<f32>, tensor<f32>) -> tensor<f32>
@@ -92,7 +92,7 @@ module attributes {train.cuts = array<i64: 1>} {
     %l = train.fill 0.0 : () -> tensor<f32>
     %gt = train.fill 0.0 : () -> tensor<4x4xf32>
     %g = train.fill 0.0 : () -> tensor<1x4x4xf32>
-    %r:4 = train.repeat @microbatch x 3 carry(%l, %gt, %g, %g) each(%x) shared() : (tensor<f32>, tensor<4x4xf32>, tensor<1x4x4xf32>, tensor<1x4x4xf32>, tensor<3x2x4xf32>) -> (tensor<f32>, tensor<4x4xf32>, tensor<1x4x4xf32>, tensor<1x4x4xf32>)
+    %r:4 = train.repeat @microbatch x 3 carry(%l, %gt, %g, %g) each(%x) shared() {train.role = #train.role<microbatch>} : (tensor<f32>, tensor<4x4xf32>, tensor<1x4x4xf32>, tensor<1x4x4xf32>, tensor<3x2x4xf32>) -> (tensor<f32>, tensor<4x4xf32>, tensor<1x4x4xf32>, tensor<1x4x4xf32>)
     %st = train.square_sum %r#1 : (tensor<4x4xf32>) -> tensor<f32>
     %s0 = train.square_sum %r#2 : (tensor<1x4x4xf32>) -> tensor<f32>
     %s1 = train.square_sum %r#3 : (tensor<1x4x4xf32>) -> tensor<f32>
@@ -121,7 +121,7 @@ module attributes {train.cuts = array<i64: 1>} {
 // CHECK: %[[LAST:.*]]:2 = call @backward.0({{.*}}"B2.0"
 // CHECK: %[[HEAD:.*]] = dist.recv from 1 channel [[HEADS:[0-9]+]] over <@mesh {pipe}> : tensor<4x4xf32>
 // CHECK: dist.send %[[LAST]]#{{.}} to 1 channel [[TABLES:[0-9]+]] over <@mesh {pipe}> : tensor<4x4xf32>
-// CHECK: %[[TIED:.*]] = train.add %[[HEAD]], %[[LAST]]#
+// CHECK: %[[TIED:.*]] = train.add %[[HEAD]], %[[LAST]]#{{.}} {train.role = #train.role<update>}
 // The tied variable's square is counted here, and not in the other stage.
 // CHECK: train.square_sum %[[TIED]]
 // CHECK: train.square_sum %[[LAST]]#
@@ -151,12 +151,12 @@ module attributes {train.cuts = array<i64: 1>} {
 // ZERO: func.func private @backward.input(
 // ZERO: train.contract "b o, o i -> b i"
 // ZERO-NOT: train.contract
-// ZERO: func.func private @backward.weight(
+// ZERO: func.func private @backward.weight({{.*}} attributes {train.role = #train.role<weight>}
 // ZERO: train.contract "b o, b i -> o i"
 // ZERO: func.func private @backward.0(
-// ZERO: train.repeat @backward.input x 1 reverse
+// ZERO: train.repeat @backward.input x 1 reverse {{.*}} {train.chunk = 0 : i64, train.role = #train.role<backward>}
 // ZERO: func.func private @weight.0(
-// ZERO: train.repeat @backward.weight x 1 reverse carry()
+// ZERO: train.repeat @backward.weight x 1 reverse carry() {{.*}} {train.chunk = 0 : i64, train.role = #train.role<weight>}
 // ZERO: func.func @step
 // ZERO: call @backward.0({{.*}}"B0.0"
 // ZERO: call @weight.0({{.*}}"W0.0"

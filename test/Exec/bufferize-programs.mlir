@@ -38,7 +38,7 @@ func.func @step(%x: tensor<1x2x4x4xf32> {train.input = "x"}, %lr: tensor<f32> {t
   %1 = train.linear %0, %w : (tensor<2x4x4xf32>, tensor<8x4xf32>) -> tensor<2x4x8xf32>
   %2:2 = exec.launch @loss ins(%1 : tensor<2x4x8xf32>) -> tensor<f32>, tensor<2x4x8xf32>
   %3 = train.contract "a b o, a b i -> o i" %2#1, %0 : (tensor<2x4x8xf32>, tensor<2x4x4xf32>) -> tensor<8x4xf32>
-  %4:2 = exec.launch @update ins(%w, %3, %m, %lr : tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>) -> tensor<8x4xf32>, tensor<8x4xf32>
+  %4:2 = exec.launch @update ins(%w, %3, %m, %lr : tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>) {exec.gradients = array<i64: 1>} -> tensor<8x4xf32>, tensor<8x4xf32>
   train.set @w, %4#0 : tensor<8x4xf32>
   train.set @w.momentum, %4#1 : tensor<8x4xf32>
   return %2#0 : tensor<f32>
@@ -49,6 +49,7 @@ train.variable @h : tensor<3x8x8xf32> stacked init <"normal", 0.1 : f64> storage
 
 func.func private @zeros() -> tensor<3x8x8xf32> attributes {exec.kernel}
 func.func private @act(%x: tensor<4x8xf32>) -> tensor<4x8xf32> attributes {exec.kernel, exec.inplace = [[0, 0]]}
+func.func private @aside(%x: tensor<4x8xf32>) -> tensor<4x8xf32> attributes {exec.kernel}
 func.func private @seed(%x: tensor<4x8xf32>, %i: tensor<i32>) -> tensor<4x8xf32> attributes {exec.kernel}
 func.func private @sgd(%w: tensor<3x8x8xf32>, %g: tensor<3x8x8xf32>) -> tensor<3x8x8xf32> attributes {exec.kernel, exec.inplace = [[0, 0]]}
 
@@ -67,13 +68,13 @@ func.func private @sgd(%w: tensor<3x8x8xf32>, %g: tensor<3x8x8xf32>) -> tensor<3
 // CHECK-NEXT: exec.store_index %[[M]], %[[INDEX:.*]] : memref<i32>
 // CHECK-NEXT: %[[XM:.*]] = exec.slot %[[X]][%[[M]]]
 // CHECK-NEXT: exec.launch @seed ins(%[[XM]], %[[INDEX]] : {{.*}}) outs(%[[C:.*]] : memref<4x8xf32>)
-// CHECK-NEXT: exec.loop %[[I:.*]] = 3 {
+// CHECK-NEXT: exec.loop %[[I:.*]] = 3 attributes {train.role = #train.role<forward>} {
 // CHECK-NEXT: %[[W:.*]] = exec.slot %[[H]][%[[I]]]
 // CHECK-NEXT: %[[SLOT:.*]] = exec.slot %[[KEPT]][%[[I]]]
 // CHECK-NEXT: exec.matmul %[[C]], %[[W]], %[[SLOT]] trans(false, true)
 // CHECK-NEXT: exec.launch @act ins(%[[SLOT]] : memref<4x8xf32>) outs(%[[C]] : memref<4x8xf32>)
 // CHECK-NEXT: }
-// CHECK-NEXT: exec.loop %[[J:.*]] = 3 reverse {
+// CHECK-NEXT: exec.loop %[[J:.*]] = 3 reverse attributes {train.role = #train.role<backward>} {
 // CHECK-NEXT: %[[K:.*]] = exec.slot %[[KEPT]][%[[J]]]
 // CHECK-NEXT: %[[DW:.*]] = exec.slot %[[G]][%[[J]]]
 // CHECK-NEXT: exec.matmul %[[C]], %[[K]], %[[DW]] trans(true, false) {{.*}} beta 1.0
@@ -90,13 +91,13 @@ func.func @step(%x: tensor<2x4x8xf32> {train.input = "x"}) {
   %g = exec.loop %m = 2 carry(%acc = %zero) each(%xm = %x) : (tensor<3x8x8xf32>, tensor<2x4x8xf32>) -> tensor<3x8x8xf32> {
     %index = exec.index %m : tensor<i32>
     %start = exec.launch @seed ins(%xm, %index : tensor<4x8xf32>, tensor<i32>) -> tensor<4x8xf32>
-    %y, %kept = exec.loop %i = 3 carry(%c = %start) each(%w = %h) : (tensor<4x8xf32>, tensor<3x8x8xf32>) -> (tensor<4x8xf32>, tensor<3x4x8xf32>) {
+    %y, %kept = exec.loop %i = 3 carry(%c = %start) each(%w = %h) : (tensor<4x8xf32>, tensor<3x8x8xf32>) -> (tensor<4x8xf32>, tensor<3x4x8xf32>) attributes {train.role = #train.role<forward>} {
       %0 = train.linear %c, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
       %1 = exec.launch @act ins(%0 : tensor<4x8xf32>) -> tensor<4x8xf32>
       exec.yield %1, %0 : tensor<4x8xf32>, tensor<4x8xf32>
     }
     %dx, %dh = exec.loop %i = 3 reverse carry(%d = %y) each(%w = %h, %k = %kept, %a = %acc)
-        : (tensor<4x8xf32>, tensor<3x8x8xf32>, tensor<3x4x8xf32>, tensor<3x8x8xf32>) -> (tensor<4x8xf32>, tensor<3x8x8xf32>) {
+        : (tensor<4x8xf32>, tensor<3x8x8xf32>, tensor<3x4x8xf32>, tensor<3x8x8xf32>) -> (tensor<4x8xf32>, tensor<3x8x8xf32>) attributes {train.role = #train.role<backward>} {
       %2 = train.contract "n o, n i -> o i" %d, %k init %a : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
       %3 = train.contract "n o, o i -> n i" %d, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
       %4 = exec.launch @act ins(%3 : tensor<4x8xf32>) -> tensor<4x8xf32>
@@ -104,9 +105,36 @@ func.func @step(%x: tensor<2x4x8xf32> {train.input = "x"}) {
     }
     exec.yield %dh : tensor<3x8x8xf32>
   }
-  %new = exec.launch @sgd ins(%h, %g : tensor<3x8x8xf32>, tensor<3x8x8xf32>) -> tensor<3x8x8xf32>
+  %new = exec.launch @sgd ins(%h, %g : tensor<3x8x8xf32>, tensor<3x8x8xf32>) {exec.gradients = array<i64: 1>} -> tensor<3x8x8xf32>
   train.set @h, %new : tensor<3x8x8xf32>
   return
+}
+
+// A backward keeps something for the gradients of weights; what other loops hand on is no activation.
+// CHECK-LABEL: exec.program @kept
+// CHECK-DAG: exec.buffer "activation.0" activation : memref<5x4x8xf32>
+// CHECK-DAG: exec.buffer "temporary.{{.}}" temporary : memref<7x4x8xf32>
+// CHECK-NOT: activation
+// CHECK: }
+func.func @kept(%x: tensor<5x4x8xf32> {train.input = "x"}, %y: tensor<7x4x8xf32> {train.input = "y"})
+    -> (tensor<5x4x8xf32> {train.output = "p"}, tensor<7x4x8xf32> {train.output = "q"}) {
+  %0 = exec.loop %i = 5 reverse each(%a = %x) : (tensor<5x4x8xf32>) -> tensor<5x4x8xf32> attributes {train.role = #train.role<backward>} {
+    %4 = exec.launch @act ins(%a : tensor<4x8xf32>) -> tensor<4x8xf32>
+    exec.yield %4 : tensor<4x8xf32>
+  }
+  %1 = exec.loop %i = 5 reverse each(%a = %0) : (tensor<5x4x8xf32>) -> tensor<5x4x8xf32> attributes {train.role = #train.role<weight>} {
+    %4 = exec.launch @aside ins(%a : tensor<4x8xf32>) -> tensor<4x8xf32>
+    exec.yield %4 : tensor<4x8xf32>
+  }
+  %2 = exec.loop %i = 7 each(%a = %y) : (tensor<7x4x8xf32>) -> tensor<7x4x8xf32> {
+    %4 = exec.launch @act ins(%a : tensor<4x8xf32>) -> tensor<4x8xf32>
+    exec.yield %4 : tensor<4x8xf32>
+  }
+  %3 = exec.loop %i = 7 each(%a = %2) : (tensor<7x4x8xf32>) -> tensor<7x4x8xf32> {
+    %4 = exec.launch @aside ins(%a : tensor<4x8xf32>) -> tensor<4x8xf32>
+    exec.yield %4 : tensor<4x8xf32>
+  }
+  return %1, %3 : tensor<5x4x8xf32>, tensor<7x4x8xf32>
 }
 
 //--- copies.mlir

@@ -10,7 +10,7 @@ func.func private @update(%w: tensor<4x8xf32>, %g: tensor<4x8xf32>) -> tensor<4x
 func.func @step(%dy: tensor<2x4xf32> {train.input = "dy"}, %x: tensor<2x8xf32> {train.input = "x"}) {
   %w = train.get @w : tensor<4x8xf32>
   %g = train.contract "b o, b i -> o i" %dy, %x : (tensor<2x4xf32>, tensor<2x8xf32>) -> tensor<4x8xf32>
-  %new = exec.launch @update ins(%w, %g : tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %new = exec.launch @update ins(%w, %g : tensor<4x8xf32>, tensor<4x8xf32>) {exec.gradients = array<i64: 1>} -> tensor<4x8xf32>
   train.set @w, %new : tensor<4x8xf32>
   return
 }

@@ -61,7 +61,7 @@ func.func @step(%x: tensor<2x4x8xf32> {train.input = "x"}) {
   %y1, %k1 = func.call @forward(%x1, %w) : (tensor<4x8xf32>, tensor<8x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
   %g0 = func.call @backward(%y0, %zero, %k0) : (tensor<4x8xf32>, tensor<8x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
   %g1 = func.call @backward(%y1, %g0, %k1) : (tensor<4x8xf32>, tensor<8x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
-  %new = exec.launch @sgd ins(%w, %g1 : tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %new = exec.launch @sgd ins(%w, %g1 : tensor<8x8xf32>, tensor<8x8xf32>) {exec.gradients = array<i64: 1>} -> tensor<8x8xf32>
   train.set @w, %new : tensor<8x8xf32>
   return
 }

@@ -122,11 +122,11 @@ func.func @loss(%logits: tensor<4x16xf32>, %targets: tensor<4xi32>, %sum: tensor
 }
 
 // Scalars are one launch; the updates they feed are their own, and equal ones are
-// one kernel.
+// one kernel. Launches say what of their inputs is a gradient.
 // CHECK-LABEL: func.func @update
 // CHECK-COUNT-2: exec.launch @update.k[[SQUARE:[0-9]+]]
 // CHECK: %[[CLIP:.*]]:2 = exec.launch
-// CHECK-COUNT-2: exec.launch @update.k[[SGD:[0-9]+]]
+// CHECK-COUNT-2: exec.launch @update.k[[SGD:[0-9]+]] ins({{.*}}) {exec.gradients = array<i64: 1>} -> tensor<8x8xf32>
 // CHECK-NOT: exec.launch
 func.func @update(%p: tensor<8x8xf32>, %g: tensor<8x8xf32>, %q: tensor<8x8xf32>, %h: tensor<8x8xf32>, %limit: tensor<f32>, %lr: tensor<f32>)
     -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<f32>) {
@@ -137,6 +137,32 @@ func.func @update(%p: tensor<8x8xf32>, %g: tensor<8x8xf32>, %q: tensor<8x8xf32>,
   %4 = train.sgd %p, %g, %3, %lr : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<f32>, tensor<f32>) -> tensor<8x8xf32>
   %5 = train.sgd %q, %h, %3, %lr : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<f32>, tensor<f32>) -> tensor<8x8xf32>
   return %4, %5, %2 : tensor<8x8xf32>, tensor<8x8xf32>, tensor<f32>
+}
+
+// ... also what they compute a gradient from: two terms of a sum here, which the
+// second one adds up before the norm.
+// CHECK-LABEL: func.func @terms
+// CHECK-NEXT: exec.launch @{{.*}} ins(%arg1, %arg2, %arg0, %arg3 : {{.*}}) {exec.gradients = array<i64: 0, 1>} ->
+func.func @terms(%p: tensor<8x8xf32>, %g: tensor<8x8xf32>, %h: tensor<8x8xf32>, %s: tensor<f32>) -> tensor<8x8xf32> {
+  %0 = train.add %g, %h : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = train.sgd %p, %0, %s, %s : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<f32>, tensor<f32>) -> tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}
+// CHECK-LABEL: func.func @sum
+// CHECK-NEXT: exec.launch @{{.*}} ins(%arg0, %arg1 : {{.*}}) {exec.gradients = array<i64: 0, 1>} ->
+func.func @sum(%g: tensor<8x8xf32>, %h: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<f32>) {
+  %0 = train.add %g, %h {train.role = #train.role<update>} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = train.square_sum %0 : (tensor<8x8xf32>) -> tensor<f32>
+  return %0, %1 : tensor<8x8xf32>, tensor<f32>
+}
+
+// A result that is the input in another type is told from one that is computed.
+// CHECK-LABEL: func.func @moves
+// CHECK-NEXT: exec.launch @{{.*}} ins(%arg0 : tensor<4x8xf32>) {exec.moves = array<i64: 0>} -> tensor<4x8xbf16>, tensor<f32>
+func.func @moves(%x: tensor<4x8xf32>) -> (tensor<4x8xbf16>, tensor<f32>) {
+  %0 = train.cast %x : (tensor<4x8xf32>) -> tensor<4x8xbf16>
+  %1 = train.square_sum %x : (tensor<4x8xf32>) -> tensor<f32>
+  return %0, %1 : tensor<4x8xbf16>, tensor<f32>
 }
 
 // Slices and reshapes are views; a fill that no kernel reads is filled in place of

@@ -10,15 +10,15 @@ module {
   // CHECK-LABEL: func.func @step
   // CHECK: %[[A:.*]] = train.get @a
   // CHECK-NEXT: %[[B:.*]] = train.get @b
-  // CHECK-NEXT: %[[Y:.*]]:2 = exec.launch @step.k0.all ins(%[[A]], %arg0, %arg2, %[[B]], %arg1 : {{.*}}) -> tensor<4x8xf32>, tensor<6xf32>
+  // CHECK-NEXT: %[[Y:.*]]:2 = exec.launch @step.k0.all ins(%[[A]], %arg0, %arg2, %[[B]], %arg1 : {{.*}}) {exec.gradients = array<i64: 1, 4>} -> tensor<4x8xf32>, tensor<6xf32>
   // CHECK-NEXT: train.set @a, %[[Y]]#0
   // CHECK-NEXT: train.set @b, %[[Y]]#1
   func.func @step(%da: tensor<4x8xf32>, %db: tensor<6xf32>, %lr: tensor<f32>) {
     %a = train.get @a : tensor<4x8xf32>
-    %new_a = exec.launch @step.k0 ins(%a, %da, %lr : tensor<4x8xf32>, tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+    %new_a = exec.launch @step.k0 ins(%a, %da, %lr : tensor<4x8xf32>, tensor<4x8xf32>, tensor<f32>) {exec.gradients = array<i64: 1>} -> tensor<4x8xf32>
     train.set @a, %new_a : tensor<4x8xf32>
     %b = train.get @b : tensor<6xf32>
-    %new_b = exec.launch @step.k1 ins(%b, %db, %lr : tensor<6xf32>, tensor<6xf32>, tensor<f32>) -> tensor<6xf32>
+    %new_b = exec.launch @step.k1 ins(%b, %db, %lr : tensor<6xf32>, tensor<6xf32>, tensor<f32>) {exec.gradients = array<i64: 1>} -> tensor<6xf32>
     train.set @b, %new_b : tensor<6xf32>
     return
   }

@@ -76,6 +76,15 @@ exec.program @memory {
 }
 
 //--- invalid.mlir
+func.func private @k(%x: tensor<4xf32>) -> tensor<4xf32> attributes {exec.kernel}
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @below {{exec.gradients is array<i64: 1>; expected numbers of the 1 inputs of a launch}}
+  %0 = exec.launch @k ins(%x : tensor<4xf32>) {exec.gradients = array<i64: 1>} -> tensor<4xf32>
+  return
+}
+
+// -----
+
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
   // expected-error @below {{names @missing, which is not a kernel}}
   %0 = exec.launch @missing ins(%x : tensor<4xf32>) -> tensor<4xf32>

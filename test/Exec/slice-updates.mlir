@@ -21,7 +21,7 @@ func.func @update(%w: tensor<3x16xf32> {train.input = "w"}, %g: tensor<3x16xbf16
 // No part can begin at a multiple of 32 elements: three of 16 then. The guard and the cast go along.
 // CHECK-LABEL: func.func @update
 // CHECK: %[[W:.*]] = train.reshape %arg0 : (tensor<3x16xf32>) -> tensor<3x16xf32>
-// CHECK: train.repeat @update.part x 3 carry() each({{.*}}) shared(%arg4)
+// CHECK: train.repeat @update.part x 3 carry() each({{.*}}) shared(%arg4) {train.role = #train.role<update>}
 // CHECK-SAME: -> (tensor<3x16xf32>, tensor<3x16xf32>, tensor<3x16xf32>, tensor<3x16xbf16>)
 // CHECK: func.func private @update.part(%arg0: tensor<16xf32>, %arg1: tensor<16xbf16>, %arg2: tensor<16xf32>, %arg3: tensor<16xf32>, %arg4: tensor<f32>)
 // CHECK: train.adamw {{.*}} -> (tensor<16xf32>, tensor<16xf32>, tensor<16xf32>)

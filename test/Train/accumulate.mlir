@@ -14,7 +14,7 @@ module attributes {train.microbatches = 4 : i64} {
 
 // CHECK-LABEL: func.func private @gradients
 // CHECK-SAME: tensor<4x2x4xf32> {train.input = "x"}
-// CHECK: train.repeat @microbatch x 4 carry({{.*}}) each(%arg0) shared()
+// CHECK: train.repeat @microbatch x 4 carry({{.*}}) each(%arg0) shared() {train.role = #train.role<microbatch>}
 // CHECK-LABEL: func.func private @microbatch
 // CHECK: train.accumulate {{.*}} tensor<f32>
 // CHECK: train.accumulate {{.*}} tensor<4xf32>

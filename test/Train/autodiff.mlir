@@ -55,9 +55,9 @@ module {
 // CHECK-SAME: train.gradient_of = @w1
 // CHECK-SAME: train.gradient_of = @w2
 // CHECK-SAME: train.gradient_of = @norm
-// CHECK: %[[FORWARD:.*]]:3 = train.repeat @layer.forward x 3 carry
+// CHECK: %[[FORWARD:.*]]:3 = train.repeat @layer.forward x 3 carry{{.*}} {train.role = #train.role<forward>}
 // CHECK: %[[DY:.*]] = train.broadcast
-// CHECK: train.repeat @layer.backward x 3 reverse carry(%[[DY]]) each(%{{.*}}, %{{.*}}, %{{.*}}, %[[FORWARD]]#1, %[[FORWARD]]#2)
+// CHECK: train.repeat @layer.backward x 3 reverse carry(%[[DY]]) each(%{{.*}}, %{{.*}}, %{{.*}}, %[[FORWARD]]#1, %[[FORWARD]]#2) {{.*}} {train.role = #train.role<backward>}
 
 // What is kept: the input and the first linear's output.
 // CHECK-LABEL: func.func private @layer.forward

@@ -18,26 +18,25 @@ func.func @loss(%x: tensor<2x4xf32>) -> tensor<f32> {
 // END EXAMPLE
 
 // The sum after the layers makes the last one dearer.
-// CHECK: module attributes {train.cuts = array<i64: 2>}
 // CHECK-DAG: train.variable @h.0.w : tensor<2x4x4xf32> stacked {{.*}} storage <"h.{layer}.w">
 // CHECK-DAG: train.variable @h.2.w : tensor<1x4x4xf32> stacked {{.*}} storage <"h.{layer+2}.w">
 // CHECK-LABEL: func.func @loss
-// CHECK: %[[A:.*]] = train.repeat @layer.0 x 2 carry(%arg0)
-// CHECK: %[[B:.*]] = train.repeat @layer.2 x 1 carry(%[[A]])
+// CHECK: %[[A:.*]] = train.repeat @layer.0 x 2 carry(%arg0) {{.*}} {train.chunk = 0 : i64}
+// CHECK: %[[B:.*]] = train.repeat @layer.2 x 1 carry(%[[A]]) {{.*}} {train.chunk = 1 : i64}
 // CHECK: train.reduce sum %[[B]]
 // Three layers in groups of two are a run of two and a run of one; without stages nothing else is cut.
-// TAIL-NOT: train.cuts
 // TAIL-LABEL: func.func @loss
+// TAIL-NOT: train.chunk
 // TAIL: train.repeat @layer.0 x 2
+// TAIL-NOT: train.chunk
 // TAIL: train.repeat @layer.2 x 1
+// TAIL-NOT: train.chunk
 // The second chunk has no groups.
-// OWN: train.cuts = array<i64: 1>
-// OWN: train.repeat @layer.0 x 1
-// OWN: train.repeat @layer.1 x 2
-// THREE: train.cuts = array<i64: 1, 2>
-// THREE: train.repeat @layer.0 x 1
-// THREE: train.repeat @layer.1 x 1
-// THREE: train.repeat @layer.2 x 1
+// OWN: train.repeat @layer.0 x 1 {{.*}} {train.chunk = 0 : i64}
+// OWN: train.repeat @layer.1 x 2 {{.*}} {train.chunk = 1 : i64}
+// THREE: train.repeat @layer.0 x 1 {{.*}} {train.chunk = 0 : i64}
+// THREE: train.repeat @layer.1 x 1 {{.*}} {train.chunk = 1 : i64}
+// THREE: train.repeat @layer.2 x 1 {{.*}} {train.chunk = 2 : i64}
 
 // -----
 

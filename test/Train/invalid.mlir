@@ -147,3 +147,28 @@ func.func @gather_rows(%table: tensor<8x4xf32>, %ids: tensor<2x3xi32>) {
   %y = train.gather_rows %table, %ids : (tensor<8x4xf32>, tensor<2x3xi32>) -> tensor<2x3x4xbf16>
   return
 }
+
+// -----
+
+func.func private @layer(%x: tensor<4xf32>) -> tensor<4xf32> attributes {train.role = #train.role<forward>} {
+  return %x : tensor<4xf32>
+}
+func.func @roles(%x: tensor<4xf32>) {
+  // expected-error @+1 {{has train.role backward, but @layer has forward}}
+  %y = train.repeat @layer x 2 reverse carry(%x) each() shared() {train.role = #train.role<backward>} : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// expected-error @+1 {{train.role is "forward"; expected e.g. #train.role<forward>}}
+func.func private @role(%x: tensor<4xf32>) attributes {train.role = "forward"}
+
+// -----
+
+func.func private @layer(%x: tensor<4xf32>) -> tensor<4xf32>
+func.func @chunk(%x: tensor<4xf32>) {
+  // expected-error @+1 {{train.chunk is -1 : i64; expected an i64 from 0 on}}
+  %y = train.repeat @layer x 2 carry(%x) each() shared() {train.chunk = -1 : i64} : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}

@@ -69,7 +69,7 @@ module {
 // Evaluation must leave the state alone, also through a function it repeats.
 module {
   train.variable @v : tensor<4xf32> init <"normal", 0.02>
-  func.func private @layer(%x: tensor<4xf32>) -> tensor<4xf32> {
+  func.func private @layer(%x: tensor<4xf32>) -> tensor<4xf32> attributes {train.role = #train.role<forward>} {
     train.set @v, %x : tensor<4xf32>
     return %x : tensor<4xf32>
   }
@@ -79,7 +79,7 @@ module {
   }
   // expected-error @+1 {{writes @v}}
   func.func @eval(%x: tensor<4xf32> {train.input = "x"}) {
-    %y = train.repeat @layer x 2 carry(%x) each() shared() : (tensor<4xf32>) -> tensor<4xf32>
+    %y = train.repeat @layer x 2 carry(%x) each() shared() {train.role = #train.role<forward>} : (tensor<4xf32>) -> tensor<4xf32>
     return
   }
 }
@@ -90,6 +90,40 @@ module {
   func.func @step(%x: tensor<4xf32> {train.input = "x"}) {
     // expected-error @+1 {{does not belong on floor 1}}
     %y = math.exp %x : tensor<4xf32>
+    return
+  }
+  func.func @eval() {
+    return
+  }
+}
+
+// -----
+
+// What a repetition does in a step is not guessed.
+module {
+  func.func private @layer(%x: tensor<4xf32>) -> tensor<4xf32> {
+    return %x : tensor<4xf32>
+  }
+  func.func @step(%x: tensor<4xf32> {train.input = "x"}) {
+    // expected-error @below {{has no train.role; train-autodiff and train-accumulate give it one}}
+    %y = train.repeat @layer x 2 carry(%x) each() shared() : (tensor<4xf32>) -> tensor<4xf32>
+    return
+  }
+  func.func @eval() {
+    return
+  }
+}
+
+// -----
+
+module {
+  func.func private @layer(%x: tensor<4xf32>) -> tensor<4xf32> attributes {train.role = #train.role<forward>} {
+    return %x : tensor<4xf32>
+  }
+  func.func @step(%x: tensor<4xf32> {train.input = "x"}) {
+    %y = train.repeat @layer x 2 carry(%x) each() shared() {train.chunk = 0 : i64, train.role = #train.role<forward>} : (tensor<4xf32>) -> tensor<4xf32>
+    // expected-error @below {{has no train.chunk, but other layers have one}}
+    %z = train.repeat @layer x 2 carry(%y) each() shared() {train.role = #train.role<forward>} : (tensor<4xf32>) -> tensor<4xf32>
     return
   }
   func.func @eval() {

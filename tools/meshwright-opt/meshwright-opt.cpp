@@ -24,7 +24,6 @@ int main(int argc, char **argv) {
   meshwright::registerDialects(registry);
   meshwright::registerPasses();
   meshwright::registerAnnotateIndexClasses();
-  meshwright::registerAnnotateReplication();
   meshwright::registerAnnotateMemory();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Meshwright's pass driver\n", registry));

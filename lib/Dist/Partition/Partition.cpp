@@ -28,6 +28,8 @@ public:
     FailureOr<Structure> structure = structureOf(module);
     if (failed(structure) || failed(checkTypes(*structure)))
       return failure();
+    for (func::FuncOp function : structure->functions)
+      keepReplication(function);
     makeIndicesLocal(module, meshOp);
     SmallVector<ReshardOp> reshards;
     module.walk([&](ReshardOp op) { reshards.push_back(op); });
@@ -67,6 +69,29 @@ public:
   }
 
 private:
+  /// Where stages may exchange values, which is beside their layers, keeps along which axes
+  /// those are replicated: local types do not say it.
+  void keepReplication(func::FuncOp function) {
+    auto isCut = [](train::RepeatOp repeat) { return train::chunkOf(repeat).has_value(); };
+    if (llvm::none_of(function.getOps<train::RepeatOp>(), isCut))
+      return;
+    Builder b(module.getContext());
+    for (Operation &op : function.getBody().front()) {
+      auto repeat = dyn_cast<train::RepeatOp>(op);
+      SmallVector<Attribute> results;
+      for (Value result : repeat ? repeat.getCarried() : op.getResults()) {
+        Sharding sharding = dist::shardingOf(result.getType()).on(mesh);
+        SmallVector<StringRef> axes;
+        for (auto [axis, named] : llvm::enumerate(mesh.axes))
+          if (named.size > 1 && !sharding.uses(axis))
+            axes.push_back(named.name);
+        results.push_back(b.getStrArrayAttr(axes));
+      }
+      if (!results.empty())
+        op.setAttr(replicatedAttr, b.getArrayAttr(results));
+    }
+  }
+
   /// Whether values are handed to the function by a caller.
   static bool isCallee(func::FuncOp function, const Structure &structure) {
     return llvm::any_of(structure.handOvers, [&](const HandOver &h) {
@@ -192,6 +217,8 @@ private:
         llvm_unreachable("never in a plan");
       }
     }
+    if (Attribute axes = op->getAttr(replicatedAttr); axes && !steps->empty())
+      value.getDefiningOp()->setAttr(replicatedAttr, axes);
     op.replaceAllUsesWith(value);
     op.erase();
     return success();

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Dist/Passes.h"
 #include "Dist/Programs.h"
+#include "Dist/Remat/LayerPairs.h"
 #include "StagePrograms.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -44,7 +45,7 @@ public:
   LogicalResult run();
 
 private:
-  LogicalResult findCuts();
+  LogicalResult checkLayers();
   void findHolders(const PartFunctions &functions);
   ArrayRef<int64_t> holdersOf(StringRef variable);
   void makeProgram(int64_t stage, ArrayRef<StagePlan> plans);
@@ -55,26 +56,31 @@ private:
   Sharing sharing;
   LinkSpeeds speeds;
   int64_t stages;
-  SmallVector<int64_t> stageOf, cuts;
+  SmallVector<int64_t> stageOf; ///< of each chunk
   GroupAttr group;
   /// The stages whose layers read a parameter, ascending.
   llvm::StringMap<SmallVector<int64_t>> holders;
 };
 } // namespace
 
-LogicalResult Splitter::findCuts() {
-  auto attr = module->getAttrOfType<DenseI64ArrayAttr>(train::TrainDialect::cutsAttr);
-  if (!attr)
-    return module.emitError("has no ") << train::TrainDialect::cutsAttr
-                                       << ": the layers are not cut into the " << stageOf.size()
-                                       << " chunks of the pipeline; train-cut-layers does that, so "
-                                          "compile from the model";
-  cuts.assign(attr.asArrayRef().begin(), attr.asArrayRef().end());
-  if (cuts.size() + 1 != stageOf.size())
+LogicalResult Splitter::checkLayers() {
+  int64_t chunks = chunkCount(module);
+  if (chunks != int64_t(stageOf.size()))
     return module.emitError("the layers are cut into ")
-           << cuts.size() + 1 << " chunks, but schedule " << kind.str() << " on " << stages
-           << " stages has " << stageOf.size();
-  return success();
+           << chunks << (chunks == 1 ? " chunk" : " chunks") << " ("
+           << train::TrainDialect::chunkAttr << "), but schedule " << kind.str() << " on " << stages
+           << " stages has " << stageOf.size()
+           << "; train-cut-layers cuts them, so compile from the model";
+  if (sharing == Sharing::never || stages == mesh.getMesh().size())
+    return success();
+  WalkResult result = module.walk([](train::RepeatOp repeat) {
+    if (!train::chunkOf(repeat) || repeat->hasAttr(replicatedAttr))
+      return WalkResult::advance();
+    repeat.emitOpError("has no ") << replicatedAttr << ", by which devices share out sending "
+                                  << "what they have copies of; dist-partition gives it";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
 }
 
 void Splitter::findHolders(const PartFunctions &functions) {
@@ -117,14 +123,14 @@ void Splitter::makeProgram(int64_t stage, ArrayRef<StagePlan> plans) {
 }
 
 LogicalResult Splitter::run() {
-  if (failed(findCuts()))
+  if (failed(checkLayers()))
     return failure();
   SmallVector<func::FuncOp> functions = llvm::to_vector(llvm::make_filter_range(
       module.getOps<func::FuncOp>(), [](func::FuncOp f) { return f.isPublic(); }));
   std::vector<MicrobatchOps> ops;
   std::vector<PartFunctions> parts;
   for (func::FuncOp function : functions) {
-    FailureOr<MicrobatchOps> found = findParts(function, cuts);
+    FailureOr<MicrobatchOps> found = findParts(function, stageOf.size());
     if (failed(found))
       return failure();
     if (kind.splitsBackward())
@@ -140,8 +146,8 @@ LogicalResult Splitter::run() {
         planAfter(one, stageOf, stages, [&](StringRef name) { return holdersOf(name); }));
   std::vector<llvm::DenseMap<Value, StagePlan::Shares>> shares(ops.size());
   if (sharing != Sharing::never)
-    for (auto [one, functionsOf, sharesOf] : llvm::zip(ops, parts, shares))
-      sharesOf = findShares(functionsOf, one, mesh, group,
+    for (auto [functionsOf, sharesOf] : llvm::zip(parts, shares))
+      sharesOf = findShares(functionsOf, mesh, group,
                             sharing == Sharing::cheaper ? std::optional(speeds) : std::nullopt);
   SmallVector<StagePlan> plans;
   for (auto [one, functionsOf, afterOf, sharesOf] : llvm::zip(ops, parts, after, shares))
@@ -151,6 +157,7 @@ LogicalResult Splitter::run() {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*module.getBody())))
     if (isa<func::FuncOp, train::VariableOp>(op))
       op.erase();
+  module.walk([](Operation *op) { op->removeAttr(replicatedAttr); });
   return verifyPrograms(module);
 }
 

@@ -80,6 +80,7 @@ func::FuncOp LayerSplitter::makeWeights(ArrayRef<Value> kept, ArrayRef<unsigned>
   auto function = func::FuncOp::create(b, layer.getLoc(), (layer.getSymName() + ".weight").str(),
                                        b.getFunctionType({}, {}));
   function.setPrivate();
+  train::setRole(function, train::Role::Weight);
   b.setInsertionPointToStart(function.addEntryBlock());
   Block &block = function.getBody().front();
   IRMapping map;
@@ -113,7 +114,7 @@ std::pair<train::RepeatOp, train::RepeatOp> LayerSplitter::split() {
   // A group of layers goes forward again and then back: that is split first, so that what
   // ran again is kept for both.
   for (auto inner : llvm::to_vector(body.getOps<train::RepeatOp>()))
-    if (!inner.getCarry().empty() && !inner.getStacks().empty() && !inner->hasAttr(recomputedAttr))
+    if (train::roleOf(inner) == train::Role::Backward && !inner.getStacks().empty())
       LayerSplitter(inner).split();
   Operation *end = body.getTerminator();
   for (Value carried : end->getOperands().take_front(carries))
@@ -162,6 +163,8 @@ std::pair<train::RepeatOp, train::RepeatOp> LayerSplitter::split() {
   auto weight = train::RepeatOp::create(
       b, repeat.getLoc(), repeat.getStacks().getTypes(), weightFunction.getSymName(),
       repeat.getCount(), repeat.getReverse(), repeat.getIndexed(), ValueRange(), each, shared);
+  weight->setDiscardableAttrs(repeat->getDiscardableAttrDictionary());
+  train::setRole(weight, train::Role::Weight);
   // Slices that only weights read are no business of the inputs any more.
   llvm::BitVector unused(inputFunction.getNumArguments());
   for (unsigned i = repeat->getNumOperands(); i-- > carries;)
@@ -189,9 +192,8 @@ std::pair<train::RepeatOp, train::RepeatOp> LayerSplitter::split() {
 void dist::splitWeights(MicrobatchOps &ops) {
   SmallVector<std::pair<train::RepeatOp, Part>> backward;
   for (auto repeat : ops.block->getOps<train::RepeatOp>())
-    if (const Part *part = ops.parts.contains(repeat) ? &ops.parts[repeat] : nullptr)
-      if (part->phase == Phase::backward && !repeat.getCarry().empty())
-        backward.push_back({repeat, *part});
+    if (train::roleOf(repeat) == train::Role::Backward)
+      backward.push_back({repeat, ops.parts.at(repeat)});
   DenseSet<Operation *> now; // what cannot wait
   SmallVector<Operation *> targets;
   for (auto [repeat, part] : backward) {

@@ -5,8 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "StageParts.h"
 
-#include "Dist/Remat/LayerPairs.h"
-
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
@@ -26,7 +24,7 @@ static func::FuncOp calleeOf(train::RepeatOp repeat) {
 namespace {
 class Placer {
 public:
-  Placer(func::FuncOp function, ArrayRef<int64_t> cuts) : cuts(cuts) { ops.function = function; }
+  Placer(func::FuncOp function, int64_t chunks) : chunks(chunks) { ops.function = function; }
 
   FailureOr<MicrobatchOps> run();
 
@@ -42,7 +40,7 @@ private:
   void need(Operation *op, DenseSet<Operation *> &known);
 
   MicrobatchOps ops;
-  ArrayRef<int64_t> cuts;
+  int64_t chunks;
   SmallVector<train::RepeatOp> forwardLayers, backwardLayers;
   DenseSet<Operation *> forward, feeding, pending;
 };
@@ -55,39 +53,41 @@ LogicalResult Placer::findLayers() {
   func::FuncOp function = ops.function;
   ops.block = &function.getBody().front();
   for (auto repeat : function.getOps<train::RepeatOp>())
-    if (Block &body = calleeOf(repeat).getBody().front();
-        !body.getOps<train::RepeatOp>().empty() && !repeat->hasAttr(layersAttr)) {
+    if (train::roleOf(repeat) == train::Role::Microbatch) {
       if (ops.loop)
         return repeat.emitOpError("is the second loop over microbatches; stages have one");
       if (!repeat.getStacks().empty())
         return repeat.emitOpError("stacks results over microbatches, which stages cannot");
       ops.loop = repeat;
-      ops.block = &body;
+      ops.block = &calleeOf(repeat).getBody().front();
     }
-  for (auto repeat : ops.block->getOps<train::RepeatOp>())
-    if (isLayers(repeat))
-    (repeat.getReverse() ? backwardLayers : forwardLayers).push_back(repeat);
-  std::reverse(backwardLayers.begin(), backwardLayers.end());
+  int64_t begun = 0; // chunks whose layers have come forward
+  for (auto repeat : ops.block->getOps<train::RepeatOp>()) {
+    if (!train::isLayers(repeat))
+      continue;
+    std::optional<int64_t> chunk = train::chunkOf(repeat);
+    if (!chunk)
+      return repeat.emitOpError("has no ")
+             << train::TrainDialect::chunkAttr << ", by which stages get their layers; "
+             << "train-cut-layers gives it, so compile from the model";
+    bool isForward = train::roleOf(repeat) == train::Role::Forward;
+    (isForward ? forwardLayers : backwardLayers).push_back(repeat);
+    ops.parts[repeat] = {*chunk, isForward ? Phase::forward : Phase::backward};
+    if (isForward && *chunk != begun && *chunk + 1 != begun)
+      return repeat.emitOpError("runs layers of chunk ")
+             << *chunk << ", but " << begun << " chunks have begun before it; chunks are in order";
+    if (isForward)
+      begun = *chunk + 1;
+  }
   if (!backwardLayers.empty() && backwardLayers.size() != forwardLayers.size())
     return function.emitOpError("has ")
            << forwardLayers.size() << " runs of layers forward, but " << backwardLayers.size()
            << " backward; stages need a backward for each";
-  int64_t first = 0;
-  for (auto [i, repeat] : llvm::enumerate(forwardLayers)) {
-    int64_t end = first + layersOf(repeat);
-    int64_t chunk = llvm::upper_bound(cuts, first) - cuts.begin();
-    if (chunk < int64_t(cuts.size()) && cuts[chunk] < end)
-      return repeat.emitOpError("runs layers ")
-             << first << " to " << end - 1 << ", but a stage begins with layer " << cuts[chunk]
-             << "; train-cut-layers cuts them, so compile from the model";
-    ops.parts[repeat] = {chunk, Phase::forward};
-    if (!backwardLayers.empty())
-      ops.parts[backwardLayers[i]] = {chunk, Phase::backward};
-    first = end;
-  }
-  if (!cuts.empty() && cuts.back() >= first)
-    return function.emitOpError("has ")
-           << first << " layers, but a stage begins with layer " << cuts.back();
+  if (begun < chunks)
+    return function.emitOpError("has layers of ")
+           << begun << " of the pipeline's " << chunks << " chunks, as "
+           << train::TrainDialect::roleAttr << " and " << train::TrainDialect::chunkAttr
+           << " of its repeats say";
   return success();
 }
 
@@ -98,13 +98,14 @@ void Placer::findDependences() {
     depends[argument] = argument.getArgNumber() < accumulators ? 0 : onData;
   for (Operation &op : ops.block->without_terminator()) {
     auto repeat = dyn_cast<train::RepeatOp>(op);
-    unsigned on = isa<train::GetOp>(op) ? onVariables : repeat && isLayers(repeat) ? onLayers : 0;
+    bool layers = repeat && train::isLayers(repeat);
+    unsigned on = isa<train::GetOp>(op) ? onVariables : layers ? onLayers : 0;
     for (Value operand : op.getOperands())
       on |= depends.lookup(operand);
     for (Value result : op.getResults())
       depends[result] = on;
     if (!(on & onLayers) && on != (onVariables | onData) && op.getNumResults() > 0 &&
-        (isa<train::GetOp>(op) || isPure(&op) || (repeat && !isLayers(repeat))))
+        (isa<train::GetOp>(op) || isPure(&op) || (repeat && !layers)))
       ops.free.insert(&op);
   }
   if (!ops.loop)
@@ -276,6 +277,7 @@ void Placer::splitAccumulator(unsigned result, ArrayRef<Value> terms) {
       train::RepeatOp::create(outside, ops.loop.getLoc(), types, ops.loop.getCallee(),
                               ops.loop.getCount(), ops.loop.getReverse(), ops.loop.getIndexed(),
                               carry, ops.loop.getEach(), ops.loop.getShared());
+  loop->setDiscardableAttrs(ops.loop->getDiscardableAttrDictionary());
   ops.loop->replaceAllUsesWith(loop.getResults().take_front(firstNew));
   ops.loop.erase();
   ops.loop = loop;
@@ -283,8 +285,10 @@ void Placer::splitAccumulator(unsigned result, ArrayRef<Value> terms) {
   Value total = loop.getResult(result);
   SmallPtrSet<Operation *, 2> adds;
   for (unsigned i = firstNew; i < types.size(); ++i) {
-    total = train::AddOp::create(outside, loop.getLoc(), total, loop.getResult(i));
-    adds.insert(total.getDefiningOp());
+    auto add = train::AddOp::create(outside, loop.getLoc(), total, loop.getResult(i));
+    train::setRole(add, train::Role::Update);
+    adds.insert(add);
+    total = add;
   }
   loop.getResult(result).replaceAllUsesExcept(total, adds);
   // The sum, and what was behind it, is not needed any more.
@@ -324,6 +328,6 @@ FailureOr<MicrobatchOps> Placer::run() {
   return std::move(ops);
 }
 
-FailureOr<MicrobatchOps> dist::findParts(func::FuncOp function, ArrayRef<int64_t> cuts) {
-  return Placer(function, cuts).run();
+FailureOr<MicrobatchOps> dist::findParts(func::FuncOp function, int64_t chunks) {
+  return Placer(function, chunks).run();
 }

@@ -2,8 +2,9 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// Dataflow over the ops of one microbatch. The layers of a chunk are whole
-// train.repeat ops; everything else follows from them:
+// Dataflow over the ops of one microbatch. The layers of a chunk are whole train.repeat
+// ops that say which chunk's, and whether forward or backward; everything else follows
+// from them:
 //
 // - forward is what the layers and the loss need; what comes before the layers belongs
 //   to the first chunk that reads it, what comes after to the chunk before;
@@ -53,10 +54,10 @@ struct MicrobatchOps {
   llvm::DenseSet<mlir::Operation *> free;
 };
 
-/// Finds the parts; `cuts` are the first layers of the chunks after the first. Gradients
-/// of a variable that several chunks read (tied embeddings) get one accumulator a chunk,
-/// added up after the last microbatch. Refuses layers that a cut goes through.
-mlir::FailureOr<MicrobatchOps> findParts(mlir::func::FuncOp function, mlir::ArrayRef<int64_t> cuts);
+/// Finds the parts, of which each of the `chunks` has some. Gradients of a variable that
+/// several chunks read (tied embeddings) get one accumulator a chunk, added up after the
+/// last microbatch. Refuses layers that do not say what chunk they belong to.
+mlir::FailureOr<MicrobatchOps> findParts(mlir::func::FuncOp function, int64_t chunks);
 
 /// Takes the ops that only gradients of weights need out of the backward parts, into
 /// weight parts; also out of the layers, which become two functions.

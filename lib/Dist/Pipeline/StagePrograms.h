@@ -77,7 +77,7 @@ struct LinkSpeeds {
 /// For what one part hands to another, where devices with copies had better share it out: the
 /// first dimension that they divide. Without `speeds` wherever they can.
 llvm::DenseMap<mlir::Value, StagePlan::Shares>
-findShares(const PartFunctions &functions, MicrobatchOps &ops, MeshOp mesh, GroupAttr pipeline,
+findShares(const PartFunctions &functions, MeshOp mesh, GroupAttr pipeline,
            std::optional<LinkSpeeds> speeds);
 
 /// Adds the function of `stage` to its program: one call a part and microbatch, ops of

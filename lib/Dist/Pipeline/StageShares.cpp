@@ -5,8 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "StagePrograms.h"
 
-#include "Dist/Partition/EqualAlong.h"
-
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
@@ -19,18 +17,27 @@ double LinkSpeeds::shared(double bytes, int64_t devices) const {
          bytes * others / double(devices) / inside;
 }
 
+/// The axes along which devices have the same `value`, as dist-partition says.
+static Axes replicatedAxes(Value value, const Mesh &mesh) {
+  Operation *op = value.getDefiningOp();
+  unsigned number = cast<OpResult>(value).getResultNumber();
+  auto results = op->getAttrOfType<ArrayAttr>(replicatedAttr);
+  Axes axes;
+  if (results && number < results.size())
+    for (Attribute name : cast<ArrayAttr>(results[number]))
+      axes.push_back(mesh.find(cast<StringAttr>(name).getValue()));
+  return axes;
+}
+
 llvm::DenseMap<Value, StagePlan::Shares> dist::findShares(const PartFunctions &functions,
-                                                          MicrobatchOps &ops, MeshOp mesh,
-                                                          GroupAttr pipeline,
+                                                          MeshOp mesh, GroupAttr pipeline,
                                                           std::optional<LinkSpeeds> speeds) {
-  EqualAlong equal(mesh);
-  equal.add(ops.function);
   Mesh shape = mesh.getMesh();
   unsigned pipe = pipeline.on(shape)[0];
   llvm::DenseMap<Value, StagePlan::Shares> shares;
   for (auto &[part, function] : functions)
     for (Value value : function.results) {
-      Axes axes = equal.of(value);
+      Axes axes = replicatedAxes(value, shape);
       // Axes further in are the faster ones.
       llvm::erase_if(axes, [&](unsigned axis) { return speeds ? axis <= pipe : axis == pipe; });
       int64_t devices = shape.size(axes);

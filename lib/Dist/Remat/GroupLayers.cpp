@@ -115,6 +115,7 @@ func::FuncOp Grouper::groupFunction(func::FuncOp of, OpBuilder &builder, TypeRan
   auto function = func::FuncOp::create(of.getLoc(), (of.getSymName() + ".group").str(),
                                        builder.getFunctionType(types, {}));
   function.setPrivate();
+  function->setDiscardableAttrs(of->getDiscardableAttrDictionary());
   SymbolTable(of->getParentOfType<ModuleOp>())
       .insert(function, std::next(Block::iterator(of)));
   builder.setInsertionPointToStart(function.addEntryBlock());
@@ -142,7 +143,6 @@ train::RepeatOp Grouper::outer(train::RepeatOp old, func::FuncOp callee, ValueRa
                                         old.getReverse(), /*indexed=*/false, old.getCarry(), parts,
                                         shared);
   repeat->setDiscardableAttrs(old->getDiscardableAttrDictionary());
-  repeat->setAttr(layersAttr, builder.getI64IntegerAttr(groups * size));
   return repeat;
 }
 
@@ -178,6 +178,7 @@ SmallVector<Value> Grouper::groupForward(func::FuncOp plain) {
       builder, forward.getLoc(), types, plain.getSymName(), size, forward.getReverse(),
       /*indexed=*/false, arguments.take_front(carries), arguments.slice(carries, slices),
       arguments.drop_front(carries + slices));
+  inner->setDiscardableAttrs(forward->getDiscardableAttrDictionary());
   SmallVector<Value> returned(inner.getResults());
   llvm::append_range(returned, arguments.take_front(carries));
   finish(group, builder, returned);
@@ -229,6 +230,7 @@ void Grouper::groupBackward(func::FuncOp forwardFunction, ArrayRef<Value> checkp
   auto again = train::RepeatOp::create(
       builder, forward.getLoc(), types, forwardFunction.getSymName(), size, forward.getReverse(),
       /*indexed=*/false, starts, mapped(forward.getEach()), mapped(forward.getShared()));
+  again->setDiscardableAttrs(forward->getDiscardableAttrDictionary());
   again->setAttr(recomputedAttr, builder.getUnitAttr());
   map.map(forward.getStacks(), again.getStacks());
   types.assign(backward.getCarry().getTypes().begin(), backward.getCarry().getTypes().end());
@@ -238,6 +240,7 @@ void Grouper::groupBackward(func::FuncOp forwardFunction, ArrayRef<Value> checkp
                                        size, backward.getReverse(), /*indexed=*/false,
                                        ValueRange(body.getArguments()).take_front(carries),
                                        mapped(backward.getEach()), mapped(backward.getShared()));
+  inner->setDiscardableAttrs(backward->getDiscardableAttrDictionary());
   finish(group, builder, inner.getResults());
 
   SmallVector<Value> operands;

@@ -16,11 +16,6 @@ static func::FuncOp calleeOf(train::RepeatOp repeat) {
   return repeat.lookupCallee(symbols);
 }
 
-int64_t meshwright::dist::layersOf(train::RepeatOp repeat) {
-  auto layers = repeat->getAttrOfType<IntegerAttr>(layersAttr);
-  return layers ? layers.getInt() : int64_t(repeat.getCount());
-}
-
 func::FuncOp LayerPair::forwardFunction() const { return calleeOf(forward); }
 func::FuncOp LayerPair::backwardFunction() const { return calleeOf(backward); }
 
@@ -36,41 +31,31 @@ bool LayerPair::isHanded(Value stack) const {
          });
 }
 
-/// The first layers of the chunks after the first.
-static ArrayRef<int64_t> cutsOf(ModuleOp module) {
-  auto cuts = module->getAttrOfType<DenseI64ArrayAttr>(train::TrainDialect::cutsAttr);
-  return cuts ? cuts.asArrayRef() : ArrayRef<int64_t>();
-}
-
-int64_t meshwright::dist::chunkCount(ModuleOp module) { return cutsOf(module).size() + 1; }
-
-/// The chunk of the layers that `repeat` runs: runs forward stand in order in one block.
-static int64_t chunkOf(train::RepeatOp repeat, ArrayRef<int64_t> cuts) {
-  int64_t first = 0;
-  for (auto before : repeat->getBlock()->getOps<train::RepeatOp>()) {
-    if (before == repeat)
-      break;
-    if (isLayers(before) && !before.getReverse())
-      first += layersOf(before);
-  }
-  return llvm::upper_bound(cuts, first) - cuts.begin();
+int64_t meshwright::dist::chunkCount(ModuleOp module) {
+  int64_t last = 0;
+  module.walk([&](train::RepeatOp repeat) {
+    last = std::max(last, train::chunkOf(repeat).value_or(0));
+  });
+  return last + 1;
 }
 
 SmallVector<LayerPair> meshwright::dist::findLayerPairs(ModuleOp module) {
   SmallVector<LayerPair> pairs;
   module.walk([&](train::RepeatOp backward) {
+    if (train::roleOf(backward) != train::Role::Backward)
+      return;
     llvm::SetVector<Operation *> forwards;
     for (Value value : backward.getEach())
       if (auto forward = value.getDefiningOp<train::RepeatOp>())
-        if (forward.getCount() == backward.getCount() &&
+        if (train::roleOf(forward) == train::Role::Forward &&
+            forward.getCount() == backward.getCount() &&
             forward.getIndexed() == backward.getIndexed() &&
             LayerPair{forward, backward}.isHanded(value))
           forwards.insert(forward);
     if (forwards.size() == 1)
-      pairs.push_back({cast<train::RepeatOp>(forwards.front()), backward, 0});
+      pairs.push_back({cast<train::RepeatOp>(forwards.front()), backward,
+                       train::chunkOf(backward).value_or(0)});
   });
-  for (LayerPair &pair : pairs)
-    pair.chunk = chunkOf(pair.forward, cutsOf(module));
   return pairs;
 }
 

@@ -2,8 +2,8 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// What rematerialization works on: a repeat that stacks what a later repeat of the
-// same length reads, slice by slice, and nobody else does. Differentiation makes
+// What rematerialization works on: a forward repeat that stacks what a backward repeat
+// of the same length reads, slice by slice, and nobody else does. Differentiation makes
 // such pairs of the layers of a model.
 //
 //===----------------------------------------------------------------------===//
@@ -18,16 +18,9 @@
 
 namespace meshwright::dist {
 
-/// On a repeat of groups of layers: how many layers all its groups have.
-inline constexpr llvm::StringLiteral layersAttr = "dist.layers";
-/// Whether `repeat` hands something on from layer to layer, or from group to group.
-inline bool isLayers(train::RepeatOp repeat) { return !repeat.getCarry().empty(); }
-/// The layers that it runs.
-int64_t layersOf(train::RepeatOp repeat);
-
 struct LayerPair {
   train::RepeatOp forward, backward;
-  int64_t chunk = 0; ///< of the pipeline, by the module's train.cuts
+  int64_t chunk = 0; ///< of the pipeline
 
   int64_t count() const { return train::RepeatOp(forward).getCount(); }
   mlir::func::FuncOp forwardFunction() const;
@@ -39,7 +32,7 @@ struct LayerPair {
 /// The pairs in all functions of `module`.
 llvm::SmallVector<LayerPair> findLayerPairs(mlir::ModuleOp module);
 
-/// The chunks of a pipeline that the layers of `module` are cut into.
+/// The chunks of a pipeline that the layers of `module` are cut into; 1 if they are not.
 int64_t chunkCount(mlir::ModuleOp module);
 
 /// What running an op again costs in FLOPs; infinity if it cannot.

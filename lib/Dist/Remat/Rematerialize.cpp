@@ -65,6 +65,16 @@ struct DistRematerialize : dist::impl::DistRematerializeBase<DistRematerialize> 
     llvm::Expected<std::vector<RematPolicy>> policies = parsePolicies(policy);
     if (!policies)
       return getOperation().emitError(toString(policies.takeError()));
+    WalkResult roles = getOperation().walk([](train::RepeatOp repeat) {
+      if (train::roleOf(repeat))
+        return WalkResult::advance();
+      repeat.emitOpError("has no ") << train::TrainDialect::roleAttr
+                                    << ", by which forward and backward are told apart; "
+                                       "train-autodiff gives layers one";
+      return WalkResult::interrupt();
+    });
+    if (roles.wasInterrupted())
+      return failure();
     int64_t chunks = chunkCount(getOperation());
     if (policies->size() > 1 && int64_t(policies->size()) != chunks)
       return getOperation().emitError("has ")

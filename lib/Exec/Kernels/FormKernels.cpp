@@ -295,6 +295,45 @@ void KernelFormer::sort() {
   }
 }
 
+/// The numbers of the `inputs` from which updates among `ops`, or sums for an update, compute
+/// their gradients.
+static SmallVector<int64_t> gradientsIn(ArrayRef<Operation *> ops, ArrayRef<Value> inputs) {
+  llvm::SetVector<Value> from;
+  for (Operation *op : ops)
+    if (auto update = dyn_cast<train::UpdateOpInterface>(op))
+      from.insert(update.getGradientMutable().get());
+    else if (train::roleOf(op) == train::Role::Update)
+      from.insert(op->operand_begin(), op->operand_end());
+  for (size_t i = 0; i < from.size(); ++i)
+    if (!llvm::is_contained(inputs, from[i]))
+      if (Operation *op = from[i].getDefiningOp())
+        from.insert(op->operand_begin(), op->operand_end());
+  SmallVector<int64_t> numbers;
+  for (auto [i, input] : llvm::enumerate(inputs))
+    if (from.contains(input) && cast<RankedTensorType>(input.getType()).getRank() > 0)
+      numbers.push_back(i);
+  return numbers;
+}
+
+/// The numbers of the `outputs` that are `input` with its elements moved.
+static SmallVector<int64_t> movesOf(Value input, ArrayRef<Value> outputs) {
+  auto type = cast<RankedTensorType>(input.getType());
+  SmallVector<int64_t> numbers;
+  for (auto [i, output] : llvm::enumerate(outputs)) {
+    Value value = output;
+    while (value != input) {
+      auto op = value.getDefiningOp<train::KernelOpInterface>();
+      if (!op || !op.movesElements() || op->getNumOperands() != 1)
+        break;
+      value = op->getOperand(0);
+    }
+    if (value == input && type.getRank() > 0 &&
+        cast<RankedTensorType>(output.getType()).getNumElements() == type.getNumElements())
+      numbers.push_back(i);
+  }
+  return numbers;
+}
+
 void KernelFormer::outline(ArrayRef<Operation *> members, StringRef prefix,
                            llvm::StringMap<func::FuncOp> &known) {
   llvm::SetVector<Value> inputs, outputs;
@@ -345,6 +384,11 @@ void KernelFormer::outline(ArrayRef<Operation *> members, StringRef prefix,
   }
   auto launch = LaunchOp::create(builder, loc, type.getResults(), shared.getSymName(),
                                  inputs.getArrayRef(), ValueRange(), Value());
+  if (auto numbers = gradientsIn(members, inputs.getArrayRef()); !numbers.empty())
+    launch->setAttr(gradientsAttr, builder.getDenseI64ArrayAttr(numbers));
+  if (inputs.size() == 1)
+    if (auto numbers = movesOf(inputs[0], outputs.getArrayRef()); !numbers.empty())
+      launch->setAttr(movesAttr, builder.getDenseI64ArrayAttr(numbers));
   for (unsigned i = 0; i < outputs.size(); ++i) {
     Value output = outputs[i];
     output.replaceUsesWithIf(launch.getResult(i),

@@ -199,6 +199,13 @@ void Group::merge(SymbolTable &symbols) {
 
   auto launch =
       LaunchOp::create(builder, loc, types, kernel.getSymName(), inputs, ValueRange(), Value());
+  SmallVector<int64_t> gradients;
+  for (LaunchOp member : members)
+    if (auto numbers = member->getAttrOfType<DenseI64ArrayAttr>(gradientsAttr))
+      for (int64_t i : numbers.asArrayRef())
+        gradients.push_back(llvm::find(inputs, member.getInputs()[i]) - inputs.begin());
+  if (!gradients.empty())
+    launch->setAttr(gradientsAttr, builder.getDenseI64ArrayAttr(gradients));
   Operation *last = launch;
   for (Operation *op : after) {
     op->moveAfter(last);

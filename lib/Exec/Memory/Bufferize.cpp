@@ -118,6 +118,37 @@ private:
 };
 } // namespace
 
+/// Adds the ops that read `value`, there or where it is copied to.
+static void collectReaders(Value value, SmallVectorImpl<Operation *> &readers) {
+  for (Operation *user : value.getUsers())
+    if (isView(user) || isa<CopyOp>(user))
+      collectReaders(user->getResult(0), readers);
+    else
+      readers.push_back(user);
+}
+
+/// Whether layers stack `value` for their backward or for the gradients of their weights, or
+/// several of the functions that are called know it.
+static bool isActivation(Value value) {
+  SmallVector<Operation *> knownTo;
+  collectReaders(value, knownTo);
+  auto loop = value.getDefiningOp<LoopOp>();
+  if (loop && llvm::is_contained(loop.getStacks(), value)) {
+    std::optional<train::Role> role = train::roleOf(loop);
+    return role == train::Role::Forward ||
+           (role == train::Role::Backward && llvm::any_of(knownTo, [](Operation *reader) {
+              return train::roleOf(reader) == train::Role::Weight;
+            }));
+  }
+  if (Operation *op = value.getDefiningOp())
+    knownTo.push_back(op);
+  llvm::SmallDenseSet<StringRef, 4> functions;
+  for (Operation *op : knownTo)
+    if (auto call = dyn_cast<func::CallOp>(op))
+      functions.insert(call.getCallee());
+  return functions.size() > 1;
+}
+
 Category ProgramBuilder::categoryOf(MemoryTree &tree) {
   if (tree.input)
     return Category::Input;
@@ -131,23 +162,10 @@ Category ProgramBuilder::categoryOf(MemoryTree &tree) {
   }
   if (gradients.contains(&tree))
     return Category::Gradient;
-  // Kept from one call for another, or from one loop for another.
-  llvm::SmallDenseSet<Operation *, 4> calls;
-  for (const Occupant &occupant : tree.occupants)
-    if (occupant.value) {
-      if (auto call = occupant.value.getDefiningOp<func::CallOp>())
-        calls.insert(call);
-      for (Operation *user : occupant.value.getUsers())
-        if (isa<func::CallOp>(user))
-          calls.insert(user);
-    }
-  if (calls.size() > 1)
-    return Category::Activation;
-  auto has = [&](Occupant::Kind kind) {
-    return llvm::any_of(tree.occupants, [&](const Occupant &o) { return o.kind == kind; });
-  };
-  return has(Occupant::Done) && has(Occupant::Remaining) ? Category::Activation
-                                                         : Category::Temporary;
+  bool kept = llvm::any_of(tree.occupants, [](const Occupant &occupant) {
+    return occupant.value && isActivation(occupant.value);
+  });
+  return kept ? Category::Activation : Category::Temporary;
 }
 
 Value ProgramBuilder::buffer(Category category, MemRefType type, Location loc) {

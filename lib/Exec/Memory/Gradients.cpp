@@ -2,8 +2,8 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// An update is a kernel that makes what a variable is set to and reads what that or
-// another variable was; whatever else it reads, scalars apart, is a gradient.
+// Launches say which of their inputs are gradients; what those were before devices put
+// them together follows.
 //
 //===----------------------------------------------------------------------===//
 #include "Gradients.h"
@@ -14,8 +14,6 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::exec;
-
-static bool isScalar(Value value) { return cast<RankedTensorType>(value.getType()).getRank() == 0; }
 
 /// The value whose elements `value` has, in this memory or in another.
 static Value withoutCopies(Value value) {
@@ -37,9 +35,9 @@ static Value originOf(Value value) {
   return value;
 }
 
-/// What `value` was before one such step: an operand of a collective, the one tensor
-/// that a kernel gives another layout, or a stack of which a loop moves slice by
-/// slice. Null if something was computed.
+/// What `value` was before one such step: an operand of a collective, a tensor that a
+/// kernel gives another layout, or a stack of which a loop moves slice by slice. Null if
+/// something was computed.
 static Value comesFrom(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op)
@@ -58,13 +56,10 @@ static Value comesFrom(Value value) {
     return op->getNumOperands() == op->getNumResults()
                ? withoutCopies(op->getOperand(cast<OpResult>(value).getResultNumber()))
                : Value();
-  auto launch = dyn_cast<LaunchOp>(op);
-  if (!launch || launch.getInputs().size() != 1)
-    return {};
-  Value input = launch.getInputs().front();
-  bool moves = cast<RankedTensorType>(input.getType()).getNumElements() ==
-               cast<RankedTensorType>(value.getType()).getNumElements();
-  return moves && !isScalar(input) ? withoutCopies(input) : Value();
+  auto moves = op->getAttrOfType<DenseI64ArrayAttr>(movesAttr);
+  bool isMoved =
+      moves && llvm::is_contained(moves.asArrayRef(), cast<OpResult>(value).getResultNumber());
+  return isMoved ? withoutCopies(op->getOperand(0)) : Value();
 }
 
 /// What a kernel reads: of a slice that a loop around it gives it, the whole.
@@ -78,32 +73,17 @@ static Value wholeOf(Value value) {
   return value;
 }
 
-/// The kernel that makes `value`, or its parts in a loop, before devices put it together.
-static LaunchOp updateOf(Value value) {
-  value = originOf(value);
-  if (auto loop = value.getDefiningOp<LoopOp>())
-    value = withoutCopies(
-        loop.getBlock().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()));
-  auto launch = value.getDefiningOp<LaunchOp>();
-  bool updates = launch && llvm::any_of(launch.getInputs(), [](Value input) {
-                   return isa_and_nonnull<train::GetOp>(wholeOf(input).getDefiningOp());
-                 });
-  return updates ? launch : LaunchOp();
-}
-
 SmallVector<Value> exec::gradientsOf(func::FuncOp function) {
   llvm::SmallSetVector<Value, 16> gradients;
-  for (auto set : function.getBody().front().getOps<train::SetOp>()) {
-    LaunchOp update = updateOf(set.getValue());
-    if (!update)
-      continue;
-    for (Value input : update.getInputs()) {
-      Value value = wholeOf(input);
-      if (isScalar(value) || isa_and_nonnull<train::GetOp>(value.getDefiningOp()))
-        continue;
+  function.walk([&](LaunchOp launch) {
+    auto numbers = launch->getAttrOfType<DenseI64ArrayAttr>(gradientsAttr);
+    if (!numbers)
+      return;
+    for (int64_t i : numbers.asArrayRef()) {
+      Value value = wholeOf(launch.getInputs()[i]);
       gradients.insert(value);
       gradients.insert(originOf(value));
     }
-  }
+  });
   return gradients.takeVector();
 }

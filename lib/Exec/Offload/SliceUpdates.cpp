@@ -192,6 +192,7 @@ void ExecSliceUpdates::slice(train::UpdateOpInterface update, SymbolTable &symbo
   Location loc = update.getLoc();
   auto function = func::FuncOp::create(b, loc, "update.part", b.getFunctionType(arguments, partResults));
   function.setPrivate();
+  train::setRole(function, train::Role::Update);
   symbols.insert(function);
   b.setInsertionPointToStart(function.addEntryBlock());
   IRMapping mapping;
@@ -219,6 +220,7 @@ void ExecSliceUpdates::slice(train::UpdateOpInterface update, SymbolTable &symbo
   auto repeat = train::RepeatOp::create(b, loc, stacks, function.getSymName(), parts,
                                         /*reverse=*/false, indexed, ValueRange(), slices,
                                         shared.getArrayRef());
+  train::setRole(repeat, train::Role::Update);
   for (auto [value, stack] : llvm::zip(results, repeat.getResults()))
     value.replaceAllUsesWith(train::ReshapeOp::create(b, loc, value.getType(), stack).getResult());
   for (Operation *op : llvm::reverse(cluster))

@@ -17,7 +17,7 @@
 // CHECK: "stablehlo.multiply"(%[[W]],
 module attributes {meshwright.stage = "step"} {
   train.variable @w : tensor<4x8xf32> init <"constant", 0.0 : f64> storage <"w">
-  func.func private @twice(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  func.func private @twice(%x: tensor<3x4xf32>) -> tensor<3x4xf32> attributes {train.role = #train.role<forward>} {
     %y = train.add %x, %x : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
     return %y : tensor<3x4xf32>
   }
@@ -29,7 +29,7 @@ module attributes {meshwright.stage = "step"} {
   func.func @step(%x: tensor<3x8xf32> {train.input = "x"}) -> (tensor<3x4xf32> {train.output = "y"}) {
     %w = train.get @w : tensor<4x8xf32>
     %y = train.linear %x, %w : (tensor<3x8xf32>, tensor<4x8xf32>) -> tensor<3x4xf32>
-    %z = train.repeat @twice x 5 carry(%y) each() shared() : (tensor<3x4xf32>) -> tensor<3x4xf32>
+    %z = train.repeat @twice x 5 carry(%y) each() shared() {train.role = #train.role<forward>} : (tensor<3x4xf32>) -> tensor<3x4xf32>
     %half = train.scale %w by 0.5 : (tensor<4x8xf32>) -> tensor<4x8xf32>
     train.set @w, %half : tensor<4x8xf32>
     return %z : tensor<3x4xf32>
