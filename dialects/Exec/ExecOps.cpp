@@ -41,8 +41,8 @@ LogicalResult ExecDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     auto launch = dyn_cast<LaunchOp>(op);
     auto numbers = dyn_cast<DenseI64ArrayAttr>(attribute.getValue());
     int64_t inputs = launch ? launch.getInputs().size() : 0;
-    if (!numbers || llvm::any_of(numbers.asArrayRef(),
-                                 [&](int64_t n) { return n < 0 || n >= inputs; }))
+    if (!numbers ||
+        llvm::any_of(numbers.asArrayRef(), [&](int64_t n) { return n < 0 || n >= inputs; }))
       return op->emitOpError() << gradientsAttr << " is " << attribute.getValue()
                                << "; expected numbers of the " << inputs << " inputs of a launch";
   }

@@ -373,9 +373,9 @@ struct TrainCutLayers : train::impl::TrainCutLayersBase<TrainCutLayers> {
     int64_t first = 0;
     for (auto repeat : loss.getOps<RepeatOp>()) {
       if (chunks > 1)
-        repeat->setAttr(TrainDialect::chunkAttr, builder.getI64IntegerAttr(
-                                                     llvm::upper_bound(*where, first) -
-                                                     where->begin()));
+        repeat->setAttr(
+            TrainDialect::chunkAttr,
+            builder.getI64IntegerAttr(llvm::upper_bound(*where, first) - where->begin()));
       first += repeat.getCount();
     }
     return success();

@@ -76,9 +76,9 @@ struct LinkSpeeds {
 
 /// For what one part hands to another, where devices with copies had better share it out: the
 /// first dimension that they divide. Without `speeds` wherever they can.
-llvm::DenseMap<mlir::Value, StagePlan::Shares>
-findShares(const PartFunctions &functions, MeshOp mesh, GroupAttr pipeline,
-           std::optional<LinkSpeeds> speeds);
+llvm::DenseMap<mlir::Value, StagePlan::Shares> findShares(const PartFunctions &functions,
+                                                          MeshOp mesh, GroupAttr pipeline,
+                                                          std::optional<LinkSpeeds> speeds);
 
 /// Adds the function of `stage` to its program: one call a part and microbatch, ops of
 /// which carry the name of their task.

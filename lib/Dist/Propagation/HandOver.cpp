@@ -149,7 +149,8 @@ LogicalResult dist::separateCallees(ModuleOp module) {
 
 /// Equal but for the name.
 static bool equal(func::FuncOp a, func::FuncOp b) {
-  return a.getFunctionType() == b.getFunctionType() && train::roleOf(a) == train::roleOf(b) && a.getAllArgAttrs() == b.getAllArgAttrs() &&
+  return a.getFunctionType() == b.getFunctionType() && train::roleOf(a) == train::roleOf(b) &&
+         a.getAllArgAttrs() == b.getAllArgAttrs() &&
          a.getAllResultAttrs() == b.getAllResultAttrs() &&
          OperationEquivalence::isRegionEquivalentTo(&a.getBody(), &b.getBody(),
                                                     OperationEquivalence::IgnoreLocations);

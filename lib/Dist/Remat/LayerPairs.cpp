@@ -33,9 +33,8 @@ bool LayerPair::isHanded(Value stack) const {
 
 int64_t meshwright::dist::chunkCount(ModuleOp module) {
   int64_t last = 0;
-  module.walk([&](train::RepeatOp repeat) {
-    last = std::max(last, train::chunkOf(repeat).value_or(0));
-  });
+  module.walk(
+      [&](train::RepeatOp repeat) { last = std::max(last, train::chunkOf(repeat).value_or(0)); });
   return last + 1;
 }
 
