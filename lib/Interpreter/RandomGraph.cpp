@@ -74,7 +74,7 @@ public:
   bool scale();
   bool attend();
   bool multiply();
-  bool sumUp();
+  bool reduce();
   bool repeatValues();
   bool positions();
   bool look();
@@ -93,7 +93,7 @@ public:
   static constexpr Step allSteps[] = {&Grower::norm,    &Grower::project,      &Grower::activate,
                                       &Grower::combine, &Grower::addTrailing,  &Grower::scale,
                                       &Grower::attend,  &Grower::multiply,     &Grower::positions,
-                                      &Grower::sumUp,   &Grower::repeatValues, &Grower::look};
+                                      &Grower::reduce,  &Grower::repeatValues, &Grower::look};
 
 private:
   Block *block;
@@ -232,7 +232,7 @@ bool Grower::multiply() {
   return true;
 }
 
-bool Grower::sumUp() {
+bool Grower::reduce() {
   Value x = chooseRank(1);
   if (!x)
     return false;
@@ -242,7 +242,8 @@ bool Grower::sumUp() {
       dims.push_back(int64_t(d));
   if (dims.empty())
     dims.push_back(int64_t(shape(x).size()) - 1);
-  pool.push_back(train::ReduceOp::create(b, loc, train::ReduceKind::Sum, x, dims));
+  auto kind = flip() ? train::ReduceKind::Sum : train::ReduceKind::Max;
+  pool.push_back(train::ReduceOp::create(b, loc, kind, x, dims));
   return true;
 }
 

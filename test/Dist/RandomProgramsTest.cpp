@@ -46,8 +46,8 @@ protected:
   unsigned pick(unsigned n) { return random() % n; }
 
   Mesh randomMesh() {
-    static const std::vector<std::vector<int64_t>> sizes = {{2},    {4},       {2, 2},
-                                                            {1, 2}, {2, 2, 2}, {4, 2}};
+    static const std::vector<std::vector<int64_t>> sizes = {
+        {2}, {3}, {4}, {6}, {2, 2}, {1, 2}, {3, 2}, {2, 2, 2}, {4, 2}};
     Mesh mesh;
     for (auto [i, size] : llvm::enumerate(sizes[pick(sizes.size())]))
       mesh.axes.push_back({std::string(1, char('a' + i)), size});

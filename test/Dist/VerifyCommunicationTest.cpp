@@ -20,7 +20,7 @@ using namespace meshwright;
 using namespace meshwright::dist;
 
 namespace {
-enum class Break { Nothing, Drop, Type, Channel, Kind, Circle };
+enum class Break { Nothing, Drop, Type, Channel, Kind, Circle, Declaration };
 
 class VerifyCommunication : public testing::Test {
 protected:
@@ -84,7 +84,7 @@ protected:
         size_t at = pick(unsigned(ops[s].size() + 1));
         ops[s].insert(ops[s].begin() + at, {"%c = dist.recv from " + other, "dist.send %x8 to " + other});
       }
-    } else if (how != Break::Nothing) {
+    } else if (how != Break::Nothing && how != Break::Declaration) {
       if (fitting.empty())
         return "";
       auto [stage, at] = fitting[pick(unsigned(fitting.size()))];
@@ -103,9 +103,14 @@ protected:
     std::string mesh =
         "dist.mesh @mesh [\"pipe\" = " + std::to_string(stages) + ", \"data\" = 2]\n";
     std::string text = mesh;
+    unsigned declared = how == Break::Declaration ? 1 + pick(stages - 1) : 0;
     for (unsigned s = 0; s < stages; ++s) {
       text += "module @stage" + std::to_string(s) +
               " attributes {dist.at = {pipe = " + std::to_string(s) + " : i64}} {\n" + mesh;
+      if (declared && s == declared) {
+        text += "func.func private @step(tensor<8xf32>, tensor<4xf32>)\n}\n";
+        continue;
+      }
       // Some of it in a function that is called.
       size_t cut = pick(unsigned(ops[s].size() + 1));
       std::string arguments = "(%x8: tensor<8xf32>, %x4: tensor<4xf32>) {\n";
@@ -161,7 +166,8 @@ TEST_F(VerifyCommunication, AcceptsProgramsThatMeet) {
 }
 
 TEST_F(VerifyCommunication, RefusesBrokenPrograms) {
-  for (Break how : {Break::Drop, Break::Type, Break::Channel, Break::Kind, Break::Circle})
+  for (Break how : {Break::Drop, Break::Type, Break::Channel, Break::Kind, Break::Circle,
+                    Break::Declaration})
     for (unsigned seed = 0; seed < 60 && !HasFailure(); ++seed) {
       random.seed(seed);
       std::string report, text = programs(2 + pick(3), how);

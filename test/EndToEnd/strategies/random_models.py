@@ -20,7 +20,7 @@ STEPS = 3
 
 def random_config(pick):
     family = pick(["gpt2", "llama", "mistral", "qwen2", "qwen3"])
-    heads = pick([1, 2, 3, 4, 5])
+    heads = pick([1, 2, 3, 4, 5, 6])
     head = 2 * pick([1, 2, 3, 4, 5, 8])
     if heads * head < 8:
         head *= 4  # A norm of two or three numbers divides by almost nothing.
@@ -32,7 +32,7 @@ def random_config(pick):
                     n_inner=pick([None, 1, 17, 40]), activation_function=activation,
                     scale_attn_weights=pick([True, False]), scale_attn_by_inverse_layer_idx=pick([True, False]),
                     layer_norm_epsilon=pick([1e-5, 1e-3]), attn_pdrop=0.0, embd_pdrop=0.0, resid_pdrop=0.0)
-    groups = pick([1, heads])
+    groups = pick([n for n in range(1, heads + 1) if heads % n == 0])
     config = dict(common, max_position_embeddings=64, hidden_size=heads * pick([head, 7]), num_hidden_layers=pick([1, 2, 4]),
                   num_attention_heads=heads, num_key_value_heads=heads // groups, head_dim=head,
                   intermediate_size=pick([1, 13, 32, 50]), hidden_act=activation, rms_norm_eps=pick([1e-6, 1e-3]),
@@ -42,6 +42,8 @@ def random_config(pick):
             {"type": "linear", "factor": 3.0},
             {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 3.0,
              "original_max_position_embeddings": 16}])
+    if pick([True, False]):
+        config["pad_token_id"] = pick([None, 0, 3, 30])
     if family == "llama":
         config.update(attention_bias=pick([True, False]), mlp_bias=pick([True, False]))
     if family == "mistral":
