@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "meshwright/Pipeline.h"
 #include "meshwright/Register.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -22,6 +23,10 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   meshwright::registerDialects(registry);
   meshwright::registerPasses();
+  if (argc == 2 && llvm::StringRef(argv[1]) == "--meshwright-pass-order") {
+    meshwright::printPassOrder(llvm::outs());
+    return 0;
+  }
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Meshwright's pass driver\n", registry));
 }
