@@ -15,26 +15,6 @@
 
 namespace meshwright {
 
-/// What a pipeline needs to know; the flags of the same names.
-struct PipelineOptions {
-  std::string mesh, optimizer = "adamw";
-  int64_t zero = 0;
-  bool sequenceParallel = false, tensor2d = false;
-  std::string explainSharding; ///< a variable or input; empty: none
-  std::string precision = "f32", gradDtype = "f32";
-  std::string schedule = "1f1b", cuts;
-  std::string dataSync = "all-reduce";
-  std::string target; ///< empty: the default target
-  exec::FlagValues targetFlags;
-  std::string collectiveAlgorithm = "native";
-  std::string collectiveMatmul = "off";
-  std::string overlap = "off";
-  std::string remat = "none"; ///< policies, one for all stages or one for each
-  bool replay = false;
-  std::string offload; ///< what is on the host: optimizer, activations or both
-  int64_t offloadBytes = 32 << 20; ///< of the largest part of a state that passes through the device
-};
-
 /// The stage called `name` by --emit, or nothing (llvm, object, exe).
 std::optional<Stage> stageNamed(llvm::StringRef name);
 /// What --emit calls `stage`.
@@ -44,21 +24,27 @@ llvm::StringRef nameOf(Stage stage);
 /// `train`.
 llvm::Expected<Stage> stageOf(mlir::ModuleOp module);
 
-/// Appends the passes after `from` up to `to`. The one definition of their order.
-llvm::Error buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options, Stage from,
+/// Appends the passes after `from` up to `to`, behind the verifier of `from`.
+llvm::Error buildPipeline(mlir::OpPassManager &manager, const CompileOptions &options, Stage from,
                           Stage to);
 
-/// The policies of rematerialization, one for each stage of the pipeline, with the least
-/// recomputation whose plans need at most `budget` bytes a rank, for a module at stage
+/// Appends a part of the pipeline: the passes from `first` to `last`, which are names.
+llvm::Error buildPipeline(mlir::OpPassManager &manager, const CompileOptions &options,
+                          llvm::StringRef first, llvm::StringRef last);
+
+/// Writes the order of the passes: a line for each stage, with what each pass depends on.
+void printPassOrder(llvm::raw_ostream &os);
+
+/// The policies of rematerialization, one for all stages of the pipeline or one for each, with the
+/// least recomputation whose plans need at most `budget` bytes a rank, for a module at stage
 /// `from`. Candidates of each stage are compiled, cheapest first, until one fits. Says what
 /// it found to `log`. An error, with the smallest budget that could be met, if none does.
-llvm::Expected<std::string> chooseRemat(mlir::ModuleOp module, PipelineOptions options, Stage from,
-                                        double budget, llvm::raw_ostream &log);
+llvm::Expected<std::vector<RematPolicy>> chooseRemat(mlir::ModuleOp module, CompileOptions options,
+                                                     Stage from, double budget,
+                                                     llvm::raw_ostream &log);
 
-/// Makes buildPipeline known as `--meshwright-pipeline`, with options mesh,
-/// optimizer, zero, sequence-parallel, tensor-2d, precision, grad-dtype, schedule, cuts,
-/// target, target-flags, collective-algorithm, collective-matmul, overlap, remat, replay, offload,
-/// offload-bytes, from and to.
+/// Makes buildPipeline known as `--meshwright-pipeline`, with the flags that passes read, from
+/// and to as options.
 void registerPipeline();
 
 /// Makes `manager` write the module after each pass to `directory`/NN-pass.mlir.

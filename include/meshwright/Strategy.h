@@ -7,6 +7,7 @@
 #define MESHWRIGHT_STRATEGY_H
 
 #include "Dist/Sharding.h"
+#include "meshwright/OptionValues.h"
 
 #include "llvm/Support/Error.h"
 
@@ -21,6 +22,11 @@ llvm::Expected<Mesh> parseMesh(llvm::StringRef text);
 /// tensor=2x4.
 std::string meshText(const Mesh &mesh, bool parts = false);
 
+inline llvm::Error parseOption(llvm::StringRef text, Mesh &mesh) {
+  return parseMesh(text).moveInto(mesh);
+}
+inline std::string optionText(const Mesh &mesh) { return meshText(mesh, /*parts=*/true); }
+
 /// Whether `mesh` has the axes of `asked`, each whole or in parts.
 bool isRefinement(const Mesh &mesh, const Mesh &asked);
 
@@ -29,8 +35,7 @@ bool isRefinement(const Mesh &mesh, const Mesh &asked);
 struct Strategy {
   int64_t zero = 0; ///< ZeRO stage: 1 cuts optimizer state, 2 also gradients, 3 also parameters
   bool sequenceParallel = false; ///< Megatron sequence parallel beside the tensor axis
-  /// Who adds gradients: all-reduce or parameter-server.
-  std::string dataSync = "all-reduce";
+  DataSync dataSync = DataSync::allReduce;
   bool tensor2d = false;         ///< tensor=RxC: R cuts inner dimensions, C the residual stream
 };
 
@@ -47,5 +52,7 @@ Axes batchAxes(const Mesh &mesh);
 int64_t batchParts(const Mesh &mesh);
 
 } // namespace meshwright::dist
+
+MESHWRIGHT_PASS_OPTION(::meshwright::dist::Mesh)
 
 #endif // MESHWRIGHT_STRATEGY_H

@@ -6,8 +6,12 @@
 #ifndef MESHWRIGHT_LIB_DIST_PASSES_H
 #define MESHWRIGHT_LIB_DIST_PASSES_H
 
+#include "Dist/CollectiveAlgorithms.h"
 #include "Dist/Dist.h"
+#include "Planner/PipelineSchedule.h"
+#include "Planner/RematPolicy.h"
 #include "meshwright/StagedPass.h"
+#include "meshwright/Strategy.h"
 
 namespace meshwright::dist {
 #define GEN_PASS_DECL

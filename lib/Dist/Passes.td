@@ -50,9 +50,9 @@ def DistApplyStrategy : StagedPass<"dist-apply-strategy", "dist"> {
     parallelism or ZeRO can give a part of any parameter.
   }];
   let options = [
-    Option<"mesh", "mesh", "std::string", "\"\"", "axes outermost first, e.g. data=4,tensor=2">,
+    Option<"mesh", "mesh", "::meshwright::dist::Mesh", "", "axes outermost first, e.g. data=4,tensor=2">,
     Option<"zero", "zero", "int64_t", "0", "ZeRO stage 0 to 3">,
-    Option<"dataSync", "data-sync", "std::string", "\"all-reduce\"",
+    Option<"dataSync", "data-sync", "::meshwright::DataSync", "::meshwright::DataSync::allReduce",
            "who adds gradients and updates: all-reduce or parameter-server">,
     Option<"sequenceParallel", "sequence-parallel", "bool", "false",
            "cut the residual stream along the sequence over the tensor axis">,
@@ -196,7 +196,7 @@ def DistSplitStages : StagedPass<"dist-split-stages", "stages"> {
     schedule or do not begin in order, and tensors that seeds have cut over `pipe`.
   }];
   let options = [
-    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "the schedule, as for dist-schedule">,
+    Option<"schedule", "schedule", "::meshwright::planner::ScheduleKind", "", "the schedule, as for dist-schedule">,
     Option<"scatterGather", "scatter-gather", "std::string", "\"cheaper\"",
            "when devices with copies of a value each send a part of it: never, cheaper or always">,
     Option<"between", "between", "double", "25e9",
@@ -225,7 +225,7 @@ def DistSchedule : StagedPass<"dist-schedule", "schedule"> {
     that never end, name the tasks that wait, or sum microbatches out of order.
   }];
   let options = [
-    Option<"schedule", "schedule", "std::string", "\"1f1b\"",
+    Option<"schedule", "schedule", "::meshwright::planner::ScheduleKind", "",
            "naive, gpipe, 1f1b, interleaved:V, zb-h1, zb-h2 or zb-v">];
 }
 
@@ -271,9 +271,9 @@ def DistRematerialize : StagedPass<"dist-rematerialize", "stages"> {
 
     Refuses groups that do not divide the layers of a run, and repeats without a role.
   }];
-  let options = [Option<"policy", "policy", "std::string", "\"none\"",
-                        "none, full, every:K, sqrt, selective, price:P or every:K+price:P; between "
-                        "commas one for each chunk">];
+  let options = [ListOption<"policies", "policy", "::meshwright::RematPolicy",
+                            "none, full, every:K, sqrt, selective, price:P or every:K+price:P; "
+                            "between commas one for each chunk">];
   let dependentDialects = ["::meshwright::dist::DistDialect", "::meshwright::train::TrainDialect"];
 }
 
@@ -362,7 +362,8 @@ def DistDecomposeCollectives : StagedPass<"dist-decompose-collectives", "schedul
     [docs/collectives.md](collectives.md) has the rounds and volumes of each.
   }];
   let options = [
-    Option<"algorithm", "algorithm", "std::string", "\"native\"", "the algorithm, or native or auto">,
+    Option<"algorithm", "algorithm", "::meshwright::dist::CollectiveAlgorithm",
+           "::meshwright::dist::CollectiveAlgorithm::Native", "the algorithm, or native or auto">,
     Option<"latency", "latency", "double", "1e-5", "for auto: seconds a round takes at least">,
     Option<"bandwidth", "bandwidth", "double", "1e10", "for auto: bytes a device moves a second">];
   let dependentDialects = ["::meshwright::dist::DistDialect", "::meshwright::train::TrainDialect"];

@@ -10,7 +10,6 @@
 #include "meshwright/Pipeline.h"
 #include "meshwright/Remat.h"
 #include "meshwright/Report.h"
-#include "meshwright/Strategy.h"
 
 #include "Dist/Programs.h"
 #include "Exec/Exec.h"
@@ -61,21 +60,22 @@ struct StageSearch {
 
 class Chooser {
 public:
-  Chooser(ModuleOp module, PipelineOptions options, Stage from, double budget)
+  Chooser(ModuleOp module, CompileOptions options, Stage from, double budget)
       : module(module), options(std::move(options)), from(from), budget(budget) {}
 
-  Expected<std::string> run(llvm::raw_ostream &log);
+  Expected<std::vector<RematPolicy>> run(llvm::raw_ostream &log);
 
 private:
   Error findStages();
   /// Compiles what all stages try now and fills in their plans.
   Error plan();
-  std::string policies(llvm::function_ref<size_t(const StageSearch &)> which) const;
-  Expected<std::string> refuse();
+  /// The policies of the candidates that `which` picks: one if all stages have the same.
+  RematChoice policies(llvm::function_ref<size_t(const StageSearch &)> which) const;
+  Expected<std::vector<RematPolicy>> refuse();
   void say(llvm::raw_ostream &log);
 
   ModuleOp module;
-  PipelineOptions options;
+  CompileOptions options;
   Stage from;
   double budget, again = 0;
   std::vector<StageSearch> stages;
@@ -83,43 +83,37 @@ private:
 } // namespace
 
 /// Compiles a copy of `module`.
-static Expected<OwningOpRef<ModuleOp>> compileCopy(ModuleOp module, const PipelineOptions &options,
+static Expected<OwningOpRef<ModuleOp>> compileCopy(ModuleOp module, const CompileOptions &options,
                                                    Stage from, Stage to) {
   OwningOpRef<ModuleOp> copy(module.clone());
   PassManager manager(module.getContext());
   if (Error error = buildPipeline(manager, options, from, to))
     return std::move(error);
   if (failed(manager.run(*copy)))
-    return createStringError("compilation with --remat " + options.remat + " failed");
+    return createStringError("compilation with --remat " + optionText(options.remat) + " failed");
   return copy;
 }
 
 Error Chooser::findStages() {
-  options.remat = "none";
+  options.remat = {};
   Expected<OwningOpRef<ModuleOp>> local = compileCopy(module, options, from, Stage::local);
   if (!local)
     return local.takeError();
-  Expected<dist::Mesh> mesh = dist::parseMesh(options.mesh);
-  if (!mesh)
-    return mesh.takeError();
-  int64_t count = mesh->size(mesh->named("pipe"));
+  int64_t count = options.mesh.size(options.mesh.named("pipe"));
   stages.resize(count);
   if (count == 1) {
     stages[0].held = {{0, {1}}};
   } else {
-    Expected<planner::ScheduleKind> kind = planner::ScheduleKind::parse(options.schedule);
-    if (!kind)
-      return kind.takeError();
     auto microbatches = module->getAttrOfType<IntegerAttr>("train.microbatches");
     Expected<planner::PipelineSchedule> schedule =
-        makeSchedule(*kind, count, microbatches ? microbatches.getInt() : 1);
+        makeSchedule(options.schedule, count, microbatches ? microbatches.getInt() : 1);
     if (!schedule)
       return schedule.takeError();
     for (int64_t s = 0; s < count; ++s)
       stages[s].held = heldAtBackward(*schedule, s);
   }
   for (StageSearch &stage : stages) {
-    stage.onHost = StringRef(options.offload).contains("activations");
+    stage.onHost = options.offload.activations;
     // Layers that make no whole group are cut off on floor 1.
     stage.estimates =
         std::make_unique<RematEstimates>(**local, stage.held, /*anyGroups=*/from == Stage::train);
@@ -128,11 +122,16 @@ Error Chooser::findStages() {
   return Error::success();
 }
 
-std::string Chooser::policies(llvm::function_ref<size_t(const StageSearch &)> which) const {
-  auto texts = llvm::map_to_vector(stages, [&](const StageSearch &stage) {
-    return stage.candidates[which(stage)].policy.str();
-  });
-  return llvm::all_equal(texts) ? texts[0] : llvm::join(texts, ",");
+RematChoice Chooser::policies(llvm::function_ref<size_t(const StageSearch &)> which) const {
+  RematChoice choice;
+  choice.policies.clear();
+  // Prices as they are written, so that what is said to be found is what was tried.
+  for (const StageSearch &stage : stages)
+    choice.policies.push_back(
+        llvm::cantFail(parsePolicy(stage.candidates[which(stage)].policy.str())));
+  if (llvm::all_equal(llvm::map_to_vector(choice.policies, [](auto &p) { return p.str(); })))
+    choice.policies.resize(1);
+  return choice;
 }
 
 Error Chooser::plan() {
@@ -169,7 +168,7 @@ Error Chooser::plan() {
 }
 
 /// Also tries what was skipped, since it might need less than what was not.
-Expected<std::string> Chooser::refuse() {
+Expected<std::vector<RematPolicy>> Chooser::refuse() {
   for (size_t next = 1;; ++next) {
     bool any = false;
     for (StageSearch &stage : stages) {
@@ -190,7 +189,8 @@ Expected<std::string> Chooser::refuse() {
   return createStringError(llvm::formatv(
       "--remat auto: nothing fits {0:N0} bytes a rank; the smallest plan, --remat {1}, "
       "needs {2:N0}",
-      int64_t(budget), policies([](const StageSearch &stage) { return stage.smallestAt; }),
+      int64_t(budget),
+      optionText(policies([](const StageSearch &stage) { return stage.smallestAt; })),
       int64_t(smallest)));
 }
 
@@ -205,7 +205,7 @@ void Chooser::say(llvm::raw_ostream &log) {
   }
   log << llvm::formatv("remat auto: {0} fits {1:N0} bytes into {2:N0} and computes {3:E3} FLOPs a "
                        "step again",
-                       options.remat, int64_t(arena), int64_t(budget), again);
+                       optionText(options.remat), int64_t(arena), int64_t(budget), again);
   if (cost > 0 && bound > 0)
     log << llvm::formatv("; no choice within the budget can cost less than {0:F1}% of what this "
                          "one does",
@@ -213,7 +213,7 @@ void Chooser::say(llvm::raw_ostream &log) {
   log << "\n";
 }
 
-Expected<std::string> Chooser::run(llvm::raw_ostream &log) {
+Expected<std::vector<RematPolicy>> Chooser::run(llvm::raw_ostream &log) {
   if (Error error = findStages())
     return std::move(error);
   for (;;) {
@@ -230,11 +230,11 @@ Expected<std::string> Chooser::run(llvm::raw_ostream &log) {
       break;
   }
   say(log);
-  return options.remat;
+  return options.remat.policies;
 }
 
-Expected<std::string> chooseRemat(ModuleOp module, PipelineOptions options, Stage from,
-                                  double budget, llvm::raw_ostream &log) {
+Expected<std::vector<RematPolicy>> chooseRemat(ModuleOp module, CompileOptions options, Stage from,
+                                               double budget, llvm::raw_ostream &log) {
   options.explainSharding.clear();
   return Chooser(module, std::move(options), from, budget).run(log);
 }

@@ -10,14 +10,12 @@
 #include "OutputFiles.h"
 #include "ReplayFiles.h"
 #include "Train/Train.h"
-#include "meshwright/Bytes.h"
 #include "meshwright/Codegen.h"
 #include "meshwright/Frontend.h"
 #include "meshwright/Json.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Remat.h"
 #include "meshwright/Report.h"
-#include "meshwright/Strategy.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
@@ -72,18 +70,6 @@ private:
 };
 } // namespace
 
-/// The batch when none is given: one sequence a rank of the batch and microbatch.
-static Expected<int64_t> defaultBatch(const CompileOptions &options) {
-  Expected<dist::Mesh> mesh = dist::parseMesh(options.mesh);
-  if (!mesh)
-    return mesh.takeError();
-  return dist::batchParts(*mesh) * options.microbatches;
-}
-
-static const exec::Target &targetOf(const CompileOptions &options) {
-  return exec::getTargetOrDefault(options.target);
-}
-
 /// What IR that has reached a stage holds, for flags that are decided there.
 static StringRef heldFrom(StringRef stage) {
   return llvm::StringSwitch<StringRef>(stage)
@@ -135,34 +121,32 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
         return variable.getRole() == StringRef("momentum");
       });
     });
-    if (Error error = check("optimizer", options.optimizer, moments ? "adamw" : "sgd"))
+    if (Error error = check("optimizer", optionText(options.optimizer), moments ? "adamw" : "sgd"))
       return error;
     auto precision = module->getAttrOfType<StringAttr>("train.precision");
-    if (Error error = check("precision", options.precision, precision ? precision.str() : "f32"))
+    if (Error error =
+            check("precision", optionText(options.precision), precision ? precision.str() : "f32"))
       return error;
     auto gradients = module->getAttrOfType<TypeAttr>("train.grad_type");
     bool narrow = gradients && gradients.getValue().isBF16();
-    if (Error error = check("grad-dtype", options.gradDtype, narrow ? "bf16" : "f32"))
+    if (Error error = check("grad-dtype", optionText(options.gradDtype), narrow ? "bf16" : "f32"))
       return error;
   }
   if (*stage >= Stage::dist) {
-    Expected<dist::Mesh> asked = dist::parseMesh(options.mesh);
-    if (!asked)
-      return asked.takeError();
     dist::Mesh mesh;
     for (auto op : module.getOps<dist::MeshOp>())
       mesh = op.getMesh();
-    if (!dist::isRefinement(mesh, *asked))
-      if (Error error = check("mesh", dist::meshText(*asked, /*parts=*/true),
-                              dist::meshText(mesh, /*parts=*/true)))
+    if (!dist::isRefinement(mesh, options.mesh))
+      if (Error error = check("mesh", optionText(options.mesh), optionText(mesh)))
         return error;
     if (!options.seeds.empty())
       return createStringError("the recipe's seeds cannot change '" + options.model +
                                "', whose tensors are placed already; leave them out");
   }
   StringRef target = exec::targetOf(dist::programsOf(module)[0]).getName();
-  if (*stage >= Stage::exec && options.target != target)
-    return createStringError("--target " + options.target + " cannot change '" + options.model +
+  StringRef asked = options.getTarget().getName();
+  if (*stage >= Stage::exec && asked != target)
+    return createStringError("--target " + asked + " cannot change '" + options.model +
                              "', which is written for " + target + "; give --target " + target);
   return Error::success();
 }
@@ -205,18 +189,9 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
   model.sequence = options.sequence;
   model.microbatches = options.microbatches;
   model.layers = options.layers;
-  if (!options.dropout.empty()) {
-    double rate = 0;
-    if (StringRef(options.dropout).getAsDouble(rate) || !(rate >= 0 && rate < 1))
-      return createStringError("--dropout '" + options.dropout + "' must be a number in [0, 1)");
-    model.dropout = rate;
-  }
-  if (model.batch == 0) {
-    Expected<int64_t> batch = defaultBatch(options);
-    if (!batch)
-      return batch.takeError();
-    model.batch = *batch;
-  }
+  model.dropout = options.dropout.value;
+  if (model.batch == 0)
+    model.batch = dist::batchParts(options.mesh) * options.microbatches;
   FailureOr<OwningOpRef<ModuleOp>> module = importHuggingFace(options.model, model, context);
   if (failed(module))
     return diagnostics.take("cannot import '" + options.model + "'");
@@ -248,53 +223,39 @@ static Error checkPrints(const CompileOptions &options) {
   return Error::success();
 }
 
-/// The bytes that --memory-limit or --remat auto:BYTES names.
-static Expected<double> bytesOf(StringRef flag, StringRef text) {
-  if (std::optional<double> bytes = parseBytes(text))
-    return *bytes;
-  return createStringError("--" + flag + " '" + text + "' is no amount of memory; write e.g. 70GiB"
-                           " (units " + byteUnits + ")");
-}
-
 /// The policies of rematerialization: what the user says, or for `auto` what is found by
 /// compiling copies of `module`, which is at stage `from`.
-static Expected<std::string> rematOf(const CompileOptions &options, const PipelineOptions &pipeline,
-                                     ModuleOp module, Stage from, Stage to,
-                                     llvm::raw_ostream &log) {
-  auto [name, bytes] = StringRef(options.remat).split(':');
-  if (name != "auto") {
-    Expected<std::vector<RematPolicy>> policies = parsePolicies(options.remat);
-    return policies ? textOf(*policies) : Expected<std::string>(policies.takeError());
-  }
-  bool own = StringRef(options.remat).contains(':');
-  if (!own && options.memoryLimit.empty())
+static Expected<std::vector<RematPolicy>> rematOf(const CompileOptions &options, ModuleOp module,
+                                                  Stage from, Stage to, llvm::raw_ostream &log) {
+  if (!options.remat.automatic)
+    return options.remat.policies;
+  const Bytes &own = options.remat.budget, &budget = own.text.empty() ? options.memoryLimit : own;
+  if (budget.text.empty())
     return createStringError("--remat auto needs the bytes a rank may use: --remat auto:70GiB or "
                              "--memory-limit 70GiB");
-  Expected<double> budget =
-      own ? bytesOf("remat auto:", bytes) : bytesOf("memory-limit", options.memoryLimit);
-  if (!budget)
-    return budget.takeError();
   if (from >= Stage::stages || to < Stage::stages)
-    return "none"; // The pass is not among those that run.
+    return options.remat.policies; // The pass is not among those that run.
   DiagnosticCollector diagnostics(*module.getContext());
-  Expected<std::string> chosen = chooseRemat(module, pipeline, from, *budget, log);
+  auto chosen = chooseRemat(module, options, from, budget.count, log);
   if (chosen)
     return chosen;
   return diagnostics.take(toString(chosen.takeError()));
 }
 
 /// Whether something of each kind that --offload names is on the host, in any program.
-static Error checkOffloaded(StringRef offload, ModuleOp module) {
+static Error checkOffloaded(const Offload &offload, ModuleOp module) {
   bool states = false, stacks = false;
   module.walk([&](exec::BufferOp buffer) {
     if (exec::isOnHost(buffer.getType()))
       (buffer.getVariable() ? states : stacks) = true;
   });
-  if (offload.contains("optimizer") && !states)
-    return createStringError("--offload " + offload + ": the optimizer keeps no state; adamw does, and so "
+  if (offload.optimizer && !states)
+    return createStringError("--offload " + optionText(offload) +
+                             ": the optimizer keeps no state; adamw does, and so "
                              "does every optimizer with --precision bf16 or fp16");
-  if (offload.contains("activations") && !stacks)
-    return createStringError("--offload " + offload + ": no layers keep anything for their backward that "
+  if (offload.activations && !stacks)
+    return createStringError("--offload " + optionText(offload) +
+                             ": no layers keep anything for their backward that "
                              "could be on the host; leave activations out");
   return Error::success();
 }
@@ -303,7 +264,7 @@ static Error checkOffloaded(StringRef offload, ModuleOp module) {
 static Error changeTarget(ModuleOp module, const CompileOptions &options) {
   if (options.targetFlags.empty())
     return Error::success();
-  const exec::Target &target = targetOf(options);
+  const exec::Target &target = options.getTarget();
   auto parsed = target.parse(options.targetFlags, *module.getContext());
   if (!parsed)
     return parsed.takeError();
@@ -343,37 +304,18 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
   if (*from == Stage::exec)
     if (Error error = changeTarget(module, options))
       return std::move(error);
-  PipelineOptions pipeline;
-  pipeline.mesh = options.mesh;
-  pipeline.optimizer = options.optimizer;
-  pipeline.zero = options.zero;
-  pipeline.sequenceParallel = options.sequenceParallel;
-  pipeline.tensor2d = options.tensor2d;
-  pipeline.explainSharding = options.explainSharding;
-  pipeline.precision = options.precision;
-  pipeline.gradDtype = options.gradDtype;
-  pipeline.schedule = options.schedule;
-  pipeline.cuts = options.cuts;
-  pipeline.dataSync = options.dataSync;
-  pipeline.target = options.target;
-  pipeline.targetFlags = options.targetFlags;
-  pipeline.collectiveAlgorithm = options.collectiveAlgorithm;
-  pipeline.collectiveMatmul = options.collectiveMatmul;
-  bool overlaps = targetOf(options).overlapsByDefault();
-  pipeline.overlap = options.overlap == "auto" ? overlaps ? "on" : "off" : options.overlap;
-  pipeline.offload = options.offload;
-  pipeline.offloadBytes = int64_t(*parseBytes(options.offloadBuffer));
+  CompileOptions asked = options;
   // IR that is placed has its mesh, which need not be said again.
   if (*from >= Stage::dist)
     for (auto mesh : module.getOps<dist::MeshOp>())
-      pipeline.mesh = dist::meshText(mesh.getMesh(), /*parts=*/true);
-  Expected<std::string> remat = rematOf(options, pipeline, module, *from, to, log);
+      asked.mesh = mesh.getMesh();
+  Expected<std::vector<RematPolicy>> remat = rematOf(asked, module, *from, to, log);
   if (!remat)
     return remat.takeError();
-  pipeline.remat = *remat;
-  pipeline.replay = options.replay;
+  asked.remat.policies = *remat;
+  asked.remat.automatic = false;
   PassManager manager(&context);
-  if (Error error = buildPipeline(manager, pipeline, *from, to))
+  if (Error error = buildPipeline(manager, asked, *from, to))
     return std::move(error);
   if (!options.dumpIr.empty())
     if (Error error = dumpIrTo(manager, options.dumpIr))
@@ -397,14 +339,15 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
     if (!folder->empty())
       if (Error error = prepareFolder(flag, *folder))
         return error;
-  Stage to = stageNamed(options.emit).value_or(Stage::exec);
+  std::optional<Stage> stage = stageNamed(options.emit);
+  Stage to = stage.value_or(Stage::exec);
   Expected<OwningOpRef<ModuleOp>> compiled = compileTo(to, options, context, log);
   if (!compiled)
     return compiled.takeError();
   ModuleOp module = **compiled;
 
   // What auto chose is within the limit.
-  bool limited = !options.memoryLimit.empty() && !StringRef(options.remat).starts_with("auto");
+  bool limited = !options.memoryLimit.text.empty() && !options.remat.automatic;
   // A recipe is of an executable, whose earlier stages one may want to see all the same.
   for (const char *flag : {"report", "assert", "memory-limit"})
     if (to != Stage::exec && options.given.count(flag) && (limited || flag != StringRef("memory-limit")) &&
@@ -422,7 +365,7 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
   const exec::Target &target = attribute.getTarget();
   // What a target alone emits may be of kernels; a module may have nothing else.
   bool ofTarget = llvm::is_contained(target.getEmissions(), options.emit);
-  if (planned || (!stageNamed(options.emit) && !ofTarget)) {
+  if (planned || (!stage && !ofTarget)) {
     Expected<Plan> built = buildPlan(module, !options.report.empty());
     if (!built)
       return built.takeError();
@@ -434,10 +377,7 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
       if (Error error = writeReport(*plan, options.report))
         return error;
     if (limited) {
-      Expected<double> limit = bytesOf("memory-limit", options.memoryLimit);
-      if (!limit)
-        return limit.takeError();
-      if (double(plan->deviceBytes) > *limit)
+      if (double(plan->deviceBytes) > options.memoryLimit.count)
         return createStringError(llvm::formatv(
             "the plan needs {0:N0} bytes a rank{1}, more than --memory-limit {2}; --remat auto "
             "looks for what to compute again so that it fits",
@@ -447,7 +387,7 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
                                 plan->arenaBytes)
                       .str()
                 : "",
-            options.memoryLimit));
+            options.memoryLimit.text));
     }
     for (const std::string &condition : options.assertions)
       if (Error error = checkAssertion(*plan, condition))
@@ -455,12 +395,12 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
   }
 
   std::string output = outputPath(options);
-  if (llvm::is_contained(targetOf(options).getExits(), options.emit)) {
+  if (llvm::is_contained(options.getTarget().getExits(), options.emit)) {
     DiagnosticCollector diagnostics(context);
-    FailureOr<std::string> text = targetOf(options).emit(options.emit, module, {});
+    FailureOr<std::string> text = options.getTarget().emit(options.emit, module, {});
     return failed(text) ? diagnostics.take("code generation failed") : writeFile(output, *text);
   }
-  if (stageNamed(options.emit)) {
+  if (stage) {
     std::string text;
     llvm::raw_string_ostream os(text);
     printModule(module, os);

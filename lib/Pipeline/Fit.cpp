@@ -3,12 +3,8 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "meshwright/Bytes.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Report.h"
-#include "meshwright/Strategy.h"
-
-#include "Planner/PipelineSchedule.h"
 
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -84,13 +80,14 @@ private:
   /// Says what keeping the optimizer's states on the host changes: of what fits with --offload,
   /// whether it does without; of what does not fit without, whether it does with it.
   void compareOffload(const Probe &best, const Probe &next) {
-    std::string given = options.offload;
-    const Probe &of = given.empty() ? next : best;
-    if (!of.refused.empty() || (given.empty() && options.optimizer == "sgd"))
+    Offload given = options.offload;
+    const Probe &of = given.any() ? best : next;
+    if (!of.refused.empty() || (!given.any() && options.optimizer == Optimizer::sgd))
       return;
-    options.offload = given.empty() ? "optimizer" : "";
-    std::string with = given.empty() ? "with --offload optimizer" : "without --offload " + given;
-    if (!given.empty()) {
+    options.offload = {/*optimizer=*/!given.any()};
+    std::string with =
+        given.any() ? "without --offload " + optionText(given) : "with --offload optimizer";
+    if (given.any()) {
       options.given.erase("offload-buffer");
       options.given.erase("offload");
     }
@@ -132,18 +129,13 @@ private:
 
 /// The fewest layers that the flags allow: each chunk of a pipeline has one, and so has what
 /// begins at the last of the cuts.
-static Expected<int64_t> fewestLayers(const CompileOptions &options, const dist::Mesh &mesh) {
-  int64_t stages = mesh.size(mesh.named("pipe"));
+static int64_t fewestLayers(const CompileOptions &options) {
+  int64_t stages = options.mesh.size(options.mesh.named("pipe"));
   if (stages == 1)
     return 1;
-  StringRef cuts = options.cuts;
-  int64_t last;
-  if (!cuts.substr(cuts.rfind(',') + 1).trim().getAsInteger(10, last) && last > 0)
+  if (int64_t last = options.cuts.numbers.empty() ? 0 : options.cuts.numbers.back(); last > 0)
     return last + 1;
-  Expected<planner::ScheduleKind> kind = planner::ScheduleKind::parse(options.schedule);
-  if (!kind)
-    return kind.takeError();
-  return stages * kind->chunksPerStage;
+  return stages * options.schedule.chunksPerStage;
 }
 
 Error fit(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_ostream &os) {
@@ -173,36 +165,26 @@ Error fit(llvm::ArrayRef<std::string> args, MLIRContext &context, llvm::raw_ostr
   if (llvm::sys::path::extension(options->model) == ".mlir")
     return createStringError("'" + options->model + "' has its sizes in its types; fit needs a "
                                                     "config.json");
-  if (options->memoryLimit.empty())
+  if (options->memoryLimit.text.empty())
     return createStringError(llvm::Twine("--memory-limit is missing: it says what a rank may use\n") +
                              usage);
-  std::optional<double> limit = parseBytes(options->memoryLimit);
-  if (!limit)
-    return createStringError("--memory-limit '" + options->memoryLimit +
-                             "' is no amount of memory; write e.g. 70GiB (units " + byteUnits +
-                             ")");
+  double limit = options->memoryLimit.count;
   // For compiling the limit is a budget of rematerialization alone.
-  if (!StringRef(options->remat).starts_with("auto")) {
-    options->memoryLimit.clear();
+  if (!options->remat.automatic) {
+    options->memoryLimit = {};
     options->given.erase("memory-limit");
   }
   if (options->given.count(largest))
     return createStringError("--" + largest + " is what fit looks for; leave it out");
 
-  Expected<dist::Mesh> mesh = dist::parseMesh(options->mesh);
-  if (!mesh)
-    return mesh.takeError();
   // What every batch must be a multiple of; ranks share a sequence out evenly.
   int64_t unit = 1;
   if (largest == "batch")
-    unit = dist::batchParts(*mesh) * options->microbatches;
+    unit = dist::batchParts(options->mesh) * options->microbatches;
   else if (largest == "seq" && options->sequenceParallel)
-    unit = mesh->size(mesh->named("tensor"));
-  int64_t first = 1;
-  if (largest == "layers")
-    if (Error error = fewestLayers(*options, *mesh).moveInto(first))
-      return error;
-  return Search(*options, quantity, largest, unit, first, *limit, context, os).run();
+    unit = options->mesh.size(options->mesh.named("tensor"));
+  int64_t first = largest == "layers" ? fewestLayers(*options) : 1;
+  return Search(*options, quantity, largest, unit, first, limit, context, os).run();
 }
 
 } // namespace meshwright

@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Options.h"
-#include "meshwright/Bytes.h"
 #include "meshwright/Suggestion.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -15,6 +14,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <iomanip>
+#include <map>
 #include <sstream>
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
@@ -25,18 +25,10 @@ namespace meshwright {
 
 char HelpRequested::ID;
 
-/// Calls `visit` with the member that holds a flag's value.
-template <typename Visitor>
-static auto withValue(CompileOptions &options, const Flag &flag, Visitor visit) {
-  return std::visit(
-      [&](auto member) {
-        if constexpr (std::is_same_v<decltype(member), OfTarget>)
-          return visit(options.targetFlags[flag.name]);
-        else
-          return visit(options.*member);
-      },
-      flag.member);
-}
+namespace {
+/// The texts of flags, by name: several of a list, one of others.
+using Texts = std::map<std::string, std::vector<std::string>>;
+} // namespace
 
 /// Why `text` is not a whole number of 64 bits; empty if it is. CLI11 alone would take
 /// the nearest one, and 010 for 8.
@@ -53,24 +45,13 @@ static std::string checkInteger(std::string &text) {
 
 /// A flag without its value is more likely a script's empty variable than a wish for
 /// the default.
-static Error checkNotEmpty(CompileOptions &options) {
-  for (const Flag &flag : compileFlags()) {
-    if (!options.given.count(flag.name))
-      continue;
-    bool empty = withValue(options, flag, [](auto &value) {
-      using T = std::decay_t<decltype(value)>;
-      auto isBlank = [](StringRef text) { return text.trim().empty(); };
-      if constexpr (std::is_same_v<T, std::string>)
-        return isBlank(value);
-      else if constexpr (std::is_same_v<T, std::vector<std::string>>)
-        return any_of(value, isBlank);
-      else
-        return false;
-    });
-    if (empty)
+static Error checkNotEmpty(const Texts &texts) {
+  for (const Flag &flag : compileFlags())
+    if (auto found = texts.find(flag.name);
+        found != texts.end() &&
+        any_of(found->second, [](StringRef text) { return text.trim().empty(); }))
       return createStringError(Twine("--") + flag.name + " is empty; give " + flag.value +
                                " or leave the flag out");
-  }
   return Error::success();
 }
 
@@ -148,7 +129,45 @@ static Error findModel(CompileOptions &options) {
                            "the folder of a Hugging Face model, or a .mlir file");
 }
 
-static Error readRecipe(CompileOptions &options) {
+/// What a recipe gives a flag, as text.
+static Expected<std::vector<std::string>> textsOf(const Flag &flag, const toml::node &node) {
+  using Values = std::vector<std::string>;
+  if (flag.form == Flag::Switch)
+    return node.is_boolean() ? Expected<Values>(Values{*node.value<bool>() ? "true" : "false"})
+                             : createStringError("must be true or false");
+  if (flag.form == Flag::Integer)
+    return node.is_integer() ? Expected<Values>(Values{std::to_string(*node.value<int64_t>())})
+                             : createStringError("must be an integer");
+  if (flag.form == Flag::List) {
+    if (auto text = node.value<std::string>())
+      return Values{*text};
+    if (!node.is_array())
+      return createStringError("must be a string or a list of strings");
+    Values values;
+    for (auto &&item : *node.as_array()) {
+      auto text = item.value<std::string>();
+      if (!text)
+        return createStringError("must be a list of strings");
+      values.push_back(*text);
+    }
+    return values;
+  }
+  std::ostringstream text;
+  if (node.is_string())
+    text << *node.value<std::string>();
+  else if (node.is_integer())
+    text << *node.value<int64_t>();
+  else if (node.is_floating_point())
+    text << std::setprecision(17) << *node.value<double>();
+  else
+    return createStringError("must be a string");
+  if (!flag.choices.empty() && !is_contained(flag.choices, text.str()))
+    return createStringError("is '" + text.str() + "'; the choices are " +
+                             join(flag.choices, ", "));
+  return Values{text.str()};
+}
+
+static Error readRecipe(CompileOptions &options, Texts &texts) {
   auto fail = [&](const Twine &message) {
     return createStringError("recipe '" + options.recipe + "': " + message);
   };
@@ -188,49 +207,12 @@ static Error readRecipe(CompileOptions &options) {
     if (flag == compileFlags().end() || name == "recipe")
       return fail("unknown key '" + name + "'" + meantBy(name, "") +
                   " The keys are the flags of 'meshwright compile --help', model and seeds");
-    Error error = withValue(options, *flag, [&](auto &value) -> Error {
-          using T = std::decay_t<decltype(value)>;
-          if constexpr (std::is_same_v<T, std::vector<std::string>>) {
-            if (auto text = node.value<std::string>()) {
-              value = {*text};
-              return Error::success();
-            }
-            if (!node.is_array())
-              return fail("'" + name + "' must be a string or a list of strings");
-            for (auto &&item : *node.as_array()) {
-              auto text = item.value<std::string>();
-              if (!text)
-                return fail("'" + name + "' must be a list of strings");
-              value.push_back(*text);
-            }
-          } else if constexpr (std::is_same_v<T, std::string>) {
-            if (node.is_string())
-              value = *node.value<std::string>();
-            else if (node.is_integer())
-              value = std::to_string(*node.value<int64_t>());
-            else if (node.is_floating_point()) {
-              std::ostringstream text;
-              text << std::setprecision(17) << *node.value<double>();
-              value = text.str();
-            } else
-              return fail("'" + name + "' must be a string");
-            if (!flag->choices.empty() && !is_contained(flag->choices, value))
-              return fail("'" + name + "' is '" + value + "'; the choices are " +
-                          join(flag->choices, ", "));
-          } else {
-            bool fits = std::is_same_v<T, bool> ? node.is_boolean() : node.is_integer();
-            if (!fits)
-              return fail("'" + name + "' must be " +
-                          (std::is_same_v<T, bool> ? "true or false" : "an integer"));
-            value = *node.value<T>();
-          }
-          return Error::success();
-        });
-    if (error)
-      return error;
-    options.given.insert(name);
+    Expected<std::vector<std::string>> values = textsOf(*flag, node);
+    if (!values)
+      return fail("'" + name + "' " + toString(values.takeError()));
+    texts[name] = *values;
   }
-  if (Error error = checkNotEmpty(options))
+  if (Error error = checkNotEmpty(texts))
     return fail(toString(std::move(error)));
   return Error::success();
 }
@@ -238,150 +220,127 @@ static Error readRecipe(CompileOptions &options) {
 /// Checks a flag's value against its choices, which the help lists too.
 static CLI::Validator oneOf(const Flag &flag) {
   auto check = [&flag](std::string &value) -> std::string {
-    if (is_contained(flag.choices, value))
-      return "";
-    std::string meant = nearestName(value, flag.choices);
-    return "'" + value + "' is not supported; " +
-           (meant.empty() ? "the" : "did you mean " + meant + "? The") + " choices are " +
-           join(flag.choices, ", ");
+    return is_contained(flag.choices, value) ? "" : notAmong(value, flag.choices);
   };
   return CLI::Validator(check, "{" + join(flag.choices, ",") + "}");
 }
 
-Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
-  // Twice over the same flags: once to learn the recipe's name, then on top of
-  // what the recipe says.
-  CompileOptions options;
-  options.target = exec::getDefaultTarget().getName();
-  for (bool second : {false, true}) {
-    CLI::App app("Compiles a model description into one training executable.",
-                 "meshwright compile");
-    app.add_option("MODEL", options.model,
-                   "Hugging Face config.json or its folder, or .mlir at any floor");
-    for (const Flag &flag : compileFlags()) {
-      std::string spelling =
-          std::string(flag.name) == "output" ? "-o,--output" : std::string("--") + flag.name;
-      if (auto *ofTarget = std::get_if<OfTarget>(&flag.member))
-        options.targetFlags.try_emplace(flag.name, ofTarget->initial);
-      withValue(options, flag, [&](auto &value) {
-            using T = std::decay_t<decltype(value)>;
-            if constexpr (std::is_same_v<T, bool>) {
-              app.add_flag(spelling, value, flag.help);
-            } else {
-              CLI::Option *option =
-                  app.add_option(spelling, value, flag.help)->type_name(flag.value);
-              if constexpr (std::is_same_v<T, std::vector<std::string>>)
-                option->allow_extra_args(false); // one value each time, the next word is the model
-              if constexpr (std::is_same_v<T, std::string>) {
-                if (!flag.choices.empty())
-                  option->check(oneOf(flag))->type_name(flag.value);
-                if (!value.empty())
-                  option->capture_default_str();
-              } else if constexpr (std::is_same_v<T, int64_t>) {
-                option->transform(CLI::Validator(checkInteger, ""));
-                if (value)
-                  option->capture_default_str();
-              }
-            }
-          });
+/// Reads a command line: the texts of the flags that it gives.
+static Expected<Texts> readCommandLine(ArrayRef<std::string> args, std::string &model) {
+  CLI::App app("Compiles a model description into one training executable.", "meshwright compile");
+  app.add_option("MODEL", model, "Hugging Face config.json or its folder, or .mlir at any floor");
+  const CompileOptions defaults;
+  Texts values;
+  std::map<std::string, bool> switches;
+  for (const Flag &flag : compileFlags()) {
+    std::string spelling =
+        flag.name == StringRef("output") ? "-o,--output" : std::string("--") + flag.name;
+    if (flag.form == Flag::Switch) {
+      app.add_flag(spelling, switches[flag.name], flag.help);
+      continue;
     }
-    std::vector<std::string> reversed(args.rbegin(), args.rend());
-    try {
-      app.parse(reversed);
-    } catch (const CLI::CallForHelp &) {
-      return make_error<HelpRequested>(app.help());
-    } catch (const CLI::ParseError &error) {
-      std::vector<std::string> rest = app.remaining();
-      auto flag = find_if(rest, [](StringRef word) { return word.starts_with("-"); });
-      if (!rest.empty())
-        return unknownArgument(flag == rest.end() ? rest.front() : *flag, options.model);
-      return createStringError(plainly(error.what()) + "\nSee 'meshwright compile --help'.");
+    std::vector<std::string> &value = values[flag.name];
+    if (flag.form == Flag::List) {
+      // One value each time; the next word is the model.
+      app.add_option(spelling, value, flag.help)->type_name(flag.value)->allow_extra_args(false);
+      continue;
     }
-    for (const Flag &flag : compileFlags())
-      if (app.count(std::string("--") + flag.name)) {
-        options.given.insert(flag.name);
-        options.fromRecipe.erase(flag.name);
-      }
-    if (Error error = checkNotEmpty(options))
-      return std::move(error);
-    if (!second) {
-      if (options.recipe.empty())
-        break;
-      CompileOptions fresh;
-      fresh.target = exec::getDefaultTarget().getName();
-      fresh.recipe = options.recipe;
-      if (Error error = readRecipe(fresh))
-        return std::move(error);
-      fresh.fromRecipe = fresh.given;
-      options = fresh;
-    }
+    CLI::Option *option =
+        app.add_option(spelling, value.emplace_back(flag.text(defaults)), flag.help);
+    if (flag.form == Flag::Integer)
+      option->transform(CLI::Validator(checkInteger, ""));
+    else if (!flag.choices.empty())
+      option->check(oneOf(flag));
+    option->type_name(flag.value);
+    if (!value.front().empty())
+      option->capture_default_str();
   }
-  // Values that were only shown as defaults are not the user's.
+  std::vector<std::string> reversed(args.rbegin(), args.rend());
+  try {
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp &) {
+    return make_error<HelpRequested>(app.help());
+  } catch (const CLI::ParseError &error) {
+    std::vector<std::string> rest = app.remaining();
+    auto flag = find_if(rest, [](StringRef word) { return word.starts_with("-"); });
+    if (!rest.empty())
+      return unknownArgument(flag == rest.end() ? rest.front() : *flag, model);
+    return createStringError(plainly(error.what()) + "\nSee 'meshwright compile --help'.");
+  }
+  Texts given;
   for (const Flag &flag : compileFlags())
-    if (std::holds_alternative<OfTarget>(flag.member) && !options.given.count(flag.name))
-      options.targetFlags.erase(flag.name);
-  if (const exec::Target *target = exec::findTarget(options.target);
-      target && !target->getExits().empty() && !options.given.count("emit"))
-    options.emit = target->getExits().back().str();
+    if (app.count(std::string("--") + flag.name))
+      given[flag.name] = flag.form == Flag::Switch
+                             ? std::vector<std::string>{switches[flag.name] ? "true" : "false"}
+                             : values[flag.name];
+  if (Error error = checkNotEmpty(given))
+    return std::move(error);
+  return given;
+}
+
+Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
+  CompileOptions options;
+  std::string model;
+  Expected<Texts> given = readCommandLine(args, model);
+  if (!given)
+    return given.takeError();
+  if (auto recipe = given->find("recipe"); recipe != given->end()) {
+    options.recipe = recipe->second.front();
+    Texts fromRecipe;
+    if (Error error = readRecipe(options, fromRecipe))
+      return std::move(error);
+    for (auto &[name, texts] : fromRecipe)
+      if (given->try_emplace(name, texts).second)
+        options.fromRecipe.insert(name);
+  }
+  for (const Flag &flag : compileFlags())
+    if (auto found = given->find(flag.name); found != given->end()) {
+      options.given.insert(flag.name);
+      for (StringRef text : found->second)
+        if (Error error = flag.read(text, options))
+          return std::move(error);
+    }
+  if (!model.empty())
+    options.model = model;
+  ArrayRef<StringLiteral> exits = options.getTarget().getExits();
+  if (!exits.empty() && !options.given.count("emit"))
+    options.emit = exits.back().str();
   if (Error error = findModel(options))
     return std::move(error);
   return options;
 }
 
-static std::string textOf(const Flag &flag, const CompileOptions &options) {
-  if (std::holds_alternative<OfTarget>(flag.member))
-    return options.targetFlags.at(flag.name);
-  auto *text = std::get_if<std::string CompileOptions::*>(&flag.member);
-  return text ? options.**text : "";
-}
-
 /// Refuses the flags and stages of other targets than the one asked for.
 static Error checkTarget(const CompileOptions &o) {
+  const exec::Target &target = o.getTarget();
   for (const Flag &flag : compileFlags())
-    if (auto *ofTarget = std::get_if<OfTarget>(&flag.member);
-        ofTarget && o.given.count(flag.name) && ofTarget->target->getName() != o.target)
-      return createStringError(Twine("--") + flag.name + " " + textOf(flag, o) +
-                               " changes nothing: it is for --target " +
-                               ofTarget->target->getName());
-  const exec::Target *target = exec::findTarget(o.target);
-  if (target && !target->getExits().empty() && !is_contained(target->getExits(), o.emit))
-    return createStringError("--emit " + o.emit + " is not supported; --target " + o.target +
-                             " has " + join(target->getExits(), ", "));
+    if (flag.target && o.given.count(flag.name) && flag.target != &target)
+      return createStringError(Twine("--") + flag.name + " " + flag.text(o) +
+                               " changes nothing: it is for --target " + flag.target->getName());
+  if (!target.getExits().empty() && !is_contained(target.getExits(), o.emit))
+    return createStringError("--emit " + o.emit + " is not supported; --target " +
+                             target.getName() + " has " + join(target.getExits(), ", "));
   for (const auto &other : exec::getTargets())
-    if (other.get() != target && is_contained(other->getEmissions(), o.emit))
+    if (other.get() != &target && is_contained(other->getEmissions(), o.emit))
       return createStringError("--emit " + o.emit + " is not supported; it is for --target " +
-                               other->getName() + "; llvm and object work for " + o.target);
+                               other->getName() + "; llvm and object work for " + target.getName());
   return Error::success();
 }
 
 Error checkSupported(const CompileOptions &o) {
-  auto refuse = [](const Twine &flag, const Twine &value, const Twine &works) {
-    return createStringError("--" + flag + (value.isTriviallyEmpty() ? "" : " ") + value +
-                             " is not supported; " + works);
-  };
   if (Error error = checkTarget(o))
     return error;
   for (const Flag &flag : compileFlags()) {
     if (!flag.idle || !o.given.count(flag.name))
       continue;
     if (std::string why = flag.idle(o); !why.empty())
-      return createStringError(Twine("--") + flag.name + " " + textOf(flag, o) +
+      return createStringError(Twine("--") + flag.name + " " + flag.text(o) +
                                " changes nothing: " + why);
   }
-  if (o.gradDtype == "bf16" && o.precision != "bf16")
-    return refuse("grad-dtype", o.gradDtype,
-                  "it goes with --precision bf16; with " + o.precision + " leave it out");
-  SmallVector<StringRef> offloaded;
-  StringRef(o.offload).split(offloaded, ',', -1, /*KeepEmpty=*/!o.offload.empty());
-  for (StringRef what : offloaded)
-    if (what != "optimizer" && what != "activations")
-      return createStringError("--offload '" + o.offload + "': '" + what +
-                               "' cannot be kept on the host; optimizer, activations and "
-                               "optimizer,activations can");
-  if (std::optional<double> bytes = parseBytes(o.offloadBuffer); !bytes || *bytes < 128)
-    return createStringError("--offload-buffer '" + o.offloadBuffer +
-                             "' is no amount of memory of 128 bytes or more; write e.g. 32MiB "
-                             "(units " + byteUnits + ")");
+  if (o.gradDtype == GradientType::bf16 && o.precision != MixedPrecision::bf16)
+    return createStringError("--grad-dtype bf16 is not supported; it goes with --precision bf16; "
+                             "with " +
+                             optionText(o.precision) + " leave it out");
   if (o.microbatches < 1 || o.microbatches > INT32_MAX)
     return createStringError("--microbatches " + Twine(o.microbatches) +
                              " must be at least 1 and at most 2147483647");

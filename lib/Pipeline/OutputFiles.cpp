@@ -47,10 +47,9 @@ std::string outputPath(const CompileOptions &options) {
 Error checkFiles(const CompileOptions &options) {
   std::vector<FileArgument> files = {{"MODEL", options.model, FileUse::Input}};
   for (const Flag &flag : compileFlags()) {
-    auto *member = std::get_if<std::string CompileOptions::*>(&flag.member);
-    bool isFile = flag.use != FileUse::None && member && !(options.**member).empty();
-    if (isFile && &(options.**member) != &options.output)
-      files.push_back({std::string("--") + flag.name, options.**member, flag.use, flag.writes});
+    std::string file = flag.use == FileUse::None ? "" : flag.text(options);
+    if (!file.empty() && flag.name != StringRef("output"))
+      files.push_back({std::string("--") + flag.name, file, flag.use, flag.writes});
   }
   if (std::string output = outputPath(options); output != "-" || options.emit == "exe")
     files.push_back({"-o", output, FileUse::Output});

@@ -4,18 +4,17 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Pipeline.h"
+#include "Dist/Passes.h"
 #include "ModuleText.h"
 #include "Dist/Programs.h"
 #include "Exec/Passes.h"
-#include "meshwright/Strategy.h"
-
-#include "Planner/PipelineSchedule.h"
-#include "Planner/RematPolicy.h"
+#include "Train/Passes.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -85,217 +84,223 @@ struct ProgramsPass : PassWrapper<ProgramsPass, OperationPass<ModuleOp>> {
   OpPassManager passes;
 };
 
-/// The passes that lead to one stage from the one before, as pipeline text.
-struct Step {
-  Stage to;
-  std::string passes;
+/// A pass in the order of all.
+struct Entry {
+  Stage to; ///< the stage it leads to
+  std::unique_ptr<Pass> pass;
+  bool runs = true;
+  StringRef when = "";      ///< what makes it run, in words; empty: it always does
+  bool verifies = false;    ///< whether it checks IR that comes in at its stage
+  bool eachProgram = false; ///< whether programs are passed to it one at a time
+};
+
+/// The passes in the order in which `add` gets them.
+class Order {
+public:
+  void stage(Stage next) { to = next; }
+  void add(std::unique_ptr<Pass> pass, bool runs = true, StringRef when = "") {
+    entries.push_back({to, std::move(pass), runs, when, /*verifies=*/false, eachProgram});
+  }
+  void verify(std::unique_ptr<Pass> pass) {
+    add(std::move(pass));
+    entries.back().verifies = true;
+  }
+
+  std::vector<Entry> entries;
+  bool eachProgram = false;
+
+private:
+  Stage to = Stage::train;
 };
 } // namespace
-
-/// A pass option's value that may hold blanks and commas.
-static std::string quoted(const std::string &value) { return "\"" + value + "\""; }
 
 /// The stages of the pipeline; 1 without an axis for them.
 static int64_t pipelineStages(const dist::Mesh &mesh) { return mesh.size(mesh.named("pipe")); }
 
 /// Policies of the pipeline's stages as one for each chunk, where they differ.
-static Expected<std::vector<RematPolicy>> rematOfChunks(StringRef text, planner::ScheduleKind kind,
-                                                        int64_t stages) {
-  Expected<std::vector<RematPolicy>> policies = parsePolicies(text);
-  if (!policies || policies->size() == 1)
+static Expected<std::vector<RematPolicy>> rematOfChunks(const CompileOptions &o, int64_t stages) {
+  const std::vector<RematPolicy> &policies = o.remat.policies;
+  if (policies.size() == 1)
     return policies;
-  if (int64_t(policies->size()) != stages)
-    return llvm::createStringError("--remat '" + text + "' has " + llvm::Twine(policies->size()) +
-                                   " policies; give one, or one for each of the " +
-                                   llvm::Twine(stages) + " pipeline stages");
+  if (int64_t(policies.size()) != stages)
+    return llvm::createStringError(
+        "--remat '" + optionText(o.remat) + "' has " + llvm::Twine(policies.size()) +
+        " policies; give one, or one for each of the " + llvm::Twine(stages) + " pipeline stages");
   std::vector<RematPolicy> chunks;
-  for (int64_t stage : placeChunks(kind, stages))
-    chunks.push_back((*policies)[stage]);
+  for (int64_t stage : placeChunks(o.schedule, stages))
+    chunks.push_back(policies[stage]);
   return chunks;
 }
 
-static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks,
-                                   llvm::ArrayRef<RematPolicy> remat) {
-  std::string mesh = o.mesh.empty() ? "" : "mesh=" + quoted(o.mesh) + " ";
-  std::string strategy = mesh + "zero=" + std::to_string(o.zero) +
-                         " sequence-parallel=" + (o.sequenceParallel ? "true" : "false") +
-                         " tensor-2d=" + (o.tensor2d ? "true" : "false") +
-                         " data-sync=" + o.dataSync;
-  std::string propagate = "dist-propagate";
-  if (!o.explainSharding.empty())
-    propagate += "{explain=" + quoted(o.explainSharding) + "}";
-  std::string cutLayers;
-  bool groups = llvm::any_of(remat, [](const RematPolicy &policy) { return policy.every != 1; });
-  if (chunks > 1 || groups)
-    cutLayers = "train-cut-layers{chunks=" + std::to_string(chunks) +
-                (o.cuts.empty() ? "" : " cuts=" + quoted(o.cuts)) + " every=" +
-                quoted(llvm::join(llvm::map_range(remat,
-                                                  [](const RematPolicy &policy) {
-                                                    return std::to_string(policy.every);
-                                                  }),
-                                  ",")) +
-                "},";
-  std::string schedule = "{schedule=" + o.schedule + "}";
-  llvm::SmallVector<StringRef> offloaded;
-  StringRef(o.offload).split(offloaded, ',', -1, /*KeepEmpty=*/false);
-  bool states = llvm::is_contained(offloaded, "optimizer");
-  bool activations = llvm::is_contained(offloaded, "activations");
-  std::string sliceUpdates =
-      states ? "exec-slice-updates{part-bytes=" + std::to_string(o.offloadBytes) + "}," : "";
-  std::string offload =
-      offloaded.empty() ? "" : "exec-offload{optimizer=" + std::string(states ? "true" : "false") +
-                                   " activations=" + (activations ? "true" : "false") + "},";
+/// The one definition of the order of the passes.
+static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
+  int64_t stages = pipelineStages(o.mesh);
+  int64_t chunks = stages > 1 ? stages * o.schedule.chunksPerStage : 1;
+  Expected<std::vector<RematPolicy>> remat = rematOfChunks(o, stages);
+  if (!remat)
+    return remat.takeError();
+  auto every = llvm::map_to_vector(*remat, [](const RematPolicy &policy) { return policy.every; });
+  bool groups = llvm::any_of(every, [](int64_t layers) { return layers != 1; });
+  const exec::Target &target = o.getTarget();
+  bool overlaps =
+      o.overlap == Overlap::automatic ? target.overlapsByDefault() : o.overlap == Overlap::on;
+  bool loops = o.collectiveMatmul == Toggle::on;
+
+  Order order;
+  order.stage(Stage::step);
+  order.add(train::createTrainCutLayers({chunks, o.cuts, every}), chunks > 1 || groups,
+            "--mesh pipe, --remat every:K");
+  order.add(train::createTrainMixedPrecision({o.precision, o.gradDtype}));
+  order.add(train::createTrainAutodiff());
+  order.add(train::createTrainAccumulate());
+  order.add(train::createTrainBuildOptimizer({o.optimizer}));
+  order.add(createCanonicalizerPass());
+  order.verify(train::createTrainVerify());
+  order.add(createSymbolDCEPass());
+
+  order.stage(Stage::dist);
+  order.add(
+      dist::createDistApplyStrategy({o.mesh, o.zero, o.dataSync, o.sequenceParallel, o.tensor2d}));
+  order.add(dist::createDistSplitReductions());
+  order.add(dist::createDistPad({target.getRowAlignment()}));
+  order.add(dist::createDistPropagate({o.explainSharding}));
+  order.verify(dist::createDistVerify());
+
+  order.stage(Stage::local);
+  order.add(dist::createDistPartition());
+  order.add(createCanonicalizerPass());
+
+  order.stage(Stage::stages);
+  order.add(dist::createDistRematerialize({llvm::to_vector(*remat)}));
+  order.add(dist::createDistSplitStages({o.schedule}));
+  order.add(dist::createDistSplitServers());
+
+  order.stage(Stage::schedule);
+  order.add(dist::createDistSchedule({o.schedule}));
   // Before buckets, but after collectives of sums have become one.
-  std::string loops = o.collectiveMatmul == "on"
-                          ? "dist-optimize-collectives{bucket-bytes=0},dist-loop-collectives,"
-                          : "";
-  int64_t rowBytes = exec::getTargetOrDefault(o.target).getRowAlignment();
-  std::string pad = rowBytes > 1 ? "dist-pad{row-bytes=" + std::to_string(rowBytes) + "}," : "dist-pad,";
-  return {
-      {Stage::step,
-       cutLayers + "train-mixed-precision{precision=" + o.precision + " grad-dtype=" + o.gradDtype +
-           "},train-autodiff,train-accumulate,train-build-optimizer{optimizer=" + o.optimizer +
-           "},canonicalize,train-verify,symbol-dce"},
-      {Stage::dist, "dist-apply-strategy{" + strategy + "},dist-split-reductions," + pad + propagate + ",dist-verify"},
-      {Stage::local, "dist-partition,canonicalize"},
-      {Stage::stages, "dist-rematerialize{policy=" + quoted(textOf(remat)) + "},dist-split-stages" + schedule +
-                          ",dist-split-servers"},
-      {Stage::schedule,
-       "dist-schedule" + schedule + "," + loops +
-           "dist-optimize-collectives,dist-decompose-collectives{algorithm=" +
-           o.collectiveAlgorithm + "},dist-verify-communication"},
-      {Stage::exec,
-       "exec-slice-collectives,exec-contiguous-collectives,exec-fuse-accumulate,exec-fuse-epilogues," +
-           sliceUpdates +
-           "exec-form-kernels,exec-decompose-kernels,exec-merge-launches,exec-schedule-kernels,"
-           "exec-inline-repeats,exec-order," +
-           (o.replay ? "exec-number-values," : "") + "exec-choose-libraries,exec-bufferize," + offload +
-           (o.overlap == "on" ? "exec-overlap-collectives," : "") +
-           "exec-plan-memory,exec-verify"},
-  };
+  order.add(dist::createDistOptimizeCollectives({/*bucketBytes=*/0}), loops, "--collective-matmul");
+  order.add(dist::createDistLoopCollectives(), loops, "--collective-matmul");
+  order.add(dist::createDistOptimizeCollectives());
+  order.add(dist::createDistDecomposeCollectives({o.collectiveAlgorithm}));
+  order.verify(dist::createDistVerifyCommunication());
+
+  order.stage(Stage::exec);
+  order.add(exec::createAssignTarget(target.getName(), o.targetFlags));
+  order.eachProgram = true;
+  order.add(exec::createExecSliceCollectives());
+  order.add(exec::createExecContiguousCollectives());
+  order.add(exec::createExecFuseAccumulate());
+  order.add(exec::createExecFuseEpilogues());
+  order.add(exec::createExecSliceUpdates({int64_t(o.offloadBuffer.count)}), o.offload.optimizer,
+            "--offload");
+  order.add(exec::createExecFormKernels());
+  order.add(exec::createExecDecomposeKernels());
+  order.add(exec::createExecMergeLaunches());
+  order.add(exec::createExecScheduleKernels());
+  order.add(exec::createExecInlineRepeats());
+  order.add(exec::createExecOrder());
+  order.add(exec::createExecNumberValues(), o.replay, "--replay");
+  order.add(exec::createExecChooseLibraries());
+  order.add(exec::createExecBufferize());
+  order.add(exec::createExecOffload({o.offload.optimizer, o.offload.activations}), o.offload.any(),
+            "--offload");
+  order.add(exec::createExecOverlapCollectives(), overlaps, "--overlap");
+  order.add(exec::createExecPlanMemory());
+  order.verify(exec::createExecVerify());
+  return std::move(order.entries);
 }
 
-/// What closes a stage. IR that comes in from a file at that stage is checked by
-/// it first: somebody may have edited it.
-static StringRef verifierOf(Stage stage) {
-  switch (stage) {
-  case Stage::step:
-    return "train-verify";
-  case Stage::dist:
-    return "dist-verify";
-  case Stage::schedule:
-    return "dist-verify-communication";
-  case Stage::exec:
-    return "exec-verify";
-  default:
-    return "";
+void printPassOrder(raw_ostream &os) {
+  Stage last = Stage::train;
+  for (const Entry &entry : llvm::cantFail(passOrder({}))) {
+    if (entry.to != last)
+      os << (last == Stage::train ? "" : "\n") << nameOf(entry.to) << ":";
+    last = entry.to;
+    os << " " << entry.pass->getArgument();
+    if (!entry.when.empty())
+      os << " (" << entry.when << ")";
   }
+  os << "\n";
 }
 
 /// Refuses flags for a pipeline where there is none.
-static Error checkPipelineFlags(const PipelineOptions &options, int64_t stages, Stage from) {
+static Error checkPipelineFlags(const CompileOptions &options, Stage from) {
   auto refuse = [](const llvm::Twine &flag) {
     return llvm::createStringError(flag +
                                    ": there are no pipeline stages; --mesh pipe=2 makes two");
   };
-  if (from < Stage::dist && stages == 1 && !options.cuts.empty())
-    return refuse("--cuts " + options.cuts);
-  if (from < Stage::dist && stages == 1 && options.schedule != PipelineOptions().schedule)
-    return refuse("--schedule " + options.schedule);
-  if (from > Stage::train && !options.cuts.empty())
-    return llvm::createStringError("--cuts " + options.cuts +
+  std::string cuts = optionText(options.cuts), schedule = optionText(options.schedule);
+  bool without = from < Stage::dist && pipelineStages(options.mesh) == 1;
+  if (without && !cuts.empty())
+    return refuse("--cuts " + cuts);
+  if (without && schedule != optionText(planner::ScheduleKind()))
+    return refuse("--schedule " + schedule);
+  if (from > Stage::train && !cuts.empty())
+    return llvm::createStringError("--cuts " + cuts +
                                    ": the input is past stage train, where layers are cut");
+  if (options.remat.automatic)
+    return llvm::createStringError("--remat " + optionText(options.remat) +
+                                   " is found by compiling; a pipeline takes policies");
   return Error::success();
 }
 
-/// Appends the passes of a text. Those of floor 3 concern one program at a time.
-static LogicalResult append(OpPassManager &manager, StringRef passes, bool ofPrograms,
-                            raw_ostream &errors) {
-  if (!ofPrograms)
-    return parsePassPipeline(passes, manager, errors);
-  OpPassManager nested(ModuleOp::getOperationName());
-  if (failed(parsePassPipeline(passes, nested, errors)))
-    return failure();
-  manager.addPass(std::make_unique<ProgramsPass>(std::move(nested)));
-  return success();
+/// Appends the passes that run and that `wanted` picks.
+static void append(OpPassManager &manager, std::vector<Entry> &order,
+                   llvm::function_ref<bool(const Entry &)> wanted) {
+  OpPassManager programs(ModuleOp::getOperationName());
+  for (Entry &entry : order)
+    if (entry.pass && entry.runs && wanted(entry))
+      (entry.eachProgram ? programs : manager).addPass(std::move(entry.pass));
+  if (programs.size())
+    manager.addPass(std::make_unique<ProgramsPass>(std::move(programs)));
 }
 
-Error buildPipeline(OpPassManager &manager, const PipelineOptions &options, Stage from, Stage to) {
-  // What is no mesh or schedule could be anything else in the text of a pipeline.
-  Expected<dist::Mesh> mesh = dist::parseMesh(options.mesh);
-  if (!mesh)
-    return mesh.takeError();
-  Expected<planner::ScheduleKind> kind = planner::ScheduleKind::parse(options.schedule);
-  if (!kind)
-    return kind.takeError();
-  if (!options.target.empty() && !exec::findTarget(options.target))
-    return llvm::createStringError("--target " + options.target + " is unknown; there are " +
-                                   exec::targetNames());
-  int64_t stages = pipelineStages(*mesh);
-  if (Error error = checkPipelineFlags(options, stages, from))
+Error buildPipeline(OpPassManager &manager, const CompileOptions &options, Stage from, Stage to) {
+  if (Error error = checkPipelineFlags(options, from))
     return error;
-  if (StringRef verifier = verifierOf(from); !verifier.empty())
-    if (failed(append(manager, verifier, from == Stage::exec, llvm::errs())))
-      return llvm::createStringError("no pass " + verifier);
-  int64_t chunks = stages > 1 ? stages * kind->chunksPerStage : 1;
-  Expected<std::vector<RematPolicy>> remat = rematOfChunks(options.remat, *kind, stages);
-  if (!remat)
-    return remat.takeError();
-  for (const Step &step : staircase(options, chunks, *remat)) {
-    if (step.to <= from || step.to > to)
-      continue;
-    if (step.to == Stage::exec)
-      manager.addPass(exec::createAssignTarget(
-          exec::getTargetOrDefault(options.target).getName(), options.targetFlags));
-    std::string errors;
-    llvm::raw_string_ostream os(errors);
-    if (!step.passes.empty() && failed(append(manager, step.passes, step.to == Stage::exec, os)))
-      return llvm::createStringError("the pipeline to stage " + nameOf(step.to) +
-                                     " is not well formed: " + errors);
-    manager.addPass(std::make_unique<StagePass>(step.to));
+  Expected<std::vector<Entry>> order = passOrder(options);
+  if (!order)
+    return order.takeError();
+  // IR that comes in from a file is checked first: somebody may have edited it.
+  append(manager, *order, [&](const Entry &entry) { return entry.to == from && entry.verifies; });
+  for (unsigned stage = unsigned(from) + 1; stage <= unsigned(to); ++stage) {
+    append(manager, *order, [&](const Entry &entry) { return entry.to == Stage(stage); });
+    manager.addPass(std::make_unique<StagePass>(Stage(stage)));
   }
   return Error::success();
 }
 
+Error buildPipeline(OpPassManager &manager, const CompileOptions &options, StringRef first,
+                    StringRef last) {
+  Expected<std::vector<Entry>> order = passOrder(options);
+  if (!order)
+    return order.takeError();
+  enum { Before, Inside, Behind } at = Before;
+  append(manager, *order, [&](const Entry &entry) {
+    StringRef name = entry.pass->getArgument();
+    if (at == Before && name == first)
+      at = Inside;
+    bool wanted = at == Inside;
+    if (wanted && name == last)
+      at = Behind;
+    return wanted;
+  });
+  return at == Behind ? Error::success()
+                      : llvm::createStringError("no passes run from " + first + " to " + last);
+}
+
 namespace {
+/// The flags that passes read, as options of a pipeline.
 struct PipelineFlags : PassPipelineOptions<PipelineFlags> {
-  Option<std::string> mesh{*this, "mesh", llvm::cl::desc("device mesh, as for `compile --mesh`")};
-  Option<std::string> optimizer{*this, "optimizer", llvm::cl::desc("sgd or adamw"),
-                                llvm::cl::init("adamw")};
-  Option<int64_t> zero{*this, "zero", llvm::cl::desc("ZeRO stage"), llvm::cl::init(0)};
-  Option<bool> sequenceParallel{*this, "sequence-parallel",
-                                llvm::cl::desc("as for `compile --sequence-parallel`"),
-                                llvm::cl::init(false)};
-  Option<bool> tensor2d{*this, "tensor-2d", llvm::cl::desc("as for `compile --tensor-2d`"),
-                        llvm::cl::init(false)};
-  Option<std::string> precision{*this, "precision", llvm::cl::desc("f32, bf16 or fp16"),
-                                llvm::cl::init("f32")};
-  Option<std::string> gradDtype{*this, "grad-dtype", llvm::cl::desc("f32 or bf16"),
-                                llvm::cl::init("f32")};
-  Option<std::string> schedule{*this, "schedule", llvm::cl::desc("as for `compile --schedule`"),
-                               llvm::cl::init("1f1b")};
-  Option<std::string> cuts{*this, "cuts", llvm::cl::desc("as for `compile --cuts`")};
-  Option<std::string> dataSync{*this, "data-sync", llvm::cl::desc("as for `compile --data-sync`"),
-                               llvm::cl::init("all-reduce")};
-  Option<std::string> target{*this, "target", llvm::cl::desc("as for `compile --target`")};
-  ListOption<std::string> targetFlags{
-      *this, "target-flags", llvm::cl::desc("the target's flags, each as flag=value")};
-  Option<std::string> collectiveAlgorithm{*this, "collective-algorithm",
-                                          llvm::cl::desc("as for `compile --collective-algorithm`"),
-                                          llvm::cl::init("native")};
-  Option<std::string> collectiveMatmul{*this, "collective-matmul",
-                                       llvm::cl::desc("as for `compile --collective-matmul`"),
-                                       llvm::cl::init("off")};
-  Option<std::string> overlap{*this, "overlap", llvm::cl::desc("as for `compile --overlap`"),
-                              llvm::cl::init("off")};
-  Option<bool> replay{*this, "replay", llvm::cl::desc("as for `compile --replay`"),
-                      llvm::cl::init(false)};
-  Option<std::string> offload{*this, "offload", llvm::cl::desc("as for `compile --offload`")};
-  Option<int64_t> offloadBytes{*this, "offload-bytes",
-                               llvm::cl::desc("as for `compile --offload-buffer`"),
-                               llvm::cl::init(32 << 20)};
-  Option<std::string> remat{*this, "remat", llvm::cl::desc("as for `compile --remat`, not auto"),
-                            llvm::cl::init("none")};
+  PipelineFlags() {
+    for (const Flag &flag : compileFlags())
+      if (flag.ofPasses)
+        flags.push_back({&flag, std::make_unique<Option<std::string>>(*this, flag.name,
+                                                                      llvm::cl::desc(flag.help),
+                                                                      llvm::cl::ValueOptional)});
+  }
+
+  std::vector<std::pair<const Flag *, std::unique_ptr<Option<std::string>>>> flags;
   Option<std::string> from{*this, "from", llvm::cl::desc("the stage the input is at"),
                            llvm::cl::init("train")};
   Option<std::string> to{*this, "to", llvm::cl::desc("the last stage"), llvm::cl::init("exec")};
@@ -314,29 +319,11 @@ void registerPipeline() {
                     llvm::join(llvm::ArrayRef(stageNames), ", "));
     if (*from > *to)
       return report("stage " + flags.from + " comes after stage " + flags.to);
-    PipelineOptions options;
-    options.mesh = flags.mesh;
-    options.optimizer = flags.optimizer;
-    options.zero = flags.zero;
-    options.sequenceParallel = flags.sequenceParallel;
-    options.tensor2d = flags.tensor2d;
-    options.precision = flags.precision;
-    options.gradDtype = flags.gradDtype;
-    options.schedule = flags.schedule;
-    options.cuts = flags.cuts;
-    options.dataSync = flags.dataSync;
-    options.target = flags.target;
-    options.collectiveAlgorithm = flags.collectiveAlgorithm;
-    options.collectiveMatmul = flags.collectiveMatmul;
-    options.overlap = flags.overlap;
-    options.remat = flags.remat;
-    options.replay = flags.replay;
-    options.offload = flags.offload;
-    options.offloadBytes = flags.offloadBytes;
-    for (const std::string &entry : flags.targetFlags) {
-      auto [name, value] = StringRef(entry).split('=');
-      options.targetFlags[name.str()] = value.str();
-    }
+    CompileOptions options;
+    for (auto &[flag, value] : flags.flags)
+      if (value->hasValue())
+        if (Error error = flag->read(*value, options))
+          return report(toString(std::move(error)));
     if (Error error = buildPipeline(manager, options, *from, *to))
       return report(toString(std::move(error)));
     return success();

@@ -16,6 +16,8 @@
 #ifndef MESHWRIGHT_LIB_PLANNER_PIPELINESCHEDULE_H
 #define MESHWRIGHT_LIB_PLANNER_PIPELINESCHEDULE_H
 
+#include "meshwright/OptionValues.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
@@ -72,6 +74,10 @@ struct ScheduleKind {
   static llvm::Expected<ScheduleKind> parse(llvm::StringRef text);
   std::string str() const;
 };
+inline llvm::Error parseOption(llvm::StringRef text, ScheduleKind &kind) {
+  return ScheduleKind::parse(text).moveInto(kind);
+}
+inline std::string optionText(const ScheduleKind &kind) { return kind.str(); }
 
 /// Where the chunks are: chunk c on stage c mod stages, or for zb-v there and back.
 llvm::SmallVector<int64_t> placeChunks(ScheduleKind kind, int64_t stages);
@@ -155,5 +161,7 @@ struct HeldAtBackward {
 std::vector<HeldAtBackward> heldAtBackward(const PipelineSchedule &schedule, int64_t stage);
 
 } // namespace meshwright::planner
+
+MESHWRIGHT_PASS_OPTION(::meshwright::planner::ScheduleKind)
 
 #endif // MESHWRIGHT_LIB_PLANNER_PIPELINESCHEDULE_H

@@ -31,9 +31,7 @@ std::string RematPolicy::str() const {
 
 llvm::Expected<RematPolicy> parsePolicy(StringRef text) {
   RematPolicy policy;
-  auto fail = [&](const llvm::Twine &why) {
-    return createStringError("--remat '" + text + "' " + why);
-  };
+  auto fail = [&](const llvm::Twine &why) { return createStringError("'" + text + "' " + why); };
   if (text == "none")
     return policy;
   llvm::SmallVector<StringRef> parts;
@@ -63,21 +61,25 @@ llvm::Expected<RematPolicy> parsePolicy(StringRef text) {
   return policy;
 }
 
-llvm::Expected<std::vector<RematPolicy>> parsePolicies(StringRef text) {
-  std::vector<RematPolicy> policies;
-  llvm::SmallVector<StringRef> parts;
-  text.split(parts, ',');
-  for (StringRef part : parts) {
-    llvm::Expected<RematPolicy> policy = parsePolicy(part.trim());
-    if (!policy)
-      return policy.takeError();
-    policies.push_back(*policy);
+llvm::Error parseOption(StringRef text, RematChoice &choice) {
+  auto [name, bytes] = text.split(':');
+  choice.automatic = name == "auto";
+  if (choice.automatic) {
+    llvm::Error error = name == text ? llvm::Error::success() : parseOption(bytes, choice.budget);
+    return error ? createStringError("auto: " + toString(std::move(error))) : std::move(error);
   }
-  return policies;
+  choice.policies.clear();
+  for (StringRef part : llvm::split(text, ','))
+    if (llvm::Error error = parseOption(part.trim(), choice.policies.emplace_back()))
+      return error;
+  return llvm::Error::success();
 }
 
-std::string textOf(llvm::ArrayRef<RematPolicy> policies) {
-  return llvm::join(llvm::map_range(policies, [](const RematPolicy &p) { return p.str(); }), ",");
+std::string optionText(const RematChoice &choice) {
+  if (choice.automatic)
+    return choice.budget.text.empty() ? "auto" : "auto:" + choice.budget.text;
+  return llvm::join(llvm::map_range(choice.policies, [](const RematPolicy &p) { return p.str(); }),
+                    ",");
 }
 
 /// Of groups that divide `count` those whose number is nearest to their length.

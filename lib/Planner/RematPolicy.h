@@ -6,6 +6,8 @@
 #ifndef MESHWRIGHT_LIB_PLANNER_REMATPOLICY_H
 #define MESHWRIGHT_LIB_PLANNER_REMATPOLICY_H
 
+#include "meshwright/OptionValues.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -17,7 +19,7 @@
 
 namespace meshwright {
 
-/// A value of --remat, apart from `auto`.
+/// What a layer's backward computes again.
 struct RematPolicy {
   /// Layers of which only the first one's input is kept; 0: the square root of their
   /// number.
@@ -33,9 +35,21 @@ struct RematPolicy {
 /// Reads none, full, selective, sqrt, every:K, price:P or every:K+price:P.
 llvm::Expected<RematPolicy> parsePolicy(llvm::StringRef text);
 
-/// Reads policies between commas: one for all, or one for each of several.
-llvm::Expected<std::vector<RematPolicy>> parsePolicies(llvm::StringRef text);
-std::string textOf(llvm::ArrayRef<RematPolicy> policies);
+inline llvm::Error parseOption(llvm::StringRef text, RematPolicy &policy) {
+  return parsePolicy(text).moveInto(policy);
+}
+inline std::string optionText(const RematPolicy &policy) { return policy.str(); }
+
+/// A value of --remat: policies, one for all stages of a pipeline or one for each, or that they
+/// are to be found.
+struct RematChoice {
+  std::vector<RematPolicy> policies = {RematPolicy()};
+  bool automatic = false;
+  Bytes budget; ///< of an automatic choice, if it names its own
+};
+/// Reads policies between commas, or auto[:BYTES].
+llvm::Error parseOption(llvm::StringRef text, RematChoice &choice);
+std::string optionText(const RematChoice &choice);
 
 /// How `every` layers go into a run of `count`: so many layers have groups of `size`, the
 /// rest at its end is a shorter group. train-cut-layers makes a run of its own of that.
@@ -53,5 +67,7 @@ inline constexpr double selectivePrice = 16;
 inline constexpr double flopsPerByteSent = 1040;
 
 } // namespace meshwright
+
+MESHWRIGHT_PASS_OPTION(::meshwright::RematPolicy)
 
 #endif // MESHWRIGHT_LIB_PLANNER_REMATPOLICY_H

@@ -147,16 +147,12 @@ struct TrainBuildOptimizer : train::impl::TrainBuildOptimizerBase<TrainBuildOpti
   using TrainBuildOptimizerBase::TrainBuildOptimizerBase;
 
   void runOnModule() override {
-    if (optimizer != "adamw" && optimizer != "sgd") {
-      getOperation().emitError("unknown optimizer '") << optimizer << "'; adamw and sgd work";
-      return signalPassFailure();
-    }
     auto gradients = getOperation().lookupSymbol<func::FuncOp>("gradients");
     if (!gradients) {
       getOperation().emitError("needs @gradients, which train-accumulate makes");
       return signalPassFailure();
     }
-    StepBuilder(getOperation(), optimizer == "adamw").build(gradients);
+    StepBuilder(getOperation(), optimizer == Optimizer::adamw).build(gradients);
   }
 };
 } // namespace

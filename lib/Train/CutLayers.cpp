@@ -303,18 +303,14 @@ Cuts LayerCutter::withTails(ArrayRef<int64_t> cuts, ArrayRef<int64_t> every) {
 
 //===--- the pass ---------------------------------------------------------------===//
 
-/// Reads "2,4", first layers of `chunks` - 1 chunks out of `layers`.
-static FailureOr<Cuts> readCuts(ModuleOp module, StringRef text, int64_t chunks, int64_t layers) {
+/// Checks the first layers of `chunks` - 1 chunks out of `layers`.
+static FailureOr<Cuts> checkCuts(ModuleOp module, const LayerNumbers &given, int64_t chunks,
+                                 int64_t layers) {
   Cuts cuts;
-  SmallVector<StringRef> items;
-  text.split(items, ',');
   auto refuse = [&](const Twine &why) {
-    return module.emitError("cuts '") << text << "': " << why;
+    return module.emitError("cuts '") << optionText(given) << "': " << why;
   };
-  for (StringRef item : items) {
-    int64_t cut = 0;
-    if (item.trim().getAsInteger(10, cut))
-      return refuse("'" + item + "' is no layer number");
+  for (int64_t cut : given.numbers) {
     if (cut < 1 || cut >= layers)
       return refuse("layer " + Twine(cut) + " cannot begin a stage; with " + Twine(layers) +
                     " layers cuts are 1 to " + Twine(layers - 1));
@@ -354,19 +350,19 @@ struct TrainCutLayers : train::impl::TrainCutLayersBase<TrainCutLayers> {
              << " parts of the pipeline (stages times chunks a stage); use a shorter mesh axis "
                 "'pipe' or fewer chunks, "
              << layers << (layers == 1 ? " part" : " parts") << " at most";
-    FailureOr<Cuts> where = cuts.empty() ? FailureOr<Cuts>(balance(costs, chunks))
-                                         : readCuts(module, cuts, chunks, layers);
+    FailureOr<Cuts> where = cuts.numbers.empty() ? FailureOr<Cuts>(balance(costs, chunks))
+                                                 : checkCuts(module, cuts, chunks, layers);
     if (failed(where))
       return failure();
-    Cuts groups;
-    SmallVector<StringRef> items;
-    StringRef(every).split(items, ',');
-    for (StringRef item : items)
-      if (item.trim().getAsInteger(10, groups.emplace_back()) || groups.back() < 0)
-        return module.emitError("every '") << every << "': '" << item << "' is no number of layers";
+    Cuts groups(every.begin(), every.end());
+    if (groups.empty())
+      groups.push_back(1);
+    if (const auto *bad = llvm::find_if(groups, [](int64_t layers) { return layers < 0; });
+        bad != groups.end())
+      return module.emitError("every: '") << *bad << "' is no number of layers";
     if (groups.size() > 1 && int64_t(groups.size()) != chunks)
-      return module.emitError("every '") << every << "': " << groups.size() << " numbers for "
-                                         << int64_t(chunks) << " chunks; give one, or one for each";
+      return module.emitError("every: ") << groups.size() << " numbers for " << int64_t(chunks)
+                                         << " chunks; give one, or one for each";
     if (failed(cutter.cut(cutter.withTails(*where, groups))))
       return failure();
     Builder builder(&getContext());

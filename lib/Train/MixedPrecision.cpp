@@ -167,27 +167,28 @@ private:
   LogicalResult run() {
     ModuleOp module = getOperation();
     MLIRContext *context = &getContext();
-    if (precision != "f32" && precision != "bf16" && precision != "fp16")
-      return module.emitError("unknown precision '") << precision << "'; f32, bf16 and fp16 work";
-    if (gradDtype != "f32" && !(gradDtype == "bf16" && precision == "bf16"))
+    bool narrowGradients = gradDtype == GradientType::bf16,
+         brain = precision == MixedPrecision::bf16;
+    if (narrowGradients && !brain)
       return module.emitError("gradients in ")
-             << gradDtype << " do not go with precision " << precision
+             << optionText(gradDtype.getValue()) << " do not go with precision "
+             << optionText(precision.getValue())
              << "; f32 goes with every precision, bf16 with bf16";
-    if (precision == "f32")
+    if (precision == MixedPrecision::f32)
       return success();
     if (auto already = module->getAttr(precisionAttr))
       return module.emitError("has precision ") << already << " already";
     auto loss = module.lookupSymbol<func::FuncOp>("loss");
     if (!loss)
       return module.emitError("needs a function @loss");
-    FloatType narrow = precision == "bf16" ? FloatType(BFloat16Type::get(context))
-                                           : FloatType(Float16Type::get(context));
+    FloatType narrow =
+        brain ? FloatType(BFloat16Type::get(context)) : FloatType(Float16Type::get(context));
     if (failed(Narrower(module, narrow).run(loss)))
       return failure();
-    FloatType gradients = gradDtype == "bf16" ? narrow : FloatType(Float32Type::get(context));
-    module->setAttr(precisionAttr, StringAttr::get(context, precision));
+    FloatType gradients = narrowGradients ? narrow : FloatType(Float32Type::get(context));
+    module->setAttr(precisionAttr, StringAttr::get(context, optionText(precision.getValue())));
     module->setAttr(gradTypeAttr, TypeAttr::get(gradients));
-    if (precision == "fp16")
+    if (precision == MixedPrecision::fp16)
       module->setAttr(lossScalingAttr, UnitAttr::get(context));
     return success();
   }

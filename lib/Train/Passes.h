@@ -7,6 +7,7 @@
 #define MESHWRIGHT_LIB_TRAIN_PASSES_H
 
 #include "Train/Train.h"
+#include "meshwright/OptionValues.h"
 #include "meshwright/StagedPass.h"
 
 namespace meshwright::train {

@@ -37,8 +37,8 @@ def TrainCutLayers : StagedPass<"train-cut-layers", "step"> {
   }];
   let options = [
     Option<"chunks", "chunks", "int64_t", "1", "parts: pipeline stages times chunks a stage">,
-    Option<"cuts", "cuts", "std::string", "\"\"", "first layers of the parts after the first, e.g. 2,4">,
-    Option<"every", "every", "std::string", "\"1\"",
+    Option<"cuts", "cuts", "::meshwright::LayerNumbers", "", "first layers of the parts after the first, e.g. 2,4">,
+    ListOption<"every", "every", "int64_t",
            "layers of a group, 0 for the square root of the layers; one number or one a chunk, e.g. 3,1">];
 }
 
@@ -65,8 +65,8 @@ def TrainMixedPrecision : StagedPass<"train-mixed-precision", "step"> {
     repeated functions whose carried values would change type on the way.
   }];
   let options = [
-    Option<"precision", "precision", "std::string", "\"f32\"", "f32, bf16 or fp16">,
-    Option<"gradDtype", "grad-dtype", "std::string", "\"f32\"",
+    Option<"precision", "precision", "::meshwright::MixedPrecision", "::meshwright::MixedPrecision::f32", "f32, bf16 or fp16">,
+    Option<"gradDtype", "grad-dtype", "::meshwright::GradientType", "::meshwright::GradientType::f32",
            "element type of parameters' gradients: f32, or bf16 with precision bf16">];
 }
 
@@ -126,7 +126,7 @@ def TrainBuildOptimizer : StagedPass<"train-build-optimizer", "step"> {
     `grad_norm` are as without; and when the norm is not finite (some gradient
     overflowed, on whichever device) `train.guard` leaves every variable as it was.
   }];
-  let options = [Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "sgd or adamw">];
+  let options = [Option<"optimizer", "optimizer", "::meshwright::Optimizer", "::meshwright::Optimizer::adamw", "sgd or adamw">];
 }
 
 def TrainVerify : StagedPass<"train-verify", "step"> {

@@ -13,6 +13,7 @@
 #include <cmath>
 #include <random>
 
+using namespace meshwright;
 using namespace meshwright::dist;
 
 namespace {
@@ -62,7 +63,7 @@ TEST(CollectiveAlgorithms, AllPlacesGetTheSameSum) {
   std::uniform_real_distribution<float> uniform(-1, 1);
   for (CollectiveAlgorithm algorithm : collectiveAlgorithms())
     for (int64_t n = 1; n <= 16; ++n) {
-      SCOPED_TRACE(nameOf(algorithm).str() + " over " + std::to_string(n));
+      SCOPED_TRACE(optionText(algorithm) + " over " + std::to_string(n));
       AllReduceMessages m = allReduceMessages(algorithm, n);
       size_t size = 3, elements = m.stacked ? size : size * m.pieces;
       std::vector<Vector> x(n, Vector(elements));
@@ -82,7 +83,7 @@ TEST(CollectiveAlgorithms, RoundsAndVolumes) {
   auto expect = [](CollectiveAlgorithm algorithm, int64_t n, unsigned rounds, double busiest,
                    double total) {
     AllReduceMessages m = allReduceMessages(algorithm, n);
-    SCOPED_TRACE(nameOf(algorithm).str() + " over " + std::to_string(n));
+    SCOPED_TRACE(optionText(algorithm) + " over " + std::to_string(n));
     EXPECT_EQ(m.rounds(), rounds);
     EXPECT_DOUBLE_EQ(m.busiest(), busiest);
     EXPECT_DOUBLE_EQ(m.total(), total);
@@ -110,8 +111,11 @@ TEST(CollectiveAlgorithms, CostModel) {
 }
 
 TEST(CollectiveAlgorithms, Names) {
-  for (CollectiveAlgorithm algorithm : collectiveAlgorithms())
-    EXPECT_EQ(collectiveAlgorithmNamed(nameOf(algorithm)), algorithm);
-  EXPECT_FALSE(collectiveAlgorithmNamed("tree"));
+  CollectiveAlgorithm read;
+  for (CollectiveAlgorithm algorithm : collectiveAlgorithms()) {
+    llvm::cantFail(parseOption(optionText(algorithm), read));
+    EXPECT_EQ(read, algorithm);
+  }
+  EXPECT_TRUE(llvm::errorToBool(parseOption("tree", read)));
 }
 } // namespace

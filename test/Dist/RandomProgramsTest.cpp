@@ -13,8 +13,8 @@
 #include "Dist/Passes.h"
 #include "Interpreter/Compare.h"
 #include "Interpreter/RandomGraph.h"
-#include "Train/Passes.h"
-#include "meshwright/Interpreter.h"
+#include "meshwright/Pipeline.h"
+#include "meshwright/Register.h"
 
 #include "mlir/Pass/PassManager.h"
 #include <gtest/gtest.h>
@@ -30,9 +30,7 @@ class RandomPrograms : public testing::Test {
 protected:
   RandomPrograms() {
     DialectRegistry registry;
-    registry.insert<arith::ArithDialect, func::FuncDialect, math::MathDialect, train::TrainDialect,
-                    DistDialect>();
-    interp::registerModels(registry);
+    registerDialects(registry);
     context.appendDialectRegistry(registry);
     context.loadAllAvailableDialects();
     context.disableMultithreading();
@@ -44,6 +42,14 @@ protected:
   }
 
   unsigned pick(unsigned n) { return random() % n; }
+
+  /// Runs the compiler's passes from `first` to `last`.
+  LogicalResult run(ModuleOp module, const CompileOptions &options, StringRef first,
+                    StringRef last) {
+    PassManager manager(&context);
+    llvm::cantFail(buildPipeline(manager, options, first, last));
+    return manager.run(module);
+  }
 
   Mesh randomMesh() {
     static const std::vector<std::vector<int64_t>> sizes = {
@@ -162,25 +168,14 @@ protected:
         refused |= diagnostic.str().find(reason) != std::string::npos;
       return success(refused);
     });
-    PassManager manager(&context);
-    manager.addPass(createDistSplitReductions());
-    manager.addPass(createDistPad());
-    manager.addPass(createDistPropagate());
-    manager.addPass(createDistVerify());
-    manager.addPass(createDistPartition());
+    CompileOptions how;
     // Every second program with products and their collectives in steps.
-    if (seed % 2) {
-      manager.addPass(createDistOptimizeCollectives({0}));
-      manager.addPass(createDistLoopCollectives());
-    }
-    manager.addPass(createDistOptimizeCollectives());
-    static const char *const algorithms[] = {"native",   "parameter-server", "ring",
-                                             "parallel", "doubling",         "halving-doubling"};
-    DistDecomposeCollectivesOptions decompose;
-    decompose.algorithm = algorithms[seed % std::size(algorithms)];
-    manager.addPass(createDistDecomposeCollectives(decompose));
-    manager.addPass(createDistVerifyCommunication());
-    bool passed = succeeded(manager.run(*after));
+    how.collectiveMatmul = seed % 2 ? Toggle::on : Toggle::off;
+    using A = CollectiveAlgorithm;
+    static constexpr A algorithms[] = {A::Native,   A::ParameterServer, A::Ring,
+                                       A::Parallel, A::Doubling,        A::HalvingDoubling};
+    how.collectiveAlgorithm = algorithms[seed % std::size(algorithms)];
+    bool passed = succeeded(run(*after, how, "dist-split-reductions", "dist-verify-communication"));
     if (refused)
       return;
     ASSERT_TRUE(passed) << "seed " << seed << "\n" << text;
@@ -206,18 +201,10 @@ protected:
 
   /// A training step as train passes make it.
   OwningOpRef<ModuleOp> trainingStep(uint64_t seed, interp::RandomGraphOptions options,
-                                     StringRef precision = "f32", StringRef gradDtype = "f32") {
+                                     const CompileOptions &types = {}) {
     options.microbatches = 1 + seed % 3;
     OwningOpRef<ModuleOp> module = interp::randomModel(&context, seed, options);
-    PassManager manager(&context);
-    train::TrainMixedPrecisionOptions narrow;
-    narrow.precision = precision.str();
-    narrow.gradDtype = gradDtype.str();
-    manager.addPass(train::createTrainMixedPrecision(narrow));
-    manager.addPass(train::createTrainAutodiff());
-    manager.addPass(train::createTrainAccumulate());
-    manager.addPass(train::createTrainBuildOptimizer());
-    if (failed(manager.run(*module)))
+    if (failed(run(*module, types, "train-mixed-precision", "train-build-optimizer")))
       return {};
     for (auto function : llvm::make_early_inc_range(module->getOps<func::FuncOp>()))
       if (function.getSymName() == "loss")
@@ -229,8 +216,10 @@ protected:
     for (unsigned seed = 0; seed < programs(few) && !HasFailure(); ++seed) {
       random.seed(seed);
       // A third each in f32, bf16 and bf16 with gradients in it.
-      OwningOpRef<ModuleOp> module = trainingStep(seed, options, seed % 3 ? "bf16" : "f32",
-                                                  seed % 3 == 2 ? "bf16" : "f32");
+      CompileOptions types;
+      types.precision = seed % 3 ? MixedPrecision::bf16 : MixedPrecision::f32;
+      types.gradDtype = seed % 3 == 2 ? GradientType::bf16 : GradientType::f32;
+      OwningOpRef<ModuleOp> module = trainingStep(seed, options, types);
       ASSERT_TRUE(module);
       compare(*module, "step", seed);
     }
@@ -301,14 +290,13 @@ TEST_F(RandomPrograms, Rematerialized) {
     Mesh mesh = randomMesh();
     writeMesh(*before, mesh);
     writeSeeds(*before, mesh);
-    PassManager place(&context);
-    place.addPass(createDistPropagate());
-    place.addPass(createDistPartition());
-    ASSERT_TRUE(succeeded(place.run(*before))) << "seed " << seed;
+    CompileOptions how;
+    llvm::cantFail(parseOption(policy, how.remat));
+    ASSERT_TRUE(succeeded(run(*before, how, "dist-propagate", "dist-partition")))
+        << "seed " << seed;
     OwningOpRef<ModuleOp> after(before->clone());
-    PassManager manager(&context);
-    manager.addPass(createDistRematerialize({policy}));
-    ASSERT_TRUE(succeeded(manager.run(*after))) << "seed " << seed << " " << policy;
+    ASSERT_TRUE(succeeded(run(*after, how, "dist-rematerialize", "dist-rematerialize")))
+        << "seed " << seed << " " << policy;
 
     interp::RandomOptions options;
     options.seed = seed;

@@ -146,9 +146,10 @@ TEST_F(RematEstimatesTest, CandidatesAreInOrder) {
 }
 
 TEST(RematPolicy, ListsAreRead) {
-  EXPECT_EQ(textOf(llvm::cantFail(parsePolicies("full, every:3 ,none,sqrt+price:16"))),
-            "full,every:3,none,sqrt+price:16");
-  EXPECT_EQ(toString(parsePolicies("full,").takeError()).substr(0, 22), "--remat '' is no polic");
+  RematChoice choice;
+  llvm::cantFail(parseOption("full, every:3 ,none,sqrt+price:16", choice));
+  EXPECT_EQ(optionText(choice), "full,every:3,none,sqrt+price:16");
+  EXPECT_EQ(toString(parseOption("full,", choice)).substr(0, 15), "'' is no policy");
 }
 
 TEST(RematPolicy, GroupsLeaveATail) {

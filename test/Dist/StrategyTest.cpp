@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+using namespace meshwright;
 using namespace meshwright::dist;
 
 static std::string errorOf(llvm::StringRef text) {
@@ -104,7 +105,7 @@ TEST(Strategy, NeedsItsAxes) {
   EXPECT_FALSE(refused(none, "pipe=2"));
   EXPECT_TRUE(refused(none, "expert=2"));
   Strategy server, both;
-  server.dataSync = both.dataSync = "parameter-server";
+  server.dataSync = both.dataSync = DataSync::parameterServer;
   both.zero = 1;
   EXPECT_FALSE(refused(server, "data=2,tensor=2"));
   EXPECT_FALSE(refused(server, "replica=2"));

@@ -39,7 +39,7 @@ func.func @sum(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
 // LATENCY-COUNT-2: dist.exchange %{{.*}} round 0
 // NATIVE: dist.all_reduce
 
-// UNKNOWN: error: collective algorithm 'tree' is unknown; algorithms are native, auto, parameter-server, sequential, ring, parallel, doubling, halving-doubling
+// UNKNOWN: --algorithm option: 'tree' is not supported; the choices are native, auto, parameter-server, sequential, ring, parallel, doubling, halving-doubling
 
 // Three pieces of five elements are two, two and one; of two elements one, one and
 // none. Both tensors go in one message.

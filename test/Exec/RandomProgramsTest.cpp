@@ -10,16 +10,14 @@
 #include "ProgramRunner.h"
 
 #include "Dist/Dist.h"
-#include "Dist/Passes.h"
 #include "Dist/Pipeline/StagePrograms.h"
 #include "Exec/Passes.h"
 #include "Interpreter/Compare.h"
 #include "Interpreter/RandomGraph.h"
-#include "Train/Passes.h"
+#include "meshwright/Pipeline.h"
 #include "meshwright/Register.h"
 
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/Passes.h"
 
 #include "gtest/gtest.h"
 
@@ -31,11 +29,19 @@ using namespace meshwright;
 using namespace meshwright::exec;
 
 namespace {
+/// Rows of matrices begin at multiples of 16 bytes.
+class RowsTarget : public Target {
+public:
+  StringRef getName() const override { return "rows"; }
+  int64_t getRowAlignment() const override { return 16; }
+};
+
 class ExecRandomPrograms : public testing::Test {
 protected:
   ExecRandomPrograms() {
     DialectRegistry registry;
     registerDialects(registry);
+    registerTarget(std::make_unique<RowsTarget>());
     context.appendDialectRegistry(registry);
     context.loadAllAvailableDialects();
     context.disableMultithreading();
@@ -44,6 +50,14 @@ protected:
   static unsigned programs(unsigned few) {
     const char *text = std::getenv("MESHWRIGHT_RANDOM_PROGRAMS");
     return text ? std::atoi(text) : few;
+  }
+
+  /// Runs the compiler's passes from `first` to `last`.
+  LogicalResult run(ModuleOp module, StringRef first, StringRef last,
+                    const CompileOptions &options = {}) {
+    PassManager manager(&context);
+    llvm::cantFail(buildPipeline(manager, options, first, last));
+    return manager.run(module);
   }
 
   OwningOpRef<ModuleOp> randomStep(uint64_t seed, int64_t granularity = 1, bool biases = false,
@@ -56,56 +70,31 @@ protected:
     options.microbatches = 1 + seed / 3 % 3;
     options.dropout = seed % 4 == 1;
     OwningOpRef<ModuleOp> module = interp::randomModel(&context, seed, options);
-    PassManager manager(&context);
     // A third each in f32, bf16 and bf16 with gradients in it.
-    train::TrainMixedPrecisionOptions precision;
-    precision.precision = seed % 3 ? "bf16" : "f32";
-    precision.gradDtype = seed % 3 == 2 ? "bf16" : "f32";
-    manager.addPass(train::createTrainMixedPrecision(precision));
-    manager.addPass(train::createTrainAutodiff());
-    manager.addPass(train::createTrainAccumulate());
-    train::TrainBuildOptimizerOptions optimizer;
-    optimizer.optimizer = seed % 5 ? "adamw" : "sgd";
-    manager.addPass(train::createTrainBuildOptimizer(optimizer));
-    manager.addPass(createCanonicalizerPass());
-    manager.addPass(createSymbolDCEPass());
-    EXPECT_TRUE(succeeded(manager.run(*module)));
+    CompileOptions how;
+    how.precision = seed % 3 ? MixedPrecision::bf16 : MixedPrecision::f32;
+    how.gradDtype = seed % 3 == 2 ? GradientType::bf16 : GradientType::f32;
+    how.optimizer = seed % 5 ? Optimizer::adamw : Optimizer::sgd;
+    EXPECT_TRUE(succeeded(run(*module, "train-mixed-precision", "symbol-dce", how)));
     return module;
   }
 
   /// Pads the rows of matrices to 16 bytes, on one device.
   void pad(ModuleOp module) {
-    PassManager manager(&context);
-    dist::DistPadOptions rows;
-    rows.rowBytes = 16;
-    manager.addPass(dist::createDistApplyStrategy());
-    manager.addPass(dist::createDistPad(rows));
-    manager.addPass(dist::createDistPropagate());
-    manager.addPass(dist::createDistPartition());
-    manager.addPass(createCanonicalizerPass());
-    EXPECT_TRUE(succeeded(manager.run(module)));
+    CompileOptions how;
+    how.target = findTarget("rows");
+    EXPECT_TRUE(succeeded(run(module, "dist-apply-strategy", "dist-partition", how)));
     // Padding is compared too.
     for (auto variable : module.getOps<train::VariableOp>())
       variable->removeAttr(dist::DistDialect::logicalAttr);
   }
 
   LogicalResult formKernels(ModuleOp module) {
-    PassManager manager(&context);
-    manager.addPass(createExecFuseAccumulate());
-    manager.addPass(createExecFormKernels());
-    manager.addPass(createExecDecomposeKernels());
-    manager.addPass(createExecScheduleKernels());
-    return manager.run(module);
+    return run(module, "exec-fuse-accumulate", "exec-schedule-kernels");
   }
 
   LogicalResult planMemory(ModuleOp module) {
-    PassManager manager(&context);
-    manager.addPass(createExecInlineRepeats());
-    manager.addPass(createExecOrder());
-    manager.addPass(createExecBufferize());
-    manager.addPass(createExecPlanMemory());
-    manager.addPass(createExecVerify());
-    return manager.run(module);
+    return run(module, "exec-inline-repeats", "exec-verify");
   }
 
   MLIRContext context;
@@ -123,14 +112,11 @@ TEST_F(ExecRandomPrograms, KernelsComputeTheSame) {
   for (uint64_t seed = 0; seed < programs(24) && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     OwningOpRef<ModuleOp> before = randomStep(seed), formed(before->clone());
-    PassManager form(&context), decompose(&context);
-    form.addPass(createExecFuseAccumulate());
-    form.addPass(createExecFormKernels());
-    ASSERT_TRUE(succeeded(form.run(*formed))) << text(*before);
+    ASSERT_TRUE(succeeded(run(*formed, "exec-fuse-accumulate", "exec-form-kernels")))
+        << text(*before);
     OwningOpRef<ModuleOp> decomposed(formed->clone());
-    decompose.addPass(createExecDecomposeKernels());
-    decompose.addPass(createExecScheduleKernels());
-    ASSERT_TRUE(succeeded(decompose.run(*decomposed))) << text(*formed);
+    ASSERT_TRUE(succeeded(run(*decomposed, "exec-decompose-kernels", "exec-schedule-kernels")))
+        << text(*formed);
     for (StringRef function : {"step", "eval"}) {
       auto want = interp::runOnRandom(*before, function, {});
       ASSERT_TRUE(succeeded(want));
@@ -289,25 +275,17 @@ TEST_F(ExecRandomPrograms, MemoryOfTheHostHoldsTheSame) {
       splitIntoTasks(*before);
     OwningOpRef<ModuleOp> after(before->clone());
     ASSERT_TRUE(succeeded(formKernels(*before)));
-    PassManager slice(&context), rest(&context);
-    ExecSliceUpdatesOptions parts;
-    parts.partBytes = 64 << seed % 4;
-    slice.addPass(createExecSliceUpdates(parts));
-    ASSERT_TRUE(succeeded(slice.run(*after))) << text(*before);
+    CompileOptions how;
+    how.offload = {/*optimizer=*/true};
+    how.offloadBuffer.count = 64 << seed % 4;
+    ASSERT_TRUE(succeeded(run(*after, "exec-slice-updates", "exec-slice-updates", how)))
+        << text(*before);
     after->walk([&](train::MaskOp mask) {
       masks += mask->getParentOfType<func::FuncOp>().getSymName().starts_with("update.part");
     });
     ASSERT_TRUE(succeeded(formKernels(*after)));
-    ExecOffloadOptions what;
-    what.optimizer = seed % 3 != 1;
-    what.activations = seed % 3 != 2;
-    rest.addPass(createExecInlineRepeats());
-    rest.addPass(createExecOrder());
-    rest.addPass(createExecBufferize());
-    rest.addPass(createExecOffload(what));
-    rest.addPass(createExecPlanMemory());
-    rest.addPass(createExecVerify());
-    ASSERT_TRUE(succeeded(rest.run(*after))) << text(*before);
+    how.offload = {/*optimizer=*/seed % 3 != 1, /*activations=*/seed % 3 != 2};
+    ASSERT_TRUE(succeeded(run(*after, "exec-inline-repeats", "exec-verify", how))) << text(*before);
     after->walk([&](CopyOp copy) {
       copies += queueOf(copy).has_value();
       loops += queueOf(copy) && copy->getParentOfType<LoopOp>();
@@ -329,15 +307,9 @@ TEST_F(ExecRandomPrograms, MissingWaitsAreNoticed) {
     OwningOpRef<ModuleOp> before = randomStep(seed);
     ASSERT_TRUE(succeeded(formKernels(*before)));
     OwningOpRef<ModuleOp> after(before->clone());
-    PassManager rest(&context);
-    ExecOffloadOptions what;
-    what.optimizer = what.activations = true;
-    rest.addPass(createExecInlineRepeats());
-    rest.addPass(createExecOrder());
-    rest.addPass(createExecBufferize());
-    rest.addPass(createExecOffload(what));
-    rest.addPass(createExecPlanMemory());
-    ASSERT_TRUE(succeeded(rest.run(*after)));
+    CompileOptions how;
+    how.offload = {/*optimizer=*/true, /*activations=*/true};
+    ASSERT_TRUE(succeeded(run(*after, "exec-inline-repeats", "exec-plan-memory", how)));
     // The first wait for something that comes to the device.
     llvm::DenseSet<int64_t> fetched;
     after->walk([&](CopyOp copy) {
@@ -355,9 +327,7 @@ TEST_F(ExecRandomPrograms, MissingWaitsAreNoticed) {
       continue;
     ++tried;
     ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) { return success(); });
-    PassManager verify(&context);
-    verify.addPass(createExecVerify());
-    EXPECT_TRUE(failed(verify.run(*after)));
+    EXPECT_TRUE(failed(run(*after, "exec-verify", "exec-verify")));
     noticed += !firstDifference(*before, *after, seed).empty();
   }
   EXPECT_GE(tried, 4u);
@@ -372,11 +342,10 @@ TEST_F(ExecRandomPrograms, EpiloguesHoldTheSame) {
     SCOPED_TRACE(seed);
     // The library keeps rows of 16 bytes.
     OwningOpRef<ModuleOp> before = randomStep(seed, 8, /*biases=*/true), fused(before->clone());
-    PassManager manager(&context);
-    manager.addPass(createAssignTarget("cuda", {}));
-    manager.addPass(createExecFuseAccumulate());
-    manager.addPass(createExecFuseEpilogues());
-    ASSERT_TRUE(succeeded(manager.run(*fused))) << text(*before);
+    CompileOptions how;
+    how.target = findTarget("cuda");
+    ASSERT_TRUE(succeeded(run(*fused, "exec-assign-target", "exec-fuse-epilogues", how)))
+        << text(*before);
     auto want = interp::runOnRandom(*before, "step", {}),
          got = interp::runOnRandom(*fused, "step", {});
     ASSERT_TRUE(succeeded(want) && succeeded(got));

@@ -41,7 +41,7 @@ TEST(Target, OfATestReachesThePlannedProgram) {
   MLIRContext context(registry);
   CompileOptions options;
   options.model = path.str().str();
-  options.target = "toy";
+  options.target = findTarget("toy");
   options.batch = 2;
   options.sequence = 8;
   auto module = compileTo(Stage::exec, options, context, llvm::nulls());

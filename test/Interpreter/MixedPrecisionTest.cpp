@@ -17,9 +17,9 @@ using namespace meshwright;
 using namespace meshwright::interp;
 
 namespace {
-class MixedPrecision : public testing::Test {
+class MixedPrecisionPass : public testing::Test {
 protected:
-  MixedPrecision() {
+  MixedPrecisionPass() {
     DialectRegistry registry;
     registerDialects(registry);
     context.appendDialectRegistry(registry);
@@ -27,17 +27,14 @@ protected:
   }
 
   /// @gradients and @eval of a random model.
-  OwningOpRef<ModuleOp> model(uint64_t seed, StringRef precision, StringRef gradDtype) {
+  OwningOpRef<ModuleOp> model(uint64_t seed, MixedPrecision precision, GradientType gradDtype) {
     RandomGraphOptions options;
     options.layers = 1 + seed % 3;
     options.microbatches = 1 + seed / 3 % 3;
     options.dropout = seed % 4 == 1;
     OwningOpRef<ModuleOp> module = randomModel(&context, seed, options);
     PassManager manager(&context);
-    train::TrainMixedPrecisionOptions mixed;
-    mixed.precision = precision.str();
-    mixed.gradDtype = gradDtype.str();
-    manager.addPass(train::createTrainMixedPrecision(mixed));
+    manager.addPass(train::createTrainMixedPrecision({precision, gradDtype}));
     manager.addPass(train::createTrainAutodiff());
     manager.addPass(train::createTrainAccumulate());
     EXPECT_TRUE(succeeded(manager.run(*module)));
@@ -49,11 +46,12 @@ protected:
 } // namespace
 
 /// In f64 nothing is rounded, so types must not matter.
-TEST_F(MixedPrecision, ComputesTheSameInF64) {
+TEST_F(MixedPrecisionPass, ComputesTheSameInF64) {
   for (uint64_t seed = 0; seed < 30 && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
-    OwningOpRef<ModuleOp> full = model(seed, "f32", "f32");
-    OwningOpRef<ModuleOp> mixed = model(seed, "bf16", seed % 2 ? "bf16" : "f32");
+    OwningOpRef<ModuleOp> full = model(seed, MixedPrecision::f32, GradientType::f32);
+    OwningOpRef<ModuleOp> mixed =
+        model(seed, MixedPrecision::bf16, seed % 2 ? GradientType::bf16 : GradientType::f32);
     for (StringRef function : {"gradients", "eval"}) {
       auto want = runOnRandom(*full, function, {}), got = runOnRandom(*mixed, function, {});
       ASSERT_TRUE(succeeded(want) && succeeded(got));
@@ -70,13 +68,13 @@ TEST_F(MixedPrecision, ComputesTheSameInF64) {
 }
 
 /// Rounding to types does: every gradient has few digits, and the type asked for.
-TEST_F(MixedPrecision, GradientsHaveTheirTypes) {
+TEST_F(MixedPrecisionPass, GradientsHaveTheirTypes) {
   for (uint64_t seed = 0; seed < 10; ++seed) {
-    for (StringRef gradDtype : {"f32", "bf16"}) {
-      OwningOpRef<ModuleOp> mixed = model(seed, "bf16", gradDtype);
+    for (GradientType gradDtype : {GradientType::f32, GradientType::bf16}) {
+      OwningOpRef<ModuleOp> mixed = model(seed, MixedPrecision::bf16, gradDtype);
       auto gradients = mixed->lookupSymbol<func::FuncOp>("gradients");
       for (Type type : gradients.getResultTypes().drop_front())
-        EXPECT_EQ(getElementTypeOrSelf(type).isF32(), gradDtype == "f32");
+        EXPECT_EQ(getElementTypeOrSelf(type).isF32(), gradDtype == GradientType::f32);
       for (auto variable : mixed->getOps<train::VariableOp>())
         EXPECT_TRUE(variable.getTensorType().getElementType().isBF16());
       EXPECT_TRUE(getElementTypeOrSelf(gradients.getResultTypes()[0]).isF32());

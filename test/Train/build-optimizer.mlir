@@ -1,7 +1,7 @@
 // RUN: meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer --train-verify -split-input-file -verify-diagnostics | FileCheck %s
 // RUN: meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer=optimizer=sgd -split-input-file | FileCheck %s --check-prefix=SGD
 // RUN: not meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer=optimizer=adafactor -split-input-file 2>&1 | FileCheck %s --check-prefix=UNKNOWN
-// UNKNOWN: unknown optimizer 'adafactor'; adamw and sgd work
+// UNKNOWN: --optimizer option: 'adafactor' is not supported; the choices are sgd, adamw
 
 // BEGIN EXAMPLE --train-autodiff --train-accumulate --train-build-optimizer --symbol-dce
 module attributes {train.microbatches = 1 : i64} {

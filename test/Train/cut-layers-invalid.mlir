@@ -13,9 +13,9 @@
 // ZERO: cuts '0': layer 0 cannot begin a stage
 // ORDER: cuts '2,1': 1 does not come after 2; layer numbers must ascend
 // NUMBER: cuts '1': 1 layer numbers make 2 parts, but the pipeline has 3; give 2
-// WORD: cuts 'one': 'one' is no layer number
-// GROUPS: every '2,2,2': 3 numbers for 2 chunks; give one, or one for each
-// NEGATIVE: every '-1': '-1' is no number of layers
+// WORD: --cuts option: 'one': 'one' is no layer number
+// GROUPS: every: 3 numbers for 2 chunks; give one, or one for each
+// NEGATIVE: every: '-1' is no number of layers
 // STACK: takes slices of 'tensor<3x4x4xf32>', which is not a stacked variable, so the layers cannot be cut into stages
 train.variable @h.w : tensor<3x4x4xf32> stacked init <"normal", 0.02> storage <"h.{layer}.w">
 func.func private @layer(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>) -> tensor<2x4xf32> {

@@ -1,7 +1,7 @@
 // RUN: meshwright-opt %s --train-mixed-precision="precision=bf16" -split-input-file -verify-diagnostics | FileCheck %s
 // RUN: meshwright-opt %s --train-mixed-precision -split-input-file | FileCheck %s --check-prefix=F32
 // RUN: not meshwright-opt %s --train-mixed-precision="precision=fp8" -split-input-file 2>&1 | FileCheck %s --check-prefix=FP8
-// FP8: unknown precision 'fp8'; f32, bf16 and fp16 work
+// FP8: --precision option: 'fp8' is not supported; the choices are f32, bf16, fp16
 // RUN: not meshwright-opt %s --train-mixed-precision="precision=fp16 grad-dtype=bf16" -split-input-file 2>&1 | FileCheck %s --check-prefix=GRADIENTS
 // GRADIENTS: gradients in bf16 do not go with precision fp16; f32 goes with every precision, bf16 with bf16
 

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Annotations.h"
+#include "meshwright/Pipeline.h"
 #include "meshwright/Register.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -25,6 +26,10 @@ int main(int argc, char **argv) {
   meshwright::registerPasses();
   meshwright::registerAnnotateIndexClasses();
   meshwright::registerAnnotateMemory();
+  if (argc == 2 && llvm::StringRef(argv[1]) == "--meshwright-pass-order") {
+    meshwright::printPassOrder(llvm::outs());
+    return 0;
+  }
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Meshwright's pass driver\n", registry));
 }

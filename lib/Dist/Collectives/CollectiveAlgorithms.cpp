@@ -12,29 +12,10 @@ using namespace llvm;
 
 namespace meshwright::dist {
 
-static constexpr std::pair<CollectiveAlgorithm, StringLiteral> names[] = {
-    {CollectiveAlgorithm::ParameterServer, "parameter-server"},
-    {CollectiveAlgorithm::Sequential, "sequential"},
-    {CollectiveAlgorithm::Ring, "ring"},
-    {CollectiveAlgorithm::Parallel, "parallel"},
-    {CollectiveAlgorithm::Doubling, "doubling"},
-    {CollectiveAlgorithm::HalvingDoubling, "halving-doubling"},
-};
-
-StringRef nameOf(CollectiveAlgorithm algorithm) {
-  return find_if(names, [&](const auto &entry) { return entry.first == algorithm; })->second;
-}
-
-std::optional<CollectiveAlgorithm> collectiveAlgorithmNamed(StringRef name) {
-  for (const auto &[algorithm, text] : names)
-    if (text == name)
-      return algorithm;
-  return std::nullopt;
-}
-
 ArrayRef<CollectiveAlgorithm> collectiveAlgorithms() {
-  static const SmallVector<CollectiveAlgorithm> all =
-      map_to_vector(names, [](const auto &entry) { return entry.first; });
+  using A = CollectiveAlgorithm;
+  static constexpr A all[] = {A::ParameterServer, A::Sequential, A::Ring,
+                              A::Parallel,        A::Doubling,   A::HalvingDoubling};
   return all;
 }
 
@@ -152,6 +133,9 @@ private:
 AllReduceMessages allReduceMessages(CollectiveAlgorithm algorithm, int64_t places) {
   Builder builder(places);
   switch (algorithm) {
+  case CollectiveAlgorithm::Native:
+  case CollectiveAlgorithm::Auto:
+    llvm_unreachable("no algorithm of messages");
   case CollectiveAlgorithm::ParameterServer:
     builder.star(/*atOnce=*/true);
     break;

@@ -10,16 +10,21 @@
 #ifndef MESHWRIGHT_LIB_DIST_COLLECTIVEALGORITHMS_H
 #define MESHWRIGHT_LIB_DIST_COLLECTIVEALGORITHMS_H
 
+#include "meshwright/OptionValues.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <cstdint>
-#include <optional>
 
 namespace meshwright::dist {
 
 enum class CollectiveAlgorithm {
+  /// No messages: the runtime's own.
+  Native,
+  /// Of those below, the one that is fastest by the alpha-beta model.
+  Auto,
   /// All send to place 0, which sends the sum to all (Li et al. 2014).
   ParameterServer,
   /// The same, one after another.
@@ -36,9 +41,13 @@ enum class CollectiveAlgorithm {
   HalvingDoubling,
 };
 
-/// "ring", ...; and back.
-llvm::StringRef nameOf(CollectiveAlgorithm algorithm);
-std::optional<CollectiveAlgorithm> collectiveAlgorithmNamed(llvm::StringRef name);
+inline Names namesOf(CollectiveAlgorithm) {
+  static constexpr llvm::StringLiteral names[] = {
+      "native", "auto", "parameter-server", "sequential", "ring", "parallel", "doubling",
+      "halving-doubling"};
+  return names;
+}
+/// Those that messages are written for.
 llvm::ArrayRef<CollectiveAlgorithm> collectiveAlgorithms();
 
 /// One message for each place that takes part: place p sends the `length` pieces
@@ -77,5 +86,7 @@ AllReduceMessages allReduceMessages(CollectiveAlgorithm algorithm, int64_t place
 double secondsOf(const AllReduceMessages &messages, double bytes, double latency, double bandwidth);
 
 } // namespace meshwright::dist
+
+MESHWRIGHT_PASS_OPTION(::meshwright::dist::CollectiveAlgorithm)
 
 #endif // MESHWRIGHT_LIB_DIST_COLLECTIVEALGORITHMS_H

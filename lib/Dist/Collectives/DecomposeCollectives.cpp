@@ -50,15 +50,7 @@ public:
   using DistDecomposeCollectivesBase::DistDecomposeCollectivesBase;
 
   void runOnModule() override {
-    std::optional<CollectiveAlgorithm> named = collectiveAlgorithmNamed(algorithm);
-    if (!named && algorithm != "auto" && algorithm != "native") {
-      InFlightDiagnostic error = getOperation().emitError("collective algorithm '")
-                                 << algorithm << "' is unknown; algorithms are native, auto";
-      for (CollectiveAlgorithm known : collectiveAlgorithms())
-        error << ", " << nameOf(known);
-      return signalPassFailure();
-    }
-    if (algorithm == "native")
+    if (algorithm == CollectiveAlgorithm::Native)
       return;
     MeshOp meshOp = lookupMesh(getOperation());
     if (!meshOp)
@@ -68,7 +60,8 @@ public:
     getOperation().walk([&](AllReduceOp op) { reductions.push_back(op); });
     for (AllReduceOp op : reductions) {
       int64_t places = mesh.size(op.getGroup().on(mesh));
-      decompose(op, allReduceMessages(named ? *named : fastest(op, places), places));
+      bool free = algorithm == CollectiveAlgorithm::Auto;
+      decompose(op, allReduceMessages(free ? fastest(op, places) : algorithm, places));
     }
   }
 

@@ -147,8 +147,8 @@ tasksOf(func::FuncOp function) {
 namespace {
 class Scheduler {
 public:
-  Scheduler(ModuleOp module, StringRef schedule)
-      : module(module), programs(programsOf(module)), text(schedule) {}
+  Scheduler(ModuleOp module, planner::ScheduleKind kind)
+      : module(module), programs(programsOf(module)), kind(kind) {}
 
   LogicalResult run();
 
@@ -159,7 +159,7 @@ private:
 
   ModuleOp module;
   SmallVector<ModuleOp> programs;
-  StringRef text;
+  planner::ScheduleKind kind;
   PipelineSchedule schedule;
 };
 } // namespace
@@ -225,16 +225,13 @@ LogicalResult Scheduler::findSchedule() {
   if (ordered)
     return readOrders();
 
-  llvm::Expected<planner::ScheduleKind> kind = planner::ScheduleKind::parse(text);
-  if (!kind)
-    return module.emitError(llvm::toString(kind.takeError()));
   llvm::Expected<PipelineSchedule> made =
-      makeSchedule(*kind, programs.size(), schedule.microbatches);
+      makeSchedule(kind, programs.size(), schedule.microbatches);
   if (!made)
     return module.emitError(llvm::toString(made.takeError()));
   if (made->stageOf != schedule.stageOf || made->splitsBackward != schedule.splitsBackward)
     return module.emitError("the stages were not split for schedule ")
-           << text << "; give dist-split-stages the same schedule";
+           << kind.str() << "; give dist-split-stages the same schedule";
   schedule = std::move(*made);
   return success();
 }

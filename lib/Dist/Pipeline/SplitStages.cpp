@@ -197,15 +197,10 @@ private:
                        "seeds can use any other axis");
       return signalPassFailure();
     }
-    llvm::Expected<planner::ScheduleKind> kind = planner::ScheduleKind::parse(schedule);
-    if (!kind) {
-      module.emitError(llvm::toString(kind.takeError()));
-      return signalPassFailure();
-    }
     // Before each microbatch is written out.
     if (auto count = module->getAttrOfType<IntegerAttr>("train.microbatches")) {
       llvm::Expected<planner::PipelineSchedule> made =
-          planner::makeSchedule(*kind, mesh.getMesh().axes[axis].size, count.getInt());
+          planner::makeSchedule(schedule, mesh.getMesh().axes[axis].size, count.getInt());
       if (!made) {
         module.emitError(llvm::toString(made.takeError()));
         return signalPassFailure();
@@ -220,7 +215,7 @@ private:
       module.emitError("scatter-gather '") << scatterGather << "' must be never, cheaper or always";
       return signalPassFailure();
     }
-    if (failed(Splitter(module, mesh, axis, *kind, *sharing, {between, inside, latency}).run()))
+    if (failed(Splitter(module, mesh, axis, schedule, *sharing, {between, inside, latency}).run()))
       signalPassFailure();
   }
 };

@@ -62,9 +62,6 @@ struct DistRematerialize : dist::impl::DistRematerializeBase<DistRematerialize> 
   }
 
   LogicalResult run() {
-    llvm::Expected<std::vector<RematPolicy>> policies = parsePolicies(policy);
-    if (!policies)
-      return getOperation().emitError(toString(policies.takeError()));
     WalkResult roles = getOperation().walk([](train::RepeatOp repeat) {
       if (train::roleOf(repeat))
         return WalkResult::advance();
@@ -76,12 +73,12 @@ struct DistRematerialize : dist::impl::DistRematerializeBase<DistRematerialize> 
     if (roles.wasInterrupted())
       return failure();
     int64_t chunks = chunkCount(getOperation());
-    if (policies->size() > 1 && int64_t(policies->size()) != chunks)
+    if (policies.size() > 1 && int64_t(policies.size()) != chunks)
       return getOperation().emitError("has ")
              << chunks << (chunks == 1 ? " chunk" : " chunks") << " of layers, but "
-             << policies->size() << " policies of rematerialization; give one, or one for each";
+             << policies.size() << " policies of rematerialization; give one, or one for each";
     for (LayerPair &pair : findLayerPairs(getOperation()))
-      if (failed(apply((*policies)[policies->size() > 1 ? pair.chunk : 0], pair)))
+      if (!policies.empty() && failed(apply(policies[policies.size() > 1 ? pair.chunk : 0], pair)))
         return failure();
     return success();
   }

@@ -65,7 +65,7 @@ private:
       return failure();
     if (!users)
       seeds.noteCopies(*plan);
-    if (dataSync == "parameter-server")
+    if (dataSync == DataSync::parameterServer)
       return seeds.server(batchAxes(shape));
     // The third dimension of tensor=RxCxD stores parameters once.
     Axes data = shape.named("data"), depth = shape.named("tensor.2");
@@ -80,17 +80,14 @@ private:
       MeshOp found = lookupMesh(module);
       if (!found)
         return failure();
-      if (!mesh.empty())
+      if (!mesh.axes.empty())
         return found.emitOpError("is there already; leave the mesh option out");
       return found;
     }
-    llvm::Expected<Mesh> shape = parseMesh(mesh);
-    if (!shape)
-      return module.emitError(llvm::toString(shape.takeError()));
     OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
     auto op = MeshOp::create(b, module.getLoc(), b.getStringAttr("mesh"), b.getArrayAttr({}),
                              b.getDenseI64ArrayAttr({}), StringAttr());
-    write(op, *shape);
+    write(op, mesh);
     return op;
   }
 

@@ -112,10 +112,7 @@ Error checkStrategy(const Strategy &strategy, const Mesh &mesh,
     return createStringError("--zero " + Twine(strategy.zero) +
                              " shares state out over the data axis, which the mesh does not have; "
                              "add e.g. data=2");
-  if (strategy.dataSync != "all-reduce" && strategy.dataSync != "parameter-server")
-    return createStringError("--data-sync " + strategy.dataSync +
-                             " is unknown; all-reduce and parameter-server work");
-  if (strategy.dataSync == "parameter-server") {
+  if (strategy.dataSync == DataSync::parameterServer) {
     if (strategy.zero != 0)
       return createStringError("--data-sync parameter-server does not go with --zero " +
                                Twine(strategy.zero) +

@@ -1,0 +1,165 @@
+//===- OptionValues.h - types of options, and how their values are written --===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// A type of options has two overloads: parseOption reads a value from text, optionText
+// writes it. Flags, recipes and the options of passes all read by them. An enumeration
+// only has `namesOf`, the names of its values in order.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_OPTIONVALUES_H
+#define MESHWRIGHT_OPTIONVALUES_H
+
+#include "meshwright/Bytes.h"
+#include "meshwright/Suggestion.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Error.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+//===--- enumerations -----------------------------------------------------------===//
+
+using Names = llvm::ArrayRef<llvm::StringLiteral>;
+
+/// The type of weights and activations.
+enum class MixedPrecision { f32, bf16, fp16 };
+inline Names namesOf(MixedPrecision) {
+  static constexpr llvm::StringLiteral names[] = {"f32", "bf16", "fp16"};
+  return names;
+}
+
+/// The type in which parameters' gradients are summed.
+enum class GradientType { f32, bf16 };
+inline Names namesOf(GradientType) {
+  static constexpr llvm::StringLiteral names[] = {"f32", "bf16"};
+  return names;
+}
+
+enum class Optimizer { sgd, adamw };
+inline Names namesOf(Optimizer) {
+  static constexpr llvm::StringLiteral names[] = {"sgd", "adamw"};
+  return names;
+}
+
+/// Who adds gradients and updates parameters.
+enum class DataSync { allReduce, parameterServer };
+inline Names namesOf(DataSync) {
+  static constexpr llvm::StringLiteral names[] = {"all-reduce", "parameter-server"};
+  return names;
+}
+
+enum class Toggle { on, off };
+inline Names namesOf(Toggle) {
+  static constexpr llvm::StringLiteral names[] = {"on", "off"};
+  return names;
+}
+
+/// Whether collectives run beside what is computed; automatic: if the target prefers it.
+enum class Overlap { automatic, on, off };
+inline Names namesOf(Overlap) {
+  static constexpr llvm::StringLiteral names[] = {"auto", "on", "off"};
+  return names;
+}
+
+/// Says that `text` is none of `names`.
+template <typename Choices> std::string notAmong(llvm::StringRef text, const Choices &names) {
+  std::string meant = nearestName(text, names);
+  return ("'" + text + "' is not supported; " +
+          (meant.empty() ? "the" : "did you mean " + meant + "? The") + " choices are " +
+          llvm::join(names, ", "))
+      .str();
+}
+
+template <typename E>
+std::enable_if_t<std::is_enum_v<E>, llvm::Error> parseOption(llvm::StringRef text, E &value) {
+  Names names = namesOf(E());
+  const auto *found = llvm::find(names, text);
+  if (found == names.end())
+    return llvm::createStringError(notAmong(text, names));
+  value = E(found - names.begin());
+  return llvm::Error::success();
+}
+
+template <typename E> std::enable_if_t<std::is_enum_v<E>, std::string> optionText(E value) {
+  return namesOf(value)[size_t(value)].str();
+}
+
+//===--- numbers ----------------------------------------------------------------===//
+
+/// An amount of memory, as it was written.
+struct Bytes {
+  double count = 0;
+  std::string text; ///< empty: none is given
+};
+llvm::Error parseOption(llvm::StringRef text, Bytes &bytes);
+inline std::string optionText(const Bytes &bytes) { return bytes.text; }
+
+/// Bytes of a buffer, of which there is some.
+struct BufferBytes : Bytes {
+  BufferBytes() : Bytes{32 << 20, "32MiB"} {}
+};
+llvm::Error parseOption(llvm::StringRef text, BufferBytes &bytes);
+
+/// A probability, where one is given.
+struct Probability {
+  std::optional<double> value;
+};
+llvm::Error parseOption(llvm::StringRef text, Probability &probability);
+std::string optionText(const Probability &probability);
+
+/// Numbers of layers between commas.
+struct LayerNumbers {
+  std::vector<int64_t> numbers;
+};
+llvm::Error parseOption(llvm::StringRef text, LayerNumbers &layers);
+std::string optionText(const LayerNumbers &layers);
+
+/// What the host's memory keeps.
+struct Offload {
+  bool optimizer = false, activations = false;
+  bool any() const { return optimizer || activations; }
+};
+llvm::Error parseOption(llvm::StringRef text, Offload &offload);
+std::string optionText(const Offload &offload);
+
+//===--- options of passes --------------------------------------------------------===//
+
+/// What LLVM's command line reads an option of type T with.
+template <typename T> class ValueParser : public llvm::cl::basic_parser<T> {
+public:
+  using llvm::cl::basic_parser<T>::basic_parser;
+
+  bool parse(llvm::cl::Option &option, llvm::StringRef, llvm::StringRef text, T &value) {
+    llvm::Error error = parseOption(text, value);
+    return error && option.error(llvm::toString(std::move(error)));
+  }
+  static void print(llvm::raw_ostream &os, const T &value) { os << optionText(value); }
+  void printOptionDiff(const llvm::cl::Option &option, const T &, const llvm::cl::OptionValue<T> &,
+                       size_t width) const {
+    this->printOptionNoValue(option, width);
+  }
+};
+
+} // namespace meshwright
+
+/// Makes `Type` one that options of passes can have.
+#define MESHWRIGHT_PASS_OPTION(Type)                                                               \
+  template <> class llvm::cl::parser<Type> : public ::meshwright::ValueParser<Type> {              \
+    using ValueParser::ValueParser;                                                                \
+  };
+
+MESHWRIGHT_PASS_OPTION(::meshwright::MixedPrecision)
+MESHWRIGHT_PASS_OPTION(::meshwright::GradientType)
+MESHWRIGHT_PASS_OPTION(::meshwright::Optimizer)
+MESHWRIGHT_PASS_OPTION(::meshwright::DataSync)
+MESHWRIGHT_PASS_OPTION(::meshwright::LayerNumbers)
+
+#endif // MESHWRIGHT_OPTIONVALUES_H

@@ -1,0 +1,81 @@
+//===- OptionValues.cpp - how values of options are written ------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "meshwright/OptionValues.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
+
+using llvm::createStringError;
+using llvm::Error;
+using llvm::StringRef;
+
+namespace meshwright {
+
+/// Reads an amount of memory of `least` bytes or more; an error calls it `what`.
+static Error readBytes(StringRef text, Bytes &bytes, double least, const llvm::Twine &what) {
+  std::optional<double> count = parseBytes(text);
+  if (!count || *count < least)
+    return createStringError("'" + text + "' is no amount of memory" + what + " (units " +
+                             byteUnits + ")");
+  bytes.count = *count;
+  bytes.text = text.str();
+  return Error::success();
+}
+
+Error parseOption(StringRef text, Bytes &bytes) {
+  return readBytes(text, bytes, -HUGE_VAL, "; write e.g. 70GiB");
+}
+
+Error parseOption(StringRef text, BufferBytes &bytes) {
+  return readBytes(text, bytes, 128, " of 128 bytes or more; write e.g. 32MiB");
+}
+
+Error parseOption(StringRef text, Probability &probability) {
+  double value = 0;
+  if (text.getAsDouble(value) || !(value >= 0 && value < 1))
+    return createStringError("'" + text + "' must be a number in [0, 1)");
+  probability.value = value;
+  return Error::success();
+}
+
+std::string optionText(const Probability &probability) {
+  return probability.value ? llvm::formatv("{0}", *probability.value).str() : "";
+}
+
+Error parseOption(StringRef text, LayerNumbers &layers) {
+  layers.numbers.clear();
+  for (StringRef item : llvm::split(text, ','))
+    if (item.trim().getAsInteger(10, layers.numbers.emplace_back()))
+      return createStringError("'" + text + "': '" + item + "' is no layer number");
+  return Error::success();
+}
+
+std::string optionText(const LayerNumbers &layers) {
+  return llvm::join(
+      llvm::map_range(layers.numbers, [](int64_t layer) { return std::to_string(layer); }), ",");
+}
+
+Error parseOption(StringRef text, Offload &offload) {
+  for (StringRef what : llvm::split(text, ','))
+    if (what == "optimizer")
+      offload.optimizer = true;
+    else if (what == "activations")
+      offload.activations = true;
+    else
+      return createStringError("'" + text + "': '" + what +
+                               "' cannot be kept on the host; optimizer, activations and "
+                               "optimizer,activations can");
+  return Error::success();
+}
+
+std::string optionText(const Offload &offload) {
+  return std::string(offload.optimizer ? "optimizer" : "") +
+         (offload.optimizer && offload.activations ? "," : "") +
+         (offload.activations ? "activations" : "");
+}
+
+} // namespace meshwright
