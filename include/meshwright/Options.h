@@ -6,7 +6,7 @@
 #ifndef MESHWRIGHT_OPTIONS_H
 #define MESHWRIGHT_OPTIONS_H
 
-#include "Dist/CollectiveAlgorithms.h"
+#include "Dist/Collectives/CollectiveAlgorithms.h"
 #include "Exec/Target.h"
 #include "Planner/PipelineSchedule.h"
 #include "Planner/RematPolicy.h"
