@@ -40,6 +40,11 @@ def Exec_Dialect : Dialect {
     A collective of the memory form with `exec.start`, an i64, is only started, and so is a
     copy between the two arenas; see `exec.wait`.
 
+    A finished module has `exec.groups`, the groups of ranks that communicate: a list of their
+    mesh axes, `["data", "tensor"]`, and the channel behind them if that is not 0. Each collective has
+    `exec.collective`, an i64: its row in the plan, counted over all programs. Code, plan and traces
+    name groups and collectives by these numbers (`exec-number-collectives`).
+
     A `func.call` in the tensor form has `exec.tied` once its callee is in the memory
     form: for each result the operand whose memory it takes, or -1.
   }];

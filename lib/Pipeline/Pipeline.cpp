@@ -88,6 +88,7 @@ struct ProgramsPass : PassWrapper<ProgramsPass, OperationPass<ModuleOp>> {
 struct Step {
   Stage to;
   std::string passes;
+  std::string closing = {}; ///< of stage exec, what follows on the whole module
 };
 } // namespace
 
@@ -170,7 +171,8 @@ static std::vector<Step> staircase(const PipelineOptions &o, int64_t chunks,
            "exec-inline-repeats,exec-order," +
            (o.replay ? "exec-number-values," : "") + "exec-choose-libraries,exec-bufferize," + offload +
            (o.overlap == "on" ? "exec-overlap-collectives," : "") +
-           "exec-plan-memory,exec-verify"},
+           "exec-plan-memory",
+       "exec-number-collectives,exec-verify"},
   };
 }
 
@@ -234,7 +236,7 @@ Error buildPipeline(OpPassManager &manager, const PipelineOptions &options, Stag
   if (Error error = checkPipelineFlags(options, stages, from))
     return error;
   if (StringRef verifier = verifierOf(from); !verifier.empty())
-    if (failed(append(manager, verifier, from == Stage::exec, llvm::errs())))
+    if (failed(append(manager, verifier, /*ofPrograms=*/false, llvm::errs())))
       return llvm::createStringError("no pass " + verifier);
   int64_t chunks = stages > 1 ? stages * kind->chunksPerStage : 1;
   Expected<std::vector<RematPolicy>> remat = rematOfChunks(options.remat, *kind, stages);
@@ -248,7 +250,8 @@ Error buildPipeline(OpPassManager &manager, const PipelineOptions &options, Stag
           exec::getTargetOrDefault(options.target).getName(), options.targetFlags));
     std::string errors;
     llvm::raw_string_ostream os(errors);
-    if (!step.passes.empty() && failed(append(manager, step.passes, step.to == Stage::exec, os)))
+    if ((!step.passes.empty() && failed(append(manager, step.passes, step.to == Stage::exec, os))) ||
+        (!step.closing.empty() && failed(append(manager, step.closing, /*ofPrograms=*/false, os))))
       return llvm::createStringError("the pipeline to stage " + nameOf(step.to) +
                                      " is not well formed: " + errors);
     manager.addPass(std::make_unique<StagePass>(step.to));
