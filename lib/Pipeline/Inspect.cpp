@@ -40,6 +40,21 @@ static Expected<plan::Plan> parsePlan(llvm::StringRef text, const llvm::Twine &w
   return plan;
 }
 
+/// Adds what an assembler said of the kernels.
+static Error addAssembled(llvm::StringRef executable, plan::Plan &plan) {
+  Expected<std::string> text = readAssembled(executable);
+  if (!text || text->empty())
+    return text.takeError();
+  Expected<plan::AssembledKernels> assembled = plan::parse<plan::AssembledKernels>(*text);
+  if (!assembled)
+    return assembled.takeError();
+  for (auto [program, made] : llvm::zip(plan.programs, assembled->programs))
+    for (plan::Kernel &kernel : program.kernels)
+      if (auto found = made.kernels.find(kernel.op); found != made.kernels.end())
+        kernel.assembled = found->second;
+  return Error::success();
+}
+
 Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
   std::string executable;
   bool json = false, kernels = false;
@@ -86,6 +101,8 @@ Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
       parsePlan(*plan, "the plan in '" + executable + "' is damaged; compile the model again");
   if (!parsed)
     return parsed.takeError();
+  if (Error error = addAssembled(executable, *parsed))
+    return error;
   if (json)
     os << llvm::formatv("{0:2}\n", llvm::json::Value(*parsed));
   else if (kernels)

@@ -223,6 +223,21 @@ struct Attention {
                     v("tensor_cores", self.tensorCores);)
 };
 
+//===--- beside the plan --------------------------------------------------===//
+
+/// What an assembler made of a program's kernels, by name.
+struct AssembledProgram {
+  Table<List<Assembled>> kernels;
+  MESHWRIGHT_FIELDS(v("kernels", self.kernels);)
+};
+
+/// ... of all programs. It follows from the plan, so executables carry it in a section of its own,
+/// and `meshwright inspect` shows it with the plan.
+struct AssembledKernels {
+  List<AssembledProgram> programs;
+  MESHWRIGHT_FIELDS(v("programs", self.programs);)
+};
+
 //===--- the whole --------------------------------------------------------===//
 
 constexpr int64_t version = 1;
