@@ -33,6 +33,9 @@ inline constexpr llvm::StringLiteral libraryAttr = "exec.library", reasonAttr = 
 /// Of a launch in the tensor form, each an array of i64: the inputs that are gradients, and the
 /// results that are the only input with its elements moved; see the dialect's description.
 inline constexpr llvm::StringLiteral gradientsAttr = "exec.gradients", movesAttr = "exec.moves";
+/// The number of a collective in a finished module, and of that module the groups of ranks
+/// that communicate; see the dialect's description.
+inline constexpr llvm::StringLiteral collectiveAttr = "exec.collective", groupsAttr = "exec.groups";
 /// Attributes of a planned module.
 inline constexpr llvm::StringLiteral arenaBytesAttr = "exec.arena_bytes",
                                      liveBytesAttr = "exec.live_bytes", memoryAttr = "exec.memory",
@@ -53,6 +56,14 @@ std::optional<Queue> queueOf(mlir::Operation *op);
 /// The number under which a collective or a copy is only started; nothing where the program
 /// waits for it there, and for other ops.
 std::optional<int64_t> startOf(mlir::Operation *op);
+
+/// The number of a collective; nothing before exec-number-collectives, and for other ops.
+std::optional<int64_t> collectiveOf(mlir::Operation *op);
+
+/// A group of ranks as `exec.groups` has it: its axes, then the channel if that is not 0.
+mlir::ArrayAttr groupAlong(mlir::ArrayAttr axes, int64_t channel = 0);
+/// The group in which an op communicates or counts its rank; null for other ops.
+mlir::ArrayAttr groupOf(mlir::Operation *op);
 
 /// The attribute of a module that says its target, a TargetAttr.
 inline constexpr llvm::StringLiteral targetAttr = "exec.target";

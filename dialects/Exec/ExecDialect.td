@@ -44,6 +44,11 @@ def Exec_Dialect : Dialect {
     update computes its gradient, and `exec.moves`, the numbers of the results that are its only
     input in another layout or type. `exec-form-kernels` knows both, and `exec-bufferize` needs them for categories.
 
+    A finished module has `exec.groups`, the groups of ranks that communicate: a list of their
+    mesh axes, `["data", "tensor"]`, and the channel behind them if that is not 0. Each collective has
+    `exec.collective`, an i64: its row in the plan, counted over all programs. Code, plan and traces
+    name groups and collectives by these numbers (`exec-number-collectives`).
+
     A `func.call` in the tensor form has `exec.tied` once its callee is in the memory
     form: for each result the operand whose memory it takes, or -1.
   }];

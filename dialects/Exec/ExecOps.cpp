@@ -59,6 +59,30 @@ std::optional<int64_t> exec::startOf(Operation *op) {
   return number ? std::optional(number.getInt()) : std::nullopt;
 }
 
+std::optional<int64_t> exec::collectiveOf(Operation *op) {
+  auto number = op->getAttrOfType<IntegerAttr>(collectiveAttr);
+  return number ? std::optional(number.getInt()) : std::nullopt;
+}
+
+ArrayAttr exec::groupAlong(ArrayAttr axes, int64_t channel) {
+  if (channel == 0)
+    return axes;
+  Builder b(axes.getContext());
+  SmallVector<Attribute> group(axes.getValue());
+  group.push_back(b.getI64IntegerAttr(channel));
+  return b.getArrayAttr(group);
+}
+
+ArrayAttr exec::groupOf(Operation *op) {
+  if (auto window = dyn_cast<WindowOp>(op))
+    return window.getAxes();
+  if (auto begin = dyn_cast<StoreBeginOp>(op))
+    return begin.getAxes();
+  if (auto collective = dyn_cast<CollectiveOpInterface>(op))
+    return groupAlong(collective.getAxes(), collective.getMessageChannel());
+  return {};
+}
+
 bool exec::isOnHost(Type type) {
   auto memory = dyn_cast<MemRefType>(type);
   return memory && memory.getMemorySpace() == StringAttr::get(type.getContext(), "host");

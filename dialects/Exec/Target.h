@@ -20,7 +20,6 @@
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/Support/Error.h"
-#include "llvm/Support/JSON.h"
 
 #include <map>
 
@@ -28,6 +27,9 @@ namespace meshwright {
 struct CodegenOptions;
 namespace codegen {
 struct Communication;
+}
+namespace plan {
+struct Plan;
 }
 } // namespace meshwright
 
@@ -154,7 +156,7 @@ public:
     return {};
   }
   /// Adds to the plan of a compiled module what only this target's runtime reads.
-  virtual void addToPlan(mlir::ModuleOp module, llvm::json::Object &plan) const {}
+  virtual void addToPlan(mlir::ModuleOp module, plan::Plan &plan) const {}
 
   //===--- the way out ------------------------------------------------------===//
 

@@ -76,6 +76,9 @@ llvm::Error writeFileAtomically(llvm::StringRef bytes, llvm::StringRef output);
 /// The plan an executable or object carries.
 llvm::Expected<std::string> readPlan(llvm::StringRef file);
 
+/// What an assembler made of its kernels (plan::AssembledKernels); empty where none did.
+llvm::Expected<std::string> readAssembled(llvm::StringRef file);
+
 } // namespace meshwright
 
 #endif // MESHWRIGHT_CODEGEN_H

@@ -6,27 +6,43 @@
 #ifndef MESHWRIGHT_REPORT_H
 #define MESHWRIGHT_REPORT_H
 
+#include "meshwright/runtime/PlanSchema.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
-#include "llvm/Support/JSON.h"
 
 #include <string>
 
 namespace meshwright {
 
-/// What an executable is planned to do, as docs/plan.md describes it.
-struct Plan {
+/// What is live at each op of an entry point, an entry of `memory_over_time` in docs/plan.md.
+struct MemoryOverTime {
+  struct Point {
+    int64_t op = 0;
+    plan::Table<int64_t> live; ///< bytes by category
+    MESHWRIGHT_FIELDS(v("op", self.op);
+                      for (auto &[category, bytes] : self.live) v(category.c_str(), bytes);)
+  };
+  struct Task {
+    int64_t op = 0;
+    std::string task;
+    MESHWRIGHT_FIELDS(v("op", self.op); v("task", self.task);)
+  };
+  int64_t in = 0; ///< which of the plan's programs
+  std::string program;
+  int64_t ops = 0, peakOp = 0, peakBytes = 0;
+  std::vector<Point> points;
+  std::vector<Task> tasks;
+  MESHWRIGHT_FIELDS(v("in", self.in); v("program", self.program); v("ops", self.ops);
+                    v("peak_op", self.peakOp); v("peak_bytes", self.peakBytes);
+                    v("points", self.points); v("tasks", self.tasks);)
+};
+
+/// The plan of a compiled module, and what a report has beside it, if asked for.
+struct Plan : plan::Plan {
   std::string json; ///< the text that the executable carries
-  int64_t ranks = 1, arenaBytes = 0, hostBytes = 0;
-  /// What must fit a rank's device: the arena and allowances for what is beside it there, of
-  /// the program where that is most; and these allowances by program.
-  int64_t deviceBytes = 0;
-  std::vector<int64_t> besideBytes;
-  double recomputedFlops = 0; ///< of a step over all ranks
-  /// What a report has beside it, if asked for: live bytes by op, for each program and entry
-  /// point, and the trace of a step.
-  llvm::json::Array memoryOverTime;
-  std::string predictedTrace;
+  std::vector<MemoryOverTime> memoryOverTime; ///< for each program and entry point
+  std::string predictedTrace;                 ///< of a step
 };
 
 /// The plan of a module at stage exec, with what `writeReport` needs `forReport`.
@@ -42,18 +58,18 @@ llvm::Error writeReport(const Plan &plan, llvm::StringRef directory);
 /// `parameter`; `communication`, what it sends in a step, on average over ranks, or
 /// `communication[data,tensor]`, of that what goes along these axes. Else `flops` of a
 /// step over all ranks, and `collectives`, calls in a step.
-llvm::Error checkAssertion(const Plan &plan, llvm::StringRef condition);
+llvm::Error checkAssertion(const plan::Plan &plan, llvm::StringRef condition);
 
 /// Compares what two plans say and prints what differs as tables. The number of rows
 /// that differ; 0 only if the plans are the same.
-unsigned diffPlans(const llvm::json::Object &a, const llvm::json::Object &b,
-                   llvm::raw_ostream &os);
+unsigned diffPlans(const plan::Plan &a, const plan::Plan &b, llvm::raw_ostream &os);
 
-/// Whether this is all of a plan, from an executable or a file.
-bool isPlan(const llvm::json::Object &plan);
+int64_t ranksOf(const plan::Plan &plan);
+/// What allowances set aside in all.
+int64_t bytesOf(llvm::ArrayRef<plan::Allowance> allowances);
 
 /// The plan as tables on a terminal.
-void printPlan(const llvm::json::Object &plan, llvm::raw_ostream &os);
+void printPlan(const plan::Plan &plan, llvm::raw_ostream &os);
 
 /// What a machine reaches, as somebody measured it: bytes read and written, and operations of
 /// matrix products, a second; 0 if not given.
@@ -64,7 +80,7 @@ struct Ceilings {
 
 /// What each kernel of a step moves and computes, as a table; with ceilings also the time
 /// that no implementation can beat.
-void printKernels(const llvm::json::Object &plan, const Ceilings &ceilings, llvm::raw_ostream &os);
+void printKernels(const plan::Plan &plan, const Ceilings &ceilings, llvm::raw_ostream &os);
 
 /// The losses of `--metrics` files as a curve: on a terminal, and to `svg` if it
 /// names a file.

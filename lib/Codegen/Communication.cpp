@@ -1,4 +1,4 @@
-//===- Communication.cpp - numbers of groups and collectives ----------------===//
+//===- Communication.cpp - what groups and collectives are ------------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -77,7 +77,10 @@ int64_t Collective::getCount() const {
   return sum;
 }
 
-Communication::Communication(ModuleOp module) {
+Communication::Communication(ModuleOp module)
+    : numbered(module->getAttrOfType<ArrayAttr>(exec::groupsAttr)) {
+  if (!numbered)
+    return;
   dist::Mesh mesh;
   for (auto op : module.getOps<dist::MeshOp>())
     mesh = op.getMesh();
@@ -88,24 +91,16 @@ Communication::Communication(ModuleOp module) {
         count *= mesh.axes[number].size;
     return count;
   };
-  auto number = [&](ArrayAttr axes, int64_t channel) {
-    unsigned group = groupOf(axes, channel);
-    if (group == groups.size()) {
-      groups.push_back(llvm::to_vector(axes.getAsValueRange<StringAttr>()));
-      channels.push_back(channel);
-    }
-    return group;
-  };
+  for (Attribute group : numbered) {
+    groups.emplace_back();
+    for (Attribute entry : cast<ArrayAttr>(group))
+      if (auto axis = dyn_cast<StringAttr>(entry)) // else the channel
+        groups.back().push_back(axis.getValue());
+  }
   CallCounts calls(module);
-  module.walk([&](Operation *op) {
-    if (auto window = dyn_cast<exec::WindowOp>(op))
-      (void)number(window.getAxes(), 0);
-    if (auto begin = dyn_cast<exec::StoreBeginOp>(op))
-      (void)number(begin.getAxes(), 0);
-    auto call = dyn_cast<exec::CollectiveOpInterface>(op);
-    if (!call)
-      return;
-    Collective entry{op, number(call.getAxes(), call.getMessageChannel())};
+  module.walk([&](exec::CollectiveOpInterface call) {
+    Operation *op = call;
+    Collective entry{op, numberOf(exec::groupOf(op))};
     entry.members = members(call.getAxes());
     SmallVector<Value> sources = call.getSources(), targets = call.getTargets();
     for (size_t i = 0; i < std::max(sources.size(), targets.size()); ++i) {
@@ -139,6 +134,9 @@ Communication::Communication(ModuleOp module) {
       entry.runs.push_back({program.getSymName(), times * timesOf(op)});
     collectives.push_back(std::move(entry));
   });
+  llvm::sort(collectives, [](const Collective &a, const Collective &b) {
+    return exec::collectiveOf(a.op) < exec::collectiveOf(b.op);
+  });
   SmallVector<Scratch> most(groups.size());
   for (const Collective &collective : collectives) {
     Scratch &scratch = most[collective.group];
@@ -147,19 +145,4 @@ Communication::Communication(ModuleOp module) {
   }
   for (const Scratch &scratch : most)
     scratchBytes.push_back(scratch.received + scratch.packed);
-}
-
-unsigned Communication::groupOf(ArrayAttr axes, int64_t channel) const {
-  SmallVector<StringRef> names(axes.getAsValueRange<StringAttr>());
-  for (unsigned i = 0; i < groups.size(); ++i)
-    if (groups[i] == names && channels[i] == channel)
-      return i;
-  return groups.size();
-}
-
-int64_t Communication::find(Operation *op) const {
-  for (auto [i, collective] : llvm::enumerate(collectives))
-    if (collective.op == op)
-      return i;
-  return -1;
 }

@@ -1,9 +1,9 @@
-//===- Communication.h - numbers of groups and collectives ------------------===//
+//===- Communication.h - what groups and collectives are --------------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// Generated calls name communicator groups and collectives by their place in the
-// plan's tables. Both are numbered here, so that code and plan agree.
+// What the plan, generated calls and traces say of communicator groups and of collectives.
+// exec-number-collectives has given both their numbers, the rows of the plan's tables.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_CODEGEN_COMMUNICATION_H
@@ -40,19 +40,21 @@ struct Collective {
 };
 
 struct Communication {
-  /// The mesh axes of each group, and the channel for which it is there: groups of
-  /// the same ranks have a communicator for each channel.
+  /// The mesh axes of each group.
   llvm::SmallVector<llvm::SmallVector<llvm::StringRef>> groups;
-  llvm::SmallVector<int64_t> channels;
   /// What each group's communicator allocates at most.
   llvm::SmallVector<int64_t> scratchBytes;
   llvm::SmallVector<Collective> collectives;
 
+  /// Of a module that exec-verify has accepted.
   explicit Communication(mlir::ModuleOp module);
-  /// The number of the group along `axes`, which some op of the module names.
-  unsigned groupOf(mlir::ArrayAttr axes, int64_t channel = 0) const;
-  /// The number of a collective, or -1 if `op` is none.
-  int64_t find(mlir::Operation *op) const;
+  /// The number of a group, which some op of the module names.
+  unsigned numberOf(mlir::ArrayAttr group) const {
+    return llvm::find(numbered, group) - numbered.begin();
+  }
+
+private:
+  mlir::ArrayAttr numbered;
 };
 
 } // namespace meshwright::codegen

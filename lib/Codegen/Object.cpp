@@ -96,23 +96,35 @@ llvm::Error meshwright::writeFileAtomically(llvm::StringRef bytes, llvm::StringR
   return llvm::Error::success();
 }
 
-llvm::Expected<std::string> meshwright::readPlan(llvm::StringRef file) {
+/// The contents of section .meshwright.NAME; empty where there is none.
+static llvm::Expected<std::string> readSection(llvm::StringRef file, llvm::StringRef name) {
   auto binary = llvm::object::ObjectFile::createObjectFile(file);
   if (!binary)
     return llvm::createStringError("cannot read '" + file +
                                    "': " + llvm::toString(binary.takeError()));
   for (const llvm::object::SectionRef &section : binary->getBinary()->sections()) {
-    llvm::Expected<llvm::StringRef> name = section.getName();
-    if (!name)
-      return name.takeError();
-    if (*name != ".meshwright.plan")
+    llvm::Expected<llvm::StringRef> found = section.getName();
+    if (!found)
+      return found.takeError();
+    if (!found->consume_front(".meshwright.") || *found != name)
       continue;
     llvm::Expected<llvm::StringRef> contents = section.getContents();
     if (!contents)
       return contents.takeError();
     return contents->str();
   }
-  return llvm::createStringError("'" + file +
-                                 "' carries no plan: it was not made by "
-                                 "`meshwright compile`");
+  return "";
+}
+
+llvm::Expected<std::string> meshwright::readPlan(llvm::StringRef file) {
+  llvm::Expected<std::string> plan = readSection(file, "plan");
+  if (plan && plan->empty())
+    return llvm::createStringError("'" + file +
+                                   "' carries no plan: it was not made by "
+                                   "`meshwright compile`");
+  return plan;
+}
+
+llvm::Expected<std::string> meshwright::readAssembled(llvm::StringRef file) {
+  return readSection(file, "assembled");
 }

@@ -43,7 +43,7 @@ Value ProgramEmitter::place(ArrayAttr axes) {
   if (!known) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&function.getBody().front());
-    known = call("mw_place", {i32(communication.groupOf(axes))}, b.getI64Type());
+    known = call("mw_place", {i32(communication.numberOf(axes))}, b.getI64Type());
   }
   return known;
 }
@@ -149,8 +149,8 @@ Value ProgramEmitter::elementType(Value memory) {
 
 LogicalResult ProgramEmitter::emit(Operation *op) {
   loc = op->getLoc();
-  if (int64_t number = communication.find(op); number >= 0)
-    return call(communication.collectives[number], number);
+  if (std::optional<int64_t> number = exec::collectiveOf(op))
+    return call(communication.collectives[*number], *number);
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case<exec::BufferOp>([&](exec::BufferOp buffer) -> LogicalResult {
         if (!buffer.getOffset())

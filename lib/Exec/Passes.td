@@ -369,6 +369,18 @@ def ExecPlanMemory : StagedPass<"exec-plan-memory", "exec"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
+def ExecNumberCollectives : StagedPass<"exec-number-collectives", "exec"> {
+  let summary = "Gives collectives and groups of ranks their numbers";
+  let description = [{
+    Works on the whole module, as ranks of all programs share groups. Each collective gets
+    `exec.collective`, its row in the plan, in the order of programs and of the ops in them. The module gets
+    `exec.groups`: the axes, and the channel, of each group in which ranks communicate or
+    count their own rank. Their order is final by now; generated code, the plan and predicted traces
+    read the numbers here.
+  }];
+  let dependentDialects = ["::meshwright::exec::ExecDialect"];
+}
+
 def ExecVerify : StagedPass<"exec-verify", "exec"> {
   let summary = "Checks that floor 3 is complete";
   let description = [{
@@ -382,7 +394,8 @@ def ExecVerify : StagedPass<"exec-verify", "exec"> {
     in order among those of one direction, so a copy the other way or communication may not touch such
     memory either. Nothing but copies and calls uses memory of the host. Where the device has a copy
     of it, the older of the two is not read, and what a program changes in a copy of a variable or of an `inouts`
-    is copied back.
+    is copied back. Of the whole module, collectives are numbered from 0 on, each differently, and
+    `exec.groups` has every group once.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }

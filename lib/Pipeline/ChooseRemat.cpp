@@ -144,18 +144,17 @@ Error Chooser::plan() {
     return whole.takeError();
   again = whole->recomputedFlops;
   std::vector<Planned> plans(stages.size());
-  for (auto [number, program] : llvm::enumerate(dist::programsOf(**compiled))) {
+  for (auto [number, program] : llvm::enumerate(whole->programs)) {
     // Servers and workers are programs of one stage.
     Planned &planned = plans[stages.size() > 1 ? number : 0];
-    auto arena = program->getAttrOfType<IntegerAttr>(exec::arenaBytesAttr);
-    double beside = double(whole->besideBytes[number]), needed = double(arena.getInt()) + beside;
+    double beside = double(bytesOf(program.allowances)), needed = double(program.arenaBytes) + beside;
     if (needed <= planned.arena)
       continue;
     planned = {needed, beside};
-    if (auto lines = program->getAttrOfType<DictionaryAttr>(exec::memoryAttr))
-      for (const char *category : {"parameter", "optimizer"})
-        if (auto bytes = lines.getAs<IntegerAttr>(category))
-          planned.persistent += double(bytes.getInt());
+    for (const plan::MemoryLine &line : program.memory)
+      if (line.category == stringifyCategory(exec::Category::Parameter) ||
+          line.category == stringifyCategory(exec::Category::Optimizer))
+        planned.persistent += double(line.bytes);
   }
   for (auto [stage, planned] : llvm::zip(stages, plans)) {
     stage.planned = planned;

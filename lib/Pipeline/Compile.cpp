@@ -437,10 +437,10 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
     return error;
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::string host =
-      plan->hostBytes ? llvm::formatv(" and {0:N0} on the host", plan->hostBytes).str() : "";
+      plan->hostBytes ? llvm::formatv(" and {0:N0} on the host", *plan->hostBytes).str() : "";
   log << llvm::formatv("{0}: {1} {2}, arena {3:N0} bytes a rank{4}, compiled in {5:f1} s\n", output,
-                       plan->ranks, plan->ranks == 1 ? "rank" : "ranks", plan->arenaBytes, host,
-                       seconds);
+                       ranksOf(*plan), ranksOf(*plan) == 1 ? "rank" : "ranks", plan->arenaBytes,
+                       host, seconds);
   return Error::success();
 }
 

@@ -104,7 +104,7 @@ private:
     Expected<Plan> plan = module ? buildPlan(**module) : module.takeError();
     if (plan) {
       result.bytes = plan->deviceBytes;
-      result.hostBytes = plan->hostBytes;
+      result.hostBytes = plan->hostBytes.value_or(0);
       result.fits = double(result.bytes) <= limit;
     } else {
       result.refused = toString(plan.takeError());

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Codegen.h"
-#include "meshwright/Json.h"
 #include "meshwright/Pipeline.h"
+#include "meshwright/PlanJson.h"
 #include "meshwright/Report.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -26,6 +26,33 @@ static Expected<double> rateOf(llvm::StringRef flag, llvm::StringRef text) {
     return llvm::createStringError(flag + " '" + text +
                                    "' is not a positive number, such as 4.3e12");
   return rate;
+}
+
+/// The plan in a text; `whose` begins the error if it is none.
+static Expected<plan::Plan> parsePlan(llvm::StringRef text, const llvm::Twine &whose) {
+  Expected<plan::Plan> plan = plan::parse<plan::Plan>(text);
+  if (!plan)
+    return llvm::createStringError(whose + ": " + toString(plan.takeError()));
+  for (const plan::Collective &collective : plan->collectives)
+    if (collective.group < 0 || collective.group >= int64_t(plan->groups.size()))
+      return llvm::createStringError(whose + ": a collective is of group " +
+                                     llvm::Twine(collective.group) + ", which is not there");
+  return plan;
+}
+
+/// Adds what an assembler said of the kernels.
+static Error addAssembled(llvm::StringRef executable, plan::Plan &plan) {
+  Expected<std::string> text = readAssembled(executable);
+  if (!text || text->empty())
+    return text.takeError();
+  Expected<plan::AssembledKernels> assembled = plan::parse<plan::AssembledKernels>(*text);
+  if (!assembled)
+    return assembled.takeError();
+  for (auto [program, made] : llvm::zip(plan.programs, assembled->programs))
+    for (plan::Kernel &kernel : program.kernels)
+      if (auto found = made.kernels.find(kernel.op); found != made.kernels.end())
+        kernel.assembled = found->second;
+  return Error::success();
 }
 
 Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
@@ -70,23 +97,23 @@ Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os) {
   Expected<std::string> plan = readPlan(executable);
   if (!plan)
     return plan.takeError();
-  Expected<llvm::json::Value> value = parseJson(*plan);
-  const llvm::json::Object *object = value ? value->getAsObject() : nullptr;
-  if (!object || !isPlan(*object))
-    return llvm::createStringError("the plan in '" + executable +
-                                   "' is damaged; compile the model again" +
-                                   (value ? "" : ": " + toString(value.takeError())));
+  Expected<plan::Plan> parsed =
+      parsePlan(*plan, "the plan in '" + executable + "' is damaged; compile the model again");
+  if (!parsed)
+    return parsed.takeError();
+  if (Error error = addAssembled(executable, *parsed))
+    return error;
   if (json)
-    os << llvm::formatv("{0:2}\n", *value);
+    os << llvm::formatv("{0:2}\n", llvm::json::Value(*parsed));
   else if (kernels)
-    printKernels(*object, ceilings, os);
+    printKernels(*parsed, ceilings, os);
   else
-    printPlan(*object, os);
+    printPlan(*parsed, os);
   return Error::success();
 }
 
 /// The plan in an executable, or in a file as `inspect --json` or `--report` writes it.
-static Expected<llvm::json::Value> planOf(llvm::StringRef path) {
+static Expected<plan::Plan> planOf(llvm::StringRef path) {
   auto file = llvm::MemoryBuffer::getFile(path);
   if (!file)
     return llvm::createStringError("cannot read '" + path + "': " + file.getError().message());
@@ -97,21 +124,17 @@ static Expected<llvm::json::Value> planOf(llvm::StringRef path) {
       return plan.takeError();
     text = std::move(*plan);
   }
-  Expected<llvm::json::Value> value = parseJson(text);
-  if (!value || !value->getAsObject() || !isPlan(*value->getAsObject()))
-    return llvm::createStringError("'" + path + "' has no whole plan in it" +
-                                   (value ? "" : ": " + toString(value.takeError())));
-  return value;
+  return parsePlan(text, "'" + path + "' has no whole plan in it");
 }
 
 Expected<bool> diff(llvm::StringRef a, llvm::StringRef b, llvm::raw_ostream &os) {
-  Expected<llvm::json::Value> first = planOf(a);
+  Expected<plan::Plan> first = planOf(a);
   if (!first)
     return first.takeError();
-  Expected<llvm::json::Value> second = planOf(b);
+  Expected<plan::Plan> second = planOf(b);
   if (!second)
     return second.takeError();
-  return diffPlans(*first->getAsObject(), *second->getAsObject(), os) > 0;
+  return diffPlans(*first, *second, os) > 0;
 }
 
 } // namespace meshwright

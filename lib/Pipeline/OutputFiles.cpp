@@ -6,10 +6,9 @@
 #include "OutputFiles.h"
 
 #include "meshwright/Codegen.h"
-#include "meshwright/Json.h"
+#include "meshwright/PlanJson.h"
 
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
 
 using llvm::createStringError;
@@ -80,17 +79,11 @@ Error checkReplaced(const CompileOptions &options, const Plan &plan) {
     consumeError(text.takeError());
     return refuse("is there already, is no executable of this compiler,");
   }
-  auto descriptionOf = [](StringRef text) -> std::pair<std::string, std::string> {
-    Expected<llvm::json::Value> value = parseJson(text);
-    const llvm::json::Object *object = value ? value->getAsObject() : nullptr;
-    if (!value)
-      consumeError(value.takeError());
-    if (!object)
-      return {};
-    return {object->getString("model").value_or("").str(),
-            object->getString("config").value_or("").str()};
-  };
-  if (descriptionOf(*text) != descriptionOf(plan.json))
+  Expected<plan::Plan> there = plan::parse<plan::Plan>(*text);
+  bool same = there && there->model == plan.model && there->config == plan.config;
+  if (!there)
+    consumeError(there.takeError());
+  if (!same)
     return refuse("is an executable of another model");
   return Error::success();
 }

@@ -206,6 +206,8 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
             "--offload");
   order.add(exec::createExecOverlapCollectives(), overlaps, "--overlap");
   order.add(exec::createExecPlanMemory());
+  order.eachProgram = false;
+  order.add(exec::createExecNumberCollectives());
   order.verify(exec::createExecVerify());
   return std::move(order.entries);
 }
@@ -248,11 +250,22 @@ static Error checkPipelineFlags(const CompileOptions &options, Stage from) {
 static void append(OpPassManager &manager, std::vector<Entry> &order,
                    llvm::function_ref<bool(const Entry &)> wanted) {
   OpPassManager programs(ModuleOp::getOperationName());
-  for (Entry &entry : order)
-    if (entry.pass && entry.runs && wanted(entry))
-      (entry.eachProgram ? programs : manager).addPass(std::move(entry.pass));
-  if (programs.size())
-    manager.addPass(std::make_unique<ProgramsPass>(std::move(programs)));
+  auto addPrograms = [&] {
+    if (programs.size())
+      manager.addPass(std::make_unique<ProgramsPass>(std::move(programs)));
+    programs = OpPassManager(ModuleOp::getOperationName());
+  };
+  for (Entry &entry : order) {
+    if (!entry.pass || !entry.runs || !wanted(entry))
+      continue;
+    if (entry.eachProgram) {
+      programs.addPass(std::move(entry.pass));
+      continue;
+    }
+    addPrograms();
+    manager.addPass(std::move(entry.pass));
+  }
+  addPrograms();
 }
 
 Error buildPipeline(OpPassManager &manager, const CompileOptions &options, Stage from, Stage to) {

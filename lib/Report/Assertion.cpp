@@ -55,7 +55,7 @@ static std::optional<double> parseLimit(StringRef text, Unit unit) {
 }
 
 /// Bytes that a rank sends in a step, along the axes if they are given.
-static Expected<double> communicationAlong(const json::Object &plan,
+static Expected<double> communicationAlong(const plan::Plan &plan,
                                            std::optional<StringRef> wanted) {
   double sum = 0;
   for (const Traffic &row : trafficOf(plan))
@@ -64,8 +64,8 @@ static Expected<double> communicationAlong(const json::Object &plan,
   if (!wanted)
     return sum;
   StringSet<> known;
-  for (const json::Value &axis : *plan.getArray("mesh"))
-    known.insert(axis.getAsObject()->getString("axis").value_or(""));
+  for (const plan::MeshAxis &axis : plan.mesh)
+    known.insert(axis.name);
   SmallVector<StringRef> names;
   wanted->split(names, ',');
   for (StringRef name : names)
@@ -74,17 +74,19 @@ static Expected<double> communicationAlong(const json::Object &plan,
   return sum;
 }
 
-static Expected<Quantity> quantityNamed(StringRef name, const json::Object &plan) {
+static Expected<Quantity> quantityNamed(StringRef name, const plan::Plan &plan) {
   if (name == "peak")
-    return Quantity{double(plan.getInteger("arena_bytes").value_or(0))};
+    return Quantity{double(plan.arenaBytes)};
   if (name == "device")
-    return Quantity{double(plan.getInteger("device_bytes").value_or(0))};
+    return Quantity{double(plan.deviceBytes)};
   if (name == "host")
-    return Quantity{double(plan.getInteger("host_bytes").value_or(0))};
+    return Quantity{double(plan.hostBytes.value_or(0))};
   if (is_contained(categories(), name))
     return Quantity{double(categoryBytes(plan, name))};
-  if (name == "flops" || name == "recomputed_flops")
-    return Quantity{plan.getNumber(name).value_or(0), Unit::Operations};
+  if (name == "flops")
+    return Quantity{plan.flops, Unit::Operations};
+  if (name == "recomputed_flops")
+    return Quantity{plan.recomputedFlops, Unit::Operations};
   if (name == "collectives") {
     int64_t calls = 0;
     for (const Traffic &row : trafficOf(plan))
@@ -108,21 +110,18 @@ static Expected<Quantity> quantityNamed(StringRef name, const json::Object &plan
                            "sums of them like parameter+gradient");
 }
 
-Error checkAssertion(const Plan &plan, StringRef condition) {
+Error checkAssertion(const plan::Plan &plan, StringRef condition) {
   auto fail = [&](const Twine &why) {
     return createStringError("--assert '" + condition + "' is not understood: " + why);
   };
   size_t at = condition.find_first_of("<>");
   if (at == StringRef::npos)
     return fail("it has no <=, <, >= or >; write e.g. 'peak<=70GiB'");
-  Expected<json::Value> parsed = json::parse(plan.json);
-  if (!parsed)
-    return parsed.takeError();
   Quantity sum;
   SmallVector<StringRef> names;
   condition.substr(0, at).split(names, '+');
   for (auto [i, name] : enumerate(names)) {
-    Expected<Quantity> quantity = quantityNamed(name.trim(), *parsed->getAsObject());
+    Expected<Quantity> quantity = quantityNamed(name.trim(), plan);
     if (!quantity)
       return fail(toString(quantity.takeError()));
     if (i > 0 && quantity->unit != sum.unit)

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Tables.h"
+#include "meshwright/PlanJson.h"
 #include "meshwright/Report.h"
 
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -66,46 +66,44 @@ private:
 };
 } // namespace
 
+template <typename T> constexpr bool isList = false;
+template <typename T> constexpr bool isList<plan::List<T>> = true;
+
 static std::string plain(const json::Value &value) {
   if (auto text = value.getAsString())
     return text->str();
   return formatv("{0}", value).str();
 }
 
-/// What `diffPlans` shows row by row, and what follows from the rest.
-static bool isTable(StringRef key) {
-  return is_contained({"memory", "allowances", "variables", "inputs", "outputs", "collectives", "groups",
-                       "scratch_bytes", "communication", "replicated", "timeline", "memory_over_time", "hash", "mesh", "data_axes"},
-                      key);
+/// What a plan says beside the lists that `diffPlans` shows row by row, or from which they follow.
+static json::Object restOf(const plan::Plan &plan) {
+  json::Object rest = std::move(*json::Value(plan).getAsObject());
+  rest.erase(plan::hashKey);
+  plan::Plan::fields(plan, [&](const char *key, const auto &field) {
+    using Field = std::decay_t<decltype(field)>;
+    if (isList<Field> && !std::is_same_v<Field, plan::List<plan::Program>>)
+      rest.erase(key);
+  });
+  return rest;
 }
 
-unsigned diffPlans(const json::Object &a, const json::Object &b, raw_ostream &os) {
+unsigned diffPlans(const plan::Plan &a, const plan::Plan &b, raw_ostream &os) {
   Comparison facts, memory, variables, sent;
   for (bool ofB : {false, true}) {
-    const json::Object &plan = ofB ? b : a;
+    const plan::Plan &plan = ofB ? b : a;
     facts.add(ofB, "mesh", meshText(plan));
     memory.add(ofB, "messages, beside the arena", scratchBytes(plan));
     for (StringRef category : categories())
       memory.add(ofB, category, categoryBytes(plan, category));
-    if (const json::Array *allowances = plan.getArray("allowances"))
-      for (const json::Value &line : *allowances)
-        memory.add(ofB, "allowance for " + line.getAsObject()->getString("category").value_or("?").str(),
-                   line.getAsObject()->getInteger("bytes").value_or(0));
-    for (const json::Value &value : *plan.getArray("variables")) {
-      const json::Object &variable = *value.getAsObject();
-      variables.add(ofB, variable.getString("name").value_or("?"),
-                    formatv("{0} {1}, {2}", shapeText(variable.getArray("local_shape")),
-                            variable.getString("type").value_or("?"),
-                            shardingText(variable.getArray("sharding")))
-                        .str());
-    }
-    for (const char *list : {"inputs", "outputs"})
-      for (const json::Value &value : *plan.getArray(list)) {
-        const json::Object &port = *value.getAsObject();
-        variables.add(ofB, Twine(list) + ": " + port.getString("name").value_or("?"),
-                      shapeText(port.getArray("shape")) + " " +
-                          port.getString("type").value_or("?").str());
-      }
+    for (const plan::Allowance &line : plan.allowances)
+      memory.add(ofB, "allowance for " + line.category, line.bytes);
+    for (const plan::Variable &variable : plan.variables)
+      variables.add(ofB, variable.name,
+                    shapeText(variable.localShape) + " " + variable.type + ", " +
+                        shardingText(variable.sharding));
+    for (auto [list, ports] : {std::pair("inputs: ", &plan.inputs), {"outputs: ", &plan.outputs}})
+      for (const plan::Port &port : *ports)
+        variables.add(ofB, list + port.name, shapeText(port.shape) + " " + port.type);
     for (const Traffic &row : trafficOf(plan)) {
       std::string name = row.program + ", " + row.axes + ": " + row.op;
       sent.add(ofB, name + ", calls", row.calls);
@@ -113,14 +111,14 @@ unsigned diffPlans(const json::Object &a, const json::Object &b, raw_ostream &os
     }
   }
   // Whatever else plans say, so that none that differ pass for the same.
+  json::Object rest[] = {restOf(a), restOf(b)};
   std::set<std::string> keys;
-  for (const json::Object *plan : {&a, &b})
-    for (auto &[key, value] : *plan)
-      if (!isTable(key))
-        keys.insert(key.str());
+  for (const json::Object &object : rest)
+    for (auto &[key, value] : object)
+      keys.insert(key.str());
   for (const std::string &key : keys)
     for (bool ofB : {false, true}) {
-      const json::Value *value = (ofB ? b : a).get(key);
+      const json::Value *value = rest[ofB].get(key);
       if (!value)
         continue;
       auto number = value->getAsNumber();
@@ -133,7 +131,7 @@ unsigned diffPlans(const json::Object &a, const json::Object &b, raw_ostream &os
   count += memory.print("bytes of a rank at the peak", os);
   count += variables.print("variables, inputs and outputs on a rank", os);
   count += sent.print("communication", os);
-  if (count == 0 && a.getString("hash") != b.getString("hash")) {
+  if (count == 0 && a.hash != b.hash) {
     os << "the same memory, variables and communication, but other places in the arena or "
           "another order of collectives\n";
     ++count;

@@ -98,17 +98,15 @@ static Moved movedBy(Operation *op) {
 
 namespace {
 struct Row {
-  std::string name, kind;
+  plan::Kernel kernel;
   double times = 0;
-  Moved moved;
-  double flops = 0;
 };
 
 class Collector {
 public:
   explicit Collector(FlopCounter &flops) : flops(flops) {}
   void walk(Block &block, double times);
-  llvm::json::Array take();
+  std::vector<plan::Kernel> take();
 
 private:
   void add(Operation *op, double times);
@@ -120,33 +118,35 @@ private:
 } // namespace
 
 void Collector::add(Operation *op, double times) {
-  Row row;
+  plan::Kernel row;
+  Moved moved;
   if (auto launch = dyn_cast<exec::LaunchOp>(op)) {
     auto kernel = symbols.lookupNearestSymbolFrom<func::FuncOp>(op, launch.getKernelAttr());
-    row.name = launch.getKernel().str();
+    row.op = launch.getKernel().str();
     SmallVector<StringRef> templates;
     if (auto list = kernel->getAttrOfType<ArrayAttr>(exec::templateAttr))
       for (Attribute name : list)
         if (!llvm::is_contained(templates, cast<StringAttr>(name).getValue()))
           templates.push_back(cast<StringAttr>(name).getValue());
     row.kind = llvm::join(templates, ", ");
-    row.moved = movedBy(launch, kernel);
+    moved = movedBy(launch, kernel);
   } else {
-    row.name = op->getName().stripDialect().str();
+    row.op = op->getName().stripDialect().str();
     if (auto product = dyn_cast<exec::MatmulOp>(op))
       row.kind = llvm::formatv("{0}x{1}x{2}{3}{4}", product.getM(), product.getN(), product.getK(),
                                product.getBatch() > 1 ? " x " : "",
                                product.getBatch() > 1 ? std::to_string(product.getBatch()) : "");
-    row.moved = movedBy(op);
+    moved = movedBy(op);
     row.flops = flops.of(op);
   }
-  if (row.moved.read + row.moved.written == 0)
+  if (moved.read + moved.written == 0)
     return;
+  row.readBytes = moved.read;
+  row.writtenBytes = moved.written;
   // Products of one size may still differ in their types.
-  std::string key = llvm::formatv("{0} {1} {2} {3}", row.name, row.kind, row.moved.read,
-                                  row.moved.written);
-  auto [entry, isNew] = rows.insert({key, row});
-  entry->second.times += times;
+  std::string key =
+      llvm::formatv("{0} {1} {2} {3}", row.op, row.kind, row.readBytes, row.writtenBytes);
+  rows.insert({key, Row{row}}).first->second.times += times;
 }
 
 void Collector::walk(Block &block, double times) {
@@ -164,19 +164,16 @@ void Collector::walk(Block &block, double times) {
   }
 }
 
-llvm::json::Array Collector::take() {
-  llvm::json::Array list;
-  for (auto &[key, row] : rows)
-    list.push_back(llvm::json::Object{{"op", row.name},
-                                      {"kind", row.kind},
-                                      {"times", int64_t(row.times + 0.5)},
-                                      {"read_bytes", row.moved.read},
-                                      {"written_bytes", row.moved.written},
-                                      {"flops", row.flops}});
+std::vector<plan::Kernel> Collector::take() {
+  std::vector<plan::Kernel> list;
+  for (auto &[key, row] : rows) {
+    row.kernel.times = int64_t(row.times + 0.5);
+    list.push_back(row.kernel);
+  }
   return list;
 }
 
-llvm::json::Array report::kernelsOf(ModuleOp program, FlopCounter &flops) {
+std::vector<plan::Kernel> report::kernelsOf(ModuleOp program, FlopCounter &flops) {
   Collector collector(flops);
   for (auto entry : program.getOps<exec::ProgramOp>())
     if (entry.getSymName() == "step")
@@ -189,52 +186,46 @@ llvm::json::Array report::kernelsOf(ModuleOp program, FlopCounter &flops) {
 //===----------------------------------------------------------------------===//
 
 /// What the assembler said of a row's kernel for `arch`, if it was asked.
-static const llvm::json::Object *assembledFor(const llvm::json::Object &row,
-                                              llvm::StringRef arch) {
-  if (const llvm::json::Array *list = row.getArray("assembled"))
-    for (const llvm::json::Value &entry : *list)
-      if (entry.getAsObject()->getString("arch") == arch)
-        return entry.getAsObject();
+static const plan::Assembled *assembledFor(const plan::Kernel &row, llvm::StringRef arch) {
+  if (row.assembled)
+    for (const plan::Assembled &entry : *row.assembled)
+      if (entry.arch == arch)
+        return &entry;
   return nullptr;
 }
 
-void meshwright::printKernels(const llvm::json::Object &plan, const Ceilings &ceilings,
+void meshwright::printKernels(const plan::Plan &plan, const Ceilings &ceilings,
                               llvm::raw_ostream &os) {
   struct Line {
-    const llvm::json::Object *row;
-    double times, bytes, flops, floor;
+    const plan::Kernel *row;
+    double times, bytes, floor;
   };
-  for (const llvm::json::Value &value : *plan.getArray("programs")) {
-    const llvm::json::Object &program = *value.getAsObject();
+  for (const plan::Program &program : plan.programs) {
     std::vector<Line> lines;
     double bytes = 0, flops = 0, floor = 0;
     std::set<llvm::StringRef> archs;
     size_t nameWidth = 23, kindWidth = 31; // and a space
-    if (const llvm::json::Array *rows = program.getArray("kernels"))
-      for (const llvm::json::Value &entry : *rows) {
-        const llvm::json::Object &row = *entry.getAsObject();
-        auto number = [&](llvm::StringRef key) { return row.getNumber(key).value_or(0); };
-        Line line{&row, number("times"), number("read_bytes") + number("written_bytes"),
-                  number("flops"), 0};
-        if (ceilings.known())
-          line.floor = std::max(line.bytes / ceilings.copyRate, line.flops / ceilings.matmulRate);
-        bytes += line.times * line.bytes;
-        flops += line.times * line.flops;
-        floor += line.times * line.floor;
-        lines.push_back(line);
-        nameWidth = std::max(nameWidth, row.getString("op").value_or("").size());
-        kindWidth = std::max(kindWidth, row.getString("kind").value_or("").size());
-        if (const llvm::json::Array *list = row.getArray("assembled"))
-          for (const llvm::json::Value &assembled : *list)
-            archs.insert(assembled.getAsObject()->getString("arch").value_or("?"));
-      }
+    for (const plan::Kernel &row : program.kernels) {
+      Line line{&row, double(row.times), double(row.readBytes) + double(row.writtenBytes), 0};
+      if (ceilings.known())
+        line.floor = std::max(line.bytes / ceilings.copyRate, row.flops / ceilings.matmulRate);
+      bytes += line.times * line.bytes;
+      flops += line.times * row.flops;
+      floor += line.times * line.floor;
+      lines.push_back(line);
+      nameWidth = std::max(nameWidth, row.op.size());
+      kindWidth = std::max(kindWidth, row.kind.size());
+      if (row.assembled)
+        for (const plan::Assembled &assembled : *row.assembled)
+          archs.insert(assembled.arch);
+    }
     // What takes most of a step first.
     auto weight = [&](const Line &line) {
       return line.times * (ceilings.known() ? line.floor : line.bytes);
     };
     llvm::stable_sort(lines, [&](const Line &a, const Line &b) { return weight(a) > weight(b); });
     os << llvm::formatv("{0}, kernels of a step on one rank\n",
-                        program.getString("name").value_or("?"));
+                        program.name);
     auto printNames = [&](llvm::StringRef name, llvm::StringRef kind) {
       os << "  " << llvm::left_justify(name, nameWidth) << " "
          << llvm::left_justify(kind, kindWidth) << " ";
@@ -247,18 +238,15 @@ void meshwright::printKernels(const llvm::json::Object &plan, const Ceilings &ce
       os << llvm::formatv("{0,18}{1,9}", (arch + " registers").str(), "spills");
     os << "\n";
     for (const Line &line : lines) {
-      printNames(line.row->getString("op").value_or("?"),
-                 line.row->getString("kind").value_or(""));
-      os << llvm::formatv("{0,7}{1,18:N0}{2,18:N0}{3,22}", int64_t(line.times),
-                          line.row->getInteger("read_bytes").value_or(0),
-                          line.row->getInteger("written_bytes").value_or(0), grouped(line.flops));
+      printNames(line.row->op, line.row->kind);
+      os << llvm::formatv("{0,7}{1,18:N0}{2,18:N0}{3,22}", line.row->times, line.row->readBytes,
+                          line.row->writtenBytes, grouped(line.row->flops));
       if (ceilings.known())
         os << llvm::formatv("{0,16:F2}{1,12:F3}{2,8:P1}", line.floor * 1e6,
                             line.times * line.floor * 1e3, line.times * line.floor / floor);
       for (llvm::StringRef arch : archs)
-        if (const llvm::json::Object *numbers = assembledFor(*line.row, arch))
-          os << llvm::formatv("{0,18}{1,9}", numbers->getInteger("registers").value_or(0),
-                              numbers->getInteger("spilled_bytes").value_or(0));
+        if (const plan::Assembled *numbers = assembledFor(*line.row, arch))
+          os << llvm::formatv("{0,18}{1,9}", numbers->registers, numbers->spilledBytes);
         else // not a generated kernel
           os << llvm::formatv("{0,18}{1,9}", "", "");
       os << "\n";

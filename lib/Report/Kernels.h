@@ -7,14 +7,13 @@
 #define MESHWRIGHT_LIB_REPORT_KERNELS_H
 
 #include "Flops.h"
-
-#include "llvm/Support/JSON.h"
+#include "meshwright/runtime/PlanSchema.h"
 
 namespace meshwright::report {
 
 /// The plan's `kernels` of `program`: the launches, products, attention and copies of a step
 /// of one rank, each kind once.
-llvm::json::Array kernelsOf(mlir::ModuleOp program, FlopCounter &flops);
+std::vector<plan::Kernel> kernelsOf(mlir::ModuleOp program, FlopCounter &flops);
 
 } // namespace meshwright::report
 

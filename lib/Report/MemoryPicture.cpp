@@ -41,12 +41,13 @@ static ArrayRef<Area> areas() {
   return all;
 }
 
-static Sample sampleOf(const json::Object &point) {
-  Sample sample{point.getInteger("op").value_or(0), {}};
+static Sample sampleOf(const MemoryOverTime::Point &point) {
+  Sample sample{point.op, {}};
   double top = 0;
   for (const Area &area : areas()) {
     for (StringRef category : area.categories)
-      top += double(point.getInteger(category).value_or(0));
+      if (auto live = point.live.find(category.str()); live != point.live.end())
+        top += double(live->second);
     sample.tops.push_back(top);
   }
   return sample;
@@ -61,19 +62,18 @@ static std::string roundText(double bytes) {
   return (number + " " + unit).str();
 }
 
-void drawMemorySvg(const json::Object &entry, int64_t arenaBytes, raw_ostream &os) {
+void drawMemorySvg(const MemoryOverTime &entry, int64_t arenaBytes, raw_ostream &os) {
   constexpr int left = 76, top = 24, width = 780, height = 240;
-  auto integer = [&](StringRef key) { return entry.getInteger(key).value_or(0); };
-  double ops = double(std::max<int64_t>(1, integer("ops")));
-  double most = std::max({1.0, double(arenaBytes), double(integer("peak_bytes"))});
+  double ops = double(std::max<int64_t>(1, entry.ops));
+  double most = std::max({1.0, double(arenaBytes), double(entry.peakBytes)});
   auto x = [&](double op) { return left + width * op / ops; };
   auto y = [&](double bytes) { return top + height * (1 - bytes / most); };
   int bottom = top + height;
 
   // Of what falls on one pixel the most is drawn.
   std::vector<Sample> samples;
-  for (const json::Value &value : *entry.getArray("points")) {
-    Sample sample = sampleOf(*value.getAsObject());
+  for (const MemoryOverTime::Point &point : entry.points) {
+    Sample sample = sampleOf(point);
     if (samples.empty() || std::floor(x(double(sample.op))) > std::floor(x(double(samples.back().op))))
       samples.push_back(std::move(sample));
     else if (sample.tops.back() >= samples.back().tops.back())
@@ -111,25 +111,23 @@ void drawMemorySvg(const json::Object &entry, int64_t arenaBytes, raw_ostream &o
   os << formatv("<line x1=\"{0}\" y1=\"{1:f1}\" x2=\"{2}\" y2=\"{1:f1}\" class=\"barrier\"/>"
                 "<text x=\"{0}\" y=\"{3:f1}\">arena: {4:N0} bytes</text>\n",
                 left, y(double(arenaBytes)), left + width, y(double(arenaBytes)) - 6, arenaBytes);
-  double peak = x(double(integer("peak_op")) + 0.5);
+  double peak = x(double(entry.peakOp) + 0.5);
   bool late = peak > left + width / 2;
   os << formatv("<line x1=\"{0:f1}\" y1=\"{1:f1}\" x2=\"{0:f1}\" y2=\"{2}\" class=\"axis\"/>"
                 "<text x=\"{3:f1}\" y=\"{4}\" text-anchor=\"{5}\">peak: {6:N0} bytes at op {7} of "
                 "{8}</text>\n",
-                peak, y(double(integer("peak_bytes"))), bottom + 4, peak + (late ? -4 : 4),
-                bottom + 28, late ? "end" : "start", integer("peak_bytes"), integer("peak_op"),
-                integer("ops"));
+                peak, y(double(entry.peakBytes)), bottom + 4, peak + (late ? -4 : 4),
+                bottom + 28, late ? "end" : "start", entry.peakBytes, entry.peakOp,
+                entry.ops);
   // Tasks where their names have room.
   double free = 0;
-  for (const json::Value &value : *entry.getArray("tasks")) {
-    const json::Object &task = *value.getAsObject();
-    double at = x(double(task.getInteger("op").value_or(0)) + 0.5);
-    StringRef name = task.getString("task").value_or("");
+  for (const MemoryOverTime::Task &task : entry.tasks) {
+    double at = x(double(task.op) + 0.5);
     if (at < free)
       continue;
-    free = at + 7.0 * double(name.size()) + 4;
+    free = at + 7.0 * double(task.task.size()) + 4;
     os << formatv("<text x=\"{0:f1}\" y=\"{1}\" text-anchor=\"middle\">{2}</text>\n", at,
-                  bottom + 14, name);
+                  bottom + 14, task.task);
   }
   int at = left;
   for (const Area &area : areas()) {

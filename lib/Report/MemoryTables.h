@@ -7,33 +7,24 @@
 #define MESHWRIGHT_LIB_REPORT_MEMORYTABLES_H
 
 #include "Exec/Memory/MemoryProfile.h"
+#include "meshwright/Report.h"
 
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace meshwright::report {
 
-/// What docs/plan.md calls `peak` of a program: the largest buffers when most is live, of
-/// those that do not outlast the step.
-llvm::json::Object peakOf(const std::map<std::string, exec::MemoryProfile> &profiles);
+/// The largest buffers when most is live, of those that do not outlast the step; nothing
+/// where there is no program.
+std::optional<plan::Peak> peakOf(const std::map<std::string, exec::MemoryProfile> &profiles);
 
-/// What docs/plan.md calls an entry of `memory_over_time`, without its name.
-llvm::json::Object overTime(const exec::MemoryProfile &profile);
+/// What is live over the ops of an entry point, without its name.
+MemoryOverTime overTime(const exec::MemoryProfile &profile);
 
-/// The picture of an entry of `memory_over_time`: what is live as stacked areas, the peak
-/// and the arena as lines.
-void drawMemorySvg(const llvm::json::Object &entry, int64_t arenaBytes, llvm::raw_ostream &os);
+/// A picture of that: what is live as stacked areas, the peak and the arena as lines.
+void drawMemorySvg(const MemoryOverTime &entry, int64_t arenaBytes, llvm::raw_ostream &os);
 
-/// The rows of a program's `peak`: name, category, bytes, where it is from.
-struct PeakRow {
-  std::string name, category, task, op, location;
-  int64_t bytes = 0, slices = 1;
-};
-std::vector<PeakRow> peakRows(const llvm::json::Object &program);
-/// "peak in @step at op 12 of 400, in B1.0"; empty if the program does not say.
-std::string peakPlace(const llvm::json::Object &program);
-/// Of the peak's bytes those that are in no row.
-int64_t peakOthers(const llvm::json::Object &program);
+/// "peak in @step at op 12 of 400, in B1.0".
+std::string peakPlace(const plan::Peak &peak);
 
 } // namespace meshwright::report
 

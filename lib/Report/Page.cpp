@@ -64,47 +64,41 @@ static void drawBars(ArrayRef<std::pair<std::string, int64_t>> bars, raw_ostream
   os << "</svg>\n";
 }
 
+/// "parameter 1,024, gradient 512".
+static std::string linesText(ArrayRef<plan::MemoryLine> lines) {
+  std::string text;
+  for (const plan::MemoryLine &line : lines)
+    text += (text.empty() ? "" : ", ") + line.category + " " + number(line.bytes);
+  return text;
+}
+
 /// Of pipeline stages and the like: what each program takes, by category.
-static void writePrograms(const json::Object &plan, raw_ostream &os) {
-  const json::Array &programs = *plan.getArray("programs");
-  if (programs.size() < 2)
+static void writePrograms(const plan::Plan &plan, raw_ostream &os) {
+  if (plan.programs.size() < 2)
     return;
   os << "<h2>Programs</h2>\n";
   Table table(os, {"program", "at", "#arena of a rank", "#live at the peak", "of which",
                    "#floating-point operations of a step"});
-  for (const json::Value &value : programs) {
-    const json::Object &program = *value.getAsObject();
-    auto integer = [&](StringRef key) { return number(program.getInteger(key).value_or(0)); };
-    std::string parts;
-    for (const json::Value &line : *program.getArray("memory"))
-      parts += (parts.empty() ? "" : ", ") +
-               line.getAsObject()->getString("category").value_or("?").str() + " " +
-               number(line.getAsObject()->getInteger("bytes").value_or(0));
-    table.row({program.getString("name").value_or("?").str(), placeText(program),
-               integer("arena_bytes"), integer("live_bytes"), parts,
-               operationsText(program, "flops")});
-  }
+  for (const plan::Program &program : plan.programs)
+    table.row({program.name, placeText(program), number(program.arenaBytes),
+               number(program.liveBytes), linesText(program.memory), grouped(program.flops)});
 }
 
-static void writeMemory(const json::Object &plan, raw_ostream &os) {
+static void writeMemory(const plan::Plan &plan, raw_ostream &os) {
   os << "<h2>Memory of a rank at the peak, in bytes</h2>\n";
   std::vector<std::pair<std::string, int64_t>> bars;
-  for (const json::Value &entry : *plan.getArray("memory"))
-    bars.push_back({entry.getAsObject()->getString("category").value_or("?").str(),
-                    entry.getAsObject()->getInteger("bytes").value_or(0)});
+  for (const plan::MemoryLine &line : plan.memory)
+    bars.push_back({line.category, line.bytes});
   drawBars(bars, os);
   os << "<h2>Variables</h2>\n";
   Table table(os, {"name", "role", "type", "shape", "on a rank", "sharding", "#bytes on a rank"});
-  for (const json::Value &value : *plan.getArray("variables")) {
-    const json::Object &variable = *value.getAsObject();
-    auto text = [&](StringRef key) { return variable.getString(key).value_or("?").str(); };
-    table.row({text("name"), text("role"), text("type"), shapeText(variable.getArray("shape")),
-               shapeText(variable.getArray("local_shape")),
-               shardingText(variable.getArray("sharding")), number(bytesOf(variable))});
-  }
+  for (const plan::Variable &variable : plan.variables)
+    table.row({variable.name, variable.role, variable.type, shapeText(variable.shape),
+               shapeText(variable.localShape), shardingText(variable.sharding),
+               number(bytesOf(variable))});
 }
 
-static void writeCopies(const json::Object &plan, raw_ostream &os) {
+static void writeCopies(const plan::Plan &plan, raw_ostream &os) {
   std::vector<Copies> rows = copiesOf(plan);
   if (rows.empty())
     return;
@@ -114,7 +108,7 @@ static void writeCopies(const json::Object &plan, raw_ostream &os) {
     table.row({row.variable, row.role, row.axis, number(row.size), number(row.bytes), row.reason});
 }
 
-static void writeCollectives(const json::Object &plan, raw_ostream &os) {
+static void writeCollectives(const plan::Plan &plan, raw_ostream &os) {
   std::vector<Traffic> rows = trafficOf(plan);
   if (!rows.empty()) {
     os << "<h2>Communication, in bytes that a rank sends</h2>\n";
@@ -130,17 +124,12 @@ static void writeCollectives(const json::Object &plan, raw_ostream &os) {
   os << "<h2>Collectives in order</h2>\n";
   Table table(os, {"#", "operation", "program", "#times in it", "#elements", "type",
                    "#bytes the group's members send each other", "where in the IR"});
-  for (auto [i, value] : enumerate(*plan.getArray("collectives"))) {
-    const json::Object &op = *value.getAsObject();
-    auto text = [&](StringRef key) { return op.getString(key).value_or("").str(); };
-    auto integer = [&](StringRef key) { return number(op.getInteger(key).value_or(0)); };
-    table.row({number(i), text("op"), text("program"), integer("times"), integer("count"),
-               text("type"), integer("group_bytes"), text("location")});
-  }
+  for (auto [i, op] : enumerate(plan.collectives))
+    table.row({number(i), op.op, op.entry, number(op.times), number(op.count), op.type,
+               number(op.groupBytes), op.location});
 }
 
-void writePage(const json::Object &plan, ArrayRef<Section> sections, raw_ostream &os) {
-  auto integer = [&](StringRef key) { return plan.getInteger(key).value_or(0); };
+void writePage(const plan::Plan &plan, ArrayRef<Section> sections, raw_ostream &os) {
   os << R"(<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Meshwright plan</title>
 <style>:root{color-scheme:light dark}
 body{font:15px/1.5 sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#1f2328;background:#fff}
@@ -149,49 +138,39 @@ table{border-collapse:collapse;margin:1em 0}td,th{padding:.2em .8em;text-align:l
 svg{max-width:100%;height:auto}.wide table{min-width:52em}
 @media (prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}}</style>
 )";
-  os << "<h1>Plan of " << escaped(plan.getString("model").value_or("?"))
+  os << "<h1>Plan of " << escaped(plan.model)
      << "</h1>\n<table class=facts>\n";
   auto fact = [&](StringRef name, const Twine &value) {
     os << "<tr><th>" << name << "</th><td>" << escaped(value.str()) << "</td></tr>\n";
   };
   fact("Mesh", meshText(plan));
-  fact("Batch", Twine(integer("batch")) + " sequences of " + Twine(integer("sequence")) +
-                    " tokens in " + Twine(integer("microbatches")) +
-                    (integer("microbatches") == 1 ? " microbatch" : " microbatches"));
-  fact("Target", plan.getString("target").value_or("?") + ", " + precisionText(plan) + ", " +
-                     plan.getString("optimizer").value_or("?"));
-  fact("Arena of a rank",
-       bytesText(integer("arena_bytes")) + ", all that a rank allocates for tensors");
-  if (const json::Array *allowances = plan.getArray("allowances"))
-    for (const json::Value &value : *allowances) {
-      const json::Object &line = *value.getAsObject();
-      fact("Allowance for " + line.getString("category").value_or("?").str(),
-           bytesText(line.getInteger("bytes").value_or(0)) + ": " +
-               line.getString("source").value_or(""));
-    }
-  fact("To fit a rank's device", bytesText(integer("device_bytes")));
-  if (const json::Array *lines = plan.getArray("host_memory")) {
-    std::string parts;
-    for (const json::Value &line : *lines)
-      parts += (parts.empty() ? ": " : ", ") +
-               line.getAsObject()->getString("category").value_or("?").str() + " " +
-               number(line.getAsObject()->getInteger("bytes").value_or(0));
-    fact("On the host, of a rank", bytesText(integer("host_bytes")) + parts);
+  fact("Batch", Twine(plan.batch) + " sequences of " + Twine(plan.sequence) + " tokens in " +
+                    Twine(plan.microbatches) +
+                    (plan.microbatches == 1 ? " microbatch" : " microbatches"));
+  fact("Target", plan.target + ", " + precisionText(plan) + ", " + plan.optimizer);
+  fact("Arena of a rank", bytesText(plan.arenaBytes) + ", all that a rank allocates for tensors");
+  for (const plan::Allowance &line : plan.allowances)
+    fact("Allowance for " + line.category, bytesText(line.bytes) + ": " + line.source);
+  fact("To fit a rank's device", bytesText(plan.deviceBytes));
+  if (plan.hostMemory) {
+    std::string parts = linesText(*plan.hostMemory);
+    fact("On the host, of a rank",
+         bytesText(plan.hostBytes.value_or(0)) + (parts.empty() ? "" : ": ") + parts);
     int64_t toDevice = 0, toHost = 0;
-    for (const json::Value &value : *plan.getArray("programs"))
-      if (const json::Object *copied = value.getAsObject()->getObject("copied_bytes"))
-        if (const json::Object *step = copied->getObject("step")) {
-          toDevice = std::max(toDevice, step->getInteger("to_device").value_or(0));
-          toHost = std::max(toHost, step->getInteger("to_host").value_or(0));
+    for (const plan::Program &program : plan.programs)
+      if (program.copiedBytes)
+        if (auto step = program.copiedBytes->find("step"); step != program.copiedBytes->end()) {
+          toDevice = std::max(toDevice, step->second.toDevice);
+          toHost = std::max(toHost, step->second.toHost);
         }
     fact("Copied in a step, of a rank",
          bytesText(toDevice) + " to the device and " + bytesText(toHost) + " to the host");
   }
   fact("Beside the arena, where ranks are processes",
        bytesText(scratchBytes(plan)) + " in which messages are put together");
-  fact("Floating-point operations of a step", operationsText(plan, "flops"));
-  fact("... of which computed again", operationsText(plan, "recomputed_flops"));
-  fact("Plan hash", plan.getString("hash").value_or("?"));
+  fact("Floating-point operations of a step", grouped(plan.flops));
+  fact("... of which computed again", grouped(plan.recomputedFlops));
+  fact("Plan hash", plan.hash);
   os << "</table>\n";
   writePrograms(plan, os);
   for (const Section &section : sections)

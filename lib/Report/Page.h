@@ -6,8 +6,9 @@
 #ifndef MESHWRIGHT_LIB_REPORT_PAGE_H
 #define MESHWRIGHT_LIB_REPORT_PAGE_H
 
+#include "meshwright/runtime/PlanSchema.h"
+
 #include "llvm/ADT/SmallVector.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <string>
@@ -20,7 +21,7 @@ struct Section {
 };
 
 /// A page that needs no other file.
-void writePage(const llvm::json::Object &plan, llvm::ArrayRef<Section> sections,
+void writePage(const plan::Plan &plan, llvm::ArrayRef<Section> sections,
                llvm::raw_ostream &os);
 
 /// What an HTML table shows: columns that begin with '#' hold numbers.

@@ -7,13 +7,13 @@
 #include "Codegen/LocationText.h"
 #include "Dist/Dist.h"
 #include "Dist/Programs.h"
-#include "CopiedBytes.h"
 #include "Exec/Exec.h"
 #include "Flops.h"
 #include "Kernels.h"
 #include "MemoryTables.h"
 #include "PredictedTrace.h"
 #include "StepTasks.h"
+#include "meshwright/PlanJson.h"
 #include "meshwright/Report.h"
 #include "meshwright/Strategy.h"
 
@@ -25,10 +25,6 @@
 using namespace mlir;
 using namespace meshwright;
 using llvm::createStringError;
-using llvm::json::Array;
-using llvm::json::Object;
-
-static Array numbers(ArrayRef<int64_t> values) { return Array(values); }
 
 static std::string typeName(Type type) {
   std::string text;
@@ -40,17 +36,15 @@ static std::string typeName(Type type) {
 namespace {
 class PlanBuilder {
 public:
-  PlanBuilder(ModuleOp module, bool forReport)
-      : module(module), forReport(forReport), programs(dist::programsOf(module)),
-        communication(module) {}
-  llvm::Expected<Plan> build();
+  explicit PlanBuilder(ModuleOp module)
+      : module(module), programs(dist::programsOf(module)), communication(module) {}
+  llvm::Expected<Plan> build(bool forReport);
 
 private:
   llvm::Error addModel();
-  llvm::Error addMesh();
+  void addMesh();
   void addVariables(ModuleOp program, int64_t number);
-  void addStorage(train::VariableOp op, ArrayRef<int64_t> layerShape, Object &out);
-  llvm::Error addProgram(ModuleOp program, int64_t number);
+  llvm::Error addProgram(ModuleOp program, int64_t number, bool forReport);
   void addPorts(ModuleOp program, int64_t number);
   void addCommunication();
   int64_t ranksOf(ModuleOp program);
@@ -58,57 +52,55 @@ private:
   double flopsOf(ModuleOp program, bool again = false);
 
   ModuleOp module;
-  bool forReport;
   SmallVector<ModuleOp> programs;
   codegen::Communication communication;
-  std::vector<int64_t> besideBytes; ///< by program
   dist::Mesh mesh;
   llvm::DenseMap<Operation *, int64_t> ranks; ///< of each program
-  Object plan;
+  Plan plan;
   report::FlopCounter flops;
-  Array memoryOverTime;
 };
 } // namespace
 
 llvm::Error PlanBuilder::addModel() {
-  for (const char *key : {"model", "config"}) {
-    auto text = module->getAttrOfType<StringAttr>(("train." + Twine(key)).str());
-    plan[key] = text ? text.getValue() : "";
-  }
-  for (const char *key : {"batch", "sequence", "microbatches", "vocabulary", "max_positions"}) {
-    auto number = module->getAttrOfType<IntegerAttr>(("train." + Twine(key)).str());
-    if (!number)
-      return createStringError("the module has no train." + Twine(key) +
+  auto text = [&](StringRef name) {
+    auto attribute = module->getAttrOfType<StringAttr>(name);
+    return attribute ? attribute.str() : "";
+  };
+  plan.model = text("train.model");
+  plan.config = text("train.config");
+  for (auto [name, number] : {std::pair("train.batch", &plan.batch),
+                              {"train.sequence", &plan.sequence},
+                              {"train.microbatches", &plan.microbatches},
+                              {"train.vocabulary", &plan.vocabulary},
+                              {"train.max_positions", &plan.maxPositions}}) {
+    auto attribute = module->getAttrOfType<IntegerAttr>(name);
+    if (!attribute)
+      return createStringError("the module has no " + Twine(name) +
                                ", which an executable's plan needs: a description of a model in "
                                ".mlir sets it as an attribute of the module");
-    plan[key] = number.getInt();
+    *number = attribute.getInt();
   }
-  plan["version"] = 1;
-  plan["target"] = exec::targetOf(programs.front()).getName();
-  auto precision = module->getAttrOfType<StringAttr>("train.precision");
-  plan["precision"] = precision ? precision.getValue() : "f32";
+  plan.target = exec::targetOf(programs.front()).getName().str();
+  std::string precision = text("train.precision");
+  plan.precision = precision.empty() ? "f32" : precision;
   auto gradients = module->getAttrOfType<TypeAttr>("train.grad_type");
-  plan["grad_dtype"] = gradients ? typeName(gradients.getValue()) : "f32";
+  plan.gradDtype = gradients ? typeName(gradients.getValue()) : "f32";
   bool moments = llvm::any_of(programs, [](ModuleOp program) {
     return llvm::any_of(program.getOps<train::VariableOp>(), [](train::VariableOp op) {
       return op.getRole() == StringRef("momentum");
     });
   });
-  plan["optimizer"] = moments ? "adamw" : "sgd";
+  plan.optimizer = moments ? "adamw" : "sgd";
   return llvm::Error::success();
 }
 
-llvm::Error PlanBuilder::addMesh() {
+void PlanBuilder::addMesh() {
   for (auto op : module.getOps<dist::MeshOp>())
     mesh = op.getMesh();
-  Array axes, dataAxes;
   for (const dist::MeshAxis &axis : mesh.axes)
-    axes.push_back(Object{{"axis", axis.name}, {"size", axis.size}});
+    plan.mesh.push_back({axis.name, axis.size});
   for (unsigned axis : dist::batchAxes(mesh))
-    dataAxes.push_back(mesh.axes[axis].name);
-  plan["mesh"] = std::move(axes);
-  plan["data_axes"] = std::move(dataAxes);
-  return llvm::Error::success();
+    plan.dataAxes.push_back(mesh.axes[axis].name);
 }
 
 /// The buffer of a variable, in any entry point.
@@ -122,38 +114,31 @@ static exec::BufferOp bufferOf(ModuleOp program, StringRef variable) {
 }
 
 /// "pipe": [0] for each axis that `dist.at` names.
-static Object placeOf(ModuleOp program) {
-  Object result;
+static plan::Table<plan::Shape> placeOf(ModuleOp program) {
+  plan::Table<plan::Shape> result;
   if (auto at = program->getAttrOfType<DictionaryAttr>(dist::placeAttr))
     for (NamedAttribute entry : at)
-      result[entry.getName().getValue()] = numbers(dist::coordinatesOf(entry.getValue()));
+      llvm::append_range(result[entry.getName().str()], dist::coordinatesOf(entry.getValue()));
   return result;
 }
 
-void PlanBuilder::addStorage(train::VariableOp op, ArrayRef<int64_t> layerShape, Object &out) {
+static plan::Storage storageOf(train::VariableOp op, ArrayRef<int64_t> layerShape) {
   auto storage = op.getStorageAttr();
-  if (!storage) {
-    // Unnamed in any file: stored under its own name.
-    out["storage"] =
-        Object{{"tensor", op.getSymName().str() + (op.getStacked() ? ".{layer}" : "")}};
-    return;
-  }
-  Object result{{"tensor", storage.getTensor()}, {"transpose", storage.getTranspose()}};
+  if (!storage) // Unnamed in any file: stored under its own name.
+    return {op.getSymName().str() + (op.getStacked() ? ".{layer}" : ""), {}, {}};
+  plan::Storage result{storage.getTensor().str(), storage.getTranspose(), {}};
   if (storage.getFull()) {
     // Sizes are of the file's tensor.
     SmallVector<int64_t> shape(layerShape);
     if (storage.getTranspose())
       std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
-    result["slice"] = Object{{"dim", storage.getDim()},
-                             {"begin", storage.getBegin()},
-                             {"size", shape[storage.getDim()]},
-                             {"full", storage.getFull()}};
+    result.slice = plan::StorageSlice{storage.getDim(), storage.getBegin(), shape[storage.getDim()],
+                                      storage.getFull()};
   }
-  out["storage"] = std::move(result);
+  return result;
 }
 
 void PlanBuilder::addVariables(ModuleOp program, int64_t number) {
-  Array &variables = *plan.getArray("variables");
   for (auto op : program.getOps<train::VariableOp>()) {
     exec::BufferOp buffer = bufferOf(program, op.getSymName());
     if (!buffer)
@@ -161,115 +146,120 @@ void PlanBuilder::addVariables(ModuleOp program, int64_t number) {
     auto global = op.getTensorType();
     if (auto type = op->getAttrOfType<TypeAttr>(dist::DistDialect::globalAttr))
       global = cast<RankedTensorType>(type.getValue());
-    Array sharding;
     auto encoding = dist::shardingOf(global);
     dist::Sharding cut =
         encoding ? encoding.on(mesh) : dist::Sharding::replicated(global.getRank());
     if (auto type = op->getAttrOfType<TypeAttr>(dist::DistDialect::logicalAttr))
       global = cast<RankedTensorType>(type.getValue());
+    plan::Variable &entry = plan.variables.emplace_back();
     for (const dist::Axes &axes : cut.dims) {
-      Array names;
+      entry.sharding.emplace_back();
       for (unsigned axis : axes)
-        names.push_back(mesh.axes[axis].name);
-      sharding.push_back(std::move(names));
+        entry.sharding.back().push_back(mesh.axes[axis].name);
     }
-    Object entry{{"name", op.getSymName()},
-                 {"role", op.getRole() ? op.getRole()->str() : "parameter"},
-                 {"type", typeName(global)},
-                 {"shape", numbers(global.getShape())},
-                 {"stacked", op.getStacked()},
-                 {"local_shape", numbers(op.getTensorType().getShape())},
-                 {"sharding", std::move(sharding)},
-                 {"offset", int64_t(buffer.getOffset().value_or(0))},
-                 {"in", number}};
+    entry.name = op.getSymName().str();
+    entry.role = op.getRole().value_or("parameter").str();
+    entry.type = typeName(global);
+    entry.shape = global.getShape().vec();
+    entry.stacked = op.getStacked();
+    entry.localShape = op.getTensorType().getShape().vec();
+    entry.offset = buffer.getOffset().value_or(0);
+    entry.program = number;
     if (exec::isOnHost(buffer.getType()))
-      entry["on_host"] = true;
+      entry.onHost = true;
     if (auto copies = op->getAttrOfType<StringAttr>(dist::DistDialect::copiesAttr))
-      entry["copies"] = copies.getValue();
+      entry.copies = copies.str();
     if (op.getOf()) {
-      entry["of"] = *op.getOf();
-    } else {
-      double value = op.getInit().getValue().getValueAsDouble();
-      bool normal = op.getInit().getKind() == "normal";
-      entry["init"] = Object{{"kind", op.getInit().getKind()}, {normal ? "std" : "value", value}};
-      addStorage(op, global.getShape().drop_front(op.getStacked()), entry);
+      entry.of = op.getOf()->str();
+      continue;
     }
-    variables.push_back(std::move(entry));
+    double value = op.getInit().getValue().getValueAsDouble();
+    plan::Initializer &init = entry.init.emplace();
+    init.kind = op.getInit().getKind().str();
+    (init.kind == "normal" ? init.deviation : init.value) = value;
+    entry.storage = storageOf(op, global.getShape().drop_front(op.getStacked()));
   }
 }
 
-static Array toJson(ArrayRef<exec::Allowance> allowances) {
-  Array lines;
-  for (const exec::Allowance &line : allowances)
-    lines.push_back(
-        Object{{"category", line.category}, {"bytes", line.bytes}, {"source", line.source}});
+/// Bytes by category, in an attribute of a planned program.
+static std::vector<plan::MemoryLine> linesOf(ModuleOp program, StringRef attribute) {
+  std::vector<plan::MemoryLine> lines;
+  if (auto list = program->getAttrOfType<DictionaryAttr>(attribute))
+    for (NamedAttribute line : list)
+      lines.push_back({line.getName().str(), cast<IntegerAttr>(line.getValue()).getInt()});
   return lines;
 }
 
-llvm::Error PlanBuilder::addProgram(ModuleOp program, int64_t number) {
+/// Adds what `times` runs of a block copy between host and device, in all of its loops and calls.
+static void addCopies(Block &block, int64_t times, plan::CopiedBytes &sum) {
+  for (Operation &op : block) {
+    if (auto loop = dyn_cast<exec::LoopOp>(op)) {
+      addCopies(loop.getBlock(), times * int64_t(loop.getCount()), sum);
+    } else if (auto when = dyn_cast<exec::WhenOp>(op)) {
+      // So many of the iterations of the loop around it, once for each of those of other loops.
+      int64_t iterations = when.getLoop().getCount();
+      int64_t taken = std::min<int64_t>(when.getEnd(), iterations) - int64_t(when.getBegin());
+      addCopies(when.getBlock(), times / iterations * std::max<int64_t>(0, taken), sum);
+    } else if (auto call = dyn_cast<exec::CallOp>(op)) {
+      auto callee = SymbolTable::lookupNearestSymbolFrom<exec::ProgramOp>(call, call.getCalleeAttr());
+      addCopies(callee.getBlock(), times, sum);
+    } else if (std::optional<exec::Queue> queue = exec::queueOf(&op)) {
+      if (auto copy = dyn_cast<exec::CopyOp>(op))
+        (queue == exec::Queue::ToHost ? sum.toHost : sum.toDevice) +=
+            times * exec::bytesOf(copy.getSource().getType());
+    }
+  }
+}
+
+llvm::Error PlanBuilder::addProgram(ModuleOp program, int64_t number, bool forReport) {
   auto arena = program->getAttrOfType<IntegerAttr>(exec::arenaBytesAttr);
   auto live = program->getAttrOfType<IntegerAttr>(exec::liveBytesAttr);
   if (!arena || !live)
     return createStringError("the module's memory is not planned: run exec-plan-memory");
-  Array memory;
-  if (auto lines = program->getAttrOfType<DictionaryAttr>(exec::memoryAttr))
-    for (NamedAttribute line : lines)
-      memory.push_back(Object{{"category", line.getName().getValue()},
-                              {"bytes", cast<IntegerAttr>(line.getValue()).getInt()}});
-  std::vector<exec::Allowance> allowances =
-      exec::targetOf(program).getTarget().getAllowances(program, communication);
-  besideBytes.push_back(0);
-  for (const exec::Allowance &line : allowances)
-    besideBytes.back() += line.bytes;
+  plan::Program &entry = plan.programs.emplace_back();
+  entry.name = program == module ? "main" : program.getSymName().value_or("").str();
+  entry.at = placeOf(program);
+  entry.arenaBytes = arena.getInt();
+  entry.liveBytes = live.getInt();
+  entry.memory = linesOf(program, exec::memoryAttr);
+  for (const exec::Allowance &line :
+       exec::targetOf(program).getTarget().getAllowances(program, communication))
+    entry.allowances.push_back({line.category, line.bytes, line.source});
+  entry.flops = flopsOf(program);
+  entry.kernels = report::kernelsOf(program, flops);
   // For all of the executable stands the rank that needs most.
-  if (arena.getInt() > plan.getInteger("arena_bytes").value_or(-1)) {
-    plan["arena_bytes"] = arena.getInt();
-    plan["memory"] = Array(memory);
+  bool first = number == 0;
+  if (first || entry.arenaBytes > plan.arenaBytes) {
+    plan.arenaBytes = entry.arenaBytes;
+    plan.memory = entry.memory;
   }
-  if (int64_t device = arena.getInt() + besideBytes.back();
-      device > plan.getInteger("device_bytes").value_or(-1)) {
-    plan["device_bytes"] = device;
-    plan["allowances"] = toJson(allowances);
+  int64_t device = entry.arenaBytes + bytesOf(entry.allowances);
+  if (first || device > plan.deviceBytes) {
+    plan.deviceBytes = device;
+    plan.allowances = entry.allowances;
   }
-  Object entry{{"name", program == module ? "main" : program.getSymName().value_or("")},
-               {"at", placeOf(program)},
-               {"arena_bytes", arena.getInt()},
-               {"live_bytes", live.getInt()},
-               {"memory", std::move(memory)},
-               {"allowances", toJson(allowances)},
-               {"flops", flopsOf(program)}};
-  entry["kernels"] = report::kernelsOf(program, flops);
   if (auto host = program->getAttrOfType<IntegerAttr>(exec::hostBytesAttr)) {
-    Array lines;
-    for (NamedAttribute line : program->getAttrOfType<DictionaryAttr>(exec::hostMemoryAttr))
-      lines.push_back(Object{{"category", line.getName().getValue()},
-                             {"bytes", cast<IntegerAttr>(line.getValue()).getInt()}});
-    entry["host_bytes"] = host.getInt();
-    entry["host_memory"] = Array(lines);
-    Object copied;
+    entry.hostBytes = host.getInt();
+    entry.hostMemory = linesOf(program, exec::hostMemoryAttr);
+    entry.copiedBytes.emplace();
     for (auto step : program.getOps<exec::ProgramOp>())
-      if (!step.isPrivate()) {
-        report::CopiedBytes bytes = report::copiedBytes(step);
-        copied[step.getSymName()] = Object{{"to_device", bytes.toDevice}, {"to_host", bytes.toHost}};
-      }
-    entry["copied_bytes"] = std::move(copied);
-    if (host.getInt() > plan.getInteger("host_bytes").value_or(-1)) {
-      plan["host_bytes"] = host.getInt();
-      plan["host_memory"] = std::move(lines);
+      if (!step.isPrivate())
+        addCopies(step.getBlock(), 1, (*entry.copiedBytes)[step.getSymName().str()]);
+    if (entry.hostBytes > plan.hostBytes) {
+      plan.hostBytes = entry.hostBytes;
+      plan.hostMemory = entry.hostMemory;
     }
   }
   report::addTasks(program, programs, flops, entry);
   auto profiles = exec::profileMemory(program);
-  entry["peak"] = report::peakOf(profiles);
+  entry.peak = report::peakOf(profiles);
   for (auto &[entryPoint, profile] : profiles) {
     if (!forReport)
       break;
-    Object overTime = report::overTime(profile);
-    overTime["in"] = number;
-    overTime["program"] = entryPoint;
-    memoryOverTime.push_back(std::move(overTime));
+    MemoryOverTime &overTime = plan.memoryOverTime.emplace_back(report::overTime(profile));
+    overTime.in = number;
+    overTime.program = entryPoint;
   }
-  plan.getArray("programs")->push_back(std::move(entry));
   addVariables(program, number);
   addPorts(program, number);
   return llvm::Error::success();
@@ -282,23 +272,16 @@ void PlanBuilder::addPorts(ModuleOp program, int64_t number) {
     if (!name || !seen.insert(*name).second)
       return;
     auto type = buffer.getType();
-    plan.getArray(buffer.getInput() ? "inputs" : "outputs")
-        ->push_back(Object{{"name", *name},
-                           {"type", typeName(type)},
-                           {"shape", numbers(type.getShape())},
-                           {"offset", int64_t(buffer.getOffset().value_or(0))},
-                           {"in", number}});
+    (buffer.getInput() ? plan.inputs : plan.outputs)
+        .push_back({name->str(), typeName(type), type.getShape().vec(),
+                    int64_t(buffer.getOffset().value_or(0)), number});
   });
 }
 
 void PlanBuilder::addCommunication() {
-  Array groups, collectives;
-  for (auto &axes : communication.groups) {
-    Array names;
-    for (StringRef axis : axes)
-      names.push_back(axis);
-    groups.push_back(std::move(names));
-  }
+  for (auto &axes : communication.groups)
+    llvm::append_range(plan.groups.emplace_back(),
+                       llvm::map_range(axes, [](StringRef axis) { return axis.str(); }));
   auto add = [&](const codegen::Collective &collective, StringRef program, int64_t times) {
     ModuleOp in = collective.op->getParentOfType<ModuleOp>();
     int64_t number = llvm::find(programs, in) - programs.begin();
@@ -312,22 +295,21 @@ void PlanBuilder::addCommunication() {
     for (ModuleOp other : ArrayRef(programs).take_front(number))
       before += ranksOf(other);
     bool message = isa<exec::SendOp>(collective.op);
-    int64_t bytes = message ? collective.groupBytes * ranks : share(before + ranks) - share(before);
-    Object row{{"op", collective.getName()},
-               {"group", collective.group},
-               {"type", typeName(collective.getElementType())},
-               {"count", collective.getCount()},
-               {"program", program},
-               {"in", number},
-               {"times", times},
-               {"group_bytes", collective.groupBytes},
-               {"bytes", bytes},
-               {"location", codegen::locationText(collective.op->getLoc())}};
+    plan::Collective &row = plan.collectives.emplace_back();
+    row.op = collective.getName().str();
+    row.group = collective.group;
+    row.type = typeName(collective.getElementType());
+    row.count = collective.getCount();
+    row.entry = program.str();
+    row.program = number;
+    row.times = times;
+    row.groupBytes = collective.groupBytes;
+    row.bytes = message ? collective.groupBytes * ranks : share(before + ranks) - share(before);
+    row.location = codegen::locationText(collective.op->getLoc());
     if (collective.op->hasAttr(exec::startAttr))
-      row["started"] = true;
+      row.started = true;
     if (isa<exec::SendOp, exec::RecvOp>(collective.op))
-      row["peer"] = *cast<exec::CollectiveOpInterface>(collective.op).getPlace();
-    collectives.push_back(std::move(row));
+      row.peer = *cast<exec::CollectiveOpInterface>(collective.op).getPlace();
   };
   // Calls name a collective by its row. One in a function that two programs call has a
   // second row behind those.
@@ -339,9 +321,7 @@ void PlanBuilder::addCommunication() {
   for (const codegen::Collective &collective : communication.collectives)
     for (auto [program, times] : ArrayRef(collective.runs).drop_front(!collective.runs.empty()))
       add(collective, program, times);
-  plan["groups"] = std::move(groups);
-  plan["scratch_bytes"] = numbers(communication.scratchBytes);
-  plan["collectives"] = std::move(collectives);
+  llvm::append_range(plan.scratchBytes, communication.scratchBytes);
 }
 
 int64_t PlanBuilder::ranksOf(ModuleOp program) {
@@ -360,43 +340,31 @@ double PlanBuilder::flopsOf(ModuleOp program, bool again) {
   return 0;
 }
 
-llvm::Expected<Plan> PlanBuilder::build() {
+llvm::Expected<Plan> PlanBuilder::build(bool forReport) {
   if (llvm::Error error = addModel())
     return error;
-  if (llvm::Error error = addMesh())
-    return error;
-  for (const char *table : {"programs", "variables", "inputs", "outputs"})
-    plan[table] = Array();
-  double work = 0, again = 0;
+  addMesh();
   for (auto [number, program] : llvm::enumerate(programs)) {
-    if (llvm::Error error = addProgram(program, number))
+    if (llvm::Error error = addProgram(program, number, forReport))
       return error;
-    work += flopsOf(program);
-    again += flopsOf(program, /*again=*/true);
+    plan.flops += flopsOf(program);
+    plan.recomputedFlops += flopsOf(program, /*again=*/true);
   }
   exec::targetOf(programs.front()).getTarget().addToPlan(module, plan);
   addCommunication();
   if (llvm::Expected<std::optional<report::StepTasks>> tasks = report::tasksOf(plan); !tasks)
     return tasks.takeError();
-  plan["flops"] = work;
-  plan["recomputed_flops"] = again;
-
-  Plan result;
-  result.ranks = mesh.size();
-  result.arenaBytes = *plan.getInteger("arena_bytes");
-  result.deviceBytes = *plan.getInteger("device_bytes");
-  result.besideBytes = std::move(besideBytes);
-  result.hostBytes = plan.getInteger("host_bytes").value_or(0);
-  result.recomputedFlops = again;
-  result.memoryOverTime = std::move(memoryOverTime);
-  uint64_t hash = llvm::xxh3_64bits(llvm::formatv("{0}", llvm::json::Value(Object(plan))).str());
-  plan["hash"] = llvm::formatv("{0:x-16}", hash).str();
-  result.json = llvm::formatv("{0:2}", llvm::json::Value(std::move(plan))).str() + "\n";
-  return result;
+  // Of all that is said, and so the last to be.
+  llvm::json::Value json = plan::toJSON<plan::Plan>(plan);
+  json.getAsObject()->erase(plan::hashKey);
+  uint64_t hash = llvm::xxh3_64bits(llvm::formatv("{0}", json).str());
+  plan.hash = llvm::formatv("{0:x-16}", hash).str();
+  plan.json = llvm::formatv("{0:2}", plan::toJSON<plan::Plan>(plan)).str() + "\n";
+  return std::move(plan);
 }
 
 llvm::Expected<Plan> meshwright::buildPlan(ModuleOp module, bool forReport) {
-  llvm::Expected<Plan> plan = PlanBuilder(module, forReport).build();
+  llvm::Expected<Plan> plan = PlanBuilder(module).build(forReport);
   if (!plan || !forReport)
     return plan;
   llvm::Expected<std::string> trace = report::predictTrace(module);

@@ -51,13 +51,17 @@ private:
   void runBlock(int64_t number, Block &block, bool show);
   void runOp(int64_t number, Operation &op, bool show);
   void communicate(int64_t number, Operation &op, double from, bool show);
+  /// The collective that an op is, or null.
+  const codegen::Collective *collectiveAt(Operation *op) const {
+    std::optional<int64_t> number = exec::collectiveOf(op);
+    return number ? &communication.collectives[*number] : nullptr;
+  }
   double timeOf(Operation *op) const;
   bool joinsPrograms(exec::CollectiveOpInterface op) const;
   void event(int64_t number, Track track, StringRef name, Operation &op, double begin, double end);
   void name(int64_t number, StringRef kind, int64_t track, StringRef text);
 
   codegen::Communication communication;
-  llvm::DenseMap<Operation *, const codegen::Collective *> collectives;
   SymbolTableCollection symbols;
   FlopCounter flops;
   llvm::StringSet<> between; ///< axes along which programs differ
@@ -70,8 +74,6 @@ private:
 } // namespace
 
 Predictor::Predictor(ModuleOp module) : communication(module) {
-  for (const codegen::Collective &collective : communication.collectives)
-    collectives[collective.op] = &collective;
   for (ModuleOp program : dist::programsOf(module)) {
     Runner runner;
     runner.module = program;
@@ -87,7 +89,7 @@ Predictor::Predictor(ModuleOp module) : communication(module) {
 }
 
 double Predictor::timeOf(Operation *op) const {
-  const codegen::Collective *collective = collectives.lookup(op);
+  const codegen::Collective *collective = collectiveAt(op);
   return 1e6 * double(collective->groupBytes) / double(collective->members) / bytesPerSecond;
 }
 
@@ -99,7 +101,7 @@ bool Predictor::joinsPrograms(exec::CollectiveOpInterface op) const {
 void Predictor::event(int64_t number, Track track, StringRef name, Operation &op, double begin,
                       double end) {
   llvm::json::Object arguments{{"location", codegen::locationText(op.getLoc())}};
-  if (const codegen::Collective *collective = collectives.lookup(&op))
+  if (const codegen::Collective *collective = collectiveAt(&op))
     arguments["bytes"] = collective->groupBytes / collective->members;
   else if (double count = flops.of(&op))
     arguments["flops"] = count;
@@ -129,7 +131,7 @@ void Predictor::communicate(int64_t number, Operation &op, double from, bool sho
 void Predictor::runOp(int64_t number, Operation &op, bool show) {
   Runner &runner = runners[number];
   double begin = runner.now;
-  if (collectives.count(&op))
+  if (exec::collectiveOf(&op))
     return communicate(number, op, begin, show);
   if (auto wait = dyn_cast<exec::WaitOp>(op)) {
     runner.now = std::max(begin, runner.started[wait.getStart()]);

@@ -35,17 +35,17 @@ static bool isBarrier(Operation &op, const llvm::StringSet<> &between) {
 }
 
 void report::addTasks(ModuleOp program, ArrayRef<ModuleOp> programs, FlopCounter &flops,
-                      llvm::json::Object &entry) {
+                      plan::Program &entry) {
   auto step = program.lookupSymbol<exec::ProgramOp>("step");
   if (!step)
     return;
-  llvm::json::Array order;
-  llvm::json::Object costs;
+  std::vector<std::string> order;
+  plan::Table<double> costs;
   std::vector<double> rounds;
   llvm::StringSet<> between = axesBetween(programs);
   for (Operation &op : step.getBlock()) {
     if (auto name = op.getAttrOfType<StringAttr>(dist::taskAttr)) {
-      order.push_back(name.getValue());
+      order.push_back(name.str());
       // Of one chunk and phase all microbatches are the same function.
       StringRef text = name.getValue();
       costs[(text.take_front() + text.split('.').second).str()] = flops.of(&op);
@@ -60,24 +60,23 @@ void report::addTasks(ModuleOp program, ArrayRef<ModuleOp> programs, FlopCounter
     return;
   while (rounds.size() > 1 && rounds.back() == 0)
     rounds.pop_back();
-  entry["order"] = std::move(order);
-  entry["task_flops"] = std::move(costs);
-  entry["round_flops"] = llvm::json::Array(rounds);
+  entry.order = std::move(order);
+  entry.taskFlops = std::move(costs);
+  entry.roundFlops = std::move(rounds);
 }
 
 /// Fills in what the stage of `program` says; null or the wrong kind is an error.
-static llvm::Error readStage(const llvm::json::Object &program, int64_t stage, StepTasks &tasks,
+static llvm::Error readStage(const plan::Program &program, int64_t stage, StepTasks &tasks,
                              planner::TaskCosts &costs) {
   auto damaged = [&] {
     return createStringError("the plan's order of tasks of stage " + llvm::Twine(stage) +
                              " is damaged");
   };
-  const llvm::json::Object *flops = program.getObject("task_flops");
-  if (!flops)
+  if (!program.taskFlops)
     return damaged();
   planner::PipelineSchedule &schedule = tasks.schedule;
-  for (const llvm::json::Value &value : *program.getArray("order")) {
-    llvm::Expected<Task> task = Task::parse(value.getAsString().value_or(""));
+  for (const std::string &name : *program.order) {
+    llvm::Expected<Task> task = Task::parse(name);
     if (!task)
       return task.takeError();
     // No model has more than that; a damaged number must not take all memory.
@@ -94,35 +93,30 @@ static llvm::Error readStage(const llvm::json::Object &program, int64_t stage, S
     double *place = task->phase == Phase::forward    ? &chunk.forward
                     : task->phase == Phase::backward ? &chunk.backward
                                                      : &chunk.weight;
-    std::optional<double> cost =
-        flops->getNumber("FBW"[int(task->phase)] + std::to_string(task->chunk));
-    if (!cost)
+    auto cost = program.taskFlops->find("FBW"[int(task->phase)] + std::to_string(task->chunk));
+    if (cost == program.taskFlops->end())
       return damaged();
-    *place = *cost;
+    *place = cost->second;
   }
   return llvm::Error::success();
 }
 
-llvm::Expected<std::optional<StepTasks>> report::tasksOf(const llvm::json::Object &plan) {
+llvm::Expected<std::optional<StepTasks>> report::tasksOf(const plan::Plan &plan) {
   StepTasks tasks;
   planner::TaskCosts costs;
   std::vector<std::vector<double>> rounds;
-  const llvm::json::Array *programs = plan.getArray("programs");
-  int64_t stages = programs ? programs->size() : 0;
-  for (int64_t stage = 0; stage < stages; ++stage) {
-    const llvm::json::Object *program = (*programs)[stage].getAsObject();
-    if (!program || !program->getArray("order"))
+  for (auto [stage, program] : llvm::enumerate(plan.programs)) {
+    if (!program.order)
       return std::nullopt; // not stages of a pipeline
     tasks.schedule.order.emplace_back();
-    if (llvm::Error error = readStage(*program, stage, tasks, costs))
+    if (llvm::Error error = readStage(program, stage, tasks, costs))
       return std::move(error);
-    if (const llvm::json::Array *after = program->getArray("round_flops"))
-      for (auto [round, value] : llvm::enumerate(*after)) {
-        rounds.resize(std::max(rounds.size(), round + 1), std::vector<double>(stages));
-        rounds[round][stage] = value.getAsNumber().value_or(0);
-      }
+    for (auto [round, cost] : llvm::enumerate(program.roundFlops.value_or(std::vector<double>()))) {
+      rounds.resize(std::max(rounds.size(), round + 1), std::vector<double>(plan.programs.size()));
+      rounds[round][stage] = cost;
+    }
   }
-  if (stages == 0)
+  if (plan.programs.empty())
     return std::nullopt;
   // Once to see how long it takes, then in percent of that.
   double scale = 1;

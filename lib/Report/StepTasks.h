@@ -12,15 +12,14 @@
 
 #include "Flops.h"
 #include "Planner/PipelineSchedule.h"
-
-#include "llvm/Support/JSON.h"
+#include "meshwright/runtime/PlanSchema.h"
 
 namespace meshwright::report {
 
-/// Adds to `entry`, a program of the plan, what docs/plan.md calls `order`,
-/// `task_flops` and `round_flops`, if `program`, one of `programs`, is a stage.
+/// Adds to `entry` its order of tasks, and the operations of these and of what follows them,
+/// if `program`, one of `programs`, is a stage.
 void addTasks(mlir::ModuleOp program, llvm::ArrayRef<mlir::ModuleOp> programs,
-              FlopCounter &flops, llvm::json::Object &entry);
+              FlopCounter &flops, plan::Program &entry);
 
 struct StepTasks {
   planner::PipelineSchedule schedule;
@@ -31,7 +30,7 @@ struct StepTasks {
 
 /// Nothing if the plan's programs are no pipeline stages. An error if the order that
 /// they run in is none that ends.
-llvm::Expected<std::optional<StepTasks>> tasksOf(const llvm::json::Object &plan);
+llvm::Expected<std::optional<StepTasks>> tasksOf(const plan::Plan &plan);
 
 } // namespace meshwright::report
 

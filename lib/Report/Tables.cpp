@@ -8,40 +8,31 @@
 #include "meshwright/Report.h"
 #include "meshwright/Strategy.h"
 
-#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <map>
+#include <numeric>
 
 using namespace llvm;
 
 namespace meshwright::report {
 
-static StringRef text(const json::Object &object, StringRef key) {
-  return object.getString(key).value_or("?");
-}
-
-static dist::Mesh meshOf(const json::Object &plan) {
+static dist::Mesh meshOf(const plan::Plan &plan) {
   dist::Mesh mesh;
-  for (const json::Value &axis : *plan.getArray("mesh"))
-    mesh.axes.push_back({text(*axis.getAsObject(), "axis").str(),
-                         axis.getAsObject()->getInteger("size").value_or(0)});
+  for (const plan::MeshAxis &axis : plan.mesh)
+    mesh.axes.push_back({axis.name, axis.size});
   return mesh;
 }
 
-int64_t ranksOf(const json::Object &plan) { return meshOf(plan).size(); }
-
-std::vector<Traffic> trafficOf(const json::Object &plan) {
+std::vector<Traffic> trafficOf(const plan::Plan &plan) {
   dist::Mesh mesh = meshOf(plan);
   int64_t ranks = mesh.size();
-  const json::Array &groups = *plan.getArray("groups");
   std::map<std::tuple<std::string, std::string, std::string>, Traffic> rows;
-  for (const json::Value &value : *plan.getArray("collectives")) {
-    const json::Object &op = *value.getAsObject();
+  for (const plan::Collective &op : plan.collectives) {
     std::string axes;
     int64_t members = 1;
-    for (const json::Value &name : *groups[op.getInteger("group").value_or(0)].getAsArray()) {
-      int axis = mesh.find(name.getAsString().value_or(""));
+    for (const std::string &name : plan.groups.at(op.group)) {
+      int axis = mesh.find(name);
       if (axis < 0 || mesh.axes[axis].size == 1)
         continue;
       members *= mesh.axes[axis].size;
@@ -49,10 +40,9 @@ std::vector<Traffic> trafficOf(const json::Object &plan) {
     }
     if (members == 1)
       continue;
-    Traffic &row = rows[{text(op, "program").str(), axes, text(op, "op").str()}];
-    int64_t times = op.getInteger("times").value_or(1);
-    row.calls += times;
-    row.bytes += double(times) * double(op.getInteger("bytes").value_or(0));
+    Traffic &row = rows[{op.entry, axes, op.op}];
+    row.calls += op.times;
+    row.bytes += double(op.times) * double(op.bytes);
   }
   std::vector<Traffic> result;
   for (auto &[key, row] : rows) {
@@ -63,46 +53,39 @@ std::vector<Traffic> trafficOf(const json::Object &plan) {
   return result;
 }
 
-std::vector<Copies> copiesOf(const json::Object &plan) {
+std::vector<Copies> copiesOf(const plan::Plan &plan) {
   dist::Mesh mesh = meshOf(plan);
-  StringSet<> dataAxes;
-  for (const json::Value &axis : *plan.getArray("data_axes"))
-    dataAxes.insert(axis.getAsString().value_or(""));
   // What a strategy says of a parameter holds for its states.
   std::map<StringRef, StringRef> said;
-  for (const json::Value &value : *plan.getArray("variables"))
-    if (auto reason = value.getAsObject()->getString("copies"))
-      said[text(*value.getAsObject(), "name")] = *reason;
+  for (const plan::Variable &variable : plan.variables)
+    if (variable.copies)
+      said[variable.name] = *variable.copies;
   std::vector<Copies> rows;
-  for (const json::Value &value : *plan.getArray("variables")) {
-    const json::Object &variable = *value.getAsObject();
-    StringSet<> cut;
-    for (const json::Value &dim : *variable.getArray("sharding"))
-      for (const json::Value &axis : *dim.getAsArray())
-        cut.insert(axis.getAsString().value_or(""));
-    StringRef role = text(variable, "role");
-    StringRef parameter = variable.getString("of").value_or(text(variable, "name"));
+  for (const plan::Variable &variable : plan.variables) {
+    const std::string &parameter = variable.of ? *variable.of : variable.name;
     for (const dist::MeshAxis &axis : mesh.axes) {
-      if (axis.size == 1 || cut.contains(axis.name))
+      if (axis.size == 1 || any_of(variable.sharding, [&](const plan::List<std::string> &axes) {
+            return is_contained(axes, axis.name);
+          }))
         continue;
       std::string reason = "no seed cuts it along " + axis.name;
       if (axis.name == "replica")
         reason = "replicas hold copies of everything";
-      else if (dataAxes.contains(axis.name))
-        reason += role == "parameter" ? "; --zero 3 would" : "; --zero 1 would";
+      else if (is_contained(plan.dataAxes, axis.name))
+        reason += variable.role == "parameter" ? "; --zero 3 would" : "; --zero 1 would";
       else if (auto it = said.find(parameter); it != said.end())
         reason = it->second.str();
-      rows.push_back({text(variable, "name").str(), role.str(), axis.name, axis.size,
-                      bytesOf(variable), reason});
+      rows.push_back(
+          {variable.name, variable.role, axis.name, axis.size, bytesOf(variable), reason});
     }
   }
   return rows;
 }
 
-int64_t categoryBytes(const json::Object &plan, StringRef category) {
-  for (const json::Value &entry : *plan.getArray("memory"))
-    if (text(*entry.getAsObject(), "category") == category)
-      return entry.getAsObject()->getInteger("bytes").value_or(0);
+int64_t categoryBytes(const plan::Plan &plan, StringRef category) {
+  for (const plan::MemoryLine &line : plan.memory)
+    if (line.category == category)
+      return line.bytes;
   return 0;
 }
 
@@ -113,20 +96,15 @@ std::vector<StringRef> categories() {
   return names;
 }
 
-int64_t bytesOf(const json::Object &variable) {
-  StringRef type = text(variable, "type");
-  int64_t bytes = type == "bf16" || type == "f16" ? 2 : 4;
-  for (const json::Value &size : *variable.getArray("local_shape"))
-    bytes *= size.getAsInteger().value_or(1);
+int64_t bytesOf(const plan::Variable &variable) {
+  int64_t bytes = variable.type == "bf16" || variable.type == "f16" ? 2 : 4;
+  for (int64_t size : variable.localShape)
+    bytes *= size;
   return bytes;
 }
 
-int64_t scratchBytes(const json::Object &plan) {
-  int64_t sum = 0;
-  if (const json::Array *groups = plan.getArray("scratch_bytes"))
-    for (const json::Value &bytes : *groups)
-      sum += bytes.getAsInteger().value_or(0);
-  return sum;
+int64_t scratchBytes(const plan::Plan &plan) {
+  return std::accumulate(plan.scratchBytes.begin(), plan.scratchBytes.end(), int64_t(0));
 }
 
 std::string grouped(double number) {
@@ -136,53 +114,48 @@ std::string grouped(double number) {
   return text;
 }
 
-std::string operationsText(const json::Object &plan, StringRef key) {
-  return grouped(plan.getNumber(key).value_or(0));
-}
-
-std::string placeText(const json::Object &program) {
+std::string placeText(const plan::Program &program) {
   std::string text;
-  for (const auto &[axis, places] : *program.getObject("at")) {
-    text += (text.empty() ? "" : ", ") + StringRef(axis).str();
-    for (const json::Value &place : *places.getAsArray())
-      text += " " + std::to_string(place.getAsInteger().value_or(0));
+  for (const auto &[axis, places] : program.at) {
+    text += (text.empty() ? "" : ", ") + axis;
+    for (int64_t place : places)
+      text += " " + std::to_string(place);
   }
   return text.empty() ? "everywhere" : text;
 }
 
-std::string shapeText(const json::Array *shape) {
+std::string shapeText(const plan::Shape &shape) {
   std::string text;
-  for (const json::Value &size : *shape)
-    text += (text.empty() ? "" : " x ") + std::to_string(size.getAsInteger().value_or(0));
+  for (int64_t size : shape)
+    text += (text.empty() ? "" : " x ") + std::to_string(size);
   return text.empty() ? "scalar" : text;
 }
 
-std::string shardingText(const json::Array *sharding) {
+std::string shardingText(const plan::List<plan::List<std::string>> &sharding) {
   std::string text;
-  for (auto [d, axes] : enumerate(*sharding))
-    for (const json::Value &axis : *axes.getAsArray())
-      text += formatv("{0}dim {1} over {2}", text.empty() ? "" : ", ", d,
-                      axis.getAsString().value_or("?"))
-                  .str();
+  for (auto [d, axes] : enumerate(sharding))
+    for (const std::string &axis : axes)
+      text += formatv("{0}dim {1} over {2}", text.empty() ? "" : ", ", d, axis).str();
   return text.empty() ? "replicated" : text;
 }
 
-std::string meshText(const json::Object &plan) {
+std::string meshText(const plan::Plan &plan) {
   dist::Mesh mesh = meshOf(plan);
   return mesh.axes.empty() ? "one rank" : dist::meshText(mesh);
 }
 
-std::string precisionText(const json::Object &plan) {
-  StringRef precision = text(plan, "precision");
-  if (precision == "f32")
-    return precision.str();
-  return (precision + ", gradients in " + text(plan, "grad_dtype")).str();
+std::string precisionText(const plan::Plan &plan) {
+  return plan.precision == "f32" ? plan.precision
+                                 : plan.precision + ", gradients in " + plan.gradDtype;
 }
 
 } // namespace meshwright::report
 
-bool meshwright::isPlan(const json::Object &plan) {
-  return all_of(ArrayRef<const char *>{"mesh", "data_axes", "memory", "variables", "inputs",
-                                       "outputs", "programs", "groups", "collectives"},
-                [&](const char *list) { return plan.getArray(list); });
+int64_t meshwright::ranksOf(const plan::Plan &plan) { return report::meshOf(plan).size(); }
+
+int64_t meshwright::bytesOf(ArrayRef<plan::Allowance> allowances) {
+  int64_t bytes = 0;
+  for (const plan::Allowance &line : allowances)
+    bytes += line.bytes;
+  return bytes;
 }

@@ -3,17 +3,15 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // The tables that pages, terminals, assertions and comparisons show, all made from
-// the plan's JSON, so that they can be made of an executable's plan too.
+// the plan alone, so that they can be made of an executable's plan too.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_LIB_REPORT_TABLES_H
 #define MESHWRIGHT_LIB_REPORT_TABLES_H
 
-#include "llvm/Support/Error.h"
-#include "llvm/Support/JSON.h"
+#include "meshwright/runtime/PlanSchema.h"
 
-#include <string>
-#include <vector>
+#include "llvm/ADT/StringRef.h"
 
 namespace meshwright::report {
 
@@ -28,9 +26,12 @@ struct Traffic {
   double bytes = 0;
   /// What one of them sends on average.
   int64_t bytesOfRank = 0;
+  MESHWRIGHT_FIELDS(v("program", self.program); v("axes", self.axes); v("op", self.op);
+                    v("calls", self.calls); v("rank_bytes", self.bytesOfRank);
+                    v("bytes", self.bytes);)
 };
 /// By program, then axes, then kind.
-std::vector<Traffic> trafficOf(const llvm::json::Object &plan);
+std::vector<Traffic> trafficOf(const plan::Plan &plan);
 
 /// A variable of which the devices along an axis hold copies.
 struct Copies {
@@ -38,33 +39,32 @@ struct Copies {
   int64_t size = 0;  ///< of the axis
   int64_t bytes = 0; ///< of the variable on one rank
   std::string reason;
+  MESHWRIGHT_FIELDS(v("variable", self.variable); v("role", self.role); v("axis", self.axis);
+                    v("size", self.size); v("bytes", self.bytes); v("reason", self.reason);)
 };
-std::vector<Copies> copiesOf(const llvm::json::Object &plan);
+std::vector<Copies> copiesOf(const plan::Plan &plan);
 
 /// Bytes of a category at the peak; 0 if none are.
-int64_t categoryBytes(const llvm::json::Object &plan, llvm::StringRef category);
+int64_t categoryBytes(const plan::Plan &plan, llvm::StringRef category);
 /// The categories there can be.
 std::vector<llvm::StringRef> categories();
 
 /// A variable's bytes on one rank.
-int64_t bytesOf(const llvm::json::Object &variable);
+int64_t bytesOf(const plan::Variable &variable);
 /// What all communicators of a rank allocate at most, where ranks send messages.
-int64_t scratchBytes(const llvm::json::Object &plan);
-int64_t ranksOf(const llvm::json::Object &plan);
+int64_t scratchBytes(const plan::Plan &plan);
 
 /// Rounded to an integer, with commas; of numbers that may exceed 2^63.
 std::string grouped(double number);
-/// An operation count of a plan or of a program in it, with commas.
-std::string operationsText(const llvm::json::Object &plan, llvm::StringRef key);
 
 /// Where a program runs: "pipe 0", or "everywhere".
-std::string placeText(const llvm::json::Object &program);
-std::string shapeText(const llvm::json::Array *shape);
+std::string placeText(const plan::Program &program);
+std::string shapeText(const plan::Shape &shape);
 /// "dim 0 over data", or "replicated".
-std::string shardingText(const llvm::json::Array *sharding);
-std::string meshText(const llvm::json::Object &plan);
+std::string shardingText(const plan::List<plan::List<std::string>> &sharding);
+std::string meshText(const plan::Plan &plan);
 /// "bf16, gradients in f32"; gradients of a f32 model are f32.
-std::string precisionText(const llvm::json::Object &plan);
+std::string precisionText(const plan::Plan &plan);
 
 } // namespace meshwright::report
 

@@ -8,6 +8,7 @@
 #include "StepTasks.h"
 #include "Tables.h"
 #include "TimelinePicture.h"
+#include "meshwright/PlanJson.h"
 #include "meshwright/Report.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -32,40 +33,42 @@ static Error writeText(const Twine &path, StringRef text) {
                : Error::success();
 }
 
-/// The plan and the tables that follow from it.
-static json::Object withTables(const json::Object &plan) {
-  json::Array traffic, copies;
-  for (const Traffic &row : trafficOf(plan))
-    traffic.push_back(json::Object{{"program", row.program},
-                                   {"axes", row.axes},
-                                   {"op", row.op},
-                                   {"calls", row.calls},
-                                   {"rank_bytes", row.bytesOfRank},
-                                   {"bytes", row.bytes}});
-  for (const Copies &row : copiesOf(plan))
-    copies.push_back(json::Object{{"variable", row.variable},
-                                  {"role", row.role},
-                                  {"axis", row.axis},
-                                  {"size", row.size},
-                                  {"bytes", row.bytes},
-                                  {"reason", row.reason}});
-  json::Object report(plan);
-  report["communication"] = std::move(traffic);
-  report["replicated"] = std::move(copies);
-  return report;
-}
+namespace report {
+struct Span {
+  double begin, end;
+  MESHWRIGHT_FIELDS(v("begin", self.begin); v("end", self.end);)
+};
+struct TaskSpan : Span {
+  std::string task;
+  MESHWRIGHT_FIELDS(v("task", self.task); Span::fields(self, v);)
+};
+/// What a pipeline stage does over a step.
+struct StageSpans {
+  std::vector<TaskSpan> tasks;
+  std::vector<Span> rounds;
+  MESHWRIGHT_FIELDS(v("tasks", self.tasks); v("rounds", self.rounds);)
+};
 
-/// The timeline of pipeline stages: their spans as JSON, and as a picture.
-static json::Array spansOf(const planner::Timeline &timeline) {
-  json::Array stages;
+/// The plan and the tables that follow from it.
+struct Report : plan::Plan {
+  std::vector<Traffic> communication;
+  std::vector<Copies> replicated;
+  std::optional<std::vector<StageSpans>> timeline;
+  std::vector<MemoryOverTime> memoryOverTime;
+  MESHWRIGHT_FIELDS(plan::Plan::fields(self, v); v("communication", self.communication);
+                    v("replicated", self.replicated); v("timeline", self.timeline);
+                    v("memory_over_time", self.memoryOverTime);)
+};
+} // namespace report
+
+static std::vector<StageSpans> spansOf(const planner::Timeline &timeline) {
+  std::vector<StageSpans> stages;
   for (auto [stage, spans] : enumerate(timeline.stages)) {
-    json::Array tasks, rounds;
+    StageSpans &of = stages.emplace_back();
     for (const planner::Timeline::Span &span : spans)
-      tasks.push_back(json::Object{
-          {"task", span.task.str()}, {"begin", span.begin}, {"end", span.end}});
+      of.tasks.push_back({{span.begin, span.end}, span.task.str()});
     for (const auto &round : timeline.rounds)
-      rounds.push_back(json::Object{{"begin", round[stage].begin}, {"end", round[stage].end}});
-    stages.push_back(json::Object{{"tasks", std::move(tasks)}, {"rounds", std::move(rounds)}});
+      of.rounds.push_back({round[stage].begin, round[stage].end});
   }
   return stages;
 }
@@ -77,38 +80,33 @@ static std::string textOf(function_ref<void(raw_ostream &)> write) {
   return text;
 }
 
-/// The largest buffers at a program's peak.
-static void writePeak(const json::Object &program, raw_ostream &os) {
+/// The largest buffers at a peak.
+static void writePeak(const plan::Peak &peak, raw_ostream &os) {
   Table table(os,
               {"#bytes", "category", "written in task", "by", "#slices", "made from", "buffer"});
-  for (const PeakRow &row : peakRows(program))
+  for (const plan::PeakBuffer &row : peak.buffers)
     table.row({number(row.bytes), row.category, row.task, row.op,
                row.slices > 1 ? number(row.slices) : "", row.location, row.name});
-  if (int64_t others = peakOthers(program))
-    table.row({number(others), "all others", "", "", "", "", ""});
+  if (peak.others)
+    table.row({number(peak.others), "all others", "", "", "", "", ""});
 }
 
 /// A picture of each program's step, as a file and in the page, with what is largest at the
 /// peak.
-static Error addMemory(const Plan &plan, const json::Object &object, StringRef directory,
-                       SmallVectorImpl<Section> &sections) {
-  const json::Array &programs = *object.getArray("programs");
-  for (const json::Value &value : plan.memoryOverTime) {
-    const json::Object &entry = *value.getAsObject();
-    if (entry.getString("program") != std::optional<StringRef>("step"))
+static Error addMemory(const Plan &plan, StringRef directory, SmallVectorImpl<Section> &sections) {
+  for (const MemoryOverTime &entry : plan.memoryOverTime) {
+    if (entry.program != "step")
       continue;
-    const json::Object &program = *programs[*entry.getInteger("in")].getAsObject();
-    std::string name = program.getString("name").value_or("?").str();
-    std::string picture = textOf([&](raw_ostream &os) {
-      drawMemorySvg(entry, program.getInteger("arena_bytes").value_or(0), os);
-    });
-    if (Error error = writeText(directory + "/memory-" + name + ".svg", picture))
+    const plan::Program &program = plan.programs[entry.in];
+    std::string picture =
+        textOf([&](raw_ostream &os) { drawMemorySvg(entry, program.arenaBytes, os); });
+    if (Error error = writeText(directory + "/memory-" + program.name + ".svg", picture))
       return error;
-    sections.push_back({"Memory of " + escaped(name) + " over the ops of a step",
+    sections.push_back({"Memory of " + escaped(program.name) + " over the ops of a step",
                         picture + textOf([&](raw_ostream &os) {
                           os << "<p>Largest at the peak beside what outlasts the step, "
-                             << escaped(peakPlace(program)) << ":</p>\n";
-                          writePeak(program, os);
+                             << escaped(peakPlace(*program.peak)) << ":</p>\n";
+                          writePeak(*program.peak, os);
                         })});
   }
   return Error::success();
@@ -117,14 +115,10 @@ static Error addMemory(const Plan &plan, const json::Object &object, StringRef d
 Error writeReport(const Plan &plan, StringRef directory) {
   if (std::error_code error = sys::fs::create_directories(directory))
     return createStringError("cannot make directory '" + directory + "': " + error.message());
-  Expected<json::Value> value = json::parse(plan.json);
-  if (!value)
-    return value.takeError();
-  const json::Object &object = *value->getAsObject();
-  json::Object report = withTables(object);
+  Report report{plan, trafficOf(plan), copiesOf(plan), std::nullopt, plan.memoryOverTime};
   SmallVector<Section> sections;
 
-  Expected<std::optional<StepTasks>> tasks = tasksOf(object);
+  Expected<std::optional<StepTasks>> tasks = tasksOf(plan);
   if (!tasks)
     return tasks.takeError();
   if (*tasks) {
@@ -134,7 +128,7 @@ Error writeReport(const Plan &plan, StringRef directory) {
                       "the whole step is 100.",
                       os);
     });
-    report["timeline"] = spansOf((*tasks)->timeline);
+    report.timeline = spansOf((*tasks)->timeline);
     if (Error error = writeText(directory + "/timeline.svg", picture))
       return error;
     sections.push_back(
@@ -142,16 +136,15 @@ Error writeReport(const Plan &plan, StringRef directory) {
          picture +
              "<p>The file timeline.svg beside this page has the picture at full size.</p>\n"});
   }
-  report["memory_over_time"] = json::Array(plan.memoryOverTime);
-  if (Error error = addMemory(plan, object, directory, sections))
+  if (Error error = addMemory(plan, directory, sections))
     return error;
   if (Error error = writeText(directory + "/report.json",
-                              formatv("{0:2}\n", json::Value(std::move(report))).str()))
+                              formatv("{0:2}\n", json::Value(report)).str()))
     return error;
   if (Error error = writeText(directory + "/trace.json", plan.predictedTrace))
     return error;
   return writeText(directory + "/index.html",
-                   textOf([&](raw_ostream &os) { writePage(object, sections, os); }));
+                   textOf([&](raw_ostream &os) { writePage(plan, sections, os); }));
 }
 
 } // namespace meshwright

@@ -1,4 +1,5 @@
-// RUN: meshwright-opt %s --exec-overlap-collectives=min-bytes=32 --exec-plan-memory --exec-verify -split-input-file | FileCheck %s
+// RUN: meshwright-opt %s --exec-overlap-collectives=min-bytes=32 --exec-plan-memory -split-input-file -o %t && FileCheck %s < %t
+// RUN: meshwright-opt %t --exec-number-collectives --exec-verify -split-input-file -o /dev/null
 
 // Parameters that ranks share out: the next iteration's are gathered while this one
 // computes, into two places in turns; the last iteration starts nothing. The plan has

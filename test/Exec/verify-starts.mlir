@@ -1,4 +1,4 @@
-// RUN: meshwright-opt %s --exec-verify -split-input-file -verify-diagnostics
+// RUN: meshwright-opt %s --exec-number-collectives --exec-verify -split-input-file -verify-diagnostics
 
 // A copy reads what a started collective writes.
 module attributes {exec.arena_bytes = 128 : i64} {

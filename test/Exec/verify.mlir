@@ -307,3 +307,56 @@ module attributes {exec.arena_bytes = 256 : i64} {
     exec.launch @k ins(%x : memref<16xf32>) outs(%t : memref<16xf32>)
   }
 }
+
+// -----
+
+// Collectives and their groups have numbers by now: each has one, and none is another's.
+module attributes {exec.arena_bytes = 64 : i64} {
+  exec.program @step {
+    %y = exec.buffer "y" output output "y" offset 0 : memref<16xf32>
+    // expected-error @below {{is of group ["pipe", 1], which the module does not have in exec.groups, see exec-number-collectives}}
+    exec.recv from 0 channel 0 over ["pipe"] to %y : memref<16xf32>
+  }
+}
+
+// -----
+
+// expected-error @below {{has 2 groups in exec.groups, but 1 communicate}}
+module attributes {exec.arena_bytes = 64 : i64, exec.groups = [["pipe", 1], ["data"]]} {
+  exec.program @step {
+    %y = exec.buffer "y" output output "y" offset 0 : memref<16xf32>
+    exec.recv from 0 channel 0 over ["pipe"] to %y {exec.collective = 0 : i64} : memref<16xf32>
+  }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 64 : i64, exec.groups = [["pipe", 1]]} {
+  exec.program @step {
+    %y = exec.buffer "y" output output "y" offset 0 : memref<16xf32>
+    // expected-error @below {{has no attribute exec.collective, see exec-number-collectives}}
+    exec.recv from 0 channel 0 over ["pipe"] to %y : memref<16xf32>
+  }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 64 : i64, exec.groups = [["pipe", 1]]} {
+  exec.program @step {
+    %y = exec.buffer "y" output output "y" offset 0 : memref<16xf32>
+    // expected-error @below {{is collective 1 of 1}}
+    exec.recv from 0 channel 0 over ["pipe"] to %y {exec.collective = 1 : i64} : memref<16xf32>
+  }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 64 : i64, exec.groups = [["pipe", 1]]} {
+  exec.program @step {
+    %y = exec.buffer "y" output output "y" offset 0 : memref<16xf32>
+    // expected-note @below {{that is here}}
+    exec.recv from 0 channel 0 over ["pipe"] to %y {exec.collective = 0 : i64} : memref<16xf32>
+    // expected-error @below {{is collective 0, as another one is}}
+    exec.recv from 0 channel 0 over ["pipe"] to %y {exec.collective = 0 : i64} : memref<16xf32>
+  }
+}

@@ -11,11 +11,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FakeProgram.h"
+#include "PlanText.h"
 
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 using Json = nlohmann::json;
 using namespace fake;
@@ -133,12 +133,12 @@ __attribute__((constructor)) static void makePlan() {
   const char *rank = getenv("OMPI_COMM_WORLD_RANK");
   const char *odd = getenv("FAKE_ODD_HASH_RANK");
   bool differs = odd && rank && !strcmp(odd, rank);
-  Json collective = {{"op", "all_reduce"},
+  Json collective = meshwright::plan::whole<meshwright::plan::Collective>({{"op", "all_reduce"},
                      {"group", 0},
                      {"type", "f32"},
                      {"count", s.table.elements},
                      {"in", 0},
-                     {"location", "fake.mlir:12:3"}};
+                     {"location", "fake.mlir:12:3"}});
   Json everywhere = collective;
   everywhere["group"] = 1;
   everywhere["count"] = 4;
@@ -147,7 +147,7 @@ __attribute__((constructor)) static void makePlan() {
   if (int64_t heads = setting("FAKE_HEADS", 0))
     config["n_head"] = heads;
   const char *model = getenv("FAKE_MODEL"), *optimizer = getenv("FAKE_OPTIMIZER");
-  Json plan = {
+  Json plan = meshwright::plan::whole<meshwright::plan::Plan>({
       {"version", 1},
       {"hash", differs ? "00000000deadbeef" : "0123456789abcdef"},
       {"model", model ? model : "fake"},
@@ -163,17 +163,17 @@ __attribute__((constructor)) static void makePlan() {
       {"max_positions", sequence},
       {"data_axes", {"data"}},
       {"programs",
-       {{{"name", "main"},
-         {"at", Json::object()},
-         {"arena_bytes", setting("FAKE_ARENA", s.arenaBytes)},
-         {"memory", {{{"category", "parameter"}, {"bytes", s.arenaBytes}}}}}}},
+       {meshwright::plan::whole<meshwright::plan::Program>(
+           {{"name", "main"},
+            {"arena_bytes", setting("FAKE_ARENA", s.arenaBytes)},
+            {"memory", {{{"category", "parameter"}, {"bytes", s.arenaBytes}}}}})}},
       {"variables", variables},
       {"inputs", inputs},
       {"outputs", outputs},
       {"groups", {{"data"}, {"data", "tensor"}}},
       {"scratch_bytes", {setting("FAKE_SCRATCH", 1 << 20), 1 << 20}},
       {"collectives", {collective, everywhere}},
-      {"flops", 1000}};
+      {"flops", 1000}});
   std::string text = plan.dump();
   meshwright_plan_size = text.size();
   memcpy(meshwright_plan, text.data(), text.size());

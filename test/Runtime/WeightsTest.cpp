@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "common/checkpoint/Weights.h"
 
+#include "PlanText.h"
 #include "Process.h"
 #include "common/checkpoint/Gather.h"
 #include "common/checkpoint/SafeTensors.h"
@@ -17,7 +18,7 @@
 #include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
+#include <set>
 
 using namespace meshwright;
 using namespace testing_process;
@@ -27,7 +28,7 @@ using testing::HasSubstr;
 /// A plan with one parameter on the mesh a=2, b=3.
 static Json planText(std::vector<int64_t> shape, std::vector<int64_t> local, Json sharding,
                      bool stacked = false, Json storage = {{"tensor", "w"}}) {
-  return {{"version", 1},
+  return plan::whole<plan::Plan>({{"version", 1},
           {"hash", "0123456789abcdef"},
           {"model", "m"},
           {"config", ""},
@@ -42,10 +43,7 @@ static Json planText(std::vector<int64_t> shape, std::vector<int64_t> local, Jso
           {"max_positions", 4},
           {"data_axes", {"a", "b"}},
           {"programs",
-           {{{"name", "main"},
-             {"at", Json::object()},
-             {"arena_bytes", 4096},
-             {"memory", Json::array()}}}},
+           {plan::whole<plan::Program>({{"name", "main"}, {"arena_bytes", 4096}})}},
           {"variables",
            {{{"name", "w"},
              {"role", "parameter"},
@@ -67,7 +65,7 @@ static Json planText(std::vector<int64_t> shape, std::vector<int64_t> local, Jso
           {"groups", {{"a"}, {"a", "b"}}},
           {"scratch_bytes", {0, 0}},
           {"collectives", Json::array()},
-          {"flops", 1.5e12}};
+          {"flops", 1.5e12}});
 }
 
 static std::string parseError(const Json &json) {
@@ -113,13 +111,39 @@ TEST(Plan, NamesWhatIsMissingOrWrong) {
   EXPECT_THAT(changed("/variables/0/init/kind", "xavier"), HasSubstr("xavier"));
 }
 
+/// The keys of T and of the structs in it.
+template <typename T> struct Keys {
+  static void add(std::set<std::string> &keys) {
+    if constexpr (!std::is_arithmetic_v<T> && !std::is_same_v<T, std::string>) {
+      T initial;
+      T::fields(initial, [&](const char *key, auto &field) {
+        keys.insert(key);
+        Keys<std::decay_t<decltype(field)>>::add(keys);
+      });
+    }
+  }
+};
+template <typename T> struct Keys<std::optional<T>> : Keys<T> {};
+template <typename T> struct Keys<plan::List<T>> : Keys<T> {};
+template <typename T> struct Keys<plan::Table<T>> : Keys<T> {};
+
+TEST(Plan, EachKeyIsDescribed) {
+  std::string page = readFile(PLAN_PAGE);
+  std::set<std::string> keys;
+  Keys<plan::Plan>::add(keys);
+  EXPECT_GE(keys.size(), 80u);
+  for (const std::string &key : keys)
+    EXPECT_TRUE(page.find("`" + key + "`") != page.npos || page.find("\"" + key + "\"") != page.npos)
+        << PLAN_PAGE << " does not say what \"" << key << "\" is";
+}
+
 /// Two programs along axis a, each with two layers of three, the second one tied.
 static Json twoPrograms() {
   Json text = planText({2, 4}, {2, 4}, {Json::array(), Json::array()}, /*stacked=*/true,
                        {{"tensor", "h.{layer}.w"}});
   text["programs"][0]["at"] = {{"a", {0}}};
   text["programs"].push_back(
-      {{"name", "second"}, {"at", {{"a", {1}}}}, {"arena_bytes", 8192}, {"memory", Json::array()}});
+      plan::whole<plan::Program>({{"name", "second"}, {"at", {{"a", {1}}}}, {"arena_bytes", 8192}}));
   for (const char *list : {"variables", "inputs", "outputs"}) {
     Json other = text[list];
     for (Json &entry : other) {

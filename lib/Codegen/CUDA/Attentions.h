@@ -11,10 +11,10 @@
 #define MESHWRIGHT_CODEGEN_CUDA_ATTENTIONS_H
 
 #include "Exec/Exec.h"
+#include "meshwright/runtime/PlanSchema.h"
 #include "meshwright/runtime/cuda/Cudnn.h"
 
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/Support/JSON.h"
 
 namespace meshwright::codegen::cuda {
 
@@ -33,32 +33,20 @@ std::optional<Library> libraryOf(mlir::Attribute attribute);
 mlir::LogicalResult chooseAttention(mlir::Operation *op, llvm::StringRef attention,
                                     bool deterministic, llvm::ArrayRef<std::string> archs);
 
-/// An exec.attention or exec.attention_grad, without its memory.
-struct AttentionEntry {
-  cudnn::Attention call;
-  bool byCudnn = false, fallback = false;
-  int64_t workspaceBytes = 0; ///< that cuDNN may use
-  mlir::StringRef reason;     ///< why it is not cuDNN's
-  bool tensorCores = false;   ///< whether the generated kernels multiply there
-  mlir::Operation *first = nullptr;
-};
-
 /// Whether tensor cores can make the products of generated kernels: heads of 16, 32, ... 256
 /// elements of bf16 or f16. `aligned`: whether all tensors begin at multiples of 16 bytes.
 bool fitsTensorCores(const MwAttention &sizes, bool aligned);
-
-/// The calls as rows of the plan: what cuDNN must know of each, or why it is not its own.
-llvm::json::Array rowsOf(mlir::ModuleOp module);
 
 class Attentions {
 public:
   explicit Attentions(mlir::ModuleOp module);
 
-  llvm::ArrayRef<AttentionEntry> all() const { return entries; }
+  /// The plan's rows: what cuDNN must know of each call, or why it is not its own.
+  llvm::ArrayRef<plan::Attention> all() const { return rows; }
   unsigned numberOf(mlir::Operation *op) const { return numbers.at(op); }
 
 private:
-  llvm::SmallVector<AttentionEntry> entries;
+  std::vector<plan::Attention> rows;
   llvm::DenseMap<mlir::Operation *, unsigned> numbers;
 };
 

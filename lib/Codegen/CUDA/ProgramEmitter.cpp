@@ -14,12 +14,12 @@
 #include "Codegen/CUDA/Products.h"
 #include "Codegen/HostCode.h"
 #include "Dist/Programs.h"
+#include "meshwright/PlanJson.h"
 #include "meshwright/runtime/cuda/ABI.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/JSON.h"
 
 #include <map>
 
@@ -217,49 +217,33 @@ static void emitImages(ModuleOp target, ArrayRef<cuda::Image> images) {
   addBytes(target, "meshwright_image_bytes", bytes);
 }
 
-//===----------------------------------------------------------------------===//
-// The plan
-//===----------------------------------------------------------------------===//
-
-/// The plan with what ptxas says of each kernel's functions, one entry an architecture: the
-/// most registers of a thread, and bytes spilled by all.
-static std::string withRegisters(StringRef text, const ModuleKernels &kernels,
+/// What ptxas says of each kernel's functions, one entry an architecture: the most registers
+/// of a thread, and bytes spilled by all. Empty where it was not asked.
+static std::string assembledText(const ModuleKernels &kernels,
                                  ArrayRef<cuda::Assembled> assembled) {
-  auto plan = llvm::json::parse(text);
-  if (!plan) {
-    llvm::consumeError(plan.takeError()); // no plan, or a test's
-    return text.str();
-  }
-  llvm::json::Array *programs = plan->getAsObject()->getArray("programs");
-  if (!programs || assembled.empty())
-    return text.str();
-  for (auto [program, plans] : llvm::zip(*programs, kernels.programs)) {
-    llvm::json::Array *rows = program.getAsObject()->getArray("kernels");
-    for (llvm::json::Value &row : *rows) {
-      auto kernel = plans.find(*row.getAsObject()->getString("op"));
-      if (kernel == plans.end())
-        continue;
-      StringRef name = func::FuncOp(kernel->second.function).getName();
-      std::map<unsigned, std::pair<int64_t, int64_t>> found; // by architecture
-      for (unsigned i = 0; i < kernel->second.stages.size(); ++i) {
+  if (assembled.empty())
+    return "";
+  plan::AssembledKernels result;
+  for (const PlannedKernels &plans : kernels.programs) {
+    plan::AssembledProgram &program = result.programs.emplace_back();
+    for (const auto &kernel : plans) {
+      StringRef name = func::FuncOp(kernel.second.function).getName();
+      std::map<unsigned, plan::Assembled> found; // by architecture
+      for (unsigned i = 0; i < kernel.second.stages.size(); ++i) {
         std::string function = cuda::stageName(name, i);
         for (const cuda::Assembled &entry : assembled) {
           if (entry.function != function)
             continue;
-          auto &[registers, spilled] = found[entry.arch];
-          registers = std::max(registers, entry.registers);
-          spilled += entry.spilledBytes;
+          plan::Assembled &row = found[entry.arch];
+          row.arch = ("sm_" + Twine(entry.arch)).str();
+          row.registers = std::max(row.registers, entry.registers);
+          row.spilledBytes += entry.spilledBytes;
         }
       }
-      llvm::json::Array list;
-      for (auto &[arch, numbers] : found)
-        list.push_back(llvm::json::Object{{"arch", ("sm_" + Twine(arch)).str()},
-                                          {"registers", numbers.first},
-                                          {"spilled_bytes", numbers.second}});
-      (*row.getAsObject())["assembled"] = std::move(list);
+      llvm::append_range(program.kernels[kernel.first().str()], llvm::make_second_range(found));
     }
   }
-  return llvm::formatv("{0:2}", *plan).str() + "\n";
+  return llvm::formatv("{0}", llvm::json::Value(result)).str();
 }
 
 //===----------------------------------------------------------------------===//
@@ -293,7 +277,8 @@ FailureOr<OwningOpRef<ModuleOp>> cuda::lower(ModuleOp module, ArrayRef<std::stri
   table.emit(*result);
   emitProducts(*result, products);
   emitImages(*result, *images);
-  emitText(*result, "plan", withRegisters(options.plan, *kernels, assembled));
+  emitText(*result, "plan", options.plan);
+  emitText(*result, "assembled", assembledText(*kernels, assembled));
   emitText(*result, "program", options.program);
   return result;
 }

@@ -212,8 +212,8 @@ public:
                                              const Communication &communication) const override {
     return cuda::allowancesOf(program, communication);
   }
-  void addToPlan(ModuleOp module, llvm::json::Object &plan) const override {
-    plan["attentions"] = cuda::rowsOf(module);
+  void addToPlan(ModuleOp module, plan::Plan &plan) const override {
+    plan.attentions = cuda::Attentions(module).all().vec();
   }
 
   FailureOr<OwningOpRef<ModuleOp>> lower(ModuleOp module, const CodegenOptions &options,

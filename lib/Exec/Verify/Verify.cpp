@@ -8,6 +8,10 @@
 #include "Exec/Passes.h"
 #include "ProgramWalk.h"
 
+#include "Dist/Programs.h"
+
+#include "mlir/IR/Threading.h"
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::exec;
@@ -246,57 +250,94 @@ LogicalResult ProgramVerifier::checkStarts() {
   return success(fine);
 }
 
+/// Checks one of the programs that devices run.
+static LogicalResult verifyProgram(ModuleOp module) {
+  auto arena = module->getAttrOfType<IntegerAttr>(arenaBytesAttr);
+  if (!arena)
+    return module.emitError("has no attribute ") << arenaBytesAttr << ", see exec-plan-memory";
+  for (auto function : module.getOps<func::FuncOp>())
+    if (!function->hasAttr(kernelAttr))
+      return function.emitError("is neither a program nor a kernel");
+  auto hostArena = module->getAttrOfType<IntegerAttr>(hostBytesAttr);
+  // Persistent memory of one name is one place, and apart from all other.
+  llvm::StringMap<BufferOp> persistent;
+  for (auto program : module.getOps<ProgramOp>()) {
+    auto own = program->getAttrOfType<IntegerAttr>(arenaBytesAttr);
+    if (program.isPrivate() && !own)
+      return program.emitOpError("has no attribute ") << arenaBytesAttr << ", see exec-plan-memory";
+    int64_t host = hostArena && !program.isPrivate() ? hostArena.getInt() : 0;
+    if (failed(ProgramVerifier(program, (program.isPrivate() ? own : arena).getInt(), host).run()))
+      return failure();
+    for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
+      if (!buffer.isPersistent())
+        continue;
+      auto [entry, isNew] = persistent.try_emplace(buffer.getName(), buffer);
+      if (!isNew && entry->second.getOffset() != buffer.getOffset())
+        return buffer.emitOpError("'") << buffer.getName() << "' lies elsewhere in another program";
+    }
+  }
+  for (auto program : module.getOps<ProgramOp>()) {
+    if (program.isPrivate())
+      continue; // its offsets count from its workspace
+    for (auto buffer : program.getBody().front().getOps<BufferOp>())
+      for (auto &entry : persistent) {
+        BufferOp other = entry.second;
+        if (!buffer.isPersistent() && isOnHost(buffer.getType()) == isOnHost(other.getType()) &&
+            *buffer.getOffset() < *other.getOffset() + other.getBytes() &&
+            *other.getOffset() < *buffer.getOffset() + buffer.getBytes())
+          return buffer.emitOpError("'") << buffer.getName() << "' overlaps '" << other.getName()
+                                         << "', which outlives the program";
+      }
+  }
+  return success();
+}
+
+/// Checks the numbers by which code and plan name the collectives of all programs.
+static LogicalResult verifyNumbers(ModuleOp module) {
+  auto groups = module->getAttrOfType<ArrayAttr>(groupsAttr);
+  llvm::SmallDenseSet<Attribute> used;
+  SmallVector<Operation *> collectives;
+  WalkResult result = module.walk([&](Operation *op) {
+    if (isa<CollectiveOpInterface>(op))
+      collectives.push_back(op);
+    ArrayAttr group = groupOf(op);
+    if (!group)
+      return WalkResult::advance();
+    used.insert(group);
+    if (groups && llvm::is_contained(groups, group))
+      return WalkResult::advance();
+    op->emitOpError("is of group ") << group << ", which the module does not have in "
+                                    << groupsAttr << ", see exec-number-collectives";
+    return WalkResult::interrupt();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  if (groups && groups.size() != used.size())
+    return module.emitError("has ") << groups.size() << " groups in " << groupsAttr << ", but "
+                                    << used.size() << " communicate";
+  SmallVector<Operation *> numbered(collectives.size());
+  for (Operation *op : collectives) {
+    std::optional<int64_t> number = collectiveOf(op);
+    if (!number)
+      return op->emitOpError("has no attribute ")
+             << collectiveAttr << ", see exec-number-collectives";
+    if (*number < 0 || *number >= int64_t(collectives.size()))
+      return op->emitOpError("is collective ") << *number << " of " << collectives.size();
+    if (Operation *other = std::exchange(numbered[*number], op))
+      return (op->emitOpError("is collective ") << *number << ", as another one is")
+                 .attachNote(other->getLoc())
+             << "that is here";
+  }
+  return success();
+}
+
 namespace {
 struct ExecVerify : exec::impl::ExecVerifyBase<ExecVerify> {
   void runOnModule() override {
-    ModuleOp module = getOperation();
-    auto arena = module->getAttrOfType<IntegerAttr>(arenaBytesAttr);
-    if (!arena) {
-      module.emitError("has no attribute ") << arenaBytesAttr << ", see exec-plan-memory";
-      return signalPassFailure();
-    }
-    for (auto function : module.getOps<func::FuncOp>())
-      if (!function->hasAttr(kernelAttr)) {
-        function.emitError("is neither a program nor a kernel");
-        return signalPassFailure();
-      }
-    auto hostArena = module->getAttrOfType<IntegerAttr>(hostBytesAttr);
-    // Persistent memory of one name is one place, and apart from all other.
-    llvm::StringMap<BufferOp> persistent;
-    for (auto program : module.getOps<ProgramOp>()) {
-      auto own = program->getAttrOfType<IntegerAttr>(arenaBytesAttr);
-      if (program.isPrivate() && !own) {
-        program.emitOpError("has no attribute ") << arenaBytesAttr << ", see exec-plan-memory";
-        return signalPassFailure();
-      }
-      int64_t host = hostArena && !program.isPrivate() ? hostArena.getInt() : 0;
-      if (failed(ProgramVerifier(program, (program.isPrivate() ? own : arena).getInt(), host).run()))
-        return signalPassFailure();
-      for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
-        if (!buffer.isPersistent())
-          continue;
-        auto [entry, isNew] = persistent.try_emplace(buffer.getName(), buffer);
-        if (!isNew && entry->second.getOffset() != buffer.getOffset()) {
-          buffer.emitOpError("'") << buffer.getName() << "' lies elsewhere in another program";
-          return signalPassFailure();
-        }
-      }
-    }
-    for (auto program : module.getOps<ProgramOp>()) {
-      if (program.isPrivate())
-        continue; // its offsets count from its workspace
-      for (auto buffer : program.getBody().front().getOps<BufferOp>())
-        for (auto &entry : persistent) {
-          BufferOp other = entry.second;
-          if (!buffer.isPersistent() && isOnHost(buffer.getType()) == isOnHost(other.getType()) &&
-              *buffer.getOffset() < *other.getOffset() + other.getBytes() &&
-              *other.getOffset() < *buffer.getOffset() + buffer.getBytes()) {
-            buffer.emitOpError("'") << buffer.getName() << "' overlaps '" << other.getName()
-                                    << "', which outlives the program";
-            return signalPassFailure();
-          }
-        }
-    }
+    if (failed(failableParallelForEach(&getContext(), dist::programsOf(getOperation()),
+                                       verifyProgram)) ||
+        failed(verifyNumbers(getOperation())))
+      signalPassFailure();
   }
 };
 } // namespace

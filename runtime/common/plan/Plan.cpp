@@ -14,58 +14,79 @@
 using namespace meshwright;
 using Json = nlohmann::json;
 
-namespace {
-/// A JSON object and the path that led to it, for messages.
-class Reader {
-public:
-  Reader(const Json &json, std::string path) : json(json), path(std::move(path)) {
-    if (!json.is_object())
-      fail("plan: ", this->path, " is not an object: compile the executable again");
+//===----------------------------------------------------------------------===//
+// The schema's structs from JSON; `path` leads to `json`, for messages.
+//===----------------------------------------------------------------------===//
+
+template <typename T> static void read(const Json &json, T &value, const std::string &path);
+template <typename T>
+static void read(const Json &json, std::vector<T> &list, const std::string &path);
+template <typename T>
+static void read(const Json &json, std::map<std::string, T> &table, const std::string &path);
+
+template <typename T>
+static void read(const Json &json, std::optional<T> &value, const std::string &path) {
+  read(json, value.emplace(), path);
+}
+
+static void expect(bool fine, const Json &json, const std::string &path) {
+  if (!fine)
+    fail("plan: ", path, " is ", json.dump(),
+         ", which has the wrong type: compile the executable again");
+}
+
+template <typename T>
+static void read(const Json &json, std::vector<T> &list, const std::string &path) {
+  expect(json.is_array(), json, path);
+  for (const Json &entry : json) {
+    T value{};
+    read(entry, value, text(path, "[", list.size(), "]"));
+    list.push_back(std::move(value));
   }
+}
 
-  template <typename T> T get(const char *key) const {
-    try {
-      return at(key).get<T>();
-    } catch (const Json::exception &) {
-      fail("plan: \"", key, "\" of ", path, " is ", at(key).dump(),
-           ", which has the wrong type: compile the executable again");
-    }
+template <typename T>
+static void read(const Json &json, std::map<std::string, T> &table, const std::string &path) {
+  expect(json.is_object(), json, path);
+  for (const auto &[key, value] : json.items())
+    read(value, table[key], path + "." + key);
+}
+
+template <typename T> static void read(const Json &json, T &value, const std::string &path) {
+  if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
+    bool number = !std::is_same_v<T, bool> && std::is_arithmetic_v<T>;
+    expect(number ? json.is_number() : json.type() == Json(T()).type(), json, path);
+    value = json.get<T>();
+  } else {
+    expect(json.is_object(), json, path.empty() ? "the plan" : path);
+    T::fields(value, [&](const char *key, auto &field) {
+      auto found = json.find(key);
+      if (found != json.end())
+        read(*found, field, path.empty() ? key : path + "." + key);
+      else if (!plan::isOptional<std::decay_t<decltype(field)>>)
+        fail("plan: ", path.empty() ? "the plan" : path, " has no \"", key,
+             "\": compile the executable again");
+    });
   }
+}
 
-  bool has(const char *key) const { return json.contains(key); }
+/// What entries of some kinds must say.
+template <typename T>
+static const T &required(const std::optional<T> &value, const char *key, const std::string &path) {
+  if (!value)
+    fail("plan: ", path, " has no \"", key, "\": compile the executable again");
+  return *value;
+}
 
-  const Json &at(const char *key) const {
-    auto found = json.find(key);
-    if (found == json.end())
-      fail("plan: ", path, " has no \"", key, "\": compile the executable again");
-    return *found;
-  }
+static ElementType typeOf(const std::string &name, const std::string &path) {
+  if (auto type = elementTypeNamed(name))
+    return *type;
+  fail("plan: ", path, " has type \"", name, "\", which this runtime does not know");
+}
 
-  Reader object(const char *key) const { return Reader(at(key), path + "." + key); }
-
-  /// Calls `visit(reader)` for each object of the array `key`.
-  template <typename Visitor> void each(const char *key, Visitor visit) const {
-    const Json &array = at(key);
-    if (!array.is_array())
-      fail("plan: \"", key, "\" of ", path, " is not an array: compile the executable again");
-    for (size_t i = 0; i < array.size(); ++i)
-      visit(Reader(array[i], text(key, "[", i, "]")));
-  }
-
-  ElementType type() const {
-    auto name = get<std::string>("type");
-    if (auto type = elementTypeNamed(name))
-      return *type;
-    fail("plan: ", path, " has type \"", name, "\", which this runtime does not know");
-  }
-
-private:
-  const Json &json;
-
-public:
-  const std::string path;
-};
-} // namespace
+//===----------------------------------------------------------------------===//
+// What follows from it for a rank
+//===----------------------------------------------------------------------===//
 
 static int64_t elements(const std::vector<int64_t> &shape) {
   int64_t product = 1;
@@ -96,29 +117,16 @@ static void checkPlace(int64_t arena, const std::string &path, int64_t offset, i
     fail("plan: ", path, " ends at byte ", offset + bytes, " of an arena of ", arena);
 }
 
-static Initializer parseInit(const Reader &reader) {
-  auto kind = reader.get<std::string>("kind");
-  if (kind == "normal")
-    return {Initializer::Normal, reader.get<float>("std")};
-  if (kind == "ones")
+static Initializer initializerOf(const plan::Initializer &init, const std::string &path) {
+  if (init.kind == "normal")
+    return {Initializer::Normal, float(required(init.deviation, "std", path))};
+  if (init.kind == "ones")
     return {Initializer::Constant, 1.0f};
-  if (kind == "zeros")
+  if (init.kind == "zeros")
     return {Initializer::Constant, 0.0f};
-  if (kind == "constant")
-    return {Initializer::Constant, reader.get<float>("value")};
-  fail("plan: ", reader.path, " has kind \"", kind, "\", not normal, ones, zeros or constant");
-}
-
-static Storage parseStorage(const Reader &reader) {
-  Storage storage;
-  storage.tensor = reader.get<std::string>("tensor");
-  storage.transpose = reader.has("transpose") && reader.get<bool>("transpose");
-  if (reader.has("slice")) {
-    Reader slice = reader.object("slice");
-    storage.slice = StorageSlice{slice.get<int64_t>("dim"), slice.get<int64_t>("begin"),
-                                 slice.get<int64_t>("size"), slice.get<int64_t>("full")};
-  }
-  return storage;
+  if (init.kind == "constant")
+    return {Initializer::Constant, float(required(init.value, "value", path))};
+  fail("plan: ", path, " has kind \"", init.kind, "\", not normal, ones, zeros or constant");
 }
 
 static void checkVariable(const Plan &plan, const Variable &variable, const std::string &path) {
@@ -156,91 +164,120 @@ static void checkVariable(const Plan &plan, const Variable &variable, const std:
 }
 
 /// The program that an entry of a table belongs to.
-static size_t programIn(const Plan &plan, const Reader &reader) {
-  auto index = reader.get<int64_t>("in");
+static size_t programAt(const Plan &plan, int64_t index, const std::string &path) {
   if (index < 0 || index >= int64_t(plan.programs.size()))
-    fail("plan: ", reader.path, " is in program ", index, " of ", plan.programs.size());
+    fail("plan: ", path, " is in program ", index, " of ", plan.programs.size());
   return size_t(index);
 }
 
-static Program parseProgram(const Plan &plan, const Reader &reader) {
+static Program programOf(const Plan &plan, const plan::Program &entry, const std::string &path) {
   Program program;
-  program.name = reader.get<std::string>("name");
-  for (const auto &[axis, coordinates] :
-       reader.get<std::map<std::string, std::vector<int64_t>>>("at")) {
-    int index = parseAxes(plan, {axis}, reader.path).front();
+  program.name = entry.name;
+  for (const auto &[axis, coordinates] : entry.at) {
+    int index = parseAxes(plan, {axis}, path).front();
     for (int64_t coordinate : coordinates)
       if (coordinate < 0 || coordinate >= plan.mesh[size_t(index)].size)
-        fail("plan: ", reader.path, " is at ", coordinate, " of axis \"", axis,
-             "\", which has ", plan.mesh[size_t(index)].size, " coordinates");
+        fail("plan: ", path, " is at ", coordinate, " of axis \"", axis, "\", which has ",
+             plan.mesh[size_t(index)].size, " coordinates");
     program.at.push_back({index, coordinates});
   }
-  program.arenaBytes = reader.get<int64_t>("arena_bytes");
-  reader.each("memory", [&](const Reader &line) {
-    program.memory.push_back({line.get<std::string>("category"), line.get<int64_t>("bytes")});
-  });
-  if (reader.has("allowances"))
-    reader.each("allowances", [&](const Reader &line) {
-      program.allowances.push_back({line.get<std::string>("category"), line.get<int64_t>("bytes")});
-    });
-  if (reader.has("host_bytes")) {
-    program.hostBytes = reader.get<int64_t>("host_bytes");
-    reader.each("host_memory", [&](const Reader &line) {
-      program.hostMemory.push_back({line.get<std::string>("category"), line.get<int64_t>("bytes")});
-    });
-  }
+  program.arenaBytes = entry.arenaBytes;
+  program.memory = entry.memory;
+  for (const plan::Allowance &line : entry.allowances)
+    program.allowances.push_back({line.category, line.bytes});
+  program.hostBytes = entry.hostBytes.value_or(0);
+  program.hostMemory = entry.hostMemory.value_or(std::vector<MemoryLine>());
   return program;
 }
 
-static Variable parseVariable(const Plan &plan, const Reader &reader) {
+static Variable variableOf(const Plan &plan, const plan::Variable &entry, const std::string &path) {
   Variable variable;
-  variable.name = reader.get<std::string>("name");
-  auto role = reader.get<std::string>("role");
-  if (role == "parameter")
+  variable.name = entry.name;
+  if (entry.role == "parameter")
     variable.role = Variable::Parameter;
-  else if (role == "master")
+  else if (entry.role == "master")
     variable.role = Variable::Master;
-  else if (role == "momentum")
+  else if (entry.role == "momentum")
     variable.role = Variable::Momentum;
-  else if (role == "variance")
+  else if (entry.role == "variance")
     variable.role = Variable::Variance;
   else
-    fail("plan: ", reader.path, " has role \"", role,
+    fail("plan: ", path, " has role \"", entry.role,
          "\", not parameter, master, momentum or variance");
-  variable.type = reader.type();
-  variable.shape = reader.get<std::vector<int64_t>>("shape");
-  variable.localShape = reader.get<std::vector<int64_t>>("local_shape");
-  variable.stacked = reader.has("stacked") && reader.get<bool>("stacked");
-  for (const auto &axes : reader.get<std::vector<std::vector<std::string>>>("sharding"))
-    variable.sharding.push_back(parseAxes(plan, axes, reader.path));
-  variable.offset = reader.get<int64_t>("offset");
-  variable.onHost = reader.has("on_host") && reader.get<bool>("on_host");
-  variable.program = programIn(plan, reader);
+  variable.type = typeOf(entry.type, path);
+  variable.shape = entry.shape;
+  variable.localShape = entry.localShape;
+  variable.stacked = entry.stacked;
+  for (const auto &axes : entry.sharding)
+    variable.sharding.push_back(parseAxes(plan, axes, path));
+  variable.offset = entry.offset;
+  variable.onHost = entry.onHost.value_or(false);
+  variable.program = programAt(plan, entry.program, path);
   if (variable.role == Variable::Parameter) {
-    variable.init = parseInit(reader.object("init"));
-    variable.storage = parseStorage(reader.object("storage"));
+    variable.init = initializerOf(required(entry.init, "init", path), path + ".init");
+    const plan::Storage &storage = required(entry.storage, "storage", path);
+    variable.storage = {storage.tensor, storage.transpose.value_or(false), storage.slice};
   } else {
-    variable.of = reader.get<std::string>("of");
+    variable.of = required(entry.of, "of", path);
   }
   return variable;
 }
 
-static std::map<std::string, Port> parsePorts(const Plan &plan, const Reader &reader,
-                                              const char *key) {
+static std::map<std::string, Port> portsOf(const Plan &plan, const std::vector<plan::Port> &entries,
+                                           const char *key) {
   std::map<std::string, Port> ports;
-  reader.each(key, [&](const Reader &entry) {
-    Port port;
-    port.name = entry.get<std::string>("name");
-    port.type = entry.type();
-    port.shape = entry.get<std::vector<int64_t>>("shape");
-    port.offset = entry.get<int64_t>("offset");
-    size_t program = programIn(plan, entry);
-    checkPlace(plan.programs[program].arenaBytes, entry.path, port.offset,
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const plan::Port &entry = entries[i];
+    std::string path = text(key, "[", i, "]");
+    Port port{entry.name, typeOf(entry.type, path), entry.shape, entry.offset};
+    size_t program = programAt(plan, entry.program, path);
+    checkPlace(plan.programs[program].arenaBytes, path, port.offset,
                elements(port.shape) * bytesOf(port.type));
     if (program == plan.program)
       ports[port.name] = port;
-  });
+  }
   return ports;
+}
+
+static CollectiveEntry collectiveOf(const Plan &plan, const plan::Collective &entry,
+                                    const std::string &path) {
+  CollectiveEntry collective;
+  collective.op = entry.op;
+  collective.program = entry.program;
+  collective.group = entry.group;
+  collective.type = typeOf(entry.type, path);
+  collective.count = entry.count;
+  collective.location = entry.location;
+  if (collective.op == "send" || collective.op == "recv")
+    collective.peer = required(entry.peer, "peer", path);
+  collective.started = entry.started.value_or(false);
+  if (collective.group < 0 || collective.group >= int64_t(plan.groups.size()))
+    fail("plan: ", path, " uses group ", collective.group, " of ", plan.groups.size());
+  return collective;
+}
+
+static AttentionEntry attentionOf(const plan::Attention &entry, const std::string &path) {
+  AttentionEntry attention;
+  MwAttention &sizes = attention.call.sizes;
+  attention.byCudnn = entry.by == "cudnn";
+  attention.call.backward = entry.op == "attention_grad";
+  attention.location = entry.location;
+  sizes.elementType = int32_t(typeOf(entry.type, path));
+  sizes.scale = float(entry.scale);
+  sizes.causal = entry.causal;
+  sizes.batch = entry.batch;
+  sizes.queries = entry.queries;
+  sizes.keys = entry.keys;
+  sizes.heads = entry.heads;
+  sizes.kvHeads = entry.kvHeads;
+  sizes.headDim = entry.headDim;
+  sizes.window = entry.window;
+  if (attention.byCudnn) {
+    attention.fallback = required(entry.fallback, "fallback", path);
+    attention.call.deterministic = required(entry.deterministic, "deterministic", path);
+    attention.workspaceBytes = required(entry.workspaceBytes, "workspace_bytes", path);
+  }
+  return attention;
 }
 
 /// An optimizer state is stored beside its parameter, under its name and a suffix; a
@@ -288,47 +325,47 @@ static void checkInputs(const Plan &plan) {
   }
 }
 
+/// `make` of each entry of a list of the plan, with its path.
+template <typename T, typename Make>
+static auto each(const std::vector<T> &list, const char *key, Make make) {
+  std::vector<decltype(make(list[0], key))> result;
+  for (size_t i = 0; i < list.size(); ++i)
+    result.push_back(make(list[i], text(key, "[", i, "]")));
+  return result;
+}
+
 Plan Plan::parse(std::string_view json, int64_t rank) {
   Json document = Json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
   if (document.is_discarded())
     fail("plan: the executable's plan is not JSON: compile the executable again");
-  Reader reader(document, "the plan");
-  if (auto version = reader.get<int64_t>("version"); version != 1)
-    fail("plan: version ", version,
-         ", but this runtime reads version 1: compile the executable "
-         "again");
+  plan::Plan all;
+  // Another version may say everything else in another way.
+  auto version = document.find("version");
+  if (version != document.end() && *version != plan::version)
+    fail("plan: version ", version->dump(), ", but this runtime reads version ", plan::version,
+         ": compile the executable again");
+  read(document, all, "");
 
   Plan plan;
-  plan.hash = reader.get<std::string>("hash");
-  plan.model = reader.get<std::string>("model");
-  plan.config = reader.get<std::string>("config");
-  plan.target = reader.get<std::string>("target");
-  plan.precision = reader.get<std::string>("precision");
-  plan.optimizer = reader.get<std::string>("optimizer");
-  reader.each("mesh", [&](const Reader &axis) {
-    plan.mesh.push_back({axis.get<std::string>("axis"), axis.get<int64_t>("size")});
-    if (plan.mesh.back().size < 1)
-      fail("plan: mesh axis ", plan.mesh.back().name, " has size ", plan.mesh.back().size);
+  static_cast<plan::Header &>(plan) = all;
+  for (const MeshAxis &axis : plan.mesh)
+    if (axis.size < 1)
+      fail("plan: mesh axis ", axis.name, " has size ", axis.size);
+  plan.dataAxes = parseAxes(plan, all.dataAxes, "\"data_axes\"");
+  plan.programs = each(all.programs, "programs", [&](const plan::Program &entry, auto path) {
+    return ::programOf(plan, entry, path);
   });
-  plan.batch = reader.get<int64_t>("batch");
-  plan.sequence = reader.get<int64_t>("sequence");
-  plan.microbatches = reader.get<int64_t>("microbatches");
-  plan.vocabulary = reader.get<int64_t>("vocabulary");
-  plan.maxPositions = reader.get<int64_t>("max_positions");
-  plan.dataAxes =
-      parseAxes(plan, reader.get<std::vector<std::string>>("data_axes"), "\"data_axes\"");
-  reader.each("programs",
-              [&](const Reader &entry) { plan.programs.push_back(parseProgram(plan, entry)); });
   for (int64_t other = 0; other < plan.ranks(); ++other)
     (void)plan.programOf(other); // Every rank has one.
   plan.program = plan.programOf(rank);
-  plan.arenaBytes = plan.programs[plan.program].arenaBytes;
-  plan.memory = plan.programs[plan.program].memory;
-  plan.allowances = plan.programs[plan.program].allowances;
-  plan.hostBytes = plan.programs[plan.program].hostBytes;
-  plan.hostMemory = plan.programs[plan.program].hostMemory;
-  reader.each("variables", [&](const Reader &entry) {
-    plan.allVariables.push_back(parseVariable(plan, entry));
+  const Program &own = plan.programs[plan.program];
+  plan.arenaBytes = own.arenaBytes;
+  plan.memory = own.memory;
+  plan.allowances = own.allowances;
+  plan.hostBytes = own.hostBytes;
+  plan.hostMemory = own.hostMemory;
+  plan.allVariables = each(all.variables, "variables", [&](const plan::Variable &entry, auto path) {
+    return variableOf(plan, entry, path);
   });
   placeStates(plan);
   for (size_t i = 0; i < plan.allVariables.size(); ++i) {
@@ -336,56 +373,22 @@ Plan Plan::parse(std::string_view json, int64_t rank) {
     if (plan.allVariables[i].program == plan.program)
       plan.variables.push_back(plan.allVariables[i]);
   }
-  plan.inputs = parsePorts(plan, reader, "inputs");
-  reader.each("inputs",
-              [&](const Reader &entry) { plan.inputNames.insert(entry.get<std::string>("name")); });
-  plan.outputs = parsePorts(plan, reader, "outputs");
-  for (const auto &names : reader.get<std::vector<std::vector<std::string>>>("groups"))
+  plan.inputs = portsOf(plan, all.inputs, "inputs");
+  for (const plan::Port &entry : all.inputs)
+    plan.inputNames.insert(entry.name);
+  plan.outputs = portsOf(plan, all.outputs, "outputs");
+  for (const auto &names : all.groups)
     plan.groups.push_back(parseAxes(plan, names, "\"groups\""));
-  plan.scratchBytes = reader.get<std::vector<int64_t>>("scratch_bytes");
+  plan.scratchBytes = all.scratchBytes;
   if (plan.scratchBytes.size() != plan.groups.size())
     fail("plan: \"scratch_bytes\" has ", plan.scratchBytes.size(), " entries for ",
          plan.groups.size(), " groups");
-  reader.each("collectives", [&](const Reader &entry) {
-    CollectiveEntry collective;
-    collective.op = entry.get<std::string>("op");
-    collective.program = entry.get<int64_t>("in");
-    collective.group = entry.get<int64_t>("group");
-    collective.type = entry.type();
-    collective.count = entry.get<int64_t>("count");
-    collective.location = entry.get<std::string>("location");
-    if (collective.op == "send" || collective.op == "recv")
-      collective.peer = entry.get<int64_t>("peer");
-    collective.started = entry.has("started") && entry.get<bool>("started");
-    if (collective.group < 0 || collective.group >= int64_t(plan.groups.size()))
-      fail("plan: ", entry.path, " uses group ", collective.group, " of ", plan.groups.size());
-    plan.collectives.push_back(std::move(collective));
-  });
-  // Only of executables for GPUs.
-  if (reader.has("attentions"))
-    reader.each("attentions", [&](const Reader &entry) {
-      AttentionEntry attention;
-      MwAttention &sizes = attention.call.sizes;
-      attention.byCudnn = entry.get<std::string>("by") == "cudnn";
-      attention.call.backward = entry.get<std::string>("op") == "attention_grad";
-      attention.location = entry.get<std::string>("location");
-      sizes.elementType = int32_t(entry.type());
-      sizes.scale = entry.get<float>("scale");
-      sizes.causal = entry.get<bool>("causal");
-      for (auto [size, key] : {std::pair(&sizes.batch, "batch"), std::pair(&sizes.queries, "queries"),
-                               std::pair(&sizes.keys, "keys"), std::pair(&sizes.heads, "heads"),
-                               std::pair(&sizes.kvHeads, "kv_heads"),
-                               std::pair(&sizes.headDim, "head_dim"),
-                               std::pair(&sizes.window, "window")})
-        *size = entry.get<int64_t>(key);
-      if (attention.byCudnn) {
-        attention.fallback = entry.get<bool>("fallback");
-        attention.call.deterministic = entry.get<bool>("deterministic");
-        attention.workspaceBytes = entry.get<int64_t>("workspace_bytes");
-      }
-      plan.attentions.push_back(std::move(attention));
-    });
-  plan.flops = reader.get<double>("flops");
+  plan.collectives = each(all.collectives, "collectives",
+                          [&](const plan::Collective &entry, auto path) {
+                            return collectiveOf(plan, entry, path);
+                          });
+  if (all.attentions)
+    plan.attentions = each(*all.attentions, "attentions", attentionOf);
   for (const char *name : {"loss", "grad_norm"})
     if (!plan.outputs.count(name) || plan.outputs[name].type != ElementType::F32)
       fail("plan: \"outputs\" has no f32 \"", name, "\" of program ",

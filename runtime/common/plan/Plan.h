@@ -10,6 +10,7 @@
 #define MESHWRIGHT_RUNTIME_COMMON_PLAN_H
 
 #include "common/plan/ElementType.h"
+#include "meshwright/runtime/PlanSchema.h"
 #include "meshwright/runtime/cuda/Cudnn.h"
 
 #include <cstdint>
@@ -22,15 +23,9 @@
 
 namespace meshwright {
 
-struct MeshAxis {
-  std::string name;
-  int64_t size = 1;
-};
-
-/// Part of a file tensor's dimension.
-struct StorageSlice {
-  int64_t dim = 0, begin = 0, size = 0, full = 0;
-};
+using plan::MemoryLine;
+using plan::MeshAxis;
+using plan::StorageSlice;
 
 /// Where a variable lives in a safetensors file.
 struct Storage {
@@ -113,11 +108,6 @@ struct AttentionEntry {
   std::string location;
 };
 
-struct MemoryLine {
-  std::string category;
-  int64_t bytes = 0;
-};
-
 /// What some of the ranks run; all, where there is only one.
 struct Program {
   std::string name;
@@ -131,10 +121,7 @@ struct Program {
 
 /// As one rank sees it: arena, memory, variables, inputs and outputs are those of its
 /// program.
-struct Plan {
-  std::string hash, model, config, target, precision, optimizer;
-  std::vector<MeshAxis> mesh;
-  int64_t batch = 0, sequence = 0, microbatches = 1, vocabulary = 0, maxPositions = 0;
+struct Plan : plan::Header {
   std::vector<int> dataAxes; ///< indices into mesh, outermost first
   int64_t arenaBytes = 0, hostBytes = 0;
   std::vector<MemoryLine> memory, hostMemory, allowances;
@@ -149,7 +136,6 @@ struct Plan {
   std::vector<int64_t> scratchBytes;    ///< per group: what its communicator allocates at most
   std::vector<CollectiveEntry> collectives;
   std::vector<AttentionEntry> attentions;
-  double flops = 0;
 
   /// The plan in `json` for `rank`, or an Error naming what is missing or inconsistent.
   static Plan parse(std::string_view json, int64_t rank = 0);

@@ -76,8 +76,8 @@ compile(inputs / "two.mlir", "exec.mlir", emit="exec", dump_ir="dump")
 compile("exec.mlir", "again")
 check(train("./again", 4, **RUN) == have, "IR of stage exec makes another executable")
 names = sorted(os.listdir("dump"))
-check(any(re.fullmatch(r"\d\d-exec-verify\.stage0\.mlir", n) for n in names) and
-      any(re.fullmatch(r"\d\d-exec-verify\.stage1\.mlir", n) for n in names), f"dump has {names}")
+check(any(re.fullmatch(r"\d\d-exec-plan-memory\.stage0\.mlir", n) for n in names) and
+      any(re.fullmatch(r"\d\d-exec-plan-memory\.stage1\.mlir", n) for n in names), f"dump has {names}")
 check(len({n.split("-")[0] for n in names if "exec-bufferize" in n}) == 1, f"one pass has two numbers: {names}")
 
 # Kernels that both programs have are in the object once.

@@ -1,0 +1,290 @@
+//===- PlanSchema.h - what a plan says --------------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// The JSON of an executable's plan as structs. The compiler writes the plan and makes
+// reports of it, the runtime reads it, and each key is spelled here alone. docs/plan.md
+// says what the keys mean; a test checks that it describes each of them. `fields` names
+// the members of a struct for the code that converts them (meshwright/PlanJson.h,
+// runtime/common/Plan.cpp). What is std::optional may be absent.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_PLANSCHEMA_H
+#define MESHWRIGHT_RUNTIME_PLANSCHEMA_H
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// The fields of the struct in which it stands: calls `v` with the key and the member of each.
+#define MESHWRIGHT_FIELDS(...)                                                                     \
+  template <typename Self, typename Visitor> static void fields(Self &self, Visitor &&v) {         \
+    __VA_ARGS__                                                                                    \
+  }
+
+namespace meshwright::plan {
+
+template <typename T> using List = std::vector<T>;
+template <typename T> using Table = std::map<std::string, T>;
+using std::optional;
+using std::string;
+using Shape = List<int64_t>;
+template <typename T> constexpr bool isOptional = false;
+template <typename T> constexpr bool isOptional<optional<T>> = true;
+
+struct MeshAxis {
+  string name;
+  int64_t size = 1;
+  MESHWRIGHT_FIELDS(v("axis", self.name); v("size", self.size);)
+};
+
+/// Bytes of a category at a peak.
+struct MemoryLine {
+  string category;
+  int64_t bytes = 0;
+  MESHWRIGHT_FIELDS(v("category", self.category); v("bytes", self.bytes);)
+};
+
+/// What is set aside of a device for what is beside the arena.
+struct Allowance {
+  string category;
+  int64_t bytes = 0;
+  string source;
+  MESHWRIGHT_FIELDS(v("category", self.category); v("bytes", self.bytes); v("source", self.source);)
+};
+
+//===--- programs ---------------------------------------------------------===//
+
+/// What one run of an entry point copies between host and device.
+struct CopiedBytes {
+  int64_t toDevice = 0, toHost = 0;
+  MESHWRIGHT_FIELDS(v("to_device", self.toDevice); v("to_host", self.toHost);)
+};
+
+/// What an assembler made of a kernel for one architecture.
+struct Assembled {
+  string arch;
+  int64_t registers = 0, spilledBytes = 0;
+  MESHWRIGHT_FIELDS(v("arch", self.arch); v("registers", self.registers);
+                    v("spilled_bytes", self.spilledBytes);)
+};
+
+/// One kind of a step's kernels and library calls.
+struct Kernel {
+  string op, kind;
+  int64_t times = 0, readBytes = 0, writtenBytes = 0;
+  double flops = 0;
+  optional<List<Assembled>> assembled;
+  MESHWRIGHT_FIELDS(v("op", self.op); v("kind", self.kind); v("times", self.times);
+                    v("read_bytes", self.readBytes); v("written_bytes", self.writtenBytes);
+                    v("flops", self.flops); v("assembled", self.assembled);)
+};
+
+struct PeakBuffer {
+  string name, category;
+  int64_t bytes = 0, slices = 0;
+  string task, op, location;
+  MESHWRIGHT_FIELDS(v("name", self.name); v("category", self.category); v("bytes", self.bytes);
+                    v("slices", self.slices); v("task", self.task); v("op", self.op);
+                    v("location", self.location);)
+};
+
+/// What is live when most is.
+struct Peak {
+  string program;
+  int64_t op = 0, ops = 0;
+  string task;
+  int64_t bytes = 0, lasting = 0;
+  List<PeakBuffer> buffers;
+  int64_t others = 0;
+  MESHWRIGHT_FIELDS(v("program", self.program); v("op", self.op); v("ops", self.ops);
+                    v("task", self.task); v("bytes", self.bytes); v("lasting", self.lasting);
+                    v("buffers", self.buffers); v("others", self.others);)
+};
+
+/// What some of the ranks run; all, where there is only one.
+struct Program {
+  string name;
+  Table<Shape> at; ///< coordinates of its ranks on some axes
+  int64_t arenaBytes = 0, liveBytes = 0;
+  List<MemoryLine> memory;
+  List<Allowance> allowances;
+  double flops = 0;
+  List<Kernel> kernels;
+  optional<Peak> peak;
+  optional<int64_t> hostBytes;
+  optional<List<MemoryLine>> hostMemory;
+  optional<Table<CopiedBytes>> copiedBytes; ///< by entry point
+  optional<List<string>> order;             ///< of a pipeline stage: its tasks
+  optional<Table<double>> taskFlops;        ///< by phase and chunk
+  optional<List<double>> roundFlops;
+  MESHWRIGHT_FIELDS(v("name", self.name); v("at", self.at); v("arena_bytes", self.arenaBytes);
+                    v("live_bytes", self.liveBytes); v("memory", self.memory);
+                    v("allowances", self.allowances); v("flops", self.flops);
+                    v("kernels", self.kernels); v("peak", self.peak);
+                    v("host_bytes", self.hostBytes); v("host_memory", self.hostMemory);
+                    v("copied_bytes", self.copiedBytes); v("order", self.order);
+                    v("task_flops", self.taskFlops); v("round_flops", self.roundFlops);)
+};
+
+//===--- variables, inputs and outputs ------------------------------------===//
+
+/// Part of a file tensor's dimension.
+struct StorageSlice {
+  int64_t dim = 0, begin = 0, size = 0, full = 0;
+  MESHWRIGHT_FIELDS(v("dim", self.dim); v("begin", self.begin); v("size", self.size);
+                    v("full", self.full);)
+};
+
+/// Where a variable lives in a safetensors file.
+struct Storage {
+  string tensor; ///< with {layer} for stacked variables
+  optional<bool> transpose;
+  optional<StorageSlice> slice;
+  MESHWRIGHT_FIELDS(v("tensor", self.tensor); v("transpose", self.transpose);
+                    v("slice", self.slice);)
+};
+
+struct Initializer {
+  string kind;
+  optional<double> deviation, value; ///< of "normal"; of "constant"
+  MESHWRIGHT_FIELDS(v("kind", self.kind); v("std", self.deviation); v("value", self.value);)
+};
+
+struct Variable {
+  string name, role, type;
+  Shape shape, localShape;
+  bool stacked = false;
+  List<List<string>> sharding; ///< by dimension
+  int64_t offset = 0, program = 0;
+  optional<bool> onHost;
+  optional<string> copies; ///< why tensor parallelism does not cut it
+  optional<string> of;     ///< the parameter that a state belongs to
+  optional<Initializer> init;
+  optional<Storage> storage;
+  MESHWRIGHT_FIELDS(v("name", self.name); v("role", self.role); v("type", self.type);
+                    v("shape", self.shape); v("local_shape", self.localShape);
+                    v("stacked", self.stacked); v("sharding", self.sharding);
+                    v("offset", self.offset); v("in", self.program); v("on_host", self.onHost);
+                    v("copies", self.copies); v("of", self.of); v("init", self.init);
+                    v("storage", self.storage);)
+};
+
+/// An input or output.
+struct Port {
+  string name, type;
+  Shape shape;
+  int64_t offset = 0, program = 0;
+  MESHWRIGHT_FIELDS(v("name", self.name); v("type", self.type); v("shape", self.shape);
+                    v("offset", self.offset); v("in", self.program);)
+};
+
+//===--- calls ------------------------------------------------------------===//
+
+struct Collective {
+  string op;
+  int64_t group = 0;
+  string type;
+  int64_t count = 0;
+  string entry; ///< step or eval
+  int64_t program = 0, times = 0, groupBytes = 0, bytes = 0;
+  string location;
+  optional<bool> started;
+  optional<int64_t> peer; ///< of a message, the other rank's place in the group
+  MESHWRIGHT_FIELDS(v("op", self.op); v("group", self.group); v("type", self.type);
+                    v("count", self.count); v("program", self.entry); v("in", self.program);
+                    v("times", self.times); v("group_bytes", self.groupBytes);
+                    v("bytes", self.bytes); v("location", self.location);
+                    v("started", self.started); v("peer", self.peer);)
+};
+
+/// A call of attention in a program for GPUs.
+struct Attention {
+  string op, by, type;
+  int64_t batch = 0, queries = 0, keys = 0, heads = 0, kvHeads = 0, headDim = 0;
+  double scale = 0;
+  bool causal = false;
+  int64_t window = 0;
+  string location;
+  optional<bool> fallback, deterministic;
+  optional<int64_t> workspaceBytes;
+  optional<string> reason;
+  optional<bool> tensorCores;
+  MESHWRIGHT_FIELDS(v("op", self.op); v("by", self.by); v("type", self.type);
+                    v("batch", self.batch); v("queries", self.queries); v("keys", self.keys);
+                    v("heads", self.heads); v("kv_heads", self.kvHeads);
+                    v("head_dim", self.headDim); v("scale", self.scale);
+                    v("causal", self.causal); v("window", self.window);
+                    v("location", self.location); v("fallback", self.fallback);
+                    v("deterministic", self.deterministic);
+                    v("workspace_bytes", self.workspaceBytes); v("reason", self.reason);
+                    v("tensor_cores", self.tensorCores);)
+};
+
+//===--- beside the plan --------------------------------------------------===//
+
+/// What an assembler made of a program's kernels, by name.
+struct AssembledProgram {
+  Table<List<Assembled>> kernels;
+  MESHWRIGHT_FIELDS(v("kernels", self.kernels);)
+};
+
+/// ... of all programs. It follows from the plan, so executables carry it in a section of its own,
+/// and `meshwright inspect` shows it with the plan.
+struct AssembledKernels {
+  List<AssembledProgram> programs;
+  MESHWRIGHT_FIELDS(v("programs", self.programs);)
+};
+
+//===--- the whole --------------------------------------------------------===//
+
+constexpr int64_t version = 1;
+constexpr char hashKey[] = "hash";
+
+/// What concerns all ranks alike.
+struct Header {
+  int64_t version = plan::version;
+  string hash; ///< over everything else
+  string model, config, target, precision, gradDtype, optimizer;
+  List<MeshAxis> mesh;
+  int64_t batch = 0, sequence = 0, microbatches = 1, vocabulary = 0, maxPositions = 0;
+  double flops = 0, recomputedFlops = 0;
+  MESHWRIGHT_FIELDS(v("version", self.version); v(hashKey, self.hash); v("model", self.model);
+                    v("config", self.config); v("target", self.target);
+                    v("precision", self.precision); v("grad_dtype", self.gradDtype);
+                    v("optimizer", self.optimizer); v("mesh", self.mesh); v("batch", self.batch);
+                    v("sequence", self.sequence); v("microbatches", self.microbatches);
+                    v("vocabulary", self.vocabulary); v("max_positions", self.maxPositions);
+                    v("flops", self.flops); v("recomputed_flops", self.recomputedFlops);)
+};
+
+struct Plan : Header {
+  List<string> dataAxes;
+  List<Program> programs;
+  int64_t arenaBytes = 0;
+  List<MemoryLine> memory;
+  List<Allowance> allowances;
+  int64_t deviceBytes = 0;
+  optional<int64_t> hostBytes;
+  optional<List<MemoryLine>> hostMemory;
+  List<Variable> variables;
+  List<Port> inputs, outputs;
+  List<List<string>> groups;
+  List<int64_t> scratchBytes;
+  List<Collective> collectives;
+  optional<List<Attention>> attentions;
+  MESHWRIGHT_FIELDS(Header::fields(self, v); v("data_axes", self.dataAxes);
+                    v("programs", self.programs); v("arena_bytes", self.arenaBytes);
+                    v("memory", self.memory); v("allowances", self.allowances);
+                    v("device_bytes", self.deviceBytes); v("host_bytes", self.hostBytes);
+                    v("host_memory", self.hostMemory); v("variables", self.variables);
+                    v("inputs", self.inputs); v("outputs", self.outputs); v("groups", self.groups);
+                    v("scratch_bytes", self.scratchBytes); v("collectives", self.collectives);
+                    v("attentions", self.attentions);)
+};
+
+} // namespace meshwright::plan
+
+#endif // MESHWRIGHT_RUNTIME_PLANSCHEMA_H
