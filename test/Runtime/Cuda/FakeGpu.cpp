@@ -29,7 +29,7 @@
 #include "FakeCompute.h"
 #include "FakeFault.h"
 #include "FakeStreams.h"
-#include "Ptx.h"
+#include "PtxJudge.h"
 #include "nccl.h"
 
 #include <algorithm>
@@ -385,13 +385,21 @@ struct Allocations : ptx::Memories {
     throw std::runtime_error("address " + std::to_string(address) + " was not allocated");
   }
 };
+/// Later launches of a kernel do the same with other numbers, and are not judged: that takes long.
+static bool isFirst(const Function &function) {
+  static std::set<const ptx::Entry *> judged;
+  Lock lock(mutex);
+  return judged.insert(function.code).second;
+}
 static void compute(const Function &function, unsigned blocks, unsigned threads, unsigned shared,
                     const std::vector<uint64_t> &parameters, std::vector<Access> &found) {
   try {
     Allocations allocations;
+    auto judge = isFirst(function) ? std::make_unique<ptx::Judge>() : nullptr;
     found.clear();
     for (const ptx::Touched &touched :
-         ptx::run(*function.code, int(blocks), int(threads), shared, parameters, allocations))
+         ptx::run(*function.code, int(blocks), int(threads), shared, parameters, allocations,
+                  judge.get()))
       found.push_back({touched.written ? Access::Write : Access::Read, touched.begin,
                        touched.end - touched.begin});
   } catch (const std::exception &error) {

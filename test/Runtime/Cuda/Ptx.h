@@ -7,7 +7,8 @@
 // meet again where all ways from it do. Whatever is wrong is an error with its place:
 // instructions that are not known, addresses outside of allocations or misaligned,
 // shuffles and barriers that some lanes miss, shared memory that is touched before a copy
-// into it has been waited for.
+// into it has been waited for. A judge (PtxJudge.h), where there is one, adds races and reads
+// of memory that nobody wrote.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_TEST_RUNTIME_CUDA_PTX_H
@@ -26,6 +27,7 @@ constexpr int width = 32;
 /// Where shared memory begins, so that 0 is no address.
 constexpr uint64_t sharedBase = 1 << 12;
 
+class Judge;
 struct Machine;
 struct Instruction;
 using Action = void (*)(Machine &, const Instruction &);
@@ -82,10 +84,11 @@ struct Touched {
   bool written;
 };
 
-/// Runs a kernel to its end; what it touched of global memory, in parts that hang together. Throws std::runtime_error with the entry's name, the block and
-/// the line of the text.
+/// Runs a kernel to its end; what it touched of global memory, in parts that hang together. Throws
+/// std::runtime_error with the entry's name, the block and the line of the text.
 std::vector<Touched> run(const Entry &entry, int blocks, int threads, int64_t sharedBytes,
-                         const std::vector<uint64_t> &parameters, Memories &memories);
+                         const std::vector<uint64_t> &parameters, Memories &memories,
+                         Judge *judge = nullptr);
 
 //===--- between parser and machine ---------------------------------------===//
 

@@ -120,6 +120,8 @@ static void ballot(Machine &m, const Instruction &i) {
 static void warpBarrier(Machine &m, const Instruction &) {
   if (m.mask != m.alive)
     throw std::runtime_error("some lanes miss a barrier of the warp");
+  if (m.judge)
+    m.judge->passWarpBarrier(m.firstThread);
 }
 
 //===----------------------------------------------------------------------===//
@@ -154,7 +156,7 @@ template <typename Whole, typename Part> static void unpack(Machine &m, const In
 //===----------------------------------------------------------------------===//
 
 template <bool isShared, bool writes>
-char *place(Machine &m, uint64_t address, int total) {
+char *place(Machine &m, int lane, uint64_t address, int total) {
   if (address % uint64_t(total))
     throw std::runtime_error("an access of " + std::to_string(total) + " bytes at " +
                              std::to_string(address) + " is misaligned");
@@ -166,6 +168,8 @@ char *place(Machine &m, uint64_t address, int total) {
     if (!m.arriving.empty() && m.arriving.count(at / 16))
       throw std::runtime_error("byte " + std::to_string(at) +
                                " of shared memory has a copy on its way that was not waited for");
+    if (m.judge)
+      m.judge->touch(isShared, writes, at, total, m.firstThread + lane);
     return m.shared + at;
   }
   if (!m.region || address < m.region->begin || address + uint64_t(total) > m.region->end) {
@@ -178,18 +182,20 @@ char *place(Machine &m, uint64_t address, int total) {
     m.region = known.get();
   }
   m.region->note(writes ? m.region->written : m.region->read, address, total);
+  if (m.judge)
+    m.judge->touch(isShared, writes, address, total, m.firstThread + lane);
   return reinterpret_cast<char *>(address);
 }
 
-template char *place<true, false>(Machine &, uint64_t, int);
-template char *place<true, true>(Machine &, uint64_t, int);
-template char *place<false, false>(Machine &, uint64_t, int);
+template char *place<true, false>(Machine &, int, uint64_t, int);
+template char *place<true, true>(Machine &, int, uint64_t, int);
+template char *place<false, false>(Machine &, int, uint64_t, int);
 
 template <bool isShared, int bytes, int count> static void load(Machine &m, const Instruction &i) {
   for (int l = 0; l < width; ++l) {
     if (!(m.mask >> l & 1))
       continue;
-    char *from = place<isShared, false>(m, m.r64[i.from[0]][l] + uint64_t(i.offset), bytes * count);
+    char *from = place<isShared, false>(m, l, m.r64[i.from[0]][l] + uint64_t(i.offset), bytes * count);
     for (int e = 0; e < count; ++e) {
       int row = i.to[size_t(e)];
       if (row < 0)
@@ -207,7 +213,7 @@ template <bool isShared, int bytes, int count> static void store(Machine &m, con
   for (int l = 0; l < width; ++l) {
     if (!(m.mask >> l & 1))
       continue;
-    char *to = place<isShared, true>(m, m.r64[i.from[0]][l] + uint64_t(i.offset), bytes * count);
+    char *to = place<isShared, true>(m, l, m.r64[i.from[0]][l] + uint64_t(i.offset), bytes * count);
     for (int e = 0; e < count; ++e) {
       int row = i.from[size_t(e) + 1];
       uint64_t value = bytes == 8 ? m.r64[row][l] : m.r32[row][l];
@@ -223,7 +229,7 @@ static void loadWider(Machine &m, const Instruction &i) {
     if (!(m.mask >> l & 1))
       continue;
     Element value;
-    memcpy(&value, place<isShared, false>(m, m.r64[i.from[0]][l] + uint64_t(i.offset), sizeof(value)),
+    memcpy(&value, place<isShared, false>(m, l, m.r64[i.from[0]][l] + uint64_t(i.offset), sizeof(value)),
            sizeof(value));
     write<To>(m, i.to[0], l, To(value));
   }
@@ -248,7 +254,7 @@ Action widerLoadOf(const std::string &space, const std::string &type, bool isWid
 template <bool isShared, int bytes> static void storeLow(Machine &m, const Instruction &i) {
   for (int l = 0; l < width; ++l)
     if (m.mask >> l & 1)
-      memcpy(place<isShared, true>(m, m.r64[i.from[0]][l] + uint64_t(i.offset), bytes),
+      memcpy(place<isShared, true>(m, l, m.r64[i.from[0]][l] + uint64_t(i.offset), bytes),
              &m.r64[i.from[1]][l], bytes);
 }
 Action lowStoreOf(const std::string &space, int bytes) {
@@ -432,6 +438,10 @@ struct Forms {
     }
     comparisons<T>(type);
     comparisons<T, CompareUnordered>(type, "u");
+    add2<MaxNaN, T, T>("max.NaN." + type);
+    add2<MinNaN, T, T>("min.NaN." + type);
+    add2<MaxNaN, Pair<T>, Pair<T>>("max.NaN." + type + "x2");
+    add2<MinNaN, Pair<T>, Pair<T>>("min.NaN." + type + "x2");
     add3<Fma, T, T>("fma.rn." + type);
     add3<Fma, Pair<T>, Pair<T>>("fma.rn." + type + "x2");
   }

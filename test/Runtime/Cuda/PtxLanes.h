@@ -212,10 +212,20 @@ struct Min {
   template <typename T> static T of(T a, T b) { return std::min(a, b); }
   static float of(float a, float b) { return std::fmin(a, b); }
 };
-struct MaxNaN {
+/// What `F` does to numbers of 32 bits, for those of 16 and pairs of them.
+template <typename F> struct OfHalves {
+  static Bf16 of(Bf16 a, Bf16 b) { return toBf16(F::of(toFloat(a), toFloat(b))); }
+  static _Float16 of(_Float16 a, _Float16 b) { return _Float16(F::of(float(a), float(b))); }
+  template <typename T> static Pair<T> of(Pair<T> a, Pair<T> b) {
+    return pair<T>(of(low(a), low(b)), of(high(a), high(b)));
+  }
+};
+struct MaxNaN : OfHalves<MaxNaN> {
+  using OfHalves::of;
   static float of(float a, float b) { return a != a ? a : b != b ? b : std::fmax(a, b); }
 };
-struct MinNaN {
+struct MinNaN : OfHalves<MinNaN> {
+  using OfHalves::of;
   static float of(float a, float b) { return a != a ? a : b != b ? b : std::fmin(a, b); }
 };
 struct And {

@@ -56,6 +56,8 @@ public:
         return;
       if (anyEnded)
         throw std::runtime_error("some warps end where others wait at a barrier");
+      if (machine.judge)
+        machine.judge->passBarrier();
     }
   }
 
@@ -158,15 +160,19 @@ static void collect(const Region &region, const std::vector<uint8_t> &bits, bool
 }
 
 std::vector<Touched> run(const Entry &entry, int blocks, int threads, int64_t sharedBytes,
-                         const std::vector<uint64_t> &parameters, Memories &memories) {
+                         const std::vector<uint64_t> &parameters, Memories &memories, Judge *judge) {
   std::vector<char> shared(size_t(entry.sharedBytes + sharedBytes) + 16);
-  Machine machine(memories, parameters);
+  Machine machine(memories, parameters, judge);
   machine.threads = threads;
   machine.blocks = blocks;
   machine.shared = reinterpret_cast<char *>((uint64_t(shared.data()) + 15) / 16 * 16);
   machine.sharedBytes = uint64_t(entry.sharedBytes + sharedBytes);
+  if (judge)
+    judge->beginLaunch(threads);
   for (int block = 0; block < blocks; ++block) {
     machine.block = block;
+    if (judge)
+      judge->beginBlock(block, machine.sharedBytes);
     machine.copies.clear();
     machine.arriving.clear();
     std::fill(shared.begin(), shared.end(), char(0xA5)); // Nothing that a kernel could mean.

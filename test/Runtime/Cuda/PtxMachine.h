@@ -6,9 +6,7 @@
 #ifndef MESHWRIGHT_TEST_RUNTIME_CUDA_PTXMACHINE_H
 #define MESHWRIGHT_TEST_RUNTIME_CUDA_PTXMACHINE_H
 
-#include "Ptx.h"
-
-#include <memory>
+#include "PtxJudge.h"
 
 namespace ptx {
 
@@ -39,8 +37,8 @@ struct Copies {
 
 /// The warp that runs, and where.
 struct Machine {
-  Machine(Memories &memories, const std::vector<uint64_t> &parameters)
-      : memories(memories), parameters(parameters) {}
+  Machine(Memories &memories, const std::vector<uint64_t> &parameters, Judge *judge)
+      : memories(memories), parameters(parameters), judge(judge) {}
 
   uint32_t (*r32)[width] = nullptr;
   uint64_t (*r64)[width] = nullptr;
@@ -53,6 +51,7 @@ struct Machine {
   uint64_t sharedBytes = 0;
   Memories &memories;
   const std::vector<uint64_t> &parameters;
+  Judge *judge; ///< or null
   std::map<uint64_t, std::unique_ptr<Region>> regions;
   Region *region = nullptr; ///< the one used last
   std::map<int, Copies> copies; ///< of the block's threads
@@ -68,8 +67,9 @@ struct Machine {
   }
 };
 
-/// Memory at an address; what there is to say against the access is thrown.
-template <bool isShared, bool writes> char *place(Machine &m, uint64_t address, int total);
+/// Memory at an address that a lane touches; what there is to say against it is thrown.
+template <bool isShared, bool writes>
+char *place(Machine &m, int lane, uint64_t address, int total);
 
 } // namespace ptx
 

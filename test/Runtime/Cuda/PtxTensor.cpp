@@ -46,7 +46,7 @@ template <bool isTransposed> static void loadMatrices(Machine &m, const Instruct
   needWarp(m, "an ldmatrix");
   uint16_t rows[width][8];
   for (int l = 0; l < width; ++l)
-    memcpy(rows[l], place<true, false>(m, m.r64[i.from[0]][l] + uint64_t(i.offset), 16), 16);
+    memcpy(rows[l], place<true, false>(m, l, m.r64[i.from[0]][l] + uint64_t(i.offset), 16), 16);
   for (int matrix = 0; matrix < 4; ++matrix)
     for (int l = 0; l < width; ++l) {
       uint32_t word = 0;
@@ -72,13 +72,13 @@ static void copy(Machine &m, const Instruction &i) {
       throw std::runtime_error("cp.async of " + std::to_string(read) + " of " +
                                std::to_string(size) + " bytes is not known");
     Copy copy = {};
-    char *to = place<true, true>(m, m.r64[i.from[0]][l] + uint64_t(i.offset), 16);
+    char *to = place<true, true>(m, l, m.r64[i.from[0]][l] + uint64_t(i.offset), 16);
     copy.to = uint64_t(to - m.shared);
     uint64_t from = m.r64[i.from[1]][l] + uint64_t(i.offset2);
     if (from % 16)
       throw std::runtime_error("cp.async from " + std::to_string(from) + " is misaligned");
     if (read)
-      memcpy(copy.bytes, place<false, false>(m, from, 16), 16);
+      memcpy(copy.bytes, place<false, false>(m, l, from, 16), 16);
     m.copies[m.firstThread + l].open.push_back(copy);
     ++m.arriving[copy.to / 16];
   }
@@ -100,6 +100,8 @@ static void wait(Machine &m, const Instruction &i) {
     for (size_t g = 0; g + kept < groups.size(); ++g)
       for (const Copy &copy : groups[g]) {
         memcpy(m.shared + copy.to, copy.bytes, 16);
+        if (m.judge)
+          m.judge->touch(true, true, copy.to, 16, m.firstThread + l);
         auto found = m.arriving.find(copy.to / 16);
         if (--found->second == 0)
           m.arriving.erase(found);

@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Ptx.h"
+#include "PtxJudge.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -17,11 +17,12 @@ namespace {
 /// One allocation.
 struct Buffer : ptx::Memories {
   alignas(256) uint32_t words[64] = {};
+  size_t bytes = sizeof(words);
   std::pair<uint64_t, uint64_t> around(uint64_t address) override {
     uint64_t begin = uint64_t(words);
-    if (address < begin || address >= begin + sizeof(words))
+    if (address < begin || address >= begin + bytes)
       throw std::runtime_error("not allocated");
-    return {begin, begin + sizeof(words)};
+    return {begin, begin + bytes};
   }
 };
 
@@ -45,14 +46,16 @@ constexpr char head[] = R"(
 	add.s64 	%rd3, %rd1, %rd2;
 )";
 
-/// Runs a body after `head`: %rd1 is the buffer, %r1 the thread, %rd3 its word.
-void run(Buffer &buffer, const std::string &body, int threads = 64, int64_t shared = 256) {
+/// Runs a body after `head`, with a judge: %rd1 is the buffer, %r1 the thread, %rd3 its word.
+void run(Buffer &buffer, const std::string &body, int threads = 64, int64_t shared = 256,
+         int blocks = 1, ptx::Judge &&judge = {}) {
   ptx::Module module(std::string(head) + body + "\n\tret;\n}\n");
-  ptx::run(module.entries().at("kernel"), 1, threads, shared, {uint64_t(buffer.words)}, buffer);
+  ptx::run(module.entries().at("kernel"), blocks, threads, shared, {uint64_t(buffer.words)}, buffer,
+           &judge);
 }
 
-auto fails(const std::string &body, const std::string &words, int threads = 64) {
-  EXPECT_THAT([=] { Buffer buffer; run(buffer, body, threads); },
+auto fails(const std::string &body, const std::string &words, int threads = 64, int blocks = 1) {
+  EXPECT_THAT([=] { Buffer buffer; run(buffer, body, threads, 256, blocks); },
               ThrowsMessage<std::runtime_error>(HasSubstr(words)));
 }
 } // namespace
@@ -116,11 +119,23 @@ TEST(Ptx, ArithmeticRoundsAsTheTypesSay) {
 	cvt.rzi.s32.f32 	%r7, %r6;
 	mul.hi.u32 	%r8, %r7, 6;
 	shr.s32 	%r9, %r7, 40;
-	st.global.v4.b32 	[%rd1], {%r5, %r7, %r8, %r9};)");
+	st.global.v4.b32 	[%rd1], {%r5, %r7, %r8, %r9};)", 1);
   EXPECT_EQ(buffer.words[0], 0x3F803F80u); // Both halves are the nearest bf16, to even.
   EXPECT_EQ(buffer.words[1], 0x80000000u); // The end of the range.
   EXPECT_EQ(buffer.words[2], 3u);
   EXPECT_EQ(buffer.words[3], ~0u);
+}
+
+TEST(Ptx, NaNWinsInHalves) {
+  Buffer buffer;
+  run(buffer, R"(
+	mov.b32 	%r2, 0x3F807FC0;
+	mov.b32 	%r3, 0xC0003F80;
+	max.NaN.bf16x2 	%r4, %r2, %r3;
+	min.NaN.bf16x2 	%r5, %r2, %r3;
+	st.global.v2.b32 	[%rd1], {%r4, %r5};)", 1);
+  EXPECT_EQ(buffer.words[0], 0x3F807FFFu);
+  EXPECT_EQ(buffer.words[1], 0xC0007FFFu);
 }
 
 TEST(Ptx, HalvesThatNobodyNeedsAreWrittenInTwoWays) {
@@ -269,21 +284,152 @@ TEST(Ptx, CopiesArriveWhenTheyAreWaitedFor) {
   // The latest group may still be on its way.
   fails(copies("16", "\tcp.async.wait_group \t1;"), "a copy on its way", 32);
   fails(copies("7", ""), "cp.async of 7 of 16 bytes is not known", 32);
+  // They have arrived for the thread that waited.
+  fails(copies("16", "\tcp.async.wait_group \t0;"),
+        "thread 1 of block 0 reads what thread 0 of block 0 wrote, at byte 20 of shared", 32);
+  fails(copies("16", "\tbar.sync \t0;\n\tcp.async.wait_group \t0;"), "race", 32);
+  // Others may still read what a copy would write.
+  std::string again = "\n\tcp.async.cg.shared.global [%rd4], [%rd1], 16, 16;";
+  std::string wait = "\tcp.async.wait_group \t0;\n\tbar.sync \t0;";
+  fails(copies("16", wait) + again, "writes what thread 1 of block 0 read", 32);
 }
 
 TEST(Ptx, SaysWhatIsWrong) {
   fails("\tld.global.b32 \t%r2, [%rd3+4];", "line 19 of the PTX: not allocated");
   fails("\tld.global.b32 \t%r2, [%rd2];", "not allocated");
+  fails("\tld.global.b32 \t%r2, [%rd3+-4];", "not allocated");
+  Buffer shorter;
+  shorter.bytes = 252;
+  EXPECT_THAT([&] { run(shorter, "\tld.global.b64 \t%rd4, [%rd1+248];"); },
+              ThrowsMessage<std::runtime_error>(HasSubstr("beyond its allocation")));
   fails("\tld.global.v4.b32 \t{%r2, %r3, %r4, %r5}, [%rd3];", "16 bytes at");
   fails("\tmov.b64 \t%rd4, tail;\n\tst.shared.b32 \t[%rd4+256], %r1;", "outside of the 272 of shared");
-  fails("\tsetp.lt.u32 \t%p1, %r1, 40;\n\t@%p1 bra \t$skip;\n\tbar.sync \t0;\n$skip:", "barrier");
+  fails("\tsetp.lt.u32 \t%p1, %r1, 40;\n\t@%p1 bra \t$skip;\n\tbar.sync \t0;\n$skip:",
+        "some lanes miss a barrier");
   fails("\tsetp.lt.u32 \t%p1, %r1, 40;\n\t@%p1 bra \t$skip;\n"
         "\tshfl.sync.bfly.b32 \t%r2, %r1, 1, 31, -1;\n$skip:",
         "some lanes miss a shuffle");
   fails("\tsetp.lt.u32 \t%p1, %r1, 40;\n\t@%p1 bra \t$skip;\n"
         "\tldmatrix.sync.aligned.m8n8.x4.shared.b16 \t{%r2, %r3, %r4, %r5}, [%rd4];\n$skip:",
         "some lanes miss an ldmatrix");
+  fails("\tsetp.lt.u32 \t%p1, %r1, 40;\n\t@%p1 bra \t$skip;\n"
+        "\tmma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%r2, %r3, %r4, %r5}, "
+        "{%r2, %r3, %r4, %r5}, {%r2, %r3}, {%r2, %r3, %r4, %r5};\n$skip:",
+        "some lanes miss an mma");
+  fails("\tsetp.lt.u32 \t%p1, %r1, 40;\n\t@%p1 bra \t$skip;\n\tbar.warp.sync \t-1;\n$skip:",
+        "some lanes miss a barrier of the warp");
+  fails("\tsetp.lt.u32 \t%p1, %r1, 32;\n\t@%p1 bra \t$skip;\n\tbar.sync \t0;\n$skip:",
+        "some warps end where others wait at a barrier");
   fails("\tfrobnicate.b32 \t%r2, %r1;", "line 19 of the PTX: 'frobnicate.b32' is not known");
   fails("\tadd.s32 \t%r2, %rd1, 1;", "%rd1 has not the width");
   fails("\tbra \t$nowhere;", "no label $nowhere in kernel");
+}
+
+//===----------------------------------------------------------------------===//
+// What the judge adds
+//===----------------------------------------------------------------------===//
+
+/// Each thread's word of shared memory is at %rd5, its neighbour's at %rd6, that of thread 63 - t
+/// at %rd7.
+static std::string words(const std::string &then) {
+  return R"(
+	mov.b64 	%rd4, tail;
+	add.s64 	%rd5, %rd4, %rd2;
+	xor.b64 	%rd6, %rd2, 4;
+	add.s64 	%rd6, %rd4, %rd6;
+	xor.b64 	%rd7, %rd2, 252;
+	add.s64 	%rd7, %rd4, %rd7;
+)" + then;
+}
+static const std::string storeMine = "\tst.shared.b32 \t[%rd5], %r1;\n",
+                         loadMine = "\tld.shared.b32 \t%r2, [%rd5];\n",
+                         loadNext = "\tld.shared.b32 \t%r2, [%rd6];\n",
+                         loadFar = "\tld.shared.b32 \t%r2, [%rd7];\n",
+                         barrier = "\tbar.sync \t0;\n",
+                         warpBarrier = "\tbar.warp.sync \t-1;\n",
+                         shuffle = "\tshfl.sync.bfly.b32 \t%r3, %r1, 1, 31, -1;\n";
+
+TEST(PtxJudge, SharedMemoryIsReadBehindABarrier) {
+  const char *race = "race: thread 0 of block 0 reads what thread 1 of block 0 wrote, at byte 20";
+  fails(words(storeMine + loadNext), race);
+  fails(words(storeMine + shuffle + loadNext), race); // Which orders no memory.
+  Buffer buffer;
+  run(buffer, words(storeMine + barrier + loadNext + loadFar));
+  run(buffer, words(storeMine + warpBarrier + loadNext));
+  // A warp's barrier is no other warp's.
+  fails(words(storeMine + barrier + storeMine + warpBarrier + loadFar),
+        "race: thread 32 of block 0 writes what thread 31 of block 0 read");
+}
+
+TEST(PtxJudge, SharedMemoryIsWrittenBehindItsReaders) {
+  const std::string filled = storeMine + barrier;
+  fails(words(filled + loadNext + storeMine), "writes what thread 1 of block 0 read");
+  fails(words(filled + loadNext + shuffle + storeMine), "writes what thread 1 of block 0 read");
+  // The thread itself read last, all others of its warp before.
+  fails(words(filled + loadNext + loadMine + storeMine), "writes what thread 1 of block 0 read");
+  // Warp 0 read first, which the barrier of warp 1 and its own readers do not undo.
+  const std::string both = filled + "\tsetp.gt.u32 \t%p1, %r1, 31;\n\t@!%p1" + loadFar + loadNext;
+  const std::string storeUpper = "\t@%p1 st.shared.b32 \t[%rd5], %r1;";
+  fails(words(both + warpBarrier + storeUpper),
+        "thread 32 of block 0 writes what thread 31 of block 0 read");
+  Buffer buffer;
+  run(buffer, words(both + barrier + storeUpper));
+  run(buffer, words(filled + loadNext + loadMine + warpBarrier + storeMine));
+  run(buffer, words(filled + loadNext + warpBarrier + loadMine + storeMine));
+  run(buffer, words(filled + loadMine + storeMine));
+}
+
+TEST(PtxJudge, ThreadsWriteTheirOwn) {
+  std::string all = "\tmov.b64 \t%rd4, tail;\n\tst.shared.b32 \t[%rd4], %r1;\n";
+  fails(all, "race: thread 1 of block 0 writes what thread 0 of block 0 wrote, at byte 16", 2);
+  Buffer buffer;
+  run(buffer, all, 1, 256, 2); // Each block has a shared memory of its own.
+}
+
+/// What follows is the second block's.
+static const std::string isSecond =
+    "\tmov.u32 \t%r3, %ctaid.x;\n\tsetp.eq.b32 \t%p1, %r3, 1;\n\t@%p1";
+
+TEST(PtxJudge, BlocksWaitForNobody) {
+  std::string write = "\tst.global.b32 \t[%rd3], %r1;", read = "\tld.global.b32 \t%r2, [%rd3];\n";
+  Buffer buffer;
+  run(buffer, write);
+  fails(write, "race: thread 0 of block 1 writes what thread 0 of block 0 wrote", 64, 2);
+  run(buffer, read, 64, 256, 2);
+  // Both blocks read the first word, which the second then writes.
+  std::string first = "\tld.global.b32 \t%r2, [%rd1];\n" + barrier;
+  fails(first + isSecond + write, "thread 0 of block 1 writes what thread 31 of block 0 read", 64,
+        2);
+}
+
+TEST(PtxJudge, LaunchesWaitForEachOther) {
+  Buffer buffer;
+  ptx::Judge judge;
+  auto launch = [&](const std::string &body) { run(buffer, body, 64, 256, 2, std::move(judge)); };
+  std::string writeIt = "\tst.global.b32 \t[%rd3], %r1;";
+  std::string readFirst = "\tld.global.b32 \t%r2, [%rd1];\n";
+  launch(isSecond + writeIt);
+  launch(readFirst);
+  launch(isSecond + writeIt);
+  launch(readFirst);
+  // Who read before is no reader of this launch, and stands for none.
+  std::string isLast = "\n\tsetp.gt.u32 \t%p2, %r1, 62;\n\tand.pred \t%p1, %p1, %p2;\n\t@%p1";
+  EXPECT_THAT([&] { launch(isSecond + readFirst + isLast + "\tst.global.b32 \t[%rd1], %r1;"); },
+              ThrowsMessage<std::runtime_error>(HasSubstr("thread 63 of block 1 writes what")));
+}
+
+TEST(PtxJudge, MemoryIsWrittenBeforeItIsRead) {
+  fails(words(loadMine), "thread 0 of block 0 reads memory that nobody wrote, at byte 16 of shared");
+  fails("\tst.shared.b16 \t[own], %r1;\n\tld.shared.b32 \t%r2, [own];", "nobody wrote, at byte 2", 1);
+  Buffer buffer;
+  auto unwritten = [&](const std::string &body) {
+    ptx::Judge judge;
+    judge.addUnwritten(uint64_t(buffer.words), 128);
+    run(buffer, body, 32, 256, 1, std::move(judge));
+  };
+  std::string read = "\tld.global.b32 \t%r2, [%rd3];";
+  EXPECT_THAT([&] { unwritten(read); },
+              ThrowsMessage<std::runtime_error>(HasSubstr("nobody wrote")));
+  unwritten("\tst.global.b32 \t[%rd3], %r1;\n" + read);
+  unwritten("\tld.global.b32 \t%r2, [%rd3+128];");
 }
