@@ -21,6 +21,9 @@ struct Case {
   double tolerance = 3e-6;
   /// D must be even.
   bool even = false;
+  /// Numbers of about 1 cancel, exactly unless products are added without being rounded: errors
+  /// on GPUs count against these where nothing is left.
+  bool cancels = false;
 
   /// Whether its ops work on any element type: not those that are written in
   /// arithmetic, or make tensors of scalars and row statistics.
@@ -38,7 +41,9 @@ std::vector<Case> kernelCases();
 /// type instead of f32, but for scalars and row statistics.
 std::string instantiate(const Case &c, Sizes sizes, llvm::StringRef element = "f32");
 
-void expectClose(const Memory &got, const Values &want, double tolerance, const std::string &what);
+/// Errors count against the largest number, or `scale`.
+void expectClose(const Memory &got, const Values &want, double tolerance, const std::string &what,
+                 double scale = 0);
 
 bool same(const Memory &a, const Memory &b);
 

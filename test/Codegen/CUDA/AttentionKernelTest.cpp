@@ -1,20 +1,20 @@
-//===- AttentionKernelTest.cpp - emulated attention against f64 -------------===//
+//===- AttentionKernelTest.cpp - PTX of attention against f64 -------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 #include "../../Runtime/Kernels/Reference.h"
 #include "Codegen/CUDA/Lowering.h"
-#include "Codegen/CUDA/KernelEmitter.h"
-#include "Emulator.h"
 #include "Exec/Exec.h"
+#include "PtxKernels.h"
 #include "meshwright/Codegen.h"
 
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
+
+#include <deque>
 
 using namespace mlir;
 using namespace meshwright;
@@ -34,27 +34,6 @@ MwAttention sizes(int64_t batch, int64_t queries, int64_t keys, int64_t heads, i
   shape.elementType = MW_F32;
   return shape;
 }
-
-/// Tensors as the kernels have them, 64-byte aligned or not.
-class Bytes {
-public:
-  Bytes(const void *from, int64_t bytes, bool initialised, int64_t shift = 0)
-      : memory(bytes + 128), size(bytes), initialised(initialised) {
-    auto address = reinterpret_cast<uintptr_t>(memory.data());
-    data = memory.data() + (64 - address % 64) % 64 + shift;
-    if (initialised)
-      std::memcpy(data, from, bytes);
-  }
-  explicit Bytes(const std::vector<char> &from) : Bytes(from.data(), from.size(), true) {}
-  static Bytes empty(int64_t bytes) { return Bytes(nullptr, bytes, false); }
-  Bytes(Bytes &&) = default;
-  std::vector<char> get() const { return {data, data + size}; }
-
-  std::vector<char> memory;
-  char *data;
-  int64_t size;
-  bool initialised;
-};
 
 struct Results {
   std::vector<float> out, lse, dq, dk, dv;
@@ -76,30 +55,26 @@ public:
       return;
     auto emitted = codegen::cuda::emitKernels(*program);
     if (succeeded(emitted) && succeeded(verify(**emitted)))
-      kernels = std::move(*emitted);
+      kernels.emplace(**emitted);
   }
   std::optional<Results> run();
   /// Whether all kernels multiply on tensor cores; none may where it is false.
   bool usesTensorCores() {
-    unsigned with = 0, all = 0;
-    kernels->walk([&](gpu::GPUFuncOp function) {
-      ++all;
-      with += function.walk([](NVVM::MmaOp) { return WalkResult::interrupt(); }).wasInterrupted();
-    });
-    EXPECT_TRUE(with == 0 || with == all);
+    SmallVector<StringRef> entries;
+    StringRef(kernels->getText()).split(entries, ".entry ");
+    auto with = llvm::count_if(entries, [](StringRef entry) { return entry.contains("mma.sync"); });
+    EXPECT_TRUE(with == 0 || with == int64_t(kernels->getNames().size()));
     return with > 0;
   }
 
 private:
-  gpu::GPUModuleOp module() { return *kernels->getOps<gpu::GPUModuleOp>().begin(); }
-  bool hasKernel(StringRef name) { return module().lookupSymbol<gpu::GPUFuncOp>(name); }
   std::string text() const;
-  bool launch(StringRef name, ArrayRef<Bytes *> operands);
 
   const AttentionCase &test;
   MwAttention shape;
   MLIRContext context;
-  OwningOpRef<ModuleOp> program, kernels;
+  OwningOpRef<ModuleOp> program;
+  std::optional<PtxKernels> kernels;
 };
 } // namespace
 
@@ -139,53 +114,52 @@ module attributes {{exec.target = #exec.target<"cuda">} {{
 })", arguments, optional, attributes, q, k, optionalTypes, lse, scratch);
 }
 
-bool Attention::launch(StringRef name, ArrayRef<Bytes *> operands) {
-  gpu::GPUModuleOp inner = module();
-  Emulator emulator(inner);
-  SmallVector<unsigned> memory;
-  for (Bytes *operand : operands)
-    memory.push_back(emulator.add(operand->data, operand->size, operand->initialised));
-  bool good = emulator.launch(inner.lookupSymbol<gpu::GPUFuncOp>(name), memory);
-  for (const std::string &complaint : emulator.getComplaints())
-    ADD_FAILURE() << complaint;
-  return good;
-}
-
 std::optional<Results> Attention::run() {
   if (!kernels) {
     ADD_FAILURE() << text();
     return std::nullopt;
   }
+  PtxRun run(*kernels);
+  std::deque<std::vector<char>> memory;
+  auto add = [&](std::vector<char> bytes, bool isWritten) {
+    memory.push_back(std::move(bytes));
+    return run.add(memory.back().data(), memory.back().size(), isWritten);
+  };
+  auto given = [&](const std::vector<char> &bytes) { return add(bytes, true); };
+  auto numbers = [&](const void *from, size_t count) {
+    return add({(const char *)from, (const char *)from + 4 * count}, true);
+  };
+  auto empty = [&](size_t bytes) { return add(std::vector<char>(bytes), false); };
+
   int32_t type = shape.elementType, begin = shape.headBegin ? *shape.headBegin : 0;
-  Bytes q(encode(type, test.q)), k(encode(type, test.k)), v(encode(type, test.v));
-  Bytes dout(encode(type, test.dout)), out = Bytes::empty(q.size);
-  Bytes lse = Bytes::empty(shape.batch * shape.heads * shape.queries * 4);
-  Bytes ids(test.sequenceIds.data(), test.sequenceIds.size() * 4, true);
-  Bytes key(test.key.data(), test.key.size() * 4, true), first(&begin, 4, true);
-  std::vector<Bytes *> optional;
+  unsigned q = given(encode(type, test.q)), k = given(encode(type, test.k));
+  unsigned v = given(encode(type, test.v)), dout = given(encode(type, test.dout));
+  size_t queries = memory[q].size(), keys = memory[k].size();
+  size_t rows = shape.batch * shape.heads * shape.queries * 4;
+  unsigned out = empty(queries), lse = empty(rows), delta = empty(rows);
+  unsigned dq = empty(queries), dk = empty(keys), dv = empty(keys);
+  SmallVector<unsigned> optional;
   if (shape.dropout > 0)
-    optional = {&ids, &key};
+    optional = {numbers(test.sequenceIds.data(), test.sequenceIds.size()),
+                numbers(test.key.data(), test.key.size())};
   if (shape.headBegin)
-    optional.push_back(&first);
-  std::vector<Bytes *> operands{&q, &k, &v};
-  operands.insert(operands.end(), optional.begin(), optional.end());
-  operands.insert(operands.end(), {&out, &lse});
-  if (!launch("attention$0", operands))
-    return std::nullopt;
-  out.initialised = lse.initialised = true;
-  Bytes dq = Bytes::empty(q.size), dk = Bytes::empty(k.size), dv = Bytes::empty(v.size);
-  Bytes delta = Bytes::empty(lse.size);
-  operands = {&dout, &q, &k, &v, &out, &lse};
-  operands.insert(operands.end(), optional.begin(), optional.end());
-  operands.insert(operands.end(), {&dq, &dk, &dv, &delta});
-  if (!launch("attention_grad$1", operands))
-    return std::nullopt;
-  delta.initialised = true;
-  for (StringRef name : {"attention_grad$1$keys", "attention_grad$1$values"})
-    if (hasKernel(name) && !launch(name, operands))
+    optional.push_back(numbers(&begin, 1));
+
+  SmallVector<unsigned> forward{q, k, v}, gradient{dout, q, k, v, out, lse};
+  forward.append(optional), forward.append({out, lse});
+  gradient.append(optional), gradient.append({dq, dk, dv, delta});
+  for (StringRef name : {"attention$0", "attention_grad$1", "attention_grad$1$keys",
+                         "attention_grad$1$values"}) {
+    if (name.contains("$1$") && !kernels->has(name))
+      continue;
+    if (std::string wrong = run.launch(name, name == "attention$0" ? forward : gradient);
+        !wrong.empty()) {
+      ADD_FAILURE() << wrong;
       return std::nullopt;
-  return Results{decode(type, out.get()), decode(MW_F32, lse.get()), decode(type, dq.get()),
-                 decode(type, dk.get()), decode(type, dv.get())};
+    }
+  }
+  return Results{decode(type, memory[out]), decode(MW_F32, memory[lse]), decode(type, memory[dq]),
+                 decode(type, memory[dk]), decode(type, memory[dv])};
 }
 
 static void check(const MwAttention &shape, unsigned seed = 1) {

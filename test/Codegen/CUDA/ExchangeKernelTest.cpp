@@ -1,11 +1,11 @@
-//===- ExchangeKernelTest.cpp - what exchanges add, emulated ----------------===//
+//===- ExchangeKernelTest.cpp - what exchanges add, as PTX ------------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen/CUDA/Lowering.h"
-#include "Emulator.h"
 #include "Exec/Exec.h"
+#include "PtxKernels.h"
 #include "meshwright/Codegen.h"
 
 #include "mlir/IR/Verifier.h"
@@ -44,28 +44,24 @@ module attributes {{exec.target = #exec.target<"cuda">} {{
       return;
     auto emitted = codegen::cuda::emitKernels(*program);
     if (succeeded(emitted) && succeeded(verify(**emitted)))
-      kernels = std::move(*emitted);
+      kernels.emplace(**emitted);
   }
 
-  bool isThere() { return bool(kernels); }
+  bool isThere() { return kernels && kernels->getNames().size() == 1; }
 
-  /// Combines `count` elements of each; the complaints.
+  /// Combines `count` elements of each; what is wrong, or nothing.
   template <typename T>
-  std::vector<std::string> run(std::vector<T> &to, std::vector<T> &from, int64_t count) {
-    auto inner = *kernels->getOps<gpu::GPUModuleOp>().begin();
-    auto functions = llvm::to_vector(inner.getOps<gpu::GPUFuncOp>());
-    if (functions.size() != 1)
-      return {"not one kernel"};
-    Emulator emulator(inner);
-    unsigned memory[] = {emulator.add(to.data(), to.size() * sizeof(T), true),
-                         emulator.add(from.data(), from.size() * sizeof(T), true)};
-    emulator.launch(functions[0], memory, count);
-    return emulator.getComplaints();
+  std::string run(std::vector<T> &to, std::vector<T> &from, int64_t count) {
+    PtxRun run(*kernels);
+    unsigned tensors[] = {run.add(to.data(), to.size() * sizeof(T), true),
+                          run.add(from.data(), from.size() * sizeof(T), true)};
+    return run.launch(kernels->getNames()[0], tensors, count);
   }
 
 private:
   MLIRContext context;
-  OwningOpRef<ModuleOp> program, kernels;
+  OwningOpRef<ModuleOp> program;
+  std::optional<PtxKernels> kernels;
 };
 
 TEST(ExchangeKernel, AddsSoMany) {
@@ -78,7 +74,7 @@ TEST(ExchangeKernel, AddsSoMany) {
   std::vector<float> want = to;
   for (size_t i = 0; i < 69999; ++i)
     want[i] += from[i];
-  EXPECT_EQ(kernel.run(to, from, 69999), std::vector<std::string>());
+  EXPECT_EQ(kernel.run(to, from, 69999), "");
   EXPECT_EQ(to, want);
 }
 
@@ -86,7 +82,7 @@ TEST(ExchangeKernel, TakesMaxima) {
   ExchangeKernel kernel("max", "f32");
   ASSERT_TRUE(kernel.isThere());
   std::vector<float> to{1, -2, 3}, from{0, -1, 5};
-  EXPECT_EQ(kernel.run(to, from, 3), std::vector<std::string>());
+  EXPECT_EQ(kernel.run(to, from, 3), "");
   EXPECT_EQ(to, (std::vector<float>{1, -1, 5}));
 }
 
@@ -100,7 +96,7 @@ TEST(ExchangeKernel, RoundsOnce) {
     return uint16_t(number.bitcastToAPInt().getZExtValue());
   };
   std::vector<uint16_t> to{bits(1), bits(256)}, from{bits(0.0078125f), bits(3)};
-  EXPECT_EQ(kernel.run(to, from, 2), std::vector<std::string>());
+  EXPECT_EQ(kernel.run(to, from, 2), "");
   EXPECT_EQ(to, (std::vector<uint16_t>{bits(1.0078125f), bits(259)}));
 }
 } // namespace
