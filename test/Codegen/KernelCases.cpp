@@ -312,6 +312,9 @@ static const Case cases[] = {
        %3 = train.reduce sum %1 over [0, 1] : ($XD) -> $VD
        return %1, %2, %0#2, %3 : $XD, $VD, $VD, $VD })",
      8, 2e-5},
+    {"norm_column_max", R"(func.func @k(%x: $XD, %w: $VD) -> ($XD, $VD) {
+       %0 = train.rms_norm %x, %w eps 1.0e-5 : ($XD, $VD) -> $XD
+       %1 = train.reduce max %0 over [0, 1] : ($XD) -> $VD return %0, %1 : $XD, $VD })"},
     {"norm_grad_embedding_grad",
      R"(func.func @k(%y: $XD, %x: $XD, %w: $VD, %i: $ID, %a: tensor<9x$Dxf32>) -> (tensor<9x$Dxf32>, $TD) {
        %0:3 = train.layer_norm_grad %y, %x, %w eps 1.0e-2 : ($XD, $XD, $VD) -> ($XD, $VD, $VD)

@@ -84,20 +84,12 @@ void Judge::read(Cell &cell, uint32_t thread) {
   if (!cell.isWritten)
     throw std::runtime_error(nameOf(thread) + " reads memory that nobody wrote");
   Access &reader = cell.reader, &stranger = cell.stranger;
-  if (isPast(reader)) {
+  bool isWarps = reader.thread / width == thread / width;
+  // One of an earlier block stays.
+  if (!isWarps && (isPast(stranger) || stranger.thread >= first))
+    stranger = reader;
+  if (!isWarps || reader.time < waited(thread))
     cell.lanes = 0;
-    stranger = {};
-  } else if (reader.thread >= first && reader.time < barrier) {
-    cell.lanes = 0;
-    if (stranger.thread >= first) // One of an earlier block stays.
-      stranger = {};
-  } else if (reader.thread / width != thread / width) {
-    cell.lanes = 0;
-    if (isPast(stranger) || stranger.thread >= first)
-      stranger = reader;
-  } else if (reader.time < waited(thread)) {
-    cell.lanes = 0;
-  }
   cell.lanes |= 1u << thread % width;
   reader = {thread, clock};
 }

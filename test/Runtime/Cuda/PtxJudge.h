@@ -43,7 +43,7 @@ private:
     Access writer;
     Access reader;      ///< the last one
     uint32_t lanes = 0; ///< of the reader's warp that read since its last barrier
-    Access stranger;    ///< a reader of another warp, where one barrier is not behind both
+    Access stranger;    ///< the last reader of another warp, or one of an earlier block
     bool isWritten = true;
   };
   static constexpr uint64_t pageBytes = 4096;

@@ -17,11 +17,12 @@ namespace {
 /// One allocation.
 struct Buffer : ptx::Memories {
   alignas(256) uint32_t words[64] = {};
+  size_t bytes = sizeof(words);
   std::pair<uint64_t, uint64_t> around(uint64_t address) override {
     uint64_t begin = uint64_t(words);
-    if (address < begin || address >= begin + sizeof(words))
+    if (address < begin || address >= begin + bytes)
       throw std::runtime_error("not allocated");
-    return {begin, begin + sizeof(words)};
+    return {begin, begin + bytes};
   }
 };
 
@@ -47,7 +48,7 @@ constexpr char head[] = R"(
 
 /// Runs a body after `head`, with a judge: %rd1 is the buffer, %r1 the thread, %rd3 its word.
 void run(Buffer &buffer, const std::string &body, int threads = 64, int64_t shared = 256,
-         int blocks = 1, ptx::Judge judge = {}) {
+         int blocks = 1, ptx::Judge &&judge = {}) {
   ptx::Module module(std::string(head) + body + "\n\tret;\n}\n");
   ptx::run(module.entries().at("kernel"), blocks, threads, shared, {uint64_t(buffer.words)}, buffer,
            &judge);
@@ -297,9 +298,14 @@ TEST(Ptx, SaysWhatIsWrong) {
   fails("\tld.global.b32 \t%r2, [%rd3+4];", "line 19 of the PTX: not allocated");
   fails("\tld.global.b32 \t%r2, [%rd2];", "not allocated");
   fails("\tld.global.b32 \t%r2, [%rd3+-4];", "not allocated");
+  Buffer shorter;
+  shorter.bytes = 252;
+  EXPECT_THAT([&] { run(shorter, "\tld.global.b64 \t%rd4, [%rd1+248];"); },
+              ThrowsMessage<std::runtime_error>(HasSubstr("beyond its allocation")));
   fails("\tld.global.v4.b32 \t{%r2, %r3, %r4, %r5}, [%rd3];", "16 bytes at");
   fails("\tmov.b64 \t%rd4, tail;\n\tst.shared.b32 \t[%rd4+256], %r1;", "outside of the 272 of shared");
-  fails("\tsetp.lt.u32 \t%p1, %r1, 40;\n\t@%p1 bra \t$skip;\n\tbar.sync \t0;\n$skip:", "barrier");
+  fails("\tsetp.lt.u32 \t%p1, %r1, 40;\n\t@%p1 bra \t$skip;\n\tbar.sync \t0;\n$skip:",
+        "some lanes miss a barrier");
   fails("\tsetp.lt.u32 \t%p1, %r1, 40;\n\t@%p1 bra \t$skip;\n"
         "\tshfl.sync.bfly.b32 \t%r2, %r1, 1, 31, -1;\n$skip:",
         "some lanes miss a shuffle");
@@ -338,7 +344,8 @@ static std::string words(const std::string &then) {
 static const std::string storeMine = "\tst.shared.b32 \t[%rd5], %r1;\n",
                          loadMine = "\tld.shared.b32 \t%r2, [%rd5];\n",
                          loadNext = "\tld.shared.b32 \t%r2, [%rd6];\n",
-                         loadFar = "\tld.shared.b32 \t%r2, [%rd7];\n", barrier = "\tbar.sync \t0;\n",
+                         loadFar = "\tld.shared.b32 \t%r2, [%rd7];\n",
+                         barrier = "\tbar.sync \t0;\n",
                          warpBarrier = "\tbar.warp.sync \t-1;\n",
                          shuffle = "\tshfl.sync.bfly.b32 \t%r3, %r1, 1, 31, -1;\n";
 
@@ -368,6 +375,7 @@ TEST(PtxJudge, SharedMemoryIsWrittenBehindItsReaders) {
   Buffer buffer;
   run(buffer, words(both + barrier + storeUpper));
   run(buffer, words(filled + loadNext + loadMine + warpBarrier + storeMine));
+  run(buffer, words(filled + loadNext + warpBarrier + loadMine + storeMine));
   run(buffer, words(filled + loadMine + storeMine));
 }
 
@@ -378,23 +386,36 @@ TEST(PtxJudge, ThreadsWriteTheirOwn) {
   run(buffer, all, 1, 256, 2); // Each block has a shared memory of its own.
 }
 
+/// What follows is the second block's.
+static const std::string isSecond =
+    "\tmov.u32 \t%r3, %ctaid.x;\n\tsetp.eq.b32 \t%p1, %r3, 1;\n\t@%p1";
+
 TEST(PtxJudge, BlocksWaitForNobody) {
   std::string write = "\tst.global.b32 \t[%rd3], %r1;", read = "\tld.global.b32 \t%r2, [%rd3];\n";
   Buffer buffer;
   run(buffer, write);
   fails(write, "race: thread 0 of block 1 writes what thread 0 of block 0 wrote", 64, 2);
   run(buffer, read, 64, 256, 2);
-  // The second block reads what all have read, then writes.
-  std::string isSecond = "\tmov.u32 \t%r3, %ctaid.x;\n\tsetp.eq.b32 \t%p1, %r3, 1;\n\t@%p1";
-  fails(read + barrier + isSecond + write, "thread 0 of block 1 writes what thread 0 of block 0 read", 64, 2);
+  // Both blocks read the first word, which the second then writes.
+  std::string first = "\tld.global.b32 \t%r2, [%rd1];\n" + barrier;
+  fails(first + isSecond + write, "thread 0 of block 1 writes what thread 31 of block 0 read", 64,
+        2);
 }
 
 TEST(PtxJudge, LaunchesWaitForEachOther) {
   Buffer buffer;
   ptx::Judge judge;
-  ptx::Module module(std::string(head) + "\tst.global.b32 \t[%rd3], %r1;\n\tret;\n}\n");
-  for (int launch = 0; launch < 2; ++launch)
-    ptx::run(module.entries().at("kernel"), 1, 64, 0, {uint64_t(buffer.words)}, buffer, &judge);
+  auto launch = [&](const std::string &body) { run(buffer, body, 64, 256, 2, std::move(judge)); };
+  std::string writeIt = "\tst.global.b32 \t[%rd3], %r1;";
+  std::string readFirst = "\tld.global.b32 \t%r2, [%rd1];\n";
+  launch(isSecond + writeIt);
+  launch(readFirst);
+  launch(isSecond + writeIt);
+  launch(readFirst);
+  // Who read before is no reader of this launch, and stands for none.
+  std::string isLast = "\n\tsetp.gt.u32 \t%p2, %r1, 62;\n\tand.pred \t%p1, %p1, %p2;\n\t@%p1";
+  EXPECT_THAT([&] { launch(isSecond + readFirst + isLast + "\tst.global.b32 \t[%rd1], %r1;"); },
+              ThrowsMessage<std::runtime_error>(HasSubstr("thread 63 of block 1 writes what")));
 }
 
 TEST(PtxJudge, MemoryIsWrittenBeforeItIsRead) {
