@@ -27,7 +27,7 @@ function(meshwright_tablegen target td)
     list(GET ARGN ${j} options)
     separate_arguments(options)
     mlir_tablegen(${file} ${options} EXTRA_INCLUDES ${CMAKE_SOURCE_DIR}/dialects
-      ${CMAKE_SOURCE_DIR}/include)
+      ${CMAKE_SOURCE_DIR}/include ${CMAKE_BINARY_DIR}/dialects)
   endforeach()
   add_public_tablegen_target(${target})
   add_dependencies(MeshwrightHeaders ${target})

@@ -17,7 +17,11 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
   let methods = [
     InterfaceMethod<"The devices that meet.", "::meshwright::dist::GroupAttr", "getGroupAttr">,
     InterfaceMethod<"Bytes a device sends at least, on average over a group of `n`.", "int64_t",
-                    "getSentBytes", (ins "int64_t":$n)>];
+                    "getSentBytes", (ins "int64_t":$n)>,
+    InterfaceMethod<"The dimension of each tensor along which parts are put together, if any.",
+                    "::llvm::SmallVector<int64_t>", "getGrowingDims", (ins), "", [{ return {}; }]>,
+    InterfaceMethod<"The dimension of each tensor that is cut into parts, if any.",
+                    "::llvm::SmallVector<int64_t>", "getShrinkingDims", (ins), "", [{ return {}; }]>];
 }
 
 #endif // MESHWRIGHT_DIST_INTERFACES

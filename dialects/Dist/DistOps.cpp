@@ -67,49 +67,6 @@ static void printDims(OpAsmPrinter &printer, Operation *, DenseI64ArrayAttr dims
   printer << "]";
 }
 
-#define GET_OP_CLASSES
-#include "Dist/DistOps.cpp.inc"
-
-unsigned meshwright::dist::onlyTensor(Operation *op) {
-  if (op->getNumOperands() != 1 || op->getNumResults() != 1)
-    llvm::report_fatal_error(Twine(op->getName().getStringRef()) +
-                             " of several tensors is treated as if it had one");
-  return 0;
-}
-
-LogicalResult MeshOp::verify() {
-  if (getAxisNames().size() != getAxisSizes().size())
-    return emitOpError("has ") << getAxisNames().size() << " axis names and "
-                               << getAxisSizes().size() << " sizes";
-  llvm::StringSet<> seen;
-  for (auto [name, size] :
-       llvm::zip(getAxisNames().getAsValueRange<StringAttr>(), getAxisSizes())) {
-    if (name.empty())
-      return emitOpError("has an axis without a name");
-    if (!seen.insert(name).second)
-      return emitOpError("names axis '") << name << "' twice";
-    if (size < 1)
-      return emitOpError("axis '") << name << "' needs at least one device, found " << size;
-  }
-  return success();
-}
-
-Mesh MeshOp::getMesh() {
-  Mesh mesh;
-  for (auto [name, size] : llvm::zip(getAxisNames().getAsValueRange<StringAttr>(), getAxisSizes()))
-    mesh.axes.push_back({name.str(), size});
-  return mesh;
-}
-
-LogicalResult ReshardOp::verify() {
-  for (Type type : {getX().getType(), getY().getType()})
-    if (!shardingOf(type))
-      return emitOpError("needs a sharding in ") << type;
-  if (withSharding(getX().getType(), {}) != withSharding(getY().getType(), {}))
-    return emitOpError("cannot make ") << getY().getType() << " of " << getX().getType();
-  return success();
-}
-
 //===--- collectives --------------------------------------------------------===//
 
 /// The number of devices in the op's group; an error where mesh or axes are not.
@@ -161,44 +118,125 @@ static LogicalResult verifyShape(Operation *op, GroupAttr group, std::optional<i
   return verifyTensor(op, op->getOperand(0), op->getResult(0), *n, grow, shrink);
 }
 
-/// The tensors of one call; `dims` is empty where there are none to name.
-static LogicalResult verifyBucket(Operation *op, GroupAttr group, ArrayRef<int64_t> dims,
-                                  bool grows, SymbolTableCollection &symbols) {
-  FailureOr<int64_t> n = groupSize(op, group, symbols);
-  if (failed(n))
-    return failure();
+/// At least one tensor, of one element type, and as many results.
+static LogicalResult verifyBucket(Operation *op) {
   unsigned count = op->getNumOperands();
   if (count == 0 || op->getNumResults() != count)
     return op->emitOpError("has ") << count << " operands and " << op->getNumResults()
                                    << " results; it needs as many, at least one";
-  bool cuts = !isa<AllReduceOp, ExchangeOp>(op);
-  if (cuts && dims.size() != count)
-    return op->emitOpError("names ") << dims.size() << " dimensions for " << count << " tensors";
-  for (unsigned i = 0; i < count; ++i) {
-    Value x = op->getOperand(i);
+  for (Value x : op->getOperands())
     if (getElementTypeOrSelf(x) != getElementTypeOrSelf(op->getOperand(0)))
       return op->emitOpError("moves tensors of one element type in a call, found ")
              << op->getOperand(0).getType() << " and " << x.getType();
-    std::optional<int64_t> dim = cuts ? std::optional(dims[i]) : std::nullopt;
-    if (failed(verifyTensor(op, x, op->getResult(i), *n, grows ? dim : std::nullopt,
-                            grows ? std::nullopt : dim)))
+  return success();
+}
+
+/// Checks that `place`, called `what` in the op, is one of the group.
+static LogicalResult verifyPlace(Operation *op, GroupAttr group, int64_t place, StringRef what,
+                                 SymbolTableCollection &symbols) {
+  FailureOr<int64_t> n = groupSize(op, group, symbols);
+  if (failed(n))
+    return failure();
+  if (place < 0 || place >= *n)
+    return op->emitOpError("has '")
+           << what << "' " << place << ", but the group's places are 0 to " << *n - 1;
+  return success();
+}
+
+/// What the table says of a collective's operands, results and places.
+static LogicalResult verifyCollective(CollectiveOpInterface op, SymbolTableCollection &symbols) {
+  GroupAttr group = op.getGroupAttr();
+  FailureOr<int64_t> n = groupSize(op, group, symbols);
+  if (failed(n) || failed(verifyBucket(op)))
+    return failure();
+  if (auto root = op->getAttrOfType<IntegerAttr>("root"))
+    if (failed(verifyPlace(op, group, root.getInt(), "root", symbols)))
       return failure();
+  if (auto from = op->getAttrOfType<DenseI64ArrayAttr>("from")) {
+    SmallVector<int64_t> sorted(from.asArrayRef());
+    llvm::sort(sorted);
+    if (!llvm::equal(sorted, llvm::seq<int64_t>(0, *n)))
+      return op->emitOpError("'from' must be a permutation of the ")
+             << *n << " places of the group";
+  }
+  SmallVector<int64_t> grow = op.getGrowingDims(), shrink = op.getShrinkingDims();
+  auto named = op->getAttrOfType<DenseI64ArrayAttr>("dims");
+  if (named && named.size() != op->getNumOperands())
+    return op->emitOpError("names ")
+           << named.size() << " dimensions for " << op->getNumOperands() << " tensors";
+  auto dim = [](ArrayRef<int64_t> dims, size_t i) {
+    return dims.empty() ? std::nullopt : std::optional(dims[i]);
+  };
+  for (auto [i, x, y] : llvm::enumerate(op->getOperands(), op->getResults()))
+    if (failed(verifyTensor(op, x, y, *n, dim(grow, i), dim(shrink, i))))
+      return failure();
+  return success();
+}
+
+/// Bytes of one tensor.
+static int64_t bytes(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  return type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+}
+
+static int64_t bytes(ValueRange values) {
+  int64_t sum = 0;
+  for (Value value : values)
+    sum += bytes(value);
+  return sum;
+}
+
+/// What the table says, of a group in which nobody keeps what is its own: at least so much.
+static int64_t sentBytes(CollectiveOpInterface op, int64_t n) {
+  int64_t part = bytes(op->getOperands()) / (op.getShrinkingDims().empty() ? 1 : n);
+  return sentElements(std::string_view(op->getName().stripDialect()), part, n, /*direct=*/false,
+                      /*fixed=*/0, /*rootPart=*/part) /
+         n;
+}
+
+#define GET_OP_CLASSES
+#include "Dist/DistOps.cpp.inc"
+
+unsigned meshwright::dist::onlyTensor(Operation *op) {
+  if (op->getNumOperands() != 1 || op->getNumResults() != 1)
+    llvm::report_fatal_error(Twine(op->getName().getStringRef()) +
+                             " of several tensors is treated as if it had one");
+  return 0;
+}
+
+LogicalResult MeshOp::verify() {
+  if (getAxisNames().size() != getAxisSizes().size())
+    return emitOpError("has ") << getAxisNames().size() << " axis names and "
+                               << getAxisSizes().size() << " sizes";
+  llvm::StringSet<> seen;
+  for (auto [name, size] :
+       llvm::zip(getAxisNames().getAsValueRange<StringAttr>(), getAxisSizes())) {
+    if (name.empty())
+      return emitOpError("has an axis without a name");
+    if (!seen.insert(name).second)
+      return emitOpError("names axis '") << name << "' twice";
+    if (size < 1)
+      return emitOpError("axis '") << name << "' needs at least one device, found " << size;
   }
   return success();
 }
 
-LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyBucket(*this, getGroup(), {}, false, symbols);
+Mesh MeshOp::getMesh() {
+  Mesh mesh;
+  for (auto [name, size] : llvm::zip(getAxisNames().getAsValueRange<StringAttr>(), getAxisSizes()))
+    mesh.axes.push_back({name.str(), size});
+  return mesh;
 }
-LogicalResult AllGatherOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyBucket(*this, getGroup(), getDims(), true, symbols);
+
+LogicalResult ReshardOp::verify() {
+  for (Type type : {getX().getType(), getY().getType()})
+    if (!shardingOf(type))
+      return emitOpError("needs a sharding in ") << type;
+  if (withSharding(getX().getType(), {}) != withSharding(getY().getType(), {}))
+    return emitOpError("cannot make ") << getY().getType() << " of " << getX().getType();
+  return success();
 }
-LogicalResult ReduceScatterOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyBucket(*this, getGroup(), getDims(), false, symbols);
-}
-LogicalResult AllToAllOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyShape(*this, getGroup(), getConcat(), getSplit(), symbols);
-}
+
 /// Checks that a place counted from the device's own is one of the group's `n`.
 static LogicalResult verifyShift(Operation *op, int64_t shift, int64_t n) {
   if (shift < 0 || shift >= n)
@@ -236,49 +274,6 @@ LogicalResult TakeOp::verify() {
   return success();
 }
 
-LogicalResult PermuteOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  FailureOr<int64_t> n = groupSize(*this, getGroup(), symbols);
-  if (failed(n))
-    return failure();
-  SmallVector<int64_t> sorted(getFrom());
-  llvm::sort(sorted);
-  if (!llvm::equal(sorted, llvm::seq<int64_t>(0, *n)))
-    return emitOpError("'from' must be a permutation of the ") << *n << " places of the group";
-  return verifyShape(*this, getGroup(), {}, {}, symbols);
-}
-
-/// Checks that `place`, called `what` in the op, is one of the group.
-static LogicalResult verifyPlace(Operation *op, GroupAttr group, int64_t place, StringRef what,
-                                 SymbolTableCollection &symbols) {
-  FailureOr<int64_t> n = groupSize(op, group, symbols);
-  if (failed(n))
-    return failure();
-  if (place < 0 || place >= *n)
-    return op->emitOpError("has '")
-           << what << "' " << place << ", but the group's places are 0 to " << *n - 1;
-  return success();
-}
-
-LogicalResult BroadcastOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  if (failed(verifyPlace(*this, getGroup(), getRoot(), "root", symbols)))
-    return failure();
-  return verifyShape(*this, getGroup(), {}, {}, symbols);
-}
-LogicalResult ReduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  if (failed(verifyPlace(*this, getGroup(), getRoot(), "root", symbols)))
-    return failure();
-  return verifyShape(*this, getGroup(), {}, {}, symbols);
-}
-LogicalResult GatherOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  if (failed(verifyPlace(*this, getGroup(), getRoot(), "root", symbols)))
-    return failure();
-  return verifyShape(*this, getGroup(), getDim(), {}, symbols);
-}
-LogicalResult ScatterOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  if (failed(verifyPlace(*this, getGroup(), getRoot(), "root", symbols)))
-    return failure();
-  return verifyShape(*this, getGroup(), {}, getDim(), symbols);
-}
 LogicalResult SendOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyPlace(*this, getGroup(), getTo(), "to", symbols);
 }
@@ -304,8 +299,11 @@ LogicalResult BeginOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
 LogicalResult ExchangeOp::verifySymbolUses(SymbolTableCollection &symbols) {
   FailureOr<int64_t> n = groupSize(*this, getGroup(), symbols);
-  if (failed(n) || failed(verifyBucket(*this, getGroup(), {}, false, symbols)))
+  if (failed(n) || failed(verifyBucket(*this)))
     return failure();
+  for (auto [x, y] : llvm::zip(getXs(), getYs()))
+    if (failed(verifyTensor(*this, x, y, *n, {}, {})))
+      return failure();
   for (ArrayRef<int64_t> list : {getTo(), getSend(), getFrom(), getReceive()})
     if (int64_t(list.size()) != *n)
       return emitOpError("needs an entry for each of the ")
@@ -357,31 +355,9 @@ LogicalResult ExchangeOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-/// Bytes of one tensor.
-static int64_t bytes(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  return type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
-}
-
-static int64_t bytes(ValueRange values) {
-  int64_t sum = 0;
-  for (Value value : values)
-    sum += bytes(value);
-  return sum;
-}
-
-int64_t AllReduceOp::getSentBytes(int64_t n) { return 2 * bytes(getXs()) * (n - 1) / n; }
-int64_t AllGatherOp::getSentBytes(int64_t n) { return bytes(getXs()) * (n - 1); }
-int64_t ReduceScatterOp::getSentBytes(int64_t n) { return bytes(getXs()) * (n - 1) / n; }
-int64_t AllToAllOp::getSentBytes(int64_t n) { return bytes(getX()) * (n - 1) / n; }
-int64_t PermuteOp::getSentBytes(int64_t) { return bytes(getX()); }
 int64_t ExchangeOp::getSentBytes(int64_t n) {
   int64_t senders = llvm::count_if(getTo(), [](int64_t peer) { return peer >= 0; });
   return bytes(getXs()) / getPieces() * getLength() * senders / n;
 }
-int64_t BroadcastOp::getSentBytes(int64_t n) { return bytes(getX()) * (n - 1) / n; }
-int64_t ReduceOp::getSentBytes(int64_t n) { return bytes(getX()) * (n - 1) / n; }
-int64_t GatherOp::getSentBytes(int64_t n) { return bytes(getX()) * (n - 1) / n; }
-int64_t ScatterOp::getSentBytes(int64_t n) { return bytes(getY()) * (n - 1) / n; }
 int64_t SendOp::getSentBytes(int64_t) { return bytes(getX()); }
 int64_t RecvOp::getSentBytes(int64_t) { return 0; }

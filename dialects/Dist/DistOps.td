@@ -6,6 +6,7 @@
 #ifndef MESHWRIGHT_DIST_OPS
 #define MESHWRIGHT_DIST_OPS
 
+include "Collectives.td"
 include "Dist/DistDialect.td"
 include "Dist/DistInterfaces.td"
 include "Train/TrainDialect.td"
@@ -78,16 +79,42 @@ class Dist_CollectiveOp<string mnemonic, list<Trait> traits = []>
     : Dist_LocalOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<CollectiveOpInterface>],
                                          traits)>;
 
-/// ... in which one device is special. Has effects, so that nothing drops it where
-/// its result is not used: what a device sends to the root is used there only.
-class Dist_RootedOp<string mnemonic, list<Trait> traits = []>
-    : Dist_Op<mnemonic, !listconcat([DeclareOpInterfaceMethods<SymbolUserOpInterface>,
-                                     DeclareOpInterfaceMethods<CollectiveOpInterface>],
-                                    traits)>;
-
-/// ... of one tensor, or of several of one element type in one call: a bucket.
-class Dist_BucketOp<string mnemonic> : Dist_CollectiveOp<mnemonic> {
-  code oneTensor = [{
+/// A row of the table in which all devices of the group meet. One in which one device is special
+/// has effects, so that nothing drops it where its result is not used: what a device sends to the
+/// root is used there only.
+class Dist_TableOp<Collective c> : Dist_Op<c.name, !listconcat(
+    [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+     DeclareOpInterfaceMethods<CollectiveOpInterface, ["getGrowingDims", "getShrinkingDims"]>]<Trait>,
+    !if(!eq(c.who, "Root"), []<Trait>, [Pure]<Trait>),
+    !if(!and(!eq(c.growth, "Same"), !not(c.bucket)), [SameOperandsAndResultType]<Trait>, []<Trait>))> {
+  bit parts = !or(!eq(c.growth, "Grows"), !eq(c.growth, "Shrinks"));
+  bit trades = !eq(c.growth, "Trades");
+  string dims = !if(c.bucket, "::llvm::to_vector(getDims())", "{int64_t(getDim())}");
+  let summary = c.summary;
+  let description = c.description;
+  let arguments = !con(
+      !if(c.reduces, (ins Train_ReduceKindAttr:$kind), (ins)),
+      !if(c.bucket, (ins Variadic<AnyRankedTensor>:$xs), (ins AnyRankedTensor:$x)),
+      !cond(trades: (ins I64Attr:$split, I64Attr:$concat), !not(parts): (ins),
+            c.bucket: (ins DenseI64ArrayAttr:$dims), true: (ins I64Attr:$dim)),
+      !if(!eq(c.who, "From"), (ins DenseI64ArrayAttr:$from), (ins)),
+      !if(!eq(c.who, "Root"), (ins I64Attr:$root), (ins)),
+      (ins Dist_GroupAttr:$group));
+  let results = !if(c.bucket, (outs Variadic<AnyRankedTensor>:$ys), (outs AnyRankedTensor:$y));
+  let assemblyFormat = !if(c.reduces, "$kind ", "") # !if(c.bucket, "$xs ", "$x ") #
+      !cond(trades: "`split` $split `concat` $concat ", !not(parts): "",
+            c.bucket: "`dim` custom<Dims>($dims) ", true: "`dim` $dim ") #
+      !if(!eq(c.who, "From"), "`from` $from ", "") # !if(!eq(c.who, "Root"), "`root` $root ", "") #
+      "`over` $group attr-dict `:` functional-type(operands, results)";
+  let builders = !if(c.bucket, [OpBuilder<
+      !con((ins "::mlir::Type":$y),
+           !if(c.reduces, (ins "::meshwright::train::ReduceKind":$kind), (ins)),
+           (ins "::mlir::Value":$x), !if(parts, (ins "int64_t":$dim), (ins)),
+           (ins "GroupAttr":$group)),
+      "build($_builder, $_state, ::mlir::TypeRange(::llvm::ArrayRef(y)), " #
+          !if(c.reduces, "kind, ", "") # "::mlir::ValueRange(x), " #
+          !if(parts, "::llvm::ArrayRef(dim), ", "") # "group);">], []<OpBuilder>);
+  let extraClassDeclaration = !if(c.bucket, [{
     /// The tensor of an op that has one, as all have before dist-optimize-collectives.
     ::mlir::Value getX() { return (*this)->getOperand(onlyTensor(*this)); }
     ::mlir::Value getY() { return (*this)->getResult(onlyTensor(*this)); }
@@ -96,137 +123,25 @@ class Dist_BucketOp<string mnemonic> : Dist_CollectiveOp<mnemonic> {
       return ::llvm::cast<::mlir::RankedTensorType>(getY().getType());
     }
     void replaceAllUsesWith(::mlir::Value value) { getY().replaceAllUsesWith(value); }
-  }];
-  let extraClassDeclaration = oneTensor;
-}
-
-def Dist_AllReduceOp : Dist_BucketOp<"all_reduce"> {
-  let summary = "Sum or maximum over the group, on every device";
-  let description = [{
-    y = sum (max) of the group's x, element by element; shapes equal. Terms are
-    added in order of the devices' places in the group, so all get the same bits.
-    Several tensors of one element type may share a call.
-
-    ```mlir
-    %a1, %b1 = dist.all_reduce sum %a, %b over <@mesh {data}>
-        : (tensor<8xf32>, tensor<4x4xf32>) -> (tensor<8xf32>, tensor<4x4xf32>)
-    ```
-  }];
-  let arguments = (ins Train_ReduceKindAttr:$kind, Variadic<AnyRankedTensor>:$xs, Dist_GroupAttr:$group);
-  let results = (outs Variadic<AnyRankedTensor>:$ys);
-  let assemblyFormat = "$kind $xs `over` $group attr-dict `:` functional-type(operands, results)";
-  let builders = [OpBuilder<(ins "::mlir::Type":$y, "::meshwright::train::ReduceKind":$kind,
-                                 "::mlir::Value":$x, "GroupAttr":$group), [{
-    build($_builder, $_state, ::mlir::TypeRange(::llvm::ArrayRef(y)), kind, ::mlir::ValueRange(x), group);
-  }]>];
-}
-
-def Dist_AllGatherOp : Dist_BucketOp<"all_gather"> {
-  let summary = "The group's parts put together, on every device";
-  let description = [{
-    x: [.., k, ..] to y: [.., n k, ..] along `dim`, n the group's size: the x of
-    the group's devices one after another in order of their places. Several tensors
-    of one element type may share a call, each with a dimension in `dim`.
-  }];
-  let arguments = (ins Variadic<AnyRankedTensor>:$xs, DenseI64ArrayAttr:$dims, Dist_GroupAttr:$group);
-  let results = (outs Variadic<AnyRankedTensor>:$ys);
-  let assemblyFormat = "$xs `dim` custom<Dims>($dims) `over` $group attr-dict `:` functional-type(operands, results)";
-  let builders = [OpBuilder<(ins "::mlir::Type":$y, "::mlir::Value":$x, "int64_t":$dim,
-                                 "GroupAttr":$group), [{
-    build($_builder, $_state, ::mlir::TypeRange(::llvm::ArrayRef(y)), ::mlir::ValueRange(x), ::llvm::ArrayRef(dim), group);
-  }]>];
-  let extraClassDeclaration = oneTensor # [{
+  }] # !if(parts, [{
     int64_t getDim() { return getDims()[onlyTensor(*this)]; }
+  }], ""), "");
+  let extraClassDefinition = [{
+    ::llvm::SmallVector<int64_t> $cppClass::getGrowingDims() {
+      return }] # !cond(trades: "{int64_t(getConcat())}", !eq(c.growth, "Grows"): dims, true: "{}") # [{;
+    }
+    ::llvm::SmallVector<int64_t> $cppClass::getShrinkingDims() {
+      return }] # !cond(trades: "{int64_t(getSplit())}", !eq(c.growth, "Shrinks"): dims, true: "{}") # [{;
+    }
+    int64_t $cppClass::getSentBytes(int64_t n) { return sentBytes(*this, n); }
+    ::llvm::LogicalResult $cppClass::verifySymbolUses(::mlir::SymbolTableCollection &symbols) {
+      return verifyCollective(*this, symbols);
+    }
   }];
 }
 
-def Dist_ReduceScatterOp : Dist_BucketOp<"reduce_scatter"> {
-  let summary = "Sum or maximum over the group, each device keeping its part";
-  let description = [{
-    x: [.., n k, ..] to y: [.., k, ..] along `dim`: the reduction of the group's x,
-    of which the device at place p keeps the p-th of n parts. Several tensors of one
-    element type may share a call, each with a dimension in `dim`.
-  }];
-  let arguments = (ins Train_ReduceKindAttr:$kind, Variadic<AnyRankedTensor>:$xs,
-                       DenseI64ArrayAttr:$dims, Dist_GroupAttr:$group);
-  let results = (outs Variadic<AnyRankedTensor>:$ys);
-  let assemblyFormat = "$kind $xs `dim` custom<Dims>($dims) `over` $group attr-dict `:` functional-type(operands, results)";
-  let builders = [OpBuilder<(ins "::mlir::Type":$y, "::meshwright::train::ReduceKind":$kind,
-                                 "::mlir::Value":$x, "int64_t":$dim, "GroupAttr":$group), [{
-    build($_builder, $_state, ::mlir::TypeRange(::llvm::ArrayRef(y)), kind, ::mlir::ValueRange(x), ::llvm::ArrayRef(dim), group);
-  }]>];
-  let extraClassDeclaration = oneTensor # [{
-    int64_t getDim() { return getDims()[onlyTensor(*this)]; }
-  }];
-}
-
-def Dist_AllToAllOp : Dist_CollectiveOp<"all_to_all"> {
-  let summary = "Moves a cut from one dimension to another";
-  let description = [{
-    x: [.., n k, .., m, ..] to y: [.., k, .., n m, ..] with `split` the first and
-    `concat` the second of the two: x is cut into n parts along `split`, the q-th
-    goes to the device at place q, which puts what it gets together along
-    `concat` in order of the senders' places.
-  }];
-  let arguments = (ins AnyRankedTensor:$x, I64Attr:$split, I64Attr:$concat, Dist_GroupAttr:$group);
-  let results = (outs AnyRankedTensor:$y);
-  let assemblyFormat = [{
-    $x `split` $split `concat` $concat `over` $group attr-dict `:` functional-type(operands, results)
-  }];
-}
-
-def Dist_PermuteOp : Dist_CollectiveOp<"permute", [SameOperandsAndResultType]> {
-  let summary = "Each device gets the value of another one of its group";
-  let description = [{
-    The device at place p gets the x of the device at place `from[p]`; `from` is a
-    permutation of 0 .. n-1.
-  }];
-  let arguments = (ins AnyRankedTensor:$x, DenseI64ArrayAttr:$from, Dist_GroupAttr:$group);
-  let results = (outs AnyRankedTensor:$y);
-  let assemblyFormat = "$x `from` $from `over` $group attr-dict `:` functional-type(operands, results)";
-}
-
-def Dist_BroadcastOp : Dist_RootedOp<"broadcast", [SameOperandsAndResultType]> {
-  let summary = "The value of one device of the group, on every one";
-  let description = [{ y = x of the device at place `root`. }];
-  let arguments = (ins AnyRankedTensor:$x, I64Attr:$root, Dist_GroupAttr:$group);
-  let results = (outs AnyRankedTensor:$y);
-  let assemblyFormat = "$x `root` $root `over` $group attr-dict `:` functional-type(operands, results)";
-}
-
-def Dist_ReduceOp : Dist_RootedOp<"reduce", [SameOperandsAndResultType]> {
-  let summary = "Sum or maximum over the group, on one device";
-  let description = [{
-    `dist.all_reduce`, for the device at place `root`. On the others y is undefined
-    and must not be used; the interpreter puts NaN there (of integers, the least).
-  }];
-  let arguments = (ins Train_ReduceKindAttr:$kind, AnyRankedTensor:$x, I64Attr:$root, Dist_GroupAttr:$group);
-  let results = (outs AnyRankedTensor:$y);
-  let assemblyFormat = "$kind $x `root` $root `over` $group attr-dict `:` functional-type(operands, results)";
-}
-
-def Dist_GatherOp : Dist_RootedOp<"gather"> {
-  let summary = "The group's parts put together, on one device";
-  let description = [{
-    `dist.all_gather`, for the device at place `root`. On the others y is undefined
-    and must not be used; the interpreter puts NaN there (of integers, the least).
-  }];
-  let arguments = (ins AnyRankedTensor:$x, I64Attr:$dim, I64Attr:$root, Dist_GroupAttr:$group);
-  let results = (outs AnyRankedTensor:$y);
-  let assemblyFormat = "$x `dim` $dim `root` $root `over` $group attr-dict `:` functional-type(operands, results)";
-}
-
-def Dist_ScatterOp : Dist_RootedOp<"scatter"> {
-  let summary = "One device's value cut into parts, one for each of the group";
-  let description = [{
-    x: [.., n k, ..] to y: [.., k, ..] along `dim`: the device at place p gets the
-    p-th of n parts of the x of the device at place `root`. The other devices' x does
-    not matter.
-  }];
-  let arguments = (ins AnyRankedTensor:$x, I64Attr:$dim, I64Attr:$root, Dist_GroupAttr:$group);
-  let results = (outs AnyRankedTensor:$y);
-  let assemblyFormat = "$x `dim` $dim `root` $root `over` $group attr-dict `:` functional-type(operands, results)";
-}
+foreach c = !instances<Collective>() in
+  def "Dist_" # c.op # "Op" : Dist_TableOp<c>;
 
 /// One device's half of a message. Has effects, so that nothing drops or repeats it.
 class Dist_MessageOp<string mnemonic> : Dist_Op<mnemonic, [

@@ -19,6 +19,38 @@ using namespace meshwright::exec;
 #define GET_ATTRDEF_CLASSES
 #include "Exec/ExecAttrs.cpp.inc"
 #include "Exec/ExecInterfaces.cpp.inc"
+
+/// Input and output agree but for the first dimension, which `growth` relates.
+static LogicalResult verifyCollective(Operation *op, MemRefType in, MemRefType out,
+                                      StringRef growth) {
+  if (in.getElementType() != out.getElementType() || in.getRank() != out.getRank())
+    return op->emitOpError("turns ") << in << " into " << out;
+  bool grows = growth == "Grows";
+  if (!grows && growth != "Shrinks"
+          ? in != out
+          : in.getRank() == 0 || in.getShape().drop_front() != out.getShape().drop_front() ||
+                (grows ? out.getDimSize(0) % in.getDimSize(0)
+                       : in.getDimSize(0) % out.getDimSize(0)) != 0)
+    return op->emitOpError("turns ")
+           << in << " into " << out << "; only the first dimension may differ";
+  return success();
+}
+
+/// Every tensor of a call, each with the one it is moved to.
+template <typename Op> static LogicalResult verifyTensors(Op op) {
+  SmallVector<Value> sources = op.getSources(), targets = op.getTargets();
+  if (sources.empty() || sources.size() != targets.size())
+    return op.emitOpError("moves ") << sources.size() << " tensors to " << targets.size();
+  for (auto [source, target] : llvm::zip(sources, targets)) {
+    auto in = cast<MemRefType>(source.getType()), out = cast<MemRefType>(target.getType());
+    if (in.getElementType() != getElementTypeOrSelf(sources[0]))
+      return op.emitOpError("moves tensors of one element type in a call, found ")
+             << sources[0].getType() << " and " << in;
+    if (failed(verifyCollective(op, in, out, Op::growth)))
+      return failure();
+  }
+  return success();
+}
 #define GET_OP_CLASSES
 #include "Exec/ExecOps.cpp.inc"
 
@@ -582,46 +614,6 @@ LogicalResult AttentionGradOp::verify() {
 }
 
 //===--- communication ------------------------------------------------------===//
-
-/// Input and output agree but for the first dimension, which `growth` relates.
-static LogicalResult verifyCollective(Operation *op, MemRefType in, MemRefType out,
-                                      StringRef growth) {
-  if (in.getElementType() != out.getElementType() || in.getRank() != out.getRank())
-    return op->emitOpError("turns ") << in << " into " << out;
-  if (growth == "same"
-          ? in != out
-          : in.getRank() == 0 || in.getShape().drop_front() != out.getShape().drop_front() ||
-                (growth == "grows" ? out.getDimSize(0) % in.getDimSize(0)
-                                   : in.getDimSize(0) % out.getDimSize(0)) != 0)
-    return op->emitOpError("turns ")
-           << in << " into " << out << "; only the first dimension may differ";
-  return success();
-}
-
-/// Every tensor of a call, each with the one it is moved to.
-template <typename Op> static LogicalResult verifyTensors(Op op) {
-  SmallVector<Value> sources = op.getSources(), targets = op.getTargets();
-  if (sources.empty() || sources.size() != targets.size())
-    return op.emitOpError("moves ") << sources.size() << " tensors to " << targets.size();
-  for (auto [source, target] : llvm::zip(sources, targets)) {
-    auto in = cast<MemRefType>(source.getType()), out = cast<MemRefType>(target.getType());
-    if (in.getElementType() != getElementTypeOrSelf(sources[0]))
-      return op.emitOpError("moves tensors of one element type in a call, found ")
-             << sources[0].getType() << " and " << in;
-    if (failed(verifyCollective(op, in, out, Op::getGrowth())))
-      return failure();
-  }
-  return success();
-}
-LogicalResult AllReduceOp::verify() { return verifyTensors(*this); }
-LogicalResult AllGatherOp::verify() { return verifyTensors(*this); }
-LogicalResult ReduceScatterOp::verify() { return verifyTensors(*this); }
-LogicalResult AllToAllOp::verify() { return verifyTensors(*this); }
-LogicalResult PermuteOp::verify() { return verifyTensors(*this); }
-LogicalResult BroadcastOp::verify() { return verifyTensors(*this); }
-LogicalResult ReduceOp::verify() { return verifyTensors(*this); }
-LogicalResult GatherOp::verify() { return verifyTensors(*this); }
-LogicalResult ScatterOp::verify() { return verifyTensors(*this); }
 
 LogicalResult SendOp::verify() {
   if (bytesOf(getBuffer().getType()) < bytesOf(getInput().getType()))

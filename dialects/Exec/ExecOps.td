@@ -6,6 +6,7 @@
 #ifndef MESHWRIGHT_EXEC_OPS
 #define MESHWRIGHT_EXEC_OPS
 
+include "Collectives.td"
 include "Exec/ExecDialect.td"
 include "Exec/ExecInterfaces.td"
 include "Train/TrainDialect.td"
@@ -521,127 +522,49 @@ def Exec_AttentionGradOp : Exec_AttentionBase<"attention_grad"> {
 // Communication
 //===----------------------------------------------------------------------===//
 
-/// `growth`: the target has as many elements as the source (`same`), n times as
-/// many (`grows`) or an n-th (`shrinks`), n being the number of ranks.
-class Exec_Collective<string mnemonic, string growth, list<Trait> traits = []>
-    : Exec_Op<mnemonic, !listconcat([CollectiveOpInterface], traits)> {
-  let hasVerifier = 1;
-  code common = [{
-    static ::llvm::StringRef getGrowth() { return "}] # growth # [{"; }
-  }];
-  code parts = [{
-    int64_t getParts(int64_t members) { return members; }
-  }];
-  code kind = [{
-    ::std::optional<::meshwright::train::ReduceKind> getReductionKind() { return getReduction(); }
-  }];
-  code place = [{
-    ::std::optional<int64_t> getPlace() { return int64_t(getRoot()); }
-  }];
-  code bucket = [{
-    bool isBucket() { return true; }
-  }];
-}
-
-/// Several tensors of one element type, in one call.
-class Exec_Bucket<string mnemonic, string growth>
-    : Exec_Collective<mnemonic, growth, [AttrSizedOperandSegments]> {}
 class ReadsAll<Type type> : Arg<Variadic<type>, "", [MemRead]>;
 class WritesAll<Type type> : Arg<Variadic<type>, "", [MemWrite]>;
 
-def Exec_AllReduceOp : Exec_Bucket<"all_reduce", "same"> {
-  let summary = "mw_all_reduce over the ranks that differ only in `axes`";
-  let description = [{
-    Types equal; sum or maximum element by element, in order of the ranks' places.
-    An input and its output may be the same memory. May take several tensors.
-
-    ```mlir
-    exec.all_reduce sum %a, %b to %a, %b over ["data"] : memref<8xf32>, memref<4xf32> to memref<8xf32>, memref<4xf32>
-    ```
-  }];
-  let arguments = (ins ReadsAll<Exec_MemRef>:$inputs, WritesAll<Exec_MemRef>:$outputs,
-                       StrArrayAttr:$axes, Train_ReduceKindAttr:$reduction);
-  let assemblyFormat = "$reduction $inputs `to` $outputs `over` $axes attr-dict `:` type($inputs) `to` type($outputs)";
-  let extraClassDeclaration = common # kind # bucket;
-}
-def Exec_AllGatherOp : Exec_Bucket<"all_gather", "grows"> {
-  let summary = "mw_all_gather along the first dimension";
-  let description = [{
-    [k, ...] to [n k, ...] with n ranks that differ only in `axes`, in order of their
-    places. Only the first dimension may differ. May take several tensors.
-  }];
-  let arguments = (ins ReadsAll<Exec_MemRef>:$inputs, WritesAll<Exec_MemRef>:$outputs,
-                       StrArrayAttr:$axes);
-  let assemblyFormat = "$inputs `to` $outputs `over` $axes attr-dict `:` type($inputs) `to` type($outputs)";
-  let extraClassDeclaration = common # parts # bucket;
-}
-def Exec_ReduceScatterOp : Exec_Bucket<"reduce_scatter", "shrinks"> {
-  let summary = "mw_reduce_scatter along the first dimension";
-  let description = [{
-    [n k, ...] to [k, ...] with n ranks that differ only in `axes`: the rank at place
-    p keeps the p-th part of the sum or maximum. May take several tensors.
-  }];
-  let arguments = (ins ReadsAll<Exec_MemRef>:$inputs, WritesAll<Exec_MemRef>:$outputs,
-                       StrArrayAttr:$axes, Train_ReduceKindAttr:$reduction);
-  let assemblyFormat = "$reduction $inputs `to` $outputs `over` $axes attr-dict `:` type($inputs) `to` type($outputs)";
-  let extraClassDeclaration = common # parts # kind # bucket;
-}
-def Exec_AllToAllOp : Exec_Collective<"all_to_all", "same"> {
-  let summary = "mw_all_to_all of equal blocks along the first dimension";
-  let description = [{
-    Types equal; the first dimension is cut into as many blocks as ranks differ only
-    in `axes`: block q goes to the rank at place q, what comes from there takes its
-    place.
-  }];
-  let arguments = (ins Reads<Exec_MemRef>:$input, Writes<Exec_MemRef>:$output, StrArrayAttr:$axes);
-  let assemblyFormat = "$input `to` $output `over` $axes attr-dict `:` type($input) `to` type($output)";
-  let extraClassDeclaration = common # parts;
-}
-def Exec_PermuteOp : Exec_Collective<"permute", "same"> {
-  let summary = "mw_permute: each rank gets the value of another one";
-  let description = [{ Types equal; the rank at place p gets the input of the one at place `from[p]`. }];
-  let arguments = (ins Reads<Exec_MemRef>:$input, Writes<Exec_MemRef>:$output,
-                       DenseI64ArrayAttr:$from, StrArrayAttr:$axes);
-  let assemblyFormat = "$input `to` $output `from` $from `over` $axes attr-dict `:` type($input) `to` type($output)";
-  let extraClassDeclaration = common # [{
+/// A row of the table of collectives, as a call on memory.
+class Exec_TableOp<Collective c> : Exec_Op<c.name, !listconcat(
+    [CollectiveOpInterface]<Trait>,
+    !if(c.bucket, [AttrSizedOperandSegments]<Trait>, []<Trait>))> {
+  string memory = !if(c.bucket, "s", "");
+  let summary = "mw_" # c.name # ", among the ranks that differ only in `axes`";
+  let description = c.call;
+  let arguments = !con(
+      !if(c.bucket, (ins ReadsAll<Exec_MemRef>:$inputs, WritesAll<Exec_MemRef>:$outputs),
+                    (ins Reads<Exec_MemRef>:$input, Writes<Exec_MemRef>:$output)),
+      !if(!eq(c.who, "From"), (ins DenseI64ArrayAttr:$from), (ins)),
+      !if(!eq(c.who, "Root"), (ins I64Attr:$root), (ins)),
+      (ins StrArrayAttr:$axes),
+      !if(c.reduces, (ins Train_ReduceKindAttr:$reduction), (ins)));
+  let assemblyFormat = !if(c.reduces, "$reduction ", "") #
+      "$input" # memory # " `to` $output" # memory # " " #
+      !if(!eq(c.who, "From"), "`from` $from ", "") # !if(!eq(c.who, "Root"), "`root` $root ", "") #
+      "`over` $axes attr-dict `:` type($input" # memory # ") `to` type($output" # memory # ")";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    static constexpr ::llvm::StringLiteral growth = "}] # c.growth # [{";
+  }] # !if(!eq(c.growth, "Same"), "", [{
+    int64_t getParts(int64_t members) { return members; }
+  }]) # !if(c.reduces, [{
+    ::std::optional<::meshwright::train::ReduceKind> getReductionKind() { return getReduction(); }
+  }], "") # !if(!eq(c.who, "Root"), [{
+    ::std::optional<int64_t> getPlace() { return int64_t(getRoot()); }
+  }], "") # !if(!eq(c.who, "From"), [{
     ::llvm::SmallVector<int64_t> getTable() { return ::llvm::to_vector(getFrom()); }
+  }], "") # !if(c.bucket, [{
+    bool isBucket() { return true; }
+  }], "");
+  let extraClassDefinition = [{
+    ::llvm::LogicalResult $cppClass::verify() { return verifyTensors(*this); }
   }];
 }
-def Exec_BroadcastOp : Exec_Collective<"broadcast", "same"> {
-  let summary = "mw_broadcast: the value of the rank at place `root`";
-  let description = [{ Types equal; every output becomes the root's input. }];
-  let arguments = (ins Reads<Exec_MemRef>:$input, Writes<Exec_MemRef>:$output, I64Attr:$root,
-                       StrArrayAttr:$axes);
-  let assemblyFormat = "$input `to` $output `root` $root `over` $axes attr-dict `:` type($input) `to` type($output)";
-  let extraClassDeclaration = common # place;
-}
-def Exec_ReduceOp : Exec_Collective<"reduce", "same"> {
-  let summary = "mw_reduce: sum or maximum at the rank at place `root`";
-  let description = [{ Types equal; on other ranks the output holds nothing of use. }];
-  let arguments = (ins Reads<Exec_MemRef>:$input, Writes<Exec_MemRef>:$output, I64Attr:$root,
-                       StrArrayAttr:$axes, Train_ReduceKindAttr:$reduction);
-  let assemblyFormat = "$reduction $input `to` $output `root` $root `over` $axes attr-dict `:` type($input) `to` type($output)";
-  let extraClassDeclaration = common # kind # place;
-}
-def Exec_GatherOp : Exec_Collective<"gather", "grows"> {
-  let summary = "mw_gather along the first dimension";
-  let description = [{ `exec.all_gather`, but on ranks other than the root the output holds nothing of use. }];
-  let arguments = (ins Reads<Exec_MemRef>:$input, Writes<Exec_MemRef>:$output, I64Attr:$root,
-                       StrArrayAttr:$axes);
-  let assemblyFormat = "$input `to` $output `root` $root `over` $axes attr-dict `:` type($input) `to` type($output)";
-  let extraClassDeclaration = common # parts # place;
-}
-def Exec_ScatterOp : Exec_Collective<"scatter", "shrinks"> {
-  let summary = "mw_scatter along the first dimension";
-  let description = [{
-    [n k, ...] to [k, ...] with n ranks that differ only in `axes`: the rank at place
-    p gets the p-th part of the root's input.
-  }];
-  let arguments = (ins Reads<Exec_MemRef>:$input, Writes<Exec_MemRef>:$output, I64Attr:$root,
-                       StrArrayAttr:$axes);
-  let assemblyFormat = "$input `to` $output `root` $root `over` $axes attr-dict `:` type($input) `to` type($output)";
-  let extraClassDeclaration = common # parts # place;
-}
+
+foreach c = !instances<Collective>() in
+  def "Exec_" # c.op # "Op" : Exec_TableOp<c>;
+
 def Exec_ExchangeOp : Exec_Op<"exchange", [CollectiveOpInterface, AttrSizedOperandSegments]> {
   let summary = "mw_exchange: one message for each rank that takes part";
   let description = [{

@@ -25,47 +25,26 @@ struct Tensors {
 };
 } // namespace
 
-void mw_all_reduce(MwContext *context, int32_t op, int32_t group, int32_t elementType,
-                   int32_t reduction, const MwSegment *segments, int64_t segmentCount) {
-  auto type = ElementType(elementType);
-  Tensors all(segments, segmentCount);
-  runCollective(context, op, group, "all_reduce", all.count() * bytesOf(type),
-                [=](Communicator &comm) { comm.allReduce(type, Reduction(reduction), all); });
-}
-
-void mw_all_gather(MwContext *context, int32_t op, int32_t group, int32_t elementType,
-                   const MwSegment *segments, int64_t segmentCount) {
-  auto type = ElementType(elementType);
-  Tensors all(segments, segmentCount);
-  runCollective(context, op, group, "all_gather", all.count() * bytesOf(type),
-                [=](Communicator &comm) { comm.allGather(type, all); });
-}
-
-void mw_reduce_scatter(MwContext *context, int32_t op, int32_t group, int32_t elementType,
-                       int32_t reduction, const MwSegment *segments, int64_t segmentCount) {
-  auto type = ElementType(elementType);
-  Tensors all(segments, segmentCount);
-  runCollective(context, op, group, "reduce_scatter", all.count() * bytesOf(type),
-                [=](Communicator &comm) { comm.reduceScatter(type, Reduction(reduction), all); });
-}
-
-void mw_all_to_all(MwContext *context, int32_t op, int32_t group, int32_t elementType,
-                   const void *input, void *output, int64_t count) {
-  auto type = ElementType(elementType);
-  runCollective(context, op, group, "all_to_all", count * bytesOf(type),
-                [=](Communicator &comm) { comm.allToAll(type, input, output, count); });
-}
-
-void mw_permute(MwContext *context, int32_t op, int32_t group, int32_t elementType,
-                const int32_t *from, const void *input, void *output, int64_t count) {
-  auto type = ElementType(elementType);
-  runCollective(context, op, group, "permute", count * bytesOf(type), [=](Communicator &comm) {
-    std::vector<std::pair<int, int>> pairs;
-    for (int to = 0; to < comm.size(); ++to)
-      pairs.push_back({from[to], to});
-    comm.permute(type, input, output, count, pairs);
-  });
-}
+#define MW_HOLD_One
+#define MW_HOLD_Bucket                                                                             \
+  Tensors all(segments, segmentCount);                                                             \
+  int64_t count = all.count();
+#define MW_PASS_One , input, output, count
+#define MW_PASS_Bucket , all
+#define MW_PASS_Moves
+#define MW_PASS_Reduces , Reduction(reduction)
+#define MW_PASS_All
+#define MW_PASS_Root , root
+#define MW_PASS_From , from
+#define MW_COLLECTIVE(Op, method, name, growth, sent, tensors, kind, who, ...)                     \
+  MW_COLLECTIVE_FUNCTION(name, tensors, kind, who) {                                               \
+    auto type = ElementType(elementType);                                                          \
+    MW_HOLD_##tensors                                                                              \
+    runCollective(context, op, group, #name, count * bytesOf(type), [=](Communicator &comm) {      \
+      comm.method(type MW_PASS_##kind MW_PASS_##tensors MW_PASS_##who);                            \
+    });                                                                                            \
+  }
+#include "meshwright/runtime/Collectives.def"
 
 void mw_exchange(MwContext *context, int32_t op, int32_t group, int32_t elementType,
                  const int32_t *table, const MwSegment *segments, int64_t segmentCount,
@@ -76,38 +55,6 @@ void mw_exchange(MwContext *context, int32_t op, int32_t group, int32_t elementT
                 [=](Communicator &comm) {
                   comm.exchange(type, {table, comm.size()}, all, workspace);
                 });
-}
-
-void mw_broadcast(MwContext *context, int32_t op, int32_t group, int32_t elementType, int32_t root,
-                  const void *input, void *output, int64_t count) {
-  auto type = ElementType(elementType);
-  runCollective(context, op, group, "broadcast", count * bytesOf(type), [=](Communicator &comm) {
-    if (comm.rank() == root && input != output && count > 0)
-      std::memcpy(output, input, size_t(count * bytesOf(type)));
-    comm.broadcast(type, output, count, root);
-  });
-}
-
-void mw_reduce(MwContext *context, int32_t op, int32_t group, int32_t elementType, int32_t root,
-               int32_t reduction, const void *input, void *output, int64_t count) {
-  auto type = ElementType(elementType);
-  runCollective(context, op, group, "reduce", count * bytesOf(type), [=](Communicator &comm) {
-    comm.reduce(type, Reduction(reduction), input, output, count, root);
-  });
-}
-
-void mw_gather(MwContext *context, int32_t op, int32_t group, int32_t elementType, int32_t root,
-               const void *input, void *output, int64_t count) {
-  auto type = ElementType(elementType);
-  runCollective(context, op, group, "gather", count * bytesOf(type),
-                [=](Communicator &comm) { comm.gather(type, input, output, count, root); });
-}
-
-void mw_scatter(MwContext *context, int32_t op, int32_t group, int32_t elementType, int32_t root,
-                const void *input, void *output, int64_t count) {
-  auto type = ElementType(elementType);
-  runCollective(context, op, group, "scatter", count * bytesOf(type),
-                [=](Communicator &comm) { comm.scatter(type, input, output, count, root); });
 }
 
 void mw_send(MwContext *context, int32_t op, int32_t group, int32_t elementType, int32_t peer,

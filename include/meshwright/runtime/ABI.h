@@ -175,26 +175,24 @@ typedef struct MwSegment {
 /// the same address for all_reduce, input = output + i * count for all_gather and
 /// output = input + i * count for reduce_scatter, where i is this member. Sums are
 /// taken in member order, in f32 for bf16 and f16, so they are the same bits on every
-/// member, in every run and from every communicator. The first three take several
-/// tensors of one element type in one call, with the results of a call for each.
-void mw_all_reduce(MwContext *context, int32_t op, int32_t group, int32_t elementType,
-                   int32_t reduction, const MwSegment *segments, int64_t segmentCount);
+/// member, in every run and from every communicator. Where a device has parts, `count` is
+/// that of one: an all_gather's output and a reduce_scatter's input have those of all
+/// members, member i's at i * count. Functions that take several tensors, of one element
+/// type, give the results of a call for each. What each function does is in the table.
+#define MW_COLLECTIVE_FUNCTION(name, tensors, kind, who)                                           \
+  void mw_##name(MwContext *context, int32_t op, int32_t group,                                    \
+                 int32_t elementType MW_WHO_##who MW_KIND_##kind MW_TENSORS_##tensors)
+#define MW_WHO_All
+#define MW_WHO_Root , int32_t root
+#define MW_WHO_From , const int32_t *from
+#define MW_KIND_Moves
+#define MW_KIND_Reduces , int32_t reduction
+#define MW_TENSORS_One , const void *input, void *output, int64_t count
+#define MW_TENSORS_Bucket , const MwSegment *segments, int64_t segmentCount
 
-/// `output` holds groupSize * count elements: member i's `input` at i * count.
-void mw_all_gather(MwContext *context, int32_t op, int32_t group, int32_t elementType,
-                   const MwSegment *segments, int64_t segmentCount);
-
-/// Member i gets the reduction of every member's `input`[i*count, (i+1)*count).
-void mw_reduce_scatter(MwContext *context, int32_t op, int32_t group, int32_t elementType,
-                       int32_t reduction, const MwSegment *segments, int64_t segmentCount);
-
-/// Member i's block j of `count` elements becomes member j's block i.
-void mw_all_to_all(MwContext *context, int32_t op, int32_t group, int32_t elementType,
-                   const void *input, void *output, int64_t count);
-
-/// Member i gets the `input` of member from[i]; `from` is a permutation.
-void mw_permute(MwContext *context, int32_t op, int32_t group, int32_t elementType,
-                const int32_t *from, const void *input, void *output, int64_t count);
+#define MW_COLLECTIVE(Op, method, name, growth, sent, tensors, kind, who, ...)                     \
+  MW_COLLECTIVE_FUNCTION(name, tensors, kind, who);
+#include "meshwright/runtime/Collectives.def"
 
 /// One message for each member that takes part, on tensors in place (`input` is
 /// `output`). `table` has the reduction (-1: what arrives replaces), the number of
@@ -206,22 +204,6 @@ void mw_permute(MwContext *context, int32_t op, int32_t group, int32_t elementTy
 void mw_exchange(MwContext *context, int32_t op, int32_t group, int32_t elementType,
                  const int32_t *table, const MwSegment *segments, int64_t segmentCount,
                  void *workspace);
-
-/// Every member's `output` becomes the `input` of `root`.
-void mw_broadcast(MwContext *context, int32_t op, int32_t group, int32_t elementType, int32_t root,
-                  const void *input, void *output, int64_t count);
-
-/// `output`, on `root` only, becomes the reduction of every member's `input`.
-void mw_reduce(MwContext *context, int32_t op, int32_t group, int32_t elementType, int32_t root,
-               int32_t reduction, const void *input, void *output, int64_t count);
-
-/// mw_all_gather of one tensor, with an output on `root` only.
-void mw_gather(MwContext *context, int32_t op, int32_t group, int32_t elementType, int32_t root,
-               const void *input, void *output, int64_t count);
-
-/// Member i gets block i, of `count` elements, of `root`'s `input`.
-void mw_scatter(MwContext *context, int32_t op, int32_t group, int32_t elementType, int32_t root,
-                const void *input, void *output, int64_t count);
 
 /// To, or from, member `peer`. Messages between two members arrive in the order in
 /// which they are sent. `mw_send` waits until the message before it to this member of

@@ -107,30 +107,26 @@ struct ExchangeTable {
   }
 };
 
+/// `sent` of the table's row `op` (Collectives.def); of a message, what it has.
+inline int64_t sentElements(std::string_view op, int64_t c, int64_t n, bool direct, int64_t fixed,
+                            int64_t rootPart) {
+#define MW_COLLECTIVE(Op, method, name, growth, sent, ...)                                         \
+  if (op == #name)                                                                                 \
+    return sent;
+#include "meshwright/runtime/Collectives.def"
+  return op == "send" ? c : 0;
+}
+
 /// What the members of a group send each other in one call of `op`, in bytes.
 /// `counts` as the call has them, `root` of those ops that have one; `fixed` is how
 /// many members keep their own value in a permutation.
 inline int64_t trafficOf(std::string_view op, const std::vector<int64_t> &counts, int64_t width,
                          int64_t members, int64_t root = 0, int64_t fixed = 0) {
   int64_t sum = 0;
-  for (const Pack &pack : packsOf(counts, width)) {
-    int64_t bytes = pack.count * width;
-    if (op == "all_reduce")
-      sum += isDirect(pack.count, width, members) ? bytes * members * (members - 1)
-                                                  : 2 * bytes * (members - 1);
-    else if (op == "all_gather" || op == "reduce_scatter" || op == "all_to_all")
-      sum += bytes * members * (members - 1);
-    else if (op == "permute")
-      sum += bytes * (members - fixed);
-    else if (op == "reduce") // each its parts to the others, then the sums to the root
-      sum +=
-          bytes * members -
-          (partBegin(pack.count, members, root + 1) - partBegin(pack.count, members, root)) * width;
-    else if (op == "send")
-      sum += bytes;
-    else if (op != "recv") // broadcast, gather, scatter
-      sum += bytes * (members - 1);
-  }
+  for (const Pack &pack : packsOf(counts, width))
+    sum += width * sentElements(op, pack.count, members, isDirect(pack.count, width, members), fixed,
+                                partBegin(pack.count, members, root + 1) -
+                                    partBegin(pack.count, members, root));
   return sum;
 }
 

@@ -180,79 +180,57 @@ LogicalResult meshwright::exec::checkContiguous(Operation *op, Value value, int6
   return success();
 }
 
-/// `memory` with the dimensions before `dim`, which are 1, dropped.
-static Value fromDim(OpBuilder &builder, Location loc, Value memory, int64_t dim) {
-  auto type = cast<MemRefType>(memory.getType());
-  if (dim == 0)
-    return memory;
-  auto shorter = MemRefType::get(type.getShape().drop_front(dim), type.getElementType());
-  return ViewOp::create(builder, loc, shorter, memory);
-}
-
 static SmallVector<Value> memoryOf(ValueRange values, OpBuilder &builder, MemoryMap &map) {
   return llvm::map_to_vector(values, [&](Value v) { return map.memory(builder, v); });
 }
 
-/// The memory of `values`, parts of which along `dims` are moved.
-static FailureOr<SmallVector<Value>> partsOf(Operation *op, ValueRange values,
-                                             ArrayRef<int64_t> dims, OpBuilder &builder,
-                                             MemoryMap &map) {
-  SmallVector<Value> memory;
-  for (auto [value, dim] : llvm::zip(values, dims)) {
-    if (failed(checkContiguous(op, value, dim)))
-      return failure();
-    memory.push_back(fromDim(builder, op->getLoc(), map.memory(builder, value), dim));
+/// The call of the same name: attributes are called as the op's, but for group and reduction.
+static LogicalResult lowerCollective(dist::CollectiveOpInterface op, OpBuilder &builder,
+                                     MemoryMap &map) {
+  SmallVector<int64_t> grow = op.getGrowingDims(), shrink = op.getShrinkingDims();
+  // Blocks change places: both sides have as many.
+  int64_t blocks = 0;
+  if (!grow.empty() && !shrink.empty()) {
+    auto size = [&](Value v) { return cast<RankedTensorType>(v.getType()).getDimSize(shrink[0]); };
+    blocks = size(op->getOperand(0)) / size(op->getResult(0));
   }
-  return memory;
-}
-
-static LogicalResult lower(dist::AllReduceOp op, OpBuilder &builder, MemoryMap &map) {
-  AllReduceOp::create(builder, op.getLoc(), memoryOf(op.getXs(), builder, map),
-                      memoryOf(op.getYs(), builder, map), axesOf(op.getGroup()), op.getKind());
-  return success();
-}
-
-static LogicalResult lower(dist::AllGatherOp op, OpBuilder &builder, MemoryMap &map) {
-  auto xs = partsOf(op, op.getXs(), op.getDims(), builder, map);
+  auto partsOf = [&](ValueRange values, ArrayRef<int64_t> dims) -> FailureOr<SmallVector<Value>> {
+    SmallVector<Value> memory;
+    for (auto [i, value] : llvm::enumerate(values)) {
+      int64_t dim = dims.empty() ? 0 : dims[i];
+      if (failed(checkContiguous(op, value, dim)))
+        return failure();
+      memory.push_back(map.memory(builder, value));
+      auto type = cast<MemRefType>(memory.back().getType());
+      SmallVector<int64_t> shape(type.getShape().drop_front(dim));
+      if (blocks)
+        shape = {blocks, type.getNumElements() / blocks};
+      else if (dim == 0)
+        continue;
+      memory.back() = ViewOp::create(builder, op.getLoc(),
+                                     MemRefType::get(shape, type.getElementType()), memory.back());
+    }
+    return memory;
+  };
+  auto xs = partsOf(op->getOperands(), shrink.empty() ? grow : shrink);
   if (failed(xs))
     return failure();
-  auto ys = partsOf(op, op.getYs(), op.getDims(), builder, map);
-  AllGatherOp::create(builder, op.getLoc(), *xs, *ys, axesOf(op.getGroup()));
-  return success();
-}
-
-static LogicalResult lower(dist::ReduceScatterOp op, OpBuilder &builder, MemoryMap &map) {
-  auto xs = partsOf(op, op.getXs(), op.getDims(), builder, map);
-  if (failed(xs))
+  auto ys = partsOf(op->getResults(), grow.empty() ? shrink : grow);
+  if (failed(ys))
     return failure();
-  auto ys = partsOf(op, op.getYs(), op.getDims(), builder, map);
-  ReduceScatterOp::create(builder, op.getLoc(), *xs, *ys, axesOf(op.getGroup()), op.getKind());
-  return success();
-}
-
-static LogicalResult lower(dist::GatherOp op, OpBuilder &builder, MemoryMap &map) {
-  auto x = partsOf(op, op.getX(), op.getDim(), builder, map);
-  if (failed(x))
-    return failure();
-  auto y = partsOf(op, op.getY(), op.getDim(), builder, map);
-  GatherOp::create(builder, op.getLoc(), x->front(), y->front(), op.getRoot(),
-                   axesOf(op.getGroup()));
-  return success();
-}
-
-static LogicalResult lower(dist::ScatterOp op, OpBuilder &builder, MemoryMap &map) {
-  auto x = partsOf(op, op.getX(), op.getDim(), builder, map);
-  if (failed(x))
-    return failure();
-  auto y = partsOf(op, op.getY(), op.getDim(), builder, map);
-  ScatterOp::create(builder, op.getLoc(), x->front(), y->front(), op.getRoot(),
-                    axesOf(op.getGroup()));
-  return success();
-}
-
-static LogicalResult lower(dist::PermuteOp op, OpBuilder &builder, MemoryMap &map) {
-  PermuteOp::create(builder, op.getLoc(), map.memory(builder, op.getX()),
-                    map.memory(builder, op.getY()), op.getFrom(), axesOf(op.getGroup()));
+  OperationState state(op.getLoc(), ("exec." + op->getName().stripDialect()).str());
+  state.addOperands(*xs);
+  state.addOperands(*ys);
+  state.addAttribute("axes", axesOf(op.getGroupAttr()));
+  for (StringRef same : {"root", "from"})
+    if (Attribute value = op->getAttr(same))
+      state.addAttribute(same, value);
+  if (Attribute kind = op->getAttr("kind"))
+    state.addAttribute("reduction", kind);
+  if (state.name.hasTrait<OpTrait::AttrSizedOperandSegments>())
+    state.addAttribute("operandSegmentSizes", builder.getDenseI32ArrayAttr(
+                                                  {int32_t(xs->size()), int32_t(ys->size())}));
+  builder.create(state);
   return success();
 }
 
@@ -273,19 +251,6 @@ static LogicalResult lower(dist::ExchangeOp op, OpBuilder &builder, MemoryMap &m
   return success();
 }
 
-static LogicalResult lower(dist::BroadcastOp op, OpBuilder &builder, MemoryMap &map) {
-  BroadcastOp::create(builder, op.getLoc(), map.memory(builder, op.getX()),
-                      map.memory(builder, op.getY()), op.getRoot(), axesOf(op.getGroup()));
-  return success();
-}
-
-static LogicalResult lower(dist::ReduceOp op, OpBuilder &builder, MemoryMap &map) {
-  ReduceOp::create(builder, op.getLoc(), map.memory(builder, op.getX()),
-                   map.memory(builder, op.getY()), op.getRoot(), axesOf(op.getGroup()),
-                   op.getKind());
-  return success();
-}
-
 static LogicalResult lower(dist::SendOp op, OpBuilder &builder, MemoryMap &map) {
   SendOp::create(builder, op.getLoc(), map.memory(builder, op.getX()), map.sendBuffer(op),
                  op.getTo(), op.getChannel(), axesOf(op.getGroup()));
@@ -295,22 +260,6 @@ static LogicalResult lower(dist::SendOp op, OpBuilder &builder, MemoryMap &map) 
 static LogicalResult lower(dist::RecvOp op, OpBuilder &builder, MemoryMap &map) {
   RecvOp::create(builder, op.getLoc(), map.memory(builder, op.getY()), op.getFrom(),
                  op.getChannel(), axesOf(op.getGroup()));
-  return success();
-}
-
-static LogicalResult lower(dist::AllToAllOp op, OpBuilder &builder, MemoryMap &map) {
-  if (failed(checkContiguous(op, op.getX(), op.getSplit())) ||
-      failed(checkContiguous(op, op.getY(), op.getConcat())))
-    return failure();
-  auto x = cast<RankedTensorType>(op.getX().getType());
-  auto y = cast<RankedTensorType>(op.getY().getType());
-  int64_t blocks = x.getDimSize(op.getSplit()) / y.getDimSize(op.getSplit());
-  auto type = MemRefType::get({blocks, x.getNumElements() / blocks}, x.getElementType());
-  auto memory = [&](Value v) -> Value {
-    return ViewOp::create(builder, op.getLoc(), type, map.memory(builder, v));
-  };
-  AllToAllOp::create(builder, op.getLoc(), memory(op.getX()), memory(op.getY()),
-                     axesOf(op.getGroup()));
   return success();
 }
 
@@ -353,10 +302,9 @@ LogicalResult meshwright::exec::lowerToMemory(Operation *op, OpBuilder &builder,
       .Case([&](train::AttentionGradOp attention) {
         return lowerAttentionGrad(attention, builder, map);
       })
-      .Case<dist::AllReduceOp, dist::AllGatherOp, dist::ReduceScatterOp, dist::AllToAllOp,
-            dist::PermuteOp, dist::ExchangeOp, dist::BroadcastOp, dist::ReduceOp, dist::GatherOp, dist::ScatterOp,
-            dist::SendOp, dist::RecvOp, dist::BeginOp, func::CallOp>(
+      .Case<dist::ExchangeOp, dist::SendOp, dist::RecvOp, dist::BeginOp, func::CallOp>(
           [&](auto local) { return lower(local, builder, map); })
+      .Case([&](dist::CollectiveOpInterface op) { return lowerCollective(op, builder, map); })
       .Default([](Operation *other) {
         InFlightDiagnostic error = other->emitOpError("has no form in memory");
         if (isa<train::KernelOpInterface>(other))

@@ -54,84 +54,43 @@ public:
 } // namespace
 
 /// x: [a, k] to y: [a, n k]: gathered part after part, then put together by rows.
-static void rewrite(dist::AllGatherOp op) {
+/// x: [a, n k] to y: [a, k]: laid out part after part first.
+static void rewrite(dist::CollectiveOpInterface op) {
+  SmallVector<int64_t> dims = op.getGrowingDims();
+  bool grows = !dims.empty();
+  if (!grows)
+    dims = op.getShrinkingDims();
   Rewriter r(op);
-  SmallVector<Value> xs(op.getXs());
-  SmallVector<Type> types(op.getYs().getTypes());
-  SmallVector<int64_t> dims(op.getDims());
+  SmallVector<Value> xs(op->getOperands());
+  SmallVector<Type> types(op->getResultTypes());
   SmallVector<int64_t> rows(dims.size(), 1);
-  for (auto [i, dim] : llvm::enumerate(op.getDims())) {
-    auto x = typeOf(op.getXs()[i]), y = typeOf(op.getYs()[i]);
-    int64_t a = outer(x, dim), k = inner(x, dim), n = inner(y, dim) / k;
+  for (auto [i, dim] : llvm::enumerate(dims)) {
+    auto x = typeOf(op->getOperand(i)), y = typeOf(op->getResult(i));
+    int64_t a = outer(x, dim), k = inner(grows ? x : y, dim), n = inner(grows ? y : x, dim) / k;
     if (a == 1 || n == 1)
       continue;
-    xs[i] = r.reshape(xs[i], {1, a, k});
-    types[i] = RankedTensorType::get({n, a, k}, x.getElementType());
-    dims[i] = 0;
+    xs[i] = grows ? r.reshape(xs[i], {1, a, k}) : r.pack(xs[i], a, n, k);
+    types[i] = RankedTensorType::get({grows ? n : 1, a, k}, x.getElementType());
+    dim = 0;
     rows[i] = a;
   }
   if (llvm::all_of(rows, [](int64_t a) { return a == 1; }))
     return;
-  auto parts = dist::AllGatherOp::create(r.b, r.loc, types, xs, dims, op.getGroup());
-  for (auto [i, a] : llvm::enumerate(rows)) {
-    auto y = typeOf(op.getYs()[i]);
-    Value part = parts.getYs()[i];
-    if (a > 1)
-      part = r.unpack(part, typeOf(part).getDimSize(0), a, typeOf(part).getDimSize(2), y.getShape());
-    op.getYs()[i].replaceAllUsesWith(part);
+  Operation *parts = r.b.clone(*op);
+  parts->setDiscardableAttrs(r.b.getDictionaryAttr({}));
+  parts->setOperands(xs);
+  if (parts->hasAttr("dims"))
+    parts->setAttr("dims", r.b.getDenseI64ArrayAttr(dims));
+  else
+    parts->setAttr("dim", r.b.getI64IntegerAttr(dims.front()));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    OpResult part = parts->getResult(i), y = op->getResult(i);
+    part.setType(types[i]);
+    ArrayRef<int64_t> shape = typeOf(y).getShape();
+    y.replaceAllUsesWith(grows && rows[i] > 1 ? r.unpack(part, typeOf(part).getDimSize(0), rows[i],
+                                                         typeOf(part).getDimSize(2), shape)
+                                              : r.reshape(part, shape));
   }
-  op.erase();
-}
-
-static void rewrite(dist::GatherOp op) {
-  auto x = typeOf(op.getX()), y = typeOf(op.getY());
-  int64_t dim = op.getDim(), a = outer(x, dim), k = inner(x, dim), n = inner(y, dim) / k;
-  if (a == 1 || n == 1)
-    return;
-  Rewriter r(op);
-  Value parts = dist::GatherOp::create(
-      r.b, r.loc, RankedTensorType::get({n, a, k}, x.getElementType()),
-      r.reshape(op.getX(), {1, a, k}), 0, op.getRoot(), op.getGroup());
-  op.replaceAllUsesWith(r.unpack(parts, n, a, k, y.getShape()));
-  op.erase();
-}
-
-/// x: [a, n k] to y: [a, k]: laid out part after part first.
-static void rewrite(dist::ReduceScatterOp op) {
-  Rewriter r(op);
-  SmallVector<Value> xs(op.getXs());
-  SmallVector<Type> types(op.getYs().getTypes());
-  SmallVector<int64_t> dims(op.getDims());
-  bool changed = false;
-  for (auto [i, dim] : llvm::enumerate(op.getDims())) {
-    auto x = typeOf(op.getXs()[i]), y = typeOf(op.getYs()[i]);
-    int64_t a = outer(x, dim), k = inner(y, dim), n = inner(x, dim) / k;
-    if (a == 1 || n == 1)
-      continue;
-    xs[i] = r.pack(xs[i], a, n, k);
-    types[i] = RankedTensorType::get({1, a, k}, x.getElementType());
-    dims[i] = 0;
-    changed = true;
-  }
-  if (!changed)
-    return;
-  auto parts =
-      dist::ReduceScatterOp::create(r.b, r.loc, types, op.getKind(), xs, dims, op.getGroup());
-  for (auto [part, y] : llvm::zip(parts.getYs(), op.getYs()))
-    y.replaceAllUsesWith(r.reshape(part, typeOf(y).getShape()));
-  op.erase();
-}
-
-static void rewrite(dist::ScatterOp op) {
-  auto x = typeOf(op.getX()), y = typeOf(op.getY());
-  int64_t dim = op.getDim(), a = outer(x, dim), k = inner(y, dim), n = inner(x, dim) / k;
-  if (a == 1 || n == 1)
-    return;
-  Rewriter r(op);
-  Value part = dist::ScatterOp::create(
-      r.b, r.loc, RankedTensorType::get({1, a, k}, x.getElementType()), r.pack(op.getX(), a, n, k),
-      0, op.getRoot(), op.getGroup());
-  op.replaceAllUsesWith(r.reshape(part, y.getShape()));
   op.erase();
 }
 
@@ -194,8 +153,8 @@ struct ExecContiguousCollectives
   void runOnModule() override {
     getOperation().walk([](Operation *op) {
       llvm::TypeSwitch<Operation *>(op)
-          .Case<dist::AllGatherOp, dist::GatherOp, dist::ReduceScatterOp, dist::ScatterOp,
-                dist::AllToAllOp, dist::SliceOp, dist::ConcatOp>([](auto moving) { rewrite(moving); });
+          .Case<dist::AllToAllOp, dist::SliceOp, dist::ConcatOp, dist::CollectiveOpInterface>(
+              [](auto moving) { rewrite(moving); });
     });
   }
 };

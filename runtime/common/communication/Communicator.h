@@ -25,6 +25,7 @@
 #include "common/plan/ElementType.h"
 #include "meshwright/runtime/Traffic.h"
 
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -117,6 +118,11 @@ public:
 
   /// Every member's `data` becomes that of `root`.
   virtual void broadcast(ElementType type, void *data, int64_t count, int root) = 0;
+  void broadcast(ElementType type, const void *input, void *output, int64_t count, int root) {
+    if (self == root && input != output && count > 0)
+      std::memcpy(output, input, size_t(count * bytesOf(type)));
+    broadcast(type, output, count, root);
+  }
   /// `output`, on `root` only, is the reduction of every member's `input`.
   virtual void reduce(ElementType type, Reduction reduction, const void *input, void *output,
                       int64_t count, int root) = 0;
@@ -153,6 +159,14 @@ public:
   /// pair's `to` get zeros. No member is `from` or `to` twice.
   virtual void permute(ElementType type, const void *input, void *output, int64_t count,
                        const std::vector<std::pair<int, int>> &pairs) = 0;
+  /// Member i gets the input of member from[i].
+  void permute(ElementType type, const void *input, void *output, int64_t count,
+               const int32_t *from) {
+    std::vector<std::pair<int, int>> pairs;
+    for (int to = 0; to < size(); ++to)
+      pairs.push_back({from[to], to});
+    permute(type, input, output, count, pairs);
+  }
 
   /// One message for each member that takes part, as mw_exchange has it (ABI.h).
   virtual void exchange(ElementType type, ExchangeTable table, Segments segments,
