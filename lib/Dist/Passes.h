@@ -6,7 +6,7 @@
 #ifndef MESHWRIGHT_LIB_DIST_PASSES_H
 #define MESHWRIGHT_LIB_DIST_PASSES_H
 
-#include "Dist/CollectiveAlgorithms.h"
+#include "Dist/Collectives/CollectiveAlgorithms.h"
 #include "Dist/Dist.h"
 #include "Planner/PipelineSchedule.h"
 #include "Planner/RematPolicy.h"
