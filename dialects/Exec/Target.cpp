@@ -82,11 +82,6 @@ const Target &exec::getDefaultTarget() {
   return found == registry().end() ? *registry().front() : **found;
 }
 
-const Target &exec::getTargetOrDefault(StringRef name) {
-  const Target *target = findTarget(name);
-  return target ? *target : getDefaultTarget();
-}
-
 std::string exec::targetNames() {
   std::string text;
   for (auto [i, target] : llvm::enumerate(registry()))

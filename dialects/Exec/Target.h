@@ -193,8 +193,6 @@ llvm::ArrayRef<std::unique_ptr<Target>> getTargets();
 const Target *findTarget(llvm::StringRef name);
 /// The target of modules without `exec.target`, and of `compile` without --target.
 const Target &getDefaultTarget();
-/// The target called `name`, or the default one.
-const Target &getTargetOrDefault(llvm::StringRef name);
 /// All names in one text, for messages.
 std::string targetNames();
 
