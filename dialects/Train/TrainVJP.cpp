@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // Each method builds one op's vector-Jacobian product from its result
-// cotangents. Checked against finite differences in test/Interpreter/vjp.
+// cotangents. Checked against finite differences in test/Interpreter/VJPTest.cpp.
 //
 //===----------------------------------------------------------------------===//
 #include "Train/Train.h"

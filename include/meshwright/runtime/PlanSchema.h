@@ -6,7 +6,7 @@
 // reports of it, the runtime reads it, and each key is spelled here alone. docs/plan.md
 // says what the keys mean; a test checks that it describes each of them. `fields` names
 // the members of a struct for the code that converts them (meshwright/PlanJson.h,
-// runtime/common/Plan.cpp). What is std::optional may be absent.
+// runtime/common/plan/Plan.cpp). What is std::optional may be absent.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_RUNTIME_PLANSCHEMA_H
