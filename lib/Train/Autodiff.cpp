@@ -43,8 +43,8 @@ public:
   }
 
 private:
-  /// Calls the derivative by a value at `of` "d_" and that value's name. One of several results
-  /// takes its own op's, which is the others' too.
+  /// Names the derivative with respect to the value at `of`: "d_" and that value's name. An op with
+  /// several results has one location, so they share "d_" and the op's own name.
   static void name(Value cotangent, Location of) {
     constexpr StringRef prefix = "d_";
     auto mine = cotangent.getLoc()->findInstanceOf<NameLoc>();

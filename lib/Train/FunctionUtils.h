@@ -41,7 +41,7 @@ void copyArgumentAttrs(mlir::func::FuncOp from, mlir::func::FuncOp to);
 /// The argument called `name` by `train.input`, or null.
 mlir::BlockArgument inputNamed(mlir::func::FuncOp function, llvm::StringRef name);
 
-/// Where values are printed as %name; what is compiled of their ops is from `location` still.
+/// A location whose values are printed as %name. Reports still name the part that `location` names.
 mlir::Location nameLocation(llvm::StringRef name, mlir::Location location);
 
 /// A tensor of zeros.

@@ -188,7 +188,7 @@ static std::string firstDifference(ModuleOp before, ModuleOp after, uint64_t see
       if (failed(another.run(function, arguments, results)))
         return program.str() + " does not run";
     std::string found;
-    double amplified = 0; // What is wrong of the norm of the gradients may be wrong of any update.
+    double amplified = 0; // An error in the gradients' norm may show in every update.
     auto compare = [&](StringRef name, const interp::Tensor &value, auto near) {
       interp::Difference apart = interp::difference(runner.read(name), value);
       double moved = amplified;

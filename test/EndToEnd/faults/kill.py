@@ -29,7 +29,7 @@ def ranks():
 
 
 def end(kind, starts, expected, environments=({},), most=10):
-    """Starts processes, kills one rank with `kind` after some steps, and looks whether the others take `most` seconds."""
+    """Starts processes, kills one rank with `kind` after some steps, and checks that the others end within `most` seconds."""
     if os.path.exists("m.jsonl"):
         os.remove("m.jsonl")
     processes = [subprocess.Popen([*map(str, start), *arguments, *more], stdout=open("log", "w"), stderr=subprocess.STDOUT,

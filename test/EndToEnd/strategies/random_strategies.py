@@ -232,8 +232,8 @@ def change_last_bits(source, target, most, generator):
 
 
 def hold(have, want, bounds, scattered):
-    """The largest differences by key, and of each difference beyond its bound the share of what rounding alone makes of
-    that step (`scattered()`), which must be 1 at most."""
+    """The largest differences within bounds, by key. A difference beyond its bound must not exceed what rounding alone
+    makes of that step (`scattered()`); the largest such quotient is the second result."""
     worst, share = dict.fromkeys(BOUND, 0), 0
     for step, found in enumerate(differences(have, want)):
         for key, value in found.items():
