@@ -52,7 +52,8 @@ static double toleranceOf(Operation *op) {
   return tolerance;
 }
 
-/// What is lost below a type's smallest normal number.
+/// The distance of a type's numbers below its smallest normal one: an error that does not shrink
+/// with the value.
 static double leastOf(Type type) { return type.isF16() ? 0x1p-24 : 0x1p-126; }
 
 static double rootMeanSquare(const Tensor &x) {
@@ -107,16 +108,17 @@ static Divergence compare(const Tensor &have, const Tensor &want, double toleran
   return worst;
 }
 
-/// `x` with every element off by `tolerance` of its size, up or down.
+/// `x` with every element off by `tolerance` of its size and by `leastOf`, up or down.
 static Tensor movedBy(const Tensor &x, double tolerance) {
   if (!x.isFloat())
     return x;
   Tensor result = x;
-  double *elements = result.writeFloats();
+  double *elements = result.writeFloats(), least = leastOf(x.elementType());
   uint64_t random = 1;
   for (int64_t i = 0; i < result.size(); ++i) {
     random = random * 6364136223846793005u + 1442695040888963407u; // Knuth's MMIX.
-    elements[i] *= 1 + (random >> 63 ? tolerance : -tolerance);
+    double by = tolerance * std::fabs(elements[i]) + least;
+    elements[i] += random >> 63 ? by : -by;
   }
   return result;
 }
