@@ -31,7 +31,7 @@ struct Strategy {
   bool sequenceParallel = false; ///< Megatron sequence parallel beside the tensor axis
   /// Who adds gradients: all-reduce or parameter-server.
   std::string dataSync = "all-reduce";
-  bool tensor2d = false;         ///< tensor=RxC: R cuts inner dimensions, C the residual stream
+  bool tensor2d = false;         ///< tensor=RxC: R shards inner dimensions, C the residual stream
 };
 
 /// An error that names the first flag or mesh axis whose seeds are not available.
