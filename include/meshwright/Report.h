@@ -18,18 +18,18 @@ namespace meshwright {
 struct Plan {
   std::string json; ///< the text that the executable carries
   int64_t ranks = 1, arenaBytes = 0, hostBytes = 0;
-  /// What must fit a rank's device: the arena and allowances for what is beside it there, of
-  /// the program where that is most; and these allowances by program.
+  /// Bytes that a rank's device must have: the arena and the allowances beside it, of the
+  /// program that needs most; and these allowances by program.
   int64_t deviceBytes = 0;
   std::vector<int64_t> besideBytes;
   double recomputedFlops = 0; ///< of a step over all ranks
-  /// What a report has beside it, if asked for: live bytes by op, for each program and entry
+  /// Further data of a report, if asked for: live bytes by op, for each program and entry
   /// point, and the trace of a step.
   llvm::json::Array memoryOverTime;
   std::string predictedTrace;
 };
 
-/// The plan of a module at stage exec, with what `writeReport` needs `forReport`.
+/// The plan of a module at phase exec, with the data that `writeReport` needs `forReport`.
 llvm::Expected<Plan> buildPlan(mlir::ModuleOp module, bool forReport = false);
 
 /// Writes `directory`/report.json, a self-contained `directory`/index.html, the pictures in
@@ -44,25 +44,25 @@ llvm::Error writeReport(const Plan &plan, llvm::StringRef directory);
 /// step over all ranks, and `collectives`, calls in a step.
 llvm::Error checkAssertion(const Plan &plan, llvm::StringRef condition);
 
-/// Compares what two plans say and prints what differs as tables. The number of rows
-/// that differ; 0 only if the plans are the same.
+/// Prints the differences of two plans as tables and returns the number of rows that
+/// differ; 0 only if the plans are equal.
 unsigned diffPlans(const llvm::json::Object &a, const llvm::json::Object &b,
                    llvm::raw_ostream &os);
 
-/// Whether this is all of a plan, from an executable or a file.
+/// Whether this is a complete plan, from an executable or a file.
 bool isPlan(const llvm::json::Object &plan);
 
 /// The plan as tables on a terminal.
 void printPlan(const llvm::json::Object &plan, llvm::raw_ostream &os);
 
-/// What a machine reaches, as somebody measured it: bytes read and written, and operations of
-/// matrix products, a second; 0 if not given.
+/// The measured ceilings of a machine: bytes read and written a second, and operations of
+/// matrix products a second; 0 if not given.
 struct Ceilings {
   double copyRate = 0, matmulRate = 0;
   bool known() const { return copyRate > 0 && matmulRate > 0; }
 };
 
-/// What each kernel of a step moves and computes, as a table; with ceilings also the time
+/// The bytes and operations of each kernel of a step as a table; with ceilings also the time
 /// that no implementation can beat.
 void printKernels(const llvm::json::Object &plan, const Ceilings &ceilings, llvm::raw_ostream &os);
 
