@@ -2,10 +2,10 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// After partitioning types do not say any more where a value is. What devices along an
-// axis must have alike follows from the program: it comes from variables and inputs
-// that are not cut over the axis, through ops that do the same everywhere, or out of
-// a collective along it.
+// After partitioning, types no longer say where a value is. The program implies which
+// values are replicated over an axis: those that ops compute, alike on all devices, from
+// variables and inputs that are not sharded over the axis, and results of collectives along
+// the axis.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_LIB_DIST_EQUALALONG_H
@@ -24,22 +24,23 @@ public:
   /// Looks at `function` and the functions that its repeats call.
   void add(mlir::func::FuncOp function);
 
-  /// The axes with more than one device along which all hold the same `value`, which is
-  /// of `function`'s body or, if that is called once only, of a callee's.
+  /// The axes with more than one device over which `value` is replicated. `value` belongs to
+  /// the body of `function` or, if there is only one call of it, to that of a callee.
   Axes of(mlir::Value value) const;
 
 private:
-  /// Axes as bits: those along which devices may differ.
+  /// The axes along which devices may hold different values, as bits.
   using Mask = uint64_t;
   static constexpr Mask unknown = ~Mask(0);
 
   void walk(mlir::Block &block);
   void visit(mlir::Operation *op);
   void visit(train::RepeatOp repeat);
-  /// Along all axes where nothing is known.
+  /// All axes for values of which nothing is known.
   Mask maskOf(mlir::Value value) const;
   Mask cutBy(mlir::Attribute globalType) const;
-  /// A value may come by several ways; returns whether that is news.
+  /// Adds axes to those of a value, which may have several definitions; returns whether any
+  /// is new.
   bool join(mlir::Value value, Mask mask);
 
   Mesh mesh;
