@@ -2,16 +2,17 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// Once each op's factor axes are chosen, a cut reduction makes partial results. A
-// partial value may pass through ops that are linear in it, through loops and
-// out of functions, and is completed once, after the last place all its users let
-// it pass: so gradients are summed over devices after the last microbatch.
+// Once each op's factor axes are chosen, a sharded reduction makes partial results.
+// A partial value may pass through ops that are linear in it, through loops and out
+// of functions, and is completed once, as late as all of its uses allow: so gradients
+// are summed over devices after the last microbatch.
 //
-// A value passes an op only if completing the results instead moves no more: they
-// are no larger, or an accumulator adds them up over so many iterations. And only
-// if all its uses let it pass: one complete copy serves all. Nor where its uses go ways of
-// their own, on each of which it would be completed: a value that a product reads and
-// the backward keeps. Zeros count as partial over whatever is asked.
+// A value passes through an op only if completing the op's results instead moves no
+// more bytes: the results are no larger, or an accumulator adds them over several
+// iterations. All uses of the value must let it pass, because one complete copy serves
+// all of them. A value whose uses would each complete it separately, such as one that
+// a product reads and the backward keeps, is completed first. Zeros count as partial
+// over any axes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_LIB_DIST_PARTIALFLOW_H
