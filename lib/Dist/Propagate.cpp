@@ -254,7 +254,7 @@ private:
         return failure();
       targets[h.use] = target;
       handedTo[h.use] = h.to;
-      // Slices are taken and stacked on every device: layers are never cut.
+      // Slices are taken and stacked on every device: layers are never sharded.
       if (h.leading != 0)
         table.close(h.leading > 0 ? nodeOf(used) : target, 0);
       // What a boundary parts is placed independently.
@@ -432,7 +432,7 @@ private:
     if (all.empty())
       return;
     // A partial value is completed once for all: where uses differ, into what
-    // all of them can be cut from.
+    // all of them can be sliced from.
     Sharding have = dist::shardingOf(value.getType()).on(mesh);
     Value source = value;
     if (!have.partial.empty() && wanted.size() > 1) {

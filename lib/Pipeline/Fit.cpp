@@ -131,7 +131,7 @@ private:
 } // namespace
 
 /// The fewest layers that the flags allow: each chunk of a pipeline has one, and so has what
-/// begins at the last of the cuts.
+/// begins at the last split point.
 static Expected<int64_t> fewestLayers(const CompileOptions &options, const dist::Mesh &mesh) {
   int64_t stages = mesh.size(mesh.named("pipe"));
   if (stages == 1)
