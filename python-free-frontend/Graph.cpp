@@ -225,7 +225,7 @@ Value ModelGraph::declare(const Weight &weight, StringRef prefix, StringRef tens
       (tensorPrefix + (weight.tensor.empty() ? weight.name.str() : weight.tensor)).str();
   auto init = InitAttr::get(context, weight.std > 0 ? "normal" : "constant",
                             builder.getF64FloatAttr(weight.std > 0 ? weight.std : weight.value));
-  // Only the last dimension of a file's tensor is ever cut: it counts outputs
+  // Only the last dimension of a file's tensor is ever sliced: it counts outputs
   // when the tensor is transposed, or is a bias.
   int64_t dim = weight.full ? int64_t(weight.shape.size()) - 1 : 0;
   auto storage =

@@ -17,22 +17,22 @@ def Dist_Dialect : Dialect {
   let summary = "Floor 2: where tensors are on a mesh of devices";
   let description = [{
     First the train ops on global tensors whose types carry a `#dist.sharding`
-    encoding, with `dist.reshard` where a use wants another; then, partitioned,
-    the same ops on one device's plain local tensors, with explicit collectives.
-    All devices run one program, or each the one of its pipeline stage.
+    encoding, with a `dist.reshard` for each use that needs another sharding; then,
+    after partitioning, the same ops on one device's local tensors, with explicit
+    collectives. All devices run one program, or each the program of its pipeline stage.
   }];
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::meshwright::train::TrainDialect"];
   let extraClassDeclaration = [{
-    /// A sharding wanted on a function argument, a variable or the result of an
-    /// op (an array when it has several): input to propagation.
+    /// The sharding that a function argument, a variable or the result of an op should
+    /// have (an array if the op has several results): input to propagation.
     static constexpr ::llvm::StringLiteral seedAttr = "dist.seed";
-    /// Beside a seed: the strategy it is part of. A seed without is the user's.
+    /// Beside a seed: the strategy that wrote it. A seed without a reason is the user's.
     static constexpr ::llvm::StringLiteral reasonAttr = "dist.reason";
-    /// Of a parameter that tensor ranks hold copies of: why, for the plan's readers.
+    /// Of a parameter that is replicated over tensor ranks: why it is, for readers of the plan.
     static constexpr ::llvm::StringLiteral copiesAttr = "dist.copies";
-    /// Of the module: what the user wants parameters to be, as an array of
-    /// ["pattern", "[{axis}, ..]"], first to last. Input to dist-apply-strategy.
+    /// Of the module: the user's shardings of parameters, as an array of
+    /// ["pattern", "[{axis}, ..]"] in order. Input to dist-apply-strategy.
     static constexpr ::llvm::StringLiteral seedsAttr = "dist.seeds";
     /// The global type of a partitioned variable or function argument.
     static constexpr ::llvm::StringLiteral globalAttr = "dist.global";
@@ -47,10 +47,10 @@ class Dist_Attr<string name, string attrMnemonic, list<Trait> traits = []>
 }
 
 def Dist_DimAttr : Dist_Attr<"Dim", "dim"> {
-  let summary = "The mesh axes that cut one dimension";
+  let summary = "The mesh axes that shard one dimension";
   let description = [{
-    `{data, tensor}`, major first; `{data, ?}` may be cut further by propagation
-    (open), which only a seed can be. Printed inside a sharding.
+    `{data, tensor}`, major first. In `{data, ?}`, an open dimension, propagation may add
+    axes; only seeds have open dimensions. Printed inside a sharding.
   }];
   let parameters = (ins ArrayRefParameter<"::mlir::StringAttr">:$axes, "bool":$open);
   let hasCustomAssemblyFormat = 1;
@@ -60,18 +60,18 @@ def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding", [
     DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
   let summary = "Where the elements of a tensor are";
   let description = [{
-    `#dist.sharding<@mesh, [ {data}, {}, {tensor} ]>`: dimension 0 is cut into as
-    many equal parts as axis data has devices, dimension 2 likewise along tensor;
-    over every axis not named the devices hold copies. With
-    `partial = {tensor}` each device along tensor has one term of a sum instead
-    of the value, with `partial = max {tensor}` one candidate for the maximum.
-    With `root = {data}` only the device at coordinate 0 of data holds the value,
-    the others nothing, as a parameter server does.
-    As an encoding it is part of a tensor's type; as the attribute `dist.seed` it
-    is a wish, in which `?` marks the dimensions left to propagation, though not
-    along the axes of `replicated = {data}` (Shardy's replicated axes). A wish that
-    names an axis made of parts, `tensor` on a mesh with `tensor.0` and `tensor.1`,
-    means all of them, major first.
+    `#dist.sharding<@mesh, [ {data}, {}, {tensor} ]>`: dimension 0 is sharded into as
+    many equal parts as axis data has devices, dimension 2 likewise along tensor; over
+    all other axes the value is replicated. With `partial = {tensor}` each device along
+    tensor has one term of a sum instead of the value, with `partial = max {tensor}` one
+    candidate for the maximum. With `root = {data}` only the device at coordinate 0 of
+    data, such as a parameter server, holds the value, and other devices hold nothing.
+
+    As an encoding it is part of a tensor's type. As the attribute `dist.seed` it is a
+    request, in which `?` marks the dimensions that propagation may shard further, except
+    along the axes of `replicated = {data}` (Shardy's replicated axes). In a request the
+    name of an axis made of parts, `tensor` on a mesh with `tensor.0` and `tensor.1`, means
+    all parts, major first.
   }];
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$mesh, ArrayRefParameter<"DimAttr">:$dims,
                         ArrayRefParameter<"::mlir::StringAttr">:$partial, "bool":$max,
@@ -84,15 +84,15 @@ def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding", [
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// From and to numbered axes of `mesh`, which is called `name`. All axes
+    /// Conversions from and to numbered axes of `mesh`, whose symbol is `name`. All axes
     /// must exist, see `verifyAxes`.
     static ShardingAttr from(::mlir::FlatSymbolRefAttr name, const Mesh &mesh,
                              const Sharding &sharding);
     Sharding on(const Mesh &mesh);
-    /// The axes that open dimensions must not be cut along.
+    /// The axes that must not shard open dimensions.
     Axes replicatedOn(const Mesh &mesh);
-    /// Whether every axis is one of `mesh`, or made of some, and none is meant
-    /// twice; reports the first that is not.
+    /// Whether every axis exists in `mesh`, or has parts that do, and none occurs twice;
+    /// reports the first axis that breaks this.
     ::mlir::LogicalResult
     verifyAxes(const Mesh &mesh,
                ::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError);

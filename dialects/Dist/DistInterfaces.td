@@ -10,12 +10,12 @@ include "mlir/IR/OpBase.td"
 
 def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
   let description = [{
-    An op in which the devices of a group meet: all of them must run it, in the
+    An op in which the devices of a group communicate: all of them must run it, in the
     same order among the group's other collectives.
   }];
   let cppNamespace = "::meshwright::dist";
   let methods = [
-    InterfaceMethod<"The devices that meet.", "::meshwright::dist::GroupAttr", "getGroupAttr">,
+    InterfaceMethod<"The devices that communicate.", "::meshwright::dist::GroupAttr", "getGroupAttr">,
     InterfaceMethod<"Bytes a device sends at least, on average over a group of `n`.", "int64_t",
                     "getSentBytes", (ins "int64_t":$n)>,
     InterfaceMethod<"The dimension of each tensor along which parts are put together, if any.",

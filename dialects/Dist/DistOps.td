@@ -34,10 +34,10 @@ def Dist_MeshOp : Dist_Op<"mesh", [Symbol]> {
 }
 
 def Dist_ReshardOp : Dist_Op<"reshard", [Pure]> {
-  let summary = "The same global value, placed otherwise";
+  let summary = "Changes the sharding of a value";
   let description = [{
-    On global tensors: types equal but for the sharding. Becomes collectives when
-    partitioned.
+    On global tensors: the types are equal but for the sharding. Partitioning replaces it
+    by collectives.
 
     ```mlir
     %1 = dist.reshard %0 : (tensor<8x64xf32, #dist.sharding<@mesh, [ {}, {} ], partial = {data}>>)
@@ -53,12 +53,12 @@ def Dist_ReshardOp : Dist_Op<"reshard", [Pure]> {
 def Dist_ConstrainOp : Dist_Op<"constrain", [Pure, SameOperandsAndResultType]> {
   let summary = "A seed in the middle of a program";
   let description = [{
-    y = x, wanted in this sharding: dimensions without `?` exactly so. Input to
-    propagation, which removes it. After Shardy's sharding_constraint.
+    y = x, with the sharding that is asked for: exactly so in dimensions without `?`.
+    Input to propagation, which removes it. After Shardy's sharding_constraint.
 
-    With `boundary` x and y are placed independently: nothing spreads from one to
-    the other, and their dimensions are not one index (see IndexClasses.h). That is
-    how ZeRO stores a tensor otherwise than it is computed with.
+    With `boundary` x and y are sharded independently: no axis spreads from one to the
+    other, and their dimensions are different indices (see IndexClasses.h). So ZeRO stores
+    a tensor with another sharding than ops compute with.
 
     ```mlir
     %1 = dist.constrain %0 to <@mesh, [ {data}, {?} ]> : (tensor<8x64xf32>) -> tensor<8x64xf32>
@@ -71,7 +71,7 @@ def Dist_ConstrainOp : Dist_Op<"constrain", [Pure, SameOperandsAndResultType]> {
 }
 
 /// An op on local tensors that all devices of a group run together, or that
-/// depends on a device's place in the group. `x` and `y` are this device's.
+/// depends on the device's rank in the group. `x` and `y` are this device's.
 class Dist_LocalOp<string mnemonic, list<Trait> traits = []>
     : Dist_Op<mnemonic, !listconcat([Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>],
                                     traits)>;
@@ -79,9 +79,8 @@ class Dist_CollectiveOp<string mnemonic, list<Trait> traits = []>
     : Dist_LocalOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<CollectiveOpInterface>],
                                          traits)>;
 
-/// A row of the table in which all devices of the group meet. One in which one device is special
-/// has effects, so that nothing drops it where its result is not used: what a device sends to the
-/// root is used there only.
+/// A row of the table. An op with a root has effects, so that no pass drops it on devices that do
+/// not use the result: only the root uses what they send.
 class Dist_TableOp<Collective c> : Dist_Op<c.name, !listconcat(
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
      DeclareOpInterfaceMethods<CollectiveOpInterface, ["getGrowingDims", "getShrinkingDims"]>]<Trait>,
@@ -151,10 +150,10 @@ class Dist_MessageOp<string mnemonic> : Dist_Op<mnemonic, [
 def Dist_SendOp : Dist_MessageOp<"send"> {
   let summary = "Sends a value to one device of the group";
   let description = [{
-    To the device at place `to` of the group, which is another one and runs the
-    `dist.recv` that takes it. Messages of one channel between two devices arrive in
-    the order in which they are sent. May wait for the receiver. For programs that
-    differ between devices; where all run the same one, see `dist.permute`.
+    Sends to the device of rank `to` of the group, which is another device and runs the
+    `dist.recv` that receives the value. Messages of one channel between two devices arrive
+    in the order in which they are sent. The op may wait for the receiver. It is for
+    programs that differ between devices; for one common program there is `dist.permute`.
   }];
   let arguments = (ins AnyRankedTensor:$x, I64Attr:$to, I64Attr:$channel, Dist_GroupAttr:$group);
   let assemblyFormat = "$x `to` $to `channel` $channel `over` $group attr-dict `:` type($x)";
@@ -163,8 +162,8 @@ def Dist_SendOp : Dist_MessageOp<"send"> {
 def Dist_RecvOp : Dist_MessageOp<"recv"> {
   let summary = "Waits for a value from one device of the group";
   let description = [{
-    y is what the device at place `from` of the group, another one, sends to this one
-    with `dist.send` on the same channel; types equal.
+    y is the value that the device of rank `from` of the group, another device, sends to
+    this one by `dist.send` on the same channel; the types are equal.
   }];
   let arguments = (ins I64Attr:$from, I64Attr:$channel, Dist_GroupAttr:$group);
   let results = (outs AnyRankedTensor:$y);
@@ -172,11 +171,11 @@ def Dist_RecvOp : Dist_MessageOp<"recv"> {
 }
 
 def Dist_SliceOp : Dist_LocalOp<"slice"> {
-  let summary = "A device's own part of a value that the group has copies of";
+  let summary = "The device's own part of a replicated value";
   let description = [{
-    x: [.., n k, ..] to y: [.., k, ..] along `dim`: the p-th of n parts on the
-    device at place p of the group; with `shift`, less than n, the part of the device
-    that many places on, number (p + shift) mod n. Moves nothing.
+    x: [.., n k, ..] to y: [.., k, ..] along `dim`: on the device of rank p of the group
+    the p-th of n parts; with `shift`, less than n, the part of the device that many ranks
+    further, number (p + shift) mod n. Moves no data.
   }];
   let arguments = (ins AnyRankedTensor:$x, I64Attr:$dim, Dist_GroupAttr:$group,
                        DefaultValuedAttr<I64Attr, "0">:$shift);
@@ -185,12 +184,12 @@ def Dist_SliceOp : Dist_LocalOp<"slice"> {
 }
 
 def Dist_ConcatOp : Dist_LocalOp<"concat"> {
-  let summary = "Parts in the order in which they come round";
+  let summary = "Concatenates parts in the order in which they arrive around the group";
   let description = [{
     As many xs as the group has devices, n, of one type [.., k, ..], to y: [.., n k, ..]
-    along `dim`. On the device at place p the t-th of them becomes part number
-    (p + t) mod n of y: the first is the device's own. Moves nothing. Floor 3 computes
-    the parts where they belong, so that nothing is copied.
+    along `dim`. On the device of rank p the t-th x becomes part number (p + t) mod n of
+    y: the first x is the device's own part. Moves no data. Floor 3 computes the parts in
+    the memory of y, so that nothing is copied.
 
     ```mlir
     %2 = dist.concat %0, %1 dim 0 over <@mesh {tensor}>
@@ -203,10 +202,10 @@ def Dist_ConcatOp : Dist_LocalOp<"concat"> {
 }
 
 def Dist_TakeOp : Dist_Op<"take", [Pure]> {
-  let summary = "One entry of a stack, which all devices know";
+  let summary = "One entry of a stack, the same on all devices";
   let description = [{
-    x: [n, ...] to y: [...], entry number `at`, which is less than n: the microbatch
-    that a call in a pipeline's schedule is for. Moves nothing.
+    x: [n, ...] to y: [...], the entry of index `at`, which is less than n: the microbatch
+    of one call in a pipeline's schedule. Moves no data.
 
     ```mlir
     %1 = dist.take %tokens at 3 : (tensor<4x2x8xi32>) -> tensor<2x8xi32>
@@ -219,11 +218,11 @@ def Dist_TakeOp : Dist_Op<"take", [Pure]> {
 }
 
 def Dist_BeginOp : Dist_LocalOp<"begin"> {
-  let summary = "Where a device's own part begins";
+  let summary = "The offset of the device's own part";
   let description = [{
-    The device's place in the group times `size`: what an op that depends on a
-    global index adds to its local one. With `shift` it is where the part of the device
-    that many places on begins, see `dist.slice`.
+    The device's rank in the group times `size`: an op that depends on a global index adds
+    this to its local index. With `shift` it is the offset of the part of the device that
+    many ranks further, see `dist.slice`.
 
     ```mlir
     %0 = dist.begin 64 over <@mesh {tensor}> : tensor<i32>
@@ -239,18 +238,17 @@ def Dist_BeginOp : Dist_LocalOp<"begin"> {
 def Dist_ExchangeOp : Dist_CollectiveOp<"exchange"> {
   let summary = "One message for each device that takes part";
   let description = [{
-    The elements of each x in row-major order are cut into `pieces` pieces, equal but
-    for the last ones, which are shorter or empty where the number does not divide.
-    The device at place p sends `length` pieces from `send[p]` on to place `to[p]`;
-    what it gets from place `from[p]` is added to (the larger kept of, with `max`; or,
-    without a kind, replaces) its pieces from `receive[p]` on. All other pieces of y
-    are those of x. -1 stands for nobody, also in `send` and `receive`. So sends and
-    receives are there in pairs: `from[to[p]] = p`. What a device sends is not among
-    what it has replaced. The pieces of several tensors of one element type go in one
-    message.
+    The elements of each x in row-major order are divided into `pieces` pieces of equal
+    size; if their number does not divide, the last pieces are shorter or empty. The
+    device of rank p sends `length` pieces from `send[p]` on to rank `to[p]`. It adds what
+    it receives from rank `from[p]` to its pieces from `receive[p]` on (with `max` it
+    keeps the larger value; without a kind the received values replace its own). All other
+    pieces of y are those of x. -1 stands for no device, also in `send` and `receive`. So
+    each send has its receive: `from[to[p]] = p`. A device does not send pieces that it
+    replaces. The pieces of several tensors of one element type share a message.
 
-    Exchanges with one `round` may be on their way together; a later round begins
-    when the earlier have ended.
+    Exchanges of one `round` may be in flight together; a later round begins when the
+    earlier ones have ended.
 
     ```mlir
     %1 = dist.exchange reducing sum %0 pieces 2 length 1 to [1, 0] send [1, 0] from [1, 0] receive [0, 1] round 0

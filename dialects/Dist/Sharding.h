@@ -2,9 +2,9 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// The arithmetic of floor 2: which device holds what. Plain data, so that
+// The arithmetic of floor 2: which device holds which elements. Plain data, so that
 // propagation and reshard planning are tested without IR. Axes are numbered by
-// their place in the mesh.
+// their position in the mesh.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_DIST_SHARDING_H
@@ -43,15 +43,15 @@ struct Mesh {
   /// "{data, tensor}".
   std::string str(llvm::ArrayRef<unsigned> axes) const;
 
-  /// The place of `rank` along one axis.
+  /// The coordinate of `rank` along one axis.
   int64_t coordinate(int64_t rank, unsigned axis) const;
-  /// The place of `rank` in its group along `axes`, major first.
+  /// The rank of `rank` in its group along `axes`, major first.
   int64_t position(int64_t rank, llvm::ArrayRef<unsigned> axes) const;
   /// All ranks of the group that `rank` is in along `axes`, in order of position.
   llvm::SmallVector<int64_t> group(int64_t rank, llvm::ArrayRef<unsigned> axes) const;
 };
 
-/// Where the elements of one tensor are. Dimension d is cut into
+/// Where the elements of one tensor are. Dimension d is sharded into
 /// size(dims[d]) equal parts; the device at position p along dims[d] has the
 /// p-th. Over `partial` axes each device has a term of the sum (or, with `max`,
 /// a candidate for the maximum) instead of the value. Over `root` axes only the
@@ -71,7 +71,7 @@ struct Sharding {
   bool isReplicated() const;
   /// Whether a dimension, the partial or the root list holds `axis`.
   bool uses(unsigned axis) const;
-  /// The dimension cut along `axis`, or -1.
+  /// The dimension sharded along `axis`, or -1.
   int dimOf(unsigned axis) const;
   bool isPartial(unsigned axis) const;
   bool isRoot(unsigned axis) const;

@@ -16,29 +16,29 @@ def Exec_Dialect : Dialect {
   let summary = "Floor 3: how it is computed, in memory";
   let description = [{
     One device's program: buffers at fixed offsets of one arena, generated kernels,
-    library calls, loops. Two forms occur one after the other. In the tensor form
-    kernels are functions on tensors that `exec.launch` calls and loops carry
-    tensors; `exec-bufferize` turns that into the memory form, in which every
-    operand is a memref over the arena and `exec.program`s hold no tensor.
+    library calls, loops. The dialect has two forms. In the tensor form kernels are
+    functions on tensors that `exec.launch` calls, and loops carry tensors.
+    `exec-bufferize` turns it into the memory form, in which every operand is a memref
+    over the arena and `exec.program`s hold no tensor.
 
     Attributes of kernel functions (`func.func private` with `exec.kernel`):
 
     | attribute | meaning |
     |---|---|
     | `exec.kernel` | unit: this function is a kernel |
-    | `exec.template`, `exec.iterations`, `exec.chunks` | one entry a stage: its loops, parallel iterations, and into how many ranges they are cut |
+    | `exec.template`, `exec.iterations`, `exec.chunks` | one entry a loop nest: its template, its parallel iterations, and the number of chunks into which they are divided |
     | `exec.workspace` | i64: bytes a launch needs beside its operands, 0 if none |
     | `exec.inplace` | `[[in, out], ..]`: result `out` may be the same memory as argument `in` |
 
-    Attributes of a planned module, and of a private program, whose arena is its
-    caller's workspace: `exec.arena_bytes`, the size of the arena;
-    `exec.live_bytes`, the largest sum of buffers that are live at once, with what
-    called programs need at that moment; `exec.memory`, bytes by category then. Where memory
-    is the host's, of type `memref<.., "host">`: `exec.host_bytes`, the size of the host's arena,
-    and `exec.host_memory`, bytes by category when most of it is live.
+    Attributes of a module whose buffers have offsets, and of a private program, whose
+    arena is its caller's workspace: `exec.arena_bytes`, the size of the arena;
+    `exec.live_bytes`, the largest sum of buffers that are live at once, including those
+    of called programs at that moment; `exec.memory`, bytes by category at that moment.
+    With memory of the host, of type `memref<.., "host">`, also `exec.host_bytes`, the size
+    of the host's arena, and `exec.host_memory`, bytes by category when most of it is live.
 
-    A collective of the memory form with `exec.start`, an i64, is only started, and so is a
-    copy between the two arenas; see `exec.wait`.
+    A collective of the memory form with `exec.start`, an i64, its async token, is
+    asynchronous, and so is a copy between the two arenas; see `exec.wait`.
 
     A launch in the tensor form has `exec.gradients`, the numbers of the inputs from which an
     update computes its gradient, and `exec.moves`, the numbers of the results that are its only
@@ -50,7 +50,7 @@ def Exec_Dialect : Dialect {
     name groups and collectives by these numbers (`exec-number-collectives`).
 
     A `func.call` in the tensor form has `exec.tied` once its callee is in the memory
-    form: for each result the operand whose memory it takes, or -1.
+    form: for each result the operand that it is an in-place alias of, or -1.
   }];
   let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::memref::MemRefDialect",
                            "::meshwright::train::TrainDialect"];
@@ -69,10 +69,10 @@ def Exec_Category : I32EnumAttr<"Category", "what a buffer is for", [
 def Exec_CategoryAttr : EnumAttr<Exec_Dialect, Exec_Category, "category"> {
   let summary = "What a buffer is for";
   let description = [{
-    Variables are `parameter` or `optimizer`; what updates them, and was summed or cut for
-    that, is `gradient`; what layers keep for their backward, or one called function computes for
-    another, `activation`; `workspace` is for the inside of one op,
-    `temporary` all other.
+    Variables are `parameter` or `optimizer`; the values that update them, and the sums
+    and shards of these, are `gradient`; values that layers keep for their backward, or
+    that one called function computes for another, are `activation`; `workspace` is memory
+    for the inside of one op; everything else is `temporary`.
   }];
   let assemblyFormat = "`` $value"; // ops put the space before it
 }
@@ -82,9 +82,9 @@ def Exec_TargetAttr : AttrDef<Exec_Dialect, "Target"> {
   let summary = "What a module is compiled for";
   let description = [{
     The name of a registered target, and its parameters in parsed form: architectures, a
-    processor, choices of libraries. Parameters that are absent have their defaults. The
-    module's attribute `exec.target` (`exec-assign-target`); a module without it is for the
-    default target.
+    processor, choices of libraries. Parameters that are absent have their defaults. A
+    module carries it as `exec.target` (`exec-assign-target`); a module without it is for
+    the default target.
 
     Example: `#exec.target<"cpu", {processor = "znver4"}>`.
   }];

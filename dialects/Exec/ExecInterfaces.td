@@ -11,8 +11,8 @@ include "mlir/IR/OpBase.td"
 def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
   let description = [{
     A call of the runtime's function "mw_" and the op's name, among the ranks that
-    differ only along some mesh axes. What is optional is an argument of those
-    functions that have it.
+    differ only along some mesh axes. An optional value is an argument of the functions
+    that take it.
   }];
   let cppNamespace = "::meshwright::exec";
   let methods = [
@@ -27,17 +27,17 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
       return ::llvm::to_vector(::llvm::map_range(
           $_op.getODSOperands(1), [](::mlir::Value value) { return value; }));
     }]>,
-    InterfaceMethod<"The larger of source and target has so many parts, as the call counts them.",
+    InterfaceMethod<"The number of parts of the larger of source and target, as the call counts them.",
                     "int64_t", "getParts", (ins "int64_t":$members), "", [{ return 1; }]>,
     InterfaceMethod<"Whether a call takes several tensors.", "bool", "isBucket", (ins), "",
                     [{ return false; }]>,
     InterfaceMethod<"Sum or maximum.", "::std::optional<::meshwright::train::ReduceKind>",
                     "getReductionKind", (ins), "", [{ return ::std::nullopt; }]>,
-    InterfaceMethod<"The place of the root, or of the peer of a message.",
+    InterfaceMethod<"The rank in the group of the root, or of the peer of a message.",
                     "::std::optional<int64_t>", "getPlace", (ins), "", [{ return ::std::nullopt; }]>,
-    InterfaceMethod<"Numbers that say which places send to which, as the runtime's function has them.",
+    InterfaceMethod<"Which ranks send to which, as numbers in the order of the runtime's function.",
                     "::llvm::SmallVector<int64_t>", "getTable", (ins), "", [{ return {}; }]>,
-    InterfaceMethod<"Scratch memory: nothing where the call takes none, null where it needs none.",
+    InterfaceMethod<"Scratch memory: nothing if the call never takes any, null if this call needs none.",
                     "::std::optional<::mlir::Value>", "getScratch", (ins), "",
                     [{ return ::std::nullopt; }]>,
     InterfaceMethod<"Messages of different channels do not wait for each other, nor for collectives, of channel 0.", "int64_t",

@@ -32,17 +32,17 @@ class Writes<TypeConstraint type> : Arg<type, "", [MemWrite]>;
 //===----------------------------------------------------------------------===//
 
 def Exec_ProgramOp : Exec_Op<"program", [Symbol, IsolatedFromAbove, NoTerminator, SingleBlock]> {
-  let summary = "What one entry point of the executable does, or what one calls";
+  let summary = "An entry point of the executable, or a program that others call";
   let description = [{
-    A list of ops run in order, in the memory form. `@step` becomes
-    `meshwright_step`, `@eval` becomes `meshwright_eval`. Programs share the
-    arena and run one at a time: buffers with `variable`, `input` or `output` are
-    the same memory in all of them.
+    A list of ops that run in order, in the memory form. `@step` becomes
+    `meshwright_step`, `@eval` becomes `meshwright_eval`. Programs share the arena and run
+    one at a time: buffers with `variable`, `input` or `output` are the same memory in all
+    of them.
 
-    A `private` program is called by others, with `exec.call`. Its arguments are
-    memory of the caller: `ins` it reads, `inouts` it reads and writes, `outs` it
-    writes. Its own buffers have offsets from the start of a workspace that the
-    caller gives, `exec.arena_bytes` long; it has no buffers that outlive a call.
+    A `private` program is called by others, with `exec.call`. Its arguments are memory of
+    the caller: it reads `ins`, reads and writes `inouts`, and writes `outs`. Its own
+    buffers have offsets from the start of a workspace of `exec.arena_bytes` that the
+    caller gives; it has no buffers that outlive a call.
 
     ```mlir
     exec.program @eval {
@@ -81,8 +81,9 @@ def Exec_CallOp : Exec_Op<"call", [AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Runs a private program";
   let description = [{
-    With memory for its arguments and, where it has buffers of its own, a workspace,
-    which `exec-plan-memory` adds. In the tensor form it is a `func.call`.
+    Operands are memory for the callee's arguments and, if the callee has buffers of its
+    own, a workspace, which `exec-plan-memory` adds. In the tensor form the op is a
+    `func.call`.
 
     ```mlir
     exec.call @backward.0 ins(%dy : memref<4xf32>) inouts(%sum : memref<8xf32>) outs(%dx : memref<4xf32>)
@@ -104,13 +105,13 @@ def Exec_LoopOp : Exec_Op<"loop", [AttrSizedOperandSegments, SingleBlock,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Runs its body a fixed number of times";
   let description = [{
-    The body's first argument, of type index, is the iteration's number: 0 to
-    `count`-1, downwards with `reverse`. In the memory form there is nothing else.
+    The first argument of the body, of type index, is the number of the iteration: 0 to
+    `count`-1, downwards with `reverse`. In the memory form it is the only one.
 
-    In the tensor form the body also takes the carried values and this
-    iteration's slice of each `each` operand along its first dimension, and
-    `exec.yield`s the next carried values, then values that are stacked along a new
-    first dimension: `train.repeat` with its function inlined.
+    In the tensor form the body also takes the carried values and the iteration's slice of
+    each `each` operand along its first dimension. It `exec.yield`s the next carried
+    values, then the values that are stacked along a new first dimension: the op is a
+    `train.repeat` with its function inlined.
 
     ```mlir
     exec.loop %i = 12 reverse { ... }
@@ -148,9 +149,9 @@ def Exec_LoopOp : Exec_Op<"loop", [AttrSizedOperandSegments, SingleBlock,
 }
 
 def Exec_WhenOp : Exec_Op<"when", [NoTerminator, SingleBlock, RecursiveMemoryEffects]> {
-  let summary = "Runs its body in some iterations of a loop around it";
+  let summary = "Runs its body in some iterations of the loop around it";
   let description = [{
-    Those with numbers from `begin` to before `end`. Memory form.
+    The body runs in the iterations from `begin` to before `end`. Memory form.
 
     ```mlir
     exec.when %i from 1 to 12 {
@@ -174,10 +175,11 @@ def Exec_WhenOp : Exec_Op<"when", [NoTerminator, SingleBlock, RecursiveMemoryEff
 }
 
 def Exec_ShiftOp : Exec_Op<"shift", [Pure]> {
-  let summary = "The number of an iteration before or after this one";
+  let summary = "The number of an earlier or later iteration";
   let description = [{
-    A loop's iteration number plus `by`, of which with `modulo` the remainder from 0 on:
-    which of `modulo` slots that iterations take in turns is this one's. Indexes slots.
+    The number of a loop's iteration plus `by`; with `modulo` its remainder, which is not
+    negative: the slot that this iteration uses if iterations use `modulo` slots in turn.
+    The result indexes slots.
 
     ```mlir
     %next = exec.shift %i by 1
@@ -197,8 +199,8 @@ def Exec_ShiftOp : Exec_Op<"shift", [Pure]> {
 def Exec_YieldOp : Exec_Op<"yield", [Terminator, Pure, ParentOneOf<["LoopOp"]>]> {
   let summary = "Ends a loop's body";
   let description = [{
-    In the tensor form the next carried values, then the values to stack; in the
-    memory form without operands, and not written.
+    In the tensor form the operands are the next carried values, then the values to stack.
+    In the memory form there are no operands and the op is not printed.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
@@ -206,10 +208,10 @@ def Exec_YieldOp : Exec_Op<"yield", [Terminator, Pure, ParentOneOf<["LoopOp"]>]>
 }
 
 def Exec_IndexOp : Exec_Op<"index", [Pure]> {
-  let summary = "A loop's iteration number as a tensor";
+  let summary = "The number of a loop's iteration as a tensor";
   let description = [{
-    `index` is a loop's; the result a tensor<i32>. Tensor form; in the memory form
-    `exec.store_index`.
+    `index` is that of a loop, the result a tensor<i32>. Tensor form; in the memory form the
+    op is an `exec.store_index`.
   }];
   let arguments = (ins Index:$index);
   let results = (outs 0DTensorOf<[I32]>:$value);
@@ -221,12 +223,12 @@ def Exec_IndexOp : Exec_Op<"index", [Pure]> {
 //===----------------------------------------------------------------------===//
 
 def Exec_BufferOp : Exec_Op<"buffer", [Pure]> {
-  let summary = "A piece of the arena";
+  let summary = "A range of the arena";
   let description = [{
-    A piece of the host's arena where the type is a `memref<.., "host">`, see `exec-offload`.
-    `name` is unique in its program. `variable`, `input` and `output` mark memory
-    that outlives the program, the same in every program. `offset`, in bytes from
-    the arena's start and a multiple of 64, is there after `exec-plan-memory`.
+    With the type `memref<.., "host">` it is a range of the host's arena, see
+    `exec-offload`. `name` is unique in its program. `variable`, `input` and `output` mark
+    memory that outlives the program and is the same in every program. `offset`, in bytes
+    from the start of the arena and a multiple of 64, is set by `exec-plan-memory`.
   }];
   let arguments = (ins StrAttr:$name, Exec_CategoryAttr:$category,
                        OptionalAttr<FlatSymbolRefAttr>:$variable, OptionalAttr<StrAttr>:$input,
@@ -248,9 +250,9 @@ def Exec_BufferOp : Exec_Op<"buffer", [Pure]> {
 def Exec_SlotOp : Exec_Op<"slot", [Pure]> {
   let summary = "One slice of stacked memory";
   let description = [{
-    [n, ...] to [...]: slice `index` along the first dimension. `index` is a loop's
-    iteration number, or an `exec.shift` of one, and is less than n in every iteration
-    in which the slot is used.
+    [n, ...] to [...]: the slice at `index` along the first dimension. `index` is the number
+    of a loop's iteration, or an `exec.shift` of one, and is less than n in every iteration
+    that uses the slot.
   }];
   let arguments = (ins Exec_MemRef:$base, Index:$index);
   let results = (outs Exec_MemRef:$slice);
@@ -259,8 +261,10 @@ def Exec_SlotOp : Exec_Op<"slot", [Pure]> {
 }
 
 def Exec_ViewOp : Exec_Op<"view", [Pure]> {
-  let summary = "The same memory under another shape";
-  let description = [{ Row-major from element `begin` of `base` on; may be shorter than it. }];
+  let summary = "The same memory with another shape";
+  let description = [{
+    Row-major, from element `begin` of `base` on; may be shorter than `base`.
+  }];
   let arguments = (ins Exec_MemRef:$base, DefaultValuedAttr<I64Attr, "0">:$begin);
   let results = (outs Exec_MemRef:$result);
   let assemblyFormat = "$base (`from` $begin^)? attr-dict `:` type($base) `->` type($result)";
@@ -268,12 +272,12 @@ def Exec_ViewOp : Exec_Op<"view", [Pure]> {
 }
 
 def Exec_WindowOp : Exec_Op<"window", [Pure]> {
-  let summary = "The part of memory that belongs to this device";
+  let summary = "The device's own part of memory";
   let description = [{
-    Of equal parts of `base`, one after the other, the one at the device's place among
-    the ranks that differ only in `axes`: `dist.slice` where parts are contiguous. With
-    `shift` the part of the rank that many places on, the first coming after the last:
-    also where a part of a `dist.concat` is made.
+    `base` consists of equal parts, one after the other, and the result is the part whose
+    number is the device's rank among the ranks that differ only in `axes`: a `dist.slice`
+    of contiguous parts. With `shift` it is the part of the device that many ranks further,
+    modulo the number of ranks: the memory in which a part of a `dist.concat` is computed.
   }];
   let arguments = (ins Exec_MemRef:$base, StrArrayAttr:$axes, DefaultValuedAttr<I64Attr, "0">:$shift);
   let results = (outs Exec_MemRef:$result);
@@ -284,10 +288,11 @@ def Exec_WindowOp : Exec_Op<"window", [Pure]> {
 def Exec_CopyOp : Exec_Op<"copy", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Copies a value";
   let description = [{
-    Memory form: `target` becomes equal to `source`, of the same type; they do not
-    overlap. One of the two may be memory of the host. Such a copy can be only started, as a
-    collective can; copies of one direction run in order. Tensor form: a value in memory of its own; `exec-bufferize` inserts
-    these where two values may not share memory and removes those that may.
+    Memory form: `target` becomes equal to `source`, of the same type; they do not overlap.
+    One of the two may be memory of the host. Such a copy can be asynchronous, as a
+    collective can; copies of one direction run in order. Tensor form: the result is the
+    value in memory of its own; `exec-bufferize` inserts these copies where two values may
+    not share memory and removes those whose values may.
 
     ```mlir
     exec.copy %mine to %kept {exec.start = 0 : i64} : memref<4x64xf32> to memref<4x64xf32, "host">
@@ -302,11 +307,11 @@ def Exec_CopyOp : Exec_Op<"copy", [DeclareOpInterfaceMethods<MemoryEffectsOpInte
 }
 
 def Exec_ObserveOp : Exec_Op<"observe", [MemoryEffects<[MemWrite]>]> {
-  let summary = "Hands a value to the runtime, which may write it to a file";
+  let summary = "Passes a value to the runtime, which may write it to a file";
   let description = [{
-    `source` holds result `result` of the op that `exec-number-values` gave the number
-    `value`, here and now. A program has these where its executable is to dump a step
-    for `meshwright replay`.
+    `source` holds result `result` of the op to which `exec-number-values` gave the id
+    `value`. A program has these ops if its executable is to dump a step for
+    `meshwright replay`.
 
     ```mlir
     exec.observe %y as 17 result 0 : memref<4x64xf32>
@@ -317,19 +322,21 @@ def Exec_ObserveOp : Exec_Op<"observe", [MemoryEffects<[MemWrite]>]> {
 }
 
 def Exec_StoreIndexOp : Exec_Op<"store_index"> {
-  let summary = "Writes a loop's iteration number";
-  let description = [{ `target` is one i32: what `exec.index` was in the tensor form. }];
+  let summary = "Writes the number of a loop's iteration";
+  let description = [{
+    `target` is one i32. In the tensor form the op was an `exec.index`.
+  }];
   let arguments = (ins Index:$index, Writes<Exec_MemRef>:$target);
   let assemblyFormat = "$index `,` $target attr-dict `:` type($target)";
   let hasVerifier = 1;
 }
 
 def Exec_StoreBeginOp : Exec_Op<"store_begin"> {
-  let summary = "Writes where this device's part begins";
+  let summary = "Writes the offset of this device's part";
   let description = [{
-    `target`, one i32, becomes `size` times the device's place among the ranks that
-    differ only in `axes`: what `dist.begin` was in the tensor form. With `shift` it
-    is the place that far on among `members` ranks, the first coming after the last.
+    `target`, one i32, becomes `size` times the device's rank among the ranks that differ
+    only in `axes`. In the tensor form the op was a `dist.begin`. With `shift` it is the
+    offset of the part that many ranks further, modulo `members` ranks.
   }];
   let arguments = (ins I64Attr:$size, StrArrayAttr:$axes, Writes<Exec_MemRef>:$target,
                        DefaultValuedAttr<I64Attr, "0">:$shift, DefaultValuedAttr<I64Attr, "1">:$members);
@@ -568,9 +575,9 @@ foreach c = !instances<Collective>() in
 def Exec_ExchangeOp : Exec_Op<"exchange", [CollectiveOpInterface, AttrSizedOperandSegments]> {
   let summary = "mw_exchange: one message for each rank that takes part";
   let description = [{
-    `dist.exchange` in place: the pieces of each `memory` that are received are added
-    to, or replaced. Where they are added, `workspace` holds what arrives. May take
-    several tensors.
+    `dist.exchange` in place: received pieces are added to those of each `memory`, or
+    replace them. For pieces that are added, `workspace` holds the received values. The op
+    may take several tensors.
 
     ```mlir
     exec.exchange reducing sum %a pieces 2 length 1 to [1, 0] send [1, 0] from [1, 0] receive [0, 1]
@@ -599,11 +606,11 @@ def Exec_ExchangeOp : Exec_Op<"exchange", [CollectiveOpInterface, AttrSizedOpera
   }];
 }
 def Exec_SendOp : Exec_Op<"send", [CollectiveOpInterface, MemoryEffects<[MemWrite]>]> {
-  let summary = "mw_send to the rank at place `to`";
+  let summary = "mw_send to rank `to` of the group";
   let description = [{
-    Copies the input to `buffer` and goes on; waits only for the message before it
-    that is still in `buffer`. Sends of one channel to one place share a buffer of the
-    size of the largest, which is theirs until `exec.finish_sends`.
+    Copies the input to `buffer` and returns; waits only if the previous message is still
+    in `buffer`. Sends of one channel to one rank share a buffer of the size of the largest
+    message, which no other op uses until `exec.finish_sends`.
   }];
   let arguments = (ins Reads<Exec_MemRef>:$input, Writes<Exec_MemRef>:$buffer, I64Attr:$to,
                        I64Attr:$channel, StrArrayAttr:$axes);
@@ -617,20 +624,23 @@ def Exec_SendOp : Exec_Op<"send", [CollectiveOpInterface, MemoryEffects<[MemWrit
   }];
 }
 def Exec_FinishSendsOp : Exec_Op<"finish_sends", [MemoryEffects<[MemWrite]>]> {
-  let summary = "mw_finish_sends: waits until all messages have been taken";
-  let description = [{ Last in a program that sends; `buffers` are all of its messages'. }];
+  let summary = "mw_finish_sends: waits until all messages have been received";
+  let description = [{
+    The last op of a program that sends; `buffers` are those of all of its messages.
+  }];
   let arguments = (ins Arg<Variadic<Exec_MemRef>, "", [MemRead, MemWrite]>:$buffers);
   let assemblyFormat = "$buffers attr-dict `:` type($buffers)";
 }
 def Exec_WaitOp : Exec_Op<"wait", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "mw_wait: waits for a collective or a copy that was only started";
+  let summary = "mw_wait: waits for an asynchronous collective or copy";
   let description = [{
-    A collective, or a copy from or to the host, with the attribute `exec.start = n : i64` is started where it stands and
-    runs while the program goes on. `exec.wait n` returns when the latest start of number n
-    has ended, and so, since they end in the order in which they are started, all before
-    it of its queue: communication, copies to the device, copies to the host. At once where there is
-    none. Until then nothing but what comes after it in its queue may write what it reads
-    or touch what it writes.
+    A collective, or a copy from or to the host, with the attribute
+    `exec.start = n : i64` is asynchronous: it starts where it stands and runs while the
+    program goes on. `exec.wait n` returns when the latest op with that async token has
+    ended. Since the ops of a queue end in the order in which they start, all earlier ops
+    of its queue have ended then, too; the queues are communication, copies to the device
+    and copies to the host. Without such an op it returns at once. Until then only later ops of the
+    same queue may write the op's operands or touch its results.
 
     ```mlir
     exec.reduce_scatter sum %g to %mine over ["data"] {exec.start = 0 : i64} : memref<8xf32> to memref<4xf32>
@@ -642,8 +652,10 @@ def Exec_WaitOp : Exec_Op<"wait", [MemoryEffects<[MemRead, MemWrite]>]> {
   let assemblyFormat = "$start attr-dict";
 }
 def Exec_RecvOp : Exec_Op<"recv", [CollectiveOpInterface]> {
-  let summary = "mw_recv from the rank at place `from`";
-  let description = [{ Waits for the sender's `exec.send` of the same channel. }];
+  let summary = "mw_recv from rank `from` of the group";
+  let description = [{
+    Waits for the sender's `exec.send` of the same channel.
+  }];
   let arguments = (ins Writes<Exec_MemRef>:$output, I64Attr:$from, I64Attr:$channel, StrArrayAttr:$axes);
   let assemblyFormat = "`from` $from `channel` $channel `over` $axes `to` $output attr-dict `:` type($output)";
   let extraClassDeclaration = [{

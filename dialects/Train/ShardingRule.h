@@ -42,7 +42,7 @@ struct TensorFactors {
   /// partial over the same mesh axes or none is.
   bool additive = false;
   /// `@v`: the elements are indices along this factor; -1: they are not. Where
-  /// the factor is cut they are counted from the beginning of a device's part, and
+  /// the factor is sharded they are counted from the offset of a device's part, and
   /// the op does nothing for those outside it.
   int indexes = -1;
 };

@@ -16,10 +16,9 @@ include "mlir/IR/OpBase.td"
 
 def ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
   let description = [{
-    The op's factor table: which dimension of which operand is the same index as
-    which dimension of which result, what is summed over, what must stay whole.
-    Sizes are those of the op's current types, so the table is right before and
-    after partitioning.
+    The op's factor table: which dimensions of operands and results are one index,
+    which indices are summed over, and which must stay whole. Sizes are those of the
+    op's current types, so that the table is valid before and after partitioning.
   }];
   let cppNamespace = "::meshwright::train";
   let methods = [InterfaceMethod<"The factor table with sizes.",
@@ -29,11 +28,11 @@ def ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
 def VJPOpInterface : OpInterface<"VJPOpInterface"> {
   let description = [{
     Reverse-mode derivative: the vector-Jacobian product. `cotangents` has one
-    value per result, null where nothing downstream depends on it (at least one
-    is set). Pushes one value per operand onto `grads`, null for operands that
-    are not differentiable (token ids) or have no derivative. May use the op's
+    value per result, null for results that the loss does not depend on (at least one
+    is set). The method pushes one value per operand onto `grads`, null for operands
+    that are not differentiable (token ids) or have no derivative. It may use the op's
     operands and results as values: autodiff decides how they reach the backward.
-    `needed` says for each operand whether its gradient is wanted; an op may leave
+    `needed` says for each operand whether its gradient is needed; an op may leave
     the others null.
   }];
   let cppNamespace = "::meshwright::train";
@@ -46,11 +45,11 @@ def VJPOpInterface : OpInterface<"VJPOpInterface"> {
 
 def CostOpInterface : OpInterface<"CostOpInterface"> {
   let description = [{
-    What one execution costs. FLOPs count a multiply-add as two; a contraction
-    counts its products, attention its two products over the visible part,
-    everything else one per output element unless it says otherwise. Bytes are
-    what must move at least: each operand read and each result written once. FLOPs are
-    a double, as those of a large model's step exceed 2^63.
+    The cost of one execution. A multiply-add counts as two FLOPs; a contraction
+    counts its products, attention its two products over the visible part, and every
+    other op one FLOP per output element unless it says otherwise. Bytes are a lower
+    bound: each operand is read and each result written once. FLOPs are a double,
+    because those of a large model's step exceed 2^63.
   }];
   let cppNamespace = "::meshwright::train";
   let methods = [
@@ -62,16 +61,16 @@ def CostOpInterface : OpInterface<"CostOpInterface"> {
 
 def KernelOpInterface : OpInterface<"KernelOpInterface"> {
   let description = [{
-    A memory-bound op: it can become part of a generated kernel. `decompose`
-    rewrites it at the builder's insertion point into arith/math ops on tensors
+    A memory-bound op, which can become part of a generated kernel. `decompose`
+    rewrites it at the builder's insertion point into arith and math ops on tensors
     and the structural ops train.broadcast, train.reduce, train.fill, train.iota,
     train.gather_rows, train.scatter_rows, train.dynamic_slice and
-    train.transpose_blocks, from which kernels are formed for
-    every target. Such ops are cheap to recompute.
+    train.transpose_blocks, from which kernels are formed for every target. Such ops
+    are cheap to recompute.
 
-    Kernels compute in f32 at least: callers go through `decomposeInF32`, which
-    hands narrower operands over in f32 and rounds the results. An op that
-    `movesElements`, without arithmetic, is decomposed in the types it has.
+    Kernels compute in f32 at least: callers use `decomposeInF32`, which converts
+    narrower operands to f32 and rounds the results. An op that `movesElements`,
+    without arithmetic, is decomposed in its own types.
   }];
   let cppNamespace = "::meshwright::train";
   let methods = [
@@ -84,9 +83,9 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
 
 def SumOpInterface : OpInterface<"SumOpInterface"> {
   let description = [{
-    An op with results that are sums. They are computed in f32 at least and rounded
-    once, to the result's element type, which need not be the operands': the gradient
-    of a bf16 parameter may leave its sum in f32.
+    An op whose results are sums. They are computed in f32 at least and rounded once, to
+    the result's element type, which may differ from the operands': the gradient of a
+    bf16 parameter may be a sum in f32.
   }];
   let cppNamespace = "::meshwright::train";
   let methods = [InterfaceMethod<"Whether result `index` is such a sum.", "bool", "isSum",
@@ -95,13 +94,13 @@ def SumOpInterface : OpInterface<"SumOpInterface"> {
 
 def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
   let description = [{
-    An op that wants element types of its own when a model is trained in the type
-    `narrow` (bf16 or f16). All others take operands of that type, and what an op
-    without operands makes has it.
+    An op that needs element types of its own when a model is trained in the type
+    `narrow` (bf16 or f16). All other ops take operands of that type, and results of
+    ops without operands have it.
   }];
   let cppNamespace = "::meshwright::train";
   let methods = [
-    InterfaceMethod<"The type wanted of float operand `index`.", "::mlir::FloatType",
+    InterfaceMethod<"The type that float operand `index` must have.", "::mlir::FloatType",
                     "getOperandPrecision",
                     (ins "unsigned":$index, "::mlir::FloatType":$narrow), "",
                     [{ return narrow; }]>,
@@ -112,22 +111,22 @@ def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
 
 def ContractionOpInterface : OpInterface<"ContractionOpInterface"> {
   let description = [{
-    A sum of products of operand 0 and operand 1 as the op's sharding rule says:
-    factors in operand 0 and the result are rows, in operand 1 and the result
-    columns, in both operands only the summed dimension, in all three the batch.
-    Lowered to a matrix-multiply library.
+    A sum of products of operand 0 and operand 1, by the op's sharding rule: factors
+    of operand 0 and the result are rows, factors of operand 1 and the result are
+    columns, factors of both operands alone are summed over, and factors of all three
+    are the batch. Lowered to calls of a matrix library.
   }];
   let cppNamespace = "::meshwright::train";
 }
 
 def AccumulatingOpInterface : OpInterface<"AccumulatingOpInterface"> {
   let description = [{
-    An op that can add its one result to an operand `init` of the result's type,
-    in place when memory is planned: gradients that are summed over microbatches or
-    over several uses of a parameter.
+    An op that can add its one result to an operand `init` of the result's type, which
+    bufferization does in place: gradients that are summed over microbatches or over
+    several uses of a parameter.
   }];
   let cppNamespace = "::meshwright::train";
-  let methods = [InterfaceMethod<"What the result is added to, if anything.",
+  let methods = [InterfaceMethod<"The operand that the result is added to, if there is one.",
                                  "::mlir::MutableOperandRange", "getInitMutable">];
 }
 
@@ -137,15 +136,15 @@ def RandomOpInterface : OpInterface<"RandomOpInterface"> {
   }];
   let cppNamespace = "::meshwright::train";
   let methods = [InterfaceMethod<
-      "Makes the op do what it does in evaluation, and may erase it. Returns false if "
-      "nothing was random in it.",
+      "Makes the op compute what it computes in evaluation, and may erase it. Returns false "
+      "if the op was not random.",
       "bool", "dropRandomness">];
 }
 
 def UpdateOpInterface : OpInterface<"UpdateOpInterface"> {
   let description = [{
-    The optimizer's update of one parameter: operands that have the parameter's
-    shape, and so can be stored in parts (ZeRO), are it, its gradient and its states.
+    The optimizer's update of one parameter. The operands with the parameter's shape,
+    which ZeRO can shard, are the parameter, its gradient and its states.
   }];
   let cppNamespace = "::meshwright::train";
   let methods = [
@@ -156,11 +155,11 @@ def UpdateOpInterface : OpInterface<"UpdateOpInterface"> {
 
 def SplittableOpInterface : OpInterface<"SplittableOpInterface"> {
   let description = [{
-    An op that needs an index whole, but is made of sums and maxima over it.
-    `split` builds the same values, one per result, from ops that need it whole
-    nowhere: cut along it, the sums and maxima are partial values. Used where the
-    index is to be cut (`dist-split-reductions`); whole, the op itself is one
-    kernel and reads its operands once.
+    An op that needs an index whole, but only for sums and maxima over it. `split`
+    builds the same values, one per result, from ops that do not need the index whole:
+    if it is sharded, the sums and maxima are partial values. `dist-split-reductions`
+    uses it for indices that seeds shard; otherwise the op itself is one kernel and
+    reads its operands once.
   }];
   let cppNamespace = "::meshwright::train";
   let methods = [InterfaceMethod<
@@ -171,22 +170,22 @@ def SplittableOpInterface : OpInterface<"SplittableOpInterface"> {
 def IndexedOpInterface : OpInterface<"IndexedOpInterface"> {
   let description = [{
     An op whose result depends on the indices of elements and not on the elements
-    alone: random numbers, positions, masks. The index is that of the logical
-    global tensor, also where the types are padded or one device's part. A
-    dimension is named by an operand or result and its number.
+    alone: random numbers, positions, masks. The index is that of the logical global
+    tensor, even if the types are padded or those of one device's part. A dimension is
+    given by an operand or result and the dimension's number.
   }];
   let cppNamespace = "::meshwright::train";
   let methods = [
     InterfaceMethod<"The dimensions whose indices matter.",
                     "::llvm::SmallVector<std::pair<::mlir::Value, int64_t>>", "getIndexedDims">,
-    InterfaceMethod<"Called before types change: keeps as attributes what the types say about "
-                    "logical sizes, unless attributes say it already.",
+    InterfaceMethod<"Called before types change: stores the logical sizes of the types as "
+                    "attributes, unless the op has them already.",
                     "void", "keepLogicalSizes", (ins), "", [{ (void)$_op; }]>,
-    InterfaceMethod<"What `setBegins` has given it: for each of `getIndexedDims` the index at "
-                    "which a part begins, or null.",
+    InterfaceMethod<"The operands that `setBegins` has set: for each of `getIndexedDims` the "
+                    "offset of the part, or null.",
                     "::llvm::SmallVector<::mlir::Value>", "getIndexBegins">,
-    InterfaceMethod<"Takes for each of `getIndexedDims` the index at which this device's part "
-                    "begins (tensor<i32>), null for dimensions that are not cut.",
+    InterfaceMethod<"Sets for each of `getIndexedDims` the offset of this device's part "
+                    "(tensor<i32>), null for dimensions that are not sharded.",
                     "void", "setBegins", (ins "::mlir::ValueRange":$begins)>];
 }
 
@@ -201,9 +200,9 @@ def SizedOpInterface : OpInterface<"SizedOpInterface"> {
 
 def ZeroPreservingOpInterface : OpInterface<"ZeroPreservingOpInterface"> {
   let description = [{
-    Results are 0 at an index where an id points nowhere, and sums leave it out; with
-    `preservesZero` also where all operands that have the index are 0. Ops that
-    are linear in an operand (`~`, `+`) need not say so.
+    Results are 0 at an index whose id selects no row, and sums omit that index; with
+    `preservesZero` the same holds if all operands with the index are 0. Ops that are
+    linear in an operand (`~`, `+`) do not need this interface.
   }];
   let cppNamespace = "::meshwright::train";
   let methods = [InterfaceMethod<"Whether zeros make a zero result.", "bool", "preservesZero",
@@ -212,12 +211,12 @@ def ZeroPreservingOpInterface : OpInterface<"ZeroPreservingOpInterface"> {
 
 def NeutralPaddingOpInterface : OpInterface<"NeutralPaddingOpInterface"> {
   let description = [{
-    An op that can run on a padded index, be it one that it needs whole: with this value
-    in the padding of operand `operand`, results are what they are without padding, and
-    0 in their own. No value, no padding of that operand.
+    An op that can run on a padded index, even one that it needs whole: with this value
+    in the padding of operand `operand`, results are the same as without padding, and 0
+    in their own padding. Without a value that operand cannot be padded.
   }];
   let cppNamespace = "::meshwright::train";
-  let methods = [InterfaceMethod<"What padding of an operand holds.", "::std::optional<double>",
+  let methods = [InterfaceMethod<"The value in the padding of an operand.", "::std::optional<double>",
                                  "getNeutralPadding", (ins "unsigned":$operand)>];
 }
 

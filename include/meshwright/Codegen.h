@@ -25,7 +25,7 @@ namespace meshwright {
 /// What to generate code for.
 struct CodegenOptions {
   /// An LLVM processor name (`znver4`, `x86-64-v3`), or empty for this machine
-  /// with all it has.
+  /// with all of its features.
   std::string cpu;
   /// The plan the object carries; built by lib/Report. Empty: no plan.
   std::string plan;
@@ -55,13 +55,13 @@ mlir::FailureOr<std::string> emitLLVM(mlir::ModuleOp lowered, const CodegenOptio
 mlir::FailureOr<std::string> emitObject(mlir::ModuleOp lowered,
                                         const CodegenOptions &options = {});
 
-/// What the linker is told beside the object.
+/// The linker's inputs beside the object.
 struct LinkOptions {
   /// The compiler driver, found when Meshwright was configured if empty.
   std::string driver;
   exec::RuntimeFiles files; ///< of the runtime that the object needs
-  /// The folder with the runtime, found from the place
-  /// of the running tool if empty.
+  /// The folder with the runtime; if empty, it is found from the path
+  /// of the running tool.
   std::string runtime;
 };
 

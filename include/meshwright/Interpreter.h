@@ -8,10 +8,10 @@
 // lowers ops: only the ops' documented formulas are shared.
 //
 // How ranks run. Each rank is a thread that walks its own function; one of them
-// runs at a time, until it meets a collective or a receive whose partners are
-// not there yet. So ranks may run different programs (pipeline stages), results
-// never depend on timing, and "everyone waits" is detected and reported with the
-// op each rank is at.
+// runs at a time, until it reaches a collective or a receive whose peers have not
+// reached theirs. So ranks may run different programs (pipeline stages), results
+// never depend on timing, and a deadlock is detected and reported with the op that
+// each rank is at.
 //
 // How to give an op its meaning. Attach one of two interfaces as an external
 // model (lib/Interpreter/Model.h shortens that to one line per op):
@@ -51,7 +51,7 @@ using State = llvm::StringMap<Tensor>;
 
 class World;
 
-/// One rank's view of a run; what models get.
+/// One rank's view of a run, which models receive.
 class RankContext {
 public:
   RankContext(World &world, int64_t rank) : world(world), myRank(rank) {}
@@ -70,7 +70,7 @@ public:
   /// are the results.
   llvm::LogicalResult run(mlir::Block &block, llvm::ArrayRef<Tensor> arguments, TensorList &results);
 
-  /// Computes an op that is no collective once more, from other operands.
+  /// Computes an op again from other operands; the op is not a collective.
   llvm::LogicalResult compute(mlir::Operation *op, TensorList &operands, TensorList &results);
 
   /// Leaves a tensor for rank `to`; does not wait.
@@ -93,8 +93,8 @@ private:
   llvm::SmallVector<llvm::DenseMap<mlir::Value, Tensor> *> frames;
 };
 
-/// Called with the operands and results of every op that has run, in an order in which
-/// what an op reads comes before it, over all ranks. May replace results; a failure ends the run.
+/// Called with the operands and results of every op that has run, over all ranks, in an order
+/// in which an op comes after the ops that it reads. May replace results; a failure ends the run.
 using Observer = std::function<llvm::LogicalResult(RankContext &, mlir::Operation *,
                                                    llvm::ArrayRef<Tensor> operands,
                                                    TensorList &results)>;

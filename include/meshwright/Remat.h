@@ -23,8 +23,8 @@ struct RematCandidate {
   double bytes = 0, cost = 0;
 };
 
-/// What the layers of one stage of a pipeline, or of all of a model, can keep and what
-/// that costs. For modules after stage `local`.
+/// The choices of residuals for the layers of one pipeline stage, or of a whole model, and
+/// their costs. For modules after phase `local`.
 class RematEstimates {
 public:
   /// `held`: whenever a backward begins; a model without stages has one chunk. With `anyGroups` groups may leave a tail, else

@@ -45,7 +45,7 @@ struct Plan : plan::Plan {
   std::string predictedTrace;                 ///< of a step
 };
 
-/// The plan of a module at stage exec, with what `writeReport` needs `forReport`.
+/// The plan of a module at phase exec, with the data that `writeReport` needs `forReport`.
 llvm::Expected<Plan> buildPlan(mlir::ModuleOp module, bool forReport = false);
 
 /// Writes `directory`/report.json, a self-contained `directory`/index.html, the pictures in
@@ -60,25 +60,25 @@ llvm::Error writeReport(const Plan &plan, llvm::StringRef directory);
 /// step over all ranks, and `collectives`, calls in a step.
 llvm::Error checkAssertion(const plan::Plan &plan, llvm::StringRef condition);
 
-/// Compares what two plans say and prints what differs as tables. The number of rows
-/// that differ; 0 only if the plans are the same.
+/// Prints the differences of two plans as tables and returns the number of rows that
+/// differ; 0 only if the plans are equal.
 unsigned diffPlans(const plan::Plan &a, const plan::Plan &b, llvm::raw_ostream &os);
 
 int64_t ranksOf(const plan::Plan &plan);
-/// What allowances set aside in all.
+/// The sum of the allowances.
 int64_t bytesOf(llvm::ArrayRef<plan::Allowance> allowances);
 
 /// The plan as tables on a terminal.
 void printPlan(const plan::Plan &plan, llvm::raw_ostream &os);
 
-/// What a machine reaches, as somebody measured it: bytes read and written, and operations of
-/// matrix products, a second; 0 if not given.
+/// The measured ceilings of a machine: bytes read and written a second, and operations of
+/// matrix products a second; 0 if not given.
 struct Ceilings {
   double copyRate = 0, matmulRate = 0;
   bool known() const { return copyRate > 0 && matmulRate > 0; }
 };
 
-/// What each kernel of a step moves and computes, as a table; with ceilings also the time
+/// The bytes and operations of each kernel of a step as a table; with ceilings also the time
 /// that no implementation can beat.
 void printKernels(const plan::Plan &plan, const Ceilings &ceilings, llvm::raw_ostream &os);
 

@@ -3,16 +3,16 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // A kernel function is tensor-level arithmetic over one or a few iteration
-// spaces. Its plan is a list of stages, run one after the other; between two
-// stages every thread has finished. A stage is a loop nest: row dimensions, of
-// which some are spread over threads and some run in order, and one column
-// dimension walked by vectors. What a stage computes are its roots: tensors to
-// store, sums over rows or over everything, rows to scatter. Everything else is
-// evaluated where it is needed from the stage's expression graph, so that no
-// intermediate tensor exists unless a later stage needs it.
+// spaces. It becomes a list of loop nests that run one after the other; all threads
+// finish one before the next begins. A loop nest has row dimensions, of which some
+// are spread over threads and some run in order, and one column dimension that
+// vectors walk. It computes its roots: tensors to store, sums over rows or over
+// everything, rows to scatter. All other values are evaluated where they are needed
+// from the loop nest's expression graph, so that no intermediate tensor exists unless
+// a later loop nest needs it.
 //
-// The plan depends on shapes only. It knows nothing of vectors, threads or
-// instructions; those are the target's.
+// Loop nests depend on shapes only, and not on vectors, threads or instructions, which
+// are the target's.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_CODEGEN_KERNELPLAN_H
@@ -25,11 +25,11 @@
 
 namespace meshwright::codegen {
 
-/// Memory a kernel touches.
+/// Memory that a kernel reads or writes.
 struct Buffer {
   enum Kind { Argument, Result, Workspace, Constant };
   Kind kind;
-  /// Place among the kernel's operands (arguments, then results).
+  /// Index among the kernel's operands (arguments, then results).
   unsigned index = 0;
   /// Workspace: where it starts, in bytes.
   int64_t offset = 0;
@@ -73,8 +73,8 @@ struct Node {
   /// RowReduce of exp(x - m), where m is the greatest x of the row: the node of m. Both are
   /// reduced in one loop, whose sum is of exp(x - the greatest so far).
   Node *greatest = nullptr;
-  /// Kept in a row of scratch memory by loop `keptBy`, because later loops would
-  /// pay too much to compute it again; -1 if not.
+  /// The loop that keeps the value in a row of scratch memory, because recomputing it in
+  /// later loops would cost too much; -1 for none.
   int keptBy = -1;
 
   mlir::Type getElementType() const {
@@ -82,7 +82,7 @@ struct Node {
   }
 };
 
-/// What a stage is for.
+/// A result of a stage.
 struct Root {
   enum Kind {
     Store,     ///< node -> dest
@@ -143,12 +143,12 @@ struct KernelPlan {
   llvm::SmallVector<std::pair<unsigned, unsigned>> inplace;
 };
 
-/// Splits reductions over the last and other dimensions in two. Run before planning.
+/// Splits reductions over the last and other dimensions in two. Runs before planKernel.
 void normalizeKernel(mlir::func::FuncOp kernel);
 
-/// Plans `kernel`, a normalized function of kernel primitives; errors name the
-/// op that no plan exists for. The numbers of chunks in the function's
-/// exec.chunks, if there, take precedence over `options`.
+/// The loop nests of `kernel`, a normalized function of kernel primitives; errors name the op
+/// that fits into none. The numbers of chunks in the function's exec.chunks, if present, take
+/// precedence over `options`.
 mlir::FailureOr<KernelPlan> planKernel(mlir::func::FuncOp kernel, const exec::ScheduleLimits &options);
 
 /// The row reductions of a stage in the order of their loops.

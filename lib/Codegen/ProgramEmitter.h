@@ -2,10 +2,9 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// A program becomes a function of the host that makes the runtime's calls one after
-// the other. Addresses, loops, calls, products and collectives are the same for every
-// target; how kernels and attention run and how bytes are written is the target's,
-// which derives its emitter from this.
+// A program becomes a function of the host that calls the runtime for one op after the
+// other. Addresses, loops, calls, products and collectives are the same for every target.
+// A target derives its own emitter, which runs kernels and attention and writes bytes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_CODEGEN_PROGRAMEMITTER_H
@@ -20,12 +19,12 @@ namespace meshwright::codegen {
 
 class ProgramEmitter {
 public:
-  /// Where a program is emitted to, and what it is of.
+  /// The module that receives a program's functions, and the facts they are made from.
   struct Place {
     mlir::ModuleOp target;
     const PlannedKernels &kernels;
     const Communication &communication;
-    mlir::StringRef suffix; ///< tells the functions of several programs apart
+    mlir::StringRef suffix; ///< distinguishes the functions of several programs
   };
   explicit ProgramEmitter(const Place &place)
       : target(place.target), b(target.getContext()), loc(target.getLoc()),
@@ -58,7 +57,7 @@ protected:
   mlir::Value orNull(mlir::Value address) {
     return address ? address : mlir::LLVM::ZeroOp::create(b, loc, ptr).getResult();
   }
-  /// An array of the addresses of `memory`, good until the next one.
+  /// An array of the addresses of `memory`, valid until the next call.
   mlir::Value addresses(mlir::ValueRange memory);
   mlir::Value i64(int64_t value) { return mlir::arith::ConstantIntOp::create(b, loc, value, 64); }
   mlir::Value i32(int64_t value) { return mlir::arith::ConstantIntOp::create(b, loc, value, 32); }
@@ -80,22 +79,22 @@ private:
   void call(exec::CallOp op);
   /// The address of a string, with a zero at its end.
   mlir::Value text(mlir::StringRef value);
-  /// Says to the runtime what comes next; `mw_end` ends it.
+  /// Opens a span of the runtime's trace; `mw_end` closes it.
   void beginSpan(mlir::Operation &op);
   mlir::Value constants(const std::string &name, llvm::ArrayRef<int64_t> values);
   mlir::Value segments(const Collective &collective);
   /// The function of a program: its arguments are the context, where its buffers are,
   /// and, of a private one, the addresses that its callers give.
   mlir::LLVM::LLVMFuncOp declare(mlir::StringRef program, size_t arguments);
-  /// This rank's place in the group along `axes`.
+  /// This rank's rank in the group along `axes`.
   mlir::Value place(mlir::ArrayAttr axes);
-  /// ... of the rank `shift` places on among `members`, the first coming after the last.
+  /// ... of the rank that is `shift` further, modulo `members`.
   mlir::Value place(mlir::ArrayAttr axes, int64_t shift, int64_t members);
   mlir::Value offset(mlir::Value base, mlir::Value bytes) {
     return mlir::LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), base, mlir::ValueRange{bytes});
   }
 
-  /// Where the host's arena begins.
+  /// The address of the host's arena.
   mlir::Value hostArena();
 
   const PlannedKernels &kernels;

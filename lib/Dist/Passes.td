@@ -15,88 +15,91 @@ class StagedPass<string argument, string stage>
 def DistApplyStrategy : StagedPass<"dist-apply-strategy", "dist"> {
   let summary = "Writes the mesh and the strategy's seed shardings";
   let description = [{
-    Adds `dist.mesh @mesh` and a few `dist.seed` attributes, from which propagation
-    makes everything else. Beside each stands a `dist.reason`, the strategy's name, or
-    a dictionary of one for each axis.
+    Adds `dist.mesh @mesh` and the `dist.seed` attributes from which propagation derives
+    every other sharding. Beside each seed stands a `dist.reason`: the strategy's name, or
+    a dictionary with one name for each axis.
 
-    - The batch of the inputs tokens, targets and sequence_ids is cut over the axes
+    - The batch of the inputs tokens, targets and sequence_ids is sharded over the axes
       replica and data (and the third of tensor=RxCxD).
-    - `tensor` cuts every index of a parameter that is not the residual stream's and
-      that no op needs whole, but for sums over it: heads, the MLP's inner dimension,
-      the vocabulary (Megatron-LM). More devices than groups of heads make it an axis
-      of two parts, tensor.0 for groups, tensor.1 for the heads of a group, where they
-      divide these; otherwise groups are padded. With `tensor-2d`, tensor=RxC, C cuts the
-      residual stream's features too; tensor=RxCxD divides the batch by D and stores
-      parameters once over it.
-    - `sequence-parallel` cuts the sequence of what layers hand on over `tensor`.
-    - `zero` cuts optimizer states (1), also accumulated gradients (2), also
-      parameters (3) over data, and not over replica (hybrid sharding). The changes
-      between what is stored and what is computed with are `dist.constrain` ops with
-      `boundary`.
+    - `tensor` shards every index of a parameter that does not belong to the residual
+      stream and that no op needs whole except to sum over it: heads, the MLP's inner
+      dimension, the vocabulary (Megatron-LM). With more devices than groups of heads the
+      axis gets two parts, tensor.0 for groups and tensor.1 for the heads of a group, if
+      their number divides; otherwise groups are padded. With `tensor-2d`, tensor=RxC, C
+      shards the residual stream's features too; tensor=RxCxD divides the batch by D and
+      stores each parameter once over it.
+    - `sequence-parallel` shards over `tensor` the sequence of the values that layers pass
+      to each other.
+    - `zero` shards optimizer states (1), also accumulated gradients (2), also parameters
+      (3) over data, and not over replica (hybrid sharding). Between the stored tensor and
+      the one that ops compute with stands a `dist.constrain` with `boundary`.
 
-    - `data-sync=parameter-server` puts optimizer states and the f32 copies of narrow
-      parameters on the device at coordinate 0 of data and replica (`root`), for each
-      coordinate of tensor one. Gradients go there after the last microbatch, updated
-      parameters back.
+    - `data-sync=parameter-server` keeps optimizer states and the f32 copies of narrow
+      parameters on the device at coordinate 0 of data and replica (`root`), one such
+      device for each coordinate of tensor. Gradients are sent to it after the last
+      microbatch, and updated parameters are sent back.
 
-    A seed that is there already stays, and so do those that the module's
+    A seed that the program has already stays. So do the seeds that the module's
     `dist.seeds`, a list of ["pattern", "[{axis}, ..]"], gives parameters by name; two
-    patterns that want one parameter placed differently are refused. An axis that a
-    seed in the program names is in that seed's hands.
+    patterns that ask for different shardings of one parameter are refused. If a seed in
+    the program names an axis, no strategy uses that axis.
 
-    What a seed cuts need not divide (`dist-pad`); ZeRO prefers dimensions that do.
-    Refuses a batch that does not divide, naming what would; mesh axes whose
-    strategy is not available, unless a seed uses them; and more devices than tensor
-    parallelism or ZeRO can give a part of any parameter.
+    The dimensions that a seed shards need not divide evenly (`dist-pad`); ZeRO prefers
+    dimensions that do. The pass refuses a batch that does not divide, and names one that
+    would; mesh axes without an available strategy, unless a seed uses them; and more
+    devices than tensor parallelism or ZeRO can give a part of any parameter.
   }];
   let options = [
     Option<"mesh", "mesh", "::meshwright::dist::Mesh", "", "axes outermost first, e.g. data=4,tensor=2">,
     Option<"zero", "zero", "int64_t", "0", "ZeRO stage 0 to 3">,
     Option<"dataSync", "data-sync", "::meshwright::DataSync", "::meshwright::DataSync::allReduce",
-           "who adds gradients and updates: all-reduce or parameter-server">,
+           "how gradients are added and parameters updated: all-reduce or parameter-server">,
     Option<"sequenceParallel", "sequence-parallel", "bool", "false",
-           "cut the residual stream along the sequence over the tensor axis">,
+           "shard the residual stream along the sequence over the tensor axis">,
     Option<"tensor2d", "tensor-2d", "bool", "false",
-           "tensor=RxC: R cuts inner dimensions, C the residual stream">];
+           "tensor=RxC: R shards inner dimensions, C the residual stream">];
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 
 def DistSplitReductions : StagedPass<"dist-split-reductions", "dist"> {
-  let summary = "Lets indices be cut that ops need whole only to sum over them";
+  let summary = "Splits ops whose whole index is only summed over, so that seeds can shard it";
   let description = [{
-    Cross-entropy needs a token's logits whole and a norm its row, but only for sums
-    and maxima. Where a seed cuts such an index anywhere in the program
-    (`lib/Dist/Strategy/IndexClasses.h`), the op becomes its sums
-    (`SplittableOpInterface`), which are partial values on a mesh. Elsewhere it stays
-    one op, which is one kernel.
+    Cross-entropy needs the logits of a token whole, and a norm needs its row whole, but
+    both only for sums and maxima. Where a seed shards such an index anywhere in the
+    program (`lib/Dist/Strategy/IndexClasses.h`), the op becomes its sums
+    (`SplittableOpInterface`), which are partial values on a mesh. Otherwise the op stays
+    whole and becomes one kernel.
   }];
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 
 def DistPad : StagedPass<"dist-pad", "dist"> {
-  let summary = "Pads indices that seeds cut into parts that do not divide them, and rows of matrices";
+  let summary = "Pads indices whose size the number of shards does not divide, and rows of matrices";
   let description = [{
-    An index that seeds cut into n parts grows to the next multiple of n in every
-    tensor that has it, variables included, so that all that follows divides evenly.
-    With `row-bytes` so does the last dimension of a matrix in a product until, in each
-    part, rows begin at multiples of so many bytes, and at multiples of 128 where that
-    adds less than 1%: a vocabulary of 50257 in bf16 becomes 50304. An index that
-    cannot be padded without copies, or inside a dimension, stays.
-    Padding is at the end of an index. Variables keep their own type as
-    `dist.logical` and hold zeros beyond it, always. Inputs and outputs of the
-    program keep their shapes: an input is padded after it (ids with -1, which
-    point nowhere), an output is sliced. An op that needs the index whole runs without
-    the padding, or with values there that change nothing (cross-entropy). What is stored in finer parts than it is computed with (ZeRO) is
-    padded alike where that divides.
+    An index that seeds shard into n parts grows to the next multiple of n in every
+    tensor that has it, variables included, so that all later passes divide evenly.
+    With `row-bytes` the last dimension of a matrix in a product grows too, until the
+    rows of each part begin at multiples of that many bytes, and at multiples of 128
+    where that adds less than 1%: a vocabulary of 50257 in bf16 becomes 50304. An index
+    that cannot be padded without copies, or that lies inside a dimension, stays.
 
-    Values in the padding are finite. Where an op sums over the index and no operand
-    is known to be zero there, or takes a maximum, a `train.mask` comes before it.
+    Padding lies at the end of an index. Variables keep their own type as `dist.logical`
+    and always hold zeros in the padding. Inputs and outputs of the program keep their
+    shapes: an input is padded after it is read (ids with -1, which select no row), an
+    output is sliced. An op that needs the index whole runs without the padding, or with
+    values there that do not change its result (cross-entropy). A tensor that is stored
+    in finer parts than ops compute with (ZeRO) is padded for both, if the finer number
+    of parts is a multiple of the other.
 
-    Refuses to pad the batch, and an index that is not the major one of a dimension,
-    whose padding would lie in the middle.
+    Values in the padding are finite. Before an op that sums over the index and whose
+    operands are not known to be zero in the padding, and before an op that takes a
+    maximum, the pass inserts a `train.mask`.
+
+    The pass refuses to pad the batch, and an index that is not the major one of a
+    dimension, because its padding would lie in the middle.
   }];
   let options = [Option<"rowBytes", "row-bytes", "int64_t", "0",
-                        "bytes at whose multiples rows of matrices begin; 0: where they do">];
+                        "alignment of the rows of matrices in bytes; 0: no alignment">];
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 
@@ -104,105 +107,107 @@ def DistPropagate : StagedPass<"dist-propagate", "dist"> {
   let summary = "Gives every tensor a sharding, from seeds and factor tables";
   let description = [{
     Axes spread from `dist.seed` attributes along the factors of the ops' tables,
-    forward and backward, across calls, loops and variables, to a fixed point on a
-    side table: first through calls and variables, then through ops that only pass
-    an index on, then through reductions. Where tensors of one op want an axis for
-    different factors, seeds of the user win (those without a `dist.reason`), then
-    parameters and their gradients, which stay where they are, then what moves
-    least bytes. Each op then runs cut as its tensors say, conflicts decided the
-    same way; a cut reduction gives a partial value. Partial values flow through
-    linear ops, additions and accumulators and are completed once. The result is
-    written into the types, with one `dist.reshard` for all uses that want a value
-    in the same other placement. Results of functions nobody calls are replicated
-    unless seeded. Nothing spreads through a `dist.constrain` with `boundary`.
+    forward and backward, across calls, loops and variables, until nothing changes. The
+    order is: calls and variables first, then ops that only pass an index on, then
+    reductions. If tensors of one op ask for an axis on different factors, the user's
+    seeds win (seeds without a `dist.reason`); next come parameters and their gradients,
+    which stay where they are; then the choice that moves the fewest bytes. Each op then
+    runs sharded as its tensors are, and conflicts are decided in the same order. A
+    sharded reduction makes a partial value. Partial values flow through linear ops,
+    additions and accumulators and are completed once. The pass writes the result into
+    the types, with one `dist.reshard` for all uses of a value that need the same other
+    sharding. Results of functions that nobody calls are replicated unless they have a
+    seed. Nothing spreads through a `dist.constrain` with `boundary`.
 
-    A seed on an op's results, `dist.seed` (an array where there are several, `unit`
-    for none), is for gradients: it decides like a parameter's.
+    A seed on the results of an op, `dist.seed` (an array if the op has several results,
+    `unit` for none), is meant for gradients: it has the priority of a parameter's seed.
 
-    An op with an operand that only a root has runs there: its results are the
-    root's and its other operands go there. That ends at variables, boundaries and
-    results, which say themselves where they are.
+    An op with an operand that only a root has runs on the root: its results belong to
+    the root, and its other operands are sent there. This ends at variables, boundaries
+    and results, which have shardings of their own.
 
-    Calls of one function that want different shardings get copies of it.
+    Calls of one function that need different shardings get copies of the function.
 
-    Refuses ops without a factor table, seeds that do not fit their tensor or the
-    mesh, and partial seeds.
+    The pass refuses ops without a factor table, seeds that do not fit their tensor or
+    the mesh, and partial seeds.
   }];
   let options = [Option<"explain", "explain", "std::string", "\"\"",
-                        "says which seed put each axis of this variable or input there">];
+                        "prints which seed put each axis on this variable or input">];
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 
 def DistVerify : StagedPass<"dist-verify", "dist"> {
   let summary = "Checks that every use fits its op's factor table";
   let description = [{
-    Every tensor carries a sharding of the mesh. In each op all tensors cut a
-    factor alike, no axis serves two factors, whole factors are whole; results are
-    partial exactly over cut reductions and what linear or additive operands
-    bring in. An op of which a root has one tensor alone has them all there. Values keep their placement across calls, loops and variables. A
-    partial value read as if it were complete is an error.
+    Every tensor carries a sharding of the mesh. In each op all tensors shard a factor
+    alike, no axis serves two factors, and factors that must be whole are whole. Results
+    are partial exactly over the sharded reductions and the axes that linear or additive
+    operands are partial over. If one tensor of an op is on a root alone, all of its
+    tensors are. Values keep their sharding across calls, loops and variables. Reading a
+    partial value as if it were complete is an error.
   }];
 }
 
 def DistPartition : StagedPass<"dist-partition", "local"> {
-  let summary = "From global tensors with shardings to one device's program";
+  let summary = "Turns global tensors with shardings into one device's program";
   let description = [{
     Every type becomes the shape of one device's part, without encoding; each
-    `dist.reshard` becomes the collectives that the reshard planner finds. Ids that
-    point into a cut dimension are counted from where the device's part begins
-    (`dist.begin`), and ops whose result depends on global indices get it as an
-    operand.
-    Variables and the arguments of functions nobody calls keep their global type
-    as `dist.global`. Beside layers of pipeline chunks ops keep as `dist.replicated`
-    along which axes devices have copies of their results, for `dist-split-stages`.
+    `dist.reshard` becomes the collectives of the reshard path. Ids that point into a
+    sharded dimension are counted from the offset of the device's part (`dist.begin`),
+    and ops whose result depends on global indices get the offset as an operand.
+    Variables and the arguments of functions that nobody calls keep their global type as
+    `dist.global`. Next to the layers of pipeline chunks ops keep in `dist.replicated` the
+    axes along which devices have copies of their results, for `dist-split-stages`.
 
-    Refuses dimensions that do not divide evenly.
+    The pass refuses dimensions that do not divide evenly.
   }];
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 
 def DistSplitStages : StagedPass<"dist-split-stages", "stages"> {
-  let summary = "One program for each stage of the pipeline";
+  let summary = "Makes one program for each stage of the pipeline";
   let description = [{
-    Along the mesh axis `pipe` devices run different programs, nested modules `@stage0`,
-    `@stage1`, ... (see Programs.h) with the variables, functions and functions' callees
-    they need. The layers come cut into chunks, by `train-cut-layers`; `schedule` says
-    which stage holds which chunk (chunk c stage c mod stages; zb-v: there and back) and
-    whether gradients of weights are tasks of their own.
+    Along the mesh axis `pipe` devices run different programs: nested modules `@stage0`,
+    `@stage1`, ... (see Programs.h) with the variables and functions that they need. The
+    layers have been split into chunks by `train-cut-layers`; `schedule` says which stage
+    owns which chunk (chunk c belongs to stage c mod stages; zb-v goes there and back)
+    and whether gradients of weights are tasks of their own.
 
-    Each chunk is a function `@forward.c`, which also returns what the backward reads
-    (the stash), `@backward.c` and, for zero-bubble schedules, `@weight.c`. What comes
-    before the layers belongs to the chunk that reads it first, what comes after them to
-    the last; reads of variables, rotary tables and other things that need no layer are
-    repeated wherever they are read. `@step` and `@eval` call the functions once a
-    microbatch, one after the other, with `dist.send` and `dist.recv` of what crosses
-    stages; `dist.task` names the task of each op. Each device sends what it has to the
-    device at the same place of the other stage. Devices that have the same value, as
-    those along `tensor` have without sequence parallelism, each send a part of it and
-    gather it there (Narayanan et al. 2021b) where that takes less time: along axes that
-    the mesh names after `pipe`, further in, by a model with the bandwidths `between`
-    stages and `inside` one and a latency each message and each round of the gather's ring has.
-    `scatter-gather` says `never`, `cheaper` or `always`.
+    Each chunk is a function `@forward.c`, which also returns the stash that the backward
+    reads, a function `@backward.c` and, for zero-bubble schedules, a function
+    `@weight.c`. Ops before the layers belong to the first chunk that reads their
+    results, ops after the layers to the last chunk; reads of variables, rotary tables
+    and other ops that need no layer are repeated wherever their results are read.
+    `@step` and `@eval` call the functions once for each microbatch, one after the other,
+    with `dist.send` and `dist.recv` for values that cross stages; `dist.task` names the
+    task of each op. Each device sends its values to the device of the other stage with
+    the same other coordinates. Devices that hold the same value, as the devices along
+    `tensor` do without sequence parallelism, can each send a part of it, which the
+    receivers gather (Narayanan et al. 2021b). They do so where a cost model says that it
+    takes less time: along axes that the mesh names after `pipe`, with the bandwidths
+    `between` stages and `inside` a stage and the latency of each message and of each
+    round of the gather's ring. `scatter-gather` says `never`, `cheaper` or `always`.
 
-    After the last microbatch a stage reduces its gradients and updates its variables.
-    A variable that several stages read is held by all of them (tied embeddings): they
-    exchange their sums of gradients and add them in the same order, so that the copies
-    stay equal to the last bit. The squares of the gradients are added over the stages,
-    each once, and the loss is broadcast. So clipping is a barrier between the last
-    microbatch and the updates.
+    After the last microbatch a stage reduces its gradients and updates its variables. A
+    variable that several stages read is stored by all of them (tied embeddings): the
+    stages exchange their sums of gradients and add them in the same order, so that the
+    copies stay equal to the last bit. The squares of the gradients are added over the
+    stages, each once, and the loss is broadcast. So gradient clipping is a barrier
+    between the last microbatch and the updates.
 
-    Without an axis `pipe` nothing changes. Refuses layers without a `train.chunk` or,
-    where devices may have copies, a `dist.replicated`, chunks that are not those of the
-    schedule or do not begin in order, and tensors that seeds have cut over `pipe`.
+    Without an axis `pipe` nothing changes. The pass refuses layers without a
+    `train.chunk` or, if devices may have copies, without a `dist.replicated`; chunks that
+    are not those of the schedule or do not begin in order; and tensors that seeds shard
+    over `pipe`.
   }];
   let options = [
     Option<"schedule", "schedule", "::meshwright::planner::ScheduleKind", "", "the schedule, as for dist-schedule">,
     Option<"scatterGather", "scatter-gather", "std::string", "\"cheaper\"",
-           "when devices with copies of a value each send a part of it: never, cheaper or always">,
+           "when devices with copies of a value each send one part of it: never, cheaper or always">,
     Option<"between", "between", "double", "25e9",
            "bytes a second a device sends to another stage (an InfiniBand link of 200 Gb/s)">,
     Option<"inside", "inside", "double", "300e9",
-           "bytes a second it sends along axes further in (NVLink of an A100)">,
+           "bytes a second it sends along the axes after pipe (NVLink of an A100)">,
     Option<"latency", "latency", "double", "1e-5", "seconds a message takes at least">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect"];
 }
@@ -210,19 +215,20 @@ def DistSplitStages : StagedPass<"dist-split-stages", "stages"> {
 def DistSchedule : StagedPass<"dist-schedule", "schedule"> {
   let summary = "Puts the tasks of pipeline stages into the order of a schedule";
   let description = [{
-    naive, gpipe, 1f1b, interleaved:V (microbatches a multiple of the stages), zb-h1 (at
-    least as many microbatches as stages), zb-h2 and zb-v (at least twice the stages less
-    one); `lib/Planner/PipelineSchedule.h` has their sources. `@eval` does the forward
-    tasks in the same order.
+    The schedules are naive, gpipe, 1f1b, interleaved:V (the number of microbatches is a
+    multiple of the stages), zb-h1 (at least as many microbatches as stages), zb-h2 and
+    zb-v (at least twice the stages minus one); `lib/Planner/PipelineSchedule.h` names
+    their sources. `@eval` runs the forward tasks in the same order.
 
-    A value is sent right after the call that makes it and received right before the
-    call that reads it. The programs end when one message may be on its way from a
-    stage to another: where stages would wait for one another in a circle, one of
-    them receives earlier.
+    A value is sent right after the call that makes it and received right before the call
+    that reads it. The programs end when one message may be in flight from a stage to
+    another: where stages would wait for one another in a circle, one of them receives
+    earlier.
 
     Programs with the attribute `dist.order = ["F0.0", "F1.0", "B0.0", ...]` (forward of
-    microbatch 0 in chunk 0, ...) do their tasks in that order instead. Refuses orders
-    that never end, name the tasks that wait, or sum microbatches out of order.
+    microbatch 0 in chunk 0, ...) run their tasks in that order instead. The pass refuses
+    orders that never end, and names the tasks that wait, and orders that add microbatches
+    in another sequence.
   }];
   let options = [
     Option<"schedule", "schedule", "::meshwright::planner::ScheduleKind", "",
@@ -230,85 +236,86 @@ def DistSchedule : StagedPass<"dist-schedule", "schedule"> {
 }
 
 def DistRematerialize : StagedPass<"dist-rematerialize", "stages"> {
-  let summary = "Computes activations again in the backward instead of keeping them";
+  let summary = "Recomputes activations in the backward instead of keeping them";
   let description = [{
-    Works on pairs of repeats, a forward and a backward by their `train.role`, of which
-    the second reads, slice by slice, what the first stacks and nobody else reads.
-    `policy` says what is still kept:
+    The pass works on pairs of repeats, a forward and a backward by their `train.role`: the
+    first stacks results slice by slice, and only the second reads them.
+    `policy` says which values are still kept:
 
-    - `none`: everything that is today;
-    - `price:P`: the choice of values of a layer for which FLOPs computed again plus P
-      times bytes kept are least, by a minimum cut through the layer's graph (Jain et
-      al. 2020; Chillee et al. 2022). Bytes and FLOPs are of one device; a byte that
-      a collective sends again counts as 1040 FLOPs. So results of collectives,
-      contractions and attention go last, norms and activations first. What the
-      backward has anyway (parameters, what all layers share) costs nothing;
-    - `selective`: `price:16`. No contraction that sums over 64 elements or more and
-      no attention is run again (compare Korthikanti et al. 2022);
-    - `full`: only what a layer starts from; all of it runs again;
-    - `every:K`: only what every K-th layer starts from. Both repeats become repeats of
-      groups of K layers, and the backward of a group runs the layers of the group
-      forward once more, keeping what their backwards read, before it goes back. What
-      is left over is a shorter group at the end, a run of its own that
-      `train-cut-layers` has cut off;
-    - `sqrt`: `every:K` such that K plus the number of groups is least, so memory
-      grows with the square root of the depth (Chen et al. 2016);
-    - `every:K+price:P`: both; with a price also the layers of a group keep less.
+    - `none`: the same values as before;
+    - `price:P`: the set of values for which recomputed FLOPs plus P times kept bytes are
+      least, by a minimum cut through the layer's graph (Jain et al. 2020; Chillee et al.
+      2022). Bytes and FLOPs are those of one device; a byte that a collective sends again
+      counts as 1040 FLOPs. So results of collectives, contractions and attention are the
+      last to be recomputed, norms and activations the first. Values that the backward has
+      anyway (parameters, values that all layers share) cost nothing;
+    - `selective`: `price:16`. No contraction that sums over 64 elements or more and no
+      attention runs again (compare Korthikanti et al. 2022);
+    - `full`: only the input of each layer; the whole layer runs again;
+    - `every:K`: only the input of every K-th layer. Both repeats become repeats of groups
+      of K layers. The backward of a group first runs the forward of its layers again and
+      keeps what their backwards read. Layers that do not fill a group form a shorter group
+      at the end, a run of its own that `train-cut-layers` has split off;
+    - `sqrt`: `every:K` with the K for which K plus the number of groups is least, so that
+      memory grows with the square root of the depth (Chen et al. 2016);
+    - `every:K+price:P`: both; with a price the layers of a group keep less, too.
 
-    An op that runs again computes what it computed first, dropout too: its random
-    numbers are a function of key, layer and element. It stands in another function
-    than the first, so common subexpressions between the two do not exist.
-    Contractions, attention and repeats that run again have the attribute
-    `dist.recomputed`; the plan counts their FLOPs apart.
+    A recomputed op yields exactly its first result, dropout included: its random numbers
+    are a function of key, layer and element. It stands in another function than the first
+    op, so that no pass can merge the two as common subexpressions. Contractions, attention
+    and repeats that run again have the attribute `dist.recomputed`; the plan counts their
+    FLOPs apart.
 
-    Ops that may not run twice (with effects) and what depends on them are kept.
-    Stacks that something between the two repeats reads are kept.
+    Ops that may not run twice (because they have effects), and ops that depend on them,
+    keep their results. So do stacks that an op between the two repeats reads.
 
-    Runs before `dist-split-stages`: the layers of a chunk of a pipeline are pairs of
-    their own, whose policy is the chunk's where `policy` gives one for each, and what is
-    kept is the chunk's stash. Where gradients of weights are tasks of their own, what is
-    computed again stands in the backward, which hands it to them.
+    The pass runs before `dist-split-stages`: the layers of a pipeline chunk are pairs of
+    their own, with the chunk's policy if `policy` names one for each chunk, and the kept
+    values are the chunk's stash. If gradients of weights are tasks of their own, the
+    backward task recomputes and passes the results to the weight task.
 
-    Refuses groups that do not divide the layers of a run, and repeats without a role.
+    The pass refuses groups that do not divide the layers of a run, and repeats without a
+    role.
   }];
   let options = [ListOption<"policies", "policy", "::meshwright::RematPolicy",
                             "none, full, every:K, sqrt, selective, price:P or every:K+price:P; "
-                            "between commas one for each chunk">];
+                            "or one for each chunk, separated by commas">];
   let dependentDialects = ["::meshwright::dist::DistDialect", "::meshwright::train::TrainDialect"];
 }
 
 def DistSplitServers : StagedPass<"dist-split-servers", "stages"> {
-  let summary = "One program for parameter servers, one for workers";
+  let summary = "Makes one program for parameter servers and one for workers";
   let description = [{
-    Where variables are a root's, or values are reduced or gathered to one, devices run
-    two programs, nested modules with `dist.at`: `@server` for those at coordinate 0 of
-    the root's axes, which is the whole, and `@workers` for the others. A worker has no
-    variable of the root's and no op that reads what only the root has, from the reduce
-    that sends it there to the broadcast that brings it back. Into that it puts the old
-    value of the variable that gets the result, or zeros, which nobody reads.
+    Where variables belong to a root, or values are reduced or gathered to a root, devices
+    run two programs, nested modules with `dist.at`: `@server` for the devices at
+    coordinate 0 of the root's axes, which is the whole program, and `@workers` for all
+    others. A worker has no variable of the root and none of the ops between the reduce
+    that sends values to the root and the broadcast that brings results back. As operand
+    of the broadcast it uses the old value of the variable that receives the result, or
+    zeros; nobody reads either.
 
-    Several root axes make a worker's program for each, since places are boxes of
-    coordinates: those beside the server along the first axis, then along the next.
+    With several root axes there are several programs of workers, because a program is for
+    a box of coordinates: first the devices beside the server along the first axis, then
+    along the next.
 
-    Other modules stay as they are. Refuses root values that enter a call or leave a
-    function, and roots of different axes in one module.
+    Other modules stay as they are. The pass refuses values of a root that enter a call or
+    leave a function, and roots of different axes in one module.
   }];
   let dependentDialects = ["::meshwright::dist::DistDialect", "::meshwright::train::TrainDialect"];
 }
 
 def DistOptimizeCollectives : StagedPass<"dist-optimize-collectives", "schedule"> {
-  let summary = "Fewer and smaller collectives";
+  let summary = "Merges and shrinks collectives";
   let description = [{
     An `all_reduce` whose only use is a `slice` over the same group becomes a
-    `reduce_scatter`; a `slice` of what was just gathered so is the gathered part
-    itself; equal collectives are done once; sums of two results of a reduction
-    become the reduction of a sum.
+    `reduce_scatter`; a `slice` that undoes a gather becomes the gathered part; equal
+    collectives run once; the sum of two reductions becomes the reduction of a sum.
 
-    Then `all_reduce`, `reduce_scatter` and `all_gather` that are alike but for their
-    tensors become one call of all of them, a bucket (as in PyTorch's
-    DistributedDataParallel, Li et al. 2020), in their order, until a call has
-    `bucket-bytes`. Memory-bound readers of the first results wait for the last
-    operand; other readers that cannot wait end a bucket.
+    Then `all_reduce`, `reduce_scatter` and `all_gather` ops that differ in their tensors
+    alone become one call with all tensors, a bucket (as in PyTorch's
+    DistributedDataParallel, Li et al. 2020), in program order, until a call has
+    `bucket-bytes`. Memory-bound readers of the first results move behind the last
+    operand; a reader that cannot move ends the bucket.
   }];
   let options = [
     Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400",
@@ -316,32 +323,34 @@ def DistOptimizeCollectives : StagedPass<"dist-optimize-collectives", "schedule"
 }
 
 def DistLoopCollectives : StagedPass<"dist-loop-collectives", "schedule"> {
-  let summary = "A collective and the products that need it as one loop of both";
+  let summary = "Turns a collective and the products that need it into one loop of both";
   let description = [{
-    After Wang et al., Overlap Communication with Dependent Computation via
-    Decomposition (ASPLOS 2023). Over a group of n devices a product (any op with
-    `ContractionOpInterface`) and its collective become n steps, written one after the
-    other, in which one part is multiplied while the next is on its way by a
-    `permute`; n - 1 permutes of a part send what the collective did.
+    The transformation is that of Wang et al., Overlap Communication with Dependent
+    Computation via Decomposition (ASPLOS 2023). Over a group of n devices a product (any
+    op with `ContractionOpInterface`) and its collective become n steps, which are written
+    out one after the other. Each step multiplies one part while a `permute` brings the
+    next part; n - 1 permutes of a part send as many bytes as the collective did.
 
-    An `all_gather` of operands: step t multiplies the part of the device t places on.
-    Where the gathered index is one of the result's, a `dist.concat` puts the steps'
-    results together; where it is summed, the steps' results are added. Other operands
-    with the index, and such results, are cut alike. All products that read the
-    gathered value share one loop, and the value is never whole.
+    An `all_gather` of operands: step t multiplies the part of the device that is t ranks
+    further. If the gathered index is an index of the result, a `dist.concat` puts the
+    results of the steps together; if it is summed, the results are added. Other operands
+    with that index, and such results, are divided alike. All products that read the
+    gathered value share one loop, and the value never exists as a whole.
 
-    A `reduce_scatter` of a product, or of a sum with products in it: an accumulator
-    goes round, to which each device adds the part of the product that belongs where
-    the accumulator will end. It is rounded to its element type at each step.
+    A `reduce_scatter` of a product, or of a sum that contains products: an accumulator
+    travels around the group, and each device adds the part of the product that belongs to
+    the accumulator's last device. The accumulator is rounded to its element type at each
+    step.
 
-    A collective stays as it is, with a remark that says why, when something that is
-    no such product needs the gathered value too, when the parts would cut an index
-    that is not the outermost one of its dimension, or over more than `max-devices`.
-    Works on collectives of one tensor, so before `dist-optimize-collectives` makes
-    buckets. The collectives of all_reduce are `dist-decompose-collectives`' business.
+    A collective stays as it is, with a remark that says why, if an op that is not such a
+    product needs the gathered value, if dividing would split an index that is not the
+    outermost one of its dimension, or if the group is larger than `max-devices`. The pass
+    works on collectives of one tensor and therefore runs before
+    `dist-optimize-collectives` makes buckets. It leaves all_reduce to
+    `dist-decompose-collectives`.
   }];
   let options = [Option<"maxDevices", "max-devices", "int64_t", "16",
-                        "largest group whose steps are written out">];
+                        "devices of the largest group that gets a loop">];
   let statistics = [
     Statistic<"gathers", "all-gathers", "all_gathers that became loops">,
     Statistic<"scatters", "reduce-scatters", "reduce_scatters that became loops">,
@@ -350,16 +359,15 @@ def DistLoopCollectives : StagedPass<"dist-loop-collectives", "schedule"> {
 }
 
 def DistDecomposeCollectives : StagedPass<"dist-decompose-collectives", "schedule"> {
-  let summary = "all_reduce as messages between pairs of devices";
+  let summary = "Writes all_reduce as messages between pairs of devices";
   let description = [{
-    Writes each `all_reduce` as `dist.exchange` ops by a known algorithm
+    The pass writes each `all_reduce` as `dist.exchange` ops by a known algorithm
     (`lib/Dist/Collectives/CollectiveAlgorithms.h`): parameter-server, sequential, ring, parallel,
-    doubling, halving-doubling, or whichever of these is fastest by the
-    alpha-beta model (`auto`). `native` leaves them to the runtime. Where the
-    number of pieces does not divide the elements the last pieces are shorter. The
-    tensors of a bucket go in the same messages.
+    doubling, halving-doubling, or the fastest of these by the alpha-beta model (`auto`).
+    `native` leaves them to the runtime. If the number of pieces does not divide the
+    elements, the last pieces are shorter. The tensors of a bucket share messages.
 
-    [docs/collectives.md](collectives.md) has the rounds and volumes of each.
+    [docs/collectives.md](collectives.md) lists rounds and volumes of each algorithm.
   }];
   let options = [
     Option<"algorithm", "algorithm", "::meshwright::dist::CollectiveAlgorithm",
@@ -370,31 +378,32 @@ def DistDecomposeCollectives : StagedPass<"dist-decompose-collectives", "schedul
 }
 
 def DistVerifyCommunication : StagedPass<"dist-verify-communication", "schedule"> {
-  let summary = "Proves that all that devices tell each other meets";
+  let summary = "Proves that the communication of all devices matches and ends";
   let description = [{
-    Where all devices run one program and exchange no messages, the order of
-    collectives agrees as long as every device runs every one of them: each stands in
-    a function body, under no control flow of its own, its group is of the module's
-    mesh, and no sharding is left that would still have to move data.
+    If all devices run one program and exchange no messages, the order of collectives
+    agrees if every device runs every collective. The pass checks that: each collective
+    stands in a function body under no control flow of its own, its group belongs to the
+    module's mesh, and no sharding is left that would still have to move data.
 
-    Where programs differ or send messages, their communication is also run through,
-    calls and repetitions written out, without values: each message is received by
-    the `dist.recv` that is next on its channel and has its type, the devices of a
-    group come to the same collectives in the same order, and nobody waits in a
-    circle, over messages and collectives of all groups together. A sender waits when
-    `capacity` messages of the channel have not been received; the runtime has room
-    for one. Since nobody can overtake, one such run stands for all; devices that
-    no message and no program tell apart are run as one, so that the size of the
-    other axes does not matter. What does not meet is shown with its counterpart.
+    If programs differ or send messages, the pass also simulates their communication, with
+    calls and repetitions written out and without values: each message is received by the
+    next `dist.recv` of its channel, which has the message's type; the devices of a group
+    reach the same collectives in the same order; and no devices wait for each other in a
+    circle, over the messages and collectives of all groups together. A sender waits when
+    `capacity` messages of the channel have not been received; the runtime has room for
+    one. Because no message can overtake another, one simulation stands for all runs.
+    Devices that no message and no program distinguish are simulated as one, so that the
+    size of the other axes does not matter. An error shows the op that does not match and
+    its counterpart.
 
-    Of pipeline stages, whose calls have `dist.task`, three things more are proved: a
-    stage never keeps results of more forward tasks for later backward and weight
-    tasks than its schedule says (`dist.held`), whatever a task makes for another stage
-    goes there once for every microbatch, to tasks of the same one, and every
-    boundary between chunks is crossed each way.
+    For pipeline stages, whose calls have `dist.task`, the pass proves three more facts: a
+    stage never keeps results of more forward tasks for later backward and weight tasks
+    than its schedule says (`dist.held`); each value that a task makes for another stage
+    is sent once for every microbatch, to tasks of the same microbatch; and every boundary
+    between chunks is crossed in each direction.
   }];
   let options = [Option<"capacity", "capacity", "int64_t", "1",
-                        "messages of a channel that may be on their way to a device; 0: none">];
+                        "messages of a channel that may be in flight to a device; 0: none">];
 }
 
 #endif // MESHWRIGHT_DIST_PASSES

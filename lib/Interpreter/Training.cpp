@@ -139,7 +139,7 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
     return llvm::createStringError("input " + name + " has " + Twine(rows) +
                                    " sequences a microbatch, expected " +
                                    Twine(batch / microbatches));
-  // Data rank d of D has the d-th contiguous batch / D sequences and cuts them
+  // Data rank d of D has the d-th contiguous batch / D sequences and splits them
   // into microbatches; its rows are the d-th part of every microbatch.
   int64_t parts = session->partsOfArgument(function, i, rowDim);
   std::vector<int32_t> tokens(sequence), targets(sequence);

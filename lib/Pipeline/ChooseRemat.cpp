@@ -114,7 +114,7 @@ Error Chooser::findStages() {
   }
   for (StageSearch &stage : stages) {
     stage.onHost = options.offload.activations;
-    // Layers that make no whole group are cut off on floor 1.
+    // Layers that do not fill a group are split off on floor 1.
     stage.estimates =
         std::make_unique<RematEstimates>(**local, stage.held, /*anyGroups=*/from == Stage::train);
     stage.candidates = stage.estimates->candidates();

@@ -128,7 +128,7 @@ private:
 } // namespace
 
 /// The fewest layers that the flags allow: each chunk of a pipeline has one, and so has what
-/// begins at the last of the cuts.
+/// begins at the last split point.
 static int64_t fewestLayers(const CompileOptions &options) {
   int64_t stages = options.mesh.size(options.mesh.named("pipe"));
   if (stages == 1)

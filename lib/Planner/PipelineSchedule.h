@@ -7,7 +7,7 @@
 // whoever wrote the order: it finds the first task that waits forever, the time
 // each task runs at, and how many activations a stage holds.
 //
-// A model is cut into chunks of consecutive layers; a stage holds one or more. For
+// A model is split into chunks of consecutive layers; a stage owns one or more. For
 // every microbatch there is a forward task of each chunk, in order of the chunks, a
 // backward task of each in the opposite order, and in zero-bubble schedules a
 // weight task after it: then backward makes the gradient of the chunk's input only.

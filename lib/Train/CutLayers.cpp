@@ -24,7 +24,7 @@ namespace meshwright::train {
 
 using Cuts = SmallVector<int64_t>;
 
-//===--- where to cut -----------------------------------------------------------===//
+//===--- where to split ----------------------------------------------------------===//
 
 namespace {
 /// What a layer, or several, come to.
@@ -68,7 +68,7 @@ static std::pair<double, Cuts> cutRow(ArrayRef<Cost> costs, int64_t parts,
   return {best[parts][n], cuts};
 }
 
-/// The least FLOPs of the part that has most and, among those cuts, the one most even in
+/// The least FLOPs of the part that has most and, among those splits, the one most even in
 /// FLOPs and bytes.
 static Cuts balance(ArrayRef<Cost> costs, int64_t parts) {
   Cost all;
@@ -95,7 +95,7 @@ static double flopsOf(Block &block) {
   return flops;
 }
 
-//===--- cutting ----------------------------------------------------------------===//
+//===--- splitting --------------------------------------------------------------===//
 
 namespace {
 class LayerCutter {
@@ -251,7 +251,7 @@ LogicalResult LayerCutter::cut(RepeatOp repeat, int64_t first, ArrayRef<int64_t>
                                   repeat.getIndexed(), carry, each, repeat.getShared());
     carry.assign(piece.getResults().begin(), piece.getResults().end());
   }
-  // What was cut is replaced as a whole: nothing else reads it in @loss.
+  // The old layers are replaced as a whole: no other op of @loss reads them.
   SmallVector<Value> stacks(repeat.getEach());
   Operation *layer = symbols.lookup(repeat.getCallee());
   repeat->replaceAllUsesWith(carry);

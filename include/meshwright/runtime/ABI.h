@@ -53,15 +53,15 @@ void meshwright_eval(MwContext *context, char *arena);
 
 //===--- what the runtime exports: traces ----------------------------------===//
 
-/// What the program does from here to the matching `mw_end`, for `--trace`: strings that
+/// Opens a span of a trace (`--trace`), which the matching `mw_end` closes: strings that
 /// live for ever, the iteration of a loop and the bytes of the op's operands (-1: none).
-/// Both do nothing but look whether the step is traced where it is not.
+/// In a step that is not traced both return at once.
 void mw_begin(MwContext *context, const char *name, const char *category, const char *location,
               int64_t index, int64_t bytes);
 void mw_end(MwContext *context);
 
-/// Result `result` of the op with the number `value` in meshwright_program has just been
-/// computed, and is at `address`. For `--dump`; otherwise it looks at a pointer.
+/// Result `result` of the op with the id `value` in meshwright_program has just been
+/// computed and lies at `address`. For `--dump`; in other runs it returns at once.
 void mw_observe(MwContext *context, int32_t value, int32_t result, const void *address,
                 int64_t bytes);
 
@@ -80,16 +80,16 @@ void mw_launch(MwContext *context, MwKernel kernel, void *const *buffers, int64_
 /// C[m,n] = alpha * op(A)[m,k] * op(B)[k,n] + beta * C, row-major f32. `lda`,
 /// `ldb`, `ldc` are row strides, in elements, of the matrices as stored;
 /// `transA`/`transB` say whether A is stored [k,m] and B [n,k]. Repeated
-/// `batch` times, with strides between matrices in elements. The work is cut for the
-/// number of threads, and the last bits depend on that.
+/// `batch` times, with strides between matrices in elements. The work is divided by the
+/// number of threads, and the last bits depend on that number.
 void mw_matmul_f32(MwContext *context, int32_t transA, int32_t transB, int64_t m, int64_t n,
                    int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
                    float beta, float *c, int64_t ldc, int64_t batch, int64_t strideA,
                    int64_t strideB, int64_t strideC);
 
 /// mw_matmul_f32 where a factor or the result is bf16 or f16 (MwElementType). Sums are
-/// f32; a narrow result is rounded once, after beta * C is added. Cut by the sizes
-/// alone, so that results do not depend on the number of threads.
+/// f32; a narrow result is rounded once, after beta * C is added. The work is divided by
+/// the sizes alone, so that results do not depend on the number of threads.
 void mw_matmul_mixed(MwContext *context, int32_t transA, int32_t transB, int64_t m, int64_t n,
                      int64_t k, float alpha, int32_t factorType, const void *a, int64_t lda,
                      const void *b, int64_t ldb, float beta, int32_t resultType, void *c,
@@ -124,8 +124,8 @@ typedef struct MwAttention {
   int32_t elementType;        ///< MW_F32, MW_BF16 or MW_F16
 } MwAttention;
 
-/// Scratch bytes each call needs; the plan gives them a place in the arena. A
-/// function of the struct's sizes alone, never of the number of threads.
+/// Scratch bytes each call needs; they are a buffer of the arena. A function of the
+/// struct's sizes alone, never of the number of threads.
 int64_t mw_attention_forward_workspace(const MwAttention *shape);
 int64_t mw_attention_backward_workspace(const MwAttention *shape);
 
@@ -140,13 +140,13 @@ void mw_attention_backward(MwContext *context, const MwAttention *shape, const v
 
 //===--- what the runtime exports: memory of the host ----------------------===//
 
-/// Where the part of the plan's memory begins that is not in the arena but on the host
+/// The address of the memory that the plan has on the host instead of in the arena
 /// ("host_bytes").
 char *mw_host_arena(MwContext *context);
 
 /// Copies between the host's memory and the arena: `toHost` says which way. The copies of
-/// one direction run in order. With a `start` of 0 or more the copy is only started, as that number:
-/// the call returns at once and both places are in use until `mw_wait(start)` has returned.
+/// one direction run in order. A `start` of 0 or more is an async token: the call returns at
+/// once, and source and target are in use until `mw_wait(start)` has returned.
 void mw_transfer(MwContext *context, void *to, const void *from, int64_t bytes, int32_t toHost,
                  int32_t start);
 
@@ -154,10 +154,10 @@ void mw_transfer(MwContext *context, void *to, const void *from, int64_t bytes, 
 
 enum MwReduction { MW_SUM = 0, MW_MAX = 1 };
 
-/// The number of the program that this rank runs, in the plan's `programs`.
+/// The index in the plan's `programs` of the program that this rank runs.
 int32_t mw_program(const MwContext *context);
 
-/// This rank's place in a group, 0 to its size - 1.
+/// This rank's rank in a group, 0 to the group's size - 1.
 int64_t mw_place(const MwContext *context, int32_t group);
 
 /// One tensor of a collective: `count` elements, as the collective counts them.
@@ -171,14 +171,14 @@ typedef struct MwSegment {
 /// its kind, group and IR location, for wait reports); `group` indexes the
 /// plan's "groups": the ranks that differ only in the group's mesh axes, in
 /// row-major order of those axes. Counts are elements. All calls block until
-/// the result is in place. Input and output do not overlap, or are exactly in place:
+/// the result is written. Input and output do not overlap, or are exactly in place:
 /// the same address for all_reduce, input = output + i * count for all_gather and
-/// output = input + i * count for reduce_scatter, where i is this member. Sums are
-/// taken in member order, in f32 for bf16 and f16, so they are the same bits on every
-/// member, in every run and from every communicator. Where a device has parts, `count` is
-/// that of one: an all_gather's output and a reduce_scatter's input have those of all
-/// members, member i's at i * count. Functions that take several tensors, of one element
-/// type, give the results of a call for each. What each function does is in the table.
+/// output = input + i * count for reduce_scatter, where i is this member's rank. Sums are
+/// taken in the order of ranks, in f32 for bf16 and f16, so that they have the same bits on
+/// every member, in every run and from every communicator. Where devices have parts, `count`
+/// is that of one part: an all_gather's output and a reduce_scatter's input hold the parts of
+/// all members, member i's at i * count. A function that takes several tensors, of one element
+/// type, gives each the result that a call of its own has. The table says what each function does.
 #define MW_COLLECTIVE_FUNCTION(name, tensors, kind, who)                                           \
   void mw_##name(MwContext *context, int32_t op, int32_t group,                                    \
                  int32_t elementType MW_WHO_##who MW_KIND_##kind MW_TENSORS_##tensors)
@@ -195,33 +195,33 @@ typedef struct MwSegment {
 #include "meshwright/runtime/Collectives.def"
 
 /// One message for each member that takes part, on tensors in place (`input` is
-/// `output`). `table` has the reduction (-1: what arrives replaces), the number of
-/// pieces that each tensor is cut into (ceil(count / pieces) elements, the last ones
-/// fewer), how many of them are sent, and then for each member to whom it sends, from
-/// which piece on, from whom it receives, and the first piece that is received; -1 for
-/// nobody. What is sent is not among what is replaced. `workspace` is for what a member
-/// receives and adds; null where it replaces.
+/// `output`). `table` has the reduction (-1: received values replace), the number of
+/// pieces that each tensor is divided into (ceil(count / pieces) elements, the last ones
+/// fewer), how many of them are sent, and then for each member the rank that it sends to,
+/// the first piece that it sends, the rank that it receives from, and the first piece that
+/// it receives; -1 stands for no rank. No member sends a piece that it replaces.
+/// `workspace` holds received values that are added; null if they replace.
 void mw_exchange(MwContext *context, int32_t op, int32_t group, int32_t elementType,
                  const int32_t *table, const MwSegment *segments, int64_t segmentCount,
                  void *workspace);
 
 /// To, or from, member `peer`. Messages between two members arrive in the order in
-/// which they are sent. `mw_send` waits until the message before it to this member of
-/// this group has been taken, copies the input to `buffer` and returns; `buffer` must
-/// stay until the next one or until `mw_finish_sends`.
+/// which they are sent. `mw_send` waits until the previous message to this member of
+/// this group has been received, copies the input to `buffer` and returns; `buffer` must
+/// stay unchanged until the next message or until `mw_finish_sends`.
 void mw_send(MwContext *context, int32_t op, int32_t group, int32_t elementType, int32_t peer,
              const void *input, int64_t count, void *buffer);
 void mw_recv(MwContext *context, int32_t op, int32_t group, int32_t elementType, int32_t peer,
              void *output, int64_t count);
-/// Waits until all messages of this rank have been taken.
+/// Waits until all messages of this rank have been received.
 void mw_finish_sends(MwContext *context);
 
-/// The next collective is only started, as number `start`: its call returns at once, and
-/// its memory is in use until `mw_wait(start)` has returned. What a rank starts or calls
-/// runs in that order, one after the other. `segments` may change after the call.
+/// Makes the next collective asynchronous, with `start` as its async token: its call returns
+/// at once, and its memory is in use until `mw_wait(start)` has returned. The collectives of a
+/// rank run in the order of their calls, one after the other. `segments` may change after the call.
 void mw_start(MwContext *context, int32_t start);
-/// Waits until the latest collective or copy that was started as number `start` has ended,
-/// if there is one that has not been waited for.
+/// Waits until the latest collective or copy with the async token `start` has ended, if the
+/// rank has not yet waited for it.
 void mw_wait(MwContext *context, int32_t start);
 
 #ifdef __cplusplus

@@ -2,10 +2,10 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// How communicators divide their work, as far as it decides how much they send:
-// shared by the communicators, which count what they send, and by the compiler,
-// which writes into the plan what they will. Sums over all members of a group.
-// What communicators allocate follows from the same division.
+// How communicators divide their work, as far as it decides how many bytes they send.
+// Communicators, which count these bytes, and the compiler, which predicts them in the
+// plan, share this file. Byte counts are sums over all members of a group. The memory
+// that communicators allocate follows from the same division.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_RUNTIME_TRAFFIC_H
@@ -19,8 +19,8 @@
 
 namespace meshwright {
 
-/// Up to this many bytes over all members latency counts, not bandwidth: an
-/// all_reduce sends everything to everyone.
+/// Up to this many bytes over all members, latency matters more than bandwidth: each member
+/// of an all_reduce sends its whole input to all others.
 constexpr int64_t directBytes = 16 * 1024;
 /// Tensors of one call that are smaller than this are sent together, as many as
 /// have `packBytes` bytes.
@@ -49,7 +49,8 @@ inline std::vector<Pack> packsOf(const std::vector<int64_t> &counts, int64_t wid
   return packs;
 }
 
-/// Elements that member `place` reduces of `count`: all but the last have equally many.
+/// The first of the `count` elements that member `place` reduces: all members but the last
+/// have equally many.
 inline int64_t partBegin(int64_t count, int64_t members, int64_t place) {
   return std::min(count, (count + members - 1) / members * place);
 }
@@ -70,13 +71,13 @@ struct ExchangeTable {
     bool overlaps(Range other) const { return begin < other.end && other.begin < end; }
   };
 
-  /// MwReduction, or -1 where what arrives replaces.
+  /// MwReduction, or -1 if received values replace.
   int32_t reduction() const { return numbers[0]; }
   int32_t to(int64_t place) const { return numbers[3 + place]; }
   int32_t send(int64_t place) const { return numbers[3 + places + place]; }
   int32_t from(int64_t place) const { return numbers[3 + 2 * places + place]; }
   int32_t receive(int64_t place) const { return numbers[3 + 3 * places + place]; }
-  /// What is moved of a tensor with `count` elements, from piece `first` on.
+  /// The elements of a tensor with `count` elements that are moved, from piece `first` on.
   Range pieces(int64_t count, int64_t first) const {
     return {partBegin(count, numbers[1], first), partBegin(count, numbers[1], first + numbers[2])};
   }
@@ -88,8 +89,8 @@ struct ExchangeTable {
         sum += to(place) < 0 ? 0 : pieces(count, send(place)).length();
     return sum;
   }
-  /// Bytes of small tensors that a member which sends messages copies together: of what
-  /// it sends and, where that replaces, of what it receives.
+  /// Bytes of small tensors that a member packs into one message: of the values it sends
+  /// and, if received values replace, of those it receives.
   int64_t packedBytes(int64_t place, const std::vector<int64_t> &counts, int64_t width) const {
     int64_t sum = 0;
     auto add = [&](int64_t first) {
@@ -107,7 +108,7 @@ struct ExchangeTable {
   }
 };
 
-/// `sent` of the table's row `op` (Collectives.def); of a message, what it has.
+/// `sent` of the table's row `op` (Collectives.def); the elements of a message.
 inline int64_t sentElements(std::string_view op, int64_t c, int64_t n, bool direct, int64_t fixed,
                             int64_t rootPart) {
 #define MW_COLLECTIVE(Op, method, name, growth, sent, ...)                                         \
@@ -117,9 +118,9 @@ inline int64_t sentElements(std::string_view op, int64_t c, int64_t n, bool dire
   return op == "send" ? c : 0;
 }
 
-/// What the members of a group send each other in one call of `op`, in bytes.
-/// `counts` as the call has them, `root` of those ops that have one; `fixed` is how
-/// many members keep their own value in a permutation.
+/// The bytes that the members of a group send each other in one call of `op`. `counts` are
+/// those of the call, `root` is that of ops with a root, and `fixed` is the number of members
+/// that keep their own value in a permutation.
 inline int64_t trafficOf(std::string_view op, const std::vector<int64_t> &counts, int64_t width,
                          int64_t members, int64_t root = 0, int64_t fixed = 0) {
   int64_t sum = 0;
@@ -130,8 +131,8 @@ inline int64_t trafficOf(std::string_view op, const std::vector<int64_t> &counts
   return sum;
 }
 
-/// What ranks that send each other messages receive at most of what they reduce, in
-/// bytes of one call: larger vectors are taken in windows.
+/// The most bytes of a reduction that a rank receives at a time, if ranks send each other
+/// messages: larger vectors are reduced in windows.
 constexpr int64_t windowBytes = int64_t(8) << 20;
 
 /// Elements each member reduces in one window.
@@ -139,9 +140,9 @@ inline int64_t windowElements(int64_t width, int64_t members) {
   return std::max<int64_t>(1024, windowBytes / width / members);
 }
 
-/// Memory that ranks which send each other messages need beside the arena for one
-/// call, in bytes: for what they receive of what they reduce, and for tensors that
-/// are sent together. Those that share their memory need none.
+/// Bytes of memory beside the arena that one call needs if ranks send each other messages:
+/// for received terms of a reduction, and for packs of small tensors. Ranks that share their
+/// memory need none.
 struct Scratch {
   int64_t received = 0, packed = 0;
 };

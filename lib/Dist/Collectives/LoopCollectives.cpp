@@ -18,13 +18,13 @@ namespace meshwright::dist {
 } // namespace meshwright::dist
 
 namespace {
-/// The dimension in which each tensor of a contraction has the index that is cut.
+/// The dimension in which each tensor of a contraction has the index that is split.
 struct Cut {
   std::optional<int64_t> operands[2], result;
 };
 } // namespace
 
-/// How a contraction is cut into `n` equal parts along the index of dimension `dim` of
+/// How a contraction is split into `n` equal parts along the index of dimension `dim` of
 /// an operand (0 or 1) or of the result (2); nothing, and a reason, where it cannot be.
 static std::optional<Cut> cutOf(Operation *op, unsigned tensor, int64_t dim, int64_t n,
                                 std::string &reason) {

@@ -43,7 +43,7 @@ public:
 
 private:
   /// The index at which the device's part of a dimension begins; null where it is
-  /// not cut.
+  /// not sharded.
   Value beginOf(Operation *op, Value value, int64_t dim) {
     ShardingAttr attr = dist::shardingOf(value.getType());
     Sharding sharding = attr.on(mesh);

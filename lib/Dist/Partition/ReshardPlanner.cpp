@@ -266,7 +266,7 @@ private:
     permute(node, next, 0);
   }
 
-  /// Steps to all shardings that cut each dimension into as many parts as `node`
+  /// Steps to all shardings that divide each dimension into as many parts as `node`
   /// does, but along axes that are on the way to the goal.
   void permute(const Node &node, Sharding &next, unsigned d) {
     const Sharding &now = node.sharding;

@@ -52,7 +52,7 @@ struct ReshardStep {
   } kind;
   /// The group, major first.
   Axes axes;
-  /// The dimension that is cut (slice, reduce_scatter, all_to_all, scatter) or
+  /// The dimension that is sharded (slice, reduce_scatter, all_to_all, scatter) or
   /// gathered (all_gather, gather).
   unsigned dim = 0;
   /// Where all_to_all puts parts together.

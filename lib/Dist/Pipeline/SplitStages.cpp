@@ -161,7 +161,7 @@ LogicalResult Splitter::run() {
   return verifyPrograms(module);
 }
 
-/// An op that a seed of the program has cut over `axis`, or null.
+/// An op that a seed of the program shards over `axis`, or null.
 static Operation *firstCutOver(ModuleOp module, StringRef axis) {
   Operation *found = nullptr;
   module.walk([&](Operation *op) {

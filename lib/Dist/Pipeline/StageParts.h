@@ -3,15 +3,15 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // Dataflow over the ops of one microbatch. The layers of a chunk are whole train.repeat
-// ops that say which chunk's, and whether forward or backward; everything else follows
-// from them:
+// ops, which say their chunk and whether they are forward or backward; the parts of all
+// other ops follow from them:
 //
-// - forward is what the layers and the loss need; what comes before the layers belongs
-//   to the first chunk that reads it, what comes after to the chunk before;
-// - backward is the rest: an op belongs to the chunk its cotangent has got to;
-// - what needs no layer and is not computed from data and variables together (a read of
-//   a variable, rotary tables, masks, parts of the tokens) is free: it is repeated
-//   wherever it is read.
+// - forward ops are those that the layers and the loss need; an op before the layers
+//   belongs to the first chunk that reads its result, an op after layers to their chunk;
+// - all other ops are backward; an op belongs to the chunk that its cotangent has reached;
+// - an op that needs no layer and does not combine data and variables (a read of a
+//   variable, rotary tables, masks, parts of the tokens) is free: it is repeated
+//   wherever its result is read.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_LIB_DIST_STAGEPARTS_H
@@ -54,9 +54,9 @@ struct MicrobatchOps {
   llvm::DenseSet<mlir::Operation *> free;
 };
 
-/// Finds the parts, of which each of the `chunks` has some. Gradients of a variable that
-/// several chunks read (tied embeddings) get one accumulator a chunk, added up after the
-/// last microbatch. Refuses layers that do not say what chunk they belong to.
+/// Finds the parts; each of the `chunks` has some. Gradients of a variable that several
+/// chunks read (tied embeddings) get one accumulator a chunk, added up after the last
+/// microbatch. Refuses layers that do not say their chunk.
 mlir::FailureOr<MicrobatchOps> findParts(mlir::func::FuncOp function, int64_t chunks);
 
 /// Takes the ops that only gradients of weights need out of the backward parts, into

@@ -17,7 +17,7 @@ namespace meshwright::dist {
 /// A part as a function of its own.
 struct PartFunction {
   mlir::func::FuncOp function;
-  /// What it takes and gives, as values of the microbatch's ops.
+  /// Its arguments and results, as values of the microbatch's ops.
   llvm::SmallVector<mlir::Value> arguments, results;
 };
 using PartFunctions = std::map<Part, PartFunction>;
@@ -25,20 +25,20 @@ using PartFunctions = std::map<Part, PartFunction>;
 /// Makes a function of each part, called `prefix` and the part's name.
 PartFunctions makeFunctions(MicrobatchOps &ops, llvm::StringRef prefix);
 
-/// Where the ops after the last microbatch run: those that read results of one stage
-/// there, those where several meet on every stage that needs them. What the others
-/// need is sent.
+/// The stages that run the ops after the last microbatch. An op that reads results of one
+/// stage runs on that stage; an op that reads results of several runs on every stage that
+/// needs its result. Stages send each other the operands.
 struct AfterPlan {
   static constexpr int64_t everywhere = -1;
 
-  /// The stage that computes a value, or `everywhere`; nothing for what is free.
+  /// The stage that computes a value, or `everywhere`; nothing for free values.
   std::optional<int64_t> homeOf(mlir::Value value) const;
-  /// A stage that holds what `value` is made of.
+  /// A stage that holds the operands of `value`.
   int64_t ownerOf(mlir::Value value) const { return owner.lookup(value); }
 
   llvm::DenseMap<mlir::Value, int64_t> home, owner;
   std::vector<llvm::SetVector<mlir::Operation *>> ops; ///< by stage
-  /// Stages that a value is sent to from its home.
+  /// The stages to which the home of a value sends it.
   llvm::DenseMap<mlir::Value, llvm::SmallSetVector<int64_t, 2>> sentTo;
 };
 
@@ -46,7 +46,7 @@ struct AfterPlan {
 AfterPlan planAfter(MicrobatchOps &ops, mlir::ArrayRef<int64_t> stageOf, int64_t stages,
                     llvm::function_ref<mlir::ArrayRef<int64_t>(llvm::StringRef)> holders);
 
-/// What makes the programs of all stages from one function.
+/// The facts from which `emitStage` makes the programs of all stages.
 struct StagePlan {
   MicrobatchOps &ops;
   const PartFunctions &functions;
@@ -54,8 +54,8 @@ struct StagePlan {
   mlir::ArrayRef<int64_t> stageOf; ///< of each chunk
   int64_t stages;
   GroupAttr group; ///< the devices along the pipeline
-  /// How devices with copies of a value share out sending it to another stage: the
-  /// value's key is absent where each sends all of it.
+  /// How devices with a replicated value divide sending it to another stage; a value of
+  /// which each device sends a whole copy has no entry.
   struct Shares {
     GroupAttr group;
     int64_t dim;
@@ -70,18 +70,18 @@ struct LinkSpeeds {
 
   /// Each device sends the whole value.
   double whole(double bytes) const;
-  /// Each of those with copies sends a part, which they gather in a ring.
+  /// Each device sends one part of the replicated value; the receivers gather it in a ring.
   double shared(double bytes, int64_t devices) const;
 };
 
-/// For what one part hands to another, where devices with copies had better share it out: the
-/// first dimension that they divide. Without `speeds` wherever they can.
+/// For each value that one part passes to another and that devices should send in parts: the
+/// first dimension that their number divides. Without `speeds` all values that can be divided.
 llvm::DenseMap<mlir::Value, StagePlan::Shares> findShares(const PartFunctions &functions,
                                                           MeshOp mesh, GroupAttr pipeline,
                                                           std::optional<LinkSpeeds> speeds);
 
-/// Adds the function of `stage` to its program: one call a part and microbatch, ops of
-/// which carry the name of their task.
+/// Adds the function of `stage` to its program: one call for each part and microbatch. Ops
+/// carry the name of their task.
 void emitStage(const StagePlan &plan, int64_t stage, mlir::ModuleOp program);
 
 } // namespace meshwright::dist

@@ -44,7 +44,7 @@ FactorAxes factorAxesOf(const ShardingRule &rule, const TensorFactors &tensor,
 
 bool canExtend(const ShardingRule &rule, const FactorAxes &axes, unsigned f, unsigned axis,
                const Mesh &mesh) {
-  // An axis of one device cuts nothing, and could be on any factor.
+  // An axis of one device shards nothing, and could be on any factor.
   if (rule.factors[f].whole || mesh.axes[axis].size == 1)
     return false;
   int64_t parts = mesh.size(axes[f]) * mesh.axes[axis].size;

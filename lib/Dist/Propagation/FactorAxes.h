@@ -2,9 +2,9 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// An op runs sharded by giving mesh axes to the factors of its table: each device
-// along those axes does its part of the factor's range. Operands and results
-// follow. An axis serves one factor at most, whole factors get none.
+// An op runs sharded when the factors of its table have mesh axes: each device along
+// these axes computes its part of the factor's range, and operands and results are
+// sharded accordingly. An axis serves one factor at most; whole factors have none.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_LIB_DIST_FACTORAXES_H
@@ -20,20 +20,20 @@ namespace meshwright::dist {
 /// For each factor of a rule its mesh axes, major first.
 using FactorAxes = llvm::SmallVector<Axes>;
 
-/// The factors' axes that one tensor's sharding means. A dimension of several
+/// The axes of factors that the sharding of one tensor implies. A dimension of several
 /// factors gives axes to the major one until it is used up, then to the next.
-/// `complete` (if given) says whether that worked for all axes: it does not for
-/// an axis on a dimension without factors or one that straddles two.
+/// `complete` (if given) becomes false if an axis fits no factor, because its dimension
+/// has none or because it would belong to two.
 FactorAxes factorAxesOf(const ShardingRule &rule, const TensorFactors &tensor,
                         const Sharding &sharding, const Mesh &mesh, bool *complete = nullptr);
 
-/// Whether `axis` may come next on factor `f` given what all factors have: the
-/// factor is not whole, divides evenly, and in every tensor where a dimension is
-/// made of several factors each device still has one contiguous block.
+/// Whether `axis` may be the next axis of factor `f`, given the axes of all factors: the
+/// factor is not whole and divides evenly, and in every tensor with a dimension of several
+/// factors each device still has one contiguous block.
 bool canExtend(const ShardingRule &rule, const FactorAxes &axes, unsigned f, unsigned axis,
                const Mesh &mesh);
 
-/// The cuts of a tensor that the factors' axes mean; nothing partial.
+/// The sharding of a tensor that the factors' axes imply; nothing is partial.
 Sharding shardingOf(const TensorFactors &tensor, const FactorAxes &axes);
 
 /// All mesh axes in use, as a bit mask.
@@ -42,24 +42,24 @@ AxisMask maskOf(llvm::ArrayRef<unsigned> axes);
 AxisMask maskOf(const FactorAxes &axes);
 Axes axesOf(AxisMask mask);
 
-/// Axes over which result `index` becomes partial because a factor that some
-/// operand has and it has not is cut along them.
+/// Axes over which result `index` becomes partial, because they shard a factor that some
+/// operand has and the result has not.
 AxisMask partialFromReduction(const ShardingRule &rule, unsigned index, const FactorAxes &axes);
 
 /// Tensors of one op (operands, then results), seen through its table.
 struct FactorClaims {
-  /// What each tensor has or wants, and the bytes of the whole of it; one without
-  /// bytes has no say.
+  /// The axes that each tensor has or asks for, and the bytes of the whole tensor; a tensor
+  /// without bytes does not count.
   llvm::SmallVector<FactorAxes> axes;
   llvm::SmallVector<int64_t> bytes;
-  /// Where tensors disagree those of the highest priority decide.
+  /// If tensors disagree, those of the highest priority decide.
   llvm::SmallVector<int> priorities;
 
   void add(const ShardingRule &rule, const Sharding &sharding, int64_t bytes, int priority,
            const Mesh &mesh);
 };
 
-/// An axis that tensors of one op want for different factors.
+/// An axis that tensors of one op ask for on different factors.
 struct AxisConflict {
   unsigned axis;
   /// The factors, with the bytes a device would send if each got the axis.
@@ -69,14 +69,14 @@ struct AxisConflict {
   bool byPriority = false;
 };
 
-/// Gives each axis to at most one factor: the losers' lists end before it. Where
-/// priority does not decide the least bytes do, or, without `byCost`, nobody gets
-/// the axis. `report` is told of each conflict.
+/// Gives each axis to at most one factor; the lists of all other factors end before it. If
+/// priority does not decide, the fewest bytes do, or, without `byCost`, no factor gets the
+/// axis. `report` is called for each conflict.
 void resolveConflicts(const ShardingRule &rule, FactorClaims &claims, const Mesh &mesh, bool byCost,
                       llvm::function_ref<void(const AxisConflict &)> report);
 
-/// How an op runs that finds its tensors like `claims`: conflicts resolved, for each
-/// factor the axes that the highest priority, then most bytes of tensors have.
+/// The axes of an op whose tensors have the axes in `claims`: conflicts are resolved, and each
+/// factor gets the axes of the tensors with the highest priority, then with the most bytes.
 FactorAxes chooseFactorAxes(const ShardingRule &rule, FactorClaims claims, const Mesh &mesh);
 
 } // namespace meshwright::dist

@@ -2,8 +2,8 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// The structural half of floor 2: calls, repetitions, returns and variables pass
-// values on without computing. Passes see all of them as hand-overs.
+// The structural half of floor 2: calls, repeats, returns and variables pass values
+// on unchanged. Passes treat all of them as value bindings.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_LIB_DIST_HANDOVER_H
@@ -15,11 +15,11 @@
 
 namespace meshwright::dist {
 
-/// One use that hands its value on.
+/// A use that passes its value on unchanged.
 struct HandOver {
   mlir::OpOperand *use;
-  /// What it becomes: an argument or a result, or, where null, `variable`; with
-  /// neither it leaves the program as result `use->getOperandNumber()`.
+  /// The argument or result that the value becomes; if null, the value is written to
+  /// `variable`; without either it is result `use->getOperandNumber()` of the program.
   mlir::Value to;
   train::VariableOp variable;
   /// 1: `to` is a slice of the used value along its first dimension; -1: the used
@@ -30,11 +30,11 @@ struct HandOver {
 /// All structural facts of a module.
 struct Structure {
   llvm::SmallVector<HandOver, 0> handOvers;
-  /// Values that are one through all iterations: an argument of a repeated
-  /// function and the repetition's result.
+  /// Values that are carried through all iterations: an argument of a repeated function
+  /// and the result of the repeat.
   llvm::SmallVector<std::pair<mlir::Value, mlir::Value>> carried;
-  /// Arguments that no caller hands anything: of functions that nobody calls,
-  /// and iteration numbers.
+  /// Arguments without a caller's value: those of functions that nobody calls, and
+  /// iteration numbers.
   llvm::SmallVector<mlir::BlockArgument> inputs;
   /// Reads of variables.
   llvm::SmallVector<std::pair<mlir::Value, train::VariableOp>> reads;
@@ -49,7 +49,7 @@ mlir::FailureOr<Structure> structureOf(mlir::ModuleOp module);
 /// sharded as its caller needs. The first keeps the original.
 mlir::LogicalResult separateCallees(mlir::ModuleOp module);
 
-/// Undoes `separateCallees` where copies are equal: equal private functions become
+/// Undoes `separateCallees` for copies that stayed equal: equal private functions become
 /// one.
 mlir::LogicalResult mergeEqualCallees(mlir::ModuleOp module);
 

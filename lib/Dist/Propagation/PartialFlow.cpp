@@ -4,7 +4,7 @@
 //
 // Two fixed points. The first is optimistic: every value might be partial over
 // every axis, and what contradicts that is taken away; what is left says where
-// partial values may flow, loops included. The second starts from the cut
+// partial values may flow, loops included. The second starts from the sharded
 // reductions and spreads along what is left. Where an addition or a loop then has
 // a partial side, its other sides, which may be partial, become so too.
 //

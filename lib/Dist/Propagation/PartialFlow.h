@@ -2,16 +2,17 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// Once each op's factor axes are chosen, a cut reduction makes partial results. A
-// partial value may pass through ops that are linear in it, through loops and
-// out of functions, and is completed once, after the last place all its users let
-// it pass: so gradients are summed over devices after the last microbatch.
+// Once each op's factor axes are chosen, a sharded reduction makes partial results.
+// A partial value may pass through ops that are linear in it, through loops and out
+// of functions, and is completed once, as late as all of its uses allow: so gradients
+// are summed over devices after the last microbatch.
 //
-// A value passes an op only if completing the results instead moves no more: they
-// are no larger, or an accumulator adds them up over so many iterations. And only
-// if all its uses let it pass: one complete copy serves all. Nor where its uses go ways of
-// their own, on each of which it would be completed: a value that a product reads and
-// the backward keeps. Zeros count as partial over whatever is asked.
+// A value passes through an op only if completing the op's results instead moves no
+// more bytes: the results are no larger, or an accumulator adds them over several
+// iterations. All uses of the value must let it pass, because one complete copy serves
+// all of them. A value whose uses would each complete it separately, such as one that
+// a product reads and the backward keeps, is completed first. Zeros count as partial
+// over any axes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_LIB_DIST_PARTIALFLOW_H
@@ -22,8 +23,8 @@
 
 namespace meshwright::dist {
 
-/// An op with a factor table and the axes it runs with: those of its factors, and
-/// those over which it runs on the root alone.
+/// An op with a factor table, the axes of its factors, and the axes over which it runs
+/// on the root alone.
 struct PlacedOp {
   mlir::Operation *op;
   ShardingRule rule;
@@ -36,23 +37,24 @@ struct PlacedOp {
 
 class PartialFlow {
 public:
-  /// `cuts`: the axes that cut a value where it is defined, or are its root's.
+  /// `cuts`: the axes over which a value is sharded where it is defined, or on a root.
   PartialFlow(const Structure &structure, llvm::ArrayRef<PlacedOp> ops, const Mesh &mesh,
               llvm::function_ref<AxisMask(mlir::Value)> cuts);
 
   /// Axes over which the value is partial where it is defined.
   AxisMask defined(mlir::Value value) const { return state(value).partial; }
-  /// Axes over which this use takes the value partial.
+  /// Axes over which this use accepts a partial value.
   AxisMask taken(mlir::OpOperand &use) const { return takenBy.lookup(&use); }
 
 private:
   struct State {
-    /// Over which it can be partial, and which of those all uses accept.
+    /// The axes over which it can be partial, and those of them that all uses accept.
     AxisMask possible = 0, flows = 0;
-    /// Reached by a reduction if nothing stops it; is partial in the end.
+    /// Axes that reductions bring to the value if nothing stops them; axes over which the
+    /// value is partial in the end.
     AxisMask reachable = 0, partial = 0;
     bool zero = false;
-    int64_t elements = 0; ///< that a device has
+    int64_t elements = 0; ///< of a device's part
   };
   State state(mlir::Value value) const { return states.lookup(value); }
   AxisMask flowing(mlir::OpOperand &use) const;
@@ -72,7 +74,7 @@ private:
   llvm::DenseMap<mlir::OpOperand *, const HandOver *> handOverOf;
   llvm::DenseMap<mlir::Operation *, const PlacedOp *> placed;
   llvm::DenseMap<mlir::Value, mlir::Value> carriedTwin;
-  /// Into how many iterations' sum a value goes; 1 if into none.
+  /// The number of iterations whose sum contains the value; 1 without a sum.
   llvm::DenseMap<mlir::Value, int64_t> accumulated;
 };
 

@@ -21,7 +21,7 @@ namespace meshwright::dist {
 #include "Dist/Passes.h.inc"
 } // namespace meshwright::dist
 
-/// A value handed over unchanged, with `leading` as in HandOver.
+/// The rule of a value binding, with `leading` as in HandOver.
 static ShardingRule handOverRule(ArrayRef<int64_t> used, ArrayRef<int64_t> to, int leading) {
   ShardingRule rule = elementwiseRule(leading > 0 ? used : to, {}, true, false);
   TensorFactors wide = rule.results[0], narrow = wide;
@@ -150,7 +150,7 @@ private:
     return success();
   }
 
-  /// What is handed on of a parameter decides like the parameter.
+  /// Gives values that are bound to a parameter the priority of the parameter.
   void raiseParameters() {
     for (bool changed = true; changed;) {
       changed = false;
@@ -254,7 +254,7 @@ private:
         return failure();
       targets[h.use] = target;
       handedTo[h.use] = h.to;
-      // Slices are taken and stacked on every device: layers are never cut.
+      // Slices are taken and stacked on every device: layers are never sharded.
       if (h.leading != 0)
         table.close(h.leading > 0 ? nodeOf(used) : target, 0);
       // What a boundary parts is placed independently.
@@ -327,13 +327,13 @@ private:
     }
   }
 
-  /// An axis over which only the root has a value cuts nothing.
+  /// An axis over which only the root has a value does not shard it.
   static void dropAxes(Axes &axes, AxisMask mask) {
     llvm::erase_if(axes, [&](unsigned axis) { return mask >> axis & 1; });
   }
 
-  /// How a value is cut where it is defined: results of ops as the op runs,
-  /// everything handed over as the table says.
+  /// The sharding of a value where it is defined: for results the sharding with which the
+  /// op runs, for bound values that of the table.
   Sharding placementOf(Value value) {
     auto it = placements.find(value);
     Sharding sharding = it != placements.end() ? it->second : table[nodeOf(value)].sharding;
@@ -347,7 +347,7 @@ private:
     return withSharding(value.getType(), ShardingAttr::from(meshName, mesh, sharding));
   }
 
-  /// How a use wants its operand.
+  /// The sharding that a use needs of its operand.
   Sharding wantedBy(OpOperand &use, const PartialFlow &flow) {
     Sharding wanted;
     if (const PlacedOp *placed = placedOf.lookup(use.getOwner())) {
@@ -365,7 +365,7 @@ private:
     return wanted;
   }
 
-  /// Writes the type of every value and puts a reshard where uses want another.
+  /// Writes the type of every value and inserts a reshard for uses that need another sharding.
   void reshard(const PartialFlow &flow) {
     for (PlacedOp &placed : ops)
       placedOf[placed.op] = &placed;
@@ -376,7 +376,7 @@ private:
         for (Operation &op : *block)
           llvm::append_range(values, op.getResults());
       });
-    // All wishes first: rewriting uses moves them.
+    // Collect all requests before rewriting, because rewriting invalidates use lists.
     SmallVector<llvm::MapVector<Type, SmallVector<OpOperand *>>> wishes(values.size());
     SmallVector<Type> types;
     for (auto [value, wish] : llvm::zip(values, wishes)) {
@@ -432,7 +432,7 @@ private:
     if (all.empty())
       return;
     // A partial value is completed once for all: where uses differ, into what
-    // all of them can be cut from.
+    // all of them can be sliced from.
     Sharding have = dist::shardingOf(value.getType()).on(mesh);
     Value source = value;
     if (!have.partial.empty() && wanted.size() > 1) {

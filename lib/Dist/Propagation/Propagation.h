@@ -6,15 +6,15 @@
 // tables between them. Axes spread along factors until nothing changes. After
 // GSPMD (Xu et al. 2021) and Shardy.
 //
-// In order: calls and variables; links that only pass on; links with reductions;
-// and at last conflicts, where the nodes of one link want an axis for different
-// factors or factors along different axes. Priority decides those at any time: what
-// the user seeded, then parameters and their gradients, which stay where they are,
-// then all else. Among equals the least bytes to move do, once nothing else is left
-// to do.
+// The order is: calls and variables; links that only pass axes on; links with
+// reductions; and last conflicts, in which the nodes of one link ask for an axis on
+// different factors, or for different axes on a factor. Priority decides conflicts at
+// any time: nodes with a seed of the user come first, then parameters and their
+// gradients, which stay where they are, then all others. Between equal priorities the
+// fewest moved bytes decide, when nothing else is left to do.
 //
 // Invariants: lists of axes only grow, so the fixed point is reached; a closed
-// dimension keeps what its seed gave; no axis cuts a node twice.
+// dimension keeps the axes of its seed; no axis shards a node twice.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_LIB_DIST_PROPAGATION_H
@@ -26,17 +26,17 @@ namespace meshwright::dist {
 
 class Propagation {
 public:
-  /// Why a dimension of a node is cut along an axis.
+  /// Why a dimension of a node is sharded along an axis.
   struct Decision {
     unsigned dim, axis;
-    /// The link it came through and the node at its other side; -1 for a seed.
+    /// The link that the axis came through and the node at its other end; -1 for a seed.
     int link = -1, from = -1;
     unsigned fromDim = 0;
-    /// What a seed is for, if that is known.
+    /// The reason of the seed, if it has one.
     std::string reason = {};
   };
 
-  /// Who wins where nodes disagree.
+  /// The priority of a node in conflicts.
   enum Priority { Ordinary, Parameter, User };
 
   struct Node {
@@ -44,13 +44,13 @@ public:
     llvm::SmallVector<int64_t> shape;
     int64_t bytes = 0;
     int priority = Ordinary;
-    /// Axes that propagation must not cut the node along.
+    /// Axes along which propagation must not shard the node.
     AxisMask replicated = 0;
     Sharding sharding;
-    /// Which dimensions may be cut further.
+    /// The dimensions that may get more axes.
     llvm::SmallVector<bool> open;
     llvm::SmallVector<Decision> decisions;
-    /// Axes whose root alone has it, which only seeds say, and what for.
+    /// Axes whose root alone holds the node, which only seeds set, and their reason.
     llvm::SmallVector<std::pair<unsigned, std::string>> roots;
   };
 
@@ -59,40 +59,40 @@ public:
     ShardingRule rule;
     /// Nodes of the operands, then of the results.
     llvm::SmallVector<unsigned> nodes;
-    /// A value that is handed over unchanged.
+    /// Whether the link is a value binding.
     bool handOver = false;
-    /// Axes its nodes want for different factors.
+    /// Axes that its nodes ask for on different factors.
     llvm::SmallVector<AxisConflict> conflicts = {};
   };
 
   explicit Propagation(Mesh mesh) : mesh(std::move(mesh)) {}
 
-  /// A new node of elements of `bits`, nothing cut, all dimensions open.
+  /// A new node of elements of `bits`, replicated, with all dimensions open.
   unsigned addNode(std::string name, llvm::ArrayRef<int64_t> shape, unsigned bits = 32);
-  /// Gives a node its seed; dimensions with `open` may grow, though not along
-  /// `replicated`. `reasonOf` an axis says what it is there for.
+  /// Gives a node its seed; dimensions with `open` may get more axes, except those in
+  /// `replicated`. `reasonOf` returns the reason of an axis.
   void seed(unsigned node, const Sharding &sharding, llvm::ArrayRef<bool> open,
             AxisMask replicated = 0, llvm::function_ref<std::string(unsigned)> reasonOf = {});
   /// Gives a node at least this priority.
   void raise(unsigned node, int priority);
-  /// Lets propagation leave a dimension as it is.
+  /// Stops propagation from changing a dimension.
   void close(unsigned node, unsigned dim);
   void addLink(std::string name, ShardingRule rule, llvm::ArrayRef<unsigned> nodes,
                bool handOver = false);
 
-  /// To the fixed point.
+  /// Propagates to the fixed point.
   void run();
 
   const Node &operator[](unsigned node) const { return nodes[node]; }
   const Mesh &getMesh() const { return mesh; }
 
-  /// For each cut of the node the chain of links back to the seed it came from, and
-  /// the conflicts it was part of, one line each.
+  /// For each axis of the node the chain of links back to its seed, and the conflicts on
+  /// the way, one line each.
   std::string explain(unsigned node) const;
 
 private:
   bool apply(unsigned link, bool byCost);
-  /// The axes that a link's nodes agree on for a factor, and the one that has them.
+  /// The axes that a link's nodes agree on for a factor, and a node that has them.
   std::pair<Axes, size_t> agreed(const FactorClaims &claims, unsigned factor, bool byCost) const;
 
   Mesh mesh;

@@ -2,11 +2,11 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// A value with a root axis is on the devices at coordinate 0 of that axis alone. An
-// op with such an operand runs there, so its results are there too, and its other
-// operands must be; loops, calls and returns hand the placement on. It ends at what
-// a seed places: at variables, at `dist.constrain` with `boundary`, and where values
-// leave the program.
+// Only the devices at coordinate 0 of a root axis hold a value with that axis. An op
+// with such an operand runs on them: its results are there too, and its other operands
+// are sent there. Loops, calls and returns pass the root axes on. Values with seeds of
+// their own end them: variables, `dist.constrain` with `boundary`, and results of the
+// program.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_LIB_DIST_ROOTFLOW_H

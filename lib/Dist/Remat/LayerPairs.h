@@ -2,9 +2,9 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// What rematerialization works on: a forward repeat that stacks what a backward repeat
-// of the same length reads, slice by slice, and nobody else does. Differentiation makes
-// such pairs of the layers of a model.
+// Rematerialization works on pairs of repeats: a forward repeat stacks values that only a
+// backward repeat of the same length reads, slice by slice. Differentiation makes such
+// pairs of the layers of a model.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_LIB_DIST_LAYERPAIRS_H
@@ -25,14 +25,14 @@ struct LayerPair {
   int64_t count() const { return train::RepeatOp(forward).getCount(); }
   mlir::func::FuncOp forwardFunction() const;
   mlir::func::FuncOp backwardFunction() const;
-  /// Whether nobody but `backward` uses this result of `forward`, a stack.
+  /// Whether only `backward` uses this result of `forward`, a stack.
   bool isHanded(mlir::Value stack) const;
 };
 
 /// The pairs in all functions of `module`.
 llvm::SmallVector<LayerPair> findLayerPairs(mlir::ModuleOp module);
 
-/// The chunks of a pipeline that the layers of `module` are cut into; 1 if they are not.
+/// The number of pipeline chunks into which the layers of `module` are split; 1 without chunks.
 int64_t chunkCount(mlir::ModuleOp module);
 
 /// What running an op again costs in FLOPs; infinity if it cannot.
@@ -47,26 +47,26 @@ struct LayerGraph {
   RecomputeGraph graph;
   llvm::MapVector<mlir::Value, unsigned> values; ///< of the forward function
   llvm::SmallVector<mlir::Operation *> ops;
-  int64_t residualBytes = 0; ///< handed to the backward today
-  int64_t carryBytes = 0;    ///< what an iteration starts from
+  int64_t residualBytes = 0; ///< of the residuals before any choice
+  int64_t carryBytes = 0;    ///< of the carried values at the start of an iteration
 };
 
-/// Keeps what `choice` says in place of what `pair` hands over today, and runs the
-/// rest again at the start of the backward function. `pair` becomes the new one.
+/// Keeps the residuals that `choice` names instead of the present ones, and recomputes all
+/// others at the start of the backward function. `pair` becomes the new pair.
 void applyChoice(LayerPair &pair, const LayerGraph &layer, const RecomputeChoice &choice);
 
-/// Makes of both repeats repeats over groups of `size` layers, of which the forward
-/// keeps what each starts from; the backward of a group first runs its layers
-/// forward again. `pair` becomes the pair inside that. `size` divides the count.
+/// Turns both repeats into repeats over groups of `size` layers. The forward keeps the input
+/// of each group; the backward of a group first runs the forward of its layers again. `pair`
+/// becomes the pair inside of a group. `size` divides the number of layers.
 void groupLayers(LayerPair &pair, int64_t size);
 
 /// Copies `function` under a new name that begins with `name`.
 mlir::func::FuncOp copyFunction(mlir::func::FuncOp function, llvm::StringRef name);
-/// Makes the function's type that of its arguments and of what it returns.
+/// Sets the function's type from its arguments and its return.
 void updateType(mlir::func::FuncOp function);
-/// Removes `function` if nothing calls it any more.
+/// Erases `function` if it has no calls left.
 void eraseIfUnused(mlir::func::FuncOp function);
-/// Replaces `old` by a repeat of `callee` that differs as said; not its uses.
+/// A repeat of `callee` like `old` but for the given operands; does not replace uses.
 train::RepeatOp rebuildRepeat(train::RepeatOp old, mlir::func::FuncOp callee,
                               mlir::ValueRange each, mlir::ValueRange shared, bool indexed);
 

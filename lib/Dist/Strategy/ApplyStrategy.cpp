@@ -47,7 +47,7 @@ private:
     if (failed(classes))
       return failure();
 
-    // Who seeds the tensor axis in the program decides what it cuts.
+    // Seeds of the tensor axis in the program decide which indices it shards.
     bool users = llvm::any_of(shape.named("tensor"), isSeeded);
     StringRef inner = tensor2d ? "tensor.0" : "tensor";
     FlatSymbolRefAttr name = FlatSymbolRefAttr::get(*op);

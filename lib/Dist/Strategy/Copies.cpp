@@ -2,7 +2,7 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// Which indices tensor parallelism can cut is known only where it is planned; the
+// Which indices tensor parallelism can shard is known only where they are chosen; the
 // plan that users read tells them what it left whole.
 //
 //===----------------------------------------------------------------------===//

@@ -29,10 +29,10 @@ public:
 
   /// A new index of `size` elements, as one atom or, when 1, none.
   List make(int64_t size);
-  /// Makes two lists one index, splitting atoms as needed. False, and nothing
-  /// changed, where their splits contradict each other.
+  /// Joins two lists into one index, splitting atoms as needed. Returns false and changes
+  /// nothing if their splits contradict each other.
   bool join(llvm::ArrayRef<unsigned> a, llvm::ArrayRef<unsigned> b);
-  /// The list in terms of today's finest atoms, each as its class's leader.
+  /// The list as the finest atoms known now, each given by the leader of its class.
   List resolve(llvm::ArrayRef<unsigned> list) const;
   int64_t size(unsigned atom) const { return atoms[atom].size; }
 
@@ -51,10 +51,10 @@ private:
 
 struct IndexClass {
   int64_t size = 0;
-  /// Dimensions of parameters that it is, or is an atom of.
+  /// The dimensions of parameters that contain the class.
   llvm::SmallVector<std::pair<train::VariableOp, unsigned>> parameters;
-  /// Ops that need it whole, with the factor; or a repetition that takes slices
-  /// along it, with -1.
+  /// Ops that need it whole, with the factor; or a repeat that takes slices along it,
+  /// with -1.
   llvm::SmallVector<std::pair<mlir::Operation *, int>> neededWhole;
   /// Whether it is a dimension of an integer input: batch, sequence, microbatches.
   bool inIntegerInputs = false;

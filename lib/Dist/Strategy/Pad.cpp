@@ -341,7 +341,7 @@ private:
     return it != logical.end() ? it->second : llvm::to_vector(tensor(value).getShape());
   }
 
-  /// The input keeps its shape, its uses get the padded value. A seed cannot cut
+  /// The input keeps its shape, its uses get the padded value. A seed cannot shard
   /// what does not divide: it moves to the padded value.
   void padInput(BlockArgument input) {
     SmallVector<int64_t> shape = inputShapes.lookup(input);
@@ -370,7 +370,7 @@ private:
     input.replaceAllUsesExcept(value, made);
   }
 
-  /// The seed without the cuts of dimensions that are padded.
+  /// The seed without the axes of dimensions that are padded.
   static ShardingAttr onlyEven(ShardingAttr seed, ArrayRef<int64_t> logical,
                                ArrayRef<int64_t> padded) {
     SmallVector<DimAttr> dims(seed.getDims());
@@ -423,7 +423,7 @@ private:
       if (sizes == full)
         continue;
       result.setType(RankedTensorType::get(sizes, tensor(result).getElementType()));
-      // What the op needs whole, no seed of it can cut.
+      // No seed of the op can shard an index that it needs whole.
       if (auto seeds = op->getAttrOfType<ArrayAttr>(DistDialect::seedAttr)) {
         SmallVector<Attribute> kept(seeds.getValue());
         Attribute &own = kept[result.getResultNumber()];

@@ -2,10 +2,10 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// The pieces of dist-apply-strategy. A strategy looks at no op and no model: it
-// cuts classes of indices (IndexClasses.h). The residual stream is what the layers
-// carry; every other index of a parameter that no op needs whole is an inner one:
-// heads, groups of heads, the MLP's inner dimension.
+// The parts of dist-apply-strategy. A strategy knows no op and no model by name: it
+// shards classes of indices (IndexClasses.h). The residual stream is the value that
+// layers carry; every other index of a parameter that no op needs whole is an inner
+// one: heads, groups of heads, the MLP's inner dimension.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_LIB_DIST_SEEDS_H
@@ -16,30 +16,29 @@
 
 namespace meshwright::dist {
 
-/// Which part of an axis cuts an index: of the axis' n devices, those whose number
-/// divided by n/end, modulo end/begin, differs. [1, n) is the whole axis.
+/// The part of an axis of n devices that shards an index: devices hold different shards if
+/// their numbers divided by n/end differ modulo end/begin. [1, n) is the whole axis.
 struct AxisPart {
   int64_t begin = 1, end = 1;
 };
 
-/// What tensor parallelism cuts.
+/// The index classes that tensor parallelism shards.
 struct TensorPlan {
   /// For each inner class its part of the inner axis.
   llvm::DenseMap<unsigned, AxisPart> inner;
   llvm::DenseSet<unsigned> residual;
 };
 
-/// Plans tensor parallelism of `inner` devices over all parameters that have no
-/// seed. Refuses a program without anything to divide.
+/// Chooses the index classes for tensor parallelism of `inner` devices over all parameters
+/// that have no seed. Refuses a program without an index to shard.
 mlir::FailureOr<TensorPlan> planTensor(mlir::ModuleOp module, const IndexClasses &classes,
                                        int64_t inner);
 
-/// Makes axis `name` one of parts name.0, name.1 where the plan cuts indices along
-/// parts of it.
+/// Splits axis `name` into name.0 and name.1 if the plan shards indices along parts of it.
 mlir::LogicalResult splitAxis(mlir::ModuleOp module, const TensorPlan &plan, llvm::StringRef name,
                               Mesh &mesh);
 
-/// Writes seeds. Those that are there stay.
+/// Writes seeds. Existing seeds stay.
 class Seeder {
 public:
   Seeder(mlir::ModuleOp module, mlir::FlatSymbolRefAttr meshName, Mesh mesh,
@@ -50,16 +49,16 @@ public:
   mlir::LogicalResult userSeeds();
   /// Tokens, targets and sequence numbers are cut along the batch.
   mlir::LogicalResult batch();
-  /// Parameters and their states, as the plan says; parameters it does not cut are
-  /// whole on every device. Gradients are wanted where their parameters are.
+  /// Parameters and their states, as the plan says; all other parameters are replicated.
+  /// Gradients get the sharding of their parameters.
   mlir::LogicalResult tensor(const TensorPlan &plan, llvm::StringRef axis);
   /// The residual stream's sequence, along the axes named.
   mlir::LogicalResult sequence(const TensorPlan &plan, llvm::StringRef axis);
-  /// On parameters that some tensor ranks hold copies of: why.
+  /// The reason why a parameter is replicated over some tensor ranks.
   void noteCopies(const TensorPlan &plan);
-  /// What parameters, gradients and states are stored as, see ZeroSeeds.cpp.
+  /// The stored shardings of parameters, gradients and states, see ZeroSeeds.cpp.
   mlir::LogicalResult zero(int64_t stage, llvm::ArrayRef<unsigned> axes);
-  /// What only the parameter server over `axes` has, see ServerSeeds.cpp.
+  /// The values that only the parameter server over `axes` holds, see ServerSeeds.cpp.
   mlir::LogicalResult server(llvm::ArrayRef<unsigned> axes);
 
 private:
@@ -75,8 +74,8 @@ private:
   const IndexClasses &classes;
 };
 
-/// Whether an op that needs an index whole can run with it cut all the same,
-/// written with more ops.
+/// Whether an op that needs an index whole can be rewritten into several ops that run with
+/// the index sharded.
 bool canRunCut(mlir::Operation *op, int factor);
 
 /// Without the first dimension, along which layers are stacked.
@@ -92,7 +91,7 @@ struct Update {
 };
 llvm::SmallVector<Update> updatesOf(mlir::ModuleOp module);
 
-/// Where a gradient is made: the uses that hand on what ops computed into loops and
+/// The uses that pass a gradient from the ops that compute it into the loops and
 /// accumulators that end in `use`. `sliced` is true inside a layer.
 void forEachRawGradient(mlir::ModuleOp module, mlir::OpOperand &use,
                         llvm::function_ref<void(mlir::OpOperand &, bool sliced)> visit);

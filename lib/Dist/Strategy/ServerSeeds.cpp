@@ -56,7 +56,7 @@ private:
   StringAttr reason() { return StringAttr::get(module.getContext(), "parameter server"); }
 
   /// The same on the server alone. Open dimensions get no axis of it: one that is the
-  /// root's cannot cut.
+  /// root's cannot shard.
   ShardingAttr rooted(ShardingAttr sharding) {
     SmallVector<StringAttr> names, replicated(sharding.getReplicated());
     for (unsigned axis : axes) {

@@ -1,4 +1,4 @@
-//===- SplitReductions.cpp - lets cut indices be summed over in parts -------===//
+//===- SplitReductions.cpp - lets sharded indices be summed in parts -------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //

@@ -2,12 +2,12 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// Tensor parallelism (Shoeybi et al. 2019; in two dimensions Xu et al. 2021) cuts
+// Tensor parallelism (Shoeybi et al. 2019; in two dimensions Xu et al. 2021) shards
 // all inner indices, and in two dimensions the residual stream's too. Attention
 // heads are two indices, groups of heads that share keys and heads of a group
-// (Ainslie et al. 2023): more devices than groups cut heads inside groups, for which
-// the axis is made of parts. Sequence parallelism (Korthikanti et al. 2022) cuts the
-// sequence of what layers hand on. What does not divide is padded (dist-pad).
+// (Ainslie et al. 2023): more devices than groups shard heads inside groups, for which
+// the axis is made of parts. Sequence parallelism (Korthikanti et al. 2022) shards the
+// sequence of the values that layers pass on. Uneven indices are padded (dist-pad).
 //
 //===----------------------------------------------------------------------===//
 #include "Seeds.h"
@@ -232,7 +232,7 @@ Sharding Seeder::shardingOf(train::VariableOp variable, const TensorPlan &plan, 
   auto [innerAxes, residualAxes] = tensorAxes(mesh, axis);
   Sharding sharding = Sharding::replicated(variable.getTensorType().getRank());
   for (size_t d = variable.getStacked(); d < sharding.dims.size(); ++d) {
-    bool whole = true; // All atoms so far are cut into single elements.
+    bool whole = true; // All atoms so far are sharded into single elements.
     for (unsigned id : classes.of(variable, d)) {
       Axes axes = plan.residual.contains(id) ? residualAxes
                                              : axesOf(mesh, innerAxes, plan.inner.lookup(id));

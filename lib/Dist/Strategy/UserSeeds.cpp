@@ -50,7 +50,7 @@ LogicalResult Seeder::userSeeds() {
       any = true;
       ShardingAttr fitting = wanted;
       auto type = variable.getTensorType();
-      // As one layer's parameter has them; layers are never cut.
+      // As one layer's parameter has them; layers are never sharded.
       if (variable.getStacked() && int64_t(wanted.getDims().size()) == type.getRank() - 1) {
         SmallVector<DimAttr> dims = {DimAttr::get(module.getContext(), {}, false)};
         llvm::append_range(dims, wanted.getDims());

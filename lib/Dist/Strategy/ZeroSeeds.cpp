@@ -4,7 +4,7 @@
 //
 // ZeRO (Rajbhandari et al. 2020), FSDP (Zhao et al. 2023): what ranks that compute
 // with the same parameters need not store twice. A tensor is stored as it is computed
-// with and, beyond that, cut along the data axes. Updates run on what is stored.
+// with and, beyond that, sharded along the data axes. Updates run on the stored shards.
 //
 //   stage 1  optimizer states; the gradient, summed, and the parameter go into that
 //            sharding before the update, the parameter back after it
@@ -14,7 +14,7 @@
 // A narrow parameter's f32 copy, its master, is one more state. It is what is updated;
 // its parts are rounded, and what devices send each other has the narrow type.
 //
-// Each change is a `dist.constrain` with `boundary`, so that the cut for storage does
+// Each change is a `dist.constrain` with `boundary`, so that the sharding for storage does
 // not spread into what is computed.
 //
 //===----------------------------------------------------------------------===//
@@ -128,7 +128,7 @@ private:
            << " devices or fewer, and e.g. replica=2 for others";
   }
 
-  /// Axes that cut for storage alone are there for ZeRO, the others for what they were before.
+  /// Axes that shard for storage alone have ZeRO as their reason, all others keep theirs.
   void seed(Operation *op, ShardingAttr sharding, ShardingAttr computed) {
     op->setAttr(DistDialect::seedAttr, sharding);
     if (sharding == computed)
@@ -154,7 +154,7 @@ private:
   /// The data axes, but for those that a seed has cut or kept from cutting it, added to the first
   /// dimension they divide, never to layers'. Where there is none, to the one that padding makes
   /// least larger, if possible one that computing leaves whole: padding lies at the end of all
-  /// parts, not of each. A dimension of one element is not cut, since each part would be as large
+  /// parts, not of each. A dimension of one element is not sharded, since each part would be as large
   /// as the whole; a parameter that has no other stays as it is.
   FailureOr<ShardingAttr> storageOf(train::VariableOp variable, ShardingAttr computed) {
     int64_t rank = variable.getTensorType().getRank(), first = variable.getStacked();
@@ -278,7 +278,7 @@ private:
   ModuleOp module;
   const Mesh &mesh;
   const IndexClasses &classes;
-  /// Into how many parts computing cuts indices.
+  /// The number of parts of each index in computation.
   llvm::MapVector<unsigned, int64_t> parts;
   int64_t stage;
   ArrayRef<unsigned> axes;

@@ -2,13 +2,12 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// Runs the communication of programs without their values. Devices wait for named
-// others only, so whether all come to their ends does not depend on who is faster:
-// one run proves it for all (Kahn 1974).
+// Runs the communication of programs without their values. A device waits only for
+// devices that the op names, so whether all programs end does not depend on timing:
+// one run proves it for all runs (Kahn 1974).
 //
-// Devices that run one program and differ only along axes of which no message and
-// no program tells them apart do the same at the same time. One of them stands for
-// all, and collectives among them alone need not be looked at.
+// Devices that run one program and that no message distinguishes do the same at the
+// same time. One of them stands for all, and collectives among them alone are skipped.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_LIB_DIST_COMMUNICATIONSIMULATOR_H
@@ -23,16 +22,16 @@ namespace meshwright::dist {
 
 class CommunicationSimulator {
 public:
-  /// `capacity`: messages of one channel that a device can have on their way to
-  /// another before it waits; with 0 it waits until they are received.
+  /// `capacity`: messages of one channel that a device can have in flight to another
+  /// before it waits; with 0 it waits until each message is received.
   CommunicationSimulator(llvm::ArrayRef<mlir::ModuleOp> programs, const Mesh &mesh,
                          int64_t capacity);
 
-  /// Whether messages or programs tell devices apart at all.
+  /// Whether messages or programs distinguish devices at all.
   bool isNeeded() const { return !apart.empty(); }
 
-  /// Runs the functions `entries`, one of each program. What does not meet is
-  /// reported at both places.
+  /// Runs the functions `entries`, one of each program. An error names both ops that do
+  /// not match.
   mlir::LogicalResult run(llvm::ArrayRef<mlir::func::FuncOp> entries);
 
 private:
@@ -41,14 +40,15 @@ private:
     mlir::func::FuncOp entry;
     const llvm::SmallVector<mlir::Operation *, 0> *ops;
     size_t next = 0;
-    /// Whether the op at `next` has begun: sent, or come to the meeting.
+    /// Whether the op at `next` has begun: its message is sent, or the device has reached
+    /// its collective.
     bool begun = false;
   };
   /// From, to, the group's axes, channel.
   using Channel = std::tuple<int64_t, int64_t, Axes, int64_t>;
   struct Message {
     SendOp op;
-    bool waitedFor; ///< the sender goes on when it is received
+    bool waitedFor; ///< the sender continues when it is received
   };
   /// By the axes and the first member of the group.
   using Group = std::pair<Axes, int64_t>;
@@ -60,7 +60,7 @@ private:
 
   const llvm::SmallVector<mlir::Operation *, 0> &opsOf(mlir::func::FuncOp function);
   bool isRelevant(mlir::Operation *op) const;
-  /// Moves a device on as far as it goes; false after an error.
+  /// Runs a device until it has to wait; false after an error.
   bool advance(size_t number);
   /// Each true: done; false: it waits; nothing: after an error.
   std::optional<bool> send(Device &device, SendOp op);
@@ -76,7 +76,7 @@ private:
   llvm::SmallVector<mlir::ModuleOp> programs;
   const Mesh &mesh;
   int64_t capacity;
-  Axes apart; ///< the axes along which devices are told apart
+  Axes apart; ///< the axes along which devices differ
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Operation *, 0>> expanded;
   std::vector<Device> devices;
   std::map<int64_t, size_t> numbers; ///< of devices, by rank

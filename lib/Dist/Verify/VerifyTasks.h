@@ -10,20 +10,20 @@
 
 namespace meshwright::dist {
 
-/// The attribute of a stage's program: of how many forward tasks it keeps results at most.
+/// The attribute of a stage's program: the largest number of forward tasks whose results it keeps.
 inline constexpr llvm::StringLiteral heldAttr = "dist.held";
 
-/// Looks at `entries`, the function of each program that runs it, where their calls are
-/// tasks of a pipeline's schedule:
+/// Checks `entries`, the entry function of each program, if their calls are tasks of a
+/// pipeline's schedule:
 ///
 /// - a stage never keeps the results of more forward tasks for later backward and weight
 ///   tasks than its program's `dist.held` says;
-/// - what a task makes for a task of another stage goes there once for every microbatch,
-///   and to tasks of that microbatch;
-/// - between any two chunks in a row on different stages something goes forward and, if
-///   there are backward tasks, backward.
+/// - each value that a task makes for a task of another stage is sent once for every
+///   microbatch, to tasks of that microbatch;
+/// - between any two consecutive chunks on different stages a value is sent forward and, if
+///   there are backward tasks, one backward.
 ///
-/// Messages are matched in their order, which the simulator has found to be right.
+/// Messages are matched in their order, which the simulator has proved to be right.
 mlir::LogicalResult verifyTasks(llvm::ArrayRef<mlir::func::FuncOp> entries);
 
 } // namespace meshwright::dist

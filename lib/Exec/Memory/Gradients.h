@@ -11,7 +11,7 @@
 namespace meshwright::exec {
 
 /// The gradients that the updates of variables read, and the values they were before
-/// devices summed them, cut them or laid them out in parts: accumulators, for one.
+/// devices summed them, sharded them or laid them out in parts: accumulators, for one.
 /// What is only on the way from one to the other is not among them.
 llvm::SmallVector<mlir::Value> gradientsOf(mlir::func::FuncOp function);
 

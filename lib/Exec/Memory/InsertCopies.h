@@ -10,25 +10,25 @@
 
 namespace meshwright::exec {
 
-/// Whether the result is the operand's memory under another shape, or a part of it.
+/// Whether the result is the operand's memory with another shape, or a part of it.
 bool isView(mlir::Operation *op);
-/// Whether `value` does not begin where the memory that it is a view of begins: a
-/// device's own part, the place of which is known at run time, or an entry of a stack.
+/// Whether `value` may begin at another address than the memory that it is a view of: a
+/// device's own part, whose offset is known at run time, or an entry of a stack.
 bool isWindow(mlir::Value value);
-/// Where `value`, or what it becomes under another shape, is a part of a `dist.concat`,
-/// its operand there. After `insertCopies` such a value is made in its place.
+/// If `value`, or a reshape of it, is a part of a `dist.concat`, the operand of the concat.
+/// After `insertCopies` such a value is computed in the memory of the result.
 mlir::OpOperand *placedIn(mlir::Value value);
 /// The value whose memory `value` is a view of.
 mlir::Value viewed(mlir::Value value);
 /// Whether `value`, or a view of it, is used after `point` in the block of both.
 bool isUsedAfter(mlir::Value value, mlir::Operation *point);
 
-/// For each result of a call the operand whose memory it takes, or -1; empty where
-/// the callee does nothing in place.
+/// For each result of a call the operand that it is an in-place alias of, or -1; empty if the
+/// callee has no in-place aliases.
 llvm::ArrayRef<int64_t> tiesOf(mlir::func::CallOp call);
 
-/// Puts an `exec.copy` wherever a value must arrive in given memory, so that
-/// each such place has a value of its own that nothing else constrains.
+/// Inserts an `exec.copy` wherever a value must end up in given memory, so that this memory
+/// holds a value of its own that nothing else constrains.
 void insertCopies(mlir::func::FuncOp function);
 
 } // namespace meshwright::exec

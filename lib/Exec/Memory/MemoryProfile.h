@@ -29,18 +29,18 @@ struct CategoryBytes {
 struct HeldBuffer {
   BufferOp buffer;
   int64_t bytes = 0;
-  /// What first writes it, in the program that has the buffer or in one it calls; null if
-  /// that was a run before, or the host.
+  /// The op that first writes it, in the program that has the buffer or in a callee; null if an
+  /// earlier run or the host wrote it.
   mlir::Operation *writer = nullptr;
-  /// The task of a pipeline's schedule that writes it, or in which it is; may be null.
+  /// The task of a pipeline's schedule that writes or contains it; may be null.
   mlir::StringAttr task;
   /// Into how many slices loops write it, e.g. one a layer; 1 if it is no stack.
   int64_t slices = 1;
 };
 
-/// The step function of live bytes of the arena over the ops of a program in their order, those that
-/// only name memory left out, a loop's body once: memory is the same in each iteration. A call
-/// counts as what its callee holds at the callee's own peak.
+/// The live bytes of the arena as a step function over the ops of a program in order, without ops
+/// that only name memory, and with a loop's body once, because memory is the same in each
+/// iteration. A call counts with the bytes of its callee's peak.
 struct MemoryProfile {
   struct Point {
     int64_t op; ///< from this op on
@@ -52,7 +52,7 @@ struct MemoryProfile {
   int64_t ops = 0;
 
   int64_t peakBytes = 0, peakOp = 0;
-  /// Of so many it is said who writes them; what outlives the step is not counted.
+  /// The writers of this many buffers are listed; buffers that outlive the step do not count.
   static constexpr size_t attributed = 24;
   /// Largest first.
   std::vector<HeldBuffer> atPeak;

@@ -2,14 +2,16 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// A tree is one piece of memory and the values that are at some time in it. A
-// value's path says where: empty, the whole piece; [L], the slot of loop L's
-// current iteration; [L, M], a slot in that slot. Two trees become one when no two
-// values with different contents would be in the same place at the same time.
+// Buffer coalescing (Boissinot et al. 2009): values share memory unless their live
+// intervals conflict. The path of a value says where in the memory it lies: [] is the
+// whole memory; [L] the slot of loop L's present iteration; [L, M] a slot in that slot.
+// Two memories are merged if no two values with different contents would be live at the
+// same address at the same time.
 //
 // Time: op number k reads its operands at 2k and writes its results at 2k + 1. A
-// loop has two numbers, of its op and of its yield; numbers inside lie between
-// them. A value made outside a loop and read inside is live to the loop's end.
+// loop has two numbers, that of its op and that of its yield; the numbers of its body
+// lie between them. A value defined outside a loop and read inside is live to the
+// loop's end.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_LIB_EXEC_MEMORYTREES_H
@@ -27,7 +29,7 @@ namespace meshwright::exec {
 /// The loops whose iteration numbers lead to a slot, outermost first.
 using SlotPath = llvm::SmallVector<LoopOp, 2>;
 
-/// What keeps a place of a tree occupied for a while.
+/// A range of time in which a part of memory must keep its contents.
 struct Occupant {
   enum Kind {
     Contents, ///< a value
@@ -35,7 +37,7 @@ struct Occupant {
     Remaining ///< slots that later iterations of `loop` will read
   };
   Kind kind;
-  mlir::Value value; ///< null for what memory holds when the program starts
+  mlir::Value value; ///< null for the contents at the start of the program
   SlotPath path;
   int64_t begin, end;
   unsigned contents; ///< equal numbers, equal contents
@@ -43,15 +45,15 @@ struct Occupant {
 };
 
 struct MemoryTree {
-  /// What outlives the program: a variable, an input or an output; at most one.
+  /// The variable, input or output that outlives the program; at most one.
   mlir::StringAttr variable, input, output;
-  /// What the caller of a called function gives memory for; both where a result is
-  /// computed in the place of an argument.
+  /// The argument and the result of a called function for which the caller gives memory;
+  /// both if the result is an in-place alias of the argument.
   std::optional<unsigned> argument, result;
   llvm::SmallVector<Occupant> occupants;
   /// The type of the slots that a path leads to.
   std::map<llvm::SmallVector<mlir::Operation *, 2>, mlir::RankedTensorType> slots;
-  /// The largest value that is the whole piece.
+  /// The largest value that is the whole memory.
   mlir::RankedTensorType type;
 
   bool isFixed() const { return variable || input || output || argument || result; }
@@ -61,15 +63,15 @@ class MemoryTrees {
 public:
   explicit MemoryTrees(mlir::func::FuncOp function) : function(function) {}
 
-  /// One tree per value, those joined that must be the same memory.
+  /// Gives each value its memory, and values that must share memory the same.
   mlir::LogicalResult build();
 
-  /// Makes one tree of those of `a` and `b` such that both values are in the same
-  /// place, unless that would destroy something.
+  /// Merges the memories of `a` and `b` so that both values begin at the same address, unless
+  /// live intervals conflict.
   bool tryMerge(mlir::Value a, mlir::Value b);
 
-  /// Makes `result` of a called function be computed in the place of `argument`,
-  /// unless that would destroy something.
+  /// Makes `result` of a called function an in-place alias of `argument`, unless live
+  /// intervals conflict.
   bool tie(unsigned argument, unsigned result);
 
   MemoryTree &treeOf(mlir::Value value) { return *trees.find(value)->second.first; }
@@ -77,7 +79,7 @@ public:
   /// Whether both begin at the same address.
   bool samePlace(mlir::Value a, mlir::Value b);
 
-  /// Reports places that hold two values at once: a defect of this file.
+  /// Reports memory that would hold two values at once: a defect of this class.
   mlir::LogicalResult verify();
 
 private:
@@ -106,7 +108,7 @@ private:
   llvm::MapVector<mlir::Value, std::pair<MemoryTree *, SlotPath>> trees;
   std::vector<std::unique_ptr<MemoryTree>> storage;
   llvm::DenseMap<mlir::Value, unsigned> contents;
-  /// Of views and copies: the contents of all the memory that they keep occupied.
+  /// Of views and copies: the contents of all the memory that they keep live.
   llvm::DenseMap<mlir::Value, unsigned> held;
   /// The contents that a slice's contents are part of.
   llvm::DenseMap<unsigned, unsigned> sliceOf;

@@ -24,14 +24,14 @@ struct OffsetPlan {
   int64_t size = 0;                   ///< of all
 };
 
-/// The largest sum of sizes, rounded up to `alignment`, that are live at once, and
-/// the first moment when they are: no plan can be smaller.
+/// The largest sum of sizes, rounded up to `alignment`, of buffers that are live at once,
+/// which is a lower bound, and the first moment when they are.
 std::pair<int64_t, int64_t> largestLiveSum(llvm::ArrayRef<Lifetime> buffers, int64_t alignment);
 
 /// Offsets, multiples of `alignment`, such that no two buffers that are live at
 /// once overlap. Dynamic storage allocation is NP-hard; this tries several orders of
 /// best fit, then repeatedly moves the buffers on top to the front of the order.
-/// The same input always gives the same plan.
+/// The same input always gives the same offsets.
 OffsetPlan planOffsets(llvm::ArrayRef<Lifetime> buffers, int64_t alignment);
 
 } // namespace meshwright::exec

@@ -10,10 +10,10 @@
 
 namespace meshwright::exec {
 
-/// For each result of `callee`, the argument in whose memory it could be computed, or
-/// -1: a gradient's accumulator, for example. Such an argument leads to the result
-/// through ops that work in place, and no caller needs what it passed there after the
-/// call. Each argument occurs once at most.
+/// For each result of `callee` the argument of which it can be an in-place alias, or -1: a
+/// gradient's accumulator, for example. Ops that work in place lead from such an argument to
+/// the result, and no caller needs the argument's value after the call. Each argument occurs
+/// at most once.
 llvm::SmallVector<int64_t> findTies(mlir::func::FuncOp callee,
                                     llvm::ArrayRef<mlir::func::CallOp> calls);
 

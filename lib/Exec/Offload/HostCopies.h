@@ -10,24 +10,24 @@
 
 namespace meshwright::exec {
 
-/// Follows which places of the device have copies of memory of the host, and which of the two is
-/// newer. A program is wrong if it reads the older one, or ends while a place has what variables,
-/// or callers who asked for it, should have.
+/// Tracks which memory of the device holds copies of memory of the host, and which of the two is
+/// newer. A program is wrong if it reads the older one, or if it ends with changes on the device
+/// that belong to variables or to `inouts` of the caller.
 class HostCopies {
 public:
   explicit HostCopies(ProgramOp program) : program(program) {}
 
-  /// Walks the program; an error at the op that reads something old or loses something new.
+  /// Walks the program; an error names the op that reads an outdated value or loses a changed one.
   mlir::LogicalResult verify();
 
 private:
-  /// `changed` is the op that has written the device's place since it was copied, `outdated` the
-  /// one that has written the host's.
+  /// `changed` is the op that has written the device's copy since the last copy, `outdated` the
+  /// op that has written the host's.
   struct Copy {
     PartAccess device, host;
     mlir::Operation *changed = nullptr, *outdated = nullptr;
   };
-  /// Memory of the host whose changed copy nobody has any more.
+  /// Memory of the host whose changed copy is lost.
   struct Lost {
     PartAccess host;
     mlir::Operation *changed;

@@ -79,7 +79,7 @@ private:
   void copy(OpBuilder b, Value from, Value to, int64_t as) {
     setStart(CopyOp::create(b, loc, Type(), from, to), as);
   }
-  /// Slice `index` of the host's memory cut into `count` of type `part`.
+  /// Slice `index` of the host's memory, which is divided into `count` slices of type `part`.
   Value onHostAt(OpBuilder &b, MemRefType part, int64_t count, Value index);
 
   Value root;

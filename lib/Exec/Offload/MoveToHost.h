@@ -37,17 +37,17 @@ private:
   void collectWhole(mlir::Value part);
 };
 
-/// What a piece of memory is to the program, which says which copies are needed.
+/// How a program uses memory, which decides which copies are needed.
 enum class Kept {
-  Always, ///< a variable: what an iteration leaves is there in the next run
-  Handed, ///< a stack: a loop that does not read a slot first writes all of it
-  Scratch ///< a stack whose only reader may write over it: nobody sees what it leaves there
+  Always, ///< a variable: its contents must survive the program
+  Handed, ///< a stack: a loop that does not read a slot first writes the whole slot
+  Scratch ///< a stack whose only reader may overwrite it: nobody reads it afterwards
 };
 
-/// Moves `root`, which no op uses but those in `uses`, to the host. Ops use buffers of
-/// category `category` instead, to and from which copies are started, with numbers from `number`
-/// on. `number` becomes the next one. Waits stand where copies of one number follow each other,
-/// others are still to be placed (`placeWaits`).
+/// Moves `root`, which only the ops in `uses` use, to the host. These ops get buffers of category
+/// `category` instead, with asynchronous copies from and to `root`. Async tokens are numbered from
+/// `number` on; `number` becomes the next free one. Waits are inserted between copies with one
+/// token; `placeWaits` has to insert all others.
 void moveToHost(mlir::Value root, HostUses &uses, Kept kept, Category category, int64_t &number);
 
 } // namespace meshwright::exec

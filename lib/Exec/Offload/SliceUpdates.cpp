@@ -46,7 +46,7 @@ static bool isElementwise(Operation *op, ArrayRef<int64_t> shape) {
 
 /// The shape of each of `parts` equal parts of a tensor, which lie one after the other: as many
 /// dimensions as the tensor, so that indices keep their meaning, of which the first are 1, then one
-/// is cut, and the rest are whole. Nothing where there is no such shape.
+/// is split, and all others are whole. Nothing if there is no such shape.
 static std::optional<SmallVector<int64_t>> partShape(ArrayRef<int64_t> shape, int64_t parts) {
   SmallVector<int64_t> part;
   for (int64_t size : shape) {

@@ -10,10 +10,10 @@
 
 namespace meshwright::exec {
 
-/// An all_reduce of stacks that a loop has filled slot by slot becomes one of slots at the
-/// end of that loop's body; where the loop runs several times, for microbatches, when it
-/// runs last. Slots that are reduced together have `minBytes` at least. Numbers starts
-/// from `number` on.
+/// Turns an all_reduce of stacks that a loop fills slot by slot into one all_reduce of slots
+/// at the end of the loop's body; if the loop runs several times, for microbatches, in its
+/// last run. Slots that are reduced together have at least `minBytes`. Async tokens are
+/// numbered from `number` on.
 void reduceSlots(ProgramOp program, int64_t minBytes, int64_t &number);
 
 } // namespace meshwright::exec

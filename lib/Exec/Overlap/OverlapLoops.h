@@ -10,20 +10,19 @@
 
 namespace meshwright::exec {
 
-/// Bytes of what `op` sends, or of what it receives if that is more.
+/// The larger of the bytes that `op` sends and receives.
 int64_t bytesOf(CollectiveOpInterface op);
 
-/// Whether `op` is communication with ranks of other programs, or a message: it keeps its
-/// place among all other communication.
+/// Whether `op` communicates with ranks of other programs, or is a message: it keeps its
+/// position in the order of all communication.
 bool leavesProgram(CollectiveOpInterface op);
 
-/// Software pipelining of the innermost loops of `program`, as far as their collectives
-/// go. What an iteration gathers from memory that the loop does not write is started in
-/// the iteration before. What an iteration reduces ends in the iteration after, which
-/// then does what had to wait for it. Results of the former, operands and results of the
-/// latter get two places that iterations take in turns. Collectives have `minBytes` at
-/// least. Numbers starts from `number` on and puts the waits that must come before other
-/// starts of the same number.
+/// Software pipelining of the collectives in the innermost loops of `program`. A collective
+/// that gathers memory which the loop does not write starts one iteration earlier. A
+/// collective that reduces ends in the next iteration, which then runs the ops that depend on
+/// it. Results of the former, and operands and results of the latter, get double buffers.
+/// Only collectives of at least `minBytes` are moved. Async tokens are numbered from `number`
+/// on; a wait is inserted before another op starts with the same token.
 void overlapLoops(ProgramOp program, int64_t minBytes, int64_t &number);
 
 } // namespace meshwright::exec

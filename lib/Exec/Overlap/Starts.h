@@ -12,17 +12,17 @@
 
 namespace meshwright::exec {
 
-/// Whether `op` takes time of the processors that compute.
+/// Whether `op` uses the processors that compute.
 bool computes(mlir::Operation *op);
 
-/// Gives a collective or a copy the number under which it is started.
+/// Makes a collective or a copy asynchronous, with `number` as its async token.
 void setStart(mlir::Operation *op, int64_t number);
 
-/// The first number that nothing in `program` is started under.
+/// The first async token that no op of `program` has.
 int64_t freeStart(ProgramOp program);
 
-/// Puts a wait before each op that has to wait for what is started, and at the
-/// program's end. Returns the numbers of collectives during which nothing is computed.
+/// Inserts a wait before each op that has to wait for an asynchronous one, and at the
+/// program's end. Returns the tokens of collectives during which no op computes.
 llvm::DenseSet<int64_t> placeWaits(ProgramOp program);
 
 } // namespace meshwright::exec

@@ -12,41 +12,41 @@
 
 namespace meshwright::exec {
 
-/// Bytes that an op reads or writes: of the arena, whose root is null, or of the host's, of a
-/// buffer or of a program's argument.
+/// Bytes that an op reads or writes: of the arena (root null), of the host's arena, of a
+/// buffer or of an argument of the program.
 struct PartAccess {
   mlir::Value root;
   int64_t begin, end;
   bool writes;
   bool onHost = false;
 
-  /// Whether the two may not change places.
+  /// Whether the order of the two matters.
   bool conflicts(const PartAccess &other) const {
     return root == other.root && onHost == other.onHost && begin < other.end && other.begin < end && (writes || other.writes);
   }
 };
 
-/// A collective or a copy that has been started and that nothing has waited for yet.
+/// An asynchronous collective or copy for which the program has not waited yet.
 struct PendingStart {
   mlir::Operation *op;
   int64_t number;
   llvm::SmallVector<PartAccess> accesses;
-  /// False once a wait for a later one of its queue, or one that is not only started, has
-  /// waited for it too.
+  /// False once a wait on a later op of the same queue, or a synchronous op of the queue,
+  /// implies that this one has ended.
   bool runs = true;
 };
 
 class ProgramWalk {
 public:
-  /// `inArena`: places are those that buffers have in the arena; otherwise each buffer is
+  /// `inArena`: accesses have the offsets of buffers in the arena; otherwise each buffer is
   /// memory of its own.
   ProgramWalk(ProgramOp program, bool inArena) : program(program), inArena(inArena) {}
 
-  /// Calls `visit` for all ops but structure and places, in the order in which the program
-  /// runs them, until it returns false; whether it never did. Of loops that run often the
-  /// first and the last iterations, the same ones in both directions, so that slots that are taken
-  /// in turns stay so. An op that `visit` puts before the one it is called for is not visited, but
-  /// in iterations that come later.
+  /// Calls `visit` for all ops except structure and ops that name memory, in the order in which
+  /// the program runs them, until `visit` returns false; returns whether it never did. Of long
+  /// loops only the first and last iterations are walked, the same ones in both directions, so
+  /// that iterations keep using double buffers in turn. An op that `visit` inserts before its
+  /// argument is visited in later iterations only.
   bool run(llvm::function_ref<bool(mlir::Operation *)> visit);
 
   /// Called where iterations of a loop are left out, before the next one.
@@ -54,17 +54,17 @@ public:
 
   /// Makes `iteration` the present one of `loop`.
   void setIteration(LoopOp loop, int64_t iteration) { iterations[loop.getIndex()] = iteration; }
-  /// What `op` reads and writes in the present iterations; 0 where none has been set.
+  /// The accesses of `op` in the present iterations; iteration 0 of loops for which none is set.
   llvm::SmallVector<PartAccess> accesses(mlir::Operation *op) const;
 
-  /// What runs now and `op` has to wait for; nothing of the queue that `op` is in, which
-  /// runs in order anyway.
+  /// The running ops that `op` has to wait for, except those of its own queue, which run in
+  /// order anyway.
   llvm::SmallVector<const PendingStart *> conflicts(mlir::Operation *op) const;
-  /// To be called once `op` has run. What is started is pending until a wait of its own
-  /// number: so lives can be told from these alone.
+  /// Must be called once `op` has run. An asynchronous op stays pending until a wait with its
+  /// own token, so that live intervals follow from these waits alone.
   void step(mlir::Operation *op);
 
-  /// What runs now, in the order of the starts.
+  /// The running ops, in the order in which they started.
   llvm::SmallVector<PendingStart> pending;
 
 private:

@@ -292,7 +292,7 @@ StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
   result.lr = learningRate(options, step);
   if (scaler) {
     result.lossScale = scaler->scale();
-    // Once the scale cannot fall, an overflow is none of its doing.
+    // At the least scale an overflow is a divergence and not an effect of the scale.
     result.skipped = !std::isfinite(result.gradNorm) && !scaler->isLeast();
     scaler->update(result.skipped);
     state.lossScale = scaler->saved();

@@ -38,7 +38,7 @@ bool meshwright::ownsShard(const Plan &plan, const Variable &variable, int64_t r
   if (plan.programOf(rank) != variable.program)
     return false;
   std::vector<int64_t> coordinates = plan.coordinates(rank);
-  // Of the ranks of its program, the first on each axis that does not cut it.
+  // Of the ranks of its program, the first on each axis that does not shard it.
   for (const auto &[axis, places] : plan.programs[variable.program].at)
     coordinates[size_t(axis)] -= *std::min_element(places.begin(), places.end());
   for (const auto &axes : variable.sharding)

@@ -1,4 +1,4 @@
-//===- AttentionPlan.cpp - how attention is cut into work items -----------===//
+//===- AttentionPlan.cpp - how attention is split into work items ---------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //

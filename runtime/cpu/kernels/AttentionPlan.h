@@ -1,11 +1,11 @@
-//===- AttentionPlan.h - how attention is cut into work items -------------===//
+//===- AttentionPlan.h - how attention is split into work items -----------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // Attention is computed tile by tile: 64 queries of one head against 64 keys.
 // The query tiles of all heads that read one key head are its "units"; a work
 // item is a fixed set of units and has one owner for everything it writes. The
-// cutting depends on the shape alone - not on threads, not on the instruction
+// tiling depends on the shape alone - not on threads, not on the instruction
 // set - so that results do not depend on the former and the compiler can plan
 // the workspace without knowing the machine the program will run on.
 //

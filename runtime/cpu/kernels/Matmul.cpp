@@ -27,7 +27,7 @@ struct Product {
   int64_t ldc;
 };
 
-/// C cut into rows x columns blocks of nearly equal size.
+/// C divided into rows x columns blocks of nearly equal size.
 struct Grid {
   int64_t rows = 1, columns = 1;
 
@@ -87,7 +87,7 @@ static void multiplyMatrices(int threads, const Product &first, int64_t batch, i
   constexpr double kWorkPerThread = 1 << 18;
   double work = double(first.m) * double(first.n) * double(first.k) * double(batch);
   int64_t team = std::clamp<int64_t>(int64_t(work / kWorkPerThread), 1, threads);
-  // Whole matrices while they go round evenly; else each is cut as well.
+  // Whole matrices while they go round evenly; else each is divided as well.
   Grid grid;
   if (batch % team != 0 && batch < 8 * team)
     grid = chooseGrid(first, team);

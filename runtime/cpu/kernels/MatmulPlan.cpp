@@ -1,4 +1,4 @@
-//===- MatmulPlan.cpp - how a product with narrow types is cut ------------===//
+//===- MatmulPlan.cpp - how a product with narrow types is split ------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- MatmulPlan.h - how a product with narrow types is cut --------------===//
+//===- MatmulPlan.h - how a product with narrow types is split --------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -10,7 +10,7 @@
 
 namespace meshwright::cpu {
 
-/// C is cut into blocks; the sum of each is taken in pieces whose factors are
+/// C is divided into blocks; the sum of each is taken in pieces whose factors are
 /// converted to f32 first. Depends on the sizes alone, so that the compiler knows the
 /// workspace and results do not depend on threads.
 struct MatmulPlan {

@@ -64,16 +64,16 @@ extern const char meshwright_product_locations[];
 #define MW_PRODUCT_WORKSPACE ((32 << 20) + 256 - MW_ALIGNMENT)
 
 /// Product `number` of the table. `operands` are the addresses of A, B, D, C, the bias or
-/// the sums of a factor, what epilogues read or write beside D, and the workspace; null where there is none.
+/// the sums of a factor, the other operand of the epilogue, and the workspace; null for those it does not have.
 void mw_product(MwContext *context, int32_t number, void *const *operands);
 
-/// Launches kernel `kernel` of the table on the addresses in `operands`. As all that a
-/// program calls there it goes to the end of a stream and returns at once.
+/// Launches kernel `kernel` of the table on the addresses in `operands`. Like all calls of a
+/// program, it is enqueued on a stream and returns at once.
 void mw_launch_kernel(MwContext *context, int32_t kernel, void *const *operands);
 /// Lets cuDNN make the call of attention with number `call` in the plan's "attentions", on
 /// the addresses of q, k, v, out, lse and scratch memory, or of dout, q, k, v, out, lse, dq,
-/// dk, dv and scratch memory. 0 if it cannot here, which the runtime has said at the start;
-/// where the plan has no fallback, the run has ended then.
+/// dk, dv and scratch memory. Returns 0 if cuDNN cannot make it, which the runtime has
+/// reported at the start; without a fallback in the plan the run has ended there.
 int32_t mw_cudnn_attention(MwContext *context, int32_t call, void *const *operands);
 void mw_copy(MwContext *context, void *to, const void *from, int64_t bytes);
 void mw_store(MwContext *context, int32_t *to, int32_t value);

@@ -2,9 +2,9 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// The compiler plans the scratch memory of cuDNN's attention without having cuDNN; the
-// runtime gives cuDNN the same parts of a call and takes no plan that wants more. A test
-// holds both against cuDNN's own plans.
+// The compiler computes the scratch memory of cuDNN's attention without having cuDNN; the
+// runtime gives cuDNN the same parts of a call and takes none of cuDNN's plans that needs more.
+// A test compares both with cuDNN's own plans.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_RUNTIME_CUDA_CUDNN_H
