@@ -13,6 +13,7 @@
 #define MESHWRIGHT_EXEC_TARGET_H
 
 #include "meshwright/runtime/ABI.h"
+#include "meshwright/runtime/PlanSchema.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -27,9 +28,6 @@ namespace meshwright {
 struct CodegenOptions;
 namespace codegen {
 struct Communication;
-}
-namespace plan {
-struct Plan;
 }
 } // namespace meshwright
 
@@ -81,14 +79,6 @@ struct Epilogue {
   } kind;
   bool tanh = true;    ///< Gelu, GeluGrad: in the tanh form
   unsigned factor = 0; ///< BiasGrad: 0 is A, 1 is B
-};
-
-/// Memory of a device that is neither the arena's nor Meshwright's to place: drivers and
-/// libraries take it. An allowance is what is set aside for it, not what was measured.
-struct Allowance {
-  std::string category;
-  int64_t bytes = 0;
-  std::string source; ///< where the number comes from
 };
 
 /// What an object is linked with.
@@ -151,8 +141,8 @@ public:
   //===--- the plan ---------------------------------------------------------===//
 
   /// The allowances of a rank that runs `program`.
-  virtual std::vector<Allowance> getAllowances(mlir::ModuleOp program,
-                                               const codegen::Communication &) const {
+  virtual std::vector<plan::Allowance> getAllowances(mlir::ModuleOp program,
+                                                     const codegen::Communication &) const {
     return {};
   }
   /// Adds to the plan of a compiled module what only this target's runtime reads.

@@ -21,6 +21,8 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+#include <array>
+
 namespace meshwright::train {
 
 /// The rule `text` for the op's operands and results, with the sizes of their
@@ -64,6 +66,36 @@ double contractionFlops(mlir::Operation *op);
 
 #include "Train/TrainDialect.h.inc"
 #include "Train/TrainEnums.h.inc"
+
+namespace meshwright::train {
+/// What a kernel primitive does: all that code generators know of it. x is its first
+/// operand, ids or a place its second.
+struct Primitive {
+  enum Kind {
+    View,    ///< dimension d of x is dimension dims[d] of the result
+    Reduce,  ///< x reduced over `dims` by `reduction`
+    Iota,    ///< the index along `dim`
+    Gather,  ///< rows `ids` of x, zeros where x has no such row
+    Scatter, ///< x added to rows `ids` of the third operand, or of zeros
+    Pad,     ///< x, and `value` beyond its end along `dim`
+    Window,  ///< x from the place on along `dim`
+    Halves   ///< rows of two halves, each a half of x's row: see `halves`
+  };
+  /// The half of x's row that is read, and whether its negative is taken.
+  struct Half {
+    int from = 0;
+    bool negated = false;
+  };
+
+  Kind kind = View;
+  llvm::SmallVector<int64_t, 6> dims = {};
+  int64_t dim = 0;
+  ReduceKind reduction = ReduceKind::Sum;
+  int64_t value = 0;
+  std::array<Half, 2> halves = {};
+};
+} // namespace meshwright::train
+
 #include "Train/TrainInterfaces.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "Train/TrainAttrs.h.inc"

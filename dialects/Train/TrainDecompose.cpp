@@ -406,14 +406,22 @@ SmallVector<Value> InverseRootOp::decompose(OpBuilder &b) {
 
 //===--- shape --------------------------------------------------------------===//
 
-// Slices, reductions, broadcasts and fills are primitives already: a copy of
-// the op, which the kernel's code generator understands.
+// A primitive is its own decomposition.
 static SmallVector<Value> itself(Operation *op, OpBuilder &b) { return b.clone(*op)->getResults(); }
 SmallVector<Value> SliceOp::decompose(OpBuilder &b) { return itself(*this, b); }
 SmallVector<Value> PadOp::decompose(OpBuilder &b) { return itself(*this, b); }
 SmallVector<Value> DynamicSliceOp::decompose(OpBuilder &b) { return itself(*this, b); }
 SmallVector<Value> TransposeBlocksOp::decompose(OpBuilder &b) { return itself(*this, b); }
-SmallVector<Value> ReduceOp::decompose(OpBuilder &b) { return itself(*this, b); }
+SmallVector<Value> ReduceOp::decompose(OpBuilder &b) {
+  // Kernels reduce rows, or over rows, or everything: along rows and over some of them at
+  // once is two reductions.
+  Value x = getX();
+  SmallVector<int64_t> dims(getDims());
+  while (dims.size() > 1 && dims.back() == tensor(x).getRank() - 1 &&
+         int64_t(dims.size()) < tensor(x).getRank())
+    x = ReduceOp::create(b, getLoc(), getKind(), x, {dims.pop_back_val()});
+  return {ReduceOp::create(b, getLoc(), getKind(), x, dims)};
+}
 SmallVector<Value> BroadcastOp::decompose(OpBuilder &b) { return itself(*this, b); }
 SmallVector<Value> FillOp::decompose(OpBuilder &b) {
   auto type = tensor(getY());

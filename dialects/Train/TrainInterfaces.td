@@ -6,7 +6,7 @@
 // They know by name: structure (variables, get and set, repeat, slices and reshapes
 // of values), sums (fill, add, accumulate), in train-verify the two ops that take
 // tokens (embedding, cross_entropy), and on floor 3 what has a library call of its
-// own (attention) and the primitives that `decompose` makes.
+// own (attention).
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_TRAIN_INTERFACES
@@ -63,10 +63,8 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
   let description = [{
     A memory-bound op, which can become part of a generated kernel. `decompose`
     rewrites it at the builder's insertion point into arith and math ops on tensors
-    and the structural ops train.broadcast, train.reduce, train.fill, train.iota,
-    train.gather_rows, train.scatter_rows, train.dynamic_slice and
-    train.transpose_blocks, from which kernels are formed for every target. Such ops
-    are cheap to recompute.
+    and primitives (`PrimitiveOpInterface`), from which kernels are formed for every
+    target. Such ops are cheap to recompute.
 
     Kernels compute in f32 at least: callers use `decomposeInF32`, which converts
     narrower operands to f32 and rounds the results. An op that `movesElements`,
@@ -79,6 +77,17 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
                     (ins "::mlir::OpBuilder &":$builder)>,
     InterfaceMethod<"Whether no element is computed with, only moved or converted.", "bool",
                     "movesElements", (ins), "", [{ return false; }]>];
+}
+
+def PrimitiveOpInterface : OpInterface<"PrimitiveOpInterface"> {
+  let description = [{
+    One of the ops that decompositions are made of, beside element-wise arith and math
+    ops. It says what it does in terms that the code generators of all targets have, so
+    that none of them knows it by name.
+  }];
+  let cppNamespace = "::meshwright::train";
+  let methods = [InterfaceMethod<"What the op does.", "::meshwright::train::Primitive",
+                                 "getPrimitive">];
 }
 
 def SumOpInterface : OpInterface<"SumOpInterface"> {

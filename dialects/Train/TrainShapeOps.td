@@ -8,6 +8,8 @@
 
 include "Train/TrainOpBase.td"
 
+defvar IsPrimitive = DeclareOpInterfaceMethods<PrimitiveOpInterface>;
+
 //===----------------------------------------------------------------------===//
 // Shape
 //===----------------------------------------------------------------------===//
@@ -26,7 +28,8 @@ def Train_ReshapeOp : Train_TensorOp<"reshape", "", [DeclareOpInterfaceMethods<V
 }
 
 def Train_SliceOp : Train_TensorOp<"slice", "", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<VJPOpInterface>,
-    DeclareOpInterfaceMethods<SizedOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
+    DeclareOpInterfaceMethods<SizedOpInterface>, IsPrimitive,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
   let summary = "The first rows of a tensor";
   let description = [{
     x: [.., n, ..] to [.., rows, ..] along dimension `dim`, the first if it does not
@@ -48,7 +51,7 @@ def Train_SliceOp : Train_TensorOp<"slice", "", [InferTypeOpAdaptor, DeclareOpIn
 }
 
 def Train_PadOp : Train_TensorOp<"pad", "", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<SizedOpInterface>,
-    DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
+    DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>, IsPrimitive]> {
   let summary = "Rows of one value appended: with zeros the gradient of slice";
   let description = [{
     x: [.., n, ..] to [.., rows, ..] along dimension `dim`, the first if it does not
@@ -64,7 +67,7 @@ def Train_PadOp : Train_TensorOp<"pad", "", [InferTypeOpAdaptor, DeclareOpInterf
 }
 
 def Train_DynamicSliceOp : Train_TensorOp<"dynamic_slice", "", [
-    DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
+    DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>, IsPrimitive]> {
   let summary = "A part of a tensor that begins at a place known at run time";
   let description = [{
     x: [.., n, ..] to y: [.., k, ..] along `dim`: the k from `begin`, a tensor<i32>
@@ -79,7 +82,7 @@ def Train_DynamicSliceOp : Train_TensorOp<"dynamic_slice", "", [
 
 def Train_TransposeBlocksOp : Train_EinsumOp<"transpose_blocks", "~a n k -> n a k", [
     DeclareOpInterfaceMethods<VJPOpInterface>,
-    DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
+    DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>, IsPrimitive]> {
   let summary = "Blocks of k elements transposed";
   let description = [{
     x: [a, n, k] to y: [n, a, k], y[j, i, :] = x[i, j, :]. On floor 3 it makes one
@@ -91,7 +94,7 @@ def Train_TransposeBlocksOp : Train_EinsumOp<"transpose_blocks", "~a n k -> n a 
 }
 
 def Train_ReduceOp : Train_TensorOp<"reduce", "", [InferTypeOpAdaptor, SumOpInterface,
-    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>],
+    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>, IsPrimitive],
     [CostOpInterface], "equalButFloats"> {
   let summary = "Sum or maximum over dimensions";
   let description = [{
@@ -106,7 +109,7 @@ def Train_ReduceOp : Train_TensorOp<"reduce", "", [InferTypeOpAdaptor, SumOpInte
 }
 
 def Train_BroadcastOp : Train_TensorOp<"broadcast", "", [DeclareOpInterfaceMethods<VJPOpInterface>,
-    DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
+    DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>, IsPrimitive]> {
   let summary = "Repeats a tensor along new dimensions";
   let description = [{ `dims` (ascending) are the result's dimensions that x does not have. }];
   let arguments = (ins Train_Any:$x, DenseI64ArrayAttr:$dims);
@@ -127,7 +130,7 @@ def Train_FillOp : Train_TensorOp<"fill", "", [DeclareOpInterfaceMethods<KernelO
 // Kernel primitives: what memory-bound ops decompose into, beside arith and math
 //===----------------------------------------------------------------------===//
 
-def Train_IotaOp : Train_Op<"iota", [Pure]> {
+def Train_IotaOp : Train_Op<"iota", [Pure, IsPrimitive]> {
   let summary = "Each element's own index along one dimension";
   let description = [{ i32, any shape. Only inside kernels. }];
   let arguments = (ins I64Attr:$dim);
@@ -135,7 +138,7 @@ def Train_IotaOp : Train_Op<"iota", [Pure]> {
   let assemblyFormat = "$dim attr-dict `:` functional-type(operands, results)";
 }
 
-def Train_GatherRowsOp : Train_Op<"gather_rows", [Pure]> {
+def Train_GatherRowsOp : Train_Op<"gather_rows", [Pure, IsPrimitive]> {
   let summary = "y[r.., c] = table[ids[r..], c]";
   let description = [{
     table: [rows, d], ids: [...], y: [..., d] of the table's element type. Only inside
@@ -147,7 +150,7 @@ def Train_GatherRowsOp : Train_Op<"gather_rows", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Train_ScatterRowsOp : Train_Op<"scatter_rows", [Pure]> {
+def Train_ScatterRowsOp : Train_Op<"scatter_rows", [Pure, IsPrimitive]> {
   let summary = "y = init or 0; y[ids[r..], c] += x[r.., c] in the order of r";
   let description = [{ x: [..., d], ids: [...], y and init: [rows, d]. Only inside kernels. }];
   let arguments = (ins Train_Tensor:$x, Train_Ids:$ids, Optional<Train_Tensor>:$init);
@@ -155,7 +158,7 @@ def Train_ScatterRowsOp : Train_Op<"scatter_rows", [Pure]> {
   let assemblyFormat = "$x `,` $ids (`init` $init^)? attr-dict `:` functional-type(operands, results)";
 }
 
-def Train_RotateHalfOp : Train_Op<"rotate_half", [Pure, SameOperandsAndResultType]> {
+def Train_RotateHalfOp : Train_Op<"rotate_half", [Pure, SameOperandsAndResultType, IsPrimitive]> {
   let summary = "(a, c) -> (-c, a), the halves of the last dimension";
   let description = [{ The last dimension is even. Only inside kernels. }];
   let arguments = (ins Train_Tensor:$x);
@@ -163,7 +166,7 @@ def Train_RotateHalfOp : Train_Op<"rotate_half", [Pure, SameOperandsAndResultTyp
   let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
 }
 
-def Train_DuplicateHalfOp : Train_Op<"duplicate_half", [Pure]> {
+def Train_DuplicateHalfOp : Train_Op<"duplicate_half", [Pure, IsPrimitive]> {
   let summary = "y = (x, x) along the last dimension";
   let description = [{ x: [..., d], y: [..., 2 d]. Only inside kernels. }];
   let arguments = (ins Train_Tensor:$x);

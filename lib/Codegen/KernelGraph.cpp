@@ -26,13 +26,18 @@ int64_t RootSpec::columnSize() const {
   return row || shape.empty() ? -1 : shape.back();
 }
 
+std::optional<train::Primitive> codegen::primitiveOf(Operation *op) {
+  auto primitive = dyn_cast_or_null<train::PrimitiveOpInterface>(op);
+  return primitive ? std::optional(primitive.getPrimitive()) : std::nullopt;
+}
+
 /// A scalar is wanted by elements if it is broadcast, at once or after scalar
 /// arithmetic.
 static bool reachesBroadcast(Value scalar, DenseSet<Operation *> &seen) {
   for (Operation *user : scalar.getUsers()) {
     if (!seen.insert(user).second)
       continue;
-    if (isa<train::BroadcastOp>(user))
+    if (auto primitive = primitiveOf(user); primitive && primitive->kind == train::Primitive::View)
       return true;
     for (Value result : user->getResults())
       if (tensor(result).getRank() == 0 && reachesBroadcast(result, seen))
@@ -41,12 +46,15 @@ static bool reachesBroadcast(Value scalar, DenseSet<Operation *> &seen) {
   return false;
 }
 
-bool codegen::isRowReduce(train::ReduceOp reduce) {
-  int64_t rank = tensor(reduce.getX()).getRank();
-  if (reduce.getDims().size() != 1 || reduce.getDims()[0] != rank - 1)
+bool codegen::isRowReduce(Operation *op) {
+  auto reduce = primitiveOf(op);
+  if (!reduce || reduce->kind != train::Primitive::Reduce)
+    return false;
+  int64_t rank = tensor(op->getOperand(0)).getRank();
+  if (reduce->dims.size() != 1 || reduce->dims[0] != rank - 1)
     return false;
   DenseSet<Operation *> seen;
-  return rank > 1 || reachesBroadcast(reduce, seen);
+  return rank > 1 || reachesBroadcast(op->getResult(0), seen);
 }
 
 Node *KernelGraph::create(Node::Kind kind, Value value, ArrayRef<int> map) {
@@ -54,6 +62,8 @@ Node *KernelGraph::create(Node::Kind kind, Value value, ArrayRef<int> map) {
   node->kind = kind;
   node->value = value;
   node->op = value.getDefiningOp();
+  if (auto primitive = primitiveOf(node->op))
+    node->primitive = *primitive;
   if (auto result = dyn_cast<OpResult>(value))
     node->resultIndex = result.getResultNumber();
   node->map.assign(map.begin(), map.end());
@@ -109,6 +119,97 @@ static bool computesNarrowly(Operation *op) {
   return llvm::any_of(op->getOperandTypes(), narrow) || llvm::any_of(op->getResultTypes(), narrow);
 }
 
+FailureOr<Node *> KernelGraph::loadPlaced(Value value, ArrayRef<int> map) {
+  FailureOr<Placed> placed = place(value);
+  return failed(placed) ? FailureOr<Node *>(failure()) : load(value, *placed, map);
+}
+
+FailureOr<Node *> KernelGraph::buildReduce(Value value, ArrayRef<int> map) {
+  Operation *op = value.getDefiningOp();
+  if (computesNarrowly(op))
+    return op->emitOpError("sums in bf16 or f16, but kernels compute in f32: extend its operand "
+                           "and round its result");
+  bool row = isRowReduce(op);
+  if (row && probing && hasColumn(map)) {
+    reducedAlongColumns = true;
+    return failure();
+  }
+  if (!row || hasColumn(map) || stage.columns)
+    return loadPlaced(value, map);
+  int column = columnOf(tensor(op->getOperand(0)).getShape().back());
+  SmallVector<int, 4> inner(map);
+  inner.push_back(column);
+  FailureOr<Node *> operand = get(op->getOperand(0), inner);
+  if (failed(operand))
+    return failure();
+  Node *node = create(Node::RowReduce, value, map);
+  node->operands = {*operand};
+  node->column = column;
+  return node;
+}
+
+FailureOr<Node *> KernelGraph::buildHalves(Value value, ArrayRef<int> map) {
+  Operation *op = value.getDefiningOp();
+  int64_t width = tensor(value).getShape().back();
+  if (width % 2)
+    return op->emitOpError("needs an even last dimension, found ") << value.getType();
+  // What is no row of this stage's columns gets a stage of its own.
+  if (!stage.isColumn(map.back()) || (stage.half && stage.half != width / 2))
+    return loadPlaced(value, map);
+  stage.half = width / 2;
+  FailureOr<Node *> operand = get(op->getOperand(0), map);
+  if (failed(operand))
+    return failure();
+  Node *node = create(Node::Halves, value, map);
+  node->operands = {*operand};
+  return node;
+}
+
+FailureOr<Node *> KernelGraph::buildAccess(Node::Kind kind, Value value, ArrayRef<int> map) {
+  Operation *op = value.getDefiningOp();
+  FailureOr<Buffer *> buffer = memoryOf(op->getOperand(0));
+  if (failed(buffer))
+    return failure();
+  SmallVector<Node *, 3> operands;
+  for (Value place : op->getOperands().drop_front()) {
+    FailureOr<Node *> node = get(place, map.take_front(tensor(place).getRank()));
+    if (failed(node))
+      return failure();
+    operands.push_back(*node);
+  }
+  Node *node = create(kind, value, map);
+  node->buffer = *buffer;
+  node->operands = std::move(operands);
+  return node;
+}
+
+FailureOr<Node *> KernelGraph::buildPrimitive(const train::Primitive &primitive, Value value,
+                                              ArrayRef<int> map) {
+  switch (primitive.kind) {
+  case train::Primitive::View: {
+    SmallVector<int, 4> inner;
+    for (int64_t dim : primitive.dims)
+      inner.push_back(map[dim]);
+    return get(value.getDefiningOp()->getOperand(0), inner);
+  }
+  case train::Primitive::Reduce:
+    return buildReduce(value, map);
+  case train::Primitive::Iota:
+    return create(Node::Iota, value, map);
+  case train::Primitive::Gather:
+    return buildAccess(Node::Gather, value, map);
+  case train::Primitive::Scatter:
+    return loadPlaced(value, map);
+  case train::Primitive::Pad:
+    return buildAccess(Node::Pad, value, map);
+  case train::Primitive::Window:
+    return buildAccess(Node::Window, value, map);
+  case train::Primitive::Halves:
+    return buildHalves(value, map);
+  }
+  llvm_unreachable("all primitives are listed");
+}
+
 FailureOr<Node *> KernelGraph::build(Value value, ArrayRef<int> map) {
   if (isa<BlockArgument>(value)) {
     Node *node = create(Node::Load, value, map);
@@ -129,97 +230,8 @@ FailureOr<Node *> KernelGraph::build(Value value, ArrayRef<int> map) {
     return node;
   }
 
-  if (auto broadcast = dyn_cast<train::BroadcastOp>(op)) {
-    SmallVector<int, 4> inner;
-    for (auto [d, dim] : llvm::enumerate(map))
-      if (!llvm::is_contained(broadcast.getDims(), int64_t(d)))
-        inner.push_back(dim);
-    return get(broadcast.getX(), inner);
-  }
-  // A slice keeps the first of a dimension, so an element's index stays what it is.
-  if (auto slice = dyn_cast<train::SliceOp>(op))
-    return get(slice.getX(), map);
-
-  if (auto transpose = dyn_cast<train::TransposeBlocksOp>(op))
-    return get(transpose.getX(), {map[1], map[0], map[2]});
-
-  if (auto reduce = dyn_cast<train::ReduceOp>(op)) {
-    if (computesNarrowly(op))
-      return op->emitOpError("sums in bf16 or f16, but kernels compute in f32: extend its operand "
-                             "and round its result");
-    bool row = isRowReduce(reduce);
-    if (row && probing && hasColumn(map)) {
-      reducedAlongColumns = true;
-      return failure();
-    }
-    if (row && !hasColumn(map) && !stage.columns) {
-      int column = columnOf(tensor(reduce.getX()).getShape().back());
-      SmallVector<int, 4> inner(map);
-      inner.push_back(column);
-      FailureOr<Node *> operand = get(reduce.getX(), inner);
-      if (failed(operand))
-        return failure();
-      Node *node = create(Node::RowReduce, value, map);
-      node->operands = {*operand};
-      node->column = column;
-      return node;
-    }
-    FailureOr<Placed> placed = place(value);
-    return failed(placed) ? FailureOr<Node *>(failure()) : load(value, *placed, map);
-  }
-  if (isa<train::ScatterRowsOp>(op)) {
-    FailureOr<Placed> placed = place(value);
-    return failed(placed) ? FailureOr<Node *>(failure()) : load(value, *placed, map);
-  }
-
-  if (isa<train::IotaOp>(op))
-    return create(Node::Iota, value, map);
-
-  if (auto gather = dyn_cast<train::GatherRowsOp>(op)) {
-    FailureOr<Buffer *> buffer = memoryOf(gather.getTable());
-    FailureOr<Node *> ids = get(gather.getIds(), map.take_front(tensor(gather.getIds()).getRank()));
-    if (failed(buffer) || failed(ids))
-      return failure();
-    Node *node = create(Node::Gather, value, map);
-    node->buffer = *buffer;
-    node->operands = {*ids};
-    return node;
-  }
-  if (auto pad = dyn_cast<train::PadOp>(op)) {
-    FailureOr<Buffer *> buffer = memoryOf(pad.getX());
-    if (failed(buffer))
-      return failure();
-    Node *node = create(Node::Pad, value, map);
-    node->buffer = *buffer;
-    return node;
-  }
-  if (auto slice = dyn_cast<train::DynamicSliceOp>(op)) {
-    FailureOr<Buffer *> buffer = memoryOf(slice.getX());
-    FailureOr<Node *> begin = get(slice.getBegin(), {});
-    if (failed(buffer) || failed(begin))
-      return failure();
-    Node *node = create(Node::Window, value, map);
-    node->buffer = *buffer;
-    node->operands = {*begin};
-    return node;
-  }
-  if (isa<train::RotateHalfOp, train::DuplicateHalfOp>(op)) {
-    int64_t width = tensor(value).getShape().back();
-    if (width % 2)
-      return op->emitOpError("needs an even last dimension, found ") << value.getType();
-    if (!stage.isColumn(map.back()) || (stage.half && stage.half != width / 2)) {
-      // Not a row of this stage's columns: give it a stage of its own.
-      FailureOr<Placed> placed = place(value);
-      return failed(placed) ? FailureOr<Node *>(failure()) : load(value, *placed, map);
-    }
-    stage.half = width / 2;
-    FailureOr<Node *> operand = get(op->getOperand(0), map);
-    if (failed(operand))
-      return failure();
-    Node *node = create(isa<train::RotateHalfOp>(op) ? Node::Rotate : Node::Duplicate, value, map);
-    node->operands = {*operand};
-    return node;
-  }
+  if (auto primitive = primitiveOf(op))
+    return buildPrimitive(*primitive, value, map);
 
   if (!op->hasTrait<OpTrait::Elementwise>() || op->getNumRegions() != 0)
     return op->emitOpError("cannot be part of a generated kernel: expected element-wise arith and "

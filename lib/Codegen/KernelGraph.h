@@ -66,6 +66,14 @@ public:
 private:
   mlir::FailureOr<Node *> get(mlir::Value value, llvm::ArrayRef<int> map);
   mlir::FailureOr<Node *> build(mlir::Value value, llvm::ArrayRef<int> map);
+  mlir::FailureOr<Node *> buildPrimitive(const train::Primitive &primitive, mlir::Value value,
+                                         llvm::ArrayRef<int> map);
+  mlir::FailureOr<Node *> buildReduce(mlir::Value value, llvm::ArrayRef<int> map);
+  mlir::FailureOr<Node *> buildHalves(mlir::Value value, llvm::ArrayRef<int> map);
+  /// Memory of the first operand, read where the others and the node's kind say.
+  mlir::FailureOr<Node *> buildAccess(Node::Kind kind, mlir::Value value, llvm::ArrayRef<int> map);
+  /// What another stage leaves in memory.
+  mlir::FailureOr<Node *> loadPlaced(mlir::Value value, llvm::ArrayRef<int> map);
   mlir::FailureOr<Node *> load(mlir::Value value, const Placed &placed, llvm::ArrayRef<int> map);
   /// The memory behind a value that must be read from memory.
   mlir::FailureOr<Buffer *> memoryOf(mlir::Value value);
@@ -81,9 +89,12 @@ private:
   std::map<std::pair<void *, llvm::SmallVector<int, 4>>, Node *> memo;
 };
 
-/// Whether `reduce` is of one row: over the last dimension only, its result used
-/// by other elements of that row.
-bool isRowReduce(train::ReduceOp reduce);
+/// What `op` does, if it is a primitive.
+std::optional<train::Primitive> primitiveOf(mlir::Operation *op);
+
+/// Whether `op` reduces one row: over the last dimension only, its result used by
+/// other elements of that row.
+bool isRowReduce(mlir::Operation *op);
 
 } // namespace meshwright::codegen
 

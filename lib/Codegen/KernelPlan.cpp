@@ -37,25 +37,6 @@ StringRef Stage::getTemplate() const {
   return mainColumn < 0 ? "scalars" : "elementwise";
 }
 
-void codegen::normalizeKernel(func::FuncOp kernel) {
-  SmallVector<train::ReduceOp> worklist;
-  kernel.walk([&](train::ReduceOp op) { worklist.push_back(op); });
-  for (train::ReduceOp op : worklist) {
-    auto type = tensor(op.getX());
-    auto dims = op.getDims();
-    if (dims.size() < 2 || dims.back() != type.getRank() - 1 ||
-        int64_t(dims.size()) == type.getRank())
-      continue;
-    OpBuilder b(op);
-    auto last = train::ReduceOp::create(b, op.getLoc(), op.getKind(), op.getX(), {dims.back()});
-    auto rest = train::ReduceOp::create(b, op.getLoc(), op.getKind(), last, dims.drop_back());
-    op.replaceAllUsesWith(rest.getResult());
-    op.erase();
-    if (rest.getDims().size() > 1)
-      worklist.push_back(rest);
-  }
-}
-
 namespace {
 class Planner {
 public:
@@ -69,8 +50,8 @@ private:
   Buffer *buffer(Buffer::Kind kind, RankedTensorType type);
   Buffer *find(Value value, DenseElementsAttr constant);
   FailureOr<Placed> place(Value value);
-  FailureOr<Placed> placeReduce(train::ReduceOp reduce);
-  FailureOr<Placed> placeScatter(train::ScatterRowsOp scatter);
+  FailureOr<Placed> placeReduce(Value value, const train::Primitive &reduce);
+  FailureOr<Placed> placeScatter(Value value);
   /// Sets the level of a root, and whether it is computed by rows.
   LogicalResult settle(RootSpec &spec);
   LogicalResult store(Value value, Buffer *dest);
@@ -165,23 +146,28 @@ static bool reducesRows(Value value, DenseSet<Value> &seen) {
   Operation *op = value.getDefiningOp();
   if (!op || !seen.insert(value).second)
     return false;
-  if (auto reduce = dyn_cast<train::ReduceOp>(op))
-    return isRowReduce(reduce);
+  if (auto primitive = primitiveOf(op); primitive && primitive->kind == train::Primitive::Reduce)
+    return isRowReduce(op);
   return llvm::any_of(op->getOperands(), [&](Value operand) { return reducesRows(operand, seen); });
 }
 
-FailureOr<Placed> Planner::placeReduce(train::ReduceOp reduce) {
-  auto type = tensor(reduce.getX());
-  RootSpec spec{Root::Store, reduce.getX()};
-  spec.reduction = reduce.getKind();
-  spec.reduced.assign(reduce.getDims().begin(), reduce.getDims().end());
+FailureOr<Placed> Planner::placeReduce(Value value, const train::Primitive &reduce) {
+  Operation *op = value.getDefiningOp();
+  Value x = op->getOperand(0);
+  auto type = tensor(x);
+  RootSpec spec{Root::Store, x};
+  spec.reduction = reduce.reduction;
+  spec.reduced = reduce.dims;
   int64_t rank = type.getRank(), reduced = spec.reduced.size();
   if (reduced == rank) {
     spec.kind = Root::FullSum;
     spec.partial = true;
+  } else if (spec.reduced.back() == rank - 1 && reduced > 1) {
+    return op->emitOpError("reduces rows and over rows at once, found dimensions ")
+           << reduce.dims << ": make it one reduction over the last and one over the others";
   } else if (spec.reduced.back() == rank - 1) {
     // A reduction of rows whose result another stage wants.
-    spec = RootSpec{Root::Store, reduce.getResult()};
+    spec = RootSpec{Root::Store, value};
     spec.row = true;
   } else {
     spec.kind = Root::ColumnSum;
@@ -191,29 +177,30 @@ FailureOr<Placed> Planner::placeReduce(train::ReduceOp reduce) {
     // Sums of long columns are split into chunks of rows; where rows are few,
     // each thread walks all of them for its own columns.
     DenseSet<Value> seen;
-    spec.partial =
-        reduced == rank - 1 && (reducesRows(reduce.getX(), seen) || rows >= 256 || columns < 1024);
+    spec.partial = reduced == rank - 1 && (reducesRows(x, seen) || rows >= 256 || columns < 1024);
     spec.columns = !spec.partial;
   }
   if (failed(settle(spec)))
     return failure();
-  spec.dest = spec.partial ? buffer(Buffer::Workspace, tensor(reduce)) : home(reduce);
+  spec.dest = spec.partial ? buffer(Buffer::Workspace, tensor(value)) : home(value);
   specs.push_back(spec);
   return Placed{spec.dest, spec.level, spec.partial};
 }
 
-FailureOr<Placed> Planner::placeScatter(train::ScatterRowsOp scatter) {
-  auto x = tensor(scatter.getX()), ids = tensor(scatter.getIds());
-  if (x.getRank() != ids.getRank() + 1)
-    return scatter.emitOpError("adds rows of one dimension, found rows ")
-           << x << " for ids " << ids;
-  Buffer *dest = home(scatter);
-  OpBuilder b(scatter);
-  Value start = scatter.getInit();
+FailureOr<Placed> Planner::placeScatter(Value value) {
+  Operation *op = value.getDefiningOp();
+  Value x = op->getOperand(0), ids = op->getOperand(1);
+  int64_t rank = tensor(ids).getRank();
+  if (tensor(x).getRank() != rank + 1)
+    return op->emitOpError("adds rows of one dimension, found rows ")
+           << x.getType() << " for ids " << ids.getType();
+  Buffer *dest = home(value);
+  OpBuilder b(op);
+  Value start = op->getNumOperands() > 2 ? op->getOperand(2) : Value();
   if (!start) {
-    auto type = tensor(scatter);
+    auto type = tensor(value);
     start = arith::ConstantOp::create(
-        b, scatter.getLoc(), DenseElementsAttr::get(type, b.getZeroAttr(type.getElementType())));
+        b, op->getLoc(), DenseElementsAttr::get(type, b.getZeroAttr(type.getElementType())));
   }
   RootSpec fill{Root::Store, start};
   fill.dest = dest;
@@ -222,9 +209,9 @@ FailureOr<Placed> Planner::placeScatter(train::ScatterRowsOp scatter) {
     return failure();
   specs.push_back(fill);
 
-  RootSpec spec{Root::Scatter, scatter.getX(), scatter.getIds(), dest};
+  RootSpec spec{Root::Scatter, x, ids, dest};
   spec.columns = true;
-  spec.reduced = llvm::to_vector<6>(llvm::seq<int64_t>(0, ids.getRank()));
+  spec.reduced = llvm::to_vector<6>(llvm::seq<int64_t>(0, rank));
   if (failed(settle(spec)))
     return failure();
   spec.level = std::max(spec.level, fill.level + 1);
@@ -236,11 +223,11 @@ FailureOr<Placed> Planner::place(Value value) {
   if (auto it = placed.find(value); it != placed.end())
     return it->second;
   FailureOr<Placed> result = failure();
-  Operation *op = value.getDefiningOp();
-  if (auto reduce = dyn_cast<train::ReduceOp>(op)) {
-    result = placeReduce(reduce);
-  } else if (auto scatter = dyn_cast<train::ScatterRowsOp>(op)) {
-    result = placeScatter(scatter);
+  auto primitive = primitiveOf(value.getDefiningOp());
+  if (primitive && primitive->kind == train::Primitive::Reduce) {
+    result = placeReduce(value, *primitive);
+  } else if (primitive && primitive->kind == train::Primitive::Scatter) {
+    result = placeScatter(value);
   } else {
     RootSpec spec{Root::Store, value};
     if (failed(settle(spec)))
@@ -256,8 +243,9 @@ FailureOr<Placed> Planner::place(Value value) {
 
 LogicalResult Planner::store(Value value, Buffer *dest) {
   Operation *op = value.getDefiningOp();
-  auto reduce = dyn_cast_or_null<train::ReduceOp>(op);
-  if (isa_and_nonnull<train::ScatterRowsOp>(op) || (reduce && !isRowReduce(reduce))) {
+  auto primitive = primitiveOf(op);
+  if (primitive && (primitive->kind == train::Primitive::Scatter ||
+                    (primitive->kind == train::Primitive::Reduce && !isRowReduce(op)))) {
     FailureOr<Placed> where = place(value);
     if (failed(where))
       return failure();

@@ -47,19 +47,20 @@ struct Node {
     Load,      ///< element of `buffer`
     Splat,     ///< a constant
     Compute,   ///< result `resultIndex` of the element-wise `op`
-    Iota,      ///< index along domain dimension map[dim of op]
+    Iota,      ///< index along domain dimension map[primitive.dim]
     RowReduce, ///< `operands[0]` reduced over domain dimension `column`
     Gather,    ///< row operands[0] of `buffer`
-    Rotate,    ///< train.rotate_half of operands[0]
-    Duplicate, ///< train.duplicate_half of operands[0]
-    Pad,       ///< `buffer` where the first index is inside it, else 0
-    Window,    ///< element of `buffer`, the index along the op's dim from operands[0] on
-    Partials   ///< sum over chunks of `buffer`, [chunks, columns]
+    Halves,    ///< operands[0] at a column of primitive.halves
+    Pad,       ///< `buffer` where the index along primitive.dim is inside it, else primitive.value
+    Window,    ///< element of `buffer`, the index along primitive.dim from operands[0] on
+    Partials   ///< `buffer`, [chunks, columns], reduced over chunks
   };
   Kind kind;
   mlir::Value value;
   mlir::Operation *op = nullptr;
   unsigned resultIndex = 0;
+  /// Of a node that is no element-wise op: what its op does.
+  train::Primitive primitive = {};
   llvm::SmallVector<int, 4> map;
   llvm::SmallVector<Node *, 3> operands;
   Buffer *buffer = nullptr;
@@ -120,7 +121,7 @@ struct Stage {
   int64_t columnSize = 1;
   /// Columns are walked in `blocks` pieces of `block`, parallel like rows.
   int64_t block = 1, blocks = 1;
-  /// Where halves of the row are told apart (rotate_half), or 0.
+  /// Where halves of the row are told apart, or 0.
   int64_t half = 0;
   int64_t iterations = 1, chunks = 1;
   llvm::SmallVector<Root, 4> roots;
@@ -143,10 +144,7 @@ struct KernelPlan {
   llvm::SmallVector<std::pair<unsigned, unsigned>> inplace;
 };
 
-/// Splits reductions over the last and other dimensions in two. Runs before planKernel.
-void normalizeKernel(mlir::func::FuncOp kernel);
-
-/// The loop nests of `kernel`, a normalized function of kernel primitives; errors name the op
+/// The loop nests of `kernel`, a function of kernel primitives; errors name the op
 /// that fits into none. The numbers of chunks in the function's exec.chunks, if present, take
 /// precedence over `options`.
 mlir::FailureOr<KernelPlan> planKernel(mlir::func::FuncOp kernel, const exec::ScheduleLimits &options);

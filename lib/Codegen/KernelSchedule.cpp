@@ -39,7 +39,7 @@ static Node *greatestOf(Node *sum) {
     return node->kind == Node::Compute && isa<decltype(op)>(node->op);
   };
   auto reduces = [](Node *node, train::ReduceKind kind) {
-    return node->kind == Node::RowReduce && cast<train::ReduceOp>(node->op).getKind() == kind;
+    return node->kind == Node::RowReduce && node->primitive.reduction == kind;
   };
   if (!reduces(sum, train::ReduceKind::Sum) || !is(sum->operands[0], math::ExpOp()))
     return nullptr;
@@ -60,7 +60,7 @@ static void fillProperties(Stage &stage, const exec::ScheduleLimits &options) {
     auto cover = [&](Scope scope) { node->scope = std::max(node->scope, scope); };
     ArrayRef<int> map = node->map;
     if (node->kind == Node::Iota)
-      map = map.slice(cast<train::IotaOp>(node->op).getDim(), 1);
+      map = map.slice(node->primitive.dim, 1);
     else if (node->kind == Node::Gather)
       map = map.drop_front(node->operands[0]->map.size());
     if (node->kind != Node::Splat && node->kind != Node::Compute)
@@ -115,7 +115,7 @@ static void visitFrom(Node *node, unsigned loop, bool shifted,
     return;
   if (node->kind == Node::RowReduce)
     return; // an item of its own
-  shifted |= node->kind == Node::Rotate || node->kind == Node::Duplicate;
+  shifted |= node->kind == Node::Halves;
   for (Node *operand : node->operands)
     visitFrom(operand, loop, shifted, seen, visit);
 }
@@ -172,12 +172,12 @@ static bool canMerge(const Stage &stage, int outer, int inner) {
       break;
     }
     case Node::Pad:
-      if (node->map[cast<train::PadOp>(node->op).getDim()] == outer ||
+      if (node->map[node->primitive.dim] == outer ||
           !runsOn(node->map, node->buffer->type, outer, inner, stage.sizes))
         return false;
       break;
     case Node::Iota: {
-      int dim = node->map[cast<train::IotaOp>(node->op).getDim()];
+      int dim = node->map[node->primitive.dim];
       if (dim == outer || dim == inner || stage.isMerged(dim))
         return false;
       break;

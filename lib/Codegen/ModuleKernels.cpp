@@ -48,7 +48,6 @@ FailureOr<ModuleKernels> ModuleKernels::plan(ModuleOp module, const exec::Schedu
     for (auto kernel : program.getOps<func::FuncOp>()) {
       if (!kernel->hasAttr("exec.kernel"))
         continue;
-      normalizeKernel(kernel);
       std::string symbol = kernel.getName().str();
       bool isNew = names.rename(kernel);
       FailureOr<KernelPlan> plan = planKernel(kernel, options);

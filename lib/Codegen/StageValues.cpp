@@ -246,25 +246,18 @@ Value StageValues::build(Node *node, const Columns *columns) {
     return arith::ConstantOp::create(b, loc, value);
   }
   case Node::Iota: {
-    int dim = node->map[cast<train::IotaOp>(node->op).getDim()];
+    int dim = node->map[node->primitive.dim];
     if (stage.isColumn(dim))
       return laneIndex(*columns, b.getI32Type());
     return arith::TruncIOp::create(b, loc, b.getI32Type(), indices[dim]);
   }
-  case Node::Rotate:
-  case Node::Duplicate: {
-    // (a, c) -> (-c, a); (a) -> (a, a).
-    bool rotate = node->kind == Node::Rotate, second = columns->half == 1;
+  case Node::Halves: {
+    auto [from, negated] = node->primitive.halves[columns->half];
     Columns moved = *columns;
-    if (second) {
-      moved.shift -= stage.half;
-      moved.half = 0;
-    } else if (rotate) {
-      moved.shift += stage.half;
-      moved.half = 1;
-    }
-    Value value = eval(node->operands[0], &moved);
-    return rotate && !second ? Value(arith::NegFOp::create(b, loc, splat(value))) : splat(value);
+    moved.shift += (from - columns->half) * stage.half;
+    moved.half = from;
+    Value value = splat(eval(node->operands[0], &moved));
+    return negated ? Value(arith::NegFOp::create(b, loc, value)) : value;
   }
   case Node::Gather:
     return gather(node, columns);
@@ -352,12 +345,12 @@ Value StageValues::gather(Node *node, const Columns *columns) {
 }
 
 Value StageValues::pad(Node *node, const Columns *columns) {
-  auto op = cast<train::PadOp>(node->op);
+  const train::Primitive &op = node->primitive;
   auto type = node->buffer->type;
   Type elementType = registerType(node->getElementType());
   Value base = pointer(node->buffer);
-  Value rows = constant(type.getDimSize(op.getDim()));
-  int dim = node->map[op.getDim()];
+  Value rows = constant(type.getDimSize(op.dim));
+  int dim = node->map[op.dim];
   Value inside, value;
   if (stage.isColumn(dim)) {
     inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
@@ -367,17 +360,17 @@ Value StageValues::pad(Node *node, const Columns *columns) {
   } else {
     inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, indices[dim], rows);
     Value row = arith::SelectOp::create(b, loc, inside, indices[dim], constant(0));
-    value = load(element(base, elementType, offset(node->map, type, columns, row, op.getDim())),
+    value = load(element(base, elementType, offset(node->map, type, columns, row, op.dim)),
                  elementType, node->scope == Scope::Column ? columns : nullptr);
   }
   TypedAttr outside;
   if (auto real = dyn_cast<FloatType>(node->getElementType())) {
-    auto number = b.getFloatAttr(real, double(int64_t(op.getValue())));
+    auto number = b.getFloatAttr(real, double(op.value));
     outside = number;
     if (!isa<FloatType>(elementType)) // its bits
       outside = IntegerAttr::get(elementType, number.getValue().bitcastToAPInt());
   } else {
-    outside = b.getIntegerAttr(elementType, int64_t(op.getValue()));
+    outside = b.getIntegerAttr(elementType, op.value);
   }
   if (auto vector = dyn_cast<VectorType>(value.getType()))
     outside = DenseElementsAttr::get(vector, Attribute(outside));
@@ -388,8 +381,7 @@ Value StageValues::pad(Node *node, const Columns *columns) {
 Value StageValues::window(Node *node, const Columns *columns) {
   auto type = node->buffer->type;
   int64_t stride = 1;
-  for (int64_t size :
-       type.getShape().drop_front(cast<train::DynamicSliceOp>(node->op).getDim() + 1))
+  for (int64_t size : type.getShape().drop_front(node->primitive.dim + 1))
     stride *= size;
   Value begin = arith::ExtSIOp::create(b, loc, b.getI64Type(), eval(node->operands[0], columns));
   Value at = arith::AddIOp::create(b, loc, offset(node->map, type, columns),
@@ -402,7 +394,7 @@ Value StageValues::window(Node *node, const Columns *columns) {
 Value StageValues::partials(Node *node, const Columns *columns) {
   auto type = node->buffer->type;
   Type elementType = node->getElementType();
-  auto kind = cast<train::ReduceOp>(node->op).getKind();
+  auto kind = node->primitive.reduction;
   int64_t stride = type.getNumElements() / type.getDimSize(0);
   Value start = offset(node->map, type, columns);
   Value base = pointer(node->buffer);

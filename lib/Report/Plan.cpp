@@ -222,9 +222,7 @@ llvm::Error PlanBuilder::addProgram(ModuleOp program, int64_t number, bool forRe
   entry.arenaBytes = arena.getInt();
   entry.liveBytes = live.getInt();
   entry.memory = linesOf(program, exec::memoryAttr);
-  for (const exec::Allowance &line :
-       exec::targetOf(program).getTarget().getAllowances(program, communication))
-    entry.allowances.push_back({line.category, line.bytes, line.source});
+  entry.allowances = exec::targetOf(program).getTarget().getAllowances(program, communication);
   entry.flops = flopsOf(program);
   entry.kernels = report::kernelsOf(program, flops);
   // For all of the executable stands the rank that needs most.

@@ -74,7 +74,6 @@ KernelInput::KernelInput(StringRef text, exec::ScheduleLimits options, int64_t c
   auto kernel = *module->getOps<func::FuncOp>().begin();
   kernel->setAttr("exec.kernel", UnitAttr::get(&context));
   decompose(kernel);
-  codegen::normalizeKernel(kernel);
   if (chunks) {
     options.maxChunks = chunks;
     options.chunkWork = 1;

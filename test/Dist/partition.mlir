@@ -1,4 +1,5 @@
 // RUN: meshwright-opt %s --dist-partition -split-input-file | FileCheck %s
+// RUN: meshwright-opt %s --annotate-reshards -split-input-file | FileCheck %s --check-prefix=STEPS
 
 // BEGIN EXAMPLE --dist-partition
 dist.mesh @mesh ["data" = 2]
@@ -42,6 +43,11 @@ func.func @main(%x: tensor<8x8xf32, #dist.sharding<@mesh, [{b}, {}]>>)
   // CHECK: %[[S:.*]] = dist.slice %[[P]] dim 1 over <@mesh {a}> : (tensor<8x8xf32>) -> tensor<8x4xf32>
   // CHECK: %[[T:.*]] = dist.reduce_scatter sum %[[S]] dim 1 over <@mesh {b}> : (tensor<8x4xf32>) -> tensor<8x1xf32>
   %t = dist.reshard %p : (tensor<8x8xf32, #dist.sharding<@mesh, [{}, {}], partial = {b}>>) -> tensor<8x8xf32, #dist.sharding<@mesh, [{}, {a, b}]>>
+  // The planner's paths, with what a device sends.
+  // STEPS: dist.reshard %{{.*}} {dist.sent = 3.200000e+01 : f64, dist.steps = ["all_gather dim 0 {a}"]}
+  // STEPS: dist.reshard %{{.*}} {dist.sent = 9.600000e+01 : f64, dist.steps = ["all_reduce {b}"]}
+  // STEPS: dist.reshard %{{.*}} {dist.sent = 2.400000e+01 : f64, dist.steps = ["slice dim 1 {a}", "reduce_scatter dim 1 {b}"]}
+  // STEPS: dist.reshard %{{.*}} {dist.sent = 1.200000e+01 : f64, dist.steps = ["all_to_all split 1 concat 0 {b}"]}
   // A reshard of a reshard.
   // CHECK: dist.all_to_all %[[Y]] split 1 concat 0 over <@mesh {b}> : (tensor<2x8xf32>) -> tensor<8x2xf32>
   // CHECK: dist.all_gather %{{.*}} dim 1 over <@mesh {b}> : (tensor<8x2xf32>) -> tensor<8x8xf32>

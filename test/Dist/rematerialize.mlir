@@ -5,6 +5,8 @@
 // Equal subexpressions are removed afterwards; what runs again still does.
 // RUN: meshwright-opt %s --dist-rematerialize=policy=full --dist-optimize-collectives --canonicalize -split-input-file | FileCheck %s --check-prefix AGAIN
 
+// RUN: meshwright-opt %s --annotate-recompute -split-input-file | FileCheck %s --check-prefix CHOICES
+
 // BEGIN EXAMPLE --dist-rematerialize=policy=full
 dist.mesh @mesh []
 // y = relu(x W): the matrix product, before and after relu, is kept for the backward.
@@ -35,6 +37,15 @@ func.func @step(%x: tensor<2x64xf32>, %w: tensor<4x64x64xf32>) -> tensor<4x64x64
 
 // NONE-LABEL: func.func private @layer(
 // NONE: return %1, %arg0, %0, %1 :
+
+// What the choice is made from: all three values, of 512 bytes each, all but y, or x alone are cheapest at some price.
+// CHOICES-LABEL: func.func private @layer(
+// CHOICES-SAME: dist.backward = @back, dist.choices = [
+// CHOICES-SAME: {bytes = 1536 : i64, flops = 0.000000e+00 : f64, redone = array<i64>},
+// CHOICES-SAME: {bytes = 1024 : i64, flops = 1.280000e+02 : f64, redone = array<i64: 1>},
+// CHOICES-SAME: {bytes = 512 : i64, flops = 1.651200e+04 : f64, redone = array<i64: 0, 1>}]
+// CHOICES-NEXT: train.linear {{.*}} {dist.flops = 1.638400e+04 : f64, dist.needed}
+// CHOICES-NEXT: train.relu {{.*}} {dist.flops = 1.280000e+02 : f64, dist.needed}
 
 // What runs again stands at the start of the backward; the forward stacks its input.
 // FULL-LABEL: func.func private @layer(

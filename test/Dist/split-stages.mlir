@@ -1,5 +1,6 @@
 // RUN: meshwright-opt %s --dist-split-stages -split-input-file | FileCheck %s
 // RUN: meshwright-opt %s --dist-split-stages=schedule=zb-h1 -split-input-file | FileCheck %s --check-prefix=ZERO
+// RUN: meshwright-opt %s --annotate-parts -split-input-file | FileCheck %s --check-prefix=PARTS
 
 // BEGIN EXAMPLE --dist-split-stages
 module {
@@ -50,6 +51,22 @@ module {
 // CHECK: call @eval.forward.1(%[[IN1]], %[[SUM]]) {dist.task = "F1.1"}
 
 // -----
+
+// Reads of variables, and what is made of them alone, are repeated wherever they are read; the sum of the gradients of @t
+// has become one accumulator a chunk.
+// PARTS: func.func private @microbatch
+// PARTS: func.func private @microbatch
+// PARTS-NEXT: train.get @t {dist.part = "free"}
+// PARTS: train.linear {{.*}} {dist.part = "forward 0"}
+// PARTS-NEXT: train.repeat @forward x 1 {{.*}} {dist.part = "forward 0",
+// PARTS-NEXT: train.repeat @forward x 1 {{.*}} {dist.part = "forward 1",
+// PARTS-NEXT: train.linear {{.*}} {dist.part = "forward 1"}
+// PARTS: train.contract {{.*}} %[[ONE:.*]], %0 {dist.part = "free"}
+// PARTS-NEXT: %[[DH:.*]] = train.contract {{.*}} {dist.part = "backward 1"}
+// PARTS: train.repeat @backward x 1 {{.*}} {dist.part = "backward 0",
+// PARTS-NEXT: %[[DE:.*]] = train.contract {{.*}} {dist.part = "backward 0"}
+// PARTS: train.accumulate %arg1, %[[DH]] {dist.part = "backward 1"}
+// PARTS-NEXT: train.accumulate %arg4, %[[DE]] {dist.part = "backward 0"}
 
 // Gradients: what backward reads is kept, a cotangent goes back, each stage has its
 // own accumulator and the tied variable @t is updated by both from both sums.

@@ -86,3 +86,16 @@ func.func private @k(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<4x8xf32
   %0 = train.linear %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
   return %0 : tensor<4x8xf32>
 }
+
+// -----
+
+// A kernel reduces rows, or over rows: both at once are two reductions.
+// CHECK-LABEL: func.func private @both
+// CHECK-NEXT: %[[ROWS:.*]] = train.reduce max %arg0 over [3] : (tensor<2x3x4x5xf32>) -> tensor<2x3x4xf32>
+// CHECK-NEXT: %[[MOST:.*]] = train.reduce max %[[ROWS]] over [2] : (tensor<2x3x4xf32>) -> tensor<2x3xf32>
+// CHECK-NEXT: %[[ALL:.*]] = train.reduce max %[[MOST]] over [0] : (tensor<2x3xf32>) -> tensor<3xf32>
+// CHECK-NEXT: return %[[ALL]]
+func.func private @both(%x: tensor<2x3x4x5xf32>) -> tensor<3xf32> attributes {exec.kernel} {
+  %0 = train.reduce max %x over [0, 2, 3] : (tensor<2x3x4x5xf32>) -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}

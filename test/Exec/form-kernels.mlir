@@ -1,4 +1,5 @@
 // RUN: meshwright-opt %s --exec-form-kernels -split-input-file | FileCheck %s
+// RUN: meshwright-opt %s --annotate-row-spaces -split-input-file | FileCheck %s --check-prefix=ROWS
 
 // BEGIN EXAMPLE --exec-form-kernels
 func.func @f(%x: tensor<8x64xf32>, %w: tensor<32x64xf32>, %bias: tensor<32xf32>) -> tensor<8x32xf32> {
@@ -22,6 +23,10 @@ func.func @f(%x: tensor<8x64xf32>, %w: tensor<32x64xf32>, %bias: tensor<32xf32>)
 
 // Two readers of one tensor share a kernel; a sum over rows leaves it, so what reads
 // the sum is another kernel.
+// ROWS-LABEL: func.func @readers
+// ROWS-NEXT: train.silu {{.*}} {exec.operands = ["full"], exec.results = ["full"], exec.rows = array<i64: 8, 64>}
+// ROWS-NEXT: train.reduce {{.*}} {exec.operands = ["full"], exec.results = ["column"], exec.rows = array<i64: 8, 64>}
+// ROWS-NEXT: train.relu {{.*}} {exec.operands = ["full"], exec.results = ["full"], exec.rows = array<i64: 64>}
 // CHECK-LABEL: func.func @readers
 // CHECK-NEXT: %[[BOTH:.*]]:2 = exec.launch @[[A:.*]] ins(%arg0
 // CHECK-NEXT: exec.launch @[[B:.*]] ins(

@@ -162,3 +162,11 @@ func.func private @odd(%x: tensor<4x7xf32>) -> tensor<4x7xf32> attributes {exec.
   %0 = train.rotate_half %x : (tensor<4x7xf32>) -> tensor<4x7xf32>
   return %0 : tensor<4x7xf32>
 }
+
+// -----
+
+func.func private @both(%x: tensor<4x8x2xf32>) -> tensor<4xf32> attributes {exec.kernel} {
+  // expected-error @+1 {{reduces rows and over rows at once, found dimensions 1, 2: make it one reduction over the last and one over the others}}
+  %0 = train.reduce sum %x over [1, 2] : (tensor<4x8x2xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

@@ -24,8 +24,8 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   meshwright::registerDialects(registry);
   meshwright::registerPasses();
-  meshwright::registerAnnotateIndexClasses();
-  meshwright::registerAnnotateMemory();
+  meshwright::registerDistAnnotations();
+  meshwright::registerExecAnnotations();
   if (argc == 2 && llvm::StringRef(argv[1]) == "--meshwright-pass-order") {
     meshwright::printPassOrder(llvm::outs());
     return 0;

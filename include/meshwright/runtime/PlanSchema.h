@@ -47,11 +47,12 @@ struct MemoryLine {
   MESHWRIGHT_FIELDS(v("category", self.category); v("bytes", self.bytes);)
 };
 
-/// What is set aside of a device for what is beside the arena.
+/// Memory of a device that is neither the arena's nor Meshwright's to place: drivers and
+/// libraries take it. An allowance is what is set aside for it, not what was measured.
 struct Allowance {
   string category;
   int64_t bytes = 0;
-  string source;
+  string source; ///< where the number comes from
   MESHWRIGHT_FIELDS(v("category", self.category); v("bytes", self.bytes); v("source", self.source);)
 };
 

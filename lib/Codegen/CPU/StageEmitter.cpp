@@ -235,7 +235,7 @@ StageEmitter::Carried StageEmitter::emitLoop(unsigned loop, int column, Carried 
   SmallVector<train::ReduceKind> kinds;
   Carried start;
   for (Node *reduce : reduces)
-    kinds.push_back(cast<train::ReduceOp>(reduce->op).getKind());
+    kinds.push_back(reduce->primitive.reduction);
   for (const Root *root : roots)
     if (root->kind == Root::FullSum)
       kinds.push_back(root->reduction);
@@ -282,7 +282,7 @@ StageEmitter::Carried StageEmitter::emitLoop(unsigned loop, int column, Carried 
                        unrollOf(loop), columns, ends, kinds, body);
   }
   for (auto [reduce, end] : llvm::zip(reduces, ends))
-    scalars[reduce] = horizontal(cast<train::ReduceOp>(reduce->op).getKind(), end);
+    scalars[reduce] = horizontal(reduce->primitive.reduction, end);
   unsigned next = reduces.size();
   unsigned sum = 0;
   for (const Root &root : stage.roots)

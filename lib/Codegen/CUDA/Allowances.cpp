@@ -86,10 +86,10 @@ static int64_t nodesOf(ModuleOp program) {
   return nodes;
 }
 
-std::vector<exec::Allowance> cuda::allowancesOf(ModuleOp program,
+std::vector<plan::Allowance> cuda::allowancesOf(ModuleOp program,
                                                 const Communication &communication) {
   int64_t nodes = nodesOf(program);
-  std::vector<exec::Allowance> result = {
+  std::vector<plan::Allowance> result = {
       {"CUDA context", contextBytes, contextSource},
       {"kernels and libraries", librariesBytes, librariesSource},
       {"CUDA graphs", nodes * nodeBytes, llvm::formatv(nodeSource, nodes).str()}};

@@ -12,7 +12,7 @@ namespace meshwright::codegen::cuda {
 
 /// What the driver, the libraries and NCCL take of the GPU of a rank that runs `program`.
 /// The runtime measures, and says both.
-std::vector<exec::Allowance> allowancesOf(mlir::ModuleOp program,
+std::vector<plan::Allowance> allowancesOf(mlir::ModuleOp program,
                                           const Communication &communication);
 
 } // namespace meshwright::codegen::cuda

@@ -84,9 +84,8 @@ static std::optional<SmallVector<Access>> accessesOf(const Stage &stage) {
     } else if (node->kind == Node::Pad && stage.isColumn(map[0])) {
       return std::nullopt;
     } else if (node->kind == Node::Window) {
-      int64_t dim = cast<train::DynamicSliceOp>(node->op).getDim();
       step = 1;
-      for (int64_t size : type.getShape().drop_front(dim + 1))
+      for (int64_t size : type.getShape().drop_front(node->primitive.dim + 1))
         step *= size;
     }
     if (hasColumn(stage, map))

@@ -191,7 +191,7 @@ Value StageEmitter::partialCount(Node *node) {
 Value StageEmitter::addPartials(Node *node, const Columns *columns, Value first, Value step) {
   auto type = node->buffer->type;
   Type elementType = node->getElementType();
-  auto kind = cast<train::ReduceOp>(node->op).getKind();
+  auto kind = node->primitive.reduction;
   Value stride = constant(type.getNumElements() / type.getDimSize(0));
   Value start = offset(node->map, type, columns), base = pointer(node->buffer);
   Carried initial{neutral(kind, columns ? Type(vectorOf(elementType)) : elementType)};
@@ -208,7 +208,7 @@ Value StageEmitter::addPartials(Node *node, const Columns *columns, Value first,
 Value StageEmitter::partials(Node *node, const Columns *columns) {
   if (node->scope == Scope::Chunk && shape.threads % warpSize == 0) {
     Value sum = addPartials(node, nullptr, thread, constant(shape.threads));
-    return threadsReduce(cast<train::ReduceOp>(node->op).getKind(), {sum}, shape.threads).front();
+    return threadsReduce(node->primitive.reduction, {sum}, shape.threads).front();
   }
   return addPartials(node, node->scope == Scope::Column ? columns : nullptr, constant(0),
                      constant(1));
@@ -256,7 +256,7 @@ void StageEmitter::emitSharedColumns() {
   Value mine = arith::AndIOp::create(b, loc, isFirst(part), less(number, points));
   guarded(mine, [&] {
     for (auto [i, node] : llvm::enumerate(nodes)) {
-      auto kind = cast<train::ReduceOp>(node->op).getKind();
+      auto kind = node->primitive.reduction;
       Value sum;
       for (int64_t other = 0; other < shape.parts; ++other) {
         Value value = memref::LoadOp::create(

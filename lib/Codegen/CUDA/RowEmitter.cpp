@@ -184,7 +184,7 @@ StageEmitter::Carried StageEmitter::emitLoop(unsigned loop, int column, Carried 
   Carried start;
   auto vector = vectorOf(b.getF32Type());
   for (Node *reduce : reduces) {
-    kinds.push_back(cast<train::ReduceOp>(reduce->op).getKind());
+    kinds.push_back(reduce->primitive.reduction);
     // What sums are scaled by is one number for all columns of a thread.
     bool scales = llvm::any_of(reduces, [&](Node *sum) { return sum->greatest == reduce; });
     start.push_back(neutral(kinds.back(), scales ? Type(b.getF32Type()) : vector));

@@ -61,7 +61,7 @@ static std::string describe(const Stage &stage, unsigned lanes) {
       os << " " << node->op->getName() << " " << node->op->getAttrDictionary() << " "
          << node->resultIndex;
     if (node->kind == Node::Partials)
-      os << " " << int(cast<train::ReduceOp>(node->op).getKind());
+      os << " " << int(node->primitive.reduction);
     for (const Node *operand : node->operands)
       os << " " << numbers.lookup(operand);
     if (node->buffer)

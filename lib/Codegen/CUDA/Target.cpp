@@ -208,7 +208,7 @@ public:
     return std::max(generated, library ? library->workspaceBytes : 0);
   }
 
-  std::vector<exec::Allowance> getAllowances(ModuleOp program,
+  std::vector<plan::Allowance> getAllowances(ModuleOp program,
                                              const Communication &communication) const override {
     return cuda::allowancesOf(program, communication);
   }

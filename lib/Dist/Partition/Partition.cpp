@@ -162,24 +162,8 @@ private:
     auto kind = from.max ? train::ReduceKind::Max : train::ReduceKind::Sum;
     for (const ReshardStep &step : *steps) {
       GroupAttr group = GroupAttr::from(meshName, mesh, step.axes);
-      int64_t n = mesh.size(step.axes);
       SmallVector<int64_t> shape(type.getShape());
-      switch (step.kind) {
-      case ReshardStep::AllGather:
-      case ReshardStep::Gather:
-        shape[step.dim] *= n;
-        break;
-      case ReshardStep::AllToAll:
-        shape[step.concat] *= n;
-        [[fallthrough]];
-      case ReshardStep::Slice:
-      case ReshardStep::ReduceScatter:
-      case ReshardStep::Scatter:
-        shape[step.dim] /= n;
-        break;
-      default:
-        break;
-      }
+      step.resize(shape, mesh);
       type = RankedTensorType::get(shape, type.getElementType());
       Location loc = op.getLoc();
       switch (step.kind) {

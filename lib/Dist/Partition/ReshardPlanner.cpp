@@ -16,43 +16,71 @@ using namespace llvm;
 
 namespace meshwright::dist {
 
+namespace {
+/// The column `growth` of Collectives.def.
+enum Growth { Same, Grows, Shrinks, Trades };
+} // namespace
+
+static Growth growthOf(ReshardStep::Kind kind) {
+  switch (kind) {
+#define MW_COLLECTIVE(Op, method, name, growth, ...)                                               \
+  case ReshardStep::Op:                                                                            \
+    return growth;
+#include "meshwright/runtime/Collectives.def"
+  case ReshardStep::Slice:
+    return Shrinks;
+  case ReshardStep::Forget:
+    return Same;
+  }
+  llvm_unreachable("all kinds");
+}
+
 std::string ReshardStep::str(const Mesh &mesh) const {
-  static constexpr StringLiteral names[] = {"slice",      "reduce_scatter", "all_to_all", "permute",
-                                            "all_reduce", "all_gather",     "reduce",     "gather",
-                                            "broadcast",  "scatter",        "forget"};
+  static constexpr StringLiteral names[] = {
+#define MW_COLLECTIVE(Op, method, name, ...) #name,
+#include "meshwright/runtime/Collectives.def"
+      "slice", "forget"};
   std::string text = names[kind].str();
-  if (kind == AllToAll)
+  Growth growth = growthOf(kind);
+  if (growth == Trades)
     text += " split " + std::to_string(dim) + " concat " + std::to_string(concat);
-  else if (kind == Permute)
+  else if (growth != Same)
+    text += " dim " + std::to_string(dim);
+  else if (!source.empty())
     text += " from [" + join(map_range(source, [](int64_t p) { return std::to_string(p); }), ", ") +
             "]";
-  else if (kind != AllReduce && kind != Reduce && kind != Broadcast)
-    text += " dim " + std::to_string(dim);
   return text + " " + mesh.str(axes);
 }
 
 double ReshardStep::sent(double elements, const Mesh &mesh) const {
-  double n = double(mesh.size(axes)), others = elements * (n - 1) / n;
+  Growth growth = growthOf(kind);
+  double n = double(mesh.size(axes));
+  double c = growth == Shrinks || growth == Trades ? elements / n : elements;
+  // Plans hold for any runtime and size: tensors are large, nobody keeps its own value in a
+  // permutation, and sums go straight to the root, which adds what it has itself.
+  constexpr bool direct = false;
+  double fixed = 0, rootPart = c;
   switch (kind) {
+#define MW_COLLECTIVE(Op, method, name, growth, sent, ...)                                         \
+  case Op:                                                                                         \
+    return (sent) / n;
+#include "meshwright/runtime/Collectives.def"
   case Slice:
   case Forget:
     return 0;
-  case ReduceScatter:
-  case AllToAll:
-  case Reduce:
-  case Gather:
-  case Broadcast:
-    return others;
-  case Scatter:
-    return others / n;
-  case Permute:
-    return elements;
-  case AllReduce:
-    return 2 * others;
-  case AllGather:
-    return elements * (n - 1);
   }
   llvm_unreachable("all kinds");
+}
+
+void ReshardStep::resize(MutableArrayRef<int64_t> shape, const Mesh &mesh) const {
+  int64_t n = mesh.size(axes);
+  Growth growth = growthOf(kind);
+  if (growth == Grows)
+    shape[dim] *= n;
+  if (growth == Trades)
+    shape[concat] *= n;
+  if (growth == Shrinks || growth == Trades)
+    shape[dim] /= n;
 }
 
 namespace {

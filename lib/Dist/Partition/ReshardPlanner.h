@@ -36,17 +36,11 @@
 namespace meshwright::dist {
 
 struct ReshardStep {
+  /// The rows of Collectives.def, and what takes no communication.
   enum Kind {
+#define MW_COLLECTIVE(Op, ...) Op,
+#include "meshwright/runtime/Collectives.def"
     Slice,
-    ReduceScatter,
-    AllToAll,
-    Permute,
-    AllReduce,
-    AllGather,
-    Reduce,
-    Gather,
-    Broadcast,
-    Scatter,
     /// Never in a plan: what devices other than the root have is of no more use.
     Forget
   } kind;
@@ -66,9 +60,10 @@ struct ReshardStep {
   }
   /// "all_gather dim 0 {data}".
   std::string str(const Mesh &mesh) const;
-  /// Elements one device sends for a step that finds `elements` on each, by the
-  /// best known algorithms (rings).
+  /// Elements one device sends on average for a step that finds `elements` on each.
   double sent(double elements, const Mesh &mesh) const;
+  /// Makes the shape of a device's part before the step the one after it.
+  void resize(llvm::MutableArrayRef<int64_t> shape, const Mesh &mesh) const;
 };
 
 /// The steps from `from` to `to` for a tensor of global shape `shape`, which both

@@ -29,7 +29,6 @@ struct ExecScheduleKernels : exec::impl::ExecScheduleKernelsBase<ExecScheduleKer
       if (!kernel->hasAttr(kernelAttr))
         continue;
       kernel->removeAttr(chunksAttr);
-      codegen::normalizeKernel(kernel);
       auto plan = codegen::planKernel(kernel, options);
       if (failed(plan))
         return signalPassFailure();
