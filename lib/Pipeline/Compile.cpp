@@ -404,7 +404,6 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
     std::string text;
     llvm::raw_string_ostream os(text);
     printModule(module, os);
-    os << "\n";
     return writeFile(output, text);
   }
   DiagnosticCollector diagnostics(context);
