@@ -7,6 +7,7 @@
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/SmallSet.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -18,7 +19,46 @@ using namespace meshwright::dist;
 #define GET_ATTRDEF_CLASSES
 #include "Dist/DistAttrs.cpp.inc"
 
+/// What a sharding does to one dimension, or over axes: their names; `R` without any, as in
+/// Zheng et al. (2022).
+static void printWords(ArrayRef<StringAttr> axes, raw_ostream &os) {
+  if (axes.empty())
+    os << "R";
+  // Names of aliases are letters, digits, $, _ and -.
+  llvm::interleave(
+      axes, os,
+      [&](StringAttr axis) {
+        for (char c : axis.getValue())
+          os << (llvm::isAlnum(c) ? c : '_');
+      },
+      "-");
+}
+
+namespace {
+/// Shardings have names in printed IR that say what they are: #data_R_tensor cuts dimension 0
+/// along data and dimension 2 along tensor.
+struct ShardingNames : OpAsmDialectInterface {
+  using OpAsmDialectInterface::OpAsmDialectInterface;
+
+  AliasResult getAlias(Attribute attr, raw_ostream &os) const override {
+    auto sharding = dyn_cast<ShardingAttr>(attr);
+    if (!sharding || sharding.hasOpenDim() || !sharding.getReplicated().empty())
+      return AliasResult::NoAlias; // What a seed leaves open is seen where the seed is.
+    if (sharding.getDims().empty())
+      os << "scalar";
+    llvm::interleave(
+        sharding.getDims(), os, [&](DimAttr dim) { printWords(dim.getAxes(), os); }, "_");
+    if (!sharding.getPartial().empty())
+      printWords(sharding.getPartial(), os << (sharding.getMax() ? "_max_" : "_partial_"));
+    if (!sharding.getRoot().empty())
+      printWords(sharding.getRoot(), os << "_root_");
+    return AliasResult::FinalAlias;
+  }
+};
+} // namespace
+
 void DistDialect::initialize() {
+  addInterfaces<ShardingNames>();
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "Dist/DistAttrs.cpp.inc"

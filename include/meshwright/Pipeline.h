@@ -47,8 +47,9 @@ llvm::Expected<std::vector<RematPolicy>> chooseRemat(mlir::ModuleOp module, Comp
 /// and to as options.
 void registerPipeline();
 
-/// Makes `manager` write the module after each pass to `directory`/NN-pass.mlir.
-llvm::Error dumpIrTo(mlir::PassManager &manager, llvm::StringRef directory);
+/// Writes the module, and makes `manager` write it after each pass that changes it, to
+/// `directory`/NN-pass.mlir; passes.txt beside them lists all passes.
+llvm::Error dumpIrTo(mlir::PassManager &manager, llvm::StringRef directory, mlir::ModuleOp module);
 
 /// The model description as a module: imports a config.json, parses .mlir.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> loadModel(const CompileOptions &options,

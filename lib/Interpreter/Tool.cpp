@@ -368,7 +368,8 @@ int interp::interpretMain(int argc, char **argv, DialectRegistry &registry) {
       return nullptr;
     }
     sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
-    return parseSourceFile<ModuleOp>(sources, &context);
+    FallbackAsmResourceMap ignored; // The configuration of the model is not run.
+    return parseSourceFile<ModuleOp>(sources, {&context, /*verifyAfterParse=*/true, &ignored});
   };
   llvm::SourceMgr sources, otherSources;
   SourceMgrDiagnosticHandler handler(sources, &context);

@@ -318,7 +318,7 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
   if (Error error = buildPipeline(manager, asked, *from, to))
     return std::move(error);
   if (!options.dumpIr.empty())
-    if (Error error = dumpIrTo(manager, options.dumpIr))
+    if (Error error = dumpIrTo(manager, options.dumpIr, module))
       return std::move(error);
   DiagnosticCollector diagnostics(context, &log);
   if (failed(manager.run(module)) || diagnostics.hasErrors())
@@ -404,7 +404,6 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
     std::string text;
     llvm::raw_string_ostream os(text);
     printModule(module, os);
-    os << "\n";
     return writeFile(output, text);
   }
   DiagnosticCollector diagnostics(context);

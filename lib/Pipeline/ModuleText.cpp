@@ -17,12 +17,80 @@
 using namespace mlir;
 using namespace meshwright;
 
+/// The attribute with the text of the model's configuration, and the resource with its lines.
+static constexpr StringRef configAttr = "train.config";
+
+/// Where to break a line that is too long: behind a comma or before a colon or an arrow; else at
+/// any space; else inside of <>. Outside as many brackets as can be and as late as there is room,
+/// and not in a string; npos if that leaves nothing.
+static size_t breakOf(StringRef line) {
+  constexpr size_t columns = 160;
+  if (line.size() <= columns)
+    return StringRef::npos;
+  size_t found = StringRef::npos;
+  std::tuple<bool, bool, int> least; // whether it is inside of <> and any space; brackets around it
+  int depth = 0, angles = 0;
+  bool inString = false;
+  for (size_t at = line.find_first_not_of(' '); at <= columns; ++at) {
+    char c = line[at];
+    if (inString && c == '\\')
+      ++at;
+    else if (c == '"')
+      inString = !inString;
+    if (inString)
+      continue;
+    if (StringRef("([{").contains(c))
+      ++depth;
+    if (StringRef(")]}").contains(c))
+      --depth;
+    if (c == '<' || (c == '>' && line[at - 1] != '-'))
+      angles += c == '<' ? 1 : -1;
+    if (c != ' ')
+      continue;
+    StringRef next = line.drop_front(at + 1);
+    bool isAny = line[at - 1] != ',' && !next.starts_with(": ") && !next.starts_with("-> ");
+    if (std::tuple cost(angles > 0, isAny, depth); found == StringRef::npos || cost <= least) {
+      found = at;
+      least = cost;
+    }
+  }
+  return found;
+}
+
+/// The text, of which lines go on in the next where they are too long to be read.
+static void printWrapped(StringRef text, llvm::raw_ostream &os) {
+  while (!text.empty()) {
+    auto [line, others] = text.split('\n');
+    text = others;
+    std::string indentation(line.size() - line.ltrim(' ').size() + 4, ' '), rest;
+    for (size_t at; (at = breakOf(line)) != StringRef::npos; line = rest) {
+      os << line.take_front(at) << "\n";
+      rest = indentation + line.drop_front(at + 1).str();
+    }
+    os << line << "\n";
+  }
+}
+
 void meshwright::printModule(Operation *op, llvm::raw_ostream &os, bool elideLargeConstants) {
   OpPrintingFlags flags;
   flags.printNameLocAsPrefix();
   if (elideLargeConstants)
     flags.elideLargeElementsAttrs();
-  op->print(os, flags);
+  auto config = op->getAttrOfType<StringAttr>(configAttr);
+  op->removeAttr(configAttr);
+  AsmState state(op, flags);
+  if (config)
+    state.attachResourcePrinter(configAttr, [&](Operation *, AsmResourceBuilder &builder) {
+      unsigned number = 0;
+      for (StringRef line : llvm::split(config.getValue(), '\n'))
+        builder.buildString("line" + std::to_string(number++), line);
+    });
+  std::string text;
+  llvm::raw_string_ostream all(text);
+  op->print(all, state);
+  if (config)
+    op->setAttr(configAttr, config);
+  printWrapped(text, os);
 }
 
 /// "q" of "%q:2" at the beginning of `range`; empty for names that are printers' own, as %3 and %arg1.
@@ -82,7 +150,15 @@ OwningOpRef<ModuleOp> meshwright::readModule(StringRef path, MLIRContext &contex
   sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
   AsmParserState state;
   Block block;
-  if (failed(parseAsmSourceFile(sources, &block, ParserConfig(&context), &state)))
+  SmallVector<std::string> lines;
+  ParserConfig parser(&context);
+  parser.attachResourceParser(configAttr, [&](AsmParsedResourceEntry &entry) -> LogicalResult {
+    FailureOr<std::string> line = entry.parseAsString();
+    if (succeeded(line))
+      lines.push_back(*line);
+    return line;
+  });
+  if (failed(parseAsmSourceFile(sources, &block, parser, &state)))
     return {};
   Names names;
   for (const AsmParserState::BlockDefinition &definition : state.getBlockDefs())
@@ -94,5 +170,9 @@ OwningOpRef<ModuleOp> meshwright::readModule(StringRef path, MLIRContext &contex
     if (!definition.resultGroups.empty())
       names.add(definition.op->getResult(0), definition.resultGroups.front().definition.loc);
   names.apply();
-  return detail::constructContainerOpForParserIfNecessary<ModuleOp>(&block, &context, start);
+  auto module =
+      detail::constructContainerOpForParserIfNecessary<ModuleOp>(&block, &context, start);
+  if (module && !lines.empty())
+    (*module)->setAttr(configAttr, StringAttr::get(&context, llvm::join(lines, "\n")));
+  return module;
 }

@@ -12,7 +12,8 @@
 namespace meshwright {
 
 /// Prints IR whose values are called after the parts of the model that they are of: a
-/// location with a name is the name.
+/// location with a name is the name. Lines have 160 columns at most where no string is longer, and
+/// the model's configuration is at the end.
 void printModule(mlir::Operation *op, llvm::raw_ostream &os, bool elideLargeConstants = false);
 
 /// Reads IR and gives values the names they have in the file, so that they keep them through

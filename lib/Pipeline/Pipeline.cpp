@@ -5,20 +5,15 @@
 //===----------------------------------------------------------------------===//
 #include "meshwright/Pipeline.h"
 #include "Dist/Passes.h"
-#include "ModuleText.h"
 #include "Dist/Programs.h"
 #include "Exec/Passes.h"
 #include "Train/Passes.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/Pass/Pass.h"
-#include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
 using llvm::Error;
@@ -343,67 +338,6 @@ void registerPipeline() {
   };
   registerPassPipeline("meshwright-pipeline", "The passes from one stage to another", build,
                        [](auto handler) { handler(PipelineFlags()); });
-}
-
-/// 7 as "07": files sort in the order of the passes.
-static std::string numbered(unsigned n) { return (n < 10 ? "0" : "") + std::to_string(n); }
-
-namespace {
-class Dump : public PassInstrumentation {
-public:
-  explicit Dump(StringRef directory) : directory(directory) {}
-
-  void runAfterPass(Pass *pass, Operation *op) override {
-    StringRef name = pass->getArgument();
-    if (name.empty() || name.starts_with("meshwright-") || !isa<ModuleOp>(op))
-      return; // of what only marks stages, or runs other passes
-    // Programs count for themselves from where the module was, and it goes on after all.
-    std::string program;
-    unsigned number;
-    if (op->getParentOp()) {
-      program = "." + cast<ModuleOp>(op).getSymName().value_or("").str();
-      number = count + ofProgram[op]++;
-    } else {
-      unsigned most = 0;
-      for (auto &[nested, passes] : ofProgram)
-        most = std::max(most, passes);
-      ofProgram.clear();
-      number = count += most;
-      ++count;
-    }
-    std::string path =
-        llvm::formatv("{0}/{1}-{2}{3}.mlir", directory, numbered(number), name, program);
-    std::error_code error;
-    llvm::raw_fd_ostream os(path, error);
-    if (!error) {
-      // Printing a program looks at the whole module, which other threads are changing: a copy is
-      // alone.
-      OwningOpRef<Operation *> copy = op->getParentOp() ? op->clone() : nullptr;
-      printModule(copy ? *copy : op, os, /*elideLargeConstants=*/true);
-    }
-    os.flush();
-    if (!error)
-      error = os.error();
-    os.clear_error();
-    // The next would fail as the first does.
-    if (error && !failed)
-      op->emitError("cannot write '") << path << "': " << error.message();
-    failed |= bool(error);
-  }
-
-private:
-  std::string directory;
-  unsigned count = 1;
-  bool failed = false; ///< to write a file
-  llvm::DenseMap<Operation *, unsigned> ofProgram;
-};
-} // namespace
-
-Error dumpIrTo(PassManager &manager, StringRef directory) {
-  if (std::error_code error = llvm::sys::fs::create_directories(directory))
-    return llvm::createStringError("cannot make directory '" + directory + "': " + error.message());
-  manager.addInstrumentation(std::make_unique<Dump>(directory));
-  return Error::success();
 }
 
 } // namespace meshwright

@@ -21,6 +21,6 @@
 module attributes {dist.seeds = [["layers.q*", "[{tensor}, {?}], replicated = {data}"], ["head*", "[{}, {tensor}]"]]} {
   // CHECK: @layers.q.weight {{.*}} {dist.seed = #dist.sharding<@mesh, [{}, {tensor}, {?}], replicated = {data}>}
   train.variable @layers.q.weight : tensor<3x16x16xf32> stacked init <"normal", 1.0>
-  // CHECK: @head.weight {{.*}} {dist.seed = #dist.sharding<@mesh, [{}, {tensor}]>}
+  // CHECK: @head.weight {{.*}} {dist.seed = #R_tensor}
   train.variable @head.weight : tensor<20x16xf32> init <"normal", 1.0>
 }

@@ -3,18 +3,18 @@
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=replica=2,data=2 data-sync=parameter-server" | FileCheck %s
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=replica=2,data=2 data-sync=parameter-server" --dist-propagate --dist-verify --dist-partition | FileCheck %s --check-prefix=LOCAL
 
-// CHECK: @w : tensor<8x4xbf16> {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {}]>}
-// CHECK: @w.master : {{.*}}dist.reason = "parameter server", dist.seed = #dist.sharding<@mesh, [{}, {}], root = {replica, data}>}
-// CHECK: @w.momentum : {{.*}}dist.reason = "parameter server", dist.seed = #dist.sharding<@mesh, [{}, {}], root = {replica, data}>}
+// CHECK: @w : tensor<8x4xbf16> {{.*}}, dist.seed = #R_R}
+// CHECK: @w.master : {{.*}}dist.reason = "parameter server", dist.seed = #R_R_root_replica-data}
+// CHECK: @w.momentum : {{.*}}dist.reason = "parameter server", dist.seed = #R_R_root_replica-data}
 // CHECK: %[[RAW:.*]] = train.contract
-// CHECK: %[[GRADIENT:.*]] = dist.constrain %[[RAW]] to <@mesh, [{}, {}], root = {replica, data}> boundary
+// CHECK: %[[GRADIENT:.*]] = dist.constrain %[[RAW]] to #R_R_root_replica-data boundary
 // CHECK: train.reduce sum %[[GRADIENT]]
 // CHECK: train.sgd %{{.*}}, %[[GRADIENT]]
 // CHECK: %[[NARROW:.*]] = train.cast
-// CHECK: %[[BACK:.*]] = dist.constrain %[[NARROW]] to <@mesh, [{}, {}]> boundary
+// CHECK: %[[BACK:.*]] = dist.constrain %[[NARROW]] to #R_R boundary
 // CHECK: train.set @w, %[[BACK]]
 
-// LOCAL: @w.master : tensor<8x4xf32> {{.*}}dist.global = tensor<8x4xf32, #dist.sharding<@mesh, [{}, {}], root = {replica, data}>>
+// LOCAL: @w.master : tensor<8x4xf32> {{.*}}dist.global = tensor<8x4xf32, #R_R_root_replica-data>
 // LOCAL: %[[RAW:.*]] = train.contract
 // LOCAL: %[[SUM:.*]] = dist.reduce sum %[[RAW]] root 0 over <@mesh {replica, data}> : (tensor<8x4xf32>) -> tensor<8x4xf32>
 // LOCAL: %[[NORM:.*]] = train.reduce sum %[[SUM]]

@@ -16,49 +16,49 @@
 // RUN: not meshwright-opt %s --dist-apply-strategy="mesh=tensor=4 tensor-2d=true" 2>&1 | FileCheck %s --check-prefix=NOPARTS
 
 // Queries have 2 groups of 2 heads of 4; keys 2 heads of 4.
-// TWO: @wte {{.*}}dist.reason = "tensor parallel", dist.seed = #dist.sharding<@mesh, [{tensor}, {}]>}
-// TWO: @norm {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {}]>}
-// TWO: @q {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor}, {}]>}
-// TWO: @k {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor}, {}]>}
-// TWO: @v {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor}, {}]>}
-// TWO: @o {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {}, {tensor}]>}
-// TWO: @up {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor}, {}]>}
-// TWO: @down {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {}, {tensor}]>}
+// TWO: @wte {{.*}}dist.reason = "tensor parallel", dist.seed = #tensor_R}
+// TWO: @norm {{.*}}, dist.seed = #R_R}
+// TWO: @q {{.*}}, dist.seed = #R_tensor_R}
+// TWO: @k {{.*}}, dist.seed = #R_tensor_R}
+// TWO: @v {{.*}}, dist.seed = #R_tensor_R}
+// TWO: @o {{.*}}, dist.seed = #R_R_tensor}
+// TWO: @up {{.*}}, dist.seed = #R_tensor_R}
+// TWO: @down {{.*}}, dist.seed = #R_R_tensor}
 
 // More devices than groups: the axis becomes two.
 // FOUR: dist.mesh @mesh ["data" = 2, "tensor.0" = 2, "tensor.1" = 2]
-// FOUR: @q {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor.0, tensor.1}, {}]>}
-// FOUR: @k {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor.0}, {}]>}
-// FOUR: @v {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor.0}, {}]>}
-// FOUR: @o {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {}, {tensor.0, tensor.1}]>}
-// FOUR: @up {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor.0, tensor.1}, {}]>}
+// FOUR: @q {{.*}}, dist.seed = #R_tensor_0-tensor_1_R}
+// FOUR: @k {{.*}}, dist.seed = #R_tensor_0_R}
+// FOUR: @v {{.*}}, dist.seed = #R_tensor_0_R}
+// FOUR: @o {{.*}}, dist.seed = #R_R_tensor_0-tensor_1}
+// FOUR: @up {{.*}}, dist.seed = #R_tensor_0-tensor_1_R}
 
-// SQUARE: @wte {{.*}}, dist.seed = #dist.sharding<@mesh, [{tensor.0}, {tensor.1}]>}
-// SQUARE: @norm {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor.1}]>}
-// SQUARE: @q {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor.0}, {tensor.1}]>}
-// SQUARE: @o {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor.1}, {tensor.0}]>}
+// SQUARE: @wte {{.*}}, dist.seed = #tensor_0_tensor_1}
+// SQUARE: @norm {{.*}}, dist.seed = #R_tensor_1}
+// SQUARE: @q {{.*}}, dist.seed = #R_tensor_0_tensor_1}
+// SQUARE: @o {{.*}}, dist.seed = #R_tensor_1_tensor_0}
 
 // SEQUENCE: func.func private @layer(%{{.*}}: tensor<4x6x16xf32> {dist.reason = "sequence parallel", dist.seed = #dist.sharding<@mesh, [{?}, {tensor}, {?}]>}, %{{.*}}: tensor<16xf32>,
 
 // Updates run on what is stored; replicas store copies.
-// ZERO: @q {{.*}}dist.reason = {data = "ZeRO stage 3", tensor = "tensor parallel"}, dist.seed = #dist.sharding<@mesh, [{}, {tensor, data}, {}]>}
-// ZERO: @o {{.*}}dist.reason = {data = "ZeRO stage 3", tensor = "tensor parallel"}, dist.seed = #dist.sharding<@mesh, [{}, {data}, {tensor}]>}
+// ZERO: @q {{.*}}dist.reason = {data = "ZeRO stage 3", tensor = "tensor parallel"}, dist.seed = #R_tensor-data_R}
+// ZERO: @o {{.*}}dist.reason = {data = "ZeRO stage 3", tensor = "tensor parallel"}, dist.seed = #R_data_tensor}
 // ZERO-LABEL: func.func private @layer(
-// ZERO: %[[N:.*]] = dist.constrain %arg1 to <@mesh, [{}]> boundary {dist.reason = "ZeRO stage 3"} : (tensor<16xf32>) -> tensor<16xf32>
+// ZERO: %[[N:.*]] = dist.constrain %arg1 to #R boundary {dist.reason = "ZeRO stage 3"} : (tensor<16xf32>) -> tensor<16xf32>
 // ZERO: train.rms_norm %arg0, %[[N]]
 
 // What does not divide is padded: groups of heads rather than heads inside them, whose padding would lie in the middle.
 // EIGHT: dist.mesh @mesh ["tensor" = 8]
-// EIGHT: @q {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor}, {}]>}
-// EIGHT: @k {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor}, {}]>}
-// EIGHT: @up {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor}, {}]>}
-// THREE: @wte {{.*}}, dist.seed = #dist.sharding<@mesh, [{tensor}, {}]>}
-// THREE: @q {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor}, {}]>}
-// THREE: @up {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {tensor}, {}]>}
-// RESIDUAL: @wte {{.*}}, dist.seed = #dist.sharding<@mesh, [{tensor.0}, {tensor.1}]>}
+// EIGHT: @q {{.*}}, dist.seed = #R_tensor_R}
+// EIGHT: @k {{.*}}, dist.seed = #R_tensor_R}
+// EIGHT: @up {{.*}}, dist.seed = #R_tensor_R}
+// THREE: @wte {{.*}}, dist.seed = #tensor_R}
+// THREE: @q {{.*}}, dist.seed = #R_tensor_R}
+// THREE: @up {{.*}}, dist.seed = #R_tensor_R}
+// RESIDUAL: @wte {{.*}}, dist.seed = #tensor_0_tensor_1}
 // TOKENS: func.func private @layer(%{{.*}}: tensor<4x6x16xf32> {{.*}}dist.seed = #dist.sharding<@mesh, [{?}, {tensor.0, tensor.1}, {?}]>}
 // States are cut where padding adds least: of 20 x 16 over 3 the rows.
-// UNEVEN: dist.constrain {{.*}} to <@mesh, [{data}, {}]> boundary {{.*}} : (tensor<20x16xf32>) -> tensor<20x16xf32>
+// UNEVEN: dist.constrain {{.*}} to #data_R boundary {{.*}} : (tensor<20x16xf32>) -> tensor<20x16xf32>
 // MANY: mesh axis 'tensor' has 33 devices, more than any parameter can be divided among: the largest it cuts is dimension 0 of @up, of 32; use 32 devices or fewer
 // PARTS: mesh axis tensor of 4 devices has parts, which --tensor-2d is for; add it or write tensor=4
 // NOPARTS: --tensor-2d needs a mesh axis tensor=RxC, e.g. tensor=2x2

@@ -15,19 +15,19 @@
 // One that wants copies over them has copies.
 // COPIES: @w : tensor<8x4xbf16> init <"normal", 1.000000e+00 : f64> {dist.seed = #dist.sharding<@mesh, [{}, {}], replicated = {data}>}
 // MANY: --zero 3 cannot share parameters out over the 9 devices along {data}: the largest dimension is 0 of @w, of 8; use 8 devices or fewer, and e.g. replica=2 for others
-// ONE: @w : tensor<8x4xbf16> {{.*}}, dist.seed = #dist.sharding<@mesh, [{}, {}]>}
-// THREE: @w : tensor<8x4xbf16> {{.*}}, dist.seed = #dist.sharding<@mesh, [{data}, {}]>}
-// CHECK: @w.master : {{.*}}, dist.seed = #dist.sharding<@mesh, [{data}, {}]>}
-// CHECK: @w.momentum : {{.*}}, dist.seed = #dist.sharding<@mesh, [{data}, {}]>}
+// ONE: @w : tensor<8x4xbf16> {{.*}}, dist.seed = #R_R}
+// THREE: @w : tensor<8x4xbf16> {{.*}}, dist.seed = #data_R}
+// CHECK: @w.master : {{.*}}, dist.seed = #data_R}
+// CHECK: @w.momentum : {{.*}}, dist.seed = #data_R}
 // THREE: %[[STORED:.*]] = train.get @w : tensor<8x4xbf16>
-// THREE: %[[WHOLE:.*]] = dist.constrain %[[STORED]] to <@mesh, [{}, {}]> boundary
+// THREE: %[[WHOLE:.*]] = dist.constrain %[[STORED]] to #R_R boundary
 // THREE: train.linear %arg0, %[[WHOLE]]
 // CHECK: %[[MASTER:.*]] = train.get @w.master
 // CHECK: train.sgd %[[MASTER]],
 // CHECK: %[[GUARDED:.*]] = train.guard
 // CHECK: train.set @w.master, %[[GUARDED]]
 // CHECK: %[[NARROW:.*]] = train.cast %[[GUARDED]]
-// ONE: %[[GATHERED:.*]] = dist.constrain %[[NARROW]] to <@mesh, [{}, {}]> boundary
+// ONE: %[[GATHERED:.*]] = dist.constrain %[[NARROW]] to #R_R boundary
 // ONE: train.set @w, %[[GATHERED]]
 // THREE: train.set @w, %[[NARROW]]
 

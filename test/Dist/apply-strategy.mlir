@@ -11,14 +11,14 @@ module attributes {train.batch = 8 : i64, train.microbatches = 1 : i64} {
 // END EXAMPLE
 
 // EXAMPLE: dist.mesh @mesh ["data" = 4]
-// EXAMPLE: train.variable @w {{.*}} {dist.reason = "data parallel", dist.seed = #dist.sharding<@mesh, [{}, {}]>}
+// EXAMPLE: train.variable @w {{.*}} {dist.reason = "data parallel", dist.seed = #R_R}
 // EXAMPLE: func.func @loss(%{{.*}}: tensor<8x16xi32> {dist.reason = "data parallel", dist.seed = #dist.sharding<@mesh, [{data}, {}]>, train.input = "tokens"})
 
 // -----
 
 // CHECK: dist.mesh @mesh ["pipe" = 1, "replica" = 2, "data" = 2]
 module attributes {train.batch = 8 : i64, train.microbatches = 2 : i64} {
-  // CHECK: train.variable @w {{.*}} {dist.reason = "data parallel", dist.seed = #dist.sharding<@mesh, [{}, {}]>}
+  // CHECK: train.variable @w {{.*}} {dist.reason = "data parallel", dist.seed = #R_R}
   train.variable @w : tensor<16x4xf32> init <"normal", 2.0e-02 : f64>
   // CHECK: func.func @step
   // CHECK-SAME: tensor<2x4x8xi32> {dist.reason = "data parallel", dist.seed = #dist.sharding<@mesh, [{}, {replica, data}, {}]>, train.input = "tokens"}

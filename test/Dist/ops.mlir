@@ -2,10 +2,10 @@
 
 // CHECK: dist.mesh @mesh ["data" = 2, "tensor" = 4]
 dist.mesh @mesh ["data" = 2, "tensor" = 4]
-// CHECK: tensor<8x16xf32, #dist.sharding<@mesh, [{data, tensor}, {}]>>
+// CHECK: tensor<8x16xf32, #data-tensor_R>
 func.func @global(%x: tensor<8x16xf32, #dist.sharding<@mesh, [{data, tensor}, {}]>>,
                   %y: tensor<8x16xf32, #dist.sharding<@mesh, [{data}, {}], partial = max {tensor}>>) {
-  // CHECK: dist.reshard {{.*}} -> tensor<8x16xf32, #dist.sharding<@mesh, [{}, {}], partial = {data}>>
+  // CHECK: dist.reshard {{.*}} -> tensor<8x16xf32, #R_R_partial_data>
   %0 = dist.reshard %x : (tensor<8x16xf32, #dist.sharding<@mesh, [{data, tensor}, {}]>>) -> tensor<8x16xf32, #dist.sharding<@mesh, [{}, {}], partial = {data}>>
   return
 }
@@ -268,7 +268,7 @@ func.func @both(%x: tensor<8xf32> {dist.seed = #dist.sharding<@mesh, [{data, ?}]
 // -----
 
 // Only the device at coordinate 0 of data has it.
-// CHECK: func.func @root(%{{.*}}: tensor<8xf32, #dist.sharding<@mesh, [{tensor}], root = {data}>>)
+// CHECK: func.func @root(%{{.*}}: tensor<8xf32, #tensor_root_data>)
 func.func @root(%x: tensor<8xf32, #dist.sharding<@mesh, [{tensor}], root = {data}>>) {
   return
 }
@@ -306,3 +306,20 @@ func.func @concat_parts(%x: tensor<2xf32>, %y: tensor<3xf32>) {
   %0 = dist.concat %x, %y dim 0 over <@mesh {tensor}> : (tensor<2xf32>, tensor<3xf32>) -> tensor<4xf32>
   return
 }
+
+// -----
+
+// A sharding is printed once, under a name that says it; a number tells those apart whose axes' names do not.
+// CHECK-DAG: #data_R_tensor = #dist.sharding<@mesh, [{data}, {}, {tensor}]>
+// CHECK-DAG: #R_R_data-tensor = #dist.sharding<@mesh, [{}, {}, {data, tensor}]>
+// CHECK-DAG: #R_max_tensor = #dist.sharding<@mesh, [{}], partial = max {tensor}>
+// CHECK-DAG: #scalar_root_data = #dist.sharding<@mesh, [], root = {data}>
+// CHECK-DAG: #tensor_0_R = #dist.sharding<@mesh, [{tensor.0}, {}]>
+// CHECK-DAG: #odd_name = #dist.sharding<@mesh, [{"odd name"}]>
+// CHECK-DAG: #odd_name1 = #dist.sharding<@mesh, [{odd_name}]>
+// CHECK: @names(tensor<2x2x2xf32, #data_R_tensor>, tensor<2x2x2xf32, #R_R_data-tensor>, tensor<2xf32, #R_max_tensor>,
+// CHECK-SAME: tensor<f32, #scalar_root_data>, tensor<2x2xf32, #tensor_0_R>, tensor<2xf32, #odd_name>, tensor<2xf32, #odd_name1>)
+func.func private @names(tensor<2x2x2xf32, #dist.sharding<@mesh, [{data}, {}, {tensor}]>>,
+    tensor<2x2x2xf32, #dist.sharding<@mesh, [{}, {}, {data, tensor}]>>, tensor<2xf32, #dist.sharding<@mesh, [{}], partial = max {tensor}>>,
+    tensor<f32, #dist.sharding<@mesh, [], root = {data}>>, tensor<2x2xf32, #dist.sharding<@mesh, [{tensor.0}, {}]>>,
+    tensor<2xf32, #dist.sharding<@mesh, [{"odd name"}]>>, tensor<2xf32, #dist.sharding<@mesh, [{odd_name}]>>)

@@ -41,7 +41,7 @@ dist.mesh @mesh ["tensor" = 2]
 // CHECK-LABEL: func.func @maximum
 func.func @maximum(%x: tensor<8x5xf32> {dist.seed = #dist.sharding<@mesh, [{}, {tensor}]>}) -> tensor<8xf32> {
   // CHECK: %[[P:.*]] = train.pad %{{.*}} dim 1 rows 6
-  // CHECK: %[[C:.*]] = dist.constrain %[[P]] to <@mesh, [{}, {tensor}]>
+  // CHECK: %[[C:.*]] = dist.constrain %[[P]] to #R_tensor
   // CHECK: %[[M:.*]] = train.mask %[[C]] dim 1 below 5 {value = 0xFFF0000000000000 : f64}
   // CHECK: train.reduce max %[[M]] over [1]
   %0 = train.reduce max %x over [1] : (tensor<8x5xf32>) -> tensor<8xf32>
@@ -57,7 +57,7 @@ train.variable @table : tensor<9x4xf32> init <"normal", 2.0e-02 : f64>
 // CHECK-LABEL: func.func @sequence
 func.func @sequence(%tokens: tensor<2x7xi32> {train.input = "tokens", dist.seed = #dist.sharding<@mesh, [{}, {context}]>}) -> tensor<2x7x4xf32> {
   // CHECK: %[[IDS:.*]] = train.pad %{{.*}} dim 1 rows 8 {value = -1 : i64} : (tensor<2x7xi32>) -> tensor<2x8xi32>
-  // CHECK: dist.constrain %[[IDS]] to <@mesh, [{}, {context}]>
+  // CHECK: dist.constrain %[[IDS]] to #R_context
   // CHECK: train.embedding {{.*}} -> tensor<2x8x4xf32>
   %table = train.get @table : tensor<9x4xf32>
   %x = train.embedding %table, %tokens : (tensor<9x4xf32>, tensor<2x7xi32>) -> tensor<2x7x4xf32>
@@ -78,10 +78,10 @@ dist.mesh @mesh ["data" = 2]
 // CHECK-LABEL: func.func @boundary
 func.func @boundary(%x: tensor<5x4xf32>) -> tensor<5x4xf32> {
   // CHECK: %[[P:.*]] = train.pad %{{.*}} rows 6 : (tensor<5x4xf32>) -> tensor<6x4xf32>
-  // CHECK: dist.constrain %[[P]] to <@mesh, [{data}, {}]> boundary : (tensor<6x4xf32>) -> tensor<6x4xf32>
+  // CHECK: dist.constrain %[[P]] to #data_R boundary : (tensor<6x4xf32>) -> tensor<6x4xf32>
   %0 = dist.constrain %x to <@mesh, [{data}, {}]> boundary : (tensor<5x4xf32>) -> tensor<5x4xf32>
   // CHECK: %[[S:.*]] = train.slice %{{.*}} rows 5 : (tensor<6x4xf32>) -> tensor<5x4xf32>
-  // CHECK: dist.constrain %[[S]] to <@mesh, [{}, {}]> boundary : (tensor<5x4xf32>) -> tensor<5x4xf32>
+  // CHECK: dist.constrain %[[S]] to #R_R boundary : (tensor<5x4xf32>) -> tensor<5x4xf32>
   %1 = dist.constrain %0 to <@mesh, [{}, {}]> boundary : (tensor<5x4xf32>) -> tensor<5x4xf32>
   return %1 : tensor<5x4xf32>
 }
@@ -95,7 +95,7 @@ train.variable @w : tensor<40x3xf32> init <"normal", 2.0e-02 : f64> {dist.seed =
 // CHECK: train.variable @w : tensor<48x3xf32> {{.*}}dist.logical = tensor<40x3xf32>
 // CHECK-LABEL: func.func @storage
 func.func @storage(%x: tensor<2x3xf32>) -> tensor<2x5x8xf32> {
-  // CHECK: dist.constrain %{{.*}} to <@mesh, [{tensor}, {}]> boundary : (tensor<48x3xf32>) -> tensor<48x3xf32>
+  // CHECK: dist.constrain %{{.*}} to #tensor_R boundary : (tensor<48x3xf32>) -> tensor<48x3xf32>
   %w = train.get @w : tensor<40x3xf32>
   %0 = dist.constrain %w to <@mesh, [{tensor}, {}]> boundary : (tensor<40x3xf32>) -> tensor<40x3xf32>
   // CHECK: train.linear {{.*}} -> tensor<2x48xf32>

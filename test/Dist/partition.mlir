@@ -18,7 +18,7 @@ func.func @f(%x: tensor<8x4xf32, #dist.sharding<@mesh, [{data}, {}]>>) -> tensor
 // -----
 
 dist.mesh @mesh ["a" = 2, "b" = 4]
-// CHECK: train.variable @w : tensor<4x8xf32> {{.*}} {dist.global = tensor<8x8xf32, #dist.sharding<@mesh, [{a}, {}]>>}
+// CHECK: train.variable @w : tensor<4x8xf32> {{.*}} {dist.global = tensor<8x8xf32, #a_R>}
 train.variable @w : tensor<8x8xf32, #dist.sharding<@mesh, [{a}, {}]>> init <"normal", 2.0e-02 : f64>
 
 // CHECK: func.func private @layer(%{{.*}}: tensor<2x8xf32>) -> tensor<2x8xf32>

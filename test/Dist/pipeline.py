@@ -25,7 +25,7 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "EndToEnd"))
-from harness import call, check, compile, fresh, ranks_of
+from harness import call, check, compile, fresh, ir, ranks_of
 
 
 def parse(strategy):
@@ -69,7 +69,7 @@ def scatter(config, work, batch, sequence, *strategies):
             compile(config, f"{stage}.mlir", emit=stage, **options)
         call(["meshwright-opt", "local.mlir", "--dist-split-stages=scatter-gather=always", "--dist-schedule", "--dist-optimize-collectives",
               "--dist-verify-communication", "-o", "schedule.mlir"])
-        sent = set(re.findall(r"dist.send .* : (tensor<.*>)", open("schedule.mlir").read()))
+        sent = set(re.findall(r"dist.send .* : (tensor<.*>)", ir("schedule.mlir")))
         for function in ("step", "eval"):
             said = call(["meshwright-interpret", "--compare", "step.mlir", "schedule.mlir", "--function", function, "--ranks",
                          ranks_of(options["mesh"])])
@@ -142,7 +142,7 @@ def stash(config, work, batch, sequence, *strategies):
     fresh(work)
     for strategy in strategies:
         options = emit(config, batch, sequence, strategy)
-        text = open("schedule.mlir").read()
+        text = ir("schedule.mlir")
         programs = re.split(r"\n  module @stage\d+ ", text)[1:]
         for function in ("step", "eval"):
             check_messages(programs, function)
@@ -185,7 +185,7 @@ def once(config, work, batch, sequence, *strategies):
         want = None
         for schedule in ("1f1b", "zb-h1"):
             emit(config, batch, sequence, f"{strategy}+schedule={schedule}")
-            programs = re.split(r"\n  module @stage\d+ ", open("schedule.mlir").read())[1:]
+            programs = re.split(r"\n  module @stage\d+ ", ir("schedule.mlir"))[1:]
             found = [redone(program) for program in programs]
             want = want or found
         check(all(a["forward"] == 0 and a["backward"] > 0 for a in want), f"{strategy}: {want}")

@@ -10,10 +10,10 @@ func.func @f(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{data}, {}]
 // END EXAMPLE
 
 // CHECK-LABEL: func.func @f
-// CHECK: train.gelu {{.*}} -> tensor<8x4xf32, #dist.sharding<@mesh, [{data}, {}]>>
-// CHECK: %[[SUM:.*]] = train.reduce {{.*}} -> tensor<4xf32, #dist.sharding<@mesh, [{}], partial = {data}>>
+// CHECK: train.gelu {{.*}} -> tensor<8x4xf32, #data_R>
+// CHECK: %[[SUM:.*]] = train.reduce {{.*}} -> tensor<4xf32, #R_partial_data>
 // CHECK: %[[ALL:.*]] = dist.reshard %[[SUM]]
-// CHECK: return %[[ALL]] : tensor<4xf32, #dist.sharding<@mesh, [{}]>>
+// CHECK: return %[[ALL]] : tensor<4xf32, #R>
 
 // -----
 
@@ -23,12 +23,12 @@ dist.mesh @mesh ["data" = 2]
 // CHECK-LABEL: func.func @forward
 func.func @forward(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{data}, {}]>},
                    %w: tensor<6x4xf32>) -> tensor<6xf32> {
-  // CHECK: train.linear {{.*}} -> tensor<8x6xf32, #dist.sharding<@mesh, [{data}, {}]>>
+  // CHECK: train.linear {{.*}} -> tensor<8x6xf32, #data_R>
   %0 = train.linear %x, %w : (tensor<8x4xf32>, tensor<6x4xf32>) -> tensor<8x6xf32>
-  // CHECK: %[[SUM:.*]] = train.reduce {{.*}} -> tensor<6xf32, #dist.sharding<@mesh, [{}], partial = {data}>>
+  // CHECK: %[[SUM:.*]] = train.reduce {{.*}} -> tensor<6xf32, #R_partial_data>
   %1 = train.reduce sum %0 over [0] : (tensor<8x6xf32>) -> tensor<6xf32>
   // CHECK: %[[ALL:.*]] = dist.reshard %[[SUM]]
-  // CHECK: return %[[ALL]] : tensor<6xf32, #dist.sharding<@mesh, [{}]>>
+  // CHECK: return %[[ALL]] : tensor<6xf32, #R>
   return %1 : tensor<6xf32>
 }
 
@@ -37,8 +37,8 @@ func.func @forward(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{data
 // A wish for the result reaches the inputs.
 dist.mesh @mesh ["a" = 2, "b" = 2]
 // CHECK-LABEL: func.func @backward
-// CHECK-SAME: tensor<8x4xf32, #dist.sharding<@mesh, [{a}, {}]>>
-// CHECK-SAME: tensor<6x4xf32, #dist.sharding<@mesh, [{b}, {}]>>
+// CHECK-SAME: tensor<8x4xf32, #a_R>
+// CHECK-SAME: tensor<6x4xf32, #b_R>
 // CHECK-NOT: dist.reshard
 func.func @backward(%x: tensor<8x4xf32>, %w: tensor<6x4xf32>)
     -> (tensor<8x6xf32> {dist.seed = #dist.sharding<@mesh, [{a}, {b}]>}) {
@@ -56,7 +56,7 @@ func.func @additive(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{}, 
                     %u: tensor<6x4xf32>, %v: tensor<6x4xf32>) -> (tensor<8x6xf32>, tensor<f32>) {
   %0 = train.linear %x, %u : (tensor<8x4xf32>, tensor<6x4xf32>) -> tensor<8x6xf32>
   %1 = train.linear %x, %v : (tensor<8x4xf32>, tensor<6x4xf32>) -> tensor<8x6xf32>
-  // CHECK: %[[ADD:.*]] = train.add {{.*}} -> tensor<8x6xf32, #dist.sharding<@mesh, [{}, {}], partial = {t}>>
+  // CHECK: %[[ADD:.*]] = train.add {{.*}} -> tensor<8x6xf32, #R_R_partial_t>
   %2 = train.add %0, %1 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
   // CHECK-NEXT: %[[ALL:.*]] = dist.reshard %[[ADD]]
   // CHECK-NEXT: train.gelu %[[ALL]]
@@ -90,8 +90,8 @@ func.func @bias(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{}, {t}]
 dist.mesh @mesh ["data" = 2]
 train.variable @w : tensor<6x4xf32> init <"normal", 2.0e-02 : f64> {dist.seed = #dist.sharding<@mesh, [{}, {}]>}
 // CHECK-LABEL: func.func private @microbatch
-// CHECK-SAME: tensor<6x4xf32, #dist.sharding<@mesh, [{}, {}], partial = {data}>>
-// CHECK-SAME: tensor<4x4xf32, #dist.sharding<@mesh, [{data}, {}]>>
+// CHECK-SAME: tensor<6x4xf32, #R_R_partial_data>
+// CHECK-SAME: tensor<4x4xf32, #data_R>
 // CHECK-NOT: dist.reshard
 func.func private @microbatch(%acc: tensor<6x4xf32>, %x: tensor<4x4xf32>) -> tensor<6x4xf32> {
   %w = train.get @w : tensor<6x4xf32>
@@ -103,7 +103,7 @@ func.func private @microbatch(%acc: tensor<6x4xf32>, %x: tensor<4x4xf32>) -> ten
 // CHECK-LABEL: func.func @step
 func.func @step(%x: tensor<3x4x4xf32> {dist.seed = #dist.sharding<@mesh, [{}, {data}, {}]>},
                 %lr: tensor<f32>, %clip: tensor<f32>) -> tensor<f32> {
-  // CHECK: train.fill 0.0{{.*}} -> tensor<6x4xf32, #dist.sharding<@mesh, [{}, {}], partial = {data}>>
+  // CHECK: train.fill 0.0{{.*}} -> tensor<6x4xf32, #R_R_partial_data>
   %zero = train.fill 0.0 : () -> tensor<6x4xf32>
   // CHECK: %[[PARTIAL:.*]] = train.repeat @microbatch
   %g = train.repeat @microbatch x 3 carry(%zero) each(%x) shared() : (tensor<6x4xf32>, tensor<3x4x4xf32>) -> tensor<6x4xf32>
@@ -123,14 +123,14 @@ func.func @step(%x: tensor<3x4x4xf32> {dist.seed = #dist.sharding<@mesh, [{}, {d
 // Layers: slices drop the first dimension, stacks add it, neither is cut.
 dist.mesh @mesh ["data" = 2]
 // CHECK-LABEL: func.func private @layer
-// CHECK-SAME: tensor<8x4xf32, #dist.sharding<@mesh, [{data}, {}]>>, %{{.*}}: tensor<4x4xf32, #dist.sharding<@mesh, [{}, {}]>>
+// CHECK-SAME: tensor<8x4xf32, #data_R>, %{{.*}}: tensor<4x4xf32, #R_R>
 func.func private @layer(%x: tensor<8x4xf32>, %w: tensor<4x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
   %0 = train.linear %x, %w : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
   return %0, %x : tensor<8x4xf32>, tensor<8x4xf32>
 }
 // CHECK-LABEL: func.func @layers
 func.func @layers(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{data}, {}]>}, %w: tensor<3x4x4xf32>) -> tensor<f32> {
-  // CHECK: train.repeat @layer {{.*}} -> (tensor<8x4xf32, #dist.sharding<@mesh, [{data}, {}]>>, tensor<3x8x4xf32, #dist.sharding<@mesh, [{}, {data}, {}]>>)
+  // CHECK: train.repeat @layer {{.*}} -> (tensor<8x4xf32, #data_R>, tensor<3x8x4xf32, #R_data_R>)
   %y, %kept = train.repeat @layer x 3 carry(%x) each(%w) shared() : (tensor<8x4xf32>, tensor<3x4x4xf32>) -> (tensor<8x4xf32>, tensor<3x8x4xf32>)
   %s = train.square_sum %kept : (tensor<3x8x4xf32>) -> tensor<f32>
   return %s : tensor<f32>
@@ -141,8 +141,8 @@ func.func @layers(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{data}
 // Two calls that want different shardings get two functions; two that want the
 // same share one.
 dist.mesh @mesh ["a" = 2]
-// CHECK: func.func private @f(%{{.*}}: tensor<8x4xf32, #dist.sharding<@mesh, [{a}, {}]>>)
-// CHECK: func.func private @f_{{.*}}(%{{.*}}: tensor<8x4xf32, #dist.sharding<@mesh, [{}, {a}]>>)
+// CHECK: func.func private @f(%{{.*}}: tensor<8x4xf32, #a_R>)
+// CHECK: func.func private @f_{{.*}}(%{{.*}}: tensor<8x4xf32, #R_a>)
 // CHECK-NOT: func.func private
 func.func private @f(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
   %0 = train.gelu %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
@@ -167,7 +167,7 @@ func.func @main(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{a}, {}]
 dist.mesh @mesh ["a" = 2]
 // CHECK-LABEL: func.func @whole
 func.func @whole(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{}, {a}]>}, %w: tensor<4xf32>) -> tensor<8x4xf32> {
-  // CHECK: %[[X:.*]] = dist.reshard %arg0 : (tensor<8x4xf32, #dist.sharding<@mesh, [{}, {a}]>>) -> tensor<8x4xf32, #dist.sharding<@mesh, [{}, {}]>>
+  // CHECK: %[[X:.*]] = dist.reshard %arg0 : (tensor<8x4xf32, #R_a>) -> tensor<8x4xf32, #R_R>
   // CHECK: train.rms_norm %[[X]]
   %0 = train.rms_norm %x, %w eps 1.0e-05 : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
@@ -177,7 +177,7 @@ func.func @whole(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{}, {a}
 
 // A seed in the middle.
 dist.mesh @mesh ["a" = 2]
-// CHECK-LABEL: func.func @constrained(%{{.*}}: tensor<8x4xf32, #dist.sharding<@mesh, [{}, {a}]>>)
+// CHECK-LABEL: func.func @constrained(%{{.*}}: tensor<8x4xf32, #R_a>)
 // CHECK-NOT: dist.constrain
 func.func @constrained(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
   %0 = train.gelu %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
@@ -189,12 +189,12 @@ func.func @constrained(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
 
 // Nothing spreads over a boundary, either way.
 dist.mesh @mesh ["a" = 2]
-// CHECK-LABEL: func.func @boundary(%arg0: tensor<8x4xf32, #dist.sharding<@mesh, [{a}, {}]>>)
+// CHECK-LABEL: func.func @boundary(%arg0: tensor<8x4xf32, #a_R>)
 func.func @boundary(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{a}, {?}]>}) -> (tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{?}, {?}]>}) {
   %0 = train.gelu %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
-  // CHECK: dist.reshard %{{.*}} : (tensor<8x4xf32, #dist.sharding<@mesh, [{a}, {}]>>) -> tensor<8x4xf32, #dist.sharding<@mesh, [{}, {a}]>>
+  // CHECK: dist.reshard %{{.*}} : (tensor<8x4xf32, #a_R>) -> tensor<8x4xf32, #R_a>
   %1 = dist.constrain %0 to <@mesh, [{}, {a}]> boundary : (tensor<8x4xf32>) -> tensor<8x4xf32>
-  // CHECK: train.silu %{{.*}} -> tensor<8x4xf32, #dist.sharding<@mesh, [{}, {a}]>>
+  // CHECK: train.silu %{{.*}} -> tensor<8x4xf32, #R_a>
   %2 = train.silu %1 : (tensor<8x4xf32>) -> tensor<8x4xf32>
   return %2 : tensor<8x4xf32>
 }
@@ -203,11 +203,11 @@ func.func @boundary(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{a},
 
 // A seed may name an axis made of parts, and leave axes out.
 dist.mesh @mesh ["t.0" = 2, "t.1" = 2, "a" = 2]
-// CHECK-LABEL: func.func @parts(%arg0: tensor<8x4xf32, #dist.sharding<@mesh, [{t.0, t.1}, {a}]>>)
+// CHECK-LABEL: func.func @parts(%arg0: tensor<8x4xf32, #t_0-t_1_a>)
 func.func @parts(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{t}, {a}]>}) -> (tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{?}, {?}], replicated = {a}>}) {
-  // CHECK: train.gelu {{.*}} -> tensor<8x4xf32, #dist.sharding<@mesh, [{t.0, t.1}, {a}]>>
+  // CHECK: train.gelu {{.*}} -> tensor<8x4xf32, #t_0-t_1_a>
   %0 = train.gelu %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
-  // CHECK: dist.reshard {{.*}} -> tensor<8x4xf32, #dist.sharding<@mesh, [{t.0, t.1}, {}]>>
+  // CHECK: dist.reshard {{.*}} -> tensor<8x4xf32, #t_0-t_1_R>
   return %0 : tensor<8x4xf32>
 }
 
@@ -219,8 +219,8 @@ dist.mesh @mesh ["a" = 2]
 // CHECK-LABEL: func.func @gradient
 func.func @gradient(%dy: tensor<8x6xf32> {dist.seed = #dist.sharding<@mesh, [{}, {a}]>, dist.reason = "test"},
                     %x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{a}, {}]>, dist.reason = "test"}) {
-  // CHECK: %[[X:.*]] = dist.reshard %arg1 {{.*}} -> tensor<8x4xf32, #dist.sharding<@mesh, [{}, {}]>>
-  // CHECK: train.contract "b o, b i -> o i" %arg0, %[[X]] : {{.*}} -> tensor<6x4xf32, #dist.sharding<@mesh, [{a}, {}]>>
+  // CHECK: %[[X:.*]] = dist.reshard %arg1 {{.*}} -> tensor<8x4xf32, #R_R>
+  // CHECK: train.contract "b o, b i -> o i" %arg0, %[[X]] : {{.*}} -> tensor<6x4xf32, #a_R>
   %0 = train.contract "b o, b i -> o i" %dy, %x {dist.seed = [#dist.sharding<@mesh, [{a}, {}]>], dist.reason = "gradient"} : (tensor<8x6xf32>, tensor<8x4xf32>) -> tensor<6x4xf32>
   return
 }
@@ -234,8 +234,8 @@ dist.mesh @mesh ["a" = 2]
 func.func @sum(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{}, {a}]>}, %v: tensor<6x4xf32> {dist.seed = #dist.sharding<@mesh, [{}, {a}]>},
                %w: tensor<6x4xf32> {dist.seed = #dist.sharding<@mesh, [{}, {a}]>}) -> (tensor<8x6xf32> {dist.seed = #dist.sharding<@mesh, [{a}, {}]>}) {
   // CHECK-NOT: dist.reshard
-  // CHECK: train.add {{.*}} -> tensor<8x6xf32, #dist.sharding<@mesh, [{}, {}], partial = {a}>>
-  // CHECK-NEXT: dist.reshard {{.*}} partial = {a}>>) -> tensor<8x6xf32, #dist.sharding<@mesh, [{a}, {}]>>
+  // CHECK: train.add {{.*}} -> tensor<8x6xf32, #R_R_partial_a>
+  // CHECK-NEXT: dist.reshard {{.*}} (tensor<8x6xf32, #R_R_partial_a>) -> tensor<8x6xf32, #a_R>
   %0 = train.linear %x, %v : (tensor<8x4xf32>, tensor<6x4xf32>) -> tensor<8x6xf32>
   %1 = train.linear %x, %w : (tensor<8x4xf32>, tensor<6x4xf32>) -> tensor<8x6xf32>
   %2 = train.add %0, %1 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
@@ -249,7 +249,7 @@ func.func @sum(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{}, {a}]>
 dist.mesh @mesh ["tensor" = 2]
 // CHECK-LABEL: func.func @maximum
 func.func @maximum(%x: tensor<4x8xf32> {dist.seed = #dist.sharding<@mesh, [{}, {tensor}]>}) -> tensor<4xf32> {
-  // CHECK: %[[MOST:.*]] = train.reduce max {{.*}} -> tensor<4xf32, #dist.sharding<@mesh, [{}], partial = max {tensor}>>
+  // CHECK: %[[MOST:.*]] = train.reduce max {{.*}} -> tensor<4xf32, #R_max_tensor>
   // CHECK: %[[ALL:.*]] = dist.reshard %[[MOST]]
   // CHECK: train.scale %[[ALL]]
   %0 = train.reduce max %x over [1] : (tensor<4x8xf32>) -> tensor<4xf32>

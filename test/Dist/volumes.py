@@ -11,7 +11,7 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "EndToEnd"))
-from harness import call, check, compile, fresh
+from harness import call, check, compile, fresh, ir
 
 config, work, ranks, microbatches = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 fresh(work)
@@ -23,7 +23,7 @@ def elements(type):
 
 compile(config, "step.mlir", batch=ranks * microbatches, seq=64, microbatches=microbatches, emit="step")
 layers = others = 0
-for line in open("step.mlir"):
+for line in ir("step.mlir").splitlines():
     if (found := re.match(r"  train\.variable @\S+ : tensor<(\S+)> (stacked)?", line)) and " state " not in line:
         if found[2]:
             layers += elements(found[1])

@@ -51,6 +51,19 @@ def compile(model, output, **options):
     return call(["meshwright", "compile", model, "-o", output, *flags(options)])
 
 
+def ir(path):
+    """The text of printed IR, each operation on one line: a long line goes on in lines that are indented by four more."""
+    lines = []
+    for line in pathlib.Path(path).read_text().splitlines():
+        indentation = len(line) - len(line.lstrip())
+        if lines and indentation == start + 4:
+            lines[-1] += " " + line.lstrip()
+        else:
+            lines.append(line)
+            start = indentation
+    return "\n".join(lines) + "\n"
+
+
 def ranks_of(mesh):
     return math.prod(int(size) for size in re.findall(r"[=x](\d+)", mesh))
 

@@ -1,5 +1,7 @@
 // RUN: meshwright-opt %s --exec-form-kernels -split-input-file | FileCheck %s
 // RUN: meshwright-opt %s --annotate-row-spaces -split-input-file | FileCheck %s --check-prefix=ROWS
+// RUN: meshwright-opt %s --exec-form-kernels -split-input-file --mlir-print-debuginfo --mlir-print-local-scope \
+// RUN:   | FileCheck %s --check-prefix FROM
 
 // BEGIN EXAMPLE --exec-form-kernels
 func.func @f(%x: tensor<8x64xf32>, %w: tensor<32x64xf32>, %bias: tensor<32xf32>) -> tensor<8x32xf32> {
@@ -198,3 +200,22 @@ func.func @scatter(%x: tensor<4x8xf32>, %ids: tensor<4xi32>) -> tensor<9x8xf32> 
 // CHECK-NEXT: train.add
 // CHECK-NEXT: train.gelu tanh
 // CHECK-NEXT: return
+
+// -----
+
+// A launch says what it was made from, and a kernel what all its launches were; its arguments are named as what it is first given.
+// FROM: func.func @from
+// FROM: exec.launch @from.k0 {{.*}} loc(fused["gate", "up"])
+// FROM: exec.launch @from.k0 {{.*}} loc(fused["gate.1", "up.1"])
+// FROM: func.func private @from.k0(%arg0: tensor<4x4xf32> loc("x"), %arg1: tensor<4x4xf32> loc("w"))
+// FROM-NEXT: train.silu {{.*}} loc("gate")
+// FROM-NEXT: train.mul {{.*}} loc("up")
+// FROM: } loc(fused["gate", "up", "gate.1", "up.1"])
+func.func @from(%x: tensor<4x4xf32> loc("x"), %w: tensor<4x4xf32> loc("w")) -> tensor<4x4xf32> {
+  %0 = train.silu %x : (tensor<4x4xf32>) -> tensor<4x4xf32> loc("gate")
+  %1 = train.mul %0, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("up")
+  %2 = train.linear %1, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("down")
+  %3 = train.silu %2 : (tensor<4x4xf32>) -> tensor<4x4xf32> loc("gate.1")
+  %4 = train.mul %3, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("up.1")
+  return %4 : tensor<4x4xf32>
+}

@@ -368,6 +368,8 @@ void KernelFormer::outline(ArrayRef<Operation *> members, StringRef prefix,
   inner.setInsertionPointToEnd(entry);
   IRMapping mapping;
   mapping.map(inputs.getArrayRef(), entry->getArguments());
+  for (auto [argument, input] : llvm::zip(entry->getArguments(), inputs))
+    argument.setLoc(input.getLoc());
   for (Operation *op : body)
     inner.clone(*op, mapping);
   func::ReturnOp::create(inner, loc,
@@ -375,13 +377,14 @@ void KernelFormer::outline(ArrayRef<Operation *> members, StringRef prefix,
 
   std::string text;
   llvm::raw_string_ostream os(text);
-  kernel->print(os, OpPrintingFlags().printGenericOpForm());
+  kernel->print(os, OpPrintingFlags().printGenericOpForm().enableDebugInfo(false));
   func::FuncOp &shared = known[text];
   if (!shared) {
     shared = kernel.release();
     shared.setSymName((prefix + ".k" + Twine(known.size() - 1)).str());
     symbols.insert(shared);
   }
+  shared->setLoc(builder.getFusedLoc({shared->getLoc(), loc})); // All that it is made from.
   auto launch = LaunchOp::create(builder, loc, type.getResults(), shared.getSymName(),
                                  inputs.getArrayRef(), ValueRange(), Value());
   if (auto numbers = gradientsIn(members, inputs.getArrayRef()); !numbers.empty())

@@ -184,6 +184,8 @@ void Group::merge(SymbolTable &symbols) {
   kernel->setAttr(kernelAttr, builder.getUnitAttr());
   symbols.insert(kernel, std::next(Block::iterator(first)));
   OpBuilder inner = OpBuilder::atBlockEnd(kernel.addEntryBlock());
+  for (auto [argument, input] : llvm::zip(kernel.getArguments(), inputs))
+    argument.setLoc(input.getLoc());
   SmallVector<Value> returned;
   for (LaunchOp member : members) {
     auto function = symbols.lookup<func::FuncOp>(member.getKernel());

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
-from harness import Golden, call, check, compile, flags, fresh
+from harness import Golden, call, check, compile, flags, fresh, ir
 
 failures = 0
 
@@ -275,7 +275,7 @@ def bad_compile(golden):
 
     # A state goes wherever its parameter goes.
     compile(golden.config, "state.mlir", batch=8, seq=64, emit="step")
-    step = pathlib.Path("state.mlir").read_text()
+    step = ir("state.mlir")
     uses = "\\n    %state = train.get @state : tensor<7xf32>\\n    train.set @state, %state : tensor<7xf32>"
     step = re.sub(r"(func.func @step\(.*\{)$", r"\1" + uses, step, flags=re.M)
     for owner, words in (("wte.weight", "another shape than its parameter"), ("wte.weight.momentum", "no parameter")):

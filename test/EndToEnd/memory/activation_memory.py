@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 sys.path.append(sys.path[0] + "/..")
-from harness import call, check, flags
+from harness import call, check, flags, ir
 
 # Their table 3: width, heads, sequences of a microbatch; 2048 tokens, 8 tensor ranks, dropout everywhere.
 MODELS = {"22B": (6144, 64, 4), "175B": (12288, 96, 1)}
@@ -69,7 +69,7 @@ def plan(width, heads, batch, options, layers=5):
                "resid_pdrop": 0.1, "tie_word_embeddings": True}, open("config.json", "w"))
     call(["meshwright", "compile", "config.json", *flags(dict(options, batch=batch, seq=S, precision="bf16", emit="exec",
                                                               output="out.mlir"))])
-    step = open("out.mlir").read().split("exec.program @step")[1].split("exec.program @")[0]
+    step = ir("out.mlir").split("exec.program @step")[1].split("exec.program @")[0]
     stacks = re.findall(rf'exec.buffer "activation\S*" activation .*: memref<{layers}x([0-9x]+)x(bf16|f32)>', step)
     return sum(math.prod(int(n) for n in shape.split("x")) * (2 if kind == "bf16" else 4) for shape, kind in stacks)
 

@@ -13,7 +13,7 @@ import sys
 import time
 
 sys.path.append(sys.path[0] + "/..")
-from harness import INPUTS, ROOT, arena_printed, call, check, compile, flags, fresh
+from harness import INPUTS, ROOT, arena_printed, call, check, compile, flags, fresh, ir
 
 
 def mappings(pid):
@@ -79,7 +79,7 @@ for config, batch, seq in ((INPUTS / "golden/gpt2-tiny/config.json", 8, 64),
                            (ROOT / "examples/gpt2-124m.json", 4, 512)):
     for microbatches in (1, 2):
         compile(config, "exec.mlir", batch=batch, seq=seq, microbatches=microbatches, dropout=0, emit="exec")
-        head = open("exec.mlir").readline()
+        head = ir("exec.mlir")
         arena, live = (int(re.search(rf"exec.{name}_bytes = (\d+)", head)[1]) for name in ("arena", "live"))
         name = f"{config.parent.name}/{config.name} {batch}x{seq}/{microbatches}"
         print(f"{name}: arena {arena:,}, live {live:,}, {arena / live - 1:.2%} more")

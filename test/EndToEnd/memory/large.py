@@ -11,7 +11,7 @@ import sys
 import time
 
 sys.path.append(sys.path[0] + "/..")
-from harness import check, flags, fresh
+from harness import check, flags, fresh, ir
 
 config = os.path.abspath(sys.argv[1])
 fresh(sys.argv[2])
@@ -31,7 +31,7 @@ def place(**options):
     seconds = time.monotonic() - begin
     process.returncode = os.waitstatus_to_exitcode(status)
     check(process.returncode == 0, f"{command} exits with {process.returncode}")
-    return operations(open("local.mlir").read()), seconds, used.ru_maxrss * 1024
+    return operations(ir("local.mlir")), seconds, used.ru_maxrss * 1024
 
 
 for strategy in ({}, {"zero": 3, "sequence_parallel": True, "precision": "bf16"}, {"zero": 1, "precision": "bf16", "microbatches": 8}):

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
-from harness import INPUTS, ROOT, call, check, compile, distance, flags, fresh, train
+from harness import INPUTS, ROOT, call, check, compile, distance, flags, fresh, ir, train
 
 FIXED = ("none", "selective", "full", "every:2", "every:4", "sqrt", "every:4+price:inf", "price:100")
 directory = fresh(sys.argv[1])
@@ -65,7 +65,7 @@ check(c - b == 2 * (b - a), "sqrt: not proportional to the root of the layers")
 evaluated = set()
 for layers in (4, 16, 64):
     compile(model("gpt2", layers), "exec.mlir", emit="exec", **size)
-    program = open("exec.mlir").read().split("exec.program @eval")[1].split("exec.program @")[0]
+    program = ir("exec.mlir").split("exec.program @eval")[1].split("exec.program @")[0]
     evaluated.add(tuple(re.findall(r"exec\.buffer \S+ temporary .*: (memref<.*>)", program)))
 check(len(evaluated) == 1 and evaluated != {()}, f"@eval has other buffers at another depth: {evaluated}")
 

@@ -11,7 +11,7 @@ import sys
 
 sys.path.append(sys.path[0] + "/..")
 from compare import read_safetensors
-from harness import Golden, check, check_traffic, compile, fresh, train
+from harness import Golden, check, check_traffic, compile, fresh, ir, train
 
 MESH = {"data": 2, "context": 2, "tensor": 2}
 COUNT = 30
@@ -69,7 +69,7 @@ seen = set()
 for seed in map(int, sys.argv[3:]):
     variables, ops, sums = pairs(random.Random(seed))
     compile(golden.config, "dist.mlir", emit="dist", mesh="data=2", **golden.size)
-    text = open("dist.mlir").read()
+    text = ir("dist.mlir")
     mesh = ", ".join(f'"{axis}" = {size}' for axis, size in MESH.items())
     text = text.replace('dist.mesh @mesh ["data" = 2]', f"dist.mesh @mesh [{mesh}]\n" + "\n".join(variables))
     # @step is the last function.
@@ -77,7 +77,7 @@ for seed in map(int, sys.argv[3:]):
     open("more.mlir", "w").write(text[:at] + "\n".join(ops) + "\n" + text[at:])
     compile("more.mlir", "exe")
     compile("more.mlir", "schedule.mlir", emit="schedule")
-    seen.update(re.findall(r" = (dist\.\w+) ", open("schedule.mlir").read()))
+    seen.update(re.findall(r" = (dist\.\w+) ", ir("schedule.mlir")))
     train("./exe", 8, save="threads", steps=2, lr=0, trace="threads.json", **golden.data)
     check_traffic("./exe", "threads.json", steps=2)
     have = read_safetensors("threads/latest/model.safetensors")

@@ -8,7 +8,7 @@ import sys
 
 sys.path.append(sys.path[0] + "/..")
 from compare import read_safetensors
-from harness import Golden, check, check_traffic, compile, fresh, train
+from harness import Golden, check, check_traffic, compile, fresh, ir, train
 
 N, D = 8, 6
 ALL = "<@mesh {data, context, tensor}>"
@@ -41,7 +41,7 @@ PAIR = f"""%twice = train.scale %row by 2.0 : ({row()}) -> {row()}
 golden = Golden(sys.argv[1])
 fresh(sys.argv[2])
 compile(golden.config, "schedule.mlir", emit="schedule", mesh="data=2", **golden.size)
-text = open("schedule.mlir").read()
+text = ir("schedule.mlir")
 variables = [f'train.variable @rows : tensor<{N}x{D}xf32> init <"normal", 1.0>']
 ops = [f"%rows = train.get @rows : tensor<{N}x{D}xf32>",
        f"%row = dist.slice %rows dim 0 over {ALL} : (tensor<{N}x{D}xf32>) -> {row()}", PAIR]

@@ -8,7 +8,7 @@ import re
 import sys
 
 sys.path.append(sys.path[0] + "/..")
-from harness import Golden, call, check, check_traffic, compile, distance, fresh, train
+from harness import Golden, call, check, check_traffic, compile, distance, fresh, ir, train
 
 # Name; mesh; microbatches; which dimension of which parameters is cut along which axis.
 CASES = [
@@ -38,7 +38,7 @@ for name, mesh, microbatches, seeds in CASES:
                 return f"{match[0]} {{dist.seed = #dist.sharding<@mesh, [{', '.join(dims)}]>}}"
         return match[0]
 
-    text = open("step.mlir").read().replace('meshwright.stage = "step"', 'meshwright.stage = "dist"')
+    text = ir("step.mlir").replace('meshwright.stage = "step"', 'meshwright.stage = "dist"')
     text = re.sub(r"train\.variable @([\w.]+) : .*", seeded, text)
     check(text.count("dist.seed") >= len(seeds), f"{name}: a seed names no parameter")
     declared = ", ".join(f'"{axis}" = {size}' for axis, size in mesh.items())

@@ -12,7 +12,7 @@ import sys
 
 sys.path.append(sys.path[0] + "/..")
 from compare import read_safetensors
-from harness import Golden, check, compile, distance, fresh, ranks_of, strategy, train
+from harness import Golden, check, compile, distance, fresh, ir, ranks_of, strategy, train
 
 parser = argparse.ArgumentParser()
 parser.add_argument("golden")
@@ -40,7 +40,7 @@ alone = train("./one", 1, save="alone", **run)
 if args.dropout or args.vocabulary or args.batch:
     want = alone
 given = read_safetensors("alone/latest/model.safetensors")
-text = open("step.mlir").read()
+text = ir("step.mlir")
 
 
 def sharding(rank, cuts):

@@ -1,0 +1,152 @@
+//===- DumpIr.cpp - the IR after each pass ------------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "ModuleText.h"
+#include "meshwright/Pipeline.h"
+
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassInstrumentation.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+#include <map>
+
+using namespace mlir;
+using llvm::createStringError;
+using llvm::Error;
+
+namespace meshwright {
+
+/// 7 as "07": files sort in the order of the passes.
+static std::string numbered(unsigned n) { return (n < 10 ? "0" : "") + std::to_string(n); }
+
+/// Printing a program looks at the whole module, which other threads are changing: a copy is alone.
+static std::string textOf(Operation *op) {
+  OwningOpRef<Operation *> copy = op->getParentOp() ? op->clone() : nullptr;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  printModule(copy ? *copy : op, os, /*elideLargeConstants=*/true);
+  return text;
+}
+
+namespace {
+class Dump : public PassInstrumentation {
+public:
+  Dump(StringRef directory, ModuleOp module) : directory(directory) {
+    last[module] = textOf(module);
+  }
+
+  /// Writes what passes begin with.
+  Error writeImport(ModuleOp module) {
+    changed["00-import"] = true;
+    if (Error error = write("00-import.mlir", last[module]))
+      return error;
+    return writeIndex();
+  }
+
+  void runBeforePass(Pass *pass, Operation *op) override {
+    if (isDumped(pass, op) && !last.count(op))
+      last[op] = textOf(op);
+  }
+
+  void runAfterPass(Pass *pass, Operation *op) override {
+    if (!isDumped(pass, op)) {
+      last.erase(op);
+      return;
+    }
+    std::string name = nameAfter(pass, op), text = textOf(op);
+    bool isChanged = last[op] != text;
+    changed[name] = isChanged;
+    // A module changes with its programs, and may replace them.
+    if (op->getParentOp())
+      last.erase(op->getParentOp());
+    else
+      last.clear();
+    Error error = isChanged ? write(name + ".mlir", text) : remove(name + ".mlir");
+    last[op] = std::move(text);
+    if (!error)
+      error = writeIndex();
+    std::string message = toString(std::move(error));
+    // The next would fail as the first does.
+    if (!message.empty() && !failed)
+      op->emitError(message);
+    failed |= !message.empty();
+  }
+
+private:
+  /// Passes of no floor only mark stages, or run other passes.
+  static bool isDumped(Pass *pass, Operation *op) {
+    StringRef name = pass->getArgument();
+    return !name.empty() && !name.starts_with("meshwright-") && isa<ModuleOp>(op);
+  }
+
+  /// Programs count for themselves from where the module was, and it goes on after all.
+  std::string nameAfter(Pass *pass, Operation *op) {
+    std::string name = ("-" + pass->getArgument()).str();
+    if (op->getParentOp())
+      return numbered(count + ofProgram[op]++) + name + "." +
+             cast<ModuleOp>(op).getSymName().value_or("").str();
+    unsigned most = 0;
+    for (auto &[nested, passes] : ofProgram)
+      most = std::max(most, passes);
+    ofProgram.clear();
+    count += most;
+    return numbered(count++) + name;
+  }
+
+  std::string pathOf(StringRef name) {
+    llvm::SmallString<256> path(directory);
+    llvm::sys::path::append(path, name);
+    return path.str().str();
+  }
+
+  Error write(StringRef name, StringRef text) {
+    std::error_code error;
+    llvm::raw_fd_ostream os(pathOf(name), error);
+    if (!error)
+      os << text;
+    os.flush();
+    if (!error)
+      error = os.error();
+    os.clear_error();
+    return error ? createStringError("cannot write '" + pathOf(name) + "': " + error.message())
+                 : Error::success();
+  }
+
+  /// An earlier compile may have left a file, which would pass for one of this.
+  Error remove(StringRef name) {
+    if (std::error_code error = llvm::sys::fs::remove(pathOf(name)))
+      return createStringError("cannot remove '" + pathOf(name) + "': " + error.message());
+    return Error::success();
+  }
+
+  /// Lists the passes so far, those without a file too.
+  Error writeIndex() {
+    std::string text;
+    for (auto &[name, isChanged] : changed)
+      text += name + (isChanged ? ".mlir" : " changed nothing") + "\n";
+    return write("passes.txt", text);
+  }
+
+  std::string directory;
+  unsigned count = 1;
+  bool failed = false; ///< to write a file
+  llvm::DenseMap<Operation *, unsigned> ofProgram;
+  llvm::DenseMap<Operation *, std::string> last; ///< what each module is, where that is known
+  std::map<std::string, bool> changed;           ///< what ran, by its number
+};
+} // namespace
+
+Error dumpIrTo(PassManager &manager, StringRef directory, ModuleOp module) {
+  if (std::error_code error = llvm::sys::fs::create_directories(directory))
+    return createStringError("cannot make directory '" + directory + "': " + error.message());
+  auto dump = std::make_unique<Dump>(directory, module);
+  if (Error error = dump->writeImport(module))
+    return error;
+  manager.addInstrumentation(std::move(dump));
+  return Error::success();
+}
+
+} // namespace meshwright
