@@ -115,10 +115,10 @@ LogicalResult ProgramEmitter::call(const Collective &collective, int64_t number)
   SmallVector<Value> arguments{i32(number), i32(collective.group), i32(type)};
   if (auto place = op.getPlace())
     arguments.push_back(i32(*place));
-  if (auto reduction = op.getReductionKind())
-    arguments.push_back(i32(*reduction == train::ReduceKind::Max ? MW_MAX : MW_SUM));
   if (SmallVector<int64_t> table = op.getTable(); !table.empty())
     arguments.push_back(constants(("table." + Twine(number)).str(), table));
+  if (auto reduction = op.getReductionKind())
+    arguments.push_back(i32(*reduction == train::ReduceKind::Max ? MW_MAX : MW_SUM));
   if (op.isBucket()) {
     llvm::append_values(arguments, segments(collective), i64(collective.segments.size()));
   } else {

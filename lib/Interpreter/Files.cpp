@@ -11,6 +11,7 @@
 #include "common/data/TokenFile.h"
 #include "common/launch/Options.h"
 #include "common/monitor/Error.h"
+#include "meshwright/runtime/StorageName.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -121,14 +122,7 @@ std::string interp::storageName(train::VariableOp variable, int64_t layer) {
   std::string name = storage ? storage.getTensor().str() : variable.getSymName().str();
   if (!variable.getStacked())
     return name;
-  size_t begin = name.find("{layer"), end = name.find('}', begin);
-  if (begin == std::string::npos || end == std::string::npos)
-    return name + "." + std::to_string(layer);
-  StringRef plus = StringRef(name).slice(begin + 6, end);
-  int64_t offset = 0;
-  if (plus.consume_front("+"))
-    (void)plus.getAsInteger(10, offset);
-  return name.replace(begin, end + 1 - begin, std::to_string(layer + offset));
+  return layerTensorName(name, layer).value_or(name + "." + std::to_string(layer));
 }
 
 static Place placeOf(train::VariableOp variable, ArrayRef<int64_t> layerShape, int64_t layer) {

@@ -76,20 +76,16 @@ StorageLayout meshwright::storageLayout(const Variable &variable) {
 }
 
 std::string meshwright::storageName(const Variable &variable, int64_t layer) {
-  std::string name = variable.storage.tensor;
-  size_t begin = name.find("{layer"), end = name.find("}", begin);
-  bool numbered = begin != std::string::npos && end != std::string::npos;
+  const std::string &pattern = variable.storage.tensor;
+  bool numbered = pattern.find("{layer") != std::string::npos;
   if (numbered != variable.stacked)
     fail("plan: variable ", variable.name, variable.stacked ? " is" : " is not",
-         " stacked but its storage name is \"", name, "\"");
+         " stacked but its storage name is \"", pattern, "\"");
   if (!numbered)
-    return name;
-  // "{layer}" or "{layer+6}", for a variable whose first layer is the model's seventh.
-  std::string offset = name.substr(begin + 6, end - begin - 6);
-  char *rest = offset.data();
-  int64_t first = offset.empty() ? 0 : strtoll(offset.c_str(), &rest, 10);
-  if (!offset.empty() && (offset[0] != '+' || offset.size() < 2 || *rest))
-    fail("plan: the storage name \"", name, "\" of variable ", variable.name,
+    return pattern;
+  std::optional<std::string> name = layerTensorName(pattern, layer);
+  if (!name)
+    fail("plan: the storage name \"", pattern, "\" of variable ", variable.name,
          " has neither {layer} nor {layer+NUMBER}");
-  return name.replace(begin, end + 1 - begin, std::to_string(first + layer));
+  return *name;
 }
