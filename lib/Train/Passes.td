@@ -84,9 +84,11 @@ def TrainAutodiff : StagedPass<"train-autodiff", "step"> {
     What is kept between the two: results of costly ops (contractions, attention)
     and carried values, as they are needed. A memory-bound value (norm, activation,
     bias) is computed again in the backward when what it is computed from is kept
-    anyway or no larger, and it is not one that the forward has to write to memory
-    in any case (several users, or a library call among them). So neither norm
-    outputs nor activation outputs take memory.
+    anyway. When that would have to be kept for it, what is smaller is kept, and the
+    value itself if the forward writes it to memory in any case (several users, or a
+    library call among them). So neither norm outputs nor activation outputs take
+    memory. With `residuals` `written` they do: every value that the forward writes in
+    any case is kept, and the backward writes none of them again.
 
     The gradient of a parameter has the type that the module's `train.grad_type`
     names (the parameter's own without it). Where it is a sum, the sum is rounded to
@@ -95,6 +97,9 @@ def TrainAutodiff : StagedPass<"train-autodiff", "step"> {
 
     Refuses ops without a derivative on a path from a parameter to the loss.
   }];
+  let options = [
+    Option<"residuals", "residuals", "::meshwright::ResidualChoice", "::meshwright::ResidualChoice::automatic",
+           "values kept that are cheap to compute again: least, written; auto is least">];
 }
 
 def TrainAccumulate : StagedPass<"train-accumulate", "step"> {
