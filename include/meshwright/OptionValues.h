@@ -69,6 +69,14 @@ inline Names namesOf(Overlap) {
   return names;
 }
 
+/// What of the forward's cheap values the backward finds in memory; automatic: all that the
+/// forward writes there anyway, if the plan with them is within --memory-limit.
+enum class ResidualChoice { automatic, least, written };
+inline Names namesOf(ResidualChoice) {
+  static constexpr llvm::StringLiteral names[] = {"auto", "least", "written"};
+  return names;
+}
+
 /// Says that `text` is none of `names`.
 template <typename Choices> std::string notAmong(llvm::StringRef text, const Choices &names) {
   std::string meant = nearestName(text, names);
@@ -160,6 +168,7 @@ MESHWRIGHT_PASS_OPTION(::meshwright::MixedPrecision)
 MESHWRIGHT_PASS_OPTION(::meshwright::GradientType)
 MESHWRIGHT_PASS_OPTION(::meshwright::Optimizer)
 MESHWRIGHT_PASS_OPTION(::meshwright::DataSync)
+MESHWRIGHT_PASS_OPTION(::meshwright::ResidualChoice)
 MESHWRIGHT_PASS_OPTION(::meshwright::LayerNumbers)
 
 #endif // MESHWRIGHT_OPTIONVALUES_H

@@ -43,6 +43,11 @@ llvm::Expected<std::vector<RematPolicy>> chooseRemat(mlir::ModuleOp module, Comp
                                                      Stage from, double budget,
                                                      llvm::raw_ostream &log);
 
+/// What `--residuals auto` is for a module at stage `train`: written if the plan with these
+/// residuals needs at most `budget` bytes a rank, otherwise least.
+llvm::Expected<ResidualChoice> chooseResiduals(mlir::ModuleOp module, CompileOptions options,
+                                               double budget);
+
 /// Makes buildPipeline known as `--meshwright-pipeline`, with the flags that passes read, from
 /// and to as options.
 void registerPipeline();

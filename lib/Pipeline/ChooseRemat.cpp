@@ -232,6 +232,18 @@ Expected<std::vector<RematPolicy>> Chooser::run(llvm::raw_ostream &log) {
   return options.remat.policies;
 }
 
+Expected<ResidualChoice> chooseResiduals(ModuleOp module, CompileOptions options, double budget) {
+  options.explainSharding.clear();
+  options.residuals = ResidualChoice::written;
+  if (options.remat.automatic)
+    options.remat = {}; // The least work, if it fits.
+  auto compiled = compileCopy(module, options, Stage::train, Stage::exec);
+  Expected<Plan> plan = compiled ? buildPlan(**compiled) : compiled.takeError();
+  if (!plan)
+    return plan.takeError();
+  return double(plan->deviceBytes) <= budget ? ResidualChoice::written : ResidualChoice::least;
+}
+
 Expected<std::vector<RematPolicy>> chooseRemat(ModuleOp module, CompileOptions options, Stage from,
                                                double budget, llvm::raw_ostream &log) {
   options.explainSharding.clear();

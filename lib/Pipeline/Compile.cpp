@@ -223,13 +223,33 @@ static Error checkPrints(const CompileOptions &options) {
   return Error::success();
 }
 
+/// The bytes that --remat auto, or else --memory-limit, gives a rank; without text if neither does.
+static const Bytes &budgetOf(const CompileOptions &options) {
+  const Bytes &own = options.remat.budget;
+  return own.text.empty() ? options.memoryLimit : own;
+}
+
+/// What the backward finds in memory: what the user says, or for `auto` what compiling a copy of
+/// `module`, which is at stage `from`, finds.
+static Expected<ResidualChoice> residualsOf(const CompileOptions &options, ModuleOp module,
+                                            Stage from, Stage to) {
+  if (options.residuals != ResidualChoice::automatic || from > Stage::train || to < Stage::step ||
+      budgetOf(options).text.empty())
+    return options.residuals;
+  DiagnosticCollector diagnostics(*module.getContext());
+  auto chosen = chooseResiduals(module, options, budgetOf(options).count);
+  if (chosen)
+    return chosen;
+  return diagnostics.take(toString(chosen.takeError()));
+}
+
 /// The policies of rematerialization: what the user says, or for `auto` what is found by
 /// compiling copies of `module`, which is at stage `from`.
 static Expected<std::vector<RematPolicy>> rematOf(const CompileOptions &options, ModuleOp module,
                                                   Stage from, Stage to, llvm::raw_ostream &log) {
   if (!options.remat.automatic)
     return options.remat.policies;
-  const Bytes &own = options.remat.budget, &budget = own.text.empty() ? options.memoryLimit : own;
+  const Bytes &budget = budgetOf(options);
   if (budget.text.empty())
     return createStringError("--remat auto needs the bytes a rank may use: --remat auto:70GiB or "
                              "--memory-limit 70GiB");
@@ -309,6 +329,10 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
   if (*from >= Stage::dist)
     for (auto mesh : module.getOps<dist::MeshOp>())
       asked.mesh = mesh.getMesh();
+  Expected<ResidualChoice> residuals = residualsOf(asked, module, *from, to);
+  if (!residuals)
+    return residuals.takeError();
+  asked.residuals = *residuals;
   Expected<std::vector<RematPolicy>> remat = rematOf(asked, module, *from, to, log);
   if (!remat)
     return remat.takeError();

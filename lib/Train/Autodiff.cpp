@@ -62,7 +62,8 @@ private:
 
 class Differentiator {
 public:
-  explicit Differentiator(ModuleOp module) : module(module), builder(module.getContext()) {}
+  Differentiator(ModuleOp module, ResidualChoice choice)
+      : module(module), choice(choice), builder(module.getContext()) {}
 
   LogicalResult run(func::FuncOp loss);
 
@@ -96,6 +97,7 @@ private:
   Value fit(OpBuilder &builder, Value gradient, Value value, bool isOwn = false);
 
   ModuleOp module;
+  ResidualChoice choice;
   OpBuilder builder;
   /// Of parameters whose gradients have another element type, here and inside the
   /// functions they are handed to.
@@ -333,7 +335,13 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
     auto argument = dyn_cast<BlockArgument>(value);
     return argument && (argument.getArgNumber() < index || argument.getArgNumber() >= firstEach);
   };
-  Residuals residuals = chooseResiduals(body, needed, isFree);
+  // The backward would write them again for an op that is not fused with what it reads.
+  DenseSet<Value> preferred;
+  if (choice == ResidualChoice::written)
+    for (Operation &op : back)
+      if (!isa<KernelOpInterface>(op))
+        preferred.insert(op.operand_begin(), op.operand_end());
+  Residuals residuals = chooseResiduals(body, needed, isFree, preferred);
   IRMapping map;
   llvm::SetVector<Value> taken(needed);
   for (Operation *op : residuals.redone)
@@ -449,6 +457,7 @@ LogicalResult Differentiator::run(func::FuncOp loss) {
 
 namespace {
 struct TrainAutodiff : train::impl::TrainAutodiffBase<TrainAutodiff> {
+  using TrainAutodiffBase::TrainAutodiffBase;
   void runOnModule() override {
     auto loss = getOperation().lookupSymbol<func::FuncOp>("loss");
     if (!loss || loss.getNumResults() != 1 ||
@@ -456,7 +465,7 @@ struct TrainAutodiff : train::impl::TrainAutodiffBase<TrainAutodiff> {
       getOperation().emitError("needs a function @loss with one result of type tensor<f32>");
       return signalPassFailure();
     }
-    if (failed(Differentiator(getOperation()).run(loss)))
+    if (failed(Differentiator(getOperation(), residuals).run(loss)))
       signalPassFailure();
   }
 };

@@ -81,9 +81,12 @@ def TrainAutodiff : StagedPass<"train-autodiff", "step"> {
 
     Residuals are results of costly ops (contractions, attention) and carried values, as
     far as the backward needs them. A memory-bound value (norm, activation, bias) is
-    recomputed in the backward if its operands are kept anyway or are no larger, and if the
-    forward does not have to write it to memory anyway (because it has several users, or a
-    library call among them). So neither norm outputs nor activation outputs take memory.
+    recomputed in the backward if its operands are kept anyway. If an operand would have to
+    be kept for it, the smaller of both is kept, and the value itself if the forward writes
+    it to memory anyway (because it has several users, or a library call among them). So
+    neither norm outputs nor activation outputs take memory. With `residuals` `written` they
+    do: the pass keeps what the forward writes to memory anyway and the backward would write
+    again, for an op that is not fused with it.
 
     The gradient of a parameter has the type that the module's `train.grad_type` names (the
     parameter's own type without it). A gradient that is a sum is rounded to that type;
@@ -92,6 +95,9 @@ def TrainAutodiff : StagedPass<"train-autodiff", "step"> {
 
     The pass refuses ops without a derivative on a path from a parameter to the loss.
   }];
+  let options = [
+    Option<"residuals", "residuals", "::meshwright::ResidualChoice", "::meshwright::ResidualChoice::automatic",
+           "values kept that are cheap to compute again: least, written; auto is least">];
 }
 
 def TrainAccumulate : StagedPass<"train-accumulate", "step"> {

@@ -25,7 +25,8 @@ static bool isMaterialized(Value value) {
 }
 
 Residuals meshwright::train::chooseResiduals(Block &forward, const llvm::SetVector<Value> &needed,
-                                             function_ref<bool(Value)> isFree) {
+                                             function_ref<bool(Value)> isFree,
+                                             const llvm::DenseSet<Value> &preferred) {
   Residuals residuals;
   auto available = [&](Value value) { return isFree(value) || residuals.kept.contains(value); };
   // What must be stored for `value` to be computed again, beyond what already is.
@@ -62,7 +63,8 @@ Residuals meshwright::train::chooseResiduals(Block &forward, const llvm::SetVect
       int64_t cost = 0;
       for (Value leaf : missing)
         cost += bytes(leaf);
-      if (!missing.empty() && (isMaterialized(result) || cost > bytes(result))) {
+      bool written = isMaterialized(result) && (preferred.contains(result) || !missing.empty());
+      if (written || cost > bytes(result)) {
         residuals.kept.insert(result);
         continue;
       }

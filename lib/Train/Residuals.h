@@ -19,9 +19,11 @@ struct Residuals {
 };
 
 /// Decides for the `needed` values of `forward`, one block. `isFree` says which
-/// values the backward has without storing (parameters, shared operands).
+/// values the backward has without storing (parameters, shared operands). `preferred` are
+/// kept if the forward writes them to memory anyway, even if they can be computed again.
 Residuals chooseResiduals(mlir::Block &forward, const llvm::SetVector<mlir::Value> &needed,
-                          llvm::function_ref<bool(mlir::Value)> isFree);
+                          llvm::function_ref<bool(mlir::Value)> isFree,
+                          const llvm::DenseSet<mlir::Value> &preferred);
 
 } // namespace meshwright::train
 

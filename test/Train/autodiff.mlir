@@ -1,4 +1,5 @@
 // RUN: meshwright-opt %s --train-autodiff -split-input-file -verify-diagnostics | FileCheck %s
+// RUN: meshwright-opt %s --train-autodiff=residuals=written -split-input-file -verify-diagnostics | FileCheck %s --check-prefix=WRITTEN
 
 // BEGIN EXAMPLE --train-autodiff
 module {
@@ -72,6 +73,17 @@ module {
 // CHECK: train.contract "_0 o, _0 i -> o i"
 // CHECK: train.silu_grad
 // CHECK: train.rms_norm_grad
+
+// With all that the forward writes the backward computes nothing again.
+// WRITTEN-LABEL: func.func private @layer.forward
+// WRITTEN: %[[H:.*]] = train.rms_norm
+// WRITTEN: %[[A:.*]] = train.linear %[[H]]
+// WRITTEN: %[[G:.*]] = train.silu %[[A]]
+// WRITTEN: return %{{.*}}, %arg0, %[[A]], %[[H]], %[[G]] :
+// WRITTEN-LABEL: func.func private @layer.backward
+// WRITTEN-NOT: train.rms_norm %
+// WRITTEN-NOT: train.silu %
+// WRITTEN: train.rms_norm_grad
 
 // -----
 

@@ -59,7 +59,7 @@ compile(config, "out.mlir", emit="exec", collective_algorithm="native", collecti
 compile(config, "out.mlir", emit="exec", collective_algorithm="ring", collective_matmul="on", overlap="on", **TWO, **SIZE)
 
 # IR holds what was decided: a flag that would decide it again is refused.
-DECIDED = {"step": {"cuts": "1"},
+DECIDED = {"step": {"cuts": "1", "residuals": "written"},
            "dist": {"zero": 0, "data-sync": "all-reduce", "sequence-parallel": True, "explain-sharding": "tokens"},
            "stages": {"remat": "none"},
            "schedule": {"schedule": "1f1b", "collective-algorithm": "ring", "collective-matmul": "on"},

@@ -51,6 +51,22 @@ for family, ranks, options in (
     print(f"{family} {options}: within 1e-6, the same bits with {' '.join(exact)}", flush=True)
     check(ranks > 1 or len(exact) == len(policies), "the same kernels ran on the same numbers")
 
+# What the forward writes anyway is kept where the limit allows it, with the same results.
+for family, options in (("gpt2", {}), ("llama", {"precision": "bf16"}), ("llama", {"mesh": "tensor=2"})):
+    config, size = model(family, 4), {"batch": 2, "seq": 32, "dropout": 0, **options}
+    plans = {what: plan(config, residuals=what, **size) for what in ("least", "written")}
+    least, written = (plans[what]["device_bytes"] for what in ("least", "written"))
+    print(f"{family} {options}: {least} bytes with --residuals least, {written} with written")
+    check(least < written, "written residuals take no memory")
+    for limit, want in ((written, "written"), (written - 1, "least")):
+        found = plan(config, memory_limit=f"{limit}B", **size)
+        check(found["hash"] == plans[want]["hash"], f"--memory-limit {limit}B is not --residuals {want}")
+    runs = []
+    for what in plans:
+        compile(config, "exe", residuals=what, **size)
+        runs.append(train("./exe", 2 if "mesh" in options else 1, **data))
+    check(distance(*runs) <= 1e-6, f"{family} {options}: --residuals changes losses by {distance(*runs):.1e}")
+
 # What a chain of N layers keeps grows with N, and under sqrt with its square root.
 size = {"batch": 2, "seq": 64, "dropout": 0}
 kept = {policy: [plan(model("gpt2", layers), remat=policy, **size)["activation"] for layers in (4, 16, 64)]

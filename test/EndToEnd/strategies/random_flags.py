@@ -185,6 +185,7 @@ COMPILE = {
     "dropout": among(None, 0, 0, 0.1, 0.5),
     "remat": remat,
     "memory-limit": memory_limit,
+    "residuals": among(None, None, None, "auto", "least", "written"),
     "offload": offload,
     "offload-buffer": offload_buffer,
     "collective-algorithm": among(None, "native", "sequential", "ring", "parallel", "doubling", "halving-doubling", "auto"),

@@ -51,7 +51,7 @@ ALLOWED = {"f32": (1e-5, 5e-5, 2**-24), "bf16": (2e-2, 1e-1, 2**-9), "fp16": (5e
 BOUND = {"loss": 0, "grad_norm": 1, "eval_loss": 0}  # Which of the two a key has.
 # The first stage whose IR has what a flag says: it is not said again when compiling goes on from there.
 DECIDED = {"train": ("dropout", "batch", "seq", "microbatches"),
-           "step": ("optimizer", "precision", "grad-dtype", "cuts"),
+           "step": ("optimizer", "precision", "grad-dtype", "residuals", "cuts"),
            "dist": ("mesh", "zero", "sequence-parallel", "tensor-2d", "data-sync", "explain-sharding"),
            "local": (),
            "stages": ("remat",),
