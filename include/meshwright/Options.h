@@ -11,6 +11,7 @@
 #include "Planner/PipelineSchedule.h"
 #include "Planner/RematPolicy.h"
 #include "meshwright/OptionValues.h"
+#include "meshwright/StagedPass.h"
 #include "meshwright/Strategy.h"
 #include "meshwright/runtime/FileArguments.h"
 
@@ -18,6 +19,7 @@
 #include "llvm/Support/Error.h"
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -50,8 +52,8 @@ struct Flag {
   /// Why the flag changes nothing beside the others, and what to do; empty if it does. Null: it
   /// always does.
   std::string (*idle)(const CompileOptions &) = nullptr;
-  /// From which stage on IR holds what the flag decides, so that it can change nothing; null: never.
-  const char *decided = nullptr;
+  /// From which stage on IR holds what the flag decides, so that it can change nothing.
+  std::optional<Stage> decided = std::nullopt;
   FileUse use = FileUse::None; ///< of a flag whose value is a FILE or DIR
   const char *writes = "";     ///< as of FileArgument
   enum Form { Text, Integer, Switch, List } form = Text;
@@ -72,7 +74,7 @@ struct Flag {
     flag.idle = why;
     return flag;
   }
-  Flag until(const char *stage) const {
+  Flag until(Stage stage) const {
     Flag flag = *this;
     flag.decided = stage;
     return flag;

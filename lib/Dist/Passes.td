@@ -51,7 +51,7 @@ def DistApplyStrategy : StagedPass<"dist-apply-strategy", "dist"> {
   }];
   let options = [
     Option<"mesh", "mesh", "::meshwright::dist::Mesh", "", "axes outermost first, e.g. data=4,tensor=2">,
-    Option<"zero", "zero", "int64_t", "0", "ZeRO stage 0 to 3">,
+    Option<"zero", "zero", "int64_t", "0", "ZeRO level 0 to 3">,
     Option<"dataSync", "data-sync", "::meshwright::DataSync", "::meshwright::DataSync::allReduce",
            "how gradients are added and parameters updated: all-reduce or parameter-server">,
     Option<"sequenceParallel", "sequence-parallel", "bool", "false",

@@ -19,7 +19,6 @@
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 
@@ -71,22 +70,32 @@ private:
 } // namespace
 
 /// What IR that has reached a stage holds, for flags that are decided there.
-static StringRef heldFrom(StringRef stage) {
-  return llvm::StringSwitch<StringRef>(stage)
-      .Case("train", "whose operations hold their probabilities; change the file")
-      .Case("step", "whose layers are cut already; leave the flag out")
-      .Case("dist", "whose tensors are placed already; leave the flag out")
-      .Case("stages", "which says already what is computed again; leave it out")
-      .Case("schedule", "whose tasks and collectives are in order already; leave the flag out")
-      .Case("exec", "whose memory is planned already; leave the flag out");
+static StringRef heldFrom(Stage stage) {
+  switch (stage) {
+  case Stage::train:
+    return "whose operations hold their probabilities; change the file";
+  case Stage::step:
+    return "whose layers are split and differentiated already; leave the flag out";
+  case Stage::dist:
+    return "whose tensors are placed already; leave the flag out";
+  case Stage::local:
+    return "which is one device's program already; leave the flag out";
+  case Stage::stages:
+    return "which says already what is computed again; leave it out";
+  case Stage::schedule:
+    return "whose tasks and collectives are in order already; leave the flag out";
+  case Stage::exec:
+    return "whose memory is planned already; leave the flag out";
+  }
+  llvm_unreachable("all stages are listed");
 }
 
 /// Refuses flags of earlier stages.
 static Error checkUndecided(const CompileOptions &options, Stage stage) {
   for (const Flag &flag : compileFlags())
-    if (flag.decided && stage >= *stageNamed(flag.decided) && options.given.count(flag.name))
+    if (flag.decided && stage >= *flag.decided && options.given.count(flag.name))
       return createStringError("--" + llvm::Twine(flag.name) + " cannot change '" + options.model +
-                               "', " + heldFrom(flag.decided));
+                               "', " + heldFrom(*flag.decided));
   return Error::success();
 }
 

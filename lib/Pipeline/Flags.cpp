@@ -108,7 +108,8 @@ static std::vector<Flag> withTargets(std::vector<Flag> flags) {
   for (const auto &target : exec::getTargets())
     for (const exec::TargetFlag &of : target->getFlags()) {
       Flag flag{of.name, of.value, of.help, of.choices};
-      flag.decided = of.planned ? "exec" : nullptr;
+      if (of.planned)
+        flag.decided = Stage::exec;
       flag.ofPasses = true;
       flag.target = target.get();
       flag.initial = of.initial;

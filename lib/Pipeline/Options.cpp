@@ -344,6 +344,8 @@ Error checkSupported(const CompileOptions &o) {
   if (o.microbatches < 1 || o.microbatches > INT32_MAX)
     return createStringError("--microbatches " + Twine(o.microbatches) +
                              " must be at least 1 and at most 2147483647");
+  if (o.zero < 0 || o.zero > 3)
+    return createStringError("--zero " + Twine(o.zero) + ": levels are 0, 1, 2 and 3");
   if (o.batch < 1 && o.given.count("batch"))
     return createStringError("--batch " + Twine(o.batch) + " must be positive");
   if (o.sequence < 1 && o.given.count("seq"))

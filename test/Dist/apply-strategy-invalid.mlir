@@ -12,7 +12,7 @@
 // AXIS: mesh axis 'expert' = 2 has no strategy yet: its 2 devices would all do the same; use pipe, data, replica or tensor
 // NAME: mesh axis 'rows' is unknown; the axes are pipe, replica, data, context, expert, tensor
 // SIZE: mesh axis 'data' needs a number of devices, found 'two'; write it as data=2
-// ZERO: --zero 4: stages are 0, 1, 2 and 3
+// ZERO: --zero 4: levels are 0, 1, 2 and 3
 // SEQUENCE: --sequence-parallel cuts the sequence over the tensor axis, which the mesh does not have; add e.g. tensor=2
 module attributes {train.batch = 8 : i64, train.microbatches = 2 : i64} {
   func.func @step(%tokens: tensor<2x4x8xi32> {train.input = "tokens"}) {

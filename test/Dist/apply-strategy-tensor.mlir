@@ -41,10 +41,10 @@
 // SEQUENCE: func.func private @layer(%{{.*}}: tensor<4x6x16xf32> {dist.reason = "sequence parallel", dist.seed = #dist.sharding<@mesh, [{?}, {tensor}, {?}]>}, %{{.*}}: tensor<16xf32>,
 
 // Updates run on what is stored; replicas store copies.
-// ZERO: @q {{.*}}dist.reason = {data = "ZeRO stage 3", tensor = "tensor parallel"}, dist.seed = #R_tensor-data_R}
-// ZERO: @o {{.*}}dist.reason = {data = "ZeRO stage 3", tensor = "tensor parallel"}, dist.seed = #R_data_tensor}
+// ZERO: @q {{.*}}dist.reason = {data = "ZeRO level 3", tensor = "tensor parallel"}, dist.seed = #R_tensor-data_R}
+// ZERO: @o {{.*}}dist.reason = {data = "ZeRO level 3", tensor = "tensor parallel"}, dist.seed = #R_data_tensor}
 // ZERO-LABEL: func.func private @layer(
-// ZERO: %[[N:.*]] = dist.constrain %arg1 to #R boundary {dist.reason = "ZeRO stage 3"} : (tensor<16xf32>) -> tensor<16xf32>
+// ZERO: %[[N:.*]] = dist.constrain %arg1 to #R boundary {dist.reason = "ZeRO level 3"} : (tensor<16xf32>) -> tensor<16xf32>
 // ZERO: train.rms_norm %arg0, %[[N]]
 
 // What does not divide is padded: groups of heads rather than heads inside them, whose padding would lie in the middle.

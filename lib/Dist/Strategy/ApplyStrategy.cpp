@@ -70,7 +70,9 @@ private:
     // The third dimension of tensor=RxCxD stores parameters once.
     Axes data = shape.named("data"), depth = shape.named("tensor.2");
     llvm::append_range(data, depth);
-    return seeds.zero(depth.empty() ? int64_t(zero) : 3, zero || depth.empty() ? data : depth);
+    if (!zero && !depth.empty())
+      return seeds.zero(3, depth, "tensor=RxCxD");
+    return seeds.zero(depth.empty() ? int64_t(zero) : 3, data, "--zero " + std::to_string(zero));
   }
 
   /// The mesh of the option, or the one that is there.

@@ -57,7 +57,7 @@ public:
   /// The reason why a parameter is replicated over some tensor ranks.
   void noteCopies(const TensorPlan &plan);
   /// The stored shardings of parameters, gradients and states, see ZeroSeeds.cpp.
-  mlir::LogicalResult zero(int64_t stage, llvm::ArrayRef<unsigned> axes);
+  mlir::LogicalResult zero(int64_t level, llvm::ArrayRef<unsigned> axes, llvm::StringRef cause);
   /// The values that only the parameter server over `axes` holds, see ServerSeeds.cpp.
   mlir::LogicalResult server(llvm::ArrayRef<unsigned> axes);
 

@@ -103,7 +103,7 @@ int64_t batchParts(const Mesh &mesh) { return mesh.size(batchAxes(mesh)); }
 Error checkStrategy(const Strategy &strategy, const Mesh &mesh,
                     function_ref<bool(unsigned)> seeded) {
   if (strategy.zero < 0 || strategy.zero > 3)
-    return createStringError("--zero " + Twine(strategy.zero) + ": stages are 0, 1, 2 and 3");
+    return createStringError("--zero " + Twine(strategy.zero) + ": levels are 0, 1, 2 and 3");
   if (!mesh.named("tensor.2").empty() && (strategy.zero == 1 || strategy.zero == 2))
     return createStringError("--zero " + Twine(strategy.zero) +
                              " does not go with tensor=RxCxD, whose third part stores parameters "

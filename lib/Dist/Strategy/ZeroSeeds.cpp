@@ -6,10 +6,10 @@
 // with the same parameters need not store twice. A tensor is stored as it is computed
 // with and, beyond that, sharded along the data axes. Updates run on the stored shards.
 //
-//   stage 1  optimizer states; the gradient, summed, and the parameter go into that
+//   level 1  optimizer states; the gradient, summed, and the parameter go into that
 //            sharding before the update, the parameter back after it
-//   stage 2  also the accumulators: each microbatch's gradient goes into it
-//   stage 3  also parameters: every use gets the whole one, layer by layer
+//   level 2  also the accumulators: each microbatch's gradient goes into it
+//   level 3  also parameters: every use gets the whole one, layer by layer
 //
 // A narrow parameter's f32 copy, its master, is one more state. It is what is updated;
 // its parts are rounded, and what devices send each other has the narrow type.
@@ -67,10 +67,10 @@ void dist::forEachRawGradient(ModuleOp module, OpOperand &use,
 namespace {
 class ZeroSeeder {
 public:
-  ZeroSeeder(ModuleOp module, const Mesh &mesh, const IndexClasses &classes, int64_t stage,
-             ArrayRef<unsigned> axes)
+  ZeroSeeder(ModuleOp module, const Mesh &mesh, const IndexClasses &classes, int64_t level,
+             ArrayRef<unsigned> axes, StringRef cause)
       : module(module), mesh(mesh), classes(classes), parts(seededClasses(module, mesh, classes)),
-        stage(stage), axes(axes), symbols(module), context(module.getContext()) {}
+        level(level), axes(axes), cause(cause), symbols(module), context(module.getContext()) {}
 
   LogicalResult run() {
     if (failed(check()))
@@ -85,7 +85,7 @@ public:
         if (variable.getOf() && *variable.getOf() == parameter.getSymName())
           seed(variable, *stored, computed);
       gradient(update, *stored);
-      if (stage < 3) {
+      if (level < 3) {
         OpOperand &use = update.op.getParameterMutable();
         if (use.get().getDefiningOp<train::GetOp>().getVariable() == parameter.getSymName())
           use.set(constrain(use.get(), *stored, update.op));
@@ -121,8 +121,8 @@ private:
     }
     if (n <= most || !largest)
       return success();
-    return module.emitError("--zero ")
-           << stage << " cannot share parameters out over the " << n << " devices along "
+    return module.emitError()
+           << cause << " cannot share parameters out over the " << n << " devices along "
            << mesh.str(axes) << ": the largest dimension is " << dim << " of @"
            << largest.getSymName() << ", of " << most << "; use " << most
            << " devices or fewer, and e.g. replica=2 for others";
@@ -141,7 +141,7 @@ private:
         reasons.emplace_back(StringAttr::get(context, axis.name), why);
     op->setAttr(DistDialect::reasonAttr, DictionaryAttr::get(context, reasons));
   }
-  StringAttr reason() { return StringAttr::get(context, "ZeRO stage " + std::to_string(stage)); }
+  StringAttr reason() { return StringAttr::get(context, "ZeRO level " + std::to_string(level)); }
 
   Value constrain(Value value, ShardingAttr sharding, Operation *before) {
     OpBuilder b(before);
@@ -180,9 +180,9 @@ private:
       return computed;
     if (!best)
       return variable.emitError("parameter @")
-             << variable.getSymName() << " has no dimension that --zero " << stage
+             << variable.getSymName() << " has no dimension that " << cause
              << " could divide by the " << mesh.size(axes) << " devices along " << mesh.str(axes)
-             << "; use --zero 0";
+             << "; leave it out";
     SmallVector<DimAttr> dims(computed.getDims());
     DimAttr &dim = dims[std::get<int64_t>(*best)];
     SmallVector<StringAttr> cut(dim.getAxes());
@@ -217,7 +217,7 @@ private:
 
   void gradient(Update &update, ShardingAttr stored) {
     OpOperand &use = update.op.getGradientMutable();
-    if (stage == 1) {
+    if (level == 1) {
       // The norm reads what the update reads: then one reduction serves both.
       Value value = use.get();
       if (ConstrainOp done = constrained.lookup(value)) {
@@ -280,8 +280,9 @@ private:
   const IndexClasses &classes;
   /// The number of parts of each index in computation.
   llvm::MapVector<unsigned, int64_t> parts;
-  int64_t stage;
+  int64_t level;
   ArrayRef<unsigned> axes;
+  StringRef cause; ///< what asks for it, as the user has written it
   SymbolTable symbols;
   MLIRContext *context;
   llvm::DenseMap<Value, ConstrainOp> constrained;
@@ -289,8 +290,8 @@ private:
 };
 } // namespace
 
-LogicalResult Seeder::zero(int64_t stage, ArrayRef<unsigned> axes) {
-  if (stage == 0 || mesh.size(axes) == 1)
+LogicalResult Seeder::zero(int64_t level, ArrayRef<unsigned> axes, StringRef cause) {
+  if (level == 0 || mesh.size(axes) == 1)
     return success();
-  return ZeroSeeder(module, mesh, classes, stage, axes).run();
+  return ZeroSeeder(module, mesh, classes, level, axes, cause).run();
 }

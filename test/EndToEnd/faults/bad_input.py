@@ -196,6 +196,7 @@ def bad_compile(golden):
     refused("--tensor-2d", "tensor=2x2", mesh="tensor=4", tensor_2d=True)
     refused("--sequence-parallel", "add e.g. tensor=2", mesh="data=2", sequence_parallel=True)
     refused("--zero 4", "0, 1, 2 and 3", zero=4)
+    refused("--zero -1", "0, 1, 2 and 3", zero=-1, emit="train")
     refused("--zero 1", "tensor=RxCxD", mesh="tensor=2x1x2", tensor_2d=True, zero=1)
     for mesh in (None, "replica=2", "tensor=2"):
         refused("--zero 3", "the mesh does not have", "add e.g. data=2", mesh=mesh, zero=3)
