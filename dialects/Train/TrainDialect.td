@@ -89,8 +89,9 @@ def Train_RoleAttr : EnumAttr<Train_Dialect, Train_Role, "role"> {
   let description = [{
     `#train.role<forward>` or `backward` of layers; `weight`: the part of a backward that gradients
     of weights alone need; `update` of parameters; `microbatch`: all that one microbatch does.
-    Passes read it from the attribute `train.role`. A repetition without one is none of these. A
-    `train.add` of one gradient's accumulators is an `update` too.
+    Passes read it from the attribute `train.role`. Loops that floor 3
+    adds have none. If several pipeline chunks read a parameter, the `train.add` of their sums of
+    its gradient is an `update` too.
   }];
   let assemblyFormat = "`<` $value `>`";
 }

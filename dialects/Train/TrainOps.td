@@ -21,8 +21,10 @@ def Train_VariableOp : Train_Op<"variable", [Symbol]> {
     A parameter, or an optimizer state of one (`of`). `stacked` variables hold one
     slice a layer along their first dimension. The type has a static shape. Read with
     `train.get`, written with `train.set`. `role` says which state it is
-    (`momentum`, `variance`) exactly when `of` names a parameter. The storage name of
-    a stacked variable holds `{layer}`.
+    (`momentum`, `variance`, `master`) exactly when `of` names a parameter. The storage
+    name of a stacked variable holds `{layer}`, or `{layer+K}` if its first layer is the
+    model's layer K. Without a storage name it is the variable's, with `.{layer}` behind it
+    if the variable is stacked.
 
     ```mlir
     train.variable @h.ln_1.weight : tensor<12x768xf32> stacked

@@ -11,7 +11,7 @@
 
 namespace meshwright {
 
-/// Where IR can be taken out and put in again, in order of the staircase.
+/// Where IR can be taken out and put in again, in the order of the passes.
 enum class Stage { train, step, dist, local, stages, schedule, exec };
 
 inline constexpr llvm::StringLiteral stageAttr = "meshwright.stage";
@@ -35,7 +35,7 @@ inline llvm::LogicalResult checkNotPast(mlir::ModuleOp module, Stage to, llvm::S
   return mlir::success();
 }
 
-/// A pass of the staircase, on the way to stage `to`. All passes are, so none forgets the check.
+/// A pass on the way to stage `to`. All passes are, so none forgets the check.
 template <Stage to> class StagedPass : public mlir::OperationPass<mlir::ModuleOp> {
 protected:
   using OperationPass::OperationPass;
