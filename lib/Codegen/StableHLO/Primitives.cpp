@@ -95,12 +95,16 @@ static Results multiplyWide(ValueRange x, HLOBuilder &b) {
   return {narrow(product), narrow(high)};
 }
 
-static SmallVector<int64_t> without(int64_t rank, ArrayRef<int64_t> dims) {
-  SmallVector<int64_t> kept;
-  for (int64_t d = 0; d < rank; ++d)
-    if (!llvm::is_contained(dims, d))
-      kept.push_back(d);
-  return kept;
+/// Dimension d of `x` is dimension dims[d] of the result.
+static Value view(Value x, ArrayRef<int64_t> dims, RankedTensorType type, HLOBuilder &b) {
+  if (int64_t(dims.size()) < type.getRank())
+    return b.broadcast(x, type.getShape(), dims);
+  if (llvm::is_sorted(dims))
+    return b.slice(x, SmallVector<int64_t>(dims.size(), 0), type.getShape());
+  SmallVector<int64_t> permutation(dims.size());
+  for (auto [d, dim] : llvm::enumerate(dims))
+    permutation[dim] = d;
+  return b.transpose(x, permutation);
 }
 
 /// table[ids], zeros where an id is no row.
@@ -149,24 +153,54 @@ static Value scatterRows(Value x, Value ids, Value init, RankedTensorType type, 
   return made->getResult(0);
 }
 
-/// (a, c) -> (-c, a), the halves of the last dimension.
-static Value rotateHalf(Value x, HLOBuilder &b) {
-  SmallVector<int64_t> zero(b.typeOf(x).getRank(), 0), end(b.typeOf(x).getShape());
-  SmallVector<int64_t> middle(end), begin(zero);
-  middle.back() = begin.back() = end.back() / 2;
-  Value second = b.slice(x, begin, end);
-  return b.concatenate({b.op("negate", second.getType(), second), b.slice(x, zero, middle)},
-                       b.typeOf(x).getRank() - 1);
+/// Each half of the last dimension is a half of that of `x`, which may have one alone.
+static Value halves(const train::Primitive &op, Value x, RankedTensorType type, HLOBuilder &b) {
+  int64_t half = type.getShape().back() / 2;
+  SmallVector<Value> parts;
+  for (auto [from, negated] : op.halves) {
+    SmallVector<int64_t> begin(type.getRank(), 0), end(b.typeOf(x).getShape());
+    begin.back() = from * half;
+    end.back() = begin.back() + half;
+    Value part = b.typeOf(x).getShape().back() == half ? x : b.slice(x, begin, end);
+    parts.push_back(negated ? b.op("negate", part.getType(), part) : part);
+  }
+  return b.concatenate(parts, type.getRank() - 1);
 }
 
-static Value pad(train::PadOp op, Value x, HLOBuilder &b) {
-  RankedTensorType type = plain(op.getType());
+static Value pad(const train::Primitive &op, Value x, RankedTensorType type, HLOBuilder &b) {
   SmallVector<int64_t> none(type.getRank(), 0), high(none);
-  high[op.getDim()] = type.getDimSize(op.getDim()) - b.typeOf(x).getDimSize(op.getDim());
-  Value value = b.splat(RankedTensorType::get({}, type.getElementType()), double(op.getValue()));
+  high[op.dim] = type.getDimSize(op.dim) - b.typeOf(x).getDimSize(op.dim);
+  Value value = b.splat(RankedTensorType::get({}, type.getElementType()), double(op.value));
   return b.op("pad", type, {x, value},
               {b.numbers("edge_padding_low", none), b.numbers("edge_padding_high", high),
                b.numbers("interior_padding", none)});
+}
+
+static Value exportAs(const train::Primitive &op, RankedTensorType type, ValueRange x,
+                      HLOBuilder &b) {
+  switch (op.kind) {
+  case train::Primitive::View:
+    return view(x[0], op.dims, type, b);
+  case train::Primitive::Reduce:
+    return b.convert(b.reduce(x[0], op.dims, op.reduction == train::ReduceKind::Max),
+                     type.getElementType());
+  case train::Primitive::Iota:
+    return b.iota(type.getShape(), op.dim);
+  case train::Primitive::Gather:
+    return gatherRows(x[0], x[1], b);
+  case train::Primitive::Scatter:
+    return scatterRows(x[0], x[1], x.size() > 2 ? x[2] : Value(), type, b);
+  case train::Primitive::Pad:
+    return pad(op, x[0], type, b);
+  case train::Primitive::Window: {
+    SmallVector<Value> begin(type.getRank(), b.splat(b.typeOf(x[1]), 0));
+    begin[op.dim] = x[1];
+    return b.dynamicSlice(x[0], begin, type.getShape());
+  }
+  case train::Primitive::Halves:
+    return halves(op, x[0], type, b);
+  }
+  llvm_unreachable("all primitives are listed");
 }
 
 FailureOr<Results> stablehlo::exportPrimitive(Operation *op, ValueRange x, HLOBuilder &b) {
@@ -185,44 +219,11 @@ FailureOr<Results> stablehlo::exportPrimitive(Operation *op, ValueRange x, HLOBu
       .Case([&](arith::CmpFOp op) { return one(compareFloats(op, x, b)); })
       .Case([&](arith::CmpIOp op) { return one(compareIntegers(op, x, b)); })
       .Case([&](arith::MulUIExtendedOp) { return multiplyWide(x, b); })
-      .Case([&](train::BroadcastOp op) -> FailureOr<Results> {
-        RankedTensorType type = plain(op.getType());
-        return Results{b.broadcast(x[0], type.getShape(), without(type.getRank(), op.getDims()))};
-      })
-      .Case([&](train::ReduceOp op) -> FailureOr<Results> {
-        Value sum = b.reduce(x[0], op.getDims(), op.getKind() == train::ReduceKind::Max);
-        return Results{b.convert(sum, plain(op.getType()).getElementType())};
-      })
       .Case([&](train::ReshapeOp op) -> FailureOr<Results> {
         return Results{b.reshape(x[0], plain(op.getType()).getShape())};
       })
-      .Case([&](train::SliceOp op) -> FailureOr<Results> {
-        SmallVector<int64_t> begin(b.typeOf(x[0]).getRank(), 0);
-        return Results{b.slice(x[0], begin, plain(op.getType()).getShape())};
-      })
-      .Case([&](train::PadOp op) -> FailureOr<Results> { return Results{pad(op, x[0], b)}; })
-      .Case([&](train::DynamicSliceOp op) -> FailureOr<Results> {
-        Value zero = b.splat(b.typeOf(x[1]), 0);
-        SmallVector<Value> begin(b.typeOf(x[0]).getRank(), zero);
-        begin[op.getDim()] = x[1];
-        return Results{b.dynamicSlice(x[0], begin, plain(op.getType()).getShape())};
-      })
-      .Case([&](train::TransposeBlocksOp) -> FailureOr<Results> {
-        return Results{b.transpose(x[0], {1, 0, 2})};
-      })
-      .Case([&](train::IotaOp op) -> FailureOr<Results> {
-        return Results{b.iota(plain(op.getType()).getShape(), op.getDim())};
-      })
-      .Case([&](train::GatherRowsOp) -> FailureOr<Results> {
-        return Results{gatherRows(x[0], x[1], b)};
-      })
-      .Case([&](train::ScatterRowsOp op) -> FailureOr<Results> {
-        return Results{
-            scatterRows(x[0], x[1], op.getInit() ? x[2] : Value(), plain(op.getType()), b)};
-      })
-      .Case([&](train::RotateHalfOp) -> FailureOr<Results> { return Results{rotateHalf(x[0], b)}; })
-      .Case([&](train::DuplicateHalfOp) -> FailureOr<Results> {
-        return Results{b.concatenate({x[0], x[0]}, b.typeOf(x[0]).getRank() - 1)};
+      .Case([&](train::PrimitiveOpInterface op) -> FailureOr<Results> {
+        return Results{exportAs(op.getPrimitive(), plain(op->getResult(0).getType()), x, b)};
       })
       .Default([](Operation *) -> FailureOr<Results> { return failure(); });
 }
