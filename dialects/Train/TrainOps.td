@@ -22,7 +22,8 @@ def Train_VariableOp : Train_Op<"variable", [Symbol]> {
     slice a layer along their first dimension. The type has a static shape. Read with
     `train.get`, written with `train.set`. `role` says which state it is
     (`momentum`, `variance`) exactly when `of` names a parameter. The storage name of
-    a stacked variable holds `{layer}`.
+    a stacked variable holds `{layer}`. Without `init` a
+    variable begins at 0, but the state `master` as its parameter does.
 
     ```mlir
     train.variable @h.ln_1.weight : tensor<12x768xf32> stacked
@@ -34,7 +35,7 @@ def Train_VariableOp : Train_Op<"variable", [Symbol]> {
                        OptionalAttr<FlatSymbolRefAttr>:$of, OptionalAttr<StrAttr>:$role,
                        OptionalAttr<StrAttr>:$sym_visibility);
   let assemblyFormat = [{
-    $sym_name `:` $type (`stacked` $stacked^)? `init` $init (`storage` $storage^)?
+    $sym_name `:` $type (`stacked` $stacked^)? `` custom<Init>($init) (`storage` $storage^)?
     (`state` $role^ `of` $of)? attr-dict
   }];
   let hasVerifier = 1;
