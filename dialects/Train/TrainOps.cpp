@@ -9,6 +9,22 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::train;
 
+/// `init <...>`, which is left out where a variable begins at 0.
+static ParseResult parseInit(OpAsmParser &parser, InitAttr &init) {
+  if (succeeded(parser.parseOptionalKeyword("init")))
+    return parser.parseCustomAttributeWithFallback(init);
+  init = InitAttr::get(parser.getContext(), "constant", parser.getBuilder().getF64FloatAttr(0.0));
+  return success();
+}
+
+static void printInit(OpAsmPrinter &printer, Operation *, InitAttr init) {
+  if (init.getKind() == "constant" && init.getValue().getValue().isPosZero() &&
+      init.getValue().getType().isF64())
+    return;
+  printer << " init ";
+  printer.printStrippedAttrOrType(init);
+}
+
 /// `[1.0, 0.1]` with all the digits a double has.
 static ParseResult parseDoubles(OpAsmParser &parser, DenseF64ArrayAttr &values) {
   SmallVector<double> numbers;

@@ -24,7 +24,8 @@ def Train_VariableOp : Train_Op<"variable", [Symbol]> {
     (`momentum`, `variance`, `master`) exactly when `of` names a parameter. The storage
     name of a stacked variable holds `{layer}`, or `{layer+K}` if its first layer is the
     model's layer K. Without a storage name it is the variable's, with `.{layer}` behind it
-    if the variable is stacked.
+    if the variable is stacked. Without `init` a variable begins at 0, but the state
+    `master` begins as its parameter.
 
     ```mlir
     train.variable @h.ln_1.weight : tensor<12x768xf32> stacked
@@ -36,7 +37,7 @@ def Train_VariableOp : Train_Op<"variable", [Symbol]> {
                        OptionalAttr<FlatSymbolRefAttr>:$of, OptionalAttr<StrAttr>:$role,
                        OptionalAttr<StrAttr>:$sym_visibility);
   let assemblyFormat = [{
-    $sym_name `:` $type (`stacked` $stacked^)? `init` $init (`storage` $storage^)?
+    $sym_name `:` $type (`stacked` $stacked^)? `` custom<Init>($init) (`storage` $storage^)?
     (`state` $role^ `of` $of)? attr-dict
   }];
   let hasVerifier = 1;

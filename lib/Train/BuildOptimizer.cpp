@@ -27,7 +27,7 @@ private:
   /// The scalar input called `name`, declared on first use.
   Value scalar(StringRef name);
   /// A variable in f32 beside `parameter`.
-  VariableOp state(VariableOp parameter, StringRef role, InitAttr init);
+  VariableOp state(VariableOp parameter, StringRef role);
   /// The variable that is updated: the parameter, or its copy in f32.
   VariableOp masterOf(VariableOp parameter);
   /// `updated`, or `previous` where gradients have overflowed.
@@ -53,21 +53,23 @@ Value StepBuilder::scalar(StringRef name) {
   return step.getArgument(at);
 }
 
-VariableOp StepBuilder::state(VariableOp parameter, StringRef role, InitAttr init) {
+VariableOp StepBuilder::state(VariableOp parameter, StringRef role) {
   OpBuilder b(parameter->getContext());
   b.setInsertionPointAfter(parameter);
   auto name = (parameter.getSymName() + "." + role).str();
   RankedTensorType type = withElementType(parameter.getType(), b.getF32Type());
-  return VariableOp::create(
-      b, nameLocation(name, parameter.getLoc()), name, type, parameter.getStacked(), init, parameter.getStorageAttr(),
-      FlatSymbolRefAttr::get(parameter.getSymNameAttr()), b.getStringAttr(role), StringAttr());
+  auto zero = InitAttr::get(b.getContext(), "constant", b.getF64FloatAttr(0.0));
+  return VariableOp::create(b, nameLocation(name, parameter.getLoc()), name, type,
+                            parameter.getStacked(), zero, StorageAttr(),
+                            FlatSymbolRefAttr::get(parameter.getSymNameAttr()),
+                            b.getStringAttr(role), StringAttr());
 }
 
 VariableOp StepBuilder::masterOf(VariableOp parameter) {
   Type element = parameter.getTensorType().getElementType();
   if (atLeastF32(element) == element)
     return parameter;
-  return state(parameter, "master", parameter.getInit());
+  return state(parameter, "master");
 }
 
 Value StepBuilder::guarded(Value updated, Value previous) {
@@ -99,9 +101,8 @@ void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
   }
   // Vectors (norms, biases) are not decayed; layers do not count as a dimension.
   int64_t rank = parameter.getTensorType().getRank() - (parameter.getStacked() ? 1 : 0);
-  auto zero = InitAttr::get(builder.getContext(), "constant", builder.getF64FloatAttr(0.0));
-  VariableOp variance = state(parameter, "variance", zero);
-  VariableOp momentum = state(parameter, "momentum", zero);
+  VariableOp variance = state(parameter, "variance");
+  VariableOp momentum = state(parameter, "momentum");
   Value oldMomentum = get(momentum), oldVariance = get(variance);
   auto update =
       AdamWOp::create(builder, loc, weight, gradient, oldMomentum, oldVariance, clip, scalar("lr"),

@@ -47,7 +47,7 @@ module attributes {train.microbatches = 1 : i64} {
     return %loss : tensor<f32>
   }
 }
-// CHECK: train.variable @w.momentum : tensor<3x4x4xf32> stacked init <"constant", 0.000000e+00 : f64> storage <"{layer}.w"> state "momentum" of @w
+// CHECK: train.variable @w.momentum : tensor<3x4x4xf32> stacked state "momentum" of @w
 // CHECK: train.variable @w.variance
 // CHECK-LABEL: func.func @step
 // CHECK-SAME: train.input = "x"
@@ -82,7 +82,7 @@ module attributes {train.microbatches = 1 : i64, train.grad_type = f32, train.pr
 }
 // CHECK: train.variable @v : tensor<4xbf16>
 // CHECK: train.variable @v.momentum : tensor<4xf32>
-// CHECK: train.variable @v.master : tensor<4xf32> init <"normal", 2.000000e-02 : f64> storage <"v"> state "master" of @v
+// CHECK: train.variable @v.master : tensor<4xf32> state "master" of @v
 // CHECK-LABEL: func.func @step
 // CHECK: %[[MASTER:.*]] = train.get @v.master : tensor<4xf32>
 // CHECK: %[[NEW:[^,]*]], %{{.*}}, %{{.*}} = train.adamw %[[MASTER]]

@@ -2,7 +2,7 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// What `meshwright compile --emit train` prints, for the frontend's own tests.
+// What `meshwright compile --emit train` prints, as MLIR prints it, for the frontend's own tests.
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Frontend.h"
