@@ -99,10 +99,10 @@ FailureOr<Config> Config::read(StringRef path, MLIRContext *context) {
   std::string again;
   forEachKey(state->text, [&](const std::string &key, unsigned line, unsigned column) {
     // Inside arrays several objects may have the same keys.
-    if (!state->places.try_emplace(key, line, column).second && !StringRef(key).starts_with(".") &&
-        !StringRef(key).contains("..") && again.empty()) {
+    if (!state->positions.try_emplace(key, line, column).second &&
+        !StringRef(key).starts_with(".") && !StringRef(key).contains("..") && again.empty()) {
       again = key;
-      state->places[key] = {line, column};
+      state->positions[key] = {line, column};
     }
   });
   Config config(std::move(state), members, "");
@@ -114,16 +114,16 @@ FailureOr<Config> Config::read(StringRef path, MLIRContext *context) {
 }
 
 Location Config::location(StringRef key) const {
-  auto place = state->places.lookup(prefix + key.str());
-  return FileLineColLoc::get(state->context, state->path, place.first, place.second);
+  auto position = state->positions.lookup(prefix + key.str());
+  return FileLineColLoc::get(state->context, state->path, position.first, position.second);
 }
 
 InFlightDiagnostic Config::error(StringRef key) {
   state->failed = true;
-  auto place = llvm::cast<FileLineColLoc>(location(key));
-  InFlightDiagnostic diagnostic = emitError(place);
+  auto position = llvm::cast<FileLineColLoc>(location(key));
+  InFlightDiagnostic diagnostic = emitError(position);
   // Where there is a line, the file is named with it.
-  if (!place.getLine())
+  if (!position.getLine())
     diagnostic << "'" << state->path << "': ";
   return diagnostic;
 }
@@ -278,7 +278,7 @@ void Config::finish(StringRef family, ArrayRef<StringRef> ignored, ArrayRef<Fixe
   for (const auto &member : *members)
     keys.push_back(member.first);
   llvm::sort(keys, [&](StringRef a, StringRef b) {
-    return state->places.lookup(prefix + a.str()) < state->places.lookup(prefix + b.str());
+    return state->positions.lookup(prefix + a.str()) < state->positions.lookup(prefix + b.str());
   });
   for (StringRef key : keys) {
     if (used.contains(key) || llvm::is_contained(ignored, key))

@@ -68,7 +68,7 @@ public:
   void finish(llvm::StringRef family, llvm::ArrayRef<llvm::StringRef> ignored,
               llvm::ArrayRef<FixedKey> fixed);
 
-  /// An error about `key` (or the whole file), at its place.
+  /// An error about `key` (or the whole file), at its position.
   mlir::InFlightDiagnostic error(llvm::StringRef key);
   mlir::Location location(llvm::StringRef key) const;
   bool failed() const { return state->failed; }
@@ -79,7 +79,7 @@ private:
     std::string path, text;
     mlir::MLIRContext *context;
     llvm::json::Value root = nullptr;
-    llvm::StringMap<std::pair<unsigned, unsigned>> places; ///< by dotted key: line, column
+    llvm::StringMap<std::pair<unsigned, unsigned>> positions; ///< by dotted key: line, column
     llvm::StringMap<unsigned> repeated;                    ///< keys written twice
     bool failed = false;
   };

@@ -111,8 +111,8 @@ Value LayerGraph::weight(const Weight &weight) {
   std::string tensor = model->layerTensor + ".";
   // A run that does not begin with layer 0 numbers its tensors from its first.
   if (run.first > 0) {
-    size_t place = tensor.find("{layer}");
-    tensor.replace(place, 7, "{layer+" + std::to_string(run.first) + "}");
+    size_t position = tensor.find("{layer}");
+    tensor.replace(position, 7, "{layer+" + std::to_string(run.first) + "}");
   }
   Value stack = model->declare(weight, prefix, tensor, run.count);
   stacks.push_back(stack);
@@ -229,7 +229,7 @@ Value ModelGraph::declare(const Weight &weight, StringRef prefix, StringRef tens
   // when the tensor is transposed, or is a bias.
   int64_t dim = weight.full ? int64_t(weight.shape.size()) - 1 : 0;
   auto storage =
-      StorageAttr::get(context, tensor, weight.transpose, dim, weight.begin, weight.full);
+      StorageAttr::get(context, tensor, weight.transpose, dim, weight.offset, weight.full);
   // Variables stand together, before the functions.
   auto firstFunction = *module->getOps<func::FuncOp>().begin();
   OpBuilder top(firstFunction);

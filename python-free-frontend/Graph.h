@@ -18,7 +18,7 @@ using llvm::StringRef;
 using llvm::Twine;
 using mlir::Value;
 
-/// Where a variable's numbers come from: its name and place in a safetensors
+/// Where a variable's numbers come from: its name and offset in a safetensors
 /// file, and its start when there is none.
 struct Weight {
   StringRef name;                   ///< within its function's prefix
@@ -27,7 +27,7 @@ struct Weight {
   double value = 0;
   std::string tensor = {};     ///< in the file; empty: prefix + name
   bool transpose = false;      ///< the file holds [in, out]
-  int64_t begin = 0, full = 0; ///< rows of the file's tensor, along its last dimension
+  int64_t offset = 0, full = 0; ///< rows of the file's tensor, along its last dimension
 };
 
 /// How many layers share one function, and which.

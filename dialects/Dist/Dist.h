@@ -31,7 +31,7 @@ namespace meshwright::dist {
 /// memory: its FLOPs are counted apart.
 inline constexpr llvm::StringLiteral recomputedAttr = "dist.recomputed";
 
-/// Of a partitioned op beside layers that are cut into chunks, until the program of a stage is
+/// Of a partitioned op next to layers that are split into chunks, until the program of a stage is
 /// made: for each result, of a repetition for what it carries, the names of the axes along which
 /// devices have the same value.
 inline constexpr llvm::StringLiteral replicatedAttr = "dist.replicated";

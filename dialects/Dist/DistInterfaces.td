@@ -20,7 +20,7 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
                     "getSentBytes", (ins "int64_t":$n)>,
     InterfaceMethod<"The dimension of each tensor along which parts are put together, if any.",
                     "::llvm::SmallVector<int64_t>", "getGrowingDims", (ins), "", [{ return {}; }]>,
-    InterfaceMethod<"The dimension of each tensor that is cut into parts, if any.",
+    InterfaceMethod<"The dimension of each tensor that is divided into parts, if any.",
                     "::llvm::SmallVector<int64_t>", "getShrinkingDims", (ins), "", [{ return {}; }]>];
 }
 

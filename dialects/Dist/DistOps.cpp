@@ -99,7 +99,7 @@ static LogicalResult verifyTensor(Operation *op, Value from, Value to, int64_t n
   if (grow)
     shape[*grow] *= n;
   if (shrink && shape[*shrink] % n)
-    return op->emitOpError("cannot cut dimension ")
+    return op->emitOpError("cannot split dimension ")
            << *shrink << " of " << x << " into " << n << " equal parts";
   if (shrink)
     shape[*shrink] /= n;
@@ -131,33 +131,32 @@ static LogicalResult verifyBucket(Operation *op) {
   return success();
 }
 
-/// Checks that `place`, called `what` in the op, is one of the group.
-static LogicalResult verifyPlace(Operation *op, GroupAttr group, int64_t place, StringRef what,
-                                 SymbolTableCollection &symbols) {
+/// Checks that `rank`, called `what` in the op, is one of the group.
+static LogicalResult verifyRank(Operation *op, GroupAttr group, int64_t rank, StringRef what,
+                                SymbolTableCollection &symbols) {
   FailureOr<int64_t> n = groupSize(op, group, symbols);
   if (failed(n))
     return failure();
-  if (place < 0 || place >= *n)
+  if (rank < 0 || rank >= *n)
     return op->emitOpError("has '")
-           << what << "' " << place << ", but the group's places are 0 to " << *n - 1;
+           << what << "' " << rank << ", but the group's ranks are 0 to " << *n - 1;
   return success();
 }
 
-/// What the table says of a collective's operands, results and places.
+/// What the table says of a collective's operands, results and ranks.
 static LogicalResult verifyCollective(CollectiveOpInterface op, SymbolTableCollection &symbols) {
   GroupAttr group = op.getGroupAttr();
   FailureOr<int64_t> n = groupSize(op, group, symbols);
   if (failed(n) || failed(verifyBucket(op)))
     return failure();
   if (auto root = op->getAttrOfType<IntegerAttr>("root"))
-    if (failed(verifyPlace(op, group, root.getInt(), "root", symbols)))
+    if (failed(verifyRank(op, group, root.getInt(), "root", symbols)))
       return failure();
   if (auto from = op->getAttrOfType<DenseI64ArrayAttr>("from")) {
     SmallVector<int64_t> sorted(from.asArrayRef());
     llvm::sort(sorted);
     if (!llvm::equal(sorted, llvm::seq<int64_t>(0, *n)))
-      return op->emitOpError("'from' must be a permutation of the ")
-             << *n << " places of the group";
+      return op->emitOpError("'from' must be a permutation of the ") << *n << " ranks of the group";
   }
   SmallVector<int64_t> grow = op.getGrowingDims(), shrink = op.getShrinkingDims();
   auto named = op->getAttrOfType<DenseI64ArrayAttr>("dims");
@@ -237,10 +236,10 @@ LogicalResult ReshardOp::verify() {
   return success();
 }
 
-/// Checks that a place counted from the device's own is one of the group's `n`.
+/// Checks that the distance of two ranks is less than the `n` ranks of the group.
 static LogicalResult verifyShift(Operation *op, int64_t shift, int64_t n) {
   if (shift < 0 || shift >= n)
-    return op->emitOpError("shifts by ") << shift << " of " << n << " places";
+    return op->emitOpError("shifts by ") << shift << " of " << n << " ranks";
   return success();
 }
 
@@ -275,18 +274,18 @@ LogicalResult TakeOp::verify() {
 }
 
 LogicalResult SendOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyPlace(*this, getGroup(), getTo(), "to", symbols);
+  return verifyRank(*this, getGroup(), getTo(), "to", symbols);
 }
 LogicalResult RecvOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyPlace(*this, getGroup(), getFrom(), "from", symbols);
+  return verifyRank(*this, getGroup(), getFrom(), "from", symbols);
 }
 
-void BeginOp::build(OpBuilder &builder, OperationState &state, int64_t size, GroupAttr group,
-                    int64_t shift) {
+void OffsetOp::build(OpBuilder &builder, OperationState &state, int64_t size, GroupAttr group,
+                     int64_t shift) {
   build(builder, state, RankedTensorType::get({}, builder.getI32Type()), size, group, shift);
 }
 
-LogicalResult BeginOp::verifySymbolUses(SymbolTableCollection &symbols) {
+LogicalResult OffsetOp::verifySymbolUses(SymbolTableCollection &symbols) {
   FailureOr<int64_t> n = groupSize(*this, getGroup(), symbols);
   if (failed(n) || failed(verifyShift(*this, getShift(), *n)))
     return failure();
@@ -307,23 +306,23 @@ LogicalResult ExchangeOp::verifySymbolUses(SymbolTableCollection &symbols) {
   for (ArrayRef<int64_t> list : {getTo(), getSend(), getFrom(), getReceive()})
     if (int64_t(list.size()) != *n)
       return emitOpError("needs an entry for each of the ")
-             << *n << " places of the group, found " << list.size();
+             << *n << " ranks of the group, found " << list.size();
   if (int64_t(getPieces()) < 1 || int64_t(getLength()) < 1)
     return emitOpError("sends ") << getLength() << " of " << getPieces()
                                  << " pieces; at least one is sent of at least one";
   auto check = [&](ArrayRef<int64_t> peers, ArrayRef<int64_t> begins, ArrayRef<int64_t> back,
                    StringRef what) -> LogicalResult {
-    for (auto [place, peer] : llvm::enumerate(peers)) {
-      if (peer < -1 || peer >= *n || peer == int64_t(place))
-        return emitOpError("place ") << place << " " << what << " " << peer
-                                     << ", which is not another place of the group";
-      if (peer >= 0 && back[peer] != int64_t(place))
-        return emitOpError("place ")
-               << place << " " << what << " place " << peer << ", whose peer is " << back[peer];
-      bool inside = begins[place] >= 0 && begins[place] + getLength() <= getPieces();
-      if (peer < 0 ? begins[place] != -1 : !inside)
-        return emitOpError("place ") << place << " cannot use " << getLength() << " of "
-                                     << getPieces() << " pieces from " << begins[place] << " on";
+    for (auto [rank, peer] : llvm::enumerate(peers)) {
+      if (peer < -1 || peer >= *n || peer == int64_t(rank))
+        return emitOpError("rank ")
+               << rank << " " << what << " " << peer << ", which is not another rank of the group";
+      if (peer >= 0 && back[peer] != int64_t(rank))
+        return emitOpError("rank ")
+               << rank << " " << what << " rank " << peer << ", whose peer is " << back[peer];
+      bool inside = begins[rank] >= 0 && begins[rank] + getLength() <= getPieces();
+      if (peer < 0 ? begins[rank] != -1 : !inside)
+        return emitOpError("rank ") << rank << " cannot use " << getLength() << " of "
+                                    << getPieces() << " pieces from " << begins[rank] << " on";
     }
     return success();
   };
@@ -334,22 +333,22 @@ LogicalResult ExchangeOp::verifySymbolUses(SymbolTableCollection &symbols) {
   for (Value x : getXs()) {
     int64_t count = cast<RankedTensorType>(x.getType()).getNumElements();
     auto range = [&](int64_t begin) {
-      return std::pair(partBegin(count, getPieces(), begin),
-                       partBegin(count, getPieces(), begin + getLength()));
+      return std::pair(partOffset(count, getPieces(), begin),
+                       partOffset(count, getPieces(), begin + getLength()));
     };
-    for (auto [place, peer] : llvm::enumerate(getTo())) {
+    for (auto [rank, peer] : llvm::enumerate(getTo())) {
       if (peer < 0)
         continue;
-      auto sent = range(getSend()[place]), received = range(getReceive()[peer]);
+      auto sent = range(getSend()[rank]), received = range(getReceive()[peer]);
       if (sent.second - sent.first != received.second - received.first)
-        return emitOpError("place ")
-               << place << " sends " << sent.second - sent.first << " elements of " << x.getType()
-               << ", of which place " << peer << " takes " << received.second - received.first;
-      if (getKind() || getFrom()[place] < 0)
+        return emitOpError("rank ")
+               << rank << " sends " << sent.second - sent.first << " elements of " << x.getType()
+               << ", of which rank " << peer << " takes " << received.second - received.first;
+      if (getKind() || getFrom()[rank] < 0)
         continue;
-      auto replaced = range(getReceive()[place]);
+      auto replaced = range(getReceive()[rank]);
       if (sent.first < replaced.second && replaced.first < sent.second)
-        return emitOpError("place ") << place << " replaces pieces that it sends";
+        return emitOpError("rank ") << rank << " replaces pieces that it sends";
     }
   }
   return success();

@@ -217,7 +217,7 @@ def Dist_TakeOp : Dist_Op<"take", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Dist_BeginOp : Dist_LocalOp<"begin"> {
+def Dist_OffsetOp : Dist_LocalOp<"offset"> {
   let summary = "The offset of the device's own part";
   let description = [{
     The device's rank in the group times `size`: an op that depends on a global index adds
@@ -225,7 +225,7 @@ def Dist_BeginOp : Dist_LocalOp<"begin"> {
     many ranks further, see `dist.slice`.
 
     ```mlir
-    %0 = dist.begin 64 over <@mesh {tensor}> : tensor<i32>
+    %0 = dist.offset 64 over <@mesh {tensor}> : tensor<i32>
     ```
   }];
   let arguments = (ins I64Attr:$size, Dist_GroupAttr:$group,

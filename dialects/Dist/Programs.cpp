@@ -12,14 +12,14 @@ namespace meshwright::dist {
 
 bool hasPrograms(ModuleOp module) {
   return llvm::any_of(module.getOps<ModuleOp>(),
-                      [](ModuleOp nested) { return nested->hasAttr(placeAttr); });
+                      [](ModuleOp nested) { return nested->hasAttr(coordinatesAttr); });
 }
 
 SmallVector<ModuleOp> programsOf(ModuleOp module) {
   if (!hasPrograms(module))
     return {module};
   return llvm::filter_to_vector(module.getOps<ModuleOp>(),
-                                [](ModuleOp nested) { return nested->hasAttr(placeAttr); });
+                                [](ModuleOp nested) { return nested->hasAttr(coordinatesAttr); });
 }
 
 SmallVector<int64_t> coordinatesOf(Attribute entry) {
@@ -37,7 +37,7 @@ SmallVector<int64_t> coordinatesOf(Attribute entry) {
 }
 
 bool runsOn(ModuleOp program, const Mesh &mesh, int64_t rank) {
-  auto at = program->getAttrOfType<DictionaryAttr>(placeAttr);
+  auto at = program->getAttrOfType<DictionaryAttr>(coordinatesAttr);
   return !at || llvm::all_of(at, [&](NamedAttribute entry) {
     int axis = mesh.find(entry.getName());
     return axis >= 0 &&
@@ -46,22 +46,24 @@ bool runsOn(ModuleOp program, const Mesh &mesh, int64_t rank) {
 }
 
 /// Axes and coordinates of one program, against the mesh.
-static LogicalResult verifyPlace(ModuleOp program, const Mesh &mesh) {
-  auto at = program->getAttrOfType<DictionaryAttr>(placeAttr);
+static LogicalResult verifyCoordinates(ModuleOp program, const Mesh &mesh) {
+  auto at = program->getAttrOfType<DictionaryAttr>(coordinatesAttr);
   if (!at)
-    return program.emitError("expected '") << placeAttr << "' to be a dictionary of coordinates";
+    return program.emitError("expected '")
+           << coordinatesAttr << "' to be a dictionary of coordinates";
   for (NamedAttribute entry : at) {
     int axis = mesh.find(entry.getName());
     if (axis < 0)
-      return program.emitError("'") << placeAttr << "' names '" << entry.getName().getValue()
+      return program.emitError("'") << coordinatesAttr << "' names '" << entry.getName().getValue()
                                     << "', which is no axis of the mesh";
     SmallVector<int64_t> coordinates = coordinatesOf(entry.getValue());
     int64_t size = mesh.axes[axis].size;
-    if (coordinates.empty() ||
-        llvm::any_of(coordinates, [&](int64_t place) { return place < 0 || place >= size; }))
-      return program.emitError("'") << placeAttr << "' puts the program at " << entry.getValue()
-                                    << " of axis '" << entry.getName().getValue()
-                                    << "', whose coordinates are 0 to " << size - 1;
+    if (coordinates.empty() || llvm::any_of(coordinates, [&](int64_t coordinate) {
+          return coordinate < 0 || coordinate >= size;
+        }))
+      return program.emitError("'")
+             << coordinatesAttr << "' puts the program at " << entry.getValue() << " of axis '"
+             << entry.getName().getValue() << "', whose coordinates are 0 to " << size - 1;
   }
   return success();
 }
@@ -75,7 +77,7 @@ LogicalResult verifyPrograms(ModuleOp module) {
   Mesh mesh = outer.getMesh();
   SmallVector<ModuleOp> programs = programsOf(module);
   for (ModuleOp program : programs) {
-    if (failed(verifyPlace(program, mesh)))
+    if (failed(verifyCoordinates(program, mesh)))
       return failure();
     MeshOp own = lookupMesh(program);
     if (!own)

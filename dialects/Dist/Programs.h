@@ -5,11 +5,11 @@
 // Usually all devices run one program, and a module is that program. Pipeline
 // stages differ: then the module holds one nested module per program,
 //
-//   module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
+//   module @stage0 attributes {dist.coordinates = {pipe = 0 : i64}} {
 //     dist.mesh @mesh ["pipe" = 2, "data" = 2]
 //     func.func @step ...
 //
-// whose `dist.at` gives, for some axes of the mesh, the coordinate of the devices
+// whose `dist.coordinates` gives, for some axes of the mesh, the coordinate of the devices
 // that run it, or, as in {data = [1, 2, 3]}, several. Every device is of exactly one
 // program.
 //
@@ -24,13 +24,13 @@
 namespace meshwright::dist {
 
 /// The attribute of a nested module that makes it a program.
-inline constexpr llvm::StringLiteral placeAttr = "dist.at";
+inline constexpr llvm::StringLiteral coordinatesAttr = "dist.coordinates";
 
 /// The attribute of an op that belongs to a task of a pipeline's schedule: the task's
 /// name, "F3.1". Calls keep it to the end.
 inline constexpr llvm::StringLiteral taskAttr = "dist.task";
 
-/// The coordinates that one entry of a `dist.at` gives: those of an integer or of a
+/// The coordinates that one entry of a `dist.coordinates` gives: those of an integer or of a
 /// list of integers; empty where it is neither.
 llvm::SmallVector<int64_t> coordinatesOf(mlir::Attribute entry);
 
@@ -42,10 +42,10 @@ llvm::SmallVector<mlir::ModuleOp> programsOf(mlir::ModuleOp module);
 bool hasPrograms(mlir::ModuleOp module);
 
 /// Whether the device `rank` of `mesh` runs `program`; a program without a
-/// `dist.at` is everybody's.
+/// `dist.coordinates` is everybody's.
 bool runsOn(mlir::ModuleOp program, const Mesh &mesh, int64_t rank);
 
-/// Checks that each `dist.at` names axes and coordinates of the mesh, that each
+/// Checks that each `dist.coordinates` names axes and coordinates of the mesh, that each
 /// program has the outer module's mesh, and that every device is of exactly one.
 mlir::LogicalResult verifyPrograms(mlir::ModuleOp module);
 

@@ -21,12 +21,13 @@ class TargetAttr;
 inline constexpr llvm::StringLiteral kernelAttr = "exec.kernel", templateAttr = "exec.template",
                                      iterationsAttr = "exec.iterations", chunksAttr = "exec.chunks",
                                      workspaceAttr = "exec.workspace", inplaceAttr = "exec.inplace",
-                                     tiedAttr = "exec.tied";
-/// Of a collective or a copy that is only started: the number that `exec.wait` waits for.
-inline constexpr llvm::StringLiteral startAttr = "exec.start";
+                                     inPlaceAliasesAttr = "exec.inplace_aliases";
+/// Of an asynchronous collective or copy: the token that `exec.wait` waits for.
+inline constexpr llvm::StringLiteral asyncTokenAttr = "exec.async_token";
 /// The number of an op whose results are observed, in the tensor form, and of a module
 /// whose ops have them that form as text.
-inline constexpr llvm::StringLiteral valueAttr = "exec.value", tensorFormAttr = "exec.tensor_form";
+inline constexpr llvm::StringLiteral valueIdAttr = "exec.value_id",
+                                     tensorFormAttr = "exec.tensor_form";
 /// Of attention in the tensor form: what become the attributes of exec.attention with these
 /// names.
 inline constexpr llvm::StringLiteral libraryAttr = "exec.library", reasonAttr = "exec.reason";
@@ -36,7 +37,7 @@ inline constexpr llvm::StringLiteral gradientsAttr = "exec.gradients", movesAttr
 /// The number of a collective in a finished module, and of that module the groups of ranks
 /// that communicate; see the dialect's description.
 inline constexpr llvm::StringLiteral collectiveAttr = "exec.collective", groupsAttr = "exec.groups";
-/// Attributes of a planned module.
+/// Attributes of a module whose memory is assigned.
 inline constexpr llvm::StringLiteral arenaBytesAttr = "exec.arena_bytes",
                                      liveBytesAttr = "exec.live_bytes", memoryAttr = "exec.memory",
                                      hostBytesAttr = "exec.host_bytes",
@@ -48,14 +49,14 @@ bool isOnHost(mlir::Type type);
 mlir::MemRefType onHost(mlir::MemRefType type);
 mlir::MemRefType inArena(mlir::MemRefType type);
 
-/// What runs in order, started or not, without the program waiting for it.
+/// What runs in order, asynchronous or not, without the program waiting for it.
 enum class Queue { Communication, ToDevice, ToHost };
 /// The queue that an op runs in; nothing if the program runs it itself.
 std::optional<Queue> queueOf(mlir::Operation *op);
 
-/// The number under which a collective or a copy is only started; nothing where the program
+/// The async token of a collective or a copy; nothing where the program
 /// waits for it there, and for other ops.
-std::optional<int64_t> startOf(mlir::Operation *op);
+std::optional<int64_t> asyncTokenOf(mlir::Operation *op);
 
 /// The number of a collective; nothing before exec-number-collectives, and for other ops.
 std::optional<int64_t> collectiveOf(mlir::Operation *op);

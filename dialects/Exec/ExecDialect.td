@@ -37,7 +37,7 @@ def Exec_Dialect : Dialect {
     With memory of the host, of type `memref<.., "host">`, also `exec.host_bytes`, the size
     of the host's arena, and `exec.host_memory`, bytes by category when most of it is live.
 
-    A collective of the memory form with `exec.start`, an i64, its async token, is
+    A collective of the memory form with `exec.async_token`, an i64, its async token, is
     asynchronous, and so is a copy between the two arenas; see `exec.wait`.
 
     A launch in the tensor form has `exec.gradients`, the numbers of the inputs from which an
@@ -49,7 +49,7 @@ def Exec_Dialect : Dialect {
     `exec.collective`, an i64: its row in the plan, counted over all programs. Code, plan and traces
     name groups and collectives by these numbers (`exec-number-collectives`).
 
-    A `func.call` in the tensor form has `exec.tied` once its callee is in the memory
+    A `func.call` in the tensor form has `exec.inplace_aliases` once its callee is in the memory
     form: for each result the operand that it is an in-place alias of, or -1.
   }];
   let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::memref::MemRefDialect",

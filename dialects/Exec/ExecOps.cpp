@@ -86,8 +86,8 @@ int64_t exec::bytesOf(Type type) {
   return shaped.getNumElements() * llvm::divideCeil(shaped.getElementTypeBitWidth(), 8);
 }
 
-std::optional<int64_t> exec::startOf(Operation *op) {
-  auto number = op->getAttrOfType<IntegerAttr>(startAttr);
+std::optional<int64_t> exec::asyncTokenOf(Operation *op) {
+  auto number = op->getAttrOfType<IntegerAttr>(asyncTokenAttr);
   return number ? std::optional(number.getInt()) : std::nullopt;
 }
 
@@ -108,7 +108,7 @@ ArrayAttr exec::groupAlong(ArrayAttr axes, int64_t channel) {
 ArrayAttr exec::groupOf(Operation *op) {
   if (auto window = dyn_cast<WindowOp>(op))
     return window.getAxes();
-  if (auto begin = dyn_cast<StoreBeginOp>(op))
+  if (auto begin = dyn_cast<StoreOffsetOp>(op))
     return begin.getAxes();
   if (auto collective = dyn_cast<CollectiveOpInterface>(op))
     return groupAlong(collective.getAxes(), collective.getMessageChannel());
@@ -220,8 +220,8 @@ LogicalResult SlotOp::verify() {
 LogicalResult ViewOp::verify() {
   MemRefType base = getBase().getType(), result = getType();
   if (base.getElementType() != result.getElementType() ||
-      base.getMemorySpace() != result.getMemorySpace() || int64_t(getBegin()) < 0 ||
-      int64_t(getBegin()) + result.getNumElements() > base.getNumElements())
+      base.getMemorySpace() != result.getMemorySpace() || int64_t(getOffset()) < 0 ||
+      int64_t(getOffset()) + result.getNumElements() > base.getNumElements())
     return emitOpError("gives ") << result << ", which " << base << " does not hold";
   return success();
 }
@@ -263,9 +263,10 @@ static LogicalResult verifyOneIndex(Operation *op, MemRefType type) {
   return success();
 }
 LogicalResult StoreIndexOp::verify() { return verifyOneIndex(*this, getTarget().getType()); }
-LogicalResult StoreBeginOp::verify() {
+LogicalResult StoreOffsetOp::verify() {
   if (int64_t(getShift()) < 0 || int64_t(getShift()) >= int64_t(getMembers()))
-    return emitOpError("shifts by ") << int64_t(getShift()) << " of " << int64_t(getMembers()) << " places";
+    return emitOpError("shifts by ")
+           << int64_t(getShift()) << " of " << int64_t(getMembers()) << " ranks";
   return verifyOneIndex(*this, getTarget().getType());
 }
 
@@ -598,10 +599,10 @@ static LogicalResult verifyAttention(Op op, ValueRange likeQ, ValueRange likeK) 
       return op.emitOpError("gives ") << given << " bytes of workspace where its library may need "
                                       << wanted;
   }
-  if (op.getHeadBegin()) {
-    auto begin = cast<MemRefType>(op.getHeadBegin().getType());
+  if (op.getHeadOffset()) {
+    auto begin = cast<MemRefType>(op.getHeadOffset().getType());
     if (begin.getNumElements() != 1 || !begin.getElementType().isInteger(32))
-      return op.emitOpError("begins at one i32, not ") << begin;
+      return op.emitOpError("needs one i32 as head_offset, not ") << begin;
   }
   return success();
 }
@@ -634,12 +635,12 @@ int64_t ExchangeOp::getReceivedBytes() {
   SmallVector<int32_t> numbers(wide.begin(), wide.end());
   ExchangeTable table{numbers.data(), int64_t(getTo().size())};
   int64_t most = 0;
-  for (int64_t place = 0; place < table.places; ++place) {
+  for (int64_t rank = 0; rank < table.ranks; ++rank) {
     int64_t sum = 0;
-    if (table.from(place) >= 0)
+    if (table.from(rank) >= 0)
       for (Value memory : getMemory()) {
         auto type = cast<MemRefType>(memory.getType());
-        sum += table.pieces(type.getNumElements(), table.receive(place)).length() *
+        sum += table.pieces(type.getNumElements(), table.receive(rank)).length() *
                llvm::divideCeil(type.getElementTypeBitWidth(), 8);
       }
     most = std::max(most, sum);
@@ -656,7 +657,7 @@ LogicalResult ExchangeOp::verify() {
              << getMemory().front().getType() << " and " << memory.getType();
   for (ArrayRef<int64_t> list : {getSend(), getFrom(), getReceive()})
     if (list.size() != getTo().size())
-      return emitOpError("has lists of ") << getTo().size() << " and " << list.size() << " places";
+      return emitOpError("has lists of ") << getTo().size() << " and " << list.size() << " ranks";
   int64_t wanted = getKind() ? getReceivedBytes() : 0;
   int64_t given = getWorkspace() ? bytesOf(getWorkspace().getType()) : 0;
   if (given != wanted)

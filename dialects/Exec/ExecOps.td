@@ -82,7 +82,7 @@ def Exec_CallOp : Exec_Op<"call", [AttrSizedOperandSegments,
   let summary = "Runs a private program";
   let description = [{
     Operands are memory for the callee's arguments and, if the callee has buffers of its
-    own, a workspace, which `exec-plan-memory` adds. In the tensor form the op is a
+    own, a workspace, which `exec-assign-offsets` adds. In the tensor form the op is a
     `func.call`.
 
     ```mlir
@@ -228,7 +228,7 @@ def Exec_BufferOp : Exec_Op<"buffer", [Pure]> {
     With the type `memref<.., "host">` it is a range of the host's arena, see
     `exec-offload`. `name` is unique in its program. `variable`, `input` and `output` mark
     memory that outlives the program and is the same in every program. `offset`, in bytes
-    from the start of the arena and a multiple of 64, is set by `exec-plan-memory`.
+    from the start of the arena and a multiple of 64, is set by `exec-assign-offsets`.
   }];
   let arguments = (ins StrAttr:$name, Exec_CategoryAttr:$category,
                        OptionalAttr<FlatSymbolRefAttr>:$variable, OptionalAttr<StrAttr>:$input,
@@ -263,11 +263,11 @@ def Exec_SlotOp : Exec_Op<"slot", [Pure]> {
 def Exec_ViewOp : Exec_Op<"view", [Pure]> {
   let summary = "The same memory with another shape";
   let description = [{
-    Row-major, from element `begin` of `base` on; may be shorter than `base`.
+    Row-major, from element `offset` of `base` on; may be shorter than `base`.
   }];
-  let arguments = (ins Exec_MemRef:$base, DefaultValuedAttr<I64Attr, "0">:$begin);
+  let arguments = (ins Exec_MemRef:$base, DefaultValuedAttr<I64Attr, "0">:$offset);
   let results = (outs Exec_MemRef:$result);
-  let assemblyFormat = "$base (`from` $begin^)? attr-dict `:` type($base) `->` type($result)";
+  let assemblyFormat = "$base (`from` $offset^)? attr-dict `:` type($base) `->` type($result)";
   let hasVerifier = 1;
 }
 
@@ -295,7 +295,7 @@ def Exec_CopyOp : Exec_Op<"copy", [DeclareOpInterfaceMethods<MemoryEffectsOpInte
     not share memory and removes those whose values may.
 
     ```mlir
-    exec.copy %mine to %kept {exec.start = 0 : i64} : memref<4x64xf32> to memref<4x64xf32, "host">
+    exec.copy %mine to %kept {exec.async_token = 0 : i64} : memref<4x64xf32> to memref<4x64xf32, "host">
     ```
   }];
   let arguments = (ins Exec_Operand:$source, Optional<Exec_MemRef>:$target);
@@ -309,7 +309,7 @@ def Exec_CopyOp : Exec_Op<"copy", [DeclareOpInterfaceMethods<MemoryEffectsOpInte
 def Exec_ObserveOp : Exec_Op<"observe", [MemoryEffects<[MemWrite]>]> {
   let summary = "Passes a value to the runtime, which may write it to a file";
   let description = [{
-    `source` holds result `result` of the op to which `exec-number-values` gave the id
+    `source` holds result `result` of the op to which `exec-assign-value-ids` gave the id
     `value`. A program has these ops if its executable is to dump a step for
     `meshwright replay`.
 
@@ -331,11 +331,11 @@ def Exec_StoreIndexOp : Exec_Op<"store_index"> {
   let hasVerifier = 1;
 }
 
-def Exec_StoreBeginOp : Exec_Op<"store_begin"> {
+def Exec_StoreOffsetOp : Exec_Op<"store_offset"> {
   let summary = "Writes the offset of this device's part";
   let description = [{
     `target`, one i32, becomes `size` times the device's rank among the ranks that differ
-    only in `axes`. In the tensor form the op was a `dist.begin`. With `shift` it is the
+    only in `axes`. In the tensor form the op was a `dist.offset`. With `shift` it is the
     offset of the part that many ranks further, modulo `members` ranks.
   }];
   let arguments = (ins I64Attr:$size, StrArrayAttr:$axes, Writes<Exec_MemRef>:$target,
@@ -489,7 +489,7 @@ def Exec_AttentionOp : Exec_AttentionBase<"attention"> {
   let description = [{
     q, out: [batch, queries, heads, d]; k, v: [batch, keys, kv heads, d], all of one
     of the types f32, bf16 and f16; lse: [batch, heads, queries] in f32. `ids` and `key` are present exactly when `dropout` is
-    not 0. `head_begin`, one i32, is the global number of the first head, 0 without
+    not 0. `head_offset`, one i32, is the global number of the first head, 0 without
     it. See MwAttention in meshwright/runtime/ABI.h for the other attributes. How large the
     workspace is, if there is one, is the target's to say.
 
@@ -498,11 +498,11 @@ def Exec_AttentionOp : Exec_AttentionBase<"attention"> {
   }];
   let arguments = !con((ins Reads<Exec_MemRef>:$q, Reads<Exec_MemRef>:$k, Reads<Exec_MemRef>:$v,
                             Reads<Optional<Exec_MemRef>>:$ids, Reads<Optional<Exec_MemRef>>:$key,
-                            Reads<Optional<Exec_MemRef>>:$head_begin,
+                            Reads<Optional<Exec_MemRef>>:$head_offset,
                             Writes<Exec_MemRef>:$out, Writes<Exec_MemRef>:$lse,
                             Writes<Optional<Exec_MemRef>>:$workspace), AttentionAttrs);
   let assemblyFormat = [{
-    `ins` `(` $q `,` $k `,` $v `)` (`dropout` `(` $ids^ `,` $key `)`)? (`head_begin` `(` $head_begin^ `)`)?
+    `ins` `(` $q `,` $k `,` $v `)` (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` `(` $head_offset^ `)`)?
     `outs` `(` $out `,` $lse `)`
     (`workspace` `(` $workspace^ `)`)? attr-dict `:` functional-type(operands, results)
   }];
@@ -514,12 +514,12 @@ def Exec_AttentionGradOp : Exec_AttentionBase<"attention_grad"> {
   let arguments = !con((ins Reads<Exec_MemRef>:$dout, Reads<Exec_MemRef>:$q, Reads<Exec_MemRef>:$k,
                             Reads<Exec_MemRef>:$v, Reads<Exec_MemRef>:$out, Reads<Exec_MemRef>:$lse,
                             Reads<Optional<Exec_MemRef>>:$ids, Reads<Optional<Exec_MemRef>>:$key,
-                            Reads<Optional<Exec_MemRef>>:$head_begin,
+                            Reads<Optional<Exec_MemRef>>:$head_offset,
                             Writes<Exec_MemRef>:$dq, Writes<Exec_MemRef>:$dk,
                             Writes<Exec_MemRef>:$dv, Writes<Optional<Exec_MemRef>>:$workspace),
                        AttentionAttrs);
   let assemblyFormat = [{
-    `ins` `(` $dout `,` $q `,` $k `,` $v `,` $out `,` $lse `)` (`dropout` `(` $ids^ `,` $key `)`)? (`head_begin` `(` $head_begin^ `)`)?
+    `ins` `(` $dout `,` $q `,` $k `,` $v `,` $out `,` $lse `)` (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` `(` $head_offset^ `)`)?
     `outs` `(` $dq `,` $dk `,` $dv `)` (`workspace` `(` $workspace^ `)`)? attr-dict
     `:` functional-type(operands, results)
   }];
@@ -558,7 +558,7 @@ class Exec_TableOp<Collective c> : Exec_Op<c.name, !listconcat(
   }]) # !if(c.reduces, [{
     ::std::optional<::meshwright::train::ReduceKind> getReductionKind() { return getReduction(); }
   }], "") # !if(!eq(c.who, "Root"), [{
-    ::std::optional<int64_t> getPlace() { return int64_t(getRoot()); }
+    ::std::optional<int64_t> getPeer() { return int64_t(getRoot()); }
   }], "") # !if(!eq(c.who, "From"), [{
     ::llvm::SmallVector<int64_t> getTable() { return ::llvm::to_vector(getFrom()); }
   }], "") # !if(c.bucket, [{
@@ -618,7 +618,7 @@ def Exec_SendOp : Exec_Op<"send", [CollectiveOpInterface, MemoryEffects<[MemWrit
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::SmallVector<::mlir::Value> getTargets() { return {}; }
-    ::std::optional<int64_t> getPlace() { return int64_t(getTo()); }
+    ::std::optional<int64_t> getPeer() { return int64_t(getTo()); }
     int64_t getMessageChannel() { return getChannel() + 1; }
     ::std::optional<::mlir::Value> getScratch() { return getBuffer(); }
   }];
@@ -635,7 +635,7 @@ def Exec_WaitOp : Exec_Op<"wait", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "mw_wait: waits for an asynchronous collective or copy";
   let description = [{
     A collective, or a copy from or to the host, with the attribute
-    `exec.start = n : i64` is asynchronous: it starts where it stands and runs while the
+    `exec.async_token = n : i64` is asynchronous: it starts where it stands and runs while the
     program goes on. `exec.wait n` returns when the latest op with that async token has
     ended. Since the ops of a queue end in the order in which they start, all earlier ops
     of its queue have ended then, too; the queues are communication, copies to the device
@@ -643,13 +643,13 @@ def Exec_WaitOp : Exec_Op<"wait", [MemoryEffects<[MemRead, MemWrite]>]> {
     same queue may write the op's operands or touch its results.
 
     ```mlir
-    exec.reduce_scatter sum %g to %mine over ["data"] {exec.start = 0 : i64} : memref<8xf32> to memref<4xf32>
+    exec.reduce_scatter sum %g to %mine over ["data"] {exec.async_token = 0 : i64} : memref<8xf32> to memref<4xf32>
     ...
     exec.wait 0
     ```
   }];
-  let arguments = (ins I64Attr:$start);
-  let assemblyFormat = "$start attr-dict";
+  let arguments = (ins I64Attr:$async_token);
+  let assemblyFormat = "$async_token attr-dict";
 }
 def Exec_RecvOp : Exec_Op<"recv", [CollectiveOpInterface]> {
   let summary = "mw_recv from rank `from` of the group";
@@ -661,7 +661,7 @@ def Exec_RecvOp : Exec_Op<"recv", [CollectiveOpInterface]> {
   let extraClassDeclaration = [{
     ::mlir::SmallVector<::mlir::Value> getSources() { return {}; }
     ::mlir::SmallVector<::mlir::Value> getTargets() { return {getOutput()}; }
-    ::std::optional<int64_t> getPlace() { return int64_t(getFrom()); }
+    ::std::optional<int64_t> getPeer() { return int64_t(getFrom()); }
     int64_t getMessageChannel() { return getChannel() + 1; }
   }];
 }

@@ -150,7 +150,7 @@ public:
 
   //===--- the way out ------------------------------------------------------===//
 
-  /// The stages at which programs leave as this target's text, the last one where --emit does
+  /// The phases at which programs leave as this target's text, the last one where --emit does
   /// not say; none for targets of executables.
   virtual llvm::ArrayRef<llvm::StringLiteral> getExits() const { return {}; }
   /// The module as functions of the LLVM dialect, with the plan and whatever else the
@@ -162,7 +162,7 @@ public:
   /// machine's.
   virtual std::string getHostProcessor(Parameters parameters) const { return ""; }
   virtual RuntimeFiles getRuntimeFiles() const { return {}; }
-  /// What --emit has of a module at stage exec beside what all targets have.
+  /// What --emit has of a module at phase exec beside what all targets have.
   virtual llvm::ArrayRef<llvm::StringLiteral> getEmissions() const { return {}; }
   /// The text of an exit or an emission.
   virtual mlir::FailureOr<std::string> emit(llvm::StringRef emission, mlir::ModuleOp module,

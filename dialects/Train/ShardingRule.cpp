@@ -181,7 +181,7 @@ LogicalResult inferFactorSizes(ShardingRule &rule, ArrayRef<ArrayRef<int64_t>> o
     rule.factors[f].size = size;
     where[f] = "the op's attributes";
   }
-  auto place = [](unsigned operand, unsigned dim) {
+  auto describe = [](unsigned operand, unsigned dim) {
     return ("dimension " + Twine(dim) + " of operand " + Twine(operand)).str();
   };
   auto set = [&](unsigned f, int64_t size, std::string at) {
@@ -200,7 +200,7 @@ LogicalResult inferFactorSizes(ShardingRule &rule, ArrayRef<ArrayRef<int64_t>> o
   // Plain dimensions first: they give the parts of composed ones.
   for (auto [i, tensor] : enumerate(rule.operands))
     for (auto [d, dim] : enumerate(tensor.dims))
-      if (dim.size() == 1 && failed(set(dim[0], operands[i][d], place(i, d))))
+      if (dim.size() == 1 && failed(set(dim[0], operands[i][d], describe(i, d))))
         return failure();
   for (auto [i, tensor] : enumerate(rule.operands))
     for (auto [d, dim] : enumerate(tensor.dims)) {
@@ -213,18 +213,18 @@ LogicalResult inferFactorSizes(ShardingRule &rule, ArrayRef<ArrayRef<int64_t>> o
         else if (unknown < 0)
           unknown = f;
         else {
-          error = place(i, d) + " has more than one factor of unknown size";
+          error = describe(i, d) + " has more than one factor of unknown size";
           return failure();
         }
       }
       int64_t size = operands[i][d];
       if (product == 0 || size % product != 0 || (unknown < 0 && size != product)) {
         error =
-            (Twine(place(i, d)) + " is " + Twine(size) + ", not a multiple of " + Twine(product))
+            (Twine(describe(i, d)) + " is " + Twine(size) + ", not a multiple of " + Twine(product))
                 .str();
         return failure();
       }
-      if (unknown >= 0 && failed(set(unknown, size / product, place(i, d))))
+      if (unknown >= 0 && failed(set(unknown, size / product, describe(i, d))))
         return failure();
     }
   return success();

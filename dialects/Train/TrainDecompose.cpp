@@ -172,7 +172,7 @@ SmallVector<Value> EmbeddingGradOp::decompose(OpBuilder &b) {
 
 SmallVector<Value> ShiftIdsOp::decompose(OpBuilder &b) {
   Expr ids = expr(b, getLoc(), getIds());
-  return {arith::SubIOp::create(b, getLoc(), ids.v, ids.with(getBegin()).to(ids.v).v)};
+  return {arith::SubIOp::create(b, getLoc(), ids.v, ids.with(getOffset()).to(ids.v).v)};
 }
 
 SmallVector<Value> IgnoreIdOp::decompose(OpBuilder &b) {
@@ -234,8 +234,8 @@ SmallVector<Value> RopeTableOp::decompose(OpBuilder &b) {
   auto row = RankedTensorType::get({type.getDimSize(1)}, element);
   Value table = arith::ConstantOp::create(b, getLoc(), DenseElementsAttr::get(row, frequencies));
   Expr index = expr(b, getLoc(), IotaOp::create(b, getLoc(), ids, 0));
-  if (getBegin())
-    index = addI(index, index.with(getBegin()).to(index.v));
+  if (getOffset())
+    index = addI(index, index.with(getOffset()).to(index.v));
   Value position = arith::SIToFPOp::create(b, getLoc(), type, index.v);
   Expr angle = expr(b, getLoc(), position) * expr(b, getLoc(), table).to(position);
   double scale = getScale().convertToDouble();
@@ -322,12 +322,12 @@ SmallVector<Value> ReluGradOp::decompose(OpBuilder &b) {
 /// One of the two words of a random key.
 static Expr keyWord(OpBuilder &b, Location loc, Value key, int32_t i) {
   auto word = RankedTensorType::get({}, b.getI32Type());
-  auto place = DenseElementsAttr::get(word, b.getI32IntegerAttr(i));
-  Value index = arith::ConstantOp::create(b, loc, place);
+  auto position = DenseElementsAttr::get(word, b.getI32IntegerAttr(i));
+  Value index = arith::ConstantOp::create(b, loc, position);
   return expr(b, loc, GatherRowsOp::create(b, loc, word, key, index));
 }
 
-SmallVector<Value> PartBeginOp::decompose(OpBuilder &b) {
+SmallVector<Value> PartOffsetOp::decompose(OpBuilder &b) {
   Expr index = expr(b, getLoc(), getPart());
   auto apply = [&](auto op, uint64_t by) {
     index = index.with(decltype(op)::create(b, getLoc(), index.v, index.constant(double(by)).v));
@@ -335,7 +335,7 @@ SmallVector<Value> PartBeginOp::decompose(OpBuilder &b) {
   apply(arith::DivUIOp(), getEvery());
   apply(arith::RemUIOp(), getParts());
   apply(arith::MulIOp(), getSize());
-  return {getBegin() ? addI(index, index.with(getBegin())).v : index.v};
+  return {getOffset() ? addI(index, index.with(getOffset())).v : index.v};
 }
 
 SmallVector<Value> FoldInOp::decompose(OpBuilder &b) {
@@ -346,10 +346,10 @@ SmallVector<Value> FoldInOp::decompose(OpBuilder &b) {
   auto [first, second] =
       philox(index, index.constant(0), index.constant(0xF01D), index.constant(1),
              keyWord(b, getLoc(), getKey(), 0), keyWord(b, getLoc(), getKey(), 1));
-  Expr place = index.with(IotaOp::create(b, getLoc(), getType(), 0));
-  Expr isFirst = place.with(
-      arith::CmpIOp::create(b, getLoc(), arith::CmpIPredicate::eq, place.v, place.constant(0).v));
-  return {select(isFirst, first.to(place.v), second.to(place.v)).v};
+  Expr position = index.with(IotaOp::create(b, getLoc(), getType(), 0));
+  Expr isFirst = position.with(arith::CmpIOp::create(b, getLoc(), arith::CmpIPredicate::eq,
+                                                     position.v, position.constant(0).v));
+  return {select(isFirst, first.to(position.v), second.to(position.v)).v};
 }
 
 SmallVector<Value> DropoutOp::decompose(OpBuilder &b) {
@@ -365,8 +365,8 @@ SmallVector<Value> DropoutOp::decompose(OpBuilder &b) {
   SmallVector<int64_t> sizes = getLogicalSizes();
   for (int64_t d = type.getRank() - 1; d > 0; size *= sizes[--d]) {
     Expr index = x.with(IotaOp::create(b, getLoc(), words, d));
-    if (Value begin = getBegin(d))
-      index = addI(index, x.with(begin).to(x.v));
+    if (Value offset = getOffset(d))
+      index = addI(index, x.with(offset).to(x.v));
     inside = addI(inside, mulI(index, inside.constant(double(int32_t(size)))));
   }
   Expr sequence = x.with(getIds()).to(x.v, true);
@@ -389,8 +389,8 @@ SmallVector<Value> MaskOp::decompose(OpBuilder &b) {
   Expr x = expr(b, getLoc(), getX());
   auto words = RankedTensorType::get(tensor(getX()).getShape(), b.getI32Type());
   Expr index = x.with(IotaOp::create(b, getLoc(), words, getDim()));
-  if (getBegin())
-    index = addI(index, x.with(getBegin()).to(x.v));
+  if (getOffset())
+    index = addI(index, x.with(getOffset()).to(x.v));
   Expr inside = index.with(arith::CmpIOp::create(b, getLoc(), arith::CmpIPredicate::ult, index.v,
                                                  index.constant(double(getBelow())).v));
   return {select(inside, x, x.constant(getValue().convertToDouble())).v};

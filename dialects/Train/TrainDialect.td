@@ -27,7 +27,7 @@ def Train_Dialect : Dialect {
   let extraClassDeclaration = [{
     /// Of a `train.repeat` and the function that it calls: its RoleAttr.
     static constexpr ::llvm::StringLiteral roleAttr = "train.role";
-    /// Of a `train.repeat` of layers, where a pipeline cuts them into chunks: the chunk, an i64.
+    /// Of a `train.repeat` of layers, where a pipeline splits them into chunks: the chunk, an i64.
     static constexpr ::llvm::StringLiteral chunkAttr = "train.chunk";
   }];
 }
@@ -52,8 +52,8 @@ def Train_StorageAttr : Train_Attr<"Storage", "storage"> {
   let summary = "Where a variable lives in a safetensors file";
   let description = [{
     `#train.storage<"transformer.h.{layer}.attn.c_attn.weight", transpose = true,
-    dim = 1, begin = 0, full = 2304>`: of the file's tensor take, along its
-    dimension `dim` (of size `full`), the variable's rows from `begin`; then, if
+    dim = 1, offset = 0, full = 2304>`: of the file's tensor take, along its
+    dimension `dim` (of size `full`), the variable's rows from `offset`; then, if
     `transpose`, swap the last two dimensions. `full = 0`: the whole tensor.
     `{layer}` is the layer's number in a stacked variable; `{layer+6}` where the
     stack begins with the model's layer 6.
@@ -61,9 +61,9 @@ def Train_StorageAttr : Train_Attr<"Storage", "storage"> {
   let parameters = (ins StringRefParameter<"tensor name">:$tensor,
                         DefaultValuedParameter<"bool", "false">:$transpose,
                         DefaultValuedParameter<"int64_t", "0">:$dim,
-                        DefaultValuedParameter<"int64_t", "0">:$begin,
+                        DefaultValuedParameter<"int64_t", "0">:$offset,
                         DefaultValuedParameter<"int64_t", "0">:$full);
-  let assemblyFormat = "`<` $tensor (`,` struct($transpose, $dim, $begin, $full)^)? `>`";
+  let assemblyFormat = "`<` $tensor (`,` struct($transpose, $dim, $offset, $full)^)? `>`";
 }
 
 def Train_ReduceKind : I32EnumAttr<"ReduceKind", "reduction", [

@@ -165,15 +165,15 @@ def Train_DropoutOp : Train_TensorOp<"dropout", "", [InferTypeOpAdaptor,
 
     The index is that of the logical global tensor. Where x is padded or a part of
     it, `sizes` are the logical sizes of the dimensions after the first, and
-    `begins` (tensor<i32>) the indices at which the part begins in the dimensions
-    `begin_dims`.
+    `offsets` (tensor<i32>) the indices at which the part begins in the dimensions
+    `offset_dims`.
   }];
-  let arguments = (ins Train_Tensor:$x, Train_Ids:$ids, Train_Ids:$key, Variadic<Train_Ids>:$begins,
+  let arguments = (ins Train_Tensor:$x, Train_Ids:$ids, Train_Ids:$key, Variadic<Train_Ids>:$offsets,
                        F64Attr:$rate, I32Attr:$stream, OptionalAttr<DenseI64ArrayAttr>:$sizes,
-                       OptionalAttr<DenseI64ArrayAttr>:$begin_dims);
+                       OptionalAttr<DenseI64ArrayAttr>:$offset_dims);
   let results = (outs Train_Tensor:$y);
   let assemblyFormat = [{
-    $x `,` $ids `,` $key (`begins` `(` $begins^ `)`)? `rate` $rate `stream` $stream (`sizes` $sizes^)?
+    $x `,` $ids `,` $key (`offsets` `(` $offsets^ `)`)? `rate` $rate `stream` $stream (`sizes` $sizes^)?
     attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
@@ -186,7 +186,7 @@ def Train_DropoutOp : Train_TensorOp<"dropout", "", [InferTypeOpAdaptor,
     /// The logical size of each dimension after the first.
     ::llvm::SmallVector<int64_t> getLogicalSizes();
     /// The index at which dimension `dim` begins, or null for 0.
-    ::mlir::Value getBegin(int64_t dim);
+    ::mlir::Value getOffset(int64_t dim);
   }];
 }
 
@@ -196,36 +196,36 @@ def Train_MaskOp : Train_TensorOp<"mask", "", [InferTypeOpAdaptor, DeclareOpInte
   let description = [{
     y = x where the index along `dim` is less than `below`, else `value`; any shape
     with that dimension. The index is that of the logical global tensor: where x is
-    a part of it, `begin` (tensor<i32>) is the index at which the part begins.
+    a part of it, `offset` (tensor<i32>) is the index at which the part begins.
     Takes padding out before sums and maxima (`dist-pad`). Differentiable where
     `value` is 0.
   }];
-  let arguments = (ins Train_Tensor:$x, Optional<Train_Ids>:$begin, I64Attr:$dim, I64Attr:$below,
+  let arguments = (ins Train_Tensor:$x, Optional<Train_Ids>:$offset, I64Attr:$dim, I64Attr:$below,
                        DefaultValuedAttr<F64Attr, "0.0">:$value);
   let results = (outs Train_Tensor:$y);
   let assemblyFormat = [{
-    $x (`begin` $begin^)? `dim` $dim `below` $below attr-dict `:` functional-type(operands, results)
+    $x (`offset` $offset^)? `dim` $dim `below` $below attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }
 
-def Train_PartBeginOp : Train_Op<"part_begin", [Pure, InferTypeOpAdaptor,
+def Train_PartOffsetOp : Train_Op<"part_offset", [Pure, InferTypeOpAdaptor,
     DeclareOpInterfaceMethods<ShardingRuleOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "The index at which one of equal parts begins";
   let description = [{
-    begin + part / every modulo parts * size, all integers (tensor<i32>): a loop over
-    the parts of a tensor cuts one dimension into `parts` parts of `size` and runs
-    `every` iterations in each of them. `begin` is where the whole begins, 0 without it.
+    offset + part / every modulo parts * size, all integers (tensor<i32>): a loop over
+    the parts of a tensor divides one dimension into `parts` parts of `size` and runs
+    `every` iterations in each of them. `offset` is where the whole begins, 0 without it.
 
     ```mlir
-    %0 = train.part_begin %i begin %b every 1 parts 3 size 43 : (tensor<i32>, tensor<i32>) -> tensor<i32>
+    %0 = train.part_offset %i offset %b every 1 parts 3 size 43 : (tensor<i32>, tensor<i32>) -> tensor<i32>
     ```
   }];
-  let arguments = (ins Train_Ids:$part, Optional<Train_Ids>:$begin, I64Attr:$every, I64Attr:$parts,
+  let arguments = (ins Train_Ids:$part, Optional<Train_Ids>:$offset, I64Attr:$every, I64Attr:$parts,
                        I64Attr:$size);
   let results = (outs Train_Ids:$result);
   let assemblyFormat = [{
-    $part (`begin` $begin^)? `every` $every `parts` $parts `size` $size attr-dict
+    $part (`offset` $offset^)? `every` $every `parts` $parts `size` $size attr-dict
     `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
@@ -243,7 +243,7 @@ def Train_FoldInOp : Train_Op<"fold_in", [Pure, InferTypeOpAdaptor,
     key: tensor<2xi32>, index: tensor<i32>; result: tensor<2xi32>, two words of
     Philox4x32-10 (Salmon et al. 2011) with counter (first + index, 0, 0xF01D, 1).
     `first` is the number of the iteration called 0: not 0 where one run of layers was
-    cut into several, each with its own numbers.
+    split into several, each with its own numbers.
   }];
   let arguments = (ins Train_Ids:$key, Train_Ids:$index, DefaultValuedAttr<I64Attr, "0">:$first);
   let results = (outs Train_Ids:$result);

@@ -190,12 +190,12 @@ def IndexedOpInterface : OpInterface<"IndexedOpInterface"> {
     InterfaceMethod<"Called before types change: stores the logical sizes of the types as "
                     "attributes, unless the op has them already.",
                     "void", "keepLogicalSizes", (ins), "", [{ (void)$_op; }]>,
-    InterfaceMethod<"The operands that `setBegins` has set: for each of `getIndexedDims` the "
+    InterfaceMethod<"The operands that `setOffsets` has set: for each of `getIndexedDims` the "
                     "offset of the part, or null.",
-                    "::llvm::SmallVector<::mlir::Value>", "getIndexBegins">,
+                    "::llvm::SmallVector<::mlir::Value>", "getIndexOffsets">,
     InterfaceMethod<"Sets for each of `getIndexedDims` the offset of this device's part "
                     "(tensor<i32>), null for dimensions that are not sharded.",
-                    "void", "setBegins", (ins "::mlir::ValueRange":$begins)>];
+                    "void", "setOffsets", (ins "::mlir::ValueRange":$offsets)>];
 }
 
 def SizedOpInterface : OpInterface<"SizedOpInterface"> {

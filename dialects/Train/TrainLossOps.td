@@ -50,7 +50,7 @@ def Train_PickOp : Train_EinsumOp<"pick", "~... v, @v ... -> ...", [
   let summary = "One element of each row";
   let description = [{
     x: [..., v], ids: [...] i32, y: [...]: x[.., id], 0 for an id outside [0, v).
-    Cross-entropy's part of a cut vocabulary; made after differentiation.
+    Cross-entropy's part of a sharded vocabulary; made after differentiation.
   }];
   let arguments = (ins Train_Tensor:$x, Train_Ids:$ids);
   let results = (outs Train_Tensor:$y);

@@ -153,17 +153,17 @@ FloatType RopeOp::getOperandPrecision(unsigned index, FloatType narrow) {
 }
 
 SmallVector<std::pair<Value, int64_t>> RopeTableOp::getIndexedDims() { return {{getCos(), 0}}; }
-SmallVector<Value> RopeTableOp::getIndexBegins() { return {getBegin()}; }
+SmallVector<Value> RopeTableOp::getIndexOffsets() { return {getOffset()}; }
 
-void RopeTableOp::setBegins(ValueRange begins) {
-  if (begins[0])
-    getBeginMutable().assign(begins[0]);
+void RopeTableOp::setOffsets(ValueRange offsets) {
+  if (offsets[0])
+    getOffsetMutable().assign(offsets[0]);
 }
 
 /// An operand that is the beginning of a part: one index.
-static LogicalResult verifyBegin(Operation *op, Value begin) {
-  if (begin && tensor(begin).getRank() != 0)
-    return op->emitOpError("begins at one index, a tensor<i32>, not at ") << begin.getType();
+static LogicalResult verifyOffset(Operation *op, Value offset) {
+  if (offset && tensor(offset).getRank() != 0)
+    return op->emitOpError("needs a tensor<i32> as offset, not ") << offset.getType();
   return success();
 }
 
@@ -174,7 +174,7 @@ LogicalResult RopeTableOp::verify() {
     return emitOpError("results must both be [positions, ")
            << getFrequencies().size() << "], found " << getCos().getType() << " and "
            << getSin().getType();
-  return verifyBegin(*this, getBegin());
+  return verifyOffset(*this, getOffset());
 }
 
 LogicalResult RopeOp::verify() {
@@ -204,7 +204,7 @@ template <typename Op> static ShardingRule attentionRule(Op op, StringRef text, 
     rule.factors.push_back({"k", 2, true, true});
     rule.operands.emplace_back().dims.push_back({unsigned(rule.factors.size() - 1)});
   }
-  if (op.getHeadBegin())
+  if (op.getHeadOffset())
     rule.operands.emplace_back();
   return rule;
 }
@@ -213,10 +213,10 @@ template <typename Op> static void keepHeads(Op op) {
   if (op.getHeads() == 0)
     op.setHeads(tensor(op.getQ()).getDimSize(2));
 }
-template <typename Op> static void setHeadBegin(Op op, ValueRange begins) {
+template <typename Op> static void setHeadOffset(Op op, ValueRange offsets) {
   // Only random numbers depend on it.
-  if (begins[0] && op.getIds())
-    op.getHeadBeginMutable().assign(begins[0]);
+  if (offsets[0] && op.getIds())
+    op.getHeadOffsetMutable().assign(offsets[0]);
 }
 SmallVector<std::pair<Value, int64_t>> AttentionOp::getIndexedDims() { return {{getQ(), 2}}; }
 SmallVector<std::pair<Value, int64_t>> AttentionGradOp::getIndexedDims() { return {{getQ(), 2}}; }
@@ -227,10 +227,10 @@ bool AttentionOp::preservesZero(unsigned result) {
 }
 void AttentionOp::keepLogicalSizes() { keepHeads(*this); }
 void AttentionGradOp::keepLogicalSizes() { keepHeads(*this); }
-SmallVector<Value> AttentionOp::getIndexBegins() { return {getHeadBegin()}; }
-SmallVector<Value> AttentionGradOp::getIndexBegins() { return {getHeadBegin()}; }
-void AttentionOp::setBegins(ValueRange begins) { setHeadBegin(*this, begins); }
-void AttentionGradOp::setBegins(ValueRange begins) { setHeadBegin(*this, begins); }
+SmallVector<Value> AttentionOp::getIndexOffsets() { return {getHeadOffset()}; }
+SmallVector<Value> AttentionGradOp::getIndexOffsets() { return {getHeadOffset()}; }
+void AttentionOp::setOffsets(ValueRange offsets) { setHeadOffset(*this, offsets); }
+void AttentionGradOp::setOffsets(ValueRange offsets) { setHeadOffset(*this, offsets); }
 
 ShardingRule AttentionOp::getShardingRule() { return attentionRule(*this, einsumText(), 3); }
 ShardingRule AttentionGradOp::getShardingRule() { return attentionRule(*this, einsumText(), 6); }
@@ -259,7 +259,7 @@ LogicalResult AttentionOp::verify() {
     return emitOpError("dropout must be in [0, 1), found ") << rate;
   if (getWindow() < 0)
     return emitOpError("window must not be negative, found ") << getWindow();
-  return verifyBegin(*this, getHeadBegin());
+  return verifyOffset(*this, getHeadOffset());
 }
 
 /// Query-key pairs that are visible, of one head of one sequence.
@@ -379,10 +379,10 @@ SmallVector<int64_t> DropoutOp::getLogicalSizes() {
   return llvm::to_vector(getSizes().value_or(tensor(getX()).getShape().drop_front()));
 }
 
-Value DropoutOp::getBegin(int64_t dim) {
-  for (auto [begin, at] : llvm::zip(getBegins(), getBeginDims().value_or(ArrayRef<int64_t>())))
+Value DropoutOp::getOffset(int64_t dim) {
+  for (auto [offset, at] : llvm::zip(getOffsets(), getOffsetDims().value_or(ArrayRef<int64_t>())))
     if (at == dim)
-      return begin;
+      return offset;
   return {};
 }
 
@@ -395,24 +395,24 @@ SmallVector<std::pair<Value, int64_t>> DropoutOp::getIndexedDims() {
 
 void DropoutOp::keepLogicalSizes() { setSizes(getLogicalSizes()); }
 
-SmallVector<Value> DropoutOp::getIndexBegins() {
-  SmallVector<Value> begins;
+SmallVector<Value> DropoutOp::getIndexOffsets() {
+  SmallVector<Value> offsets;
   for (int64_t d = 1; d < tensor(getX()).getRank(); ++d)
-    begins.push_back(getBegin(d));
-  return begins;
+    offsets.push_back(getOffset(d));
+  return offsets;
 }
 
-void DropoutOp::setBegins(ValueRange begins) {
+void DropoutOp::setOffsets(ValueRange offsets) {
   SmallVector<Value> given;
   SmallVector<int64_t> dims;
-  for (auto [d, begin] : llvm::enumerate(begins))
-    if (begin) {
-      given.push_back(begin);
+  for (auto [d, offset] : llvm::enumerate(offsets))
+    if (offset) {
+      given.push_back(offset);
       dims.push_back(int64_t(d) + 1);
     }
-  getBeginsMutable().assign(given);
+  getOffsetsMutable().assign(given);
   if (!dims.empty())
-    setBeginDims(dims);
+    setOffsetDims(dims);
 }
 
 LogicalResult DropoutOp::inferReturnTypes(MLIRContext *, std::optional<Location>, Adaptor adaptor,
@@ -442,15 +442,15 @@ LogicalResult DropoutOp::verify() {
   if (getSizes() && int64_t(getSizes()->size()) != rank - 1)
     return emitOpError("needs the logical sizes of ")
            << rank - 1 << " dimensions, found " << getSizes()->size();
-  ArrayRef<int64_t> dims = getBeginDims().value_or(ArrayRef<int64_t>());
-  if (dims.size() != getBegins().size())
-    return emitOpError("has ") << getBegins().size() << " begins for " << dims.size()
+  ArrayRef<int64_t> dims = getOffsetDims().value_or(ArrayRef<int64_t>());
+  if (dims.size() != getOffsets().size())
+    return emitOpError("has ") << getOffsets().size() << " offsets for " << dims.size()
                                << " dimensions";
   for (int64_t d : dims)
     if (d < 1 || d >= rank)
-      return emitOpError("begins in dimension ") << d << " of " << getX().getType();
-  for (Value begin : getBegins())
-    if (failed(verifyBegin(*this, begin)))
+      return emitOpError("has an offset in dimension ") << d << " of " << getX().getType();
+  for (Value offset : getOffsets())
+    if (failed(verifyOffset(*this, offset)))
       return failure();
   return success();
 }
@@ -459,7 +459,7 @@ bool MaskOp::movesElements() { return true; }
 
 ShardingRule MaskOp::getShardingRule() {
   ShardingRule rule = elementwiseRuleOf(*this, getValue().isZero(), false);
-  if (getBegin())
+  if (getOffset())
     rule.operands.back() = TensorFactors();
   return rule;
 }
@@ -476,42 +476,42 @@ LogicalResult MaskOp::verify() {
     return emitOpError("has no dimension ") << getDim() << " in " << getX().getType();
   if (int64_t(getBelow()) < 0)
     return emitOpError("needs a limit of 0 or more, found ") << int64_t(getBelow());
-  return verifyBegin(*this, getBegin());
+  return verifyOffset(*this, getOffset());
 }
 
 SmallVector<std::pair<Value, int64_t>> MaskOp::getIndexedDims() {
   return {{getX(), int64_t(getDim())}};
 }
 
-SmallVector<Value> MaskOp::getIndexBegins() { return {getBegin()}; }
+SmallVector<Value> MaskOp::getIndexOffsets() { return {getOffset()}; }
 
-void MaskOp::setBegins(ValueRange begins) {
-  if (begins[0])
-    getBeginMutable().assign(begins[0]);
+void MaskOp::setOffsets(ValueRange offsets) {
+  if (offsets[0])
+    getOffsetMutable().assign(offsets[0]);
 }
 
-ShardingRule PartBeginOp::getShardingRule() {
+ShardingRule PartOffsetOp::getShardingRule() {
   ShardingRule rule;
   rule.operands.resize(getNumOperands());
   rule.results.resize(1);
   return rule;
 }
 
-LogicalResult PartBeginOp::inferReturnTypes(MLIRContext *, std::optional<Location>, Adaptor adaptor,
-                                            SmallVectorImpl<Type> &types) {
+LogicalResult PartOffsetOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
+                                             Adaptor adaptor, SmallVectorImpl<Type> &types) {
   auto type = cast<RankedTensorType>(adaptor.getPart().getType());
   types.push_back(withShape(type, type.getShape()));
   return success();
 }
 
-LogicalResult PartBeginOp::verify() {
+LogicalResult PartOffsetOp::verify() {
   if (int64_t(getEvery()) < 1 || int64_t(getParts()) < 1 || int64_t(getSize()) < 1)
     return emitOpError("needs positive numbers, found every ")
            << int64_t(getEvery()) << " parts " << int64_t(getParts()) << " size "
            << int64_t(getSize());
-  if (failed(verifyBegin(*this, getPart())))
+  if (failed(verifyOffset(*this, getPart())))
     return failure();
-  return verifyBegin(*this, getBegin());
+  return verifyOffset(*this, getOffset());
 }
 
 ShardingRule FoldInOp::getShardingRule() { return ruleOf(*this, "k!,  -> k!"); }
@@ -628,8 +628,8 @@ OpFoldResult PadOp::fold(FoldAdaptor) {
 ShardingRule DynamicSliceOp::getShardingRule() {
   ShardingRule rule = elementwiseRule(tensor(getY()).getShape(), {}, false, false);
   TensorFactors x = rule.results[0];
-  unsigned cut = x.dims[getDim()][0];
-  rule.factors[cut].whole = true;
+  unsigned split = x.dims[getDim()][0];
+  rule.factors[split].whole = true;
   rule.factors.push_back({"n", tensor(getX()).getDimSize(getDim()), true, true});
   x.dims[getDim()] = {unsigned(rule.factors.size() - 1)};
   rule.operands = {x, TensorFactors()};

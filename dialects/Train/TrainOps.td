@@ -24,8 +24,8 @@ def Train_VariableOp : Train_Op<"variable", [Symbol]> {
     (`momentum`, `variance`, `master`) exactly when `of` names a parameter. The storage
     name of a stacked variable holds `{layer}`, or `{layer+K}` if its first layer is the
     model's layer K. Without a storage name it is the variable's, with `.{layer}` behind it
-    if the variable is stacked. Without `init` a variable begins at 0, but the state
-    `master` begins as its parameter.
+    if the variable is stacked. Without `init` a variable offsets at 0, but the state
+    `master` offsets as its parameter.
 
     ```mlir
     train.variable @h.ln_1.weight : tensor<12x768xf32> stacked
@@ -185,13 +185,13 @@ def Train_ShiftIdsOp : Train_EinsumOp<"shift_ids", "..., -> ...", [
     ZeroPreservingOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "Ids counted from another beginning";
   let description = [{
-    ids - begin; ids: any shape, begin: a scalar, both i32. Where a table is cut,
+    ids - offset; ids: any shape, offset: a scalar, both i32. Where a table is sharded,
     ids that point into a device's part become its local rows, all others lie
     outside [0, rows).
   }];
-  let arguments = (ins Train_Ids:$ids, Train_Ids:$begin);
+  let arguments = (ins Train_Ids:$ids, Train_Ids:$offset);
   let results = (outs Train_Ids:$result);
-  let assemblyFormat = "$ids `,` $begin attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$ids `,` $offset attr-dict `:` functional-type(operands, results)";
 }
 
 def Train_IgnoreIdOp : Train_EinsumOp<"ignore_id", "... -> ...", [
@@ -270,15 +270,15 @@ def Train_RopeTableOp : Train_TensorOp<"rope_table", " -> s f!, s f!", [
     model's, scaling for long context already applied (Su et al. 2021). Angles
     and tables are computed in the result's element type from frequencies that
     are not rounded before: in f64 nothing passes through f32, which is what the
-    float64 reference runs do (their losses agree to the last bit). `begin`
+    float64 reference runs do (their losses agree to the last bit). `offset`
     (tensor<i32>) is the position of the first row, 0 without it: the tables of a
     part of the positions.
   }];
-  let arguments = (ins Optional<Train_Ids>:$begin, DenseF64ArrayAttr:$frequencies,
+  let arguments = (ins Optional<Train_Ids>:$offset, DenseF64ArrayAttr:$frequencies,
                        DefaultValuedAttr<F64Attr, "1.0">:$scale);
   let results = (outs Train_Tensor:$cos, Train_Tensor:$sin);
   // A dense array's own printing keeps six digits only.
-  let assemblyFormat = "custom<Doubles>($frequencies) (`begin` $begin^)? attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "custom<Doubles>($frequencies) (`offset` $offset^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 
@@ -322,16 +322,16 @@ def Train_AttentionOp : Train_TensorOp<"attention", "b s! (g r) d!, b t! g d!, b
 
     The head is counted in the logical global tensor. Where q holds a part of its
     heads or is padded, `heads` is their logical number (0: as many as q has) and
-    `head_begin` (tensor<i32>) the first one's number.
+    `head_offset` (tensor<i32>) the first one's number.
   }];
   let arguments = (ins Train_Tensor:$q, Train_Tensor:$k, Train_Tensor:$v, Optional<Train_Ids>:$ids,
-                       Optional<Train_Ids>:$key, Optional<Train_Ids>:$head_begin,
+                       Optional<Train_Ids>:$key, Optional<Train_Ids>:$head_offset,
                        F64Attr:$scale, UnitAttr:$causal,
                        DefaultValuedAttr<I64Attr, "0">:$window, DefaultValuedAttr<F64Attr, "0.0">:$dropout,
                        DefaultValuedAttr<I32Attr, "0">:$stream, DefaultValuedAttr<I64Attr, "0">:$heads);
   let results = (outs Train_Tensor:$out, Train_Tensor:$lse);
   let assemblyFormat = [{
-    $q `,` $k `,` $v (`dropout` `(` $ids^ `,` $key `)`)? (`head_begin` $head_begin^)? `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
+    $q `,` $k `,` $v (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` $head_offset^)? `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }
@@ -348,13 +348,13 @@ def Train_AttentionGradOp : Train_TensorOp<"attention_grad",
   }];
   let arguments = (ins Train_Tensor:$dout, Train_Tensor:$q, Train_Tensor:$k, Train_Tensor:$v,
                        Train_Tensor:$out, Train_Tensor:$lse, Optional<Train_Ids>:$ids,
-                       Optional<Train_Ids>:$key, Optional<Train_Ids>:$head_begin,
+                       Optional<Train_Ids>:$key, Optional<Train_Ids>:$head_offset,
                        F64Attr:$scale, UnitAttr:$causal,
                        DefaultValuedAttr<I64Attr, "0">:$window, DefaultValuedAttr<F64Attr, "0.0">:$dropout,
                        DefaultValuedAttr<I32Attr, "0">:$stream, DefaultValuedAttr<I64Attr, "0">:$heads);
   let results = (outs Train_Tensor:$dq, Train_Tensor:$dk, Train_Tensor:$dv);
   let assemblyFormat = [{
-    $dout `,` $q `,` $k `,` $v `,` $out `,` $lse (`dropout` `(` $ids^ `,` $key `)`)? (`head_begin` $head_begin^)? `scale` $scale (`causal` $causal^)?
+    $dout `,` $q `,` $k `,` $v `,` $out `,` $lse (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` $head_offset^)? `scale` $scale (`causal` $causal^)?
     attr-dict `:` functional-type(operands, results)
   }];
 }

@@ -68,15 +68,15 @@ def Train_PadOp : Train_TensorOp<"pad", "", [InferTypeOpAdaptor, DeclareOpInterf
 
 def Train_DynamicSliceOp : Train_TensorOp<"dynamic_slice", "", [
     DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>, IsPrimitive]> {
-  let summary = "A part of a tensor that begins at a place known at run time";
+  let summary = "A part of a tensor whose offset is known at run time";
   let description = [{
-    x: [.., n, ..] to y: [.., k, ..] along `dim`: the k from `begin`, a tensor<i32>
+    x: [.., n, ..] to y: [.., k, ..] along `dim`: the k from `offset`, a tensor<i32>
     of 0 to n - k, on. A begin outside this range is an error in the interpreter and
     undefined elsewhere. Made on floor 3 of a device's own part of a value.
   }];
-  let arguments = (ins Train_Any:$x, 0DTensorOf<[I32]>:$begin, I64Attr:$dim);
+  let arguments = (ins Train_Any:$x, 0DTensorOf<[I32]>:$offset, I64Attr:$dim);
   let results = (outs Train_Any:$y);
-  let assemblyFormat = "$x `dim` $dim `at` $begin attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$x `dim` $dim `at` $offset attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 
@@ -99,7 +99,7 @@ def Train_ReduceOp : Train_TensorOp<"reduce", "", [InferTypeOpAdaptor, SumOpInte
   let summary = "Sum or maximum over dimensions";
   let description = [{
     `dims`, ascending, disappear from the shape. Computed in f32 at least; the result
-    may have another float type than x. Only `sum` is differentiable. Of cut
+    may have another float type than x. Only `sum` is differentiable. Of sharded
     dimensions a device has a partial sum or maximum.
   }];
   let arguments = (ins Train_ReduceKindAttr:$kind, Train_Tensor:$x, DenseI64ArrayAttr:$dims);

@@ -2,7 +2,7 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// What runs where the last dimension is cut over devices: each reduction below
+// What runs where the last dimension is sharded over devices: each reduction below
 // becomes a partial value that is completed before its use. Means are sums of
 // scaled elements, so that no work is left between a reduction and the next pass
 // over the rows. Narrow operands are computed with in f32 as the ops themselves

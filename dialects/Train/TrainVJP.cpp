@@ -115,7 +115,7 @@ LogicalResult AttentionOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRe
   if (cotangents[1])
     return emitOpError("has no derivative through lse");
   auto grad = AttentionGradOp::create(b, getLoc(), cotangents[0], getQ(), getK(), getV(), getOut(),
-                                      getLse(), getIds(), getKey(), getHeadBegin(), getScaleAttr(),
+                                      getLse(), getIds(), getKey(), getHeadOffset(), getScaleAttr(),
                                       getCausalAttr(), getWindowAttr(), getDropoutAttr(),
                                       getStreamAttr(), getHeadsAttr());
   llvm::append_range(grads, grad.getResults());
@@ -192,17 +192,17 @@ LogicalResult ReluOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<boo
 
 LogicalResult DropoutOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
                                   SmallVectorImpl<Value> &grads) {
-  grads.push_back(DropoutOp::create(b, getLoc(), cotangents[0], getIds(), getKey(), getBegins(),
+  grads.push_back(DropoutOp::create(b, getLoc(), cotangents[0], getIds(), getKey(), getOffsets(),
                                     getRateAttr(), getStreamAttr(), getSizesAttr(),
-                                    getBeginDimsAttr()));
+                                    getOffsetDimsAttr()));
   grads.resize(getNumOperands());
   return success();
 }
 
 LogicalResult MaskOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
                                SmallVectorImpl<Value> &grads) {
-  grads.push_back(MaskOp::create(b, getLoc(), cotangents[0], getBegin(), getDim(), getBelow(),
-                                 APFloat(0.0)));
+  grads.push_back(
+      MaskOp::create(b, getLoc(), cotangents[0], getOffset(), getDim(), getBelow(), APFloat(0.0)));
   grads.resize(getNumOperands());
   return success();
 }

@@ -11,7 +11,7 @@
 #include "Planner/PipelineSchedule.h"
 #include "Planner/RematPolicy.h"
 #include "meshwright/OptionValues.h"
-#include "meshwright/StagedPass.h"
+#include "meshwright/PhasePass.h"
 #include "meshwright/Strategy.h"
 #include "meshwright/runtime/FileArguments.h"
 
@@ -52,8 +52,8 @@ struct Flag {
   /// Why the flag changes nothing beside the others, and what to do; empty if it does. Null: it
   /// always does.
   std::string (*idle)(const CompileOptions &) = nullptr;
-  /// From which stage on IR holds what the flag decides, so that it can change nothing.
-  std::optional<Stage> decided = std::nullopt;
+  /// From which phase on IR holds what the flag decides, so that it can change nothing.
+  std::optional<Phase> decided = std::nullopt;
   FileUse use = FileUse::None; ///< of a flag whose value is a FILE or DIR
   const char *writes = "";     ///< as of FileArgument
   enum Form { Text, Integer, Switch, List } form = Text;
@@ -74,9 +74,9 @@ struct Flag {
     flag.idle = why;
     return flag;
   }
-  Flag until(Stage stage) const {
+  Flag until(Phase phase) const {
     Flag flag = *this;
-    flag.decided = stage;
+    flag.decided = phase;
     return flag;
   }
   Flag file(FileUse as, const char *files = "") const {

@@ -7,7 +7,7 @@
 #define MESHWRIGHT_PIPELINE_H
 
 #include "meshwright/Options.h"
-#include "meshwright/StagedPass.h"
+#include "meshwright/PhasePass.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -15,35 +15,35 @@
 
 namespace meshwright {
 
-/// The stage called `name` by --emit, or nothing (llvm, object, exe).
-std::optional<Stage> stageNamed(llvm::StringRef name);
-/// What --emit calls `stage`.
-llvm::StringRef nameOf(Stage stage);
+/// The phase called `name` by --emit, or nothing (llvm, object, exe).
+std::optional<Phase> phaseNamed(llvm::StringRef name);
+/// What --emit calls `phase`.
+llvm::StringRef nameOf(Phase phase);
 
-/// The stage IR is at: what the module's attribute `meshwright.stage` says, or
+/// The phase IR is at: what the module's attribute `meshwright.phase` says, or
 /// `train`.
-llvm::Expected<Stage> stageOf(mlir::ModuleOp module);
+llvm::Expected<Phase> phaseOf(mlir::ModuleOp module);
 
 /// Appends the passes after `from` up to `to`, behind the verifier of `from`.
-llvm::Error buildPipeline(mlir::OpPassManager &manager, const CompileOptions &options, Stage from,
-                          Stage to);
+llvm::Error buildPipeline(mlir::OpPassManager &manager, const CompileOptions &options, Phase from,
+                          Phase to);
 
 /// Appends a part of the pipeline: the passes from `first` to `last`, which are names.
 llvm::Error buildPipeline(mlir::OpPassManager &manager, const CompileOptions &options,
                           llvm::StringRef first, llvm::StringRef last);
 
-/// Writes the order of the passes: a line for each stage, with what each pass depends on.
+/// Writes the order of the passes: a line for each phase, with what each pass depends on.
 void printPassOrder(llvm::raw_ostream &os);
 
 /// The policies of rematerialization, one for all stages of the pipeline or one for each, with the
-/// least recomputation whose plans need at most `budget` bytes a rank, for a module at stage
+/// least recomputation whose plans need at most `budget` bytes a rank, for a module at phase
 /// `from`. Candidates of each stage are compiled, cheapest first, until one fits. Says what
 /// it found to `log`. An error, with the smallest budget that could be met, if none does.
 llvm::Expected<std::vector<RematPolicy>> chooseRemat(mlir::ModuleOp module, CompileOptions options,
-                                                     Stage from, double budget,
+                                                     Phase from, double budget,
                                                      llvm::raw_ostream &log);
 
-/// What `--residuals auto` is for a module at stage `train`: written if the plan with these
+/// What `--residuals auto` is for a module at phase `train`: written if the plan with these
 /// residuals needs at most `budget` bytes a rank, otherwise least.
 llvm::Expected<ResidualChoice> chooseResiduals(mlir::ModuleOp module, CompileOptions options,
                                                double budget);
@@ -60,9 +60,9 @@ llvm::Error dumpIrTo(mlir::PassManager &manager, llvm::StringRef directory, mlir
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> loadModel(const CompileOptions &options,
                                                             mlir::MLIRContext &context);
 
-/// The model compiled as `options` say, as far as stage `to`. Remarks that they ask
+/// The model compiled as `options` say, as far as phase `to`. Remarks that they ask
 /// for go to `log`.
-llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> compileTo(Stage to, const CompileOptions &options,
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> compileTo(Phase to, const CompileOptions &options,
                                                             mlir::MLIRContext &context,
                                                             llvm::raw_ostream &log);
 

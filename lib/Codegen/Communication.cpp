@@ -119,15 +119,15 @@ Communication::Communication(ModuleOp module)
     if (isa<exec::ExchangeOp>(op)) {
       ExchangeTable exchange{table.data(), entry.members};
       entry.groupBytes = exchange.sentElements(counts) * width;
-      for (int64_t place = 0; place < entry.members; ++place)
+      for (int64_t rank = 0; rank < entry.members; ++rank)
         entry.scratch.packed =
-            std::max(entry.scratch.packed, exchange.packedBytes(place, counts, width));
+            std::max(entry.scratch.packed, exchange.packedBytes(rank, counts, width));
     } else {
       int64_t fixed = 0;
       for (auto [to, from] : llvm::enumerate(table))
         fixed += int32_t(to) == from;
       entry.groupBytes = trafficOf(std::string_view(entry.getName()), counts, width, entry.members,
-                                   call.getPlace().value_or(0), fixed);
+                                   call.getPeer().value_or(0), fixed);
       entry.scratch = scratchOf(std::string_view(entry.getName()), counts, width, entry.members);
     }
     for (auto &[program, times] : calls.counts[op->getParentOfType<exec::ProgramOp>()])

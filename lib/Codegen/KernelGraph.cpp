@@ -1,4 +1,4 @@
-//===- KernelGraph.cpp - expressions of one stage ---------------------------===//
+//===- KernelGraph.cpp - expressions of one loop nest -----------------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -67,17 +67,17 @@ Node *KernelGraph::create(Node::Kind kind, Value value, ArrayRef<int> map) {
   if (auto result = dyn_cast<OpResult>(value))
     node->resultIndex = result.getResultNumber();
   node->map.assign(map.begin(), map.end());
-  stage.nodes.push_back(std::move(node));
-  return stage.nodes.back().get();
+  nest.nodes.push_back(std::move(node));
+  return nest.nodes.back().get();
 }
 
 int KernelGraph::columnOf(int64_t size) {
-  for (auto [dim, role] : llvm::enumerate(stage.roles))
-    if (role == Role::Column && stage.sizes[dim] == size)
+  for (auto [dim, role] : llvm::enumerate(nest.roles))
+    if (role == Role::Column && nest.sizes[dim] == size)
       return dim;
-  stage.sizes.push_back(size);
-  stage.roles.push_back(Role::Column);
-  return stage.sizes.size() - 1;
+  nest.sizes.push_back(size);
+  nest.roles.push_back(Role::Column);
+  return nest.sizes.size() - 1;
 }
 
 FailureOr<Node *> KernelGraph::get(Value value, ArrayRef<int> map) {
@@ -90,10 +90,11 @@ FailureOr<Node *> KernelGraph::get(Value value, ArrayRef<int> map) {
   return node;
 }
 
-FailureOr<Node *> KernelGraph::load(Value value, const Placed &placed, ArrayRef<int> map) {
-  level = std::max(level, placed.level + 1);
-  Node *node = create(placed.partial ? Node::Partials : Node::Load, value, map);
-  node->buffer = placed.buffer;
+FailureOr<Node *> KernelGraph::load(Value value, const Materialized &materialized,
+                                    ArrayRef<int> map) {
+  level = std::max(level, materialized.level + 1);
+  Node *node = create(materialized.partial ? Node::Partials : Node::Load, value, map);
+  node->buffer = materialized.buffer;
   return node;
 }
 
@@ -103,11 +104,11 @@ FailureOr<Buffer *> KernelGraph::memoryOf(Value value) {
     constant = dyn_cast<DenseElementsAttr>(op.getValue());
   if (constant || isa<BlockArgument>(value))
     return findBuffer(value, constant);
-  FailureOr<Placed> placed = place(value);
-  if (failed(placed))
+  FailureOr<Materialized> materialized = materialize(value);
+  if (failed(materialized))
     return failure();
-  level = std::max(level, placed->level + 1);
-  return placed->buffer;
+  level = std::max(level, materialized->level + 1);
+  return materialized->buffer;
 }
 
 /// Whether an op has operands or results of float types narrower than f32.
@@ -120,8 +121,8 @@ static bool computesNarrowly(Operation *op) {
 }
 
 FailureOr<Node *> KernelGraph::loadPlaced(Value value, ArrayRef<int> map) {
-  FailureOr<Placed> placed = place(value);
-  return failed(placed) ? FailureOr<Node *>(failure()) : load(value, *placed, map);
+  FailureOr<Materialized> materialized = materialize(value);
+  return failed(materialized) ? FailureOr<Node *>(failure()) : load(value, *materialized, map);
 }
 
 FailureOr<Node *> KernelGraph::buildReduce(Value value, ArrayRef<int> map) {
@@ -134,7 +135,7 @@ FailureOr<Node *> KernelGraph::buildReduce(Value value, ArrayRef<int> map) {
     reducedAlongColumns = true;
     return failure();
   }
-  if (!row || hasColumn(map) || stage.columns)
+  if (!row || hasColumn(map) || nest.columns)
     return loadPlaced(value, map);
   int column = columnOf(tensor(op->getOperand(0)).getShape().back());
   SmallVector<int, 4> inner(map);
@@ -153,10 +154,10 @@ FailureOr<Node *> KernelGraph::buildHalves(Value value, ArrayRef<int> map) {
   int64_t width = tensor(value).getShape().back();
   if (width % 2)
     return op->emitOpError("needs an even last dimension, found ") << value.getType();
-  // What is no row of this stage's columns gets a stage of its own.
-  if (!stage.isColumn(map.back()) || (stage.half && stage.half != width / 2))
+  // What is no row of this loop nest's columns gets a loop nest of its own.
+  if (!nest.isColumn(map.back()) || (nest.half && nest.half != width / 2))
     return loadPlaced(value, map);
-  stage.half = width / 2;
+  nest.half = width / 2;
   FailureOr<Node *> operand = get(op->getOperand(0), map);
   if (failed(operand))
     return failure();
@@ -171,8 +172,8 @@ FailureOr<Node *> KernelGraph::buildAccess(Node::Kind kind, Value value, ArrayRe
   if (failed(buffer))
     return failure();
   SmallVector<Node *, 3> operands;
-  for (Value place : op->getOperands().drop_front()) {
-    FailureOr<Node *> node = get(place, map.take_front(tensor(place).getRank()));
+  for (Value materialize : op->getOperands().drop_front()) {
+    FailureOr<Node *> node = get(materialize, map.take_front(tensor(materialize).getRank()));
     if (failed(node))
       return failure();
     operands.push_back(*node);
@@ -254,21 +255,21 @@ FailureOr<Node *> KernelGraph::build(Value value, ArrayRef<int> map) {
 LogicalResult KernelGraph::add(const RootSpec &spec) {
   auto rows = spec.rowDims();
   int64_t width = spec.columnSize();
-  if (stage.nodes.empty() && stage.sizes.empty()) {
-    stage.columns = spec.columns;
+  if (nest.nodes.empty() && nest.sizes.empty()) {
+    nest.columns = spec.columns;
     for (auto [size, role] : rows) {
-      stage.sizes.push_back(size);
-      stage.roles.push_back(role);
+      nest.sizes.push_back(size);
+      nest.roles.push_back(role);
     }
     if (width >= 0) {
-      stage.mainColumn = stage.sizes.size();
-      stage.sizes.push_back(width);
-      stage.roles.push_back(Role::Column);
+      nest.mainColumn = nest.sizes.size();
+      nest.sizes.push_back(width);
+      nest.roles.push_back(Role::Column);
     }
   }
   SmallVector<int, 4> map = llvm::to_vector<4>(llvm::seq<int>(0, rows.size()));
   if (width >= 0)
-    map.push_back(stage.mainColumn);
+    map.push_back(nest.mainColumn);
   FailureOr<Node *> node = get(spec.value, map);
   if (failed(node))
     return failure();
@@ -288,6 +289,6 @@ LogicalResult KernelGraph::add(const RootSpec &spec) {
       return failure();
     root.ids = *ids;
   }
-  stage.roots.push_back(root);
+  nest.roots.push_back(root);
   return success();
 }

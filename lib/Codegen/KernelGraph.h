@@ -1,4 +1,4 @@
-//===- KernelGraph.h - expressions of one stage -----------------------------===//
+//===- KernelGraph.h - expressions of one loop nest -------------------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -6,14 +6,14 @@
 #ifndef MESHWRIGHT_CODEGEN_KERNELGRAPH_H
 #define MESHWRIGHT_CODEGEN_KERNELGRAPH_H
 
-#include "Codegen/KernelPlan.h"
+#include "Codegen/KernelLoops.h"
 
 #include <map>
 
 namespace meshwright::codegen {
 
-/// A value that some stage leaves in memory for later ones.
-struct Placed {
+/// A value that some loop nest leaves in memory for later ones.
+struct Materialized {
   Buffer *buffer;
   unsigned level;
   /// The buffer holds one partial result a chunk.
@@ -42,21 +42,21 @@ struct RootSpec {
   int64_t columnSize() const;
 };
 
-/// Builds the expression graph of one stage. A value that cannot be computed
-/// inside the stage is handed to `place`, which puts it in an earlier one.
+/// Builds the expression graph of one loop nest. A value that cannot be computed
+/// inside the loop nest is passed to `materialize`, which puts it in an earlier one.
 class KernelGraph {
 public:
-  using Place = std::function<mlir::FailureOr<Placed>(mlir::Value)>;
+  using Materialize = std::function<mlir::FailureOr<Materialized>(mlir::Value)>;
   using FindBuffer = std::function<Buffer *(mlir::Value, mlir::DenseElementsAttr)>;
 
-  KernelGraph(Stage &stage, Place place, FindBuffer findBuffer)
-      : stage(stage), place(std::move(place)), findBuffer(std::move(findBuffer)) {}
+  KernelGraph(LoopNest &nest, Materialize materialize, FindBuffer findBuffer)
+      : nest(nest), materialize(std::move(materialize)), findBuffer(std::move(findBuffer)) {}
 
   /// Adds a root; the first one with columns must come before any without.
   mlir::LogicalResult add(const RootSpec &spec);
 
   /// Results of earlier levels, loaded instead of computed again.
-  llvm::DenseMap<mlir::Value, Placed> available;
+  llvm::DenseMap<mlir::Value, Materialized> available;
   /// One more than the level of everything the roots load.
   unsigned level = 0;
   /// Stop, without an error, at a reduction whose result runs along columns, and
@@ -72,19 +72,20 @@ private:
   mlir::FailureOr<Node *> buildHalves(mlir::Value value, llvm::ArrayRef<int> map);
   /// Memory of the first operand, read where the others and the node's kind say.
   mlir::FailureOr<Node *> buildAccess(Node::Kind kind, mlir::Value value, llvm::ArrayRef<int> map);
-  /// What another stage leaves in memory.
+  /// What another loop nest leaves in memory.
   mlir::FailureOr<Node *> loadPlaced(mlir::Value value, llvm::ArrayRef<int> map);
-  mlir::FailureOr<Node *> load(mlir::Value value, const Placed &placed, llvm::ArrayRef<int> map);
+  mlir::FailureOr<Node *> load(mlir::Value value, const Materialized &materialized,
+                               llvm::ArrayRef<int> map);
   /// The memory behind a value that must be read from memory.
   mlir::FailureOr<Buffer *> memoryOf(mlir::Value value);
   Node *create(Node::Kind kind, mlir::Value value, llvm::ArrayRef<int> map);
   int columnOf(int64_t size);
   bool hasColumn(llvm::ArrayRef<int> map) const {
-    return llvm::any_of(map, [&](int dim) { return stage.isColumn(dim); });
+    return llvm::any_of(map, [&](int dim) { return nest.isColumn(dim); });
   }
 
-  Stage &stage;
-  Place place;
+  LoopNest &nest;
+  Materialize materialize;
   FindBuffer findBuffer;
   std::map<std::pair<void *, llvm::SmallVector<int, 4>>, Node *> memo;
 };

@@ -1,4 +1,4 @@
-//===- KernelSchedule.cpp - loops, costs and chunks of a stage --------------===//
+//===- KernelSchedule.cpp - loops, costs and chunks of a loop nest ----------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -54,9 +54,9 @@ static Node *greatestOf(Node *sum) {
 }
 
 /// Nodes are created after their operands, so one walk suffices.
-static void fillProperties(Stage &stage, const exec::ScheduleLimits &options) {
-  for (auto &node : stage.nodes) {
-    auto scopeOf = [&](int dim) { return stage.isColumn(dim) ? Scope::Column : Scope::Row; };
+static void fillProperties(LoopNest &nest, const exec::ScheduleLimits &options) {
+  for (auto &node : nest.nodes) {
+    auto scopeOf = [&](int dim) { return nest.isColumn(dim) ? Scope::Column : Scope::Row; };
     auto cover = [&](Scope scope) { node->scope = std::max(node->scope, scope); };
     ArrayRef<int> map = node->map;
     if (node->kind == Node::Iota)
@@ -69,7 +69,7 @@ static void fillProperties(Stage &stage, const exec::ScheduleLimits &options) {
     if (node->kind == Node::RowReduce) {
       cover(Scope::Row);
       node->depth = node->operands[0]->depth + 1;
-      if (stage.columnsOf(node->column) > options.heldRow)
+      if (nest.columnsOf(node->column) > options.heldRow)
         node->greatest = greatestOf(node.get());
       if (node->greatest) // Milakov and Gimelshein, arXiv:1805.02867
         node->depth = node->greatest->depth;
@@ -87,11 +87,11 @@ static void fillProperties(Stage &stage, const exec::ScheduleLimits &options) {
   }
 }
 
-SmallVector<Node *> codegen::rowReductions(const Stage &stage) {
+SmallVector<Node *> codegen::rowReductions(const LoopNest &nest) {
   SmallVector<Node *> found;
   unsigned last = 0;
   for (unsigned depth = 1; depth <= last + 1; ++depth)
-    for (auto &node : stage.nodes)
+    for (auto &node : nest.nodes)
       if (node->kind == Node::RowReduce && node->depth == depth) {
         found.push_back(node.get());
         last = depth;
@@ -99,11 +99,11 @@ SmallVector<Node *> codegen::rowReductions(const Stage &stage) {
   return found;
 }
 
-unsigned codegen::loopOf(const Stage &stage, const Root &root) {
+unsigned codegen::loopOf(const LoopNest &nest, const Root &root) {
   if (!root.row)
     return root.node->depth;
   unsigned last = root.node->depth;
-  for (auto &node : stage.nodes)
+  for (auto &node : nest.nodes)
     last = std::max(last, node->depth + 1);
   return last;
 }
@@ -120,15 +120,15 @@ static void visitFrom(Node *node, unsigned loop, bool shifted,
     visitFrom(operand, loop, shifted, seen, visit);
 }
 
-void codegen::forEachEvaluation(const Stage &stage,
+void codegen::forEachEvaluation(const LoopNest &nest,
                                 llvm::function_ref<bool(Node *, unsigned, bool)> visit) {
   std::map<unsigned, SmallVector<Node *>> items;
-  for (Node *reduce : rowReductions(stage))
+  for (Node *reduce : rowReductions(nest))
     items[reduce->depth - 1].push_back(reduce->operands[0]);
-  for (const Root &root : stage.roots) {
-    items[loopOf(stage, root)].push_back(root.node);
+  for (const Root &root : nest.roots) {
+    items[loopOf(nest, root)].push_back(root.node);
     if (root.ids)
-      items[loopOf(stage, root)].push_back(root.ids);
+      items[loopOf(nest, root)].push_back(root.ids);
   }
   for (auto &[loop, nodes] : items) {
     DenseSet<std::pair<Node *, unsigned>> seen;
@@ -152,33 +152,33 @@ static bool runsOn(ArrayRef<int> map, RankedTensorType type, int outer, int inne
   return before + 1 == at && type.getDimSize(position) == sizes[inner];
 }
 
-static bool canMerge(const Stage &stage, int outer, int inner) {
-  if (stage.roles[outer] != Role::Parallel || stage.half)
+static bool canMerge(const LoopNest &nest, int outer, int inner) {
+  if (nest.roles[outer] != Role::Parallel || nest.half)
     return false;
-  for (auto &node : stage.nodes) {
+  for (auto &node : nest.nodes) {
     switch (node->kind) {
     case Node::RowReduce:
       return false;
     case Node::Load:
     case Node::Partials:
     case Node::Window:
-      if (!runsOn(node->map, node->buffer->type, outer, inner, stage.sizes))
+      if (!runsOn(node->map, node->buffer->type, outer, inner, nest.sizes))
         return false;
       break;
     case Node::Gather: {
       auto rest = ArrayRef<int>(node->map).drop_front(node->operands[0]->map.size());
-      if (!runsOn(rest, node->buffer->type, outer, inner, stage.sizes))
+      if (!runsOn(rest, node->buffer->type, outer, inner, nest.sizes))
         return false;
       break;
     }
     case Node::Pad:
       if (node->map[node->primitive.dim] == outer ||
-          !runsOn(node->map, node->buffer->type, outer, inner, stage.sizes))
+          !runsOn(node->map, node->buffer->type, outer, inner, nest.sizes))
         return false;
       break;
     case Node::Iota: {
       int dim = node->map[node->primitive.dim];
-      if (dim == outer || dim == inner || stage.isMerged(dim))
+      if (dim == outer || dim == inner || nest.isMerged(dim))
         return false;
       break;
     }
@@ -186,41 +186,41 @@ static bool canMerge(const Stage &stage, int outer, int inner) {
       break;
     }
   }
-  for (const Root &root : stage.roots)
+  for (const Root &root : nest.roots)
     if (root.row || (root.kind != Root::FullSum &&
-                     !runsOn(root.map, root.dest->type, outer, inner, stage.sizes)))
+                     !runsOn(root.map, root.dest->type, outer, inner, nest.sizes)))
       return false;
   return true;
 }
 
-static void mergeColumns(Stage &stage) {
-  if (stage.mainColumn < 0)
+static void mergeColumns(LoopNest &nest) {
+  if (nest.mainColumn < 0)
     return;
-  stage.columnSize = stage.sizes[stage.mainColumn];
-  stage.merged = {stage.mainColumn};
-  for (int inner = stage.mainColumn; inner > 0 && canMerge(stage, inner - 1, inner); --inner) {
-    stage.merged.push_back(inner - 1);
-    stage.columnSize *= stage.sizes[inner - 1];
+  nest.columnSize = nest.sizes[nest.mainColumn];
+  nest.merged = {nest.mainColumn};
+  for (int inner = nest.mainColumn; inner > 0 && canMerge(nest, inner - 1, inner); --inner) {
+    nest.merged.push_back(inner - 1);
+    nest.columnSize *= nest.sizes[inner - 1];
   }
-  for (int dim : stage.merged)
-    stage.roles[dim] = Role::Column;
+  for (int dim : nest.merged)
+    nest.roles[dim] = Role::Column;
 }
 
 //===----------------------------------------------------------------------===//
 // Splitting the work
 //===----------------------------------------------------------------------===//
 
-static void keepExpensive(Stage &stage) {
+static void keepExpensive(LoopNest &nest) {
   DenseMap<Node *, unsigned> first;
   int64_t bytes = 0;
-  forEachEvaluation(stage, [&](Node *node, unsigned loop, bool shifted) {
+  forEachEvaluation(nest, [&](Node *node, unsigned loop, bool shifted) {
     if (node->scope != Scope::Column || node->keptBy >= 0)
       return false;
     auto [it, fresh] = first.insert({node, loop});
     int64_t size = 0;
     for (int dim : node->map)
-      if (stage.isColumn(dim))
-        size = stage.columnsOf(dim) * 4;
+      if (nest.isColumn(dim))
+        size = nest.columnsOf(dim) * 4;
     if (fresh || size == 0 || it->second == loop || shifted || node->cost < expensive ||
         bytes + size > scratchLimit || node->getElementType().getIntOrFloatBitWidth() != 32)
       return true;
@@ -230,48 +230,47 @@ static void keepExpensive(Stage &stage) {
   });
 }
 
-void codegen::setChunks(Stage &stage, int64_t chunks) {
-  chunks = std::clamp<int64_t>(chunks, 1, std::max<int64_t>(stage.iterations, 1));
-  int64_t size = llvm::divideCeil(stage.iterations, chunks);
-  stage.chunks =
-      std::max<int64_t>(1, llvm::divideCeil(stage.iterations, std::max<int64_t>(size, 1)));
+void codegen::setChunks(LoopNest &nest, int64_t chunks) {
+  chunks = std::clamp<int64_t>(chunks, 1, std::max<int64_t>(nest.iterations, 1));
+  int64_t size = llvm::divideCeil(nest.iterations, chunks);
+  nest.chunks = std::max<int64_t>(1, llvm::divideCeil(nest.iterations, std::max<int64_t>(size, 1)));
 }
 
-void codegen::scheduleStage(Stage &stage, const exec::ScheduleLimits &options) {
-  mergeColumns(stage);
-  fillProperties(stage, options);
+void codegen::scheduleLoopNest(LoopNest &nest, const exec::ScheduleLimits &options) {
+  mergeColumns(nest);
+  fillProperties(nest, options);
 
-  bool wholeRows = stage.half != 0, partialRows = false;
-  int64_t width = stage.columnSize, cost = 1;
-  for (auto &node : stage.nodes)
+  bool wholeRows = nest.half != 0, partialRows = false;
+  int64_t width = nest.columnSize, cost = 1;
+  for (auto &node : nest.nodes)
     if (node->kind == Node::RowReduce) {
       wholeRows = true;
-      width = std::max(width, stage.columnsOf(node->column));
+      width = std::max(width, nest.columnsOf(node->column));
     }
-  for (const Root &root : stage.roots) {
+  for (const Root &root : nest.roots) {
     wholeRows |= root.row;
     partialRows |= root.kind == Root::ColumnSum;
     cost += root.node->cost;
   }
-  keepExpensive(stage);
+  keepExpensive(nest);
 
-  int64_t parallel = stage.rows(Role::Parallel), sequential = stage.rows(Role::Sequential);
-  if (stage.columns) {
+  int64_t parallel = nest.rows(Role::Parallel), sequential = nest.rows(Role::Sequential);
+  if (nest.columns) {
     // Enough blocks for many threads, each at least four lines of cache wide.
-    stage.block = std::max<int64_t>(64, llvm::alignTo(llvm::divideCeil(stage.columnSize, 64), 64));
-  } else if (!wholeRows && !partialRows && stage.columnSize > longRow) {
-    stage.block = blockOfRow;
+    nest.block = std::max<int64_t>(64, llvm::alignTo(llvm::divideCeil(nest.columnSize, 64), 64));
+  } else if (!wholeRows && !partialRows && nest.columnSize > longRow) {
+    nest.block = blockOfRow;
   } else {
-    stage.block = stage.columnSize;
+    nest.block = nest.columnSize;
   }
-  stage.block = std::max<int64_t>(1, std::min(stage.block, stage.columnSize));
-  stage.blocks = llvm::divideCeil(stage.columnSize, stage.block);
-  stage.iterations = parallel * stage.blocks;
+  nest.block = std::max<int64_t>(1, std::min(nest.block, nest.columnSize));
+  nest.blocks = llvm::divideCeil(nest.columnSize, nest.block);
+  nest.iterations = parallel * nest.blocks;
 
   int64_t work = parallel * sequential * width * std::max<int64_t>(1, cost / 8);
   int64_t chunks = std::min(options.maxChunks, work / options.chunkWork);
-  if (partialRows && !stage.columns)
+  if (partialRows && !nest.columns)
     // A row of partial sums is worth at least eight rows of input.
     chunks = std::min(chunks, parallel / 8);
-  setChunks(stage, chunks);
+  setChunks(nest, chunks);
 }

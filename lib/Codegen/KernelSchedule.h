@@ -1,4 +1,4 @@
-//===- KernelSchedule.h - loops, costs and chunks of a stage ----------------===//
+//===- KernelSchedule.h - loops, costs and chunks of a loop nest ------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -6,15 +6,15 @@
 #ifndef MESHWRIGHT_CODEGEN_KERNELSCHEDULE_H
 #define MESHWRIGHT_CODEGEN_KERNELSCHEDULE_H
 
-#include "Codegen/KernelPlan.h"
+#include "Codegen/KernelLoops.h"
 
 namespace meshwright::codegen {
 
 /// Merges dimensions, orders loops, decides what is kept and splits the work.
-void scheduleStage(Stage &stage, const exec::ScheduleLimits &options);
+void scheduleLoopNest(LoopNest &nest, const exec::ScheduleLimits &options);
 
 /// Uses `chunks` chunks, or fewer if so many would leave some empty.
-void setChunks(Stage &stage, int64_t chunks);
+void setChunks(LoopNest &nest, int64_t chunks);
 
 } // namespace meshwright::codegen
 

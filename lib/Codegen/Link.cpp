@@ -45,23 +45,23 @@ static void removeStartingWith(StringRef path, StringRef more) {
 /// tree, or where an installation puts libraries.
 static llvm::Expected<std::string> findRuntime(StringRef wanted,
                                                 const exec::RuntimeFiles &files) {
-  llvm::SmallVector<SmallString<128>> places;
+  llvm::SmallVector<SmallString<128>> candidates;
   if (!wanted.empty()) {
-    places.emplace_back(wanted);
+    candidates.emplace_back(wanted);
   } else {
     std::string tool = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
     StringRef top = llvm::sys::path::parent_path(llvm::sys::path::parent_path(tool));
     for (const char *folder : {"runtime", "lib/meshwright"}) {
-      places.emplace_back(top);
-      llvm::sys::path::append(places.back(), folder);
+      candidates.emplace_back(top);
+      llvm::sys::path::append(candidates.back(), folder);
     }
   }
   std::string tried;
-  for (StringRef place : places) {
-    SmallString<128> archive(place);
+  for (StringRef candidate : candidates) {
+    SmallString<128> archive(candidate);
     llvm::sys::path::append(archive, files.archive);
     if (llvm::sys::fs::exists(archive))
-      return place.str();
+      return candidate.str();
     tried += (tried.empty() ? "" : ", ") + archive.str().str();
   }
   return llvm::createStringError("cannot find the runtime to link with: no " + tried +

@@ -1,4 +1,4 @@
-//===- ModuleKernels.cpp - all kernels of a module, planned -----------------===//
+//===- ModuleKernels.cpp - all kernels of a module, scheduled ---------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -14,7 +14,7 @@ using namespace meshwright;
 using namespace meshwright::codegen;
 
 namespace {
-/// Names kernels of several programs: equal ones alike, so that stages which do the same
+/// Names kernels of several programs: equal ones alike, so that loop nests which do the same
 /// are compiled once, and different ones apart.
 class KernelNames {
 public:
@@ -39,21 +39,22 @@ private:
 };
 } // namespace
 
-FailureOr<ModuleKernels> ModuleKernels::plan(ModuleOp module, const exec::ScheduleLimits &options) {
+FailureOr<ModuleKernels> ModuleKernels::build(ModuleOp module,
+                                              const exec::ScheduleLimits &options) {
   ModuleKernels result;
   result.module = module.clone();
   KernelNames names;
   for (ModuleOp program : dist::programsOf(*result.module)) {
-    PlannedKernels &kernels = result.programs.emplace_back();
+    ScheduledKernels &kernels = result.programs.emplace_back();
     for (auto kernel : program.getOps<func::FuncOp>()) {
       if (!kernel->hasAttr("exec.kernel"))
         continue;
       std::string symbol = kernel.getName().str();
       bool isNew = names.rename(kernel);
-      FailureOr<KernelPlan> plan = planKernel(kernel, options);
-      if (failed(plan))
+      FailureOr<KernelLoops> kernelLoops = buildKernelLoops(kernel, options);
+      if (failed(kernelLoops))
         return failure();
-      KernelPlan &entry = kernels[symbol] = std::move(*plan);
+      KernelLoops &entry = kernels[symbol] = std::move(*kernelLoops);
       if (isNew)
         result.distinct.push_back(&entry);
     }

@@ -1,4 +1,4 @@
-//===- ModuleKernels.h - all kernels of a module, planned -------------------===//
+//===- ModuleKernels.h - all kernels of a module, scheduled -----------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -6,7 +6,7 @@
 #ifndef MESHWRIGHT_CODEGEN_MODULEKERNELS_H
 #define MESHWRIGHT_CODEGEN_MODULEKERNELS_H
 
-#include "Codegen/KernelPlan.h"
+#include "Codegen/KernelLoops.h"
 
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/StringMap.h"
@@ -16,20 +16,20 @@
 namespace meshwright::codegen {
 
 /// The kernels of one program, by the names that its launches use.
-using PlannedKernels = llvm::StringMap<KernelPlan>;
+using ScheduledKernels = llvm::StringMap<KernelLoops>;
 
 /// The kernels of all programs of a module. Those that are equal have one name, under
 /// which they are emitted once; different ones have different names.
 struct ModuleKernels {
-  /// A copy: planning rewrites kernels.
+  /// A copy: scheduling rewrites kernels.
   mutable mlir::OwningOpRef<mlir::ModuleOp> module;
   /// In the order of `dist::programsOf(*module)`.
-  std::deque<PlannedKernels> programs;
+  std::deque<ScheduledKernels> programs;
   /// One of each name.
-  llvm::SmallVector<const KernelPlan *> distinct;
+  llvm::SmallVector<const KernelLoops *> distinct;
 
-  static mlir::FailureOr<ModuleKernels> plan(mlir::ModuleOp module,
-                                             const exec::ScheduleLimits &options);
+  static mlir::FailureOr<ModuleKernels> build(mlir::ModuleOp module,
+                                              const exec::ScheduleLimits &options);
   /// Whether the module has programs; without, kernels are what it is for.
   bool hasPrograms() const;
 };

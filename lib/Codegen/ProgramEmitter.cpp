@@ -31,19 +31,19 @@ Value ProgramEmitter::call(StringRef name, SmallVector<Value> arguments, Type re
   return result ? made.getResult() : Value();
 }
 
-Value ProgramEmitter::place(ArrayAttr axes, int64_t shift, int64_t members) {
+Value ProgramEmitter::groupRank(ArrayAttr axes, int64_t shift, int64_t members) {
   if (shift == 0)
-    return place(axes);
-  Value sum = arith::AddIOp::create(b, loc, place(axes), i64(shift));
+    return groupRank(axes);
+  Value sum = arith::AddIOp::create(b, loc, groupRank(axes), i64(shift));
   return arith::RemUIOp::create(b, loc, sum, i64(members));
 }
 
-Value ProgramEmitter::place(ArrayAttr axes) {
-  Value &known = places[axes];
+Value ProgramEmitter::groupRank(ArrayAttr axes) {
+  Value &known = groupRanks[axes];
   if (!known) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&function.getBody().front());
-    known = call("mw_place", {i32(communication.numberOf(axes))}, b.getI64Type());
+    known = call("mw_group_rank", {i32(communication.numberOf(axes))}, b.getI64Type());
   }
   return known;
 }
@@ -113,8 +113,8 @@ LogicalResult ProgramEmitter::call(const Collective &collective, int64_t number)
            << collective.getElementType() << "; f32, bf16, f16 and i32 work";
   auto op = cast<exec::CollectiveOpInterface>(collective.op);
   SmallVector<Value> arguments{i32(number), i32(collective.group), i32(type)};
-  if (auto place = op.getPlace())
-    arguments.push_back(i32(*place));
+  if (auto peer = op.getPeer())
+    arguments.push_back(i32(*peer));
   if (SmallVector<int64_t> table = op.getTable(); !table.empty())
     arguments.push_back(constants(("table." + Twine(number)).str(), table));
   if (auto reduction = op.getReductionKind())
@@ -130,7 +130,7 @@ LogicalResult ProgramEmitter::call(const Collective &collective, int64_t number)
   }
   if (auto scratch = op.getScratch())
     arguments.push_back(orNull(at(*scratch)));
-  if (std::optional<int64_t> start = exec::startOf(collective.op))
+  if (std::optional<int64_t> start = exec::asyncTokenOf(collective.op))
     call("mw_start", {i32(*start)});
   call(("mw_" + collective.getName()).str(), arguments);
   return success();
@@ -154,7 +154,7 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case<exec::BufferOp>([&](exec::BufferOp buffer) -> LogicalResult {
         if (!buffer.getOffset())
-          return buffer.emitOpError("has no offset; run exec-plan-memory first");
+          return buffer.emitOpError("has no offset; run exec-assign-offsets first");
         bool onHost = exec::isOnHost(buffer.getType());
         known[buffer] = offset(onHost ? hostArena() : arena, i64(*buffer.getOffset()));
         return success();
@@ -167,7 +167,7 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
       })
       .Case<exec::ViewOp>([&](exec::ViewOp view) {
         int64_t begin = exec::bytesOf(view.getType()) / view.getType().getNumElements() *
-                        int64_t(view.getBegin());
+                        int64_t(view.getOffset());
         known[view] = begin ? offset(at(view.getBase()), i64(begin)) : at(view.getBase());
         return success();
       })
@@ -175,24 +175,24 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
         Value stride = i64(exec::bytesOf(window.getType()));
         int64_t parts =
             window.getBase().getType().getNumElements() / window.getType().getNumElements();
-        Value number = place(window.getAxes(), window.getShift(), parts);
+        Value number = groupRank(window.getAxes(), window.getShift(), parts);
         known[window] =
             offset(at(window.getBase()), arith::MulIOp::create(b, loc, number, stride));
         return success();
       })
-      .Case<exec::StoreBeginOp>([&](exec::StoreBeginOp store) {
-        Value begin =
-            arith::MulIOp::create(b, loc, place(store.getAxes(), store.getShift(), store.getMembers()),
-                                  i64(int64_t(store.getSize())));
+      .Case<exec::StoreOffsetOp>([&](exec::StoreOffsetOp store) {
+        Value begin = arith::MulIOp::create(
+            b, loc, groupRank(store.getAxes(), store.getShift(), store.getMembers()),
+            i64(int64_t(store.getSize())));
         this->store(arith::TruncIOp::create(b, loc, b.getI32Type(), begin), at(store.getTarget()));
         return success();
       })
       .Case<exec::CopyOp>([&](exec::CopyOp op) {
         int64_t bytes = exec::bytesOf(op.getSource().getType());
         if (std::optional<exec::Queue> queue = exec::queueOf(op))
-          call("mw_transfer", {at(op.getTarget()), at(op.getSource()), i64(bytes),
-                               i32(*queue == exec::Queue::ToHost),
-                               i32(exec::startOf(op).value_or(-1))});
+          call("mw_transfer",
+               {at(op.getTarget()), at(op.getSource()), i64(bytes),
+                i32(*queue == exec::Queue::ToHost), i32(exec::asyncTokenOf(op).value_or(-1))});
         else
           copy(at(op.getTarget()), at(op.getSource()), bytes);
         return success();
@@ -249,7 +249,7 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
         return emit(when.getBlock());
       })
       .Case<exec::WaitOp>([&](exec::WaitOp wait) {
-        call("mw_wait", {i32(int64_t(wait.getStart()))});
+        call("mw_wait", {i32(int64_t(wait.getAsyncToken()))});
         return success();
       })
       .Case<exec::FinishSendsOp>([&](auto) {
@@ -262,19 +262,20 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
       })
       .Case<exec::MatmulOp>([&](exec::MatmulOp op) { return product(op); })
       .Case<exec::LaunchOp>([&](exec::LaunchOp op) -> LogicalResult {
-        auto plan = kernels.find(op.getKernel());
-        if (plan == kernels.end())
+        auto kernelLoops = kernels.find(op.getKernel());
+        if (kernelLoops == kernels.end())
           return op.emitOpError("launches @")
                  << op.getKernel() << ", which is no kernel of the module";
-        if ((plan->second.workspace != 0) != bool(op.getWorkspace()))
+        if ((kernelLoops->second.workspace != 0) != bool(op.getWorkspace()))
           return op.emitOpError("of a kernel that needs ")
-                 << plan->second.workspace << " bytes of workspace; run exec-schedule-kernels before "
+                 << kernelLoops->second.workspace
+                 << " bytes of workspace; run exec-schedule-kernels before "
                  << "exec-bufferize";
-        return launch(op, plan->second);
+        return launch(op, kernelLoops->second);
       })
       .Case<exec::AttentionOp, exec::AttentionGradOp>([&](auto op) { return attention(op); })
       .Default([](Operation *op) {
-        return op->emitOpError("has no place in a program; run exec-bufferize first");
+        return op->emitOpError("cannot stand in a program; run exec-bufferize first");
       });
 }
 
@@ -404,10 +405,10 @@ LogicalResult codegen::emitPrograms(const ModuleKernels &kernels, ModuleOp targe
   Communication communication(source);
   SmallVector<ModuleOp> programs = dist::programsOf(source);
   llvm::SetVector<StringRef> entries;
-  for (auto [program, plans] : llvm::zip_equal(programs, kernels.programs)) {
+  for (auto [program, scheduled] : llvm::zip_equal(programs, kernels.programs)) {
     std::string suffix = program == source ? "" : ("." + program.getSymName().value()).str();
     for (auto op : program.getOps<exec::ProgramOp>()) {
-      if (failed(make({target, plans, communication, suffix})->emit(op)))
+      if (failed(make({target, scheduled, communication, suffix})->emit(op)))
         return failure();
       if (!op.isPrivate())
         entries.insert(op.getSymName());

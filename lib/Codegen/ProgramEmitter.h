@@ -20,24 +20,24 @@ namespace meshwright::codegen {
 class ProgramEmitter {
 public:
   /// The module that receives a program's functions, and the facts they are made from.
-  struct Place {
+  struct Scope {
     mlir::ModuleOp target;
-    const PlannedKernels &kernels;
+    const ScheduledKernels &kernels;
     const Communication &communication;
     mlir::StringRef suffix; ///< distinguishes the functions of several programs
   };
-  explicit ProgramEmitter(const Place &place)
-      : target(place.target), b(target.getContext()), loc(target.getLoc()),
-        ptr(mlir::LLVM::LLVMPointerType::get(b.getContext())), kernels(place.kernels),
-        communication(place.communication), suffix(place.suffix) {}
+  explicit ProgramEmitter(const Scope &scope)
+      : target(scope.target), b(target.getContext()), loc(target.getLoc()),
+        ptr(mlir::LLVM::LLVMPointerType::get(b.getContext())), kernels(scope.kernels),
+        communication(scope.communication), suffix(scope.suffix) {}
   virtual ~ProgramEmitter() = default;
 
   mlir::LogicalResult emit(exec::ProgramOp program);
 
 protected:
   //===--- the target's part ------------------------------------------------===//
-  /// Runs the stages of `plan`.
-  virtual mlir::LogicalResult launch(exec::LaunchOp op, const KernelPlan &plan) = 0;
+  /// Runs the loop nests of `kernelLoops`.
+  virtual mlir::LogicalResult launch(exec::LaunchOp op, const KernelLoops &kernelLoops) = 0;
   virtual mlir::LogicalResult product(exec::MatmulOp op) = 0;
   virtual mlir::LogicalResult attention(exec::AttentionOp op) = 0;
   virtual mlir::LogicalResult attention(exec::AttentionGradOp op) = 0;
@@ -87,9 +87,9 @@ private:
   /// and, of a private one, the addresses that its callers give.
   mlir::LLVM::LLVMFuncOp declare(mlir::StringRef program, size_t arguments);
   /// This rank's rank in the group along `axes`.
-  mlir::Value place(mlir::ArrayAttr axes);
+  mlir::Value groupRank(mlir::ArrayAttr axes);
   /// ... of the rank that is `shift` further, modulo `members`.
-  mlir::Value place(mlir::ArrayAttr axes, int64_t shift, int64_t members);
+  mlir::Value groupRank(mlir::ArrayAttr axes, int64_t shift, int64_t members);
   mlir::Value offset(mlir::Value base, mlir::Value bytes) {
     return mlir::LLVM::GEPOp::create(b, loc, ptr, b.getI8Type(), base, mlir::ValueRange{bytes});
   }
@@ -97,18 +97,18 @@ private:
   /// The address of the host's arena.
   mlir::Value hostArena();
 
-  const PlannedKernels &kernels;
+  const ScheduledKernels &kernels;
   const Communication &communication;
   mlir::StringRef suffix;
   mlir::LLVM::LLVMFuncOp function;
   mlir::Value context, arena, host, operands;
-  llvm::DenseMap<mlir::Attribute, mlir::Value> places; ///< by the group's axes
+  llvm::DenseMap<mlir::Attribute, mlir::Value> groupRanks; ///< by the group's axes
   llvm::DenseMap<mlir::Value, mlir::Value> known;      ///< addresses of memory, and loops' indices
 };
 
 /// Makes the emitter of one program.
 using MakeEmitter =
-    llvm::function_ref<std::unique_ptr<ProgramEmitter>(const ProgramEmitter::Place &)>;
+    llvm::function_ref<std::unique_ptr<ProgramEmitter>(const ProgramEmitter::Scope &)>;
 
 /// Adds to `target` the functions of the programs of `kernels`' module, named as ABI.h
 /// says.

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Dist/Dist.h"
-#include "Dist/Partition/ReshardPlanner.h"
+#include "Dist/Partition/ReshardPath.h"
 #include "Dist/Pipeline/StageParts.h"
 #include "Dist/Remat/LayerPairs.h"
 #include "Dist/Strategy/IndexClasses.h"
@@ -62,7 +62,7 @@ static LogicalResult annotateReshards(ModuleOp module) {
     ArrayRef<int64_t> shape = op.getX().getType().getShape();
     Sharding from = dist::shardingOf(op.getX().getType()).on(mesh);
     Sharding to = dist::shardingOf(op.getY().getType()).on(mesh);
-    auto steps = planReshard(from, to, shape, mesh);
+    auto steps = findReshardPath(from, to, shape, mesh);
     if (!steps) {
       op.emitOpError() << llvm::toString(steps.takeError());
       return WalkResult::interrupt();
@@ -94,13 +94,13 @@ static LogicalResult annotateRecompute(ModuleOp module) {
         value.getDefiningOp()->setAttr("dist.needed", b.getUnitAttr());
     SmallVector<Attribute> choices;
     for (const PricedChoice &found : efficientChoices(layer.graph)) {
-      SmallVector<int64_t> redone;
-      for (unsigned op : found.choice.redone.set_bits())
-        redone.push_back(op);
+      SmallVector<int64_t> recomputed;
+      for (unsigned op : found.choice.recomputed.set_bits())
+        recomputed.push_back(op);
       choices.push_back(
           b.getDictionaryAttr({b.getNamedAttr("bytes", b.getI64IntegerAttr(found.choice.bytes)),
                                b.getNamedAttr("flops", b.getF64FloatAttr(found.choice.cost)),
-                               b.getNamedAttr("redone", b.getDenseI64ArrayAttr(redone))}));
+                               b.getNamedAttr("redone", b.getDenseI64ArrayAttr(recomputed))}));
     }
     func::FuncOp function = pair.forwardFunction();
     function->setAttr("dist.backward", FlatSymbolRefAttr::get(pair.backwardFunction()));
@@ -110,7 +110,7 @@ static LogicalResult annotateRecompute(ModuleOp module) {
 }
 
 static LogicalResult annotateParts(ModuleOp module) {
-  static constexpr StringLiteral phases[] = {"forward", "backward", "weight"};
+  static constexpr StringLiteral taskKinds[] = {"forward", "backward", "weight"};
   Builder b(module.getContext());
   int64_t chunks = chunkCount(module);
   for (auto function : llvm::to_vector(module.getOps<func::FuncOp>())) {
@@ -123,7 +123,8 @@ static LogicalResult annotateParts(ModuleOp module) {
       auto part = ops->parts.find(&op);
       std::string text =
           part != ops->parts.end()
-              ? (phases[unsigned(part->second.phase)] + " " + llvm::Twine(part->second.chunk)).str()
+              ? (taskKinds[unsigned(part->second.kind)] + " " + llvm::Twine(part->second.chunk))
+                    .str()
           : ops->isFree(&op) ? "free"
                              : "after";
       op.setAttr("dist.part", b.getStringAttr(text));
@@ -138,7 +139,7 @@ void meshwright::registerDistAnnotations() {
        annotateIndexClasses},
       {"annotate-reshards",
        "Say for each reshard its collectives and the elements that a device sends "
-       "(ReshardPlanner.h)",
+       "(ReshardPath.h)",
        annotateReshards},
       {"annotate-recompute",
        "Say of layers what running each op again costs, where it can, what the backward needs, and "

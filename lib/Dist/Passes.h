@@ -10,7 +10,7 @@
 #include "Dist/Dist.h"
 #include "Planner/PipelineSchedule.h"
 #include "Planner/RematPolicy.h"
-#include "meshwright/StagedPass.h"
+#include "meshwright/PhasePass.h"
 #include "meshwright/Strategy.h"
 
 namespace meshwright::dist {

@@ -8,11 +8,11 @@
 
 include "mlir/Pass/PassBase.td"
 
-/// A pass on the way to a stage; it refuses IR that is past it.
-class StagedPass<string argument, string stage>
-    : PassBase<argument, "::meshwright::StagedPass<::meshwright::Stage::" # stage # ">">;
+/// A pass on the way to a phase; it refuses IR that is past it.
+class PhasePass<string argument, string phase>
+    : PassBase<argument, "::meshwright::PhasePass<::meshwright::Phase::" # phase # ">">;
 
-def DistApplyStrategy : StagedPass<"dist-apply-strategy", "dist"> {
+def DistApplyStrategy : PhasePass<"dist-apply-strategy", "dist"> {
   let summary = "Writes the mesh and the strategy's seed shardings";
   let description = [{
     Adds `dist.mesh @mesh` and the `dist.seed` attributes from which propagation derives
@@ -61,7 +61,7 @@ def DistApplyStrategy : StagedPass<"dist-apply-strategy", "dist"> {
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 
-def DistSplitReductions : StagedPass<"dist-split-reductions", "dist"> {
+def DistSplitReductions : PhasePass<"dist-split-reductions", "dist"> {
   let summary = "Splits ops whose whole index is only summed over, so that seeds can shard it";
   let description = [{
     Cross-entropy needs the logits of a token whole, and a norm needs its row whole, but
@@ -73,7 +73,7 @@ def DistSplitReductions : StagedPass<"dist-split-reductions", "dist"> {
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 
-def DistPad : StagedPass<"dist-pad", "dist"> {
+def DistPad : PhasePass<"dist-pad", "dist"> {
   let summary = "Pads indices whose size the number of shards does not divide, and rows of matrices";
   let description = [{
     An index that seeds shard into n parts grows to the next multiple of n in every
@@ -103,7 +103,7 @@ def DistPad : StagedPass<"dist-pad", "dist"> {
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 
-def DistPropagate : StagedPass<"dist-propagate", "dist"> {
+def DistPropagate : PhasePass<"dist-propagate", "dist"> {
   let summary = "Gives every tensor a sharding, from seeds and factor tables";
   let description = [{
     Axes spread from `dist.seed` attributes along the factors of the ops' tables,
@@ -136,7 +136,7 @@ def DistPropagate : StagedPass<"dist-propagate", "dist"> {
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 
-def DistVerify : StagedPass<"dist-verify", "dist"> {
+def DistVerify : PhasePass<"dist-verify", "dist"> {
   let summary = "Checks that every use fits its op's factor table";
   let description = [{
     Every tensor carries a sharding of the mesh. In each op all tensors shard a factor
@@ -148,12 +148,12 @@ def DistVerify : StagedPass<"dist-verify", "dist"> {
   }];
 }
 
-def DistPartition : StagedPass<"dist-partition", "local"> {
+def DistPartition : PhasePass<"dist-partition", "local"> {
   let summary = "Turns global tensors with shardings into one device's program";
   let description = [{
     Every type becomes the shape of one device's part, without encoding; each
     `dist.reshard` becomes the collectives of the reshard path. Ids that point into a
-    sharded dimension are counted from the offset of the device's part (`dist.begin`),
+    sharded dimension are counted from the offset of the device's part (`dist.offset`),
     and ops whose result depends on global indices get the offset as an operand.
     Variables and the arguments of functions that nobody calls keep their global type as
     `dist.global`. Next to the layers of pipeline chunks ops keep in `dist.replicated` the
@@ -164,12 +164,12 @@ def DistPartition : StagedPass<"dist-partition", "local"> {
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 
-def DistSplitStages : StagedPass<"dist-split-stages", "stages"> {
+def DistSplitStages : PhasePass<"dist-split-stages", "stages"> {
   let summary = "Makes one program for each stage of the pipeline";
   let description = [{
     Along the mesh axis `pipe` devices run different programs: nested modules `@stage0`,
     `@stage1`, ... (see Programs.h) with the variables and functions that they need. The
-    layers have been split into chunks by `train-cut-layers`; `schedule` says which stage
+    layers have been split into chunks by `train-split-layers`; `schedule` says which stage
     owns which chunk (chunk c belongs to stage c mod stages; zb-v goes there and back)
     and whether gradients of weights are tasks of their own.
 
@@ -212,7 +212,7 @@ def DistSplitStages : StagedPass<"dist-split-stages", "stages"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect"];
 }
 
-def DistSchedule : StagedPass<"dist-schedule", "schedule"> {
+def DistSchedule : PhasePass<"dist-schedule", "schedule"> {
   let summary = "Puts the tasks of pipeline stages into the order of a schedule";
   let description = [{
     The schedules are naive, gpipe, 1f1b, interleaved:V (the number of microbatches is a
@@ -235,7 +235,7 @@ def DistSchedule : StagedPass<"dist-schedule", "schedule"> {
            "naive, gpipe, 1f1b, interleaved:V, zb-h1, zb-h2 or zb-v">];
 }
 
-def DistRematerialize : StagedPass<"dist-rematerialize", "stages"> {
+def DistRematerialize : PhasePass<"dist-rematerialize", "stages"> {
   let summary = "Recomputes activations in the backward instead of keeping them";
   let description = [{
     The pass works on pairs of repeats, a forward and a backward by their `train.role`: the
@@ -255,7 +255,7 @@ def DistRematerialize : StagedPass<"dist-rematerialize", "stages"> {
     - `every:K`: only the input of every K-th layer. Both repeats become repeats of groups
       of K layers. The backward of a group first runs the forward of its layers again and
       keeps what their backwards read. Layers that do not fill a group form a shorter group
-      at the end, a run of its own that `train-cut-layers` has split off;
+      at the end, a run of its own that `train-split-layers` has split off;
     - `sqrt`: `every:K` with the K for which K plus the number of groups is least, so that
       memory grows with the square root of the depth (Chen et al. 2016);
     - `every:K+price:P`: both; with a price the layers of a group keep less, too.
@@ -283,11 +283,11 @@ def DistRematerialize : StagedPass<"dist-rematerialize", "stages"> {
   let dependentDialects = ["::meshwright::dist::DistDialect", "::meshwright::train::TrainDialect"];
 }
 
-def DistSplitServers : StagedPass<"dist-split-servers", "stages"> {
+def DistSplitServers : PhasePass<"dist-split-servers", "stages"> {
   let summary = "Makes one program for parameter servers and one for workers";
   let description = [{
     Where variables belong to a root, or values are reduced or gathered to a root, devices
-    run two programs, nested modules with `dist.at`: `@server` for the devices at
+    run two programs, nested modules with `dist.coordinates`: `@server` for the devices at
     coordinate 0 of the root's axes, which is the whole program, and `@workers` for all
     others. A worker has no variable of the root and none of the ops between the reduce
     that sends values to the root and the broadcast that brings results back. As operand
@@ -304,7 +304,7 @@ def DistSplitServers : StagedPass<"dist-split-servers", "stages"> {
   let dependentDialects = ["::meshwright::dist::DistDialect", "::meshwright::train::TrainDialect"];
 }
 
-def DistOptimizeCollectives : StagedPass<"dist-optimize-collectives", "schedule"> {
+def DistOptimizeCollectives : PhasePass<"dist-optimize-collectives", "schedule"> {
   let summary = "Merges and shrinks collectives";
   let description = [{
     An `all_reduce` whose only use is a `slice` over the same group becomes a
@@ -322,7 +322,7 @@ def DistOptimizeCollectives : StagedPass<"dist-optimize-collectives", "schedule"
            "Most bytes that several tensors of one call have together">];
 }
 
-def DistLoopCollectives : StagedPass<"dist-loop-collectives", "schedule"> {
+def DistLoopCollectives : PhasePass<"dist-loop-collectives", "schedule"> {
   let summary = "Turns a collective and the products that need it into one loop of both";
   let description = [{
     The transformation is that of Wang et al., Overlap Communication with Dependent
@@ -358,7 +358,7 @@ def DistLoopCollectives : StagedPass<"dist-loop-collectives", "schedule"> {
   let dependentDialects = ["::meshwright::dist::DistDialect", "::meshwright::train::TrainDialect"];
 }
 
-def DistDecomposeCollectives : StagedPass<"dist-decompose-collectives", "schedule"> {
+def DistDecomposeCollectives : PhasePass<"dist-decompose-collectives", "schedule"> {
   let summary = "Writes all_reduce as messages between pairs of devices";
   let description = [{
     The pass writes each `all_reduce` as `dist.exchange` ops by a known algorithm
@@ -377,7 +377,7 @@ def DistDecomposeCollectives : StagedPass<"dist-decompose-collectives", "schedul
   let dependentDialects = ["::meshwright::dist::DistDialect", "::meshwright::train::TrainDialect"];
 }
 
-def DistVerifyCommunication : StagedPass<"dist-verify-communication", "schedule"> {
+def DistVerifyCommunication : PhasePass<"dist-verify-communication", "schedule"> {
   let summary = "Proves that the communication of all devices matches and ends";
   let description = [{
     If all devices run one program and exchange no messages, the order of collectives

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Exec/Kernels/RowSpace.h"
+#include "Exec/Memory/InPlaceAliases.h"
 #include "Exec/Memory/Liveness.h"
 #include "Exec/Memory/MemoryProfile.h"
-#include "Exec/Memory/Ties.h"
 #include "meshwright/Annotations.h"
 
 using namespace mlir;
@@ -72,7 +72,8 @@ static LogicalResult annotateTies(ModuleOp module) {
   for (auto &[name, callers] : calls) {
     auto callee = module.lookupSymbol<func::FuncOp>(name);
     if (callee && !callee.isExternal())
-      callee->setAttr("exec.ties", Builder(callee).getDenseI64ArrayAttr(findTies(callee, callers)));
+      callee->setAttr("exec.ties",
+                      Builder(callee).getDenseI64ArrayAttr(findInPlaceAliases(callee, callers)));
   }
   return success();
 }
@@ -88,7 +89,7 @@ void meshwright::registerExecAnnotations() {
        annotateRowSpaces},
       {"annotate-ties",
        "Say in the place of which argument each result of a called function can be computed, or "
-       "-1 (Ties.h)",
+       "-1 (InPlaceAliases.h)",
        annotateTies},
   });
 }

@@ -7,7 +7,7 @@
 #define MESHWRIGHT_LIB_EXEC_PASSES_H
 
 #include "Exec/Exec.h"
-#include "meshwright/StagedPass.h"
+#include "meshwright/PhasePass.h"
 
 namespace meshwright::exec {
 #define GEN_PASS_DECL

@@ -8,11 +8,11 @@
 
 include "mlir/Pass/PassBase.td"
 
-/// A pass on the way to a stage; it refuses IR that is past it.
-class StagedPass<string argument, string stage>
-    : PassBase<argument, "::meshwright::StagedPass<::meshwright::Stage::" # stage # ">">;
+/// A pass on the way to a phase; it refuses IR that is past it.
+class PhasePass<string argument, string phase>
+    : PassBase<argument, "::meshwright::PhasePass<::meshwright::Phase::" # phase # ">">;
 
-def ExecSliceCollectives : StagedPass<"exec-slice-collectives", "exec"> {
+def ExecSliceCollectives : PhasePass<"exec-slice-collectives", "exec"> {
   let summary = "Gathers and scatters stacked tensors slice by slice";
   let description = [{
     If the parts of a tensor are pieces of its rows, one collective over the whole tensor
@@ -29,7 +29,7 @@ def ExecSliceCollectives : StagedPass<"exec-slice-collectives", "exec"> {
   let dependentDialects = ["::meshwright::train::TrainDialect"];
 }
 
-def ExecContiguousCollectives : StagedPass<"exec-contiguous-collectives", "exec"> {
+def ExecContiguousCollectives : PhasePass<"exec-contiguous-collectives", "exec"> {
   let summary = "Restricts collectives to contiguous blocks";
   let description = [{
     The runtime's collectives move blocks that are contiguous in memory. Parts along a
@@ -43,7 +43,7 @@ def ExecContiguousCollectives : StagedPass<"exec-contiguous-collectives", "exec"
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecFuseAccumulate : StagedPass<"exec-fuse-accumulate", "exec"> {
+def ExecFuseAccumulate : PhasePass<"exec-fuse-accumulate", "exec"> {
   let summary = "Adds gradients to their accumulators where they are computed";
   let description = [{
     If one term of a sum is a contraction or an embedding gradient, and nothing else reads
@@ -52,7 +52,7 @@ def ExecFuseAccumulate : StagedPass<"exec-fuse-accumulate", "exec"> {
   }];
 }
 
-def ExecSliceUpdates : StagedPass<"exec-slice-updates", "exec"> {
+def ExecSliceUpdates : PhasePass<"exec-slice-updates", "exec"> {
   let summary = "Updates variables part by part";
   let description = [{
     The optimizer's update of a variable becomes a repeat over equal parts of it, as few as
@@ -66,7 +66,7 @@ def ExecSliceUpdates : StagedPass<"exec-slice-updates", "exec"> {
     cast to the parameter's type) are divided with it. If one of these ops depends on the
     index of its elements (`IndexedOpInterface`, a mask of padding), parts keep the variable's
     dimensions, as rows of a table or pieces of one row, and the op gets the part's offset
-    (`train.part_begin`).
+    (`train.part_offset`).
   }];
   let options = [
     Option<"partBytes", "part-bytes", "int64_t", "32 << 20", "bytes of the largest part of one state">,
@@ -74,7 +74,7 @@ def ExecSliceUpdates : StagedPass<"exec-slice-updates", "exec"> {
   let dependentDialects = ["::meshwright::train::TrainDialect"];
 }
 
-def ExecAssignTarget : StagedPass<"exec-assign-target", "exec"> {
+def ExecAssignTarget : PhasePass<"exec-assign-target", "exec"> {
   let summary = "Sets the target that a module is compiled for";
   let description = [{
     The pass sets the module's attribute `exec.target`, which holds the target's parameters in
@@ -89,7 +89,7 @@ def ExecAssignTarget : StagedPass<"exec-assign-target", "exec"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecFuseEpilogues : StagedPass<"exec-fuse-epilogues", "exec"> {
+def ExecFuseEpilogues : PhasePass<"exec-fuse-epilogues", "exec"> {
   let summary = "Lets the matrix library do what comes right after a product";
   let description = [{
     The pass works for targets whose library has epilogues. If only one op reads the result of
@@ -120,7 +120,7 @@ def ExecFuseEpilogues : StagedPass<"exec-fuse-epilogues", "exec"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecFormKernels : StagedPass<"exec-form-kernels", "exec"> {
+def ExecFormKernels : PhasePass<"exec-form-kernels", "exec"> {
   let summary = "Fuses memory-bound ops into kernels";
   let description = [{
     Every op with `KernelOpInterface` becomes part of a kernel: a private function with the
@@ -143,7 +143,7 @@ def ExecFormKernels : StagedPass<"exec-form-kernels", "exec"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecDecomposeKernels : StagedPass<"exec-decompose-kernels", "exec"> {
+def ExecDecomposeKernels : PhasePass<"exec-decompose-kernels", "exec"> {
   let summary = "Rewrites kernel bodies into arith, math and structural primitives";
   let description = [{
     Each op of a kernel is replaced by its own `KernelOpInterface::decompose`. Then common
@@ -154,7 +154,7 @@ def ExecDecomposeKernels : StagedPass<"exec-decompose-kernels", "exec"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecMergeLaunches : StagedPass<"exec-merge-launches", "exec"> {
+def ExecMergeLaunches : PhasePass<"exec-merge-launches", "exec"> {
   let summary = "Merges launches that do the same to different tensors";
   let description = [{
     Launches of kernels that do the same to each element of tensors of one shape each, and
@@ -175,7 +175,7 @@ def ExecMergeLaunches : StagedPass<"exec-merge-launches", "exec"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecScheduleKernels : StagedPass<"exec-schedule-kernels", "exec"> {
+def ExecScheduleKernels : PhasePass<"exec-schedule-kernels", "exec"> {
   let summary = "Forms the loop nests of each kernel and divides them into chunks";
   let description = [{
     A kernel becomes loop nests that run one after the other, each made from one of the
@@ -197,7 +197,7 @@ def ExecScheduleKernels : StagedPass<"exec-schedule-kernels", "exec"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecInlineRepeats : StagedPass<"exec-inline-repeats", "exec"> {
+def ExecInlineRepeats : PhasePass<"exec-inline-repeats", "exec"> {
   let summary = "Turns train.repeat into exec.loop with the function's body inside";
   let description = [{
     After this pass each value belongs to one point of one program, so that memory can be
@@ -209,7 +209,7 @@ def ExecInlineRepeats : StagedPass<"exec-inline-repeats", "exec"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecOrder : StagedPass<"exec-order", "exec"> {
+def ExecOrder : PhasePass<"exec-order", "exec"> {
   let summary = "Orders operations so that less memory is live";
   let description = [{
     The pass keeps program order, but moves an op down to its first reader if the op's result
@@ -220,10 +220,10 @@ def ExecOrder : StagedPass<"exec-order", "exec"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecNumberValues : StagedPass<"exec-number-values", "exec"> {
+def ExecAssignValueIds : PhasePass<"exec-assign-value-ids", "exec"> {
   let summary = "Gives values ids and keeps the program for comparison";
   let description = [{
-    Every launch, product, attention and collective gets an id, `exec.value`. After each of
+    Every launch, product, attention and collective gets an id, `exec.value_id`. After each of
     them `exec-bufferize` inserts an `exec.observe` with that id for each result, so that an
     executable can dump the values that a step computes. The module keeps its own text in the
     attribute `exec.tensor_form`: the last form with tensors, which the interpreter runs, so
@@ -234,7 +234,7 @@ def ExecNumberValues : StagedPass<"exec-number-values", "exec"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecChooseLibraries : StagedPass<"exec-choose-libraries", "exec"> {
+def ExecChooseLibraries : PhasePass<"exec-choose-libraries", "exec"> {
   let summary = "Lets the target choose which library computes a call of attention";
   let description = [{
     If the target has a library for attention beside generated kernels, and that library can
@@ -246,7 +246,7 @@ def ExecChooseLibraries : StagedPass<"exec-choose-libraries", "exec"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecBufferize : StagedPass<"exec-bufferize", "exec"> {
+def ExecBufferize : PhasePass<"exec-bufferize", "exec"> {
   let summary = "Gives every value its memory";
   let description = [{
     `@step` and `@eval` become `exec.program`s. Each variable, input and output has its
@@ -282,7 +282,7 @@ def ExecBufferize : StagedPass<"exec-bufferize", "exec"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecOffload : StagedPass<"exec-offload", "exec"> {
+def ExecOffload : PhasePass<"exec-offload", "exec"> {
   let summary = "Moves memory to the host, and copies parts of it to the device and back";
   let description = [{
     Memory that moves gets the type `memref<.., "host">`. Ops that compute use buffers on the
@@ -311,7 +311,7 @@ def ExecOffload : StagedPass<"exec-offload", "exec"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecOverlapCollectives : StagedPass<"exec-overlap-collectives", "exec"> {
+def ExecOverlapCollectives : PhasePass<"exec-overlap-collectives", "exec"> {
   let summary = "Lets collectives run while the program computes";
   let description = [{
     A collective of at least `min-bytes` becomes asynchronous: it only starts where it stands,
@@ -346,7 +346,7 @@ def ExecOverlapCollectives : StagedPass<"exec-overlap-collectives", "exec"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecPlanMemory : StagedPass<"exec-plan-memory", "exec"> {
+def ExecAssignOffsets : PhasePass<"exec-assign-offsets", "exec"> {
   let summary = "Gives every buffer its offset in one arena";
   let description = [{
     Variables, inputs and outputs come first, at the same offsets in every program. All other
@@ -369,7 +369,7 @@ def ExecPlanMemory : StagedPass<"exec-plan-memory", "exec"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecNumberCollectives : StagedPass<"exec-number-collectives", "exec"> {
+def ExecNumberCollectives : PhasePass<"exec-number-collectives", "exec"> {
   let summary = "Gives collectives and groups of ranks their numbers";
   let description = [{
     Works on the whole module, as ranks of all programs share groups. Each collective gets
@@ -381,7 +381,7 @@ def ExecNumberCollectives : StagedPass<"exec-number-collectives", "exec"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
-def ExecVerify : StagedPass<"exec-verify", "exec"> {
+def ExecVerify : PhasePass<"exec-verify", "exec"> {
   let summary = "Checks that floor 3 is complete";
   let description = [{
     The verifier of the floor: programs hold no tensors; every buffer has an aligned offset
@@ -391,7 +391,7 @@ def ExecVerify : StagedPass<"exec-verify", "exec"> {
     offset in all programs.
 
     The pass walks through programs as they would run, with first and last iterations of loops,
-    and with the addresses of the plan. While an asynchronous collective runs, only other
+    and with the addresses of the buffers. While an asynchronous collective runs, only other
     communication may write its operands or touch its results, and none may run when the program
     ends. Copies between host and device are ordered among those of one direction, so a copy in
     the other direction or communication may not touch such memory either. Only copies and calls

@@ -23,7 +23,7 @@ struct Shape {
   int64_t batch, queries, heads, depth, keys, kvHeads, valueDepth;
   double scale, keep = 1;
   bool causal;
-  int64_t window, headBegin = 0, globalHeads;
+  int64_t window, headOffset = 0, globalHeads;
   const int64_t *ids = nullptr;
   std::array<uint32_t, 2> key = {};
   uint32_t stream;
@@ -38,8 +38,8 @@ struct Shape {
         rate(float(op.getDropout().convertToDouble())) {
     if (!op.getIds())
       return;
-    if (op.getHeadBegin())
-      headBegin = random[2].integers()[0];
+    if (op.getHeadOffset())
+      headOffset = random[2].integers()[0];
     keep = 1 / (1 - op.getDropout().convertToDouble());
     ids = random[0].integers().data();
     for (int i = 0; i < 2; ++i)
@@ -53,8 +53,7 @@ struct Shape {
   double factor(int64_t b, int64_t h, int64_t s, int64_t t) const {
     if (!ids)
       return 1;
-    uint64_t index =
-        ((uint64_t(ids[b]) * globalHeads + headBegin + h) * queries + s) * keys + t;
+    uint64_t index = ((uint64_t(ids[b]) * globalHeads + headOffset + h) * queries + s) * keys + t;
     return keeps(randomBits(key, stream, index), rate) ? keep : 0;
   }
   int64_t kvHead(int64_t h) const { return h / (heads / kvHeads); }

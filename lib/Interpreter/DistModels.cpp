@@ -162,14 +162,14 @@ static LogicalResult permute(dist::PermuteOp op, PerRank operands, ResultsPerRan
 }
 
 static LogicalResult exchange(dist::ExchangeOp op, PerRank operands, ResultsPerRank results) {
-  for (auto [place, member] : llvm::enumerate(results)) {
-    int64_t from = op.getFrom()[place];
+  for (auto [rank, member] : llvm::enumerate(results)) {
+    int64_t from = op.getFrom()[rank];
     for (size_t t = 0; t < op.getXs().size(); ++t) {
-      Tensor y = operands[place][t];
+      Tensor y = operands[rank][t];
       if (from >= 0) {
-        auto at = [&](int64_t piece) { return partBegin(y.size(), op.getPieces(), piece); };
+        auto at = [&](int64_t piece) { return partOffset(y.size(), op.getPieces(), piece); };
         int64_t send = op.getSend()[from];
-        double *out = y.writeFloats() + at(op.getReceive()[place]);
+        double *out = y.writeFloats() + at(op.getReceive()[rank]);
         ArrayRef<double> got = operands[from][t].floats().slice(
             at(send), at(send + op.getLength()) - at(send));
         for (auto [i, value] : llvm::enumerate(got))
@@ -183,12 +183,13 @@ static LogicalResult exchange(dist::ExchangeOp op, PerRank operands, ResultsPerR
   return success();
 }
 
-/// The rank at a place of the op's group, which is another than this one.
-template <typename OpT> static FailureOr<int64_t> peerOf(OpT op, int64_t place, RankContext &context) {
+/// The world rank of another rank of the op's group.
+template <typename OpT>
+static FailureOr<int64_t> peerOf(OpT op, int64_t rank, RankContext &context) {
   FailureOr<dist::Mesh> mesh = meshOf(op, context);
   if (failed(mesh))
     return failure();
-  int64_t peer = mesh->group(context.rank(), op.getGroup().on(*mesh))[place];
+  int64_t peer = mesh->group(context.rank(), op.getGroup().on(*mesh))[rank];
   if (peer == context.rank())
     return op.emitError() << "on rank " << peer << " names the rank itself as its peer";
   return peer;
@@ -229,8 +230,8 @@ static LogicalResult slice(dist::SliceOp op, ArrayRef<Tensor> operands,
   if (failed(mesh))
     return failure();
   dist::Axes axes = op.getGroup().on(*mesh);
-  int64_t n = mesh->size(axes), place = mesh->position(context.rank(), axes);
-  results.push_back(part(operands[0], op.getDim(), (place + int64_t(op.getShift())) % n, n));
+  int64_t n = mesh->size(axes), rank = mesh->position(context.rank(), axes);
+  results.push_back(part(operands[0], op.getDim(), (rank + int64_t(op.getShift())) % n, n));
   return success();
 }
 
@@ -239,10 +240,10 @@ static LogicalResult concat(dist::ConcatOp op, ArrayRef<Tensor> operands,
   FailureOr<dist::Mesh> mesh = meshOf(op, context);
   if (failed(mesh))
     return failure();
-  size_t place = mesh->position(context.rank(), op.getGroup().on(*mesh));
+  size_t rank = mesh->position(context.rank(), op.getGroup().on(*mesh));
   TensorList parts(operands);
   for (auto [t, x] : llvm::enumerate(operands))
-    parts[(place + t) % operands.size()] = x;
+    parts[(rank + t) % operands.size()] = x;
   results.push_back(concatenate(parts, op.getDim()));
   return success();
 }
@@ -253,15 +254,15 @@ static LogicalResult take(dist::TakeOp op, ArrayRef<Tensor> operands,
   return success();
 }
 
-static LogicalResult begin(dist::BeginOp op, ArrayRef<Tensor>, SmallVectorImpl<Tensor> &results,
-                           RankContext &context) {
+static LogicalResult localOffset(dist::OffsetOp op, ArrayRef<Tensor>,
+                                 SmallVectorImpl<Tensor> &results, RankContext &context) {
   FailureOr<dist::Mesh> mesh = meshOf(op, context);
   if (failed(mesh))
     return failure();
   Tensor value(op.getType());
   dist::Axes axes = op.getGroup().on(*mesh);
-  int64_t place = (mesh->position(context.rank(), axes) + int64_t(op.getShift())) % mesh->size(axes);
-  *value.writeIntegers() = place * int64_t(op.getSize());
+  int64_t rank = (mesh->position(context.rank(), axes) + int64_t(op.getShift())) % mesh->size(axes);
+  *value.writeIntegers() = rank * int64_t(op.getSize());
   results.push_back(value);
   return success();
 }
@@ -300,7 +301,7 @@ void interp::attachDistModels(MLIRContext *context) {
   attach<dist::SliceOp, slice>(context);
   attach<dist::ConcatOp, concat>(context);
   attach<dist::TakeOp, take>(context);
-  attach<dist::BeginOp, begin>(context);
+  attach<dist::OffsetOp, localOffset>(context);
   attach<dist::ReshardOp, reshard>(context);
   attach<dist::ConstrainOp, constrain>(context);
 }

@@ -115,18 +115,18 @@ static LogicalResult dropout(train::DropoutOp op, Operands in, Results &results,
   Tensor result(op.getType());
   double rate = op.getRate().convertToDouble();
   std::array<uint32_t, 2> key = {uint32_t(in[2].integers()[0]), uint32_t(in[2].integers()[1])};
-  SmallVector<int64_t> sizes = op.getLogicalSizes(), begins(in[0].rank(), 0);
+  SmallVector<int64_t> sizes = op.getLogicalSizes(), offsets(in[0].rank(), 0);
   for (int64_t d = 1, next = 3; d < in[0].rank(); ++d)
-    if (op.getBegin(d))
-      begins[d] = in[next++].integers()[0];
+    if (op.getOffset(d))
+      offsets[d] = in[next++].integers()[0];
   int64_t inner = in[0].size() / in[1].size();
   double *out = result.writeFloats();
   for (int64_t i = 0; i < result.size(); ++i) {
-    // The place in x, dimension by dimension, as a place in the logical tensor.
+    // The index in x, dimension by dimension, as an index in the logical tensor.
     auto index = uint64_t(in[1].integers()[i / inner]);
     for (int64_t d = 1, rest = inner; d < in[0].rank(); ++d) {
       rest /= in[0].dim(d);
-      index = index * uint64_t(sizes[d - 1]) + uint64_t(begins[d] + i / rest % in[0].dim(d));
+      index = index * uint64_t(sizes[d - 1]) + uint64_t(offsets[d] + i / rest % in[0].dim(d));
     }
     bool kept = keeps(randomBits(key, uint32_t(op.getStream()), index), float(rate));
     out[i] = kept ? in[0].floats()[i] / (1 - rate) : 0;
@@ -137,21 +137,21 @@ static LogicalResult dropout(train::DropoutOp op, Operands in, Results &results,
 
 static LogicalResult mask(train::MaskOp op, Operands in, Results &results, RankContext &) {
   Tensor result(op.getType());
-  int64_t size = in[0].dim(op.getDim()), begin = op.getBegin() ? in[1].integers()[0] : 0;
+  int64_t size = in[0].dim(op.getDim()), offset = op.getOffset() ? in[1].integers()[0] : 0;
   int64_t inner = product(in[0].shape().drop_front(op.getDim() + 1));
   double *out = result.writeFloats(), value = op.getValue().convertToDouble();
   for (int64_t i = 0; i < result.size(); ++i)
-    out[i] = begin + i / inner % size < int64_t(op.getBelow()) ? in[0].floats()[i] : value;
+    out[i] = offset + i / inner % size < int64_t(op.getBelow()) ? in[0].floats()[i] : value;
   results.push_back(result);
   return success();
 }
 
-static LogicalResult partBegin(train::PartBeginOp op, Operands in, Results &results,
-                               RankContext &) {
+static LogicalResult partOffset(train::PartOffsetOp op, Operands in, Results &results,
+                                RankContext &) {
   Tensor result(op.getType());
   int64_t part = in[0].integers()[0] / int64_t(op.getEvery()) % int64_t(op.getParts());
-  int64_t begin = op.getBegin() ? in[1].integers()[0] : 0;
-  *result.writeIntegers() = int32_t(begin + part * int64_t(op.getSize()));
+  int64_t offset = op.getOffset() ? in[1].integers()[0] : 0;
+  *result.writeIntegers() = int32_t(offset + part * int64_t(op.getSize()));
   results.push_back(result);
   return success();
 }
@@ -185,7 +185,7 @@ void interp::attachElementwiseModels(MLIRContext *context) {
   attach<train::ReluGradOp, reluGrad>(context);
   attach<train::DropoutOp, dropout>(context);
   attach<train::MaskOp, mask>(context);
-  attach<train::PartBeginOp, partBegin>(context);
+  attach<train::PartOffsetOp, partOffset>(context);
   attach<train::ExpOp, exponential>(context);
   attach<train::LogOp, logarithm>(context);
   attach<train::InverseRootOp, inverseRoot>(context);

@@ -67,16 +67,16 @@ static Tensor sumOver(const Tensor &value, ArrayRef<int64_t> dims, Type type) {
   double *out = result.writeFloats();
   std::fill_n(out, result.size(), 0.0);
   for (int64_t i = 0; i < value.size(); ++i) {
-    // The place of element i without the summed dimensions, from the last one on.
-    int64_t rest = i, place = 0, stride = 1;
+    // The index of element i without the summed dimensions, from the last one on.
+    int64_t rest = i, index = 0, stride = 1;
     for (int64_t dim = int64_t(shape.size()) - 1; dim >= 0; --dim) {
       if (!llvm::is_contained(dims, dim)) {
-        place += rest % shape[dim] * stride;
+        index += rest % shape[dim] * stride;
         stride *= shape[dim];
       }
       rest /= shape[dim];
     }
-    out[place] += value.floats()[i];
+    out[index] += value.floats()[i];
   }
   return result;
 }

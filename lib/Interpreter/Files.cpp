@@ -96,7 +96,7 @@ llvm::Expected<Tensor> interp::readTensor(StringRef path, StringRef name, Ranked
 
 namespace {
 /// Where one layer of a variable lies in a file.
-struct Place {
+struct FileSlice {
   std::string name;
   SmallVector<int64_t> fileShape;
   SmallVector<int64_t> offset; ///< of the variable's box in the file tensor
@@ -125,24 +125,25 @@ std::string interp::storageName(train::VariableOp variable, int64_t layer) {
   return layerTensorName(name, layer).value_or(name + "." + std::to_string(layer));
 }
 
-static Place placeOf(train::VariableOp variable, ArrayRef<int64_t> layerShape, int64_t layer) {
-  Place place;
-  place.box.assign(layerShape.begin(), layerShape.end());
-  place.offset.assign(layerShape.size(), 0);
-  place.name = storageName(variable, layer);
-  place.fileShape = place.box;
+static FileSlice fileSliceOf(train::VariableOp variable, ArrayRef<int64_t> layerShape,
+                             int64_t layer) {
+  FileSlice slice;
+  slice.box.assign(layerShape.begin(), layerShape.end());
+  slice.offset.assign(layerShape.size(), 0);
+  slice.name = storageName(variable, layer);
+  slice.fileShape = slice.box;
   train::StorageAttr storage = variable.getStorageAttr();
   if (!storage)
-    return place;
-  size_t rank = place.box.size();
+    return slice;
+  size_t rank = slice.box.size();
   if (storage.getTranspose())
-    std::swap(place.box[rank - 2], place.box[rank - 1]);
-  place.fileShape = place.box;
+    std::swap(slice.box[rank - 2], slice.box[rank - 1]);
+  slice.fileShape = slice.box;
   if (storage.getFull() > 0) {
-    place.fileShape[storage.getDim()] = storage.getFull();
-    place.offset[storage.getDim()] = storage.getBegin();
+    slice.fileShape[storage.getDim()] = storage.getFull();
+    slice.offset[storage.getDim()] = storage.getOffset();
   }
-  return place;
+  return slice;
 }
 
 static bool isTransposed(train::VariableOp variable) {
@@ -157,9 +158,9 @@ llvm::Expected<Tensor> interp::readVariable(StringRef path, train::VariableOp va
   llvm::Error error = guard([&] {
     SafeTensorsReader file(path.str(), "--init");
     for (int64_t layer = 0; layer < (stacked ? type.getDimSize(0) : 1); ++layer) {
-      Place place = placeOf(variable, layerShape, layer);
-      Tensor value = toTensor(require(file, place.name, place.fileShape), type.getElementType())
-                         .box(place.offset, place.box);
+      FileSlice slice = fileSliceOf(variable, layerShape, layer);
+      Tensor value = toTensor(require(file, slice.name, slice.fileShape), type.getElementType())
+                         .box(slice.offset, slice.box);
       if (isTransposed(variable))
         value = transposed(value);
       if (stacked)
@@ -180,10 +181,10 @@ llvm::Error interp::writeVariables(StringRef path,
     bool stacked = const_cast<train::VariableOp &>(variable).getStacked();
     for (int64_t layer = 0; layer < (stacked ? value.dim(0) : 1); ++layer) {
       Tensor one = stacked ? value.slice(layer) : value;
-      Place place = placeOf(variable, one.shape(), layer);
+      FileSlice slice = fileSliceOf(variable, one.shape(), layer);
       Tensor &whole =
-          files.insert({place.name, Tensor(one.elementType(), place.fileShape)}).first->second;
-      whole.setBox(place.offset, isTransposed(variable) ? transposed(one) : one);
+          files.insert({slice.name, Tensor(one.elementType(), slice.fileShape)}).first->second;
+      whole.setBox(slice.offset, isTransposed(variable) ? transposed(one) : one);
     }
   }
   return guard([&] {

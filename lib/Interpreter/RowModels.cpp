@@ -161,8 +161,8 @@ static LogicalResult ropeTable(train::RopeTableOp op, Operands operands, Results
   Tensor cos(op.getCos().getType()), sin(op.getSin().getType());
   double scale = op.getScale().convertToDouble();
   double *c = cos.writeFloats(), *s = sin.writeFloats();
-  int64_t begin = op.getBegin() ? operands[0].integers()[0] : 0;
-  for (int64_t position = begin; position < begin + cos.dim(0); ++position)
+  int64_t offset = op.getOffset() ? operands[0].integers()[0] : 0;
+  for (int64_t position = offset; position < offset + cos.dim(0); ++position)
     for (double frequency : op.getFrequencies()) {
       *c++ = scale * std::cos(double(position) * frequency);
       *s++ = scale * std::sin(double(position) * frequency);

@@ -159,16 +159,16 @@ FailureOr<Tensor> Session::gather(ArrayRef<Tensor> parts, Attribute globalType, 
     }
     return whole;
   }
-  // One term from each place along the partial axes; the first copy of it.
+  // One term from each coordinate along the partial axes; the first copy of it.
   llvm::DenseSet<std::pair<int64_t, int64_t>> seen;
-  dist::Axes cut;
+  dist::Axes sharded;
   for (const dist::Axes &axes : sharding.dims)
-    llvm::append_range(cut, axes);
+    llvm::append_range(sharded, axes);
   if (sharding.max)
     std::fill_n(whole.writeFloats(), whole.size(), -INFINITY);
   for (int64_t rank = 0; rank < ranks(); ++rank) {
     if (!sharding.isOn(rank, mesh) ||
-        !seen.insert({mesh.position(rank, sharding.partial), mesh.position(rank, cut)}).second)
+        !seen.insert({mesh.position(rank, sharding.partial), mesh.position(rank, sharded)}).second)
       continue;
     SmallVector<int64_t> offset = dist::localOffset(whole.shape(), sharding, mesh, rank);
     Tensor sum = whole.box(offset, parts[rank].shape());

@@ -16,20 +16,20 @@ using namespace meshwright::interp;
 using Operands = ArrayRef<Tensor>;
 using Results = SmallVectorImpl<Tensor>;
 
-/// For each element of a tensor of shape `whole`, row-major, its place in the
+/// For each element of a tensor of shape `whole`, row-major, its offset in the
 /// tensor without the dimensions `dims`.
-static std::vector<int64_t> placesWithout(ArrayRef<int64_t> whole, ArrayRef<int64_t> dims) {
-  std::vector<int64_t> places = {0};
+static std::vector<int64_t> offsetsWithout(ArrayRef<int64_t> whole, ArrayRef<int64_t> dims) {
+  std::vector<int64_t> offsets = {0};
   for (int64_t d = 0; d < int64_t(whole.size()); ++d) {
     bool dropped = llvm::is_contained(dims, d);
     std::vector<int64_t> next;
-    next.reserve(places.size() * whole[d]);
-    for (int64_t place : places)
+    next.reserve(offsets.size() * whole[d]);
+    for (int64_t offset : offsets)
       for (int64_t i = 0; i < whole[d]; ++i)
-        next.push_back(dropped ? place : place * whole[d] + i);
-    places = std::move(next);
+        next.push_back(dropped ? offset : offset * whole[d] + i);
+    offsets = std::move(next);
   }
-  return places;
+  return offsets;
 }
 
 static LogicalResult reshape(train::ReshapeOp op, Operands in, Results &results, RankContext &) {
@@ -60,10 +60,10 @@ static LogicalResult dynamicSlice(train::DynamicSliceOp op, Operands in, Results
                                   RankContext &) {
   SmallVector<int64_t> offsets(in[0].rank(), 0);
   SmallVector<int64_t> sizes(cast<RankedTensorType>(op.getType()).getShape());
-  int64_t begin = in[1].asInteger(), last = in[0].dim(op.getDim()) - sizes[op.getDim()];
-  if (begin < 0 || begin > last)
-    return op.emitError() << "begins at " << begin << ", outside of 0 to " << last;
-  offsets[op.getDim()] = begin;
+  int64_t offset = in[1].asInteger(), last = in[0].dim(op.getDim()) - sizes[op.getDim()];
+  if (offset < 0 || offset > last)
+    return op.emitError() << "begins at " << offset << ", outside of 0 to " << last;
+  offsets[op.getDim()] = offset;
   results.push_back(in[0].box(offsets, sizes));
   return success();
 }
@@ -92,9 +92,9 @@ static LogicalResult reduce(train::ReduceOp op, Operands in, Results &results, R
   double *out = result.writeFloats();
   if (!isSum)
     std::fill_n(out, result.size(), -INFINITY);
-  std::vector<int64_t> places = placesWithout(in[0].shape(), op.getDims());
-  for (auto [place, value] : llvm::zip(places, in[0].floats()))
-    out[place] = isSum ? out[place] + value : std::max(out[place], value);
+  std::vector<int64_t> offsets = offsetsWithout(in[0].shape(), op.getDims());
+  for (auto [offset, value] : llvm::zip(offsets, in[0].floats()))
+    out[offset] = isSum ? out[offset] + value : std::max(out[offset], value);
   results.push_back(result);
   return success();
 }
@@ -102,15 +102,15 @@ static LogicalResult reduce(train::ReduceOp op, Operands in, Results &results, R
 static LogicalResult broadcast(train::BroadcastOp op, Operands in, Results &results,
                                RankContext &) {
   Tensor result(op.getType());
-  std::vector<int64_t> places = placesWithout(result.shape(), op.getDims());
+  std::vector<int64_t> offsets = offsetsWithout(result.shape(), op.getDims());
   if (result.isFloat()) {
     double *out = result.writeFloats();
-    for (auto [i, place] : llvm::enumerate(places))
-      out[i] = in[0].floats()[place];
+    for (auto [i, offset] : llvm::enumerate(offsets))
+      out[i] = in[0].floats()[offset];
   } else {
     int64_t *out = result.writeIntegers();
-    for (auto [i, place] : llvm::enumerate(places))
-      out[i] = in[0].integers()[place];
+    for (auto [i, offset] : llvm::enumerate(offsets))
+      out[i] = in[0].integers()[offset];
   }
   results.push_back(result);
   return success();

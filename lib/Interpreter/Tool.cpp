@@ -9,6 +9,7 @@
 #include "Interpreter/Compare.h"
 #include "Interpreter/Training.h"
 #include "meshwright/Json.h"
+#include "meshwright/Spelling.h"
 #include "meshwright/runtime/FileArguments.h"
 
 #include "mlir/IR/AsmState.h"
@@ -365,6 +366,10 @@ int interp::interpretMain(int argc, char **argv, DialectRegistry &registry) {
     auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path);
     if (!buffer) {
       fail("cannot read " + path + ": " + buffer.getError().message());
+      return nullptr;
+    }
+    if (llvm::Error error = checkSpelling(path, (*buffer)->getBuffer())) {
+      fail(std::move(error));
       return nullptr;
     }
     sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());

@@ -38,7 +38,7 @@ static Tensor initialValue(train::VariableOp variable, RankedTensorType type, ui
     std::string name = storageName(variable, layer);
     if (storage && storage.getFull() > 0)
       name +=
-          "[" + std::to_string(storage.getDim()) + ":" + std::to_string(storage.getBegin()) + "]";
+          "[" + std::to_string(storage.getDim()) + ":" + std::to_string(storage.getOffset()) + "]";
     std::array<uint32_t, 2> key = initialKey(seed, name);
     for (int64_t i = 0; i < size; ++i)
       out[layer * size + i] = double(value * normalValue(key, uint64_t(i)));
@@ -77,12 +77,12 @@ llvm::Expected<Training> Training::create(Session &session, std::unique_ptr<Opti
                                                 {"train.sequence", &training.sequence},
                                                 {"train.microbatches", &training.microbatches},
                                                 {"train.vocabulary", &vocabulary}};
-  for (auto [name, place] : sizes) {
+  for (auto [name, field] : sizes) {
     auto attr = module->getAttrOfType<IntegerAttr>(name);
     if (!attr)
       return llvm::createStringError(Twine("the module has no attribute ") + name +
                                      ", which a training run needs");
-    *place = attr.getInt();
+    *field = attr.getInt();
   }
   auto sequences = Sequences::open(*training.options, training.sequence, vocabulary);
   if (!sequences)

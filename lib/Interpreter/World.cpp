@@ -97,8 +97,8 @@ LogicalResult RankContext::meet(Operation *op, TensorList &operands, TensorList 
   FailureOr<SmallVector<int64_t>> group = collective.getGroup(*this);
   if (mlir::failed(group))
     return failure();
-  size_t place = llvm::find(*group, myRank) - group->begin();
-  if (place == group->size())
+  size_t groupRank = llvm::find(*group, myRank) - group->begin();
+  if (groupRank == group->size())
     return op->emitError() << "rank " << myRank << " is not a member of its own group";
 
   std::shared_ptr<World::Meeting> &open = world.meetings[{group->begin(), group->end()}];
@@ -117,7 +117,7 @@ LogicalResult RankContext::meet(Operation *op, TensorList &operands, TensorList 
     error.attachNote(meeting->op->getLoc()) << "rank " << meeting->firstRank << " is here";
     return error;
   }
-  meeting->operands[place] = operands;
+  meeting->operands[groupRank] = operands;
   if (++meeting->arrived < group->size()) {
     while (!meeting->done)
       if (mlir::failed(world.wait(myRank, op)))
@@ -132,6 +132,6 @@ LogicalResult RankContext::meet(Operation *op, TensorList &operands, TensorList 
     for (int64_t member : *group)
       world.wake(member);
   }
-  results = meeting->results[place];
+  results = meeting->results[groupRank];
   return success();
 }

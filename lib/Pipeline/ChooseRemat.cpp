@@ -60,7 +60,7 @@ struct StageSearch {
 
 class Chooser {
 public:
-  Chooser(ModuleOp module, CompileOptions options, Stage from, double budget)
+  Chooser(ModuleOp module, CompileOptions options, Phase from, double budget)
       : module(module), options(std::move(options)), from(from), budget(budget) {}
 
   Expected<std::vector<RematPolicy>> run(llvm::raw_ostream &log);
@@ -76,7 +76,7 @@ private:
 
   ModuleOp module;
   CompileOptions options;
-  Stage from;
+  Phase from;
   double budget, again = 0;
   std::vector<StageSearch> stages;
 };
@@ -84,7 +84,7 @@ private:
 
 /// Compiles a copy of `module`.
 static Expected<OwningOpRef<ModuleOp>> compileCopy(ModuleOp module, const CompileOptions &options,
-                                                   Stage from, Stage to) {
+                                                   Phase from, Phase to) {
   OwningOpRef<ModuleOp> copy(module.clone());
   PassManager manager(module.getContext());
   if (Error error = buildPipeline(manager, options, from, to))
@@ -96,7 +96,7 @@ static Expected<OwningOpRef<ModuleOp>> compileCopy(ModuleOp module, const Compil
 
 Error Chooser::findStages() {
   options.remat = {};
-  Expected<OwningOpRef<ModuleOp>> local = compileCopy(module, options, from, Stage::local);
+  Expected<OwningOpRef<ModuleOp>> local = compileCopy(module, options, from, Phase::local);
   if (!local)
     return local.takeError();
   int64_t count = options.mesh.size(options.mesh.named("pipe"));
@@ -116,7 +116,7 @@ Error Chooser::findStages() {
     stage.onHost = options.offload.activations;
     // Layers that do not fill a group are split off on floor 1.
     stage.estimates =
-        std::make_unique<RematEstimates>(**local, stage.held, /*anyGroups=*/from == Stage::train);
+        std::make_unique<RematEstimates>(**local, stage.held, /*anyGroups=*/from == Phase::train);
     stage.candidates = stage.estimates->candidates();
   }
   return Error::success();
@@ -136,7 +136,7 @@ RematChoice Chooser::policies(llvm::function_ref<size_t(const StageSearch &)> wh
 
 Error Chooser::plan() {
   options.remat = policies([](const StageSearch &stage) { return stage.at; });
-  Expected<OwningOpRef<ModuleOp>> compiled = compileCopy(module, options, from, Stage::exec);
+  Expected<OwningOpRef<ModuleOp>> compiled = compileCopy(module, options, from, Phase::exec);
   if (!compiled)
     return compiled.takeError();
   Expected<Plan> whole = buildPlan(**compiled);
@@ -237,14 +237,14 @@ Expected<ResidualChoice> chooseResiduals(ModuleOp module, CompileOptions options
   options.residuals = ResidualChoice::written;
   if (options.remat.automatic)
     options.remat = {}; // The least work, if it fits.
-  auto compiled = compileCopy(module, options, Stage::train, Stage::exec);
+  auto compiled = compileCopy(module, options, Phase::train, Phase::exec);
   Expected<Plan> plan = compiled ? buildPlan(**compiled) : compiled.takeError();
   if (!plan)
     return plan.takeError();
   return double(plan->deviceBytes) <= budget ? ResidualChoice::written : ResidualChoice::least;
 }
 
-Expected<std::vector<RematPolicy>> chooseRemat(ModuleOp module, CompileOptions options, Stage from,
+Expected<std::vector<RematPolicy>> chooseRemat(ModuleOp module, CompileOptions options, Phase from,
                                                double budget, llvm::raw_ostream &log) {
   options.explainSharding.clear();
   return Chooser(module, std::move(options), from, budget).run(log);

@@ -16,6 +16,7 @@
 #include "meshwright/Pipeline.h"
 #include "meshwright/Remat.h"
 #include "meshwright/Report.h"
+#include "meshwright/Spelling.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
@@ -44,10 +45,10 @@ public:
           if (diagnostic.getSeverity() == DiagnosticSeverity::Error ||
               diagnostic.getSeverity() == DiagnosticSeverity::Note) {
             // Line 0 stands for the whole of a file, which messages name themselves.
-            auto place = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>();
-            if (place && place.getLine())
-              os << place.getFilename().getValue() << ":" << place.getLine() << ":"
-                 << place.getColumn() << ": ";
+            auto position = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>();
+            if (position && position.getLine())
+              os << position.getFilename().getValue() << ":" << position.getLine() << ":"
+                 << position.getColumn() << ": ";
             os << diagnostic << "\n";
           }
           failed |= diagnostic.getSeverity() == DiagnosticSeverity::Error;
@@ -69,42 +70,42 @@ private:
 };
 } // namespace
 
-/// What IR that has reached a stage holds, for flags that are decided there.
-static StringRef heldFrom(Stage stage) {
-  switch (stage) {
-  case Stage::train:
+/// What IR that has reached a phase holds, for flags that are decided there.
+static StringRef heldFrom(Phase phase) {
+  switch (phase) {
+  case Phase::train:
     return "whose operations hold their probabilities; change the file";
-  case Stage::step:
+  case Phase::step:
     return "whose layers are split and differentiated already; leave the flag out";
-  case Stage::dist:
-    return "whose tensors are placed already; leave the flag out";
-  case Stage::local:
+  case Phase::dist:
+    return "whose tensors are sharded already; leave the flag out";
+  case Phase::local:
     return "which is one device's program already; leave the flag out";
-  case Stage::stages:
+  case Phase::stages:
     return "which says already what is computed again; leave it out";
-  case Stage::schedule:
+  case Phase::schedule:
     return "whose tasks and collectives are in order already; leave the flag out";
-  case Stage::exec:
-    return "whose memory is planned already; leave the flag out";
+  case Phase::exec:
+    return "whose memory is assigned already; leave the flag out";
   }
   llvm_unreachable("all stages are listed");
 }
 
-/// Refuses flags of earlier stages.
-static Error checkUndecided(const CompileOptions &options, Stage stage) {
+/// Refuses flags of earlier phases.
+static Error checkUndecided(const CompileOptions &options, Phase phase) {
   for (const Flag &flag : compileFlags())
-    if (flag.decided && stage >= *flag.decided && options.given.count(flag.name))
+    if (flag.decided && phase >= *flag.decided && options.given.count(flag.name))
       return createStringError("--" + llvm::Twine(flag.name) + " cannot change '" + options.model +
                                "', " + heldFrom(*flag.decided));
   return Error::success();
 }
 
-/// IR has its sizes in its types, and what earlier stages decided in its ops: a
+/// IR has its sizes in its types, and what earlier phases decided in its ops: a
 /// flag that says otherwise must not be dropped silently.
 static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
-  Expected<Stage> stage = stageOf(module);
-  if (!stage)
-    return stage.takeError();
+  Expected<Phase> phase = phaseOf(module);
+  if (!phase)
+    return phase.takeError();
   auto check = [&](StringRef flag, const llvm::Twine &asked, const llvm::Twine &found) -> Error {
     if (!options.given.count(flag.str()) || asked.str() == found.str())
       return Error::success();
@@ -116,7 +117,7 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
     auto attr = module->getAttrOfType<IntegerAttr>(("train." + llvm::Twine(name)).str());
     return attr ? llvm::Twine(attr.getInt()).str() : "unknown";
   };
-  if (Error error = checkUndecided(options, *stage))
+  if (Error error = checkUndecided(options, *phase))
     return error;
   if (Error error = check("batch", llvm::Twine(options.batch), size("batch")))
     return error;
@@ -124,7 +125,7 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
     return error;
   if (Error error = check("microbatches", llvm::Twine(options.microbatches), size("microbatches")))
     return error;
-  if (*stage >= Stage::step) {
+  if (*phase >= Phase::step) {
     bool moments = llvm::any_of(dist::programsOf(module), [](ModuleOp program) {
       return llvm::any_of(program.getOps<train::VariableOp>(), [](train::VariableOp variable) {
         return variable.getRole() == StringRef("momentum");
@@ -141,7 +142,7 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
     if (Error error = check("grad-dtype", optionText(options.gradDtype), narrow ? "bf16" : "f32"))
       return error;
   }
-  if (*stage >= Stage::dist) {
+  if (*phase >= Phase::dist) {
     dist::Mesh mesh;
     for (auto op : module.getOps<dist::MeshOp>())
       mesh = op.getMesh();
@@ -150,11 +151,11 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
         return error;
     if (!options.seeds.empty())
       return createStringError("the recipe's seeds cannot change '" + options.model +
-                               "', whose tensors are placed already; leave them out");
+                               "', whose tensors are sharded already; leave them out");
   }
   StringRef target = exec::targetOf(dist::programsOf(module)[0]).getName();
   StringRef asked = options.getTarget().getName();
-  if (*stage >= Stage::exec && asked != target)
+  if (*phase >= Phase::exec && asked != target)
     return createStringError("--target " + asked + " cannot change '" + options.model +
                              "', which is written for " + target + "; give --target " + target);
   return Error::success();
@@ -168,6 +169,8 @@ static Error checkText(StringRef path) {
   if (!file)
     return Error::success(); // The parser says so.
   StringRef text = (*file)->getBuffer();
+  if (Error error = checkSpelling(path, text))
+    return error;
   if (beyondDepth(text, depth, "([{<", ")]}>") != StringRef::npos)
     return createStringError("'" + path + "': brackets are nested more than " + llvm::Twine(depth) +
                              " deep");
@@ -239,10 +242,10 @@ static const Bytes &budgetOf(const CompileOptions &options) {
 }
 
 /// What the backward finds in memory: what the user says, or for `auto` what compiling a copy of
-/// `module`, which is at stage `from`, finds.
+/// `module`, which is at phase `from`, finds.
 static Expected<ResidualChoice> residualsOf(const CompileOptions &options, ModuleOp module,
-                                            Stage from, Stage to) {
-  if (options.residuals != ResidualChoice::automatic || from > Stage::train || to < Stage::step ||
+                                            Phase from, Phase to) {
+  if (options.residuals != ResidualChoice::automatic || from > Phase::train || to < Phase::step ||
       budgetOf(options).text.empty())
     return options.residuals;
   DiagnosticCollector diagnostics(*module.getContext());
@@ -253,16 +256,16 @@ static Expected<ResidualChoice> residualsOf(const CompileOptions &options, Modul
 }
 
 /// The policies of rematerialization: what the user says, or for `auto` what is found by
-/// compiling copies of `module`, which is at stage `from`.
+/// compiling copies of `module`, which is at phase `from`.
 static Expected<std::vector<RematPolicy>> rematOf(const CompileOptions &options, ModuleOp module,
-                                                  Stage from, Stage to, llvm::raw_ostream &log) {
+                                                  Phase from, Phase to, llvm::raw_ostream &log) {
   if (!options.remat.automatic)
     return options.remat.policies;
   const Bytes &budget = budgetOf(options);
   if (budget.text.empty())
     return createStringError("--remat auto needs the bytes a rank may use: --remat auto:70GiB or "
                              "--memory-limit 70GiB");
-  if (from >= Stage::stages || to < Stage::stages)
+  if (from >= Phase::stages || to < Phase::stages)
     return options.remat.policies; // The pass is not among those that run.
   DiagnosticCollector diagnostics(*module.getContext());
   auto chosen = chooseRemat(module, options, from, budget.count, log);
@@ -289,7 +292,7 @@ static Error checkOffloaded(const Offload &offload, ModuleOp module) {
   return Error::success();
 }
 
-/// Puts flags that only code generation reads into the target of a planned module.
+/// Puts flags that only code generation reads into the target of a module at phase exec.
 static Error changeTarget(ModuleOp module, const CompileOptions &options) {
   if (options.targetFlags.empty())
     return Error::success();
@@ -308,7 +311,7 @@ static Error changeTarget(ModuleOp module, const CompileOptions &options) {
   return Error::success();
 }
 
-Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &options,
+Expected<OwningOpRef<ModuleOp>> compileTo(Phase to, const CompileOptions &options,
                                           MLIRContext &context, llvm::raw_ostream &log) {
   if (Error error = checkSupported(options))
     return std::move(error);
@@ -317,11 +320,11 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
     return loaded;
   ModuleOp module = **loaded;
 
-  Expected<Stage> from = stageOf(module);
+  Expected<Phase> from = phaseOf(module);
   if (!from)
     return from.takeError();
   if (*from > to)
-    return createStringError("'" + options.model + "' is already at stage " + nameOf(*from) +
+    return createStringError("'" + options.model + "' is already at phase " + nameOf(*from) +
                              ", past --emit " + options.emit);
   if (!options.seeds.empty()) {
     Builder b(&context);
@@ -330,12 +333,12 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
     });
     module->setAttr(dist::DistDialect::seedsAttr, b.getArrayAttr(entries));
   }
-  if (*from == Stage::exec)
+  if (*from == Phase::exec)
     if (Error error = changeTarget(module, options))
       return std::move(error);
   CompileOptions asked = options;
-  // IR that is placed has its mesh, which need not be said again.
-  if (*from >= Stage::dist)
+  // IR that is sharded has its mesh, which need not be said again.
+  if (*from >= Phase::dist)
     for (auto mesh : module.getOps<dist::MeshOp>())
       asked.mesh = mesh.getMesh();
   Expected<ResidualChoice> residuals = residualsOf(asked, module, *from, to);
@@ -356,7 +359,7 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Stage to, const CompileOptions &option
   DiagnosticCollector diagnostics(context, &log);
   if (failed(manager.run(module)) || diagnostics.hasErrors())
     return diagnostics.take("compilation failed");
-  if (to == Stage::exec && *from < Stage::exec)
+  if (to == Phase::exec && *from < Phase::exec)
     if (Error error = checkOffloaded(options.offload, module))
       return std::move(error);
   return loaded;
@@ -372,8 +375,8 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
     if (!folder->empty())
       if (Error error = prepareFolder(flag, *folder))
         return error;
-  std::optional<Stage> stage = stageNamed(options.emit);
-  Stage to = stage.value_or(Stage::exec);
+  std::optional<Phase> phase = phaseNamed(options.emit);
+  Phase to = phase.value_or(Phase::exec);
   Expected<OwningOpRef<ModuleOp>> compiled = compileTo(to, options, context, log);
   if (!compiled)
     return compiled.takeError();
@@ -381,24 +384,24 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
 
   // What auto chose is within the limit.
   bool limited = !options.memoryLimit.text.empty() && !options.remat.automatic;
-  // A recipe is of an executable, whose earlier stages one may want to see all the same.
+  // A recipe is of an executable, whose earlier phases one may want to see all the same.
   for (const char *flag : {"report", "assert", "memory-limit"})
-    if (to != Stage::exec && options.given.count(flag) && (limited || flag != StringRef("memory-limit")) &&
+    if (to != Phase::exec && options.given.count(flag) && (limited || flag != StringRef("memory-limit")) &&
         !options.fromRecipe.count(flag))
       return createStringError("--" + llvm::Twine(flag) +
-                               " needs the plan, which IR has from stage exec on; use --emit "
+                               " needs the plan, which IR has from phase exec on; use --emit "
                                "exec, llvm, object or exe");
-  if (to < Stage::dist && options.given.count("explain-sharding") &&
+  if (to < Phase::dist && options.given.count("explain-sharding") &&
       !options.fromRecipe.count("explain-sharding"))
-    return createStringError("--explain-sharding needs shardings, which IR has from stage dist on; use "
-                             "--emit dist or a later stage");
-  bool planned = to == Stage::exec && (!options.report.empty() || !options.assertions.empty() || limited);
+    return createStringError("--explain-sharding needs shardings, which IR has from phase dist on; use "
+                             "--emit dist or a later phase");
+  bool planned = to == Phase::exec && (!options.report.empty() || !options.assertions.empty() || limited);
   std::optional<Plan> plan;
   exec::TargetAttr attribute = exec::targetOf(dist::programsOf(module).front());
   const exec::Target &target = attribute.getTarget();
   // What a target alone emits may be of kernels; a module may have nothing else.
   bool ofTarget = llvm::is_contained(target.getEmissions(), options.emit);
-  if (planned || (!stage && !ofTarget)) {
+  if (planned || (!phase && !ofTarget)) {
     Expected<Plan> built = buildPlan(module, !options.report.empty());
     if (!built)
       return built.takeError();
@@ -433,7 +436,7 @@ Error compile(const CompileOptions &options, MLIRContext &context, llvm::raw_ost
     FailureOr<std::string> text = options.getTarget().emit(options.emit, module, {});
     return failed(text) ? diagnostics.take("code generation failed") : writeFile(output, *text);
   }
-  if (stage) {
+  if (phase) {
     std::string text;
     llvm::raw_string_ostream os(text);
     printModule(module, os);

@@ -100,7 +100,7 @@ private:
     Probe result;
     result.value = options.*quantity = count * unit;
     options.given.insert(name.str());
-    Expected<OwningOpRef<ModuleOp>> module = compileTo(Stage::exec, options, context, os);
+    Expected<OwningOpRef<ModuleOp>> module = compileTo(Phase::exec, options, context, os);
     Expected<Plan> plan = module ? buildPlan(**module) : module.takeError();
     if (plan) {
       result.bytes = plan->deviceBytes;

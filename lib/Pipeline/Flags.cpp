@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Options.h"
-#include "meshwright/StagedPass.h"
+#include "meshwright/PhasePass.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -94,7 +94,7 @@ static std::vector<std::string> targetChoices() {
 }
 
 static std::vector<std::string> emissions() {
-  std::vector<std::string> names(std::begin(stageNames), std::end(stageNames));
+  std::vector<std::string> names(std::begin(phaseNames), std::end(phaseNames));
   names.push_back("llvm");
   for (const auto &target : exec::getTargets())
     for (StringRef name : target->getEmissions())
@@ -109,7 +109,7 @@ static std::vector<Flag> withTargets(std::vector<Flag> flags) {
     for (const exec::TargetFlag &of : target->getFlags()) {
       Flag flag{of.name, of.value, of.help, of.choices};
       if (of.planned)
-        flag.decided = Stage::exec;
+        flag.decided = Phase::exec;
       flag.ofPasses = true;
       flag.target = target.get();
       flag.initial = of.initial;

@@ -310,7 +310,7 @@ Expected<CompileOptions> parseCompileOptions(ArrayRef<std::string> args) {
   return options;
 }
 
-/// Refuses the flags and stages of other targets than the one asked for.
+/// Refuses the flags and phases of other targets than the one asked for.
 static Error checkTarget(const CompileOptions &o) {
   const exec::Target &target = o.getTarget();
   for (const Flag &flag : compileFlags())

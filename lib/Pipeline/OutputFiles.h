@@ -12,7 +12,7 @@
 namespace meshwright {
 
 /// The file of -o; without it the executable is called after its model, and "-", the standard
-/// output, is where the other stages go.
+/// output, is where the other phases go.
 std::string outputPath(const CompileOptions &options);
 
 /// Refuses files of the command line that are one file and not only read.

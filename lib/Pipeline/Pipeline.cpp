@@ -21,38 +21,38 @@ using llvm::Expected;
 
 namespace meshwright {
 
-std::optional<Stage> stageNamed(StringRef name) {
-  for (auto [i, stage] : llvm::enumerate(stageNames))
-    if (name == stage)
-      return Stage(i);
+std::optional<Phase> phaseNamed(StringRef name) {
+  for (auto [i, phase] : llvm::enumerate(phaseNames))
+    if (name == phase)
+      return Phase(i);
   return std::nullopt;
 }
 
-StringRef nameOf(Stage stage) { return stageNames[unsigned(stage)]; }
+StringRef nameOf(Phase phase) { return phaseNames[unsigned(phase)]; }
 
-Expected<Stage> stageOf(ModuleOp module) {
-  auto attr = module->getAttrOfType<StringAttr>(stageAttr);
+Expected<Phase> phaseOf(ModuleOp module) {
+  auto attr = module->getAttrOfType<StringAttr>(phaseAttr);
   if (!attr)
-    return Stage::train;
-  if (auto stage = stageNamed(attr.getValue()))
-    return *stage;
-  return llvm::createStringError("attribute " + stageAttr + " is '" + attr.getValue() +
+    return Phase::train;
+  if (auto phase = phaseNamed(attr.getValue()))
+    return *phase;
+  return llvm::createStringError("attribute " + phaseAttr + " is '" + attr.getValue() +
                                  "'; expected one of " +
-                                 llvm::join(llvm::ArrayRef(stageNames), ", "));
+                                 llvm::join(llvm::ArrayRef(phaseNames), ", "));
 }
 
 namespace {
-/// Marks the module as having reached a stage, so that printed IR can be read
+/// Marks the module as having reached a phase, so that printed IR can be read
 /// back and taken up where it was left.
-struct StagePass : PassWrapper<StagePass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(StagePass)
-  explicit StagePass(Stage stage) : stage(stage) {}
-  StringRef getName() const override { return "meshwright-stage"; }
-  StringRef getArgument() const override { return "meshwright-stage"; }
+struct MarkPhasePass : PassWrapper<MarkPhasePass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MarkPhasePass)
+  explicit MarkPhasePass(Phase phase) : phase(phase) {}
+  StringRef getName() const override { return "meshwright-phase"; }
+  StringRef getArgument() const override { return "meshwright-phase"; }
   void runOnOperation() override {
-    getOperation()->setAttr(stageAttr, StringAttr::get(&getContext(), nameOf(stage)));
+    getOperation()->setAttr(phaseAttr, StringAttr::get(&getContext(), nameOf(phase)));
   }
-  Stage stage;
+  Phase phase;
 };
 
 /// Runs passes on the module, or on each of its programs where devices run different
@@ -81,18 +81,18 @@ struct ProgramsPass : PassWrapper<ProgramsPass, OperationPass<ModuleOp>> {
 
 /// A pass in the order of all.
 struct Entry {
-  Stage to; ///< the stage it leads to
+  Phase to; ///< the phase it leads to
   std::unique_ptr<Pass> pass;
   bool runs = true;
   StringRef when = "";      ///< what makes it run, in words; empty: it always does
-  bool verifies = false;    ///< whether it checks IR that comes in at its stage
+  bool verifies = false;    ///< whether it checks IR that comes in at its phase
   bool eachProgram = false; ///< whether programs are passed to it one at a time
 };
 
 /// The passes in the order in which `add` gets them.
 class Order {
 public:
-  void stage(Stage next) { to = next; }
+  void phase(Phase next) { to = next; }
   void add(std::unique_ptr<Pass> pass, bool runs = true, StringRef when = "") {
     entries.push_back({to, std::move(pass), runs, when, /*verifies=*/false, eachProgram});
   }
@@ -105,7 +105,7 @@ public:
   bool eachProgram = false;
 
 private:
-  Stage to = Stage::train;
+  Phase to = Phase::train;
 };
 } // namespace
 
@@ -122,7 +122,7 @@ static Expected<std::vector<RematPolicy>> rematOfChunks(const CompileOptions &o,
         "--remat '" + optionText(o.remat) + "' has " + llvm::Twine(policies.size()) +
         " policies; give one, or one for each of the " + llvm::Twine(stages) + " pipeline stages");
   std::vector<RematPolicy> chunks;
-  for (int64_t stage : placeChunks(o.schedule, stages))
+  for (int64_t stage : assignChunks(o.schedule, stages))
     chunks.push_back(policies[stage]);
   return chunks;
 }
@@ -142,8 +142,8 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   bool loops = o.collectiveMatmul == Toggle::on;
 
   Order order;
-  order.stage(Stage::step);
-  order.add(train::createTrainCutLayers({chunks, o.cuts, every}), chunks > 1 || groups,
+  order.phase(Phase::step);
+  order.add(train::createTrainSplitLayers({chunks, o.cuts, every}), chunks > 1 || groups,
             "--mesh pipe, --remat every:K");
   order.add(train::createTrainMixedPrecision({o.precision, o.gradDtype}));
   order.add(train::createTrainAutodiff({o.residuals}));
@@ -153,7 +153,7 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   order.verify(train::createTrainVerify());
   order.add(createSymbolDCEPass());
 
-  order.stage(Stage::dist);
+  order.phase(Phase::dist);
   order.add(
       dist::createDistApplyStrategy({o.mesh, o.zero, o.dataSync, o.sequenceParallel, o.tensor2d}));
   order.add(dist::createDistSplitReductions());
@@ -161,16 +161,16 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   order.add(dist::createDistPropagate({o.explainSharding}));
   order.verify(dist::createDistVerify());
 
-  order.stage(Stage::local);
+  order.phase(Phase::local);
   order.add(dist::createDistPartition());
   order.add(createCanonicalizerPass());
 
-  order.stage(Stage::stages);
+  order.phase(Phase::stages);
   order.add(dist::createDistRematerialize({llvm::to_vector(*remat)}));
   order.add(dist::createDistSplitStages({o.schedule}));
   order.add(dist::createDistSplitServers());
 
-  order.stage(Stage::schedule);
+  order.phase(Phase::schedule);
   order.add(dist::createDistSchedule({o.schedule}));
   // Before buckets, but after collectives of sums have become one.
   order.add(dist::createDistOptimizeCollectives({/*bucketBytes=*/0}), loops, "--collective-matmul");
@@ -179,7 +179,7 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   order.add(dist::createDistDecomposeCollectives({o.collectiveAlgorithm}));
   order.verify(dist::createDistVerifyCommunication());
 
-  order.stage(Stage::exec);
+  order.phase(Phase::exec);
   order.add(exec::createAssignTarget(target.getName(), o.targetFlags));
   order.eachProgram = true;
   order.add(exec::createExecSliceCollectives());
@@ -194,13 +194,13 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   order.add(exec::createExecScheduleKernels());
   order.add(exec::createExecInlineRepeats());
   order.add(exec::createExecOrder());
-  order.add(exec::createExecNumberValues(), o.replay, "--replay");
+  order.add(exec::createExecAssignValueIds(), o.replay, "--replay");
   order.add(exec::createExecChooseLibraries());
   order.add(exec::createExecBufferize());
   order.add(exec::createExecOffload({o.offload.optimizer, o.offload.activations}), o.offload.any(),
             "--offload");
   order.add(exec::createExecOverlapCollectives(), overlaps, "--overlap");
-  order.add(exec::createExecPlanMemory());
+  order.add(exec::createExecAssignOffsets());
   order.eachProgram = false;
   order.add(exec::createExecNumberCollectives());
   order.verify(exec::createExecVerify());
@@ -208,10 +208,10 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
 }
 
 void printPassOrder(raw_ostream &os) {
-  Stage last = Stage::train;
+  Phase last = Phase::train;
   for (const Entry &entry : llvm::cantFail(passOrder({}))) {
     if (entry.to != last)
-      os << (last == Stage::train ? "" : "\n") << nameOf(entry.to) << ":";
+      os << (last == Phase::train ? "" : "\n") << nameOf(entry.to) << ":";
     last = entry.to;
     os << " " << entry.pass->getArgument();
     if (!entry.when.empty())
@@ -221,20 +221,20 @@ void printPassOrder(raw_ostream &os) {
 }
 
 /// Refuses flags for a pipeline where there is none.
-static Error checkPipelineFlags(const CompileOptions &options, Stage from) {
+static Error checkPipelineFlags(const CompileOptions &options, Phase from) {
   auto refuse = [](const llvm::Twine &flag) {
     return llvm::createStringError(flag +
                                    ": there are no pipeline stages; --mesh pipe=2 makes two");
   };
   std::string cuts = optionText(options.cuts), schedule = optionText(options.schedule);
-  bool without = from < Stage::dist && pipelineStages(options.mesh) == 1;
+  bool without = from < Phase::dist && pipelineStages(options.mesh) == 1;
   if (without && !cuts.empty())
     return refuse("--cuts " + cuts);
   if (without && schedule != optionText(planner::ScheduleKind()))
     return refuse("--schedule " + schedule);
-  if (from > Stage::train && !cuts.empty())
+  if (from > Phase::train && !cuts.empty())
     return llvm::createStringError("--cuts " + cuts +
-                                   ": the input is past stage train, where layers are cut");
+                                   ": the input is past phase train, where layers are split");
   if (options.remat.automatic)
     return llvm::createStringError("--remat " + optionText(options.remat) +
                                    " is found by compiling; a pipeline takes policies");
@@ -263,7 +263,7 @@ static void append(OpPassManager &manager, std::vector<Entry> &order,
   addPrograms();
 }
 
-Error buildPipeline(OpPassManager &manager, const CompileOptions &options, Stage from, Stage to) {
+Error buildPipeline(OpPassManager &manager, const CompileOptions &options, Phase from, Phase to) {
   if (Error error = checkPipelineFlags(options, from))
     return error;
   Expected<std::vector<Entry>> order = passOrder(options);
@@ -271,9 +271,9 @@ Error buildPipeline(OpPassManager &manager, const CompileOptions &options, Stage
     return order.takeError();
   // IR that comes in from a file is checked first: somebody may have edited it.
   append(manager, *order, [&](const Entry &entry) { return entry.to == from && entry.verifies; });
-  for (unsigned stage = unsigned(from) + 1; stage <= unsigned(to); ++stage) {
-    append(manager, *order, [&](const Entry &entry) { return entry.to == Stage(stage); });
-    manager.addPass(std::make_unique<StagePass>(Stage(stage)));
+  for (unsigned phase = unsigned(from) + 1; phase <= unsigned(to); ++phase) {
+    append(manager, *order, [&](const Entry &entry) { return entry.to == Phase(phase); });
+    manager.addPass(std::make_unique<MarkPhasePass>(Phase(phase)));
   }
   return Error::success();
 }
@@ -309,9 +309,9 @@ struct PipelineFlags : PassPipelineOptions<PipelineFlags> {
   }
 
   std::vector<std::pair<const Flag *, std::unique_ptr<Option<std::string>>>> flags;
-  Option<std::string> from{*this, "from", llvm::cl::desc("the stage the input is at"),
+  Option<std::string> from{*this, "from", llvm::cl::desc("the phase the input is at"),
                            llvm::cl::init("train")};
-  Option<std::string> to{*this, "to", llvm::cl::desc("the last stage"), llvm::cl::init("exec")};
+  Option<std::string> to{*this, "to", llvm::cl::desc("the last phase"), llvm::cl::init("exec")};
 };
 } // namespace
 
@@ -321,12 +321,12 @@ void registerPipeline() {
     PipelineFlags flags;
     if (failed(flags.parseFromString(text)))
       return failure();
-    auto from = stageNamed(flags.from), to = stageNamed(flags.to);
+    auto from = phaseNamed(flags.from), to = phaseNamed(flags.to);
     if (!from || !to)
-      return report("'" + (from ? flags.to : flags.from) + "' is no stage; stages are " +
-                    llvm::join(llvm::ArrayRef(stageNames), ", "));
+      return report("'" + (from ? flags.to : flags.from) + "' is no phase; phases are " +
+                    llvm::join(llvm::ArrayRef(phaseNames), ", "));
     if (*from > *to)
-      return report("stage " + flags.from + " comes after stage " + flags.to);
+      return report("phase " + flags.from + " comes after phase " + flags.to);
     CompileOptions options;
     for (auto &[flag, value] : flags.flags)
       if (value->hasValue())
@@ -336,7 +336,7 @@ void registerPipeline() {
       return report(toString(std::move(error)));
     return success();
   };
-  registerPassPipeline("meshwright-pipeline", "The passes from one stage to another", build,
+  registerPassPipeline("meshwright-pipeline", "The passes from one phase to another", build,
                        [](auto handler) { handler(PipelineFlags()); });
 }
 

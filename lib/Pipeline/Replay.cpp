@@ -233,15 +233,15 @@ Error Replay::readInputs() {
 
 void Replay::report(int64_t rank, const llvm::Twine &what, const Tensor &have, const Tensor &want,
                     const Divergence &found) {
-  std::string place;
+  std::string indices;
   int64_t rest = found.element;
   for (int64_t size : llvm::reverse(want.shape())) {
-    place = std::to_string(rest % size) + (place.empty() ? "" : ", " + place);
+    indices = std::to_string(rest % size) + (indices.empty() ? "" : ", " + indices);
     rest /= size;
   }
   llvm::raw_string_ostream os(divergence);
   os << "rank " << rank << ": " << what << " diverges\n"
-     << "  " << want.type() << " element [" << place << "] is "
+     << "  " << want.type() << " element [" << indices << "] is "
      << llvm::format("%.9g, should be %.9g; %.3g apart, allowed %.3g\n", found.have, found.want,
                      std::fabs(found.have - found.want), found.allowed);
   if (want.isFloat())
@@ -251,7 +251,7 @@ void Replay::report(int64_t rank, const llvm::Twine &what, const Tensor &have, c
 
 LogicalResult Replay::check(interp::RankContext &context, Operation *op,
                             ArrayRef<Tensor> operands, TensorList &results) {
-  auto number = op->getAttrOfType<IntegerAttr>(exec::valueAttr);
+  auto number = op->getAttrOfType<IntegerAttr>(exec::valueIdAttr);
   if (!number)
     return success();
   RankDump &dump = dumps[context.rank()];
@@ -281,7 +281,7 @@ LogicalResult Replay::check(interp::RankContext &context, Operation *op,
       if (auto launch = dyn_cast<exec::LaunchOp>(op))
         name += (" @" + launch.getKernel()).str();
       report(context.rank(),
-             "result " + llvm::Twine(i) + " of " + name + " (exec.value " +
+             "result " + llvm::Twine(i) + " of " + name + " (exec.value_id " +
                  llvm::Twine(number.getInt()) + ") at " + codegen::locationText(op->getLoc()),
              *have, want, found);
       return failure();

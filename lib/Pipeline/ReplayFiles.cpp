@@ -107,21 +107,21 @@ static double floatAt(Type type, const char *bytes) {
   return value;
 }
 
-Expected<interp::Tensor> RankDump::read(Place place, const llvm::Twine &what,
+Expected<interp::Tensor> RankDump::read(FileRange range, const llvm::Twine &what,
                                         RankedTensorType type) const {
   Type element = type.getElementType();
   bool known = element.isF32() || element.isBF16() || element.isF16() || element.isInteger(32);
   int64_t size = element.getIntOrFloatBitWidth() / 8;
-  if (!known || place.bytes != size * type.getNumElements() || place.begin < 0 ||
-      place.begin + place.bytes > int64_t(bytes->getBufferSize())) {
+  if (!known || range.bytes != size * type.getNumElements() || range.begin < 0 ||
+      range.begin + range.bytes > int64_t(bytes->getBufferSize())) {
     std::string text;
     llvm::raw_string_ostream(text) << type;
     return createStringError("'" + path + "': " + what + " should be " + text + ", but it has " +
-                             llvm::Twine(place.bytes) + " bytes from byte " +
-                             llvm::Twine(place.begin) + " on of " +
+                             llvm::Twine(range.bytes) + " bytes from byte " +
+                             llvm::Twine(range.begin) + " on of " +
                              llvm::Twine(bytes->getBufferSize()));
   }
-  const char *from = bytes->getBufferStart() + place.begin;
+  const char *from = bytes->getBufferStart() + range.begin;
   interp::Tensor tensor(type);
   if (tensor.isFloat()) {
     double *to = tensor.writeFloats();
@@ -159,14 +159,14 @@ Expected<interp::Tensor> RankDump::state(StringRef when, StringRef kind, StringR
 }
 
 Expected<interp::Tensor> RankDump::next(int64_t value, int64_t result, RankedTensorType type) {
-  std::vector<Place> &places = values[{value, result}];
+  std::vector<FileRange> &ranges = values[{value, result}];
   size_t run = used[{value, result}]++;
-  if (run >= places.size())
+  if (run >= ranges.size())
     return createStringError("'" + path + "' has result " + llvm::Twine(result) + " of op " +
-                             llvm::Twine(value) + " " + llvm::Twine(places.size()) +
+                             llvm::Twine(value) + " " + llvm::Twine(ranges.size()) +
                              " times, but its program.mlir computes it more often");
   ++taken;
-  return read(places[run], "value " + llvm::Twine(value), type);
+  return read(ranges[run], "value " + llvm::Twine(value), type);
 }
 
 } // namespace meshwright

@@ -16,7 +16,7 @@
 
 namespace meshwright {
 
-/// The text that `exec-number-values` has kept of a module or of its programs; empty
+/// The text that `exec-assign-value-ids` has kept of a module or of its programs; empty
 /// where it has not run.
 llvm::Expected<std::string> tensorForm(mlir::ModuleOp module);
 
@@ -36,16 +36,16 @@ public:
   int64_t taken = 0, count = 0;
 
 private:
-  struct Place {
+  struct FileRange {
     int64_t begin, bytes;
   };
-  llvm::Expected<interp::Tensor> read(Place place, const llvm::Twine &what,
+  llvm::Expected<interp::Tensor> read(FileRange range, const llvm::Twine &what,
                                       mlir::RankedTensorType type) const;
 
   std::string path; ///< of the index
   llvm::json::Value index = nullptr;
   std::unique_ptr<llvm::MemoryBuffer> bytes;
-  std::map<std::pair<int64_t, int64_t>, std::vector<Place>> values;
+  std::map<std::pair<int64_t, int64_t>, std::vector<FileRange>> values;
   std::map<std::pair<int64_t, int64_t>, size_t> used;
 };
 

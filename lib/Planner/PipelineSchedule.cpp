@@ -17,42 +17,42 @@ using llvm::StringRef;
 
 namespace meshwright::planner {
 
-static constexpr StringRef phaseLetters = "FBW";
-static constexpr int64_t phases = 3;
+static constexpr StringRef taskLetters = "FBW";
+static constexpr int64_t taskKinds = 3;
 
 std::string Task::str() const {
-  return phaseLetters[size_t(phase)] + std::to_string(microbatch) + "." + std::to_string(chunk);
+  return taskLetters[size_t(kind)] + std::to_string(microbatch) + "." + std::to_string(chunk);
 }
 
 Expected<Task> Task::parse(StringRef text) {
   Task task;
-  size_t letter = text.empty() ? StringRef::npos : phaseLetters.find(text.front());
+  size_t letter = text.empty() ? StringRef::npos : taskLetters.find(text.front());
   auto [microbatch, chunk] = text.drop_front(text.empty() ? 0 : 1).split('.');
   if (letter == StringRef::npos || microbatch.getAsInteger(10, task.microbatch) ||
       chunk.getAsInteger(10, task.chunk) || task.microbatch < 0 || task.chunk < 0)
     return llvm::createStringError("'" + text + "' is no task; one looks like F3.1, B3.1 or W3.1, "
                                                 "microbatch 3 of chunk 1");
-  task.phase = Phase(letter);
+  task.kind = TaskKind(letter);
   return task;
 }
 
 llvm::SmallVector<Task, 2> PipelineSchedule::needs(const Task &task) const {
   llvm::SmallVector<Task, 2> needed;
-  auto need = [&](Phase phase, int64_t chunk) {
-    needed.push_back({phase, task.microbatch, chunk});
+  auto need = [&](TaskKind kind, int64_t chunk) {
+    needed.push_back({kind, task.microbatch, chunk});
   };
-  switch (task.phase) {
-  case Phase::forward:
+  switch (task.kind) {
+  case TaskKind::forward:
     if (task.chunk > 0)
-      need(Phase::forward, task.chunk - 1);
+      need(TaskKind::forward, task.chunk - 1);
     break;
-  case Phase::backward:
-    need(Phase::forward, task.chunk);
+  case TaskKind::backward:
+    need(TaskKind::forward, task.chunk);
     if (task.chunk + 1 < chunks())
-      need(Phase::backward, task.chunk + 1);
+      need(TaskKind::backward, task.chunk + 1);
     break;
-  case Phase::weight:
-    need(Phase::backward, task.chunk);
+  case TaskKind::weight:
+    need(TaskKind::backward, task.chunk);
     break;
   }
   return needed;
@@ -123,9 +123,9 @@ double Timeline::bubble() const {
 
 /// Every task of the schedule's chunks and microbatches once, on its stage.
 static Error checkTasks(const PipelineSchedule &s) {
-  std::vector<unsigned> seen(s.chunks() * s.microbatches * phases);
+  std::vector<unsigned> seen(s.chunks() * s.microbatches * taskKinds);
   auto count = [&](const Task &task) -> unsigned & {
-    return seen[(task.chunk * s.microbatches + task.microbatch) * phases + int64_t(task.phase)];
+    return seen[(task.chunk * s.microbatches + task.microbatch) * taskKinds + int64_t(task.kind)];
   };
   for (auto [stage, tasks] : llvm::enumerate(s.order))
     for (const Task &task : tasks) {
@@ -133,7 +133,7 @@ static Error checkTasks(const PipelineSchedule &s) {
         return llvm::createStringError("task " + task.str() + " is none of " +
                                        llvm::Twine(s.microbatches) + " microbatches and " +
                                        llvm::Twine(s.chunks()) + " chunks");
-      if (task.phase == Phase::weight && !s.splitsBackward)
+      if (task.kind == TaskKind::weight && !s.splitsBackward)
         return llvm::createStringError("task " + task.str() +
                                        ": in this program backward makes the gradients of weights");
       if (s.stageOf[task.chunk] != int64_t(stage))
@@ -145,8 +145,8 @@ static Error checkTasks(const PipelineSchedule &s) {
     }
   for (int64_t chunk = 0; chunk < s.chunks(); ++chunk)
     for (int64_t m = 0; m < s.microbatches; ++m)
-      for (int64_t phase = 0; phase < (s.splitsBackward ? phases : phases - 1); ++phase)
-        if (Task task{Phase(phase), m, chunk}; !count(task))
+      for (int64_t kind = 0; kind < (s.splitsBackward ? taskKinds : taskKinds - 1); ++kind)
+        if (Task task{TaskKind(kind), m, chunk}; !count(task))
           return llvm::createStringError("task " + task.str() + " is missing on stage " +
                                          llvm::Twine(s.stageOf[chunk]));
   return Error::success();
@@ -154,12 +154,12 @@ static Error checkTasks(const PipelineSchedule &s) {
 
 static double durationOf(const Task &task, const TaskCosts &costs, bool splitsBackward) {
   const TaskCosts::Chunk &chunk = costs.chunks[task.chunk];
-  switch (task.phase) {
-  case Phase::forward:
+  switch (task.kind) {
+  case TaskKind::forward:
     return chunk.forward;
-  case Phase::backward:
+  case TaskKind::backward:
     return splitsBackward ? chunk.backward : chunk.backward + chunk.weight;
-  case Phase::weight:
+  case TaskKind::weight:
     return chunk.weight;
   }
   llvm_unreachable("all phases are above");
@@ -171,9 +171,9 @@ Expected<Timeline> simulate(const PipelineSchedule &s, const TaskCosts &costs) {
   Timeline timeline;
   timeline.stages.resize(s.stages());
   constexpr double never = -1;
-  std::vector<double> ends(s.chunks() * s.microbatches * phases, never);
+  std::vector<double> ends(s.chunks() * s.microbatches * taskKinds, never);
   auto endOf = [&](const Task &task) -> double & {
-    return ends[(task.chunk * s.microbatches + task.microbatch) * phases + int64_t(task.phase)];
+    return ends[(task.chunk * s.microbatches + task.microbatch) * taskKinds + int64_t(task.kind)];
   };
   // The first thing that `task` still waits for, or null; else `begin` is when it can run.
   auto missing = [&](const Task &task, double &begin) -> std::optional<Task> {
@@ -219,25 +219,25 @@ Expected<Timeline> simulate(const PipelineSchedule &s, const TaskCosts &costs) {
 }
 
 int64_t mostHeld(const PipelineSchedule &s, int64_t stage) {
-  Phase last = s.splitsBackward ? Phase::weight : Phase::backward;
+  TaskKind last = s.splitsBackward ? TaskKind::weight : TaskKind::backward;
   int64_t held = 0, most = 0;
   for (const Task &task : s.order[stage]) {
-    most = std::max(most, held += task.phase == Phase::forward);
-    held -= task.phase == last;
+    most = std::max(most, held += task.kind == TaskKind::forward);
+    held -= task.kind == last;
   }
   return most;
 }
 
 std::vector<HeldAtBackward> heldAtBackward(const PipelineSchedule &s, int64_t stage) {
-  Phase last = s.splitsBackward ? Phase::weight : Phase::backward;
+  TaskKind last = s.splitsBackward ? TaskKind::weight : TaskKind::backward;
   std::vector<HeldAtBackward> moments;
   std::vector<int64_t> counts(s.chunks());
   for (const Task &task : s.order[stage]) {
-    counts[task.chunk] += task.phase == Phase::forward;
+    counts[task.chunk] += task.kind == TaskKind::forward;
     HeldAtBackward now{task.chunk, counts};
-    if (task.phase == Phase::backward && !llvm::is_contained(moments, now))
+    if (task.kind == TaskKind::backward && !llvm::is_contained(moments, now))
       moments.push_back(std::move(now));
-    counts[task.chunk] -= task.phase == last;
+    counts[task.chunk] -= task.kind == last;
   }
   return moments;
 }

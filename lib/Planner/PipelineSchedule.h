@@ -29,15 +29,15 @@
 
 namespace meshwright::planner {
 
-enum class Phase { forward, backward, weight };
+enum class TaskKind { forward, backward, weight };
 
 struct Task {
-  Phase phase = Phase::forward;
+  TaskKind kind = TaskKind::forward;
   int64_t microbatch = 0;
   int64_t chunk = 0;
 
   bool operator==(const Task &other) const {
-    return phase == other.phase && microbatch == other.microbatch && chunk == other.chunk;
+    return kind == other.kind && microbatch == other.microbatch && chunk == other.chunk;
   }
   /// "F3.1": forward of microbatch 3 in chunk 1; B backward, W weight.
   std::string str() const;
@@ -80,7 +80,7 @@ inline llvm::Error parseOption(llvm::StringRef text, ScheduleKind &kind) {
 inline std::string optionText(const ScheduleKind &kind) { return kind.str(); }
 
 /// Where the chunks are: chunk c on stage c mod stages, or for zb-v there and back.
-llvm::SmallVector<int64_t> placeChunks(ScheduleKind kind, int64_t stages);
+llvm::SmallVector<int64_t> assignChunks(ScheduleKind kind, int64_t stages);
 
 /// The published schedule:
 ///

@@ -56,7 +56,7 @@ int64_t ScheduleKind::leastMicrobatches(int64_t stages) const {
   llvm_unreachable("all schedules are above");
 }
 
-llvm::SmallVector<int64_t> placeChunks(ScheduleKind kind, int64_t stages) {
+llvm::SmallVector<int64_t> assignChunks(ScheduleKind kind, int64_t stages) {
   llvm::SmallVector<int64_t> stageOf;
   for (int64_t c = 0; c < stages * kind.chunksPerStage; ++c)
     stageOf.push_back(kind.name == ScheduleKind::zbV && c >= stages ? 2 * stages - 1 - c
@@ -71,16 +71,16 @@ class Stage {
 public:
   Stage(int64_t microbatches, int64_t chunks) : microbatches(microbatches), next(chunks) {}
 
-  int64_t done(Phase phase, int64_t chunk) const { return next[chunk].count[size_t(phase)]; }
-  bool left(Phase phase, int64_t chunk) const { return done(phase, chunk) < microbatches; }
+  int64_t done(TaskKind kind, int64_t chunk) const { return next[chunk].count[size_t(kind)]; }
+  bool left(TaskKind kind, int64_t chunk) const { return done(kind, chunk) < microbatches; }
   /// The chunk's next task of this phase, if one is left.
-  void put(Phase phase, int64_t chunk) {
-    if (left(phase, chunk))
-      tasks.push_back({phase, next[chunk].count[size_t(phase)]++, chunk});
+  void put(TaskKind kind, int64_t chunk) {
+    if (left(kind, chunk))
+      tasks.push_back({kind, next[chunk].count[size_t(kind)]++, chunk});
   }
-  void forward(int64_t chunk) { put(Phase::forward, chunk); }
-  void backward(int64_t chunk) { put(Phase::backward, chunk); }
-  void weight(int64_t chunk) { put(Phase::weight, chunk); }
+  void forward(int64_t chunk) { put(TaskKind::forward, chunk); }
+  void backward(int64_t chunk) { put(TaskKind::backward, chunk); }
+  void weight(int64_t chunk) { put(TaskKind::weight, chunk); }
 
   std::vector<Task> tasks;
 
@@ -101,13 +101,13 @@ private:
 static void oneChunk(Stage &stage, int64_t chunk, int64_t ahead, int64_t lag, bool splits) {
   for (int64_t i = 0; i < ahead; ++i)
     stage.forward(chunk);
-  while (stage.left(Phase::backward, chunk)) {
+  while (stage.left(TaskKind::backward, chunk)) {
     stage.forward(chunk);
     stage.backward(chunk);
-    if (splits && stage.done(Phase::backward, chunk) > lag)
+    if (splits && stage.done(TaskKind::backward, chunk) > lag)
       stage.weight(chunk);
   }
-  while (splits && stage.left(Phase::weight, chunk))
+  while (splits && stage.left(TaskKind::weight, chunk))
     stage.weight(chunk);
 }
 
@@ -151,7 +151,7 @@ static void downAndUp(Stage &stage, int64_t at, int64_t stages) {
     stage.forward(up);
     through(up);
   }
-  while (stage.left(Phase::forward, up)) {
+  while (stage.left(TaskKind::forward, up)) {
     stage.forward(down);
     through(down);
     stage.forward(up);
@@ -162,10 +162,10 @@ static void downAndUp(Stage &stage, int64_t at, int64_t stages) {
     stage.backward(down);
     stage.backward(up);
   }
-  while (stage.left(Phase::backward, down))
+  while (stage.left(TaskKind::backward, down))
     through(down);
   for (int64_t chunk : {up, down})
-    while (stage.left(Phase::weight, chunk))
+    while (stage.left(TaskKind::weight, chunk))
       stage.weight(chunk);
 }
 
@@ -194,7 +194,7 @@ Expected<PipelineSchedule> makeSchedule(ScheduleKind kind, int64_t stages, int64
   PipelineSchedule schedule;
   schedule.microbatches = microbatches;
   schedule.splitsBackward = kind.splitsBackward();
-  schedule.stageOf = placeChunks(kind, stages);
+  schedule.stageOf = assignChunks(kind, stages);
   for (int64_t at = 0; at < stages; ++at) {
     Stage stage(microbatches, schedule.chunks());
     bool splits = kind.splitsBackward();

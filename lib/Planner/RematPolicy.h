@@ -52,7 +52,7 @@ llvm::Error parseOption(llvm::StringRef text, RematChoice &choice);
 std::string optionText(const RematChoice &choice);
 
 /// How `every` layers go into a run of `count`: so many layers have groups of `size`, the
-/// rest at its end is a shorter group. train-cut-layers makes a run of its own of that.
+/// rest at its end is a shorter group. train-split-layers makes a run of its own of that.
 struct LayerGroups {
   int64_t layers, size;
   int64_t tail(int64_t count) const { return count - layers; }

@@ -132,7 +132,7 @@ unsigned diffPlans(const plan::Plan &a, const plan::Plan &b, raw_ostream &os) {
   count += variables.print("variables, inputs and outputs on a rank", os);
   count += sent.print("communication", os);
   if (count == 0 && a.hash != b.hash) {
-    os << "the same memory, variables and communication, but other places in the arena or "
+    os << "the same memory, variables and communication, but other offsets in the arena or "
           "another order of collectives\n";
     ++count;
   }

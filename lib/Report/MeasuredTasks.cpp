@@ -99,7 +99,7 @@ Expected<MeasuredTasks> readMeasured(StringRef path, const PipelineSchedule &sch
   Expected<std::map<int64_t, Rank>> ranks = readRanks(path);
   if (!ranks)
     return ranks.takeError();
-  std::map<std::pair<int64_t, Phase>, std::vector<double>> times; // by chunk
+  std::map<std::pair<int64_t, TaskKind>, std::vector<double>> times; // by chunk
   std::vector<std::vector<double>> rest(schedule.stages());
   std::vector<double> longest;
   for (auto &[number, rank] : *ranks) {
@@ -126,7 +126,7 @@ Expected<MeasuredTasks> readMeasured(StringRef path, const PipelineSchedule &sch
               (stage < 0 || at >= schedule.order[stage].size()
                    ? ", of which there is none"
                    : ", which is " + schedule.order[stage][at].str()));
-        times[{task->chunk, task->phase}].push_back(event.end - event.begin);
+        times[{task->chunk, task->kind}].push_back(event.end - event.begin);
       }
       if (stage < 0 || tasks.size() != schedule.order[stage].size())
         return createStringError("'" + path + "' is of another schedule: rank " + Twine(number) +
@@ -136,9 +136,9 @@ Expected<MeasuredTasks> readMeasured(StringRef path, const PipelineSchedule &sch
   }
   MeasuredTasks measured;
   for (int64_t chunk = 0; chunk < schedule.chunks(); ++chunk) {
-    auto cost = [&](Phase phase) { return median(times[{chunk, phase}]); };
+    auto cost = [&](TaskKind kind) { return median(times[{chunk, kind}]); };
     measured.costs.chunks.push_back(
-        {cost(Phase::forward), cost(Phase::backward), cost(Phase::weight)});
+        {cost(TaskKind::forward), cost(TaskKind::backward), cost(TaskKind::weight)});
   }
   for (std::vector<double> &values : rest) {
     if (values.empty())

@@ -81,8 +81,8 @@ MemoryOverTime report::overTime(const exec::MemoryProfile &profile) {
   return entry;
 }
 
-std::string report::peakPlace(const plan::Peak &peak) {
-  std::string place =
+std::string report::peakLocation(const plan::Peak &peak) {
+  std::string location =
       llvm::formatv("in @{0} at op {1} of {2}", peak.program, peak.op, peak.ops).str();
-  return peak.task.empty() ? place : place + ", in " + peak.task;
+  return peak.task.empty() ? location : location + ", in " + peak.task;
 }

@@ -24,7 +24,7 @@ MemoryOverTime overTime(const exec::MemoryProfile &profile);
 void drawMemorySvg(const MemoryOverTime &entry, int64_t arenaBytes, llvm::raw_ostream &os);
 
 /// "peak in @step at op 12 of 400, in B1.0".
-std::string peakPlace(const plan::Peak &peak);
+std::string peakLocation(const plan::Peak &peak);
 
 } // namespace meshwright::report
 

@@ -80,7 +80,7 @@ static void writePrograms(const plan::Plan &plan, raw_ostream &os) {
   Table table(os, {"program", "at", "#arena of a rank", "#live at the peak", "of which",
                    "#floating-point operations of a step"});
   for (const plan::Program &program : plan.programs)
-    table.row({program.name, placeText(program), number(program.arenaBytes),
+    table.row({program.name, coordinatesText(program), number(program.arenaBytes),
                number(program.liveBytes), linesText(program.memory), grouped(program.flops)});
 }
 

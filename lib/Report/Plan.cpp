@@ -113,10 +113,10 @@ static exec::BufferOp bufferOf(ModuleOp program, StringRef variable) {
   return found;
 }
 
-/// "pipe": [0] for each axis that `dist.at` names.
-static plan::Table<plan::Shape> placeOf(ModuleOp program) {
+/// "pipe": [0] for each axis that `dist.coordinates` names.
+static plan::Table<plan::Shape> coordinatesObject(ModuleOp program) {
   plan::Table<plan::Shape> result;
-  if (auto at = program->getAttrOfType<DictionaryAttr>(dist::placeAttr))
+  if (auto at = program->getAttrOfType<DictionaryAttr>(dist::coordinatesAttr))
     for (NamedAttribute entry : at)
       llvm::append_range(result[entry.getName().str()], dist::coordinatesOf(entry.getValue()));
   return result;
@@ -132,8 +132,8 @@ static plan::Storage storageOf(train::VariableOp op, ArrayRef<int64_t> layerShap
     SmallVector<int64_t> shape(layerShape);
     if (storage.getTranspose())
       std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
-    result.slice = plan::StorageSlice{storage.getDim(), storage.getBegin(), shape[storage.getDim()],
-                                      storage.getFull()};
+    result.slice = plan::StorageSlice{storage.getDim(), storage.getOffset(),
+                                      shape[storage.getDim()], storage.getFull()};
   }
   return result;
 }
@@ -147,12 +147,12 @@ void PlanBuilder::addVariables(ModuleOp program, int64_t number) {
     if (auto type = op->getAttrOfType<TypeAttr>(dist::DistDialect::globalAttr))
       global = cast<RankedTensorType>(type.getValue());
     auto encoding = dist::shardingOf(global);
-    dist::Sharding cut =
+    dist::Sharding sharded =
         encoding ? encoding.on(mesh) : dist::Sharding::replicated(global.getRank());
     if (auto type = op->getAttrOfType<TypeAttr>(dist::DistDialect::logicalAttr))
       global = cast<RankedTensorType>(type.getValue());
     plan::Variable &entry = plan.variables.emplace_back();
-    for (const dist::Axes &axes : cut.dims) {
+    for (const dist::Axes &axes : sharded.dims) {
       entry.sharding.emplace_back();
       for (unsigned axis : axes)
         entry.sharding.back().push_back(mesh.axes[axis].name);
@@ -215,10 +215,10 @@ llvm::Error PlanBuilder::addProgram(ModuleOp program, int64_t number, bool forRe
   auto arena = program->getAttrOfType<IntegerAttr>(exec::arenaBytesAttr);
   auto live = program->getAttrOfType<IntegerAttr>(exec::liveBytesAttr);
   if (!arena || !live)
-    return createStringError("the module's memory is not planned: run exec-plan-memory");
+    return createStringError("the module's buffers have no offsets: run exec-assign-offsets");
   plan::Program &entry = plan.programs.emplace_back();
   entry.name = program == module ? "main" : program.getSymName().value_or("").str();
-  entry.at = placeOf(program);
+  entry.at = coordinatesObject(program);
   entry.arenaBytes = arena.getInt();
   entry.liveBytes = live.getInt();
   entry.memory = linesOf(program, exec::memoryAttr);
@@ -304,10 +304,10 @@ void PlanBuilder::addCommunication() {
     row.groupBytes = collective.groupBytes;
     row.bytes = message ? collective.groupBytes * ranks : share(before + ranks) - share(before);
     row.location = codegen::locationText(collective.op->getLoc());
-    if (collective.op->hasAttr(exec::startAttr))
+    if (collective.op->hasAttr(exec::asyncTokenAttr))
       row.started = true;
     if (isa<exec::SendOp, exec::RecvOp>(collective.op))
-      row.peer = *cast<exec::CollectiveOpInterface>(collective.op).getPlace();
+      row.peer = *cast<exec::CollectiveOpInterface>(collective.op).getPeer();
   };
   // Calls name a collective by its row. One in a function that two programs call has a
   // second row behind those.

@@ -82,7 +82,7 @@ Predictor::Predictor(ModuleOp module) : communication(module) {
       runner.next = runner.block->begin();
     }
     runners.push_back(std::move(runner));
-    if (auto at = program->getAttrOfType<DictionaryAttr>(dist::placeAttr))
+    if (auto at = program->getAttrOfType<DictionaryAttr>(dist::coordinatesAttr))
       for (NamedAttribute entry : at)
         between.insert(entry.getName());
   }
@@ -120,7 +120,7 @@ void Predictor::communicate(int64_t number, Operation &op, double from, bool sho
   Runner &runner = runners[number];
   double begin = std::max(from, runner.network), end = begin + timeOf(&op);
   runner.network = end;
-  if (std::optional<int64_t> start = exec::startOf(&op))
+  if (std::optional<int64_t> start = exec::asyncTokenOf(&op))
     runner.started[*start] = end;
   else
     runner.now = std::max(runner.now, end);
@@ -134,7 +134,7 @@ void Predictor::runOp(int64_t number, Operation &op, bool show) {
   if (exec::collectiveOf(&op))
     return communicate(number, op, begin, show);
   if (auto wait = dyn_cast<exec::WaitOp>(op)) {
-    runner.now = std::max(begin, runner.started[wait.getStart()]);
+    runner.now = std::max(begin, runner.started[wait.getAsyncToken()]);
     return;
   }
   if (auto loop = dyn_cast<exec::LoopOp>(op)) {
@@ -181,7 +181,7 @@ bool Predictor::runTop(int64_t number, Operation &op) {
     runOp(number, op, /*show=*/true);
     return true;
   }
-  // Programs are at their places along the axis that tells them apart.
+  // Programs are at their coordinates along the axis that tells them apart.
   if (auto send = dyn_cast<exec::SendOp>(op)) {
     double begin = std::max(runner.now, runner.network);
     runner.network = begin + timeOf(&op);

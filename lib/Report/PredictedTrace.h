@@ -13,7 +13,7 @@
 
 namespace meshwright::report {
 
-/// Trace events of one step of a module at stage exec: a process for each program, with a
+/// Trace events of one step of a module at phase exec: a process for each program, with a
 /// track for what it computes and one for what it communicates. Times are those of a
 /// machine that does `flopsPerSecond` operations and sends `bytesPerSecond` a rank without
 /// any latency: they compare parts of a step with each other, not with a clock. Of a loop

@@ -81,7 +81,7 @@ static void printPeak(const plan::Plan &plan, raw_ostream &os) {
   if (!most || !most->peak || most->peak->buffers.empty())
     return;
   os << formatv("\nlargest at the peak of {0} beside what outlasts the step, {1}\n", most->name,
-                peakPlace(*most->peak));
+                peakLocation(*most->peak));
   TextTable table({"#bytes", "#", "category", "task", "written by", "#slices", "made from"});
   for (const plan::PeakBuffer &row : ArrayRef(most->peak->buffers).take_front(rows))
     table.row({number(row.bytes), sizeText(double(row.bytes)), row.category, row.task,
@@ -133,7 +133,7 @@ static void printHost(const plan::Plan &plan, raw_ostream &os) {
 static void printPrograms(ArrayRef<plan::Program> programs, raw_ostream &os) {
   TextTable table({"program", "at", "#arena", "#", "#live", "#operations a step"});
   for (const plan::Program &program : programs)
-    table.row({program.name, placeText(program), number(program.arenaBytes),
+    table.row({program.name, coordinatesText(program), number(program.arenaBytes),
                sizeText(double(program.arenaBytes)), number(program.liveBytes),
                grouped(program.flops)});
   os << "\n";

@@ -13,14 +13,14 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::report;
 using llvm::createStringError;
-using planner::Phase;
 using planner::Task;
+using planner::TaskKind;
 
 /// The mesh axes along which programs differ.
 static llvm::StringSet<> axesBetween(ArrayRef<ModuleOp> programs) {
   llvm::StringSet<> axes;
   for (ModuleOp program : programs)
-    if (auto at = program->getAttrOfType<DictionaryAttr>(dist::placeAttr))
+    if (auto at = program->getAttrOfType<DictionaryAttr>(dist::coordinatesAttr))
       for (NamedAttribute entry : at)
         axes.insert(entry.getName());
   return axes;
@@ -84,19 +84,19 @@ static llvm::Error readStage(const plan::Program &program, int64_t stage, StepTa
       return damaged();
     schedule.order[stage].push_back(*task);
     schedule.microbatches = std::max(schedule.microbatches, task->microbatch + 1);
-    schedule.splitsBackward |= task->phase == Phase::weight;
+    schedule.splitsBackward |= task->kind == TaskKind::weight;
     size_t chunks = std::max(costs.chunks.size(), size_t(task->chunk + 1));
     costs.chunks.resize(chunks, {0, 0, 0});
     schedule.stageOf.resize(chunks, -1);
     schedule.stageOf[task->chunk] = stage;
     planner::TaskCosts::Chunk &chunk = costs.chunks[task->chunk];
-    double *place = task->phase == Phase::forward    ? &chunk.forward
-                    : task->phase == Phase::backward ? &chunk.backward
-                                                     : &chunk.weight;
-    auto cost = program.taskFlops->find("FBW"[int(task->phase)] + std::to_string(task->chunk));
+    double *slot = task->kind == TaskKind::forward    ? &chunk.forward
+                   : task->kind == TaskKind::backward ? &chunk.backward
+                                                      : &chunk.weight;
+    auto cost = program.taskFlops->find("FBW"[int(task->kind)] + std::to_string(task->chunk));
     if (cost == program.taskFlops->end())
       return damaged();
-    *place = cost->second;
+    *slot = cost->second;
   }
   return llvm::Error::success();
 }

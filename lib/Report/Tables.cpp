@@ -68,7 +68,7 @@ std::vector<Copies> copiesOf(const plan::Plan &plan) {
             return is_contained(axes, axis.name);
           }))
         continue;
-      std::string reason = "no seed cuts it along " + axis.name;
+      std::string reason = "no seed shards it along " + axis.name;
       if (axis.name == "replica")
         reason = "replicas hold copies of everything";
       else if (is_contained(plan.dataAxes, axis.name))
@@ -114,12 +114,12 @@ std::string grouped(double number) {
   return text;
 }
 
-std::string placeText(const plan::Program &program) {
+std::string coordinatesText(const plan::Program &program) {
   std::string text;
-  for (const auto &[axis, places] : program.at) {
+  for (const auto &[axis, coordinates] : program.at) {
     text += (text.empty() ? "" : ", ") + axis;
-    for (int64_t place : places)
-      text += " " + std::to_string(place);
+    for (int64_t coordinate : coordinates)
+      text += " " + std::to_string(coordinate);
   }
   return text.empty() ? "everywhere" : text;
 }

@@ -58,7 +58,7 @@ int64_t scratchBytes(const plan::Plan &plan);
 std::string grouped(double number);
 
 /// Where a program runs: "pipe 0", or "everywhere".
-std::string placeText(const plan::Program &program);
+std::string coordinatesText(const plan::Program &program);
 std::string shapeText(const plan::Shape &shape);
 /// "dim 0 over data", or "replicated".
 std::string shardingText(const plan::List<plan::List<std::string>> &sharding);

@@ -15,7 +15,7 @@
 #include <limits>
 
 using namespace llvm;
-using meshwright::planner::Phase;
+using meshwright::planner::TaskKind;
 using meshwright::planner::Timeline;
 
 namespace meshwright {
@@ -80,13 +80,13 @@ void describeTimeline(StringRef name, const planner::PipelineSchedule &schedule,
 }
 
 /// Of the classes in the picture's style.
-static StringRef classOf(Phase phase) {
-  switch (phase) {
-  case Phase::forward:
+static StringRef classOf(TaskKind kind) {
+  switch (kind) {
+  case TaskKind::forward:
     return "f";
-  case Phase::backward:
+  case TaskKind::backward:
     return "b";
-  case Phase::weight:
+  case TaskKind::weight:
     return "w";
   }
   llvm_unreachable("all phases are above");
@@ -128,7 +128,7 @@ void drawTimelineSvg(const Timeline &timeline, StringRef caption, raw_ostream &o
       os << formatv("<g><title>{0}: {1:f3} to {2:f3}</title><rect x=\"{3:f2}\" y=\"{4}\" "
                     "width=\"{5:f2}\" height=\"{6}\" class=\"{7}{8}\"/>",
                     labelOf(span.task, several), span.begin, span.end, x, y, w, bar,
-                    classOf(span.task.phase),
+                    classOf(span.task.kind),
                     several && span.task.chunk != spans.front().task.chunk ? " later" : "");
       if (w >= 7.0 * double(label.size()))
         os << formatv("<text x=\"{0:f2}\" y=\"{1}\" text-anchor=\"middle\" class=\"on\">{2}"

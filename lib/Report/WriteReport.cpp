@@ -105,7 +105,7 @@ static Error addMemory(const Plan &plan, StringRef directory, SmallVectorImpl<Se
     sections.push_back({"Memory of " + escaped(program.name) + " over the ops of a step",
                         picture + textOf([&](raw_ostream &os) {
                           os << "<p>Largest at the peak beside what outlasts the step, "
-                             << escaped(peakPlace(*program.peak)) << ":</p>\n";
+                             << escaped(peakLocation(*program.peak)) << ":</p>\n";
                           writePeak(*program.peak, os);
                         })});
   }

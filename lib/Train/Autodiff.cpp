@@ -100,7 +100,7 @@ private:
   ResidualChoice choice;
   OpBuilder builder;
   /// Of parameters whose gradients have another element type, here and inside the
-  /// functions they are handed to.
+  /// functions they are passed to.
   DenseMap<Value, Type> gradientElements;
   /// By the forward variant that a repeat calls.
   llvm::MapVector<Operation *, Derivative> derivatives;
@@ -301,7 +301,7 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
   for (unsigned i = firstShared; i < body.getNumArguments(); ++i)
     if (inner.contains(body.getArgument(i)))
       sharedSums.push_back(back.addArgument(gradientType(body.getArgument(i)), loc));
-  unsigned eachBegin = back.getNumArguments();
+  unsigned eachOffset = back.getNumArguments();
   for (Value value : end->getOperands().drop_front(carries))
     cotangents.add(builder, loc, value, back.addArgument(value.getType(), loc));
   if (failed(
@@ -344,11 +344,11 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
   Residuals residuals = chooseResiduals(body, needed, isFree, preferred);
   IRMapping map;
   llvm::SetVector<Value> taken(needed);
-  for (Operation *op : residuals.redone)
+  for (Operation *op : residuals.recomputed)
     taken.insert(op->operand_begin(), op->operand_end());
   if (index)
     map.map(body.getArgument(0), back.getArgument(0));
-  unsigned at = eachBegin;
+  unsigned at = eachOffset;
   auto receive = [&](Value value) {
     map.map(value, back.insertArgument(at++, value.getType(), value.getLoc()));
   };
@@ -366,7 +366,7 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
       receive(body.getArgument(i));
     }
   OpBuilder start = OpBuilder::atBlockBegin(&back);
-  for (Operation *op : residuals.redone)
+  for (Operation *op : residuals.recomputed)
     start.clone(*op, map);
   for (Operation &op : back)
     for (OpOperand &operand : op.getOpOperands())

@@ -8,7 +8,7 @@
 
 #include "Train/Train.h"
 #include "meshwright/OptionValues.h"
-#include "meshwright/StagedPass.h"
+#include "meshwright/PhasePass.h"
 
 namespace meshwright::train {
 #define GEN_PASS_DECL

@@ -8,11 +8,11 @@
 
 include "mlir/Pass/PassBase.td"
 
-/// A pass on the way to a stage; it refuses IR that is past it.
-class StagedPass<string argument, string stage>
-    : PassBase<argument, "::meshwright::StagedPass<::meshwright::Stage::" # stage # ">">;
+/// A pass on the way to a phase; it refuses IR that is past it.
+class PhasePass<string argument, string phase>
+    : PassBase<argument, "::meshwright::PhasePass<::meshwright::Phase::" # phase # ">">;
 
-def TrainCutLayers : StagedPass<"train-cut-layers", "step"> {
+def TrainSplitLayers : PhasePass<"train-split-layers", "step"> {
   let summary = "Splits the layers into runs, one or more for each chunk of a pipeline";
   let description = [{
     If a chunk begins inside the layers that a `train.repeat` of `@loss` runs, the repeat
@@ -42,7 +42,7 @@ def TrainCutLayers : StagedPass<"train-cut-layers", "step"> {
            "layers of a group, 0 for the square root of the layers; one number, or one for each chunk, e.g. 3,1">];
 }
 
-def TrainMixedPrecision : StagedPass<"train-mixed-precision", "step"> {
+def TrainMixedPrecision : PhasePass<"train-mixed-precision", "step"> {
   let summary = "Stores parameters and activations in bf16 or f16";
   let description = [{
     The pass gives every f32 parameter the narrow type, and every value of `@loss` and of
@@ -69,7 +69,7 @@ def TrainMixedPrecision : StagedPass<"train-mixed-precision", "step"> {
            "element type of parameters' gradients: f32, or bf16 with precision bf16">];
 }
 
-def TrainAutodiff : StagedPass<"train-autodiff", "step"> {
+def TrainAutodiff : PhasePass<"train-autodiff", "step"> {
   let summary = "Builds the gradients of @loss with respect to every parameter it reads";
   let description = [{
     The pass adds `@loss.gradients`, which computes the loss and one gradient per parameter
@@ -100,7 +100,7 @@ def TrainAutodiff : StagedPass<"train-autodiff", "step"> {
            "values kept that are cheap to compute again: least, written; auto is least">];
 }
 
-def TrainAccumulate : StagedPass<"train-accumulate", "step"> {
+def TrainAccumulate : PhasePass<"train-accumulate", "step"> {
   let summary = "Makes the microbatch loop explicit";
   let description = [{
     The pass turns `@loss.gradients` over one microbatch into `@gradients` over
@@ -112,7 +112,7 @@ def TrainAccumulate : StagedPass<"train-accumulate", "step"> {
   }];
 }
 
-def TrainBuildOptimizer : StagedPass<"train-build-optimizer", "step"> {
+def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
   let summary = "Adds the parameter update";
   let description = [{
     The pass makes `@step`: gradients, their global norm, the clip factor and the update of
@@ -132,7 +132,7 @@ def TrainBuildOptimizer : StagedPass<"train-build-optimizer", "step"> {
   let options = [Option<"optimizer", "optimizer", "::meshwright::Optimizer", "::meshwright::Optimizer::adamw", "sgd or adamw">];
 }
 
-def TrainVerify : StagedPass<"train-verify", "step"> {
+def TrainVerify : PhasePass<"train-verify", "step"> {
   let summary = "Checks that floor 1 is complete";
   let description = [{
     The verifier of the floor: `@step` and `@eval` exist and name their inputs and outputs,

@@ -54,7 +54,7 @@ Residuals meshwright::train::chooseResiduals(Block &forward, const llvm::SetVect
         if (needed.contains(result) && !isFree(result))
           residuals.kept.insert(result);
   // In forward order, so that a decision can build on earlier ones.
-  SmallVector<Value> redone;
+  SmallVector<Value> recomputed;
   for (Operation &op : forward)
     for (Value result : op.getResults()) {
       if (!needed.contains(result) || available(result))
@@ -69,19 +69,19 @@ Residuals meshwright::train::chooseResiduals(Block &forward, const llvm::SetVect
         continue;
       }
       residuals.kept.insert(missing.begin(), missing.end());
-      redone.push_back(result);
+      recomputed.push_back(result);
     }
 
   llvm::DenseSet<Operation *> again;
-  while (!redone.empty()) {
-    Value value = redone.pop_back_val();
+  while (!recomputed.empty()) {
+    Value value = recomputed.pop_back_val();
     if (available(value))
       continue;
     if (again.insert(value.getDefiningOp()).second)
-      llvm::append_range(redone, value.getDefiningOp()->getOperands());
+      llvm::append_range(recomputed, value.getDefiningOp()->getOperands());
   }
   for (Operation &op : forward)
     if (again.contains(&op))
-      residuals.redone.insert(&op);
+      residuals.recomputed.insert(&op);
   return residuals;
 }

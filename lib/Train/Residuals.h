@@ -15,7 +15,7 @@ namespace meshwright::train {
 /// How the forward values that a backward needs reach it.
 struct Residuals {
   llvm::SetVector<mlir::Value> kept;         ///< stored by the forward
-  llvm::SetVector<mlir::Operation *> redone; ///< run again in the backward, in forward order
+  llvm::SetVector<mlir::Operation *> recomputed; ///< run again in the backward, in forward order
 };
 
 /// Decides for the `needed` values of `forward`, one block. `isFree` says which

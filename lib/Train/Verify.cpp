@@ -112,7 +112,7 @@ static void collectWrites(func::FuncOp function, llvm::StringSet<> &names,
 
 /// Later passes find layers and microbatches by what repeats say of themselves.
 static LogicalResult checkRoles(ModuleOp module) {
-  RepeatOp cut, whole;
+  RepeatOp split, whole;
   WalkResult result = module.walk([&](RepeatOp repeat) {
     if (!roleOf(repeat)) {
       repeat.emitOpError("has no ")
@@ -120,10 +120,10 @@ static LogicalResult checkRoles(ModuleOp module) {
       return WalkResult::interrupt();
     }
     if (isLayers(repeat))
-      (chunkOf(repeat) ? cut : whole) = repeat;
+      (chunkOf(repeat) ? split : whole) = repeat;
     return WalkResult::advance();
   });
-  if (!result.wasInterrupted() && cut && whole)
+  if (!result.wasInterrupted() && split && whole)
     return whole.emitOpError("has no ") << TrainDialect::chunkAttr << ", but other layers have one";
   return failure(result.wasInterrupted());
 }

@@ -80,14 +80,14 @@ void mw_finish_sends(MwContext *context) {
   });
 }
 
-void mw_start(MwContext *context, int32_t start) { context->communication.startNext(start); }
+void mw_start(MwContext *context, int32_t token) { context->communication.startNext(token); }
 
-void mw_wait(MwContext *context, int32_t start) {
+void mw_wait(MwContext *context, int32_t token) {
   int64_t begin = context->trace ? Trace::now() : 0;
-  bool waited = context->communication.wait(start) || context->transfers[0].wait(start) ||
-                context->transfers[1].wait(start);
+  bool waited = context->communication.wait(token) || context->transfers[0].wait(token) ||
+                context->transfers[1].wait(token);
   if (waited && context->trace)
-    context->trace->add("wait", "wait", begin, Trace::now(), start);
+    context->trace->add("wait", "wait", begin, Trace::now(), token);
 }
 
 void mw_recv(MwContext *context, int32_t op, int32_t group, int32_t elementType, int32_t peer,

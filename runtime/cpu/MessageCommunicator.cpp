@@ -209,9 +209,9 @@ void MessageCommunicator::reduce(ElementType type, Reduction reduction, const vo
   std::vector<char> result;
   // Element `at` of each member's part, and how many follow in this window.
   auto begin = [&](int i, int64_t at) {
-    return std::min(partBegin(count, size(), i) + at, partBegin(count, size(), i + 1));
+    return std::min(partOffset(count, size(), i) + at, partOffset(count, size(), i + 1));
   };
-  for (int64_t at = 0; at < partBegin(count, size(), 1); at += window) {
+  for (int64_t at = 0; at < partOffset(count, size(), 1); at += window) {
     auto length = [&](int i) { return (begin(i, at + window) - begin(i, at)) * width; };
     std::vector<Message> messages;
     for (int i = 0; i < size(); ++i) {

@@ -59,7 +59,7 @@ struct Visitor {
 /// A connection that this rank makes to another.
 struct Call {
   int to;
-  std::string place; ///< for errors
+  std::string endpoint;                 ///< for errors
   std::vector<SocketAddress> addresses; ///< tried in turn
   size_t attempts = 0;
   Deadline next = {}; ///< when to try, or to give up connecting
@@ -95,7 +95,7 @@ private:
 
   int self, size;
   const TcpAddress &master;
-  std::string place;
+  std::string endpoint;
   Deadline deadline;
   SocketAddress metMasterAt; ///< for ranks other than 0
   bool elsewhereIsOther = false; ///< MASTER_ADDR means this machine here, and another elsewhere
@@ -194,7 +194,7 @@ bool meshwright::isOtherElsewhere(const TcpAddress &master,
 }
 
 Rendezvous::Rendezvous(int rank, int processes, const TcpAddress &master)
-    : self(rank), size(processes), master(master), place(text(master.host, ":", master.port)),
+    : self(rank), size(processes), master(master), endpoint(text(master.host, ":", master.port)),
       peers(size_t(processes)), met(size_t(processes)) {
   deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                 std::chrono::duration<double>(master.timeout));
@@ -228,7 +228,7 @@ void Rendezvous::listenAtMaster(const std::vector<SocketAddress> &addresses) {
       fprintf(stderr,
               "warning: the ranks meet at %s without a secret: whoever can connect to %s can take "
               "a rank's place; set MESHWRIGHT_SECRET to the same random text on every rank\n",
-              place.c_str(), at.text().c_str());
+              endpoint.c_str(), at.text().c_str());
       break;
     }
 }
@@ -241,7 +241,7 @@ std::vector<Socket> Rendezvous::run() {
     serveUntil(&Rendezvous::areAllHere);
     sendTable();
   } else {
-    calls.push_back(std::make_unique<Call>(Call{0, place, addresses}));
+    calls.push_back(std::make_unique<Call>(Call{0, endpoint, addresses}));
     serveUntil(&Rendezvous::hasMetMaster);
     receiveTable();
     for (int rank = 1; rank < self; ++rank) {
@@ -270,11 +270,12 @@ void Rendezvous::sendTable() {
 }
 
 void Rendezvous::receiveTable() {
-  peers[0].receiveAll(met.data(), met.size() * sizeof(MetAt), deadline,
-                      text("rank ", self, " has met rank 0 at ", place, " and waits for the rest"));
+  peers[0].receiveAll(
+      met.data(), met.size() * sizeof(MetAt), deadline,
+      text("rank ", self, " has met rank 0 at ", endpoint, " and waits for the rest"));
   for (const MetAt &each : met)
     if (int family = ntohs(each.family); &each != &met.front() && family != 4 && family != 6)
-      fail("rank 0 at ", place, " says where rank ", &each - met.data(),
+      fail("rank 0 at ", endpoint, " says where rank ", &each - met.data(),
            " is in a way that is not understood: start the same executable on every rank");
 }
 
@@ -381,7 +382,8 @@ bool Rendezvous::advanceCall(Call &call) {
   case Handshake::Refused:
     break;
   }
-  fail("rank ", self, " calls rank ", call.to, " at ", call.place, ", which ", call.talk->reason());
+  fail("rank ", self, " calls rank ", call.to, " at ", call.endpoint, ", which ",
+       call.talk->reason());
 }
 
 void Rendezvous::acceptVisitors() {
@@ -443,14 +445,14 @@ void Rendezvous::failAtDeadline() const {
       ": start all ranks, with the same MASTER_ADDR and MASTER_PORT, which every rank must be "
       "able to reach";
   for (const auto &call : calls)
-    fail("rank ", self, " cannot reach rank ", call->to, " at ", call->place, " within ",
+    fail("rank ", self, " cannot reach rank ", call->to, " at ", call->endpoint, " within ",
          master.timeout, " s: ", call->talk ? "it " + call->talk->reason() : call->trouble, remedy);
   std::string missing;
   int count = 0;
   for (int rank = 0; rank < size; ++rank)
     if (isMissing(rank) && ++count <= 16)
       missing += (count > 1 ? ", " : "") + std::to_string(rank);
-  fail("rank ", self, " has waited ", master.timeout, " s", self == 0 ? " at " + place : "",
+  fail("rank ", self, " has waited ", master.timeout, " s", self == 0 ? " at " + endpoint : "",
        " for ", count, " of ", size, " ranks (", missing, count > 16 ? ", ...)" : ")", remedy);
 }
 

@@ -254,7 +254,7 @@ void ThreadCommunicator::reduce(ElementType type, Reduction reduction, const voi
   MwSegment mine{input, output, count};
   int64_t width = bytesOf(type);
   meet("reduce", {&mine, 1}, width);
-  int64_t begin = partBegin(count, size(), rank()), end = partBegin(count, size(), rank() + 1);
+  int64_t begin = partOffset(count, size(), rank()), end = partOffset(count, size(), rank() + 1);
   char *result = static_cast<char *>(group->members[size_t(root)].segments->output);
   reduceRange(type, reduction, inputsOf(0, begin * width), end - begin, {result + begin * width});
   sent += (end - begin) * width * (size() - 1 + (rank() != root));
@@ -275,7 +275,7 @@ void ThreadCommunicator::allReduce(ElementType type, Reduction reduction, Segmen
         sent += count * width * (n - 1);
         continue;
       }
-      int64_t begin = partBegin(count, n, rank()), end = partBegin(count, n, rank() + 1);
+      int64_t begin = partOffset(count, n, rank()), end = partOffset(count, n, rank() + 1);
       std::vector<char *> outputs;
       for (const ThreadMember &member : group->members)
         outputs.push_back(static_cast<char *>(member.segments[i].output) + begin * width);

@@ -180,10 +180,11 @@ void mw_exchange(MwContext *context, int32_t op, int32_t group, int32_t type, co
                  const MwSegment *segments, int64_t count, void *workspace) {
   Call call{context, op, group, "exchange", ElementType(type), countsOf(segments, count)};
   ExchangeTable exchange{table, call.members().size()};
-  int place = call.members().rank(), to = exchange.to(place), from = exchange.from(place);
+  int groupRank = call.members().rank(), to = exchange.to(groupRank),
+      from = exchange.from(groupRank);
   int64_t sent = 0;
   for (int64_t elements : call.counts)
-    sent += to < 0 ? 0 : exchange.pieces(elements, exchange.send(place)).length();
+    sent += to < 0 ? 0 : exchange.pieces(elements, exchange.send(groupRank)).length();
   bool adds = exchange.reduction() >= 0;
   enqueue(call, sent * call.width(), [&](Gpu &gpu, int32_t, CUstream stream) {
     ncclComm_t comm = gpu.communication->group(group);
@@ -196,12 +197,12 @@ void mw_exchange(MwContext *context, int32_t op, int32_t group, int32_t type, co
     int64_t taken = 0;
     ::grouped(segments, count, [&](const MwSegment &s) {
       if (to >= 0) {
-        ExchangeTable::Range range = exchange.pieces(s.count, exchange.send(place));
+        ExchangeTable::Range range = exchange.pieces(s.count, exchange.send(groupRank));
         MW_NCCL(ncclSend, offset(s.output, range.begin, type), size_t(range.length()),
                 typeOf(type), to, comm, stream);
       }
       if (from >= 0) {
-        ExchangeTable::Range range = exchange.pieces(s.count, exchange.receive(place));
+        ExchangeTable::Range range = exchange.pieces(s.count, exchange.receive(groupRank));
         char *tensor = offset(s.output, range.begin, type);
         char *arrives = adds ? offset(workspace, taken, type) : tensor;
         MW_NCCL(ncclRecv, arrives, size_t(range.length()), typeOf(type), from, comm, stream);
@@ -288,15 +289,15 @@ void mw_finish_sends(MwContext *context) {
   Gpu::enqueue(context, what, [&](Gpu &gpu) { gpu.communication->finishSends(); });
 }
 
-void mw_start(MwContext *context, int32_t start) {
-  Gpu::of(context).communication->startNext(start);
+void mw_start(MwContext *context, int32_t token) {
+  Gpu::of(context).communication->startNext(token);
 }
 
-void mw_wait(MwContext *context, int32_t start) {
-  auto what = [&] { return text("the wait for collective or copy ", start); };
+void mw_wait(MwContext *context, int32_t token) {
+  auto what = [&] { return text("the wait for collective or copy ", token); };
   Gpu::enqueue(context, what, [&](Gpu &gpu) {
     // Numbers of one program are those of collectives or of copies.
-    if (!gpu.transfers || !gpu.transfers->wait(start))
-      gpu.communication->wait(start);
+    if (!gpu.transfers || !gpu.transfers->wait(token))
+      gpu.communication->wait(token);
   });
 }

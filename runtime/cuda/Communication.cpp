@@ -91,10 +91,10 @@ void Communication::makeGroups() {
       used[entry.group] |= entry.started;
   for (auto [number, overlaps] : used) {
     std::vector<int> members = plan.groupMembers(plan.groups[size_t(number)], rank);
-    auto place = std::find(members.begin(), members.end(), rank) - members.begin();
+    auto groupRank = std::find(members.begin(), members.end(), rank) - members.begin();
     // The first member names the group; places in it are the keys.
-    groups[size_t(number)] = 
-        split(world, members.front(), int(place), overlaps ? ncclGroupChannels : 0);
+    groups[size_t(number)] =
+        split(world, members.front(), int(groupRank), overlaps ? ncclGroupChannels : 0);
   }
 }
 
@@ -121,19 +121,19 @@ void Communication::makeEdges() {
          ": ranks that send messages need ", leastQueues, " or more, as messages would wait for "
          "each other for ever; unset it");
   CUdeviceptr word = 0;
-  std::set<std::tuple<int64_t, int64_t, int64_t>> done; // program, group and receiver's place
+  std::set<std::tuple<int64_t, int64_t, int64_t>> done; // program, group and receiver's rank
   for (const CollectiveEntry &entry : plan.collectives) {
     if (entry.op != "send" || !done.insert({entry.program, entry.group, entry.peer}).second)
       continue;
     const std::vector<int> &axes = plan.groups[size_t(entry.group)];
-    for (int64_t place = 0; place < plan.axesSize(axes); ++place) {
-      // Pairs of senders at this place: in each group along the axes at most one.
+    for (int64_t groupRank = 0; groupRank < plan.axesSize(axes); ++groupRank) {
+      // Pairs of senders of this rank: in each group along the axes at most one.
       bool any = false;
       EdgeKey mine{-1, -1, -1};
       for (int from = 0; from < plan.ranks(); ++from) {
         std::vector<int> members = plan.groupMembers(axes, from);
         int to = members.at(size_t(entry.peer));
-        if (members[size_t(place)] != from || to == from ||
+        if (members[size_t(groupRank)] != from || to == from ||
             plan.programOf(from) != size_t(entry.program))
           continue;
         any = true;
@@ -215,8 +215,8 @@ void Communication::wait(int32_t start) {
 // Messages
 //===----------------------------------------------------------------------===//
 
-int Communication::worldRank(int32_t group, int32_t place) const {
-  return plan.groupMembers(plan.groups.at(size_t(group)), rank).at(size_t(place));
+int Communication::worldRank(int32_t group, int32_t groupRank) const {
+  return plan.groupMembers(plan.groups.at(size_t(group)), rank).at(size_t(groupRank));
 }
 
 Communication::Edge &Communication::edge(int32_t group, int from, int to) {

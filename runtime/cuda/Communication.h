@@ -105,7 +105,7 @@ private:
   /// Sends nothing of the program's from one rank of the edge to the other.
   void connect(const Edge &edge, CUdeviceptr word) const;
   Edge &edge(int32_t group, int from, int to);
-  int worldRank(int32_t group, int32_t place) const;
+  int worldRank(int32_t group, int32_t groupRank) const;
   /// The stream waits for what is computed and is at collective `op`, or no longer.
   void begin(int32_t op);
   void end();

@@ -24,15 +24,15 @@ struct Wanted {
 } // namespace
 
 static void *open(const Wanted &wanted) {
-  std::vector<std::string> places = {""};
+  std::vector<std::string> folders = {""};
   if (wanted.withToolkit) {
     if (const char *home = getenv("CUDA_HOME"))
-      places.push_back(std::string(home) + "/lib64/");
-    places.push_back("/usr/local/cuda/lib64/");
+      folders.push_back(std::string(home) + "/lib64/");
+    folders.push_back("/usr/local/cuda/lib64/");
   }
   std::string reasons;
-  for (const std::string &place : places) {
-    if (void *library = dlopen((place + wanted.file).c_str(), RTLD_NOW | RTLD_LOCAL))
+  for (const std::string &folder : folders) {
+    if (void *library = dlopen((folder + wanted.file).c_str(), RTLD_NOW | RTLD_LOCAL))
       return library;
     reasons += text("\n    ", dlerror());
   }

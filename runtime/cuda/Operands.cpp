@@ -15,7 +15,7 @@ static void *take(CUdeviceptr begin, int64_t &at, int64_t bytes) {
   return reinterpret_cast<void *>(here);
 }
 
-Placed place(const MwProduct &p, CUdeviceptr begin) {
+BoundOperands bindOperands(const MwProduct &p, CUdeviceptr begin) {
   int64_t at = 0;
   auto next = [&](bool is, int64_t elements, int64_t type) {
     return is ? take(begin, at, elements * bytesOf(ElementType(type))) : nullptr;
@@ -37,7 +37,7 @@ Placed place(const MwProduct &p, CUdeviceptr begin) {
   return {operands, at};
 }
 
-Placed place(const AttentionEntry &entry, CUdeviceptr begin) {
+BoundOperands bindOperands(const AttentionEntry &entry, CUdeviceptr begin) {
   const MwAttention &s = entry.call.sizes;
   int64_t queries = 2 * s.batch * s.queries * s.heads * s.headDim;
   int64_t keys = 2 * s.batch * s.keys * s.kvHeads * s.headDim;

@@ -22,14 +22,14 @@ struct Space {
 };
 
 /// A call's operands, one after the other in memory.
-struct Placed {
+struct BoundOperands {
   std::vector<void *> operands;
   int64_t bytes; ///< that they take together
 };
 /// As mw_product has them.
-Placed place(const MwProduct &product, CUdeviceptr begin);
+BoundOperands bindOperands(const MwProduct &product, CUdeviceptr begin);
 /// As mw_cudnn_attention has them.
-Placed place(const AttentionEntry &call, CUdeviceptr begin);
+BoundOperands bindOperands(const AttentionEntry &call, CUdeviceptr begin);
 
 /// Fills memory with numbers of both signs between 1/2 and 2, over 2 to the `shift`, of the type;
 /// for a `shift` of 0 those of bf16 are such of the other types too. Waits for `stream`.

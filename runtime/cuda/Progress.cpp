@@ -17,7 +17,7 @@ Progress::Progress(int interval, RankStatus &status) : interval(interval), statu
   word = static_cast<volatile uint32_t *>(memory);
   *word = 0;
   MW_CUDA(cuMemHostGetDevicePointer, &wordOnGpu, memory, 0);
-  status.setDevice([this] { return place(); });
+  status.setDevice([this] { return location(); });
 }
 
 Progress::~Progress() {
@@ -45,7 +45,7 @@ bool Progress::moved() {
   return std::exchange(seen, now) != now;
 }
 
-std::string Progress::place() const {
+std::string Progress::location() const {
   uint32_t number = *word % (1 << 16);
   std::lock_guard<std::mutex> lock(mutex);
   if (number == 0 || number > known.size())

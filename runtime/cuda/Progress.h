@@ -38,7 +38,7 @@ public:
   /// Whether the GPU has got on since the last call.
   bool moved();
   /// Where it is, in words; from any thread.
-  std::string place() const;
+  std::string location() const;
 
 private:
   using Op = std::pair<const char *, const char *>;

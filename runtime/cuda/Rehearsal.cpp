@@ -16,11 +16,11 @@ void rehearse(Matmuls &matmuls, const Attentions &attentions, Space space, RankS
   for (int64_t i = 0; i < matmuls.size(); ++i) {
     ActivityScope activity(status, matmuls.location(i));
     ++status.enqueued;
-    Placed placed = place(matmuls.shape(i), space.begin);
-    if (placed.bytes > space.bytes)
+    BoundOperands bound = bindOperands(matmuls.shape(i), space.begin);
+    if (bound.bytes > space.bytes)
       continue;
     std::string product = matmuls.describe(i);
-    std::string wrong = matmuls.check(i, placed.operands.data(), stream);
+    std::string wrong = matmuls.check(i, bound.operands.data(), stream);
     if (!wrong.empty())
       fprintf(stderr,
               "note: rank %d: kernels, which are slower, instead of cuBLASLt's epilogue of the "
@@ -33,8 +33,9 @@ void rehearse(Matmuls &matmuls, const Attentions &attentions, Space space, RankS
       continue;
     ActivityScope activity(status, attentions.entry(i).location.c_str());
     ++status.enqueued;
-    if (Placed placed = place(attentions.entry(i), space.begin); placed.bytes <= space.bytes)
-      graph->run(placed.operands.data());
+    if (BoundOperands bound = bindOperands(attentions.entry(i), space.begin);
+        bound.bytes <= space.bytes)
+      graph->run(bound.operands.data());
   }
   MW_CUDA(cuStreamSynchronize, stream);
 }
@@ -47,10 +48,10 @@ void rehearse(Matmuls &matmuls, const Attentions &attentions, int64_t most, Rank
       space.bytes = std::max(space.bytes, bytes);
   };
   for (int64_t i = 0; i < matmuls.size(); ++i)
-    enlarge(place(matmuls.shape(i), 0).bytes);
+    enlarge(bindOperands(matmuls.shape(i), 0).bytes);
   for (size_t i = 0; i < attentions.size(); ++i)
     if (attentions.graph(i))
-      enlarge(place(attentions.entry(i), 0).bytes);
+      enlarge(bindOperands(attentions.entry(i), 0).bytes);
   if (!space.bytes)
     return;
   MW_CUDA(cuMemAlloc, &space.begin, size_t(space.bytes));

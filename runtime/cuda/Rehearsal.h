@@ -19,8 +19,8 @@
 
 namespace meshwright::cuda {
 
-/// Makes each call in `space`, whose place in the model `status` has, and says on standard error
-/// which epilogues of products are left to kernels. What has no place there is other ranks'.
+/// Makes each call in `space`, whose location in the model `status` has, and says on standard error
+/// which epilogues of products are left to kernels. What has no room there is other ranks'.
 void rehearse(Matmuls &matmuls, const Attentions &attentions, Space space, RankStatus &status,
               CUstream stream);
 

@@ -67,9 +67,9 @@ public:
   void fill() const { cuda::fill(space, stream); }
 
   /// A call's operands; empty where there is not enough memory.
-  template <typename Call> std::vector<void *> place(const Call &call) const {
-    Placed placed = cuda::place(call, space.begin);
-    return placed.bytes <= space.bytes ? placed.operands : std::vector<void *>();
+  template <typename Call> std::vector<void *> bindOperands(const Call &call) const {
+    BoundOperands bound = cuda::bindOperands(call, space.begin);
+    return bound.bytes <= space.bytes ? bound.operands : std::vector<void *>();
   }
 
   /// `run` runs a candidate once, or says that it does not run; nothing where none does.
@@ -144,12 +144,13 @@ static Json measure(Matmuls &matmuls, Stopwatch &watch, CUstream stream) {
   Gain gain;
   for (int64_t i = 0; i < matmuls.size(); ++i) {
     auto algorithms = matmuls.candidates(i, candidates);
-    std::vector<void *> operands = watch.place(matmuls.shape(i));
+    std::vector<void *> operands = watch.bindOperands(matmuls.shape(i));
     if (operands.empty()) {
       // A product of other ranks, larger than all memory of this one.
       products[matmuls.describe(i)] = {{"algorithm", toJson(algorithms.front())}};
-      fprintf(stderr, "--tune: the arena has no place for the operands of the product %s (%s), "
-                      "which keeps the heuristic's choice\n",
+      fprintf(stderr,
+              "--tune: the arena has no room for the operands of the product %s (%s), "
+              "which keeps the heuristic's choice\n",
               matmuls.describe(i).c_str(), matmuls.location(i));
       continue;
     }
@@ -176,10 +177,11 @@ static Json measure(Attentions &attentions, Stopwatch &watch) {
       continue;
     const AttentionEntry &entry = attentions.entry(i);
     Json &call = calls[attentions.describe(i)] = {{"plan", graph->engine()}};
-    std::vector<void *> operands = watch.place(entry);
+    std::vector<void *> operands = watch.bindOperands(entry);
     if (operands.empty()) {
-      fprintf(stderr, "--tune: the arena has no place for the operands of %s (%s), which keeps the "
-                      "heuristic's plan\n",
+      fprintf(stderr,
+              "--tune: the arena has no room for the operands of %s (%s), which keeps the "
+              "heuristic's plan\n",
               attentions.describe(i).c_str(), entry.location.c_str());
       continue;
     }

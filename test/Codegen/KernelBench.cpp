@@ -62,7 +62,7 @@ static void measure(const char *name, const char *text, int64_t ids, bool inplac
   }
   llvm::DenseSet<unsigned> placed;
   if (inplace)
-    for (auto [argument, result] : runner.getPlan().inplace)
+    for (auto [argument, result] : runner.getLoops().inplace)
       if (placed.insert(argument).second && placed.insert(1000 + result).second)
         operands[arguments.size() + result] = arguments[argument].data;
   for (auto order : {KernelRunner::Forward, KernelRunner::TwoThreads}) {

@@ -218,7 +218,8 @@ static const Case cases[] = {
        return %0#0, %0#1, %0#2 : $XD, $XD, $XD })",
      8, 1e-5},
     // The same for tensors of several shapes.
-    {"many_updates", R"(func.func @k(%p: $XD, %g: $XD, %q: $VD, %h: $VD, %r: $XD, %i: $XD, %s: $TD, %j: $TD, %c: $F, %l: $F)
+    {"many_updates",
+     R"(func.func @k(%p: $XD, %g: $XD, %q: $VD, %h: $VD, %r: $XD, %i: $XD, %s: $TD, %j: $TD, %c: $F, %l: $F)
            -> ($XD, $VD, $XD, $TD) {
        %0 = train.sgd %p, %g, %c, %l : ($XD, $XD, $F, $F) -> $XD
        %1 = train.sgd %q, %h, %c, %l : ($VD, $VD, $F, $F) -> $VD
@@ -233,7 +234,8 @@ static const Case cases[] = {
     {"embedding_outside", R"(func.func @k(%t: tensor<5x$Dxf32>, %i: $ID, %b: tensor<i32>) -> $XD {
        %s = train.shift_ids %i, %b : ($ID, tensor<i32>) -> $ID
        %0 = train.embedding %t, %s : (tensor<5x$Dxf32>, $ID) -> $XD return %0 : $XD })"},
-    {"embedding_grad_outside", R"(func.func @k(%y: $XD, %i: $ID, %b: tensor<i32>) -> tensor<5x$Dxf32> {
+    {"embedding_grad_outside",
+     R"(func.func @k(%y: $XD, %i: $ID, %b: tensor<i32>) -> tensor<5x$Dxf32> {
        %s = train.shift_ids %i, %b : ($ID, tensor<i32>) -> $ID
        %0 = train.embedding_grad %y, %s rows 5 : ($XD, $ID) -> tensor<5x$Dxf32> return %0 : tensor<5x$Dxf32> })"},
     {"rows_outside", R"(func.func @k(%t: tensor<5xf32>, %i: $ID) -> tensor<$Bx$Sxf32> {
@@ -266,22 +268,23 @@ static const Case cases[] = {
        %0 = train.inverse_root %x eps 1.0e-2 : ($XD) -> $XD return %0 : $XD })"},
     {"mask", R"(func.func @k(%x: $XD, %b: tensor<i32>) -> ($XD, $XD) {
        %0 = train.mask %x dim 1 below 2 : ($XD) -> $XD
-       %1 = train.mask %x begin %b dim 2 below 30 {value = -2.5} : ($XD, tensor<i32>) -> $XD
+       %1 = train.mask %x offset %b dim 2 below 30 {value = -2.5} : ($XD, tensor<i32>) -> $XD
        return %0, %1 : $XD, $XD })"},
     {"mask_of_part", R"(func.func @k(%x: $XD, %i: tensor<i32>, %b: tensor<i32>) -> ($XD, $XD) {
-       %p = train.part_begin %i begin %b every 2 parts 3 size 5 : (tensor<i32>, tensor<i32>) -> tensor<i32>
-       %q = train.part_begin %i every 1 parts 2 size 1 : (tensor<i32>) -> tensor<i32>
-       %0 = train.mask %x begin %p dim 2 below 12 : ($XD, tensor<i32>) -> $XD
-       %1 = train.mask %x begin %q dim 1 below 2 : ($XD, tensor<i32>) -> $XD return %0, %1 : $XD, $XD })"},
+       %p = train.part_offset %i offset %b every 2 parts 3 size 5 : (tensor<i32>, tensor<i32>) -> tensor<i32>
+       %q = train.part_offset %i every 1 parts 2 size 1 : (tensor<i32>) -> tensor<i32>
+       %0 = train.mask %x offset %p dim 2 below 12 : ($XD, tensor<i32>) -> $XD
+       %1 = train.mask %x offset %q dim 1 below 2 : ($XD, tensor<i32>) -> $XD return %0, %1 : $XD, $XD })"},
     {"mask_max", R"(func.func @k(%x: $XD) -> $XR {
        %0 = train.mask %x dim 2 below 1 {value = 0xFFF0000000000000 : f64} : ($XD) -> $XD
        %1 = train.reduce max %0 over [2] : ($XD) -> $XR return %1 : $XR })"},
-    {"dropout_part", R"(func.func @k(%x: $XD, %i: tensor<$Bxi32>, %key: tensor<2xi32>, %b: tensor<i32>) -> $XD {
-       %0 = train.dropout %x, %i, %key begins(%b, %b) rate 0.3 stream 5 sizes [100, 200] {begin_dims = array<i64: 1, 2>}
+    {"dropout_part",
+     R"(func.func @k(%x: $XD, %i: tensor<$Bxi32>, %key: tensor<2xi32>, %b: tensor<i32>) -> $XD {
+       %0 = train.dropout %x, %i, %key offsets(%b, %b) rate 0.3 stream 5 sizes [100, 200] {offset_dims = array<i64: 1, 2>}
          : ($XD, tensor<$Bxi32>, tensor<2xi32>, tensor<i32>, tensor<i32>) -> $XD return %0 : $XD })",
      100000},
     {"rope_table_part", R"(func.func @k(%b: tensor<i32>) -> (tensor<$Bx3xf32>, tensor<$Bx3xf32>) {
-       %0:2 = train.rope_table [1.0, 0.0517, 0.00021] begin %b : (tensor<i32>) -> (tensor<$Bx3xf32>, tensor<$Bx3xf32>)
+       %0:2 = train.rope_table [1.0, 0.0517, 0.00021] offset %b : (tensor<i32>) -> (tensor<$Bx3xf32>, tensor<$Bx3xf32>)
        return %0#0, %0#1 : tensor<$Bx3xf32>, tensor<$Bx3xf32> })"},
     {"slice_middle", R"(func.func @k(%x: tensor<$Bx40x$Dxf32>) -> $XD {
        %0 = train.slice %x dim 1 rows $S : (tensor<$Bx40x$Dxf32>) -> $XD return %0 : $XD })"},

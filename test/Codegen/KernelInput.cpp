@@ -78,13 +78,13 @@ KernelInput::KernelInput(StringRef text, exec::ScheduleLimits options, int64_t c
     options.maxChunks = chunks;
     options.chunkWork = 1;
   }
-  auto made = codegen::planKernel(kernel, options);
+  auto made = codegen::buildKernelLoops(kernel, options);
   if (failed(made))
     return;
-  plan = std::move(*made);
+  kernelLoops = std::move(*made);
   SmallVector<int64_t> counts;
-  for (const codegen::Stage &stage : plan->stages)
-    counts.push_back(stage.chunks);
+  for (const codegen::LoopNest &nest : kernelLoops->nests)
+    counts.push_back(nest.chunks);
   kernel->setAttr("exec.chunks", DenseI64ArrayAttr::get(&context, counts));
 }
 

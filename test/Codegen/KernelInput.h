@@ -6,7 +6,7 @@
 #ifndef MESHWRIGHT_TEST_CODEGEN_KERNELINPUT_H
 #define MESHWRIGHT_TEST_CODEGEN_KERNELINPUT_H
 
-#include "Codegen/KernelPlan.h"
+#include "Codegen/KernelLoops.h"
 #include "Reference.h"
 
 #include "mlir/IR/OwningOpRef.h"
@@ -33,11 +33,11 @@ struct Memory {
 class KernelInput {
 public:
   /// `text` is a function `@k` of train ops (decomposed here). `chunks` overrides
-  /// the schedule, one number for all stages, if not 0.
+  /// the schedule, one number for all loop nests, if not 0.
   KernelInput(llvm::StringRef text, exec::ScheduleLimits options, int64_t chunks);
 
-  const codegen::KernelPlan &getPlan() const { return *plan; }
-  mlir::func::FuncOp getFunction() { return plan->function; }
+  const codegen::KernelLoops &getLoops() const { return *kernelLoops; }
+  mlir::func::FuncOp getFunction() { return kernelLoops->function; }
 
   /// Random arguments: ids in [0, `ids`), floats around 0.
   std::vector<Memory> makeArguments(unsigned seed, int64_t ids);
@@ -48,7 +48,7 @@ public:
 protected:
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  std::optional<codegen::KernelPlan> plan;
+  std::optional<codegen::KernelLoops> kernelLoops;
 };
 
 /// Rewrites train's kernel ops in `kernel` into primitives.

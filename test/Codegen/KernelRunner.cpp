@@ -21,7 +21,7 @@ using namespace meshwright::test;
 
 KernelRunner::KernelRunner(StringRef text, int64_t chunks, StringRef cpu)
     : KernelInput(text, codegen::cpu::scheduleLimits, chunks) {
-  if (!plan)
+  if (!kernelLoops)
     return;
   CodegenOptions codegen;
   codegen.cpu = cpu.str();
@@ -47,35 +47,35 @@ KernelRunner::KernelRunner(StringRef text, int64_t chunks, StringRef cpu)
   jit = std::move(*made2);
   llvm::cantFail(
       jit->addIRModule(llvm::orc::ThreadSafeModule(std::move(*lowered), std::move(llvmContext))));
-  for (unsigned i = 0; i < plan->stages.size(); ++i)
-    stages.push_back(
-        llvm::cantFail(jit->lookup(codegen::cpu::stageName(getFunction().getName(), i)))
-            .toPtr<Stage>());
-  workspace.emplace(plan->workspace / 4);
+  for (unsigned i = 0; i < kernelLoops->nests.size(); ++i)
+    nests.push_back(
+        llvm::cantFail(jit->lookup(codegen::cpu::loopNestName(getFunction().getName(), i)))
+            .toPtr<LoopNest>());
+  workspace.emplace(kernelLoops->workspace / 4);
 }
 
 void KernelRunner::run(ArrayRef<float *> operands, Order order) {
   SmallVector<void *> buffers(operands.begin(), operands.end());
   buffers.push_back(workspace->data);
-  for (auto [i, stage] : llvm::enumerate(plan->stages)) {
+  for (auto [i, nest] : llvm::enumerate(kernelLoops->nests)) {
     // As mw_launch splits.
-    int64_t size = llvm::divideCeil(stage.iterations, stage.chunks);
-    auto chunk = [&, i = i, &stage = stage](int64_t c) {
-      if (c * size < stage.iterations)
-        stages[i](buffers.data(), c * size, std::min(stage.iterations, (c + 1) * size));
+    int64_t size = llvm::divideCeil(nest.iterations, nest.chunks);
+    auto chunk = [&, i = i, &nest = nest](int64_t c) {
+      if (c * size < nest.iterations)
+        nests[i](buffers.data(), c * size, std::min(nest.iterations, (c + 1) * size));
     };
     if (order == TwoThreads) {
-      std::thread other([&, &stage = stage] {
-        for (int64_t c = 1; c < stage.chunks; c += 2)
+      std::thread other([&, &nest = nest] {
+        for (int64_t c = 1; c < nest.chunks; c += 2)
           chunk(c);
       });
-      for (int64_t c = 0; c < stage.chunks; c += 2)
+      for (int64_t c = 0; c < nest.chunks; c += 2)
         chunk(c);
       other.join();
       continue;
     }
-    for (int64_t c = 0; c < stage.chunks; ++c)
-      chunk(order == Forward ? c : stage.chunks - 1 - c);
+    for (int64_t c = 0; c < nest.chunks; ++c)
+      chunk(order == Forward ? c : nest.chunks - 1 - c);
   }
 }
 

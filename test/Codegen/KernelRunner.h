@@ -19,15 +19,15 @@ public:
 
   bool valid() const { return bool(jit); }
   enum Order { Forward, Backward, TwoThreads };
-  /// Runs all stages; `operands` are arguments then results.
+  /// Runs all loop nests; `operands` are arguments then results.
   void run(llvm::ArrayRef<float *> operands, Order order = Forward);
   /// Fills fresh results and returns them.
   std::vector<Memory> run(const std::vector<Memory> &arguments, Order order = Forward);
 
 private:
   std::unique_ptr<llvm::orc::LLJIT> jit;
-  using Stage = void (*)(void *const *, int64_t, int64_t);
-  std::vector<Stage> stages;
+  using LoopNest = void (*)(void *const *, int64_t, int64_t);
+  std::vector<LoopNest> nests;
   std::optional<Memory> workspace;
 };
 

@@ -40,7 +40,7 @@ static void check(const Case &c, Sizes sizes, int64_t chunks, llvm::StringRef cp
       ASSERT_TRUE(same(results[i], again[i])) << "result " << i << " depends on the order";
   }
   // In place, pair by pair, is the same again.
-  for (auto [argument, result] : runner.getPlan().inplace) {
+  for (auto [argument, result] : runner.getLoops().inplace) {
     std::vector<Memory> inputs = arguments, outputs = runner.makeResults();
     llvm::SmallVector<float *> operands;
     for (Memory &memory : inputs)

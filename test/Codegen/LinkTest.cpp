@@ -37,7 +37,7 @@ protected:
     llvm::cantFail(writeFileAtomically(text, file));
     return file;
   }
-  /// The object of an empty module that carries `plan`.
+  /// The object of an empty module that carries `kernelLoops`.
   std::string object(StringRef plan) {
     DialectRegistry registry;
     registerCodegen(registry);

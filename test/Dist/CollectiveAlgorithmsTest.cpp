@@ -33,7 +33,7 @@ std::vector<Vector> run(const AllReduceMessages &m, std::vector<Vector> x, size_
     for (unsigned round = m.exchanges[i].round;
          i < m.exchanges.size() && m.exchanges[i].round == round; ++i) {
       const Exchange &e = m.exchanges[i];
-      for (int64_t p = 0; p < m.places; ++p) {
+      for (int64_t p = 0; p < m.ranks; ++p) {
         int64_t q = e.from[p];
         if (e.to[p] >= 0) {
           EXPECT_EQ(e.from[e.to[p]], p);

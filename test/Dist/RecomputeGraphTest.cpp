@@ -56,7 +56,7 @@ TEST(RecomputeGraph, CutIsTheCheapestOfAllChoices) {
       RecomputeChoice choice = cheapestChoice(graph, price);
       unsigned again = 0;
       for (unsigned i = 0; i < graph.ops.size(); ++i)
-        again |= unsigned(choice.redone.test(i)) << i;
+        again |= unsigned(choice.recomputed.test(i)) << i;
       EXPECT_EQ(choice.bytes, bytesWith(graph, again)) << "round " << round;
       auto value = [&](double cost, int64_t bytes) {
         return std::isinf(price) ? double(bytes) * 1e6 + cost : cost + price * double(bytes);

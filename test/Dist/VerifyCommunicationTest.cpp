@@ -106,7 +106,8 @@ protected:
     unsigned declared = how == Break::Declaration ? 1 + pick(stages - 1) : 0;
     for (unsigned s = 0; s < stages; ++s) {
       text += "module @stage" + std::to_string(s) +
-              " attributes {dist.at = {pipe = " + std::to_string(s) + " : i64}} {\n" + mesh;
+              " attributes {dist.coordinates = {pipe = " + std::to_string(s) + " : i64}} {\n" +
+              mesh;
       if (declared && s == declared) {
         text += "func.func private @step(tensor<8xf32>, tensor<4xf32>)\n}\n";
         continue;
@@ -186,7 +187,8 @@ TEST_F(VerifyCommunication, IsFastOnLargeMeshes) {
   for (int s = 0; s < 16; ++s) {
     std::string here = std::to_string(s), last = std::to_string(s - 1), next = std::to_string(s + 1);
     std::string type = " channel 0 over <@mesh {pipe}> : tensor<8xf32>\n";
-    text += "module @stage" + here + " attributes {dist.at = {pipe = " + here + " : i64}} {\n" + mesh +
+    text += "module @stage" + here + " attributes {dist.coordinates = {pipe = " + here +
+            " : i64}} {\n" + mesh +
             "func.func private @layer(%x: tensor<8xf32>) -> tensor<8xf32> {\n"
             "%0 = dist.all_reduce sum %x over <@mesh {tensor}> : (tensor<8xf32>) -> tensor<8xf32>\n"
             "return %0 : tensor<8xf32> }\n"

@@ -13,7 +13,7 @@
 // NAME: mesh axis 'rows' is unknown; the axes are pipe, replica, data, context, expert, tensor
 // SIZE: mesh axis 'data' needs a number of devices, found 'two'; write it as data=2
 // ZERO: --zero 4: levels are 0, 1, 2 and 3
-// SEQUENCE: --sequence-parallel cuts the sequence over the tensor axis, which the mesh does not have; add e.g. tensor=2
+// SEQUENCE: --sequence-parallel shards the sequence over the tensor axis, which the mesh does not have; add e.g. tensor=2
 module attributes {train.batch = 8 : i64, train.microbatches = 2 : i64} {
   func.func @step(%tokens: tensor<2x4x8xi32> {train.input = "tokens"}) {
     return

@@ -16,7 +16,7 @@
 // AXIS: seed "layers.q*" = "[{rows}, {}], replicated = {data}" names axis "rows", which @mesh does not have; its axes are {data, tensor}
 // UNEVEN: @layers.q.weight : tensor<3x18x16xf32>
 // RANK: has 4 dimensions, but @layers.q.weight has 2
-// LAYERS: cuts the layers of @layers.q.weight, which are one after another; cut another dimension
+// LAYERS: shards the layers of @layers.q.weight, which are one after another; shard another dimension
 // CHECK-NOT: dist.seeds
 module attributes {dist.seeds = [["layers.q*", "[{tensor}, {?}], replicated = {data}"], ["head*", "[{}, {tensor}]"]]} {
   // CHECK: @layers.q.weight {{.*}} {dist.seed = #dist.sharding<@mesh, [{}, {tensor}, {?}], replicated = {data}>}

@@ -59,7 +59,7 @@
 // TOKENS: func.func private @layer(%{{.*}}: tensor<4x6x16xf32> {{.*}}dist.seed = #dist.sharding<@mesh, [{?}, {tensor.0, tensor.1}, {?}]>}
 // States are cut where padding adds least: of 20 x 16 over 3 the rows.
 // UNEVEN: dist.constrain {{.*}} to #data_R boundary {{.*}} : (tensor<20x16xf32>) -> tensor<20x16xf32>
-// MANY: mesh axis 'tensor' has 33 devices, more than any parameter can be divided among: the largest it cuts is dimension 0 of @up, of 32; use 32 devices or fewer
+// MANY: mesh axis 'tensor' has 33 devices, more than any parameter can be divided among: the largest it shards is dimension 0 of @up, of 32; use 32 devices or fewer
 // PARTS: mesh axis tensor of 4 devices has parts, which --tensor-2d is for; add it or write tensor=4
 // NOPARTS: --tensor-2d needs a mesh axis tensor=RxC, e.g. tensor=2x2
 train.variable @wte : tensor<20x16xf32> init <"normal", 1.0>

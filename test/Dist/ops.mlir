@@ -43,8 +43,8 @@ func.func @local(%x: tensor<8x16xf32> {dist.seed = #dist.sharding<@mesh, [{data,
   %14, %15 = dist.all_gather %x, %10 dim [1, 0] over <@mesh {data}> : (tensor<8x16xf32>, tensor<8x4xf32>) -> (tensor<8x32xf32>, tensor<16x4xf32>)
   // CHECK: dist.constrain %{{.*}} to <@mesh, [{data}, {?}], replicated = {tensor}> boundary
   %16 = dist.constrain %x to <@mesh, [{data}, {?}], replicated = {tensor}> boundary : (tensor<8x16xf32>) -> tensor<8x16xf32>
-  // CHECK: dist.begin 2 over <@mesh {tensor}> : tensor<i32>
-  %6 = dist.begin 2 over <@mesh {tensor}> : tensor<i32>
+  // CHECK: dist.offset 2 over <@mesh {tensor}> : tensor<i32>
+  %6 = dist.offset 2 over <@mesh {tensor}> : tensor<i32>
   return
 }
 
@@ -77,7 +77,7 @@ func.func private @f(tensor<8x16xf32, #dist.sharding<@mesh, [{a, ?}, {}]>>)
 
 dist.mesh @mesh ["data" = 3]
 func.func @f(%x: tensor<8x16xf32>) {
-  // expected-error @+1 {{cannot cut dimension 0 of 'tensor<8x16xf32>' into 3 equal parts}}
+  // expected-error @+1 {{cannot split dimension 0 of 'tensor<8x16xf32>' into 3 equal parts}}
   %0 = dist.reduce_scatter sum %x dim 0 over <@mesh {data}> : (tensor<8x16xf32>) -> tensor<4x16xf32>
   return
 }
@@ -112,7 +112,7 @@ func.func @f(%x: tensor<8x16xf32>) {
 
 dist.mesh @mesh ["data" = 2]
 func.func @f(%x: tensor<8x16xf32>) {
-  // expected-error @+1 {{'from' must be a permutation of the 2 places of the group}}
+  // expected-error @+1 {{'from' must be a permutation of the 2 ranks of the group}}
   %0 = dist.permute %x from [1, 1] over <@mesh {data}> : (tensor<8x16xf32>) -> tensor<8x16xf32>
   return
 }
@@ -139,7 +139,7 @@ func.func @f(%x: tensor<8x16xf32>) {
 dist.mesh @mesh ["data" = 4]
 func.func @f() {
   // expected-error @+1 {{of parts of 1000000000 elements on 4 devices is not an index of 32 bits}}
-  %0 = dist.begin 1000000000 over <@mesh {data}> : tensor<i32>
+  %0 = dist.offset 1000000000 over <@mesh {data}> : tensor<i32>
   return
 }
 
@@ -147,7 +147,7 @@ func.func @f() {
 
 dist.mesh @mesh ["data" = 2]
 func.func @f(%x: tensor<8xf32>) {
-  // expected-error @+1 {{place 0 sends to place 1, whose peer is -1}}
+  // expected-error @+1 {{rank 0 sends to rank 1, whose peer is -1}}
   %0 = dist.exchange %x pieces 2 length 1 to [1, -1] send [0, -1] from [-1, -1] receive [-1, -1] round 0 over <@mesh {data}> : (tensor<8xf32>) -> tensor<8xf32>
   return
 }
@@ -156,7 +156,7 @@ func.func @f(%x: tensor<8xf32>) {
 
 dist.mesh @mesh ["data" = 2]
 func.func @f(%x: tensor<8xf32>) {
-  // expected-error @+1 {{place 1 receives from place 0, whose peer is -1}}
+  // expected-error @+1 {{rank 1 receives from rank 0, whose peer is -1}}
   %0 = dist.exchange %x pieces 2 length 1 to [-1, -1] send [-1, -1] from [-1, 0] receive [-1, 0] round 0 over <@mesh {data}> : (tensor<8xf32>) -> tensor<8xf32>
   return
 }
@@ -165,7 +165,7 @@ func.func @f(%x: tensor<8xf32>) {
 
 dist.mesh @mesh ["data" = 2]
 func.func @f(%x: tensor<8xf32>) {
-  // expected-error @+1 {{place 0 cannot use 2 of 2 pieces from 1 on}}
+  // expected-error @+1 {{rank 0 cannot use 2 of 2 pieces from 1 on}}
   %0 = dist.exchange %x pieces 2 length 2 to [1, -1] send [1, -1] from [-1, 0] receive [-1, 0] round 0 over <@mesh {data}> : (tensor<8xf32>) -> tensor<8xf32>
   return
 }
@@ -174,7 +174,7 @@ func.func @f(%x: tensor<8xf32>) {
 
 dist.mesh @mesh ["data" = 2]
 func.func @f(%x: tensor<8xf32>) {
-  // expected-error @+1 {{place 0 sends 2 elements of 'tensor<8xf32>', of which place 1 takes 3}}
+  // expected-error @+1 {{rank 0 sends 2 elements of 'tensor<8xf32>', of which rank 1 takes 3}}
   %0 = dist.exchange %x pieces 3 length 1 to [1, -1] send [2, -1] from [-1, 0] receive [-1, 0] round 0 over <@mesh {data}> : (tensor<8xf32>) -> tensor<8xf32>
   return
 }
@@ -183,7 +183,7 @@ func.func @f(%x: tensor<8xf32>) {
 
 dist.mesh @mesh ["data" = 2]
 func.func @f(%x: tensor<8xf32>) {
-  // expected-error @+1 {{place 0 replaces pieces that it sends}}
+  // expected-error @+1 {{rank 0 replaces pieces that it sends}}
   %0 = dist.exchange %x pieces 2 length 1 to [1, 0] send [0, 0] from [1, 0] receive [0, 0] round 0 over <@mesh {data}> : (tensor<8xf32>) -> tensor<8xf32>
   return
 }
@@ -201,7 +201,7 @@ func.func @f(%x: tensor<8xf32>, %y: tensor<8xbf16>) {
 
 dist.mesh @mesh ["data" = 2]
 func.func @f(%x: tensor<8xf32>) {
-  // expected-error @+1 {{place 0 sends to 0, which is not another place of the group}}
+  // expected-error @+1 {{rank 0 sends to 0, which is not another rank of the group}}
   %0 = dist.exchange %x pieces 1 length 1 to [0, -1] send [0, -1] from [0, -1] receive [0, -1] round 0 over <@mesh {data}> : (tensor<8xf32>) -> tensor<8xf32>
   return
 }
@@ -210,7 +210,7 @@ func.func @f(%x: tensor<8xf32>) {
 
 dist.mesh @mesh ["data" = 2]
 func.func @f(%x: tensor<8x16xf32>) {
-  // expected-error @+1 {{has 'root' 2, but the group's places are 0 to 1}}
+  // expected-error @+1 {{has 'root' 2, but the group's ranks are 0 to 1}}
   %0 = dist.broadcast %x root 2 over <@mesh {data}> : (tensor<8x16xf32>) -> tensor<8x16xf32>
   return
 }
@@ -219,7 +219,7 @@ func.func @f(%x: tensor<8x16xf32>) {
 
 dist.mesh @mesh ["data" = 2]
 func.func @f(%x: tensor<8x16xf32>) {
-  // expected-error @+1 {{has 'to' -1, but the group's places are 0 to 1}}
+  // expected-error @+1 {{has 'to' -1, but the group's ranks are 0 to 1}}
   dist.send %x to -1 channel 0 over <@mesh {data}> : tensor<8x16xf32>
   return
 }
@@ -284,7 +284,7 @@ func.func @rootAndCut(%x: tensor<8xf32, #dist.sharding<@mesh, [{data}], root = {
 
 dist.mesh @mesh ["tensor" = 4]
 func.func @shift(%x: tensor<8xf32>) {
-  // expected-error @+1 {{shifts by 4 of 4 places}}
+  // expected-error @+1 {{shifts by 4 of 4 ranks}}
   %0 = dist.slice %x dim 0 shift 4 over <@mesh {tensor}> : (tensor<8xf32>) -> tensor<2xf32>
   return
 }

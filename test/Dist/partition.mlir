@@ -64,7 +64,7 @@ dist.mesh @mesh ["data" = 2, "tensor" = 4]
 // CHECK-LABEL: func.func @ids
 func.func @ids(%table: tensor<16x8xf32, #dist.sharding<@mesh, [{tensor}, {}]>>, %ids: tensor<4x6xi32, #dist.sharding<@mesh, [{data}, {}]>>)
     -> tensor<4x6x8xf32, #dist.sharding<@mesh, [{data}, {}, {}]>> {
-  // CHECK: %[[BEGIN:.*]] = dist.begin 4 over <@mesh {tensor}> : tensor<i32>
+  // CHECK: %[[BEGIN:.*]] = dist.offset 4 over <@mesh {tensor}> : tensor<i32>
   // CHECK: %[[LOCAL:.*]] = train.shift_ids %{{.*}}, %[[BEGIN]] : (tensor<2x6xi32>, tensor<i32>) -> tensor<2x6xi32>
   // CHECK: %[[PART:.*]] = train.embedding %{{.*}}, %[[LOCAL]] : (tensor<4x8xf32>, tensor<2x6xi32>) -> tensor<2x6x8xf32>
   // CHECK: dist.all_reduce sum %[[PART]] over <@mesh {tensor}>
@@ -81,12 +81,12 @@ dist.mesh @mesh ["a" = 2, "b" = 4]
 // CHECK-LABEL: func.func @indices
 func.func @indices(%x: tensor<2x6x8xf32, #dist.sharding<@mesh, [{}, {a}, {b}]>>, %ids: tensor<2xi32, #dist.sharding<@mesh, [{}]>>, %key: tensor<2xi32, #dist.sharding<@mesh, [{}]>>)
     -> (tensor<2x6x8xf32, #dist.sharding<@mesh, [{}, {a}, {b}]>>, tensor<2x6x8xf32, #dist.sharding<@mesh, [{}, {a}, {b}]>>) {
-  // CHECK: %[[A:.*]] = dist.begin 3 over <@mesh {a}>
-  // CHECK: %[[B:.*]] = dist.begin 2 over <@mesh {b}>
-  // CHECK: train.dropout %{{.*}}, %{{.*}}, %{{.*}} begins(%[[A]], %[[B]]) rate 5.000000e-01 stream 3 sizes [6, 8] {begin_dims = array<i64: 1, 2>}
+  // CHECK: %[[A:.*]] = dist.offset 3 over <@mesh {a}>
+  // CHECK: %[[B:.*]] = dist.offset 2 over <@mesh {b}>
+  // CHECK: train.dropout %{{.*}}, %{{.*}}, %{{.*}} offsets(%[[A]], %[[B]]) rate 5.000000e-01 stream 3 sizes [6, 8] {offset_dims = array<i64: 1, 2>}
   %y = train.dropout %x, %ids, %key rate 0.5 stream 3 : (tensor<2x6x8xf32, #dist.sharding<@mesh, [{}, {a}, {b}]>>, tensor<2xi32, #dist.sharding<@mesh, [{}]>>, tensor<2xi32, #dist.sharding<@mesh, [{}]>>) -> tensor<2x6x8xf32, #dist.sharding<@mesh, [{}, {a}, {b}]>>
-  // CHECK: %[[M:.*]] = dist.begin 2 over <@mesh {b}>
-  // CHECK: train.mask %{{.*}} begin %[[M]] dim 2 below 7 : (tensor<2x3x2xf32>, tensor<i32>) -> tensor<2x3x2xf32>
+  // CHECK: %[[M:.*]] = dist.offset 2 over <@mesh {b}>
+  // CHECK: train.mask %{{.*}} offset %[[M]] dim 2 below 7 : (tensor<2x3x2xf32>, tensor<i32>) -> tensor<2x3x2xf32>
   %z = train.mask %x dim 2 below 7 : (tensor<2x6x8xf32, #dist.sharding<@mesh, [{}, {a}, {b}]>>) -> tensor<2x6x8xf32, #dist.sharding<@mesh, [{}, {a}, {b}]>>
   return %y, %z : tensor<2x6x8xf32, #dist.sharding<@mesh, [{}, {a}, {b}]>>, tensor<2x6x8xf32, #dist.sharding<@mesh, [{}, {a}, {b}]>>
 }

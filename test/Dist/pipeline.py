@@ -7,7 +7,7 @@
       @step and @eval compute what they compute before they are placed on the mesh
   pipeline.py scatter CONFIG WORK BATCH SEQ  STRATEGY...
       the same where devices with copies of a value each send a part
-  pipeline.py uncut CONFIG DATA WORK BATCH SEQ  STRATEGY...
+  pipeline.py unsharded CONFIG DATA WORK BATCH SEQ  STRATEGY...
       initial weights, dropout and training are those of the same model on one device
   pipeline.py stash CONFIG WORK BATCH SEQ  STRATEGY...
       the stages hold as many activations as the schedule says, and end with channels
@@ -76,7 +76,7 @@ def scatter(config, work, batch, sequence, *strategies):
             print(f"{strategy}: {said.strip()}; sent are {', '.join(sorted(sent))}", flush=True)
 
 
-def uncut(config, data, work, batch, sequence, *strategies):
+def unsharded(config, data, work, batch, sequence, *strategies):
     fresh(work)
     for strategy in strategies:
         options = emit(config, batch, sequence, strategy)
@@ -194,4 +194,4 @@ def once(config, work, batch, sequence, *strategies):
         print(f"{strategy}: {found} in place of {want}", flush=True)
 
 
-{"once": once, "golden": golden, "compare": compare, "scatter": scatter, "uncut": uncut, "stash": stash}[sys.argv[1]](*sys.argv[2:])
+{"once": once, "golden": golden, "compare": compare, "scatter": scatter, "unsharded": unsharded, "stash": stash}[sys.argv[1]](*sys.argv[2:])

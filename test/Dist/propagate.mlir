@@ -244,7 +244,7 @@ func.func @sum(%x: tensor<8x4xf32> {dist.seed = #dist.sharding<@mesh, [{}, {a}]>
 
 // -----
 
-// A maximum over a cut dimension is a partial maximum, complete before any use: its
+// A maximum over a sharded dimension is a partial maximum, complete before any use: its
 // negative is not one.
 dist.mesh @mesh ["tensor" = 2]
 // CHECK-LABEL: func.func @maximum

@@ -18,7 +18,7 @@
 // TASK: dist.order: 'X0.0' is no task
 // NOBODY: waits for a message that nobody sends
 dist.mesh @mesh ["pipe" = 2]
-module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
+module @stage0 attributes {dist.coordinates = {pipe = 0 : i64}} {
   dist.mesh @mesh ["pipe" = 2]
   func.func private @forward.0() -> tensor<4xf32>
   func.func private @backward.0(%dy: tensor<4xf32>)
@@ -34,7 +34,7 @@ module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
     return
   }
 }
-module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
+module @stage1 attributes {dist.coordinates = {pipe = 1 : i64}} {
   dist.mesh @mesh ["pipe" = 2]
   func.func private @forward.1(%x: tensor<4xf32>)
   func.func private @backward.1() -> tensor<4xf32>

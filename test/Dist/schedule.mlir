@@ -5,7 +5,7 @@
 
 // BEGIN EXAMPLE --dist-schedule
 dist.mesh @mesh ["pipe" = 2]
-module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
+module @stage0 attributes {dist.coordinates = {pipe = 0 : i64}} {
   dist.mesh @mesh ["pipe" = 2]
   func.func private @forward.0() -> tensor<4xf32>
   func.func private @backward.0(%dy: tensor<4xf32>)
@@ -25,7 +25,7 @@ module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
     return
   }
 }
-module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
+module @stage1 attributes {dist.coordinates = {pipe = 1 : i64}} {
   dist.mesh @mesh ["pipe" = 2]
   func.func private @forward.1(%x: tensor<4xf32>)
   func.func private @backward.1() -> tensor<4xf32>
@@ -62,7 +62,7 @@ module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
 // CHECK-NEXT: call @backward.1() {dist.task = "B0.1"}
 
 // GPIPE-LABEL: module @stage0
-// GPIPE-SAME: attributes {dist.at = {pipe = 0 : i64}, dist.held = 3 : i64} {
+// GPIPE-SAME: attributes {dist.coordinates = {pipe = 0 : i64}, dist.held = 3 : i64} {
 // GPIPE: "F0.0"
 // GPIPE: "F1.0"
 // GPIPE: "F2.0"

@@ -20,7 +20,7 @@ func.func @f(%x: tensor<8x6xf32>, %w: tensor<10x6xf32> {dist.seed = #dist.shardi
 
 // -----
 
-// The features of the stream are cut by a seed elsewhere; the norm is in their way.
+// The features of the stream are sharded by a seed elsewhere; the norm is in their way.
 dist.mesh @mesh ["tensor" = 2]
 // CHECK-LABEL: func.func @norm
 func.func @norm(%x: tensor<8x6xf32>, %w: tensor<6xf32>, %c: tensor<6xf32>, %v: tensor<4x6xf32> {dist.seed = #dist.sharding<@mesh, [{}, {tensor}]>}) -> tensor<8x4xf32> {

@@ -17,11 +17,11 @@ func.func @step(%gradient: tensor<8xf32>) {
 }
 // END EXAMPLE
 
-// CHECK-LABEL: module @server attributes {dist.at = {data = 0 : i64}}
+// CHECK-LABEL: module @server attributes {dist.coordinates = {data = 0 : i64}}
 // CHECK: dist.mesh @mesh ["data" = 4]
 // CHECK: train.variable @w.sum
 // CHECK: train.mul
-// CHECK-LABEL: module @workers attributes {dist.at = {data = [1, 2, 3]}}
+// CHECK-LABEL: module @workers attributes {dist.coordinates = {data = [1, 2, 3]}}
 // CHECK: dist.mesh @mesh ["data" = 4]
 // CHECK: train.variable @w :
 // CHECK-NOT: train.variable
@@ -44,14 +44,14 @@ func.func @norm(%part: tensor<8xf32>) -> tensor<f32> {
   %y = dist.broadcast %all root 0 over <@mesh {replica, data}> : (tensor<f32>) -> tensor<f32>
   return %y : tensor<f32>
 }
-// CHECK-LABEL: module @server attributes {dist.at = {data = 0 : i64, replica = 0 : i64}}
+// CHECK-LABEL: module @server attributes {dist.coordinates = {data = 0 : i64, replica = 0 : i64}}
 // CHECK: dist.all_reduce
-// CHECK-LABEL: module @workers.replica attributes {dist.at = {replica = [1]}}
+// CHECK-LABEL: module @workers.replica attributes {dist.coordinates = {replica = [1]}}
 // CHECK: dist.reduce
 // CHECK-NEXT: %[[ZERO:.*]] = train.fill 0.0
 // CHECK-NEXT: %[[Y:.*]] = dist.broadcast %[[ZERO]]
 // CHECK-NEXT: return %[[Y]]
-// CHECK-LABEL: module @workers.data attributes {dist.at = {data = [1], replica = 0 : i64}}
+// CHECK-LABEL: module @workers.data attributes {dist.coordinates = {data = [1], replica = 0 : i64}}
 // CHECK-NOT: dist.all_reduce
 
 // -----

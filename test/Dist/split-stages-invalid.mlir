@@ -1,8 +1,8 @@
 // RUN: meshwright-opt %s --dist-split-stages -split-input-file -verify-diagnostics
 // RUN: sed '/^\/\/ -----/,$d' %s | sed 's/train.chunk = . : i64, //' | not meshwright-opt - --dist-split-stages 2>&1 | FileCheck %s --check-prefix=UNCUT
 // RUN: sed '/^\/\/ -----/,$d' %s | not meshwright-opt - --dist-split-stages=schedule=interleaved:2 2>&1 | FileCheck %s --check-prefix=CHUNKS
-// UNCUT: the layers are cut into 1 chunk (train.chunk), but schedule 1f1b on 2 stages has 2; train-cut-layers cuts them, so compile from the model
-// CHUNKS: the layers are cut into 2 chunks (train.chunk), but schedule interleaved:2 on 2 stages has 4; train-cut-layers cuts them
+// UNCUT: the layers are split into 1 chunk (train.chunk), but schedule 1f1b on 2 stages has 2; train-split-layers splits them, so compile from the model
+// CHUNKS: the layers are split into 2 chunks (train.chunk), but schedule interleaved:2 on 2 stages has 4; train-split-layers splits them
 
 module {
   dist.mesh @mesh ["pipe" = 2]
@@ -41,7 +41,7 @@ module {
   }
   func.func @eval(%x: tensor<2xf32>) -> (tensor<2xf32> {train.output = "loss"}) {
     %y = train.repeat @layer x 1 carry(%x) each() shared() {train.chunk = 0 : i64, train.role = #train.role<forward>} : (tensor<2xf32>) -> tensor<2xf32>
-    // expected-error @below {{has no train.chunk, by which stages get their layers; train-cut-layers gives it, so compile from the model}}
+    // expected-error @below {{has no train.chunk, by which stages get their layers; train-split-layers gives it, so compile from the model}}
     %z = train.repeat @layer x 1 carry(%y) each() shared() {train.role = #train.role<forward>} : (tensor<2xf32>) -> tensor<2xf32>
     %o = train.repeat @layer x 1 carry(%z) each() shared() {train.chunk = 1 : i64, train.role = #train.role<forward>} : (tensor<2xf32>) -> tensor<2xf32>
     return %o : tensor<2xf32>
@@ -106,6 +106,6 @@ module {
 
 module {
   dist.mesh @mesh ["pipe" = 2]
-  // expected-error @below {{is cut over mesh axis 'pipe', along which the stages of the pipeline are; seeds can use any other axis}}
+  // expected-error @below {{is sharded over mesh axis 'pipe', along which the stages of the pipeline are; seeds can use any other axis}}
   train.variable @w : tensor<2xf32> init <"normal", 0.02> {dist.global = tensor<4xf32, #dist.sharding<@mesh, [{pipe}]>>}
 }

@@ -30,7 +30,7 @@ module {
 
 // CHECK: dist.mesh @mesh ["pipe" = 2]
 // CHECK-LABEL: module @stage0
-// CHECK-SAME: attributes {dist.at = {pipe = 0 : i64}} {
+// CHECK-SAME: attributes {dist.coordinates = {pipe = 0 : i64}} {
 // CHECK-NEXT: dist.mesh @mesh ["pipe" = 2]
 // CHECK-NEXT: train.variable @h.0.w
 // CHECK-NOT: @h.1.w

@@ -48,7 +48,7 @@ func.func @unknown() {
 
 // What one sends both ways at once, each way has room for.
 dist.mesh @mesh ["pipe" = 2, "data" = 2]
-module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
+module @stage0 attributes {dist.coordinates = {pipe = 0 : i64}} {
   dist.mesh @mesh ["pipe" = 2, "data" = 2]
   func.func @step(%x: tensor<4xf32>) {
     dist.send %x to 1 channel 0 over <@mesh {pipe}> : tensor<4xf32>
@@ -56,7 +56,7 @@ module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
     return
   }
 }
-module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
+module @stage1 attributes {dist.coordinates = {pipe = 1 : i64}} {
   dist.mesh @mesh ["pipe" = 2, "data" = 2]
   func.func @step(%x: tensor<4xf32>) {
     dist.send %x to 0 channel 0 over <@mesh {pipe}> : tensor<4xf32>
@@ -69,7 +69,7 @@ module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
 
 // The second message finds no room, and waits for one that waits in turn.
 dist.mesh @mesh ["pipe" = 2, "data" = 2]
-module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
+module @stage0 attributes {dist.coordinates = {pipe = 0 : i64}} {
   dist.mesh @mesh ["pipe" = 2, "data" = 2]
   func.func @step(%x: tensor<4xf32>) {
     dist.send %x to 1 channel 0 over <@mesh {pipe}> : tensor<4xf32>
@@ -80,7 +80,7 @@ module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
     return
   }
 }
-module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
+module @stage1 attributes {dist.coordinates = {pipe = 1 : i64}} {
   dist.mesh @mesh ["pipe" = 2, "data" = 2]
   func.func @step(%x: tensor<4xf32>) {
     dist.send %x to 0 channel 0 over <@mesh {pipe}> : tensor<4xf32>
@@ -96,7 +96,7 @@ module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
 
 // Types differ.
 dist.mesh @mesh ["pipe" = 2, "data" = 2]
-module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
+module @stage0 attributes {dist.coordinates = {pipe = 0 : i64}} {
   dist.mesh @mesh ["pipe" = 2, "data" = 2]
   func.func @step(%x: tensor<4xf32>) {
     // expected-note @+1 {{which is sent here}}
@@ -104,7 +104,7 @@ module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
     return
   }
 }
-module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
+module @stage1 attributes {dist.coordinates = {pipe = 1 : i64}} {
   dist.mesh @mesh ["pipe" = 2, "data" = 2]
   func.func @step(%x: tensor<4xf32>) {
     // expected-error @+1 {{receives 'tensor<8xf32>' on device pipe = 1, but the next message from device pipe = 0 on channel 0 is 'tensor<4xf32>'}}
@@ -117,14 +117,14 @@ module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
 
 // Nobody sends.
 dist.mesh @mesh ["pipe" = 2, "data" = 2]
-module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
+module @stage0 attributes {dist.coordinates = {pipe = 0 : i64}} {
   dist.mesh @mesh ["pipe" = 2, "data" = 2]
   // expected-note @+1 {{which runs this}}
   func.func @step(%x: tensor<4xf32>) {
     return
   }
 }
-module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
+module @stage1 attributes {dist.coordinates = {pipe = 1 : i64}} {
   dist.mesh @mesh ["pipe" = 2, "data" = 2]
   func.func @step(%x: tensor<4xf32>) {
     // expected-error @+1 {{waits on device pipe = 1 for device pipe = 0, which has ended}}
@@ -137,7 +137,7 @@ module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
 
 // Nobody receives.
 dist.mesh @mesh ["pipe" = 2, "data" = 2]
-module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
+module @stage0 attributes {dist.coordinates = {pipe = 0 : i64}} {
   dist.mesh @mesh ["pipe" = 2, "data" = 2]
   func.func @step(%x: tensor<4xf32>) {
     // expected-error @+1 {{sends from device pipe = 0 what device pipe = 1 never receives}}
@@ -145,7 +145,7 @@ module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
     return
   }
 }
-module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
+module @stage1 attributes {dist.coordinates = {pipe = 1 : i64}} {
   dist.mesh @mesh ["pipe" = 2, "data" = 2]
   // expected-note @+1 {{which runs this}}
   func.func @step(%x: tensor<4xf32>) {
@@ -157,7 +157,7 @@ module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
 
 // The collectives of one group in another order.
 dist.mesh @mesh ["pipe" = 2, "data" = 2]
-module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
+module @stage0 attributes {dist.coordinates = {pipe = 0 : i64}} {
   dist.mesh @mesh ["pipe" = 2, "data" = 2]
   func.func @step(%x: tensor<4xf32>) {
     // expected-note @+1 {{which is this}}
@@ -166,7 +166,7 @@ module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
     return
   }
 }
-module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
+module @stage1 attributes {dist.coordinates = {pipe = 1 : i64}} {
   dist.mesh @mesh ["pipe" = 2, "data" = 2]
   func.func @step(%x: tensor<4xf32>) {
     // expected-error @+1 {{is what device pipe = 1 does next among {pipe, data}, but device pipe = 0 does another collective}}
@@ -180,7 +180,7 @@ module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
 
 // Each group has its order; together nobody goes on.
 dist.mesh @mesh ["pipe" = 2, "data" = 2]
-module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
+module @stage0 attributes {dist.coordinates = {pipe = 0 : i64}} {
   dist.mesh @mesh ["pipe" = 2, "data" = 2]
   func.func @step(%x: tensor<4xf32>) {
     // expected-error @+1 {{never ends: device pipe = 0 waits here for device pipe = 1}}
@@ -189,7 +189,7 @@ module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
     return
   }
 }
-module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
+module @stage1 attributes {dist.coordinates = {pipe = 1 : i64}} {
   dist.mesh @mesh ["pipe" = 2, "data" = 2]
   func.func @step(%x: tensor<4xf32>) {
     // expected-note @+1 {{device pipe = 1 waits here for device pipe = 0}}
@@ -203,7 +203,7 @@ module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
 
 // A collective and a message wait for each other.
 dist.mesh @mesh ["pipe" = 2, "data" = 2]
-module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
+module @stage0 attributes {dist.coordinates = {pipe = 0 : i64}} {
   dist.mesh @mesh ["pipe" = 2, "data" = 2]
   func.func @step(%x: tensor<4xf32>) {
     // expected-error @+1 {{never ends: device pipe = 0 waits here for device pipe = 1}}
@@ -212,7 +212,7 @@ module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
     return
   }
 }
-module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
+module @stage1 attributes {dist.coordinates = {pipe = 1 : i64}} {
   dist.mesh @mesh ["pipe" = 2, "data" = 2]
   func.func @step(%x: tensor<4xf32>) {
     // expected-note @+1 {{device pipe = 1 waits here for device pipe = 0}}
@@ -234,7 +234,7 @@ func.func @flat(%x: tensor<4xf32>) {
 // -----
 
 dist.mesh @mesh ["a" = 2]
-module @one attributes {dist.at = {a = 0 : i64}} {
+module @one attributes {dist.coordinates = {a = 0 : i64}} {
   dist.mesh @mesh ["a" = 2]
   // expected-note @+1 {{as this one has}}
   func.func @eval() {
@@ -242,6 +242,6 @@ module @one attributes {dist.at = {a = 0 : i64}} {
   }
 }
 // expected-error @+1 {{program has no @eval, in which devices meet}}
-module @two attributes {dist.at = {a = 1 : i64}} {
+module @two attributes {dist.coordinates = {a = 1 : i64}} {
   dist.mesh @mesh ["a" = 2]
 }

@@ -2,7 +2,7 @@
 
 // Two stages that do two microbatches as gpipe does, which keeps both.
 dist.mesh @mesh ["pipe" = 2]
-module @stage0 attributes {dist.at = {pipe = 0 : i64}, dist.held = 2 : i64} {
+module @stage0 attributes {dist.coordinates = {pipe = 0 : i64}, dist.held = 2 : i64} {
   dist.mesh @mesh ["pipe" = 2]
   func.func private @forward.0(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
     return %x, %x : tensor<4xf32>, tensor<4xf32>
@@ -22,7 +22,7 @@ module @stage0 attributes {dist.at = {pipe = 0 : i64}, dist.held = 2 : i64} {
     return
   }
 }
-module @stage1 attributes {dist.at = {pipe = 1 : i64}, dist.held = 1 : i64} {
+module @stage1 attributes {dist.coordinates = {pipe = 1 : i64}, dist.held = 1 : i64} {
   dist.mesh @mesh ["pipe" = 2]
   func.func private @forward.1(%x: tensor<4xf32>) -> tensor<4xf32> {
     return %x : tensor<4xf32>
@@ -48,7 +48,7 @@ module @stage1 attributes {dist.at = {pipe = 1 : i64}, dist.held = 1 : i64} {
 // One more than the schedule says is kept: the results of a forward task stay until the last
 // backward or weight task that reads them.
 dist.mesh @mesh ["pipe" = 2]
-module @stage0 attributes {dist.at = {pipe = 0 : i64}, dist.held = 1 : i64} {
+module @stage0 attributes {dist.coordinates = {pipe = 0 : i64}, dist.held = 1 : i64} {
   dist.mesh @mesh ["pipe" = 2]
   func.func private @forward.0(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
     return %x, %x : tensor<4xf32>, tensor<4xf32>
@@ -69,7 +69,7 @@ module @stage0 attributes {dist.at = {pipe = 0 : i64}, dist.held = 1 : i64} {
     return
   }
 }
-module @stage1 attributes {dist.at = {pipe = 1 : i64}, dist.held = 1 : i64} {
+module @stage1 attributes {dist.coordinates = {pipe = 1 : i64}, dist.held = 1 : i64} {
   dist.mesh @mesh ["pipe" = 2]
   func.func private @forward.1(%x: tensor<4xf32>) -> tensor<4xf32> {
     return %x : tensor<4xf32>
@@ -94,7 +94,7 @@ module @stage1 attributes {dist.at = {pipe = 1 : i64}, dist.held = 1 : i64} {
 
 // In the order of 1f1b the same tasks would be fine, did microbatch 1 not read what microbatch 0 keeps.
 dist.mesh @mesh ["pipe" = 2]
-module @stage0 attributes {dist.at = {pipe = 0 : i64}, dist.held = 1 : i64} {
+module @stage0 attributes {dist.coordinates = {pipe = 0 : i64}, dist.held = 1 : i64} {
   dist.mesh @mesh ["pipe" = 2]
   func.func private @forward.0(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
     return %x, %x : tensor<4xf32>, tensor<4xf32>
@@ -115,7 +115,7 @@ module @stage0 attributes {dist.at = {pipe = 0 : i64}, dist.held = 1 : i64} {
     return
   }
 }
-module @stage1 attributes {dist.at = {pipe = 1 : i64}, dist.held = 1 : i64} {
+module @stage1 attributes {dist.coordinates = {pipe = 1 : i64}, dist.held = 1 : i64} {
   dist.mesh @mesh ["pipe" = 2]
   func.func private @forward.1(%x: tensor<4xf32>) -> tensor<4xf32> {
     return %x : tensor<4xf32>
@@ -140,7 +140,7 @@ module @stage1 attributes {dist.at = {pipe = 1 : i64}, dist.held = 1 : i64} {
 
 // Microbatch 0 goes twice, and 1 never.
 dist.mesh @mesh ["pipe" = 2]
-module @stage0 attributes {dist.at = {pipe = 0 : i64}, dist.held = 2 : i64} {
+module @stage0 attributes {dist.coordinates = {pipe = 0 : i64}, dist.held = 2 : i64} {
   dist.mesh @mesh ["pipe" = 2]
   func.func private @forward.0(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
     return %x, %x : tensor<4xf32>, tensor<4xf32>
@@ -161,7 +161,7 @@ module @stage0 attributes {dist.at = {pipe = 0 : i64}, dist.held = 2 : i64} {
     return
   }
 }
-module @stage1 attributes {dist.at = {pipe = 1 : i64}, dist.held = 1 : i64} {
+module @stage1 attributes {dist.coordinates = {pipe = 1 : i64}, dist.held = 1 : i64} {
   dist.mesh @mesh ["pipe" = 2]
   func.func private @forward.1(%x: tensor<4xf32>) -> tensor<4xf32> {
     return %x : tensor<4xf32>
@@ -187,7 +187,7 @@ module @stage1 attributes {dist.at = {pipe = 1 : i64}, dist.held = 1 : i64} {
 
 // The same, to a task of the same microbatch.
 dist.mesh @mesh ["pipe" = 2]
-module @stage0 attributes {dist.at = {pipe = 0 : i64}, dist.held = 2 : i64} {
+module @stage0 attributes {dist.coordinates = {pipe = 0 : i64}, dist.held = 2 : i64} {
   dist.mesh @mesh ["pipe" = 2]
   func.func private @forward.0(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
     return %x, %x : tensor<4xf32>, tensor<4xf32>
@@ -209,7 +209,7 @@ module @stage0 attributes {dist.at = {pipe = 0 : i64}, dist.held = 2 : i64} {
     return
   }
 }
-module @stage1 attributes {dist.at = {pipe = 1 : i64}, dist.held = 1 : i64} {
+module @stage1 attributes {dist.coordinates = {pipe = 1 : i64}, dist.held = 1 : i64} {
   dist.mesh @mesh ["pipe" = 2]
   func.func private @forward.1(%x: tensor<4xf32>) -> tensor<4xf32> {
     return %x : tensor<4xf32>
@@ -235,7 +235,7 @@ module @stage1 attributes {dist.at = {pipe = 1 : i64}, dist.held = 1 : i64} {
 
 // Of microbatch 1 nothing goes there.
 dist.mesh @mesh ["pipe" = 2]
-module @stage0 attributes {dist.at = {pipe = 0 : i64}, dist.held = 2 : i64} {
+module @stage0 attributes {dist.coordinates = {pipe = 0 : i64}, dist.held = 2 : i64} {
   dist.mesh @mesh ["pipe" = 2]
   func.func private @forward.0(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
     return %x, %x : tensor<4xf32>, tensor<4xf32>
@@ -255,7 +255,7 @@ module @stage0 attributes {dist.at = {pipe = 0 : i64}, dist.held = 2 : i64} {
     return
   }
 }
-module @stage1 attributes {dist.at = {pipe = 1 : i64}, dist.held = 1 : i64} {
+module @stage1 attributes {dist.coordinates = {pipe = 1 : i64}, dist.held = 1 : i64} {
   dist.mesh @mesh ["pipe" = 2]
   func.func private @forward.1(%x: tensor<4xf32>) -> tensor<4xf32> {
     return %x : tensor<4xf32>
@@ -279,7 +279,7 @@ module @stage1 attributes {dist.at = {pipe = 1 : i64}, dist.held = 1 : i64} {
 
 // Nothing comes back.
 dist.mesh @mesh ["pipe" = 2]
-module @stage0 attributes {dist.at = {pipe = 0 : i64}, dist.held = 2 : i64} {
+module @stage0 attributes {dist.coordinates = {pipe = 0 : i64}, dist.held = 2 : i64} {
   dist.mesh @mesh ["pipe" = 2]
   func.func private @forward.0(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
     return %x, %x : tensor<4xf32>, tensor<4xf32>
@@ -297,7 +297,7 @@ module @stage0 attributes {dist.at = {pipe = 0 : i64}, dist.held = 2 : i64} {
     return
   }
 }
-module @stage1 attributes {dist.at = {pipe = 1 : i64}, dist.held = 1 : i64} {
+module @stage1 attributes {dist.coordinates = {pipe = 1 : i64}, dist.held = 1 : i64} {
   dist.mesh @mesh ["pipe" = 2]
   func.func private @forward.1(%x: tensor<4xf32>) -> tensor<4xf32> {
     return %x : tensor<4xf32>

@@ -35,7 +35,7 @@ func.func @claim(%x: tensor<8x4xf32, #dist.sharding<@mesh, [{}, {a}]>>) {
 
 dist.mesh @mesh ["a" = 2]
 func.func @differ(%x: tensor<8x4xf32, #dist.sharding<@mesh, [{a}, {}]>>, %y: tensor<8x4xf32, #dist.sharding<@mesh, [{}, {}]>>) {
-  // expected-error @+1 {{factor _0 is cut along {a} in operand 0 but along {} in operand 1}}
+  // expected-error @+1 {{factor _0 is sharded along {a} in operand 0 but along {} in operand 1}}
   %0 = train.add %x, %y : (tensor<8x4xf32, #dist.sharding<@mesh, [{a}, {}]>>, tensor<8x4xf32, #dist.sharding<@mesh, [{}, {}]>>) -> tensor<8x4xf32, #dist.sharding<@mesh, [{a}, {}]>>
   return
 }
@@ -44,7 +44,7 @@ func.func @differ(%x: tensor<8x4xf32, #dist.sharding<@mesh, [{a}, {}]>>, %y: ten
 
 dist.mesh @mesh ["a" = 2]
 func.func @whole(%x: tensor<8x4xf32, #dist.sharding<@mesh, [{}, {a}]>>, %w: tensor<4xf32, #dist.sharding<@mesh, [{a}]>>) {
-  // expected-error @+1 {{needs factor d of operand 0 whole, but it is cut along {a}}}
+  // expected-error @+1 {{needs factor d of operand 0 whole, but it is sharded along {a}}}
   %0 = train.rms_norm %x, %w eps 1.0e-05 : (tensor<8x4xf32, #dist.sharding<@mesh, [{}, {a}]>>, tensor<4xf32, #dist.sharding<@mesh, [{a}]>>) -> tensor<8x4xf32, #dist.sharding<@mesh, [{}, {a}]>>
   return
 }
@@ -53,7 +53,7 @@ func.func @whole(%x: tensor<8x4xf32, #dist.sharding<@mesh, [{}, {a}]>>, %w: tens
 
 dist.mesh @mesh ["a" = 2]
 func.func @twice(%x: tensor<8x4xf32, #dist.sharding<@mesh, [{a}, {}]>>, %w: tensor<6x4xf32, #dist.sharding<@mesh, [{a}, {}]>>) {
-  // expected-error @+1 {{factor _0 is cut along {a} in operand 0 but along {} in result 0}}
+  // expected-error @+1 {{factor _0 is sharded along {a} in operand 0 but along {} in result 0}}
   %0 = train.linear %x, %w : (tensor<8x4xf32, #dist.sharding<@mesh, [{a}, {}]>>, tensor<6x4xf32, #dist.sharding<@mesh, [{a}, {}]>>) -> tensor<8x6xf32, #dist.sharding<@mesh, [{}, {a}]>>
   return
 }
@@ -92,7 +92,7 @@ func.func private @f(%x: tensor<8xf32, #dist.sharding<@mesh, [{}]>>) {
   return
 }
 func.func @main(%x: tensor<3x8xf32, #dist.sharding<@mesh, [{}, {a}]>>) {
-  // expected-error @+1 {{hands argument 0 of @main, which is [{a}], to argument 0 of @f, which is [{}]}}
+  // expected-error @+1 {{passes argument 0 of @main, which is [{a}], to argument 0 of @f, which is [{}]}}
   train.repeat @f x 3 carry() each(%x) shared() : (tensor<3x8xf32, #dist.sharding<@mesh, [{}, {a}]>>) -> ()
   return
 }
@@ -101,7 +101,7 @@ func.func @main(%x: tensor<3x8xf32, #dist.sharding<@mesh, [{}, {a}]>>) {
 
 dist.mesh @mesh ["a" = 2]
 func.func @main(%x: tensor<8xf32, #dist.sharding<@mesh, [{}], partial = {a}>>) -> tensor<8xf32, #dist.sharding<@mesh, [{}], partial = {a}>> {
-  // expected-error @+1 {{hands argument 0 of @main, which is partial over {a}, out of the program as if it were complete}}
+  // expected-error @+1 {{passes argument 0 of @main, which is partial over {a}, out of the program as if it were complete}}
   return %x : tensor<8xf32, #dist.sharding<@mesh, [{}], partial = {a}>>
 }
 

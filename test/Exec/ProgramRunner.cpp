@@ -82,7 +82,7 @@ double *ProgramRunner::at(Value memory) {
   if (isa<BlockArgument>(memory))
     return arguments.at(memory);
   if (auto view = memory.getDefiningOp<ViewOp>())
-    return at(view.getBase()) + int64_t(view.getBegin()) * cells(memory);
+    return at(view.getBase()) + int64_t(view.getOffset()) * cells(memory);
   if (auto slot = memory.getDefiningOp<SlotOp>())
     return at(slot.getBase()) +
            indexOf(slot.getIndex()) * slot.getSlice().getType().getNumElements() * cells(memory);
@@ -115,9 +115,9 @@ void ProgramRunner::copy(CopyOp op) {
     store(op.getTarget(), load(op.getSource()));
     return;
   }
-  started.push_back({startOf(op).value_or(-1), *queue, at(op.getSource()), at(op.getTarget()),
+  started.push_back({asyncTokenOf(op).value_or(-1), *queue, at(op.getSource()), at(op.getTarget()),
                      bytesOf(op.getSource().getType()) / 2});
-  if (startOf(op))
+  if (asyncTokenOf(op))
     scribble(op.getTarget());
   else
     finish(*queue, started.size());
@@ -125,7 +125,7 @@ void ProgramRunner::copy(CopyOp op) {
 
 void ProgramRunner::wait(WaitOp op) {
   for (size_t i = started.size(); i-- > 0;)
-    if (started[i].number == int64_t(op.getStart()))
+    if (started[i].number == int64_t(op.getAsyncToken()))
       return finish(started[i].queue, i + 1);
 }
 

@@ -241,12 +241,12 @@ static void splitIntoTasks(ModuleOp module) {
   dist::splitWeights(*ops);
   dist::PartFunctions functions = dist::makeFunctions(*ops, "");
   int64_t stages[] = {0};
-  dist::AfterPlan after =
-      dist::planAfter(*ops, stages, 1, [&](StringRef) { return ArrayRef(stages); });
+  dist::StageAssignment after =
+      dist::assignStages(*ops, stages, 1, [&](StringRef) { return ArrayRef(stages); });
   MLIRContext *context = module.getContext();
   auto group = dist::GroupAttr::get(context, FlatSymbolRefAttr::get(context, "mesh"),
                                     StringAttr::get(context, "pipe"));
-  llvm::DenseMap<Value, dist::StagePlan::Shares> shares;
+  llvm::DenseMap<Value, dist::StageInputs::Shares> shares;
   OwningOpRef<ModuleOp> program = ModuleOp::create(module.getLoc());
   dist::emitStage({*ops, functions, after, stages, 1, group, shares}, 0, *program);
   step.erase();
@@ -309,16 +309,16 @@ TEST_F(ExecRandomPrograms, MissingWaitsAreNoticed) {
     OwningOpRef<ModuleOp> after(before->clone());
     CompileOptions how;
     how.offload = {/*optimizer=*/true, /*activations=*/true};
-    ASSERT_TRUE(succeeded(run(*after, "exec-inline-repeats", "exec-plan-memory", how)));
+    ASSERT_TRUE(succeeded(run(*after, "exec-inline-repeats", "exec-assign-offsets", how)));
     // The first wait for something that comes to the device.
     llvm::DenseSet<int64_t> fetched;
     after->walk([&](CopyOp copy) {
       if (queueOf(copy) == Queue::ToDevice)
-        fetched.insert(*startOf(copy));
+        fetched.insert(*asyncTokenOf(copy));
     });
     bool removed = false;
     after->walk([&](WaitOp wait) {
-      if (removed || !fetched.contains(int64_t(wait.getStart())))
+      if (removed || !fetched.contains(int64_t(wait.getAsyncToken())))
         return;
       wait.erase();
       removed = true;

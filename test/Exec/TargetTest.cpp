@@ -44,7 +44,7 @@ TEST(Target, OfATestReachesThePlannedProgram) {
   options.target = findTarget("toy");
   options.batch = 2;
   options.sequence = 8;
-  auto module = compileTo(Stage::exec, options, context, llvm::nulls());
+  auto module = compileTo(Phase::exec, options, context, llvm::nulls());
   llvm::sys::fs::remove(path);
   ASSERT_TRUE(bool(module)) << toString(module.takeError());
 

@@ -45,7 +45,7 @@ exec.program @step {
     exec.copy %carried to %inside : memref<16xf32> to memref<16xf32>
     exec.copy %inside to %carried : memref<16xf32> to memref<16xf32>
     exec.wait 0
-    // CHECK: exec.all_reduce {{.*}} {exec.number = 9 : i64, exec.start = 0 : i64}
-    exec.all_reduce sum %x to %sum over ["data"] {exec.start = 0 : i64} : memref<16xf32> to memref<16xf32>
+    // CHECK: exec.all_reduce {{.*}} {exec.async_token = 0 : i64, exec.number = 9 : i64}
+    exec.all_reduce sum %x to %sum over ["data"] {exec.async_token = 0 : i64} : memref<16xf32> to memref<16xf32>
   }
 }

@@ -204,11 +204,11 @@ func.func @stack(%x: tensor<2xf32> {train.input = "x"}, %ws: tensor<6x2x2xf32> {
 // -----
 
 // CHECK-LABEL: exec.program @begin
-// CHECK: exec.store_begin 4 over ["a"] to %{{.*}} : memref<i32>
+// CHECK: exec.store_offset 4 over ["a"] to %{{.*}} : memref<i32>
 // CHECK: exec.all_to_all %{{.*}} to %{{.*}} over ["a"] : memref<2x8xf32> to memref<2x8xf32>
 dist.mesh @mesh ["a" = 2]
 func.func @begin(%x: tensor<8x2xf32> {train.input = "x"}) -> (tensor<i32> {train.output = "b"}, tensor<1x16xf32> {train.output = "y"}) {
-  %0 = dist.begin 4 over <@mesh {a}> : tensor<i32>
+  %0 = dist.offset 4 over <@mesh {a}> : tensor<i32>
   %1 = train.reshape %x : (tensor<8x2xf32>) -> tensor<2x8xf32>
   %2 = dist.all_to_all %1 split 0 concat 1 over <@mesh {a}> : (tensor<2x8xf32>) -> tensor<1x16xf32>
   return %0, %2 : tensor<i32>, tensor<1x16xf32>

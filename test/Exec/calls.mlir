@@ -1,5 +1,5 @@
 // RUN: split-file %s %t
-// RUN: meshwright-opt %t/step.mlir --exec-inline-repeats --exec-order --exec-bufferize --exec-plan-memory --exec-verify | FileCheck %s
+// RUN: meshwright-opt %t/step.mlir --exec-inline-repeats --exec-order --exec-bufferize --exec-assign-offsets --exec-verify | FileCheck %s
 // RUN: meshwright-opt %t/step.mlir --exec-inline-repeats --annotate-ties | FileCheck %s --check-prefix=TIES
 // RUN: meshwright-opt %t/keep.mlir --exec-inline-repeats --annotate-ties | FileCheck %s --check-prefix=NOTIES
 // RUN: meshwright-opt %t/keep.mlir --exec-inline-repeats --exec-bufferize | FileCheck %s --check-prefix=KEEP
@@ -120,7 +120,7 @@ func.func @step(%x: tensor<8xf32> {train.input = "x"}) -> (tensor<8xf32> {train.
 }
 
 //--- recursion.mlir
-// RECURSION: error: calls itself; memory is planned for calls that end
+// RECURSION: error: calls itself; memory is assigned for calls that end
 func.func private @f(%x: tensor<8xf32>) -> tensor<8xf32> {
   %0 = func.call @f(%x) : (tensor<8xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>

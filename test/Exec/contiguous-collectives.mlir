@@ -54,7 +54,7 @@ func.func @columns_to_rows(%x: tensor<4x6xf32>) -> tensor<8x3xf32> {
 // A part inside rows is copied from where it begins; a contiguous one is left to be
 // a window of memory.
 // CHECK-LABEL: func.func @own_columns
-// CHECK: %[[BEGIN:.*]] = dist.begin 6 over <@mesh {tensor}> : tensor<i32>
+// CHECK: %[[BEGIN:.*]] = dist.offset 6 over <@mesh {tensor}> : tensor<i32>
 // CHECK: train.dynamic_slice %arg0 dim 1 at %[[BEGIN]] : (tensor<4x12xf32>, tensor<i32>) -> tensor<4x6xf32>
 // CHECK-LABEL: func.func @own_rows
 // CHECK: dist.slice %arg0 dim 1

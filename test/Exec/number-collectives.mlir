@@ -27,14 +27,14 @@ module attributes {exec.arena_bytes = 128 : i64} {
 // CHECK: module attributes {exec.groups = {{\[}}["pipe", 2], ["data"]]}
 module {
   dist.mesh @mesh ["pipe" = 2, "data" = 2]
-  module @stage0 attributes {dist.at = {pipe = 0 : i64}, exec.arena_bytes = 64 : i64} {
+  module @stage0 attributes {dist.coordinates = {pipe = 0 : i64}, exec.arena_bytes = 64 : i64} {
     exec.program @step {
       %y = exec.buffer "y" output output "y" offset 0 : memref<16xf32>
       // CHECK: exec.recv {{.*}} {exec.collective = 0 : i64}
       exec.recv from 1 channel 1 over ["pipe"] to %y : memref<16xf32>
     }
   }
-  module @stage1 attributes {dist.at = {pipe = 1 : i64}, exec.arena_bytes = 64 : i64} {
+  module @stage1 attributes {dist.coordinates = {pipe = 1 : i64}, exec.arena_bytes = 64 : i64} {
     exec.program @step {
       %y = exec.buffer "y" output output "y" offset 0 : memref<16xf32>
       // CHECK: exec.recv {{.*}} {exec.collective = 1 : i64}

@@ -1,4 +1,4 @@
-// RUN: meshwright-opt %s --exec-offload="optimizer=true activations=true" --exec-plan-memory --exec-verify -split-input-file | FileCheck %s
+// RUN: meshwright-opt %s --exec-offload="optimizer=true activations=true" --exec-assign-offsets --exec-verify -split-input-file | FileCheck %s
 
 // A state that is updated part by part has three places in turns, one that is updated at once is copied as a whole. The
 // variables are on the host, whose arena the plan has beside the other one.
@@ -31,7 +31,7 @@ exec.program @step {
 // CHECK-DAG: %[[COPIED:.*]] = exec.buffer "offload.2" optimizer offset {{.*}} : memref<16xf32>
 // CHECK: %[[FIRST:.*]] = exec.view %[[M]] : memref<5x16xf32, "host"> -> memref<16xf32, "host">
 // CHECK: %[[PLACE:.*]] = exec.view %[[TURNS]] : memref<3x16xf32> -> memref<16xf32>
-// CHECK: exec.copy %[[FIRST]] to %[[PLACE]] {exec.start = 0 : i64}
+// CHECK: exec.copy %[[FIRST]] to %[[PLACE]] {exec.async_token = 0 : i64}
 // CHECK: exec.loop %[[I:.*]] = 5 {
 // CHECK: exec.wait 0
 // CHECK: exec.when %[[I]] from 0 to 4 {
@@ -39,21 +39,21 @@ exec.program @step {
 // CHECK: %[[FROM:.*]] = exec.slot %[[M]][%[[NEXT]]]
 // CHECK: %[[OTHER:.*]] = exec.shift %[[I]] by 1 modulo 3
 // CHECK: %[[TO:.*]] = exec.slot %[[TURNS]][%[[OTHER]]]
-// CHECK: exec.copy %[[FROM]] to %[[TO]] {exec.start = 0 : i64}
+// CHECK: exec.copy %[[FROM]] to %[[TO]] {exec.async_token = 0 : i64}
 // CHECK: }
 // CHECK: %[[TURN:.*]] = exec.shift %[[I]] by 0 modulo 3
 // CHECK: %[[MINE:.*]] = exec.slot %[[TURNS]][%[[TURN]]]
 // CHECK: exec.launch @add ins(%[[MINE]], {{.*}}) outs(%[[MINE]]
 // CHECK: exec.wait 1
 // CHECK: %[[BACK:.*]] = exec.slot %[[M]][%[[I]]]
-// CHECK: exec.copy %[[MINE]] to %[[BACK]] {exec.start = 1 : i64}
+// CHECK: exec.copy %[[MINE]] to %[[BACK]] {exec.async_token = 1 : i64}
 // CHECK: }
 // The last part is on the host before the next state comes.
 // CHECK: exec.wait 1
-// CHECK: exec.copy %[[B]] to %[[COPIED]] {exec.start = 2 : i64}
+// CHECK: exec.copy %[[B]] to %[[COPIED]] {exec.async_token = 2 : i64}
 // CHECK: exec.wait 2
 // CHECK: exec.launch @add
-// CHECK: exec.copy %[[COPIED]] to %[[B]] {exec.start = 3 : i64}
+// CHECK: exec.copy %[[COPIED]] to %[[B]] {exec.async_token = 3 : i64}
 // CHECK: exec.wait 3
 
 // -----
@@ -79,17 +79,17 @@ exec.program @step {
     exec.launch @double ins(%x : memref<16xf32>) outs(%k : memref<16xf32>)
     // CHECK: exec.wait 0
     // CHECK: %[[SLOT:.*]] = exec.slot %[[KEPT]][%[[I]]]
-    // CHECK: exec.copy %[[MINE]] to %[[SLOT]] {exec.start = 0 : i64}
+    // CHECK: exec.copy %[[MINE]] to %[[SLOT]] {exec.async_token = 0 : i64}
     exec.copy %k to %y : memref<16xf32> to memref<16xf32>
   }
   // The last of the host's slots is written before it is read.
   // CHECK: exec.wait 0
-  // CHECK: exec.copy {{.*}} {exec.start = 1 : i64} : memref<16xf32, "host"> to memref<16xf32>
+  // CHECK: exec.copy {{.*}} {exec.async_token = 1 : i64} : memref<16xf32, "host"> to memref<16xf32>
   // CHECK: exec.loop %[[J:.*]] = 5 reverse {
   exec.loop %j = 5 reverse {
     // CHECK: exec.wait 1
     // CHECK: exec.when %[[J]] from 1 to 5 {
-    // CHECK: exec.copy {{.*}} {exec.start = 1 : i64} : memref<16xf32, "host"> to memref<16xf32>
+    // CHECK: exec.copy {{.*}} {exec.async_token = 1 : i64} : memref<16xf32, "host"> to memref<16xf32>
     // CHECK: }
     %k = exec.slot %kept[%j] : memref<5x16xf32> -> memref<16xf32>
     // CHECK: exec.launch @double ins(
@@ -156,7 +156,7 @@ exec.program private @forward ins(%x: memref<16xf32>) outs(%kept: memref<4x16xf3
 // CHECK: exec.launch @double ins(%[[MINE:.*]] : memref<16xf32>) outs(%[[MINE]] : memref<16xf32>)
 // CHECK: exec.wait 1
 // CHECK: %[[SLOT:.*]] = exec.slot %[[KEPT]][%[[I]]]
-// CHECK: exec.copy %[[MINE]] to %[[SLOT]] {exec.start = 1 : i64}
+// CHECK: exec.copy %[[MINE]] to %[[SLOT]] {exec.async_token = 1 : i64}
 // CHECK: }
 // CHECK: exec.wait 1
 exec.program private @backward inouts(%kept: memref<4x16xf32>) {

@@ -14,7 +14,7 @@ exec.program @step {
 }
 // END EXAMPLE
 
-// CHECK: exec.reduce_scatter sum %1 to %2 over ["data"] {exec.start = 0 : i64}
+// CHECK: exec.reduce_scatter sum %1 to %2 over ["data"] {exec.async_token = 0 : i64}
 // CHECK-NEXT: exec.copy %0 to %3
 // CHECK-NEXT: exec.wait 0
 // CHECK-NEXT: exec.copy %2 to %4
@@ -30,14 +30,14 @@ exec.program @reads {
   %y = exec.buffer "y" output output "y" : memref<16xf32>
   %z = exec.buffer "z" output output "z" : memref<16xf32>
   exec.copy %x to %g : memref<16xf32> to memref<16xf32>
-  // CHECK: exec.all_reduce {{.*}} {exec.start = 0 : i64}
+  // CHECK: exec.all_reduce {{.*}} {exec.async_token = 0 : i64}
   exec.all_reduce sum %g to %y over ["data"] : memref<16xf32> to memref<16xf32>
   // CHECK-NEXT: exec.copy %1 to %2
   exec.copy %g to %a : memref<16xf32> to memref<16xf32>
   // CHECK-NEXT: exec.wait 0
   // CHECK-NEXT: exec.copy %2 to %1
   exec.copy %a to %g : memref<16xf32> to memref<16xf32>
-  // CHECK-NEXT: exec.all_reduce {{.*}} {exec.start = 1 : i64}
+  // CHECK-NEXT: exec.all_reduce {{.*}} {exec.async_token = 1 : i64}
   exec.all_reduce sum %g to %z over ["data"] : memref<16xf32> to memref<16xf32>
   // CHECK-NEXT: exec.copy %1 to %2
   exec.copy %g to %a : memref<16xf32> to memref<16xf32>
@@ -50,7 +50,7 @@ exec.program @reads {
 // Nothing to compute meanwhile, too small, a message: unchanged. Communication keeps its
 // order anyway and waits for none.
 // CHECK-LABEL: exec.program @unchanged
-// CHECK-NOT: exec.start
+// CHECK-NOT: exec.async_token
 // CHECK-NOT: exec.wait
 exec.program @unchanged {
   %x = exec.buffer "x" input input "x" : memref<16xf32>
@@ -83,7 +83,7 @@ exec.program @slots {
     %g = exec.slot %all[%i] : memref<4x16xf32> -> memref<16xf32>
     // CHECK: exec.copy
     exec.copy %x to %g : memref<16xf32> to memref<16xf32>
-    // CHECK-NEXT: exec.all_reduce {{.*}} {exec.start = 0 : i64}
+    // CHECK-NEXT: exec.all_reduce {{.*}} {exec.async_token = 0 : i64}
     exec.all_reduce sum %g to %g over ["data"] : memref<16xf32> to memref<16xf32>
     // CHECK-NEXT: }
   }

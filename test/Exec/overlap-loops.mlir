@@ -1,8 +1,8 @@
-// RUN: meshwright-opt %s --exec-overlap-collectives=min-bytes=32 --exec-plan-memory -split-input-file -o %t && FileCheck %s < %t
+// RUN: meshwright-opt %s --exec-overlap-collectives=min-bytes=32 --exec-assign-offsets -split-input-file -o %t && FileCheck %s < %t
 // RUN: meshwright-opt %t --exec-number-collectives --exec-verify -split-input-file -o /dev/null
 
 // Parameters that ranks share out: the next iteration's are gathered while this one
-// computes, into two places in turns; the last iteration starts nothing. The plan has
+// computes, into a double buffer; the last iteration starts nothing. The plan has
 // both places beside w and y: 2 x 64 bytes.
 // CHECK: module attributes {exec.arena_bytes = 512 : i64, exec.live_bytes = 512 : i64
 train.variable @w : tensor<4x8xf32> init <"normal", 0.02>
@@ -15,7 +15,7 @@ exec.program @prefetch {
   %y = exec.buffer "y" output output "y" : memref<4x16xf32>
   // CHECK: %[[FIRST:.*]] = exec.view %[[TURNS]] : memref<2x16xf32> -> memref<16xf32>
   // CHECK: %[[W0:.*]] = exec.view %[[W]] : memref<4x8xf32> -> memref<8xf32>
-  // CHECK: exec.all_gather %[[W0]] to %[[FIRST]] {{.*}} {exec.start = 0 : i64}
+  // CHECK: exec.all_gather %[[W0]] to %[[FIRST]] {{.*}} {exec.async_token = 0 : i64}
   // CHECK: exec.loop %[[I:.*]] = 4 {
   exec.loop %i = 4 {
     %wi = exec.slot %w[%i] : memref<4x8xf32> -> memref<8xf32>
@@ -25,7 +25,7 @@ exec.program @prefetch {
     // CHECK: %[[OTHER:.*]] = exec.shift %[[I]] by 1 modulo 2
     // CHECK: %[[TO:.*]] = exec.slot %[[TURNS]][%[[OTHER]]]
     // CHECK: %[[FROM:.*]] = exec.slot %[[W]][%[[NEXT]]]
-    // CHECK: exec.all_gather %[[FROM]] to %[[TO]] {{.*}} {exec.start = 0 : i64}
+    // CHECK: exec.all_gather %[[FROM]] to %[[TO]] {{.*}} {exec.async_token = 0 : i64}
     // CHECK: }
     exec.all_gather %wi to %all over ["data"] : memref<8xf32> to memref<16xf32>
     // CHECK: %[[MINE:.*]] = exec.shift %[[I]] by 0 modulo 2
@@ -57,7 +57,7 @@ exec.program @defer {
     // CHECK: exec.copy
     exec.copy %xi to %g : memref<16xf32> to memref<16xf32>
     // CHECK: exec.wait 0
-    // CHECK-NEXT: exec.reduce_scatter sum {{.*}} {exec.start = 0 : i64}
+    // CHECK-NEXT: exec.reduce_scatter sum {{.*}} {exec.async_token = 0 : i64}
     exec.reduce_scatter sum %g to %mine over ["data"] : memref<16xf32> to memref<8xf32>
     // CHECK-NEXT: exec.when %[[I]] from 0 to 3 {
     // CHECK: exec.shift %[[I]] by 1
@@ -76,7 +76,7 @@ exec.program @defer {
 // What the loop writes cannot be gathered before, what the next iteration needs not be
 // reduced after: a sum that layers hand on.
 // CHECK-LABEL: exec.program @needed
-// CHECK-NOT: exec.start
+// CHECK-NOT: exec.async_token
 // CHECK-NOT: exec.when
 exec.program @needed {
   %x = exec.buffer "x" input input "x" : memref<8xf32>
@@ -101,7 +101,7 @@ exec.program @needed {
 // -----
 
 // Ranks along "pipe" run other programs: what goes there keeps its place.
-module attributes {dist.at = {pipe = [0]}} {
+module attributes {dist.coordinates = {pipe = [0]}} {
   train.variable @w : tensor<4x8xf32> init <"normal", 0.02>
   // CHECK-LABEL: exec.program @abroad
   // CHECK-NOT: exec.when
@@ -141,7 +141,7 @@ exec.program @buckets {
       // CHECK: exec.copy
       exec.copy %xm to %s : memref<16xf32> to memref<16xf32>
       // CHECK-NEXT: exec.when %[[M]] from 1 to 2 {
-      // CHECK-NEXT: exec.all_reduce sum %[[SLOT]] to %[[SLOT]] over ["data"] {exec.start = 0 : i64}
+      // CHECK-NEXT: exec.all_reduce sum %[[SLOT]] to %[[SLOT]] over ["data"] {exec.async_token = 0 : i64}
       // CHECK-NEXT: }
     }
     exec.copy %z to %one : memref<3x16xf32> to memref<3x16xf32>

@@ -57,20 +57,20 @@ func.func @table(%w: tensor<1x64xf32>, %g: tensor<1x64xf32>, %b: tensor<1xf32>, 
 // CHECK: train.repeat @update.part x 12 indexed
 // CHECK-SAME: tensor<12x1x1x16xf32>
 // CHECK: func.func private @update.part(%[[I:.*]]: tensor<i32>, %arg1: tensor<1x1x16xf32>
-// CHECK: %[[ROW:.*]] = train.part_begin %[[I]] begin %[[BEGIN:.*]] every 1 parts 4 size 1
-// CHECK: train.mask %{{.*}} begin %[[ROW]] dim 1 below 5 : (tensor<1x1x16xf32>, tensor<i32>)
-// CHECK: %[[LAYER:.*]] = train.part_begin %[[I]] every 4 parts 3 size 1
-// CHECK: train.mask %{{.*}} begin %[[LAYER]] dim 0 below 2
-// CHECK: train.mask %{{.*}} begin %[[BEGIN]] dim 2 below 9
+// CHECK: %[[ROW:.*]] = train.part_offset %[[I]] offset %[[BEGIN:.*]] every 1 parts 4 size 1
+// CHECK: train.mask %{{.*}} offset %[[ROW]] dim 1 below 5 : (tensor<1x1x16xf32>, tensor<i32>)
+// CHECK: %[[LAYER:.*]] = train.part_offset %[[I]] every 4 parts 3 size 1
+// CHECK: train.mask %{{.*}} offset %[[LAYER]] dim 0 below 2
+// CHECK: train.mask %{{.*}} offset %[[BEGIN]] dim 2 below 9
 // LARGE-LABEL: func.func @masked
 // LARGE: train.repeat @update.part x 3 indexed
-// LARGE-NOT: train.part_begin %{{.*}} begin
+// LARGE-NOT: train.part_offset %{{.*}} offset
 // LARGE: train.mask %{{.*}} dim 1 below 5 : (tensor<1x4x16xf32>, tensor<i32>)
 func.func @masked(%w: tensor<3x4x16xf32> {train.input = "w"}, %g: tensor<3x4x16xf32> {train.input = "g"}, %b: tensor<i32> {train.input = "b"},
                   %s: tensor<f32> {train.input = "s"}) -> (tensor<3x4x16xf32>, tensor<3x4x16xf32>, tensor<3x4x16xf32>) {
   %0 = train.sgd %w, %g, %s, %s : (tensor<3x4x16xf32>, tensor<3x4x16xf32>, tensor<f32>, tensor<f32>) -> tensor<3x4x16xf32>
-  %1 = train.mask %0 begin %b dim 1 below 5 : (tensor<3x4x16xf32>, tensor<i32>) -> tensor<3x4x16xf32>
+  %1 = train.mask %0 offset %b dim 1 below 5 : (tensor<3x4x16xf32>, tensor<i32>) -> tensor<3x4x16xf32>
   %2 = train.mask %0 dim 0 below 2 : (tensor<3x4x16xf32>) -> tensor<3x4x16xf32>
-  %3 = train.mask %2 begin %b dim 2 below 9 : (tensor<3x4x16xf32>, tensor<i32>) -> tensor<3x4x16xf32>
+  %3 = train.mask %2 offset %b dim 2 below 9 : (tensor<3x4x16xf32>, tensor<i32>) -> tensor<3x4x16xf32>
   return %1, %2, %3 : tensor<3x4x16xf32>, tensor<3x4x16xf32>, tensor<3x4x16xf32>
 }

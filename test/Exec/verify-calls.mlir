@@ -55,7 +55,7 @@ module attributes {exec.arena_bytes = 128 : i64} {
 // -----
 
 module attributes {exec.arena_bytes = 128 : i64} {
-  // expected-error@below {{has no attribute exec.arena_bytes, see exec-plan-memory}}
+  // expected-error@below {{has no attribute exec.arena_bytes, see exec-assign-offsets}}
   exec.program private @f ins(%x: memref<16xf32>) {
   }
 }

@@ -31,7 +31,7 @@ module attributes {exec.arena_bytes = 192 : i64} {
 
 // -----
 
-// expected-error @+1 {{has no attribute exec.arena_bytes, see exec-plan-memory}}
+// expected-error @+1 {{has no attribute exec.arena_bytes, see exec-assign-offsets}}
 module {
 }
 
@@ -48,7 +48,7 @@ module attributes {exec.arena_bytes = 64 : i64} {
 
 module attributes {exec.arena_bytes = 64 : i64} {
   exec.program @step {
-    // expected-error @+1 {{'x' has no offset, see exec-plan-memory}}
+    // expected-error @+1 {{'x' has no offset, see exec-assign-offsets}}
     %x = exec.buffer "x" input input "x" : memref<16xf32>
   }
 }
@@ -174,7 +174,7 @@ module attributes {exec.arena_bytes = 256 : i64} {
 
 // -----
 
-// expected-error @below {{has no attribute exec.arena_bytes, see exec-plan-memory}}
+// expected-error @below {{has no attribute exec.arena_bytes, see exec-assign-offsets}}
 module {}
 
 // -----
@@ -188,7 +188,7 @@ module attributes {exec.arena_bytes = 256 : i64} {
 
 module attributes {exec.arena_bytes = 256 : i64} {
   exec.program @step {
-    // expected-error @below {{'a' has no offset, see exec-plan-memory}}
+    // expected-error @below {{'a' has no offset, see exec-assign-offsets}}
     %a = exec.buffer "a" temporary : memref<16xf32>
   }
 }

@@ -95,7 +95,7 @@ TEST_F(Ranks, Collectives) {
       return %y : tensor<2xf32>
     }
     func.func @begin(%x: tensor<2xf32>) -> tensor<2xf32> {
-      %b = dist.begin 3 over <@mesh {data, tensor}> : tensor<i32>
+      %b = dist.offset 3 over <@mesh {data, tensor}> : tensor<i32>
       %n = arith.sitofp %b : tensor<i32> to tensor<f32>
       %y = train.broadcast %n along [0] : (tensor<f32>) -> tensor<2xf32>
       return %y : tensor<2xf32>

@@ -87,11 +87,11 @@ TEST(VJP, AgreesWithFiniteDifferences) {
       SmallVector<bool> one(needed.size(), false);
       for (auto [j, operand] : llvm::enumerate(op->getOperands()))
         one[j] = cast<BlockArgument>(operand).getArgNumber() == argument;
-      SmallVector<unsigned> onePlace;
-      func::FuncOp single = buildVJP(function, op, one, onePlace);
+      SmallVector<unsigned> oneIndex;
+      func::FuncOp single = buildVJP(function, op, one, oneIndex);
       TensorList alone = cases.run(single, inputs);
       single.erase();
-      ASSERT_EQ(onePlace.size(), 1u);
+      ASSERT_EQ(oneIndex.size(), 1u);
       EXPECT_EQ(difference(alone[0], grad).largest, 0) << "argument " << argument;
     }
   });

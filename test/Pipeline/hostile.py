@@ -54,7 +54,7 @@ def passes(config):
     names = sorted(set(re.findall(r"^ +--((?:train|dist|exec)-[a-z-]+)", help, re.M)))
     assert len(names) > 30, names
     # Options without which a pass does nothing, or does what others do not.
-    options = {"train-cut-layers": ["chunks=2"], "train-mixed-precision": ["precision=bf16"],
+    options = {"train-split-layers": ["chunks=2"], "train-mixed-precision": ["precision=bf16"],
                "dist-apply-strategy": ["mesh=data=2,tensor=2 zero=3", "mesh=pipe=2 data-sync=parameter-server"],
                "dist-rematerialize": ["policy=full", "policy=sqrt"], "exec-schedule-kernels": ["target=cuda"],
                "dist-decompose-collectives": ["algorithm=ring"], "exec-slice-updates": ["part-bytes=64"],
@@ -62,7 +62,7 @@ def passes(config):
                "exec-overlap-collectives": ["min-bytes=0"], "dist-loop-collectives": ["max-devices=2"]}
     whole = modules(config, forms)
     # Hand-written text does not say its stage.
-    bare = {name + " without its stage": re.sub(r'meshwright.stage = "\w+",? ?', "", text) for name, text in whole.items()}
+    bare = {name + " without its phase": re.sub(r'meshwright.phase = "\w+",? ?', "", text) for name, text in whole.items()}
     pathlib.Path("all.mlir").write_text("// -----\n".join([*whole.values(), *bare.values()]))
 
     def check(case):
@@ -84,8 +84,8 @@ def passes(config):
     pathlib.Path("late.mlir").write_text(whole["pipe-schedule"])
     for name in ("dist-apply-strategy", "dist-partition", "train-autodiff"):
         status, errors = run("meshwright-opt", f"--{name}", "late.mlir")
-        if status != 1 or f"the module is at stage schedule, past {name}" not in errors:
-            problems.append(f"{name} on IR of stage schedule: {status}\n{errors}")
+        if status != 1 or f"the module is at phase schedule, past {name}" not in errors:
+            problems.append(f"{name} on IR of phase schedule: {status}\n{errors}")
     print(f"{len(cases)} passes with options on {len(whole) + len(bare)} modules")
     return problems
 

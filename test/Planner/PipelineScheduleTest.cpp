@@ -173,7 +173,7 @@ TEST(PipelineSchedule, GradientsAreSummedInOneOrder) {
     for (const auto &tasks : made(kind, 4, 8).order) {
       std::map<std::pair<int64_t, int>, int64_t> next;
       for (const Task &task : tasks)
-        EXPECT_EQ(task.microbatch, (next[{task.chunk, int(task.phase)}]++)) << kind.str();
+        EXPECT_EQ(task.microbatch, (next[{task.chunk, int(task.kind)}]++)) << kind.str();
     }
 }
 
@@ -212,7 +212,9 @@ TEST(PipelineSchedule, OrdersThatCannotRunAreRefused) {
             "task F0.1 is on stage 0; chunk 1 is on stage 1");
   EXPECT_EQ(refused([](auto &s) { s.order[0][0].microbatch = 2; }),
             "task F2.0 is none of 2 microbatches and 2 chunks");
-  EXPECT_EQ(refused([](auto &s) { s.order[0].push_back({Phase::weight, 0, 0}); }),
+  EXPECT_EQ(refused([](auto &s) {
+              s.order[0].push_back({TaskKind::weight, 0, 0});
+            }),
             "task W0.0: in this program backward makes the gradients of weights");
 }
 

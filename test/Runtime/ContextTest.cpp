@@ -39,11 +39,11 @@ void runRanks(const std::function<void(MwContext &)> &body) {
 using Pair = std::vector<float>;
 } // namespace
 
-TEST(Context, Places) {
+TEST(Context, GroupRanks) {
   runRanks([](MwContext &context) {
-    EXPECT_EQ(mw_place(&context, 0), context.rank() / 2);
-    EXPECT_EQ(mw_place(&context, 1), context.rank() % 2);
-    EXPECT_EQ(mw_place(&context, 2), context.rank());
+    EXPECT_EQ(mw_group_rank(&context, 0), context.rank() / 2);
+    EXPECT_EQ(mw_group_rank(&context, 1), context.rank() % 2);
+    EXPECT_EQ(mw_group_rank(&context, 2), context.rank());
   });
 }
 
@@ -95,7 +95,7 @@ TEST(Context, Collectives) {
 TEST(Context, MessagesOfTwoChannels) {
   runRanks([](MwContext &context) {
     float value = float(context.rank()), got[2] = {-1, -1}, buffers[2];
-    int32_t other = 1 - int32_t(mw_place(&context, 0));
+    int32_t other = 1 - int32_t(mw_group_rank(&context, 0));
     // Both members send on both channels before either receives.
     mw_send(&context, 0, 0, MW_F32, other, &value, 1, &buffers[0]);
     value += 100;

@@ -159,9 +159,9 @@ TEST_F(FailureTest, FilesThatAreOne) {
            {"--eval-data @c/latest/config.json --trace @c/latest/config.json", "--eval-data"},
            {"--init @c/latest/model.safetensors --trace @c/step-00000001/model.safetensors",
             "would overwrite --init"},
-           {"--metrics @m --trace @m", "--metrics @m and --trace @m write to one place"},
-           {"--metrics @later --trace @dangling", "write to one place"},
-           {"--save @new --metrics @new", "write to one place"},
+           {"--metrics @m --trace @m", "--metrics @m and --trace @m write to the same file"},
+           {"--metrics @later --trace @dangling", "write to the same file"},
+           {"--save @new --metrics @new", "write to the same file"},
            {"--save @new --metrics @new/latest", "--save @new would overwrite --metrics"},
            {"--dump @dump --metrics @dump-link/rank-0.json", "--dump @dump would overwrite"},
        })
@@ -333,7 +333,7 @@ TEST_F(FailureTest, ShardedWeights) {
            3, "", "..", "../part-1.safetensors", path("part-1.safetensors"), nullptr}) {
     auto bad = map;
     bad[name] = place;
-    expectFailure(init(mapped(bad)), {"places tensor " + name, place.dump(), "beside it"});
+    expectFailure(init(mapped(bad)), {"puts tensor " + name, place.dump(), "beside it"});
   }
   auto bad = map;
   bad[name] = "part-3.safetensors";

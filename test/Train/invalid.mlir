@@ -110,9 +110,9 @@ func.func @mask(%x: tensor<2x8xf32>) {
 
 // -----
 
-func.func @mask_begin(%x: tensor<2x8xf32>, %begin: tensor<2xi32>) {
-  // expected-error @+1 {{begins at one index, a tensor<i32>, not at 'tensor<2xi32>'}}
-  %y = train.mask %x begin %begin dim 1 below 3 : (tensor<2x8xf32>, tensor<2xi32>) -> tensor<2x8xf32>
+func.func @mask_offset(%x: tensor<2x8xf32>, %begin: tensor<2xi32>) {
+  // expected-error @+1 {{needs a tensor<i32> as offset, not 'tensor<2xi32>'}}
+  %y = train.mask %x offset %begin dim 1 below 3 : (tensor<2x8xf32>, tensor<2xi32>) -> tensor<2x8xf32>
   return
 }
 

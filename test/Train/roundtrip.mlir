@@ -5,7 +5,7 @@ module attributes {train.microbatches = 2 : i64} {
   train.variable @wte : tensor<256x64xf32> init <"normal", 2.0e-02 : f64> storage <"transformer.wte.weight">
   train.variable @h.ln_1.weight : tensor<2x64xf32> stacked init <"constant", 1.0 : f64> storage <"transformer.h.{layer}.ln_1.weight">
   train.variable @h.ln_1.bias : tensor<2x64xf32> stacked init <"constant", 0.0 : f64> storage <"transformer.h.{layer}.ln_1.bias">
-  train.variable @h.q : tensor<2x64x64xf32> stacked init <"normal", 2.0e-02 : f64> storage <"transformer.h.{layer}.attn.c_attn.weight", transpose = true, dim = 1, begin = 0, full = 192>
+  train.variable @h.q : tensor<2x64x64xf32> stacked init <"normal", 2.0e-02 : f64> storage <"transformer.h.{layer}.attn.c_attn.weight", transpose = true, dim = 1, offset = 0, full = 192>
   func.func @layer(%x: tensor<8x64x64xf32>, %w: tensor<64xf32>, %b: tensor<64xf32>, %q: tensor<64x64xf32>) -> tensor<8x64x64xf32> {
     %0 = train.layer_norm %x, %w, %b eps 1.0e-05 : (tensor<8x64x64xf32>, tensor<64xf32>, tensor<64xf32>) -> tensor<8x64x64xf32>
     %1 = train.linear %0, %q : (tensor<8x64x64xf32>, tensor<64x64xf32>) -> tensor<8x64x64xf32>

@@ -6,10 +6,12 @@
 #include "meshwright/Annotations.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Register.h"
+#include "meshwright/Spelling.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 /// Errors say where and what; the op that they are about, which may be the whole module,
 /// is printed only where --mlir-print-op-on-diagnostic asks for it.
@@ -30,6 +32,12 @@ int main(int argc, char **argv) {
     meshwright::printPassOrder(llvm::outs());
     return 0;
   }
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "Meshwright's pass driver\n", registry));
+  auto [input, output] =
+      mlir::registerAndParseCLIOptions(argc, argv, "Meshwright's pass driver\n", registry);
+  if (auto text = llvm::MemoryBuffer::getFile(input))
+    if (llvm::Error error = meshwright::checkSpelling(input, (*text)->getBuffer())) {
+      llvm::errs() << "error: " << llvm::toString(std::move(error)) << "\n";
+      return 1;
+    }
+  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, input, output, registry));
 }

@@ -119,7 +119,7 @@ typedef struct MwAttention {
   int32_t stream;
   const int32_t *key;         ///< two words, or null without dropout
   const int32_t *sequenceIds; ///< [batch], or null without dropout
-  const int32_t *headBegin;   ///< global index of local head 0, or null for 0
+  const int32_t *headOffset;  ///< global index of local head 0, or null for 0
   int64_t globalHeads;        ///< number of heads over all ranks
   int32_t elementType;        ///< MW_F32, MW_BF16 or MW_F16
 } MwAttention;
@@ -145,10 +145,10 @@ void mw_attention_backward(MwContext *context, const MwAttention *shape, const v
 char *mw_host_arena(MwContext *context);
 
 /// Copies between the host's memory and the arena: `toHost` says which way. The copies of
-/// one direction run in order. A `start` of 0 or more is an async token: the call returns at
-/// once, and source and target are in use until `mw_wait(start)` has returned.
+/// one direction run in order. A `token` of 0 or more is an async token: the call returns at
+/// once, and source and target are in use until `mw_wait(token)` has returned.
 void mw_transfer(MwContext *context, void *to, const void *from, int64_t bytes, int32_t toHost,
-                 int32_t start);
+                 int32_t token);
 
 //===--- what the runtime exports: communication ---------------------------===//
 
@@ -158,7 +158,7 @@ enum MwReduction { MW_SUM = 0, MW_MAX = 1 };
 int32_t mw_program(const MwContext *context);
 
 /// This rank's rank in a group, 0 to the group's size - 1.
-int64_t mw_place(const MwContext *context, int32_t group);
+int64_t mw_group_rank(const MwContext *context, int32_t group);
 
 /// One tensor of a collective: `count` elements, as the collective counts them.
 typedef struct MwSegment {
@@ -216,13 +216,13 @@ void mw_recv(MwContext *context, int32_t op, int32_t group, int32_t elementType,
 /// Waits until all messages of this rank have been received.
 void mw_finish_sends(MwContext *context);
 
-/// Makes the next collective asynchronous, with `start` as its async token: its call returns
-/// at once, and its memory is in use until `mw_wait(start)` has returned. The collectives of a
+/// Makes the next collective asynchronous, with `token` as its async token: its call returns
+/// at once, and its memory is in use until `mw_wait(token)` has returned. The collectives of a
 /// rank run in the order of their calls, one after the other. `segments` may change after the call.
-void mw_start(MwContext *context, int32_t start);
-/// Waits until the latest collective or copy with the async token `start` has ended, if the
+void mw_start(MwContext *context, int32_t token);
+/// Waits until the latest collective or copy with the async token `token` has ended, if the
 /// rank has not yet waited for it.
-void mw_wait(MwContext *context, int32_t start);
+void mw_wait(MwContext *context, int32_t token);
 
 #ifdef __cplusplus
 } // extern "C"

@@ -32,8 +32,8 @@ struct FileArgument {
   std::string text() const { return flag + " " + path; }
 };
 
-/// The place that `path` leads to, through symbolic links, whether or not a file is there.
-inline std::filesystem::path placeOf(std::filesystem::path path) {
+/// `path` without symbolic links, whether or not a file is there.
+inline std::filesystem::path canonicalPath(std::filesystem::path path) {
   namespace fs = std::filesystem;
   std::error_code error;
   for (int links = 0; links < 40 && fs::is_symlink(fs::symlink_status(path, error)); ++links) {
@@ -41,25 +41,25 @@ inline std::filesystem::path placeOf(std::filesystem::path path) {
     path = target.is_absolute() ? target : path.parent_path() / target;
   }
   path = fs::absolute(path, error);
-  fs::path place = fs::weakly_canonical(path, error);
-  return error ? path.lexically_normal() : place;
+  fs::path canonical = fs::weakly_canonical(path, error);
+  return error ? path.lexically_normal() : canonical;
 }
 
 /// Whether both lead to one file, also through links of either kind.
 inline bool isSameFile(const std::string &a, const std::string &b) {
   std::error_code error;
-  return std::filesystem::equivalent(a, b, error) || placeOf(a) == placeOf(b);
+  return std::filesystem::equivalent(a, b, error) || canonicalPath(a) == canonicalPath(b);
 }
 
-/// Whether the output folder `folder` gets a file at the place of `file`.
+/// Whether the output folder `folder` gets a file at the path of `file`.
 inline bool writesInFolder(const FileArgument &folder, const FileArgument &file) {
-  std::filesystem::path place = placeOf(file.path);
+  std::filesystem::path canonical = canonicalPath(file.path);
   if (folder.use != FileUse::OutputFolder || file.isFolder() ||
-      !isSameFile(place.parent_path().string(), folder.path))
+      !isSameFile(canonical.parent_path().string(), folder.path))
     return false;
   std::istringstream patterns(folder.writes);
   for (std::string pattern; patterns >> pattern;)
-    if (fnmatch(pattern.c_str(), place.filename().c_str(), 0) == 0)
+    if (fnmatch(pattern.c_str(), canonical.filename().c_str(), 0) == 0)
       return true;
   return false;
 }
@@ -86,7 +86,7 @@ inline std::string clashBetween(const FileArgument &a, const FileArgument &b) {
   std::string remedy = ": name another " + std::string(b.isFolder() ? "folder" : "file") + " for " +
                        b.flag;
   if (a.isWritten())
-    return a.text() + " and " + b.text() + " write to one place" + remedy;
+    return a.text() + " and " + b.text() + " write to the same file" + remedy;
   return b.text() + " would overwrite " + a.text() + ", which is the same file" + remedy;
 }
 

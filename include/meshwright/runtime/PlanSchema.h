@@ -47,7 +47,7 @@ struct MemoryLine {
   MESHWRIGHT_FIELDS(v("category", self.category); v("bytes", self.bytes);)
 };
 
-/// Memory of a device that is neither the arena's nor Meshwright's to place: drivers and
+/// Memory of a device that is neither in the arena nor under Meshwright's control: drivers and
 /// libraries take it. An allowance is what is set aside for it, not what was measured.
 struct Allowance {
   string category;
@@ -161,7 +161,7 @@ struct Variable {
   List<List<string>> sharding; ///< by dimension
   int64_t offset = 0, program = 0;
   optional<bool> onHost;
-  optional<string> copies; ///< why tensor parallelism does not cut it
+  optional<string> copies; ///< why tensor parallelism does not shard it
   optional<string> of;     ///< the parameter that a state belongs to
   optional<Initializer> init;
   optional<Storage> storage;
@@ -193,7 +193,7 @@ struct Collective {
   int64_t program = 0, times = 0, groupBytes = 0, bytes = 0;
   string location;
   optional<bool> started;
-  optional<int64_t> peer; ///< of a message, the other rank's place in the group
+  optional<int64_t> peer; ///< of a message, the other's rank in the group
   MESHWRIGHT_FIELDS(v("op", self.op); v("group", self.group); v("type", self.type);
                     v("count", self.count); v("program", self.entry); v("in", self.program);
                     v("times", self.times); v("group_bytes", self.groupBytes);

@@ -17,7 +17,7 @@ namespace meshwright {
 
 /// `pattern` with its `{layer}` replaced by `layer`, or its `{layer+6}` by
 /// `layer` + 6: a variable that stacks a model's layers from the seventh on. Nothing
-/// where the pattern has no such place or it is malformed.
+/// where the pattern has no such part or it is malformed.
 inline std::optional<std::string> layerTensorName(std::string_view pattern, int64_t layer) {
   constexpr std::string_view opening = "{layer";
   size_t begin = pattern.find(opening);

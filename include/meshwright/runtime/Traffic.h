@@ -49,20 +49,20 @@ inline std::vector<Pack> packsOf(const std::vector<int64_t> &counts, int64_t wid
   return packs;
 }
 
-/// The first of the `count` elements that member `place` reduces: all members but the last
+/// The first of the `count` elements that member `rank` reduces: all members but the last
 /// have equally many.
-inline int64_t partBegin(int64_t count, int64_t members, int64_t place) {
-  return std::min(count, (count + members - 1) / members * place);
+inline int64_t partOffset(int64_t count, int64_t members, int64_t rank) {
+  return std::min(count, (count + members - 1) / members * rank);
 }
 
 inline bool isDirect(int64_t count, int64_t width, int64_t members) {
   return count * width * members <= directBytes;
 }
 
-/// The table of an exchange as `mw_exchange` gets it (ABI.h), for `places` members.
+/// The table of an exchange as `mw_exchange` gets it (ABI.h), for `ranks` members.
 struct ExchangeTable {
   const int32_t *numbers;
-  int64_t places;
+  int64_t ranks;
 
   /// Elements [begin, end) of a tensor.
   struct Range {
@@ -73,25 +73,26 @@ struct ExchangeTable {
 
   /// MwReduction, or -1 if received values replace.
   int32_t reduction() const { return numbers[0]; }
-  int32_t to(int64_t place) const { return numbers[3 + place]; }
-  int32_t send(int64_t place) const { return numbers[3 + places + place]; }
-  int32_t from(int64_t place) const { return numbers[3 + 2 * places + place]; }
-  int32_t receive(int64_t place) const { return numbers[3 + 3 * places + place]; }
+  int32_t to(int64_t rank) const { return numbers[3 + rank]; }
+  int32_t send(int64_t rank) const { return numbers[3 + ranks + rank]; }
+  int32_t from(int64_t rank) const { return numbers[3 + 2 * ranks + rank]; }
+  int32_t receive(int64_t rank) const { return numbers[3 + 3 * ranks + rank]; }
   /// The elements of a tensor with `count` elements that are moved, from piece `first` on.
   Range pieces(int64_t count, int64_t first) const {
-    return {partBegin(count, numbers[1], first), partBegin(count, numbers[1], first + numbers[2])};
+    return {partOffset(count, numbers[1], first),
+            partOffset(count, numbers[1], first + numbers[2])};
   }
   /// Elements that all members send of tensors with `counts` elements.
   int64_t sentElements(const std::vector<int64_t> &counts) const {
     int64_t sum = 0;
-    for (int64_t place = 0; place < places; ++place)
+    for (int64_t rank = 0; rank < ranks; ++rank)
       for (int64_t count : counts)
-        sum += to(place) < 0 ? 0 : pieces(count, send(place)).length();
+        sum += to(rank) < 0 ? 0 : pieces(count, send(rank)).length();
     return sum;
   }
   /// Bytes of small tensors that a member packs into one message: of the values it sends
   /// and, if received values replace, of those it receives.
-  int64_t packedBytes(int64_t place, const std::vector<int64_t> &counts, int64_t width) const {
+  int64_t packedBytes(int64_t rank, const std::vector<int64_t> &counts, int64_t width) const {
     int64_t sum = 0;
     auto add = [&](int64_t first) {
       std::vector<int64_t> moved;
@@ -100,10 +101,10 @@ struct ExchangeTable {
       for (const Pack &pack : packsOf(moved, width))
         sum += pack.end > pack.begin + 1 ? pack.count * width : 0;
     };
-    if (to(place) >= 0)
-      add(send(place));
-    if (from(place) >= 0 && reduction() < 0)
-      add(receive(place));
+    if (to(rank) >= 0)
+      add(send(rank));
+    if (from(rank) >= 0 && reduction() < 0)
+      add(receive(rank));
     return sum;
   }
 };
@@ -125,9 +126,10 @@ inline int64_t trafficOf(std::string_view op, const std::vector<int64_t> &counts
                          int64_t members, int64_t root = 0, int64_t fixed = 0) {
   int64_t sum = 0;
   for (const Pack &pack : packsOf(counts, width))
-    sum += width * sentElements(op, pack.count, members, isDirect(pack.count, width, members), fixed,
-                                partBegin(pack.count, members, root + 1) -
-                                    partBegin(pack.count, members, root));
+    sum +=
+        width * sentElements(op, pack.count, members, isDirect(pack.count, width, members), fixed,
+                             partOffset(pack.count, members, root + 1) -
+                                 partOffset(pack.count, members, root));
   return sum;
 }
 
@@ -154,7 +156,7 @@ inline Scratch scratchOf(std::string_view op, const std::vector<int64_t> &counts
   int64_t window = windowElements(width, members);
   if (op == "reduce" && !counts.empty()) {
     // The members' parts, and their sum.
-    int64_t part = std::min(window, partBegin(counts[0], members, 1));
+    int64_t part = std::min(window, partOffset(counts[0], members, 1));
     scratch.received = part * width * (members + 1);
   }
   if (!reduces && !gathers && !scatters)
@@ -167,7 +169,7 @@ inline Scratch scratchOf(std::string_view op, const std::vector<int64_t> &counts
                    : scatters ? std::min(window, pack.count)
                    : isDirect(pack.count, width, members)
                        ? pack.count
-                       : partBegin(std::min(window * members, pack.count), members, 1);
+                       : partOffset(std::min(window * members, pack.count), members, 1);
     scratch.received = std::max(scratch.received, part * width * members);
   }
   return scratch;

@@ -1,4 +1,4 @@
-//===- KernelEmitter.h - loops and vectors of a kernel's stages -------------===//
+//===- KernelEmitter.h - loops and vectors of a kernel's loop nests ---------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -6,14 +6,14 @@
 #ifndef MESHWRIGHT_CODEGEN_CPU_KERNELEMITTER_H
 #define MESHWRIGHT_CODEGEN_CPU_KERNELEMITTER_H
 
-#include "Codegen/KernelPlan.h"
+#include "Codegen/KernelLoops.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 namespace meshwright::codegen::cpu {
 
-/// The name of the function that runs stage `index` of `kernel`.
-std::string stageName(llvm::StringRef kernel, unsigned index);
+/// The name of the function that runs loop nest `index` of `kernel`.
+std::string loopNestName(llvm::StringRef kernel, unsigned index);
 
 /// What the code generator must know of a processor.
 struct VectorTarget {
@@ -22,9 +22,9 @@ struct VectorTarget {
   bool convertsF16 = false, convertsBF16 = false;
 };
 
-/// Adds to `module` one llvm.func a stage of `plan`: (buffers, begin, end) as
+/// Adds to `module` one llvm.func a loop nest of `kernelLoops`: (buffers, begin, end) as
 /// MwKernel in ABI.h, whose body is scf loops over vectors of `target.lanes` f32.
-mlir::LogicalResult emitKernel(const KernelPlan &plan, mlir::ModuleOp module,
+mlir::LogicalResult emitKernel(const KernelLoops &kernelLoops, mlir::ModuleOp module,
                                const VectorTarget &target);
 
 } // namespace meshwright::codegen::cpu

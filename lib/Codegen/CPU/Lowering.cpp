@@ -40,12 +40,12 @@ FailureOr<OwningOpRef<ModuleOp>> cpu::lower(ModuleOp module, const CodegenOption
   module.getContext()
       ->loadDialect<LLVM::LLVMDialect, scf::SCFDialect, vector::VectorDialect,
                     cf::ControlFlowDialect>();
-  auto kernels = ModuleKernels::plan(module, scheduleLimits);
+  auto kernels = ModuleKernels::build(module, scheduleLimits);
   if (failed(kernels))
     return failure();
   OwningOpRef<ModuleOp> result = ModuleOp::create(module.getLoc());
-  for (const KernelPlan *plan : kernels->distinct)
-    if (failed(cpu::emitKernel(*plan, *result, target)))
+  for (const KernelLoops *kernelLoops : kernels->distinct)
+    if (failed(cpu::emitKernel(*kernelLoops, *result, target)))
       return failure();
   if (failed(cpu::emitPrograms(*kernels, *result)))
     return failure();

@@ -67,7 +67,7 @@ Value cpu::extendBits(OpBuilder &b, Location loc, FloatType from, Value bits,
   Word x{&b, loc, arith::ExtUIOp::create(b, loc, shapedLike(bits, b.getI32Type()), bits)};
   if (from.isBF16())
     return asFloat(x << 16);
-  // The exponent moved to its place is 112 too small, also of subnormal numbers.
+  // The exponent moved to its position is 112 too small, also of subnormal numbers.
   Word magnitude = (x & 0x7fff) << 13;
   Value two112 = asFloat(x.constant((127 + 112) << 23));
   Word scaled = asWord(b, loc, arith::MulFOp::create(b, loc, asFloat(magnitude), two112));

@@ -16,7 +16,7 @@ public:
   using ProgramEmitter::ProgramEmitter;
 
 private:
-  LogicalResult launch(exec::LaunchOp op, const KernelPlan &plan) override;
+  LogicalResult launch(exec::LaunchOp op, const KernelLoops &kernelLoops) override;
   LogicalResult product(exec::MatmulOp op) override;
   LogicalResult attention(exec::AttentionOp op) override;
   LogicalResult attention(exec::AttentionGradOp op) override;
@@ -30,12 +30,12 @@ private:
 };
 } // namespace
 
-LogicalResult CPUProgramEmitter::launch(exec::LaunchOp op, const KernelPlan &plan) {
+LogicalResult CPUProgramEmitter::launch(exec::LaunchOp op, const KernelLoops &kernelLoops) {
   Value operands = addresses(op.getOperands());
-  func::FuncOp code = plan.function; // under the name that it is emitted with
-  for (auto [i, stage] : llvm::enumerate(plan.stages)) {
-    Value kernel = LLVM::AddressOfOp::create(b, loc, ptr, cpu::stageName(code.getName(), i));
-    call("mw_launch", {kernel, operands, i64(stage.iterations), i64(stage.chunks)});
+  func::FuncOp code = kernelLoops.function; // under the name that it is emitted with
+  for (auto [i, nest] : llvm::enumerate(kernelLoops.nests)) {
+    Value kernel = LLVM::AddressOfOp::create(b, loc, ptr, cpu::loopNestName(code.getName(), i));
+    call("mw_launch", {kernel, operands, i64(nest.iterations), i64(nest.chunks)});
   }
   return success();
 }
@@ -43,22 +43,14 @@ LogicalResult CPUProgramEmitter::launch(exec::LaunchOp op, const KernelPlan &pla
 template <typename Op> Value CPUProgramEmitter::describe(Op op) {
   MwAttention shape = op.getAttention();
   // The fields of MwAttention in order; LLVM lays the struct out as C does.
-  SmallVector<Value> fields{i64(shape.batch),
-                            i64(shape.queries),
-                            i64(shape.keys),
-                            i64(shape.heads),
-                            i64(shape.kvHeads),
-                            i64(shape.headDim),
-                            f32(shape.scale),
-                            i32(shape.causal),
-                            i64(shape.window),
-                            f32(shape.dropout),
-                            i32(shape.stream),
-                            orNull(at(op.getKey())),
-                            orNull(at(op.getIds())),
-                            orNull(at(op.getHeadBegin())),
-                            i64(shape.globalHeads),
-                            i32(shape.elementType)};
+  SmallVector<Value> fields{i64(shape.batch),        i64(shape.queries),
+                            i64(shape.keys),         i64(shape.heads),
+                            i64(shape.kvHeads),      i64(shape.headDim),
+                            f32(shape.scale),        i32(shape.causal),
+                            i64(shape.window),       f32(shape.dropout),
+                            i32(shape.stream),       orNull(at(op.getKey())),
+                            orNull(at(op.getIds())), orNull(at(op.getHeadOffset())),
+                            i64(shape.globalHeads),  i32(shape.elementType)};
   auto type = LLVM::LLVMStructType::getLiteral(b.getContext(),
                                                llvm::to_vector(ValueRange(fields).getTypes()));
   Value memory = stack(type, 1);
@@ -107,15 +99,17 @@ LogicalResult CPUProgramEmitter::attention(exec::AttentionGradOp op) {
 }
 
 LogicalResult cpu::emitPrograms(const ModuleKernels &kernels, ModuleOp target) {
-  if (failed(codegen::emitPrograms(kernels, target, [](const ProgramEmitter::Place &place) {
-        return std::make_unique<CPUProgramEmitter>(place);
+  if (failed(codegen::emitPrograms(kernels, target, [](const ProgramEmitter::Scope &scope) {
+        return std::make_unique<CPUProgramEmitter>(scope);
       })))
     return failure();
   // Without programs the kernels are what the object is for.
   if (kernels.hasPrograms())
-    for (const KernelPlan *plan : kernels.distinct)
-      for (unsigned i = 0; i < plan->stages.size(); ++i)
-        target.lookupSymbol<LLVM::LLVMFuncOp>(stageName(func::FuncOp(plan->function).getName(), i))
+    for (const KernelLoops *kernelLoops : kernels.distinct)
+      for (unsigned i = 0; i < kernelLoops->nests.size(); ++i)
+        target
+            .lookupSymbol<LLVM::LLVMFuncOp>(
+                loopNestName(func::FuncOp(kernelLoops->function).getName(), i))
             .setLinkage(LLVM::Linkage::Internal);
   return success();
 }

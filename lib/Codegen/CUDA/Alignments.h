@@ -45,8 +45,8 @@ public:
                           exec::bytesOf(mlir::cast<mlir::MemRefType>(op->getResult(0).getType())));
         })
         .Case<exec::ViewOp>([&](exec::ViewOp op) {
-          int64_t begin = exec::bytesOf(op.getType()) / op.getType().getNumElements() *
-                          int64_t(op.getBegin());
+          int64_t begin =
+              exec::bytesOf(op.getType()) / op.getType().getNumElements() * int64_t(op.getOffset());
           return std::gcd(of(op.getBase()), begin);
         })
         .Default([](mlir::Operation *) { return int64_t(16); }); // buffers begin at multiples of 64

@@ -54,7 +54,7 @@ static constexpr int64_t worldBytes = 32 * mib;
 // Counts
 //===----------------------------------------------------------------------===//
 
-/// Kernels, copies and the like that one run of `block` puts on streams, or more: stages of
+/// Kernels, copies and the like that one run of `block` puts on streams, or more: loop nests of
 /// a kernel are known when code is made, and conditions are taken as true.
 static int64_t nodesOf(Block &block, SymbolTableCollection &symbols) {
   int64_t nodes = 0;
@@ -107,11 +107,11 @@ std::vector<plan::Allowance> cuda::allowancesOf(ModuleOp program,
     if (!sends && !receives) {
       Group &group = groups[collective.group];
       group.members = collective.members;
-      group.overlaps |= collective.op->hasAttr(exec::startAttr);
+      group.overlaps |= collective.op->hasAttr(exec::asyncTokenAttr);
     }
     else if (program->isAncestor(collective.op))
       messages.insert(
-          {collective.group, *cast<exec::CollectiveOpInterface>(collective.op).getPlace(), sends});
+          {collective.group, *cast<exec::CollectiveOpInterface>(collective.op).getPeer(), sends});
   }
   if (groups.empty() && messages.empty())
     return result;

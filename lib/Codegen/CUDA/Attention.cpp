@@ -16,7 +16,7 @@ template <typename Op> static AttentionShape describe(Op op, bool aligned) {
   shape.sizes = op.getAttention();
   shape.element = cast<MemRefType>(op.getQ().getType()).getElementType();
   shape.dropout = bool(op.getIds());
-  shape.headBegin = bool(op.getHeadBegin());
+  shape.headOffset = bool(op.getHeadOffset());
   // So are all rows then, to four elements in f32.
   shape.aligned = aligned && shape.sizes.headDim % 4 == 0;
   return shape;
@@ -33,7 +33,7 @@ static std::string keyOf(StringRef direction, const AttentionShape &shape) {
     os << " " << size;
   // As hexadecimal numbers, which are exact.
   os << " scale " << llvm::bit_cast<uint32_t>(s.scale) << " dropout " << shape.dropout << " "
-     << llvm::bit_cast<uint32_t>(s.dropout) << " begin " << shape.headBegin;
+     << llvm::bit_cast<uint32_t>(s.dropout) << " offset " << shape.headOffset;
   return text;
 }
 

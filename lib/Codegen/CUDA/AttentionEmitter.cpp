@@ -47,8 +47,8 @@ AttentionEmitter::Operands AttentionEmitter::forwardOperands() {
   take(o.q), take(o.k), take(o.v);
   if (shape.dropout)
     take(o.ids), take(o.key);
-  if (shape.headBegin)
-    take(o.headBegin);
+  if (shape.headOffset)
+    take(o.headOffset);
   take(o.out), take(o.lse);
   return o;
 }
@@ -60,8 +60,8 @@ AttentionEmitter::Operands AttentionEmitter::gradientOperands() {
   take(o.dout), take(o.q), take(o.k), take(o.v), take(o.out), take(o.lse);
   if (shape.dropout)
     take(o.ids), take(o.key);
-  if (shape.headBegin)
-    take(o.headBegin);
+  if (shape.headOffset)
+    take(o.headOffset);
   take(o.dq), take(o.dk), take(o.dv), take(o.delta);
   return o;
 }
@@ -70,18 +70,28 @@ Rows AttentionEmitter::queries(Value pointer, Value batch, Value head,
                                                  Value first) {
   int64_t stride = sizes.heads * sizes.headDim;
   Value row = add(mul(batch, constant(sizes.queries)), first);
-  Value place = add(mul(row, constant(stride)), mul(head, constant(sizes.headDim)));
-  return {at(pointer, shape.element, place), shape.element, stride, sizes.headDim, shape.aligned,
-          first, sizes.queries};
+  Value offset = add(mul(row, constant(stride)), mul(head, constant(sizes.headDim)));
+  return {at(pointer, shape.element, offset),
+          shape.element,
+          stride,
+          sizes.headDim,
+          shape.aligned,
+          first,
+          sizes.queries};
 }
 
 Rows AttentionEmitter::keys(Value pointer, Value batch, Value kvHead,
                                               Value first) {
   int64_t stride = sizes.kvHeads * sizes.headDim;
   Value row = add(mul(batch, constant(sizes.keys)), first);
-  Value place = add(mul(row, constant(stride)), mul(kvHead, constant(sizes.headDim)));
-  return {at(pointer, shape.element, place), shape.element, stride, sizes.headDim, shape.aligned,
-          first, sizes.keys};
+  Value offset = add(mul(row, constant(stride)), mul(kvHead, constant(sizes.headDim)));
+  return {at(pointer, shape.element, offset),
+          shape.element,
+          stride,
+          sizes.headDim,
+          shape.aligned,
+          first,
+          sizes.keys};
 }
 
 Value AttentionEmitter::termsOf(Value batch, Value head) {
@@ -186,8 +196,8 @@ void AttentionEmitter::startDropout(const Operands &operands) {
   key1 = loadOne(at(operands.key, i32, constant(1)), i32);
   Value id = loadOne(at(operands.ids, i32, batch), i32);
   firstHead = mul(widen(id), constant(sizes.globalHeads));
-  if (shape.headBegin)
-    firstHead = add(firstHead, widen(loadOne(operands.headBegin, i32)));
+  if (shape.headOffset)
+    firstHead = add(firstHead, widen(loadOne(operands.headOffset, i32)));
 }
 
 Value AttentionEmitter::weightRow(Value head, Value query) {
@@ -245,8 +255,8 @@ std::vector<std::string> AttentionEmitter::emitForward(const std::string &name) 
   startDropout(operands);
 
   tiles->start(of, forwardNeeds(sizes));
-  Tile &q = tiles->place(/*walked=*/false), &k = tiles->place(/*walked=*/true),
-       &v = tiles->place(/*walked=*/true);
+  Tile &q = tiles->allocate(/*walked=*/false), &k = tiles->allocate(/*walked=*/true),
+       &v = tiles->allocate(/*walked=*/true);
   tiles->load(q, queries(operands.q, batch, head, first));
 
   // Products are scaled with the exponent, for the largest product has the largest score,
@@ -343,8 +353,8 @@ void AttentionEmitter::emitQueryGradient(const std::string &name) {
   startDropout(operands);
 
   tiles->start(of, queryNeeds(sizes));
-  Tile &q = tiles->place(/*walked=*/false), &dout = tiles->place(/*walked=*/false),
-       &k = tiles->place(/*walked=*/true), &v = tiles->place(/*walked=*/true);
+  Tile &q = tiles->allocate(/*walked=*/false), &dout = tiles->allocate(/*walked=*/false),
+       &k = tiles->allocate(/*walked=*/true), &v = tiles->allocate(/*walked=*/true);
   tiles->load(q, queries(operands.q, batch, head, first));
   tiles->load(dout, queries(operands.dout, batch, head, first));
   tiles->settle();
@@ -354,10 +364,10 @@ void AttentionEmitter::emitQueryGradient(const std::string &name) {
   Values lses, deltas = tiles->dot(dout, queries(operands.out, batch, head, first));
   for (int64_t r = 0; r < rows; ++r) {
     Value query = add(first, tiles->rowOf(r)), exists = less(query, constant(sizes.queries));
-    Value place = add(termsOf(batch, head), query);
-    lses.push_back(loadOne(at(operands.lse, b.getF32Type(), place), b.getF32Type(), exists));
+    Value offset = add(termsOf(batch, head), query);
+    lses.push_back(loadOne(at(operands.lse, b.getF32Type(), offset), b.getF32Type(), exists));
     guarded(both(tiles->isFirst(), exists),
-            [&] { store(deltas[r], at(operands.delta, b.getF32Type(), place)); });
+            [&] { store(deltas[r], at(operands.delta, b.getF32Type(), offset)); });
   }
 
   auto [low, high] = visibleKeys(of);
@@ -405,12 +415,12 @@ void AttentionEmitter::emitKeyGradients(const std::string &name, const TileNeeds
 
   // Keys are rows here, so that their gradients are sums of rows.
   tiles->start(of, needs);
-  Tile &k = tiles->place(/*walked=*/false), &q = tiles->place(/*walked=*/true),
-       &dout = tiles->place(/*walked=*/true);
+  Tile &k = tiles->allocate(/*walked=*/false), &q = tiles->allocate(/*walked=*/true),
+       &dout = tiles->allocate(/*walked=*/true);
   tiles->load(k, keys(operands.k, batch, kvHead, first));
   Tile *v = nullptr; // Weights alone make the gradient of values.
   if (ofKeys) {
-    v = &tiles->place(/*walked=*/false);
+    v = &tiles->allocate(/*walked=*/false);
     tiles->load(*v, keys(operands.v, batch, kvHead, first));
   }
 

@@ -17,7 +17,7 @@ namespace meshwright::codegen::cuda {
 struct AttentionShape {
   MwAttention sizes;
   mlir::Type element;
-  bool dropout, headBegin;
+  bool dropout, headOffset;
   /// Whether pieces of rows may be read at once.
   bool aligned;
 };
@@ -37,16 +37,16 @@ public:
 private:
   /// The operands of a call by what they are, in a call's order.
   struct Operands {
-    mlir::Value dout, q, k, v, out, lse, ids, key, headBegin, dq, dk, dv, delta;
+    mlir::Value dout, q, k, v, out, lse, ids, key, headOffset, dq, dk, dv, delta;
   };
   Operands forwardOperands();
   Operands gradientOperands();
-  unsigned optional() const { return (shape.dropout ? 2 : 0) + shape.headBegin; }
+  unsigned optional() const { return (shape.dropout ? 2 : 0) + shape.headOffset; }
 
   /// The rows from number `first` on of the tensor of queries, or of keys, at `pointer`.
   Rows queries(mlir::Value pointer, mlir::Value batch, mlir::Value head, mlir::Value first);
   Rows keys(mlir::Value pointer, mlir::Value batch, mlir::Value kvHead, mlir::Value first);
-  /// The place in lse of query 0.
+  /// The index in lse of query 0.
   mlir::Value termsOf(mlir::Value batch, mlir::Value head);
   void decomposeBlock(int64_t tiles, int64_t heads);
   /// Makes of the number of a block's tile the number of its first query.

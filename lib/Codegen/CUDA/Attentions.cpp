@@ -64,9 +64,9 @@ Attentions::Attentions(ModuleOp module) {
     llvm::TypeSwitch<Operation *>(op).Case<exec::AttentionOp, exec::AttentionGradOp>(
         [&](auto attention) {
           plan::Attention row = rowOf(attention, alignments);
-          auto [place, isNew] =
+          auto [found, isNew] =
               known.try_emplace(keyOf(row, attention.getAttention().dropout), rows.size());
-          numbers[op] = place->second;
+          numbers[op] = found->second;
           if (isNew)
             rows.push_back(std::move(row));
         });

@@ -2,7 +2,7 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// On GPUs, generated code names a call of attention by its place in the plan's table,
+// On GPUs, generated code names a call of attention by its index in the plan's table,
 // where the runtime reads what cuDNN must know of it before the program starts. Calls
 // that differ in addresses alone have one number.
 //

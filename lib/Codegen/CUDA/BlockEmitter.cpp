@@ -179,7 +179,7 @@ gpu::GPUFuncOp BlockEmitter::begin(StringRef name, unsigned operands, int64_t bl
   return function;
 }
 
-Value BlockEmitter::place(int64_t bytes) {
+Value BlockEmitter::allocate(int64_t bytes) {
   Value base = at(sharedBase, b.getI8Type(), constant(sharedBytes));
   sharedBytes += bytes;
   return base;

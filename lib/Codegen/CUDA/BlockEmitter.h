@@ -40,8 +40,8 @@ public:
   //===--- functions --------------------------------------------------------===//
   /// Begins a kernel of `blocks` blocks that takes `operands` addresses.
   mlir::gpu::GPUFuncOp begin(mlir::StringRef name, unsigned operands, int64_t blocks);
-  /// Shared memory of `bytes`, a multiple of 16. All is placed before the function ends.
-  mlir::Value place(int64_t bytes);
+  /// Shared memory of `bytes`, a multiple of 16. All is allocated before the function ends.
+  mlir::Value allocate(int64_t bytes);
   void end();
 
   //===--- threads ----------------------------------------------------------===//

@@ -112,10 +112,10 @@ private:
   gpu::GPUFuncOp function;
 };
 
-using Element = llvm::function_ref<void(KernelWriter &, Value place, Value column)>;
+using Element = llvm::function_ref<void(KernelWriter &, Value index, Value column)>;
 } // namespace
 
-/// `body` for each element of the matrix: its place there, and its column.
+/// `body` for each element of the matrix: its index there, and its column.
 static void addOverMatrix(exec::MatmulOp op, gpu::GPUModuleOp target, StringRef what, Type type,
                           Element body) {
   std::string name = llvm::formatv("epilogue${0}${1}", what, type);
@@ -142,8 +142,8 @@ static void addSums(exec::MatmulOp op, gpu::GPUModuleOp target, Type from, Type 
     {
       OpBuilder::InsertionGuard guard(w.b);
       w.b.setInsertionPointToStart(sum.getBody());
-      Value place = w.add(w.multiply(sum.getInductionVar(), w.distance()), column);
-      Value more = w.add(sum.getRegionIterArg(0), w.load(from, w.matrix(), place));
+      Value index = w.add(w.multiply(sum.getInductionVar(), w.distance()), column);
+      Value more = w.add(sum.getRegionIterArg(0), w.load(from, w.matrix(), index));
       scf::YieldOp::create(w.b, w.loc, more);
     }
     w.store(to, sum.getResult(0), w.beside(), column);
@@ -153,29 +153,29 @@ static void addSums(exec::MatmulOp op, gpu::GPUModuleOp target, Type from, Type 
 void cuda::addEpilogueKernels(exec::MatmulOp op, gpu::GPUModuleOp target) {
   Type type = getElementTypeOrSelf(op.getC().getType());
   auto combine = [&](StringRef what, auto value) {
-    addOverMatrix(op, target, what, type, [&](KernelWriter &w, Value place, Value column) {
-      w.store(type, value(w, w.load(type, w.matrix(), place), place, column), w.matrix(), place);
+    addOverMatrix(op, target, what, type, [&](KernelWriter &w, Value index, Value column) {
+      w.store(type, value(w, w.load(type, w.matrix(), index), index, column), w.matrix(), index);
     });
   };
   // With another epilogue, what is added may be all that cuBLASLt gets wrong.
   if (op.getAddend() || !op.getBeta().isZero())
-    combine("addend", [&](KernelWriter &w, Value x, Value place, Value) {
-      return w.add(x, w.load(type, w.beside(), place));
+    combine("addend", [&](KernelWriter &w, Value x, Value index, Value) {
+      return w.add(x, w.load(type, w.beside(), index));
     });
   if (op.getBias())
     combine("bias", [&](KernelWriter &w, Value x, Value, Value column) {
       return w.add(x, w.load(type, w.beside(), column));
     });
   if (op.getGelu() && op.getPreactivation())
-    combine("gelu_kept", [&](KernelWriter &w, Value x, Value place, Value) {
-      w.store(type, x, w.beside(), place);
+    combine("gelu_kept", [&](KernelWriter &w, Value x, Value index, Value) {
+      w.store(type, x, w.beside(), index);
       return w.gelu(x);
     });
   else if (op.getGelu())
     combine("gelu", [&](KernelWriter &w, Value x, Value, Value) { return w.gelu(x); });
   if (op.getSlopeAt())
-    combine("gelu_grad", [&](KernelWriter &w, Value x, Value place, Value) {
-      return w.multiply(x, w.slope(w.load(type, w.beside(), place)));
+    combine("gelu_grad", [&](KernelWriter &w, Value x, Value index, Value) {
+      return w.multiply(x, w.slope(w.load(type, w.beside(), index)));
     });
   if (op.getSumA() || op.getSumB())
     addSums(op, target, getElementTypeOrSelf(op.getA().getType()), type);

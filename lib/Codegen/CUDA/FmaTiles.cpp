@@ -58,7 +58,7 @@ public:
     rowThread = e.divide(e.thread, columnThreads);
     columnThread = e.remainder(e.thread, columnThreads);
     tiles.clear();
-    scores = e.place(bytesOf(sizes.rows, sizes.columns));
+    scores = e.allocate(bytesOf(sizes.rows, sizes.columns));
   }
 
   Value rowOf(int64_t r) override { return e.add(rowThread, e.constant(rowOffset(r))); }
@@ -69,9 +69,9 @@ public:
   Value rowSum(Value value) override { return e.sumOf(columnThreads, value); }
   Value rowMax(Value value) override { return e.maxOf(columnThreads, value); }
 
-  Tile &place(bool walked) override {
+  Tile &allocate(bool walked) override {
     int64_t count = walked ? sizes.columns : sizes.rows;
-    return tiles.emplace_back(Tile{count, e.place(bytesOf(count, depth)), walked});
+    return tiles.emplace_back(Tile{count, e.allocate(bytesOf(count, depth)), walked});
   }
   void load(const Tile &tile, const Rows &from) override;
   void settle() override { e.barrier(); }
@@ -102,13 +102,13 @@ private:
     return e.mul(e.add(columnThread, e.constant(p * columnThreads)), e.constant(width));
   }
   VectorType wide() { return VectorType::get({width}, e.b.getF32Type()); }
-  /// The number at a place in shared memory with rows of `columns`.
-  Value placeOf(Value base, int64_t columns, Value row, Value column) {
+  /// The number at an offset in shared memory with rows of `columns`.
+  Value addressOf(Value base, int64_t columns, Value row, Value column) {
     return e.at(base, e.b.getF32Type(),
                 e.add(e.mul(row, e.constant(strideOf(columns))), column));
   }
   Value piece(Value base, int64_t columns, Value row, Value column) {
-    return e.load(placeOf(base, columns, row, column), wide());
+    return e.load(addressOf(base, columns, row, column), wide());
   }
   /// One piece of a row, as f32.
   Value piece(const Rows &from, Value row, Value column);
@@ -124,19 +124,19 @@ private:
 
 Value FmaTiles::piece(const Rows &from, Value row, Value column) {
   Value exists = e.less(e.add(from.first, row), e.constant(from.end));
-  Value place = e.add(e.mul(row, e.constant(from.stride)), column);
+  Value offset = e.add(e.mul(row, e.constant(from.stride)), column);
   if (!from.aligned) {
     Values elements;
     for (int64_t i = 0; i < width; ++i)
-      elements.push_back(e.loadOne(
-          e.at(from.pointer, from.element, e.add(place, e.constant(i))), from.element,
-          e.both(exists, e.less(e.add(column, e.constant(i)), e.constant(from.valid)))));
+      elements.push_back(
+          e.loadOne(e.at(from.pointer, from.element, e.add(offset, e.constant(i))), from.element,
+                    e.both(exists, e.less(e.add(column, e.constant(i)), e.constant(from.valid)))));
     return vector::FromElementsOp::create(e.b, e.loc, wide(), elements);
   }
   Value inside = e.both(exists, e.less(column, e.constant(from.valid)));
   return e.changed(inside, e.splat(e.number(0), width), [&] {
     Type type = VectorType::get({width}, from.element);
-    return Values{e.extend(e.load(e.at(from.pointer, from.element, place), type))};
+    return Values{e.extend(e.load(e.at(from.pointer, from.element, offset), type))};
   })[0];
 }
 
@@ -146,7 +146,7 @@ void FmaTiles::load(const Tile &tile, const Rows &from) {
     Value index = e.add(e.mul(step, e.constant(threads)), e.thread);
     Value row = e.divide(index, perRow);
     Value column = e.mul(e.remainder(index, perRow), e.constant(width));
-    Value to = placeOf(tile.base, depth, row, column);
+    Value to = addressOf(tile.base, depth, row, column);
     e.store(piece(from, row, column), to);
     return Values();
   });
@@ -174,7 +174,7 @@ Values FmaTiles::product(const Tile &x, const Tile &y) {
 Values FmaTiles::accumulate(ValueRange values, const Tile &y, ValueRange sums) {
   e.warpBarrier(); // The row's threads have read its last scores.
   for (auto [i, value] : llvm::enumerate(values))
-    e.store(value, placeOf(scores, sizes.columns, rowOf(i / columns), columnOf(i % columns)));
+    e.store(value, addressOf(scores, sizes.columns, rowOf(i / columns), columnOf(i % columns)));
   e.warpBarrier();
   return e.loop(e.constant(0), e.constant(sizes.columns / width), sums,
                 [&](Value step, ValueRange in) {
@@ -216,16 +216,16 @@ void FmaTiles::write(const Rows &to, ValueRange sums, ValueRange factors) {
       for (int64_t p = 0; p < pieces; ++p) {
         Value value = e.round(scaled[r * pieces + p], to.element);
         Value column = pieceOf(p);
-        Value place = e.add(e.mul(rowOf(r), e.constant(to.stride)), column);
+        Value offset = e.add(e.mul(rowOf(r), e.constant(to.stride)), column);
         if (to.aligned) {
           e.guarded(e.less(column, e.constant(to.valid)),
-                    [&] { e.store(value, e.at(to.pointer, to.element, place)); });
+                    [&] { e.store(value, e.at(to.pointer, to.element, offset)); });
           continue;
         }
         for (int64_t i = 0; i < width; ++i)
           e.guarded(e.less(e.add(column, e.constant(i)), e.constant(to.valid)), [&] {
             e.store(e.element(value, i),
-                    e.at(to.pointer, to.element, e.add(place, e.constant(i))));
+                    e.at(to.pointer, to.element, e.add(offset, e.constant(i))));
           });
       }
     });

@@ -24,11 +24,11 @@ using namespace meshwright::codegen;
 static std::string findAssembler() {
   if (auto found = llvm::sys::findProgramByName("ptxas"))
     return *found;
-  SmallVector<std::string> places;
+  SmallVector<std::string> folders;
   if (const char *home = getenv("CUDA_HOME"))
-    places.push_back(std::string(home) + "/bin");
-  places.push_back("/usr/local/cuda/bin");
-  SmallVector<StringRef> refs(places.begin(), places.end());
+    folders.push_back(std::string(home) + "/bin");
+  folders.push_back("/usr/local/cuda/bin");
+  SmallVector<StringRef> refs(folders.begin(), folders.end());
   auto found = llvm::sys::findProgramByName("ptxas", refs);
   return found ? *found : "";
 }

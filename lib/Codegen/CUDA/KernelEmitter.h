@@ -1,4 +1,4 @@
-//===- KernelEmitter.h - a kernel's stages as GPU functions -----------------===//
+//===- KernelEmitter.h - a kernel's loop nests as GPU functions -------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -6,7 +6,7 @@
 #ifndef MESHWRIGHT_CODEGEN_CUDA_KERNELEMITTER_H
 #define MESHWRIGHT_CODEGEN_CUDA_KERNELEMITTER_H
 
-#include "Codegen/KernelPlan.h"
+#include "Codegen/KernelLoops.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
@@ -20,15 +20,15 @@ constexpr llvm::StringLiteral sharedBytesAttr = "meshwright.shared_bytes";
 /// Of a function that does nothing where two of its pointers, by their numbers, are the same.
 constexpr llvm::StringLiteral inPlaceAttr = "meshwright.in_place";
 
-std::string stageName(llvm::StringRef kernel, unsigned index);
+std::string loopNestName(llvm::StringRef kernel, unsigned index);
 
-/// Adds to `module` one kernel gpu.func for each launch of `plan`, numbered in their order:
-/// a stage, or several that do the same (StageGroups.h). Its arguments are the
+/// Adds to `module` one kernel gpu.func for each launch of `kernelLoops`, numbered in their order:
+/// a loop nest, or several that do the same (LoopNestGroups.h). Its arguments are the
 /// addresses of the kernel's arguments and results, and of its workspace if it has
 /// one; its attributes known_grid_size and known_block_size are how it must be
 /// launched. `alignment` says for each argument and result to how many bytes its
 /// address is aligned; 16 is all that matters.
-mlir::LogicalResult emitKernel(const KernelPlan &plan, mlir::gpu::GPUModuleOp module,
+mlir::LogicalResult emitKernel(const KernelLoops &kernelLoops, mlir::gpu::GPUModuleOp module,
                                llvm::ArrayRef<int64_t> alignment);
 
 } // namespace meshwright::codegen::cuda

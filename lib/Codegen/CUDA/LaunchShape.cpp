@@ -1,4 +1,4 @@
-//===- LaunchShape.cpp - how a stage is spread over a GPU's threads ---------===//
+//===- LaunchShape.cpp - how a loop nest is spread over a GPU's threads -----===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -42,32 +42,32 @@ static constexpr int64_t scatterBlocks = 132, scatterRegisters = 96, mostRows = 
 
 /// The greatest common divisor of the distances, in elements, between the starts
 /// of vectors in memory of `type` that `map` indexes; 0 without rows.
-static int64_t stepOf(const Stage &stage, ArrayRef<int> map, RankedTensorType type) {
+static int64_t stepOf(const LoopNest &nest, ArrayRef<int> map, RankedTensorType type) {
   int64_t step = 0, stride = 1;
   auto shape = type.getShape().take_back(map.size());
   for (int64_t d = int64_t(map.size()) - 1; d >= 0; stride *= shape[d--])
-    if (!stage.isColumn(map[d]))
+    if (!nest.isColumn(map[d]))
       step = std::gcd(step, stride);
   return step;
 }
 
-static bool hasColumn(const Stage &stage, ArrayRef<int> map) {
-  return llvm::any_of(map, [&](int dim) { return stage.isColumn(dim); });
+static bool hasColumn(const LoopNest &nest, ArrayRef<int> map) {
+  return llvm::any_of(map, [&](int dim) { return nest.isColumn(dim); });
 }
 
 namespace {
-/// Memory that a stage reads or writes by vectors.
+/// Memory that a loop nest reads or writes by vectors.
 struct Access {
   const Buffer *buffer;
   int64_t step;
 };
 } // namespace
 
-/// All accesses of `stage`, or none if it must walk single elements.
-static std::optional<SmallVector<Access>> accessesOf(const Stage &stage) {
+/// All accesses of `nest`, or none if it must walk single elements.
+static std::optional<SmallVector<Access>> accessesOf(const LoopNest &nest) {
   SmallVector<Access> found;
   auto rowSize = [](RankedTensorType type) { return type.getNumElements() / type.getDimSize(0); };
-  for (auto &node : stage.nodes) {
+  for (auto &node : nest.nodes) {
     if (!node->buffer || node->scope != Scope::Column)
       continue;
     auto type = node->buffer->type;
@@ -81,38 +81,38 @@ static std::optional<SmallVector<Access>> accessesOf(const Stage &stage) {
       step = rowSize(type);
     } else if (node->kind == Node::Partials) {
       step = rowSize(type);
-    } else if (node->kind == Node::Pad && stage.isColumn(map[0])) {
+    } else if (node->kind == Node::Pad && nest.isColumn(map[0])) {
       return std::nullopt;
     } else if (node->kind == Node::Window) {
       step = 1;
       for (int64_t size : type.getShape().drop_front(node->primitive.dim + 1))
         step *= size;
     }
-    if (hasColumn(stage, map))
-      found.push_back({node->buffer, std::gcd(step, stepOf(stage, map, type))});
+    if (hasColumn(nest, map))
+      found.push_back({node->buffer, std::gcd(step, stepOf(nest, map, type))});
   }
-  for (const Root &root : stage.roots) {
+  for (const Root &root : nest.roots) {
     if (root.row || root.kind == Root::FullSum)
       continue;
-    int64_t step = stepOf(stage, root.map, root.dest->type);
-    if (root.kind == Root::Scatter || (root.kind == Root::ColumnSum && !stage.columns))
+    int64_t step = stepOf(nest, root.map, root.dest->type);
+    if (root.kind == Root::Scatter || (root.kind == Root::ColumnSum && !nest.columns))
       step = std::gcd(step, rowSize(root.dest->type));
     found.push_back({root.dest, step});
   }
   return found;
 }
 
-unsigned cuda::widestVector(const Stage &stage, const KernelPlan &plan,
+unsigned cuda::widestVector(const LoopNest &nest, const KernelLoops &kernelLoops,
                             ArrayRef<int64_t> alignment) {
-  if (stage.mainColumn < 0)
+  if (nest.mainColumn < 0)
     return 1;
-  auto accesses = accessesOf(stage);
+  auto accesses = accessesOf(nest);
   if (!accesses)
     return 1;
   auto elementBytes = [](const Access &access) {
     return int64_t(access.buffer->type.getElementTypeBitWidth() / 8);
   };
-  unsigned arguments = func::FuncOp(plan.function).getNumArguments();
+  unsigned arguments = func::FuncOp(kernelLoops.function).getNumArguments();
   auto alignmentOf = [&](const Buffer &buffer) -> int64_t {
     switch (buffer.kind) {
     case Buffer::Argument:
@@ -126,11 +126,11 @@ unsigned cuda::widestVector(const Stage &stage, const KernelPlan &plan,
     llvm_unreachable("all kinds of buffers are listed");
   };
   auto fits = [&](int64_t lanes) {
-    for (auto [dim, role] : llvm::enumerate(stage.roles))
-      if (role == Role::Column && (!stage.isMerged(dim) || int(dim) == stage.mainColumn) &&
-          stage.columnsOf(dim) % lanes)
+    for (auto [dim, role] : llvm::enumerate(nest.roles))
+      if (role == Role::Column && (!nest.isMerged(dim) || int(dim) == nest.mainColumn) &&
+          nest.columnsOf(dim) % lanes)
         return false;
-    if (stage.half % lanes)
+    if (nest.half % lanes)
       return false;
     return llvm::all_of(*accesses, [&](const Access &access) {
       int64_t bytes = std::min(accessBytes, lanes * elementBytes(access));
@@ -151,12 +151,12 @@ unsigned cuda::widestVector(const Stage &stage, const KernelPlan &plan,
 // Points
 //===----------------------------------------------------------------------===//
 
-static bool has(const Stage &stage, Root::Kind kind) {
-  return llvm::any_of(stage.roots, [&](const Root &root) { return root.kind == kind; });
+static bool has(const LoopNest &nest, Root::Kind kind) {
+  return llvm::any_of(nest.roots, [&](const Root &root) { return root.kind == kind; });
 }
 
-static int64_t elementsOf(const Stage &stage) {
-  return stage.rows(Role::Parallel) * stage.columnSize;
+static int64_t elementsOf(const LoopNest &nest) {
+  return nest.rows(Role::Parallel) * nest.columnSize;
 }
 
 /// One thread for each of the vectors of columns, fewer columns a vector if threads are few.
@@ -166,24 +166,24 @@ static void spread(LaunchShape &shape, int64_t elements) {
   shape.threads = elements / shape.lanes < enoughThreads ? 64 : 256;
 }
 
-/// Bytes that each thread must load for its vector from memory as large as the stage; what
+/// Bytes that each thread must load for its vector from memory as large as the loop nest; what
 /// many rows share is in caches.
-static int64_t loadedBytes(const Stage &stage, unsigned lanes) {
+static int64_t loadedBytes(const LoopNest &nest, unsigned lanes) {
   int64_t bytes = 0;
-  for (auto &node : stage.nodes)
+  for (auto &node : nest.nodes)
     if (node->buffer && node->scope == Scope::Column &&
-        node->buffer->type.getNumElements() >= elementsOf(stage))
+        node->buffer->type.getNumElements() >= elementsOf(nest))
       bytes += lanes * node->getElementType().getIntOrFloatBitWidth() / 8;
   return bytes;
 }
 
-/// Warps that share the partial results of a stage with few columns, of which one thread
+/// Warps that share the partial results of a loop nest with few columns, of which one thread
 /// each would add hundreds; 1 if there are none.
-static int64_t partsOf(const Stage &stage) {
+static int64_t partsOf(const LoopNest &nest) {
   int64_t parts = 1;
-  if (stage.half || stage.rows(Role::Parallel) != 1 || elementsOf(stage) >= enoughThreads)
+  if (nest.half || nest.rows(Role::Parallel) != 1 || elementsOf(nest) >= enoughThreads)
     return parts;
-  for (auto &node : stage.nodes)
+  for (auto &node : nest.nodes)
     if (node->kind == Node::Partials && node->scope == Scope::Column)
       parts = std::max(parts, std::min<int64_t>(
                                   mostParts,
@@ -191,14 +191,14 @@ static int64_t partsOf(const Stage &stage) {
   return parts;
 }
 
-static bool sharesScalars(const Stage &stage) {
-  return llvm::any_of(stage.nodes, [](const std::unique_ptr<Node> &node) {
+static bool sharesScalars(const LoopNest &nest) {
+  return llvm::any_of(nest.nodes, [](const std::unique_ptr<Node> &node) {
     return node->kind == Node::Partials && node->scope == Scope::Chunk;
   });
 }
 
-static void shapePoints(LaunchShape &shape, ArrayRef<const Stage *> members) {
-  const Stage &first = *members.front();
+static void shapePoints(LaunchShape &shape, ArrayRef<const LoopNest *> members) {
+  const LoopNest &first = *members.front();
   if (has(first, Root::FullSum)) {
     shape.threads = 256;
     if (!first.half)
@@ -208,7 +208,7 @@ static void shapePoints(LaunchShape &shape, ArrayRef<const Stage *> members) {
   }
   int64_t elements = 0;
   shape.parts = members.size() == 1 ? partsOf(first) : 1;
-  for (const Stage *member : members)
+  for (const LoopNest *member : members)
     elements += elementsOf(*member);
   if (shape.parts > 1) {
     shape.lanes = 1;
@@ -229,7 +229,7 @@ static void shapePoints(LaunchShape &shape, ArrayRef<const Stage *> members) {
       shape.vectors *= 2;
 }
 
-int64_t cuda::blocksOf(const Stage &member, const LaunchShape &shape) {
+int64_t cuda::blocksOf(const LoopNest &member, const LaunchShape &shape) {
   if (shape.kind != LaunchShape::Points)
     return shape.blocks;
   if (has(member, Root::FullSum))
@@ -249,16 +249,16 @@ static int64_t residentBlocks(int64_t group, int64_t threads) {
   return std::clamp<int64_t>(threads / group, 1, 4);
 }
 
-static void shapeRows(LaunchShape &shape, const Stage &stage, bool partial) {
+static void shapeRows(LaunchShape &shape, const LoopNest &nest, bool partial) {
   int64_t widest = 1;
-  for (auto [dim, role] : llvm::enumerate(stage.roles))
-    if (role == Role::Column && (!stage.isMerged(dim) || int(dim) == stage.mainColumn))
-      widest = std::max(widest, stage.columnsOf(dim));
+  for (auto [dim, role] : llvm::enumerate(nest.roles))
+    if (role == Role::Column && (!nest.isMerged(dim) || int(dim) == nest.mainColumn))
+      widest = std::max(widest, nest.columnsOf(dim));
   auto fits = [&](int64_t group, int64_t elements) {
     int64_t slots = slotsOf(widest, group, shape.lanes);
     return slots <= mostSlots && slots * shape.lanes <= elements;
   };
-  int64_t rows = stage.rows(Role::Parallel);
+  int64_t rows = nest.rows(Role::Parallel);
   if (!partial && fits(warpSize, mostElements)) {
     shape.inRegisters = true;
     shape.group = warpSize;
@@ -270,21 +270,21 @@ static void shapeRows(LaunchShape &shape, const Stage &stage, bool partial) {
   }
   // Where nothing is summed along rows, threads need not share one: a block has some of the
   // columns, one vector a thread.
-  bool along = !rowReductions(stage).empty() || has(stage, Root::FullSum) ||
-               llvm::any_of(stage.roots, [](const Root &root) { return root.row; });
-  if (partial && !along && !stage.half) {
+  bool along = !rowReductions(nest).empty() || has(nest, Root::FullSum) ||
+               llvm::any_of(nest.roots, [](const Root &root) { return root.row; });
+  if (partial && !along && !nest.half) {
     int64_t vectors = widest / shape.lanes;
     shape.tiles = llvm::divideCeil(vectors, 256);
     shape.group = llvm::alignTo(llvm::divideCeil(vectors, shape.tiles), warpSize);
     shape.inRegisters = true;
     shape.threads = shape.group;
-    shape.blocks = stage.chunks * shape.tiles;
+    shape.blocks = nest.chunks * shape.tiles;
     shape.residentBlocks = residentBlocks(shape.group, 1024);
     return;
   }
   // Sums of columns stay in registers beside the row.
-  int64_t sums = llvm::count_if(
-      stage.roots, [](const Root &root) { return root.kind == Root::ColumnSum; });
+  int64_t sums =
+      llvm::count_if(nest.roots, [](const Root &root) { return root.kind == Root::ColumnSum; });
   int64_t elements = std::min(mostElements / 2, mostElements / std::max<int64_t>(sums, 1));
   for (shape.group = partial ? warpSize : 2 * warpSize; shape.group < 512; shape.group *= 2)
     if (fits(shape.group, sums ? std::min<int64_t>(elements, 8) : elements))
@@ -297,7 +297,7 @@ static void shapeRows(LaunchShape &shape, const Stage &stage, bool partial) {
     shape.residentBlocks = 1024 / shape.group;
   }
   // No more warps than the row fills: the others would hold registers for nothing.
-  if (shape.inRegisters && !stage.half) {
+  if (shape.inRegisters && !nest.half) {
     int64_t slots = slotsOf(widest, shape.group, shape.lanes);
     shape.group = llvm::alignTo(llvm::divideCeil(widest, slots * shape.lanes), warpSize);
     // Blocks are as many as chunks, some for each multiprocessor: registers must not leave
@@ -309,24 +309,24 @@ static void shapeRows(LaunchShape &shape, const Stage &stage, bool partial) {
     }
   }
   shape.threads = shape.group;
-  shape.blocks = partial ? stage.chunks : rows;
+  shape.blocks = partial ? nest.chunks : rows;
 }
 
 //===----------------------------------------------------------------------===//
 // Scatters
 //===----------------------------------------------------------------------===//
 
-static void shapeOwners(LaunchShape &shape, const Stage &stage) {
+static void shapeOwners(LaunchShape &shape, const LoopNest &nest) {
   shape.kind = LaunchShape::Owners;
-  auto target = stage.roots.front().dest->type;
-  int64_t vectors = stage.columnSize / shape.lanes;
+  auto target = nest.roots.front().dest->type;
+  int64_t vectors = nest.columnSize / shape.lanes;
   int64_t tiles = llvm::divideCeil(vectors, 256);
   shape.threads = llvm::alignTo(llvm::divideCeil(vectors, tiles), warpSize);
   shape.owners = std::clamp<int64_t>(scatterBlocks / tiles, 1, target.getDimSize(0));
   shape.blocks = tiles * shape.owners;
   // Of each row that is on its way a thread holds a vector of it and one of the target.
-  int64_t bytes = loadedBytes(stage, shape.lanes) +
-                  shape.lanes * target.getElementTypeBitWidth() / 8;
+  int64_t bytes =
+      loadedBytes(nest, shape.lanes) + shape.lanes * target.getElementTypeBitWidth() / 8;
   shape.vectors = std::clamp<int64_t>(scatterRegisters * 4 / bytes, 1, mostRows);
 }
 
@@ -334,31 +334,31 @@ static void shapeOwners(LaunchShape &shape, const Stage &stage) {
 // All
 //===----------------------------------------------------------------------===//
 
-LaunchShape cuda::launchShapeOf(ArrayRef<const Stage *> members, unsigned lanes) {
+LaunchShape cuda::launchShapeOf(ArrayRef<const LoopNest *> members, unsigned lanes) {
   LaunchShape shape;
   shape.lanes = lanes;
-  const Stage &stage = *members.front();
-  if (has(stage, Root::Scatter)) {
-    shapeOwners(shape, stage);
+  const LoopNest &nest = *members.front();
+  if (has(nest, Root::Scatter)) {
+    shapeOwners(shape, nest);
     return shape;
   }
-  if (stage.columns) {
+  if (nest.columns) {
     shape.kind = LaunchShape::Columns;
-    int64_t elements = elementsOf(stage);
+    int64_t elements = elementsOf(nest);
     spread(shape, elements);
     shape.blocks = llvm::divideCeil(elements / shape.lanes, shape.threads);
     return shape;
   }
-  bool rowRoots = llvm::any_of(stage.roots, [](const Root &root) { return root.row; });
-  if (!rowReductions(stage).empty() || has(stage, Root::ColumnSum) ||
-      (rowRoots && stage.mainColumn >= 0)) {
+  bool rowRoots = llvm::any_of(nest.roots, [](const Root &root) { return root.row; });
+  if (!rowReductions(nest).empty() || has(nest, Root::ColumnSum) ||
+      (rowRoots && nest.mainColumn >= 0)) {
     shape.kind = LaunchShape::Rows;
-    shapeRows(shape, stage, has(stage, Root::ColumnSum) || has(stage, Root::FullSum));
+    shapeRows(shape, nest, has(nest, Root::ColumnSum) || has(nest, Root::FullSum));
     return shape;
   }
   shapePoints(shape, members);
   shape.blocks = 0;
-  for (const Stage *member : members)
+  for (const LoopNest *member : members)
     shape.blocks += blocksOf(*member, shape);
   return shape;
 }

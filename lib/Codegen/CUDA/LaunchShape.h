@@ -1,4 +1,4 @@
-//===- LaunchShape.h - how a stage is spread over a GPU's threads -----------===//
+//===- LaunchShape.h - how a loop nest is spread over a GPU's threads -------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -19,7 +19,7 @@
 #ifndef MESHWRIGHT_CODEGEN_CUDA_LAUNCHSHAPE_H
 #define MESHWRIGHT_CODEGEN_CUDA_LAUNCHSHAPE_H
 
-#include "Codegen/KernelPlan.h"
+#include "Codegen/KernelLoops.h"
 
 namespace meshwright::codegen::cuda {
 
@@ -51,17 +51,17 @@ struct LaunchShape {
   int64_t owners = 1;
 };
 
-/// The elements of the widest vectors that the shapes of `stage` and the alignment of its
+/// The elements of the widest vectors that the shapes of `nest` and the alignment of its
 /// memory allow.
-unsigned widestVector(const Stage &stage, const KernelPlan &plan,
+unsigned widestVector(const LoopNest &nest, const KernelLoops &kernelLoops,
                       llvm::ArrayRef<int64_t> alignment);
 
-/// How `members` are launched together: stages that differ in their sizes only, or one
-/// stage. `lanes` is the narrowest of their widest vectors.
-LaunchShape launchShapeOf(llvm::ArrayRef<const Stage *> members, unsigned lanes);
+/// How `members` are launched together: loop nests that differ in their sizes only, or one
+/// loop nest. `lanes` is the narrowest of their widest vectors.
+LaunchShape launchShapeOf(llvm::ArrayRef<const LoopNest *> members, unsigned lanes);
 
 /// Blocks of those of a launch that work on `member`.
-int64_t blocksOf(const Stage &member, const LaunchShape &shape);
+int64_t blocksOf(const LoopNest &member, const LaunchShape &shape);
 
 /// Pieces that `group` threads with vectors of `lanes` need to walk `columns`.
 inline int64_t slotsOf(int64_t columns, int64_t group, int64_t lanes) {

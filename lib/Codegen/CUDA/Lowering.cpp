@@ -53,20 +53,20 @@ using namespace meshwright::codegen;
 static llvm::StringMap<SmallVector<int64_t>> alignmentsIn(ModuleKernels &kernels,
                                                           cuda::Alignments &alignments) {
   llvm::StringMap<SmallVector<int64_t>> found;
-  for (const KernelPlan *plan : kernels.distinct) {
-    func::FuncOp kernel = plan->function;
+  for (const KernelLoops *kernelLoops : kernels.distinct) {
+    func::FuncOp kernel = kernelLoops->function;
     found[kernel.getName()].assign(kernel.getNumArguments() + kernel.getNumResults(), 16);
   }
-  for (auto [program, plans] :
+  for (auto [program, scheduled] :
        llvm::zip_equal(dist::programsOf(*kernels.module), kernels.programs))
     for (auto entry : program.getOps<exec::ProgramOp>())
       entry.walk([&](exec::LaunchOp launch) {
-        auto plan = plans.find(launch.getKernel());
-        if (plan == plans.end())
+        auto kernelLoops = scheduled.find(launch.getKernel());
+        if (kernelLoops == scheduled.end())
           return;
         SmallVector<Value> memory(launch.getInputs());
         llvm::append_range(memory, launch.getOutputs());
-        func::FuncOp kernel = plan->second.function;
+        func::FuncOp kernel = kernelLoops->second.function;
         for (auto [known, value] : llvm::zip(found[kernel.getName()], memory))
           known = std::gcd(known, alignments.of(value));
       });
@@ -90,8 +90,9 @@ FailureOr<OwningOpRef<ModuleOp>> cuda::emitKernels(ModuleKernels &kernels,
   auto target = gpu::GPUModuleOp::create(b, result->getLoc(), kernelModule);
   cuda::Alignments alignments(*kernels.module);
   auto ofKernels = alignmentsIn(kernels, alignments);
-  for (const KernelPlan *plan : kernels.distinct)
-    if (failed(emitKernel(*plan, target, ofKernels[func::FuncOp(plan->function).getName()])))
+  for (const KernelLoops *kernelLoops : kernels.distinct)
+    if (failed(emitKernel(*kernelLoops, target,
+                          ofKernels[func::FuncOp(kernelLoops->function).getName()])))
       return failure();
   WalkResult walked = kernels.module->walk([&](Operation *op) {
     bool aligned = alignments.ofAll(op->getOperands()) == 16;
@@ -117,16 +118,16 @@ FailureOr<OwningOpRef<ModuleOp>> cuda::emitKernels(ModuleKernels &kernels,
   return result;
 }
 
-FailureOr<ModuleKernels> cuda::planKernels(ModuleOp module) {
+FailureOr<ModuleKernels> cuda::buildKernels(ModuleOp module) {
   // Ops of these are created outside of passes, which would load them.
   module.getContext()
       ->loadDialect<LLVM::LLVMDialect, NVVM::NVVMDialect, gpu::GPUDialect, memref::MemRefDialect,
                     scf::SCFDialect, vector::VectorDialect, cf::ControlFlowDialect>();
-  return ModuleKernels::plan(module, scheduleLimits);
+  return ModuleKernels::build(module, scheduleLimits);
 }
 
 FailureOr<OwningOpRef<ModuleOp>> cuda::emitKernels(ModuleOp module) {
-  auto kernels = cuda::planKernels(module);
+  auto kernels = cuda::buildKernels(module);
   if (failed(kernels))
     return failure();
   cuda::AttentionKernels attention;

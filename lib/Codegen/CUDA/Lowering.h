@@ -19,7 +19,7 @@ constexpr llvm::StringLiteral kernelModule = "kernels";
 /// hold rows of up to 8192 elements in registers.
 constexpr exec::ScheduleLimits scheduleLimits{512, 8192, 8192};
 
-mlir::FailureOr<ModuleKernels> planKernels(mlir::ModuleOp module);
+mlir::FailureOr<ModuleKernels> buildKernels(mlir::ModuleOp module);
 
 /// All kernels, and those of `attention`, as gpu.funcs of one gpu.module.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> emitKernels(ModuleKernels &kernels,

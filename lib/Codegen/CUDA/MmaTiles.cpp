@@ -56,13 +56,13 @@ public:
   Value rowSum(Value value) override { return e.sumOf(4, value); }
   Value rowMax(Value value) override { return e.maxOf(4, value); }
 
-  Tile &place(bool walked) override {
+  Tile &allocate(bool walked) override {
     int64_t count = walked ? sizes.columns : sizes.rows;
     bool inRegisters = !walked && heldOf(count) <= room;
     if (inRegisters)
       room -= heldOf(count);
     return tiles.emplace_back(
-        Tile{count, e.place((walked ? 2 : 1) * bytesOf(count)), walked, inRegisters});
+        Tile{count, e.allocate((walked ? 2 : 1) * bytesOf(count)), walked, inRegisters});
   }
   void load(const Tile &tile, const Rows &from) override;
   void settle() override;
@@ -102,11 +102,11 @@ private:
   Fragment load(Value address, bool transposed);
   /// Of a kept tile, rows 16 m ... of this warp and columns 16 k ....
   Fragment rowsOf(const Tile &tile, int64_t m, int64_t k);
-  /// Of a walked tile, this thread's place, and what is at so many rows and columns from it.
-  Value walkedBase(const Tile &tile, Value lanePlace) {
-    return e.at(e.at(tile.base, e.b.getI8Type(), stage), element, lanePlace);
+  /// Of a walked tile, this thread's address, and the one at so many rows and columns from it.
+  Value walkedBase(const Tile &tile, Value laneStart) {
+    return e.at(e.at(tile.base, e.b.getI8Type(), inUse), element, laneStart);
   }
-  Value placeFrom(Value base, int64_t row, int64_t column) {
+  Value addressFrom(Value base, int64_t row, int64_t column) {
     return e.at(base, element, e.constant(row * stride + column));
   }
   /// Adds a product to four sums, columns 8 n ... of a row operand's rows.
@@ -120,8 +120,8 @@ private:
   int64_t room = 0; ///< registers for kept tiles
   Value firstRow, firstColumn;
   /// Of lanes, in elements: of rows of a kept tile, of rows and of columns of a walked one.
-  Value keptPlace, rowPlace, columnPlace;
-  Value stage; ///< bytes from a walked tile's memory to the part of it that is in use
+  Value keptStart, rowStart, columnStart;
+  Value inUse; ///< bytes from a walked tile's memory to the part of it that is in use
 };
 } // namespace
 
@@ -156,13 +156,13 @@ void MmaTiles::start(const TileSizes &chosen, const TileNeeds &needs) {
   // for rows, and for what becomes two fragments of columns the two in the middle change
   // places, unless the matrices are transposed.
   auto eights = [&](int64_t n) { return e.mul(e.remainder(e.divide(lane, n), 2), e.constant(8)); };
-  auto placeOf = [&](Value row, Value column) {
+  auto offsetOf = [&](Value row, Value column) {
     return e.add(e.mul(row, e.constant(stride)), column);
   };
   Value within = e.remainder(lane, 8);
-  columnPlace = placeOf(e.add(within, eights(8)), eights(16));
-  keptPlace = e.add(e.mul(warpRow, e.constant(stride)), columnPlace);
-  rowPlace = placeOf(e.add(within, eights(16)), eights(8));
+  columnStart = offsetOf(e.add(within, eights(8)), eights(16));
+  keptStart = e.add(e.mul(warpRow, e.constant(stride)), columnStart);
+  rowStart = offsetOf(e.add(within, eights(16)), eights(8));
 }
 
 //===----------------------------------------------------------------------===//
@@ -178,7 +178,7 @@ void MmaTiles::load(const Tile &tile, const Rows &from) {
   auto begin = [&](Value base, int64_t stride) {
     return e.at(base, element, e.add(e.mul(row, e.constant(stride)), column));
   };
-  Value to = tile.walked ? e.at(tile.base, e.b.getI8Type(), stage) : tile.base;
+  Value to = tile.walked ? e.at(tile.base, e.b.getI8Type(), inUse) : tile.base;
   Value target = begin(to, stride), source = begin(from.pointer, from.stride);
   Value last; // How far the last row that is there is from this thread's first one.
   if (from.end % tile.rows != 0)
@@ -195,7 +195,7 @@ void MmaTiles::load(const Tile &tile, const Rows &from) {
       }
       Value there = e.at(source, element, e.mul(exists, e.constant(from.stride)));
       for (int64_t along = 0; along < depth; along += across * piece)
-        NVVM::CpAsyncOp::create(e.b, e.loc, placeFrom(target, further, along),
+        NVVM::CpAsyncOp::create(e.b, e.loc, addressFrom(target, further, along),
                                 e.at(there, element, e.constant(along)), 16,
                                 NVVM::LoadCacheModifierKind::CG, size);
     }
@@ -219,11 +219,11 @@ void MmaTiles::settle() {
 
 Values MmaTiles::walk(Value low, Value high, ValueRange start, Fetch fetch, Body body) {
   int64_t bytes = bytesOf(sizes.columns);
-  stage = e.constant(0);
+  inUse = e.constant(0);
   e.guarded(e.less(low, high), [&] { fetch(low); });
   settle();
   Values carried(start);
-  carried.push_back(stage);
+  carried.push_back(inUse);
   Values ends = e.loop(low, high, carried, [&](Value step, ValueRange in) {
     Value now = in.back(), other = e.sub(e.constant(bytes), now);
     // What this thread has copied is there, and after the barrier what all have; nobody
@@ -231,10 +231,10 @@ Values MmaTiles::walk(Value low, Value high, ValueRange start, Fetch fetch, Body
     NVVM::CpAsyncWaitGroupOp::create(e.b, e.loc, 0);
     e.barrier();
     Value next = e.add(step, e.constant(1));
-    stage = other;
+    inUse = other;
     e.guarded(e.less(next, high), [&] { fetch(next); });
     NVVM::CpAsyncCommitGroupOp::create(e.b, e.loc);
-    stage = now;
+    inUse = now;
     Values results = body(step, in.drop_back());
     results.push_back(other);
     return results;
@@ -263,7 +263,7 @@ Fragment MmaTiles::load(Value address, bool transposed) {
 Fragment MmaTiles::rowsOf(const Tile &tile, int64_t m, int64_t k) {
   Fragment result;
   if (tile.held.empty())
-    return load(placeFrom(e.at(tile.base, element, keptPlace), m * side, k * side), false);
+    return load(addressFrom(e.at(tile.base, element, keptStart), m * side, k * side), false);
   std::copy_n(tile.held.begin() + (m * depth / side + k) * 4, 4, result.begin());
   return result;
 }
@@ -294,13 +294,13 @@ void MmaTiles::multiply(const Fragment &a, Value b0, Value b1, MutableArrayRef<V
 
 Values MmaTiles::product(const Tile &x, const Tile &y) {
   Values sums(rows * columns, e.number(0));
-  Value base = walkedBase(y, rowPlace);
+  Value base = walkedBase(y, rowStart);
   for (int64_t k = 0; k < depth / side; ++k) {
     SmallVector<Fragment> of;
     for (int64_t m = 0; m < rows / 2; ++m)
       of.push_back(rowsOf(x, m, k));
     for (int64_t n = 0; n < sizes.columns / side; ++n) {
-      Fragment by = load(placeFrom(base, n * side, k * side), false);
+      Fragment by = load(addressFrom(base, n * side, k * side), false);
       for (int64_t m = 0; m < rows / 2; ++m)
         for (int64_t half = 0; half < 2; ++half)
           multiply(of[m], by[2 * half], by[2 * half + 1], sums, m, 2 * n + half, columns);
@@ -311,7 +311,7 @@ Values MmaTiles::product(const Tile &x, const Tile &y) {
 
 Values MmaTiles::accumulate(ValueRange scores, const Tile &y, ValueRange sums) {
   Values next(sums);
-  Value base = walkedBase(y, columnPlace);
+  Value base = walkedBase(y, columnStart);
   for (int64_t k = 0; k < sizes.columns / side; ++k) {
     SmallVector<Fragment> of;
     for (int64_t m = 0; m < rows / 2; ++m) {
@@ -322,7 +322,7 @@ Values MmaTiles::accumulate(ValueRange scores, const Tile &y, ValueRange sums) {
       }
     }
     for (int64_t n = 0; n < depth / side; ++n) {
-      Fragment by = load(placeFrom(base, k * side, n * side), true);
+      Fragment by = load(addressFrom(base, k * side, n * side), true);
       for (int64_t m = 0; m < rows / 2; ++m)
         for (int64_t half = 0; half < 2; ++half)
           multiply(of[m], by[2 * half], by[2 * half + 1], next, m, 2 * n + half, depth / 4);

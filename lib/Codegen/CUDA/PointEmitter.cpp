@@ -1,9 +1,9 @@
-//===- PointEmitter.cpp - stages whose threads have vectors of their own ----===//
+//===- PointEmitter.cpp - loop nests whose threads have vectors of their own ---===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Codegen/CUDA/StageEmitter.h"
+#include "Codegen/CUDA/LoopNestEmitter.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -18,9 +18,10 @@ using namespace meshwright::codegen::cuda;
 // Vectors
 //===----------------------------------------------------------------------===//
 
-StageEmitter::Carried StageEmitter::emitVectorsOf(int half, ArrayRef<Value> numbers,
-                                                  ArrayRef<Value> carried, const Memo &known) {
-  bool hasColumns = stage.mainColumn >= 0;
+LoopNestEmitter::Carried LoopNestEmitter::emitVectorsOf(int half, ArrayRef<Value> numbers,
+                                                        ArrayRef<Value> carried,
+                                                        const Memo &known) {
+  bool hasColumns = nest.mainColumn >= 0;
   struct Vector {
     Columns columns;
     Memo memo;
@@ -34,8 +35,8 @@ StageEmitter::Carried StageEmitter::emitVectorsOf(int half, ArrayRef<Value> numb
     Value row = number, index;
     if (hasColumns) {
       index = number;
-      if (stage.rows(Role::Parallel) > 1) {
-        int64_t perRow = stage.columnSize / lanes;
+      if (nest.rows(Role::Parallel) > 1) {
+        int64_t perRow = nest.columnSize / lanes;
         row = arith::DivUIOp::create(b, loc, number, constant(perRow));
         index = arith::RemUIOp::create(b, loc, number, constant(perRow));
       } else {
@@ -51,7 +52,7 @@ StageEmitter::Carried StageEmitter::emitVectorsOf(int half, ArrayRef<Value> numb
     vector.columns.index = index;
     vector.columns.half = half;
     vector.columns.memo = &vector.memo;
-    for (const Root &root : stage.roots)
+    for (const Root &root : nest.roots)
       vector.values.push_back(hasColumns ? splat(eval(root.node, &vector.columns))
                                          : eval(root.node, nullptr));
     vector.indices = indices;
@@ -61,7 +62,7 @@ StageEmitter::Carried StageEmitter::emitVectorsOf(int half, ArrayRef<Value> numb
   for (Vector &vector : vectors) {
     indices = vector.indices;
     unsigned sum = 0;
-    for (auto [root, value] : llvm::zip(stage.roots, vector.values)) {
+    for (auto [root, value] : llvm::zip(nest.roots, vector.values)) {
       if (root.kind == Root::FullSum) {
         sums[sum] = combine(root.reduction, sums[sum], value);
         ++sum;
@@ -75,14 +76,14 @@ StageEmitter::Carried StageEmitter::emitVectorsOf(int half, ArrayRef<Value> numb
   return sums;
 }
 
-StageEmitter::Carried StageEmitter::emitVectors(ArrayRef<Value> numbers, ArrayRef<Value> carried,
-                                                const Memo &known) {
-  if (!stage.half)
+LoopNestEmitter::Carried LoopNestEmitter::emitVectors(ArrayRef<Value> numbers,
+                                                      ArrayRef<Value> carried, const Memo &known) {
+  if (!nest.half)
     return emitVectorsOf(0, numbers, carried, known);
   assert(numbers.size() == 1 && "vectors of two halves take different branches");
-  Value inRow = arith::RemUIOp::create(b, loc, numbers.front(), constant(stage.columnSize / lanes));
+  Value inRow = arith::RemUIOp::create(b, loc, numbers.front(), constant(nest.columnSize / lanes));
   auto branch = scf::IfOp::create(b, loc, ValueRange(carried).getTypes(),
-                                  less(inRow, constant(stage.half / lanes)),
+                                  less(inRow, constant(nest.half / lanes)),
                                   /*withElseRegion=*/true);
   for (int half : {0, 1}) {
     OpBuilder::InsertionGuard guard(b);
@@ -102,7 +103,7 @@ StageEmitter::Carried StageEmitter::emitVectors(ArrayRef<Value> numbers, ArrayRe
 // Points
 //===----------------------------------------------------------------------===//
 
-void StageEmitter::emitPoints() {
+void LoopNestEmitter::emitPoints() {
   if (!rootsOf(Root::FullSum).empty())
     return emitChunkOfPoints();
   if (shape.parts > 1)
@@ -115,7 +116,7 @@ void StageEmitter::emitPoints() {
     Value number = arith::AddIOp::create(b, loc, first, constant(i * shape.threads));
     numbers.push_back(arith::AddIOp::create(b, loc, number, thread));
   }
-  bool full = llvm::all_of(stages, [&](const Stage *member) {
+  bool full = llvm::all_of(nests, [&](const LoopNest *member) {
     return member->rows(Role::Parallel) * member->columnSize / lanes % ofBlock == 0;
   });
   if (full) {
@@ -124,7 +125,7 @@ void StageEmitter::emitPoints() {
   }
   if (numbers.size() == 1)
     return guarded(less(numbers.front(), points), [&] { emitVectors(numbers, {}); });
-  // The last block of a stage takes its vectors one by one.
+  // The last block of a loop nest takes its vectors one by one.
   Value end = arith::AddIOp::create(b, loc, first, constant(ofBlock));
   auto last = scf::IfOp::create(b, loc, less(points, end), /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
@@ -135,7 +136,7 @@ void StageEmitter::emitPoints() {
   emitVectors(numbers, {});
 }
 
-void StageEmitter::emitChunkOfPoints() {
+void LoopNestEmitter::emitChunkOfPoints() {
   auto sums = rootsOf(Root::FullSum);
   // Chunks of equal size; the last may be shorter.
   Value size = chunkSize;
@@ -145,7 +146,7 @@ void StageEmitter::emitChunkOfPoints() {
   Carried start;
   for (const Root *root : sums) {
     Type type = b.getF32Type();
-    start.push_back(neutral(root->reduction, stage.mainColumn < 0 ? type : Type(vectorOf(type))));
+    start.push_back(neutral(root->reduction, nest.mainColumn < 0 ? type : Type(vectorOf(type))));
   }
   if (shape.vectors > 1) {
     // Several vectors at once as long as there are as many; how far this came is
@@ -182,13 +183,13 @@ void StageEmitter::emitChunkOfPoints() {
 // Partial results
 //===----------------------------------------------------------------------===//
 
-Value StageEmitter::partialCount(Node *node) {
+Value LoopNestEmitter::partialCount(Node *node) {
   Value count = partialCounts.lookup(node);
   return count ? count : constant(node->buffer->type.getDimSize(0));
 }
 
 /// Partial results `first`, `first` + `step` and so on.
-Value StageEmitter::addPartials(Node *node, const Columns *columns, Value first, Value step) {
+Value LoopNestEmitter::addPartials(Node *node, const Columns *columns, Value first, Value step) {
   auto type = node->buffer->type;
   Type elementType = node->getElementType();
   auto kind = node->primitive.reduction;
@@ -205,7 +206,7 @@ Value StageEmitter::addPartials(Node *node, const Columns *columns, Value first,
       .front();
 }
 
-Value StageEmitter::partials(Node *node, const Columns *columns) {
+Value LoopNestEmitter::partials(Node *node, const Columns *columns) {
   if (node->scope == Scope::Chunk && shape.threads % warpSize == 0) {
     Value sum = addPartials(node, nullptr, thread, constant(shape.threads));
     return threadsReduce(node->primitive.reduction, {sum}, shape.threads).front();
@@ -214,17 +215,17 @@ Value StageEmitter::partials(Node *node, const Columns *columns) {
                      constant(1));
 }
 
-void StageEmitter::evalSharedPartials() {
-  for (auto &node : stage.nodes)
+void LoopNestEmitter::evalSharedPartials() {
+  for (auto &node : nest.nodes)
     if (node->kind == Node::Partials && node->scope == Scope::Chunk)
       eval(node.get(), nullptr);
 }
 
 /// Each warp adds some of the partial results for the block's columns; the first one adds
 /// their sums and does the rest.
-void StageEmitter::emitSharedColumns() {
+void LoopNestEmitter::emitSharedColumns() {
   SmallVector<Node *> nodes;
-  for (auto &node : stage.nodes)
+  for (auto &node : nest.nodes)
     if (node->kind == Node::Partials && node->scope == Scope::Column)
       nodes.push_back(node.get());
   Value part = arith::DivUIOp::create(b, loc, thread, constant(warpSize));

@@ -54,8 +54,8 @@ FailureOr<int64_t> ProductTable::numberOf(exec::MatmulOp op) {
   auto [entry, isNew] = numbers.try_emplace(row, int64_t(numbers.size()));
   if (isNew) {
     llvm::append_range(table, row);
-    places += locationText(op.getLoc());
-    places.push_back('\0');
+    callSites += locationText(op.getLoc());
+    callSites.push_back('\0');
   }
   return entry->second;
 }

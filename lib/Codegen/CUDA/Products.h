@@ -27,13 +27,13 @@ public:
 
   const std::vector<int64_t> &rows() const { return table; }
   size_t size() const { return numbers.size(); }
-  llvm::StringRef locations() const { return places; }
+  llvm::StringRef locations() const { return callSites; }
 
 private:
   Alignments alignments;
   std::map<std::vector<int64_t>, int64_t> numbers;
   std::vector<int64_t> table;
-  std::string places;
+  std::string callSites;
 };
 
 } // namespace meshwright::codegen::cuda

@@ -41,9 +41,9 @@ static void eraseIdle(ModuleKernels &kernels, gpu::GPUModuleOp functions) {
   auto programs = dist::programsOf(*kernels.module);
   for (size_t p = 0; p < programs.size(); ++p)
     programs[p].walk([&](exec::LaunchOp launch) {
-      const KernelPlan &plan = kernels.programs[p].find(launch.getKernel())->second;
-      for (unsigned i = 0; i < plan.stages.size(); ++i) {
-        std::string name = cuda::stageName(func::FuncOp(plan.function).getName(), i);
+      const KernelLoops &kernelLoops = kernels.programs[p].find(launch.getKernel())->second;
+      for (unsigned i = 0; i < kernelLoops.nests.size(); ++i) {
+        std::string name = cuda::loopNestName(func::FuncOp(kernelLoops.function).getName(), i);
         auto function = functions.lookupSymbol<gpu::GPUFuncOp>(name);
         if (function && !isIdle(idleInPlace(function), launch.getOperands()))
           launched.insert(name);
@@ -93,21 +93,22 @@ private:
 
 class CUDAProgramEmitter : public ProgramEmitter {
 public:
-  CUDAProgramEmitter(const Place &place, const KernelTable &table,
+  CUDAProgramEmitter(const Scope &scope, const KernelTable &table,
                      const cuda::AttentionKernels &attentions, const cuda::Attentions &calls,
                      cuda::ProductTable &products)
-      : ProgramEmitter(place), table(table), attentions(attentions), calls(calls),
+      : ProgramEmitter(scope), table(table), attentions(attentions), calls(calls),
         products(products) {}
 
 private:
   void launch(StringRef name, Value operands) {
     call("mw_launch_kernel", {i32(table.numberOf(name)), operands});
   }
-  LogicalResult launch(exec::LaunchOp op, const KernelPlan &plan) override {
+  LogicalResult launch(exec::LaunchOp op, const KernelLoops &kernelLoops) override {
     Value operands = addresses(op.getOperands());
-    StringRef kernel = func::FuncOp(plan.function).getName();
-    for (unsigned i = 0; i < plan.stages.size(); ++i)
-      if (std::string name = cuda::stageName(kernel, i); table.isLaunched(name, op.getOperands()))
+    StringRef kernel = func::FuncOp(kernelLoops.function).getName();
+    for (unsigned i = 0; i < kernelLoops.nests.size(); ++i)
+      if (std::string name = cuda::loopNestName(kernel, i);
+          table.isLaunched(name, op.getOperands()))
         launch(name, operands);
     return success();
   }
@@ -224,13 +225,13 @@ static std::string assembledText(const ModuleKernels &kernels,
   if (assembled.empty())
     return "";
   plan::AssembledKernels result;
-  for (const PlannedKernels &plans : kernels.programs) {
+  for (const ScheduledKernels &scheduled : kernels.programs) {
     plan::AssembledProgram &program = result.programs.emplace_back();
-    for (const auto &kernel : plans) {
+    for (const auto &kernel : scheduled) {
       StringRef name = func::FuncOp(kernel.second.function).getName();
       std::map<unsigned, plan::Assembled> found; // by architecture
-      for (unsigned i = 0; i < kernel.second.stages.size(); ++i) {
-        std::string function = cuda::stageName(name, i);
+      for (unsigned i = 0; i < kernel.second.nests.size(); ++i) {
+        std::string function = cuda::loopNestName(name, i);
         for (const cuda::Assembled &entry : assembled) {
           if (entry.function != function)
             continue;
@@ -253,7 +254,7 @@ static std::string assembledText(const ModuleKernels &kernels,
 FailureOr<OwningOpRef<ModuleOp>> cuda::lower(ModuleOp module, ArrayRef<std::string> archs,
                                             const CodegenOptions &options,
                                             llvm::raw_ostream &log) {
-  auto kernels = cuda::planKernels(module);
+  auto kernels = cuda::buildKernels(module);
   if (failed(kernels))
     return failure();
   cuda::AttentionKernels attention;
@@ -265,8 +266,8 @@ FailureOr<OwningOpRef<ModuleOp>> cuda::lower(ModuleOp module, ArrayRef<std::stri
   cuda::Attentions calls(*kernels->module);
   cuda::ProductTable products(*kernels->module);
   OwningOpRef<ModuleOp> result = ModuleOp::create(module.getLoc());
-  if (failed(emitPrograms(*kernels, *result, [&](const ProgramEmitter::Place &place) {
-        return std::make_unique<CUDAProgramEmitter>(place, table, attention, calls, products);
+  if (failed(emitPrograms(*kernels, *result, [&](const ProgramEmitter::Scope &scope) {
+        return std::make_unique<CUDAProgramEmitter>(scope, table, attention, calls, products);
       })) ||
       failed(convertToLLVMDialect(*result)) || failed(cuda::convertKernels(**functions)))
     return failure();

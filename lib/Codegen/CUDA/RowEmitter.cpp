@@ -1,9 +1,9 @@
-//===- RowEmitter.cpp - stages in which threads share rows ------------------===//
+//===- RowEmitter.cpp - loop nests in which threads share rows --------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Codegen/CUDA/StageEmitter.h"
+#include "Codegen/CUDA/LoopNestEmitter.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -19,7 +19,7 @@ using namespace meshwright::codegen::cuda;
 //===----------------------------------------------------------------------===//
 
 /// Among `width` neighbouring lanes; all get the result.
-Value StageEmitter::warpReduce(train::ReduceKind kind, Value value, int64_t width) {
+Value LoopNestEmitter::warpReduce(train::ReduceKind kind, Value value, int64_t width) {
   for (int64_t distance = width / 2; distance >= 1; distance /= 2) {
     auto other = gpu::ShuffleOp::create(b, loc, value, int32_t(distance), int32_t(warpSize),
                                         gpu::ShuffleMode::XOR);
@@ -28,13 +28,14 @@ Value StageEmitter::warpReduce(train::ReduceKind kind, Value value, int64_t widt
   return value;
 }
 
-StageEmitter::Carried StageEmitter::groupReduce(ArrayRef<train::ReduceKind> kinds, Carried values) {
+LoopNestEmitter::Carried LoopNestEmitter::groupReduce(ArrayRef<train::ReduceKind> kinds,
+                                                      Carried values) {
   return threadsReduce(kinds, values,
                        shape.kind == LaunchShape::Rows ? shape.group : shape.threads);
 }
 
-StageEmitter::Carried StageEmitter::threadsReduce(ArrayRef<train::ReduceKind> kinds,
-                                                  Carried values, int64_t threads) {
+LoopNestEmitter::Carried LoopNestEmitter::threadsReduce(ArrayRef<train::ReduceKind> kinds,
+                                                        Carried values, int64_t threads) {
   if (values.empty())
     return values;
   for (auto [kind, value] : llvm::zip(kinds, values))
@@ -80,32 +81,33 @@ StageEmitter::Carried StageEmitter::threadsReduce(ArrayRef<train::ReduceKind> ki
 //===----------------------------------------------------------------------===//
 
 /// Light bodies need several vectors in flight, heavy ones have enough to do.
-unsigned StageEmitter::unrollOf(unsigned loop) {
+unsigned LoopNestEmitter::unrollOf(unsigned loop) {
   int64_t cost = 0;
-  for (Node *reduce : rowReductions(stage))
+  for (Node *reduce : rowReductions(nest))
     if (reduce->depth == loop + 1)
       cost += reduce->operands[0]->cost + 1;
-  for (const Root &root : stage.roots)
-    if (!root.row && loopOf(stage, root) == loop)
+  for (const Root &root : nest.roots)
+    if (!root.row && loopOf(nest, root) == loop)
       cost += root.node->cost + 1;
   return cost <= 24 ? 4 : 2;
 }
 
 /// Pieces of the main column a thread holds in registers, over both halves.
-unsigned StageEmitter::slotsOfMain() const {
-  int64_t width = stage.columnSize;
-  bool halves = stage.half && width == 2 * stage.half;
+unsigned LoopNestEmitter::slotsOfMain() const {
+  int64_t width = nest.columnSize;
+  bool halves = nest.half && width == 2 * nest.half;
   int64_t sharing = shape.group * shape.tiles;
-  return halves ? 2 * slotsOf(stage.half, sharing, lanes) : slotsOf(width, sharing, lanes);
+  return halves ? 2 * slotsOf(nest.half, sharing, lanes) : slotsOf(width, sharing, lanes);
 }
 
-StageEmitter::Carried StageEmitter::walk(int column, unsigned loop, Carried carried, Body body) {
-  int64_t width = stage.columnsOf(column), step = shape.group * shape.tiles * lanes;
-  bool halves = stage.half && width == 2 * stage.half;
+LoopNestEmitter::Carried LoopNestEmitter::walk(int column, unsigned loop, Carried carried,
+                                               Body body) {
+  int64_t width = nest.columnsOf(column), step = shape.group * shape.tiles * lanes;
+  bool halves = nest.half && width == 2 * nest.half;
   unsigned slot = 0;
   Value mine = arith::MulIOp::create(b, loc, inGroup, constant(lanes));
   for (int half = 0; half < (halves ? 2 : 1); ++half) {
-    int64_t low = half * stage.half, high = half || !halves ? width : stage.half;
+    int64_t low = half * nest.half, high = half || !halves ? width : nest.half;
     auto at = [&](Value index, Value mask, Memo &memo, ArrayRef<Value> in) {
       Columns here;
       here.index = index;
@@ -150,28 +152,28 @@ StageEmitter::Carried StageEmitter::walk(int column, unsigned loop, Carried carr
 
 /// Less than all that is finite there is only minus infinity, which leaves nothing to add:
 /// taken off itself it would be no number.
-Value StageEmitter::atLeastFinite(Value x) {
+Value LoopNestEmitter::atLeastFinite(Value x) {
   Value lowest = arith::ConstantOp::create(
       b, loc, b.getF32FloatAttr(std::numeric_limits<float>::lowest()));
   return arith::MaximumFOp::create(b, loc, x, lowest);
 }
 
 /// exp(before - after), by which sums change when the greatest element does.
-Value StageEmitter::decrease(Value before, Value after) {
+Value LoopNestEmitter::decrease(Value before, Value after) {
   Value difference =
       arith::SubFOp::create(b, loc, atLeastFinite(before), atLeastFinite(after));
   return math::ExpOp::create(b, loc, difference);
 }
 
-StageEmitter::Carried StageEmitter::emitLoop(unsigned loop, int column, Carried carried) {
+LoopNestEmitter::Carried LoopNestEmitter::emitLoop(unsigned loop, int column, Carried carried) {
   SmallVector<Node *> reduces;
   SmallVector<const Root *> roots;
-  for (Node *reduce : rowReductions(stage))
+  for (Node *reduce : rowReductions(nest))
     if (reduce->depth == loop + 1 && reduce->column == column)
       reduces.push_back(reduce);
-  if (column == stage.mainColumn)
-    for (const Root &root : stage.roots)
-      if (!root.row && loopOf(stage, root) == loop)
+  if (column == nest.mainColumn)
+    for (const Root &root : nest.roots)
+      if (!root.row && loopOf(nest, root) == loop)
         roots.push_back(&root);
   if (reduces.empty() && roots.empty())
     return carried;
@@ -281,16 +283,16 @@ StageEmitter::Carried StageEmitter::emitLoop(unsigned loop, int column, Carried 
 //===----------------------------------------------------------------------===//
 
 /// What is stored or summed once a row, by the group's first thread.
-void StageEmitter::emitRowRoots(Carried &carried) {
+void LoopNestEmitter::emitRowRoots(Carried &carried) {
   SmallVector<std::pair<const Root *, Value>> stores;
   unsigned sum = 0;
   bool inPlace = false;
-  for (const Root &root : stage.roots) {
+  for (const Root &root : nest.roots) {
     if (root.row && root.kind == Root::Store) {
       stores.push_back({&root, eval(root.node, nullptr)});
-      inPlace |= root.dest->kind == Buffer::Result && llvm::any_of(plan.inplace, [&](auto pair) {
-                   return pair.second == root.dest->index;
-                 });
+      inPlace |= root.dest->kind == Buffer::Result &&
+                 llvm::any_of(kernelLoops.inplace,
+                              [&](auto pair) { return pair.second == root.dest->index; });
     } else if (root.row && root.kind == Root::FullSum) {
       // The same in all threads of the group: counted once.
       Value once = arith::SelectOp::create(b, loc, isFirst(inGroup), eval(root.node, nullptr),
@@ -314,19 +316,19 @@ void StageEmitter::emitRowRoots(Carried &carried) {
   });
 }
 
-StageEmitter::Carried StageEmitter::emitRow(Carried carried) {
+LoopNestEmitter::Carried LoopNestEmitter::emitRow(Carried carried) {
   for (unsigned loop = 0, loops = loopCount(); loop < loops; ++loop)
-    for (auto [dim, role] : llvm::enumerate(stage.roles))
-      if (role == Role::Column && (!stage.isMerged(dim) || int(dim) == stage.mainColumn))
+    for (auto [dim, role] : llvm::enumerate(nest.roles))
+      if (role == Role::Column && (!nest.isMerged(dim) || int(dim) == nest.mainColumn))
         carried = emitLoop(loop, dim, carried);
   emitRowRoots(carried);
   return carried;
 }
 
-void StageEmitter::storeColumnSums(ArrayRef<Value> sums) {
+void LoopNestEmitter::storeColumnSums(ArrayRef<Value> sums) {
   auto roots = rootsOf(Root::ColumnSum);
   held.clear();
-  walk(stage.mainColumn, 0, {},
+  walk(nest.mainColumn, 0, {},
        [&](const Columns &columns, unsigned slot, ArrayRef<Value>) -> Carried {
          for (auto [i, root] : llvm::enumerate(roots)) {
            Value value = sums.empty() ? neutral(root->reduction, vectorOf(b.getF32Type()))
@@ -337,29 +339,29 @@ void StageEmitter::storeColumnSums(ArrayRef<Value> sums) {
        });
 }
 
-int StageEmitter::walkedColumn(Node *node) const {
+int LoopNestEmitter::walkedColumn(Node *node) const {
   for (int dim : node->map)
-    if (stage.isColumn(dim))
-      return stage.isMerged(dim) ? stage.mainColumn : dim;
+    if (nest.isColumn(dim))
+      return nest.isMerged(dim) ? nest.mainColumn : dim;
   llvm_unreachable("only what has columns is walked");
 }
 
 /// Sums along a row make threads wait for each other, and while they do nothing would be
 /// on its way from memory. So they load the next row before they begin with one.
-SmallVector<Node *> StageEmitter::loadedAhead() const {
+SmallVector<Node *> LoopNestEmitter::loadedAhead() const {
   SmallVector<Node *> nodes;
-  if (!shape.inRegisters || stage.half || rowReductions(stage).empty())
+  if (!shape.inRegisters || nest.half || rowReductions(nest).empty())
     return nodes;
-  for (auto &node : stage.nodes)
+  for (auto &node : nest.nodes)
     if (node->kind == Node::Load && node->scope == Scope::Column &&
-        llvm::any_of(node->map, [&](int dim) { return stage.roles[dim] == Role::Parallel; }))
+        llvm::any_of(node->map, [&](int dim) { return nest.roles[dim] == Role::Parallel; }))
       nodes.push_back(node.get());
   return nodes;
 }
 
-void StageEmitter::forEachSlot(int column,
-                               llvm::function_ref<void(const Columns &, unsigned)> visit) {
-  int64_t width = stage.columnsOf(column), step = shape.group * lanes;
+void LoopNestEmitter::forEachSlot(int column,
+                                  llvm::function_ref<void(const Columns &, unsigned)> visit) {
+  int64_t width = nest.columnsOf(column), step = shape.group * lanes;
   Value mine = arith::MulIOp::create(b, loc, inGroup, constant(lanes));
   unsigned slot = 0;
   for (int64_t low = 0; low < width; low += step, ++slot) {
@@ -371,7 +373,7 @@ void StageEmitter::forEachSlot(int column,
   }
 }
 
-StageEmitter::Carried StageEmitter::loadAhead(ArrayRef<Node *> nodes, Value row) {
+LoopNestEmitter::Carried LoopNestEmitter::loadAhead(ArrayRef<Node *> nodes, Value row) {
   decompose(row, Role::Parallel);
   Carried loaded;
   for (Node *node : nodes)
@@ -384,7 +386,7 @@ StageEmitter::Carried StageEmitter::loadAhead(ArrayRef<Node *> nodes, Value row)
   return loaded;
 }
 
-void StageEmitter::emitChunkOfRows() {
+void LoopNestEmitter::emitChunkOfRows() {
   auto fullSums = rootsOf(Root::FullSum), columnSums = rootsOf(Root::ColumnSum);
   Carried start;
   for (const Root *root : fullSums)
@@ -395,10 +397,10 @@ void StageEmitter::emitChunkOfRows() {
   else if (!columnSums.empty())
     storeColumnSums({}); // the sums are in memory, each column only one thread's
 
-  Value size = constant(llvm::divideCeil(stage.iterations, stage.chunks));
+  Value size = constant(llvm::divideCeil(nest.iterations, nest.chunks));
   Value begin = arith::MulIOp::create(b, loc, chunk, size);
   Value end = arith::MinSIOp::create(b, loc, arith::AddIOp::create(b, loc, begin, size),
-                                     constant(stage.iterations));
+                                     constant(nest.iterations));
   // Carried behind the sums: this row, and those that have been loaded after it.
   SmallVector<Node *> ahead = loadedAhead();
   unsigned sums = start.size();
@@ -415,10 +417,10 @@ void StageEmitter::emitChunkOfRows() {
     llvm::append_range(next, loadAhead(ahead, rowAfter(row, shape.rowsAhead)));
     decompose(row, Role::Parallel);
     held.clear();
-    unsigned place = sums;
+    unsigned position = sums;
     for (Node *node : ahead)
       forEachSlot(walkedColumn(node), [&](const Columns &, unsigned slot) {
-        held[{walkedColumn(node), slot}][{node, 0}] = in[place++];
+        held[{walkedColumn(node), slot}][{node, 0}] = in[position++];
       });
     Carried carried = emitRow(Carried(in.take_front(sums)));
     carried.append(next);
@@ -435,10 +437,10 @@ void StageEmitter::emitChunkOfRows() {
   storeFullSums(groupReduce(kinds, Carried(ArrayRef(ends).take_front(fullSums.size()))));
 }
 
-void StageEmitter::emitRows() {
+void LoopNestEmitter::emitRows() {
   if (!rootsOf(Root::FullSum).empty() || !rootsOf(Root::ColumnSum).empty())
     return emitChunkOfRows();
-  int64_t together = shape.threads / shape.group, rows = stage.rows(Role::Parallel);
+  int64_t together = shape.threads / shape.group, rows = nest.rows(Role::Parallel);
   Value row = block, exists;
   if (together > 1) {
     inGroup = arith::RemUIOp::create(b, loc, thread, constant(shape.group));

@@ -3,13 +3,13 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // Each block owns the rows of the target whose numbers leave a rest of its own. Its warps
-// look for those among all ids, 32 at a time: lanes that have found one write its place and
+// look for those among all ids, 32 at a time: lanes that have found one write its position and
 // its row into a queue of their warp, in the order of the ids. Where some have come together
 // their rows are loaded at once and added in that order, so that sums have the same bits on
 // every run.
 //
 //===----------------------------------------------------------------------===//
-#include "Codegen/CUDA/StageEmitter.h"
+#include "Codegen/CUDA/LoopNestEmitter.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -25,7 +25,7 @@ static constexpr int64_t idsAhead = 8;
 
 /// The queues of all warps of a block, in shared memory, and where this warp's begins: rows
 /// of what is added, and the rows of the target they go to.
-struct StageEmitter::Queue {
+struct LoopNestEmitter::Queue {
   Value rows, targets, begin;
 };
 
@@ -43,22 +43,22 @@ static Value wide(OpBuilder &b, Location loc, Value count) {
   return arith::ExtUIOp::create(b, loc, b.getI64Type(), count);
 }
 
-Value StageEmitter::queued(Value memory, Value begin, Value at) {
+Value LoopNestEmitter::queued(Value memory, Value begin, Value at) {
   Value index = arith::AddIOp::create(b, loc, begin, at);
   index = arith::IndexCastOp::create(b, loc, b.getIndexType(), index);
   return memref::LoadOp::create(b, loc, memory, index);
 }
 
-void StageEmitter::enqueue(Value value, Value memory, Value begin, Value at) {
+void LoopNestEmitter::enqueue(Value value, Value memory, Value begin, Value at) {
   Value index = arith::AddIOp::create(b, loc, begin, at);
   index = arith::IndexCastOp::create(b, loc, b.getIndexType(), index);
   memref::StoreOp::create(b, loc, value, memory, index);
 }
 
 /// Adds the `count` rows that are queued from `first` on.
-void StageEmitter::addQueued(const Queue &queue, Value first, int64_t count,
-                             const Columns &columns) {
-  const Root &root = stage.roots.front();
+void LoopNestEmitter::addQueued(const Queue &queue, Value first, int64_t count,
+                                const Columns &columns) {
+  const Root &root = nest.roots.front();
   auto type = root.dest->type;
   Type elementType = registerType(type.getElementType());
   int64_t rowSize = type.getNumElements() / type.getDimSize(0);
@@ -95,12 +95,12 @@ void StageEmitter::addQueued(const Queue &queue, Value first, int64_t count,
     store(sum, address, &columns);
 }
 
-void StageEmitter::emitScatter() {
-  assert(stage.roots.size() == 1 && "a scatter has a stage of its own");
-  const Root &root = stage.roots.front();
+void LoopNestEmitter::emitScatter() {
+  assert(nest.roots.size() == 1 && "a scatter has a loop nest of its own");
+  const Root &root = nest.roots.front();
   auto i32 = b.getI32Type();
-  int64_t vectors = stage.columnSize / lanes, ofTile = shape.threads;
-  int64_t batch = warpSize * idsAhead, rows = stage.rows(Role::Sequential);
+  int64_t vectors = nest.columnSize / lanes, ofTile = shape.threads;
+  int64_t batch = warpSize * idsAhead, rows = nest.rows(Role::Sequential);
   int64_t together = shape.vectors, capacity = batch + together - 1;
   Value tile = arith::DivUIOp::create(b, loc, block, constant(shape.owners));
   Value mine = arith::TruncIOp::create(
@@ -123,33 +123,33 @@ void StageEmitter::emitScatter() {
   Value owners = arith::ConstantIntOp::create(b, loc, shape.owners, 32);
 
   auto search = [&](Value first, ValueRange in) -> Carried {
-    SmallVector<Value> places, ids;
+    SmallVector<Value> positions, ids;
     for (int64_t i = 0; i < idsAhead; ++i) {
       Value start = arith::AddIOp::create(b, loc, first, constant(i * warpSize));
-      places.push_back(arith::AddIOp::create(b, loc, start, lane));
+      positions.push_back(arith::AddIOp::create(b, loc, start, lane));
       auto outer = scalars;
-      decompose(rows % batch ? Value(arith::MinSIOp::create(b, loc, places.back(),
-                                                            constant(rows - 1)))
-                             : places.back(),
+      decompose(rows % batch
+                    ? Value(arith::MinSIOp::create(b, loc, positions.back(), constant(rows - 1)))
+                    : positions.back(),
                 Role::Sequential);
       ids.push_back(eval(root.ids, nullptr));
       scalars = outer;
     }
     Value count = in[0];
     for (int64_t i = 0; i < idsAhead; ++i) {
-      Value place = places[i], id = ids[i];
+      Value position = positions[i], id = ids[i];
       Value owned = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
                                           arith::RemUIOp::create(b, loc, id, owners), mine);
       // Nobody owns what is no row.
       owned = arith::AndIOp::create(b, loc, owned, rowExists(id, root.dest->type));
       if (rows % batch)
-        owned = arith::AndIOp::create(b, loc, owned, less(place, constant(rows)));
+        owned = arith::AndIOp::create(b, loc, owned, less(position, constant(rows)));
       Value votes = NVVM::VoteSyncOp::create(b, loc, i32, everybody, owned,
                                              NVVM::VoteSyncKind::ballot);
       guarded(owned, [&] {
         Value at =
             arith::AddIOp::create(b, loc, count, wide(b, loc, votesBefore(b, loc, votes, lane)));
-        enqueue(arith::TruncIOp::create(b, loc, i32, place), queue.rows, queue.begin, at);
+        enqueue(arith::TruncIOp::create(b, loc, i32, position), queue.rows, queue.begin, at);
         enqueue(id, queue.targets, queue.begin, at);
       });
       count = arith::AddIOp::create(

@@ -70,7 +70,7 @@ public:
   virtual mlir::Value rowMax(mlir::Value value) = 0;
 
   //===--- tiles ------------------------------------------------------------===//
-  virtual Tile &place(bool walked) = 0;
+  virtual Tile &allocate(bool walked) = 0;
   /// Begins to copy rows, the first at a multiple of the tile's, with zeros where the tensor ends.
   virtual void load(const Tile &tile, const Rows &from) = 0;
   /// Waits until kept tiles are there.

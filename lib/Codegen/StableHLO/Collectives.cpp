@@ -31,7 +31,7 @@ public:
     auto type = RankedTensorType::get({mesh.size() / members, members}, plainBuilder.getI64Type());
     return plainBuilder.getNamedAttr("replica_groups", DenseIntElementsAttr::get(type, ranks));
   }
-  /// Pairs (sender, receiver): the device at place p gets what place from[p] has.
+  /// Pairs (sender, receiver): the device of rank p gets the value of rank from[p].
   NamedAttribute pairs(ArrayRef<int64_t> from) {
     SmallVector<int64_t> ranks;
     for (int64_t rank : llvm::seq(mesh.size()))
@@ -40,7 +40,7 @@ public:
     auto type = RankedTensorType::get({mesh.size(), 2}, plainBuilder.getI64Type());
     return plainBuilder.getNamedAttr("source_target_pairs", DenseIntElementsAttr::get(type, ranks));
   }
-  /// size * (place + shift mod members) of the running device, a tensor<i32>.
+  /// size * (rank + shift mod members) of the running device, a tensor<i32>.
   Value begin(int64_t size, int64_t shift) {
     OpBuilder &plainBuilder = b.builder();
     Type word = plainBuilder.getI32Type();
@@ -115,7 +115,7 @@ FailureOr<Results> stablehlo::exportCollective(Operation *op, ValueRange x, cons
         Groups groups(op.getGroup(), mesh, b);
         return Results{b.op("collective_permute", x[0].getType(), x, groups.pairs(op.getFrom()))};
       })
-      .Case([&](dist::BeginOp op) -> FailureOr<Results> {
+      .Case([&](dist::OffsetOp op) -> FailureOr<Results> {
         return Results{Groups(op.getGroup(), mesh, b).begin(op.getSize(), op.getShift())};
       })
       .Case([&](dist::SliceOp op) -> FailureOr<Results> {

@@ -395,11 +395,11 @@ LogicalResult Exporter::addMain(func::FuncOp step) {
 FailureOr<std::string> Exporter::run() {
   auto step = module.lookupSymbol<func::FuncOp>("step");
   if (!step)
-    return module.emitError("has no function @step to write as StableHLO; stages step, dist and "
+    return module.emitError("has no function @step to write as StableHLO; phases step, dist and "
                             "local have");
-  auto stage = module->getAttrOfType<StringAttr>("meshwright.stage");
+  auto phase = module->getAttrOfType<StringAttr>("meshwright.phase");
   for (auto op : module.getOps<dist::MeshOp>())
-    if (stage && stage == "local" && op.getMesh().size(op.getMesh().named("pipe")) > 1)
+    if (phase && phase == "local" && op.getMesh().size(op.getMesh().named("pipe")) > 1)
       return module.emitError("pipeline stages are programs of their own, which StableHLO's "
                               "replicas are not; leave the mesh axis 'pipe' out");
   result = ModuleOp::create(module.getLoc());

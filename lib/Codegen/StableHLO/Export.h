@@ -14,8 +14,8 @@
 
 namespace meshwright::codegen::stablehlo {
 
-/// The step of `module`, at stage step, dist or local, as StableHLO text in generic form.
-/// At stage dist the program is global, with Shardy's mesh and shardings; at stage local it
+/// The step of `module`, at phase step, dist or local, as StableHLO text in generic form.
+/// At phase dist the program is global, with Shardy's mesh and shardings; at phase local it
 /// is that of one of the mesh's replicas, with its collectives. `@main` takes all variables
 /// and the step's inputs, and returns the variables after the step and its outputs; comments
 /// at the top say which is which. Refuses ops that have no form there, naming them.
@@ -36,7 +36,7 @@ mlir::FailureOr<Results> exportContraction(mlir::Operation *op, mlir::ValueRange
 /// Attention and its gradient, with scores stored.
 mlir::FailureOr<Results> exportAttention(mlir::Operation *op, mlir::ValueRange operands,
                                          HLOBuilder &b);
-/// Collectives and what depends on a device's place, with a replica for each device.
+/// Collectives and ops that depend on a device's rank, with a replica for each device.
 mlir::FailureOr<Results> exportCollective(mlir::Operation *op, mlir::ValueRange operands,
                                           const dist::Mesh &mesh, HLOBuilder &b);
 

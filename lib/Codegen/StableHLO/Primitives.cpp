@@ -128,8 +128,8 @@ static Value gatherRows(Value table, Value ids, HLOBuilder &b) {
                     {b.attribute("dimension_numbers", text), b.numbers("slice_sizes", sizes),
                      b.builder().getNamedAttr("indices_are_sorted", b.builder().getBoolAttr(false))});
   Type element = IntegerType::get(b.builder().getContext(), 32, IntegerType::Unsigned);
-  Value place = b.bitcast(ids, element);
-  Value known = b.compare(place, b.splat(b.typeOf(place), double(from.getDimSize(0))), "LT",
+  Value position = b.bitcast(ids, element);
+  Value known = b.compare(position, b.splat(b.typeOf(position), double(from.getDimSize(0))), "LT",
                           "UNSIGNED");
   return b.select(b.broadcast(known, shape, own), rows, b.splat(b.typeOf(rows), 0));
 }

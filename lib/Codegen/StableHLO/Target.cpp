@@ -2,7 +2,7 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// What leaves before memory is planned: the global program with Shardy's shardings, or the
+// What leaves before memory is assigned: the global program with Shardy's shardings, or the
 // partitioned one with its collectives, for compilers that read StableHLO.
 //
 //===----------------------------------------------------------------------===//

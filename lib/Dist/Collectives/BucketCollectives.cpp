@@ -63,7 +63,7 @@ private:
 };
 } // namespace
 
-/// `op` joins a bucket at its own place, or before a reader of the other results
+/// `op` joins a bucket at its own position, or before a reader of the other results
 /// that cannot wait until there, if what makes the operand of `op` is before that.
 bool Bucketing::tryAdd(SmallVector<Operation *> &bucket, Operation *op) {
   if (bucket.empty()) {
@@ -76,20 +76,20 @@ bool Bucketing::tryAdd(SmallVector<Operation *> &bucket, Operation *op) {
   if (sum > limit)
     return false;
   Operation *made = op->getOperand(0).getDefiningOp();
-  Operation *place = op;
+  Operation *insertionPoint = op;
   llvm::SetVector<Operation *> delayed;
   auto delayReaders = [&](Operation *of) {
     for (Operation *reader : of->getUsers()) {
       if (reader == made || reader == op)
         return false; // the operand is made of a result
-      if (!reader->isBeforeInBlock(place))
+      if (!reader->isBeforeInBlock(insertionPoint))
         continue;
       if (isa<train::KernelOpInterface, train::ReshapeOp>(reader))
         delayed.insert(reader);
       else if (made && !made->isBeforeInBlock(reader))
         return false;
       else
-        place = reader;
+        insertionPoint = reader;
     }
     return true;
   };
@@ -99,17 +99,17 @@ bool Bucketing::tryAdd(SmallVector<Operation *> &bucket, Operation *op) {
   for (unsigned i = 0; i < delayed.size(); ++i)
     if (!delayReaders(delayed[i]))
       return false;
-  // Those behind a place that was found after them stay.
+  // Those behind an insertion point that was found after them stay.
   SmallVector<Operation *> readers;
   for (Operation *reader : delayed)
-    if (reader->isBeforeInBlock(place))
+    if (reader->isBeforeInBlock(insertionPoint))
       readers.push_back(reader);
   llvm::sort(readers, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
   bucket.push_back(op);
-  if (place == op)
-    place = op->getNextNode();
+  if (insertionPoint == op)
+    insertionPoint = op->getNextNode();
   for (Operation *moving : llvm::concat<Operation *>(bucket, readers))
-    moving->moveBefore(place);
+    moving->moveBefore(insertionPoint);
   return true;
 }
 

@@ -22,13 +22,13 @@ ArrayRef<CollectiveAlgorithm> collectiveAlgorithms() {
 namespace {
 class Builder {
 public:
-  explicit Builder(int64_t places) { result.places = places; }
+  explicit Builder(int64_t ranks) { result.ranks = ranks; }
 
   /// The exchanges added from here on wait for those before.
   void nextRound() { round += !result.exchanges.empty() && result.exchanges.back().round == round; }
 
   Exchange &exchange(int64_t length, bool add) {
-    SmallVector<int64_t> nobody(result.places, -1);
+    SmallVector<int64_t> nobody(result.ranks, -1);
     result.exchanges.push_back({nobody, nobody, nobody, nobody, length, add, round});
     return result.exchanges.back();
   }
@@ -40,11 +40,11 @@ public:
     exchange.receiveBegin[to] = receive;
   }
 
-  /// Gathers at place 0 and sends back, all at once or one after another.
+  /// Gathers at rank 0 and sends back, all at once or one after another.
   void star(bool atOnce) {
     for (bool add : {true, false}) {
       nextRound();
-      for (int64_t p = 1; p < result.places; ++p) {
+      for (int64_t p = 1; p < result.ranks; ++p) {
         if (!atOnce)
           nextRound();
         message(exchange(1, add), add ? p : 0, add ? 0 : p, 0, 0);
@@ -53,11 +53,11 @@ public:
   }
 
   void ring() {
-    int64_t n = result.pieces = result.places;
+    int64_t n = result.pieces = result.ranks;
     for (int64_t step = 0; step < 2 * (n - 1); ++step) {
       nextRound();
       Exchange &e = exchange(1, /*add=*/step < n - 1);
-      // Place p has summed piece p + 1 when everything has gone round once.
+      // Rank p has summed piece p + 1 when everything has gone round once.
       for (int64_t p = 0; p < n; ++p) {
         int64_t piece = (p - step + 2 * n) % n;
         message(e, p, (p + 1) % n, piece, piece);
@@ -66,7 +66,7 @@ public:
   }
 
   void parallel() {
-    int64_t n = result.pieces = result.places;
+    int64_t n = result.pieces = result.ranks;
     result.stacked = n > 1;
     for (int64_t distance = 1; distance < n; ++distance) {
       Exchange &e = exchange(1, /*add=*/false);
@@ -75,10 +75,10 @@ public:
     }
   }
 
-  /// `body(m)` among the first m places, m a power of two, with the vectors of the
+  /// `body(m)` among the first m ranks, m a power of two, with the vectors of the
   /// others folded onto them before and the sum sent back after.
   void folded(function_ref<void(int64_t)> body) {
-    int64_t n = result.places, m = int64_t(llvm::bit_floor(uint64_t(n)));
+    int64_t n = result.ranks, m = int64_t(llvm::bit_floor(uint64_t(n)));
     auto fold = [&](bool back) {
       if (n == m)
         return;
@@ -104,9 +104,9 @@ public:
   }
 
   void halvingDoubling() {
-    result.pieces = int64_t(llvm::bit_floor(uint64_t(result.places)));
+    result.pieces = int64_t(llvm::bit_floor(uint64_t(result.ranks)));
     folded([&](int64_t m) {
-      // Place p is to sum the pieces whose numbers begin with its own bits.
+      // Rank p is to sum the pieces whose numbers begin with its own bits.
       auto part = [&](int64_t p, int64_t length) { return p / length * length; };
       for (int64_t length = m / 2; length >= 1; length /= 2) {
         nextRound();
@@ -130,8 +130,8 @@ private:
 };
 } // namespace
 
-AllReduceMessages allReduceMessages(CollectiveAlgorithm algorithm, int64_t places) {
-  Builder builder(places);
+AllReduceMessages allReduceMessages(CollectiveAlgorithm algorithm, int64_t ranks) {
+  Builder builder(ranks);
   switch (algorithm) {
   case CollectiveAlgorithm::Native:
   case CollectiveAlgorithm::Auto:
@@ -158,13 +158,13 @@ AllReduceMessages allReduceMessages(CollectiveAlgorithm algorithm, int64_t place
   return std::move(builder.result);
 }
 
-/// Pieces that each place sends (or receives).
+/// Pieces that each rank sends (or receives).
 static SmallVector<int64_t> piecesMoved(const AllReduceMessages &messages, bool sent) {
-  SmallVector<int64_t> moved(messages.places, 0);
+  SmallVector<int64_t> moved(messages.ranks, 0);
   for (const Exchange &e : messages.exchanges)
-    for (auto [place, peer] : enumerate(sent ? e.to : e.from))
+    for (auto [rank, peer] : enumerate(sent ? e.to : e.from))
       if (peer >= 0)
-        moved[place] += e.length;
+        moved[rank] += e.length;
   return moved;
 }
 

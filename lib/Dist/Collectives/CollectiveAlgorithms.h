@@ -2,7 +2,7 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// Known ways to sum a vector over n places by messages between pairs of them, as
+// Known ways to sum a vector over n ranks by messages between pairs of them, as
 // plain data: dist-decompose-collectives writes them as IR, tests run them and
 // count what they send.
 //
@@ -25,7 +25,7 @@ enum class CollectiveAlgorithm {
   Native,
   /// Of those below, the one that is fastest by the alpha-beta model.
   Auto,
-  /// All send to place 0, which sends the sum to all (Li et al. 2014).
+  /// All send to rank 0, which sends the sum to all (Li et al. 2014).
   ParameterServer,
   /// The same, one after another.
   Sequential,
@@ -50,7 +50,7 @@ inline Names namesOf(CollectiveAlgorithm) {
 /// Those that messages are written for.
 llvm::ArrayRef<CollectiveAlgorithm> collectiveAlgorithms();
 
-/// One message for each place that takes part: place p sends the `length` pieces
+/// One message for each rank that takes part: rank p sends the `length` pieces
 /// of its vector from sendBegin[p] on to to[p], and what arrives from from[p] is
 /// added to (or replaces) those from receiveBegin[p] on. -1: nothing.
 struct Exchange {
@@ -61,28 +61,28 @@ struct Exchange {
   unsigned round = 0;
 };
 
-/// An all_reduce over `places` places, all of which end with the same bits. The
+/// An all_reduce over `ranks` ranks, all of which end with the same bits. The
 /// working vector has `pieces` equal pieces, of the vector to be summed or, if
-/// `stacked`, of one such vector for each place: then place p begins with its own
+/// `stacked`, of one such vector for each rank: then rank p begins with its own
 /// as piece p, and the pieces are added in order at the end.
 struct AllReduceMessages {
-  int64_t places = 1, pieces = 1;
+  int64_t ranks = 1, pieces = 1;
   bool stacked = false;
   llvm::SmallVector<Exchange, 0> exchanges;
 
   unsigned rounds() const;
-  /// Vectors that the busiest place sends, or receives if that is more.
+  /// Vectors that the busiest rank sends, or receives if that is more.
   double busiest() const;
-  /// Vectors that all places send together.
+  /// Vectors that all ranks send together.
   double total() const;
 };
 
-/// For numbers of places that are not powers of two the doubling algorithms first
-/// fold the places beyond the last power of two onto others.
-AllReduceMessages allReduceMessages(CollectiveAlgorithm algorithm, int64_t places);
+/// For numbers of ranks that are not powers of two the doubling algorithms first
+/// fold the ranks beyond the last power of two onto others.
+AllReduceMessages allReduceMessages(CollectiveAlgorithm algorithm, int64_t ranks);
 
 /// Seconds by the alpha-beta model (Hockney 1994): each round costs `latency`, each
-/// byte through the busiest place 1 / `bandwidth`.
+/// byte through the busiest rank 1 / `bandwidth`.
 double secondsOf(const AllReduceMessages &messages, double bytes, double latency, double bandwidth);
 
 } // namespace meshwright::dist

@@ -25,7 +25,7 @@ static void decompose(AllReduceOp op, const AllReduceMessages &messages) {
     for (Value &x : xs) {
       auto type = cast<RankedTensorType>(x.getType());
       SmallVector<int64_t> shape(type.getShape());
-      shape.insert(shape.begin(), messages.places);
+      shape.insert(shape.begin(), messages.ranks);
       x = train::BroadcastOp::create(b, loc, RankedTensorType::get(shape, type.getElementType()), x,
                                      ArrayRef<int64_t>{0});
     }
@@ -59,20 +59,20 @@ public:
     SmallVector<AllReduceOp> reductions;
     getOperation().walk([&](AllReduceOp op) { reductions.push_back(op); });
     for (AllReduceOp op : reductions) {
-      int64_t places = mesh.size(op.getGroup().on(mesh));
+      int64_t ranks = mesh.size(op.getGroup().on(mesh));
       bool free = algorithm == CollectiveAlgorithm::Auto;
-      decompose(op, allReduceMessages(free ? fastest(op, places) : algorithm, places));
+      decompose(op, allReduceMessages(free ? fastest(op, ranks) : algorithm, ranks));
     }
   }
 
 private:
-  CollectiveAlgorithm fastest(AllReduceOp op, int64_t places) {
+  CollectiveAlgorithm fastest(AllReduceOp op, int64_t ranks) {
     double bytes = 0;
     for (Type type : op->getOperandTypes())
       bytes += double(cast<RankedTensorType>(type).getNumElements()) *
                getElementTypeOrSelf(type).getIntOrFloatBitWidth() / 8;
     auto seconds = [&](CollectiveAlgorithm a) {
-      return secondsOf(allReduceMessages(a, places), bytes, latency, bandwidth);
+      return secondsOf(allReduceMessages(a, ranks), bytes, latency, bandwidth);
     };
     return *llvm::min_element(collectiveAlgorithms(), [&](auto a, auto b) {
       return seconds(a) < seconds(b);

@@ -19,15 +19,15 @@ namespace meshwright::dist {
 
 namespace {
 /// The dimension in which each tensor of a contraction has the index that is split.
-struct Cut {
+struct SplitDims {
   std::optional<int64_t> operands[2], result;
 };
 } // namespace
 
 /// How a contraction is split into `n` equal parts along the index of dimension `dim` of
 /// an operand (0 or 1) or of the result (2); nothing, and a reason, where it cannot be.
-static std::optional<Cut> cutOf(Operation *op, unsigned tensor, int64_t dim, int64_t n,
-                                std::string &reason) {
+static std::optional<SplitDims> splitDimsOf(Operation *op, unsigned tensor, int64_t dim, int64_t n,
+                                            std::string &reason) {
   std::string name = op->getName().getStringRef().str();
   if (!isa<train::ContractionOpInterface>(op)) {
     reason = name + " is no matrix product";
@@ -45,9 +45,9 @@ static std::optional<Cut> cutOf(Operation *op, unsigned tensor, int64_t dim, int
               " divides the size").str();
     return std::nullopt;
   }
-  Cut cut;
-  std::optional<int64_t> *found[] = {&cut.operands[0], &cut.operands[1], &cut.result};
-  for (auto [place, factorsOf] : llvm::zip(found, tensors))
+  SplitDims split;
+  std::optional<int64_t> *found[] = {&split.operands[0], &split.operands[1], &split.result};
+  for (auto [insertionPoint, factorsOf] : llvm::zip(found, tensors))
     for (auto [d, names] : llvm::enumerate(factorsOf->dims)) {
       auto *at = llvm::find(names, factors.front());
       if (at == names.end())
@@ -57,9 +57,9 @@ static std::optional<Cut> cutOf(Operation *op, unsigned tensor, int64_t dim, int
                  " is not the outermost of its dimension";
         return std::nullopt;
       }
-      *place = int64_t(d);
+      *insertionPoint = int64_t(d);
     }
-  return cut;
+  return split;
 }
 
 /// The contraction as an op that can add to a value in place, if it is not one yet.
@@ -127,7 +127,7 @@ private:
               int64_t shift) {
     return SliceOp::create(b, loc, partOf(x.getType(), dim, n), x, dim, group, shift);
   }
-  /// What the device one place on has.
+  /// What the device one ranks further has.
   Value next(OpBuilder &b, Location loc, Value x, int64_t n, GroupAttr group) {
     SmallVector<int64_t> from;
     for (int64_t p = 0; p < n; ++p)
@@ -135,7 +135,7 @@ private:
     return PermuteOp::create(b, loc, x.getType(), x, from, group);
   }
   Value part(OpBuilder &b, Value sum, int64_t dim, int64_t n, GroupAttr group, int64_t shift);
-  Value product(OpBuilder &b, Operation *op, const Cut &cut, int64_t n, GroupAttr group,
+  Value product(OpBuilder &b, Operation *op, const SplitDims &split, int64_t n, GroupAttr group,
                 int64_t shift, Value replaced = {}, Value with = {});
 
   Block &block;
@@ -144,58 +144,60 @@ private:
 };
 } // namespace
 
-/// `op` on the parts `shift` places on; of operand `replaced` that is `with`.
-Value Loops::product(OpBuilder &b, Operation *op, const Cut &cut, int64_t n, GroupAttr group,
-                     int64_t shift, Value replaced, Value with) {
+/// `op` on the parts `shift` ranks further; of operand `replaced` that is `with`.
+Value Loops::product(OpBuilder &b, Operation *op, const SplitDims &split, int64_t n,
+                     GroupAttr group, int64_t shift, Value replaced, Value with) {
   SmallVector<Value> operands(op->getOperands());
   for (unsigned i = 0; i < 2; ++i)
     if (operands[i] == replaced)
       operands[i] = with;
-    else if (cut.operands[i])
-      operands[i] = slice(b, op->getLoc(), operands[i], *cut.operands[i], n, group, shift);
+    else if (split.operands[i])
+      operands[i] = slice(b, op->getLoc(), operands[i], *split.operands[i], n, group, shift);
   Operation *step = b.clone(*op);
   step->setOperands(operands);
-  if (cut.result)
-    step->getResult(0).setType(partOf(op->getResult(0).getType(), *cut.result, n));
+  if (split.result)
+    step->getResult(0).setType(partOf(op->getResult(0).getType(), *split.result, n));
   return step->getResult(0);
 }
 
 //===--- gathered operands --------------------------------------------------===//
 
 /// Where all of `readers` can run: behind all that they read and before all that reads
-/// them; null if there is no such place.
-static Operation *placeFor(Operation *gather, ArrayRef<Operation *> readers) {
-  Operation *place = gather;
+/// them; null if there is no such point.
+static Operation *insertionPointFor(Operation *gather, ArrayRef<Operation *> readers) {
+  Operation *insertionPoint = gather;
   for (Operation *reader : readers)
     for (Value operand : reader->getOperands())
       if (Operation *made = operand.getDefiningOp();
-          made && made->getBlock() == place->getBlock() && place->isBeforeInBlock(made))
-        place = made;
-  if (llvm::is_contained(readers, place))
+          made && made->getBlock() == insertionPoint->getBlock() &&
+          insertionPoint->isBeforeInBlock(made))
+        insertionPoint = made;
+  if (llvm::is_contained(readers, insertionPoint))
     return nullptr;
   for (Operation *reader : readers)
     for (Operation *user : reader->getUsers())
-      if (!place->isBeforeInBlock(place->getBlock()->findAncestorOpInBlock(*user)))
+      if (!insertionPoint->isBeforeInBlock(
+              insertionPoint->getBlock()->findAncestorOpInBlock(*user)))
         return nullptr;
-  return place;
+  return insertionPoint;
 }
 
 bool Loops::gather(AllGatherOp op, std::string &reason) {
   GroupAttr group = op.getGroup();
   int64_t n = sizeOf(group), dim = op.getDim();
   SmallVector<Operation *> readers;
-  SmallVector<Cut> cuts;
+  SmallVector<SplitDims> splits;
   for (Operation &reader : block) {
     if (!llvm::is_contained(op->getUsers(), &reader))
       continue;
     unsigned which = !reader.getOperands().empty() && reader.getOperand(0) == op.getY() ? 0 : 1;
-    std::optional<Cut> cut = cutOf(&reader, which, dim, n, reason);
-    if (!cut) {
+    std::optional<SplitDims> split = splitDimsOf(&reader, which, dim, n, reason);
+    if (!split) {
       reason += ", and needs the gathered value whole";
       return false;
     }
     readers.push_back(&reader);
-    cuts.push_back(*cut);
+    splits.push_back(*split);
   }
   if (readers.empty()) {
     reason = "nothing reads the gathered value";
@@ -203,35 +205,35 @@ bool Loops::gather(AllGatherOp op, std::string &reason) {
   }
   if (!isShort(n, reason))
     return false;
-  Operation *place = placeFor(op, readers);
-  if (!place) {
+  Operation *insertionPoint = insertionPointFor(op, readers);
+  if (!insertionPoint) {
     reason = "products that read the gathered value need each other's results";
     return false;
   }
-  for (auto [reader, cut] : llvm::zip(readers, cuts))
-    if (!cut.result)
+  for (auto [reader, split] : llvm::zip(readers, splits))
+    if (!split.result)
       reader = accumulating(reader);
   OpBuilder b(op->getContext());
-  b.setInsertionPointAfter(place);
+  b.setInsertionPointAfter(insertionPoint);
   SmallVector<SmallVector<Value>> parts(readers.size());
   Value part = op.getX();
   for (int64_t t = 0; t < n; ++t) {
     // Under way before the product begins.
     Value following = t + 1 < n ? next(b, op.getLoc(), part, n, group) : Value();
-    for (auto [reader, cut, made] : llvm::zip(readers, cuts, parts)) {
-      Value term = product(b, reader, cut, n, group, t, op.getY(), part);
-      if (cut.result || t == 0)
+    for (auto [reader, split, made] : llvm::zip(readers, splits, parts)) {
+      Value term = product(b, reader, split, n, group, t, op.getY(), part);
+      if (split.result || t == 0)
         made.push_back(term);
       else
         made[0] = train::AddOp::create(b, reader->getLoc(), made[0], term);
     }
     part = following;
   }
-  for (auto [reader, cut, made] : llvm::zip(readers, cuts, parts)) {
+  for (auto [reader, split, made] : llvm::zip(readers, splits, parts)) {
     Value whole = made[0];
-    if (cut.result)
-      whole = ConcatOp::create(b, reader->getLoc(), reader->getResult(0).getType(), made, *cut.result,
-                               group);
+    if (split.result)
+      whole = ConcatOp::create(b, reader->getLoc(), reader->getResult(0).getType(), made,
+                               *split.result, group);
     reader->getResult(0).replaceAllUsesWith(whole);
   }
   // Only now: new ops are put in front of what may be one of these.
@@ -259,7 +261,7 @@ static void termsOf(Value value, SmallVectorImpl<Operation *> &ops, Block &block
       termsOf(operand, ops, block);
 }
 
-/// The part of `sum` along `dim` that belongs to the device `shift` places on.
+/// The part of `sum` along `dim` that belongs to the device `shift` ranks further.
 Value Loops::part(OpBuilder &b, Value sum, int64_t dim, int64_t n, GroupAttr group,
                   int64_t shift) {
   Operation *op = sum.getDefiningOp();
@@ -268,8 +270,8 @@ Value Loops::part(OpBuilder &b, Value sum, int64_t dim, int64_t n, GroupAttr gro
     if (adds(op))
       return train::AddOp::create(b, op->getLoc(), part(b, op->getOperand(0), dim, n, group, shift),
                                   part(b, op->getOperand(1), dim, n, group, shift));
-    if (std::optional<Cut> cut = cutOf(op, 2, dim, n, reason))
-      return product(b, op, *cut, n, group, shift);
+    if (std::optional<SplitDims> split = splitDimsOf(op, 2, dim, n, reason))
+      return product(b, op, *split, n, group, shift);
   }
   return slice(b, sum.getLoc(), sum, dim, n, group, shift);
 }
@@ -285,7 +287,7 @@ bool Loops::scatter(ReduceScatterOp op, std::string &reason) {
   termsOf(op.getX(), terms, block);
   reason = "what it adds is used elsewhere or is no product";
   if (llvm::none_of(terms, [&](Operation *term) {
-        return !adds(term) && cutOf(term, 2, dim, n, reason);
+        return !adds(term) && splitDimsOf(term, 2, dim, n, reason);
       }))
     return false;
   if (!isShort(n, reason))
@@ -293,7 +295,7 @@ bool Loops::scatter(ReduceScatterOp op, std::string &reason) {
   OpBuilder b(op);
   Value sum;
   for (int64_t t = 0; t < n; ++t) {
-    // What is on its way to this device ends t + 1 places on from here.
+    // What is on its way to this device ends t + 1 ranks further from here.
     Value arriving = t > 0 ? next(b, op.getLoc(), sum, n, group) : Value();
     sum = part(b, op.getX(), dim, n, group, (t + 1) % n);
     if (arriving)

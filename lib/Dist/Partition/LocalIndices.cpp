@@ -20,51 +20,51 @@ public:
     for (auto [i, tensor] : llvm::enumerate(rule.operands)) {
       if (tensor.indexes < 0)
         continue;
-      Value begin = beginOfFactor(op, rule, tensor.indexes);
-      if (!begin)
+      Value offset = offsetOfFactor(op, rule, tensor.indexes);
+      if (!offset)
         continue;
       OpBuilder b(op);
       Value ids = op->getOperand(i);
-      auto shifted = train::ShiftIdsOp::create(b, op.getLoc(), ids, begin);
+      auto shifted = train::ShiftIdsOp::create(b, op.getLoc(), ids, offset);
       shifted.getResult().setType(cast<RankedTensorType>(ids.getType()));
       op->setOperand(i, shifted);
     }
   }
 
-  void giveBegins(train::IndexedOpInterface op) {
-    SmallVector<Value> begins;
+  void addOffsets(train::IndexedOpInterface op) {
+    SmallVector<Value> offsets;
     for (auto [value, dim] : op.getIndexedDims())
-      begins.push_back(beginOf(op, value, dim));
-    if (llvm::none_of(begins, [](Value begin) { return bool(begin); }))
+      offsets.push_back(offsetOf(op, value, dim));
+    if (llvm::none_of(offsets, [](Value offset) { return bool(offset); }))
       return;
     op.keepLogicalSizes();
-    op.setBegins(begins);
+    op.setOffsets(offsets);
   }
 
 private:
   /// The index at which the device's part of a dimension begins; null where it is
   /// not sharded.
-  Value beginOf(Operation *op, Value value, int64_t dim) {
+  Value offsetOf(Operation *op, Value value, int64_t dim) {
     ShardingAttr attr = dist::shardingOf(value.getType());
     Sharding sharding = attr.on(mesh);
     if (mesh.size(sharding.dims[dim]) == 1)
       return {};
     auto shape = localShape(cast<RankedTensorType>(value.getType()).getShape(), sharding, mesh);
     OpBuilder b(op);
-    return BeginOp::create(b, op->getLoc(), shape[dim],
-                           GroupAttr::from(meshName, mesh, sharding.dims[dim]));
+    return OffsetOp::create(b, op->getLoc(), shape[dim],
+                            GroupAttr::from(meshName, mesh, sharding.dims[dim]));
   }
 
-  Value beginOfFactor(Operation *op, const ShardingRule &rule, unsigned factor) {
+  Value offsetOfFactor(Operation *op, const ShardingRule &rule, unsigned factor) {
     auto find = [&](ValueRange values, ArrayRef<TensorFactors> tensors) -> Value {
       for (auto [value, tensor] : llvm::zip(values, tensors))
         for (auto [d, dim] : llvm::enumerate(tensor.dims))
           if (dim.size() == 1 && dim[0] == factor)
-            return beginOf(op, value, d);
+            return offsetOf(op, value, d);
       return {};
     };
-    Value begin = find(op->getOperands(), rule.operands);
-    return begin ? begin : find(op->getResults(), rule.results);
+    Value offset = find(op->getOperands(), rule.operands);
+    return offset ? offset : find(op->getResults(), rule.results);
   }
 
   FlatSymbolRefAttr meshName;
@@ -83,7 +83,7 @@ void dist::makeIndicesLocal(ModuleOp module, MeshOp mesh) {
     if (auto ruled = dyn_cast<train::ShardingRuleOpInterface>(op))
       local.shiftIds(ruled);
     if (auto indexed = dyn_cast<train::IndexedOpInterface>(op))
-      local.giveBegins(indexed);
+      local.addOffsets(indexed);
   }
 }
 

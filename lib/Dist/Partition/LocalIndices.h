@@ -11,7 +11,7 @@
 namespace meshwright::dist {
 
 /// Prepares a module whose types still carry shardings for becoming one device's:
-/// ids that point into a cut dimension are shifted to count from where the
+/// ids that point into a sharded dimension are shifted to count from where the
 /// device's part begins, and ops that depend on global indices
 /// (`IndexedOpInterface`) get the index at which it does.
 void makeIndicesLocal(mlir::ModuleOp module, MeshOp mesh);

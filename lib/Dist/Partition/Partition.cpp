@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Dist/Partition/LocalIndices.h"
-#include "Dist/Partition/ReshardPlanner.h"
+#include "Dist/Partition/ReshardPath.h"
 #include "Dist/Passes.h"
-#include "Dist/Propagation/HandOver.h"
+#include "Dist/Propagation/ValueBinding.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -92,9 +92,9 @@ private:
     }
   }
 
-  /// Whether values are handed to the function by a caller.
+  /// Whether a caller passes values to the function.
   static bool isCallee(func::FuncOp function, const Structure &structure) {
-    return llvm::any_of(structure.handOvers, [&](const HandOver &h) {
+    return llvm::any_of(structure.bindings, [&](const ValueBinding &h) {
       auto argument = dyn_cast_or_null<BlockArgument>(h.to);
       return argument && argument.getOwner() == &function.getBody().front();
     });
@@ -106,13 +106,13 @@ private:
       return op->emitOpError() << what << " of type " << type
                                << " has no sharding; run dist-propagate first";
     ArrayRef<int64_t> shape = cast<RankedTensorType>(type).getShape();
-    Sharding cut = sharding.on(mesh);
-    int d = firstUneven(shape, cut, mesh);
+    Sharding sharded = sharding.on(mesh);
+    int d = firstUneven(shape, sharded, mesh);
     if (d < 0)
       return success();
     return op->emitOpError() << what << " has " << shape[d] << " elements in dimension " << d
-                             << ", which do not divide by the " << mesh.size(cut.dims[d])
-                             << " devices along " << mesh.str(cut.dims[d])
+                             << ", which do not divide by the " << mesh.size(sharded.dims[d])
+                             << " devices along " << mesh.str(sharded.dims[d])
                              << "; choose a size or a mesh that divides";
   }
 
@@ -151,7 +151,7 @@ private:
   LogicalResult lower(ReshardOp op) {
     Sharding from = dist::shardingOf(op.getX().getType()).on(mesh);
     Sharding to = dist::shardingOf(op.getY().getType()).on(mesh);
-    auto steps = planReshard(from, to, op.getX().getType().getShape(), mesh);
+    auto steps = findReshardPath(from, to, op.getX().getType().getShape(), mesh);
     if (!steps)
       return op.emitOpError("cannot make ")
              << to.str(mesh) << " of " << from.str(mesh) << ": "
@@ -198,7 +198,7 @@ private:
         value = ScatterOp::create(b, loc, type, value, step.dim, /*root=*/0, group);
         break;
       case ReshardStep::Forget:
-        llvm_unreachable("never in a plan");
+        llvm_unreachable("never on a path");
       }
     }
     if (Attribute axes = op->getAttr(replicatedAttr); axes && !steps->empty())

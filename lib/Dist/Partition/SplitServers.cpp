@@ -11,7 +11,7 @@
 #include "Dist/Passes.h"
 #include "Dist/Programs.h"
 #include "Dist/Propagation/FactorAxes.h"
-#include "Dist/Propagation/HandOver.h"
+#include "Dist/Propagation/ValueBinding.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -109,9 +109,9 @@ class SplitServersPass : public dist::impl::DistSplitServersBase<SplitServersPas
       if (&op != meshOp)
         everybodys.push_back(&op);
     OpBuilder b = OpBuilder::atBlockEnd(module.getBody());
-    auto program = [&](const Twine &name, ArrayRef<NamedAttribute> place) {
+    auto program = [&](const Twine &name, ArrayRef<NamedAttribute> coordinates) {
       auto nested = ModuleOp::create(b, module.getLoc(), name.str());
-      nested->setAttr(placeAttr, b.getDictionaryAttr(place));
+      nested->setAttr(coordinatesAttr, b.getDictionaryAttr(coordinates));
       OpBuilder inside = OpBuilder::atBlockEnd(nested.getBody());
       inside.clone(*meshOp);
       for (Operation *op : everybodys)
@@ -127,10 +127,10 @@ class SplitServersPass : public dist::impl::DistSplitServersBase<SplitServersPas
       SmallVector<Attribute> others;
       for (int64_t i = 1; i < mesh.axes[axis].size; ++i)
         others.push_back(b.getI64IntegerAttr(i));
-      SmallVector<NamedAttribute> place = at;
+      SmallVector<NamedAttribute> coordinates = at;
       StringRef name = mesh.axes[axis].name;
-      place.push_back(b.getNamedAttr(name, b.getArrayAttr(others)));
-      workers.push_back(program(single ? "workers" : "workers." + name, place));
+      coordinates.push_back(b.getNamedAttr(name, b.getArrayAttr(others)));
+      workers.push_back(program(single ? "workers" : "workers." + name, coordinates));
       at.push_back(b.getNamedAttr(name, b.getI64IntegerAttr(0)));
     }
     ModuleOp server = program("server", at);

@@ -188,10 +188,10 @@ LogicalResult Scheduler::readOrders() {
   for (auto [stage, tasks] : llvm::enumerate(schedule.order)) {
     std::map<std::pair<int64_t, int>, int64_t> last;
     for (const Task &task : tasks) {
-      auto [entry, isNew] = last.insert({{task.chunk, int(task.phase)}, task.microbatch});
+      auto [entry, isNew] = last.insert({{task.chunk, int(task.kind)}, task.microbatch});
       if (!isNew && entry->second > task.microbatch)
         return programs[stage].emitError(orderAttr)
-               << ": " << Task{task.phase, entry->second, task.chunk}.str() << " is before "
+               << ": " << Task{task.kind, entry->second, task.chunk}.str() << " is before "
                << task.str()
                << "; gradients and the loss are summed in the order of the microbatches";
       entry->second = task.microbatch;
@@ -213,7 +213,7 @@ LogicalResult Scheduler::findSchedule() {
     for (auto &[task, ops] : *tasks) {
       stageOf[task.chunk] = stage;
       schedule.microbatches = std::max(schedule.microbatches, task.microbatch + 1);
-      schedule.splitsBackward |= task.phase == planner::Phase::weight;
+      schedule.splitsBackward |= task.kind == planner::TaskKind::weight;
     }
   }
   bool ordered =

@@ -39,7 +39,7 @@ public:
   Splitter(ModuleOp module, MeshOp mesh, unsigned axis, planner::ScheduleKind kind, Sharing sharing,
            LinkSpeeds speeds)
       : module(module), mesh(mesh), kind(kind), sharing(sharing), speeds(speeds),
-        stages(mesh.getMesh().axes[axis].size), stageOf(planner::placeChunks(kind, stages)),
+        stages(mesh.getMesh().axes[axis].size), stageOf(planner::assignChunks(kind, stages)),
         group(GroupAttr::from(FlatSymbolRefAttr::get(mesh), mesh.getMesh(), {axis})) {}
 
   LogicalResult run();
@@ -48,7 +48,7 @@ private:
   LogicalResult checkLayers();
   void findHolders(const PartFunctions &functions);
   ArrayRef<int64_t> holdersOf(StringRef variable);
-  void makeProgram(int64_t stage, ArrayRef<StagePlan> plans);
+  void makeProgram(int64_t stage, ArrayRef<StageInputs> inputs);
 
   ModuleOp module;
   MeshOp mesh;
@@ -66,11 +66,11 @@ private:
 LogicalResult Splitter::checkLayers() {
   int64_t chunks = chunkCount(module);
   if (chunks != int64_t(stageOf.size()))
-    return module.emitError("the layers are cut into ")
+    return module.emitError("the layers are split into ")
            << chunks << (chunks == 1 ? " chunk" : " chunks") << " ("
            << train::TrainDialect::chunkAttr << "), but schedule " << kind.str() << " on " << stages
            << " stages has " << stageOf.size()
-           << "; train-cut-layers cuts them, so compile from the model";
+           << "; train-split-layers splits them, so compile from the model";
   if (sharing == Sharing::never || stages == mesh.getMesh().size())
     return success();
   WalkResult result = module.walk([](train::RepeatOp repeat) {
@@ -104,14 +104,14 @@ ArrayRef<int64_t> Splitter::holdersOf(StringRef name) {
   return known;
 }
 
-void Splitter::makeProgram(int64_t stage, ArrayRef<StagePlan> plans) {
+void Splitter::makeProgram(int64_t stage, ArrayRef<StageInputs> inputs) {
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   auto program = ModuleOp::create(builder, module.getLoc(), "stage" + std::to_string(stage));
   StringRef axis = group.getAxes()[0];
-  program->setAttr(placeAttr, builder.getDictionaryAttr(
-                                  builder.getNamedAttr(axis, builder.getI64IntegerAttr(stage))));
-  for (const StagePlan &plan : plans)
-    emitStage(plan, stage, program);
+  program->setAttr(coordinatesAttr, builder.getDictionaryAttr(builder.getNamedAttr(
+                                        axis, builder.getI64IntegerAttr(stage))));
+  for (const StageInputs &input : inputs)
+    emitStage(input, stage, program);
   // Then what they name, in its old order before them.
   SymbolTable symbols(module);
   DenseSet<Operation *> named{mesh};
@@ -140,20 +140,20 @@ LogicalResult Splitter::run() {
     findHolders(parts.back());
     ops.push_back(std::move(*found));
   }
-  std::vector<AfterPlan> after;
+  std::vector<StageAssignment> after;
   for (MicrobatchOps &one : ops)
     after.push_back(
-        planAfter(one, stageOf, stages, [&](StringRef name) { return holdersOf(name); }));
-  std::vector<llvm::DenseMap<Value, StagePlan::Shares>> shares(ops.size());
+        assignStages(one, stageOf, stages, [&](StringRef name) { return holdersOf(name); }));
+  std::vector<llvm::DenseMap<Value, StageInputs::Shares>> shares(ops.size());
   if (sharing != Sharing::never)
     for (auto [functionsOf, sharesOf] : llvm::zip(parts, shares))
       sharesOf = findShares(functionsOf, mesh, group,
                             sharing == Sharing::cheaper ? std::optional(speeds) : std::nullopt);
-  SmallVector<StagePlan> plans;
+  SmallVector<StageInputs> inputs;
   for (auto [one, functionsOf, afterOf, sharesOf] : llvm::zip(ops, parts, after, shares))
-    plans.push_back({one, functionsOf, afterOf, stageOf, stages, group, sharesOf});
+    inputs.push_back({one, functionsOf, afterOf, stageOf, stages, group, sharesOf});
   for (int64_t stage = 0; stage < stages; ++stage)
-    makeProgram(stage, plans);
+    makeProgram(stage, inputs);
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*module.getBody())))
     if (isa<func::FuncOp, train::VariableOp>(op))
       op.erase();
@@ -162,7 +162,7 @@ LogicalResult Splitter::run() {
 }
 
 /// An op that a seed of the program shards over `axis`, or null.
-static Operation *firstCutOver(ModuleOp module, StringRef axis) {
+static Operation *firstShardedOver(ModuleOp module, StringRef axis) {
   Operation *found = nullptr;
   module.walk([&](Operation *op) {
     auto names = [&](ArrayRef<StringAttr> axes) {
@@ -192,9 +192,10 @@ private:
     int axis = mesh.getMesh().find("pipe");
     if (axis < 0 || mesh.getMesh().axes[axis].size == 1)
       return;
-    if (Operation *cut = firstCutOver(module, "pipe")) {
-      cut->emitOpError("is cut over mesh axis 'pipe', along which the stages of the pipeline are; "
-                       "seeds can use any other axis");
+    if (Operation *sharded = firstShardedOver(module, "pipe")) {
+      sharded->emitOpError(
+          "is sharded over mesh axis 'pipe', along which the stages of the pipeline are; "
+          "seeds can use any other axis");
       return signalPassFailure();
     }
     // Before each microbatch is written out.

@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
-using planner::Phase;
+using planner::TaskKind;
 
 /// `op` and the ops of `within` that it needs.
 static void need(Operation *op, llvm::function_ref<bool(Operation *)> within,
@@ -27,7 +27,7 @@ static void need(Operation *op, llvm::function_ref<bool(Operation *)> within,
 }
 
 namespace {
-/// Cuts one backward repeat in two.
+/// Splits one backward repeat in two.
 class LayerSplitter {
 public:
   explicit LayerSplitter(train::RepeatOp repeat)
@@ -205,7 +205,7 @@ void dist::splitWeights(MicrobatchOps &ops) {
     }
     auto [input, weight] = LayerSplitter(repeat).split();
     ops.parts[input] = part;
-    ops.parts[weight] = {part.chunk, Phase::weight};
+    ops.parts[weight] = {part.chunk, TaskKind::weight};
     targets.push_back(input);
   }
   // Besides the layers: what other chunks read.
@@ -216,15 +216,15 @@ void dist::splitWeights(MicrobatchOps &ops) {
     });
   };
   for (auto &[op, part] : ops.parts)
-    if (part.phase == Phase::backward && leavesChunk(op, part.chunk))
+    if (part.kind == TaskKind::backward && leavesChunk(op, part.chunk))
       targets.push_back(op);
   auto isBackward = [&](Operation *op) {
     auto part = ops.parts.find(op);
-    return part != ops.parts.end() && part->second.phase == Phase::backward;
+    return part != ops.parts.end() && part->second.kind == TaskKind::backward;
   };
   for (Operation *op : targets)
     need(op, isBackward, now);
   for (auto &[op, part] : ops.parts)
-    if (part.phase == Phase::backward && !now.contains(op))
-      part.phase = Phase::weight;
+    if (part.kind == TaskKind::backward && !now.contains(op))
+      part.kind = TaskKind::weight;
 }

@@ -13,7 +13,7 @@ using namespace meshwright::dist;
 
 static std::string nameOf(const Part &part) {
   static constexpr StringRef names[] = {"forward.", "backward.", "weight."};
-  return (names[unsigned(part.phase)] + Twine(part.chunk)).str();
+  return (names[unsigned(part.kind)] + Twine(part.chunk)).str();
 }
 
 namespace {

@@ -8,7 +8,7 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
-using planner::Phase;
+using planner::TaskKind;
 
 const Part *MicrobatchOps::partOf(Value value) const {
   Operation *op = value.getDefiningOp();
@@ -22,9 +22,9 @@ static func::FuncOp calleeOf(train::RepeatOp repeat) {
 }
 
 namespace {
-class Placer {
+class ChunkAssigner {
 public:
-  Placer(func::FuncOp function, int64_t chunks) : chunks(chunks) { ops.function = function; }
+  ChunkAssigner(func::FuncOp function, int64_t chunks) : chunks(chunks) { ops.function = function; }
 
   FailureOr<MicrobatchOps> run();
 
@@ -32,8 +32,8 @@ private:
   LogicalResult findLayers();
   void findDependences();
   void findForward();
-  void place(Operation *op);
-  void placeByUsers(Operation *op);
+  void assign(Operation *op);
+  void assignByUsers(Operation *op);
   void splitAccumulators();
   void splitAccumulator(unsigned result, ArrayRef<Value> terms);
   SmallVector<Value> termsOf(Value value);
@@ -49,7 +49,7 @@ private:
 /// What an op is computed from.
 enum : unsigned { onLayers = 1, onVariables = 2, onData = 4 };
 
-LogicalResult Placer::findLayers() {
+LogicalResult ChunkAssigner::findLayers() {
   func::FuncOp function = ops.function;
   ops.block = &function.getBody().front();
   for (auto repeat : function.getOps<train::RepeatOp>())
@@ -69,10 +69,10 @@ LogicalResult Placer::findLayers() {
     if (!chunk)
       return repeat.emitOpError("has no ")
              << train::TrainDialect::chunkAttr << ", by which stages get their layers; "
-             << "train-cut-layers gives it, so compile from the model";
+             << "train-split-layers gives it, so compile from the model";
     bool isForward = train::roleOf(repeat) == train::Role::Forward;
     (isForward ? forwardLayers : backwardLayers).push_back(repeat);
-    ops.parts[repeat] = {*chunk, isForward ? Phase::forward : Phase::backward};
+    ops.parts[repeat] = {*chunk, isForward ? TaskKind::forward : TaskKind::backward};
     if (isForward && *chunk != begun && *chunk + 1 != begun)
       return repeat.emitOpError("runs layers of chunk ")
              << *chunk << ", but " << begun << " chunks have begun before it; chunks are in order";
@@ -91,7 +91,7 @@ LogicalResult Placer::findLayers() {
   return success();
 }
 
-void Placer::findDependences() {
+void ChunkAssigner::findDependences() {
   DenseMap<Value, unsigned> depends;
   unsigned accumulators = ops.loop ? ops.loop.getCarry().size() : 0;
   for (BlockArgument argument : ops.block->getArguments())
@@ -123,14 +123,14 @@ void Placer::findDependences() {
 }
 
 /// `op` and all ops of its block that it needs.
-void Placer::need(Operation *op, DenseSet<Operation *> &known) {
+void ChunkAssigner::need(Operation *op, DenseSet<Operation *> &known) {
   if (!op || !known.insert(op).second)
     return;
   for (Value operand : op->getOperands())
     need(operand.getDefiningOp(), known);
 }
 
-void Placer::findForward() {
+void ChunkAssigner::findForward() {
   for (train::RepeatOp repeat : forwardLayers)
     need(repeat, forward);
   feeding = forward;
@@ -160,7 +160,7 @@ void Placer::findForward() {
   }
 }
 
-void Placer::place(Operation *op) {
+void ChunkAssigner::assign(Operation *op) {
   if (ops.isFree(op) || isa<train::SetOp>(op) || ops.parts.contains(op))
     return;
   bool isForward = forward.contains(op) || backwardLayers.empty();
@@ -172,34 +172,35 @@ void Placer::place(Operation *op) {
     const Part *part = ops.partOf(operand);
     if (!part)
       return; // It comes after the microbatch's end, and so does this.
-    (part->phase == Phase::forward ? before : behind).push_back(part->chunk);
+    (part->kind == TaskKind::forward ? before : behind).push_back(part->chunk);
   }
   if (isForward && !before.empty()) {
-    ops.parts[op] = {*llvm::max_element(before), Phase::forward};
+    ops.parts[op] = {*llvm::max_element(before), TaskKind::forward};
     return;
   }
   if (!behind.empty()) {
     bool meets = !llvm::all_equal(behind);
     if (!ops.loop && meets && !feeding.contains(op))
       return; // Values of several chunks meet: after the end.
-    ops.parts[op] = {*llvm::min_element(behind), Phase::backward};
+    ops.parts[op] = {*llvm::min_element(behind), TaskKind::backward};
     return;
   }
   if (!before.empty())
-    ops.parts[op] = {*llvm::max_element(before), Phase::backward};
+    ops.parts[op] = {*llvm::max_element(before), TaskKind::backward};
   else
     pending.insert(op);
 }
 
 /// What needs no layer belongs to the first chunk that reads it.
-void Placer::placeByUsers(Operation *op) {
-  Phase phase = forward.contains(op) || backwardLayers.empty() ? Phase::forward : Phase::backward;
+void ChunkAssigner::assignByUsers(Operation *op) {
+  TaskKind kind =
+      forward.contains(op) || backwardLayers.empty() ? TaskKind::forward : TaskKind::backward;
   std::optional<int64_t> chunk;
   for (Operation *user : op->getUsers())
-    if (auto part = ops.parts.find(user); part != ops.parts.end() && part->second.phase == phase)
+    if (auto part = ops.parts.find(user); part != ops.parts.end() && part->second.kind == kind)
       chunk = chunk ? std::min(*chunk, part->second.chunk) : part->second.chunk;
   if (chunk)
-    ops.parts[op] = {*chunk, phase};
+    ops.parts[op] = {*chunk, kind};
 }
 
 //===--- one accumulator a chunk --------------------------------------------------===//
@@ -220,7 +221,7 @@ static bool isLinear(Operation *op) {
 
 /// The terms of a sum whose parts are in different chunks; the value alone where it is
 /// no such sum. Linear ops after the addition go into the terms.
-SmallVector<Value> Placer::termsOf(Value value) {
+SmallVector<Value> ChunkAssigner::termsOf(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op || !ops.parts.contains(op) || !value.hasOneUse())
     return {value};
@@ -250,7 +251,7 @@ SmallVector<Value> Placer::termsOf(Value value) {
 }
 
 /// Gives each term after the first an accumulator of its own.
-void Placer::splitAccumulator(unsigned result, ArrayRef<Value> terms) {
+void ChunkAssigner::splitAccumulator(unsigned result, ArrayRef<Value> terms) {
   Operation *end = ops.block->getTerminator();
   auto first = end->getOperand(result).getDefiningOp<train::AccumulateOp>();
   Operation *sum = first.getValue().getDefiningOp();
@@ -300,7 +301,7 @@ void Placer::splitAccumulator(unsigned result, ArrayRef<Value> terms) {
   }
 }
 
-void Placer::splitAccumulators() {
+void ChunkAssigner::splitAccumulators() {
   if (!ops.loop)
     return;
   for (unsigned i = 0, n = ops.loop.getCarry().size(); i < n; ++i) {
@@ -314,20 +315,20 @@ void Placer::splitAccumulators() {
   }
 }
 
-FailureOr<MicrobatchOps> Placer::run() {
+FailureOr<MicrobatchOps> ChunkAssigner::run() {
   if (failed(findLayers()))
     return failure();
   findDependences();
   findForward();
   for (Operation &op : ops.block->without_terminator())
-    place(&op);
+    assign(&op);
   for (Operation &op : llvm::reverse(*ops.block))
     if (pending.contains(&op))
-      placeByUsers(&op);
+      assignByUsers(&op);
   splitAccumulators();
   return std::move(ops);
 }
 
 FailureOr<MicrobatchOps> dist::findParts(func::FuncOp function, int64_t chunks) {
-  return Placer(function, chunks).run();
+  return ChunkAssigner(function, chunks).run();
 }

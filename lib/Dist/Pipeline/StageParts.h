@@ -27,11 +27,11 @@ namespace meshwright::dist {
 /// A chunk's forward, backward or weight gradients: what becomes one function.
 struct Part {
   int64_t chunk = 0;
-  planner::Phase phase = planner::Phase::forward;
+  planner::TaskKind kind = planner::TaskKind::forward;
 
-  bool operator==(const Part &other) const { return chunk == other.chunk && phase == other.phase; }
+  bool operator==(const Part &other) const { return chunk == other.chunk && kind == other.kind; }
   bool operator<(const Part &other) const {
-    return std::tie(chunk, phase) < std::tie(other.chunk, other.phase);
+    return std::tie(chunk, kind) < std::tie(other.chunk, other.kind);
   }
 };
 

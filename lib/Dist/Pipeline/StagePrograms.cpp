@@ -11,13 +11,13 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
-using planner::Phase;
+using planner::TaskKind;
 
 namespace {
 class StageEmitter {
 public:
-  StageEmitter(const StagePlan &plan, int64_t stage, ModuleOp program)
-      : plan(plan), ops(plan.ops), stage(stage), builder(program.getBodyRegion()) {}
+  StageEmitter(const StageInputs &inputs, int64_t stage, ModuleOp program)
+      : inputs(inputs), ops(inputs.ops), stage(stage), builder(program.getBodyRegion()) {}
 
   void run();
 
@@ -33,14 +33,14 @@ private:
   void exchange(Value value);
   void makeNorm(train::GlobalNormOp norm);
   void finish();
-  int64_t stageOf(Value value) const { return plan.stageOf[ops.partOf(value)->chunk]; }
+  int64_t stageOf(Value value) const { return inputs.stageOf[ops.partOf(value)->chunk]; }
   int64_t channelOf(Value value);
   int64_t devicesOf(GroupAttr along) const {
     MeshOp mesh = lookupMesh(ops.function->getParentOp());
     return mesh.getMesh().size(along.on(mesh.getMesh()));
   }
 
-  const StagePlan &plan;
+  const StageInputs &inputs;
   MicrobatchOps &ops;
   int64_t stage;
   OpBuilder builder;
@@ -61,7 +61,7 @@ Value StageEmitter::outer(Value value) {
   return map.lookup(value);
 }
 
-/// Every value that crosses stages has a channel of its own: the place of its op.
+/// Every value that crosses stages has a channel of its own: the index of its op.
 int64_t StageEmitter::channelOf(Value value) {
   int64_t channel = 0;
   for (Block *block : {ops.block, &ops.function.getBody().front()}) {
@@ -77,8 +77,8 @@ int64_t StageEmitter::channelOf(Value value) {
 }
 
 bool StageEmitter::reads(int64_t at, Value value) const {
-  return llvm::any_of(plan.functions, [&](auto &entry) {
-    return plan.stageOf[entry.first.chunk] == at &&
+  return llvm::any_of(inputs.functions, [&](auto &entry) {
+    return inputs.stageOf[entry.first.chunk] == at &&
            llvm::is_contained(entry.second.arguments, value);
   });
 }
@@ -102,7 +102,7 @@ Value StageEmitter::argument(Value value, const Part &part, int64_t microbatch) 
 }
 
 void StageEmitter::send(Value value, Value own, int64_t to) {
-  if (auto share = plan.shares.find(value); share != plan.shares.end()) {
+  if (auto share = inputs.shares.find(value); share != inputs.shares.end()) {
     auto type = cast<RankedTensorType>(own.getType());
     SmallVector<int64_t> shape(type.getShape());
     shape[share->second.dim] /= devicesOf(share->second.group);
@@ -110,19 +110,19 @@ void StageEmitter::send(Value value, Value own, int64_t to) {
                                 RankedTensorType::get(shape, type.getElementType()), own,
                                 share->second.dim, share->second.group);
   }
-  dist::SendOp::create(builder, value.getLoc(), own, to, channelOf(value), plan.group);
+  dist::SendOp::create(builder, value.getLoc(), own, to, channelOf(value), inputs.group);
 }
 
 Value StageEmitter::receive(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
-  auto share = plan.shares.find(value);
+  auto share = inputs.shares.find(value);
   SmallVector<int64_t> shape(type.getShape());
-  if (share != plan.shares.end())
+  if (share != inputs.shares.end())
     shape[share->second.dim] /= devicesOf(share->second.group);
   Value got = dist::RecvOp::create(builder, value.getLoc(),
                                    RankedTensorType::get(shape, type.getElementType()),
-                                   stageOf(value), channelOf(value), plan.group);
-  if (share == plan.shares.end())
+                                   stageOf(value), channelOf(value), inputs.group);
+  if (share == inputs.shares.end())
     return got;
   return AllGatherOp::create(builder, value.getLoc(), type, got, share->second.dim,
                              share->second.group)
@@ -144,30 +144,30 @@ void StageEmitter::makeTask(const Part &part, const PartFunction &called, int64_
       for (OpOperand &use : value.getUses())
         if (use.getOwner() == end)
           accumulators[ops.block->getArgument(use.getOperandNumber())] = result;
-    for (int64_t at = 0; at < plan.stages; ++at)
+    for (int64_t at = 0; at < inputs.stages; ++at)
       if (at != stage && reads(at, value))
         send(value, result, at);
   }
-  auto name = builder.getStringAttr(planner::Task{part.phase, microbatch, part.chunk}.str());
+  auto name = builder.getStringAttr(planner::Task{part.kind, microbatch, part.chunk}.str());
   for (Operation *op = before ? before->getNextNode() : &block.front(); op; op = op->getNextNode())
     op->setAttr(taskAttr, name);
 }
 
 /// Sends or receives what the ops after the microbatches need of other stages.
 void StageEmitter::exchange(Value value) {
-  auto found = plan.after.sentTo.find(value);
-  if (found == plan.after.sentTo.end())
+  auto found = inputs.after.sentTo.find(value);
+  if (found == inputs.after.sentTo.end())
     return;
-  int64_t home = *plan.after.homeOf(value);
+  int64_t home = *inputs.after.homeOf(value);
   SmallVector<int64_t> readers(found->second.begin(), found->second.end());
   llvm::sort(readers);
   for (int64_t reader : readers)
     if (home == stage)
       dist::SendOp::create(builder, value.getLoc(), map.lookup(value), reader, channelOf(value),
-                           plan.group);
+                           inputs.group);
     else if (reader == stage)
       map.map(value, dist::RecvOp::create(builder, value.getLoc(), value.getType(), home,
-                                          channelOf(value), plan.group)
+                                          channelOf(value), inputs.group)
                          .getY());
 }
 
@@ -175,7 +175,7 @@ void StageEmitter::exchange(Value value) {
 void StageEmitter::makeNorm(train::GlobalNormOp norm) {
   Value sum;
   for (Value term : norm.getSquares()) {
-    if (plan.after.ownerOf(term) != stage)
+    if (inputs.after.ownerOf(term) != stage)
       continue;
     Value own = map.lookup(term);
     sum = sum ? train::AddOp::create(builder, norm.getLoc(), sum, own).getResult() : own;
@@ -184,7 +184,7 @@ void StageEmitter::makeNorm(train::GlobalNormOp norm) {
     sum = train::FillOp::create(builder, norm.getLoc(), norm.getSquares()[0].getType(),
                                 builder.getF64FloatAttr(0));
   Value all = AllReduceOp::create(builder, norm.getLoc(), sum.getType(), train::ReduceKind::Sum,
-                                  sum, plan.group);
+                                  sum, inputs.group);
   map.map(norm.getNorm(),
           train::GlobalNormOp::create(builder, norm.getLoc(), norm.getType(), ValueRange(all))
               .getNorm());
@@ -197,19 +197,19 @@ void StageEmitter::finish() {
     if (&op == ops.loop) {
       for (OpResult result : op.getResults()) {
         Value total = end->getOperand(result.getResultNumber());
-        if (const Part *part = ops.partOf(total); part && plan.stageOf[part->chunk] == stage)
+        if (const Part *part = ops.partOf(total); part && inputs.stageOf[part->chunk] == stage)
           map.map(result, made.lookup({total, ops.count() - 1}));
         else if (!part)
           map.map(result, outer(ops.loop.getCarry()[result.getResultNumber()]));
       }
     } else if (auto part = ops.parts.find(&op); part != ops.parts.end()) {
-      if (plan.stageOf[part->second.chunk] == stage)
+      if (inputs.stageOf[part->second.chunk] == stage)
         for (Value result : op.getResults())
           if (Value known = made.lookup({result, 0}))
             map.map(result, known);
-    } else if (plan.after.ops[stage].contains(&op)) {
+    } else if (inputs.after.ops[stage].contains(&op)) {
       auto norm = dyn_cast<train::GlobalNormOp>(op);
-      if (norm && plan.after.homeOf(norm.getNorm()) == std::optional(AfterPlan::everywhere))
+      if (norm && inputs.after.homeOf(norm.getNorm()) == std::optional(StageAssignment::everywhere))
         makeNorm(norm);
       else if (op.getNumResults() == 0 || !map.contains(op.getResult(0)))
         builder.clone(op, map);
@@ -219,8 +219,8 @@ void StageEmitter::finish() {
   }
   SmallVector<Value> results;
   for (Value value : block.getTerminator()->getOperands()) {
-    std::optional<int64_t> home = plan.after.homeOf(value);
-    if (!home || *home == AfterPlan::everywhere) {
+    std::optional<int64_t> home = inputs.after.homeOf(value);
+    if (!home || *home == StageAssignment::everywhere) {
       results.push_back(outer(value));
       continue;
     }
@@ -228,7 +228,7 @@ void StageEmitter::finish() {
                                : train::FillOp::create(builder, value.getLoc(), value.getType(),
                                                        builder.getF64FloatAttr(0))
                                      .getResult();
-    results.push_back(BroadcastOp::create(builder, value.getLoc(), own, *home, plan.group));
+    results.push_back(BroadcastOp::create(builder, value.getLoc(), own, *home, inputs.group));
   }
   func::ReturnOp::create(builder, function.getLoc(), results);
 }
@@ -240,8 +240,8 @@ void StageEmitter::run() {
   map.map(ops.function.getArguments(), function.getArguments());
   // First of all what the microbatches are made from.
   SmallVector<std::pair<Part, const PartFunction *>> own;
-  for (auto &[part, called] : plan.functions)
-    if (plan.stageOf[part.chunk] == stage) {
+  for (auto &[part, called] : inputs.functions)
+    if (inputs.stageOf[part.chunk] == stage) {
       own.push_back({part, &called});
       for (Value value : called.arguments)
         if (auto leaf = dyn_cast<BlockArgument>(value); leaf && ops.loop) {
@@ -252,12 +252,12 @@ void StageEmitter::run() {
     }
   // Microbatch by microbatch; dist-schedule changes the order.
   for (int64_t m = 0; m < ops.count(); ++m)
-    for (Phase phase : {Phase::forward, Phase::backward, Phase::weight}) {
+    for (TaskKind kind : {TaskKind::forward, TaskKind::backward, TaskKind::weight}) {
       auto make = [&](auto &entry) {
-        if (entry.first.phase == phase)
+        if (entry.first.kind == kind)
           makeTask(entry.first, *entry.second, m);
       };
-      if (phase == Phase::forward)
+      if (kind == TaskKind::forward)
         llvm::for_each(own, make);
       else
         llvm::for_each(llvm::reverse(own), make);
@@ -265,6 +265,6 @@ void StageEmitter::run() {
   finish();
 }
 
-void dist::emitStage(const StagePlan &plan, int64_t stage, ModuleOp program) {
-  StageEmitter(plan, stage, program).run();
+void dist::emitStage(const StageInputs &inputs, int64_t stage, ModuleOp program) {
+  StageEmitter(inputs, stage, program).run();
 }

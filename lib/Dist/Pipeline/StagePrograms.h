@@ -28,7 +28,7 @@ PartFunctions makeFunctions(MicrobatchOps &ops, llvm::StringRef prefix);
 /// The stages that run the ops after the last microbatch. An op that reads results of one
 /// stage runs on that stage; an op that reads results of several runs on every stage that
 /// needs its result. Stages send each other the operands.
-struct AfterPlan {
+struct StageAssignment {
   static constexpr int64_t everywhere = -1;
 
   /// The stage that computes a value, or `everywhere`; nothing for free values.
@@ -43,14 +43,14 @@ struct AfterPlan {
 };
 
 /// `holders`: the stages that hold a variable.
-AfterPlan planAfter(MicrobatchOps &ops, mlir::ArrayRef<int64_t> stageOf, int64_t stages,
-                    llvm::function_ref<mlir::ArrayRef<int64_t>(llvm::StringRef)> holders);
+StageAssignment assignStages(MicrobatchOps &ops, mlir::ArrayRef<int64_t> stageOf, int64_t stages,
+                             llvm::function_ref<mlir::ArrayRef<int64_t>(llvm::StringRef)> holders);
 
 /// The facts from which `emitStage` makes the programs of all stages.
-struct StagePlan {
+struct StageInputs {
   MicrobatchOps &ops;
   const PartFunctions &functions;
-  const AfterPlan &after;
+  const StageAssignment &after;
   mlir::ArrayRef<int64_t> stageOf; ///< of each chunk
   int64_t stages;
   GroupAttr group; ///< the devices along the pipeline
@@ -76,13 +76,13 @@ struct LinkSpeeds {
 
 /// For each value that one part passes to another and that devices should send in parts: the
 /// first dimension that their number divides. Without `speeds` all values that can be divided.
-llvm::DenseMap<mlir::Value, StagePlan::Shares> findShares(const PartFunctions &functions,
-                                                          MeshOp mesh, GroupAttr pipeline,
-                                                          std::optional<LinkSpeeds> speeds);
+llvm::DenseMap<mlir::Value, StageInputs::Shares> findShares(const PartFunctions &functions,
+                                                            MeshOp mesh, GroupAttr pipeline,
+                                                            std::optional<LinkSpeeds> speeds);
 
 /// Adds the function of `stage` to its program: one call for each part and microbatch. Ops
 /// carry the name of their task.
-void emitStage(const StagePlan &plan, int64_t stage, mlir::ModuleOp program);
+void emitStage(const StageInputs &inputs, int64_t stage, mlir::ModuleOp program);
 
 } // namespace meshwright::dist
 

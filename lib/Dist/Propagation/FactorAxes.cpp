@@ -72,9 +72,9 @@ bool canExtend(const ShardingRule &rule, const FactorAxes &axes, unsigned f, uns
 Sharding shardingOf(const TensorFactors &tensor, const FactorAxes &axes) {
   Sharding sharding;
   for (const auto &dim : tensor.dims) {
-    Axes &cut = sharding.dims.emplace_back();
+    Axes &sharded = sharding.dims.emplace_back();
     for (unsigned f : dim)
-      append_range(cut, axes[f]);
+      append_range(sharded, axes[f]);
   }
   return sharding;
 }

@@ -24,34 +24,34 @@ static bool isZero(Value value) {
 static int64_t localElements(RankedTensorType type, const TensorFactors &tensor,
                              const FactorAxes &axes, const Mesh &mesh) {
   int64_t elements = type.getNumElements();
-  for (const Axes &cut : dist::shardingOf(tensor, axes).dims)
-    elements /= mesh.size(cut);
+  for (const Axes &axesOfDim : dist::shardingOf(tensor, axes).dims)
+    elements /= mesh.size(axesOfDim);
   return elements;
 }
 
-PartialFlow::PartialFlow(const Structure &structure, ArrayRef<PlacedOp> ops, const Mesh &mesh,
-                         function_ref<AxisMask(Value)> cuts)
+PartialFlow::PartialFlow(const Structure &structure, ArrayRef<ShardedOp> ops, const Mesh &mesh,
+                         function_ref<AxisMask(Value)> shardedOver)
     : structure(structure), ops(ops), mesh(mesh), allAxes((AxisMask(1) << mesh.axes.size()) - 1) {
-  for (const HandOver &h : structure.handOvers)
-    handOverOf[h.use] = &h;
-  for (const PlacedOp &op : ops)
-    placed[op.op] = &op;
+  for (const ValueBinding &h : structure.bindings)
+    bindingOf[h.use] = &h;
+  for (const ShardedOp &op : ops)
+    sharded[op.op] = &op;
   for (auto [argument, result] : structure.carried) {
     carriedTwin[argument] = result;
     carriedTwin[result] = argument;
   }
   auto optimistic = [&](Value value) {
     State &s = states[value];
-    s.possible = s.flows = allAxes & ~cuts(value);
+    s.possible = s.flows = allAxes & ~shardedOver(value);
     s.zero = isZero(value);
     s.elements = cast<RankedTensorType>(value.getType()).getNumElements();
     for (unsigned axis = 0; axis < mesh.axes.size(); ++axis)
-      if (cuts(value) >> axis & 1)
+      if (shardedOver(value) >> axis & 1)
         s.elements /= mesh.axes[axis].size;
   };
-  for (const PlacedOp &op : ops)
+  for (const ShardedOp &op : ops)
     llvm::for_each(op.op->getResults(), optimistic);
-  for (const HandOver &h : structure.handOvers)
+  for (const ValueBinding &h : structure.bindings)
     if (h.to && !h.to.getDefiningOp<ConstrainOp>())
       optimistic(h.to);
 
@@ -63,7 +63,7 @@ PartialFlow::PartialFlow(const Structure &structure, ArrayRef<PlacedOp> ops, con
       changed |= (s.reachable | mask) != s.reachable;
       s.reachable |= mask;
     };
-    for (const PlacedOp &op : ops) {
+    for (const ShardedOp &op : ops) {
       AxisMask through = 0;
       for (OpOperand &use : op.op->getOpOperands()) {
         const TensorFactors &tensor = op.rule.operands[use.getOperandNumber()];
@@ -75,13 +75,13 @@ PartialFlow::PartialFlow(const Structure &structure, ArrayRef<PlacedOp> ops, con
           reach(result, partialFromReduction(op.rule, result.getResultNumber(), op.axes) |
                             (through & ~op.used()));
     }
-    for (const HandOver &h : structure.handOvers)
+    for (const ValueBinding &h : structure.bindings)
       if (h.to)
         reach(h.to, state(h.use->get()).reachable);
     for (auto [argument, result] : structure.carried)
       reach(argument, state(result).reachable);
   }
-  for (const PlacedOp &op : ops)
+  for (const ShardedOp &op : ops)
     for (Value result : op.op->getResults())
       timesAccumulated(result);
   for (auto &[value, s] : states)
@@ -95,7 +95,7 @@ PartialFlow::PartialFlow(const Structure &structure, ArrayRef<PlacedOp> ops, con
 
 /// Through how many iterations the argument, or what it is a slice of, is carried.
 int64_t PartialFlow::iterationsCarried(BlockArgument argument) const {
-  for (const HandOver &h : structure.handOvers) {
+  for (const ValueBinding &h : structure.bindings) {
     auto repeat = dyn_cast<train::RepeatOp>(h.use->getOwner());
     if (h.to != argument || !repeat)
       continue;
@@ -113,7 +113,7 @@ int64_t PartialFlow::timesAccumulated(Value value) {
     return it->second;
   int64_t times = 1;
   for (OpOperand &use : value.getUses()) {
-    const PlacedOp *op = placed.lookup(use.getOwner());
+    const ShardedOp *op = sharded.lookup(use.getOwner());
     if (!op)
       continue;
     const TensorFactors &tensor = op->rule.operands[use.getOperandNumber()];
@@ -135,14 +135,14 @@ int64_t PartialFlow::timesAccumulated(Value value) {
 bool PartialFlow::movesMoreApart(Value value) const {
   int64_t here = state(value).elements, after = 0, uses = 0;
   for (OpOperand &use : value.getUses()) {
-    if (const HandOver *h = handOverOf.lookup(&use)) {
+    if (const ValueBinding *h = bindingOf.lookup(&use)) {
       if (!h->to || carriedTwin.contains(h->to))
         continue;
       after += here;
       ++uses;
       continue;
     }
-    const PlacedOp *op = placed.lookup(use.getOwner());
+    const ShardedOp *op = sharded.lookup(use.getOwner());
     if (!op || op->rule.operands[use.getOperandNumber()].additive)
       continue;
     for (OpResult result : op->op->getResults())
@@ -158,9 +158,9 @@ AxisMask PartialFlow::flowing(OpOperand &use) const {
 }
 
 AxisMask PartialFlow::accepts(OpOperand &use) const {
-  if (const HandOver *h = handOverOf.lookup(&use))
+  if (const ValueBinding *h = bindingOf.lookup(&use))
     return h->to ? state(h->to).possible : 0;
-  const PlacedOp *op = placed.lookup(use.getOwner());
+  const ShardedOp *op = sharded.lookup(use.getOwner());
   if (!op)
     return 0;
   const TensorFactors &self = op->rule.operands[use.getOperandNumber()];
@@ -198,7 +198,7 @@ bool PartialFlow::mergePossible() {
     changed |= (have & mask) != have;
     have &= mask;
   };
-  for (const PlacedOp &op : ops) {
+  for (const ShardedOp &op : ops) {
     AxisMask linear = 0, additive = allAxes;
     bool anyAdditive = false;
     for (OpOperand &use : op.op->getOpOperands()) {
@@ -220,7 +220,7 @@ bool PartialFlow::mergePossible() {
               through | partialFromReduction(op.rule, result.getResultNumber(), op.axes));
     }
   }
-  for (const HandOver &h : structure.handOvers)
+  for (const ValueBinding &h : structure.bindings)
     if (h.to)
       limit(states[h.to].possible, flowing(*h.use));
   for (auto &[value, s] : states) {
@@ -252,7 +252,7 @@ bool PartialFlow::spreadPartial() {
     return s.zero ? 0 : s.partial & s.flows;
   };
   takenBy.clear();
-  for (const PlacedOp &op : ops) {
+  for (const ShardedOp &op : ops) {
     AxisMask through = 0;
     for (OpOperand &use : op.op->getOpOperands()) {
       const TensorFactors &tensor = op.rule.operands[use.getOperandNumber()];
@@ -288,7 +288,7 @@ bool PartialFlow::spreadPartial() {
         add(use.get(), left);
       }
   }
-  for (const HandOver &h : structure.handOvers)
+  for (const ValueBinding &h : structure.bindings)
     if (h.to) {
       if (!h.to.getDefiningOp<ConstrainOp>())
         add(h.to, carriedIn(*h.use) & state(h.to).possible);

@@ -19,13 +19,13 @@
 #define MESHWRIGHT_LIB_DIST_PARTIALFLOW_H
 
 #include "Dist/Propagation/FactorAxes.h"
-#include "Dist/Propagation/HandOver.h"
+#include "Dist/Propagation/ValueBinding.h"
 
 namespace meshwright::dist {
 
 /// An op with a factor table, the axes of its factors, and the axes over which it runs
 /// on the root alone.
-struct PlacedOp {
+struct ShardedOp {
   mlir::Operation *op;
   ShardingRule rule;
   FactorAxes axes;
@@ -37,9 +37,9 @@ struct PlacedOp {
 
 class PartialFlow {
 public:
-  /// `cuts`: the axes over which a value is sharded where it is defined, or on a root.
-  PartialFlow(const Structure &structure, llvm::ArrayRef<PlacedOp> ops, const Mesh &mesh,
-              llvm::function_ref<AxisMask(mlir::Value)> cuts);
+  /// `shardedOver`: the axes over which a value is sharded where it is defined, or on a root.
+  PartialFlow(const Structure &structure, llvm::ArrayRef<ShardedOp> ops, const Mesh &mesh,
+              llvm::function_ref<AxisMask(mlir::Value)> shardedOver);
 
   /// Axes over which the value is partial where it is defined.
   AxisMask defined(mlir::Value value) const { return state(value).partial; }
@@ -66,13 +66,13 @@ private:
   bool spreadPartial();
 
   const Structure &structure;
-  llvm::ArrayRef<PlacedOp> ops;
+  llvm::ArrayRef<ShardedOp> ops;
   const Mesh &mesh;
   AxisMask allAxes;
   llvm::DenseMap<mlir::Value, State> states;
   llvm::DenseMap<mlir::OpOperand *, AxisMask> takenBy;
-  llvm::DenseMap<mlir::OpOperand *, const HandOver *> handOverOf;
-  llvm::DenseMap<mlir::Operation *, const PlacedOp *> placed;
+  llvm::DenseMap<mlir::OpOperand *, const ValueBinding *> bindingOf;
+  llvm::DenseMap<mlir::Operation *, const ShardedOp *> sharded;
   llvm::DenseMap<mlir::Value, mlir::Value> carriedTwin;
   /// The number of iterations whose sum contains the value; 1 without a sum.
   llvm::DenseMap<mlir::Value, int64_t> accumulated;

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Dist/Passes.h"
-#include "Dist/Propagation/HandOver.h"
 #include "Dist/Propagation/PartialFlow.h"
 #include "Dist/Propagation/Propagation.h"
+#include "Dist/Propagation/ValueBinding.h"
 #include "RootFlow.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -21,8 +21,8 @@ namespace meshwright::dist {
 #include "Dist/Passes.h.inc"
 } // namespace meshwright::dist
 
-/// The rule of a value binding, with `leading` as in HandOver.
-static ShardingRule handOverRule(ArrayRef<int64_t> used, ArrayRef<int64_t> to, int leading) {
+/// The rule of a value binding, with `leading` as in ValueBinding.
+static ShardingRule bindingRule(ArrayRef<int64_t> used, ArrayRef<int64_t> to, int leading) {
   ShardingRule rule = elementwiseRule(leading > 0 ? used : to, {}, true, false);
   TensorFactors wide = rule.results[0], narrow = wide;
   if (leading != 0) {
@@ -57,7 +57,7 @@ public:
     for (auto [value, node] : nodes)
       rootSeeds[value] = maskOf(table[node].sharding.root);
     roots.run(structure, ops, std::move(rootSeeds));
-    place();
+    assignShardings();
     PartialFlow flow(structure, ops, mesh, [&](Value value) {
       Sharding placement = placementOf(value);
       AxisMask mask = maskOf(placement.root);
@@ -154,7 +154,7 @@ private:
   void raiseParameters() {
     for (bool changed = true; changed;) {
       changed = false;
-      for (const HandOver &h : structure.handOvers) {
+      for (const ValueBinding &h : structure.bindings) {
         bool down = h.to && (isa<BlockArgument>(h.to) || h.to.getDefiningOp<ConstrainOp>());
         int priority = table[nodeOf(h.use->get())].priority;
         if (!down || !parameters.contains(h.use->get()) || !parameters.insert(h.to).second)
@@ -206,7 +206,7 @@ private:
 
   LogicalResult makeLinks() {
     llvm::SmallPtrSet<Operation *, 16> structural;
-    for (const HandOver &h : structure.handOvers) {
+    for (const ValueBinding &h : structure.bindings) {
       structural.insert(h.use->getOwner());
       if (h.to && h.to.getDefiningOp())
         structural.insert(h.to.getDefiningOp());
@@ -217,14 +217,14 @@ private:
     for (func::FuncOp function : structure.functions) {
       WalkResult result = function.walk([&](Operation *op) {
         if (auto ruled = dyn_cast<train::ShardingRuleOpInterface>(op)) {
-          PlacedOp &placed = ops.emplace_back(PlacedOp{op, ruled.getShardingRule(), {}});
+          ShardedOp &sharded = ops.emplace_back(ShardedOp{op, ruled.getShardingRule(), {}});
           SmallVector<unsigned> ends;
           for (Value value : op->getOperands())
             ends.push_back(nodeOf(value));
           for (Value value : op->getResults())
             ends.push_back(nodeOf(value));
           table.addLink((op->getName().getStringRef() + " in @" + function.getSymName()).str(),
-                        placed.rule, ends);
+                        sharded.rule, ends);
         } else if (op != function && !isa<func::ReturnOp>(op) && !structural.contains(op) &&
                    (op->getNumOperands() || op->getNumResults())) {
           op->emitOpError("has no sharding rule, so it cannot run on a mesh; ops of floor 2 "
@@ -242,7 +242,7 @@ private:
       if (result.wasInterrupted())
         return failure();
     }
-    for (const HandOver &h : structure.handOvers) {
+    for (const ValueBinding &h : structure.bindings) {
       Value used = h.use->get();
       ArrayRef<int64_t> shape = tensor(used).getShape();
       unsigned target;
@@ -257,20 +257,20 @@ private:
       // Slices are taken and stacked on every device: layers are never sharded.
       if (h.leading != 0)
         table.close(h.leading > 0 ? nodeOf(used) : target, 0);
-      // What a boundary parts is placed independently.
+      // Both sides of a boundary are sharded independently.
       if (auto constrain = dyn_cast<ConstrainOp>(h.use->getOwner());
           constrain && constrain.getBoundary())
         continue;
       std::string name = h.use->getOwner()->getName().getStringRef().str();
-      table.addLink(name, handOverRule(shape, table[target].shape, h.leading),
-                    {nodeOf(used), target}, /*handOver=*/true);
+      table.addLink(name, bindingRule(shape, table[target].shape, h.leading),
+                    {nodeOf(used), target}, /*binding=*/true);
     }
     raiseParameters();
     return success();
   }
 
   /// The node of a result that leaves the program: replicated unless seeded.
-  LogicalResult makeOutput(const HandOver &h, unsigned &node) {
+  LogicalResult makeOutput(const ValueBinding &h, unsigned &node) {
     auto function = h.use->getOwner()->getParentOfType<func::FuncOp>();
     unsigned i = h.use->getOperandNumber();
     ArrayRef<int64_t> shape = tensor(h.use->get()).getShape();
@@ -287,11 +287,11 @@ private:
   }
 
   /// Axes over which all terms of a sum will be partial: they are added first and
-  /// completed once, so the sum must not be cut along them.
-  AxisMask partialInAllTerms(const PlacedOp &placed) {
+  /// completed once, so the sum must not be sharded along them.
+  AxisMask partialInAllTerms(const ShardedOp &sharded) {
     AxisMask mask = ~AxisMask(0);
     bool any = false;
-    for (auto [value, tensor] : llvm::zip(placed.op->getOperands(), placed.rule.operands))
+    for (auto [value, tensor] : llvm::zip(sharded.op->getOperands(), sharded.rule.operands))
       if (tensor.additive) {
         mask &= willBePartial.lookup(value);
         any = true;
@@ -300,30 +300,30 @@ private:
   }
 
   /// Chooses each op's axes, in program order: what its operands are is known.
-  void place() {
-    for (PlacedOp &placed : ops) {
-      AxisMask summed = partialInAllTerms(placed);
+  void assignShardings() {
+    for (ShardedOp &sharded : ops) {
+      AxisMask summed = partialInAllTerms(sharded);
       FactorClaims claims;
       auto add = [&](Value value, const Sharding &sharding) {
         const Propagation::Node &node = table[nodeOf(value)];
-        claims.add(placed.rule, sharding, node.bytes, node.priority, mesh);
+        claims.add(sharded.rule, sharding, node.bytes, node.priority, mesh);
       };
-      for (Value value : placed.op->getOperands())
+      for (Value value : sharded.op->getOperands())
         add(value, placementOf(value));
-      for (Value value : placed.op->getResults()) {
+      for (Value value : sharded.op->getResults()) {
         Sharding wanted = table[nodeOf(value)].sharding;
         for (Axes &axes : wanted.dims)
           axes.erase(llvm::find_if(axes, [&](unsigned a) { return summed >> a & 1; }), axes.end());
         add(value, wanted);
       }
-      placed.axes = chooseFactorAxes(placed.rule, std::move(claims), mesh);
-      for (Axes &axes : placed.axes)
-        dropAxes(axes, placed.root);
-      for (OpResult result : placed.op->getResults())
+      sharded.axes = chooseFactorAxes(sharded.rule, std::move(claims), mesh);
+      for (Axes &axes : sharded.axes)
+        dropAxes(axes, sharded.root);
+      for (OpResult result : sharded.op->getResults())
         willBePartial[result] =
-            summed | partialFromReduction(placed.rule, result.getResultNumber(), placed.axes);
-      for (auto [value, factors] : llvm::zip(placed.op->getResults(), placed.rule.results))
-        placements[value] = dist::shardingOf(factors, placed.axes);
+            summed | partialFromReduction(sharded.rule, result.getResultNumber(), sharded.axes);
+      for (auto [value, factors] : llvm::zip(sharded.op->getResults(), sharded.rule.results))
+        placements[value] = dist::shardingOf(factors, sharded.axes);
     }
   }
 
@@ -350,9 +350,9 @@ private:
   /// The sharding that a use needs of its operand.
   Sharding wantedBy(OpOperand &use, const PartialFlow &flow) {
     Sharding wanted;
-    if (const PlacedOp *placed = placedOf.lookup(use.getOwner())) {
-      wanted = dist::shardingOf(placed->rule.operands[use.getOperandNumber()], placed->axes);
-      wanted.root = axesOf(placed->root);
+    if (const ShardedOp *sharded = shardedOf.lookup(use.getOwner())) {
+      wanted = dist::shardingOf(sharded->rule.operands[use.getOperandNumber()], sharded->axes);
+      wanted.root = axesOf(sharded->root);
     } else {
       Value to = handedTo.lookup(&use);
       wanted = to ? placementOf(to) : table[targets.lookup(&use)].sharding;
@@ -367,8 +367,8 @@ private:
 
   /// Writes the type of every value and inserts a reshard for uses that need another sharding.
   void reshard(const PartialFlow &flow) {
-    for (PlacedOp &placed : ops)
-      placedOf[placed.op] = &placed;
+    for (ShardedOp &sharded : ops)
+      shardedOf[sharded.op] = &sharded;
     SmallVector<Value> values;
     for (func::FuncOp function : structure.functions)
       function.walk([&](Block *block) {
@@ -382,8 +382,8 @@ private:
     for (auto [value, wish] : llvm::zip(values, wishes)) {
       Sharding sharding = placementOf(value);
       sharding.partial = axesOf(flow.defined(value));
-      const PlacedOp *placed = placedOf.lookup(value.getDefiningOp());
-      sharding.max = placed && placed->rule.max;
+      const ShardedOp *sharded = shardedOf.lookup(value.getDefiningOp());
+      sharding.max = sharded && sharded->rule.max;
       types.push_back(typed(value, sharding));
       for (OpOperand &use : value.getUses())
         wish[typed(value, wantedBy(use, flow))].push_back(&use);
@@ -402,9 +402,9 @@ private:
 
   /// Whether the op can make any part of its result by itself, from nothing.
   bool isFree(Operation *op) {
-    const PlacedOp *placed = placedOf.lookup(op);
-    return placed && op->getNumOperands() == 0 && op->getNumResults() == 1 &&
-           llvm::none_of(placed->rule.factors, [](const Factor &f) { return f.whole; });
+    const ShardedOp *sharded = shardedOf.lookup(op);
+    return sharded && op->getNumOperands() == 0 && op->getNumResults() == 1 &&
+           llvm::none_of(sharded->rule.factors, [](const Factor &f) { return f.whole; });
   }
 
   void serve(Value value, llvm::MapVector<Type, SmallVector<OpOperand *>> &wish) {
@@ -504,13 +504,13 @@ private:
   Mesh mesh;
   Propagation table;
   Structure structure;
-  SmallVector<PlacedOp, 0> ops;
-  llvm::DenseMap<Operation *, PlacedOp *> placedOf;
+  SmallVector<ShardedOp, 0> ops;
+  llvm::DenseMap<Operation *, ShardedOp *> shardedOf;
   llvm::DenseMap<Value, unsigned> nodes;
   /// Values that are a variable, or slices of one, where they are read.
   llvm::DenseSet<Value> parameters;
   llvm::MapVector<Operation *, unsigned> variables;
-  /// The node a hand-over's value goes to.
+  /// The node that a binding's value goes to.
   llvm::DenseMap<OpOperand *, unsigned> targets;
   /// The value it becomes, if it is one.
   llvm::DenseMap<OpOperand *, Value> handedTo;

@@ -46,8 +46,8 @@ void Propagation::raise(unsigned node, int priority) {
 void Propagation::close(unsigned node, unsigned dim) { nodes[node].open[dim] = false; }
 
 void Propagation::addLink(std::string name, ShardingRule rule, ArrayRef<unsigned> ends,
-                          bool handOver) {
-  links.push_back({std::move(name), std::move(rule), SmallVector<unsigned>(ends), handOver});
+                          bool binding) {
+  links.push_back({std::move(name), std::move(rule), SmallVector<unsigned>(ends), binding});
 }
 
 static const TensorFactors &tensorOf(const ShardingRule &rule, size_t t) {
@@ -167,7 +167,7 @@ void Propagation::run() {
   auto passesOn = [](const Link &link) {
     return none_of(link.rule.factors, [](const Factor &f) { return f.reduced; });
   };
-  upTo([](const Link &link) { return link.handOver; }, false);
+  upTo([](const Link &link) { return link.binding; }, false);
   upTo(passesOn, false);
   upTo(all, false);
   upTo(all, true);
@@ -199,11 +199,11 @@ std::string Propagation::explain(unsigned id) const {
   for (auto &[axis, reason] : node.roots)
     os << "\n  at the root of " << mesh.axes[axis].name << ": by seed"
        << (reason.empty() ? "" : ": ") << reason;
-  // Ops meet a parameter as the slice that a layer is handed.
+  // Ops meet a parameter as the slice that is passed to a layer.
   SmallVector<unsigned> same = {id};
   for (size_t i = 0; i < same.size(); ++i)
     for (const Link &link : links)
-      if (link.handOver && link.nodes.front() == same[i] && !is_contained(same, link.nodes.back()))
+      if (link.binding && link.nodes.front() == same[i] && !is_contained(same, link.nodes.back()))
         same.push_back(link.nodes.back());
   for (const Link &link : links)
     if (any_of(link.nodes, [&](unsigned n) { return is_contained(same, n); }))

@@ -60,7 +60,7 @@ public:
     /// Nodes of the operands, then of the results.
     llvm::SmallVector<unsigned> nodes;
     /// Whether the link is a value binding.
-    bool handOver = false;
+    bool binding = false;
     /// Axes that its nodes ask for on different factors.
     llvm::SmallVector<AxisConflict> conflicts = {};
   };
@@ -78,7 +78,7 @@ public:
   /// Stops propagation from changing a dimension.
   void close(unsigned node, unsigned dim);
   void addLink(std::string name, ShardingRule rule, llvm::ArrayRef<unsigned> nodes,
-               bool handOver = false);
+               bool binding = false);
 
   /// Propagates to the fixed point.
   void run();

@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
 
-void RootFlow::run(const Structure &structure, MutableArrayRef<PlacedOp> ops,
+void RootFlow::run(const Structure &structure, MutableArrayRef<ShardedOp> ops,
                    llvm::DenseMap<Value, AxisMask> seeds) {
   roots = std::move(seeds);
   bool changed = true;
@@ -20,13 +20,13 @@ void RootFlow::run(const Structure &structure, MutableArrayRef<PlacedOp> ops,
   };
   while (changed) {
     changed = false;
-    for (PlacedOp &placed : ops) {
-      for (Value operand : placed.op->getOperands())
-        placed.root |= of(operand);
-      for (Value result : placed.op->getResults())
-        add(result, placed.root);
+    for (ShardedOp &sharded : ops) {
+      for (Value operand : sharded.op->getOperands())
+        sharded.root |= of(operand);
+      for (Value result : sharded.op->getResults())
+        add(result, sharded.root);
     }
-    for (const HandOver &h : structure.handOvers) {
+    for (const ValueBinding &h : structure.bindings) {
       auto constrain = h.to ? h.to.getDefiningOp<ConstrainOp>() : ConstrainOp();
       if (h.to && !(constrain && constrain.getBoundary()))
         add(h.to, of(h.use->get()));

@@ -19,7 +19,7 @@ namespace meshwright::dist {
 class RootFlow {
 public:
   /// Starts from `seeds` and tells each of `ops` its root axes.
-  void run(const Structure &structure, llvm::MutableArrayRef<PlacedOp> ops,
+  void run(const Structure &structure, llvm::MutableArrayRef<ShardedOp> ops,
            llvm::DenseMap<mlir::Value, AxisMask> seeds);
 
   /// The root axes of a value.

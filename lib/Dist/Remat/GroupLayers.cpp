@@ -63,9 +63,9 @@ class Grouper {
 public:
   Grouper(LayerPair &pair, int64_t size)
       : pair(pair), size(size), groups(pair.count() / size), forward(pair.forward),
-        backward(pair.backward), handed(forward.getStacks().size()) {
+        backward(pair.backward), passed(forward.getStacks().size()) {
     for (auto [i, stack] : llvm::enumerate(forward.getStacks()))
-      handed[i] = pair.isHanded(stack);
+      passed[i] = pair.isPassed(stack);
   }
 
   void run() {
@@ -101,7 +101,7 @@ private:
   LayerPair &pair;
   int64_t size, groups;
   train::RepeatOp forward, backward;
-  llvm::BitVector handed; ///< by stack of the forward
+  llvm::BitVector passed; ///< by stack of the forward
   DenseMap<Value, Value> splits;
 };
 } // namespace
@@ -146,7 +146,7 @@ train::RepeatOp Grouper::outer(train::RepeatOp old, func::FuncOp callee, ValueRa
   return repeat;
 }
 
-/// The forward of a layer without what it hands to its backward.
+/// The forward of a layer without the residuals of its backward.
 func::FuncOp Grouper::withoutHanded() {
   func::FuncOp function =
       copyFunction(pair.forwardFunction(), (pair.forwardFunction().getSymName() + ".again").str());
@@ -154,7 +154,7 @@ func::FuncOp Grouper::withoutHanded() {
   unsigned carries = forward.getCarry().size();
   SmallVector<Value> returned;
   for (auto [i, value] : llvm::enumerate(end->getOperands()))
-    if (i < carries || !handed.test(i - carries))
+    if (i < carries || !passed.test(i - carries))
       returned.push_back(value);
   end->setOperands(returned);
   updateType(function);
@@ -189,7 +189,7 @@ SmallVector<Value> Grouper::groupForward(func::FuncOp plain) {
     old.replaceAllUsesWith(carried);
   unsigned next = 0;
   for (auto [i, stack] : llvm::enumerate(forward.getStacks()))
-    if (!handed.test(i))
+    if (!passed.test(i))
       stack.replaceAllUsesWith(train::ReshapeOp::create(builder, stack.getLoc(), stack.getType(),
                                                         now.getStacks()[next++]));
   return SmallVector<Value>(now.getStacks().drop_front(next));
@@ -200,7 +200,7 @@ void Grouper::groupBackward(func::FuncOp forwardFunction, ArrayRef<Value> checkp
   // Slices: its own, those of the forward, where the group starts.
   llvm::SetVector<Value> each, shared;
   for (Value value : backward.getEach())
-    if (!pair.isHanded(value))
+    if (!pair.isPassed(value))
       each.insert(value);
   each.insert(forward.getEach().begin(), forward.getEach().end());
   shared.insert(backward.getShared().begin(), backward.getShared().end());

@@ -19,7 +19,7 @@ static func::FuncOp calleeOf(train::RepeatOp repeat) {
 func::FuncOp LayerPair::forwardFunction() const { return calleeOf(forward); }
 func::FuncOp LayerPair::backwardFunction() const { return calleeOf(backward); }
 
-bool LayerPair::isHanded(Value stack) const {
+bool LayerPair::isPassed(Value stack) const {
   Operation *reader = train::RepeatOp(backward);
   OperandRange each = train::RepeatOp(backward).getEach();
   return stack.getDefiningOp() == train::RepeatOp(forward) && !stack.use_empty() &&
@@ -49,7 +49,7 @@ SmallVector<LayerPair> meshwright::dist::findLayerPairs(ModuleOp module) {
         if (train::roleOf(forward) == train::Role::Forward &&
             forward.getCount() == backward.getCount() &&
             forward.getIndexed() == backward.getIndexed() &&
-            LayerPair{forward, backward}.isHanded(value))
+            LayerPair{forward, backward}.isPassed(value))
           forwards.insert(forward);
     if (forwards.size() == 1)
       pairs.push_back({cast<train::RepeatOp>(forwards.front()), backward,
@@ -123,7 +123,7 @@ LayerGraph::LayerGraph(const LayerPair &pair) {
   }
   for (auto [stack, value] : llvm::zip(
            forward.getStacks(), body.getTerminator()->getOperands().drop_front(carries)))
-    if (pair.isHanded(stack)) {
+    if (pair.isPassed(stack)) {
       graph.values[values[value]].needed = true;
       residualBytes += bytesOf(value);
     }

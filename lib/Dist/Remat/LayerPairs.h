@@ -26,7 +26,7 @@ struct LayerPair {
   mlir::func::FuncOp forwardFunction() const;
   mlir::func::FuncOp backwardFunction() const;
   /// Whether only `backward` uses this result of `forward`, a stack.
-  bool isHanded(mlir::Value stack) const;
+  bool isPassed(mlir::Value stack) const;
 };
 
 /// The pairs in all functions of `module`.

@@ -114,14 +114,14 @@ RecomputeChoice meshwright::dist::cheapestChoice(const RecomputeGraph &graph, do
 
   RecomputeChoice choice;
   choice.kept.resize(values);
-  choice.redone.resize(graph.ops.size());
+  choice.recomputed.resize(graph.ops.size());
   for (auto [i, op] : llvm::enumerate(graph.ops))
     if (side.test(values + i)) {
-      choice.redone.set(i);
+      choice.recomputed.set(i);
       choice.cost += op.cost;
     }
   for (auto [i, value] : llvm::enumerate(graph.values))
-    if (side.test(i) && (value.op < 0 || !choice.redone.test(value.op))) {
+    if (side.test(i) && (value.op < 0 || !choice.recomputed.test(value.op))) {
       choice.kept.set(i);
       choice.bytes += value.bytes;
     }

@@ -40,7 +40,7 @@ struct RecomputeGraph {
 };
 
 struct RecomputeChoice {
-  llvm::BitVector kept, redone; ///< by value, by operation
+  llvm::BitVector kept, recomputed; ///< by value, by operation
   int64_t bytes = 0;            ///< of what is kept
   double cost = 0;              ///< of what runs again
 };

@@ -29,9 +29,10 @@ static LogicalResult refuseTail(const RematPolicy &policy, LayerPair &pair) {
     error << "groups of " << policy.every << " layers";
   else
     error << "groups of about the square root of that";
-  return error << " do not divide; train-cut-layers makes a run of its own of what is left over, so "
-                  "compile from the model, or use every:K with K = "
-               << llvm::join(workable, ", ");
+  return error
+         << " do not divide; train-split-layers makes a run of its own of what is left over, so "
+            "compile from the model, or use every:K with K = "
+         << llvm::join(workable, ", ");
 }
 
 static LogicalResult apply(const RematPolicy &policy, LayerPair &pair) {

@@ -53,18 +53,18 @@ private:
     FlatSymbolRefAttr name = FlatSymbolRefAttr::get(*op);
     if (failed(Seeder(module, name, shape, *classes).userSeeds()))
       return failure();
-    FailureOr<TensorPlan> plan =
-        planTensor(module, *classes, users ? 1 : shape.size(shape.named(inner)));
-    if (failed(plan) || (!users && failed(splitAxis(module, *plan, inner, shape))))
+    FailureOr<TensorClasses> chosen =
+        chooseTensorClasses(module, *classes, users ? 1 : shape.size(shape.named(inner)));
+    if (failed(chosen) || (!users && failed(splitAxis(module, *chosen, inner, shape))))
       return failure();
     write(*op, shape);
 
     Seeder seeds(module, name, shape, *classes);
-    if (failed(seeds.batch()) || failed(seeds.tensor(*plan, inner)) ||
-        (sequenceParallel && failed(seeds.sequence(*plan, inner))))
+    if (failed(seeds.batch()) || failed(seeds.tensor(*chosen, inner)) ||
+        (sequenceParallel && failed(seeds.sequence(*chosen, inner))))
       return failure();
     if (!users)
-      seeds.noteCopies(*plan);
+      seeds.noteCopies(*chosen);
     if (dataSync == DataSync::parameterServer)
       return seeds.server(batchAxes(shape));
     // The third dimension of tensor=RxCxD stores parameters once.
@@ -134,7 +134,7 @@ private:
 };
 } // namespace
 
-/// Cuts the batch of an input that has one: tokens and targets are [..., batch,
+/// Shards the batch of an input that has one: tokens and targets are [..., batch,
 /// sequence], sequence_ids [..., batch].
 static LogicalResult seedInput(func::FuncOp function, unsigned i, FlatSymbolRefAttr meshName,
                                const Mesh &mesh) {

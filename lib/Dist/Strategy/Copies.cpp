@@ -13,19 +13,19 @@ using namespace meshwright;
 using namespace meshwright::dist;
 
 /// Why one index of a parameter is not divided further.
-static std::string reasonOf(unsigned id, const IndexClasses &classes, const TensorPlan &plan) {
-  if (plan.residual.contains(id))
+static std::string reasonOf(unsigned id, const IndexClasses &classes, const TensorClasses &chosen) {
+  if (chosen.residual.contains(id))
     return "the residual stream's";
   const IndexClass &entry = classes[id];
   if (entry.inIntegerInputs)
     return "an index of the inputs";
   for (auto [op, factor] : entry.neededWhole)
-    if (!canRunCut(op, factor))
+    if (!canRunSharded(op, factor))
       return "needed whole by " + op->getName().getStringRef().str();
   return "divided into " + std::to_string(entry.size) + " parts at most";
 }
 
-void Seeder::noteCopies(const TensorPlan &plan) {
+void Seeder::noteCopies(const TensorClasses &chosen) {
   for (auto variable : module.getOps<train::VariableOp>()) {
     auto seeded = variable->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
     if (!variable.isParameter() || !seeded)
@@ -44,7 +44,7 @@ void Seeder::noteCopies(const TensorPlan &plan) {
       for (int64_t d = layers; d < variable.getTensorType().getRank(); ++d) {
         SmallVector<std::string> why;
         for (unsigned id : classes.of(variable, d))
-          if (std::string one = reasonOf(id, classes, plan); !llvm::is_contained(why, one))
+          if (std::string one = reasonOf(id, classes, chosen); !llvm::is_contained(why, one))
             why.push_back(one);
         if (!why.empty())
           reason += (reason.empty() ? "dimension " : "; dimension ") + std::to_string(d - layers) +

@@ -121,7 +121,7 @@ void IndexClasses::build(ModuleOp module, const Structure &structure) {
 
   // What must be whole is known by lists of atoms until all are as fine as they get.
   SmallVector<std::pair<Atoms::List, std::pair<Operation *, int>>> whole;
-  for (const HandOver &h : structure.handOvers) {
+  for (const ValueBinding &h : structure.bindings) {
     bool boundary = h.to && isa_and_nonnull<ConstrainOp>(h.to.getDefiningOp()) &&
                     cast<ConstrainOp>(h.to.getDefiningOp()).getBoundary();
     if (boundary || (!h.to && !h.variable))

@@ -16,7 +16,7 @@
 #ifndef MESHWRIGHT_LIB_DIST_INDEXCLASSES_H
 #define MESHWRIGHT_LIB_DIST_INDEXCLASSES_H
 
-#include "Dist/Propagation/HandOver.h"
+#include "Dist/Propagation/ValueBinding.h"
 
 #include "llvm/ADT/MapVector.h"
 

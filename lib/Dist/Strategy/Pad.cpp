@@ -42,7 +42,7 @@ public:
       for (auto [op, factor] : classes[id].neededWhole)
         if (factor < 0)
           return op->emitOpError("takes or makes ")
-                 << size << " slices along a dimension that seeds cut into " << n
+                 << size << " slices along a dimension that seeds shard into " << n
                  << " parts; layers and microbatches are never padded";
     }
     if (padded.empty())
@@ -62,7 +62,7 @@ public:
     changeTypes(*structure);
     for (BlockArgument argument : structure->inputs)
       padInput(argument);
-    for (const HandOver &h : structure->handOvers) {
+    for (const ValueBinding &h : structure->bindings) {
       if (!h.to && !h.variable)
         sliceOutput(*h.use);
       else if (h.to && isa_and_nonnull<ConstrainOp>(h.to.getDefiningOp()))
@@ -154,7 +154,7 @@ private:
   void growStorage(const Structure &structure) {
     for (bool changed = true; changed;) {
       changed = false;
-      for (const HandOver &h : structure.handOvers) {
+      for (const ValueBinding &h : structure.bindings) {
         if (!h.to || !isa_and_nonnull<ConstrainOp>(h.to.getDefiningOp()))
           continue;
         for (int64_t d = 0; d < tensor(h.to).getRank(); ++d) {
@@ -252,7 +252,7 @@ private:
         if (auto it = padded.find(atom); it != padded.end())
           return function.emitOpError("input ")
                  << name << " has " << classes[atom].size << " sequences in dimension " << d
-                 << ", which seeds cut into parts that divide " << it->second
+                 << ", which seeds shard into parts that divide " << it->second
                  << "; sequences are never padded: choose a batch that divides";
     return success();
   }
@@ -261,10 +261,10 @@ private:
 
   void keepSizes(Operation *op) {
     auto indexed = dyn_cast<train::IndexedOpInterface>(op);
-    if (indexed && llvm::any_of(indexed.getIndexedDims(), [&](auto place) {
-          auto it = newShapes.find(place.first);
+    if (indexed && llvm::any_of(indexed.getIndexedDims(), [&](auto entry) {
+          auto it = newShapes.find(entry.first);
           return it != newShapes.end() &&
-                 it->second[place.second] != tensor(place.first).getDimSize(place.second);
+                 it->second[entry.second] != tensor(entry.first).getDimSize(entry.second);
         }))
       indexed.keepLogicalSizes();
   }
@@ -446,7 +446,7 @@ private:
   Mesh mesh;
   const IndexClasses &classes;
   int64_t rowBytes;
-  /// Into how many parts seeds cut classes.
+  /// Into how many parts seeds shard classes.
   llvm::MapVector<unsigned, int64_t> parts;
   /// The sizes of classes that grow.
   llvm::DenseMap<unsigned, int64_t> padded;

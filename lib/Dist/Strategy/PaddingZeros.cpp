@@ -4,7 +4,7 @@
 //
 // One bit for each padded dimension of a value: it is zero there, or, of ids,
 // points nowhere. A fixed point from above: all are zero until an op or a
-// hand-over contradicts.
+// binding contradicts.
 //
 //===----------------------------------------------------------------------===//
 #include "PaddingZeros.h"
@@ -39,7 +39,7 @@ public:
       if (auto ruled = dyn_cast<train::ShardingRuleOpInterface>(op))
         if (failed(maskOperands(ruled)))
           return failure();
-    for (const HandOver &h : structure.handOvers)
+    for (const ValueBinding &h : structure.bindings)
       if (h.variable)
         for (int64_t d = 0; d < tensor(h.use->get()).getRank(); ++d)
           if (isPadded(h.use->get(), d) && !isZero(h.use->get(), d))
@@ -159,7 +159,7 @@ private:
           if (isPadded(result, d) && isZero(result, d))
             limit(result, d, isZeroResult(ruled, rule, result.getResultNumber(), d));
     }
-    for (const HandOver &h : structure.handOvers) {
+    for (const ValueBinding &h : structure.bindings) {
       if (!h.to)
         continue;
       for (int64_t d = std::max(0, h.leading); d < tensor(h.use->get()).getRank(); ++d)
@@ -232,7 +232,8 @@ private:
       } else {
         return op->emitOpError("sums over ")
                << describe(padded[0].first->get()) << ", whose dimension " << padded[0].second
-               << " is padded, in a way that zeros do not take out; cut it into parts that divide";
+               << " is padded, in a way that zeros do not take out; shard it into parts that "
+                  "divide";
       }
     }
     return success();

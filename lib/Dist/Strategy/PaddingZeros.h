@@ -6,7 +6,7 @@
 #ifndef MESHWRIGHT_LIB_DIST_PADDINGZEROS_H
 #define MESHWRIGHT_LIB_DIST_PADDINGZEROS_H
 
-#include "Dist/Propagation/HandOver.h"
+#include "Dist/Propagation/ValueBinding.h"
 
 namespace meshwright::dist {
 

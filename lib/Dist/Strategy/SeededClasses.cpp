@@ -1,4 +1,4 @@
-//===- SeededClasses.cpp - into how many parts seeds cut each index ---------===//
+//===- SeededClasses.cpp - into how many parts seeds shard each index -------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- SeededClasses.h - into how many parts seeds cut each index -----------===//
+//===- SeededClasses.h - into how many parts seeds shard each index ---------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -10,7 +10,7 @@
 
 namespace meshwright::dist {
 
-/// For each class that seeds cut, the number of parts into which it must divide
+/// For each class that seeds shard, the number of parts into which it must divide
 /// for all of them. An axis goes to the major atom of a dimension until that is
 /// used up, then to the next.
 llvm::MapVector<unsigned, int64_t> seededClasses(mlir::ModuleOp module, const Mesh &mesh,

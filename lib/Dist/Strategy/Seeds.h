@@ -23,7 +23,7 @@ struct AxisPart {
 };
 
 /// The index classes that tensor parallelism shards.
-struct TensorPlan {
+struct TensorClasses {
   /// For each inner class its part of the inner axis.
   llvm::DenseMap<unsigned, AxisPart> inner;
   llvm::DenseSet<unsigned> residual;
@@ -31,12 +31,12 @@ struct TensorPlan {
 
 /// Chooses the index classes for tensor parallelism of `inner` devices over all parameters
 /// that have no seed. Refuses a program without an index to shard.
-mlir::FailureOr<TensorPlan> planTensor(mlir::ModuleOp module, const IndexClasses &classes,
-                                       int64_t inner);
+mlir::FailureOr<TensorClasses> chooseTensorClasses(mlir::ModuleOp module,
+                                                   const IndexClasses &classes, int64_t inner);
 
-/// Splits axis `name` into name.0 and name.1 if the plan shards indices along parts of it.
-mlir::LogicalResult splitAxis(mlir::ModuleOp module, const TensorPlan &plan, llvm::StringRef name,
-                              Mesh &mesh);
+/// Splits axis `name` into name.0 and name.1 if a class is sharded along parts of it.
+mlir::LogicalResult splitAxis(mlir::ModuleOp module, const TensorClasses &chosen,
+                              llvm::StringRef name, Mesh &mesh);
 
 /// Writes seeds. Existing seeds stay.
 class Seeder {
@@ -47,22 +47,23 @@ public:
 
   /// Seeds that the module's `dist.seeds` asks for by parameters' names.
   mlir::LogicalResult userSeeds();
-  /// Tokens, targets and sequence numbers are cut along the batch.
+  /// Tokens, targets and sequence numbers are sharded along the batch.
   mlir::LogicalResult batch();
-  /// Parameters and their states, as the plan says; all other parameters are replicated.
+  /// Parameters and their states, as the classes say; all other parameters are replicated.
   /// Gradients get the sharding of their parameters.
-  mlir::LogicalResult tensor(const TensorPlan &plan, llvm::StringRef axis);
+  mlir::LogicalResult tensor(const TensorClasses &chosen, llvm::StringRef axis);
   /// The residual stream's sequence, along the axes named.
-  mlir::LogicalResult sequence(const TensorPlan &plan, llvm::StringRef axis);
+  mlir::LogicalResult sequence(const TensorClasses &chosen, llvm::StringRef axis);
   /// The reason why a parameter is replicated over some tensor ranks.
-  void noteCopies(const TensorPlan &plan);
+  void noteCopies(const TensorClasses &chosen);
   /// The stored shardings of parameters, gradients and states, see ZeroSeeds.cpp.
   mlir::LogicalResult zero(int64_t level, llvm::ArrayRef<unsigned> axes, llvm::StringRef cause);
   /// The values that only the parameter server over `axes` holds, see ServerSeeds.cpp.
   mlir::LogicalResult server(llvm::ArrayRef<unsigned> axes);
 
 private:
-  Sharding shardingOf(train::VariableOp variable, const TensorPlan &plan, llvm::StringRef axis);
+  Sharding shardingOf(train::VariableOp variable, const TensorClasses &chosen,
+                      llvm::StringRef axis);
   ShardingAttr attr(const Sharding &sharding) {
     return ShardingAttr::from(meshName, mesh, sharding);
   }
@@ -76,7 +77,7 @@ private:
 
 /// Whether an op that needs an index whole can be rewritten into several ops that run with
 /// the index sharded.
-bool canRunCut(mlir::Operation *op, int factor);
+bool canRunSharded(mlir::Operation *op, int factor);
 
 /// Without the first dimension, along which layers are stacked.
 ShardingAttr withoutLayers(ShardingAttr sharding);

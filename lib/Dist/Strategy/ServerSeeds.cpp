@@ -30,11 +30,11 @@ public:
     for (Update &update : updatesOf(module)) {
       train::VariableOp parameter = update.parameter;
       auto everywhere = parameter->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
-      Sharding cut = everywhere.on(mesh);
+      Sharding sharded = everywhere.on(mesh);
       for (unsigned axis : axes)
-        if (cut.uses(axis))
+        if (sharded.uses(axis))
           return parameter.emitError("parameter @")
-                 << parameter.getSymName() << " is cut along " << mesh.str({axis})
+                 << parameter.getSymName() << " is sharded along " << mesh.str({axis})
                  << ", over which a parameter server holds all of it; leave the axis out of its "
                     "seed or use --data-sync all-reduce";
       ShardingAttr atServer = rooted(everywhere);

@@ -131,7 +131,7 @@ Error checkStrategy(const Strategy &strategy, const Mesh &mesh,
   Axes tensor = mesh.named("tensor");
   bool parts = mesh.find("tensor") < 0 && !tensor.empty();
   if (strategy.sequenceParallel && tensor.empty())
-    return createStringError("--sequence-parallel cuts the sequence over the tensor axis, which "
+    return createStringError("--sequence-parallel shards the sequence over the tensor axis, which "
                              "the mesh does not have; add e.g. tensor=2");
   if (strategy.tensor2d && !parts)
     return createStringError("--tensor-2d needs a mesh axis tensor=RxC, e.g. tensor=2x2");

@@ -16,7 +16,7 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
 
-bool dist::canRunCut(Operation *op, int factor) {
+bool dist::canRunSharded(Operation *op, int factor) {
   return factor >= 0 && isa<train::SplittableOpInterface>(op);
 }
 
@@ -64,9 +64,9 @@ static llvm::DenseSet<unsigned> residualOf(ModuleOp module, const IndexClasses &
 
 namespace {
 /// Gives each inner index of the parameters its part of `n` devices.
-class InnerPlanner {
+class InnerChooser {
 public:
-  InnerPlanner(ModuleOp module, const IndexClasses &classes,
+  InnerChooser(ModuleOp module, const IndexClasses &classes,
                const llvm::DenseSet<unsigned> &residual)
       : classes(classes), residual(residual) {
     for (auto variable : module.getOps<train::VariableOp>())
@@ -87,7 +87,7 @@ public:
   /// groups, queries have. Where no dimension with the same first index gets to n
   /// evenly, that index takes all of the axis and is padded: padding is at the end of
   /// a dimension only.
-  void plan(int64_t n, llvm::DenseMap<unsigned, AxisPart> &parts) const {
+  void choose(int64_t n, llvm::DenseMap<unsigned, AxisPart> &parts) const {
     llvm::MapVector<unsigned, llvm::DenseMap<unsigned, AxisPart>> even;
     for (const Dim &dim : dims) {
       auto &best = even[dim.run.front()];
@@ -131,7 +131,8 @@ public:
       return success();
     train::VariableOp variable = largest->variable;
     return module.emitError("mesh axis 'tensor' has ")
-           << n << " devices, more than any parameter can be divided among: the largest it cuts is "
+           << n
+           << " devices, more than any parameter can be divided among: the largest it shards is "
            << "dimension " << largest->dim - variable.getStacked() << " of @"
            << variable.getSymName() << ", of " << most << "; use " << most << " devices or fewer";
   }
@@ -141,7 +142,7 @@ private:
     const IndexClass &entry = classes[id];
     return !residual.contains(id) && !entry.inIntegerInputs &&
            llvm::all_of(entry.neededWhole,
-                        [](auto need) { return canRunCut(need.first, need.second); });
+                        [](auto need) { return canRunSharded(need.first, need.second); });
   }
 
   Atoms::List innerRun(const Atoms::List &list) const {
@@ -160,34 +161,35 @@ private:
 };
 } // namespace
 
-FailureOr<TensorPlan> dist::planTensor(ModuleOp module, const IndexClasses &classes,
-                                       int64_t inner) {
-  TensorPlan plan;
-  plan.residual = residualOf(module, classes);
-  InnerPlanner planner(module, classes, plan.residual);
+FailureOr<TensorClasses> dist::chooseTensorClasses(ModuleOp module, const IndexClasses &classes,
+                                                   int64_t inner) {
+  TensorClasses chosen;
+  chosen.residual = residualOf(module, classes);
+  InnerChooser chooser(module, classes, chosen.residual);
   // Parameters that are seeded already are in the user's hands.
   bool seeded = llvm::any_of(module.getOps<train::VariableOp>(), [](train::VariableOp variable) {
     return variable->hasAttr(DistDialect::seedAttr);
   });
-  if (inner > 1 && planner.empty() && !seeded) {
+  if (inner > 1 && chooser.empty() && !seeded) {
     module.emitError("mesh axis 'tensor' = ")
         << inner << " has nothing to divide: no parameter has an index besides the residual "
         << "stream's that every op can run with a part of; use data";
     return failure();
   }
-  if (failed(planner.check(module, inner)))
+  if (failed(chooser.check(module, inner)))
     return failure();
-  planner.plan(inner, plan.inner);
-  return plan;
+  chooser.choose(inner, chosen.inner);
+  return chosen;
 }
 
-LogicalResult dist::splitAxis(ModuleOp module, const TensorPlan &plan, StringRef name, Mesh &mesh) {
+LogicalResult dist::splitAxis(ModuleOp module, const TensorClasses &chosen, StringRef name,
+                              Mesh &mesh) {
   int at = mesh.find(name);
   if (at < 0)
     return success();
   int64_t n = mesh.axes[at].size;
   SmallVector<int64_t> ends;
-  for (auto &[id, part] : plan.inner)
+  for (auto &[id, part] : chosen.inner)
     for (int64_t end : {part.begin, part.end})
       if (end > 1 && end < n)
         ends.push_back(end);
@@ -197,7 +199,7 @@ LogicalResult dist::splitAxis(ModuleOp module, const TensorPlan &plan, StringRef
     return success();
   if (ends.size() > 1)
     return module.emitError("mesh axis '")
-           << name << "' = " << n << " would have to be cut after both " << ends[0] << " and "
+           << name << "' = " << n << " would have to be sharded after both " << ends[0] << " and "
            << ends[1] << " devices, for attentions with different numbers of key heads; use "
            << ends[0];
   SmallVector<MeshAxis> parts = {{(name + ".0").str(), ends[0]},
@@ -228,14 +230,15 @@ static std::pair<Axes, Axes> tensorAxes(const Mesh &mesh, StringRef inner) {
   return {mesh.named(inner), residual};
 }
 
-Sharding Seeder::shardingOf(train::VariableOp variable, const TensorPlan &plan, StringRef axis) {
+Sharding Seeder::shardingOf(train::VariableOp variable, const TensorClasses &chosen,
+                            StringRef axis) {
   auto [innerAxes, residualAxes] = tensorAxes(mesh, axis);
   Sharding sharding = Sharding::replicated(variable.getTensorType().getRank());
   for (size_t d = variable.getStacked(); d < sharding.dims.size(); ++d) {
     bool whole = true; // All atoms so far are sharded into single elements.
     for (unsigned id : classes.of(variable, d)) {
-      Axes axes = plan.residual.contains(id) ? residualAxes
-                                             : axesOf(mesh, innerAxes, plan.inner.lookup(id));
+      Axes axes = chosen.residual.contains(id) ? residualAxes
+                                               : axesOf(mesh, innerAxes, chosen.inner.lookup(id));
       if (!whole || llvm::any_of(axes, [&](unsigned a) { return sharding.uses(a); }))
         break;
       llvm::append_range(sharding.dims[d], axes);
@@ -250,19 +253,19 @@ void Seeder::seed(Operation *op, ShardingAttr sharding, StringRef reason) {
   op->setAttr(DistDialect::reasonAttr, StringAttr::get(op->getContext(), reason));
 }
 
-LogicalResult Seeder::tensor(const TensorPlan &plan, StringRef axis) {
-  bool cuts = mesh.size(mesh.named("tensor")) > 1;
-  StringRef reason = cuts ? "tensor parallel" : "data parallel";
+LogicalResult Seeder::tensor(const TensorClasses &chosen, StringRef axis) {
+  bool shards = mesh.size(mesh.named("tensor")) > 1;
+  StringRef reason = shards ? "tensor parallel" : "data parallel";
   for (auto variable : module.getOps<train::VariableOp>())
     if (variable.isParameter() && !variable->hasAttr(DistDialect::seedAttr))
-      seed(variable, attr(shardingOf(variable, plan, axis)), reason);
+      seed(variable, attr(shardingOf(variable, chosen, axis)), reason);
   SymbolTable symbols(module);
   for (auto variable : module.getOps<train::VariableOp>())
     if (!variable.isParameter() && !variable->hasAttr(DistDialect::seedAttr)) {
       auto of = symbols.lookup<train::VariableOp>(*variable.getOf());
       seed(variable, of->getAttrOfType<ShardingAttr>(DistDialect::seedAttr), reason);
     }
-  if (!cuts)
+  if (!shards)
     return success();
   for (Update &update : updatesOf(module)) {
     auto wanted = update.parameter->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
@@ -285,7 +288,7 @@ LogicalResult Seeder::tensor(const TensorPlan &plan, StringRef axis) {
   return success();
 }
 
-LogicalResult Seeder::sequence(const TensorPlan &plan, StringRef axis) {
+LogicalResult Seeder::sequence(const TensorClasses &chosen, StringRef axis) {
   Axes axes;
   for (unsigned a : tensorAxes(mesh, axis).first)
     if (mesh.axes[a].size > 1)
@@ -310,7 +313,7 @@ LogicalResult Seeder::sequence(const TensorPlan &plan, StringRef axis) {
       int64_t last = type.getRank() - 1;
       if (!isFloat(argument) || last < 1 ||
           !llvm::any_of(classes.of(argument, last),
-                        [&](unsigned id) { return plan.residual.contains(id); }))
+                        [&](unsigned id) { return chosen.residual.contains(id); }))
         continue;
       Sharding wanted = Sharding::replicated(type.getRank());
       SmallVector<bool> open(type.getRank(), true);

@@ -62,8 +62,8 @@ LogicalResult Seeder::userSeeds() {
         return error() << "has " << wanted.getDims().size() << " dimensions, but @"
                        << variable.getSymName() << " has " << type.getRank() - layers;
       if (layers && !fitting.on(mesh).dims[0].empty())
-        return error() << "cuts the layers of @" << variable.getSymName()
-                       << ", which are one after another; cut another dimension";
+        return error() << "shards the layers of @" << variable.getSymName()
+                       << ", which are one after another; shard another dimension";
       auto [before, isNew] = seededBy.try_emplace(variable, pattern);
       if (!isNew && variable->getAttr(DistDialect::seedAttr) != fitting)
         return error() << "contradicts seed \"" << before->second << "\": both are for @"

@@ -151,11 +151,11 @@ private:
     return op;
   }
 
-  /// The data axes, but for those that a seed has cut or kept from cutting it, added to the first
-  /// dimension they divide, never to layers'. Where there is none, to the one that padding makes
-  /// least larger, if possible one that computing leaves whole: padding lies at the end of all
-  /// parts, not of each. A dimension of one element is not sharded, since each part would be as large
-  /// as the whole; a parameter that has no other stays as it is.
+  /// The data axes, but for those that a seed has sharded or kept from sharding it, added to the
+  /// first dimension they divide, never to layers'. Where there is none, to the one that padding
+  /// makes least larger, if possible one that computing leaves whole: padding lies at the end of
+  /// all parts, not of each. A dimension of one element is not sharded, since each part would be as
+  /// large as the whole; a parameter that has no other stays as it is.
   FailureOr<ShardingAttr> storageOf(train::VariableOp variable, ShardingAttr computed) {
     int64_t rank = variable.getTensorType().getRank(), first = variable.getStacked();
     Sharding sharding = computed.on(mesh);
@@ -185,10 +185,10 @@ private:
              << "; leave it out";
     SmallVector<DimAttr> dims(computed.getDims());
     DimAttr &dim = dims[std::get<int64_t>(*best)];
-    SmallVector<StringAttr> cut(dim.getAxes());
+    SmallVector<StringAttr> sharded(dim.getAxes());
     for (unsigned axis : axes)
-      cut.push_back(StringAttr::get(context, mesh.axes[axis].name));
-    dim = DimAttr::get(context, cut, false);
+      sharded.push_back(StringAttr::get(context, mesh.axes[axis].name));
+    dim = DimAttr::get(context, sharded, false);
     return ShardingAttr::get(context, computed.getMesh(), dims, {}, false,
                              computed.getReplicated());
   }
@@ -224,9 +224,9 @@ private:
         use.set(done);
         return;
       }
-      Value cut = constrain(value, stored, nextOf(value));
-      constrained[value] = cast<ConstrainOp>(cut.getDefiningOp());
-      value.replaceAllUsesExcept(cut, cut.getDefiningOp());
+      Value sharded = constrain(value, stored, nextOf(value));
+      constrained[value] = cast<ConstrainOp>(sharded.getDefiningOp());
+      value.replaceAllUsesExcept(sharded, sharded.getDefiningOp());
       return;
     }
     SmallVector<std::pair<OpOperand *, bool>> raw;
@@ -235,8 +235,8 @@ private:
     });
     for (auto [at, sliced] : raw) {
       Value value = at->get();
-      Value cut = constrain(value, sliced ? withoutLayers(stored) : stored, nextOf(value));
-      value.replaceAllUsesExcept(cut, cut.getDefiningOp());
+      Value sharded = constrain(value, sliced ? withoutLayers(stored) : stored, nextOf(value));
+      value.replaceAllUsesExcept(sharded, sharded.getDefiningOp());
     }
   }
 

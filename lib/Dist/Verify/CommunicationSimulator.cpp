@@ -22,7 +22,7 @@ CommunicationSimulator::CommunicationSimulator(ArrayRef<ModuleOp> modules, const
       apart.push_back(axis);
   };
   for (ModuleOp program : programs) {
-    if (auto at = program->getAttrOfType<DictionaryAttr>(placeAttr))
+    if (auto at = program->getAttrOfType<DictionaryAttr>(coordinatesAttr))
       for (NamedAttribute entry : at)
         tellApart(mesh.find(entry.getName()));
     program.walk([&](Operation *op) {
@@ -64,7 +64,7 @@ const SmallVector<Operation *, 0> &CommunicationSimulator::opsOf(func::FuncOp fu
   return expanded[function] = std::move(ops);
 }
 
-/// "device pipe = 1": its place along the axes that tell devices apart.
+/// "device pipe = 1": its coordinates along the axes that tell devices apart.
 std::string CommunicationSimulator::describe(int64_t rank) const {
   std::string text = "device";
   for (unsigned axis : apart)
@@ -73,8 +73,9 @@ std::string CommunicationSimulator::describe(int64_t rank) const {
   return text;
 }
 
-int64_t CommunicationSimulator::peerOf(const Device &device, Operation *op, int64_t place) const {
-  return mesh.group(device.rank, axesOf(op, mesh))[place];
+int64_t CommunicationSimulator::peerOf(const Device &device, Operation *op,
+                                       int64_t groupRank) const {
+  return mesh.group(device.rank, axesOf(op, mesh))[groupRank];
 }
 
 std::optional<bool> CommunicationSimulator::send(Device &device, SendOp op) {
@@ -235,7 +236,7 @@ LogicalResult CommunicationSimulator::run(ArrayRef<func::FuncOp> entries) {
   numbers.clear();
   mail.clear();
   meetings.clear();
-  // One device for each place along the axes that tell them apart.
+  // One device for each coordinate along the axes that tell them apart.
   for (int64_t rank : mesh.group(0, apart))
     for (auto [program, entry] : llvm::zip(programs, entries))
       if (runsOn(program, mesh, rank)) {

@@ -66,7 +66,7 @@ private:
   std::optional<bool> send(Device &device, SendOp op);
   std::optional<bool> receive(Device &device, RecvOp op);
   std::optional<bool> meet(size_t number, mlir::Operation *op);
-  int64_t peerOf(const Device &device, mlir::Operation *op, int64_t place) const;
+  int64_t peerOf(const Device &device, mlir::Operation *op, int64_t groupRank) const;
   void wake(int64_t rank) { ready.push_back(numbers.at(rank)); }
   /// The ranks that a device waits for.
   llvm::SmallVector<int64_t> awaited(const Device &device) const;

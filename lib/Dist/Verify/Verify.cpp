@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Dist/Passes.h"
 #include "Dist/Propagation/FactorAxes.h"
-#include "Dist/Propagation/HandOver.h"
+#include "Dist/Propagation/ValueBinding.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -43,8 +43,8 @@ public:
       function.walk([&](train::ShardingRuleOpInterface op) {
         sound &= succeeded(checkOp(op, op.getShardingRule()));
       });
-    for (HandOver &h : structure->handOvers)
-      sound &= succeeded(checkHandOver(h));
+    for (ValueBinding &h : structure->bindings)
+      sound &= succeeded(checkBinding(h));
     for (auto [argument, result] : structure->carried)
       if (argument.getType() != result.getType()) {
         result.getDefiningOp()->emitOpError("carries ")
@@ -100,20 +100,20 @@ private:
       FactorAxes own = factorAxesOf(rule, *tensor, sharding, mesh, &complete);
       if (!complete)
         return op->emitOpError() << name << " is " << sharding.str(mesh)
-                                 << ", which its dimensions cannot be cut into (rule: "
+                                 << ", which its dimensions cannot be sharded into (rule: "
                                  << rule.str() << ")";
       for (const auto &dim : tensor->dims)
         for (unsigned f : dim) {
           if (rule.factors[f].whole && !own[f].empty())
             return op->emitOpError() << "needs factor " << rule.factors[f].name << " of " << name
-                                     << " whole, but it is cut along " << mesh.str(own[f])
+                                     << " whole, but it is sharded along " << mesh.str(own[f])
                                      << " (rule: " << rule.str() << ")";
           if (saidBy[f].empty()) {
             saidBy[f] = name;
             axes[f] = own[f];
           } else if (axes[f] != own[f]) {
             return op->emitOpError()
-                   << "factor " << rule.factors[f].name << " is cut along " << mesh.str(axes[f])
+                   << "factor " << rule.factors[f].name << " is sharded along " << mesh.str(axes[f])
                    << " in " << saidBy[f] << " but along " << mesh.str(own[f]) << " in " << name
                    << " (rule: " << rule.str() << ")";
           }
@@ -130,11 +130,11 @@ private:
                                  << "; where only the root has one of them it computes alone";
     }
     AxisMask used = 0;
-    for (auto [factor, cut] : llvm::zip(rule.factors, axes)) {
-      if (AxisMask twice = used & maskOf(cut))
+    for (auto [factor, sharded] : llvm::zip(rule.factors, axes)) {
+      if (AxisMask twice = used & maskOf(sharded))
         return op->emitOpError() << "uses axis " << mesh.str(axesOf(twice)) << " for factor "
                                  << factor.name << " and for another one";
-      used |= maskOf(cut);
+      used |= maskOf(sharded);
     }
     return checkPartial(op, rule, axes, used);
   }
@@ -165,7 +165,7 @@ private:
         return op->emitOpError() << "multiplies two values that are partial over "
                                  << mesh.str(axesOf(partial & through));
       if (partial & used)
-        return op->emitOpError() << "cuts a factor along " << mesh.str(axesOf(partial & used))
+        return op->emitOpError() << "shards a factor along " << mesh.str(axesOf(partial & used))
                                  << ", over which " << describe(value) << " is partial";
       through |= partial;
     }
@@ -194,10 +194,10 @@ private:
     return fill && fill.getValue().isZero();
   }
 
-  LogicalResult checkHandOver(HandOver &h) {
+  LogicalResult checkBinding(ValueBinding &h) {
     Operation *op = h.use->getOwner();
     Sharding used = of(h.use->get());
-    auto from = [&] { return op->emitOpError() << "hands " << describe(h.use->get()) << ", "; };
+    auto from = [&] { return op->emitOpError() << "passes " << describe(h.use->get()) << ", "; };
     if (!h.to && !h.variable) {
       if (!used.partial.empty())
         return from() << "which is partial over " << mesh.str(used.partial)
@@ -209,7 +209,7 @@ private:
     }
     if (h.leading > 0) {
       if (!used.dims[0].empty())
-        return from() << "cut along " << mesh.str(used.dims[0])
+        return from() << "sharded along " << mesh.str(used.dims[0])
                       << " in its first dimension, to be taken slices of";
       used.dims.erase(used.dims.begin());
     } else if (h.leading < 0) {

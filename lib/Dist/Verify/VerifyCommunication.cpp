@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Dist/Passes.h"
 #include "Dist/Programs.h"
-#include "Dist/Propagation/HandOver.h"
+#include "Dist/Propagation/ValueBinding.h"
 #include "Dist/Verify/CommunicationSimulator.h"
 #include "Dist/Verify/VerifyTasks.h"
 
@@ -21,7 +21,7 @@ namespace meshwright::dist {
 } // namespace meshwright::dist
 
 /// Each collective of a program stands where every device that runs it comes by.
-static LogicalResult verifyPlaces(ModuleOp program) {
+static LogicalResult verifyControlFlow(ModuleOp program) {
   MeshOp mesh = lookupMesh(program);
   // Calls that cannot be followed could hide a collective.
   if (!mesh || failed(structureOf(program)))
@@ -87,7 +87,7 @@ private:
     ModuleOp module = getOperation();
     SmallVector<ModuleOp> programs = programsOf(module);
     if (failed(verifyPrograms(module)) ||
-        llvm::any_of(programs, [](ModuleOp program) { return failed(verifyPlaces(program)); }))
+        llvm::any_of(programs, [](ModuleOp program) { return failed(verifyControlFlow(program)); }))
       return signalPassFailure();
     Mesh mesh = lookupMesh(module).getMesh();
     CommunicationSimulator simulator(programs, mesh, capacity);

@@ -17,8 +17,8 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
-using planner::Phase;
 using planner::Task;
+using planner::TaskKind;
 
 namespace {
 using TaskCalls = llvm::MapVector<Operation *, Task>;
@@ -55,12 +55,12 @@ static LogicalResult verifyHeld(func::FuncOp function, const TaskCalls &calls) {
   // forward task: they are nothing that is kept for a backward one.
   std::map<Operation *, SmallVector<Operation *>> endingAt;
   for (auto &[op, task] : calls) {
-    if (task.phase != Phase::forward)
+    if (task.kind != TaskKind::forward)
       continue;
     Operation *last = nullptr;
     for (Operation *user : op->getUsers()) {
       auto reader = calls.find(user);
-      if (reader != calls.end() && reader->second.phase != Phase::forward &&
+      if (reader != calls.end() && reader->second.kind != TaskKind::forward &&
           (!last || last->isBeforeInBlock(user)))
         last = user;
     }
@@ -126,7 +126,7 @@ public:
       for (auto &[op, task] : tasks) {
         microbatches = std::max(microbatches, task.microbatch + 1);
         stageOf[task.chunk] = stage;
-        hasBackward |= task.phase == Phase::backward;
+        hasBackward |= task.kind == TaskKind::backward;
       }
   }
 
@@ -160,9 +160,9 @@ LogicalResult Crossings::add(const Channel &channel, Messages &messages) {
         error.attachNote(send.getLoc()) << "sent here";
         return error;
       }
-      if (maker->phase == Phase::forward && reader.phase == Phase::forward)
+      if (maker->kind == TaskKind::forward && reader.kind == TaskKind::forward)
         forward.insert({maker->chunk, reader.chunk});
-      if (maker->phase == Phase::backward && reader.phase == Phase::backward)
+      if (maker->kind == TaskKind::backward && reader.kind == TaskKind::backward)
         backward.insert({maker->chunk, reader.chunk});
     }
     auto [known, isNew] = carried.insert({maker->microbatch, send});
@@ -218,7 +218,7 @@ LogicalResult dist::verifyTasks(ArrayRef<func::FuncOp> entries) {
   int64_t stages = entries.size();
   for (int64_t stage = 0; stage < stages; ++stage)
     func::FuncOp(entries[stage]).walk([&, stage](Operation *op) {
-      // A stage is at its place along the pipeline.
+      // A stage is at its coordinate along the pipeline.
       if (auto send = dyn_cast<SendOp>(op); send && int64_t(send.getTo()) < stages)
         channels[key(stage, send.getTo(), send)].sent.push_back(send);
       if (auto recv = dyn_cast<RecvOp>(op); recv && int64_t(recv.getFrom()) < stages)

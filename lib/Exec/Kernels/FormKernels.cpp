@@ -275,13 +275,13 @@ void KernelFormer::sort() {
   std::vector<unsigned> waiting(groups.size());
   using Entry = std::pair<unsigned, unsigned>; // place of the last op, group
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
-  DenseMap<Operation *, unsigned> place;
+  DenseMap<Operation *, unsigned> position;
   for (auto [i, op] : llvm::enumerate(ops))
-    place[op] = i;
+    position[op] = i;
   for (unsigned i = 0; i < groups.size(); ++i) {
     waiting[i] = predecessors[i].size();
     if (!groups[i].empty() && waiting[i] == 0)
-      ready.push({place[groups[i].back()], i});
+      ready.push({position[groups[i].back()], i});
   }
   Operation *end = block.getTerminator();
   while (!ready.empty()) {
@@ -291,7 +291,7 @@ void KernelFormer::sort() {
       op->moveBefore(end);
     for (unsigned next : successors[group])
       if (--waiting[next] == 0)
-        ready.push({place[groups[next].back()], next});
+        ready.push({position[groups[next].back()], next});
   }
 }
 

@@ -88,7 +88,7 @@ public:
     return false;
   }
 
-  /// Puts the product in the place of all that it took in.
+  /// Replaces all that the product took in by the product.
   void finish() {
     OpBuilder b(taken.back());
     SmallVector<Type> types{op->getResult(0).getType()};

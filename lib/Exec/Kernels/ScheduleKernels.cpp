@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Codegen/KernelPlan.h"
+#include "Codegen/KernelLoops.h"
 #include "Exec/Passes.h"
 
 using namespace mlir;
@@ -29,28 +29,28 @@ struct ExecScheduleKernels : exec::impl::ExecScheduleKernelsBase<ExecScheduleKer
       if (!kernel->hasAttr(kernelAttr))
         continue;
       kernel->removeAttr(chunksAttr);
-      auto plan = codegen::planKernel(kernel, options);
-      if (failed(plan))
+      auto kernelLoops = codegen::buildKernelLoops(kernel, options);
+      if (failed(kernelLoops))
         return signalPassFailure();
-      write(kernel, *plan);
+      write(kernel, *kernelLoops);
     }
   }
 
-  static void write(func::FuncOp kernel, const codegen::KernelPlan &plan) {
+  static void write(func::FuncOp kernel, const codegen::KernelLoops &kernelLoops) {
     Builder b(kernel.getContext());
     SmallVector<Attribute> templates, inplace;
     SmallVector<int64_t> iterations, chunks;
-    for (const codegen::Stage &stage : plan.stages) {
-      templates.push_back(b.getStringAttr(stage.getTemplate()));
-      iterations.push_back(stage.iterations);
-      chunks.push_back(stage.chunks);
+    for (const codegen::LoopNest &nest : kernelLoops.nests) {
+      templates.push_back(b.getStringAttr(nest.getTemplate()));
+      iterations.push_back(nest.iterations);
+      chunks.push_back(nest.chunks);
     }
-    for (auto [argument, result] : plan.inplace)
+    for (auto [argument, result] : kernelLoops.inplace)
       inplace.push_back(b.getI64ArrayAttr({argument, result}));
     kernel->setAttr(templateAttr, b.getArrayAttr(templates));
     kernel->setAttr(iterationsAttr, b.getDenseI64ArrayAttr(iterations));
     kernel->setAttr(chunksAttr, b.getDenseI64ArrayAttr(chunks));
-    kernel->setAttr(workspaceAttr, b.getI64IntegerAttr(plan.workspace));
+    kernel->setAttr(workspaceAttr, b.getI64IntegerAttr(kernelLoops.workspace));
     kernel->setAttr(inplaceAttr, b.getArrayAttr(inplace));
   }
 };

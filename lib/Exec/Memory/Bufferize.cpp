@@ -3,12 +3,12 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "BufferCoalescing.h"
 #include "Exec/Passes.h"
 #include "Gradients.h"
+#include "InPlaceAliases.h"
 #include "InsertCopies.h"
 #include "LowerToMemory.h"
-#include "MemoryTrees.h"
-#include "Ties.h"
 
 #include "Dist/Dist.h"
 
@@ -37,18 +37,18 @@ static int64_t tripsOf(Operation *op) {
 }
 
 /// Removes copies, the costliest first.
-static void coalesceCopies(func::FuncOp function, MemoryTrees &trees) {
+static void coalesceCopies(func::FuncOp function, BufferCoalescing &coalescing) {
   SmallVector<std::pair<int64_t, CopyOp>> copies;
   function.walk([&](CopyOp copy) {
     copies.push_back({tripsOf(copy) * bytesOf(copy.getSource().getType()), copy});
   });
   llvm::stable_sort(copies, [](auto &a, auto &b) { return a.first > b.first; });
   for (auto &[cost, copy] : copies)
-    trees.tryMerge(copy.getSource(), copy.getValue());
+    coalescing.tryMerge(copy.getSource(), copy.getValue());
 }
 
 /// Lets ops write over operands that die, the largest first.
-static void reuseOperands(func::FuncOp function, MemoryTrees &trees) {
+static void reuseOperands(func::FuncOp function, BufferCoalescing &coalescing) {
   SymbolTableCollection symbols;
   SmallVector<std::pair<Value, Value>> pairs;
   function.walk([&](Operation *op) {
@@ -73,7 +73,7 @@ static void reuseOperands(func::FuncOp function, MemoryTrees &trees) {
   });
   for (auto &[operand, result] : pairs)
     if (bytesOf(operand.getType()) == bytesOf(result.getType()))
-      trees.tryMerge(operand, result);
+      coalescing.tryMerge(operand, result);
 }
 
 //===--- the memory form ----------------------------------------------------===//
@@ -85,7 +85,8 @@ static MemRefType memoryType(RankedTensorType type) {
 namespace {
 class ProgramBuilder : public MemoryMap {
 public:
-  ProgramBuilder(func::FuncOp function, MemoryTrees &trees) : function(function), trees(trees) {}
+  ProgramBuilder(func::FuncOp function, BufferCoalescing &coalescing)
+      : function(function), coalescing(coalescing) {}
 
   LogicalResult build();
 
@@ -100,18 +101,18 @@ private:
   LogicalResult emit(Block &from, OpBuilder &builder);
   void addArguments(Block &top);
   Value buffer(Category category, MemRefType type, Location loc);
-  Value bufferOf(MemoryTree &tree);
-  Category categoryOf(MemoryTree &tree);
+  Value bufferOf(CoalescedMemory &coalesced);
+  Category categoryOf(CoalescedMemory &coalesced);
   Value view(OpBuilder &builder, Location loc, Value base, MemRefType type) {
     return base.getType() == type ? base : ViewOp::create(builder, loc, type, base).getResult();
   }
   func::FuncOp function;
-  MemoryTrees &trees;
+  BufferCoalescing &coalescing;
   ProgramOp program;
   Operation *lastBuffer = nullptr;
-  DenseMap<MemoryTree *, Value> buffers;
+  DenseMap<CoalescedMemory *, Value> buffers;
   DenseMap<Operation *, LoopOp> loops;
-  llvm::DenseSet<MemoryTree *> gradients;
+  llvm::DenseSet<CoalescedMemory *> gradients;
   unsigned counts[8] = {};
   /// By group, channel and receiver.
   llvm::MapVector<std::tuple<Attribute, int64_t, int64_t>, Value> sendBuffers;
@@ -149,21 +150,21 @@ static bool isActivation(Value value) {
   return functions.size() > 1;
 }
 
-Category ProgramBuilder::categoryOf(MemoryTree &tree) {
-  if (tree.input)
+Category ProgramBuilder::categoryOf(CoalescedMemory &coalesced) {
+  if (coalesced.input)
     return Category::Input;
-  if (tree.output)
+  if (coalesced.output)
     return Category::Output;
-  if (tree.variable) {
+  if (coalesced.variable) {
     SymbolTableCollection symbols;
     auto variable = symbols.lookupNearestSymbolFrom<train::VariableOp>(
-        function, FlatSymbolRefAttr::get(tree.variable));
+        function, FlatSymbolRefAttr::get(coalesced.variable));
     return variable.isParameter() ? Category::Parameter : Category::Optimizer;
   }
-  if (gradients.contains(&tree))
+  if (gradients.contains(&coalesced))
     return Category::Gradient;
-  bool kept = llvm::any_of(tree.occupants, [](const Occupant &occupant) {
-    return occupant.value && isActivation(occupant.value);
+  bool kept = llvm::any_of(coalesced.intervals, [](const LiveInterval &interval) {
+    return interval.value && isActivation(interval.value);
   });
   return kept ? Category::Activation : Category::Temporary;
 }
@@ -195,21 +196,21 @@ Value ProgramBuilder::sendBuffer(dist::SendOp op) {
   return known;
 }
 
-Value ProgramBuilder::bufferOf(MemoryTree &tree) {
-  Value &entry = buffers[&tree];
+Value ProgramBuilder::bufferOf(CoalescedMemory &coalesced) {
+  Value &entry = buffers[&coalesced];
   if (entry)
     return entry;
-  Location loc =
-      tree.occupants.front().value ? tree.occupants.front().value.getLoc() : function.getLoc();
-  entry = buffer(categoryOf(tree), memoryType(tree.type), loc);
+  Location loc = coalesced.intervals.front().value ? coalesced.intervals.front().value.getLoc()
+                                                   : function.getLoc();
+  entry = buffer(categoryOf(coalesced), memoryType(coalesced.type), loc);
   auto op = cast<BufferOp>(entry.getDefiningOp());
-  if (tree.variable) {
-    op.setName(tree.variable);
-    op.setVariableAttr(FlatSymbolRefAttr::get(tree.variable));
-  } else if (tree.isFixed()) {
-    op.setName(tree.input ? tree.input : tree.output);
-    op.setInputAttr(tree.input);
-    op.setOutputAttr(tree.output);
+  if (coalesced.variable) {
+    op.setName(coalesced.variable);
+    op.setVariableAttr(FlatSymbolRefAttr::get(coalesced.variable));
+  } else if (coalesced.isFixed()) {
+    op.setName(coalesced.input ? coalesced.input : coalesced.output);
+    op.setInputAttr(coalesced.input);
+    op.setOutputAttr(coalesced.output);
   }
   return entry;
 }
@@ -227,20 +228,20 @@ Value ProgramBuilder::memory(OpBuilder &builder, Value value) {
                             int64_t(take.getAt()) * type.getNumElements());
     return view(builder, value.getLoc(), base, type);
   }
-  if (OpOperand *part = placedIn(value)) {
+  if (OpOperand *part = writtenInto(value)) {
     auto concat = cast<dist::ConcatOp>(part->getOwner());
     return WindowOp::create(builder, value.getLoc(),
                             memoryType(cast<RankedTensorType>(value.getType())),
                             memory(builder, concat.getY()), axesOf(concat.getGroup()),
                             part->getOperandNumber());
   }
-  MemoryTree &tree = trees.treeOf(value);
+  CoalescedMemory &coalesced = coalescing.memoryOf(value);
   Location loc = value.getLoc();
-  Value base = bufferOf(tree);
+  Value base = bufferOf(coalesced);
   SmallVector<Operation *, 2> key;
-  for (LoopOp loop : trees.pathOf(value)) {
+  for (LoopOp loop : coalescing.pathOf(value)) {
     key.push_back(loop);
-    RankedTensorType slot = tree.slots.at(key);
+    RankedTensorType slot = coalesced.slots.at(key);
     SmallVector<int64_t> shape{int64_t(loop.getCount())};
     llvm::append_range(shape, slot.getShape());
     base = view(builder, loc, base, MemRefType::get(shape, slot.getElementType()));
@@ -262,7 +263,7 @@ LogicalResult ProgramBuilder::emit(Block &from, OpBuilder &builder) {
     if (isView(&op) || isa<train::GetOp, train::SetOp>(op))
       continue;
     if (auto copy = dyn_cast<CopyOp>(op)) {
-      if (!trees.samePlace(copy.getSource(), copy.getValue()))
+      if (!coalescing.sameAddress(copy.getSource(), copy.getValue()))
         CopyOp::create(builder, op.getLoc(), Type(), memory(builder, copy.getSource()),
                        memory(builder, copy.getValue()));
     } else if (auto index = dyn_cast<IndexOp>(op)) {
@@ -281,7 +282,7 @@ LogicalResult ProgramBuilder::emit(Block &from, OpBuilder &builder) {
     } else if (failed(lowerToMemory(&op, builder, *this))) {
       return failure();
     }
-    if (auto number = op.getAttrOfType<IntegerAttr>(valueAttr))
+    if (auto number = op.getAttrOfType<IntegerAttr>(valueIdAttr))
       for (OpResult result : op.getResults())
         ObserveOp::create(builder, op.getLoc(), memory(builder, result), number.getInt(),
                           result.getResultNumber());
@@ -291,26 +292,27 @@ LogicalResult ProgramBuilder::emit(Block &from, OpBuilder &builder) {
 
 /// The caller's memory: what is read, what is also written, and what is written.
 void ProgramBuilder::addArguments(Block &top) {
-  SmallVector<MemoryTree *> segments[3];
+  SmallVector<CoalescedMemory *> segments[3];
   for (BlockArgument argument : top.getArguments()) {
-    MemoryTree &tree = trees.treeOf(argument);
-    segments[tree.result ? 1 : 0].push_back(&tree);
+    CoalescedMemory &coalesced = coalescing.memoryOf(argument);
+    segments[coalesced.result ? 1 : 0].push_back(&coalesced);
   }
   for (Value result : top.getTerminator()->getOperands())
-    if (MemoryTree &tree = trees.treeOf(result); !tree.argument)
-      segments[2].push_back(&tree);
+    if (CoalescedMemory &coalesced = coalescing.memoryOf(result); !coalesced.argument)
+      segments[2].push_back(&coalesced);
   SmallVector<int32_t> sizes;
   for (auto &segment : segments) {
     sizes.push_back(segment.size());
-    for (MemoryTree *tree : segment)
-      buffers[tree] = program.getBlock().addArgument(memoryType(tree->type), function.getLoc());
+    for (CoalescedMemory *coalesced : segment)
+      buffers[coalesced] =
+          program.getBlock().addArgument(memoryType(coalesced->type), function.getLoc());
   }
   program.setArgumentSegments(sizes);
 }
 
 LogicalResult ProgramBuilder::build() {
   for (Value gradient : gradientsOf(function))
-    gradients.insert(&trees.treeOf(gradient));
+    gradients.insert(&coalescing.memoryOf(gradient));
   OpBuilder builder(function);
   program = ProgramOp::create(builder, function.getLoc(), function.getSymName());
   program.setSymVisibilityAttr(function.getSymVisibilityAttr());
@@ -320,7 +322,7 @@ LogicalResult ProgramBuilder::build() {
   // Persistent memory first, in the order of the module's variables, whether this
   // program uses it or not: the other one may.
   for (BlockArgument argument : top.getArguments())
-    bufferOf(trees.treeOf(argument));
+    bufferOf(coalescing.memoryOf(argument));
   builder.setInsertionPointToEnd(&program.getBody().front());
   if (failed(emit(top, builder)))
     return failure();
@@ -370,7 +372,7 @@ LogicalResult ExecBufferize::bufferize(func::FuncOp function) {
   if (progress == Progress::Done)
     return success();
   if (progress == Progress::Begun)
-    return function.emitError("calls itself; memory is planned for calls that end");
+    return function.emitError("calls itself; memory is assigned for calls that end");
   progress = Progress::Begun;
   WalkResult result = function.walk([&](func::CallOp call) {
     // Not by symbol: what is done has its program beside it, of the same name.
@@ -387,22 +389,22 @@ LogicalResult ExecBufferize::bufferize(func::FuncOp function) {
   if (result.wasInterrupted())
     return failure();
   ArrayRef<func::CallOp> callers = calls[function.getSymNameAttr()];
-  SmallVector<int64_t> ties;
+  SmallVector<int64_t> aliases;
   if (function.isPrivate())
-    ties = findTies(function, callers);
+    aliases = findInPlaceAliases(function, callers);
   insertCopies(function);
-  MemoryTrees trees(function);
-  if (failed(trees.build()))
+  BufferCoalescing coalescing(function);
+  if (failed(coalescing.build()))
     return failure();
-  for (auto [result, argument] : llvm::enumerate(ties))
-    if (argument >= 0 && !trees.tie(argument, result))
+  for (auto [result, argument] : llvm::enumerate(aliases))
+    if (argument >= 0 && !coalescing.alias(argument, result))
       argument = -1;
-  if (llvm::any_of(ties, [](int64_t argument) { return argument >= 0; }))
+  if (llvm::any_of(aliases, [](int64_t argument) { return argument >= 0; }))
     for (func::CallOp call : callers)
-      call->setAttr(tiedAttr, DenseI64ArrayAttr::get(&getContext(), ties));
-  coalesceCopies(function, trees);
-  reuseOperands(function, trees);
-  if (failed(trees.verify()) || failed(ProgramBuilder(function, trees).build()))
+      call->setAttr(inPlaceAliasesAttr, DenseI64ArrayAttr::get(&getContext(), aliases));
+  coalesceCopies(function, coalescing);
+  reuseOperands(function, coalescing);
+  if (failed(coalescing.verify()) || failed(ProgramBuilder(function, coalescing).build()))
     return failure();
   progress = Progress::Done;
   return success();

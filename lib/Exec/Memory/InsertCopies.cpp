@@ -1,4 +1,4 @@
-//===- InsertCopies.cpp - a value for every place in memory -----------------===//
+//===- InsertCopies.cpp - a value for every memory --------------------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -24,7 +24,7 @@ bool meshwright::exec::isWindow(Value value) {
   return false;
 }
 
-OpOperand *meshwright::exec::placedIn(Value value) {
+OpOperand *meshwright::exec::writtenInto(Value value) {
   while (value.hasOneUse()) {
     OpOperand &use = *value.use_begin();
     if (isa<dist::ConcatOp>(use.getOwner()))
@@ -36,9 +36,9 @@ OpOperand *meshwright::exec::placedIn(Value value) {
   return nullptr;
 }
 
-ArrayRef<int64_t> meshwright::exec::tiesOf(func::CallOp call) {
-  auto ties = call->getAttrOfType<DenseI64ArrayAttr>(tiedAttr);
-  return ties ? ties.asArrayRef() : ArrayRef<int64_t>();
+ArrayRef<int64_t> meshwright::exec::inPlaceAliasesOf(func::CallOp call) {
+  auto aliases = call->getAttrOfType<DenseI64ArrayAttr>(inPlaceAliasesAttr);
+  return aliases ? aliases.asArrayRef() : ArrayRef<int64_t>();
 }
 
 static Value copyAt(OpBuilder &builder, Value value) {
@@ -127,7 +127,7 @@ static void copyAroundLoop(LoopOp loop) {
 }
 
 /// Whether what makes `value` can make it anywhere, as nothing else is to be there.
-static bool canBePlaced(Value value) {
+static bool canBeWrittenInPlace(Value value) {
   for (; value.hasOneUse(); value = value.getDefiningOp()->getOperand(0)) {
     Operation *op = value.getDefiningOp();
     if (isa_and_nonnull<train::ReshapeOp>(op))
@@ -157,12 +157,12 @@ void meshwright::exec::insertCopies(func::FuncOp function) {
   function.walk([](dist::ConcatOp op) {
     OpBuilder builder(op);
     for (OpOperand &x : op.getXsMutable())
-      if (!canBePlaced(x.get()))
+      if (!canBeWrittenInPlace(x.get()))
         x.set(copyAt(builder, x.get()));
   });
   function.walk([](func::CallOp call) {
     OpBuilder builder(call);
-    for (int64_t operand : tiesOf(call))
+    for (int64_t operand : inPlaceAliasesOf(call))
       if (operand >= 0)
         call->setOperand(operand, copyAt(builder, call->getOperand(operand)));
   });

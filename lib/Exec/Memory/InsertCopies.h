@@ -1,4 +1,4 @@
-//===- InsertCopies.h - a value for every place in memory -------------------===//
+//===- InsertCopies.h - a value for every memory ----------------------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -17,7 +17,7 @@ bool isView(mlir::Operation *op);
 bool isWindow(mlir::Value value);
 /// If `value`, or a reshape of it, is a part of a `dist.concat`, the operand of the concat.
 /// After `insertCopies` such a value is computed in the memory of the result.
-mlir::OpOperand *placedIn(mlir::Value value);
+mlir::OpOperand *writtenInto(mlir::Value value);
 /// The value whose memory `value` is a view of.
 mlir::Value viewed(mlir::Value value);
 /// Whether `value`, or a view of it, is used after `point` in the block of both.
@@ -25,7 +25,7 @@ bool isUsedAfter(mlir::Value value, mlir::Operation *point);
 
 /// For each result of a call the operand that it is an in-place alias of, or -1; empty if the
 /// callee has no in-place aliases.
-llvm::ArrayRef<int64_t> tiesOf(mlir::func::CallOp call);
+llvm::ArrayRef<int64_t> inPlaceAliasesOf(mlir::func::CallOp call);
 
 /// Inserts an `exec.copy` wherever a value must end up in given memory, so that this memory
 /// holds a value of its own that nothing else constrains.

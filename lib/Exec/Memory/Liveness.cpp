@@ -15,7 +15,7 @@ void ProgramLiveness::number(Block &block) {
   for (Operation &op : block) {
     begins[&op] = ends[&op] = count++;
     if (auto wait = dyn_cast<WaitOp>(op))
-      waits[int64_t(wait.getStart())].push_back(&op);
+      waits[int64_t(wait.getAsyncToken())].push_back(&op);
     for (Region &region : op.getRegions()) {
       number(region.front());
       ends[&op] = count - 1;
@@ -50,9 +50,9 @@ SmallVector<Access> ProgramLiveness::accesses(Value memory) const {
   return list;
 }
 
-/// Adds the ops up to which a collective that is started may use its memory.
+/// Adds the ops up to which an asynchronous collective may use its memory.
 void ProgramLiveness::addWaits(Operation *start, SmallVectorImpl<Operation *> &ops) const {
-  std::optional<int64_t> number = startOf(start);
+  std::optional<int64_t> number = asyncTokenOf(start);
   auto found = number ? waits.find(*number) : waits.end();
   if (found == waits.end())
     return;

@@ -127,11 +127,10 @@ static LogicalResult lowerAttention(train::AttentionOp op, OpBuilder &builder, M
   auto create = [&](Value workspace) {
     return AttentionOp::create(builder, op.getLoc(), memory(op.getQ()), memory(op.getK()),
                                memory(op.getV()), memory(op.getIds()), memory(op.getKey()),
-                               memory(op.getHeadBegin()), memory(op.getOut()), memory(op.getLse()),
+                               memory(op.getHeadOffset()), memory(op.getOut()), memory(op.getLse()),
                                workspace, op.getScale(), op.getCausal(), op.getWindow(),
                                op.getDropout(), op.getStream(), headsOf(op),
-                               op->getAttr(libraryAttr),
-                               op->getAttrOfType<StringAttr>(reasonAttr));
+                               op->getAttr(libraryAttr), op->getAttrOfType<StringAttr>(reasonAttr));
   };
   auto probe = create(Value());
   MwAttention shape = probe.getAttention();
@@ -149,7 +148,7 @@ static LogicalResult lowerAttentionGrad(train::AttentionGradOp op, OpBuilder &bu
     return AttentionGradOp::create(
         builder, op.getLoc(), memory(op.getDout()), memory(op.getQ()), memory(op.getK()),
         memory(op.getV()), memory(op.getOut()), memory(op.getLse()), memory(op.getIds()),
-        memory(op.getKey()), memory(op.getHeadBegin()), memory(op.getDq()), memory(op.getDk()),
+        memory(op.getKey()), memory(op.getHeadOffset()), memory(op.getDq()), memory(op.getDk()),
         memory(op.getDv()), workspace, op.getScale(), op.getCausal(), op.getWindow(),
         op.getDropout(), op.getStream(), headsOf(op), op->getAttr(libraryAttr),
         op->getAttrOfType<StringAttr>(reasonAttr));
@@ -188,7 +187,7 @@ static SmallVector<Value> memoryOf(ValueRange values, OpBuilder &builder, Memory
 static LogicalResult lowerCollective(dist::CollectiveOpInterface op, OpBuilder &builder,
                                      MemoryMap &map) {
   SmallVector<int64_t> grow = op.getGrowingDims(), shrink = op.getShrinkingDims();
-  // Blocks change places: both sides have as many.
+  // Blocks are exchanged: both sides have as many.
   int64_t blocks = 0;
   if (!grow.empty() && !shrink.empty()) {
     auto size = [&](Value v) { return cast<RankedTensorType>(v.getType()).getDimSize(shrink[0]); };
@@ -263,26 +262,26 @@ static LogicalResult lower(dist::RecvOp op, OpBuilder &builder, MemoryMap &map) 
   return success();
 }
 
-static LogicalResult lower(dist::BeginOp op, OpBuilder &builder, MemoryMap &map) {
+static LogicalResult lower(dist::OffsetOp op, OpBuilder &builder, MemoryMap &map) {
   int64_t members = 1;
   if (op.getShift()) {
     auto meshOp = SymbolTable::lookupNearestSymbolFrom<dist::MeshOp>(op, op.getGroup().getMesh());
     dist::Mesh mesh = meshOp.getMesh();
     members = mesh.size(op.getGroup().on(mesh));
   }
-  StoreBeginOp::create(builder, op.getLoc(), op.getSize(), axesOf(op.getGroup()),
-                       map.memory(builder, op.getValue()), op.getShift(), members);
+  StoreOffsetOp::create(builder, op.getLoc(), op.getSize(), axesOf(op.getGroup()),
+                        map.memory(builder, op.getValue()), op.getShift(), members);
   return success();
 }
 
 static LogicalResult lower(func::CallOp op, OpBuilder &builder, MemoryMap &map) {
-  ArrayRef<int64_t> ties = tiesOf(op);
+  ArrayRef<int64_t> aliases = inPlaceAliasesOf(op);
   SmallVector<Value> segments[3];
   for (OpOperand &operand : op->getOpOperands())
-    segments[llvm::is_contained(ties, int64_t(operand.getOperandNumber()))].push_back(
+    segments[llvm::is_contained(aliases, int64_t(operand.getOperandNumber()))].push_back(
         map.memory(builder, operand.get()));
   for (OpResult result : op.getResults())
-    if (ties.empty() || ties[result.getResultNumber()] < 0)
+    if (aliases.empty() || aliases[result.getResultNumber()] < 0)
       segments[2].push_back(map.memory(builder, result));
   auto call = CallOp::create(builder, op.getLoc(), op.getCallee(), segments[0], segments[1],
                              segments[2], Value());
@@ -302,7 +301,7 @@ LogicalResult meshwright::exec::lowerToMemory(Operation *op, OpBuilder &builder,
       .Case([&](train::AttentionGradOp attention) {
         return lowerAttentionGrad(attention, builder, map);
       })
-      .Case<dist::ExchangeOp, dist::SendOp, dist::RecvOp, dist::BeginOp, func::CallOp>(
+      .Case<dist::ExchangeOp, dist::SendOp, dist::RecvOp, dist::OffsetOp, func::CallOp>(
           [&](auto local) { return lower(local, builder, map); })
       .Case([&](dist::CollectiveOpInterface op) { return lowerCollective(op, builder, map); })
       .Default([](Operation *other) {

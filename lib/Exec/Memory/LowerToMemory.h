@@ -15,7 +15,7 @@ namespace meshwright::exec {
 class MemoryMap {
 public:
   virtual ~MemoryMap() = default;
-  /// The memory of `value`, as a memref of its shape, at the builder's place.
+  /// The memory of `value`, as a memref of its shape, at the builder's insertion point.
   virtual mlir::Value memory(mlir::OpBuilder &builder, mlir::Value value) = 0;
   /// Scratch memory for one op.
   virtual mlir::Value workspace(mlir::OpBuilder &builder, mlir::Location loc, int64_t bytes) = 0;

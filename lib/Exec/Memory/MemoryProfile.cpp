@@ -1,4 +1,4 @@
-//===- MemoryProfile.cpp - what memory a planned program holds, and when -----===//
+//===- MemoryProfile.cpp - what memory a program holds, and when -------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- MemoryProfile.h - what memory a planned program holds, and when -------===//
+//===- MemoryProfile.h - what memory a program holds, and when ---------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -58,7 +58,7 @@ struct MemoryProfile {
   std::vector<HeldBuffer> atPeak;
 };
 
-/// Of the entry points of one module after `exec-plan-memory`, by name. The largest of their
+/// Of the entry points of one module after `exec-assign-offsets`, by name. The largest of their
 /// peaks is the module's `exec.live_bytes`.
 std::map<std::string, MemoryProfile> profileMemory(mlir::ModuleOp program);
 

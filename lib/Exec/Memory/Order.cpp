@@ -52,7 +52,7 @@ static void sink(Operation *op) {
   // What ends in a variable, a slot, an output or a larger whole has its memory already.
   if (!target || target == op->getNextNode() || target->hasTrait<OpTrait::IsTerminator>() ||
       isa<train::SetOp>(target) ||
-      llvm::any_of(op->getResults(), [](Value result) { return placedIn(result); }))
+      llvm::any_of(op->getResults(), [](Value result) { return writtenInto(result); }))
     return;
   if (!isView(op)) {
     int64_t made = 0, kept = 0;

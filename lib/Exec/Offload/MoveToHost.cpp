@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "MoveToHost.h"
-#include "Exec/Overlap/Starts.h"
+#include "Exec/Overlap/AsyncTokens.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -77,7 +77,7 @@ public:
 private:
   Value buffer(MemRefType type);
   void copy(OpBuilder b, Value from, Value to, int64_t as) {
-    setStart(CopyOp::create(b, loc, Type(), from, to), as);
+    setAsyncToken(CopyOp::create(b, loc, Type(), from, to), as);
   }
   /// Slice `index` of the host's memory, which is divided into `count` slices of type `part`.
   Value onHostAt(OpBuilder &b, MemRefType part, int64_t count, Value index);
@@ -117,13 +117,13 @@ void Mover::moveLoop(LoopOp loop, HostUses::Slots &uses, bool fetch, bool store)
   Block &body = loop.getBlock();
   int64_t count = loop.getCount(), by = loop.getReverse() ? -1 : 1;
   MemRefType part = uses.type();
-  int64_t places = std::min<int64_t>(count, fetch && store ? 3 : 2);
-  Value turns = buffer(stackOf(places, part));
+  int64_t slots = std::min<int64_t>(count, fetch && store ? 3 : 2);
+  Value turns = buffer(stackOf(slots, part));
   auto shift = [&](OpBuilder &b, int64_t later, IntegerAttr modulo) -> Value {
     return ShiftOp::create(b, loc, b.getIndexType(), loop.getIndex(), later * by, modulo);
   };
   auto turn = [&](OpBuilder &b, int64_t later) -> Value {
-    Value index = shift(b, later, b.getI64IntegerAttr(places));
+    Value index = shift(b, later, b.getI64IntegerAttr(slots));
     return SlotOp::create(b, loc, part, turns, index);
   };
 
@@ -131,7 +131,7 @@ void Mover::moveLoop(LoopOp loop, HostUses::Slots &uses, bool fetch, bool store)
     OpBuilder before(loop), top = OpBuilder::atBlockBegin(&body);
     int64_t first = by > 0 ? 0 : count - 1, elements = part.getNumElements();
     Value from = ViewOp::create(before, loc, onHost(part), root, first * elements);
-    Value to = ViewOp::create(before, loc, part, turns, first % places * elements);
+    Value to = ViewOp::create(before, loc, part, turns, first % slots * elements);
     copy(before, from, to, number);
     WaitOp::create(top, loc, number);
     if (count > 1) {

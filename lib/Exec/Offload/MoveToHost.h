@@ -47,7 +47,7 @@ enum class Kept {
 /// Moves `root`, which only the ops in `uses` use, to the host. These ops get buffers of category
 /// `category` instead, with asynchronous copies from and to `root`. Async tokens are numbered from
 /// `number` on; `number` becomes the next free one. Waits are inserted between copies with one
-/// token; `placeWaits` has to insert all others.
+/// token; `insertWaits` has to insert all others.
 void moveToHost(mlir::Value root, HostUses &uses, Kept kept, Category category, int64_t &number);
 
 } // namespace meshwright::exec

@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "Exec/Overlap/Starts.h"
+#include "Exec/Overlap/AsyncTokens.h"
 #include "Exec/Passes.h"
 #include "MoveToHost.h"
 
@@ -45,7 +45,7 @@ struct ExecOffload : exec::impl::ExecOffloadBase<ExecOffload> {
 
   void runOnModule() override {
     for (auto program : getOperation().getOps<ProgramOp>())
-      numbers[program] = freeStart(program);
+      numbers[program] = freeAsyncToken(program);
     if (optimizer && failed(moveStates()))
       return signalPassFailure();
     if (activations)
@@ -54,7 +54,7 @@ struct ExecOffload : exec::impl::ExecOffloadBase<ExecOffload> {
       if (numbers[program] == 0)
         continue;
       separateUpdates(program);
-      (void)placeWaits(program);
+      (void)insertWaits(program);
       IRRewriter rewriter(&getContext());
       DominanceInfo dominance(program);
       eliminateCommonSubExpressions(rewriter, dominance, program);
@@ -92,8 +92,8 @@ LogicalResult ExecOffload::moveStates() {
   return success();
 }
 
-/// What one variable's update has stored has left the device before the next one's states come, so that
-/// their places are the same memory.
+/// What one variable's update has stored has left the device before the next one's states come, so
+/// that they are in the same memory.
 void ExecOffload::separateUpdates(ProgramOp program) {
   llvm::SmallSetVector<int64_t, 8> stored;
   for (Operation &op : llvm::make_early_inc_range(program.getBlock())) {
@@ -104,7 +104,7 @@ void ExecOffload::separateUpdates(ProgramOp program) {
       return buffer && buffer.getVariable();
     };
     op.walk([&](CopyOp copy) {
-      std::optional<int64_t> number = startOf(copy);
+      std::optional<int64_t> number = asyncTokenOf(copy);
       if (number && queueOf(copy) == Queue::ToHost && isState(copy.getTarget()))
         stored.insert(*number);
     });

@@ -21,8 +21,8 @@ static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(valu
 static bool isScalar(Value value) { return typeOf(value).getRank() == 0; }
 
 /// Whether each element of the results, all of shape `shape`, depends on the elements at
-/// the same place in operands of that shape, on scalars, and where the op says so
-/// (`IndexedOpInterface`), on the place.
+/// the same index in operands of that shape, on scalars, and where the op says so
+/// (`IndexedOpInterface`), on the index.
 static bool isElementwise(Operation *op, ArrayRef<int64_t> shape) {
   auto ruled = dyn_cast<train::ShardingRuleOpInterface>(op);
   if (!ruled || !isa<train::KernelOpInterface>(op))
@@ -109,19 +109,19 @@ static SmallVector<Operation *> clusterOf(Operation *update, ArrayRef<int64_t> s
 
 /// Tells `op`, which works on part number `iteration` of tensors of shape `shape`, where the part
 /// begins.
-static void shiftBegins(train::IndexedOpInterface op, ArrayRef<int64_t> shape,
-                        ArrayRef<int64_t> part, Value iteration) {
+static void shiftOffsets(train::IndexedOpInterface op, ArrayRef<int64_t> shape,
+                         ArrayRef<int64_t> part, Value iteration) {
   OpBuilder b(op);
-  SmallVector<Value> begins = op.getIndexBegins();
-  for (auto [begin, place] : llvm::zip(begins, op.getIndexedDims())) {
-    int64_t every = 1, dim = place.second;
+  SmallVector<Value> offsets = op.getIndexOffsets();
+  for (auto [offset, indexed] : llvm::zip(offsets, op.getIndexedDims())) {
+    int64_t every = 1, dim = indexed.second;
     for (size_t d = dim + 1; d < shape.size(); ++d)
       every *= shape[d] / part[d];
     if (part[dim] < shape[dim])
-      begin = train::PartBeginOp::create(b, op->getLoc(), iteration, begin, every,
-                                         shape[dim] / part[dim], part[dim]);
+      offset = train::PartOffsetOp::create(b, op->getLoc(), iteration, offset, every,
+                                           shape[dim] / part[dim], part[dim]);
   }
-  op.setBegins(begins);
+  op.setOffsets(offsets);
 }
 
 /// Variables that are smaller than this share of a part may be updated together.
@@ -152,7 +152,7 @@ void ExecSliceUpdates::slice(train::UpdateOpInterface update, SymbolTable &symbo
   if (elements * 4 <= partBytes / smallShare)
     return;
   SmallVector<Operation *> cluster = clusterOf(update, shape);
-  // Where nothing depends on the place, a part may begin anywhere and is a row.
+  // Where nothing depends on the index, a part may begin anywhere and is a row.
   bool indexed = llvm::any_of(cluster, llvm::IsaPred<train::IndexedOpInterface>);
   int64_t parts = partsOf(elements, std::max<int64_t>(1, partBytes / 4),
                           [&](int64_t parts) { return !indexed || partShape(shape, parts); });
@@ -200,13 +200,13 @@ void ExecSliceUpdates::slice(train::UpdateOpInterface update, SymbolTable &symbo
               function.getArguments().drop_front(indexed).take_front(each.size()));
   mapping.map(shared.getArrayRef(), function.getArguments().take_back(shared.size()));
   for (Operation *op : cluster) {
-    if (auto place = dyn_cast<train::IndexedOpInterface>(op))
-      place.keepLogicalSizes();
+    if (auto indexed = dyn_cast<train::IndexedOpInterface>(op))
+      indexed.keepLogicalSizes();
     Operation *copy = b.clone(*op, mapping);
     for (OpResult result : copy->getResults())
       result.setType(partType(result));
-    if (auto place = dyn_cast<train::IndexedOpInterface>(copy))
-      shiftBegins(place, shape, part, function.getArgument(0));
+    if (auto indexed = dyn_cast<train::IndexedOpInterface>(copy))
+      shiftOffsets(indexed, shape, part, function.getArgument(0));
   }
   func::ReturnOp::create(b, loc, llvm::map_to_vector(results, [&](Value value) {
                            return mapping.lookup(value);

@@ -94,8 +94,8 @@ static void rewrite(dist::CollectiveOpInterface op) {
   op.erase();
 }
 
-/// Cut along one dimension and put together along another: both in the terms of
-/// n blocks, [n, 1, elements], that trade places.
+/// Split along one dimension and concatenated along another: both in the terms of
+/// n blocks, [n, 1, elements], that are swapped.
 static void rewrite(dist::AllToAllOp op) {
   auto x = typeOf(op.getX()), y = typeOf(op.getY());
   int64_t split = op.getSplit(), concat = op.getConcat();
@@ -124,8 +124,7 @@ static void rewrite(dist::SliceOp op) {
   if (outer(x, dim) == 1)
     return;
   Rewriter r(op);
-  Value begin = dist::BeginOp::create(r.b, r.loc, y.getDimSize(dim), op.getGroup(),
-                                      op.getShift());
+  Value begin = dist::OffsetOp::create(r.b, r.loc, y.getDimSize(dim), op.getGroup(), op.getShift());
   op.replaceAllUsesWith(
       train::DynamicSliceOp::create(r.b, r.loc, y, op.getX(), begin, dim).getResult());
   op.erase();

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "OverlapBuckets.h"
+#include "AsyncTokens.h"
 #include "Exec/Memory/Liveness.h"
 #include "OverlapLoops.h"
-#include "Starts.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -95,7 +95,7 @@ static void reduceInside(LoopOp loop, AllReduceOp op, ArrayRef<Value> stacks, in
   SmallVector<Value> slots;
   for (Value stack : stacks)
     slots.push_back(SlotOp::create(b, loc, slotType(stack), stack, loop.getIndex()));
-  setStart(AllReduceOp::create(b, loc, slots, slots, op.getAxes(), op.getReduction()), number);
+  setAsyncToken(AllReduceOp::create(b, loc, slots, slots, op.getAxes(), op.getReduction()), number);
 }
 
 void exec::reduceSlots(ProgramOp program, int64_t minBytes, int64_t &number) {

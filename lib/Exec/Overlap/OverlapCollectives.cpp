@@ -3,11 +3,11 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "AsyncTokens.h"
 #include "Exec/Passes.h"
 #include "Exec/Verify/ProgramWalk.h"
 #include "OverlapBuckets.h"
 #include "OverlapLoops.h"
-#include "Starts.h"
 
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/PatternMatch.h"
@@ -37,12 +37,12 @@ private:
 };
 } // namespace
 
-/// Moves a start up to where what it needs is there, as far as no other communication
+/// Moves an asynchronous op up to where its operands are there, if no other communication
 /// stands before it.
 static void hoist(Operation *op) {
   ProgramWalk walk(op->getParentOfType<ProgramOp>(), /*inArena=*/false);
   SmallVector<PartAccess> mine = walk.accesses(op);
-  SmallVector<Operation *> group{op}; // with the places that it alone waits for, last first
+  SmallVector<Operation *> group{op}; // with the memory ops that it alone waits for, last first
   Operation *anchor = nullptr;
   for (Operation *before = op->getPrevNode(); before; before = before->getPrevNode()) {
     if (isPure(before)) {
@@ -72,39 +72,40 @@ static void hoist(Operation *op) {
 }
 
 void ExecOverlapCollectives::start(ProgramOp program) {
-  int64_t number = freeStart(program);
+  int64_t number = freeAsyncToken(program);
   reduceSlots(program, minBytes, number);
   overlapLoops(program, minBytes, number);
   // Messages have buffers of their own, and go on by themselves.
   program.walk([&](CollectiveOpInterface op) {
-    if (!startOf(op) && op.getMessageChannel() == 0 && bytesOf(op) >= minBytes)
-      setStart(op, number++);
+    if (!asyncTokenOf(op) && op.getMessageChannel() == 0 && bytesOf(op) >= minBytes)
+      setAsyncToken(op, number++);
   });
   SmallVector<Operation *> starts;
-  llvm::DenseSet<Operation *> placed; // waits that stand where they must
+  llvm::DenseSet<Operation *> needed; // waits that stand where they must
   program.walk([&](Operation *op) {
-    if (startOf(op) && isa<CollectiveOpInterface>(op))
+    if (asyncTokenOf(op) && isa<CollectiveOpInterface>(op))
       starts.push_back(op);
     if (isa<WaitOp>(op))
-      placed.insert(op);
+      needed.insert(op);
   });
   for (Operation *op : starts)
     hoist(op);
   // Without the idle ones others may have less to run beside, or more.
   while (true) {
-    llvm::DenseSet<int64_t> idle = placeWaits(program);
+    llvm::DenseSet<int64_t> idle = insertWaits(program);
     if (idle.empty())
       break;
     program.walk([&](Operation *op) {
       auto wait = dyn_cast<WaitOp>(op);
-      if (wait && (!placed.contains(op) || idle.contains(int64_t(wait.getStart()))))
+      if (wait && (!needed.contains(op) || idle.contains(int64_t(wait.getAsyncToken()))))
         op->erase();
-      else if (std::optional<int64_t> started = startOf(op); started && idle.contains(*started))
-        op->removeAttr(startAttr);
+      else if (std::optional<int64_t> started = asyncTokenOf(op);
+               started && idle.contains(*started))
+        op->removeAttr(asyncTokenAttr);
     });
   }
   renumber(program);
-  // Of places that are there twice, or that nothing uses any more.
+  // Of slots that are there twice, or that nothing uses any more.
   if (program.walk([](WaitOp) { return WalkResult::interrupt(); }).wasInterrupted()) {
     IRRewriter rewriter(&getContext());
     DominanceInfo dominance(program);
@@ -117,9 +118,9 @@ void ExecOverlapCollectives::renumber(ProgramOp program) {
   llvm::DenseMap<int64_t, int64_t> numbers;
   Builder builder(&getContext());
   program.walk([&](Operation *op) {
-    if (std::optional<int64_t> number = startOf(op))
-      op->setAttr(startAttr, builder.getI64IntegerAttr(
-                                 numbers.try_emplace(*number, numbers.size()).first->second));
+    if (std::optional<int64_t> number = asyncTokenOf(op))
+      op->setAttr(asyncTokenAttr, builder.getI64IntegerAttr(
+                                      numbers.try_emplace(*number, numbers.size()).first->second));
   });
-  program.walk([&](WaitOp wait) { wait.setStart(numbers.at(int64_t(wait.getStart()))); });
+  program.walk([&](WaitOp wait) { wait.setAsyncToken(numbers.at(int64_t(wait.getAsyncToken()))); });
 }

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "OverlapLoops.h"
+#include "AsyncTokens.h"
 #include "Exec/Verify/ProgramWalk.h"
-#include "Starts.h"
 
 #include "Dist/Programs.h"
 
@@ -36,7 +36,7 @@ static Value rootOf(Value memory) {
 bool exec::leavesProgram(CollectiveOpInterface op) {
   if (op.getMessageChannel() != 0)
     return true;
-  auto at = op->getParentOfType<ModuleOp>()->getAttrOfType<DictionaryAttr>(dist::placeAttr);
+  auto at = op->getParentOfType<ModuleOp>()->getAttrOfType<DictionaryAttr>(dist::coordinatesAttr);
   return at && llvm::any_of(op.getAxes(), [&](Attribute axis) {
            return at.contains(cast<StringAttr>(axis).getValue());
          });
@@ -63,7 +63,7 @@ public:
   void defer(CollectiveOpInterface op);
 
 private:
-  /// Where memory lies in another iteration, or another place.
+  /// Where memory lies in another iteration, or another buffer.
   struct Move {
     llvm::SmallDenseMap<Value, Value> roots; ///< what stands for a buffer
     Value index;                             ///< the iteration's number, if it is not known
@@ -81,10 +81,10 @@ private:
   bool dependsOnIteration(Value memory);
   bool isWritten(Value root);
   std::optional<SmallVector<Use>> uses(Value root);
-  Value twoPlaces(Value buffer);
-  /// The place that the iteration takes which comes `later` after this one.
-  Value turn(OpBuilder &b, Value places, int64_t later);
-  Value place(OpBuilder &b, Value places, int64_t iteration);
+  Value doubleBuffer(Value buffer);
+  /// The buffer of the iteration that comes `later` after this one.
+  Value turn(OpBuilder &b, Value buffers, int64_t later);
+  Value currentBuffer(OpBuilder &b, Value buffers, int64_t iteration);
   Value shifted(OpBuilder &b, int64_t later);
   bool commute(ArrayRef<Operation *> late, Operation *before);
 
@@ -96,7 +96,7 @@ private:
 };
 } // namespace
 
-/// Where `memory` is part of a buffer that has another place, or of a slot of the loop's
+/// Where `memory` is part of a buffer that is replaced, or of a slot of the loop's
 /// iteration: that part, after `move`.
 Value LoopOverlap::rebuild(OpBuilder &b, Value memory, const Move &move) {
   Operation *op = memory.getDefiningOp();
@@ -144,7 +144,7 @@ bool LoopOverlap::dependsOnIteration(Value memory) {
 }
 
 /// How the ops of the body use a buffer, in their order. Nothing if it is used elsewhere,
-/// or at a place that is taken in turns already.
+/// or if it is a double buffer already.
 std::optional<SmallVector<Use>> LoopOverlap::uses(Value root) {
   llvm::SmallMapVector<Operation *, Use, 8> found;
   SmallVector<Value> parts{root};
@@ -185,8 +185,8 @@ bool LoopOverlap::isWritten(Value root) {
   return result.wasInterrupted();
 }
 
-/// A buffer with two places of the size of `buffer`.
-Value LoopOverlap::twoPlaces(Value buffer) {
+/// A double buffer for `buffer`.
+Value LoopOverlap::doubleBuffer(Value buffer) {
   auto old = buffer.getDefiningOp<BufferOp>();
   SmallVector<int64_t> shape{2};
   llvm::append_range(shape, old.getType().getShape());
@@ -196,20 +196,20 @@ Value LoopOverlap::twoPlaces(Value buffer) {
                           nullptr, nullptr, nullptr, nullptr);
 }
 
-static MemRefType sliceOf(Value places) {
-  auto type = cast<MemRefType>(places.getType());
+static MemRefType sliceOf(Value buffers) {
+  auto type = cast<MemRefType>(buffers.getType());
   return MemRefType::get(type.getShape().drop_front(), type.getElementType());
 }
 
-Value LoopOverlap::turn(OpBuilder &b, Value places, int64_t later) {
+Value LoopOverlap::turn(OpBuilder &b, Value buffers, int64_t later) {
   auto index = ShiftOp::create(b, loop.getLoc(), b.getIndexType(), loop.getIndex(), later * by,
                                b.getI64IntegerAttr(2));
-  return SlotOp::create(b, loop.getLoc(), sliceOf(places), places, index);
+  return SlotOp::create(b, loop.getLoc(), sliceOf(buffers), buffers, index);
 }
 
-Value LoopOverlap::place(OpBuilder &b, Value places, int64_t iteration) {
-  MemRefType type = sliceOf(places);
-  return ViewOp::create(b, loop.getLoc(), type, places, iteration % 2 * type.getNumElements());
+Value LoopOverlap::currentBuffer(OpBuilder &b, Value buffers, int64_t iteration) {
+  MemRefType type = sliceOf(buffers);
+  return ViewOp::create(b, loop.getLoc(), type, buffers, iteration % 2 * type.getNumElements());
 }
 
 /// The number of the iteration that comes `later` after this one.
@@ -245,26 +245,26 @@ bool LoopOverlap::mayPrefetch(CollectiveOpInterface op) {
 
 void LoopOverlap::prefetch(CollectiveOpInterface op) {
   Location loc = op->getLoc();
-  SmallVector<std::pair<Value, Value>> places; // of targets
+  SmallVector<std::pair<Value, Value>> buffers; // of targets
   for (Value target : op.getTargets())
-    places.push_back({target, twoPlaces(target)});
+    buffers.push_back({target, doubleBuffer(target)});
 
   OpBuilder before(loop);
   Move first(firstIteration());
-  for (auto [target, both] : places)
-    first.roots[target] = place(before, both, firstIteration());
-  setStart(clone(before, op, first), number);
+  for (auto [target, both] : buffers)
+    first.roots[target] = currentBuffer(before, both, firstIteration());
+  setAsyncToken(clone(before, op, first), number);
 
   OpBuilder b(op);
   WaitOp::create(b, loc, number);
   auto when = WhenOp::create(b, loc, loop.getIndex(), by > 0 ? 0 : 1, by > 0 ? count - 1 : count);
   OpBuilder inside = OpBuilder::atBlockBegin(&when.getBlock());
   Move next(shifted(inside, 1));
-  for (auto [target, both] : places)
+  for (auto [target, both] : buffers)
     next.roots[target] = turn(inside, both, 1);
-  setStart(clone(inside, op, next), number);
+  setAsyncToken(clone(inside, op, next), number);
 
-  for (auto [target, both] : places) {
+  for (auto [target, both] : buffers) {
     Move now(loop.getIndex());
     now.roots[target] = turn(b, both, 0);
     // The results of a kernel that is the first to write there are another value.
@@ -355,7 +355,7 @@ void LoopOverlap::defer(CollectiveOpInterface op) {
   OpBuilder b(op), atBegin = OpBuilder::atBlockBegin(&body), after(loop->getContext());
   after.setInsertionPointAfter(loop);
   WaitOp::create(b, op->getLoc(), number);
-  setStart(op, number);
+  setAsyncToken(op, number);
   std::optional<OpBuilder> inside;
   if (!late.empty()) {
     OpBuilder behind(op->getContext());
@@ -366,11 +366,11 @@ void LoopOverlap::defer(CollectiveOpInterface op) {
     previous.index = shifted(*inside, -1);
   }
   for (Value buffer : turns) {
-    Value both = twoPlaces(buffer);
+    Value both = doubleBuffer(buffer);
     now.roots[buffer] = turn(atBegin, both, 0);
     if (inside)
       previous.roots[buffer] = turn(*inside, both, -1);
-    last.roots[buffer] = place(after, both, lastIteration());
+    last.roots[buffer] = currentBuffer(after, both, lastIteration());
   }
   for (Operation *next : late) {
     clone(*inside, next, previous);

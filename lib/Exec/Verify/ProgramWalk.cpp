@@ -69,7 +69,7 @@ PartAccess ProgramWalk::partOf(Value memory) const {
     base.begin += index * bytes;
     base.end = base.begin + bytes;
   } else if (auto view = dyn_cast<ViewOp>(op)) {
-    base.begin += bytes / view.getType().getNumElements() * int64_t(view.getBegin());
+    base.begin += bytes / view.getType().getNumElements() * int64_t(view.getOffset());
     base.end = base.begin + bytes;
   }
   return base; // of a window all parts: which one it is differs between ranks
@@ -90,13 +90,13 @@ SmallVector<PartAccess> ProgramWalk::accesses(Operation *op) const {
   return list;
 }
 
-SmallVector<const PendingStart *> ProgramWalk::conflicts(Operation *op) const {
-  SmallVector<const PendingStart *> found;
+SmallVector<const PendingOp *> ProgramWalk::conflicts(Operation *op) const {
+  SmallVector<const PendingOp *> found;
   if (pending.empty() || isa<WaitOp>(op))
     return found;
   std::optional<Queue> queue = queueOf(op);
   SmallVector<PartAccess> mine = accesses(op);
-  for (const PendingStart &other : pending)
+  for (const PendingOp &other : pending)
     if ((!queue || queue != queueOf(other.op)) && llvm::any_of(mine, [&](const PartAccess &a) {
           return llvm::any_of(other.accesses, [&](const PartAccess &b) { return a.conflicts(b); });
         }))
@@ -106,8 +106,8 @@ SmallVector<const PendingStart *> ProgramWalk::conflicts(Operation *op) const {
 
 void ProgramWalk::step(Operation *op) {
   if (auto wait = dyn_cast<WaitOp>(op)) {
-    auto waitedFor = [&](const PendingStart &other) {
-      return other.number == int64_t(wait.getStart());
+    auto waitedFor = [&](const PendingOp &other) {
+      return other.number == int64_t(wait.getAsyncToken());
     };
     auto last = llvm::find_if(llvm::reverse(pending), waitedFor);
     std::optional<Queue> queue;
@@ -118,10 +118,10 @@ void ProgramWalk::step(Operation *op) {
         last->runs = false;
     }
     llvm::erase_if(pending, waitedFor);
-  } else if (std::optional<int64_t> number = startOf(op)) {
+  } else if (std::optional<int64_t> number = asyncTokenOf(op)) {
     pending.push_back({op, *number, accesses(op)});
   } else if (std::optional<Queue> queue = queueOf(op)) {
-    for (PendingStart &other : pending)
+    for (PendingOp &other : pending)
       if (queueOf(other.op) == queue)
         other.runs = false;
   }

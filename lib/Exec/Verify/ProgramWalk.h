@@ -27,7 +27,7 @@ struct PartAccess {
 };
 
 /// An asynchronous collective or copy for which the program has not waited yet.
-struct PendingStart {
+struct PendingOp {
   mlir::Operation *op;
   int64_t number;
   llvm::SmallVector<PartAccess> accesses;
@@ -59,13 +59,13 @@ public:
 
   /// The running ops that `op` has to wait for, except those of its own queue, which run in
   /// order anyway.
-  llvm::SmallVector<const PendingStart *> conflicts(mlir::Operation *op) const;
+  llvm::SmallVector<const PendingOp *> conflicts(mlir::Operation *op) const;
   /// Must be called once `op` has run. An asynchronous op stays pending until a wait with its
   /// own token, so that live intervals follow from these waits alone.
   void step(mlir::Operation *op);
 
   /// The running ops, in the order in which they started.
-  llvm::SmallVector<PendingStart> pending;
+  llvm::SmallVector<PendingOp> pending;
 
 private:
   bool run(mlir::Block &block, llvm::function_ref<bool(mlir::Operation *)> visit);

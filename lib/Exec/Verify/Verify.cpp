@@ -39,7 +39,7 @@ public:
   LogicalResult run() {
     if (failed(checkOps()) || failed(checkArguments()) || failed(checkBuffers()))
       return failure();
-    if (failed(checkOverlaps()) || failed(checkStarts()))
+    if (failed(checkOverlaps()) || failed(checkAsync()))
       return failure();
     return HostCopies(program).verify();
   }
@@ -51,7 +51,7 @@ private:
   LogicalResult checkArguments();
   LogicalResult checkBuffers();
   LogicalResult checkOverlaps();
-  LogicalResult checkStarts();
+  LogicalResult checkAsync();
 
   ProgramOp program;
   ProgramLiveness liveness;
@@ -100,7 +100,7 @@ LogicalResult ProgramVerifier::checkLaunch(LaunchOp launch) {
     }
     for (Value other : launch.getOutputs().drop_front(o + 1))
       if (other == out)
-        return launch.emitOpError("writes two outputs to one place");
+        return launch.emitOpError("writes two outputs to the same memory");
   }
   return success();
 }
@@ -147,7 +147,8 @@ LogicalResult ProgramVerifier::checkBuffers() {
                                      << "' outlives a program that is called: only its callers "
                                         "have variables, inputs and outputs";
     if (!buffer.getOffset())
-      return buffer.emitOpError("'") << buffer.getName() << "' has no offset, see exec-plan-memory";
+      return buffer.emitOpError("'")
+             << buffer.getName() << "' has no offset, see exec-assign-offsets";
     int64_t offset = *buffer.getOffset();
     bool inHost = isOnHost(buffer.getType());
     if (int64_t size = inHost ? host : arena; offset + buffer.getBytes() > size)
@@ -179,11 +180,11 @@ LogicalResult ProgramVerifier::checkBuffers() {
 }
 
 LogicalResult ProgramVerifier::checkOverlaps() {
-  struct Placed {
+  struct LiveBuffer {
     BufferOp buffer;
     int64_t offset, bytes, begin, end;
   };
-  SmallVector<Placed> placed;
+  SmallVector<LiveBuffer> liveBuffers;
   for (auto buffer : program.getBody().front().getOps<BufferOp>()) {
     std::pair<int64_t, int64_t> range(0, liveness.size());
     if (!buffer.isPersistent()) {
@@ -192,11 +193,11 @@ LogicalResult ProgramVerifier::checkOverlaps() {
         continue;
       range = *used;
     }
-    placed.push_back(
+    liveBuffers.push_back(
         {buffer, int64_t(*buffer.getOffset()), buffer.getBytes(), range.first, range.second});
   }
-  for (auto [i, a] : llvm::enumerate(placed))
-    for (Placed &b : llvm::MutableArrayRef(placed).drop_front(i + 1))
+  for (auto [i, a] : llvm::enumerate(liveBuffers))
+    for (LiveBuffer &b : llvm::MutableArrayRef(liveBuffers).drop_front(i + 1))
       if (isOnHost(a.buffer.getType()) == isOnHost(b.buffer.getType()) && a.begin <= b.end &&
           b.begin <= a.end && a.offset < b.offset + b.bytes &&
           b.offset < a.offset + a.bytes)
@@ -205,15 +206,15 @@ LogicalResult ProgramVerifier::checkOverlaps() {
   return success();
 }
 
-/// Nothing touches what is started uses before the program has waited for it.
-LogicalResult ProgramVerifier::checkStarts() {
+/// No op may touch the memory of an asynchronous op before the program has waited for it.
+LogicalResult ProgramVerifier::checkAsync() {
   llvm::SmallDenseMap<int64_t, Operation *> started;
   WalkResult result = program.walk([&](Operation *op) {
-    std::optional<int64_t> number = startOf(op);
+    std::optional<int64_t> number = asyncTokenOf(op);
     if (!number)
       return WalkResult::advance();
     if (!queueOf(op) || isa<FinishSendsOp>(op)) {
-      op->emitOpError("has '") << startAttr
+      op->emitOpError("has '") << asyncTokenAttr
                                << "' but is neither communication nor a copy from or to the host";
       return WalkResult::interrupt();
     }
@@ -223,9 +224,9 @@ LogicalResult ProgramVerifier::checkStarts() {
   if (result.wasInterrupted())
     return failure();
   result = program.walk([&](WaitOp wait) {
-    if (started.contains(int64_t(wait.getStart())))
+    if (started.contains(int64_t(wait.getAsyncToken())))
       return WalkResult::advance();
-    wait.emitOpError("waits for ") << int64_t(wait.getStart()) << ", which nothing starts";
+    wait.emitOpError("waits for ") << int64_t(wait.getAsyncToken()) << ", which nothing starts";
     return WalkResult::interrupt();
   });
   if (result.wasInterrupted() || started.empty())
@@ -233,7 +234,7 @@ LogicalResult ProgramVerifier::checkStarts() {
 
   ProgramWalk walk(program, /*inArena=*/true);
   bool fine = walk.run([&](Operation *op) {
-    for (const PendingStart *other : walk.conflicts(op)) {
+    for (const PendingOp *other : walk.conflicts(op)) {
       bool copy = isa<CopyOp>(other->op);
       InFlightDiagnostic error = op->emitOpError("touches memory of ")
                                  << (copy ? "copy " : "collective ") << other->number
@@ -254,17 +255,18 @@ LogicalResult ProgramVerifier::checkStarts() {
 static LogicalResult verifyProgram(ModuleOp module) {
   auto arena = module->getAttrOfType<IntegerAttr>(arenaBytesAttr);
   if (!arena)
-    return module.emitError("has no attribute ") << arenaBytesAttr << ", see exec-plan-memory";
+    return module.emitError("has no attribute ") << arenaBytesAttr << ", see exec-assign-offsets";
   for (auto function : module.getOps<func::FuncOp>())
     if (!function->hasAttr(kernelAttr))
       return function.emitError("is neither a program nor a kernel");
   auto hostArena = module->getAttrOfType<IntegerAttr>(hostBytesAttr);
-  // Persistent memory of one name is one place, and apart from all other.
+  // Persistent memory of one name is one range, and apart from all other.
   llvm::StringMap<BufferOp> persistent;
   for (auto program : module.getOps<ProgramOp>()) {
     auto own = program->getAttrOfType<IntegerAttr>(arenaBytesAttr);
     if (program.isPrivate() && !own)
-      return program.emitOpError("has no attribute ") << arenaBytesAttr << ", see exec-plan-memory";
+      return program.emitOpError("has no attribute ")
+             << arenaBytesAttr << ", see exec-assign-offsets";
     int64_t host = hostArena && !program.isPrivate() ? hostArena.getInt() : 0;
     if (failed(ProgramVerifier(program, (program.isPrivate() ? own : arena).getInt(), host).run()))
       return failure();

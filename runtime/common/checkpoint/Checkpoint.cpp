@@ -46,7 +46,7 @@ static int64_t bytesIn(const std::vector<FileTensor> &tensors) {
 }
 
 /// Returns the file's id on rank 0.
-static std::string saveTensors(MwContext &context, const VariablePlaces &places,
+static std::string saveTensors(MwContext &context, const VariableAddresses &addresses,
                                const std::string &path, const std::vector<FileTensor> &tensors) {
   std::unique_ptr<SafeTensorsWriter> writer;
   if (context.rank() == 0) {
@@ -59,7 +59,7 @@ static std::string saveTensors(MwContext &context, const VariablePlaces &places,
   std::vector<float> data;
   int64_t waiting = 0; // Bytes that may not be on the disk yet.
   for (const FileTensor &tensor : tensors) {
-    gatherTensor(context, places, tensor, data);
+    gatherTensor(context, addresses, tensor, data);
     if (writer)
       writer->write(data.data(), int64_t(data.size()));
     if (waiting += tensor.bytes(); writer && waiting >= Rounds::part) {
@@ -112,17 +112,17 @@ std::string meshwright::checkpointName(int64_t step) {
   return name;
 }
 
-void meshwright::saveCheckpoint(MwContext &context, const VariablePlaces &places,
+void meshwright::saveCheckpoint(MwContext &context, const VariableAddresses &addresses,
                                 SaveFolder *folder, int64_t keep, const TrainingState &state) {
   ActivityScope activity(context.status, "saving a checkpoint");
   TraceScope span(context.trace.get(), "checkpoint", "io");
   const Plan &plan = context.plan;
   try {
-    checkFinite(plan, places, context.rank(), context.threads);
+    checkFinite(plan, addresses, context.rank(), context.threads);
     context.world->barrier(); // Nothing is published before all have looked.
     std::string name = checkpointName(state.step), partial = folder ? folder->begin(name) : "";
     auto save = [&](const char *file, WeightKind kind) {
-      return saveTensors(context, places, partial + "/" + file, fileTensors(plan, kind));
+      return saveTensors(context, addresses, partial + "/" + file, fileTensors(plan, kind));
     };
     CheckpointIds ids;
     ids.model = save(modelFile, WeightKind::Parameters);
@@ -306,7 +306,7 @@ void meshwright::checkSameModel(const Plan &plan, const std::string &directory) 
   refuse("--optimizer", json.string("optimizer"), plan.optimizer,
          "compile with the checkpoint's optimizer");
   refuse("--seq", text(json.whole("sequence", 1, largest)), text(plan.sequence),
-         "compile with the checkpoint's --seq, which its place in the data counts in");
+         "compile with the checkpoint's --seq, in which it counts its position in the data");
   refuse("a vocabulary of", text(json.whole("vocabulary", 1, largest)), text(plan.vocabulary),
          "compile the checkpoint's model");
   std::string path = directory + configName(plan.config);

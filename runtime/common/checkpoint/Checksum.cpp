@@ -31,9 +31,9 @@ std::string meshwright::seal(std::string &text) {
 }
 
 bool meshwright::isSealed(std::string text, const std::string &checksum) {
-  size_t place = text.find(checksum);
-  if (checksum.size() != noChecksum.size() || place == std::string::npos)
+  size_t position = text.find(checksum);
+  if (checksum.size() != noChecksum.size() || position == std::string::npos)
     return false;
-  text.replace(place, checksum.size(), noChecksum);
+  text.replace(position, checksum.size(), noChecksum);
   return checksumOf(text.data(), text.size()) == checksum;
 }

@@ -42,7 +42,7 @@ bool meshwright::isFinite(ElementType type, const char *data, int64_t count) {
   __builtin_unreachable();
 }
 
-void meshwright::checkFinite(const Plan &plan, const VariablePlaces &places, int64_t rank,
+void meshwright::checkFinite(const Plan &plan, const VariableAddresses &addresses, int64_t rank,
                              int threads) {
   constexpr int64_t block = 1 << 16;
   for (const Variable &variable : plan.variables) {
@@ -52,7 +52,7 @@ void meshwright::checkFinite(const Plan &plan, const VariablePlaces &places, int
     std::atomic<int64_t> first{elements};
 #pragma omp parallel for num_threads(threads) if (elements > 8 * block)
     for (int64_t begin = 0; begin < elements; begin += block) {
-      const char *data = places.of(variable) + begin * bytesOf(variable.type);
+      const char *data = addresses.of(variable) + begin * bytesOf(variable.type);
       if (isFinite(variable.type, data, std::min(block, elements - begin)))
         continue;
       for (int64_t before = first; begin < before && !first.compare_exchange_weak(before, begin);)
@@ -61,7 +61,7 @@ void meshwright::checkFinite(const Plan &plan, const VariablePlaces &places, int
     if (first == elements)
       continue;
     int64_t bad = first;
-    while (isFinite(variable.type, places.of(variable) + bad * bytesOf(variable.type), 1))
+    while (isFinite(variable.type, addresses.of(variable) + bad * bytesOf(variable.type), 1))
       ++bad;
     int64_t layer = 0;
     if (variable.stacked)

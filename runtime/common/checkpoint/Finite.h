@@ -15,7 +15,7 @@ bool isFinite(ElementType type, const char *data, int64_t count);
 
 /// An Error that names the tensor if a value of the variables of `rank`, the rank of
 /// `plan`, is not finite.
-void checkFinite(const Plan &plan, const VariablePlaces &places, int64_t rank, int threads);
+void checkFinite(const Plan &plan, const VariableAddresses &addresses, int64_t rank, int threads);
 
 } // namespace meshwright
 

@@ -73,9 +73,9 @@ static bool holdsLayer(const Variable &variable, const Box &box, int64_t layer) 
 }
 
 static TensorView localView(const Variable &variable, const Box &box, int64_t layer,
-                            const VariablePlaces &places) {
+                            const VariableAddresses &addresses) {
   std::vector<int64_t> strides = denseStrides(variable.localShape);
-  const char *data = places.of(variable);
+  const char *data = addresses.of(variable);
   if (variable.stacked)
     data += (layer - box.begin[0]) * strides[0] * bytesOf(variable.type);
   return {
@@ -90,8 +90,8 @@ static TensorView fileView(const Variable &variable, const Box &box, float *file
   return {ElementType::F32, file + offset, layout.strides};
 }
 
-void meshwright::gatherTensor(MwContext &context, const VariablePlaces &places, const FileTensor &tensor,
-                              std::vector<float> &result) {
+void meshwright::gatherTensor(MwContext &context, const VariableAddresses &addresses,
+                              const FileTensor &tensor, std::vector<float> &result) {
   const Plan &plan = context.plan;
   bool isRoot = context.rank() == 0;
   if (isRoot)
@@ -106,7 +106,7 @@ void meshwright::gatherTensor(MwContext &context, const VariablePlaces &places, 
         continue;
       std::vector<int64_t> extent = layerExtent(*variable, box);
       if (owner == 0) {
-        copyTensor(extent, localView(*variable, box, layer, places),
+        copyTensor(extent, localView(*variable, box, layer, addresses),
                    fileView(*variable, box, result.data()));
         continue;
       }
@@ -116,7 +116,7 @@ void meshwright::gatherTensor(MwContext &context, const VariablePlaces &places, 
         context.world->receive(ElementType::F32, packed.data(), int64_t(packed.size()), owner);
         copyTensor(extent, packedView, fileView(*variable, box, result.data()));
       } else {
-        copyTensor(extent, localView(*variable, box, layer, places), packedView);
+        copyTensor(extent, localView(*variable, box, layer, addresses), packedView);
         context.world->send(ElementType::F32, packed.data(), int64_t(packed.size()), 0);
       }
     }

@@ -32,7 +32,7 @@ std::vector<FileTensor> fileTensors(const Plan &plan, WeightKind kind);
 /// Brings the parts of `tensor` together on rank 0, in f32 and the file's layout,
 /// in `result`, which other ranks leave empty. Collective. Of ranks with the same
 /// part the first one sends it.
-void gatherTensor(MwContext &context, const VariablePlaces &places, const FileTensor &tensor,
+void gatherTensor(MwContext &context, const VariableAddresses &addresses, const FileTensor &tensor,
                   std::vector<float> &result);
 
 } // namespace meshwright

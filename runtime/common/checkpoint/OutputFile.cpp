@@ -42,7 +42,7 @@ OutputFile::~OutputFile() {
 
 void OutputFile::failWriting(int code) const {
   const char *remedy = code == ENOSPC || code == EDQUOT || code == EFBIG
-                           ? ": free space there or name another place"
+                           ? ": free space there or name another path"
                            : ": check the device and its permissions";
   fail("cannot write ", path, " after ", grouped(uint64_t(written)), " bytes: ", errnoText(code),
        remedy);
@@ -128,12 +128,12 @@ void meshwright::prepareDirectory(const std::string &directory, const char *flag
   // anything else in the way as an error.
   if (error)
     fail(flag, " ", directory, ": cannot make the directory: ", error.message(),
-         ": name a place that you may write to");
+         ": name a path that you may write to");
   std::string probe = directory + "/.write-test-" + std::to_string(getpid());
   int file = open(probe.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (file < 0)
     fail(flag, " ", directory, ": cannot write there: ", errnoText(errno),
-         ": name a place that you may write to");
+         ": name a path that you may write to");
   ::close(file);
   unlink(probe.c_str());
 }

@@ -83,7 +83,7 @@ void SafeTensorsReader::openIndex() {
     auto shard = value.is_string() ? value.get<std::string>() : "";
     // A file elsewhere is not part of this model.
     if (shard.empty() || shard == "." || shard == ".." || shard.find('/') != std::string::npos)
-      fail(prefix, "\"weight_map\" places tensor ", tensor, " in ", shortText(value),
+      fail(prefix, "\"weight_map\" puts tensor ", tensor, " in ", shortText(value),
            ", which is not the name of a file beside it", damaged);
     auto found = shards.find(shard);
     if (found == shards.end())
@@ -92,7 +92,7 @@ void SafeTensorsReader::openIndex() {
     if (auto entry = header.tensors.find(tensor); entry != header.tensors.end())
       tensors.insert(*entry);
     else if (!header.others.count(tensor))
-      fail(prefix, "\"weight_map\" places tensor ", tensor, " in ", shard,
+      fail(prefix, "\"weight_map\" puts tensor ", tensor, " in ", shard,
            ", which has no such tensor: write or download both again");
   }
 }

@@ -67,7 +67,7 @@ void SaveFolder::lock() {
     file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
     if (file < 0)
       fail("--save: cannot open ", path, ": ", errnoText(errno),
-           ": name a place that you may write to");
+           ": name a path that you may write to");
     if (flock(file, LOCK_EX | LOCK_NB) == 0)
       continue;
     if (int code = errno; code != EWOULDBLOCK) {
@@ -91,7 +91,7 @@ void SaveFolder::lock() {
   std::string owner = text("process ", getpid(), " on ", hostName(), ", since ", date);
   if (ftruncate(file, 0) != 0 || pwrite(file, owner.data(), owner.size(), 0) < 0)
     fail("--save: cannot write ", path, ": ", errnoText(errno),
-         ": free space there or name another place");
+         ": free space there or name another path");
 }
 
 std::string SaveFolder::partialName(const std::string &name) const {
@@ -104,7 +104,7 @@ std::string SaveFolder::begin(const std::string &name) {
   fs::create_directory(partial, error);
   if (error)
     fail("--save: cannot make the directory ", partial, ": ", error.message(),
-         ": free space there or name another place");
+         ": free space there or name another path");
   addFailureCleanup(partial);
   return partial;
 }

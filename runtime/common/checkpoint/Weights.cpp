@@ -52,7 +52,7 @@ static std::vector<Piece> pieces(const WeightTarget &target, WeightKind kind) {
                   {box.begin.begin() + skip, box.begin.end()},
                   {box.extent.begin() + skip, box.extent.end()},
                   {strides.begin() + skip, strides.end()},
-                  target.places.of(variable),
+                  target.addresses.of(variable),
                   bytesOf(variable.type)};
       for (size_t d = skip; d < variable.localShape.size(); ++d)
         piece.bytes *= variable.localShape[d];
@@ -189,15 +189,15 @@ static void initializeRows(const Piece &piece, std::array<uint32_t, 2> key, int6
       global += (piece.begin[d] + index) * globalStrides[d];
       local += index * piece.localStrides[d];
     }
-    char *place = piece.data + local * bytesOf(variable.type);
+    char *address = piece.data + local * bytesOf(variable.type);
     bool direct = variable.type == ElementType::F32;
-    float *out = direct ? reinterpret_cast<float *>(place) : values.data();
+    float *out = direct ? reinterpret_cast<float *>(address) : values.data();
     if (variable.init.kind == Initializer::Normal)
       fillNormal(key, uint64_t(global), columns, variable.init.value, out);
     else
       std::fill_n(out, columns, variable.init.value);
     if (!direct)
-      copyTensor({columns}, {ElementType::F32, out, {1}}, {variable.type, place, {1}});
+      copyTensor({columns}, {ElementType::F32, out, {1}}, {variable.type, address, {1}});
   }
 }
 

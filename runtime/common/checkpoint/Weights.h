@@ -21,7 +21,7 @@ class Rounds;
 struct WeightTarget {
   const Plan &plan;
   int64_t rank;
-  VariablePlaces places; ///< zeroed
+  VariableAddresses addresses; ///< zeroed
   int threads;
   /// Called, if there is one, with each part of a variable that has been filled, one after the
   /// other, and its bytes.

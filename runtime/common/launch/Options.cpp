@@ -138,7 +138,7 @@ static bool isInCheckpoint(const std::string &folder, const std::string &file) {
   std::string latest = folder + "/latest";
   bool hasLatest = std::filesystem::exists(latest, error);
   return std::filesystem::is_regular_file(file, error) &&
-         isSameFile(placeOf(file).parent_path().string(), hasLatest ? latest : folder);
+         isSameFile(canonicalPath(file).parent_path().string(), hasLatest ? latest : folder);
 }
 
 /// Refuses to write what is read or written already, the executable itself too.

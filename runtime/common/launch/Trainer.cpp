@@ -190,7 +190,7 @@ void Trainer::note(const std::string &message) const {
     fprintf(stderr, "note: %s\n", message.c_str());
 }
 
-/// The place of input `name`, or null if the program does not use it.
+/// The memory of input `name`, or null if the program does not use it.
 template <typename T> T *Trainer::input(const char *name) const {
   auto found = plan.inputs.find(name);
   return found == plan.inputs.end() ? nullptr : arena->at<T>(found->second.offset);
@@ -228,8 +228,8 @@ void Trainer::fillTokens(const TokenFile &file, const DataOrder &order, int64_t 
 
 void Trainer::fillScalars(int64_t step) {
   auto set = [&](const char *name, double value) {
-    if (float *place = input<float>(name))
-      *place = float(value);
+    if (float *address = input<float>(name))
+      *address = float(value);
   };
   set("lr", learningRate(options, step));
   set("beta1", options.beta1);

@@ -41,11 +41,11 @@ std::string Dump::entry(const std::string &kind, const std::string &name, Elemen
   return json.dump() + ",\n";
 }
 
-std::string Dump::variables(const VariablePlaces &places) {
+std::string Dump::variables(const VariableAddresses &addresses) {
   std::string result;
   for (const Variable &variable : plan.variables)
     result += entry("variable", variable.name, variable.type, variable.localShape,
-                    places.of(variable));
+                    addresses.of(variable));
   return result;
 }
 
@@ -57,16 +57,16 @@ std::string Dump::ports(const char *kind, const std::map<std::string, Port> &por
   return result;
 }
 
-void Dump::before(const VariablePlaces &places) {
-  stateBefore = variables(places) + ports("input", plan.inputs, places.arena);
+void Dump::before(const VariableAddresses &addresses) {
+  stateBefore = variables(addresses) + ports("input", plan.inputs, addresses.arena);
 }
 
 void Dump::value(int number, int result, const void *address, int64_t bytes) {
   values += text("[", number, ",", result, ",", append(address, bytes), ",", bytes, "],\n");
 }
 
-void Dump::after(const VariablePlaces &places) {
-  std::string stateAfter = variables(places) + ports("output", plan.outputs, places.arena);
+void Dump::after(const VariableAddresses &addresses) {
+  std::string stateAfter = variables(addresses) + ports("output", plan.outputs, addresses.arena);
   file.close();
   auto list = [](std::string &entries) { // Without the last comma.
     return "[\n" + entries.substr(0, entries.size() < 2 ? 0 : entries.size() - 2) + "]";

@@ -9,7 +9,7 @@
 //                         "begin"}],
 //    "values": [[number of the op, number of the result, begin, bytes], ...]}
 // where `begin` is a byte of rank-R.bin. Rank 0 also writes DIR/program.mlir, whose ops
-// have these numbers as `exec.value`.
+// have these numbers as `exec.value_id`.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_RUNTIME_COMMON_DUMP_H
@@ -26,17 +26,17 @@ public:
   Dump(const std::string &directory, const Plan &plan, int rank, int64_t step);
 
   /// Writes variables and inputs as they are before the step.
-  void before(const VariablePlaces &places);
+  void before(const VariableAddresses &addresses);
   /// Writes a result of an op.
   void value(int number, int result, const void *address, int64_t bytes);
   /// Writes variables and outputs after the step, and the index.
-  void after(const VariablePlaces &places);
+  void after(const VariableAddresses &addresses);
 
   /// Whether the executable calls `mw_observe`.
   static bool isPossible();
 
 private:
-  std::string variables(const VariablePlaces &places);
+  std::string variables(const VariableAddresses &addresses);
   std::string ports(const char *kind, const std::map<std::string, Port> &ports, const char *arena);
   std::string entry(const std::string &kind, const std::string &name, ElementType type,
                     const std::vector<int64_t> &shape, const char *address);

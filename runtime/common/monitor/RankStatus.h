@@ -61,7 +61,7 @@ public:
     return bool(device);
   }
   /// Empty where it is not known.
-  std::string devicePlace() const {
+  std::string deviceLocation() const {
     std::lock_guard<std::mutex> lock(mutex);
     return device ? device() : "";
   }

@@ -40,7 +40,7 @@ static std::string escaped(const char *value) {
   for (const char *c = value; *c; ++c) {
     if (*c == '"' || *c == '\\')
       result += '\\';
-    // Names of ops and places have no other characters that JSON does not take.
+    // Names of ops and locations have no other characters that JSON does not take.
     result += (unsigned char)*c < ' ' ? ' ' : *c;
   }
   return result;

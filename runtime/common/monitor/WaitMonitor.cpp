@@ -53,10 +53,10 @@ std::string meshwright::describeStatus(const Plan &plan, const RankStatus &statu
     line += text(" (step ", step, ")");
   RankStatus::Wait wait = status.wait();
   line += wait.waiting ? text(": waiting for ", int64_t(wait.seconds), " s in ") : ": busy with ";
-  std::string place = status.devicePlace();
+  std::string location = status.deviceLocation();
   int index = status.collective;
   if (index < 0 || index >= int(plan.collectives.size())) {
-    line += status.activity.load() + (place.empty() ? "" : "; " + place);
+    line += status.activity.load() + (location.empty() ? "" : "; " + location);
   } else {
     line += plan.describeCollective(index);
   }

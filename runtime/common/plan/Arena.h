@@ -25,7 +25,7 @@ int64_t availableMemory();
 void checkMemory(const Plan &plan, int64_t ranksHere);
 
 /// The memory of all of a rank's tensors, zeroed at first, and what the host sees of
-/// it. On the CPU they are the same memory. On a device the host has a place for what
+/// it. On the CPU they are the same memory. On a device the host has memory for what
 /// outlives a step, the variables, inputs and outputs, with which the arena begins;
 /// `upload` and `download` carry parts of it, and what is forgotten takes no memory.
 class Arena {
@@ -40,7 +40,7 @@ public:
   char *data() const { return host; }
   /// What the plan keeps on the host; null if nothing.
   char *onHost() const { return kept; }
-  VariablePlaces variables() const { return {host, kept}; }
+  VariableAddresses variables() const { return {host, kept}; }
   template <typename T> T *at(int64_t offset) const { return reinterpret_cast<T *>(host + offset); }
 
   /// What the host wrote from byte `begin` to `end` is there for the program's next run.

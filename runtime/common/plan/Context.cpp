@@ -99,6 +99,6 @@ char *mw_host_arena(MwContext *context) { return context->hostArena; }
 
 int32_t mw_program(const MwContext *context) { return int32_t(context->plan.program); }
 
-int64_t mw_place(const MwContext *context, int32_t group) {
+int64_t mw_group_rank(const MwContext *context, int32_t group) {
   return context->groups[size_t(group)]->rank();
 }

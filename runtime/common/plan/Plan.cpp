@@ -110,7 +110,7 @@ static std::vector<int> parseAxes(const Plan &plan, const std::vector<std::strin
   return axes;
 }
 
-static void checkPlace(int64_t arena, const std::string &path, int64_t offset, int64_t bytes) {
+static void checkRange(int64_t arena, const std::string &path, int64_t offset, int64_t bytes) {
   if (offset < 0 || offset % MW_ALIGNMENT != 0)
     fail("plan: ", path, " has offset ", offset, ", not a multiple of ", MW_ALIGNMENT);
   if (bytes < 0 || offset + bytes > arena)
@@ -149,7 +149,7 @@ static void checkVariable(const Plan &plan, const Variable &variable, const std:
     fail("plan: ", path, " (", variable.name, ") has type ", nameOf(variable.type),
          "; variables are f32, bf16 or f16");
   const Program &program = plan.programs[variable.program];
-  checkPlace(variable.onHost ? program.hostBytes : program.arenaBytes, path, variable.offset,
+  checkRange(variable.onHost ? program.hostBytes : program.arenaBytes, path, variable.offset,
              elements(variable.localShape) * bytesOf(variable.type));
   size_t layerRank = rank - variable.stacked;
   const Storage &storage = variable.storage;
@@ -231,7 +231,7 @@ static std::map<std::string, Port> portsOf(const Plan &plan, const std::vector<p
     std::string path = text(key, "[", i, "]");
     Port port{entry.name, typeOf(entry.type, path), entry.shape, entry.offset};
     size_t program = programAt(plan, entry.program, path);
-    checkPlace(plan.programs[program].arenaBytes, path, port.offset,
+    checkRange(plan.programs[program].arenaBytes, path, port.offset,
                elements(port.shape) * bytesOf(port.type));
     if (program == plan.program)
       ports[port.name] = port;
@@ -282,7 +282,7 @@ static AttentionEntry attentionOf(const plan::Attention &entry, const std::strin
 
 /// An optimizer state is stored beside its parameter, under its name and a suffix; a
 /// master in its parameter's place.
-static void placeStates(Plan &plan) {
+static void findStates(Plan &plan) {
   for (Variable &variable : plan.allVariables) {
     if (variable.role == Variable::Parameter)
       continue;
@@ -367,7 +367,7 @@ Plan Plan::parse(std::string_view json, int64_t rank) {
   plan.allVariables = each(all.variables, "variables", [&](const plan::Variable &entry, auto path) {
     return variableOf(plan, entry, path);
   });
-  placeStates(plan);
+  findStates(plan);
   for (size_t i = 0; i < plan.allVariables.size(); ++i) {
     checkVariable(plan, plan.allVariables[i], text("variables[", i, "]"));
     if (plan.allVariables[i].program == plan.program)
@@ -499,9 +499,9 @@ size_t Plan::programOf(int64_t rank) const {
   std::vector<int64_t> mine = coordinates(rank);
   size_t found = programs.size();
   for (size_t i = 0; i < programs.size(); ++i) {
-    bool runs = std::all_of(programs[i].at.begin(), programs[i].at.end(), [&](const auto &place) {
-      const auto &[axis, places] = place;
-      return std::count(places.begin(), places.end(), mine[size_t(axis)]) > 0;
+    bool runs = std::all_of(programs[i].at.begin(), programs[i].at.end(), [&](const auto &entry) {
+      const auto &[axis, coordinates] = entry;
+      return std::count(coordinates.begin(), coordinates.end(), mine[size_t(axis)]) > 0;
     });
     if (runs && found < programs.size())
       fail("plan: rank ", rank, " is to run both program ", programs[found].name, " and program ",

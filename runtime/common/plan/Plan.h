@@ -65,8 +65,8 @@ struct Variable {
 };
 
 /// Where the host finds a rank's variables.
-struct VariablePlaces {
-  VariablePlaces(char *arena, char *host = nullptr) : arena(arena), host(host) {}
+struct VariableAddresses {
+  VariableAddresses(char *arena, char *host = nullptr) : arena(arena), host(host) {}
   char *of(const Variable &variable) const {
     return (variable.onHost ? host : arena) + variable.offset;
   }
@@ -95,7 +95,7 @@ struct CollectiveEntry {
   ElementType type = ElementType::F32;
   int64_t count = 0;
   std::string location;
-  int64_t peer = -1; ///< of a message, the other rank's place in the group
+  int64_t peer = -1;    ///< of a message, the other's rank in the group
   bool started = false; ///< it runs beside what follows
 };
 

@@ -39,8 +39,8 @@ bool meshwright::ownsShard(const Plan &plan, const Variable &variable, int64_t r
     return false;
   std::vector<int64_t> coordinates = plan.coordinates(rank);
   // Of the ranks of its program, the first on each axis that does not shard it.
-  for (const auto &[axis, places] : plan.programs[variable.program].at)
-    coordinates[size_t(axis)] -= *std::min_element(places.begin(), places.end());
+  for (const auto &[axis, listed] : plan.programs[variable.program].at)
+    coordinates[size_t(axis)] -= *std::min_element(listed.begin(), listed.end());
   for (const auto &axes : variable.sharding)
     for (int axis : axes)
       coordinates[size_t(axis)] = 0;

@@ -6,7 +6,7 @@
 // in AttentionForward.cpp and AttentionBackward.cpp.
 //
 //===----------------------------------------------------------------------===//
-#include "AttentionPlan.h"
+#include "AttentionTiling.h"
 #include "InstructionSet.h"
 #include "common/launch/Threads.h"
 #include "common/plan/ElementType.h"
@@ -64,9 +64,10 @@ static void forEachItem(int threads, int64_t items, float *scratch, int64_t scra
 void attentionForward(const AttentionKernels &kernels, int threads, const MwAttention &shape,
                       const void *q, const void *k, const void *v, void *out, float *lse,
                       void *workspace) {
-  AttentionPlan plan(shape);
-  ForwardCall call{shape, plan, q, k, v, out, lse};
-  forEachItem(threads, plan.forwardItems(), static_cast<float *>(workspace), plan.forwardScratch,
+  AttentionTiling tiling(shape);
+  ForwardCall call{shape, tiling, q, k, v, out, lse};
+  forEachItem(threads, tiling.forwardItems(), static_cast<float *>(workspace),
+              tiling.forwardScratch,
               [&](int64_t item, float *scratch) { kernels.forward(call, item, scratch); });
 }
 
@@ -84,13 +85,13 @@ static void writeRow(int32_t type, const float *from, void *to, int64_t at, int6
 /// Sums the parts' gradients of one row of keys, always in the same order.
 static void sumPartials(const BackwardCall &call, int64_t keyHead, int64_t key) {
   const MwAttention &shape = call.shape;
-  const AttentionPlan &plan = call.plan;
-  int64_t matrix = plan.keyTiles * kTile * plan.depth;
+  const AttentionTiling &tiling = call.tiling;
+  int64_t matrix = tiling.keyTiles * kTile * tiling.depth;
   int64_t batch = keyHead / shape.kvHeads, head = keyHead % shape.kvHeads;
   int64_t row = ((batch * shape.keys + key) * shape.kvHeads + head) * shape.headDim;
   for (int which = 0; which < 2; ++which) {
-    float *sum = call.partials + (keyHead * plan.parts * 2 + which) * matrix + key * plan.depth;
-    for (int64_t part = 1; part < plan.parts; ++part) {
+    float *sum = call.partials + (keyHead * tiling.parts * 2 + which) * matrix + key * tiling.depth;
+    for (int64_t part = 1; part < tiling.parts; ++part) {
       const float *from = sum + part * 2 * matrix;
       for (int64_t d = 0; d < shape.headDim; ++d)
         sum[d] += from[d];
@@ -103,20 +104,20 @@ void attentionBackward(const AttentionKernels &kernels, int threads, const MwAtt
                        const void *dout, const void *q, const void *k, const void *v,
                        const void *out, const float *lse, void *dq, void *dk, void *dv,
                        void *workspace) {
-  AttentionPlan plan(shape);
+  AttentionTiling tiling(shape);
   float *delta = static_cast<float *>(workspace);
-  float *partials = delta + plan.deltaSize;
-  float *sums = partials + plan.partialSize;
-  float *scratch = sums + plan.dqSize;
-  if (plan.dqSize == 0)
+  float *partials = delta + tiling.deltaSize;
+  float *sums = partials + tiling.partialSize;
+  float *scratch = sums + tiling.dqSize;
+  if (tiling.dqSize == 0)
     sums = static_cast<float *>(dq);
-  BackwardCall call{shape, plan, dout, q, k, v, out, lse, dq, dk, dv, sums, delta, partials};
-  forEachItem(threads, plan.backwardItems(), scratch, plan.backwardScratch,
+  BackwardCall call{shape, tiling, dout, q, k, v, out, lse, dq, dk, dv, sums, delta, partials};
+  forEachItem(threads, tiling.backwardItems(), scratch, tiling.backwardScratch,
               [&](int64_t item, float *own) { kernels.backward(call, item, own); });
-  if (plan.parts == 1)
+  if (tiling.parts == 1)
     return;
-  forEachItem(threads, plan.keyHeads * plan.keyTiles, nullptr, 0, [&](int64_t item, float *) {
-    int64_t keyHead = item / plan.keyTiles, begin = item % plan.keyTiles * kTile;
+  forEachItem(threads, tiling.keyHeads * tiling.keyTiles, nullptr, 0, [&](int64_t item, float *) {
+    int64_t keyHead = item / tiling.keyTiles, begin = item % tiling.keyTiles * kTile;
     for (int64_t key = begin, end = std::min(begin + kTile, shape.keys); key < end; ++key)
       sumPartials(call, keyHead, key);
   });

@@ -32,8 +32,8 @@ struct Unit {
 static inline Unit unitAt(const BackwardCall &call, int64_t batch, int64_t kvHead, int64_t index) {
   const MwAttention &shape = call.shape;
   Unit unit;
-  unit.head = kvHead * call.plan.groupHeads + index % call.plan.groupHeads;
-  unit.query = index / call.plan.groupHeads * kTile;
+  unit.head = kvHead * call.tiling.groupHeads + index % call.tiling.groupHeads;
+  unit.query = index / call.tiling.groupHeads * kTile;
   unit.rows = smaller(kTile, shape.queries - unit.query);
   unit.row = (batch * shape.queries + unit.query) * shape.heads + unit.head;
   unit.termRow = (batch * shape.heads + unit.head) * shape.queries + unit.query;
@@ -114,7 +114,7 @@ static inline void meetTiles(const BackwardCall &call, const Mask &mask, const D
                              const Unit &unit, int64_t batch, int64_t key,
                              const BackwardScratch &scratch) {
   const MwAttention &shape = call.shape;
-  int64_t depth = call.plan.depth, dim = shape.headDim, stride = shape.heads * dim;
+  int64_t depth = call.tiling.depth, dim = shape.headDim, stride = shape.heads * dim;
   int64_t groupedRows = (unit.rows + kGroup - 1) / kGroup * kGroup;
   copyRows(static_cast<const T *>(call.q) + unit.row * dim, stride, unit.rows, dim, scratch.queries,
            groupedRows, depth);
@@ -166,35 +166,35 @@ template <typename T>
 static inline void writeKeyGradients(const BackwardCall &call, const Dropout &dropout, int64_t item,
                                      int64_t row, int64_t key, const BackwardScratch &scratch) {
   const MwAttention &shape = call.shape;
-  const AttentionPlan &plan = call.plan;
+  const AttentionTiling &tiling = call.tiling;
   int64_t dim = shape.headDim;
   auto write = [&](auto *dk, auto *dv, int64_t stride) {
     for (int64_t i = 0; i < smaller(kTile, shape.keys - key); ++i) {
-      writeRow(scratch.dkeys + i * plan.depth, shape.scale, dk + i * stride, dim);
-      writeRow(scratch.dvalues + i * plan.depth, dropout.scale, dv + i * stride, dim);
+      writeRow(scratch.dkeys + i * tiling.depth, shape.scale, dk + i * stride, dim);
+      writeRow(scratch.dvalues + i * tiling.depth, dropout.scale, dv + i * stride, dim);
     }
   };
-  if (plan.parts == 1)
+  if (tiling.parts == 1)
     return write(static_cast<T *>(call.dk) + row * dim, static_cast<T *>(call.dv) + row * dim,
                  shape.kvHeads * dim);
-  int64_t matrix = plan.keyTiles * kTile * plan.depth;
-  float *partials = call.partials + item * 2 * matrix + key * plan.depth;
-  write(partials, partials + matrix, plan.depth);
+  int64_t matrix = tiling.keyTiles * kTile * tiling.depth;
+  float *partials = call.partials + item * 2 * matrix + key * tiling.depth;
+  write(partials, partials + matrix, tiling.depth);
 }
 
 template <typename T>
 static void backwardItemIn(const BackwardCall &call, int64_t item, float *scratchBase) {
   const T *k = static_cast<const T *>(call.k), *v = static_cast<const T *>(call.v);
   const MwAttention &shape = call.shape;
-  const AttentionPlan &plan = call.plan;
+  const AttentionTiling &tiling = call.tiling;
   const Mask mask(shape);
   const Dropout dropout(shape);
-  BackwardScratch scratch(plan, scratchBase);
-  int64_t depth = plan.depth, dim = shape.headDim;
-  int64_t keyHead = item / plan.parts, part = item % plan.parts;
+  BackwardScratch scratch(tiling, scratchBase);
+  int64_t depth = tiling.depth, dim = shape.headDim;
+  int64_t keyHead = item / tiling.parts, part = item % tiling.parts;
   int64_t batch = keyHead / shape.kvHeads, kvHead = keyHead % shape.kvHeads;
 
-  for (int64_t index = part; index < plan.units; index += plan.parts)
+  for (int64_t index = part; index < tiling.units; index += tiling.parts)
     startUnit<T>(call, unitAt(call, batch, kvHead, index));
   for (int64_t key = 0; key < shape.keys; key += kTile) {
     int64_t keys = smaller(kTile, shape.keys - key);
@@ -205,7 +205,7 @@ static void backwardItemIn(const BackwardCall &call, int64_t item, float *scratc
     copyRows(k + row * dim, stride, keys, dim, scratch.keys, kTile, depth);
     __builtin_memset(scratch.dkeys, 0, kTile * depth * sizeof(float));
     __builtin_memset(scratch.dvalues, 0, kTile * depth * sizeof(float));
-    for (int64_t index = part; index < plan.units; index += plan.parts) {
+    for (int64_t index = part; index < tiling.units; index += tiling.parts) {
       Unit unit = unitAt(call, batch, kvHead, index);
       bool sees = mask.begin(unit.query) < key + keys && mask.end(unit.query + unit.rows - 1) > key;
       if (sees)
@@ -214,7 +214,7 @@ static void backwardItemIn(const BackwardCall &call, int64_t item, float *scratc
     writeKeyGradients<T>(call, dropout, item, row, key, scratch);
   }
   if (call.dq != call.dqSums)
-    for (int64_t index = part; index < plan.units; index += plan.parts)
+    for (int64_t index = part; index < tiling.units; index += tiling.parts)
       finishUnit<T>(call, unitAt(call, batch, kvHead, index));
 }
 

@@ -76,19 +76,19 @@ static void forwardItemIn(const ForwardCall &call, int64_t item, float *scratchB
   const T *q = static_cast<const T *>(call.q), *k = static_cast<const T *>(call.k),
           *v = static_cast<const T *>(call.v);
   const MwAttention &shape = call.shape;
-  const AttentionPlan &plan = call.plan;
+  const AttentionTiling &tiling = call.tiling;
   const Mask mask(shape);
   const Dropout dropout(shape);
-  ForwardScratch scratch(plan, scratchBase);
-  int64_t depth = plan.depth, dim = shape.headDim;
-  int64_t keyHead = item % plan.keyHeads;
+  ForwardScratch scratch(tiling, scratchBase);
+  int64_t depth = tiling.depth, dim = shape.headDim;
+  int64_t keyHead = item % tiling.keyHeads;
   int64_t batch = keyHead / shape.kvHeads, kvHead = keyHead % shape.kvHeads;
   // Long items of a causal mask first.
-  int64_t firstUnit = (plan.chunks - 1 - item / plan.keyHeads) * plan.unitsPerItem;
-  int64_t units = smaller(plan.unitsPerItem, plan.units - firstUnit);
-  auto firstQuery = [&](int64_t unit) { return (firstUnit + unit) / plan.groupHeads * kTile; };
+  int64_t firstUnit = (tiling.chunks - 1 - item / tiling.keyHeads) * tiling.unitsPerItem;
+  int64_t units = smaller(tiling.unitsPerItem, tiling.units - firstUnit);
+  auto firstQuery = [&](int64_t unit) { return (firstUnit + unit) / tiling.groupHeads * kTile; };
   auto headOf = [&](int64_t unit) {
-    return kvHead * plan.groupHeads + (firstUnit + unit) % plan.groupHeads;
+    return kvHead * tiling.groupHeads + (firstUnit + unit) % tiling.groupHeads;
   };
   auto rowsOf = [&](int64_t unit) { return smaller(kTile, shape.queries - firstQuery(unit)); };
 

@@ -8,7 +8,7 @@
 #ifndef MESHWRIGHT_RUNTIME_CPU_KERNELS_ATTENTIONTILE_H
 #define MESHWRIGHT_RUNTIME_CPU_KERNELS_ATTENTIONTILE_H
 
-#include "AttentionPlan.h"
+#include "AttentionTiling.h"
 #include "Simd.h"
 
 namespace meshwright::cpu::MW_ISA {
@@ -143,7 +143,7 @@ public:
   /// Index of a query's first key.
   static uint64_t rowIndex(const MwAttention &shape, int64_t batch, int64_t head, int64_t query) {
     uint64_t globalHead = uint64_t(shape.sequenceIds[batch]) * uint64_t(shape.globalHeads) +
-                          (shape.headBegin ? *shape.headBegin : 0) + head;
+                          (shape.headOffset ? *shape.headOffset : 0) + head;
     return (globalHead * shape.queries + query) * shape.keys;
   }
 

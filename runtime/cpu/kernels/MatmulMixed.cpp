@@ -9,7 +9,7 @@
 #include "Blas.h"
 #include "Convert.h"
 #include "InstructionSet.h"
-#include "MatmulPlan.h"
+#include "MatmulTiling.h"
 #include "common/launch/Threads.h"
 #include "common/plan/ElementType.h"
 
@@ -71,17 +71,17 @@ struct MixedProduct {
   Stored a, b, c;
   int64_t strideA, strideB, strideC;
 
-  void block(const ConvertKernels &kernels, const MatmulPlan &plan, int64_t item,
+  void block(const ConvertKernels &kernels, const MatmulTiling &tiling, int64_t item,
              float *scratch) const;
 };
 } // namespace
 
-void MixedProduct::block(const ConvertKernels &kernels, const MatmulPlan &plan, int64_t item,
+void MixedProduct::block(const ConvertKernels &kernels, const MatmulTiling &tiling, int64_t item,
                          float *scratch) const {
-  int64_t blocks = plan.rowBlocks * plan.columnBlocks, matrix = item / blocks;
-  int64_t i = item % blocks / plan.columnBlocks * plan.rows;
-  int64_t j = item % blocks % plan.columnBlocks * plan.columns;
-  int64_t rows = std::min(plan.rows, m - i), columns = std::min(plan.columns, n - j);
+  int64_t blocks = tiling.rowBlocks * tiling.columnBlocks, matrix = item / blocks;
+  int64_t i = item % blocks / tiling.columnBlocks * tiling.rows;
+  int64_t j = item % blocks % tiling.columnBlocks * tiling.columns;
+  int64_t rows = std::min(tiling.rows, m - i), columns = std::min(tiling.columns, n - j);
   auto ofMatrix = [&](Stored stored, int64_t stride) {
     stored.data += matrix * stride * bytesOf(ElementType(stored.type));
     return stored;
@@ -90,14 +90,14 @@ void MixedProduct::block(const ConvertKernels &kernels, const MatmulPlan &plan, 
   // Sums in f32: in C itself where that is f32.
   bool direct = result.type == MW_F32;
   char *out = const_cast<char *>(result.at(i, j));
-  float *sum = direct ? reinterpret_cast<float *>(out) : scratch + plan.cOffset;
+  float *sum = direct ? reinterpret_cast<float *>(out) : scratch + tiling.cOffset;
   int64_t sumLd = direct ? result.ld : columns;
-  for (int64_t p = 0; p < k; p += plan.depth) {
-    int64_t depth = std::min(plan.depth, k - p);
+  for (int64_t p = 0; p < k; p += tiling.depth) {
+    int64_t depth = std::min(tiling.depth, k - p);
     Part x(kernels, left, transA ? p : i, transA ? i : p, transA ? depth : rows,
-           transA ? rows : depth, scratch + plan.aOffset);
+           transA ? rows : depth, scratch + tiling.aOffset);
     Part y(kernels, right, transB ? j : p, transB ? p : j, transB ? columns : depth,
-           transB ? depth : columns, scratch + plan.bOffset);
+           transB ? depth : columns, scratch + tiling.bOffset);
     float before = p > 0 ? 1.0f : direct ? beta : 0.0f;
     multiply(transA, transB, rows, columns, depth, alpha, x.data, x.ld, y.data, y.ld, before, sum,
              sumLd);
@@ -119,7 +119,7 @@ void mw_matmul_mixed(MwContext *context, int32_t transA, int32_t transB, int64_t
   using namespace meshwright::cpu;
   int count;
   const ConvertKernels &kernels = *availableConvertKernels(&count)[0];
-  MatmulPlan plan(m, n, k, batch);
+  MatmulTiling tiling(m, n, k, batch);
   MixedProduct product{transA != 0,
                        transB != 0,
                        m,
@@ -138,17 +138,17 @@ void mw_matmul_mixed(MwContext *context, int32_t transA, int32_t transB, int64_t
   constexpr double kWorkPerThread = 1 << 18;
   double work = double(m) * double(n) * double(k) * double(batch);
   int64_t team = std::min<int64_t>(std::max<int64_t>(int64_t(work / kWorkPerThread), 1),
-                                   std::min<int64_t>(mw_context_threads(context), plan.slots));
+                                   std::min<int64_t>(mw_context_threads(context), tiling.slots));
   if (team <= 1) {
-    for (int64_t item = 0; item < plan.items; ++item)
-      product.block(kernels, plan, item, scratch);
+    for (int64_t item = 0; item < tiling.items; ++item)
+      product.block(kernels, tiling, item, scratch);
     return;
   }
 #pragma omp parallel num_threads(int(team))
   {
-    float *own = scratch + omp_get_thread_num() * plan.scratch;
+    float *own = scratch + omp_get_thread_num() * tiling.scratch;
 #pragma omp for schedule(dynamic, 1)
-    for (int64_t item = 0; item < plan.items; ++item)
-      product.block(kernels, plan, item, own);
+    for (int64_t item = 0; item < tiling.items; ++item)
+      product.block(kernels, tiling, item, own);
   }
 }

@@ -8,7 +8,7 @@
 #ifndef MESHWRIGHT_RUNTIME_CPU_KERNELS_MICROKERNEL_H
 #define MESHWRIGHT_RUNTIME_CPU_KERNELS_MICROKERNEL_H
 
-#include "AttentionPlan.h"
+#include "AttentionTiling.h"
 #include "Simd.h"
 
 namespace meshwright::cpu::MW_ISA {

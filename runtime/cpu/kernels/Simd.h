@@ -89,7 +89,7 @@ static inline Floats load(const Float16 *p) {
 #else
   Words bits =
       __builtin_convertvector(Halves(*reinterpret_cast<const UnalignedHalves *>(p)), Words);
-  // The exponent moved to its place is 112 too small, also of subnormal numbers.
+  // The exponent moved to its position is 112 too small, also of subnormal numbers.
   Words magnitude = (bits & 0x7fff) << 13;
   Words number = (Words)((Floats)magnitude * 0x1p112f);
   number = magnitude >= 0x7c00u << 13 ? number | 0x7f800000u : number;

@@ -96,8 +96,8 @@ std::string Attention::text() const {
     optional = " dropout(%ids, %key)";
     optionalTypes = ids + ", memref<2xi32>, ";
   }
-  if (shape.headBegin) {
-    optional += " head_begin(%begin)";
+  if (shape.headOffset) {
+    optional += " head_offset(%begin)";
     optionalTypes += "memref<i32>, ";
   }
   std::string attributes = llvm::formatv(
@@ -131,7 +131,7 @@ std::optional<Results> Attention::run() {
   };
   auto empty = [&](size_t bytes) { return add(std::vector<char>(bytes), false); };
 
-  int32_t type = shape.elementType, begin = shape.headBegin ? *shape.headBegin : 0;
+  int32_t type = shape.elementType, begin = shape.headOffset ? *shape.headOffset : 0;
   unsigned q = given(encode(type, test.q)), k = given(encode(type, test.k));
   unsigned v = given(encode(type, test.v)), dout = given(encode(type, test.dout));
   size_t queries = memory[q].size(), keys = memory[k].size();
@@ -142,7 +142,7 @@ std::optional<Results> Attention::run() {
   if (shape.dropout > 0)
     optional = {numbers(test.sequenceIds.data(), test.sequenceIds.size()),
                 numbers(test.key.data(), test.key.size())};
-  if (shape.headBegin)
+  if (shape.headOffset)
     optional.push_back(numbers(&begin, 1));
 
   SmallVector<unsigned> forward{q, k, v}, gradient{dout, q, k, v, out, lse};
@@ -240,7 +240,7 @@ TEST(GPUAttention, Dropout) {
   shape.causal = 1;
   check(shape);
   static const int32_t begin = 3;
-  shape.headBegin = &begin;
+  shape.headOffset = &begin;
   shape.globalHeads = 8;
   check(shape);
 }
@@ -298,7 +298,7 @@ TEST(GPUAttentionTensorCores, Dropout) {
   shape.causal = 1;
   check(shape);
   static const int32_t begin = 3;
-  shape.headBegin = &begin;
+  shape.headOffset = &begin;
   shape.globalHeads = 8;
   check(shape);
 }

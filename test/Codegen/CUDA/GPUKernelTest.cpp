@@ -21,7 +21,7 @@ class GPUKernelInput : public KernelInput {
 public:
   GPUKernelInput(StringRef text, int64_t chunks)
       : KernelInput(text, codegen::cuda::scheduleLimits, chunks) {
-    if (!plan)
+    if (!kernelLoops)
       return;
     auto emitted = codegen::cuda::emitKernels(*module);
     if (succeeded(emitted) && succeeded(verify(**emitted)))
@@ -29,7 +29,7 @@ public:
   }
   bool valid() { return kernels.has_value(); }
 
-  /// Runs all stages; false, with a failed expectation, if something is wrong.
+  /// Runs all loop nests; false, with a failed expectation, if something is wrong.
   bool run(ArrayRef<const Memory *> arguments, ArrayRef<const Memory *> results) {
     PtxRun run(*kernels);
     SmallVector<unsigned> memory;
@@ -42,11 +42,11 @@ public:
       memory.push_back(same != arguments.end() ? memory[same - arguments.begin()]
                                                : run.add(result->data, result->bytes(), false));
     }
-    Memory workspace(plan->workspace / 4);
-    if (plan->workspace)
+    Memory workspace(kernelLoops->workspace / 4);
+    if (kernelLoops->workspace)
       memory.push_back(run.add(workspace.data, workspace.bytes(), false));
-    auto name = [&](unsigned stage) {
-      return codegen::cuda::stageName(getFunction().getName(), stage);
+    auto name = [&](unsigned nest) {
+      return codegen::cuda::loopNestName(getFunction().getName(), nest);
     };
     for (unsigned i = 0; kernels->has(name(i)); ++i)
       if (std::string wrong = run.launch(name(i), memory); !wrong.empty()) {
@@ -82,7 +82,7 @@ static void check(const Case &c, Sizes sizes, int64_t chunks, StringRef element 
   if (testing::Test::HasFatalFailure())
     return;
   // In place, pair by pair, is the same again.
-  for (auto [argument, result] : kernel.getPlan().inplace) {
+  for (auto [argument, result] : kernel.getLoops().inplace) {
     std::vector<Memory> inputs = arguments, outputs = kernel.makeResults();
     auto targets = pointersTo(outputs);
     targets[result] = &inputs[argument];
@@ -117,10 +117,10 @@ TEST_P(GPUKernel, LongRows) {
   check(GetParam(), {1, 3, 20480}, 2);
 }
 
-static const codegen::Stage *reducing(const codegen::KernelPlan &plan) {
-  for (const codegen::Stage &stage : plan.stages)
-    if (!codegen::rowReductions(stage).empty())
-      return &stage;
+static const codegen::LoopNest *reducing(const codegen::KernelLoops &kernelLoops) {
+  for (const codegen::LoopNest &nest : kernelLoops.nests)
+    if (!codegen::rowReductions(nest).empty())
+      return &nest;
   return nullptr;
 }
 
@@ -133,12 +133,12 @@ TEST(GPUKernelShape, PairsReductions) {
     for (int64_t width : {8192, 8200, 40000}) {
       GPUKernelInput kernel(instantiate(c, {1, 2, width}), 0);
       ASSERT_TRUE(kernel.valid());
-      const codegen::Stage *stage = reducing(kernel.getPlan());
-      ASSERT_TRUE(stage);
-      int64_t pairs = llvm::count_if(stage->nodes, [](auto &node) { return node->greatest; });
+      const codegen::LoopNest *nest = reducing(kernel.getLoops());
+      ASSERT_TRUE(nest);
+      int64_t pairs = llvm::count_if(nest->nodes, [](auto &node) { return node->greatest; });
       EXPECT_EQ(pairs, width > 8192) << c.name << " " << width;
       unsigned loops = 0;
-      for (codegen::Node *reduce : codegen::rowReductions(*stage))
+      for (codegen::Node *reduce : codegen::rowReductions(*nest))
         loops = std::max(loops, reduce->depth);
       EXPECT_EQ(loops, width > 8192 ? 1u : 2u) << c.name << " " << width;
     }

@@ -6,7 +6,7 @@
 
 // SM80: .target sm_80
 
-module attributes {meshwright.stage = "exec", exec.target = #exec.target<"cuda">, exec.arena_bytes = 3200000 : i64, train.batch = 1 : i64,
+module attributes {meshwright.phase = "exec", exec.target = #exec.target<"cuda">, exec.arena_bytes = 3200000 : i64, train.batch = 1 : i64,
     train.sequence = 4 : i64, train.microbatches = 1 : i64, train.vocabulary = 8 : i64,
     train.max_positions = 4 : i64} {
   train.variable @w : tensor<3x1024x262xbf16> stacked init #train.init<"constant", 1.0 : f64>

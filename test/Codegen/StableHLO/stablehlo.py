@@ -73,7 +73,7 @@ class Variable(Value):
         self.file = storage[1].removeprefix("transformer.")
         options = dict(re.findall(r"(\w+) = (\w+)", storage[2]))
         self.transpose, self.dim = "transpose" in options, int(options.get("dim", 0))
-        self.begin = int(options.get("begin", 0)) if "full" in options else None
+        self.begin = int(options.get("offset", 0)) if "full" in options else None
 
     def of_file(self, tensors):
         """The variable's value from tensors as files have them."""

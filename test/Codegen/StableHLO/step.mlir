@@ -19,7 +19,7 @@
 // Ids that point nowhere are -1.
 // CHECK: %[[NONE:.*]] = "stablehlo.constant"() {value = dense<-1> : tensor<i32>}
 // CHECK-NEXT: "stablehlo.pad"(%[[IDS]], %[[NONE]])
-module attributes {meshwright.stage = "step"} {
+module attributes {meshwright.phase = "step"} {
   train.variable @w : tensor<4x8xf32> init <"constant", 0.0 : f64> storage <"w">
   func.func private @twice(%x: tensor<3x4xf32>) -> tensor<3x4xf32> attributes {train.role = #train.role<forward>} {
     %y = train.add %x, %x : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>

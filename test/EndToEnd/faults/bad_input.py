@@ -68,7 +68,7 @@ def one_file(golden):
     write("recipe.toml", 'batch = 1\nseq = 8\nreport = "pages"\n')
     refuses(["meshwright", "compile", "model.json", "--recipe", "recipe.toml", "-o", "recipe.toml"], "overwrite --recipe")
     refuses(["meshwright", "compile", "model.json", "--recipe", "recipe.toml", "-o", "pages/index.html"], "--report pages would overwrite -o")
-    refuses(["meshwright", "compile", "model.json", *size, "-o", "later", "--report", "dangling"], "write to one place")
+    refuses(["meshwright", "compile", "model.json", *size, "-o", "later", "--report", "dangling"], "write to the same file")
     os.makedirs("ir", exist_ok=True)
     write("ir/01-train-autodiff.mlir", "module {}")
     refuses(["meshwright", "compile", "ir/01-train-autodiff.mlir", "--dump-ir", "ir", "-o", "out"], "--dump-ir ir would overwrite MODEL")
@@ -301,8 +301,8 @@ def bad_compile(golden):
     refused("--dropout cannot change 'd.mlir'", model="d.mlir", dropout=0.5)
     compile(golden.config, "planned.mlir", batch=8, seq=64, mesh="data=2", emit="exec")
     refused("--overlap cannot change 'planned.mlir'", "planned already", model="planned.mlir", overlap="on")
-    refused("'d.mlir' is already at stage dist, past --emit step", model="d.mlir", emit="step")
-    write("s.mlir", pathlib.Path("d.mlir").read_text().replace('stage = "dist"', 'stage = "done"'))
+    refused("'d.mlir' is already at phase dist, past --emit step", model="d.mlir", emit="step")
+    write("s.mlir", pathlib.Path("d.mlir").read_text().replace('phase = "dist"', 'phase = "done"'))
     refused("'done'", "train, step, dist", model="s.mlir")
 
     # Where to write.
@@ -406,7 +406,7 @@ def bad_run(golden):
         if flag not in read_only:
             refused(f"--{flag} {data} would overwrite --data {data}", **{flag: data})
             if flag != "metrics":
-                refused("write to one place", metrics="m.jsonl", **{flag: "./m.jsonl"})
+                refused("write to the same file", metrics="m.jsonl", **{flag: "./m.jsonl"})
     refused("would overwrite the executable", metrics="one")
     check(pathlib.Path(data).read_bytes() == before, "the data was overwritten")
 

@@ -60,7 +60,7 @@ for name, rank in [("one", 0), ("data", 1), ("tensor", 1), ("pipe", 1)]:
 
         number = change(broken, rank, lambda index: index["values"][len(index["values"]) * part // 4])[0]
         code, said = replay(broken)
-        check(code == 1 and f"rank {rank}: " in said and f"(exec.value {number})" in said and " at " in said,
+        check(code == 1 and f"rank {rank}: " in said and f"(exec.value_id {number})" in said and " at " in said,
               f"{name}: a changed value of op {number} on rank {rank} is reported with {code} as:\n{said}")
 
 # What a step leaves in memory.

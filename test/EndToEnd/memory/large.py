@@ -23,7 +23,7 @@ def operations(text):
 
 
 def place(**options):
-    """Operations of the IR at stage local, seconds, and bytes resident at most."""
+    """Operations of the IR at phase local, seconds, and bytes resident at most."""
     command = ["meshwright", "compile", config, "--emit", "local", "-o", "local.mlir", *flags(dict(options, seq=8192))]
     begin = time.monotonic()
     process = subprocess.Popen(command)

@@ -128,7 +128,7 @@ def reason(variable, axis, *words):
 reason("layers.self_attn.q_proj.weight", "data", "--zero 3 would")
 reason("layers.input_layernorm.weight", "tensor", "dimension 0 is the residual stream's")
 reason("norm.weight.momentum", "tensor", "dimension 0 is the residual stream's")
-check(("embed_tokens.weight", "tensor") not in copies, "a cut vocabulary is called a copy")
+check(("embed_tokens.weight", "tensor") not in copies, "a sharded vocabulary is called a copy")
 check(("layers.self_attn.q_proj.weight.momentum", "data") not in copies, "a state of ZeRO is called a copy")
 
 copies = check_tables("replicas", report("replicas", mesh="replica=2,data=2,tensor=8", precision="bf16"))

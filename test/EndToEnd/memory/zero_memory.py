@@ -100,17 +100,17 @@ if sys.argv[1:] == ["table"]:
     print(f"""# What ZeRO leaves on a rank
 
 A model's state, as plans for data={RANKS} have it: weights and gradients in bf16, AdamW with f32 masters. Rajbhandari et al.
-(2020) count 2 + 2 + 12 bytes a parameter, of which stage 1 divides the 12 by the number of ranks, stage 2 the gradients' 2
-too, stage 3 all. `test/EndToEnd/memory/zero_memory.py` makes these tables from `--report`s and fails when one is more than 1% off.
+(2020) count 2 + 2 + 12 bytes a parameter, of which level 1 divides the 12 by the number of ranks, level 2 the gradients' 2
+too, level 3 all. `test/EndToEnd/memory/zero_memory.py` makes these tables from `--report`s and fails when one is more than 1% off.
 
 Bytes a parameter on a rank when memory is fullest, of a GPT-2 with 36 layers of width 4096 ({count / 1e9:.3f} thousand million
 parameters), and what that makes of 7.5 thousand million:
 
 """ + table(["--zero", "parameters", "gradients", "optimizer", "all three", "formula", "GB", "their GB", "whole plan"], each) + f"""
-`--grad-dtype f32` has 4 bytes for gradients: 18 in stage 0. The batch has two microbatches, so that gradients are
-accumulated; with one, a gradient that is summed in bf16 takes the place of its parameter, and the plan counts it as that. What
+`--grad-dtype f32` has 4 bytes for gradients: 18 at level 0. The batch has two microbatches, so that gradients are
+accumulated; with one, a gradient that is summed in bf16 takes the memory of its parameter, and the plan counts it as that. What
 plans have beyond the formula: parts begin at multiples of 64 bytes, which shows in norms and biases. The whole plan is a
-rank's arena: besides the state what is sent and received at a time (in stage 3 a layer), and the inside of matrix products.
+rank's arena: besides the state what is sent and received at a time (at level 3 a layer), and the inside of matrix products.
 
 The largest models whose state 80 GB (decimal) hold, to the layer:
 

@@ -91,7 +91,7 @@ def share_messages(model, name):
     compile(golden.config, "local.mlir", emit="local", **dict(golden.size, **strategy(name)))
     text = call(["meshwright-opt", "local.mlir", "--dist-split-stages=scatter-gather=always"])
     check("dist.all_gather" in text, "nothing is gathered")
-    pathlib.Path("stages.mlir").write_text(text.replace('meshwright.stage = "local"', 'meshwright.stage = "stages"'))
+    pathlib.Path("stages.mlir").write_text(text.replace('meshwright.phase = "local"', 'meshwright.phase = "stages"'))
     golden.config = pathlib.Path("stages.mlir").resolve()
     compare(golden, name, mpi=True, traffic=True)
 

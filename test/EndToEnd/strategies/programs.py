@@ -74,10 +74,10 @@ check(refused.returncode and "is broken" in refused.stderr, "a budget below the 
 # IR of each stage goes out and in; each pass writes a file a program.
 compile(inputs / "two.mlir", "exec.mlir", emit="exec", dump_ir="dump")
 compile("exec.mlir", "again")
-check(train("./again", 4, **RUN) == have, "IR of stage exec makes another executable")
+check(train("./again", 4, **RUN) == have, "IR of phase exec makes another executable")
 names = sorted(os.listdir("dump"))
-check(any(re.fullmatch(r"\d\d-exec-plan-memory\.stage0\.mlir", n) for n in names) and
-      any(re.fullmatch(r"\d\d-exec-plan-memory\.stage1\.mlir", n) for n in names), f"dump has {names}")
+check(any(re.fullmatch(r"\d\d-exec-assign-offsets\.stage0\.mlir", n) for n in names) and
+      any(re.fullmatch(r"\d\d-exec-assign-offsets\.stage1\.mlir", n) for n in names), f"dump has {names}")
 check(len({n.split("-")[0] for n in names if "exec-bufferize" in n}) == 1, f"one pass has two numbers: {names}")
 
 # Kernels that both programs have are in the object once.

@@ -37,7 +37,7 @@ DOCUMENTED = {
     "more pipeline chunks than layers": "fewer than the .* parts of the pipeline",
     "fewer microbatches than a schedule needs": "needs .* microbatches or more",
     "mesh axes `context`, `expert` longer than 1": "has no strategy yet",
-    "`--remat every:K` of IR past stage `train`": "--remat every:",
+    "`--remat every:K` of IR past phase `train`": "--remat every:",
     "`--sequence-parallel` with sequences of one token": "cannot divide sequences of one token",
     "`--zero` 1 and 2 with tensor=RxCxD": "does not go with tensor=RxCxD",
     "`--zero` for parameters without a dimension but layers": "--zero .* but layers",
@@ -49,7 +49,7 @@ DOCUMENTED = {
 # The largest relative differences of a precision: of losses, of norms of gradients; and half a unit in its last place.
 ALLOWED = {"f32": (1e-5, 5e-5, 2**-24), "bf16": (2e-2, 1e-1, 2**-9), "fp16": (5e-3, 5e-2, 2**-12)}
 BOUND = {"loss": 0, "grad_norm": 1, "eval_loss": 0}  # Which of the two a key has.
-# The first stage whose IR has what a flag says: it is not said again when compiling goes on from there.
+# The first phase whose IR has what a flag says: it is not said again when compiling goes on from there.
 DECIDED = {"train": ("dropout", "batch", "seq", "microbatches"),
            "step": ("optimizer", "precision", "grad-dtype", "residuals", "cuts"),
            "dist": ("mesh", "zero", "sequence-parallel", "tensor-2d", "data-sync", "explain-sharding"),
@@ -57,7 +57,7 @@ DECIDED = {"train": ("dropout", "batch", "seq", "microbatches"),
            "stages": ("remat",),
            "schedule": ("schedule", "collective-algorithm", "collective-matmul"),
            "exec": ("overlap", "attention", "deterministic", "epilogues", "replay", "offload", "offload-buffer")}
-# What says something of the plan, which earlier stages do not have.
+# What says something of the plan, which earlier phases do not have.
 OF_PLANS = ("report", "assert", "memory-limit", "dump-ir")
 
 

@@ -10,7 +10,7 @@ import sys
 sys.path.append(sys.path[0] + "/..")
 from harness import Golden, call, check, check_traffic, compile, distance, fresh, ir, train
 
-# Name; mesh; microbatches; which dimension of which parameters is cut along which axis.
+# Name; mesh; microbatches; which dimension of which parameters is sharded along which axis.
 CASES = [
     ("tensor parallel", {"data": 2, "tensor": 2}, 2,
      [(r"h\.attn\.[qkv]\.", 1, "tensor"), (r"h\.mlp\.c_fc\.", 1, "tensor")]),
@@ -38,7 +38,7 @@ for name, mesh, microbatches, seeds in CASES:
                 return f"{match[0]} {{dist.seed = #dist.sharding<@mesh, [{', '.join(dims)}]>}}"
         return match[0]
 
-    text = ir("step.mlir").replace('meshwright.stage = "step"', 'meshwright.stage = "dist"')
+    text = ir("step.mlir").replace('meshwright.phase = "step"', 'meshwright.phase = "dist"')
     text = re.sub(r"train\.variable @([\w.]+) : .*", seeded, text)
     check(text.count("dist.seed") >= len(seeds), f"{name}: a seed names no parameter")
     declared = ", ".join(f'"{axis}" = {size}' for axis, size in mesh.items())

@@ -1,10 +1,10 @@
 // one.mlir for pipe=2, data=2 as pipeline stages make it: each stage calls its forward and
 // its backward once a microbatch and sends what the other needs.
-module attributes {meshwright.stage = "schedule", train.model = "tiny", train.config = "", train.batch = 4 : i64,
+module attributes {meshwright.phase = "schedule", train.model = "tiny", train.config = "", train.batch = 4 : i64,
     train.sequence = 8 : i64, train.microbatches = 2 : i64, train.vocabulary = 32 : i64, train.max_positions = 8 : i64} {
   dist.mesh @mesh ["pipe" = 2, "data" = 2]
 
-  module @stage0 attributes {dist.at = {pipe = 0 : i64}} {
+  module @stage0 attributes {dist.coordinates = {pipe = 0 : i64}} {
     dist.mesh @mesh ["pipe" = 2, "data" = 2]
     train.variable @wte : tensor<32x16xf32> init <"normal", 0.3 : f64> storage <"wte.weight">
 
@@ -58,7 +58,7 @@ module attributes {meshwright.stage = "schedule", train.model = "tiny", train.co
     }
   }
 
-  module @stage1 attributes {dist.at = {pipe = 1 : i64}} {
+  module @stage1 attributes {dist.coordinates = {pipe = 1 : i64}} {
     dist.mesh @mesh ["pipe" = 2, "data" = 2]
     train.variable @head : tensor<32x16xf32> init <"normal", 0.3 : f64> storage <"head.weight">
 

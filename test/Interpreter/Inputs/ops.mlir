@@ -279,9 +279,9 @@ func.func @shift_ids(%ids: tensor<3x5xi32>, %begin: tensor<i32>) -> tensor<3x5xi
   %y = train.shift_ids %ids, %begin : (tensor<3x5xi32>, tensor<i32>) -> tensor<3x5xi32>
   return %y : tensor<3x5xi32>
 }
-func.func @part_begin(%part: tensor<i32>, %begin: tensor<i32>) -> (tensor<i32>, tensor<i32>) {
-  %a = train.part_begin %part begin %begin every 2 parts 2 size 7 : (tensor<i32>, tensor<i32>) -> tensor<i32>
-  %b = train.part_begin %part every 1 parts 3 size 5 : (tensor<i32>) -> tensor<i32>
+func.func @part_offset(%part: tensor<i32>, %begin: tensor<i32>) -> (tensor<i32>, tensor<i32>) {
+  %a = train.part_offset %part offset %begin every 2 parts 2 size 7 : (tensor<i32>, tensor<i32>) -> tensor<i32>
+  %b = train.part_offset %part every 1 parts 3 size 5 : (tensor<i32>) -> tensor<i32>
   return %a, %b : tensor<i32>, tensor<i32>
 }
 func.func @ignore_id(%ids: tensor<3x5xi32>) -> tensor<3x5xi32> {
@@ -309,11 +309,11 @@ func.func @inverse_root(%x: tensor<3x5xf64> {test.above_one}) -> tensor<3x5xf64>
   return %y : tensor<3x5xf64>
 }
 func.func @dropout_part(%x: tensor<2x3x5xf64>, %ids: tensor<2xi32>, %key: tensor<2xi32>, %begin: tensor<i32>) -> tensor<2x3x5xf64> {
-  %y = train.dropout %x, %ids, %key begins(%begin) rate 0.4 stream 7 sizes [4, 8] {begin_dims = array<i64: 2>} : (tensor<2x3x5xf64>, tensor<2xi32>, tensor<2xi32>, tensor<i32>) -> tensor<2x3x5xf64>
+  %y = train.dropout %x, %ids, %key offsets(%begin) rate 0.4 stream 7 sizes [4, 8] {offset_dims = array<i64: 2>} : (tensor<2x3x5xf64>, tensor<2xi32>, tensor<2xi32>, tensor<i32>) -> tensor<2x3x5xf64>
   return %y : tensor<2x3x5xf64>
 }
 func.func @attention_dropout_part(%q: tensor<2x4x2x2xf64>, %k: tensor<2x4x2x2xf64>, %v: tensor<2x4x2x2xf64>, %ids: tensor<2xi32>, %key: tensor<2xi32>, %begin: tensor<i32>) -> (tensor<2x4x2x2xf64>, tensor<2x2x4xf64>) {
-  %o, %l = train.attention %q, %k, %v dropout(%ids, %key) head_begin %begin scale 0.7 causal {dropout = 0.25 : f64, stream = 3 : i32, heads = 6 : i64} : (tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2xi32>, tensor<2xi32>, tensor<i32>) -> (tensor<2x4x2x2xf64>, tensor<2x2x4xf64>)
+  %o, %l = train.attention %q, %k, %v dropout(%ids, %key) head_offset %begin scale 0.7 causal {dropout = 0.25 : f64, stream = 3 : i32, heads = 6 : i64} : (tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2xi32>, tensor<2xi32>, tensor<i32>) -> (tensor<2x4x2x2xf64>, tensor<2x2x4xf64>)
   return %o, %l : tensor<2x4x2x2xf64>, tensor<2x2x4xf64>
 }
 func.func @mask(%x: tensor<3x4x2xf64>) -> tensor<3x4x2xf64> {
@@ -321,11 +321,11 @@ func.func @mask(%x: tensor<3x4x2xf64>) -> tensor<3x4x2xf64> {
   return %y : tensor<3x4x2xf64>
 }
 func.func @mask_part(%x: tensor<3x4x2xf64>, %begin: tensor<i32>) -> tensor<3x4x2xf64> {
-  %y = train.mask %x begin %begin dim 0 below 2 {value = -3.5} : (tensor<3x4x2xf64>, tensor<i32>) -> tensor<3x4x2xf64>
+  %y = train.mask %x offset %begin dim 0 below 2 {value = -3.5} : (tensor<3x4x2xf64>, tensor<i32>) -> tensor<3x4x2xf64>
   return %y : tensor<3x4x2xf64>
 }
 func.func @rope_table_part(%begin: tensor<i32>) -> (tensor<6x3xf64>, tensor<6x3xf64>) {
-  %c, %s = train.rope_table [1.0, 0.31, 0.01] begin %begin : (tensor<i32>) -> (tensor<6x3xf64>, tensor<6x3xf64>)
+  %c, %s = train.rope_table [1.0, 0.31, 0.01] offset %begin : (tensor<i32>) -> (tensor<6x3xf64>, tensor<6x3xf64>)
   return %c, %s : tensor<6x3xf64>, tensor<6x3xf64>
 }
 func.func @slice_inside(%x: tensor<3x5x4xf64>) -> tensor<3x2x4xf64> {

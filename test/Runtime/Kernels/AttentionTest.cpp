@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "AttentionPlan.h"
+#include "AttentionTiling.h"
 #include "Reference.h"
 
 #include <gtest/gtest.h>
@@ -168,7 +168,7 @@ TEST(Attention, RandomShapes) {
     shape.stream = int32_t(generator() % 100);
     static const int32_t begins[] = {0, 3};
     const int32_t *begin = &begins[pick({0, 1})];
-    shape.headBegin = *begin ? begin : nullptr;
+    shape.headOffset = *begin ? begin : nullptr;
     shape.globalHeads = shape.heads + *begin + pick({0, 2});
     if (pick({0, 0, 0, 1}))
       shape.scale = -0.5f;
@@ -254,7 +254,7 @@ TEST(Attention, DropoutMaskIsPhiloxExactly) {
   shape.dropout = 0.1f;
   shape.stream = 9;
   static const int32_t begin = 2;
-  shape.headBegin = &begin;
+  shape.headOffset = &begin;
   shape.globalHeads = 6;
   AttentionCase test(shape, generator);
   // Indices beyond 2^32 on one sequence, and crossing it on the other.

@@ -85,7 +85,8 @@ bool AttentionCase::visible(int64_t s, int64_t t) const {
 double AttentionCase::mask(int64_t b, int64_t h, int64_t s, int64_t t) const {
   if (shape.dropout == 0)
     return 1;
-  uint64_t head = uint64_t(sequenceIds[b]) * uint64_t(shape.globalHeads) + (shape.headBegin ? *shape.headBegin : 0) + h;
+  uint64_t head = uint64_t(sequenceIds[b]) * uint64_t(shape.globalHeads) +
+                  (shape.headOffset ? *shape.headOffset : 0) + h;
   uint64_t index = (head * shape.queries + s) * shape.keys + t;
   uint32_t bits = randomBits({uint32_t(key[0]), uint32_t(key[1])}, uint32_t(shape.stream), index);
   return keeps(bits, shape.dropout) ? 1.0 / (1.0 - double(shape.dropout)) : 0.0;

@@ -1,0 +1,223 @@
+//===- AssignOffsets.cpp - exec-assign-offsets ------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Exec/Passes.h"
+#include "Liveness.h"
+#include "OffsetAssigner.h"
+
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::exec;
+
+namespace meshwright::exec {
+#define GEN_PASS_DEF_EXECASSIGNOFFSETS
+#include "Exec/Passes.h.inc"
+} // namespace meshwright::exec
+
+namespace {
+/// Buffers that share memory by lifetime: of a called program, or of all others, one
+/// after the other on one line of time.
+struct Scratch {
+  struct Entry {
+    BufferOp buffer;
+    ProgramOp callee; ///< whose workspace it is, or null
+    Lifetime lifetime;
+  };
+  SmallVector<Entry> entries;
+  int64_t time = 0;
+  OffsetAssignment assignment;
+
+  void assign(int64_t base) {
+    SmallVector<Lifetime> lifetimes;
+    for (Entry &entry : entries)
+      lifetimes.push_back(entry.lifetime);
+    assignment = computeOffsets(lifetimes, MW_ALIGNMENT);
+    for (auto [entry, offset] : llvm::zip(entries, assignment.offsets))
+      entry.buffer.setOffset(base + offset);
+  }
+};
+
+/// Where memory is: in the arena or in the host's.
+enum Space { Arena, Host };
+constexpr unsigned spaces = 2;
+Space spaceOf(BufferOp buffer) { return isOnHost(buffer.getType()) ? Host : Arena; }
+
+/// Its attributes.
+struct SpaceAttrs {
+  StringRef bytes, live, memory;
+};
+constexpr SpaceAttrs attrs[] = {{arenaBytesAttr, liveBytesAttr, memoryAttr},
+                                {hostBytesAttr, "", hostMemoryAttr}};
+
+struct ExecAssignOffsets : exec::impl::ExecAssignOffsetsBase<ExecAssignOffsets> {
+  void runOnModule() override {
+    persistent.clear();
+    llvm::fill(persistentBytes, 0);
+    for (const SpaceAttrs &attr : attrs)
+      getOperation()->removeAttr(attr.bytes);
+    if (failed(assignPersistentOffsets()))
+      return signalPassFailure();
+    // Callees before callers, in whose workspaces their buffers are.
+    SmallVector<ProgramOp> entries;
+    for (auto program : getOperation().getOps<ProgramOp>())
+      if (!program.isPrivate())
+        entries.push_back(program);
+      else if (failed(assignCalled(program)))
+        return signalPassFailure();
+    Scratch scratch[spaces];
+    for (ProgramOp program : entries)
+      addTo(scratch, program);
+    std::map<Category, int64_t> bytes[spaces];
+    for (auto &[name, uses] : persistent)
+      bytes[spaceOf(uses.front())][uses.front().getCategory()] +=
+          llvm::alignTo(uses.front().getBytes(), MW_ALIGNMENT);
+    for (Space space : {Arena, Host}) {
+      scratch[space].assign(persistentBytes[space]);
+      if (space == Arena || persistentBytes[space] || scratch[space].assignment.size)
+        report(getOperation(), space, scratch[space], persistentBytes[space], bytes[space]);
+    }
+  }
+
+private:
+  LogicalResult assignPersistentOffsets();
+  LogicalResult assignCalled(ProgramOp program);
+  void addTo(MutableArrayRef<Scratch> scratch, ProgramOp program);
+  static void report(Operation *op, Space space, Scratch &scratch, int64_t base,
+                     std::map<Category, int64_t> bytes);
+
+  /// By kind and name, e.g. "variable wte": the uses in all programs.
+  llvm::MapVector<StringRef, SmallVector<BufferOp>> persistent;
+  int64_t persistentBytes[spaces] = {};
+};
+} // namespace
+
+LogicalResult ExecAssignOffsets::assignPersistentOffsets() {
+  // Variables in the module's order, then inputs, then outputs.
+  ModuleOp module = getOperation();
+  llvm::MapVector<StringAttr, SmallVector<BufferOp>> groups[3];
+  for (auto variable : module.getOps<train::VariableOp>())
+    groups[0][variable.getSymNameAttr()];
+  WalkResult result = module.walk([&](BufferOp buffer) {
+    if (!buffer.isPersistent())
+      return WalkResult::advance();
+    unsigned kind = buffer.getVariable() ? 0 : buffer.getInput() ? 1 : 2;
+    StringAttr name = kind == 0   ? buffer.getVariableAttr().getAttr()
+                      : kind == 1 ? buffer.getInputAttr()
+                                  : buffer.getOutputAttr();
+    auto &uses = groups[kind][name];
+    if (!uses.empty() && uses.front().getType() != buffer.getType()) {
+      buffer.emitOpError("'") << buffer.getName() << "' is " << buffer.getType() << " here and "
+                              << uses.front().getType() << " in another program";
+      return WalkResult::interrupt();
+    }
+    uses.push_back(buffer);
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  Builder builder(&getContext());
+  for (auto &group : groups)
+    for (auto &[name, uses] : group) {
+      if (uses.empty())
+        continue;
+      int64_t &end = persistentBytes[spaceOf(uses.front())];
+      for (BufferOp buffer : uses)
+        buffer.setOffsetAttr(builder.getI64IntegerAttr(end));
+      end += llvm::alignTo(uses.front().getBytes(), MW_ALIGNMENT);
+      persistent[name] = uses;
+    }
+  return success();
+}
+
+static int64_t numberOf(Operation *op, StringRef attr) {
+  auto number = op->getAttrOfType<IntegerAttr>(attr);
+  return number ? number.getInt() : 0;
+}
+
+LogicalResult ExecAssignOffsets::assignCalled(ProgramOp program) {
+  if (program->hasAttr(arenaBytesAttr))
+    return success();
+  Scratch scratch[spaces];
+  addTo(scratch, program);
+  if (!scratch[Host].entries.empty())
+    return scratch[Host].entries.front().buffer.emitOpError("'")
+           << scratch[Host].entries.front().buffer.getName()
+           << "' is memory of the host that a called program has for itself; its callers can "
+              "give it as an argument";
+  scratch[Arena].assign(0);
+  report(program, Arena, scratch[Arena], 0, {});
+  return success();
+}
+
+void ExecAssignOffsets::addTo(MutableArrayRef<Scratch> scratch, ProgramOp program) {
+  SymbolTableCollection symbols;
+  Block &top = program.getBlock();
+  llvm::DenseMap<BufferOp, ProgramOp> workspaces;
+  program.walk([&](CallOp call) {
+    auto callee = symbols.lookupNearestSymbolFrom<ProgramOp>(call, call.getCalleeAttr());
+    (void)assignCalled(callee); // which refuses itself in its turn
+    int64_t bytes = numberOf(callee, arenaBytesAttr);
+    if (bytes == 0 || call.getWorkspace())
+      return;
+    OpBuilder builder = OpBuilder::atBlockBegin(&top);
+    auto type = MemRefType::get({bytes}, builder.getI8Type());
+    std::string name = ("call." + Twine(workspaces.size())).str();
+    auto buffer = BufferOp::create(builder, call.getLoc(), type, name, Category::Workspace,
+                                   nullptr, nullptr, nullptr, nullptr);
+    call.getWorkspaceMutable().assign(buffer.getMemory());
+    workspaces[buffer] = callee;
+  });
+  ProgramLiveness liveness(program);
+  for (auto buffer : llvm::make_early_inc_range(top.getOps<BufferOp>())) {
+    if (buffer.isPersistent())
+      continue;
+    auto range = liveness.range(buffer);
+    if (!range) {
+      buffer.erase();
+      continue;
+    }
+    Scratch &of = scratch[spaceOf(buffer)];
+    of.entries.push_back({buffer,
+                          workspaces.lookup(buffer),
+                          {buffer.getBytes(), of.time + range->first, of.time + range->second + 1}});
+  }
+  for (Scratch &of : scratch)
+    of.time += liveness.size();
+}
+
+/// Writes what `op`, a module or a called program, needs of a space: `base` bytes, by category
+/// `bytes`, and then what `scratch` takes.
+void ExecAssignOffsets::report(Operation *op, Space space, Scratch &scratch, int64_t base,
+                               std::map<Category, int64_t> bytes) {
+  // Of a callee's workspace counts what is live in it, not which offsets it could have.
+  SmallVector<Lifetime> needed;
+  for (Scratch::Entry &entry : scratch.entries) {
+    needed.push_back(entry.lifetime);
+    if (entry.callee)
+      needed.back().size = numberOf(entry.callee, liveBytesAttr);
+  }
+  auto [live, when] = largestLiveSum(needed, MW_ALIGNMENT);
+  for (auto [entry, need] : llvm::zip(scratch.entries, needed)) {
+    if (when < need.begin || need.end <= when)
+      continue;
+    if (!entry.callee) {
+      bytes[entry.buffer.getCategory()] += llvm::alignTo(need.size, MW_ALIGNMENT);
+      continue;
+    }
+    for (NamedAttribute line : entry.callee->getAttrOfType<DictionaryAttr>(memoryAttr))
+      bytes[*symbolizeCategory(line.getName())] += cast<IntegerAttr>(line.getValue()).getInt();
+  }
+  Builder builder(op->getContext());
+  op->setAttr(attrs[space].bytes, builder.getI64IntegerAttr(base + scratch.assignment.size));
+  if (!attrs[space].live.empty())
+    op->setAttr(attrs[space].live, builder.getI64IntegerAttr(base + live));
+  SmallVector<NamedAttribute> memory;
+  for (auto [category, size] : bytes)
+    memory.push_back(
+        builder.getNamedAttr(stringifyCategory(category), builder.getI64IntegerAttr(size)));
+  op->setAttr(attrs[space].memory, builder.getDictionaryAttr(memory));
+}

@@ -1,0 +1,143 @@
+//===- OffsetAssigner.cpp - offsets for buffers with lifetimes --------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "OffsetAssigner.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <map>
+#include <random>
+
+using namespace llvm;
+using namespace meshwright::exec;
+
+/// Rounds of improvement; each assigns all offsets once.
+constexpr unsigned rounds = 400;
+
+std::pair<int64_t, int64_t> meshwright::exec::largestLiveSum(ArrayRef<Lifetime> buffers,
+                                                             int64_t alignment) {
+  std::map<int64_t, int64_t> changes;
+  for (const Lifetime &buffer : buffers) {
+    changes[buffer.begin] += alignTo(buffer.size, alignment);
+    changes[buffer.end] -= alignTo(buffer.size, alignment);
+  }
+  int64_t live = 0, most = 0, when = 0;
+  for (auto [time, change] : changes) {
+    live += change;
+    if (live > most) {
+      most = live;
+      when = time;
+    }
+  }
+  return {most, when};
+}
+
+namespace {
+class Assigner {
+public:
+  Assigner(ArrayRef<Lifetime> buffers, int64_t alignment)
+      : buffers(buffers), neighbours(buffers.size()) {
+    for (const Lifetime &buffer : buffers)
+      sizes.push_back(alignTo(buffer.size, alignment));
+    for (unsigned i = 0; i < buffers.size(); ++i)
+      for (unsigned j = 0; j < i; ++j)
+        if (buffers[i].overlaps(buffers[j])) {
+          neighbours[i].push_back(j);
+          neighbours[j].push_back(i);
+        }
+  }
+
+  /// Each buffer in turn goes to the smallest gap it fits, or else the lowest
+  /// offset above, among those assigned before that live with it.
+  OffsetAssignment assign(ArrayRef<unsigned> order) const {
+    OffsetAssignment assignment;
+    assignment.offsets.assign(buffers.size(), -1);
+    SmallVector<std::pair<int64_t, int64_t>> taken;
+    for (unsigned i : order) {
+      taken.clear();
+      for (unsigned j : neighbours[i])
+        if (assignment.offsets[j] >= 0)
+          taken.push_back({assignment.offsets[j], assignment.offsets[j] + sizes[j]});
+      llvm::sort(taken);
+      int64_t best = -1, gap = std::numeric_limits<int64_t>::max(), top = 0;
+      for (auto [begin, end] : taken) {
+        if (begin - top >= sizes[i] && begin - top < gap) {
+          best = top;
+          gap = begin - top;
+        }
+        top = std::max(top, end);
+      }
+      assignment.offsets[i] = best >= 0 ? best : top;
+      assignment.size = std::max(assignment.size, assignment.offsets[i] + sizes[i]);
+    }
+    return assignment;
+  }
+
+  SmallVector<SmallVector<unsigned>> orders() const {
+    auto sorted = [&](auto key) {
+      SmallVector<unsigned> order = llvm::to_vector(llvm::seq<unsigned>(0, buffers.size()));
+      llvm::stable_sort(order, [&](unsigned a, unsigned b) { return key(a) > key(b); });
+      return order;
+    };
+    auto duration = [&](unsigned i) { return buffers[i].end - buffers[i].begin; };
+    return {sorted([&](unsigned i) { return std::pair(sizes[i], duration(i)); }),
+            sorted([&](unsigned i) { return std::pair(duration(i), sizes[i]); }),
+            sorted([&](unsigned i) { return std::pair(double(sizes[i]) * duration(i), 0.0); }),
+            sorted([&](unsigned i) { return std::pair(-buffers[i].begin, sizes[i]); }),
+            sorted([&](unsigned i) { return std::pair(buffers[i].end, sizes[i]); })};
+  }
+
+  int64_t top(const OffsetAssignment &assignment, unsigned i) const {
+    return assignment.offsets[i] + sizes[i];
+  }
+
+private:
+  ArrayRef<Lifetime> buffers;
+  SmallVector<int64_t> sizes;
+  std::vector<SmallVector<unsigned>> neighbours;
+};
+} // namespace
+
+OffsetAssignment meshwright::exec::computeOffsets(ArrayRef<Lifetime> buffers, int64_t alignment) {
+  Assigner assigner(buffers, alignment);
+  int64_t goal = largestLiveSum(buffers, alignment).first;
+  OffsetAssignment best;
+  SmallVector<unsigned> order;
+  for (SmallVector<unsigned> &candidate : assigner.orders()) {
+    OffsetAssignment assignment = assigner.assign(candidate);
+    if (best.offsets.empty() || assignment.size < best.size) {
+      best = assignment;
+      order = candidate;
+    }
+  }
+  // Those on top had the worst luck: let them choose earlier, the more so the
+  // longer nothing else helps.
+  std::mt19937 random(1);
+  OffsetAssignment current = best;
+  for (unsigned round = 0; round < rounds && best.size > goal; ++round) {
+    SmallVector<unsigned> next(order);
+    for (unsigned position = 0; position < order.size(); ++position) {
+      unsigned i = order[position];
+      if (assigner.top(current, i) != current.size)
+        continue;
+      unsigned to = round % 4 == 3 ? 0 : random() % (position + 1);
+      next.erase(llvm::find(next, i));
+      next.insert(next.begin() + to, i);
+    }
+    if (round % 2 && next.size() > 1)
+      std::swap(next[random() % next.size()], next[random() % next.size()]);
+    OffsetAssignment assignment = assigner.assign(next);
+    // Equal is progress too: another buffer may be on top now.
+    if (assignment.size <= current.size || random() % 16 == 0) {
+      current = assignment;
+      order = next;
+    }
+    if (assignment.size < best.size)
+      best = assignment;
+  }
+  return best;
+}

@@ -1,0 +1,57 @@
+//===- AsyncTokens.cpp - asynchronous ops and waits for them -----------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "AsyncTokens.h"
+#include "Exec/Verify/ProgramWalk.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::exec;
+
+bool exec::computes(Operation *op) {
+  return !isPure(op) && !queueOf(op) && !isa<WaitOp>(op);
+}
+
+void exec::setAsyncToken(Operation *op, int64_t number) {
+  op->setAttr(asyncTokenAttr, Builder(op->getContext()).getI64IntegerAttr(number));
+}
+
+int64_t exec::freeAsyncToken(ProgramOp program) {
+  int64_t number = 0;
+  program.walk(
+      [&](Operation *op) { number = std::max(number, asyncTokenOf(op).value_or(-1) + 1); });
+  return number;
+}
+
+llvm::DenseSet<int64_t> exec::insertWaits(ProgramOp program) {
+  llvm::DenseSet<int64_t> idle, useful;
+  program.walk([&](Operation *op) {
+    if (std::optional<int64_t> number = asyncTokenOf(op); number && isa<CollectiveOpInterface>(op))
+      idle.insert(*number);
+  });
+  ProgramWalk walk(program, /*inArena=*/false);
+  auto put = [&](OpBuilder builder, Location loc, int64_t number) {
+    walk.step(WaitOp::create(builder, loc, number));
+  };
+  walk.run([&](Operation *op) {
+    SmallVector<int64_t> numbers;
+    for (const PendingOp *other : walk.conflicts(op))
+      if (!llvm::is_contained(numbers, other->number))
+        numbers.push_back(other->number);
+    for (int64_t number : numbers)
+      put(OpBuilder(op), op->getLoc(), number);
+    if (computes(op))
+      for (const PendingOp &other : walk.pending)
+        if (other.runs)
+          useful.insert(other.number);
+    walk.step(op);
+    return true;
+  });
+  while (!walk.pending.empty())
+    put(OpBuilder::atBlockEnd(&program.getBlock()), program.getLoc(), walk.pending[0].number);
+  for (int64_t number : useful)
+    idle.erase(number);
+  return idle;
+}

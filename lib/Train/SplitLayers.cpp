@@ -1,0 +1,381 @@
+//===- SplitLayers.cpp - one run of layers becomes several -------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "FunctionUtils.h"
+#include "Planner/RematPolicy.h"
+#include "Train/Passes.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+#include <functional>
+#include <limits>
+#include <numeric>
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::train;
+
+namespace meshwright::train {
+#define GEN_PASS_DEF_TRAINSPLITLAYERS
+#include "Train/Passes.h.inc"
+} // namespace meshwright::train
+
+using SplitPoints = SmallVector<int64_t>;
+
+//===--- where to split ----------------------------------------------------------===//
+
+namespace {
+/// What a layer, or several, come to.
+struct Cost {
+  double flops = 0, bytes = 0; ///< computed in a forward; of parameters
+
+  Cost &operator+=(const Cost &other) {
+    flops += other.flops;
+    bytes += other.bytes;
+    return *this;
+  }
+};
+} // namespace
+
+/// Splits a row of costs into `parts` so that `combine` of what `value` says of the parts is
+/// least. Returns where parts after the first begin.
+static std::pair<double, SplitPoints> splitRow(ArrayRef<Cost> costs, int64_t parts,
+                                               llvm::function_ref<double(const Cost &)> value,
+                                               llvm::function_ref<double(double, double)> combine) {
+  int64_t n = costs.size();
+  constexpr double never = std::numeric_limits<double>::infinity();
+  // best[k][j]: of the first j costs in k parts; from[k][j]: where the last part begins.
+  std::vector<std::vector<double>> best(parts + 1, std::vector<double>(n + 1, never));
+  std::vector<std::vector<int64_t>> from(parts + 1, std::vector<int64_t>(n + 1, 0));
+  best[0][0] = 0;
+  for (int64_t k = 1; k <= parts; ++k)
+    for (int64_t j = k; j <= n; ++j) {
+      Cost last;
+      for (int64_t i = j - 1; i >= k - 1; --i) {
+        last += costs[i];
+        double all = combine(best[k - 1][i], value(last));
+        if (all < best[k][j]) {
+          best[k][j] = all;
+          from[k][j] = i;
+        }
+      }
+    }
+  SplitPoints points;
+  for (int64_t k = parts, j = n; k > 1; --k)
+    points.insert(points.begin(), j = from[k][j]);
+  return {best[parts][n], points};
+}
+
+/// The least FLOPs of the part that has most and, among those splits, the one most even in
+/// FLOPs and bytes.
+static SplitPoints balance(ArrayRef<Cost> costs, int64_t parts) {
+  Cost all;
+  for (const Cost &cost : costs)
+    all += cost;
+  double largest = splitRow(
+                       costs, parts, [](const Cost &part) { return part.flops; },
+                       [](double a, double b) { return std::max(a, b); })
+                       .first;
+  auto uneven = [&](const Cost &part) {
+    if (part.flops > largest * (1 + 1e-12))
+      return std::numeric_limits<double>::infinity();
+    double flops = part.flops / std::max(all.flops, 1.0), bytes = part.bytes / std::max(all.bytes, 1.0);
+    return flops * flops + bytes * bytes;
+  };
+  return splitRow(costs, parts, uneven, std::plus<double>()).second;
+}
+
+static double flopsOf(Block &block) {
+  double flops = 0;
+  for (Operation &op : block)
+    if (auto cost = dyn_cast<CostOpInterface>(op))
+      flops += cost.getFlops();
+  return flops;
+}
+
+//===--- splitting --------------------------------------------------------------===//
+
+namespace {
+class LayerSplitter {
+public:
+  LayerSplitter(ModuleOp module, func::FuncOp loss) : module(module), symbols(module), loss(loss) {}
+
+  /// What each layer comes to; embedding counts to the first, the head to the last.
+  SmallVector<Cost> costs();
+  LogicalResult split(ArrayRef<int64_t> points);
+  /// `points` and where groups of `every` layers, one number a chunk, leave a tail.
+  SplitPoints withTails(ArrayRef<int64_t> points, ArrayRef<int64_t> every);
+
+private:
+  LogicalResult split(RepeatOp repeat, int64_t first, ArrayRef<int64_t> begins);
+  FailureOr<func::FuncOp> cloneLayer(RepeatOp repeat, int64_t first, int64_t begin);
+  FailureOr<Value> part(Value stack, RepeatOp repeat, int64_t first, int64_t begin, int64_t count,
+                        OpBuilder &builder);
+
+  ModuleOp module;
+  SymbolTable symbols;
+  func::FuncOp loss;
+};
+} // namespace
+
+SmallVector<Cost> LayerSplitter::costs() {
+  SmallVector<Cost> costs;
+  DenseSet<Value> afterLayers;
+  Cost before, after;
+  for (Operation &op : loss.getBody().front()) {
+    bool depends = llvm::any_of(op.getOperands(), [&](Value v) { return afterLayers.contains(v); });
+    Cost here;
+    if (auto cost = dyn_cast<CostOpInterface>(op))
+      here.flops = cost.getFlops();
+    for (Value operand : op.getOperands())
+      if (auto get = operand.getDefiningOp<GetOp>())
+        here.bytes += double(get.getType().getNumElements()) *
+                      get.getType().getElementTypeBitWidth() / 8;
+    if (auto repeat = dyn_cast<RepeatOp>(op)) {
+      auto callee = symbols.lookup<func::FuncOp>(repeat.getCallee());
+      double count = double(repeat.getCount());
+      costs.append(repeat.getCount(), {flopsOf(callee.getBody().front()), here.bytes / count});
+      depends = true;
+    } else {
+      (depends ? after : before) += here;
+    }
+    if (depends)
+      afterLayers.insert(op.result_begin(), op.result_end());
+  }
+  if (!costs.empty()) {
+    costs.front() += before;
+    costs.back() += after;
+  }
+  return costs;
+}
+
+/// What a symbol is called while its first part takes its name.
+static constexpr StringLiteral wholePrefix = "whole.";
+
+/// "h.attn.bias" with layers from 6 on as "h.6.attn.bias", and "h.2.attn.bias" too:
+/// as models with several runs of layers call theirs.
+static std::string numbered(StringRef name, int64_t layer) {
+  name.consume_front(wholePrefix);
+  auto [prefix, rest] = name.split('.');
+  auto [number, tail] = rest.split('.');
+  if (!number.empty() && llvm::all_of(number, llvm::isDigit))
+    rest = tail;
+  return (prefix + "." + Twine(layer) + (rest.empty() ? "" : ".") + rest).str();
+}
+
+/// The storage name of a stack whose layer 0 is layer `skip` of `pattern`.
+static std::string skipLayers(StringRef pattern, int64_t skip) {
+  auto [head, rest] = pattern.split("{layer");
+  auto [digits, tail] = rest.split('}');
+  int64_t first = 0;
+  (void)digits.ltrim('+').getAsInteger(10, first);
+  std::string layerText = first + skip ? "{layer+" + std::to_string(first + skip) + "}" : "{layer}";
+  return (head + layerText + tail).str();
+}
+
+FailureOr<Value> LayerSplitter::part(Value stack, RepeatOp repeat, int64_t first, int64_t begin,
+                                     int64_t count, OpBuilder &builder) {
+  auto get = stack.getDefiningOp<GetOp>();
+  auto whole = get ? symbols.lookup<VariableOp>(get.getVariable()) : VariableOp();
+  if (!whole || !whole.getStacked())
+    return repeat.emitOpError("takes slices of ")
+           << stack.getType()
+           << ", which is not a stacked variable, so the layers cannot be split into stages";
+  std::string name = numbered(whole.getSymName(), first + begin);
+  auto variable = symbols.lookup<VariableOp>(name);
+  if (!variable) {
+    SmallVector<int64_t> shape(whole.getTensorType().getShape());
+    shape[0] = count;
+    variable = whole.clone();
+    variable.setSymName(name);
+    variable.setType(RankedTensorType::get(shape, whole.getTensorType().getElementType()));
+    if (StorageAttr s = whole.getStorageAttr())
+      variable.setStorageAttr(StorageAttr::get(s.getContext(), skipLayers(s.getTensor(), begin),
+                                               s.getTranspose(), s.getDim(), s.getOffset(),
+                                               s.getFull()));
+    symbols.insert(variable, whole->getIterator());
+  }
+  return GetOp::create(builder, get.getLoc(), variable.getType(), variable.getSymName())
+      .getResult();
+}
+
+FailureOr<func::FuncOp> LayerSplitter::cloneLayer(RepeatOp repeat, int64_t first, int64_t begin) {
+  auto layer = symbols.lookup<func::FuncOp>(repeat.getCallee());
+  func::FuncOp clone = layer.clone();
+  clone.setSymName(numbered(layer.getSymName(), first + begin));
+  symbols.insert(clone, layer->getIterator());
+  if (repeat.getIndexed())
+    for (OpOperand &use : clone.getArgument(0).getUses()) {
+      auto fold = dyn_cast<FoldInOp>(use.getOwner());
+      if (!fold)
+        return use.getOwner()->emitOpError("reads the number of the layer; where layers are split "
+                                           "into stages only train.fold_in can");
+      fold.setFirst(int64_t(fold.getFirst()) + begin);
+    }
+  return clone;
+}
+
+LogicalResult LayerSplitter::split(RepeatOp repeat, int64_t first, ArrayRef<int64_t> begins) {
+  if (!repeat.getStacks().empty())
+    return repeat.emitOpError("stacks results, so the layers cannot be split into stages");
+  // The first part of a run that has a number is called like the run.
+  auto makeRoom = [&](Operation *symbol) -> LogicalResult {
+    StringRef name = SymbolTable::getSymbolName(symbol);
+    return numbered(name, first) == name ? symbols.rename(symbol, (wholePrefix + name).str())
+                                         : success();
+  };
+  if (failed(makeRoom(symbols.lookup(repeat.getCallee()))))
+    return failure();
+  for (Value stack : repeat.getEach())
+    if (auto get = stack.getDefiningOp<GetOp>())
+      if (failed(makeRoom(symbols.lookup(get.getVariable()))))
+        return failure();
+  OpBuilder builder(repeat);
+  SmallVector<Value> carry(repeat.getCarry());
+  for (auto [i, begin] : llvm::enumerate(begins)) {
+    int64_t end = i + 1 < begins.size() ? begins[i + 1] : int64_t(repeat.getCount());
+    FailureOr<func::FuncOp> layer = cloneLayer(repeat, first, begin);
+    if (failed(layer))
+      return failure();
+    SmallVector<Value> each;
+    for (Value stack : repeat.getEach()) {
+      FailureOr<Value> piece = part(stack, repeat, first, begin, end - begin, builder);
+      if (failed(piece))
+        return failure();
+      each.push_back(*piece);
+    }
+    auto piece = RepeatOp::create(builder, repeat.getLoc(), repeat.getResultTypes(),
+                                  layer->getSymName(), uint64_t(end - begin), repeat.getReverse(),
+                                  repeat.getIndexed(), carry, each, repeat.getShared());
+    carry.assign(piece.getResults().begin(), piece.getResults().end());
+  }
+  // The old layers are replaced as a whole: no other op of @loss reads them.
+  SmallVector<Value> stacks(repeat.getEach());
+  Operation *layer = symbols.lookup(repeat.getCallee());
+  repeat->replaceAllUsesWith(carry);
+  repeat.erase();
+  for (Value stack : stacks)
+    if (auto get = stack.getDefiningOp<GetOp>(); get->use_empty()) {
+      Operation *variable = symbols.lookup(get.getVariable());
+      get.erase();
+      if (SymbolTable::symbolKnownUseEmpty(variable, module))
+        symbols.erase(variable);
+    }
+  if (SymbolTable::symbolKnownUseEmpty(layer, module))
+    symbols.erase(layer);
+  return success();
+}
+
+LogicalResult LayerSplitter::split(ArrayRef<int64_t> points) {
+  int64_t first = 0;
+  for (RepeatOp repeat : llvm::to_vector(loss.getOps<RepeatOp>())) {
+    int64_t count = repeat.getCount();
+    SmallVector<int64_t> begins{0};
+    for (int64_t point : points)
+      if (point > first && point < first + count)
+        begins.push_back(point - first);
+    if (begins.size() > 1 && failed(this->split(repeat, first, begins)))
+      return failure();
+    first += count;
+  }
+  return success();
+}
+
+SplitPoints LayerSplitter::withTails(ArrayRef<int64_t> points, ArrayRef<int64_t> every) {
+  SplitPoints all(points), begins(points);
+  int64_t layers = 0;
+  for (RepeatOp repeat : loss.getOps<RepeatOp>())
+    begins.push_back(layers += repeat.getCount());
+  begins.push_back(0);
+  llvm::sort(begins);
+  begins.erase(llvm::unique(begins), begins.end());
+  for (auto [first, end] : llvm::zip(begins, ArrayRef(begins).drop_front())) {
+    int64_t chunk = llvm::upper_bound(points, first) - points.begin();
+    LayerGroups groups = groupsOf(every[every.size() > 1 ? chunk : 0], end - first);
+    if (groups.tail(end - first))
+      all.push_back(first + groups.layers);
+  }
+  llvm::sort(all);
+  return all;
+}
+
+//===--- the pass ---------------------------------------------------------------===//
+
+/// Checks the first layers of `chunks` - 1 chunks out of `layers`.
+static FailureOr<SplitPoints> checkSplitPoints(ModuleOp module, const LayerNumbers &given,
+                                               int64_t chunks, int64_t layers) {
+  SplitPoints points;
+  auto refuse = [&](const Twine &why) {
+    return module.emitError("cuts '") << optionText(given) << "': " << why;
+  };
+  for (int64_t point : given.numbers) {
+    if (point < 1 || point >= layers)
+      return refuse("layer " + Twine(point) + " cannot begin a stage; with " + Twine(layers) +
+                    " layers split points are 1 to " + Twine(layers - 1));
+    if (!points.empty() && point <= points.back())
+      return refuse(Twine(point) + " does not come after " + Twine(points.back()) +
+                    "; layer numbers must ascend");
+    points.push_back(point);
+  }
+  if (int64_t(points.size()) != chunks - 1)
+    return refuse(Twine(points.size()) + " layer numbers make " + Twine(points.size() + 1) +
+                  " parts, but the pipeline has " + Twine(chunks) + "; give " + Twine(chunks - 1));
+  return points;
+}
+
+namespace {
+struct TrainSplitLayers : train::impl::TrainSplitLayersBase<TrainSplitLayers> {
+  using TrainSplitLayersBase::TrainSplitLayersBase;
+
+  void runOnModule() override {
+    if (failed(run()))
+      signalPassFailure();
+  }
+
+  LogicalResult run() {
+    ModuleOp module = getOperation();
+    auto loss = module.lookupSymbol<func::FuncOp>("loss");
+    if (!loss)
+      return module.emitError("there is no function @loss whose layers could be split");
+    LayerSplitter splitter(module, loss);
+    SmallVector<Cost> costs = splitter.costs();
+    int64_t layers = costs.size();
+    if (chunks < 1)
+      return module.emitError("layers are split into 1 part or more, not ") << int64_t(chunks);
+    if (layers < chunks && chunks > 1)
+      return module.emitError("the model has ")
+             << layers << " layers, fewer than the " << int64_t(chunks)
+             << " parts of the pipeline (stages times chunks a stage); use a shorter mesh axis "
+                "'pipe' or fewer chunks, "
+             << layers << (layers == 1 ? " part" : " parts") << " at most";
+    FailureOr<SplitPoints> where = cuts.numbers.empty()
+                                       ? FailureOr<SplitPoints>(balance(costs, chunks))
+                                       : checkSplitPoints(module, cuts, chunks, layers);
+    if (failed(where))
+      return failure();
+    SplitPoints groups(every.begin(), every.end());
+    if (groups.empty())
+      groups.push_back(1);
+    if (const auto *bad = llvm::find_if(groups, [](int64_t layers) { return layers < 0; });
+        bad != groups.end())
+      return module.emitError("every: '") << *bad << "' is no number of layers";
+    if (groups.size() > 1 && int64_t(groups.size()) != chunks)
+      return module.emitError("every: ") << groups.size() << " numbers for " << int64_t(chunks)
+                                         << " chunks; give one, or one for each";
+    if (failed(splitter.split(splitter.withTails(*where, groups))))
+      return failure();
+    Builder builder(&getContext());
+    int64_t first = 0;
+    for (auto repeat : loss.getOps<RepeatOp>()) {
+      if (chunks > 1)
+        repeat->setAttr(
+            TrainDialect::chunkAttr,
+            builder.getI64IntegerAttr(llvm::upper_bound(*where, first) - where->begin()));
+      first += repeat.getCount();
+    }
+    return success();
+  }
+};
+} // namespace

@@ -1,0 +1,119 @@
+//===- AttentionTiling.h - how attention is split into work items ---------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Attention is computed tile by tile: 64 queries of one head against 64 keys.
+// The query tiles of all heads that read one key head are its "units"; a work
+// item is a fixed set of units and has one owner for everything it writes. The
+// tiling depends on the shape alone - not on threads, not on the instruction
+// set - so that results do not depend on the former and the compiler can plan
+// the workspace without knowing the machine the program will run on.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_CPU_KERNELS_ATTENTIONTILING_H
+#define MESHWRIGHT_RUNTIME_CPU_KERNELS_ATTENTIONTILING_H
+
+#include "meshwright/runtime/ABI.h"
+
+namespace meshwright::cpu {
+
+/// Queries, and keys, of one tile.
+constexpr int64_t kTile = 64;
+/// Query rows handled together: masks are decided, and work is skipped, at this
+/// granularity.
+constexpr int64_t kGroup = 8;
+/// Rows of scratch tiles are padded to a multiple of the widest vector.
+constexpr int64_t kPad = 16;
+/// Threads that can work on one call; each needs scratch.
+constexpr int64_t kMaxThreads = 64;
+
+struct AttentionTiling {
+  explicit AttentionTiling(const MwAttention &shape);
+
+  int64_t depth;      ///< headDim rounded up to kPad
+  int64_t groupHeads; ///< query heads per key head
+  int64_t queryTiles, keyTiles;
+  int64_t units;    ///< queryTiles * groupHeads; unit u is tile u / groupHeads
+  int64_t keyHeads; ///< batch * kvHeads
+
+  /// Forward: each item takes `unitsPerItem` consecutive units of a key head.
+  int64_t unitsPerItem, chunks;
+  int64_t forwardItems() const { return keyHeads * chunks; }
+
+  /// Backward: part p of a key head takes its units p, p + parts, ...; with more
+  /// than one part, key and value gradients are summed afterwards, in order.
+  int64_t parts;
+  int64_t backwardItems() const { return keyHeads * parts; }
+
+  /// In floats: one thread's scratch, row terms, and partial key gradients.
+  int64_t forwardScratch, backwardScratch, deltaSize, partialSize;
+  /// dq in f32, where tensors are narrower.
+  int64_t dqSize;
+};
+
+/// One thread's scratch in the forward pass.
+struct ForwardScratch {
+  ForwardScratch(const AttentionTiling &tiling, float *base);
+  float *queries; ///< [units of item * kTile][depth]
+  float *output;  ///< [units of item * kTile][depth], not yet normalised
+  float *rowMax;  ///< [units of item * kTile]
+  float *rowSum;  ///< [units of item * kTile][kPad], a sum per vector lane
+  float *keys;    ///< [depth][kTile], times the scale
+  float *values;  ///< [kTile][depth]
+  float *scores;  ///< [kGroup][kTile]
+  int64_t size;   ///< of all, in floats
+};
+
+/// One thread's scratch in the backward pass.
+struct BackwardScratch {
+  BackwardScratch(const AttentionTiling &tiling, float *base);
+  float *keysT, *valuesT;     ///< [depth][kTile]; keys times the scale
+  float *keys;                ///< [kTile][depth]
+  float *queries, *gradients; ///< [kTile][depth]
+  float *weights, *slopes;    ///< [kTile][kTile]: P and dS
+  float *dkeys, *dvalues;     ///< [kTile][depth]
+  float *dqueries;            ///< [kGroup][depth]
+  int64_t size;               ///< of all, in floats
+};
+
+struct ForwardCall {
+  const MwAttention &shape;
+  const AttentionTiling &tiling;
+  const void *q, *k, *v; ///< of the shape's elementType, and so is out
+  void *out;
+  float *lse;
+};
+
+struct BackwardCall {
+  const MwAttention &shape;
+  const AttentionTiling &tiling;
+  const void *dout, *q, *k, *v, *out; ///< of the shape's elementType
+  const float *lse;
+  void *dq, *dk, *dv; ///< of the shape's elementType
+  float *dqSums;      ///< like dq; dq itself in f32
+  float *delta;       ///< [batch][heads][queries]: sum over headDim of dout * out
+  float *partials;    ///< [item][dk, dv][keyTiles * kTile][depth], if parts > 1
+};
+
+/// The kernels of one instruction set.
+struct AttentionKernels {
+  const char *name;
+  void (*forward)(const ForwardCall &call, int64_t item, float *scratch);
+  void (*backward)(const BackwardCall &call, int64_t item, float *scratch);
+};
+
+/// Those this machine can run, best first.
+const AttentionKernels *const *availableAttentionKernels(int *count);
+
+/// The public entry points with the kernels chosen by the caller, for tests.
+void attentionForward(const AttentionKernels &kernels, int threads, const MwAttention &shape,
+                      const void *q, const void *k, const void *v, void *out, float *lse,
+                      void *workspace);
+void attentionBackward(const AttentionKernels &kernels, int threads, const MwAttention &shape,
+                       const void *dout, const void *q, const void *k, const void *v,
+                       const void *out, const float *lse, void *dq, void *dk, void *dv,
+                       void *workspace);
+
+} // namespace meshwright::cpu
+
+#endif // MESHWRIGHT_RUNTIME_CPU_KERNELS_ATTENTIONTILING_H

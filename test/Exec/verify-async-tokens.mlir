@@ -1,0 +1,218 @@
+// RUN: meshwright-opt %s --exec-number-collectives --exec-verify -split-input-file -verify-diagnostics
+
+// A copy reads what a started collective writes.
+module attributes {exec.arena_bytes = 128 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
+    // expected-note @below {{it is started here}}
+    exec.all_reduce sum %x to %y over ["data"] {exec.async_token = 3 : i64} : memref<16xf32> to memref<16xf32>
+    // expected-error @below {{touches memory of collective 3, which may still run}}
+    exec.copy %x to %y : memref<16xf32> to memref<16xf32>
+    exec.wait 3
+  }
+}
+
+// -----
+
+// Another buffer at the same place: the plan is wrong, not the program.
+module attributes {exec.arena_bytes = 192 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %g = exec.buffer "g" gradient offset 128 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
+    %v = exec.view %y : memref<16xf32> -> memref<16xf32>
+    exec.copy %x to %g : memref<16xf32> to memref<16xf32>
+    exec.loop %i = 9 {
+      // expected-note @below {{it is started here}}
+      exec.all_reduce sum %g to %y over ["data"] {exec.async_token = 0 : i64} : memref<16xf32> to memref<16xf32>
+      // expected-error @below {{touches memory of collective 0, which may still run}}
+      exec.copy %x to %g : memref<16xf32> to memref<16xf32>
+      exec.wait 0
+    }
+  }
+}
+
+// -----
+
+// Two slots in turns are apart, but not from the iteration after the next.
+module attributes {exec.arena_bytes = 320 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %g = exec.buffer "g" gradient offset 192 : memref<2x16xf32>
+    %y = exec.buffer "y" output output "y" offset 64 : memref<2x16xf32>
+    exec.loop %i = 9 {
+      %turn = exec.shift %i by 0 modulo 2
+      %mine = exec.slot %g[%turn] : memref<2x16xf32> -> memref<16xf32>
+      %out = exec.slot %y[%turn] : memref<2x16xf32> -> memref<16xf32>
+      // expected-error @below {{touches memory of collective 0, which may still run}}
+      exec.copy %x to %mine : memref<16xf32> to memref<16xf32>
+      // expected-note @below {{it is started here}}
+      exec.all_reduce sum %mine to %out over ["data"] {exec.async_token = 0 : i64} : memref<16xf32> to memref<16xf32>
+    }
+    exec.wait 0
+  }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 128 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
+    // expected-error @below {{waits for 1, which nothing starts}}
+    exec.wait 1
+    exec.copy %x to %y : memref<16xf32> to memref<16xf32>
+  }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 128 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
+    // expected-error @below {{is started as 1 and may still run when the program ends}}
+    exec.all_reduce sum %x to %y over ["data"] {exec.async_token = 1 : i64} : memref<16xf32> to memref<16xf32>
+  }
+}
+
+// -----
+
+module attributes {exec.arena_bytes = 128 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
+    // expected-error @below {{has 'exec.async_token' but is neither communication nor a copy from or to the host}}
+    exec.copy %x to %y {exec.async_token = 1 : i64} : memref<16xf32> to memref<16xf32>
+  }
+}
+
+// -----
+
+// A part of a state that has not come yet.
+module attributes {exec.arena_bytes = 64 : i64, exec.host_bytes = 64 : i64} {
+  train.variable @m : tensor<16xf32> init <"constant", 0.0>
+  exec.program @step {
+    %m = exec.buffer "m" optimizer variable @m offset 0 : memref<16xf32, "host">
+    %here = exec.buffer "here" optimizer offset 0 : memref<16xf32>
+    // expected-note @below {{it is started here}}
+    exec.copy %m to %here {exec.async_token = 0 : i64} : memref<16xf32, "host"> to memref<16xf32>
+    // expected-error @below {{touches memory of copy 0, which may still run}}
+    exec.copy %here to %m {exec.async_token = 1 : i64} : memref<16xf32> to memref<16xf32, "host">
+    exec.wait 0
+    exec.wait 1
+  }
+}
+
+// -----
+
+// Copies to the host do not wait for communication.
+module attributes {exec.arena_bytes = 128 : i64, exec.host_bytes = 64 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
+    %kept = exec.buffer "kept" activation offset 0 : memref<16xf32, "host">
+    // expected-note @below {{it is started here}}
+    exec.all_reduce sum %x to %y over ["data"] {exec.async_token = 0 : i64} : memref<16xf32> to memref<16xf32>
+    // expected-error @below {{touches memory of collective 0, which may still run}}
+    exec.copy %y to %kept : memref<16xf32> to memref<16xf32, "host">
+    exec.wait 0
+  }
+}
+
+// -----
+
+// What computes cannot use memory of the host.
+module attributes {exec.arena_bytes = 64 : i64, exec.host_bytes = 64 : i64} {
+  exec.program @step {
+    %kept = exec.buffer "kept" activation offset 0 : memref<i32, "host">
+    exec.loop %i = 2 {
+      // expected-error @below {{uses 'memref<i32, "host">' of the host; copy it, see exec-offload}}
+      exec.store_index %i, %kept : memref<i32, "host">
+    }
+  }
+}
+
+// -----
+
+// The host's arena has a size of its own.
+module attributes {exec.arena_bytes = 64 : i64, exec.host_bytes = 64 : i64} {
+  exec.program @step {
+    %x = exec.buffer "x" input input "x" offset 0 : memref<16xf32>
+    // expected-error @below {{'kept' ends at 128, outside the host's arena of 64 bytes}}
+    %kept = exec.buffer "kept" activation offset 64 : memref<16xf32, "host">
+    exec.copy %x to %kept : memref<16xf32> to memref<16xf32, "host">
+  }
+}
+
+// -----
+
+// A copy of a caller's memory that the program changes but does not copy back.
+module attributes {exec.arena_bytes = 192 : i64, exec.host_bytes = 64 : i64} {
+  exec.program private @backward inouts(%kept: memref<2x16xf32, "host">) outs(%y: memref<16xf32>) attributes {exec.arena_bytes = 128 : i64} {
+    %x = exec.buffer "x" activation offset 0 : memref<16xf32>
+    %first = exec.view %kept : memref<2x16xf32, "host"> -> memref<16xf32, "host">
+    exec.copy %first to %x {exec.async_token = 0 : i64} : memref<16xf32, "host"> to memref<16xf32>
+    exec.wait 0
+    exec.copy %x to %y : memref<16xf32> to memref<16xf32>
+    // expected-error @below {{changes a copy of argument 0, which is not copied back to the host}}
+    exec.copy %y to %x : memref<16xf32> to memref<16xf32>
+  }
+}
+
+// -----
+
+// Its place is taken by the next slot: then too.
+module attributes {exec.arena_bytes = 192 : i64, exec.host_bytes = 1280 : i64} {
+  exec.program @step {
+    %in = exec.buffer "in" input input "in" offset 128 : memref<16xf32>
+    %kept = exec.buffer "kept" activation offset 0 : memref<20x16xf32, "host">
+    %x = exec.buffer "x" activation offset 0 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
+    exec.loop %i = 20 {
+      %slot = exec.slot %kept[%i] : memref<20x16xf32, "host"> -> memref<16xf32, "host">
+      exec.wait 0
+      exec.copy %in to %x : memref<16xf32> to memref<16xf32>
+      exec.copy %x to %slot {exec.async_token = 0 : i64} : memref<16xf32> to memref<16xf32, "host">
+    }
+    exec.loop %i = 20 reverse {
+      %slot = exec.slot %kept[%i] : memref<20x16xf32, "host"> -> memref<16xf32, "host">
+      exec.wait 0
+      exec.copy %slot to %x {exec.async_token = 1 : i64} : memref<16xf32, "host"> to memref<16xf32>
+      exec.wait 1
+      // expected-note @below {{the copy is changed here}}
+      exec.copy %in to %x : memref<16xf32> to memref<16xf32>
+    }
+    exec.loop %i = 20 {
+      %slot = exec.slot %kept[%i] : memref<20x16xf32, "host"> -> memref<16xf32, "host">
+      // expected-error @below {{reads 'kept' on the host, of which a changed copy was not copied back}}
+      exec.copy %slot to %x {exec.async_token = 2 : i64} : memref<16xf32, "host"> to memref<16xf32>
+      exec.wait 2
+      exec.copy %x to %y : memref<16xf32> to memref<16xf32>
+    }
+  }
+}
+
+// -----
+
+// A copy that was made too early.
+module attributes {exec.arena_bytes = 256 : i64, exec.host_bytes = 64 : i64} {
+  exec.program @step {
+    %in = exec.buffer "in" input input "in" offset 192 : memref<16xf32>
+    %kept = exec.buffer "kept" activation offset 0 : memref<16xf32, "host">
+    %x = exec.buffer "x" activation offset 0 : memref<16xf32>
+    %next = exec.buffer "next" activation offset 128 : memref<16xf32>
+    %y = exec.buffer "y" output output "y" offset 64 : memref<16xf32>
+    exec.copy %in to %next : memref<16xf32> to memref<16xf32>
+    exec.copy %next to %kept {exec.async_token = 0 : i64} : memref<16xf32> to memref<16xf32, "host">
+    exec.wait 0
+    exec.copy %kept to %x {exec.async_token = 1 : i64} : memref<16xf32, "host"> to memref<16xf32>
+    exec.wait 1
+    // expected-note @below {{it is changed here}}
+    exec.copy %next to %kept {exec.async_token = 2 : i64} : memref<16xf32> to memref<16xf32, "host">
+    exec.wait 2
+    // expected-error @below {{reads a copy of 'kept', which has changed on the host}}
+    exec.copy %x to %y : memref<16xf32> to memref<16xf32>
+  }
+}

@@ -1,0 +1,30 @@
+// RUN: not meshwright-opt %s --train-split-layers=chunks=4 2>&1 | FileCheck %s --check-prefix=MANY
+// RUN: not meshwright-opt %s --train-split-layers="chunks=2 cuts=3" 2>&1 | FileCheck %s --check-prefix=RANGE
+// RUN: not meshwright-opt %s --train-split-layers="chunks=2 cuts=0" 2>&1 | FileCheck %s --check-prefix=ZERO
+// RUN: not meshwright-opt %s --train-split-layers="chunks=3 cuts=2,1" 2>&1 | FileCheck %s --check-prefix=ORDER
+// RUN: not meshwright-opt %s --train-split-layers="chunks=3 cuts=1" 2>&1 | FileCheck %s --check-prefix=NUMBER
+// RUN: not meshwright-opt %s --train-split-layers="chunks=2 cuts=one" 2>&1 | FileCheck %s --check-prefix=WORD
+// RUN: not meshwright-opt %s --train-split-layers="chunks=2 every=2,2,2" 2>&1 | FileCheck %s --check-prefix=GROUPS
+// RUN: not meshwright-opt %s --train-split-layers=every=-1 2>&1 | FileCheck %s --check-prefix=NEGATIVE
+// RUN: sed 's/train.get @h.w/train.fill 0.0/; s/train.fill 0.0 :/train.fill 0.0 : () ->/' %s | not meshwright-opt - --train-split-layers=chunks=2 2>&1 | FileCheck %s --check-prefix=STACK
+
+// MANY: the model has 3 layers, fewer than the 4 parts of the pipeline (stages times chunks a stage); use a shorter mesh axis 'pipe' or fewer chunks, 3 parts at most
+// RANGE: cuts '3': layer 3 cannot begin a stage; with 3 layers split points are 1 to 2
+// ZERO: cuts '0': layer 0 cannot begin a stage
+// ORDER: cuts '2,1': 1 does not come after 2; layer numbers must ascend
+// NUMBER: cuts '1': 1 layer numbers make 2 parts, but the pipeline has 3; give 2
+// WORD: --cuts option: 'one': 'one' is no layer number
+// GROUPS: every: 3 numbers for 2 chunks; give one, or one for each
+// NEGATIVE: every: '-1' is no number of layers
+// STACK: takes slices of 'tensor<3x4x4xf32>', which is not a stacked variable, so the layers cannot be split into stages
+train.variable @h.w : tensor<3x4x4xf32> stacked init <"normal", 0.02> storage <"h.{layer}.w">
+func.func private @layer(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>) -> tensor<2x4xf32> {
+  %y = train.linear %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}
+func.func @loss(%x: tensor<2x4xf32>) -> tensor<f32> {
+  %w = train.get @h.w : tensor<3x4x4xf32>
+  %y = train.repeat @layer x 3 carry(%x) each(%w) shared() : (tensor<2x4xf32>, tensor<3x4x4xf32>) -> tensor<2x4xf32>
+  %loss = train.reduce sum %y over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
