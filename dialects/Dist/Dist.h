@@ -31,14 +31,14 @@ namespace meshwright::dist {
 /// memory: its FLOPs are counted apart.
 inline constexpr llvm::StringLiteral recomputedAttr = "dist.recomputed";
 
-/// Of a partitioned op next to layers that are split into chunks, until the program of a stage is
-/// made: for each result, of a repetition for what it carries, the names of the axes along which
-/// devices have the same value.
+/// An attribute of partitioned ops next to layers that are split into chunks, until each stage has
+/// its program: for each result, or for each carried value of a repeat, the names of the axes along
+/// which devices have the same value.
 inline constexpr llvm::StringLiteral replicatedAttr = "dist.replicated";
 
 /// The sharding in a tensor type, or null.
 ShardingAttr shardingOf(mlir::Type type);
-/// `type` with `sharding` (null: none) in place of what it carries.
+/// `type` with `sharding` (null: none) in place of its own.
 mlir::RankedTensorType withSharding(mlir::Type type, ShardingAttr sharding);
 
 /// The module's one mesh, or null after an error: floor 2 works on exactly one.

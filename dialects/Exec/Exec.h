@@ -22,20 +22,20 @@ inline constexpr llvm::StringLiteral kernelAttr = "exec.kernel", templateAttr = 
                                      iterationsAttr = "exec.iterations", chunksAttr = "exec.chunks",
                                      workspaceAttr = "exec.workspace", inplaceAttr = "exec.inplace",
                                      inPlaceAliasesAttr = "exec.inplace_aliases";
-/// Of an asynchronous collective or copy: the token that `exec.wait` waits for.
+/// Marks an asynchronous collective or copy: the token that `exec.wait` waits for.
 inline constexpr llvm::StringLiteral asyncTokenAttr = "exec.async_token";
-/// The number of an op whose results are observed, in the tensor form, and of a module
-/// whose ops have them that form as text.
+/// The id of an op whose results are observed, in the tensor form; and, on a module whose
+/// ops have ids, the tensor form as text.
 inline constexpr llvm::StringLiteral valueIdAttr = "exec.value_id",
                                      tensorFormAttr = "exec.tensor_form";
-/// Of attention in the tensor form: what become the attributes of exec.attention with these
-/// names.
+/// Attributes of attention in the tensor form, which become the attributes of exec.attention
+/// with these names.
 inline constexpr llvm::StringLiteral libraryAttr = "exec.library", reasonAttr = "exec.reason";
-/// Of a launch in the tensor form, each an array of i64: the inputs that are gradients, and the
+/// Attributes of a launch in the tensor form, arrays of i64: the inputs that are gradients, and the
 /// results that are the only input with its elements moved; see the dialect's description.
 inline constexpr llvm::StringLiteral gradientsAttr = "exec.gradients", movesAttr = "exec.moves";
-/// The number of a collective in a finished module, and of that module the groups of ranks
-/// that communicate; see the dialect's description.
+/// The number of a collective in a finished module, and the groups of ranks that communicate
+/// in that module; see the dialect's description.
 inline constexpr llvm::StringLiteral collectiveAttr = "exec.collective", groupsAttr = "exec.groups";
 /// Attributes of a module whose memory is assigned.
 inline constexpr llvm::StringLiteral arenaBytesAttr = "exec.arena_bytes",
@@ -49,7 +49,7 @@ bool isOnHost(mlir::Type type);
 mlir::MemRefType onHost(mlir::MemRefType type);
 mlir::MemRefType inArena(mlir::MemRefType type);
 
-/// What runs in order, asynchronous or not, without the program waiting for it.
+/// Queues whose ops run in order, asynchronous or not.
 enum class Queue { Communication, ToDevice, ToHost };
 /// The queue that an op runs in; nothing if the program runs it itself.
 std::optional<Queue> queueOf(mlir::Operation *op);

@@ -37,12 +37,13 @@ def Exec_Dialect : Dialect {
     With memory of the host, of type `memref<.., "host">`, also `exec.host_bytes`, the size
     of the host's arena, and `exec.host_memory`, bytes by category when most of it is live.
 
-    A collective of the memory form with `exec.async_token`, an i64, its async token, is
-    asynchronous, and so is a copy between the two arenas; see `exec.wait`.
+    A collective of the memory form, or a copy between the two arenas, is asynchronous if it
+    has an async token, the i64 `exec.async_token`; see `exec.wait`.
 
     A launch in the tensor form has `exec.gradients`, the numbers of the inputs from which an
     update computes its gradient, and `exec.moves`, the numbers of the results that are its only
-    input in another layout or type. `exec-form-kernels` knows both, and `exec-bufferize` needs them for categories.
+    input in another layout or type. `exec-form-kernels` writes both, and `exec-bufferize` reads
+    them to find the categories of buffers.
 
     A finished module has `exec.groups`, the groups of ranks that communicate: a list of their
     mesh axes, `["data", "tensor"]`, and the channel behind them if that is not 0. Each collective has

@@ -507,7 +507,7 @@ LogicalResult MatmulOp::verify() {
                             getSumA() || getSumB())))
     return failure();
   if (getPreactivation() && !getGelu())
-    return emitOpError("keeps what gelu is taken of, but takes none");
+    return emitOpError("keeps the input of gelu, but has no gelu");
   for (Value like : {getAddend(), getSlopeAt(), getPreactivation()})
     if (like && cast<MemRefType>(like.getType()).getNumElements() !=
                     getC().getType().getNumElements())

@@ -68,7 +68,7 @@ struct ProductShape {
   mlir::Type result;  ///< element type of C
 };
 
-/// What a library may do with a product's sums before it writes them, or beside that.
+/// An operation of a library on a product's sums before it writes them, or beside that.
 struct Epilogue {
   enum Kind {
     Addend,   ///< adds a matrix
@@ -81,7 +81,7 @@ struct Epilogue {
   unsigned factor = 0; ///< BiasGrad: 0 is A, 1 is B
 };
 
-/// What an object is linked with.
+/// The files that an object is linked with.
 struct RuntimeFiles {
   const char *archive;  ///< static library, in the runtime's folder
   const char *linkLine; ///< file of further arguments, one a line, beside the archive
@@ -162,7 +162,7 @@ public:
   /// machine's.
   virtual std::string getHostProcessor(Parameters parameters) const { return ""; }
   virtual RuntimeFiles getRuntimeFiles() const { return {}; }
-  /// What --emit has of a module at phase exec beside what all targets have.
+  /// The values of --emit that this target adds for a module at phase exec.
   virtual llvm::ArrayRef<llvm::StringLiteral> getEmissions() const { return {}; }
   /// The text of an exit or an emission.
   virtual mlir::FailureOr<std::string> emit(llvm::StringRef emission, mlir::ModuleOp module,

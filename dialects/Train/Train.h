@@ -30,7 +30,7 @@ namespace meshwright::train {
 ShardingRule ruleOf(mlir::Operation *op, llvm::StringRef text,
                     llvm::ArrayRef<std::pair<llvm::StringRef, int64_t>> known = {});
 
-/// ... of an element-wise op with broadcasting of trailing dimensions.
+/// The rule of an element-wise op with broadcasting of trailing dimensions.
 ShardingRule elementwiseRuleOf(mlir::Operation *op, bool linear, bool additive);
 
 /// Result types from a rule and operand types; element types are operand 0's.
@@ -47,10 +47,10 @@ mlir::LogicalResult inferBroadcast(llvm::StringRef opName, std::optional<mlir::L
 
 /// Whether tensor types agree in shape and element type; encodings may differ.
 bool equalButEncoding(mlir::TypeRange a, mlir::TypeRange b);
-/// ... or where both have floats, in shape: results that are sums may be of any.
+/// The same, but float types may differ: a sum may have any float type.
 bool equalButFloats(mlir::TypeRange a, mlir::TypeRange b);
 
-/// `type`, or f32 if that is a narrower float type: what sums and statistics are in.
+/// `type`, or f32 for narrower float types: the type of sums and statistics.
 mlir::Type atLeastF32(mlir::Type type);
 /// The tensor type `type` with another element type.
 mlir::RankedTensorType withElementType(mlir::Type type, mlir::Type element);

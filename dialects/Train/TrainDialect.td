@@ -15,7 +15,7 @@ def Train_Dialect : Dialect {
   let cppNamespace = "::meshwright::train";
   let summary = "Floor 1: what is computed, on global tensors";
   let description = [{
-    A transformer's training graph at the level a person draws it. Values are
+    A transformer's training graph, at the level at which a person draws it. Values are
     static-shaped tensors, whole (floor 1) or one device's part of them (after
     partitioning: same ops, smaller shapes). Parameters are symbols; a layer that
     repeats is one function that `train.repeat` calls once per layer.

@@ -22,7 +22,7 @@ class raw_ostream;
 
 namespace meshwright {
 
-/// What to generate code for.
+/// The machine to generate code for.
 struct CodegenOptions {
   /// An LLVM processor name (`znver4`, `x86-64-v3`), or empty for this machine
   /// with all of its features.
@@ -48,10 +48,10 @@ mlir::FailureOr<std::unique_ptr<llvm::Module>> translateToLLVM(mlir::ModuleOp lo
                                                                llvm::LLVMContext &context,
                                                                llvm::TargetMachine &machine);
 
-/// ... as text. Errors go to the module's location.
+/// The same IR as text. Errors go to the module's location.
 mlir::FailureOr<std::string> emitLLVM(mlir::ModuleOp lowered, const CodegenOptions &options = {});
 
-/// ... as a relocatable object, in bytes.
+/// The same code as a relocatable object, in bytes.
 mlir::FailureOr<std::string> emitObject(mlir::ModuleOp lowered,
                                         const CodegenOptions &options = {});
 
@@ -76,7 +76,7 @@ llvm::Error writeFileAtomically(llvm::StringRef bytes, llvm::StringRef output);
 /// The plan an executable or object carries.
 llvm::Expected<std::string> readPlan(llvm::StringRef file);
 
-/// What an assembler made of its kernels (plan::AssembledKernels); empty where none did.
+/// The code that an assembler made of its kernels (plan::AssembledKernels); empty without one.
 llvm::Expected<std::string> readAssembled(llvm::StringRef file);
 
 } // namespace meshwright

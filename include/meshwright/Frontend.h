@@ -13,7 +13,7 @@
 
 namespace meshwright {
 
-/// What a model's configuration leaves open.
+/// The choices that a model's configuration leaves open.
 struct ModelOptions {
   int64_t batch = 1;             ///< sequences of an optimizer step, over all ranks
   int64_t sequence = 0;          ///< tokens of a sequence; 0: its positions, at most 1024

@@ -16,7 +16,7 @@
 // How to give an op its meaning. Attach one of two interfaces as an external
 // model (lib/Interpreter/Model.h shortens that to one line per op):
 //   InterpretableOpInterface            computes results from operands;
-//   InterpretableCollectiveOpInterface  names the ranks that meet and computes
+//   InterpretableCollectiveOpInterface  names the ranks that communicate and computes
 //                                       all members' results from all operands.
 // A model may use its RankContext to call functions, to read and write variables
 // and to send and receive. Ops that implement CallOpInterface (func.call and

@@ -62,7 +62,7 @@ inline Names namesOf(Toggle) {
   return names;
 }
 
-/// Whether collectives run beside what is computed; automatic: if the target prefers it.
+/// Whether collectives run beside computation; automatic: if the target prefers it.
 enum class Overlap { automatic, on, off };
 inline Names namesOf(Overlap) {
   static constexpr llvm::StringLiteral names[] = {"auto", "on", "off"};
@@ -77,7 +77,7 @@ inline Names namesOf(ResidualChoice) {
   return names;
 }
 
-/// Says that `text` is none of `names`.
+/// An error that says that `text` is none of `names`.
 template <typename Choices> std::string notAmong(llvm::StringRef text, const Choices &names) {
   std::string meant = nearestName(text, names);
   return ("'" + text + "' is not supported; " +
@@ -110,13 +110,13 @@ struct Bytes {
 llvm::Error parseOption(llvm::StringRef text, Bytes &bytes);
 inline std::string optionText(const Bytes &bytes) { return bytes.text; }
 
-/// Bytes of a buffer, of which there is some.
+/// The bytes of a buffer, at least 1.
 struct BufferBytes : Bytes {
   BufferBytes() : Bytes{32 << 20, "32MiB"} {}
 };
 llvm::Error parseOption(llvm::StringRef text, BufferBytes &bytes);
 
-/// A probability, where one is given.
+/// A probability, or nothing.
 struct Probability {
   std::optional<double> value;
 };
@@ -130,7 +130,7 @@ struct LayerNumbers {
 llvm::Error parseOption(llvm::StringRef text, LayerNumbers &layers);
 std::string optionText(const LayerNumbers &layers);
 
-/// What the host's memory keeps.
+/// The memory that is kept on the host.
 struct Offload {
   bool optimizer = false, activations = false;
   bool any() const { return optimizer || activations; }
@@ -140,7 +140,7 @@ std::string optionText(const Offload &offload);
 
 //===--- options of passes --------------------------------------------------------===//
 
-/// What LLVM's command line reads an option of type T with.
+/// The parser by which LLVM's command line reads an option of type T.
 template <typename T> class ValueParser : public llvm::cl::basic_parser<T> {
 public:
   using llvm::cl::basic_parser<T>::basic_parser;
@@ -158,7 +158,7 @@ public:
 
 } // namespace meshwright
 
-/// Makes `Type` one that options of passes can have.
+/// Lets options of passes have the type `Type`.
 #define MESHWRIGHT_PASS_OPTION(Type)                                                               \
   template <> class llvm::cl::parser<Type> : public ::meshwright::ValueParser<Type> {              \
     using ValueParser::ValueParser;                                                                \

@@ -27,7 +27,7 @@
 namespace meshwright {
 
 /// The values of the flags of `meshwright compile`, as Options.def lists them, and what
-/// else a command line or a recipe says. Counts are global unless said.
+/// else a command line or a recipe says. Counts are global unless a field says otherwise.
 struct CompileOptions {
 #define OPTION(TYPE, FIELD, INITIAL, ...) TYPE FIELD = INITIAL;
 #include "meshwright/Options.def"
@@ -46,11 +46,11 @@ struct CompileOptions {
 /// One flag: the parser, the recipe reader and the help all read this table.
 struct Flag {
   const char *name;  ///< without dashes; also the key in a recipe
-  const char *value; ///< what stands for the value in help; empty for a switch
+  const char *value; ///< the word for the value in help; empty for a switch
   const char *help;
   std::vector<std::string> choices = {}; ///< empty: any value
-  /// Why the flag changes nothing beside the others, and what to do; empty if it does. Null: it
-  /// always does.
+  /// Why the flag has no effect beside the others, and a remedy; empty if it has one. Null: it
+  /// always has one.
   std::string (*idle)(const CompileOptions &) = nullptr;
   /// From which phase on IR holds what the flag decides, so that it can change nothing.
   std::optional<Phase> decided = std::nullopt;

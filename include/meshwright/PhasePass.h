@@ -27,7 +27,7 @@ inline llvm::LogicalResult checkNotPast(mlir::ModuleOp module, Phase to, llvm::S
   if (phase != std::end(phaseNames) && phase - std::begin(phaseNames) > unsigned(to))
     return module.emitError() << "the module is at phase " << name.getValue() << ", past "
                               << pass << ", which leads to phase " << leads;
-  // Text may have lost its attributes.
+  // An edit of the text may have removed the attribute.
   if (to < Phase::stages && !module.getOps<mlir::ModuleOp>().empty())
     return module.emitError() << "the module holds a program for each kind of device, as from "
                               << "phase stages on, past " << pass << ", which leads to phase "
@@ -35,7 +35,7 @@ inline llvm::LogicalResult checkNotPast(mlir::ModuleOp module, Phase to, llvm::S
   return mlir::success();
 }
 
-/// A pass on the way to phase `to`. All passes are, so none forgets the check.
+/// The base of all passes, each on the way to phase `to`, so that none forgets the check.
 template <Phase to> class PhasePass : public mlir::OperationPass<mlir::ModuleOp> {
 protected:
   using OperationPass::OperationPass;

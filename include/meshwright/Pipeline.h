@@ -17,10 +17,10 @@ namespace meshwright {
 
 /// The phase called `name` by --emit, or nothing (llvm, object, exe).
 std::optional<Phase> phaseNamed(llvm::StringRef name);
-/// What --emit calls `phase`.
+/// The name of `phase` for --emit.
 llvm::StringRef nameOf(Phase phase);
 
-/// The phase IR is at: what the module's attribute `meshwright.phase` says, or
+/// The phase of a module: that in its attribute `meshwright.phase`, or
 /// `train`.
 llvm::Expected<Phase> phaseOf(mlir::ModuleOp module);
 
@@ -48,8 +48,8 @@ llvm::Expected<std::vector<RematPolicy>> chooseRemat(mlir::ModuleOp module, Comp
 llvm::Expected<ResidualChoice> chooseResiduals(mlir::ModuleOp module, CompileOptions options,
                                                double budget);
 
-/// Makes buildPipeline known as `--meshwright-pipeline`, with the flags that passes read, from
-/// and to as options.
+/// Makes buildPipeline known as `--meshwright-pipeline`, with the flags that passes read and
+/// `from` and `to` as options.
 void registerPipeline();
 
 /// Writes the module, and makes `manager` write it after each pass that changes it, to
@@ -79,12 +79,12 @@ llvm::Error fit(llvm::ArrayRef<std::string> args, mlir::MLIRContext &context,
 /// `meshwright inspect EXE`: the executable's plan as tables or as JSON, or its kernels.
 llvm::Error inspect(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os);
 
-/// `meshwright schedule NAME --stages P --microbatches M ...`: what each stage of a
-/// pipeline does when.
+/// `meshwright schedule NAME --stages P --microbatches M ...`: the tasks of each
+/// stage of a pipeline, and their times.
 llvm::Error showSchedule(llvm::ArrayRef<std::string> args, llvm::raw_ostream &os);
 
-/// `meshwright diff A B`: what the plans of two executables or report files say
-/// differently, as tables; true if they differ.
+/// `meshwright diff A B`: the differences of the plans of two executables
+/// or report files, as tables; true if there are any.
 llvm::Expected<bool> diff(llvm::StringRef a, llvm::StringRef b, llvm::raw_ostream &os);
 
 /// `meshwright replay DIR`: runs the program of a dumped step in the interpreter from the

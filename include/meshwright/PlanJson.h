@@ -35,7 +35,7 @@ void put(llvm::json::Object &object, const char *key, const std::optional<T> &fi
 }
 } // namespace detail
 
-/// A struct with fields, as llvm::json::Value takes it.
+/// Turns a struct with fields into JSON.
 template <typename T, detail::IfFields<T> = true> llvm::json::Value toJSON(const T &value) {
   llvm::json::Object object;
   T::fields(value,
@@ -43,7 +43,7 @@ template <typename T, detail::IfFields<T> = true> llvm::json::Value toJSON(const
   return object;
 }
 
-/// ... and as llvm::json::fromJSON does. Keys that are no fields are passed over.
+/// Reads a struct as llvm::json::fromJSON does, and ignores keys that are no fields.
 template <typename T, detail::IfFields<T> = true>
 bool fromJSON(const llvm::json::Value &value, T &result, llvm::json::Path path) {
   llvm::json::ObjectMapper object(value, path);
@@ -54,7 +54,7 @@ bool fromJSON(const llvm::json::Value &value, T &result, llvm::json::Path path) 
   return fine;
 }
 
-/// What a text says. An error says where it is no JSON of a T.
+/// Reads a T from text. An error says where the text is no JSON of a T.
 template <typename T> llvm::Expected<T> parse(llvm::StringRef text) {
   llvm::Expected<llvm::json::Value> value = parseJson(text);
   if (!value)

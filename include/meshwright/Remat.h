@@ -16,8 +16,8 @@
 
 namespace meshwright {
 
-/// A policy with what it comes to on one device and microbatch, by the graph of the
-/// layers: bytes held when most is, and FLOPs run again, collectives as flopsPerByteSent.
+/// A policy and its costs on one device and microbatch, by the graph of the layers:
+/// the largest sum of bytes held, and FLOPs run again, collectives as flopsPerByteSent.
 struct RematCandidate {
   RematPolicy policy;
   double bytes = 0, cost = 0;
@@ -32,7 +32,7 @@ public:
   RematEstimates(mlir::ModuleOp module, std::vector<planner::HeldAtBackward> held, bool anyGroups);
   ~RematEstimates();
 
-  /// Every policy with a name, and of those with a price each that none is better than in
+  /// Every policy with a name, and each policy with a price that no other one beats in
   /// both bytes and cost. Ascending in cost.
   std::vector<RematCandidate> candidates();
   /// A lower bound of the cost of every choice of that kind that holds at most `bytes`.

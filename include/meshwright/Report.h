@@ -15,7 +15,7 @@
 
 namespace meshwright {
 
-/// What is live at each op of an entry point, an entry of `memory_over_time` in docs/plan.md.
+/// The bytes live at each op of an entry point, as `memory_over_time` in docs/plan.md.
 struct MemoryOverTime {
   struct Point {
     int64_t op = 0;
@@ -38,7 +38,7 @@ struct MemoryOverTime {
                     v("points", self.points); v("tasks", self.tasks);)
 };
 
-/// The plan of a compiled module, and what a report has beside it, if asked for.
+/// The plan of a compiled module, and further data of a report, if asked for.
 struct Plan : plan::Plan {
   std::string json; ///< the text that the executable carries
   std::vector<MemoryOverTime> memoryOverTime; ///< for each program and entry point
@@ -54,10 +54,10 @@ llvm::Error writeReport(const Plan &plan, llvm::StringRef directory);
 
 /// Fails unless the plan satisfies `condition`: quantities joined by +, `<=`, `<`,
 /// `>=` or `>`, and a number with or without a unit, e.g. peak<=70GiB. Bytes of a
-/// rank: `peak`, its arena; `device`, that and the allowances beside it; what a category of memory has at the peak, e.g.
-/// `parameter`; `communication`, what it sends in a step, on average over ranks, or
-/// `communication[data,tensor]`, of that what goes along these axes. Else `flops` of a
-/// step over all ranks, and `collectives`, calls in a step.
+/// rank: `peak`, its arena; `device`, that and the allowances beside it; a category of memory at
+/// the peak, e.g. `parameter`; `communication`, the bytes sent in a step, on average over ranks, or
+/// `communication[data,tensor]`, those of them sent along these axes. Others are `flops` of
+/// a step over all ranks, and `collectives`, calls in a step.
 llvm::Error checkAssertion(const plan::Plan &plan, llvm::StringRef condition);
 
 /// Prints the differences of two plans as tables and returns the number of rows that

@@ -52,7 +52,7 @@ template <typename Names> std::string nearestName(std::string_view word, const N
   return nearest;
 }
 
-/// What CLI11 says of a flag without its value, "--batch: 1 required B missing", plainly.
+/// Rewrites CLI11's message for a flag without its value, "--batch: 1 required B missing".
 inline std::string plainly(std::string message) {
   static constexpr std::string_view middle = ": 1 required ", ending = " missing";
   size_t at = message.find(middle), end = message.rfind(ending);

@@ -25,9 +25,9 @@ struct Collective {
   unsigned group;
   int64_t members = 1;
   llvm::SmallVector<Segment> segments = {};
-  /// What the group's members send each other in one call.
+  /// Bytes that the group's members send each other in one call.
   int64_t groupBytes = 0;
-  /// What each of them allocates for that, where they send messages.
+  /// Memory that each member allocates for the call, if they send messages.
   Scratch scratch = {};
   /// How often the call is made in one run of `step` and of `eval`, where it is made.
   llvm::SmallVector<std::pair<llvm::StringRef, int64_t>, 2> runs = {};
@@ -42,11 +42,11 @@ struct Collective {
 struct Communication {
   /// The mesh axes of each group.
   llvm::SmallVector<llvm::SmallVector<llvm::StringRef>> groups;
-  /// What each group's communicator allocates at most.
+  /// Bytes that each group's communicator allocates at most.
   llvm::SmallVector<int64_t> scratchBytes;
   llvm::SmallVector<Collective> collectives;
 
-  /// Of a module that exec-verify has accepted.
+  /// The module must have passed exec-verify.
   explicit Communication(mlir::ModuleOp module);
   /// The number of a group, which some op of the module names.
   unsigned numberOf(mlir::ArrayAttr group) const {

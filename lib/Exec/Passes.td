@@ -90,7 +90,7 @@ def ExecAssignTarget : PhasePass<"exec-assign-target", "exec"> {
 }
 
 def ExecFuseEpilogues : PhasePass<"exec-fuse-epilogues", "exec"> {
-  let summary = "Lets the matrix library do what comes right after a product";
+  let summary = "Lets the matrix library compute the op after a product";
   let description = [{
     The pass works for targets whose library has epilogues. If only one op reads the result of
     a product and stands in the same block, the product absorbs it and becomes an
@@ -372,11 +372,11 @@ def ExecAssignOffsets : PhasePass<"exec-assign-offsets", "exec"> {
 def ExecNumberCollectives : PhasePass<"exec-number-collectives", "exec"> {
   let summary = "Gives collectives and groups of ranks their numbers";
   let description = [{
-    Works on the whole module, as ranks of all programs share groups. Each collective gets
-    `exec.collective`, its row in the plan, in the order of programs and of the ops in them. The module gets
-    `exec.groups`: the axes, and the channel, of each group in which ranks communicate or
-    count their own rank. Their order is final by now; generated code, the plan and predicted traces
-    read the numbers here.
+    The pass works on the whole module, because ranks of all programs share groups. Each
+    collective gets `exec.collective`, its row in the plan, in the order of programs and of the
+    ops in them. The module gets `exec.groups`: the axes and the channel of each group in which
+    ranks communicate or ask for their rank. Both orders are final; generated code, the plan and
+    predicted traces read them.
   }];
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }

@@ -51,12 +51,12 @@ struct PipelineSchedule {
   bool splitsBackward = false;
   /// The stage that holds each chunk.
   llvm::SmallVector<int64_t> stageOf;
-  /// What each stage does, in order.
+  /// The tasks of each stage, in order.
   std::vector<std::vector<Task>> order;
 
   int64_t stages() const { return order.size(); }
   int64_t chunks() const { return stageOf.size(); }
-  /// What `task` needs done first.
+  /// The tasks that must end before `task`.
   llvm::SmallVector<Task, 2> needs(const Task &task) const;
 };
 

@@ -19,13 +19,13 @@
 
 namespace meshwright {
 
-/// What a layer's backward computes again.
+/// Which values a layer's backward recomputes.
 struct RematPolicy {
   /// Layers of which only the first one's input is kept; 0: the square root of their
   /// number.
   int64_t every = 1;
-  /// What a byte is worth in FLOPs: within a layer, what costs less is computed
-  /// again. Absent: everything that the backward reads is kept.
+  /// The price of a byte in FLOPs: within a layer, values that cost less are
+  /// recomputed. Absent: everything that the backward reads is kept.
   std::optional<double> price;
 
   /// As parsePolicy reads it.

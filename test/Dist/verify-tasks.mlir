@@ -59,7 +59,7 @@ module @stage0 attributes {dist.coordinates = {pipe = 0 : i64}, dist.held = 1 : 
   func.func @step(%x: tensor<4xf32>) {
     %y0, %k0 = func.call @forward.0(%x) {dist.task = "F0.0"} : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
     dist.send %y0 to 1 channel 0 over <@mesh {pipe}> : tensor<4xf32>
-    // expected-error @+1 {{is when the stage keeps what 2 forward tasks made, F0.0, F1.0; its schedule says 1 at most}}
+    // expected-error @+1 {{runs while the stage keeps results of 2 forward tasks, F0.0, F1.0; its schedule allows 1 at most}}
     %y1, %k1 = func.call @forward.0(%x) {dist.task = "F1.0"} : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
     dist.send %y1 to 1 channel 0 over <@mesh {pipe}> : tensor<4xf32>
     %d0 = dist.recv from 1 channel 1 over <@mesh {pipe}> : tensor<4xf32>
@@ -107,7 +107,7 @@ module @stage0 attributes {dist.coordinates = {pipe = 0 : i64}, dist.held = 1 : 
     dist.send %y0 to 1 channel 0 over <@mesh {pipe}> : tensor<4xf32>
     %d0 = dist.recv from 1 channel 1 over <@mesh {pipe}> : tensor<4xf32>
     func.call @backward.0(%k0, %d0) {dist.task = "B0.0"} : (tensor<4xf32>, tensor<4xf32>) -> ()
-    // expected-error @+1 {{is when the stage keeps what 2 forward tasks made, F0.0, F1.0; its schedule says 1 at most}}
+    // expected-error @+1 {{runs while the stage keeps results of 2 forward tasks, F0.0, F1.0; its schedule allows 1 at most}}
     %y1, %k1 = func.call @forward.0(%x) {dist.task = "F1.0"} : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
     dist.send %y1 to 1 channel 0 over <@mesh {pipe}> : tensor<4xf32>
     %d1 = dist.recv from 1 channel 1 over <@mesh {pipe}> : tensor<4xf32>

@@ -39,8 +39,8 @@ extern const uint64_t meshwright_plan_size;
 #define MW_WEAK
 #endif
 
-/// What the program computes, as text for `meshwright replay`; only of an executable that
-/// calls mw_observe. Not zero-terminated.
+/// The program as text for `meshwright replay`; only executables have it that
+/// call mw_observe. Not zero-terminated.
 extern const char meshwright_program[] MW_WEAK;
 extern const uint64_t meshwright_program_size MW_WEAK;
 

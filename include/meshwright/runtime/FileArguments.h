@@ -16,7 +16,7 @@
 
 namespace meshwright {
 
-/// What a flag's value names. The flag tables say it, so that no flag escapes the checks.
+/// The kind of file that a flag names. Flag tables say it, so that no flag escapes the checks.
 enum class FileUse { None, Input, Output, InputFolder, OutputFolder };
 
 /// One file or folder of a command line.
@@ -24,7 +24,7 @@ struct FileArgument {
   std::string flag; ///< as messages call it, "--metrics"
   std::string path;
   FileUse use = FileUse::None;
-  /// Of an output folder: patterns of the names it gets, separated by blanks.
+  /// Patterns of the names that are written to an output folder, separated by blanks.
   const char *writes = "";
 
   bool isFolder() const { return use == FileUse::InputFolder || use == FileUse::OutputFolder; }

@@ -58,13 +58,13 @@ struct Allowance {
 
 //===--- programs ---------------------------------------------------------===//
 
-/// What one run of an entry point copies between host and device.
+/// Bytes that one run of an entry point copies between host and device.
 struct CopiedBytes {
   int64_t toDevice = 0, toHost = 0;
   MESHWRIGHT_FIELDS(v("to_device", self.toDevice); v("to_host", self.toHost);)
 };
 
-/// What an assembler made of a kernel for one architecture.
+/// The result of assembling a kernel for one architecture.
 struct Assembled {
   string arch;
   int64_t registers = 0, spilledBytes = 0;
@@ -92,7 +92,7 @@ struct PeakBuffer {
                     v("location", self.location);)
 };
 
-/// What is live when most is.
+/// The buffers that are live when the sum of their bytes is largest.
 struct Peak {
   string program;
   int64_t op = 0, ops = 0;
@@ -105,7 +105,7 @@ struct Peak {
                     v("buffers", self.buffers); v("others", self.others);)
 };
 
-/// What some of the ranks run; all, where there is only one.
+/// A program that some of the ranks run, or all ranks if there is only one.
 struct Program {
   string name;
   Table<Shape> at; ///< coordinates of its ranks on some axes
@@ -226,14 +226,14 @@ struct Attention {
 
 //===--- beside the plan --------------------------------------------------===//
 
-/// What an assembler made of a program's kernels, by name.
+/// The results of assembling a program's kernels, by name.
 struct AssembledProgram {
   Table<List<Assembled>> kernels;
   MESHWRIGHT_FIELDS(v("kernels", self.kernels);)
 };
 
-/// ... of all programs. It follows from the plan, so executables carry it in a section of its own,
-/// and `meshwright inspect` shows it with the plan.
+/// Those of all programs. They follow from the plan: executables carry them in their own section,
+/// and `meshwright inspect` shows them with the plan.
 struct AssembledKernels {
   List<AssembledProgram> programs;
   MESHWRIGHT_FIELDS(v("programs", self.programs);)
@@ -244,7 +244,7 @@ struct AssembledKernels {
 constexpr int64_t version = 1;
 constexpr char hashKey[] = "hash";
 
-/// What concerns all ranks alike.
+/// The part of the plan that is the same for all ranks.
 struct Header {
   int64_t version = plan::version;
   string hash; ///< over everything else

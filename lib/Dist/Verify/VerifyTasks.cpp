@@ -75,10 +75,10 @@ static LogicalResult verifyHeld(func::FuncOp function, const TaskCalls &calls) {
     if (kept.count(op))
       held.insert(op);
     if (int64_t(held.size()) > claim.getInt()) {
-      InFlightDiagnostic error = op->emitOpError("is when the stage keeps what ")
-                                 << held.size() << " forward tasks made, ";
+      InFlightDiagnostic error = op->emitOpError("runs while the stage keeps results of ")
+                                 << held.size() << " forward tasks, ";
       llvm::interleaveComma(held, error, [&](Operation *kept) { error << calls.lookup(kept).str(); });
-      return error << "; its schedule says " << claim.getInt() << " at most";
+      return error << "; its schedule allows " << claim.getInt() << " at most";
     }
     for (Operation *done : endingAt[op])
       held.remove(done);

@@ -34,18 +34,18 @@ public:
   Arena(const Arena &) = delete;
   Arena &operator=(const Arena &) = delete;
 
-  /// What the program is called with.
+  /// The address that the program is called with.
   virtual char *program() const = 0;
-  /// What the host reads and writes.
+  /// The memory that the host reads and writes.
   char *data() const { return host; }
-  /// What the plan keeps on the host; null if nothing.
+  /// The memory that the plan keeps on the host; null without any.
   char *onHost() const { return kept; }
   VariableAddresses variables() const { return {host, kept}; }
   template <typename T> T *at(int64_t offset) const { return reinterpret_cast<T *>(host + offset); }
 
-  /// What the host wrote from byte `begin` to `end` is there for the program's next run.
+  /// Gives the program's next run the bytes that the host wrote from `begin` to `end`.
   virtual void upload(int64_t begin, int64_t end) = 0;
-  /// What the program's last run left there is what the host reads.
+  /// Gives the host the bytes that the program's last run left there.
   virtual void download(int64_t begin, int64_t end) = 0;
   /// The host does not look at these bytes before it downloads or writes them again.
   virtual void forget(int64_t, int64_t) {}

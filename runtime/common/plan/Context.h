@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-/// What generated code hands back on every call.
+/// The state of a rank, which generated code passes with every call.
 struct MwContext {
   MwContext(const meshwright::Plan &plan, std::unique_ptr<meshwright::Communicator> world,
             int threads, meshwright::RankStatus &status);
@@ -48,13 +48,13 @@ struct MwContext {
   char *hostArena = nullptr;
   /// Bytes that the program has copied from there, and to there.
   int64_t copiedBytes[2] = {0, 0};
-  /// What the plan says of them.
+  /// The plan's rows of collectives.
   std::unique_ptr<meshwright::Calls> calls;
   /// Null unless --trace is given.
   std::unique_ptr<meshwright::Trace> trace;
   /// Null but in the step that --dump is to write.
   std::unique_ptr<meshwright::Dump> dump;
-  /// What the program sends and receives goes through it. Last: these threads use the rest.
+  /// Runs what the program sends and receives. Declared last, because its threads use the rest.
   meshwright::CommunicationQueue communication;
   /// Copies from the host's memory and to it, where the host computes.
   meshwright::CommunicationQueue transfers[2]{meshwright::CommunicationQueue(4),

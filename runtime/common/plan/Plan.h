@@ -108,18 +108,18 @@ struct AttentionEntry {
   std::string location;
 };
 
-/// What some of the ranks run; all, where there is only one.
+/// A program that some of the ranks run, or all ranks if there is only one.
 struct Program {
   std::string name;
   /// Axes of the mesh, and the coordinates of its ranks on them.
   std::vector<std::pair<int, std::vector<int64_t>>> at;
   int64_t arenaBytes = 0, hostBytes = 0;
   std::vector<MemoryLine> memory, hostMemory;
-  /// For what a device holds beside the arena; none where the host computes.
+  /// Memory of a device beside the arena; none if the host computes.
   std::vector<MemoryLine> allowances;
 };
 
-/// As one rank sees it: arena, memory, variables, inputs and outputs are those of its
+/// The plan as one rank sees it: arena, memory, variables, inputs and outputs are those of its
 /// program.
 struct Plan : plan::Header {
   std::vector<int> dataAxes; ///< indices into mesh, outermost first

@@ -14,12 +14,12 @@
 
 namespace meshwright {
 
-/// Of a group's communicator whose collectives run beside computation: enough for NVLink, and an
-/// eighth of a large GPU.
+/// Channels of a group whose collectives run beside computation: enough for NVLink, and an eighth
+/// of a large GPU.
 constexpr int64_t ncclGroupChannels = 16;
-/// Of others NCCL chooses itself, 32 at most unless NCCL_MAX_CTAS says otherwise.
+/// Channels of other groups, which NCCL chooses: 32 at most unless NCCL_MAX_CTAS says otherwise.
 constexpr int64_t ncclFreeChannels = 32;
-/// Of one for messages between two ranks, of which a rank may have many.
+/// Channels for messages between two ranks; a rank may have many such communicators.
 constexpr int64_t ncclMessageChannels = 4;
 
 } // namespace meshwright
