@@ -146,6 +146,6 @@ void meshwright::registerDistAnnotations() {
        "all choices that are cheapest at some price of a byte (LayerPairs.h, RecomputeGraph.h)",
        annotateRecompute},
       {"annotate-parts",
-       "Say which phase of which pipeline chunk each op belongs to (StageParts.h)", annotateParts},
+       "Say which task of which pipeline chunk each op belongs to (StageParts.h)", annotateParts},
   });
 }

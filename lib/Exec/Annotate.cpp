@@ -66,13 +66,13 @@ static LogicalResult annotateRowSpaces(ModuleOp module) {
   return success();
 }
 
-static LogicalResult annotateTies(ModuleOp module) {
+static LogicalResult annotateInPlaceAliases(ModuleOp module) {
   llvm::MapVector<StringAttr, SmallVector<func::CallOp>> calls;
   module.walk([&](func::CallOp call) { calls[call.getCalleeAttr().getAttr()].push_back(call); });
   for (auto &[name, callers] : calls) {
     auto callee = module.lookupSymbol<func::FuncOp>(name);
     if (callee && !callee.isExternal())
-      callee->setAttr("exec.ties",
+      callee->setAttr(inPlaceAliasesAttr,
                       Builder(callee).getDenseI64ArrayAttr(findInPlaceAliases(callee, callers)));
   }
   return success();
@@ -87,9 +87,9 @@ void meshwright::registerExecAnnotations() {
       {"annotate-row-spaces",
        "Say which rows each op of a kernel walks, and how its tensors lie in them (RowSpace.h)",
        annotateRowSpaces},
-      {"annotate-ties",
+      {"annotate-inplace-aliases",
        "Say in the place of which argument each result of a called function can be computed, or "
        "-1 (InPlaceAliases.h)",
-       annotateTies},
+       annotateInPlaceAliases},
   });
 }

@@ -1,7 +1,7 @@
 // RUN: split-file %s %t
 // RUN: meshwright-opt %t/step.mlir --exec-inline-repeats --exec-order --exec-bufferize --exec-assign-offsets --exec-verify | FileCheck %s
-// RUN: meshwright-opt %t/step.mlir --exec-inline-repeats --annotate-ties | FileCheck %s --check-prefix=TIES
-// RUN: meshwright-opt %t/keep.mlir --exec-inline-repeats --annotate-ties | FileCheck %s --check-prefix=NOTIES
+// RUN: meshwright-opt %t/step.mlir --exec-inline-repeats --annotate-inplace-aliases | FileCheck %s --check-prefix=ALIAS
+// RUN: meshwright-opt %t/keep.mlir --exec-inline-repeats --annotate-inplace-aliases | FileCheck %s --check-prefix=NOALIAS
 // RUN: meshwright-opt %t/keep.mlir --exec-inline-repeats --exec-bufferize | FileCheck %s --check-prefix=KEEP
 // RUN: meshwright-opt %t/variables.mlir --exec-inline-repeats | FileCheck %s --check-prefix=GET
 // RUN: not meshwright-opt %t/recursion.mlir --exec-bufferize 2>&1 | FileCheck %s --check-prefix=RECURSION
@@ -35,8 +35,8 @@ func.func private @forward(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> (tensor<
 }
 
 // The gradient can be added up where its accumulator is, argument 1.
-// TIES: func.func private @forward({{.*}} {exec.ties = array<i64: -1, -1>}
-// TIES: func.func private @backward({{.*}} {exec.ties = array<i64: 1>}
+// ALIAS: func.func private @forward({{.*}} {exec.inplace_aliases = array<i64: -1, -1>}
+// ALIAS: func.func private @backward({{.*}} {exec.inplace_aliases = array<i64: 1>}
 // CHECK: exec.program private @backward ins(%[[DY:[a-z0-9]+]]: memref<4x8xf32>, %[[K:[a-z0-9]+]]: memref<4x8xf32>) inouts(%[[ACC:[a-z0-9]+]]: memref<8x8xf32>)
 // CHECK-NEXT: %[[T:.*]] = exec.buffer
 // CHECK-NEXT: exec.launch @act ins(%[[DY]] : memref<4x8xf32>) outs(%[[T]] : memref<4x8xf32>)
@@ -74,7 +74,7 @@ func.func @step(%x: tensor<2x4x8xf32> {train.input = "x"}) {
 // An argument that a caller still needs is not written over.
 
 //--- keep.mlir
-// NOTIES: func.func private @add({{.*}} {exec.ties = array<i64: -1>}
+// NOALIAS: func.func private @add({{.*}} {exec.inplace_aliases = array<i64: -1>}
 // KEEP: exec.program private @add ins(%{{.*}}: memref<8x8xf32>, %{{.*}}: memref<4x8xf32>) outs(%{{.*}}: memref<8x8xf32>)
 // KEEP: exec.copy
 func.func private @add(%acc: tensor<8x8xf32>, %x: tensor<4x8xf32>) -> tensor<8x8xf32> {

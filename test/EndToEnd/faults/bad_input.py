@@ -300,7 +300,7 @@ def bad_compile(golden):
                 seq=None, mesh=mesh)
     refused("--dropout cannot change 'd.mlir'", model="d.mlir", dropout=0.5)
     compile(golden.config, "planned.mlir", batch=8, seq=64, mesh="data=2", emit="exec")
-    refused("--overlap cannot change 'planned.mlir'", "planned already", model="planned.mlir", overlap="on")
+    refused("--overlap cannot change 'planned.mlir'", "assigned already", model="planned.mlir", overlap="on")
     refused("'d.mlir' is already at phase dist, past --emit step", model="d.mlir", emit="step")
     write("s.mlir", pathlib.Path("d.mlir").read_text().replace('phase = "dist"', 'phase = "done"'))
     refused("'done'", "train, step, dist", model="s.mlir")

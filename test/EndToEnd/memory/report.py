@@ -245,7 +245,7 @@ compile(config, "sgd.mlir", emit="exec", report="sgd", optimizer="sgd", mesh="da
 diff("exe", "sgd/report.json", 1, r"optimizer +adamw -> sgd", r"norm.weight.momentum +32 f32, dim 0 over data -> -")
 # A difference in what has no table of its own.
 json.dump(dict(one, hash="0" * 16), open("hash.json", "w"))
-diff("one/report.json", "hash.json", 1, "other places in the arena")
+diff("one/report.json", "hash.json", 1, "other offsets in the arena")
 open("half.json", "w").write(open("one/report.json").read()[:1000])
 diff("exe", "half.json", 2, "half.json' has no whole plan")
 diff("exe", "nothing", 2, "cannot read 'nothing'")
