@@ -12,6 +12,9 @@ import re
 import subprocess
 import sys
 
+sys.path.append(sys.path[0] + "/../../EndToEnd")
+from harness import ir
+
 WANTED = 24 << 10  # bytes on their way to a multiprocessor
 MUCH = 32 << 20  # bytes that a launch moves: more than it takes to fill the GPU a few times
 REGISTERS, WARPS, BLOCKS, SHARED = 16384, 16, 32, 227 << 10  # of a quarter, of a quarter; of a multiprocessor
@@ -97,7 +100,7 @@ def main():
                             "-o", str(folder / f"{model}.{stage}")], check=True)
         run = subprocess.run(["ptxas", "-v", "-arch=sm_90", str(folder / f"{model}.ptx"), "-o", "/dev/null"],
                              capture_output=True, text=True, check=True)
-        moved, templates = launches((folder / f"{model}.exec").read_text())
+        moved, templates = launches(ir(folder / f"{model}.exec"))
         stages = {}
         for name in moved:
             stages[name.replace(".", "$")] = name
