@@ -340,7 +340,11 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
   if (choice == ResidualChoice::written)
     for (Operation &op : back)
       if (!isa<KernelOpInterface>(op))
-        preferred.insert(op.operand_begin(), op.operand_end());
+        for (Value value : op.getOperands()) {
+          while (auto reshape = value.getDefiningOp<ReshapeOp>()) // a view
+            value = reshape.getX();
+          preferred.insert(value);
+        }
   Residuals residuals = chooseResiduals(body, needed, isFree, preferred);
   IRMapping map;
   llvm::SetVector<Value> taken(needed);

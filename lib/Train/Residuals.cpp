@@ -57,7 +57,7 @@ Residuals meshwright::train::chooseResiduals(Block &forward, const llvm::SetVect
   SmallVector<Value> recomputed;
   for (Operation &op : forward)
     for (Value result : op.getResults()) {
-      if (!needed.contains(result) || available(result))
+      if (!(needed.contains(result) || preferred.contains(result)) || available(result))
         continue;
       llvm::SetVector<Value> missing = missingFor(result);
       int64_t cost = 0;

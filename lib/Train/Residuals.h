@@ -19,8 +19,9 @@ struct Residuals {
 };
 
 /// Decides for the `needed` values of `forward`, one block. `isFree` says which
-/// values the backward has without storing (parameters, shared operands). `preferred` are
-/// kept if the forward writes them to memory anyway, even if they can be computed again.
+/// values the backward has without storing (parameters, shared operands). `preferred`, of
+/// which views or they themselves are needed, are kept if the forward writes them to memory
+/// anyway, even if they can be computed again.
 Residuals chooseResiduals(mlir::Block &forward, const llvm::SetVector<mlir::Value> &needed,
                           llvm::function_ref<bool(mlir::Value)> isFree,
                           const llvm::DenseSet<mlir::Value> &preferred);

@@ -87,6 +87,37 @@ module {
 
 // -----
 
+// A view is not kept beside what it is of: only the input, %a and %s.
+module {
+  train.variable @w : tensor<3x4x4xf32> stacked init <"normal", 0.02> storage <"{layer}.w">
+  train.variable @v : tensor<3x2x2xf32> stacked init <"normal", 0.02> storage <"{layer}.v">
+
+  func.func private @viewing(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>, %v: tensor<2x2xf32>) -> tensor<2x4xf32> {
+    %a = train.linear %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+    %s = train.silu %a : (tensor<2x4xf32>) -> tensor<2x4xf32>
+    %r = train.reshape %s : (tensor<2x4xf32>) -> tensor<4x2xf32>
+    %b = train.linear %r, %v : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
+    %y = train.reshape %b : (tensor<4x2xf32>) -> tensor<2x4xf32>
+    return %y : tensor<2x4xf32>
+  }
+
+  func.func @loss(%x: tensor<2x4xf32> {train.input = "x"}) -> tensor<f32> {
+    %w = train.get @w : tensor<3x4x4xf32>
+    %v = train.get @v : tensor<3x2x2xf32>
+    %y = train.repeat @viewing x 3 carry(%x) each(%w, %v) shared() : (tensor<2x4xf32>, tensor<3x4x4xf32>, tensor<3x2x2xf32>) -> tensor<2x4xf32>
+    %loss = train.reduce sum %y over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// CHECK-LABEL: func.func private @viewing.forward
+// WRITTEN-LABEL: func.func private @viewing.forward
+// WRITTEN: %[[A:.*]] = train.linear
+// WRITTEN: %[[S:.*]] = train.silu %[[A]]
+// WRITTEN: return %{{.*}}, %arg0, %[[A]], %[[S]] :
+
+// -----
+
 // A parameter that is read twice (tied weights) has one gradient, the sum.
 module {
   train.variable @w : tensor<4x4xf32> init <"normal", 0.02> storage <"w">
