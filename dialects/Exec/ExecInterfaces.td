@@ -8,7 +8,7 @@
 
 include "mlir/IR/OpBase.td"
 
-def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
+def MemoryCollectiveOpInterface : OpInterface<"MemoryCollectiveOpInterface"> {
   let description = [{
     A call of the runtime's function "mw_" and the op's name, among the ranks that
     differ only along some mesh axes. An optional value is an argument of the functions
@@ -34,7 +34,7 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
     InterfaceMethod<"Sum or maximum.", "::std::optional<::meshwright::train::ReduceKind>",
                     "getReductionKind", (ins), "", [{ return ::std::nullopt; }]>,
     InterfaceMethod<"The rank in the group of the root, or of the peer of a message.",
-                    "::std::optional<int64_t>", "getPeer", (ins), "", [{ return ::std::nullopt; }]>,
+                    "::std::optional<int64_t>", "getRootOrPeer", (ins), "", [{ return ::std::nullopt; }]>,
     InterfaceMethod<"Which ranks send to which, as numbers in the order of the runtime's function.",
                     "::llvm::SmallVector<int64_t>", "getTable", (ins), "", [{ return {}; }]>,
     InterfaceMethod<"Scratch memory: nothing if the call never takes any, null if this call needs none.",

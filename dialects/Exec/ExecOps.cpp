@@ -81,6 +81,26 @@ LogicalResult ExecDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   return success();
 }
 
+int64_t exec::runsOf(Operation *op) {
+  int64_t runs = 1;
+  // Of a loop some iterations may be chosen, also by conditions in a loop inside it.
+  llvm::SmallDenseMap<Operation *, std::pair<int64_t, int64_t>> chosen;
+  for (; op && !isa<ProgramOp, func::FuncOp>(op); op = op->getParentOp()) {
+    if (auto when = dyn_cast<WhenOp>(op)) {
+      auto &range = chosen.try_emplace(when.getLoop(), 0, int64_t(when.getLoop().getCount()))
+                        .first->second;
+      range = {std::max(range.first, int64_t(when.getBegin())),
+               std::min(range.second, int64_t(when.getEnd()))};
+    }
+    if (auto loop = dyn_cast<LoopOp>(op)) {
+      auto found = chosen.find(op);
+      runs *= found == chosen.end() ? int64_t(loop.getCount())
+                                    : found->second.second - found->second.first;
+    }
+  }
+  return runs;
+}
+
 int64_t exec::bytesOf(Type type) {
   auto shaped = cast<ShapedType>(type);
   return shaped.getNumElements() * llvm::divideCeil(shaped.getElementTypeBitWidth(), 8);
@@ -110,7 +130,7 @@ ArrayAttr exec::groupOf(Operation *op) {
     return window.getAxes();
   if (auto begin = dyn_cast<StoreOffsetOp>(op))
     return begin.getAxes();
-  if (auto collective = dyn_cast<CollectiveOpInterface>(op))
+  if (auto collective = dyn_cast<MemoryCollectiveOpInterface>(op))
     return groupAlong(collective.getAxes(), collective.getMessageChannel());
   return {};
 }
@@ -130,7 +150,7 @@ MemRefType exec::inArena(MemRefType type) {
 }
 
 std::optional<Queue> exec::queueOf(Operation *op) {
-  if (isa<CollectiveOpInterface, FinishSendsOp>(op))
+  if (isa<MemoryCollectiveOpInterface, FinishSendsOp>(op))
     return Queue::Communication;
   auto copy = dyn_cast<CopyOp>(op);
   if (!copy || !copy.getTarget())

@@ -534,7 +534,7 @@ class WritesAll<Type type> : Arg<Variadic<type>, "", [MemWrite]>;
 
 /// A row of the table of collectives, as a call on memory.
 class Exec_TableOp<Collective c> : Exec_Op<c.name, !listconcat(
-    [CollectiveOpInterface]<Trait>,
+    [MemoryCollectiveOpInterface]<Trait>,
     !if(c.bucket, [AttrSizedOperandSegments]<Trait>, []<Trait>))> {
   string memory = !if(c.bucket, "s", "");
   let summary = "mw_" # c.name # ", among the ranks that differ only in `axes`";
@@ -558,7 +558,7 @@ class Exec_TableOp<Collective c> : Exec_Op<c.name, !listconcat(
   }]) # !if(c.reduces, [{
     ::std::optional<::meshwright::train::ReduceKind> getReductionKind() { return getReduction(); }
   }], "") # !if(!eq(c.who, "Root"), [{
-    ::std::optional<int64_t> getPeer() { return int64_t(getRoot()); }
+    ::std::optional<int64_t> getRootOrPeer() { return int64_t(getRoot()); }
   }], "") # !if(!eq(c.who, "From"), [{
     ::llvm::SmallVector<int64_t> getTable() { return ::llvm::to_vector(getFrom()); }
   }], "") # !if(c.bucket, [{
@@ -572,7 +572,7 @@ class Exec_TableOp<Collective c> : Exec_Op<c.name, !listconcat(
 foreach c = !instances<Collective>() in
   def "Exec_" # c.op # "Op" : Exec_TableOp<c>;
 
-def Exec_ExchangeOp : Exec_Op<"exchange", [CollectiveOpInterface, AttrSizedOperandSegments]> {
+def Exec_ExchangeOp : Exec_Op<"exchange", [MemoryCollectiveOpInterface, AttrSizedOperandSegments]> {
   let summary = "mw_exchange: one message for each rank that takes part";
   let description = [{
     `dist.exchange` in place: received pieces are added to those of each `memory`, or
@@ -605,7 +605,7 @@ def Exec_ExchangeOp : Exec_Op<"exchange", [CollectiveOpInterface, AttrSizedOpera
     int64_t getReceivedBytes();
   }];
 }
-def Exec_SendOp : Exec_Op<"send", [CollectiveOpInterface, MemoryEffects<[MemWrite]>]> {
+def Exec_SendOp : Exec_Op<"send", [MemoryCollectiveOpInterface, MemoryEffects<[MemWrite]>]> {
   let summary = "mw_send to rank `to` of the group";
   let description = [{
     Copies the input to `buffer` and returns; waits only if the previous message is still
@@ -618,7 +618,7 @@ def Exec_SendOp : Exec_Op<"send", [CollectiveOpInterface, MemoryEffects<[MemWrit
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::SmallVector<::mlir::Value> getTargets() { return {}; }
-    ::std::optional<int64_t> getPeer() { return int64_t(getTo()); }
+    ::std::optional<int64_t> getRootOrPeer() { return int64_t(getTo()); }
     int64_t getMessageChannel() { return getChannel() + 1; }
     ::std::optional<::mlir::Value> getScratch() { return getBuffer(); }
   }];
@@ -651,7 +651,7 @@ def Exec_WaitOp : Exec_Op<"wait", [MemoryEffects<[MemRead, MemWrite]>]> {
   let arguments = (ins I64Attr:$async_token);
   let assemblyFormat = "$async_token attr-dict";
 }
-def Exec_RecvOp : Exec_Op<"recv", [CollectiveOpInterface]> {
+def Exec_RecvOp : Exec_Op<"recv", [MemoryCollectiveOpInterface]> {
   let summary = "mw_recv from rank `from` of the group";
   let description = [{
     Waits for the sender's `exec.send` of the same channel.
@@ -661,7 +661,7 @@ def Exec_RecvOp : Exec_Op<"recv", [CollectiveOpInterface]> {
   let extraClassDeclaration = [{
     ::mlir::SmallVector<::mlir::Value> getSources() { return {}; }
     ::mlir::SmallVector<::mlir::Value> getTargets() { return {getOutput()}; }
-    ::std::optional<int64_t> getPeer() { return int64_t(getFrom()); }
+    ::std::optional<int64_t> getRootOrPeer() { return int64_t(getFrom()); }
     int64_t getMessageChannel() { return getChannel() + 1; }
   }];
 }

@@ -19,27 +19,6 @@ static int64_t elements(Value memory) {
   return memory ? cast<MemRefType>(memory.getType()).getNumElements() : 0;
 }
 
-/// How often an op runs in one run of its program.
-static int64_t timesOf(Operation *op) {
-  int64_t times = 1;
-  // Of a loop some iterations may be chosen, also by conditions in a loop inside it.
-  llvm::SmallDenseMap<Operation *, std::pair<int64_t, int64_t>> chosen;
-  for (; !isa<exec::ProgramOp>(op); op = op->getParentOp()) {
-    if (auto when = dyn_cast<exec::WhenOp>(op)) {
-      auto &range = chosen.try_emplace(when.getLoop(), 0, int64_t(when.getLoop().getCount()))
-                        .first->second;
-      range = {std::max(range.first, int64_t(when.getBegin())),
-               std::min(range.second, int64_t(when.getEnd()))};
-    }
-    if (auto loop = dyn_cast<exec::LoopOp>(op)) {
-      auto found = chosen.find(op);
-      times *= found == chosen.end() ? int64_t(loop.getCount())
-                                     : found->second.second - found->second.first;
-    }
-  }
-  return times;
-}
-
 namespace {
 /// How often private programs are called in one run of each that is not.
 class CallCounts {
@@ -58,7 +37,7 @@ private:
     counts[program][entry] += times;
     program.walk([&](exec::CallOp call) {
       add(entry, symbols.lookupNearestSymbolFrom<exec::ProgramOp>(call, call.getCalleeAttr()),
-          times * timesOf(call));
+          times * exec::runsOf(call));
     });
   }
   SymbolTableCollection symbols;
@@ -98,7 +77,7 @@ Communication::Communication(ModuleOp module)
         groups.back().push_back(axis.getValue());
   }
   CallCounts calls(module);
-  module.walk([&](exec::CollectiveOpInterface call) {
+  module.walk([&](exec::MemoryCollectiveOpInterface call) {
     Operation *op = call;
     Collective entry{op, numberOf(exec::groupOf(op))};
     entry.members = members(call.getAxes());
@@ -127,11 +106,11 @@ Communication::Communication(ModuleOp module)
       for (auto [to, from] : llvm::enumerate(table))
         fixed += int32_t(to) == from;
       entry.groupBytes = trafficOf(std::string_view(entry.getName()), counts, width, entry.members,
-                                   call.getPeer().value_or(0), fixed);
+                                   call.getRootOrPeer().value_or(0), fixed);
       entry.scratch = scratchOf(std::string_view(entry.getName()), counts, width, entry.members);
     }
     for (auto &[program, times] : calls.counts[op->getParentOfType<exec::ProgramOp>()])
-      entry.runs.push_back({program.getSymName(), times * timesOf(op)});
+      entry.runs.push_back({program.getSymName(), times * exec::runsOf(op)});
     collectives.push_back(std::move(entry));
   });
   llvm::sort(collectives, [](const Collective &a, const Collective &b) {

@@ -111,9 +111,9 @@ LogicalResult ProgramEmitter::call(const Collective &collective, int64_t number)
   if (type < 0)
     return collective.op->emitOpError("moves ")
            << collective.getElementType() << "; f32, bf16, f16 and i32 work";
-  auto op = cast<exec::CollectiveOpInterface>(collective.op);
+  auto op = cast<exec::MemoryCollectiveOpInterface>(collective.op);
   SmallVector<Value> arguments{i32(number), i32(collective.group), i32(type)};
-  if (auto peer = op.getPeer())
+  if (auto peer = op.getRootOrPeer())
     arguments.push_back(i32(*peer));
   if (SmallVector<int64_t> table = op.getTable(); !table.empty())
     arguments.push_back(constants(("table." + Twine(number)).str(), table));
@@ -283,7 +283,7 @@ LogicalResult ProgramEmitter::emit(Block &block) {
   for (Operation &op : block) {
     // What uses memory; the runtime itself says how long ranks communicate and wait.
     bool traced = !isMemoryEffectFree(&op) && op.getNumRegions() == 0 && op.getNumOperands() > 0 &&
-                  !isa<exec::CollectiveOpInterface, exec::ObserveOp>(op);
+                  !isa<exec::MemoryCollectiveOpInterface, exec::ObserveOp>(op);
     if (traced)
       beginSpan(op);
     if (failed(emit(&op)))

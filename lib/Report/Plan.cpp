@@ -307,7 +307,7 @@ void PlanBuilder::addCommunication() {
     if (collective.op->hasAttr(exec::asyncTokenAttr))
       row.started = true;
     if (isa<exec::SendOp, exec::RecvOp>(collective.op))
-      row.peer = *cast<exec::CollectiveOpInterface>(collective.op).getPeer();
+      row.peer = *cast<exec::MemoryCollectiveOpInterface>(collective.op).getRootOrPeer();
   };
   // Calls name a collective by its row. One in a function that two programs call has a
   // second row behind those.

@@ -57,7 +57,7 @@ private:
     return number ? &communication.collectives[*number] : nullptr;
   }
   double timeOf(Operation *op) const;
-  bool joinsPrograms(exec::CollectiveOpInterface op) const;
+  bool joinsPrograms(exec::MemoryCollectiveOpInterface op) const;
   void event(int64_t number, Track track, StringRef name, Operation &op, double begin, double end);
   void name(int64_t number, StringRef kind, int64_t track, StringRef text);
 
@@ -93,7 +93,7 @@ double Predictor::timeOf(Operation *op) const {
   return 1e6 * double(collective->groupBytes) / double(collective->members) / bytesPerSecond;
 }
 
-bool Predictor::joinsPrograms(exec::CollectiveOpInterface op) const {
+bool Predictor::joinsPrograms(exec::MemoryCollectiveOpInterface op) const {
   return llvm::any_of(op.getAxes().getAsValueRange<StringAttr>(),
                       [&](StringRef axis) { return between.contains(axis); });
 }
@@ -176,7 +176,7 @@ void Predictor::runBlock(int64_t number, Block &block, bool show) {
 
 bool Predictor::runTop(int64_t number, Operation &op) {
   Runner &runner = runners[number];
-  auto collective = dyn_cast<exec::CollectiveOpInterface>(op);
+  auto collective = dyn_cast<exec::MemoryCollectiveOpInterface>(op);
   if (!collective || !joinsPrograms(collective)) {
     runOp(number, op, /*show=*/true);
     return true;

@@ -28,7 +28,7 @@ static llvm::StringSet<> axesBetween(ArrayRef<ModuleOp> programs) {
 
 /// Whether all programs come by the op before any goes on.
 static bool isBarrier(Operation &op, const llvm::StringSet<> &between) {
-  auto collective = dyn_cast<exec::CollectiveOpInterface>(op);
+  auto collective = dyn_cast<exec::MemoryCollectiveOpInterface>(op);
   return collective && !isa<exec::SendOp, exec::RecvOp>(op) &&
          llvm::any_of(collective.getAxes().getAsValueRange<StringAttr>(),
                       [&](StringRef axis) { return between.contains(axis); });

@@ -66,7 +66,7 @@ static int64_t nodesOf(Block &block, SymbolTableCollection &symbols) {
     } else if (auto call = dyn_cast<exec::CallOp>(op)) {
       auto callee = symbols.lookupNearestSymbolFrom<exec::ProgramOp>(call, call.getCalleeAttr());
       nodes += nodesOf(callee.getBlock(), symbols);
-    } else if (isa<exec::CollectiveOpInterface>(op)) {
+    } else if (isa<exec::MemoryCollectiveOpInterface>(op)) {
       nodes += 4; // With notes of where it begins and ends, and a copy or sum.
     } else if (isa<exec::LaunchOp>(op)) {
       nodes += 3;
@@ -111,7 +111,7 @@ std::vector<plan::Allowance> cuda::allowancesOf(ModuleOp program,
     }
     else if (program->isAncestor(collective.op))
       messages.insert(
-          {collective.group, *cast<exec::CollectiveOpInterface>(collective.op).getPeer(), sends});
+          {collective.group, *cast<exec::MemoryCollectiveOpInterface>(collective.op).getRootOrPeer(), sends});
   }
   if (groups.empty() && messages.empty())
     return result;

@@ -28,19 +28,11 @@ namespace meshwright::exec {
 
 //===--- what shares memory -------------------------------------------------===//
 
-/// How often an op runs in one run of the program.
-static int64_t tripsOf(Operation *op) {
-  int64_t trips = 1;
-  for (auto loop = op->getParentOfType<LoopOp>(); loop; loop = loop->getParentOfType<LoopOp>())
-    trips *= loop.getCount();
-  return trips;
-}
-
 /// Removes copies, the costliest first.
 static void coalesceCopies(func::FuncOp function, BufferCoalescing &coalescing) {
   SmallVector<std::pair<int64_t, CopyOp>> copies;
   function.walk([&](CopyOp copy) {
-    copies.push_back({tripsOf(copy) * bytesOf(copy.getSource().getType()), copy});
+    copies.push_back({runsOf(copy) * bytesOf(copy.getSource().getType()), copy});
   });
   llvm::stable_sort(copies, [](auto &a, auto &b) { return a.first > b.first; });
   for (auto &[cost, copy] : copies)

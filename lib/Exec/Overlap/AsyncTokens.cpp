@@ -28,7 +28,7 @@ int64_t exec::freeAsyncToken(ProgramOp program) {
 llvm::DenseSet<int64_t> exec::insertWaits(ProgramOp program) {
   llvm::DenseSet<int64_t> idle, useful;
   program.walk([&](Operation *op) {
-    if (std::optional<int64_t> number = asyncTokenOf(op); number && isa<CollectiveOpInterface>(op))
+    if (std::optional<int64_t> number = asyncTokenOf(op); number && isa<MemoryCollectiveOpInterface>(op))
       idle.insert(*number);
   });
   ProgramWalk walk(program, /*inArena=*/false);

@@ -68,7 +68,7 @@ static bool staysInProgram(LoopOp loop, Operation *op) {
   for (Operation *at = op->getBlock()->findAncestorOpInBlock(*loop);
        at != op && !result.wasInterrupted(); at = at->getNextNode())
     result = at->walk([](Operation *nested) {
-      auto collective = dyn_cast<CollectiveOpInterface>(nested);
+      auto collective = dyn_cast<MemoryCollectiveOpInterface>(nested);
       return isa<CallOp>(nested) || (collective && leavesProgram(collective))
                  ? WalkResult::interrupt()
                  : WalkResult::advance();

@@ -76,14 +76,14 @@ void ExecOverlapCollectives::start(ProgramOp program) {
   reduceSlots(program, minBytes, number);
   overlapLoops(program, minBytes, number);
   // Messages have buffers of their own, and go on by themselves.
-  program.walk([&](CollectiveOpInterface op) {
+  program.walk([&](MemoryCollectiveOpInterface op) {
     if (!asyncTokenOf(op) && op.getMessageChannel() == 0 && bytesOf(op) >= minBytes)
       setAsyncToken(op, number++);
   });
   SmallVector<Operation *> starts;
   llvm::DenseSet<Operation *> needed; // waits that stand where they must
   program.walk([&](Operation *op) {
-    if (asyncTokenOf(op) && isa<CollectiveOpInterface>(op))
+    if (asyncTokenOf(op) && isa<MemoryCollectiveOpInterface>(op))
       starts.push_back(op);
     if (isa<WaitOp>(op))
       needed.insert(op);

@@ -15,7 +15,7 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::exec;
 
-int64_t exec::bytesOf(CollectiveOpInterface op) {
+int64_t exec::bytesOf(MemoryCollectiveOpInterface op) {
   int64_t most = 0;
   for (const SmallVector<Value> &list : {op.getSources(), op.getTargets()}) {
     int64_t sum = 0;
@@ -33,7 +33,7 @@ static Value rootOf(Value memory) {
   return memory;
 }
 
-bool exec::leavesProgram(CollectiveOpInterface op) {
+bool exec::leavesProgram(MemoryCollectiveOpInterface op) {
   if (op.getMessageChannel() != 0)
     return true;
   auto at = op->getParentOfType<ModuleOp>()->getAttrOfType<DictionaryAttr>(dist::coordinatesAttr);
@@ -57,10 +57,10 @@ public:
         count(loop.getCount()), by(loop.getReverse() ? -1 : 1), number(number) {}
 
   /// Whether `op` gathers what may be gathered an iteration earlier.
-  bool mayPrefetch(CollectiveOpInterface op);
-  void prefetch(CollectiveOpInterface op);
+  bool mayPrefetch(MemoryCollectiveOpInterface op);
+  void prefetch(MemoryCollectiveOpInterface op);
   /// Starts `op` so that it ends in the next iteration, if that is possible.
-  void defer(CollectiveOpInterface op);
+  void defer(MemoryCollectiveOpInterface op);
 
 private:
   /// Where memory lies in another iteration, or another buffer.
@@ -220,7 +220,7 @@ Value LoopOverlap::shifted(OpBuilder &b, int64_t later) {
 
 //===--- what is gathered ---------------------------------------------------===//
 
-bool LoopOverlap::mayPrefetch(CollectiveOpInterface op) {
+bool LoopOverlap::mayPrefetch(MemoryCollectiveOpInterface op) {
   SmallVector<Value> sources = op.getSources(), targets = op.getTargets();
   if (op.getScratch() || sources.empty() ||
       !llvm::any_of(sources, [&](Value source) { return dependsOnIteration(source); }))
@@ -243,7 +243,7 @@ bool LoopOverlap::mayPrefetch(CollectiveOpInterface op) {
   });
 }
 
-void LoopOverlap::prefetch(CollectiveOpInterface op) {
+void LoopOverlap::prefetch(MemoryCollectiveOpInterface op) {
   Location loc = op->getLoc();
   SmallVector<std::pair<Value, Value>> buffers; // of targets
   for (Value target : op.getTargets())
@@ -308,7 +308,7 @@ bool LoopOverlap::commute(ArrayRef<Operation *> late, Operation *before) {
   return true;
 }
 
-void LoopOverlap::defer(CollectiveOpInterface op) {
+void LoopOverlap::defer(MemoryCollectiveOpInterface op) {
   SmallVector<Value> sources = op.getSources(), targets = op.getTargets();
   if (op.getScratch() || sources.empty() || targets.empty())
     return;
@@ -391,7 +391,7 @@ void exec::overlapLoops(ProgramOp program, int64_t minBytes, int64_t &number) {
   program.walk([&](LoopOp loop) {
     bool fine = int64_t(loop.getCount()) > 1;
     loop.getBody().walk([&](Operation *op) {
-      auto collective = dyn_cast<CollectiveOpInterface>(op);
+      auto collective = dyn_cast<MemoryCollectiveOpInterface>(op);
       fine &= !isa<LoopOp, CallOp>(op) && !(collective && leavesProgram(collective));
     });
     if (fine)
@@ -399,17 +399,17 @@ void exec::overlapLoops(ProgramOp program, int64_t minBytes, int64_t &number) {
   });
   for (LoopOp loop : loops) {
     LoopOverlap overlap(loop, number);
-    SmallVector<CollectiveOpInterface> collectives;
-    for (auto op : loop.getBlock().getOps<CollectiveOpInterface>())
+    SmallVector<MemoryCollectiveOpInterface> collectives;
+    for (auto op : loop.getBlock().getOps<MemoryCollectiveOpInterface>())
       if (bytesOf(op) >= minBytes)
         collectives.push_back(op);
-    SmallVector<CollectiveOpInterface> others;
-    for (CollectiveOpInterface op : collectives)
+    SmallVector<MemoryCollectiveOpInterface> others;
+    for (MemoryCollectiveOpInterface op : collectives)
       if (overlap.mayPrefetch(op))
         overlap.prefetch(op);
       else
         others.push_back(op);
-    for (CollectiveOpInterface op : others)
+    for (MemoryCollectiveOpInterface op : others)
       overlap.defer(op);
   }
 }

@@ -11,11 +11,11 @@
 namespace meshwright::exec {
 
 /// The larger of the bytes that `op` sends and receives.
-int64_t bytesOf(CollectiveOpInterface op);
+int64_t bytesOf(MemoryCollectiveOpInterface op);
 
 /// Whether `op` communicates with ranks of other programs, or is a message: it keeps its
 /// position in the order of all communication.
-bool leavesProgram(CollectiveOpInterface op);
+bool leavesProgram(MemoryCollectiveOpInterface op);
 
 /// Software pipelining of the collectives in the innermost loops of `program`. A collective
 /// that gathers memory which the loop does not write starts one iteration earlier. A

@@ -300,7 +300,7 @@ static LogicalResult verifyNumbers(ModuleOp module) {
   llvm::SmallDenseSet<Attribute> used;
   SmallVector<Operation *> collectives;
   WalkResult result = module.walk([&](Operation *op) {
-    if (isa<CollectiveOpInterface>(op))
+    if (isa<MemoryCollectiveOpInterface>(op))
       collectives.push_back(op);
     ArrayAttr group = groupOf(op);
     if (!group)

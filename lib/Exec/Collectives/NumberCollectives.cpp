@@ -25,7 +25,7 @@ struct ExecNumberCollectives : exec::impl::ExecNumberCollectivesBase<ExecNumberC
     getOperation().walk([&](Operation *op) {
       if (ArrayAttr group = groupOf(op))
         groups.insert(group);
-      if (isa<CollectiveOpInterface>(op))
+      if (isa<MemoryCollectiveOpInterface>(op))
         op->setAttr(collectiveAttr, b.getI64IntegerAttr(count++));
     });
     if (!groups.empty())
