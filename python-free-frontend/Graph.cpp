@@ -184,11 +184,11 @@ static OwningOpRef<ModuleOp> makeModule(MLIRContext &context, StringRef path,
   SmallVector<Type> types = llvm::map_to_vector(inputs, [](auto &input) { return input.second; });
   auto loss = func::FuncOp::create(builder, NameLoc::get(builder.getStringAttr("loss")), "loss",
                                    builder.getFunctionType(types, {floats(&context, {})}));
-  loss.setResultAttr(0, "train.output", builder.getStringAttr("loss"));
+  loss.setResultAttr(0, train::outputAttr, builder.getStringAttr("loss"));
   loss.addEntryBlock();
   for (auto [i, input] : llvm::enumerate(inputs)) {
     StringAttr name = builder.getStringAttr(input.first);
-    loss.setArgAttr(i, "train.input", name);
+    loss.setArgAttr(i, train::inputAttr, name);
     loss.getArgument(i).setLoc(NameLoc::get(name));
   }
   return module;
@@ -259,11 +259,11 @@ void ModelGraph::finish(Value logits, StringRef family, StringRef config, int64_
   func::ReturnOp::create(builder, location, loss.getLoss());
 
   ModuleOp op = *module;
-  op->setAttr("train.model", builder.getStringAttr(family));
-  op->setAttr("train.config", builder.getStringAttr(config));
-  op->setAttr("train.batch", builder.getI64IntegerAttr(options.batch));
-  op->setAttr("train.sequence", builder.getI64IntegerAttr(sequence));
-  op->setAttr("train.microbatches", builder.getI64IntegerAttr(options.microbatches));
-  op->setAttr("train.vocabulary", builder.getI64IntegerAttr(vocabulary));
-  op->setAttr("train.max_positions", builder.getI64IntegerAttr(maxPositions));
+  op->setAttr(train::modelAttr, builder.getStringAttr(family));
+  op->setAttr(train::configAttr, builder.getStringAttr(config));
+  op->setAttr(train::batchAttr, builder.getI64IntegerAttr(options.batch));
+  op->setAttr(train::sequenceAttr, builder.getI64IntegerAttr(sequence));
+  op->setAttr(train::microbatchesAttr, builder.getI64IntegerAttr(options.microbatches));
+  op->setAttr(train::vocabularyAttr, builder.getI64IntegerAttr(vocabulary));
+  op->setAttr(train::maxPositionsAttr, builder.getI64IntegerAttr(maxPositions));
 }

@@ -18,12 +18,38 @@
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/CallInterfaces.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include <array>
 
 namespace meshwright::train {
+
+/// What an argument of a program is ("tokens", "lr"), what a result is ("loss"), and of which
+/// parameter a result is the gradient.
+inline constexpr llvm::StringLiteral inputAttr = "train.input", outputAttr = "train.output",
+                                     gradientAttr = "train.gradient_of";
+/// Of a module: the model's family and its configuration's text; the sizes it is written for.
+inline constexpr llvm::StringLiteral modelAttr = "train.model", configAttr = "train.config",
+                                     batchAttr = "train.batch", sequenceAttr = "train.sequence",
+                                     microbatchesAttr = "train.microbatches",
+                                     vocabularyAttr = "train.vocabulary",
+                                     maxPositionsAttr = "train.max_positions";
+/// Of a module from phase `step` on: its optimizer as flags call it. In mixed precision also the type it
+/// computes in as flags call it, the element type of parameters' gradients, and whether gradients are scaled.
+inline constexpr llvm::StringLiteral optimizerAttr = "train.optimizer",
+                                     precisionAttr = "train.precision",
+                                     gradTypeAttr = "train.grad_type",
+                                     lossScalingAttr = "train.loss_scaling";
+
+/// The attribute `train.input` of an argument; empty without.
+llvm::StringRef inputName(mlir::FunctionOpInterface function, unsigned argument);
+llvm::StringRef inputName(mlir::BlockArgument argument);
+/// The attribute `train.output` of a result; empty without.
+llvm::StringRef outputName(mlir::FunctionOpInterface function, unsigned result);
+/// A size of the module, by one of the names above.
+std::optional<int64_t> moduleSize(mlir::ModuleOp module, llvm::StringRef name);
 
 /// The rule `text` for the op's operands and results, with the sizes of their
 /// types; `known` gives factors that no operand dimension determines.

@@ -11,6 +11,26 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::train;
 
+StringRef train::inputName(FunctionOpInterface function, unsigned argument) {
+  auto name = function.getArgAttrOfType<StringAttr>(argument, inputAttr);
+  return name ? name.getValue() : "";
+}
+
+StringRef train::inputName(BlockArgument argument) {
+  auto function = dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
+  return function ? inputName(function, argument.getArgNumber()) : "";
+}
+
+StringRef train::outputName(FunctionOpInterface function, unsigned result) {
+  auto name = function.getResultAttrOfType<StringAttr>(result, outputAttr);
+  return name ? name.getValue() : "";
+}
+
+std::optional<int64_t> train::moduleSize(ModuleOp module, StringRef name) {
+  auto size = module->getAttrOfType<IntegerAttr>(name);
+  return size ? std::optional(size.getInt()) : std::nullopt;
+}
+
 LogicalResult VariableOp::verify() {
   auto type = dyn_cast<RankedTensorType>(getType());
   if (!type || !type.hasStaticShape())

@@ -30,20 +30,6 @@ inline std::string optionText(const Mesh &mesh) { return meshText(mesh, /*parts=
 /// Whether `mesh` has the axes of `asked`, each whole or in parts.
 bool isRefinement(const Mesh &mesh, const Mesh &asked);
 
-/// The strategies that the user asks for beyond the mesh. Each strategy is a set of seeds;
-/// see dist-apply-strategy.
-struct Strategy {
-  int64_t zero = 0; ///< ZeRO level: 1 shards optimizer state, 2 also gradients, 3 also parameters
-  bool sequenceParallel = false; ///< Megatron sequence parallel beside the tensor axis
-  DataSync dataSync = DataSync::allReduce;
-  bool tensor2d = false;         ///< tensor=RxC: R shards inner dimensions, C the residual stream
-};
-
-/// An error that names the first flag or mesh axis whose seeds are not available.
-/// Axes for which `seeded` is true are left to the user's seeds.
-llvm::Error checkStrategy(const Strategy &strategy, const Mesh &mesh,
-                          llvm::function_ref<bool(unsigned)> seeded);
-
 /// The axes that divide the batch, in mesh order, those with one device left out:
 /// replica, data and the third part of tensor=RxCxD.
 Axes batchAxes(const Mesh &mesh);

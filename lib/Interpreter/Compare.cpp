@@ -60,10 +60,8 @@ FailureOr<SmallVector<NamedTensor>> interp::runOnRandom(ModuleOp module, StringR
   if (!function)
     return failure();
   int64_t below = options.integersBelow;
-  if (below == 0) {
-    auto vocabulary = module->getAttrOfType<IntegerAttr>("train.vocabulary");
-    below = vocabulary ? vocabulary.getInt() : 2;
-  }
+  if (below == 0)
+    below = train::moduleSize(module, train::vocabularyAttr).value_or(2);
   TensorList arguments, results;
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
     std::string input = Session::argumentName(function, i);

@@ -371,19 +371,19 @@ OwningOpRef<ModuleOp> interp::randomModel(MLIRContext *context, uint64_t seed,
       train::CrossEntropyOp::create(top.b, top.loc, logits, targets, b.getF64FloatAttr(scale))
           .getLoss();
   finish(top.b, loss, result);
-  loss.setArgAttr(0, "train.input", b.getStringAttr("tokens"));
-  loss.setArgAttr(1, "train.input", b.getStringAttr("targets"));
-  loss.setResultAttr(0, "train.output", b.getStringAttr("loss"));
+  loss.setArgAttr(0, train::inputAttr, b.getStringAttr("tokens"));
+  loss.setArgAttr(1, train::inputAttr, b.getStringAttr("targets"));
+  loss.setResultAttr(0, train::outputAttr, b.getStringAttr("loss"));
 
   auto attribute = [&](StringRef name, int64_t value) {
     (*module)->setAttr(name, b.getI64IntegerAttr(value));
   };
-  (*module)->setAttr("train.model", b.getStringAttr("random"));
-  (*module)->setAttr("train.config", b.getStringAttr("{}"));
-  attribute("train.batch", rows * options.microbatches);
-  attribute("train.sequence", sequence);
-  attribute("train.microbatches", options.microbatches);
-  attribute("train.vocabulary", vocabulary);
-  attribute("train.max_positions", sequence);
+  (*module)->setAttr(train::modelAttr, b.getStringAttr("random"));
+  (*module)->setAttr(train::configAttr, b.getStringAttr("{}"));
+  attribute(train::batchAttr, rows * options.microbatches);
+  attribute(train::sequenceAttr, sequence);
+  attribute(train::microbatchesAttr, options.microbatches);
+  attribute(train::vocabularyAttr, vocabulary);
+  attribute(train::maxPositionsAttr, sequence);
   return module;
 }

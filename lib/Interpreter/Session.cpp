@@ -103,15 +103,15 @@ int64_t Session::partsOfArgument(FunctionOpInterface function, unsigned i, unsig
 }
 
 std::string Session::argumentName(FunctionOpInterface function, unsigned i) {
-  if (auto name = function.getArgAttrOfType<StringAttr>(i, "train.input"))
+  if (StringRef name = train::inputName(function, i); !name.empty())
     return name.str();
   return "arg" + std::to_string(i);
 }
 
 std::string Session::resultName(FunctionOpInterface function, unsigned i) {
-  if (auto name = function.getResultAttrOfType<StringAttr>(i, "train.output"))
+  if (StringRef name = train::outputName(function, i); !name.empty())
     return name.str();
-  if (auto of = function.getResultAttrOfType<FlatSymbolRefAttr>(i, "train.gradient_of"))
+  if (auto of = function.getResultAttrOfType<FlatSymbolRefAttr>(i, train::gradientAttr))
     return "gradient of @" + of.getValue().str();
   return "result" + std::to_string(i);
 }

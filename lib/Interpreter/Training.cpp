@@ -73,16 +73,16 @@ llvm::Expected<Training> Training::create(Session &session, std::unique_ptr<Opti
   Training training(session, std::move(options));
   ModuleOp module = session.module();
   int64_t vocabulary = 0;
-  std::pair<const char *, int64_t *> sizes[] = {{"train.batch", &training.batch},
-                                                {"train.sequence", &training.sequence},
-                                                {"train.microbatches", &training.microbatches},
-                                                {"train.vocabulary", &vocabulary}};
+  std::pair<StringRef, int64_t *> sizes[] = {{train::batchAttr, &training.batch},
+                                             {train::sequenceAttr, &training.sequence},
+                                             {train::microbatchesAttr, &training.microbatches},
+                                             {train::vocabularyAttr, &vocabulary}};
   for (auto [name, field] : sizes) {
-    auto attr = module->getAttrOfType<IntegerAttr>(name);
-    if (!attr)
-      return llvm::createStringError(Twine("the module has no attribute ") + name +
+    std::optional<int64_t> size = train::moduleSize(module, name);
+    if (!size)
+      return llvm::createStringError("the module has no attribute " + name +
                                      ", which a training run needs");
-    *field = attr.getInt();
+    *field = *size;
   }
   auto sequences = Sequences::open(*training.options, training.sequence, vocabulary);
   if (!sequences)
@@ -276,7 +276,7 @@ llvm::Expected<Training::Gradients> Training::gradients(int64_t index) {
     size_t next = 0;
     for (unsigned i = 0; i < results.size(); ++i) {
       Tensor &result = results[i];
-      auto of = function.getResultAttrOfType<FlatSymbolRefAttr>(i, "train.gradient_of");
+      auto of = function.getResultAttrOfType<FlatSymbolRefAttr>(i, train::gradientAttr);
       if (!of) {
         if (result.rank() == 0)
           total.loss += result.asFloat();

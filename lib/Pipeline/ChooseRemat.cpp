@@ -104,9 +104,9 @@ Error Chooser::findStages() {
   if (count == 1) {
     stages[0].held = {{0, {1}}};
   } else {
-    auto microbatches = module->getAttrOfType<IntegerAttr>("train.microbatches");
     Expected<planner::PipelineSchedule> schedule =
-        makeSchedule(options.schedule, count, microbatches ? microbatches.getInt() : 1);
+        makeSchedule(options.schedule, count,
+                     train::moduleSize(module, train::microbatchesAttr).value_or(1));
     if (!schedule)
       return schedule.takeError();
     for (int64_t s = 0; s < count; ++s)

@@ -113,31 +113,28 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
                              "', which is written for " + flag + " " + found +
                              "; leave the flag out or change the file");
   };
-  auto size = [&](const char *name) {
-    auto attr = module->getAttrOfType<IntegerAttr>(("train." + llvm::Twine(name)).str());
-    return attr ? llvm::Twine(attr.getInt()).str() : "unknown";
+  auto size = [&](StringRef name) {
+    std::optional<int64_t> size = train::moduleSize(module, name);
+    return size ? std::to_string(*size) : "unknown";
   };
   if (Error error = checkUndecided(options, *phase))
     return error;
-  if (Error error = check("batch", llvm::Twine(options.batch), size("batch")))
+  if (Error error = check("batch", llvm::Twine(options.batch), size(train::batchAttr)))
     return error;
-  if (Error error = check("seq", llvm::Twine(options.sequence), size("sequence")))
+  if (Error error = check("seq", llvm::Twine(options.sequence), size(train::sequenceAttr)))
     return error;
-  if (Error error = check("microbatches", llvm::Twine(options.microbatches), size("microbatches")))
+  if (Error error = check("microbatches", llvm::Twine(options.microbatches), size(train::microbatchesAttr)))
     return error;
   if (*phase >= Phase::step) {
-    bool moments = llvm::any_of(dist::programsOf(module), [](ModuleOp program) {
-      return llvm::any_of(program.getOps<train::VariableOp>(), [](train::VariableOp variable) {
-        return variable.getRole() == StringRef("momentum");
-      });
-    });
-    if (Error error = check("optimizer", optionText(options.optimizer), moments ? "adamw" : "sgd"))
+    auto optimizer = module->getAttrOfType<StringAttr>(train::optimizerAttr);
+    if (Error error = check("optimizer", optionText(options.optimizer),
+                            optimizer ? optimizer.str() : "no optimizer"))
       return error;
-    auto precision = module->getAttrOfType<StringAttr>("train.precision");
+    auto precision = module->getAttrOfType<StringAttr>(train::precisionAttr);
     if (Error error =
             check("precision", optionText(options.precision), precision ? precision.str() : "f32"))
       return error;
-    auto gradients = module->getAttrOfType<TypeAttr>("train.grad_type");
+    auto gradients = module->getAttrOfType<TypeAttr>(train::gradTypeAttr);
     bool narrow = gradients && gradients.getValue().isBF16();
     if (Error error = check("grad-dtype", optionText(options.gradDtype), narrow ? "bf16" : "f32"))
       return error;

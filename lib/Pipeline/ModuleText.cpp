@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "ModuleText.h"
 
+#include "Train/Train.h"
+
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/AsmParser/AsmParserState.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -17,8 +19,8 @@
 using namespace mlir;
 using namespace meshwright;
 
-/// The attribute with the text of the model's configuration, and the resource with its lines.
-static constexpr StringRef configAttr = "train.config";
+/// The name of the attribute with the model's configuration, and of the resource with its lines.
+static constexpr StringRef configAttr = train::configAttr;
 
 /// Where to break a line that is too long: behind a comma or before a colon or an arrow; else at
 /// any space; else inside of <>. Outside as many brackets as can be and as late as there is room,

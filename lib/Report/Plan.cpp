@@ -66,31 +66,31 @@ llvm::Error PlanBuilder::addModel() {
     auto attribute = module->getAttrOfType<StringAttr>(name);
     return attribute ? attribute.str() : "";
   };
-  plan.model = text("train.model");
-  plan.config = text("train.config");
-  for (auto [name, number] : {std::pair("train.batch", &plan.batch),
-                              {"train.sequence", &plan.sequence},
-                              {"train.microbatches", &plan.microbatches},
-                              {"train.vocabulary", &plan.vocabulary},
-                              {"train.max_positions", &plan.maxPositions}}) {
-    auto attribute = module->getAttrOfType<IntegerAttr>(name);
-    if (!attribute)
-      return createStringError("the module has no " + Twine(name) +
-                               ", which an executable's plan needs: a description of a model in "
-                               ".mlir sets it as an attribute of the module");
-    *number = attribute.getInt();
+  auto missing = [](StringRef name) {
+    return createStringError("the module has no " + name +
+                             ", which an executable's plan needs: a description of a model in "
+                             ".mlir sets it as an attribute of the module");
+  };
+  plan.model = text(train::modelAttr);
+  plan.config = text(train::configAttr);
+  for (auto [name, number] : {std::pair<StringRef, int64_t *>(train::batchAttr, &plan.batch),
+                              {train::sequenceAttr, &plan.sequence},
+                              {train::microbatchesAttr, &plan.microbatches},
+                              {train::vocabularyAttr, &plan.vocabulary},
+                              {train::maxPositionsAttr, &plan.maxPositions}}) {
+    std::optional<int64_t> size = train::moduleSize(module, name);
+    if (!size)
+      return missing(name);
+    *number = *size;
   }
   plan.target = exec::targetOf(programs.front()).getName().str();
-  std::string precision = text("train.precision");
+  std::string precision = text(train::precisionAttr);
   plan.precision = precision.empty() ? "f32" : precision;
-  auto gradients = module->getAttrOfType<TypeAttr>("train.grad_type");
+  auto gradients = module->getAttrOfType<TypeAttr>(train::gradTypeAttr);
   plan.gradDtype = gradients ? typeName(gradients.getValue()) : "f32";
-  bool moments = llvm::any_of(programs, [](ModuleOp program) {
-    return llvm::any_of(program.getOps<train::VariableOp>(), [](train::VariableOp op) {
-      return op.getRole() == StringRef("momentum");
-    });
-  });
-  plan.optimizer = moments ? "adamw" : "sgd";
+  plan.optimizer = text(train::optimizerAttr);
+  if (plan.optimizer.empty())
+    return missing(train::optimizerAttr);
   return llvm::Error::success();
 }
 

@@ -17,9 +17,8 @@ namespace meshwright::train {
 
 /// Whether each microbatch has its own part of this input: not of a scalar.
 static bool isPerMicrobatch(func::FuncOp function, unsigned argument) {
-  auto name = function.getArgAttrOfType<StringAttr>(argument, inputAttr);
   auto type = cast<RankedTensorType>(function.getArgument(argument).getType());
-  return name.getValue() != "key" && type.getRank() > 0;
+  return inputName(function, argument) != "key" && type.getRank() > 0;
 }
 
 static RankedTensorType withLeading(Type type, int64_t count) {
@@ -190,21 +189,21 @@ struct TrainAccumulate : train::impl::TrainAccumulateBase<TrainAccumulate> {
     ModuleOp module = getOperation();
     auto loss = module.lookupSymbol<func::FuncOp>("loss");
     auto gradients = module.lookupSymbol<func::FuncOp>("loss.gradients");
-    auto count = module->getAttrOfType<IntegerAttr>("train.microbatches");
+    std::optional<int64_t> count = moduleSize(module, microbatchesAttr);
     if (!loss || !gradients || !count) {
       module.emitError("needs @loss, @loss.gradients and the attribute train.microbatches");
       return signalPassFailure();
     }
     for (unsigned i = 0; i < loss.getNumArguments(); ++i)
-      if (!loss.getArgAttrOfType<StringAttr>(i, inputAttr)) {
+      if (inputName(loss, i).empty()) {
         loss.emitError("argument ") << i << " has no train.input attribute";
         return signalPassFailure();
       }
-    if (count.getInt() < 1) {
-      module.emitError("train.microbatches must be at least 1, found ") << count.getInt();
+    if (*count < 1) {
+      module.emitError("train.microbatches must be at least 1, found ") << *count;
       return signalPassFailure();
     }
-    MicrobatchLoop builder(module, count.getInt());
+    MicrobatchLoop builder(module, *count);
     if (failed(builder.sum(gradients, "gradients", "microbatch")) ||
         failed(builder.sum(withoutDropout(module, loss).function, "eval", "eval.microbatch")))
       return signalPassFailure();

@@ -154,6 +154,8 @@ struct TrainBuildOptimizer : train::impl::TrainBuildOptimizerBase<TrainBuildOpti
       return signalPassFailure();
     }
     StepBuilder(getOperation(), optimizer == Optimizer::adamw).build(gradients);
+    getOperation()->setAttr(optimizerAttr,
+                            StringAttr::get(&getContext(), optionText(optimizer.getValue())));
   }
 };
 } // namespace

@@ -52,11 +52,9 @@ Location train::nameLocation(StringRef name, Location location) {
 }
 
 BlockArgument train::inputNamed(func::FuncOp function, StringRef name) {
-  for (BlockArgument argument : function.getArguments()) {
-    auto attr = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), inputAttr);
-    if (attr && attr.getValue() == name)
+  for (BlockArgument argument : function.getArguments())
+    if (inputName(argument) == name)
       return argument;
-  }
   return {};
 }
 

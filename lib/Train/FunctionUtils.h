@@ -12,16 +12,6 @@
 
 namespace meshwright::train {
 
-/// The attributes that name a program's inputs, outputs and gradients.
-inline constexpr llvm::StringLiteral inputAttr = "train.input", outputAttr = "train.output",
-                                     gradientAttr = "train.gradient_of";
-/// Attributes of a module that is trained in mixed precision: the type it computes
-/// in as flags call it, the element type of parameters' gradients, and whether
-/// gradients are scaled.
-inline constexpr llvm::StringLiteral precisionAttr = "train.precision",
-                                     gradTypeAttr = "train.grad_type",
-                                     lossScalingAttr = "train.loss_scaling";
-
 /// A new empty function after the last of `module`, its body open at `builder`.
 mlir::func::FuncOp createFunction(mlir::ModuleOp module, mlir::OpBuilder &builder,
                                   mlir::Location loc, llvm::StringRef name,

@@ -23,10 +23,10 @@ static FailureOr<func::FuncOp> programNamed(ModuleOp module, StringRef name) {
   if (!function)
     return module.emitError("has no program @") << name;
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
-    if (!function.getArgAttrOfType<StringAttr>(i, inputAttr))
+    if (inputName(function, i).empty())
       return function.emitError("argument ") << i << " has no " << inputAttr;
   for (unsigned i = 0; i < function.getNumResults(); ++i)
-    if (!function.getResultAttrOfType<StringAttr>(i, outputAttr))
+    if (outputName(function, i).empty())
       return function.emitError("result ") << i << " has no " << outputAttr;
   return function;
 }
@@ -34,10 +34,7 @@ static FailureOr<func::FuncOp> programNamed(ModuleOp module, StringRef name) {
 /// What the module says of itself, which the runtime reads data by, against what
 /// the program does.
 static LogicalResult checkSizes(ModuleOp module, func::FuncOp step) {
-  auto said = [&](StringRef name) -> std::optional<int64_t> {
-    auto attr = module->getAttrOfType<IntegerAttr>(name);
-    return attr ? std::optional(attr.getInt()) : std::nullopt;
-  };
+  auto said = [&](StringRef name) { return moduleSize(module, name); };
   auto agree = [&](StringRef name, int64_t is, const Twine &what) -> LogicalResult {
     if (said(name).value_or(is) == is)
       return success();
@@ -48,18 +45,18 @@ static LogicalResult checkSizes(ModuleOp module, func::FuncOp step) {
     if (type.getRank() != 3)
       return step.emitError("input tokens must be [microbatches, sequences, positions], found ")
              << type;
-    if (failed(agree("train.microbatches", type.getDimSize(0), "the first dimension of tokens")) ||
-        failed(agree("train.batch", type.getDimSize(0) * type.getDimSize(1),
+    if (failed(agree(microbatchesAttr, type.getDimSize(0), "the first dimension of tokens")) ||
+        failed(agree(batchAttr, type.getDimSize(0) * type.getDimSize(1),
                      "the number of sequences in tokens")) ||
-        failed(agree("train.sequence", type.getDimSize(2), "the last dimension of tokens")))
+        failed(agree(sequenceAttr, type.getDimSize(2), "the last dimension of tokens")))
       return failure();
-    if (said("train.max_positions").value_or(type.getDimSize(2)) < type.getDimSize(2))
+    if (said(maxPositionsAttr).value_or(type.getDimSize(2)) < type.getDimSize(2))
       return module.emitError("sequences of ")
-             << type.getDimSize(2) << " tokens are longer than " << *said("train.max_positions")
+             << type.getDimSize(2) << " tokens are longer than " << *said(maxPositionsAttr)
              << " positions (train.max_positions)";
   }
   // A token beyond a table would be read from other memory.
-  std::optional<int64_t> vocabulary = said("train.vocabulary");
+  std::optional<int64_t> vocabulary = said(vocabularyAttr);
   auto rows = [&](Operation *op, int64_t size) -> LogicalResult {
     if (vocabulary.value_or(0) <= size)
       return success();

@@ -9,7 +9,7 @@
 
 module attributes {meshwright.phase = "exec", exec.arena_bytes = 1024 : i64, exec.live_bytes = 1024 : i64, train.batch = 1 : i64,
     train.sequence = 4 : i64, train.microbatches = 1 : i64, train.vocabulary = 8 : i64,
-    train.max_positions = 4 : i64} {
+    train.max_positions = 4 : i64, train.optimizer = "sgd"} {
   train.variable @w : tensor<3x4x4xf32> stacked init #train.init<"constant", 1.0 : f64>
       storage #train.storage<"h.{layer}.w">
 

@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "meshwright/Strategy.h"
+#include "Dist/Strategy/Seeds.h"
 
 #include <gtest/gtest.h>
 
@@ -90,11 +90,11 @@ TEST(ParseMesh, KnowsAMeshWhoseAxesHaveParts) {
 }
 
 TEST(Strategy, NeedsItsAxes) {
-  auto refused = [](Strategy strategy, const char *mesh) {
+  auto refused = [](const DistApplyStrategyOptions &strategy, const char *mesh) {
     return llvm::errorToBool(
         checkStrategy(strategy, *parseMesh(mesh), [](unsigned) { return false; }));
   };
-  Strategy sequence, square, none;
+  DistApplyStrategyOptions sequence, square, none;
   sequence.sequenceParallel = true;
   square.tensor2d = true;
   EXPECT_TRUE(refused(sequence, "data=2"));
@@ -104,7 +104,7 @@ TEST(Strategy, NeedsItsAxes) {
   EXPECT_TRUE(refused(none, "tensor=2x2"));
   EXPECT_FALSE(refused(none, "pipe=2"));
   EXPECT_TRUE(refused(none, "expert=2"));
-  Strategy server, both;
+  DistApplyStrategyOptions server, both;
   server.dataSync = both.dataSync = DataSync::parameterServer;
   both.zero = 1;
   EXPECT_FALSE(refused(server, "data=2,tensor=2"));

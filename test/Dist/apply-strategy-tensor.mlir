@@ -71,7 +71,7 @@ train.variable @o : tensor<3x16x16xf32> stacked init <"normal", 1.0>
 train.variable @up : tensor<3x32x16xf32> stacked init <"normal", 1.0>
 train.variable @down : tensor<3x16x32xf32> stacked init <"normal", 1.0>
 func.func private @layer(%x: tensor<4x6x16xf32>, %n: tensor<16xf32>, %wq: tensor<16x16xf32>, %wk: tensor<8x16xf32>,
-                         %wv: tensor<8x16xf32>, %wo: tensor<16x16xf32>, %up: tensor<32x16xf32>, %down: tensor<16x32xf32>) -> tensor<4x6x16xf32> {
+                         %wv: tensor<8x16xf32>, %wo: tensor<16x16xf32>, %up: tensor<32x16xf32>, %down: tensor<16x32xf32>) -> tensor<4x6x16xf32> attributes {train.role = #train.role<forward>} {
   %0 = train.rms_norm %x, %n eps 1.0e-05 : (tensor<4x6x16xf32>, tensor<16xf32>) -> tensor<4x6x16xf32>
   %1 = train.linear %0, %wq : (tensor<4x6x16xf32>, tensor<16x16xf32>) -> tensor<4x6x16xf32>
   %2 = train.linear %0, %wk : (tensor<4x6x16xf32>, tensor<8x16xf32>) -> tensor<4x6x8xf32>
@@ -99,7 +99,7 @@ func.func @step(%tokens: tensor<4x6xi32> {train.input = "tokens"}, %lr: tensor<f
   %u = train.get @up : tensor<3x32x16xf32>
   %d = train.get @down : tensor<3x16x32xf32>
   %x = train.embedding %t, %tokens : (tensor<20x16xf32>, tensor<4x6xi32>) -> tensor<4x6x16xf32>
-  %y = train.repeat @layer x 3 carry(%x) each(%n, %q, %k, %v, %o, %u, %d) shared() : (tensor<4x6x16xf32>, tensor<3x16xf32>, tensor<3x16x16xf32>, tensor<3x8x16xf32>, tensor<3x8x16xf32>, tensor<3x16x16xf32>, tensor<3x32x16xf32>, tensor<3x16x32xf32>) -> tensor<4x6x16xf32>
+  %y = train.repeat @layer x 3 carry(%x) each(%n, %q, %k, %v, %o, %u, %d) shared() {train.role = #train.role<forward>} : (tensor<4x6x16xf32>, tensor<3x16xf32>, tensor<3x16x16xf32>, tensor<3x8x16xf32>, tensor<3x8x16xf32>, tensor<3x16x16xf32>, tensor<3x32x16xf32>, tensor<3x16x32xf32>) -> tensor<4x6x16xf32>
   %g = train.embedding_grad %y, %tokens rows 20 : (tensor<4x6x16xf32>, tensor<4x6xi32>) -> tensor<20x16xf32>
   %w = train.get @wte : tensor<20x16xf32>
   %new = train.sgd %w, %g, %clip, %lr : (tensor<20x16xf32>, tensor<20x16xf32>, tensor<f32>, tensor<f32>) -> tensor<20x16xf32>

@@ -353,17 +353,17 @@ LogicalResult Exporter::addMain(func::FuncOp step) {
     addOutput(variable.getType());
   }
   for (unsigned i = 0; i < step.getNumArguments(); ++i) {
-    auto name = step.getArgAttrOfType<StringAttr>(i, "train.input");
+    StringRef name = train::inputName(step, i);
     Type type = step.getArgumentTypes()[i];
     describe("argument", inputs.size(),
-             "input " + (name ? name.getValue() : "?") + " : " + textOf(type));
+             "input " + (name.empty() ? "?" : name) + " : " + textOf(type));
     addInput(type);
   }
   for (unsigned i = 0; i < step.getNumResults(); ++i) {
-    auto name = step.getResultAttrOfType<StringAttr>(i, "train.output");
+    StringRef name = train::outputName(step, i);
     Type type = step.getResultTypes()[i];
     describe("result", outputs.size(),
-             "output " + (name ? name.getValue() : "?") + " : " + textOf(type));
+             "output " + (name.empty() ? "?" : name) + " : " + textOf(type));
     addOutput(type);
   }
   OpBuilder to = OpBuilder::atBlockEnd(result->getBody());

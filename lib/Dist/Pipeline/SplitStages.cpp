@@ -199,9 +199,9 @@ private:
       return signalPassFailure();
     }
     // Before each microbatch is written out.
-    if (auto count = module->getAttrOfType<IntegerAttr>("train.microbatches")) {
+    if (std::optional<int64_t> count = train::moduleSize(module, train::microbatchesAttr)) {
       llvm::Expected<planner::PipelineSchedule> made =
-          planner::makeSchedule(schedule, mesh.getMesh().axes[axis].size, count.getInt());
+          planner::makeSchedule(schedule, mesh.getMesh().axes[axis].size, *count);
       if (!made) {
         module.emitError(llvm::toString(made.takeError()));
         return signalPassFailure();

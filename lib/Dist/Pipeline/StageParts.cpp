@@ -138,8 +138,7 @@ void ChunkAssigner::findForward() {
     need(repeat, feeding);
   Operation *end = ops.function.getBody().front().getTerminator();
   for (unsigned i = 0; i < ops.function.getNumResults(); ++i) {
-    auto name = ops.function.getResultAttrOfType<StringAttr>(i, "train.output");
-    if (!name || name.getValue() != "loss")
+    if (train::outputName(ops.function, i) != "loss")
       continue;
     DenseSet<Operation *> behind;
     need(end->getOperand(i).getDefiningOp(), behind);

@@ -195,7 +195,7 @@ private:
     for (func::FuncOp function : structure.functions)
       for (BlockArgument argument : function.getArguments()) {
         unsigned i = argument.getArgNumber(), node = nodeOf(argument);
-        if (auto name = function.getArgAttrOfType<StringAttr>(i, "train.input"))
+        if (StringRef name = train::inputName(argument); !name.empty())
           named.push_back({node, {argument.getLoc(), name.str()}});
         if (failed(seed(node, function, "argument " + Twine(i), function.getArgAttr(i, seedAttr),
                         function.getArgAttr(i, reasonAttr))))

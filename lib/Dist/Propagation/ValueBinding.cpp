@@ -204,11 +204,8 @@ std::string dist::describe(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
     os << "argument ";
-    auto name = function
-                    ? function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "train.input")
-                    : StringAttr();
-    if (name)
-      os << "'" << name.getValue() << "'";
+    if (StringRef name = train::inputName(argument); !name.empty())
+      os << "'" << name << "'";
     else
       os << argument.getArgNumber();
     if (function)

@@ -32,14 +32,10 @@ private:
     if (failed(op))
       return failure();
     Mesh shape = op->getMesh();
-    Strategy strategy;
-    strategy.zero = zero;
-    strategy.sequenceParallel = sequenceParallel;
-    strategy.tensor2d = tensor2d;
-    strategy.dataSync = dataSync;
+    DistApplyStrategyOptions asked{mesh, zero, dataSync, sequenceParallel, tensor2d};
     llvm::SmallDenseSet<StringRef> seeded = seededAxes(module);
     auto isSeeded = [&](unsigned a) { return seeded.contains(shape.axes[a].name); };
-    if (llvm::Error error = checkStrategy(strategy, shape, isSeeded))
+    if (llvm::Error error = checkStrategy(asked, shape, isSeeded))
       return module.emitError(llvm::toString(std::move(error)));
     if (failed(checkBatch(module, shape)))
       return failure();
@@ -118,18 +114,16 @@ private:
   }
 
   static LogicalResult checkBatch(ModuleOp module, const Mesh &mesh) {
-    auto batch = module->getAttrOfType<IntegerAttr>("train.batch");
-    auto microbatches = module->getAttrOfType<IntegerAttr>("train.microbatches");
-    if (!batch)
-      return success();
-    int64_t parts = batchParts(mesh), m = microbatches ? microbatches.getInt() : 1;
-    if (batch.getInt() % (parts * m) == 0)
+    std::optional<int64_t> batch = train::moduleSize(module, train::batchAttr);
+    int64_t parts = batchParts(mesh);
+    int64_t m = train::moduleSize(module, train::microbatchesAttr).value_or(1);
+    if (!batch || *batch % (parts * m) == 0)
       return success();
     return module.emitError("batch ")
-           << batch.getInt() << " does not divide by " << parts * m << " (" << parts
+           << *batch << " does not divide by " << parts * m << " (" << parts
            << " devices along " << mesh.str(batchAxes(mesh)) << " times " << m
            << " microbatches); the next batch that does is "
-           << llvm::alignTo(batch.getInt(), parts * m);
+           << llvm::alignTo(*batch, parts * m);
   }
 };
 } // namespace
@@ -138,21 +132,21 @@ private:
 /// sequence], sequence_ids [..., batch].
 static LogicalResult seedInput(func::FuncOp function, unsigned i, FlatSymbolRefAttr meshName,
                                const Mesh &mesh) {
-  auto input = function.getArgAttrOfType<StringAttr>(i, "train.input");
-  if (!input || function.getArgAttr(i, DistDialect::seedAttr))
+  StringRef input = train::inputName(function, i);
+  if (input.empty() || function.getArgAttr(i, DistDialect::seedAttr))
     return success();
-  bool ids = input.getValue() == "sequence_ids";
-  if (!ids && input.getValue() != "tokens" && input.getValue() != "targets")
+  bool ids = input == "sequence_ids";
+  if (!ids && input != "tokens" && input != "targets")
     return success();
   auto type = cast<RankedTensorType>(function.getArgument(i).getType());
   int64_t dim = type.getRank() - (ids ? 1 : 2);
   if (dim < 0)
-    return function.emitOpError("input ") << input << " is " << type << ", without a batch";
+    return function.emitOpError("input \"") << input << "\" is " << type << ", without a batch";
   Sharding sharding = Sharding::replicated(type.getRank());
   sharding.dims[dim] = batchAxes(mesh);
   if (firstUneven(type.getShape(), sharding, mesh) >= 0)
-    return function.emitOpError("input ")
-           << input << " has " << type.getDimSize(dim)
+    return function.emitOpError("input \"")
+           << input << "\" has " << type.getDimSize(dim)
            << " sequences in a microbatch, which do not divide by the " << batchParts(mesh)
            << " devices along " << mesh.str(batchAxes(mesh));
   function.setArgAttr(i, DistDialect::seedAttr, ShardingAttr::from(meshName, mesh, sharding));

@@ -240,18 +240,15 @@ private:
   /// Sequences are never made up: only the last dimension of tokens and targets, the
   /// positions, may grow.
   LogicalResult checkBatch(BlockArgument input) {
-    auto function = cast<func::FuncOp>(input.getOwner()->getParentOp());
-    auto name = function.getArgAttrOfType<StringAttr>(input.getArgNumber(), "train.input");
-    if (!name)
-      return success();
-    bool tokens = name.getValue() == "tokens" || name.getValue() == "targets";
-    if (!tokens && name.getValue() != "sequence_ids")
+    StringRef name = train::inputName(input);
+    bool tokens = name == "tokens" || name == "targets";
+    if (!tokens && name != "sequence_ids")
       return success();
     for (int64_t d = 0; d < tensor(input).getRank() - (tokens ? 1 : 0); ++d)
       for (unsigned atom : classes.of(input, d))
         if (auto it = padded.find(atom); it != padded.end())
-          return function.emitOpError("input ")
-                 << name << " has " << classes[atom].size << " sequences in dimension " << d
+          return input.getOwner()->getParentOp()->emitOpError("input \"")
+                 << name << "\" has " << classes[atom].size << " sequences in dimension " << d
                  << ", which seeds shard into parts that divide " << it->second
                  << "; sequences are never padded: choose a batch that divides";
     return success();

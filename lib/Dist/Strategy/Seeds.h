@@ -11,8 +11,8 @@
 #ifndef MESHWRIGHT_LIB_DIST_SEEDS_H
 #define MESHWRIGHT_LIB_DIST_SEEDS_H
 
+#include "Dist/Passes.h"
 #include "Dist/Strategy/IndexClasses.h"
-#include "meshwright/Strategy.h"
 
 namespace meshwright::dist {
 
@@ -82,8 +82,10 @@ bool canRunSharded(mlir::Operation *op, int factor);
 /// Without the first dimension, along which layers are stacked.
 ShardingAttr withoutLayers(ShardingAttr sharding);
 
-/// Calls of layers: repeats with stacked variables among their slices.
-llvm::SmallVector<train::RepeatOp> layerCalls(mlir::ModuleOp module);
+/// An error that names the first flag or mesh axis whose seeds are not available.
+/// Axes for which `seeded` is true are left to the user's seeds.
+llvm::Error checkStrategy(const DistApplyStrategyOptions &strategy, const Mesh &mesh,
+                          llvm::function_ref<bool(unsigned)> seeded);
 
 /// An op that updates a parameter or its f32 copy, with the gradient it uses.
 struct Update {

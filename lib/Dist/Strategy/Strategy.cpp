@@ -3,7 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#include "meshwright/Strategy.h"
+#include "Dist/Strategy/Seeds.h"
 #include "meshwright/Suggestion.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -100,7 +100,7 @@ Axes batchAxes(const Mesh &mesh) {
 
 int64_t batchParts(const Mesh &mesh) { return mesh.size(batchAxes(mesh)); }
 
-Error checkStrategy(const Strategy &strategy, const Mesh &mesh,
+Error checkStrategy(const DistApplyStrategyOptions &strategy, const Mesh &mesh,
                     function_ref<bool(unsigned)> seeded) {
   if (strategy.zero < 0 || strategy.zero > 3)
     return createStringError("--zero " + Twine(strategy.zero) + ": levels are 0, 1, 2 and 3");

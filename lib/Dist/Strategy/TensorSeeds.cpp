@@ -20,15 +20,10 @@ bool dist::canRunSharded(Operation *op, int factor) {
   return factor >= 0 && isa<train::SplittableOpInterface>(op);
 }
 
-SmallVector<train::RepeatOp> dist::layerCalls(ModuleOp module) {
-  SymbolTable symbols(module);
+static SmallVector<train::RepeatOp> layerCalls(ModuleOp module) {
   SmallVector<train::RepeatOp> calls;
   module.walk([&](train::RepeatOp repeat) {
-    bool layers = llvm::any_of(repeat.getEach(), [&](Value value) {
-      auto get = value.getDefiningOp<train::GetOp>();
-      return get && symbols.lookup<train::VariableOp>(get.getVariable()).getStacked();
-    });
-    if (layers)
+    if (train::isLayers(repeat))
       calls.push_back(repeat);
   });
   return calls;
@@ -298,12 +293,10 @@ LogicalResult Seeder::sequence(const TensorClasses &chosen, StringRef axis) {
   // The last dimension of tokens is the sequence, in each program its own.
   SmallVector<Atoms::List> sequences;
   for (auto function : module.getOps<func::FuncOp>())
-    for (BlockArgument argument : function.getArguments()) {
-      auto input = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "train.input");
-      if (input && input.getValue() == "tokens")
+    for (BlockArgument argument : function.getArguments())
+      if (train::inputName(argument) == "tokens")
         sequences.push_back(
             classes.of(argument, cast<RankedTensorType>(argument.getType()).getRank() - 1));
-    }
   SymbolTable symbols(module);
   bool any = false;
   for (train::RepeatOp repeat : layerCalls(module)) {

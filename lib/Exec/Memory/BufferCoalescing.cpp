@@ -215,7 +215,8 @@ LogicalResult BufferCoalescing::namePorts(Block &top) {
       coalesced.argument = argument.getArgNumber();
       continue;
     }
-    coalesced.input = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "train.input");
+    coalesced.input =
+        function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), train::inputAttr);
     if (!coalesced.input)
       return function.emitError("argument ")
              << argument.getArgNumber() << " has no train.input attribute to name its buffer";
@@ -227,8 +228,8 @@ LogicalResult BufferCoalescing::namePorts(Block &top) {
       coalesced.result = operand.getOperandNumber();
       continue;
     }
-    coalesced.output =
-        function.getResultAttrOfType<StringAttr>(operand.getOperandNumber(), "train.output");
+    coalesced.output = function.getResultAttrOfType<StringAttr>(operand.getOperandNumber(),
+                                                                train::outputAttr);
     if (!coalesced.output)
       return function.emitError("result ")
              << operand.getOperandNumber() << " has no train.output attribute to name its buffer";

@@ -8,7 +8,7 @@
 
 module attributes {meshwright.phase = "exec", exec.target = #exec.target<"cuda">, exec.arena_bytes = 3200000 : i64, train.batch = 1 : i64,
     train.sequence = 4 : i64, train.microbatches = 1 : i64, train.vocabulary = 8 : i64,
-    train.max_positions = 4 : i64} {
+    train.max_positions = 4 : i64, train.optimizer = "sgd"} {
   train.variable @w : tensor<3x1024x262xbf16> stacked init #train.init<"constant", 1.0 : f64>
       storage #train.storage<"h.{layer}.w">
   train.variable @v : tensor<3x513x257xf32> stacked init #train.init<"constant", 1.0 : f64>

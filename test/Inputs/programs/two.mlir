@@ -1,6 +1,6 @@
 // one.mlir for pipe=2, data=2 as pipeline stages make it: each stage calls its forward and
 // its backward once a microbatch and sends what the other needs.
-module attributes {meshwright.phase = "schedule", train.model = "tiny", train.config = "", train.batch = 4 : i64,
+module attributes {meshwright.phase = "schedule", train.optimizer = "sgd", train.model = "tiny", train.config = "", train.batch = 4 : i64,
     train.sequence = 8 : i64, train.microbatches = 2 : i64, train.vocabulary = 32 : i64, train.max_positions = 8 : i64} {
   dist.mesh @mesh ["pipe" = 2, "data" = 2]
 
