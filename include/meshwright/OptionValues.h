@@ -56,6 +56,13 @@ inline Names namesOf(DataSync) {
   return names;
 }
 
+/// What attention divides where a mesh axis `context` divides sequences.
+enum class ContextParallel { none, ulysses };
+inline Names namesOf(ContextParallel) {
+  static constexpr llvm::StringLiteral names[] = {"none", "ulysses"};
+  return names;
+}
+
 enum class Toggle { on, off };
 inline Names namesOf(Toggle) {
   static constexpr llvm::StringLiteral names[] = {"on", "off"};
@@ -167,6 +174,7 @@ public:
 MESHWRIGHT_PASS_OPTION(::meshwright::MixedPrecision)
 MESHWRIGHT_PASS_OPTION(::meshwright::GradientType)
 MESHWRIGHT_PASS_OPTION(::meshwright::Optimizer)
+MESHWRIGHT_PASS_OPTION(::meshwright::ContextParallel)
 MESHWRIGHT_PASS_OPTION(::meshwright::DataSync)
 MESHWRIGHT_PASS_OPTION(::meshwright::ResidualChoice)
 MESHWRIGHT_PASS_OPTION(::meshwright::LayerNumbers)

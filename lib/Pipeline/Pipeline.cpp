@@ -155,7 +155,7 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
 
   order.phase(Phase::dist);
   order.add(
-      dist::createDistApplyStrategy({o.mesh, o.zero, o.dataSync, o.sequenceParallel, o.tensor2d}));
+      dist::createDistApplyStrategy({o.mesh, o.zero, o.dataSync, o.sequenceParallel, o.tensor2d, o.contextParallel}));
   order.add(dist::createDistSplitReductions());
   order.add(dist::createDistPad({target.getRowAlignment()}));
   order.add(dist::createDistPropagate({o.explainSharding}));

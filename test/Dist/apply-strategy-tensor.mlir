@@ -14,6 +14,13 @@
 // RUN: not meshwright-opt %s --dist-apply-strategy=mesh=tensor=33 2>&1 | FileCheck %s --check-prefix=MANY
 // RUN: not meshwright-opt %s --dist-apply-strategy=mesh=tensor=2x2 2>&1 | FileCheck %s --check-prefix=PARTS
 // RUN: not meshwright-opt %s --dist-apply-strategy="mesh=tensor=4 tensor-2d=true" 2>&1 | FileCheck %s --check-prefix=NOPARTS
+// RUN: meshwright-opt %s --dist-apply-strategy="mesh=context=2 context-parallel=ulysses" | FileCheck %s --check-prefix=CONTEXT
+// RUN: meshwright-opt %s --dist-apply-strategy="mesh=context=4 context-parallel=ulysses zero=1" | FileCheck %s --check-prefix=HEADS
+// RUN: meshwright-opt %s --dist-apply-strategy="mesh=context=2,tensor=2 context-parallel=ulysses sequence-parallel=true" | FileCheck %s --check-prefix=BOTH
+// RUN: not meshwright-opt %s --dist-apply-strategy="mesh=context=3 context-parallel=ulysses" 2>&1 | FileCheck %s --check-prefix=UNDIVIDED
+// RUN: not meshwright-opt %s --dist-apply-strategy="mesh=context=4,tensor=2 context-parallel=ulysses" 2>&1 | FileCheck %s --check-prefix=TOOMANY
+// RUN: not meshwright-opt %s --dist-apply-strategy=mesh=context=2 2>&1 | FileCheck %s --check-prefix=NOSCHEME
+// RUN: not meshwright-opt %s --dist-apply-strategy="mesh=data=2 context-parallel=ulysses" 2>&1 | FileCheck %s --check-prefix=NOCONTEXT
 
 // Queries have 2 groups of 2 heads of 4; keys 2 heads of 4.
 // TWO: @wte {{.*}}dist.reason = "tensor parallel", dist.seed = #tensor_R}
@@ -57,6 +64,20 @@
 // THREE: @up {{.*}}, dist.seed = #R_tensor_R}
 // RESIDUAL: @wte {{.*}}, dist.seed = #tensor_0_tensor_1}
 // TOKENS: func.func private @layer(%{{.*}}: tensor<4x6x16xf32> {{.*}}dist.seed = #dist.sharding<@mesh, [{?}, {tensor.0, tensor.1}, {?}]>}
+// Sequences are divided, and heads where attention needs a sequence whole; parameters are replicated.
+// CONTEXT: @q {{.*}}, dist.seed = #R_R_R}
+// CONTEXT: func.func private @layer(%{{.*}}: tensor<4x6x16xf32> {dist.reason = "context parallel", dist.seed = #dist.sharding<@mesh, [{?}, {context}, {?}]>}, %{{.*}}: tensor<16xf32>,
+// CONTEXT: train.attention {{.*}}dist.reason = "context parallel", dist.seed = [#dist.sharding<@mesh, [{?}, {?}, {context}, {?}]>, unit]
+// More devices than groups: the axis becomes two. States are sharded over it.
+// HEADS: dist.mesh @mesh ["context.0" = 2, "context.1" = 2]
+// HEADS: train.attention {{.*}}dist.seed = [#dist.sharding<@mesh, [{?}, {?}, {context.0, context.1}, {?}]>, unit]
+// HEADS: dist.constrain {{.*}} boundary {dist.reason = "ZeRO level 1"}
+// BOTH: func.func private @layer(%{{.*}}: tensor<4x6x16xf32> {dist.reason = "context and sequence parallel", dist.seed = #dist.sharding<@mesh, [{?}, {context, tensor}, {?}]>}
+// BOTH: train.attention {{.*}}dist.seed = [#dist.sharding<@mesh, [{?}, {?}, {tensor, context}, {?}]>, unit]
+// UNDIVIDED: --context-parallel ulysses cannot divide 4 heads of attention among the 3 devices of mesh axis 'context', beside those of 'tensor'; use a number that divides the heads, or the key heads, that a tensor rank has
+// TOOMANY: --context-parallel ulysses cannot divide 4 heads of attention among the 4 devices of mesh axis 'context'
+// NOSCHEME: mesh axis 'context' = 2 divides sequences, but not attention; add --context-parallel ulysses
+// NOCONTEXT: --context-parallel divides attention over the context axis, which the mesh does not have; add e.g. context=2
 // States are cut where padding adds least: of 20 x 16 over 3 the rows.
 // UNEVEN: dist.constrain {{.*}} to #data_R boundary {{.*}} : (tensor<20x16xf32>) -> tensor<20x16xf32>
 // MANY: mesh axis 'tensor' has 33 devices, more than any parameter can be divided among: the largest it shards is dimension 0 of @up, of 32; use 32 devices or fewer

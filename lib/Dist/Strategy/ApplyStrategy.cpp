@@ -32,7 +32,8 @@ private:
     if (failed(op))
       return failure();
     Mesh shape = op->getMesh();
-    DistApplyStrategyOptions asked{mesh, zero, dataSync, sequenceParallel, tensor2d};
+    DistApplyStrategyOptions asked{mesh,     zero,     dataSync, sequenceParallel,
+                                   tensor2d, contextParallel};
     llvm::SmallDenseSet<StringRef> seeded = seededAxes(module);
     auto isSeeded = [&](unsigned a) { return seeded.contains(shape.axes[a].name); };
     if (llvm::Error error = checkStrategy(asked, shape, isSeeded))
@@ -53,18 +54,33 @@ private:
         chooseTensorClasses(module, *classes, users ? 1 : shape.size(shape.named(inner)));
     if (failed(chosen) || (!users && failed(splitAxis(module, *chosen, inner, shape))))
       return failure();
+    Axes context = shape.named("context");
+    FailureOr<TensorClasses> divided =
+        chooseContextClasses(module, *classes, *chosen,
+                             llvm::any_of(context, isSeeded) ? 1 : shape.size(context));
+    if (failed(divided) || failed(splitAxis(module, *divided, "context", shape)))
+      return failure();
     write(*op, shape);
 
     Seeder seeds(module, name, shape, *classes);
     if (failed(seeds.batch()) || failed(seeds.tensor(*chosen, inner)) ||
-        (sequenceParallel && failed(seeds.sequence(*chosen, inner))))
+        failed(seeds.sequence(*chosen, *divided, inner, sequenceParallel)))
       return failure();
     if (!users)
       seeds.noteCopies(*chosen);
+    if (failed(store(seeds, shape)))
+      return failure();
+    seeds.heads(*chosen, *divided, inner);
+    return success();
+  }
+
+  /// How parameters, gradients and states are stored and added.
+  LogicalResult store(Seeder &seeds, const Mesh &shape) {
     if (dataSync == DataSync::parameterServer)
       return seeds.server(batchAxes(shape));
     // The third dimension of tensor=RxCxD stores parameters once.
     Axes data = shape.named("data"), depth = shape.named("tensor.2");
+    llvm::append_range(data, shape.named("context"));
     llvm::append_range(data, depth);
     if (!zero && !depth.empty())
       return seeds.zero(3, depth, "tensor=RxCxD");

@@ -38,6 +38,19 @@ mlir::FailureOr<TensorClasses> chooseTensorClasses(mlir::ModuleOp module,
 mlir::LogicalResult splitAxis(mlir::ModuleOp module, const TensorClasses &chosen,
                               llvm::StringRef name, Mesh &mesh);
 
+/// The index classes that ops which need the sequence whole are divided along instead, for `n`
+/// devices of context parallelism besides those of `tensor`: attention's heads. Refuses heads
+/// that they cannot divide evenly.
+mlir::FailureOr<TensorClasses> chooseContextClasses(mlir::ModuleOp module,
+                                                    const IndexClasses &classes,
+                                                    const TensorClasses &tensor, int64_t n);
+
+/// The mesh axes that make up one part of an axis.
+Axes axesOf(const Mesh &mesh, llvm::ArrayRef<unsigned> axis, AxisPart part);
+
+/// The index of the sequence in each function that has tokens.
+llvm::SmallVector<Atoms::List> sequencesOf(mlir::ModuleOp module, const IndexClasses &classes);
+
 /// Writes seeds. Existing seeds stay.
 class Seeder {
 public:
@@ -52,8 +65,12 @@ public:
   /// Parameters and their states, as the classes say; all other parameters are replicated.
   /// Gradients get the sharding of their parameters.
   mlir::LogicalResult tensor(const TensorClasses &chosen, llvm::StringRef axis);
-  /// The residual stream's sequence, along the axes named.
-  mlir::LogicalResult sequence(const TensorClasses &chosen, llvm::StringRef axis);
+  /// The residual stream's sequence along context and, if `overTensor`, `axis`, see
+  /// SequenceSeeds.cpp.
+  mlir::LogicalResult sequence(const TensorClasses &chosen, const TensorClasses &context,
+                               llvm::StringRef axis, bool overTensor);
+  /// Attention's heads along context. Adds ops that the index classes do not have.
+  void heads(const TensorClasses &tensor, const TensorClasses &context, llvm::StringRef axis);
   /// The reason why a parameter is replicated over some tensor ranks.
   void noteCopies(const TensorClasses &chosen);
   /// The stored shardings of parameters, gradients and states, see ZeroSeeds.cpp.
@@ -68,6 +85,8 @@ private:
     return ShardingAttr::from(meshName, mesh, sharding);
   }
   void seed(mlir::Operation *op, ShardingAttr sharding, llvm::StringRef reason);
+  Sharding headSharding(mlir::Value value, const TensorClasses &tensor,
+                        const TensorClasses &context, llvm::StringRef axis);
 
   mlir::ModuleOp module;
   mlir::FlatSymbolRefAttr meshName;
@@ -78,6 +97,9 @@ private:
 /// Whether an op that needs an index whole can be rewritten into several ops that run with
 /// the index sharded.
 bool canRunSharded(mlir::Operation *op, int factor);
+
+/// Calls of layers.
+llvm::SmallVector<train::RepeatOp> layerCalls(mlir::ModuleOp module);
 
 /// Without the first dimension, along which layers are stacked.
 ShardingAttr withoutLayers(ShardingAttr sharding);

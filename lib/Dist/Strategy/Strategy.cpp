@@ -108,7 +108,8 @@ Error checkStrategy(const DistApplyStrategyOptions &strategy, const Mesh &mesh,
     return createStringError("--zero " + Twine(strategy.zero) +
                              " does not go with tensor=RxCxD, whose third part stores parameters "
                              "once; use --zero 3 or 0");
-  if (strategy.zero > 0 && mesh.named("data").empty() && mesh.named("tensor.2").empty())
+  if (strategy.zero > 0 && mesh.named("data").empty() && mesh.named("context").empty() &&
+      mesh.named("tensor.2").empty())
     return createStringError("--zero " + Twine(strategy.zero) +
                              " shares state out over the data axis, which the mesh does not have; "
                              "add e.g. data=2");
@@ -140,12 +141,21 @@ Error checkStrategy(const DistApplyStrategyOptions &strategy, const Mesh &mesh,
         "mesh axis tensor of " + Twine(mesh.size(tensor)) +
         " devices has parts, which --tensor-2d is for; add it or write tensor=" +
         Twine(mesh.size(tensor)));
+  Axes context = mesh.named("context");
+  bool divided = mesh.size(context) > 1 && !llvm::any_of(context, seeded);
+  if (divided && strategy.contextParallel == ContextParallel::none)
+    return createStringError("mesh axis 'context' = " + Twine(mesh.size(context)) +
+                             " divides sequences, but not attention; add --context-parallel ulysses");
+  if (!divided && strategy.contextParallel != ContextParallel::none)
+    return createStringError("--context-parallel divides attention over the context axis, which "
+                             "the mesh does not have; add e.g. context=2");
   Axes batch = batchAxes(mesh);
   for (auto [i, axis] : enumerate(mesh.axes))
-    if (axis.size > 1 && axis.name != "pipe" && !is_contained(batch, i) && !is_contained(tensor, i) && !seeded(i))
+    if (axis.size > 1 && axis.name != "pipe" && !is_contained(batch, i) && !is_contained(tensor, i) &&
+        !is_contained(context, i) && !seeded(i))
       return createStringError("mesh axis '" + axis.name + "' = " + Twine(axis.size) +
                                " has no strategy yet: its " + Twine(axis.size) +
-                               " devices would all do the same; use pipe, data, replica or tensor");
+                               " devices would all do the same; use pipe, data, replica, context or tensor");
   return Error::success();
 }
 

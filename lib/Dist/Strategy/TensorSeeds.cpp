@@ -20,7 +20,7 @@ bool dist::canRunSharded(Operation *op, int factor) {
   return factor >= 0 && isa<train::SplittableOpInterface>(op);
 }
 
-static SmallVector<train::RepeatOp> layerCalls(ModuleOp module) {
+SmallVector<train::RepeatOp> dist::layerCalls(ModuleOp module) {
   SmallVector<train::RepeatOp> calls;
   module.walk([&](train::RepeatOp repeat) {
     if (train::isLayers(repeat))
@@ -204,8 +204,7 @@ LogicalResult dist::splitAxis(ModuleOp module, const TensorClasses &chosen, Stri
   return success();
 }
 
-/// The mesh axes that make up one part of an axis.
-static Axes axesOf(const Mesh &mesh, ArrayRef<unsigned> axis, AxisPart part) {
+Axes dist::axesOf(const Mesh &mesh, ArrayRef<unsigned> axis, AxisPart part) {
   Axes axes;
   int64_t done = 1;
   for (unsigned a : axis) {
@@ -260,7 +259,7 @@ LogicalResult Seeder::tensor(const TensorClasses &chosen, StringRef axis) {
       auto of = symbols.lookup<train::VariableOp>(*variable.getOf());
       seed(variable, of->getAttrOfType<ShardingAttr>(DistDialect::seedAttr), reason);
     }
-  if (!shards)
+  if (!shards && mesh.size(mesh.named("context")) == 1)
     return success();
   for (Update &update : updatesOf(module)) {
     auto wanted = update.parameter->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);
@@ -280,59 +279,5 @@ LogicalResult Seeder::tensor(const TensorClasses &chosen, StringRef axis) {
                   b.getStringAttr("gradient of @" + update.parameter.getSymName()));
     });
   }
-  return success();
-}
-
-LogicalResult Seeder::sequence(const TensorClasses &chosen, StringRef axis) {
-  Axes axes;
-  for (unsigned a : tensorAxes(mesh, axis).first)
-    if (mesh.axes[a].size > 1)
-      axes.push_back(a);
-  if (axes.empty())
-    return success();
-  // The last dimension of tokens is the sequence, in each program its own.
-  SmallVector<Atoms::List> sequences;
-  for (auto function : module.getOps<func::FuncOp>())
-    for (BlockArgument argument : function.getArguments())
-      if (train::inputName(argument) == "tokens")
-        sequences.push_back(
-            classes.of(argument, cast<RankedTensorType>(argument.getType()).getRank() - 1));
-  SymbolTable symbols(module);
-  bool any = false;
-  for (train::RepeatOp repeat : layerCalls(module)) {
-    auto layer = symbols.lookup<func::FuncOp>(repeat.getCallee());
-    for (BlockArgument argument : layer.getArguments()) {
-      auto type = cast<RankedTensorType>(argument.getType());
-      int64_t last = type.getRank() - 1;
-      if (!isFloat(argument) || last < 1 ||
-          !llvm::any_of(classes.of(argument, last),
-                        [&](unsigned id) { return chosen.residual.contains(id); }))
-        continue;
-      Sharding wanted = Sharding::replicated(type.getRank());
-      SmallVector<bool> open(type.getRank(), true);
-      for (int64_t d = 0; d < last; ++d)
-        if (Atoms::List dim = classes.of(argument, d);
-            !dim.empty() && llvm::is_contained(sequences, dim)) {
-          wanted.dims[d] = axes;
-          open[d] = false;
-        }
-      if (wanted.isReplicated() || layer.getArgAttr(argument.getArgNumber(), DistDialect::seedAttr))
-        continue;
-      any = true;
-      SmallVector<DimAttr> dims;
-      for (auto [dim, isOpen] : llvm::zip(attr(wanted).getDims(), open))
-        dims.push_back(DimAttr::get(module.getContext(), dim.getAxes(), isOpen));
-      layer.setArgAttr(argument.getArgNumber(), DistDialect::seedAttr,
-                       ShardingAttr::get(module.getContext(), meshName, dims, {}, false));
-      layer.setArgAttr(argument.getArgNumber(), DistDialect::reasonAttr,
-                       StringAttr::get(module.getContext(), "sequence parallel"));
-    }
-  }
-  if (llvm::all_of(sequences, [](const Atoms::List &dim) { return dim.empty(); }))
-    return module.emitError("--sequence-parallel cannot divide sequences of one token; leave it "
-                            "out or use a longer --seq");
-  if (!any)
-    return module.emitError("--sequence-parallel finds no repeated layer that carries [.., "
-                            "sequence, .., features]; leave it out");
   return success();
 }

@@ -56,7 +56,7 @@ class Drawing(dict):
 def mesh(d):
     while True:
         sizes = {"pipe": d.pick([1, 1, 2, 3, 4]), "replica": d.pick([1, 1, 1, 2]), "data": d.pick([1, 1, 2, 3, 4]),
-                 "tensor": d.pick([1, 1, 2, 3, 4, 5])}
+                 "context": d.pick([1, 1, 1, 1, 1, 2, 3, 4]), "tensor": d.pick([1, 1, 2, 3, 4, 5])}
         if 1 < math.prod(sizes.values()) <= RANKS:
             break
     d.sizes, tensor = sizes, sizes["tensor"]
@@ -73,8 +73,8 @@ def mesh(d):
     if d.chance(6):
         axes = d.sample(axes, len(axes))
     if d.chance(60):
-        axes.append(d.pick(["context", "expert"]))
-        d.words[axes[-1]] = "2"
+        axes.append("expert")
+        d.words["expert"] = "2"
     return ",".join(f"{axis}={d.words[axis]}" for axis in axes)
 
 
@@ -119,10 +119,16 @@ def sequence_parallel(d):
     return d.sizes["tensor"] > 1 and (d["seq"] % d.sizes["tensor"] == 0 or d.chance(6)) and d.chance(2) or None
 
 
+def context_parallel(d):
+    if d.sizes["context"] == 1:
+        return d.pick([None, None, None, "none"])
+    return "ulysses" if not d.chance(20) else None
+
+
 def zero(d):
     if d.depth > 1:
         return d.pick([None, 0, 3]) if not d.chance(8) else d.pick([1, 2])
-    return d.pick([None, 0, 1, 2, 3]) if d.sizes["data"] > 1 else None
+    return d.pick([None, 0, 1, 2, 3]) if d.sizes["data"] * d.sizes["context"] > 1 else None
 
 
 def data_sync(d):
@@ -176,6 +182,7 @@ COMPILE = {
     "batch": batch,
     "seq": seq,
     "zero": zero,
+    "context-parallel": context_parallel,
     "tensor-2d": lambda d: True if d.parts else None,
     "sequence-parallel": sequence_parallel,
     "data-sync": data_sync,

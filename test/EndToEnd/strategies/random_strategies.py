@@ -36,9 +36,11 @@ from random_models import random_config
 DOCUMENTED = {
     "more pipeline chunks than layers": "fewer than the .* parts of the pipeline",
     "fewer microbatches than a schedule needs": "needs .* microbatches or more",
-    "mesh axes `context`, `expert` longer than 1": "has no strategy yet",
+    "mesh axis `expert` longer than 1": "has no strategy yet",
+    "mesh axis `context` without `--context-parallel`": "add --context-parallel",
+    "heads that `--context-parallel ulysses` cannot divide": "cannot divide .* heads of attention|no attention with several heads",
     "`--remat every:K` of IR past phase `train`": "--remat every:",
-    "`--sequence-parallel` with sequences of one token": "cannot divide sequences of one token",
+    "`--sequence-parallel` or `context` with sequences of one token": "cannot divide sequences of one token",
     "`--zero` 1 and 2 with tensor=RxCxD": "does not go with tensor=RxCxD",
     "`--zero` for parameters without a dimension but layers": "--zero .* but layers",
     "a batch that the devices times microbatches do not divide": "batch .* (does not divide by|cannot be divided into)",
@@ -52,7 +54,7 @@ BOUND = {"loss": 0, "grad_norm": 1, "eval_loss": 0}  # Which of the two a key ha
 # The first phase whose IR has what a flag says: it is not said again when compiling goes on from there.
 DECIDED = {"train": ("dropout", "batch", "seq", "microbatches"),
            "step": ("optimizer", "precision", "grad-dtype", "residuals", "cuts"),
-           "dist": ("mesh", "zero", "sequence-parallel", "tensor-2d", "data-sync", "explain-sharding"),
+           "dist": ("mesh", "zero", "sequence-parallel", "context-parallel", "tensor-2d", "data-sync", "explain-sharding"),
            "local": (),
            "stages": ("remat",),
            "schedule": ("schedule", "collective-algorithm", "collective-matmul"),
@@ -94,7 +96,11 @@ def compile(model, output, options):
 
 
 def random_model(d):
-    config = random_config(d.pick)
+    # Heads that context and tensor parallelism divide are rare: a few configurations more are drawn for them.
+    for _ in range(50 if d.sizes["context"] > 1 else 1):
+        config = random_config(d.pick)
+        if config.get("n_head", config.get("num_attention_heads")) % (d.sizes["context"] * d.sizes["tensor"]) == 0:
+            break
     config["n_layer" if config["model_type"] == "gpt2" else "num_hidden_layers"] = d.layers
     config["vocab_size"] = d.pick([31, 37, 64, 97, 257])
     probability = 0.1 if d.chance(4) else 0.0

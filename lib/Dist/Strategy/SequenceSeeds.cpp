@@ -1,0 +1,193 @@
+//===- SequenceSeeds.cpp - divided sequences as seeds -----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Two strategies divide the sequence of the residual stream, so that what layers keep of it
+// is shared out.
+//
+//   sequence parallel  over the devices of tensor parallelism (Korthikanti et al. 2022): the
+//                      products between gather the sequence and divide their inner indices
+//   context parallel   over an axis of its own, over which parameters are replicated. Only ops
+//                      that need a sequence whole, attention, gather it, and divide their heads
+//                      instead: two all-to-alls (Ulysses, Jacobs et al. 2023).
+//
+//===----------------------------------------------------------------------===//
+#include "Seeds.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::dist;
+
+SmallVector<Atoms::List> dist::sequencesOf(ModuleOp module, const IndexClasses &classes) {
+  // The last dimension of tokens, in each program its own.
+  SmallVector<Atoms::List> sequences;
+  for (auto function : module.getOps<func::FuncOp>())
+    for (BlockArgument argument : function.getArguments())
+      if (train::inputName(argument) == "tokens")
+        sequences.push_back(
+            classes.of(argument, cast<RankedTensorType>(argument.getType()).getRank() - 1));
+  return sequences;
+}
+
+/// The indices that an op that needs a sequence whole can divide instead, in the order of its
+/// first result: attention's heads.
+static Atoms::List headsOf(Operation *op, const IndexClasses &classes,
+                           const TensorClasses &chosen) {
+  Atoms::List heads;
+  Value result = op->getResult(0);
+  for (int64_t d = 0, rank = cast<RankedTensorType>(result.getType()).getRank(); d < rank; ++d)
+    for (unsigned id : classes.of(result, d))
+      if (const IndexClass &entry = classes[id];
+          !entry.inIntegerInputs && !chosen.residual.contains(id) &&
+          llvm::none_of(entry.neededWhole, [&](auto need) { return need.first == op; }))
+        heads.push_back(id);
+  return heads;
+}
+
+/// The ops that need a sequence whole, with their heads. Those without, as a table of positions,
+/// do what all devices do.
+static llvm::MapVector<Operation *, Atoms::List>
+sequenceOps(ModuleOp module, const IndexClasses &classes, const TensorClasses &chosen) {
+  llvm::MapVector<Operation *, Atoms::List> ops;
+  for (const Atoms::List &sequence : sequencesOf(module, classes))
+    for (unsigned id : sequence)
+      for (auto [op, factor] : classes[id].neededWhole)
+        if (factor >= 0 && !ops.count(op))
+          if (Atoms::List heads = headsOf(op, classes, chosen); !heads.empty())
+            ops[op] = heads;
+  return ops;
+}
+
+FailureOr<TensorClasses> dist::chooseContextClasses(ModuleOp module, const IndexClasses &classes,
+                                                    const TensorClasses &tensor, int64_t n) {
+  TensorClasses chosen;
+  chosen.residual = tensor.residual;
+  if (n == 1)
+    return chosen;
+  if (llvm::all_of(sequencesOf(module, classes), [](const Atoms::List &dim) { return dim.empty(); }))
+    return module.emitError("mesh axis 'context' cannot divide sequences of one token; leave it "
+                            "out or use a longer --seq");
+  llvm::MapVector<Operation *, Atoms::List> ops = sequenceOps(module, classes, tensor);
+  if (ops.empty())
+    return module.emitError("--context-parallel ulysses finds no attention with several heads to "
+                            "divide among the ")
+           << n << " devices of mesh axis 'context'; use data";
+  for (auto &[op, run] : ops) {
+    int64_t done = 1, heads = 1;
+    bool even = true;
+    for (unsigned id : run) {
+      AxisPart part = tensor.inner.lookup(id);
+      int64_t left = n / done, parts = part.end / part.begin, size = classes[id].size / parts;
+      even &= classes[id].size % parts == 0 && (size % left == 0 || left % size == 0);
+      heads *= classes[id].size;
+      int64_t take = even ? std::min(left, size) : 1;
+      chosen.inner[id] = {done, done * take};
+      done *= take;
+    }
+    if (done != n)
+      return op->emitError("--context-parallel ulysses cannot divide ")
+             << heads << " heads of attention among the " << n
+             << " devices of mesh axis 'context', beside those of 'tensor'; use a number that "
+                "divides the heads, or the key heads, that a tensor rank has";
+  }
+  return chosen;
+}
+
+/// `sharding` with dimensions that are open but for those that it shards.
+static ShardingAttr withOpenDims(ShardingAttr sharding) {
+  SmallVector<DimAttr> dims;
+  for (DimAttr dim : sharding.getDims())
+    dims.push_back(DimAttr::get(sharding.getContext(), dim.getAxes(), dim.getAxes().empty()));
+  return ShardingAttr::get(sharding.getContext(), sharding.getMesh(), dims, {}, false);
+}
+
+LogicalResult Seeder::sequence(const TensorClasses &chosen, const TensorClasses &context,
+                               StringRef axis, bool overTensor) {
+  Axes axes;
+  if (!context.inner.empty())
+    axes = mesh.named("context");
+  bool overContext = mesh.size(axes) > 1;
+  if (overTensor)
+    llvm::append_range(axes, mesh.named(axis));
+  llvm::erase_if(axes, [&](unsigned a) { return mesh.axes[a].size == 1; });
+  if (axes.empty())
+    return success();
+  StringRef flag = overTensor ? "--sequence-parallel" : "mesh axis 'context'";
+  StringRef why = !overTensor    ? "context parallel"
+                  : !overContext ? "sequence parallel"
+                                 : "context and sequence parallel";
+  auto reason = StringAttr::get(module.getContext(), why);
+  SmallVector<Atoms::List> sequences = sequencesOf(module, classes);
+  SymbolTable symbols(module);
+  bool any = false;
+  for (train::RepeatOp repeat : layerCalls(module)) {
+    auto layer = symbols.lookup<func::FuncOp>(repeat.getCallee());
+    for (BlockArgument argument : layer.getArguments()) {
+      auto type = cast<RankedTensorType>(argument.getType());
+      int64_t last = type.getRank() - 1;
+      if (!isa<FloatType>(type.getElementType()) || last < 1 ||
+          !llvm::any_of(classes.of(argument, last),
+                        [&](unsigned id) { return chosen.residual.contains(id); }))
+        continue;
+      Sharding wanted = Sharding::replicated(type.getRank());
+      for (int64_t d = 0; d < last; ++d)
+        if (Atoms::List dim = classes.of(argument, d);
+            !dim.empty() && llvm::is_contained(sequences, dim))
+          wanted.dims[d] = axes;
+      unsigned i = argument.getArgNumber();
+      if (wanted.isReplicated() || layer.getArgAttr(i, DistDialect::seedAttr))
+        continue;
+      any = true;
+      layer.setArgAttr(i, DistDialect::seedAttr, withOpenDims(attr(wanted)));
+      layer.setArgAttr(i, DistDialect::reasonAttr, reason);
+    }
+  }
+  if (llvm::all_of(sequences, [](const Atoms::List &dim) { return dim.empty(); }))
+    return module.emitError() << flag << " cannot divide sequences of one token; leave it out or "
+                                         "use a longer --seq";
+  if (!any)
+    return module.emitError() << flag << " finds no repeated layer that carries [.., sequence, .., "
+                                         "features]; leave it out";
+  return success();
+}
+
+Sharding Seeder::headSharding(Value value, const TensorClasses &tensor,
+                              const TensorClasses &context, StringRef axis) {
+  Axes tensorAxes = mesh.named(axis), contextAxes = mesh.named("context");
+  Sharding sharding = Sharding::replicated(cast<RankedTensorType>(value.getType()).getRank());
+  for (size_t d = 0; d < sharding.dims.size(); ++d)
+    for (unsigned id : classes.of(value, d)) {
+      llvm::append_range(sharding.dims[d], axesOf(mesh, tensorAxes, tensor.inner.lookup(id)));
+      llvm::append_range(sharding.dims[d], axesOf(mesh, contextAxes, context.inner.lookup(id)));
+    }
+  return sharding;
+}
+
+void Seeder::heads(const TensorClasses &tensor, const TensorClasses &context,
+                   StringRef axis) {
+  if (context.inner.empty())
+    return;
+  SmallVector<Atoms::List> sequences = sequencesOf(module, classes);
+  for (auto &[op, run] : sequenceOps(module, classes, tensor)) {
+    OpBuilder b(op->getContext());
+    SmallVector<Attribute> seeds(op->getNumResults(), b.getUnitAttr());
+    seeds[0] = withOpenDims(attr(headSharding(op->getResult(0), tensor, context, axis)));
+    op->setAttr(DistDialect::seedAttr, b.getArrayAttr(seeds));
+    op->setAttr(DistDialect::reasonAttr, b.getStringAttr("context parallel"));
+    // Gradients go back to divided sequences at once, so that what is computed from them needs no
+    // table for the whole sequence. What the forward keeps for the backward stays as it is.
+    if (train::roleOf(op->getParentOfType<func::FuncOp>()) != train::Role::Backward)
+      continue;
+    b.setInsertionPointAfter(op);
+    for (Value result : op->getResults()) {
+      Sharding divided = headSharding(result, tensor, TensorClasses(), axis);
+      for (size_t d = 0; d < divided.dims.size(); ++d)
+        if (llvm::is_contained(sequences, classes.of(result, d)))
+          divided.dims[d] = mesh.named("context");
+      auto back = ConstrainOp::create(b, op->getLoc(), result.getType(), result,
+                                      withOpenDims(attr(divided)), /*boundary=*/true);
+      back->setAttr(DistDialect::reasonAttr, b.getStringAttr("context parallel"));
+      result.replaceAllUsesExcept(back, back);
+    }
+  }
+}
