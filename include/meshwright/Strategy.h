@@ -13,9 +13,10 @@
 
 namespace meshwright::dist {
 
-/// Reads "data=4,tensor=2", outermost first; "" is a mesh of one device. tensor=RxC
-/// and tensor=RxCxD make axes tensor.0, tensor.1, tensor.2. An error names the axis
-/// and what is wrong with it.
+/// Reads "data=4,tensor=2", outermost first; "" is a mesh of one device. tensor=RxC and
+/// tensor=RxCxD make axes tensor.0, over which strategies shard inner indices, tensor.1, over
+/// which they shard the residual stream's features, and tensor.2, over which they shard the batch
+/// and store parameters once. An error names the axis and what is wrong with it.
 llvm::Expected<Mesh> parseMesh(llvm::StringRef text);
 
 /// "data=4,tensor=2": the parts of an axis are one again, or, with `parts`, as in
