@@ -36,6 +36,10 @@ inline constexpr llvm::StringLiteral recomputedAttr = "dist.recomputed";
 /// which devices have the same value.
 inline constexpr llvm::StringLiteral replicatedAttr = "dist.replicated";
 
+/// An attribute of a partitioned gradient of attention: the names of the axes along which devices
+/// compute the same one. What they make of it must stay equal, so its sums need a fixed order.
+inline constexpr llvm::StringLiteral copiedAttr = "dist.copied";
+
 /// The sharding in a tensor type, or null.
 ShardingAttr shardingOf(mlir::Type type);
 /// `type` with `sharding` (null: none) in place of its own.

@@ -45,6 +45,14 @@ bool runsOn(ModuleOp program, const Mesh &mesh, int64_t rank) {
   });
 }
 
+bool isFixed(StringRef axis, Operation *op) {
+  for (; op; op = op->getParentOp())
+    if (auto at = op->getAttrOfType<DictionaryAttr>(coordinatesAttr))
+      if (Attribute entry = at.get(axis))
+        return coordinatesOf(entry).size() == 1;
+  return false;
+}
+
 /// Axes and coordinates of one program, against the mesh.
 static LogicalResult verifyCoordinates(ModuleOp program, const Mesh &mesh) {
   auto at = program->getAttrOfType<DictionaryAttr>(coordinatesAttr);

@@ -34,6 +34,9 @@ inline constexpr llvm::StringLiteral taskAttr = "dist.task";
 /// list of integers; empty where it is neither.
 llvm::SmallVector<int64_t> coordinatesOf(mlir::Attribute entry);
 
+/// Whether one coordinate alone along `axis` runs the program that `op` is in.
+bool isFixed(llvm::StringRef axis, mlir::Operation *op);
+
 /// The nested modules that are programs, in their order, or the module itself where
 /// there are none.
 llvm::SmallVector<mlir::ModuleOp> programsOf(mlir::ModuleOp module);

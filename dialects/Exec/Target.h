@@ -137,6 +137,11 @@ public:
                                         mlir::Attribute library) const {
     return 0;
   }
+  /// Bytes that such a call writes to its scratch memory, and then reads there, at least.
+  virtual int64_t getAttentionScratchTraffic(const MwAttention &shape, bool backward,
+                                             mlir::Attribute library, Parameters) const {
+    return 0;
+  }
 
   //===--- the plan ---------------------------------------------------------===//
 

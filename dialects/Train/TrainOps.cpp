@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Train/Train.h"
+#include "meshwright/runtime/VisiblePairs.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -260,17 +261,6 @@ LogicalResult AttentionOp::verify() {
   if (getWindow() < 0)
     return emitOpError("window must not be negative, found ") << getWindow();
   return verifyOffset(*this, getHeadOffset());
-}
-
-/// Query-key pairs that are visible, of one head of one sequence.
-static double visiblePairs(int64_t queries, int64_t keys, bool causal, int64_t window) {
-  double pairs = 0;
-  for (int64_t s = 0; s < queries; ++s) {
-    int64_t end = causal ? std::min(s + 1, keys) : keys;
-    int64_t begin = window ? std::max<int64_t>(0, s - window + 1) : 0;
-    pairs += double(std::max<int64_t>(0, end - begin));
-  }
-  return pairs;
 }
 
 bool AttentionOp::dropRandomness() {

@@ -165,6 +165,8 @@ def DistPartition : PhasePass<"dist-partition", "local"> {
     Variables and the arguments of functions that nobody calls keep their global type as
     `dist.global`. Next to the layers of pipeline chunks ops keep in `dist.replicated` the
     axes along which devices have copies of their results, for `dist-split-stages`.
+    Gradients of attention that several devices compute alike say along which axes in
+    `dist.copied`: a library may only make them if it adds in a fixed order.
 
     The pass refuses dimensions that do not divide evenly.
   }];

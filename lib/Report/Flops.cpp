@@ -6,6 +6,7 @@
 #include "Flops.h"
 
 #include "Dist/Dist.h"
+#include "meshwright/runtime/VisiblePairs.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -15,13 +16,8 @@ using namespace meshwright::report;
 
 /// Two products over the visible part of queries x keys.
 static double attentionFlops(const MwAttention &shape) {
-  double visible = 0;
-  for (int64_t query = 0; query < shape.queries; ++query) {
-    int64_t last = shape.causal ? std::min(query + 1, shape.keys) : shape.keys;
-    int64_t first = shape.window ? std::max<int64_t>(0, query - shape.window + 1) : 0;
-    visible += std::max<int64_t>(0, last - first);
-  }
-  return 4.0 * double(shape.batch) * double(shape.heads) * double(shape.headDim) * visible;
+  return 4.0 * double(shape.batch) * double(shape.heads) * double(shape.headDim) *
+         visiblePairs(shape.queries, shape.keys, shape.causal, shape.window);
 }
 
 double FlopCounter::of(Operation *op, bool again) {

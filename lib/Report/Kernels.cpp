@@ -11,6 +11,7 @@
 #include "meshwright/Report.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <set>
@@ -75,9 +76,21 @@ static Moved movedBy(exec::LaunchOp launch, func::FuncOp kernel) {
   return moved;
 }
 
-/// Of library calls: each operand once, without workspaces, which are bytes.
+/// What the target says that a call of attention leaves in scratch memory and reads there.
+template <typename Op> static Moved inScratch(Op op) {
+  exec::TargetAttr target = exec::targetOf(op);
+  int64_t bytes = target.getTarget().getAttentionScratchTraffic(
+      op.getAttention(), isa<exec::AttentionGradOp>(op), op.getLibraryAttr(),
+      target.getParameters());
+  return {bytes, bytes};
+}
+
+/// Of library calls: each operand once. Workspaces, which are bytes, are scratch memory.
 static Moved movedBy(Operation *op) {
-  Moved moved;
+  Moved moved = llvm::TypeSwitch<Operation *, Moved>(op)
+                    .Case<exec::AttentionOp, exec::AttentionGradOp>(
+                        [](auto attention) { return inScratch(attention); })
+                    .Default(Moved{});
   SmallVector<MemoryEffects::EffectInstance> effects;
   if (auto interface = dyn_cast<MemoryEffectOpInterface>(op))
     interface.getEffects(effects);

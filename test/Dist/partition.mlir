@@ -124,3 +124,21 @@ func.func @chunks(%x: tensor<8x8xf32, #dist.sharding<@mesh, [{data}, {tensor}]>>
       : (tensor<8x8xf32, #dist.sharding<@mesh, [{data}, {}]>>) -> (tensor<8x8xf32, #dist.sharding<@mesh, [{data}, {}]>>, tensor<3x8x8xf32, #dist.sharding<@mesh, [{}, {data}, {tensor}]>>)
   return %y : tensor<8x8xf32, #dist.sharding<@mesh, [{data}, {}]>>
 }
+
+// -----
+
+// Gradients of attention say along which axes devices compute the same one.
+dist.mesh @mesh ["data" = 2, "tensor" = 2]
+// CHECK-LABEL: func.func @gradients
+func.func @gradients(%q: tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>, %lse: tensor<4x2x8xf32, #dist.sharding<@mesh, [{data}, {}, {}]>>, %p: tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {tensor}, {}]>>, %sums: tensor<4x2x8xf32, #dist.sharding<@mesh, [{data}, {tensor}, {}]>>)
+    -> (tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {tensor}, {}]>>) {
+  // CHECK: train.attention_grad {{.*}} causal {dist.copied = ["tensor"]} : (tensor<2x8x2x4xf32>
+  %dq, %dk, %dv = train.attention_grad %q, %q, %q, %q, %q, %lse scale 0.5 causal
+      : (tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>, tensor<4x2x8xf32, #dist.sharding<@mesh, [{data}, {}, {}]>>)
+        -> (tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>)
+  // CHECK: train.attention_grad {{.*}} causal {heads = 2 : i64} : (tensor<2x8x1x4xf32>
+  %1, %2, %3 = train.attention_grad %p, %p, %p, %p, %p, %sums scale 0.5 causal
+      : (tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {tensor}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {tensor}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {tensor}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {tensor}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {tensor}, {}]>>, tensor<4x2x8xf32, #dist.sharding<@mesh, [{data}, {tensor}, {}]>>)
+        -> (tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {tensor}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {tensor}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {tensor}, {}]>>)
+  return %dq, %1 : tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {}, {}]>>, tensor<4x8x2x4xf32, #dist.sharding<@mesh, [{data}, {}, {tensor}, {}]>>
+}

@@ -1,6 +1,6 @@
-// RUN: meshwright-opt %s --exec-assign-target="target=cuda flags=gpu-arch=sm_90" --exec-choose-libraries -split-input-file | FileCheck %s --check-prefixes=CHECK,SM90
-// RUN: meshwright-opt %s --exec-assign-target="target=cuda flags=gpu-arch=sm_100,sm_80" --exec-choose-libraries -split-input-file | FileCheck %s --check-prefixes=CHECK,SM80
-// RUN: meshwright-opt %s --exec-assign-target="target=cuda flags=deterministic=off" --exec-choose-libraries -split-input-file | FileCheck %s --check-prefix=ANY
+// RUN: meshwright-opt %s --exec-assign-target="target=cuda flags='gpu-arch=sm_90 deterministic=on'" --exec-choose-libraries -split-input-file | FileCheck %s --check-prefixes=CHECK,SM90
+// RUN: meshwright-opt %s --exec-assign-target="target=cuda flags='gpu-arch=sm_100,sm_80 deterministic=on'" --exec-choose-libraries -split-input-file | FileCheck %s --check-prefixes=CHECK,SM80
+// RUN: meshwright-opt %s --exec-assign-target="target=cuda" --exec-choose-libraries -split-input-file | FileCheck %s --check-prefix=ANY
 // RUN: meshwright-opt %s --exec-assign-target="target=cuda flags=attention=generated" --exec-choose-libraries -split-input-file | FileCheck %s --check-prefix=GENERATED
 // RUN: meshwright-opt %s --exec-assign-target="target=cuda flags='attention=cudnn gpu-arch=sm_90,sm_80'" --exec-choose-libraries -split-input-file -verify-diagnostics -o /dev/null
 // RUN: meshwright-opt %s --exec-choose-libraries -split-input-file | FileCheck %s --check-prefix=NONE
@@ -99,5 +99,37 @@ module {
         : (tensor<1x16x2x256xbf16>, tensor<1x16x2x256xbf16>, tensor<1x16x2x256xbf16>)
           -> (tensor<1x16x2x256xbf16>, tensor<1x2x16xf32>)
     return %out : tensor<1x16x2x256xbf16>
+  }
+}
+
+// -----
+
+// Devices along `tensor` make this gradient alike and must get the same bits; those along `pipe`
+// run other programs.
+module {
+  // ANY-LABEL: func.func @copies
+  // ANY: train.attention_grad {{.*}} {dist.copied = ["tensor"], exec.library = {deterministic, fallback, name = "cudnn", workspace = 528896 : i64}}
+  func.func @copies(%q: tensor<2x128x4x64xbf16>, %k: tensor<2x128x2x64xbf16>, %lse: tensor<2x4x128xf32>) -> tensor<2x128x4x64xbf16> {
+    %dq, %dk, %dv = train.attention_grad %q, %q, %k, %k, %q, %lse scale 0.125 causal {dist.copied = ["tensor"]}
+        : (tensor<2x128x4x64xbf16>, tensor<2x128x4x64xbf16>, tensor<2x128x2x64xbf16>, tensor<2x128x2x64xbf16>, tensor<2x128x4x64xbf16>, tensor<2x4x128xf32>)
+          -> (tensor<2x128x4x64xbf16>, tensor<2x128x2x64xbf16>, tensor<2x128x2x64xbf16>)
+    return %dq : tensor<2x128x4x64xbf16>
+  }
+}
+
+// -----
+
+module attributes {dist.coordinates = {pipe = 1 : i64, tensor = [0, 1]}} {
+  // ANY-LABEL: func.func @stage
+  // ANY: train.attention_grad {{.*}} {dist.copied = ["pipe"], exec.library = {fallback, name = "cudnn"
+  // ANY: train.attention_grad {{.*}} {dist.copied = ["pipe", "tensor"], exec.library = {deterministic, fallback, name = "cudnn"
+  func.func @stage(%q: tensor<2x128x4x64xbf16>, %lse: tensor<2x4x128xf32>) -> (tensor<2x128x4x64xbf16>, tensor<2x128x4x64xbf16>) {
+    %dq, %dk, %dv = train.attention_grad %q, %q, %q, %q, %q, %lse scale 0.125 causal {dist.copied = ["pipe"]}
+        : (tensor<2x128x4x64xbf16>, tensor<2x128x4x64xbf16>, tensor<2x128x4x64xbf16>, tensor<2x128x4x64xbf16>, tensor<2x128x4x64xbf16>, tensor<2x4x128xf32>)
+          -> (tensor<2x128x4x64xbf16>, tensor<2x128x4x64xbf16>, tensor<2x128x4x64xbf16>)
+    %1, %2, %3 = train.attention_grad %q, %q, %q, %q, %q, %lse scale 0.125 causal {dist.copied = ["pipe", "tensor"]}
+        : (tensor<2x128x4x64xbf16>, tensor<2x128x4x64xbf16>, tensor<2x128x4x64xbf16>, tensor<2x128x4x64xbf16>, tensor<2x128x4x64xbf16>, tensor<2x4x128xf32>)
+          -> (tensor<2x128x4x64xbf16>, tensor<2x128x4x64xbf16>, tensor<2x128x4x64xbf16>)
+    return %dq, %1 : tensor<2x128x4x64xbf16>, tensor<2x128x4x64xbf16>
   }
 }

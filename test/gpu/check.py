@@ -102,14 +102,14 @@ print("ceilings: measured with a driver that looks on")
 
 rates = ("--copy-rate", "4e12", "--matmul-rate", "7e14")
 cuda = build("cuda", "--small", "--only", "golden (gpt2|llama)-uneven f32|replay gpt2-tiny data=2[+]zero=3 f32|bench gpt2|attention|"
-             "mesh gpt2-tiny data=2 f32|offload|too much|largest")
-only = "^(golden|replay|attention|bench|kernels|memory)"
+             "variant gpt2-small --deterministic|mesh gpt2-tiny data=2 f32|offload|too much|largest")
+only = "^(golden|replay|attention|bench|variant|kernels|memory)"
 results, items = run(cuda, "--launch", "threads", "--only", only, *rates, FAKE_GPU_COMPUTES="1", **driver)
 assert {name: item["outcome"] for name, item in items.items()} == {
     "golden gpt2-uneven f32": "pass", "golden llama-uneven f32": "pass",
     "attention gpt2-heads-64 bf16 cudnn": "pass", "attention gpt2-heads-64 bf16 generated": "pass",
     "attention gpt2-heads-64 compared": "pass", "replay gpt2-tiny data=2+zero=3 f32": "pass",
-    "bench gpt2-small bf16": "pass", "kernels gpt2-small": "pass", "memory gpt2-small": "skip",
+    "bench gpt2-small bf16": "pass", "variant gpt2-small --deterministic on bf16": "pass", "kernels gpt2-small": "pass", "memory gpt2-small": "skip",
     "memory gpt2-small offloaded": "skip", "memory llama-7b offloaded": "skip",
     "memory of the largest that fits": "skip"}, items
 table = results["kernels"]["gpt2-small"]

@@ -8,6 +8,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Codegen/CUDA/Attentions.h"
+#include "Dist/Dist.h"
+#include "Dist/Programs.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -81,9 +83,31 @@ static SmallVector<int64_t> numbersOf(ArrayRef<std::string> archs) {
   return numbers;
 }
 
+int64_t cuda::leastScratchTraffic(const MwAttention &shape, bool backward, Attribute attribute,
+                                  ArrayRef<std::string> archs) {
+  std::optional<Library> library = libraryOf(attribute);
+  // Generated kernels of a gradient leave dout times out, summed over a head.
+  if (!library)
+    return backward ? shape.batch * shape.heads * shape.queries * int64_t(sizeof(float)) : 0;
+  std::optional<int64_t> least;
+  for (int64_t arch : numbersOf(archs)) {
+    int64_t bytes = cudnn::leastScratchTraffic({shape, backward, library->deterministic}, arch);
+    least = std::min(bytes, least.value_or(bytes));
+  }
+  return least.value_or(0);
+}
+
+/// Whether several devices make the call and must get the same bits of it.
+static bool hasCopies(Operation *op) {
+  auto axes = op->getAttrOfType<ArrayAttr>(dist::copiedAttr);
+  return axes && llvm::any_of(axes.getAsValueRange<StringAttr>(),
+                              [&](StringRef axis) { return !dist::isFixed(axis, op); });
+}
+
 LogicalResult cuda::chooseAttention(Operation *op, StringRef attention, bool deterministic,
                                     ArrayRef<std::string> archs) {
   Builder b(op->getContext());
+  deterministic |= hasCopies(op);
   cudnn::Attention call =
       llvm::TypeSwitch<Operation *, cudnn::Attention>(op)
           .Case<train::AttentionOp, train::AttentionGradOp>(

@@ -28,6 +28,11 @@ mlir::Attribute toAttribute(const Library &library, mlir::MLIRContext *context);
 /// What `attribute` says; nothing where it is null or no such choice.
 std::optional<Library> libraryOf(mlir::Attribute attribute);
 
+/// Bytes that the call `shape` of attention, or of its gradient, writes to scratch memory on
+/// GPUs of `archs`, and then reads there, at least. `attribute`: the choice of cuDNN, or null.
+int64_t leastScratchTraffic(const MwAttention &shape, bool backward, mlir::Attribute attribute,
+                            llvm::ArrayRef<std::string> archs);
+
 /// Chooses who makes the call of attention `op` of the tensor form on GPUs of `archs`, as
 /// Target::chooseLibrary has it. `attention`: auto, cudnn or generated.
 mlir::LogicalResult chooseAttention(mlir::Operation *op, llvm::StringRef attention,

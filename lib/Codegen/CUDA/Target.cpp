@@ -78,7 +78,7 @@ struct CUDAParameters {
   std::vector<std::string> archs = {"sm_90"};
   std::vector<std::string> epilogues;
   std::string attention = "auto";
-  bool deterministic = true;
+  bool deterministic = false;
 };
 } // namespace
 
@@ -125,9 +125,9 @@ public:
          {"auto", "cudnn", "generated"}},
         {"deterministic",
          "HOW",
-         "on: the same bits in every run; off: cudnn's gradients of attention may be added in any "
-         "order, which takes less memory",
-         "on",
+         "off: cudnn may add gradients of attention in any order, which takes less time and "
+         "memory, unless several ranks compute the same ones; on: the same bits in every run",
+         "off",
          "deterministic",
          /*planned=*/true,
          {"on", "off"}},
@@ -207,6 +207,10 @@ public:
     std::optional<cuda::Library> library = cuda::libraryOf(attribute);
     return std::max(generated, library ? library->workspaceBytes : 0);
   }
+  int64_t getAttentionScratchTraffic(const MwAttention &shape, bool backward, Attribute library,
+                                     DictionaryAttr parameters) const override {
+    return cuda::leastScratchTraffic(shape, backward, library, CUDAParameters(parameters).archs);
+  }
 
   std::vector<plan::Allowance> getAllowances(ModuleOp program,
                                              const Communication &communication) const override {
@@ -245,8 +249,8 @@ public:
 protected:
   llvm::Expected<DictionaryAttr> parseFlags(const exec::FlagValues &values,
                                             MLIRContext &context) const override {
-    if (values.at("deterministic") == "off" && values.at("attention") == "generated")
-      return llvm::createStringError("--deterministic off changes nothing: kernels of --attention "
+    if (values.at("deterministic") == "on" && values.at("attention") == "generated")
+      return llvm::createStringError("--deterministic on changes nothing: kernels of --attention "
                                      "generated give the same bits in every run");
     SmallVector<StringRef> archs;
     StringRef(values.at("gpu-arch")).split(archs, ',');

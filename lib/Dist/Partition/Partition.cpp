@@ -28,8 +28,10 @@ public:
     FailureOr<Structure> structure = structureOf(module);
     if (failed(structure) || failed(checkTypes(*structure)))
       return failure();
-    for (func::FuncOp function : structure->functions)
+    for (func::FuncOp function : structure->functions) {
       keepReplication(function);
+      function.walk([&](train::AttentionGradOp op) { keepCopies(op); });
+    }
     makeIndicesLocal(module, meshOp);
     SmallVector<ReshardOp> reshards;
     module.walk([&](ReshardOp op) { reshards.push_back(op); });
@@ -69,6 +71,25 @@ public:
   }
 
 private:
+  /// The axes along which devices hold copies of `value`.
+  SmallVector<StringRef> axesOfCopies(Value value) {
+    Sharding sharding = dist::shardingOf(value.getType()).on(mesh);
+    SmallVector<StringRef> axes;
+    for (auto [axis, named] : llvm::enumerate(mesh.axes))
+      if (named.size > 1 && !sharding.uses(axis))
+        axes.push_back(named.name);
+    return axes;
+  }
+
+  /// Keeps along which axes devices compute the same gradient: local types do not say it.
+  void keepCopies(train::AttentionGradOp op) {
+    llvm::SetVector<StringRef> axes;
+    for (Value result : op->getResults())
+      axes.insert_range(axesOfCopies(result));
+    if (!axes.empty())
+      op->setAttr(copiedAttr, Builder(op.getContext()).getStrArrayAttr(axes.getArrayRef()));
+  }
+
   /// Where stages may exchange values, which is beside their layers, keeps along which axes
   /// those are replicated: local types do not say it.
   void keepReplication(func::FuncOp function) {
@@ -79,14 +100,8 @@ private:
     for (Operation &op : function.getBody().front()) {
       auto repeat = dyn_cast<train::RepeatOp>(op);
       SmallVector<Attribute> results;
-      for (Value result : repeat ? repeat.getCarried() : op.getResults()) {
-        Sharding sharding = dist::shardingOf(result.getType()).on(mesh);
-        SmallVector<StringRef> axes;
-        for (auto [axis, named] : llvm::enumerate(mesh.axes))
-          if (named.size > 1 && !sharding.uses(axis))
-            axes.push_back(named.name);
-        results.push_back(b.getStrArrayAttr(axes));
-      }
+      for (Value result : repeat ? repeat.getCarried() : op.getResults())
+        results.push_back(b.getStrArrayAttr(axesOfCopies(result)));
       if (!results.empty())
         op.setAttr(replicatedAttr, b.getArrayAttr(results));
     }

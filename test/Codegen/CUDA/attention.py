@@ -49,9 +49,12 @@ def main():
     def generated(launches):
         return {name for name in launches if name.startswith("attention")}
 
+    def plan(path):
+        done = subprocess.run(["meshwright", "inspect", "--json", str(path)], check=True, capture_output=True, text=True)
+        return json.loads(done.stdout)
+
     def rows(path):
-        plan = subprocess.run(["meshwright", "inspect", "--json", str(path)], check=True, capture_output=True, text=True)
-        return json.loads(plan.stdout)["attentions"]
+        return plan(path)["attentions"]
 
     # Each call is also made once before the first step.
     path = compile()
@@ -125,13 +128,25 @@ def main():
     assert {row["reason"] for row in rows(path)} == {"elements are f32; cuDNN's are bf16 and f16"}, rows(path)
     print("f32: generated, and why", flush=True)
 
-    sizes = []
+    sizes, moved = [], []
     for choice in ("on", "off"):
         path = compile("--deterministic", choice)
-        assert rows(path)[1]["deterministic"] == (choice == "on"), rows(path)
+        call = rows(path)[1]
+        assert call["deterministic"] == (choice == "on"), rows(path)
         assert run(path)[0].returncode == 0
-        sizes.append(rows(path)[1]["workspace_bytes"])
+        sizes.append(call["workspace_bytes"])
+        moved.append(next(row for row in plan(path)["programs"][0]["kernels"] if row["op"] == "attention_grad"))
     assert sizes[0] != sizes[1], sizes
+    assert not rows(compile())[1]["deterministic"]
+    # The plan counts what is in scratch memory on the way: products of queries and the keys that they see, or dq in f32.
+    heads, length = call["batch"] * call["heads"], call["queries"]
+    products = heads * -(-length // 64) * 64 * -(-length // 128) * 128 * 2 * (length + 1) // (2 * length)
+    for key in ("read_bytes", "written_bytes"):
+        difference = moved[0][key] - moved[1][key] - (products - 4 * heads * length * call["head_dim"])
+        assert abs(difference) <= 1, (moved, products)
+    # Ranks with other sequences compute other gradients.
+    path = compile("--mesh", "data=2", "--batch", "2")
+    assert not rows(path)[1]["deterministic"], rows(path)
     print("deterministic: on and off", flush=True)
 
 

@@ -199,7 +199,7 @@ COMPILE = {
     "collective-matmul": among(None, "on", "off"),
     "overlap": among(None, "on", "off", "auto"),
     "attention": cuda_only(None, "auto", "cudnn", "generated"),
-    "deterministic": lambda d: d.pick([None, "on", None if d["attention"] == "generated" else "off"]) if d.cuda else None,
+    "deterministic": lambda d: d.pick([None, "off", None if d["attention"] == "generated" else "on"]) if d.cuda else None,
     "epilogues": cuda_only(None, "auto", "none", "bias,addend", "gelu,gelu-grad", "bias-grad"),
     "replay": lambda d: True if d.chance(16) else None,
     "emit": lambda d: d.pick(["train", "step", "dist", "local", "stages", "schedule", "exec"]) if d.chance(7) else None,

@@ -11,6 +11,7 @@
 #define MESHWRIGHT_RUNTIME_CUDA_CUDNN_H
 
 #include "meshwright/runtime/ABI.h"
+#include "meshwright/runtime/VisiblePairs.h"
 
 #include <string>
 
@@ -86,6 +87,26 @@ inline Part partOf(const Attention &call, int64_t arch) {
   return {1, group, 1};
 }
 
+/// Bytes of what the kernels of a gradient leave for each other in scratch memory.
+struct Intermediates {
+  int64_t products; ///< of queries and keys
+  int64_t sums;     ///< all else
+};
+
+/// Those of `heads` heads, counted over sequences.
+inline Intermediates intermediatesOf(const Attention &call, int64_t heads, int64_t arch) {
+  const MwAttention &s = call.sizes;
+  int64_t keys = heads * s.keys * s.headDim;
+  bool shared = s.heads != s.kvHeads;   // keys, by several heads
+  int64_t sums = heads * s.queries * 4; // dout times out, summed over a head
+  if (call.deterministic && arch / 10 == 10)
+    return {0, sums + (shared ? 8 * keys : 0)}; // dk and dv of each head in f32
+  sums += shared ? 4 * keys : 0;                // dk and dv of each head
+  if (call.deterministic)
+    return {heads * productBytes(s, arch), sums};
+  return {0, sums + 4 * heads * s.queries * s.headDim}; // dq in f32
+}
+
 /// Bytes of scratch memory that cuDNN asks for at most on GPUs of `arch`, its own and its
 /// frontend's: found from what its plans say (9.19), and held against them by a test.
 inline int64_t workspaceBytes(const Attention &call, int64_t arch) {
@@ -95,18 +116,24 @@ inline int64_t workspaceBytes(const Attention &call, int64_t arch) {
   const MwAttention &s = call.sizes;
   Part part = partOf(call, arch);
   int64_t heads = part.batch * part.heads;
-  int64_t queries = heads * s.queries * s.headDim, keys = heads * s.keys * s.headDim;
-  bool shared = s.heads != s.kvHeads; // keys, by several heads
-  int64_t bytes = headers + heads * s.queries * 4; // dout times out, summed over a head
-  if (call.deterministic && arch / 10 == 10)
-    return bytes + (shared ? 8 * keys : 0); // dk and dv of each head in f32
-  if (call.deterministic)
-    return bytes + heads * productBytes(s, arch) + (shared ? 4 * keys : 0);
-  bytes += 4 * queries; // dq in f32
-  if (arch / 10 == 9)
-    return bytes + (shared ? 4 * keys : 0);
-  // Ampere's kernels, which Blackwell has for small shapes too, keep another.
-  return bytes + 4 * heads * roundUp(s.queries, 8) * s.headDim + (shared ? 4 * keys : 0);
+  Intermediates kept = intermediatesOf(call, heads, arch);
+  int64_t bytes = headers + kept.products + kept.sums;
+  if (call.deterministic || arch / 10 == 9)
+    return bytes;
+  // Ampere's kernels, which Blackwell has for small shapes too, keep another dq in f32.
+  return bytes + 4 * heads * roundUp(s.queries, 8) * s.headDim;
+}
+
+/// Bytes that a call writes to scratch memory, and then reads there, at least: products of
+/// queries and keys only where a query sees the key.
+inline int64_t leastScratchTraffic(const Attention &call, int64_t arch) {
+  if (!call.backward)
+    return 0;
+  const MwAttention &s = call.sizes;
+  Intermediates all = intermediatesOf(call, s.batch * s.heads, arch);
+  double seen =
+      visiblePairs(s.queries, s.keys, s.causal, s.window) / double(s.queries) / double(s.keys);
+  return all.sums + int64_t(double(all.products) * seen);
 }
 
 } // namespace meshwright::cudnn

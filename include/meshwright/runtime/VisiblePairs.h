@@ -1,0 +1,27 @@
+//===- VisiblePairs.h - how many keys queries see ----------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_RUNTIME_VISIBLEPAIRS_H
+#define MESHWRIGHT_RUNTIME_VISIBLEPAIRS_H
+
+#include <algorithm>
+#include <cstdint>
+
+namespace meshwright {
+
+/// Pairs of a query and a key that it sees, of one head of one sequence.
+inline double visiblePairs(int64_t queries, int64_t keys, bool causal, int64_t window) {
+  double pairs = 0;
+  for (int64_t query = 0; query < queries; ++query) {
+    int64_t end = causal ? std::min(query + 1, keys) : keys;
+    int64_t begin = window ? std::max<int64_t>(0, query - window + 1) : 0;
+    pairs += double(std::max<int64_t>(0, end - begin));
+  }
+  return pairs;
+}
+
+} // namespace meshwright
+
+#endif // MESHWRIGHT_RUNTIME_VISIBLEPAIRS_H
