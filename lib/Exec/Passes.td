@@ -311,6 +311,21 @@ def ExecOffload : PhasePass<"exec-offload", "exec"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
+def ExecCarryInSlots : PhasePass<"exec-carry-in-slots", "exec"> {
+  let summary = "Leaves carried values in the slots that keep them";
+  let description = [{
+    A loop over layers keeps the value that it carries for the backward: each iteration copies
+    it to its slot of a stack. The pass gives the stack one slot more and drops the copy. The
+    first value is then written to slot 0, iteration i reads slot i and writes the next value to
+    slot i + 1, and what follows the loop reads the last slot.
+
+    The pass leaves loops as they are that run downwards, whose carried value or stack is memory
+    of a caller, of the host or of a variable, where an asynchronous op or an op in place touches
+    one of the two, or where the stack is still read when the first value is written.
+  }];
+  let dependentDialects = ["::meshwright::exec::ExecDialect"];
+}
+
 def ExecOverlapCollectives : PhasePass<"exec-overlap-collectives", "exec"> {
   let summary = "Lets collectives run while the program computes";
   let description = [{

@@ -199,6 +199,7 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   order.add(exec::createExecBufferize());
   order.add(exec::createExecOffload({o.offload.optimizer, o.offload.activations}), o.offload.any(),
             "--offload");
+  order.add(exec::createExecCarryInSlots());
   order.add(exec::createExecOverlapCollectives(), overlaps, "--overlap");
   order.add(exec::createExecAssignOffsets());
   order.eachProgram = false;
