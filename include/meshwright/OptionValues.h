@@ -43,6 +43,13 @@ inline Names namesOf(GradientType) {
   return names;
 }
 
+/// The type in which an optimizer keeps its moments.
+enum class MomentType { f32, bf16 };
+inline Names namesOf(MomentType) {
+  static constexpr llvm::StringLiteral names[] = {"f32", "bf16"};
+  return names;
+}
+
 enum class Optimizer { sgd, adamw };
 inline Names namesOf(Optimizer) {
   static constexpr llvm::StringLiteral names[] = {"sgd", "adamw"};
@@ -173,6 +180,7 @@ public:
 
 MESHWRIGHT_PASS_OPTION(::meshwright::MixedPrecision)
 MESHWRIGHT_PASS_OPTION(::meshwright::GradientType)
+MESHWRIGHT_PASS_OPTION(::meshwright::MomentType)
 MESHWRIGHT_PASS_OPTION(::meshwright::Optimizer)
 MESHWRIGHT_PASS_OPTION(::meshwright::ContextParallel)
 MESHWRIGHT_PASS_OPTION(::meshwright::DataSync)

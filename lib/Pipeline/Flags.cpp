@@ -19,6 +19,12 @@ static std::string unlessStatesOnHost(const CompileOptions &o) {
   return o.offload.optimizer ? "" : "it applies to --offload optimizer, which is not given";
 }
 
+static std::string unlessMoments(const CompileOptions &o) {
+  return o.optimizer == Optimizer::adamw
+             ? ""
+             : "--optimizer " + optionText(o.optimizer) + " keeps no moments; leave it out";
+}
+
 static std::string unlessOnlyBudget(const CompileOptions &o) {
   return o.remat.budget.text.empty() ? ""
                                      : "--remat " + optionText(o.remat) +

@@ -148,7 +148,7 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   order.add(train::createTrainMixedPrecision({o.precision, o.gradDtype}));
   order.add(train::createTrainAutodiff({o.residuals}));
   order.add(train::createTrainAccumulate());
-  order.add(train::createTrainBuildOptimizer({o.optimizer}));
+  order.add(train::createTrainBuildOptimizer({o.optimizer, o.momentsDtype}));
   order.add(createCanonicalizerPass());
   order.verify(train::createTrainVerify());
   order.add(createSymbolDCEPass());

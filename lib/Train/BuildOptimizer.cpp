@@ -18,16 +18,20 @@ namespace meshwright::train {
 namespace {
 class StepBuilder {
 public:
-  StepBuilder(ModuleOp module, bool adamw)
-      : module(module), builder(module.getContext()), adamw(adamw) {}
+  StepBuilder(ModuleOp module, Optimizer optimizer, MomentType moments)
+      : module(module), builder(module.getContext()), adamw(optimizer == Optimizer::adamw),
+        momentType(moments == MomentType::bf16 ? Type(builder.getBF16Type())
+                                               : Type(builder.getF32Type())) {}
 
   void build(func::FuncOp gradients);
 
 private:
   /// The scalar input called `name`, declared on first use.
   Value scalar(StringRef name);
-  /// A variable in f32 beside `parameter`.
-  VariableOp state(VariableOp parameter, StringRef role);
+  /// A variable beside `parameter`.
+  VariableOp state(VariableOp parameter, StringRef role, Type element);
+  /// `value` with elements of type `element`.
+  Value as(Type element, Value value);
   /// The variable that is updated: the parameter, or its copy in f32.
   VariableOp masterOf(VariableOp parameter);
   /// `updated`, or `previous` where gradients have overflowed.
@@ -37,6 +41,7 @@ private:
   ModuleOp module;
   OpBuilder builder;
   bool adamw;
+  Type momentType; ///< in which AdamW's moments are stored
   func::FuncOp step;
   Value check; ///< with loss scaling: not finite when the step is to be skipped
 };
@@ -53,11 +58,11 @@ Value StepBuilder::scalar(StringRef name) {
   return step.getArgument(at);
 }
 
-VariableOp StepBuilder::state(VariableOp parameter, StringRef role) {
+VariableOp StepBuilder::state(VariableOp parameter, StringRef role, Type element) {
   OpBuilder b(parameter->getContext());
   b.setInsertionPointAfter(parameter);
   auto name = (parameter.getSymName() + "." + role).str();
-  RankedTensorType type = withElementType(parameter.getType(), b.getF32Type());
+  RankedTensorType type = withElementType(parameter.getType(), element);
   auto zero = InitAttr::get(b.getContext(), "constant", b.getF64FloatAttr(0.0));
   return VariableOp::create(b, nameLocation(name, parameter.getLoc()), name, type,
                             parameter.getStacked(), zero, StorageAttr(),
@@ -69,7 +74,14 @@ VariableOp StepBuilder::masterOf(VariableOp parameter) {
   Type element = parameter.getTensorType().getElementType();
   if (atLeastF32(element) == element)
     return parameter;
-  return state(parameter, "master");
+  return state(parameter, "master", builder.getF32Type());
+}
+
+Value StepBuilder::as(Type element, Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  if (type.getElementType() == element)
+    return value;
+  return CastOp::create(builder, value.getLoc(), withElementType(type, element), value);
 }
 
 Value StepBuilder::guarded(Value updated, Value previous) {
@@ -101,16 +113,17 @@ void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
   }
   // Vectors (norms, biases) are not decayed; layers do not count as a dimension.
   int64_t rank = parameter.getTensorType().getRank() - (parameter.getStacked() ? 1 : 0);
-  VariableOp variance = state(parameter, "variance");
-  VariableOp momentum = state(parameter, "momentum");
+  VariableOp variance = state(parameter, "variance", momentType);
+  VariableOp momentum = state(parameter, "momentum", momentType);
   Value oldMomentum = get(momentum), oldVariance = get(variance);
   auto update =
-      AdamWOp::create(builder, loc, weight, gradient, oldMomentum, oldVariance, clip, scalar("lr"),
-                      scalar("beta1"), scalar("beta2"), scalar("eps"), scalar("weight_decay"),
+      AdamWOp::create(builder, loc, weight, gradient, as(builder.getF32Type(), oldMomentum),
+                      as(builder.getF32Type(), oldVariance), clip, scalar("lr"), scalar("beta1"),
+                      scalar("beta2"), scalar("eps"), scalar("weight_decay"),
                       scalar("bias_correction1"), scalar("bias_correction2"), rank >= 2);
   setWeight(update.getUpdated());
-  set(momentum, guarded(update.getNewMomentum(), oldMomentum));
-  set(variance, guarded(update.getNewVariance(), oldVariance));
+  set(momentum, guarded(as(momentType, update.getNewMomentum()), oldMomentum));
+  set(variance, guarded(as(momentType, update.getNewVariance()), oldVariance));
 }
 
 void StepBuilder::build(func::FuncOp gradients) {
@@ -153,7 +166,7 @@ struct TrainBuildOptimizer : train::impl::TrainBuildOptimizerBase<TrainBuildOpti
       getOperation().emitError("needs @gradients, which train-accumulate makes");
       return signalPassFailure();
     }
-    StepBuilder(getOperation(), optimizer == Optimizer::adamw).build(gradients);
+    StepBuilder(getOperation(), optimizer, momentsDtype).build(gradients);
     getOperation()->setAttr(optimizerAttr,
                             StringAttr::get(&getContext(), optionText(optimizer.getValue())));
   }

@@ -122,14 +122,20 @@ def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
     inputs of `@step`.
 
     A parameter in bf16 or f16 gets a third state, `<parameter>.master`, in f32: the update
-    reads and writes the master, and the parameter becomes its rounded value.
+    reads and writes the master, and the parameter becomes its rounded value. With
+    `moments-dtype` bf16 momentum and variance are stored in bf16: the update computes in f32 and
+    rounds both once.
 
     With `train.loss_scaling` gradients arrive multiplied by the input `loss_scale`. The
     pass divides the norm and the clip factor by it, so that updates and the output
     `grad_norm` are those of an unscaled loss. If the norm is not finite, because a gradient
     overflowed on some device, `train.guard` leaves every variable unchanged.
   }];
-  let options = [Option<"optimizer", "optimizer", "::meshwright::Optimizer", "::meshwright::Optimizer::adamw", "sgd or adamw">];
+  let options = [
+    Option<"optimizer", "optimizer", "::meshwright::Optimizer", "::meshwright::Optimizer::adamw", "sgd or adamw">,
+    Option<"momentsDtype", "moments-dtype", "::meshwright::MomentType", "::meshwright::MomentType::f32",
+           "type in which AdamW's moments are stored: f32 or bf16">,
+  ];
 }
 
 def TrainVerify : PhasePass<"train-verify", "step"> {

@@ -1,6 +1,7 @@
 // RUN: meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer --train-verify -split-input-file -verify-diagnostics | FileCheck %s
 // RUN: meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer=optimizer=sgd -split-input-file | FileCheck %s --check-prefix=SGD
 // RUN: not meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer=optimizer=adafactor -split-input-file 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: meshwright-opt %s --train-autodiff --train-accumulate --train-build-optimizer=moments-dtype=bf16 -split-input-file | FileCheck %s --check-prefix=NARROW
 // UNKNOWN: --optimizer option: 'adafactor' is not supported; the choices are sgd, adamw
 
 // BEGIN EXAMPLE --train-autodiff --train-accumulate --train-build-optimizer --symbol-dce
@@ -27,6 +28,21 @@ module attributes {train.microbatches = 1 : i64} {
 // SGD-LABEL: func.func @step
 // SGD: train.sgd
 // SGD: train.set @v,
+
+// The update computes in f32, and rounds what it stores once.
+// NARROW: train.variable @v.momentum : tensor<4xbf16> state "momentum"
+// NARROW: train.variable @v.variance : tensor<4xbf16> state "variance"
+// NARROW-LABEL: func.func @step
+// NARROW: %[[M:.*]] = train.get @v.momentum : tensor<4xbf16>
+// NARROW: %[[V:.*]] = train.get @v.variance : tensor<4xbf16>
+// NARROW-DAG: %[[MOMENTUM:.*]] = train.cast %[[M]] : (tensor<4xbf16>) -> tensor<4xf32>
+// NARROW-DAG: %[[VARIANCE:.*]] = train.cast %[[V]] : (tensor<4xbf16>) -> tensor<4xf32>
+// NARROW: %[[W:.*]], %[[M1:.*]], %[[V1:.*]] = train.adamw %{{.*}}, %{{.*}}, %[[MOMENTUM]], %[[VARIANCE]]
+// NARROW: train.set @v, %[[W]] : tensor<4xf32>
+// NARROW: %[[M2:.*]] = train.cast %[[M1]] : (tensor<4xf32>) -> tensor<4xbf16>
+// NARROW: train.set @v.momentum, %[[M2]] : tensor<4xbf16>
+// NARROW: %[[V2:.*]] = train.cast %[[V1]] : (tensor<4xf32>) -> tensor<4xbf16>
+// NARROW: train.set @v.variance, %[[V2]] : tensor<4xbf16>
 
 // -----
 

@@ -148,7 +148,7 @@ void ExecSliceUpdates::slice(train::UpdateOpInterface update, SymbolTable &symbo
   RankedTensorType whole = typeOf(update.getUpdated());
   ArrayRef<int64_t> shape = whole.getShape();
   int64_t elements = whole.getNumElements();
-  // A master, momentum and variance are f32.
+  // A master is f32; momentum and variance are f32 or narrower.
   if (elements * 4 <= partBytes / smallShare)
     return;
   SmallVector<Operation *> cluster = clusterOf(update, shape);

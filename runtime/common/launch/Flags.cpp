@@ -21,6 +21,17 @@ static std::string unlessAdamW(const Options &, const Plan &plan) {
                     plan.optimizer, ": leave it out");
 }
 
+/// A step may change the second moment by its (1 - beta2)-th part: of a number in bf16 that
+/// must be more than half of the distance to the next one, which is up to its 128th part.
+static std::string unlessMomentMoves(const Options &options, const Plan &plan) {
+  for (const Variable &variable : plan.variables)
+    if (variable.role == Variable::Variance && variable.type == ElementType::BF16 &&
+        options.beta2 > 0.99)
+      return "moves second moments by less than bf16 can hold (--moments-dtype bf16): give 0.99 or "
+             "less, or compile without --moments-dtype";
+  return unlessAdamW(options, plan);
+}
+
 static std::string unlessDecay(const Options &options, const Plan &plan) {
   return options.weightDecay == 0 ? "" : unlessAdamW(options, plan);
 }
@@ -68,9 +79,8 @@ static constexpr Flag flags[] = {
     Flag{"--steps", "N", &Options::steps, "optimizer steps in all, those before --resume included"}
         .from(0),
     Flag{"--lr", "RATE", &Options::lr, "learning rate"}.from(0),
-    Flag{"--min-lr", "RATE", &Options::minLr, "rate at which cosine and linear end"}
-        .from(0)
-        .unless(unlessRateFalls),
+    Flag{"--min-lr", "RATE", &Options::minLr, "rate at which cosine and linear end"}.from(0).unless(
+        unlessRateFalls),
     Flag{"--warmup", "W", &Options::warmup, "steps t < W run at lr * (t + 1) / W"}.from(0),
     Flag{"--lr-schedule", "NAME", &Options::lrSchedule, "how the rate goes on after the warm-up"}
         .oneOf("constant|cosine|linear"),
@@ -83,7 +93,7 @@ static constexpr Flag flags[] = {
         .unless(unlessAdamW),
     Flag{"--beta2", "X", &Options::beta2, "AdamW's decay of the second moment"}
         .from(0, oneBelow)
-        .unless(unlessAdamW),
+        .unless(unlessMomentMoves),
     Flag{"--eps", "X", &Options::eps, "added to AdamW's root"}.from(0).unless(unlessAdamW),
     Flag{"--weight-decay", "X", &Options::weightDecay,
          "AdamW's decay of parameters with two or more dimensions"}
@@ -149,16 +159,14 @@ static constexpr Flag flags[] = {
         .from(0)
         .with("--trace")
         .unless(unlessTraced),
-    Flag{"--trace-steps", "N", &Options::traceSteps, "trace N steps; 0: all"}
-        .from(0)
-        .with("--trace"),
+    Flag{"--trace-steps", "N", &Options::traceSteps, "trace N steps; 0: all"}.from(0).with(
+        "--trace"),
     Flag{"--dump", "DIR", &Options::dump,
          "write all that one step reads and computes, for `meshwright replay DIR`"}
         .file(FileUse::OutputFolder, "rank-* program.mlir")
         .onRanks(AcrossRanks::Given),
-    Flag{"--dump-step", "K", &Options::dumpStep, "dump step K (the first step is 0)"}
-        .from(0)
-        .with("--dump"),
+    Flag{"--dump-step", "K", &Options::dumpStep, "dump step K (the first step is 0)"}.from(0).with(
+        "--dump"),
     Flag{"--cuda-graphs", "MODE", &Options::cudaGraphs,
          "run the program on a GPU as a CUDA graph; auto: where it can be captured and has no "
          "messages, as pipelines do"}
@@ -170,9 +178,8 @@ static constexpr Flag flags[] = {
         .file(FileUse::Output)
         .unless(unlessGpu)
         .onRanks(AcrossRanks::Given),
-    Flag{"--ranks", "N", &Options::ranks, "run N ranks as threads of this process"}
-        .from(1)
-        .onRanks(AcrossRanks::Free),
+    Flag{"--ranks", "N", &Options::ranks, "run N ranks as threads of this process"}.from(1).onRanks(
+        AcrossRanks::Free),
 };
 
 /// Whether each flag whose value is a file or a folder says how the run uses it.

@@ -26,8 +26,10 @@ def refused(command, flag, *words):
 # What an executable reads depends on what it was compiled for.
 compile(config, "sgd", optimizer="sgd", **SIZE)
 compile(config, "adamw", **SIZE)
+compile(config, "narrow", moments_dtype="bf16", **SIZE)
 for exe, flag, value, why in (("sgd", "weight-decay", 0.1, "--optimizer adamw"), ("sgd", "beta1", 0.9, "--optimizer adamw"),
                               ("sgd", "beta2", 0.9, "--optimizer adamw"), ("sgd", "eps", 1e-8, "optimizer is sgd"),
+                              ("narrow", "beta2", 0.999, "0.99 or less"),
                               ("adamw", "min-lr", 1e-4, "--lr-schedule cosine"),
                               ("adamw", "hysteresis", 2, "--precision fp16"),
                               ("adamw", "initial-loss-scale", 2, "--precision fp16"),
@@ -37,7 +39,7 @@ for exe, flag, value, why in (("sgd", "weight-decay", 0.1, "--optimizer adamw"),
     refused([f"./{exe}", *flags(dict(RUN, **{flag: value}))], flag, why)
 refused(["./adamw", *flags(dict(RUN, trace="trace", trace_from=1))], "trace-from", "before step 1")
 for exe, more in (("sgd", {"weight_decay": 0, "min_lr": 0}), ("adamw", {"min_lr": 0, "weight_decay": 0.1}),
-                  ("adamw", {"lr_schedule": "linear", "min_lr": 1e-4}), ("adamw", {"trace": "trace", "trace_from": 0})):
+                  ("narrow", {"beta2": 0.99}), ("adamw", {"lr_schedule": "linear", "min_lr": 1e-4}), ("adamw", {"trace": "trace", "trace_from": 0})):
     call([f"./{exe}", *flags(dict(RUN, **more))])
 
 # What the compiler does depends on its other flags.
@@ -47,6 +49,7 @@ for flag, value, why, more in (("gpu-arch", "sm_80", "--target cuda", {}), ("att
                                ("deterministic", "on", "same bits", {"target": "cuda", "attention": "generated"}),
                                ("cpu", "x86-64", "--target cpu", {"target": "cuda"}),
                                ("offload-buffer", "1MiB", "--offload optimizer", {"offload": "activations"}),
+                               ("moments-dtype", "bf16", "keeps no moments", {"optimizer": "sgd"}),
                                ("memory-limit", "1GiB", "names the bytes already", {"remat": "auto:1GiB"}),
                                ("collective-algorithm", "ring", "no collectives", {}),
                                ("collective-matmul", "on", "no collectives", {"mesh": "data=1"}),
@@ -59,7 +62,7 @@ compile(config, "out.mlir", emit="exec", collective_algorithm="native", collecti
 compile(config, "out.mlir", emit="exec", collective_algorithm="ring", collective_matmul="on", overlap="on", **TWO, **SIZE)
 
 # IR holds what was decided: a flag that would decide it again is refused.
-DECIDED = {"step": {"cuts": "1", "residuals": "written"},
+DECIDED = {"step": {"cuts": "1", "residuals": "written", "moments-dtype": "bf16"},
            "dist": {"zero": 0, "data-sync": "all-reduce", "sequence-parallel": True, "explain-sharding": "tokens"},
            "stages": {"remat": "none"},
            "schedule": {"schedule": "1f1b", "collective-algorithm": "ring", "collective-matmul": "on"},

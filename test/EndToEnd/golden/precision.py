@@ -5,6 +5,7 @@
   precision.py GOLDEN WORK parts STRATEGY...     the losses of one rank in the same precision
   precision.py GOLDEN WORK scaling [STRATEGY]    overflows, growth, and resuming in fp16
   precision.py GOLDEN WORK bytes                 what a parameter takes
+  precision.py GOLDEN WORK moments               the losses with moments in bf16, and checkpoints that go there and back
   precision.py GOLDEN WORK threads               the library of matrix products starts none of its own
 
 A strategy is written as for golden.py.
@@ -158,12 +159,43 @@ def scaling(where="data=2"):
     print(f"{count} steps skipped from 2^34")
 
 
+def moments():
+    """AdamW's moments in bf16 under weights in f32, so that nothing else is rounded; and runs that change how they are kept."""
+    want = [{"loss": loss} for loss in golden.answers["loss"]]
+    options = dict(golden.size, moments_dtype="bf16")
+    compile(golden.config, "narrow", **options)
+    compile(golden.config, "wide", **golden.size)
+    have = train("./narrow", metrics="whole.jsonl", save="whole", **golden.run)
+    off = distance(have, want)
+    check(1e-7 < off <= 1e-4, f"a loss is off by {off:.1e}")
+    near = distance(have[:4], interpreted(options, dict(golden.run, steps=4)))
+    check(near <= 1e-5, f"a loss is {near:.1e} off the interpreter's")
+
+    # Files have f32.
+    states = read_safetensors("whole/latest/optimizer.safetensors")
+    check(all(not bits & 0xFFFF for _, value in states.values() for bits in array.array("I", value.tobytes())),
+          "a moment has more digits than bf16")
+    # A run goes on from its own file to the last bit, with wide moments, and from theirs.
+    half = golden.run["steps"] // 2
+    more = {key: value for key, value in golden.run.items() if key != "init"}
+    for exe in ("narrow", "wide"):
+        train(f"./{exe}", save=f"{exe}-half", **dict(golden.run, steps=half))
+    check(train("./narrow", metrics="rest.jsonl", save="rest", resume="narrow-half", **more) == have[half:],
+          "the resumed steps differ")
+    for first, then in (("narrow", "wide"), ("wide", "narrow")):
+        rest = train(f"./{then}", metrics="other.jsonl", save="other", resume=f"{first}-half", **more)
+        change = distance(rest, want[half:])
+        check(change <= 1e-4, f"{first}, then {then}: a loss is off by {change:.1e}")
+    print(f"moments in bf16: loss {off:.1e}, from the interpreter {near:.1e}")
+
+
 def bytes_each():
     """With two microbatches of one token parameters and all gradients are there when memory is fullest."""
     config = dict(json.load(open(golden.config)), n_embd=256, n_head=4, n_layer=3, vocab_size=1024)
     json.dump(config, open("config.json", "w"))
     for options, state in (({}, 16), ({"precision": "bf16", "grad_dtype": "bf16"}, 16),
-                           ({"precision": "bf16"}, 18), ({"precision": "fp16"}, 18),
+                           ({"precision": "bf16"}, 18), ({"precision": "fp16"}, 18), ({"moments_dtype": "bf16"}, 12),
+                           ({"precision": "bf16", "grad_dtype": "bf16", "moments_dtype": "bf16"}, 12),
                            ({"precision": "bf16", "grad_dtype": "bf16", "optimizer": "sgd"}, 8)):
         compile("config.json", "exe", batch=2, seq=1, microbatches=2, **options)
         plan = json.loads(call(["meshwright", "inspect", "exe", "--json"]))
@@ -205,5 +237,5 @@ def threads():
         check(counts[0] == counts[1], f"{precision}: {counts[1]} threads, with OPENBLAS_NUM_THREADS=1 {counts[0]}")
 
 
-{"losses": losses, "parts": parts, "scaling": lambda items: scaling(*items),
+{"losses": losses, "parts": parts, "moments": lambda items: moments(), "scaling": lambda items: scaling(*items),
  "bytes": lambda items: bytes_each(), "threads": lambda items: threads()}[sys.argv[3]](sys.argv[4:])

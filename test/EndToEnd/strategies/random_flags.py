@@ -189,6 +189,7 @@ COMPILE = {
     "precision": among(None, None, "f32", "f32", "bf16", "fp16"),
     "grad-dtype": lambda d: d.pick([None, "f32", "bf16"]) if d["precision"] == "bf16" else d.pick([None, None, "f32"]),
     "optimizer": among(None, "adamw", "sgd"),
+    "moments-dtype": lambda d: d.pick([None, None, "f32", "bf16"]) if d["optimizer"] != "sgd" else None,
     "dropout": among(None, 0, 0, 0.1, 0.5),
     "remat": remat,
     "memory-limit": memory_limit,

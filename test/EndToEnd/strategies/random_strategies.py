@@ -53,7 +53,7 @@ ALLOWED = {"f32": (1e-5, 5e-5, 2**-24), "bf16": (2e-2, 1e-1, 2**-9), "fp16": (5e
 BOUND = {"loss": 0, "grad_norm": 1, "eval_loss": 0}  # Which of the two a key has.
 # The first phase whose IR has what a flag says: it is not said again when compiling goes on from there.
 DECIDED = {"train": ("dropout", "batch", "seq", "microbatches"),
-           "step": ("optimizer", "precision", "grad-dtype", "residuals", "cuts"),
+           "step": ("optimizer", "precision", "grad-dtype", "moments-dtype", "residuals", "cuts"),
            "dist": ("mesh", "zero", "sequence-parallel", "context-parallel", "tensor-2d", "data-sync", "explain-sharding"),
            "local": (),
            "stages": ("remat",),
@@ -292,7 +292,7 @@ def run_seed(seed, target):
     d = draw(seed, target)
     config = random_model(d)
     json.dump(config, open("config.json", "w"))
-    shared = ("batch", "seq", "optimizer", "precision", "grad-dtype", "dropout")
+    shared = ("batch", "seq", "optimizer", "precision", "grad-dtype", "moments-dtype", "dropout")
     print(f"seed {seed}: {json.dumps(config)} {' '.join(flags(d))} -- {' '.join(flags(d.run))}", flush=True)
     compile_many(d, config)
     compile("config.json", "one", {name: d[name] for name in shared})
