@@ -70,7 +70,8 @@ def plan(width, heads, batch, options, layers=5):
     call(["meshwright", "compile", "config.json", *flags(dict(options, batch=batch, seq=S, precision="bf16", emit="exec",
                                                               output="out.mlir"))])
     step = ir("out.mlir").split("exec.program @step")[1].split("exec.program @")[0]
-    stacks = re.findall(rf'exec.buffer "activation\S*" activation .*: memref<{layers}x([0-9x]+)x(bf16|f32)>', step)
+    # The layers' inputs have a slot more, for what the last layer makes.
+    stacks = re.findall(rf'exec.buffer "activation\S*" activation .*: memref<(?:{layers}|{layers + 1})x([0-9x]+)x(bf16|f32)>', step)
     return sum(math.prod(int(n) for n in shape.split("x")) * (2 if kind == "bf16" else 4) for shape, kind in stacks)
 
 
