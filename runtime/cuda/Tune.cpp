@@ -11,7 +11,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -137,12 +139,23 @@ struct Gain {
 };
 } // namespace
 
-/// Times the heuristic's candidates for all products.
-static Json measure(Matmuls &matmuls, Stopwatch &watch, CUstream stream) {
+/// Why `products` has no algorithm for product `i`; empty if it has one.
+static std::string missing(const Json &products, const Matmuls &matmuls, int64_t i) {
+  if (!products.contains(matmuls.describe(i)))
+    return text("it has no product ", matmuls.describe(i));
+  algorithmOf(products.at(matmuls.describe(i)).at("algorithm"));
+  return "";
+}
+
+/// Adds to `products` those that are missing: times the heuristic's candidates.
+static void measure(Json &products, Matmuls &matmuls, Stopwatch &watch, CUstream stream) {
   constexpr int candidates = 16;
-  Json products = Json::object();
   Gain gain;
+  size_t count = 0;
   for (int64_t i = 0; i < matmuls.size(); ++i) {
+    if (missing(products, matmuls, i).empty())
+      continue;
+    ++count;
     auto algorithms = matmuls.candidates(i, candidates);
     std::vector<void *> operands = watch.bindOperands(matmuls.shape(i));
     if (operands.empty()) {
@@ -163,18 +176,38 @@ static Json measure(Matmuls &matmuls, Stopwatch &watch, CUstream stream) {
     Json &product = products[matmuls.describe(i)] = {{"algorithm", toJson(algorithms[best->candidate])}};
     product.update(gain.add(*best, algorithms.size()));
   }
-  gain.say(size_t(matmuls.size()), "products");
-  return products;
+  if (count)
+    gain.say(count, "products");
 }
 
-/// Times cuDNN's plans for all calls that it makes. A plan is known by its name.
-static Json measure(Attentions &attentions, Stopwatch &watch) {
-  Json calls = Json::object();
+/// The number of a call's plan of that name, if cuDNN offers it.
+static std::optional<int64_t> planOf(const AttentionGraph &graph, const std::string &name) {
+  for (int64_t i = 0; i < graph.candidates(); ++i)
+    if (graph.engine(i) == name)
+      return i;
+  return std::nullopt;
+}
+
+/// Why `calls` has no plan for call `i`, which cuDNN makes; empty if it has one.
+static std::string missing(const Json &calls, Attentions &attentions, size_t i) {
+  if (!calls.contains(attentions.describe(i)))
+    return text("it has no ", attentions.describe(i));
+  std::string plan = calls.at(attentions.describe(i)).at("plan");
+  if (!planOf(*attentions.graph(i), plan))
+    return text("cuDNN has no plan ", plan, " for ", attentions.describe(i));
+  return "";
+}
+
+/// Adds to `calls` those that are missing and that cuDNN makes: times its plans. A plan is known
+/// by its name.
+static void measure(Json &calls, Attentions &attentions, Stopwatch &watch) {
   Gain gain;
+  size_t count = 0;
   for (size_t i = 0; i < attentions.size(); ++i) {
     AttentionGraph *graph = attentions.graph(i);
-    if (!graph)
+    if (!graph || missing(calls, attentions, i).empty())
       continue;
+    ++count;
     const AttentionEntry &entry = attentions.entry(i);
     Json &call = calls[attentions.describe(i)] = {{"plan", graph->engine()}};
     std::vector<void *> operands = watch.bindOperands(entry);
@@ -199,17 +232,8 @@ static Json measure(Attentions &attentions, Stopwatch &watch) {
     call["plan"] = graph->engine(int64_t(best->candidate));
     call.update(gain.add(*best, candidates));
   }
-  if (!calls.empty())
-    gain.say(calls.size(), "calls of attention");
-  return calls;
-}
-
-/// The number of a call's plan of that name, if cuDNN offers it.
-static std::optional<int64_t> planOf(const AttentionGraph &graph, const std::string &name) {
-  for (int64_t i = 0; i < graph.candidates(); ++i)
-    if (graph.engine(i) == name)
-      return i;
-  return std::nullopt;
+  if (count)
+    gain.say(count, "calls of attention");
 }
 
 //===--- files --------------------------------------------------------------===//
@@ -224,45 +248,72 @@ static bool usesCudnn(const Attentions &attentions) {
 static Json headerOf(const Attentions &attentions, CUdevice device) {
   char name[256] = {};
   MW_CUDA(cuDeviceGetName, name, int(sizeof(name)), device);
-  Json header = {{"cublasLt", Blas::load().cublasLtGetVersion()}, {"device", name}};
+  int driver = 0;
+  MW_CUDA(cuDriverGetVersion, &driver);
+  Json header = {
+      {"cublasLt", Blas::load().cublasLtGetVersion()}, {"device", name}, {"driver", driver}};
   if (usesCudnn(attentions))
     header["cudnn"] = cudnnVersion();
   return header;
 }
 
+/// Why what is in a file is for something else; empty if it is not.
+static std::string mismatch(const Json &stored, const Json &header) {
+  for (auto &[key, value] : header.items())
+    if (Json had = stored.value(key, Json()); had != value)
+      return text("its ", key, " is ", had.dump(), ", not ", value.dump());
+  return "";
+}
+
 /// Why what is in a file does not serve; empty if it does.
 static std::string mismatch(const Json &stored, const Json &header, const Matmuls &matmuls,
-                            const Attentions &attentions) {
+                            Attentions &attentions) {
   try {
-    for (auto &[key, value] : header.items())
-      if (Json had = stored.value(key, Json()); had != value)
-        return text("its ", key, " is ", had.dump(), ", not ", value.dump());
-    for (int64_t i = 0; i < matmuls.size(); ++i) {
-      const Json &products = stored.at("products");
-      if (!products.contains(matmuls.describe(i)))
-        return text("it has no product ", matmuls.describe(i));
-      algorithmOf(products.at(matmuls.describe(i)).at("algorithm"));
-    }
-    for (size_t i = 0; i < attentions.size(); ++i) {
-      if (!attentions.graph(i))
-        continue;
-      const Json &calls = stored.at("attentions");
-      if (!calls.contains(attentions.describe(i)))
-        return text("it has no ", attentions.describe(i));
-      std::string plan = calls.at(attentions.describe(i)).at("plan");
-      if (!planOf(*attentions.graph(i), plan))
-        return text("cuDNN has no plan ", plan, " for ", attentions.describe(i));
-    }
+    if (std::string why = mismatch(stored, header); !why.empty())
+      return why;
+    for (int64_t i = 0; i < matmuls.size(); ++i)
+      if (std::string why = missing(stored.at("products"), matmuls, i); !why.empty())
+        return why;
+    for (size_t i = 0; i < attentions.size(); ++i)
+      if (attentions.graph(i))
+        if (std::string why = missing(stored.at("attentions"), attentions, i); !why.empty())
+          return why;
   } catch (const std::exception &error) {
     return text("it is not what --tune writes: ", error.what());
   }
   return "";
 }
 
-/// Rank 0's part: the choice as text, from the file or measured.
-static std::string choice(Matmuls &matmuls, Attentions &attentions, const std::string &file,
+/// The file of --tune cache for this kind of GPU and these versions, whose names it bears.
+static std::string cacheFile(const Json &header) {
+  const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+  if (!(cache && *cache == '/') && !(home && *home == '/'))
+    fail(
+        "--tune cache: neither XDG_CACHE_HOME nor HOME says where a cache may be; set one, or name "
+        "a file");
+  std::filesystem::path folder = cache && *cache == '/' ? cache : text(home, "/.cache");
+  folder /= "meshwright";
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    fail("--tune cache: cannot make the folder ", folder.string(), ": ", error.message(),
+         "; name a file elsewhere");
+  std::string name = "tuned";
+  for (auto &[key, value] : header.items())
+    name += text("-", key, "-", value.is_string() ? value.get<std::string>() : value.dump());
+  for (char &letter : name)
+    if (!isalnum(static_cast<unsigned char>(letter)) && letter != '.' && letter != '-')
+      letter = '_';
+  return folder / (name + ".json");
+}
+
+/// Rank 0's part: the choice as text, from the file or measured. The cache also keeps what other
+/// executables have found.
+static std::string choice(Matmuls &matmuls, Attentions &attentions, const std::string &asked,
                           Space space, CUdevice device, CUstream stream) {
-  Json header = headerOf(attentions, device);
+  Json header = headerOf(attentions, device), known;
+  bool cached = asked == "cache";
+  std::string file = cached ? cacheFile(header) : asked;
   std::stringstream words;
   if (std::ifstream in(file); in)
     words << in.rdbuf();
@@ -274,14 +325,26 @@ static std::string choice(Matmuls &matmuls, Attentions &attentions, const std::s
     std::string why = mismatch(stored, header, matmuls, attentions);
     if (why.empty())
       return stored.dump();
-    fprintf(stderr, "--tune %s: %s; tuning again\n", file.c_str(), why.c_str());
+    if (cached && mismatch(stored, header).empty())
+      known = std::move(stored);
+    else
+      fprintf(stderr, "--tune %s: %s; tuning again\n", file.c_str(), why.c_str());
   }
   checkWritable(file);
   Stopwatch watch(space, stream);
   watch.fill();
-  header["products"] = measure(matmuls, watch, stream);
+  auto complete = [&](const char *key, auto &...what) {
+    Json &list = header[key] =
+        known.is_object() ? known.value(key, Json::object()) : Json::object();
+    try {
+      measure(list, what...);
+    } catch (const Json::exception &error) {
+      fail("--tune ", file, ": it is not what --tune writes: ", error.what(), "; remove it");
+    }
+  };
+  complete("products", matmuls, watch, stream);
   if (usesCudnn(attentions))
-    header["attentions"] = measure(attentions, watch);
+    complete("attentions", attentions, watch);
   OutputFile out(file);
   out.write(header.dump(1) + "\n");
   out.close();

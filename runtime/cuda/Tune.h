@@ -20,7 +20,8 @@ namespace meshwright::cuda {
 /// that `file` says, if it is of these versions of the libraries, this kind of GPU and these
 /// products and calls; else rank 0 times what the heuristics offer, on operands in `space`,
 /// which it leaves zeroed, and writes the file. All ranks take rank 0's choice, so that what
-/// they compute alike has the same bits. Collective over `world`.
+/// they compute alike has the same bits. The file `cache` is one in the user's cache, to which
+/// executables add what they miss. Collective over `world`.
 void tune(Matmuls &matmuls, Attentions &attentions, const std::string &file, Space space,
           CUdevice device, CUstream stream, Communicator &world, RankStatus &status);
 

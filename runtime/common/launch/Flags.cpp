@@ -174,7 +174,8 @@ static constexpr Flag flags[] = {
         .unless(unlessGpu),
     Flag{"--tune", "FILE", &Options::tune,
          "GPUs: use the fastest algorithms of products and attention. FILE has them, or they are "
-         "timed now and written there"}
+         "timed now and written there; cache: a file for this kind of GPU, driver and libraries in "
+         "the user's cache, which all executables share"}
         .file(FileUse::Output)
         .unless(unlessGpu)
         .onRanks(AcrossRanks::Given),

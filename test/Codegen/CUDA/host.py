@@ -10,6 +10,7 @@ import os
 import pathlib
 import random
 import re
+import shutil
 import subprocess
 
 import executables
@@ -27,8 +28,8 @@ def main():
     built = pathlib.Path(os.environ["MESHWRIGHT_BUILD"]) / "runtime" / "test"
     fake = f"{built / 'fake_gpu'}:{built / 'fake_cudnn'}"
 
-    def compile(model, *flags):
-        path = options.folder / "model"
+    def compile(model, *flags, name="model"):
+        path = options.folder / name
         subprocess.run(["meshwright", "compile", str(options.golden / model / "config.json"), "--target", "cuda",
                         *flags, "-o", str(path)], check=True, stdout=subprocess.DEVNULL)
         return path
@@ -122,6 +123,19 @@ def main():
         allowed += [line["bytes"] for line in plan["allowances"] if line["category"] == "NCCL"]
     assert allowed[0] < allowed[1], allowed
     print("channels: bounded where collectives overlap", flush=True)
+
+    # A rank takes part in as many splits as there are groups and ways between stages, however many ranks there are.
+    splits = {}
+    for stages, parts in ((2, 2), (2, 4), (4, 1), (4, 2)):
+        mesh = f"pipe={stages},data={parts}"
+        path = compile("llama-tiny", "--mesh", mesh, "--microbatches", "4", "--batch", "16", "--overlap", "off")
+        done, *_ = run(path, stages * parts, 1)
+        assert done.returncode == 0, (mesh, done)
+        splits[mesh] = {most: count / (stages * parts) for most, count in channels.items()}
+    messages, = set(splits["pipe=2,data=2"]) - {"free"}
+    assert splits["pipe=2,data=2"] == splits["pipe=2,data=4"] and splits["pipe=2,data=2"][messages] == 2, splits
+    assert splits["pipe=4,data=1"][messages] == splits["pipe=4,data=2"][messages] <= 4 * 3, splits
+    print("splits: as many as groups and ways between stages", flush=True)
 
     for algorithm in ("ring", "halving-doubling"):
         check(f"data=4 {algorithm}", "gpt2-tiny", 4, "--mesh", "data=4", "--collective-algorithm", algorithm)
@@ -271,6 +285,37 @@ def main():
         done, *_ = run(path, 2, 1, "--tune", tuned)
         assert done.returncode == 1 and done.stderr.count("error: cuBLASLt refuses the algorithm") == 1, done
     print("two ranks refuse an algorithm: one says so", flush=True)
+
+    # In the cache the second start is tuned, and executables share what they have found.
+    cache = options.folder / "cache"
+    shutil.rmtree(cache, ignore_errors=True)
+
+    def products(path):
+        alone = options.folder / "alone.json"
+        alone.unlink(missing_ok=True)
+        assert run(path, 1, 1, "--tune", alone)[0].returncode == 0
+        return set(json.loads(alone.read_text())["products"])
+
+    def cached(path, expected, **environment):
+        done, *_ = run(path, 1, 1, "--tune", "cache", XDG_CACHE_HOME=str(cache.resolve()), **environment)
+        assert done.returncode == 0 and "tuning again" not in done.stderr, done
+        found = re.search(r"tuned (\d+) products", done.stdout)
+        assert int(found[1] if found else 0) == expected, (expected, done)
+        return sorted((cache / "meshwright").iterdir())
+
+    small, large = compile("gpt2-tiny", "--batch", "2"), compile("gpt2-tiny", "--batch", "4", name="larger")
+    of_small, of_large = products(small), products(large)
+    assert of_small != of_large, of_small
+    tuned, = cached(small, len(of_small))
+    assert tuned.name.startswith("tuned-cublasLt-130000-device-fake") and "-driver-" in tuned.name, tuned
+    assert cached(small, 0) == [tuned]
+    assert cached(large, len(of_large - of_small)) == [tuned]
+    assert set(json.loads(tuned.read_text())["products"]) == of_small | of_large
+    assert cached(small, 0) == cached(large, 0) == [tuned]
+    assert len(cached(small, len(of_small), FAKE_BLAS_VERSION="131000")) == 2
+    done, *_ = run(small, 1, 1, "--tune", "cache", XDG_CACHE_HOME="", HOME="")
+    assert done.returncode == 1 and "neither XDG_CACHE_HOME nor HOME" in done.stderr, done
+    print("tuned once for all: kept in the cache", flush=True)
     path = compile("gpt2-tiny")
 
     def refused(label, words, **environment):
