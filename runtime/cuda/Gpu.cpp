@@ -83,6 +83,7 @@ int Gpu::choose(Communicator &worldCommunicator) {
   MW_CUDA(cuDeviceGet, &device, number);
   CUuuid name;
   MW_CUDA(cuDeviceGetUuid, &name, device);
+  health = std::make_unique<Health>(name);
   std::vector<int> ranks = sameOnMachine(worldCommunicator, {name.bytes, sizeof(name.bytes)});
   if (int(ranks.size()) <= sharing)
     return int(ranks.size());
@@ -256,7 +257,7 @@ bool Gpu::capture(MwContext &context, Runs &runs, EntryPoint program, char *aren
 
 void Gpu::failed(const std::string &message) {
   if (!capturing)
-    endAllRanks(message);
+    endAllRanks(message + health->trouble());
   captureError = message;
 }
 
@@ -292,7 +293,12 @@ void Gpu::wait(const std::string &op) {
     if (state != CUDA_ERROR_NOT_READY) {
       communication->report(status);
       orEnd(who, plan, status, [&] {
-        check(state, synchronous ? "the GPU" : "the GPU (MESHWRIGHT_SYNCHRONOUS=1 finds out at which op)");
+        try {
+          check(state, synchronous ? "the GPU"
+                                   : "the GPU (MESHWRIGHT_SYNCHRONOUS=1 finds out at which op)");
+        } catch (const Error &error) {
+          fail(error.what(), health->trouble());
+        }
       });
     }
     if (Clock::now() >= next) {

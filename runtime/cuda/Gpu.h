@@ -12,6 +12,7 @@
 #include "cuda/Attention.h"
 #include "cuda/Communication.h"
 #include "cuda/Graph.h"
+#include "cuda/Health.h"
 #include "cuda/Kernels.h"
 #include "cuda/Libraries.h"
 #include "cuda/Matmul.h"
@@ -96,6 +97,7 @@ public:
   RankStatus &status;
   std::unique_ptr<Spans> spans;
   std::unique_ptr<Progress> progress;
+  std::unique_ptr<Health> health;
 
   /// Notes as `what` the memory that came into use since the last time; null: it is
   /// accounted for elsewhere.

@@ -142,7 +142,15 @@ def main():
     done = alone(path, 50, FAKE_GPU_FAULT="cuda:0:30", MESHWRIGHT_SYNCHRONOUS="1")
     assert done.returncode == 1 and matches(r"rank 0, \S+ \(at .+\): the GPU: CUDA_ERROR_ILLEGAL_ADDRESS",
                                             done.stderr), done
+    assert "NVML" not in done.stderr, done
     print("illegal address: the op is named on demand", flush=True)
+    for variables, words in (({"FAKE_NVML_XID": "79"}, ["NVML: Xid 79, the GPU has fallen off the bus"]),
+                             ({"FAKE_NVML_XID": "13", "FAKE_NVML_ECC": "2"}, ["NVML: Xid 13, NVIDIA's list", "NVML: 2 errors of memory"]),
+                             ({"FAKE_NVML_ECC": "3", "FAKE_NVML_MIG": "1"}, ["NVML: 3 errors of memory"])):
+        done = alone(path, 50, FAKE_GPU_FAULT="cuda:0:30", **variables)
+        assert done.returncode == 1 and all(word in done.stderr for word in ["CUDA_ERROR_ILLEGAL_ADDRESS", *words]), done
+        assert done.stderr.count("NVML: ") == len(words), done
+    print("trouble of the GPU: told where an error ends the run", flush=True)
 
     # A launch of the first step, one in a graph, one behind which the queue is full.
     op = r"\S+ \(at .+\)"
