@@ -229,7 +229,8 @@ Value ModelGraph::declare(const Weight &weight, StringRef prefix, StringRef tens
   // when the tensor is transposed, or is a bias.
   int64_t dim = weight.full ? int64_t(weight.shape.size()) - 1 : 0;
   auto storage =
-      StorageAttr::get(context, tensor, weight.transpose, dim, weight.offset, weight.full);
+      StorageAttr::get(context, tensor, weight.transpose, dim, weight.offset, weight.full,
+                       /*period=*/0, DenseI64ArrayAttr());
   // Variables stand together, before the functions.
   auto firstFunction = *module->getOps<func::FuncOp>().begin();
   OpBuilder top(firstFunction);

@@ -52,6 +52,25 @@ LogicalResult InitAttr::verify(function_ref<InFlightDiagnostic()> emitError, Str
   return success();
 }
 
+LogicalResult StorageAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef tensor,
+                                  bool, int64_t, int64_t, int64_t full, int64_t period,
+                                  DenseI64ArrayAttr runs) {
+  bool listed = runs && !runs.empty();
+  if (period == 0 && !listed)
+    return success();
+  if (period < 1 || !listed || runs.size() % 3 != 0 || full < 1 || full % period != 0)
+    return emitError() << "rows of '" << tensor << "' that repeat need a period that divides `full` "
+                       << "and runs of begin, count and step, found period " << period << ", full "
+                       << full << " and " << (runs ? runs.size() : 0) << " numbers in runs";
+  for (int64_t i = 0; i < runs.size(); i += 3)
+    if (runs[i] < 0 || runs[i + 1] < 1 || runs[i + 2] < 1 ||
+        runs[i] + (runs[i + 1] - 1) * runs[i + 2] >= period)
+      return emitError() << "a run of rows of '" << tensor << "' begins at " << runs[i] << ", has "
+                         << runs[i + 1] << " rows with step " << runs[i + 2]
+                         << " and does not lie in its period of " << period;
+  return success();
+}
+
 static SmallVector<ArrayRef<int64_t>> shapesOf(TypeRange types) {
   SmallVector<ArrayRef<int64_t>> shapes;
   for (Type type : types)

@@ -55,6 +55,10 @@ def Train_StorageAttr : Train_Attr<"Storage", "storage"> {
     dim = 1, offset = 0, full = 2304>`: of the file's tensor take, along its
     dimension `dim` (of size `full`), the variable's rows from `offset`; then, if
     `transpose`, swap the last two dimensions. `full = 0`: the whole tensor.
+    With `period`, the rows that count from `offset` are those of `runs`, triples of
+    begin, count and step, then the same ones `period` rows further on, and so on:
+    `period = 24, runs = [0, 4, 2, 1, 4, 2]` takes of each 24 rows the first 8, those with
+    even numbers first.
     `{layer}` is the layer's number in a stacked variable; `{layer+6}` where the
     stack begins with the model's layer 6.
   }];
@@ -62,8 +66,13 @@ def Train_StorageAttr : Train_Attr<"Storage", "storage"> {
                         DefaultValuedParameter<"bool", "false">:$transpose,
                         DefaultValuedParameter<"int64_t", "0">:$dim,
                         DefaultValuedParameter<"int64_t", "0">:$offset,
-                        DefaultValuedParameter<"int64_t", "0">:$full);
-  let assemblyFormat = "`<` $tensor (`,` struct($transpose, $dim, $offset, $full)^)? `>`";
+                        DefaultValuedParameter<"int64_t", "0">:$full,
+                        DefaultValuedParameter<"int64_t", "0">:$period,
+                        OptionalParameter<"::mlir::DenseI64ArrayAttr">:$runs);
+  let assemblyFormat = [{
+    `<` $tensor (`,` struct($transpose, $dim, $offset, $full, $period, $runs)^)? `>`
+  }];
+  let genVerifyDecl = 1;
 }
 
 def Train_ReduceKind : I32EnumAttr<"ReduceKind", "reduction", [

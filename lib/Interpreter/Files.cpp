@@ -12,6 +12,7 @@
 #include "common/launch/Options.h"
 #include "common/monitor/Error.h"
 #include "meshwright/runtime/StorageName.h"
+#include "meshwright/runtime/StorageRows.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -146,6 +147,28 @@ static FileSlice fileSliceOf(train::VariableOp variable, ArrayRef<int64_t> layer
   return slice;
 }
 
+/// Calls body(offset in the file's box, size of it, offset in the variable's box) for each part
+/// of a layer that lies evenly in its file tensor, row by row where rows have a step.
+static void forEachPart(train::VariableOp variable, const FileSlice &slice,
+                        function_ref<void(ArrayRef<int64_t>, ArrayRef<int64_t>, ArrayRef<int64_t>)> body) {
+  SmallVector<int64_t> whole(slice.box.size(), 0);
+  train::StorageAttr storage = variable.getStorageAttr();
+  if (!storage || storage.getPeriod() == 0)
+    return body(slice.offset, slice.box, whole);
+  int64_t dim = storage.getDim();
+  auto part = [&](const StoredRows &rows) {
+    for (int64_t i = 0; i < rows.count; ++i) {
+      SmallVector<int64_t> offset(slice.offset), box(slice.box), first(whole);
+      offset[dim] = rows.fileRow + i * rows.step;
+      first[dim] = rows.row + i;
+      box[dim] = 1;
+      body(offset, box, first);
+    }
+  };
+  forEachStoredRows(storage.getOffset(), storage.getPeriod(), storage.getRuns().asArrayRef(), 0,
+                    slice.box[dim], part);
+}
+
 static bool isTransposed(train::VariableOp variable) {
   return variable.getStorageAttr() && variable.getStorageAttr().getTranspose();
 }
@@ -159,8 +182,11 @@ llvm::Expected<Tensor> interp::readVariable(StringRef path, train::VariableOp va
     SafeTensorsReader file(path.str(), "--init");
     for (int64_t layer = 0; layer < (stacked ? type.getDimSize(0) : 1); ++layer) {
       FileSlice slice = fileSliceOf(variable, layerShape, layer);
-      Tensor value = toTensor(require(file, slice.name, slice.fileShape), type.getElementType())
-                         .box(slice.offset, slice.box);
+      Tensor stored = toTensor(require(file, slice.name, slice.fileShape), type.getElementType());
+      Tensor value(stored.elementType(), slice.box);
+      forEachPart(variable, slice, [&](auto offset, auto box, auto first) {
+        value.setBox(first, stored.box(offset, box));
+      });
       if (isTransposed(variable))
         value = transposed(value);
       if (stacked)
@@ -184,7 +210,11 @@ llvm::Error interp::writeVariables(StringRef path,
       FileSlice slice = fileSliceOf(variable, one.shape(), layer);
       Tensor &whole =
           files.insert({slice.name, Tensor(one.elementType(), slice.fileShape)}).first->second;
-      whole.setBox(slice.offset, isTransposed(variable) ? transposed(one) : one);
+      if (isTransposed(variable))
+        one = transposed(one);
+      forEachPart(variable, slice, [&](auto offset, auto box, auto first) {
+        whole.setBox(offset, one.box(first, box));
+      });
     }
   }
   return guard([&] {

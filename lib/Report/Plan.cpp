@@ -133,7 +133,11 @@ static plan::Storage storageOf(train::VariableOp op, ArrayRef<int64_t> layerShap
     if (storage.getTranspose())
       std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
     result.slice = plan::StorageSlice{storage.getDim(), storage.getOffset(),
-                                      shape[storage.getDim()], storage.getFull()};
+                                      shape[storage.getDim()], storage.getFull(), {}, {}};
+    if (storage.getPeriod()) {
+      result.slice->period = storage.getPeriod();
+      result.slice->runs = plan::Shape(storage.getRuns().asArrayRef().vec());
+    }
   }
   return result;
 }

@@ -194,7 +194,7 @@ FailureOr<Value> LayerSplitter::part(Value stack, RepeatOp repeat, int64_t first
     if (StorageAttr s = whole.getStorageAttr())
       variable.setStorageAttr(StorageAttr::get(s.getContext(), skipLayers(s.getTensor(), begin),
                                                s.getTranspose(), s.getDim(), s.getOffset(),
-                                               s.getFull()));
+                                               s.getFull(), s.getPeriod(), s.getRuns()));
     symbols.insert(variable, whole->getIterator());
   }
   return GetOp::create(builder, get.getLoc(), variable.getType(), variable.getSymName())

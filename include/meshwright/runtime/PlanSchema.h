@@ -132,11 +132,14 @@ struct Program {
 
 //===--- variables, inputs and outputs ------------------------------------===//
 
-/// Part of a file tensor's dimension.
+/// Part of a file tensor's dimension. With a period, of each so many rows those of `runs`, which
+/// are triples of begin, count and step, in this order.
 struct StorageSlice {
   int64_t dim = 0, begin = 0, size = 0, full = 0;
+  optional<int64_t> period;
+  optional<Shape> runs;
   MESHWRIGHT_FIELDS(v("dim", self.dim); v("begin", self.begin); v("size", self.size);
-                    v("full", self.full);)
+                    v("full", self.full); v("period", self.period); v("runs", self.runs);)
 };
 
 /// Where a variable lives in a safetensors file.

@@ -82,12 +82,18 @@ static TensorView localView(const Variable &variable, const Box &box, int64_t la
       variable.type, const_cast<char *>(data), {strides.begin() + variable.stacked, strides.end()}};
 }
 
-static TensorView fileView(const Variable &variable, const Box &box, float *file) {
-  StorageLayout layout = storageLayout(variable);
-  int64_t offset = layout.offset;
-  for (size_t d = 0; d < layout.strides.size(); ++d)
-    offset += box.begin[d + variable.stacked] * layout.strides[d];
-  return {ElementType::F32, file + offset, layout.strides};
+/// Copies `box` of a layer to where it lies in its file tensor.
+static void copyToFile(const Variable &variable, const Box &box, const TensorView &from,
+                       float *file) {
+  std::vector<int64_t> begin(box.begin.begin() + variable.stacked, box.begin.end());
+  for (const StoredPart &part : storedParts(variable, begin, layerExtent(variable, box))) {
+    int64_t first = 0;
+    for (size_t d = 0; d < part.first.size(); ++d)
+      first += part.first[d] * from.strides[d];
+    TensorView view{from.type, static_cast<char *>(from.data) + first * bytesOf(from.type),
+                    from.strides};
+    copyTensor(part.extent, view, {ElementType::F32, file + part.fileOffset, part.fileStrides});
+  }
 }
 
 void meshwright::gatherTensor(MwContext &context, const VariableAddresses &addresses,
@@ -106,15 +112,14 @@ void meshwright::gatherTensor(MwContext &context, const VariableAddresses &addre
         continue;
       std::vector<int64_t> extent = layerExtent(*variable, box);
       if (owner == 0) {
-        copyTensor(extent, localView(*variable, box, layer, addresses),
-                   fileView(*variable, box, result.data()));
+        copyToFile(*variable, box, localView(*variable, box, layer, addresses), result.data());
         continue;
       }
       packed.resize(size_t(elements(extent)));
       TensorView packedView = {ElementType::F32, packed.data(), denseStrides(extent)};
       if (isRoot) {
         context.world->receive(ElementType::F32, packed.data(), int64_t(packed.size()), owner);
-        copyTensor(extent, packedView, fileView(*variable, box, result.data()));
+        copyToFile(*variable, box, packedView, result.data());
       } else {
         copyTensor(extent, localView(*variable, box, layer, addresses), packedView);
         context.world->send(ElementType::F32, packed.data(), int64_t(packed.size()), 0);

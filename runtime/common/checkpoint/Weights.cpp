@@ -251,15 +251,16 @@ static std::string extraTensors(const SafeTensorsReader &file, const std::set<st
 
 /// Whether all values that were read are finite.
 static bool readPiece(const SafeTensorsReader &file, const Piece &piece) {
-  StorageLayout layout = storageLayout(*piece.variable);
   const auto *tensor = file.find(storageName(*piece.variable, piece.layer));
-  int64_t offset = layout.offset;
-  for (size_t d = 0; d < piece.begin.size(); ++d)
-    offset += piece.begin[d] * layout.strides[d];
-  auto *data = const_cast<unsigned char *>(tensor->data) + offset * bytesOf(tensor->type);
-  copyTensor(piece.extent, {tensor->type, data, layout.strides},
-             {piece.variable->type, piece.data, piece.localStrides});
   ElementType type = piece.variable->type;
+  for (const StoredPart &part : storedParts(*piece.variable, piece.begin, piece.extent)) {
+    auto *from = const_cast<unsigned char *>(tensor->data) + part.fileOffset * bytesOf(tensor->type);
+    int64_t first = 0;
+    for (size_t d = 0; d < part.first.size(); ++d)
+      first += part.first[d] * piece.localStrides[d];
+    copyTensor(part.extent, {tensor->type, from, part.fileStrides},
+               {type, piece.data + first * bytesOf(type), piece.localStrides});
+  }
   return isFinite(type, piece.data, piece.bytes / bytesOf(type));
 }
 

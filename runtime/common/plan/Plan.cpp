@@ -7,6 +7,7 @@
 
 #include "common/monitor/Error.h"
 #include "common/plan/Sharding.h"
+#include "meshwright/runtime/StorageRows.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -129,6 +130,24 @@ static Initializer initializerOf(const plan::Initializer &init, const std::strin
   fail("plan: ", path, " has kind \"", init.kind, "\", not normal, ones, zeros or constant");
 }
 
+/// That each row of a slice is one of the file's.
+static void checkRuns(const StorageSlice &slice, const std::string &path,
+                      const std::string &name) {
+  if (!slice.period && !slice.runs)
+    return;
+  bool possible = slice.period && slice.runs && *slice.period > 0 && !slice.runs->empty() &&
+                  slice.runs->size() % 3 == 0;
+  for (size_t i = 0; possible && i < slice.runs->size(); i += 3)
+    possible = (*slice.runs)[i] >= 0 && (*slice.runs)[i + 1] > 0 && (*slice.runs)[i + 2] > 0;
+  auto inside = [&](const StoredRows &rows) {
+    possible = possible && rows.fileRow + (rows.count - 1) * rows.step < slice.full;
+  };
+  if (possible)
+    forEachStoredRows(slice.begin, *slice.period, *slice.runs, 0, slice.size, inside);
+  if (!possible)
+    fail("plan: ", path, " (", name, ") has impossible runs of rows");
+}
+
 static void checkVariable(const Plan &plan, const Variable &variable, const std::string &path) {
   size_t rank = variable.shape.size();
   if (variable.localShape.size() != rank || variable.sharding.size() != rank)
@@ -160,6 +179,7 @@ static void checkVariable(const Plan &plan, const Variable &variable, const std:
     if (slice.dim < 0 || slice.dim >= int64_t(layerRank) || slice.begin < 0 || slice.size < 0 ||
         slice.begin + slice.size > slice.full)
       fail("plan: ", path, " (", variable.name, ") has an impossible storage slice");
+    checkRuns(slice, path, variable.name);
   }
 }
 

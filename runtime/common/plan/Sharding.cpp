@@ -9,6 +9,7 @@
 #include "common/plan/Plan.h"
 
 #include "meshwright/runtime/StorageName.h"
+#include "meshwright/runtime/StorageRows.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -73,6 +74,34 @@ StorageLayout meshwright::storageLayout(const Variable &variable) {
   if (variable.storage.transpose)
     std::swap(layout.strides[rank - 1], layout.strides[rank - 2]);
   return layout;
+}
+
+std::vector<StoredPart> meshwright::storedParts(const Variable &variable,
+                                                const std::vector<int64_t> &begin,
+                                                const std::vector<int64_t> &extent) {
+  StorageLayout layout = storageLayout(variable);
+  std::vector<int64_t> zero(begin.size());
+  int64_t offset = layout.offset;
+  for (size_t d = 0; d < begin.size(); ++d)
+    offset += begin[d] * layout.strides[d];
+  const auto &slice = variable.storage.slice;
+  if (!slice || !slice->period)
+    return {{zero, extent, offset, layout.strides}};
+  // The dimension counts along the file's; transposing swaps the last two.
+  size_t rank = begin.size(), dim = size_t(slice->dim);
+  if (variable.storage.transpose && dim + 2 >= rank)
+    dim = 2 * rank - 3 - dim;
+  offset -= layout.offset + begin[dim] * layout.strides[dim];
+  std::vector<StoredPart> parts;
+  auto add = [&](const StoredRows &rows) {
+    StoredPart part{zero, extent, offset + rows.fileRow * layout.strides[dim], layout.strides};
+    part.first[dim] = rows.row - begin[dim];
+    part.extent[dim] = rows.count;
+    part.fileStrides[dim] *= rows.step;
+    parts.push_back(std::move(part));
+  };
+  forEachStoredRows(slice->begin, *slice->period, *slice->runs, begin[dim], extent[dim], add);
+  return parts;
 }
 
 std::string meshwright::storageName(const Variable &variable, int64_t layer) {

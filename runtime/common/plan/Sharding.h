@@ -45,6 +45,18 @@ struct StorageLayout {
 };
 StorageLayout storageLayout(const Variable &variable);
 
+/// A part of a box of a variable's layer that lies evenly in its file tensor.
+struct StoredPart {
+  std::vector<int64_t> first; ///< its beginning within the box
+  std::vector<int64_t> extent;
+  int64_t fileOffset; ///< of its first element in the file tensor
+  std::vector<int64_t> fileStrides;
+};
+
+/// The parts of the box at `begin` of size `extent`, in coordinates of the layer.
+std::vector<StoredPart> storedParts(const Variable &variable, const std::vector<int64_t> &begin,
+                                    const std::vector<int64_t> &extent);
+
 /// The name of the file tensor that holds `layer` of `variable`.
 std::string storageName(const Variable &variable, int64_t layer);
 
