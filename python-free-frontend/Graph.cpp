@@ -81,7 +81,7 @@ Value FunctionGraph::attention(Value q, Value k, Value v, double scale, int64_t 
       builder, location, q, k, v, drops ? ids : Value(), drops ? key : Value(), Value(),
       builder.getF64FloatAttr(scale), builder.getUnitAttr(), builder.getI64IntegerAttr(window),
       builder.getF64FloatAttr(dropout), builder.getI32IntegerAttr(drops ? streams++ : 0),
-      builder.getI64IntegerAttr(0));
+      builder.getI64IntegerAttr(0), builder.getF64FloatAttr(0));
   return op.getOut();
 }
 

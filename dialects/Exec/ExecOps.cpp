@@ -580,6 +580,7 @@ template <typename Op> static MwAttention describe(Op op) {
   shape.dropout = op.getDropout().convertToDouble();
   shape.stream = op.getStream();
   shape.globalHeads = op.getGlobalHeads();
+  shape.cap = op.getCap().convertToDouble();
   Type element = op.getQ().getType().getElementType();
   shape.elementType = element.isBF16() ? MW_BF16 : element.isF16() ? MW_F16 : MW_F32;
   return shape;

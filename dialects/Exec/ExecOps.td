@@ -481,7 +481,8 @@ class Exec_AttentionBase<string mnemonic> : Exec_Op<mnemonic, [AttrSizedOperandS
   let hasVerifier = 1;
 }
 defvar AttentionAttrs = (ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$window, F64Attr:$dropout,
-                             I32Attr:$stream, I64Attr:$globalHeads, OptionalAttr<AnyAttr>:$library,
+                             I32Attr:$stream, I64Attr:$globalHeads,
+                             DefaultValuedAttr<F64Attr, "0.0">:$cap, OptionalAttr<AnyAttr>:$library,
                              OptionalAttr<StrAttr>:$reason);
 
 def Exec_AttentionOp : Exec_AttentionBase<"attention"> {

@@ -240,7 +240,14 @@ SmallVector<Value> RopeTableOp::decompose(OpBuilder &b) {
   Expr angle = expr(b, getLoc(), position) * expr(b, getLoc(), table).to(position);
   double scale = getScale().convertToDouble();
   Expr cos = apply<math::CosOp>(angle), sin = apply<math::SinOp>(angle);
-  return {scale == 1.0 ? cos.v : (cos * scale).v, scale == 1.0 ? sin.v : (sin * scale).v};
+  if (scale == 1.0)
+    return {cos.v, sin.v};
+  SmallVector<Attribute> scales;
+  for (double f : getFrequencies())
+    scales.push_back(b.getFloatAttr(element, f == 0 ? 1.0 : scale));
+  Value scaleRow = arith::ConstantOp::create(b, getLoc(), DenseElementsAttr::get(row, scales));
+  Expr factor = expr(b, getLoc(), scaleRow).to(position);
+  return {(cos * factor).v, (sin * factor).v};
 }
 
 SmallVector<Value> RopeOp::decompose(OpBuilder &b) {
@@ -309,6 +316,9 @@ SmallVector<Value> SiluOp::decompose(OpBuilder &b) {
 SmallVector<Value> SiluGradOp::decompose(OpBuilder &b) {
   Expr x = expr(b, getLoc(), getX()), dy = x.with(getDy()), s = sigmoid(x);
   return {(dy * s * (x * (1.0 - s) + 1.0)).v};
+}
+SmallVector<Value> TanhOp::decompose(OpBuilder &b) {
+  return {apply<math::TanhOp>(expr(b, getLoc(), getX())).v};
 }
 SmallVector<Value> ReluOp::decompose(OpBuilder &b) {
   Expr x = expr(b, getLoc(), getX());

@@ -116,6 +116,12 @@ def Train_SiluGradOp : Train_ActivationGradOp<"silu_grad"> {
   let arguments = (ins Train_Tensor:$dy, Train_Tensor:$x);
   let assemblyFormat = "$dy `,` $x attr-dict `:` functional-type(operands, results)";
 }
+def Train_TanhOp : Train_ActivationOp<"tanh"> {
+  let summary = "Hyperbolic tangent";
+  let description = [{ Element by element, any shape. c tanh(x / c) caps x softly at c. }];
+  let arguments = (ins Train_Tensor:$x);
+  let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
+}
 def Train_ReluOp : Train_ActivationOp<"relu"> {
   let summary = "max(x, 0)";
   let description = [{ Element by element, any shape. }];

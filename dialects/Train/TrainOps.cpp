@@ -260,6 +260,8 @@ LogicalResult AttentionOp::verify() {
     return emitOpError("dropout must be in [0, 1), found ") << rate;
   if (getWindow() < 0)
     return emitOpError("window must not be negative, found ") << getWindow();
+  if (double cap = getCap().convertToDouble(); cap < 0 || !std::isfinite(cap))
+    return emitOpError("cap must be 0, for none, or above, found ") << cap;
   return verifyOffset(*this, getHeadOffset());
 }
 

@@ -266,7 +266,8 @@ def Train_RopeTableOp : Train_TensorOp<"rope_table", " -> s f!, s f!", [
   let summary = "Cosines and sines of rotary position angles";
   let description = [{
     angle[s, f] = s * frequencies[f]; results [positions, frequencies], scaled by
-    `scale` (1 but for some long-context variants). Frequencies are the
+    `scale` (1 but for some long-context variants). A frequency of 0 turns nothing and
+    is not scaled: of heads of which a part turns, the rest has it. Frequencies are the
     model's, scaling for long context already applied (Su et al. 2021). Angles
     and tables are computed in the result's element type from frequencies that
     are not rounded before: in f64 nothing passes through f32, which is what the
@@ -312,7 +313,8 @@ def Train_AttentionOp : Train_TensorOp<"attention", "b s! (g r) d!, b t! g d!, b
     out = dropout(softmax(scale * q k^T + mask)) v per head. q: [b, s, heads, d],
     k, v: [b, t, kv_heads, d]; query head h reads key head h / (heads / kv_heads)
     (GQA, Ainslie et al. 2023). `causal`: key position <= query position.
-    `window` w > 0: also query - key < w (Mistral). `lse`: [b, heads, s], the
+    `window` w > 0: also query - key < w (Mistral). `cap` c > 0: scores are
+    c tanh(scores / c), before the mask (Gemma 2). `lse`: [b, heads, s], the
     logarithm of the softmax's denominator, kept for the gradient in f32 at least;
     so are scores, softmax and sums, whatever the element type of q. With
     `dropout` > 0: `ids` [b] numbers each sequence in the step's batch and `key`
@@ -328,7 +330,8 @@ def Train_AttentionOp : Train_TensorOp<"attention", "b s! (g r) d!, b t! g d!, b
                        Optional<Train_Ids>:$key, Optional<Train_Ids>:$head_offset,
                        F64Attr:$scale, UnitAttr:$causal,
                        DefaultValuedAttr<I64Attr, "0">:$window, DefaultValuedAttr<F64Attr, "0.0">:$dropout,
-                       DefaultValuedAttr<I32Attr, "0">:$stream, DefaultValuedAttr<I64Attr, "0">:$heads);
+                       DefaultValuedAttr<I32Attr, "0">:$stream, DefaultValuedAttr<I64Attr, "0">:$heads,
+                       DefaultValuedAttr<F64Attr, "0.0">:$cap);
   let results = (outs Train_Tensor:$out, Train_Tensor:$lse);
   let assemblyFormat = [{
     $q `,` $k `,` $v (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` $head_offset^)? `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
@@ -351,7 +354,8 @@ def Train_AttentionGradOp : Train_TensorOp<"attention_grad",
                        Optional<Train_Ids>:$key, Optional<Train_Ids>:$head_offset,
                        F64Attr:$scale, UnitAttr:$causal,
                        DefaultValuedAttr<I64Attr, "0">:$window, DefaultValuedAttr<F64Attr, "0.0">:$dropout,
-                       DefaultValuedAttr<I32Attr, "0">:$stream, DefaultValuedAttr<I64Attr, "0">:$heads);
+                       DefaultValuedAttr<I32Attr, "0">:$stream, DefaultValuedAttr<I64Attr, "0">:$heads,
+                       DefaultValuedAttr<F64Attr, "0.0">:$cap);
   let results = (outs Train_Tensor:$dq, Train_Tensor:$dk, Train_Tensor:$dv);
   let assemblyFormat = [{
     $dout `,` $q `,` $k `,` $v `,` $out `,` $lse (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` $head_offset^)? `scale` $scale (`causal` $causal^)?

@@ -117,7 +117,7 @@ LogicalResult AttentionOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRe
   auto grad = AttentionGradOp::create(b, getLoc(), cotangents[0], getQ(), getK(), getV(), getOut(),
                                       getLse(), getIds(), getKey(), getHeadOffset(), getScaleAttr(),
                                       getCausalAttr(), getWindowAttr(), getDropoutAttr(),
-                                      getStreamAttr(), getHeadsAttr());
+                                      getStreamAttr(), getHeadsAttr(), getCapAttr());
   llvm::append_range(grads, grad.getResults());
   grads.resize(getNumOperands());
   return success();
@@ -182,6 +182,15 @@ LogicalResult GeluOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<boo
 LogicalResult SiluOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
                                SmallVectorImpl<Value> &grads) {
   grads.push_back(SiluGradOp::create(b, getLoc(), cotangents[0], getX()));
+  return success();
+}
+LogicalResult TanhOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                               SmallVectorImpl<Value> &grads) {
+  // dy (1 - y^2)
+  Value square = MulOp::create(b, getLoc(), getY(), getY());
+  Value lost = MulOp::create(b, getLoc(), cotangents[0], square);
+  lost = ScaleOp::create(b, getLoc(), lost, b.getF64FloatAttr(-1));
+  grads.push_back(AddOp::create(b, getLoc(), cotangents[0], lost));
   return success();
 }
 LogicalResult ReluOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,

@@ -21,7 +21,7 @@ namespace {
 /// What both ops share: sizes, visibility and dropout.
 struct Shape {
   int64_t batch, queries, heads, depth, keys, kvHeads, valueDepth;
-  double scale, keep = 1;
+  double scale, cap, keep = 1;
   bool causal;
   int64_t window, headOffset = 0, globalHeads;
   const int64_t *ids = nullptr;
@@ -33,7 +33,7 @@ struct Shape {
   Shape(Op op, const Tensor &q, const Tensor &k, const Tensor &v, ArrayRef<Tensor> random)
       : batch(q.dim(0)), queries(q.dim(1)), heads(q.dim(2)), depth(q.dim(3)), keys(k.dim(1)),
         kvHeads(k.dim(2)), valueDepth(v.dim(3)), scale(op.getScale().convertToDouble()),
-        causal(op.getCausal()), window(op.getWindow()),
+        cap(op.getCap().convertToDouble()), causal(op.getCausal()), window(op.getWindow()),
         globalHeads(op.getHeads() ? op.getHeads() : heads), stream(op.getStream()),
         rate(float(op.getDropout().convertToDouble())) {
     if (!op.getIds())
@@ -46,6 +46,7 @@ struct Shape {
       key[i] = uint32_t(random[1].integers()[i]);
   }
 
+  double capped(double score) const { return cap > 0 ? cap * std::tanh(score / cap) : score; }
   bool visible(int64_t s, int64_t t) const {
     return (!causal || t <= s) && (window == 0 || s - t < window);
   }
@@ -97,7 +98,8 @@ static LogicalResult attention(train::AttentionOp op, ArrayRef<Tensor> operands,
     double most = -INFINITY, sum = 0;
     for (int64_t t = 0; t < shape.keys; ++t) {
       score[t] = shape.visible(s, t)
-                     ? shape.scale * dot(query, k + shape.keyAt(b, t, h, shape.depth), shape.depth)
+                     ? shape.capped(shape.scale *
+                                    dot(query, k + shape.keyAt(b, t, h, shape.depth), shape.depth))
                      : -INFINITY;
       most = std::max(most, score[t]);
     }
@@ -118,7 +120,7 @@ static LogicalResult attention(train::AttentionOp op, ArrayRef<Tensor> operands,
 
 /// With weights p = softmax(scores), w = p * mask, out = w v:
 ///   dv += w dout, dw = dout v, dp = dw * mask,
-///   dscores = p (dp - sum(p dp)), dq += scale dscores k, dk += scale dscores q.
+///   dscores = p (dp - sum(p dp)), times 1 - (score / cap)^2 if there is a cap, dq += scale dscores k, dk += scale dscores q.
 static LogicalResult attentionGrad(train::AttentionGradOp op, ArrayRef<Tensor> operands,
                                    SmallVectorImpl<Tensor> &results, RankContext &) {
   Shape shape(op, operands[1], operands[2], operands[3], operands.drop_front(6));
@@ -128,7 +130,7 @@ static LogicalResult attentionGrad(train::AttentionGradOp op, ArrayRef<Tensor> o
                *k = operands[2].floats().data(), *v = operands[3].floats().data(),
                *lse = operands[5].floats().data();
   double *dq = dqTensor.writeFloats(), *dk = dkTensor.writeFloats(), *dv = dvTensor.writeFloats();
-  std::vector<double> p(shape.keys), dp(shape.keys);
+  std::vector<double> p(shape.keys), dp(shape.keys), slope(shape.keys);
   int64_t d = shape.depth, e = shape.valueDepth;
   shape.forEachQuery([&](int64_t b, int64_t h, int64_t s) {
     const double *query = q + shape.query(b, s, h, d), *grad = dout + shape.query(b, s, h, e);
@@ -136,8 +138,9 @@ static LogicalResult attentionGrad(train::AttentionGradOp op, ArrayRef<Tensor> o
     for (int64_t t = 0; t < shape.keys; ++t) {
       if (!shape.visible(s, t))
         continue;
-      p[t] = std::exp(shape.scale * dot(query, k + shape.keyAt(b, t, h, d), d) -
-                      lse[(b * shape.heads + h) * shape.queries + s]);
+      double score = shape.capped(shape.scale * dot(query, k + shape.keyAt(b, t, h, d), d));
+      p[t] = std::exp(score - lse[(b * shape.heads + h) * shape.queries + s]);
+      slope[t] = shape.cap > 0 ? 1 - score * score / (shape.cap * shape.cap) : 1;
       double mask = shape.factor(b, h, s, t);
       addScaled(dv + shape.keyAt(b, t, h, e), grad, p[t] * mask, e);
       dp[t] = mask * dot(grad, v + shape.keyAt(b, t, h, e), e);
@@ -146,7 +149,7 @@ static LogicalResult attentionGrad(train::AttentionGradOp op, ArrayRef<Tensor> o
     for (int64_t t = 0; t < shape.keys; ++t) {
       if (!shape.visible(s, t))
         continue;
-      double dscore = shape.scale * p[t] * (dp[t] - mean);
+      double dscore = shape.scale * slope[t] * p[t] * (dp[t] - mean);
       addScaled(dq + shape.query(b, s, h, d), k + shape.keyAt(b, t, h, d), dscore, d);
       addScaled(dk + shape.keyAt(b, t, h, d), query, dscore, d);
     }

@@ -156,6 +156,12 @@ static LogicalResult partOffset(train::PartOffsetOp op, Operands in, Results &re
   return success();
 }
 
+static LogicalResult hyperbolicTangent(train::TanhOp op, Operands in, Results &results,
+                                       RankContext &) {
+  results.push_back(map(op.getType(), in[0], [](double x) { return std::tanh(x); }));
+  return success();
+}
+
 static LogicalResult exponential(train::ExpOp op, Operands in, Results &results, RankContext &) {
   results.push_back(map(op.getType(), in[0], [](double x) { return std::exp(x); }));
   return success();
@@ -186,6 +192,7 @@ void interp::attachElementwiseModels(MLIRContext *context) {
   attach<train::DropoutOp, dropout>(context);
   attach<train::MaskOp, mask>(context);
   attach<train::PartOffsetOp, partOffset>(context);
+  attach<train::TanhOp, hyperbolicTangent>(context);
   attach<train::ExpOp, exponential>(context);
   attach<train::LogOp, logarithm>(context);
   attach<train::InverseRootOp, inverseRoot>(context);

@@ -214,7 +214,7 @@ bool Grower::attend() {
   auto attention = train::AttentionOp::create(
       b, loc, q, k, v, Value(), Value(), Value(), b.getF64FloatAttr(1 / std::sqrt(double(depth))),
       causal ? b.getUnitAttr() : UnitAttr(), b.getI64IntegerAttr(window), b.getF64FloatAttr(0),
-      b.getI32IntegerAttr(0), b.getI64IntegerAttr(0));
+      b.getI32IntegerAttr(0), b.getI64IntegerAttr(0), b.getF64FloatAttr(0));
   pool.push_back(
       linear(reshape(attention.getOut(), {batch, positions, heads * depth}), shape(x)[2]));
   return true;

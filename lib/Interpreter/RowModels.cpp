@@ -159,11 +159,11 @@ static LogicalResult rmsNormGrad(train::RmsNormGradOp op, Operands operands, Res
 static LogicalResult ropeTable(train::RopeTableOp op, Operands operands, Results &results,
                                RankContext &) {
   Tensor cos(op.getCos().getType()), sin(op.getSin().getType());
-  double scale = op.getScale().convertToDouble();
   double *c = cos.writeFloats(), *s = sin.writeFloats();
   int64_t offset = op.getOffset() ? operands[0].integers()[0] : 0;
   for (int64_t position = offset; position < offset + cos.dim(0); ++position)
     for (double frequency : op.getFrequencies()) {
+      double scale = frequency == 0 ? 1.0 : op.getScale().convertToDouble();
       *c++ = scale * std::cos(double(position) * frequency);
       *s++ = scale * std::sin(double(position) * frequency);
     }

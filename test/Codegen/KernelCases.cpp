@@ -100,6 +100,7 @@ static const Case cases[] = {
     {"silu", "func.func @k(%x: $XD) -> $XD { %0 = train.silu %x : ($XD) -> $XD return %0 : $XD }"},
     {"silu_grad", "func.func @k(%y: $XD, %x: $XD) -> $XD { %0 = train.silu_grad %y, %x : ($XD, "
                   "$XD) -> $XD return %0 : $XD }"},
+    {"tanh", "func.func @k(%x: $XD) -> $XD { %0 = train.tanh %x : ($XD) -> $XD return %0 : $XD }"},
     {"relu", "func.func @k(%x: $XD) -> $XD { %0 = train.relu %x : ($XD) -> $XD return %0 : $XD }"},
     {"relu_grad", "func.func @k(%y: $XD, %x: $XD) -> $XD { %0 = train.relu_grad %y, %x : ($XD, "
                   "$XD) -> $XD return %0 : $XD }"},
@@ -125,6 +126,10 @@ static const Case cases[] = {
        return %0 : tensor<9x$Dxf32> })"},
     {"rope_table", R"(func.func @k() -> (tensor<$Bx3xf32>, tensor<$Bx3xf32>) {
        %0:2 = train.rope_table [1.0, 0.0517, 0.00021] : () -> (tensor<$Bx3xf32>, tensor<$Bx3xf32>)
+       return %0#0, %0#1 : tensor<$Bx3xf32>, tensor<$Bx3xf32> })"},
+    // What does not turn is not scaled.
+    {"rope_table_scaled", R"(func.func @k() -> (tensor<$Bx3xf32>, tensor<$Bx3xf32>) {
+       %0:2 = train.rope_table [1.0, 0.0517, 0.0] {scale = 1.25 : f64} : () -> (tensor<$Bx3xf32>, tensor<$Bx3xf32>)
        return %0#0, %0#1 : tensor<$Bx3xf32>, tensor<$Bx3xf32> })"},
     {"rope",
      R"(func.func @k(%x: tensor<$Bx$Sx3x$Dxf32>, %c: tensor<$Sx$Hxf32>, %s: tensor<$Sx$Hxf32>) -> tensor<$Bx$Sx3x$Dxf32> {

@@ -38,7 +38,7 @@ static std::string wrap(Call op, ValueRange inputs, ValueRange outputs, unsigned
   SmallVector<int32_t> segments(inputs.size() - (dropping ? 2 : 0), 1);
   segments.append(2, dropping ? 1 : 0);
   state.addAttribute("operandSegmentSizes", builder.getDenseI32ArrayAttr(segments));
-  for (StringRef attr : {"scale", "causal", "window", "dropout", "stream"})
+  for (StringRef attr : {"scale", "causal", "window", "dropout", "stream", "cap"})
     if (Attribute value = op->getAttr(attr))
       state.addAttribute(attr, value);
   Operation *call = builder.create(state);

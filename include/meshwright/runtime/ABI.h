@@ -122,6 +122,7 @@ typedef struct MwAttention {
   const int32_t *headOffset;  ///< global index of local head 0, or null for 0
   int64_t globalHeads;        ///< number of heads over all ranks
   int32_t elementType;        ///< MW_F32, MW_BF16 or MW_F16
+  float cap;                  ///< scores are cap * tanh(scores / cap); 0: they are not capped
 } MwAttention;
 
 /// Scratch bytes each call needs; they are a buffer of the arena. A function of the

@@ -211,6 +211,7 @@ struct Attention {
   double scale = 0;
   bool causal = false;
   int64_t window = 0;
+  optional<double> cap; ///< of scores
   string location;
   optional<bool> fallback, deterministic;
   optional<int64_t> workspaceBytes;
@@ -220,7 +221,7 @@ struct Attention {
                     v("batch", self.batch); v("queries", self.queries); v("keys", self.keys);
                     v("heads", self.heads); v("kv_heads", self.kvHeads);
                     v("head_dim", self.headDim); v("scale", self.scale);
-                    v("causal", self.causal); v("window", self.window);
+                    v("causal", self.causal); v("window", self.window); v("cap", self.cap);
                     v("location", self.location); v("fallback", self.fallback);
                     v("deterministic", self.deterministic);
                     v("workspace_bytes", self.workspaceBytes); v("reason", self.reason);

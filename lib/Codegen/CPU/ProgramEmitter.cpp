@@ -50,7 +50,8 @@ template <typename Op> Value CPUProgramEmitter::describe(Op op) {
                             i64(shape.window),       f32(shape.dropout),
                             i32(shape.stream),       orNull(at(op.getKey())),
                             orNull(at(op.getIds())), orNull(at(op.getHeadOffset())),
-                            i64(shape.globalHeads),  i32(shape.elementType)};
+                            i64(shape.globalHeads),  i32(shape.elementType),
+                            f32(shape.cap)};
   auto type = LLVM::LLVMStructType::getLiteral(b.getContext(),
                                                llvm::to_vector(ValueRange(fields).getTypes()));
   Value memory = stack(type, 1);

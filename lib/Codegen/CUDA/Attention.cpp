@@ -33,7 +33,8 @@ static std::string keyOf(StringRef direction, const AttentionShape &shape) {
     os << " " << size;
   // As hexadecimal numbers, which are exact.
   os << " scale " << llvm::bit_cast<uint32_t>(s.scale) << " dropout " << shape.dropout << " "
-     << llvm::bit_cast<uint32_t>(s.dropout) << " offset " << shape.headOffset;
+     << llvm::bit_cast<uint32_t>(s.dropout) << " offset " << shape.headOffset << " cap "
+     << llvm::bit_cast<uint32_t>(s.cap);
   return text;
 }
 

@@ -170,6 +170,18 @@ Values AttentionEmitter::hide(Values scores, double hidden, Value column, const 
   });
 }
 
+/// The slope of a capped score is 1 - tanh^2.
+Values AttentionEmitter::cap(MutableArrayRef<Value> products) {
+  Values slopes;
+  for (Value &product : products) {
+    Value tangent =
+        math::TanhOp::create(b, loc, mul(product, number(double(sizes.scale) / sizes.cap)));
+    product = mul(tangent, number(sizes.cap));
+    slopes.push_back(sub(number(1), mul(tangent, tangent)));
+  }
+  return slopes;
+}
+
 Values AttentionEmitter::ofColumns(Value pointer, Value head, Value query, int64_t queries) {
   Type f32 = b.getF32Type();
   Value column = add(query, tiles->columnOf(0));
@@ -261,8 +273,8 @@ std::vector<std::string> AttentionEmitter::emitForward(const std::string &name) 
 
   // Products are scaled with the exponent, for the largest product has the largest score,
   // unless the scale turns that around.
-  bool rising = sizes.scale > 0;
-  double factor = rising ? sizes.scale : 1;
+  bool rising = sizes.scale > 0 || sizes.cap;
+  double factor = rising && !sizes.cap ? sizes.scale : 1;
 
   // Of each row the largest score, this thread's part of the sum, and the sums of values.
   int64_t rows = tiles->rowCount(), columns = tiles->columnCount();
@@ -278,6 +290,8 @@ std::vector<std::string> AttentionEmitter::emitForward(const std::string &name) 
   Values ends = tiles->walk(low, high, start, fetch, [&](Value step, ValueRange in) {
     Value key = mul(step, constant(of.columns));
     Values scores = tiles->product(q, k);
+    if (sizes.cap)
+      cap(scores);
     if (!rising)
       for (Value &score : scores)
         score = mul(score, number(sizes.scale));
@@ -370,6 +384,7 @@ void AttentionEmitter::emitQueryGradient(const std::string &name) {
             [&] { store(deltas[r], at(operands.delta, b.getF32Type(), offset)); });
   }
 
+  double factor = sizes.cap ? 1 : sizes.scale;
   auto [low, high] = visibleKeys(of);
   auto fetch = [&](Value step) {
     Value key = mul(step, constant(of.columns));
@@ -378,11 +393,13 @@ void AttentionEmitter::emitQueryGradient(const std::string &name) {
   };
   Values sums = tiles->walk(low, high, tiles->zeros(), fetch, [&](Value step, ValueRange in) {
     Value key = mul(step, constant(of.columns));
-    Values slopes = tiles->product(q, k), gradients = tiles->product(dout, v);
+    Values slopes = tiles->product(q, k), gradients = tiles->product(dout, v), bends;
+    if (sizes.cap)
+      bends = cap(slopes);
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t c = 0; c < columns; ++c) {
         Value &weight = slopes[r * columns + c];
-        weight = tiles->exponential(weight, sizes.scale, lses[r]);
+        weight = tiles->exponential(weight, factor, lses[r]);
       }
     slopes = hide(slopes, 0, key, of, /*rowsAreKeys=*/false);
     for (int64_t r = 0; r < rows; ++r) {
@@ -393,6 +410,8 @@ void AttentionEmitter::emitQueryGradient(const std::string &name) {
           gradient = select(keeps(index, add(key, tiles->columnOf(c))),
                             mul(gradient, number(1.0f / (1.0f - sizes.dropout))), number(0));
         slope = mul(slope, sub(gradient, deltas[r]));
+        if (sizes.cap)
+          slope = mul(slope, bends[r * columns + c]);
       }
     }
     return tiles->accumulate(slopes, k, in);
@@ -441,6 +460,7 @@ void AttentionEmitter::emitKeyGradients(const std::string &name, const TileNeeds
   };
 
   int64_t rows = tiles->rowCount(), columns = tiles->columnCount();
+  double factor = sizes.cap ? 1 : sizes.scale;
   Values start = tiles->zeros();
   size_t half = start.size();
   if (ofKeys && ofValues)
@@ -455,11 +475,13 @@ void AttentionEmitter::emitKeyGradients(const std::string &name, const TileNeeds
     Value head, query;
     std::tie(head, query) = turn(step);
     Values lses = ofColumns(operands.lse, head, query, of.columns);
-    Values weights = tiles->product(k, q), slopes, deltas, gradients;
+    Values weights = tiles->product(k, q), slopes, deltas, gradients, bends;
+    if (sizes.cap)
+      bends = cap(weights);
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t c = 0; c < columns; ++c) {
         Value &weight = weights[r * columns + c];
-        weight = tiles->exponential(weight, sizes.scale, lses[c]);
+        weight = tiles->exponential(weight, factor, lses[c]);
       }
     weights = hide(weights, 0, query, of, /*rowsAreKeys=*/true);
     if (ofKeys) {
@@ -478,6 +500,8 @@ void AttentionEmitter::emitKeyGradients(const std::string &name, const TileNeeds
           if (keep)
             gradient = select(keep, mul(gradient, number(1.0f / (1.0f - sizes.dropout))), number(0));
           slopes[i] = mul(weights[i], sub(gradient, deltas[c]));
+          if (sizes.cap)
+            slopes[i] = mul(slopes[i], bends[i]);
         }
         if (keep)
           weights[i] = select(keep, weights[i], number(0));

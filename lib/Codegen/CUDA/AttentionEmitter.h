@@ -62,6 +62,8 @@ private:
   /// with `column`; one of both are queries, the others keys.
   Values hide(Values scores, double hidden, mlir::Value column, const TileSizes &of,
               bool rowsAreKeys);
+  /// Caps scaled products in place; what their gradients are multiplied by.
+  Values cap(llvm::MutableArrayRef<mlir::Value> products);
   /// Of each column's query a number, from those of a head.
   Values ofColumns(mlir::Value pointer, mlir::Value head, mlir::Value query, int64_t queries);
   /// Whether dropout keeps the weight.

@@ -64,6 +64,7 @@ template <typename Op> static cudnn::Attention describe(Op op, bool deterministi
   sizes.kvHeads = k.getDimSize(2);
   sizes.causal = op.getCausal();
   sizes.window = op.getWindow();
+  sizes.cap = op.getCap().convertToDouble();
   sizes.dropout = op.getDropout().convertToDouble();
   Type element = q.getElementType();
   sizes.elementType = element.isBF16() ? MW_BF16 : element.isF16() ? MW_F16 : MW_F32;

@@ -35,6 +35,8 @@ template <typename Op> static plan::Attention rowOf(Op op, cuda::Alignments &ali
   row.scale = s.scale;
   row.causal = s.causal;
   row.window = s.window;
+  if (s.cap)
+    row.cap = s.cap;
   row.location = locationText(op->getLoc());
   std::optional<Library> library = libraryOf(op.getLibraryAttr());
   row.by = library ? "cudnn" : "generated";

@@ -79,7 +79,8 @@ public:
       : b(b), scale(op.getScale().convertToDouble()), batch(b.typeOf(q).getDimSize(0)),
         queries(b.typeOf(q).getDimSize(1)), groups(b.typeOf(k).getDimSize(2)),
         share(b.typeOf(q).getDimSize(2) / groups), keys(b.typeOf(k).getDimSize(1)),
-        f32(b.builder().getF32Type()), causal(op.getCausal()), window(op.getWindow()) {}
+        f32(b.builder().getF32Type()), causal(op.getCausal()), window(op.getWindow()),
+        cap(op.getCap().convertToDouble()) {}
 
   /// [b, s, heads, d] as [b, g, r, s, d] in f32.
   Value byGroup(Value x) {
@@ -111,11 +112,13 @@ public:
   /// w [b, g, r, s, t] x [b, g, r, s, d] -> [b, g, t, d].
   Value overQueries(Value w, Value x) { return b.dot(w, x, {0, 1}, {0, 1}, {2, 3}, {2, 3}, f32); }
 
-  /// Scaled products, `otherwise` where a key is not visible.
+  /// Scaled products, capped if there is a cap.
   Value scores(Value q, Value k) {
     Value product = products(q, k);
-    product = b.mul(product, b.splat(b.typeOf(product), scale));
-    return visible(product, -INFINITY);
+    product = b.mul(product, b.splat(b.typeOf(product), cap ? scale / cap : scale));
+    if (cap)
+      product = b.mul(b.op("tanh", product.getType(), product), b.splat(b.typeOf(product), cap));
+    return product;
   }
   Value visible(Value x, double otherwise) {
     Value query = b.iota(shape(), 3), key = b.iota(shape(), 4);
@@ -135,12 +138,13 @@ public:
   Type f32;
   bool causal;
   int64_t window;
+  double cap;
 };
 } // namespace
 
 static FailureOr<Results> forward(train::AttentionOp op, ValueRange x, HLOBuilder &b) {
   Scores s(op, x[0], x[1], b);
-  Value scores = s.scores(s.byGroup(x[0]), s.keyed(x[1]));
+  Value scores = s.visible(s.scores(s.byGroup(x[0]), s.keyed(x[1])), -INFINITY);
   Value most = b.reduce(scores, {4}, /*max=*/true);
   Value shifted = b.exp(b.sub(scores, b.broadcast(most, s.shape(), {0, 1, 2, 3})));
   Value sum = b.reduce(shifted, {4}, /*max=*/false);
@@ -151,17 +155,24 @@ static FailureOr<Results> forward(train::AttentionOp op, ValueRange x, HLOBuilde
   return Results{out, b.reshape(lse, plain(op.getLse().getType()).getShape())};
 }
 
-/// With weights p: dv = p dout, dp = dout v, dscores = scale p (dp - sum(p dp)),
+/// With weights p: dv = p dout, dp = dout v, dscores = scale p (dp - sum(p dp)), of capped
+/// scores times 1 - tanh^2,
 /// dq = dscores k, dk = dscores q.
 static FailureOr<Results> backward(train::AttentionGradOp op, ValueRange x, HLOBuilder &b) {
   Scores s(op, x[1], x[2], b);
   Value dout = s.byGroup(x[0]), q = s.byGroup(x[1]), k = s.keyed(x[2]), v = s.keyed(x[3]);
-  Value weights = b.exp(b.sub(s.scores(q, k), s.alongKeys(x[5])));
+  Value scores = s.scores(q, k);
+  Value weights = b.exp(b.sub(s.visible(scores, -INFINITY), s.alongKeys(x[5])));
   Value dweights = s.products(dout, v);
   Value mean = b.reduce(b.mul(weights, dweights), {4}, /*max=*/false);
   Value dscores =
       b.mul(weights, b.sub(dweights, b.broadcast(mean, s.shape(), {0, 1, 2, 3})));
   dscores = b.mul(dscores, b.splat(b.typeOf(dscores), s.scale));
+  if (s.cap) {
+    Value tangent = b.mul(scores, b.splat(b.typeOf(scores), 1 / s.cap));
+    Value lost = b.mul(tangent, tangent);
+    dscores = b.sub(dscores, b.mul(dscores, lost));
+  }
   Type element = b.typeOf(x[1]).getElementType();
   return Results{s.ungroup(s.overKeys(dscores, k), element),
                  s.unkeyed(s.overQueries(dscores, q), element),

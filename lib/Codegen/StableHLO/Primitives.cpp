@@ -35,6 +35,7 @@ static StringRef sameNamed(StringRef name) {
       .Case("math.absf", "abs")
       .Case("math.exp", "exponential")
       .Case("math.log", "log")
+      .Case("math.tanh", "tanh")
       .Case("math.sqrt", "sqrt")
       .Case("math.cos", "cosine")
       .Case("math.sin", "sine")

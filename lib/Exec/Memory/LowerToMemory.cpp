@@ -129,7 +129,7 @@ static LogicalResult lowerAttention(train::AttentionOp op, OpBuilder &builder, M
                                memory(op.getV()), memory(op.getIds()), memory(op.getKey()),
                                memory(op.getHeadOffset()), memory(op.getOut()), memory(op.getLse()),
                                workspace, op.getScale(), op.getCausal(), op.getWindow(),
-                               op.getDropout(), op.getStream(), headsOf(op),
+                               op.getDropout(), op.getStream(), headsOf(op), op.getCap(),
                                op->getAttr(libraryAttr), op->getAttrOfType<StringAttr>(reasonAttr));
   };
   auto probe = create(Value());
@@ -150,7 +150,7 @@ static LogicalResult lowerAttentionGrad(train::AttentionGradOp op, OpBuilder &bu
         memory(op.getV()), memory(op.getOut()), memory(op.getLse()), memory(op.getIds()),
         memory(op.getKey()), memory(op.getHeadOffset()), memory(op.getDq()), memory(op.getDk()),
         memory(op.getDv()), workspace, op.getScale(), op.getCausal(), op.getWindow(),
-        op.getDropout(), op.getStream(), headsOf(op), op->getAttr(libraryAttr),
+        op.getDropout(), op.getStream(), headsOf(op), op.getCap(), op->getAttr(libraryAttr),
         op->getAttrOfType<StringAttr>(reasonAttr));
   };
   auto probe = create(Value());

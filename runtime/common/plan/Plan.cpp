@@ -292,6 +292,7 @@ static AttentionEntry attentionOf(const plan::Attention &entry, const std::strin
   sizes.kvHeads = entry.kvHeads;
   sizes.headDim = entry.headDim;
   sizes.window = entry.window;
+  sizes.cap = float(entry.cap.value_or(0));
   if (attention.byCudnn) {
     attention.fallback = required(entry.fallback, "fallback", path);
     attention.call.deterministic = required(entry.deterministic, "deterministic", path);

@@ -61,6 +61,7 @@ static inline void differentiateGroup(const BackwardCall &call, const Mask &mask
                                       const Dropout &dropout, const Unit &unit, int64_t batch,
                                       int64_t first, int64_t key, const Span &span, float *weights,
                                       float *slopes) {
+  const float cap = call.shape.cap;
   for (int64_t row = 0; row < kGroup; ++row) {
     int64_t query = unit.query + first + row;
     // Rows past the last query hold zeros in q and dout, so they add nothing as
@@ -73,7 +74,13 @@ static inline void differentiateGroup(const BackwardCall &call, const Mask &mask
         dropout.active ? Dropout::rowIndex(call.shape, batch, unit.head, query) + key : 0;
     float *weightLine = weights + row * kTile, *slopeLine = slopes + row * kTile;
     for (int64_t column = span.begin; column < span.end; column += kLanes) {
-      Floats weight = exponential(load(weightLine + column) - lse);
+      Floats score = load(weightLine + column), bend = splat(1.0f);
+      if (cap > 0) {
+        Floats tangent = hyperbolicTangent(score * (1.0f / cap));
+        score = tangent * cap;
+        bend = 1.0f - tangent * tangent;
+      }
+      Floats weight = exponential(score - lse);
       if (span.masked)
         weight = visible.at(column) ? weight : Floats{};
       Floats slope = load(slopeLine + column);
@@ -84,7 +91,7 @@ static inline void differentiateGroup(const BackwardCall &call, const Mask &mask
       } else {
         store(weightLine + column, weight);
       }
-      store(slopeLine + column, weight * (slope - delta));
+      store(slopeLine + column, cap > 0 ? weight * (slope - delta) * bend : weight * (slope - delta));
     }
   }
 }

@@ -24,6 +24,15 @@ struct Group {
 };
 } // namespace
 
+/// Replaces the group's scores by cap * tanh(scores / cap).
+static inline void capGroup(const Span &span, float cap, float *scores) {
+  for (int64_t row = 0; row < kGroup; ++row)
+    for (int64_t column = span.begin; column < span.end; column += kLanes) {
+      float *at = scores + row * kTile + column;
+      store(at, cap * hyperbolicTangent(load(at) * (1.0f / cap)));
+    }
+}
+
 /// Sets the group's new row maxima and writes, for each row, what its earlier
 /// sums must be multiplied by.
 static inline void updateMaxima(const Group &group, const Mask &mask, float *scores,
@@ -126,6 +135,8 @@ static void forwardItemIn(const ForwardCall &call, int64_t item, float *scratchB
         multiplyGroup<false, Start::Zero>(scratch.queries + line * depth, depth,
                                           scratch.keys + group.span.begin, kTile,
                                           scratch.scores + group.span.begin, kTile, columns, dim);
+        if (shape.cap > 0)
+          capGroup(group.span, shape.cap, scratch.scores);
         alignas(64) float corrections[kPad];
         updateMaxima(group, mask, scratch.scores, corrections);
         uint64_t index =

@@ -102,8 +102,8 @@ std::string Attention::text() const {
   }
   std::string attributes = llvm::formatv(
       "{{{0}dropout = {1:e16} : f64, globalHeads = {2} : i64, scale = {3:e16} : f64, stream = {4} : i32, "
-      "window = {5} : i64}", shape.causal ? "causal, " : "", double(shape.dropout), shape.globalHeads,
-      double(shape.scale), shape.stream, shape.window);
+      "window = {5} : i64, cap = {6:e16} : f64}", shape.causal ? "causal, " : "", double(shape.dropout),
+      shape.globalHeads, double(shape.scale), shape.stream, shape.window, double(shape.cap));
   return llvm::formatv(R"(
 module attributes {{exec.target = #exec.target<"cuda">} {{
   exec.program private @step {0} {{
@@ -169,7 +169,7 @@ static void check(const MwAttention &shape, unsigned seed = 1) {
                << shape.batch << " x " << shape.queries << " queries, " << shape.keys << " keys, "
                << shape.heads << "/" << shape.kvHeads << " heads of " << shape.headDim << ", causal "
                << shape.causal << ", window " << shape.window << ", dropout " << shape.dropout
-               << ", type " << shape.elementType);
+               << ", cap " << shape.cap << ", type " << shape.elementType);
   bool narrow = shape.elementType != MW_F32;
   // The reference sees what the type holds.
   if (narrow)
@@ -228,6 +228,18 @@ TEST(GPUAttention, QueriesAndKeysDiffer) {
   check(shape);
 }
 
+TEST(GPUAttention, SoftCap) {
+  MwAttention shape = sizes(1, 70, 70, 2, 1, 16);
+  shape.causal = 1;
+  for (float cap : {0.7f, 30.0f}) {
+    shape.cap = cap;
+    check(shape);
+  }
+  shape.scale = -0.5f;
+  shape.dropout = 0.25f;
+  check(shape);
+}
+
 TEST(GPUAttention, SizesOfHeads) {
   for (int64_t dim : {1, 5, 33, 64, 80, 128, 256, 352})
     check(sizes(1, 19, 19, 1, 1, dim));
@@ -279,6 +291,18 @@ TEST(GPUAttentionTensorCores, SlidingWindow) {
   }
   shape.causal = 0;
   check(shape);
+}
+
+TEST(GPUAttentionTensorCores, SoftCap) {
+  for (int64_t dim : {32, 256}) {
+    MwAttention shape = narrow(MW_BF16, sizes(1, 150, 150, 2, 1, dim));
+    shape.causal = 1;
+    shape.cap = 0.7f;
+    check(shape);
+    shape.cap = 30;
+    shape.window = 40;
+    check(shape);
+  }
 }
 
 TEST(GPUAttentionTensorCores, QueriesAndKeysDiffer) {

@@ -70,9 +70,9 @@ func.func @rope_table() -> (tensor<6x3xf64>, tensor<6x3xf64>) {
   %c, %s = train.rope_table [1.0, 0.31, 0.01] : () -> (tensor<6x3xf64>, tensor<6x3xf64>)
   return %c, %s : tensor<6x3xf64>, tensor<6x3xf64>
 }
-func.func @rope_table_scaled() -> (tensor<6x2xf64>, tensor<6x2xf64>) {
-  %c, %s = train.rope_table [1.0, 0.31] {scale = 1.25 : f64} : () -> (tensor<6x2xf64>, tensor<6x2xf64>)
-  return %c, %s : tensor<6x2xf64>, tensor<6x2xf64>
+func.func @rope_table_scaled() -> (tensor<6x3xf64>, tensor<6x3xf64>) {
+  %c, %s = train.rope_table [1.0, 0.31, 0.0] {scale = 1.25 : f64} : () -> (tensor<6x3xf64>, tensor<6x3xf64>)
+  return %c, %s : tensor<6x3xf64>, tensor<6x3xf64>
 }
 func.func @rope(%x: tensor<2x3x2x4xf64>, %c: tensor<3x2xf64> {test.constant}, %s: tensor<3x2xf64> {test.constant}) -> tensor<2x3x2x4xf64> {
   %y = train.rope %x, %c, %s : (tensor<2x3x2x4xf64>, tensor<3x2xf64>, tensor<3x2xf64>) -> tensor<2x3x2x4xf64>
@@ -93,6 +93,10 @@ func.func @attention_grouped_causal(%q: tensor<2x4x4x2xf64>, %k: tensor<2x4x2x2x
 func.func @attention_window(%q: tensor<1x6x2x2xf64>, %k: tensor<1x6x1x2xf64>, %v: tensor<1x6x1x2xf64>) -> (tensor<1x6x2x2xf64>, tensor<1x2x6xf64>) {
   %o, %l = train.attention %q, %k, %v scale 0.7 causal {window = 3 : i64} : (tensor<1x6x2x2xf64>, tensor<1x6x1x2xf64>, tensor<1x6x1x2xf64>) -> (tensor<1x6x2x2xf64>, tensor<1x2x6xf64>)
   return %o, %l : tensor<1x6x2x2xf64>, tensor<1x2x6xf64>
+}
+func.func @attention_cap(%q: tensor<1x4x2x2xf64>, %k: tensor<1x4x1x2xf64>, %v: tensor<1x4x1x2xf64>) -> (tensor<1x4x2x2xf64>, tensor<1x2x4xf64>) {
+  %o, %l = train.attention %q, %k, %v scale 0.7 causal {cap = 0.5 : f64} : (tensor<1x4x2x2xf64>, tensor<1x4x1x2xf64>, tensor<1x4x1x2xf64>) -> (tensor<1x4x2x2xf64>, tensor<1x2x4xf64>)
+  return %o, %l : tensor<1x4x2x2xf64>, tensor<1x2x4xf64>
 }
 func.func @attention_dropout(%q: tensor<2x4x2x2xf64>, %k: tensor<2x4x2x2xf64>, %v: tensor<2x4x2x2xf64>, %ids: tensor<2xi32>, %key: tensor<2xi32>) -> (tensor<2x4x2x2xf64>, tensor<2x2x4xf64>) {
   %o, %l = train.attention %q, %k, %v dropout(%ids, %key) scale 0.7 causal {dropout = 0.25 : f64, stream = 3 : i32} : (tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2xi32>, tensor<2xi32>) -> (tensor<2x4x2x2xf64>, tensor<2x2x4xf64>)
@@ -295,6 +299,10 @@ func.func @pick(%x: tensor<3x5x2xf64>, %ids: tensor<3x5xi32>) -> tensor<3x5xf64>
 func.func @token_loss(%lse: tensor<3x5xf64>, %picked: tensor<3x5xf64>, %targets: tensor<3x5xi32>) -> (tensor<f64>, tensor<3x5xf64>) {
   %loss, %out = train.token_loss %lse, %picked, %targets below 2 scale 0.5 : (tensor<3x5xf64>, tensor<3x5xf64>, tensor<3x5xi32>) -> (tensor<f64>, tensor<3x5xf64>)
   return %loss, %out : tensor<f64>, tensor<3x5xf64>
+}
+func.func @tanh(%x: tensor<3x5xf64>) -> tensor<3x5xf64> {
+  %y = train.tanh %x : (tensor<3x5xf64>) -> tensor<3x5xf64>
+  return %y : tensor<3x5xf64>
 }
 func.func @exp(%x: tensor<3x5xf64>) -> tensor<3x5xf64> {
   %y = train.exp %x : (tensor<3x5xf64>) -> tensor<3x5xf64>

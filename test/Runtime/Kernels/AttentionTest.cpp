@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -115,7 +116,7 @@ static void checkAllKernels(const AttentionCase &test) {
   SCOPED_TRACE(::testing::Message()
                << "batch " << s.batch << " queries " << s.queries << " keys " << s.keys << " heads "
                << s.heads << "/" << s.kvHeads << " dim " << s.headDim << " causal " << s.causal
-               << " window " << s.window << " dropout " << s.dropout);
+               << " window " << s.window << " dropout " << s.dropout << " cap " << s.cap);
   AttentionReference expected(test);
   int count;
   const AttentionKernels *const *kernels = availableAttentionKernels(&count);
@@ -172,6 +173,8 @@ TEST(Attention, RandomShapes) {
     shape.globalHeads = shape.heads + *begin + pick({0, 2});
     if (pick({0, 0, 0, 1}))
       shape.scale = -0.5f;
+    // Scores are about 1: one cap bends most of them, the other hardly any.
+    shape.cap = std::array<float, 4>{0, 0, 0.7f, 30}[pick({0, 1, 2, 3})];
     checkAllKernels(AttentionCase(shape, generator));
   }
 }

@@ -104,7 +104,8 @@ AttentionReference::AttentionReference(const AttentionCase &test)
       dq(test.q.size()), dk(test.k.size()), dv(test.v.size()) {
   const MwAttention &shape = test.shape;
   int64_t dim = shape.headDim;
-  std::vector<double> weights(shape.keys), slopes(shape.keys), masks(shape.keys);
+  std::vector<double> weights(shape.keys), slopes(shape.keys), masks(shape.keys),
+      bends(shape.keys, 1);
   for (int64_t b = 0; b < shape.batch; ++b)
     for (int64_t h = 0; h < shape.heads; ++h)
       for (int64_t s = 0; s < shape.queries; ++s) {
@@ -114,6 +115,11 @@ AttentionReference::AttentionReference(const AttentionCase &test)
           weights[t] = -std::numeric_limits<double>::infinity();
           if (test.visible(s, t))
             weights[t] = shape.scale * dot(&test.q[row], &test.k[test.keyIndex(b, t, h)], dim);
+          if (shape.cap && test.visible(s, t)) {
+            double tangent = std::tanh(weights[t] / shape.cap);
+            weights[t] = shape.cap * tangent;
+            bends[t] = 1 - tangent * tangent;
+          }
           largest = std::max(largest, weights[t]);
         }
         bool seesAny = std::isfinite(largest);
@@ -137,7 +143,7 @@ AttentionReference::AttentionReference(const AttentionCase &test)
         }
         for (int64_t t = 0; t < shape.keys; ++t) {
           int64_t at = test.keyIndex(b, t, h);
-          double slope = shape.scale * weights[t] * (slopes[t] - delta);
+          double slope = shape.scale * bends[t] * weights[t] * (slopes[t] - delta);
           for (int64_t d = 0; d < dim; ++d) {
             dq[row + d] += slope * test.k[at + d];
             dk[at + d] += slope * test.q[row + d];

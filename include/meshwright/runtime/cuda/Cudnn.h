@@ -42,6 +42,8 @@ inline std::string whyNot(const Attention &call, int64_t arch) {
   if (s.dropout != 0)
     return "dropout is " + number(int64_t(s.dropout * 100 + 0.5f)) +
            "%; cuDNN draws numbers of its own, so only 0 works there";
+  if (s.cap != 0)
+    return "scores are capped; cuDNN's kernels that are used here have no cap";
   if (s.queries < 2 || s.keys < 2)
     return "sequences have a single element; cuDNN needs 2 or more";
   if (s.window && s.queries > s.keys)
