@@ -192,8 +192,15 @@ std::optional<int64_t> Config::optionalSize(StringRef key, std::optional<int64_t
   return integer(key, 1, 1, largestSize);
 }
 
-int64_t Config::token(StringRef key, int64_t vocabulary) {
+int64_t Config::token(StringRef key, int64_t vocabulary, std::optional<int64_t> otherwise) {
   const llvm::json::Value *value = find(key);
+  if (!value && otherwise) {
+    if (*otherwise >= vocabulary && !failed())
+      error("") << "without \"" << key << "\" it is " << *otherwise
+                << ", which is no token of the vocabulary, below " << vocabulary << "; set \""
+                << key << "\" to null or to a token";
+    return *otherwise;
+  }
   if (!value || value->kind() == llvm::json::Value::Null)
     return -1;
   std::optional<int64_t> number = value->getAsInteger();
@@ -202,6 +209,45 @@ int64_t Config::token(StringRef key, int64_t vocabulary) {
     return *number < 0 ? *number + vocabulary : *number;
   mismatch(key, *value, "null or a token of the vocabulary, below " + std::to_string(vocabulary));
   return -1;
+}
+
+std::optional<std::vector<int64_t>> Config::counts(StringRef key) {
+  const llvm::json::Value *value = find(key);
+  if (!value || value->kind() == llvm::json::Value::Null)
+    return {};
+  std::vector<int64_t> numbers;
+  const llvm::json::Array *array = value->getAsArray();
+  bool counts = array && llvm::all_of(*array, [&](const llvm::json::Value &element) {
+                  numbers.push_back(element.getAsInteger().value_or(-1));
+                  return numbers.back() >= 0;
+                });
+  if (counts)
+    return numbers;
+  mismatch(key, *value, "an array of integers from 0");
+  return {};
+}
+
+std::vector<double> Config::positives(StringRef key, size_t size) {
+  const llvm::json::Value *value = find(key);
+  std::vector<double> numbers;
+  if (const llvm::json::Array *array = value ? value->getAsArray() : nullptr)
+    for (const llvm::json::Value &element : *array)
+      numbers.push_back(element.getAsNumber().value_or(0));
+  if (numbers.size() == size &&
+      llvm::all_of(numbers, [](double number) { return number > 0 && std::isfinite(number); }))
+    return numbers;
+  if (value)
+    mismatch(key, *value, "an array of " + std::to_string(size) + " numbers above 0");
+  return std::vector<double>(size, 1.0);
+}
+
+std::optional<double> Config::optionalPositive(StringRef key, std::optional<double> otherwise) {
+  const llvm::json::Value *value = find(key);
+  if (!value)
+    return otherwise;
+  if (value->kind() == llvm::json::Value::Null)
+    return {};
+  return positive(key, 1.0);
 }
 
 double Config::positive(StringRef key, double otherwise) {

@@ -45,8 +45,15 @@ public:
   /// An integer of at least 0.
   int64_t count(llvm::StringRef key, int64_t otherwise);
   /// A token of the vocabulary, counted from its end if negative; -1 where the key
-  /// is absent or null.
-  int64_t token(llvm::StringRef key, int64_t vocabulary);
+  /// is null, or absent without `otherwise`.
+  int64_t token(llvm::StringRef key, int64_t vocabulary,
+                std::optional<int64_t> otherwise = std::nullopt);
+  /// The integers from 0 of an array; nothing where the key is absent or null.
+  std::optional<std::vector<int64_t>> counts(llvm::StringRef key);
+  /// The numbers above 0 of an array, of which there must be `size`.
+  std::vector<double> positives(llvm::StringRef key, size_t size);
+  /// A number above 0, or nothing where the key is null.
+  std::optional<double> optionalPositive(llvm::StringRef key, std::optional<double> otherwise);
   /// A number above 0.
   double positive(llvm::StringRef key, double otherwise);
   /// A number in [0, 1).

@@ -5,18 +5,15 @@
 //===----------------------------------------------------------------------===//
 #include "meshwright/Frontend.h"
 
-#include "Families.h"
+#include "Model.h"
 #include "Train/Train.h"
 
 #include "mlir/IR/Verifier.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::frontend;
 using meshwright::train::TrainDialect;
-
-static const StringRef families[] = {"gpt2", "llama", "mistral", "qwen2", "qwen3"};
 
 ArrayRef<StringRef> meshwright::frontend::commonIgnoredKeys() {
   static const StringRef keys[] = {
@@ -27,6 +24,7 @@ ArrayRef<StringRef> meshwright::frontend::commonIgnoredKeys() {
       "transformers_version",
       "transformers.js_config",
       "architectures",
+      "auto_map", // the Python code of a family that is known
       "unsloth_version",
       "unsloth_fixed",
       // How other programs compute or store the same numbers; ours is --precision.
@@ -127,80 +125,18 @@ ArrayRef<FixedKey> meshwright::frontend::commonFixedKeys() {
       {"pruned_heads", {"{}", "null"}, "layers have lost heads"},
       {"quantization_config", {"null"}, "weights are quantized"},
       {"per_layer_config", {"null", "{}"}, "layers differ"},
-      {"auto_map", {"null", "{}"}, "the model is defined by Python code beside the file"},
+      {"partial_rotary_factor", {"1.0", "null"}, "only a part of each head turns"},
+      {"rope_interleaved", {"false"}, "rotary positions pair neighbours"},
+      {"use_mrope", {"false"}, "positions have several axes"},
+      {"sliding_window", {"null"}, "attention sees a window only"},
+      {"use_sliding_window", {"false"}, "attention sees a window only"},
+      {"attention_bias", {"false"}, "the family's biases are other ones"},
+      {"mlp_bias", {"false"}, "the MLP has biases"},
       {"loss_type",
        {"null", "\"ForCausalLM\"", "\"ForCausalLMLoss\""},
        "the loss is not next-token cross-entropy"},
   };
   return keys;
-}
-
-std::string meshwright::frontend::readActivation(Config &config, StringRef key,
-                                                 StringRef otherwise) {
-  std::string name = config.text(key, otherwise);
-  static const StringRef known[] = {"gelu", "gelu_new", "gelu_pytorch_tanh",
-                                    "silu", "swish",    "relu"};
-  if (!llvm::is_contained(known, name))
-    config.error(key) << "\"" << key << "\": activation \"" << name << "\" is not known; "
-                      << llvm::join(ArrayRef(known), ", ") << " are";
-  return name;
-}
-
-void meshwright::frontend::useDefaultSequence(ModelOptions &options, int64_t positions) {
-  if (options.sequence == 0)
-    options.sequence = std::min<int64_t>(positions, 1024);
-}
-
-int64_t meshwright::frontend::readLayers(Config &config, StringRef key, int64_t otherwise,
-                                         const ModelOptions &options, int64_t *listed) {
-  constexpr int64_t most = 1 << 24;
-  int64_t layers = config.size(key, otherwise, most);
-  if (listed)
-    *listed = layers;
-  if (options.layers <= most)
-    return options.layers ? options.layers : layers;
-  config.error(key) << options.layers << " layers are more than the " << most
-                    << " that a model may have";
-  return layers;
-}
-
-LogicalResult meshwright::frontend::checkRuns(Config &config, int64_t runs, StringRef key) {
-  constexpr int64_t most = 1024;
-  if (runs <= most)
-    return success();
-  return config.error(key) << "the layers differ from their neighbours so often that they need "
-                           << runs << " functions, more than the " << most
-                           << " that are supported; use fewer layers or make them alike";
-}
-
-LogicalResult meshwright::frontend::checkSizes(Config &config, const ModelOptions &options,
-                                               int64_t vocabulary, int64_t widest, int64_t layers,
-                                               int64_t positions, StringRef positionsKey) {
-  if (options.sequence > positions) {
-    config.error(positionsKey) << "--seq " << options.sequence << " is longer than the "
-                               << positions << " positions of the model (" << positionsKey
-                               << "); use --seq " << positions << " or less";
-    return failure();
-  }
-  // The largest tensors: stacked weights, the embedding, activations and logits.
-  int64_t rows = options.batch / options.microbatches, elements = 0;
-  // A program has some dozens of each, whose sum is to fit too.
-  constexpr int64_t most = int64_t(1) << 55;
-  auto overflows = [&](std::initializer_list<int64_t> sizes) {
-    elements = 4;
-    return llvm::any_of(sizes, [&](int64_t size) {
-      return llvm::MulOverflow(elements, size, elements) || elements > most;
-    });
-  };
-  if (overflows({layers, widest, widest}) || overflows({vocabulary, widest}) ||
-      overflows({positions, widest}) ||
-      overflows({rows, options.sequence, std::max(vocabulary, widest)}) ||
-      overflows({layers, rows, options.sequence, widest})) {
-    config.error(positionsKey) << "the model's tensors are too large to number the bytes of all "
-                                  "in 64 bits; check its sizes, --batch and --seq";
-    return failure();
-  }
-  return success();
 }
 
 static LogicalResult checkOptions(StringRef path, const ModelOptions &options,
@@ -225,6 +161,25 @@ static LogicalResult checkOptions(StringRef path, const ModelOptions &options,
   return success();
 }
 
+ArrayRef<Family> meshwright::frontend::families() {
+  static const std::vector<Family> tables = [] {
+    std::vector<Family> all = gptFamilies();
+    llvm::append_range(all, llamaFamilies());
+    return all;
+  }();
+  return tables;
+}
+
+/// The table for `config` among those of `family`; null if there is none.
+static const Family *findTable(Config &config, StringRef family) {
+  for (const Family &known : families())
+    if (known.name == family &&
+        (known.variant.name.empty() ||
+         config.flag(known.variant.name, known.variant.otherwise) == known.variant.value))
+      return &known;
+  return nullptr;
+}
+
 FailureOr<OwningOpRef<ModuleOp>>
 meshwright::importHuggingFace(StringRef path, const ModelOptions &options, MLIRContext &context) {
   context.loadDialect<TrainDialect, func::FuncDialect>();
@@ -234,17 +189,27 @@ meshwright::importHuggingFace(StringRef path, const ModelOptions &options, MLIRC
   std::string family = config->text("model_type", "");
   if (config->failed())
     return failure();
-  if (!llvm::is_contained(families, family)) {
+  const Family *table = findTable(*config, family);
+  if (config->failed())
+    return failure();
+  if (!table) {
     auto diagnostic = config->error("model_type");
     if (family.empty())
       diagnostic << "the file has no \"model_type\"; write one of ";
     else
       diagnostic << "model_type \"" << family << "\" is not known; known are ";
-    return diagnostic << llvm::join(ArrayRef(families), ", ")
-                      << ". Any other model can be written as an .mlir file (see examples/)";
+    std::vector<StringRef> names;
+    for (const Family &known : families())
+      if (names.empty() || names.back() != known.name)
+        names.push_back(known.name);
+    diagnostic << llvm::join(names, ", ");
+    return diagnostic << ". Any other model can be written as an .mlir file (see examples/)";
   }
-  ImportedModule module = family == "gpt2" ? importGPT2(*config, options, context)
-                                           : importLlama(*config, family, options, context);
+  ModelOptions chosen = options;
+  Model model = readModel(*config, *table, chosen);
+  if (config->failed())
+    return failure();
+  ImportedModule module = buildModel(model, config->contents(), chosen, context);
   if (failed(module) || failed(verify(**module)))
     return failure();
   return module;

@@ -36,12 +36,28 @@ Value FunctionGraph::linear(Value x, Value weight, Value bias) {
 Value FunctionGraph::add(Value a, Value b) { return AddOp::create(builder, location, a, b); }
 Value FunctionGraph::mul(Value a, Value b) { return MulOp::create(builder, location, a, b); }
 
-Value FunctionGraph::layerNorm(Value x, Value weight, Value bias, double eps) {
-  return LayerNormOp::create(builder, location, x, weight, bias, builder.getF64FloatAttr(eps));
+Value FunctionGraph::scale(Value x, double factor) {
+  if (factor == 1)
+    return x;
+  return ScaleOp::create(builder, location, x, builder.getF64FloatAttr(factor));
 }
 
-Value FunctionGraph::rmsNorm(Value x, Value weight, double eps) {
-  return RmsNormOp::create(builder, location, x, weight, builder.getF64FloatAttr(eps));
+Value FunctionGraph::fill(double value, ArrayRef<int64_t> shape) {
+  return FillOp::create(builder, location, floats(builder.getContext(), shape),
+                        builder.getF64FloatAttr(value));
+}
+
+Value FunctionGraph::norm(NormKind kind, Value x, Value weight, Value bias, double eps,
+                          bool plusOne) {
+  int64_t size = cast<RankedTensorType>(x.getType()).getShape().back();
+  if (!weight)
+    weight = fill(1, {size});
+  else if (plusOne)
+    weight = add(weight, fill(1, {size}));
+  FloatAttr epsilon = builder.getF64FloatAttr(eps);
+  if (kind == NormKind::RMS)
+    return RmsNormOp::create(builder, location, x, weight, epsilon);
+  return LayerNormOp::create(builder, location, x, weight, bias ? bias : fill(0, {size}), epsilon);
 }
 
 Value FunctionGraph::embedding(Value table, Value ids, int64_t padding) {
@@ -71,17 +87,27 @@ Value FunctionGraph::activation(StringRef name, Value x) {
     return SiluOp::create(builder, location, x);
   if (name == "relu")
     return ReluOp::create(builder, location, x);
+  if (name == "relu2") {
+    Value y = ReluOp::create(builder, location, x);
+    return mul(y, y);
+  }
   return {};
 }
 
-Value FunctionGraph::attention(Value q, Value k, Value v, double scale, int64_t window,
+Value FunctionGraph::softCap(Value x, double cap) {
+  if (cap == 0)
+    return x;
+  return scale(TanhOp::create(builder, location, scale(x, 1 / cap)), cap);
+}
+
+Value FunctionGraph::attention(Value q, Value k, Value v, double scale, int64_t window, double cap,
                                double dropout) {
   bool drops = dropout > 0;
   auto op = AttentionOp::create(
       builder, location, q, k, v, drops ? ids : Value(), drops ? key : Value(), Value(),
       builder.getF64FloatAttr(scale), builder.getUnitAttr(), builder.getI64IntegerAttr(window),
       builder.getF64FloatAttr(dropout), builder.getI32IntegerAttr(drops ? streams++ : 0),
-      builder.getI64IntegerAttr(0), builder.getF64FloatAttr(0));
+      builder.getI64IntegerAttr(0), builder.getF64FloatAttr(cap));
   return op.getOut();
 }
 
@@ -225,12 +251,14 @@ Value ModelGraph::declare(const Weight &weight, StringRef prefix, StringRef tens
       (tensorPrefix + (weight.tensor.empty() ? weight.name.str() : weight.tensor)).str();
   auto init = InitAttr::get(context, weight.std > 0 ? "normal" : "constant",
                             builder.getF64FloatAttr(weight.std > 0 ? weight.std : weight.value));
-  // Only the last dimension of a file's tensor is ever sliced: it counts outputs
-  // when the tensor is transposed, or is a bias.
-  int64_t dim = weight.full ? int64_t(weight.shape.size()) - 1 : 0;
-  auto storage =
-      StorageAttr::get(context, tensor, weight.transpose, dim, weight.offset, weight.full,
-                       /*period=*/0, DenseI64ArrayAttr());
+  // Dimensions of the storage are the file's.
+  const FileRows &rows = weight.rows;
+  bool sliced = rows.full > 0;
+  int64_t dim = weight.transpose ? int64_t(weight.shape.size()) - 1 - weight.rowDim : weight.rowDim;
+  auto storage = StorageAttr::get(context, tensor, weight.transpose, sliced ? dim : 0, rows.offset,
+                                  rows.full, rows.period,
+                                  rows.runs.empty() ? DenseI64ArrayAttr()
+                                                    : builder.getDenseI64ArrayAttr(rows.runs));
   // Variables stand together, before the functions.
   auto firstFunction = *module->getOps<func::FuncOp>().begin();
   OpBuilder top(firstFunction);
@@ -243,11 +271,11 @@ Value ModelGraph::declare(const Weight &weight, StringRef prefix, StringRef tens
 
 Value ModelGraph::weight(const Weight &weight) { return declare(weight, "", "", 0); }
 
-std::pair<Value, Value> ModelGraph::ropeTable(ArrayRef<double> frequencies) {
+std::pair<Value, Value> ModelGraph::ropeTable(ArrayRef<double> frequencies, double scale) {
   Type type = floats(builder.getContext(), {sequence, int64_t(frequencies.size())});
   auto op =
       RopeTableOp::create(builder, location, type, type, Value(),
-                          builder.getDenseF64ArrayAttr(frequencies), builder.getF64FloatAttr(1.0));
+                          builder.getDenseF64ArrayAttr(frequencies), builder.getF64FloatAttr(scale));
   return {op.getCos(), op.getSin()};
 }
 

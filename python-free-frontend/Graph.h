@@ -6,6 +6,7 @@
 #ifndef MESHWRIGHT_FRONTEND_GRAPH_H
 #define MESHWRIGHT_FRONTEND_GRAPH_H
 
+#include "Family.h"
 #include "Train/Train.h"
 #include "meshwright/Frontend.h"
 
@@ -18,6 +19,12 @@ using llvm::StringRef;
 using llvm::Twine;
 using mlir::Value;
 
+/// Where rows of a weight lie in a file's tensor, see train.storage.
+struct FileRows {
+  int64_t offset = 0, full = 0, period = 0;
+  llvm::SmallVector<int64_t> runs = {};
+};
+
 /// Where a variable's numbers come from: its name and offset in a safetensors
 /// file, and its start when there is none.
 struct Weight {
@@ -27,7 +34,8 @@ struct Weight {
   double value = 0;
   std::string tensor = {};     ///< in the file; empty: prefix + name
   bool transpose = false;      ///< the file holds [in, out]
-  int64_t offset = 0, full = 0; ///< rows of the file's tensor, along its last dimension
+  FileRows rows = {};          ///< where its rows lie; a bias has elements for rows
+  int64_t rowDim = 0;          ///< which dimension rows are counted along
 };
 
 /// How many layers share one function, and which.
@@ -48,8 +56,11 @@ public:
   Value linear(Value x, Value weight, Value bias = {});
   Value add(Value a, Value b);
   Value mul(Value a, Value b);
-  Value layerNorm(Value x, Value weight, Value bias, double eps);
-  Value rmsNorm(Value x, Value weight, double eps);
+  /// x itself where `factor` is 1.
+  Value scale(Value x, double factor);
+  Value fill(double value, ArrayRef<int64_t> shape);
+  /// Without a weight it is 1, without a bias that is 0. With `plusOne` the weight is 1 + `weight`.
+  Value norm(NormKind kind, Value x, Value weight, Value bias, double eps, bool plusOne);
   /// Rows of `table`; the row `padding` (-1: none) gets no gradient from here.
   Value embedding(Value table, Value ids, int64_t padding = -1);
   /// The first rows of x.
@@ -58,8 +69,12 @@ public:
   Value rope(Value x, Value cos, Value sin);
   /// The activation that transformers calls `name`; null if there is none.
   Value activation(StringRef name, Value x);
-  /// Causal; `window` 0 sees everything before. `dropout` acts on probabilities.
-  Value attention(Value q, Value k, Value v, double scale, int64_t window, double dropout);
+  /// cap tanh(x / cap); x itself where `cap` is 0.
+  Value softCap(Value x, double cap);
+  /// Causal; `window` 0 sees everything before, `cap` 0 caps no scores. `dropout` acts on
+  /// probabilities.
+  Value attention(Value q, Value k, Value v, double scale, int64_t window, double cap,
+                  double dropout);
   /// x itself where `rate` is 0.
   Value dropout(Value x, double rate);
 
@@ -106,8 +121,8 @@ public:
 
   /// The value of a new variable.
   Value weight(const Weight &weight);
-  /// Cosines and sines of the sequence's positions.
-  std::pair<Value, Value> ropeTable(ArrayRef<double> frequencies);
+  /// Cosines and sines of the sequence's positions, times `scale`.
+  std::pair<Value, Value> ropeTable(ArrayRef<double> frequencies, double scale);
   /// x after the layers of `run`, each computed by what `body` builds. `onlyRun`:
   /// all the model's layers are in this run.
   Value layers(Value x, LayerRun run, bool onlyRun, llvm::function_ref<Value(LayerGraph &)> body);

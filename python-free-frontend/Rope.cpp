@@ -8,108 +8,275 @@
 // moves an angle at position s by less than s * 1e-7.)
 //
 //===----------------------------------------------------------------------===//
-#include "Rope.h"
+#include "Model.h"
 
 #include <cmath>
 
 using namespace mlir;
+using namespace meshwright;
 using namespace meshwright::frontend;
 
 static constexpr double pi = 3.14159265358979323846;
 
-/// theta^(-2i/headDim) for i below headDim/2.
-static SmallVector<double> plainFrequencies(double theta, int64_t headDim) {
-  SmallVector<double> frequencies;
-  for (int64_t i = 0; i < headDim; i += 2)
-    frequencies.push_back(1.0 / std::pow(theta, double(i) / double(headDim)));
-  return frequencies;
+namespace {
+/// One table under construction, and the object of the configuration that scales it.
+struct Scaling {
+  Config &object;
+  const Model &model;
+  int64_t sequence;
+  double theta;
+  RopeTable table;
+
+  /// Reports that the type needs `key`, if it is absent.
+  bool needs(StringRef type, ArrayRef<StringRef> keys) {
+    if (object.failed())
+      return false;
+    for (StringRef key : keys)
+      if (!object.has(key))
+        object.error(object.has("type") && !object.has("rope_type") ? "type" : "rope_type")
+            << type << " rope scaling needs "
+            << (keys.size() == 1 && key == "factor" ? "a " : "") << "\"" << key << "\"";
+    return !object.failed();
+  }
+};
+} // namespace
+
+//===--- kinds of scaling ---------------------------------------------------===//
+
+static void scaleNothing(Scaling &) {}
+
+static void scaleLinear(Scaling &s) {
+  double factor = s.object.positive("factor", 1.0);
+  s.needs("linear", {"factor"});
+  for (double &frequency : s.table.frequencies)
+    frequency /= factor;
+}
+
+/// What it does begins beyond the model's positions, which no sequence does.
+static void scaleDynamic(Scaling &s) {
+  s.object.positive("factor", 1.0);
+  s.object.optionalSize("original_max_position_embeddings");
+  s.needs("dynamic", {"factor"});
 }
 
 /// Llama 3.1's scaling: long waves are divided by `factor`, short ones kept, those
 /// between blended.
-static void scaleLlama3(SmallVector<double> &frequencies, double factor, double lowFactor,
-                        double highFactor, double originalPositions) {
-  for (double &frequency : frequencies) {
+static void scaleLlama3(Scaling &s) {
+  double factor = s.object.positive("factor", 1.0);
+  double low = s.object.positive("low_freq_factor", 1.0);
+  double high = s.object.positive("high_freq_factor", 4.0);
+  // transformers 4 has no default for it. Version 5 takes max_position_embeddings,
+  // the length after scaling, which no model was trained with before.
+  double original = double(s.object.size("original_max_position_embeddings", 8192));
+  if (s.object.failed())
+    return;
+  s.needs("llama3",
+          {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"});
+  if (high <= low)
+    s.object.error("high_freq_factor")
+        << "\"high_freq_factor\" must be above \"low_freq_factor\", found " << high << " and "
+        << low;
+  for (double &frequency : s.table.frequencies) {
     double wave = 2 * pi / frequency;
-    if (wave > originalPositions / lowFactor) {
+    if (wave > original / low) {
       frequency /= factor;
-    } else if (wave >= originalPositions / highFactor) {
-      double smooth = (originalPositions / wave - lowFactor) / (highFactor - lowFactor);
+    } else if (wave >= original / high) {
+      double smooth = (original / wave - low) / (high - low);
       frequency = (1 - smooth) * frequency / factor + smooth * frequency;
     }
   }
 }
 
-SmallVector<double> meshwright::frontend::readRopeFrequencies(Config &config, StringRef family,
-                                                              int64_t headDim) {
-  double theta = config.positive("rope_theta", 10000.0);
-  if (config.has("rope_scaling") && config.has("rope_parameters"))
-    config.error("rope_parameters")
-        << "\"rope_scaling\" and \"rope_parameters\" are two spellings of one thing; keep one";
-  std::optional<Config> scaling = config.object("rope_scaling");
-  std::optional<Config> parameters = config.object("rope_parameters");
-  if (!scaling)
+/// How much YaRN lengthens the scores of positions that are spread by `factor`.
+static double yarnScale(double factor, double weight) {
+  return factor <= 1 ? 1.0 : 0.1 * weight * std::log(factor) + 1.0;
+}
+
+/// YaRN (Peng et al. 2023): frequencies that turn often within the original positions are kept,
+/// slow ones are divided by `factor`, those between blended along a ramp.
+static void scaleYarn(Scaling &s) {
+  double factor = s.object.positive("factor", 1.0);
+  double original = double(s.object.size("original_max_position_embeddings", 4096));
+  std::optional<double> given = s.object.optionalPositive("attention_factor", std::nullopt);
+  std::optional<double> weight = s.object.optionalPositive("mscale", std::nullopt);
+  std::optional<double> weightAll = s.object.optionalPositive("mscale_all_dim", std::nullopt);
+  double fast = s.object.optionalPositive("beta_fast", std::nullopt).value_or(32);
+  double slow = s.object.optionalPositive("beta_slow", std::nullopt).value_or(1);
+  bool truncate = s.object.flag("truncate", true);
+  if (!s.needs("yarn", {"factor", "original_max_position_embeddings"}))
+    return;
+  double width = double(2 * s.table.frequencies.size());
+  auto boundary = [&](double turns) {
+    return width * std::log(original / (turns * 2 * pi)) / (2 * std::log(s.theta));
+  };
+  double low = boundary(fast), high = boundary(slow);
+  if (truncate) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, width - 1);
+  if (low == high)
+    high += 0.001; // as transformers does, against a division by 0
+  for (auto [i, frequency] : llvm::enumerate(s.table.frequencies)) {
+    double ramp = std::clamp((double(i) - low) / (high - low), 0.0, 1.0);
+    frequency = frequency / factor * ramp + frequency * (1 - ramp);
+  }
+  s.table.scale = yarnScale(factor, 1);
+  if (weight && weightAll)
+    s.table.scale = yarnScale(factor, *weight) / yarnScale(factor, *weightAll);
+  if (given)
+    s.table.scale = *given;
+}
+
+/// LongRoPE (Ding et al. 2024): each frequency is divided by a number of its own, of one list
+/// for sequences within the original positions and of another for longer ones.
+static void scaleLong(Scaling &s) {
+  size_t count = s.table.frequencies.size();
+  std::optional<double> factor = s.object.optionalPositive("factor", std::nullopt);
+  std::optional<double> given = s.object.optionalPositive("attention_factor", std::nullopt);
+  std::vector<double> shorter = s.object.positives("short_factor", count);
+  std::vector<double> longer = s.object.positives("long_factor", count);
+  std::optional<int64_t> inside = s.object.optionalSize("original_max_position_embeddings");
+  std::optional<int64_t> original = s.model.originalPositions;
+  if (!original)
+    original = inside;
+  if (!s.needs("longrope", {"short_factor", "long_factor"}))
+    return;
+  if (!original) {
+    s.needs("longrope", {"original_max_position_embeddings"});
+    return;
+  }
+  const std::vector<double> &divisors = s.sequence > *original ? longer : shorter;
+  for (auto [frequency, divisor] : llvm::zip(s.table.frequencies, divisors))
+    frequency /= divisor;
+  double spread = factor.value_or(double(s.model.positions) / double(*original));
+  if (spread > 1)
+    s.table.scale = std::sqrt(1 + std::log(spread) / std::log(double(*original)));
+  if (given)
+    s.table.scale = *given;
+}
+
+static const struct {
+  StringRef name;
+  void (*scale)(Scaling &);
+} types[] = {{"default", scaleNothing}, {"linear", scaleLinear}, {"llama3", scaleLlama3},
+             {"dynamic", scaleDynamic}, {"yarn", scaleYarn},     {"longrope", scaleLong}};
+
+//===--- tables -------------------------------------------------------------===//
+
+/// theta^(-2i/width) for i below width/2.
+static SmallVector<double> plainFrequencies(double theta, int64_t width) {
+  SmallVector<double> frequencies;
+  for (int64_t i = 0; i < width; i += 2)
+    frequencies.push_back(1.0 / std::pow(theta, double(i) / double(width)));
+  return frequencies;
+}
+
+/// The table that `object` describes, by "rope_type" or its old name "type".
+static RopeTable readTable(Config &object, const Model &model, int64_t sequence, double theta) {
+  theta = object.positive("rope_theta", theta);
+  std::string old = object.text("type", "default");
+  std::string type = object.text("rope_type", old);
+  if (!object.failed() && object.has("type") && type != old)
+    object.error("type") << "\"type\" is the old name of \"rope_type\", but they differ: " << old
+                         << " and " << type << "; keep one";
+  if (object.failed())
+    return {};
+  const auto *known = llvm::find_if(types, [&](const auto &entry) { return entry.name == type; });
+  if (known == std::end(types)) {
+    StringRef key = object.has("rope_type") ? "rope_type" : "type";
+    InFlightDiagnostic diagnostic = object.error(key);
+    diagnostic << "\"" << key << "\": rope scaling \"" << type << "\" is not supported; ";
+    llvm::interleaveComma(types, diagnostic,
+                          [&](const auto &entry) { diagnostic << "\"" << entry.name << "\""; });
+    diagnostic << " are (others can be written as train.rope_table in an .mlir file)";
+    return {};
+  }
+  Scaling scaling{object, model, sequence, theta, {plainFrequencies(theta, model.turned), 1.0}};
+  known->scale(scaling);
+  static const FixedKey whole[] = {
+      {"partial_rotary_factor", {"1.0", "null"}, "only a part of each head would turn"}};
+  object.finish((model.family.name + " with rope type " + type).str(), {}, whole);
+  return scaling.table;
+}
+
+/// How many elements of a head turn: the family's part or number of them. `scaling` may say it too.
+static int64_t readTurned(Config &config, Config *scaling, const Model &m) {
+  const Rotary &rotary = m.family.rotary;
+  if (!rotary.width.name.empty())
+    return config.size(rotary.width.name, rotary.width.otherwise);
+  if (rotary.part.name.empty())
+    return m.headDim;
+  if (!rotary.part.alias.empty())
+    config.alias(rotary.part.name, rotary.part.alias);
+  double part = config.positive(rotary.part.name, rotary.part.otherwise);
+  if (scaling)
+    part = scaling->positive("partial_rotary_factor", part);
+  return int64_t(double(m.headDim) * part);
+}
+
+static void checkTurned(Config &config, const Model &m) {
+  const Family &f = m.family;
+  StringRef head = !f.headDim.name.empty() && config.has(f.headDim.name) ? f.headDim.name
+                                                                         : f.heads.name;
+  if (m.headDim % 2) {
+    config.error(head)
+        << "\"" << head
+        << "\": rotary positions turn pairs, so the size of a head must be even, found "
+        << m.headDim;
+    return;
+  }
+  StringRef key = f.rotary.width.name.empty() ? f.rotary.part.name : f.rotary.width.name;
+  if (m.turned % 2 || m.turned < 2 || m.turned > m.headDim)
+    config.error(key) << "\"" << key << "\": rotary positions turn pairs, so an even number of the "
+                      << m.headDim << " elements of a head must turn, found " << m.turned;
+}
+
+void meshwright::frontend::readRotary(Config &config, Model &m, int64_t sequence) {
+  const Rotary &rotary = m.family.rotary;
+  if (!rotary.theta.alias.empty())
+    config.alias(rotary.theta.name, rotary.theta.alias);
+  double theta = rotary.theta.name.empty() ? rotary.theta.otherwise
+                                           : config.positive(rotary.theta.name,
+                                                             rotary.theta.otherwise);
+  double windowTheta = rotary.windowTheta.name.empty()
+                           ? rotary.windowTheta.otherwise
+                           : config.positive(rotary.windowTheta.name,
+                                             rotary.windowTheta.otherwise);
+  if (!rotary.original.name.empty())
+    m.originalPositions = config.optionalSize(rotary.original.name, rotary.original.otherwise);
+  std::optional<Config> scaling, parameters;
+  if (!rotary.theta.name.empty()) {
+    if (config.has("rope_scaling") && config.has("rope_parameters"))
+      config.error("rope_parameters")
+          << "\"rope_scaling\" and \"rope_parameters\" are two spellings of one thing; keep one";
+    scaling = config.object("rope_scaling");
+    parameters = config.object("rope_parameters");
+  }
+  std::optional<Config> windowed;
+  if (parameters && rotary.byLayerType) {
+    windowed = parameters->object("sliding_attention");
+    scaling = parameters->object("full_attention");
+    parameters->finish(m.family.name, {}, {});
+  } else if (parameters) {
     scaling = std::move(parameters);
+  }
+  m.turned = readTurned(config, scaling ? &*scaling : nullptr, m);
   // What follows compares keys, and one in error stands for no value.
   if (config.failed())
-    return {};
-  if (headDim % 2) {
-    StringRef key = config.has("head_dim") ? "head_dim" : "num_attention_heads";
-    config.error(key)
-        << "\"" << key
-        << "\": rotary positions turn pairs, so the size of a head must be even, found " << headDim;
-    return {};
-  }
-  SmallVector<double> frequencies;
-  if (!scaling) {
-    frequencies = plainFrequencies(theta, headDim);
-  } else {
-    theta = scaling->positive("rope_theta", theta);
-    std::string old = scaling->text("type", "default");
-    std::string type = scaling->text("rope_type", old);
-    if (!config.failed() && scaling->has("type") && type != old)
-      scaling->error("type") << "\"type\" is the old name of \"rope_type\", but they differ: "
-                             << old << " and " << type << "; keep one";
-    if (config.failed())
-      return {};
-    frequencies = plainFrequencies(theta, headDim);
-    static const FixedKey whole[] = {
-        {"partial_rotary_factor", {"1.0", "null"}, "only a part of each head would turn"}};
-    if (type == "linear") {
-      double factor = scaling->positive("factor", 1.0);
-      if (!config.failed() && !scaling->has("factor"))
-        scaling->error("rope_type") << "linear rope scaling needs a \"factor\"";
-      for (double &frequency : frequencies)
-        frequency /= factor;
-    } else if (type == "llama3") {
-      double factor = scaling->positive("factor", 1.0);
-      double low = scaling->positive("low_freq_factor", 1.0);
-      double high = scaling->positive("high_freq_factor", 4.0);
-      // transformers 4 has no default for it. Version 5 takes max_position_embeddings,
-      // the length after scaling, which no model was trained with before.
-      double original = scaling->size("original_max_position_embeddings", 8192);
-      if (config.failed())
-        return {};
-      for (StringRef key :
-           {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"})
-        if (!scaling->has(key))
-          scaling->error("rope_type") << "llama3 rope scaling needs \"" << key << "\"";
-      if (high <= low)
-        scaling->error("high_freq_factor")
-            << "\"high_freq_factor\" must be above \"low_freq_factor\", found " << high << " and "
-            << low;
-      scaleLlama3(frequencies, factor, low, high, original);
-    } else if (type != "default") {
-      StringRef key = scaling->has("rope_type") ? "rope_type" : "type";
-      scaling->error(key)
-          << "\"" << key << "\": rope scaling \"" << type
-          << "\" is not supported; \"default\", \"linear\" and \"llama3\" are (others can be "
-             "written as train.rope_table in an .mlir file)";
-      return {};
-    }
-    scaling->finish((family + " with rope type " + type).str(), {}, whole);
-  }
+    return;
+  checkTurned(config, m);
   if (config.failed())
-    return {};
-  return frequencies;
+    return;
+  auto table = [&](std::optional<Config> &object, double theta) {
+    m.tables.push_back(object ? readTable(*object, m, sequence, theta)
+                              : RopeTable{plainFrequencies(theta, m.turned), 1.0});
+  };
+  table(scaling, theta);
+  if (rotary.byLayerType)
+    table(windowed, windowTheta);
+  // What does not turn has frequency 0.
+  for (RopeTable &entry : m.tables)
+    entry.frequencies.resize(m.headDim / 2, 0.0);
 }

@@ -29,6 +29,10 @@ struct ModelOptions {
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 importHuggingFace(llvm::StringRef path, const ModelOptions &options, mlir::MLIRContext &context);
 
+/// Writes which families are understood, and of each which keys with which values where they are
+/// absent.
+void describeFamilies(llvm::raw_ostream &os);
+
 } // namespace meshwright
 
 #endif // MESHWRIGHT_FRONTEND_H

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "meshwright/Driver.h"
+#include "meshwright/Frontend.h"
 #include "meshwright/Pipeline.h"
 #include "meshwright/Register.h"
 #include "meshwright/Report.h"
@@ -26,6 +27,7 @@ static constexpr const char *usage =
     "  meshwright fit MODEL --largest batch        find the largest batch that a memory budget "
     "allows\n"
     "  meshwright inspect EXE [--json|--kernels]   show an executable's plan\n"
+    "  meshwright models                           list the model families and their keys\n"
     "  meshwright schedule NAME --stages P ...     draw a pipeline schedule\n"
     "  meshwright diff A B                         compare two plans\n"
     "  meshwright run -n N EXE ARGS...             start an executable's ranks\n"
@@ -34,8 +36,22 @@ static constexpr const char *usage =
     "  meshwright help [COMMAND]                   show this, or a command's flags\n"
     "  meshwright --version                        show the version\n";
 
-static const std::vector<std::string> commands = {"compile", "fit",  "inspect", "schedule", "diff",
-                                                  "run",     "plot", "replay",  "help"};
+static const std::vector<std::string> commands = {"compile",  "fit",  "inspect", "models", "schedule",
+                                                  "diff",     "run",  "plot",    "replay", "help"};
+
+static Error listModels(llvm::ArrayRef<std::string> args) {
+  static constexpr const char *modelsUsage =
+      "usage: meshwright models\n"
+      "  Lists the families of Hugging Face configurations that are understood, and of each the\n"
+      "  keys that it reads, with their values where they are absent, those that may have one\n"
+      "  value only, and those that say nothing about training. Any other key is an error.\n";
+  if (!args.empty() && (args[0] == "-h" || args[0] == "--help"))
+    return llvm::make_error<HelpRequested>(modelsUsage);
+  if (!args.empty())
+    return llvm::createStringError("unexpected '" + args[0] + "'\n" + modelsUsage);
+  describeFamilies(llvm::outs());
+  return Error::success();
+}
 
 static Error plot(llvm::ArrayRef<std::string> args) {
   static constexpr const char *plotUsage =
@@ -146,6 +162,8 @@ static Error dispatch(llvm::ArrayRef<std::string> args) {
     return inspect(args, llvm::outs());
   if (command == "plot")
     return plot(args);
+  if (command == "models")
+    return listModels(args);
   if (command == "schedule")
     return showSchedule(args, llvm::outs());
   if (command == "run")

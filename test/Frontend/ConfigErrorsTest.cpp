@@ -40,7 +40,35 @@ static constexpr StringLiteral models[] = {
         "layer_types": ["full_attention", "sliding_attention"], "rope_parameters": {"rope_theta": 10000.0}})",
     R"({"model_type": "qwen3", "vocab_size": 100, "max_position_embeddings": 32, "hidden_size": 24,
         "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1, "intermediate_size": 48,
-        "head_dim": 8, "attention_bias": false, "use_sliding_window": false, "rope_theta": 10000.0})"};
+        "head_dim": 8, "attention_bias": false, "use_sliding_window": false, "rope_theta": 10000.0})",
+    R"({"model_type": "gemma3_text", "vocab_size": 100, "max_position_embeddings": 32, "hidden_size": 24,
+        "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1, "intermediate_size": 48,
+        "head_dim": 8, "sliding_window": 8, "query_pre_attn_scalar": 8, "attn_logit_softcapping": 50.0,
+        "final_logit_softcapping": 30.0, "hidden_activation": "gelu_pytorch_tanh", "pad_token_id": 3,
+        "layer_types": ["full_attention", "sliding_attention"], "rope_parameters": {"full_attention":
+        {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 16, "mscale": 1.0,
+        "mscale_all_dim": 2.0, "beta_fast": 32, "beta_slow": 1, "truncate": true},
+        "sliding_attention": {"rope_theta": 10000.0}}})",
+    R"({"model_type": "phi3", "vocab_size": 100, "max_position_embeddings": 32, "hidden_size": 24,
+        "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1, "intermediate_size": 48,
+        "pad_token_id": 3, "sliding_window": 8, "partial_rotary_factor": 1.0, "original_max_position_embeddings": 16,
+        "resid_pdrop": 0.1, "rope_scaling": {"type": "longrope", "short_factor": [1, 2, 3, 4],
+        "long_factor": [1, 2, 3, 4.5]}})",
+    R"({"model_type": "gpt_neox", "vocab_size": 100, "max_position_embeddings": 32, "hidden_size": 24,
+        "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 48, "hidden_act": "gelu",
+        "rotary_pct": 0.5, "rotary_emb_base": 10000, "use_parallel_residual": false, "layer_norm_eps": 1e-5,
+        "attention_bias": true, "hidden_dropout": 0.1})",
+    R"({"model_type": "smollm3", "vocab_size": 100, "max_position_embeddings": 32, "hidden_size": 24,
+        "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1, "intermediate_size": 48,
+        "pad_token_id": 3, "no_rope_layers": [1, 0], "no_rope_layer_interval": 4,
+        "rope_parameters": {"rope_type": "dynamic", "factor": 2.0}})",
+    R"({"model_type": "granite", "vocab_size": 100, "max_position_embeddings": 32, "hidden_size": 24,
+        "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1, "intermediate_size": 48,
+        "embedding_multiplier": 2.0, "logits_scaling": 2.0, "residual_multiplier": 0.5,
+        "attention_multiplier": 0.5})",
+    R"({"model_type": "falcon", "vocab_size": 100, "max_position_embeddings": 32, "hidden_size": 24,
+        "num_hidden_layers": 2, "num_attention_heads": 3, "num_kv_heads": 1, "ffn_hidden_size": 48,
+        "new_decoder_architecture": true, "bias": true})"};
 
 namespace {
 class ConfigErrors : public testing::Test {

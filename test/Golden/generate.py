@@ -10,8 +10,8 @@ models.json: config.json, model.safetensors (initial weights), grads0.safetensor
 norm of each step, norms of the final weights; of gpt2's joint biases also by part).
 `--check DIRECTORY...` runs golden directories again.
 
-transformers computes rotary tables and RMSNorm in 32-bit floats whatever the
-model's type; here both are computed in float64, with the same formulas, so that a
+transformers computes rotary tables, norms and softmax in 32-bit floats whatever the
+model's type; here what asks for float32 gets float64, with the same formulas, so that a
 float64 interpreter can be held against the runs to many digits.
 """
 import json
@@ -24,8 +24,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForCausalLM
 
-# The rotary modules ask for torch.float; give them double.
-torch.float = torch.double
+FLOAT32 = torch.float32
+# Modules ask for float32 by these names when they run.
+torch.float = torch.float32 = torch.double
+torch.Tensor.float = torch.Tensor.double
+torch.set_default_dtype(torch.double)
 torch.set_num_threads(1)
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -34,26 +37,19 @@ RUN = {"steps": 5, "lr": 1e-3, "weight_decay": 0.1, "beta1": 0.9, "beta2": 0.95,
        "grad_clip": 1.0, "optimizer": "adamw", "tokens": "u8", "data": "corpus.txt"}
 
 
-def exact_rms_norm(self, x):
-    return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.variance_epsilon))
-
-
 def make_model(config_path):
     config = AutoConfig.from_pretrained(config_path)
-    config._attn_implementation = "sdpa"
+    config._attn_implementation = "eager"  # the only one with soft caps
     config.dtype = None
-    model = AutoModelForCausalLM.from_config(config).double()
-    for module in model.modules():
-        if "RMSNorm" in type(module).__name__:
-            type(module).forward = exact_rms_norm
-        if hasattr(module, "inv_freq"):  # recompute what .double() widened
-            function = module.compute_default_rope_parameters
-            if module.rope_type != "default":
-                from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
-                function = ROPE_INIT_FUNCTIONS[module.rope_type]
-            module.inv_freq = function(module.config)[0]
-            assert module.inv_freq.dtype == torch.double
+    model = AutoModelForCausalLM.from_config(config)
+    for name, value in [*model.named_parameters(), *model.named_buffers()]:
+        assert value.dtype in (torch.double, torch.int64, torch.bool), name
     return model
+
+
+def in_file(model, name):
+    """What a file calls a parameter: save_pretrained of transformers 5 writes GPT-NeoX's head under its old name."""
+    return name.replace("lm_head.", "embed_out.") if model.config.model_type == "gpt_neox" else name
 
 
 def initial_weights(model, seed):
@@ -61,7 +57,7 @@ def initial_weights(model, seed):
     generator = torch.Generator().manual_seed(seed)
     weights = {}
     for name, parameter in model.named_parameters():
-        noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float32)
+        noise = torch.randn(parameter.shape, generator=generator, dtype=FLOAT32)
         if parameter.dim() > 1:
             value = noise * (1.0 / math.sqrt(parameter.shape[-1]))
             if "embed" in name or "wte" in name or "wpe" in name:
@@ -99,7 +95,7 @@ def train(model, run, data):
         optimizer.zero_grad()
         loss.backward()
         if first is None:
-            first = {n: p.grad.to(torch.float32) for n, p in model.named_parameters()}
+            first = {n: p.grad.to(FLOAT32) for n, p in model.named_parameters()}
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), run["grad_clip"])
         optimizer.step()
         losses.append(loss.item())
@@ -121,10 +117,10 @@ def generate(name, spec, seed):
     assert not missing.unexpected_keys
     run = {**RUN, **spec["run"]}
     losses, norms, grads = train(model, run, tokens_of(run, OUT))
-    save_file(weights, directory / "model.safetensors")
-    save_file({n: g.contiguous() for n, g in grads.items()}, directory / "grads0.safetensors")
+    save_file({in_file(model, n): w for n, w in weights.items()}, directory / "model.safetensors")
+    save_file({in_file(model, n): g.contiguous() for n, g in grads.items()}, directory / "grads0.safetensors")
     golden = {"run": run, "loss": losses, "grad_norm": norms,
-              "final_norm": {n: p.norm().item() for n, p in model.named_parameters()}}
+              "final_norm": {in_file(model, n): p.norm().item() for n, p in model.named_parameters()}}
     if final_parts(model):
         golden["final_parts"] = final_parts(model)
     (directory / "golden.json").write_text(json.dumps(golden, indent=1) + "\n")
@@ -142,7 +138,9 @@ def check(directory):
     """Whether this file's training reproduces a golden run made elsewhere; if so, adds its parts."""
     golden = json.loads((directory / "golden.json").read_text())
     model = make_model(directory)
-    model.load_state_dict(load_file(directory / "model.safetensors"), strict=False)
+    stored = load_file(directory / "model.safetensors")
+    weights = {n: stored[in_file(model, n)] for n, _ in model.named_parameters()}
+    model.load_state_dict(weights, strict=False)
     losses, norms, _ = train(model, golden["run"], tokens_of(golden["run"], directory.parent))
     error = max(abs(a / b - 1) for a, b in zip(losses + norms, golden["loss"] + golden["grad_norm"]))
     print(f"{directory.name}: largest relative difference {error:.1e}")

@@ -1,0 +1,279 @@
+//===- BuildModel.cpp - the module of a model ---------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// One decoder for all families. What is computed is what transformers' modeling files
+// compute. Weights are [out, in], and queries, keys and values have variables of their
+// own, so that each can be divided by heads; where files hold them otherwise, their
+// storage says so.
+//
+// Heads of which a part turns, or whose pairs are neighbours, are permuted when they are
+// read: halves that turn together come first in the two halves of a head, and what does
+// not turn has frequency 0. Queries and keys are permuted alike, so scores are the same.
+//
+//===----------------------------------------------------------------------===//
+#include "Graph.h"
+#include "Model.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::frontend;
+
+//===--- where queries, keys and values lie in files ------------------------===//
+
+/// Whether heads of queries and keys are permuted when they are read.
+static bool isPermuted(const Model &m) {
+  return m.family.rotary.used && (m.turned < m.headDim || m.family.rotary.interleaved);
+}
+
+/// Appends the rows of one head, which is at `base`, as runs of (begin, count, step).
+static void addHead(SmallVectorImpl<int64_t> &runs, const Model &m, int64_t base, bool permuted) {
+  int64_t half = m.turned / 2, rest = m.headDim - m.turned;
+  bool interleaved = m.family.rotary.interleaved;
+  if (!permuted) {
+    runs.append({base, m.headDim, 1});
+    return;
+  }
+  for (int64_t second : {0, 1}) {
+    runs.append({base + (interleaved ? second : second * half), half, interleaved ? 2 : 1});
+    if (rest)
+      runs.append({base + m.turned + second * (rest / 2), rest / 2, 1});
+  }
+}
+
+/// Where the queries (part 0), keys (1) or values (2) lie.
+static FileRows rowsOf(const Model &m, int part) {
+  int64_t d = m.headDim, group = m.heads / m.kvHeads;
+  int64_t sizes[] = {m.heads * d, m.kvHeads * d, m.kvHeads * d};
+  int64_t all = sizes[0] + sizes[1] + sizes[2];
+  bool permuted = part < 2 && isPermuted(m);
+  FileRows rows;
+  if (m.family.qkv == QKVStorage::ByGroup) {
+    rows.full = all;
+    rows.period = (group + 2) * d;
+    rows.offset = part == 0 ? 0 : (group + part - 1) * d;
+    for (int64_t head = 0; head < (part == 0 ? group : 1); ++head)
+      addHead(rows.runs, m, head * d, permuted);
+    return rows;
+  }
+  bool fused = m.family.qkv == QKVStorage::Thirds;
+  for (int before = 0; fused && before < part; ++before)
+    rows.offset += sizes[before];
+  if (fused || permuted)
+    rows.full = fused ? all : sizes[part];
+  if (permuted) {
+    rows.period = d;
+    addHead(rows.runs, m, 0, true);
+  }
+  return rows;
+}
+
+//===--- one layer ----------------------------------------------------------===//
+
+namespace {
+/// Builds one layer.
+struct LayerBuilder {
+  LayerGraph &g;
+  const Model &m;
+  const LayerKind &kind;
+  int64_t rows, sequence;
+  const LayerNames &names = m.family.names;
+
+  /// A weight and bias of `name`, read from `tensor` if that is another one.
+  Value linear(StringRef name, Value x, int64_t in, int64_t out, bool biased, double std,
+               StringRef tensor = {}, const FileRows &rows = {}) {
+    g.part(name);
+    auto named = [&](StringRef part) {
+      return tensor.empty() ? std::string() : (tensor + part).str();
+    };
+    std::string weight = (name + ".weight").str(), bias = (name + ".bias").str();
+    Value w = g.weight({weight, {out, in}, std, 0, named(".weight"), m.family.transposed, rows});
+    return g.linear(x, w,
+                    biased ? g.weight({bias, {out}, 0, 0, named(".bias"), false, rows}) : Value());
+  }
+
+  /// A part without a name is x itself.
+  Value norm(StringRef name, Value x, int64_t size, const FileRows &rows = {}) {
+    if (name.empty())
+      return x;
+    const Family &f = m.family;
+    std::string weight = (name + ".weight").str(), bias = (name + ".bias").str();
+    g.part(name);
+    Value w, b;
+    if (f.normWeight)
+      w = g.weight({weight, {size}, 0, f.normPlusOne ? 0.0 : 1.0, {}, false, rows});
+    if (f.normBias)
+      b = g.weight({bias, {size}});
+    return g.norm(f.norm, x, w, b, m.eps, f.normPlusOne);
+  }
+
+  /// Each head normalized, with a weight of its own.
+  Value normApart(StringRef name, Value x, int64_t heads, const FileRows &rows) {
+    g.part(name);
+    std::string weight = (name + ".weight").str();
+    Value w = g.weight({weight, {heads, m.headDim}, 0, 1.0, {}, false, rows, 1});
+    return g.mul(g.norm(m.family.norm, x, {}, {}, m.eps, false), w);
+  }
+
+  /// Where the `size` elements of a norm of queries or keys lie.
+  FileRows normRows(int64_t size) {
+    FileRows rows;
+    if (!isPermuted(m))
+      return rows;
+    rows.full = size;
+    rows.period = m.headDim;
+    addHead(rows.runs, m, 0, true);
+    return rows;
+  }
+
+  Value attention(Value h, Value cos, Value sin);
+  Value mlp(Value h);
+  /// x + h, where h is what attention or the MLP gives.
+  Value residual(Value x, Value h) {
+    return g.add(x, g.dropout(g.scale(h, m.residualFactor), m.residualDropout));
+  }
+  Value build(Value cos, Value sin);
+};
+} // namespace
+
+Value LayerBuilder::attention(Value h, Value cos, Value sin) {
+  int64_t d = m.headDim, queries = m.heads * d;
+  StringRef parts[] = {names.q, names.k, names.v}, norms[] = {names.qNorm, names.kNorm};
+  int64_t counts[] = {m.heads, m.kvHeads, m.kvHeads};
+  Value qkv[3];
+  auto split = [&](int i) {
+    g.part(parts[i]);
+    qkv[i] = g.reshape(qkv[i], {rows, sequence, counts[i], d});
+  };
+  for (int i = 0; i < 3; ++i) {
+    qkv[i] = linear(parts[i], h, m.hidden, counts[i] * d, m.qkvBias, m.std, names.qkv, rowsOf(m, i));
+    if (i < 2 && m.headNorm == HeadNorm::Whole)
+      qkv[i] = norm(norms[i], qkv[i], counts[i] * d, normRows(counts[i] * d));
+    if (!names.qkv.empty())
+      split(i);
+  }
+  for (int i = 0; i < 3 && names.qkv.empty(); ++i)
+    split(i);
+  for (int i = 0; i < 2; ++i) {
+    if (m.headNorm == HeadNorm::Each)
+      qkv[i] = norm(norms[i], qkv[i], d, normRows(d));
+    if (m.headNorm == HeadNorm::Apart)
+      qkv[i] = normApart(norms[i], qkv[i], counts[i], normRows(d));
+  }
+  if (kind.table >= 0) {
+    g.part(names.rotary);
+    for (int i = 0; i < 2; ++i)
+      qkv[i] = g.rope(qkv[i], cos, sin);
+  }
+  g.part(names.attention);
+  Value a = g.attention(qkv[0], qkv[1], qkv[2], kind.scoreScale, kind.window, m.scoreCap,
+                        m.attentionDropout);
+  a = g.reshape(a, {rows, sequence, queries});
+  return linear(names.o, a, queries, m.hidden, m.outputBias, m.projectionStd);
+}
+
+Value LayerBuilder::mlp(Value h) {
+  int64_t inner = m.inner;
+  if (!m.family.gated) {
+    h = linear(names.up, h, m.hidden, inner, m.mlpBias, m.std);
+    g.part(names.activation);
+    h = g.activation(m.activation, h);
+  } else {
+    bool fused = !names.gateUp.empty();
+    FileRows first{0, fused ? 2 * inner : 0}, second{fused ? inner : 0, fused ? 2 * inner : 0};
+    Value gate = linear(names.gate, h, m.hidden, inner, m.mlpBias, m.std, names.gateUp, first);
+    Value up = linear(names.up, h, m.hidden, inner, m.mlpBias, m.std, names.gateUp, second);
+    g.part(names.activation);
+    h = g.mul(g.activation(m.activation, gate), up);
+  }
+  return linear(names.down, h, inner, m.hidden, m.mlpBias, m.projectionStd);
+}
+
+Value LayerBuilder::build(Value cos, Value sin) {
+  int64_t hidden = m.hidden;
+  if (kind.table >= 0) {
+    cos = g.shared(cos, "cos");
+    sin = g.shared(sin, "sin");
+  }
+  Value x = g.input();
+  Value h = norm(names.attentionNorm, x, hidden);
+  Value a = norm(names.attentionPostNorm, attention(h, cos, sin), hidden);
+  if (m.parallel) {
+    // Without a norm of its own the MLP reads what attention reads.
+    Value shared = names.mlpNorm.empty() ? h : norm(names.mlpNorm, x, hidden);
+    Value y = mlp(shared);
+    return residual(residual(x, a), y);
+  }
+  x = residual(x, a);
+  h = norm(names.mlpNorm, x, hidden);
+  return residual(x, norm(names.mlpPostNorm, mlp(h), hidden));
+}
+
+//===--- the whole model ----------------------------------------------------===//
+
+/// Rows of the token table, and of the position table if there is one.
+static Value buildEmbedding(ModelGraph &g, const Model &m, Value &table) {
+  const Family &f = m.family;
+  auto weight = [&](StringRef name, int64_t rows) {
+    g.part(name);
+    std::string variable = (name + ".weight").str();
+    return g.weight({variable, {rows, m.hidden}, m.std, 0, (f.base + variable).str()});
+  };
+  table = weight(f.embedding, m.vocabulary);
+  Value x = g.scale(g.embedding(table, g.tokens, m.padding), m.embeddingFactor);
+  if (!f.positionTable.empty()) {
+    Value positions = weight(f.positionTable, m.positions);
+    x = g.add(x, g.firstRows(positions, g.sequence));
+  }
+  return g.dropout(x, m.embeddingDropout);
+}
+
+static Value buildFinalNorm(ModelGraph &g, const Model &m, Value x) {
+  const Family &f = m.family;
+  g.part(f.finalNorm);
+  std::string weight = (f.finalNorm + ".weight").str(), bias = (f.finalNorm + ".bias").str();
+  Value w, b;
+  if (f.normWeight)
+    w = g.weight({weight, {m.hidden}, 0, f.normPlusOne ? 0.0 : 1.0, (f.base + weight).str()});
+  if (f.normBias)
+    b = g.weight({bias, {m.hidden}, 0, 0, (f.base + bias).str()});
+  return g.norm(f.norm, x, w, b, m.eps, f.normPlusOne);
+}
+
+ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config,
+                                                const ModelOptions &options,
+                                                MLIRContext &context) {
+  const Family &f = m.family;
+  bool drops = m.attentionDropout > 0 || m.embeddingDropout > 0 || m.residualDropout > 0;
+  ModelGraph g(context, f.name, options, drops, f.layerPrefix,
+               (f.base + f.layerPrefix + ".{layer}").str());
+  Value table;
+  Value x = buildEmbedding(g, m, table);
+  SmallVector<std::pair<Value, Value>> angles;
+  g.part("rotary_emb");
+  for (const RopeTable &entry : m.tables)
+    angles.push_back(g.ropeTable(entry.frequencies, entry.scale));
+  // Layers of one kind in a row share a function.
+  for (int64_t first = 0; first < m.layers;) {
+    int64_t end = first + 1;
+    while (end < m.layers && m.kinds[end] == m.kinds[first])
+      ++end;
+    LayerRun run{first, end - first};
+    const LayerKind &kind = m.kinds[first];
+    auto [cos, sin] = kind.table < 0 ? std::pair<Value, Value>() : angles[size_t(kind.table)];
+    x = g.layers(x, run, run.count == m.layers, [&, cos = cos, sin = sin](LayerGraph &layer) {
+      return LayerBuilder{layer, m, kind, g.rows, g.sequence}.build(cos, sin);
+    });
+    first = end;
+  }
+  x = buildFinalNorm(g, m, x);
+  g.part(f.head);
+  Value head = table;
+  std::string weight = (f.head + ".weight").str(), bias = (f.head + ".bias").str();
+  if (!m.tied)
+    head = g.weight({weight, {m.vocabulary, m.hidden}, m.std});
+  Value logits = g.linear(x, head, m.headBias ? g.weight({bias, {m.vocabulary}}) : Value());
+  logits = g.softCap(g.scale(logits, m.logitFactor), m.logitCap);
+  g.finish(logits, f.name, config, m.vocabulary, m.positions);
+  return std::move(g.module);
+}

@@ -1,0 +1,132 @@
+//===- DescribeFamilies.cpp - what each family accepts --------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// The tables as text, for `meshwright models` and docs/models.md.
+//
+//===----------------------------------------------------------------------===//
+#include "Model.h"
+
+using namespace meshwright;
+using namespace meshwright::frontend;
+
+namespace {
+/// Writes lists of keys, each with its value where it is absent.
+class KeyList {
+public:
+  KeyList(llvm::raw_ostream &os, StringRef title) : os(os), title(title) {}
+  ~KeyList() {
+    if (!keys.empty())
+      os << "  " << title << ": " << llvm::join(keys, ", ") << "\n";
+  }
+
+  template <typename T> void add(const Key<T> &key) {
+    if (key.name.empty())
+      return;
+    std::string names = key.name.str();
+    if (!key.alias.empty())
+      names += " or " + key.alias.str();
+    addText(names + " (" + show(key.otherwise) + ")");
+  }
+  void addText(const std::string &text) {
+    if (!llvm::is_contained(keys, text))
+      keys.push_back(text);
+  }
+  void addName(StringRef name) {
+    if (!name.empty())
+      addText(name.str());
+  }
+
+private:
+  static std::string show(int64_t value) { return std::to_string(value); }
+  static std::string show(bool value) { return value ? "true" : "false"; }
+  static std::string show(StringRef value) { return value.str(); }
+  static std::string show(double value) {
+    std::string text;
+    llvm::raw_string_ostream(text) << llvm::json::Value(value);
+    return text;
+  }
+  template <typename T> static std::string show(const std::optional<T> &value) {
+    return value ? show(*value) : "null";
+  }
+
+  llvm::raw_ostream &os;
+  StringRef title;
+  std::vector<std::string> keys;
+};
+} // namespace
+
+static void describe(const Family &f, llvm::raw_ostream &os) {
+  os << f.name;
+  if (!f.variant.name.empty())
+    os << " with " << f.variant.name << (f.variant.value ? " true" : " false");
+  os << "\n";
+  {
+    KeyList sizes(os, "sizes");
+    for (const auto &key : {f.vocabulary, f.positions, f.hidden, f.layers, f.heads})
+      sizes.add(key);
+    for (const auto &key : {f.kvHeads, f.headDim, f.inner})
+      sizes.add(key);
+  }
+  {
+    KeyList kinds(os, "variations");
+    kinds.add(f.activation);
+    kinds.add(f.eps);
+    kinds.add(f.padding);
+    for (const auto &key : {f.tied, f.parallel, f.qkvBias, f.outputBias, f.mlpBias, f.headBias,
+                            f.useHeadNorm, f.scaled, f.scaledByLayer})
+      kinds.add(key);
+    for (const auto &key : {f.scoreScale, f.scoreCap, f.logitCap})
+      kinds.add(key);
+    for (const auto &key :
+         {f.scoreFactor, f.embeddingFactor, f.residualFactor, f.logitFactor, f.logitDivisor})
+      kinds.add(key);
+    kinds.add(f.kinds.window);
+    kinds.addName(f.kinds.use);
+    kinds.addName(f.kinds.fullLayers);
+    kinds.add(f.kinds.fullEvery);
+    if (f.kinds.listed)
+      kinds.addName("layer_types");
+  }
+  if (f.rotary.used) {
+    KeyList rotary(os, "rotary positions");
+    rotary.add(f.rotary.theta);
+    rotary.add(f.rotary.windowTheta);
+    rotary.add(f.rotary.part);
+    rotary.add(f.rotary.width);
+    rotary.add(f.rotary.original);
+    rotary.addName(f.rotary.layers);
+    rotary.add(f.rotary.unturnedEvery);
+    if (!f.rotary.theta.name.empty()) {
+      rotary.addName("rope_scaling");
+      rotary.addName("rope_parameters");
+    }
+  }
+  {
+    KeyList training(os, "training");
+    for (const auto &key : {f.attentionDropout, f.embeddingDropout, f.residualDropout, f.std})
+      training.add(key);
+  }
+  {
+    KeyList fixed(os, "one value only");
+    for (const FixedKey &key : f.fixed)
+      fixed.addText(key.key.str() + " " + llvm::join(key.allowed, " or "));
+  }
+  KeyList ignored(os, "ignored");
+  for (StringRef key : f.ignored)
+    ignored.addName(key);
+}
+
+void meshwright::describeFamilies(llvm::raw_ostream &os) {
+  for (const Family &family : families())
+    describe(family, os);
+  os << "all families\n";
+  {
+    KeyList fixed(os, "one value only, where the family has no use for the key");
+    for (const FixedKey &key : commonFixedKeys())
+      fixed.addText(key.key.str() + " " + llvm::join(key.allowed, " or "));
+  }
+  KeyList ignored(os, "ignored");
+  for (StringRef key : commonIgnoredKeys())
+    ignored.addName(key);
+}

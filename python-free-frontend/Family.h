@@ -1,0 +1,154 @@
+//===- Family.h - a model family as a table -----------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// What one family of decoders says where families differ: names of keys and tensors,
+// kinds of norm, attention, rotary positions and MLP, and values of keys that are absent.
+// The defaults of the fields are those of Llama. GPTFamilies.cpp and LlamaFamilies.cpp have the tables.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_FRONTEND_FAMILY_H
+#define MESHWRIGHT_FRONTEND_FAMILY_H
+
+#include "Config.h"
+
+namespace meshwright::frontend {
+
+using llvm::StringRef;
+
+/// A key of config.json and its value where it is absent. Without a key the value is the family's.
+template <typename T> struct Key {
+  StringRef name;
+  T otherwise = {};
+  StringRef alias = {}; ///< another name of the key
+};
+
+enum class NormKind { RMS, Layer };
+
+/// What is normalized of queries and of keys.
+enum class HeadNorm {
+  None,
+  Each,  ///< each head, with one weight for all
+  Whole, ///< all heads together, before they are split
+  Apart, ///< each head, with a weight of its own
+};
+
+/// How the projections to queries, keys and values lie in files.
+enum class QKVStorage {
+  Apart,   ///< in three tensors
+  Thirds,  ///< in one: queries, keys, values
+  ByGroup, ///< in one: for each key head its queries, its key and its value
+};
+
+/// Which layers see a window, and what else differs by layer.
+struct LayerKinds {
+  Key<std::optional<int64_t>> window; ///< without a name: no layer has one
+  StringRef use = {};                 ///< a flag that must be true for windows
+  StringRef fullLayers = {};          ///< the key that counts first layers without a window
+  Key<int64_t> fullEvery = {};        ///< a layer whose number from 1 is a multiple has no window
+  bool listed = false;                ///< "layer_types" lists the layers
+};
+
+/// Which layers have rotary positions.
+enum class Turns {
+  All,
+  Windows,      ///< those with a window
+  WindowsIfAny, ///< those with a window, or all if none has one
+};
+
+/// Rotary positions.
+struct Rotary {
+  bool used = true;
+  Key<double> theta = {"rope_theta", 10000.0};
+  Key<double> windowTheta = {}; ///< of layers with a window, whose angles are others
+  bool byLayerType = false;     ///< there are such layers, and "rope_parameters" has an object for each type
+  Key<std::optional<int64_t>> original = {}; ///< the positions before longer ones were trained
+  Key<double> part = {{}, 1.0}; ///< of a head that turns
+  Key<int64_t> width = {};      ///< or the number of its elements
+  bool interleaved = false;     ///< pairs are neighbours in files
+  StringRef layers = {};        ///< the key that lists 1 for layers that turn, 0 for others
+  Key<int64_t> unturnedEvery = {}; ///< where it is absent: each so manieth layer does not turn
+  Turns turns = Turns::All;
+};
+
+/// Names of a layer's parts, of which tensors are made. A part without a name is absent.
+struct LayerNames {
+  StringRef attentionNorm = "input_layernorm", attentionPostNorm = {};
+  StringRef mlpNorm = "post_attention_layernorm", mlpPostNorm = {};
+  StringRef attention = "self_attn", rotary = "self_attn.rotary_emb";
+  StringRef q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj";
+  StringRef qkv = {}; ///< the tensor that holds all three
+  StringRef qNorm = "self_attn.q_norm", kNorm = "self_attn.k_norm", o = "self_attn.o_proj";
+  StringRef gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
+  StringRef gateUp = {}; ///< the tensor that holds gate and up
+  StringRef activation = "mlp.act_fn";
+};
+
+struct Family {
+  StringRef name;
+  /// A flag that says which of a family's tables a configuration is for; without a name there is
+  /// one table.
+  struct {
+    StringRef name = {};
+    bool otherwise = false, value = false;
+  } variant;
+
+  Key<int64_t> vocabulary = {"vocab_size", 32000};
+  Key<int64_t> positions = {"max_position_embeddings", 2048};
+  Key<int64_t> hidden = {"hidden_size", 4096};
+  Key<int64_t> layers = {"num_hidden_layers", 32};
+  Key<int64_t> heads = {"num_attention_heads", 32};
+  Key<std::optional<int64_t>> kvHeads = {"num_key_value_heads", std::nullopt}; ///< absent: heads
+  Key<std::optional<int64_t>> headDim = {"head_dim", std::nullopt}; ///< absent: hidden / heads
+  Key<std::optional<int64_t>> inner = {"intermediate_size", 11008}; ///< absent: 4 hidden
+
+  /// The embedding's row without gradient; without a name: none.
+  Key<std::optional<int64_t>> padding = {"pad_token_id", std::nullopt};
+  Key<StringRef> activation = {"hidden_act", "silu"};
+  Key<double> attentionDropout = {"attention_dropout", 0.0};
+  Key<double> embeddingDropout = {}, residualDropout = {};
+  Key<double> std = {"initializer_range", 0.02};
+  bool scaledProjections = false; ///< initial weights into the residual stream / sqrt(2 layers)
+
+  NormKind norm = NormKind::RMS;
+  Key<double> eps = {"rms_norm_eps", 1e-6};
+  bool normWeight = true, normBias = false, normPlusOne = false; ///< plus one: x (1 + weight)
+  Key<bool> parallel = {}; ///< attention and MLP read the same stream
+
+  QKVStorage qkv = QKVStorage::Apart;
+  bool transposed = false; ///< files hold matrices as [in, out]
+  Key<bool> qkvBias = {}, outputBias = {}, mlpBias = {}, headBias = {};
+  HeadNorm headNorm = HeadNorm::None;
+  Key<bool> useHeadNorm = {{}, true};
+  bool gated = true;
+  Rotary rotary;
+  LayerKinds kinds;
+
+  /// Scores are divided by the root of this; absent: of the head's size.
+  Key<std::optional<double>> scoreScale = {};
+  Key<double> scoreFactor = {};    ///< or multiplied by this
+  Key<std::optional<double>> scoreCap = {}, logitCap = {}; ///< absent: none
+  Key<bool> scaled = {{}, true};   ///< or not scaled if false
+  Key<bool> scaledByLayer = {};    ///< and divided by the layer's number from 1
+  bool embeddingScaled = false;    ///< embeddings times sqrt(hidden)
+  Key<double> embeddingFactor = {}, residualFactor = {}, logitFactor = {}, logitDivisor = {};
+
+  Key<bool> tied = {"tie_word_embeddings", false};
+
+  StringRef base = "model.", layerPrefix = "layers";
+  StringRef embedding = "embed_tokens", positionTable = {}, finalNorm = "norm", head = "lm_head";
+  LayerNames names;
+
+  std::vector<StringRef> ignored = {};
+  std::vector<FixedKey> fixed = {};
+};
+
+std::vector<Family> gptFamilies();
+std::vector<Family> llamaFamilies();
+
+/// All tables, in the order that messages list families in; those of one family are together.
+llvm::ArrayRef<Family> families();
+
+} // namespace meshwright::frontend
+
+#endif // MESHWRIGHT_FRONTEND_FAMILY_H

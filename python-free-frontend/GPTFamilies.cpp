@@ -1,0 +1,302 @@
+//===- GPTFamilies.cpp - families with LayerNorm and a plain MLP -------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// After the configuration classes and modeling files of transformers. Each family starts
+// from the one that it is a variation of.
+//
+//===----------------------------------------------------------------------===//
+#include "Family.h"
+
+using namespace meshwright::frontend;
+
+static Family gpt2() {
+  Family f;
+  f.name = "gpt2";
+  f.vocabulary.otherwise = 50257;
+  f.positions = {"n_positions", 1024, "max_position_embeddings"};
+  f.hidden = {"n_embd", 768, "hidden_size"};
+  f.layers = {"n_layer", 12, "num_hidden_layers"};
+  f.heads = {"n_head", 12, "num_attention_heads"};
+  f.kvHeads = f.headDim = {};
+  f.inner = {"n_inner", std::nullopt};
+  f.padding = {};
+  f.activation = {"activation_function", "gelu_new"};
+  f.attentionDropout = {"attn_pdrop", 0.1};
+  f.embeddingDropout = {"embd_pdrop", 0.1};
+  f.residualDropout = {"resid_pdrop", 0.1};
+  f.scaledProjections = true;
+  f.norm = NormKind::Layer;
+  f.eps = {"layer_norm_epsilon", 1e-5};
+  f.normBias = true;
+  f.qkv = QKVStorage::Thirds;
+  f.transposed = true;
+  f.qkvBias = f.outputBias = f.mlpBias = {{}, true};
+  f.gated = false;
+  f.rotary.used = false;
+  f.scaled = {"scale_attn_weights", true};
+  f.scaledByLayer = {"scale_attn_by_inverse_layer_idx", false};
+  f.tied.otherwise = true;
+  f.base = "transformer.";
+  f.layerPrefix = "h";
+  f.embedding = "wte";
+  f.positionTable = "wpe";
+  f.finalNorm = "ln_f";
+  f.names.attentionNorm = "ln_1";
+  f.names.mlpNorm = "ln_2";
+  f.names.attention = "attn";
+  f.names.q = "attn.q";
+  f.names.k = "attn.k";
+  f.names.v = "attn.v";
+  f.names.qkv = "attn.c_attn";
+  f.names.o = "attn.c_proj";
+  f.names.up = "mlp.c_fc";
+  f.names.down = "mlp.c_proj";
+  f.names.activation = "mlp.act";
+  // n_ctx repeats n_positions; the summary_* keys describe a classification head;
+  // reorder_and_upcast_attn changes rounding in half precision only.
+  f.ignored = {"n_ctx",
+               "n_special",
+               "predict_special_tokens",
+               "summary_type",
+               "summary_use_proj",
+               "summary_activation",
+               "summary_proj_to_labels",
+               "summary_first_dropout",
+               "reorder_and_upcast_attn",
+               "pad_token_id"};
+  return f;
+}
+
+/// GPT-2 with one head for keys and values, after StarCoder.
+static Family gptBigcode() {
+  Family f = gpt2();
+  f.name = "gpt_bigcode";
+  f.kvHeads = {{}, 1};
+  f.activation.otherwise = "gelu_pytorch_tanh";
+  f.transposed = false;
+  f.scaledByLayer = {};
+  // They change rounding in half precision only.
+  f.ignored.insert(f.ignored.end(), {"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32",
+                                     "inference_runner", "validate_runner_input",
+                                     "pre_allocate_kv_cache", "max_sequence_length",
+                                     "max_batch_size", "num_key_value_heads"});
+  f.fixed = {{"multi_query", {"true"}, "each head has a key and a value of its own"}};
+  return f;
+}
+
+static Family gptj() {
+  Family f = gpt2();
+  f.name = "gptj";
+  f.vocabulary.otherwise = 50400;
+  f.positions.otherwise = 2048;
+  f.hidden.otherwise = 4096;
+  f.layers.otherwise = 28;
+  f.heads.otherwise = 16;
+  f.attentionDropout.otherwise = f.embeddingDropout.otherwise = f.residualDropout.otherwise = 0;
+  f.scaledProjections = false;
+  f.parallel = {{}, true};
+  f.qkv = QKVStorage::Apart;
+  f.transposed = false;
+  f.qkvBias = f.outputBias = {{}, false};
+  f.headBias = {{}, true};
+  f.rotary.used = true;
+  f.rotary.theta = {{}, 10000.0};
+  f.rotary.width = {"rotary_dim", 64};
+  f.rotary.interleaved = true;
+  f.scaled = {{}, true};
+  f.scaledByLayer = {};
+  f.tied.otherwise = false;
+  f.positionTable = {};
+  f.names.mlpNorm = {};
+  f.names.rotary = "attn.rotary";
+  f.names.q = "attn.q_proj";
+  f.names.k = "attn.k_proj";
+  f.names.v = "attn.v_proj";
+  f.names.qkv = {};
+  f.names.o = "attn.out_proj";
+  f.names.up = "mlp.fc_in";
+  f.names.down = "mlp.fc_out";
+  f.fixed = {{"rotary", {"true"}, "positions are not rotary"},
+             {"scale_attn_weights", {"true"}, "scores are not scaled"}};
+  return f;
+}
+
+static Family gptNeoX() {
+  Family f;
+  f.name = "gpt_neox";
+  f.vocabulary.otherwise = 50432;
+  f.hidden.otherwise = 6144;
+  f.layers.otherwise = 44;
+  f.heads.otherwise = 64;
+  f.kvHeads = f.headDim = {};
+  f.inner.otherwise = 24576;
+  f.padding = {};
+  f.activation.otherwise = "gelu";
+  f.embeddingDropout = f.residualDropout = {"hidden_dropout", 0.0};
+  f.norm = NormKind::Layer;
+  f.eps = {"layer_norm_eps", 1e-5};
+  f.normBias = true;
+  f.parallel = {"use_parallel_residual", true};
+  f.qkv = QKVStorage::ByGroup;
+  f.qkvBias = f.outputBias = {"attention_bias", true};
+  f.mlpBias = {{}, true};
+  f.gated = false;
+  f.rotary.theta = {"rotary_emb_base", 10000.0, "rope_theta"};
+  f.rotary.part = {"rotary_pct", 0.25, "partial_rotary_factor"};
+  f.base = "gpt_neox.";
+  f.embedding = "embed_in";
+  f.finalNorm = "final_layer_norm";
+  f.head = "embed_out";
+  f.names.attention = "attention";
+  f.names.rotary = "attention.rotary_emb";
+  f.names.q = "attention.query";
+  f.names.k = "attention.key";
+  f.names.v = "attention.value";
+  f.names.qkv = "attention.query_key_value";
+  f.names.o = "attention.dense";
+  f.names.up = "mlp.dense_h_to_4h";
+  f.names.down = "mlp.dense_4h_to_h";
+  f.names.activation = "mlp.act";
+  f.ignored = {"pad_token_id", "classifier_dropout"};
+  return f;
+}
+
+/// Falcon 7B: attention and MLP read one norm, and all heads share a key and a value.
+static Family falcon() {
+  Family f = gptNeoX();
+  f.name = "falcon";
+  f.variant = {"new_decoder_architecture", false, false};
+  f.vocabulary.otherwise = 65024;
+  f.hidden.otherwise = 4544;
+  f.layers.otherwise = 32;
+  f.heads.otherwise = 71;
+  f.kvHeads = {{}, 1};
+  f.inner = {"ffn_hidden_size", std::nullopt};
+  f.activation = {"activation", "gelu"};
+  f.embeddingDropout = f.residualDropout = {};
+  f.eps = {"layer_norm_epsilon", 1e-5};
+  f.parallel = {{}, true};
+  f.qkv = QKVStorage::Thirds;
+  f.qkvBias = f.outputBias = f.mlpBias = {"bias", false};
+  f.rotary.theta = {"rope_theta", 10000.0};
+  f.rotary.part = {{}, 1.0};
+  f.tied.otherwise = true;
+  f.base = "transformer.";
+  f.layerPrefix = "h";
+  f.embedding = "word_embeddings";
+  f.finalNorm = "ln_f";
+  f.head = "lm_head";
+  f.names.mlpNorm = {};
+  f.names.attention = "self_attention";
+  f.names.rotary = "self_attention.rotary_emb";
+  f.names.q = "self_attention.query";
+  f.names.k = "self_attention.key";
+  f.names.v = "self_attention.value";
+  f.names.qkv = "self_attention.query_key_value";
+  f.names.o = "self_attention.dense";
+  f.ignored.insert(f.ignored.end(), {"num_kv_heads", "n_head_kv"});
+  f.fixed = {{"multi_query", {"true"}, "each head has a key and a value of its own"},
+             {"parallel_attn", {"true"}, "the MLP reads what attention gives"},
+             {"alibi", {"false"}, "positions are biases of scores"},
+             {"num_ln_in_parallel_attn", {"null", "1"}, "there are two norms"},
+             {"hidden_dropout", {"0.0", "0"}, "the sum of attention and MLP drops elements"}};
+  return f;
+}
+
+/// Falcon 40B and later: a norm for each of both, and groups of heads.
+static Family falconNew() {
+  Family f = falcon();
+  f.variant.value = true;
+  f.kvHeads = {"num_kv_heads", std::nullopt};
+  f.qkv = QKVStorage::ByGroup;
+  f.names.attentionNorm = "ln_attn";
+  f.names.mlpNorm = "ln_mlp";
+  f.ignored = {"pad_token_id", "classifier_dropout", "multi_query"};
+  f.fixed = {{"parallel_attn", {"true"}, "the MLP reads what attention gives"},
+             {"alibi", {"false"}, "positions are biases of scores"},
+             {"num_ln_in_parallel_attn", {"null", "2"}, "there is one norm"},
+             {"hidden_dropout", {"0.0", "0"}, "the sum of attention and MLP drops elements"}};
+  return f;
+}
+
+static Family phi() {
+  Family f;
+  f.name = "phi";
+  f.vocabulary.otherwise = 51200;
+  f.hidden.otherwise = 2048;
+  f.layers.otherwise = 24;
+  f.headDim = {};
+  f.inner.otherwise = 8192;
+  f.activation.otherwise = "gelu_new";
+  f.embeddingDropout = {"embd_pdrop", 0.0};
+  f.residualDropout = {"resid_pdrop", 0.0};
+  f.norm = NormKind::Layer;
+  f.eps = {"layer_norm_eps", 1e-5};
+  f.normBias = true;
+  f.parallel = {{}, true};
+  f.qkvBias = f.outputBias = f.mlpBias = f.headBias = {{}, true};
+  f.gated = false;
+  f.rotary.part = {"partial_rotary_factor", 0.5};
+  f.finalNorm = "final_layernorm";
+  f.names.mlpNorm = {};
+  f.names.o = "self_attn.dense";
+  f.names.up = "mlp.fc1";
+  f.names.down = "mlp.fc2";
+  f.fixed = {{"qk_layernorm", {"false"}, "heads are normalized"}};
+  return f;
+}
+
+static Family starcoder2() {
+  Family f;
+  f.name = "starcoder2";
+  f.vocabulary.otherwise = 49152;
+  f.positions.otherwise = 4096;
+  f.hidden.otherwise = 3072;
+  f.layers.otherwise = 30;
+  f.heads.otherwise = 24;
+  f.kvHeads.otherwise = 2;
+  f.inner.otherwise = 12288;
+  f.activation.otherwise = "gelu_pytorch_tanh";
+  f.embeddingDropout = {"embedding_dropout", 0.0};
+  f.residualDropout = {"residual_dropout", 0.0};
+  f.std.otherwise = 0.018042;
+  f.norm = NormKind::Layer;
+  f.eps = {"norm_epsilon", 1e-5};
+  f.normBias = true;
+  f.qkvBias = f.outputBias = f.mlpBias = {"use_bias", true};
+  f.gated = false;
+  f.kinds.window = {"sliding_window", std::nullopt};
+  f.tied.otherwise = true;
+  f.names.up = "mlp.c_fc";
+  f.names.down = "mlp.c_proj";
+  f.names.activation = "mlp.act";
+  f.fixed = {{"mlp_type", {"\"default\""}, "the MLP is another one"},
+             {"norm_type", {"\"layer_norm\""}, "norms are other ones"}};
+  return f;
+}
+
+static Family nemotron() {
+  Family f;
+  f.name = "nemotron";
+  f.vocabulary.otherwise = 256000;
+  f.positions.otherwise = 4096;
+  f.hidden.otherwise = 6144;
+  f.heads.otherwise = 48;
+  f.inner.otherwise = 24576;
+  f.activation.otherwise = "relu2";
+  f.std.otherwise = 0.0134;
+  f.norm = NormKind::Layer;
+  f.eps = {"norm_eps", 1e-5};
+  f.normBias = f.normPlusOne = true;
+  f.qkvBias = f.outputBias = {"attention_bias", false};
+  f.mlpBias = {"mlp_bias", false};
+  f.gated = false;
+  f.rotary.part = {"partial_rotary_factor", 0.5, "rope_percent"};
+  return f;
+}
+
+std::vector<Family> meshwright::frontend::gptFamilies() {
+  return {gpt2(),      gptBigcode(), gptj(), gptNeoX(),    falcon(),
+          falconNew(), phi(),        starcoder2(), nemotron()};
+}

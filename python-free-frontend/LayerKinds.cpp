@@ -1,0 +1,107 @@
+//===- LayerKinds.cpp - what differs by layer ----------------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Model.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::frontend;
+
+/// Takes the windows from "layer_types", if it is there. Written out, the list wins over all else.
+static void readLayerTypes(Config &config, const Family &family, int64_t listed,
+                           Windows &windows) {
+  auto types = config.texts("layer_types");
+  if (!types || config.failed())
+    return;
+  if (int64_t(types->size()) != listed) {
+    config.error("layer_types") << "\"layer_types\" lists " << types->size() << " layers, but "
+                                << family.layers.name << " is " << listed;
+    return;
+  }
+  for (size_t i = 0; i < windows.windowed.size(); ++i) {
+    StringRef type = (*types)[i % size_t(listed)];
+    if (type != "full_attention" && type != "sliding_attention")
+      config.error("layer_types") << "layer type \"" << type << "\" is not known for "
+                                  << family.name
+                                  << "; full_attention and sliding_attention are";
+    windows.windowed[i] = type == "sliding_attention";
+  }
+  if (windows.size || !llvm::is_contained(windows.windowed, true))
+    return;
+  const LayerKinds &kinds = family.kinds;
+  InFlightDiagnostic diagnostic = config.error("layer_types");
+  diagnostic << "\"layer_types\" asks for sliding attention, but ";
+  if (kinds.window.name.empty())
+    diagnostic << "that is not supported for " << family.name << "; list full_attention only";
+  else if (kinds.use.empty())
+    diagnostic << "\"" << kinds.window.name << "\" is null; set it or list full_attention only";
+  else
+    diagnostic << "\"" << kinds.use << "\" is false or \"" << kinds.window.name
+               << "\" null; set both or list full_attention only";
+}
+
+Windows meshwright::frontend::readWindows(Config &config, const Family &family, int64_t listed,
+                                          int64_t layers) {
+  const LayerKinds &kinds = family.kinds;
+  Windows windows{std::nullopt, std::vector<bool>(layers, false)};
+  if (!kinds.window.name.empty()) {
+    windows.size = config.optionalSize(kinds.window.name, kinds.window.otherwise);
+    if (!kinds.use.empty() && !config.flag(kinds.use, false))
+      windows.size = std::nullopt;
+    int64_t full = kinds.fullLayers.empty() ? 0 : config.count(kinds.fullLayers, 28);
+    int64_t every = kinds.fullEvery.otherwise;
+    if (!kinds.fullEvery.name.empty()) {
+      if (!kinds.fullEvery.alias.empty())
+        config.alias(kinds.fullEvery.name, kinds.fullEvery.alias);
+      every = config.size(kinds.fullEvery.name, every);
+    }
+    for (int64_t i = full; windows.size && i < layers; ++i)
+      windows.windowed[i] = every == 0 || (i + 1) % every != 0;
+  }
+  if (kinds.listed)
+    readLayerTypes(config, family, listed, windows);
+  return windows;
+}
+
+/// Whether each layer has rotary positions.
+static std::vector<bool> readTurned(Config &config, const Family &family, int64_t listed,
+                                    const Windows &windows) {
+  size_t layers = windows.windowed.size();
+  const Rotary &rotary = family.rotary;
+  if (rotary.turns == Turns::Windows || (rotary.turns == Turns::WindowsIfAny && windows.size))
+    return windows.windowed;
+  std::vector<bool> turned(layers, rotary.used);
+  if (rotary.layers.empty())
+    return turned;
+  int64_t every = config.size(rotary.unturnedEvery.name, rotary.unturnedEvery.otherwise);
+  for (size_t i = 0; i < layers; ++i)
+    turned[i] = int64_t(i + 1) % every != 0;
+  auto list = config.counts(rotary.layers);
+  if (!list)
+    return turned;
+  if (int64_t(list->size()) != listed) {
+    config.error(rotary.layers) << "\"" << rotary.layers << "\" lists " << list->size()
+                                << " layers, but " << family.layers.name << " is " << listed;
+    return turned;
+  }
+  for (size_t i = 0; i < layers; ++i)
+    turned[i] = (*list)[i % size_t(listed)] != 0;
+  return turned;
+}
+
+void meshwright::frontend::readKinds(Config &config, Model &m, int64_t listed, int64_t sequence,
+                                     double scoreScale, bool scaledByLayer) {
+  Windows windows = readWindows(config, m.family, listed, m.layers);
+  std::vector<bool> turned = readTurned(config, m.family, listed, windows);
+  const Rotary &rotary = m.family.rotary;
+  for (int64_t i = 0; i < m.layers; ++i) {
+    LayerKind &kind = m.kinds.emplace_back();
+    // A window that holds the whole sequence is none.
+    if (windows.windowed[i] && *windows.size < sequence)
+      kind.window = *windows.size;
+    kind.table = turned[i] ? rotary.byLayerType && windows.windowed[i] : -1;
+    kind.scoreScale = scoreScale / double(scaledByLayer ? i + 1 : 1);
+  }
+}

@@ -1,0 +1,398 @@
+//===- LlamaFamilies.cpp - families with a gated MLP -------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// After the configuration classes and modeling files of transformers. Each family starts
+// from the one that it is a variation of.
+//
+//===----------------------------------------------------------------------===//
+#include "Family.h"
+
+using namespace meshwright::frontend;
+
+static Family llama() {
+  Family f;
+  f.name = "llama";
+  f.qkvBias = f.outputBias = {"attention_bias", false};
+  f.mlpBias = {"mlp_bias", false};
+  // pretraining_tp splits matrices without changing their product.
+  f.ignored = {"pretraining_tp", "max_sequence_length", "is_llama_config"};
+  return f;
+}
+
+static Family mistral() {
+  Family f = llama();
+  f.name = "mistral";
+  f.positions.otherwise = 131072;
+  f.kvHeads.otherwise = 8;
+  f.inner.otherwise = 14336;
+  f.qkvBias = f.outputBias = f.mlpBias = {};
+  f.kinds.window = {"sliding_window", 4096};
+  return f;
+}
+
+static Family qwen2() {
+  Family f = mistral();
+  f.name = "qwen2";
+  f.vocabulary.otherwise = 151936;
+  f.positions.otherwise = 32768;
+  f.kvHeads.otherwise = 32;
+  f.inner.otherwise = 22016;
+  f.qkvBias = {{}, true};
+  f.kinds.use = "use_sliding_window";
+  f.kinds.fullLayers = "max_window_layers";
+  f.kinds.listed = true;
+  return f;
+}
+
+static Family qwen3() {
+  Family f = qwen2();
+  f.name = "qwen3";
+  f.headDim.otherwise = 128;
+  f.qkvBias = f.outputBias = {"attention_bias", false};
+  f.headNorm = HeadNorm::Each;
+  return f;
+}
+
+static Family phi3() {
+  Family f = mistral();
+  f.name = "phi3";
+  f.vocabulary.otherwise = 32064;
+  f.positions.otherwise = 4096;
+  f.hidden.otherwise = 3072;
+  f.kvHeads.otherwise = std::nullopt;
+  f.headDim = {};
+  f.inner.otherwise = 8192;
+  f.padding.otherwise = 32000;
+  f.residualDropout = {"resid_pdrop", 0.0};
+  f.eps.otherwise = 1e-5;
+  f.qkv = QKVStorage::Thirds;
+  f.rotary.part = {"partial_rotary_factor", 1.0};
+  f.rotary.original = {"original_max_position_embeddings", 4096};
+  f.kinds.window.otherwise = std::nullopt;
+  f.names.qkv = "self_attn.qkv_proj";
+  f.names.gateUp = "mlp.gate_up_proj";
+  f.names.activation = "mlp.activation_fn";
+  // transformers drops no embeddings, whatever embd_pdrop says.
+  f.ignored = {"embd_pdrop"};
+  return f;
+}
+
+//===--- Gemma --------------------------------------------------------------===//
+
+static Family gemma() {
+  Family f = llama();
+  f.name = "gemma";
+  f.vocabulary.otherwise = 256000;
+  f.positions.otherwise = 8192;
+  f.hidden.otherwise = 3072;
+  f.layers.otherwise = 28;
+  f.heads.otherwise = 16;
+  f.kvHeads.otherwise = 16;
+  f.headDim.otherwise = 256;
+  f.inner.otherwise = 24576;
+  f.padding.otherwise = 0;
+  f.activation = {"hidden_act", "gelu_pytorch_tanh", "hidden_activation"};
+  f.normPlusOne = true;
+  f.mlpBias = {};
+  f.embeddingScaled = true;
+  f.tied.otherwise = true;
+  f.fixed = {{"use_bidirectional_attention", {"null", "false"}, "tokens see what follows them"}};
+  return f;
+}
+
+static Family gemma2() {
+  Family f = gemma();
+  f.name = "gemma2";
+  f.hidden.otherwise = 2304;
+  f.layers.otherwise = 26;
+  f.heads.otherwise = 8;
+  f.kvHeads.otherwise = 4;
+  f.inner.otherwise = 9216;
+  f.activation = {"hidden_activation", "gelu_pytorch_tanh"};
+  f.kinds.window = {"sliding_window", 4096};
+  f.kinds.fullEvery = {{}, 2};
+  f.kinds.listed = true;
+  f.scoreScale = {"query_pre_attn_scalar", 256.0};
+  f.scoreCap = {"attn_logit_softcapping", 50.0};
+  f.logitCap = {"final_logit_softcapping", 30.0};
+  f.names.attentionPostNorm = "post_attention_layernorm";
+  f.names.mlpNorm = "pre_feedforward_layernorm";
+  f.names.mlpPostNorm = "post_feedforward_layernorm";
+  f.ignored.push_back("hidden_act"); // transformers reads hidden_activation
+  return f;
+}
+
+static Family gemma3() {
+  Family f = gemma2();
+  f.name = "gemma3_text";
+  f.vocabulary.otherwise = 262208;
+  f.positions.otherwise = 131072;
+  f.headNorm = HeadNorm::Each;
+  f.rotary.theta.otherwise = 1000000.0;
+  f.rotary.windowTheta = {"rope_local_base_freq", 10000.0};
+  f.rotary.byLayerType = true;
+  f.kinds.fullEvery = {"sliding_window_pattern", 6, "_sliding_window_pattern"};
+  f.scoreCap.otherwise = f.logitCap.otherwise = std::nullopt;
+  return f;
+}
+
+//===--- OLMo ---------------------------------------------------------------===//
+
+static Family olmo() {
+  Family f = llama();
+  f.name = "olmo";
+  f.vocabulary.otherwise = 50304;
+  f.headDim = {};
+  f.padding.otherwise = 1;
+  f.norm = NormKind::Layer;
+  f.eps = {{}, 1e-5};
+  f.normWeight = false;
+  f.mlpBias = {};
+  f.fixed = {{"clip_qkv", {"null"}, "queries, keys and values are clipped"}};
+  return f;
+}
+
+/// Norms after attention and MLP, and of all queries and keys.
+static Family olmo2() {
+  Family f = olmo();
+  f.name = "olmo2";
+  f.norm = NormKind::RMS;
+  f.eps = {"rms_norm_eps", 1e-5};
+  f.normWeight = true;
+  f.headNorm = HeadNorm::Whole;
+  f.names.attentionNorm = f.names.mlpNorm = {};
+  f.names.attentionPostNorm = "post_attention_layernorm";
+  f.names.mlpPostNorm = "post_feedforward_layernorm";
+  return f;
+}
+
+static Family olmo3() {
+  Family f = olmo2();
+  f.name = "olmo3";
+  f.rotary.theta.otherwise = 500000.0;
+  f.rotary.windowTheta = {{}, 500000.0};
+  f.rotary.byLayerType = true;
+  f.kinds.window = {"sliding_window", 4096};
+  f.kinds.fullEvery = {{}, 4};
+  f.kinds.listed = true;
+  return f;
+}
+
+static Family exaone4() {
+  Family f = olmo2();
+  f.name = "exaone4";
+  f.vocabulary.otherwise = 102400;
+  f.kvHeads.otherwise = 32;
+  f.headDim = {"head_dim", std::nullopt};
+  f.inner.otherwise = 16384;
+  f.padding.otherwise = std::nullopt;
+  f.qkvBias = f.outputBias = {};
+  f.headNorm = HeadNorm::Each;
+  f.rotary.turns = Turns::WindowsIfAny;
+  f.kinds.window = {"sliding_window", 4096};
+  f.kinds.fullEvery = {"sliding_window_pattern", 4};
+  f.kinds.listed = true;
+  f.fixed = {};
+  return f;
+}
+
+//===--- others -------------------------------------------------------------===//
+
+static Family granite() {
+  Family f = llama();
+  f.name = "granite";
+  f.scoreFactor = {"attention_multiplier", 1.0};
+  f.embeddingFactor = {"embedding_multiplier", 1.0};
+  f.residualFactor = {"residual_multiplier", 1.0};
+  f.logitDivisor = {"logits_scaling", 1.0};
+  return f;
+}
+
+static Family smollm3() {
+  Family f = llama();
+  f.name = "smollm3";
+  f.vocabulary.otherwise = 128256;
+  f.positions.otherwise = 32768;
+  f.hidden.otherwise = 2048;
+  f.layers.otherwise = 36;
+  f.heads.otherwise = 16;
+  f.kvHeads.otherwise = 4;
+  f.padding.otherwise = 128004;
+  f.rotary.theta.otherwise = 2000000.0;
+  f.rotary.layers = "no_rope_layers"; // 1 where there are rotary positions
+  f.rotary.unturnedEvery = {"no_rope_layer_interval", 4};
+  f.kinds.listed = true;
+  f.tied.otherwise = true;
+  f.ignored.push_back("max_window_layers"); // without windows it says nothing
+  return f;
+}
+
+static Family stablelm() {
+  Family f = llama();
+  f.name = "stablelm";
+  f.vocabulary.otherwise = 50304;
+  f.positions.otherwise = 4096;
+  f.hidden.otherwise = 2560;
+  f.kvHeads.otherwise = 32;
+  f.headDim = {};
+  f.inner.otherwise = 6912;
+  f.norm = NormKind::Layer;
+  f.eps = {"layer_norm_eps", 1e-5};
+  f.normBias = true;
+  f.qkvBias = {"use_qkv_bias", false};
+  f.outputBias = f.mlpBias = {};
+  f.rotary.part = {"partial_rotary_factor", 0.25};
+  f.fixed = {{"qk_layernorm", {"false"}, "heads are normalized, each with weights of its own"},
+             {"use_parallel_residual", {"false"}, "attention and MLP read the same stream"},
+             {"hidden_dropout", {"0.0", "0"}, "what the MLP gives drops elements"}};
+  return f;
+}
+
+static Family glm() {
+  Family f = llama();
+  f.name = "glm";
+  f.vocabulary.otherwise = 151552;
+  f.positions.otherwise = 131072;
+  f.layers.otherwise = 40;
+  f.kvHeads.otherwise = 2;
+  f.headDim.otherwise = 128;
+  f.inner.otherwise = 13696;
+  f.padding.otherwise = 151329;
+  f.eps.otherwise = 1.5625e-07;
+  f.qkvBias = {"attention_bias", true};
+  f.outputBias = f.mlpBias = {};
+  f.rotary.part = {"partial_rotary_factor", 0.5};
+  f.rotary.interleaved = true;
+  f.names.gateUp = "mlp.gate_up_proj";
+  f.names.activation = "mlp.activation_fn";
+  return f;
+}
+
+static Family glm4() {
+  Family f = glm();
+  f.name = "glm4";
+  f.names.attentionPostNorm = "post_self_attn_layernorm";
+  f.names.mlpPostNorm = "post_mlp_layernorm";
+  return f;
+}
+
+static Family cohere() {
+  Family f = llama();
+  f.name = "cohere";
+  f.vocabulary.otherwise = 256000;
+  f.positions.otherwise = 8192;
+  f.hidden.otherwise = 8192;
+  f.layers.otherwise = 40;
+  f.heads.otherwise = 64;
+  f.headDim = {};
+  f.inner.otherwise = 22528;
+  f.padding.otherwise = 0;
+  f.norm = NormKind::Layer;
+  f.eps = {"layer_norm_eps", 1e-5};
+  f.parallel = {{}, true};
+  f.mlpBias = {};
+  f.headNorm = HeadNorm::Apart;
+  f.useHeadNorm = {"use_qk_norm", false};
+  f.rotary.theta.otherwise = 500000.0;
+  f.rotary.interleaved = true;
+  f.logitFactor = {"logit_scale", 0.0625};
+  f.tied.otherwise = true;
+  f.names.mlpNorm = {};
+  return f;
+}
+
+static Family cohere2() {
+  Family f = cohere();
+  f.name = "cohere2";
+  f.headDim = {"head_dim", std::nullopt};
+  f.headNorm = HeadNorm::None;
+  f.useHeadNorm = {{}, true};
+  f.rotary.theta.otherwise = 10000.0;
+  f.rotary.turns = Turns::Windows;
+  f.kinds.window = {"sliding_window", 4096};
+  f.kinds.fullEvery = {"sliding_window_pattern", 4};
+  f.kinds.listed = true;
+  f.fixed = {{"use_qk_norm", {"false"}, "heads are normalized"}};
+  f.ignored.insert(f.ignored.end(), {"order_of_interleaved_layers", "position_embedding_type",
+                                     "rotary_pct", "use_embedding_sharing", "use_gated_activation",
+                                     "use_parallel_block", "use_parallel_embedding",
+                                     "layer_switch"});
+  return f;
+}
+
+static Family helium() {
+  Family f = llama();
+  f.name = "helium";
+  f.vocabulary.otherwise = 48000;
+  f.positions.otherwise = 4096;
+  f.hidden.otherwise = 2560;
+  f.layers.otherwise = 24;
+  f.heads.otherwise = 20;
+  f.kvHeads.otherwise = 20;
+  f.headDim.otherwise = 128;
+  f.inner.otherwise = 7040;
+  f.padding.otherwise = 3;
+  f.eps.otherwise = 1e-8;
+  f.outputBias = {};
+  f.rotary.theta.otherwise = 100000.0;
+  f.rotary.interleaved = true;
+  return f;
+}
+
+static Family seedOss() {
+  Family f = llama();
+  f.name = "seed_oss";
+  f.vocabulary.otherwise = 155136;
+  f.positions.otherwise = 524288;
+  f.layers.otherwise = 64;
+  f.heads.otherwise = 80;
+  f.kvHeads.otherwise = 8;
+  f.headDim.otherwise = 128;
+  f.inner.otherwise = 27648;
+  f.padding.otherwise = 1;
+  f.attentionDropout.otherwise = 0.1;
+  f.residualDropout = {"residual_dropout", 0.1};
+  f.qkvBias = {"attention_bias", true};
+  f.outputBias = {"attention_out_bias", false};
+  return f;
+}
+
+static Family arcee() {
+  Family f = llama();
+  f.name = "arcee";
+  f.positions.otherwise = 4096;
+  f.hidden.otherwise = 2560;
+  f.inner.otherwise = 18432;
+  f.activation.otherwise = "relu2";
+  f.eps.otherwise = 1e-5;
+  f.gated = false;
+  return f;
+}
+
+static Family ernie45() {
+  Family f = llama();
+  f.name = "ernie4_5";
+  f.vocabulary.otherwise = 103424;
+  f.positions.otherwise = 131072;
+  f.hidden.otherwise = 1024;
+  f.layers.otherwise = 18;
+  f.heads.otherwise = 16;
+  f.kvHeads.otherwise = 2;
+  f.headDim.otherwise = 128;
+  f.inner.otherwise = 3072;
+  f.padding.otherwise = 0;
+  f.eps.otherwise = 1e-5;
+  f.qkvBias = f.outputBias = f.mlpBias = {"use_bias", false};
+  f.rotary.theta.otherwise = 500000.0;
+  f.rotary.interleaved = true;
+  f.tied.otherwise = true;
+  return f;
+}
+
+std::vector<Family> meshwright::frontend::llamaFamilies() {
+  return {llama(),   mistral(), qwen2(),    qwen3(), phi3(), gemma(), gemma2(), gemma3(),
+          olmo(),    olmo2(),   olmo3(),    granite(), smollm3(), stablelm(), glm(),
+          glm4(),    cohere(),  cohere2(),  exaone4(), helium(),  seedOss(),  arcee(),
+          ernie45()};
+}

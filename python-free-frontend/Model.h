@@ -1,0 +1,83 @@
+//===- Model.h - one model: a family's table and a configuration --------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_FRONTEND_MODEL_H
+#define MESHWRIGHT_FRONTEND_MODEL_H
+
+#include "Family.h"
+#include "meshwright/Frontend.h"
+
+namespace meshwright::frontend {
+
+using ImportedModule = mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>;
+
+/// Angles of rotary positions.
+struct RopeTable {
+  llvm::SmallVector<double> frequencies; ///< of half a head; 0 turns nothing
+  double scale = 1;                      ///< of cosines and sines
+};
+
+/// What differs by layer.
+struct LayerKind {
+  int64_t window = 0; ///< 0: none
+  int table = 0;      ///< of `Model::tables`; -1: no rotary positions
+  double scoreScale = 1;
+  bool operator==(const LayerKind &other) const {
+    return window == other.window && table == other.table && scoreScale == other.scoreScale;
+  }
+  bool operator!=(const LayerKind &other) const { return !(*this == other); }
+};
+
+struct Model {
+  const Family &family;
+  int64_t vocabulary, padding, positions, hidden, layers, heads, kvHeads, headDim, inner;
+  std::string activation;
+  double attentionDropout, embeddingDropout, residualDropout, eps, std, projectionStd;
+  bool parallel, qkvBias, outputBias, mlpBias, headBias, tied;
+  HeadNorm headNorm;
+  double embeddingFactor, residualFactor, logitFactor;
+  double scoreCap, logitCap; ///< 0: none
+  llvm::SmallVector<RopeTable> tables;
+  int64_t turned = 0; ///< elements of a head that turn
+  std::optional<int64_t> originalPositions; ///< before longer ones were trained
+  llvm::SmallVector<LayerKind> kinds;
+};
+
+/// Reads all keys of `config`, which has errors afterwards if they make no model.
+Model readModel(Config &config, const Family &family, ModelOptions &options);
+
+/// Which layers see a window, whether or not it is longer than the sequence.
+struct Windows {
+  std::optional<int64_t> size;
+  std::vector<bool> windowed; ///< by layer
+};
+/// The config's own lists have `listed` layers; more repeat them.
+Windows readWindows(Config &config, const Family &family, int64_t listed, int64_t layers);
+
+/// The kinds of layers; reports lists that do not fit.
+void readKinds(Config &config, Model &model, int64_t listed, int64_t sequence, double scoreScale,
+               bool scaledByLayer);
+
+/// Fills in the tables and how much of a head turns, after rope_theta, rope_scaling, rope_parameters and
+/// what else the family has.
+void readRotary(Config &config, Model &model, int64_t sequence);
+
+/// The module of a model.
+ImportedModule buildModel(const Model &model, llvm::StringRef config, const ModelOptions &options,
+                          mlir::MLIRContext &context);
+
+/// Where the user gave no sequence length: the model's positions, at most 1024.
+void useDefaultSequence(ModelOptions &options, int64_t positions);
+
+/// Keys that any configuration may hold and that say nothing about training's
+/// mathematics: provenance, file formats, text generation, other heads.
+llvm::ArrayRef<llvm::StringRef> commonIgnoredKeys();
+
+/// Keys that any configuration may hold with one understood value.
+llvm::ArrayRef<FixedKey> commonFixedKeys();
+
+} // namespace meshwright::frontend
+
+#endif // MESHWRIGHT_FRONTEND_MODEL_H

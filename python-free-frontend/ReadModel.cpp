@@ -1,0 +1,203 @@
+//===- ReadModel.cpp - a configuration read by its family's table -------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Model.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::frontend;
+
+//===--- keys of a table ----------------------------------------------------===//
+
+static int64_t readSize(Config &config, const Key<int64_t> &key) {
+  if (!key.alias.empty())
+    config.alias(key.name, key.alias);
+  return key.name.empty() ? key.otherwise : config.size(key.name, key.otherwise);
+}
+
+static std::optional<int64_t> readOptional(Config &config, const Key<std::optional<int64_t>> &key) {
+  return key.name.empty() ? key.otherwise : config.optionalSize(key.name, key.otherwise);
+}
+
+static bool readFlag(Config &config, const Key<bool> &key) {
+  return key.name.empty() ? key.otherwise : config.flag(key.name, key.otherwise);
+}
+
+/// 1 where there is no such key.
+static double readFactor(Config &config, const Key<double> &key) {
+  return key.name.empty() ? 1.0 : config.positive(key.name, key.otherwise);
+}
+
+static double readCap(Config &config, const Key<std::optional<double>> &key) {
+  return key.name.empty() ? 0 : config.optionalPositive(key.name, key.otherwise).value_or(0);
+}
+
+static double readDropout(Config &config, const Key<double> &key, const ModelOptions &options) {
+  if (key.name.empty())
+    return 0;
+  return options.dropout.value_or(config.probability(key.name, key.otherwise));
+}
+
+/// The number of layers; reports more than 16 million of them. `listed` gets what the
+/// configuration says, also where the options say something else.
+static int64_t readLayers(Config &config, const Key<int64_t> &key, const ModelOptions &options,
+                          int64_t &listed) {
+  constexpr int64_t most = 1 << 24;
+  if (!key.alias.empty())
+    config.alias(key.name, key.alias);
+  listed = config.size(key.name, key.otherwise, most);
+  if (options.layers <= most)
+    return options.layers ? options.layers : listed;
+  config.error(key.name) << options.layers << " layers are more than the " << most
+                         << " that a model may have";
+  return listed;
+}
+
+/// The activation in `key`; reports a name that is not known.
+static std::string readActivation(Config &config, const Key<StringRef> &key) {
+  if (!key.alias.empty())
+    config.alias(key.name, key.alias);
+  std::string name = config.text(key.name, key.otherwise);
+  static const StringRef known[] = {"gelu", "gelu_new", "gelu_pytorch_tanh", "silu",
+                                    "swish", "relu",    "relu2"};
+  if (!llvm::is_contained(known, name))
+    config.error(key.name) << "\"" << key.name << "\": activation \"" << name
+                           << "\" is not known; " << llvm::join(ArrayRef(known), ", ") << " are";
+  return name;
+}
+
+//===--- checks -------------------------------------------------------------===//
+
+void meshwright::frontend::useDefaultSequence(ModelOptions &options, int64_t positions) {
+  if (options.sequence == 0)
+    options.sequence = std::min<int64_t>(positions, 1024);
+}
+
+static void checkHeads(Config &config, const Model &m, bool ownHeadDim) {
+  const Family &f = m.family;
+  if (!config.failed() && !ownHeadDim && m.hidden % m.heads)
+    config.error(f.heads.name) << f.hidden.name << " = " << m.hidden
+                               << " cannot be divided among " << f.heads.name << " = " << m.heads
+                               << " heads; change one of them"
+                               << (f.headDim.name.empty() ? "" : " or give \"head_dim\"");
+  if (!config.failed() && m.heads % m.kvHeads)
+    config.error(f.kvHeads.name) << f.heads.name << " = " << m.heads
+                                 << " cannot be divided among " << f.kvHeads.name << " = "
+                                 << m.kvHeads << "; change one of them";
+  // Each pair of a head's elements has a frequency in the text of the program.
+  if (constexpr int64_t most = 65536; f.rotary.used && !config.failed() && m.headDim > most)
+    config.error(ownHeadDim ? f.headDim.name : f.heads.name)
+        << "heads of " << m.headDim << " elements are larger than the " << most
+        << " that rotary positions are made for; use more heads or a smaller \"head_dim\"";
+}
+
+/// The sequence against the model's positions, and that no tensor is too large to number its bytes.
+static void checkSizes(Config &config, const Model &m, const ModelOptions &options) {
+  StringRef key = m.family.positions.name;
+  if (options.sequence > m.positions) {
+    config.error(key) << "--seq " << options.sequence << " is longer than the " << m.positions
+                      << " positions of the model (" << key << "); use --seq " << m.positions
+                      << " or less";
+    return;
+  }
+  // The largest tensors: stacked weights, the embedding, activations and logits.
+  int64_t fused = m.family.qkv == QKVStorage::Apart ? 1 : 3;
+  int64_t widest = std::max({m.hidden, m.inner, fused * m.heads * m.headDim});
+  int64_t rows = options.batch / options.microbatches, elements = 0;
+  // A program has some dozens of each, whose sum is to fit too.
+  constexpr int64_t most = int64_t(1) << 55;
+  auto overflows = [&](std::initializer_list<int64_t> sizes) {
+    elements = 4;
+    return llvm::any_of(sizes, [&](int64_t size) {
+      return llvm::MulOverflow(elements, size, elements) || elements > most;
+    });
+  };
+  if (overflows({m.layers, widest, widest}) || overflows({m.vocabulary, widest}) ||
+      overflows({m.positions, widest}) ||
+      overflows({rows, options.sequence, std::max(m.vocabulary, widest)}) ||
+      overflows({m.layers, rows, options.sequence, widest}))
+    config.error(key) << "the model's tensors are too large to number the bytes of all "
+                         "in 64 bits; check its sizes, --batch and --seq";
+}
+
+/// Reports layers in runs of equal ones, of which each has a function of its own, if there are
+/// so many that their text would fill memory.
+static void checkRuns(Config &config, const Model &m) {
+  constexpr int64_t most = 1024;
+  int64_t runs = 1;
+  for (int64_t i = 1; i < m.layers; ++i)
+    runs += m.kinds[i] != m.kinds[i - 1];
+  if (runs > most)
+    config.error(m.family.layers.name)
+        << "the layers differ from their neighbours so often that they need " << runs
+        << " functions, more than the " << most
+        << " that are supported; use fewer layers or make them alike";
+}
+
+//===--- the model ----------------------------------------------------------===//
+
+Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOptions &options) {
+  Model m{f};
+  m.vocabulary = readSize(config, f.vocabulary);
+  m.padding = -1;
+  if (!f.padding.name.empty())
+    m.padding = config.token(f.padding.name, m.vocabulary, f.padding.otherwise);
+  m.positions = readSize(config, f.positions);
+  useDefaultSequence(options, m.positions);
+  m.hidden = readSize(config, f.hidden);
+  int64_t listed = 0;
+  m.layers = readLayers(config, f.layers, options, listed);
+  m.heads = readSize(config, f.heads);
+  m.kvHeads = readOptional(config, f.kvHeads).value_or(m.heads);
+  bool ownHeadDim = f.headDim.otherwise || (!f.headDim.name.empty() && config.has(f.headDim.name));
+  m.headDim = f.headDim.otherwise ? config.size(f.headDim.name, *f.headDim.otherwise)
+                                  : readOptional(config, f.headDim).value_or(m.hidden / m.heads);
+  m.inner = readOptional(config, f.inner).value_or(4 * m.hidden);
+  m.activation = readActivation(config, f.activation);
+  m.attentionDropout = readDropout(config, f.attentionDropout, options);
+  m.embeddingDropout = readDropout(config, f.embeddingDropout, options);
+  m.residualDropout = readDropout(config, f.residualDropout, options);
+  m.eps = f.eps.name.empty() ? f.eps.otherwise : config.positive(f.eps.name, f.eps.otherwise);
+  m.std = config.positive(f.std.name, f.std.otherwise);
+  m.projectionStd = f.scaledProjections ? m.std / std::sqrt(2.0 * double(m.layers)) : m.std;
+  bool scaled = readFlag(config, f.scaled), scaledByLayer = readFlag(config, f.scaledByLayer);
+  double scoreScale = scaled ? 1.0 / std::sqrt(double(m.headDim)) : 1.0;
+  if (!f.scoreScale.name.empty())
+    scoreScale = 1.0 / std::sqrt(config.positive(f.scoreScale.name, *f.scoreScale.otherwise));
+  if (!f.scoreFactor.name.empty())
+    scoreScale = config.positive(f.scoreFactor.name, f.scoreFactor.otherwise);
+  m.tied = readFlag(config, f.tied);
+  m.parallel = readFlag(config, f.parallel);
+  m.qkvBias = readFlag(config, f.qkvBias);
+  m.outputBias = readFlag(config, f.outputBias);
+  m.mlpBias = readFlag(config, f.mlpBias);
+  m.headBias = readFlag(config, f.headBias);
+  m.headNorm = readFlag(config, f.useHeadNorm) ? f.headNorm : HeadNorm::None;
+  m.embeddingFactor = f.embeddingScaled ? std::sqrt(double(m.hidden)) : 1.0;
+  m.embeddingFactor *= readFactor(config, f.embeddingFactor);
+  m.residualFactor = readFactor(config, f.residualFactor);
+  m.logitFactor = readFactor(config, f.logitFactor) / readFactor(config, f.logitDivisor);
+  m.scoreCap = readCap(config, f.scoreCap);
+  m.logitCap = readCap(config, f.logitCap);
+  readKinds(config, m, listed, options.sequence, scoreScale, scaledByLayer);
+  checkHeads(config, m, ownHeadDim);
+  if (f.rotary.used)
+    readRotary(config, m, options.sequence);
+
+  SmallVector<StringRef> ignored(commonIgnoredKeys());
+  llvm::append_range(ignored, f.ignored);
+  SmallVector<FixedKey> fixed(f.fixed.begin(), f.fixed.end());
+  llvm::append_range(fixed, commonFixedKeys());
+  config.finish(f.name, ignored, fixed);
+  if (!config.failed())
+    checkSizes(config, m, options);
+  if (!config.failed())
+    checkRuns(config, m);
+  return m;
+}

@@ -1,0 +1,23 @@
+#!/usr/bin/env python3
+"""Imports each model of a directory and compares its number of parameters with that of TEST's line COUNT: parameters.py DIRECTORY TEST"""
+import math
+import pathlib
+import re
+import subprocess
+import sys
+
+directory, test = map(pathlib.Path, sys.argv[1:])
+wanted = dict(re.findall(r"^# COUNT (\S+) (\d+)$", test.read_text(), re.M))
+files = sorted(directory.glob("*.json"))
+if sorted(file.name for file in files) != sorted(wanted):
+    sys.exit(f"{test.name} counts {sorted(wanted)}, but {directory} has {[file.name for file in files]}")
+wrong = 0
+for file in files:
+    text = subprocess.run(["meshwright-import", file, "--batch", "1", "--seq", "8"], check=True, capture_output=True, text=True).stdout
+    shapes = re.findall(r"train\.variable @\S+ : tensor<([0-9x]+)xf32>", text)
+    count = sum(math.prod(map(int, shape.split("x"))) for shape in shapes)
+    print(file.name, count)
+    wrong += count != int(wanted[file.name])
+    if count != int(wanted[file.name]):
+        print(f"  transformers counts {wanted[file.name]}")
+sys.exit(wrong > 0)
