@@ -161,7 +161,9 @@ static std::string show(const llvm::json::Value &value) {
 }
 
 void Config::mismatch(StringRef key, const llvm::json::Value &value, StringRef wanted) {
-  error(key) << "\"" << prefix << key << "\" must be " << wanted << ", found " << show(value);
+  // A key that says several things is read as often.
+  if (wrong.insert(key).second)
+    error(key) << "\"" << prefix << key << "\" must be " << wanted << ", found " << show(value);
 }
 
 int64_t Config::integer(StringRef key, int64_t otherwise, int64_t least, int64_t most) {

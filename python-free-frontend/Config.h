@@ -103,7 +103,7 @@ private:
   std::shared_ptr<State> state;
   const llvm::json::Object *members;
   std::string prefix;
-  llvm::StringSet<> used;
+  llvm::StringSet<> used, wrong;
   llvm::StringMap<std::string> aliases;
 };
 

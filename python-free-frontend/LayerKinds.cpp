@@ -79,7 +79,7 @@ static std::vector<bool> readTurned(Config &config, const Family &family, int64_
   for (size_t i = 0; i < layers; ++i)
     turned[i] = int64_t(i + 1) % every != 0;
   auto list = config.counts(rotary.layers);
-  if (!list)
+  if (!list || config.failed())
     return turned;
   if (int64_t(list->size()) != listed) {
     config.error(rotary.layers) << "\"" << rotary.layers << "\" lists " << list->size()

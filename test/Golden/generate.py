@@ -7,7 +7,8 @@
 The product needs none of this; the results are committed. For each model of
 models.json: config.json, model.safetensors (initial weights), grads0.safetensors
 (gradients of the first step, before clipping) and golden.json (loss and gradient
-norm of each step, norms of the final weights; of gpt2's joint biases also by part).
+norm of each step, norms of the final weights; of gpt2's joint biases also by part;
+which tensors have elements without a gradient).
 `--check DIRECTORY...` runs golden directories again.
 
 transformers computes rotary tables, norms and softmax in 32-bit floats whatever the
@@ -123,15 +124,30 @@ def generate(name, spec, seed):
               "final_norm": {in_file(model, n): p.norm().item() for n, p in model.named_parameters()}}
     if final_parts(model):
         golden["final_parts"] = final_parts(model)
+    if without_gradient(grads):
+        golden["without_gradient"] = [in_file(model, n) for n in without_gradient(grads)]
     (directory / "golden.json").write_text(json.dumps(golden, indent=1) + "\n")
     print(f"{name}: {sum(w.numel() for w in weights.values())} weights, "
           f"loss {losses[0]:.6f} -> {losses[-1]:.6f}")
 
 
 def final_parts(model):
-    """Norms of the q, k and v thirds of gpt2's joint biases: that of k has no gradient but rounding errors."""
-    return {n: [part.norm().item() for part in p.chunk(3)]
-            for n, p in model.named_parameters() if n.endswith("c_attn.bias")}
+    """Norms of the q, k and v parts of gpt2's joint biases: that of k has no gradient but rounding errors."""
+    weights = dict(model.named_parameters())
+    norms = {}
+    for name, p in weights.items():
+        if name.endswith("c_attn.bias"):
+            queries = weights[name.replace("c_attn", "c_proj")].numel()
+            keys = (p.numel() - queries) // 2
+            norms[name] = [part.norm().item() for part in p.split([queries, keys, keys])]
+    return norms
+
+
+def without_gradient(grads):
+    """Tensors with elements of which the gradient is a rounding error: a key's bias, where it does not turn, adds the same
+    to all scores of a query. Adam makes steps of full size from such errors, in any direction."""
+    largest = max(g.abs().max().item() for g in grads.values())
+    return [n for n, g in grads.items() if not n.endswith("c_attn.bias") and ((g != 0) & (g.abs() < 1e-14 * largest)).any()]
 
 
 def check(directory):
