@@ -56,6 +56,8 @@ def in_file(model, name):
 def initial_weights(model, seed):
     """Values large enough that every part of the model shows in the loss."""
     generator = torch.Generator().manual_seed(seed)
+    # What these norms multiply by is 1 + weight.
+    middle = 0 if model.config.model_type in ("gemma", "gemma2", "gemma3_text", "nemotron") else 1
     weights = {}
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator, dtype=FLOAT32)
@@ -66,7 +68,7 @@ def initial_weights(model, seed):
         elif name.endswith("bias"):
             value = noise * 0.2
         else:
-            value = 1 + noise * 0.2
+            value = middle + noise * 0.2
         weights[name] = value
     return weights
 

@@ -380,6 +380,45 @@ TEST(Weights, ReadsTransposedSlicesOfConvertedTypes) {
   }
 }
 
+/// Of each 12 rows of the file the variable has 4 from the fourth on, those with even numbers first.
+TEST(Weights, ReadsRowsThatLieApart) {
+  TemporaryDirectory scratch;
+  const int64_t rows[] = {4, 6, 5, 7, 16, 18, 17, 19};
+  for (bool transposed : {false, true}) {
+    Json storage = {{"tensor", "w"},
+                    {"transpose", transposed},
+                    {"slice",
+                     {{"dim", transposed ? 1 : 0},
+                      {"begin", 4},
+                      {"size", 8},
+                      {"full", 24},
+                      {"period", 12},
+                      {"runs", {0, 2, 2, 1, 2, 2}}}}};
+    Plan plan = Plan::parse(planText({8, 5}, {5, 2}, {{"a"}, {"b"}}, false, storage).dump());
+    std::vector<float> values;
+    for (int i = 0; i < 120; ++i)
+      values.push_back(float(transposed ? i % 24 * 5 + i / 24 : i));
+    std::string path = scratch.path(transposed ? "transposed" : "plain");
+    std::vector<int64_t> shape = transposed ? std::vector<int64_t>{5, 24}
+                                            : std::vector<int64_t>{24, 5};
+    SafeTensorsWriter writer(path, {{"w", shape}});
+    writer.write(values.data(), 120);
+    writer.finish();
+    for (int64_t rank = 0; rank < 6; ++rank) {
+      alignas(64) char arena[4096] = {};
+      readWeights({plan, rank, arena, 1}, WeightKind::Parameters, path, "--init");
+      const auto *local = reinterpret_cast<const float *>(arena + 64);
+      Box box = shardOf(plan, plan.variables[0], rank);
+      for (int64_t i = 0; i < box.extent[0]; ++i)
+        for (int64_t j = 0; j < box.extent[1]; ++j)
+          EXPECT_EQ(local[i * 2 + j], float(rows[box.begin[0] + i] * 5 + box.begin[1] + j));
+    }
+    // Rows beyond the file's tensor.
+    storage["slice"]["begin"] = 9;
+    EXPECT_THROW(Plan::parse(planText({8, 5}, {5, 2}, {{"a"}, {"b"}}, false, storage).dump()), Error);
+  }
+}
+
 TEST(SafeTensors, WrittenFilesReadBack) {
   TemporaryDirectory scratch;
   {

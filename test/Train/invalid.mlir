@@ -172,3 +172,21 @@ func.func @chunk(%x: tensor<4xf32>) {
   %y = train.repeat @layer x 2 carry(%x) each() shared() {train.chunk = -1 : i64} : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
+
+// -----
+
+// expected-error @+1 {{rows of 'w' that repeat need a period that divides `full` and runs of begin, count and step, found period 5, full 24 and 3 numbers in runs}}
+train.variable @w : tensor<8x4xf32> init <"constant", 1.0> storage <"w", full = 24, period = 5, runs = [0, 4, 1]>
+
+// -----
+
+// expected-error @+1 {{a run of rows of 'w' begins at 1, has 4 rows with step 4 and does not lie in its period of 12}}
+train.variable @w : tensor<8x4xf32> init <"constant", 1.0> storage <"w", full = 24, period = 12, runs = [1, 4, 4]>
+
+// -----
+
+func.func @cap(%q: tensor<1x8x2x4xf32>) {
+  // expected-error @+1 {{cap must be 0, for none, or above, found -1}}
+  %o, %l = train.attention %q, %q, %q scale 0.5 causal {cap = -1.0 : f64} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  return
+}

@@ -8,7 +8,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -173,10 +172,24 @@ TEST(Attention, RandomShapes) {
     shape.globalHeads = shape.heads + *begin + pick({0, 2});
     if (pick({0, 0, 0, 1}))
       shape.scale = -0.5f;
-    // Scores are about 1: one cap bends most of them, the other hardly any.
-    shape.cap = std::array<float, 4>{0, 0, 0.7f, 30}[pick({0, 1, 2, 3})];
     checkAllKernels(AttentionCase(shape, generator));
   }
+}
+
+/// Scores are about 1: one cap bends most of them, the others few and hardly any.
+TEST(Attention, CappedScores) {
+  std::mt19937 generator(8);
+  for (float cap : {0.7f, 3.0f, 30.0f})
+    for (int64_t dim : {5, 16, 80}) {
+      MwAttention shape = sizes(2, 100, 100, 4, 2, dim);
+      shape.causal = 1;
+      shape.cap = cap;
+      checkAllKernels(AttentionCase(shape, generator));
+      shape.window = 40;
+      shape.dropout = 0.3f;
+      shape.scale = -0.5f;
+      checkAllKernels(AttentionCase(shape, generator));
+    }
 }
 
 /// Inputs that the type holds give what f64 gives, but for the rounding of results:

@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""Whether transformers loads what executables save: loads.py WORK [NAME...]
+
+With the environment of generate.py, and meshwright on the PATH. Each model of models.json trains for five steps and saves; then
+transformers loads the checkpoint without a tensor too many or too few, and in float64 the sixth step's loss is
+what the executable has.
+"""
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+
+import generate
+import torch
+from transformers import AutoModelForCausalLM
+
+
+def call(*command):
+    subprocess.run([str(word) for word in command], check=True, stdout=subprocess.DEVNULL)
+
+
+def losses(path):
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    return {row["step"]: row["loss"] for row in rows if "loss" in row}
+
+
+def load(name, work):
+    directory = generate.OUT / name
+    run = json.loads((directory / "golden.json").read_text())["run"]
+    program, metrics = work / "train", work / "metrics.jsonl"
+    metrics.unlink(missing_ok=True)
+    call("meshwright", "compile", directory / "config.json", "-o", program, "--batch", run["batch"], "--seq", run["seq"])
+    data = ["--data", generate.OUT / run["data"], "--tokens", run["tokens"], "--lr", run["lr"]]
+    call(program, *data, "--steps", 5, "--save", work / "saved", "--init", directory / "model.safetensors")
+    call(program, *data, "--steps", 6, "--metrics", metrics, "--init", directory / "model.safetensors")
+    torch.float = torch.float32 = generate.FLOAT32  # that of files
+    model, info = AutoModelForCausalLM.from_pretrained(
+        work / "saved" / "latest", output_loading_info=True, dtype=torch.double, attn_implementation="eager")
+    torch.float = torch.float32 = torch.double
+    faults = {what: names for what, names in info.items() if names}
+    tokens = generate.tokens_of(run, directory.parent)
+    batch, seq = run["batch"], run["seq"]
+    rows = [(5 * batch + i) % ((len(tokens) - 1) // seq) for i in range(batch)]
+    x = torch.tensor(np.stack([tokens[r * seq:r * seq + seq] for r in rows]))
+    y = torch.tensor(np.stack([tokens[r * seq + 1:r * seq + seq + 1] for r in rows]))
+    with torch.no_grad():
+        loss = torch.nn.functional.cross_entropy(model(input_ids=x, use_cache=False).logits.flatten(0, 1), y.flatten()).item()
+    error = abs(loss / losses(metrics)[5] - 1)
+    print(f"{name}: loss {error:.1e}", faults or "", flush=True)
+    return not faults and error < 1e-6
+
+
+if __name__ == "__main__":
+    work = pathlib.Path(sys.argv[1])
+    work.mkdir(parents=True, exist_ok=True)
+    names = sys.argv[2:] or list(json.loads((generate.HERE / "models.json").read_text()))
+    sys.exit(sum(not load(name, work) for name in names) > 0)
