@@ -146,7 +146,8 @@ Value LayerBuilder::attention(Value h, Value cos, Value sin) {
     qkv[i] = g.reshape(qkv[i], {rows, sequence, counts[i], d});
   };
   for (int i = 0; i < 3; ++i) {
-    qkv[i] = linear(parts[i], h, m.hidden, counts[i] * d, m.qkvBias, m.std, names.qkv, rowsOf(m, i));
+    qkv[i] =
+        linear(parts[i], h, m.hidden, counts[i] * d, m.qkvBias, m.std, names.qkv, rowsOf(m, i));
     if (i < 2 && m.headNorm == HeadNorm::Whole)
       qkv[i] = norm(norms[i], qkv[i], counts[i] * d, normRows(counts[i] * d));
     if (!names.qkv.empty())
@@ -241,8 +242,7 @@ static Value buildFinalNorm(ModelGraph &g, const Model &m, Value x) {
 }
 
 ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config,
-                                                const ModelOptions &options,
-                                                MLIRContext &context) {
+                                                const ModelOptions &options, MLIRContext &context) {
   const Family &f = m.family;
   bool drops = m.attentionDropout > 0 || m.embeddingDropout > 0 || m.residualDropout > 0;
   ModelGraph g(context, f.name, options, drops, f.layerPrefix,

@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "Model.h"
 
+#include "llvm/Support/Format.h"
+
 using namespace meshwright;
 using namespace meshwright::frontend;
 
@@ -43,7 +45,7 @@ private:
   static std::string show(StringRef value) { return value.str(); }
   static std::string show(double value) {
     std::string text;
-    llvm::raw_string_ostream(text) << llvm::json::Value(value);
+    llvm::raw_string_ostream(text) << llvm::format("%g", value);
     return text;
   }
   template <typename T> static std::string show(const std::optional<T> &value) {

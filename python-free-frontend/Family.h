@@ -4,7 +4,8 @@
 //
 // What one family of decoders says where families differ: names of keys and tensors,
 // kinds of norm, attention, rotary positions and MLP, and values of keys that are absent.
-// The defaults of the fields are those of Llama. GPTFamilies.cpp and LlamaFamilies.cpp have the tables.
+// The defaults of the fields are those of Llama. GPTFamilies.cpp and LlamaFamilies.cpp have the
+// tables.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_FRONTEND_FAMILY_H
@@ -61,12 +62,12 @@ struct Rotary {
   bool used = true;
   Key<double> theta = {"rope_theta", 10000.0};
   Key<double> windowTheta = {}; ///< of layers with a window, whose angles are others
-  bool byLayerType = false;     ///< there are such layers, and "rope_parameters" has an object for each type
+  bool byLayerType = false;     ///< so "rope_parameters" has an object for each layer type
   Key<std::optional<int64_t>> original = {}; ///< the positions before longer ones were trained
-  Key<double> part = {{}, 1.0}; ///< of a head that turns
-  Key<int64_t> width = {};      ///< or the number of its elements
-  bool interleaved = false;     ///< pairs are neighbours in files
-  StringRef layers = {};        ///< the key that lists 1 for layers that turn, 0 for others
+  Key<double> part = {{}, 1.0};              ///< of a head that turns
+  Key<int64_t> width = {};                   ///< or the number of its elements
+  bool interleaved = false;                  ///< pairs are neighbours in files
+  StringRef layers = {};           ///< the key that lists 1 for layers that turn, 0 for others
   Key<int64_t> unturnedEvery = {}; ///< where it is absent: each so manieth layer does not turn
   Turns turns = Turns::All;
 };
@@ -126,11 +127,11 @@ struct Family {
 
   /// Scores are divided by the root of this; absent: of the head's size.
   Key<std::optional<double>> scoreScale = {};
-  Key<double> scoreFactor = {};    ///< or multiplied by this
+  Key<double> scoreFactor = {};                            ///< or multiplied by this
   Key<std::optional<double>> scoreCap = {}, logitCap = {}; ///< absent: none
-  Key<bool> scaled = {{}, true};   ///< or not scaled if false
-  Key<bool> scaledByLayer = {};    ///< and divided by the layer's number from 1
-  bool embeddingScaled = false;    ///< embeddings times sqrt(hidden)
+  Key<bool> scaled = {{}, true};                           ///< or not scaled if false
+  Key<bool> scaledByLayer = {}; ///< and divided by the layer's number from 1
+  bool embeddingScaled = false; ///< embeddings times sqrt(hidden)
   Key<double> embeddingFactor = {}, residualFactor = {}, logitFactor = {}, logitDivisor = {};
 
   Key<bool> tied = {"tie_word_embeddings", false};

@@ -7,6 +7,7 @@
 
 #include "Model.h"
 #include "Train/Train.h"
+#include "meshwright/Suggestion.h"
 
 #include "mlir/IR/Verifier.h"
 
@@ -203,6 +204,9 @@ meshwright::importHuggingFace(StringRef path, const ModelOptions &options, MLIRC
       if (names.empty() || names.back() != known.name)
         names.push_back(known.name);
     diagnostic << llvm::join(names, ", ");
+    std::vector<std::string> texts(names.begin(), names.end());
+    if (std::string near = nearestName(family, texts); !family.empty() && !near.empty())
+      diagnostic << "; \"" << near << "\" is nearest";
     return diagnostic << ". Any other model can be written as an .mlir file (see examples/)";
   }
   ModelOptions chosen = options;

@@ -77,11 +77,12 @@ static Family gptBigcode() {
   f.transposed = false;
   f.scaledByLayer = {};
   // They change rounding in half precision only.
-  f.ignored.insert(f.ignored.end(), {"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32",
-                                     "inference_runner", "validate_runner_input",
-                                     "pre_allocate_kv_cache", "max_sequence_length",
-                                     "max_batch_size", "num_key_value_heads"});
-  f.fixed = {{"multi_query", {"true"}, "each head has a key and a value of its own"}};
+  f.ignored.insert(f.ignored.end(),
+                   {"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32",
+                    "inference_runner", "validate_runner_input", "pre_allocate_kv_cache",
+                    "max_sequence_length", "max_batch_size"});
+  f.fixed = {{"multi_query", {"true"}, "each head has a key and a value of its own"},
+             {"num_key_value_heads", {"1"}, "heads have several keys and values"}};
   return f;
 }
 
@@ -297,6 +298,6 @@ static Family nemotron() {
 }
 
 std::vector<Family> meshwright::frontend::gptFamilies() {
-  return {gpt2(),      gptBigcode(), gptj(), gptNeoX(),    falcon(),
+  return {gpt2(),      gptBigcode(), gptj(),       gptNeoX(), falcon(),
           falconNew(), phi(),        starcoder2(), nemotron()};
 }

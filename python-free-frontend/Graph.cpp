@@ -255,10 +255,9 @@ Value ModelGraph::declare(const Weight &weight, StringRef prefix, StringRef tens
   const FileRows &rows = weight.rows;
   bool sliced = rows.full > 0;
   int64_t dim = weight.transpose ? int64_t(weight.shape.size()) - 1 - weight.rowDim : weight.rowDim;
-  auto storage = StorageAttr::get(context, tensor, weight.transpose, sliced ? dim : 0, rows.offset,
-                                  rows.full, rows.period,
-                                  rows.runs.empty() ? DenseI64ArrayAttr()
-                                                    : builder.getDenseI64ArrayAttr(rows.runs));
+  auto storage = StorageAttr::get(
+      context, tensor, weight.transpose, sliced ? dim : 0, rows.offset, rows.full, rows.period,
+      rows.runs.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(rows.runs));
   // Variables stand together, before the functions.
   auto firstFunction = *module->getOps<func::FuncOp>().begin();
   OpBuilder top(firstFunction);
@@ -273,9 +272,9 @@ Value ModelGraph::weight(const Weight &weight) { return declare(weight, "", "", 
 
 std::pair<Value, Value> ModelGraph::ropeTable(ArrayRef<double> frequencies, double scale) {
   Type type = floats(builder.getContext(), {sequence, int64_t(frequencies.size())});
-  auto op =
-      RopeTableOp::create(builder, location, type, type, Value(),
-                          builder.getDenseF64ArrayAttr(frequencies), builder.getF64FloatAttr(scale));
+  auto op = RopeTableOp::create(builder, location, type, type, Value(),
+                                builder.getDenseF64ArrayAttr(frequencies),
+                                builder.getF64FloatAttr(scale));
   return {op.getCos(), op.getSin()};
 }
 

@@ -10,8 +10,7 @@ using namespace meshwright;
 using namespace meshwright::frontend;
 
 /// Takes the windows from "layer_types", if it is there. Written out, the list wins over all else.
-static void readLayerTypes(Config &config, const Family &family, int64_t listed,
-                           Windows &windows) {
+static void readLayerTypes(Config &config, const Family &family, int64_t listed, Windows &windows) {
   auto types = config.texts("layer_types");
   if (!types || config.failed())
     return;
@@ -24,8 +23,7 @@ static void readLayerTypes(Config &config, const Family &family, int64_t listed,
     StringRef type = (*types)[i % size_t(listed)];
     if (type != "full_attention" && type != "sliding_attention")
       config.error("layer_types") << "layer type \"" << type << "\" is not known for "
-                                  << family.name
-                                  << "; full_attention and sliding_attention are";
+                                  << family.name << "; full_attention and sliding_attention are";
     windows.windowed[i] = type == "sliding_attention";
   }
   if (windows.size || !llvm::is_contained(windows.windowed, true))

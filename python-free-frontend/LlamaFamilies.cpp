@@ -31,6 +31,13 @@ static Family mistral() {
   return f;
 }
 
+static Family ministral() {
+  Family f = mistral();
+  f.name = "ministral";
+  f.kinds.listed = true;
+  return f;
+}
+
 static Family qwen2() {
   Family f = mistral();
   f.name = "qwen2";
@@ -313,11 +320,17 @@ static Family cohere2() {
   f.kinds.window = {"sliding_window", 4096};
   f.kinds.fullEvery = {"sliding_window_pattern", 4};
   f.kinds.listed = true;
-  f.fixed = {{"use_qk_norm", {"false"}, "heads are normalized"}};
-  f.ignored.insert(f.ignored.end(), {"order_of_interleaved_layers", "position_embedding_type",
-                                     "rotary_pct", "use_embedding_sharing", "use_gated_activation",
-                                     "use_parallel_block", "use_parallel_embedding",
-                                     "layer_switch"});
+  // What transformers assumes whatever they say.
+  f.fixed = {
+      {"use_qk_norm", {"false"}, "heads are normalized"},
+      {"layer_switch", {"4"}, "other layers have no window"},
+      {"order_of_interleaved_layers", {"\"local_attn_first\""}, "layers are ordered otherwise"},
+      {"position_embedding_type", {"\"rope_gptj\""}, "positions are other ones"},
+      {"rotary_pct", {"1.0"}, "only a part of each head turns"},
+      {"use_embedding_sharing", {"true"}, "the head has weights of its own"},
+      {"use_gated_activation", {"true"}, "the MLP is another one"},
+      {"use_parallel_block", {"true"}, "the MLP reads what attention gives"},
+      {"use_parallel_embedding", {"false"}, "the embedding is another one"}};
   return f;
 }
 
@@ -391,8 +404,7 @@ static Family ernie45() {
 }
 
 std::vector<Family> meshwright::frontend::llamaFamilies() {
-  return {llama(),   mistral(), qwen2(),    qwen3(), phi3(), gemma(), gemma2(), gemma3(),
-          olmo(),    olmo2(),   olmo3(),    granite(), smollm3(), stablelm(), glm(),
-          glm4(),    cohere(),  cohere2(),  exaone4(), helium(),  seedOss(),  arcee(),
-          ernie45()};
+  return {llama(),  mistral(), ministral(), qwen2(),   qwen3(),   phi3(),    gemma(),   gemma2(),
+          gemma3(), olmo(),    olmo2(),     olmo3(),   exaone4(), granite(), smollm3(), stablelm(),
+          glm(),    glm4(),    cohere(),    cohere2(), helium(),  seedOss(), arcee(),   ernie45()};
 }

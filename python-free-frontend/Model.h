@@ -40,7 +40,7 @@ struct Model {
   double embeddingFactor, residualFactor, logitFactor;
   double scoreCap, logitCap; ///< 0: none
   llvm::SmallVector<RopeTable> tables;
-  int64_t turned = 0; ///< elements of a head that turn
+  int64_t turned = 0;                       ///< elements of a head that turn
   std::optional<int64_t> originalPositions; ///< before longer ones were trained
   llvm::SmallVector<LayerKind> kinds;
 };
@@ -60,8 +60,8 @@ Windows readWindows(Config &config, const Family &family, int64_t listed, int64_
 void readKinds(Config &config, Model &model, int64_t listed, int64_t sequence, double scoreScale,
                bool scaledByLayer);
 
-/// Fills in the tables and how much of a head turns, after rope_theta, rope_scaling, rope_parameters and
-/// what else the family has.
+/// Fills in the tables and how much of a head turns, after rope_theta, rope_scaling,
+/// rope_parameters and what else the family has.
 void readRotary(Config &config, Model &model, int64_t sequence);
 
 /// The module of a model.

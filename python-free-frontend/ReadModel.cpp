@@ -64,11 +64,11 @@ static std::string readActivation(Config &config, const Key<StringRef> &key) {
   if (!key.alias.empty())
     config.alias(key.name, key.alias);
   std::string name = config.text(key.name, key.otherwise);
-  static const StringRef known[] = {"gelu", "gelu_new", "gelu_pytorch_tanh", "silu",
-                                    "swish", "relu",    "relu2"};
+  static const StringRef known[] = {"gelu", "gelu_new", "gelu_pytorch_tanh", "silu", "swish",
+                                    "relu", "relu2"};
   if (!llvm::is_contained(known, name))
-    config.error(key.name) << "\"" << key.name << "\": activation \"" << name
-                           << "\" is not known; " << llvm::join(ArrayRef(known), ", ") << " are";
+    config.error(key.name) << "\"" << key.name << "\": activation \"" << name << "\" is not known; "
+                           << llvm::join(ArrayRef(known), ", ") << " are";
   return name;
 }
 
@@ -82,14 +82,12 @@ void meshwright::frontend::useDefaultSequence(ModelOptions &options, int64_t pos
 static void checkHeads(Config &config, const Model &m, bool ownHeadDim) {
   const Family &f = m.family;
   if (!config.failed() && !ownHeadDim && m.hidden % m.heads)
-    config.error(f.heads.name) << f.hidden.name << " = " << m.hidden
-                               << " cannot be divided among " << f.heads.name << " = " << m.heads
-                               << " heads; change one of them"
+    config.error(f.heads.name) << f.hidden.name << " = " << m.hidden << " cannot be divided among "
+                               << f.heads.name << " = " << m.heads << " heads; change one of them"
                                << (f.headDim.name.empty() ? "" : " or give \"head_dim\"");
   if (!config.failed() && m.heads % m.kvHeads)
-    config.error(f.kvHeads.name) << f.heads.name << " = " << m.heads
-                                 << " cannot be divided among " << f.kvHeads.name << " = "
-                                 << m.kvHeads << "; change one of them";
+    config.error(f.kvHeads.name) << f.heads.name << " = " << m.heads << " cannot be divided among "
+                                 << f.kvHeads.name << " = " << m.kvHeads << "; change one of them";
   // Each pair of a head's elements has a frequency in the text of the program.
   if (constexpr int64_t most = 65536; f.rotary.used && !config.failed() && m.headDim > most)
     config.error(ownHeadDim ? f.headDim.name : f.heads.name)

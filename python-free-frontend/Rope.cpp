@@ -34,8 +34,8 @@ struct Scaling {
     for (StringRef key : keys)
       if (!object.has(key))
         object.error(object.has("type") && !object.has("rope_type") ? "type" : "rope_type")
-            << type << " rope scaling needs "
-            << (keys.size() == 1 && key == "factor" ? "a " : "") << "\"" << key << "\"";
+            << type << " rope scaling needs " << (keys.size() == 1 && key == "factor" ? "a " : "")
+            << "\"" << key << "\"";
     return !object.failed();
   }
 };
@@ -218,8 +218,8 @@ static int64_t readTurned(Config &config, Config *scaling, const Model &m) {
 
 static void checkTurned(Config &config, const Model &m) {
   const Family &f = m.family;
-  StringRef head = !f.headDim.name.empty() && config.has(f.headDim.name) ? f.headDim.name
-                                                                         : f.heads.name;
+  StringRef head =
+      !f.headDim.name.empty() && config.has(f.headDim.name) ? f.headDim.name : f.heads.name;
   if (m.headDim % 2) {
     config.error(head)
         << "\"" << head
@@ -237,13 +237,12 @@ void meshwright::frontend::readRotary(Config &config, Model &m, int64_t sequence
   const Rotary &rotary = m.family.rotary;
   if (!rotary.theta.alias.empty())
     config.alias(rotary.theta.name, rotary.theta.alias);
-  double theta = rotary.theta.name.empty() ? rotary.theta.otherwise
-                                           : config.positive(rotary.theta.name,
-                                                             rotary.theta.otherwise);
+  double theta = rotary.theta.name.empty()
+                     ? rotary.theta.otherwise
+                     : config.positive(rotary.theta.name, rotary.theta.otherwise);
   double windowTheta = rotary.windowTheta.name.empty()
                            ? rotary.windowTheta.otherwise
-                           : config.positive(rotary.windowTheta.name,
-                                             rotary.windowTheta.otherwise);
+                           : config.positive(rotary.windowTheta.name, rotary.windowTheta.otherwise);
   if (!rotary.original.name.empty())
     m.originalPositions = config.optionalSize(rotary.original.name, rotary.original.otherwise);
   std::optional<Config> scaling, parameters;

@@ -59,7 +59,8 @@ LogicalResult StorageAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
   if (period == 0 && !listed)
     return success();
   if (period < 1 || !listed || runs.size() % 3 != 0 || full < 1 || full % period != 0)
-    return emitError() << "rows of '" << tensor << "' that repeat need a period that divides `full` "
+    return emitError() << "rows of '" << tensor
+                       << "' that repeat need a period that divides `full` "
                        << "and runs of begin, count and step, found period " << period << ", full "
                        << full << " and " << (runs ? runs.size() : 0) << " numbers in runs";
   for (int64_t i = 0; i < runs.size(); i += 3)

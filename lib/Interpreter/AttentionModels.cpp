@@ -120,7 +120,8 @@ static LogicalResult attention(train::AttentionOp op, ArrayRef<Tensor> operands,
 
 /// With weights p = softmax(scores), w = p * mask, out = w v:
 ///   dv += w dout, dw = dout v, dp = dw * mask,
-///   dscores = p (dp - sum(p dp)), times 1 - (score / cap)^2 if there is a cap, dq += scale dscores k, dk += scale dscores q.
+///   dscores = p (dp - sum(p dp)), times 1 - (score / cap)^2 if there is a cap, dq += scale dscores
+///   k, dk += scale dscores q.
 static LogicalResult attentionGrad(train::AttentionGradOp op, ArrayRef<Tensor> operands,
                                    SmallVectorImpl<Tensor> &results, RankContext &) {
   Shape shape(op, operands[1], operands[2], operands[3], operands.drop_front(6));

@@ -149,8 +149,9 @@ static FileSlice fileSliceOf(train::VariableOp variable, ArrayRef<int64_t> layer
 
 /// Calls body(offset in the file's box, size of it, offset in the variable's box) for each part
 /// of a layer that lies evenly in its file tensor, row by row where rows have a step.
-static void forEachPart(train::VariableOp variable, const FileSlice &slice,
-                        function_ref<void(ArrayRef<int64_t>, ArrayRef<int64_t>, ArrayRef<int64_t>)> body) {
+static void
+forEachPart(train::VariableOp variable, const FileSlice &slice,
+            function_ref<void(ArrayRef<int64_t>, ArrayRef<int64_t>, ArrayRef<int64_t>)> body) {
   SmallVector<int64_t> whole(slice.box.size(), 0);
   train::StorageAttr storage = variable.getStorageAttr();
   if (!storage || storage.getPeriod() == 0)

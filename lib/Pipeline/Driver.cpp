@@ -36,8 +36,8 @@ static constexpr const char *usage =
     "  meshwright help [COMMAND]                   show this, or a command's flags\n"
     "  meshwright --version                        show the version\n";
 
-static const std::vector<std::string> commands = {"compile",  "fit",  "inspect", "models", "schedule",
-                                                  "diff",     "run",  "plot",    "replay", "help"};
+static const std::vector<std::string> commands = {"compile", "fit", "inspect", "models", "schedule",
+                                                  "diff",    "run", "plot",    "replay", "help"};
 
 static Error listModels(llvm::ArrayRef<std::string> args) {
   static constexpr const char *modelsUsage =

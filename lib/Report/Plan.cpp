@@ -132,8 +132,8 @@ static plan::Storage storageOf(train::VariableOp op, ArrayRef<int64_t> layerShap
     SmallVector<int64_t> shape(layerShape);
     if (storage.getTranspose())
       std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
-    result.slice = plan::StorageSlice{storage.getDim(), storage.getOffset(),
-                                      shape[storage.getDim()], storage.getFull(), {}, {}};
+    result.slice = plan::StorageSlice{
+        storage.getDim(), storage.getOffset(), shape[storage.getDim()], storage.getFull(), {}, {}};
     if (storage.getPeriod()) {
       result.slice->period = storage.getPeriod();
       result.slice->runs = plan::Shape(storage.getRuns().asArrayRef().vec());

@@ -75,6 +75,20 @@ module {
 // -----
 
 module {
+  // CHECK-LABEL: func.func @capped
+  // CHECK: train.attention {{.*}} {cap = 5.000000e+01 : f64, exec.reason = "scores are capped; cuDNN's kernels that are used here have no cap"}
+  func.func @capped(%q: tensor<2x128x4x64xbf16>) -> tensor<2x128x4x64xbf16> {
+    // expected-error @+1 {{cannot be cuDNN's: scores are capped; cuDNN's kernels that are used here have no cap; --attention auto or generated works}}
+    %out, %lse = train.attention %q, %q, %q scale 0.125 causal {cap = 50.0 : f64}
+        : (tensor<2x128x4x64xbf16>, tensor<2x128x4x64xbf16>, tensor<2x128x4x64xbf16>)
+          -> (tensor<2x128x4x64xbf16>, tensor<2x4x128xf32>)
+    return %out : tensor<2x128x4x64xbf16>
+  }
+}
+
+// -----
+
+module {
   // CHECK-LABEL: func.func @narrow
   // CHECK: train.attention {{.*}} {exec.reason = "heads have 20 elements; cuDNN's have a multiple of 8"}
   func.func @narrow(%q: tensor<2x16x4x20xbf16>) -> tensor<2x16x4x20xbf16> {

@@ -18,7 +18,7 @@ namespace meshwright {
 
 /// Rows of a variable that lie evenly in the file's tensor.
 struct StoredRows {
-  int64_t row;     ///< the first one's number in the variable
+  int64_t row; ///< the first one's number in the variable
   int64_t count;
   int64_t fileRow; ///< the first one's number in the file's tensor
   int64_t step;    ///< from one to the next there

@@ -254,7 +254,8 @@ static bool readPiece(const SafeTensorsReader &file, const Piece &piece) {
   const auto *tensor = file.find(storageName(*piece.variable, piece.layer));
   ElementType type = piece.variable->type;
   for (const StoredPart &part : storedParts(*piece.variable, piece.begin, piece.extent)) {
-    auto *from = const_cast<unsigned char *>(tensor->data) + part.fileOffset * bytesOf(tensor->type);
+    auto *from =
+        const_cast<unsigned char *>(tensor->data) + part.fileOffset * bytesOf(tensor->type);
     int64_t first = 0;
     for (size_t d = 0; d < part.first.size(); ++d)
       first += part.first[d] * piece.localStrides[d];

@@ -131,8 +131,7 @@ static Initializer initializerOf(const plan::Initializer &init, const std::strin
 }
 
 /// That each row of a slice is one of the file's.
-static void checkRuns(const StorageSlice &slice, const std::string &path,
-                      const std::string &name) {
+static void checkRuns(const StorageSlice &slice, const std::string &path, const std::string &name) {
   if (!slice.period && !slice.runs)
     return;
   bool possible = slice.period && slice.runs && *slice.period > 0 && !slice.runs->empty() &&

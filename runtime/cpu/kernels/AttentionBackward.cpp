@@ -91,7 +91,8 @@ static inline void differentiateGroup(const BackwardCall &call, const Mask &mask
       } else {
         store(weightLine + column, weight);
       }
-      store(slopeLine + column, cap > 0 ? weight * (slope - delta) * bend : weight * (slope - delta));
+      store(slopeLine + column,
+            cap > 0 ? weight * (slope - delta) * bend : weight * (slope - delta));
     }
   }
 }

@@ -113,7 +113,7 @@ def bad_compile(golden):
     refused("cut.json", "not valid JSON", "truncated", model=write("cut.json", config[:100]))
     refused("bad.json", "not valid JSON", model=write("bad.json", config.replace(":", "=", 1)))
     refused("empty.json", "not valid JSON", model=write("empty.json", ""))
-    refused("other.json", "mixtral", "gpt2, llama", model=write("other.json", config.replace("gpt2", "mixtral", 1)))
+    refused("other.json", "mixtral", "gpt2, gpt_bigcode", model=write("other.json", config.replace("gpt2", "mixtral", 1)))
     refused("model.safetensors", "not valid JSON", model=golden.weights)
     refused("cut.mlir", "cut.mlir:", model=write("cut.mlir", "module {\n  func.func @loss("), batch=None, seq=None)
     refuses(["meshwright", "compile", "-o", "out"], "no model given", "config.json")
