@@ -65,6 +65,9 @@ public:
   /// A nested object; nothing where the key is absent or null.
   std::optional<Config> object(llvm::StringRef key);
 
+  /// Says that `key` says nothing beside the others that are there.
+  void ignore(llvm::StringRef key) { used.insert(key); }
+
   /// Says that `alias` is another spelling of `key`.
   void alias(llvm::StringRef key, llvm::StringRef alias);
 

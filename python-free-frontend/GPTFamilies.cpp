@@ -197,11 +197,13 @@ static Family falcon() {
   f.names.qkv = "self_attention.query_key_value";
   f.names.o = "self_attention.dense";
   f.ignored.insert(f.ignored.end(), {"num_kv_heads", "n_head_kv"});
-  f.fixed = {{"multi_query", {"true"}, "each head has a key and a value of its own"},
-             {"parallel_attn", {"true"}, "the MLP reads what attention gives"},
-             {"alibi", {"false"}, "positions are biases of scores"},
-             {"num_ln_in_parallel_attn", {"null", "1"}, "there are two norms"},
-             {"hidden_dropout", {"0.0", "0"}, "the sum of attention and MLP drops elements"}};
+  f.fixed = {
+      {"multi_query", {"true"}, "each head has a key and a value of its own"},
+      {"parallel_attn", {"true"}, "the MLP reads what attention gives"},
+      {"alibi", {"false"}, "positions are biases of scores"},
+      {"apply_residual_connection_post_layernorm", {"false"}, "the residual stream is another one"},
+      {"num_ln_in_parallel_attn", {"null", "1"}, "there are two norms"},
+      {"hidden_dropout", {"0.0", "0"}, "the sum of attention and MLP drops elements"}};
   return f;
 }
 
@@ -214,10 +216,12 @@ static Family falconNew() {
   f.names.attentionNorm = "ln_attn";
   f.names.mlpNorm = "ln_mlp";
   f.ignored = {"pad_token_id", "classifier_dropout", "multi_query"};
-  f.fixed = {{"parallel_attn", {"true"}, "the MLP reads what attention gives"},
-             {"alibi", {"false"}, "positions are biases of scores"},
-             {"num_ln_in_parallel_attn", {"null", "2"}, "there is one norm"},
-             {"hidden_dropout", {"0.0", "0"}, "the sum of attention and MLP drops elements"}};
+  f.fixed = {
+      {"parallel_attn", {"true"}, "the MLP reads what attention gives"},
+      {"alibi", {"false"}, "positions are biases of scores"},
+      {"apply_residual_connection_post_layernorm", {"false"}, "the residual stream is another one"},
+      {"num_ln_in_parallel_attn", {"null", "2"}, "there is one norm"},
+      {"hidden_dropout", {"0.0", "0"}, "the sum of attention and MLP drops elements"}};
   return f;
 }
 

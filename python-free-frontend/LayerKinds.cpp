@@ -40,6 +40,12 @@ static void readLayerTypes(Config &config, const Family &family, int64_t listed,
                << "\" null; set both or list full_attention only";
 }
 
+static int64_t readEvery(Config &config, const Key<int64_t> &key) {
+  if (!key.alias.empty())
+    config.alias(key.name, key.alias);
+  return config.size(key.name, key.otherwise);
+}
+
 Windows meshwright::frontend::readWindows(Config &config, const Family &family, int64_t listed,
                                           int64_t layers) {
   const LayerKinds &kinds = family.kinds;
@@ -50,10 +56,11 @@ Windows meshwright::frontend::readWindows(Config &config, const Family &family, 
       windows.size = std::nullopt;
     int64_t full = kinds.fullLayers.empty() ? 0 : config.count(kinds.fullLayers, 28);
     int64_t every = kinds.fullEvery.otherwise;
-    if (!kinds.fullEvery.name.empty()) {
-      if (!kinds.fullEvery.alias.empty())
-        config.alias(kinds.fullEvery.name, kinds.fullEvery.alias);
-      every = config.size(kinds.fullEvery.name, every);
+    if (kinds.listed && config.has("layer_types")) {
+      config.ignore(kinds.fullEvery.name);
+      config.ignore(kinds.fullEvery.alias);
+    } else if (!kinds.fullEvery.name.empty()) {
+      every = readEvery(config, kinds.fullEvery);
     }
     for (int64_t i = full; windows.size && i < layers; ++i)
       windows.windowed[i] = every == 0 || (i + 1) % every != 0;

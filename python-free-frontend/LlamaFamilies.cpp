@@ -82,6 +82,9 @@ static Family phi3() {
   f.names.activation = "mlp.activation_fn";
   // transformers drops no embeddings, whatever embd_pdrop says.
   f.ignored = {"embd_pdrop"};
+  f.fixed = {{"interpolate_factor", {"1"}, "positions are interpolated"},
+             {"full_attn_mod", {"1"}, "some layers have windows"},
+             {"lm_head_bias", {"false"}, "the head has a bias"}};
   return f;
 }
 
