@@ -46,7 +46,7 @@ struct LayerKinds {
   Key<std::optional<int64_t>> window; ///< without a name: no layer has one
   StringRef use = {};                 ///< a flag that must be true for windows
   StringRef fullLayers = {};          ///< the key that counts first layers without a window
-  Key<int64_t> fullEvery = {};        ///< a layer whose number from 1 is a multiple has no window
+  Key<int64_t> fullEvery = {};        ///< a multiple of this, counted from 1, has no window
   bool listed = false;                ///< "layer_types" lists the layers
 };
 
@@ -68,7 +68,7 @@ struct Rotary {
   Key<int64_t> width = {};                   ///< or the number of its elements
   bool interleaved = false;                  ///< pairs are neighbours in files
   StringRef layers = {};           ///< the key that lists 1 for layers that turn, 0 for others
-  Key<int64_t> unturnedEvery = {}; ///< where it is absent: each so manieth layer does not turn
+  Key<int64_t> unturnedEvery = {}; ///< without it: a multiple of this, from 1, does not turn
   Turns turns = Turns::All;
 };
 
