@@ -203,3 +203,38 @@ exec.program @reverse {
 }
 // KEPT-LABEL: exec.program @reverse
 // KEPT: exec.buffer "kept" activation : memref<3x8xf32>
+
+// -----
+
+// The value may be read through a view of a view, which goes with its memory.
+func.func private @next(%x: tensor<8xf32>) -> tensor<8xf32> attributes {exec.kernel, exec.workspace = 0 : i64} {
+  %0 = train.add %x, %x : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+exec.program @views {
+  %in = exec.buffer "in" input input "in" : memref<8xf32>
+  %out = exec.buffer "out" output output "out" : memref<1x8xf32>
+  %x = exec.buffer "x" temporary : memref<8xf32>
+  %h = exec.buffer "h" temporary : memref<8xf32>
+  %kept = exec.buffer "kept" activation : memref<3x8xf32>
+  exec.launch @next ins(%in : memref<8xf32>) outs(%x : memref<8xf32>)
+  exec.loop %i = 3 {
+    %slot = exec.slot %kept[%i] : memref<3x8xf32> -> memref<8xf32>
+    exec.copy %x to %slot : memref<8xf32> to memref<8xf32>
+    exec.launch @next ins(%x : memref<8xf32>) outs(%h : memref<8xf32>)
+    exec.launch @next ins(%h : memref<8xf32>) outs(%x : memref<8xf32>)
+  }
+  %rows = exec.view %x : memref<8xf32> -> memref<2x4xf32>
+  %row = exec.view %rows : memref<2x4xf32> -> memref<1x8xf32>
+  exec.copy %row to %out : memref<1x8xf32> to memref<1x8xf32>
+  exec.loop %i = 3 reverse {
+    %slot = exec.slot %kept[%i] : memref<3x8xf32> -> memref<8xf32>
+    exec.launch @next ins(%slot : memref<8xf32>) outs(%h : memref<8xf32>)
+  }
+}
+// CHECK-LABEL: exec.program @views
+// CHECK-NOT: exec.buffer "x"
+// CHECK: %[[STACK:.*]] = exec.buffer "kept" activation offset {{.*}} : memref<4x8xf32>
+// CHECK-NOT: memref<2x4xf32>
+// CHECK: %[[LAST:.*]] = exec.view %[[STACK]] from 24 : memref<4x8xf32> -> memref<1x8xf32>
+// CHECK: exec.copy %[[LAST]] to

@@ -196,6 +196,16 @@ bool Carrier::isPossible() {
          findNext(carriedUses) && findEnd(carriedUses) && stackIsFree(stackUses);
 }
 
+/// Erases views of `memory`, and of these, that nobody uses.
+static void eraseUnusedViews(Value memory) {
+  for (Operation *user : llvm::make_early_inc_range(memory.getUsers()))
+    if (auto view = dyn_cast<ViewOp>(user)) {
+      eraseUnusedViews(view.getResult());
+      if (view->use_empty())
+        view->erase();
+    }
+}
+
 /// Gives each operand `memory` in the shape that it had.
 static void replace(ArrayRef<OpOperand *> operands, Value memory, int64_t offset = 0) {
   for (OpOperand *operand : operands) {
@@ -234,9 +244,7 @@ void Carrier::rewrite() {
   replace(here, slot.getSlice());
   replace(next, following);
   copy.erase();
-  for (Operation *user : llvm::make_early_inc_range(carried->getUsers()))
-    if (isa<ViewOp>(user) && user->use_empty())
-      user->erase();
+  eraseUnusedViews(carried.getMemory());
   if (carried->use_empty())
     carried->erase();
 }
