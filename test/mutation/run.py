@@ -48,7 +48,7 @@ TESTS = {
     "lib/Codegen": (COMPILER + ["CodegenTests", "CUDACodegenTests"],
                     [unit("CodegenTests"), lit("Codegen/[^C]"), unit("CUDACodegenTests"), lit(GOLDEN)]),
     "lib/Interpreter": (COMPILER + ["InterpreterTests"], [unit("InterpreterTests"), lit("Interpreter/")]),
-    "lib/Report|lib/Pipeline": (COMPILER, [lit("Pipeline/|Report/|EndToEnd/.*(report|inspect|recipe|effects|plans|diff)")]),
+    "lib/Report|lib/Pipeline|include/meshwright/runtime/VisiblePairs": (COMPILER, [lit("Pipeline/|Report/|EndToEnd/.*(report|inspect|recipe|effects|plans|diff)")]),
     "python-free-frontend": (COMPILER + ["FrontendTests"], [unit("FrontendTests"), lit("Frontend/"), lit(GOLDEN)]),
     "runtime": (["runtime"], [["ctest", "--test-dir", "build/runtime", "-j2", "--stop-on-failure", "-Q"],
                               lit(GOLDEN + "|EndToEnd/.*(resume|kill|bad)")]),
