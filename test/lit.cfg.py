@@ -19,6 +19,8 @@ config.substitutions += [("%all", "--all" if everything else ""), *((part, "") f
 config.environment["PATH"] = os.pathsep.join(
     [os.path.join(config.meshwright_build, "bin"), config.llvm_tools, os.environ["PATH"]])
 config.environment["OMP_NUM_THREADS"] = "1"
+# glibc overwrites memory that is freed or new, so that a read of either is no matter of luck.
+config.environment["MALLOC_PERTURB_"] = "165"
 config.environment["MESHWRIGHT_BUILD"] = config.meshwright_build
 config.environment["MESHWRIGHT_LLVM"] = os.path.dirname(config.llvm_tools)
 

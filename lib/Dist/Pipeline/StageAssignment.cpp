@@ -45,7 +45,7 @@ void StageAssigner::findHomes() {
   for (Operation &op : ops.function.getBody().front().without_terminator()) {
     if (&op == ops.loop) {
       for (OpResult result : op.getResults())
-        if (const Part *part = ops.partOf(end->getOperand(result.getResultNumber())))
+        if (std::optional<Part> part = ops.partOf(end->getOperand(result.getResultNumber())))
           setHome(result, stageOf[part->chunk], stageOf[part->chunk]);
       continue;
     }

@@ -10,10 +10,10 @@ using namespace meshwright;
 using namespace meshwright::dist;
 using planner::TaskKind;
 
-const Part *MicrobatchOps::partOf(Value value) const {
+std::optional<Part> MicrobatchOps::partOf(Value value) const {
   Operation *op = value.getDefiningOp();
   auto found = op ? parts.find(op) : parts.end();
-  return found == parts.end() ? nullptr : &found->second;
+  return found == parts.end() ? std::nullopt : std::optional(found->second);
 }
 
 /// The function that `repeat` calls; floor 2 has checked that it exists.
@@ -168,7 +168,7 @@ void ChunkAssigner::assign(Operation *op) {
     Operation *source = operand.getDefiningOp();
     if (!source || ops.isFree(source) || pending.contains(source))
       continue;
-    const Part *part = ops.partOf(operand);
+    std::optional<Part> part = ops.partOf(operand);
     if (!part)
       return; // It comes after the microbatch's end, and so does this.
     (part->kind == TaskKind::forward ? before : behind).push_back(part->chunk);
@@ -225,7 +225,7 @@ SmallVector<Value> ChunkAssigner::termsOf(Value value) {
   if (!op || !ops.parts.contains(op) || !value.hasOneUse())
     return {value};
   if (auto add = dyn_cast<train::AddOp>(op)) {
-    const Part *a = ops.partOf(add.getLhs()), *b = ops.partOf(add.getRhs());
+    std::optional<Part> a = ops.partOf(add.getLhs()), b = ops.partOf(add.getRhs());
     if (!a || !b || add.getLhs().getType() != add.getRhs().getType())
       return {value};
     SmallVector<Value> terms = termsOf(add.getLhs());

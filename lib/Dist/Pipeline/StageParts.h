@@ -46,8 +46,9 @@ struct MicrobatchOps {
   llvm::DenseMap<mlir::Operation *, Part> parts;
 
   int64_t count() const { return loop ? const_cast<train::RepeatOp &>(loop).getCount() : 1; }
-  /// The part that computes a value, or null: an argument, or free.
-  const Part *partOf(mlir::Value value) const;
+  /// The part that computes a value, or nothing: an argument, or free. It is a copy, because
+  /// `parts` moves as it grows.
+  std::optional<Part> partOf(mlir::Value value) const;
   /// Whether an op of the block or of `function` may be repeated where it is read.
   bool isFree(mlir::Operation *op) const { return free.contains(op); }
 

@@ -197,7 +197,7 @@ void StageEmitter::finish() {
     if (&op == ops.loop) {
       for (OpResult result : op.getResults()) {
         Value total = end->getOperand(result.getResultNumber());
-        if (const Part *part = ops.partOf(total); part && inputs.stageOf[part->chunk] == stage)
+        if (std::optional<Part> part = ops.partOf(total); part && inputs.stageOf[part->chunk] == stage)
           map.map(result, made.lookup({total, ops.count() - 1}));
         else if (!part)
           map.map(result, outer(ops.loop.getCarry()[result.getResultNumber()]));
