@@ -534,6 +534,66 @@ def Exec_AttentionGradOp : Exec_AttentionBase<"attention_grad"> {
 }
 
 //===----------------------------------------------------------------------===//
+// Mixtures of experts
+//===----------------------------------------------------------------------===//
+
+def Exec_RouteOp : Exec_Op<"route"> {
+  let summary = "mw_route";
+  let description = [{
+    mask: [b, s, experts] of f32, bf16 or f16; chosen, rows: [k, b, s], choices, experts:
+    [b, s, k], all i32, as `train.route` describes them.
+  }];
+  let arguments = (ins Reads<Exec_MemRef>:$mask, Writes<Exec_MemRef>:$chosen, Writes<Exec_MemRef>:$rows,
+                       Writes<Exec_MemRef>:$choices, Writes<Exec_MemRef>:$experts);
+  let assemblyFormat = [{
+    $mask `to` $chosen `,` $rows `,` $choices `,` $experts attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Exec_GroupedMatmulOp : Exec_Op<"grouped_matmul"> {
+  let summary = "mw_grouped_matmul";
+  let description = [{
+    x: [rows.., k], weight: [e, n, k], with `transposed` [e, k, n], y: [rows.., n], of one of the
+    types f32, bf16 and f16; experts: [rows..] i32, ascending. y[r] = op(weight[experts[r]]) x[r],
+    0 for an expert outside [0, e). How large the workspace is, if there is one, is the target's
+    to say.
+  }];
+  let arguments = (ins Reads<Exec_MemRef>:$x, Reads<Exec_MemRef>:$weight, Reads<Exec_MemRef>:$experts,
+                       Writes<Exec_MemRef>:$y, Writes<Optional<Exec_MemRef>>:$workspace,
+                       UnitAttr:$transposed);
+  let assemblyFormat = [{
+    $x `,` $weight `of` $experts `to` $y (`transposed` $transposed^)? (`workspace` `(` $workspace^ `)`)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The product that it would be if all rows were of one expert.
+    ::meshwright::exec::ProductShape getShape();
+  }];
+}
+
+def Exec_GroupedMatmulGradOp : Exec_Op<"grouped_matmul_grad", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "mw_grouped_matmul_grad";
+  let description = [{
+    dy: [rows.., m], x: [rows.., n], experts: [rows..] i32, ascending, result: [e, m, n].
+    result[i] = sum of dy[r] x[r]^T over the rows r of expert i, added to what is there with
+    `accumulates`. Types as of `exec.matmul`.
+  }];
+  let arguments = (ins Exec_MemRef:$dy, Exec_MemRef:$x, Exec_MemRef:$experts, Exec_MemRef:$result,
+                       Optional<Exec_MemRef>:$workspace, UnitAttr:$accumulates);
+  let assemblyFormat = [{
+    $dy `,` $x `of` $experts `to` $result (`accumulates` $accumulates^)? (`workspace` `(` $workspace^ `)`)?
+    attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The product that it would be if all rows were of one expert.
+    ::meshwright::exec::ProductShape getShape();
+  }];
+}
+
+//===----------------------------------------------------------------------===//
 // Communication
 //===----------------------------------------------------------------------===//
 

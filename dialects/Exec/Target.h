@@ -133,6 +133,9 @@ public:
   /// Scratch bytes of a product, and of attention or its gradient under a choice of library
   /// (or null).
   virtual int64_t getProductWorkspace(const ProductShape &product) const { return 0; }
+  /// Whether there is a library for mixtures of experts; its products take as much scratch memory
+  /// as one of all rows.
+  virtual bool hasExperts() const { return false; }
   virtual int64_t getAttentionWorkspace(const MwAttention &shape, bool backward,
                                         mlir::Attribute library) const {
     return 0;

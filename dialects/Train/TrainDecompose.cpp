@@ -3,11 +3,10 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 // The formulas of generated kernels, for every target: arith and math ops on
-// whole tensors and train's structural primitives. Element-wise text reads like
-// the mathematics through the small expression type below.
+// whole tensors and train's structural primitives, in the words of Expr.h.
 //
 //===----------------------------------------------------------------------===//
-#include "Train/Train.h"
+#include "Expr.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -16,79 +15,11 @@
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::train;
+using namespace meshwright::train::formula;
 
 static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 namespace {
-/// Builds expressions over tensors of one shape.
-struct Expr {
-  OpBuilder *b;
-  Location loc;
-  Value v;
-
-  Expr with(Value value) const { return {b, loc, value}; }
-  /// A constant of this expression's type.
-  Expr constant(double value) const {
-    auto type = tensor(v);
-    Attribute element = isa<FloatType>(type.getElementType())
-                            ? Attribute(b->getFloatAttr(type.getElementType(), value))
-                            : Attribute(b->getIntegerAttr(type.getElementType(), int64_t(value)));
-    return with(arith::ConstantOp::create(*b, loc, DenseElementsAttr::get(type, element)));
-  }
-  /// This value repeated along all dimensions of `like` that it has not; its
-  /// own are matched from the last, or from the first with `rows`.
-  Expr to(Value like, bool rows = false) const {
-    auto wide = tensor(like), narrow = tensor(v);
-    if (wide.getRank() == narrow.getRank())
-      return *this;
-    int64_t missing = wide.getRank() - narrow.getRank();
-    int64_t first = rows ? narrow.getRank() : 0;
-    auto type = RankedTensorType::get(wide.getShape(), narrow.getElementType());
-    return with(BroadcastOp::create(*b, loc, type, v,
-                                    llvm::to_vector(llvm::seq<int64_t>(first, first + missing))));
-  }
-  /// Reduced over the last dimension, or over all but it.
-  Expr overLast(ReduceKind kind = ReduceKind::Sum) const {
-    return with(ReduceOp::create(*b, loc, kind, v, {tensor(v).getRank() - 1}));
-  }
-  Expr overRows() const {
-    if (tensor(v).getRank() == 1)
-      return *this;
-    return with(ReduceOp::create(*b, loc, ReduceKind::Sum, v,
-                                 llvm::to_vector(llvm::seq<int64_t>(0, tensor(v).getRank() - 1))));
-  }
-  Expr overAll() const {
-    if (tensor(v).getRank() == 0)
-      return *this;
-    return with(ReduceOp::create(*b, loc, ReduceKind::Sum, v,
-                                 llvm::to_vector(llvm::seq<int64_t>(0, tensor(v).getRank()))));
-  }
-};
-
-Expr operator+(Expr x, Expr y) { return x.with(arith::AddFOp::create(*x.b, x.loc, x.v, y.v)); }
-Expr operator-(Expr x, Expr y) { return x.with(arith::SubFOp::create(*x.b, x.loc, x.v, y.v)); }
-Expr operator*(Expr x, Expr y) { return x.with(arith::MulFOp::create(*x.b, x.loc, x.v, y.v)); }
-Expr operator/(Expr x, Expr y) { return x.with(arith::DivFOp::create(*x.b, x.loc, x.v, y.v)); }
-Expr operator+(Expr x, double y) { return x + x.constant(y); }
-Expr operator*(Expr x, double y) { return x * x.constant(y); }
-Expr operator*(double x, Expr y) { return y.constant(x) * y; }
-Expr operator-(double x, Expr y) { return y.constant(x) - y; }
-Expr operator/(double x, Expr y) { return y.constant(x) / y; }
-
-template <typename Op> Expr apply(Expr x) { return x.with(Op::create(*x.b, x.loc, x.v)); }
-Expr exp(Expr x) { return apply<math::ExpOp>(x); }
-Expr sqrt(Expr x) { return apply<math::SqrtOp>(x); }
-Expr sigmoid(Expr x) { return 1.0 / (1.0 - -1.0 * exp(-1.0 * x)); }
-Expr maximum(Expr x, Expr y) { return x.with(arith::MaximumFOp::create(*x.b, x.loc, x.v, y.v)); }
-Expr minimum(Expr x, Expr y) { return x.with(arith::MinimumFOp::create(*x.b, x.loc, x.v, y.v)); }
-Expr greater(Expr x, double y) {
-  return x.with(
-      arith::CmpFOp::create(*x.b, x.loc, arith::CmpFPredicate::OGT, x.v, x.constant(y).v));
-}
-Expr select(Expr condition, Expr x, Expr y) {
-  return x.with(arith::SelectOp::create(*x.b, x.loc, condition.v, x.v, y.v));
-}
-
 //===--- integers, for random bits ------------------------------------------===//
 
 Expr addI(Expr x, Expr y) { return x.with(arith::AddIOp::create(*x.b, x.loc, x.v, y.v)); }
@@ -114,7 +45,6 @@ std::pair<Expr, Expr> philox(Expr c0, Expr c1, Expr c2, Expr c3, Expr k0, Expr k
   return {c0, c1};
 }
 
-Expr expr(OpBuilder &b, Location loc, Value v) { return {&b, loc, v}; }
 /// Row statistics count elements of the last dimension.
 double width(Value x) { return tensor(x).getShape().back(); }
 } // namespace

@@ -756,14 +756,14 @@ LogicalResult BroadcastOp::verify() {
 }
 
 LogicalResult GatherRowsOp::verify() {
-  auto table = tensor(getTable()), y = tensor(getY());
-  SmallVector<int64_t> shape(tensor(getIds()).getShape());
-  if (table.getRank() > 0)
-    llvm::append_range(shape, table.getShape().drop_front());
-  auto want = RankedTensorType::get(shape, table.getElementType());
-  if (table.getRank() == 0 || y != want)
-    return emitOpError("cannot make ") << y << " of rows of " << table << " that "
-                                       << getIds().getType() << " says";
+  auto table = tensor(getTable()), ids = tensor(getIds()), y = tensor(getY());
+  int64_t inner = y.getRank() - ids.getRank();
+  if (inner < 0 || inner >= table.getRank() ||
+      y.getShape().take_front(ids.getRank()) != ids.getShape() ||
+      y.getShape().take_back(inner) != table.getShape().take_back(inner) ||
+      y.getElementType() != table.getElementType())
+    return emitOpError("cannot make ")
+           << y << " of rows of " << table << " that " << ids << " says";
   return success();
 }
 

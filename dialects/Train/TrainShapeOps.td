@@ -143,10 +143,11 @@ def Train_IotaOp : Train_Op<"iota", [Pure, IsPrimitive]> {
 }
 
 def Train_GatherRowsOp : Train_Op<"gather_rows", [Pure, IsPrimitive]> {
-  let summary = "y[r.., c] = table[ids[r..], c]";
+  let summary = "y[r.., c..] = table[ids[r..], c..]";
   let description = [{
-    table: [rows, d], ids: [...], y: [..., d] of the table's element type. Only inside
-    kernels.
+    table: [rows.., d..], ids: [...], y: [..., d..] of the table's element type: as many
+    dimensions of the table are a row as y has behind those of ids, and the others
+    number the rows together. Only inside kernels.
   }];
   let arguments = (ins Train_Any:$table, Train_Ids:$ids);
   let results = (outs Train_Any:$y);

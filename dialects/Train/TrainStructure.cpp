@@ -31,6 +31,10 @@ std::optional<int64_t> train::moduleSize(ModuleOp module, StringRef name) {
   return size ? std::optional(size.getInt()) : std::nullopt;
 }
 
+int64_t VariableOp::getNumbered() {
+  return int64_t(getStacked()) + (getStorage() && hasExpertTensors(getStorage()->getTensor()));
+}
+
 LogicalResult VariableOp::verify() {
   auto type = dyn_cast<RankedTensorType>(getType());
   if (!type || !type.hasStaticShape())
@@ -42,6 +46,10 @@ LogicalResult VariableOp::verify() {
   if (getStacked() && getStorage() && !layerTensorName(getStorage()->getTensor(), 0))
     return emitOpError("is stacked, so its storage name needs '{layer}', found '")
            << getStorage()->getTensor() << "'";
+  if (getNumbered() > getCounts())
+    return emitOpError("has a tensor for each expert, so it needs 'experts'");
+  if (getCounts() > type.getRank())
+    return emitOpError("has no dimension to count experts");
   return success();
 }
 

@@ -102,7 +102,7 @@ Value LoopNestValues::destination(const Root &root, const Columns *columns) {
     // Of an id that is no row, `emitRoot` adds zeros to row 0.
     Value id = eval(root.ids, nullptr);
     Value zero = arith::ConstantIntOp::create(b, loc, 0, 32);
-    id = arith::SelectOp::create(b, loc, rowExists(id, type), id, zero);
+    id = arith::SelectOp::create(b, loc, rowExists(id, type.getDimSize(0)), id, zero);
     row = arith::ExtSIOp::create(b, loc, b.getI64Type(), id);
   }
   if (row) {
@@ -119,7 +119,7 @@ void LoopNestValues::emitRoot(const Root &root, const Columns &columns, Value va
     auto kind = root.kind == Root::Scatter ? train::ReduceKind::Sum : root.reduction;
     if (root.kind == Root::Scatter)
       value = arith::SelectOp::create(
-          b, loc, rowExists(eval(root.ids, nullptr), root.dest->type), value,
+          b, loc, rowExists(eval(root.ids, nullptr), root.dest->type.getDimSize(0)), value,
           arith::ConstantOp::create(b, loc, b.getZeroAttr(value.getType())));
     value = combine(kind, load(address, root.dest->type.getElementType(), &columns), value);
   }
@@ -304,8 +304,8 @@ Value LoopNestValues::compute(Node *node, const Columns *columns) {
   return op->getResult(node->resultIndex);
 }
 
-Value LoopNestValues::rowExists(Value id, RankedTensorType table) {
-  TypedAttr rows = b.getI32IntegerAttr(int32_t(table.getDimSize(0)));
+Value LoopNestValues::rowExists(Value id, int64_t count) {
+  TypedAttr rows = b.getI32IntegerAttr(int32_t(count));
   if (auto vector = dyn_cast<VectorType>(id.getType()))
     rows = DenseElementsAttr::get(vector, Attribute(rows));
   return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, id,
@@ -315,16 +315,16 @@ Value LoopNestValues::rowExists(Value id, RankedTensorType table) {
 Value LoopNestValues::gather(Node *node, const Columns *columns) {
   Node *ids = node->operands[0];
   auto type = node->buffer->type;
+  auto rest = ArrayRef<int>(node->map).drop_front(ids->map.size());
   int64_t rowSize = 1;
-  for (int64_t size : type.getShape().drop_front())
+  for (int64_t size : type.getShape().take_back(rest.size()))
     rowSize *= size;
   Type elementType = registerType(node->getElementType());
   Value id = eval(ids, columns);
   // A row that does not exist is zero; row 0 is read in its place.
-  Value exists = rowExists(id, type);
+  Value exists = rowExists(id, type.getNumElements() / rowSize);
   id = arith::SelectOp::create(b, loc, exists, id,
                                arith::ConstantOp::create(b, loc, b.getZeroAttr(id.getType())));
-  auto rest = ArrayRef<int>(node->map).drop_front(ids->map.size());
   Value inside = offset(rest, type, columns);
   Type wide = b.getI64Type();
   if (ids->scope != Scope::Column) {

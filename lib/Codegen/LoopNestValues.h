@@ -74,7 +74,7 @@ protected:
   /// The row indices of `role` that `index` counts.
   void decompose(mlir::Value index, Role role);
   /// Whether `id` (of a lane or of all) numbers a row of `table`.
-  mlir::Value rowExists(mlir::Value id, mlir::RankedTensorType table);
+  mlir::Value rowExists(mlir::Value id, int64_t rows);
   /// The number of loops over columns.
   unsigned loopCount() const;
 

@@ -274,6 +274,8 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
         return launch(op, kernelLoops->second);
       })
       .Case<exec::AttentionOp, exec::AttentionGradOp>([&](auto op) { return attention(op); })
+      .Case<exec::RouteOp, exec::GroupedMatmulOp, exec::GroupedMatmulGradOp>(
+          [&](auto op) { return experts(op); })
       .Default([](Operation *op) {
         return op->emitOpError("cannot stand in a program; run exec-bufferize first");
       });

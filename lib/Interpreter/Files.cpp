@@ -118,20 +118,34 @@ static Tensor transposed(const Tensor &x) {
   return result;
 }
 
-std::string interp::storageName(train::VariableOp variable, int64_t layer) {
+std::string interp::storageName(train::VariableOp variable, int64_t number) {
   train::StorageAttr storage = variable.getStorageAttr();
   std::string name = storage ? storage.getTensor().str() : variable.getSymName().str();
+  int64_t experts = 1;
+  if (variable.getNumbered() > variable.getStacked()) {
+    experts = variable.getTensorType().getDimSize(variable.getStacked());
+    name = expertTensorName(name, number % experts);
+  }
   if (!variable.getStacked())
     return name;
+  int64_t layer = number / experts;
   return layerTensorName(name, layer).value_or(name + "." + std::to_string(layer));
 }
 
+/// A shape whose numbered dimensions are one.
+static SmallVector<int64_t> byTensor(train::VariableOp variable, ArrayRef<int64_t> shape) {
+  size_t numbered = variable.getNumbered();
+  SmallVector<int64_t> result{product(shape.take_front(numbered))};
+  llvm::append_range(result, shape.drop_front(numbered));
+  return result;
+}
+
 static FileSlice fileSliceOf(train::VariableOp variable, ArrayRef<int64_t> layerShape,
-                             int64_t layer) {
+                             int64_t number) {
   FileSlice slice;
   slice.box.assign(layerShape.begin(), layerShape.end());
   slice.offset.assign(layerShape.size(), 0);
-  slice.name = storageName(variable, layer);
+  slice.name = storageName(variable, number);
   slice.fileShape = slice.box;
   train::StorageAttr storage = variable.getStorageAttr();
   if (!storage)
@@ -176,13 +190,12 @@ static bool isTransposed(train::VariableOp variable) {
 
 llvm::Expected<Tensor> interp::readVariable(StringRef path, train::VariableOp variable,
                                             RankedTensorType type) {
-  Tensor result(type);
-  bool stacked = variable.getStacked();
-  ArrayRef<int64_t> layerShape = type.getShape().drop_front(stacked ? 1 : 0);
+  SmallVector<int64_t> shape = byTensor(variable, type.getShape());
+  Tensor result(type.getElementType(), shape);
   llvm::Error error = guard([&] {
     SafeTensorsReader file(path.str(), "--init");
-    for (int64_t layer = 0; layer < (stacked ? type.getDimSize(0) : 1); ++layer) {
-      FileSlice slice = fileSliceOf(variable, layerShape, layer);
+    for (int64_t number = 0; number < shape[0]; ++number) {
+      FileSlice slice = fileSliceOf(variable, ArrayRef(shape).drop_front(), number);
       Tensor stored = toTensor(require(file, slice.name, slice.fileShape), type.getElementType());
       Tensor value(stored.elementType(), slice.box);
       forEachPart(variable, slice, [&](auto offset, auto box, auto first) {
@@ -190,25 +203,22 @@ llvm::Expected<Tensor> interp::readVariable(StringRef path, train::VariableOp va
       });
       if (isTransposed(variable))
         value = transposed(value);
-      if (stacked)
-        result.setSlice(layer, value);
-      else
-        result = value;
+      result.setSlice(number, value);
     }
   });
   if (error)
     return error;
-  return result;
+  return result.reshaped(type.getShape());
 }
 
 llvm::Error interp::writeVariables(StringRef path,
                                    ArrayRef<std::pair<train::VariableOp, Tensor>> values) {
   llvm::MapVector<std::string, Tensor, llvm::StringMap<unsigned>> files;
   for (const auto &[variable, value] : values) {
-    bool stacked = const_cast<train::VariableOp &>(variable).getStacked();
-    for (int64_t layer = 0; layer < (stacked ? value.dim(0) : 1); ++layer) {
-      Tensor one = stacked ? value.slice(layer) : value;
-      FileSlice slice = fileSliceOf(variable, one.shape(), layer);
+    Tensor tensors = value.reshaped(byTensor(variable, value.shape()));
+    for (int64_t number = 0; number < tensors.dim(0); ++number) {
+      Tensor one = tensors.slice(number);
+      FileSlice slice = fileSliceOf(variable, one.shape(), number);
       Tensor &whole =
           files.insert({slice.name, Tensor(one.elementType(), slice.fileShape)}).first->second;
       if (isTransposed(variable))

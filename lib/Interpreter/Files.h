@@ -25,9 +25,9 @@ namespace meshwright::interp {
 llvm::Expected<Tensor> readTensor(llvm::StringRef path, llvm::StringRef name,
                                   mlir::RankedTensorType type);
 
-/// The name of a variable (of one layer, if it is stacked) in files: its storage
-/// name with `{layer}` or `{layer+N}` filled in.
-std::string storageName(train::VariableOp variable, int64_t layer);
+/// The name of a variable's tensor `number` in files: its storage name with `{layer}` or
+/// `{layer+N}` and `{expert}` filled in, where layers are counted in experts.
+std::string storageName(train::VariableOp variable, int64_t number);
 
 /// The value of a variable of (global) type `type` in a safetensors file, as its
 /// storage attribute says.

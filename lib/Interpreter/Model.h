@@ -68,6 +68,7 @@ void attachStructureModels(mlir::MLIRContext *context);
 void attachContractionModels(mlir::MLIRContext *context);
 void attachAttentionModels(mlir::MLIRContext *context);
 void attachRowModels(mlir::MLIRContext *context);
+void attachExpertModels(mlir::MLIRContext *context);
 void attachElementwiseModels(mlir::MLIRContext *context);
 void attachShapeModels(mlir::MLIRContext *context);
 void attachOptimizerModels(mlir::MLIRContext *context);

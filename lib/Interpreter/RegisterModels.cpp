@@ -20,6 +20,7 @@ void interp::registerModels(DialectRegistry &registry) {
         attachContractionModels(context);
         attachAttentionModels(context);
         attachRowModels(context);
+        attachExpertModels(context);
         attachElementwiseModels(context);
         attachShapeModels(context);
         attachOptimizerModels(context);

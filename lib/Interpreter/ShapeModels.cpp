@@ -142,9 +142,9 @@ static LogicalResult gatherRows(train::GatherRowsOp op, Operands in, Results &re
                                 RankContext &) {
   const Tensor &table = in[0];
   Tensor result(op.getType());
-  int64_t width = product(table.shape().drop_front());
+  int64_t width = product(result.shape().drop_front(in[1].rank()));
   for (auto [i, id] : llvm::enumerate(in[1].integers())) {
-    if (id < 0 || id >= table.dim(0))
+    if (id < 0 || id >= table.size() / width)
       continue; // zeros
     if (table.isFloat())
       std::copy_n(table.floats().data() + id * width, width, result.writeFloats() + i * width);

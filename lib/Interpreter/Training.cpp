@@ -33,15 +33,16 @@ static Tensor initialValue(train::VariableOp variable, RankedTensorType type, ui
     return result;
   }
   train::StorageAttr storage = variable.getStorageAttr();
-  int64_t layers = variable.getStacked() ? type.getDimSize(0) : 1, size = result.size() / layers;
-  for (int64_t layer = 0; layer < layers; ++layer) {
-    std::string name = storageName(variable, layer);
+  int64_t tensors = product(type.getShape().take_front(variable.getNumbered()));
+  int64_t size = tensors ? result.size() / tensors : 0;
+  for (int64_t number = 0; number < tensors; ++number) {
+    std::string name = storageName(variable, number);
     if (storage && storage.getFull() > 0)
       name +=
           "[" + std::to_string(storage.getDim()) + ":" + std::to_string(storage.getOffset()) + "]";
     std::array<uint32_t, 2> key = initialKey(seed, name);
     for (int64_t i = 0; i < size; ++i)
-      out[layer * size + i] = double(value * normalValue(key, uint64_t(i)));
+      out[number * size + i] = double(value * normalValue(key, uint64_t(i)));
   }
   return result;
 }

@@ -48,6 +48,11 @@ double FlopCounter::of(Operation *op, bool again) {
         return 2.0 * double(op.getM()) * double(op.getN()) * double(op.getK()) *
                double(op.getBatch());
       })
+      // A row meets one expert's matrix.
+      .Case<exec::GroupedMatmulOp, exec::GroupedMatmulGradOp>([](auto op) {
+        exec::ProductShape shape = op.getShape();
+        return 2.0 * double(shape.m) * double(shape.n) * double(shape.k);
+      })
       .Case<exec::AttentionOp>([](auto op) { return attentionFlops(op.getAttention(), 1, 1); })
       // The scores again, and two products for each of the two.
       .Case<exec::AttentionGradOp>([](auto op) { return attentionFlops(op.getAttention(), 3, 2); })

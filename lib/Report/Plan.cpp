@@ -181,7 +181,7 @@ void PlanBuilder::addVariables(ModuleOp program, int64_t number) {
     plan::Initializer &init = entry.init.emplace();
     init.kind = op.getInit().getKind().str();
     (init.kind == "normal" ? init.deviation : init.value) = value;
-    entry.storage = storageOf(op, global.getShape().drop_front(op.getStacked()));
+    entry.storage = storageOf(op, global.getShape().drop_front(op.getNumbered()));
   }
 }
 

@@ -55,6 +55,8 @@ public:
       unsigned i = argument.getArgNumber();
       values.push_back(randomTensor(mlir::cast<mlir::RankedTensorType>(argument.getType()),
                                     function.getSymName().str() + std::to_string(i), 1, 3));
+      if (auto given = function.getArgAttrOfType<mlir::DenseI64ArrayAttr>(i, "test.values"))
+        llvm::copy(given.asArrayRef(), values.back().writeIntegers());
       bool aboveOne = bool(function.getArgAttr(i, "test.above_one"));
       if (!aboveOne && !function.getArgAttr(i, "test.positive"))
         continue;

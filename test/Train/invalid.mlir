@@ -230,3 +230,45 @@ func.func @pad(%x: tensor<4x6xf32>) {
   %y = train.pad %x dim 1 from 2 rows 7 : (tensor<4x6xf32>) -> tensor<4x7xf32>
   return
 }
+
+// -----
+
+// expected-error @+1 {{has a tensor for each expert, so it needs 'experts'}}
+train.variable @w : tensor<8x4xf32> stacked init <"constant", 1.0> storage <"w.{layer}.{expert}">
+
+// -----
+
+// expected-error @+1 {{has no dimension to count experts}}
+train.variable @w : tensor<8xf32> stacked experts init <"constant", 1.0> storage <"w.{layer}.{expert}">
+
+// -----
+
+func.func @top_k(%x: tensor<4x6xf32>) {
+  // expected-error @+1 {{k must be from 1 to the 6 elements of a row, found 7}}
+  %y = train.top_k %x k 7 : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+func.func @one_hot(%x: tensor<4x6xi32>) {
+  // expected-error @+1 {{makes 'tensor<4x8xf32>' of 'tensor<4x6xi32>'; the result has one dimension more, the columns}}
+  %y = train.one_hot %x : (tensor<4x6xi32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @route(%x: tensor<1x4x6xf32>) {
+  // expected-error @+1 {{k must be from 1 to the 6 experts, found 0}}
+  %a, %b, %c, %d = train.route %x k 0 : (tensor<1x4x6xf32>) -> (tensor<0x1x4xi32>, tensor<0x1x4xi32>, tensor<1x4x0xi32>, tensor<1x4x0xi32>)
+  return
+}
+
+// -----
+
+func.func @dispatch(%x: tensor<4x6xf32>, %c: tensor<1x4x2xi32>, %r: tensor<2x1x4xi32>) {
+  // expected-error @+1 {{x must be [b, s, h] or [k, b, s, h], found 'tensor<4x6xf32>'}}
+  %y = train.dispatch %x by %c, %r : (tensor<4x6xf32>, tensor<1x4x2xi32>, tensor<2x1x4xi32>) -> tensor<1x4x2x6xf32>
+  return
+}

@@ -1,4 +1,4 @@
-//===- StorageName.h - names of a stacked variable's tensors -----------------===//
+//===- StorageName.h - names of a variable's tensors in files ---------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -38,6 +38,23 @@ inline std::optional<std::string> layerTensorName(std::string_view pattern, int6
   std::string name(pattern.substr(0, begin));
   name += std::to_string(first + layer);
   return name += pattern.substr(end + 1);
+}
+
+/// Whether each expert has a tensor of its own: then `{expert}` stands for its number, along the
+/// first dimension behind that of the layers.
+inline bool hasExpertTensors(std::string_view pattern) {
+  return pattern.find("{expert}") != std::string_view::npos;
+}
+
+/// `pattern` with its `{expert}`, if there is one, replaced by `expert`.
+inline std::string expertTensorName(std::string_view pattern, int64_t expert) {
+  constexpr std::string_view mark = "{expert}";
+  size_t begin = pattern.find(mark);
+  if (begin == std::string_view::npos)
+    return std::string(pattern);
+  std::string name(pattern.substr(0, begin));
+  name += std::to_string(expert);
+  return name += pattern.substr(begin + mark.size());
 }
 
 } // namespace meshwright

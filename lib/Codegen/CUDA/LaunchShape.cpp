@@ -78,7 +78,9 @@ static std::optional<SmallVector<Access>> accessesOf(const LoopNest &nest) {
       map = map.drop_front(ids->map.size());
       if (ids->scope == Scope::Column)
         continue; // element by element
-      step = rowSize(type);
+      step = 1;
+      for (int64_t size : type.getShape().take_back(map.size()))
+        step *= size;
     } else if (node->kind == Node::Partials) {
       step = rowSize(type);
     } else if (node->kind == Node::Pad && nest.isColumn(map[node->primitive.dim])) {

@@ -141,7 +141,7 @@ void LoopNestEmitter::emitScatter() {
       Value owned = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
                                           arith::RemUIOp::create(b, loc, id, owners), mine);
       // Nobody owns what is no row.
-      owned = arith::AndIOp::create(b, loc, owned, rowExists(id, root.dest->type));
+      owned = arith::AndIOp::create(b, loc, owned, rowExists(id, root.dest->type.getDimSize(0)));
       if (rows % batch)
         owned = arith::AndIOp::create(b, loc, owned, less(position, constant(rows)));
       Value votes = NVVM::VoteSyncOp::create(b, loc, i32, everybody, owned,

@@ -115,8 +115,14 @@ static Value view(const train::Primitive &op, Value x, RankedTensorType type, HL
   return b.transpose(x, permutation);
 }
 
-/// table[ids], zeros where an id is no row.
-static Value gatherRows(Value table, Value ids, HLOBuilder &b) {
+/// Rows of `inner` dimensions of the table where ids say, zeros where an id is no row.
+static Value gatherRows(Value table, Value ids, int64_t inner, HLOBuilder &b) {
+  auto rowShape = HLOBuilder::typeOf(table).getShape().take_back(inner);
+  SmallVector<int64_t> matrix{HLOBuilder::typeOf(table).getNumElements()};
+  for (int64_t size : rowShape)
+    matrix[0] /= size;
+  llvm::append_range(matrix, rowShape);
+  table = b.reshape(table, matrix);
   RankedTensorType from = HLOBuilder::typeOf(table), at = HLOBuilder::typeOf(ids);
   SmallVector<int64_t> shape(at.getShape()), sizes{1}, offsets, own;
   for (int64_t d = 1; d < from.getRank(); ++d) {
@@ -196,7 +202,7 @@ static Value exportAs(const train::Primitive &op, RankedTensorType type, ValueRa
   case train::Primitive::Iota:
     return b.iota(type.getShape(), op.dim);
   case train::Primitive::Gather:
-    return gatherRows(x[0], x[1], b);
+    return gatherRows(x[0], x[1], type.getRank() - HLOBuilder::typeOf(x[1]).getRank(), b);
   case train::Primitive::Scatter:
     return scatterRows(x[0], x[1], x.size() > 2 ? x[2] : Value(), type, b);
   case train::Primitive::Pad:

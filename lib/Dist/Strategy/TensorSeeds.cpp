@@ -9,6 +9,9 @@
 // the axis is made of parts. Sequence parallelism (Korthikanti et al. 2022) shards the
 // sequence of the values that layers pass on. Uneven indices are padded (dist-pad).
 //
+// Experts are not divided over the tensor axis, but each expert's inner index is: ranks then have
+// equal work whatever experts tokens choose.
+//
 // Of two inner indices of one matrix one is sharded. An index that a norm needs whole is left
 // to the devices as it is then: the latents of queries and of keys and values, whose other index
 // is attention's heads (DeepSeek-AI 2024).
@@ -71,7 +74,7 @@ public:
     findLatents(module);
     for (auto variable : module.getOps<train::VariableOp>())
       if (variable.isParameter() && !variable->hasAttr(DistDialect::seedAttr))
-        for (int64_t d = variable.getStacked(), e = variable.getTensorType().getRank(); d < e; ++d)
+        for (int64_t d = variable.getCounts(), e = variable.getTensorType().getRank(); d < e; ++d)
           if (Atoms::List run = innerRun(classes.of(variable, d)); !run.empty())
             dims.push_back({variable, unsigned(d), run});
   }
@@ -146,7 +149,7 @@ private:
         continue;
       SmallVector<unsigned> needed;
       bool meets = false;
-      for (int64_t d = variable.getStacked(), e = variable.getTensorType().getRank(); d < e; ++d) {
+      for (int64_t d = variable.getCounts(), e = variable.getTensorType().getRank(); d < e; ++d) {
         Atoms::List run = innerRun(classes.of(variable, d));
         if (run.empty())
           continue;
@@ -257,7 +260,7 @@ Sharding Seeder::shardingOf(train::VariableOp variable, const TensorClasses &cho
                             StringRef axis) {
   auto [innerAxes, residualAxes] = tensorAxes(mesh, axis);
   Sharding sharding = Sharding::replicated(variable.getTensorType().getRank());
-  for (size_t d = variable.getStacked(); d < sharding.dims.size(); ++d) {
+  for (size_t d = variable.getCounts(); d < sharding.dims.size(); ++d) {
     bool whole = true; // All atoms so far are sharded into single elements.
     for (unsigned id : classes.of(variable, d)) {
       Axes axes = chosen.residual.contains(id) ? residualAxes

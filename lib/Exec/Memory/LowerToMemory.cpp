@@ -164,6 +164,45 @@ static LogicalResult lowerAttentionGrad(train::AttentionGradOp op, OpBuilder &bu
   return success();
 }
 
+//===--- mixtures of experts ------------------------------------------------===//
+
+/// Creates the call without scratch memory first: its size is a function of the op.
+template <typename Create>
+static void createGrouped(Operation *op, OpBuilder &builder, MemoryMap &map, Create create) {
+  auto probe = create(Value());
+  int64_t bytes = targetOf(op).getTarget().getProductWorkspace(probe.getShape());
+  probe.erase();
+  markLike(op, create(workspaceOf(builder, op, map, bytes)));
+}
+
+static LogicalResult lowerExperts(Operation *op, OpBuilder &builder, MemoryMap &map) {
+  const Target &target = targetOf(op).getTarget();
+  if (!target.hasExperts())
+    return op->emitOpError("has no form on target ")
+           << target.getName() << ": mixtures of experts run on processors so far; compile with "
+           << "--target cpu";
+  auto memory = [&](Value value) { return map.memory(builder, value); };
+  if (auto route = dyn_cast<train::RouteOp>(op)) {
+    markLike(op, RouteOp::create(builder, op->getLoc(), memory(route.getMask()),
+                                 memory(route.getChosen()), memory(route.getRows()),
+                                 memory(route.getChoices()), memory(route.getExperts())));
+  } else if (auto product = dyn_cast<train::GroupedLinearOp>(op)) {
+    createGrouped(op, builder, map, [&](Value workspace) {
+      return GroupedMatmulOp::create(builder, op->getLoc(), memory(product.getX()),
+                                     memory(product.getWeight()), memory(product.getExperts()),
+                                     memory(product.getY()), workspace, product.getTransposed());
+    });
+  } else {
+    auto grad = cast<train::GroupedLinearGradOp>(op);
+    createGrouped(op, builder, map, [&](Value workspace) {
+      return GroupedMatmulGradOp::create(
+          builder, op->getLoc(), memory(grad.getDy()), memory(grad.getX()),
+          memory(grad.getExperts()), memory(grad.getResult()), workspace, bool(grad.getInit()));
+    });
+  }
+  return success();
+}
+
 //===--- communication ------------------------------------------------------===//
 
 ArrayAttr meshwright::exec::axesOf(dist::GroupAttr group) {
@@ -303,6 +342,8 @@ LogicalResult meshwright::exec::lowerToMemory(Operation *op, OpBuilder &builder,
       .Case([&](train::AttentionGradOp attention) {
         return lowerAttentionGrad(attention, builder, map);
       })
+      .Case<train::RouteOp, train::GroupedLinearOp, train::GroupedLinearGradOp>(
+          [&](auto experts) { return lowerExperts(experts, builder, map); })
       .Case<dist::ExchangeOp, dist::SendOp, dist::RecvOp, dist::OffsetOp, func::CallOp>(
           [&](auto local) { return lower(local, builder, map); })
       .Case([&](dist::CollectiveOpInterface op) { return lowerCollective(op, builder, map); })

@@ -63,10 +63,12 @@ void meshwright::checkFinite(const Plan &plan, const VariableAddresses &addresse
     int64_t bad = first;
     while (isFinite(variable.type, addresses.of(variable) + bad * bytesOf(variable.type), 1))
       ++bad;
-    int64_t layer = 0;
-    if (variable.stacked)
-      layer = shardOf(plan, variable, rank).begin[0] + bad / (elements / variable.localShape[0]);
-    fail("tensor ", storageName(variable, layer), variable.isWeight() ? "" : " of the optimizer",
+    Box box = shardOf(plan, variable, rank);
+    int64_t number = 0;
+    for (int64_t candidate : tensorsIn(variable, box))
+      if (tensorOffset(variable, box, candidate) <= bad)
+        number = candidate;
+    fail("tensor ", storageName(variable, number), variable.isWeight() ? "" : " of the optimizer",
          " has values on rank ", rank,
          " that are infinite or no numbers: training has diverged; go on from an earlier "
          "checkpoint with a smaller --lr, a longer --warmup or a smaller --grad-clip");

@@ -37,9 +37,9 @@ std::vector<FileTensor> meshwright::fileTensors(const Plan &plan, WeightKind kin
     if (variable.isWeight() != (kind == WeightKind::Parameters) || variable.hasMaster)
       continue;
     std::vector<int64_t> shape = storageLayout(variable).fileShape;
-    int64_t count = elements(variable.shape) / (variable.layers() ? variable.layers() : 1);
-    for (int64_t layer = 0; layer < variable.layers(); ++layer) {
-      std::string name = storageName(variable, layer);
+    int64_t count = elements(variable.shape) / std::max<int64_t>(variable.tensors(), 1);
+    for (int64_t number = 0; number < variable.tensors(); ++number) {
+      std::string name = storageName(variable, number);
       if (!taken.insert({name, variable.storage.slice ? variable.storage.slice->begin : -1}).second)
         continue;
       auto [entry, isNew] = index.try_emplace(name, tensors.size());
@@ -51,7 +51,7 @@ std::vector<FileTensor> meshwright::fileTensors(const Plan &plan, WeightKind kin
       if (tensor.shape != shape)
         fail("plan: the variables stored in ", name, " give it both shape ",
              shapeText(tensor.shape), " and ", shapeText(shape));
-      tensor.parts.push_back({&variable, layer});
+      tensor.parts.push_back({&variable, number});
       covered[entry->second] += count;
     }
   }
@@ -62,30 +62,34 @@ std::vector<FileTensor> meshwright::fileTensors(const Plan &plan, WeightKind kin
   return tensors;
 }
 
-/// A view of the part of `box` that lies in `layer`, and its extent.
+/// The extent of `box` in one of the variable's tensors.
 static std::vector<int64_t> layerExtent(const Variable &variable, const Box &box) {
-  return {box.extent.begin() + variable.stacked, box.extent.end()};
+  return {box.extent.begin() + variable.numbered, box.extent.end()};
 }
 
-static bool holdsLayer(const Variable &variable, const Box &box, int64_t layer) {
-  return box.elements() > 0 &&
-         (!variable.stacked || (layer >= box.begin[0] && layer < box.begin[0] + box.extent[0]));
+static bool holdsTensor(const Variable &variable, const Box &box, int64_t number) {
+  if (box.elements() == 0)
+    return false;
+  for (size_t d = variable.numbered; d-- > 0; number /= variable.shape[d])
+    if (int64_t at = number % variable.shape[d] - box.begin[d]; at < 0 || at >= box.extent[d])
+      return false;
+  return true;
 }
 
-static TensorView localView(const Variable &variable, const Box &box, int64_t layer,
+static TensorView localView(const Variable &variable, const Box &box, int64_t number,
                             const VariableAddresses &addresses) {
   std::vector<int64_t> strides = denseStrides(variable.localShape);
-  const char *data = addresses.of(variable);
-  if (variable.stacked)
-    data += (layer - box.begin[0]) * strides[0] * bytesOf(variable.type);
-  return {
-      variable.type, const_cast<char *>(data), {strides.begin() + variable.stacked, strides.end()}};
+  const char *data =
+      addresses.of(variable) + tensorOffset(variable, box, number) * bytesOf(variable.type);
+  return {variable.type,
+          const_cast<char *>(data),
+          {strides.begin() + variable.numbered, strides.end()}};
 }
 
 /// Copies `box` of a layer to where it lies in its file tensor.
 static void copyToFile(const Variable &variable, const Box &box, const TensorView &from,
                        float *file) {
-  std::vector<int64_t> begin(box.begin.begin() + variable.stacked, box.begin.end());
+  std::vector<int64_t> begin(box.begin.begin() + variable.numbered, box.begin.end());
   for (const StoredPart &part : storedParts(variable, begin, layerExtent(variable, box))) {
     int64_t first = 0;
     for (size_t d = 0; d < part.first.size(); ++d)
@@ -103,16 +107,16 @@ void meshwright::gatherTensor(MwContext &context, const VariableAddresses &addre
   if (isRoot)
     result.assign(size_t(elements(tensor.shape)), 0.0f);
   std::vector<float> packed;
-  for (auto [variable, layer] : tensor.parts) {
+  for (auto [variable, number] : tensor.parts) {
     for (int owner = 0; owner < context.world->size(); ++owner) {
       if (!isRoot && owner != context.rank())
         continue;
       Box box = shardOf(plan, *variable, owner);
-      if (!ownsShard(plan, *variable, owner) || !holdsLayer(*variable, box, layer))
+      if (!ownsShard(plan, *variable, owner) || !holdsTensor(*variable, box, number))
         continue;
       std::vector<int64_t> extent = layerExtent(*variable, box);
       if (owner == 0) {
-        copyToFile(*variable, box, localView(*variable, box, layer, addresses), result.data());
+        copyToFile(*variable, box, localView(*variable, box, number, addresses), result.data());
         continue;
       }
       packed.resize(size_t(elements(extent)));
@@ -121,7 +125,7 @@ void meshwright::gatherTensor(MwContext &context, const VariableAddresses &addre
         context.world->receive(ElementType::F32, packed.data(), int64_t(packed.size()), owner);
         copyToFile(*variable, box, packedView, result.data());
       } else {
-        copyTensor(extent, localView(*variable, box, layer, addresses), packedView);
+        copyTensor(extent, localView(*variable, box, number, addresses), packedView);
         context.world->send(ElementType::F32, packed.data(), int64_t(packed.size()), 0);
       }
     }

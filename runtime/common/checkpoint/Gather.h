@@ -17,11 +17,11 @@ namespace meshwright {
 
 struct Variable;
 
-/// A tensor of a safetensors file and the variables' layers that tile it.
+/// A tensor of a safetensors file and the variables' tensors that tile it.
 struct FileTensor {
   std::string name;
   std::vector<int64_t> shape;
-  std::vector<std::pair<const Variable *, int64_t>> parts; ///< with the layer
+  std::vector<std::pair<const Variable *, int64_t>> parts; ///< with its number
 
   int64_t bytes() const; ///< in the file
 };

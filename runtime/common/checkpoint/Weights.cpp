@@ -23,11 +23,11 @@
 using namespace meshwright;
 
 namespace {
-/// One layer of one variable on this rank.
+/// This rank's part of one tensor of a variable.
 struct Piece {
   const Variable *variable;
-  int64_t layer;              ///< global
-  std::vector<int64_t> begin; ///< within the layer, global
+  int64_t number;             ///< of the tensor, global
+  std::vector<int64_t> begin; ///< within the tensor, global
   std::vector<int64_t> extent;
   std::vector<int64_t> localStrides;
   char *data;
@@ -45,19 +45,18 @@ static std::vector<Piece> pieces(const WeightTarget &target, WeightKind kind) {
       continue;
     Box box = shardOf(target.plan, variable, target.rank);
     std::vector<int64_t> strides = denseStrides(variable.localShape);
-    size_t skip = variable.stacked;
-    for (int64_t layer = 0; layer < (variable.stacked ? box.extent[0] : 1); ++layer) {
+    size_t skip = variable.numbered;
+    for (int64_t number : tensorsIn(variable, box)) {
       Piece piece{&variable,
-                  variable.stacked ? box.begin[0] + layer : 0,
+                  number,
                   {box.begin.begin() + skip, box.begin.end()},
                   {box.extent.begin() + skip, box.extent.end()},
                   {strides.begin() + skip, strides.end()},
-                  target.addresses.of(variable),
+                  target.addresses.of(variable) +
+                      tensorOffset(variable, box, number) * bytesOf(variable.type),
                   bytesOf(variable.type)};
       for (size_t d = skip; d < variable.localShape.size(); ++d)
         piece.bytes *= variable.localShape[d];
-      if (variable.stacked)
-        piece.data += layer * piece.bytes;
       result.push_back(std::move(piece));
     }
   }
@@ -115,18 +114,18 @@ static std::vector<SizedName> verifiedHere(const WeightTarget &target, WeightKin
   for (const Variable &variable : target.plan.allVariables) {
     if (variable.isWeight() != (kind == WeightKind::Parameters))
       continue;
-    std::set<std::pair<int64_t, int64_t>> layers;
+    std::set<int64_t> numbers;
     for (int rank : sharing) {
       Box box = shardOf(target.plan, variable, rank);
       if (target.plan.programOf(rank) == variable.program && box.elements() > 0)
-        layers.insert({variable.stacked ? box.begin[0] : 0, variable.stacked ? box.extent[0] : 1});
+        for (int64_t number : tensorsIn(variable, box))
+          numbers.insert(number);
     }
     int64_t bytes = 4;
     for (int64_t size : storageLayout(variable).fileShape)
       bytes *= size;
-    for (auto [begin, count] : layers)
-      for (int64_t layer = begin; layer < begin + count; ++layer)
-        read[storageName(variable, layer)] = bytes;
+    for (int64_t number : numbers)
+      read[storageName(variable, number)] = bytes;
   }
   std::vector<SizedName> tensors;
   for (const auto &[name, bytes] : read)
@@ -177,9 +176,9 @@ fillNormal(std::array<uint32_t, 2> key, uint64_t first, int64_t count, float sca
 static void initializeRows(const Piece &piece, std::array<uint32_t, 2> key, int64_t begin,
                            int64_t end) {
   const Variable &variable = *piece.variable;
-  std::vector<int64_t> layerShape(variable.shape.begin() + variable.stacked, variable.shape.end());
-  std::vector<int64_t> globalStrides = denseStrides(layerShape);
-  size_t rank = layerShape.size();
+  std::vector<int64_t> tensorShape(variable.shape.begin() + variable.numbered, variable.shape.end());
+  std::vector<int64_t> globalStrides = denseStrides(tensorShape);
+  size_t rank = tensorShape.size();
   int64_t columns = rank ? piece.extent[rank - 1] : 1;
   std::vector<float> values(static_cast<size_t>(columns));
   for (int64_t row = begin; row < end; ++row) {
@@ -206,7 +205,7 @@ void meshwright::initializeWeights(const WeightTarget &target, uint64_t seed) {
     const Variable &variable = *piece.variable;
     if (variable.init.kind == Initializer::Constant && variable.init.value == 0)
       continue; // The arena is zeroed.
-    std::string name = storageName(variable, piece.layer);
+    std::string name = storageName(variable, piece.number);
     if (const auto &slice = variable.storage.slice)
       name += text("[", slice->dim, ":", slice->begin, "]");
     std::array<uint32_t, 2> key = initialKey(seed, name);
@@ -265,7 +264,7 @@ static std::string extraTensors(const SafeTensorsReader &file, const std::set<st
 
 /// Whether all values that were read are finite.
 static bool readPiece(const SafeTensorsReader &file, const Piece &piece) {
-  const auto *tensor = file.find(storageName(*piece.variable, piece.layer));
+  const auto *tensor = file.find(storageName(*piece.variable, piece.number));
   ElementType type = piece.variable->type;
   for (const StoredPart &part : storedParts(*piece.variable, piece.begin, piece.extent)) {
     auto *from =
@@ -288,15 +287,15 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
          file.id().empty() ? "missing" : file.id(), ", but state.json beside it says ", id,
          ": it is damaged or another checkpoint's; name another checkpoint");
   std::vector<Piece> work = pieces(target, kind);
-  // Every rank checks every layer, also those it holds no part of, so that all
+  // Every rank checks every tensor, also those it holds no part of, so that all
   // ranks see the same error.
   std::set<std::string> used;
   for (const Variable &variable : target.plan.allVariables) {
     if (variable.isWeight() != (kind == WeightKind::Parameters))
       continue;
     StorageLayout layout = storageLayout(variable);
-    for (int64_t layer = 0; layer < variable.layers(); ++layer) {
-      std::string name = storageName(variable, layer);
+    for (int64_t number = 0; number < variable.tensors(); ++number) {
+      std::string name = storageName(variable, number);
       const SafeTensorsReader::Tensor *tensor = file.find(name);
       if (std::string how = quantizedAs(file, name); !how.empty())
         fail(flag, " ", path, ": tensor ", name, " is quantized (", how,
@@ -328,7 +327,7 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
       [&](size_t first, size_t last) {
         inParallel(target, first, last, [&](size_t i) {
           if (!readPiece(file, work[i]))
-            fail(flag, " ", path, ": tensor ", storageName(*work[i].variable, work[i].layer),
+            fail(flag, " ", path, ": tensor ", storageName(*work[i].variable, work[i].number),
                  " has values that are not finite numbers in ", nameOf(work[i].variable->type),
                  ": training from them would fail at the first step; name a file whose values are all finite");
         });

@@ -7,6 +7,7 @@
 
 #include "common/monitor/Error.h"
 #include "common/plan/Sharding.h"
+#include "meshwright/runtime/StorageName.h"
 #include "meshwright/runtime/StorageRows.h"
 
 #include <algorithm>
@@ -153,8 +154,9 @@ static void checkVariable(const Plan &plan, const Variable &variable, const std:
     fail("plan: ", path, " (", variable.name, ") has shape ", shapeText(variable.shape),
          ", local_shape ", shapeText(variable.localShape), " and a sharding of ",
          variable.sharding.size(), " dimensions");
-  if (variable.stacked && rank == 0)
-    fail("plan: ", path, " (", variable.name, ") is stacked but has no dimension");
+  if (variable.numbered > rank)
+    fail("plan: ", path, " (", variable.name, ") has ", rank, " dimensions, not the ",
+         variable.numbered, " of layers and experts that its storage name counts along");
   for (size_t d = 0; d < rank; ++d) {
     int64_t parts = plan.axesSize(variable.sharding[d]);
     // More where the index is padded for the sake of other tensors.
@@ -169,7 +171,7 @@ static void checkVariable(const Plan &plan, const Variable &variable, const std:
   const Program &program = plan.programs[variable.program];
   checkRange(variable.onHost ? program.hostBytes : program.arenaBytes, path, variable.offset,
              elements(variable.localShape) * bytesOf(variable.type));
-  size_t layerRank = rank - variable.stacked;
+  size_t layerRank = rank - variable.numbered;
   const Storage &storage = variable.storage;
   if (storage.transpose && layerRank < 2)
     fail("plan: ", path, " (", variable.name, ") is transposed but has ", layerRank, " dimensions");
@@ -236,6 +238,7 @@ static Variable variableOf(const Plan &plan, const plan::Variable &entry, const 
     variable.init = initializerOf(required(entry.init, "init", path), path + ".init");
     const plan::Storage &storage = required(entry.storage, "storage", path);
     variable.storage = {storage.tensor, storage.transpose.value_or(false), storage.slice};
+    variable.numbered = size_t(variable.stacked) + hasExpertTensors(storage.tensor);
   } else {
     variable.of = required(entry.of, "of", path);
   }
@@ -312,6 +315,7 @@ static void findStates(Plan &plan) {
     Variable &parameter =
         const_cast<Variable &>(plan.parameter(variable.of, variable.program));
     variable.storage = parameter.storage;
+    variable.numbered = parameter.numbered;
     if (variable.role == Variable::Master) {
       variable.init = parameter.init;
       parameter.hasMaster = true;

@@ -29,7 +29,7 @@ using plan::StorageSlice;
 
 /// Where a variable lives in a safetensors file.
 struct Storage {
-  std::string tensor; ///< with {layer} for stacked variables
+  std::string tensor; ///< with {layer} for stacked variables, and {expert}
   bool transpose = false;
   std::optional<StorageSlice> slice;
 };
@@ -47,6 +47,9 @@ struct Variable {
   std::string of; ///< the parameter an optimizer state belongs to
   ElementType type = ElementType::F32;
   std::vector<int64_t> shape, localShape;
+  /// The first dimensions of which each index has a tensor of its own in files: layers of stacked
+  /// variables, then experts.
+  size_t numbered = 0;
   bool stacked = false;
   std::vector<std::vector<int>> sharding; ///< per dimension: indices of mesh axes
   int64_t offset = 0;
@@ -59,7 +62,13 @@ struct Variable {
   /// and written from.
   bool hasMaster = false;
 
-  int64_t layers() const { return stacked ? shape[0] : 1; }
+  /// How many tensors it is in files.
+  int64_t tensors() const {
+    int64_t count = 1;
+    for (size_t d = 0; d < numbered; ++d)
+      count *= shape[d];
+    return count;
+  }
   /// A weight of the model: a parameter or a master.
   bool isWeight() const { return role == Parameter || role == Master; }
 };

@@ -57,7 +57,7 @@ std::vector<int64_t> meshwright::denseStrides(const std::vector<int64_t> &shape)
 
 StorageLayout meshwright::storageLayout(const Variable &variable) {
   StorageLayout layout;
-  layout.fileShape.assign(variable.shape.begin() + variable.stacked, variable.shape.end());
+  layout.fileShape.assign(variable.shape.begin() + variable.numbered, variable.shape.end());
   size_t rank = layout.fileShape.size();
   if (variable.storage.transpose)
     std::swap(layout.fileShape[rank - 1], layout.fileShape[rank - 2]);
@@ -104,17 +104,40 @@ std::vector<StoredPart> meshwright::storedParts(const Variable &variable,
   return parts;
 }
 
-std::string meshwright::storageName(const Variable &variable, int64_t layer) {
+std::string meshwright::storageName(const Variable &variable, int64_t number) {
   const std::string &pattern = variable.storage.tensor;
-  bool numbered = pattern.find("{layer") != std::string::npos;
-  if (numbered != variable.stacked)
+  bool byLayer = pattern.find("{layer") != std::string::npos;
+  if (byLayer != variable.stacked)
     fail("plan: variable ", variable.name, variable.stacked ? " is" : " is not",
          " stacked but its storage name is \"", pattern, "\"");
-  if (!numbered)
-    return pattern;
-  std::optional<std::string> name = layerTensorName(pattern, layer);
-  if (!name)
+  bool byExpert = variable.numbered > variable.stacked;
+  int64_t experts = byExpert ? variable.shape[variable.stacked] : 1;
+  std::string name = byExpert ? expertTensorName(pattern, number % experts) : pattern;
+  if (!byLayer)
+    return name;
+  std::optional<std::string> ofLayer = layerTensorName(name, number / experts);
+  if (!ofLayer)
     fail("plan: the storage name \"", pattern, "\" of variable ", variable.name,
          " has neither {layer} nor {layer+NUMBER}");
-  return *name;
+  return *ofLayer;
+}
+
+std::vector<int64_t> meshwright::tensorsIn(const Variable &variable, const Box &box) {
+  std::vector<int64_t> numbers{0};
+  for (size_t d = 0; d < variable.numbered; ++d) {
+    std::vector<int64_t> next;
+    for (int64_t number : numbers)
+      for (int64_t i = 0; i < box.extent[d]; ++i)
+        next.push_back(number * variable.shape[d] + box.begin[d] + i);
+    numbers = std::move(next);
+  }
+  return numbers;
+}
+
+int64_t meshwright::tensorOffset(const Variable &variable, const Box &box, int64_t number) {
+  std::vector<int64_t> strides = denseStrides(variable.localShape);
+  int64_t offset = 0;
+  for (size_t d = variable.numbered; d-- > 0; number /= variable.shape[d])
+    offset += (number % variable.shape[d] - box.begin[d]) * strides[d];
+  return offset;
 }

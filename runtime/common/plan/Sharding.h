@@ -37,6 +37,14 @@ Box shardOf(const Plan &plan, const Variable &variable, int64_t rank);
 /// the one that speaks for it in checkpoints.
 bool ownsShard(const Plan &plan, const Variable &variable, int64_t rank);
 
+/// The tensors of `variable` of which `box` holds a part, or all the padding, by number: layer
+/// times experts plus expert.
+std::vector<int64_t> tensorsIn(const Variable &variable, const Box &box);
+
+/// Where a variable's tensor `number` begins in a rank's memory, of which `box` is not padding, in
+/// elements.
+int64_t tensorOffset(const Variable &variable, const Box &box, int64_t number);
+
 /// Where a variable's layer lies within its file tensor: element (i, j, ...) of the
 /// layer is at `offset + i * strides[0] + j * strides[1] + ...`.
 struct StorageLayout {
@@ -57,8 +65,8 @@ struct StoredPart {
 std::vector<StoredPart> storedParts(const Variable &variable, const std::vector<int64_t> &begin,
                                     const std::vector<int64_t> &extent);
 
-/// The name of the file tensor that holds `layer` of `variable`.
-std::string storageName(const Variable &variable, int64_t layer);
+/// The name of the file tensor that holds tensor `number` of `variable`.
+std::string storageName(const Variable &variable, int64_t number);
 
 /// Elements from one row of `strides` to the next, for a dense tensor.
 std::vector<int64_t> denseStrides(const std::vector<int64_t> &shape);

@@ -1,0 +1,98 @@
+//===- ExecExperts.cpp - mixtures of experts on memory ----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Exec/Exec.h"
+
+using namespace mlir;
+using namespace meshwright::exec;
+
+static MemRefType memory(Value value) { return cast<MemRefType>(value.getType()); }
+static bool isNumber(MemRefType type) {
+  return isa<Float32Type, BFloat16Type, Float16Type>(type.getElementType());
+}
+
+/// Whether `type` has a row of numbers where `experts` has one of its i32.
+static bool hasRowsOf(MemRefType type, MemRefType experts) {
+  return type.getRank() == experts.getRank() + 1 &&
+         type.getShape().drop_back() == experts.getShape() && isNumber(type);
+}
+
+LogicalResult RouteOp::verify() {
+  MemRefType mask = memory(getMask()), chosen = memory(getChosen());
+  if (mask.getRank() != 3 || !isNumber(mask) || chosen.getRank() != 3 ||
+      chosen.getShape().drop_front() != mask.getShape().take_front(2))
+    return emitOpError("cannot route ") << mask << " to " << chosen
+                                        << "; expected [b, s, experts] and [k, b, s]";
+  SmallVector<int64_t> byRow(mask.getShape().take_front(2));
+  byRow.push_back(chosen.getDimSize(0));
+  for (Value value : {getChosen(), getRows(), getChoices(), getExperts()}) {
+    bool token = value == getChosen() || value == getRows();
+    MemRefType type = memory(value);
+    if (!type.getElementType().isInteger(32) ||
+        type.getShape() != (token ? chosen.getShape() : ArrayRef<int64_t>(byRow)))
+      return emitOpError("cannot write ") << type << " of " << mask << " and " << chosen;
+  }
+  return success();
+}
+
+ProductShape GroupedMatmulOp::getShape() {
+  MemRefType x = memory(getX()), y = memory(getY());
+  int64_t inner = x.getShape().back(), outer = y.getShape().back();
+  ProductShape shape{false, !getTransposed(), x.getNumElements() / inner, outer, inner};
+  shape.ldc = outer;
+  shape.result = y.getElementType();
+  shape.mixed = !shape.result.isF32();
+  return shape;
+}
+
+LogicalResult GroupedMatmulOp::verify() {
+  MemRefType x = memory(getX()), y = memory(getY()), weight = memory(getWeight()),
+             experts = memory(getExperts());
+  if (!experts.getElementType().isInteger(32) || !hasRowsOf(x, experts) || !hasRowsOf(y, experts))
+    return emitOpError("cannot multiply ") << x << " to " << y << " by the experts " << experts;
+  int64_t inner = x.getShape().back(), outer = y.getShape().back();
+  SmallVector<int64_t, 2> wanted{outer, inner};
+  if (getTransposed())
+    std::swap(wanted[0], wanted[1]);
+  if (weight.getRank() != 3 || weight.getShape().drop_front() != ArrayRef(wanted) ||
+      weight.getElementType() != x.getElementType() || y.getElementType() != x.getElementType())
+    return emitOpError("cannot multiply ") << x << " to " << y << " by " << weight;
+  return success();
+}
+
+ProductShape GroupedMatmulGradOp::getShape() {
+  MemRefType dy = memory(getDy()), x = memory(getX()), result = memory(getResult());
+  int64_t m = dy.getShape().back(), n = x.getShape().back();
+  ProductShape shape{true, false, m, n, x.getNumElements() / n};
+  shape.ldc = n;
+  shape.result = result.getElementType();
+  shape.mixed = !shape.result.isF32() || !x.getElementType().isF32();
+  return shape;
+}
+
+LogicalResult GroupedMatmulGradOp::verify() {
+  MemRefType dy = memory(getDy()), x = memory(getX()), result = memory(getResult()),
+             experts = memory(getExperts());
+  if (!experts.getElementType().isInteger(32) || !hasRowsOf(dy, experts) ||
+      !hasRowsOf(x, experts) || dy.getElementType() != x.getElementType() ||
+      result.getRank() != 3 || result.getDimSize(1) != dy.getShape().back() ||
+      result.getDimSize(2) != x.getShape().back() || !isNumber(result))
+    return emitOpError("cannot sum ") << dy << " times " << x << " to " << result
+                                      << " by the experts " << experts;
+  return success();
+}
+
+void GroupedMatmulGradOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  auto add = [&](MemoryEffects::Effect *effect, OpOperand &operand) {
+    effects.emplace_back(effect, &operand);
+  };
+  for (OpOperand *read : {&getDyMutable(), &getXMutable(), &getExpertsMutable()})
+    add(MemoryEffects::Read::get(), *read);
+  if (getAccumulates())
+    add(MemoryEffects::Read::get(), getResultMutable());
+  add(MemoryEffects::Write::get(), getResultMutable());
+  for (OpOperand &workspace : getWorkspaceMutable())
+    add(MemoryEffects::Write::get(), workspace);
+}

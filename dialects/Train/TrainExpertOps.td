@@ -1,0 +1,162 @@
+//===- TrainExpertOps.td - mixtures of experts -----------------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// A router is made of linear, softmax or sigmoid, top_k and element-wise ops. Tokens go
+// to experts by rows:
+//
+//   choice   one of the k experts that a token has chosen, [k, b, s]
+//   row      a token's copy for one choice; rows lie in the order of their experts,
+//            then of their choices, as [b, s, k, h]. Rules call that s r: it is no
+//            position, so padding positions leaves it alone.
+//
+// A tensor of rows has as many rows as there are choices, so nothing is dropped and all
+// sizes are static; how many rows an expert has is data. Which row is whose is counted
+// within the tensors that the op sees: a device that holds a part of the tokens has the
+// rows of those tokens, in the order of their experts. So sequences may be divided among
+// devices, but rows may not be moved between devices, and positions stay whole: they are
+// gathered before, not after, tokens become rows. Sums over rows, such as the gradients of
+// experts, are partial sums.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MESHWRIGHT_TRAIN_EXPERT_OPS
+#define MESHWRIGHT_TRAIN_EXPERT_OPS
+
+include "Train/TrainOpBase.td"
+
+//===----------------------------------------------------------------------===//
+// Routers
+//===----------------------------------------------------------------------===//
+
+def Train_SigmoidOp : Train_EinsumOp<"sigmoid", "... -> ...", [
+    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "1 / (1 + e^-x)";
+  let description = [{ Element by element, any shape. }];
+  let arguments = (ins Train_Tensor:$x);
+  let results = (outs Train_Tensor:$y);
+  let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_SoftmaxOp : Train_EinsumOp<"softmax", "... v! -> ... v!", [
+    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "Probabilities of each row's elements";
+  let description = [{ y = exp(x - max) / sum(exp(x - max)) along the last dimension. }];
+  let arguments = (ins Train_Tensor:$x);
+  let results = (outs Train_Tensor:$y);
+  let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_TopKOp : Train_EinsumOp<"top_k", "... v! -> ... v!", [
+    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "1 at the k largest elements of each row, else 0";
+  let description = [{
+    x: [..., v], k from 1 to v. Of equal elements the first ones count. A row with a
+    NaN has fewer ones. The result is constant where it is defined, so no gradient
+    passes: a router multiplies its probabilities by it.
+  }];
+  let arguments = (ins Train_Tensor:$x, I64Attr:$k);
+  let results = (outs Train_Tensor:$y);
+  let assemblyFormat = "$x `k` $k attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Train_OneHotOp : Train_TensorOp<"one_hot", "... -> ... v!", [
+    DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "1 at each id, else 0";
+  let description = [{
+    ids: [...] i32, y: [..., v]: 1 in column id, all 0 for an id outside [0, v).
+  }];
+  let arguments = (ins Train_Ids:$ids);
+  let results = (outs Train_Tensor:$y);
+  let assemblyFormat = "$ids attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Rows of experts
+//===----------------------------------------------------------------------===//
+
+def Train_RouteOp : Train_TensorOp<"route", "b s! e! -> k! b s!, k! b s!, b r! k!, b r! k!", [InferTypeOpAdaptor]> {
+  let summary = "Puts the tokens' choices into the order of their experts";
+  let description = [{
+    mask: [b, s, e], not 0 where a token has chosen an expert, k times a token at most.
+    - chosen: [k, b, s], the experts of each token, ascending; e where there are fewer;
+    - rows: [k, b, s], the row of each choice;
+    - choices: [b, s, k], of each row its choice, as an index into [k, b, s];
+    - experts: [b, s, k], of each row its expert, ascending; e of a row of no expert.
+    So `rows` and `choices` are permutations, one the inverse of the other. All i32.
+  }];
+  let arguments = (ins Train_Tensor:$mask, I64Attr:$k);
+  let results = (outs Train_Ids:$chosen, Train_Ids:$rows, Train_Ids:$choices, Train_Ids:$experts);
+  let assemblyFormat = "$mask `k` $k attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Train_DispatchOp : Train_TensorOp<"dispatch", "", [InferTypeOpAdaptor,
+    DeclareOpInterfaceMethods<VJPOpInterface>,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
+  let summary = "A row for each choice";
+  let description = [{
+    x: [b, s, h], one row a token for all of its choices, or [k, b, s, h], one a
+    choice; choices: [b, s, k] and rows: [k, b, s] as `train.route` gave them.
+    y: [b, s, k, h], y[row] = x[choices[row]]. Its gradient is `train.collect`, summed
+    over the choices where they share a row.
+  }];
+  let arguments = (ins Train_Tensor:$x, Train_Ids:$choices, Train_Ids:$rows);
+  let results = (outs Train_Tensor:$y);
+  let assemblyFormat = "$x `by` $choices `,` $rows attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Train_CollectOp : Train_EinsumOp<"collect", "~b r! k! h, k! b s!, b r! k! -> k! b s! h", [
+    DeclareOpInterfaceMethods<VJPOpInterface>,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
+  let summary = "The row of each choice";
+  let description = [{
+    x: [b, s, k, h], rows: [k, b, s] and choices: [b, s, k] as `train.route` gave them.
+    y: [k, b, s, h], y[choice] = x[rows[choice]]: the inverse of `train.dispatch`, which
+    is its gradient.
+  }];
+  let arguments = (ins Train_Tensor:$x, Train_Ids:$rows, Train_Ids:$choices);
+  let results = (outs Train_Tensor:$y);
+  let assemblyFormat = "$x `by` $rows `,` $choices attr-dict `:` functional-type(operands, results)";
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+def Train_GroupedLinearOp : Train_TensorOp<"grouped_linear", "", [InferTypeOpAdaptor,
+    ZeroPreservingOpInterface, DeclareOpInterfaceMethods<VJPOpInterface>], OwnFlops> {
+  let summary = "y = x W^T by the matrix of each row's expert";
+  let description = [{
+    x: [b, s, k, in], weight: [e, out, in], experts: [b, s, k] i32, ascending in
+    row-major order; y: [b, s, k, out], y[row] = weight[experts[row]] x[row], 0 for an
+    expert outside [0, e). With `transposed` the weight is [e, in, out]. Element types
+    as x; sums in f32 at least (grouped GEMM, Gale et al. 2023).
+  }];
+  let arguments = (ins Train_Tensor:$x, Train_Tensor:$weight, Train_Ids:$experts, UnitAttr:$transposed);
+  let results = (outs Train_Tensor:$y);
+  let assemblyFormat = [{
+    (`transposed` $transposed^)? $x `,` $weight `of` $experts attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Train_GroupedLinearGradOp : Train_TensorOp<"grouped_linear_grad", "~b r k o, ~b r k i, @e b r k -> e o i", [
+    AccumulatingOpInterface, SumOpInterface, InferTypeOpAdaptor, DeclareOpInterfaceMethods<SizedOpInterface>],
+    OwnFlops, "equalButFloats"> {
+  let summary = "Gradient of experts' matrices: a sum of products of rows for each";
+  let description = [{
+    dy: [b, s, k, o], x: [b, s, k, i], experts: [b, s, k] as of `train.grouped_linear`,
+    result: [e, o, i] with e = `count`, 0 for an expert without rows. `init` is added to
+    the result, see `train.contract`, and so is the result's element type.
+  }];
+  let arguments = (ins Train_Tensor:$dy, Train_Tensor:$x, Train_Ids:$experts, I64Attr:$count,
+                       Optional<Train_Tensor>:$init);
+  let results = (outs Train_Tensor:$result);
+  let assemblyFormat = [{
+    $dy `,` $x `of` $experts (`init` $init^)? `count` $count attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+#endif // MESHWRIGHT_TRAIN_EXPERT_OPS

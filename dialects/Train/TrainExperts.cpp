@@ -1,0 +1,262 @@
+//===- TrainExperts.cpp - routers, rows of experts and their products -------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Expr.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::train;
+using namespace meshwright::train::formula;
+
+static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+//===--- routers ------------------------------------------------------------===//
+
+LogicalResult SigmoidOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                                  SmallVectorImpl<Value> &grads) {
+  // dy y (1 - y)
+  Value part = MulOp::create(b, getLoc(), cotangents[0], getY());
+  Value lost = MulOp::create(b, getLoc(), part, getY());
+  lost = ScaleOp::create(b, getLoc(), lost, b.getF64FloatAttr(-1));
+  grads.push_back(AddOp::create(b, getLoc(), part, lost));
+  return success();
+}
+
+SmallVector<Value> SigmoidOp::decompose(OpBuilder &b) {
+  return {sigmoid(expr(b, getLoc(), getX())).v};
+}
+
+LogicalResult SoftmaxOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                                  SmallVectorImpl<Value> &grads) {
+  // y (dy - sum(dy y))
+  int64_t last = tensor(getY()).getRank() - 1;
+  Value part = MulOp::create(b, getLoc(), cotangents[0], getY());
+  Value sum = ReduceOp::create(b, getLoc(), ReduceKind::Sum, part, ArrayRef<int64_t>{last});
+  Value wide = BroadcastOp::create(b, getLoc(), getY().getType(), sum, ArrayRef<int64_t>{last});
+  Value lost = MulOp::create(b, getLoc(), wide, getY());
+  lost = ScaleOp::create(b, getLoc(), lost, b.getF64FloatAttr(-1));
+  grads.push_back(AddOp::create(b, getLoc(), part, lost));
+  return success();
+}
+
+SmallVector<Value> SoftmaxOp::decompose(OpBuilder &b) {
+  Expr x = expr(b, getLoc(), getX());
+  Expr e = exp(x - x.overLast(ReduceKind::Max).to(x.v, true));
+  return {(e * (1.0 / e.overLast()).to(x.v, true)).v};
+}
+
+LogicalResult TopKOp::verify() {
+  int64_t width = tensor(getX()).getShape().back(), k = getK();
+  if (k < 1 || k > width)
+    return emitOpError("k must be from 1 to the ") << width << " elements of a row, found " << k;
+  return success();
+}
+
+LogicalResult TopKOp::buildVJP(OpBuilder &, ValueRange, ArrayRef<bool>,
+                               SmallVectorImpl<Value> &grads) {
+  grads.push_back(nullptr);
+  return success();
+}
+
+SmallVector<Value> TopKOp::decompose(OpBuilder &b) {
+  Expr x = expr(b, getLoc(), getX());
+  auto type = tensor(x.v);
+  int64_t last = type.getRank() - 1, width = type.getDimSize(last);
+  auto ids = RankedTensorType::get(type.getShape(), b.getI32Type());
+  Expr index =
+      x.with(arith::SIToFPOp::create(b, getLoc(), type, IotaOp::create(b, getLoc(), ids, last)));
+  // The first element is the largest of these.
+  Expr order = double(width) - index;
+  Expr taken = x.constant(0);
+  for (int64_t i = 0; i < int64_t(getK()); ++i) {
+    Expr left = select(greater(taken, 0), x.constant(-INFINITY), x);
+    Expr isLargest = equal(left, left.overLast(ReduceKind::Max).to(x.v, true));
+    Expr candidate =
+        select(greater(taken, 0), x.constant(0), select(isLargest, order, x.constant(0)));
+    Expr first = candidate.overLast(ReduceKind::Max).to(x.v, true);
+    // No candidate's order is 0.
+    taken = select(equal(order, first), x.constant(1), taken);
+  }
+  return {taken.v};
+}
+
+ShardingRule OneHotOp::getShardingRule() {
+  return ruleOf(*this, einsumText(), {{"v", tensor(getY()).getShape().back()}});
+}
+
+LogicalResult OneHotOp::verify() {
+  auto shape = tensor(getY()).getShape();
+  if (shape.empty() || shape.drop_back() != tensor(getIds()).getShape())
+    return emitOpError("makes ") << getY().getType() << " of " << getIds().getType()
+                                 << "; the result has one dimension more, the columns";
+  return success();
+}
+
+SmallVector<Value> OneHotOp::decompose(OpBuilder &b) {
+  auto type = tensor(getY());
+  int64_t last = type.getRank() - 1;
+  auto wide = RankedTensorType::get(type.getShape(), b.getI32Type());
+  Value index = IotaOp::create(b, getLoc(), wide, last);
+  Value ids = BroadcastOp::create(b, getLoc(), wide, getIds(), ArrayRef<int64_t>{last});
+  Value hit = arith::CmpIOp::create(b, getLoc(), arith::CmpIPredicate::eq, index, ids);
+  auto constant = [&](double value) {
+    return arith::ConstantOp::create(
+        b, getLoc(),
+        DenseElementsAttr::get(type, Attribute(b.getFloatAttr(type.getElementType(), value))));
+  };
+  return {arith::SelectOp::create(b, getLoc(), hit, constant(1), constant(0))};
+}
+
+//===--- rows of experts ----------------------------------------------------===//
+
+ShardingRule RouteOp::getShardingRule() {
+  return ruleOf(*this, einsumText(),
+                {{"k", int64_t(getK())}, {"r", tensor(getMask()).getDimSize(1)}});
+}
+
+LogicalResult RouteOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location,
+                                        Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  auto mask = cast<RankedTensorType>(adaptor.getMask().getType());
+  if (failed(inferFromRule(
+          "route", einsumText(), location, adaptor.getOperands().getTypes(), types,
+          {{"k", int64_t(adaptor.getK())}, {"r", mask.getRank() == 3 ? mask.getDimSize(1) : 0}})))
+    return failure();
+  for (Type &type : types)
+    type = withElementType(type, IntegerType::get(context, 32));
+  return success();
+}
+
+LogicalResult RouteOp::verify() {
+  int64_t experts = tensor(getMask()).getDimSize(2), k = getK();
+  if (k < 1 || k > experts)
+    return emitOpError("k must be from 1 to the ") << experts << " experts, found " << k;
+  return success();
+}
+
+static StringRef dispatchText(int64_t rank) {
+  return rank == 3 ? "~b s! h, b r! k!, k! b s! -> b r! k! h"
+                   : "~k! b s! h, b r! k!, k! b s! -> b r! k! h";
+}
+
+ShardingRule DispatchOp::getShardingRule() {
+  return ruleOf(*this, dispatchText(tensor(getX()).getRank()));
+}
+
+LogicalResult DispatchOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                           Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  int64_t rank = cast<RankedTensorType>(adaptor.getX().getType()).getRank();
+  return inferFromRule("dispatch", dispatchText(rank), location, adaptor.getOperands().getTypes(),
+                       types);
+}
+
+LogicalResult DispatchOp::verify() {
+  int64_t rank = tensor(getX()).getRank();
+  if (rank != 3 && rank != 4)
+    return emitOpError("x must be [b, s, h] or [k, b, s, h], found ") << getX().getType();
+  return success();
+}
+
+LogicalResult DispatchOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                                   SmallVectorImpl<Value> &grads) {
+  Value dx = CollectOp::create(b, getLoc(), cotangents[0], getRows(), getChoices());
+  if (tensor(getX()).getRank() == 3)
+    dx = ReduceOp::create(b, getLoc(), ReduceKind::Sum, dx, ArrayRef<int64_t>{0});
+  grads.append({dx, nullptr, nullptr});
+  return success();
+}
+
+LogicalResult CollectOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                                  SmallVectorImpl<Value> &grads) {
+  Value dy = cotangents[0];
+  // A sum over choices: they share one gradient, which need not be repeated first.
+  if (auto repeated = dy.getDefiningOp<BroadcastOp>();
+      repeated && repeated.getDims() == ArrayRef<int64_t>{0})
+    dy = repeated.getX();
+  grads.append({DispatchOp::create(b, getLoc(), dy, getChoices(), getRows()), nullptr, nullptr});
+  return success();
+}
+
+bool DispatchOp::movesElements() { return true; }
+bool CollectOp::movesElements() { return true; }
+
+SmallVector<Value> DispatchOp::decompose(OpBuilder &b) {
+  Value ids = getChoices();
+  if (tensor(getX()).getRank() == 3) {
+    // Choice (j, token) reads its token's row.
+    Expr choices = expr(b, getLoc(), ids);
+    double tokens = double(tensor(getX()).getDimSize(0) * tensor(getX()).getDimSize(1));
+    ids = arith::RemSIOp::create(b, getLoc(), ids, choices.constant(tokens).v);
+  }
+  return {GatherRowsOp::create(b, getLoc(), getType(), getX(), ids)};
+}
+
+SmallVector<Value> CollectOp::decompose(OpBuilder &b) {
+  return {GatherRowsOp::create(b, getLoc(), getType(), getX(), getRows())};
+}
+
+//===--- products -----------------------------------------------------------===//
+
+static StringRef groupedText(bool transposed) {
+  return transposed ? "~b r k i, ~e i o, @e b r k -> b r k o"
+                    : "~b r k i, ~e o i, @e b r k -> b r k o";
+}
+
+ShardingRule GroupedLinearOp::getShardingRule() {
+  return ruleOf(*this, groupedText(getTransposed()));
+}
+
+LogicalResult GroupedLinearOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                                Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  return inferFromRule("grouped_linear", groupedText(adaptor.getTransposed()), location,
+                       adaptor.getOperands().getTypes(), types);
+}
+
+/// A row meets one expert's matrix.
+static double groupedFlops(Value rows, Value matrices) {
+  auto matrix = tensor(matrices).getShape();
+  return 2.0 * double(tensor(rows).getNumElements() / tensor(rows).getShape().back()) *
+         double(matrix[1]) * double(matrix[2]);
+}
+double GroupedLinearOp::getFlops() { return groupedFlops(getX(), getWeight()); }
+double GroupedLinearGradOp::getFlops() { return groupedFlops(getX(), getResult()); }
+
+LogicalResult GroupedLinearOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool> needed,
+                                        SmallVectorImpl<Value> &grads) {
+  Value dy = cotangents[0];
+  grads.resize(3);
+  if (needed[0])
+    grads[0] =
+        GroupedLinearOp::create(b, getLoc(), dy, getWeight(), getExperts(), !getTransposed());
+  if (needed[1]) {
+    Value left = getTransposed() ? getX() : dy, right = getTransposed() ? dy : getX();
+    grads[1] = GroupedLinearGradOp::create(b, getLoc(), left, right, getExperts(),
+                                           tensor(getWeight()).getDimSize(0), Value());
+  }
+  return success();
+}
+
+ShardingRule GroupedLinearGradOp::getShardingRule() {
+  std::string error;
+  int64_t ranks[] = {4, 4, 3};
+  ShardingRule rule = *parseShardingRule(einsumText(), ranks, error);
+  (void)inferFactorSizes(
+      rule,
+      {tensor(getDy()).getShape(), tensor(getX()).getShape(), tensor(getExperts()).getShape()},
+      {{"e", int64_t(getCount())}}, error);
+  if (getInit())
+    rule.operands.push_back(rule.results[0]);
+  return rule;
+}
+
+LogicalResult GroupedLinearGradOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                                    Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  return inferFromRule("grouped_linear_grad", einsumText(), location,
+                       adaptor.getOperands().take_front(3).getTypes(), types,
+                       {{"e", int64_t(adaptor.getCount())}});
+}
+
+void GroupedLinearGradOp::updateSizes() { setCount(tensor(getResult()).getDimSize(0)); }

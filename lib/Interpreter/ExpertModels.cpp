@@ -1,0 +1,173 @@
+//===- ExpertModels.cpp - routers, rows of experts and their products -------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Interpreter/Model.h"
+
+#include "Train/Train.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::interp;
+
+using Operands = ArrayRef<Tensor>;
+using Results = SmallVectorImpl<Tensor>;
+
+//===--- routers ------------------------------------------------------------===//
+
+static LogicalResult sigmoid(train::SigmoidOp op, Operands in, Results &results, RankContext &) {
+  Tensor result(op.getType());
+  double *y = result.writeFloats();
+  for (auto [i, x] : llvm::enumerate(in[0].floats()))
+    y[i] = 1 / (1 + std::exp(-x));
+  results.push_back(result);
+  return success();
+}
+
+/// A result of x's shape, each row made of x's row by `compute(x, y, width)`.
+template <typename Compute> static Tensor byRows(Type type, const Tensor &x, Compute compute) {
+  Tensor result(type);
+  int64_t width = x.shape().back();
+  double *y = result.writeFloats();
+  for (int64_t row = 0; row < x.size(); row += width)
+    compute(x.floats().data() + row, y + row, width);
+  return result;
+}
+
+static LogicalResult softmax(train::SoftmaxOp op, Operands in, Results &results, RankContext &) {
+  results.push_back(byRows(op.getType(), in[0], [](const double *x, double *y, int64_t n) {
+    double most = *std::max_element(x, x + n), sum = 0;
+    for (int64_t i = 0; i < n; ++i)
+      sum += y[i] = std::exp(x[i] - most);
+    for (int64_t i = 0; i < n; ++i)
+      y[i] /= sum;
+  }));
+  return success();
+}
+
+static LogicalResult topK(train::TopKOp op, Operands in, Results &results, RankContext &) {
+  int64_t k = op.getK();
+  results.push_back(byRows(op.getType(), in[0], [&](const double *x, double *y, int64_t n) {
+    if (std::any_of(x, x + n, [](double v) { return std::isnan(v); }))
+      return; // nothing is chosen
+    std::vector<int64_t> order(n);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return x[a] > x[b]; });
+    for (int64_t i = 0; i < k; ++i)
+      y[order[i]] = 1;
+  }));
+  return success();
+}
+
+static LogicalResult oneHot(train::OneHotOp op, Operands in, Results &results, RankContext &) {
+  Tensor result(op.getType());
+  int64_t width = result.shape().back();
+  double *y = result.writeFloats();
+  for (auto [i, id] : llvm::enumerate(in[0].integers()))
+    if (id >= 0 && id < width)
+      y[i * width + id] = 1;
+  results.push_back(result);
+  return success();
+}
+
+//===--- rows of experts ----------------------------------------------------===//
+
+static LogicalResult route(train::RouteOp op, Operands in, Results &results, RankContext &) {
+  for (Type type : op->getResultTypes())
+    results.emplace_back(type);
+  int64_t experts = in[0].dim(2), k = op.getK(), tokens = in[0].dim(0) * in[0].dim(1);
+  int64_t *chosen = results[0].writeIntegers(), *rows = results[1].writeIntegers();
+  int64_t *choices = results[2].writeIntegers(), *sorted = results[3].writeIntegers();
+  for (int64_t token = 0; token < tokens; ++token) {
+    const double *mask = in[0].floats().data() + token * experts;
+    int64_t found = 0;
+    for (int64_t e = 0; e < experts && found < k; ++e)
+      if (mask[e] != 0)
+        chosen[found++ * tokens + token] = e;
+    for (; found < k; ++found)
+      chosen[found * tokens + token] = experts;
+  }
+  std::iota(choices, choices + k * tokens, 0);
+  std::stable_sort(choices, choices + k * tokens,
+                   [&](int64_t a, int64_t b) { return chosen[a] < chosen[b]; });
+  for (int64_t row = 0; row < k * tokens; ++row) {
+    rows[choices[row]] = row;
+    sorted[row] = chosen[choices[row]];
+  }
+  return success();
+}
+
+/// Row i of the result is row `ids[i]` modulo the number of x's rows.
+static Tensor rowsOf(Type type, const Tensor &x, const Tensor &ids) {
+  Tensor result(type);
+  int64_t width = x.shape().back(), count = x.size() / width;
+  double *y = result.writeFloats();
+  for (auto [i, id] : llvm::enumerate(ids.integers()))
+    std::copy_n(x.floats().data() + id % count * width, width, y + i * width);
+  return result;
+}
+
+static LogicalResult dispatch(train::DispatchOp op, Operands in, Results &results, RankContext &) {
+  results.push_back(rowsOf(op.getType(), in[0], in[1]));
+  return success();
+}
+static LogicalResult collect(train::CollectOp op, Operands in, Results &results, RankContext &) {
+  results.push_back(rowsOf(op.getType(), in[0], in[1]));
+  return success();
+}
+
+//===--- products -----------------------------------------------------------===//
+
+static LogicalResult groupedLinear(train::GroupedLinearOp op, Operands in, Results &results,
+                                   RankContext &) {
+  Tensor result(op.getType());
+  const Tensor &x = in[0], &weight = in[1];
+  int64_t inner = x.shape().back(), outer = result.shape().back();
+  int64_t ofOut = op.getTransposed() ? 1 : inner, ofIn = op.getTransposed() ? outer : 1;
+  double *y = result.writeFloats();
+  for (auto [row, expert] : llvm::enumerate(in[2].integers())) {
+    if (expert < 0 || expert >= weight.dim(0))
+      continue; // zeros
+    const double *w = weight.floats().data() + expert * inner * outer;
+    for (int64_t o = 0; o < outer; ++o)
+      for (int64_t i = 0; i < inner; ++i)
+        y[row * outer + o] += w[o * ofOut + i * ofIn] * x.floats()[row * inner + i];
+  }
+  results.push_back(result);
+  return success();
+}
+
+static LogicalResult groupedLinearGrad(train::GroupedLinearGradOp op, Operands in, Results &results,
+                                       RankContext &) {
+  Tensor result = op.getInit() ? in[3] : Tensor(op.getType());
+  const Tensor &dy = in[0], &x = in[1];
+  int64_t inner = x.shape().back(), outer = dy.shape().back();
+  double *dw = result.writeFloats();
+  for (auto [row, expert] : llvm::enumerate(in[2].integers())) {
+    if (expert < 0 || expert >= result.dim(0))
+      continue;
+    for (int64_t o = 0; o < outer; ++o)
+      for (int64_t i = 0; i < inner; ++i)
+        dw[(expert * outer + o) * inner + i] +=
+            dy.floats()[row * outer + o] * x.floats()[row * inner + i];
+  }
+  results.push_back(result);
+  return success();
+}
+
+void interp::attachExpertModels(MLIRContext *context) {
+  attach<train::SigmoidOp, sigmoid>(context);
+  attach<train::SoftmaxOp, softmax>(context);
+  attach<train::TopKOp, topK>(context);
+  attach<train::OneHotOp, oneHot>(context);
+  attach<train::RouteOp, route>(context);
+  attach<train::DispatchOp, dispatch>(context);
+  attach<train::CollectOp, collect>(context);
+  attach<train::GroupedLinearOp, groupedLinear>(context);
+  attach<train::GroupedLinearGradOp, groupedLinearGrad>(context);
+}

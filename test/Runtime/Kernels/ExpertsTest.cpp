@@ -1,0 +1,144 @@
+//===- ExpertsTest.cpp - tests of mixtures of experts -----------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Reference.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+using namespace meshwright::test;
+
+namespace {
+/// Experts of rows, ascending, some of them outside [0, count) at both ends, as they are on a device
+/// that has a part of the experts.
+std::vector<int32_t> someExperts(std::mt19937 &generator, int64_t rows, int64_t count) {
+  // Now and then one expert gets all rows.
+  bool adversarial = generator() % 4 == 0;
+  int32_t chosen = int32_t(generator() % uint32_t(count));
+  std::vector<int32_t> experts(static_cast<size_t>(rows));
+  for (int32_t &expert : experts)
+    expert = adversarial ? chosen : int32_t(generator() % uint32_t(count + 4)) - 2;
+  std::sort(experts.begin(), experts.end());
+  return experts;
+}
+} // namespace
+
+/// The order is that of experts, then of choices, and both permutations are inverse.
+TEST(Experts, RoutesByExpertThenByChoice) {
+  std::mt19937 generator(1);
+  for (int i = 0; i < 200; ++i) {
+    int64_t tokens = 1 + int64_t(generator() % 40), experts = 1 + int64_t(generator() % 70);
+    int64_t k = 1 + int64_t(generator() % uint32_t(std::min<int64_t>(experts, 9)));
+    int32_t type = std::vector<int32_t>{MW_F32, MW_BF16, MW_F16}[generator() % 3];
+    SCOPED_TRACE(::testing::Message() << tokens << " tokens " << experts << " experts k " << k);
+    std::vector<float> mask(size_t(tokens * experts), generator() % 2 ? 0.0f : -0.0f);
+    std::vector<std::vector<int32_t>> wanted;
+    for (int64_t token = 0; token < tokens; ++token) {
+      std::vector<int32_t> all(static_cast<size_t>(experts));
+      std::iota(all.begin(), all.end(), 0);
+      std::shuffle(all.begin(), all.end(), generator);
+      // Some tokens choose fewer.
+      all.resize(generator() % 5 ? size_t(k) : generator() % size_t(k + 1));
+      std::sort(all.begin(), all.end());
+      for (int32_t expert : all)
+        mask[size_t(token * experts + expert)] = 1;
+      all.resize(size_t(k), int32_t(experts));
+      wanted.push_back(all);
+    }
+    size_t count = size_t(k * tokens);
+    std::vector<int32_t> chosen(count, -7), rows(count, -7), choices(count, -7), sorted(count, -7);
+    MwContext context{2};
+    mw_route(&context, tokens, experts, k, type, encode(type, mask).data(), chosen.data(),
+             rows.data(), choices.data(), sorted.data());
+    for (int64_t token = 0; token < tokens; ++token)
+      for (int64_t j = 0; j < k; ++j)
+        EXPECT_EQ(chosen[size_t(j * tokens + token)], wanted[size_t(token)][size_t(j)]);
+    for (size_t row = 0; row < count; ++row) {
+      ASSERT_TRUE(choices[row] >= 0 && size_t(choices[row]) < count);
+      EXPECT_EQ(rows[size_t(choices[row])], int32_t(row));
+      EXPECT_EQ(sorted[row], chosen[size_t(choices[row])]);
+      if (row > 0)
+        EXPECT_LT(std::pair(sorted[row - 1], choices[row - 1]),
+                  std::pair(sorted[row], choices[row]));
+    }
+  }
+}
+
+/// Products in all types against f64; workspaces are not written past their ends.
+TEST(Experts, GroupedProducts) {
+  std::mt19937 generator(2);
+  for (int i = 0; i < 150; ++i) {
+    auto size = [&](int64_t limit) { return 1 + int64_t(generator() % uint32_t(limit)); };
+    int64_t limit = i % 5 == 0 ? 300 : 40, rows = size(limit), n = size(limit), k = size(limit);
+    int64_t count = size(6);
+    bool transB = generator() % 2;
+    int32_t type = std::vector<int32_t>{MW_F32, MW_BF16, MW_F16}[generator() % 3];
+    SCOPED_TRACE(::testing::Message() << "type " << type << " transB " << transB << " rows " << rows
+                                      << " n " << n << " k " << k << " experts " << count);
+    std::vector<int32_t> experts = someExperts(generator, rows, count);
+    std::vector<char> x = encode(type, randomValues(generator, rows * k));
+    std::vector<char> w = encode(type, randomValues(generator, count * n * k));
+    std::vector<float> fx = decode(type, x), fw = decode(type, w);
+    std::vector<double> wanted(static_cast<size_t>(rows * n));
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t column = 0; column < n; ++column)
+        for (int64_t p = 0; p < k; ++p)
+          if (int64_t e = experts[size_t(row)]; e >= 0 && e < count)
+            wanted[size_t(row * n + column)] +=
+                double(fx[size_t(row * k + p)]) *
+                fw[size_t(e * n * k + (transB ? column * k + p : p * n + column))];
+    MwContext context{1 + int(generator() % 3)};
+    std::vector<char> y = encode(type, std::vector<float>(size_t(rows * n), NAN));
+    std::vector<char> scratch(size_t(mw_matmul_mixed_workspace(rows, n, k, 1)) + 64, 0x5A);
+    mw_grouped_matmul(&context, transB, rows, n, k, count, experts.data(), type, x.data(), w.data(),
+                      y.data(), scratch.data());
+    EXPECT_LT(relativeError(decode(type, y), wanted, 1e-3),
+              type == MW_F32 ? 1e-6 : type == MW_F16 ? 0x1p-11 : 0x1p-8);
+    for (size_t j = scratch.size() - 64; j < scratch.size(); ++j)
+      EXPECT_EQ(scratch[j], 0x5A) << "written past the workspace";
+  }
+}
+
+TEST(Experts, GradientsOfGroupedProducts) {
+  std::mt19937 generator(3);
+  for (int i = 0; i < 150; ++i) {
+    auto size = [&](int64_t limit) { return 1 + int64_t(generator() % uint32_t(limit)); };
+    int64_t limit = i % 5 == 0 ? 300 : 40, rows = size(limit), m = size(limit), n = size(limit);
+    int64_t count = size(6);
+    const std::vector<int32_t> types = {MW_F32, MW_BF16, MW_F16};
+    int32_t factor = types[generator() % 3], result = generator() % 2 ? factor : int32_t(MW_F32);
+    float beta = generator() % 2 ? 1.0f : 0.0f;
+    SCOPED_TRACE(::testing::Message() << "types " << factor << " " << result << " beta " << beta
+                                      << " rows " << rows << " m " << m << " n " << n
+                                      << " experts " << count);
+    std::vector<int32_t> experts = someExperts(generator, rows, count);
+    std::vector<char> a = encode(factor, randomValues(generator, rows * m));
+    std::vector<char> b = encode(factor, randomValues(generator, rows * n));
+    std::vector<char> c = encode(result, beta == 0
+                                             ? std::vector<float>(size_t(count * m * n), NAN)
+                                             : randomValues(generator, count * m * n));
+    std::vector<float> fa = decode(factor, a), fb = decode(factor, b), before = decode(result, c);
+    std::vector<double> wanted(static_cast<size_t>(count * m * n));
+    if (beta != 0)
+      wanted.assign(before.begin(), before.end());
+    for (int64_t row = 0; row < rows; ++row)
+      if (int64_t e = experts[size_t(row)]; e >= 0 && e < count)
+        for (int64_t p = 0; p < m; ++p)
+          for (int64_t q = 0; q < n; ++q)
+            wanted[size_t((e * m + p) * n + q)] +=
+                double(fa[size_t(row * m + p)]) * fb[size_t(row * n + q)];
+    MwContext context{1 + int(generator() % 3)};
+    std::vector<char> scratch(size_t(mw_matmul_mixed_workspace(m, n, rows, 1)) + 64, 0x5A);
+    mw_grouped_matmul_grad(&context, rows, m, n, count, experts.data(), factor, a.data(), b.data(),
+                           beta, result, c.data(), scratch.data());
+    EXPECT_LT(relativeError(decode(result, c), wanted, 1e-3),
+              result == MW_F32 ? 2e-6 : result == MW_F16 ? 0x1p-11 : 0x1p-8);
+    for (size_t j = scratch.size() - 64; j < scratch.size(); ++j)
+      EXPECT_EQ(scratch[j], 0x5A) << "written past the workspace";
+  }
+}
