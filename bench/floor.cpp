@@ -1,4 +1,4 @@
-//===- floor.cpp - the least a GPT-2 124M step can take ---------------------===//
+//===- floor.cpp - the least a training step can take -----------------------===//
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
@@ -6,7 +6,9 @@
 // that executables use, and a copy of as many bytes as one pass over the
 // optimizer's state moves. Prints one JSON object: step_ms is their sum.
 //
-//   bench_floor TOKENS THREADS
+//   bench_floor THREADS PARAMETERS ROWSxOUTxINxCALLS...
+//
+// ROWS tokens go through CALLS matrices of [OUT, IN], for each list of sizes.
 //
 //===----------------------------------------------------------------------===//
 #include "common/launch/Threads.h"
@@ -40,23 +42,31 @@ template <typename Fn> static double medianSeconds(int rounds, Fn fn) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 3) {
-    std::fprintf(stderr, "usage: bench_floor TOKENS THREADS\n");
+  if (argc < 4) {
+    std::fprintf(stderr, "usage: bench_floor THREADS PARAMETERS ROWSxOUTxINxCALLS...\n");
     return 1;
   }
-  const int64_t tokens = std::atoll(argv[1]);
-  context.threads = std::atoi(argv[2]);
+  context.threads = std::atoi(argv[1]);
+  const int64_t parameters = std::atoll(argv[2]);
   struct Linear {
-    int64_t out, in, layers, perLayer;
+    long long rows, out, in, calls;
   };
-  const Linear linears[] = {
-      {768, 768, 12, 4}, {3072, 768, 12, 1}, {768, 3072, 12, 1}, {50257, 768, 1, 1}};
+  std::vector<Linear> linears;
+  for (int i = 3; i < argc; ++i) {
+    Linear linear;
+    if (std::sscanf(argv[i], "%lldx%lldx%lldx%lld", &linear.rows, &linear.out, &linear.in,
+                    &linear.calls) != 4) {
+      std::fprintf(stderr, "bench_floor: '%s' is not ROWSxOUTxINxCALLS\n", argv[i]);
+      return 1;
+    }
+    linears.push_back(linear);
+  }
   // Weights and gradients of all layers, so that each product finds its own in
   // memory, not in cache, as in a step.
   // The factors keep all values at 0.5.
   double matmuls = 0;
   for (const Linear &linear : linears) {
-    const int64_t size = linear.out * linear.in, calls = linear.layers * linear.perLayer;
+    const int64_t tokens = linear.rows, size = linear.out * linear.in, calls = linear.calls;
     std::vector<float> weights(size * calls, 0.01f), gradients(size * calls);
     std::vector<float> x(tokens * linear.in, 0.5f), y(tokens * linear.out, 0.5f);
     matmuls += medianSeconds(5, [&] {
@@ -73,7 +83,7 @@ int main(int argc, char **argv) {
   }
   // A copy moves two bytes for each it is asked to copy; the pass reads four
   // values and writes three per parameter.
-  const int64_t parameters = 124439808, moved = parameters * 7 * 4;
+  const int64_t moved = parameters * 7 * 4;
   std::vector<char> from(moved / 8, 1), to(moved / 8);
   struct Copy {
     char *from, *to;
@@ -89,8 +99,7 @@ int main(int argc, char **argv) {
           },
           buffers, from.size(), 64);
   });
-  std::printf(
-      "{\"tokens\": %lld, \"matmul_ms\": %.1f, \"optimizer_pass_ms\": %.1f, \"step_ms\": %.1f}\n",
-      static_cast<long long>(tokens), matmuls * 1e3, pass * 1e3, (matmuls + pass) * 1e3);
+  std::printf("{\"matmul_ms\": %.1f, \"optimizer_pass_ms\": %.1f, \"step_ms\": %.1f}\n",
+              matmuls * 1e3, pass * 1e3, (matmuls + pass) * 1e3);
   return 0;
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""PyTorch CPU baseline: one GPT-2 training configuration per process, one JSON line on stdout.
+"""PyTorch CPU baseline: one training configuration per process, one JSON line on stdout.
 
 Measures the median wall time of a full f32 training step (zero_grad, forward, loss, backward,
 clip_grad_norm_, AdamW) and the peak resident set of the process.
 
-  python torch_gpt2.py --impl lean --mode compile --seq 64
+  python torch_cpu.py --impl lean --mode compile --seq 64
 """
 import argparse
 import json
@@ -18,8 +18,10 @@ import time
 
 def parse_args():
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    p.add_argument("--impl", choices=["lean", "hf"], default="lean",
-                   help="lean: nanoGPT-style module; hf: transformers.GPT2LMHeadModel")
+    p.add_argument("--impl", choices=["lean", "hf", "config"], default="lean",
+                   help="lean: nanoGPT-style module; hf: transformers.GPT2LMHeadModel; config: the model of --config")
+    p.add_argument("--config", help="text of a config.json, for transformers' model of its family")
+    p.add_argument("--experts", default="eager", help="what transformers computes experts with")
     p.add_argument("--mode", choices=["eager", "compile", "max-autotune"], default="eager")
     p.add_argument("--optim", choices=["fused", "foreach", "single"], default="fused")
     p.add_argument("--batch", type=int, default=4)
@@ -97,18 +99,23 @@ class LeanGPT2(nn.Module):
 def build():
     if args.impl == "lean":
         return LeanGPT2(args.vocab, args.positions, args.width, args.layers, args.heads)
-    from transformers import GPT2Config, GPT2LMHeadModel
+    from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
 
     class HF(nn.Module):
         def __init__(self):
             super().__init__()
+            if args.impl == "config":
+                config = AutoConfig.for_model(**json.loads(args.config))
+                args.vocab = config.vocab_size
+                self.m = AutoModelForCausalLM.from_config(config, experts_implementation=args.experts)
+                return
             self.m = GPT2LMHeadModel(GPT2Config(
                 vocab_size=args.vocab, n_positions=args.positions, n_embd=args.width, n_layer=args.layers,
                 n_head=args.heads, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
                 activation_function="gelu_pytorch_tanh", use_cache=False))  # F.gelu(tanh); same as gelu_new
 
         def forward(self, tokens, targets):
-            logits = self.m(input_ids=tokens).logits
+            logits = self.m(input_ids=tokens, use_cache=False).logits
             return F.cross_entropy(logits.view(-1, logits.size(-1)), targets.view(-1))
 
     return HF()

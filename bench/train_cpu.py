@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""GPT-2 124M training steps on the CPU: Meshwright against PyTorch and against the floor.
+"""Training steps on the CPU: Meshwright against PyTorch and against the floor.
 
 Runs each system in a process of its own, in alternating rounds, and prints the median step time and the
-peak resident set of each, and the ratios. Writes bench/results/gpt2-cpu.json.
+peak resident set of each, and the ratios. Writes bench/results/MODEL-cpu.json.
 
-  python3 bench/gpt2_cpu.py --python VENV/bin/python      (VENV: pip install torch)
+  python3 bench/train_cpu.py [--model gpt2|mixtral] --python VENV/bin/python      (VENV: pip install torch transformers)
 
-The floor is the step's matrix products alone, through the same library, plus the bytes one pass over the
+mixtral is transformers' model of that family in a small size: 8 experts, of which each token uses 2. The floor is the step's matrix products alone, through the same library, plus the bytes one pass over the
 optimizer's state moves (parameter, gradient, two moments read; all but the gradient written) at copy bandwidth.
 """
 import argparse
@@ -21,6 +21,30 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+MIXTRAL = {"model_type": "mixtral", "vocab_size": 32000, "hidden_size": 512, "intermediate_size": 1792, "num_hidden_layers": 4,
+           "num_attention_heads": 8, "num_key_value_heads": 8, "max_position_embeddings": 512, "num_local_experts": 8,
+           "num_experts_per_tok": 2, "sliding_window": None, "tie_word_embeddings": False}
+
+
+def products(model, tokens):
+    """Parameters, and the matrix products of a step as floor.cpp takes them: rows x out x in x calls."""
+    if model == "gpt2":
+        return 124439808, [(tokens, 768, 768, 48), (tokens, 3072, 768, 12), (tokens, 768, 3072, 12), (tokens, 50257, 768, 1)]
+    c = MIXTRAL
+    h, f, layers, experts = c["hidden_size"], c["intermediate_size"], c["num_hidden_layers"], c["num_local_experts"]
+    rows = tokens * c["num_experts_per_tok"] // experts  # of each expert where all have as many
+    linears = [(tokens, h, h, 4 * layers), (tokens, experts, h, layers), (rows, f, h, 2 * layers * experts),
+               (rows, h, f, layers * experts), (tokens, c["vocab_size"], h, 1)]
+    embeddings_and_norms = c["vocab_size"] * h + (2 * layers + 1) * h
+    return sum(out * inner * calls for _, out, inner, calls in linears) + embeddings_and_norms, linears
+
+
+def rivals_of(model, arguments):
+    """Commands of PyTorch's ways to do the same."""
+    if model == "gpt2":
+        return {"torch eager": arguments + ["--mode", "eager"], "torch.compile": arguments + ["--mode", "compile"]}
+    config = arguments + ["--impl", "config", "--config", json.dumps(MIXTRAL)]
+    return {f"transformers, {way}": config + ["--experts", way] for way in ("eager", "grouped_mm", "batched_mm")}
 
 
 def run(command, env):
@@ -35,8 +59,9 @@ def run(command, env):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--model", choices=["gpt2", "mixtral"], default="gpt2")
     parser.add_argument("--python", default=sys.executable, help="an interpreter that has torch")
-    parser.add_argument("--seqs", default="64,512")
+    parser.add_argument("--seqs", help="default: 64,512 of gpt2, 512 of mixtral")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=7, help="timed steps a process, after two more")
     parser.add_argument("--threads", type=int, default=2)
@@ -46,29 +71,35 @@ def main():
     tools = os.path.join(ROOT, "build", "bin")
     work = tempfile.mkdtemp()
     tokens = os.path.join(work, "tokens.bin")
+    config, vocabulary = os.path.join(ROOT, "examples/gpt2-124m.json"), 50257
+    if args.model == "mixtral":
+        config, vocabulary = os.path.join(work, "mixtral.json"), MIXTRAL["vocab_size"]
+        with open(config, "w") as file:
+            json.dump(MIXTRAL, file)
     with open(tokens, "wb") as file:
         state = 1
         for _ in range(400000):
             state = (state * 1103515245 + 12345) % 2**31
-            file.write((state % 50257).to_bytes(2, "little"))
+            file.write((state % vocabulary).to_bytes(2, "little"))
 
     if not args.only or "floor" in args.only.split(","):
         # No test needs it, so ./check does not build it.
         subprocess.run(["ninja", "-C", os.path.join(ROOT, "build/runtime"), "bench_floor"], check=True, stdout=subprocess.DEVNULL)
 
     rows = []
-    for seq in map(int, args.seqs.split(",")):
-        exe = os.path.join(work, f"gpt2-{seq}")
-        compile_command = [os.path.join(tools, "meshwright"), "compile", os.path.join(ROOT, "examples/gpt2-124m.json"),
-                           "--dropout", "0", "--batch", "4", "--seq", str(seq), "-o", exe]
+    for seq in map(int, (args.seqs or {"gpt2": "64,512", "mixtral": "512"}[args.model]).split(",")):
+        exe = os.path.join(work, f"{args.model}-{seq}")
+        compile_command = [os.path.join(tools, "meshwright"), "compile", config, "--batch", "4", "--seq", str(seq), "-o", exe]
+        compile_command += ["--dropout", "0"] if args.model == "gpt2" else []
+        parameters, linears = products(args.model, 4 * seq)
         print(subprocess.run(compile_command, check=True, capture_output=True, text=True).stdout, end="")
-        torch = [args.python, os.path.join(ROOT, "bench/torch_gpt2.py"), "--seq", str(seq), "--steps", str(args.steps),
+        torch = [args.python, os.path.join(ROOT, "bench/torch_cpu.py"), "--seq", str(seq), "--steps", str(args.steps),
                  "--warmup", "2", "--threads", str(args.threads)]
         systems = {
             "meshwright": [exe, "--data", tokens, "--steps", str(args.steps + 2), "--lr", "6e-4", "--metrics", work + "/m.jsonl"],
-            "torch eager": torch + ["--mode", "eager"],
-            "torch.compile": torch + ["--mode", "compile"],
-            "floor": [os.path.join(ROOT, "build/runtime/cpu/kernels/bench_floor"), str(4 * seq), str(args.threads)],
+            **rivals_of(args.model, torch),
+            "floor": [os.path.join(ROOT, "build/runtime/cpu/kernels/bench_floor"), str(args.threads), str(parameters),
+                      *("x".join(map(str, linear)) for linear in linears)],
         }
         if args.only:
             systems = {k: v for k, v in systems.items() if k in args.only.split(",")}
@@ -87,13 +118,13 @@ def main():
                 print(f"S={seq} {name}: {times[name][-1]:.0f} ms, {peak / 2**20:.0f} MiB", flush=True)
         step = {k: statistics.median(v) for k, v in times.items()}
         peak = {k: statistics.median(v) for k, v in peaks.items()}
-        print(f"\nS={seq}   {'system':16}{'step ms':>10}{'peak MiB':>10}")
+        print(f"\nS={seq}   {'system':26}{'step ms':>10}{'peak MiB':>10}")
         for name in systems:
-            print(f"        {name:16}{step[name]:10.0f}{peak[name] / 2**20:10.0f}")
-            rows.append({"system": name, "model": "gpt2-124m", "seq": seq, "batch": 4, "precision": "f32", "ranks": 1,
+            print(f"        {name:26}{step[name]:10.0f}{peak[name] / 2**20:10.0f}")
+            rows.append({"system": name, "model": args.model, "seq": seq, "batch": 4, "precision": "f32", "ranks": 1,
                          "threads": args.threads, "step_ms": step[name], "tokens_per_s": 4e3 * seq / step[name], "mfu": None,
                          "peak_bytes": peak[name], "command": " ".join(systems[name])})
-        rivals = [k for k in systems if k.startswith("torch")]
+        rivals = [k for k in systems if k not in ("meshwright", "floor")]
         if rivals and "meshwright" in systems:
             best = min(rivals, key=step.get)
             print(f"meshwright / {best}: time {step['meshwright'] / step[best]:.3f}, memory {peak['meshwright'] / peak[best]:.3f}")
@@ -109,7 +140,7 @@ def main():
         row["command"] = row["command"].replace(work, "WORK").replace(ROOT + "/", "").replace(args.python, "python")
     os.makedirs(os.path.join(ROOT, "bench/results"), exist_ok=True)
     if not args.only:
-        with open(os.path.join(ROOT, "bench/results/gpt2-cpu.json"), "w") as file:
+        with open(os.path.join(ROOT, f"bench/results/{args.model}-cpu.json"), "w") as file:
             json.dump(result, file, indent=1)
 
 
