@@ -12,8 +12,7 @@
 // not turn has frequency 0. Queries and keys are permuted alike, so scores are the same.
 //
 //===----------------------------------------------------------------------===//
-#include "Graph.h"
-#include "Model.h"
+#include "Experts.h"
 
 using namespace mlir;
 using namespace meshwright;
@@ -176,6 +175,8 @@ Value LayerBuilder::attention(Value h, Value cos, Value sin, Value slopes) {
 }
 
 Value LayerBuilder::mlp(Value h) {
+  if (kind.sparse)
+    return buildExperts(g, m, rows, sequence, h);
   int64_t inner = m.inner;
   if (!m.family.gated) {
     h = linear(names.up, h, m.hidden, inner, m.mlpBias, m.std);
@@ -282,6 +283,10 @@ ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config
     slopes = g.alibiSlopes(m.heads, f.alibi);
   }
   // Layers of one kind in a row share a function.
+  SmallVector<Value, 2> sums;
+  if (m.experts.balance != 0)
+    sums.assign(2, g.fill(0, m.experts.bySequence ? ArrayRef<int64_t>{g.rows, m.experts.count}
+                                                  : ArrayRef<int64_t>{m.experts.count}));
   for (int64_t first = 0; first < m.layers;) {
     int64_t end = first + 1;
     while (end < m.layers && m.kinds[end] == m.kinds[first])
@@ -289,7 +294,7 @@ ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config
     LayerRun run{first, end - first};
     const LayerKind &kind = m.kinds[first];
     auto [cos, sin] = kind.table < 0 ? std::pair<Value, Value>() : angles[size_t(kind.table)];
-    x = g.layers(x, run, run.count == m.layers, [&, cos = cos, sin = sin](LayerGraph &layer) {
+    x = g.layers(x, run, run.count == m.layers, sums, [&, cos = cos, sin = sin](LayerGraph &layer) {
       return LayerBuilder{layer, m, kind, g.rows, g.sequence}.build(cos, sin, slopes);
     });
     first = end;
@@ -309,6 +314,7 @@ ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config
     head = g.weight({weight, {m.vocabulary, m.embeddingWidth}, m.std});
   Value logits = g.linear(x, head, m.headBias ? g.weight({bias, {m.vocabulary}}) : Value());
   logits = g.softCap(g.scale(logits, m.logitFactor), m.logitCap);
-  g.finish(logits, f.name, config, m.vocabulary, m.positions);
+  Value more = sums.empty() ? Value() : balanceLoss(g, m, sums);
+  g.finish(logits, more, f.name, config, m.vocabulary, m.positions);
   return std::move(g.module);
 }

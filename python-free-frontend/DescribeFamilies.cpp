@@ -93,9 +93,20 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
       kinds.addName("layer_types");
   }
   {
-    KeyList experts(os, "experts, which no layer may have");
-    for (const auto &key : {f.experts.count, f.experts.denseFirst, f.experts.every})
+    KeyList experts(os, "experts");
+    for (const auto &key :
+         {f.experts.count, f.experts.chosen, f.experts.denseFirst, f.experts.every})
       experts.add(key);
+    experts.add(f.experts.inner);
+    experts.add(f.experts.sharedInner);
+    experts.add(f.experts.sharedCount);
+    experts.add(f.experts.groups);
+    experts.add(f.experts.chosenGroups);
+    experts.addName(f.experts.method.name);
+    experts.add(f.experts.normalized);
+    experts.add(f.experts.factor);
+    experts.add(f.experts.balanced);
+    experts.add(f.experts.balance);
     experts.addName(f.experts.dense);
   }
   if (f.latent.used) {

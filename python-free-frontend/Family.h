@@ -51,13 +51,38 @@ struct LayerKinds {
   bool unturned = false;              ///< without a list: those have one that do not turn
 };
 
-/// Which layers would have experts in place of the MLP. Experts are not supported: all layers must
-/// be without.
+/// Experts in place of the MLP, and which layers have them.
 struct Experts {
   Key<int64_t> count = {};      ///< of experts; without a name: some
   Key<int64_t> denseFirst = {}; ///< first layers that have none
   StringRef dense = {};         ///< the key that lists layers that have none
   Key<int64_t> every = {};      ///< those that are no multiple of this, from 1, have none
+
+  Key<int64_t> chosen = {}; ///< experts of a token; without a name the family has no experts
+  Key<std::optional<int64_t>> inner = {}; ///< absent: that of the MLP
+  Key<bool> normalized = {{}, true};      ///< whether the weights of a token's experts sum to 1
+  Key<double> factor = {{}, 1.0};         ///< of the weights, behind that
+  bool sigmoid = false;                   ///< scores are sigmoids, not a softmax
+  StringRef choiceBias = {};              ///< the tensor that is added to scores to choose
+  /// A token's experts come from some groups of experts, those with the largest sums of their
+  /// `groupBest` largest scores; absent: one group.
+  Key<std::optional<int64_t>> groups = {}, chosenGroups = {};
+  int64_t groupBest = 2;
+  /// The key that says whether there are groups, and what it says then; without a name: `groups`.
+  struct {
+    StringRef name = {}, grouped = {}, plain = {};
+  } method = {};
+  /// Whether routers are part of the loss, and how much.
+  Key<bool> balanced = {};
+  Key<double> balance = {};
+  Key<std::optional<int64_t>> sharedInner = {}; ///< of an MLP beside the experts
+  Key<int64_t> sharedCount = {};                ///< or how many times that of an expert
+  StringRef router = "mlp.gate";
+  StringRef gate = "mlp.experts.{expert}.gate_proj", up = "mlp.experts.{expert}.up_proj";
+  StringRef down = "mlp.experts.{expert}.down_proj";
+  StringRef shared = {}, sharedGate = {}; ///< of the MLP beside, and what it is scaled by
+
+  bool any() const { return !chosen.name.empty(); }
 };
 
 /// Which layers have rotary positions.
@@ -192,9 +217,14 @@ struct Family {
 std::vector<Family> gptFamilies();
 std::vector<Family> llamaFamilies();
 std::vector<Family> gemmaFamilies();
+std::vector<Family> sparseFamilies();
 
-/// What most families are variations of.
+/// What other families are variations of.
 Family llama();
+Family mistral();
+Family qwen2();
+Family qwen3();
+Family glm();
 
 /// All tables, in the order that messages list families in; those of one family are together.
 llvm::ArrayRef<Family> families();

@@ -167,6 +167,7 @@ ArrayRef<Family> meshwright::frontend::families() {
     std::vector<Family> all = gptFamilies();
     llvm::append_range(all, llamaFamilies());
     llvm::append_range(all, gemmaFamilies());
+    llvm::append_range(all, sparseFamilies());
     return all;
   }();
   return tables;

@@ -167,17 +167,21 @@ Value LayerGraph::shared(Value outer, StringRef name) {
   return insertArgument(function, outer.getType(), 0, name);
 }
 
-Value ModelGraph::layers(Value x, LayerRun run, bool onlyRun,
+void LayerGraph::addToSum(unsigned i, Value value) { sums[i] = add(sums[i], value); }
+
+Value ModelGraph::layers(Value x, LayerRun run, bool onlyRun, MutableArrayRef<Value> sums,
                          llvm::function_ref<Value(LayerGraph &)> body) {
   MLIRContext *context = builder.getContext();
   std::string name = onlyRun ? "layer" : "layer." + std::to_string(run.first);
-  SmallVector<Type> arguments;
+  SmallVector<Value> carry{x};
+  llvm::append_range(carry, sums);
+  SmallVector<Type> types(ValueRange(carry).getTypes()), arguments;
   if (key)
     arguments.push_back(integers(context, {}));
-  arguments.push_back(x.getType());
+  llvm::append_range(arguments, types);
   OpBuilder top(function);
   auto callee = func::FuncOp::create(top, NameLoc::get(builder.getStringAttr(name)), name,
-                                     builder.getFunctionType(arguments, {x.getType()}));
+                                     builder.getFunctionType(arguments, types));
   callee.setPrivate();
   callee.addEntryBlock();
   LayerGraph layer(callee, streams);
@@ -185,22 +189,23 @@ Value ModelGraph::layers(Value x, LayerRun run, bool onlyRun,
   layer.run = run;
   layer.onlyRun = onlyRun;
   layer.input().setLoc(NameLoc::get(builder.getStringAttr("x")));
+  llvm::append_range(layer.sums, callee.getArguments().take_back(sums.size()));
   if (key) {
     layer.part("dropout");
     layer.ids = layer.shared(ids, "sequence_ids");
-    Value folded =
-        FoldInOp::create(layer.builder, layer.location, layer.shared(key, "key"),
-                         callee.getArgument(0));
+    Value folded = FoldInOp::create(layer.builder, layer.location, layer.shared(key, "key"),
+                                    callee.getArgument(0));
     layer.key = folded;
   }
-  Value result = body(layer);
-  func::ReturnOp::create(layer.builder, callee.getLoc(), result);
+  SmallVector<Value> results{body(layer)};
+  llvm::append_range(results, layer.sums);
+  func::ReturnOp::create(layer.builder, callee.getLoc(), results);
 
   part(prefix);
-  auto repeat = RepeatOp::create(builder, location, TypeRange{x.getType()}, StringRef(name),
-                                 uint64_t(run.count),
-                                 /*reverse=*/false, /*indexed=*/bool(key), ValueRange{x},
+  auto repeat = RepeatOp::create(builder, location, types, StringRef(name), uint64_t(run.count),
+                                 /*reverse=*/false, /*indexed=*/bool(key), carry,
                                  ValueRange(layer.stacks), ValueRange(layer.sharedOuter));
+  llvm::copy(repeat.getResults().drop_front(), sums.begin());
   return repeat.getResult(0);
 }
 
@@ -275,7 +280,7 @@ Value ModelGraph::declare(const Weight &weight, StringRef prefix, StringRef tens
   auto firstFunction = *module->getOps<func::FuncOp>().begin();
   OpBuilder top(firstFunction);
   Location at = NameLoc::get(builder.getStringAttr(name));
-  VariableOp::create(top, at, name, type, /*stacked=*/layers > 0, init, storage,
+  VariableOp::create(top, at, name, type, /*stacked=*/layers > 0, weight.experts, init, storage,
                      /*of=*/FlatSymbolRefAttr(), /*role=*/StringAttr(),
                      /*sym_visibility=*/StringAttr());
   return GetOp::create(builder, at, type, FlatSymbolRefAttr::get(context, name));
@@ -296,13 +301,16 @@ Value ModelGraph::alibiSlopes(int64_t heads, double bias) {
                                builder.getF64FloatAttr(bias), builder.getI64IntegerAttr(0));
 }
 
-void ModelGraph::finish(Value logits, StringRef family, StringRef config, int64_t vocabulary,
-                        int64_t maxPositions) {
+void ModelGraph::finish(Value logits, Value more, StringRef family, StringRef config,
+                        int64_t vocabulary, int64_t maxPositions) {
   part("loss");
   double scale = 1.0 / (double(options.batch) * double(sequence));
   auto loss =
       CrossEntropyOp::create(builder, location, logits, targets, builder.getF64FloatAttr(scale));
-  func::ReturnOp::create(builder, location, loss.getLoss());
+  Value total = loss.getLoss();
+  if (more)
+    total = add(total, more);
+  func::ReturnOp::create(builder, location, total);
 
   ModuleOp op = *module;
   op->setAttr(train::modelAttr, builder.getStringAttr(family));

@@ -36,6 +36,7 @@ struct Weight {
   bool transpose = false;      ///< the file holds [in, out]
   FileRows rows = {};          ///< where its rows lie; a bias has elements for rows
   int64_t rowDim = 0;          ///< which dimension rows are counted along
+  bool experts = false;        ///< whether the first dimension counts experts
 };
 
 /// How many layers share one function, and which.
@@ -52,6 +53,7 @@ public:
 
   /// Sets the part that the following ops belong to.
   void part(StringRef name);
+  mlir::Location where() const { return location; }
 
   Value linear(Value x, Value weight, Value bias = {});
   Value add(Value a, Value b);
@@ -102,6 +104,8 @@ public:
   Value weight(const Weight &weight);
   /// A value of @loss that all layers see, there called `name`.
   Value shared(Value outer, StringRef name);
+  /// Adds `value` to sum `i` of the sums that go from layer to layer, in place of what it was.
+  void addToSum(unsigned i, Value value);
 
 private:
   friend class ModelGraph;
@@ -109,7 +113,7 @@ private:
   class ModelGraph *model = nullptr;
   LayerRun run;
   bool onlyRun = true;
-  llvm::SmallVector<Value> stacks, sharedOuter;
+  llvm::SmallVector<Value> stacks, sharedOuter, sums;
 };
 
 /// The module under construction, and its @loss.
@@ -132,10 +136,12 @@ public:
   /// Slopes of linear biases, one for each head.
   Value alibiSlopes(int64_t heads, double bias);
   /// x after the layers of `run`, each computed by what `body` builds. `onlyRun`:
-  /// all the model's layers are in this run.
-  Value layers(Value x, LayerRun run, bool onlyRun, llvm::function_ref<Value(LayerGraph &)> body);
-  /// Ends @loss with the mean cross-entropy of `logits` and describes the module.
-  void finish(Value logits, StringRef family, StringRef config, int64_t vocabulary,
+  /// all the model's layers are in this run. `sums` go from layer to layer beside x.
+  Value layers(Value x, LayerRun run, bool onlyRun, llvm::MutableArrayRef<Value> sums,
+               llvm::function_ref<Value(LayerGraph &)> body);
+  /// Ends @loss with the mean cross-entropy of `logits`, plus `more` if there is some, and describes
+  /// the module.
+  void finish(Value logits, Value more, StringRef family, StringRef config, int64_t vocabulary,
               int64_t maxPositions);
 
 private:

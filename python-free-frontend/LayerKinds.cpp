@@ -73,34 +73,6 @@ Windows meshwright::frontend::readWindows(Config &config, const Family &family, 
   return windows;
 }
 
-void meshwright::frontend::checkDense(Config &config, const Family &family, int64_t listed) {
-  const Experts &experts = family.experts;
-  auto count = [&](const Key<int64_t> &key, int64_t otherwise) {
-    if (!key.alias.empty())
-      config.alias(key.name, key.alias);
-    return key.name.empty() ? otherwise : config.count(key.name, key.otherwise);
-  };
-  if (experts.denseFirst.name.empty() && experts.dense.empty())
-    return;
-  bool none = count(experts.count, 1) == 0;
-  int64_t first = count(experts.denseFirst, 0), every = count(experts.every, 1);
-  auto dense = experts.dense.empty() ? std::nullopt : config.counts(experts.dense);
-  if (config.failed() || none)
-    return;
-  for (int64_t i = first; i < listed; ++i) {
-    if ((every && (i + 1) % every != 0) || (dense && llvm::is_contained(*dense, i)))
-      continue;
-    StringRef key = experts.dense.empty() ? experts.denseFirst.name : experts.dense;
-    InFlightDiagnostic diagnostic = config.error(key);
-    diagnostic << "layer " << i << " would have experts, which are not supported; ";
-    if (experts.dense.empty())
-      diagnostic << "\"" << key << "\": " << listed << " makes all layers dense";
-    else
-      diagnostic << "a \"" << key << "\" that lists all layers makes them dense";
-    return;
-  }
-}
-
 /// Whether each layer has rotary positions.
 static std::vector<bool> readTurned(Config &config, const Family &family, int64_t listed,
                                     const Windows &windows) {

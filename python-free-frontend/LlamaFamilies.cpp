@@ -20,7 +20,7 @@ Family meshwright::frontend::llama() {
   return f;
 }
 
-static Family mistral() {
+Family meshwright::frontend::mistral() {
   Family f = llama();
   f.name = "mistral";
   f.positions.otherwise = 131072;
@@ -38,7 +38,7 @@ static Family ministral() {
   return f;
 }
 
-static Family qwen2() {
+Family meshwright::frontend::qwen2() {
   Family f = mistral();
   f.name = "qwen2";
   f.vocabulary.otherwise = 151936;
@@ -52,55 +52,12 @@ static Family qwen2() {
   return f;
 }
 
-static Family qwen3() {
+Family meshwright::frontend::qwen3() {
   Family f = qwen2();
   f.name = "qwen3";
   f.headDim.otherwise = 128;
   f.qkvBias = f.outputBias = {"attention_bias", false};
   f.headNorm = HeadNorm::Each;
-  return f;
-}
-
-/// Keys of experts that say nothing where no layer has any.
-static void ignoreExperts(Family &f) {
-  f.ignored.insert(f.ignored.end(),
-                   {"moe_intermediate_size", "shared_expert_intermediate_size",
-                    "num_experts_per_tok", "norm_topk_prob", "router_aux_loss_coef"});
-  f.fixed.push_back({"output_router_logits", {"false"}, "the loss has a part of routers"});
-}
-
-static Family qwen2Moe() {
-  Family f = qwen2();
-  f.name = "qwen2_moe";
-  f.hidden.otherwise = 2048;
-  f.layers.otherwise = 24;
-  f.heads.otherwise = 16;
-  f.kvHeads.otherwise = 16;
-  f.inner.otherwise = 5632;
-  f.qkvBias = {"qkv_bias", true};
-  f.kinds.fullLayers = {};
-  f.kinds.windowedLayers = {"max_window_layers", 28};
-  f.kinds.fullEvery = {{}, 2};
-  f.experts = {
-      {"num_experts", 60, "num_local_experts"}, {}, "mlp_only_layers", {"decoder_sparse_step", 1}};
-  ignoreExperts(f);
-  return f;
-}
-
-static Family qwen3Moe() {
-  Family f = qwen3();
-  f.name = "qwen3_moe";
-  f.hidden.otherwise = 2048;
-  f.layers.otherwise = 24;
-  f.kvHeads.otherwise = 4;
-  f.inner.otherwise = 6144;
-  f.headDim = {"head_dim", std::nullopt};
-  f.kinds.fullLayers = {};
-  f.kinds.listed = false;
-  f.ignored.push_back("max_window_layers"); // all layers have a window, or none
-  f.experts = {
-      {"num_experts", 128, "num_local_experts"}, {}, "mlp_only_layers", {"decoder_sparse_step", 1}};
-  ignoreExperts(f);
   return f;
 }
 
@@ -258,7 +215,7 @@ static Family stablelm() {
   return f;
 }
 
-static Family glm() {
+Family meshwright::frontend::glm() {
   Family f = llama();
   f.name = "glm";
   f.vocabulary.otherwise = 151552;
@@ -283,31 +240,6 @@ static Family glm4() {
   f.name = "glm4";
   f.names.attentionPostNorm = "post_self_attn_layernorm";
   f.names.mlpPostNorm = "post_mlp_layernorm";
-  return f;
-}
-
-static Family glm4Moe() {
-  Family f = glm();
-  f.name = "glm4_moe";
-  f.layers.otherwise = 46;
-  f.heads.otherwise = 96;
-  f.kvHeads.otherwise = 8;
-  f.headDim = {"head_dim", std::nullopt};
-  f.inner.otherwise = 10944;
-  f.padding.otherwise = std::nullopt;
-  f.eps.otherwise = 1e-5;
-  f.qkvBias = {"attention_bias", false};
-  f.headNorm = HeadNorm::Each;
-  f.useHeadNorm = {"use_qk_norm", false};
-  f.rotary.interleaved = false;
-  f.names.gateUp = {};
-  f.names.activation = "mlp.act_fn";
-  f.experts.denseFirst = {"first_k_dense_replace", 1};
-  f.ignored.insert(f.ignored.end(),
-                   {"moe_intermediate_size", "num_experts_per_tok", "norm_topk_prob", "n_group",
-                    "topk_group", "n_shared_experts", "n_routed_experts", "routed_scaling_factor",
-                    "num_nextn_predict_layers", "num_mtp_layers"});
-  f.fixed = {{"output_router_logits", {"false"}, "the loss has a part of routers"}};
   return f;
 }
 
@@ -429,91 +361,8 @@ static Family ernie45() {
   return f;
 }
 
-//===--- latent attention ---------------------------------------------------===//
-
-/// As far as layers are dense.
-static Family deepseekV2() {
-  Family f = llama();
-  f.name = "deepseek_v2";
-  f.vocabulary.otherwise = 102400;
-  f.headDim = {};
-  f.latent.used = true;
-  f.rotary.width = f.latent.turnedDim;
-  f.qkvBias = f.outputBias = {};
-  f.experts.denseFirst = {"first_k_dense_replace", 0};
-  // Of layers with experts, and numbers that follow from others.
-  f.ignored = {"pretraining_tp",
-               "head_dim",
-               "qk_head_dim",
-               "moe_intermediate_size",
-               "n_shared_experts",
-               "n_routed_experts",
-               "num_experts",
-               "num_local_experts",
-               "routed_scaling_factor",
-               "n_group",
-               "topk_group",
-               "topk_method",
-               "num_experts_per_tok",
-               "norm_topk_prob",
-               "scoring_func",
-               "moe_layer_freq",
-               "ep_size",
-               "seq_aux",
-               "aux_loss_alpha",
-               "router_aux_loss_coef",
-               "output_router_logits"};
-  return f;
-}
-
-static Family deepseekV3() {
-  Family f = deepseekV2();
-  f.name = "deepseek_v3";
-  f.vocabulary.otherwise = 129280;
-  f.positions.otherwise = 4096;
-  f.hidden.otherwise = 7168;
-  f.layers.otherwise = 61;
-  f.heads.otherwise = 128;
-  f.inner.otherwise = 18432;
-  f.mlpBias = {};
-  f.latent.interleaved = {"rope_interleave", true};
-  f.experts.denseFirst.otherwise = 3;
-  // Layers that predict further tokens are beside the model, as transformers loads it.
-  f.ignored.insert(f.ignored.end(), {"num_nextn_predict_layers", "num_mtp_layers"});
-  return f;
-}
-
-static Family minicpm3() {
-  Family f = deepseekV2();
-  f.name = "minicpm3";
-  f.vocabulary.otherwise = 73448;
-  f.positions.otherwise = 32768;
-  f.hidden.otherwise = 2560;
-  f.layers.otherwise = 62;
-  f.heads.otherwise = 40;
-  f.inner.otherwise = 6400;
-  f.std.otherwise = 0.1;
-  f.eps.otherwise = 1e-5;
-  f.latent.queryRank.otherwise = 768;
-  f.latent.keyRank.otherwise = 256;
-  f.latent.plainDim.otherwise = 64;
-  f.latent.turnedDim.otherwise = 32;
-  f.latent.valueDim.otherwise = std::nullopt;
-  f.latent.interleaved = {{}, false};
-  f.rotary.width = f.latent.turnedDim;
-  f.embeddingFactor = {"scale_emb", 12.0};
-  f.depthFactor = {"scale_depth", 1.4};
-  f.logitWidth = {"dim_model_base", 256};
-  f.tied.otherwise = true;
-  f.experts = {};
-  f.ignored = {"pretraining_tp", "head_dim", "qk_head_dim"};
-  return f;
-}
-
 std::vector<Family> meshwright::frontend::llamaFamilies() {
-  return {llama(),   mistral(),  ministral(), qwen2(),  qwen3(),   qwen2Moe(), qwen3Moe(),
-          phi3(),    olmo(),     olmo2(),     olmo3(),  exaone4(), granite(),  minicpm(),
-          smollm3(), stablelm(), glm(),       glm4(),   glm4Moe(), cohere(),   cohere2(),
-          helium(),  seedOss(),  arcee(),     ernie45(), deepseekV2(), deepseekV3(),
-          minicpm3()};
+  return {llama(),  mistral(), ministral(), qwen2(),   qwen3(),   phi3(),     olmo(), olmo2(),
+          olmo3(),  exaone4(), granite(),   minicpm(), smollm3(), stablelm(), glm(),  glm4(),
+          cohere(), cohere2(), helium(),    seedOss(), arcee(),   ernie45()};
 }

@@ -32,10 +32,22 @@ struct LayerKind {
   int64_t window = 0; ///< 0: none
   int table = 0;      ///< of `Model::tables`; -1: no rotary positions
   double scoreScale = 1;
+  bool sparse = false; ///< experts in place of the MLP
   bool operator==(const LayerKind &other) const {
-    return window == other.window && table == other.table && scoreScale == other.scoreScale;
+    return window == other.window && table == other.table && scoreScale == other.scoreScale &&
+           sparse == other.sparse;
   }
   bool operator!=(const LayerKind &other) const { return !(*this == other); }
+};
+
+/// The experts of sparse layers.
+struct ExpertSizes {
+  int64_t count = 0, chosen = 0, inner = 0, sharedInner = 0;
+  int64_t groups = 1, chosenGroups = 1;
+  bool normalized = true;
+  double factor = 1; ///< of the weights
+  double balance = 0; ///< how much of the routers' loss of a microbatch is in the loss
+  bool bySequence = false; ///< whether that loss is of each sequence apart
 };
 
 struct Model {
@@ -55,6 +67,7 @@ struct Model {
   int64_t turned = 0;                            ///< elements of a head that turn
   std::optional<int64_t> originalPositions = {}; ///< before longer ones were trained
   llvm::SmallVector<LayerKind> kinds = {};
+  ExpertSizes experts = {};
 };
 
 /// Reads all keys of `config`, which has errors afterwards if they make no model.
@@ -72,8 +85,9 @@ Windows readWindows(Config &config, const Family &family, int64_t listed, int64_
 void readKinds(Config &config, Model &model, int64_t listed, int64_t sequence, double scoreScale,
                bool scaledByLayer);
 
-/// Reports a layer that would have experts.
-void checkDense(Config &config, const Family &family, int64_t listed);
+/// Reads which layers have experts, and their sizes; reports a layer that would have some where they
+/// are not supported.
+void readExperts(Config &config, Model &model, int64_t listed, const ModelOptions &options);
 
 /// Fills in the tables and how much of a head turns, after rope_theta, rope_scaling,
 /// rope_parameters and what else the family has.

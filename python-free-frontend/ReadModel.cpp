@@ -227,7 +227,7 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   m.scoreCap = readCap(config, f.scoreCap);
   m.logitCap = readCap(config, f.logitCap);
   readKinds(config, m, listed, options.sequence, scoreScale, scaledByLayer);
-  checkDense(config, f, listed);
+  readExperts(config, m, listed, options);
   checkHeads(config, m, ownHeadDim);
   if (f.rotary.used)
     readRotary(config, m, options.sequence);

@@ -6,6 +6,8 @@
 #ifndef MESHWRIGHT_FRONTEND_H
 #define MESHWRIGHT_FRONTEND_H
 
+#include "meshwright/OptionValues.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
@@ -20,6 +22,9 @@ struct ModelOptions {
   int64_t microbatches = 1;      ///< parts the batch is computed in, one after the other
   int64_t layers = 0;            ///< replaces the configuration's number of layers; 0: it does not
   std::optional<double> dropout; ///< replaces every probability of the configuration
+  AuxLoss auxLoss = AuxLoss::config;
+  std::optional<double> auxLossFactor; ///< replaces the configuration's
+  AuxScope auxScope = AuxScope::batch;
 };
 
 /// The training graph of the Hugging Face configuration in the file `path`: a

@@ -70,6 +70,21 @@ inline Names namesOf(ContextParallel) {
   return names;
 }
 
+/// What the routers of experts add to the loss: what the configuration says, transformers' loss of
+/// all layers together, or nothing.
+enum class AuxLoss { config, hf, none };
+inline Names namesOf(AuxLoss) {
+  static constexpr llvm::StringLiteral names[] = {"config", "hf", "none"};
+  return names;
+}
+
+/// The tokens of which that loss has statistics.
+enum class AuxScope { batch, microbatch, sequence };
+inline Names namesOf(AuxScope) {
+  static constexpr llvm::StringLiteral names[] = {"batch", "microbatch", "sequence"};
+  return names;
+}
+
 enum class Toggle { on, off };
 inline Names namesOf(Toggle) {
   static constexpr llvm::StringLiteral names[] = {"on", "off"};

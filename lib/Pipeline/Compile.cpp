@@ -200,6 +200,9 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
   model.microbatches = options.microbatches;
   model.layers = options.layers;
   model.dropout = options.dropout.value;
+  model.auxLoss = options.auxLoss;
+  model.auxLossFactor = options.auxLossCoef.value;
+  model.auxScope = options.auxScope;
   if (model.batch == 0)
     model.batch = dist::batchParts(options.mesh) * options.microbatches;
   FailureOr<OwningOpRef<ModuleOp>> module = importHuggingFace(options.model, model, context);

@@ -121,7 +121,7 @@ class Golden:
         self.gradients = self.directory / "grads0.safetensors"
         self.answers = json.load(open(self.directory / "golden.json"))
         run = self.answers["run"]
-        self.size = {"batch": run["batch"], "seq": run["seq"]}
+        self.size = {key: run[key] for key in ("batch", "seq", "aux_scope") if key in run}
         self.data = {"data": self.directory.parent / run["data"], "tokens": run["tokens"]}
         names = ("steps", "lr", "weight_decay", "beta1", "beta2", "eps", "grad_clip")
         self.run = dict(self.data, init=self.weights, **{name: run[name] for name in names})

@@ -19,11 +19,14 @@ import json
 import math
 import pathlib
 import sys
+import tempfile
 
 import numpy as np
 import torch
+import transformers.utils
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForCausalLM, GraniteConfig
+from transformers.models.mixtral.modeling_mixtral import load_balancing_loss_func
 
 FLOAT32 = torch.float32
 # Modules ask for float32 by these names when they run.
@@ -31,6 +34,7 @@ torch.float = torch.float32 = torch.double
 torch.Tensor.float = torch.Tensor.double
 torch.set_default_dtype(torch.double)
 torch.set_num_threads(1)
+transformers.utils.logging.disable_progress_bar()
 
 HERE = pathlib.Path(__file__).resolve().parent
 OUT = HERE.parent / "Inputs" / "golden-more"
@@ -56,6 +60,7 @@ def read_config(path):
 def make_model(config_path):
     config = read_config(config_path)
     config._attn_implementation = "eager"  # the only one with soft caps
+    config._experts_implementation = "eager"  # others have no float64
     config.dtype = None
     model = AutoModelForCausalLM.from_config(config)
     for name, value in [*model.named_parameters(), *model.named_buffers()]:
@@ -63,9 +68,23 @@ def make_model(config_path):
     return model
 
 
-def in_file(model, name):
-    """What a file calls a parameter: save_pretrained of transformers 5 writes GPT-NeoX's head under its old name."""
-    return name.replace("lm_head.", "embed_out.") if model.config.model_type == "gpt_neox" else name
+def as_saved(model, values):
+    """Tensors by the names and in the shapes that save_pretrained of transformers writes: that has each expert's
+    matrices apart, for one. `values`: of parameters and buffers; what has none is saved as 0."""
+    tensors = [*model.named_parameters(), *saved_buffers(model)]
+    kept = [t.detach().clone() for _, t in tensors]
+    with torch.no_grad(), tempfile.TemporaryDirectory() as folder:
+        for name, tensor in tensors:
+            tensor.copy_(values.get(name, torch.zeros_like(tensor)))
+        model.save_pretrained(folder)
+        for (_, tensor), value in zip(tensors, kept):
+            tensor.copy_(value)
+        return load_file(pathlib.Path(folder) / "model.safetensors")
+
+
+def saved_buffers(model):
+    """Buffers that files hold beside the parameters."""
+    return [(n, b) for n, b in model.named_buffers() if n in model.state_dict()]
 
 
 def initial_weights(model, seed):
@@ -74,13 +93,13 @@ def initial_weights(model, seed):
     # What these norms multiply by is 1 + weight.
     middle = 0 if model.config.model_type in ("gemma", "gemma2", "gemma3_text", "vaultgemma", "nemotron") else 1
     weights = {}
-    for name, parameter in model.named_parameters():
+    for name, parameter in [*model.named_parameters(), *saved_buffers(model)]:
         noise = torch.randn(parameter.shape, generator=generator, dtype=FLOAT32)
         if parameter.dim() > 1:
             value = noise * (1.0 / math.sqrt(parameter.shape[-1]))
             if "embed" in name or "wte" in name or "wpe" in name:
                 value = noise * 0.3
-        elif name.endswith("bias"):
+        elif name.endswith("bias"):  # of routers, too, which choose by it
             value = noise * 0.2
         else:
             value = middle + noise * 0.2
@@ -107,18 +126,30 @@ def train(model, run, data):
         rows = [(step * batch + i) % sequences for i in range(batch)]
         x = torch.tensor(np.stack([data[r * seq:r * seq + seq] for r in rows]))
         y = torch.tensor(np.stack([data[r * seq + 1:r * seq + seq + 1] for r in rows]))
-        logits = model(input_ids=x, use_cache=False).logits
-        assert logits.dtype == torch.double
-        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), y.flatten())
+        output = model(input_ids=x, use_cache=False)
+        assert output.logits.dtype == torch.double
+        loss = torch.nn.functional.cross_entropy(output.logits.flatten(0, 1), y.flatten())
+        if getattr(model.config, "output_router_logits", False):
+            loss = loss + model.config.router_aux_loss_coef * router_loss(model.config, output, run)
         optimizer.zero_grad()
         loss.backward()
         if first is None:
-            first = {n: p.grad.to(FLOAT32) for n, p in model.named_parameters()}
+            first = {n: p.grad.clone() for n, p in model.named_parameters()}
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), run["grad_clip"])
         optimizer.step()
         losses.append(loss.item())
         norms.append(norm.item())
     return losses, norms, first
+
+
+def router_loss(config, output, run):
+    """The mean of what transformers computes for the parts of the batch that have statistics of their own."""
+    parts = {"batch": 1, "microbatch": run.get("microbatches"), "sequence": run["batch"]}[run.get("aux_scope", "batch")]
+    experts = getattr(config, "num_experts", None) or config.num_local_experts
+    losses = [load_balancing_loss_func(logits, experts, config.num_experts_per_tok)
+              for logits in zip(*(layer.chunk(parts) for layer in output.router_logits))]
+    assert parts > 1 or losses[0] == output.aux_loss
+    return sum(losses) / parts
 
 
 def generate(name, spec, seed):
@@ -135,14 +166,15 @@ def generate(name, spec, seed):
     assert not missing.unexpected_keys
     run = {**RUN, **spec["run"]}
     losses, norms, grads = train(model, run, tokens_of(run, OUT))
-    save_file({in_file(model, n): w for n, w in weights.items()}, directory / "model.safetensors")
-    save_file({in_file(model, n): g.contiguous() for n, g in grads.items()}, directory / "grads0.safetensors")
-    golden = {"run": run, "loss": losses, "grad_norm": norms,
-              "final_norm": {in_file(model, n): p.norm().item() for n, p in model.named_parameters()}}
+    grads = as_saved(model, grads)
+    final = as_saved(model, model.state_dict())
+    for file, tensors in ("model", as_saved(model, weights)), ("grads0", grads):
+        save_file({n: t.to(FLOAT32).contiguous() for n, t in tensors.items()}, directory / f"{file}.safetensors")
+    golden = {"run": run, "loss": losses, "grad_norm": norms, "final_norm": {n: t.norm().item() for n, t in final.items()}}
     if final_parts(model):
         golden["final_parts"] = final_parts(model)
     if without_gradient(grads):
-        golden["without_gradient"] = [in_file(model, n) for n in without_gradient(grads)]
+        golden["without_gradient"] = without_gradient(grads)
     (directory / "golden.json").write_text(json.dumps(golden, indent=1) + "\n")
     print(f"{name}: {sum(w.numel() for w in weights.values())} weights, "
           f"loss {losses[0]:.6f} -> {losses[-1]:.6f}")
@@ -171,9 +203,7 @@ def check(directory):
     """Whether this file's training reproduces a golden run made elsewhere; if so, adds its parts."""
     golden = json.loads((directory / "golden.json").read_text())
     model = make_model(directory)
-    stored = load_file(directory / "model.safetensors")
-    weights = {n: stored[in_file(model, n)] for n, _ in model.named_parameters()}
-    model.load_state_dict(weights, strict=False)
+    model = type(model).from_pretrained(directory, config=model.config, dtype=torch.double)
     losses, norms, _ = train(model, golden["run"], tokens_of(golden["run"], directory.parent))
     error = max(abs(a / b - 1) for a, b in zip(losses + norms, golden["loss"] + golden["grad_norm"]))
     print(f"{directory.name}: largest relative difference {error:.1e}")

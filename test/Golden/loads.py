@@ -38,7 +38,7 @@ def load(name, work):
     torch.float = torch.float32 = generate.FLOAT32  # that of files
     saved = work / "saved" / "latest"
     model, info = AutoModelForCausalLM.from_pretrained(
-        saved, config=generate.read_config(saved), output_loading_info=True, dtype=torch.double, attn_implementation="eager")
+        saved, config=generate.read_config(saved), output_loading_info=True, dtype=torch.double, attn_implementation="eager", experts_implementation="eager")
     torch.float = torch.float32 = torch.double
     faults = {what: names for what, names in info.items() if names}
     tokens = generate.tokens_of(run, directory.parent)

@@ -113,8 +113,13 @@ def bad_compile(golden):
     refused("cut.json", "not valid JSON", "truncated", model=write("cut.json", config[:100]))
     refused("bad.json", "not valid JSON", model=write("bad.json", config.replace(":", "=", 1)))
     refused("empty.json", "not valid JSON", model=write("empty.json", ""))
-    refused("other.json", "mixtral", "gpt2, gpt_bigcode", model=write("other.json", config.replace("gpt2", "mixtral", 1)))
+    refused("other.json", "gpt5", "gpt2, gpt_bigcode", model=write("other.json", config.replace("gpt2", "gpt5", 1)))
     refused("model.safetensors", "not valid JSON", model=golden.weights)
+    refused("--aux-loss hf", "no layer of this model has experts", aux_loss="hf")
+    refused("--aux-scope changes nothing", "leave it out", aux_scope="sequence")
+    sparse = golden.directory.parent.parent / "golden-more"
+    refused("--aux-loss-coef changes nothing", "add --aux-loss hf", model=sparse / "olmoe", seq=16, aux_loss_coef=0.1)
+    refused("--aux-loss hf is of a softmax", model=sparse / "sparse-deepseek-v3", seq=16, aux_loss="hf")
     refused("cut.mlir", "cut.mlir:", model=write("cut.mlir", "module {\n  func.func @loss("), batch=None, seq=None)
     refuses(["meshwright", "compile", "-o", "out"], "no model given", "config.json")
 

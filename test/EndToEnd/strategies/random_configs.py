@@ -206,18 +206,45 @@ def qwen3(d):
     return config | (d.layer_types() if listed else {"max_window_layers": d.pick([0, 1, 2])})
 
 
-def sparse(d, layers):
-    """Ways to say that no layer has experts."""
-    return d.pick([{"mlp_only_layers": list(range(layers))}, {"num_experts": 0}, {"decoder_sparse_step": layers + 1}])
+def experts(d, inner="moe_intermediate_size", normalized=True):
+    """Experts, of which each token chooses some. The routers' part of the loss is of one microbatch, so it is left to golden
+    runs."""
+    count = d.pick([1, 2, 3, 5, 8])
+    keys = {"num_experts": count, "num_experts_per_tok": d.pick([n for n in (1, 2, 3) if n <= count]), inner: d.pick([1, 10, 24])}
+    return keys | ({"norm_topk_prob": d.pick(FLAG)} if normalized else {})
+
+
+def sparse(d):
+    """Experts in all layers, in some, or in none."""
+    dense = [{"mlp_only_layers": list(range(d.layers))}, {"num_experts": 0}, {"decoder_sparse_step": d.layers + 1}]
+    some = [{}, {"mlp_only_layers": [d.pick(range(d.layers))]}, {"decoder_sparse_step": 2}]
+    return experts(d) | d.pick([d.pick(dense), d.pick(some), {}])
 
 
 def qwen2_moe(d):
-    return qwen2(d) | {"qkv_bias": d.pick(FLAG)} | sparse(d, d.layers)
+    return qwen2(d) | {"qkv_bias": d.pick(FLAG)} | sparse(d) | {"shared_expert_intermediate_size": d.pick([1, 16])}
 
 
 def qwen3_moe(d):
-    return dict(plain(d), use_sliding_window=d.pick(FLAG), sliding_window=d.pick([1, 6]), attention_bias=d.pick(FLAG),
-                **sparse(d, d.layers))
+    return dict(plain(d), use_sliding_window=d.pick(FLAG), sliding_window=d.pick([1, 6]), attention_bias=d.pick(FLAG), **sparse(d))
+
+
+def mixtral(d):
+    sizes = experts(d, "intermediate_size", normalized=False)
+    return dict(plain(d, apart="always"), sliding_window=d.pick([None, 1, 6]), **{"num_local_experts": sizes.pop("num_experts")}) | sizes
+
+
+def olmoe(d):
+    return dict(plain(d, apart=False), attention_bias=d.pick(FLAG)) | experts(d, "intermediate_size")
+
+
+def routed(d):
+    """Experts in groups, beside shared ones, from some layer on."""
+    groups, size, sizes = d.pick([1, 2, 3]), d.pick([2, 4]), experts(d)
+    del sizes["num_experts"]
+    return sizes | {"n_routed_experts": groups * size, "n_group": groups, "topk_group": d.pick(range(1, groups + 1)),
+                    "num_experts_per_tok": d.pick([1, 2]), "n_shared_experts": d.pick([1, 2]),
+                    "routed_scaling_factor": d.pick([1.0, 2.5]), "first_k_dense_replace": d.pick(range(d.layers + 1))}
 
 
 def phi3(d):
@@ -310,7 +337,7 @@ def glm(d):
 
 
 def glm4_moe(d):
-    return dict(glm(d), use_qk_norm=d.pick(FLAG), first_k_dense_replace=d.layers)
+    return dict(glm(d), use_qk_norm=d.pick(FLAG), **routed(d))
 
 
 def latent(d):
@@ -321,11 +348,12 @@ def latent(d):
 
 
 def deepseek_v2(d):
-    return dict(latent(d), mlp_bias=d.pick(FLAG), first_k_dense_replace=d.layers)
+    config = dict(latent(d), mlp_bias=False, **routed(d), topk_method=d.pick(["greedy", "group_limited_greedy"]))
+    return config | {"norm_topk_prob": False}
 
 
 def deepseek_v3(d):
-    return dict(latent(d), rope_interleave=d.pick(FLAG), first_k_dense_replace=d.layers)
+    return dict(latent(d), rope_interleave=d.pick(FLAG), **routed(d))
 
 
 def minicpm3(d):
@@ -365,7 +393,8 @@ FAMILIES = {"gpt2": gpt2_own, "gpt_bigcode": gpt_bigcode, "opt": opt, "biogpt": 
             "olmo": olmo, "olmo2": olmo2, "olmo3": olmo3, "exaone4": exaone4, "granite": granite, "minicpm": minicpm,
             "smollm3": smollm3, "stablelm": stablelm, "glm": glm, "glm4": glm, "glm4_moe": glm4_moe, "cohere": cohere,
             "cohere2": cohere2, "helium": helium, "seed_oss": seed_oss, "arcee": llama, "ernie4_5": ernie4_5,
-            "bloom": bloom, "mpt": mpt, "deepseek_v2": deepseek_v2, "deepseek_v3": deepseek_v3, "minicpm3": minicpm3}
+            "bloom": bloom, "mpt": mpt, "deepseek_v2": deepseek_v2, "deepseek_v3": deepseek_v3, "minicpm3": minicpm3,
+            "mixtral": mixtral, "olmoe": olmoe}
 LEAST_HEAD = {"cohere": 8, "phi": 8, "persimmon": 8}  # Heads are normalized about their mean: two elements would be signs.
 
 

@@ -1,0 +1,315 @@
+//===- Experts.cpp - layers with experts in place of the MLP --------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Experts.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::frontend;
+using namespace meshwright::train;
+
+//===--- configuration ------------------------------------------------------===//
+
+namespace {
+/// The values of keys, or the family's where a field has no name.
+struct ExpertReader {
+  Config &config;
+  const Experts &names;
+
+  int64_t count(const Key<int64_t> &key) {
+    return key.name.empty() ? key.otherwise : config.count(key.name, key.otherwise);
+  }
+  int64_t size(const Key<std::optional<int64_t>> &key, int64_t otherwise) {
+    return key.name.empty() ? otherwise
+                            : config.optionalSize(key.name, key.otherwise).value_or(otherwise);
+  }
+  bool flag(const Key<bool> &key) {
+    return key.name.empty() ? key.otherwise : config.flag(key.name, key.otherwise);
+  }
+
+  /// Which of the `listed` layers that lists are about have experts.
+  std::vector<bool> layers(int64_t listed, int64_t experts);
+  ExpertSizes sizes(int64_t experts, int64_t inner, const ModelOptions &options);
+  void readGroups(ExpertSizes &sizes);
+  void check(const ExpertSizes &sizes, const ModelOptions &options);
+};
+} // namespace
+
+std::vector<bool> ExpertReader::layers(int64_t listed, int64_t experts) {
+  int64_t first = count(names.denseFirst), every = 1;
+  if (!names.every.name.empty())
+    every = config.size(names.every.name, names.every.otherwise);
+  auto dense = names.dense.empty() ? std::nullopt : config.counts(names.dense);
+  std::vector<bool> sparse(listed);
+  for (int64_t i = 0; i < listed; ++i)
+    sparse[i] = experts > 0 && i >= first && (i + 1) % every == 0 &&
+                !(dense && llvm::is_contained(*dense, i));
+  return sparse;
+}
+
+void ExpertReader::readGroups(ExpertSizes &sizes) {
+  int64_t groups = size(names.groups, 1), chosen = size(names.chosenGroups, 1);
+  if (!names.method.name.empty()) {
+    std::string method = config.text(names.method.name, names.method.plain);
+    if (method == names.method.plain)
+      return;
+    if (method != names.method.grouped) {
+      config.error(names.method.name)
+          << names.method.name << " \"" << method << "\" is not supported; \"" << names.method.plain
+          << "\" and \"" << names.method.grouped << "\" are";
+      return;
+    }
+  }
+  sizes.groups = groups;
+  sizes.chosenGroups = chosen;
+}
+
+ExpertSizes ExpertReader::sizes(int64_t experts, int64_t inner, const ModelOptions &options) {
+  ExpertSizes sizes;
+  sizes.count = experts;
+  sizes.chosen = count(names.chosen);
+  sizes.inner = size(names.inner, inner);
+  sizes.sharedInner = size(names.sharedInner, 0) + sizes.inner * count(names.sharedCount);
+  sizes.normalized = flag(names.normalized);
+  if (!names.factor.name.empty())
+    sizes.factor = config.positive(names.factor.name, names.factor.otherwise);
+  readGroups(sizes);
+  double factor = names.balance.name.empty()
+                      ? 0
+                      : config.probability(names.balance.name, names.balance.otherwise);
+  bool balanced = flag(names.balanced);
+  if (options.auxLoss == AuxLoss::hf || (options.auxLoss == AuxLoss::config && balanced))
+    sizes.balance = options.auxLossFactor.value_or(factor) / double(options.microbatches);
+  sizes.bySequence = options.auxScope == AuxScope::sequence;
+  return sizes;
+}
+
+void ExpertReader::check(const ExpertSizes &sizes, const ModelOptions &options) {
+  int64_t ofGroup = sizes.count / sizes.groups, open = ofGroup * sizes.chosenGroups;
+  if (sizes.chosen < 1)
+    config.error(names.chosen.name)
+        << names.chosen.name << " must say how many experts a token chooses, at least 1";
+  else if (sizes.count % sizes.groups)
+    config.error(names.groups.name) << sizes.groups << " groups do not divide " << sizes.count
+                                    << " experts (" << names.count.name << ") into equal parts";
+  else if (sizes.groups > 1 && ofGroup < names.groupBest)
+    config.error(names.groups.name) << "a group has " << ofGroup << " experts, but its score is "
+                                    << "the sum of the " << names.groupBest << " best";
+  else if (sizes.chosenGroups > sizes.groups)
+    config.error(names.chosenGroups.name)
+        << names.chosenGroups.name << " = " << sizes.chosenGroups << " is more than the "
+        << sizes.groups << " groups (" << names.groups.name << ")";
+  else if (sizes.chosen > open)
+    config.error(names.chosen.name)
+        << names.chosen.name << " = " << sizes.chosen << " is more than the " << open
+        << " experts that a token chooses from (" << names.count.name
+        << "); it chooses each at most once";
+  if (options.auxLoss == AuxLoss::hf && names.sigmoid)
+    config.error(names.count.name) << "--aux-loss hf is of a softmax over experts, but scores of "
+                                   << "this family are sigmoids; leave it out";
+  if (sizes.balance != 0 && options.microbatches > 1 && options.auxScope == AuxScope::batch)
+    config.error(names.balanced.name.empty() ? names.count.name : names.balanced.name)
+        << "the routers' part of the loss is of the whole batch, which " << options.microbatches
+        << " microbatches do not see together; use --microbatches 1, --aux-scope microbatch or "
+        << "sequence, or --aux-loss none";
+}
+
+/// Refuses flags that would change nothing.
+static void checkFlags(Config &config, const Model &m, const ModelOptions &options) {
+  bool sparse = llvm::any_of(m.kinds, [](const LayerKind &kind) { return kind.sparse; });
+  if (config.failed() || m.experts.balance != 0)
+    return;
+  if (options.auxLoss == AuxLoss::hf && !sparse)
+    config.error("") << "--aux-loss hf is of routers, but no layer of this model has experts; "
+                     << "leave it out";
+  else if (options.auxScope != AuxScope::batch || options.auxLossFactor.value_or(0) != 0)
+    config.error("") << (options.auxLossFactor ? "--aux-loss-coef" : "--aux-scope")
+                     << " changes nothing, because routers add nothing to this model's loss; "
+                     << (sparse && !m.family.experts.sigmoid ? "add --aux-loss hf" : "leave it out");
+}
+
+void meshwright::frontend::readExperts(Config &config, Model &m, int64_t listed,
+                                       const ModelOptions &options) {
+  const Experts &names = m.family.experts;
+  if (!names.any())
+    return checkFlags(config, m, options);
+  if (!names.count.alias.empty())
+    config.alias(names.count.name, names.count.alias);
+  ExpertReader reader{config, names};
+  // Where a list may leave layers without experts, none at all is another way to say so.
+  int64_t experts = names.dense.empty() ? config.size(names.count.name, names.count.otherwise)
+                                        : reader.count(names.count);
+  std::vector<bool> sparse = reader.layers(listed, experts);
+  for (int64_t i = 0; i < m.layers; ++i)
+    m.kinds[i].sparse = sparse[i % listed];
+  m.experts = reader.sizes(experts, m.inner, options);
+  if (!config.failed() && llvm::is_contained(sparse, true))
+    reader.check(m.experts, options);
+  else
+    m.experts.balance = 0;
+  checkFlags(config, m, options);
+}
+
+//===--- one layer ----------------------------------------------------------===//
+
+namespace {
+/// Ops of the train dialect at the current part of a layer.
+struct ExpertBuilder {
+  LayerGraph &g;
+  const Model &m;
+  int64_t b, s;
+  const ExpertSizes &e = m.experts;
+
+  template <typename Op, typename... Args> Op make(Args &&...args) {
+    return Op::create(g.builder, g.where(), std::forward<Args>(args)...);
+  }
+  RankedTensorType type(ArrayRef<int64_t> shape) {
+    return RankedTensorType::get(shape, g.builder.getF32Type());
+  }
+  Value sum(Value x, int64_t dim) {
+    return make<ReduceOp>(ReduceKind::Sum, x, ArrayRef<int64_t>{dim});
+  }
+  Value repeat(Value x, ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
+    return make<BroadcastOp>(type(shape), x, dims);
+  }
+
+  /// The scores of all experts for each token, [b, s, experts].
+  Value scores(Value h);
+  /// 1 at the experts that a token chooses, else 0.
+  Value choose(Value scores);
+  /// The scores of chosen experts as weights, 0 of the others.
+  Value weights(Value scores, Value mask);
+  /// A stacked variable of the layer; of a tensor with `{expert}` in its name, its first dimension
+  /// counts the experts.
+  Value variable(StringRef name, ArrayRef<int64_t> shape, double std);
+  /// The MLP beside the experts.
+  Value shared(Value h);
+  Value build(Value h);
+};
+} // namespace
+
+Value ExpertBuilder::variable(StringRef tensor, ArrayRef<int64_t> shape, double std) {
+  std::string name = tensor.str(); // a variable's has no braces
+  size_t at = name.find(".{expert}");
+  if (at != std::string::npos)
+    name.erase(at, StringRef(".{expert}").size());
+  Weight weight{name, SmallVector<int64_t>(shape), std, 0, tensor.str()};
+  weight.experts = at != std::string::npos;
+  return g.weight(weight);
+}
+
+Value ExpertBuilder::scores(Value h) {
+  const Experts &names = m.family.experts;
+  g.part(names.router);
+  Value logits =
+      g.linear(h, variable((names.router + ".weight").str(), {e.count, m.hidden}, m.std));
+  return names.sigmoid ? Value(make<SigmoidOp>(logits)) : make<SoftmaxOp>(logits);
+}
+
+Value ExpertBuilder::choose(Value scores) {
+  const Experts &names = m.family.experts;
+  if (!names.choiceBias.empty())
+    scores =
+        g.add(scores, repeat(variable(names.choiceBias, {e.count}, 0), {b, s, e.count}, {0, 1}));
+  if (e.groups == 1)
+    return make<TopKOp>(scores, e.chosen);
+  int64_t size = e.count / e.groups;
+  Value grouped = g.reshape(scores, {b, s, e.groups, size});
+  Value best = g.mul(grouped, make<TopKOp>(grouped, names.groupBest));
+  Value open = make<TopKOp>(sum(best, 3), e.chosenGroups);
+  // Scores of other groups are below all: x + 0 is x, and x - 1e30 is -1e30.
+  Value closed = g.scale(g.add(open, g.fill(-1, {b, s, e.groups})), 1e30);
+  grouped = g.add(grouped, repeat(closed, {b, s, e.groups, size}, 3));
+  return make<TopKOp>(g.reshape(grouped, {b, s, e.count}), e.chosen);
+}
+
+Value ExpertBuilder::weights(Value scores, Value mask) {
+  Value chosen = g.mul(scores, mask);
+  if (e.normalized) {
+    // Sigmoids may all be 0.
+    double least = m.family.experts.sigmoid ? 1e-20 : 0;
+    Value root = make<InverseRootOp>(sum(chosen, 2), g.builder.getF64FloatAttr(least));
+    chosen = g.mul(chosen, repeat(g.mul(root, root), {b, s, e.count}, 2));
+  }
+  return g.scale(chosen, e.factor);
+}
+
+Value ExpertBuilder::build(Value h) {
+  const Experts &names = m.family.experts;
+  int64_t k = e.chosen, f = e.inner;
+  Value probabilities = scores(h);
+  Value mask = choose(probabilities);
+  if (e.balance != 0) {
+    // Sums over tokens; the loss takes means over those of all layers.
+    SmallVector<int64_t, 2> dims{1};
+    if (!e.bySequence)
+      dims = {0, 1};
+    g.addToSum(0, make<ReduceOp>(ReduceKind::Sum, mask, dims));
+    g.addToSum(1, make<ReduceOp>(ReduceKind::Sum, probabilities, dims));
+  }
+  auto route = make<RouteOp>(mask, k);
+  // The weight of each choice, in the order of rows.
+  Value all = repeat(weights(probabilities, mask), {k, b, s, e.count}, 0);
+  Value hot = make<OneHotOp>(type({k, b, s, e.count}), route.getChosen());
+  Value ofChoice = g.reshape(sum(g.mul(all, hot), 3), {k, b, s, 1});
+  Value ofRow = make<DispatchOp>(ofChoice, route.getChoices(), route.getRows());
+  ofRow = repeat(g.reshape(ofRow, {b, s, k}), {b, s, k, f}, 3);
+
+  Value x = make<DispatchOp>(h, route.getChoices(), route.getRows());
+  auto grouped = [&](Value rows, StringRef name, int64_t in, int64_t out, double std) -> Value {
+    g.part(name);
+    Value w = variable((name + ".weight").str(), {e.count, out, in}, std);
+    return make<GroupedLinearOp>(rows, w, route.getExperts(), /*transposed=*/false);
+  };
+  Value gate = grouped(x, names.gate, m.hidden, f, m.std);
+  Value up = grouped(x, names.up, m.hidden, f, m.std);
+  g.part("experts");
+  // W (w a) = w (W a): so the weight costs no pass over the experts' results.
+  Value inner = g.mul(g.mul(g.activation(m.activation, gate), up), ofRow);
+  Value y = grouped(inner, names.down, f, m.hidden, m.projectionStd);
+  g.part("experts");
+  Value result = sum(make<CollectOp>(y, route.getRows(), route.getChoices()), 0);
+  return e.sharedInner ? g.add(result, shared(h)) : result;
+}
+
+Value ExpertBuilder::shared(Value h) {
+  const Experts &names = m.family.experts;
+  auto linear = [&](const Twine &part, Value x, int64_t in, int64_t out, double std) {
+    std::string name = part.str(), weight = name + ".weight";
+    g.part(name);
+    return g.linear(x, g.weight({weight, {out, in}, std}));
+  };
+  Value gate = linear(names.shared + ".gate_proj", h, m.hidden, e.sharedInner, m.std);
+  Value up = linear(names.shared + ".up_proj", h, m.hidden, e.sharedInner, m.std);
+  Value y = linear(names.shared + ".down_proj", g.mul(g.activation(m.activation, gate), up),
+                   e.sharedInner, m.hidden, m.projectionStd);
+  if (names.sharedGate.empty())
+    return y;
+  Value open = make<SigmoidOp>(linear(names.sharedGate, h, m.hidden, 1, m.std));
+  return g.mul(y, repeat(g.reshape(open, {b, s}), {b, s, m.hidden}, 2));
+}
+
+Value meshwright::frontend::buildExperts(LayerGraph &g, const Model &m, int64_t rows,
+                                         int64_t sequence, Value h) {
+  return ExpertBuilder{g, m, rows, sequence}.build(h);
+}
+
+//===--- the loss -----------------------------------------------------------===//
+
+Value meshwright::frontend::balanceLoss(ModelGraph &g, const Model &m, ArrayRef<Value> sums) {
+  g.part("router_loss");
+  double layers =
+      double(llvm::count_if(m.kinds, [](const LayerKind &kind) { return kind.sparse; }));
+  // The loss is the mean of the parts' losses.
+  double parts = double(m.experts.bySequence ? g.rows : 1);
+  double tokens = layers * double(g.rows) * double(g.sequence) / parts;
+  SmallVector<int64_t, 2> dims{0};
+  if (m.experts.bySequence)
+    dims = {0, 1};
+  Value product =
+      ReduceOp::create(g.builder, g.where(), ReduceKind::Sum, g.mul(sums[1], sums[0]), dims);
+  double factor = m.experts.balance * double(m.experts.count) / (tokens * tokens * parts);
+  return g.scale(product, factor);
+}

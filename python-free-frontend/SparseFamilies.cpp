@@ -1,0 +1,228 @@
+//===- SparseFamilies.cpp - families with experts, or with latent attention ----===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// After the configuration classes and modeling files of transformers. Layers of these
+// families may be dense; where all are, nothing of the experts is read.
+//
+//===----------------------------------------------------------------------===//
+#include "Family.h"
+
+using namespace meshwright::frontend;
+
+static Family mixtral() {
+  Family f = mistral();
+  f.name = "mixtral";
+  f.positions.otherwise = 131072;
+  f.eps.otherwise = 1e-5;
+  f.rotary.theta.otherwise = 1e6;
+  f.kinds.window.otherwise = std::nullopt;
+  f.experts.count = {"num_local_experts", 8};
+  f.experts.chosen = {"num_experts_per_tok", 2};
+  f.experts.balanced = {"output_router_logits", false};
+  f.experts.balance = {"router_aux_loss_coef", 0.001};
+  f.experts.router = "block_sparse_moe.gate";
+  f.experts.gate = "block_sparse_moe.experts.{expert}.w1";
+  f.experts.up = "block_sparse_moe.experts.{expert}.w3";
+  f.experts.down = "block_sparse_moe.experts.{expert}.w2";
+  f.fixed.push_back({"router_jitter_noise", {"0.0", "0"}, "routers add noise"});
+  return f;
+}
+
+/// Experts as Qwen's families say them.
+static void addExperts(Family &f, int64_t count, int64_t chosen, int64_t inner) {
+  f.experts.count = {"num_experts", count, "num_local_experts"};
+  f.experts.chosen = {"num_experts_per_tok", chosen};
+  f.experts.inner = {"moe_intermediate_size", inner};
+  f.experts.normalized = {"norm_topk_prob", false};
+  f.experts.balanced = {"output_router_logits", false};
+  f.experts.balance = {"router_aux_loss_coef", 0.001};
+  f.experts.dense = "mlp_only_layers";
+  f.experts.every = {"decoder_sparse_step", 1};
+}
+
+static Family qwen2Moe() {
+  Family f = qwen2();
+  f.name = "qwen2_moe";
+  f.hidden.otherwise = 2048;
+  f.layers.otherwise = 24;
+  f.heads.otherwise = 16;
+  f.kvHeads.otherwise = 16;
+  f.inner.otherwise = 5632;
+  f.qkvBias = {"qkv_bias", true};
+  f.kinds.fullLayers = {};
+  f.kinds.windowedLayers = {"max_window_layers", 28};
+  f.kinds.fullEvery = {{}, 2};
+  addExperts(f, 60, 4, 1408);
+  f.experts.sharedInner = {"shared_expert_intermediate_size", 5632};
+  f.experts.shared = "mlp.shared_expert";
+  f.experts.sharedGate = "mlp.shared_expert_gate";
+  return f;
+}
+
+static Family qwen3Moe() {
+  Family f = qwen3();
+  f.name = "qwen3_moe";
+  f.hidden.otherwise = 2048;
+  f.layers.otherwise = 24;
+  f.kvHeads.otherwise = 4;
+  f.inner.otherwise = 6144;
+  f.headDim = {"head_dim", std::nullopt};
+  f.kinds.fullLayers = {};
+  f.kinds.listed = false;
+  f.ignored.push_back("max_window_layers"); // all layers have a window, or none
+  addExperts(f, 128, 8, 768);
+  return f;
+}
+
+static Family olmoe() {
+  Family f = llama();
+  f.name = "olmoe";
+  f.vocabulary.otherwise = 50304;
+  f.positions.otherwise = 4096;
+  f.hidden.otherwise = 2048;
+  f.layers.otherwise = 16;
+  f.heads.otherwise = 16;
+  f.headDim = {};
+  f.inner.otherwise = 2048;
+  f.padding.otherwise = 1;
+  f.eps.otherwise = 1e-5;
+  f.mlpBias = {};
+  f.headNorm = HeadNorm::Whole;
+  addExperts(f, 64, 8, 0);
+  f.experts.inner = {};
+  f.experts.dense = {};
+  f.experts.every = {};
+  f.experts.balance.otherwise = 0.01;
+  f.fixed = {{"clip_qkv", {"null"}, "queries, keys and values are clipped"}};
+  return f;
+}
+
+//===--- experts in groups, and beside shared ones ---------------------------===//
+
+/// Experts as DeepSeek's third version has them, and the families after it.
+static void addRoutedExperts(Family &f, StringRef score, int64_t count, int64_t chosen,
+                             int64_t inner) {
+  Experts e;
+  e.count = {"n_routed_experts", count, "num_local_experts"};
+  e.chosen = {"num_experts_per_tok", chosen};
+  e.inner = {"moe_intermediate_size", inner};
+  e.normalized = {"norm_topk_prob", true};
+  e.factor = {"routed_scaling_factor", 2.5};
+  e.sigmoid = score == "\"sigmoid\"";
+  e.choiceBias = "mlp.gate.e_score_correction_bias";
+  e.groups = {"n_group", 8};
+  e.chosenGroups = {"topk_group", 4};
+  e.groupBest = 2;
+  e.denseFirst = {"first_k_dense_replace", 3};
+  e.sharedCount = {"n_shared_experts", 1};
+  e.shared = "mlp.shared_experts";
+  f.experts = e;
+  // Layers that predict further tokens are beside the model, as transformers loads it; and the loss
+  // of DeepSeek's own training, which is not transformers'.
+  f.ignored = {"num_nextn_predict_layers", "num_mtp_layers",      "ep_size", "seq_aux",
+               "aux_loss_alpha",           "router_aux_loss_coef"};
+  f.fixed = {{"output_router_logits", {"false"}, "the loss has a part of routers"},
+             {"scoring_func", {score}, "scores are other ones"},
+             {"moe_layer_freq", {"1"}, "some layers have no experts"}};
+}
+
+static Family glm4Moe() {
+  Family f = glm();
+  f.name = "glm4_moe";
+  f.layers.otherwise = 46;
+  f.heads.otherwise = 96;
+  f.kvHeads.otherwise = 8;
+  f.headDim = {"head_dim", std::nullopt};
+  f.inner.otherwise = 10944;
+  f.padding.otherwise = std::nullopt;
+  f.eps.otherwise = 1e-5;
+  f.qkvBias = {"attention_bias", false};
+  f.headNorm = HeadNorm::Each;
+  f.useHeadNorm = {"use_qk_norm", false};
+  f.rotary.interleaved = false;
+  f.names.gateUp = {};
+  f.names.activation = "mlp.act_fn";
+  addRoutedExperts(f, "\"sigmoid\"", 128, 8, 1408);
+  f.experts.denseFirst.otherwise = 1;
+  f.experts.groups.otherwise = f.experts.chosenGroups.otherwise = 1;
+  f.experts.factor.otherwise = 1;
+  return f;
+}
+
+//===--- latent attention ---------------------------------------------------===//
+
+static Family deepseekV2() {
+  Family f = llama();
+  f.name = "deepseek_v2";
+  f.vocabulary.otherwise = 102400;
+  f.headDim = {};
+  f.latent.used = true;
+  f.rotary.width = f.latent.turnedDim;
+  f.qkvBias = f.outputBias = {};
+  addRoutedExperts(f, "\"softmax\"", 64, 0, 1407);
+  f.experts.denseFirst.otherwise = 0;
+  f.experts.sharedCount.otherwise = 2;
+  f.experts.factor.otherwise = 1;
+  f.experts.groups.otherwise = f.experts.chosenGroups.otherwise = std::nullopt;
+  f.experts.groupBest = 1;
+  f.experts.method = {"topk_method", "group_limited_greedy", "greedy"};
+  f.experts.normalized = {{}, false};
+  f.experts.count.alias = "num_experts";
+  f.experts.choiceBias = {};
+  // Numbers that follow from others.
+  f.ignored.insert(f.ignored.end(), {"pretraining_tp", "head_dim", "qk_head_dim"});
+  f.fixed.push_back({"norm_topk_prob", {"false"}, "weights of experts are normalized"});
+  return f;
+}
+
+static Family deepseekV3() {
+  Family f = deepseekV2();
+  f.name = "deepseek_v3";
+  f.vocabulary.otherwise = 129280;
+  f.positions.otherwise = 4096;
+  f.hidden.otherwise = 7168;
+  f.layers.otherwise = 61;
+  f.heads.otherwise = 128;
+  f.inner.otherwise = 18432;
+  f.mlpBias = {};
+  f.latent.interleaved = {"rope_interleave", true};
+  addRoutedExperts(f, "\"sigmoid\"", 256, 8, 2048);
+  f.experts.method = {};
+  f.ignored.insert(f.ignored.end(), {"pretraining_tp", "head_dim", "qk_head_dim"});
+  f.fixed.push_back({"topk_method", {"\"noaux_tc\""}, "experts are chosen otherwise"});
+  return f;
+}
+
+static Family minicpm3() {
+  Family f = deepseekV2();
+  f.name = "minicpm3";
+  f.vocabulary.otherwise = 73448;
+  f.positions.otherwise = 32768;
+  f.hidden.otherwise = 2560;
+  f.layers.otherwise = 62;
+  f.heads.otherwise = 40;
+  f.inner.otherwise = 6400;
+  f.std.otherwise = 0.1;
+  f.eps.otherwise = 1e-5;
+  f.latent.queryRank.otherwise = 768;
+  f.latent.keyRank.otherwise = 256;
+  f.latent.plainDim.otherwise = 64;
+  f.latent.turnedDim.otherwise = 32;
+  f.latent.valueDim.otherwise = std::nullopt;
+  f.latent.interleaved = {{}, false};
+  f.rotary.width = f.latent.turnedDim;
+  f.embeddingFactor = {"scale_emb", 12.0};
+  f.depthFactor = {"scale_depth", 1.4};
+  f.logitWidth = {"dim_model_base", 256};
+  f.tied.otherwise = true;
+  f.experts = {};
+  f.fixed = {};
+  f.ignored = {"pretraining_tp", "head_dim", "qk_head_dim"};
+  return f;
+}
+
+std::vector<Family> meshwright::frontend::sparseFamilies() {
+  return {mixtral(), qwen2Moe(),   qwen3Moe(),   olmoe(),
+          glm4Moe(), deepseekV2(), deepseekV3(), minicpm3()};
+}
