@@ -57,7 +57,8 @@ private:
     Axes context = shape.named("context");
     FailureOr<TensorClasses> divided =
         chooseContextClasses(module, *classes, *chosen,
-                             llvm::any_of(context, isSeeded) ? 1 : shape.size(context));
+                             llvm::any_of(context, isSeeded) ? 1 : shape.size(context),
+                             contextParallel);
     if (failed(divided) || failed(splitAxis(module, *divided, "context", shape)))
       return failure();
     write(*op, shape);
@@ -70,7 +71,7 @@ private:
       seeds.noteCopies(*chosen);
     if (failed(store(seeds, shape)))
       return failure();
-    seeds.heads(*chosen, *divided, inner);
+    seeds.attention(*chosen, *divided, inner);
     return success();
   }
 

@@ -97,7 +97,7 @@ def compile(model, output, options):
 
 def random_model(d):
     # Heads that context and tensor parallelism divide are rare: a few configurations more are drawn for them.
-    for _ in range(50 if d.sizes["context"] > 1 else 1):
+    for _ in range(50 if d["context-parallel"] == "ulysses" else 1):
         config = random_config(d.pick, layers=d.layers, vocabularies=[31, 37, 64, 97, 257])
         if heads_of(config) % (d.sizes["context"] * d.sizes["tensor"]) == 0:
             break
