@@ -244,7 +244,8 @@ template <typename Op> static void keepSizes(Op op) {
     op.setQueries(tensor(op.getQ()).getDimSize(1));
 }
 template <typename Op> static void setQueryOffsets(Op op, ValueRange offsets) {
-  // Only random numbers depend on the head, and only these on a query's position.
+  // Random numbers alone depend on the head. Without them, masks and slopes nothing depends on a
+  // query's position.
   if (offsets[0] && op.getIds())
     op.getHeadOffsetMutable().assign(offsets[0]);
   if (offsets[1] && (op.getCausal() || op.getWindow() || op.getSlopes() || op.getIds()))

@@ -55,7 +55,7 @@ func.func @maximum(%x: tensor<8x5xf32> {dist.seed = #dist.sharding<@mesh, [{}, {
 dist.mesh @mesh ["context" = 2]
 train.variable @table : tensor<9x4xf32> init <"normal", 2.0e-02 : f64>
 // CHECK-LABEL: func.func @sequence
-func.func @sequence(%tokens: tensor<2x7xi32> {train.input = "tokens", dist.seed = #dist.sharding<@mesh, [{}, {context}]>}) -> tensor<2x7x4xf32> {
+func.func @sequence(%tokens: tensor<2x7xi32> {train.input = "tokens", dist.seed = #dist.sharding<@mesh, [{}, {context}]>}) -> (tensor<2x7x4xf32>, tensor<2x4xf32>) {
   // CHECK: %[[IDS:.*]] = train.pad %{{.*}} dim 1 rows 8 {value = -1 : i64} : (tensor<2x7xi32>) -> tensor<2x8xi32>
   // CHECK: dist.constrain %[[IDS]] to #R_context
   // CHECK: train.embedding {{.*}} -> tensor<2x8x4xf32>
@@ -67,8 +67,12 @@ func.func @sequence(%tokens: tensor<2x7xi32> {train.input = "tokens", dist.seed 
   // CHECK: train.attention %[[Q]], %[[K]], %[[V]] {{.*}}queries = 7 : i64} {{.*}} -> (tensor<2x8x2x2xf32>, tensor<2x2x8xf32>)
   %o, %lse = train.attention %h, %h, %h scale 1.0 : (tensor<2x7x2x2xf32>, tensor<2x7x2x2xf32>, tensor<2x7x2x2xf32>) -> (tensor<2x7x2x2xf32>, tensor<2x2x7xf32>)
   %y = train.reshape %o : (tensor<2x7x2x2xf32>) -> tensor<2x7x4xf32>
+  // A query of zeros gets a mean of values, which are not 0.
+  // CHECK: %[[SHOWN:.*]] = train.mask %{{.*}} dim 1 below 7 : (tensor<2x8x4xf32>) -> tensor<2x8x4xf32>
+  // CHECK: train.reduce sum %[[SHOWN]] over [1]
+  %sum = train.reduce sum %y over [1] : (tensor<2x7x4xf32>) -> tensor<2x4xf32>
   // CHECK: train.slice %{{.*}} dim 1 rows 7 : (tensor<2x8x4xf32>) -> tensor<2x7x4xf32>
-  return %y : tensor<2x7x4xf32>
+  return %y, %sum : tensor<2x7x4xf32>, tensor<2x4xf32>
 }
 
 // -----

@@ -70,6 +70,15 @@ FailureOr<TensorClasses> dist::chooseContextClasses(ModuleOp module, const Index
   if (llvm::all_of(sequences, [](const Atoms::List &dim) { return dim.empty(); }))
     return module.emitError("mesh axis 'context' cannot divide sequences of one token; leave it "
                             "out or use a longer --seq");
+  for (const Atoms::List &sequence : sequences) {
+    int64_t tokens = 1;
+    for (unsigned id : sequence)
+      tokens *= classes[id].size;
+    if (!sequence.empty() && tokens < n)
+      return module.emitError("mesh axis 'context' = ")
+             << n << " has more devices than sequences have tokens, " << tokens << "; use context="
+             << tokens << " or fewer, or a longer --seq";
+  }
   if (how == ContextParallel::gather) {
     for (const Atoms::List &sequence : sequences)
       if (!sequence.empty())

@@ -185,6 +185,7 @@ def bad_compile(golden):
     refused("'ring' is not supported", "none, gather, ulysses", mesh="context=2", context_parallel="ring")
     for how in ("gather", "ulysses"):
         refused("cannot divide sequences of one token", mesh="context=2", context_parallel=how, seq=1)
+        refused("mesh axis 'context' = 4", "tokens, 3; use context=3 or fewer", mesh="context=4", context_parallel=how, seq=3)
     for flag in (dict(schedule="gpipe"), dict(schedule="zb-h1"), dict(cuts="1")):
         refused("there are no pipeline stages", "--mesh pipe=2", **flag)
     refused("'nonsense' is no schedule", "1f1b", schedule="nonsense")

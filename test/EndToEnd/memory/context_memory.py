@@ -3,7 +3,8 @@
 
 Over N ranks activations are 1/N, within 1%, and what ranks that share a key head keep twice. With ulysses a rank sends forward
 (N-1)/N^2 B S (2 h + 2 h_kv) elements a layer (Jacobs et al. 2023) as long as N ranks divide the key heads, and rotary tables are not
-sent. With gather it sends (N-1)/N B S 2 h_kv forward and twice that backward. With `table`, prints docs/context.md instead of a summary.
+sent. With gather it sends (N-1)/N B S 2 h_kv forward and twice that backward. A rank's attention is 1/N of the FLOPs, on average with
+gather. With `table`, prints docs/context.md instead of a summary.
 """
 import json
 import os
@@ -33,18 +34,26 @@ def sent(report, program, ranks, layers):
     return kinds
 
 
+def attention_flops(report):
+    return {kernel["op"]: kernel["flops"] for kernel in report["programs"][0]["kernels"] if kernel["op"].startswith("attention")}
+
+
 def measure(config):
     model = json.load(open(config))
     heads, key_heads, layers = (model[key] for key in ("num_attention_heads", "num_key_value_heads", "num_hidden_layers"))
     hidden = model["hidden_size"]
     depth = hidden // heads
-    whole = {line["category"]: line["bytes"] for line in plan(config, 1, None)["memory"]}["activation"]
+    one = plan(config, 1, None)
+    whole = {line["category"]: line["bytes"] for line in one["memory"]}["activation"]
+    check(len(attention_flops(one)) == 2, f"kernels of attention are {attention_flops(one)}")
     rows = [(1, whole, 0, whole, 0)]
     for ranks in RANKS[1:]:
         row = [ranks]
         for how in ("ulysses", "gather"):
             report = plan(config, ranks, how)
             kept = {line["category"]: line["bytes"] for line in report["memory"]}["activation"]
+            flops = {op: count * ranks for op, count in attention_flops(report).items()}
+            check(flops == attention_flops(one), f"attention of {ranks} ranks with {how} has {flops} FLOPs, of one {attention_flops(one)}")
             forward, step = (sent(report, program, ranks, layers) for program in ("eval", "step"))
             # Ranks that share a key head keep it each: of keys and values, two bytes an element.
             shared = max(0, 1 - key_heads / ranks) * 4 * SEQUENCE * depth * layers if how == "ulysses" else 0

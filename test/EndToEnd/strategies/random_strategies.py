@@ -41,6 +41,7 @@ DOCUMENTED = {
     "heads that `--context-parallel ulysses` cannot divide": "cannot divide .* heads of attention|no attention with several heads",
     "`--remat every:K` of IR past phase `train`": "--remat every:",
     "`--sequence-parallel` or `context` with sequences of one token": "cannot divide sequences of one token",
+    "more devices along `context` than tokens": "more devices than sequences have tokens",
     "`--zero` 1 and 2 with tensor=RxCxD": "does not go with tensor=RxCxD",
     "`--zero` for parameters without a dimension but layers": "--zero .* but layers",
     "a batch that the devices times microbatches do not divide": "batch .* (does not divide by|cannot be divided into)",
