@@ -344,8 +344,7 @@ double AttentionOp::getFlops() {
 
 double AttentionGradOp::getFlops() {
   // Products over d: the scores again, dQ, dK; over e: dP, dV.
-  return attentionFlops(*this,
-                        3 * tensor(getQ()).getDimSize(3) + 2 * tensor(getV()).getDimSize(3));
+  return attentionFlops(*this, 3 * tensor(getQ()).getDimSize(3) + 2 * tensor(getV()).getDimSize(3));
 }
 
 //===--- element-wise -------------------------------------------------------===//

@@ -103,7 +103,7 @@ private:
   const MwAttention &sizes;
   std::unique_ptr<Tiles> tiles;
   mlir::Value batch, head, first; ///< of this block; `first` row of its tile
-  mlir::Value queryOffset;           ///< position of query 0; null for 0
+  mlir::Value queryOffset;        ///< position of query 0; null for 0
   mlir::Value key0, key1, firstHead; ///< of dropout
 };
 

@@ -81,8 +81,8 @@ public:
         queries(b.typeOf(q).getDimSize(1)), groups(b.typeOf(k).getDimSize(2)),
         share(b.typeOf(q).getDimSize(2) / groups), keys(b.typeOf(k).getDimSize(1)),
         f32(b.builder().getF32Type()), causal(op.getCausal()), window(op.getWindow()),
-        cap(op.getCap().convertToDouble()),
-        offset(offset), last((op.getQueries() ? int64_t(op.getQueries()) : queries) - 1) {}
+        cap(op.getCap().convertToDouble()), offset(offset),
+        last((op.getQueries() ? int64_t(op.getQueries()) : queries) - 1) {}
 
   /// [b, s, heads, d] as [b, g, r, s, d] in f32.
   Value byGroup(Value x) {

@@ -55,10 +55,9 @@ private:
     if (failed(chosen) || (!users && failed(splitAxis(module, *chosen, inner, shape))))
       return failure();
     Axes context = shape.named("context");
-    FailureOr<TensorClasses> divided =
-        chooseContextClasses(module, *classes, *chosen,
-                             llvm::any_of(context, isSeeded) ? 1 : shape.size(context),
-                             contextParallel);
+    FailureOr<TensorClasses> divided = chooseContextClasses(
+        module, *classes, *chosen, llvm::any_of(context, isSeeded) ? 1 : shape.size(context),
+        contextParallel);
     if (failed(divided) || failed(splitAxis(module, *divided, "context", shape)))
       return failure();
     write(*op, shape);

@@ -76,8 +76,8 @@ FailureOr<TensorClasses> dist::chooseContextClasses(ModuleOp module, const Index
       tokens *= classes[id].size;
     if (!sequence.empty() && tokens < n)
       return module.emitError("mesh axis 'context' = ")
-             << n << " has more devices than sequences have tokens, " << tokens << "; use context="
-             << tokens << " or fewer, or a longer --seq";
+             << n << " has more devices than sequences have tokens, " << tokens
+             << "; use context=" << tokens << " or fewer, or a longer --seq";
   }
   if (how == ContextParallel::gather) {
     for (const Atoms::List &sequence : sequences)
@@ -187,8 +187,7 @@ static bool needsWhole(Operation *op, unsigned d) {
   return llvm::any_of(rule.results[0].dims[d], [&](unsigned f) { return rule.factors[f].whole; });
 }
 
-void Seeder::attention(const TensorClasses &tensor, const TensorClasses &context,
-                       StringRef axis) {
+void Seeder::attention(const TensorClasses &tensor, const TensorClasses &context, StringRef axis) {
   if (context.inner.empty())
     return;
   SmallVector<Atoms::List> sequences = sequencesOf(module, classes);

@@ -130,14 +130,13 @@ static LogicalResult lowerAttention(train::AttentionOp op, OpBuilder &builder, M
   auto memory = [&](Value value) { return memoryOrNull(builder, map, value); };
   // Created with no scratch first: its size is a function of the op.
   auto create = [&](Value workspace) {
-    return AttentionOp::create(builder, op.getLoc(), memory(op.getQ()), memory(op.getK()),
-                               memory(op.getV()), memory(op.getIds()), memory(op.getKey()),
-                               memory(op.getHeadOffset()), memory(op.getQueryOffset()),
-                               memory(op.getSlopes()), memory(op.getSinks()), memory(op.getOut()),
-                               memory(op.getLse()), workspace, op.getScale(), op.getCausal(),
-                               op.getWindow(), op.getDropout(), op.getStream(), headsOf(op),
-                               queriesOf(op), op.getCap(),
-                               op->getAttr(libraryAttr), op->getAttrOfType<StringAttr>(reasonAttr));
+    return AttentionOp::create(
+        builder, op.getLoc(), memory(op.getQ()), memory(op.getK()), memory(op.getV()),
+        memory(op.getIds()), memory(op.getKey()), memory(op.getHeadOffset()),
+        memory(op.getQueryOffset()), memory(op.getSlopes()), memory(op.getSinks()),
+        memory(op.getOut()), memory(op.getLse()), workspace, op.getScale(), op.getCausal(),
+        op.getWindow(), op.getDropout(), op.getStream(), headsOf(op), queriesOf(op), op.getCap(),
+        op->getAttr(libraryAttr), op->getAttrOfType<StringAttr>(reasonAttr));
   };
   auto probe = create(Value());
   MwAttention shape = probe.getAttention();

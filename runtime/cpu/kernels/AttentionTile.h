@@ -102,14 +102,12 @@ struct Span {
 /// Which keys each query sees. Queries are given by their numbers, from 0 on.
 struct Mask {
   explicit Mask(const MwAttention &shape)
-      : keys(shape.keys), window(shape.window), offset(offsetOf(shape)),
-        causal(shape.causal != 0) {}
+      : keys(shape.keys), window(shape.window), offset(offsetOf(shape)), causal(shape.causal != 0) {
+  }
   int64_t keys, window, offset;
   bool causal;
 
-  int64_t begin(int64_t query) const {
-    return window ? larger(0, offset + query - window + 1) : 0;
-  }
+  int64_t begin(int64_t query) const { return window ? larger(0, offset + query - window + 1) : 0; }
   int64_t end(int64_t query) const { return causal ? smaller(keys, offset + query + 1) : keys; }
 
   /// What queries [query, query + kGroup) see of keys [key, key + kTile).

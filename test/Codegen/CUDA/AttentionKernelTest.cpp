@@ -96,11 +96,13 @@ std::string Attention::text() const {
   std::string ids = llvm::formatv("memref<{0}xi32>", shape.batch);
   std::string scratch = llvm::formatv("memref<{0}xi8>", shape.batch * shape.heads * shape.queries * 4);
   std::string optional, optionalTypes, dsinks, dsinksType;
-  std::string arguments = llvm::formatv(
-      "ins(%dout: {0}, %q: {1}, %k: {2}, %v: {3}, %ids: {4}, %key: memref<2xi32>, %begin: memref<i32>, "
-      "%first: memref<i32>, %slopes: {5}, %sinks: {5}) outs(%out: {0}, %lse: {6}, %dq: {1}, %dk: {2}, %dv: {3}, %dsinks: {5}, "
-      "%scratch: {7})",
-      out, q, k, v, ids, perHead, lse, scratch);
+  std::string arguments =
+      llvm::formatv("ins(%dout: {0}, %q: {1}, %k: {2}, %v: {3}, %ids: {4}, %key: memref<2xi32>, "
+                    "%begin: memref<i32>, "
+                    "%first: memref<i32>, %slopes: {5}, %sinks: {5}) outs(%out: {0}, %lse: {6}, "
+                    "%dq: {1}, %dk: {2}, %dv: {3}, %dsinks: {5}, "
+                    "%scratch: {7})",
+                    out, q, k, v, ids, perHead, lse, scratch);
   if (shape.dropout > 0) {
     optional = " dropout(%ids, %key)";
     optionalTypes = ids + ", memref<2xi32>, ";
@@ -124,9 +126,11 @@ std::string Attention::text() const {
     dsinksType = perHead + ", ";
   }
   std::string attributes = llvm::formatv(
-      "{{{0}dropout = {1:e16} : f64, globalHeads = {2} : i64, scale = {3:e16} : f64, stream = {4} : i32, "
-      "window = {5} : i64, cap = {6:e16} : f64, globalQueries = {7} : i64}", shape.causal ? "causal, " : "", double(shape.dropout),
-      shape.globalHeads, double(shape.scale), shape.stream, shape.window, double(shape.cap), shape.globalQueries);
+      "{{{0}dropout = {1:e16} : f64, globalHeads = {2} : i64, scale = {3:e16} : f64, stream = {4} "
+      ": i32, "
+      "window = {5} : i64, cap = {6:e16} : f64, globalQueries = {7} : i64}",
+      shape.causal ? "causal, " : "", double(shape.dropout), shape.globalHeads, double(shape.scale),
+      shape.stream, shape.window, double(shape.cap), shape.globalQueries);
   return llvm::formatv(R"(
 module attributes {{exec.target = #exec.target<"cuda">} {{
   exec.program private @step {0} {{
@@ -296,7 +300,8 @@ static void checkTerms(MwAttention shape) {
 
 TEST(GPUAttention, SlopesAndSinks) { checkTerms(sizes(2, 70, 70, 4, 2, 16)); }
 
-/// Queries that are a part of a sequence, at a tile's beginning and anywhere, and one past all keys.
+/// Queries that are a part of a sequence, at a tile's beginning and anywhere, and one past all
+/// keys.
 static void checkParts(MwAttention shape) {
   shape.globalQueries = shape.keys;
   shape.causal = 1;
