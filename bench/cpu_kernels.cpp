@@ -75,6 +75,7 @@ static MwAttention causal(int64_t batch, int64_t sequence, int64_t heads, int64_
   shape.batch = batch;
   shape.queries = shape.keys = sequence;
   shape.heads = shape.kvHeads = shape.globalHeads = heads;
+  shape.globalQueries = shape.queries;
   shape.headDim = shape.valueDim = headDim;
   shape.scale = 1 / std::sqrt(float(headDim));
   shape.causal = 1;

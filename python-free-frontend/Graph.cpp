@@ -115,12 +115,12 @@ Value FunctionGraph::softCap(Value x, double cap) {
 Value FunctionGraph::attention(Value q, Value k, Value v, Value slopes, double scale,
                                int64_t window, double cap, double dropout) {
   bool drops = dropout > 0;
-  auto op = AttentionOp::create(builder, location, q, k, v, drops ? ids : Value(),
-                                drops ? key : Value(), Value(), slopes, Value(),
-                                builder.getF64FloatAttr(scale), builder.getUnitAttr(),
-                                builder.getI64IntegerAttr(window), builder.getF64FloatAttr(dropout),
-                                builder.getI32IntegerAttr(drops ? streams++ : 0),
-                                builder.getI64IntegerAttr(0), builder.getF64FloatAttr(cap));
+  auto op = AttentionOp::create(
+      builder, location, q, k, v, drops ? ids : Value(), drops ? key : Value(), Value(), Value(),
+      slopes, Value(), builder.getF64FloatAttr(scale), builder.getUnitAttr(),
+      builder.getI64IntegerAttr(window), builder.getF64FloatAttr(dropout),
+      builder.getI32IntegerAttr(drops ? streams++ : 0), builder.getI64IntegerAttr(0),
+      builder.getF64FloatAttr(cap), builder.getI64IntegerAttr(0));
   return op.getOut();
 }
 

@@ -581,6 +581,7 @@ template <typename Op> static MwAttention describe(Op op) {
   shape.dropout = op.getDropout().convertToDouble();
   shape.stream = op.getStream();
   shape.globalHeads = op.getGlobalHeads();
+  shape.globalQueries = op.getGlobalQueries();
   shape.cap = op.getCap().convertToDouble();
   Type element = op.getQ().getType().getElementType();
   shape.elementType = element.isBF16() ? MW_BF16 : element.isF16() ? MW_F16 : MW_F32;
@@ -642,11 +643,11 @@ template <typename Op> static LogicalResult verifyAttention(Op op, ArrayRef<Valu
       return op.emitOpError("gives ") << given << " bytes of workspace where its library may need "
                                       << wanted;
   }
-  if (op.getHeadOffset()) {
-    auto begin = cast<MemRefType>(op.getHeadOffset().getType());
-    if (begin.getNumElements() != 1 || !begin.getElementType().isInteger(32))
-      return op.emitOpError("needs one i32 as head_offset, not ") << begin;
-  }
+  for (auto [name, offset] : {std::pair("head_offset", op.getHeadOffset()),
+                              std::pair("query_offset", op.getQueryOffset())})
+    if (offset && (offset.getType().getNumElements() != 1 ||
+                   !offset.getType().getElementType().isInteger(32)))
+      return op.emitOpError("needs one i32 as ") << name << ", not " << offset.getType();
   return success();
 }
 

@@ -228,8 +228,7 @@ template <typename Op> static ShardingRule attentionRule(Op op, StringRef text, 
     rule.factors.push_back({"k", 2, true, true});
     rule.operands.emplace_back().dims.push_back({unsigned(rule.factors.size() - 1)});
   }
-  if (op.getHeadOffset())
-    rule.operands.emplace_back();
+  rule.operands.append(bool(op.getHeadOffset()) + bool(op.getQueryOffset()), {});
   TensorFactors heads;
   heads.dims.push_back({unsigned(rule.find("g")), unsigned(rule.find("r"))});
   rule.operands.append(bool(op.getSlopes()) + bool(op.getSinks()), heads);
@@ -238,28 +237,41 @@ template <typename Op> static ShardingRule attentionRule(Op op, StringRef text, 
   return rule;
 }
 
-template <typename Op> static void keepHeads(Op op) {
+template <typename Op> static void keepSizes(Op op) {
   if (op.getHeads() == 0)
     op.setHeads(tensor(op.getQ()).getDimSize(2));
+  if (op.getQueries() == 0)
+    op.setQueries(tensor(op.getQ()).getDimSize(1));
 }
-template <typename Op> static void setHeadOffset(Op op, ValueRange offsets) {
-  // Only random numbers depend on it.
+template <typename Op> static void setQueryOffsets(Op op, ValueRange offsets) {
+  // Random numbers alone depend on the head. Without them, masks and slopes nothing depends on a
+  // query's position.
   if (offsets[0] && op.getIds())
     op.getHeadOffsetMutable().assign(offsets[0]);
+  if (offsets[1] && (op.getCausal() || op.getWindow() || op.getSlopes() || op.getIds()))
+    op.getQueryOffsetMutable().assign(offsets[1]);
 }
-SmallVector<std::pair<Value, int64_t>> AttentionOp::getIndexedDims() { return {{getQ(), 2}}; }
-SmallVector<std::pair<Value, int64_t>> AttentionGradOp::getIndexedDims() { return {{getQ(), 2}}; }
+SmallVector<std::pair<Value, int64_t>> AttentionOp::getIndexedDims() {
+  return {{getQ(), 2}, {getQ(), 1}};
+}
+SmallVector<std::pair<Value, int64_t>> AttentionGradOp::getIndexedDims() {
+  return {{getQ(), 2}, {getQ(), 1}};
+}
 /// Zero values make a zero result, and where heads share one value head there are
-/// no values of their own.
+/// no values of their own. Neither has a query: one in the padding of a sequence gets a mean of
+/// other tokens' values.
 bool AttentionOp::preservesZero(unsigned result) {
-  return result == 0 && tensor(getV()).getDimSize(2) > 1;
+  bool isPadded = getQueries() && int64_t(getQueries()) != tensor(getQ()).getDimSize(1);
+  return result == 0 && tensor(getV()).getDimSize(2) > 1 && !isPadded;
 }
-void AttentionOp::keepLogicalSizes() { keepHeads(*this); }
-void AttentionGradOp::keepLogicalSizes() { keepHeads(*this); }
-SmallVector<Value> AttentionOp::getIndexOffsets() { return {getHeadOffset()}; }
-SmallVector<Value> AttentionGradOp::getIndexOffsets() { return {getHeadOffset()}; }
-void AttentionOp::setOffsets(ValueRange offsets) { setHeadOffset(*this, offsets); }
-void AttentionGradOp::setOffsets(ValueRange offsets) { setHeadOffset(*this, offsets); }
+void AttentionOp::keepLogicalSizes() { keepSizes(*this); }
+void AttentionGradOp::keepLogicalSizes() { keepSizes(*this); }
+SmallVector<Value> AttentionOp::getIndexOffsets() { return {getHeadOffset(), getQueryOffset()}; }
+SmallVector<Value> AttentionGradOp::getIndexOffsets() {
+  return {getHeadOffset(), getQueryOffset()};
+}
+void AttentionOp::setOffsets(ValueRange offsets) { setQueryOffsets(*this, offsets); }
+void AttentionGradOp::setOffsets(ValueRange offsets) { setQueryOffsets(*this, offsets); }
 
 ShardingRule AttentionOp::getShardingRule() { return attentionRule(*this, einsumText(), 3); }
 ShardingRule AttentionGradOp::getShardingRule() { return attentionRule(*this, einsumText(), 6); }
@@ -304,7 +316,9 @@ LogicalResult AttentionOp::verify() {
   for (auto [name, value] : {std::pair("slopes", getSlopes()), std::pair("sinks", getSinks())})
     if (value && !equalButEncoding({value.getType()}, {perHead}))
       return emitOpError("needs ") << name << " of " << perHead << ", found " << value.getType();
-  return verifyOffset(*this, getHeadOffset());
+  if (failed(verifyOffset(*this, getHeadOffset())))
+    return failure();
+  return verifyOffset(*this, getQueryOffset());
 }
 
 bool AttentionOp::dropRandomness() {
@@ -316,19 +330,21 @@ bool AttentionOp::dropRandomness() {
   return true;
 }
 
+/// Products over the visible part of queries x keys, of `depths` elements.
+template <typename Op> static double attentionFlops(Op op, int64_t depths) {
+  auto q = tensor(op.getQ()).getShape(), k = tensor(op.getK()).getShape();
+  int64_t queries = op.getQueries() ? op.getQueries() : q[1];
+  return 2.0 * double(q[0]) * double(q[2]) * double(depths) *
+         visiblePairs(q[1], queries, k[1], op.getCausal(), op.getWindow());
+}
+
 double AttentionOp::getFlops() {
-  auto q = tensor(getQ()).getShape(), k = tensor(getK()).getShape();
-  double depths = double(q[3] + tensor(getV()).getDimSize(3));
-  return 2.0 * double(q[0]) * double(q[2]) * depths *
-         visiblePairs(q[1], k[1], getCausal(), getWindow());
+  return attentionFlops(*this, tensor(getQ()).getDimSize(3) + tensor(getV()).getDimSize(3));
 }
 
 double AttentionGradOp::getFlops() {
   // Products over d: the scores again, dQ, dK; over e: dP, dV.
-  auto q = tensor(getQ()).getShape(), k = tensor(getK()).getShape();
-  double depths = double(3 * q[3] + 2 * tensor(getV()).getDimSize(3));
-  return 2.0 * double(q[0]) * double(q[2]) * depths *
-         visiblePairs(q[1], k[1], getCausal(), getWindow());
+  return attentionFlops(*this, 3 * tensor(getQ()).getDimSize(3) + 2 * tensor(getV()).getDimSize(3));
 }
 
 //===--- element-wise -------------------------------------------------------===//

@@ -328,7 +328,7 @@ def Train_AlibiSlopesOp : Train_TensorOp<"alibi_slopes", " -> h", [
   let hasVerifier = 1;
 }
 
-def Train_AttentionOp : Train_TensorOp<"attention", "b s! (g r) d!, b t! g d!, b t! g e! -> b s! (g r) e!, b (g r) s!", [
+def Train_AttentionOp : Train_TensorOp<"attention", "b s (g r) d!, b t! g d!, b t! g e! -> b s (g r) e!, b (g r) s", [
     InferTypeOpAdaptor, AttrSizedOperandSegments, DeclareOpInterfaceMethods<RandomOpInterface>,
     DeclareOpInterfaceMethods<PrecisionOpInterface, ["getOperandPrecision"]>,
     DeclareOpInterfaceMethods<IndexedOpInterface, ["keepLogicalSizes"]>,
@@ -353,25 +353,29 @@ def Train_AttentionOp : Train_TensorOp<"attention", "b s! (g r) d!, b t! g d!, b
 
     The head is counted in the logical global tensor. Where q holds a part of its
     heads or is padded, `heads` is their logical number (0: as many as q has) and
-    `head_offset` (tensor<i32>) the first one's number.
+    `head_offset` (tensor<i32>) the first one's number. `queries` and `query_offset` say
+    the same of positions of queries: q may hold a part of a sequence, whose keys are
+    whole.
   }];
   let arguments = (ins Train_Tensor:$q, Train_Tensor:$k, Train_Tensor:$v, Optional<Train_Ids>:$ids,
                        Optional<Train_Ids>:$key, Optional<Train_Ids>:$head_offset,
+                       Optional<Train_Ids>:$query_offset,
                        Optional<Train_Tensor>:$slopes, Optional<Train_Tensor>:$sinks,
                        F64Attr:$scale, UnitAttr:$causal,
                        DefaultValuedAttr<I64Attr, "0">:$window, DefaultValuedAttr<F64Attr, "0.0">:$dropout,
                        DefaultValuedAttr<I32Attr, "0">:$stream, DefaultValuedAttr<I64Attr, "0">:$heads,
-                       DefaultValuedAttr<F64Attr, "0.0">:$cap);
+                       DefaultValuedAttr<F64Attr, "0.0">:$cap, DefaultValuedAttr<I64Attr, "0">:$queries);
   let results = (outs Train_Tensor:$out, Train_Tensor:$lse);
   let assemblyFormat = [{
-    $q `,` $k `,` $v (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` $head_offset^)? (`slopes` $slopes^)? (`sinks` $sinks^)?
+    $q `,` $k `,` $v (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` $head_offset^)?
+    (`query_offset` $query_offset^)? (`slopes` $slopes^)? (`sinks` $sinks^)?
     `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }
 
 def Train_AttentionGradOp : Train_TensorOp<"attention_grad",
-    "~b s! (g r) e!, b s! (g r) d!, b t! g d!, b t! g e!, b s! (g r) e!, b (g r) s! -> b s! (g r) d!, b t! g d!, b t! g e!", [
+    "~b s (g r) e!, b s (g r) d!, b t! g d!, b t! g e!, b s (g r) e!, b (g r) s -> b s (g r) d!, b t! g d!, b t! g e!", [
     InferTypeOpAdaptor, AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<IndexedOpInterface, ["keepLogicalSizes"]>], OwnFlops> {
   let summary = "Gradients of attention's q, k, v and sinks";
@@ -385,14 +389,16 @@ def Train_AttentionGradOp : Train_TensorOp<"attention_grad",
   let arguments = (ins Train_Tensor:$dout, Train_Tensor:$q, Train_Tensor:$k, Train_Tensor:$v,
                        Train_Tensor:$out, Train_Tensor:$lse, Optional<Train_Ids>:$ids,
                        Optional<Train_Ids>:$key, Optional<Train_Ids>:$head_offset,
+                       Optional<Train_Ids>:$query_offset,
                        Optional<Train_Tensor>:$slopes, Optional<Train_Tensor>:$sinks,
                        F64Attr:$scale, UnitAttr:$causal,
                        DefaultValuedAttr<I64Attr, "0">:$window, DefaultValuedAttr<F64Attr, "0.0">:$dropout,
                        DefaultValuedAttr<I32Attr, "0">:$stream, DefaultValuedAttr<I64Attr, "0">:$heads,
-                       DefaultValuedAttr<F64Attr, "0.0">:$cap);
+                       DefaultValuedAttr<F64Attr, "0.0">:$cap, DefaultValuedAttr<I64Attr, "0">:$queries);
   let results = (outs Train_Tensor:$dq, Train_Tensor:$dk, Train_Tensor:$dv, Optional<Train_Tensor>:$dsinks);
   let assemblyFormat = [{
-    $dout `,` $q `,` $k `,` $v `,` $out `,` $lse (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` $head_offset^)? (`slopes` $slopes^)? (`sinks` $sinks^)?
+    $dout `,` $q `,` $k `,` $v `,` $out `,` $lse (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` $head_offset^)?
+    (`query_offset` $query_offset^)? (`slopes` $slopes^)? (`sinks` $sinks^)?
     `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
   }];
 }

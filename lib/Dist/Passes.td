@@ -34,10 +34,11 @@ def DistApplyStrategy : PhasePass<"dist-apply-strategy", "dist"> {
       (3) over data, and not over replica (hybrid sharding). Between the stored tensor and
       the one that ops compute with stands a `dist.constrain` with `boundary`.
 
-    - context, with `context-parallel=ulysses`, shards the residual stream's sequence, over devices
-      that have the same parameters. An op that needs the sequence whole, attention, is sharded along
-      its heads instead, with an all-to-all before it and one after it (Jacobs et al. 2023).
-      ZeRO shards state over context too.
+    - context shards the residual stream's sequence, over devices that have the same parameters. An
+      op that needs the sequence whole, attention, is sharded along its heads instead with
+      `context-parallel=ulysses`, with an all-to-all before it and one after it (Jacobs et al. 2023);
+      with `context-parallel=gather` along its queries, and keys and values are gathered
+      (Grattafiori et al. 2024). ZeRO shards state over context too.
     - `data-sync=parameter-server` keeps optimizer states and the f32 copies of narrow
       parameters on the device at coordinate 0 of data and replica (`root`), one such
       device for each coordinate of tensor. Gradients are sent to it after the last
@@ -64,7 +65,7 @@ def DistApplyStrategy : PhasePass<"dist-apply-strategy", "dist"> {
            "tensor=RxC: R shards inner dimensions, C the residual stream">,
     Option<"contextParallel", "context-parallel", "::meshwright::ContextParallel",
            "::meshwright::ContextParallel::none",
-           "what attention shards where context shards sequences: ulysses (its heads)">];
+           "what attention shards where context shards sequences: gather (its queries) or ulysses (its heads)">];
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 

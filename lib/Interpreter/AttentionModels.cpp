@@ -24,7 +24,7 @@ struct Shape {
   int64_t batch, queries, heads, depth, keys, kvHeads, valueDepth;
   double scale, cap, keep = 1;
   bool causal;
-  int64_t window, headOffset = 0, globalHeads;
+  int64_t window, headOffset = 0, globalHeads, queryOffset = 0, globalQueries;
   const int64_t *ids = nullptr;
   const double *slopes = nullptr, *sinks = nullptr;
   std::array<uint32_t, 2> key = {};
@@ -36,12 +36,15 @@ struct Shape {
       : batch(q.dim(0)), queries(q.dim(1)), heads(q.dim(2)), depth(q.dim(3)), keys(k.dim(1)),
         kvHeads(k.dim(2)), valueDepth(v.dim(3)), scale(op.getScale().convertToDouble()),
         cap(op.getCap().convertToDouble()), causal(op.getCausal()), window(op.getWindow()),
-        globalHeads(op.getHeads() ? op.getHeads() : heads), stream(op.getStream()),
+        globalHeads(op.getHeads() ? op.getHeads() : heads),
+        globalQueries(op.getQueries() ? op.getQueries() : queries), stream(op.getStream()),
         rate(float(op.getDropout().convertToDouble())) {
     if (op.getSinks())
       sinks = optional.back().floats().data();
     if (op.getSlopes())
       slopes = optional.drop_back(bool(op.getSinks())).back().floats().data();
+    if (op.getQueryOffset())
+      queryOffset = optional[2 * bool(op.getIds()) + bool(op.getHeadOffset())].integers()[0];
     if (!op.getIds())
       return;
     if (op.getHeadOffset())
@@ -53,17 +56,20 @@ struct Shape {
   }
 
   double capped(double score) const { return cap > 0 ? cap * std::tanh(score / cap) : score; }
+  /// How far query s is beyond key t.
+  int64_t distance(int64_t s, int64_t t) const { return queryOffset + s - t; }
   double bias(int64_t h, int64_t s, int64_t t) const {
-    return slopes ? slopes[h] * double(t - s) : 0;
+    return slopes ? slopes[h] * -double(distance(s, t)) : 0;
   }
   bool visible(int64_t s, int64_t t) const {
-    return (!causal || t <= s) && (window == 0 || s - t < window);
+    return (!causal || distance(s, t) >= 0) && (window == 0 || distance(s, t) < window);
   }
   /// What dropout multiplies the weight of key t for query s by.
   double factor(int64_t b, int64_t h, int64_t s, int64_t t) const {
     if (!ids)
       return 1;
-    uint64_t index = ((uint64_t(ids[b]) * globalHeads + headOffset + h) * queries + s) * keys + t;
+    uint64_t head = uint64_t(ids[b]) * globalHeads + headOffset + h;
+    uint64_t index = (head * globalQueries + queryOffset + s) * keys + t;
     return keeps(randomBits(key, stream, index), rate) ? keep : 0;
   }
   int64_t kvHead(int64_t h) const { return h / (heads / kvHeads); }

@@ -15,10 +15,11 @@ using namespace meshwright;
 using namespace meshwright::report;
 
 /// Products over the visible part of queries x keys: so many over elements of q and k, and of v.
+/// Devices that divide the queries share a program, which says what they do on average.
 static double attentionFlops(const MwAttention &shape, int64_t keys, int64_t values) {
   return 2.0 * double(shape.batch) * double(shape.heads) *
          double(keys * shape.headDim + values * shape.valueDim) *
-         visiblePairs(shape.queries, shape.keys, shape.causal, shape.window);
+         visiblePairs(shape.queries, shape.globalQueries, shape.keys, shape.causal, shape.window);
 }
 
 double FlopCounter::of(Operation *op, bool again) {

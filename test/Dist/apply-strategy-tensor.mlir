@@ -17,6 +17,7 @@
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=context=2 context-parallel=ulysses" | FileCheck %s --check-prefix=CONTEXT
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=context=4 context-parallel=ulysses zero=1" | FileCheck %s --check-prefix=HEADS
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=context=2,tensor=2 context-parallel=ulysses sequence-parallel=true" | FileCheck %s --check-prefix=BOTH
+// RUN: meshwright-opt %s --dist-apply-strategy="mesh=context=3,tensor=2 context-parallel=gather sequence-parallel=true" | FileCheck %s --check-prefix=QUERIES
 // RUN: not meshwright-opt %s --dist-apply-strategy="mesh=context=3 context-parallel=ulysses" 2>&1 | FileCheck %s --check-prefix=UNDIVIDED
 // RUN: not meshwright-opt %s --dist-apply-strategy="mesh=context=4,tensor=2 context-parallel=ulysses" 2>&1 | FileCheck %s --check-prefix=TOOMANY
 // RUN: not meshwright-opt %s --dist-apply-strategy=mesh=context=2 2>&1 | FileCheck %s --check-prefix=NOSCHEME
@@ -74,9 +75,12 @@
 // HEADS: dist.constrain {{.*}} boundary {dist.reason = "ZeRO level 1"}
 // BOTH: func.func private @layer(%{{.*}}: tensor<4x6x16xf32> {dist.reason = "context and sequence parallel", dist.seed = #dist.sharding<@mesh, [{?}, {context, tensor}, {?}]>}
 // BOTH: train.attention {{.*}}dist.seed = [#dist.sharding<@mesh, [{?}, {?}, {tensor, context}, {?}]>, unit]
+// Or queries are divided, by any number of devices.
+// QUERIES: func.func private @layer(%{{.*}}: tensor<4x6x16xf32> {dist.reason = "context and sequence parallel", dist.seed = #dist.sharding<@mesh, [{?}, {context, tensor}, {?}]>}
+// QUERIES: train.attention {{.*}}dist.seed = [#dist.sharding<@mesh, [{?}, {context}, {tensor}, {?}]>, unit]
 // UNDIVIDED: --context-parallel ulysses cannot divide 4 heads of attention among the 3 devices of mesh axis 'context', beside those of 'tensor'; use a number that divides the heads, or the key heads, that a tensor rank has
 // TOOMANY: --context-parallel ulysses cannot divide 4 heads of attention among the 4 devices of mesh axis 'context'
-// NOSCHEME: mesh axis 'context' = 2 divides sequences, but not attention; add --context-parallel ulysses
+// NOSCHEME: mesh axis 'context' = 2 divides sequences, but not attention; add --context-parallel gather or ulysses
 // NOCONTEXT: --context-parallel divides attention over the context axis, which the mesh does not have; add e.g. context=2
 // States are cut where padding adds least: of 20 x 16 over 3 the rows.
 // UNEVEN: dist.constrain {{.*}} to #data_R boundary {{.*}} : (tensor<20x16xf32>) -> tensor<20x16xf32>

@@ -50,25 +50,29 @@ func.func @maximum(%x: tensor<8x5xf32> {dist.seed = #dist.sharding<@mesh, [{}, {
 
 // -----
 
-// Positions of a sequence of 7 over 2: ids are padded with -1, attention runs on 7,
-// outputs have 7.
+// Positions of a sequence of 7 over 2: ids are padded with -1, attention has
+// 8 queries and 7 keys, outputs have 7.
 dist.mesh @mesh ["context" = 2]
 train.variable @table : tensor<9x4xf32> init <"normal", 2.0e-02 : f64>
 // CHECK-LABEL: func.func @sequence
-func.func @sequence(%tokens: tensor<2x7xi32> {train.input = "tokens", dist.seed = #dist.sharding<@mesh, [{}, {context}]>}) -> tensor<2x7x4xf32> {
+func.func @sequence(%tokens: tensor<2x7xi32> {train.input = "tokens", dist.seed = #dist.sharding<@mesh, [{}, {context}]>}) -> (tensor<2x7x4xf32>, tensor<2x4xf32>) {
   // CHECK: %[[IDS:.*]] = train.pad %{{.*}} dim 1 rows 8 {value = -1 : i64} : (tensor<2x7xi32>) -> tensor<2x8xi32>
   // CHECK: dist.constrain %[[IDS]] to #R_context
   // CHECK: train.embedding {{.*}} -> tensor<2x8x4xf32>
   %table = train.get @table : tensor<9x4xf32>
   %x = train.embedding %table, %tokens : (tensor<9x4xf32>, tensor<2x7xi32>) -> tensor<2x7x4xf32>
   %h = train.reshape %x : (tensor<2x7x4xf32>) -> tensor<2x7x2x2xf32>
-  // CHECK: %[[Q:.*]] = train.slice %{{.*}} dim 1 rows 7 : (tensor<2x8x2x2xf32>) -> tensor<2x7x2x2xf32>
-  // CHECK: %[[O:.*]], %{{.*}} = train.attention %[[Q]]
-  // CHECK: train.pad %[[O]] dim 1 rows 8 : (tensor<2x7x2x2xf32>) -> tensor<2x8x2x2xf32>
+  // CHECK: %[[K:.*]] = train.slice %[[Q:.*]] dim 1 rows 7 : (tensor<2x8x2x2xf32>) -> tensor<2x7x2x2xf32>
+  // CHECK: %[[V:.*]] = train.slice %[[Q]] dim 1 rows 7 : (tensor<2x8x2x2xf32>) -> tensor<2x7x2x2xf32>
+  // CHECK: train.attention %[[Q]], %[[K]], %[[V]] {{.*}}queries = 7 : i64} {{.*}} -> (tensor<2x8x2x2xf32>, tensor<2x2x8xf32>)
   %o, %lse = train.attention %h, %h, %h scale 1.0 : (tensor<2x7x2x2xf32>, tensor<2x7x2x2xf32>, tensor<2x7x2x2xf32>) -> (tensor<2x7x2x2xf32>, tensor<2x2x7xf32>)
   %y = train.reshape %o : (tensor<2x7x2x2xf32>) -> tensor<2x7x4xf32>
+  // A query of zeros gets a mean of values, which are not 0.
+  // CHECK: %[[SHOWN:.*]] = train.mask %{{.*}} dim 1 below 7 : (tensor<2x8x4xf32>) -> tensor<2x8x4xf32>
+  // CHECK: train.reduce sum %[[SHOWN]] over [1]
+  %sum = train.reduce sum %y over [1] : (tensor<2x7x4xf32>) -> tensor<2x4xf32>
   // CHECK: train.slice %{{.*}} dim 1 rows 7 : (tensor<2x8x4xf32>) -> tensor<2x7x4xf32>
-  return %y : tensor<2x7x4xf32>
+  return %y, %sum : tensor<2x7x4xf32>, tensor<2x4xf32>
 }
 
 // -----

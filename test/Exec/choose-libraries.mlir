@@ -112,6 +112,20 @@ module {
 // -----
 
 module {
+  // CHECK-LABEL: func.func @part
+  // CHECK: train.attention {{.*}} {exec.reason = "queries are a part of a sequence, in which they begin anywhere; cuDNN's kernels that are used here begin at 0"
+  func.func @part(%q: tensor<2x64x4x64xbf16>, %k: tensor<2x128x4x64xbf16>, %at: tensor<i32>) -> tensor<2x64x4x64xbf16> {
+    // expected-error @+1 {{cannot be cuDNN's: queries are a part of a sequence, in which they begin anywhere; cuDNN's kernels that are used here begin at 0; --attention auto or generated works}}
+    %out, %lse = train.attention %q, %k, %k query_offset %at scale 0.125 causal {queries = 128 : i64}
+        : (tensor<2x64x4x64xbf16>, tensor<2x128x4x64xbf16>, tensor<2x128x4x64xbf16>, tensor<i32>)
+          -> (tensor<2x64x4x64xbf16>, tensor<2x4x64xf32>)
+    return %out : tensor<2x64x4x64xbf16>
+  }
+}
+
+// -----
+
+module {
   // CHECK-LABEL: func.func @narrow
   // CHECK: train.attention {{.*}} {exec.reason = "heads have 20 elements; cuDNN's have a multiple of 8"}
   func.func @narrow(%q: tensor<2x16x4x20xbf16>) -> tensor<2x16x4x20xbf16> {

@@ -193,6 +193,14 @@ func.func @cap(%q: tensor<1x8x2x4xf32>) {
 
 // -----
 
+func.func @query_offset(%q: tensor<1x8x2x4xf32>, %m: tensor<3xi32>) {
+  // expected-error @+1 {{needs a tensor<i32> as offset, not 'tensor<3xi32>'}}
+  %o, %l = train.attention %q, %q, %q query_offset %m scale 0.5 causal : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<3xi32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  return
+}
+
+// -----
+
 func.func @slopes(%q: tensor<1x8x2x4xf32>, %m: tensor<3xf32>) {
   // expected-error @+1 {{needs slopes of 'tensor<2xf32>', found 'tensor<3xf32>'}}
   %o, %l = train.attention %q, %q, %q slopes %m scale 0.5 causal : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<3xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)

@@ -133,7 +133,8 @@ void mw_grouped_matmul_grad(MwContext *context, int64_t rows, int64_t m, int64_t
 ///   out, dout: [batch, queries, heads, valueDim]
 ///   lse:       [batch, heads, queries], log of the sum of exponentials
 /// Key t is visible to query s when (causal == 0 or t <= s) and
-/// (window == 0 or s - t < window).
+/// (window == 0 or s - t < window). Where the queries are a part of a longer sequence,
+/// s is a position in that: the first query's is *queryOffset.
 typedef struct MwAttention {
   int64_t batch, queries, keys, heads, kvHeads, headDim;
   float scale;
@@ -155,6 +156,8 @@ typedef struct MwAttention {
   const float *slopes;
   /// [heads]: the score of one more key, whose value is 0, that each query sees; or null.
   const float *sinks;
+  const int32_t *queryOffset; ///< position of local query 0, or null for 0
+  int64_t globalQueries;      ///< number of queries over all ranks
 } MwAttention;
 
 /// Scratch bytes each call needs; they are a buffer of the arena. A function of the

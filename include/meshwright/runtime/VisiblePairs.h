@@ -22,6 +22,12 @@ inline double visiblePairs(int64_t queries, int64_t keys, bool causal, int64_t w
   return pairs;
 }
 
+/// ... of `part` of the queries, on average over all such parts.
+inline double visiblePairs(int64_t part, int64_t queries, int64_t keys, bool causal,
+                           int64_t window) {
+  return visiblePairs(queries, keys, causal, window) * (double(part) / double(queries));
+}
+
 } // namespace meshwright
 
 #endif // MESHWRIGHT_RUNTIME_VISIBLEPAIRS_H

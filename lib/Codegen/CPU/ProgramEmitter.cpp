@@ -63,7 +63,9 @@ template <typename Op> Value CPUProgramEmitter::describe(Op op) {
                             f32(shape.cap),
                             i64(shape.valueDim),
                             orNull(at(op.getSlopes())),
-                            orNull(at(op.getSinks()))};
+                            orNull(at(op.getSinks())),
+                            orNull(at(op.getQueryOffset())),
+                            i64(shape.globalQueries)};
   auto type = LLVM::LLVMStructType::getLiteral(b.getContext(),
                                                llvm::to_vector(ValueRange(fields).getTypes()));
   Value memory = stack(type, 1);

@@ -17,6 +17,7 @@ template <typename Op> static AttentionShape describe(Op op, bool aligned) {
   shape.element = cast<MemRefType>(op.getQ().getType()).getElementType();
   shape.dropout = bool(op.getIds());
   shape.headOffset = bool(op.getHeadOffset());
+  shape.queryOffset = bool(op.getQueryOffset());
   shape.slopes = bool(op.getSlopes());
   shape.sinks = bool(op.getSinks());
   // So are all rows then, to four elements in f32.
@@ -30,13 +31,15 @@ static std::string keyOf(StringRef direction, const AttentionShape &shape) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << direction << " " << shape.element << " aligned " << shape.aligned << " sizes";
-  for (int64_t size : {s.batch, s.queries, s.keys, s.heads, s.kvHeads, s.headDim, s.valueDim,
-                       s.window, int64_t(s.causal), int64_t(s.stream), s.globalHeads})
+  for (int64_t size :
+       {s.batch, s.queries, s.keys, s.heads, s.kvHeads, s.headDim, s.valueDim, s.window,
+        int64_t(s.causal), int64_t(s.stream), s.globalHeads, s.globalQueries})
     os << " " << size;
   // As hexadecimal numbers, which are exact.
   os << " scale " << llvm::bit_cast<uint32_t>(s.scale) << " dropout " << shape.dropout << " "
-     << llvm::bit_cast<uint32_t>(s.dropout) << " offset " << shape.headOffset << " cap "
-     << llvm::bit_cast<uint32_t>(s.cap) << " slopes " << shape.slopes << " sinks " << shape.sinks;
+     << llvm::bit_cast<uint32_t>(s.dropout) << " offsets " << shape.headOffset << shape.queryOffset
+     << " cap " << llvm::bit_cast<uint32_t>(s.cap) << " slopes " << shape.slopes << " sinks "
+     << shape.sinks;
   return text;
 }
 

@@ -59,6 +59,8 @@ AttentionEmitter::Operands AttentionEmitter::forwardOperands() {
     take(o.ids), take(o.key);
   if (shape.headOffset)
     take(o.headOffset);
+  if (shape.queryOffset)
+    take(o.queryOffset);
   if (shape.slopes)
     take(o.slopes);
   if (shape.sinks)
@@ -76,6 +78,8 @@ AttentionEmitter::Operands AttentionEmitter::gradientOperands() {
     take(o.ids), take(o.key);
   if (shape.headOffset)
     take(o.headOffset);
+  if (shape.queryOffset)
+    take(o.queryOffset);
   if (shape.slopes)
     take(o.slopes);
   if (shape.sinks)
@@ -146,7 +150,7 @@ std::vector<std::string> AttentionEmitter::emitForward(const std::string &name) 
   decomposeBlock(count, sizes.heads);
   beginQueries(count, of.rows);
   Value kvHead = divide(head, sizes.heads / sizes.kvHeads);
-  startDropout(operands);
+  loadScalars(operands);
 
   tiles->start(of, forwardNeeds(sizes));
   Tile &q = tiles->allocate(/*walked=*/false, sizes.headDim),
@@ -281,7 +285,7 @@ void AttentionEmitter::emitQueryGradient(const std::string &name) {
   decomposeBlock(count, sizes.heads);
   beginQueries(count, of.rows);
   Value kvHead = divide(head, sizes.heads / sizes.kvHeads);
-  startDropout(operands);
+  loadScalars(operands);
 
   tiles->start(of, queryNeeds(sizes));
   Tile &q = tiles->allocate(/*walked=*/false, sizes.headDim),
@@ -351,7 +355,7 @@ void AttentionEmitter::emitKeyGradients(const std::string &name, const TileNeeds
   Operands operands = beginGradient(name, sizes.batch * sizes.kvHeads * count);
   decomposeBlock(count, sizes.kvHeads);
   first = mul(first, constant(of.rows));
-  startDropout(operands);
+  loadScalars(operands);
   Value kvHead = head;
   int64_t groupHeads = sizes.heads / sizes.kvHeads;
 
@@ -368,10 +372,14 @@ void AttentionEmitter::emitKeyGradients(const std::string &name, const TileNeeds
   }
 
   // The queries that see any of the keys, for one head after the other.
-  Value low = sizes.causal ? divide(first, of.columns) : constant(0);
-  Value high = constant(sizes.queries);
+  Value low = constant(0), high = constant(sizes.queries);
+  Value begin = shape.queryOffset ? sub(first, queryOffset) : first;
+  if (sizes.causal)
+    low = divide(shape.queryOffset ? larger(low, begin) : begin, of.columns);
   if (sizes.window)
-    high = smaller(high, add(first, constant(of.rows - 1 + sizes.window)));
+    high = smaller(high, add(begin, constant(of.rows - 1 + sizes.window)));
+  if (sizes.window && shape.queryOffset)
+    high = larger(high, constant(0));
   high = divide(add(high, constant(of.columns - 1)), of.columns);
   Value turns = larger(sub(high, low), constant(0));
   /// The head of a turn and its first query.

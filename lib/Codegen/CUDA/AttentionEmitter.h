@@ -17,7 +17,7 @@ namespace meshwright::codegen::cuda {
 struct AttentionShape {
   MwAttention sizes;
   mlir::Type element;
-  bool dropout, headOffset, slopes, sinks;
+  bool dropout, headOffset, queryOffset, slopes, sinks;
   /// Whether pieces of rows may be read at once.
   bool aligned;
 };
@@ -37,13 +37,14 @@ public:
 private:
   /// The operands of a call by what they are, in a call's order.
   struct Operands {
-    mlir::Value dout, q, k, v, out, lse, ids, key, headOffset, slopes, sinks, dq, dk, dv, dsinks,
-        delta;
+    mlir::Value dout, q, k, v, out, lse, ids, key, headOffset, queryOffset, slopes, sinks, dq, dk,
+        dv, dsinks, delta;
   };
   Operands forwardOperands();
   Operands gradientOperands();
   unsigned optional() const {
-    return (shape.dropout ? 2 : 0) + shape.headOffset + shape.slopes + shape.sinks;
+    return (shape.dropout ? 2 : 0) + shape.headOffset + shape.queryOffset + shape.slopes +
+           shape.sinks;
   }
   /// Begins a kernel of the gradient.
   Operands beginGradient(const std::string &name, int64_t blocks);
@@ -91,7 +92,10 @@ private:
   mlir::Value keeps(mlir::Value rowIndex, mlir::Value key);
   /// Index of a query's first weight among all: `query` of `head`.
   mlir::Value weightRow(mlir::Value head, mlir::Value query);
-  void startDropout(const Operands &operands);
+  /// Loads what positions and dropout of the block depend on.
+  void loadScalars(const Operands &operands);
+  /// The position of a query in its sequence.
+  mlir::Value positionOf(mlir::Value query);
   /// x / y, rounded down; y is not known now.
   mlir::Value quotient(mlir::Value x, mlir::Value y);
 
@@ -99,6 +103,7 @@ private:
   const MwAttention &sizes;
   std::unique_ptr<Tiles> tiles;
   mlir::Value batch, head, first; ///< of this block; `first` row of its tile
+  mlir::Value queryOffset;        ///< position of query 0; null for 0
   mlir::Value key0, key1, firstHead; ///< of dropout
 };
 

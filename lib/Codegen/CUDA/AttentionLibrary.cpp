@@ -65,6 +65,7 @@ template <typename Op> static cudnn::Attention describe(Op op, bool deterministi
   sizes.valueDim = cast<RankedTensorType>(op.getV().getType()).getDimSize(3);
   call.slopes = bool(op.getSlopes());
   call.sinks = bool(op.getSinks());
+  call.queryOffset = bool(op.getQueryOffset());
   sizes.causal = op.getCausal();
   sizes.window = op.getWindow();
   sizes.cap = op.getCap().convertToDouble();

@@ -18,11 +18,11 @@ using namespace meshwright::codegen::cuda;
 //===----------------------------------------------------------------------===//
 
 std::pair<Value, Value> AttentionEmitter::visibleKeys(const TileSizes &of) {
-  Value low = constant(0), high = constant(sizes.keys);
+  Value low = constant(0), high = constant(sizes.keys), query = positionOf(first);
   if (sizes.causal)
-    high = smaller(high, add(first, constant(of.rows)));
+    high = smaller(high, add(query, constant(of.rows)));
   if (sizes.window)
-    low = larger(low, sub(first, constant(sizes.window - 1)));
+    low = larger(low, sub(query, constant(sizes.window - 1)));
   return {divide(low, of.columns), divide(add(high, constant(of.columns - 1)), of.columns)};
 }
 
@@ -34,6 +34,7 @@ Values AttentionEmitter::hide(Values scores, double hidden, Value column, const 
     std::swap(query, key), std::swap(queries, keys);
     length = sizes.queries;
   }
+  query = positionOf(query);
   // Most tiles hide nothing. Rows that are not there are not written, and need not be hidden.
   Value some;
   bool divides = length % of.columns == 0;
@@ -52,7 +53,7 @@ Values AttentionEmitter::hide(Values scores, double hidden, Value column, const 
     Value ahead = aheadOf(column, rowsAreKeys);
     Value left = narrow(sub(constant(length), add(column, tiles->columnOf(0))));
     // A window wider than there are queries hides nothing.
-    int64_t window = std::min(sizes.window, sizes.queries);
+    int64_t window = std::min(sizes.window, sizes.globalQueries);
     Values shown(scores);
     for (auto [i, score] : llvm::enumerate(shown)) {
       int64_t c = tiles->columnOffset(i % tiles->columnCount());
@@ -83,9 +84,13 @@ Values AttentionEmitter::cap(MutableArrayRef<Value> products) {
   return slopes;
 }
 
+Value AttentionEmitter::positionOf(Value query) {
+  return shape.queryOffset ? add(query, queryOffset) : query;
+}
+
 Value AttentionEmitter::aheadOf(Value column, bool rowsAreKeys) {
   Value row = add(first, tiles->rowOf(0)), begin = add(column, tiles->columnOf(0));
-  return narrow(rowsAreKeys ? sub(begin, row) : sub(row, begin));
+  return narrow(rowsAreKeys ? sub(positionOf(begin), row) : sub(positionOf(row), begin));
 }
 
 int64_t AttentionEmitter::furtherOf(int64_t i, bool rowsAreKeys) const {
@@ -135,10 +140,12 @@ Values AttentionEmitter::ofColumns(Value pointer, Value head, Value query, int64
   return values;
 }
 
-void AttentionEmitter::startDropout(const Operands &operands) {
+void AttentionEmitter::loadScalars(const Operands &operands) {
+  Type i32 = b.getI32Type();
+  if (shape.queryOffset)
+    queryOffset = widen(loadOne(operands.queryOffset, i32));
   if (!shape.dropout)
     return;
-  Type i32 = b.getI32Type();
   key0 = loadOne(operands.key, i32);
   key1 = loadOne(at(operands.key, i32, constant(1)), i32);
   Value id = loadOne(at(operands.ids, i32, batch), i32);
@@ -150,7 +157,7 @@ void AttentionEmitter::startDropout(const Operands &operands) {
 Value AttentionEmitter::weightRow(Value head, Value query) {
   if (!shape.dropout)
     return {};
-  Value row = add(mul(add(firstHead, head), constant(sizes.queries)), query);
+  Value row = add(mul(add(firstHead, head), constant(sizes.globalQueries)), positionOf(query));
   return mul(row, constant(sizes.keys));
 }
 

@@ -74,13 +74,15 @@ namespace {
 /// in f32.
 class Scores {
 public:
+  /// `offset`: the position of the first query, or null for 0.
   template <typename Op>
-  Scores(Op op, Value q, Value k, HLOBuilder &b)
+  Scores(Op op, Value q, Value k, Value offset, HLOBuilder &b)
       : b(b), scale(op.getScale().convertToDouble()), batch(b.typeOf(q).getDimSize(0)),
         queries(b.typeOf(q).getDimSize(1)), groups(b.typeOf(k).getDimSize(2)),
         share(b.typeOf(q).getDimSize(2) / groups), keys(b.typeOf(k).getDimSize(1)),
         f32(b.builder().getF32Type()), causal(op.getCausal()), window(op.getWindow()),
-        cap(op.getCap().convertToDouble()) {}
+        cap(op.getCap().convertToDouble()), offset(offset),
+        last((op.getQueries() ? int64_t(op.getQueries()) : queries) - 1) {}
 
   /// [b, s, heads, d] as [b, g, r, s, d] in f32.
   Value byGroup(Value x) {
@@ -121,9 +123,18 @@ public:
   /// w [b, g, r, s, t] x [b, g, r, s, d] -> [b, g, t, d].
   Value overQueries(Value w, Value x) { return b.dot(w, x, {0, 1}, {0, 1}, {2, 3}, {2, 3}, f32); }
 
+  /// Of each score its query's position. Queries in the padding see what the last one does: a
+  /// softmax of nothing would be no number.
+  Value positions() {
+    Value query = b.iota(shape(), 3);
+    if (!offset)
+      return query;
+    Value position = b.add(query, b.broadcast(offset, shape(), {}));
+    return b.op("minimum", position.getType(), {position, b.splat(b.typeOf(query), double(last))});
+  }
   /// Adds to capped scores what slopes make of distances.
   Value biased(Value scores, Value slopes) {
-    Value distance = b.sub(b.iota(shape(), 4), b.iota(shape(), 3));
+    Value distance = b.sub(b.iota(shape(), 4), positions());
     return b.add(scores, b.mul(byHead(slopes), b.convert(distance, f32)));
   }
   /// Scaled products, capped if there is a cap.
@@ -135,7 +146,7 @@ public:
     return product;
   }
   Value visible(Value x, double otherwise) {
-    Value query = b.iota(shape(), 3), key = b.iota(shape(), 4);
+    Value query = positions(), key = b.iota(shape(), 4);
     Value hidden = b.splat(b.typeOf(x), otherwise);
     if (causal)
       x = b.select(b.compare(key, query, "LE", "SIGNED"), x, hidden);
@@ -153,14 +164,17 @@ public:
   bool causal;
   int64_t window;
   double cap;
+  Value offset;
+  int64_t last;
 };
 } // namespace
 
 static FailureOr<Results> forward(train::AttentionOp op, ValueRange x, HLOBuilder &b) {
-  Scores s(op, x[0], x[1], b);
+  unsigned begins = bool(op.getQueryOffset());
+  Scores s(op, x[0], x[1], begins ? x[3] : Value(), b);
   Value scores = s.scores(s.byGroup(x[0]), s.keyed(x[1]));
   if (op.getSlopes())
-    scores = s.biased(scores, x[3]);
+    scores = s.biased(scores, x[3 + begins]);
   scores = s.visible(scores, -INFINITY);
   Value most = b.reduce(scores, {4}, /*max=*/true), sink;
   if (op.getSinks()) {
@@ -182,10 +196,11 @@ static FailureOr<Results> forward(train::AttentionOp op, ValueRange x, HLOBuilde
 /// scores times 1 - tanh^2,
 /// dq = dscores k, dk = dscores q.
 static FailureOr<Results> backward(train::AttentionGradOp op, ValueRange x, HLOBuilder &b) {
-  Scores s(op, x[1], x[2], b);
+  unsigned begins = bool(op.getQueryOffset());
+  Scores s(op, x[1], x[2], begins ? x[6] : Value(), b);
   Value dout = s.byGroup(x[0]), q = s.byGroup(x[1]), k = s.keyed(x[2]), v = s.keyed(x[3]);
   Value scores = s.scores(q, k);
-  Value all = op.getSlopes() ? s.biased(scores, x[6]) : scores;
+  Value all = op.getSlopes() ? s.biased(scores, x[6 + begins]) : scores;
   Value weights = b.exp(b.sub(s.visible(all, -INFINITY), s.alongKeys(x[5])));
   Value dweights = s.products(dout, v);
   Value mean = b.reduce(b.mul(weights, dweights), {4}, /*max=*/false);

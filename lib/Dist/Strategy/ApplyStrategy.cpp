@@ -55,9 +55,9 @@ private:
     if (failed(chosen) || (!users && failed(splitAxis(module, *chosen, inner, shape))))
       return failure();
     Axes context = shape.named("context");
-    FailureOr<TensorClasses> divided =
-        chooseContextClasses(module, *classes, *chosen,
-                             llvm::any_of(context, isSeeded) ? 1 : shape.size(context));
+    FailureOr<TensorClasses> divided = chooseContextClasses(
+        module, *classes, *chosen, llvm::any_of(context, isSeeded) ? 1 : shape.size(context),
+        contextParallel);
     if (failed(divided) || failed(splitAxis(module, *divided, "context", shape)))
       return failure();
     write(*op, shape);
@@ -70,7 +70,7 @@ private:
       seeds.noteCopies(*chosen);
     if (failed(store(seeds, shape)))
       return failure();
-    seeds.heads(*chosen, *divided, inner);
+    seeds.attention(*chosen, *divided, inner);
     return success();
   }
 

@@ -38,12 +38,13 @@ mlir::FailureOr<TensorClasses> chooseTensorClasses(mlir::ModuleOp module,
 mlir::LogicalResult splitAxis(mlir::ModuleOp module, const TensorClasses &chosen,
                               llvm::StringRef name, Mesh &mesh);
 
-/// The index classes that ops which need the sequence whole are divided along instead, for `n`
-/// devices of context parallelism besides those of `tensor`: attention's heads. Refuses heads
-/// that they cannot divide evenly.
+/// The index classes that ops which need the sequence whole are divided along, for `n` devices of
+/// context parallelism besides those of `tensor`: attention's heads, or its queries. Refuses
+/// heads that they cannot divide evenly.
 mlir::FailureOr<TensorClasses> chooseContextClasses(mlir::ModuleOp module,
                                                     const IndexClasses &classes,
-                                                    const TensorClasses &tensor, int64_t n);
+                                                    const TensorClasses &tensor, int64_t n,
+                                                    ContextParallel how);
 
 /// The mesh axes that make up one part of an axis.
 Axes axesOf(const Mesh &mesh, llvm::ArrayRef<unsigned> axis, AxisPart part);
@@ -69,8 +70,8 @@ public:
   /// SequenceSeeds.cpp.
   mlir::LogicalResult sequence(const TensorClasses &chosen, const TensorClasses &context,
                                llvm::StringRef axis, bool overTensor);
-  /// Attention's heads along context. Adds ops that the index classes do not have.
-  void heads(const TensorClasses &tensor, const TensorClasses &context, llvm::StringRef axis);
+  /// What context divides of attention. Adds ops that the index classes do not have.
+  void attention(const TensorClasses &tensor, const TensorClasses &context, llvm::StringRef axis);
   /// The reason why a parameter is replicated over some tensor ranks.
   void noteCopies(const TensorClasses &chosen);
   /// The stored shardings of parameters, gradients and states, see ZeroSeeds.cpp.
@@ -85,8 +86,8 @@ private:
     return ShardingAttr::from(meshName, mesh, sharding);
   }
   void seed(mlir::Operation *op, ShardingAttr sharding, llvm::StringRef reason);
-  Sharding headSharding(mlir::Value value, const TensorClasses &tensor,
-                        const TensorClasses &context, llvm::StringRef axis);
+  Sharding attentionSharding(mlir::Value value, const TensorClasses &tensor,
+                             const TensorClasses &context, llvm::StringRef axis);
 
   mlir::ModuleOp module;
   mlir::FlatSymbolRefAttr meshName;

@@ -8,8 +8,9 @@
 //   sequence parallel  over the devices of tensor parallelism (Korthikanti et al. 2022): the
 //                      products between gather the sequence and divide their inner indices
 //   context parallel   over an axis of its own, over which parameters are replicated. Only ops
-//                      that need a sequence whole, attention, gather it, and divide their heads
-//                      instead: two all-to-alls (Ulysses, Jacobs et al. 2023).
+//                      that need a sequence whole, attention, gather it. They divide their heads
+//                      instead: two all-to-alls (Ulysses, Jacobs et al. 2023). Or they divide
+//                      queries and need keys and values alone whole (Grattafiori et al. 2024).
 //
 //===----------------------------------------------------------------------===//
 #include "Seeds.h"
@@ -59,14 +60,31 @@ sequenceOps(ModuleOp module, const IndexClasses &classes, const TensorClasses &c
 }
 
 FailureOr<TensorClasses> dist::chooseContextClasses(ModuleOp module, const IndexClasses &classes,
-                                                    const TensorClasses &tensor, int64_t n) {
+                                                    const TensorClasses &tensor, int64_t n,
+                                                    ContextParallel how) {
   TensorClasses chosen;
   chosen.residual = tensor.residual;
   if (n == 1)
     return chosen;
-  if (llvm::all_of(sequencesOf(module, classes), [](const Atoms::List &dim) { return dim.empty(); }))
+  SmallVector<Atoms::List> sequences = sequencesOf(module, classes);
+  if (llvm::all_of(sequences, [](const Atoms::List &dim) { return dim.empty(); }))
     return module.emitError("mesh axis 'context' cannot divide sequences of one token; leave it "
                             "out or use a longer --seq");
+  for (const Atoms::List &sequence : sequences) {
+    int64_t tokens = 1;
+    for (unsigned id : sequence)
+      tokens *= classes[id].size;
+    if (!sequence.empty() && tokens < n)
+      return module.emitError("mesh axis 'context' = ")
+             << n << " has more devices than sequences have tokens, " << tokens
+             << "; use context=" << tokens << " or fewer, or a longer --seq";
+  }
+  if (how == ContextParallel::gather) {
+    for (const Atoms::List &sequence : sequences)
+      if (!sequence.empty())
+        chosen.inner[sequence.front()] = {1, n};
+    return chosen;
+  }
   llvm::MapVector<Operation *, Atoms::List> ops = sequenceOps(module, classes, tensor);
   if (ops.empty())
     return module.emitError("--context-parallel ulysses finds no attention with several heads to "
@@ -151,8 +169,8 @@ LogicalResult Seeder::sequence(const TensorClasses &chosen, const TensorClasses 
   return success();
 }
 
-Sharding Seeder::headSharding(Value value, const TensorClasses &tensor,
-                              const TensorClasses &context, StringRef axis) {
+Sharding Seeder::attentionSharding(Value value, const TensorClasses &tensor,
+                                   const TensorClasses &context, StringRef axis) {
   Axes tensorAxes = mesh.named(axis), contextAxes = mesh.named("context");
   Sharding sharding = Sharding::replicated(cast<RankedTensorType>(value.getType()).getRank());
   for (size_t d = 0; d < sharding.dims.size(); ++d)
@@ -163,15 +181,35 @@ Sharding Seeder::headSharding(Value value, const TensorClasses &tensor,
   return sharding;
 }
 
-void Seeder::heads(const TensorClasses &tensor, const TensorClasses &context,
-                   StringRef axis) {
+/// Whether the op needs dimension `d` of its first result whole.
+static bool needsWhole(Operation *op, unsigned d) {
+  ShardingRule rule = cast<train::ShardingRuleOpInterface>(op).getShardingRule();
+  return llvm::any_of(rule.results[0].dims[d], [&](unsigned f) { return rule.factors[f].whole; });
+}
+
+void Seeder::attention(const TensorClasses &tensor, const TensorClasses &context, StringRef axis) {
   if (context.inner.empty())
     return;
   SmallVector<Atoms::List> sequences = sequencesOf(module, classes);
-  for (auto &[op, run] : sequenceOps(module, classes, tensor)) {
+  llvm::SetVector<Operation *> ops;
+  for (const Atoms::List &sequence : sequences)
+    for (unsigned id : sequence)
+      for (auto [op, factor] : classes[id].neededWhole)
+        if (factor >= 0)
+          ops.insert(op);
+  Axes contextAxes = mesh.named("context");
+  for (Operation *op : ops) {
+    Sharding wanted = attentionSharding(op->getResult(0), tensor, context, axis);
+    auto isDivided = [&](unsigned d) {
+      return !needsWhole(op, d) && llvm::any_of(wanted.dims[d], [&](unsigned a) {
+        return llvm::is_contained(contextAxes, a);
+      });
+    };
+    if (llvm::none_of(llvm::seq<unsigned>(0, wanted.dims.size()), isDivided))
+      continue;
     OpBuilder b(op->getContext());
     SmallVector<Attribute> seeds(op->getNumResults(), b.getUnitAttr());
-    seeds[0] = withOpenDims(attr(headSharding(op->getResult(0), tensor, context, axis)));
+    seeds[0] = withOpenDims(attr(wanted));
     op->setAttr(DistDialect::seedAttr, b.getArrayAttr(seeds));
     op->setAttr(DistDialect::reasonAttr, b.getStringAttr("context parallel"));
     // Gradients go back to divided sequences at once, so that what is computed from them needs no
@@ -180,10 +218,10 @@ void Seeder::heads(const TensorClasses &tensor, const TensorClasses &context,
       continue;
     b.setInsertionPointAfter(op);
     for (Value result : op->getResults()) {
-      Sharding divided = headSharding(result, tensor, TensorClasses(), axis);
+      Sharding divided = attentionSharding(result, tensor, TensorClasses(), axis);
       for (size_t d = 0; d < divided.dims.size(); ++d)
         if (llvm::is_contained(sequences, classes.of(result, d)))
-          divided.dims[d] = mesh.named("context");
+          divided.dims[d] = contextAxes;
       auto back = ConstrainOp::create(b, op->getLoc(), result.getType(), result,
                                       withOpenDims(attr(divided)), /*boundary=*/true);
       back->setAttr(DistDialect::reasonAttr, b.getStringAttr("context parallel"));

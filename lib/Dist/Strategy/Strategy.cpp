@@ -144,8 +144,9 @@ Error checkStrategy(const DistApplyStrategyOptions &strategy, const Mesh &mesh,
   Axes context = mesh.named("context");
   bool divided = mesh.size(context) > 1 && !llvm::any_of(context, seeded);
   if (divided && strategy.contextParallel == ContextParallel::none)
-    return createStringError("mesh axis 'context' = " + Twine(mesh.size(context)) +
-                             " divides sequences, but not attention; add --context-parallel ulysses");
+    return createStringError(
+        "mesh axis 'context' = " + Twine(mesh.size(context)) +
+        " divides sequences, but not attention; add --context-parallel gather or ulysses");
   if (!divided && strategy.contextParallel != ContextParallel::none)
     return createStringError("--context-parallel divides attention over the context axis, which "
                              "the mesh does not have; add e.g. context=2");

@@ -116,6 +116,11 @@ template <typename Op> static int64_t headsOf(Op op) {
   return op.getHeads() ? int64_t(op.getHeads())
                        : cast<RankedTensorType>(op.getQ().getType()).getDimSize(2);
 }
+/// ... and of queries.
+template <typename Op> static int64_t queriesOf(Op op) {
+  return op.getQueries() ? int64_t(op.getQueries())
+                         : cast<RankedTensorType>(op.getQ().getType()).getDimSize(1);
+}
 
 static Value memoryOrNull(OpBuilder &builder, MemoryMap &map, Value value) {
   return value ? map.memory(builder, value) : Value();
@@ -125,13 +130,13 @@ static LogicalResult lowerAttention(train::AttentionOp op, OpBuilder &builder, M
   auto memory = [&](Value value) { return memoryOrNull(builder, map, value); };
   // Created with no scratch first: its size is a function of the op.
   auto create = [&](Value workspace) {
-    return AttentionOp::create(builder, op.getLoc(), memory(op.getQ()), memory(op.getK()),
-                               memory(op.getV()), memory(op.getIds()), memory(op.getKey()),
-                               memory(op.getHeadOffset()), memory(op.getSlopes()),
-                               memory(op.getSinks()), memory(op.getOut()), memory(op.getLse()),
-                               workspace, op.getScale(), op.getCausal(), op.getWindow(),
-                               op.getDropout(), op.getStream(), headsOf(op), op.getCap(),
-                               op->getAttr(libraryAttr), op->getAttrOfType<StringAttr>(reasonAttr));
+    return AttentionOp::create(
+        builder, op.getLoc(), memory(op.getQ()), memory(op.getK()), memory(op.getV()),
+        memory(op.getIds()), memory(op.getKey()), memory(op.getHeadOffset()),
+        memory(op.getQueryOffset()), memory(op.getSlopes()), memory(op.getSinks()),
+        memory(op.getOut()), memory(op.getLse()), workspace, op.getScale(), op.getCausal(),
+        op.getWindow(), op.getDropout(), op.getStream(), headsOf(op), queriesOf(op), op.getCap(),
+        op->getAttr(libraryAttr), op->getAttrOfType<StringAttr>(reasonAttr));
   };
   auto probe = create(Value());
   MwAttention shape = probe.getAttention();
@@ -149,11 +154,11 @@ static LogicalResult lowerAttentionGrad(train::AttentionGradOp op, OpBuilder &bu
     return AttentionGradOp::create(
         builder, op.getLoc(), memory(op.getDout()), memory(op.getQ()), memory(op.getK()),
         memory(op.getV()), memory(op.getOut()), memory(op.getLse()), memory(op.getIds()),
-        memory(op.getKey()), memory(op.getHeadOffset()), memory(op.getSlopes()),
-        memory(op.getSinks()), memory(op.getDq()), memory(op.getDk()), memory(op.getDv()),
-        memory(op.getDsinks()), workspace, op.getScale(), op.getCausal(), op.getWindow(),
-        op.getDropout(), op.getStream(), headsOf(op), op.getCap(), op->getAttr(libraryAttr),
-        op->getAttrOfType<StringAttr>(reasonAttr));
+        memory(op.getKey()), memory(op.getHeadOffset()), memory(op.getQueryOffset()),
+        memory(op.getSlopes()), memory(op.getSinks()), memory(op.getDq()), memory(op.getDk()),
+        memory(op.getDv()), memory(op.getDsinks()), workspace, op.getScale(), op.getCausal(),
+        op.getWindow(), op.getDropout(), op.getStream(), headsOf(op), queriesOf(op), op.getCap(),
+        op->getAttr(libraryAttr), op->getAttrOfType<StringAttr>(reasonAttr));
   };
   auto probe = create(Value());
   MwAttention shape = probe.getAttention();

@@ -18,7 +18,7 @@ static constexpr float kInfinity = __builtin_inff();
 namespace {
 /// One group of rows as it meets a tile of keys.
 struct Group {
-  int64_t query, key; ///< positions of the first row and the first column
+  int64_t query, key; ///< numbers of the first row and the first column
   Span span;
   float *rowMax, *rowSum, *output;
 };

@@ -74,10 +74,16 @@ static inline void writeRow(const float *from, float scale, float *to, int64_t c
 
 //===--- slopes ------------------------------------------------------------===//
 
+/// Position of the first query.
+static inline int64_t offsetOf(const MwAttention &shape) {
+  return shape.queryOffset ? *shape.queryOffset : 0;
+}
+
 /// What a head's slope adds to the scores of one query, a vector of keys at a time.
 struct Bias {
   Bias(const MwAttention &shape, int64_t head, int64_t query, int64_t key)
-      : slope(shape.slopes ? shape.slopes[head] : 0.0f), distance(float(key - query)) {}
+      : slope(shape.slopes ? shape.slopes[head] : 0.0f),
+        distance(float(key - query - offsetOf(shape))) {}
   float slope, distance; ///< from the query to the first key
 
   Floats at(int64_t column) const {
@@ -93,15 +99,16 @@ struct Span {
   bool masked;        ///< whether some (row, column) of it is not visible
 };
 
-/// Which keys each query sees.
+/// Which keys each query sees. Queries are given by their numbers, from 0 on.
 struct Mask {
   explicit Mask(const MwAttention &shape)
-      : keys(shape.keys), window(shape.window), causal(shape.causal != 0) {}
-  int64_t keys, window;
+      : keys(shape.keys), window(shape.window), offset(offsetOf(shape)), causal(shape.causal != 0) {
+  }
+  int64_t keys, window, offset;
   bool causal;
 
-  int64_t begin(int64_t query) const { return window ? larger(0, query - window + 1) : 0; }
-  int64_t end(int64_t query) const { return causal ? smaller(keys, query + 1) : keys; }
+  int64_t begin(int64_t query) const { return window ? larger(0, offset + query - window + 1) : 0; }
+  int64_t end(int64_t query) const { return causal ? smaller(keys, offset + query + 1) : keys; }
 
   /// What queries [query, query + kGroup) see of keys [key, key + kTile).
   Span span(int64_t query, int64_t key) const {
@@ -157,7 +164,7 @@ public:
   static uint64_t rowIndex(const MwAttention &shape, int64_t batch, int64_t head, int64_t query) {
     uint64_t globalHead = uint64_t(shape.sequenceIds[batch]) * uint64_t(shape.globalHeads) +
                           (shape.headOffset ? *shape.headOffset : 0) + head;
-    return (globalHead * shape.queries + query) * shape.keys;
+    return (globalHead * shape.globalQueries + offsetOf(shape) + query) * shape.keys;
   }
 
   /// All ones in the lanes of the elements to keep.

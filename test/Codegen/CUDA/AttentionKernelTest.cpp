@@ -25,7 +25,7 @@ MwAttention sizes(int64_t batch, int64_t queries, int64_t keys, int64_t heads, i
                   int64_t dim) {
   MwAttention shape = {};
   shape.batch = batch;
-  shape.queries = queries;
+  shape.queries = shape.globalQueries = queries;
   shape.keys = keys;
   shape.heads = shape.globalHeads = heads;
   shape.kvHeads = kvHeads;
@@ -96,17 +96,23 @@ std::string Attention::text() const {
   std::string ids = llvm::formatv("memref<{0}xi32>", shape.batch);
   std::string scratch = llvm::formatv("memref<{0}xi8>", shape.batch * shape.heads * shape.queries * 4);
   std::string optional, optionalTypes, dsinks, dsinksType;
-  std::string arguments = llvm::formatv(
-      "ins(%dout: {0}, %q: {1}, %k: {2}, %v: {3}, %ids: {4}, %key: memref<2xi32>, %begin: memref<i32>, "
-      "%slopes: {5}, %sinks: {5}) outs(%out: {0}, %lse: {6}, %dq: {1}, %dk: {2}, %dv: {3}, %dsinks: {5}, "
-      "%scratch: {7})",
-      out, q, k, v, ids, perHead, lse, scratch);
+  std::string arguments =
+      llvm::formatv("ins(%dout: {0}, %q: {1}, %k: {2}, %v: {3}, %ids: {4}, %key: memref<2xi32>, "
+                    "%begin: memref<i32>, "
+                    "%first: memref<i32>, %slopes: {5}, %sinks: {5}) outs(%out: {0}, %lse: {6}, "
+                    "%dq: {1}, %dk: {2}, %dv: {3}, %dsinks: {5}, "
+                    "%scratch: {7})",
+                    out, q, k, v, ids, perHead, lse, scratch);
   if (shape.dropout > 0) {
     optional = " dropout(%ids, %key)";
     optionalTypes = ids + ", memref<2xi32>, ";
   }
   if (shape.headOffset) {
     optional += " head_offset(%begin)";
+    optionalTypes += "memref<i32>, ";
+  }
+  if (shape.queryOffset) {
+    optional += " query_offset(%first)";
     optionalTypes += "memref<i32>, ";
   }
   if (shape.slopes) {
@@ -120,9 +126,11 @@ std::string Attention::text() const {
     dsinksType = perHead + ", ";
   }
   std::string attributes = llvm::formatv(
-      "{{{0}dropout = {1:e16} : f64, globalHeads = {2} : i64, scale = {3:e16} : f64, stream = {4} : i32, "
-      "window = {5} : i64, cap = {6:e16} : f64}", shape.causal ? "causal, " : "", double(shape.dropout),
-      shape.globalHeads, double(shape.scale), shape.stream, shape.window, double(shape.cap));
+      "{{{0}dropout = {1:e16} : f64, globalHeads = {2} : i64, scale = {3:e16} : f64, stream = {4} "
+      ": i32, "
+      "window = {5} : i64, cap = {6:e16} : f64, globalQueries = {7} : i64}",
+      shape.causal ? "causal, " : "", double(shape.dropout), shape.globalHeads, double(shape.scale),
+      shape.stream, shape.window, double(shape.cap), shape.globalQueries);
   return llvm::formatv(R"(
 module attributes {{exec.target = #exec.target<"cuda">} {{
   exec.program private @step {0} {{
@@ -163,6 +171,8 @@ std::optional<Results> Attention::run() {
                 numbers(test.key.data(), test.key.size())};
   if (shape.headOffset)
     optional.push_back(numbers(&begin, 1));
+  if (shape.queryOffset)
+    optional.push_back(numbers(shape.queryOffset, 1));
   if (shape.slopes)
     optional.push_back(numbers(shape.slopes, shape.heads));
   if (shape.sinks)
@@ -290,6 +300,24 @@ static void checkTerms(MwAttention shape) {
 
 TEST(GPUAttention, SlopesAndSinks) { checkTerms(sizes(2, 70, 70, 4, 2, 16)); }
 
+/// Queries that are a part of a sequence, at a tile's beginning and anywhere, and one past all
+/// keys.
+static void checkParts(MwAttention shape) {
+  shape.globalQueries = shape.keys;
+  shape.causal = 1;
+  for (int32_t first : {64, 37, 250}) {
+    shape.queryOffset = &first;
+    shape.window = 0;
+    shape.dropout = 0;
+    check(shape);
+    shape.window = 40;
+    shape.dropout = 0.25f;
+    check(shape, /*slopes=*/true, /*sinks=*/true);
+  }
+}
+
+TEST(GPUAttention, PartsOfQueries) { checkParts(sizes(1, 50, 200, 4, 2, 8)); }
+
 /// Queries that see no key see their sink.
 TEST(GPUAttention, SinksAlone) {
   MwAttention shape = sizes(1, 90, 20, 2, 1, 8);
@@ -403,6 +431,10 @@ TEST(GPUAttentionTensorCores, NegativeScale) {
 
 TEST(GPUAttentionTensorCores, SlopesAndSinks) {
   checkTerms(narrow(MW_BF16, sizes(1, 150, 150, 4, 2, 32)));
+}
+
+TEST(GPUAttentionTensorCores, PartsOfQueries) {
+  checkParts(narrow(MW_BF16, sizes(1, 50, 200, 4, 2, 32)));
 }
 
 TEST(GPUAttentionTensorCores, OtherValues) {

@@ -184,11 +184,13 @@ def bad_compile(golden):
     refused("devices", "4294967296", mesh="data=4294967296,replica=4294967296")
     refused("'data'", "18446744073709551618", "write it as data=2", mesh="data=18446744073709551618")
     refused("'expert'", "use pipe, data, replica, context or tensor", mesh="expert=2")
-    refused("mesh axis 'context' = 2 divides sequences", "add --context-parallel ulysses", mesh="context=2")
+    refused("mesh axis 'context' = 2 divides sequences", "add --context-parallel gather or ulysses", mesh="context=2")
     refused("--context-parallel", "add e.g. context=2", mesh="data=2", context_parallel="ulysses")
     refused("4 heads of attention", "the 3 devices", "a number that divides the heads", mesh="context=3", context_parallel="ulysses")
-    refused("'ring' is not supported", "none, ulysses", mesh="context=2", context_parallel="ring")
-    refused("cannot divide sequences of one token", mesh="context=2", context_parallel="ulysses", seq=1)
+    refused("'ring' is not supported", "none, gather, ulysses", mesh="context=2", context_parallel="ring")
+    for how in ("gather", "ulysses"):
+        refused("cannot divide sequences of one token", mesh="context=2", context_parallel=how, seq=1)
+        refused("mesh axis 'context' = 4", "tokens, 3; use context=3 or fewer", mesh="context=4", context_parallel=how, seq=3)
     for flag in (dict(schedule="gpipe"), dict(schedule="zb-h1"), dict(cuts="1")):
         refused("there are no pipeline stages", "--mesh pipe=2", **flag)
     refused("'nonsense' is no schedule", "1f1b", schedule="nonsense")

@@ -70,8 +70,8 @@ REST = {
     "golden-more/llama-padding": "data=4,tensor=2+zero=3 data=2,tensor=2/2+sequence-parallel",
     "golden-more/gpt2-layer-scale": "data=2,tensor=2+sequence-parallel data=4,tensor=2+zero=2",
 }
-# Rows over a mesh axis context, each with --context-parallel ulysses. The first of a model is of OFTEN, the others are of REST.
-CONTEXT = {
+# Rows over a mesh axis context by --context-parallel. The first of a model is of OFTEN, the others are of REST.
+CONTEXT = {"ulysses": {
     "golden/gpt2-tiny": """
         data=2,context=2,tensor=2+sequence-parallel context=2 context=4/2 data=2,context=2+zero=2 context=2,tensor=2/2+zero=1
         replica=2,context=4+zero=3 context=2,data=2/2+zero=3 data=2,context=2,tensor=2/2+zero=3""",
@@ -81,11 +81,23 @@ CONTEXT = {
     "golden-more/llama-mqa": "context=3+zero=2 data=2,context=3/3",
     "golden-more/mistral-window": "context=4 context=2,tensor=2+sequence-parallel",
     "golden-more/gemma2": "data=2,context=2+zero=3 context=2",
-}
-for model, names in CONTEXT.items():
-    first, *others = (name + "+context-parallel=ulysses" for name in names.split())
-    OFTEN[model] = f"{OFTEN.get(model, '')} {first}"
-    REST[model] = " ".join([REST.get(model, ""), *others])
+}, "gather": {
+    "golden/gpt2-tiny": """
+        context=3,data=2+zero=3 context=2 context=4/2 data=2,context=2,tensor=2/2+zero=1+sequence-parallel context=8+zero=2
+        pipe=2,context=2/2 pipe=2,context=3/4+zero=3""",
+    "golden/llama-tiny": """
+        context=2,tensor=2/2+sequence-parallel+zero=3 context=3 context=4+zero=1 data=2,context=4/2+zero=2 context=8/2
+        context=2,data=2+data-sync=parameter-server context=2,tensor=2x2+tensor-2d pipe=2,context=2,tensor=2/2""",
+    "golden-more/llama-mqa": "context=4 context=2,tensor=3+sequence-parallel data=2,context=3/3+zero=2",
+    "golden-more/mistral-window": "context=4+zero=3 context=3,tensor=2+sequence-parallel",
+    "golden-more/gemma3": "context=2,tensor=2 context=4/2",
+    "golden-more/phi3": "context=2+zero=3 context=4,tensor=2+sequence-parallel",
+}}
+for how, models in CONTEXT.items():
+    for model, names in models.items():
+        first, *others = (f"{name}+context-parallel={how}" for name in names.split())
+        OFTEN[model] = f"{OFTEN.get(model, '')} {first}"
+        REST[model] = " ".join([REST.get(model, ""), *others])
 
 
 def communicates(exe):

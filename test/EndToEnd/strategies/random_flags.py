@@ -122,7 +122,7 @@ def sequence_parallel(d):
 def context_parallel(d):
     if d.sizes["context"] == 1:
         return d.pick([None, None, None, "none"])
-    return "ulysses" if not d.chance(20) else None
+    return d.pick(["gather", "ulysses"]) if not d.chance(20) else None
 
 
 def zero(d):

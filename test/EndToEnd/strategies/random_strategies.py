@@ -41,6 +41,7 @@ DOCUMENTED = {
     "heads that `--context-parallel ulysses` cannot divide": "cannot divide .* heads of attention|no attention with several heads",
     "`--remat every:K` of IR past phase `train`": "--remat every:",
     "`--sequence-parallel` or `context` with sequences of one token": "cannot divide sequences of one token",
+    "more devices along `context` than tokens": "more devices than sequences have tokens",
     "`--zero` 1 and 2 with tensor=RxCxD": "does not go with tensor=RxCxD",
     "`--zero` for parameters without a dimension but layers": "--zero .* but layers",
     "a batch that the devices times microbatches do not divide": "batch .* (does not divide by|cannot be divided into)",
@@ -97,7 +98,7 @@ def compile(model, output, options):
 
 def random_model(d):
     # Heads that context and tensor parallelism divide are rare: a few configurations more are drawn for them.
-    for _ in range(50 if d.sizes["context"] > 1 else 1):
+    for _ in range(50 if d["context-parallel"] == "ulysses" else 1):
         config = random_config(d.pick, layers=d.layers, vocabularies=[31, 37, 64, 97, 257])
         if heads_of(config) % (d.sizes["context"] * d.sizes["tensor"]) == 0:
             break

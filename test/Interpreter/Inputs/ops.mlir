@@ -364,6 +364,10 @@ func.func @attention_dropout_part(%q: tensor<2x4x2x2xf64>, %k: tensor<2x4x2x2xf6
   %o, %l = train.attention %q, %k, %v dropout(%ids, %key) head_offset %begin scale 0.7 causal {dropout = 0.25 : f64, stream = 3 : i32, heads = 6 : i64} : (tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2xi32>, tensor<2xi32>, tensor<i32>) -> (tensor<2x4x2x2xf64>, tensor<2x2x4xf64>)
   return %o, %l : tensor<2x4x2x2xf64>, tensor<2x2x4xf64>
 }
+func.func @attention_part(%q: tensor<2x3x4x2xf64>, %k: tensor<2x7x2x2xf64>, %v: tensor<2x7x2x2xf64>, %ids: tensor<2xi32>, %key: tensor<2xi32>, %begin: tensor<i32>, %slopes: tensor<4xf64> {test.constant}, %sinks: tensor<4xf64>) -> (tensor<2x3x4x2xf64>, tensor<2x4x3xf64>) {
+  %o, %l = train.attention %q, %k, %v dropout(%ids, %key) query_offset %begin slopes %slopes sinks %sinks scale 0.7 causal {dropout = 0.25 : f64, stream = 3 : i32, window = 4 : i64, queries = 9 : i64} : (tensor<2x3x4x2xf64>, tensor<2x7x2x2xf64>, tensor<2x7x2x2xf64>, tensor<2xi32>, tensor<2xi32>, tensor<i32>, tensor<4xf64>, tensor<4xf64>) -> (tensor<2x3x4x2xf64>, tensor<2x4x3xf64>)
+  return %o, %l : tensor<2x3x4x2xf64>, tensor<2x4x3xf64>
+}
 func.func @mask(%x: tensor<3x4x2xf64>) -> tensor<3x4x2xf64> {
   %y = train.mask %x dim 1 below 3 : (tensor<3x4x2xf64>) -> tensor<3x4x2xf64>
   return %y : tensor<3x4x2xf64>

@@ -74,6 +74,7 @@ MwAttention sizesOf(const Shape &shape) {
   sizes.queries = shape.queries;
   sizes.keys = shape.keys;
   sizes.heads = sizes.globalHeads = shape.heads;
+  sizes.globalQueries = sizes.queries;
   sizes.kvHeads = shape.kvHeads;
   sizes.headDim = sizes.valueDim = shape.headDim;
   sizes.window = shape.window;

@@ -91,6 +91,7 @@ void AttentionCase::addSinks(std::mt19937 &generator) {
 }
 
 bool AttentionCase::visible(int64_t s, int64_t t) const {
+  s = position(s);
   return (!shape.causal || t <= s) && (!shape.window || s - t < shape.window);
 }
 
@@ -99,7 +100,7 @@ double AttentionCase::mask(int64_t b, int64_t h, int64_t s, int64_t t) const {
     return 1;
   uint64_t head = uint64_t(sequenceIds[b]) * uint64_t(shape.globalHeads) +
                   (shape.headOffset ? *shape.headOffset : 0) + h;
-  uint64_t index = (head * shape.queries + s) * shape.keys + t;
+  uint64_t index = (head * shape.globalQueries + position(s)) * shape.keys + t;
   uint32_t bits = randomBits({uint32_t(key[0]), uint32_t(key[1])}, uint32_t(shape.stream), index);
   return keeps(bits, shape.dropout) ? 1.0 / (1.0 - double(shape.dropout)) : 0.0;
 }
@@ -135,7 +136,7 @@ AttentionReference::AttentionReference(const AttentionCase &test)
             bends[t] = 1 - tangent * tangent;
           }
           if (shape.slopes)
-            weights[t] += double(shape.slopes[h]) * double(t - s);
+            weights[t] += double(shape.slopes[h]) * double(t - test.position(s));
           largest = std::max(largest, weights[t]);
         }
         bool seesAny = std::isfinite(largest);

@@ -55,6 +55,8 @@ struct AttentionCase {
   /// Gives each head a slope, and a sink.
   void addSlopes(std::mt19937 &generator);
   void addSinks(std::mt19937 &generator);
+  /// Of a query in its sequence.
+  int64_t position(int64_t s) const { return s + (shape.queryOffset ? *shape.queryOffset : 0); }
   bool visible(int64_t s, int64_t t) const;
   /// 0 for a dropped weight, else what it is scaled by.
   double mask(int64_t b, int64_t h, int64_t s, int64_t t) const;
