@@ -57,7 +57,7 @@ struct Shape {
     return slopes ? slopes[h] * double(t - s) : 0;
   }
   bool visible(int64_t s, int64_t t) const {
-    return (!causal || t <= s) && (window == 0 || s - t < window);
+    return (!causal || t <= s) && (window == 0 || std::abs(s - t) < window);
   }
   /// What dropout multiplies the weight of key t for query s by.
   double factor(int64_t b, int64_t h, int64_t s, int64_t t) const {

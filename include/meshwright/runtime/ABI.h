@@ -108,7 +108,7 @@ int64_t mw_matmul_mixed_workspace(int64_t m, int64_t n, int64_t k, int64_t batch
 ///   out, dout: [batch, queries, heads, valueDim]
 ///   lse:       [batch, heads, queries], log of the sum of exponentials
 /// Key t is visible to query s when (causal == 0 or t <= s) and
-/// (window == 0 or s - t < window).
+/// (window == 0 or |s - t| < window).
 typedef struct MwAttention {
   int64_t batch, queries, keys, heads, kvHeads, headDim;
   float scale;

@@ -368,7 +368,10 @@ void AttentionEmitter::emitKeyGradients(const std::string &name, const TileNeeds
   }
 
   // The queries that see any of the keys, for one head after the other.
-  Value low = sizes.causal ? divide(first, of.columns) : constant(0);
+  Value low = sizes.causal ? first : constant(0);
+  if (isTwoSided())
+    low = larger(low, sub(first, constant(sizes.window - 1)));
+  low = divide(low, of.columns);
   Value high = constant(sizes.queries);
   if (sizes.window)
     high = smaller(high, add(first, constant(of.rows - 1 + sizes.window)));

@@ -246,8 +246,11 @@ TEST(GPUAttention, SlidingWindow) {
     shape.window = window;
     check(shape);
   }
-  shape.causal = 0;
-  check(shape);
+  shape.causal = 0; // The window is on both sides.
+  for (int64_t window : {1, 7, 40})  {
+    shape.window = window;
+    check(shape);
+  }
 }
 
 /// Causal with more queries than keys, and keys that nobody sees.
@@ -356,8 +359,11 @@ TEST(GPUAttentionTensorCores, SlidingWindow) {
     shape.window = window;
     check(shape);
   }
-  shape.causal = 0;
-  check(shape);
+  shape.causal = 0; // The window is on both sides.
+  for (int64_t window : {1, 7, 70, 128}) {
+    shape.window = window;
+    check(shape);
+  }
 }
 
 TEST(GPUAttentionTensorCores, SoftCap) {
