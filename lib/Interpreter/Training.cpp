@@ -84,6 +84,10 @@ llvm::Expected<Training> Training::create(Session &session, std::unique_ptr<Opti
                                      ", which a training run needs");
     *field = *size;
   }
+  if (auto share = module->getAttrOfType<FloatAttr>(train::maskedShareAttr)) {
+    int64_t token = train::moduleSize(module, train::maskTokenAttr).value_or(0);
+    training.mask.emplace(share.getValueAsDouble(), int32_t(token), vocabulary);
+  }
   auto sequences = Sequences::open(*training.options, training.sequence, vocabulary);
   if (!sequences)
     return sequences.takeError();
@@ -101,6 +105,19 @@ int64_t Training::steps() const { return options->steps; }
 
 //===--- inputs ---------------------------------------------------------------===//
 
+static std::array<uint32_t, 2> keyOf(const Options &options, int64_t step) {
+  return {uint32_t(options.seed), uint32_t(step)};
+}
+
+double Training::targetWeight(int64_t step) const {
+  if (!mask)
+    return 1 / (double(batch) * double(sequence));
+  int64_t counted = 0;
+  for (int64_t id = 0; id < batch; ++id)
+    counted += mask->count(keyOf(*options, step), id, sequence);
+  return counted ? 1 / double(counted) : 0;
+}
+
 /// Inputs of [microbatches, rows, ...], or of one microbatch [rows, ...].
 llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i, int64_t step,
                                        int64_t microbatch) {
@@ -117,7 +134,8 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
       {"grad_clip", options->gradClip},
       {"bias_correction1", 1 - std::pow(options->beta1, updates)},
       {"bias_correction2", 1 - std::pow(options->beta2, updates)},
-      {"loss_scale", scaler.scale()}};
+      {"loss_scale", scaler.scale()},
+      {"target_weight", targetWeight(step)}};
   for (auto [scalar, number] : scalars)
     if (name == scalar) {
       *value.writeFloats() = number;
@@ -154,6 +172,8 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
       }
       if (llvm::Error error = sequences->read(step * batch + id, tokens.data(), targets.data()))
         return error;
+      if (mask)
+        mask->apply(keyOf(*options, step), id, sequence, tokens.data(), targets.data());
       out = llvm::copy(isTokens ? tokens : targets, out);
     }
   return value;

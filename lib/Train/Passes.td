@@ -143,7 +143,8 @@ def TrainVerify : PhasePass<"train-verify", "step"> {
   let description = [{
     The verifier of the floor: `@step` and `@eval` exist and name their inputs and outputs,
     `@step` writes every parameter, `@eval` writes no variable, repeats have a `train.role`,
-    all layers or none have a `train.chunk`, and no op belongs to another floor.
+    all layers or none have a `train.chunk`, what masks tokens is a share and a token whose
+    targets `@step` counts, and no op belongs to another floor.
   }];
 }
 
