@@ -77,10 +77,10 @@ public:
   Value activation(StringRef name, Value x);
   /// cap tanh(x / cap); x itself where `cap` is 0.
   Value softCap(Value x, double cap);
-  /// Causal; `window` 0 sees everything before, `cap` 0 caps no scores. `dropout` acts on
-  /// probabilities. `slopes` of heads may be null.
-  Value attention(Value q, Value k, Value v, Value slopes, double scale, int64_t window, double cap,
-                  double dropout);
+  /// `window` 0 hides nothing, `cap` 0 caps no scores. `dropout` acts on probabilities.
+  /// `slopes` of heads may be null.
+  Value attention(Value q, Value k, Value v, Value slopes, double scale, bool causal,
+                  int64_t window, double cap, double dropout);
   /// x itself where `rate` is 0.
   Value dropout(Value x, double rate);
 
@@ -124,6 +124,7 @@ public:
   int64_t rows; ///< sequences of a microbatch
   int64_t sequence;
   Value tokens, targets;
+  Value targetWeight; ///< of each target that counts; null: all do
 
   /// The value of a new variable.
   Value weight(const Weight &weight);
@@ -134,7 +135,8 @@ public:
   /// x after the layers of `run`, each computed by what `body` builds. `onlyRun`:
   /// all the model's layers are in this run.
   Value layers(Value x, LayerRun run, bool onlyRun, llvm::function_ref<Value(LayerGraph &)> body);
-  /// Ends @loss with the mean cross-entropy of `logits` and describes the module.
+  /// Ends @loss with the mean cross-entropy of `logits`, of those tokens that are chosen where some
+  /// are masked, and describes the module.
   void finish(Value logits, StringRef family, StringRef config, int64_t vocabulary,
               int64_t maxPositions);
 

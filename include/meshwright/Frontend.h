@@ -13,6 +13,12 @@
 
 namespace meshwright {
 
+/// The task of encoders: to predict tokens that are masked.
+struct MaskedTokens {
+  double share;  ///< of all tokens
+  int64_t token; ///< what most of them are replaced by; below 0: not said
+};
+
 /// The choices that a model's configuration leaves open.
 struct ModelOptions {
   int64_t batch = 1;             ///< sequences of an optimizer step, over all ranks
@@ -20,6 +26,7 @@ struct ModelOptions {
   int64_t microbatches = 1;      ///< parts the batch is computed in, one after the other
   int64_t layers = 0;            ///< replaces the configuration's number of layers; 0: it does not
   std::optional<double> dropout; ///< replaces every probability of the configuration
+  std::optional<MaskedTokens> masked = {};
 };
 
 /// The training graph of the Hugging Face configuration in the file `path`: a

@@ -46,6 +46,18 @@ std::string optionText(const Probability &probability) {
   return probability.value ? llvm::formatv("{0}", *probability.value).str() : "";
 }
 
+Error parseOption(StringRef text, TokenNumber &token) {
+  int64_t value = 0;
+  if (text.getAsInteger(10, value) || value < 0)
+    return createStringError("'" + text + "' must be the number of a token, from 0 on");
+  token.value = value;
+  return Error::success();
+}
+
+std::string optionText(const TokenNumber &token) {
+  return token.value ? std::to_string(*token.value) : "";
+}
+
 Error parseOption(StringRef text, LayerNumbers &layers) {
   layers.numbers.clear();
   for (StringRef item : llvm::split(text, ','))

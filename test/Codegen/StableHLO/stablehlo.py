@@ -16,8 +16,9 @@ import sys
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 os.environ["JAX_PLATFORMS"] = "cpu"
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../EndToEnd"))
+sys.path[:0] = [os.path.join(os.path.dirname(__file__), "../..", folder) for folder in ("EndToEnd", "Golden")]
 from harness import Golden, check, compile, fresh, ranks_of, strategy
+from masks import masked
 
 try:
     import jax
@@ -163,6 +164,7 @@ class Run:
     def step(self, tokens, targets, scalars):
         """`tokens`: [microbatches, sequences, length]; the outputs by name."""
         program, inputs = self.program, []
+        scalars = dict(scalars, target_weight=1 / (targets >= 0).sum())
         for name, where in program.inputs.items():
             if name not in ("tokens", "targets"):
                 inputs.append([numpy.float32(scalars[name])] * len(program.devices))
@@ -177,17 +179,25 @@ class Run:
 
 
 def batches(golden, step, microbatches, data_ranks):
-    """Inputs of a step as DataOrder has them: [M, B/M, S], data ranks contiguous."""
+    """Tokens and targets of a step as DataOrder has them: [M, B/M, S], data ranks contiguous."""
     run = golden.answers["run"]
     stream = numpy.frombuffer(golden.data["data"].read_bytes(), numpy.uint8).astype(numpy.int32)
     batch, length = run["batch"], run["seq"]
     count = (len(stream) - 1) // length
     rows = [(step * batch + i) % count for i in range(batch)]
-    def shaped(shift):
-        whole = numpy.stack([stream[row * length + shift:row * length + shift + length] for row in rows])
+    def rows_from(shift):
+        return [stream[row * length + shift:row * length + shift + length] for row in rows]
+
+    def shaped(rows):
+        whole = numpy.array(rows, numpy.int32)
         split = whole.reshape(data_ranks, microbatches, batch // data_ranks // microbatches, length)
         return numpy.ascontiguousarray(split.transpose(1, 0, 2, 3).reshape(microbatches, -1, length))
-    return shaped(0), shaped(1)
+    if "mlm" in run:
+        vocabulary = json.loads(golden.config.read_text())["vocab_size"]
+        rows = masked([row.tolist() for row in rows_from(0)], run["mlm"], run["mask_id"], vocabulary, step)
+    else:
+        rows = rows_from(0), rows_from(1)
+    return tuple(map(shaped, rows))
 
 
 def judge(golden, stage, text):
