@@ -274,7 +274,8 @@ static Value buildEmbedding(ModelGraph &g, const Model &m, Value &table) {
 /// What an encoder's logits are made of.
 static Value buildTransform(ModelGraph &g, const Model &m, Value x) {
   const Transform &transform = m.family.transform;
-  std::string weight = (transform.dense + ".weight").str(), bias = (transform.dense + ".bias").str();
+  std::string weight = (transform.dense + ".weight").str(),
+              bias = (transform.dense + ".bias").str();
   g.part(transform.dense);
   Value w = g.weight({weight, {m.hidden, m.hidden}, m.projectionStd});
   x = g.linear(x, w, m.transformBias ? g.weight({bias, {m.hidden}}) : Value());

@@ -79,9 +79,9 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     kinds.add(f.transform.activation);
     kinds.add(f.eps);
     kinds.add(f.padding);
-    for (const auto &key : {f.tied, f.parallel, f.qkvBias, f.outputBias, f.mlpBias, f.headBias,
-                            f.transform.bias,
-                            f.useNormBias, f.normAffine, f.normFirst, f.useHeadNorm, f.scaled, f.scaledByLayer})
+    for (const auto &key :
+         {f.tied, f.parallel, f.qkvBias, f.outputBias, f.mlpBias, f.headBias, f.transform.bias,
+          f.useNormBias, f.normAffine, f.normFirst, f.useHeadNorm, f.scaled, f.scaledByLayer})
       kinds.add(key);
     for (const auto &key : {f.scoreScale, f.scoreCap, f.logitCap, f.scoreFactor})
       kinds.add(key);
@@ -130,8 +130,8 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
   }
   {
     KeyList training(os, "training");
-    for (const auto &key : {f.attentionDropout, f.embeddingDropout, f.residualDropout,
-                            f.innerDropout, f.std})
+    for (const auto &key :
+         {f.attentionDropout, f.embeddingDropout, f.residualDropout, f.innerDropout, f.std})
       training.add(key);
   }
   {

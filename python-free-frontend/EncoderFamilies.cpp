@@ -56,8 +56,9 @@ static Family bert() {
   f.names.down = "output.dense";
   f.names.mlpNorm = "output.LayerNorm";
   // The pooler_* keys describe a head for whole sequences, directionality nothing.
-  f.ignored = {"pooler_fc_size",       "pooler_num_attention_heads", "pooler_num_fc_layers",
-               "pooler_size_per_head", "pooler_type",                "directionality"};
+  f.ignored = {"pooler_fc_size",       "pooler_num_attention_heads",
+               "pooler_num_fc_layers", "pooler_size_per_head",
+               "pooler_type",          "directionality"};
   f.fixed = {{"tie_word_embeddings", {"true"}, "the head has a matrix of its own"},
              {"is_decoder", {"false"}, "tokens see only those before them"},
              {"position_embedding_type", {"\"absolute\""}, "scores depend on distances"}};
@@ -142,8 +143,8 @@ static Family modernBert() {
   f.names.activation = "mlp.act";
   // classifier_pooling and classifier_dropout describe heads for whole sequences;
   // sparse_prediction leaves logits out that count for nothing; initial weights are not cut off.
-  f.ignored = {"classifier_pooling",       "sparse_prediction", "sparse_pred_ignore_index",
-               "deterministic_flash_attn", "reference_compile", "repad_logits_with_grad",
+  f.ignored = {"classifier_pooling",        "sparse_prediction", "sparse_pred_ignore_index",
+               "deterministic_flash_attn",  "reference_compile", "repad_logits_with_grad",
                "initializer_cutoff_factor", "layer_norm_eps"};
   f.fixed = {{"position_embedding_type", {"\"absolute\"", "\"rope\""}, "positions are not rotary"}};
   return f;

@@ -158,9 +158,9 @@ struct Family {
   Key<bool> normAffine = {{}, true}; ///< false: norms have neither weight nor bias
   Key<bool> useNormBias = {{}, true};
   bool normsFirstLayer = true; ///< false: attention of the first layer reads the stream as it is
-  Key<bool> normFirst = {{}, true};  ///< false: norms read sums of the stream, and there is no last
-  Key<bool> parallel = {};           ///< attention and MLP read the same stream
-  bool parallelShares = false;       ///< and then both read one norm
+  Key<bool> normFirst = {{}, true}; ///< false: norms read sums of the stream, and there is no last
+  Key<bool> parallel = {};          ///< attention and MLP read the same stream
+  bool parallelShares = false;      ///< and then both read one norm
 
   QKVStorage qkv = QKVStorage::Apart;
   bool transposed = false; ///< files hold matrices as [in, out]
@@ -198,7 +198,7 @@ struct Family {
   StringRef embedding = "embed_tokens", positionTable = {}, embeddingNorm = {}, finalNorm = "norm",
             head = "lm_head";
   StringRef projectIn = "project_in", projectOut = "project_out"; ///< of narrower embeddings
-  int64_t positionOffset = 0; ///< rows of the position table before that of position 0
+  int64_t positionOffset = 0;         ///< rows of the position table before that of position 0
   bool positionsAfterPadding = false; ///< those up to the padding's are the ones before
   StringRef typeTable = {};           ///< of segments, of which the first is trained
   Key<int64_t> types = {};

@@ -176,7 +176,9 @@ ArrayRef<Family> meshwright::frontend::families() {
 /// Encoders predict masked tokens, and decoders do not.
 static LogicalResult checkMasked(Config &config, const Family &family,
                                  const ModelOptions &options) {
-  auto error = [&] { return config.error("model_type") << "model_type \"" << family.name << "\" "; };
+  auto error = [&] {
+    return config.error("model_type") << "model_type \"" << family.name << "\" ";
+  };
   const std::optional<MaskedTokens> &masked = options.masked;
   if (family.encoder && !masked)
     return error() << "is an encoder, which is trained to predict masked tokens; give --mlm P, the "

@@ -165,7 +165,8 @@ static void countPositions(Config &config, Model &m) {
   m.positionOffset = m.padding + 1;
   m.positions -= m.positionOffset;
   if (m.positions < 1)
-    config.error(key) << "\"" << key << "\" counts the rows before the first position too, which are "
+    config.error(key) << "\"" << key
+                      << "\" counts the rows before the first position too, which are "
                       << m.positionOffset << " (\"" << padding << "\" + 1); use more than those";
 }
 

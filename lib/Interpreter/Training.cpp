@@ -54,8 +54,8 @@ llvm::Error Training::initialize() {
     bool isMaster = variable.getRole() == "master";
     train::VariableOp weight = variable;
     if (isMaster)
-      weight = SymbolTable::lookupNearestSymbolFrom<train::VariableOp>(variable,
-                                                                       variable.getOfAttr());
+      weight =
+          SymbolTable::lookupNearestSymbolFrom<train::VariableOp>(variable, variable.getOfAttr());
     if (weight.isParameter() && !options->init.empty()) {
       llvm::Expected<Tensor> read = readVariable(options->init, weight, type);
       if (!read)
@@ -86,7 +86,7 @@ llvm::Expected<Training> Training::create(Session &session, std::unique_ptr<Opti
   }
   if (auto share = module->getAttrOfType<FloatAttr>(train::maskedShareAttr)) {
     int64_t token = train::moduleSize(module, train::maskTokenAttr).value_or(0);
-    training.mask.emplace(share.getValueAsDouble(), int32_t(token), vocabulary);
+    training.mask.emplace(share.getValueAsDouble(), token, vocabulary);
   }
   auto sequences = Sequences::open(*training.options, training.sequence, vocabulary);
   if (!sequences)
@@ -112,9 +112,7 @@ static std::array<uint32_t, 2> keyOf(const Options &options, int64_t step) {
 double Training::targetWeight(int64_t step) const {
   if (!mask)
     return 1 / (double(batch) * double(sequence));
-  int64_t counted = 0;
-  for (int64_t id = 0; id < batch; ++id)
-    counted += mask->count(keyOf(*options, step), id, sequence);
+  int64_t counted = mask->count(keyOf(*options, step), 0, batch, sequence);
   return counted ? 1 / double(counted) : 0;
 }
 
@@ -255,7 +253,8 @@ llvm::Expected<Training::Gradients> Training::gradientsOfStep(int64_t index) {
   for (auto &[variable, old] : before) {
     bool moment = variable.getRole() == "momentum";
     StringRef of = variable.isParameter() ? variable.getSymName() : variable.getOfAttr().getValue();
-    bool updated = variable.getRole() == "master" || (variable.isParameter() && !hasMaster.contains(of));
+    bool updated =
+        variable.getRole() == "master" || (variable.isParameter() && !hasMaster.contains(of));
     if (moment || (updated && !hasMoment.contains(of))) {
       FailureOr<Tensor> value = session->getVariable(variable);
       if (failed(value))
@@ -266,8 +265,8 @@ llvm::Expected<Training::Gradients> Training::gradientsOfStep(int64_t index) {
           gradient[i] = start - gradient[i];
       train::VariableOp parameter = variable;
       if (!variable.isParameter())
-        parameter = SymbolTable::lookupNearestSymbolFrom<train::VariableOp>(variable,
-                                                                            variable.getOfAttr());
+        parameter =
+            SymbolTable::lookupNearestSymbolFrom<train::VariableOp>(variable, variable.getOfAttr());
       result.values.push_back({parameter, *value});
     }
   }

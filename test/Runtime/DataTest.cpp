@@ -150,7 +150,7 @@ TEST(TokenMask, HidesChosenTokens) {
   mask.apply({7, 5}, /*sequence=*/2, 12, tokens.data(), targets.data());
   EXPECT_THAT(tokens, testing::ElementsAre(50, 51, 52, 45, 54, 55, 3, 57, 3, 3, 91, 61));
   EXPECT_THAT(targets, testing::ElementsAre(-1, -1, -1, 53, -1, -1, 56, -1, 58, 59, 60, -1));
-  EXPECT_EQ(mask.count({7, 5}, 2, 12), 5);
+  EXPECT_EQ(mask.count({7, 5}, 2, 1, 12), 5);
 }
 
 /// Shares of many tokens, and that each step, sequence and stream has a choice of its own.
@@ -172,7 +172,7 @@ TEST(TokenMask, ChoosesTheShare) {
       kept += tokens[i] == 500;
       low += tokens[i] != 3 && tokens[i] < 500;
     }
-    EXPECT_EQ(mask.count(key, sequence, length), chosen);
+    EXPECT_EQ(mask.count(key, sequence, 1, length), chosen);
     EXPECT_NEAR(double(chosen) / length, 0.15, 0.005);
     EXPECT_NEAR(double(masked) / double(chosen), 0.8, 0.02);
     EXPECT_NEAR(double(kept) / double(chosen), 0.1, 0.02);

@@ -99,8 +99,7 @@ void SafeTensorsReader::openIndex() {
     if (found == shards.end())
       found = shards.emplace(shard, openFile(directory / shard, prefix + "shard")).first;
     const Header &header = found->second;
-    if (auto entry = header.tensors.find(presentName(tensor));
-        entry != header.tensors.end())
+    if (auto entry = header.tensors.find(presentName(tensor)); entry != header.tensors.end())
       tensors.insert(*entry);
     else if (auto other = header.others.find(tensor); other != header.others.end())
       others.insert(*other);
@@ -247,8 +246,8 @@ void SafeTensorsReader::verify(const Tensor &tensor, const std::string &name) co
 }
 
 /// What names of tensors begin with where a file holds more than the base model.
-static constexpr const char *modelPrefixes[] = {"transformer.", "model.", "gpt_neox.", "biogpt.",
-                                                "bert.",        "roberta."};
+static constexpr const char *modelPrefixes[] = {"transformer.", "model.", "gpt_neox.",
+                                                "biogpt.",      "bert.",  "roberta."};
 
 std::string meshwright::withoutModelPrefix(const std::string &name) {
   for (const char *prefix : modelPrefixes)

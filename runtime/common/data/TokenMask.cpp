@@ -14,20 +14,19 @@ static constexpr uint32_t trainingStream = 0x3A5CEDu, evaluationStream = 0x3A5CE
 
 static constexpr double words = 4294967296.0;
 
-TokenMask::TokenMask(double share, int32_t maskToken, int64_t vocabulary, bool evaluates)
-    : below(uint64_t(share * words)), maskToken(maskToken), vocabulary(uint64_t(vocabulary)),
+TokenMask::TokenMask(double share, int64_t maskToken, int64_t vocabulary, bool evaluates)
+    : below(uint64_t(share * words)), maskToken(int32_t(maskToken)), vocabulary(uint64_t(vocabulary)),
       stream(evaluates ? evaluationStream : trainingStream) {}
 
-std::array<uint32_t, 4> TokenMask::wordsOf(std::array<uint32_t, 2> key, int64_t sequence,
-                                           int64_t length, int64_t index) const {
-  auto element = uint64_t(sequence * length + index);
+std::array<uint32_t, 4> TokenMask::wordsOf(std::array<uint32_t, 2> key, int64_t number) const {
+  auto element = uint64_t(number);
   return philox({uint32_t(element), uint32_t(element >> 32), stream, 0}, key);
 }
 
 void TokenMask::apply(std::array<uint32_t, 2> key, int64_t sequence, int64_t length,
                       int32_t *tokens, int32_t *targets) const {
   for (int64_t i = 0; i < length; ++i) {
-    auto [choice, kind, token, unused] = wordsOf(key, sequence, length, i);
+    auto [choice, kind, token, unused] = wordsOf(key, sequence * length + i);
     targets[i] = noTarget;
     if (choice >= below)
       continue;
@@ -39,9 +38,10 @@ void TokenMask::apply(std::array<uint32_t, 2> key, int64_t sequence, int64_t len
   }
 }
 
-int64_t TokenMask::count(std::array<uint32_t, 2> key, int64_t sequence, int64_t length) const {
+int64_t TokenMask::count(std::array<uint32_t, 2> key, int64_t first, int64_t sequences,
+                         int64_t length) const {
   int64_t chosen = 0;
-  for (int64_t i = 0; i < length; ++i)
-    chosen += wordsOf(key, sequence, length, i)[0] < below;
+  for (int64_t i = first * length; i < (first + sequences) * length; ++i)
+    chosen += wordsOf(key, i)[0] < below;
   return chosen;
 }

@@ -20,19 +20,20 @@ inline constexpr int32_t noTarget = -1;
 class TokenMask {
 public:
   /// `share` of all tokens are chosen. Training and evaluation have streams of their own.
-  TokenMask(double share, int32_t maskToken, int64_t vocabulary, bool evaluates = false);
+  TokenMask(double share, int64_t maskToken, int64_t vocabulary, bool evaluates = false);
 
   /// Replaces chosen ones of the `length` tokens of `sequence`. `targets` gets what they were, and
   /// `noTarget` elsewhere.
   void apply(std::array<uint32_t, 2> key, int64_t sequence, int64_t length, int32_t *tokens,
              int32_t *targets) const;
 
-  /// How many `apply` chooses.
-  int64_t count(std::array<uint32_t, 2> key, int64_t sequence, int64_t length) const;
+  /// How many `apply` chooses of `sequences` sequences from `first` on.
+  int64_t count(std::array<uint32_t, 2> key, int64_t first, int64_t sequences,
+                int64_t length) const;
 
 private:
-  std::array<uint32_t, 4> wordsOf(std::array<uint32_t, 2> key, int64_t sequence, int64_t length,
-                                  int64_t index) const;
+  /// What is drawn for a token, by its number in the batch.
+  std::array<uint32_t, 4> wordsOf(std::array<uint32_t, 2> key, int64_t number) const;
 
   uint64_t below; ///< the first word of a chosen token
   int32_t maskToken;

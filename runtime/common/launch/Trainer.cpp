@@ -43,9 +43,8 @@ Trainer::Trainer(MwContext &context, const Options &options)
     checkDump();
   order = std::make_unique<DataOrder>(sequences, state.shuffle, uint64_t(state.seed));
   if (plan.maskedShare) {
-    auto token = int32_t(*plan.maskToken);
-    trainingMask.emplace(*plan.maskedShare, token, plan.vocabulary);
-    evaluationMask.emplace(*plan.maskedShare, token, plan.vocabulary, /*evaluates=*/true);
+    trainingMask.emplace(*plan.maskedShare, *plan.maskToken, plan.vocabulary);
+    evaluationMask.emplace(*plan.maskedShare, *plan.maskToken, plan.vocabulary, true);
   }
   if (isRoot())
     checkOutputs();
@@ -215,7 +214,7 @@ void Trainer::fillTokens(const TokenFile &file, const DataOrder &order, int64_t 
   std::vector<int32_t> unused(tokens && targets ? 0 : size_t(plan.sequence));
   const std::optional<TokenMask> &mask = step ? trainingMask : evaluationMask;
   std::array<uint32_t, 2> key = {uint32_t(state.seed), uint32_t(step.value_or(0))};
-  // Choices of a step do not depend on where it is in the data, those of an evaluation not on batches.
+  // An evaluation's choices do not depend on the batch, a step's not on where it is in the data.
   int64_t base = step ? 0 : position;
   for (int64_t i = 0; i < count; ++i) {
     // Programs need not take both.
@@ -237,9 +236,8 @@ void Trainer::fillTokens(const TokenFile &file, const DataOrder &order, int64_t 
   if (!plan.inputNames.count("target_weight"))
     return;
   int64_t sequences = std::min(plan.batch, end - position);
-  countedTargets = mask ? 0 : sequences * plan.sequence;
-  for (int64_t i = 0; mask && i < sequences; ++i)
-    countedTargets += mask->count(key, base + i, plan.sequence);
+  countedTargets =
+      mask ? mask->count(key, base, sequences, plan.sequence) : sequences * plan.sequence;
   if (float *weight = input<float>("target_weight"))
     *weight = countedTargets ? float(1.0 / double(countedTargets)) : 0.0f;
 }
@@ -338,7 +336,7 @@ double Trainer::evaluate() {
   ActivityScope activity(context.status, "evaluating");
   DataOrder inOrder(evalData->sequences(plan.sequence), false, 0);
   double sum = 0;
-  int64_t weighed = 0;
+  evaluatedTargets = 0;
   for (int64_t first = 0; first < evalSequences; first += plan.batch) {
     attempt([&] { fillTokens(*evalData, inOrder, first, std::nullopt, evalSequences); });
     agree();
@@ -346,12 +344,11 @@ double Trainer::evaluate() {
     context.run(meshwright_eval, arena->program());
     download(Plan::rangeOf(plan.outputs));
     sum += double(output("loss")) * double(countedTargets);
-    weighed += countedTargets;
+    evaluatedTargets += countedTargets;
   }
-  // A program that asks for no weight divides by the tokens of a whole batch, also where some
-  // count for nothing.
-  evaluatedTargets = plan.inputNames.count("target_weight") ? weighed
-                                                            : evalSequences * plan.sequence;
+  // The other programs divide by a whole batch's targets, also where some count for nothing.
+  if (!plan.inputNames.count("target_weight"))
+    evaluatedTargets = evalSequences * plan.sequence;
   return evaluatedTargets ? sum / double(evaluatedTargets) : 0;
 }
 

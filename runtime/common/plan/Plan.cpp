@@ -422,8 +422,8 @@ Plan Plan::parse(std::string_view json, int64_t rank) {
          plan.axesSize(plan.dataAxes), " data ranks of ", plan.microbatches, " microbatches");
   if (plan.maskedShare.has_value() != plan.maskToken.has_value() ||
       (plan.maskToken && !plan.inputNames.count("target_weight")))
-    fail("plan: \"masked_share\", \"mask_token\" and the input \"target_weight\" go together: compile "
-         "the executable again");
+    fail("plan: \"masked_share\", \"mask_token\" and the input \"target_weight\" go together: "
+         "compile the executable again");
   checkInputs(plan);
   return plan;
 }
