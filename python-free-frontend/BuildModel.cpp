@@ -2,7 +2,7 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// One decoder for all families. What is computed is what transformers' modeling files
+// One stack of layers for all families. What is computed is what transformers' modeling files
 // compute. Weights are [out, in], and queries, keys and values have variables of their
 // own, so that each can be divided by heads; where files hold them otherwise, their
 // storage says so.
@@ -128,8 +128,8 @@ struct LayerBuilder {
   Value attention(Value h, Value cos, Value sin, Value slopes);
   Value mlp(Value h);
   /// x + h, where h is what attention or the MLP gives.
-  Value residual(Value x, Value h) {
-    return g.add(x, g.dropout(g.scale(h, m.residualFactor), m.residualDropout));
+  Value residual(Value x, Value h, double dropout) {
+    return g.add(x, g.dropout(g.scale(h, m.residualFactor), dropout));
   }
   Value build(Value cos, Value sin, Value slopes);
 };
@@ -168,8 +168,8 @@ Value LayerBuilder::attention(Value h, Value cos, Value sin, Value slopes) {
       qkv[i] = g.rope(qkv[i], cos, sin);
   }
   g.part(names.attention);
-  Value a = g.attention(qkv[0], qkv[1], qkv[2], slopes, kind.scoreScale, kind.window, m.scoreCap,
-                        m.attentionDropout);
+  Value a = g.attention(qkv[0], qkv[1], qkv[2], slopes, kind.scoreScale, !m.family.encoder,
+                        kind.window, m.scoreCap, m.attentionDropout);
   a = g.reshape(a, {rows, sequence, queries});
   return linear(names.o, a, queries, m.hidden, m.outputBias, m.projectionStd);
 }
@@ -190,6 +190,7 @@ Value LayerBuilder::mlp(Value h) {
     g.part(names.activation);
     h = g.mul(g.activation(m.activation, gate), up);
   }
+  h = g.dropout(h, m.innerDropout);
   return linear(names.down, h, inner, m.hidden, m.mlpBias, m.projectionStd);
 }
 
@@ -203,35 +204,36 @@ Value LayerBuilder::build(Value cos, Value sin, Value slopes) {
     slopes = g.shared(slopes, "slopes");
   Value x = g.input();
   if (!m.normFirst) {
-    x = norm(names.attentionNorm, residual(x, attention(x, cos, sin, slopes)), hidden);
-    return norm(names.mlpNorm, residual(x, mlp(x)), hidden);
+    x = residual(x, attention(x, cos, sin, slopes), m.residualDropout);
+    x = norm(names.attentionNorm, x, hidden);
+    return norm(names.mlpNorm, residual(x, mlp(x), m.mlpDropout), hidden);
   }
-  Value h = norm(names.attentionNorm, x, hidden);
+  Value h = kind.normed ? norm(names.attentionNorm, x, hidden) : x;
   Value a = norm(names.attentionPostNorm, attention(h, cos, sin, slopes), hidden);
   if (m.parallel) {
     // Without a norm of its own the MLP reads what attention reads.
     bool own = !names.mlpNorm.empty() && !m.family.parallelShares;
     Value shared = own ? norm(names.mlpNorm, x, hidden) : h;
     Value y = mlp(shared);
-    return residual(residual(x, a), y);
+    return residual(residual(x, a, m.residualDropout), y, m.mlpDropout);
   }
-  x = residual(x, a);
+  x = residual(x, a, m.residualDropout);
   h = norm(names.mlpNorm, x, hidden);
-  return residual(x, norm(names.mlpPostNorm, mlp(h), hidden));
+  return residual(x, norm(names.mlpPostNorm, mlp(h), hidden), m.mlpDropout);
 }
 
 //===--- the whole model ----------------------------------------------------===//
 
-/// A norm outside of the layers.
-static Value buildNorm(ModelGraph &g, const Model &m, StringRef name, Value x) {
+/// A norm outside of the layers. Its tensors' names begin with `base`.
+static Value buildNorm(ModelGraph &g, const Model &m, StringRef base, StringRef name, Value x) {
   const Family &f = m.family;
   g.part(name);
   std::string weight = (name + ".weight").str(), bias = (name + ".bias").str();
   Value w, b;
   if (m.normWeight)
-    w = g.weight({weight, {m.hidden}, 0, f.normPlusOne ? 0.0 : 1.0, (f.base + weight).str()});
+    w = g.weight({weight, {m.hidden}, 0, f.normPlusOne ? 0.0 : 1.0, (base + weight).str()});
   if (m.normBias)
-    b = g.weight({bias, {m.hidden}, 0, 0, (f.base + bias).str()});
+    b = g.weight({bias, {m.hidden}, 0, 0, (base + bias).str()});
   return g.norm(f.norm, x, w, b, m.eps, f.normPlusOne);
 }
 
@@ -248,9 +250,14 @@ static Value buildEmbedding(ModelGraph &g, const Model &m, Value &table) {
   Value x = g.scale(g.embedding(table, g.tokens, m.padding), m.embeddingFactor);
   if (m.embeddingWidth != m.hidden)
     x = g.linear(x, weight(f.projectIn, m.hidden, m.embeddingWidth));
+  if (!f.typeTable.empty()) {
+    // All tokens are of the first segment.
+    Value types = weight(f.typeTable, m.types, m.hidden);
+    x = g.add(x, g.reshape(g.firstRows(types, 1), {m.hidden}));
+  }
   if (!f.positionTable.empty()) {
     FileRows where;
-    if (int64_t before = f.positionOffset) {
+    if (int64_t before = m.positionOffset) {
       // No position selects these rows, but they are trained with the table: without a gradient.
       Value unused =
           weight(f.positionTable, before, m.hidden, {0, m.positions + before}, ".before");
@@ -261,14 +268,27 @@ static Value buildEmbedding(ModelGraph &g, const Model &m, Value &table) {
     x = g.add(x, g.firstRows(positions, g.sequence));
   }
   if (!f.embeddingNorm.empty())
-    x = buildNorm(g, m, f.embeddingNorm, x);
+    x = buildNorm(g, m, f.base, f.embeddingNorm, x);
   return g.dropout(x, m.embeddingDropout);
+}
+
+/// What an encoder's logits are made of.
+static Value buildTransform(ModelGraph &g, const Model &m, Value x) {
+  const Transform &transform = m.family.transform;
+  std::string weight = (transform.dense + ".weight").str(),
+              bias = (transform.dense + ".bias").str();
+  g.part(transform.dense);
+  Value w = g.weight({weight, {m.hidden, m.hidden}, m.projectionStd});
+  x = g.linear(x, w, m.transformBias ? g.weight({bias, {m.hidden}}) : Value());
+  g.part(transform.function);
+  return buildNorm(g, m, "", transform.norm, g.activation(m.transformActivation, x));
 }
 
 ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config,
                                                 const ModelOptions &options, MLIRContext &context) {
   const Family &f = m.family;
-  bool drops = m.attentionDropout > 0 || m.embeddingDropout > 0 || m.residualDropout > 0;
+  bool drops = m.attentionDropout > 0 || m.embeddingDropout > 0 || m.residualDropout > 0 ||
+               m.innerDropout > 0;
   ModelGraph g(context, f.name, options, drops, f.layerPrefix,
                (f.base + f.layerPrefix + ".{layer}").str());
   Value table;
@@ -300,13 +320,15 @@ ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config
     first = end;
   }
   if (m.normFirst)
-    x = buildNorm(g, m, f.finalNorm, x);
+    x = buildNorm(g, m, f.base, f.finalNorm, x);
   if (m.embeddingWidth != m.hidden) {
     std::string project = (f.projectOut + ".weight").str();
     g.part(f.projectOut);
     x = g.linear(
         x, g.weight({project, {m.embeddingWidth, m.hidden}, m.std, 0, (f.base + project).str()}));
   }
+  if (!f.transform.dense.empty())
+    x = buildTransform(g, m, x);
   g.part(f.head);
   Value head = table;
   std::string weight = (f.head + ".weight").str(), bias = (f.head + ".bias").str();

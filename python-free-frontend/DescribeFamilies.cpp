@@ -69,14 +69,19 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
       sizes.add(key);
     for (const auto &key : {f.kvHeads, f.headDim, f.inner, f.embeddingWidth})
       sizes.add(key);
+    sizes.add(f.types);
   }
+  if (f.encoder)
+    os << "  task: to predict masked tokens, with --mlm and --mask-id\n";
   {
     KeyList kinds(os, "variations");
     kinds.add(f.activation);
+    kinds.add(f.transform.activation);
     kinds.add(f.eps);
     kinds.add(f.padding);
-    for (const auto &key : {f.tied, f.parallel, f.qkvBias, f.outputBias, f.mlpBias, f.headBias,
-                            f.normAffine, f.normFirst, f.useHeadNorm, f.scaled, f.scaledByLayer})
+    for (const auto &key :
+         {f.tied, f.parallel, f.qkvBias, f.outputBias, f.mlpBias, f.headBias, f.transform.bias,
+          f.useNormBias, f.normAffine, f.normFirst, f.useHeadNorm, f.scaled, f.scaledByLayer})
       kinds.add(key);
     for (const auto &key : {f.scoreScale, f.scoreCap, f.logitCap, f.scoreFactor})
       kinds.add(key);
@@ -136,7 +141,8 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
   }
   {
     KeyList training(os, "training");
-    for (const auto &key : {f.attentionDropout, f.embeddingDropout, f.residualDropout, f.std})
+    for (const auto &key :
+         {f.attentionDropout, f.embeddingDropout, f.residualDropout, f.innerDropout, f.std})
       training.add(key);
   }
   {

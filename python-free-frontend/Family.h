@@ -2,7 +2,7 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// What one family of decoders says where families differ: names of keys and tensors,
+// What one family says where families differ: names of keys and tensors,
 // kinds of norm, attention, rotary positions and MLP, and values of keys that are absent.
 // The defaults of the fields are those of Llama. The files *Families.cpp have the tables.
 //
@@ -46,7 +46,9 @@ struct LayerKinds {
   StringRef use = {};                 ///< a flag that must be true for windows
   Key<int64_t> windowedLayers = {};   ///< only as many first layers may have one
   StringRef fullLayers = {};          ///< the key that counts first layers without a window
-  Key<int64_t> fullEvery = {};        ///< a multiple of this, counted from 1, has no window
+  Key<int64_t> fullEvery = {};        ///< a multiple of this has no window, ...
+  int64_t fullFrom = 1;               ///< where the first layer has this number
+  bool acrossBoth = false;            ///< the size is that of both sides together
   bool listed = false;                ///< "layer_types" lists the layers
   bool unturned = false;              ///< without a list: those have one that do not turn
 };
@@ -98,6 +100,7 @@ struct Rotary {
   Key<double> theta = {"rope_theta", 10000.0};
   Key<double> windowTheta = {}; ///< of layers with a window, whose angles are others
   bool byLayerType = false;     ///< so "rope_parameters" has an object for each layer type
+  bool scalesWindows = false;   ///< "rope_scaling" scales those angles too
   Key<std::optional<int64_t>> original = {}; ///< the positions before longer ones were trained
   Key<double> part = {{}, 1.0};              ///< of a head that turns
   Key<int64_t> width = {};                   ///< or the number of its elements
@@ -123,6 +126,14 @@ struct Latent {
   Key<bool> interleaved = {{}, true};
 };
 
+/// What an encoder's output passes through before its logits.
+struct Transform {
+  StringRef dense = {}; ///< without a name: it does not
+  StringRef function = {}, norm = {};
+  Key<StringRef> activation = {};
+  Key<bool> bias = {{}, true};
+};
+
 /// Names of a layer's parts, of which tensors are made. A part without a name is absent.
 struct LayerNames {
   StringRef attentionNorm = "input_layernorm", attentionPostNorm = {};
@@ -145,6 +156,8 @@ struct Family {
     bool otherwise = false, value = false;
   } variant;
 
+  bool encoder = false; ///< queries see keys on both sides, and masked tokens are predicted
+
   Key<int64_t> vocabulary = {"vocab_size", 32000};
   Key<int64_t> positions = {"max_position_embeddings", 2048};
   Key<int64_t> hidden = {"hidden_size", 4096};
@@ -159,7 +172,8 @@ struct Family {
   Key<StringRef> activation = {"hidden_act", "silu"};
   bool geluIsTanh = false; ///< files say "gelu" and mean its tanh form
   Key<double> attentionDropout = {"attention_dropout", 0.0};
-  Key<double> embeddingDropout = {}, residualDropout = {};
+  Key<double> embeddingDropout = {}, residualDropout = {}, innerDropout = {};
+  bool dropsMlp = true; ///< whether residualDropout is that of the MLP too
   Key<double> std = {"initializer_range", 0.02};
   bool scaledProjections = false; ///< initial weights into the residual stream / sqrt(2 layers)
 
@@ -167,9 +181,11 @@ struct Family {
   Key<double> eps = {"rms_norm_eps", 1e-6};
   bool normWeight = true, normBias = false, normPlusOne = false; ///< plus one: x (1 + weight)
   Key<bool> normAffine = {{}, true}; ///< false: norms have neither weight nor bias
-  Key<bool> normFirst = {{}, true};  ///< false: norms read sums of the stream, and there is no last
-  Key<bool> parallel = {};           ///< attention and MLP read the same stream
-  bool parallelShares = false;       ///< and then both read one norm
+  Key<bool> useNormBias = {{}, true};
+  bool normsFirstLayer = true; ///< false: attention of the first layer reads the stream as it is
+  Key<bool> normFirst = {{}, true}; ///< false: norms read sums of the stream, and there is no last
+  Key<bool> parallel = {};          ///< attention and MLP read the same stream
+  bool parallelShares = false;      ///< and then both read one norm
 
   QKVStorage qkv = QKVStorage::Apart;
   bool transposed = false; ///< files hold matrices as [in, out]
@@ -207,7 +223,11 @@ struct Family {
   StringRef embedding = "embed_tokens", positionTable = {}, embeddingNorm = {}, finalNorm = "norm",
             head = "lm_head";
   StringRef projectIn = "project_in", projectOut = "project_out"; ///< of narrower embeddings
-  int64_t positionOffset = 0; ///< rows of the position table before that of position 0
+  int64_t positionOffset = 0;         ///< rows of the position table before that of position 0
+  bool positionsAfterPadding = false; ///< those up to the padding's are the ones before
+  StringRef typeTable = {};           ///< of segments, of which the first is trained
+  Key<int64_t> types = {};
+  Transform transform;
   LayerNames names;
 
   std::vector<StringRef> ignored = {};
@@ -218,6 +238,7 @@ std::vector<Family> gptFamilies();
 std::vector<Family> llamaFamilies();
 std::vector<Family> gemmaFamilies();
 std::vector<Family> sparseFamilies();
+std::vector<Family> encoderFamilies();
 
 /// What other families are variations of.
 Family llama();

@@ -168,9 +168,39 @@ ArrayRef<Family> meshwright::frontend::families() {
     llvm::append_range(all, llamaFamilies());
     llvm::append_range(all, gemmaFamilies());
     llvm::append_range(all, sparseFamilies());
+    llvm::append_range(all, encoderFamilies());
     return all;
   }();
   return tables;
+}
+
+/// Encoders predict masked tokens, and decoders do not.
+static LogicalResult checkMasked(Config &config, const Family &family,
+                                 const ModelOptions &options) {
+  auto error = [&] {
+    return config.error("model_type") << "model_type \"" << family.name << "\" ";
+  };
+  const std::optional<MaskedTokens> &masked = options.masked;
+  if (family.encoder && !masked)
+    return error() << "is an encoder, which is trained to predict masked tokens; give --mlm P, the "
+                      "share of tokens that are masked, e.g. 0.15, and --mask-id N, the token that "
+                      "masks them";
+  if (!masked)
+    return success();
+  if (!family.encoder) {
+    SmallVector<StringRef> encoders;
+    for (const Family &known : families())
+      if (known.encoder)
+        encoders.push_back(known.name);
+    return error() << "is a decoder, which predicts the next token; leave out --mlm, which is for "
+                   << llvm::join(encoders, ", ");
+  }
+  if (!(masked->share > 0 && masked->share < 1))
+    return error() << "needs --mlm P above 0 and below 1, found " << masked->share
+                   << "; 0.15 is usual";
+  if (masked->token < 0)
+    return error() << "with --mlm needs --mask-id N, the token that masks others";
+  return success();
 }
 
 /// The table for `config` among those of `family`; null if there is none.
@@ -211,6 +241,8 @@ meshwright::importHuggingFace(StringRef path, const ModelOptions &options, MLIRC
       diagnostic << "; \"" << near << "\" is nearest";
     return diagnostic << ". Any other model can be written as an .mlir file (see examples/)";
   }
+  if (failed(checkMasked(*config, *table, options)))
+    return failure();
   ModelOptions chosen = options;
   Model model = readModel(*config, *table, chosen);
   if (config->failed())

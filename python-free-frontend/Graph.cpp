@@ -112,12 +112,12 @@ Value FunctionGraph::softCap(Value x, double cap) {
   return scale(TanhOp::create(builder, location, scale(x, 1 / cap)), cap);
 }
 
-Value FunctionGraph::attention(Value q, Value k, Value v, Value slopes, double scale,
+Value FunctionGraph::attention(Value q, Value k, Value v, Value slopes, double scale, bool causal,
                                int64_t window, double cap, double dropout) {
   bool drops = dropout > 0;
   auto op = AttentionOp::create(
       builder, location, q, k, v, drops ? ids : Value(), drops ? key : Value(), Value(), Value(),
-      slopes, Value(), builder.getF64FloatAttr(scale), builder.getUnitAttr(),
+      slopes, Value(), builder.getF64FloatAttr(scale), causal ? builder.getUnitAttr() : UnitAttr(),
       builder.getI64IntegerAttr(window), builder.getF64FloatAttr(dropout),
       builder.getI32IntegerAttr(drops ? streams++ : 0), builder.getI64IntegerAttr(0),
       builder.getF64FloatAttr(cap), builder.getI64IntegerAttr(0));
@@ -225,6 +225,8 @@ static OwningOpRef<ModuleOp> makeModule(MLIRContext &context, StringRef path,
     inputs.push_back({"sequence_ids", integers(&context, {rows})});
     inputs.push_back({"key", integers(&context, {2})});
   }
+  if (options.masked)
+    inputs.push_back({"target_weight", floats(&context, {})});
   SmallVector<Type> types = llvm::map_to_vector(inputs, [](auto &input) { return input.second; });
   auto loss = func::FuncOp::create(builder, NameLoc::get(builder.getStringAttr("loss")), "loss",
                                    builder.getFunctionType(types, {floats(&context, {})}));
@@ -254,6 +256,8 @@ ModelGraph::ModelGraph(OwningOpRef<ModuleOp> made, const ModelOptions &options, 
     ids = function.getArgument(2);
     key = function.getArgument(3);
   }
+  if (options.masked)
+    targetWeight = function.getArguments().back();
 }
 
 Value ModelGraph::declare(const Weight &weight, StringRef prefix, StringRef tensorPrefix,
@@ -304,13 +308,14 @@ Value ModelGraph::alibiSlopes(int64_t heads, double bias) {
 void ModelGraph::finish(Value logits, Value more, StringRef family, StringRef config,
                         int64_t vocabulary, int64_t maxPositions) {
   part("loss");
-  double scale = 1.0 / (double(options.batch) * double(sequence));
-  auto loss =
-      CrossEntropyOp::create(builder, location, logits, targets, builder.getF64FloatAttr(scale));
-  Value total = loss.getLoss();
-  if (more)
-    total = add(total, more);
-  func::ReturnOp::create(builder, location, total);
+  // How many targets count is known before a step when all do, else when its data is read.
+  double scale = targetWeight ? 1.0 : 1.0 / (double(options.batch) * double(sequence));
+  Value loss =
+      CrossEntropyOp::create(builder, location, logits, targets, builder.getF64FloatAttr(scale))
+          .getLoss();
+  if (targetWeight)
+    loss = mul(loss, targetWeight);
+  func::ReturnOp::create(builder, location, more ? add(loss, more) : loss);
 
   ModuleOp op = *module;
   op->setAttr(train::modelAttr, builder.getStringAttr(family));
@@ -320,4 +325,8 @@ void ModelGraph::finish(Value logits, Value more, StringRef family, StringRef co
   op->setAttr(train::microbatchesAttr, builder.getI64IntegerAttr(options.microbatches));
   op->setAttr(train::vocabularyAttr, builder.getI64IntegerAttr(vocabulary));
   op->setAttr(train::maxPositionsAttr, builder.getI64IntegerAttr(maxPositions));
+  if (options.masked) {
+    op->setAttr(train::maskedShareAttr, builder.getF64FloatAttr(options.masked->share));
+    op->setAttr(train::maskTokenAttr, builder.getI64IntegerAttr(options.masked->token));
+  }
 }

@@ -79,10 +79,10 @@ public:
   Value activation(StringRef name, Value x);
   /// cap tanh(x / cap); x itself where `cap` is 0.
   Value softCap(Value x, double cap);
-  /// Causal; `window` 0 sees everything before, `cap` 0 caps no scores. `dropout` acts on
-  /// probabilities. `slopes` of heads may be null.
-  Value attention(Value q, Value k, Value v, Value slopes, double scale, int64_t window, double cap,
-                  double dropout);
+  /// `window` 0 hides nothing, `cap` 0 caps no scores. `dropout` acts on probabilities.
+  /// `slopes` of heads may be null.
+  Value attention(Value q, Value k, Value v, Value slopes, double scale, bool causal,
+                  int64_t window, double cap, double dropout);
   /// x itself where `rate` is 0.
   Value dropout(Value x, double rate);
 
@@ -128,6 +128,7 @@ public:
   int64_t rows; ///< sequences of a microbatch
   int64_t sequence;
   Value tokens, targets;
+  Value targetWeight; ///< of each target that counts; null: all do
 
   /// The value of a new variable.
   Value weight(const Weight &weight);
@@ -139,8 +140,8 @@ public:
   /// all the model's layers are in this run. `sums` go from layer to layer beside x.
   Value layers(Value x, LayerRun run, bool onlyRun, llvm::MutableArrayRef<Value> sums,
                llvm::function_ref<Value(LayerGraph &)> body);
-  /// Ends @loss with the mean cross-entropy of `logits`, plus `more` if there is some, and describes
-  /// the module.
+  /// Ends @loss with the mean cross-entropy of `logits`, of those tokens that are chosen where some
+  /// are masked, plus `more` if there is some, and describes the module.
   void finish(Value logits, Value more, StringRef family, StringRef config, int64_t vocabulary,
               int64_t maxPositions);
 

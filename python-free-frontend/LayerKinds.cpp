@@ -66,7 +66,7 @@ Windows meshwright::frontend::readWindows(Config &config, const Family &family, 
       every = readEvery(config, kinds.fullEvery);
     }
     for (int64_t i = full; windows.size && i < end; ++i)
-      windows.windowed[i] = every == 0 || (i + 1) % every != 0;
+      windows.windowed[i] = every == 0 || (i + kinds.fullFrom) % every != 0;
   }
   if (kinds.listed)
     readLayerTypes(config, family, listed, windows);
@@ -107,11 +107,16 @@ void meshwright::frontend::readKinds(Config &config, Model &m, int64_t listed, i
     for (size_t i = 0; i < turned.size(); ++i)
       windows.windowed[i] = !turned[i];
   const Rotary &rotary = m.family.rotary;
+  int64_t size = windows.size.value_or(0);
+  // Half of it on each side, and the query's own key.
+  if (m.family.kinds.acrossBoth)
+    size = size / 2 + 1;
   for (int64_t i = 0; i < m.layers; ++i) {
     LayerKind &kind = m.kinds.emplace_back();
     // A window that holds the whole sequence is none.
-    if (windows.windowed[i] && *windows.size < sequence)
-      kind.window = *windows.size;
+    if (windows.windowed[i] && size < sequence)
+      kind.window = size;
+    kind.normed = i > 0 || m.family.normsFirstLayer;
     kind.table = turned[i] ? rotary.byLayerType && windows.windowed[i] : -1;
     kind.scoreScale = scoreScale / double(scaledByLayer ? i + 1 : 1);
   }

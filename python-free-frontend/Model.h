@@ -33,9 +33,10 @@ struct LayerKind {
   int table = 0;      ///< of `Model::tables`; -1: no rotary positions
   double scoreScale = 1;
   bool sparse = false; ///< experts in place of the MLP
+  bool normed = true;  ///< what attention reads
   bool operator==(const LayerKind &other) const {
     return window == other.window && table == other.table && scoreScale == other.scoreScale &&
-           sparse == other.sparse;
+           sparse == other.sparse && normed == other.normed;
   }
   bool operator!=(const LayerKind &other) const { return !(*this == other); }
 };
@@ -54,10 +55,13 @@ struct Model {
   const Family &family;
   int64_t vocabulary = 0, padding = -1, positions = 0, hidden = 0, layers = 0;
   int64_t heads = 0, kvHeads = 0, headDim = 0, inner = 0, embeddingWidth = 0;
-  std::string activation = {};
-  double attentionDropout = 0, embeddingDropout = 0, residualDropout = 0;
+  int64_t positionOffset = 0, types = 0;
+  std::string activation = {}, transformActivation = {};
+  double attentionDropout = 0, embeddingDropout = 0, residualDropout = 0, mlpDropout = 0,
+         innerDropout = 0;
   double eps = 0, std = 0, projectionStd = 0;
   bool parallel = false, qkvBias = false, outputBias = false, mlpBias = false, headBias = false;
+  bool transformBias = false;
   bool tied = false, normWeight = true, normBias = false, normFirst = true;
   HeadNorm headNorm = HeadNorm::None;
   double embeddingFactor = 1, residualFactor = 1, logitFactor = 1;

@@ -152,11 +152,34 @@ static void checkRuns(Config &config, const Model &m) {
 
 //===--- the model ----------------------------------------------------------===//
 
+/// Positions whose table begins with rows up to the padding token's number.
+static void countPositions(Config &config, Model &m) {
+  StringRef padding = m.family.padding.name, key = m.family.positions.name;
+  if (config.failed())
+    return;
+  if (m.padding < 0) {
+    config.error(padding) << "positions are counted from \"" << padding
+                          << "\" + 1 on, so it must be a token's number";
+    return;
+  }
+  m.positionOffset = m.padding + 1;
+  m.positions -= m.positionOffset;
+  if (m.positions < 1)
+    config.error(key) << "\"" << key
+                      << "\" counts the rows before the first position too, which are "
+                      << m.positionOffset << " (\"" << padding << "\" + 1); use more than those";
+}
+
 /// Reports keys that neither the family nor all configurations have. transformers writes the latter
 /// into objects inside a configuration too.
 static void finish(Config &config, StringRef family, ArrayRef<StringRef> ignored,
                    ArrayRef<FixedKey> fixed) {
+  // What others ignore may change what this family computes.
+  auto isFixed = [&](StringRef key) {
+    return llvm::any_of(fixed, [&](const FixedKey &rule) { return rule.key == key; });
+  };
   SmallVector<StringRef> allIgnored(commonIgnoredKeys());
+  llvm::erase_if(allIgnored, isFixed);
   llvm::append_range(allIgnored, ignored);
   SmallVector<FixedKey> allFixed(fixed);
   llvm::append_range(allFixed, commonFixedKeys());
@@ -170,6 +193,9 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   if (!f.padding.name.empty())
     m.padding = config.token(f.padding.name, m.vocabulary, f.padding.otherwise);
   m.positions = readSize(config, f.positions);
+  m.positionOffset = f.positionOffset;
+  if (f.positionsAfterPadding)
+    countPositions(config, m);
   useDefaultSequence(options, m.positions);
   m.hidden = readSize(config, f.hidden);
   int64_t listed = 0;
@@ -195,6 +221,8 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   m.attentionDropout = readDropout(attention, f.attentionDropout, options);
   m.embeddingDropout = readDropout(config, f.embeddingDropout, options);
   m.residualDropout = readDropout(attention, f.residualDropout, options);
+  m.mlpDropout = f.dropsMlp ? m.residualDropout : 0;
+  m.innerDropout = readDropout(config, f.innerDropout, options);
   m.eps = f.eps.name.empty() ? f.eps.otherwise : config.positive(f.eps.name, f.eps.otherwise);
   m.std = config.positive(f.std.name, f.std.otherwise);
   m.projectionStd = f.scaledProjections ? m.std / std::sqrt(2.0 * double(m.layers)) : m.std;
@@ -211,9 +239,15 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   m.outputBias = readFlag(config, f.outputBias);
   m.mlpBias = readFlag(config, f.mlpBias);
   m.headBias = readFlag(config, f.headBias);
+  if (!f.typeTable.empty())
+    m.types = readSize(config, f.types);
+  if (!f.transform.dense.empty()) {
+    m.transformActivation = readActivation(config, f.transform.activation);
+    m.transformBias = readFlag(config, f.transform.bias);
+  }
   bool affine = readFlag(config, f.normAffine);
   m.normWeight = f.normWeight && affine;
-  m.normBias = f.normBias && affine;
+  m.normBias = f.normBias && affine && readFlag(config, f.useNormBias);
   m.normFirst = readFlag(config, f.normFirst);
   m.headNorm = readFlag(config, f.useHeadNorm) ? f.headNorm : HeadNorm::None;
   m.embeddingFactor = f.embeddingScaled ? std::sqrt(double(m.hidden)) : 1.0;
@@ -226,6 +260,10 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
     m.logitFactor *= double(*width) / double(m.hidden);
   m.scoreCap = readCap(config, f.scoreCap);
   m.logitCap = readCap(config, f.logitCap);
+  if (options.masked && !config.failed() && options.masked->token >= m.vocabulary)
+    config.error(f.vocabulary.name)
+        << "--mask-id " << options.masked->token << " is no token of the vocabulary ("
+        << f.vocabulary.name << " = " << m.vocabulary << "); use one below";
   readKinds(config, m, listed, options.sequence, scoreScale, scaledByLayer);
   readExperts(config, m, listed, options);
   checkHeads(config, m, ownHeadDim);

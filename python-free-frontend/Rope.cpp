@@ -271,6 +271,8 @@ void meshwright::frontend::readRotary(Config &config, Model &m, int64_t sequence
     parameters->finish(m.family.name, {}, {});
   } else if (parameters) {
     scaling = std::move(parameters);
+  } else if (rotary.scalesWindows) {
+    windowed = config.object("rope_scaling");
   }
   m.turned = readTurned(config, scaling ? &*scaling : nullptr, m);
   // What follows compares keys, and one in error stands for no value.

@@ -36,6 +36,10 @@ inline constexpr llvm::StringLiteral modelAttr = "train.model", configAttr = "tr
                                      microbatchesAttr = "train.microbatches",
                                      vocabularyAttr = "train.vocabulary",
                                      maxPositionsAttr = "train.max_positions";
+/// ... and, where tokens are masked, the share of them that a model is to predict, and the token that
+/// stands for most of those.
+inline constexpr llvm::StringLiteral maskedShareAttr = "train.masked_share",
+                                     maskTokenAttr = "train.mask_token";
 /// Of a module from phase `step` on: its optimizer as flags call it. In mixed precision also the type it
 /// computes in as flags call it, the element type of parameters' gradients, and whether gradients are scaled.
 inline constexpr llvm::StringLiteral optimizerAttr = "train.optimizer",

@@ -339,7 +339,8 @@ def Train_AttentionOp : Train_TensorOp<"attention", "b s (g r) d!, b t! g d!, b 
     out = dropout(softmax(scale * q k^T + mask)) v per head. q: [b, s, heads, d],
     k: [b, t, kv_heads, d], v: [b, t, kv_heads, e], out: [b, s, heads, e]; query head
     h reads key head h / (heads / kv_heads) (GQA, Ainslie et al. 2023). `causal`: key
-    position <= query position. `window` w > 0: also query - key < w (Mistral). `cap`
+    position <= query position. `window` w > 0: also |query - key| < w
+    (Mistral; without `causal` on both sides, as in ModernBERT). `cap`
     c > 0: scores are c tanh(scores / c), before the mask (Gemma 2). `slopes` [heads]:
     slopes[h] * (key - query position) is added to scores, after the cap (ALiBi, Press et
     al. 2022); they are constants. `sinks` [heads]: each softmax has one more score, its

@@ -15,6 +15,12 @@
 
 namespace meshwright {
 
+/// The task of encoders: to predict tokens that are masked.
+struct MaskedTokens {
+  double share;  ///< of all tokens
+  int64_t token; ///< what most of them are replaced by; below 0: not said
+};
+
 /// The choices that a model's configuration leaves open.
 struct ModelOptions {
   int64_t batch = 1;             ///< sequences of an optimizer step, over all ranks
@@ -25,6 +31,7 @@ struct ModelOptions {
   AuxLoss auxLoss = AuxLoss::config;
   std::optional<double> auxLossFactor; ///< replaces the configuration's
   AuxScope auxScope = AuxScope::batch;
+  std::optional<MaskedTokens> masked = {};
 };
 
 /// The training graph of the Hugging Face configuration in the file `path`: a

@@ -152,6 +152,13 @@ struct Probability {
 llvm::Error parseOption(llvm::StringRef text, Probability &probability);
 std::string optionText(const Probability &probability);
 
+/// The number of a token, or nothing.
+struct TokenNumber {
+  std::optional<int64_t> value;
+};
+llvm::Error parseOption(llvm::StringRef text, TokenNumber &token);
+std::string optionText(const TokenNumber &token);
+
 /// Numbers of layers between commas.
 struct LayerNumbers {
   std::vector<int64_t> numbers;

@@ -62,7 +62,7 @@ struct Shape {
     return slopes ? slopes[h] * -double(distance(s, t)) : 0;
   }
   bool visible(int64_t s, int64_t t) const {
-    return (!causal || distance(s, t) >= 0) && (window == 0 || distance(s, t) < window);
+    return (!causal || distance(s, t) >= 0) && (window == 0 || std::abs(distance(s, t)) < window);
   }
   /// What dropout multiplies the weight of key t for query s by.
   double factor(int64_t b, int64_t h, int64_t s, int64_t t) const {

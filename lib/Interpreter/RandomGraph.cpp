@@ -211,7 +211,7 @@ bool Grower::attend() {
     k = train::RopeOp::create(b, loc, k, table.getCos(), table.getSin(), false);
   }
   bool causal = flip();
-  int64_t window = causal && pick(0, 2) == 0 ? pick(1, positions) : 0;
+  int64_t window = pick(0, 2) == 0 ? pick(1, positions) : 0;
   Value slopes, sinks;
   if (pick(0, 2) == 0)
     slopes = train::AlibiSlopesOp::create(b, loc, type({heads}), Value(), b.getF64FloatAttr(8),

@@ -55,8 +55,8 @@ llvm::Error Training::initialize() {
     bool isMaster = variable.getRole() == "master";
     train::VariableOp weight = variable;
     if (isMaster)
-      weight = SymbolTable::lookupNearestSymbolFrom<train::VariableOp>(variable,
-                                                                       variable.getOfAttr());
+      weight =
+          SymbolTable::lookupNearestSymbolFrom<train::VariableOp>(variable, variable.getOfAttr());
     if (weight.isParameter() && !options->init.empty()) {
       llvm::Expected<Tensor> read = readVariable(options->init, weight, type);
       if (!read)
@@ -85,6 +85,10 @@ llvm::Expected<Training> Training::create(Session &session, std::unique_ptr<Opti
                                      ", which a training run needs");
     *field = *size;
   }
+  if (auto share = module->getAttrOfType<FloatAttr>(train::maskedShareAttr)) {
+    int64_t token = train::moduleSize(module, train::maskTokenAttr).value_or(0);
+    training.mask.emplace(share.getValueAsDouble(), token, vocabulary);
+  }
   auto sequences = Sequences::open(*training.options, training.sequence, vocabulary);
   if (!sequences)
     return sequences.takeError();
@@ -102,6 +106,17 @@ int64_t Training::steps() const { return options->steps; }
 
 //===--- inputs ---------------------------------------------------------------===//
 
+static std::array<uint32_t, 2> keyOf(const Options &options, int64_t step) {
+  return {uint32_t(options.seed), uint32_t(step)};
+}
+
+double Training::targetWeight(int64_t step) const {
+  if (!mask)
+    return 1 / (double(batch) * double(sequence));
+  int64_t counted = mask->count(keyOf(*options, step), 0, batch, sequence);
+  return counted ? 1 / double(counted) : 0;
+}
+
 /// Inputs of [microbatches, rows, ...], or of one microbatch [rows, ...].
 llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i, int64_t step,
                                        int64_t microbatch) {
@@ -118,7 +133,8 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
       {"grad_clip", options->gradClip},
       {"bias_correction1", 1 - std::pow(options->beta1, updates)},
       {"bias_correction2", 1 - std::pow(options->beta2, updates)},
-      {"loss_scale", scaler.scale()}};
+      {"loss_scale", scaler.scale()},
+      {"target_weight", targetWeight(step)}};
   for (auto [scalar, number] : scalars)
     if (name == scalar) {
       *value.writeFloats() = number;
@@ -155,6 +171,8 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
       }
       if (llvm::Error error = sequences->read(step * batch + id, tokens.data(), targets.data()))
         return error;
+      if (mask)
+        mask->apply(keyOf(*options, step), id, sequence, tokens.data(), targets.data());
       out = llvm::copy(isTokens ? tokens : targets, out);
     }
   return value;
@@ -236,7 +254,8 @@ llvm::Expected<Training::Gradients> Training::gradientsOfStep(int64_t index) {
   for (auto &[variable, old] : before) {
     bool moment = variable.getRole() == "momentum";
     StringRef of = variable.isParameter() ? variable.getSymName() : variable.getOfAttr().getValue();
-    bool updated = variable.getRole() == "master" || (variable.isParameter() && !hasMaster.contains(of));
+    bool updated =
+        variable.getRole() == "master" || (variable.isParameter() && !hasMaster.contains(of));
     if (moment || (updated && !hasMoment.contains(of))) {
       FailureOr<Tensor> value = session->getVariable(variable);
       if (failed(value))
@@ -247,8 +266,8 @@ llvm::Expected<Training::Gradients> Training::gradientsOfStep(int64_t index) {
           gradient[i] = start - gradient[i];
       train::VariableOp parameter = variable;
       if (!variable.isParameter())
-        parameter = SymbolTable::lookupNearestSymbolFrom<train::VariableOp>(variable,
-                                                                            variable.getOfAttr());
+        parameter =
+            SymbolTable::lookupNearestSymbolFrom<train::VariableOp>(variable, variable.getOfAttr());
       result.values.push_back({parameter, *value});
     }
   }

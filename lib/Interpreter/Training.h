@@ -9,6 +9,7 @@
 #include "Interpreter/Files.h"
 #include "Interpreter/Session.h"
 #include "common/data/LossScaler.h"
+#include "common/data/TokenMask.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -48,6 +49,8 @@ private:
   /// The values of a function's inputs at a step.
   llvm::Expected<TensorList> inputs(mlir::FunctionOpInterface function, int64_t step,
                                     int64_t microbatch);
+  /// What each of a step's counted targets weighs.
+  double targetWeight(int64_t step) const;
   llvm::Expected<Tensor> input(mlir::FunctionOpInterface function, unsigned i, int64_t step,
                                int64_t microbatch);
 
@@ -56,6 +59,7 @@ private:
   std::unique_ptr<Sequences> sequences;
   int64_t batch = 0, sequence = 0, microbatches = 0;
   LossScaler scaler;
+  std::optional<TokenMask> mask; ///< of encoders
 };
 
 } // namespace meshwright::interp

@@ -125,6 +125,12 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
     return error;
   if (Error error = check("microbatches", llvm::Twine(options.microbatches), size(train::microbatchesAttr)))
     return error;
+  auto share = module->getAttrOfType<FloatAttr>(train::maskedShareAttr);
+  if (Error error = check("mlm", optionText(options.maskedShare),
+                          share ? optionText(Probability{share.getValueAsDouble()}) : "nothing"))
+    return error;
+  if (Error error = check("mask-id", optionText(options.maskToken), size(train::maskTokenAttr)))
+    return error;
   if (*phase >= Phase::step) {
     auto optimizer = module->getAttrOfType<StringAttr>(train::optimizerAttr);
     if (Error error = check("optimizer", optionText(options.optimizer),
@@ -203,6 +209,8 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
   model.auxLoss = options.auxLoss;
   model.auxLossFactor = options.auxLossCoef.value;
   model.auxScope = options.auxScope;
+  if (options.maskedShare.value)
+    model.masked = {*options.maskedShare.value, options.maskToken.value.value_or(-1)};
   if (model.batch == 0)
     model.batch = dist::batchParts(options.mesh) * options.microbatches;
   FailureOr<OwningOpRef<ModuleOp>> module = importHuggingFace(options.model, model, context);

@@ -25,6 +25,10 @@ static std::string unlessMoments(const CompileOptions &o) {
              : "--optimizer " + optionText(o.optimizer) + " keeps no moments; leave it out";
 }
 
+static std::string unlessMasked(const CompileOptions &o) {
+  return o.maskedShare.value ? "" : "without --mlm no token is masked; give it, or leave it out";
+}
+
 static std::string unlessOnlyBudget(const CompileOptions &o) {
   return o.remat.budget.text.empty() ? ""
                                      : "--remat " + optionText(o.remat) +

@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "meshwright/OptionValues.h"
 
-#include "llvm/Support/FormatVariadic.h"
+#include "llvm/ADT/StringExtras.h"
 
+#include <charconv>
 #include <cmath>
 
 using llvm::createStringError;
@@ -43,7 +44,23 @@ Error parseOption(StringRef text, Probability &probability) {
 }
 
 std::string optionText(const Probability &probability) {
-  return probability.value ? llvm::formatv("{0}", *probability.value).str() : "";
+  // All digits, so that what differs is written differently.
+  char text[32] = "";
+  if (probability.value)
+    *std::to_chars(std::begin(text), std::end(text) - 1, *probability.value).ptr = 0;
+  return text;
+}
+
+Error parseOption(StringRef text, TokenNumber &token) {
+  int64_t value = 0;
+  if (text.getAsInteger(10, value) || value < 0)
+    return createStringError("'" + text + "' must be the number of a token, from 0 on");
+  token.value = value;
+  return Error::success();
+}
+
+std::string optionText(const TokenNumber &token) {
+  return token.value ? std::to_string(*token.value) : "";
 }
 
 Error parseOption(StringRef text, LayerNumbers &layers) {

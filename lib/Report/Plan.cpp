@@ -83,6 +83,10 @@ llvm::Error PlanBuilder::addModel() {
       return missing(name);
     *number = *size;
   }
+  if (auto share = module->getAttrOfType<FloatAttr>(train::maskedShareAttr)) {
+    plan.maskedShare = share.getValueAsDouble();
+    plan.maskToken = train::moduleSize(module, train::maskTokenAttr);
+  }
   plan.target = exec::targetOf(programs.front()).getName().str();
   std::string precision = text(train::precisionAttr);
   plan.precision = precision.empty() ? "f32" : precision;

@@ -88,10 +88,15 @@ LogicalResult Narrower::convert(RepeatOp repeat) {
 
 LogicalResult Narrower::convert(Operation *op) {
   auto precision = dyn_cast<PrecisionOpInterface>(op);
+  // Scalars take no memory: what is computed of them alone is not rounded, such as a weighed loss.
+  auto isScalar = [](Type type) { return cast<RankedTensorType>(type).getRank() == 0; };
+  bool ofScalars =
+      llvm::all_of(op->getOperandTypes(), isScalar) && llvm::all_of(op->getResultTypes(), isScalar);
+  FloatType otherwise = ofScalars ? cast<FloatType>(atLeastF32(narrow)) : narrow;
   for (OpOperand &operand : op->getOpOperands())
     if (floatOf(operand.get()))
-      want(operand,
-           precision ? precision.getOperandPrecision(operand.getOperandNumber(), narrow) : narrow);
+      want(operand, precision ? precision.getOperandPrecision(operand.getOperandNumber(), narrow)
+                              : otherwise);
   auto inferring = dyn_cast<InferTypeOpInterface>(op);
   if (inferring) {
     SmallVector<Type> types;

@@ -51,7 +51,7 @@ def TrainMixedPrecision : PhasePass<"train-mixed-precision", "step"> {
     every op computes in f32 at least and rounds its results once (norms, softmax, sums
     inside matrix products, the loss), see the dialect. An op that needs another type says
     so by `PrecisionOpInterface` (the tables of rotary positions stay f32), and the pass
-    inserts a cast for each operand of another type. It runs before differentiation, so
+    inserts a cast for each operand of another type. Scalars of scalars stay f32. It runs before differentiation, so
     that gradients of activations have the types of the activations.
 
     Gradients of parameters have the type `grad-dtype`, f32 or bf16, in which they are
@@ -143,7 +143,8 @@ def TrainVerify : PhasePass<"train-verify", "step"> {
   let description = [{
     The verifier of the floor: `@step` and `@eval` exist and name their inputs and outputs,
     `@step` writes every parameter, `@eval` writes no variable, repeats have a `train.role`,
-    all layers or none have a `train.chunk`, and no op belongs to another floor.
+    all layers or none have a `train.chunk`, what masks tokens is a share and a token whose
+    targets `@step` counts, and no op belongs to another floor.
   }];
 }
 

@@ -78,6 +78,23 @@ static LogicalResult checkSizes(ModuleOp module, func::FuncOp step) {
   return failure(result.wasInterrupted());
 }
 
+/// What the runtime masks tokens by, against the program that is to count them.
+static LogicalResult checkMasks(ModuleOp module, func::FuncOp step) {
+  Attribute share = module->getAttr(maskedShareAttr), token = module->getAttr(maskTokenAttr);
+  if (!share && !token)
+    return success();
+  auto probability = dyn_cast_if_present<FloatAttr>(share);
+  if (!probability || !(probability.getValueAsDouble() > 0 && probability.getValueAsDouble() < 1))
+    return module.emitError() << maskedShareAttr << " must be a number above 0 and below 1";
+  std::optional<int64_t> number = moduleSize(module, maskTokenAttr);
+  if (!number || *number < 0 || *number >= moduleSize(module, vocabularyAttr).value_or(INT64_MAX))
+    return module.emitError() << maskTokenAttr << " must be a token of the vocabulary ("
+                              << vocabularyAttr << ")";
+  if (!inputNamed(step, "target_weight"))
+    return step.emitError() << "has no input target_weight, but the module has " << maskedShareAttr;
+  return success();
+}
+
 /// A state goes wherever its parameter goes, element by element.
 static LogicalResult checkState(VariableOp state) {
   std::optional<StringRef> owner = state.getOf();
@@ -133,7 +150,8 @@ struct TrainVerify : train::impl::TrainVerifyBase<TrainVerify> {
                             eval = programNamed(module, "eval");
     if (failed(step) || failed(eval))
       return signalPassFailure();
-    if (failed(checkSizes(module, *step)) || failed(checkRoles(module)))
+    if (failed(checkSizes(module, *step)) || failed(checkMasks(module, *step)) ||
+        failed(checkRoles(module)))
       return signalPassFailure();
     for (auto variable : module.getOps<VariableOp>())
       if (failed(checkState(variable)))

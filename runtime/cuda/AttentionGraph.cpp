@@ -170,6 +170,8 @@ struct AttentionGraph::Plan {
     // Visible from key + bound > query on, as here.
     if (s.window)
       result.set_diagonal_band_left_bound(int(s.window));
+    if (s.window && !s.causal)
+      result.set_diagonal_band_right_bound(int(s.window - 1));
     return result;
   }
   void addForward() {

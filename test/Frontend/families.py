@@ -26,7 +26,7 @@ import generate
 import golden
 import loads
 from harness import Golden, call, compile, flags, fresh
-from random_configs import FAMILIES, random_config
+from random_configs import FAMILIES, random_config, task_of
 
 STRATEGIES = {"tensor": "tensor=2+sequence-parallel", "zero3": "data=2+zero=3", "pipe": "pipe=2/2"}
 
@@ -79,7 +79,8 @@ def try_seed(family, seed):
     pick = random.Random(f"{family} {seed}").choice
     name = f"{family}-{seed}"
     # With this eps AdamW does not make whole steps of gradients that are but rounding errors.
-    spec = {"config": random_config(pick, family), "run": {"batch": 4, "seq": pick([8, 16, 33, 48]), "eps": 1e-4},
+    config = random_config(pick, family)
+    spec = {"config": config, "run": {"batch": 4, "seq": pick([8, 16, 33, 48]), "eps": 1e-4, **task_of(config)},
             "saved": family != "minicpm" and pick([True, False])}  # As transformers writes it, with every key.
     try:
         with contextlib.redirect_stdout(io.StringIO()):

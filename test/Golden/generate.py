@@ -25,8 +25,10 @@ import numpy as np
 import torch
 import transformers.utils
 from safetensors.torch import load_file, save_file
-from transformers import AutoConfig, AutoModelForCausalLM, GraniteConfig
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM, GraniteConfig
 from transformers.models.mixtral.modeling_mixtral import load_balancing_loss_func
+
+from masks import masked
 
 FLOAT32 = torch.float32
 # Modules ask for float32 by these names when they run.
@@ -62,10 +64,14 @@ def make_model(config_path):
     config._attn_implementation = "eager"  # the only one with soft caps
     config._experts_implementation = "eager"  # others have no float64
     config.dtype = None
-    model = AutoModelForCausalLM.from_config(config)
+    model = class_of(config).from_config(config)
     for name, value in [*model.named_parameters(), *model.named_buffers()]:
         assert value.dtype in (torch.double, torch.int64, torch.bool), name
     return model
+
+
+def class_of(config):
+    return AutoModelForMaskedLM if config.model_type in ("bert", "roberta", "modernbert") else AutoModelForCausalLM
 
 
 def as_saved(model, values):
@@ -112,9 +118,26 @@ def tokens_of(run, directory):
     return np.frombuffer((directory / run["data"]).read_bytes(), dtype=kind).astype(np.int64)
 
 
-def train(model, run, data):
+def batch_of(run, data, step, vocabulary):
+    """Tokens and targets of a step: targets are the next tokens, or those that are masked (docs/models.md)."""
     batch, seq = run["batch"], run["seq"]
-    sequences = (len(data) - 1) // seq
+    starts = [(step * batch + i) % ((len(data) - 1) // seq) * seq for i in range(batch)]
+    x = np.stack([data[start:start + seq] for start in starts])
+    if "mlm" not in run:
+        return torch.tensor(x), torch.tensor(np.stack([data[start + 1:start + seq + 1] for start in starts]))
+    x, y = map(torch.tensor, masked(x.tolist(), run["mlm"], run["mask_id"], vocabulary, step))
+    return x, y.masked_fill(y < 0, -100)
+
+
+def output_of(model, x):
+    keys = {} if class_of(model.config) is AutoModelForMaskedLM else {"use_cache": False}
+    if model.config.model_type == "roberta":  # Left to itself it skips those of padding tokens.
+        first = model.config.pad_token_id + 1
+        keys["position_ids"] = torch.arange(first, first + x.shape[1]).expand_as(x)
+    return model(input_ids=x, **keys)
+
+
+def train(model, run, data):
     decay = [p for p in model.parameters() if p.dim() >= 2]
     plain = [p for p in model.parameters() if p.dim() < 2]
     optimizer = torch.optim.AdamW(
@@ -123,10 +146,8 @@ def train(model, run, data):
     losses, norms, first = [], [], None
     model.train()
     for step in range(run["steps"]):
-        rows = [(step * batch + i) % sequences for i in range(batch)]
-        x = torch.tensor(np.stack([data[r * seq:r * seq + seq] for r in rows]))
-        y = torch.tensor(np.stack([data[r * seq + 1:r * seq + seq + 1] for r in rows]))
-        output = model(input_ids=x, use_cache=False)
+        x, y = batch_of(run, data, step, model.config.vocab_size)
+        output = output_of(model, x)
         assert output.logits.dtype == torch.double
         loss = torch.nn.functional.cross_entropy(output.logits.flatten(0, 1), y.flatten())
         if getattr(model.config, "output_router_logits", False):
@@ -134,7 +155,7 @@ def train(model, run, data):
         optimizer.zero_grad()
         loss.backward()
         if first is None:
-            first = {n: p.grad.clone() for n, p in model.named_parameters()}
+            first = {n: torch.zeros_like(p) if p.grad is None else p.grad.clone() for n, p in model.named_parameters()}
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), run["grad_clip"])
         optimizer.step()
         losses.append(loss.item())

@@ -10,11 +10,8 @@ import pathlib
 import subprocess
 import sys
 
-import numpy as np
-
 import generate
 import torch
-from transformers import AutoModelForCausalLM
 
 
 def call(*command):
@@ -31,23 +28,23 @@ def load(name, work):
     run = json.loads((directory / "golden.json").read_text())["run"]
     program, metrics = work / "train", work / "metrics.jsonl"
     metrics.unlink(missing_ok=True)
-    call("meshwright", "compile", directory / "config.json", "-o", program, "--batch", run["batch"], "--seq", run["seq"])
+    sizes = [word for key in ("batch", "seq", "mlm", "mask_id") if key in run
+             for word in ("--" + key.replace("_", "-"), run[key])]
+    call("meshwright", "compile", directory / "config.json", "-o", program, *sizes)
     data = ["--data", generate.OUT / run["data"], "--tokens", run["tokens"], "--lr", run["lr"]]
     call(program, *data, "--steps", 5, "--save", work / "saved", "--init", directory / "model.safetensors")
     call(program, *data, "--steps", 6, "--metrics", metrics, "--init", directory / "model.safetensors")
     torch.float = torch.float32 = generate.FLOAT32  # that of files
     saved = work / "saved" / "latest"
-    model, info = AutoModelForCausalLM.from_pretrained(
-        saved, config=generate.read_config(saved), output_loading_info=True, dtype=torch.double, attn_implementation="eager", experts_implementation="eager")
+    model, info = generate.class_of(generate.read_config(saved)).from_pretrained(
+        saved, config=generate.read_config(saved), output_loading_info=True, dtype=torch.double, attn_implementation="eager",
+        experts_implementation="eager")
     torch.float = torch.float32 = torch.double
     faults = {what: names for what, names in info.items() if names}
     tokens = generate.tokens_of(run, directory.parent)
-    batch, seq = run["batch"], run["seq"]
-    rows = [(5 * batch + i) % ((len(tokens) - 1) // seq) for i in range(batch)]
-    x = torch.tensor(np.stack([tokens[r * seq:r * seq + seq] for r in rows]))
-    y = torch.tensor(np.stack([tokens[r * seq + 1:r * seq + seq + 1] for r in rows]))
+    x, y = generate.batch_of(run, tokens, 5, model.config.vocab_size)
     with torch.no_grad():
-        loss = torch.nn.functional.cross_entropy(model(input_ids=x, use_cache=False).logits.flatten(0, 1), y.flatten()).item()
+        loss = torch.nn.functional.cross_entropy(generate.output_of(model, x).logits.flatten(0, 1), y.flatten()).item()
     error = abs(loss / losses(metrics)[5] - 1)
     print(f"{name}: loss {error:.1e}", faults or "", flush=True)
     return not faults and error < 1e-6

@@ -9,11 +9,13 @@
 #include "common/data/LossScaler.h"
 #include "common/data/MappedFile.h"
 #include "common/data/TokenFile.h"
+#include "common/data/TokenMask.h"
 #include "common/monitor/Error.h"
 
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <numeric>
 #include <set>
 
 using namespace meshwright;
@@ -138,6 +140,46 @@ TEST(TokenFile, RefusesOtherFormats) {
   EXPECT_EQ(said(bytesOf(bases), "u16", 50257), "");
   EXPECT_EQ(said(std::string(400, '\0'), "u16"), "");
   EXPECT_EQ(said(u32.substr(0, 64), "u16"), "");
+}
+
+/// As test/Golden/philox.py and docs/models.md have it.
+TEST(TokenMask, HidesChosenTokens) {
+  std::vector<int32_t> tokens(12), targets(12);
+  std::iota(tokens.begin(), tokens.end(), 50);
+  TokenMask mask(0.5, /*maskToken=*/3, /*vocabulary=*/100);
+  mask.apply({7, 5}, /*sequence=*/2, 12, tokens.data(), targets.data());
+  EXPECT_THAT(tokens, testing::ElementsAre(50, 51, 52, 45, 54, 55, 3, 57, 3, 3, 91, 61));
+  EXPECT_THAT(targets, testing::ElementsAre(-1, -1, -1, 53, -1, -1, 56, -1, 58, 59, 60, -1));
+  EXPECT_EQ(mask.count({7, 5}, 2, 1, 12), 5);
+}
+
+/// Shares of many tokens, and that each step, sequence and stream has a choice of its own.
+TEST(TokenMask, ChoosesTheShare) {
+  constexpr int64_t length = 100000;
+  std::set<std::vector<int32_t>> different;
+  for (auto [step, sequence, evaluates] : {std::tuple(0, 0, false), {1, 0, false}, {0, 1, false}, {0, 0, true}}) {
+    std::vector<int32_t> tokens(length, 500), targets(length);
+    TokenMask mask(0.15, 3, 1000, evaluates);
+    std::array<uint32_t, 2> key = {1, uint32_t(step)};
+    mask.apply(key, sequence, length, tokens.data(), targets.data());
+    int64_t chosen = 0, masked = 0, kept = 0, low = 0;
+    for (int64_t i = 0; i < length; ++i) {
+      ASSERT_EQ(targets[i] == noTarget && tokens[i] != 500, false) << i;
+      if (targets[i] == noTarget)
+        continue;
+      ++chosen;
+      masked += tokens[i] == 3;
+      kept += tokens[i] == 500;
+      low += tokens[i] != 3 && tokens[i] < 500;
+    }
+    EXPECT_EQ(mask.count(key, sequence, 1, length), chosen);
+    EXPECT_NEAR(double(chosen) / length, 0.15, 0.005);
+    EXPECT_NEAR(double(masked) / double(chosen), 0.8, 0.02);
+    EXPECT_NEAR(double(kept) / double(chosen), 0.1, 0.02);
+    EXPECT_NEAR(double(low) / double(chosen), 0.05, 0.01);
+    different.insert(targets);
+  }
+  EXPECT_EQ(different.size(), 4u);
 }
 
 TEST(LossScaler, HalvesAfterOverflowsAndDoublesAfterGoodSteps) {

@@ -16,8 +16,10 @@
 #include "meshwright/runtime/Normal.h"
 
 #include <cmath>
+#include <cstring>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <numeric>
 #include <set>
 
 using namespace meshwright;
@@ -402,7 +404,7 @@ TEST(Weights, RefusesQuantizedFiles) {
     }
   };
   EXPECT_EQ(read({{"q.weight", "F32", 4}, {"k.weight_scale", "F32", 4}}), "");
-  for (const char *prefix : {"model.", "transformer.", "gpt_neox.", "biogpt."})
+  for (const char *prefix : {"model.", "transformer.", "gpt_neox.", "biogpt.", "bert.", "roberta."})
     EXPECT_EQ(read({{prefix + std::string("q.weight"), "F32", 4}}), "");
   EXPECT_THAT(read({{"q.weight", "F8_E4M3", 1}, {"q.weight_scale_inv", "F32", 4}}),
               HasSubstr("tensor q.weight is quantized (of type F8_E4M3), which is not read"));
@@ -411,6 +413,23 @@ TEST(Weights, RefusesQuantizedFiles) {
               HasSubstr("tensor q.weight is quantized (with q.weight_scale_inv)"));
   EXPECT_THAT(read({{"q.qweight", "I32", 4}}), HasSubstr("quantized (with q.qweight)"));
   EXPECT_THAT(read({{"k.qweight", "I32", 4}}), HasSubstr("has no tensor q.weight"));
+}
+
+TEST(Weights, ReadsOldNamesOfNorms) {
+  TemporaryDirectory scratch;
+  std::vector<float> values(12);
+  std::iota(values.begin(), values.end(), 1.0f);
+  for (auto [old, present] : {std::pair("gamma", "weight"), {"beta", "bias"}}) {
+    std::string file = scratch.path(old);
+    SafeTensorsWriter writer(file, {{std::string("bert.x.LayerNorm.") + old, {4, 3}}});
+    writer.write(values.data(), 12);
+    writer.finish();
+    Json storage = {{"tensor", std::string("x.LayerNorm.") + present}};
+    Plan plan = Plan::parse(planText({4, 3}, {4, 3}, {Json::array(), Json::array()}, false, storage).dump());
+    alignas(64) char arena[4096] = {};
+    EXPECT_EQ(readWeights({plan, 0, arena, 1}, WeightKind::Parameters, file, "--init"), "");
+    EXPECT_EQ(0, std::memcmp(arena + plan.variables[0].offset, values.data(), 48));
+  }
 }
 
 /// Of each 12 rows of the file the variable has 4 from the fourth on, those with even numbers first.

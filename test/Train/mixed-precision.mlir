@@ -100,3 +100,20 @@ module {
     return %loss : tensor<f32>
   }
 }
+
+// -----
+
+// What a loss is multiplied by is not rounded, nor is their product.
+// CHECK: %[[LOSS:.*]], %{{.*}} = train.cross_entropy %{{.*}}, %arg1 scale 1.000000e+00 :
+// CHECK-NEXT: %[[WEIGHED:.*]] = train.mul %[[LOSS]], %arg2 : (tensor<f32>, tensor<f32>) -> tensor<f32>
+// CHECK-NEXT: return %[[WEIGHED]] : tensor<f32>
+module {
+  train.variable @w : tensor<8x4xf32> init <"normal", 0.02>
+  func.func @loss(%x: tensor<2x4xf32>, %targets: tensor<2xi32>, %weight: tensor<f32>) -> tensor<f32> {
+    %w = train.get @w : tensor<8x4xf32>
+    %logits = train.linear %x, %w : (tensor<2x4xf32>, tensor<8x4xf32>) -> tensor<2x8xf32>
+    %loss, %lse = train.cross_entropy %logits, %targets scale 1.0 : (tensor<2x8xf32>, tensor<2xi32>) -> (tensor<f32>, tensor<2xf32>)
+    %weighed = train.mul %loss, %weight : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    return %weighed : tensor<f32>
+  }
+}

@@ -130,3 +130,39 @@ module {
     return
   }
 }
+
+// -----
+
+// expected-error @+1 {{train.masked_share must be a number above 0 and below 1}}
+module attributes {train.masked_share = 1.5 : f64, train.mask_token = 3 : i64} {
+  func.func @step() {
+    return
+  }
+  func.func @eval() {
+    return
+  }
+}
+
+// -----
+
+// expected-error @+1 {{train.mask_token must be a token of the vocabulary (train.vocabulary)}}
+module attributes {train.masked_share = 0.15 : f64, train.mask_token = 100 : i64, train.vocabulary = 100 : i64} {
+  func.func @step() {
+    return
+  }
+  func.func @eval() {
+    return
+  }
+}
+
+// -----
+
+module attributes {train.masked_share = 0.15 : f64, train.mask_token = 3 : i64, train.vocabulary = 100 : i64} {
+  // expected-error @+1 {{has no input target_weight, but the module has train.masked_share}}
+  func.func @step() {
+    return
+  }
+  func.func @eval() {
+    return
+  }
+}

@@ -16,7 +16,8 @@ int main(int argc, char **argv) {
   cl::opt<std::string> model(cl::Positional, cl::Required, cl::desc("config.json"));
   cl::opt<int64_t> batch("batch", cl::init(1)), sequence("seq", cl::Required),
       microbatches("microbatches", cl::init(1));
-  cl::opt<double> dropout("dropout", cl::init(-1));
+  cl::opt<double> dropout("dropout", cl::init(-1)), masked("mlm", cl::init(0));
+  cl::opt<int64_t> maskToken("mask-id", cl::init(-1));
   cl::ParseCommandLineOptions(argc, argv, "Prints a model's training graph\n");
 
   mlir::MLIRContext context;
@@ -28,6 +29,8 @@ int main(int argc, char **argv) {
   options.microbatches = microbatches;
   if (dropout.getNumOccurrences())
     options.dropout = dropout;
+  if (masked.getNumOccurrences())
+    options.masked = {masked, maskToken};
   auto module = meshwright::importHuggingFace(model, options, context);
   if (failed(module))
     return 1;

@@ -133,7 +133,7 @@ void mw_grouped_matmul_grad(MwContext *context, int64_t rows, int64_t m, int64_t
 ///   out, dout: [batch, queries, heads, valueDim]
 ///   lse:       [batch, heads, queries], log of the sum of exponentials
 /// Key t is visible to query s when (causal == 0 or t <= s) and
-/// (window == 0 or s - t < window). Where the queries are a part of a longer sequence,
+/// (window == 0 or |s - t| < window). Where the queries are a part of a longer sequence,
 /// s is a position in that: the first query's is *queryOffset.
 typedef struct MwAttention {
   int64_t batch, queries, keys, heads, kvHeads, headDim;

@@ -258,6 +258,8 @@ struct Header {
   string model, config, target, precision, gradDtype, optimizer;
   List<MeshAxis> mesh;
   int64_t batch = 0, sequence = 0, microbatches = 1, vocabulary = 0, maxPositions = 0;
+  optional<double> maskedShare; ///< of tokens, which the model is to predict
+  optional<int64_t> maskToken;
   double flops = 0, recomputedFlops = 0;
   MESHWRIGHT_FIELDS(v("version", self.version); v(hashKey, self.hash); v("model", self.model);
                     v("config", self.config); v("target", self.target);
@@ -265,6 +267,7 @@ struct Header {
                     v("optimizer", self.optimizer); v("mesh", self.mesh); v("batch", self.batch);
                     v("sequence", self.sequence); v("microbatches", self.microbatches);
                     v("vocabulary", self.vocabulary); v("max_positions", self.maxPositions);
+                    v("masked_share", self.maskedShare); v("mask_token", self.maskToken);
                     v("flops", self.flops); v("recomputed_flops", self.recomputedFlops);)
 };
 

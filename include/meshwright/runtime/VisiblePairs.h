@@ -15,9 +15,10 @@ namespace meshwright {
 inline double visiblePairs(int64_t queries, int64_t keys, bool causal, int64_t window) {
   double pairs = 0;
   for (int64_t query = 0; query < queries; ++query) {
-    int64_t end = causal ? std::min(query + 1, keys) : keys;
+    // Without `causal` the window is on both sides.
+    int64_t end = causal ? query + 1 : window ? query + window : keys;
     int64_t begin = window ? std::max<int64_t>(0, query - window + 1) : 0;
-    pairs += double(std::max<int64_t>(0, end - begin));
+    pairs += double(std::max<int64_t>(0, std::min(end, keys) - begin));
   }
   return pairs;
 }

@@ -372,10 +372,13 @@ void AttentionEmitter::emitKeyGradients(const std::string &name, const TileNeeds
   }
 
   // The queries that see any of the keys, for one head after the other.
-  Value low = constant(0), high = constant(sizes.queries);
   Value begin = shape.queryOffset ? sub(first, queryOffset) : first;
-  if (sizes.causal)
-    low = divide(shape.queryOffset ? larger(low, begin) : begin, of.columns);
+  Value low = sizes.causal ? begin : constant(0), high = constant(sizes.queries);
+  if (isTwoSided())
+    low = larger(low, sub(begin, constant(sizes.window - 1)));
+  else if (sizes.causal && shape.queryOffset)
+    low = larger(constant(0), low);
+  low = divide(low, of.columns);
   if (sizes.window)
     high = smaller(high, add(begin, constant(of.rows - 1 + sizes.window)));
   if (sizes.window && shape.queryOffset)

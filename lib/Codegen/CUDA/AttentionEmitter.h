@@ -68,6 +68,8 @@ private:
                         bool ofValues);
   void emitSinkGradients(const std::string &name);
 
+  /// Whether the window hides keys on both sides.
+  bool isTwoSided() const { return sizes.window && !sizes.causal; }
   /// Tiles of keys that queries [first, first + rows) see.
   std::pair<mlir::Value, mlir::Value> visibleKeys(const TileSizes &sizes);
   /// A tile's scores with `hidden` where no key is seen. Its rows begin with `first`, its columns

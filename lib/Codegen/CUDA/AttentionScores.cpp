@@ -23,6 +23,8 @@ std::pair<Value, Value> AttentionEmitter::visibleKeys(const TileSizes &of) {
     high = smaller(high, add(query, constant(of.rows)));
   if (sizes.window)
     low = larger(low, sub(query, constant(sizes.window - 1)));
+  if (isTwoSided())
+    high = smaller(high, add(query, constant(of.rows - 1 + sizes.window)));
   return {divide(low, of.columns), divide(add(high, constant(of.columns - 1)), of.columns)};
 }
 
@@ -45,6 +47,8 @@ Values AttentionEmitter::hide(Values scores, double hidden, Value column, const 
   if (sizes.window)
     some =
         either(some, less(add(key, constant(sizes.window - 1)), add(query, constant(queries - 1))));
+  if (isTwoSided())
+    some = either(some, less(add(query, constant(sizes.window - 1)), add(key, constant(keys - 1))));
 
   return changed(some, scores, [&] {
     // How far the thread's first query is beyond its first key, and how many columns there are from
@@ -52,8 +56,9 @@ Values AttentionEmitter::hide(Values scores, double hidden, Value column, const 
     // of each row, known before the walk, would take registers throughout it.
     Value ahead = aheadOf(column, rowsAreKeys);
     Value left = narrow(sub(constant(length), add(column, tiles->columnOf(0))));
-    // A window wider than there are queries hides nothing.
+    // A window wider than there are queries, or behind them keys, hides nothing.
     int64_t window = std::min(sizes.window, sizes.globalQueries);
+    int64_t behind = std::min(sizes.window, sizes.keys);
     Values shown(scores);
     for (auto [i, score] : llvm::enumerate(shown)) {
       int64_t c = tiles->columnOffset(i % tiles->columnCount());
@@ -66,6 +71,8 @@ Values AttentionEmitter::hide(Values scores, double hidden, Value column, const 
         seen = both(seen, less(word(uint32_t(-1 - further)), ahead));
       if (sizes.window)
         seen = both(seen, less(ahead, word(uint32_t(window - further))));
+      if (isTwoSided())
+        seen = both(seen, less(word(uint32_t(-behind - further)), ahead));
       score = select(seen, score, number(hidden));
     }
     return shown;

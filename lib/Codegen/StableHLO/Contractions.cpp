@@ -153,6 +153,8 @@ public:
     if (window) {
       Value far = b.splat(b.typeOf(query), double(window));
       x = b.select(b.compare(b.sub(query, key), far, "LT", "SIGNED"), x, hidden);
+      if (!causal)
+        x = b.select(b.compare(b.sub(key, query), far, "LT", "SIGNED"), x, hidden);
     }
     return x;
   }

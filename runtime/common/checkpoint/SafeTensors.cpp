@@ -70,6 +70,15 @@ SafeTensorsReader::SafeTensorsReader(const std::string &path, const std::string 
   checksum = header.checksum;
 }
 
+/// What files of bert's first years call gamma and beta.
+static std::string presentName(const std::string &name) {
+  for (auto [old, present] : {std::pair("LayerNorm.gamma", "weight"), {"LayerNorm.beta", "bias"}})
+    if (size_t dot = name.rfind('.'), begin = name.rfind(old);
+        begin != std::string::npos && begin + std::strlen(old) == name.size())
+      return name.substr(0, dot + 1) + present;
+  return name;
+}
+
 void SafeTensorsReader::openIndex() {
   std::string prefix = flag + " " + name + ": ";
   MappedFile index(name, flag);
@@ -90,7 +99,7 @@ void SafeTensorsReader::openIndex() {
     if (found == shards.end())
       found = shards.emplace(shard, openFile(directory / shard, prefix + "shard")).first;
     const Header &header = found->second;
-    if (auto entry = header.tensors.find(tensor); entry != header.tensors.end())
+    if (auto entry = header.tensors.find(presentName(tensor)); entry != header.tensors.end())
       tensors.insert(*entry);
     else if (auto other = header.others.find(tensor); other != header.others.end())
       others.insert(*other);
@@ -216,8 +225,8 @@ SafeTensorsReader::Header SafeTensorsReader::openFile(const std::string &path,
     if (checksum.empty() != result.checksum.empty())
       fail(prefix, "tensor ", name, " has no checksum, but the file has one: write it again");
     if (type)
-      result.tensors[name] = {*type,          sizes,    file.data() + 8 + headerBytes + begin,
-                              int64_t(bytes), checksum, &file};
+      result.tensors[presentName(name)] = {
+          *type, sizes, file.data() + 8 + headerBytes + begin, int64_t(bytes), checksum, &file};
     else
       result.others[name] = dtype.get<std::string>();
   }
@@ -237,7 +246,8 @@ void SafeTensorsReader::verify(const Tensor &tensor, const std::string &name) co
 }
 
 /// What names of tensors begin with where a file holds more than the base model.
-static constexpr const char *modelPrefixes[] = {"transformer.", "model.", "gpt_neox.", "biogpt."};
+static constexpr const char *modelPrefixes[] = {"transformer.", "model.", "gpt_neox.",
+                                                "biogpt.",      "bert.",  "roberta."};
 
 std::string meshwright::withoutModelPrefix(const std::string &name) {
   for (const char *prefix : modelPrefixes)

@@ -21,9 +21,6 @@
 
 using namespace meshwright;
 
-// An id that is no row of any table and no column of any logits: it adds no loss.
-static constexpr int32_t noTarget = -1;
-
 Trainer::Trainer(MwContext &context, const Options &options)
     : context(context), plan(context.plan), options(options),
       data(options.data, "--data", options.tokens) {
@@ -45,6 +42,10 @@ Trainer::Trainer(MwContext &context, const Options &options)
   if (!options.dump.empty())
     checkDump();
   order = std::make_unique<DataOrder>(sequences, state.shuffle, uint64_t(state.seed));
+  if (plan.maskedShare) {
+    trainingMask.emplace(*plan.maskedShare, *plan.maskToken, plan.vocabulary);
+    evaluationMask.emplace(*plan.maskedShare, *plan.maskToken, plan.vocabulary, true);
+  }
   if (isRoot())
     checkOutputs();
   arena = makeArena(context);
@@ -204,19 +205,25 @@ float Trainer::output(const char *name) const {
 /// rank d of D has the d-th contiguous batch / D, its microbatches one after the
 /// other. Sequences from `end` on have no targets, so that they count for nothing.
 void Trainer::fillTokens(const TokenFile &file, const DataOrder &order, int64_t position,
-                         int64_t end) {
+                         std::optional<int64_t> step, int64_t end) {
   std::vector<int64_t> coordinates = plan.coordinates(context.rank());
   int64_t count = plan.batch / plan.axesSize(plan.dataAxes);
   int64_t first = plan.axesIndex(plan.dataAxes, coordinates) * count;
   int32_t *tokens = input<int32_t>("tokens"), *targets = input<int32_t>("targets");
   int32_t *ids = input<int32_t>("sequence_ids");
   std::vector<int32_t> unused(tokens && targets ? 0 : size_t(plan.sequence));
+  const std::optional<TokenMask> &mask = step ? trainingMask : evaluationMask;
+  std::array<uint32_t, 2> key = {uint32_t(state.seed), uint32_t(step.value_or(0))};
+  // An evaluation's choices do not depend on the batch, a step's not on where it is in the data.
+  int64_t base = step ? 0 : position;
   for (int64_t i = 0; i < count; ++i) {
     // Programs need not take both.
     int32_t *inputs = tokens ? tokens + i * plan.sequence : unused.data();
     int32_t *wanted = targets ? targets + i * plan.sequence : unused.data();
     if (position + first + i < end) {
       file.read(order.at(position + first + i), plan.sequence, plan.vocabulary, inputs, wanted);
+      if (mask)
+        mask->apply(key, base + first + i, plan.sequence, inputs, wanted);
     } else {
       std::fill_n(inputs, plan.sequence, 0);
       std::fill_n(wanted, plan.sequence, noTarget);
@@ -224,6 +231,15 @@ void Trainer::fillTokens(const TokenFile &file, const DataOrder &order, int64_t 
     if (ids)
       ids[i] = int32_t(first + i);
   }
+  // The program divides by all targets itself unless it asks for their weight.
+  countedTargets = plan.batch * plan.sequence;
+  if (!plan.inputNames.count("target_weight"))
+    return;
+  int64_t sequences = std::min(plan.batch, end - position);
+  countedTargets =
+      mask ? mask->count(key, base, sequences, plan.sequence) : sequences * plan.sequence;
+  if (float *weight = input<float>("target_weight"))
+    *weight = countedTargets ? float(1.0 / double(countedTargets)) : 0.0f;
 }
 
 void Trainer::fillScalars(int64_t step) {
@@ -259,7 +275,7 @@ void Trainer::startStep(int64_t step) {
   ActivityScope activity(context.status, "reading data");
   attempt([&] {
     if (filled != state.position)
-      fillTokens(data, *order, state.position);
+      fillTokens(data, *order, state.position, step);
   });
 }
 
@@ -308,7 +324,7 @@ void Trainer::readAhead(int64_t step) {
   if (!context.device || step >= options.steps)
     return;
   attempt([&] {
-    fillTokens(data, *order, state.position + plan.batch);
+    fillTokens(data, *order, state.position + plan.batch, step);
     filled = state.position + plan.batch;
   });
 }
@@ -320,16 +336,20 @@ double Trainer::evaluate() {
   ActivityScope activity(context.status, "evaluating");
   DataOrder inOrder(evalData->sequences(plan.sequence), false, 0);
   double sum = 0;
+  evaluatedTargets = 0;
   for (int64_t first = 0; first < evalSequences; first += plan.batch) {
-    attempt([&] { fillTokens(*evalData, inOrder, first, evalSequences); });
+    attempt([&] { fillTokens(*evalData, inOrder, first, std::nullopt, evalSequences); });
     agree();
     upload(Plan::rangeOf(plan.inputs));
     context.run(meshwright_eval, arena->program());
     download(Plan::rangeOf(plan.outputs));
-    // The program divides by the tokens of a whole batch, also where some count for nothing.
-    sum += double(output("loss")) * double(plan.batch);
+    sum += double(output("loss")) * double(countedTargets);
+    evaluatedTargets += countedTargets;
   }
-  return sum / double(evalSequences);
+  // The other programs divide by a whole batch's targets, also where some count for nothing.
+  if (!plan.inputNames.count("target_weight"))
+    evaluatedTargets = evalSequences * plan.sequence;
+  return evaluatedTargets ? sum / double(evaluatedTargets) : 0;
 }
 
 void Trainer::evaluateOnly() {
@@ -343,7 +363,7 @@ void Trainer::evaluateOnly() {
     metrics->write(result);
   if (isRoot())
     printf("eval loss %.4f after %ld steps, over %s tokens\n", *result.evalLoss, long(state.step),
-           grouped(uint64_t(evalSequences * plan.sequence)).c_str());
+           grouped(uint64_t(evaluatedTargets)).c_str());
 }
 
 void Trainer::save() {

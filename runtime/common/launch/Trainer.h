@@ -11,6 +11,7 @@
 #include "common/data/DataOrder.h"
 #include "common/data/LossScaler.h"
 #include "common/data/TokenFile.h"
+#include "common/data/TokenMask.h"
 #include "common/launch/Options.h"
 #include "common/monitor/Metrics.h"
 #include "common/plan/Arena.h"
@@ -40,7 +41,9 @@ private:
   void resumeState();
   void loadWeights();
   void note(const std::string &message) const;
+  /// `step` numbers the choice of masked tokens; without it they are those of an evaluation.
   void fillTokens(const TokenFile &file, const DataOrder &order, int64_t position,
+                  std::optional<int64_t> step,
                   int64_t end = std::numeric_limits<int64_t>::max());
   void fillScalars(int64_t step);
   void startLossScaling();
@@ -76,8 +79,10 @@ private:
   std::string checkpoint; ///< the one to go on from, or empty
   TokenFile data;
   std::unique_ptr<DataOrder> order;
+  std::optional<TokenMask> trainingMask, evaluationMask; ///< of encoders
   std::unique_ptr<TokenFile> evalData;
   int64_t evalSequences = 0; ///< of evalData, how many an evaluation takes
+  int64_t evaluatedTargets = 0; ///< that counted in the last evaluation
   std::unique_ptr<MetricsFile> metrics;
   std::unique_ptr<OutputFile> traceFile; ///< of rank 0, with --trace
   std::unique_ptr<Arena> arena;
@@ -85,6 +90,7 @@ private:
   std::unique_ptr<SaveFolder> folder; ///< on rank 0, with --save
   int64_t firstStep = 0, savedStep = -1;
   std::string failed; ///< what an attempt on this rank failed with
+  int64_t countedTargets = 0; ///< of the batch that was filled in last, over all ranks
   int64_t filled = -1; ///< the position whose tokens the host has in the program's inputs
 };
 

@@ -339,7 +339,7 @@ static void checkInputs(const Plan &plan) {
       {"sequence_ids", {ElementType::I32, sequences}},
       {"key", {ElementType::I32, 2}}};
   for (const char *scalar : {"lr", "beta1", "beta2", "eps", "weight_decay", "grad_clip",
-                             "bias_correction1", "bias_correction2", "loss_scale"})
+                             "bias_correction1", "bias_correction2", "loss_scale", "target_weight"})
     known[scalar] = {ElementType::F32, 1};
   for (const auto &[name, port] : plan.inputs) {
     auto entry = known.find(name);
@@ -424,6 +424,10 @@ Plan Plan::parse(std::string_view json, int64_t rank) {
       plan.batch % (plan.axesSize(plan.dataAxes) * plan.microbatches) != 0)
     fail("plan: a batch of ", plan.batch, " sequences does not divide into ",
          plan.axesSize(plan.dataAxes), " data ranks of ", plan.microbatches, " microbatches");
+  if (plan.maskedShare.has_value() != plan.maskToken.has_value() ||
+      (plan.maskToken && !plan.inputNames.count("target_weight")))
+    fail("plan: \"masked_share\", \"mask_token\" and the input \"target_weight\" go together: "
+         "compile the executable again");
   checkInputs(plan);
   return plan;
 }

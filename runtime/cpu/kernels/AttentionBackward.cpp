@@ -157,8 +157,11 @@ static inline void meetTiles(const BackwardCall &call, const Mask &mask, const D
   }
   for (int64_t column = 0; column < kTile; column += kGroup) {
     // Of these queries only those can see any of the group's keys.
-    int64_t begin = mask.causal ? larger(0, key + column - mask.offset - unit.query) : 0;
-    int64_t end = groupedRows;
+    int64_t begin = 0, end = groupedRows;
+    if (mask.causal)
+      begin = larger(0, key + column - mask.offset - unit.query);
+    else if (mask.window)
+      begin = larger(0, key + column - mask.window + 1 - mask.offset - unit.query);
     if (mask.window)
       end = smaller(end, key + column + kGroup - 1 + mask.window - mask.offset - unit.query);
     if (begin >= end || key + column >= shape.keys)

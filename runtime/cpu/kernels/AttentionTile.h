@@ -108,7 +108,11 @@ struct Mask {
   bool causal;
 
   int64_t begin(int64_t query) const { return window ? larger(0, offset + query - window + 1) : 0; }
-  int64_t end(int64_t query) const { return causal ? smaller(keys, offset + query + 1) : keys; }
+  int64_t end(int64_t query) const {
+    if (causal)
+      return smaller(keys, offset + query + 1);
+    return window ? smaller(keys, offset + query + window) : keys;
+  }
 
   /// What queries [query, query + kGroup) see of keys [key, key + kTile).
   Span span(int64_t query, int64_t key) const {

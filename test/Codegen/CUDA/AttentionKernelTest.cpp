@@ -256,8 +256,11 @@ TEST(GPUAttention, SlidingWindow) {
     shape.window = window;
     check(shape);
   }
-  shape.causal = 0;
-  check(shape);
+  shape.causal = 0; // The window is on both sides.
+  for (int64_t window : {1, 7, 40})  {
+    shape.window = window;
+    check(shape);
+  }
 }
 
 /// Causal with more queries than keys, and keys that nobody sees.
@@ -384,8 +387,11 @@ TEST(GPUAttentionTensorCores, SlidingWindow) {
     shape.window = window;
     check(shape);
   }
-  shape.causal = 0;
-  check(shape);
+  shape.causal = 0; // The window is on both sides.
+  for (int64_t window : {1, 7, 70, 128}) {
+    shape.window = window;
+    check(shape);
+  }
 }
 
 TEST(GPUAttentionTensorCores, SoftCap) {

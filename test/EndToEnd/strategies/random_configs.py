@@ -386,7 +386,35 @@ def ernie4_5(d):
     return config
 
 
-FAMILIES = {"gpt2": gpt2_own, "gpt_bigcode": gpt_bigcode, "opt": opt, "biogpt": biogpt, "gptj": gptj, "gpt_neox": gpt_neox,
+# --- encoders ---------------------------------------------------------------------
+
+
+def bert(d):
+    config = dict(d.sizes(apart=False, groups=False, norm="layer_norm_eps", after=True), hidden_dropout_prob=0.0,
+                  attention_probs_dropout_prob=0.0, type_vocab_size=d.pick([1, 2, 3]), **d.padding())
+    del config["attention_dropout"]
+    return config
+
+
+def roberta(d):
+    padding = d.pick([0, 1, 5])
+    return dict(bert(d), pad_token_id=padding, max_position_embeddings=64 + padding + 1)
+
+
+def modernbert(d):
+    config = d.sizes(apart=False, groups=False, activation="hidden_activation", norm="norm_eps")
+    config |= {key: d.pick(FLAG) for key in ("norm_bias", "attention_bias", "mlp_bias", "decoder_bias", "classifier_bias",
+                                             "tie_word_embeddings")}
+    config |= {"local_attention": d.pick([2, 5, 8, 40]), "classifier_activation": d.pick(ACTIVATIONS), "embedding_dropout": 0.0,
+               "mlp_dropout": 0.0, **d.padding(), **d.pick([{}, {"global_attn_every_n_layers": d.pick([1, 2])}, d.layer_types()])}
+    rotary = by_layer_type(d, {"local_rope_theta": [50.0, 1000.0]})
+    if "rope_theta" in rotary:
+        rotary["global_rope_theta"] = rotary.pop("rope_theta")
+    return config | rotary
+
+
+ENCODERS = {"bert": bert, "roberta": roberta, "modernbert": modernbert}
+DECODERS = {"gpt2": gpt2_own, "gpt_bigcode": gpt_bigcode, "opt": opt, "biogpt": biogpt, "gptj": gptj, "gpt_neox": gpt_neox,
             "falcon": falcon, "phi": phi, "persimmon": persimmon, "starcoder2": starcoder2, "nemotron": nemotron, "llama": llama,
             "mistral": mistral, "ministral": ministral, "qwen2": qwen2, "qwen3": qwen3, "qwen2_moe": qwen2_moe,
             "qwen3_moe": qwen3_moe, "phi3": phi3, "gemma": gemma, "gemma2": gemma2, "vaultgemma": gemma2, "gemma3_text": gemma3,
@@ -395,6 +423,7 @@ FAMILIES = {"gpt2": gpt2_own, "gpt_bigcode": gpt_bigcode, "opt": opt, "biogpt": 
             "cohere2": cohere2, "helium": helium, "seed_oss": seed_oss, "arcee": llama, "ernie4_5": ernie4_5,
             "bloom": bloom, "mpt": mpt, "deepseek_v2": deepseek_v2, "deepseek_v3": deepseek_v3, "minicpm3": minicpm3,
             "mixtral": mixtral, "olmoe": olmoe}
+FAMILIES = DECODERS | ENCODERS
 LEAST_HEAD = {"cohere": 8, "phi": 8, "persimmon": 8}  # Heads are normalized about their mean: two elements would be signs.
 
 
@@ -406,6 +435,11 @@ def random_config(pick, family=None, layers=None, vocabularies=(256, 257, 300, 3
     if "init_std" not in config:
         config["initializer_range"] = 0.2
     return {"model_type": family, "vocab_size": vocabulary, **config}
+
+
+def task_of(config):
+    """The compiler's options for what the family is trained to do."""
+    return {"mlm": 0.3, "mask_id": 3} if config["model_type"] in ENCODERS else {}
 
 
 def heads_of(config):

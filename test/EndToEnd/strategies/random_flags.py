@@ -40,6 +40,7 @@ class Drawing(dict):
     def __init__(self, seed, target):
         random_ = random.Random(seed)
         self.pick, self.sample = random_.choice, random_.sample
+        self.masks = random.Random(f"masks {seed}").choice
         self.cuda = target == "cuda"
         self.run = {}
 
@@ -192,6 +193,8 @@ COMPILE = {
     # Rounded moments make differences of f32 as large as those of narrow types.
     "moments-dtype": among(None, "f32", "bf16", when=lambda d: d["optimizer"] != "sgd" and d.is_set("precision", "bf16", "fp16")),
     "dropout": among(None, 0, 0, 0.1, 0.5),
+    "mlm": lambda d: d.masks([None] * 8 + [0.15, 0.5]),
+    "mask-id": lambda d: d.masks([0, 3, 30]) if d["mlm"] else None,
     "remat": remat,
     "memory-limit": memory_limit,
     "residuals": among(None, None, None, "auto", "least", "written"),

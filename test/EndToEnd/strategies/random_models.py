@@ -15,7 +15,7 @@ import sys
 sys.path.append(sys.path[0] + "/..")
 from compare import gradient_error
 from harness import INPUTS, call, check, compile, distance, flags, fresh, ranks_of, train
-from random_configs import FAMILIES, random_config
+from random_configs import FAMILIES, random_config, task_of
 
 STEPS = 3
 
@@ -26,7 +26,7 @@ def try_seed(seed):
     json.dump(config, open("config.json", "w"))
     mesh, microbatches = pick([("", 1), ("", 3), ("data=2", 1), ("data=2", 2), ("data=3", 1), ("replica=2,data=2", 1)])
     parts = ranks_of(mesh) * microbatches
-    size = dict(batch=parts * pick([1, 2, 3]), seq=pick([1, 2, 7, 16, 33, 48]))
+    size = dict(task_of(config), batch=parts * pick([1, 2, 3]), seq=pick([1, 2, 7, 16, 33, 48]))
     data = dict(data=INPUTS / "golden/corpus.txt", tokens="u8")
     # With this eps AdamW does not make whole steps of gradients that are but rounding errors.
     run = dict(data, steps=STEPS, lr=1e-3, eps=1e-4)

@@ -30,7 +30,7 @@ import unittest.mock
 sys.path.append(sys.path[0] + "/..")
 from harness import ROOT, check, check_traffic, flags, free_port, fresh, rows
 from random_flags import check_reach, draw
-from random_configs import heads_of, random_config, set_dropout
+from random_configs import DECODERS, ENCODERS, heads_of, random_config, set_dropout
 
 # What may be refused: a line of "Not supported yet" in docs/architecture.md, and what the message says.
 DOCUMENTED = {
@@ -53,7 +53,7 @@ DOCUMENTED = {
 ALLOWED = {"f32": (1e-5, 5e-5, 2**-24), "bf16": (2e-2, 1e-1, 2**-9), "fp16": (5e-3, 5e-2, 2**-12)}
 BOUND = {"loss": 0, "grad_norm": 1, "eval_loss": 0}  # Which of the two a key has.
 # The first phase whose IR has what a flag says: it is not said again when compiling goes on from there.
-DECIDED = {"train": ("dropout", "batch", "seq", "microbatches"),
+DECIDED = {"train": ("dropout", "batch", "seq", "microbatches", "mlm", "mask-id"),
            "step": ("optimizer", "precision", "grad-dtype", "moments-dtype", "residuals", "cuts"),
            "dist": ("mesh", "zero", "sequence-parallel", "context-parallel", "tensor-2d", "data-sync", "explain-sharding"),
            "local": (),
@@ -99,7 +99,8 @@ def compile(model, output, options):
 def random_model(d):
     # Heads that context and tensor parallelism divide are rare: a few configurations more are drawn for them.
     for _ in range(50 if d["context-parallel"] == "ulysses" else 1):
-        config = random_config(d.pick, layers=d.layers, vocabularies=[31, 37, 64, 97, 257])
+        family = d.pick(list(ENCODERS if d["mlm"] else DECODERS))
+        config = random_config(d.pick, family, d.layers, vocabularies=[31, 37, 64, 97, 257])
         if heads_of(config) % (d.sizes["context"] * d.sizes["tensor"]) == 0:
             break
     set_dropout(config, 0.1 if d.chance(4) else 0.0)
@@ -196,7 +197,8 @@ def differences(have, want):
         for key in a:
             if key not in numbers and a[key] != b[key]:
                 raise Wrong(f"{key} is {a[key]}, expected {b[key]}: {a}, {b}")
-        found.append({key: abs(a[key] - b[key]) / abs(b[key]) for key in numbers})
+        # A step that masks no token has no loss.
+        found.append({key: 0 if a[key] == b[key] else abs(a[key] - b[key]) / abs(b[key]) for key in numbers})
     return found
 
 
@@ -287,7 +289,7 @@ def run_seed(seed, target):
     d = draw(seed, target)
     config = random_model(d)
     json.dump(config, open("config.json", "w"))
-    shared = ("batch", "seq", "optimizer", "precision", "grad-dtype", "moments-dtype", "dropout")
+    shared = ("batch", "seq", "optimizer", "precision", "grad-dtype", "moments-dtype", "dropout", "mlm", "mask-id")
     print(f"seed {seed}: {json.dumps(config)} {' '.join(flags(d))} -- {' '.join(flags(d.run))}", flush=True)
     compile_many(d, config)
     compile("config.json", "one", {name: d[name] for name in shared})

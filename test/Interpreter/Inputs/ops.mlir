@@ -94,6 +94,10 @@ func.func @attention_window(%q: tensor<1x6x2x2xf64>, %k: tensor<1x6x1x2xf64>, %v
   %o, %l = train.attention %q, %k, %v scale 0.7 causal {window = 3 : i64} : (tensor<1x6x2x2xf64>, tensor<1x6x1x2xf64>, tensor<1x6x1x2xf64>) -> (tensor<1x6x2x2xf64>, tensor<1x2x6xf64>)
   return %o, %l : tensor<1x6x2x2xf64>, tensor<1x2x6xf64>
 }
+func.func @attention_both_sides(%q: tensor<1x6x2x2xf64>, %k: tensor<1x7x1x2xf64>, %v: tensor<1x7x1x2xf64>) -> (tensor<1x6x2x2xf64>, tensor<1x2x6xf64>) {
+  %o, %l = train.attention %q, %k, %v scale 0.7 {window = 3 : i64} : (tensor<1x6x2x2xf64>, tensor<1x7x1x2xf64>, tensor<1x7x1x2xf64>) -> (tensor<1x6x2x2xf64>, tensor<1x2x6xf64>)
+  return %o, %l : tensor<1x6x2x2xf64>, tensor<1x2x6xf64>
+}
 func.func @attention_cap(%q: tensor<1x4x2x2xf64>, %k: tensor<1x4x1x2xf64>, %v: tensor<1x4x1x2xf64>) -> (tensor<1x4x2x2xf64>, tensor<1x2x4xf64>) {
   %o, %l = train.attention %q, %k, %v scale 0.7 causal {cap = 0.5 : f64} : (tensor<1x4x2x2xf64>, tensor<1x4x1x2xf64>, tensor<1x4x1x2xf64>) -> (tensor<1x4x2x2xf64>, tensor<1x2x4xf64>)
   return %o, %l : tensor<1x4x2x2xf64>, tensor<1x2x4xf64>

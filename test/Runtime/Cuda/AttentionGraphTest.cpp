@@ -58,7 +58,10 @@ const Shape shapes[] = {
     {"OddLengthAndWindow", 1, 41, 41, 3, 1, 24, 7, true},
     {"F16", 2, 40, 40, 4, 4, 80, 0, true, MW_F16},
     {"NoMask", 2, 32, 32, 4, 2, 64, 0, false},
-    {"WindowOnly", 2, 32, 32, 4, 2, 64, 5, false},
+    {"WindowOnBothSides", 2, 32, 32, 4, 2, 64, 5, false},
+    {"OddLengthAndWindowOnBothSides", 1, 41, 41, 3, 1, 24, 7, false},
+    {"WindowOfOneOnBothSides", 1, 16, 16, 2, 2, 8, 1, false},
+    {"MoreKeysThanQueriesInAWindow", 2, 20, 44, 4, 4, 64, 9, false},
     {"MoreKeysThanQueries", 2, 20, 44, 4, 4, 64, 0, true},
     {"MoreQueriesThanKeys", 2, 44, 20, 4, 4, 64, 0, false},
 };

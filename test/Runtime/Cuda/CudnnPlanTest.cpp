@@ -51,7 +51,8 @@ const Shape shapes[] = {
     {"Mistral's window", 2, 2048, 2048, 32, 8, 128, 512, true},
     {"many heads on one of keys, odd length", 2, 1001, 1001, 12, 1, 96, 0, true},
     {"f16, heads of 80", 3, 1000, 1000, 12, 12, 80, 0, true, MW_F16},
-    {"no mask", 2, 512, 512, 8, 8, 64, 0, false},
+    {"BERT", 2, 512, 512, 12, 12, 64, 0, false},
+    {"ModernBERT's window", 2, 8192, 8192, 12, 12, 64, 65, false},
     {"tests' size", 4, 16, 16, 4, 2, 16, 0, true},
     {"more keys than queries", 2, 128, 256, 4, 4, 64, 0, true},
 };

@@ -251,7 +251,10 @@ OperationGraph::Operation OperationGraph::pointwise(const Descriptor &descriptor
   const GraphTensor &x = add(descriptor, CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
   const GraphTensor &y = add(descriptor, CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
   auto precision = how.get<cudnnDataType_t>(CUDNN_ATTR_POINTWISE_MATH_PREC);
-  if (precision != CUDNN_DATA_FLOAT && !(precision == CUDNN_DATA_BOOLEAN && y.isBoolean))
+  // Whole numbers here are those of rows and columns, which floats hold exactly.
+  bool counts = precision == CUDNN_DATA_INT32 && y.type == Type::I32 && mode == CUDNN_POINTWISE_ADD;
+  if (precision != CUDNN_DATA_FLOAT && !counts &&
+      !(precision == CUDNN_DATA_BOOLEAN && y.isBoolean))
     wrong("cuDNN: a pointwise operation computes in type %d, which is unknown here",
           int(precision));
   if (mode == CUDNN_POINTWISE_GEN_INDEX) {

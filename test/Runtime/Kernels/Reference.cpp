@@ -92,7 +92,7 @@ void AttentionCase::addSinks(std::mt19937 &generator) {
 
 bool AttentionCase::visible(int64_t s, int64_t t) const {
   s = position(s);
-  return (!shape.causal || t <= s) && (!shape.window || s - t < shape.window);
+  return (!shape.causal || t <= s) && (!shape.window || std::abs(s - t) < shape.window);
 }
 
 double AttentionCase::mask(int64_t b, int64_t h, int64_t s, int64_t t) const {
