@@ -22,6 +22,9 @@ NOT_DRAWN = {
         "emit=ptx": "text that cannot be compiled on; executables are made of it",
         "emit=object": "an object without a program around it; executables are made of it",
         "emit=exe": "what all of them are compiled to at the end",
+        "aux-loss": "few models have routers that it is for; golden runs have its kinds and scopes on several meshes",
+        "aux-loss-coef": "as aux-loss",
+        "aux-scope": "as aux-loss",
     },
     "run": {
         "help": "prints and ends",
