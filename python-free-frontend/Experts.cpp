@@ -109,6 +109,11 @@ void ExpertReader::check(const ExpertSizes &sizes, const ModelOptions &options) 
   if (options.auxLoss == AuxLoss::hf && names.sigmoid)
     config.error(names.count.name) << "--aux-loss hf is of a softmax over experts, but scores of "
                                    << "this family are sigmoids; leave it out";
+  // Counts of tokens do not fit the narrow types.
+  if (sizes.balance != 0 && options.precision != MixedPrecision::f32)
+    config.error(names.balanced.name.empty() ? names.count.name : names.balanced.name)
+        << "the routers' part of the loss is computed in f32 only, not with --precision "
+        << optionText(options.precision) << "; use --precision f32 or --aux-loss none";
   if (sizes.balance != 0 && options.microbatches > 1 && options.auxScope == AuxScope::batch)
     config.error(names.balanced.name.empty() ? names.count.name : names.balanced.name)
         << "the routers' part of the loss is of the whole batch, which " << options.microbatches

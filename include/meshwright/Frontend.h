@@ -31,6 +31,7 @@ struct ModelOptions {
   AuxLoss auxLoss = AuxLoss::config;
   std::optional<double> auxLossFactor; ///< replaces the configuration's
   AuxScope auxScope = AuxScope::batch;
+  MixedPrecision precision = MixedPrecision::f32; ///< that the module will be given
   std::optional<MaskedTokens> masked = {};
 };
 

@@ -209,6 +209,7 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
   model.auxLoss = options.auxLoss;
   model.auxLossFactor = options.auxLossCoef.value;
   model.auxScope = options.auxScope;
+  model.precision = options.precision;
   if (options.maskedShare.value)
     model.masked = {*options.maskedShare.value, options.maskToken.value.value_or(-1)};
   if (model.batch == 0)

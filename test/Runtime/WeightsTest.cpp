@@ -429,6 +429,14 @@ TEST(Weights, ReadsOldNamesOfNorms) {
     alignas(64) char arena[4096] = {};
     EXPECT_EQ(readWeights({plan, 0, arena, 1}, WeightKind::Parameters, file, "--init"), "");
     EXPECT_EQ(0, std::memcmp(arena + plan.variables[0].offset, values.data(), 48));
+    std::string both = scratch.path(std::string("both-") + old);
+    SafeTensorsWriter twice(both, {{std::string("bert.x.LayerNorm.") + old, {4, 3}},
+                                   {std::string("bert.x.LayerNorm.") + present, {4, 3}}});
+    for (int i = 0; i < 2; ++i)
+      twice.write(values.data(), 12);
+    twice.finish();
+    auto read = [&] { readWeights({plan, 0, arena, 1}, WeightKind::Parameters, both, "--init"); };
+    EXPECT_THAT(read, testing::ThrowsMessage<std::exception>(HasSubstr("is there twice")));
   }
 }
 

@@ -224,6 +224,9 @@ SafeTensorsReader::Header SafeTensorsReader::openFile(const std::string &path,
     const std::string &checksum = checksums[checksumKey + "." + name];
     if (checksum.empty() != result.checksum.empty())
       fail(prefix, "tensor ", name, " has no checksum, but the file has one: write it again");
+    if (type && result.tensors.count(presentName(name)))
+      fail(prefix, "tensor ", presentName(name), " is there twice, by its old and its present name: ",
+           "keep one");
     if (type)
       result.tensors[presentName(name)] = {
           *type, sizes, file.data() + 8 + headerBytes + begin, int64_t(bytes), checksum, &file};

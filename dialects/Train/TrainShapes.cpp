@@ -1,0 +1,236 @@
+//===- TrainShapes.cpp - ops that move or add elements, or change shapes -----===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#include "Train/Train.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::train;
+
+static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
+static RankedTensorType withShape(RankedTensorType like, ArrayRef<int64_t> shape) {
+  return RankedTensorType::get(shape, like.getElementType());
+}
+
+ShardingRule ReshapeOp::getShardingRule() {
+  return reshapeRule(tensor(getX()).getShape(), tensor(getY()).getShape());
+}
+
+LogicalResult ReshapeOp::verify() {
+  if (tensor(getX()).getNumElements() != tensor(getY()).getNumElements())
+    return emitOpError("has ") << tensor(getX()).getNumElements() << " elements in and "
+                               << tensor(getY()).getNumElements() << " out";
+  return success();
+}
+
+OpFoldResult ReshapeOp::fold(FoldAdaptor) {
+  if (getX().getType() == getType())
+    return getX();
+  if (auto inner = getX().getDefiningOp<ReshapeOp>())
+    if (inner.getX().getType() == getType())
+      return inner.getX();
+  return {};
+}
+
+/// A rule whose dimension `dim` differs between operand and result.
+static ShardingRule rowsRule(Operation *op, int64_t dim) {
+  ShardingRule rule = elementwiseRuleOf(op, true, false);
+  auto in = cast<RankedTensorType>(op->getOperand(0).getType());
+  rule.factors[dim].whole = true;
+  rule.factors.push_back({"rows", in.getDimSize(dim), true, true});
+  rule.operands[0].dims[dim] = {unsigned(rule.factors.size() - 1)};
+  return rule;
+}
+
+bool SliceOp::movesElements() { return true; }
+bool PadOp::movesElements() { return true; }
+bool BroadcastOp::movesElements() { return true; }
+bool DynamicSliceOp::movesElements() { return true; }
+bool TransposeBlocksOp::movesElements() { return true; }
+
+ShardingRule SliceOp::getShardingRule() { return rowsRule(*this, getDim()); }
+ShardingRule PadOp::getShardingRule() {
+  ShardingRule rule = rowsRule(*this, getDim());
+  rule.operands[0].linear = getValue() == 0;
+  return rule;
+}
+bool SliceOp::isPrefix() {
+  return getFrom() == 0 && llvm::all_of(tensor(getX()).getShape().take_front(getDim()),
+                                        [](int64_t size) { return size == 1; });
+}
+void SliceOp::updateSizes() { setRows(tensor(getY()).getDimSize(getDim())); }
+void PadOp::updateSizes() { setRows(tensor(getY()).getDimSize(getDim())); }
+
+static void inferRows(Value x, int64_t rows, int64_t dim, SmallVectorImpl<Type> &types) {
+  auto type = cast<RankedTensorType>(x.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  if (dim >= 0 && dim < int64_t(shape.size()))
+    shape[dim] = rows;
+  types.push_back(withShape(type, shape));
+}
+
+LogicalResult SliceOp::inferReturnTypes(MLIRContext *, std::optional<Location>, Adaptor adaptor,
+                                        SmallVectorImpl<Type> &types) {
+  inferRows(adaptor.getX(), adaptor.getRows(), adaptor.getDim(), types);
+  return success();
+}
+LogicalResult PadOp::inferReturnTypes(MLIRContext *, std::optional<Location>, Adaptor adaptor,
+                                      SmallVectorImpl<Type> &types) {
+  inferRows(adaptor.getX(), adaptor.getRows(), adaptor.getDim(), types);
+  return success();
+}
+
+template <typename Op> static LogicalResult verifyDim(Op op) {
+  int64_t rank = tensor(op.getX()).getRank(), dim = op.getDim();
+  if (dim < 0 || dim >= rank)
+    return op.emitOpError("has no dimension ") << dim << " in " << op.getX().getType();
+  return success();
+}
+static std::string fromText(int64_t from) {
+  return from ? " from row " + std::to_string(from) : "";
+}
+LogicalResult SliceOp::verify() {
+  if (failed(verifyDim(*this)))
+    return failure();
+  if (int64_t(getFrom()) < 0 || int64_t(getRows()) < 0 ||
+      int64_t(getFrom() + getRows()) > tensor(getX()).getDimSize(getDim()))
+    return emitOpError("takes ") << getRows() << " rows" << fromText(getFrom()) << " of "
+                                 << getX().getType();
+  return success();
+}
+LogicalResult PadOp::verify() {
+  if (failed(verifyDim(*this)))
+    return failure();
+  if (int64_t(getFrom()) < 0 ||
+      int64_t(getRows()) < int64_t(getFrom()) + tensor(getX()).getDimSize(getDim()))
+    return emitOpError("pads ") << getX().getType() << fromText(getFrom())
+                                << " to fewer rows: " << getRows();
+  return success();
+}
+OpFoldResult SliceOp::fold(FoldAdaptor) {
+  if (getX().getType() == getType())
+    return getX();
+  auto pad = getX().getDefiningOp<PadOp>();
+  if (pad && pad.getDim() == getDim() && pad.getFrom() == getFrom() &&
+      pad.getX().getType() == getType())
+    return pad.getX();
+  return {};
+}
+OpFoldResult PadOp::fold(FoldAdaptor) {
+  return getX().getType() == getType() ? OpFoldResult(getX()) : OpFoldResult();
+}
+
+ShardingRule DynamicSliceOp::getShardingRule() {
+  ShardingRule rule = elementwiseRule(tensor(getY()).getShape(), {}, false, false);
+  TensorFactors x = rule.results[0];
+  unsigned split = x.dims[getDim()][0];
+  rule.factors[split].whole = true;
+  rule.factors.push_back({"n", tensor(getX()).getDimSize(getDim()), true, true});
+  x.dims[getDim()] = {unsigned(rule.factors.size() - 1)};
+  rule.operands = {x, TensorFactors()};
+  return rule;
+}
+
+LogicalResult DynamicSliceOp::verify() {
+  auto x = tensor(getX()), y = tensor(getY());
+  int64_t dim = getDim();
+  if (dim < 0 || dim >= x.getRank())
+    return emitOpError("has no dimension ") << dim << " in " << x;
+  SmallVector<int64_t> shape(x.getShape());
+  if (y.getRank() == x.getRank())
+    shape[dim] = std::min(y.getDimSize(dim), shape[dim]);
+  if (y.getElementType() != x.getElementType() || y.getShape() != ArrayRef(shape))
+    return emitOpError("along dimension ") << dim << " cannot make " << y << " of " << x;
+  return success();
+}
+
+/// The rule of dimensions `dims` of the wide tensor missing in the narrow one.
+static ShardingRule dropRule(ArrayRef<int64_t> wide, ArrayRef<int64_t> dims, bool wideIsOperand) {
+  ShardingRule rule = elementwiseRule(wide, {}, false, false);
+  TensorFactors narrow, full = rule.results[0];
+  for (auto [d, dim] : llvm::enumerate(full.dims))
+    if (!llvm::is_contained(dims, int64_t(d)))
+      narrow.dims.push_back(dim);
+  rule.operands = {wideIsOperand ? full : narrow};
+  rule.results = {wideIsOperand ? narrow : full};
+  rule.operands[0].linear = true;
+  rule.markReduced();
+  return rule;
+}
+
+ShardingRule ReduceOp::getShardingRule() {
+  ShardingRule rule = dropRule(tensor(getX()).getShape(), getDims(), true);
+  rule.max = getKind() == ReduceKind::Max;
+  rule.operands[0].linear = !rule.max;
+  return rule;
+}
+
+/// `dims` ascending and inside `rank`.
+static bool validDims(ArrayRef<int64_t> dims, int64_t rank) {
+  for (auto [i, d] : llvm::enumerate(dims))
+    if (d < 0 || d >= rank || (i && dims[i - 1] >= d))
+      return false;
+  return true;
+}
+
+LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                         Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  auto type = cast<RankedTensorType>(adaptor.getX().getType());
+  SmallVector<int64_t> shape;
+  for (auto [d, size] : llvm::enumerate(type.getShape()))
+    if (!llvm::is_contained(adaptor.getDims(), int64_t(d)))
+      shape.push_back(size);
+  types.push_back(withShape(type, shape));
+  return success();
+}
+
+LogicalResult ReduceOp::verify() {
+  if (!validDims(getDims(), tensor(getX()).getRank()))
+    return emitOpError("dims must be ascending and below ") << tensor(getX()).getRank();
+  return success();
+}
+
+ShardingRule BroadcastOp::getShardingRule() {
+  return dropRule(tensor(getY()).getShape(), getDims(), false);
+}
+
+LogicalResult BroadcastOp::verify() {
+  auto narrow = tensor(getX()), wide = tensor(getY());
+  SmallVector<int64_t> kept;
+  for (auto [d, size] : llvm::enumerate(wide.getShape()))
+    if (!llvm::is_contained(getDims(), int64_t(d)))
+      kept.push_back(size);
+  if (!validDims(getDims(), wide.getRank()) || narrow.getShape() != ArrayRef(kept) ||
+      narrow.getElementType() != wide.getElementType())
+    return emitOpError("cannot make ") << getY().getType() << " of " << getX().getType();
+  return success();
+}
+
+LogicalResult GatherRowsOp::verify() {
+  auto table = tensor(getTable()), ids = tensor(getIds()), y = tensor(getY());
+  int64_t inner = y.getRank() - ids.getRank();
+  if (inner < 0 || inner >= table.getRank() ||
+      y.getShape().take_front(ids.getRank()) != ids.getShape() ||
+      y.getShape().take_back(inner) != table.getShape().take_back(inner) ||
+      y.getElementType() != table.getElementType())
+    return emitOpError("cannot make ")
+           << y << " of rows of " << table << " that " << ids << " says";
+  return success();
+}
+
+ShardingRule FillOp::getShardingRule() { return elementwiseRuleOf(*this, false, false); }
+
+ShardingRule SquareSumOp::getShardingRule() {
+  SmallVector<int64_t> all = llvm::to_vector(llvm::seq<int64_t>(0, tensor(getX()).getRank()));
+  ShardingRule rule = dropRule(tensor(getX()).getShape(), all, true);
+  rule.operands[0].linear = false;
+  return rule;
+}
+
+LogicalResult SquareSumOp::inferReturnTypes(MLIRContext *context, std::optional<Location>, Adaptor,
+                                            SmallVectorImpl<Type> &types) {
+  types.push_back(RankedTensorType::get({}, Float32Type::get(context)));
+  return success();
+}
