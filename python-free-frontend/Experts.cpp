@@ -83,6 +83,7 @@ ExpertSizes ExpertReader::sizes(int64_t experts, int64_t inner, const ModelOptio
   if (options.auxLoss == AuxLoss::hf || (options.auxLoss == AuxLoss::config && balanced))
     sizes.balance = options.auxLossFactor.value_or(factor) / double(options.microbatches);
   sizes.bySequence = options.auxScope == AuxScope::sequence;
+  sizes.blocks = options.expertBlocks;
   return sizes;
 }
 
@@ -106,6 +107,12 @@ void ExpertReader::check(const ExpertSizes &sizes, const ModelOptions &options) 
         << names.chosen.name << " = " << sizes.chosen << " is more than the " << open
         << " experts that a token chooses from (" << names.count.name
         << "); it chooses each at most once";
+  else if (sizes.count % sizes.blocks)
+    config.error(names.count.name)
+        << "mesh axis 'expert' = " << sizes.blocks << " cannot divide " << sizes.count
+        << " experts (" << names.count.name << ") into equal parts"
+        << (sizes.blocks > sizes.count ? ": it has more devices; use expert=" : "; use a divisor of ")
+        << sizes.count << (sizes.blocks > sizes.count ? " or fewer" : "");
   if (options.auxLoss == AuxLoss::hf && names.sigmoid)
     config.error(names.count.name) << "--aux-loss hf is of a softmax over experts, but scores of "
                                    << "this family are sigmoids; leave it out";
@@ -195,13 +202,16 @@ struct ExpertBuilder {
 };
 } // namespace
 
+/// The name of a variable or a part of a layer has no braces.
+static std::string withoutExpert(StringRef tensor) {
+  auto [before, after] = tensor.split(".{expert}");
+  return (before + after).str();
+}
+
 Value ExpertBuilder::variable(StringRef tensor, ArrayRef<int64_t> shape, double std) {
-  std::string name = tensor.str(); // a variable's has no braces
-  size_t at = name.find(".{expert}");
-  if (at != std::string::npos)
-    name.erase(at, StringRef(".{expert}").size());
+  std::string name = withoutExpert(tensor);
   Weight weight{name, SmallVector<int64_t>(shape), std, 0, tensor.str()};
-  weight.experts = at != std::string::npos;
+  weight.experts = name != tensor;
   return g.weight(weight);
 }
 
@@ -254,22 +264,23 @@ Value ExpertBuilder::build(Value h) {
     g.addToSum(0, make<ReduceOp>(ReduceKind::Sum, mask, dims));
     g.addToSum(1, make<ReduceOp>(ReduceKind::Sum, probabilities, dims));
   }
-  auto route = make<RouteOp>(mask, k);
+  int64_t x = e.blocks, slots = s * std::min(k, e.count / x);
+  auto route = make<RouteOp>(mask, k, x, slots);
   // The weight of each choice, in the order of rows.
   Value all = repeat(weights(probabilities, mask), {k, b, s, e.count}, 0);
   Value hot = make<OneHotOp>(type({k, b, s, e.count}), route.getChosen());
   Value ofChoice = g.reshape(sum(g.mul(all, hot), 3), {k, b, s, 1});
   Value ofRow = make<DispatchOp>(ofChoice, route.getChoices(), route.getRows());
-  ofRow = repeat(g.reshape(ofRow, {b, s, k}), {b, s, k, f}, 3);
+  ofRow = repeat(g.reshape(ofRow, {x, b, slots}), {x, b, slots, f}, 3);
 
-  Value x = make<DispatchOp>(h, route.getChoices(), route.getRows());
+  Value rows = make<DispatchOp>(h, route.getChoices(), route.getRows());
   auto grouped = [&](Value rows, StringRef name, int64_t in, int64_t out, double std) -> Value {
-    g.part(name);
+    g.part(withoutExpert(name));
     Value w = variable((name + ".weight").str(), {e.count, out, in}, std);
     return make<GroupedLinearOp>(rows, w, route.getExperts(), /*transposed=*/false);
   };
-  Value gate = grouped(x, names.gate, m.hidden, f, m.std);
-  Value up = grouped(x, names.up, m.hidden, f, m.std);
+  Value gate = grouped(rows, names.gate, m.hidden, f, m.std);
+  Value up = grouped(rows, names.up, m.hidden, f, m.std);
   g.part("experts");
   // W (w a) = w (W a): so the weight costs no pass over the experts' results.
   Value inner = g.mul(g.mul(g.activation(m.activation, gate), up), ofRow);

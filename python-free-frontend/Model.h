@@ -45,6 +45,7 @@ struct LayerKind {
 struct ExpertSizes {
   int64_t count = 0, chosen = 0, inner = 0, sharedInner = 0;
   int64_t groups = 1, chosenGroups = 1;
+  int64_t blocks = 1; ///< parts of equally many experts, for as many devices
   bool normalized = true;
   double factor = 1; ///< of the weights
   double balance = 0; ///< how much of the routers' loss of a microbatch is in the loss

@@ -13,10 +13,15 @@ static bool isNumber(MemRefType type) {
   return isa<Float32Type, BFloat16Type, Float16Type>(type.getElementType());
 }
 
-/// Whether `type` has a row of numbers where `experts` has one of its i32.
+/// Whether `type` has a row of numbers where `experts`, [blocks, b, slots], has one of its i32.
 static bool hasRowsOf(MemRefType type, MemRefType experts) {
-  return type.getRank() == experts.getRank() + 1 &&
-         type.getShape().drop_back() == experts.getShape() && isNumber(type);
+  return experts.getRank() == 3 && experts.getElementType().isInteger(32) &&
+         type.getRank() == 4 && type.getShape().drop_back() == experts.getShape() &&
+         isNumber(type);
+}
+/// Whether `type` has a matrix for each expert of equally large blocks.
+static bool hasBlocksOf(MemRefType type, MemRefType experts) {
+  return type.getRank() == 3 && type.getDimSize(0) % experts.getDimSize(0) == 0;
 }
 
 LogicalResult RouteOp::verify() {
@@ -25,15 +30,18 @@ LogicalResult RouteOp::verify() {
       chosen.getShape().drop_front() != mask.getShape().take_front(2))
     return emitOpError("cannot route ") << mask << " to " << chosen
                                         << "; expected [b, s, experts] and [k, b, s]";
-  SmallVector<int64_t> byRow(mask.getShape().take_front(2));
-  byRow.push_back(chosen.getDimSize(0));
+  MemRefType choices = memory(getChoices());
   for (Value value : {getChosen(), getRows(), getChoices(), getExperts()}) {
     bool token = value == getChosen() || value == getRows();
     MemRefType type = memory(value);
     if (!type.getElementType().isInteger(32) ||
-        type.getShape() != (token ? chosen.getShape() : ArrayRef<int64_t>(byRow)))
+        type.getShape() != (token ? chosen : choices).getShape())
       return emitOpError("cannot write ") << type << " of " << mask << " and " << chosen;
   }
+  if (choices.getRank() != 3 || choices.getDimSize(1) != mask.getDimSize(0) ||
+      mask.getDimSize(2) % choices.getDimSize(0) != 0)
+    return emitOpError("cannot put rows into ")
+           << choices << "; expected [blocks, b, slots] with blocks of equally many experts";
   return success();
 }
 
@@ -50,13 +58,13 @@ ProductShape GroupedMatmulOp::getShape() {
 LogicalResult GroupedMatmulOp::verify() {
   MemRefType x = memory(getX()), y = memory(getY()), weight = memory(getWeight()),
              experts = memory(getExperts());
-  if (!experts.getElementType().isInteger(32) || !hasRowsOf(x, experts) || !hasRowsOf(y, experts))
+  if (!hasRowsOf(x, experts) || !hasRowsOf(y, experts))
     return emitOpError("cannot multiply ") << x << " to " << y << " by the experts " << experts;
   int64_t inner = x.getShape().back(), outer = y.getShape().back();
   SmallVector<int64_t, 2> wanted{outer, inner};
   if (getTransposed())
     std::swap(wanted[0], wanted[1]);
-  if (weight.getRank() != 3 || weight.getShape().drop_front() != ArrayRef(wanted) ||
+  if (!hasBlocksOf(weight, experts) || weight.getShape().drop_front() != ArrayRef(wanted) ||
       weight.getElementType() != x.getElementType() || y.getElementType() != x.getElementType())
     return emitOpError("cannot multiply ") << x << " to " << y << " by " << weight;
   return success();
@@ -75,9 +83,9 @@ ProductShape GroupedMatmulGradOp::getShape() {
 LogicalResult GroupedMatmulGradOp::verify() {
   MemRefType dy = memory(getDy()), x = memory(getX()), result = memory(getResult()),
              experts = memory(getExperts());
-  if (!experts.getElementType().isInteger(32) || !hasRowsOf(dy, experts) ||
-      !hasRowsOf(x, experts) || dy.getElementType() != x.getElementType() ||
-      result.getRank() != 3 || result.getDimSize(1) != dy.getShape().back() ||
+  if (!hasRowsOf(dy, experts) || !hasRowsOf(x, experts) ||
+      dy.getElementType() != x.getElementType() || !hasBlocksOf(result, experts) ||
+      result.getDimSize(1) != dy.getShape().back() ||
       result.getDimSize(2) != x.getShape().back() || !isNumber(result))
     return emitOpError("cannot sum ") << dy << " times " << x << " to " << result
                                       << " by the experts " << experts;

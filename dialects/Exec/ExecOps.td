@@ -543,7 +543,7 @@ def Exec_RouteOp : Exec_Op<"route"> {
   let summary = "mw_route";
   let description = [{
     mask: [b, s, experts] of f32, bf16 or f16; chosen, rows: [k, b, s], choices, experts:
-    [b, s, k], all i32, as `train.route` describes them.
+    [x, b, m], all i32, as `train.route` describes them.
   }];
   let arguments = (ins Reads<Exec_MemRef>:$mask, Writes<Exec_MemRef>:$chosen, Writes<Exec_MemRef>:$rows,
                        Writes<Exec_MemRef>:$choices, Writes<Exec_MemRef>:$experts);
@@ -556,10 +556,10 @@ def Exec_RouteOp : Exec_Op<"route"> {
 def Exec_GroupedMatmulOp : Exec_Op<"grouped_matmul"> {
   let summary = "mw_grouped_matmul";
   let description = [{
-    x: [rows.., k], weight: [e, n, k], with `transposed` [e, k, n], y: [rows.., n], of one of the
-    types f32, bf16 and f16; experts: [rows..] i32, ascending. y[r] = op(weight[experts[r]]) x[r],
-    0 for an expert outside [0, e). How large the workspace is, if there is one, is the target's
-    to say.
+    x: [x, b, m, k], weight: [x e, n, k], with `transposed` [x e, k, n], y: [x, b, m, n], of one of
+    the types f32, bf16 and f16; experts: [x, b, m] i32. y[r] = op(weight[i]) x[r], where i is
+    e times r's block plus experts[r]; 0 for an expert outside [0, e). How large the workspace
+    is, if there is one, is the target's to say.
   }];
   let arguments = (ins Reads<Exec_MemRef>:$x, Reads<Exec_MemRef>:$weight, Reads<Exec_MemRef>:$experts,
                        Writes<Exec_MemRef>:$y, Writes<Optional<Exec_MemRef>>:$workspace,
@@ -578,9 +578,10 @@ def Exec_GroupedMatmulOp : Exec_Op<"grouped_matmul"> {
 def Exec_GroupedMatmulGradOp : Exec_Op<"grouped_matmul_grad", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "mw_grouped_matmul_grad";
   let description = [{
-    dy: [rows.., m], x: [rows.., n], experts: [rows..] i32, ascending, result: [e, m, n].
-    result[i] = sum of dy[r] x[r]^T over the rows r of expert i, added to what is there with
-    `accumulates`. Types as of `exec.matmul`.
+    dy: [x, b, m, o], x: [x, b, m, i], experts: [x, b, m] i32, result: [x e, o, i].
+    result[j] = sum of dy[r] x[r]^T over the rows r of expert j, added to what is there with
+    `accumulates`. Types as of `exec.matmul`; consecutive rows of one expert are one product,
+    which is rounded to the result's type before the next one's is added.
   }];
   let arguments = (ins Exec_MemRef:$dy, Exec_MemRef:$x, Exec_MemRef:$experts, Exec_MemRef:$result,
                        Optional<Exec_MemRef>:$workspace, UnitAttr:$accumulates);

@@ -6,17 +6,21 @@
 // to experts by rows:
 //
 //   choice   one of the k experts that a token has chosen, [k, b, s]
-//   row      a token's copy for one choice; rows lie in the order of their experts,
-//            then of their choices, as [b, s, k, h]. Rules call that s r: it is no
-//            position, so padding positions leaves it alone.
+//   block    consecutive experts; all blocks have equally many
+//   row      a token's copy for one choice, in a slot of its block, [x, b, m, h]: x blocks
+//            with m slots a sequence. Rows fill the b m slots of a block from the first on, in
+//            the order of their experts, then of their choices.
 //
-// A tensor of rows has as many rows as there are choices, so nothing is dropped and all
-// sizes are static; how many rows an expert has is data. Which row is whose is counted
-// within the tensors that the op sees: a device that holds a part of the tokens has the
-// rows of those tokens, in the order of their experts. So sequences may be divided among
-// devices, but rows may not be moved between devices, and positions stay whole: they are
-// gathered before, not after, tokens become rows. Sums over rows, such as the gradients of
-// experts, are partial sums.
+// All sizes are static; how many rows an expert has is data. Slots that no row fills have no
+// choice, an expert behind those of the block, and zeros. Which row is whose is counted within
+// the tensors that the op sees: a device that holds a part of the tokens has the rows of
+// those tokens. So sequences may be divided among devices, and positions stay whole: they are
+// gathered before, not after, tokens become rows.
+//
+// Products take the slots of one block from several devices, one device's behind another's,
+// and work on runs of rows of one expert. So a device may have the blocks of all for some
+// experts instead of all blocks for its sequences: that change is an all-to-all (Lepikhin et
+// al. 2021). Sums over rows, such as the gradients of experts, are partial sums.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_TRAIN_EXPERT_OPS
@@ -76,19 +80,25 @@ def Train_OneHotOp : Train_TensorOp<"one_hot", "... -> ... v!", [
 // Rows of experts
 //===----------------------------------------------------------------------===//
 
-def Train_RouteOp : Train_TensorOp<"route", "b s! e! -> k! b s!, k! b s!, b r! k!, b r! k!", [InferTypeOpAdaptor]> {
+def Train_RouteOp : Train_TensorOp<"route", "b s! e! -> k! b s!, k! b s!, x! b m!, x! b m!", [InferTypeOpAdaptor]> {
   let summary = "Puts the tokens' choices into the order of their experts";
   let description = [{
     mask: [b, s, e], not 0 where a token has chosen an expert, k times a token at most.
     - chosen: [k, b, s], the experts of each token, ascending; e where there are fewer;
-    - rows: [k, b, s], the row of each choice;
-    - choices: [b, s, k], of each row its choice, as an index into [k, b, s];
-    - experts: [b, s, k], of each row its expert, ascending; e of a row of no expert.
-    So `rows` and `choices` are permutations, one the inverse of the other. All i32.
+    - rows: [k, b, s], the row of each choice, as an index into [x, b, m]; -1 where there is
+      none;
+    - choices: [x, b, m], of each row its choice, as an index into [k, b, s]; -1 of a slot
+      without a row;
+    - experts: [x, b, m], of each row its expert, counted from the first of its block; e / x of a
+      slot without a row.
+    x = `blocks` divides e, and m = `slots` is enough for all rows that the s tokens may have in a
+    block, s min(k, e / x). All results are i32.
   }];
-  let arguments = (ins Train_Tensor:$mask, I64Attr:$k);
+  let arguments = (ins Train_Tensor:$mask, I64Attr:$k, I64Attr:$blocks, I64Attr:$slots);
   let results = (outs Train_Ids:$chosen, Train_Ids:$rows, Train_Ids:$choices, Train_Ids:$experts);
-  let assemblyFormat = "$mask `k` $k attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = [{
+    $mask `k` $k `blocks` $blocks `slots` $slots attr-dict `:` functional-type(operands, results)
+  }];
   let hasVerifier = 1;
 }
 
@@ -98,9 +108,9 @@ def Train_DispatchOp : Train_TensorOp<"dispatch", "", [InferTypeOpAdaptor,
   let summary = "A row for each choice";
   let description = [{
     x: [b, s, h], one row a token for all of its choices, or [k, b, s, h], one a
-    choice; choices: [b, s, k] and rows: [k, b, s] as `train.route` gave them.
-    y: [b, s, k, h], y[row] = x[choices[row]]. Its gradient is `train.collect`, summed
-    over the choices where they share a row.
+    choice; choices: [x, b, m] and rows: [k, b, s] as `train.route` gave them.
+    y: [x, b, m, h], y[row] = x[choices[row]], 0 without a choice. Its gradient is
+    `train.collect`, summed over the choices where they share a row.
   }];
   let arguments = (ins Train_Tensor:$x, Train_Ids:$choices, Train_Ids:$rows);
   let results = (outs Train_Tensor:$y);
@@ -108,14 +118,14 @@ def Train_DispatchOp : Train_TensorOp<"dispatch", "", [InferTypeOpAdaptor,
   let hasVerifier = 1;
 }
 
-def Train_CollectOp : Train_EinsumOp<"collect", "~b r! k! h, k! b s!, b r! k! -> k! b s! h", [
+def Train_CollectOp : Train_EinsumOp<"collect", "~x! b m! h, k! b s!, x! b m! -> k! b s! h", [
     DeclareOpInterfaceMethods<VJPOpInterface>,
     DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
   let summary = "The row of each choice";
   let description = [{
-    x: [b, s, k, h], rows: [k, b, s] and choices: [b, s, k] as `train.route` gave them.
-    y: [k, b, s, h], y[choice] = x[rows[choice]]: the inverse of `train.dispatch`, which
-    is its gradient.
+    x: [x, b, m, h], rows: [k, b, s] and choices: [x, b, m] as `train.route` gave them.
+    y: [k, b, s, h], y[choice] = x[rows[choice]], 0 without a row: the inverse of
+    `train.dispatch`, which is its gradient.
   }];
   let arguments = (ins Train_Tensor:$x, Train_Ids:$rows, Train_Ids:$choices);
   let results = (outs Train_Tensor:$y);
@@ -130,10 +140,10 @@ def Train_GroupedLinearOp : Train_TensorOp<"grouped_linear", "", [InferTypeOpAda
     ZeroPreservingOpInterface, DeclareOpInterfaceMethods<VJPOpInterface>], OwnFlops> {
   let summary = "y = x W^T by the matrix of each row's expert";
   let description = [{
-    x: [b, s, k, in], weight: [e, out, in], experts: [b, s, k] i32, ascending in
-    row-major order; y: [b, s, k, out], y[row] = weight[experts[row]] x[row], 0 for an
-    expert outside [0, e). With `transposed` the weight is [e, in, out]. Element types
-    as x; sums in f32 at least (grouped GEMM, Gale et al. 2023).
+    x: [x, b, m, in], weight: [x e, out, in], experts: [x, b, m] i32;
+    y: [x, b, m, out], y[row] = weight[block(row) e + experts[row]] x[row], 0 for an expert
+    outside [0, e). With `transposed` the weight is [x e, in, out]. Element types as x;
+    sums in f32 at least. Consecutive rows of one expert are one product (grouped GEMM, Gale et al. 2023).
   }];
   let arguments = (ins Train_Tensor:$x, Train_Tensor:$weight, Train_Ids:$experts, UnitAttr:$transposed);
   let results = (outs Train_Tensor:$y);
@@ -142,13 +152,13 @@ def Train_GroupedLinearOp : Train_TensorOp<"grouped_linear", "", [InferTypeOpAda
   }];
 }
 
-def Train_GroupedLinearGradOp : Train_TensorOp<"grouped_linear_grad", "~b r k o, ~b r k i, @e b r k -> e o i", [
+def Train_GroupedLinearGradOp : Train_TensorOp<"grouped_linear_grad", "~x b m o, ~x b m i, @e x b m -> (x e) o i", [
     AccumulatingOpInterface, SumOpInterface, InferTypeOpAdaptor, DeclareOpInterfaceMethods<SizedOpInterface>],
     OwnFlops, "equalButFloats"> {
   let summary = "Gradient of experts' matrices: a sum of products of rows for each";
   let description = [{
-    dy: [b, s, k, o], x: [b, s, k, i], experts: [b, s, k] as of `train.grouped_linear`,
-    result: [e, o, i] with e = `count`, 0 for an expert without rows. `init` is added to
+    dy: [x, b, m, o], x: [x, b, m, i], experts: [x, b, m] as of `train.grouped_linear`,
+    result: [x e, o, i] with x e = `count`, 0 for an expert without rows. `init` is added to
     the result, see `train.contract`, and so is the result's element type.
   }];
   let arguments = (ins Train_Tensor:$dy, Train_Tensor:$x, Train_Ids:$experts, I64Attr:$count,

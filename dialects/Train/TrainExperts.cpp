@@ -114,16 +114,17 @@ SmallVector<Value> OneHotOp::decompose(OpBuilder &b) {
 //===--- rows of experts ----------------------------------------------------===//
 
 ShardingRule RouteOp::getShardingRule() {
-  return ruleOf(*this, einsumText(),
-                {{"k", int64_t(getK())}, {"r", tensor(getMask()).getDimSize(1)}});
+  return ruleOf(
+      *this, einsumText(),
+      {{"k", int64_t(getK())}, {"x", int64_t(getBlocks())}, {"m", int64_t(getSlots())}});
 }
 
 LogicalResult RouteOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location,
                                         Adaptor adaptor, SmallVectorImpl<Type> &types) {
-  auto mask = cast<RankedTensorType>(adaptor.getMask().getType());
-  if (failed(inferFromRule(
-          "route", einsumText(), location, adaptor.getOperands().getTypes(), types,
-          {{"k", int64_t(adaptor.getK())}, {"r", mask.getRank() == 3 ? mask.getDimSize(1) : 0}})))
+  if (failed(inferFromRule("route", einsumText(), location, adaptor.getOperands().getTypes(), types,
+                           {{"k", int64_t(adaptor.getK())},
+                            {"x", int64_t(adaptor.getBlocks())},
+                            {"m", int64_t(adaptor.getSlots())}})))
     return failure();
   for (Type &type : types)
     type = withElementType(type, IntegerType::get(context, 32));
@@ -134,12 +135,19 @@ LogicalResult RouteOp::verify() {
   int64_t experts = tensor(getMask()).getDimSize(2), k = getK();
   if (k < 1 || k > experts)
     return emitOpError("k must be from 1 to the ") << experts << " experts, found " << k;
+  int64_t blocks = getBlocks(), slots = getSlots();
+  if (blocks < 1 || experts % blocks)
+    return emitOpError("blocks must divide the ") << experts << " experts, found " << blocks;
+  int64_t most = tensor(getMask()).getDimSize(1) * std::min(k, experts / blocks);
+  if (slots < most)
+    return emitOpError("slots must be at least ")
+           << most << ", as many rows as a sequence may have in a block, found " << slots;
   return success();
 }
 
 static StringRef dispatchText(int64_t rank) {
-  return rank == 3 ? "~b s! h, b r! k!, k! b s! -> b r! k! h"
-                   : "~k! b s! h, b r! k!, k! b s! -> b r! k! h";
+  return rank == 3 ? "~b s! h, x! b m!, k! b s! -> x! b m! h"
+                   : "~k! b s! h, x! b m!, k! b s! -> x! b m! h";
 }
 
 ShardingRule DispatchOp::getShardingRule() {
@@ -186,7 +194,7 @@ bool CollectOp::movesElements() { return true; }
 SmallVector<Value> DispatchOp::decompose(OpBuilder &b) {
   Value ids = getChoices();
   if (tensor(getX()).getRank() == 3) {
-    // Choice (j, token) reads its token's row.
+    // Choice (j, token) reads its token's row; -1 stays -1.
     Expr choices = expr(b, getLoc(), ids);
     double tokens = double(tensor(getX()).getDimSize(0) * tensor(getX()).getDimSize(1));
     ids = arith::RemSIOp::create(b, getLoc(), ids, choices.constant(tokens).v);
@@ -201,8 +209,8 @@ SmallVector<Value> CollectOp::decompose(OpBuilder &b) {
 //===--- products -----------------------------------------------------------===//
 
 static StringRef groupedText(bool transposed) {
-  return transposed ? "~b r k i, ~e i o, @e b r k -> b r k o"
-                    : "~b r k i, ~e o i, @e b r k -> b r k o";
+  return transposed ? "~x b m i, ~(x e) i o, @e x b m -> x b m o"
+                    : "~x b m i, ~(x e) o i, @e x b m -> x b m o";
 }
 
 ShardingRule GroupedLinearOp::getShardingRule() {
@@ -246,7 +254,7 @@ ShardingRule GroupedLinearGradOp::getShardingRule() {
   (void)inferFactorSizes(
       rule,
       {tensor(getDy()).getShape(), tensor(getX()).getShape(), tensor(getExperts()).getShape()},
-      {{"e", int64_t(getCount())}}, error);
+      {{"e", int64_t(getCount()) / tensor(getExperts()).getDimSize(0)}}, error);
   if (getInit())
     rule.operands.push_back(rule.results[0]);
   return rule;
@@ -254,9 +262,14 @@ ShardingRule GroupedLinearGradOp::getShardingRule() {
 
 LogicalResult GroupedLinearGradOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                                                     Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  auto experts = cast<RankedTensorType>(adaptor.getExperts().getType());
+  int64_t blocks = experts.getRank() == 3 ? std::max<int64_t>(experts.getDimSize(0), 1) : 1;
+  if (int64_t(adaptor.getCount()) % blocks)
+    return emitOptionalError(location, "count must be a multiple of the ", blocks,
+                             " blocks, found ", int64_t(adaptor.getCount()));
   return inferFromRule("grouped_linear_grad", einsumText(), location,
                        adaptor.getOperands().take_front(3).getTypes(), types,
-                       {{"e", int64_t(adaptor.getCount())}});
+                       {{"e", int64_t(adaptor.getCount()) / blocks}});
 }
 
 void GroupedLinearGradOp::updateSizes() { setCount(tensor(getResult()).getDimSize(0)); }

@@ -31,9 +31,13 @@ inline std::string optionText(const Mesh &mesh) { return meshText(mesh, /*parts=
 /// Whether `mesh` has the axes of `asked`, each whole or in parts.
 bool isRefinement(const Mesh &mesh, const Mesh &asked);
 
-/// The axes that divide the batch, in mesh order, those with one device left out:
-/// replica, data and the third part of tensor=RxCxD.
+/// The axes that divide the batch, those with one device left out: replica, data and the third
+/// part of tensor=RxCxD in mesh order, and expert, which is always the innermost of them.
 Axes batchAxes(const Mesh &mesh);
+
+/// The axis `expert`, if it has several devices: it divides experts where there are any, and
+/// the batch elsewhere.
+Axes expertAxes(const Mesh &mesh);
 
 /// The number of parts into which the mesh divides a batch.
 int64_t batchParts(const Mesh &mesh);

@@ -81,6 +81,7 @@ static LogicalResult route(train::RouteOp op, Operands in, Results &results, Ran
   for (Type type : op->getResultTypes())
     results.emplace_back(type);
   int64_t experts = in[0].dim(2), k = op.getK(), tokens = in[0].dim(0) * in[0].dim(1);
+  int64_t ofBlock = experts / int64_t(op.getBlocks()), slots = in[0].dim(0) * int64_t(op.getSlots());
   int64_t *chosen = results[0].writeIntegers(), *rows = results[1].writeIntegers();
   int64_t *choices = results[2].writeIntegers(), *sorted = results[3].writeIntegers();
   for (int64_t token = 0; token < tokens; ++token) {
@@ -92,23 +93,32 @@ static LogicalResult route(train::RouteOp op, Operands in, Results &results, Ran
     for (; found < k; ++found)
       chosen[found * tokens + token] = experts;
   }
-  std::iota(choices, choices + k * tokens, 0);
-  std::stable_sort(choices, choices + k * tokens,
+  std::fill_n(choices, results[2].size(), -1);
+  std::fill_n(sorted, results[3].size(), ofBlock);
+  std::vector<int64_t> order(k * tokens), filled(op.getBlocks());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
                    [&](int64_t a, int64_t b) { return chosen[a] < chosen[b]; });
-  for (int64_t row = 0; row < k * tokens; ++row) {
-    rows[choices[row]] = row;
-    sorted[row] = chosen[choices[row]];
+  for (int64_t choice : order) {
+    rows[choice] = -1;
+    if (chosen[choice] == experts)
+      continue;
+    int64_t block = chosen[choice] / ofBlock, row = block * slots + filled[block]++;
+    rows[choice] = row;
+    choices[row] = choice;
+    sorted[row] = chosen[choice] % ofBlock;
   }
   return success();
 }
 
-/// Row i of the result is row `ids[i]` modulo the number of x's rows.
+/// Row i of the result is row `ids[i]` modulo the number of x's rows, zeros where that is negative.
 static Tensor rowsOf(Type type, const Tensor &x, const Tensor &ids) {
   Tensor result(type);
   int64_t width = x.shape().back(), count = x.size() / width;
   double *y = result.writeFloats();
   for (auto [i, id] : llvm::enumerate(ids.integers()))
-    std::copy_n(x.floats().data() + id % count * width, width, y + i * width);
+    if (id >= 0)
+      std::copy_n(x.floats().data() + id % count * width, width, y + i * width);
   return result;
 }
 
@@ -123,6 +133,12 @@ static LogicalResult collect(train::CollectOp op, Operands in, Results &results,
 
 //===--- products -----------------------------------------------------------===//
 
+/// The expert of a row among all `count`, where `id` is its number in the row's block; -1: none.
+static int64_t expertOf(int64_t row, int64_t id, const Tensor &experts, int64_t count) {
+  int64_t blocks = experts.dim(0), ofBlock = count / blocks;
+  return id < 0 || id >= ofBlock ? -1 : row / (experts.size() / blocks) * ofBlock + id;
+}
+
 static LogicalResult groupedLinear(train::GroupedLinearOp op, Operands in, Results &results,
                                    RankContext &) {
   Tensor result(op.getType());
@@ -130,8 +146,9 @@ static LogicalResult groupedLinear(train::GroupedLinearOp op, Operands in, Resul
   int64_t inner = x.shape().back(), outer = result.shape().back();
   int64_t ofOut = op.getTransposed() ? 1 : inner, ofIn = op.getTransposed() ? outer : 1;
   double *y = result.writeFloats();
-  for (auto [row, expert] : llvm::enumerate(in[2].integers())) {
-    if (expert < 0 || expert >= weight.dim(0))
+  for (auto [row, id] : llvm::enumerate(in[2].integers())) {
+    int64_t expert = expertOf(row, id, in[2], weight.dim(0));
+    if (expert < 0)
       continue; // zeros
     const double *w = weight.floats().data() + expert * inner * outer;
     for (int64_t o = 0; o < outer; ++o)
@@ -148,8 +165,9 @@ static LogicalResult groupedLinearGrad(train::GroupedLinearGradOp op, Operands i
   const Tensor &dy = in[0], &x = in[1];
   int64_t inner = x.shape().back(), outer = dy.shape().back();
   double *dw = result.writeFloats();
-  for (auto [row, expert] : llvm::enumerate(in[2].integers())) {
-    if (expert < 0 || expert >= result.dim(0))
+  for (auto [row, id] : llvm::enumerate(in[2].integers())) {
+    int64_t expert = expertOf(row, id, in[2], result.dim(0));
+    if (expert < 0)
       continue;
     for (int64_t o = 0; o < outer; ++o)
       for (int64_t i = 0; i < inner; ++i)

@@ -204,6 +204,7 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
   model.batch = options.batch;
   model.sequence = options.sequence;
   model.microbatches = options.microbatches;
+  model.expertBlocks = options.mesh.size(options.mesh.named("expert"));
   model.layers = options.layers;
   model.dropout = options.dropout.value;
   model.auxLoss = options.auxLoss;

@@ -103,13 +103,14 @@ TEST(Strategy, NeedsItsAxes) {
   EXPECT_FALSE(refused(square, "tensor=2x2"));
   EXPECT_TRUE(refused(none, "tensor=2x2"));
   EXPECT_FALSE(refused(none, "pipe=2"));
-  EXPECT_TRUE(refused(none, "expert=2"));
+  EXPECT_FALSE(refused(none, "expert=2"));
   DistApplyStrategyOptions server, both;
   server.dataSync = both.dataSync = DataSync::parameterServer;
   both.zero = 1;
   EXPECT_FALSE(refused(server, "data=2,tensor=2"));
   EXPECT_FALSE(refused(server, "replica=2"));
   EXPECT_TRUE(refused(server, "tensor=2"));
+  EXPECT_TRUE(refused(server, "data=2,expert=2"));
   EXPECT_TRUE(refused(server, "pipe=2,data=2"));
   EXPECT_TRUE(refused(both, "data=2"));
 }

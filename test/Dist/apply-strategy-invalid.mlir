@@ -9,7 +9,7 @@
 
 // BATCH: batch 8 does not divide by 6 (3 devices along {data} times 2 microbatches); the next batch that does is 12
 // UNEVEN: input "tokens" has 3 sequences in a microbatch, which do not divide by the 2 devices along {data}
-// AXIS: mesh axis 'expert' = 2 has no strategy yet: its 2 devices would all do the same; use pipe, data, replica, context or tensor
+// AXIS: mesh axis 'expert' = 2 finds no experts to divide; use data
 // NAME: mesh axis 'rows' is unknown; the axes are pipe, replica, data, context, expert, tensor
 // SIZE: mesh axis 'data' needs a number of devices, found 'two'; write it as data=2
 // ZERO: --zero 4: levels are 0, 1, 2 and 3

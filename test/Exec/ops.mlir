@@ -77,22 +77,22 @@ exec.program @memory {
 
 // CHECK-LABEL: @experts
 exec.program @experts {
-  %mask = exec.buffer "mask" temporary : memref<2x4x5xf32>
+  %mask = exec.buffer "mask" temporary : memref<2x4x6xf32>
   %chosen = exec.buffer "chosen" temporary : memref<3x2x4xi32>
   %rows = exec.buffer "rows" temporary : memref<3x2x4xi32>
-  %choices = exec.buffer "choices" temporary : memref<2x4x3xi32>
-  %experts = exec.buffer "experts" temporary : memref<2x4x3xi32>
-  %x = exec.buffer "x" temporary : memref<2x4x3x8xf32>
-  %y = exec.buffer "y" temporary : memref<2x4x3x16xf32>
-  %w = exec.buffer "w" temporary : memref<5x16x8xf32>
+  %choices = exec.buffer "choices" temporary : memref<3x2x5xi32>
+  %experts = exec.buffer "experts" temporary : memref<3x2x5xi32>
+  %x = exec.buffer "x" temporary : memref<3x2x5x8xf32>
+  %y = exec.buffer "y" temporary : memref<3x2x5x16xf32>
+  %w = exec.buffer "w" temporary : memref<6x16x8xf32>
   // CHECK: exec.route %{{.*}} to %
-  exec.route %mask to %chosen, %rows, %choices, %experts : (memref<2x4x5xf32>, memref<3x2x4xi32>, memref<3x2x4xi32>, memref<2x4x3xi32>, memref<2x4x3xi32>) -> ()
+  exec.route %mask to %chosen, %rows, %choices, %experts : (memref<2x4x6xf32>, memref<3x2x4xi32>, memref<3x2x4xi32>, memref<3x2x5xi32>, memref<3x2x5xi32>) -> ()
   // CHECK: exec.grouped_matmul %{{.*}}, %{{.*}} of %{{.*}} to %{{[0-9]+}} :
-  exec.grouped_matmul %x, %w of %experts to %y : (memref<2x4x3x8xf32>, memref<5x16x8xf32>, memref<2x4x3xi32>, memref<2x4x3x16xf32>) -> ()
+  exec.grouped_matmul %x, %w of %experts to %y : (memref<3x2x5x8xf32>, memref<6x16x8xf32>, memref<3x2x5xi32>, memref<3x2x5x16xf32>) -> ()
   // CHECK: exec.grouped_matmul %{{.*}} transposed :
-  exec.grouped_matmul %y, %w of %experts to %x transposed : (memref<2x4x3x16xf32>, memref<5x16x8xf32>, memref<2x4x3xi32>, memref<2x4x3x8xf32>) -> ()
+  exec.grouped_matmul %y, %w of %experts to %x transposed : (memref<3x2x5x16xf32>, memref<6x16x8xf32>, memref<3x2x5xi32>, memref<3x2x5x8xf32>) -> ()
   // CHECK: exec.grouped_matmul_grad %{{.*}} accumulates :
-  exec.grouped_matmul_grad %y, %x of %experts to %w accumulates : (memref<2x4x3x16xf32>, memref<2x4x3x8xf32>, memref<2x4x3xi32>, memref<5x16x8xf32>) -> ()
+  exec.grouped_matmul_grad %y, %x of %experts to %w accumulates : (memref<3x2x5x16xf32>, memref<3x2x5x8xf32>, memref<3x2x5xi32>, memref<6x16x8xf32>) -> ()
 }
 
 //--- invalid.mlir
@@ -295,53 +295,65 @@ exec.program @f {
   %mask = exec.buffer "mask" temporary : memref<2x4x5xf32>
   %chosen = exec.buffer "chosen" temporary : memref<3x2x4xi32>
   %rows = exec.buffer "rows" temporary : memref<3x2x4xi32>
-  %choices = exec.buffer "choices" temporary : memref<2x4x3xi32>
-  %experts = exec.buffer "experts" temporary : memref<2x4x3xi32>
-  // expected-error @below {{cannot write 'memref<2x4x3xi32>' of 'memref<2x4x5xf32>' and 'memref<3x2x4xi32>'}}
-  exec.route %mask to %chosen, %experts, %choices, %experts : (memref<2x4x5xf32>, memref<3x2x4xi32>, memref<2x4x3xi32>, memref<2x4x3xi32>, memref<2x4x3xi32>) -> ()
+  %choices = exec.buffer "choices" temporary : memref<3x2x5xi32>
+  %experts = exec.buffer "experts" temporary : memref<3x2x5xi32>
+  // expected-error @below {{cannot put rows into 'memref<3x2x5xi32>'; expected [blocks, b, slots] with blocks of equally many experts}}
+  exec.route %mask to %chosen, %rows, %choices, %experts : (memref<2x4x5xf32>, memref<3x2x4xi32>, memref<3x2x4xi32>, memref<3x2x5xi32>, memref<3x2x5xi32>) -> ()
 }
 
 // -----
 
 exec.program @f {
-  %mask = exec.buffer "mask" temporary : memref<2x4x5xf32>
+  %mask = exec.buffer "mask" temporary : memref<2x4x6xf32>
   %chosen = exec.buffer "chosen" temporary : memref<3x2x4xi32>
   %rows = exec.buffer "rows" temporary : memref<3x2x4xi32>
-  %choices = exec.buffer "choices" temporary : memref<2x4x3xi32>
-  %experts = exec.buffer "experts" temporary : memref<2x4x3xi32>
-  %x = exec.buffer "x" temporary : memref<2x4x3x8xf32>
-  %y = exec.buffer "y" temporary : memref<2x4x3x16xf32>
-  %w = exec.buffer "w" temporary : memref<5x16x8xf32>
-  // expected-error @below {{cannot multiply 'memref<2x4x3x8xf32>' to 'memref<2x4x3x16xf32>' by 'memref<5x16x8xf32>'}}
-  exec.grouped_matmul %x, %w of %experts to %y transposed : (memref<2x4x3x8xf32>, memref<5x16x8xf32>, memref<2x4x3xi32>, memref<2x4x3x16xf32>) -> ()
+  %choices = exec.buffer "choices" temporary : memref<3x2x5xi32>
+  %experts = exec.buffer "experts" temporary : memref<3x2x5xi32>
+  // expected-error @below {{cannot write 'memref<3x2x5xi32>' of 'memref<2x4x6xf32>' and 'memref<3x2x4xi32>'}}
+  exec.route %mask to %chosen, %experts, %choices, %experts : (memref<2x4x6xf32>, memref<3x2x4xi32>, memref<3x2x5xi32>, memref<3x2x5xi32>, memref<3x2x5xi32>) -> ()
 }
 
 // -----
 
 exec.program @f {
-  %mask = exec.buffer "mask" temporary : memref<2x4x5xf32>
+  %mask = exec.buffer "mask" temporary : memref<2x4x6xf32>
   %chosen = exec.buffer "chosen" temporary : memref<3x2x4xi32>
   %rows = exec.buffer "rows" temporary : memref<3x2x4xi32>
-  %choices = exec.buffer "choices" temporary : memref<2x4x3xi32>
-  %experts = exec.buffer "experts" temporary : memref<2x4x3xi32>
-  %x = exec.buffer "x" temporary : memref<2x4x3x8xf32>
-  %y = exec.buffer "y" temporary : memref<2x4x3x16xf32>
-  %w = exec.buffer "w" temporary : memref<5x16x8xf32>
+  %choices = exec.buffer "choices" temporary : memref<3x2x5xi32>
+  %experts = exec.buffer "experts" temporary : memref<3x2x5xi32>
+  %x = exec.buffer "x" temporary : memref<3x2x5x8xf32>
+  %y = exec.buffer "y" temporary : memref<3x2x5x16xf32>
+  %w = exec.buffer "w" temporary : memref<6x16x8xf32>
+  // expected-error @below {{cannot multiply 'memref<3x2x5x8xf32>' to 'memref<3x2x5x16xf32>' by 'memref<6x16x8xf32>'}}
+  exec.grouped_matmul %x, %w of %experts to %y transposed : (memref<3x2x5x8xf32>, memref<6x16x8xf32>, memref<3x2x5xi32>, memref<3x2x5x16xf32>) -> ()
+}
+
+// -----
+
+exec.program @f {
+  %mask = exec.buffer "mask" temporary : memref<2x4x6xf32>
+  %chosen = exec.buffer "chosen" temporary : memref<3x2x4xi32>
+  %rows = exec.buffer "rows" temporary : memref<3x2x4xi32>
+  %choices = exec.buffer "choices" temporary : memref<3x2x5xi32>
+  %experts = exec.buffer "experts" temporary : memref<3x2x5xi32>
+  %x = exec.buffer "x" temporary : memref<3x2x5x8xf32>
+  %y = exec.buffer "y" temporary : memref<3x2x5x16xf32>
+  %w = exec.buffer "w" temporary : memref<6x16x8xf32>
   // expected-error @below {{by the experts 'memref<3x2x4xi32>'}}
-  exec.grouped_matmul %x, %w of %rows to %y : (memref<2x4x3x8xf32>, memref<5x16x8xf32>, memref<3x2x4xi32>, memref<2x4x3x16xf32>) -> ()
+  exec.grouped_matmul %x, %w of %rows to %y : (memref<3x2x5x8xf32>, memref<6x16x8xf32>, memref<3x2x4xi32>, memref<3x2x5x16xf32>) -> ()
 }
 
 // -----
 
 exec.program @f {
-  %mask = exec.buffer "mask" temporary : memref<2x4x5xf32>
+  %mask = exec.buffer "mask" temporary : memref<2x4x6xf32>
   %chosen = exec.buffer "chosen" temporary : memref<3x2x4xi32>
   %rows = exec.buffer "rows" temporary : memref<3x2x4xi32>
-  %choices = exec.buffer "choices" temporary : memref<2x4x3xi32>
-  %experts = exec.buffer "experts" temporary : memref<2x4x3xi32>
-  %x = exec.buffer "x" temporary : memref<2x4x3x8xf32>
-  %y = exec.buffer "y" temporary : memref<2x4x3x16xf32>
-  %w = exec.buffer "w" temporary : memref<5x16x8xf32>
-  // expected-error @below {{cannot sum 'memref<2x4x3x8xf32>' times 'memref<2x4x3x16xf32>' to 'memref<5x16x8xf32>'}}
-  exec.grouped_matmul_grad %x, %y of %experts to %w : (memref<2x4x3x8xf32>, memref<2x4x3x16xf32>, memref<2x4x3xi32>, memref<5x16x8xf32>) -> ()
+  %choices = exec.buffer "choices" temporary : memref<3x2x5xi32>
+  %experts = exec.buffer "experts" temporary : memref<3x2x5xi32>
+  %x = exec.buffer "x" temporary : memref<3x2x5x8xf32>
+  %y = exec.buffer "y" temporary : memref<3x2x5x16xf32>
+  %w = exec.buffer "w" temporary : memref<6x16x8xf32>
+  // expected-error @below {{cannot sum 'memref<3x2x5x8xf32>' times 'memref<3x2x5x16xf32>' to 'memref<6x16x8xf32>'}}
+  exec.grouped_matmul_grad %x, %y of %experts to %w : (memref<3x2x5x8xf32>, memref<3x2x5x16xf32>, memref<3x2x5xi32>, memref<6x16x8xf32>) -> ()
 }

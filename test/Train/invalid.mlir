@@ -269,7 +269,32 @@ func.func @one_hot(%x: tensor<4x6xi32>) {
 
 func.func @route(%x: tensor<1x4x6xf32>) {
   // expected-error @+1 {{k must be from 1 to the 6 experts, found 0}}
-  %a, %b, %c, %d = train.route %x k 0 : (tensor<1x4x6xf32>) -> (tensor<0x1x4xi32>, tensor<0x1x4xi32>, tensor<1x4x0xi32>, tensor<1x4x0xi32>)
+  %a, %b, %c, %d = train.route %x k 0 blocks 1 slots 1 : (tensor<1x4x6xf32>) -> (tensor<0x1x4xi32>, tensor<0x1x4xi32>, tensor<1x1x1xi32>, tensor<1x1x1xi32>)
+  return
+}
+
+// -----
+
+func.func @route(%x: tensor<1x4x6xf32>) {
+  // expected-error@+1 {{blocks must divide the 6 experts, found 4}}
+  %a, %b, %c, %d = train.route %x k 2 blocks 4 slots 8 : (tensor<1x4x6xf32>) -> (tensor<2x1x4xi32>, tensor<2x1x4xi32>, tensor<4x1x8xi32>, tensor<4x1x8xi32>)
+  return
+}
+
+// -----
+
+func.func @route(%x: tensor<1x4x6xf32>) {
+  // expected-error@+1 {{slots must be at least 8, as many rows as a sequence may have in a block, found 7}}
+  %a, %b, %c, %d = train.route %x k 5 blocks 3 slots 7 : (tensor<1x4x6xf32>) -> (tensor<5x1x4xi32>, tensor<5x1x4xi32>, tensor<3x1x7xi32>, tensor<3x1x7xi32>)
+  return
+}
+
+// -----
+
+func.func @grouped_linear_grad(%x: tensor<2x1x7x3xf32>, %e: tensor<2x1x7xi32>) {
+  // expected-error@+2 {{count must be a multiple of the 2 blocks, found 5}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %y = train.grouped_linear_grad %x, %x of %e count 5 : (tensor<2x1x7x3xf32>, tensor<2x1x7x3xf32>, tensor<2x1x7xi32>) -> tensor<5x3x3xf32>
   return
 }
 

@@ -1,17 +1,17 @@
 // RUN: meshwright-opt %s | meshwright-opt | FileCheck %s
-// CHECK: train.variable @h.experts : tensor<2x5x96x64xf32> stacked experts init
+// CHECK: train.variable @h.experts : tensor<2x6x96x64xf32> stacked experts init
 // CHECK: train.repeat @layer x 2 carry
 // CHECK: train.cross_entropy
-// CHECK: train.route %{{.*}} k 2
+// CHECK: train.route %{{.*}} k 2 blocks 3 slots 128
 // CHECK: train.grouped_linear %{{.*}}, %arg3 of %experts :
 // CHECK: train.grouped_linear transposed
-// CHECK: train.grouped_linear_grad {{.*}} count 5
+// CHECK: train.grouped_linear_grad {{.*}} count 6
 module attributes {train.microbatches = 2 : i64} {
   train.variable @wte : tensor<256x64xf32> init <"normal", 2.0e-02 : f64> storage <"transformer.wte.weight">
   train.variable @h.ln_1.weight : tensor<2x64xf32> stacked init <"constant", 1.0 : f64> storage <"transformer.h.{layer}.ln_1.weight">
   train.variable @h.ln_1.bias : tensor<2x64xf32> stacked init <"constant", 0.0 : f64> storage <"transformer.h.{layer}.ln_1.bias">
   train.variable @h.q : tensor<2x64x64xf32> stacked init <"normal", 2.0e-02 : f64> storage <"transformer.h.{layer}.attn.c_attn.weight", transpose = true, dim = 1, offset = 0, full = 192>
-  train.variable @h.experts : tensor<2x5x96x64xf32> stacked experts init <"normal", 2.0e-02 : f64> storage <"h.{layer}.{expert}.weight">
+  train.variable @h.experts : tensor<2x6x96x64xf32> stacked experts init <"normal", 2.0e-02 : f64> storage <"h.{layer}.{expert}.weight">
   func.func @layer(%x: tensor<8x64x64xf32>, %w: tensor<64xf32>, %b: tensor<64xf32>, %q: tensor<64x64xf32>) -> tensor<8x64x64xf32> {
     %0 = train.layer_norm %x, %w, %b eps 1.0e-05 : (tensor<8x64x64xf32>, tensor<64xf32>, tensor<64xf32>) -> tensor<8x64x64xf32>
     %1 = train.linear %0, %q : (tensor<8x64x64xf32>, tensor<64x64xf32>) -> tensor<8x64x64xf32>
@@ -33,18 +33,18 @@ module attributes {train.microbatches = 2 : i64} {
     %loss, %lse = train.cross_entropy %logits, %targets scale 0.001953125 : (tensor<8x64x256xf32>, tensor<8x64xi32>) -> (tensor<f32>, tensor<8x64xf32>)
     return %loss : tensor<f32>
   }
-  func.func @experts(%x: tensor<8x64x64xf32>, %logits: tensor<8x64x5xf32>, %router: tensor<8x64x5xf32>, %w: tensor<5x96x64xf32>) -> tensor<5x96x64xf32> {
-    %0 = train.softmax %logits : (tensor<8x64x5xf32>) -> tensor<8x64x5xf32>
-    %1 = train.sigmoid %0 : (tensor<8x64x5xf32>) -> tensor<8x64x5xf32>
-    %mask = train.top_k %1 k 2 : (tensor<8x64x5xf32>) -> tensor<8x64x5xf32>
-    %chosen, %rows, %choices, %experts = train.route %mask k 2 : (tensor<8x64x5xf32>) -> (tensor<2x8x64xi32>, tensor<2x8x64xi32>, tensor<8x64x2xi32>, tensor<8x64x2xi32>)
-    %hot = train.one_hot %chosen : (tensor<2x8x64xi32>) -> tensor<2x8x64x5xf32>
-    %2 = train.dispatch %x by %choices, %rows : (tensor<8x64x64xf32>, tensor<8x64x2xi32>, tensor<2x8x64xi32>) -> tensor<8x64x2x64xf32>
-    %3 = train.grouped_linear %2, %w of %experts : (tensor<8x64x2x64xf32>, tensor<5x96x64xf32>, tensor<8x64x2xi32>) -> tensor<8x64x2x96xf32>
-    %4 = train.grouped_linear transposed %3, %w of %experts : (tensor<8x64x2x96xf32>, tensor<5x96x64xf32>, tensor<8x64x2xi32>) -> tensor<8x64x2x64xf32>
-    %5 = train.collect %4 by %rows, %choices : (tensor<8x64x2x64xf32>, tensor<2x8x64xi32>, tensor<8x64x2xi32>) -> tensor<2x8x64x64xf32>
-    %6 = train.dispatch %5 by %choices, %rows : (tensor<2x8x64x64xf32>, tensor<8x64x2xi32>, tensor<2x8x64xi32>) -> tensor<8x64x2x64xf32>
-    %7 = train.grouped_linear_grad %3, %6 of %experts count 5 : (tensor<8x64x2x96xf32>, tensor<8x64x2x64xf32>, tensor<8x64x2xi32>) -> tensor<5x96x64xf32>
-    return %7 : tensor<5x96x64xf32>
+  func.func @experts(%x: tensor<8x64x64xf32>, %logits: tensor<8x64x6xf32>, %router: tensor<8x64x6xf32>, %w: tensor<6x96x64xf32>) -> tensor<6x96x64xf32> {
+    %0 = train.softmax %logits : (tensor<8x64x6xf32>) -> tensor<8x64x6xf32>
+    %1 = train.sigmoid %0 : (tensor<8x64x6xf32>) -> tensor<8x64x6xf32>
+    %mask = train.top_k %1 k 2 : (tensor<8x64x6xf32>) -> tensor<8x64x6xf32>
+    %chosen, %rows, %choices, %experts = train.route %mask k 2 blocks 3 slots 128 : (tensor<8x64x6xf32>) -> (tensor<2x8x64xi32>, tensor<2x8x64xi32>, tensor<3x8x128xi32>, tensor<3x8x128xi32>)
+    %hot = train.one_hot %chosen : (tensor<2x8x64xi32>) -> tensor<2x8x64x6xf32>
+    %2 = train.dispatch %x by %choices, %rows : (tensor<8x64x64xf32>, tensor<3x8x128xi32>, tensor<2x8x64xi32>) -> tensor<3x8x128x64xf32>
+    %3 = train.grouped_linear %2, %w of %experts : (tensor<3x8x128x64xf32>, tensor<6x96x64xf32>, tensor<3x8x128xi32>) -> tensor<3x8x128x96xf32>
+    %4 = train.grouped_linear transposed %3, %w of %experts : (tensor<3x8x128x96xf32>, tensor<6x96x64xf32>, tensor<3x8x128xi32>) -> tensor<3x8x128x64xf32>
+    %5 = train.collect %4 by %rows, %choices : (tensor<3x8x128x64xf32>, tensor<2x8x64xi32>, tensor<3x8x128xi32>) -> tensor<2x8x64x64xf32>
+    %6 = train.dispatch %5 by %choices, %rows : (tensor<2x8x64x64xf32>, tensor<3x8x128xi32>, tensor<2x8x64xi32>) -> tensor<3x8x128x64xf32>
+    %7 = train.grouped_linear_grad %3, %6 of %experts count 6 : (tensor<3x8x128x96xf32>, tensor<3x8x128x64xf32>, tensor<3x8x128xi32>) -> tensor<6x96x64xf32>
+    return %7 : tensor<6x96x64xf32>
   }
 }

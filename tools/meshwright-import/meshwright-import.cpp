@@ -15,7 +15,7 @@ int main(int argc, char **argv) {
   namespace cl = llvm::cl;
   cl::opt<std::string> model(cl::Positional, cl::Required, cl::desc("config.json"));
   cl::opt<int64_t> batch("batch", cl::init(1)), sequence("seq", cl::Required),
-      microbatches("microbatches", cl::init(1));
+      microbatches("microbatches", cl::init(1)), blocks("expert-blocks", cl::init(1));
   cl::opt<double> dropout("dropout", cl::init(-1)), masked("mlm", cl::init(0));
   cl::opt<int64_t> maskToken("mask-id", cl::init(-1));
   cl::ParseCommandLineOptions(argc, argv, "Prints a model's training graph\n");
@@ -27,6 +27,7 @@ int main(int argc, char **argv) {
   options.batch = batch;
   options.sequence = sequence;
   options.microbatches = microbatches;
+  options.expertBlocks = blocks;
   if (dropout.getNumOccurrences())
     options.dropout = dropout;
   if (masked.getNumOccurrences())

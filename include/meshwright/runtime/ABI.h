@@ -101,26 +101,30 @@ int64_t mw_matmul_mixed_workspace(int64_t m, int64_t n, int64_t k, int64_t batch
 
 /// Puts the choices of a mixture of experts into the order of their experts. mask: [tokens,
 /// experts] of `elementType`, not 0 where a token has chosen an expert, at most k times a token.
-/// Choice j of a token has the number j * tokens + token:
+/// Choice j of a token has the number j * tokens + token; `blocks` divides the experts, and a
+/// block has enough slots for all of its rows:
 ///   chosen:  [k, tokens], the experts of each token, ascending, `experts` where there are fewer
-///   rows:    [k, tokens], the row of each choice
-///   choices: [tokens * k], the choice of each row: by expert, then by number
-///   sorted:  [tokens * k], the expert of each row
-void mw_route(MwContext *context, int64_t tokens, int64_t experts, int64_t k, int32_t elementType,
-              const void *mask, int32_t *chosen, int32_t *rows, int32_t *choices, int32_t *sorted);
+///   rows:    [k, tokens], the row of each choice, -1 where there is none
+///   choices: [blocks, slots], the choice of each row: by expert, then by number; -1 of a slot
+///            that no row fills
+///   sorted:  [blocks, slots], the expert of each row, counted from the first of its block;
+///            experts / blocks of a slot that no row fills
+void mw_route(MwContext *context, int64_t tokens, int64_t experts, int64_t k, int64_t blocks,
+              int64_t slots, int32_t elementType, const void *mask, int32_t *chosen,
+              int32_t *rows, int32_t *choices, int32_t *sorted);
 
-/// y[r] = w[experts[r]] x[r] for each of `rows` rows; 0 for an expert outside [0, count).
-/// experts: ascending; x: [rows, k], w: [count, n, k], or [count, k, n] without `transB`,
-/// y: [rows, n], all of `elementType`, with sums in f32. The workspace is as large as that of one
-/// product of all rows.
+/// y[r] = w[e] x[r] for each of `rows` rows, where e is experts[r] plus the experts of the blocks
+/// before; 0 for experts[r] outside [0, count / blocks). x: [rows, k], w: [count, n, k], or
+/// [count, k, n] without `transB`, y: [rows, n], all of `elementType`, with sums in f32. A block
+/// has rows / blocks consecutive rows. The workspace is as large as that of one product of all rows.
 void mw_grouped_matmul(MwContext *context, int32_t transB, int64_t rows, int64_t n, int64_t k,
-                       int64_t count, const int32_t *experts, int32_t elementType, const void *x,
-                       const void *w, void *y, void *workspace);
+                       int64_t blocks, int64_t count, const int32_t *experts, int32_t elementType,
+                       const void *x, const void *w, void *y, void *workspace);
 
 /// c[e] = sum over the rows r of expert e of a[r] b[r]^T, plus beta c[e]. a: [rows, m],
 /// b: [rows, n], c: [count, m, n]. Otherwise as mw_grouped_matmul.
-void mw_grouped_matmul_grad(MwContext *context, int64_t rows, int64_t m, int64_t n, int64_t count,
-                            const int32_t *experts, int32_t factorType, const void *a,
+void mw_grouped_matmul_grad(MwContext *context, int64_t rows, int64_t m, int64_t n, int64_t blocks,
+                            int64_t count, const int32_t *experts, int32_t factorType, const void *a,
                             const void *b, float beta, int32_t resultType, void *c,
                             void *workspace);
 

@@ -113,26 +113,33 @@ LogicalResult CPUProgramEmitter::attention(exec::AttentionGradOp op) {
   return success();
 }
 
+static int64_t blocksOf(Value experts) {
+  return cast<MemRefType>(experts.getType()).getDimSize(0);
+}
+
 LogicalResult CPUProgramEmitter::experts(Operation *op) {
   if (auto route = dyn_cast<exec::RouteOp>(op)) {
     ArrayRef<int64_t> mask = cast<MemRefType>(route.getMask().getType()).getShape();
     int64_t k = cast<MemRefType>(route.getChosen().getType()).getDimSize(0);
-    call("mw_route", {i64(mask[0] * mask[1]), i64(mask[2]), i64(k), elementType(route.getMask()),
-                      at(route.getMask()), at(route.getChosen()), at(route.getRows()),
-                      at(route.getChoices()), at(route.getExperts())});
+    ArrayRef<int64_t> slots = cast<MemRefType>(route.getChoices().getType()).getShape();
+    call("mw_route", {i64(mask[0] * mask[1]), i64(mask[2]), i64(k), i64(slots[0]),
+                      i64(slots[1] * slots[2]), elementType(route.getMask()), at(route.getMask()),
+                      at(route.getChosen()), at(route.getRows()), at(route.getChoices()),
+                      at(route.getExperts())});
   } else if (auto product = dyn_cast<exec::GroupedMatmulOp>(op)) {
     exec::ProductShape shape = product.getShape();
     int64_t count = cast<MemRefType>(product.getWeight().getType()).getDimSize(0);
     call("mw_grouped_matmul",
-         {i32(shape.transB), i64(shape.m), i64(shape.n), i64(shape.k), i64(count),
-          at(product.getExperts()), elementType(product.getX()), at(product.getX()),
+         {i32(shape.transB), i64(shape.m), i64(shape.n), i64(shape.k),
+          i64(blocksOf(product.getExperts())), i64(count), at(product.getExperts()), elementType(product.getX()), at(product.getX()),
           at(product.getWeight()), at(product.getY()), orNull(at(product.getWorkspace()))});
   } else {
     auto grad = cast<exec::GroupedMatmulGradOp>(op);
     exec::ProductShape shape = grad.getShape();
     int64_t count = cast<MemRefType>(grad.getResult().getType()).getDimSize(0);
     call("mw_grouped_matmul_grad",
-         {i64(shape.k), i64(shape.m), i64(shape.n), i64(count), at(grad.getExperts()),
+         {i64(shape.k), i64(shape.m), i64(shape.n), i64(blocksOf(grad.getExperts())), i64(count),
+          at(grad.getExperts()),
           elementType(grad.getX()), at(grad.getDy()), at(grad.getX()),
           f32(grad.getAccumulates() ? 1 : 0), elementType(grad.getResult()), at(grad.getResult()),
           orNull(at(grad.getWorkspace()))});

@@ -71,7 +71,7 @@ private:
     if (failed(store(seeds, shape)))
       return failure();
     seeds.attention(*chosen, *divided, inner);
-    return success();
+    return seeds.experts();
   }
 
   /// How parameters, gradients and states are stored and added.
@@ -81,6 +81,7 @@ private:
     // The third dimension of tensor=RxCxD stores parameters once.
     Axes data = shape.named("data"), depth = shape.named("tensor.2");
     llvm::append_range(data, shape.named("context"));
+    llvm::append_range(data, expertAxes(shape));
     llvm::append_range(data, depth);
     if (!zero && !depth.empty())
       return seeds.zero(3, depth, "tensor=RxCxD");

@@ -51,6 +51,11 @@ Axes axesOf(const Mesh &mesh, llvm::ArrayRef<unsigned> axis, AxisPart part);
 
 /// The index of the sequence in each function that has tokens.
 llvm::SmallVector<Atoms::List> sequencesOf(mlir::ModuleOp module, const IndexClasses &classes);
+/// The index of sequences in each function that has tokens.
+llvm::SmallVector<Atoms::List> batchesOf(mlir::ModuleOp module, const IndexClasses &classes);
+
+/// `sharding` with dimensions that are open but for those that it shards.
+ShardingAttr withOpenDims(ShardingAttr sharding);
 
 /// Writes seeds. Existing seeds stay.
 class Seeder {
@@ -72,6 +77,9 @@ public:
                                llvm::StringRef axis, bool overTensor);
   /// What context divides of attention. Adds ops that the index classes do not have.
   void attention(const TensorClasses &tensor, const TensorClasses &context, llvm::StringRef axis);
+  /// Experts and their rows along axis `expert`, see ExpertSeeds.cpp. Adds ops that the index
+  /// classes do not have.
+  mlir::LogicalResult experts();
   /// The reason why a parameter is replicated over some tensor ranks.
   void noteCopies(const TensorClasses &chosen);
   /// The stored shardings of parameters, gradients and states, see ZeroSeeds.cpp.

@@ -19,15 +19,23 @@ using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
 
-SmallVector<Atoms::List> dist::sequencesOf(ModuleOp module, const IndexClasses &classes) {
-  // The last dimension of tokens, in each program its own.
-  SmallVector<Atoms::List> sequences;
+/// The index of a dimension of tokens, counted from behind the last; each program has its own.
+static SmallVector<Atoms::List> dimsOfTokens(ModuleOp module, const IndexClasses &classes,
+                                             int64_t fromEnd) {
+  SmallVector<Atoms::List> dims;
   for (auto function : module.getOps<func::FuncOp>())
     for (BlockArgument argument : function.getArguments())
-      if (train::inputName(argument) == "tokens")
-        sequences.push_back(
-            classes.of(argument, cast<RankedTensorType>(argument.getType()).getRank() - 1));
-  return sequences;
+      if (int64_t rank = cast<RankedTensorType>(argument.getType()).getRank();
+          train::inputName(argument) == "tokens" && rank >= fromEnd)
+        dims.push_back(classes.of(argument, rank - fromEnd));
+  return dims;
+}
+
+SmallVector<Atoms::List> dist::sequencesOf(ModuleOp module, const IndexClasses &classes) {
+  return dimsOfTokens(module, classes, 1);
+}
+SmallVector<Atoms::List> dist::batchesOf(ModuleOp module, const IndexClasses &classes) {
+  return dimsOfTokens(module, classes, 2);
 }
 
 /// The indices that an op that needs a sequence whole can divide instead, in the order of its
@@ -111,8 +119,7 @@ FailureOr<TensorClasses> dist::chooseContextClasses(ModuleOp module, const Index
   return chosen;
 }
 
-/// `sharding` with dimensions that are open but for those that it shards.
-static ShardingAttr withOpenDims(ShardingAttr sharding) {
+ShardingAttr dist::withOpenDims(ShardingAttr sharding) {
   SmallVector<DimAttr> dims;
   for (DimAttr dim : sharding.getDims())
     dims.push_back(DimAttr::get(sharding.getContext(), dim.getAxes(), dim.getAxes().empty()));

@@ -95,6 +95,14 @@ Axes batchAxes(const Mesh &mesh) {
   for (auto [i, axis] : enumerate(mesh.axes))
     if ((axis.name == "replica" || axis.name == "data" || axis.name == "tensor.2") && axis.size > 1)
       axes.push_back(i);
+  // Where experts are divided, all sequences of these devices' are together.
+  llvm::append_range(axes, expertAxes(mesh));
+  return axes;
+}
+
+Axes expertAxes(const Mesh &mesh) {
+  Axes axes = mesh.named("expert");
+  erase_if(axes, [&](unsigned axis) { return mesh.axes[axis].size == 1; });
   return axes;
 }
 
@@ -109,7 +117,7 @@ Error checkStrategy(const DistApplyStrategyOptions &strategy, const Mesh &mesh,
                              " does not go with tensor=RxCxD, whose third part stores parameters "
                              "once; use --zero 3 or 0");
   if (strategy.zero > 0 && mesh.named("data").empty() && mesh.named("context").empty() &&
-      mesh.named("tensor.2").empty())
+      mesh.named("expert").empty() && mesh.named("tensor.2").empty())
     return createStringError("--zero " + Twine(strategy.zero) +
                              " shares state out over the data axis, which the mesh does not have; "
                              "add e.g. data=2");
@@ -122,6 +130,10 @@ Error checkStrategy(const DistApplyStrategyOptions &strategy, const Mesh &mesh,
     if (!mesh.named("tensor.2").empty())
       return createStringError("--data-sync parameter-server does not go with tensor=RxCxD, whose "
                                "third part stores parameters once; use tensor=RxC");
+    if (!expertAxes(mesh).empty())
+      return createStringError("--data-sync parameter-server does not go with mesh axis 'expert', "
+                               "whose devices store different experts; use data instead or "
+                               "--data-sync all-reduce");
     if (mesh.size(mesh.named("pipe")) > 1)
       return createStringError("--data-sync parameter-server does not go with pipeline stages; "
                                "use --data-sync all-reduce or leave the mesh axis pipe out");
@@ -150,13 +162,6 @@ Error checkStrategy(const DistApplyStrategyOptions &strategy, const Mesh &mesh,
   if (!divided && strategy.contextParallel != ContextParallel::none)
     return createStringError("--context-parallel divides attention over the context axis, which "
                              "the mesh does not have; add e.g. context=2");
-  Axes batch = batchAxes(mesh);
-  for (auto [i, axis] : enumerate(mesh.axes))
-    if (axis.size > 1 && axis.name != "pipe" && !is_contained(batch, i) && !is_contained(tensor, i) &&
-        !is_contained(context, i) && !seeded(i))
-      return createStringError("mesh axis '" + axis.name + "' = " + Twine(axis.size) +
-                               " has no strategy yet: its " + Twine(axis.size) +
-                               " devices would all do the same; use pipe, data, replica, context or tensor");
   return Error::success();
 }
 

@@ -9,8 +9,8 @@
 // the axis is made of parts. Sequence parallelism (Korthikanti et al. 2022) shards the
 // sequence of the values that layers pass on. Uneven indices are padded (dist-pad).
 //
-// Experts are not divided over the tensor axis, but each expert's inner index is: ranks then have
-// equal work whatever experts tokens choose.
+// Experts are divided over axis `expert` (ExpertSeeds.cpp), not over the tensor axis, which divides
+// each expert's inner index: ranks then have equal work whatever experts tokens choose.
 //
 // Of two inner indices of one matrix one is sharded. An index that a norm needs whole is left
 // to the devices as it is then: the latents of queries and of keys and values, whose other index
@@ -260,6 +260,8 @@ Sharding Seeder::shardingOf(train::VariableOp variable, const TensorClasses &cho
                             StringRef axis) {
   auto [innerAxes, residualAxes] = tensorAxes(mesh, axis);
   Sharding sharding = Sharding::replicated(variable.getTensorType().getRank());
+  if (variable.getExperts())
+    sharding.dims[variable.getStacked()] = expertAxes(mesh);
   for (size_t d = variable.getCounts(); d < sharding.dims.size(); ++d) {
     bool whole = true; // All atoms so far are sharded into single elements.
     for (unsigned id : classes.of(variable, d)) {
@@ -281,17 +283,20 @@ void Seeder::seed(Operation *op, ShardingAttr sharding, StringRef reason) {
 
 LogicalResult Seeder::tensor(const TensorClasses &chosen, StringRef axis) {
   bool shards = mesh.size(mesh.named("tensor")) > 1;
-  StringRef reason = shards ? "tensor parallel" : "data parallel";
+  StringRef ofAll = shards ? "tensor parallel" : "data parallel";
+  auto reasonOf = [&](train::VariableOp variable) {
+    return variable.getExperts() && !expertAxes(mesh).empty() ? "expert parallel" : ofAll;
+  };
   for (auto variable : module.getOps<train::VariableOp>())
     if (variable.isParameter() && !variable->hasAttr(DistDialect::seedAttr))
-      seed(variable, attr(shardingOf(variable, chosen, axis)), reason);
+      seed(variable, attr(shardingOf(variable, chosen, axis)), reasonOf(variable));
   SymbolTable symbols(module);
   for (auto variable : module.getOps<train::VariableOp>())
     if (!variable.isParameter() && !variable->hasAttr(DistDialect::seedAttr)) {
       auto of = symbols.lookup<train::VariableOp>(*variable.getOf());
-      seed(variable, of->getAttrOfType<ShardingAttr>(DistDialect::seedAttr), reason);
+      seed(variable, of->getAttrOfType<ShardingAttr>(DistDialect::seedAttr), reasonOf(of));
     }
-  if (!shards && mesh.size(mesh.named("context")) == 1)
+  if (!shards && mesh.size(mesh.named("context")) == 1 && expertAxes(mesh).empty())
     return success();
   for (Update &update : updatesOf(module)) {
     auto wanted = update.parameter->getAttrOfType<ShardingAttr>(DistDialect::seedAttr);

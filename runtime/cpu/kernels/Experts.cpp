@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 namespace {
 using meshwright::ElementType, meshwright::bytesOf;
@@ -25,26 +26,19 @@ bool isNonzero(int32_t type, const void *data, int64_t i) {
   return uint16_t(bits << 1) != 0;
 }
 
-/// The rows of experts 0 to count - 1, which lie behind those of lower experts.
-struct Groups {
-  Groups(const int32_t *experts, int64_t rows, int64_t count)
-      : experts(experts), end(experts + rows), count(count) {}
-
-  /// Calls `visit(expert, first row, number of rows)` for each expert in order.
-  template <typename Visit> void forEach(Visit visit) const {
-    const int32_t *from = std::lower_bound(experts, end, 0);
-    for (int64_t expert = 0; expert < count; ++expert) {
-      const int32_t *to = std::upper_bound(from, end, int32_t(expert));
-      visit(expert, from - experts, to - from);
-      from = to;
+/// Calls `visit(expert, first row, number of rows)` for each run of rows of one expert, in the
+/// order of rows; the expert is -1 where it is none of its block's.
+template <typename Visit>
+void forEachRun(const int32_t *experts, int64_t rows, int64_t blocks, int64_t count, Visit visit) {
+  int64_t ofBlock = count / blocks, slots = rows / blocks;
+  for (int64_t block = 0; block < blocks; ++block)
+    for (int64_t from = block * slots, end = from + slots, to = from; from < end; from = to) {
+      int32_t id = experts[from];
+      while (to < end && experts[to] == id)
+        ++to;
+      visit(id >= 0 && id < ofBlock ? block * ofBlock + id : -1, from, to - from);
     }
-  }
-  int64_t first() const { return std::lower_bound(experts, end, 0) - experts; }
-  int64_t last() const { return std::lower_bound(experts, end, int32_t(count)) - experts; }
-
-  const int32_t *experts, *end;
-  int64_t count;
-};
+}
 
 char *at(void *data, int64_t elements, int32_t type) {
   return static_cast<char *>(data) + elements * bytesOf(ElementType(type));
@@ -66,8 +60,9 @@ void multiply(MwContext *context, bool transA, bool transB, int64_t m, int64_t n
 }
 } // namespace
 
-void mw_route(MwContext *, int64_t tokens, int64_t experts, int64_t k, int32_t elementType,
-              const void *mask, int32_t *chosen, int32_t *rows, int32_t *choices, int32_t *sorted) {
+void mw_route(MwContext *, int64_t tokens, int64_t experts, int64_t k, int64_t blocks,
+              int64_t slots, int32_t elementType, const void *mask, int32_t *chosen, int32_t *rows,
+              int32_t *choices, int32_t *sorted) {
   for (int64_t token = 0; token < tokens; ++token) {
     int64_t found = 0;
     for (int64_t expert = 0; expert < experts && found < k; ++expert)
@@ -76,60 +71,69 @@ void mw_route(MwContext *, int64_t tokens, int64_t experts, int64_t k, int32_t e
     for (; found < k; ++found)
       chosen[found * tokens + token] = int32_t(experts);
   }
-  int64_t all = k * tokens;
+  int64_t all = k * tokens, total = blocks * slots, ofBlock = experts / blocks;
+  std::fill_n(rows, all, -1);
+  std::fill_n(choices, total, -1);
   auto put = [&](int64_t choice, int64_t row) {
     rows[choice] = int32_t(row);
     choices[row] = int32_t(choice);
   };
-  if (experts < all) {
+  if (experts <= total) {
     // A counting sort. `sorted` holds where each expert's next row goes until it holds experts.
-    std::fill_n(sorted, experts + 1, 0);
+    std::fill_n(sorted, experts, 0);
     for (int64_t choice = 0; choice < all; ++choice)
-      ++sorted[chosen[choice]];
-    int32_t next = 0;
-    for (int64_t expert = 0; expert <= experts; ++expert)
-      next += std::exchange(sorted[expert], next);
+      if (chosen[choice] < experts)
+        ++sorted[chosen[choice]];
+    for (int64_t block = 0; block < blocks; ++block) {
+      int32_t next = int32_t(block * slots);
+      for (int64_t expert = block * ofBlock; expert < (block + 1) * ofBlock; ++expert)
+        next += std::exchange(sorted[expert], next);
+    }
     for (int64_t choice = 0; choice < all; ++choice)
-      put(choice, sorted[chosen[choice]]++);
+      if (chosen[choice] < experts)
+        put(choice, sorted[chosen[choice]]++);
   } else {
-    int64_t row = 0;
-    for (int64_t expert = 0; expert <= experts; ++expert)
-      for (int64_t choice = 0; choice < all; ++choice)
-        if (chosen[choice] == expert)
-          put(choice, row++);
+    for (int64_t block = 0; block < blocks; ++block) {
+      int64_t row = block * slots;
+      for (int64_t expert = block * ofBlock; expert < (block + 1) * ofBlock; ++expert)
+        for (int64_t choice = 0; choice < all; ++choice)
+          if (chosen[choice] == expert)
+            put(choice, row++);
+    }
   }
-  for (int64_t row = 0; row < all; ++row)
-    sorted[row] = chosen[choices[row]];
+  for (int64_t row = 0; row < total; ++row)
+    sorted[row] = choices[row] < 0 ? int32_t(ofBlock) : chosen[choices[row]] % int32_t(ofBlock);
 }
 
 void mw_grouped_matmul(MwContext *context, int32_t transB, int64_t rows, int64_t n, int64_t k,
-                       int64_t count, const int32_t *experts, int32_t elementType, const void *x,
-                       const void *w, void *y, void *workspace) {
-  Groups groups(experts, rows, count);
-  auto clear = [&](int64_t from, int64_t to) {
-    std::memset(at(y, from * n, elementType), 0,
-                size_t((to - from) * n * bytesOf(ElementType(elementType))));
-  };
-  clear(0, groups.first());
-  groups.forEach([&](int64_t expert, int64_t from, int64_t size) {
-    if (size > 0)
+                       int64_t blocks, int64_t count, const int32_t *experts, int32_t elementType,
+                       const void *x, const void *w, void *y, void *workspace) {
+  forEachRun(experts, rows, blocks, count, [&](int64_t expert, int64_t from, int64_t size) {
+    if (expert >= 0)
       multiply(context, false, transB != 0, size, n, k, elementType, at(x, from * k, elementType),
                k, at(w, expert * n * k, elementType), transB ? k : n, 0, elementType,
                at(y, from * n, elementType), workspace);
+    else
+      std::memset(at(y, from * n, elementType), 0,
+                  size_t(size * n * bytesOf(ElementType(elementType))));
   });
-  clear(groups.last(), rows);
 }
 
-void mw_grouped_matmul_grad(MwContext *context, int64_t rows, int64_t m, int64_t n, int64_t count,
-                            const int32_t *experts, int32_t factorType, const void *a,
-                            const void *b, float beta, int32_t resultType, void *c,
+void mw_grouped_matmul_grad(MwContext *context, int64_t rows, int64_t m, int64_t n, int64_t blocks,
+                            int64_t count, const int32_t *experts, int32_t factorType,
+                            const void *a, const void *b, float beta, int32_t resultType, void *c,
                             void *workspace) {
-  Groups(experts, rows, count).forEach([&](int64_t expert, int64_t from, int64_t size) {
-    void *result = at(c, expert * m * n, resultType);
-    if (size > 0)
-      multiply(context, true, false, m, n, size, factorType, at(a, from * m, factorType), m,
-               at(b, from * n, factorType), n, beta, resultType, result, workspace);
-    else if (beta == 0)
-      std::memset(result, 0, size_t(m * n * bytesOf(ElementType(resultType))));
+  std::vector<bool> begun(static_cast<size_t>(count), false);
+  forEachRun(experts, rows, blocks, count, [&](int64_t expert, int64_t from, int64_t size) {
+    if (expert < 0)
+      return;
+    multiply(context, true, false, m, n, size, factorType, at(a, from * m, factorType), m,
+             at(b, from * n, factorType), n, begun[size_t(expert)] ? 1 : beta, resultType,
+             at(c, expert * m * n, resultType), workspace);
+    begun[size_t(expert)] = true;
   });
+  for (int64_t expert = 0; beta == 0 && expert < count; ++expert)
+    if (!begun[size_t(expert)])
+      std::memset(at(c, expert * m * n, resultType), 0,
+                  size_t(m * n * bytesOf(ElementType(resultType))));
 }

@@ -185,7 +185,7 @@ def bad_compile(golden):
     refused("devices", "data=1048577", mesh="data=1048577")
     refused("devices", "4294967296", mesh="data=4294967296,replica=4294967296")
     refused("'data'", "18446744073709551618", "write it as data=2", mesh="data=18446744073709551618")
-    refused("'expert'", "use pipe, data, replica, context or tensor", mesh="expert=2")
+    refused("'expert' = 2", "finds no experts to divide; use data", mesh="expert=2")
     refused("mesh axis 'context' = 2 divides sequences", "add --context-parallel gather or ulysses", mesh="context=2")
     refused("--context-parallel", "add e.g. context=2", mesh="data=2", context_parallel="ulysses")
     refused("4 heads of attention", "the 3 devices", "a number that divides the heads", mesh="context=3", context_parallel="ulysses")

@@ -436,23 +436,23 @@ func.func @one_hot(%ids: tensor<2x3xi32>) -> tensor<2x3x3xf64> {
   %y = train.one_hot %ids : (tensor<2x3xi32>) -> tensor<2x3x3xf64>
   return %y : tensor<2x3x3xf64>
 }
-func.func @dispatch(%x: tensor<2x3x4xf64>, %choices: tensor<2x3x2xi32> {test.values = array<i64: 0, 2, 5, 1, 8, 3, 4, 6, 7, 9, 11, 10>}, %rows: tensor<2x2x3xi32> {test.values = array<i64: 0, 3, 1, 5, 6, 2, 7, 8, 4, 9, 11, 10>}) -> tensor<2x3x2x4xf64> {
-  %y = train.dispatch %x by %choices, %rows : (tensor<2x3x4xf64>, tensor<2x3x2xi32>, tensor<2x2x3xi32>) -> tensor<2x3x2x4xf64>
-  return %y : tensor<2x3x2x4xf64>
-}
-func.func @dispatch_choices(%x: tensor<2x2x3x4xf64>, %choices: tensor<2x3x2xi32> {test.values = array<i64: 0, 2, 5, 1, 8, 3, 4, 6, 7, 9, 11, 10>}, %rows: tensor<2x2x3xi32> {test.values = array<i64: 0, 3, 1, 5, 6, 2, 7, 8, 4, 9, 11, 10>}) -> tensor<2x3x2x4xf64> {
-  %y = train.dispatch %x by %choices, %rows : (tensor<2x2x3x4xf64>, tensor<2x3x2xi32>, tensor<2x2x3xi32>) -> tensor<2x3x2x4xf64>
-  return %y : tensor<2x3x2x4xf64>
-}
-func.func @collect(%x: tensor<2x3x2x4xf64>, %rows: tensor<2x2x3xi32> {test.values = array<i64: 0, 3, 1, 5, 6, 2, 7, 8, 4, 9, 11, 10>}, %choices: tensor<2x3x2xi32> {test.values = array<i64: 0, 2, 5, 1, 8, 3, 4, 6, 7, 9, 11, 10>}) -> tensor<2x2x3x4xf64> {
-  %y = train.collect %x by %rows, %choices : (tensor<2x3x2x4xf64>, tensor<2x2x3xi32>, tensor<2x3x2xi32>) -> tensor<2x2x3x4xf64>
+func.func @dispatch(%x: tensor<2x3x4xf64>, %choices: tensor<2x2x3xi32> {test.values = array<i64: 0, 2, 4, 1, 6, -1, 3, 10, 5, 7, 9, -1>}, %rows: tensor<2x2x3xi32> {test.values = array<i64: 0, 3, 1, 6, 2, 8, 4, 9, -1, 10, 7, -1>}) -> tensor<2x2x3x4xf64> {
+  %y = train.dispatch %x by %choices, %rows : (tensor<2x3x4xf64>, tensor<2x2x3xi32>, tensor<2x2x3xi32>) -> tensor<2x2x3x4xf64>
   return %y : tensor<2x2x3x4xf64>
 }
-func.func @grouped_linear(%x: tensor<2x3x2x4xf64>, %w: tensor<4x5x4xf64>, %experts: tensor<2x3x2xi32> {test.values = array<i64: 0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 3, 4>}) -> tensor<2x3x2x5xf64> {
-  %y = train.grouped_linear %x, %w of %experts : (tensor<2x3x2x4xf64>, tensor<4x5x4xf64>, tensor<2x3x2xi32>) -> tensor<2x3x2x5xf64>
-  return %y : tensor<2x3x2x5xf64>
+func.func @dispatch_choices(%x: tensor<2x2x3x4xf64>, %choices: tensor<2x2x3xi32> {test.values = array<i64: 0, 2, 4, 1, 6, -1, 3, 10, 5, 7, 9, -1>}, %rows: tensor<2x2x3xi32> {test.values = array<i64: 0, 3, 1, 6, 2, 8, 4, 9, -1, 10, 7, -1>}) -> tensor<2x2x3x4xf64> {
+  %y = train.dispatch %x by %choices, %rows : (tensor<2x2x3x4xf64>, tensor<2x2x3xi32>, tensor<2x2x3xi32>) -> tensor<2x2x3x4xf64>
+  return %y : tensor<2x2x3x4xf64>
 }
-func.func @grouped_linear_transposed(%x: tensor<2x3x2x4xf64>, %w: tensor<4x4x5xf64>, %experts: tensor<2x3x2xi32> {test.values = array<i64: 0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 3, 4>}) -> tensor<2x3x2x5xf64> {
-  %y = train.grouped_linear transposed %x, %w of %experts : (tensor<2x3x2x4xf64>, tensor<4x4x5xf64>, tensor<2x3x2xi32>) -> tensor<2x3x2x5xf64>
-  return %y : tensor<2x3x2x5xf64>
+func.func @collect(%x: tensor<2x2x3x4xf64>, %rows: tensor<2x2x3xi32> {test.values = array<i64: 0, 3, 1, 6, 2, 8, 4, 9, -1, 10, 7, -1>}, %choices: tensor<2x2x3xi32> {test.values = array<i64: 0, 2, 4, 1, 6, -1, 3, 10, 5, 7, 9, -1>}) -> tensor<2x2x3x4xf64> {
+  %y = train.collect %x by %rows, %choices : (tensor<2x2x3x4xf64>, tensor<2x2x3xi32>, tensor<2x2x3xi32>) -> tensor<2x2x3x4xf64>
+  return %y : tensor<2x2x3x4xf64>
+}
+func.func @grouped_linear(%x: tensor<2x2x3x4xf64>, %w: tensor<4x5x4xf64>, %experts: tensor<2x2x3xi32> {test.values = array<i64: 0, 0, 0, 1, 1, 2, 0, 0, 1, 1, 1, 2>}) -> tensor<2x2x3x5xf64> {
+  %y = train.grouped_linear %x, %w of %experts : (tensor<2x2x3x4xf64>, tensor<4x5x4xf64>, tensor<2x2x3xi32>) -> tensor<2x2x3x5xf64>
+  return %y : tensor<2x2x3x5xf64>
+}
+func.func @grouped_linear_transposed(%x: tensor<2x2x3x4xf64>, %w: tensor<4x4x5xf64>, %experts: tensor<2x2x3xi32> {test.values = array<i64: 0, 0, 0, 1, 1, 2, 0, 0, 1, 1, 1, 2>}) -> tensor<2x2x3x5xf64> {
+  %y = train.grouped_linear transposed %x, %w of %experts : (tensor<2x2x3x4xf64>, tensor<4x4x5xf64>, tensor<2x2x3xi32>) -> tensor<2x2x3x5xf64>
+  return %y : tensor<2x2x3x5xf64>
 }

@@ -14,8 +14,8 @@
 using namespace meshwright::test;
 
 namespace {
-/// Experts of rows, ascending, some of them outside [0, count) at both ends, as they are on a device
-/// that has a part of the experts.
+/// Experts of rows, some of them outside [0, count) at both ends, as they are on a device that has a
+/// part of the experts: ascending in each of several parts, as they come from several devices.
 std::vector<int32_t> someExperts(std::mt19937 &generator, int64_t rows, int64_t count) {
   // Now and then one expert gets all rows.
   bool adversarial = generator() % 4 == 0;
@@ -23,19 +23,35 @@ std::vector<int32_t> someExperts(std::mt19937 &generator, int64_t rows, int64_t 
   std::vector<int32_t> experts(static_cast<size_t>(rows));
   for (int32_t &expert : experts)
     expert = adversarial ? chosen : int32_t(generator() % uint32_t(count + 4)) - 2;
-  std::sort(experts.begin(), experts.end());
+  auto from = experts.begin();
+  for (int64_t parts = 1 + int64_t(generator() % 3); parts > 0; --parts) {
+    auto to = from + (experts.end() - from) / parts;
+    std::sort(from, to);
+    from = to;
+  }
   return experts;
+}
+
+/// The expert of a row among those of all blocks; -1: none.
+int64_t expertOf(const std::vector<int32_t> &experts, int64_t row, int64_t blocks,
+                 int64_t ofBlock) {
+  int64_t id = experts[size_t(row)], slots = int64_t(experts.size()) / blocks;
+  return id < 0 || id >= ofBlock ? -1 : row / slots * ofBlock + id;
 }
 } // namespace
 
-/// The order is that of experts, then of choices, and both permutations are inverse.
+/// In each block the order is that of experts, then of choices, from its first slot on; both maps are
+/// inverse.
 TEST(Experts, RoutesByExpertThenByChoice) {
   std::mt19937 generator(1);
   for (int i = 0; i < 200; ++i) {
-    int64_t tokens = 1 + int64_t(generator() % 40), experts = 1 + int64_t(generator() % 70);
+    int64_t blocks = 1 + int64_t(generator() % 4), ofBlock = 1 + int64_t(generator() % 30);
+    int64_t tokens = 1 + int64_t(generator() % 40), experts = blocks * ofBlock;
     int64_t k = 1 + int64_t(generator() % uint32_t(std::min<int64_t>(experts, 9)));
+    int64_t slots = tokens * std::min(k, ofBlock) + int64_t(generator() % 3);
     int32_t type = std::vector<int32_t>{MW_F32, MW_BF16, MW_F16}[generator() % 3];
-    SCOPED_TRACE(::testing::Message() << tokens << " tokens " << experts << " experts k " << k);
+    SCOPED_TRACE(::testing::Message() << tokens << " tokens " << experts << " experts in " << blocks
+                                      << " blocks k " << k);
     std::vector<float> mask(size_t(tokens * experts), generator() % 2 ? 0.0f : -0.0f);
     std::vector<std::vector<int32_t>> wanted;
     for (int64_t token = 0; token < tokens; ++token) {
@@ -50,22 +66,33 @@ TEST(Experts, RoutesByExpertThenByChoice) {
       all.resize(size_t(k), int32_t(experts));
       wanted.push_back(all);
     }
-    size_t count = size_t(k * tokens);
-    std::vector<int32_t> chosen(count, -7), rows(count, -7), choices(count, -7), sorted(count, -7);
+    size_t count = size_t(k * tokens), total = size_t(blocks * slots);
+    std::vector<int32_t> chosen(count, -7), rows(count, -7), choices(total, -7), sorted(total, -7);
     MwContext context{2};
-    mw_route(&context, tokens, experts, k, type, encode(type, mask).data(), chosen.data(),
-             rows.data(), choices.data(), sorted.data());
+    mw_route(&context, tokens, experts, k, blocks, slots, type, encode(type, mask).data(),
+             chosen.data(), rows.data(), choices.data(), sorted.data());
+    size_t filled = 0;
     for (int64_t token = 0; token < tokens; ++token)
-      for (int64_t j = 0; j < k; ++j)
-        EXPECT_EQ(chosen[size_t(j * tokens + token)], wanted[size_t(token)][size_t(j)]);
-    for (size_t row = 0; row < count; ++row) {
+      for (int64_t j = 0; j < k; ++j) {
+        size_t choice = size_t(j * tokens + token);
+        EXPECT_EQ(chosen[choice], wanted[size_t(token)][size_t(j)]);
+        EXPECT_EQ(rows[choice] == -1, chosen[choice] == experts);
+        filled += chosen[choice] != experts;
+      }
+    for (size_t row = 0; row < total; ++row) {
+      if (choices[row] == -1) {
+        EXPECT_EQ(sorted[row], ofBlock);
+        continue;
+      }
       ASSERT_TRUE(choices[row] >= 0 && size_t(choices[row]) < count);
       EXPECT_EQ(rows[size_t(choices[row])], int32_t(row));
-      EXPECT_EQ(sorted[row], chosen[size_t(choices[row])]);
-      if (row > 0)
+      EXPECT_EQ(int64_t(row) / slots * ofBlock + sorted[row], chosen[size_t(choices[row])]);
+      if (row % size_t(slots) > 0)
         EXPECT_LT(std::pair(sorted[row - 1], choices[row - 1]),
                   std::pair(sorted[row], choices[row]));
+      --filled;
     }
+    EXPECT_EQ(filled, 0u);
   }
 }
 
@@ -74,13 +101,14 @@ TEST(Experts, GroupedProducts) {
   std::mt19937 generator(2);
   for (int i = 0; i < 150; ++i) {
     auto size = [&](int64_t limit) { return 1 + int64_t(generator() % uint32_t(limit)); };
-    int64_t limit = i % 5 == 0 ? 300 : 40, rows = size(limit), n = size(limit), k = size(limit);
-    int64_t count = size(6);
+    int64_t limit = i % 5 == 0 ? 300 : 40, n = size(limit), k = size(limit), blocks = size(3);
+    int64_t ofBlock = size(4), count = blocks * ofBlock, slots = size(limit), rows = blocks * slots;
     bool transB = generator() % 2;
     int32_t type = std::vector<int32_t>{MW_F32, MW_BF16, MW_F16}[generator() % 3];
     SCOPED_TRACE(::testing::Message() << "type " << type << " transB " << transB << " rows " << rows
-                                      << " n " << n << " k " << k << " experts " << count);
-    std::vector<int32_t> experts = someExperts(generator, rows, count);
+                                      << " n " << n << " k " << k << " experts " << count << " blocks "
+                                      << blocks);
+    std::vector<int32_t> experts = someExperts(generator, rows, ofBlock);
     std::vector<char> x = encode(type, randomValues(generator, rows * k));
     std::vector<char> w = encode(type, randomValues(generator, count * n * k));
     std::vector<float> fx = decode(type, x), fw = decode(type, w);
@@ -88,14 +116,14 @@ TEST(Experts, GroupedProducts) {
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t column = 0; column < n; ++column)
         for (int64_t p = 0; p < k; ++p)
-          if (int64_t e = experts[size_t(row)]; e >= 0 && e < count)
+          if (int64_t e = expertOf(experts, row, blocks, ofBlock); e >= 0)
             wanted[size_t(row * n + column)] +=
                 double(fx[size_t(row * k + p)]) *
                 fw[size_t(e * n * k + (transB ? column * k + p : p * n + column))];
     MwContext context{1 + int(generator() % 3)};
     std::vector<char> y = encode(type, std::vector<float>(size_t(rows * n), NAN));
     std::vector<char> scratch(size_t(mw_matmul_mixed_workspace(rows, n, k, 1)) + 64, 0x5A);
-    mw_grouped_matmul(&context, transB, rows, n, k, count, experts.data(), type, x.data(), w.data(),
+    mw_grouped_matmul(&context, transB, rows, n, k, blocks, count, experts.data(), type, x.data(), w.data(),
                       y.data(), scratch.data());
     EXPECT_LT(relativeError(decode(type, y), wanted, 1e-3),
               type == MW_F32 ? 1e-6 : type == MW_F16 ? 0x1p-11 : 0x1p-8);
@@ -108,15 +136,15 @@ TEST(Experts, GradientsOfGroupedProducts) {
   std::mt19937 generator(3);
   for (int i = 0; i < 150; ++i) {
     auto size = [&](int64_t limit) { return 1 + int64_t(generator() % uint32_t(limit)); };
-    int64_t limit = i % 5 == 0 ? 300 : 40, rows = size(limit), m = size(limit), n = size(limit);
-    int64_t count = size(6);
+    int64_t limit = i % 5 == 0 ? 300 : 40, m = size(limit), n = size(limit), blocks = size(3);
+    int64_t ofBlock = size(4), count = blocks * ofBlock, slots = size(limit), rows = blocks * slots;
     const std::vector<int32_t> types = {MW_F32, MW_BF16, MW_F16};
     int32_t factor = types[generator() % 3], result = generator() % 2 ? factor : int32_t(MW_F32);
     float beta = generator() % 2 ? 1.0f : 0.0f;
     SCOPED_TRACE(::testing::Message() << "types " << factor << " " << result << " beta " << beta
                                       << " rows " << rows << " m " << m << " n " << n
-                                      << " experts " << count);
-    std::vector<int32_t> experts = someExperts(generator, rows, count);
+                                      << " experts " << count << " blocks " << blocks);
+    std::vector<int32_t> experts = someExperts(generator, rows, ofBlock);
     std::vector<char> a = encode(factor, randomValues(generator, rows * m));
     std::vector<char> b = encode(factor, randomValues(generator, rows * n));
     std::vector<char> c = encode(result, beta == 0
@@ -127,14 +155,14 @@ TEST(Experts, GradientsOfGroupedProducts) {
     if (beta != 0)
       wanted.assign(before.begin(), before.end());
     for (int64_t row = 0; row < rows; ++row)
-      if (int64_t e = experts[size_t(row)]; e >= 0 && e < count)
+      if (int64_t e = expertOf(experts, row, blocks, ofBlock); e >= 0)
         for (int64_t p = 0; p < m; ++p)
           for (int64_t q = 0; q < n; ++q)
             wanted[size_t((e * m + p) * n + q)] +=
                 double(fa[size_t(row * m + p)]) * fb[size_t(row * n + q)];
     MwContext context{1 + int(generator() % 3)};
     std::vector<char> scratch(size_t(mw_matmul_mixed_workspace(m, n, rows, 1)) + 64, 0x5A);
-    mw_grouped_matmul_grad(&context, rows, m, n, count, experts.data(), factor, a.data(), b.data(),
+    mw_grouped_matmul_grad(&context, rows, m, n, blocks, count, experts.data(), factor, a.data(), b.data(),
                            beta, result, c.data(), scratch.data());
     EXPECT_LT(relativeError(decode(result, c), wanted, 1e-3),
               result == MW_F32 ? 2e-6 : result == MW_F16 ? 0x1p-11 : 0x1p-8);
