@@ -442,6 +442,10 @@ def task_of(config):
     return {"mlm": 0.3, "mask_id": 3} if config["model_type"] in ENCODERS else {}
 
 
+def experts_of(config):
+    return config.get("num_local_experts") or config.get("num_experts") or config.get("n_routed_experts") or 0
+
+
 def heads_of(config):
     return config.get("n_head") or config.get("n_heads") or config["num_attention_heads"]
 

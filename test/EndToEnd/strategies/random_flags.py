@@ -60,7 +60,8 @@ class Drawing(dict):
 def mesh(d):
     while True:
         sizes = {"pipe": d.pick([1, 1, 2, 3, 4]), "replica": d.pick([1, 1, 1, 2]), "data": d.pick([1, 1, 2, 3, 4]),
-                 "context": d.pick([1, 1, 1, 1, 1, 2, 3, 4]), "tensor": d.pick([1, 1, 2, 3, 4, 5])}
+                 "context": d.pick([1, 1, 1, 1, 1, 2, 3, 4]), "expert": d.pick([1, 1, 1, 1, 2, 3, 4]),
+                 "tensor": d.pick([1, 1, 2, 3, 4, 5])}
         if 1 < math.prod(sizes.values()) <= RANKS:
             break
     d.sizes, tensor = sizes, sizes["tensor"]
@@ -68,7 +69,7 @@ def mesh(d):
     if tensor > 1 and d.chance(4):
         d.parts = d.pick([(r, c, k) for r in range(1, 5) for c in range(1, 6) for k in (1, 2) if r * c * k == tensor])
     d.depth = d.parts[2] if d.parts else 1
-    d.data = sizes["data"] * sizes["replica"] * d.depth
+    d.data = sizes["data"] * sizes["replica"] * sizes["expert"] * d.depth
     # tensor=RxCx1 and tensor=RxC are the same.
     d.words = {axis: str(size) for axis, size in sizes.items()}
     if d.parts:
@@ -76,9 +77,6 @@ def mesh(d):
     axes = [axis for axis in sizes if sizes[axis] > 1]
     if d.chance(6):
         axes = d.sample(axes, len(axes))
-    if d.chance(60):
-        axes.append("expert")
-        d.words["expert"] = "2"
     return ",".join(f"{axis}={d.words[axis]}" for axis in axes)
 
 
@@ -132,11 +130,11 @@ def context_parallel(d):
 def zero(d):
     if d.depth > 1:
         return d.pick([None, 0, 3]) if not d.chance(8) else d.pick([1, 2])
-    return d.pick([None, 0, 1, 2, 3]) if d.sizes["data"] * d.sizes["context"] > 1 else None
+    return d.pick([None, 0, 1, 2, 3]) if d.sizes["data"] * d.sizes["context"] * d.sizes["expert"] > 1 else None
 
 
 def data_sync(d):
-    servable = d.stages == 1 and d.data > 1 and not d["zero"] and d.depth == 1
+    servable = d.stages == 1 and d.data > 1 and not d["zero"] and d.depth == 1 and d.sizes["expert"] == 1
     return d.pick([None, "all-reduce", "parameter-server"]) if servable else None
 
 

@@ -30,13 +30,13 @@ import unittest.mock
 sys.path.append(sys.path[0] + "/..")
 from harness import ROOT, check, check_traffic, flags, free_port, fresh, rows
 from random_flags import check_reach, draw
-from random_configs import DECODERS, ENCODERS, heads_of, random_config, set_dropout
+from random_configs import DECODERS, ENCODERS, experts_of, heads_of, random_config, set_dropout
 
 # What may be refused: a line of "Not supported yet" in docs/architecture.md, and what the message says.
 DOCUMENTED = {
     "more pipeline chunks than layers": "fewer than the .* parts of the pipeline",
     "fewer microbatches than a schedule needs": "needs .* microbatches or more",
-    "mesh axis `expert` longer than 1": "has no strategy yet",
+    "mesh axis `expert` for models without experts": "finds no experts to divide|cannot divide .* experts",
     "mesh axis `context` without `--context-parallel`": "add --context-parallel",
     "heads that `--context-parallel ulysses` cannot divide": "cannot divide .* heads of attention|no attention with several heads",
     "`--remat every:K` of IR past phase `train`": "--remat every:",
@@ -97,11 +97,14 @@ def compile(model, output, options):
 
 
 def random_model(d):
-    # Heads that context and tensor parallelism divide are rare: a few configurations more are drawn for them.
-    for _ in range(50 if d["context-parallel"] == "ulysses" else 1):
+    # Heads that context and tensor parallelism divide are rare, and so are experts that their axis divides: more
+    # configurations are drawn for them.
+    for _ in range(200 if d["context-parallel"] == "ulysses" or d.sizes["expert"] > 1 else 1):
         family = d.pick(list(ENCODERS if d["mlm"] else DECODERS))
         config = random_config(d.pick, family, d.layers, vocabularies=[31, 37, 64, 97, 257])
-        if heads_of(config) % (d.sizes["context"] * d.sizes["tensor"]) == 0:
+        heads = d["context-parallel"] != "ulysses" or heads_of(config) % (d.sizes["context"] * d.sizes["tensor"]) == 0
+        experts = d.sizes["expert"] == 1 or (experts_of(config) and experts_of(config) % d.sizes["expert"] == 0)
+        if (heads and experts) or d.chance(100):
             break
     set_dropout(config, 0.1 if d.chance(4) else 0.0)
     return config
