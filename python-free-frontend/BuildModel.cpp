@@ -168,7 +168,10 @@ Value LayerBuilder::attention(Value h, Value cos, Value sin, Value slopes) {
       qkv[i] = g.rope(qkv[i], cos, sin);
   }
   g.part(names.attention);
-  Value a = g.attention(qkv[0], qkv[1], qkv[2], slopes, kind.scoreScale, !m.family.encoder,
+  Value sinks;
+  if (!m.family.sinks.empty())
+    sinks = g.weight({m.family.sinks, {m.heads}, m.std});
+  Value a = g.attention(qkv[0], qkv[1], qkv[2], slopes, sinks, kind.scoreScale, !m.family.encoder,
                         kind.window, m.scoreCap, m.attentionDropout);
   a = g.reshape(a, {rows, sequence, queries});
   return linear(names.o, a, queries, m.hidden, m.outputBias, m.projectionStd);

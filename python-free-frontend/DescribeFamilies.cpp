@@ -110,6 +110,8 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     experts.addName(f.experts.method.name);
     experts.add(f.experts.normalized);
     experts.add(f.experts.factor);
+    experts.add(f.experts.limit);
+    experts.add(f.experts.gain);
     experts.add(f.experts.balanced);
     experts.add(f.experts.balance);
     experts.addName(f.experts.dense);

@@ -75,6 +75,10 @@ ExpertSizes ExpertReader::sizes(int64_t experts, int64_t inner, const ModelOptio
   sizes.normalized = flag(names.normalized);
   if (!names.factor.name.empty())
     sizes.factor = config.positive(names.factor.name, names.factor.otherwise);
+  if (!names.limit.name.empty()) {
+    sizes.limit = config.positive(names.limit.name, names.limit.otherwise);
+    sizes.gain = config.positive(names.gain.name, names.gain.otherwise);
+  }
   readGroups(sizes);
   double factor = names.balance.name.empty()
                       ? 0
@@ -196,6 +200,12 @@ struct ExpertBuilder {
   /// A stacked variable of the layer; of a tensor with `{expert}` in its name, its first dimension
   /// counts the experts.
   Value variable(StringRef name, ArrayRef<int64_t> shape, double std);
+  /// The matrices of all experts, [experts, out, in], and their biases, [experts, out, 1], if there
+  /// are. Gate is column 0 of the tensor that holds two, up is column 1.
+  std::pair<Value, Value> matrices(StringRef name, int64_t in, int64_t out, double std,
+                                   std::optional<int64_t> column);
+  /// What the MLP of an expert makes of gate and up.
+  Value activate(Value gate, Value up);
   /// The MLP beside the experts.
   Value shared(Value h);
   Value build(Value h);
@@ -211,15 +221,44 @@ static std::string withoutExpert(StringRef tensor) {
 Value ExpertBuilder::variable(StringRef tensor, ArrayRef<int64_t> shape, double std) {
   std::string name = withoutExpert(tensor);
   Weight weight{name, SmallVector<int64_t>(shape), std, 0, tensor.str()};
-  weight.experts = name != tensor;
+  weight.experts = name != tensor ? e.chosen : 0;
   return g.weight(weight);
+}
+
+std::pair<Value, Value> ExpertBuilder::matrices(StringRef name, int64_t in, int64_t out,
+                                                double std, std::optional<int64_t> column) {
+  const Experts &names = m.family.experts;
+  if (names.gateUp.empty())
+    return {variable((name + ".weight").str(), {e.count, out, in}, std), Value()};
+  std::string tensor = column ? names.gateUp.str() : name.str();
+  std::string ofMatrix = (name + ".weight").str(), ofBias = (name + ".bias").str();
+  FileRows rows;
+  if (column)
+    rows = {*column, 2 * out, 2 * out, {0, out, 2}};
+  Value matrix = g.weight({ofMatrix, {e.count, out, in}, std, 0, tensor, true, rows, 1, e.chosen});
+  if (!names.bias)
+    return {matrix, Value()};
+  Value bias = g.weight({ofBias, {e.count, out}, 0, 0, tensor + "_bias", false, rows, 1, e.chosen});
+  return {matrix, g.reshape(bias, {e.count, out, 1})};
+}
+
+Value ExpertBuilder::activate(Value gate, Value up) {
+  if (e.limit == 0)
+    return g.mul(g.activation(m.activation, gate), up);
+  Builder &b = g.builder;
+  gate = make<ClampOp>(gate, b.getF64FloatAttr(-INFINITY), b.getF64FloatAttr(e.limit));
+  up = make<ClampOp>(up, b.getF64FloatAttr(-e.limit), b.getF64FloatAttr(e.limit));
+  Value glu = g.mul(gate, make<SigmoidOp>(g.scale(gate, e.gain)));
+  return g.add(g.mul(up, glu), glu);
 }
 
 Value ExpertBuilder::scores(Value h) {
   const Experts &names = m.family.experts;
   g.part(names.router);
-  Value logits =
-      g.linear(h, variable((names.router + ".weight").str(), {e.count, m.hidden}, m.std));
+  Value weight = variable((names.router + ".weight").str(), {e.count, m.hidden}, m.std), bias;
+  if (names.routerBias)
+    bias = variable((names.router + ".bias").str(), {e.count}, m.std);
+  Value logits = g.linear(h, weight, bias);
   return names.sigmoid ? Value(make<SigmoidOp>(logits)) : make<SoftmaxOp>(logits);
 }
 
@@ -270,21 +309,29 @@ Value ExpertBuilder::build(Value h) {
   Value all = repeat(weights(probabilities, mask), {k, b, s, e.count}, 0);
   Value hot = make<OneHotOp>(type({k, b, s, e.count}), route.getChosen());
   Value ofChoice = g.reshape(sum(g.mul(all, hot), 3), {k, b, s, 1});
-  Value ofRow = make<DispatchOp>(ofChoice, route.getChoices(), route.getRows());
-  ofRow = repeat(g.reshape(ofRow, {x, b, slots}), {x, b, slots, f}, 3);
+  Value weight = make<DispatchOp>(ofChoice, route.getChoices(), route.getRows());
+  Value ofRow = repeat(g.reshape(weight, {x, b, slots}), {x, b, slots, f}, 3);
 
   Value rows = make<DispatchOp>(h, route.getChoices(), route.getRows());
-  auto grouped = [&](Value rows, StringRef name, int64_t in, int64_t out, double std) -> Value {
-    g.part(withoutExpert(name));
-    Value w = variable((name + ".weight").str(), {e.count, out, in}, std);
-    return make<GroupedLinearOp>(rows, w, route.getExperts(), /*transposed=*/false);
+  auto multiply = [&](Value rows, Value matrices) -> Value {
+    return make<GroupedLinearOp>(rows, matrices, route.getExperts(), /*transposed=*/false,
+                                 llvm::APFloat(double(k * s) / double(x * slots)));
   };
-  Value gate = grouped(rows, names.gate, m.hidden, f, m.std);
-  Value up = grouped(rows, names.up, m.hidden, f, m.std);
+  // A bias is the matrix of one column; `one` is what it is multiplied by.
+  auto grouped = [&](Value rows, Value one, StringRef name, int64_t in, int64_t out, double std,
+                     std::optional<int64_t> column) {
+    g.part(withoutExpert(name));
+    auto [matrix, bias] = matrices(name, in, out, std, column);
+    Value y = multiply(rows, matrix);
+    return bias ? g.add(y, multiply(one, bias)) : y;
+  };
+  Value one = names.bias ? g.fill(1, {x, b, slots, 1}) : Value();
+  Value gate = grouped(rows, one, names.gate, m.hidden, f, m.std, 0);
+  Value up = grouped(rows, one, names.up, m.hidden, f, m.std, 1);
   g.part("experts");
   // W (w a) = w (W a): so the weight costs no pass over the experts' results.
-  Value inner = g.mul(g.mul(g.activation(m.activation, gate), up), ofRow);
-  Value y = grouped(inner, names.down, f, m.hidden, m.projectionStd);
+  Value inner = g.mul(activate(gate, up), ofRow);
+  Value y = grouped(inner, weight, names.down, f, m.hidden, m.projectionStd, std::nullopt);
   g.part("experts");
   Value result = sum(make<CollectOp>(y, route.getRows(), route.getChoices()), 0);
   return e.sharedInner ? g.add(result, shared(h)) : result;

@@ -83,6 +83,12 @@ struct Experts {
   StringRef gate = "mlp.experts.{expert}.gate_proj", up = "mlp.experts.{expert}.up_proj";
   StringRef down = "mlp.experts.{expert}.down_proj";
   StringRef shared = {}, sharedGate = {}; ///< of the MLP beside, and what it is scaled by
+  /// Matrices of all experts are one tensor, [experts, in, out], and this one holds those of gate
+  /// and up in turns, column by column; without it each matrix is a tensor.
+  StringRef gateUp = {};
+  bool bias = false, routerBias = false;
+  /// Instead of the activation: gate sigmoid(gain gate) (up + 1), with gate and up clamped.
+  Key<double> limit = {}, gain = {};
 
   bool any() const { return !chosen.name.empty(); }
 };
@@ -107,6 +113,7 @@ struct Rotary {
   /// Keys that repeat theta and part and are not read: they must say the same.
   StringRef thetaAgain = {}, partAgain = {};
   bool interleaved = false;        ///< pairs are neighbours in files
+  bool scalingRequired = false;    ///< transformers has a default that is not plain angles
   StringRef layers = {};           ///< the key that lists 1 for layers that turn, 0 for others
   Key<int64_t> unturnedEvery = {}; ///< without it: a multiple of this, from 1, does not turn
   Turns turns = Turns::All;
@@ -193,6 +200,7 @@ struct Family {
   HeadNorm headNorm = HeadNorm::None;
   Key<bool> useHeadNorm = {{}, true};
   bool gated = true;
+  StringRef sinks = {}; ///< the tensor of one more score a head, whose value is 0
   Rotary rotary;
   LayerKinds kinds;
   Experts experts;

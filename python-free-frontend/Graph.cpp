@@ -112,12 +112,12 @@ Value FunctionGraph::softCap(Value x, double cap) {
   return scale(TanhOp::create(builder, location, scale(x, 1 / cap)), cap);
 }
 
-Value FunctionGraph::attention(Value q, Value k, Value v, Value slopes, double scale, bool causal,
-                               int64_t window, double cap, double dropout) {
+Value FunctionGraph::attention(Value q, Value k, Value v, Value slopes, Value sinks, double scale,
+                               bool causal, int64_t window, double cap, double dropout) {
   bool drops = dropout > 0;
   auto op = AttentionOp::create(
       builder, location, q, k, v, drops ? ids : Value(), drops ? key : Value(), Value(), Value(),
-      slopes, Value(), builder.getF64FloatAttr(scale), causal ? builder.getUnitAttr() : UnitAttr(),
+      slopes, sinks, builder.getF64FloatAttr(scale), causal ? builder.getUnitAttr() : UnitAttr(),
       builder.getI64IntegerAttr(window), builder.getF64FloatAttr(dropout),
       builder.getI32IntegerAttr(drops ? streams++ : 0), builder.getI64IntegerAttr(0),
       builder.getF64FloatAttr(cap), builder.getI64IntegerAttr(0));
@@ -276,7 +276,9 @@ Value ModelGraph::declare(const Weight &weight, StringRef prefix, StringRef tens
   // Dimensions of the storage are the file's.
   const FileRows &rows = weight.rows;
   bool sliced = rows.full > 0;
-  int64_t dim = weight.transpose ? int64_t(weight.shape.size()) - 1 - weight.rowDim : weight.rowDim;
+  int64_t dim = weight.rowDim, rank = weight.shape.size();
+  if (weight.transpose && dim >= rank - 2) // the last two are swapped
+    dim = 2 * rank - 3 - dim;
   auto storage = StorageAttr::get(
       context, tensor, weight.transpose, sliced ? dim : 0, rows.offset, rows.full, rows.period,
       rows.runs.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(rows.runs));
@@ -284,7 +286,8 @@ Value ModelGraph::declare(const Weight &weight, StringRef prefix, StringRef tens
   auto firstFunction = *module->getOps<func::FuncOp>().begin();
   OpBuilder top(firstFunction);
   Location at = NameLoc::get(builder.getStringAttr(name));
-  VariableOp::create(top, at, name, type, /*stacked=*/layers > 0, weight.experts, init, storage,
+  VariableOp::create(top, at, name, type, /*stacked=*/layers > 0,
+                     weight.experts ? builder.getI64IntegerAttr(weight.experts) : IntegerAttr(), init, storage,
                      /*of=*/FlatSymbolRefAttr(), /*role=*/StringAttr(),
                      /*sym_visibility=*/StringAttr());
   return GetOp::create(builder, at, type, FlatSymbolRefAttr::get(context, name));

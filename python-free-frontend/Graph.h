@@ -36,7 +36,7 @@ struct Weight {
   bool transpose = false;      ///< the file holds [in, out]
   FileRows rows = {};          ///< where its rows lie; a bias has elements for rows
   int64_t rowDim = 0;          ///< which dimension rows are counted along
-  bool experts = false;        ///< whether the first dimension counts experts
+  int64_t experts = 0; ///< above 0: the first dimension counts experts, of which a token uses so many
 };
 
 /// How many layers share one function, and which.
@@ -80,8 +80,8 @@ public:
   /// cap tanh(x / cap); x itself where `cap` is 0.
   Value softCap(Value x, double cap);
   /// `window` 0 hides nothing, `cap` 0 caps no scores. `dropout` acts on probabilities.
-  /// `slopes` of heads may be null.
-  Value attention(Value q, Value k, Value v, Value slopes, double scale, bool causal,
+  /// `slopes` and `sinks` of heads may be null.
+  Value attention(Value q, Value k, Value v, Value slopes, Value sinks, double scale, bool causal,
                   int64_t window, double cap, double dropout);
   /// x itself where `rate` is 0.
   Value dropout(Value x, double rate);

@@ -48,6 +48,7 @@ struct ExpertSizes {
   int64_t blocks = 1; ///< parts of equally many experts, for as many devices
   bool normalized = true;
   double factor = 1; ///< of the weights
+  double limit = 0, gain = 0; ///< of the clamped activation; 0: the MLP's is used
   double balance = 0; ///< how much of the routers' loss of a microbatch is in the loss
   bool bySequence = false; ///< whether that loss is of each sequence apart
 };

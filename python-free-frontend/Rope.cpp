@@ -274,6 +274,9 @@ void meshwright::frontend::readRotary(Config &config, Model &m, int64_t sequence
   } else if (rotary.scalesWindows) {
     windowed = config.object("rope_scaling");
   }
+  if (rotary.scalingRequired && !scaling && !config.failed())
+    config.error("") << m.family.name << " needs \"rope_scaling\" or \"rope_parameters\": without "
+                     << "them transformers scales angles by numbers of its own; write them out";
   m.turned = readTurned(config, scaling ? &*scaling : nullptr, m);
   // What follows compares keys, and one in error stands for no value.
   if (config.failed())

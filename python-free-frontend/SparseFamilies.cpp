@@ -98,6 +98,42 @@ static Family olmoe() {
   return f;
 }
 
+static Family gptOss() {
+  Family f = llama();
+  f.name = "gpt_oss";
+  f.vocabulary.otherwise = 201088;
+  f.positions.otherwise = 131072;
+  f.hidden.otherwise = 2880;
+  f.layers.otherwise = 36;
+  f.heads.otherwise = 64;
+  f.kvHeads.otherwise = 8;
+  f.headDim.otherwise = 64;
+  f.inner.otherwise = 2880;
+  f.eps.otherwise = 1e-5;
+  f.qkvBias = f.outputBias = {"attention_bias", true};
+  f.mlpBias = {};
+  f.sinks = "self_attn.sinks";
+  f.rotary.theta.otherwise = 150000;
+  f.rotary.scalingRequired = true;
+  f.kinds.window = {"sliding_window", 128};
+  f.kinds.listed = true;
+  f.kinds.fullEvery = {{}, 2};
+  f.experts.count = {"num_local_experts", 128, "num_experts"};
+  f.experts.chosen = {"num_experts_per_tok", 4};
+  f.experts.balanced = {"output_router_logits", false};
+  f.experts.balance = {"router_aux_loss_coef", 0.001};
+  f.experts.limit = {"swiglu_limit", 7.0};
+  f.experts.gain = {"swiglu_alpha", 1.702};
+  f.experts.router = "mlp.router";
+  f.experts.gate = "mlp.experts.gate_proj";
+  f.experts.up = "mlp.experts.up_proj";
+  f.experts.down = "mlp.experts.down_proj";
+  f.experts.gateUp = "mlp.experts.gate_up_proj";
+  f.experts.bias = f.experts.routerBias = true;
+  f.ignored = {"experts_per_token", "initial_context_length"}; // repeat others
+  return f;
+}
+
 //===--- experts in groups, and beside shared ones ---------------------------===//
 
 /// Experts as DeepSeek's third version has them, and the families after it.
@@ -223,6 +259,6 @@ static Family minicpm3() {
 }
 
 std::vector<Family> meshwright::frontend::sparseFamilies() {
-  return {mixtral(), qwen2Moe(),   qwen3Moe(),   olmoe(),
+  return {mixtral(), qwen2Moe(),   qwen3Moe(),   olmoe(),   gptOss(),
           glm4Moe(), deepseekV2(), deepseekV3(), minicpm3()};
 }

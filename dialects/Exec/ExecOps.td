@@ -559,11 +559,11 @@ def Exec_GroupedMatmulOp : Exec_Op<"grouped_matmul"> {
     x: [x, b, m, k], weight: [x e, n, k], with `transposed` [x e, k, n], y: [x, b, m, n], of one of
     the types f32, bf16 and f16; experts: [x, b, m] i32. y[r] = op(weight[i]) x[r], where i is
     e times r's block plus experts[r]; 0 for an expert outside [0, e). How large the workspace
-    is, if there is one, is the target's to say.
+    is, if there is one, is the target's to say. `filled` is the share of rows of some expert, on average.
   }];
   let arguments = (ins Reads<Exec_MemRef>:$x, Reads<Exec_MemRef>:$weight, Reads<Exec_MemRef>:$experts,
                        Writes<Exec_MemRef>:$y, Writes<Optional<Exec_MemRef>>:$workspace,
-                       UnitAttr:$transposed);
+                       UnitAttr:$transposed, DefaultValuedAttr<F64Attr, "1.0">:$filled);
   let assemblyFormat = [{
     $x `,` $weight `of` $experts `to` $y (`transposed` $transposed^)? (`workspace` `(` $workspace^ `)`)? attr-dict
     `:` functional-type(operands, results)
@@ -584,7 +584,8 @@ def Exec_GroupedMatmulGradOp : Exec_Op<"grouped_matmul_grad", [DeclareOpInterfac
     which is rounded to the result's type before the next one's is added.
   }];
   let arguments = (ins Exec_MemRef:$dy, Exec_MemRef:$x, Exec_MemRef:$experts, Exec_MemRef:$result,
-                       Optional<Exec_MemRef>:$workspace, UnitAttr:$accumulates);
+                       Optional<Exec_MemRef>:$workspace, UnitAttr:$accumulates,
+                       DefaultValuedAttr<F64Attr, "1.0">:$filled);
   let assemblyFormat = [{
     $dy `,` $x `of` $experts `to` $result (`accumulates` $accumulates^)? (`workspace` `(` $workspace^ `)`)?
     attr-dict `:` functional-type(operands, results)

@@ -144,8 +144,10 @@ def Train_GroupedLinearOp : Train_TensorOp<"grouped_linear", "", [InferTypeOpAda
     y: [x, b, m, out], y[row] = weight[block(row) e + experts[row]] x[row], 0 for an expert
     outside [0, e). With `transposed` the weight is [x e, in, out]. Element types as x;
     sums in f32 at least. Consecutive rows of one expert are one product (grouped GEMM, Gale et al. 2023).
+    `filled` is the share of slots that rows fill on average: operations are counted by it.
   }];
-  let arguments = (ins Train_Tensor:$x, Train_Tensor:$weight, Train_Ids:$experts, UnitAttr:$transposed);
+  let arguments = (ins Train_Tensor:$x, Train_Tensor:$weight, Train_Ids:$experts, UnitAttr:$transposed,
+                       DefaultValuedAttr<F64Attr, "1.0">:$filled);
   let results = (outs Train_Tensor:$y);
   let assemblyFormat = [{
     (`transposed` $transposed^)? $x `,` $weight `of` $experts attr-dict `:` functional-type(operands, results)
@@ -159,10 +161,11 @@ def Train_GroupedLinearGradOp : Train_TensorOp<"grouped_linear_grad", "~x b m o,
   let description = [{
     dy: [x, b, m, o], x: [x, b, m, i], experts: [x, b, m] as of `train.grouped_linear`,
     result: [x e, o, i] with x e = `count`, 0 for an expert without rows. `init` is added to
-    the result, see `train.contract`, and so is the result's element type.
+    the result, see `train.contract`, and so is the result's element type. `filled` as of
+    `train.grouped_linear`.
   }];
   let arguments = (ins Train_Tensor:$dy, Train_Tensor:$x, Train_Ids:$experts, I64Attr:$count,
-                       Optional<Train_Tensor>:$init);
+                       Optional<Train_Tensor>:$init, DefaultValuedAttr<F64Attr, "1.0">:$filled);
   let results = (outs Train_Tensor:$result);
   let assemblyFormat = [{
     $dy `,` $x `of` $experts (`init` $init^)? `count` $count attr-dict `:` functional-type(operands, results)

@@ -229,8 +229,12 @@ static double groupedFlops(Value rows, Value matrices) {
   return 2.0 * double(tensor(rows).getNumElements() / tensor(rows).getShape().back()) *
          double(matrix[1]) * double(matrix[2]);
 }
-double GroupedLinearOp::getFlops() { return groupedFlops(getX(), getWeight()); }
-double GroupedLinearGradOp::getFlops() { return groupedFlops(getX(), getResult()); }
+double GroupedLinearOp::getFlops() {
+  return groupedFlops(getX(), getWeight()) * getFilled().convertToDouble();
+}
+double GroupedLinearGradOp::getFlops() {
+  return groupedFlops(getX(), getResult()) * getFilled().convertToDouble();
+}
 
 LogicalResult GroupedLinearOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool> needed,
                                         SmallVectorImpl<Value> &grads) {
@@ -238,11 +242,13 @@ LogicalResult GroupedLinearOp::buildVJP(OpBuilder &b, ValueRange cotangents, Arr
   grads.resize(3);
   if (needed[0])
     grads[0] =
-        GroupedLinearOp::create(b, getLoc(), dy, getWeight(), getExperts(), !getTransposed());
+        GroupedLinearOp::create(b, getLoc(), dy, getWeight(), getExperts(), !getTransposed(),
+                                getFilled());
   if (needed[1]) {
     Value left = getTransposed() ? getX() : dy, right = getTransposed() ? dy : getX();
     grads[1] = GroupedLinearGradOp::create(b, getLoc(), left, right, getExperts(),
-                                           tensor(getWeight()).getDimSize(0), Value());
+                                           tensor(getWeight()).getDimSize(0), Value(),
+                                           getFilled());
   }
   return success();
 }

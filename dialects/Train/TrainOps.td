@@ -25,8 +25,8 @@ def Train_VariableOp : Train_Op<"variable", [Symbol]> {
     (`momentum`, `variance`, `master`) exactly when `of` names a parameter. The storage
     name of a stacked variable holds `{layer}`, or `{layer+K}` if its first layer is the
     model's layer K. Without a storage name it is the variable's, with `.{layer}` behind it
-    if the variable is stacked. With `experts` the first dimension behind that of layers counts
-    experts; with `{expert}` in its storage name each of them has a tensor of its own. Without `init` a variable offsets at 0, but the state
+    if the variable is stacked. With `experts K` the first dimension behind that of layers counts
+    experts, of which a token uses K; with `{expert}` in its storage name each of them has a tensor of its own. Without `init` a variable offsets at 0, but the state
     `master` offsets as its parameter.
 
     ```mlir
@@ -35,7 +35,7 @@ def Train_VariableOp : Train_Op<"variable", [Symbol]> {
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type, UnitAttr:$stacked,
-                       UnitAttr:$experts,                       Train_InitAttr:$init, OptionalAttr<Train_StorageAttr>:$storage,
+                       OptionalAttr<I64Attr>:$experts, Train_InitAttr:$init, OptionalAttr<Train_StorageAttr>:$storage,
                        OptionalAttr<FlatSymbolRefAttr>:$of, OptionalAttr<StrAttr>:$role,
                        OptionalAttr<StrAttr>:$sym_visibility);
   let assemblyFormat = [{
@@ -46,7 +46,7 @@ def Train_VariableOp : Train_Op<"variable", [Symbol]> {
   let extraClassDeclaration = [{
     bool isParameter() { return !getOf(); }
     /// How many of the first dimensions count layers and experts.
-    int64_t getCounts() { return int64_t(getStacked()) + getExperts(); }
+    int64_t getCounts() { return int64_t(getStacked()) + getExperts().has_value(); }
     /// How many of them count tensors of files.
     int64_t getNumbered();
     ::mlir::RankedTensorType getTensorType() {

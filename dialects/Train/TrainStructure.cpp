@@ -50,6 +50,8 @@ LogicalResult VariableOp::verify() {
     return emitOpError("has a tensor for each expert, so it needs 'experts'");
   if (getCounts() > type.getRank())
     return emitOpError("has no dimension to count experts");
+  if (auto used = getExperts(); used && int64_t(*used) < 1)
+    return emitOpError("has experts, but a token uses ") << int64_t(*used);
   return success();
 }
 

@@ -349,7 +349,7 @@ OwningOpRef<ModuleOp> interp::randomModel(MLIRContext *context, uint64_t seed,
     auto init = train::InitAttr::get(context, "normal", b.getF64FloatAttr(0.3));
     return train::VariableOp::create(
         b, module->getLoc(), b.getStringAttr(name), TypeAttr::get(body.type(shape)),
-        stacked ? b.getUnitAttr() : UnitAttr(), /*experts=*/UnitAttr(), init, train::StorageAttr(),
+        stacked ? b.getUnitAttr() : UnitAttr(), /*experts=*/IntegerAttr(), init, train::StorageAttr(),
         FlatSymbolRefAttr(), StringAttr(), StringAttr());
   };
   SmallVector<train::VariableOp> weights;

@@ -52,7 +52,8 @@ double FlopCounter::of(Operation *op, bool again) {
       // A row meets one expert's matrix.
       .Case<exec::GroupedMatmulOp, exec::GroupedMatmulGradOp>([](auto op) {
         exec::ProductShape shape = op.getShape();
-        return 2.0 * double(shape.m) * double(shape.n) * double(shape.k);
+        return 2.0 * double(shape.m) * double(shape.n) * double(shape.k) *
+               op.getFilled().convertToDouble();
       })
       .Case<exec::AttentionOp>([](auto op) { return attentionFlops(op.getAttention(), 1, 1); })
       // The scores again, and two products for each of the two.

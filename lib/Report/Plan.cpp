@@ -170,6 +170,8 @@ void PlanBuilder::addVariables(ModuleOp program, int64_t number) {
     entry.type = typeName(global);
     entry.shape = global.getShape().vec();
     entry.stacked = op.getStacked();
+    if (op.getExperts())
+      entry.expertsUsed = *op.getExperts();
     entry.localShape = op.getTensorType().getShape().vec();
     entry.offset = buffer.getOffset().value_or(0);
     entry.program = number;

@@ -65,7 +65,7 @@ VariableOp StepBuilder::state(VariableOp parameter, StringRef role, Type element
   RankedTensorType type = withElementType(parameter.getType(), element);
   auto zero = InitAttr::get(b.getContext(), "constant", b.getF64FloatAttr(0.0));
   return VariableOp::create(b, nameLocation(name, parameter.getLoc()), name, type,
-                            parameter.getStacked(), parameter.getExperts(), zero, StorageAttr(),
+                            parameter.getStacked(), parameter.getExpertsAttr(), zero, StorageAttr(),
                             FlatSymbolRefAttr::get(parameter.getSymNameAttr()),
                             b.getStringAttr(role), StringAttr());
 }

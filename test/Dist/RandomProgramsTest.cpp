@@ -164,7 +164,8 @@ protected:
     ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
       if (diagnostic.getSeverity() == DiagnosticSeverity::Remark)
         return success(); // what stays one call
-      for (const char *reason : {"inside its dimension", "layers and microbatches are never"})
+      for (const char *reason : {"inside its dimension", "layers and microbatches are never",
+                                 "sequences are never padded"})
         refused |= diagnostic.str().find(reason) != std::string::npos;
       return success(refused);
     });
@@ -285,6 +286,8 @@ TEST_F(RandomPrograms, Rematerialized) {
     interp::RandomGraphOptions graph;
     graph.granularity = 4;
     graph.layers = policy == "full" || policy == "sqrt" ? 1 + pick(6) : 6;
+    if (policy == "sqrt" && graph.layers == 5)
+      graph.layers = 4; // Groups of two do not divide five, which train-split-layers would split.
     OwningOpRef<ModuleOp> before = trainingStep(seed, graph);
     ASSERT_TRUE(before);
     Mesh mesh = randomMesh();

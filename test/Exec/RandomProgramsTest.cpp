@@ -134,9 +134,9 @@ TEST_F(ExecRandomPrograms, KernelsComputeTheSame) {
   }
 }
 
-/// Runs both forms of a model's programs and says where the memory form `after`
-/// leaves something else than `before`; empty if nowhere.
-static std::string firstDifference(ModuleOp before, ModuleOp after, uint64_t seed) {
+/// Runs both forms of a model's programs and says where the memory form `after` leaves something
+/// that neither `before` does nor what it is moved to by changes of `changes` kinds; empty if nowhere.
+static std::string firstDifference(ModuleOp before, ModuleOp after, uint64_t seed, int changes) {
   ProgramRunner runner(after);
   auto session = interp::Session::create(before, 1, interp::Precision::F64);
   if (failed(session))
@@ -145,7 +145,7 @@ static std::string firstDifference(ModuleOp before, ModuleOp after, uint64_t see
   // another order of summation may change too. Models that divide by almost nothing
   // are moved by some changes and not by others.
   std::vector<interp::Session> nearby;
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < changes; ++i) {
     auto another = interp::Session::create(before, 1, interp::Precision::F64);
     if (failed(another))
       return "no session";
@@ -210,6 +210,13 @@ static std::string firstDifference(ModuleOp before, ModuleOp after, uint64_t see
       return found;
   }
   return "";
+}
+
+/// With few changes first. Where a number is by chance at a kink, such as that of relu, some changes
+/// jump and others do not, and all few may be of one kind.
+static std::string firstDifference(ModuleOp before, ModuleOp after, uint64_t seed) {
+  std::string found = firstDifference(before, after, seed, 3);
+  return found.empty() ? found : firstDifference(before, after, seed, 30);
 }
 
 TEST_F(ExecRandomPrograms, MemoryHoldsTheSame) {
@@ -337,8 +344,9 @@ TEST_F(ExecRandomPrograms, MissingWaitsAreNoticed) {
 /// As MemoryHoldsTheSame, for the target whose library does more than products.
 TEST_F(ExecRandomPrograms, EpiloguesHoldTheSame) {
   std::map<StringRef, unsigned> found;
-  // From the first that has one microbatch and the next ones, which have two.
-  for (uint64_t seed = 2; seed < 2 + programs(4) && !HasFailure(); ++seed) {
+  // From the first that has one microbatch and the next ones, which have two. Such a program takes as
+  // long as ten of the others.
+  for (uint64_t seed = 2; seed < 2 + std::max(4u, programs(4) / 10) && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     // The library keeps rows of 16 bytes.
     OwningOpRef<ModuleOp> before = randomStep(seed, 8, /*biases=*/true), fused(before->clone());

@@ -247,7 +247,12 @@ train.variable @w : tensor<8x4xf32> stacked init <"constant", 1.0> storage <"w.{
 // -----
 
 // expected-error @+1 {{has no dimension to count experts}}
-train.variable @w : tensor<8xf32> stacked experts init <"constant", 1.0> storage <"w.{layer}.{expert}">
+train.variable @w : tensor<8xf32> stacked experts 2 init <"constant", 1.0> storage <"w.{layer}.{expert}">
+
+// -----
+
+// expected-error @+1 {{has experts, but a token uses 0}}
+train.variable @w : tensor<8x4xf32> stacked experts 0 init <"constant", 1.0>
 
 // -----
 

@@ -1,5 +1,5 @@
 // RUN: meshwright-opt %s | meshwright-opt | FileCheck %s
-// CHECK: train.variable @h.experts : tensor<2x6x96x64xf32> stacked experts init
+// CHECK: train.variable @h.experts : tensor<2x6x96x64xf32> stacked experts 2 init
 // CHECK: train.repeat @layer x 2 carry
 // CHECK: train.cross_entropy
 // CHECK: train.route %{{.*}} k 2 blocks 3 slots 128
@@ -11,7 +11,7 @@ module attributes {train.microbatches = 2 : i64} {
   train.variable @h.ln_1.weight : tensor<2x64xf32> stacked init <"constant", 1.0 : f64> storage <"transformer.h.{layer}.ln_1.weight">
   train.variable @h.ln_1.bias : tensor<2x64xf32> stacked init <"constant", 0.0 : f64> storage <"transformer.h.{layer}.ln_1.bias">
   train.variable @h.q : tensor<2x64x64xf32> stacked init <"normal", 2.0e-02 : f64> storage <"transformer.h.{layer}.attn.c_attn.weight", transpose = true, dim = 1, offset = 0, full = 192>
-  train.variable @h.experts : tensor<2x6x96x64xf32> stacked experts init <"normal", 2.0e-02 : f64> storage <"h.{layer}.{expert}.weight">
+  train.variable @h.experts : tensor<2x6x96x64xf32> stacked experts 2 init <"normal", 2.0e-02 : f64> storage <"h.{layer}.{expert}.weight">
   func.func @layer(%x: tensor<8x64x64xf32>, %w: tensor<64xf32>, %b: tensor<64xf32>, %q: tensor<64x64xf32>) -> tensor<8x64x64xf32> {
     %0 = train.layer_norm %x, %w, %b eps 1.0e-05 : (tensor<8x64x64xf32>, tensor<64xf32>, tensor<64xf32>) -> tensor<8x64x64xf32>
     %1 = train.linear %0, %q : (tensor<8x64x64xf32>, tensor<64x64xf32>) -> tensor<8x64x64xf32>

@@ -164,6 +164,7 @@ struct Variable {
   List<List<string>> sharding; ///< by dimension
   int64_t offset = 0, program = 0;
   optional<bool> onHost;
+  optional<int64_t> expertsUsed; ///< by a token, of those that the first dimension behind layers counts
   optional<string> copies; ///< why tensor parallelism does not shard it
   optional<string> of;     ///< the parameter that a state belongs to
   optional<Initializer> init;
@@ -172,7 +173,7 @@ struct Variable {
                     v("shape", self.shape); v("local_shape", self.localShape);
                     v("stacked", self.stacked); v("sharding", self.sharding);
                     v("offset", self.offset); v("in", self.program); v("on_host", self.onHost);
-                    v("copies", self.copies); v("of", self.of); v("init", self.init);
+                    v("experts_used", self.expertsUsed); v("copies", self.copies); v("of", self.of); v("init", self.init);
                     v("storage", self.storage);)
 };
 

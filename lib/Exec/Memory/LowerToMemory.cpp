@@ -195,14 +195,16 @@ static LogicalResult lowerExperts(Operation *op, OpBuilder &builder, MemoryMap &
     createGrouped(op, builder, map, [&](Value workspace) {
       return GroupedMatmulOp::create(builder, op->getLoc(), memory(product.getX()),
                                      memory(product.getWeight()), memory(product.getExperts()),
-                                     memory(product.getY()), workspace, product.getTransposed());
+                                     memory(product.getY()), workspace, product.getTransposed(),
+                                     product.getFilled());
     });
   } else {
     auto grad = cast<train::GroupedLinearGradOp>(op);
     createGrouped(op, builder, map, [&](Value workspace) {
       return GroupedMatmulGradOp::create(
           builder, op->getLoc(), memory(grad.getDy()), memory(grad.getX()),
-          memory(grad.getExperts()), memory(grad.getResult()), workspace, bool(grad.getInit()));
+          memory(grad.getExperts()), memory(grad.getResult()), workspace, bool(grad.getInit()),
+          grad.getFilled());
     });
   }
   return success();

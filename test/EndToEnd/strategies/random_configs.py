@@ -238,6 +238,15 @@ def olmoe(d):
     return dict(plain(d, apart=False), attention_bias=d.pick(FLAG)) | experts(d, "intermediate_size")
 
 
+def gpt_oss(d):
+    sizes = experts(d, "intermediate_size", normalized=False)
+    rotary = dict(d.scaling(d.head, ("default", "yarn")), rope_theta=d.pick([100.0, 10000.0]))
+    config = dict(d.sizes(apart="always"), **d.padding(), rope_parameters=rotary, tie_word_embeddings=d.pick(FLAG),
+                  attention_bias=d.pick(FLAG), sliding_window=d.pick([1, 5, 40]), swiglu_limit=d.pick([0.3, 7.0]),
+                  swiglu_alpha=d.pick([1.0, 1.702]), num_local_experts=sizes.pop("num_experts"))
+    return config | sizes | d.pick([{}, d.layer_types()])
+
+
 def routed(d):
     """Experts in groups, beside shared ones, from some layer on."""
     groups, size, sizes = d.pick([1, 2, 3]), d.pick([2, 4]), experts(d)
@@ -422,7 +431,7 @@ DECODERS = {"gpt2": gpt2_own, "gpt_bigcode": gpt_bigcode, "opt": opt, "biogpt": 
             "smollm3": smollm3, "stablelm": stablelm, "glm": glm, "glm4": glm, "glm4_moe": glm4_moe, "cohere": cohere,
             "cohere2": cohere2, "helium": helium, "seed_oss": seed_oss, "arcee": llama, "ernie4_5": ernie4_5,
             "bloom": bloom, "mpt": mpt, "deepseek_v2": deepseek_v2, "deepseek_v3": deepseek_v3, "minicpm3": minicpm3,
-            "mixtral": mixtral, "olmoe": olmoe}
+            "mixtral": mixtral, "olmoe": olmoe, "gpt_oss": gpt_oss}
 FAMILIES = DECODERS | ENCODERS
 LEAST_HEAD = {"cohere": 8, "phi": 8, "persimmon": 8}  # Heads are normalized about their mean: two elements would be signs.
 

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Routers that send every token to the same experts, which some devices have and others have not: nothing is lost, and the
+losses are those of one device.
+
+  experts.py CONFIG WORK MESH...
+
+CONFIG: of deepseek_v3, whose routers have a bias of the choice.
+"""
+import json
+import pathlib
+import struct
+import sys
+
+sys.path.append(sys.path[0] + "/..")
+from harness import check, compile, distance, fresh, ranks_of, strategy, train
+
+STEPS = 6
+
+
+def change(source, target, expert):
+    """Copies weights, with biases that make all tokens choose `expert` and the one after it."""
+    data = open(source, "rb").read()
+    start = 8 + struct.unpack_from("<Q", data)[0]
+    header = json.loads(data[8:start])
+    header.pop("__metadata__", None)  # the checksums
+    numbers = bytearray(data[start:])
+    changed = 0
+    for name, entry in header.items():
+        if name.endswith("e_score_correction_bias"):
+            begin, end = entry["data_offsets"]
+            struct.pack_into(f"<{(end - begin) // 4}f", numbers, begin,
+                             *(50.0 if i in (expert, expert + 1) else 0.0 for i in range((end - begin) // 4)))
+            changed += 1
+    check(changed > 0, "no router has a bias")
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    open(target, "wb").write(struct.pack("<Q", len(text)) + text + numbers)
+
+
+config, work, *meshes = sys.argv[1:]
+fresh(work)
+data = pathlib.Path(__file__).resolve().parents[2] / "Inputs/golden-more/corpus.txt"
+run = dict(data=data, tokens="u8", lr=1e-3)
+size = dict(batch=8, seq=16)
+compile(config, "one", **size)
+train("./one", steps=0, save="first", **run)
+for expert in (0, 6):
+    change("first/latest/model.safetensors", "weights.safetensors", expert)
+    want = train("./one", steps=STEPS, init="weights.safetensors", **run)
+    for mesh in meshes:
+        options = dict(size, **strategy(mesh))
+        compile(config, "many", **options)
+        have = train("./many", ranks_of(options["mesh"]), steps=STEPS, init="weights.safetensors", **run)
+        loss, norm = distance(have, want), distance(have, want, "grad_norm")
+        print(f"all tokens to experts {expert} and {expert + 1}, {mesh}: loss {loss:.1e}, grad_norm {norm:.1e}", flush=True)
+        check(loss <= 1e-6, f"a loss is off by {loss:.2e}")
+        check(norm <= 5e-5, f"a gradient norm is off by {norm:.2e}")
