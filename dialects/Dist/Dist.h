@@ -40,6 +40,10 @@ inline constexpr llvm::StringLiteral replicatedAttr = "dist.replicated";
 /// compute the same one. What they make of it must stay equal, so its sums need a fixed order.
 inline constexpr llvm::StringLiteral copiedAttr = "dist.copied";
 
+/// Marks a collective that moves slots of rows, [blocks, b, slots, ..], of whose blocks each
+/// part ends in rows of zeros where no rows fill its slots.
+inline constexpr llvm::StringLiteral slotsAttr = "dist.slots";
+
 /// The sharding in a tensor type, or null.
 ShardingAttr shardingOf(mlir::Type type);
 /// `type` with `sharding` (null: none) in place of its own.

@@ -24,6 +24,8 @@ inline constexpr llvm::StringLiteral kernelAttr = "exec.kernel", templateAttr = 
                                      inPlaceAliasesAttr = "exec.inplace_aliases";
 /// Marks an asynchronous collective or copy: the token that `exec.wait` waits for.
 inline constexpr llvm::StringLiteral asyncTokenAttr = "exec.async_token";
+/// On a collective that moves slots (dist::slotsAttr): the elements of a row.
+inline constexpr llvm::StringLiteral rowAttr = "exec.row";
 /// The id of an op whose results are observed, in the tensor form; and, on a module whose
 /// ops have ids, the tensor form as text.
 inline constexpr llvm::StringLiteral valueIdAttr = "exec.value_id",

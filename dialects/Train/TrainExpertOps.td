@@ -102,7 +102,7 @@ def Train_RouteOp : Train_TensorOp<"route", "b s! e! -> k! b s!, k! b s!, x! b m
   let hasVerifier = 1;
 }
 
-def Train_DispatchOp : Train_TensorOp<"dispatch", "", [InferTypeOpAdaptor,
+def Train_DispatchOp : Train_TensorOp<"dispatch", "", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<SlotsOpInterface>,
     DeclareOpInterfaceMethods<VJPOpInterface>,
     DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
   let summary = "A row for each choice";
@@ -119,7 +119,7 @@ def Train_DispatchOp : Train_TensorOp<"dispatch", "", [InferTypeOpAdaptor,
 }
 
 def Train_CollectOp : Train_EinsumOp<"collect", "~x! b m! h, k! b s!, x! b m! -> k! b s! h", [
-    DeclareOpInterfaceMethods<VJPOpInterface>,
+    DeclareOpInterfaceMethods<SlotsOpInterface>, DeclareOpInterfaceMethods<VJPOpInterface>,
     DeclareOpInterfaceMethods<KernelOpInterface, ["movesElements"]>]> {
   let summary = "The row of each choice";
   let description = [{

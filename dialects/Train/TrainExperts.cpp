@@ -188,6 +188,9 @@ LogicalResult CollectOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<
   return success();
 }
 
+Value DispatchOp::getSlots() { return getY(); }
+Value CollectOp::getSlots() { return getX(); }
+
 bool DispatchOp::movesElements() { return true; }
 bool CollectOp::movesElements() { return true; }
 

@@ -218,6 +218,16 @@ def ZeroPreservingOpInterface : OpInterface<"ZeroPreservingOpInterface"> {
                                  (ins "unsigned":$result), "", [{ (void)result; return true; }]>];
 }
 
+def SlotsOpInterface : OpInterface<"SlotsOpInterface"> {
+  let description = [{
+    An op between tokens and rows of experts (TrainExpertOps.td). `getSlots` is its tensor
+    of rows, [blocks, b, slots, ..]: of each block the last slots, which no row fills, hold zeros.
+    Where those are moved, ranks that know so need not send zeros.
+  }];
+  let cppNamespace = "::meshwright::train";
+  let methods = [InterfaceMethod<"The tensor of rows.", "::mlir::Value", "getSlots">];
+}
+
 def NeutralPaddingOpInterface : OpInterface<"NeutralPaddingOpInterface"> {
   let description = [{
     An op that can run on a padded index, even one that it needs whole: with this value

@@ -316,6 +316,8 @@ void PlanBuilder::addCommunication() {
     row.location = codegen::locationText(collective.op->getLoc());
     if (collective.op->hasAttr(exec::asyncTokenAttr))
       row.started = true;
+    if (auto length = collective.op->getAttrOfType<IntegerAttr>(exec::rowAttr))
+      row.row = length.getInt();
     if (isa<exec::SendOp, exec::RecvOp>(collective.op))
       row.peer = *cast<exec::MemoryCollectiveOpInterface>(collective.op).getRootOrPeer();
   };

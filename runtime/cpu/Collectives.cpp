@@ -34,6 +34,7 @@ struct Tensors {
 #define MW_PASS_Moves
 #define MW_PASS_Reduces , Reduction(reduction)
 #define MW_PASS_All
+#define MW_PASS_Rows , context->plan.collectives.at(size_t(op)).row
 #define MW_PASS_Root , root
 #define MW_PASS_From , from
 #define MW_COLLECTIVE(Op, method, name, growth, sent, tensors, kind, who, ...)                     \

@@ -354,18 +354,33 @@ void MessageCommunicator::reduceScatterOne(ElementType type, Reduction reduction
 }
 
 void MessageCommunicator::allToAll(ElementType type, const void *input, void *output,
-                                   int64_t count) {
+                                   int64_t count, int64_t row) {
   int64_t bytes = count * bytesOf(type);
   const char *in = static_cast<const char *>(input);
   char *out = static_cast<char *>(output);
+  // How much of each block is sent, and received, is said first.
+  std::vector<int64_t> mine(size_t(size()), bytes), theirs(size_t(size()), bytes);
   std::vector<Message> messages;
+  for (int i = 0; row > 0 && i < size(); ++i) {
+    mine[size_t(i)] = filledBytes(in + i * bytes, bytes, row * bytesOf(type));
+    sendPart(messages, i, &mine[size_t(i)], sizeof(int64_t));
+    receivePart(messages, i, &theirs[size_t(i)], sizeof(int64_t));
+  }
+  exchange(messages);
+  theirs[size_t(rank())] = mine[size_t(rank())];
+  messages.clear();
   for (int i = 0; i < size(); ++i) {
-    sendPart(messages, i, in + i * bytes, bytes);
-    receivePart(messages, i, out + i * bytes, bytes);
+    if (theirs[size_t(i)] < 0 || theirs[size_t(i)] > bytes)
+      fail("all_to_all: member ", i, " says that it sends ", theirs[size_t(i)], " of ", bytes,
+           " bytes");
+    sendPart(messages, i, in + i * bytes, mine[size_t(i)]);
+    receivePart(messages, i, out + i * bytes, theirs[size_t(i)]);
   }
   if (bytes)
     std::memcpy(out + rank() * bytes, in + rank() * bytes, size_t(bytes));
   exchange(messages);
+  for (int i = 0; i < size(); ++i)
+    std::memset(out + i * bytes + theirs[size_t(i)], 0, size_t(bytes - theirs[size_t(i)]));
 }
 
 void MessageCommunicator::gather(ElementType type, const void *input, void *output, int64_t count,

@@ -314,16 +314,20 @@ void ThreadCommunicator::reduceScatter(ElementType type, Reduction reduction, Se
 }
 
 void ThreadCommunicator::allToAll(ElementType type, const void *input, void *output,
-                                  int64_t count) {
+                                  int64_t count, int64_t row) {
   MwSegment mine{input, output, count};
   int64_t bytes = count * bytesOf(type);
   meet("all_to_all", {&mine, 1}, bytesOf(type));
   std::vector<const char *> inputs = inputsOf(0, rank() * bytes);
   for (int step = 0; step < size(); ++step) {
     int from = (rank() + step) % size();
-    copy(static_cast<char *>(output) + from * bytes, inputs[size_t(from)], bytes);
+    char *target = static_cast<char *>(output) + from * bytes;
+    int64_t filled = filledBytes(inputs[size_t(from)], bytes, row * bytesOf(type));
+    copy(target, inputs[size_t(from)], filled);
+    std::memset(target + filled, 0, size_t(bytes - filled));
+    if (from != rank())
+      sent += filled; // what the others have sent here
   }
-  sent += bytes * (size() - 1);
   meet();
 }
 

@@ -38,7 +38,8 @@ public:
   void allReduce(ElementType type, Reduction reduction, Segments segments) override;
   void allGather(ElementType type, Segments segments) override;
   void reduceScatter(ElementType type, Reduction reduction, Segments segments) override;
-  void allToAll(ElementType type, const void *input, void *output, int64_t count) override;
+  void allToAll(ElementType type, const void *input, void *output, int64_t count,
+                int64_t row) override;
   void gather(ElementType type, const void *input, void *output, int64_t count, int root) override;
   void scatter(ElementType type, const void *input, void *output, int64_t count, int root) override;
   void permute(ElementType type, const void *input, void *output, int64_t count,

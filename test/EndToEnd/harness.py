@@ -98,17 +98,19 @@ def free_port():
 
 
 def check_traffic(exe, trace, steps):
-    """Every rank's collectives have sent what the plan says, by kind."""
+    """Every rank's collectives have sent what the plan says, by kind; at most that where they move slots of rows."""
     plan = json.loads(call(["meshwright", "inspect", "--json", exe]))
-    want, have = {}, {}
+    want, have, slots = {}, {}, set()
     for entry in plan["collectives"]:
         if entry["program"] == "step":
             sent = entry["bytes"] * entry["times"] * steps
             want[entry["op"]] = want.get(entry["op"], 0) + sent
+            slots |= {entry["op"]} if "row" in entry else set()
     for event in json.load(open(trace))["traceEvents"]:
         for op, sent in event["args"].get("sent_bytes", {}).items():
             have[op] = have.get(op, 0) + sent
-    check(have == want and sum(have.values()) > 0, f"{trace}: ranks sent {have}, planned are {want}")
+    same = have.keys() == want.keys() and all(have[op] == want[op] or op in slots and have[op] < want[op] for op in want)
+    check(same and sum(have.values()) > 0, f"{trace}: ranks sent {have}, planned are {want}")
 
 
 class Golden:

@@ -225,6 +225,7 @@ typedef struct MwSegment {
   void mw_##name(MwContext *context, int32_t op, int32_t group,                                    \
                  int32_t elementType MW_WHO_##who MW_KIND_##kind MW_TENSORS_##tensors)
 #define MW_WHO_All
+#define MW_WHO_Rows
 #define MW_WHO_Root , int32_t root
 #define MW_WHO_From , const int32_t *from
 #define MW_KIND_Moves

@@ -163,6 +163,16 @@ private:
                                  tensor.getElementType());
   }
 
+  /// Whether the value that is moved is made or read by an op between tokens and rows.
+  static bool movesSlots(ReshardOp op) {
+    auto isOf = [](Operation *other, Value value) {
+      auto rows = dyn_cast_or_null<train::SlotsOpInterface>(other);
+      return rows && rows.getSlots() == value;
+    };
+    return isOf(op.getX().getDefiningOp(), op.getX()) ||
+           llvm::any_of(op.getY().getUsers(), [&](Operation *user) { return isOf(user, op.getY()); });
+  }
+
   LogicalResult lower(ReshardOp op) {
     Sharding from = dist::shardingOf(op.getX().getType()).on(mesh);
     Sharding to = dist::shardingOf(op.getY().getType()).on(mesh);
@@ -175,6 +185,7 @@ private:
     Value value = op.getX();
     RankedTensorType type = local(value.getType());
     auto kind = from.max ? train::ReduceKind::Max : train::ReduceKind::Sum;
+    bool slots = movesSlots(op);
     for (const ReshardStep &step : *steps) {
       GroupAttr group = GroupAttr::from(meshName, mesh, step.axes);
       SmallVector<int64_t> shape(type.getShape());
@@ -190,6 +201,9 @@ private:
         break;
       case ReshardStep::AllToAll:
         value = AllToAllOp::create(b, loc, type, value, step.dim, step.concat, group);
+        // Between blocks and sequences a part is the slots of one block.
+        if (slots && step.dim < 2 && step.concat < 2)
+          value.getDefiningOp()->setAttr(slotsAttr, b.getUnitAttr());
         break;
       case ReshardStep::Permute:
         value = PermuteOp::create(b, loc, type, value, step.source, group);

@@ -274,6 +274,9 @@ static LogicalResult lowerCollective(dist::CollectiveOpInterface op, OpBuilder &
       state.addAttribute(same, value);
   if (Attribute kind = op->getAttr("kind"))
     state.addAttribute("reduction", kind);
+  if (op->hasAttr(dist::slotsAttr))
+    state.addAttribute(rowAttr, builder.getI64IntegerAttr(
+                                    cast<RankedTensorType>(op->getOperand(0).getType()).getShape().back()));
   if (state.name.hasTrait<OpTrait::AttrSizedOperandSegments>())
     state.addAttribute("operandSegmentSizes", builder.getDenseI32ArrayAttr(
                                                   {int32_t(xs->size()), int32_t(ys->size())}));

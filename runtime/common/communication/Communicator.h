@@ -147,8 +147,13 @@ public:
     reduceScatter(type, reduction, {&one, 1});
   }
 
-  /// Member i's block j of `count` elements becomes member j's block i.
-  virtual void allToAll(ElementType type, const void *input, void *output, int64_t count) = 0;
+  /// Member i's block j of `count` elements becomes member j's block i. With `row` above 0 blocks are
+  /// rows of so many elements, and the rows of zeros at the end of a block are not sent.
+  virtual void allToAll(ElementType type, const void *input, void *output, int64_t count,
+                        int64_t row) = 0;
+  void allToAll(ElementType type, const void *input, void *output, int64_t count) {
+    allToAll(type, input, output, count, 0);
+  }
   /// allGather, with `output` on `root` only.
   virtual void gather(ElementType type, const void *input, void *output, int64_t count,
                       int root) = 0;
@@ -171,6 +176,9 @@ public:
   /// One message for each member that takes part, as mw_exchange has it (ABI.h).
   virtual void exchange(ElementType type, ExchangeTable table, Segments segments,
                         void *workspace) = 0;
+
+  /// The bytes of `bytes` from `data` on before the rows of zeros at the end, all of them for `row` 0.
+  static int64_t filledBytes(const void *data, int64_t bytes, int64_t row);
 
 protected:
   std::vector<int> members;

@@ -121,6 +121,13 @@ def bad_compile(golden):
     refused("--aux-loss-coef changes nothing", "add --aux-loss hf", model=sparse / "olmoe", seq=16, aux_loss_coef=0.1)
     for precision in ("bf16", "fp16"):
         refused(f"not with --precision {precision}", "--aux-loss none", model=sparse / "mixtral", seq=16, precision=precision)
+    refused("'expert' = 3 cannot divide 8 experts (num_experts)", "use a divisor of 8", model=sparse / "olmoe", seq=16, batch=12, mesh="expert=3")
+    refused("'expert' = 16", "use expert=8 or fewer", model=sparse / "olmoe", seq=16, batch=16, mesh="expert=16")
+    refused("--data-sync parameter-server does not go with mesh axis 'expert'", model=sparse / "olmoe", seq=16, mesh="expert=2",
+            data_sync="parameter-server")
+    refused("batch 6 does not divide by 4", "along {expert}", model=sparse / "olmoe", seq=16, batch=6, mesh="expert=4")
+    refused("needs \"rope_scaling\"", "write them out", seq=16,
+            model=write("no-scaling.json", re.sub(r',\s*"rope_scaling": \{[^}]*\}', "", (sparse / "gpt-oss/config.json").read_text())))
     refused("--aux-loss hf is of a softmax", model=sparse / "sparse-deepseek-v3", seq=16, aux_loss="hf")
     refused("cut.mlir", "cut.mlir:", model=write("cut.mlir", "module {\n  func.func @loss("), batch=None, seq=None)
     refuses(["meshwright", "compile", "-o", "out"], "no model given", "config.json")

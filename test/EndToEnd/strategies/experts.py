@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Routers that send every token to the same experts, which some devices have and others have not: nothing is lost, and the
-losses are those of one device.
+"""Routers that send every token to the same experts, which some devices have and others have not: nothing is lost, the
+losses are those of one device, and what is sent are rows alone.
 
   experts.py CONFIG WORK MESH...
 
@@ -12,7 +12,7 @@ import struct
 import sys
 
 sys.path.append(sys.path[0] + "/..")
-from harness import check, compile, distance, fresh, ranks_of, strategy, train
+from harness import call, check, compile, distance, fresh, ranks_of, strategy, train
 
 STEPS = 6
 
@@ -37,7 +37,31 @@ def change(source, target, expert):
     open(target, "wb").write(struct.pack("<Q", len(text)) + text + numbers)
 
 
+def check_bytes(options):
+    """Devices that have neither expert send k rows a token, each five times in a layer, and three weights; the device that
+    has them both sends none but the results and gradients of the others' rows. Experts' numbers are sent for all slots."""
+    sizes = json.loads(pathlib.Path(config).read_text())
+    devices = int(dict(axis.split("=") for axis in options["mesh"].split(","))["expert"])
+    layers, k, hidden = sizes["num_hidden_layers"] - sizes["first_k_dense_replace"], sizes["num_experts_per_tok"], sizes["hidden_size"]
+    if options.get("remat") or "tensor" in options["mesh"]:
+        return
+    tokens = size["batch"] * size["seq"] // devices * (devices - 1)  # of devices that send their rows away
+    experts = sizes["n_routed_experts"] // devices
+    slots = size["batch"] * size["seq"] * min(k, experts) * (devices - 1)  # of all devices, but those they keep
+    rows = 4 * layers * k * tokens * (5 * hidden + 3)
+    numbers = 4 * layers * slots * 2
+    sent = sum(event["args"].get("sent_bytes", {}).get("all_to_all", 0)
+               for event in json.load(open("trace.json"))["traceEvents"])
+    plan = json.loads(call(["meshwright", "inspect", "--json", "many"]))
+    most = sum(entry["bytes"] * entry["times"] for entry in plan["collectives"]
+               if entry["op"] == "all_to_all" and entry["program"] == "step")
+    print(f"  all_to_all: {sent // STEPS} bytes a step, {rows} of rows, {numbers} of experts' numbers; {most} planned at most")
+    check(sent == STEPS * (rows + numbers), f"{sent} bytes were sent, expected {STEPS * (rows + numbers)}")
+    check(rows + numbers < most, "as many bytes are planned")
+
+
 config, work, *meshes = sys.argv[1:]
+config = pathlib.Path(config).resolve()
 fresh(work)
 data = pathlib.Path(__file__).resolve().parents[2] / "Inputs/golden-more/corpus.txt"
 run = dict(data=data, tokens="u8", lr=1e-3)
@@ -50,8 +74,9 @@ for expert in (0, 6):
     for mesh in meshes:
         options = dict(size, **strategy(mesh))
         compile(config, "many", **options)
-        have = train("./many", ranks_of(options["mesh"]), steps=STEPS, init="weights.safetensors", **run)
+        have = train("./many", ranks_of(options["mesh"]), steps=STEPS, init="weights.safetensors", trace="trace.json", **run)
         loss, norm = distance(have, want), distance(have, want, "grad_norm")
         print(f"all tokens to experts {expert} and {expert + 1}, {mesh}: loss {loss:.1e}, grad_norm {norm:.1e}", flush=True)
         check(loss <= 1e-6, f"a loss is off by {loss:.2e}")
         check(norm <= 5e-5, f"a gradient norm is off by {norm:.2e}")
+        check_bytes(options)
