@@ -151,6 +151,7 @@ Value LayerBuilder::attention(Value h, Value cos, Value sin, Value slopes) {
         linear(parts[i], h, m.hidden, counts[i] * d, m.qkvBias, m.std, names.qkv, rowsOf(m, i));
     if (i < 2 && m.headNorm == HeadNorm::Whole)
       qkv[i] = norm(norms[i], qkv[i], counts[i] * d, normRows(counts[i] * d));
+    qkv[i] = g.clamp(qkv[i], m.clip);
     if (!names.qkv.empty())
       split(i);
   }

@@ -208,6 +208,7 @@ struct Family {
   Key<std::optional<double>> scoreScale = {};
   Key<std::optional<double>> scoreFactor = {};             ///< or multiplied by this
   Key<std::optional<double>> scoreCap = {}, logitCap = {}; ///< absent: none
+  Key<std::optional<double>> clip = {}; ///< of queries, keys and values; absent: none
   Key<bool> scaled = {{}, true};                           ///< or not scaled if false
   Key<bool> scaledByLayer = {}; ///< and divided by the layer's number from 1
   bool embeddingScaled = false; ///< embeddings times sqrt(hidden)

@@ -106,6 +106,13 @@ Value FunctionGraph::activation(StringRef name, Value x) {
   return {};
 }
 
+Value FunctionGraph::clamp(Value x, double limit) {
+  if (limit == 0)
+    return x;
+  return ClampOp::create(builder, location, x, builder.getF64FloatAttr(-limit),
+                         builder.getF64FloatAttr(limit));
+}
+
 Value FunctionGraph::softCap(Value x, double cap) {
   if (cap == 0)
     return x;

@@ -77,6 +77,8 @@ public:
   Value rope(Value x, Value cos, Value sin);
   /// The activation that transformers calls `name`; null if there is none.
   Value activation(StringRef name, Value x);
+  /// x between -limit and limit; x itself where `limit` is 0.
+  Value clamp(Value x, double limit);
   /// cap tanh(x / cap); x itself where `cap` is 0.
   Value softCap(Value x, double cap);
   /// `window` 0 hides nothing, `cap` 0 caps no scores. `dropout` acts on probabilities.

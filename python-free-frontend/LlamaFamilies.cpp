@@ -98,7 +98,7 @@ static Family olmo() {
   f.eps = {{}, 1e-5};
   f.normWeight = false;
   f.mlpBias = {};
-  f.fixed = {{"clip_qkv", {"null"}, "queries, keys and values are clipped"}};
+  f.clip = {"clip_qkv", std::nullopt};
   return f;
 }
 

@@ -94,7 +94,7 @@ static Family olmoe() {
   f.experts.dense = {};
   f.experts.every = {};
   f.experts.balance.otherwise = 0.01;
-  f.fixed = {{"clip_qkv", {"null"}, "queries, keys and values are clipped"}};
+  f.clip = {"clip_qkv", std::nullopt};
   return f;
 }
 

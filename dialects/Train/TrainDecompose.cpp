@@ -274,6 +274,21 @@ SmallVector<Value> ReluGradOp::decompose(OpBuilder &b) {
   return {select(greater(x, 0), dy, dy.constant(0)).v};
 }
 
+SmallVector<Value> ClampOp::decompose(OpBuilder &b) {
+  Expr x = expr(b, getLoc(), getX());
+  double least = getLeast().convertToDouble(), most = getMost().convertToDouble();
+  if (least != -INFINITY)
+    x = maximum(x, x.constant(least));
+  if (most != INFINITY)
+    x = minimum(x, x.constant(most));
+  return {x.v};
+}
+SmallVector<Value> ClampGradOp::decompose(OpBuilder &b) {
+  Expr x = expr(b, getLoc(), getX()), dy = x.with(getDy()), zero = dy.constant(0);
+  Expr notAbove = select(greater(x, getMost().convertToDouble()), zero, dy);
+  return {select(greater(x.constant(getLeast().convertToDouble()), x), zero, notAbove).v};
+}
+
 /// One of the two words of a random key.
 static Expr keyWord(OpBuilder &b, Location loc, Value key, int32_t i) {
   auto word = RankedTensorType::get({}, b.getI32Type());

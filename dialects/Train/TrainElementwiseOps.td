@@ -135,6 +135,31 @@ def Train_ReluGradOp : Train_ActivationGradOp<"relu_grad"> {
   let assemblyFormat = "$dy `,` $x attr-dict `:` functional-type(operands, results)";
 }
 
+def Train_ClampOp : Train_EinsumOp<"clamp", "... -> ...", [
+    DeclareOpInterfaceMethods<ZeroPreservingOpInterface, ["preservesZero"]>,
+    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "x within bounds";
+  let description = [{
+    min(max(x, least), most), element by element, any shape; NaN stays NaN. `least` is at
+    most `most`; either may be infinite, which leaves that side open.
+  }];
+  let arguments = (ins Train_Tensor:$x, F64Attr:$least, F64Attr:$most);
+  let results = (outs Train_Tensor:$y);
+  let assemblyFormat = "$x `from` $least `to` $most attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+def Train_ClampGradOp : Train_ActivationGradOp<"clamp_grad"> {
+  let summary = "dy where x is within bounds, else 0";
+  let description = [{
+    dy, x and the result have one shape; `least` and `most` as in `train.clamp`. At the
+    bounds themselves the derivative is 1.
+  }];
+  let arguments = (ins Train_Tensor:$dy, Train_Tensor:$x, F64Attr:$least, F64Attr:$most);
+  let assemblyFormat = [{
+    $dy `,` $x `from` $least `to` $most attr-dict `:` functional-type(operands, results)
+  }];
+}
+
 class Train_FunctionOp<string mnemonic> : Train_EinsumOp<mnemonic, "... -> ...", [
     DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let results = (outs Train_Tensor:$y);

@@ -142,6 +142,19 @@ LogicalResult EmbeddingOp::verify() {
   return success();
 }
 
+/// Zeros stay where 0 is within the bounds.
+bool ClampOp::preservesZero(unsigned) {
+  return getLeast().convertToDouble() <= 0 && getMost().convertToDouble() >= 0;
+}
+
+LogicalResult ClampOp::verify() {
+  double least = getLeast().convertToDouble(), most = getMost().convertToDouble();
+  if (!(least <= most))
+    return emitOpError("clamps from ") << least << " to " << most << "; the first is at most the "
+                                       << "second";
+  return success();
+}
+
 //===--- rotary positions ---------------------------------------------------===//
 
 ShardingRule RopeTableOp::getShardingRule() { return ruleOf(*this, einsumText()); }

@@ -202,6 +202,13 @@ LogicalResult ReluOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<boo
   return success();
 }
 
+LogicalResult ClampOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                                SmallVectorImpl<Value> &grads) {
+  grads.push_back(
+      ClampGradOp::create(b, getLoc(), cotangents[0], getX(), getLeastAttr(), getMostAttr()));
+  return success();
+}
+
 LogicalResult DropoutOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
                                   SmallVectorImpl<Value> &grads) {
   grads.push_back(DropoutOp::create(b, getLoc(), cotangents[0], getIds(), getKey(), getOffsets(),

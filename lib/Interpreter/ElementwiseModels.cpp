@@ -109,6 +109,21 @@ static LogicalResult reluGrad(train::ReluGradOp op, Operands in, Results &result
   return success();
 }
 
+static LogicalResult clamp(train::ClampOp op, Operands in, Results &results, RankContext &) {
+  double least = op.getLeast().convertToDouble(), most = op.getMost().convertToDouble();
+  results.push_back(map(op.getType(), in[0], [=](double x) {
+    return x < least ? least : x > most ? most : x;
+  }));
+  return success();
+}
+static LogicalResult clampGrad(train::ClampGradOp op, Operands in, Results &results,
+                               RankContext &) {
+  double least = op.getLeast().convertToDouble(), most = op.getMost().convertToDouble();
+  results.push_back(map(op.getType(), in[0], in[1],
+                        [=](double dy, double x) { return x < least || x > most ? 0 : dy; }));
+  return success();
+}
+
 //===--- dropout ------------------------------------------------------------===//
 
 static LogicalResult dropout(train::DropoutOp op, Operands in, Results &results, RankContext &) {
@@ -189,6 +204,8 @@ void interp::attachElementwiseModels(MLIRContext *context) {
   attach<train::SiluGradOp, siluGrad>(context);
   attach<train::ReluOp, relu>(context);
   attach<train::ReluGradOp, reluGrad>(context);
+  attach<train::ClampOp, clamp>(context);
+  attach<train::ClampGradOp, clampGrad>(context);
   attach<train::DropoutOp, dropout>(context);
   attach<train::MaskOp, mask>(context);
   attach<train::PartOffsetOp, partOffset>(context);

@@ -36,6 +36,14 @@ func.func @dropout(%x: tensor<2x4xf32>, %ids: tensor<2xi32>, %key: tensor<2xi32>
 
 // -----
 
+func.func @clamp(%x: tensor<2x4xf32>) {
+  // expected-error @+1 {{clamps from 2.000000e+00 to 1.000000e+00; the first is at most the second}}
+  %y = train.clamp %x from 2.0 to 1.0 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
 func.func @reshape(%x: tensor<2x4xf32>) {
   // expected-error @+1 {{has 8 elements in and 9 out}}
   %y = train.reshape %x : (tensor<2x4xf32>) -> tensor<9xf32>
