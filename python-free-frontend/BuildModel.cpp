@@ -108,9 +108,12 @@ struct LayerBuilder {
 
   /// Each head normalized, with a weight of its own.
   Value normApart(StringRef name, Value x, int64_t heads, const FileRows &rows) {
-    g.part(name);
-    std::string weight = (name + ".weight").str();
-    Value w = g.weight({weight, {heads, m.headDim}, 0, 1.0, {}, false, rows, 1});
+    // Files have one tensor, or one for each head.
+    auto [before, after] = name.split(".{head}");
+    g.part(before);
+    std::string weight = (before + after + ".weight").str(), tensor = (name + ".weight").str();
+    int64_t rowDim = before == name ? 1 : 0;
+    Value w = g.weight({weight, {heads, m.headDim}, 0, 1.0, tensor, false, rows, rowDim});
     return g.mul(g.norm(m.family.norm, x, {}, {}, m.eps, false), w);
   }
 

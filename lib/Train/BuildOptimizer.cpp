@@ -111,8 +111,8 @@ void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
     setWeight(SgdOp::create(builder, loc, weight, gradient, clip, scalar("lr")));
     return;
   }
-  // Vectors (norms, biases) are not decayed; layers do not count as a dimension.
-  int64_t rank = parameter.getTensorType().getRank() - (parameter.getStacked() ? 1 : 0);
+  // Vectors (norms, biases) are not decayed: what files have as such.
+  int64_t rank = parameter.getTensorType().getRank() - parameter.getNumbered();
   VariableOp variance = state(parameter, "variance", momentType);
   VariableOp momentum = state(parameter, "momentum", momentType);
   Value oldMomentum = get(momentum), oldVariance = get(variance);

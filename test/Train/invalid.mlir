@@ -259,6 +259,16 @@ train.variable @w : tensor<8xf32> stacked experts init <"constant", 1.0> storage
 
 // -----
 
+// expected-error @+1 {{has no dimension to count heads}}
+train.variable @w : tensor<8xf32> stacked init <"constant", 1.0> storage <"w.{layer}.{head}">
+
+// -----
+
+// expected-error @+1 {{has a tensor for each head, but its first dimension counts experts}}
+train.variable @w : tensor<8x4xf32> experts init <"constant", 1.0> storage <"w.{head}">
+
+// -----
+
 func.func @top_k(%x: tensor<4x6xf32>) {
   // expected-error @+1 {{k must be from 1 to the 6 elements of a row, found 7}}
   %y = train.top_k %x k 7 : (tensor<4x6xf32>) -> tensor<4x6xf32>

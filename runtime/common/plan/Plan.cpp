@@ -156,7 +156,7 @@ static void checkVariable(const Plan &plan, const Variable &variable, const std:
          variable.sharding.size(), " dimensions");
   if (variable.numbered > rank)
     fail("plan: ", path, " (", variable.name, ") has ", rank, " dimensions, not the ",
-         variable.numbered, " of layers and experts that its storage name counts along");
+         variable.numbered, " of layers, and experts or heads, that its storage name counts along");
   for (size_t d = 0; d < rank; ++d) {
     int64_t parts = plan.axesSize(variable.sharding[d]);
     // More where the index is padded for the sake of other tensors.
@@ -238,7 +238,7 @@ static Variable variableOf(const Plan &plan, const plan::Variable &entry, const 
     variable.init = initializerOf(required(entry.init, "init", path), path + ".init");
     const plan::Storage &storage = required(entry.storage, "storage", path);
     variable.storage = {storage.tensor, storage.transpose.value_or(false), storage.slice};
-    variable.numbered = size_t(variable.stacked) + hasExpertTensors(storage.tensor);
+    variable.numbered = size_t(variable.stacked) + numberMark(storage.tensor).has_value();
   } else {
     variable.of = required(entry.of, "of", path);
   }

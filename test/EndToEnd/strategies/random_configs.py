@@ -328,7 +328,7 @@ def smollm3(d):
 
 def stablelm(d):
     return dict(d.sizes(apart=False, norm="layer_norm_eps"), use_qkv_bias=d.pick(FLAG),
-                use_parallel_residual=d.pick(FLAG), tie_word_embeddings=d.pick(FLAG),
+                qk_layernorm=d.pick(FLAG), use_parallel_residual=d.pick(FLAG), tie_word_embeddings=d.pick(FLAG),
                 **d.padding(), **d.rotary(d.turned()))
 
 
