@@ -322,7 +322,12 @@ void ModelGraph::finish(Value logits, Value more, StringRef family, StringRef co
           .getLoss();
   if (targetWeight)
     loss = mul(loss, targetWeight);
-  func::ReturnOp::create(builder, location, more ? add(loss, more) : loss);
+  if (more) {
+    loss = add(loss, more);
+    auto name = builder.getNamedAttr(train::outputAttr, builder.getStringAttr("aux_loss"));
+    (void)function.insertResult(1, more.getType(), builder.getDictionaryAttr(name));
+  }
+  func::ReturnOp::create(builder, location, more ? ValueRange{loss, more} : ValueRange{loss});
 
   ModuleOp op = *module;
   op->setAttr(train::modelAttr, builder.getStringAttr(family));

@@ -420,6 +420,8 @@ Plan Plan::parse(std::string_view json, int64_t rank) {
     if (!plan.outputs.count(name) || plan.outputs[name].type != ElementType::F32)
       fail("plan: \"outputs\" has no f32 \"", name, "\" of program ",
            plan.programs[plan.program].name, ": compile the executable again");
+  if (plan.outputs.count("aux_loss") && plan.outputs["aux_loss"].type != ElementType::F32)
+    fail("plan: the output \"aux_loss\" is not f32: compile the executable again");
   if (plan.batch < 1 || plan.sequence < 1 || plan.microbatches < 1 || plan.vocabulary < 1 ||
       plan.batch % (plan.axesSize(plan.dataAxes) * plan.microbatches) != 0)
     fail("plan: a batch of ", plan.batch, " sequences does not divide into ",
