@@ -308,9 +308,11 @@ ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config
   }
   // Layers of one kind in a row share a function.
   SmallVector<Value, 2> sums;
-  if (m.experts.balance != 0)
+  if (m.experts.balance != 0) {
+    FullPrecision full(g.builder);
     sums.assign(2, g.fill(0, m.experts.bySequence ? ArrayRef<int64_t>{g.rows, m.experts.count}
                                                   : ArrayRef<int64_t>{m.experts.count}));
+  }
   for (int64_t first = 0; first < m.layers;) {
     int64_t end = first + 1;
     while (end < m.layers && m.kinds[end] == m.kinds[first])

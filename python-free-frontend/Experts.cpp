@@ -109,11 +109,6 @@ void ExpertReader::check(const ExpertSizes &sizes, const ModelOptions &options) 
   if (options.auxLoss == AuxLoss::hf && names.sigmoid)
     config.error(names.count.name) << "--aux-loss hf is of a softmax over experts, but scores of "
                                    << "this family are sigmoids; leave it out";
-  // Counts of tokens do not fit the narrow types.
-  if (sizes.balance != 0 && options.precision != MixedPrecision::f32)
-    config.error(names.balanced.name.empty() ? names.count.name : names.balanced.name)
-        << "the routers' part of the loss is computed in f32 only, not with --precision "
-        << optionText(options.precision) << "; use --precision f32 or --aux-loss none";
   if (sizes.balance != 0 && options.microbatches > 1 && options.auxScope == AuxScope::batch)
     config.error(names.balanced.name.empty() ? names.count.name : names.balanced.name)
         << "the routers' part of the loss is of the whole batch, which " << options.microbatches
@@ -180,44 +175,54 @@ struct ExpertBuilder {
     return make<BroadcastOp>(type(shape), x, dims);
   }
 
-  /// The scores of all experts for each token, [b, s, experts].
-  Value scores(Value h);
+  /// What scores are made of, [b, s, experts].
+  Value logits(Value h);
+  /// The scores of all experts for each token.
+  Value scores(Value logits);
   /// 1 at the experts that a token chooses, else 0.
   Value choose(Value scores);
   /// The scores of chosen experts as weights, 0 of the others.
   Value weights(Value scores, Value mask);
   /// A stacked variable of the layer; of a tensor with `{expert}` in its name, its first dimension
   /// counts the experts.
-  Value variable(StringRef name, ArrayRef<int64_t> shape, double std);
+  Value variable(StringRef name, ArrayRef<int64_t> shape, double std, bool full = false);
   /// The MLP beside the experts.
   Value shared(Value h);
   Value build(Value h);
 };
 } // namespace
 
-Value ExpertBuilder::variable(StringRef tensor, ArrayRef<int64_t> shape, double std) {
+Value ExpertBuilder::variable(StringRef tensor, ArrayRef<int64_t> shape, double std, bool full) {
   std::string name = tensor.str(); // a variable's has no braces
   size_t at = name.find(".{expert}");
   if (at != std::string::npos)
     name.erase(at, StringRef(".{expert}").size());
   Weight weight{name, SmallVector<int64_t>(shape), std, 0, tensor.str()};
   weight.experts = at != std::string::npos;
+  weight.full = full;
   return g.weight(weight);
 }
 
-Value ExpertBuilder::scores(Value h) {
+Value ExpertBuilder::logits(Value h) {
   const Experts &names = m.family.experts;
   g.part(names.router);
-  Value logits =
-      g.linear(h, variable((names.router + ".weight").str(), {e.count, m.hidden}, m.std));
-  return names.sigmoid ? Value(make<SigmoidOp>(logits)) : make<SoftmaxOp>(logits);
+  Value weight =
+      variable((names.router + ".weight").str(), {e.count, m.hidden}, m.std, names.fullRouter);
+  std::optional<FullPrecision> full;
+  if (names.fullRouter)
+    full.emplace(g.builder);
+  return g.linear(h, weight);
+}
+
+Value ExpertBuilder::scores(Value logits) {
+  return m.family.experts.sigmoid ? Value(make<SigmoidOp>(logits)) : make<SoftmaxOp>(logits);
 }
 
 Value ExpertBuilder::choose(Value scores) {
   const Experts &names = m.family.experts;
   if (!names.choiceBias.empty())
-    scores =
-        g.add(scores, repeat(variable(names.choiceBias, {e.count}, 0), {b, s, e.count}, {0, 1}));
+    scores = g.add(scores, repeat(variable(names.choiceBias, {e.count}, 0, /*full=*/true),
+                                  {b, s, e.count}, {0, 1}));
   if (e.groups == 1)
     return make<TopKOp>(scores, e.chosen);
   int64_t size = e.count / e.groups;
@@ -244,7 +249,10 @@ Value ExpertBuilder::weights(Value scores, Value mask) {
 Value ExpertBuilder::build(Value h) {
   const Experts &names = m.family.experts;
   int64_t k = e.chosen, f = e.inner;
-  Value probabilities = scores(h);
+  Value logits = this->logits(h);
+  // Which experts are chosen and what they weigh is rounded once: where they are weighed.
+  FullPrecision full(g.builder);
+  Value probabilities = scores(logits);
   Value mask = choose(probabilities);
   if (e.balance != 0) {
     // Sums over tokens; the loss takes means over those of all layers.
@@ -261,6 +269,7 @@ Value ExpertBuilder::build(Value h) {
   Value ofChoice = g.reshape(sum(g.mul(all, hot), 3), {k, b, s, 1});
   Value ofRow = make<DispatchOp>(ofChoice, route.getChoices(), route.getRows());
   ofRow = repeat(g.reshape(ofRow, {b, s, k}), {b, s, k, f}, 3);
+  full.end();
 
   Value x = make<DispatchOp>(h, route.getChoices(), route.getRows());
   auto grouped = [&](Value rows, StringRef name, int64_t in, int64_t out, double std) -> Value {
@@ -305,6 +314,7 @@ Value meshwright::frontend::buildExperts(LayerGraph &g, const Model &m, int64_t 
 
 Value meshwright::frontend::balanceLoss(ModelGraph &g, const Model &m, ArrayRef<Value> sums) {
   g.part("router_loss");
+  FullPrecision full(g.builder);
   double layers =
       double(llvm::count_if(m.kinds, [](const LayerKind &kind) { return kind.sparse; }));
   // The loss is the mean of the parts' losses.

@@ -65,6 +65,7 @@ struct Experts {
   Key<bool> normalized = {{}, true};      ///< whether the weights of a token's experts sum to 1
   Key<double> factor = {{}, 1.0};         ///< of the weights, behind that
   bool sigmoid = false;                   ///< scores are sigmoids, not a softmax
+  bool fullRouter = false; ///< in mixed precision its product is in f32 too, not only scores
   StringRef choiceBias = {};              ///< the tensor that is added to scores to choose
   /// A token's experts come from some groups of experts, those with the largest sums of their
   /// `groupBest` largest scores; absent: one group.

@@ -18,6 +18,10 @@ static RankedTensorType integers(MLIRContext *context, ArrayRef<int64_t> shape) 
   return RankedTensorType::get(shape, IntegerType::get(context, 32));
 }
 
+void FullPrecision::notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) {
+  op->setAttr(train::fullPrecisionAttr, UnitAttr::get(op->getContext()));
+}
+
 //===--- ops ----------------------------------------------------------------===//
 
 FunctionGraph::FunctionGraph(func::FuncOp function, int &streams)
@@ -291,9 +295,11 @@ Value ModelGraph::declare(const Weight &weight, StringRef prefix, StringRef tens
   auto firstFunction = *module->getOps<func::FuncOp>().begin();
   OpBuilder top(firstFunction);
   Location at = NameLoc::get(builder.getStringAttr(name));
-  VariableOp::create(top, at, name, type, /*stacked=*/layers > 0, weight.experts, init, storage,
-                     /*of=*/FlatSymbolRefAttr(), /*role=*/StringAttr(),
-                     /*sym_visibility=*/StringAttr());
+  auto variable = VariableOp::create(top, at, name, type, /*stacked=*/layers > 0, weight.experts,
+                                     init, storage, /*of=*/FlatSymbolRefAttr(),
+                                     /*role=*/StringAttr(), /*sym_visibility=*/StringAttr());
+  if (weight.full)
+    variable->setAttr(train::fullPrecisionAttr, builder.getUnitAttr());
   return GetOp::create(builder, at, type, FlatSymbolRefAttr::get(context, name));
 }
 

@@ -37,6 +37,21 @@ struct Weight {
   FileRows rows = {};          ///< where its rows lie; a bias has elements for rows
   int64_t rowDim = 0;          ///< which dimension rows are counted along
   bool experts = false;        ///< whether the first dimension counts experts
+  bool full = false;           ///< whether it stays f32 in mixed precision
+};
+
+/// While it lives, what `builder` makes stays f32 in mixed precision.
+class FullPrecision : mlir::OpBuilder::Listener {
+public:
+  explicit FullPrecision(mlir::OpBuilder &builder) : builder(builder) { builder.setListener(this); }
+  ~FullPrecision() override { end(); }
+  FullPrecision(const FullPrecision &) = delete;
+  /// From here on not any more.
+  void end() { builder.setListener(nullptr); }
+
+private:
+  void notifyOperationInserted(mlir::Operation *op, mlir::OpBuilder::InsertPoint) override;
+  mlir::OpBuilder &builder;
 };
 
 /// How many layers share one function, and which.

@@ -298,3 +298,11 @@ func.func @dispatch(%x: tensor<4x6xf32>, %c: tensor<1x4x2xi32>, %r: tensor<2x1x4
   %y = train.dispatch %x by %c, %r : (tensor<4x6xf32>, tensor<1x4x2xi32>, tensor<2x1x4xi32>) -> tensor<1x4x2x6xf32>
   return
 }
+
+// -----
+
+func.func @full_precision(%x: tensor<4xf32>) {
+  // expected-error @+1 {{train.full_precision is true; it has no value}}
+  %y = train.silu %x {train.full_precision = true} : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
