@@ -108,9 +108,12 @@ struct LayerBuilder {
 
   /// Each head normalized, with a weight of its own.
   Value normApart(StringRef name, Value x, int64_t heads, const FileRows &rows) {
-    g.part(name);
-    std::string weight = (name + ".weight").str();
-    Value w = g.weight({weight, {heads, m.headDim}, 0, 1.0, {}, false, rows, 1});
+    // Files have one tensor, or one for each head.
+    auto [before, after] = name.split(".{head}");
+    g.part(before);
+    std::string weight = (before + after + ".weight").str(), tensor = (name + ".weight").str();
+    int64_t rowDim = before == name ? 1 : 0;
+    Value w = g.weight({weight, {heads, m.headDim}, 0, 1.0, tensor, false, rows, rowDim});
     return g.mul(g.norm(m.family.norm, x, {}, {}, m.eps, false), w);
   }
 
@@ -151,6 +154,7 @@ Value LayerBuilder::attention(Value h, Value cos, Value sin, Value slopes) {
         linear(parts[i], h, m.hidden, counts[i] * d, m.qkvBias, m.std, names.qkv, rowsOf(m, i));
     if (i < 2 && m.headNorm == HeadNorm::Whole)
       qkv[i] = norm(norms[i], qkv[i], counts[i] * d, normRows(counts[i] * d));
+    qkv[i] = g.clamp(qkv[i], m.clip);
     if (!names.qkv.empty())
       split(i);
   }
@@ -307,9 +311,11 @@ ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config
   }
   // Layers of one kind in a row share a function.
   SmallVector<Value, 2> sums;
-  if (m.experts.balance != 0)
+  if (m.experts.balance != 0) {
+    FullPrecision full(g.builder);
     sums.assign(2, g.fill(0, m.experts.bySequence ? ArrayRef<int64_t>{g.rows, m.experts.count}
                                                   : ArrayRef<int64_t>{m.experts.count}));
+  }
   for (int64_t first = 0; first < m.layers;) {
     int64_t end = first + 1;
     while (end < m.layers && m.kinds[end] == m.kinds[first])

@@ -83,7 +83,7 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
          {f.tied, f.parallel, f.qkvBias, f.outputBias, f.mlpBias, f.headBias, f.transform.bias,
           f.useNormBias, f.normAffine, f.normFirst, f.useHeadNorm, f.scaled, f.scaledByLayer})
       kinds.add(key);
-    for (const auto &key : {f.scoreScale, f.scoreCap, f.logitCap, f.scoreFactor})
+    for (const auto &key : {f.scoreScale, f.scoreCap, f.logitCap, f.scoreFactor, f.clip})
       kinds.add(key);
     for (const auto &key : {f.embeddingFactor, f.residualFactor, f.logitFactor, f.logitDivisor})
       kinds.add(key);

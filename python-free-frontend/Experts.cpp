@@ -120,11 +120,6 @@ void ExpertReader::check(const ExpertSizes &sizes, const ModelOptions &options) 
   if (options.auxLoss == AuxLoss::hf && names.sigmoid)
     config.error(names.count.name) << "--aux-loss hf is of a softmax over experts, but scores of "
                                    << "this family are sigmoids; leave it out";
-  // Counts of tokens do not fit the narrow types.
-  if (sizes.balance != 0 && options.precision != MixedPrecision::f32)
-    config.error(names.balanced.name.empty() ? names.count.name : names.balanced.name)
-        << "the routers' part of the loss is computed in f32 only, not with --precision "
-        << optionText(options.precision) << "; use --precision f32 or --aux-loss none";
   if (sizes.balance != 0 && options.microbatches > 1 && options.auxScope == AuxScope::batch)
     config.error(names.balanced.name.empty() ? names.count.name : names.balanced.name)
         << "the routers' part of the loss is of the whole batch, which " << options.microbatches
@@ -191,15 +186,17 @@ struct ExpertBuilder {
     return make<BroadcastOp>(type(shape), x, dims);
   }
 
-  /// The scores of all experts for each token, [b, s, experts].
-  Value scores(Value h);
+  /// What scores are made of, [b, s, experts].
+  Value logits(Value h);
+  /// The scores of all experts for each token.
+  Value scores(Value logits);
   /// 1 at the experts that a token chooses, else 0.
   Value choose(Value scores);
   /// The scores of chosen experts as weights, 0 of the others.
   Value weights(Value scores, Value mask);
   /// A stacked variable of the layer; of a tensor with `{expert}` in its name, its first dimension
   /// counts the experts.
-  Value variable(StringRef name, ArrayRef<int64_t> shape, double std);
+  Value variable(StringRef name, ArrayRef<int64_t> shape, double std, bool full = false);
   /// The matrices of all experts, [experts, out, in], and their biases, [experts, out, 1], if there
   /// are. Gate is column 0 of the tensor that holds two, up is column 1.
   std::pair<Value, Value> matrices(StringRef name, int64_t in, int64_t out, double std,
@@ -218,10 +215,11 @@ static std::string withoutExpert(StringRef tensor) {
   return (before + after).str();
 }
 
-Value ExpertBuilder::variable(StringRef tensor, ArrayRef<int64_t> shape, double std) {
+Value ExpertBuilder::variable(StringRef tensor, ArrayRef<int64_t> shape, double std, bool full) {
   std::string name = withoutExpert(tensor);
   Weight weight{name, SmallVector<int64_t>(shape), std, 0, tensor.str()};
   weight.experts = name != tensor ? e.chosen : 0;
+  weight.full = full;
   return g.weight(weight);
 }
 
@@ -252,21 +250,29 @@ Value ExpertBuilder::activate(Value gate, Value up) {
   return g.add(g.mul(up, glu), glu);
 }
 
-Value ExpertBuilder::scores(Value h) {
+Value ExpertBuilder::logits(Value h) {
   const Experts &names = m.family.experts;
   g.part(names.router);
-  Value weight = variable((names.router + ".weight").str(), {e.count, m.hidden}, m.std), bias;
+  Value weight =
+      variable((names.router + ".weight").str(), {e.count, m.hidden}, m.std, names.fullRouter);
+  Value bias;
   if (names.routerBias)
-    bias = variable((names.router + ".bias").str(), {e.count}, m.std);
-  Value logits = g.linear(h, weight, bias);
-  return names.sigmoid ? Value(make<SigmoidOp>(logits)) : make<SoftmaxOp>(logits);
+    bias = variable((names.router + ".bias").str(), {e.count}, m.std, names.fullRouter);
+  std::optional<FullPrecision> full;
+  if (names.fullRouter)
+    full.emplace(g.builder);
+  return g.linear(h, weight, bias);
+}
+
+Value ExpertBuilder::scores(Value logits) {
+  return m.family.experts.sigmoid ? Value(make<SigmoidOp>(logits)) : make<SoftmaxOp>(logits);
 }
 
 Value ExpertBuilder::choose(Value scores) {
   const Experts &names = m.family.experts;
   if (!names.choiceBias.empty())
-    scores =
-        g.add(scores, repeat(variable(names.choiceBias, {e.count}, 0), {b, s, e.count}, {0, 1}));
+    scores = g.add(scores, repeat(variable(names.choiceBias, {e.count}, 0, /*full=*/true),
+                                  {b, s, e.count}, {0, 1}));
   if (e.groups == 1)
     return make<TopKOp>(scores, e.chosen);
   int64_t size = e.count / e.groups;
@@ -293,7 +299,10 @@ Value ExpertBuilder::weights(Value scores, Value mask) {
 Value ExpertBuilder::build(Value h) {
   const Experts &names = m.family.experts;
   int64_t k = e.chosen, f = e.inner;
-  Value probabilities = scores(h);
+  Value logits = this->logits(h);
+  // Which experts are chosen and what they weigh is rounded once: where they are weighed.
+  FullPrecision full(g.builder);
+  Value probabilities = scores(logits);
   Value mask = choose(probabilities);
   if (e.balance != 0) {
     // Sums over tokens; the loss takes means over those of all layers.
@@ -309,29 +318,36 @@ Value ExpertBuilder::build(Value h) {
   Value all = repeat(weights(probabilities, mask), {k, b, s, e.count}, 0);
   Value hot = make<OneHotOp>(type({k, b, s, e.count}), route.getChosen());
   Value ofChoice = g.reshape(sum(g.mul(all, hot), 3), {k, b, s, 1});
-  Value weight = make<DispatchOp>(ofChoice, route.getChoices(), route.getRows());
-  Value ofRow = repeat(g.reshape(weight, {x, b, slots}), {x, b, slots, f}, 3);
+  Value ofRow = make<DispatchOp>(ofChoice, route.getChoices(), route.getRows());
+  auto weigh = [&](int64_t width) {
+    return repeat(g.reshape(ofRow, {x, b, slots}), {x, b, slots, width}, 3);
+  };
+  Value weight = weigh(f), ofBias = names.bias ? weigh(m.hidden) : Value();
+  full.end();
 
   Value rows = make<DispatchOp>(h, route.getChoices(), route.getRows());
   auto multiply = [&](Value rows, Value matrices) -> Value {
     return make<GroupedLinearOp>(rows, matrices, route.getExperts(), /*transposed=*/false,
                                  llvm::APFloat(double(k * s) / double(x * slots)));
   };
-  // A bias is the matrix of one column; `one` is what it is multiplied by.
-  auto grouped = [&](Value rows, Value one, StringRef name, int64_t in, int64_t out, double std,
-                     std::optional<int64_t> column) {
+  // A bias is the matrix of one column; it is multiplied by ones.
+  Value one = names.bias ? g.fill(1, {x, b, slots, 1}) : Value();
+  auto grouped = [&](Value rows, StringRef name, int64_t in, int64_t out, double std,
+                     std::optional<int64_t> column, Value factor = {}) {
     g.part(withoutExpert(name));
     auto [matrix, bias] = matrices(name, in, out, std, column);
     Value y = multiply(rows, matrix);
-    return bias ? g.add(y, multiply(one, bias)) : y;
+    if (!bias)
+      return y;
+    Value shift = multiply(one, bias);
+    return g.add(y, factor ? g.mul(shift, factor) : shift);
   };
-  Value one = names.bias ? g.fill(1, {x, b, slots, 1}) : Value();
-  Value gate = grouped(rows, one, names.gate, m.hidden, f, m.std, 0);
-  Value up = grouped(rows, one, names.up, m.hidden, f, m.std, 1);
+  Value gate = grouped(rows, names.gate, m.hidden, f, m.std, 0);
+  Value up = grouped(rows, names.up, m.hidden, f, m.std, 1);
   g.part("experts");
   // W (w a) = w (W a): so the weight costs no pass over the experts' results.
-  Value inner = g.mul(activate(gate, up), ofRow);
-  Value y = grouped(inner, weight, names.down, f, m.hidden, m.projectionStd, std::nullopt);
+  Value inner = g.mul(activate(gate, up), weight);
+  Value y = grouped(inner, names.down, f, m.hidden, m.projectionStd, std::nullopt, ofBias);
   g.part("experts");
   Value result = sum(make<CollectOp>(y, route.getRows(), route.getChoices()), 0);
   return e.sharedInner ? g.add(result, shared(h)) : result;
@@ -363,6 +379,7 @@ Value meshwright::frontend::buildExperts(LayerGraph &g, const Model &m, int64_t 
 
 Value meshwright::frontend::balanceLoss(ModelGraph &g, const Model &m, ArrayRef<Value> sums) {
   g.part("router_loss");
+  FullPrecision full(g.builder);
   double layers =
       double(llvm::count_if(m.kinds, [](const LayerKind &kind) { return kind.sparse; }));
   // The loss is the mean of the parts' losses.

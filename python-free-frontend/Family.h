@@ -65,6 +65,7 @@ struct Experts {
   Key<bool> normalized = {{}, true};      ///< whether the weights of a token's experts sum to 1
   Key<double> factor = {{}, 1.0};         ///< of the weights, behind that
   bool sigmoid = false;                   ///< scores are sigmoids, not a softmax
+  bool fullRouter = false; ///< in mixed precision its product is in f32 too, not only scores
   StringRef choiceBias = {};              ///< the tensor that is added to scores to choose
   /// A token's experts come from some groups of experts, those with the largest sums of their
   /// `groupBest` largest scores; absent: one group.
@@ -216,6 +217,7 @@ struct Family {
   Key<std::optional<double>> scoreScale = {};
   Key<std::optional<double>> scoreFactor = {};             ///< or multiplied by this
   Key<std::optional<double>> scoreCap = {}, logitCap = {}; ///< absent: none
+  Key<std::optional<double>> clip = {}; ///< of queries, keys and values; absent: none
   Key<bool> scaled = {{}, true};                           ///< or not scaled if false
   Key<bool> scaledByLayer = {}; ///< and divided by the layer's number from 1
   bool embeddingScaled = false; ///< embeddings times sqrt(hidden)

@@ -463,6 +463,7 @@ static Family mpt() {
   f.qkv = QKVStorage::Thirds;
   f.qkvBias = f.outputBias = f.mlpBias = {};
   f.scoreFactor = {"softmax_scale", std::nullopt};
+  f.clip = {"clip_qkv", std::nullopt};
   f.attentionObject = "attn_config";
   f.layerPrefix = "blocks";
   f.embedding = "wte";
@@ -492,7 +493,6 @@ static Family mpt() {
   f.attentionIgnored = {"attn_impl", "model_type"};
   f.attentionFixed = {
       {"attn_type", {"\"multihead_attention\""}, "all heads share a key and a value"},
-      {"clip_qkv", {"null"}, "queries, keys and values are clipped"},
       {"prefix_lm", {"false"}, "tokens see what follows them"},
       {"qk_ln", {"false"}, "queries and keys are normalized"},
       {"attn_uses_sequence_id", {"false"}, "tokens see their own sequence alone"},

@@ -18,6 +18,10 @@ static RankedTensorType integers(MLIRContext *context, ArrayRef<int64_t> shape) 
   return RankedTensorType::get(shape, IntegerType::get(context, 32));
 }
 
+void FullPrecision::notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) {
+  op->setAttr(train::fullPrecisionAttr, UnitAttr::get(op->getContext()));
+}
+
 //===--- ops ----------------------------------------------------------------===//
 
 FunctionGraph::FunctionGraph(func::FuncOp function, int &streams)
@@ -104,6 +108,13 @@ Value FunctionGraph::activation(StringRef name, Value x) {
     return mul(y, y);
   }
   return {};
+}
+
+Value FunctionGraph::clamp(Value x, double limit) {
+  if (limit == 0)
+    return x;
+  return ClampOp::create(builder, location, x, builder.getF64FloatAttr(-limit),
+                         builder.getF64FloatAttr(limit));
 }
 
 Value FunctionGraph::softCap(Value x, double cap) {
@@ -286,10 +297,12 @@ Value ModelGraph::declare(const Weight &weight, StringRef prefix, StringRef tens
   auto firstFunction = *module->getOps<func::FuncOp>().begin();
   OpBuilder top(firstFunction);
   Location at = NameLoc::get(builder.getStringAttr(name));
-  VariableOp::create(top, at, name, type, /*stacked=*/layers > 0,
-                     weight.experts ? builder.getI64IntegerAttr(weight.experts) : IntegerAttr(), init, storage,
-                     /*of=*/FlatSymbolRefAttr(), /*role=*/StringAttr(),
-                     /*sym_visibility=*/StringAttr());
+  auto variable = VariableOp::create(
+      top, at, name, type, /*stacked=*/layers > 0,
+      weight.experts ? builder.getI64IntegerAttr(weight.experts) : IntegerAttr(), init, storage,
+      /*of=*/FlatSymbolRefAttr(), /*role=*/StringAttr(), /*sym_visibility=*/StringAttr());
+  if (weight.full)
+    variable->setAttr(train::fullPrecisionAttr, builder.getUnitAttr());
   return GetOp::create(builder, at, type, FlatSymbolRefAttr::get(context, name));
 }
 
@@ -318,7 +331,12 @@ void ModelGraph::finish(Value logits, Value more, StringRef family, StringRef co
           .getLoss();
   if (targetWeight)
     loss = mul(loss, targetWeight);
-  func::ReturnOp::create(builder, location, more ? add(loss, more) : loss);
+  if (more) {
+    loss = add(loss, more);
+    auto name = builder.getNamedAttr(train::outputAttr, builder.getStringAttr("aux_loss"));
+    (void)function.insertResult(1, more.getType(), builder.getDictionaryAttr(name));
+  }
+  func::ReturnOp::create(builder, location, more ? ValueRange{loss, more} : ValueRange{loss});
 
   ModuleOp op = *module;
   op->setAttr(train::modelAttr, builder.getStringAttr(family));

@@ -37,6 +37,21 @@ struct Weight {
   FileRows rows = {};          ///< where its rows lie; a bias has elements for rows
   int64_t rowDim = 0;          ///< which dimension rows are counted along
   int64_t experts = 0; ///< above 0: the first dimension counts experts, of which a token uses so many
+  bool full = false;           ///< whether it stays f32 in mixed precision
+};
+
+/// While it lives, what `builder` makes stays f32 in mixed precision.
+class FullPrecision : mlir::OpBuilder::Listener {
+public:
+  explicit FullPrecision(mlir::OpBuilder &builder) : builder(builder) { builder.setListener(this); }
+  ~FullPrecision() override { end(); }
+  FullPrecision(const FullPrecision &) = delete;
+  /// From here on not any more.
+  void end() { builder.setListener(nullptr); }
+
+private:
+  void notifyOperationInserted(mlir::Operation *op, mlir::OpBuilder::InsertPoint) override;
+  mlir::OpBuilder &builder;
 };
 
 /// How many layers share one function, and which.
@@ -77,6 +92,8 @@ public:
   Value rope(Value x, Value cos, Value sin);
   /// The activation that transformers calls `name`; null if there is none.
   Value activation(StringRef name, Value x);
+  /// x between -limit and limit; x itself where `limit` is 0.
+  Value clamp(Value x, double limit);
   /// cap tanh(x / cap); x itself where `cap` is 0.
   Value softCap(Value x, double cap);
   /// `window` 0 hides nothing, `cap` 0 caps no scores. `dropout` acts on probabilities.

@@ -98,7 +98,7 @@ static Family olmo() {
   f.eps = {{}, 1e-5};
   f.normWeight = false;
   f.mlpBias = {};
-  f.fixed = {{"clip_qkv", {"null"}, "queries, keys and values are clipped"}};
+  f.clip = {"clip_qkv", std::nullopt};
   return f;
 }
 
@@ -210,8 +210,11 @@ static Family stablelm() {
   f.rotary.part = {"partial_rotary_factor", 0.25};
   f.parallel = {"use_parallel_residual", false};
   f.parallelShares = true;
-  f.fixed = {{"qk_layernorm", {"false"}, "heads are normalized, each with weights of its own"},
-             {"hidden_dropout", {"0.0", "0"}, "what the MLP gives drops elements"}};
+  f.headNorm = HeadNorm::Apart;
+  f.useHeadNorm = {"qk_layernorm", false};
+  f.names.qNorm = "self_attn.q_layernorm.norms.{head}";
+  f.names.kNorm = "self_attn.k_layernorm.norms.{head}";
+  f.fixed = {{"hidden_dropout", {"0.0", "0"}, "what the MLP gives drops elements"}};
   return f;
 }
 

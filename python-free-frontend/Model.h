@@ -67,7 +67,7 @@ struct Model {
   bool tied = false, normWeight = true, normBias = false, normFirst = true;
   HeadNorm headNorm = HeadNorm::None;
   double embeddingFactor = 1, residualFactor = 1, logitFactor = 1;
-  double scoreCap = 0, logitCap = 0; ///< 0: none
+  double scoreCap = 0, logitCap = 0, clip = 0; ///< 0: none
   LatentSizes latent = {};
   llvm::SmallVector<RopeTable> tables = {};
   int64_t turned = 0;                            ///< elements of a head that turn

@@ -231,6 +231,7 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
   if (!f.scoreScale.name.empty())
     scoreScale = 1.0 / std::sqrt(config.positive(f.scoreScale.name, *f.scoreScale.otherwise));
   scoreScale = readOptional(attention, f.scoreFactor).value_or(scoreScale);
+  m.clip = readCap(attention, f.clip);
   if (object)
     finish(*object, f.name, f.attentionIgnored, f.attentionFixed);
   m.tied = readFlag(config, f.tied);

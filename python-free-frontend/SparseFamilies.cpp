@@ -94,7 +94,7 @@ static Family olmoe() {
   f.experts.dense = {};
   f.experts.every = {};
   f.experts.balance.otherwise = 0.01;
-  f.fixed = {{"clip_qkv", {"null"}, "queries, keys and values are clipped"}};
+  f.clip = {"clip_qkv", std::nullopt};
   return f;
 }
 
@@ -146,6 +146,7 @@ static void addRoutedExperts(Family &f, StringRef score, int64_t count, int64_t 
   e.normalized = {"norm_topk_prob", true};
   e.factor = {"routed_scaling_factor", 2.5};
   e.sigmoid = score == "\"sigmoid\"";
+  e.fullRouter = true;
   e.choiceBias = "mlp.gate.e_score_correction_bias";
   e.groups = {"n_group", 8};
   e.chosenGroups = {"topk_group", 4};

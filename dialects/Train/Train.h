@@ -46,6 +46,8 @@ inline constexpr llvm::StringLiteral optimizerAttr = "train.optimizer",
                                      precisionAttr = "train.precision",
                                      gradTypeAttr = "train.grad_type",
                                      lossScalingAttr = "train.loss_scaling";
+/// Of an op or a variable before mixed precision: its floats stay f32 there.
+inline constexpr llvm::StringLiteral fullPrecisionAttr = "train.full_precision";
 
 /// The attribute `train.input` of an argument; empty without.
 llvm::StringRef inputName(mlir::FunctionOpInterface function, unsigned argument);

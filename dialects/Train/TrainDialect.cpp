@@ -39,6 +39,9 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
       return op->emitOpError() << chunkAttr << " is " << attr.getValue()
                                << "; expected an i64 from 0 on";
   }
+  if (attr.getName() == fullPrecisionAttr && !isa<UnitAttr>(attr.getValue()))
+    return op->emitOpError() << fullPrecisionAttr << " is " << attr.getValue()
+                             << "; it has no value";
   return success();
 }
 

@@ -26,7 +26,9 @@ def Train_VariableOp : Train_Op<"variable", [Symbol]> {
     name of a stacked variable holds `{layer}`, or `{layer+K}` if its first layer is the
     model's layer K. Without a storage name it is the variable's, with `.{layer}` behind it
     if the variable is stacked. With `experts K` the first dimension behind that of layers counts
-    experts, of which a token uses K; with `{expert}` in its storage name each of them has a tensor of its own. Without `init` a variable offsets at 0, but the state
+    experts, of which a token uses K; with `{expert}` in its storage name each of them has a tensor of
+    its own. With `{head}` in it the first dimension behind that of layers counts heads, each with such
+    a tensor. Without `init` a variable offsets at 0, but the state
     `master` offsets as its parameter.
 
     ```mlir

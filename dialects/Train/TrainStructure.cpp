@@ -32,7 +32,7 @@ std::optional<int64_t> train::moduleSize(ModuleOp module, StringRef name) {
 }
 
 int64_t VariableOp::getNumbered() {
-  return int64_t(getStacked()) + (getStorage() && hasExpertTensors(getStorage()->getTensor()));
+  return int64_t(getStacked()) + (getStorage() && numberMark(getStorage()->getTensor()));
 }
 
 LogicalResult VariableOp::verify() {
@@ -46,12 +46,17 @@ LogicalResult VariableOp::verify() {
   if (getStacked() && getStorage() && !layerTensorName(getStorage()->getTensor(), 0))
     return emitOpError("is stacked, so its storage name needs '{layer}', found '")
            << getStorage()->getTensor() << "'";
-  if (getNumbered() > getCounts())
+  StringRef mark = getStorage() ? numberMark(getStorage()->getTensor()).value_or("") : "";
+  if (mark == "{expert}" && !getExperts())
     return emitOpError("has a tensor for each expert, so it needs 'experts'");
+  if (mark == "{head}" && getExperts())
+    return emitOpError("has a tensor for each head, but its first dimension counts experts");
   if (getCounts() > type.getRank())
     return emitOpError("has no dimension to count experts");
   if (auto used = getExperts(); used && int64_t(*used) < 1)
     return emitOpError("has experts, but a token uses ") << int64_t(*used);
+  if (getNumbered() > type.getRank())
+    return emitOpError("has no dimension to count heads");
   return success();
 }
 

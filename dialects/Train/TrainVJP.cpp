@@ -204,8 +204,8 @@ LogicalResult ReluOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<boo
 
 LogicalResult ClampOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
                                 SmallVectorImpl<Value> &grads) {
-  grads.push_back(ClampGradOp::create(b, getLoc(), cotangents[0], getX(), getLeastAttr(),
-                                      getMostAttr()));
+  grads.push_back(
+      ClampGradOp::create(b, getLoc(), cotangents[0], getX(), getLeastAttr(), getMostAttr()));
   return success();
 }
 

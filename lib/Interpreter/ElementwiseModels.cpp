@@ -111,16 +111,16 @@ static LogicalResult reluGrad(train::ReluGradOp op, Operands in, Results &result
 
 static LogicalResult clamp(train::ClampOp op, Operands in, Results &results, RankContext &) {
   double least = op.getLeast().convertToDouble(), most = op.getMost().convertToDouble();
-  results.push_back(map(op.getType(), in[0],
-                        [=](double x) { return x < least ? least : x > most ? most : x; }));
+  results.push_back(map(op.getType(), in[0], [=](double x) {
+    return x < least ? least : x > most ? most : x;
+  }));
   return success();
 }
 static LogicalResult clampGrad(train::ClampGradOp op, Operands in, Results &results,
                                RankContext &) {
   double least = op.getLeast().convertToDouble(), most = op.getMost().convertToDouble();
-  results.push_back(map(op.getType(), in[0], in[1], [=](double dy, double x) {
-    return x < least || x > most ? 0 : dy;
-  }));
+  results.push_back(map(op.getType(), in[0], in[1],
+                        [=](double dy, double x) { return x < least || x > most ? 0 : dy; }));
   return success();
 }
 

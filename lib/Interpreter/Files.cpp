@@ -121,14 +121,14 @@ static Tensor transposed(const Tensor &x) {
 std::string interp::storageName(train::VariableOp variable, int64_t number) {
   train::StorageAttr storage = variable.getStorageAttr();
   std::string name = storage ? storage.getTensor().str() : variable.getSymName().str();
-  int64_t experts = 1;
+  int64_t each = 1;
   if (variable.getNumbered() > variable.getStacked()) {
-    experts = variable.getTensorType().getDimSize(variable.getStacked());
-    name = expertTensorName(name, number % experts);
+    each = variable.getTensorType().getDimSize(variable.getStacked());
+    name = numberedTensorName(name, number % each);
   }
   if (!variable.getStacked())
     return name;
-  int64_t layer = number / experts;
+  int64_t layer = number / each;
   return layerTensorName(name, layer).value_or(name + "." + std::to_string(layer));
 }
 

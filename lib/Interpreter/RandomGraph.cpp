@@ -139,9 +139,13 @@ bool Grower::activate() {
   Value x = chooseRank(1);
   if (!x)
     return false;
-  switch (pick(0, 3)) {
+  switch (pick(0, 4)) {
   case 0:
     pool.push_back(train::GeluOp::create(b, loc, x, /*tanh=*/true));
+    break;
+  case 3:
+    pool.push_back(train::ClampOp::create(b, loc, x, b.getF64FloatAttr(-1),
+                                          b.getF64FloatAttr(flip() ? 1 : INFINITY)));
     break;
   case 1:
     pool.push_back(train::GeluOp::create(b, loc, x, /*tanh=*/false));

@@ -261,7 +261,7 @@ static int runTraining(ModuleOp module, Arguments &arguments) {
                                                  arguments.gradientsTolerance)))
         return fail(std::move(error));
   }
-  std::vector<double> losses, norms;
+  std::vector<double> losses, norms, parts;
   for (int64_t i = 0; i < training->steps(); ++i) {
     auto step = training->step(i);
     if (!step)
@@ -271,6 +271,10 @@ static int runTraining(ModuleOp module, Arguments &arguments) {
     llvm::outs() << "{\"step\": " << i << ", \"loss\": " << jsonNumber(step->loss)
                  << ", \"grad_norm\": " << jsonNumber(step->gradNorm)
                  << llvm::format(", \"lr\": %.9g", step->lr);
+    if (step->auxLoss) {
+      parts.push_back(*step->auxLoss);
+      llvm::outs() << ", \"aux_loss\": " << jsonNumber(*step->auxLoss);
+    }
     if (step->lossScale)
       llvm::outs() << ", \"loss_scale\": " << jsonNumber(*step->lossScale);
     llvm::outs() << "}\n";
@@ -280,6 +284,15 @@ static int runTraining(ModuleOp module, Arguments &arguments) {
     if (llvm::Error error = note(meets(arguments.expect, "loss", losses, arguments.tolerance)))
       return fail(std::move(error));
     if (llvm::Error error = note(meets(arguments.expect, "grad_norm", norms, arguments.tolerance)))
+      return fail(std::move(error));
+    // Files made elsewhere may not have it apart.
+    auto known = readNumbers(arguments.expect, "aux_loss");
+    if (!known)
+      llvm::consumeError(known.takeError());
+    else if (parts.size() != losses.size())
+      return fail(arguments.expect + " has \"aux_loss\", but the module does not report it");
+    else if (llvm::Error error =
+                 note(meets(arguments.expect, "aux_loss", parts, arguments.tolerance)))
       return fail(std::move(error));
   }
   return good ? 0 : fail("the run is not the expected one");

@@ -209,12 +209,14 @@ llvm::Expected<Training::Step> Training::step(int64_t index) {
   TensorList results;
   if (failed(session->run(function, *values, results)))
     return reported("step " + Twine(index));
-  Step step{NAN, NAN, learningRateOf(*options, index), std::nullopt};
+  Step step{NAN, NAN, learningRateOf(*options, index), std::nullopt, std::nullopt};
   for (auto [i, result] : llvm::enumerate(results)) {
     if (Session::resultName(function, i) == "loss")
       step.loss = result.asFloat();
     if (Session::resultName(function, i) == "grad_norm")
       step.gradNorm = result.asFloat();
+    if (Session::resultName(function, i) == "aux_loss")
+      step.auxLoss = result.asFloat();
   }
   if (scalesLoss(function)) {
     step.lossScale = scaler.scale();
@@ -298,7 +300,7 @@ llvm::Expected<Training::Gradients> Training::gradients(int64_t index) {
       Tensor &result = results[i];
       auto of = function.getResultAttrOfType<FlatSymbolRefAttr>(i, train::gradientAttr);
       if (!of) {
-        if (result.rank() == 0)
+        if (result.rank() == 0 && Session::resultName(function, i) != "aux_loss")
           total.loss += result.asFloat();
         continue;
       }

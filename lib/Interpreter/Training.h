@@ -25,6 +25,7 @@ public:
 
   struct Step {
     double loss, gradNorm, lr;
+    std::optional<double> auxLoss;   ///< the routers' part of the loss, where there is one
     std::optional<double> lossScale; ///< of a module that scales it
   };
   /// Step `index` by @step.

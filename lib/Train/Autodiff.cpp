@@ -442,16 +442,18 @@ LogicalResult Differentiator::run(func::FuncOp loss) {
     Value &sum = entry->second;
     sum = sum ? AddOp::create(builder, loc, sum, contribution).getResult() : contribution;
   }
-  SmallVector<Value> outputs{value};
+  SmallVector<Value> outputs(end->getOperands());
   SmallVector<DictionaryAttr> attrs{
       builder.getDictionaryAttr(builder.getNamedAttr(outputAttr, builder.getStringAttr("loss")))};
+  for (unsigned i = 1; i < outputs.size(); ++i)
+    attrs.push_back(builder.getDictionaryAttr(loss.getResultAttrs(i)));
   for (auto &[name, grad] : gradient)
     if (grad) {
       outputs.push_back(grad);
       attrs.push_back(builder.getDictionaryAttr(
           builder.getNamedAttr(gradientAttr, FlatSymbolRefAttr::get(name))));
     }
-  if (outputs.size() == 1)
+  if (outputs.size() == loss.getNumResults())
     return loss.emitError("the loss depends on no parameter");
   end->setOperands(outputs);
   gradients.setType(builder.getFunctionType(body.getArgumentTypes(), end->getOperandTypes()));
@@ -464,11 +466,20 @@ struct TrainAutodiff : train::impl::TrainAutodiffBase<TrainAutodiff> {
   using TrainAutodiffBase::TrainAutodiffBase;
   void runOnModule() override {
     auto loss = getOperation().lookupSymbol<func::FuncOp>("loss");
-    if (!loss || loss.getNumResults() != 1 ||
-        loss.getResultTypes()[0] != RankedTensorType::get({}, Float32Type::get(&getContext()))) {
-      getOperation().emitError("needs a function @loss with one result of type tensor<f32>");
+    auto isScalar = [&](Type type) {
+      return type == RankedTensorType::get({}, Float32Type::get(&getContext()));
+    };
+    if (!loss || loss.getNumResults() < 1 || !llvm::all_of(loss.getResultTypes(), isScalar)) {
+      getOperation().emitError(
+          "needs a function @loss with a result of type tensor<f32>, and others "
+          "of that type if it reports more than the loss");
       return signalPassFailure();
     }
+    for (unsigned i = 1; i < loss.getNumResults(); ++i)
+      if (outputName(loss, i).empty()) {
+        loss.emitError("result ") << i << " has no " << outputAttr;
+        return signalPassFailure();
+      }
     if (failed(Differentiator(getOperation(), residuals).run(loss)))
       signalPassFailure();
   }

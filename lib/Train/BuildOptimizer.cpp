@@ -111,8 +111,8 @@ void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
     setWeight(SgdOp::create(builder, loc, weight, gradient, clip, scalar("lr")));
     return;
   }
-  // Vectors (norms, biases) are not decayed; layers do not count as a dimension.
-  int64_t rank = parameter.getTensorType().getRank() - (parameter.getStacked() ? 1 : 0);
+  // Vectors (norms, biases) are not decayed: what files have as such.
+  int64_t rank = parameter.getTensorType().getRank() - parameter.getNumbered();
   VariableOp variance = state(parameter, "variance", momentType);
   VariableOp momentum = state(parameter, "momentum", momentType);
   Value oldMomentum = get(momentum), oldVariance = get(variance);
@@ -133,9 +133,20 @@ void StepBuilder::build(func::FuncOp gradients) {
   copyArgumentAttrs(gradients, step);
   SmallVector<Value> values = inlineBody(gradients, builder, step.getArguments());
 
-  SmallVector<Value> squares;
-  for (Value gradient : ArrayRef(values).drop_front())
-    squares.push_back(SquareSumOp::create(builder, nameLocation("square_sum", loc), gradient));
+  // The loss, what else is reported, and gradients.
+  SmallVector<Value> outputs, squares;
+  SmallVector<Attribute> names;
+  SmallVector<std::pair<VariableOp, Value>> updates;
+  for (auto [i, value] : llvm::enumerate(values)) {
+    auto of = gradients.getResultAttrOfType<FlatSymbolRefAttr>(i, gradientAttr);
+    if (of) {
+      updates.push_back({module.lookupSymbol<VariableOp>(of.getAttr()), value});
+      squares.push_back(SquareSumOp::create(builder, nameLocation("square_sum", loc), value));
+      continue;
+    }
+    outputs.push_back(value);
+    names.push_back(builder.getStringAttr(outputName(gradients, i)));
+  }
   Value norm = GlobalNormOp::create(builder, nameLocation("grad_norm", loc), squares);
   // Scaled gradients: their norm and the factor that clips them are unscaled
   // instead of each element.
@@ -147,13 +158,13 @@ void StepBuilder::build(func::FuncOp gradients) {
   if (scaled)
     check = norm;
   Value clip = unscaled(ClipFactorOp::create(builder, loc, norm, scalar("grad_clip")));
-  for (auto [i, gradient] : llvm::enumerate(ArrayRef(values).drop_front())) {
-    auto name = gradients.getResultAttrOfType<FlatSymbolRefAttr>(i + 1, gradientAttr);
-    update(module.lookupSymbol<VariableOp>(name.getAttr()), gradient, clip);
-  }
-  finishFunction(step, builder, {values[0], norm});
-  step.setResultAttr(0, outputAttr, builder.getStringAttr("loss"));
-  step.setResultAttr(1, outputAttr, builder.getStringAttr("grad_norm"));
+  for (auto [variable, gradient] : updates)
+    update(variable, gradient, clip);
+  outputs.insert(outputs.begin() + 1, norm);
+  names.insert(names.begin() + 1, builder.getStringAttr("grad_norm"));
+  finishFunction(step, builder, outputs);
+  for (auto [i, name] : llvm::enumerate(names))
+    step.setResultAttr(i, outputAttr, name);
 }
 
 namespace {

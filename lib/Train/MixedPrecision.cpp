@@ -22,7 +22,8 @@ static FloatType floatOf(Value value) {
 namespace {
 class Narrower {
 public:
-  Narrower(ModuleOp module, FloatType narrow) : module(module), narrow(narrow) {}
+  Narrower(ModuleOp module, FloatType narrow)
+      : module(module), narrow(narrow), full(cast<FloatType>(atLeastF32(narrow))) {}
 
   LogicalResult run(func::FuncOp loss);
 
@@ -35,7 +36,9 @@ private:
   void want(OpOperand &use, FloatType element);
 
   ModuleOp module;
-  FloatType narrow;
+  FloatType narrow, full;
+  /// Values that layers may carry as they are: of ops that stay in f32.
+  DenseSet<Value> keptFull;
   /// Functions that are repeated, with the types they are called with.
   DenseMap<Operation *, SmallVector<Type>> called;
 };
@@ -53,7 +56,11 @@ void Narrower::want(OpOperand &use, FloatType element) {
 
 LogicalResult Narrower::convert(RepeatOp repeat) {
   for (OpOperand &carried : repeat.getCarryMutable())
-    want(carried, narrow);
+    if (!keptFull.contains(carried.get()))
+      want(carried, narrow);
+  for (auto [carried, result] : llvm::zip_equal(repeat.getCarry(), repeat.getCarried()))
+    if (keptFull.contains(carried))
+      keptFull.insert(result);
   auto callee = module.lookupSymbol<func::FuncOp>(repeat.getCallee());
   Block &body = callee.getBody().front();
   SmallVector<Type> types;
@@ -72,6 +79,9 @@ LogicalResult Narrower::convert(RepeatOp repeat) {
   if (isNew) {
     for (auto [argument, type] : llvm::zip_equal(body.getArguments(), types))
       argument.setType(type);
+    for (auto [i, carried] : llvm::enumerate(repeat.getCarry()))
+      if (keptFull.contains(carried))
+        keptFull.insert(body.getArgument(repeat.getCalleeArgument(i)));
     if (failed(convert(callee)))
       return failure();
     auto end = cast<func::ReturnOp>(body.getTerminator());
@@ -87,16 +97,19 @@ LogicalResult Narrower::convert(RepeatOp repeat) {
 }
 
 LogicalResult Narrower::convert(Operation *op) {
-  auto precision = dyn_cast<PrecisionOpInterface>(op);
+  bool isFull = op->hasAttr(fullPrecisionAttr);
+  auto precision = isFull ? PrecisionOpInterface() : dyn_cast<PrecisionOpInterface>(op);
   // Scalars take no memory: what is computed of them alone is not rounded, such as a weighed loss.
   auto isScalar = [](Type type) { return cast<RankedTensorType>(type).getRank() == 0; };
   bool ofScalars =
       llvm::all_of(op->getOperandTypes(), isScalar) && llvm::all_of(op->getResultTypes(), isScalar);
-  FloatType otherwise = ofScalars ? cast<FloatType>(atLeastF32(narrow)) : narrow;
+  FloatType otherwise = isFull || ofScalars ? full : narrow;
   for (OpOperand &operand : op->getOpOperands())
     if (floatOf(operand.get()))
       want(operand, precision ? precision.getOperandPrecision(operand.getOperandNumber(), narrow)
                               : otherwise);
+  if (isFull)
+    keptFull.insert(op->result_begin(), op->result_end());
   auto inferring = dyn_cast<InferTypeOpInterface>(op);
   if (inferring) {
     SmallVector<Type> types;
@@ -112,6 +125,7 @@ LogicalResult Narrower::convert(Operation *op) {
   bool fromOperand = op->getNumOperands() > 0 && floatOf(op->getOperand(0));
   FloatType element = fromOperand ? floatOf(op->getOperand(0))
                       : precision ? precision.getResultPrecision(narrow)
+                      : isFull    ? full
                                   : narrow;
   for (Value result : op->getResults())
     if (floatOf(result) && floatOf(result).getWidth() <= 32)
@@ -142,14 +156,14 @@ LogicalResult Narrower::run(func::FuncOp loss) {
     if (!element.isF32())
       return variable.emitOpError("is in ")
              << element << "; mixed precision starts from parameters in f32";
-    variable.setType(withElementType(variable.getType(), narrow));
+    if (!variable->hasAttr(fullPrecisionAttr))
+      variable.setType(withElementType(variable.getType(), narrow));
   }
   if (failed(convert(loss)))
     return failure();
   auto end = cast<func::ReturnOp>(loss.getBody().front().getTerminator());
   for (OpOperand &result : end->getOpOperands()) {
     // A loss that is a sum is rounded once, as f32.
-    auto full = cast<FloatType>(atLeastF32(narrow));
     if (result.get().hasOneUse() && isa_and_nonnull<SumOpInterface>(result.get().getDefiningOp()))
       result.get().setType(withElementType(result.get().getType(), full));
     want(result, full);
@@ -166,6 +180,8 @@ struct TrainMixedPrecision : train::impl::TrainMixedPrecisionBase<TrainMixedPrec
   void runOnModule() override {
     if (failed(run()))
       signalPassFailure();
+    // From here on types say it.
+    getOperation().walk([](Operation *op) { op->removeAttr(fullPrecisionAttr); });
   }
 
 private:

@@ -51,8 +51,10 @@ def TrainMixedPrecision : PhasePass<"train-mixed-precision", "step"> {
     every op computes in f32 at least and rounds its results once (norms, softmax, sums
     inside matrix products, the loss), see the dialect. An op that needs another type says
     so by `PrecisionOpInterface` (the tables of rotary positions stay f32), and the pass
-    inserts a cast for each operand of another type. Scalars of scalars stay f32. It runs before differentiation, so
-    that gradients of activations have the types of the activations.
+    inserts a cast for each operand of another type. Ops and parameters that a model marks with
+    `train.full_precision`, such as routers, stay f32, and so do values that layers carry if they
+    come from such ops; the pass removes the mark. Scalars of scalars stay f32. It runs
+    before differentiation, so that gradients of activations have the types of the activations.
 
     Gradients of parameters have the type `grad-dtype`, f32 or bf16, in which they are
     summed over microbatches and over devices. `train-build-optimizer` keeps an f32 copy of
@@ -60,7 +62,7 @@ def TrainMixedPrecision : PhasePass<"train-mixed-precision", "step"> {
     al. 2020 count the bytes: 2 and 12 a parameter, and 2 or 4 for its gradient). With fp16
     the loss is scaled: see `train-autodiff`.
 
-    With precision f32 nothing changes. The pass refuses parameters that are not f32 and
+    With precision f32 no type changes. The pass refuses parameters that are not f32 and
     repeated functions whose carried values would change type.
   }];
   let options = [

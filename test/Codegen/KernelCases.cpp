@@ -104,6 +104,12 @@ static const Case cases[] = {
     {"relu", "func.func @k(%x: $XD) -> $XD { %0 = train.relu %x : ($XD) -> $XD return %0 : $XD }"},
     {"relu_grad", "func.func @k(%y: $XD, %x: $XD) -> $XD { %0 = train.relu_grad %y, %x : ($XD, "
                   "$XD) -> $XD return %0 : $XD }"},
+    {"clamp", "func.func @k(%x: $XD) -> $XD { %0 = train.clamp %x from -0.5 to 0.25 : ($XD) -> $XD "
+              "return %0 : $XD }"},
+    {"clamp_above", "func.func @k(%x: $XD) -> $XD { %0 = train.clamp %x from 0xFFF0000000000000 to "
+                    "0.25 : ($XD) -> $XD return %0 : $XD }"},
+    {"clamp_grad", "func.func @k(%y: $XD, %x: $XD) -> $XD { %0 = train.clamp_grad %y, %x from -0.5 "
+                   "to 0.25 : ($XD, $XD) -> $XD return %0 : $XD }"},
     {"layer_norm", R"(func.func @k(%x: $XD, %w: $VD, %c: $VD) -> $XD {
        %0 = train.layer_norm %x, %w, %c eps 1.0e-5 : ($XD, $VD, $VD) -> $XD return %0 : $XD })"},
     {"layer_norm_grad", R"(func.func @k(%y: $XD, %x: $XD, %w: $VD) -> ($XD, $VD, $VD) {
@@ -310,7 +316,8 @@ static const Case cases[] = {
        %0 = train.pad %x dim 1 from 3 rows 140 {value = 3 : i64} : ($XD) -> tensor<$Bx140x$Dxf32> return %0 : tensor<$Bx140x$Dxf32> })"},
     {"pad_columns_from", R"(func.func @k(%x: $TD) -> tensor<$Sx60000xf32> {
        %0 = train.pad %x dim 1 from 5 rows 60000 : ($TD) -> tensor<$Sx60000xf32> return %0 : tensor<$Sx60000xf32> })"},
-    {"concatenation", R"(func.func @k(%x: tensor<$Bx$Sx1x$Dxf32>, %y: tensor<$Sx1x$Dxf32>) -> tensor<$Bx$Sx3x$Dxf32> {
+    {"concatenation",
+     R"(func.func @k(%x: tensor<$Bx$Sx1x$Dxf32>, %y: tensor<$Sx1x$Dxf32>) -> tensor<$Bx$Sx3x$Dxf32> {
        %2 = train.pad %x dim 2 from 2 rows 3 : (tensor<$Bx$Sx1x$Dxf32>) -> tensor<$Bx$Sx3x$Dxf32>
        %3 = train.pad %y dim 1 rows 3 : (tensor<$Sx1x$Dxf32>) -> tensor<$Sx3x$Dxf32>
        %4 = train.broadcast %3 along [0] : (tensor<$Sx3x$Dxf32>) -> tensor<$Bx$Sx3x$Dxf32>

@@ -25,12 +25,17 @@ def compare(golden, name, repeat=False, mpi=False, gradients=False, traffic=Fals
     have = train("./exe", ranks, save="threads", **traced)
     if traffic:
         check_traffic("./exe", "trace.json", golden.run["steps"])
-    want = [{"loss": loss, "grad_norm": norm}
-            for loss, norm in zip(golden.answers["loss"], golden.answers["grad_norm"])]
+    keys = [key for key in ("loss", "grad_norm", "aux_loss") if key in golden.answers]
+    check(("aux_loss" in have[0]) == ("aux_loss" in keys), f"the metrics have {set(have[0])}")
+    want = [dict(zip(keys, values)) for values in zip(*(golden.answers[key] for key in keys))]
     loss, norm = distance(have, want), distance(have, want, "grad_norm")
     print(f"{golden.directory.name} {name}: loss {loss:.1e}, grad_norm {norm:.1e}", end="")
     check(loss <= 1e-5, f"a loss is off by {loss:.2e}")
     check(norm <= 5e-5, f"a gradient norm is off by {norm:.2e}")
+    if "aux_loss" in keys:
+        part = distance(have, want, "aux_loss")
+        print(f", aux_loss {part:.1e}", end="")
+        check(part <= 1e-5, f"the routers' part of a loss is off by {part:.2e}")
 
     # The weights at the end, gpt2's joint biases as those of q, k and v. Without rotary positions that of k has
     # no gradient but rounding errors, which Adam makes steps of full size from. So have elements of the tensors that the

@@ -1,5 +1,9 @@
 #!/usr/bin/env python3
-"""Imports each model of a directory and compares its number of parameters with that of TEST's line COUNT: parameters.py DIRECTORY TEST"""
+"""Imports each model of a directory and compares its number of parameters with that of TEST's line COUNT: parameters.py DIRECTORY TEST
+
+Each file says as transformers does, by _name_or_path, which model of the Hugging Face hub it is after.
+"""
+import json
 import math
 import pathlib
 import re
@@ -13,6 +17,10 @@ if sorted(file.name for file in files) != sorted(wanted):
     sys.exit(f"{test.name} counts {sorted(wanted)}, but {directory} has {[file.name for file in files]}")
 wrong = 0
 for file in files:
+    source = json.loads(file.read_text()).get("_name_or_path", "")
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", source):
+        wrong += 1
+        print(f"{file.name} does not say whose sizes it has: \"_name_or_path\" is \"{source}\", not OWNER/MODEL")
     task = ["--mlm", "0.15", "--mask-id", "0"] if "ForMaskedLM" in file.read_text() else []
     text = subprocess.run(["meshwright-import", file, "--batch", "1", "--seq", "8", *task], check=True, capture_output=True, text=True).stdout
     # A bias of choices is a buffer for transformers.

@@ -7,8 +7,9 @@
 The product needs none of this; the results are committed. For each model of
 models.json: config.json, model.safetensors (initial weights), grads0.safetensors
 (gradients of the first step, before clipping) and golden.json (loss and gradient
-norm of each step, norms of the final weights; of gpt2's joint biases also by part;
-which tensors have elements without a gradient).
+norm of each step, and the routers' part of the loss where there is one; norms of the
+final weights; of gpt2's joint biases also by part; which tensors have elements
+without a gradient).
 `--check DIRECTORY...` runs golden directories again.
 
 transformers computes rotary tables, norms and softmax in 32-bit floats whatever the
@@ -143,7 +144,7 @@ def train(model, run, data):
     optimizer = torch.optim.AdamW(
         [{"params": decay, "weight_decay": run["weight_decay"]}, {"params": plain, "weight_decay": 0.0}],
         lr=run["lr"], betas=(run["beta1"], run["beta2"]), eps=run["eps"])
-    losses, norms, first = [], [], None
+    losses, norms, parts, first = [], [], [], None
     model.train()
     for step in range(run["steps"]):
         x, y = batch_of(run, data, step, model.config.vocab_size)
@@ -151,7 +152,9 @@ def train(model, run, data):
         assert output.logits.dtype == torch.double
         loss = torch.nn.functional.cross_entropy(output.logits.flatten(0, 1), y.flatten())
         if getattr(model.config, "output_router_logits", False):
-            loss = loss + model.config.router_aux_loss_coef * router_loss(model.config, output, run)
+            part = model.config.router_aux_loss_coef * router_loss(model.config, output, run)
+            parts.append(part.item())
+            loss = loss + part
         optimizer.zero_grad()
         loss.backward()
         if first is None:
@@ -160,7 +163,7 @@ def train(model, run, data):
         optimizer.step()
         losses.append(loss.item())
         norms.append(norm.item())
-    return losses, norms, first
+    return losses, norms, parts, first
 
 
 def router_loss(config, output, run):
@@ -186,12 +189,14 @@ def generate(name, spec, seed):
     missing = model.load_state_dict(weights, strict=False)
     assert not missing.unexpected_keys
     run = {**RUN, **spec["run"]}
-    losses, norms, grads = train(model, run, tokens_of(run, OUT))
+    losses, norms, parts, grads = train(model, run, tokens_of(run, OUT))
     grads = as_saved(model, grads)
     final = as_saved(model, model.state_dict())
     for file, tensors in ("model", as_saved(model, weights)), ("grads0", grads):
         save_file({n: t.to(FLOAT32).contiguous() for n, t in tensors.items()}, directory / f"{file}.safetensors")
     golden = {"run": run, "loss": losses, "grad_norm": norms, "final_norm": {n: t.norm().item() for n, t in final.items()}}
+    if parts:
+        golden["aux_loss"] = parts
     if final_parts(model):
         golden["final_parts"] = final_parts(model)
     if without_gradient(grads):
@@ -225,7 +230,7 @@ def check(directory):
     golden = json.loads((directory / "golden.json").read_text())
     model = make_model(directory)
     model = type(model).from_pretrained(directory, config=model.config, dtype=torch.double)
-    losses, norms, _ = train(model, golden["run"], tokens_of(golden["run"], directory.parent))
+    losses, norms, _, _ = train(model, golden["run"], tokens_of(golden["run"], directory.parent))
     error = max(abs(a / b - 1) for a, b in zip(losses + norms, golden["loss"] + golden["grad_norm"]))
     print(f"{directory.name}: largest relative difference {error:.1e}")
     if error < 1e-10 and final_parts(model):

@@ -27,12 +27,18 @@ protected:
   }
 
   /// @gradients and @eval of a random model.
-  OwningOpRef<ModuleOp> model(uint64_t seed, MixedPrecision precision, GradientType gradDtype) {
+  OwningOpRef<ModuleOp> model(uint64_t seed, MixedPrecision precision, GradientType gradDtype,
+                              uint64_t markEvery = 0) {
     RandomGraphOptions options;
     options.layers = 1 + seed % 3;
     options.microbatches = 1 + seed / 3 % 3;
     options.dropout = seed % 4 == 1;
     OwningOpRef<ModuleOp> module = randomModel(&context, seed, options);
+    if (markEvery) // One op in so many, or parameter, stays f32.
+      module->walk([&, at = uint64_t(0)](Operation *op) mutable {
+        if (isa<train::TrainDialect>(op->getDialect()) && (++at + seed) % markEvery == 0)
+          op->setAttr(train::fullPrecisionAttr, UnitAttr::get(&context));
+      });
     PassManager manager(&context);
     manager.addPass(train::createTrainMixedPrecision({precision, gradDtype}));
     manager.addPass(train::createTrainAutodiff());
@@ -51,7 +57,8 @@ TEST_F(MixedPrecisionPass, ComputesTheSameInF64) {
     SCOPED_TRACE(seed);
     OwningOpRef<ModuleOp> full = model(seed, MixedPrecision::f32, GradientType::f32);
     OwningOpRef<ModuleOp> mixed =
-        model(seed, MixedPrecision::bf16, seed % 2 ? GradientType::bf16 : GradientType::f32);
+        model(seed, MixedPrecision::bf16, seed % 2 ? GradientType::bf16 : GradientType::f32,
+              seed % 2 ? 1 + seed % 5 : 0);
     for (StringRef function : {"gradients", "eval"}) {
       auto want = runOnRandom(*full, function, {}), got = runOnRandom(*mixed, function, {});
       ASSERT_TRUE(succeeded(want) && succeeded(got));
@@ -64,6 +71,19 @@ TEST_F(MixedPrecisionPass, ComputesTheSameInF64) {
             << x.name << " differs by " << apart.relative;
       }
     }
+  }
+}
+
+/// What is marked is not narrowed, and the marks are gone.
+TEST_F(MixedPrecisionPass, KeepsWhatIsMarked) {
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    SCOPED_TRACE(seed);
+    OwningOpRef<ModuleOp> mixed = model(seed, MixedPrecision::bf16, GradientType::f32, 1);
+    mixed->walk([&](Operation *op) {
+      EXPECT_FALSE(op->hasAttr(train::fullPrecisionAttr));
+      for (Type type : op->getResultTypes())
+        EXPECT_FALSE(getElementTypeOrSelf(type).isBF16()) << op->getName().getStringRef().str();
+    });
   }
 }
 

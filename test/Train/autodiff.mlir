@@ -159,10 +159,23 @@ module {
 
 // -----
 
-// expected-error @+1 {{needs a function @loss with one result of type tensor<f32>}}
+// expected-error @+1 {{needs a function @loss with a result of type tensor<f32>, and others of that type if it reports more than the loss}}
 module {
   func.func @other() {
     return
+  }
+}
+
+// -----
+
+module {
+  train.variable @w : tensor<4xf32> init <"normal", 0.02> storage <"w">
+  // expected-error @+1 {{result 1 has no train.output}}
+  func.func @loss(%x: tensor<4xf32>) -> (tensor<f32>, tensor<f32>) {
+    %w = train.get @w : tensor<4xf32>
+    %y = train.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %loss = train.reduce sum %y over [0] : (tensor<4xf32>) -> tensor<f32>
+    return %loss, %loss : tensor<f32>, tensor<f32>
   }
 }
 

@@ -144,6 +144,38 @@ module attributes {train.microbatches = 1 : i64, train.grad_type = f32, train.lo
 
 // -----
 
+// What else @loss reports is summed over microbatches as the loss is, has no gradient of its own, and is in @eval too.
+module attributes {train.microbatches = 2 : i64} {
+  train.variable @v : tensor<4xf32> init <"normal", 0.02> storage <"v">
+  func.func @loss(%x: tensor<2x4xf32> {train.input = "x"}) -> (tensor<f32> {train.output = "loss"}, tensor<f32> {train.output = "aux_loss"}) {
+    %v = train.get @v : tensor<4xf32>
+    %y = train.mul %x, %v : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+    %part = train.reduce sum %y over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+    %square = train.mul %part, %part : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    %loss = train.add %square, %part : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    return %loss, %part : tensor<f32>, tensor<f32>
+  }
+}
+// CHECK-LABEL: func.func private @microbatch(
+// CHECK-SAME: %[[LOSSES:[^:]*]]: tensor<f32>, %[[PARTS:[^:]*]]: tensor<f32>, %[[GRADIENTS:[^:]*]]: tensor<4xf32>
+// CHECK: %[[PART:.*]] = train.reduce sum
+// CHECK: %[[LOSS:.*]] = train.add %{{.*}}, %[[PART]]
+// CHECK: %[[A:.*]] = train.accumulate %[[LOSSES]], %[[LOSS]]
+// CHECK: %[[B:.*]] = train.accumulate %[[PARTS]], %[[PART]]
+// CHECK: return %[[A]], %[[B]], %{{.*}} : tensor<f32>, tensor<f32>, tensor<4xf32>
+// CHECK-LABEL: func.func @eval
+// CHECK-SAME: -> (tensor<f32> {train.output = "loss"}, tensor<f32> {train.output = "aux_loss"})
+// CHECK-LABEL: func.func @step
+// CHECK-SAME: -> (tensor<f32> {train.output = "loss"}, tensor<f32> {train.output = "grad_norm"}, tensor<f32> {train.output = "aux_loss"})
+// CHECK: %[[SUMS:.*]]:3 = train.repeat @microbatch x 2
+// CHECK: %[[SQUARE:.*]] = train.square_sum %[[SUMS]]#2
+// CHECK: %[[NORM:.*]] = train.global_norm %[[SQUARE]]
+// CHECK: return %[[SUMS]]#0, %[[NORM]], %[[SUMS]]#1
+
+// SGD: train.sgd
+
+// -----
+
 // A parameter that the loss does not read would silently never train.
 module attributes {train.microbatches = 1 : i64} {
   // expected-error @+1 {{is never written by @step: does the loss depend on it?}}

@@ -36,6 +36,14 @@ func.func @dropout(%x: tensor<2x4xf32>, %ids: tensor<2xi32>, %key: tensor<2xi32>
 
 // -----
 
+func.func @clamp(%x: tensor<2x4xf32>) {
+  // expected-error @+1 {{clamps from 2.000000e+00 to 1.000000e+00; the first is at most the second}}
+  %y = train.clamp %x from 2.0 to 1.0 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
 func.func @reshape(%x: tensor<2x4xf32>) {
   // expected-error @+1 {{has 8 elements in and 9 out}}
   %y = train.reshape %x : (tensor<2x4xf32>) -> tensor<9xf32>
@@ -256,6 +264,16 @@ train.variable @w : tensor<8x4xf32> stacked experts 0 init <"constant", 1.0>
 
 // -----
 
+// expected-error @+1 {{has no dimension to count heads}}
+train.variable @w : tensor<8xf32> stacked init <"constant", 1.0> storage <"w.{layer}.{head}">
+
+// -----
+
+// expected-error @+1 {{has a tensor for each head, but its first dimension counts experts}}
+train.variable @w : tensor<8x4xf32> experts init <"constant", 1.0> storage <"w.{head}">
+
+// -----
+
 func.func @top_k(%x: tensor<4x6xf32>) {
   // expected-error @+1 {{k must be from 1 to the 6 elements of a row, found 7}}
   %y = train.top_k %x k 7 : (tensor<4x6xf32>) -> tensor<4x6xf32>
@@ -308,5 +326,13 @@ func.func @grouped_linear_grad(%x: tensor<2x1x7x3xf32>, %e: tensor<2x1x7xi32>) {
 func.func @dispatch(%x: tensor<4x6xf32>, %c: tensor<1x4x2xi32>, %r: tensor<2x1x4xi32>) {
   // expected-error @+1 {{x must be [b, s, h] or [k, b, s, h], found 'tensor<4x6xf32>'}}
   %y = train.dispatch %x by %c, %r : (tensor<4x6xf32>, tensor<1x4x2xi32>, tensor<2x1x4xi32>) -> tensor<1x4x2x6xf32>
+  return
+}
+
+// -----
+
+func.func @full_precision(%x: tensor<4xf32>) {
+  // expected-error @+1 {{train.full_precision is true; it has no value}}
+  %y = train.silu %x {train.full_precision = true} : (tensor<4xf32>) -> tensor<4xf32>
   return
 }

@@ -117,3 +117,53 @@ module {
     return %weighed : tensor<f32>
   }
 }
+
+// -----
+
+// What is marked stays f32, and so does what layers carry of it: here scores, of logits in the narrow type, their sum
+// over layers, and a parameter. They are rounded where others read them. The mark is gone.
+// CHECK-NOT: full_precision
+// CHECK: train.variable @b : tensor<3x4xf32> stacked
+// CHECK: train.variable @w : tensor<3x4x4xbf16> stacked
+// CHECK-LABEL: func.func private @layer
+// CHECK-SAME: (%arg0: tensor<2x4xbf16>, %arg1: tensor<4xf32>, %arg2: tensor<4x4xbf16>, %arg3: tensor<4xf32>) -> (tensor<2x4xbf16>, tensor<4xf32>)
+// CHECK-NEXT: %[[LOGITS:.*]] = train.linear %arg0, %arg2 : (tensor<2x4xbf16>, tensor<4x4xbf16>) -> tensor<2x4xbf16>
+// CHECK-NEXT: %[[WIDE:.*]] = train.cast %[[LOGITS]] : (tensor<2x4xbf16>) -> tensor<2x4xf32>
+// CHECK-NEXT: %[[SCORES:.*]] = train.softmax %[[WIDE]] : (tensor<2x4xf32>) -> tensor<2x4xf32>
+// CHECK-NEXT: %[[CHOICE:.*]] = train.add %[[SCORES]], %arg3 : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+// CHECK-NEXT: %[[CHOSEN:.*]] = train.top_k %[[CHOICE]] k 2 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+// CHECK-NEXT: %[[COUNT:.*]] = train.reduce sum %[[CHOSEN]] over [0] : (tensor<2x4xf32>) -> tensor<4xf32>
+// CHECK-NEXT: %[[SUM:.*]] = train.add %arg1, %[[COUNT]] : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+// CHECK-NEXT: %[[ROUNDED:.*]] = train.cast %[[SCORES]] : (tensor<2x4xf32>) -> tensor<2x4xbf16>
+// CHECK-NEXT: %[[Y:.*]] = train.mul %arg0, %[[ROUNDED]] : (tensor<2x4xbf16>, tensor<2x4xbf16>) -> tensor<2x4xbf16>
+// CHECK-NEXT: return %[[Y]], %[[SUM]] : tensor<2x4xbf16>, tensor<4xf32>
+// CHECK-LABEL: func.func @loss
+// CHECK: %[[ZEROS:.*]] = train.fill 0.000000e+00 : () -> tensor<4xf32>
+// CHECK: %[[Z:.*]]:2 = train.repeat @layer x 3 carry(%{{.*}}, %[[ZEROS]])
+// CHECK: train.mul %[[Z]]#1, %[[Z]]#1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+// F32-NOT: full_precision
+module {
+  train.variable @b : tensor<3x4xf32> stacked init <"constant", 0.0> storage <"{layer}.b"> {train.full_precision}
+  train.variable @w : tensor<3x4x4xf32> stacked init <"normal", 0.02> storage <"{layer}.w">
+  func.func private @layer(%x: tensor<2x4xf32>, %sum: tensor<4xf32>, %w: tensor<4x4xf32>, %b: tensor<4xf32>) -> (tensor<2x4xf32>, tensor<4xf32>) {
+    %logits = train.linear %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+    %scores = train.softmax %logits {train.full_precision} : (tensor<2x4xf32>) -> tensor<2x4xf32>
+    %choice = train.add %scores, %b {train.full_precision} : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+    %chosen = train.top_k %choice k 2 {train.full_precision} : (tensor<2x4xf32>) -> tensor<2x4xf32>
+    %count = train.reduce sum %chosen over [0] {train.full_precision} : (tensor<2x4xf32>) -> tensor<4xf32>
+    %next = train.add %sum, %count {train.full_precision} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %y = train.mul %x, %scores : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+    return %y, %next : tensor<2x4xf32>, tensor<4xf32>
+  }
+  func.func @loss(%x: tensor<2x4xf32>) -> tensor<f32> {
+    %w = train.get @w : tensor<3x4x4xf32>
+    %b = train.get @b : tensor<3x4xf32>
+    %none = train.fill 0.0 {train.full_precision} : () -> tensor<4xf32>
+    %y, %sum = train.repeat @layer x 3 carry(%x, %none) each(%w, %b) shared() : (tensor<2x4xf32>, tensor<4xf32>, tensor<3x4x4xf32>, tensor<3x4xf32>) -> (tensor<2x4xf32>, tensor<4xf32>)
+    %square = train.mul %sum, %sum {train.full_precision} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %part = train.reduce sum %square over [0] {train.full_precision} : (tensor<4xf32>) -> tensor<f32>
+    %loss = train.reduce sum %y over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+    %all = train.add %loss, %part : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    return %all : tensor<f32>
+  }
+}

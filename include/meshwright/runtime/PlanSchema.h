@@ -144,7 +144,7 @@ struct StorageSlice {
 
 /// Where a variable lives in a safetensors file.
 struct Storage {
-  string tensor; ///< with {layer} for stacked variables, and {expert} for one tensor an expert
+  string tensor; ///< with {layer} for stacked variables, and {expert} or {head} for one tensor each
   optional<bool> transpose;
   optional<StorageSlice> slice;
   MESHWRIGHT_FIELDS(v("tensor", self.tensor); v("transpose", self.transpose);

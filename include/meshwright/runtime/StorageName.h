@@ -40,21 +40,25 @@ inline std::optional<std::string> layerTensorName(std::string_view pattern, int6
   return name += pattern.substr(end + 1);
 }
 
-/// Whether each expert has a tensor of its own: then `{expert}` stands for its number, along the
-/// first dimension behind that of the layers.
-inline bool hasExpertTensors(std::string_view pattern) {
-  return pattern.find("{expert}") != std::string_view::npos;
+/// Where a tensor's number among a layer's stands in `pattern`: the mark `{expert}` or `{head}`,
+/// where each expert or each head has a tensor of its own. They are counted along the first
+/// dimension behind that of the layers.
+inline std::optional<std::string_view> numberMark(std::string_view pattern) {
+  for (std::string_view mark : {"{expert}", "{head}"})
+    if (size_t begin = pattern.find(mark); begin != std::string_view::npos)
+      return pattern.substr(begin, mark.size());
+  return std::nullopt;
 }
 
-/// `pattern` with its `{expert}`, if there is one, replaced by `expert`.
-inline std::string expertTensorName(std::string_view pattern, int64_t expert) {
-  constexpr std::string_view mark = "{expert}";
-  size_t begin = pattern.find(mark);
-  if (begin == std::string_view::npos)
+/// `pattern` with its mark, if there is one, replaced by `number`.
+inline std::string numberedTensorName(std::string_view pattern, int64_t number) {
+  std::optional<std::string_view> mark = numberMark(pattern);
+  if (!mark)
     return std::string(pattern);
+  size_t begin = size_t(mark->data() - pattern.data());
   std::string name(pattern.substr(0, begin));
-  name += std::to_string(expert);
-  return name += pattern.substr(begin + mark.size());
+  name += std::to_string(number);
+  return name += pattern.substr(begin + mark->size());
 }
 
 } // namespace meshwright

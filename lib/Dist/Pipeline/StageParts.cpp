@@ -138,7 +138,8 @@ void ChunkAssigner::findForward() {
     need(repeat, feeding);
   Operation *end = ops.function.getBody().front().getTerminator();
   for (unsigned i = 0; i < ops.function.getNumResults(); ++i) {
-    if (train::outputName(ops.function, i) != "loss")
+    // What the optimizer says comes after all gradients.
+    if (train::outputName(ops.function, i) == "grad_norm")
       continue;
     DenseSet<Operation *> behind;
     need(end->getOperand(i).getDefiningOp(), behind);

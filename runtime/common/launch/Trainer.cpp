@@ -305,6 +305,8 @@ StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
   result.step = step;
   result.loss = output("loss");
   result.gradNorm = output("grad_norm");
+  if (plan.outputs.count("aux_loss"))
+    result.auxLoss = output("aux_loss");
   result.lr = learningRate(options, step);
   if (scaler) {
     result.lossScale = scaler->scale();
@@ -329,7 +331,8 @@ void Trainer::readAhead(int64_t step) {
   });
 }
 
-/// The mean over all tokens evaluated, the same for every batch size and mesh.
+/// The mean over all tokens evaluated, the same for every batch size and mesh: without the routers'
+/// part, which is no mean over tokens.
 double Trainer::evaluate() {
   filled = -1; // Its tokens take their place.
   TraceScope span(context.trace.get(), "evaluate", "step");
@@ -343,7 +346,10 @@ double Trainer::evaluate() {
     upload(Plan::rangeOf(plan.inputs));
     context.run(meshwright_eval, arena->program());
     download(Plan::rangeOf(plan.outputs));
-    sum += double(output("loss")) * double(countedTargets);
+    double loss = output("loss");
+    if (plan.outputs.count("aux_loss"))
+      loss -= output("aux_loss");
+    sum += loss * double(countedTargets);
     evaluatedTargets += countedTargets;
   }
   // The other programs divide by a whole batch's targets, also where some count for nothing.

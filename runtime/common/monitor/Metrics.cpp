@@ -59,6 +59,8 @@ void MetricsFile::write(const StepMetrics &metrics) {
                {"step_ms", metrics.stepMs},     {"tokens_per_s", metrics.tokensPerSecond}};
   if (metrics.evaluatedOnly)
     json = {{"step", metrics.step}};
+  else if (metrics.auxLoss)
+    json["aux_loss"] = *metrics.auxLoss;
   if (metrics.evalLoss)
     json["eval_loss"] = *metrics.evalLoss;
   if (metrics.lossScale) {
@@ -97,8 +99,11 @@ void Progress::show(const StepMetrics &metrics) {
   double elapsed = std::chrono::duration<double>(now - begin).count();
   double left = elapsed / double(done - firstStep) * double(steps - done);
   char line[256];
-  snprintf(line, sizeof(line), "step %ld (%ld/%ld)  loss %.4f  lr %.3g  %s tokens/s  ETA %s",
-           long(metrics.step), long(done), long(steps), metrics.loss, metrics.lr,
+  char part[64] = "";
+  if (metrics.auxLoss)
+    snprintf(part, sizeof(part), "  aux loss %.4f", *metrics.auxLoss);
+  snprintf(line, sizeof(line), "step %ld (%ld/%ld)  loss %.4f%s  lr %.3g  %s tokens/s  ETA %s",
+           long(metrics.step), long(done), long(steps), metrics.loss, part, metrics.lr,
            grouped(uint64_t(metrics.tokensPerSecond)).c_str(), duration(left).c_str());
   std::string text = line;
   if (metrics.evalLoss) {

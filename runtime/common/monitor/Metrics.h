@@ -19,6 +19,7 @@ struct StepMetrics {
   int64_t step = 0; ///< counted from 0; before the first, -1
   double loss = 0, gradNorm = 0, lr = 0, stepMs = 0;
   double tokensPerSecond = 0;
+  std::optional<double> auxLoss; ///< the routers' part of the loss
   std::optional<double> evalLoss;
   std::optional<double> lossScale; ///< in fp16
   bool skipped = false;            ///< gradients overflowed, nothing was updated

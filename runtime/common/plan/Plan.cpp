@@ -156,7 +156,7 @@ static void checkVariable(const Plan &plan, const Variable &variable, const std:
          variable.sharding.size(), " dimensions");
   if (variable.numbered > rank)
     fail("plan: ", path, " (", variable.name, ") has ", rank, " dimensions, not the ",
-         variable.numbered, " of layers and experts that its storage name counts along");
+         variable.numbered, " of layers, and experts or heads, that its storage name counts along");
   for (size_t d = 0; d < rank; ++d) {
     int64_t parts = plan.axesSize(variable.sharding[d]);
     // More where the index is padded for the sake of other tensors.
@@ -238,7 +238,7 @@ static Variable variableOf(const Plan &plan, const plan::Variable &entry, const 
     variable.init = initializerOf(required(entry.init, "init", path), path + ".init");
     const plan::Storage &storage = required(entry.storage, "storage", path);
     variable.storage = {storage.tensor, storage.transpose.value_or(false), storage.slice};
-    variable.numbered = size_t(variable.stacked) + hasExpertTensors(storage.tensor);
+    variable.numbered = size_t(variable.stacked) + numberMark(storage.tensor).has_value();
   } else {
     variable.of = required(entry.of, "of", path);
   }
@@ -421,6 +421,8 @@ Plan Plan::parse(std::string_view json, int64_t rank) {
     if (!plan.outputs.count(name) || plan.outputs[name].type != ElementType::F32)
       fail("plan: \"outputs\" has no f32 \"", name, "\" of program ",
            plan.programs[plan.program].name, ": compile the executable again");
+  if (plan.outputs.count("aux_loss") && plan.outputs["aux_loss"].type != ElementType::F32)
+    fail("plan: the output \"aux_loss\" is not f32: compile the executable again");
   if (plan.batch < 1 || plan.sequence < 1 || plan.microbatches < 1 || plan.vocabulary < 1 ||
       plan.batch % (plan.axesSize(plan.dataAxes) * plan.microbatches) != 0)
     fail("plan: a batch of ", plan.batch, " sequences does not divide into ",

@@ -110,12 +110,11 @@ std::string meshwright::storageName(const Variable &variable, int64_t number) {
   if (byLayer != variable.stacked)
     fail("plan: variable ", variable.name, variable.stacked ? " is" : " is not",
          " stacked but its storage name is \"", pattern, "\"");
-  bool byExpert = variable.numbered > variable.stacked;
-  int64_t experts = byExpert ? variable.shape[variable.stacked] : 1;
-  std::string name = byExpert ? expertTensorName(pattern, number % experts) : pattern;
+  int64_t each = variable.numbered > variable.stacked ? variable.shape[variable.stacked] : 1;
+  std::string name = numberedTensorName(pattern, number % each);
   if (!byLayer)
     return name;
-  std::optional<std::string> ofLayer = layerTensorName(name, number / experts);
+  std::optional<std::string> ofLayer = layerTensorName(name, number / each);
   if (!ofLayer)
     fail("plan: the storage name \"", pattern, "\" of variable ", variable.name,
          " has neither {layer} nor {layer+NUMBER}");

@@ -1,8 +1,9 @@
 """Dumps a step of executables on several meshes, replays it, and finds the one value that is then changed in the dump.
 
-usage: replay.py CONFIG BIASED CORPUS DIR
+usage: replay.py CONFIG BIASED CORPUS DIR SPARSE...
 
-BIASED is a model whose keys have a bias, the gradient of which cancels between devices that hold parts of a sequence."""
+BIASED is a model whose keys have a bias, the gradient of which cancels between devices that hold parts of a sequence;
+SPARSE models have experts, which must be chosen alike in every precision."""
 import json
 import pathlib
 import shutil
@@ -14,6 +15,7 @@ sys.path.append(sys.path[0] + "/..")
 from harness import call, check, compile, flags, fresh, ranks_of, strategy
 
 config, biased, corpus = (pathlib.Path(path).resolve() for path in sys.argv[1:4])
+sparse = [pathlib.Path(path).resolve() for path in sys.argv[5:]]
 here = fresh(sys.argv[4])
 RUN = dict(data=corpus, tokens="u8", steps=3, lr=1e-3)
 
@@ -23,11 +25,11 @@ def replay(directory):
     return done.returncode, done.stdout
 
 
-def dump(name, text, model=config, **options):
+def dump(name, text, model=config, data=corpus, **options):
     """A dump of step 1, after one in which moments have become other than zero."""
     options = {**strategy(text), "batch": 8, "seq": 16, "replay": True, **options}
     compile(model, name, **options)
-    call(["./" + name, *flags(dict(RUN, ranks=ranks_of(options["mesh"]), dump=name + ".dump", dump_step=1))])
+    call(["./" + name, *flags(dict(RUN, data=data, ranks=ranks_of(options["mesh"]), dump=name + ".dump", dump_step=1))])
     return here / (name + ".dump")
 
 
@@ -48,7 +50,10 @@ dumps = {}
 for name, text, options in [("one", "one/2", {}), ("data", "data=2/2+zero=1", {}), ("overlap", "data=2/2+zero=3", {"overlap": "on"}),
                             ("tensor", "tensor=2", {}), ("context", "context=4+context-parallel=ulysses+zero=2", {"model": biased}),
                             ("pipe", "pipe=2/2", {}), ("server", "data=2/2+data-sync=parameter-server", {}),
-                            ("bf16", "one/2", {"precision": "bf16"}), ("fp16", "one/2", {"precision": "fp16"})]:
+                            ("bf16", "one/2", {"precision": "bf16"}), ("fp16", "one/2", {"precision": "fp16"}),
+                            *((f"{precision}-{model.parent.name}", "data=2",
+                               {"precision": precision, "model": model, "data": model.parent.parent / "corpus.txt"})
+                              for precision in ("bf16", "fp16") for model in sparse)]:
     dumps[name] = directory = dump(name, text, **options)
     code, said = replay(directory)
     print(name, said.strip())

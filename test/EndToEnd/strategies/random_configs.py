@@ -2,6 +2,7 @@
 
 FLAG = [True, False]
 WIDER = [13, 32, 50]
+CLIPS = [None, 0.5, 1.5]
 ACTIVATIONS = ["gelu", "gelu_new", "gelu_pytorch_tanh", "silu", "relu", "relu2"]
 
 
@@ -163,7 +164,7 @@ def bloom(d):
 def mpt(d):
     return {"max_seq_len": 64, "n_layers": d.layers, "n_heads": d.heads, "d_model": d.heads * d.head,
             "layer_norm_epsilon": d.pick([1e-5, 1e-3]), "tie_word_embeddings": d.pick(FLAG),
-            "attn_config": {"alibi": True, "attn_pdrop": 0, "softmax_scale": d.pick([None, 0.3])}}
+            "attn_config": {"alibi": True, "attn_pdrop": 0, "softmax_scale": d.pick([None, 0.3]), "clip_qkv": d.pick(CLIPS)}}
 
 
 # --- families with a gated MLP ----------------------------------------------------
@@ -235,7 +236,7 @@ def mixtral(d):
 
 
 def olmoe(d):
-    return dict(plain(d, apart=False), attention_bias=d.pick(FLAG)) | experts(d, "intermediate_size")
+    return dict(plain(d, apart=False), attention_bias=d.pick(FLAG), clip_qkv=d.pick(CLIPS)) | experts(d, "intermediate_size")
 
 
 def gpt_oss(d):
@@ -298,7 +299,7 @@ def gemma3(d):
 
 
 def olmo(d):
-    return dict(plain(d, norm=None), attention_bias=d.pick(FLAG))
+    return dict(plain(d, norm=None), attention_bias=d.pick(FLAG), clip_qkv=d.pick(CLIPS))
 
 
 def olmo2(d):
@@ -336,7 +337,7 @@ def smollm3(d):
 
 def stablelm(d):
     return dict(d.sizes(apart=False, norm="layer_norm_eps"), use_qkv_bias=d.pick(FLAG),
-                use_parallel_residual=d.pick(FLAG), tie_word_embeddings=d.pick(FLAG),
+                qk_layernorm=d.pick(FLAG), use_parallel_residual=d.pick(FLAG), tie_word_embeddings=d.pick(FLAG),
                 **d.padding(), **d.rotary(d.turned()))
 
 

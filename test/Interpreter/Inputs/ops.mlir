@@ -194,6 +194,18 @@ func.func @relu_grad(%dy: tensor<7x4xf64>, %x: tensor<7x4xf64>) -> tensor<7x4xf6
   %y = train.relu_grad %dy, %x : (tensor<7x4xf64>, tensor<7x4xf64>) -> tensor<7x4xf64>
   return %y : tensor<7x4xf64>
 }
+func.func @clamp(%x: tensor<7x4xf64>) -> tensor<7x4xf64> {
+  %y = train.clamp %x from -0.5 to 0.75 : (tensor<7x4xf64>) -> tensor<7x4xf64>
+  return %y : tensor<7x4xf64>
+}
+func.func @clamp_above(%x: tensor<7x4xf64>) -> tensor<7x4xf64> {
+  %y = train.clamp %x from 0xFFF0000000000000 to 0.25 : (tensor<7x4xf64>) -> tensor<7x4xf64>
+  return %y : tensor<7x4xf64>
+}
+func.func @clamp_grad(%dy: tensor<7x4xf64>, %x: tensor<7x4xf64>) -> tensor<7x4xf64> {
+  %y = train.clamp_grad %dy, %x from -0.5 to 0.75 : (tensor<7x4xf64>, tensor<7x4xf64>) -> tensor<7x4xf64>
+  return %y : tensor<7x4xf64>
+}
 func.func @dropout(%x: tensor<2x3x5xf64>, %ids: tensor<2xi32>, %key: tensor<2xi32>) -> tensor<2x3x5xf64> {
   %y = train.dropout %x, %ids, %key rate 0.4 stream 7 : (tensor<2x3x5xf64>, tensor<2xi32>, tensor<2xi32>) -> tensor<2x3x5xf64>
   return %y : tensor<2x3x5xf64>
