@@ -269,6 +269,8 @@ RUN = {
     "eval-data": rare("eval.bin", 3),
     "eval-every": lambda d: d.pick([None, 1, 2]) if d.run["eval-data"] else None,
     "eval-batches": lambda d: d.pick([None, 1]) if d.run["eval-data"] else None,
+    "loss-mask": lambda d: None if d["mlm"] else rare("mask.bin", 4)(d),
+    "eval-loss-mask": lambda d: "eval-mask.bin" if d.run["eval-data"] and not d["mlm"] and d.chance(2) else None,
     "trace": rare("trace.json"),
     "trace-from": lambda d: d.pick([None, 1]) if d.run["trace"] else None,
     "trace-steps": lambda d: d.pick([None, 1]) if d.run["trace"] else None,
