@@ -190,6 +190,7 @@ def bad_compile(golden):
     refused("--context-parallel", "add e.g. context=2", mesh="data=2", context_parallel="ulysses")
     refused("4 heads of attention", "the 3 devices", "a number that divides the heads", mesh="context=3", context_parallel="ulysses")
     refused("'ring' is not supported", "none, gather, ulysses", mesh="context=2", context_parallel="ring")
+    refused("'striped' is not supported", "zigzag, none", mesh="context=2", context_parallel="gather", context_balance="striped")
     for how in ("gather", "ulysses"):
         refused("cannot divide sequences of one token", mesh="context=2", context_parallel=how, seq=1)
         refused("mesh axis 'context' = 4", "tokens, 3; use context=3 or fewer", mesh="context=4", context_parallel=how, seq=3)

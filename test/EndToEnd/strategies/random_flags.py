@@ -187,6 +187,7 @@ COMPILE = {
     "seq": seq,
     "zero": zero,
     "context-parallel": context_parallel,
+    "context-balance": lambda d: d.pick([None, None, "zigzag", "none"]) if d["context-parallel"] == "gather" else None,
     "tensor-2d": lambda d: True if d.parts else None,
     "sequence-parallel": sequence_parallel,
     "data-sync": data_sync,

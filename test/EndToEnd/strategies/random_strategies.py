@@ -56,7 +56,7 @@ BOUND = {"loss": 0, "grad_norm": 1, "eval_loss": 0}  # Which of the two a key ha
 DECIDED = {"train": ("dropout", "batch", "seq", "microbatches", "mlm", "mask-id"),
            "step": ("optimizer", "precision", "grad-dtype", "moments-dtype", "residuals", "cuts"),
            "dist": ("mesh", "zero", "sequence-parallel", "context-parallel", "tensor-2d", "data-sync", "explain-sharding"),
-           "local": (),
+           "local": ("context-balance",),
            "stages": ("remat",),
            "schedule": ("schedule", "collective-algorithm", "collective-matmul"),
            "exec": ("overlap", "attention", "deterministic", "epilogues", "replay", "offload", "offload-buffer")}
