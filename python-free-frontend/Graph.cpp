@@ -236,8 +236,7 @@ static OwningOpRef<ModuleOp> makeModule(MLIRContext &context, StringRef path,
     inputs.push_back({"sequence_ids", integers(&context, {rows})});
     inputs.push_back({"key", integers(&context, {2})});
   }
-  if (options.masked)
-    inputs.push_back({"target_weight", floats(&context, {})});
+  inputs.push_back({"target_weight", floats(&context, {})});
   SmallVector<Type> types = llvm::map_to_vector(inputs, [](auto &input) { return input.second; });
   auto loss = func::FuncOp::create(builder, NameLoc::get(builder.getStringAttr("loss")), "loss",
                                    builder.getFunctionType(types, {floats(&context, {})}));
@@ -262,13 +261,11 @@ ModelGraph::ModelGraph(OwningOpRef<ModuleOp> made, const ModelOptions &options, 
     : FunctionGraph(cast<func::FuncOp>(made->getBody()->front()), streamCount),
       module(std::move(made)), rows(options.batch / options.microbatches),
       sequence(options.sequence), tokens(function.getArgument(0)), targets(function.getArgument(1)),
-      options(options) {
+      targetWeight(function.getArguments().back()), options(options) {
   if (withDropout) {
     ids = function.getArgument(2);
     key = function.getArgument(3);
   }
-  if (options.masked)
-    targetWeight = function.getArguments().back();
 }
 
 Value ModelGraph::declare(const Weight &weight, StringRef prefix, StringRef tensorPrefix,
@@ -324,13 +321,11 @@ Value ModelGraph::alibiSlopes(int64_t heads, double bias) {
 void ModelGraph::finish(Value logits, Value more, StringRef family, StringRef config,
                         int64_t vocabulary, int64_t maxPositions) {
   part("loss");
-  // How many targets count is known before a step when all do, else when its data is read.
-  double scale = targetWeight ? 1.0 : 1.0 / (double(options.batch) * double(sequence));
-  Value loss =
-      CrossEntropyOp::create(builder, location, logits, targets, builder.getF64FloatAttr(scale))
+  // How many targets count is known when a step's data is read.
+  Value sum =
+      CrossEntropyOp::create(builder, location, logits, targets, builder.getF64FloatAttr(1.0))
           .getLoss();
-  if (targetWeight)
-    loss = mul(loss, targetWeight);
+  Value loss = mul(sum, targetWeight);
   if (more) {
     loss = add(loss, more);
     auto name = builder.getNamedAttr(train::outputAttr, builder.getStringAttr("aux_loss"));

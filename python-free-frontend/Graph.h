@@ -145,7 +145,7 @@ public:
   int64_t rows; ///< sequences of a microbatch
   int64_t sequence;
   Value tokens, targets;
-  Value targetWeight; ///< of each target that counts; null: all do
+  Value targetWeight; ///< of each target that counts
 
   /// The value of a new variable.
   Value weight(const Weight &weight);
@@ -157,8 +157,8 @@ public:
   /// all the model's layers are in this run. `sums` go from layer to layer beside x.
   Value layers(Value x, LayerRun run, bool onlyRun, llvm::MutableArrayRef<Value> sums,
                llvm::function_ref<Value(LayerGraph &)> body);
-  /// Ends @loss with the mean cross-entropy of `logits`, of those tokens that are chosen where some
-  /// are masked, plus `more` if there is some, and describes the module.
+  /// Ends @loss with the mean cross-entropy of `logits` over the targets that count, plus `more` if
+  /// there is some, and describes the module.
   void finish(Value logits, Value more, StringRef family, StringRef config, int64_t vocabulary,
               int64_t maxPositions);
 

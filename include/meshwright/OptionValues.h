@@ -70,6 +70,14 @@ inline Names namesOf(ContextParallel) {
   return names;
 }
 
+/// Which queries a device computes attention of where `context` divides them: two chunks that
+/// together see as much as those of every other device, or its own.
+enum class ContextBalance { zigzag, none };
+inline Names namesOf(ContextBalance) {
+  static constexpr llvm::StringLiteral names[] = {"zigzag", "none"};
+  return names;
+}
+
 /// What the routers of experts add to the loss: what the configuration says, transformers' loss of
 /// all layers together, or nothing.
 enum class AuxLoss { config, hf, none };
@@ -205,6 +213,7 @@ MESHWRIGHT_PASS_OPTION(::meshwright::GradientType)
 MESHWRIGHT_PASS_OPTION(::meshwright::MomentType)
 MESHWRIGHT_PASS_OPTION(::meshwright::Optimizer)
 MESHWRIGHT_PASS_OPTION(::meshwright::ContextParallel)
+MESHWRIGHT_PASS_OPTION(::meshwright::ContextBalance)
 MESHWRIGHT_PASS_OPTION(::meshwright::DataSync)
 MESHWRIGHT_PASS_OPTION(::meshwright::ResidualChoice)
 MESHWRIGHT_PASS_OPTION(::meshwright::LayerNumbers)

@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "Dist/Collectives/AttentionWork.h"
 #include "Dist/Dist.h"
 #include "Dist/Partition/ReshardPath.h"
 #include "Dist/Pipeline/StageParts.h"
@@ -133,6 +134,27 @@ static LogicalResult annotateParts(ModuleOp module) {
   return success();
 }
 
+static LogicalResult annotateAttentionWork(ModuleOp module) {
+  MeshOp meshOp = lookupMesh(module);
+  if (!meshOp)
+    return failure();
+  Mesh mesh = meshOp.getMesh();
+  Builder b(module.getContext());
+  auto annotate = [&](auto op) {
+    std::optional<QueryOffsets> offsets = queryOffsetsOf(op.getQueryOffset(), mesh);
+    if (!offsets)
+      return;
+    AttentionShape shape = AttentionShape::of(op);
+    op->setAttr("dist.pairs",
+                b.getDenseI64ArrayAttr(llvm::map_to_vector(offsets->first, [&](int64_t first) {
+                  return shape.pairs(first, shape.part);
+                })));
+  };
+  module.walk([&](train::AttentionOp op) { annotate(op); });
+  module.walk([&](train::AttentionGradOp op) { annotate(op); });
+  return success();
+}
+
 void meshwright::registerDistAnnotations() {
   registerAnnotations({
       {"annotate-index-classes", "Number the index classes of each dimension (IndexClasses.h)",
@@ -145,7 +167,12 @@ void meshwright::registerDistAnnotations() {
        "Say of layers what running each op again costs, where it can, what the backward needs, and "
        "all choices that are cheapest at some price of a byte (LayerPairs.h, RecomputeGraph.h)",
        annotateRecompute},
-      {"annotate-parts",
-       "Say which task of which pipeline chunk each op belongs to (StageParts.h)", annotateParts},
+      {"annotate-parts", "Say which task of which pipeline chunk each op belongs to (StageParts.h)",
+       annotateParts},
+      {"annotate-attention-work",
+       "Say of attention how many pairs of a query and a key each device of a group has that "
+       "divides "
+       "queries (AttentionWork.h)",
+       annotateAttentionWork},
   });
 }

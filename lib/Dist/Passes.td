@@ -174,6 +174,27 @@ def DistPartition : PhasePass<"dist-partition", "local"> {
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 
+def DistBalanceAttention : PhasePass<"dist-balance-attention", "local"> {
+  let summary = "Gives each device as much causal attention as the others";
+  let description = [{
+    Where n devices divide the queries of causal attention, the last one's see most keys: up
+    to twice the mean. Each device's queries become two chunks, of which the devices p and
+    n - 1 - p exchange the second: of 2n chunks the device p computes the chunks 2p and
+    2 (n - 1 - p) + 1, in two calls (`dist.permute`, `train.attention`). Results go back
+    where they belong; gradients of keys and values are added. So positions, masks and random
+    numbers, which a call finds by its `query_offset`, are as before, and no other op knows of it.
+
+    An exchange takes place where the device with most pairs of a query and a key has at
+    least 2% less of them with it: not where nothing is masked, or where a window makes all
+    queries but the first see as much. The pairs are counted when the pass runs;
+    `--annotate-attention-work` writes them.
+  }];
+  let options = [
+    Option<"contextBalance", "context-balance", "::meshwright::ContextBalance",
+           "::meshwright::ContextBalance::zigzag", "zigzag, or none: nothing is exchanged">];
+  let dependentDialects = ["::meshwright::dist::DistDialect"];
+}
+
 def DistSplitStages : PhasePass<"dist-split-stages", "stages"> {
   let summary = "Makes one program for each stage of the pipeline";
   let description = [{

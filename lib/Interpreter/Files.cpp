@@ -8,6 +8,7 @@
 #include "common/checkpoint/SafeTensors.h"
 #include "common/data/DataOrder.h"
 #include "common/data/LearningRate.h"
+#include "common/data/LossMask.h"
 #include "common/data/TokenFile.h"
 #include "common/launch/Options.h"
 #include "common/monitor/Error.h"
@@ -253,7 +254,8 @@ llvm::Expected<std::unique_ptr<Options>> interp::parseTrainingOptions(ArrayRef<s
           options = nullptr;
           return;
         }
-        for (const char *flag : {"--save", "--resume", "--trace", "--eval-data", "--ranks"})
+        for (const char *flag :
+             {"--save", "--resume", "--trace", "--eval-data", "--eval-loss-mask", "--ranks"})
           if (options->given(flag))
             fail(flag, " is the executable's alone: leave it away");
       }))
@@ -271,14 +273,34 @@ public:
   FileSequences(const Options &options, int64_t length, int64_t vocabulary)
       : file(options.data, "--data", options.tokens),
         order(file.sequences(length), options.shuffle, uint64_t(options.seed)), length(length),
-        vocabulary(vocabulary) {}
+        vocabulary(vocabulary) {
+    if (options.lossMask.empty())
+      return;
+    mask = std::make_unique<LossMask>(options.lossMask, "--loss-mask", file);
+    mask->check(0, 1, 1);
+  }
 
   llvm::Error read(int64_t position, int32_t *tokens, int32_t *targets) override {
-    return guard([&] { file.read(order.at(position), length, vocabulary, tokens, targets); });
+    return guard([&] {
+      file.read(order.at(position), length, vocabulary, tokens, targets);
+      if (mask)
+        mask->apply(order.at(position), length, targets);
+    });
+  }
+
+  llvm::Expected<int64_t> countedTargets(int64_t position, int64_t sequences) override {
+    int64_t counted = sequences * length;
+    if (llvm::Error error = guard([&] {
+          if (mask)
+            counted = mask->count(order, position, sequences, length);
+        }))
+      return error;
+    return counted;
   }
 
 private:
   TokenFile file;
+  std::unique_ptr<LossMask> mask; ///< null: all targets count
   DataOrder order;
   int64_t length, vocabulary;
 };

@@ -52,6 +52,8 @@ public:
   virtual ~Sequences() = default;
   /// The sequence at `position` of the run: its tokens and targets.
   virtual llvm::Error read(int64_t position, int32_t *tokens, int32_t *targets) = 0;
+  /// How many targets count of `sequences` of them from `position` on.
+  virtual llvm::Expected<int64_t> countedTargets(int64_t position, int64_t sequences) = 0;
 
   static llvm::Expected<std::unique_ptr<Sequences>> open(const Options &options, int64_t length,
                                                          int64_t vocabulary);

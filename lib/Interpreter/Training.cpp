@@ -110,11 +110,19 @@ static std::array<uint32_t, 2> keyOf(const Options &options, int64_t step) {
   return {uint32_t(options.seed), uint32_t(step)};
 }
 
-double Training::targetWeight(int64_t step) const {
-  if (!mask)
-    return 1 / (double(batch) * double(sequence));
-  int64_t counted = mask->count(keyOf(*options, step), 0, batch, sequence);
-  return counted ? 1 / double(counted) : 0;
+llvm::Expected<double> Training::targetWeight(int64_t step) const {
+  llvm::Expected<int64_t> counted = mask ? mask->count(keyOf(*options, step), 0, batch, sequence)
+                                         : sequences->countedTargets(step * batch, batch);
+  if (!counted)
+    return counted.takeError();
+  return *counted ? 1 / double(*counted) : 0;
+}
+
+static bool hasInput(FunctionOpInterface function, StringRef name) {
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (Session::argumentName(function, i) == name)
+      return true;
+  return false;
 }
 
 /// Inputs of [microbatches, rows, ...], or of one microbatch [rows, ...].
@@ -123,6 +131,13 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
   std::string name = Session::argumentName(function, i);
   RankedTensorType type = session->globalArgument(function, i);
   Tensor value(type);
+  if (name == "target_weight") {
+    llvm::Expected<double> weight = targetWeight(step);
+    if (!weight)
+      return weight.takeError();
+    *value.writeFloats() = *weight;
+    return value;
+  }
   double updates = double(scaler.updates(step) + 1);
   std::pair<const char *, double> scalars[] = {
       {"lr", learningRateOf(*options, step)},
@@ -133,8 +148,7 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
       {"grad_clip", options->gradClip},
       {"bias_correction1", 1 - std::pow(options->beta1, updates)},
       {"bias_correction2", 1 - std::pow(options->beta2, updates)},
-      {"loss_scale", scaler.scale()},
-      {"target_weight", targetWeight(step)}};
+      {"loss_scale", scaler.scale()}};
   for (auto [scalar, number] : scalars)
     if (name == scalar) {
       *value.writeFloats() = number;
@@ -180,6 +194,10 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
 
 llvm::Expected<TensorList> Training::inputs(FunctionOpInterface function, int64_t step,
                                             int64_t microbatch) {
+  if (!options->lossMask.empty() && (mask || !hasInput(function, "target_weight")))
+    return llvm::createStringError("--loss-mask needs a model that predicts the next token and @" +
+                                   cast<SymbolOpInterface>(*function).getName() +
+                                   " to have an input target_weight");
   TensorList values;
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
     llvm::Expected<Tensor> value = input(function, i, step, microbatch);
@@ -191,13 +209,6 @@ llvm::Expected<TensorList> Training::inputs(FunctionOpInterface function, int64_
 }
 
 //===--- running --------------------------------------------------------------===//
-
-static bool scalesLoss(FunctionOpInterface function) {
-  for (unsigned i = 0; i < function.getNumArguments(); ++i)
-    if (Session::argumentName(function, i) == "loss_scale")
-      return true;
-  return false;
-}
 
 llvm::Expected<Training::Step> Training::step(int64_t index) {
   FunctionOpInterface function = session->lookup("step");
@@ -218,7 +229,7 @@ llvm::Expected<Training::Step> Training::step(int64_t index) {
     if (Session::resultName(function, i) == "aux_loss")
       step.auxLoss = result.asFloat();
   }
-  if (scalesLoss(function)) {
+  if (hasInput(function, "loss_scale")) {
     step.lossScale = scaler.scale();
     scaler.update(!std::isfinite(step.gradNorm));
   }
@@ -287,7 +298,7 @@ llvm::Expected<Training::Gradients> Training::gradients(int64_t index) {
   if (!function)
     return reported("looking for the gradients");
   Gradients total;
-  double scale = scalesLoss(function) ? scaler.scale() : 1;
+  double scale = hasInput(function, "loss_scale") ? scaler.scale() : 1;
   for (int64_t m = 0; m < (whole ? 1 : microbatches); ++m) {
     llvm::Expected<TensorList> values = inputs(function, index, m);
     if (!values)

@@ -51,7 +51,7 @@ private:
   llvm::Expected<TensorList> inputs(mlir::FunctionOpInterface function, int64_t step,
                                     int64_t microbatch);
   /// What each of a step's counted targets weighs.
-  double targetWeight(int64_t step) const;
+  llvm::Expected<double> targetWeight(int64_t step) const;
   llvm::Expected<Tensor> input(mlir::FunctionOpInterface function, unsigned i, int64_t step,
                                int64_t microbatch);
 

@@ -25,6 +25,15 @@ static std::string unlessMoments(const CompileOptions &o) {
              : "--optimizer " + optionText(o.optimizer) + " keeps no moments; leave it out";
 }
 
+/// IR has its mesh, and what asks for nothing may be said of every mesh.
+static std::string unlessQueriesDivided(const CompileOptions &o) {
+  return o.contextBalance == ContextBalance::none || StringRef(o.model).ends_with(".mlir") ||
+                 o.contextParallel == ContextParallel::gather
+             ? ""
+             : "queries are divided with --context-parallel gather alone; leave it out, or add "
+               "that";
+}
+
 static std::string unlessMasked(const CompileOptions &o) {
   return o.maskedShare.value ? "" : "without --mlm no token is masked; give it, or leave it out";
 }

@@ -163,6 +163,7 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
 
   order.phase(Phase::local);
   order.add(dist::createDistPartition());
+  order.add(dist::createDistBalanceAttention({o.contextBalance}));
   order.add(createCanonicalizerPass());
 
   order.phase(Phase::stages);

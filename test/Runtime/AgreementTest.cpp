@@ -71,10 +71,11 @@ using Names = std::vector<std::string>;
 // A flag that is added to the table is compared, unless the table and this list say otherwise.
 TEST_F(AgreementTest, FlagsThatNeedNotBeTheSame) {
   const std::map<std::string, AcrossRanks> others = {
-      {"--data", AcrossRanks::SameFile},       {"--eval-data", AcrossRanks::SameFile},
-      {"--init", AcrossRanks::SameWeights},    {"--resume", AcrossRanks::SameCheckpoint},
-      {"--dump", AcrossRanks::Given},          {"--tune", AcrossRanks::Given},
-      {"--metrics", AcrossRanks::Free},        {"--ranks", AcrossRanks::Free}};
+      {"--data", AcrossRanks::SameFile},      {"--eval-data", AcrossRanks::SameFile},
+      {"--loss-mask", AcrossRanks::SameFile}, {"--eval-loss-mask", AcrossRanks::SameFile},
+      {"--init", AcrossRanks::SameWeights},   {"--resume", AcrossRanks::SameCheckpoint},
+      {"--dump", AcrossRanks::Given},         {"--tune", AcrossRanks::Given},
+      {"--metrics", AcrossRanks::Free},       {"--ranks", AcrossRanks::Free}};
   std::map<std::string, AcrossRanks> found;
   for (const FlagValue &flag : flagValues(Options()))
     if (flag.across != AcrossRanks::Same)
@@ -83,8 +84,9 @@ TEST_F(AgreementTest, FlagsThatNeedNotBeTheSame) {
 }
 
 TEST_F(AgreementTest, EveryOtherFlagIsCompared) {
-  Names base{"--data", path("data.bin"), "--steps", "3",     "--save",     "s",      "--trace", "t",
-             "--dump", "d",              "--lr",    "0.125", "--eval-data", path("data.bin")};
+  Names base{
+      "--data", path("data.bin"), "--steps", "3",    "--save", "s",           "--trace",
+      "t",      "--dump",         "d",       "--lr", "0.125",  "--eval-data", path("data.bin")};
   Options first = parsed(base);
   for (const FlagValue &flag : flagValues(first)) {
     if (flag.across != AcrossRanks::Same)
@@ -92,7 +94,8 @@ TEST_F(AgreementTest, EveryOtherFlagIsCompared) {
     bool changed = false;
     for (const char *value : {"", "7", "0.0625", "u32", "linear", "on", "elsewhere"}) {
       Names arguments = base;
-      if (auto given = std::find(arguments.begin(), arguments.end(), flag.name); given != arguments.end())
+      if (auto given = std::find(arguments.begin(), arguments.end(), flag.name);
+          given != arguments.end())
         arguments.erase(given, given + 2);
       arguments.push_back(flag.name);
       if (*value)

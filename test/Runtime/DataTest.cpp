@@ -6,6 +6,7 @@
 #include "Process.h"
 #include "common/data/DataOrder.h"
 #include "common/data/LearningRate.h"
+#include "common/data/LossMask.h"
 #include "common/data/LossScaler.h"
 #include "common/data/MappedFile.h"
 #include "common/data/TokenFile.h"
@@ -180,6 +181,48 @@ TEST(TokenMask, ChoosesTheShare) {
     different.insert(targets);
   }
   EXPECT_EQ(different.size(), 4u);
+}
+
+TEST(LossMask, LeavesTargetsOut) {
+  TemporaryDirectory scratch;
+  writeFile(scratch.path("tokens"), bytesOf<uint16_t>({10, 11, 12, 13, 14, 15, 16, 17}));
+  writeFile(scratch.path("mask"), bytesOf<uint8_t>({1, 0, 1, 1, 1, 0, 0, 1}));
+  TokenFile tokens(scratch.path("tokens"), "--data", "u16");
+  LossMask mask(scratch.path("mask"), "--loss-mask", tokens);
+  int32_t inputs[3], targets[3];
+  tokens.read(1, 3, 100, inputs, targets);
+  mask.apply(1, 3, targets);
+  // Tokens 4, 5 and 6; those that are read are never masked.
+  EXPECT_THAT(inputs, testing::ElementsAre(13, 14, 15));
+  EXPECT_THAT(targets, testing::ElementsAre(14, noTarget, noTarget));
+  DataOrder order(2, false, 0);
+  EXPECT_EQ(mask.count(order, 0, 1, 3), 2);
+  EXPECT_EQ(mask.count(order, 1, 1, 3), 1);
+  // The third of these is the first sequence again.
+  EXPECT_EQ(mask.count(order, 0, 3, 3), 5);
+  DataOrder shuffled(2, true, 5);
+  EXPECT_EQ(mask.count(shuffled, 0, 1, 3), shuffled.at(0) == 0 ? 2 : 1);
+}
+
+TEST(LossMask, RefusesOtherFiles) {
+  TemporaryDirectory scratch;
+  constexpr size_t size = 1000;
+  writeFile(scratch.path("tokens"), std::string(2 * size, '\0'));
+  TokenFile tokens(scratch.path("tokens"), "--data", "u16");
+  writeFile(scratch.path("long"), std::string(size + 1, '\1'));
+  EXPECT_THAT(complaint([&] { LossMask(scratch.path("long"), "--loss-mask", tokens); }),
+              testing::AllOf(testing::HasSubstr("long: has 1001 bytes"),
+                             testing::HasSubstr("tokens has 1000 tokens")));
+  std::string bytes(size, '\1');
+  bytes[700] = '1';
+  writeFile(scratch.path("text"), bytes);
+  LossMask text(scratch.path("text"), "--loss-mask", tokens);
+  // In the second of two parts, and where it is read.
+  EXPECT_EQ(complaint([&] { text.check(0, 2, 2); }), "");
+  EXPECT_THAT(complaint([&] { text.check(1, 2, 2); }), testing::HasSubstr("byte 700 is 49"));
+  int32_t targets[99];
+  EXPECT_EQ(complaint([&] { text.apply(6, 99, targets); }), "");
+  EXPECT_THAT(complaint([&] { text.apply(7, 99, targets); }), testing::HasSubstr("byte 700 is 49"));
 }
 
 TEST(LossScaler, HalvesAfterOverflowsAndDoublesAfterGoodSteps) {

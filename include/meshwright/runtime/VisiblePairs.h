@@ -11,15 +11,19 @@
 
 namespace meshwright {
 
+/// How many of `keys` keys the query at position `query` sees.
+inline int64_t visibleKeys(int64_t query, int64_t keys, bool causal, int64_t window) {
+  // Without `causal` the window is on both sides.
+  int64_t end = causal ? query + 1 : window ? query + window : keys;
+  int64_t begin = window ? std::max<int64_t>(0, query - window + 1) : 0;
+  return std::max<int64_t>(0, std::min(end, keys) - begin);
+}
+
 /// Pairs of a query and a key that it sees, of one head of one sequence.
 inline double visiblePairs(int64_t queries, int64_t keys, bool causal, int64_t window) {
   double pairs = 0;
-  for (int64_t query = 0; query < queries; ++query) {
-    // Without `causal` the window is on both sides.
-    int64_t end = causal ? query + 1 : window ? query + window : keys;
-    int64_t begin = window ? std::max<int64_t>(0, query - window + 1) : 0;
-    pairs += double(std::max<int64_t>(0, std::min(end, keys) - begin));
-  }
+  for (int64_t query = 0; query < queries; ++query)
+    pairs += double(visibleKeys(query, keys, causal, window));
   return pairs;
 }
 

@@ -23,6 +23,7 @@ public:
   TokenFile(const std::string &path, const std::string &flag, const std::string &type);
 
   int64_t tokens() const { return count; }
+  const std::string &path() const { return file.path(); }
   /// Sequences of `length` inputs with targets shifted by one: floor((n-1)/length).
   /// An Error if there are fewer than a `batch`.
   int64_t sequences(int64_t length, int64_t batch = 1) const;

@@ -50,6 +50,17 @@ static std::string unlessFp16(const Options &, const Plan &plan) {
                     plan.precision, ": leave it out");
 }
 
+static std::string unlessTargetsCount(const Options &, const Plan &plan) {
+  if (plan.maskedShare)
+    return "is for models that predict the next token, but in this executable the tokens that "
+           "--mlm masks are those that count: leave it out";
+  return plan.inputNames.count("target_weight")
+             ? ""
+             : "needs a program that is told how many targets count, but this one divides by all: "
+               "compile it from its config.json, or give its @loss the input \"target_weight\", as "
+               "docs/models.md says";
+}
+
 static std::string unlessGpu(const Options &, const Plan &plan) {
   return plan.target != "cpu"
              ? ""
@@ -76,6 +87,11 @@ static constexpr Flag flags[] = {
         .onRanks(AcrossRanks::SameFile),
     Flag{"--tokens", "TYPE", &Options::tokens, "type of the tokens in --data and --eval-data"}
         .oneOf("u8|u16|u32"),
+    Flag{"--loss-mask", "FILE", &Options::lossMask,
+         "a byte for each token of --data: 1 if it counts as a target, 0 if it does not"}
+        .file(FileUse::Input)
+        .unless(unlessTargetsCount)
+        .onRanks(AcrossRanks::SameFile),
     Flag{"--steps", "N", &Options::steps, "optimizer steps in all, those before --resume included"}
         .from(0),
     Flag{"--lr", "RATE", &Options::lr, "learning rate"}.from(0),
@@ -143,6 +159,12 @@ static constexpr Flag flags[] = {
     Flag{"--eval-data", "FILE", &Options::evalData,
          "tokens to evaluate on, all of them, at the end of the run"}
         .file(FileUse::Input)
+        .onRanks(AcrossRanks::SameFile),
+    Flag{"--eval-loss-mask", "FILE", &Options::evalLossMask,
+         "a byte for each token of --eval-data, as --loss-mask has them"}
+        .file(FileUse::Input)
+        .with("--eval-data")
+        .unless(unlessTargetsCount)
         .onRanks(AcrossRanks::SameFile),
     Flag{"--eval-every", "K", &Options::evalEvery,
          "also evaluate after every K steps; 0: only at the end"}

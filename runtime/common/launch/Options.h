@@ -25,6 +25,7 @@ struct Options {
   int64_t seed = 0;
   bool shuffle = false;
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weightDecay = 0.1, gradClip = 1.0;
+  std::string lossMask, evalLossMask;
   std::string init, save, resume, metrics, evalData, trace, dump, tune;
   int64_t traceFrom = 0, traceSteps = 0; ///< traceSteps 0: all
   int64_t dumpStep = 0;

@@ -28,6 +28,7 @@ Trainer::Trainer(MwContext &context, const Options &options)
   int64_t sequences = data.sequences(plan.sequence, plan.batch);
   if (!options.evalData.empty())
     openEvalData();
+  openLossMasks();
   checkTokens();
   if (context.device)
     context.device->useGraphs(options.cudaGraphs);
@@ -58,38 +59,6 @@ Trainer::Trainer(MwContext &context, const Options &options)
     metrics = std::make_unique<MetricsFile>(options.metrics, state.step);
   if (isRoot() && !options.trace.empty())
     traceFile = std::make_unique<OutputFile>(options.trace);
-}
-
-void Trainer::openEvalData() {
-  evalData = std::make_unique<TokenFile>(options.evalData, "--eval-data", options.tokens);
-  evalSequences = evalData->sequences(plan.sequence);
-  // Not multiplied, which could overflow.
-  if (options.evalBatches && options.evalBatches <= evalSequences / plan.batch)
-    evalSequences = options.evalBatches * plan.batch;
-  if (evalSequences % plan.batch == 0 || plan.inputNames.count("targets"))
-    return;
-  int64_t whole = evalSequences / plan.batch;
-  fail("--eval-data ", options.evalData, ": its ", evalSequences,
-       " sequences are no multiple of the batch of ", plan.batch,
-       ", and this program has no input \"targets\" to leave out the rest of the last batch: ",
-       whole ? text("give --eval-batches ", whole) : "name a longer file");
-}
-
-/// Finds tokens that the model does not know before it trains on the others. The ranks of a
-/// machine share its files out.
-void Trainer::checkTokens() {
-  TraceScope span(context.trace.get(), "check tokens", "io");
-  std::vector<int> here = sameOnMachine(*context.world, "");
-  int64_t part = std::find(here.begin(), here.end(), context.rank()) - here.begin();
-  for (const TokenFile *file : {&data, evalData.get()}) {
-    if (!file)
-      continue;
-    file->checkFormat(plan.vocabulary);
-    Rounds rounds(*context.world, file->bytes() / int64_t(here.size()));
-    file->checkTokens(plan.vocabulary, part, int64_t(here.size()), context.threads,
-                      [&](int64_t bytes) { rounds.done(bytes); });
-    rounds.finish();
-  }
 }
 
 /// Finds out before the weights are read whether the run can write what it will.
@@ -191,55 +160,8 @@ void Trainer::note(const std::string &message) const {
     fprintf(stderr, "note: %s\n", message.c_str());
 }
 
-/// The memory of input `name`, or null if the program does not use it.
-template <typename T> T *Trainer::input(const char *name) const {
-  auto found = plan.inputs.find(name);
-  return found == plan.inputs.end() ? nullptr : arena->at<T>(found->second.offset);
-}
-
 float Trainer::output(const char *name) const {
   return *arena->at<float>(plan.outputs.at(name).offset);
-}
-
-/// Writes this rank's part of the batch that starts at `position` of `order`: data
-/// rank d of D has the d-th contiguous batch / D, its microbatches one after the
-/// other. Sequences from `end` on have no targets, so that they count for nothing.
-void Trainer::fillTokens(const TokenFile &file, const DataOrder &order, int64_t position,
-                         std::optional<int64_t> step, int64_t end) {
-  std::vector<int64_t> coordinates = plan.coordinates(context.rank());
-  int64_t count = plan.batch / plan.axesSize(plan.dataAxes);
-  int64_t first = plan.axesIndex(plan.dataAxes, coordinates) * count;
-  int32_t *tokens = input<int32_t>("tokens"), *targets = input<int32_t>("targets");
-  int32_t *ids = input<int32_t>("sequence_ids");
-  std::vector<int32_t> unused(tokens && targets ? 0 : size_t(plan.sequence));
-  const std::optional<TokenMask> &mask = step ? trainingMask : evaluationMask;
-  std::array<uint32_t, 2> key = {uint32_t(state.seed), uint32_t(step.value_or(0))};
-  // An evaluation's choices do not depend on the batch, a step's not on where it is in the data.
-  int64_t base = step ? 0 : position;
-  for (int64_t i = 0; i < count; ++i) {
-    // Programs need not take both.
-    int32_t *inputs = tokens ? tokens + i * plan.sequence : unused.data();
-    int32_t *wanted = targets ? targets + i * plan.sequence : unused.data();
-    if (position + first + i < end) {
-      file.read(order.at(position + first + i), plan.sequence, plan.vocabulary, inputs, wanted);
-      if (mask)
-        mask->apply(key, base + first + i, plan.sequence, inputs, wanted);
-    } else {
-      std::fill_n(inputs, plan.sequence, 0);
-      std::fill_n(wanted, plan.sequence, noTarget);
-    }
-    if (ids)
-      ids[i] = int32_t(first + i);
-  }
-  // The program divides by all targets itself unless it asks for their weight.
-  countedTargets = plan.batch * plan.sequence;
-  if (!plan.inputNames.count("target_weight"))
-    return;
-  int64_t sequences = std::min(plan.batch, end - position);
-  countedTargets =
-      mask ? mask->count(key, base, sequences, plan.sequence) : sequences * plan.sequence;
-  if (float *weight = input<float>("target_weight"))
-    *weight = countedTargets ? float(1.0 / double(countedTargets)) : 0.0f;
 }
 
 void Trainer::fillScalars(int64_t step) {

@@ -9,6 +9,7 @@
 #include "common/checkpoint/Checkpoint.h"
 #include "common/checkpoint/SaveFolder.h"
 #include "common/data/DataOrder.h"
+#include "common/data/LossMask.h"
 #include "common/data/LossScaler.h"
 #include "common/data/TokenFile.h"
 #include "common/data/TokenMask.h"
@@ -35,6 +36,7 @@ public:
   int run();
 
 private:
+  void openLossMasks();
   void checkTokens();
   void checkOutputs();
   void checkDump() const;
@@ -45,9 +47,14 @@ private:
   void fillTokens(const TokenFile &file, const DataOrder &order, int64_t position,
                   std::optional<int64_t> step,
                   int64_t end = std::numeric_limits<int64_t>::max());
+  void noteNoTargets(std::optional<int64_t> step);
   void fillScalars(int64_t step);
   void startLossScaling();
-  template <typename T> T *input(const char *name) const;
+  /// The memory of input `name`, or null if the program does not use it.
+  template <typename T> T *input(const char *name) const {
+    auto found = plan.inputs.find(name);
+    return found == plan.inputs.end() ? nullptr : arena->at<T>(found->second.offset);
+  }
   float output(const char *name) const;
   using Clock = std::chrono::steady_clock;
 
@@ -81,6 +88,8 @@ private:
   std::unique_ptr<DataOrder> order;
   std::optional<TokenMask> trainingMask, evaluationMask; ///< of encoders
   std::unique_ptr<TokenFile> evalData;
+  std::unique_ptr<LossMask> lossMask, evalLossMask; ///< null: all targets count
+  bool saidNoTargets = false, saidNoEvalTargets = false;
   int64_t evalSequences = 0; ///< of evalData, how many an evaluation takes
   int64_t evaluatedTargets = 0; ///< that counted in the last evaluation
   std::unique_ptr<MetricsFile> metrics;

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 sys.path.append(sys.path[0] + "/..")
-from harness import Golden, call, check, compile, flags, fresh, ir
+from harness import INPUTS, ROOT, Golden, call, check, compile, flags, fresh, ir
 
 failures = 0
 
@@ -195,6 +195,7 @@ def bad_compile(golden):
     refused("--context-parallel", "add e.g. context=2", mesh="data=2", context_parallel="ulysses")
     refused("4 heads of attention", "the 3 devices", "a number that divides the heads", mesh="context=3", context_parallel="ulysses")
     refused("'ring' is not supported", "none, gather, ulysses", mesh="context=2", context_parallel="ring")
+    refused("'striped' is not supported", "zigzag, none", mesh="context=2", context_parallel="gather", context_balance="striped")
     for how in ("gather", "ulysses"):
         refused("cannot divide sequences of one token", mesh="context=2", context_parallel=how, seq=1)
         refused("mesh axis 'context' = 4", "tokens, 3; use context=3 or fewer", mesh="context=4", context_parallel=how, seq=3)
@@ -416,10 +417,25 @@ def bad_run(golden):
         refused("is text, not", "tokenizer", "--tokens u8", tokens=tokens, data=write("text.bin", even))
     refused("7 sequences", "a batch has 8", "--batch", data=write("few.bin", text[:64 * 7 + 1]))
 
+    # Which tokens count.
+    ones = b"\1" * len(text)
+    for file, flag in (("data", "loss-mask"), ("eval-data", "eval-loss-mask")):
+        given = {file: golden.data["data"]}
+        refused(f"--{flag} long.bin: has {len(text) + 1} bytes", f"has {len(text)} tokens", **given, **{flag: write("long.bin", ones + b"\1")})
+        for exe, ranks in (("./one", 1), ("./two", 2)):
+            refused(f"--{flag} wrong.bin: byte {at} is 49", "1 where it counts", exe=exe, ranks=ranks, **given,
+                    **{flag: write("wrong.bin", ones[:at] + b"1" + ones[at + 1:])})
+    refused("--eval-loss-mask needs --eval-data", eval_loss_mask="long.bin")
+    compile(ROOT / "examples" / "parallel-block.mlir", "block")
+    encoder = Golden(INPUTS / "golden-more" / "bert")
+    compile(encoder.config, "encoder", **encoder.size)
+    for exe, words in (("./block", "divides by all: compile it from its config.json"), ("./encoder", "--mlm masks")):
+        refused("--loss-mask", words, exe=exe, loss_mask=write("ones.bin", ones))
+
     # What is read or written already.
     data = golden.data["data"]
     before = pathlib.Path(data).read_bytes()
-    read_only = ["data", "init", "resume", "eval-data"]
+    read_only = ["data", "loss-mask", "init", "resume", "eval-data", "eval-loss-mask"]
     for flag in file_flags(call(["./one", "--help"])):
         if flag not in read_only:
             refused(f"--{flag} {data} would overwrite --data {data}", **{flag: data})

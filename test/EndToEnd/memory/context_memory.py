@@ -3,11 +3,12 @@
 
 Over N ranks activations are 1/N, within 1%, and what ranks that share a key head keep twice. With ulysses a rank sends forward
 (N-1)/N^2 B S (2 h + 2 h_kv) elements a layer (Jacobs et al. 2023) as long as N ranks divide the key heads, and rotary tables are not
-sent. With gather it sends (N-1)/N B S 2 h_kv forward and twice that backward. A rank's attention is 1/N of the FLOPs, on average with
-gather. With `table`, prints docs/context.md instead of a summary.
+sent. With gather it sends (N-1)/N B S 2 h_kv forward and twice that backward, and where causal attention is balanced halves of queries and of
+what is computed of them: B S h / N forward and twice that backward. A rank's attention is 1/N of the FLOPs, on average with gather. With `table`, prints docs/context.md instead of a summary.
 """
 import json
 import os
+import re
 import sys
 import tempfile
 
@@ -35,7 +36,26 @@ def sent(report, program, ranks, layers):
 
 
 def attention_flops(report):
-    return {kernel["op"]: kernel["flops"] for kernel in report["programs"][0]["kernels"] if kernel["op"].startswith("attention")}
+    flops = {}
+    for kernel in report["programs"][0]["kernels"]:
+        if kernel["op"].startswith("attention"):
+            flops[kernel["op"]] = flops.get(kernel["op"], 0) + kernel["flops"] * kernel["times"]
+    return flops
+
+
+def check_balance(config, ranks):
+    """Every rank has as many pairs of a query and a key, within 2%, forward and backward."""
+    call(["meshwright", "compile", config, "--batch", "1", "--seq", SEQUENCE, "--mesh", f"context={ranks}", "--context-parallel", "gather",
+          "--emit", "local", "-o", "local.mlir"])
+    counted = call(["meshwright-opt", "--annotate-attention-work", "local.mlir"])
+    for op in ("attention", "attention_grad"):
+        calls = [[int(pairs) for pairs in found.split(",")]
+                 for found in re.findall(rf"train\.{op} .*dist\.pairs = array<i64: ([\d, ]+)>", counted)]
+        check(calls and len(calls) % 2 == 0, f"{ranks} ranks have {len(calls)} calls of {op}")
+        for first, second in zip(calls[::2], calls[1::2]):
+            pairs = [a + b for a, b in zip(first, second)]
+            check(len(pairs) == ranks and max(pairs) <= 1.02 * min(pairs), f"ranks compute {pairs} pairs of {op}")
+            check(sum(pairs) == SEQUENCE * (SEQUENCE + 1) // 2, f"{sum(pairs)} pairs of {op} are not all")
 
 
 def measure(config):
@@ -46,7 +66,7 @@ def measure(config):
     one = plan(config, 1, None)
     whole = {line["category"]: line["bytes"] for line in one["memory"]}["activation"]
     check(len(attention_flops(one)) == 2, f"kernels of attention are {attention_flops(one)}")
-    rows = [(1, whole, 0, whole, 0)]
+    rows = [(1, whole, 0, whole, 0, 0)]
     for ranks in RANKS[1:]:
         row = [ranks]
         for how in ("ulysses", "gather"):
@@ -59,15 +79,20 @@ def measure(config):
             shared = max(0, 1 - key_heads / ranks) * 4 * SEQUENCE * depth * layers if how == "ulysses" else 0
             check(abs(kept / (whole / ranks + shared) - 1) < 0.01, f"{ranks} ranks keep {kept} with {how}, one {whole}")
             if how == "gather":
+                check_balance(config, ranks)
                 each = (ranks - 1) * SEQUENCE * 2 * key_heads * depth * 2 // ranks
-                check(forward == {"all_gather": each}, f"forward a layer sends {forward} over {ranks} ranks, expected {each}")
+                # Of half of a rank's queries: q and the output, backwards also their gradients, in bf16; for the backward the log-sum-exp in f32.
+                tensor, lse = SEQUENCE * hidden // ranks, SEQUENCE * heads * 2 // ranks
+                expected = {"all_gather": each, "permute": 2 * tensor}
+                check(forward == expected, f"forward a layer sends {forward} over {ranks} ranks, expected {expected}")
                 # Gradients of parameters are all-reduced beside.
                 moved = {kind: bytes for kind, bytes in step.items() if kind != "all_reduce"}
-                check(moved == {"all_gather": 2 * each, "reduce_scatter": each}, f"a layer sends {step} over {ranks} ranks")
+                expected = {"all_gather": 2 * each, "reduce_scatter": each, "permute": 6 * tensor + 2 * lse}
+                check(moved == expected, f"a layer sends {step} over {ranks} ranks, expected {expected}")
             elif ranks <= key_heads:
                 each = (ranks - 1) * SEQUENCE * 2 * hidden * (1 + key_heads / heads) * 2 / ranks**2
                 check(forward == {"all_to_all": each}, f"forward a layer sends {forward} over {ranks} ranks, expected {each}")
-            row += [kept, sum(forward.values())]
+            row += [kept, *([forward["all_gather"], forward["permute"]] if how == "gather" else [sum(forward.values())])]
         rows.append(row)
     return rows
 
@@ -82,23 +107,35 @@ are data-parallel as far as gradients and ZeRO go. Everything but attention work
 
 | | attention of a rank has | forward | backward |
 |---|---|---|---|
-| `gather` | its queries, all heads; keys and values of the whole sequence | all-gathers of k and v | the same, then reduce-scatters of dk and dv |
+| `gather` | its queries, all heads; keys and values of the whole sequence | all-gathers of k and v; half of q, and of the output back | the same and half of dq, then reduce-scatters of dk and dv |
 | `ulysses` | the whole sequence, its heads | all-to-alls of q, k, v and the output | all-to-alls of the output, its gradient, dq, dk and dv |
 
 `gather` (Grattafiori et al. 2024, for Llama 3): attention divides its queries. Keys and values are gathered before attention, and given up
 after it; the layer keeps its part of them for the backward, which gathers them again and adds their gradients where they belong. What
 depends on a position, the causal mask, windows, linear biases and dropout, reckons from a query's place in the whole sequence
-(`query_offset` of `train.attention`). Any number of ranks will do for any number of heads. The last rank's queries see
-most keys, so with causal attention it computes longest, up to twice the mean; `flops` in the plan is the mean. On GPUs attention is made by generated
+(`query_offset` of `train.attention`). Any number of ranks will do for any number of heads. On GPUs attention is made by generated
 kernels, since cuDNN's that are used here begin at position 0.
+
+**Balance.** The last rank's queries see most keys: without more, it computes causal attention for up to twice the mean, and the others wait. With
+`--context-balance zigzag`, which `gather` does by default, ranks p and N - 1 - p exchange the second halves of their queries before attention, and what was
+computed of them after it, forward and backward (`dist-balance-attention`). Of 2N chunks rank p has 2p and 2 (N - 1 - p) + 1, which see as
+much as any other such pair:
+
+        tokens     0 1 | 2 3 | 4 5 | 6 7 | 8 9 | a b | c d | e f        4 ranks, 16 tokens
+        rank        0     0     1     1     2     2     3     3         holds them
+        rank        0     3     1     2     2     1     3     0         computes their attention, all with the same number of pairs
+
+Attention is two calls of half of the queries each. Keys, positions, the data, and everything outside attention are as without it, so any windows, biases, dropout and
+padding go with it. It is left out where it would gain less than 2%: where nothing is causal, or where a window makes all ranks alike. The calls' pairs of a query and a key
+are counted at compile time (`meshwright-opt --annotate-attention-work` writes them). What it sends falls with N, what `gather` sends beside does not: `none`
+is for few ranks with slow links between them, and short sequences. `flops` in the plan is the mean over ranks.
 
 `ulysses` (Jacobs et al. 2023): attention divides its heads instead, of key heads first. Queries, keys, values and attention's output
 change hands, each in one all-to-all, forward and backward. Context and tensor together must divide the heads evenly; beyond the
 number of key heads, ranks share them. All ranks compute alike, and cuDNN serves.
 
 Both are seeds alone (`lib/Dist/Strategy/SequenceSeeds.cpp`), so they go with tensor and sequence parallelism, ZeRO, pipelines, a
-parameter server, rematerialization and offload, and with windows and dropout. Sequences that do not divide are padded. Rings, and an order of
-tokens that gives each rank the same work, are not there yet.
+parameter server, rematerialization and offload, and with windows and dropout. Sequences that do not divide are padded. Rings are not there yet.
 
 Take `ulysses` where ranks are many and the heads divide, `gather` where ranks are few, heads do not divide, or key heads are few: what it
 sends does not depend on the number of heads.
@@ -106,13 +143,13 @@ sends does not depend on the number of heads.
 Llama 3 8B in bf16, one sequence of {sequence:,} tokens, as plans have it (`test/EndToEnd/memory/context_memory.py`): GB of activations that a rank
 keeps, and MB that a rank sends in a layer, forward.
 
-| ranks | `ulysses`: GB | MB | `gather`: GB | MB |
-|---|---|---|---|---|
+| ranks | `ulysses`: GB | MB | `gather`: GB | MB | and for balance |
+|---|---|---|---|---|---|
 {rows}
 
 Activations are 1/N. With `ulysses` (N-1)/N^2 B S (2 h + 2 h_kv) elements are sent while N ranks divide the 8 key heads. Beyond, the ranks
 that share a key head each keep its keys and values, and gather them. With `gather` (N-1)/N B S 2 h_kv are sent forward, and twice that
-backward.
+backward; for balance B S h / N forward, and twice that backward.
 """
 
 if __name__ == "__main__":
@@ -121,7 +158,7 @@ if __name__ == "__main__":
         os.chdir(work)
         found = measure(config)
         if "table" in sys.argv:
-            lines = ["| " + " | ".join([str(row[0]), *(f"{kept / 1e9:.2f} | {sent / 1e6:.1f}" for kept, sent in zip(row[1::2], row[2::2]))]) + " |"
+            lines = ["| " + " | ".join([str(row[0]), *(f"{kept / 1e9:.2f} | {sent / 1e6:.1f}" for kept, sent in zip(row[1:5:2], row[2:5:2])), f"{row[5] / 1e6:.1f}"]) + " |"
                      for row in found]
             print(PAGE.format(sequence=SEQUENCE, rows="\n".join(lines)))
         else:

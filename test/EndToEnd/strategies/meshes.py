@@ -87,7 +87,7 @@ CONTEXT = {"ulysses": {
         pipe=2,context=2/2 pipe=2,context=3/4+zero=3""",
     "golden/llama-tiny": """
         context=2,tensor=2/2+sequence-parallel+zero=3 context=3 context=4+zero=1 data=2,context=4/2+zero=2 context=8/2
-        context=2,data=2+data-sync=parameter-server context=2,tensor=2x2+tensor-2d pipe=2,context=2,tensor=2/2""",
+        context=2,data=2+data-sync=parameter-server context=2,tensor=2x2+tensor-2d pipe=2,context=2,tensor=2/2 context=4/2+context-balance=none""",
     "golden-more/llama-mqa": "context=4 context=2,tensor=3+sequence-parallel data=2,context=3/3+zero=2",
     "golden-more/mistral-window": "context=4+zero=3 context=3,tensor=2+sequence-parallel",
     "golden-more/gemma3": "context=2,tensor=2 context=4/2",

@@ -56,7 +56,7 @@ BOUND = {"loss": 0, "grad_norm": 1, "eval_loss": 0}  # Which of the two a key ha
 DECIDED = {"train": ("dropout", "batch", "seq", "microbatches", "mlm", "mask-id"),
            "step": ("optimizer", "precision", "grad-dtype", "moments-dtype", "residuals", "cuts"),
            "dist": ("mesh", "zero", "sequence-parallel", "context-parallel", "tensor-2d", "data-sync", "explain-sharding"),
-           "local": (),
+           "local": ("context-balance",),
            "stages": ("remat",),
            "schedule": ("schedule", "collective-algorithm", "collective-matmul"),
            "exec": ("overlap", "attention", "deterministic", "epilogues", "replay", "offload", "offload-buffer")}
@@ -120,6 +120,13 @@ def write_tokens(d, path, vocabulary, sequences):
         if type == "u16" and d.chance(3):  # llm.c's header.
             file.write(struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253))
         array.array({"u8": "B", "u16": "H", "u32": "I"}[type], ids).tofile(file)
+    return len(ids)
+
+
+def write_mask(path, tokens):
+    """Says at random which of a file's tokens count."""
+    generator = random.Random(path)
+    pathlib.Path(path).write_bytes(bytes(generator.random() < 0.6 for _ in range(tokens)))
 
 
 # --- compiling ------------------------------------------------------------------
@@ -297,8 +304,8 @@ def run_seed(seed, target):
     compile_many(d, config)
     compile("config.json", "one", {name: d[name] for name in shared})
 
-    write_tokens(d, "data.bin", config["vocab_size"], d["batch"] * d.pick([1, 2, 3]))
-    write_tokens(d, "eval.bin", config["vocab_size"], d["batch"] * 2 + d.pick([0, d["batch"] - 1]))
+    write_mask("mask.bin", write_tokens(d, "data.bin", config["vocab_size"], d["batch"] * d.pick([1, 2, 3])))
+    write_mask("eval-mask.bin", write_tokens(d, "eval.bin", config["vocab_size"], d["batch"] * 2 + d.pick([0, d["batch"] - 1])))
     ranks = math.prod(d.sizes.values())
     only_many = ("trace", "trace-from", "trace-steps", "dump", "dump-step", "cuda-graphs", "tune")
     run = {name: value for name, value in d.run.items() if value is not None and name not in only_many}
