@@ -4,7 +4,7 @@
 //
 // Prints one JSON object: GFLOP/s of the matrix products of GPT-2 124M training
 // in all transposition forms, and milliseconds of attention, of its variations beside those
-// of plain attention. Medians.
+// of plain attention, and of ranks that divide queries. Medians.
 //
 //   bench_cpu_kernels [THREADS [SECONDS-PER-ROW]]
 //
@@ -19,7 +19,9 @@
 #include <cstdlib>
 #include <ctime>
 #include <functional>
+#include <memory>
 #include <random>
+#include <utility>
 #include <vector>
 
 struct MwContext {
@@ -88,9 +90,10 @@ class AttentionCall {
 public:
   explicit AttentionCall(const MwAttention &sizes)
       : shape(sizes), ids(shape.batch), rows(shape.batch * shape.queries * shape.heads),
-        q(randomValues(rows * shape.headDim)), k(randomValues(rows * shape.headDim)),
-        v(randomValues(rows * shape.valueDim)), dout(randomValues(rows * shape.valueDim)),
-        out(v.size()), dq(q.size()), dk(q.size()), dv(v.size()), lse(rows), dsinks(shape.heads),
+        keyRows(shape.batch * shape.keys * shape.kvHeads), q(randomValues(rows * shape.headDim)),
+        k(randomValues(keyRows * shape.headDim)), v(randomValues(keyRows * shape.valueDim)),
+        dout(randomValues(rows * shape.valueDim)), out(dout.size()), dq(q.size()), dk(k.size()),
+        dv(v.size()), lse(rows), dsinks(shape.heads),
         workspace(std::max(mw_attention_forward_workspace(&shape),
                            mw_attention_backward_workspace(&shape))) {
     shape.key = key;
@@ -122,7 +125,7 @@ private:
 
   const int32_t key[2] = {1, 2};
   std::vector<int32_t> ids;
-  int64_t rows;
+  int64_t rows, keyRows;
   std::vector<float> q, k, v, dout, out, dq, dk, dv, lse, dsinks;
   std::vector<char> workspace;
 };
@@ -198,6 +201,34 @@ static void variations() {
   }
 }
 
+/// Causal attention of which each of `ranks` ranks has a part of the queries: how many times as
+/// long as with --context-balance zigzag the one with most computes without, on one thread.
+static void balance(int64_t sequence, int64_t ranks) {
+  int threads = std::exchange(context.threads, 1);
+  auto callOf = [&](int64_t queries, const int32_t &first) {
+    MwAttention shape = causal(1, sequence, 2, 64);
+    shape.queries = queries;
+    shape.queryOffset = &first;
+    return std::make_unique<AttentionCall>(shape);
+  };
+  int64_t part = sequence / ranks, half = part / 2;
+  auto last = int32_t(sequence - part);
+  std::unique_ptr<AttentionCall> most = callOf(part, last);
+  double without = 1e30, with = 0;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    int32_t own = int32_t(rank * part), other = int32_t(sequence - rank * part - half);
+    std::unique_ptr<AttentionCall> one = callOf(half, own), two = callOf(half, other);
+    auto run = [](AttentionCall &call) { call.forward(), call.backward(); };
+    auto [whole, halves] = leastOf([&] { run(*most); }, [&] { run(*one), run(*two); });
+    without = std::min(without, whole);
+    with = std::max(with, halves);
+  }
+  std::printf("%s\n  {\"op\": \"attention\", \"with\": \"balance\", \"seq\": %ld, \"ranks\": %ld, "
+              "\"ms\": %.1f, \"balanced_ms\": %.1f, \"times_as_long\": %.2f}",
+              separator, long(sequence), long(ranks), 1e3 * without, 1e3 * with, without / with);
+  context.threads = threads;
+}
+
 int main(int argc, char **argv) {
   if (argc > 1)
     context.threads = std::max(1, std::atoi(argv[1]));
@@ -222,5 +253,7 @@ int main(int argc, char **argv) {
     }
   attention(causal(12, 64, 12, 64));
   variations();
+  for (int64_t ranks : {2, 4})
+    balance(8192, ranks);
   std::printf("\n]}\n");
 }

@@ -29,8 +29,8 @@ for strategy in strategies:
     options = [f"mesh={mesh}"] + [option if "=" in option else option + "=true" for option in options]
     call(["meshwright-opt", "step.mlir", f"--dist-apply-strategy={' '.join(options)}", "--dist-split-reductions",
           "--dist-pad" + "".join("=" + row for row in rows), "--dist-propagate",
-          "--dist-verify", "--dist-partition", "--canonicalize", f"--dist-rematerialize=policy={'+'.join(remat)}", "--dist-optimize-collectives",
-          "--dist-verify-communication", "-o", "local.mlir"])
+          "--dist-verify", "--dist-partition", "--dist-balance-attention", "--canonicalize",
+          f"--dist-rematerialize=policy={'+'.join(remat)}", "--dist-optimize-collectives", "--dist-verify-communication", "-o", "local.mlir"])
     for function in ("step", "eval"):
         said = call(["meshwright-interpret", "--compare", "step.mlir", "local.mlir", "--function", function, "--ranks",
                      ranks_of(mesh)])

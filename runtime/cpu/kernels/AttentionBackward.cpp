@@ -217,17 +217,21 @@ static void backwardItemIn(const BackwardCall &call, int64_t item, float *scratc
     int64_t keys = smaller(kTile, shape.keys - key);
     int64_t row = (batch * shape.keys + key) * shape.kvHeads + kvHead;
     int64_t stride = shape.kvHeads * dim;
-    packTransposed(k + row * dim, stride, keys, dim, shape.scale, scratch.keysT, depth);
-    packTransposed(v + row * valueDim, shape.kvHeads * valueDim, keys, valueDim, 1.0f,
-                   scratch.valuesT, valueDepth);
-    copyRows(k + row * dim, stride, keys, dim, scratch.keys, kTile, depth);
     __builtin_memset(scratch.dkeys, 0, kTile * depth * sizeof(float));
     __builtin_memset(scratch.dvalues, 0, kTile * valueDepth * sizeof(float));
+    bool isPacked = false; // Many keys are seen by none of a part's queries.
     for (int64_t index = part; index < tiling.units; index += tiling.parts) {
       Unit unit = unitAt(call, batch, kvHead, index);
-      bool sees = mask.begin(unit.query) < key + keys && mask.end(unit.query + unit.rows - 1) > key;
-      if (sees)
-        meetTiles<T>(call, mask, dropout, unit, batch, key, scratch);
+      if (mask.begin(unit.query) >= key + keys || mask.end(unit.query + unit.rows - 1) <= key)
+        continue;
+      if (!isPacked) {
+        packTransposed(k + row * dim, stride, keys, dim, shape.scale, scratch.keysT, depth);
+        packTransposed(v + row * valueDim, shape.kvHeads * valueDim, keys, valueDim, 1.0f,
+                       scratch.valuesT, valueDepth);
+        copyRows(k + row * dim, stride, keys, dim, scratch.keys, kTile, depth);
+        isPacked = true;
+      }
+      meetTiles<T>(call, mask, dropout, unit, batch, key, scratch);
     }
     writeKeyGradients<T>(call, dropout, item, row, key, scratch);
   }
