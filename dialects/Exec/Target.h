@@ -112,7 +112,7 @@ public:
   virtual int64_t getRowAlignment() const { return 1; }
   /// Whether --overlap auto is on.
   virtual bool overlapsByDefault() const { return false; }
-  /// Addresses that one launch of several kernels takes at most; 0: launches stay apart.
+  /// Inputs and results that one launch has at most; 0: any number, and no launches are merged.
   virtual unsigned getMostLaunchOperands() const { return 0; }
 
   //===--- libraries --------------------------------------------------------===//

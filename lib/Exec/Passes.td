@@ -134,7 +134,8 @@ def ExecFormKernels : PhasePass<"exec-form-kernels", "exec"> {
     names, have equal shapes. A result that is reduced over rows (a bias gradient, a sum of
     squares, the loss) leaves the kernel: to read it inside, all threads would have to wait
     for each other. Ops that scatter stay alone. Nothing is computed twice except constants.
-    Equal kernels become one function.
+    Equal kernels become one function. No kernel gets more operands and results than the target
+    allows a launch.
 
     Tensors stay tensors; contractions, attention, collectives, reshapes and slices (which are
     views) stay where they are. A launch states in `exec.gradients` and `exec.moves` what the

@@ -10,6 +10,7 @@
 #include "meshwright/Pipeline.h"
 #include "meshwright/Register.h"
 
+#include "mlir/Support/DebugStringHelper.h"
 #include "llvm/Support/FileSystem.h"
 #include "gtest/gtest.h"
 
@@ -62,7 +63,7 @@ TEST(Target, OfATestReachesThePlannedProgram) {
     } else if (auto launch = dyn_cast<LaunchOp>(op)) {
       ++launches;
       unsigned operands = launch.getInputs().size() + launch.getOutputs().size();
-      EXPECT_LE(operands, 24u);
+      EXPECT_LE(operands, 24u) << mlir::debugString(launch);
       most = std::max(most, operands);
     } else if (auto chunks = op->getAttrOfType<DenseI64ArrayAttr>(chunksAttr)) {
       for (int64_t count : chunks.asArrayRef())

@@ -20,6 +20,7 @@ void runRanks(const std::function<void(MwContext &)> &body) {
   plan.mesh = {{"data", 2}, {"tensor", 2}};
   plan.groups = {{0}, {1}, {0, 1}, {0}};
   plan.scratchBytes = {0, 0, 0, 0};
+  plan.collectives.resize(2);
   std::vector<std::unique_ptr<RankStatus>> statuses;
   std::vector<RankStatus *> pointers;
   for (int i = 0; i < 4; ++i) {

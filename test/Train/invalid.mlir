@@ -270,7 +270,7 @@ train.variable @w : tensor<8xf32> stacked init <"constant", 1.0> storage <"w.{la
 // -----
 
 // expected-error @+1 {{has a tensor for each head, but its first dimension counts experts}}
-train.variable @w : tensor<8x4xf32> experts init <"constant", 1.0> storage <"w.{head}">
+train.variable @w : tensor<8x4xf32> experts 2 init <"constant", 1.0> storage <"w.{head}">
 
 // -----
 

@@ -40,7 +40,9 @@ static bool isKernelOp(Operation *op) {
 namespace {
 class KernelFormer {
 public:
-  KernelFormer(Block &block, SymbolTable &symbols) : block(block), symbols(symbols) {}
+  /// `mostOperands`: inputs and results that one launch may have, 0 if any number.
+  KernelFormer(Block &block, SymbolTable &symbols, unsigned mostOperands)
+      : block(block), symbols(symbols), mostOperands(mostOperands) {}
 
   void run(StringRef prefix, llvm::StringMap<func::FuncOp> &known);
 
@@ -51,6 +53,8 @@ private:
   /// Bytes of traffic saved by making one kernel of two groups, 0 if it cannot be.
   int64_t benefit(unsigned a, unsigned b);
   bool canExchange(Value value, Operation *reader);
+  /// Whether a launch may have the inputs and results of the two groups' kernel.
+  bool fitsLaunch(unsigned a, unsigned b);
   bool wouldCycle(unsigned a, unsigned b);
   void merge(unsigned a, unsigned b);
   void sort();
@@ -58,6 +62,7 @@ private:
 
   Block &block;
   SymbolTable &symbols;
+  unsigned mostOperands;
   SmallVector<Operation *> ops;
   DenseMap<Operation *, unsigned> groupOf;
   DenseMap<Operation *, RowSpace> spaces;
@@ -145,6 +150,26 @@ bool KernelFormer::canExchange(Value value, Operation *reader) {
     if (operand.get() == value && to.operands[operand.getOperandNumber()] != made)
       return false;
   return true;
+}
+
+bool KernelFormer::fitsLaunch(unsigned a, unsigned b) {
+  if (mostOperands == 0)
+    return true;
+  auto inside = [&](Operation *op) {
+    auto it = groupOf.find(op);
+    return it != groupOf.end() && (it->second == a || it->second == b);
+  };
+  llvm::DenseSet<Value> passed;
+  for (unsigned group : {a, b})
+    for (Operation *op : groups[group]) {
+      for (Value operand : op->getOperands())
+        if (!isFill(operand.getDefiningOp()) && !inside(operand.getDefiningOp()))
+          passed.insert(operand);
+      for (Value result : op->getResults())
+        if (!llvm::all_of(result.getUsers(), inside))
+          passed.insert(result);
+    }
+  return passed.size() <= mostOperands;
 }
 
 /// Results that scatter, or sums over part of the dimensions: a kernel of its own.
@@ -256,7 +281,7 @@ void KernelFormer::mergeAll() {
     if (most == 0)
       return;
     unsigned a = best.first, b = best.second;
-    if (wouldCycle(a, b)) {
+    if (!fitsLaunch(a, b) || wouldCycle(a, b)) {
       refused.insert(best);
       continue;
     }
@@ -425,13 +450,15 @@ struct ExecFormKernels : exec::impl::ExecFormKernelsBase<ExecFormKernels> {
   void runOnModule() override {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
+    unsigned mostOperands = targetOf(module).getTarget().getMostLaunchOperands();
     llvm::StringMap<func::FuncOp> known;
     for (auto function : llvm::to_vector(module.getOps<func::FuncOp>())) {
       if (function.isExternal() || function->hasAttr(kernelAttr))
         continue;
       IRRewriter rewriter(&getContext());
       (void)runRegionDCE(rewriter, function.getBody());
-      KernelFormer(function.getBody().front(), symbols).run(function.getSymName(), known);
+      KernelFormer(function.getBody().front(), symbols, mostOperands)
+          .run(function.getSymName(), known);
     }
   }
 };
