@@ -138,8 +138,10 @@ static LogicalResult attention(train::AttentionOp op, ArrayRef<Tensor> operands,
 
 /// With weights p = softmax(scores), w = p * mask, out = w v:
 ///   dv += w dout, dw = dout v, dp = dw * mask,
-///   dscores = p (dp - sum(p dp)), times 1 - (score / cap)^2 if there is a cap, dq += scale dscores
-///   k, dk += scale dscores q. A sink's weight has the value 0: dsink -= p sum(p dp).
+///   dscores = p (dp - dout out), times 1 - (score / cap)^2 if there is a cap, dq += scale dscores
+///   k, dk += scale dscores q. A sink's weight has the value 0: dsink -= p (dout out).
+/// dout out is sum(p dp), but taken from `out`, as kernels do: what rounding of `out` does to the
+/// gradient can be seen by moving it.
 static LogicalResult attentionGrad(train::AttentionGradOp op, ArrayRef<Tensor> operands,
                                    SmallVectorImpl<Tensor> &results, RankContext &) {
   Shape shape(op, operands[1], operands[2], operands[3], operands.drop_front(6));
@@ -147,37 +149,32 @@ static LogicalResult attentionGrad(train::AttentionGradOp op, ArrayRef<Tensor> o
       dvTensor(op.getDv().getType());
   const double *dout = operands[0].floats().data(), *q = operands[1].floats().data(),
                *k = operands[2].floats().data(), *v = operands[3].floats().data(),
-               *lse = operands[5].floats().data();
+               *out = operands[4].floats().data(), *lse = operands[5].floats().data();
   double *dq = dqTensor.writeFloats(), *dk = dkTensor.writeFloats(), *dv = dvTensor.writeFloats();
   double *dsinks = nullptr;
   std::optional<Tensor> dsinksTensor;
   if (op.getDsinks())
     dsinks = dsinksTensor.emplace(op.getDsinks().getType()).writeFloats();
-  std::vector<double> p(shape.keys), dp(shape.keys), slope(shape.keys);
   int64_t d = shape.depth, e = shape.valueDepth;
   shape.forEachQuery([&](int64_t b, int64_t h, int64_t s) {
     const double *query = q + shape.query(b, s, h, d), *grad = dout + shape.query(b, s, h, e);
-    double mean = 0;
+    double delta = dot(grad, out + shape.query(b, s, h, e), e);
     for (int64_t t = 0; t < shape.keys; ++t) {
       if (!shape.visible(s, t))
         continue;
       double score = shape.capped(shape.scale * dot(query, k + shape.keyAt(b, t, h, d), d));
-      p[t] = std::exp(score + shape.bias(h, s, t) - lse[(b * shape.heads + h) * shape.queries + s]);
-      slope[t] = shape.cap > 0 ? 1 - score * score / (shape.cap * shape.cap) : 1;
+      double p = std::exp(score + shape.bias(h, s, t) -
+                          lse[(b * shape.heads + h) * shape.queries + s]);
+      double slope = shape.cap > 0 ? 1 - score * score / (shape.cap * shape.cap) : 1;
       double mask = shape.factor(b, h, s, t);
-      addScaled(dv + shape.keyAt(b, t, h, e), grad, p[t] * mask, e);
-      dp[t] = mask * dot(grad, v + shape.keyAt(b, t, h, e), e);
-      mean += p[t] * dp[t];
-    }
-    if (dsinks)
-      dsinks[h] -= mean * std::exp(shape.sinks[h] - lse[(b * shape.heads + h) * shape.queries + s]);
-    for (int64_t t = 0; t < shape.keys; ++t) {
-      if (!shape.visible(s, t))
-        continue;
-      double dscore = shape.scale * slope[t] * p[t] * (dp[t] - mean);
+      addScaled(dv + shape.keyAt(b, t, h, e), grad, p * mask, e);
+      double dp = mask * dot(grad, v + shape.keyAt(b, t, h, e), e);
+      double dscore = shape.scale * slope * p * (dp - delta);
       addScaled(dq + shape.query(b, s, h, d), k + shape.keyAt(b, t, h, d), dscore, d);
       addScaled(dk + shape.keyAt(b, t, h, d), query, dscore, d);
     }
+    if (dsinks)
+      dsinks[h] -= delta * std::exp(shape.sinks[h] - lse[(b * shape.heads + h) * shape.queries + s]);
   });
   results.append({dqTensor, dkTensor, dvTensor});
   if (dsinksTensor)
