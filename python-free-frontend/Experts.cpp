@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "Experts.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::frontend;
@@ -88,6 +90,7 @@ ExpertSizes ExpertReader::sizes(int64_t experts, int64_t inner, const ModelOptio
     sizes.balance = options.auxLossFactor.value_or(factor) / double(options.microbatches);
   sizes.bySequence = options.auxScope == AuxScope::sequence;
   sizes.blocks = options.expertBlocks;
+  sizes.buffer = options.expertBuffer;
   return sizes;
 }
 
@@ -203,6 +206,21 @@ struct ExpertBuilder {
                                    std::optional<int64_t> column);
   /// What the MLP of an expert makes of gate and up.
   Value activate(Value gate, Value up);
+  /// The matrices of an expert's MLP, and where they come from.
+  struct Matrices {
+    std::string part;
+    Value weight, bias;
+  };
+  /// What tokens go to experts by: rows, choices, experts as `train.route` gives them.
+  struct Rows {
+    Value rows, choices, experts;
+    int64_t slots; ///< of a sequence
+  };
+  /// The sum of the experts' results for each token of h, with the weight of each choice.
+  Value products(Value h, Value ofChoice, const Rows &rows, ArrayRef<Matrices> matrices);
+  /// That in as many rounds of `slots` slots as the rows take.
+  Value rounds(Value h, Value ofChoice, const Rows &rows, ArrayRef<Matrices> matrices,
+               int64_t slots);
   /// The MLP beside the experts.
   Value shared(Value h);
   Value build(Value h);
@@ -314,43 +332,106 @@ Value ExpertBuilder::build(Value h) {
   }
   int64_t x = e.blocks, slots = s * std::min(k, e.count / x);
   auto route = make<RouteOp>(mask, k, x, slots);
-  // The weight of each choice, in the order of rows.
-  Value all = repeat(weights(probabilities, mask), {k, b, s, e.count}, 0);
+  Rows all{route.getRows(), route.getChoices(), route.getExperts(), slots};
+  // The weight of each choice.
+  Value spread = repeat(weights(probabilities, mask), {k, b, s, e.count}, 0);
   Value hot = make<OneHotOp>(type({k, b, s, e.count}), route.getChosen());
-  Value ofChoice = g.reshape(sum(g.mul(all, hot), 3), {k, b, s, 1});
-  Value ofRow = make<DispatchOp>(ofChoice, route.getChoices(), route.getRows());
-  auto weigh = [&](int64_t width) {
-    return repeat(g.reshape(ofRow, {x, b, slots}), {x, b, slots, width}, 3);
-  };
-  Value weight = weigh(f), ofBias = names.bias ? weigh(m.hidden) : Value();
+  Value ofChoice = g.reshape(sum(g.mul(spread, hot), 3), {k, b, s, 1});
   full.end();
 
-  Value rows = make<DispatchOp>(h, route.getChoices(), route.getRows());
-  auto multiply = [&](Value rows, Value matrices) -> Value {
-    return make<GroupedLinearOp>(rows, matrices, route.getExperts(), /*transposed=*/false,
-                                 llvm::APFloat(double(k * s) / double(x * slots)));
+  SmallVector<Matrices, 3> experts;
+  auto add = [&](StringRef name, int64_t in, int64_t out, double std,
+                 std::optional<int64_t> column) {
+    g.part(withoutExpert(name));
+    auto [weight, bias] = matrices(name, in, out, std, column);
+    experts.push_back({withoutExpert(name), weight, bias});
+  };
+  add(names.gate, m.hidden, e.inner, m.std, 0);
+  add(names.up, m.hidden, e.inner, m.std, 1);
+  add(names.down, e.inner, m.hidden, m.projectionStd, std::nullopt);
+  g.part("experts");
+  int64_t ofRound = std::ceil(e.buffer * double(k * s) / double(x));
+  Value result = x > 1 && ofRound < slots ? rounds(h, ofChoice, all, experts, ofRound)
+                                          : products(h, ofChoice, all, experts);
+  return e.sharedInner ? g.add(result, shared(h)) : result;
+}
+
+Value ExpertBuilder::products(Value h, Value ofChoice, const Rows &rows,
+                              ArrayRef<Matrices> matrices) {
+  int64_t k = e.chosen, x = e.blocks;
+  const Matrices &gate = matrices[0], &up = matrices[1], &down = matrices[2];
+  // In the order of rows.
+  FullPrecision full(g.builder);
+  Value ofRow = make<DispatchOp>(ofChoice, rows.choices, rows.rows);
+  auto weigh = [&](int64_t width) {
+    return repeat(g.reshape(ofRow, {x, b, rows.slots}), {x, b, rows.slots, width}, 3);
+  };
+  Value weight = weigh(e.inner), ofBias = down.bias ? weigh(m.hidden) : Value();
+  full.end();
+
+  Value tokens = make<DispatchOp>(h, rows.choices, rows.rows);
+  auto multiply = [&](Value rowsOf, Value by) -> Value {
+    return make<GroupedLinearOp>(rowsOf, by, rows.experts, /*transposed=*/false,
+                                 llvm::APFloat(double(k * s) / double(x * rows.slots)));
   };
   // A bias is the matrix of one column; it is multiplied by ones.
-  Value one = names.bias ? g.fill(1, {x, b, slots, 1}) : Value();
-  auto grouped = [&](Value rows, StringRef name, int64_t in, int64_t out, double std,
-                     std::optional<int64_t> column, Value factor = {}) {
-    g.part(withoutExpert(name));
-    auto [matrix, bias] = matrices(name, in, out, std, column);
-    Value y = multiply(rows, matrix);
-    if (!bias)
+  Value one = down.bias ? g.fill(1, {x, b, rows.slots, 1}) : Value();
+  auto grouped = [&](Value rowsOf, const Matrices &by, Value factor = {}) {
+    g.part(by.part);
+    Value y = multiply(rowsOf, by.weight);
+    if (!by.bias)
       return y;
-    Value shift = multiply(one, bias);
+    Value shift = multiply(one, by.bias);
     return g.add(y, factor ? g.mul(shift, factor) : shift);
   };
-  Value gate = grouped(rows, names.gate, m.hidden, f, m.std, 0);
-  Value up = grouped(rows, names.up, m.hidden, f, m.std, 1);
+  Value gated = grouped(tokens, gate), wide = grouped(tokens, up);
   g.part("experts");
   // W (w a) = w (W a): so the weight costs no pass over the experts' results.
-  Value inner = g.mul(activate(gate, up), weight);
-  Value y = grouped(inner, names.down, f, m.hidden, m.projectionStd, std::nullopt, ofBias);
+  Value inner = g.mul(activate(gated, wide), weight);
+  Value y = grouped(inner, down, ofBias);
   g.part("experts");
-  Value result = sum(make<CollectOp>(y, route.getRows(), route.getChoices()), 0);
-  return e.sharedInner ? g.add(result, shared(h)) : result;
+  return sum(make<CollectOp>(y, rows.rows, rows.choices), 0);
+}
+
+Value ExpertBuilder::rounds(Value h, Value ofChoice, const Rows &rows,
+                            ArrayRef<Matrices> matrices, int64_t slots) {
+  Value times = make<RoundsOp>(rows.choices, slots);
+  Value none = g.fill(0, {b, s, m.hidden});
+  SmallVector<Value> shared{h, ofChoice, rows.rows, rows.choices, rows.experts};
+  for (const Matrices &of : matrices)
+    for (Value value : {of.weight, of.bias})
+      if (value)
+        shared.push_back(value);
+  // Arguments: the round, the sum so far, and what all rounds share.
+  SmallVector<Type> types{RankedTensorType::get({}, g.builder.getI32Type()), none.getType()};
+  llvm::append_range(types, ValueRange(shared).getTypes());
+  OpBuilder top(g.function);
+  std::string name = (g.function.getSymName() + ".round").str();
+  auto round = func::FuncOp::create(top, g.where(), name,
+                                    top.getFunctionType(types, none.getType()));
+  round.setPrivate();
+  Block &body = *round.addEntryBlock();
+  for (auto [argument, value] : llvm::zip(body.getArguments().drop_front(2), shared))
+    argument.setLoc(value.getLoc());
+  auto result =
+      RepeatOp::create(g.builder, g.where(), none.getType(), name,
+                       llvm::divideCeil(rows.slots, slots), /*reverse=*/false, /*indexed=*/true,
+                       none, ValueRange(), shared, times);
+
+  OpBuilder::InsertionGuard guard(g.builder);
+  g.builder.setInsertionPointToStart(&body);
+  auto next = body.getArguments().drop_front(2).begin();
+  Value tokens = *next++, weights = *next++, all[3] = {*next++, *next++, *next++};
+  SmallVector<Matrices, 3> inside(matrices);
+  for (Matrices &of : inside) {
+    of.weight = *next++;
+    of.bias = of.bias ? *next++ : Value();
+  }
+  auto own = make<RowsOfRoundOp>(body.getArgument(0), all[0], all[1], all[2], slots);
+  Value part = products(
+      tokens, weights, {own.getOwnRows(), own.getOwnChoices(), own.getOwnExperts(), slots}, inside);
+  func::ReturnOp::create(g.builder, g.where(), g.add(body.getArgument(1), part));
+  return result.getResult(0);
 }
 
 Value ExpertBuilder::shared(Value h) {

@@ -27,10 +27,6 @@ unsigned onlyTensor(mlir::Operation *op);
 
 namespace meshwright::dist {
 
-/// Marks an op of a partitioned program that runs again what has run before, to save
-/// memory: its FLOPs are counted apart.
-inline constexpr llvm::StringLiteral recomputedAttr = "dist.recomputed";
-
 /// An attribute of partitioned ops next to layers that are split into chunks, until each stage has
 /// its program: for each result, or for each carried value of a repeat, the names of the axes along
 /// which devices have the same value.

@@ -45,6 +45,33 @@ LogicalResult RouteOp::verify() {
   return success();
 }
 
+/// Whether `type` has i32 for the slots of blocks, [x, b, m].
+static bool hasSlots(MemRefType type) {
+  return type.getRank() == 3 && type.getElementType().isInteger(32);
+}
+static bool isOneInteger(MemRefType type) {
+  return type.getRank() == 0 && type.getElementType().isInteger(32);
+}
+
+LogicalResult RoundsOp::verify() {
+  if (!hasSlots(memory(getChoices())) || !isOneInteger(memory(getRounds())) ||
+      int64_t(getSlots()) < 1)
+    return emitOpError("cannot count rounds of ")
+           << int64_t(getSlots()) << " slots in " << memory(getChoices()) << " to "
+           << memory(getRounds());
+  return success();
+}
+
+LogicalResult RowsOfRoundOp::verify() {
+  MemRefType all = memory(getChoices()), own = memory(getOwnChoices());
+  if (!isOneInteger(memory(getRound())) || !hasSlots(all) || !hasSlots(own) ||
+      memory(getExperts()) != all || memory(getOwnExperts()) != own ||
+      all.getShape().drop_back() != own.getShape().drop_back() ||
+      !hasSlots(memory(getRows())) || memory(getOwnRows()) != memory(getRows()))
+    return emitOpError("cannot take ") << own << " of a round from " << all;
+  return success();
+}
+
 ProductShape GroupedMatmulOp::getShape() {
   MemRefType x = memory(getX()), y = memory(getY());
   int64_t inner = x.getShape().back(), outer = y.getShape().back();

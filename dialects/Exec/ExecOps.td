@@ -103,10 +103,13 @@ def Exec_CallOp : Exec_Op<"call", [AttrSizedOperandSegments,
 
 def Exec_LoopOp : Exec_Op<"loop", [AttrSizedOperandSegments, SingleBlock,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
-  let summary = "Runs its body a fixed number of times";
+  let summary = "Runs its body a fixed number of times, or as often as data says";
   let description = [{
     The first argument of the body, of type index, is the number of the iteration: 0 to
     `count`-1, downwards with `reverse`. In the memory form it is the only one.
+
+    With `times`, an i32 in memory or a `tensor<i32>`, as many iterations run as it says, at most
+    `count`; such a loop has no `each` operands and no stacks.
 
     In the tensor form the body also takes the carried values and the iteration's slice of
     each `each` operand along its first dimension. It `exec.yield`s the next carried
@@ -115,6 +118,7 @@ def Exec_LoopOp : Exec_Op<"loop", [AttrSizedOperandSegments, SingleBlock,
 
     ```mlir
     exec.loop %i = 12 reverse { ... }
+    exec.loop %i = 4 times(%n : memref<i32>) { ... }
     %y, %kept = exec.loop %i = 12 carry(%c = %x) each(%w = %ws)
         : (tensor<4x64xf32>, tensor<12x64xf32>) -> (tensor<4x64xf32>, tensor<12x4x64xf32>) {
       ...
@@ -123,16 +127,20 @@ def Exec_LoopOp : Exec_Op<"loop", [AttrSizedOperandSegments, SingleBlock,
     ```
   }];
   let arguments = (ins I64Attr:$count, UnitAttr:$reverse, Variadic<AnyRankedTensor>:$carry,
-                       Variadic<AnyRankedTensor>:$each);
+                       Variadic<AnyRankedTensor>:$each,
+                       Optional<AnyTypeOf<[AnyRankedTensor, Exec_MemRef]>>:$times);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "int64_t":$count, "bool":$reverse, "::mlir::ValueRange":$carry,
-                                 "::mlir::ValueRange":$each, "::mlir::TypeRange":$stacks)>];
+                                 "::mlir::ValueRange":$each, "::mlir::TypeRange":$stacks,
+                                 CArg<"::mlir::Value", "{}">:$times)>];
   let extraClassDeclaration = [{
     ::mlir::Block &getBlock() { return getBody().front(); }
+    /// How many iterations work is counted for: of a loop with `times` one, as data says how many run.
+    int64_t getCountedIterations() { return getTimes() ? 1 : int64_t(getCount()); }
     /// The iteration's number.
     ::mlir::BlockArgument getIndex() { return getBlock().getArgument(0); }
     /// The carried values and slices inside the body.
@@ -549,6 +557,30 @@ def Exec_RouteOp : Exec_Op<"route"> {
                        Writes<Exec_MemRef>:$choices, Writes<Exec_MemRef>:$experts);
   let assemblyFormat = [{
     $mask `to` $chosen `,` $rows `,` $choices `,` $experts attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Exec_RoundsOp : Exec_Op<"rounds"> {
+  let summary = "mw_rounds";
+  let description = [{ choices: [x, b, m], rounds: one i32, as `train.rounds` describes them. }];
+  let arguments = (ins Reads<Exec_MemRef>:$choices, Writes<Exec_MemRef>:$rounds, I64Attr:$slots);
+  let assemblyFormat = "$choices `to` $rounds `slots` $slots attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Exec_RowsOfRoundOp : Exec_Op<"rows_of_round"> {
+  let summary = "mw_rows_of_round";
+  let description = [{
+    round: one i32, rows, own_rows: [k, b, s], choices, experts: [x, b, m], own_choices,
+    own_experts: [x, b, c], all i32, as `train.rows_of_round` describes them.
+  }];
+  let arguments = (ins Reads<Exec_MemRef>:$round, Reads<Exec_MemRef>:$rows, Reads<Exec_MemRef>:$choices,
+                       Reads<Exec_MemRef>:$experts, Writes<Exec_MemRef>:$own_rows,
+                       Writes<Exec_MemRef>:$own_choices, Writes<Exec_MemRef>:$own_experts);
+  let assemblyFormat = [{
+    $round `of` $rows `,` $choices `,` $experts `to` $own_rows `,` $own_choices `,` $own_experts attr-dict
+    `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }

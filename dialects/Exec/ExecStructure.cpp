@@ -95,14 +95,16 @@ LogicalResult ProgramOp::verify() {
 //===--- loops --------------------------------------------------------------===//
 
 void LoopOp::build(OpBuilder &builder, OperationState &state, int64_t count, bool reverse,
-                   ValueRange carry, ValueRange each, TypeRange stacks) {
+                   ValueRange carry, ValueRange each, TypeRange stacks, Value times) {
   auto &properties = state.getOrAddProperties<Properties>();
   properties.setCount(builder.getI64IntegerAttr(count));
   if (reverse)
     properties.setReverse(builder.getUnitAttr());
-  properties.setOperandSegmentSizes({int32_t(carry.size()), int32_t(each.size())});
+  properties.setOperandSegmentSizes({int32_t(carry.size()), int32_t(each.size()), times ? 1 : 0});
   state.addOperands(carry);
   state.addOperands(each);
+  if (times)
+    state.addOperands(times);
   state.addTypes(carry.getTypes());
   state.addTypes(stacks);
   Block &block = state.addRegion()->emplaceBlock();
@@ -113,7 +115,8 @@ void LoopOp::build(OpBuilder &builder, OperationState &state, int64_t count, boo
     block.addArgument(sliceType(value.getType(), count), value.getLoc());
 }
 
-// exec.loop %i = N [reverse] [carry(%a = %x, ..)] [each(%e = %y, ..)] [: (types) -> (types)] { .. }
+// exec.loop %i = N [times(%n : type)] [reverse] [carry(%a = %x, ..)] [each(%e = %y, ..)]
+//           [: (types) -> (types)] { .. }
 ParseResult LoopOp::parse(OpAsmParser &parser, OperationState &result) {
   Builder &builder = parser.getBuilder();
   auto &properties = result.getOrAddProperties<Properties>();
@@ -124,6 +127,14 @@ ParseResult LoopOp::parse(OpAsmParser &parser, OperationState &result) {
   if (parser.parseArgument(arguments[0]) || parser.parseEqual() || parser.parseInteger(count))
     return failure();
   properties.setCount(builder.getI64IntegerAttr(count));
+  SmallVector<Value> times;
+  if (succeeded(parser.parseOptionalKeyword("times"))) {
+    OpAsmParser::UnresolvedOperand operand;
+    Type type;
+    if (parser.parseLParen() || parser.parseOperand(operand) || parser.parseColonType(type) ||
+        parser.parseRParen() || parser.resolveOperand(operand, type, times))
+      return failure();
+  }
   if (succeeded(parser.parseOptionalKeyword("reverse")))
     properties.setReverse(builder.getUnitAttr());
   int32_t sizes[2] = {0, 0};
@@ -139,7 +150,7 @@ ParseResult LoopOp::parse(OpAsmParser &parser, OperationState &result) {
     if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, binding))
       return failure();
   }
-  properties.setOperandSegmentSizes({sizes[0], sizes[1]});
+  properties.setOperandSegmentSizes({sizes[0], sizes[1], int32_t(times.size())});
   if (succeeded(parser.parseOptionalColon())) {
     FunctionType type;
     SMLoc at = parser.getCurrentLocation();
@@ -157,6 +168,7 @@ ParseResult LoopOp::parse(OpAsmParser &parser, OperationState &result) {
     return parser.emitError(parser.getCurrentLocation(),
                             "expected the types of the loop's operands");
   }
+  result.addOperands(times);
   if (parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
       parser.parseRegion(*result.addRegion(), arguments))
     return failure();
@@ -173,6 +185,8 @@ void LoopOp::print(OpAsmPrinter &p) {
   p << ' ';
   p.printRegionArgument(getIndex(), {}, /*omitType=*/true);
   p << " = " << getCount();
+  if (getTimes())
+    p << " times(" << getTimes() << " : " << getTimes().getType() << ")";
   if (getReverse())
     p << " reverse";
   auto bindings = [&](StringRef keyword, ValueRange outer, ArrayRef<BlockArgument> inner) {
@@ -187,10 +201,11 @@ void LoopOp::print(OpAsmPrinter &p) {
   };
   bindings("carry", getCarry(), getCarryArguments());
   bindings("each", getEach(), getEachArguments());
-  bool tensors = getNumOperands() || getNumResults();
+  bool tensors = !getCarry().empty() || !getEach().empty() || getNumResults();
   if (tensors) {
     p << " : ";
-    p.printFunctionalType(*this);
+    p.printFunctionalType(getOperands().drop_back(getTimes() ? 1 : 0).getTypes(),
+                          getResultTypes());
   }
   p.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
                                      {"count", "reverse", "operandSegmentSizes"});
@@ -202,6 +217,13 @@ LogicalResult LoopOp::verify() {
   Block &block = getBlock();
   if (int64_t(getCount()) < 1)
     return emitOpError("runs ") << int64_t(getCount()) << " times; at least 1 is needed";
+  if (getTimes()) {
+    auto type = cast<ShapedType>(getTimes().getType());
+    if (type.getRank() != 0 || !type.getElementType().isInteger(32))
+      return emitOpError("takes the number of its iterations from ") << type << "; expected one i32";
+    if (!getEach().empty() || getNumResults() != getCarry().size() || getReverse())
+      return emitOpError("has a number of iterations from data, which goes with carried values alone");
+  }
   if (getNumResults() < getCarry().size() ||
       block.getNumArguments() != 1 + getCarry().size() + getEach().size() ||
       !getIndex().getType().isIndex())
@@ -229,7 +251,10 @@ LogicalResult LoopOp::verify() {
 void LoopOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   // As its body: the tensor form has no effects of its own, the memory form
   // those of the buffers used inside, which are not operands of the loop.
-  if (getNumOperands() == 0 && getNumResults() == 0) {
+  bool inMemory = getTimes() && isa<MemRefType>(getTimes().getType());
+  if (inMemory)
+    effects.emplace_back(MemoryEffects::Read::get(), &getTimesMutable()[0]);
+  if (inMemory || (getNumOperands() == 0 && getNumResults() == 0)) {
     effects.emplace_back(MemoryEffects::Read::get());
     effects.emplace_back(MemoryEffects::Write::get());
   }

@@ -46,6 +46,8 @@ inline constexpr llvm::StringLiteral optimizerAttr = "train.optimizer",
                                      precisionAttr = "train.precision",
                                      gradTypeAttr = "train.grad_type",
                                      lossScalingAttr = "train.loss_scaling";
+/// Marks an op that runs again what has run before, to save memory: its FLOPs are counted apart.
+inline constexpr llvm::StringLiteral recomputedAttr = "train.recomputed";
 /// Of an op or a variable before mixed precision: its floats stay f32 there.
 inline constexpr llvm::StringLiteral fullPrecisionAttr = "train.full_precision";
 

@@ -89,7 +89,7 @@ def Train_ReduceKindAttr : EnumAttr<Train_Dialect, Train_ReduceKind, "reduction"
 def Train_Role : I32EnumAttr<"Role", "what a repetition does in a step", [
     I32EnumAttrCase<"Forward", 0, "forward">, I32EnumAttrCase<"Backward", 1, "backward">,
     I32EnumAttrCase<"Weight", 2, "weight">, I32EnumAttrCase<"Update", 3, "update">,
-    I32EnumAttrCase<"Microbatch", 4, "microbatch">]> {
+    I32EnumAttrCase<"Microbatch", 4, "microbatch">, I32EnumAttrCase<"Round", 5, "round">]> {
   let cppNamespace = "::meshwright::train";
   let genSpecializedAttr = 0;
 }
@@ -97,7 +97,8 @@ def Train_RoleAttr : EnumAttr<Train_Dialect, Train_Role, "role"> {
   let summary = "What a repetition, or the function that it calls, does in a step";
   let description = [{
     `#train.role<forward>` or `backward` of layers; `weight`: the part of a backward that gradients
-    of weights alone need; `update` of parameters; `microbatch`: all that one microbatch does.
+    of weights alone need; `update` of parameters; `microbatch`: all that one microbatch does; `round`: a
+    part of the rows of experts, inside of a layer.
     Passes read it from the attribute `train.role`. Loops that floor 3
     adds have none. If several pipeline chunks read a parameter, the `train.add` of their sums of
     its gradient is an `update` too.

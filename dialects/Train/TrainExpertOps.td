@@ -22,6 +22,9 @@
 // experts instead of all blocks for its sequences: that change is an all-to-all (Lepikhin et
 // al. 2021). Sums over rows, such as the gradients of experts, are partial sums.
 //
+// Rows may go to their experts in several rounds, each with fewer slots than all rows need in the
+// worst case: a repeat whose number of iterations `train.rounds` says (`train.rows_of_round`).
+//
 //===----------------------------------------------------------------------===//
 #ifndef MESHWRIGHT_TRAIN_EXPERT_OPS
 #define MESHWRIGHT_TRAIN_EXPERT_OPS
@@ -98,6 +101,37 @@ def Train_RouteOp : Train_TensorOp<"route", "b s! e! -> k! b s!, k! b s!, x! b m
   let results = (outs Train_Ids:$chosen, Train_Ids:$rows, Train_Ids:$choices, Train_Ids:$experts);
   let assemblyFormat = [{
     $mask `k` $k `blocks` $blocks `slots` $slots attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Train_RoundsOp : Train_TensorOp<"rounds", "x! b m! -> ", [InferTypeOpAdaptor]> {
+  let summary = "How many rounds of fewer slots have all rows";
+  let description = [{
+    choices: [x, b, m] of `train.route`. With `slots` slots a sequence in a round, the rows of the
+    fullest block take rounds = ceil(rows / (b slots)), an i32 without dimensions, 0 if there are
+    no rows. Of devices that have different sequences it is the maximum.
+  }];
+  let arguments = (ins Train_Ids:$choices, I64Attr:$slots);
+  let results = (outs Train_Ids:$rounds);
+  let assemblyFormat = "$choices `slots` $slots attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Train_RowsOfRoundOp : Train_TensorOp<"rows_of_round",
+    ", k! b s!, x! b m!, x! b m! -> k! b s!, x! b c!, x! b c!", [InferTypeOpAdaptor]> {
+  let summary = "The rows of each block that one round has";
+  let description = [{
+    round: an i32 without dimensions, at least 0; rows: [k, b, s], choices: [x, b, m] and
+    experts: [x, b, m] of `train.route`. Of each block, round r has the b c rows from r b c on, with
+    c = `slots`. Results are as those of `train.route` with c slots a sequence: rows of other rounds
+    are -1, slots without a row have the choice -1 and an expert that the block does not have.
+  }];
+  let arguments = (ins Train_Ids:$round, Train_Ids:$rows, Train_Ids:$choices, Train_Ids:$experts,
+                       I64Attr:$slots);
+  let results = (outs Train_Ids:$own_rows, Train_Ids:$own_choices, Train_Ids:$own_experts);
+  let assemblyFormat = [{
+    $round `of` $rows `,` $choices `,` $experts `slots` $slots attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }

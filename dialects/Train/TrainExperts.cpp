@@ -145,6 +145,39 @@ LogicalResult RouteOp::verify() {
   return success();
 }
 
+ShardingRule RoundsOp::getShardingRule() {
+  ShardingRule rule = ruleOf(*this, einsumText());
+  rule.max = true;
+  return rule;
+}
+
+LogicalResult RoundsOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                         Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  return inferFromRule("rounds", einsumText(), location, adaptor.getOperands().getTypes(), types);
+}
+
+static LogicalResult checkRound(Operation *op, int64_t slots, Value choices) {
+  auto type = tensor(choices);
+  if (slots < 1 || (type.getRank() == 3 && slots > type.getDimSize(2)))
+    return op->emitOpError("slots of a round must be from 1 to those of all rows, ")
+           << type.getShape().back() << ", found " << slots;
+  return success();
+}
+
+LogicalResult RoundsOp::verify() { return checkRound(*this, getSlots(), getChoices()); }
+
+ShardingRule RowsOfRoundOp::getShardingRule() {
+  return ruleOf(*this, einsumText(), {{"c", int64_t(getSlots())}});
+}
+
+LogicalResult RowsOfRoundOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                              Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  return inferFromRule("rows_of_round", einsumText(), location, adaptor.getOperands().getTypes(),
+                       types, {{"c", int64_t(adaptor.getSlots())}});
+}
+
+LogicalResult RowsOfRoundOp::verify() { return checkRound(*this, getSlots(), getChoices()); }
+
 static StringRef dispatchText(int64_t rank) {
   return rank == 3 ? "~b s! h, x! b m!, k! b s! -> x! b m! h"
                    : "~k! b s! h, x! b m!, k! b s! -> x! b m! h";

@@ -89,6 +89,10 @@ def Train_RepeatOp : Train_Op<"repeat", [AttrSizedOperandSegments,
     new first dimension. With `reverse` the iterations run from `count`-1 to 0.
     Results of the op: the last carried values, then the stacks.
 
+    With `times`, a `tensor<i32>`, as many iterations run as it says, at most `count`. So nothing
+    is sliced or stacked, and `reverse` is not possible. All devices that communicate in the
+    function must have the same number: it is replicated.
+
     The attribute `train.role`, the same on the op and on its callee, says what it
     does in a step (`#train.role<forward>`, see `RoleAttr`), and `train.chunk` on
     layers which chunk of a pipeline they are: the passes that make repetitions set
@@ -97,14 +101,22 @@ def Train_RepeatOp : Train_Op<"repeat", [AttrSizedOperandSegments,
     ```mlir
     %y, %kept = train.repeat @layer x 12 carry(%x) each(%w) shared(%cos)
         : (tensor<4x64xf32>, tensor<12x64x64xf32>, tensor<64xf32>) -> (tensor<4x64xf32>, tensor<12x4x64xf32>)
+    %z = train.repeat @round x 4 times %n carry(%y) each() shared(%x)
+        : (tensor<4x64xf32>, tensor<4x64xf32>, tensor<i32>) -> tensor<4x64xf32>
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$callee, I64Attr:$count, UnitAttr:$reverse,
                        UnitAttr:$indexed, Variadic<AnyRankedTensor>:$carry,
-                       Variadic<AnyRankedTensor>:$each, Variadic<AnyRankedTensor>:$shared);
+                       Variadic<AnyRankedTensor>:$each, Variadic<AnyRankedTensor>:$shared,
+                       Optional<Train_Ids>:$times);
   let results = (outs Variadic<AnyRankedTensor>:$results);
+  let builders = [OpBuilder<(ins "::mlir::TypeRange":$types, "::llvm::StringRef":$callee, "uint64_t":$count,
+                                 "bool":$reverse, "bool":$indexed, "::mlir::ValueRange":$carry,
+                                 "::mlir::ValueRange":$each, "::mlir::ValueRange":$shared), [{
+    build($_builder, $_state, types, callee, count, reverse, indexed, carry, each, shared, ::mlir::Value());
+  }]>];
   let assemblyFormat = [{
-    $callee `x` $count (`reverse` $reverse^)? (`indexed` $indexed^)?
+    $callee `x` $count (`times` $times^)? (`reverse` $reverse^)? (`indexed` $indexed^)?
     `carry` `(` $carry `)` `each` `(` $each `)` `shared` `(` $shared `)` attr-dict
     `:` functional-type(operands, results)
   }];
@@ -112,7 +124,11 @@ def Train_RepeatOp : Train_Op<"repeat", [AttrSizedOperandSegments,
     /// The results that are carried values, and those that are stacks.
     ::mlir::ResultRange getCarried() { return getResults().take_front(getCarry().size()); }
     ::mlir::ResultRange getStacks() { return getResults().drop_front(getCarry().size()); }
-    /// The callee's argument for operand `index` of this op.
+    /// The operands that the callee has arguments for: all but `times`.
+    ::mlir::OperandRange getPassed() {
+      return getOperands().drop_back(getTimes() ? 1 : 0);
+    }
+    /// The callee's argument for operand `index` of this op, one of `getPassed`.
     unsigned getCalleeArgument(unsigned index) { return index + (getIndexed() ? 1 : 0); }
     ::mlir::func::FuncOp lookupCallee(::mlir::SymbolTableCollection &symbols);
   }];

@@ -125,6 +125,12 @@ LogicalResult RepeatOp::verifySymbolUses(SymbolTableCollection &symbols) {
                                << getCalleeAttr() << " has " << roleText(callee);
   if (getCount() < 1)
     return emitOpError("repeats ") << getCount() << " times; at least 1 is needed";
+  if (getTimes() && (!getEach().empty() || getNumResults() != getCarry().size() || getReverse()))
+    return emitOpError("has a number of iterations from data, but ")
+           << (getReverse() ? "runs in reverse" : "slices or stacks") << "; only carry and shared are possible";
+  if (getTimes() && cast<RankedTensorType>(getTimes().getType()).getRank() != 0)
+    return emitOpError("takes the number of its iterations from ")
+           << getTimes().getType() << "; expected tensor<i32>";
   if (getNumResults() < getCarry().size())
     return emitOpError("has ") << getNumResults() << " results for " << getCarry().size()
                                << " carried values";

@@ -160,6 +160,13 @@ struct Probability {
 llvm::Error parseOption(llvm::StringRef text, Probability &probability);
 std::string optionText(const Probability &probability);
 
+/// A multiple of something, above 0; none if the flag is not given.
+struct Multiple {
+  std::optional<double> value;
+};
+llvm::Error parseOption(llvm::StringRef text, Multiple &multiple);
+std::string optionText(const Multiple &multiple);
+
 /// The number of a token, or nothing.
 struct TokenNumber {
   std::optional<int64_t> value;

@@ -209,7 +209,15 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
         return success();
       })
       .Case<exec::LoopOp>([&](exec::LoopOp nested) {
-        auto loop = scf::ForOp::create(b, loc, i64(0), i64(nested.getCount()), i64(1));
+        Value count = i64(nested.getCount());
+        if (nested.getTimes()) {
+          Value times = load(b.getI32Type(), at(nested.getTimes()));
+          if (!times)
+            return nested.emitOpError("runs as often as data says, which the target cannot do");
+          call("mw_note_rounds", {times});
+          count = arith::ExtSIOp::create(b, loc, b.getI64Type(), times);
+        }
+        auto loop = scf::ForOp::create(b, loc, i64(0), count, i64(1));
         OpBuilder::InsertionGuard guard(b);
         b.setInsertionPoint(loop.getBody()->getTerminator());
         Value index = loop.getInductionVar();
@@ -274,8 +282,8 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
         return launch(op, kernelLoops->second);
       })
       .Case<exec::AttentionOp, exec::AttentionGradOp>([&](auto op) { return attention(op); })
-      .Case<exec::RouteOp, exec::GroupedMatmulOp, exec::GroupedMatmulGradOp>(
-          [&](auto op) { return experts(op); })
+      .Case<exec::RouteOp, exec::RoundsOp, exec::RowsOfRoundOp, exec::GroupedMatmulOp,
+            exec::GroupedMatmulGradOp>([&](auto op) { return experts(op); })
       .Default([](Operation *op) {
         return op->emitOpError("cannot stand in a program; run exec-bufferize first");
       });

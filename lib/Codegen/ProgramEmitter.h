@@ -48,6 +48,8 @@ protected:
   virtual void copy(mlir::Value to, mlir::Value from, int64_t bytes) = 0;
   /// Writes one i32.
   virtual void store(mlir::Value number, mlir::Value to) = 0;
+  /// What lies at `from`, for the host to go on by; none where the host cannot read the arena.
+  virtual mlir::Value load(mlir::Type, mlir::Value /*from*/) { return {}; }
 
   //===--- what it is made of -----------------------------------------------===//
   /// The MwElementType of what is in `memory`.

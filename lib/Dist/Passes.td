@@ -294,7 +294,7 @@ def DistRematerialize : PhasePass<"dist-rematerialize", "stages"> {
     A recomputed op yields exactly its first result, dropout included: its random numbers
     are a function of key, layer and element. It stands in another function than the first
     op, so that no pass can merge the two as common subexpressions. Contractions, attention
-    and repeats that run again have the attribute `dist.recomputed`; the plan counts their
+    and repeats that run again have the attribute `train.recomputed`; the plan counts their
     FLOPs apart.
 
     Ops that may not run twice (because they have effects), and ops that depend on them,

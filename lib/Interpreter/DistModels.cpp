@@ -56,6 +56,13 @@ struct CollectiveModel
 /// All values of operand `which`, element by element, in the order of the ranks.
 static Tensor reduce(train::ReduceKind kind, PerRank operands, size_t which = 0) {
   Tensor total = operands[0][which];
+  if (!total.isFloat()) {
+    int64_t *out = total.writeIntegers();
+    for (const TensorList &member : operands.drop_front())
+      for (auto [i, value] : llvm::enumerate(member[which].integers()))
+        out[i] = kind == train::ReduceKind::Sum ? out[i] + value : std::max(out[i], value);
+    return total;
+  }
   double *out = total.writeFloats();
   for (const TensorList &member : operands.drop_front())
     for (auto [i, value] : llvm::enumerate(member[which].floats()))

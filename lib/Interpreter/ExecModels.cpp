@@ -33,17 +33,19 @@ static LogicalResult launch(exec::LaunchOp op, ArrayRef<Tensor> operands,
 
 static LogicalResult loop(exec::LoopOp op, ArrayRef<Tensor> operands,
                           SmallVectorImpl<Tensor> &results, RankContext &context) {
-  size_t carried = op.getCarry().size();
-  return runLoop(op, operands.take_front(carried), results,
-                 [&](int64_t iteration, const TensorList &carry, TensorList &produced) {
-                   Tensor number(op.getIndex().getType());
-                   *number.writeIntegers() = iteration;
-                   TensorList arguments{number};
-                   llvm::append_range(arguments, carry);
-                   for (const Tensor &whole : operands.drop_front(carried))
-                     arguments.push_back(whole.slice(iteration));
-                   return context.run(op.getBlock(), arguments, produced);
-                 });
+  size_t carried = op.getCarry().size(), each = op.getEach().size();
+  return runLoop(
+      op, operands.take_front(carried), results,
+      [&](int64_t iteration, const TensorList &carry, TensorList &produced) {
+        Tensor number(op.getIndex().getType());
+        *number.writeIntegers() = iteration;
+        TensorList arguments{number};
+        llvm::append_range(arguments, carry);
+        for (const Tensor &whole : operands.slice(carried, each))
+          arguments.push_back(whole.slice(iteration));
+        return context.run(op.getBlock(), arguments, produced);
+      },
+      op.getTimes() ? &operands.back() : nullptr);
 }
 
 static LogicalResult index(exec::IndexOp op, ArrayRef<Tensor> operands,

@@ -111,6 +111,38 @@ static LogicalResult route(train::RouteOp op, Operands in, Results &results, Ran
   return success();
 }
 
+static LogicalResult rounds(train::RoundsOp op, Operands in, Results &results, RankContext &) {
+  results.emplace_back(op.getType());
+  int64_t blocks = in[0].dim(0), all = in[0].size() / blocks;
+  int64_t ofRound = in[0].dim(1) * int64_t(op.getSlots()), most = 0;
+  for (int64_t block = 0; block < blocks; ++block)
+    most = std::max<int64_t>(most, llvm::count_if(in[0].integers().slice(block * all, all),
+                                                  [](int64_t choice) { return choice >= 0; }));
+  *results.back().writeIntegers() = llvm::divideCeil(most, ofRound);
+  return success();
+}
+
+static LogicalResult rowsOfRound(train::RowsOfRoundOp op, Operands in, Results &results,
+                                 RankContext &) {
+  for (Type type : op->getResultTypes())
+    results.emplace_back(type);
+  int64_t blocks = in[2].dim(0), all = in[2].size() / blocks;
+  int64_t ofRound = results[1].size() / blocks, from = in[0].asInteger() * ofRound;
+  int64_t *rows = results[0].writeIntegers();
+  for (auto [i, row] : llvm::enumerate(in[1].integers())) {
+    bool isOwn = row >= 0 && row % all >= from && row % all < from + ofRound;
+    rows[i] = isOwn ? row / all * ofRound + row % all - from : -1;
+  }
+  for (int which : {1, 2}) {
+    int64_t *own = results[which].writeIntegers();
+    for (int64_t slot = 0; slot < blocks * ofRound; ++slot) {
+      int64_t at = from + slot % ofRound;
+      own[slot] = at < all ? in[which + 1].integers()[slot / ofRound * all + at] : -1;
+    }
+  }
+  return success();
+}
+
 /// Row i of the result is row `ids[i]` modulo the number of x's rows, zeros where that is negative.
 static Tensor rowsOf(Type type, const Tensor &x, const Tensor &ids) {
   Tensor result(type);
@@ -184,6 +216,8 @@ void interp::attachExpertModels(MLIRContext *context) {
   attach<train::TopKOp, topK>(context);
   attach<train::OneHotOp, oneHot>(context);
   attach<train::RouteOp, route>(context);
+  attach<train::RoundsOp, rounds>(context);
+  attach<train::RowsOfRoundOp, rowsOfRound>(context);
   attach<train::DispatchOp, dispatch>(context);
   attach<train::CollectOp, collect>(context);
   attach<train::GroupedLinearOp, groupedLinear>(context);

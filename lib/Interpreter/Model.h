@@ -43,11 +43,18 @@ inline mlir::Type elementTypeOf(mlir::Value value) {
 template <typename OpT>
 llvm::LogicalResult
 runLoop(OpT op, llvm::ArrayRef<Tensor> carried, llvm::SmallVectorImpl<Tensor> &results,
-        llvm::function_ref<llvm::LogicalResult(int64_t, const TensorList &, TensorList &)> body) {
+        llvm::function_ref<llvm::LogicalResult(int64_t, const TensorList &, TensorList &)> body,
+        const Tensor *times = nullptr) {
   TensorList carry(carried), stacks;
   for (mlir::Value stack : op.getStacks())
     stacks.emplace_back(stack.getType());
   int64_t count = op.getCount();
+  if (times) {
+    if (times->asInteger() < 0 || times->asInteger() > count)
+      return op.emitOpError("is to run ") << times->asInteger() << " times, but at most " << count
+                                          << " are possible";
+    count = times->asInteger();
+  }
   for (int64_t i = 0; i < count; ++i) {
     int64_t iteration = op.getReverse() ? count - 1 - i : i;
     TensorList produced;

@@ -376,7 +376,7 @@ OwningOpRef<ModuleOp> interp::randomModel(MLIRContext *context, uint64_t seed,
   SmallVector<Value> each = llvm::map_to_vector(weights, get);
   auto repeat = train::RepeatOp::create(
       top.b, top.loc, embedded.getType(), FlatSymbolRefAttr::get(layer),
-      b.getI64IntegerAttr(options.layers), UnitAttr(), UnitAttr(), embedded, each, ValueRange());
+      b.getI64IntegerAttr(options.layers), UnitAttr(), UnitAttr(), embedded, each, ValueRange(), Value());
   Value logits = train::LinearOp::create(top.b, top.loc, repeat.getResult(0), get(head));
   double scale = 1.0 / double(rows * options.microbatches * sequence);
   Value result =

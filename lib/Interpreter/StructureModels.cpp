@@ -32,21 +32,24 @@ static LogicalResult repeat(train::RepeatOp op, Operands operands, Results &resu
                             RankContext &context) {
   func::FuncOp callee = op.lookupCallee(context.symbols());
   size_t carried = op.getCarry().size(), each = op.getEach().size();
-  Operands slices = operands.slice(carried, each), shared = operands.drop_front(carried + each);
-  return runLoop(op, operands.take_front(carried), results,
-                 [&](int64_t iteration, const TensorList &carry, TensorList &produced) {
-                   TensorList arguments;
-                   if (op.getIndexed()) {
-                     Tensor number(IntegerType::get(op.getContext(), 32), ArrayRef<int64_t>());
-                     *number.writeIntegers() = iteration;
-                     arguments.push_back(number);
-                   }
-                   llvm::append_range(arguments, carry);
-                   for (const Tensor &whole : slices)
-                     arguments.push_back(whole.slice(iteration));
-                   llvm::append_range(arguments, shared);
-                   return context.call(callee, arguments, produced);
-                 });
+  Operands passed = operands.drop_back(op.getTimes() ? 1 : 0);
+  Operands slices = passed.slice(carried, each), shared = passed.drop_front(carried + each);
+  return runLoop(
+      op, operands.take_front(carried), results,
+      [&](int64_t iteration, const TensorList &carry, TensorList &produced) {
+        TensorList arguments;
+        if (op.getIndexed()) {
+          Tensor number(IntegerType::get(op.getContext(), 32), ArrayRef<int64_t>());
+          *number.writeIntegers() = iteration;
+          arguments.push_back(number);
+        }
+        llvm::append_range(arguments, carry);
+        for (const Tensor &whole : slices)
+          arguments.push_back(whole.slice(iteration));
+        llvm::append_range(arguments, shared);
+        return context.call(callee, arguments, produced);
+      },
+      op.getTimes() ? &operands.back() : nullptr);
 }
 
 static LogicalResult foldInKey(train::FoldInOp op, Operands operands, Results &results,

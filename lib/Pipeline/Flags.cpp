@@ -38,6 +38,15 @@ static std::string unlessMasked(const CompileOptions &o) {
   return o.maskedShare.value ? "" : "without --mlm no token is masked; give it, or leave it out";
 }
 
+/// IR has its mesh.
+static std::string unlessExpertsDivided(const CompileOptions &o) {
+  return !o.expertBuffer.value || StringRef(o.model).ends_with(".mlir") ||
+                 o.mesh.size(o.mesh.named("expert")) > 1
+             ? ""
+             : "without axis `expert` no rows are sent to experts; leave it out, or add e.g. --mesh "
+               "expert=2";
+}
+
 static std::string unlessOnlyBudget(const CompileOptions &o) {
   return o.remat.budget.text.empty() ? ""
                                      : "--remat " + optionText(o.remat) +

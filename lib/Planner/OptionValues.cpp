@@ -43,13 +43,25 @@ Error parseOption(StringRef text, Probability &probability) {
   return Error::success();
 }
 
-std::string optionText(const Probability &probability) {
-  // All digits, so that what differs is written differently.
+/// All digits, so that what differs is written differently.
+static std::string allDigits(std::optional<double> value) {
   char text[32] = "";
-  if (probability.value)
-    *std::to_chars(std::begin(text), std::end(text) - 1, *probability.value).ptr = 0;
+  if (value)
+    *std::to_chars(std::begin(text), std::end(text) - 1, *value).ptr = 0;
   return text;
 }
+
+std::string optionText(const Probability &probability) { return allDigits(probability.value); }
+
+Error parseOption(StringRef text, Multiple &multiple) {
+  double value = 0;
+  if (text.getAsDouble(value) || !(value > 0 && std::isfinite(value)))
+    return createStringError("'" + text + "' must be a number above 0");
+  multiple.value = value;
+  return Error::success();
+}
+
+std::string optionText(const Multiple &multiple) { return allDigits(multiple.value); }
 
 Error parseOption(StringRef text, TokenNumber &token) {
   int64_t value = 0;

@@ -23,12 +23,12 @@ static double attentionFlops(const MwAttention &shape, int64_t keys, int64_t val
 }
 
 double FlopCounter::of(Operation *op, bool again) {
-  bool marked = op->hasAttr(dist::recomputedAttr);
+  bool marked = op->hasAttr(train::recomputedAttr);
   if (again && !marked && !isa<exec::LoopOp, exec::WhenOp, exec::CallOp>(op))
     return 0;
   return llvm::TypeSwitch<Operation *, double>(op)
       .Case<exec::LoopOp>([&](auto loop) {
-        return double(loop.getCount()) * of(loop.getBlock(), again && !marked);
+        return double(loop.getCountedIterations()) * of(loop.getBlock(), again && !marked);
       })
       .Case<exec::WhenOp>([&](auto when) {
         return double(when.getEnd() - when.getBegin()) / double(when.getLoop().getCount()) *

@@ -125,7 +125,7 @@ static void writeCollectives(const plan::Plan &plan, raw_ostream &os) {
   Table table(os, {"#", "operation", "program", "#times in it", "#elements", "type",
                    "#bytes the group's members send each other", "where in the IR"});
   for (auto [i, op] : enumerate(plan.collectives))
-    table.row({number(i), op.op, op.entry, number(op.times), number(op.count), op.type,
+    table.row({number(i), op.op, op.entry, timesText(op), number(op.count), op.type,
                number(op.groupBytes), op.location});
 }
 

@@ -318,6 +318,10 @@ void PlanBuilder::addCommunication() {
       row.started = true;
     if (auto length = collective.op->getAttrOfType<IntegerAttr>(exec::rowAttr))
       row.row = length.getInt();
+    for (auto loop = collective.op->getParentOfType<exec::LoopOp>(); loop;
+         loop = loop->getParentOfType<exec::LoopOp>())
+      if (loop.getTimes())
+        row.rounds = row.rounds.value_or(1) * int64_t(loop.getCount());
     if (isa<exec::SendOp, exec::RecvOp>(collective.op))
       row.peer = *cast<exec::MemoryCollectiveOpInterface>(collective.op).getRootOrPeer();
   };

@@ -141,11 +141,12 @@ void Predictor::runOp(int64_t number, Operation &op, bool show) {
     double network = runner.network;
     runBlock(number, loop.getBlock(), show);
     // The others take as long as the first.
-    double others = double(loop.getCount()) - 1;
+    double others = double(loop.getCountedIterations()) - 1;
     runner.now += others * (runner.now - begin);
     runner.network += others * std::max(0.0, runner.network - std::max(network, begin));
     if (show)
-      event(number, computing, "loop x " + std::to_string(loop.getCount()), op, begin, runner.now);
+      event(number, computing, "loop x " + std::to_string(loop.getCountedIterations()), op, begin,
+            runner.now);
     return;
   }
   if (auto call = dyn_cast<exec::CallOp>(op)) {

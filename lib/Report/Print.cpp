@@ -53,7 +53,7 @@ static void printCollectives(const plan::Plan &plan, raw_ostream &os) {
   TextTable table({"#number", "operation", "in", "#times", "#elements", "type", "#bytes of group",
                    "where in the IR"});
   for (auto [i, op] : enumerate(plan.collectives))
-    table.row({number(i), op.op, op.entry, number(op.times), number(op.count), op.type,
+    table.row({number(i), op.op, op.entry, timesText(op), number(op.count), op.type,
                number(op.groupBytes), op.location});
   if (!plan.collectives.empty())
     table.print(os);

@@ -53,6 +53,11 @@ std::vector<Traffic> trafficOf(const plan::Plan &plan) {
   return result;
 }
 
+std::string timesText(const plan::Collective &op) {
+  std::string text = std::to_string(op.times);
+  return op.rounds ? text + " in " + std::to_string(*op.rounds) + " rounds" : text;
+}
+
 std::vector<Copies> copiesOf(const plan::Plan &plan) {
   dist::Mesh mesh = meshOf(plan);
   // What a strategy says of a parameter holds for its states.

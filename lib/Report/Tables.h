@@ -15,6 +15,9 @@
 
 namespace meshwright::report {
 
+/// How often a collective runs, "8", or "8 in 4 rounds" where data says how many of the rounds run.
+std::string timesText(const plan::Collective &op);
+
 /// All collectives of one kind along the same axes in one run of a program.
 struct Traffic {
   std::string program;

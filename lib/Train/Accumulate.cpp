@@ -139,7 +139,7 @@ struct Deterministic {
 static void callInstead(RepeatOp repeat, Deterministic callee) {
   repeat.setCallee(callee.function.getSymName());
   unsigned carries = repeat.getCarry().size(), eachs = repeat.getEach().size();
-  for (unsigned i = repeat->getNumOperands(); i-- > carries;)
+  for (unsigned i = repeat.getPassed().size(); i-- > carries;)
     if (callee.gone.test(repeat.getCalleeArgument(i))) {
       if (i < carries + eachs)
         repeat.getEachMutable().erase(i - carries);

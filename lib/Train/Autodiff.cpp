@@ -149,7 +149,8 @@ LogicalResult Differentiator::augment(Block &block, const DenseSet<Value> &seeds
     }
     auto forward = RepeatOp::create(b, repeat.getLoc(), types, derivative->forward.getSymName(),
                                     repeat.getCount(), repeat.getReverse(), repeat.getIndexed(),
-                                    repeat.getCarry(), repeat.getEach(), repeat.getShared());
+                                    repeat.getCarry(), repeat.getEach(), repeat.getShared(),
+                                    repeat.getTimes());
     forward->setDiscardableAttrs(repeat->getDiscardableAttrDictionary());
     repeat->replaceAllUsesWith(forward.getResults().take_front(repeat.getNumResults()));
     repeat.erase();
@@ -224,9 +225,10 @@ LogicalResult Differentiator::reverseRepeat(RepeatOp repeat, const DenseSet<Valu
     types.push_back(gradientType(value));
   auto gradient =
       RepeatOp::create(backward, loc, types, derivative.backward.getSymName(), repeat.getCount(),
-                       !repeat.getReverse(), repeat.getIndexed(), carry, each, shared);
+                       !repeat.getReverse() && !repeat.getTimes(), repeat.getIndexed(), carry,
+                       each, shared, repeat.getTimes());
   gradient->setDiscardableAttrs(repeat->getDiscardableAttrDictionary());
-  setRole(gradient, Role::Backward);
+  setRole(gradient, *roleOf(derivative.backward));
   ValueRange results = gradient.getResults();
   auto take = [&](ValueRange operands) {
     for (Value operand : operands) {
@@ -268,7 +270,7 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
   derivative.forward =
       createFunction(module, builder, loc, (callee.getSymName() + ".forward" + suffix).str(),
                      callee.getArgumentTypes(), {});
-  setRole(derivative.forward, Role::Forward);
+  setRole(derivative.forward, repeat.getTimes() ? Role::Round : Role::Forward);
   SmallVector<Value> results = inlineBody(callee, builder, derivative.forward.getArguments());
   finishFunction(derivative.forward, builder, results);
   Block &body = derivative.forward.getBody().front();
@@ -289,7 +291,7 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
   SmallVector<Type> none;
   derivative.backward = createFunction(
       module, builder, loc, (callee.getSymName() + ".backward" + suffix).str(), none, none);
-  setRole(derivative.backward, Role::Backward);
+  setRole(derivative.backward, repeat.getTimes() ? Role::Round : Role::Backward);
   Block &back = derivative.backward.getBody().front();
   if (index)
     back.addArgument(body.getArgument(0).getType(), loc);
@@ -345,7 +347,14 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
             value = reshape.getX();
           preferred.insert(value);
         }
-  Residuals residuals = chooseResiduals(body, needed, isFree, preferred);
+  // How often rounds run is data, so no memory can be planned for what each of them leaves.
+  Residuals residuals = repeat.getTimes() ? recomputeAll(body, needed)
+                                          : chooseResiduals(body, needed, isFree, preferred);
+  if (repeat.getTimes() && !llvm::all_of(residuals.kept, isFree))
+    return repeat.emitOpError("carries a value that its derivative needs, which is possible only "
+                              "where the number of iterations is known");
+  if (repeat.getTimes())
+    residuals.kept.clear();
   IRMapping map;
   llvm::SetVector<Value> taken(needed);
   for (Operation *op : residuals.recomputed)
@@ -370,8 +379,11 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
       receive(body.getArgument(i));
     }
   OpBuilder start = OpBuilder::atBlockBegin(&back);
-  for (Operation *op : residuals.recomputed)
-    start.clone(*op, map);
+  for (Operation *op : residuals.recomputed) {
+    Operation *again = start.clone(*op, map);
+    if (repeat.getTimes())
+      again->setAttr(recomputedAttr, builder.getUnitAttr());
+  }
   for (Operation &op : back)
     for (OpOperand &operand : op.getOpOperands())
       operand.set(map.lookupOrDefault(operand.get()));
@@ -400,8 +412,9 @@ Value Differentiator::seed(func::FuncOp gradients, Value loss) {
 LogicalResult Differentiator::run(func::FuncOp loss) {
   Location loc = loss.getLoc();
   module.walk([&](RepeatOp repeat) {
-    setRole(repeat, Role::Forward);
-    setRole(module.lookupSymbol(repeat.getCallee()), Role::Forward);
+    Role role = repeat.getTimes() ? Role::Round : Role::Forward;
+    setRole(repeat, role);
+    setRole(module.lookupSymbol(repeat.getCallee()), role);
   });
   func::FuncOp gradients =
       createFunction(module, builder, loc, "loss.gradients", loss.getArgumentTypes(), {});

@@ -66,9 +66,9 @@ LogicalResult Narrower::convert(RepeatOp repeat) {
   SmallVector<Type> types;
   if (repeat.getIndexed())
     types.push_back(body.getArgument(0).getType());
-  for (OpOperand &operand : repeat->getOpOperands()) {
-    BlockArgument argument = body.getArgument(repeat.getCalleeArgument(operand.getOperandNumber()));
-    Type element = getElementTypeOrSelf(operand.get().getType());
+  for (auto [number, operand] : llvm::enumerate(repeat.getPassed())) {
+    BlockArgument argument = body.getArgument(repeat.getCalleeArgument(number));
+    Type element = getElementTypeOrSelf(operand.getType());
     types.push_back(withElementType(argument.getType(), element));
   }
   auto [known, isNew] = called.try_emplace(callee, types);

@@ -85,3 +85,18 @@ Residuals meshwright::train::chooseResiduals(Block &forward, const llvm::SetVect
       residuals.recomputed.insert(&op);
   return residuals;
 }
+
+Residuals meshwright::train::recomputeAll(Block &forward, const llvm::SetVector<Value> &needed) {
+  Residuals residuals;
+  llvm::SetVector<Value> values(needed);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (Operation *op = values[i].getDefiningOp())
+      values.insert(op->operand_begin(), op->operand_end());
+    else
+      residuals.kept.insert(values[i]);
+  }
+  for (Operation &op : forward)
+    if (llvm::any_of(op.getResults(), [&](Value v) { return values.contains(v); }))
+      residuals.recomputed.insert(&op);
+  return residuals;
+}

@@ -26,6 +26,10 @@ Residuals chooseResiduals(mlir::Block &forward, const llvm::SetVector<mlir::Valu
                           llvm::function_ref<bool(mlir::Value)> isFree,
                           const llvm::DenseSet<mlir::Value> &preferred);
 
+/// The `needed` values of `forward` and all that they are computed from: its ops, to run again, and
+/// its arguments, as `kept`.
+Residuals recomputeAll(mlir::Block &forward, const llvm::SetVector<mlir::Value> &needed);
+
 } // namespace meshwright::train
 
 #endif // MESHWRIGHT_LIB_TRAIN_RESIDUALS_H

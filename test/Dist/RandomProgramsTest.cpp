@@ -313,7 +313,7 @@ TEST_F(RandomPrograms, Rematerialized) {
     EXPECT_TRUE(interp::agree(*want, *got, 0, os))
         << "seed " << seed << " " << policy << ": " << report;
     after->walk([&](Operation *op) {
-      again += op->hasAttr(recomputedAttr);
+      again += op->hasAttr(train::recomputedAttr);
     });
   }
   // The policies do something.

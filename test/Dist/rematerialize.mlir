@@ -51,7 +51,7 @@ func.func @step(%x: tensor<2x64xf32>, %w: tensor<4x64x64xf32>) -> tensor<4x64x64
 // FULL-LABEL: func.func private @layer(
 // FULL: return %1, %arg0 : tensor<2x64xf32>, tensor<2x64xf32>
 // FULL-LABEL: func.func private @back(%arg0: tensor<2x64xf32>, %arg1: tensor<64x64xf32>, %arg2: tensor<2x64xf32>)
-// FULL-NEXT: %[[H:.*]] = train.linear %arg2, %arg1 {dist.recomputed}
+// FULL-NEXT: %[[H:.*]] = train.linear %arg2, %arg1 {train.recomputed}
 // FULL-NEXT: %[[Y:.*]] = train.relu %[[H]]
 // FULL-NEXT: %[[S:.*]] = train.mul %arg0, %[[Y]]
 // FULL-NEXT: train.relu_grad %[[S]], %[[H]]
@@ -60,7 +60,7 @@ func.func @step(%x: tensor<2x64xf32>, %w: tensor<4x64x64xf32>) -> tensor<4x64x64
 // FULL: train.repeat @back x 4 reverse carry(%[[F]]#0) each(%arg1, %[[F]]#1) shared()
 
 // AGAIN-LABEL: func.func private @back(
-// AGAIN: train.linear %arg2, %arg1 {dist.recomputed}
+// AGAIN: train.linear %arg2, %arg1 {train.recomputed}
 
 // A product of 64 terms is 32 FLOPs a byte: kept. Relu is computed again.
 // SELECTIVE-LABEL: func.func private @layer(
@@ -75,7 +75,7 @@ func.func @step(%x: tensor<2x64xf32>, %w: tensor<4x64x64xf32>) -> tensor<4x64x64
 // EVERY-NEXT: %[[G:.*]] = train.repeat @layer.again x 2 carry(%arg0) each(%arg1) shared()
 // EVERY-NEXT: return %[[G]], %arg0 : tensor<2x64xf32>, tensor<2x64xf32>
 // EVERY-LABEL: func.func private @back.group(
-// EVERY-NEXT: %[[F:.*]]:4 = train.repeat @layer x 2 carry(%arg2) each(%arg1) shared() {dist.recomputed, train.role = #train.role<forward>}
+// EVERY-NEXT: %[[F:.*]]:4 = train.repeat @layer x 2 carry(%arg2) each(%arg1) shared() {train.recomputed, train.role = #train.role<forward>}
 // EVERY-NEXT: %[[B:.*]]:2 = train.repeat @back x 2 reverse carry(%arg0) each(%arg1, %[[F]]#1, %[[F]]#2, %[[F]]#3) shared() {train.role = #train.role<backward>}
 // EVERY-NEXT: return %[[B]]#0, %[[B]]#1
 // EVERY-LABEL: func.func @step

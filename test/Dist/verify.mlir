@@ -113,3 +113,17 @@ func.func @plain(%x: tensor<8xf32, #dist.sharding<@mesh, [{}]>>) {
   %0 = train.gelu %x : (tensor<8xf32, #dist.sharding<@mesh, [{}]>>) -> tensor<8xf32>
   return
 }
+
+// -----
+
+// Devices would run other numbers of rounds, and wait for each other.
+dist.mesh @mesh ["a" = 2]
+func.func private @round(%x: tensor<4xf32, #dist.sharding<@mesh, [{}]>>) -> tensor<4xf32, #dist.sharding<@mesh, [{}]>> {
+  return %x : tensor<4xf32, #dist.sharding<@mesh, [{}]>>
+}
+func.func @rounds(%x: tensor<4xf32, #dist.sharding<@mesh, [{}]>>, %c: tensor<2x4x6xi32, #dist.sharding<@mesh, [{}, {a}, {}]>>) {
+  %n = train.rounds %c slots 2 : (tensor<2x4x6xi32, #dist.sharding<@mesh, [{}, {a}, {}]>>) -> tensor<i32, #dist.sharding<@mesh, [], partial = max {a}>>
+  // expected-error @+1 {{passes result 0 of train.rounds in @rounds, which is partial over {a}, as the number of iterations, as if it were complete}}
+  %y = train.repeat @round x 3 times %n carry(%x) each() shared() : (tensor<4xf32, #dist.sharding<@mesh, [{}]>>, tensor<i32, #dist.sharding<@mesh, [], partial = max {a}>>) -> tensor<4xf32, #dist.sharding<@mesh, [{}]>>
+  return
+}

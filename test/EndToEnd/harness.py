@@ -98,14 +98,15 @@ def free_port():
 
 
 def check_traffic(exe, trace, steps):
-    """Every rank's collectives have sent what the plan says, by kind; at most that where they move slots of rows."""
+    """Every rank's collectives have sent what the plan says, by kind; at most that where they move slots of rows, or as many
+    rounds run as data says."""
     plan = json.loads(call(["meshwright", "inspect", "--json", exe]))
     want, have, slots = {}, {}, set()
     for entry in plan["collectives"]:
         if entry["program"] == "step":
             sent = entry["bytes"] * entry["times"] * steps
             want[entry["op"]] = want.get(entry["op"], 0) + sent
-            slots |= {entry["op"]} if "row" in entry else set()
+            slots |= {entry["op"]} if "row" in entry or "rounds" in entry else set()
     for event in json.load(open(trace))["traceEvents"]:
         for op, sent in event["args"].get("sent_bytes", {}).items():
             have[op] = have.get(op, 0) + sent

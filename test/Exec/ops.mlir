@@ -87,6 +87,16 @@ exec.program @experts {
   %w = exec.buffer "w" temporary : memref<6x16x8xf32>
   // CHECK: exec.route %{{.*}} to %
   exec.route %mask to %chosen, %rows, %choices, %experts : (memref<2x4x6xf32>, memref<3x2x4xi32>, memref<3x2x4xi32>, memref<3x2x5xi32>, memref<3x2x5xi32>) -> ()
+  %n = exec.buffer "n" temporary : memref<i32>
+  %own_choices = exec.buffer "own_choices" temporary : memref<3x2x2xi32>
+  %own_experts = exec.buffer "own_experts" temporary : memref<3x2x2xi32>
+  // CHECK: exec.rounds %{{.*}} to %{{.*}} slots 2 :
+  exec.rounds %choices to %n slots 2 : (memref<3x2x5xi32>, memref<i32>) -> ()
+  // CHECK: exec.loop %{{.*}} = 3 times(%{{.*}} : memref<i32>) {
+  exec.loop %i = 3 times(%n : memref<i32>) {
+    // CHECK: exec.rows_of_round %{{.*}} of %{{.*}} to
+    exec.rows_of_round %n of %rows, %choices, %experts to %chosen, %own_choices, %own_experts : (memref<i32>, memref<3x2x4xi32>, memref<3x2x5xi32>, memref<3x2x5xi32>, memref<3x2x4xi32>, memref<3x2x2xi32>, memref<3x2x2xi32>) -> ()
+  }
   // CHECK: exec.grouped_matmul %{{.*}}, %{{.*}} of %{{.*}} to %{{[0-9]+}} :
   exec.grouped_matmul %x, %w of %experts to %y : (memref<3x2x5x8xf32>, memref<6x16x8xf32>, memref<3x2x5xi32>, memref<3x2x5x16xf32>) -> ()
   // CHECK: exec.grouped_matmul %{{.*}} transposed :
@@ -356,4 +366,32 @@ exec.program @f {
   %w = exec.buffer "w" temporary : memref<6x16x8xf32>
   // expected-error @below {{cannot sum 'memref<3x2x5x8xf32>' times 'memref<3x2x5x16xf32>' to 'memref<6x16x8xf32>'}}
   exec.grouped_matmul_grad %x, %y of %experts to %w : (memref<3x2x5x8xf32>, memref<3x2x5x16xf32>, memref<3x2x5xi32>, memref<6x16x8xf32>) -> ()
+}
+
+// -----
+
+exec.program @f {
+  %n = exec.buffer "n" temporary : memref<2xi32>
+  // expected-error @below {{takes the number of its iterations from 'memref<2xi32>'; expected one i32}}
+  exec.loop %i = 3 times(%n : memref<2xi32>) {
+  }
+}
+
+// -----
+
+exec.program @f {
+  %choices = exec.buffer "choices" temporary : memref<3x2x5xi32>
+  // expected-error @below {{cannot count rounds of 2 slots in 'memref<3x2x5xi32>' to 'memref<3x2x5xi32>'}}
+  exec.rounds %choices to %choices slots 2 : (memref<3x2x5xi32>, memref<3x2x5xi32>) -> ()
+}
+
+// -----
+
+exec.program @f {
+  %n = exec.buffer "n" temporary : memref<i32>
+  %rows = exec.buffer "rows" temporary : memref<3x2x4xi32>
+  %choices = exec.buffer "choices" temporary : memref<3x2x5xi32>
+  %own = exec.buffer "own" temporary : memref<2x2x2xi32>
+  // expected-error @below {{cannot take 'memref<2x2x2xi32>' of a round from 'memref<3x2x5xi32>'}}
+  exec.rows_of_round %n of %rows, %choices, %choices to %rows, %own, %own : (memref<i32>, memref<3x2x4xi32>, memref<3x2x5xi32>, memref<3x2x5xi32>, memref<3x2x4xi32>, memref<2x2x2xi32>, memref<2x2x2xi32>) -> ()
 }

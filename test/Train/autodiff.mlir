@@ -214,3 +214,49 @@ module attributes {train.grad_type = f32, train.precision = "bf16"} {
 // CHECK: train.reduce sum {{.*}} : (tensor<2x8xbf16>) -> tensor<8xf32>
 // CHECK: train.contract {{.*}} : (tensor<2x8xbf16>, tensor<8x8xbf16>) -> tensor<2x8xbf16>
 // CHECK: train.contract {{.*}} : (tensor<2x8xbf16>, tensor<2x8xbf16>) -> tensor<8x8xf32>
+
+// -----
+
+// How many rounds run is data: the backward keeps nothing of them, runs what it needs again, and
+// adds up the gradients of what all rounds share.
+module {
+  train.variable @w : tensor<4x4xf32> init <"normal", 0.02>
+  func.func private @round(%i: tensor<i32>, %y: tensor<2x4xf32>, %x: tensor<2x4xf32>, %w: tensor<4x4xf32>) -> tensor<2x4xf32> {
+    %h = train.linear %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+    %a = train.silu %h : (tensor<2x4xf32>) -> tensor<2x4xf32>
+    %sum = train.add %y, %a : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+    return %sum : tensor<2x4xf32>
+  }
+  func.func @loss(%x: tensor<2x4xf32> {train.input = "x"}, %n: tensor<i32> {train.input = "n"}) -> tensor<f32> {
+    %w = train.get @w : tensor<4x4xf32>
+    %zero = train.fill 0.0 : tensor<2x4xf32>
+    %y = train.repeat @round x 3 times %n indexed carry(%zero) each() shared(%x, %w) : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<4x4xf32>, tensor<i32>) -> tensor<2x4xf32>
+    %loss = train.reduce sum %y over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// CHECK: func.func private @round.forward(%arg0: tensor<i32>, {{.*}} -> tensor<2x4xf32> attributes {train.role = #train.role<round>}
+// CHECK: func.func private @round.backward
+// CHECK: %[[AGAIN:.*]] = train.linear %{{.*}}, %{{.*}} {train.recomputed}
+// CHECK: train.silu_grad %{{.*}}, %[[AGAIN]]
+// CHECK-LABEL: func.func private @loss.gradients
+// CHECK: train.repeat @round.forward x 3 times %arg1 indexed {{.*}} {train.role = #train.role<round>}
+// CHECK: train.repeat @round.backward x 3 times %arg1 indexed carry(%{{.*}}, %{{.*}}) each() shared(%arg0, %{{.*}}) {train.role = #train.role<round>}
+
+// -----
+
+module {
+  train.variable @w : tensor<4x4xf32> init <"normal", 0.02>
+  func.func private @round(%y: tensor<2x4xf32>, %w: tensor<4x4xf32>) -> tensor<2x4xf32> {
+    %h = train.linear %y, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+    return %h : tensor<2x4xf32>
+  }
+  func.func @loss(%x: tensor<2x4xf32> {train.input = "x"}, %n: tensor<i32> {train.input = "n"}) -> tensor<f32> {
+    %w = train.get @w : tensor<4x4xf32>
+    // expected-error @+1 {{carries a value that its derivative needs, which is possible only where the number of iterations is known}}
+    %y = train.repeat @round x 3 times %n carry(%x) each() shared(%w) : (tensor<2x4xf32>, tensor<4x4xf32>, tensor<i32>) -> tensor<2x4xf32>
+    %loss = train.reduce sum %y over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}

@@ -336,3 +336,38 @@ func.func @full_precision(%x: tensor<4xf32>) {
   %y = train.silu %x {train.full_precision = true} : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
+
+// -----
+
+func.func @rounds(%c: tensor<2x4x6xi32>) {
+  // expected-error @+1 {{slots of a round must be from 1 to those of all rows, 6, found 7}}
+  %n = train.rounds %c slots 7 : (tensor<2x4x6xi32>) -> tensor<i32>
+  return
+}
+
+// -----
+
+func.func private @round(%x: tensor<4xf32>, %s: tensor<4xf32>) -> tensor<4xf32>
+func.func @sliced(%x: tensor<4xf32>, %w: tensor<3x4xf32>, %n: tensor<i32>) {
+  // expected-error @+1 {{has a number of iterations from data, but slices or stacks; only carry and shared are possible}}
+  %y = train.repeat @round x 3 times %n carry(%x) each(%w) shared() : (tensor<4xf32>, tensor<3x4xf32>, tensor<i32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func private @round(%x: tensor<4xf32>) -> tensor<4xf32>
+func.func @backward(%x: tensor<4xf32>, %n: tensor<i32>) {
+  // expected-error @+1 {{has a number of iterations from data, but runs in reverse; only carry and shared are possible}}
+  %y = train.repeat @round x 3 times %n reverse carry(%x) each() shared() : (tensor<4xf32>, tensor<i32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func private @round(%x: tensor<4xf32>) -> tensor<4xf32>
+func.func @many(%x: tensor<4xf32>, %n: tensor<2xi32>) {
+  // expected-error @+1 {{takes the number of its iterations from 'tensor<2xi32>'; expected tensor<i32>}}
+  %y = train.repeat @round x 3 times %n carry(%x) each() shared() : (tensor<4xf32>, tensor<2xi32>) -> tensor<4xf32>
+  return
+}

@@ -3,6 +3,9 @@
 // CHECK: train.repeat @layer x 2 carry
 // CHECK: train.cross_entropy
 // CHECK: train.route %{{.*}} k 2 blocks 3 slots 128
+// CHECK: train.rounds %{{.*}} slots 70 : (tensor<3x8x128xi32>) -> tensor<i32>
+// CHECK: train.rows_of_round %{{.*}} of %rows, %choices, %experts slots 70
+// CHECK: train.repeat @round x 2 times %{{.*}} indexed carry
 // CHECK: train.grouped_linear %{{.*}}, %arg3 of %experts :
 // CHECK: train.grouped_linear transposed
 // CHECK: train.grouped_linear_grad {{.*}} count 6
@@ -33,11 +36,17 @@ module attributes {train.microbatches = 2 : i64} {
     %loss, %lse = train.cross_entropy %logits, %targets scale 0.001953125 : (tensor<8x64x256xf32>, tensor<8x64xi32>) -> (tensor<f32>, tensor<8x64xf32>)
     return %loss : tensor<f32>
   }
+  func.func private @round(%i: tensor<i32>, %x: tensor<8x64x64xf32>, %y: tensor<8x64x6xf32>) -> tensor<8x64x64xf32> {
+    return %x : tensor<8x64x64xf32>
+  }
   func.func @experts(%x: tensor<8x64x64xf32>, %logits: tensor<8x64x6xf32>, %router: tensor<8x64x6xf32>, %w: tensor<6x96x64xf32>) -> tensor<6x96x64xf32> {
     %0 = train.softmax %logits : (tensor<8x64x6xf32>) -> tensor<8x64x6xf32>
     %1 = train.sigmoid %0 : (tensor<8x64x6xf32>) -> tensor<8x64x6xf32>
     %mask = train.top_k %1 k 2 : (tensor<8x64x6xf32>) -> tensor<8x64x6xf32>
     %chosen, %rows, %choices, %experts = train.route %mask k 2 blocks 3 slots 128 : (tensor<8x64x6xf32>) -> (tensor<2x8x64xi32>, tensor<2x8x64xi32>, tensor<3x8x128xi32>, tensor<3x8x128xi32>)
+    %rounds = train.rounds %choices slots 70 : (tensor<3x8x128xi32>) -> tensor<i32>
+    %own:3 = train.rows_of_round %rounds of %rows, %choices, %experts slots 70 : (tensor<i32>, tensor<2x8x64xi32>, tensor<3x8x128xi32>, tensor<3x8x128xi32>) -> (tensor<2x8x64xi32>, tensor<3x8x70xi32>, tensor<3x8x70xi32>)
+    %sum = train.repeat @round x 2 times %rounds indexed carry(%x) each() shared(%logits) : (tensor<8x64x64xf32>, tensor<8x64x6xf32>, tensor<i32>) -> tensor<8x64x64xf32>
     %hot = train.one_hot %chosen : (tensor<2x8x64xi32>) -> tensor<2x8x64x6xf32>
     %2 = train.dispatch %x by %choices, %rows : (tensor<8x64x64xf32>, tensor<3x8x128xi32>, tensor<2x8x64xi32>) -> tensor<3x8x128x64xf32>
     %3 = train.grouped_linear %2, %w of %experts : (tensor<3x8x128x64xf32>, tensor<6x96x64xf32>, tensor<3x8x128xi32>) -> tensor<3x8x128x96xf32>

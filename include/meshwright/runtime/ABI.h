@@ -113,6 +113,23 @@ void mw_route(MwContext *context, int64_t tokens, int64_t experts, int64_t k, in
               int64_t slots, int32_t elementType, const void *mask, int32_t *chosen,
               int32_t *rows, int32_t *choices, int32_t *sorted);
 
+/// How many rounds of `ofRound` rows the fullest block takes, of which `choices`, [blocks, slots],
+/// is -1 where no row is; rows fill the first slots. To `rounds`.
+void mw_rounds(MwContext *context, int64_t blocks, int64_t slots, int64_t ofRound,
+               const int32_t *choices, int32_t *rounds);
+
+/// The rows that a round has, `ofRound` of each block from `*round` times as many on. rows: [count],
+/// choices and experts: [blocks, slots], as mw_route's:
+///   ownRows:    [count], the row of each choice in [blocks, ofRound], -1 of another round's
+///   ownChoices, ownExperts: [blocks, ofRound], -1 behind the last slot
+void mw_rows_of_round(MwContext *context, const int32_t *round, int64_t count, int64_t blocks,
+                      int64_t slots, int64_t ofRound, const int32_t *rows, const int32_t *choices,
+                      const int32_t *experts, int32_t *ownRows, int32_t *ownChoices,
+                      int32_t *ownExperts);
+
+/// Says that rows of experts go to them in so many rounds.
+void mw_note_rounds(MwContext *context, int32_t rounds);
+
 /// y[r] = w[e] x[r] for each of `rows` rows, where e is experts[r] plus the experts of the blocks
 /// before; 0 for experts[r] outside [0, count / blocks). x: [rows, k], w: [count, n, k], or
 /// [count, k, n] without `transB`, y: [rows, n], all of `elementType`, with sums in f32. A block

@@ -198,13 +198,14 @@ struct Collective {
   string location;
   optional<bool> started;
   optional<int64_t> peer; ///< of a message, the other's rank in the group
+  optional<int64_t> rounds; ///< in which all of `times` are; as many run as data says
   optional<int64_t> row;  ///< elements of a row, where rows of zeros at the end of a part need not be sent
   MESHWRIGHT_FIELDS(v("op", self.op); v("group", self.group); v("type", self.type);
                     v("count", self.count); v("program", self.entry); v("in", self.program);
                     v("times", self.times); v("group_bytes", self.groupBytes);
                     v("bytes", self.bytes); v("location", self.location);
                     v("started", self.started); v("peer", self.peer);
-                    v("row", self.row);)
+                    v("rounds", self.rounds); v("row", self.row);)
 };
 
 /// A call of attention in a program for GPUs.

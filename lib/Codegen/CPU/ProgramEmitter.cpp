@@ -25,6 +25,7 @@ private:
     LLVM::MemcpyOp::create(b, loc, to, from, i64(bytes), /*isVolatile=*/false);
   }
   void store(Value number, Value to) override { LLVM::StoreOp::create(b, loc, number, to); }
+  Value load(Type type, Value from) override { return LLVM::LoadOp::create(b, loc, type, from); }
 
   /// An MwAttention on the stack.
   template <typename Op> Value describe(Op op);
@@ -126,6 +127,19 @@ LogicalResult CPUProgramEmitter::experts(Operation *op) {
                       i64(slots[1] * slots[2]), elementType(route.getMask()), at(route.getMask()),
                       at(route.getChosen()), at(route.getRows()), at(route.getChoices()),
                       at(route.getExperts())});
+  } else if (auto rounds = dyn_cast<exec::RoundsOp>(op)) {
+    ArrayRef<int64_t> slots = cast<MemRefType>(rounds.getChoices().getType()).getShape();
+    call("mw_rounds", {i64(slots[0]), i64(slots[1] * slots[2]),
+                       i64(slots[1] * int64_t(rounds.getSlots())), at(rounds.getChoices()),
+                       at(rounds.getRounds())});
+  } else if (auto rows = dyn_cast<exec::RowsOfRoundOp>(op)) {
+    ArrayRef<int64_t> slots = cast<MemRefType>(rows.getChoices().getType()).getShape();
+    int64_t ofRound = cast<MemRefType>(rows.getOwnChoices().getType()).getDimSize(2);
+    call("mw_rows_of_round",
+         {at(rows.getRound()), i64(cast<MemRefType>(rows.getRows().getType()).getNumElements()),
+          i64(slots[0]), i64(slots[1] * slots[2]), i64(slots[1] * ofRound), at(rows.getRows()),
+          at(rows.getChoices()), at(rows.getExperts()), at(rows.getOwnRows()),
+          at(rows.getOwnChoices()), at(rows.getOwnExperts())});
   } else if (auto product = dyn_cast<exec::GroupedMatmulOp>(op)) {
     exec::ProductShape shape = product.getShape();
     int64_t count = cast<MemRefType>(product.getWeight().getType()).getDimSize(0);

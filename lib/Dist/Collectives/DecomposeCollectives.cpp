@@ -57,7 +57,11 @@ public:
       return signalPassFailure();
     Mesh mesh = meshOp.getMesh();
     SmallVector<AllReduceOp> reductions;
-    getOperation().walk([&](AllReduceOp op) { reductions.push_back(op); });
+    // Integers are single numbers that decide what comes next: messages would not make them faster.
+    getOperation().walk([&](AllReduceOp op) {
+      if (isa<FloatType>(getElementTypeOrSelf(op->getOperandTypes().front())))
+        reductions.push_back(op);
+    });
     for (AllReduceOp op : reductions) {
       int64_t ranks = mesh.size(op.getGroup().on(mesh));
       bool free = algorithm == CollectiveAlgorithm::Auto;

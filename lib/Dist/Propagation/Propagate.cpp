@@ -269,13 +269,20 @@ private:
     return success();
   }
 
-  /// The node of a result that leaves the program: replicated unless seeded.
+  /// The node of what all devices must have: a result that leaves the program, replicated unless
+  /// seeded, or the number of iterations of a repetition.
   LogicalResult makeOutput(const ValueBinding &h, unsigned &node) {
     auto function = h.use->getOwner()->getParentOfType<func::FuncOp>();
     unsigned i = h.use->getOperandNumber();
+    bool isResult = h.use->getOwner()->hasTrait<OpTrait::IsTerminator>();
     ArrayRef<int64_t> shape = tensor(h.use->get()).getShape();
-    node = table.addNode(("result " + Twine(i) + " of @" + function.getSymName()).str(), shape);
+    node = table.addNode(isResult
+                             ? ("result " + Twine(i) + " of @" + function.getSymName()).str()
+                             : "the number of iterations in @" + function.getSymName().str(),
+                         shape);
     table.seed(node, Sharding::replicated(shape.size()), SmallVector<bool>(shape.size(), false));
+    if (!isResult)
+      return success();
     if (failed(seed(node, function, "result " + Twine(i),
                     function.getResultAttr(i, DistDialect::seedAttr),
                     function.getResultAttr(i, reasonAttr))))

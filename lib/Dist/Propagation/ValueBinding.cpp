@@ -86,7 +86,9 @@ FailureOr<Structure> dist::structureOf(ModuleOp module) {
         size_t carried = repeat.getCarry().size(), each = carried + repeat.getEach().size();
         if (repeat.getIndexed())
           s.inputs.push_back(callee.getArgument(0));
-        for (OpOperand &use : op->getOpOperands()) {
+        if (repeat.getTimes())
+          bind(op->getOpOperands().back(), {}, 0);
+        for (OpOperand &use : op->getOpOperands().take_front(repeat.getPassed().size())) {
           unsigned i = use.getOperandNumber();
           bind(use, callee.getArgument(repeat.getCalleeArgument(i)), i >= carried && i < each);
         }

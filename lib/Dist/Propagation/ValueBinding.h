@@ -19,7 +19,8 @@ namespace meshwright::dist {
 struct ValueBinding {
   mlir::OpOperand *use;
   /// The argument or result that the value becomes; if null, the value is written to
-  /// `variable`; without either it is result `use->getOperandNumber()` of the program.
+  /// `variable`; without either all devices must have it complete: it is a result of the
+  /// program, or how often a repetition runs.
   mlir::Value to;
   train::VariableOp variable;
   /// 1: `to` is a slice of the used value along its first dimension; -1: the used

@@ -191,7 +191,7 @@ void Rewriter::rewriteBackward() {
       // What is counted: work of libraries. Equal ops are still merged otherwise.
       if (isa<train::ContractionOpInterface, train::RepeatOp>(op) ||
           (isa<train::CostOpInterface>(op) && !isa<train::KernelOpInterface>(op)))
-        again->setAttr(recomputedAttr, start.getUnitAttr());
+        again->setAttr(train::recomputedAttr, start.getUnitAttr());
     }
   for (auto [placeholder, entry] : llvm::zip(placeholders, replaced)) {
     placeholder.replaceAllUsesWith(map.lookup(entry.second));

@@ -231,7 +231,7 @@ void Grouper::groupBackward(func::FuncOp forwardFunction, ArrayRef<Value> checkp
       builder, forward.getLoc(), types, forwardFunction.getSymName(), size, forward.getReverse(),
       /*indexed=*/false, starts, mapped(forward.getEach()), mapped(forward.getShared()));
   again->setDiscardableAttrs(forward->getDiscardableAttrDictionary());
-  again->setAttr(recomputedAttr, builder.getUnitAttr());
+  again->setAttr(train::recomputedAttr, builder.getUnitAttr());
   map.map(forward.getStacks(), again.getStacks());
   types.assign(backward.getCarry().getTypes().begin(), backward.getCarry().getTypes().end());
   for (Value stack : backward.getStacks())

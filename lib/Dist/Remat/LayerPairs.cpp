@@ -61,8 +61,9 @@ SmallVector<LayerPair> meshwright::dist::findLayerPairs(ModuleOp module) {
 //===--- costs --------------------------------------------------------------===//
 
 double meshwright::dist::costOfOp(Operation *op) {
+  // How often a repeat with `times` runs is data: what it computes is counted as of one iteration.
   if (auto repeat = dyn_cast<train::RepeatOp>(op))
-    return double(repeat.getCount()) * costOfFunction(calleeOf(repeat));
+    return (repeat.getTimes() ? 1 : double(repeat.getCount())) * costOfFunction(calleeOf(repeat));
   if (!isMemoryEffectFree(op))
     return anyPrice;
   if (auto collective = dyn_cast<CollectiveOpInterface>(op)) {

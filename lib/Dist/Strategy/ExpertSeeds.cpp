@@ -101,7 +101,10 @@ private:
     Builder b(op->getContext());
     SmallVector<Attribute> seeds;
     for (Value result : op->getResults())
-      seeds.push_back(shardingOf(result, {}, batchAxes(mesh)));
+      if (cast<RankedTensorType>(result.getType()).getRank())
+        seeds.push_back(shardingOf(result, {}, batchAxes(mesh)));
+      else
+        seeds.push_back(b.getUnitAttr());
     op->setAttr(DistDialect::seedAttr, b.getArrayAttr(seeds));
     op->setAttr(DistDialect::reasonAttr, b.getStringAttr("expert parallel"));
   }

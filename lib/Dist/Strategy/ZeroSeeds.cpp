@@ -54,7 +54,8 @@ void dist::forEachRawGradient(ModuleOp module, OpOperand &use,
     if (auto accumulate = dyn_cast_or_null<train::AccumulateOp>(op))
       return self(self, accumulate.getValueMutable(), sliced);
     auto repeat = dyn_cast_or_null<train::RepeatOp>(op);
-    if (!repeat)
+    // A sum over rounds is reduced once, after the last of them.
+    if (!repeat || repeat.getTimes())
       return visit(at, sliced);
     unsigned i = cast<OpResult>(at.get()).getResultNumber();
     auto callee = symbols.lookup<func::FuncOp>(repeat.getCallee());

@@ -199,12 +199,13 @@ private:
     Sharding used = of(h.use->get());
     auto from = [&] { return op->emitOpError() << "passes " << describe(h.use->get()) << ", "; };
     if (!h.to && !h.variable) {
+      StringRef where = isa<train::RepeatOp>(op) ? "as the number of iterations," : "out of the program";
       if (!used.partial.empty())
-        return from() << "which is partial over " << mesh.str(used.partial)
-                      << ", out of the program as if it were complete";
+        return from() << "which is partial over " << mesh.str(used.partial) << ", " << where
+                      << " as if it were complete";
       if (!used.root.empty())
-        return from() << "which only the root over " << mesh.str(used.root)
-                      << " has, out of the program as if all had it";
+        return from() << "which only the root over " << mesh.str(used.root) << " has, " << where
+                      << " as if all had it";
       return success();
     }
     if (h.leading > 0) {

@@ -264,7 +264,8 @@ LogicalResult ProgramBuilder::emit(Block &from, OpBuilder &builder) {
                            memory(builder, index.getValue()));
     } else if (auto loop = dyn_cast<LoopOp>(op)) {
       auto inMemory = LoopOp::create(builder, op.getLoc(), loop.getCount(), loop.getReverse(),
-                                     ValueRange(), ValueRange(), TypeRange());
+                                     ValueRange(), ValueRange(), TypeRange(),
+                                     loop.getTimes() ? memory(builder, loop.getTimes()) : Value());
       inMemory->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
       loops[loop] = inMemory;
       OpBuilder inner = OpBuilder::atBlockEnd(&inMemory.getBlock());

@@ -52,7 +52,8 @@ LogicalResult Inliner::inlineRepeat(train::RepeatOp repeat,
   SmallVector<Value> sliced(llvm::make_first_range(each));
   OpBuilder builder(repeat);
   auto loop = LoopOp::create(builder, repeat.getLoc(), repeat.getCount(), repeat.getReverse(),
-                             repeat.getCarry(), sliced, repeat.getStacks().getTypes());
+                             repeat.getCarry(), sliced, repeat.getStacks().getTypes(),
+                             repeat.getTimes());
   loop->setDiscardableAttrs(repeat->getDiscardableAttrDictionary());
   builder.setInsertionPointToEnd(&loop.getBlock());
   IRMapping mapping;
@@ -61,7 +62,7 @@ LogicalResult Inliner::inlineRepeat(train::RepeatOp repeat,
         body.getArgument(0),
         IndexOp::create(builder, repeat.getLoc(), body.getArgument(0).getType(), loop.getIndex()));
   unsigned carries = repeat.getCarry().size(), slices = repeat.getEach().size();
-  for (unsigned i = 0; i < repeat->getNumOperands(); ++i) {
+  for (unsigned i = 0; i < repeat.getPassed().size(); ++i) {
     Value outer = repeat->getOperand(i), inner = outer;
     if (i < carries)
       inner = loop.getCarryArguments()[i];

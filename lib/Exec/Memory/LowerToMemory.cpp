@@ -16,8 +16,8 @@ using namespace meshwright::exec;
 
 /// The call says so too if its op runs again what has run before.
 static void markLike(Operation *op, Operation *call) {
-  if (Attribute mark = op->getAttr(dist::recomputedAttr))
-    call->setAttr(dist::recomputedAttr, mark);
+  if (Attribute mark = op->getAttr(train::recomputedAttr))
+    call->setAttr(train::recomputedAttr, mark);
 }
 
 /// Scratch memory of a call; null of none.
@@ -191,6 +191,15 @@ static LogicalResult lowerExperts(Operation *op, OpBuilder &builder, MemoryMap &
     markLike(op, RouteOp::create(builder, op->getLoc(), memory(route.getMask()),
                                  memory(route.getChosen()), memory(route.getRows()),
                                  memory(route.getChoices()), memory(route.getExperts())));
+  } else if (auto rounds = dyn_cast<train::RoundsOp>(op)) {
+    markLike(op, RoundsOp::create(builder, op->getLoc(), memory(rounds.getChoices()),
+                                  memory(rounds.getRounds()), rounds.getSlots()));
+  } else if (auto rows = dyn_cast<train::RowsOfRoundOp>(op)) {
+    markLike(op, RowsOfRoundOp::create(
+                     builder, op->getLoc(), memory(rows.getRound()), memory(rows.getRows()),
+                     memory(rows.getChoices()), memory(rows.getExperts()),
+                     memory(rows.getOwnRows()), memory(rows.getOwnChoices()),
+                     memory(rows.getOwnExperts())));
   } else if (auto product = dyn_cast<train::GroupedLinearOp>(op)) {
     createGrouped(op, builder, map, [&](Value workspace) {
       return GroupedMatmulOp::create(builder, op->getLoc(), memory(product.getX()),
@@ -352,7 +361,8 @@ LogicalResult meshwright::exec::lowerToMemory(Operation *op, OpBuilder &builder,
       .Case([&](train::AttentionGradOp attention) {
         return lowerAttentionGrad(attention, builder, map);
       })
-      .Case<train::RouteOp, train::GroupedLinearOp, train::GroupedLinearGradOp>(
+      .Case<train::RouteOp, train::RoundsOp, train::RowsOfRoundOp, train::GroupedLinearOp,
+            train::GroupedLinearGradOp>(
           [&](auto experts) { return lowerExperts(experts, builder, map); })
       .Case<dist::ExchangeOp, dist::SendOp, dist::RecvOp, dist::OffsetOp, func::CallOp>(
           [&](auto local) { return lower(local, builder, map); })

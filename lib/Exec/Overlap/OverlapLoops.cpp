@@ -389,7 +389,7 @@ void LoopOverlap::defer(MemoryCollectiveOpInterface op) {
 void exec::overlapLoops(ProgramOp program, int64_t minBytes, int64_t &number) {
   SmallVector<LoopOp> loops;
   program.walk([&](LoopOp loop) {
-    bool fine = int64_t(loop.getCount()) > 1;
+    bool fine = int64_t(loop.getCount()) > 1 && !loop.getTimes();
     loop.getBody().walk([&](Operation *op) {
       auto collective = dyn_cast<MemoryCollectiveOpInterface>(op);
       fine &= !isa<LoopOp, CallOp>(op) && !(collective && leavesProgram(collective));

@@ -212,6 +212,7 @@ StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
       download(plan.variableRange());
       context.dump->before(arena->variables());
     }
+    context.expertRounds.reset();
     context.run(meshwright_step, arena->program());
     readAhead(step + 1);
     download(Plan::rangeOf(plan.outputs));
@@ -229,6 +230,7 @@ StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
   result.gradNorm = output("grad_norm");
   if (plan.outputs.count("aux_loss"))
     result.auxLoss = output("aux_loss");
+  result.expertRounds = context.expertRounds;
   result.lr = learningRate(options, step);
   if (scaler) {
     result.lossScale = scaler->scale();

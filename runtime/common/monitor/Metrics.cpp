@@ -61,6 +61,8 @@ void MetricsFile::write(const StepMetrics &metrics) {
     json = {{"step", metrics.step}};
   else if (metrics.auxLoss)
     json["aux_loss"] = *metrics.auxLoss;
+  if (metrics.expertRounds)
+    json["expert_rounds"] = *metrics.expertRounds;
   if (metrics.evalLoss)
     json["eval_loss"] = *metrics.evalLoss;
   if (metrics.lossScale) {

@@ -63,6 +63,10 @@ void MwContext::run(EntryPoint program, char *arena) {
 
 int mw_context_threads(const MwContext *context) { return context->threads; }
 
+void mw_note_rounds(MwContext *context, int32_t rounds) {
+  context->expertRounds = std::max(context->expertRounds.value_or(0), rounds);
+}
+
 void mw_begin(MwContext *context, const char *name, const char *category, const char *location,
               int64_t index, int64_t bytes) {
   context->opName = name;

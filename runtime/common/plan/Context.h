@@ -17,6 +17,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,8 @@ struct MwContext {
   meshwright::RankStatus &status;
   /// Bytes that this rank's collectives have sent, by kind.
   std::map<std::string, int64_t> sentBytes;
+  /// The most rounds in which this step's rows have gone to experts; none where they go in one.
+  std::optional<int32_t> expertRounds;
   /// Where the plan's memory on the host begins; null where it has none.
   char *hostArena = nullptr;
   /// Bytes that the program has copied from there, and to there.

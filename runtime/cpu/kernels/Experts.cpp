@@ -105,6 +105,33 @@ void mw_route(MwContext *, int64_t tokens, int64_t experts, int64_t k, int64_t b
     sorted[row] = choices[row] < 0 ? int32_t(ofBlock) : chosen[choices[row]] % int32_t(ofBlock);
 }
 
+void mw_rounds(MwContext *, int64_t blocks, int64_t slots, int64_t ofRound, const int32_t *choices,
+               int32_t *rounds) {
+  int64_t most = 0;
+  for (int64_t block = 0; block < blocks; ++block) {
+    const int32_t *own = choices + block * slots;
+    int64_t rows = std::partition_point(own, own + slots, [](int32_t c) { return c >= 0; }) - own;
+    most = std::max(most, rows);
+  }
+  *rounds = int32_t((most + ofRound - 1) / ofRound);
+}
+
+void mw_rows_of_round(MwContext *, const int32_t *round, int64_t count, int64_t blocks,
+                      int64_t slots, int64_t ofRound, const int32_t *rows, const int32_t *choices,
+                      const int32_t *experts, int32_t *ownRows, int32_t *ownChoices,
+                      int32_t *ownExperts) {
+  int64_t from = *round * ofRound, there = std::clamp<int64_t>(slots - from, 0, ofRound);
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t block = rows[i] / slots, at = rows[i] - block * slots - from;
+    ownRows[i] = rows[i] >= 0 && at >= 0 && at < ofRound ? int32_t(block * ofRound + at) : -1;
+  }
+  for (int64_t block = 0; block < blocks; ++block)
+    for (auto [all, own] : {std::pair(choices, ownChoices), std::pair(experts, ownExperts)}) {
+      std::copy_n(all + block * slots + from, there, own + block * ofRound);
+      std::fill_n(own + block * ofRound + there, ofRound - there, -1);
+    }
+}
+
 void mw_grouped_matmul(MwContext *context, int32_t transB, int64_t rows, int64_t n, int64_t k,
                        int64_t blocks, int64_t count, const int32_t *experts, int32_t elementType,
                        const void *x, const void *w, void *y, void *workspace) {

@@ -44,6 +44,7 @@ class Drawing(dict):
         random_ = random.Random(seed)
         self.pick, self.sample = random_.choice, random_.sample
         self.masks = random.Random(f"masks {seed}").choice
+        self.rounds = random.Random(f"rounds {seed}").choice
         self.cuda = target == "cuda"
         self.run = {}
 
@@ -195,6 +196,7 @@ COMPILE = {
     # Rounded moments make differences of f32 as large as those of narrow types.
     "moments-dtype": among(None, "f32", "bf16", when=lambda d: d["optimizer"] != "sgd" and d.is_set("precision", "bf16", "fp16")),
     "dropout": among(None, 0, 0, 0.1, 0.5),
+    "expert-buffer": lambda d: d.rounds([None, 0.1, 0.3, 0.5, 1, 8]) if d.sizes["expert"] > 1 else None,
     "mlm": lambda d: d.masks([None] * 8 + [0.15, 0.5]),
     "mask-id": lambda d: d.masks([0, 3, 30]) if d["mlm"] else None,
     "remat": remat,

@@ -96,6 +96,54 @@ TEST(Experts, RoutesByExpertThenByChoice) {
   }
 }
 
+/// All rounds together have each row once, at its place among the rows of its block.
+TEST(Experts, RoundsHaveAllRows) {
+  std::mt19937 generator(4);
+  for (int i = 0; i < 200; ++i) {
+    int64_t blocks = 1 + int64_t(generator() % 4), slots = 1 + int64_t(generator() % 30);
+    int64_t ofRound = 1 + int64_t(generator() % uint32_t(slots)), ofBlock = 3, most = 0;
+    SCOPED_TRACE(::testing::Message() << blocks << " blocks of " << slots << ", " << ofRound);
+    std::vector<int32_t> choices, experts, rows(size_t(blocks * slots), -1);
+    int32_t choice = 0;
+    for (int64_t block = 0; block < blocks; ++block) {
+      int64_t filled = int64_t(generator() % uint32_t(slots + 1));
+      most = std::max(most, filled);
+      for (int64_t slot = 0; slot < slots; ++slot) {
+        if (slot < filled)
+          rows[size_t(choice)] = int32_t(block * slots + slot);
+        choices.push_back(slot < filled ? choice++ : -1);
+        experts.push_back(slot < filled ? int32_t(slot * ofBlock / filled) : int32_t(ofBlock));
+      }
+    }
+    MwContext context{1};
+    int32_t rounds = -7;
+    mw_rounds(&context, blocks, slots, ofRound, choices.data(), &rounds);
+    EXPECT_EQ(rounds, (most + ofRound - 1) / ofRound);
+    int64_t seen = 0;
+    for (int32_t round = 0; round < (slots + ofRound - 1) / ofRound; ++round) {
+      std::vector<int32_t> ownRows(rows.size(), -7), ownChoices(size_t(blocks * ofRound), -7),
+          ownExperts(ownChoices);
+      mw_rows_of_round(&context, &round, int64_t(rows.size()), blocks, slots, ofRound, rows.data(),
+                       choices.data(), experts.data(), ownRows.data(), ownChoices.data(),
+                       ownExperts.data());
+      for (size_t own = 0; own < ownChoices.size(); ++own) {
+        int64_t block = int64_t(own) / ofRound, at = round * ofRound + int64_t(own) % ofRound;
+        size_t from = size_t(block * slots + at);
+        EXPECT_EQ(ownChoices[own], at < slots ? choices[from] : -1);
+        EXPECT_EQ(ownExperts[own], at < slots ? experts[from] : -1);
+        if (ownChoices[own] >= 0) {
+          EXPECT_EQ(ownRows[size_t(ownChoices[own])], int32_t(own));
+        }
+      }
+      seen += std::count_if(ownRows.begin(), ownRows.end(), [](int32_t row) { return row >= 0; });
+      if (round >= rounds) {
+        EXPECT_EQ(std::count(ownChoices.begin(), ownChoices.end(), -1), int64_t(ownChoices.size()));
+      }
+    }
+    EXPECT_EQ(seen, choice);
+  }
+}
+
 /// Products in all types against f64; workspaces are not written past their ends.
 TEST(Experts, GroupedProducts) {
   std::mt19937 generator(2);
