@@ -91,6 +91,7 @@ ExpertSizes ExpertReader::sizes(int64_t experts, int64_t inner, const ModelOptio
   sizes.bySequence = options.auxScope == AuxScope::sequence;
   sizes.blocks = options.expertBlocks;
   sizes.buffer = options.expertBuffer;
+  sizes.capacity = options.expertCapacity;
   return sizes;
 }
 
@@ -133,6 +134,9 @@ void ExpertReader::check(const ExpertSizes &sizes, const ModelOptions &options) 
 /// Refuses flags that would change nothing.
 static void checkFlags(Config &config, const Model &m, const ModelOptions &options) {
   bool sparse = llvm::any_of(m.kinds, [](const LayerKind &kind) { return kind.sparse; });
+  if (!config.failed() && options.expertCapacity && !sparse)
+    config.error("") << "--expert-capacity is of experts, but no layer of this model has some; leave "
+                     << "it out";
   if (config.failed() || m.experts.balance != 0)
     return;
   if (options.auxLoss == AuxLoss::hf && !sparse)
@@ -330,8 +334,11 @@ Value ExpertBuilder::build(Value h) {
     g.addToSum(0, make<ReduceOp>(ReduceKind::Sum, mask, dims));
     g.addToSum(1, make<ReduceOp>(ReduceKind::Sum, probabilities, dims));
   }
-  int64_t x = e.blocks, slots = s * std::min(k, e.count / x);
-  auto route = make<RouteOp>(mask, k, x, slots);
+  int64_t x = e.blocks, capacity = 0;
+  if (e.capacity)
+    capacity = std::ceil(*e.capacity * double(k * s) / double(e.count));
+  int64_t slots = RouteOp::getMostRows(s, k, e.count / x, capacity);
+  auto route = make<RouteOp>(mask, k, x, slots, capacity);
   Rows all{route.getRows(), route.getChoices(), route.getExperts(), slots};
   // The weight of each choice.
   Value spread = repeat(weights(probabilities, mask), {k, b, s, e.count}, 0);

@@ -46,6 +46,7 @@ struct ExpertSizes {
   int64_t count = 0, chosen = 0, inner = 0, sharedInner = 0;
   int64_t groups = 1, chosenGroups = 1;
   int64_t blocks = 1; ///< parts of equally many experts, for as many devices
+  std::optional<double> capacity = {}; ///< tokens that an expert takes, as a multiple of its share
   double buffer = 1;  ///< rows that a round sends to a part, as a multiple of the balanced share
   bool normalized = true;
   double factor = 1; ///< of the weights

@@ -554,7 +554,8 @@ def Exec_RouteOp : Exec_Op<"route"> {
     [x, b, m], all i32, as `train.route` describes them.
   }];
   let arguments = (ins Reads<Exec_MemRef>:$mask, Writes<Exec_MemRef>:$chosen, Writes<Exec_MemRef>:$rows,
-                       Writes<Exec_MemRef>:$choices, Writes<Exec_MemRef>:$experts);
+                       Writes<Exec_MemRef>:$choices, Writes<Exec_MemRef>:$experts,
+                       DefaultValuedAttr<I64Attr, "0">:$capacity);
   let assemblyFormat = [{
     $mask `to` $chosen `,` $rows `,` $choices `,` $experts attr-dict `:` functional-type(operands, results)
   }];

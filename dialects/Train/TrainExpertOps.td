@@ -96,13 +96,25 @@ def Train_RouteOp : Train_TensorOp<"route", "b s! e! -> k! b s!, k! b s!, x! b m
       slot without a row.
     x = `blocks` divides e, and m = `slots` is enough for all rows that the s tokens may have in a
     block, s min(k, e / x). All results are i32.
+
+    With a `capacity` above 0 an expert takes the first so many of a sequence's tokens that choose
+    it, in the order of positions; the choices of the others have no row (Fedus et al. 2021). Then
+    (e / x) capacity slots are enough too.
   }];
-  let arguments = (ins Train_Tensor:$mask, I64Attr:$k, I64Attr:$blocks, I64Attr:$slots);
+  let arguments = (ins Train_Tensor:$mask, I64Attr:$k, I64Attr:$blocks, I64Attr:$slots,
+                       DefaultValuedAttr<I64Attr, "0">:$capacity);
   let results = (outs Train_Ids:$chosen, Train_Ids:$rows, Train_Ids:$choices, Train_Ids:$experts);
   let assemblyFormat = [{
     $mask `k` $k `blocks` $blocks `slots` $slots attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The most rows that a sequence of `length` tokens has in a block of `experts` experts.
+    static int64_t getMostRows(int64_t length, int64_t k, int64_t experts, int64_t capacity) {
+      int64_t most = length * std::min(k, experts);
+      return capacity ? std::min(most, experts * capacity) : most;
+    }
+  }];
 }
 
 def Train_RoundsOp : Train_TensorOp<"rounds", "x! b m! -> ", [InferTypeOpAdaptor]> {

@@ -138,7 +138,9 @@ LogicalResult RouteOp::verify() {
   int64_t blocks = getBlocks(), slots = getSlots();
   if (blocks < 1 || experts % blocks)
     return emitOpError("blocks must divide the ") << experts << " experts, found " << blocks;
-  int64_t most = tensor(getMask()).getDimSize(1) * std::min(k, experts / blocks);
+  if (int64_t(getCapacity()) < 0)
+    return emitOpError("capacity must be at least 1, or 0 for none, found ") << int64_t(getCapacity());
+  int64_t most = getMostRows(tensor(getMask()).getDimSize(1), k, experts / blocks, getCapacity());
   if (slots < most)
     return emitOpError("slots must be at least ")
            << most << ", as many rows as a sequence may have in a block, found " << slots;

@@ -27,6 +27,8 @@ struct ModelOptions {
   int64_t sequence = 0;          ///< tokens of a sequence; 0: its positions, at most 1024
   int64_t microbatches = 1;      ///< parts the batch is computed in, one after the other
   int64_t expertBlocks = 1;      ///< parts that the experts of a layer are divided into
+  /// Tokens of a sequence that an expert takes, as a multiple of what balanced routers send it.
+  std::optional<double> expertCapacity = {};
   /// Rows that the buffers between two parts hold, as a multiple of what balanced routers send.
   double expertBuffer = 1.25;
   int64_t layers = 0;            ///< replaces the configuration's number of layers; 0: it does not

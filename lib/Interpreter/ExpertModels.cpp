@@ -84,12 +84,19 @@ static LogicalResult route(train::RouteOp op, Operands in, Results &results, Ran
   int64_t ofBlock = experts / int64_t(op.getBlocks()), slots = in[0].dim(0) * int64_t(op.getSlots());
   int64_t *chosen = results[0].writeIntegers(), *rows = results[1].writeIntegers();
   int64_t *choices = results[2].writeIntegers(), *sorted = results[3].writeIntegers();
+  int64_t capacity = op.getCapacity() ? int64_t(op.getCapacity()) : tokens;
+  std::vector<int64_t> taken(experts); // tokens of the sequence that each expert has
+  std::vector<bool> dropped(k * tokens);
   for (int64_t token = 0; token < tokens; ++token) {
+    if (token % in[0].dim(1) == 0)
+      taken.assign(experts, 0);
     const double *mask = in[0].floats().data() + token * experts;
     int64_t found = 0;
     for (int64_t e = 0; e < experts && found < k; ++e)
-      if (mask[e] != 0)
+      if (mask[e] != 0) {
+        dropped[found * tokens + token] = ++taken[e] > capacity;
         chosen[found++ * tokens + token] = e;
+      }
     for (; found < k; ++found)
       chosen[found * tokens + token] = experts;
   }
@@ -101,7 +108,7 @@ static LogicalResult route(train::RouteOp op, Operands in, Results &results, Ran
                    [&](int64_t a, int64_t b) { return chosen[a] < chosen[b]; });
   for (int64_t choice : order) {
     rows[choice] = -1;
-    if (chosen[choice] == experts)
+    if (chosen[choice] == experts || dropped[choice])
       continue;
     int64_t block = chosen[choice] / ofBlock, row = block * slots + filled[block]++;
     rows[choice] = row;

@@ -205,6 +205,7 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
   model.sequence = options.sequence;
   model.microbatches = options.microbatches;
   model.expertBlocks = options.mesh.size(options.mesh.named("expert"));
+  model.expertCapacity = options.expertCapacity.value;
   if (options.expertBuffer.value)
     model.expertBuffer = *options.expertBuffer.value;
   model.layers = options.layers;

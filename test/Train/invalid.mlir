@@ -371,3 +371,19 @@ func.func @many(%x: tensor<4xf32>, %n: tensor<2xi32>) {
   %y = train.repeat @round x 3 times %n carry(%x) each() shared() : (tensor<4xf32>, tensor<2xi32>) -> tensor<4xf32>
   return
 }
+
+// -----
+
+func.func @route(%x: tensor<1x4x6xf32>) {
+  // expected-error@+1 {{slots must be at least 6, as many rows as a sequence may have in a block, found 5}}
+  %a, %b, %c, %d = train.route %x k 5 blocks 3 slots 5 {capacity = 3 : i64} : (tensor<1x4x6xf32>) -> (tensor<5x1x4xi32>, tensor<5x1x4xi32>, tensor<3x1x5xi32>, tensor<3x1x5xi32>)
+  return
+}
+
+// -----
+
+func.func @route(%x: tensor<1x4x6xf32>) {
+  // expected-error@+1 {{capacity must be at least 1, or 0 for none, found -1}}
+  %a, %b, %c, %d = train.route %x k 2 blocks 3 slots 8 {capacity = -1 : i64} : (tensor<1x4x6xf32>) -> (tensor<2x1x4xi32>, tensor<2x1x4xi32>, tensor<3x1x8xi32>, tensor<3x1x8xi32>)
+  return
+}

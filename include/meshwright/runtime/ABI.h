@@ -100,18 +100,19 @@ void mw_matmul_mixed(MwContext *context, int32_t transA, int32_t transB, int64_t
 int64_t mw_matmul_mixed_workspace(int64_t m, int64_t n, int64_t k, int64_t batch);
 
 /// Puts the choices of a mixture of experts into the order of their experts. mask: [tokens,
-/// experts] of `elementType`, not 0 where a token has chosen an expert, at most k times a token.
-/// Choice j of a token has the number j * tokens + token; `blocks` divides the experts, and a
-/// block has enough slots for all of its rows:
+/// experts] of `elementType`, not 0 where a token has chosen an expert, at most k times a token;
+/// tokens are `sequences` times `length`. Choice j of a token has the number j * tokens + token;
+/// `blocks` divides the experts, and a block has enough slots for all of its rows. With a capacity
+/// above 0, choices that so many earlier tokens of their sequence have made have no row:
 ///   chosen:  [k, tokens], the experts of each token, ascending, `experts` where there are fewer
 ///   rows:    [k, tokens], the row of each choice, -1 where there is none
 ///   choices: [blocks, slots], the choice of each row: by expert, then by number; -1 of a slot
 ///            that no row fills
 ///   sorted:  [blocks, slots], the expert of each row, counted from the first of its block;
 ///            experts / blocks of a slot that no row fills
-void mw_route(MwContext *context, int64_t tokens, int64_t experts, int64_t k, int64_t blocks,
-              int64_t slots, int32_t elementType, const void *mask, int32_t *chosen,
-              int32_t *rows, int32_t *choices, int32_t *sorted);
+void mw_route(MwContext *context, int64_t sequences, int64_t length, int64_t experts, int64_t k,
+              int64_t blocks, int64_t slots, int64_t capacity, int32_t elementType,
+              const void *mask, int32_t *chosen, int32_t *rows, int32_t *choices, int32_t *sorted);
 
 /// How many rounds of `ofRound` rows the fullest block takes, of which `choices`, [blocks, slots],
 /// is -1 where no row is; rows fill the first slots. To `rounds`.

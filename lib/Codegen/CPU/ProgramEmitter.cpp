@@ -123,8 +123,8 @@ LogicalResult CPUProgramEmitter::experts(Operation *op) {
     ArrayRef<int64_t> mask = cast<MemRefType>(route.getMask().getType()).getShape();
     int64_t k = cast<MemRefType>(route.getChosen().getType()).getDimSize(0);
     ArrayRef<int64_t> slots = cast<MemRefType>(route.getChoices().getType()).getShape();
-    call("mw_route", {i64(mask[0] * mask[1]), i64(mask[2]), i64(k), i64(slots[0]),
-                      i64(slots[1] * slots[2]), elementType(route.getMask()), at(route.getMask()),
+    call("mw_route", {i64(mask[0]), i64(mask[1]), i64(mask[2]), i64(k), i64(slots[0]),
+                      i64(slots[1] * slots[2]), i64(int64_t(route.getCapacity())), elementType(route.getMask()), at(route.getMask()),
                       at(route.getChosen()), at(route.getRows()), at(route.getChoices()),
                       at(route.getExperts())});
   } else if (auto rounds = dyn_cast<exec::RoundsOp>(op)) {

@@ -190,7 +190,8 @@ static LogicalResult lowerExperts(Operation *op, OpBuilder &builder, MemoryMap &
   if (auto route = dyn_cast<train::RouteOp>(op)) {
     markLike(op, RouteOp::create(builder, op->getLoc(), memory(route.getMask()),
                                  memory(route.getChosen()), memory(route.getRows()),
-                                 memory(route.getChoices()), memory(route.getExperts())));
+                                 memory(route.getChoices()), memory(route.getExperts()),
+                                 route.getCapacity()));
   } else if (auto rounds = dyn_cast<train::RoundsOp>(op)) {
     markLike(op, RoundsOp::create(builder, op->getLoc(), memory(rounds.getChoices()),
                                   memory(rounds.getRounds()), rounds.getSlots()));

@@ -40,6 +40,22 @@ void forEachRun(const int32_t *experts, int64_t rows, int64_t blocks, int64_t co
     }
 }
 
+/// In place of the row of a choice, until rows have numbers: it gets none.
+constexpr int32_t dropped = -2;
+
+/// Marks the choices of experts that `capacity` earlier tokens of the sequence have chosen.
+void markDropped(int64_t sequences, int64_t length, int64_t experts, int64_t k, int64_t capacity,
+                 const int32_t *chosen, int32_t *rows) {
+  std::vector<int64_t> taken;
+  for (int64_t sequence = 0; sequence < sequences; ++sequence) {
+    taken.assign(static_cast<size_t>(experts), 0);
+    for (int64_t token = sequence * length; token < (sequence + 1) * length; ++token)
+      for (int64_t choice = token; choice < k * sequences * length; choice += sequences * length)
+        if (chosen[choice] < experts && ++taken[static_cast<size_t>(chosen[choice])] > capacity)
+          rows[choice] = dropped;
+  }
+}
+
 char *at(void *data, int64_t elements, int32_t type) {
   return static_cast<char *>(data) + elements * bytesOf(ElementType(type));
 }
@@ -60,9 +76,11 @@ void multiply(MwContext *context, bool transA, bool transB, int64_t m, int64_t n
 }
 } // namespace
 
-void mw_route(MwContext *, int64_t tokens, int64_t experts, int64_t k, int64_t blocks,
-              int64_t slots, int32_t elementType, const void *mask, int32_t *chosen, int32_t *rows,
-              int32_t *choices, int32_t *sorted) {
+void mw_route(MwContext *, int64_t sequences, int64_t length, int64_t experts, int64_t k,
+              int64_t blocks, int64_t slots, int64_t capacity, int32_t elementType,
+              const void *mask, int32_t *chosen, int32_t *rows, int32_t *choices,
+              int32_t *sorted) {
+  int64_t tokens = sequences * length;
   for (int64_t token = 0; token < tokens; ++token) {
     int64_t found = 0;
     for (int64_t expert = 0; expert < experts && found < k; ++expert)
@@ -73,6 +91,9 @@ void mw_route(MwContext *, int64_t tokens, int64_t experts, int64_t k, int64_t b
   }
   int64_t all = k * tokens, total = blocks * slots, ofBlock = experts / blocks;
   std::fill_n(rows, all, -1);
+  if (capacity > 0)
+    markDropped(sequences, length, experts, k, capacity, chosen, rows);
+  auto hasRow = [&](int64_t choice) { return chosen[choice] < experts && rows[choice] != dropped; };
   std::fill_n(choices, total, -1);
   auto put = [&](int64_t choice, int64_t row) {
     rows[choice] = int32_t(row);
@@ -82,7 +103,7 @@ void mw_route(MwContext *, int64_t tokens, int64_t experts, int64_t k, int64_t b
     // A counting sort. `sorted` holds where each expert's next row goes until it holds experts.
     std::fill_n(sorted, experts, 0);
     for (int64_t choice = 0; choice < all; ++choice)
-      if (chosen[choice] < experts)
+      if (hasRow(choice))
         ++sorted[chosen[choice]];
     for (int64_t block = 0; block < blocks; ++block) {
       int32_t next = int32_t(block * slots);
@@ -90,17 +111,19 @@ void mw_route(MwContext *, int64_t tokens, int64_t experts, int64_t k, int64_t b
         next += std::exchange(sorted[expert], next);
     }
     for (int64_t choice = 0; choice < all; ++choice)
-      if (chosen[choice] < experts)
+      if (hasRow(choice))
         put(choice, sorted[chosen[choice]]++);
   } else {
     for (int64_t block = 0; block < blocks; ++block) {
       int64_t row = block * slots;
       for (int64_t expert = block * ofBlock; expert < (block + 1) * ofBlock; ++expert)
         for (int64_t choice = 0; choice < all; ++choice)
-          if (chosen[choice] == expert)
+          if (chosen[choice] == expert && hasRow(choice))
             put(choice, row++);
     }
   }
+  if (capacity > 0)
+    std::replace(rows, rows + all, dropped, -1);
   for (int64_t row = 0; row < total; ++row)
     sorted[row] = choices[row] < 0 ? int32_t(ofBlock) : chosen[choices[row]] % int32_t(ofBlock);
 }

@@ -24,6 +24,7 @@ NOT_DRAWN = {
         "emit=exe": "what all of them are compiled to at the end",
         "aux-loss": "few models have routers that it is for; golden runs have its kinds and scopes on several meshes",
         "aux-loss-coef": "as aux-loss",
+        "expert-capacity": "few models have experts that it is for; strategies/experts.test has it on several meshes",
         "aux-scope": "as aux-loss",
     },
     "run": {

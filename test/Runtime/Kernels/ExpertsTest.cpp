@@ -69,7 +69,7 @@ TEST(Experts, RoutesByExpertThenByChoice) {
     size_t count = size_t(k * tokens), total = size_t(blocks * slots);
     std::vector<int32_t> chosen(count, -7), rows(count, -7), choices(total, -7), sorted(total, -7);
     MwContext context{2};
-    mw_route(&context, tokens, experts, k, blocks, slots, type, encode(type, mask).data(),
+    mw_route(&context, 1, tokens, experts, k, blocks, slots, /*capacity=*/0, type, encode(type, mask).data(),
              chosen.data(), rows.data(), choices.data(), sorted.data());
     size_t filled = 0;
     for (int64_t token = 0; token < tokens; ++token)
@@ -93,6 +93,62 @@ TEST(Experts, RoutesByExpertThenByChoice) {
       --filled;
     }
     EXPECT_EQ(filled, 0u);
+  }
+}
+
+/// Experts take the first tokens of each sequence; what they take is routed as if nobody else had chosen
+/// them.
+TEST(Experts, DropsBeyondCapacity) {
+  std::mt19937 generator(5);
+  for (int i = 0; i < 200; ++i) {
+    int64_t blocks = 1 + int64_t(generator() % 3), ofBlock = 1 + int64_t(generator() % 8);
+    int64_t sequences = 1 + int64_t(generator() % 3), length = 1 + int64_t(generator() % 20);
+    int64_t experts = blocks * ofBlock, tokens = sequences * length;
+    int64_t k = 1 + int64_t(generator() % uint32_t(std::min<int64_t>(experts, 4)));
+    int64_t capacity = 1 + int64_t(generator() % 6);
+    int64_t slots = sequences * std::min(length * std::min(k, ofBlock), ofBlock * capacity);
+    SCOPED_TRACE(::testing::Message() << sequences << " x " << length << " tokens " << experts
+                                      << " experts k " << k << " capacity " << capacity);
+    std::vector<float> mask(size_t(tokens * experts)), kept(mask);
+    for (int64_t sequence = 0; sequence < sequences; ++sequence) {
+      std::vector<int64_t> taken(static_cast<size_t>(experts));
+      for (int64_t token = sequence * length; token < (sequence + 1) * length; ++token) {
+        std::vector<size_t> all(static_cast<size_t>(experts));
+        std::iota(all.begin(), all.end(), 0);
+        std::shuffle(all.begin(), all.end(), generator);
+        all.resize(size_t(k));
+        for (size_t expert : all) {
+          mask[size_t(token * experts) + expert] = 1;
+          kept[size_t(token * experts) + expert] = ++taken[expert] <= capacity;
+        }
+      }
+    }
+    auto route = [&](const std::vector<float> &from, int64_t limit) {
+      std::vector<int32_t> chosen(size_t(k * tokens)), rows(chosen),
+          choices(size_t(blocks * slots)), sorted(choices);
+      MwContext context{1};
+      mw_route(&context, sequences, length, experts, k, blocks, slots, limit, MW_F32, from.data(),
+               chosen.data(), rows.data(), choices.data(), sorted.data());
+      // By token and expert, as the number of a choice depends on who else is chosen.
+      std::vector<int32_t> rowOf(size_t(tokens * experts), -1);
+      for (int64_t choice = 0; choice < k * tokens; ++choice)
+        if (chosen[size_t(choice)] < experts)
+          rowOf[size_t(choice % tokens * experts + chosen[size_t(choice)])] = rows[size_t(choice)];
+      std::vector<int32_t> tokenOf(choices);
+      for (int32_t &choice : tokenOf)
+        choice = choice < 0 ? -1 : int32_t(choice % tokens);
+      return std::tuple(rowOf, tokenOf, sorted);
+    };
+    auto [rows, whose, sorted] = route(mask, capacity);
+    auto [rows0, whose0, sorted0] = route(kept, 0);
+    // The order within an expert is that of choices: the same rows, perhaps in another order.
+    EXPECT_EQ(sorted, sorted0);
+    for (size_t at = 0; at < rows.size(); ++at) {
+      EXPECT_EQ(rows[at] < 0, rows0[at] < 0);
+      if (rows[at] >= 0) {
+        EXPECT_EQ(whose[size_t(rows[at])], int32_t(at / size_t(experts)));
+      }
+    }
   }
 }
 
