@@ -337,7 +337,7 @@ Value ExpertBuilder::build(Value h) {
   int64_t x = e.blocks, capacity = 0;
   if (e.capacity)
     capacity = std::ceil(*e.capacity * double(k * s) / double(e.count));
-  int64_t slots = RouteOp::getMostRows(s, k, e.count / x, capacity);
+  int64_t slots = mostRowsOfBlock(s, k, e.count / x, capacity);
   auto route = make<RouteOp>(mask, k, x, slots, capacity);
   Rows all{route.getRows(), route.getChoices(), route.getExperts(), slots};
   // The weight of each choice.

@@ -142,6 +142,10 @@ namespace meshwright::train {
 /// narrower float types are extended, results rounded.
 llvm::SmallVector<mlir::Value> decomposeInF32(KernelOpInterface op, mlir::OpBuilder &builder);
 
+/// The most rows that a sequence of `length` tokens, each of which chooses k experts, has in a block
+/// of `experts` experts, which take `capacity` tokens of a sequence each, or all of them if it is 0.
+int64_t mostRowsOfBlock(int64_t length, int64_t k, int64_t experts, int64_t capacity);
+
 /// The attribute `train.role` of a repetition or a function.
 std::optional<Role> roleOf(mlir::Operation *op);
 void setRole(mlir::Operation *op, Role role);

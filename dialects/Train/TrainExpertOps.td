@@ -108,13 +108,6 @@ def Train_RouteOp : Train_TensorOp<"route", "b s! e! -> k! b s!, k! b s!, x! b m
     $mask `k` $k `blocks` $blocks `slots` $slots attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
-  let extraClassDeclaration = [{
-    /// The most rows that a sequence of `length` tokens has in a block of `experts` experts.
-    static int64_t getMostRows(int64_t length, int64_t k, int64_t experts, int64_t capacity) {
-      int64_t most = length * std::min(k, experts);
-      return capacity ? std::min(most, experts * capacity) : most;
-    }
-  }];
 }
 
 def Train_RoundsOp : Train_TensorOp<"rounds", "x! b m! -> ", [InferTypeOpAdaptor]> {

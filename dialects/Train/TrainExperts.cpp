@@ -113,6 +113,11 @@ SmallVector<Value> OneHotOp::decompose(OpBuilder &b) {
 
 //===--- rows of experts ----------------------------------------------------===//
 
+int64_t train::mostRowsOfBlock(int64_t length, int64_t k, int64_t experts, int64_t capacity) {
+  int64_t most = length * std::min(k, experts);
+  return capacity ? std::min(most, experts * capacity) : most;
+}
+
 ShardingRule RouteOp::getShardingRule() {
   return ruleOf(
       *this, einsumText(),
@@ -140,7 +145,7 @@ LogicalResult RouteOp::verify() {
     return emitOpError("blocks must divide the ") << experts << " experts, found " << blocks;
   if (int64_t(getCapacity()) < 0)
     return emitOpError("capacity must be at least 1, or 0 for none, found ") << int64_t(getCapacity());
-  int64_t most = getMostRows(tensor(getMask()).getDimSize(1), k, experts / blocks, getCapacity());
+  int64_t most = mostRowsOfBlock(tensor(getMask()).getDimSize(1), k, experts / blocks, getCapacity());
   if (slots < most)
     return emitOpError("slots must be at least ")
            << most << ", as many rows as a sequence may have in a block, found " << slots;
