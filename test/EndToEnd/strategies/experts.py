@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Routers that send every token to the same experts, which some devices have and others have not: nothing is lost, the
-losses are those of one device, and what is sent are rows alone.
+losses are those of one device, and what is sent are rows alone, in as many rounds as they take.
 
   experts.py CONFIG WORK MESH...
 
 CONFIG: of deepseek_v3, whose routers have a bias of the choice.
 """
 import json
+import math
 import pathlib
 import struct
 import sys
@@ -37,7 +38,7 @@ def change(source, target, expert):
     open(target, "wb").write(struct.pack("<Q", len(text)) + text + numbers)
 
 
-def check_bytes(options):
+def check_bytes(options, have):
     """Devices that have neither expert send k rows a token, each five times in a layer, and three weights; the device that
     has them both sends none but the results and gradients of the others' rows. Experts' numbers are sent for all slots."""
     sizes = json.loads(pathlib.Path(config).read_text())
@@ -47,7 +48,14 @@ def check_bytes(options):
         return
     tokens = size["batch"] * size["seq"] // devices * (devices - 1)  # of devices that send their rows away
     experts = sizes["n_routed_experts"] // devices
-    slots = size["batch"] * size["seq"] * min(k, experts) * (devices - 1)  # of all devices, but those they keep
+    all = size["seq"] * min(k, experts)  # slots of a sequence for each device
+    of_round = math.ceil(float(options.get("expert-buffer", 1.25)) * k * size["seq"] / devices)
+    # Both experts are one device's if it has two of them.
+    rounds = math.ceil(size["seq"] * min(k, experts) / of_round) if of_round < all else 1
+    seen = {row.get("expert_rounds") for row in have}
+    check(seen == ({rounds} if of_round < all else {None}), f"rows went in {seen} rounds, expected {rounds}")
+    # Of all devices, but those they keep.
+    slots = size["batch"] * (rounds * of_round if of_round < all else all) * (devices - 1)
     rows = 4 * layers * k * tokens * (5 * hidden + 3)
     numbers = 4 * layers * slots * 2
     sent = sum(event["args"].get("sent_bytes", {}).get("all_to_all", 0)
@@ -79,4 +87,15 @@ for expert in (0, 6):
         print(f"all tokens to experts {expert} and {expert + 1}, {mesh}: loss {loss:.1e}, grad_norm {norm:.1e}", flush=True)
         check(loss <= 1e-6, f"a loss is off by {loss:.2e}")
         check(norm <= 5e-5, f"a gradient norm is off by {norm:.2e}")
-        check_bytes(options)
+        check_bytes(options, have)
+# Tokens beyond what experts take go without them, everywhere the same ones.
+for capacity in (0.5, 2):
+    compile(config, "one", expert_capacity=capacity, **size)
+    want = train("./one", steps=STEPS, init="weights.safetensors", **run)
+    check(distance(want, have) > 1e-3, "no token was dropped")
+    for mesh in ("expert=2", "data=2,expert=2/2", "context=2,expert=2+context-parallel=ulysses+expert-buffer=0.3"):
+        options = dict(size, **strategy(mesh))
+        compile(config, "many", expert_capacity=capacity, **options)
+        loss = distance(train("./many", ranks_of(options["mesh"]), steps=STEPS, init="weights.safetensors", **run), want)
+        print(f"experts take {capacity} times their share, {mesh}: loss {loss:.1e}", flush=True)
+        check(loss <= 1e-6, f"a loss is off by {loss:.2e}")
