@@ -208,7 +208,7 @@ LogicalResult ProgramEmitter::emit(Operation *op) {
         this->store(index, at(store.getTarget()));
         return success();
       })
-      .Case<exec::LoopOp>([&](exec::LoopOp nested) {
+      .Case<exec::LoopOp>([&](exec::LoopOp nested) -> LogicalResult {
         Value count = i64(nested.getCount());
         if (nested.getTimes()) {
           Value times = load(b.getI32Type(), at(nested.getTimes()));

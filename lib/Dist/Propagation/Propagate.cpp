@@ -274,7 +274,7 @@ private:
   LogicalResult makeOutput(const ValueBinding &h, unsigned &node) {
     auto function = h.use->getOwner()->getParentOfType<func::FuncOp>();
     unsigned i = h.use->getOperandNumber();
-    bool isResult = h.use->getOwner()->hasTrait<OpTrait::IsTerminator>();
+    bool isResult = h.isOutput();
     ArrayRef<int64_t> shape = tensor(h.use->get()).getShape();
     node = table.addNode(isResult
                              ? ("result " + Twine(i) + " of @" + function.getSymName()).str()

@@ -26,6 +26,10 @@ struct ValueBinding {
   /// 1: `to` is a slice of the used value along its first dimension; -1: the used
   /// value is such a slice of `to`; 0: they have the same shape.
   int leading = 0;
+  /// Whether it is a result of the program.
+  bool isOutput() const {
+    return !to && !variable && use->getOwner()->hasTrait<mlir::OpTrait::IsTerminator>();
+  }
 };
 
 /// All structural facts of a module.

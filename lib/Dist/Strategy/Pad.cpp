@@ -63,7 +63,7 @@ public:
     for (BlockArgument argument : structure->inputs)
       padInput(argument);
     for (const ValueBinding &h : structure->bindings) {
-      if (!h.to && !h.variable)
+      if (h.isOutput())
         sliceOutput(*h.use);
       else if (h.to && isa_and_nonnull<ConstrainOp>(h.to.getDefiningOp()))
         fitBoundary(*h.use, h.to);
