@@ -92,7 +92,8 @@ for expert in (0, 6):
 for capacity in (0.5, 2):
     compile(config, "one", expert_capacity=capacity, **size)
     want = train("./one", steps=STEPS, init="weights.safetensors", **run)
-    check(distance(want, have) > 1e-3, "no token was dropped")
+    dropped = distance(want, have)
+    check(dropped > 2e-5, f"losses differ by {dropped:.1e} from those where no token is dropped")
     for mesh in ("expert=2", "data=2,expert=2/2", "context=2,expert=2+context-parallel=ulysses+expert-buffer=0.3"):
         options = dict(size, **strategy(mesh))
         compile(config, "many", expert_capacity=capacity, **options)
