@@ -44,6 +44,7 @@ class Drawing(dict):
         random_ = random.Random(seed)
         self.pick, self.sample = random_.choice, random_.sample
         self.masks = random.Random(f"masks {seed}").choice
+        self.routers = random.Random(f"routers {seed}").choice
         self.cuda = target == "cuda"
         self.run = {}
 
@@ -197,6 +198,9 @@ COMPILE = {
     "dropout": among(None, 0, 0, 0.1, 0.5),
     "mlm": lambda d: d.masks([None] * 8 + [0.15, 0.5]),
     "mask-id": lambda d: d.masks([0, 3, 30]) if d["mlm"] else None,
+    # Left out again where the model that is drawn has no such routers.
+    "z-loss": lambda d: d.routers([None, None, 0, 0.001, 0.1]),
+    "router-bias-rate": lambda d: d.routers([None, 0, 0.001, 0.03]),
     "remat": remat,
     "memory-limit": memory_limit,
     "residuals": among(None, None, None, "auto", "least", "written"),
@@ -265,6 +269,8 @@ RUN = {
     "save": lambda d: "saved" if d.run["init"] or d.run["resume"] or d.chance(2) else None,
     "save-every": lambda d: d.pick([None, 1, 2]) if d.run["save"] else None,
     "keep": lambda d: d.pick([None, 3]) if d.run["save"] else None,
+    "expert-tokens-every": lambda d: d.routers([None, 0, 1, 2]),
+    "idle-expert-steps": lambda d: d.routers([None, 0, 1, 2]),
     "eval-data": rare("eval.bin", 3),
     "eval-every": lambda d: d.pick([None, 1, 2]) if d.run["eval-data"] else None,
     "eval-batches": lambda d: d.pick([None, 1]) if d.run["eval-data"] else None,
