@@ -310,12 +310,7 @@ ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config
     slopes = g.alibiSlopes(m.heads, f.alibi);
   }
   // Layers of one kind in a row share a function.
-  SmallVector<Value, 2> sums;
-  if (m.experts.balance != 0) {
-    FullPrecision full(g.builder);
-    sums.assign(2, g.fill(0, m.experts.bySequence ? ArrayRef<int64_t>{g.rows, m.experts.count}
-                                                  : ArrayRef<int64_t>{m.experts.count}));
-  }
+  SmallVector<Value, 3> sums = routerSums(g, m);
   for (int64_t first = 0; first < m.layers;) {
     int64_t end = first + 1;
     while (end < m.layers && m.kinds[end] == m.kinds[first])
@@ -345,7 +340,7 @@ ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config
     head = g.weight({weight, {m.vocabulary, m.embeddingWidth}, m.std});
   Value logits = g.linear(x, head, m.headBias ? g.weight({bias, {m.vocabulary}}) : Value());
   logits = g.softCap(g.scale(logits, m.logitFactor), m.logitCap);
-  Value more = sums.empty() ? Value() : balanceLoss(g, m, sums);
+  Value more = routerLoss(g, m, sums);
   g.finish(logits, more, f.name, config, m.vocabulary, m.positions);
   return std::move(g.module);
 }

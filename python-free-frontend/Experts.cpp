@@ -89,6 +89,8 @@ ExpertSizes ExpertReader::sizes(int64_t experts, int64_t inner, const ModelOptio
   if (options.auxLoss == AuxLoss::hf || (options.auxLoss == AuxLoss::config && balanced))
     sizes.balance = options.auxLossFactor.value_or(factor) / double(options.microbatches);
   sizes.bySequence = options.auxScope == AuxScope::sequence;
+  sizes.zLoss = options.zLoss;
+  sizes.biasRate = options.routerBiasRate;
   sizes.blocks = options.expertBlocks;
   sizes.buffer = options.expertBuffer;
   sizes.capacity = options.expertCapacity;
@@ -131,13 +133,33 @@ void ExpertReader::check(const ExpertSizes &sizes, const ModelOptions &options) 
         << "sequence, or --aux-loss none";
 }
 
+static std::vector<std::string> familiesWithChoiceBias() {
+  std::vector<std::string> names;
+  for (const Family &family : families())
+    if (!family.experts.choiceBias.empty())
+      names.push_back(family.name.str());
+  return names;
+}
+
 /// Refuses flags that would change nothing.
 static void checkFlags(Config &config, const Model &m, const ModelOptions &options) {
   bool sparse = llvm::any_of(m.kinds, [](const LayerKind &kind) { return kind.sparse; });
-  if (!config.failed() && options.expertCapacity && !sparse)
+  if (config.failed())
+    return;
+  if (options.expertCapacity && !sparse)
     config.error("") << "--expert-capacity is of experts, but no layer of this model has some; leave "
                      << "it out";
-  if (config.failed() || m.experts.balance != 0)
+  if (options.zLoss != 0 && !sparse)
+    config.error("") << "--z-loss is of routers, but no layer of this model has experts; leave it out";
+  if (options.routerBiasRate != 0 && (!sparse || m.family.experts.choiceBias.empty())) {
+    auto error = config.error("");
+    error << "--router-bias-rate is of a bias by which routers choose experts, but "
+          << (sparse ? "family " : "no layer of this model has experts; leave it out");
+    if (sparse)
+      error << m.family.name << " has none; use it with "
+            << llvm::join(familiesWithChoiceBias(), " or ");
+  }
+  if (m.experts.balance != 0)
     return;
   if (options.auxLoss == AuxLoss::hf && !sparse)
     config.error("") << "--aux-loss hf is of routers, but no layer of this model has experts; "
@@ -203,7 +225,8 @@ struct ExpertBuilder {
   Value weights(Value scores, Value mask);
   /// A stacked variable of the layer; of a tensor with `{expert}` in its name, its first dimension
   /// counts the experts.
-  Value variable(StringRef name, ArrayRef<int64_t> shape, double std, bool full = false);
+  Value variable(StringRef name, ArrayRef<int64_t> shape, double std, bool full = false,
+                 double balanceRate = 0);
   /// The matrices of all experts, [experts, out, in], and their biases, [experts, out, 1], if there
   /// are. Gate is column 0 of the tensor that holds two, up is column 1.
   std::pair<Value, Value> matrices(StringRef name, int64_t in, int64_t out, double std,
@@ -237,11 +260,13 @@ static std::string withoutExpert(StringRef tensor) {
   return (before + after).str();
 }
 
-Value ExpertBuilder::variable(StringRef tensor, ArrayRef<int64_t> shape, double std, bool full) {
+Value ExpertBuilder::variable(StringRef tensor, ArrayRef<int64_t> shape, double std, bool full,
+                              double balanceRate) {
   std::string name = withoutExpert(tensor);
   Weight weight{name, SmallVector<int64_t>(shape), std, 0, tensor.str()};
   weight.experts = name != tensor ? e.chosen : 0;
   weight.full = full;
+  weight.balanceRate = balanceRate;
   return g.weight(weight);
 }
 
@@ -293,7 +318,7 @@ Value ExpertBuilder::scores(Value logits) {
 Value ExpertBuilder::choose(Value scores) {
   const Experts &names = m.family.experts;
   if (!names.choiceBias.empty())
-    scores = g.add(scores, repeat(variable(names.choiceBias, {e.count}, 0, /*full=*/true),
+    scores = g.add(scores, repeat(variable(names.choiceBias, {e.count}, 0, /*full=*/true, e.biasRate),
                                   {b, s, e.count}, {0, 1}));
   if (e.groups == 1)
     return make<TopKOp>(scores, e.chosen);
@@ -326,6 +351,8 @@ Value ExpertBuilder::build(Value h) {
   FullPrecision full(g.builder);
   Value probabilities = scores(logits);
   Value mask = choose(probabilities);
+  g.count(make<TallyOp>(mask, logits), (names.router + ".weight").str(),
+          e.biasRate > 0 ? names.choiceBias : "");
   if (e.balance != 0) {
     // Sums over tokens; the loss takes means over those of all layers.
     SmallVector<int64_t, 2> dims{1};
@@ -333,6 +360,11 @@ Value ExpertBuilder::build(Value h) {
       dims = {0, 1};
     g.addToSum(0, make<ReduceOp>(ReduceKind::Sum, mask, dims));
     g.addToSum(1, make<ReduceOp>(ReduceKind::Sum, probabilities, dims));
+  }
+  if (e.zLoss != 0) {
+    Value lse = make<LogSumExpOp>(logits);
+    SmallVector<int64_t, 2> tokens{0, 1};
+    g.addToSum(e.balance != 0 ? 2 : 0, make<ReduceOp>(ReduceKind::Sum, g.mul(lse, lse), tokens));
   }
   int64_t x = e.blocks, capacity = 0;
   if (e.capacity)
@@ -465,19 +497,39 @@ Value meshwright::frontend::buildExperts(LayerGraph &g, const Model &m, int64_t 
 
 //===--- the loss -----------------------------------------------------------===//
 
-Value meshwright::frontend::balanceLoss(ModelGraph &g, const Model &m, ArrayRef<Value> sums) {
+SmallVector<Value, 3> meshwright::frontend::routerSums(ModelGraph &g, const Model &m) {
+  FullPrecision full(g.builder);
+  SmallVector<Value, 3> sums;
+  if (m.experts.balance != 0)
+    sums.assign(2, g.fill(0, m.experts.bySequence ? ArrayRef<int64_t>{g.rows, m.experts.count}
+                                                  : ArrayRef<int64_t>{m.experts.count}));
+  if (m.experts.zLoss != 0)
+    sums.push_back(g.fill(0, {}));
+  return sums;
+}
+
+Value meshwright::frontend::routerLoss(ModelGraph &g, const Model &m, ArrayRef<Value> sums) {
   g.part("router_loss");
   FullPrecision full(g.builder);
-  double layers =
-      double(llvm::count_if(m.kinds, [](const LayerKind &kind) { return kind.sparse; }));
-  // The loss is the mean of the parts' losses.
-  double parts = double(m.experts.bySequence ? g.rows : 1);
-  double tokens = layers * double(g.rows) * double(g.sequence) / parts;
-  SmallVector<int64_t, 2> dims{0};
-  if (m.experts.bySequence)
-    dims = {0, 1};
-  Value product =
-      ReduceOp::create(g.builder, g.where(), ReduceKind::Sum, g.mul(sums[1], sums[0]), dims);
-  double factor = m.experts.balance * double(m.experts.count) / (tokens * tokens * parts);
-  return g.scale(product, factor);
+  Value loss;
+  if (m.experts.balance != 0) {
+    double layers =
+        double(llvm::count_if(m.kinds, [](const LayerKind &kind) { return kind.sparse; }));
+    // The loss is the mean of the parts' losses.
+    double parts = double(m.experts.bySequence ? g.rows : 1);
+    double tokens = layers * double(g.rows) * double(g.sequence) / parts;
+    SmallVector<int64_t, 2> dims{0};
+    if (m.experts.bySequence)
+      dims = {0, 1};
+    Value product =
+        ReduceOp::create(g.builder, g.where(), ReduceKind::Sum, g.mul(sums[1], sums[0]), dims);
+    double factor = m.experts.balance * double(m.experts.count) / (tokens * tokens * parts);
+    loss = g.scale(product, factor);
+  }
+  if (m.experts.zLoss != 0) {
+    // A sum over tokens, so microbatches add up.
+    Value squares = g.scale(sums.back(), m.experts.zLoss / double(g.tokensOfBatch()));
+    loss = loss ? g.add(loss, squares) : squares;
+  }
+  return loss;
 }

@@ -154,17 +154,19 @@ static Value insertArgument(func::FuncOp function, Type type, unsigned after, St
   return function.getArgument(index);
 }
 
+/// What precedes the names of the layer's variables.
+std::string LayerGraph::prefix() const {
+  return model->prefix + "." + (onlyRun ? "" : std::to_string(run.first) + ".");
+}
+
 Value LayerGraph::weight(const Weight &weight) {
-  std::string prefix = model->prefix + ".";
-  if (!onlyRun)
-    prefix += std::to_string(run.first) + ".";
   std::string tensor = model->layerTensor + ".";
   // A run that does not begin with layer 0 numbers its tensors from its first.
   if (run.first > 0) {
     size_t position = tensor.find("{layer}");
     tensor.replace(position, 7, "{layer+" + std::to_string(run.first) + "}");
   }
-  Value stack = model->declare(weight, prefix, tensor, run.count);
+  Value stack = model->declare(weight, prefix(), tensor, run.count);
   stacks.push_back(stack);
   return insertArgument(function, floats(builder.getContext(), weight.shape), sharedOuter.size(),
                         weight.name);
@@ -179,6 +181,11 @@ Value LayerGraph::shared(Value outer, StringRef name) {
 }
 
 void LayerGraph::addToSum(unsigned i, Value value) { sums[i] = add(sums[i], value); }
+
+void LayerGraph::count(Value tokens, StringRef router, StringRef bias) {
+  auto named = [&](StringRef name) { return name.empty() ? "" : prefix() + name.str(); };
+  counts.push_back({tokens, named(router), named(bias)});
+}
 
 Value ModelGraph::layers(Value x, LayerRun run, bool onlyRun, MutableArrayRef<Value> sums,
                          llvm::function_ref<Value(LayerGraph &)> body) {
@@ -210,13 +217,22 @@ Value ModelGraph::layers(Value x, LayerRun run, bool onlyRun, MutableArrayRef<Va
   }
   SmallVector<Value> results{body(layer)};
   llvm::append_range(results, layer.sums);
+  for (const TokenCounts &count : layer.counts) {
+    results.push_back(count.value);
+    SmallVector<int64_t> shape{run.count};
+    llvm::append_range(shape, cast<RankedTensorType>(count.value.getType()).getShape());
+    types.push_back(floats(context, shape));
+  }
   func::ReturnOp::create(layer.builder, callee.getLoc(), results);
+  callee.setType(builder.getFunctionType(callee.getArgumentTypes(), ValueRange(results).getTypes()));
 
   part(prefix);
   auto repeat = RepeatOp::create(builder, location, types, StringRef(name), uint64_t(run.count),
                                  /*reverse=*/false, /*indexed=*/bool(key), carry,
                                  ValueRange(layer.stacks), ValueRange(layer.sharedOuter));
-  llvm::copy(repeat.getResults().drop_front(), sums.begin());
+  llvm::copy(repeat.getCarried().drop_front(), sums.begin());
+  for (auto [count, stack] : llvm::zip_equal(layer.counts, repeat.getStacks()))
+    counts.push_back({stack, count.router, count.bias});
   return repeat.getResult(0);
 }
 
@@ -300,6 +316,8 @@ Value ModelGraph::declare(const Weight &weight, StringRef prefix, StringRef tens
       /*of=*/FlatSymbolRefAttr(), /*role=*/StringAttr(), /*sym_visibility=*/StringAttr());
   if (weight.full)
     variable->setAttr(train::fullPrecisionAttr, builder.getUnitAttr());
+  if (weight.balanceRate > 0)
+    variable->setAttr(train::balanceRateAttr, builder.getF64FloatAttr(weight.balanceRate));
   return GetOp::create(builder, at, type, FlatSymbolRefAttr::get(context, name));
 }
 
@@ -331,7 +349,20 @@ void ModelGraph::finish(Value logits, Value more, StringRef family, StringRef co
     auto name = builder.getNamedAttr(train::outputAttr, builder.getStringAttr("aux_loss"));
     (void)function.insertResult(1, more.getType(), builder.getDictionaryAttr(name));
   }
-  func::ReturnOp::create(builder, location, more ? ValueRange{loss, more} : ValueRange{loss});
+  SmallVector<Value> results{loss};
+  if (more)
+    results.push_back(more);
+  for (const TokenCounts &count : counts) {
+    auto symbol = [&](StringRef name) { return FlatSymbolRefAttr::get(builder.getContext(), name); };
+    NamedAttrList said;
+    said.set(train::tokensOfAttr, symbol(count.router));
+    if (!count.bias.empty())
+      said.set(train::balancesAttr, symbol(count.bias));
+    (void)function.insertResult(results.size(), count.value.getType(),
+                                said.getDictionary(builder.getContext()));
+    results.push_back(count.value);
+  }
+  func::ReturnOp::create(builder, location, results);
 
   ModuleOp op = *module;
   op->setAttr(train::modelAttr, builder.getStringAttr(family));

@@ -38,6 +38,14 @@ struct Weight {
   int64_t rowDim = 0;          ///< which dimension rows are counted along
   int64_t experts = 0; ///< above 0: the first dimension counts experts, of which a token uses so many
   bool full = false;           ///< whether it stays f32 in mixed precision
+  double balanceRate = 0; ///< above 0: a step changes it by so much, as counts of tokens say
+};
+
+/// Counts of tokens that a run of layers reports, [layers, experts]: of which router, and the bias
+/// that they balance, if any.
+struct TokenCounts {
+  Value value;
+  std::string router, bias;
 };
 
 /// While it lives, what `builder` makes stays f32 in mixed precision.
@@ -123,14 +131,19 @@ public:
   Value shared(Value outer, StringRef name);
   /// Adds `value` to sum `i` of the sums that go from layer to layer, in place of what it was.
   void addToSum(unsigned i, Value value);
+  /// Reports how many of the layer's tokens chose each expert: `tokens` [experts], by the layer's
+  /// weight `router`. They balance its weight `bias`, if that is not empty.
+  void count(Value tokens, StringRef router, StringRef bias);
 
 private:
   friend class ModelGraph;
   using FunctionGraph::FunctionGraph;
   class ModelGraph *model = nullptr;
+  std::string prefix() const;
   LayerRun run;
   bool onlyRun = true;
   llvm::SmallVector<Value> stacks, sharedOuter, sums;
+  llvm::SmallVector<TokenCounts, 1> counts;
 };
 
 /// The module under construction, and its @loss.
@@ -146,6 +159,8 @@ public:
   int64_t sequence;
   Value tokens, targets;
   Value targetWeight; ///< of each target that counts
+  /// Of all microbatches.
+  int64_t tokensOfBatch() const { return options.batch * sequence; }
 
   /// The value of a new variable.
   Value weight(const Weight &weight);
@@ -170,6 +185,7 @@ private:
 
   ModelOptions options;
   std::string prefix, layerTensor;
+  llvm::SmallVector<TokenCounts> counts;
   int streamCount = 0;
 };
 

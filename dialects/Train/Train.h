@@ -48,6 +48,13 @@ inline constexpr llvm::StringLiteral optimizerAttr = "train.optimizer",
                                      lossScalingAttr = "train.loss_scaling";
 /// Marks an op that runs again what has run before, to save memory: its FLOPs are counted apart.
 inline constexpr llvm::StringLiteral recomputedAttr = "train.recomputed";
+/// Of a result of the loss: the router whose choices it counts, and the bias that these counts
+/// balance. Of that bias: by how much a step changes it, in place of a gradient.
+inline constexpr llvm::StringLiteral tokensOfAttr = "train.tokens_of",
+                                     balancesAttr = "train.balances",
+                                     balanceRateAttr = "train.balance_rate";
+/// The state that keeps such counts.
+inline constexpr llvm::StringLiteral tokensRole = "tokens";
 /// Of an op or a variable before mixed precision: its floats stay f32 there.
 inline constexpr llvm::StringLiteral fullPrecisionAttr = "train.full_precision";
 
@@ -56,6 +63,8 @@ llvm::StringRef inputName(mlir::FunctionOpInterface function, unsigned argument)
 llvm::StringRef inputName(mlir::BlockArgument argument);
 /// The attribute `train.output` of a result; empty without.
 llvm::StringRef outputName(mlir::FunctionOpInterface function, unsigned result);
+/// The attribute `train.tokens_of` of a result, or null.
+mlir::FlatSymbolRefAttr tokensOf(mlir::FunctionOpInterface function, unsigned result);
 /// A size of the module, by one of the names above.
 std::optional<int64_t> moduleSize(mlir::ModuleOp module, llvm::StringRef name);
 

@@ -2,8 +2,8 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// A router is made of linear, softmax or sigmoid, top_k and element-wise ops. Tokens go
-// to experts by rows:
+// A router is made of linear, softmax or sigmoid, top_k and element-wise ops; tally says how
+// many tokens it has sent where. Tokens go to experts by rows:
 //
 //   choice   one of the k experts that a token has chosen, [k, b, s]
 //   block    consecutive experts; all blocks have equally many
@@ -76,6 +76,47 @@ def Train_OneHotOp : Train_TensorOp<"one_hot", "... -> ... v!", [
   let arguments = (ins Train_Ids:$ids);
   let results = (outs Train_Tensor:$y);
   let assemblyFormat = "$ids attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Train_LogSumExpOp : Train_EinsumOp<"log_sum_exp", "... v! -> ...", [
+    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "The logarithm of each row's sum of exponentials";
+  let description = [{
+    x: [..., v], y: [...] = max + log(sum(exp(x - max))) along the last dimension. The mean of
+    its squares keeps routers' logits small (the z-loss of Zoph et al. 2022).
+  }];
+  let arguments = (ins Train_Tensor:$x);
+  let results = (outs Train_Tensor:$y);
+  let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_TallyOp : Train_EinsumOp<"tally", "b s e, b s e -> e", [
+    ConstantOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "How many tokens have chosen each expert";
+  let description = [{
+    mask: [b, s, e], 1 where a token has chosen an expert, else 0; logits: [b, s, e], what it
+    was chosen by. y: [e], the sum of the mask over all tokens, exact up to 2^24. The count of an
+    expert with a logit that is infinite or not a number is not a number, so a router that fails
+    says so. No gradient passes.
+  }];
+  let arguments = (ins Train_Tensor:$mask, Train_Tensor:$logits);
+  let results = (outs Train_Tensor:$y);
+  let assemblyFormat = "$mask `,` $logits attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_BalanceOp : Train_EinsumOp<"balance", "... e!, ... e! -> ... e!", [
+    DeclareOpInterfaceMethods<KernelOpInterface>]> {
+  let summary = "bias + rate * sign(mean of tokens - tokens)";
+  let description = [{
+    bias: [..., e], what each expert's score has added where experts are chosen; tokens: [..., e],
+    how many have chosen it in a global batch. An expert that more tokens than the mean have chosen
+    gets a smaller bias, one that fewer have a larger one (Wang et al. 2024). The sign is that of
+    sum(tokens) - e * tokens, which is exact for counts below 2^24 / e; 0 of what is not a number.
+  }];
+  let arguments = (ins Train_Tensor:$bias, Train_Tensor:$tokens, F64Attr:$rate);
+  let results = (outs Train_Tensor:$updated);
+  let assemblyFormat = "$bias `by` $tokens `rate` $rate attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 

@@ -84,6 +84,45 @@ SmallVector<Value> TopKOp::decompose(OpBuilder &b) {
   return {taken.v};
 }
 
+LogicalResult LogSumExpOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRef<bool>,
+                                    SmallVectorImpl<Value> &grads) {
+  // dy softmax(x)
+  int64_t last = tensor(getX()).getRank() - 1;
+  Value share = SoftmaxOp::create(b, getLoc(), getX());
+  Value wide =
+      BroadcastOp::create(b, getLoc(), getX().getType(), cotangents[0], ArrayRef<int64_t>{last});
+  grads.push_back(MulOp::create(b, getLoc(), wide, share));
+  return success();
+}
+
+SmallVector<Value> LogSumExpOp::decompose(OpBuilder &b) {
+  Expr x = expr(b, getLoc(), getX());
+  Expr most = x.overLast(ReduceKind::Max);
+  Expr sum = exp(x - most.to(x.v, true)).overLast();
+  return {(most + apply<math::LogOp>(sum)).v};
+}
+
+SmallVector<Value> TallyOp::decompose(OpBuilder &b) {
+  // x - x is 0 where x is finite, else no number.
+  Expr mask = expr(b, getLoc(), getMask()), x = mask.with(getLogits());
+  return {(mask + (x - x)).overRows().v};
+}
+
+LogicalResult BalanceOp::verify() {
+  if (getRate().convertToDouble() > 0)
+    return success();
+  return emitOpError("rate must be above 0, found ") << getRate().convertToDouble();
+}
+
+SmallVector<Value> BalanceOp::decompose(OpBuilder &b) {
+  Expr bias = expr(b, getLoc(), getBias()), tokens = bias.with(getTokens());
+  double experts = double(tensor(getTokens()).getShape().back());
+  Expr lack = tokens.overLast().to(tokens.v, true) - tokens * experts;
+  Expr up = select(greater(lack, 0), lack.constant(1), lack.constant(0));
+  Expr down = select(greater(-1.0 * lack, 0), lack.constant(1), lack.constant(0));
+  return {(bias + (up - down) * getRate().convertToDouble()).v};
+}
+
 ShardingRule OneHotOp::getShardingRule() {
   return ruleOf(*this, einsumText(), {{"v", tensor(getY()).getShape().back()}});
 }

@@ -43,6 +43,14 @@ def VJPOpInterface : OpInterface<"VJPOpInterface"> {
            "::llvm::SmallVectorImpl<::mlir::Value> &":$grads)>];
 }
 
+def ConstantOpInterface : OpInterface<"ConstantOpInterface"> {
+  let description = [{
+    An op whose results are constant where they are defined, such as counts: differentiation
+    ends at them.
+  }];
+  let cppNamespace = "::meshwright::train";
+}
+
 def CostOpInterface : OpInterface<"CostOpInterface"> {
   let description = [{
     The cost of one execution. A multiply-add counts as two FLOPs; a contraction

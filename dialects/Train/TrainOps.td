@@ -19,10 +19,12 @@ include "Train/TrainShapeOps.td"
 def Train_VariableOp : Train_Op<"variable", [Symbol]> {
   let summary = "State that outlives a step";
   let description = [{
-    A parameter, or an optimizer state of one (`of`). `stacked` variables hold one
+    A parameter, or a state of one (`of`). `stacked` variables hold one
     slice a layer along their first dimension. The type has a static shape. Read with
-    `train.get`, written with `train.set`. `role` says which state it is
-    (`momentum`, `variance`, `master`) exactly when `of` names a parameter. The storage
+    `train.get`, written with `train.set`. `role` says which state it is exactly when `of` names a
+    parameter: `momentum`, `variance` or `master` of the optimizer, of the parameter's shape, or
+    `tokens`, how many tokens of the last step chose each expert, of the shape of the router's weight
+    without its last dimension. The storage
     name of a stacked variable holds `{layer}`, or `{layer+K}` if its first layer is the
     model's layer K. Without a storage name it is the variable's, with `.{layer}` behind it
     if the variable is stacked. With `experts K` the first dimension behind that of layers counts
@@ -47,6 +49,8 @@ def Train_VariableOp : Train_Op<"variable", [Symbol]> {
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     bool isParameter() { return !getOf(); }
+    /// Whether it is one of its parameter's states, which go where it goes, not a count.
+    bool isOptimizerState();
     /// How many of the first dimensions count layers and experts.
     int64_t getCounts() { return int64_t(getStacked()) + getExperts().has_value(); }
     /// How many of them count tensors of files.

@@ -26,10 +26,16 @@ StringRef train::outputName(FunctionOpInterface function, unsigned result) {
   return name ? name.getValue() : "";
 }
 
+FlatSymbolRefAttr train::tokensOf(FunctionOpInterface function, unsigned result) {
+  return function.getResultAttrOfType<FlatSymbolRefAttr>(result, tokensOfAttr);
+}
+
 std::optional<int64_t> train::moduleSize(ModuleOp module, StringRef name) {
   auto size = module->getAttrOfType<IntegerAttr>(name);
   return size ? std::optional(size.getInt()) : std::nullopt;
 }
+
+bool VariableOp::isOptimizerState() { return getOf() && getRole() != tokensRole; }
 
 int64_t VariableOp::getNumbered() {
   return int64_t(getStacked()) + (getStorage() && numberMark(getStorage()->getTensor()));

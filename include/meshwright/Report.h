@@ -87,6 +87,10 @@ void printKernels(const plan::Plan &plan, const Ceilings &ceilings, llvm::raw_os
 llvm::Error plotLosses(llvm::ArrayRef<std::string> files, llvm::StringRef svg,
                        llvm::raw_ostream &os);
 
+/// How evenly the tokens that a `--metrics` file counts choose experts, as a table, and to `svg` as
+/// a picture if it names a file.
+llvm::Error plotExperts(llvm::StringRef file, llvm::StringRef svg, llvm::raw_ostream &os);
+
 } // namespace meshwright
 
 #endif // MESHWRIGHT_REPORT_H

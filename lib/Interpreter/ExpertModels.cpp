@@ -75,6 +75,48 @@ static LogicalResult oneHot(train::OneHotOp op, Operands in, Results &results, R
   return success();
 }
 
+static LogicalResult logSumExp(train::LogSumExpOp op, Operands in, Results &results,
+                               RankContext &) {
+  Tensor result(op.getType());
+  int64_t width = in[0].shape().back();
+  double *y = result.writeFloats();
+  for (int64_t row = 0; row < result.size(); ++row) {
+    const double *x = in[0].floats().data() + row * width;
+    double most = *std::max_element(x, x + width), sum = 0;
+    for (int64_t i = 0; i < width; ++i)
+      sum += std::exp(x[i] - most);
+    y[row] = most + std::log(sum);
+  }
+  results.push_back(result);
+  return success();
+}
+
+static LogicalResult tally(train::TallyOp op, Operands in, Results &results, RankContext &) {
+  Tensor result(op.getType());
+  int64_t experts = result.size();
+  double *y = result.writeFloats();
+  for (auto [i, chosen] : llvm::enumerate(in[0].floats()))
+    y[i % experts] += std::isfinite(in[1].floats()[i]) ? chosen : NAN;
+  results.push_back(result);
+  return success();
+}
+
+static LogicalResult balance(train::BalanceOp op, Operands in, Results &results, RankContext &) {
+  Tensor result = in[0];
+  int64_t experts = result.shape().back();
+  double rate = op.getRate().convertToDouble(), *bias = result.writeFloats();
+  for (int64_t row = 0; row < result.size(); row += experts) {
+    const double *tokens = in[1].floats().data() + row;
+    double all = std::accumulate(tokens, tokens + experts, 0.0);
+    for (int64_t e = 0; e < experts; ++e) {
+      double share = tokens[e] * double(experts);
+      bias[row + e] += share < all ? rate : share > all ? -rate : 0;
+    }
+  }
+  results.push_back(result);
+  return success();
+}
+
 //===--- rows of experts ----------------------------------------------------===//
 
 static LogicalResult route(train::RouteOp op, Operands in, Results &results, RankContext &) {
@@ -222,6 +264,9 @@ void interp::attachExpertModels(MLIRContext *context) {
   attach<train::SoftmaxOp, softmax>(context);
   attach<train::TopKOp, topK>(context);
   attach<train::OneHotOp, oneHot>(context);
+  attach<train::LogSumExpOp, logSumExp>(context);
+  attach<train::TallyOp, tally>(context);
+  attach<train::BalanceOp, balance>(context);
   attach<train::RouteOp, route>(context);
   attach<train::RoundsOp, rounds>(context);
   attach<train::RowsOfRoundOp, rowsOfRound>(context);

@@ -268,7 +268,8 @@ llvm::Expected<Training::Gradients> Training::gradientsOfStep(int64_t index) {
     bool moment = variable.getRole() == "momentum";
     StringRef of = variable.isParameter() ? variable.getSymName() : variable.getOfAttr().getValue();
     bool updated =
-        variable.getRole() == "master" || (variable.isParameter() && !hasMaster.contains(of));
+        variable.getRole() == "master" || (variable.isParameter() && !hasMaster.contains(of) &&
+                                           !variable->hasAttr(train::balanceRateAttr));
     if (moment || (updated && !hasMoment.contains(of))) {
       FailureOr<Tensor> value = session->getVariable(variable);
       if (failed(value))

@@ -213,6 +213,8 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
   model.auxLoss = options.auxLoss;
   model.auxLossFactor = options.auxLossCoef.value;
   model.auxScope = options.auxScope;
+  model.zLoss = options.zLoss.value.value_or(0);
+  model.routerBiasRate = options.routerBiasRate.value.value_or(0);
   model.precision = options.precision;
   if (options.maskedShare.value)
     model.masked = {*options.maskedShare.value, options.maskToken.value.value_or(-1)};

@@ -31,7 +31,8 @@ static constexpr const char *usage =
     "  meshwright schedule NAME --stages P ...     draw a pipeline schedule\n"
     "  meshwright diff A B                         compare two plans\n"
     "  meshwright run -n N EXE ARGS...             start an executable's ranks\n"
-    "  meshwright plot FILE.jsonl... [-o SVG]      draw the losses that --metrics wrote\n"
+    "  meshwright plot FILE.jsonl... [-o SVG]      draw the losses that --metrics wrote, or with\n"
+    "                                              --experts the loads of experts\n"
     "  meshwright replay DIR                       check a step that --dump wrote, op by op\n"
     "  meshwright help [COMMAND]                   show this, or a command's flags\n"
     "  meshwright --version                        show the version\n";
@@ -56,7 +57,11 @@ static Error listModels(llvm::ArrayRef<std::string> args) {
 static Error plot(llvm::ArrayRef<std::string> args) {
   static constexpr const char *plotUsage =
       "usage: meshwright plot FILE.jsonl... [-o FILE.svg]\n"
-      "  Draws the losses of --metrics files on the terminal, and as SVG with -o.\n";
+      "       meshwright plot --experts FILE.jsonl [-o FILE.svg]\n"
+      "  Draws the losses of --metrics files on the terminal, and as SVG with -o. With --experts it\n"
+      "  shows how evenly tokens choose experts, which --expert-tokens-every adds to such a file: a\n"
+      "  table of the first and the last step, and with -o each expert's load over time.\n";
+  bool experts = false;
   std::vector<std::string> files;
   std::string svg;
   for (size_t i = 0; i < args.size(); ++i) {
@@ -64,6 +69,8 @@ static Error plot(llvm::ArrayRef<std::string> args) {
       return llvm::make_error<HelpRequested>(plotUsage);
     if (args[i] == "-o" && i + 1 < args.size() && !args[i + 1].empty())
       svg = args[++i];
+    else if (args[i] == "--experts")
+      experts = true;
     else if (llvm::StringRef(args[i]).starts_with("-"))
       return llvm::createStringError(
           (args[i] == "-o" ? "-o needs a file" : "unknown option '" + args[i] + "'") + "\n" +
@@ -80,7 +87,9 @@ static Error plot(llvm::ArrayRef<std::string> args) {
     arguments.push_back({"-o", svg, FileUse::Output});
   if (std::string clash = clashOf(arguments); !clash.empty())
     return llvm::createStringError(clash);
-  return plotLosses(files, svg, llvm::outs());
+  if (experts && files.size() > 1)
+    return llvm::createStringError(llvm::Twine("--experts draws one file\n") + plotUsage);
+  return experts ? plotExperts(files[0], svg, llvm::outs()) : plotLosses(files, svg, llvm::outs());
 }
 
 static Error compare(llvm::ArrayRef<std::string> args, bool &differ) {

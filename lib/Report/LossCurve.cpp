@@ -3,13 +3,12 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "MetricsLines.h"
 #include "Page.h"
-#include "meshwright/Json.h"
 #include "meshwright/Report.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -72,28 +71,18 @@ static constexpr StringLiteral lossTitle = "loss (nats per token)",
                                stepTitle = "step (counted from 0)";
 
 static Expected<Series> readSeries(StringRef path) {
-  auto buffer = MemoryBuffer::getFile(path);
-  if (!buffer)
-    return createStringError("cannot read '" + path + "': " + buffer.getError().message());
   Series series{sys::path::stem(path).str(), {}, {}};
-  SmallVector<StringRef> lines;
-  (*buffer)->getBuffer().split(lines, '\n', -1, false);
-  for (auto [i, line] : enumerate(lines)) {
-    Expected<json::Value> value = parseJson(line);
-    const json::Object *object = value ? value->getAsObject() : nullptr;
-    if (!object) {
-      if (!value)
-        consumeError(value.takeError());
-      return createStringError("'" + path + "' line " + Twine(i + 1) +
-                               " is not a JSON object; expected a file written by --metrics");
-    }
-    auto step = object->getNumber("step"), loss = object->getNumber("loss"),
-         evaluated = object->getNumber("eval_loss");
+  Error error = report::readMetrics(path, [&](const json::Object &line, size_t) {
+    auto step = line.getNumber("step"), loss = line.getNumber("loss"),
+         evaluated = line.getNumber("eval_loss");
     if (step && loss)
       series.training.push_back({*step, *loss});
     if (step && evaluated)
       series.evaluation.push_back({*step, *evaluated});
-  }
+    return Error::success();
+  });
+  if (error)
+    return std::move(error);
   if (series.training.empty() && series.evaluation.empty())
     return createStringError("'" + path + "' has no line with a step and a loss");
   return series;
@@ -247,19 +236,7 @@ Error plotLosses(ArrayRef<std::string> files, StringRef svg, raw_ostream &os) {
       series.name = files[i];
   Axes axes = axesOf(all);
   drawText(all, axes, os);
-  if (svg.empty())
-    return Error::success();
-  std::error_code error;
-  raw_fd_ostream file(svg, error);
-  if (!error) {
-    drawSvg(all, axes, file);
-    file.flush();
-    error = file.error();
-    file.clear_error();
-  }
-  if (error)
-    return createStringError("cannot write '" + svg + "': " + error.message());
-  return Error::success();
+  return report::writePicture(svg, [&](raw_ostream &file) { drawSvg(all, axes, file); });
 }
 
 } // namespace meshwright

@@ -74,7 +74,9 @@ std::vector<Copies> copiesOf(const plan::Plan &plan) {
           }))
         continue;
       std::string reason = "no seed shards it along " + axis.name;
-      if (axis.name == "replica")
+      if (variable.role == train::tokensRole)
+        reason = "every device counts the tokens of all";
+      else if (axis.name == "replica")
         reason = "replicas hold copies of everything";
       else if (is_contained(plan.dataAxes, axis.name))
         reason += variable.role == "parameter" ? "; --zero 3 would" : "; --zero 1 would";

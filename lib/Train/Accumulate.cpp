@@ -113,7 +113,8 @@ LogicalResult MicrobatchLoop::sum(func::FuncOp one, StringRef name, StringRef bo
     auto end = func::ReturnOp::create(builder, loc, values);
     builder.setInsertionPoint(end);
     for (unsigned i = 0; i < values.size(); ++i) {
-      Value sum = accumulateInside(values[i], body.getArgument(i));
+      // A forward that adds up counts would need the sum where it is run again, too.
+      Value sum = tokensOf(one, i) ? Value() : accumulateInside(values[i], body.getArgument(i));
       end->setOperand(
           i, sum ? sum
                  : AccumulateOp::create(builder, loc, body.getArgument(i), values[i]).getResult());
@@ -127,16 +128,16 @@ LogicalResult MicrobatchLoop::sum(func::FuncOp one, StringRef name, StringRef bo
 }
 
 namespace {
-/// A function without random zeroing, and the arguments of the original that it
-/// has no more.
-struct Deterministic {
+/// What a function is in evaluation, without random zeroing and counts of tokens, and the
+/// arguments of the original that it has no more.
+struct Evaluation {
   func::FuncOp function;
   llvm::BitVector gone;
 };
 } // namespace
 
-/// Drops the operands of `repeat` whose arguments its new callee has not.
-static void callInstead(RepeatOp repeat, Deterministic callee) {
+/// Drops the operands of `repeat` whose arguments its new callee has not, and unused stacks.
+static void callInstead(RepeatOp repeat, Evaluation callee) {
   repeat.setCallee(callee.function.getSymName());
   unsigned carries = repeat.getCarry().size(), eachs = repeat.getEach().size();
   for (unsigned i = repeat.getPassed().size(); i-- > carries;)
@@ -146,22 +147,54 @@ static void callInstead(RepeatOp repeat, Deterministic callee) {
       else
         repeat.getSharedMutable().erase(i - carries - eachs);
     }
+  SmallVector<Value> kept(repeat.getCarried());
+  for (Value stack : repeat.getStacks())
+    if (!stack.use_empty())
+      kept.push_back(stack);
+  if (kept.size() == repeat.getNumResults())
+    return;
+  OpBuilder b(repeat);
+  auto without = RepeatOp::create(b, repeat.getLoc(), ValueRange(kept).getTypes(),
+                                  repeat.getCallee(), repeat.getCount(), repeat.getReverse(),
+                                  repeat.getIndexed(), repeat.getCarry(), repeat.getEach(),
+                                  repeat.getShared());
+  without->setDiscardableAttrs(repeat->getDiscardableAttrDictionary());
+  for (auto [old, now] : llvm::zip_equal(kept, without.getResults()))
+    old.replaceAllUsesWith(now);
+  repeat.erase();
 }
 
-/// `function` and what it repeats without random zeroing, and without the
-/// arguments only that needed; the same function when there is none.
-static Deterministic withoutDropout(ModuleOp module, func::FuncOp function, unsigned keep = 0) {
-  bool drops = false;
+/// Makes the results of `function` those that `keeps` says.
+static bool keepResults(func::FuncOp function, llvm::function_ref<bool(unsigned)> keeps) {
+  llvm::BitVector gone(function.getNumResults());
+  for (unsigned i = 0; i < gone.size(); ++i)
+    if (!keeps(i))
+      gone.set(i);
+  if (gone.none())
+    return false;
+  function.getBody().front().getTerminator()->eraseOperands(gone);
+  (void)function.eraseResults(gone);
+  return true;
+}
+
+/// `function` and what it repeats in evaluation, and without the arguments only training needed;
+/// the same function when there is no difference. Of its results those that `keeps` says are left.
+static Evaluation forEvaluation(ModuleOp module, func::FuncOp function,
+                                llvm::function_ref<bool(unsigned)> keeps, unsigned keep = 0) {
   auto copy = function.clone();
   copy.setSymName((function.getSymName() + ".eval").str());
   copy.setPrivate();
+  bool drops = keepResults(copy, keeps);
   for (Operation &op : llvm::make_early_inc_range(copy.getBody().front())) {
     if (auto random = dyn_cast<RandomOpInterface>(op)) {
       drops |= random.dropRandomness();
     } else if (auto repeat = dyn_cast<RepeatOp>(op)) {
       auto callee = module.lookupSymbol<func::FuncOp>(repeat.getCallee());
-      Deterministic other =
-          withoutDropout(module, callee, repeat.getCalleeArgument(repeat.getCarry().size()));
+      unsigned carries = repeat.getCarry().size();
+      Evaluation other = forEvaluation(
+          module, callee,
+          [&](unsigned i) { return i < carries || !repeat.getResult(i).use_empty(); },
+          repeat.getCalleeArgument(carries));
       drops |= other.function != callee;
       callInstead(repeat, other);
     }
@@ -171,7 +204,7 @@ static Deterministic withoutDropout(ModuleOp module, func::FuncOp function, unsi
     copy.erase();
     return {function, gone};
   }
-  // Keys are folded where only dropout read them.
+  // Keys are folded where only dropout read them; counts were results alone.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(copy.getBody().front())))
     if (isOpTriviallyDead(&op))
       op.erase();
@@ -204,8 +237,10 @@ struct TrainAccumulate : train::impl::TrainAccumulateBase<TrainAccumulate> {
       return signalPassFailure();
     }
     MicrobatchLoop builder(module, *count);
+    auto isNoCount = [&](unsigned i) { return !tokensOf(loss, i); };
     if (failed(builder.sum(gradients, "gradients", "microbatch")) ||
-        failed(builder.sum(withoutDropout(module, loss).function, "eval", "eval.microbatch")))
+        failed(builder.sum(forEvaluation(module, loss, isNoCount).function, "eval",
+                           "eval.microbatch")))
       return signalPassFailure();
     // Its backward functions now take accumulators; @gradients is in its place.
     gradients.erase();

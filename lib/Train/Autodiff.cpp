@@ -28,6 +28,7 @@ namespace {
 struct Derivative {
   func::FuncOp forward, backward;
   unsigned residuals = 0;             ///< stacks the forward adds after the original ones
+  llvm::BitVector active;             ///< of the original stacks, those that gradients pass
   SmallVector<unsigned> each, shared; ///< forward operands the backward takes again
 };
 
@@ -110,7 +111,8 @@ private:
 
 DenseSet<Value> Differentiator::propagateActivity(Block &block, DenseSet<Value> active) {
   for (Operation &op : block)
-    if (llvm::any_of(op.getOperands(), [&](Value v) { return active.contains(v); }))
+    if (!isa<ConstantOpInterface>(op) &&
+        llvm::any_of(op.getOperands(), [&](Value v) { return active.contains(v); }))
       for (Value result : op.getResults())
         if (isFloat(result))
           active.insert(result);
@@ -215,8 +217,9 @@ LogicalResult Differentiator::reverseRepeat(RepeatOp repeat, const DenseSet<Valu
   for (unsigned i : derivative.each)
     each.push_back(repeat.getEach()[i]);
   llvm::append_range(each, repeat.getResults().take_back(derivative.residuals));
-  for (Value value : repeat.getStacks().take_front(stacks))
-    each.push_back(cotangentOrZero(value));
+  for (auto [i, value] : llvm::enumerate(repeat.getStacks().take_front(stacks)))
+    if (derivative.active.test(i))
+      each.push_back(cotangentOrZero(value));
   for (unsigned i : derivative.shared)
     shared.push_back(repeat.getShared()[i]);
 
@@ -304,8 +307,11 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
     if (inner.contains(body.getArgument(i)))
       sharedSums.push_back(back.addArgument(gradientType(body.getArgument(i)), loc));
   unsigned eachOffset = back.getNumArguments();
-  for (Value value : end->getOperands().drop_front(carries))
-    cotangents.add(builder, loc, value, back.addArgument(value.getType(), loc));
+  for (Value value : end->getOperands().drop_front(carries)) {
+    derivative.active.push_back(inner.contains(value));
+    if (derivative.active.back())
+      cotangents.add(builder, loc, value, back.addArgument(value.getType(), loc));
+  }
   if (failed(
           reverse(body, std::distance(body.begin(), body.end()) - 1, inner, cotangents, builder)))
     return failure();
@@ -426,8 +432,9 @@ LogicalResult Differentiator::run(func::FuncOp loss) {
   for (auto variable : module.getOps<VariableOp>())
     if (variable.isParameter())
       gradient[variable.getSymNameAttr()] = nullptr;
+  SymbolTable symbols(module);
   for (auto get : body.getOps<GetOp>())
-    if (isFloat(get)) {
+    if (isFloat(get) && !symbols.lookup(get.getVariable())->hasAttr(balanceRateAttr)) {
       parameters.insert(get);
       if (auto attr = module->getAttrOfType<TypeAttr>(gradTypeAttr))
         gradientElements[get] = attr.getValue();
@@ -479,17 +486,19 @@ struct TrainAutodiff : train::impl::TrainAutodiffBase<TrainAutodiff> {
   using TrainAutodiffBase::TrainAutodiffBase;
   void runOnModule() override {
     auto loss = getOperation().lookupSymbol<func::FuncOp>("loss");
-    auto isScalar = [&](Type type) {
-      return type == RankedTensorType::get({}, Float32Type::get(&getContext()));
+    auto isLoss = [&](unsigned i) {
+      return tokensOf(loss, i) ||
+             loss.getResultTypes()[i] == RankedTensorType::get({}, Float32Type::get(&getContext()));
     };
-    if (!loss || loss.getNumResults() < 1 || !llvm::all_of(loss.getResultTypes(), isScalar)) {
+    if (!loss || loss.getNumResults() < 1 || tokensOf(loss, 0) ||
+        !llvm::all_of(llvm::seq(loss.getNumResults()), isLoss)) {
       getOperation().emitError(
           "needs a function @loss with a result of type tensor<f32>, and others "
-          "of that type if it reports more than the loss");
+          "of that type if it reports more than the loss, but for counts of tokens");
       return signalPassFailure();
     }
     for (unsigned i = 1; i < loss.getNumResults(); ++i)
-      if (outputName(loss, i).empty()) {
+      if (outputName(loss, i).empty() && !tokensOf(loss, i)) {
         loss.emitError("result ") << i << " has no " << outputAttr;
         return signalPassFailure();
       }

@@ -28,8 +28,9 @@ public:
 private:
   /// The scalar input called `name`, declared on first use.
   Value scalar(StringRef name);
-  /// A variable beside `parameter`.
+  /// A variable beside `parameter`, of its shape or of `type`.
   VariableOp state(VariableOp parameter, StringRef role, Type element);
+  VariableOp state(VariableOp parameter, StringRef role, RankedTensorType type, bool ofExperts);
   /// `value` with elements of type `element`.
   Value as(Type element, Value value);
   /// The variable that is updated: the parameter, or its copy in f32.
@@ -37,13 +38,15 @@ private:
   /// `updated`, or `previous` where gradients have overflowed.
   Value guarded(Value updated, Value previous);
   void update(VariableOp parameter, Value gradient, Value clip);
+  /// Keeps result `i` of `gradients`, counts of tokens, and moves the bias that they balance.
+  void keepTokens(func::FuncOp gradients, unsigned i, Value tokens);
 
   ModuleOp module;
   OpBuilder builder;
   bool adamw;
   Type momentType; ///< in which AdamW's moments are stored
   func::FuncOp step;
-  Value check; ///< with loss scaling: not finite when the step is to be skipped
+  Value check; ///< where steps may be skipped: not finite when this one is to be
 };
 } // namespace
 
@@ -59,13 +62,19 @@ Value StepBuilder::scalar(StringRef name) {
 }
 
 VariableOp StepBuilder::state(VariableOp parameter, StringRef role, Type element) {
+  return state(parameter, role, withElementType(parameter.getType(), element),
+               /*ofExperts=*/true);
+}
+
+VariableOp StepBuilder::state(VariableOp parameter, StringRef role, RankedTensorType type,
+                              bool ofExperts) {
   OpBuilder b(parameter->getContext());
   b.setInsertionPointAfter(parameter);
   auto name = (parameter.getSymName() + "." + role).str();
-  RankedTensorType type = withElementType(parameter.getType(), element);
   auto zero = InitAttr::get(b.getContext(), "constant", b.getF64FloatAttr(0.0));
   return VariableOp::create(b, nameLocation(name, parameter.getLoc()), name, type,
-                            parameter.getStacked(), parameter.getExpertsAttr(), zero, StorageAttr(),
+                            parameter.getStacked(),
+                            ofExperts ? parameter.getExpertsAttr() : IntegerAttr(), zero, StorageAttr(),
                             FlatSymbolRefAttr::get(parameter.getSymNameAttr()),
                             b.getStringAttr(role), StringAttr());
 }
@@ -126,6 +135,22 @@ void StepBuilder::update(VariableOp parameter, Value gradient, Value clip) {
   set(variance, guarded(as(momentType, update.getNewVariance()), oldVariance));
 }
 
+void StepBuilder::keepTokens(func::FuncOp gradients, unsigned i, Value tokens) {
+  Location loc = tokens.getLoc();
+  auto router = module.lookupSymbol<VariableOp>(tokensOf(gradients, i).getAttr());
+  auto type = cast<RankedTensorType>(tokens.getType());
+  VariableOp counter = state(router, tokensRole, type, /*ofExperts=*/false);
+  SetOp::create(builder, loc, counter.getSymName(), tokens);
+  auto balances = gradients.getResultAttrOfType<FlatSymbolRefAttr>(i, balancesAttr);
+  if (!balances)
+    return;
+  auto bias = module.lookupSymbol<VariableOp>(balances.getAttr());
+  Value old = GetOp::create(builder, bias.getLoc(), bias.getType(), bias.getSymName());
+  Value updated = BalanceOp::create(builder, bias.getLoc(), old, tokens,
+                                    bias->getAttrOfType<FloatAttr>(balanceRateAttr));
+  SetOp::create(builder, loc, bias.getSymName(), guarded(updated, old));
+}
+
 void StepBuilder::build(func::FuncOp gradients) {
   Location loc = gradients.getLoc();
   step = createFunction(module, builder, loc, "step", gradients.getArgumentTypes(), {});
@@ -137,7 +162,12 @@ void StepBuilder::build(func::FuncOp gradients) {
   SmallVector<Value> outputs, squares;
   SmallVector<Attribute> names;
   SmallVector<std::pair<VariableOp, Value>> updates;
+  SmallVector<std::pair<unsigned, Value>> counts;
   for (auto [i, value] : llvm::enumerate(values)) {
+    if (tokensOf(gradients, i)) {
+      counts.push_back({i, value});
+      continue;
+    }
     auto of = gradients.getResultAttrOfType<FlatSymbolRefAttr>(i, gradientAttr);
     if (of) {
       updates.push_back({module.lookupSymbol<VariableOp>(of.getAttr()), value});
@@ -155,11 +185,14 @@ void StepBuilder::build(func::FuncOp gradients) {
     return scaled ? UnscaleOp::create(builder, loc, value, scalar("loss_scale")) : value;
   };
   norm = unscaled(norm);
-  if (scaled)
+  // Routers that fail make every gradient no number, and the next step may not.
+  if (scaled || !counts.empty())
     check = norm;
   Value clip = unscaled(ClipFactorOp::create(builder, loc, norm, scalar("grad_clip")));
   for (auto [variable, gradient] : updates)
     update(variable, gradient, clip);
+  for (auto [i, tokens] : counts)
+    keepTokens(gradients, i, tokens);
   outputs.insert(outputs.begin() + 1, norm);
   names.insert(names.begin() + 1, builder.getStringAttr("grad_norm"));
   finishFunction(step, builder, outputs);

@@ -95,6 +95,10 @@ def TrainAutodiff : PhasePass<"train-autodiff", "step"> {
     other gradients are cast. With `train.loss_scaling` the cotangent of the loss is an
     input, `loss_scale`, instead of 1.
 
+    Differentiation ends at ops that are constant where they are defined
+    (`ConstantOpInterface`), such as counts of tokens, and a bias with a `train.balance_rate` has
+    no gradient.
+
     The pass refuses ops without a derivative on a path from a parameter to the loss.
   }];
   let options = [
@@ -110,7 +114,7 @@ def TrainAccumulate : PhasePass<"train-accumulate", "step"> {
     `@microbatch`, which a `train.repeat` calls; the repeat carries the loss and one
     accumulator per gradient. The gradients of a repeated layer are accumulated inside its
     backward function, slice by slice, so that no second set of gradients exists. The pass
-    also makes `@eval`, which computes the loss alone, without dropout.
+    also makes `@eval`, which computes the loss alone, without dropout and without counts of tokens.
   }];
 }
 
@@ -132,6 +136,12 @@ def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
     pass divides the norm and the clip factor by it, so that updates and the output
     `grad_norm` are those of an unscaled loss. If the norm is not finite, because a gradient
     overflowed on some device, `train.guard` leaves every variable unchanged.
+
+    Counts of tokens (results of `@loss` marked `train.tokens_of = @router`, one a layer of each of
+    its experts) are kept in the state `<router>.tokens`. Where they balance a bias
+    (`train.balances = @bias`), `train.balance` moves it at the rate that `train.balance_rate` of
+    the bias says. A model with such counts guards its variables without loss scaling too:
+    a router whose logits are not finite makes every gradient no number.
   }];
   let options = [
     Option<"optimizer", "optimizer", "::meshwright::Optimizer", "::meshwright::Optimizer::adamw", "sgd or adamw">,
@@ -143,7 +153,8 @@ def TrainBuildOptimizer : PhasePass<"train-build-optimizer", "step"> {
 def TrainVerify : PhasePass<"train-verify", "step"> {
   let summary = "Checks that floor 1 is complete";
   let description = [{
-    The verifier of the floor: `@step` and `@eval` exist and name their inputs and outputs,
+    The verifier of the floor: `@step` and `@eval` exist and name their inputs and outputs, states have
+    the shapes of their parameters,
     `@step` writes every parameter, `@eval` writes no variable, repeats have a `train.role`,
     all layers or none have a `train.chunk`, what masks tokens is a share and a token whose
     targets `@step` counts, and no op belongs to another floor.

@@ -113,6 +113,8 @@ private:
   FailureOr<func::FuncOp> cloneLayer(RepeatOp repeat, int64_t first, int64_t begin);
   FailureOr<Value> part(Value stack, RepeatOp repeat, int64_t first, int64_t begin, int64_t count,
                         OpBuilder &builder);
+  /// The counts of tokens that `stack` is become `parts`, of layers that begin at `layers`.
+  LogicalResult splitCounts(OpResult stack, ArrayRef<Value> parts, ArrayRef<int64_t> layers);
 
   ModuleOp module;
   SymbolTable symbols;
@@ -217,9 +219,36 @@ FailureOr<func::FuncOp> LayerSplitter::cloneLayer(RepeatOp repeat, int64_t first
   return clone;
 }
 
+LogicalResult LayerSplitter::splitCounts(OpResult stack, ArrayRef<Value> parts,
+                                         ArrayRef<int64_t> layers) {
+  Operation *end = loss.getBody().front().getTerminator();
+  if (!stack.hasOneUse() || *stack.user_begin() != end ||
+      !tokensOf(loss, stack.getUses().begin()->getOperandNumber()))
+    return stack.getOwner()->emitOpError("stacks results that are no counts of tokens, so the "
+                                         "layers cannot be split into stages");
+  unsigned at = stack.getUses().begin()->getOperandNumber();
+  SmallVector<Value> results(end->getOperands());
+  SmallVector<DictionaryAttr> attrs;
+  loss.getAllResultAttrs(attrs);
+  DictionaryAttr whole = attrs[at];
+  results.erase(results.begin() + at);
+  attrs.erase(attrs.begin() + at);
+  for (auto [i, value] : llvm::enumerate(parts)) {
+    NamedAttrList said(whole);
+    for (StringRef name : {tokensOfAttr, balancesAttr})
+      if (auto of = dyn_cast_if_present<FlatSymbolRefAttr>(whole.get(name)))
+        said.set(name, FlatSymbolRefAttr::get(loss.getContext(), numbered(of.getValue(), layers[i])));
+    results.insert(results.begin() + at + i, value);
+    attrs.insert(attrs.begin() + at + i, said.getDictionary(loss.getContext()));
+  }
+  end->setOperands(results);
+  loss.setType(FunctionType::get(loss.getContext(), loss.getArgumentTypes(),
+                                 ValueRange(results).getTypes()));
+  loss.setAllResultAttrs(attrs);
+  return success();
+}
+
 LogicalResult LayerSplitter::split(RepeatOp repeat, int64_t first, ArrayRef<int64_t> begins) {
-  if (!repeat.getStacks().empty())
-    return repeat.emitOpError("stacks results, so the layers cannot be split into stages");
   // The first part of a run that has a number is called like the run.
   auto makeRoom = [&](Operation *symbol) -> LogicalResult {
     StringRef name = SymbolTable::getSymbolName(symbol);
@@ -234,6 +263,8 @@ LogicalResult LayerSplitter::split(RepeatOp repeat, int64_t first, ArrayRef<int6
         return failure();
   OpBuilder builder(repeat);
   SmallVector<Value> carry(repeat.getCarry());
+  SmallVector<SmallVector<Value>> parts(repeat.getStacks().size());
+  SmallVector<int64_t> layers;
   for (auto [i, begin] : llvm::enumerate(begins)) {
     int64_t end = i + 1 < begins.size() ? begins[i + 1] : int64_t(repeat.getCount());
     FailureOr<func::FuncOp> layer = cloneLayer(repeat, first, begin);
@@ -246,15 +277,29 @@ LogicalResult LayerSplitter::split(RepeatOp repeat, int64_t first, ArrayRef<int6
         return failure();
       each.push_back(*piece);
     }
-    auto piece = RepeatOp::create(builder, repeat.getLoc(), repeat.getResultTypes(),
-                                  layer->getSymName(), uint64_t(end - begin), repeat.getReverse(),
-                                  repeat.getIndexed(), carry, each, repeat.getShared());
-    carry.assign(piece.getResults().begin(), piece.getResults().end());
+    SmallVector<Type> types(repeat.getCarry().getTypes());
+    for (Value stack : repeat.getStacks()) {
+      auto type = cast<RankedTensorType>(stack.getType());
+      SmallVector<int64_t> shape(type.getShape());
+      shape[0] = end - begin;
+      types.push_back(RankedTensorType::get(shape, type.getElementType()));
+    }
+    auto piece = RepeatOp::create(builder, repeat.getLoc(), types, layer->getSymName(),
+                                  uint64_t(end - begin), repeat.getReverse(), repeat.getIndexed(),
+                                  carry, each, repeat.getShared());
+    llvm::copy(piece.getCarried(), carry.begin());
+    for (auto [part, stack] : llvm::zip_equal(parts, piece.getStacks()))
+      part.push_back(stack);
+    layers.push_back(first + begin);
   }
+  for (auto [part, stack] : llvm::zip_equal(parts, repeat.getStacks()))
+    if (failed(splitCounts(cast<OpResult>(stack), part, layers)))
+      return failure();
   // The old layers are replaced as a whole: no other op of @loss reads them.
   SmallVector<Value> stacks(repeat.getEach());
   Operation *layer = symbols.lookup(repeat.getCallee());
-  repeat->replaceAllUsesWith(carry);
+  for (auto [old, now] : llvm::zip_equal(repeat.getCarried(), carry))
+    old.replaceAllUsesWith(now);
   repeat.erase();
   for (Value stack : stacks)
     if (auto get = stack.getDefiningOp<GetOp>(); get->use_empty()) {

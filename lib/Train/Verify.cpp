@@ -95,7 +95,8 @@ static LogicalResult checkMasks(ModuleOp module, func::FuncOp step) {
   return success();
 }
 
-/// A state goes wherever its parameter goes, element by element.
+/// A state goes wherever its parameter goes, element by element; counts of tokens are of a router's
+/// rows.
 static LogicalResult checkState(VariableOp state) {
   std::optional<StringRef> owner = state.getOf();
   if (!owner)
@@ -105,11 +106,14 @@ static LogicalResult checkState(VariableOp state) {
   if (!parameter || !parameter.isParameter())
     return state.emitError() << "variable @" << state.getSymName() << " is the state of @" << *owner
                              << ", which is no parameter";
-  if (parameter.getTensorType().getShape() != state.getTensorType().getShape() ||
-      parameter.getStacked() != state.getStacked())
+  ArrayRef<int64_t> shape = parameter.getTensorType().getShape();
+  bool counts = state.getRole() == tokensRole;
+  if (counts && !shape.empty())
+    shape = shape.drop_back();
+  if (shape != state.getTensorType().getShape() || parameter.getStacked() != state.getStacked())
     return state.emitError() << "variable @" << state.getSymName() << " is " << state.getTensorType()
-                             << ", another shape than its parameter @" << *owner << ", "
-                             << parameter.getTensorType();
+                             << ", another shape than " << (counts ? "rows of " : "")
+                             << "its parameter @" << *owner << ", " << parameter.getTensorType();
   return success();
 }
 

@@ -14,7 +14,7 @@ using namespace meshwright::test;
 std::ostream &test::operator<<(std::ostream &out, const Case &c) { return out << c.name; }
 
 bool Case::narrow() const {
-  for (const char *other : {"broadcast", "whole_sum_broadcast_back", "softmax"})
+  for (const char *other : {"broadcast", "whole_sum_broadcast_back", "softmax", "log_sum_exp"})
     if (llvm::StringRef(name) == other)
       return false;
   return true;
@@ -387,6 +387,12 @@ static const Case cases[] = {
        %s = train.reduce sum %e over [2] : ($XD) -> $XR
        %sb = train.broadcast %s along [2] : ($XR) -> $XD
        %y = arith.divf %e, %sb : $XD return %y : $XD })"},
+    {"log_sum_exp", R"(func.func @k(%x: $XD) -> $XR {
+       %0 = train.log_sum_exp %x : ($XD) -> $XR return %0 : $XR })"},
+    {"tally", R"(func.func @k(%m: $XD, %x: $XD) -> $VD {
+       %0 = train.tally %m, %x : ($XD, $XD) -> $VD return %0 : $VD })"},
+    {"balance", R"(func.func @k(%b: $TD, %n: $TD) -> $TD {
+       %0 = train.balance %b by %n rate 0.125 : ($TD, $TD) -> $TD return %0 : $TD })"},
     {"identity",
      "func.func @k(%x: $XD, %t: $ID) -> ($XD, $XD, $ID) { return %x, %x, %t : $XD, $XD, $ID }"},
     {"norm_of_vector", R"(func.func @k(%x: $VD, %w: $VD) -> $VD {

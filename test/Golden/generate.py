@@ -145,6 +145,8 @@ def train(model, run, data):
         [{"params": decay, "weight_decay": run["weight_decay"]}, {"params": plain, "weight_decay": 0.0}],
         lr=run["lr"], betas=(run["beta1"], run["beta2"]), eps=run["eps"])
     losses, norms, parts, first = [], [], [], None
+    routers = [Balanced(module) for module in model.modules() if "router_bias_rate" in run and Balanced.fits(module)]
+    assert bool(routers) == ("router_bias_rate" in run)
     model.train()
     for step in range(run["steps"]):
         x, y = batch_of(run, data, step, model.config.vocab_size)
@@ -153,6 +155,8 @@ def train(model, run, data):
         loss = torch.nn.functional.cross_entropy(output.logits.flatten(0, 1), y.flatten())
         if getattr(model.config, "output_router_logits", False):
             part = model.config.router_aux_loss_coef * router_loss(model.config, output, run)
+            if "z_loss" in run:
+                part = part + run["z_loss"] * sum(logits.logsumexp(-1).square().mean() for logits in output.router_logits)
             parts.append(part.item())
             loss = loss + part
         optimizer.zero_grad()
@@ -161,9 +165,30 @@ def train(model, run, data):
             first = {n: torch.zeros_like(p) if p.grad is None else p.grad.clone() for n, p in model.named_parameters()}
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), run["grad_clip"])
         optimizer.step()
+        for router in routers:
+            router.balance(run["router_bias_rate"])
         losses.append(loss.item())
         norms.append(norm.item())
     return losses, norms, parts, first
+
+
+class Balanced:
+    """A router whose bias follows its counts (Wang et al. 2024), which transformers leaves to others."""
+
+    def __init__(self, router):
+        self.router = router
+        router.register_forward_hook(self.count)
+
+    @staticmethod
+    def fits(module):
+        return "e_score_correction_bias" in dict(module.named_buffers(recurse=False))
+
+    def count(self, router, _, output):
+        logits, _, chosen = output
+        self.tokens = torch.bincount(chosen.flatten(), minlength=logits.shape[-1]).double()
+
+    def balance(self, rate):
+        self.router.e_score_correction_bias += rate * torch.sign(self.tokens.mean() - self.tokens)
 
 
 def router_loss(config, output, run):
@@ -191,6 +216,8 @@ def generate(name, spec, seed):
     run = {**RUN, **spec["run"]}
     losses, norms, parts, grads = train(model, run, tokens_of(run, OUT))
     grads = as_saved(model, grads)
+    if "router_bias_rate" in run:  # What counts move has no gradient.
+        grads = {n: g for n, g in grads.items() if not n.endswith("e_score_correction_bias")}
     final = as_saved(model, model.state_dict())
     for file, tensors in ("model", as_saved(model, weights)), ("grads0", grads):
         save_file({n: t.to(FLOAT32).contiguous() for n, t in tensors.items()}, directory / f"{file}.safetensors")

@@ -282,6 +282,23 @@ func.func @top_k(%x: tensor<4x6xf32>) {
 
 // -----
 
+func.func @tally(%mask: tensor<2x4x6xf32>, %logits: tensor<2x4x5xf32>) {
+  // expected-error @+2 {{'train.tally' op failed to infer returned types}}
+  // expected-error @+1 {{train.tally}}
+  %y = train.tally %mask, %logits : (tensor<2x4x6xf32>, tensor<2x4x5xf32>) -> tensor<6xf32>
+  return
+}
+
+// -----
+
+func.func @balance(%bias: tensor<6xf32>) {
+  // expected-error @+1 {{rate must be above 0, found 0}}
+  %y = train.balance %bias by %bias rate 0.0 : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>
+  return
+}
+
+// -----
+
 func.func @one_hot(%x: tensor<4x6xi32>) {
   // expected-error @+1 {{makes 'tensor<4x8xf32>' of 'tensor<4x6xi32>'; the result has one dimension more, the columns}}
   %y = train.one_hot %x : (tensor<4x6xi32>) -> tensor<4x8xf32>

@@ -166,3 +166,18 @@ module attributes {train.masked_share = 0.15 : f64, train.mask_token = 3 : i64, 
     return
   }
 }
+
+// -----
+
+// Counts of tokens are of a router's rows.
+module {
+  train.variable @gate : tensor<3x8xf32> init <"normal", 0.02>
+  // expected-error @+1 {{variable @gate.tokens is 'tensor<4xf32>', another shape than rows of its parameter @gate, 'tensor<3x8xf32>'}}
+  train.variable @gate.tokens : tensor<4xf32> state "tokens" of @gate
+  func.func @step() {
+    return
+  }
+  func.func @eval() {
+    return
+  }
+}

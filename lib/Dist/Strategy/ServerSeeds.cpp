@@ -39,7 +39,7 @@ public:
                     "seed or use --data-sync all-reduce";
       ShardingAttr atServer = rooted(everywhere);
       for (auto variable : module.getOps<train::VariableOp>())
-        if (variable.getOf() && *variable.getOf() == parameter.getSymName()) {
+        if (variable.isOptimizerState() && *variable.getOf() == parameter.getSymName()) {
           variable->setAttr(DistDialect::seedAttr, atServer);
           variable->setAttr(DistDialect::reasonAttr, reason());
         }

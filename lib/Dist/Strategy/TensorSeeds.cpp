@@ -292,9 +292,13 @@ LogicalResult Seeder::tensor(const TensorClasses &chosen, StringRef axis) {
       seed(variable, attr(shardingOf(variable, chosen, axis)), reasonOf(variable));
   SymbolTable symbols(module);
   for (auto variable : module.getOps<train::VariableOp>())
-    if (!variable.isParameter() && !variable->hasAttr(DistDialect::seedAttr)) {
+    if (variable.isOptimizerState() && !variable->hasAttr(DistDialect::seedAttr)) {
       auto of = symbols.lookup<train::VariableOp>(*variable.getOf());
       seed(variable, of->getAttrOfType<ShardingAttr>(DistDialect::seedAttr), reasonOf(of));
+    } else if (!variable->hasAttr(DistDialect::seedAttr)) {
+      // Every device knows what all tokens chose.
+      int64_t rank = variable.getTensorType().getRank();
+      seed(variable, attr(Sharding::replicated(rank)), "counts of all tokens");
     }
   if (!shards && mesh.size(mesh.named("context")) == 1 && expertAxes(mesh).empty())
     return success();

@@ -83,13 +83,18 @@ public:
       if (failed(stored))
         return failure();
       for (auto variable : module.getOps<train::VariableOp>())
-        if (variable.getOf() && *variable.getOf() == parameter.getSymName())
+        if (variable.isOptimizerState() && *variable.getOf() == parameter.getSymName())
           seed(variable, *stored, computed);
       gradient(update, *stored);
       if (level < 3) {
         OpOperand &use = update.op.getParameterMutable();
-        if (use.get().getDefiningOp<train::GetOp>().getVariable() == parameter.getSymName())
-          use.set(constrain(use.get(), *stored, update.op));
+        if (Value whole = use.get();
+            whole.getDefiningOp<train::GetOp>().getVariable() == parameter.getSymName()) {
+          use.set(constrain(whole, *stored, update.op));
+          whole.replaceUsesWithIf(use.get(), [&](OpOperand &other) {
+            return isBesideUpdated(other, update.op);
+          });
+        }
         module.walk([&](train::SetOp set) {
           if (set.getVariable() == parameter.getSymName())
             set.getValueMutable().assign(constrain(set.getValue(), computed, set));
@@ -241,6 +246,12 @@ private:
     }
   }
 
+  /// Whether the op of this use of a parameter has the updated one too, to choose between them:
+  /// then it reads the parameter as it is stored.
+  static bool isBesideUpdated(OpOperand &use, train::UpdateOpInterface update) {
+    return llvm::is_contained(use.getOwner()->getOperands(), update.getUpdated());
+  }
+
   static Operation *nextOf(Value value) {
     Operation *op = value.getDefiningOp();
     return op ? op->getNextNode() : &value.getParentBlock()->front();
@@ -251,7 +262,7 @@ private:
   void gather(Value value, ShardingAttr computed, train::UpdateOpInterface update) {
     SmallVector<OpOperand *> here;
     for (OpOperand &use : value.getUses()) {
-      if (&use == &update.getParameterMutable())
+      if (&use == &update.getParameterMutable() || isBesideUpdated(use, update))
         continue;
       auto repeat = dyn_cast<train::RepeatOp>(use.getOwner());
       unsigned i = use.getOperandNumber();

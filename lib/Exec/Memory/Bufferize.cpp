@@ -151,7 +151,9 @@ Category ProgramBuilder::categoryOf(CoalescedMemory &coalesced) {
     SymbolTableCollection symbols;
     auto variable = symbols.lookupNearestSymbolFrom<train::VariableOp>(
         function, FlatSymbolRefAttr::get(coalesced.variable));
-    return variable.isParameter() ? Category::Parameter : Category::Optimizer;
+    return variable.isParameter()        ? Category::Parameter
+           : variable.isOptimizerState() ? Category::Optimizer
+                                         : Category::Output;
   }
   if (gradients.contains(&coalesced))
     return Category::Gradient;

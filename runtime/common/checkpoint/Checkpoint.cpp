@@ -101,6 +101,8 @@ static std::string stateText(const Plan &plan, const TrainingState &state,
                           {"good_steps", scale->goodSteps},
                           {"overflows", scale->overflows},
                           {"skipped", scale->skipped}};
+  if (state.skipped)
+    json["skipped"] = state.skipped;
   std::string text = json.dump(2) + "\n";
   seal(text);
   return text;
@@ -204,6 +206,7 @@ public:
       refuse(key, value, "true or false");
     return value.get<bool>();
   }
+  bool has(const char *key) const { return json.contains(key); }
   std::string string(const char *key) const { return string(json, key); }
   std::string fileId(const char *file) const {
     const Json &files = at(json, "files");
@@ -260,6 +263,8 @@ TrainingState meshwright::readState(const std::string &directory) {
   state.tokens = json.whole("tokens", 0, largest);
   state.batch = json.whole("batch", 1, largest);
   state.lossScale = json.lossScale();
+  if (json.has("skipped"))
+    state.skipped = json.whole("skipped", 0, largest);
   return state;
 }
 

@@ -33,6 +33,7 @@ struct TrainingState {
   int64_t tokens = 0;                 ///< in the data file
   int64_t batch = 0;                  ///< sequences a step
   std::optional<LossScale> lossScale; ///< of runs in fp16
+  int64_t skipped = 0; ///< steps that updated nothing because a router's logits were not finite
 };
 
 /// The checksums of the headers of a checkpoint's files; empty in those of earlier versions.

@@ -34,7 +34,7 @@ std::vector<FileTensor> meshwright::fileTensors(const Plan &plan, WeightKind kin
   std::set<std::tuple<std::string, int64_t>> taken;
   for (const Variable &variable : plan.allVariables) {
     // A weight with a master is written from that, in all its digits.
-    if (variable.isWeight() != (kind == WeightKind::Parameters) || variable.hasMaster)
+    if (!isOf(variable, kind) || variable.hasMaster)
       continue;
     std::vector<int64_t> shape = storageLayout(variable).fileShape;
     int64_t count = elements(variable.shape) / std::max<int64_t>(variable.tensors(), 1);

@@ -41,7 +41,7 @@ constexpr int64_t bytesAtOnce = Rounds::part;
 static std::vector<Piece> pieces(const WeightTarget &target, WeightKind kind) {
   std::vector<Piece> result;
   for (const Variable &variable : target.plan.variables) {
-    if (variable.isWeight() != (kind == WeightKind::Parameters))
+    if (!isOf(variable, kind))
       continue;
     Box box = shardOf(target.plan, variable, target.rank);
     std::vector<int64_t> strides = denseStrides(variable.localShape);
@@ -112,7 +112,7 @@ static std::vector<SizedName> verifiedHere(const WeightTarget &target, WeightKin
     sharing = {int(target.rank)};
   std::map<std::string, int64_t> read;
   for (const Variable &variable : target.plan.allVariables) {
-    if (variable.isWeight() != (kind == WeightKind::Parameters))
+    if (!isOf(variable, kind))
       continue;
     std::set<int64_t> numbers;
     for (int rank : sharing) {
@@ -291,7 +291,7 @@ std::string meshwright::readWeights(const WeightTarget &target, WeightKind kind,
   // ranks see the same error.
   std::set<std::string> used;
   for (const Variable &variable : target.plan.allVariables) {
-    if (variable.isWeight() != (kind == WeightKind::Parameters))
+    if (!isOf(variable, kind))
       continue;
     StorageLayout layout = storageLayout(variable);
     for (int64_t number = 0; number < variable.tensors(); ++number) {

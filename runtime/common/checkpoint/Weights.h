@@ -43,6 +43,11 @@ void initializeWeights(const WeightTarget &target, uint64_t seed);
 
 enum class WeightKind { Parameters, OptimizerStates };
 
+/// Whether `variable` is in the file of these; counts of tokens are in none.
+inline bool isOf(const Variable &variable, WeightKind kind) {
+  return kind == WeightKind::Parameters ? variable.isWeight() : variable.isOptimizerState();
+}
+
 /// Reads the parameters (and their masters) or the optimizer states from a safetensors file that
 /// `flag` named: this rank's parts only. All tensors must be there with the right
 /// shapes, have the checksums that the file says they have, and the file must be the one

@@ -6,6 +6,7 @@
 #include "common/launch/Flags.h"
 
 #include "common/monitor/Error.h"
+#include "common/monitor/ExpertTokens.h"
 #include "common/plan/Plan.h"
 
 #include <string_view>
@@ -66,6 +67,12 @@ static std::string unlessGpu(const Options &, const Plan &plan) {
              ? ""
              : "is for GPUs, but this executable computes on processors: leave it out, or compile "
                "with --target cuda";
+}
+
+static std::string unlessExperts(const Options &, const Plan &plan) {
+  return ExpertTokens::isCounted(plan)
+             ? ""
+             : "is for models with experts, which this executable's has none of: leave it out";
 }
 
 static std::string unlessTraced(const Options &options, const Plan &) {
@@ -156,6 +163,16 @@ static constexpr Flag flags[] = {
          "write a line of JSON for each step: loss, rate, time and so on"}
         .file(FileUse::Output)
         .onRanks(AcrossRanks::Free),
+    Flag{"--expert-tokens-every", "N", &Options::expertTokensEvery,
+         "after every N steps, --metrics also has how many of the step's tokens chose each expert of "
+         "each layer; 0: never"}
+        .from(0)
+        .with("--metrics")
+        .unless(unlessExperts),
+    Flag{"--idle-expert-steps", "K", &Options::idleExpertSteps,
+         "warn of an expert that no token has chosen for K steps; 0: never"}
+        .from(0)
+        .unless(unlessExperts),
     Flag{"--eval-data", "FILE", &Options::evalData,
          "tokens to evaluate on, all of them, at the end of the run"}
         .file(FileUse::Input)

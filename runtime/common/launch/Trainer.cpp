@@ -54,6 +54,8 @@ Trainer::Trainer(MwContext &context, const Options &options)
   if (!options.tune.empty())
     context.device->tune(*arena, options.tune, *context.world);
   loadWeights();
+  if (ExpertTokens::isCounted(plan))
+    experts.emplace(plan, context.rank(), options.idleExpertSteps);
   context.world->barrier(); // Every rank has what it needs.
   if (isRoot() && !options.metrics.empty())
     metrics = std::make_unique<MetricsFile>(options.metrics, state.step);
@@ -176,7 +178,7 @@ void Trainer::fillScalars(int64_t step) {
   set("weight_decay", options.weightDecay);
   set("grad_clip", options.gradClip);
   // Skipped steps do not count.
-  int64_t updates = (scaler ? scaler->updates(step) : step) + 1;
+  int64_t updates = (scaler ? scaler->updates(step) : step) - state.skipped + 1;
   set("bias_correction1", 1.0 - std::pow(options.beta1, double(updates)));
   set("bias_correction2", 1.0 - std::pow(options.beta2, double(updates)));
   if (scaler)
@@ -232,7 +234,10 @@ StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
     result.auxLoss = output("aux_loss");
   result.expertRounds = context.expertRounds;
   result.lr = learningRate(options, step);
-  if (scaler) {
+  readExperts(result);
+  if (scaler && result.failedRouter) {
+    result.lossScale = scaler->scale(); // which is not to blame
+  } else if (scaler) {
     result.lossScale = scaler->scale();
     // At the least scale an overflow is a divergence and not an effect of the scale.
     result.skipped = !std::isfinite(result.gradNorm) && !scaler->isLeast();
@@ -243,6 +248,34 @@ StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
   result.stepMs = seconds * 1e3;
   result.tokensPerSecond = double(plan.batch * plan.sequence) / seconds;
   return result;
+}
+
+void Trainer::readExperts(StepMetrics &result) {
+  if (!experts)
+    return;
+  download(plan.variableRange());
+  VariableAddresses addresses = arena->variables();
+  for (const std::string &word : experts->note(addresses))
+    fprintf(stderr, "warning: %s\n", word.c_str());
+  // All ranks have the same norm, so all take part.
+  bool asked = options.expertTokensEvery && (result.step + 1) % options.expertTokensEvery == 0;
+  failures = std::isfinite(result.gradNorm) ? 0 : failures;
+  if (!asked && std::isfinite(result.gradNorm))
+    return;
+  std::vector<LayerTokens> layers = experts->gather(*context.world, addresses);
+  auto failed = std::find_if(layers.begin(), layers.end(),
+                             [](const LayerTokens &layer) { return !layer.isFinite(); });
+  if (!std::isfinite(result.gradNorm) && failed != layers.end()) {
+    result.failedRouter = *failed;
+    result.skipped = ++failures < failuresInARow;
+    ++state.skipped;
+    if (isRoot() && result.skipped)
+      fprintf(stderr, "warning: step %ld: the logits of the router of layer %ld (%s) are not finite: "
+              "the step changes nothing\n",
+              long(result.step), long(failed->layer), failed->router.c_str());
+  }
+  if (asked)
+    result.expertTokens = std::move(layers);
 }
 
 // What has been uploaded is the device's, so the host's copy is free.
@@ -385,6 +418,13 @@ int Trainer::run() {
       result.evalLoss = evaluate();
     if (metrics && finite)
       attempt([&] { metrics->write(result); });
+    if (!finite && result.failedRouter) {
+      progress.endLine();
+      fail("step ", step, ": the logits of the router of layer ", result.failedRouter->layer, " (",
+           result.failedRouter->router, ") are not finite, as in the ", failures - 1,
+           " steps before, which were skipped: training has diverged; try a smaller --lr, a longer "
+           "--warmup or a smaller --grad-clip, and go on from the last checkpoint");
+    }
     if (!finite) {
       progress.endLine();
       fail("step ", step, ": the loss is ", result.loss, " and the gradient norm ", result.gradNorm,

@@ -56,6 +56,8 @@ private:
     return found == plan.inputs.end() ? nullptr : arena->at<T>(found->second.offset);
   }
   float output(const char *name) const;
+  /// Takes note of what a step's routers did; a step that one of them failed in is skipped.
+  void readExperts(StepMetrics &result);
   using Clock = std::chrono::steady_clock;
 
   /// Reads the data of `step`.
@@ -96,6 +98,9 @@ private:
   std::unique_ptr<OutputFile> traceFile; ///< of rank 0, with --trace
   std::unique_ptr<Arena> arena;
   std::optional<LossScaler> scaler; ///< in fp16
+  std::optional<ExpertTokens> experts; ///< of models that have some
+  int64_t failures = 0; ///< steps in a row that routers have failed in
+  static constexpr int64_t failuresInARow = 3; ///< so many end the run
   std::unique_ptr<SaveFolder> folder; ///< on rank 0, with --save
   int64_t firstStep = 0, savedStep = -1;
   std::string failed; ///< what an attempt on this rank failed with

@@ -9,6 +9,7 @@
 #include "common/monitor/Failure.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -68,6 +69,16 @@ void MetricsFile::write(const StepMetrics &metrics) {
   if (metrics.lossScale) {
     json["loss_scale"] = *metrics.lossScale;
     json["skipped"] = metrics.skipped;
+  }
+  if (metrics.failedRouter) {
+    json["skipped"] = metrics.skipped;
+    json["failed_router"] = metrics.failedRouter->router;
+  }
+  for (const LayerTokens &layer : metrics.expertTokens) {
+    Json counts = Json::array();
+    for (float count : layer.counts)
+      counts.push_back(std::isfinite(count) ? Json(int64_t(count)) : Json());
+    json["expert_tokens"][std::to_string(layer.layer)] = counts;
   }
   file->write(json.dump() + "\n");
 }

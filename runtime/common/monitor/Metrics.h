@@ -7,6 +7,7 @@
 #define MESHWRIGHT_RUNTIME_COMMON_METRICS_H
 
 #include "common/checkpoint/OutputFile.h"
+#include "common/monitor/ExpertTokens.h"
 
 #include <chrono>
 #include <memory>
@@ -23,7 +24,9 @@ struct StepMetrics {
   std::optional<int32_t> expertRounds; ///< the most rounds in which rows went to their experts
   std::optional<double> evalLoss;
   std::optional<double> lossScale; ///< in fp16
-  bool skipped = false;            ///< gradients overflowed, nothing was updated
+  bool skipped = false;            ///< gradients overflowed or a router failed, nothing was updated
+  std::optional<LayerTokens> failedRouter; ///< the first one whose logits were not finite
+  std::vector<LayerTokens> expertTokens;   ///< of all layers, where asked for
   bool evaluatedOnly = false;      ///< no step was made: evalLoss is all there is
 };
 

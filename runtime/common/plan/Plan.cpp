@@ -222,9 +222,11 @@ static Variable variableOf(const Plan &plan, const plan::Variable &entry, const 
     variable.role = Variable::Momentum;
   else if (entry.role == "variance")
     variable.role = Variable::Variance;
+  else if (entry.role == "tokens")
+    variable.role = Variable::Tokens;
   else
     fail("plan: ", path, " has role \"", entry.role,
-         "\", not parameter, master, momentum or variance");
+         "\", not parameter, master, momentum, variance or tokens");
   variable.type = typeOf(entry.type, path);
   variable.shape = entry.shape;
   variable.localShape = entry.localShape;
@@ -308,13 +310,26 @@ static AttentionEntry attentionOf(const plan::Attention &entry, const std::strin
 }
 
 /// An optimizer state is stored beside its parameter, under its name and a suffix; a
-/// master in its parameter's place.
+/// master in its parameter's place. Counts of tokens are not stored; they are of its rows.
 static void findStates(Plan &plan) {
   for (Variable &variable : plan.allVariables) {
     if (variable.role == Variable::Parameter)
       continue;
     Variable &parameter =
         const_cast<Variable &>(plan.parameter(variable.of, variable.program));
+    if (variable.role == Variable::Tokens) {
+      variable.storage.tensor = parameter.storage.tensor;
+      variable.numbered = variable.stacked;
+      std::vector<int64_t> rows(parameter.shape);
+      if (!rows.empty())
+        rows.pop_back();
+      if (variable.shape != rows || variable.localShape != rows ||
+          variable.stacked != parameter.stacked || variable.type != ElementType::F32)
+        fail("plan: the counts of tokens ", variable.name, " have shape ",
+             shapeText(variable.shape), " but their router ", parameter.name, " has ",
+             shapeText(parameter.shape));
+      continue;
+    }
     variable.storage = parameter.storage;
     variable.numbered = parameter.numbered;
     if (variable.role == Variable::Master) {

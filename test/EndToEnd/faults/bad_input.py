@@ -118,6 +118,19 @@ def bad_compile(golden):
     refused("--aux-loss hf", "no layer of this model has experts", aux_loss="hf")
     refused("--aux-scope changes nothing", "leave it out", aux_scope="sequence")
     sparse = golden.directory.parent.parent / "golden-more"
+    refused("--z-loss is of routers", "no layer of this model has experts", z_loss=0.01)
+    refused("--z-loss", "'1.5' must be a number in [0, 1)", model=sparse / "olmoe", seq=16, z_loss=1.5)
+    refused("--router-bias-rate is of a bias", "no layer of this model has experts", router_bias_rate=0.01)
+    refused("--router-bias-rate is of a bias", "family olmoe has none", "glm4_moe or deepseek_v3", model=sparse / "olmoe", seq=16,
+            router_bias_rate=0.01)
+    compile(sparse / "olmoe", "t.mlir", batch=8, seq=16, emit="train")
+    for flag in ("z_loss", "router_bias_rate"):
+        refused(f"--{flag.replace('_', '-')} cannot change 't.mlir'", model="t.mlir", batch=None, seq=None, **{flag: 0.01})
+    refuses(["meshwright", "plot", "--experts", write("plain.jsonl", '{"step": 0, "loss": 1}\n')], "no line with expert_tokens",
+            "--expert-tokens-every")
+    refuses(["meshwright", "plot", "--experts", write("odd.jsonl", '{"step": 0, "expert_tokens": {"0": [1, "x"]}}\n')],
+            "'odd.jsonl' line 1", "is no list of counts")
+    refuses(["meshwright", "plot", "--experts", "plain.jsonl", "odd.jsonl"], "--experts draws one file", "usage")
     refused("--aux-loss-coef changes nothing", "add --aux-loss hf", model=sparse / "olmoe", seq=16, aux_loss_coef=0.1)
     refused("'expert' = 3 cannot divide 8 experts (num_experts)", "use a divisor of 8", model=sparse / "olmoe", seq=16, batch=12, mesh="expert=3")
     refused("'expert' = 16", "use expert=8 or fewer", model=sparse / "olmoe", seq=16, batch=16, mesh="expert=16")

@@ -35,8 +35,11 @@ for exe, flag, value, why in (("sgd", "weight-decay", 0.1, "--optimizer adamw"),
                               ("adamw", "initial-loss-scale", 2, "--precision fp16"),
                               ("adamw", "min-loss-scale", 1, "--precision fp16"),
                               ("adamw", "loss-scale-window", 3, "--precision fp16"),
+                              ("adamw", "idle-expert-steps", 3, "models with experts"),
                               ("adamw", "cuda-graphs", "off", "--target cuda"), ("adamw", "tune", "file", "--target cuda")):
     refused([f"./{exe}", *flags(dict(RUN, **{flag: value}))], flag, why)
+refused(["./adamw", *flags(dict(RUN, metrics="m.jsonl", expert_tokens_every=1))], "expert-tokens-every", "models with experts")
+refused(["./adamw", *flags(dict(RUN, expert_tokens_every=1))], "expert-tokens-every", "--metrics")
 refused(["./adamw", *flags(dict(RUN, trace="trace", trace_from=1))], "trace-from", "before step 1")
 for exe, more in (("sgd", {"weight_decay": 0, "min_lr": 0}), ("adamw", {"min_lr": 0, "weight_decay": 0.1}),
                   ("narrow", {"beta2": 0.99}), ("adamw", {"lr_schedule": "linear", "min_lr": 1e-4}), ("adamw", {"trace": "trace", "trace_from": 0})):

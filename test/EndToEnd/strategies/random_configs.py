@@ -456,6 +456,14 @@ def experts_of(config):
     return config.get("num_local_experts") or config.get("num_experts") or config.get("n_routed_experts") or 0
 
 
+def has_routers(config):
+    """Whether some layer has experts."""
+    dense, every = config.get("mlp_only_layers") or [], config.get("decoder_sparse_step", 1)
+    return experts_of(config) > 0 and any(
+        i >= config.get("first_k_dense_replace", 0) and (i + 1) % every == 0 and i not in dense
+        for i in range(config["num_hidden_layers"]))
+
+
 def heads_of(config):
     return config.get("n_head") or config.get("n_heads") or config["num_attention_heads"]
 

@@ -46,6 +46,7 @@ class Drawing(dict):
         self.pick, self.sample = random_.choice, random_.sample
         self.masks = random.Random(f"masks {seed}").choice
         self.rounds = random.Random(f"rounds {seed}").choice
+        self.routers = random.Random(f"routers {seed}").choice
         self.cuda = target == "cuda"
         self.run = {}
 
@@ -200,6 +201,9 @@ COMPILE = {
     "expert-buffer": lambda d: d.rounds([None, 0.1, 0.3, 0.5, 1, 8]) if d.sizes["expert"] > 1 else None,
     "mlm": lambda d: d.masks([None] * 8 + [0.15, 0.5]),
     "mask-id": lambda d: d.masks([0, 3, 30]) if d["mlm"] else None,
+    # Left out again where the model that is drawn has no such routers.
+    "z-loss": lambda d: d.routers([None, None, 0, 0.001, 0.1]),
+    "router-bias-rate": lambda d: d.routers([None, 0, 0.001, 0.03]),
     "remat": remat,
     "memory-limit": memory_limit,
     "residuals": among(None, None, None, "auto", "least", "written"),
@@ -268,6 +272,8 @@ RUN = {
     "save": lambda d: "saved" if d.run["init"] or d.run["resume"] or d.chance(2) else None,
     "save-every": lambda d: d.pick([None, 1, 2]) if d.run["save"] else None,
     "keep": lambda d: d.pick([None, 3]) if d.run["save"] else None,
+    "expert-tokens-every": lambda d: d.routers([None, 0, 1, 2]),
+    "idle-expert-steps": lambda d: d.routers([None, 0, 1, 2]),
     "eval-data": rare("eval.bin", 3),
     "eval-every": lambda d: d.pick([None, 1, 2]) if d.run["eval-data"] else None,
     "eval-batches": lambda d: d.pick([None, 1]) if d.run["eval-data"] else None,

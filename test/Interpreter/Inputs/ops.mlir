@@ -444,6 +444,18 @@ func.func @top_k(%x: tensor<2x3x7xf64> {test.constant}) -> tensor<2x3x7xf64> {
   %y = train.top_k %x k 3 : (tensor<2x3x7xf64>) -> tensor<2x3x7xf64>
   return %y : tensor<2x3x7xf64>
 }
+func.func @log_sum_exp(%x: tensor<2x3x5xf64>) -> tensor<2x3xf64> {
+  %y = train.log_sum_exp %x : (tensor<2x3x5xf64>) -> tensor<2x3xf64>
+  return %y : tensor<2x3xf64>
+}
+func.func @tally(%mask: tensor<2x3x5xf64>, %logits: tensor<2x3x5xf64>) -> tensor<5xf64> {
+  %y = train.tally %mask, %logits : (tensor<2x3x5xf64>, tensor<2x3x5xf64>) -> tensor<5xf64>
+  return %y : tensor<5xf64>
+}
+func.func @balance(%bias: tensor<3x5xf64>, %tokens: tensor<3x5xf64>) -> tensor<3x5xf64> {
+  %y = train.balance %bias by %tokens rate 5.0e-01 : (tensor<3x5xf64>, tensor<3x5xf64>) -> tensor<3x5xf64>
+  return %y : tensor<3x5xf64>
+}
 func.func @one_hot(%ids: tensor<2x3xi32>) -> tensor<2x3x3xf64> {
   %y = train.one_hot %ids : (tensor<2x3xi32>) -> tensor<2x3x3xf64>
   return %y : tensor<2x3x3xf64>
