@@ -164,7 +164,7 @@ def redone(program):
     def count(name, inside):
         total = 0
         for line in functions[name].splitlines():
-            marked = inside or "{train.recomputed" in line
+            marked = inside or "train.recomputed" in line
             repeat = re.search(r"train.repeat @(\S+) x (\d+)", line)
             if repeat:
                 total += int(repeat[2]) * count(repeat[1], marked)

@@ -79,9 +79,15 @@ private:
   bool isBlocks(Value value, unsigned d) {
     return llvm::any_of(classes.of(value, d), [&](unsigned id) { return blocks.contains(id); });
   }
-  bool hasBlocks(Value value) {
-    auto rank = cast<RankedTensorType>(value.getType()).getRank();
-    return llvm::any_of(llvm::seq<unsigned>(0, rank), [&](unsigned d) { return isBlocks(value, d); });
+  bool isOfBatch(Value value, unsigned d) {
+    Atoms::List dim = classes.of(value, d);
+    return !dim.empty() && llvm::is_contained(batches, dim);
+  }
+  /// Whether `value` has rows of experts, or numbers of them: not experts' parameters or gradients,
+  /// which are where their variables are, and may be partial sums.
+  bool hasRows(Value value) {
+    return cast<RankedTensorType>(value.getType()).getRank() >= 3 && isBlocks(value, 0) &&
+           isOfBatch(value, 1);
   }
 
   /// `value` with blocks along `ofBlocks` and sequences along `ofBatch`, open otherwise.
@@ -90,8 +96,7 @@ private:
     for (unsigned d = 0; d < sharding.dims.size(); ++d)
       if (isBlocks(value, d))
         sharding.dims[d] = ofBlocks;
-      else if (Atoms::List dim = classes.of(value, d);
-               !dim.empty() && llvm::is_contained(batches, dim))
+      else if (isOfBatch(value, d))
         sharding.dims[d] = ofBatch;
     return withOpenDims(ShardingAttr::from(meshName, mesh, sharding));
   }
@@ -111,7 +116,7 @@ private:
 
   /// What computes with the rows gets those of its blocks.
   void divide(Value value) {
-    if (!hasBlocks(value))
+    if (!hasRows(value))
       return;
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : value.getUses())
