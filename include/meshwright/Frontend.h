@@ -34,6 +34,7 @@ struct ModelOptions {
   AuxScope auxScope = AuxScope::batch;
   MixedPrecision precision = MixedPrecision::f32; ///< that the module will be given
   std::optional<MaskedTokens> masked = {};
+  bool packed = false; ///< whether sequences hold several documents
 };
 
 /// The training graph of the Hugging Face configuration in the file `path`: a

@@ -203,13 +203,13 @@ static void backwardItemIn(const BackwardCall &call, int64_t item, float *scratc
   const T *k = static_cast<const T *>(call.k), *v = static_cast<const T *>(call.v);
   const MwAttention &shape = call.shape;
   const AttentionTiling &tiling = call.tiling;
-  const Mask mask(shape);
   const Dropout dropout(shape);
   BackwardScratch scratch(tiling, scratchBase);
   int64_t depth = tiling.depth, dim = shape.headDim;
   int64_t valueDepth = tiling.valueDepth, valueDim = shape.valueDim;
   int64_t keyHead = item / tiling.parts, part = item % tiling.parts;
   int64_t batch = keyHead / shape.kvHeads, kvHead = keyHead % shape.kvHeads;
+  const Mask mask(shape, batch);
 
   for (int64_t index = part; index < tiling.units; index += tiling.parts)
     startUnit<T>(call, unitAt(call, batch, kvHead, index));

@@ -44,6 +44,7 @@ class Drawing(dict):
         random_ = random.Random(seed)
         self.pick, self.sample = random_.choice, random_.sample
         self.masks = random.Random(f"masks {seed}").choice
+        self.packs = random.Random(f"packs {seed}").choice
         self.cuda = target == "cuda"
         self.run = {}
 
@@ -197,6 +198,7 @@ COMPILE = {
     "dropout": among(None, 0, 0, 0.1, 0.5),
     "mlm": lambda d: d.masks([None] * 8 + [0.15, 0.5]),
     "mask-id": lambda d: d.masks([0, 3, 30]) if d["mlm"] else None,
+    "packed": lambda d: d.packs([None, None, True]) if not d["mlm"] else None,
     "remat": remat,
     "memory-limit": memory_limit,
     "residuals": among(None, None, None, "auto", "least", "written"),
@@ -270,6 +272,8 @@ RUN = {
     "eval-batches": lambda d: d.pick([None, 1]) if d.run["eval-data"] else None,
     "loss-mask": lambda d: None if d["mlm"] else rare("mask.bin", 4)(d),
     "eval-loss-mask": lambda d: "eval-mask.bin" if d.run["eval-data"] and not d["mlm"] and d.chance(2) else None,
+    "documents": lambda d: d.packs([3, "starts.bin", "starts.bin"]) if d["packed"] else None,
+    "eval-documents": lambda d: d.packs([3, "eval-starts.bin"]) if d["packed"] and d.run["eval-data"] else None,
     "trace": rare("trace.json"),
     "trace-from": lambda d: d.pick([None, 1]) if d.run["trace"] else None,
     "trace-steps": lambda d: d.pick([None, 1]) if d.run["trace"] else None,
