@@ -135,7 +135,8 @@ static inline void meetTiles(const BackwardCall &call, const Mask &mask, const D
   for (int64_t first = 0; first < groupedRows; first += kGroup) {
     float *weights = scratch.weights + first * kTile, *slopes = scratch.slopes + first * kTile;
     Span span = mask.span(unit.query + first, key);
-    if (span.masked) {
+    // Of a document that begins with a vector nothing in the span is hidden, but what is before it is.
+    if (span.masked || span.begin > 0) {
       clearOutside(span, weights);
       clearOutside(span, slopes);
     }
