@@ -272,7 +272,7 @@ static Value buildEmbedding(ModelGraph &g, const Model &m, Value &table) {
       where = {before, m.positions + before};
     }
     Value positions = weight(f.positionTable, m.positions, m.hidden, where);
-    x = g.add(x, g.firstRows(positions, g.sequence));
+    x = g.add(x, g.positionRows(positions, g.sequence));
   }
   if (!f.embeddingNorm.empty())
     x = buildNorm(g, m, f.base, f.embeddingNorm, x);

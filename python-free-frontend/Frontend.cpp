@@ -174,6 +174,17 @@ ArrayRef<Family> meshwright::frontend::families() {
   return tables;
 }
 
+/// A query of an encoder would see the documents after its own, too.
+static LogicalResult checkPacked(Config &config, const Family &family,
+                                 const ModelOptions &options) {
+  if (!options.packed || !family.encoder)
+    return success();
+  return config.error("model_type")
+         << "model_type \"" << family.name
+         << "\" is an encoder, and --packed is for decoders, whose attention is causal; leave it out, "
+            "and give sequences of one document";
+}
+
 /// Encoders predict masked tokens, and decoders do not.
 static LogicalResult checkMasked(Config &config, const Family &family,
                                  const ModelOptions &options) {
@@ -241,7 +252,8 @@ meshwright::importHuggingFace(StringRef path, const ModelOptions &options, MLIRC
       diagnostic << "; \"" << near << "\" is nearest";
     return diagnostic << ". Any other model can be written as an .mlir file (see examples/)";
   }
-  if (failed(checkMasked(*config, *table, options)))
+  if (failed(checkPacked(*config, *table, options)) ||
+      failed(checkMasked(*config, *table, options)))
     return failure();
   ModelOptions chosen = options;
   Model model = readModel(*config, *table, chosen);

@@ -75,7 +75,12 @@ Value FunctionGraph::firstRows(Value x, int64_t rows) {
 }
 
 Value FunctionGraph::firstColumns(Value x, int64_t columns) {
-  return SliceOp::create(builder, location, x, columns, /*dim=*/1);
+  int64_t last = cast<RankedTensorType>(x.getType()).getRank() - 1;
+  return SliceOp::create(builder, location, x, columns, /*dim=*/last);
+}
+
+Value FunctionGraph::positionRows(Value table, int64_t sequence) {
+  return positions ? embedding(table, positions) : firstRows(table, sequence);
 }
 
 Value FunctionGraph::pad(Value x, int64_t dim, int64_t from, int64_t rows) {
@@ -128,7 +133,7 @@ Value FunctionGraph::attention(Value q, Value k, Value v, Value slopes, Value si
   bool drops = dropout > 0;
   auto op = AttentionOp::create(
       builder, location, q, k, v, drops ? ids : Value(), drops ? key : Value(), Value(), Value(),
-      slopes, sinks, builder.getF64FloatAttr(scale), causal ? builder.getUnitAttr() : UnitAttr(),
+      positions, slopes, sinks, builder.getF64FloatAttr(scale), causal ? builder.getUnitAttr() : UnitAttr(),
       builder.getI64IntegerAttr(window), builder.getF64FloatAttr(dropout),
       builder.getI32IntegerAttr(drops ? streams++ : 0), builder.getI64IntegerAttr(0),
       builder.getF64FloatAttr(cap), builder.getI64IntegerAttr(0));
@@ -215,6 +220,8 @@ Value ModelGraph::layers(Value x, LayerRun run, bool onlyRun, MutableArrayRef<Va
                                     callee.getArgument(0));
     layer.key = folded;
   }
+  if (positions)
+    layer.positions = layer.shared(positions, "positions");
   SmallVector<Value> results{body(layer)};
   llvm::append_range(results, layer.sums);
   for (const TokenCounts &count : layer.counts) {
@@ -252,6 +259,8 @@ static OwningOpRef<ModuleOp> makeModule(MLIRContext &context, StringRef path,
     inputs.push_back({"sequence_ids", integers(&context, {rows})});
     inputs.push_back({"key", integers(&context, {2})});
   }
+  if (options.packed)
+    inputs.push_back({"positions", integers(&context, {rows, options.sequence})});
   inputs.push_back({"target_weight", floats(&context, {})});
   SmallVector<Type> types = llvm::map_to_vector(inputs, [](auto &input) { return input.second; });
   auto loss = func::FuncOp::create(builder, NameLoc::get(builder.getStringAttr("loss")), "loss",
@@ -282,6 +291,8 @@ ModelGraph::ModelGraph(OwningOpRef<ModuleOp> made, const ModelOptions &options, 
     ids = function.getArgument(2);
     key = function.getArgument(3);
   }
+  if (options.packed)
+    positions = function.getArgument(withDropout ? 4 : 2);
 }
 
 Value ModelGraph::declare(const Weight &weight, StringRef prefix, StringRef tensorPrefix,
@@ -324,8 +335,11 @@ Value ModelGraph::declare(const Weight &weight, StringRef prefix, StringRef tens
 Value ModelGraph::weight(const Weight &weight) { return declare(weight, "", "", 0); }
 
 std::pair<Value, Value> ModelGraph::ropeTable(ArrayRef<double> frequencies, double scale) {
-  Type type = floats(builder.getContext(), {sequence, int64_t(frequencies.size())});
-  auto op = RopeTableOp::create(builder, location, type, type, Value(),
+  SmallVector<int64_t> shape{sequence, int64_t(frequencies.size())};
+  if (positions)
+    shape.insert(shape.begin(), rows);
+  Type type = floats(builder.getContext(), shape);
+  auto op = RopeTableOp::create(builder, location, type, type, Value(), positions,
                                 builder.getDenseF64ArrayAttr(frequencies),
                                 builder.getF64FloatAttr(scale));
   return {op.getCos(), op.getSin()};

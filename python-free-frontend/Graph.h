@@ -90,8 +90,10 @@ public:
   Value embedding(Value table, Value ids, int64_t padding = -1);
   /// The first rows of x.
   Value firstRows(Value x, int64_t rows);
-  /// The first columns of a table.
+  /// The first columns of a table, or of tables.
   Value firstColumns(Value x, int64_t columns);
+  /// Rows of a table that has one for each position, for each token.
+  Value positionRows(Value table, int64_t sequence);
   /// x from index `from` of dimension `dim` on, among zeros.
   Value pad(Value x, int64_t dim, int64_t from, int64_t rows);
   /// x repeated along `dims`, dimensions of `shape` that it does not have.
@@ -111,7 +113,8 @@ public:
   /// x itself where `rate` is 0.
   Value dropout(Value x, double rate);
 
-  Value ids, key; ///< for dropout; null without
+  Value ids, key;  ///< for dropout; null without
+  Value positions; ///< of tokens in their documents; null where sequences are one
 
 protected:
   friend class ModelGraph;
@@ -164,7 +167,7 @@ public:
 
   /// The value of a new variable.
   Value weight(const Weight &weight);
-  /// Cosines and sines of the sequence's positions, times `scale`.
+  /// Cosines and sines of the tokens' positions, times `scale`: a table, or one for each sequence.
   std::pair<Value, Value> ropeTable(ArrayRef<double> frequencies, double scale);
   /// Slopes of linear biases, one for each head.
   Value alibiSlopes(int64_t heads, double bias);

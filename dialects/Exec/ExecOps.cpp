@@ -648,6 +648,13 @@ template <typename Op> static LogicalResult verifyAttention(Op op, ArrayRef<Valu
     if (offset && (offset.getType().getNumElements() != 1 ||
                    !offset.getType().getElementType().isInteger(32)))
       return op.emitOpError("needs one i32 as ") << name << ", not " << offset.getType();
+  if (Value positions = op.getPositions()) {
+    auto type = cast<MemRefType>(positions.getType());
+    if (type.getShape() != k.getShape().take_front(2) || !type.getElementType().isInteger(32) ||
+        !shape.causal)
+      return op.emitOpError("takes an i32 as position of each key, and is causal then, found ")
+             << type << " for keys " << k;
+  }
   return success();
 }
 

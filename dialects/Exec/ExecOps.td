@@ -500,7 +500,8 @@ def Exec_AttentionOp : Exec_AttentionBase<"attention"> {
     out: [batch, queries, heads, e], all of one of the types f32, bf16 and f16; lse: [batch, heads, queries]
     in f32. `ids` and `key` are present exactly when `dropout` is
     not 0. `head_offset`, one i32, is the global number of the first head, 0 without
-    it; `query_offset` the position of the first query. `slopes` and `sinks` are [heads] in f32. See MwAttention in meshwright/runtime/ABI.h for the other attributes. How large the
+    it; `query_offset` the position of the first query; `positions`, i32 [batch, keys], those of keys in
+    their documents. `slopes` and `sinks` are [heads] in f32. See MwAttention in meshwright/runtime/ABI.h for the other attributes. How large the
     workspace is, if there is one, is the target's to say.
 
     `library` is the target's choice of a library that makes the call, `reason` why there is
@@ -510,11 +511,13 @@ def Exec_AttentionOp : Exec_AttentionBase<"attention"> {
                             Reads<Optional<Exec_MemRef>>:$ids, Reads<Optional<Exec_MemRef>>:$key,
                             Reads<Optional<Exec_MemRef>>:$head_offset,
                             Reads<Optional<Exec_MemRef>>:$query_offset,
+                            Reads<Optional<Exec_MemRef>>:$positions,
                             Reads<Optional<Exec_MemRef>>:$slopes, Reads<Optional<Exec_MemRef>>:$sinks,
                             Writes<Exec_MemRef>:$out, Writes<Exec_MemRef>:$lse,
                             Writes<Optional<Exec_MemRef>>:$workspace), AttentionAttrs);
   let assemblyFormat = [{
     `ins` `(` $q `,` $k `,` $v `)` (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` `(` $head_offset^ `)`)? (`query_offset` `(` $query_offset^ `)`)?
+    (`positions` `(` $positions^ `)`)?
     (`slopes` `(` $slopes^ `)`)? (`sinks` `(` $sinks^ `)`)? `outs` `(` $out `,` $lse `)`
     (`workspace` `(` $workspace^ `)`)? attr-dict `:` functional-type(operands, results)
   }];
@@ -531,6 +534,7 @@ def Exec_AttentionGradOp : Exec_AttentionBase<"attention_grad"> {
                             Reads<Optional<Exec_MemRef>>:$ids, Reads<Optional<Exec_MemRef>>:$key,
                             Reads<Optional<Exec_MemRef>>:$head_offset,
                             Reads<Optional<Exec_MemRef>>:$query_offset,
+                            Reads<Optional<Exec_MemRef>>:$positions,
                             Reads<Optional<Exec_MemRef>>:$slopes, Reads<Optional<Exec_MemRef>>:$sinks,
                             Writes<Exec_MemRef>:$dq, Writes<Exec_MemRef>:$dk,
                             Writes<Exec_MemRef>:$dv, Writes<Optional<Exec_MemRef>>:$dsinks,
@@ -538,6 +542,7 @@ def Exec_AttentionGradOp : Exec_AttentionBase<"attention_grad"> {
                        AttentionAttrs);
   let assemblyFormat = [{
     `ins` `(` $dout `,` $q `,` $k `,` $v `,` $out `,` $lse `)` (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` `(` $head_offset^ `)`)? (`query_offset` `(` $query_offset^ `)`)?
+    (`positions` `(` $positions^ `)`)?
     (`slopes` `(` $slopes^ `)`)? (`sinks` `(` $sinks^ `)`)? `outs` `(` $dq `,` $dk `,` $dv (`,` $dsinks^)? `)` (`workspace` `(` $workspace^ `)`)? attr-dict
     `:` functional-type(operands, results)
   }];

@@ -61,6 +61,8 @@ inline constexpr llvm::StringLiteral fullPrecisionAttr = "train.full_precision";
 /// The attribute `train.input` of an argument; empty without.
 llvm::StringRef inputName(mlir::FunctionOpInterface function, unsigned argument);
 llvm::StringRef inputName(mlir::BlockArgument argument);
+/// Whether an input of that name has a number for each token: [..., batch, sequence].
+bool isByToken(llvm::StringRef input);
 /// The attribute `train.output` of a result; empty without.
 llvm::StringRef outputName(mlir::FunctionOpInterface function, unsigned result);
 /// The attribute `train.tokens_of` of a result, or null.

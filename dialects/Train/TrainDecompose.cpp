@@ -157,16 +157,24 @@ SmallVector<Value> RmsNormGradOp::decompose(OpBuilder &b) {
 SmallVector<Value> RopeTableOp::decompose(OpBuilder &b) {
   auto type = tensor(getCos());
   auto element = type.getElementType();
-  auto ids = RankedTensorType::get(type.getShape(), b.getI32Type());
   SmallVector<Attribute> frequencies;
   for (double f : getFrequencies())
     frequencies.push_back(b.getFloatAttr(element, f));
-  auto row = RankedTensorType::get({type.getDimSize(1)}, element);
+  auto row = RankedTensorType::get({type.getShape().back()}, element);
   Value table = arith::ConstantOp::create(b, getLoc(), DenseElementsAttr::get(row, frequencies));
-  Expr index = expr(b, getLoc(), IotaOp::create(b, getLoc(), ids, 0));
-  if (getOffset())
-    index = addI(index, index.with(getOffset()).to(index.v));
-  Value position = arith::SIToFPOp::create(b, getLoc(), type, index.v);
+  Value position;
+  if (getPositions()) {
+    auto numbers = RankedTensorType::get(tensor(getPositions()).getShape(), element);
+    Value number = arith::SIToFPOp::create(b, getLoc(), numbers, getPositions());
+    SmallVector<int64_t> repeated{2};
+    position = BroadcastOp::create(b, getLoc(), type, number, repeated);
+  } else {
+    auto ids = RankedTensorType::get(type.getShape(), b.getI32Type());
+    Expr index = expr(b, getLoc(), IotaOp::create(b, getLoc(), ids, 0));
+    if (getOffset())
+      index = addI(index, index.with(getOffset()).to(index.v));
+    position = arith::SIToFPOp::create(b, getLoc(), type, index.v);
+  }
   Expr angle = expr(b, getLoc(), position) * expr(b, getLoc(), table).to(position);
   double scale = getScale().convertToDouble();
   Expr cos = apply<math::CosOp>(angle), sin = apply<math::SinOp>(angle);
@@ -199,11 +207,15 @@ SmallVector<Value> RopeOp::decompose(OpBuilder &b) {
   // y = x cos + rotate_half(x) sin over full-width tables, [b, s, h, d].
   Expr x = expr(b, getLoc(), getX());
   auto type = tensor(getX());
+  SmallVector<int64_t> repeated{2};
+  if (tensor(getCos()).getRank() == 2)
+    repeated.insert(repeated.begin(), 0);
   auto wide = [&](Value half) {
-    auto full =
-        RankedTensorType::get({type.getDimSize(1), type.getDimSize(3)}, type.getElementType());
+    SmallVector<int64_t> shape(tensor(half).getShape());
+    shape.back() = type.getDimSize(3);
+    auto full = RankedTensorType::get(shape, type.getElementType());
     Value both = DuplicateHalfOp::create(b, getLoc(), full, half);
-    return x.with(BroadcastOp::create(b, getLoc(), type, both, ArrayRef<int64_t>{0, 2}));
+    return x.with(BroadcastOp::create(b, getLoc(), type, both, repeated));
   };
   Expr rotated = x.with(RotateHalfOp::create(b, getLoc(), type, x.v));
   Expr sin = wide(getSin());

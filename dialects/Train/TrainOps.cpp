@@ -157,7 +157,22 @@ LogicalResult ClampOp::verify() {
 
 //===--- rotary positions ---------------------------------------------------===//
 
-ShardingRule RopeTableOp::getShardingRule() { return ruleOf(*this, einsumText()); }
+ShardingRule RopeTableOp::getShardingRule() {
+  return ruleOf(*this, getPositions() ? "b s -> b s f!, b s f!" : einsumText());
+}
+
+/// Tables are the same for all sequences, or each has its own.
+static StringRef ropeText(int64_t tableRank) {
+  return tableRank == 3 ? "~b s h d!, b s f!, b s f! -> b s h d!" : RopeOp::einsumText();
+}
+ShardingRule RopeOp::getShardingRule() {
+  return ruleOf(*this, ropeText(tensor(getCos()).getRank()));
+}
+LogicalResult RopeOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                       Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  return inferFromRule("rope", ropeText(tensor(adaptor.getCos()).getRank()), location,
+                       adaptor.getOperands().getTypes(), types);
+}
 
 FloatType RopeTableOp::getResultPrecision(FloatType narrow) {
   return cast<FloatType>(atLeastF32(narrow));
@@ -166,11 +181,19 @@ FloatType RopeOp::getOperandPrecision(unsigned index, FloatType narrow) {
   return index == 0 ? narrow : cast<FloatType>(atLeastF32(narrow));
 }
 
-SmallVector<std::pair<Value, int64_t>> RopeTableOp::getIndexedDims() { return {{getCos(), 0}}; }
-SmallVector<Value> RopeTableOp::getIndexOffsets() { return {getOffset()}; }
+SmallVector<std::pair<Value, int64_t>> RopeTableOp::getIndexedDims() {
+  if (getPositions()) // They are data.
+    return {};
+  return {{getCos(), 0}};
+}
+SmallVector<Value> RopeTableOp::getIndexOffsets() {
+  if (getPositions())
+    return {};
+  return {getOffset()};
+}
 
 void RopeTableOp::setOffsets(ValueRange offsets) {
-  if (offsets[0])
+  if (!offsets.empty() && offsets[0])
     getOffsetMutable().assign(offsets[0]);
 }
 
@@ -183,20 +206,28 @@ static LogicalResult verifyOffset(Operation *op, Value offset) {
 
 LogicalResult RopeTableOp::verify() {
   auto type = tensor(getCos());
-  if (type != tensor(getSin()) || type.getRank() != 2 ||
-      type.getDimSize(1) != int64_t(getFrequencies().size()))
-    return emitOpError("results must both be [positions, ")
-           << getFrequencies().size() << "], found " << getCos().getType() << " and "
-           << getSin().getType();
+  ArrayRef<int64_t> rows = type.getShape().take_front(1);
+  if (getPositions())
+    rows = tensor(getPositions()).getShape();
+  SmallVector<int64_t> wanted(rows);
+  wanted.push_back(int64_t(getFrequencies().size()));
+  if (getPositions() && (rows.size() != 2 || getOffset()))
+    return emitOpError("takes an offset, or positions of [sequences, positions], found ")
+           << getPositions().getType() << (getOffset() ? " and an offset" : "");
+  if (type != tensor(getSin()) || type.getShape() != ArrayRef(wanted))
+    return emitOpError("results must both be [")
+           << (getPositions() ? "sequences, " : "") << "positions, " << getFrequencies().size()
+           << "], found " << getCos().getType() << " and " << getSin().getType();
   return verifyOffset(*this, getOffset());
 }
 
 LogicalResult RopeOp::verify() {
   if (failed(mlir::detail::verifyInferredResultTypes(*this)))
     return failure();
-  if (tensor(getX()).getDimSize(3) != 2 * tensor(getCos()).getDimSize(1))
-    return emitOpError("head size ") << tensor(getX()).getDimSize(3) << " is not twice the tables' "
-                                     << tensor(getCos()).getDimSize(1);
+  int64_t half = tensor(getCos()).getShape().back();
+  if (tensor(getX()).getDimSize(3) != 2 * half)
+    return emitOpError("head size ")
+           << tensor(getX()).getDimSize(3) << " is not twice the tables' " << half;
   return success();
 }
 
@@ -224,8 +255,8 @@ LogicalResult AlibiSlopesOp::verify() {
   return verifyOffset(*this, getOffset());
 }
 
-/// Adds the optional operands to an attention rule: those of dropout, `b` and whole, and the
-/// heads' numbers, of which the gradient gives those of sinks.
+/// Adds the optional operands to an attention rule: those of dropout, `b` and whole, positions,
+/// which are keys', and the heads' numbers, of which the gradient gives those of sinks.
 template <typename Op> static ShardingRule attentionRule(Op op, StringRef text, unsigned tensors) {
   SmallVector<int64_t> ranks;
   SmallVector<ArrayRef<int64_t>> shapes;
@@ -242,6 +273,11 @@ template <typename Op> static ShardingRule attentionRule(Op op, StringRef text, 
     rule.operands.emplace_back().dims.push_back({unsigned(rule.factors.size() - 1)});
   }
   rule.operands.append(bool(op.getHeadOffset()) + bool(op.getQueryOffset()), {});
+  if (op.getPositions()) {
+    TensorFactors &positions = rule.operands.emplace_back();
+    for (StringRef name : {"b", "t"})
+      positions.dims.push_back({unsigned(rule.find(name))});
+  }
   TensorFactors heads;
   heads.dims.push_back({unsigned(rule.find("g")), unsigned(rule.find("r"))});
   rule.operands.append(bool(op.getSlopes()) + bool(op.getSinks()), heads);
@@ -324,6 +360,15 @@ LogicalResult AttentionOp::verify() {
     return emitOpError("window must not be negative, found ") << getWindow();
   if (double cap = getCap().convertToDouble(); cap < 0 || !std::isfinite(cap))
     return emitOpError("cap must be 0, for none, or above, found ") << cap;
+  if (Value positions = getPositions()) {
+    ArrayRef<int64_t> keys = tensor(getK()).getShape();
+    if (tensor(positions).getShape() != keys.take_front(2))
+      return emitOpError("needs positions of [") << keys[0] << ", " << keys[1] << "], one of each "
+                                                 << "key, found " << positions.getType();
+    if (!getCausal())
+      return emitOpError("with positions is causal: without, a query would see the documents after "
+                         "its own");
+  }
   auto perHead =
       RankedTensorType::get({tensor(getQ()).getDimSize(2)}, tensor(getLse()).getElementType());
   for (auto [name, value] : {std::pair("slopes", getSlopes()), std::pair("sinks", getSinks())})

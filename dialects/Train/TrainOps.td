@@ -289,7 +289,8 @@ def Train_RmsNormGradOp : Train_EinsumOp<"rms_norm_grad", "~... d!, ... d!, d! -
 //===----------------------------------------------------------------------===//
 
 def Train_RopeTableOp : Train_TensorOp<"rope_table", " -> s f!, s f!", [
-    DeclareOpInterfaceMethods<KernelOpInterface>, DeclareOpInterfaceMethods<IndexedOpInterface>,
+    AttrSizedOperandSegments, DeclareOpInterfaceMethods<KernelOpInterface>,
+    DeclareOpInterfaceMethods<IndexedOpInterface>,
     DeclareOpInterfaceMethods<PrecisionOpInterface, ["getResultPrecision"]>]> {
   let summary = "Cosines and sines of rotary position angles";
   let description = [{
@@ -301,22 +302,26 @@ def Train_RopeTableOp : Train_TensorOp<"rope_table", " -> s f!, s f!", [
     are not rounded before: in f64 nothing passes through f32, which is what the
     float64 reference runs do (their losses agree to the last bit). `offset`
     (tensor<i32>) is the position of the first row, 0 without it: the tables of a
-    part of the positions.
+    part of the positions. With `positions` [b, s] in place of it, which restart in
+    packed sequences, angle[b, s, f] = positions[b, s] * frequencies[f] and results are
+    [b, s, frequencies].
   }];
-  let arguments = (ins Optional<Train_Ids>:$offset, DenseF64ArrayAttr:$frequencies,
+  let arguments = (ins Optional<Train_Ids>:$offset, Optional<Train_Ids>:$positions,
+                       DenseF64ArrayAttr:$frequencies,
                        DefaultValuedAttr<F64Attr, "1.0">:$scale);
   let results = (outs Train_Tensor:$cos, Train_Tensor:$sin);
   // A dense array's own printing keeps six digits only.
-  let assemblyFormat = "custom<Doubles>($frequencies) (`offset` $offset^)? attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "custom<Doubles>($frequencies) (`offset` $offset^)? (`positions` $positions^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 
-def Train_RopeOp : Train_EinsumOp<"rope", "~b s h d!, s f!, s f! -> b s h d!", [
-    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>,
+def Train_RopeOp : Train_TensorOp<"rope", "~b s h d!, s f!, s f! -> b s h d!", [
+    InferTypeOpAdaptor, DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>,
     DeclareOpInterfaceMethods<PrecisionOpInterface, ["getOperandPrecision"]>]> {
   let summary = "Rotary position embedding, half-split layout";
   let description = [{
-    x: [b, s, heads, d], cos, sin: [s, d/2]. With x = (a, c) split in halves along
+    x: [b, s, heads, d], cos, sin: [s, d/2], or [b, s, d/2] where sequences have positions of
+    their own. With x = (a, c) split in halves along
     d: y = (a cos - c sin, c cos + a sin). `inverse` turns the other way, which is
     also the gradient. The tables keep f32 whatever x is: rounded to bf16, positions
     that are close would turn alike.
@@ -374,6 +379,11 @@ def Train_AttentionOp : Train_TensorOp<"attention", "b s (g r) d!, b t! g d!, b 
     sequence, head, query, key position). Scores are never stored (Dao et al.
     2022).
 
+    `positions` [b, t] restart at 0 with each document of a packed sequence: token t is in
+    the document that begins at t - positions[t], and a query sees the keys of its own
+    document alone. The op is `causal` then, so these are begin <= key <= query (Krell et
+    al. 2021). Queries behind the last key, which are padding, are in its document.
+
     The head is counted in the logical global tensor. Where q holds a part of its
     heads or is padded, `heads` is their logical number (0: as many as q has) and
     `head_offset` (tensor<i32>) the first one's number. `queries` and `query_offset` say
@@ -382,7 +392,7 @@ def Train_AttentionOp : Train_TensorOp<"attention", "b s (g r) d!, b t! g d!, b 
   }];
   let arguments = (ins Train_Tensor:$q, Train_Tensor:$k, Train_Tensor:$v, Optional<Train_Ids>:$ids,
                        Optional<Train_Ids>:$key, Optional<Train_Ids>:$head_offset,
-                       Optional<Train_Ids>:$query_offset,
+                       Optional<Train_Ids>:$query_offset, Optional<Train_Ids>:$positions,
                        Optional<Train_Tensor>:$slopes, Optional<Train_Tensor>:$sinks,
                        F64Attr:$scale, UnitAttr:$causal,
                        DefaultValuedAttr<I64Attr, "0">:$window, DefaultValuedAttr<F64Attr, "0.0">:$dropout,
@@ -391,7 +401,7 @@ def Train_AttentionOp : Train_TensorOp<"attention", "b s (g r) d!, b t! g d!, b 
   let results = (outs Train_Tensor:$out, Train_Tensor:$lse);
   let assemblyFormat = [{
     $q `,` $k `,` $v (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` $head_offset^)?
-    (`query_offset` $query_offset^)? (`slopes` $slopes^)? (`sinks` $sinks^)?
+    (`query_offset` $query_offset^)? (`positions` $positions^)? (`slopes` $slopes^)? (`sinks` $sinks^)?
     `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
@@ -412,7 +422,7 @@ def Train_AttentionGradOp : Train_TensorOp<"attention_grad",
   let arguments = (ins Train_Tensor:$dout, Train_Tensor:$q, Train_Tensor:$k, Train_Tensor:$v,
                        Train_Tensor:$out, Train_Tensor:$lse, Optional<Train_Ids>:$ids,
                        Optional<Train_Ids>:$key, Optional<Train_Ids>:$head_offset,
-                       Optional<Train_Ids>:$query_offset,
+                       Optional<Train_Ids>:$query_offset, Optional<Train_Ids>:$positions,
                        Optional<Train_Tensor>:$slopes, Optional<Train_Tensor>:$sinks,
                        F64Attr:$scale, UnitAttr:$causal,
                        DefaultValuedAttr<I64Attr, "0">:$window, DefaultValuedAttr<F64Attr, "0.0">:$dropout,
@@ -421,7 +431,7 @@ def Train_AttentionGradOp : Train_TensorOp<"attention_grad",
   let results = (outs Train_Tensor:$dq, Train_Tensor:$dk, Train_Tensor:$dv, Optional<Train_Tensor>:$dsinks);
   let assemblyFormat = [{
     $dout `,` $q `,` $k `,` $v `,` $out `,` $lse (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` $head_offset^)?
-    (`query_offset` $query_offset^)? (`slopes` $slopes^)? (`sinks` $sinks^)?
+    (`query_offset` $query_offset^)? (`positions` $positions^)? (`slopes` $slopes^)? (`sinks` $sinks^)?
     `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
   }];
 }

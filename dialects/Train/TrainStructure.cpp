@@ -16,6 +16,10 @@ StringRef train::inputName(FunctionOpInterface function, unsigned argument) {
   return name ? name.getValue() : "";
 }
 
+bool train::isByToken(StringRef input) {
+  return input == "tokens" || input == "targets" || input == "positions";
+}
+
 StringRef train::inputName(BlockArgument argument) {
   auto function = dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
   return function ? inputName(function, argument.getArgNumber()) : "";

@@ -116,7 +116,7 @@ LogicalResult AttentionOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRe
     return emitOpError("has no derivative through lse");
   auto grad = AttentionGradOp::create(
       b, getLoc(), cotangents[0], getQ(), getK(), getV(), getOut(), getLse(), getIds(), getKey(),
-      getHeadOffset(), getQueryOffset(), getSlopes(), getSinks(), getScaleAttr(), getCausalAttr(),
+      getHeadOffset(), getQueryOffset(), getPositions(), getSlopes(), getSinks(), getScaleAttr(), getCausalAttr(),
       getWindowAttr(), getDropoutAttr(), getStreamAttr(), getHeadsAttr(), getCapAttr(),
       getQueriesAttr());
   grads.append({grad.getDq(), grad.getDk(), grad.getDv()});

@@ -40,6 +40,7 @@ struct ModelOptions {
   double routerBiasRate = 0; ///< by which a step balances choices of experts; 0: it does not
   MixedPrecision precision = MixedPrecision::f32; ///< that the module will be given
   std::optional<MaskedTokens> masked = {};
+  bool packed = false; ///< whether sequences hold several documents
 };
 
 /// The training graph of the Hugging Face configuration in the file `path`: a

@@ -25,7 +25,7 @@ struct Shape {
   double scale, cap, keep = 1;
   bool causal;
   int64_t window, headOffset = 0, globalHeads, queryOffset = 0, globalQueries;
-  const int64_t *ids = nullptr;
+  const int64_t *ids = nullptr, *positions = nullptr;
   const double *slopes = nullptr, *sinks = nullptr;
   std::array<uint32_t, 2> key = {};
   uint32_t stream;
@@ -43,8 +43,11 @@ struct Shape {
       sinks = optional.back().floats().data();
     if (op.getSlopes())
       slopes = optional.drop_back(bool(op.getSinks())).back().floats().data();
+    int next = 2 * bool(op.getIds()) + bool(op.getHeadOffset());
     if (op.getQueryOffset())
-      queryOffset = optional[2 * bool(op.getIds()) + bool(op.getHeadOffset())].integers()[0];
+      queryOffset = optional[next++].integers()[0];
+    if (op.getPositions())
+      positions = optional[next].integers().data();
     if (!op.getIds())
       return;
     if (op.getHeadOffset())
@@ -61,8 +64,14 @@ struct Shape {
   double bias(int64_t h, int64_t s, int64_t t) const {
     return slopes ? slopes[h] * -double(distance(s, t)) : 0;
   }
-  bool visible(int64_t s, int64_t t) const {
-    return (!causal || distance(s, t) >= 0) && (window == 0 || std::abs(distance(s, t)) < window);
+  /// Whether key t is not before the document of query s, which may be padding behind all keys.
+  bool together(int64_t b, int64_t s, int64_t t) const {
+    int64_t last = std::min(queryOffset + s, keys - 1);
+    return !positions || t >= last - positions[b * keys + last];
+  }
+  bool visible(int64_t b, int64_t s, int64_t t) const {
+    return (!causal || distance(s, t) >= 0) && (window == 0 || std::abs(distance(s, t)) < window) &&
+           together(b, s, t);
   }
   /// What dropout multiplies the weight of key t for query s by.
   double factor(int64_t b, int64_t h, int64_t s, int64_t t) const {
@@ -113,7 +122,7 @@ static LogicalResult attention(train::AttentionOp op, ArrayRef<Tensor> operands,
     double most = shape.sinks ? shape.sinks[h] : -INFINITY, sum = 0;
     for (int64_t t = 0; t < shape.keys; ++t) {
       score[t] = -INFINITY;
-      if (shape.visible(s, t)) {
+      if (shape.visible(b, s, t)) {
         const double *key = k + shape.keyAt(b, t, h, shape.depth);
         score[t] = shape.capped(shape.scale * dot(query, key, shape.depth)) + shape.bias(h, s, t);
       }
@@ -122,12 +131,12 @@ static LogicalResult attention(train::AttentionOp op, ArrayRef<Tensor> operands,
     if (shape.sinks)
       sum = std::exp(shape.sinks[h] - most);
     for (int64_t t = 0; t < shape.keys; ++t)
-      if (shape.visible(s, t))
+      if (shape.visible(b, s, t))
         sum += std::exp(score[t] - most);
     double logSum = most + std::log(sum);
     lse[(b * shape.heads + h) * shape.queries + s] = logSum;
     for (int64_t t = 0; t < shape.keys; ++t)
-      if (shape.visible(s, t))
+      if (shape.visible(b, s, t))
         addScaled(out + shape.query(b, s, h, shape.valueDepth),
                   v + shape.keyAt(b, t, h, shape.valueDepth),
                   std::exp(score[t] - logSum) * shape.factor(b, h, s, t), shape.valueDepth);
@@ -160,7 +169,7 @@ static LogicalResult attentionGrad(train::AttentionGradOp op, ArrayRef<Tensor> o
     const double *query = q + shape.query(b, s, h, d), *grad = dout + shape.query(b, s, h, e);
     double delta = dot(grad, out + shape.query(b, s, h, e), e);
     for (int64_t t = 0; t < shape.keys; ++t) {
-      if (!shape.visible(s, t))
+      if (!shape.visible(b, s, t))
         continue;
       double score = shape.capped(shape.scale * dot(query, k + shape.keyAt(b, t, h, d), d));
       double p = std::exp(score + shape.bias(h, s, t) -

@@ -8,7 +8,7 @@
 #include "common/checkpoint/SafeTensors.h"
 #include "common/data/DataOrder.h"
 #include "common/data/LearningRate.h"
-#include "common/data/LossMask.h"
+#include "common/data/Documents.h"
 #include "common/data/TokenFile.h"
 #include "common/launch/Options.h"
 #include "common/monitor/Error.h"
@@ -274,25 +274,32 @@ public:
       : file(options.data, "--data", options.tokens),
         order(file.sequences(length), options.shuffle, uint64_t(options.seed)), length(length),
         vocabulary(vocabulary) {
-    if (options.lossMask.empty())
-      return;
-    mask = std::make_unique<LossMask>(options.lossMask, "--loss-mask", file);
-    mask->check(0, 1, 1);
+    if (!options.lossMask.empty()) {
+      mask = std::make_unique<LossMask>(options.lossMask, "--loss-mask", file);
+      mask->check(0, 1, 1);
+    }
+    if (!options.documents.empty()) {
+      documents = std::make_unique<Documents>(options.documents, "--documents", file, vocabulary);
+      documents->check(0, 1);
+    }
   }
 
-  llvm::Error read(int64_t position, int32_t *tokens, int32_t *targets) override {
+  llvm::Error read(int64_t position, int32_t *tokens, int32_t *positions,
+                   int32_t *targets) override {
     return guard([&] {
       file.read(order.at(position), length, vocabulary, tokens, targets);
+      if (documents)
+        documents->apply(order.at(position), length, tokens, positions, targets);
       if (mask)
         mask->apply(order.at(position), length, targets);
     });
   }
 
   llvm::Expected<int64_t> countedTargets(int64_t position, int64_t sequences) override {
-    int64_t counted = sequences * length;
+    int64_t counted = 0;
     if (llvm::Error error = guard([&] {
-          if (mask)
-            counted = mask->count(order, position, sequences, length);
+          counted = countTargets(file, documents.get(), mask.get(), order, position, sequences,
+                                 length, vocabulary);
         }))
       return error;
     return counted;
@@ -301,6 +308,7 @@ public:
 private:
   TokenFile file;
   std::unique_ptr<LossMask> mask; ///< null: all targets count
+  std::unique_ptr<Documents> documents; ///< null: sequences are one
   DataOrder order;
   int64_t length, vocabulary;
 };

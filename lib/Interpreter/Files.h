@@ -50,8 +50,10 @@ double learningRateOf(const Options &options, int64_t step);
 class Sequences {
 public:
   virtual ~Sequences() = default;
-  /// The sequence at `position` of the run: its tokens and targets.
-  virtual llvm::Error read(int64_t position, int32_t *tokens, int32_t *targets) = 0;
+  /// The sequence at `position` of the run: its tokens, their positions in their documents, which are
+  /// written with --documents alone, and its targets.
+  virtual llvm::Error read(int64_t position, int32_t *tokens, int32_t *positions,
+                           int32_t *targets) = 0;
   /// How many targets count of `sequences` of them from `position` on.
   virtual llvm::Expected<int64_t> countedTargets(int64_t position, int64_t sequences) = 0;
 

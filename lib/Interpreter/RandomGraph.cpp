@@ -209,7 +209,7 @@ bool Grower::attend() {
     for (int64_t i = 0; i < depth / 2; ++i)
       frequencies.push_back(1.0 / double(1 + 3 * i));
     auto table = train::RopeTableOp::create(
-        b, loc, type({positions, depth / 2}), type({positions, depth / 2}), Value(),
+        b, loc, type({positions, depth / 2}), type({positions, depth / 2}), Value(), Value(),
         b.getDenseF64ArrayAttr(frequencies), b.getF64FloatAttr(1));
     q = train::RopeOp::create(b, loc, q, table.getCos(), table.getSin(), false);
     k = train::RopeOp::create(b, loc, k, table.getCos(), table.getSin(), false);
@@ -223,7 +223,7 @@ bool Grower::attend() {
   if (pick(0, 2) == 0)
     sinks = argument({heads});
   auto attention = train::AttentionOp::create(
-      b, loc, q, k, v, Value(), Value(), Value(), Value(), slopes, sinks,
+      b, loc, q, k, v, Value(), Value(), Value(), Value(), Value(), slopes, sinks,
       b.getF64FloatAttr(1 / std::sqrt(double(depth))), causal ? b.getUnitAttr() : UnitAttr(),
       b.getI64IntegerAttr(window), b.getF64FloatAttr(0), b.getI32IntegerAttr(0),
       b.getI64IntegerAttr(0), b.getF64FloatAttr(0), b.getI64IntegerAttr(0));

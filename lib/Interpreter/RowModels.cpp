@@ -11,6 +11,7 @@
 #include "Train/Train.h"
 
 #include <cmath>
+#include <numeric>
 
 using namespace mlir;
 using namespace meshwright;
@@ -160,8 +161,14 @@ static LogicalResult ropeTable(train::RopeTableOp op, Operands operands, Results
                                RankContext &) {
   Tensor cos(op.getCos().getType()), sin(op.getSin().getType());
   double *c = cos.writeFloats(), *s = sin.writeFloats();
-  int64_t offset = op.getOffset() ? operands[0].integers()[0] : 0;
-  for (int64_t position = offset; position < offset + cos.dim(0); ++position)
+  std::vector<int64_t> positions;
+  if (op.getPositions()) {
+    positions = operands[0].integers().vec();
+  } else {
+    positions.resize(cos.dim(0));
+    std::iota(positions.begin(), positions.end(), op.getOffset() ? operands[0].integers()[0] : 0);
+  }
+  for (int64_t position : positions)
     for (double frequency : op.getFrequencies()) {
       double scale = frequency == 0 ? 1.0 : op.getScale().convertToDouble();
       *c++ = scale * std::cos(double(position) * frequency);
@@ -194,10 +201,12 @@ static LogicalResult rope(train::RopeOp op, Operands operands, Results &results,
   const Tensor &x = operands[0];
   Tensor result(op.getType());
   int64_t heads = x.dim(2), d = x.dim(3), half = d / 2;
+  // Sequences have a table in common, or each its own.
+  int64_t rows = operands[1].size() / half;
   double *y = result.writeFloats();
   double sign = op.getInverse() ? -1 : 1;
   for (int64_t row = 0; row < x.size() / d; ++row) {
-    int64_t position = row / heads % x.dim(1);
+    int64_t position = row / heads % rows;
     const double *in = x.floats().data() + row * d;
     for (int64_t i = 0; i < half; ++i) {
       double c = operands[1].floats()[position * half + i];

@@ -160,7 +160,8 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
     return value;
   }
   bool isTokens = name == "tokens", isTargets = name == "targets", isIds = name == "sequence_ids";
-  if (!isTokens && !isTargets && !isIds)
+  bool isPositions = name == "positions";
+  if (!isTokens && !isTargets && !isIds && !isPositions)
     return llvm::createStringError("@" + cast<SymbolOpInterface>(*function).getName() +
                                    " has an input " + name + ", which training does not know");
   bool one = type.getRank() == (isIds ? 1 : 2); // One microbatch.
@@ -173,7 +174,7 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
   // Data rank d of D has the d-th contiguous batch / D sequences and splits them
   // into microbatches; its rows are the d-th part of every microbatch.
   int64_t parts = session->partsOfArgument(function, i, rowDim);
-  std::vector<int32_t> tokens(sequence), targets(sequence);
+  std::vector<int32_t> tokens(sequence), targets(sequence), positions(sequence);
   int64_t *out = value.writeIntegers();
   for (int64_t m = one ? microbatch : 0, end = one ? microbatch + 1 : microbatches; m < end; ++m)
     for (int64_t row = 0; row < rows; ++row) {
@@ -183,11 +184,12 @@ llvm::Expected<Tensor> Training::input(FunctionOpInterface function, unsigned i,
         *out++ = id;
         continue;
       }
-      if (llvm::Error error = sequences->read(step * batch + id, tokens.data(), targets.data()))
+      if (llvm::Error error = sequences->read(step * batch + id, tokens.data(), positions.data(),
+                                              targets.data()))
         return error;
       if (mask)
         mask->apply(keyOf(*options, step), id, sequence, tokens.data(), targets.data());
-      out = llvm::copy(isTokens ? tokens : targets, out);
+      out = llvm::copy(isTokens ? tokens : isTargets ? targets : positions, out);
     }
   return value;
 }
@@ -198,6 +200,11 @@ llvm::Expected<TensorList> Training::inputs(FunctionOpInterface function, int64_
     return llvm::createStringError("--loss-mask needs a model that predicts the next token and @" +
                                    cast<SymbolOpInterface>(*function).getName() +
                                    " to have an input target_weight");
+  if (options->documents.empty() == hasInput(function, "positions"))
+    return llvm::createStringError("--documents goes with a module that was compiled with --packed: @" +
+                                   cast<SymbolOpInterface>(*function).getName() + " has " +
+                                   (options->documents.empty() ? "an" : "no") +
+                                   " input positions");
   TensorList values;
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
     llvm::Expected<Tensor> value = input(function, i, step, microbatch);

@@ -100,6 +100,18 @@ static Error checkUndecided(const CompileOptions &options, Phase phase) {
   return Error::success();
 }
 
+/// Whether sequences of the program hold several documents.
+static bool isPacked(ModuleOp module) {
+  return module
+      .walk([](FunctionOpInterface function) {
+        for (unsigned i = 0; i < function.getNumArguments(); ++i)
+          if (train::inputName(function, i) == "positions")
+            return WalkResult::interrupt();
+        return WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// IR has its sizes in its types, and what earlier phases decided in its ops: a
 /// flag that says otherwise must not be dropped silently.
 static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
@@ -129,6 +141,9 @@ static Error checkAgreement(const CompileOptions &options, ModuleOp module) {
   if (Error error = check("mlm", optionText(options.maskedShare),
                           share ? optionText(Probability{share.getValueAsDouble()}) : "nothing"))
     return error;
+  if (options.packed && !isPacked(module))
+    return createStringError("--packed cannot change '" + options.model + "', whose @loss has no "
+                             "input positions; leave the flag out, or compile the config.json with it");
   if (Error error = check("mask-id", optionText(options.maskToken), size(train::maskTokenAttr)))
     return error;
   if (*phase >= Phase::step) {
@@ -216,6 +231,7 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
   model.zLoss = options.zLoss.value.value_or(0);
   model.routerBiasRate = options.routerBiasRate.value.value_or(0);
   model.precision = options.precision;
+  model.packed = options.packed;
   if (options.maskedShare.value)
     model.masked = {*options.maskedShare.value, options.maskToken.value.value_or(-1)};
   if (model.batch == 0)

@@ -78,8 +78,11 @@ static LogicalResult checkSizes(ModuleOp module, func::FuncOp step) {
   return failure(result.wasInterrupted());
 }
 
-/// What the runtime masks tokens by, against the program that is to count them.
+/// What the runtime masks tokens by, and what it leaves out, against the program that is to count them.
 static LogicalResult checkMasks(ModuleOp module, func::FuncOp step) {
+  if (inputNamed(step, "positions") && !inputNamed(step, "target_weight"))
+    return step.emitError("has no input target_weight, but an input positions: first targets of "
+                          "documents do not count");
   Attribute share = module->getAttr(maskedShareAttr), token = module->getAttr(maskTokenAttr);
   if (!share && !token)
     return success();

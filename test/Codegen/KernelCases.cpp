@@ -148,6 +148,14 @@ static const Case cases[] = {
        %0 = train.rope inverse %n, %c, %s : (tensor<$Bx$Sx3x$Dxf32>, tensor<$Sx$Hxf32>, tensor<$Sx$Hxf32>) -> tensor<$Bx$Sx3x$Dxf32>
        return %0 : tensor<$Bx$Sx3x$Dxf32> })",
      8, 3e-6, true},
+    {"rope_table_documents", R"(func.func @k(%i: $ID) -> (tensor<$Bx$Sx3xf32>, tensor<$Bx$Sx3xf32>) {
+       %0:2 = train.rope_table [1.0, 0.0517, 0.0] positions %i {scale = 1.25 : f64} : ($ID) -> (tensor<$Bx$Sx3xf32>, tensor<$Bx$Sx3xf32>)
+       return %0#0, %0#1 : tensor<$Bx$Sx3xf32>, tensor<$Bx$Sx3xf32> })"},
+    {"rope_documents",
+     R"(func.func @k(%x: tensor<$Bx$Sx3x$Dxf32>, %c: tensor<$Bx$Sx$Hxf32>, %s: tensor<$Bx$Sx$Hxf32>) -> tensor<$Bx$Sx3x$Dxf32> {
+       %0 = train.rope inverse %x, %c, %s : (tensor<$Bx$Sx3x$Dxf32>, tensor<$Bx$Sx$Hxf32>, tensor<$Bx$Sx$Hxf32>) -> tensor<$Bx$Sx3x$Dxf32>
+       return %0 : tensor<$Bx$Sx3x$Dxf32> })",
+     8, 3e-6, true},
     {"dropout", R"(func.func @k(%x: $XD, %i: tensor<$Bxi32>, %key: tensor<2xi32>) -> $XD {
        %0 = train.dropout %x, %i, %key rate 0.3 stream 5 : ($XD, tensor<$Bxi32>, tensor<2xi32>) -> $XD return %0 : $XD })",
      100000},

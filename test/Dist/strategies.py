@@ -3,7 +3,7 @@
 
   strategies.py CONFIG WORK BATCH SEQ MICROBATCHES[/FLAG=VALUE]...  STRATEGY...
 
-FLAG: one of the compiler's, as in 2/dropout=0.2.
+FLAG: one of the compiler's, as in 2/dropout=0.2/packed.
 A strategy is the options of dist-apply-strategy joined by +, e.g. data=2,tensor=2+zero=3+sequence-parallel, and
 perhaps remat=POLICY and row-bytes=N of dist-pad. Without a mesh, none: one device.
 Both @step and @eval must compute what they computed on one device.
@@ -18,7 +18,7 @@ config, work, batch, sequence, microbatches, *strategies = sys.argv[1:]
 fresh(work)
 
 microbatches, *given = microbatches.split("/")
-flags = {flag: value for flag, _, value in (word.partition("=") for word in given)}
+flags = {flag: value or True for flag, _, value in (word.partition("=") for word in given)}
 compile(config, "step.mlir", batch=batch, seq=sequence, microbatches=microbatches, emit="step", **flags)
 for strategy in strategies:
     mesh, *options = strategy.split("+")

@@ -112,6 +112,20 @@ module {
 // -----
 
 module {
+  // CHECK-LABEL: func.func @documents
+  // CHECK: train.attention {{.*}} {exec.reason = "sequences hold several documents (--packed); cuDNN's kernels that are used here see all of a sequence"
+  func.func @documents(%q: tensor<2x64x4x64xbf16>, %at: tensor<2x64xi32>) -> tensor<2x64x4x64xbf16> {
+    // expected-error @+1 {{cannot be cuDNN's: sequences hold several documents (--packed); cuDNN's kernels that are used here see all of a sequence; --attention auto or generated works}}
+    %out, %lse = train.attention %q, %q, %q positions %at scale 0.125 causal
+        : (tensor<2x64x4x64xbf16>, tensor<2x64x4x64xbf16>, tensor<2x64x4x64xbf16>, tensor<2x64xi32>)
+          -> (tensor<2x64x4x64xbf16>, tensor<2x4x64xf32>)
+    return %out : tensor<2x64x4x64xbf16>
+  }
+}
+
+// -----
+
+module {
   // CHECK-LABEL: func.func @part
   // CHECK: train.attention {{.*}} {exec.reason = "queries are a part of a sequence, in which they begin anywhere; cuDNN's kernels that are used here begin at 0"
   func.func @part(%q: tensor<2x64x4x64xbf16>, %k: tensor<2x128x4x64xbf16>, %at: tensor<i32>) -> tensor<2x64x4x64xbf16> {

@@ -6,7 +6,7 @@
 #include "Process.h"
 #include "common/data/DataOrder.h"
 #include "common/data/LearningRate.h"
-#include "common/data/LossMask.h"
+#include "common/data/Documents.h"
 #include "common/data/LossScaler.h"
 #include "common/data/MappedFile.h"
 #include "common/data/TokenFile.h"
@@ -223,6 +223,100 @@ TEST(LossMask, RefusesOtherFiles) {
   int32_t targets[99];
   EXPECT_EQ(complaint([&] { text.apply(6, 99, targets); }), "");
   EXPECT_THAT(complaint([&] { text.apply(7, 99, targets); }), testing::HasSubstr("byte 700 is 49"));
+}
+
+namespace {
+/// Positions of a sequence's tokens and which of its targets count.
+struct Places {
+  std::vector<int32_t> positions, targets;
+  Places(const Documents &documents, const TokenFile &tokens, int64_t index, int64_t length)
+      : positions(size_t(length), 99), targets(positions) {
+    std::vector<int32_t> inputs(targets);
+    tokens.read(index, length, 100, inputs.data(), targets.data());
+    documents.apply(index, length, inputs.data(), positions.data(), targets.data());
+  }
+};
+} // namespace
+
+/// The same documents, said by the token that ends them and by their first tokens' numbers.
+TEST(Documents, RestartPositionsAndLeaveFirstTokensOut) {
+  TemporaryDirectory scratch;
+  // Token 7 ends documents. One ends with the sequence, and one goes on in the next.
+  writeFile(scratch.path("tokens"), bytesOf<uint16_t>({1, 2, 7, 7, 3, 7, 4, 5, 6, 7, 8, 9, 10}));
+  writeFile(scratch.path("starts"), bytesOf<uint64_t>({0, 3, 4, 6, 10}));
+  writeFile(scratch.path("later"), bytesOf<uint64_t>({3, 4, 6, 10})); // What is before is one, too.
+  TokenFile tokens(scratch.path("tokens"), "--data", "u16");
+  for (std::string value : {std::string("7"), scratch.path("starts"), scratch.path("later")}) {
+    Documents documents(value, "--documents", tokens, 100);
+    documents.check(0, 2), documents.check(1, 2);
+    EXPECT_EQ(documents.doubt(), "");
+    Places first(documents, tokens, 0, 6), second(documents, tokens, 1, 6);
+    EXPECT_THAT(first.positions, testing::ElementsAre(0, 1, 2, 0, 0, 1));
+    EXPECT_THAT(first.targets, testing::ElementsAre(2, 7, noTarget, noTarget, 7, noTarget));
+    EXPECT_THAT(second.positions, testing::ElementsAre(0, 1, 2, 3, 0, 1));
+    EXPECT_THAT(second.targets, testing::ElementsAre(5, 6, 7, noTarget, 9, 10));
+    Places third(documents, tokens, 2, 4); // From the third token of a document on.
+    EXPECT_THAT(third.positions, testing::ElementsAre(0, 1, 0, 1));
+    EXPECT_THAT(third.targets, testing::ElementsAre(7, noTarget, 9, 10));
+  }
+}
+
+TEST(Documents, CountsTargetsWithMasks) {
+  TemporaryDirectory scratch;
+  writeFile(scratch.path("tokens"), bytesOf<uint16_t>({1, 2, 7, 3, 4, 5, 6, 7, 8}));
+  writeFile(scratch.path("mask"), bytesOf<uint8_t>({0, 1, 0, 1, 1, 1, 1, 0, 1}));
+  TokenFile tokens(scratch.path("tokens"), "--data", "u16");
+  LossMask mask(scratch.path("mask"), "--loss-mask", tokens);
+  Documents documents("7", "--documents", tokens, 100);
+  DataOrder order(2, false, 0);
+  auto count = [&](const Documents *documents, const LossMask *mask, int64_t first, int64_t many) {
+    return countTargets(tokens, documents, mask, order, first, many, 4, 100);
+  };
+  EXPECT_EQ(count(nullptr, nullptr, 0, 3), 12);
+  EXPECT_EQ(count(&documents, nullptr, 0, 1), 3);
+  EXPECT_EQ(count(&documents, nullptr, 0, 2), 6);
+  EXPECT_EQ(count(nullptr, &mask, 0, 2), 6);
+  EXPECT_EQ(count(&documents, &mask, 0, 1), 2); // Tokens 1 and 4: the mask leaves 2 out.
+  EXPECT_EQ(count(&documents, &mask, 1, 1), 2); // Tokens 5 and 6; 8 begins a document.
+  EXPECT_EQ(count(&documents, &mask, 0, 3), 6);
+}
+
+TEST(Documents, RefusesOthers) {
+  TemporaryDirectory scratch;
+  writeFile(scratch.path("tokens"), std::string(2000, '\0'));
+  TokenFile tokens(scratch.path("tokens"), "--data", "u16");
+  auto refused = [&](const std::string &value, int64_t part = 0) {
+    return complaint([&] { Documents(value, "--documents", tokens, 50).check(part, 2); });
+  };
+  EXPECT_THAT(refused("50"), testing::HasSubstr("--documents 50: is no token of the model, whose "
+                                                "vocabulary has 50"));
+  EXPECT_THAT(refused("99999999999999999999"), testing::HasSubstr("is no token"));
+  EXPECT_EQ(refused("49"), "");
+  EXPECT_THAT(refused(scratch.path("none")), testing::HasSubstr("none"));
+  writeFile(scratch.path("odd"), std::string(12, '\0'));
+  EXPECT_THAT(refused(scratch.path("odd")), testing::HasSubstr("has 12 bytes"));
+  writeFile(scratch.path("unsorted"), bytesOf<uint64_t>({0, 30, 20, 40}));
+  EXPECT_THAT(refused(scratch.path("unsorted"), 1),
+              testing::HasSubstr("start 2 (at byte 16) is 20 after 30"));
+  writeFile(scratch.path("twice"), bytesOf<uint64_t>({0, 30, 30, 40}));
+  EXPECT_THAT(refused(scratch.path("twice"), 1), testing::HasSubstr("is 30 after 30"));
+  writeFile(scratch.path("far"), bytesOf<uint64_t>({0, 30, 999, 1000}));
+  EXPECT_EQ(refused(scratch.path("far"), 0), "");
+  EXPECT_THAT(refused(scratch.path("far"), 1),
+              testing::HasSubstr("start 3 (at byte 24) is 1000, but"));
+  // Where it is read, too: it may have changed.
+  Documents documents(scratch.path("unsorted"), "--documents", tokens, 50);
+  std::vector<int32_t> numbers(100);
+  EXPECT_THAT(complaint([&] {
+                documents.apply(0, 100, numbers.data(), numbers.data(), numbers.data());
+              }),
+              testing::HasSubstr("start 2 (at byte 16) is 20 after 30"));
+  EXPECT_THAT(Documents("49", "--documents", tokens, 50).doubt(),
+              testing::HasSubstr("has no such token, so all of it is one document"));
+  EXPECT_EQ(documentToken("starts.bin"), std::nullopt);
+  EXPECT_EQ(documentToken("./5"), std::nullopt);
+  EXPECT_EQ(documentToken("-5"), std::nullopt);
+  EXPECT_EQ(documentToken("5"), 5);
 }
 
 TEST(LossScaler, HalvesAfterOverflowsAndDoublesAfterGoodSteps) {

@@ -229,7 +229,7 @@ module {
   }
   func.func @loss(%x: tensor<2x4xf32> {train.input = "x"}, %n: tensor<i32> {train.input = "n"}) -> tensor<f32> {
     %w = train.get @w : tensor<4x4xf32>
-    %zero = train.fill 0.0 : tensor<2x4xf32>
+    %zero = train.fill 0.0 : () -> tensor<2x4xf32>
     %y = train.repeat @round x 3 times %n indexed carry(%zero) each() shared(%x, %w) : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<4x4xf32>, tensor<i32>) -> tensor<2x4xf32>
     %loss = train.reduce sum %y over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
     return %loss : tensor<f32>

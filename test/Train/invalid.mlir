@@ -209,6 +209,38 @@ func.func @query_offset(%q: tensor<1x8x2x4xf32>, %m: tensor<3xi32>) {
 
 // -----
 
+func.func @positions(%q: tensor<1x8x2x4xf32>, %p: tensor<1x7xi32>) {
+  // expected-error @+1 {{needs positions of [1, 8], one of each key, found 'tensor<1x7xi32>'}}
+  %o, %l = train.attention %q, %q, %q positions %p scale 0.5 causal : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x7xi32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @positions_causal(%q: tensor<1x8x2x4xf32>, %p: tensor<1x8xi32>) {
+  // expected-error @+1 {{with positions is causal}}
+  %o, %l = train.attention %q, %q, %q positions %p scale 0.5 : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8xi32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @rope_table_positions(%p: tensor<2x8xi32>) {
+  // expected-error @+1 {{results must both be [sequences, positions, 2], found 'tensor<8x2xf32>' and 'tensor<8x2xf32>'}}
+  %c, %s = train.rope_table [1.0, 0.1] positions %p : (tensor<2x8xi32>) -> (tensor<8x2xf32>, tensor<8x2xf32>)
+  return
+}
+
+// -----
+
+func.func @rope_table_both(%b: tensor<i32>, %p: tensor<2x8xi32>) {
+  // expected-error @+1 {{takes an offset, or positions of [sequences, positions], found 'tensor<2x8xi32>' and an offset}}
+  %c, %s = train.rope_table [1.0, 0.1] offset %b positions %p : (tensor<i32>, tensor<2x8xi32>) -> (tensor<2x8x2xf32>, tensor<2x8x2xf32>)
+  return
+}
+
+// -----
+
 func.func @slopes(%q: tensor<1x8x2x4xf32>, %m: tensor<3xf32>) {
   // expected-error @+1 {{needs slopes of 'tensor<2xf32>', found 'tensor<3xf32>'}}
   %o, %l = train.attention %q, %q, %q slopes %m scale 0.5 causal : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<3xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)

@@ -157,6 +157,18 @@ module attributes {train.masked_share = 0.15 : f64, train.mask_token = 100 : i64
 
 // -----
 
+module {
+  // expected-error @+1 {{has no input target_weight, but an input positions: first targets of documents do not count}}
+  func.func @step(%p: tensor<1x2x8xi32> {train.input = "positions"}) {
+    return
+  }
+  func.func @eval() {
+    return
+  }
+}
+
+// -----
+
 module attributes {train.masked_share = 0.15 : f64, train.mask_token = 3 : i64, train.vocabulary = 100 : i64} {
   // expected-error @+1 {{has no input target_weight, but the module has train.masked_share}}
   func.func @step() {

@@ -18,6 +18,7 @@ int main(int argc, char **argv) {
       microbatches("microbatches", cl::init(1)), blocks("expert-blocks", cl::init(1));
   cl::opt<double> dropout("dropout", cl::init(-1)), masked("mlm", cl::init(0));
   cl::opt<int64_t> maskToken("mask-id", cl::init(-1));
+  cl::opt<bool> packed("packed");
   cl::ParseCommandLineOptions(argc, argv, "Prints a model's training graph\n");
 
   mlir::MLIRContext context;
@@ -28,6 +29,7 @@ int main(int argc, char **argv) {
   options.sequence = sequence;
   options.microbatches = microbatches;
   options.expertBlocks = blocks;
+  options.packed = packed;
   if (dropout.getNumOccurrences())
     options.dropout = dropout;
   if (masked.getNumOccurrences())

@@ -156,7 +156,8 @@ void mw_grouped_matmul_grad(MwContext *context, int64_t rows, int64_t m, int64_t
 ///   lse:       [batch, heads, queries], log of the sum of exponentials
 /// Key t is visible to query s when (causal == 0 or t <= s) and
 /// (window == 0 or |s - t| < window). Where the queries are a part of a longer sequence,
-/// s is a position in that: the first query's is *queryOffset.
+/// s is a position in that: the first query's is *queryOffset. With `positions`, which need
+/// `causal`, only keys of the query's own document are visible, t >= s - positions[s].
 typedef struct MwAttention {
   int64_t batch, queries, keys, heads, kvHeads, headDim;
   float scale;
@@ -180,6 +181,9 @@ typedef struct MwAttention {
   const float *sinks;
   const int32_t *queryOffset; ///< position of local query 0, or null for 0
   int64_t globalQueries;      ///< number of queries over all ranks
+  /// [batch][keys]: of each key its position in its document; or null for sequences of one document.
+  /// Queries behind the last key are in its document.
+  const int32_t *positions;
 } MwAttention;
 
 /// Scratch bytes each call needs; they are a buffer of the arena. A function of the

@@ -66,7 +66,8 @@ template <typename Op> Value CPUProgramEmitter::describe(Op op) {
                             orNull(at(op.getSlopes())),
                             orNull(at(op.getSinks())),
                             orNull(at(op.getQueryOffset())),
-                            i64(shape.globalQueries)};
+                            i64(shape.globalQueries),
+                            orNull(at(op.getPositions()))};
   auto type = LLVM::LLVMStructType::getLiteral(b.getContext(),
                                                llvm::to_vector(ValueRange(fields).getTypes()));
   Value memory = stack(type, 1);

@@ -18,6 +18,7 @@ template <typename Op> static AttentionShape describe(Op op, bool aligned) {
   shape.dropout = bool(op.getIds());
   shape.headOffset = bool(op.getHeadOffset());
   shape.queryOffset = bool(op.getQueryOffset());
+  shape.positions = bool(op.getPositions());
   shape.slopes = bool(op.getSlopes());
   shape.sinks = bool(op.getSinks());
   // So are all rows then, to four elements in f32.
@@ -38,6 +39,7 @@ static std::string keyOf(StringRef direction, const AttentionShape &shape) {
   // As hexadecimal numbers, which are exact.
   os << " scale " << llvm::bit_cast<uint32_t>(s.scale) << " dropout " << shape.dropout << " "
      << llvm::bit_cast<uint32_t>(s.dropout) << " offsets " << shape.headOffset << shape.queryOffset
+     << " documents " << shape.positions
      << " cap " << llvm::bit_cast<uint32_t>(s.cap) << " slopes " << shape.slopes << " sinks "
      << shape.sinks;
   return text;

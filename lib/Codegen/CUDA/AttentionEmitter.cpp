@@ -61,6 +61,8 @@ AttentionEmitter::Operands AttentionEmitter::forwardOperands() {
     take(o.headOffset);
   if (shape.queryOffset)
     take(o.queryOffset);
+  if (shape.positions)
+    take(o.positions);
   if (shape.slopes)
     take(o.slopes);
   if (shape.sinks)
@@ -80,6 +82,8 @@ AttentionEmitter::Operands AttentionEmitter::gradientOperands() {
     take(o.headOffset);
   if (shape.queryOffset)
     take(o.queryOffset);
+  if (shape.positions)
+    take(o.positions);
   if (shape.slopes)
     take(o.slopes);
   if (shape.sinks)

@@ -17,7 +17,7 @@ namespace meshwright::codegen::cuda {
 struct AttentionShape {
   MwAttention sizes;
   mlir::Type element;
-  bool dropout, headOffset, queryOffset, slopes, sinks;
+  bool dropout, headOffset, queryOffset, positions, slopes, sinks;
   /// Whether pieces of rows may be read at once.
   bool aligned;
 };
@@ -37,14 +37,14 @@ public:
 private:
   /// The operands of a call by what they are, in a call's order.
   struct Operands {
-    mlir::Value dout, q, k, v, out, lse, ids, key, headOffset, queryOffset, slopes, sinks, dq, dk,
-        dv, dsinks, delta;
+    mlir::Value dout, q, k, v, out, lse, ids, key, headOffset, queryOffset, positions, slopes,
+        sinks, dq, dk, dv, dsinks, delta;
   };
   Operands forwardOperands();
   Operands gradientOperands();
   unsigned optional() const {
-    return (shape.dropout ? 2 : 0) + shape.headOffset + shape.queryOffset + shape.slopes +
-           shape.sinks;
+    return (shape.dropout ? 2 : 0) + shape.headOffset + shape.queryOffset + shape.positions +
+           shape.slopes + shape.sinks;
   }
   /// Begins a kernel of the gradient.
   Operands beginGradient(const std::string &name, int64_t blocks);
@@ -96,6 +96,8 @@ private:
   mlir::Value weightRow(mlir::Value head, mlir::Value query);
   /// Loads what positions and dropout of the block depend on.
   void loadScalars(const Operands &operands);
+  /// The first key of the document of a query; of one behind the last key, that of the last.
+  mlir::Value documentOf(mlir::Value query);
   /// The position of a query in its sequence.
   mlir::Value positionOf(mlir::Value query);
   /// x / y, rounded down; y is not known now.
@@ -106,6 +108,7 @@ private:
   std::unique_ptr<Tiles> tiles;
   mlir::Value batch, head, first; ///< of this block; `first` row of its tile
   mlir::Value queryOffset;        ///< position of query 0; null for 0
+  mlir::Value positions;          ///< of the sequence's keys in their documents; null without
   mlir::Value key0, key1, firstHead; ///< of dropout
 };
 

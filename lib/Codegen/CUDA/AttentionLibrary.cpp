@@ -66,6 +66,7 @@ template <typename Op> static cudnn::Attention describe(Op op, bool deterministi
   call.slopes = bool(op.getSlopes());
   call.sinks = bool(op.getSinks());
   call.queryOffset = bool(op.getQueryOffset());
+  call.documents = bool(op.getPositions());
   sizes.causal = op.getCausal();
   sizes.window = op.getWindow();
   sizes.cap = op.getCap().convertToDouble();

@@ -23,6 +23,8 @@ std::pair<Value, Value> AttentionEmitter::visibleKeys(const TileSizes &of) {
     high = smaller(high, add(query, constant(of.rows)));
   if (sizes.window)
     low = larger(low, sub(query, constant(sizes.window - 1)));
+  if (shape.positions)
+    low = larger(low, documentOf(first));
   if (isTwoSided())
     high = smaller(high, add(query, constant(of.rows - 1 + sizes.window)));
   return {divide(low, of.columns), divide(add(high, constant(of.columns - 1)), of.columns)};
@@ -36,6 +38,8 @@ Values AttentionEmitter::hide(Values scores, double hidden, Value column, const 
     std::swap(query, key), std::swap(queries, keys);
     length = sizes.queries;
   }
+  // Documents follow each other, so the last query's hides most.
+  Value last = shape.positions ? documentOf(add(query, constant(queries - 1))) : Value();
   query = positionOf(query);
   // Most tiles hide nothing. Rows that are not there are not written, and need not be hidden.
   Value some;
@@ -50,6 +54,9 @@ Values AttentionEmitter::hide(Values scores, double hidden, Value column, const 
   if (isTwoSided())
     some = either(some, less(add(query, constant(sizes.window - 1)), add(key, constant(keys - 1))));
 
+  if (shape.positions)
+    some = either(some, less(key, last));
+
   return changed(some, scores, [&] {
     // How far the thread's first query is beyond its first key, and how many columns there are from
     // its first one on. Each score is a comparison of these with a constant, in 32 bits: positions
@@ -59,6 +66,17 @@ Values AttentionEmitter::hide(Values scores, double hidden, Value column, const 
     // A window wider than there are queries, or behind them keys, hides nothing.
     int64_t window = std::min(sizes.window, sizes.globalQueries);
     int64_t behind = std::min(sizes.window, sizes.keys);
+    // Of each query how far its document's first key is beyond the thread's first one.
+    Values documents;
+    if (shape.positions) {
+      Value query = rowsAreKeys ? column : first, key = rowsAreKeys ? first : column;
+      int64_t count = rowsAreKeys ? tiles->columnCount() : tiles->rowCount();
+      for (int64_t i = 0; i < count; ++i) {
+        Value of = rowsAreKeys ? tiles->columnOf(i) : tiles->rowOf(i);
+        Value begin = rowsAreKeys ? tiles->rowOf(0) : tiles->columnOf(0);
+        documents.push_back(narrow(sub(documentOf(add(query, of)), add(key, begin))));
+      }
+    }
     Values shown(scores);
     for (auto [i, score] : llvm::enumerate(shown)) {
       int64_t c = tiles->columnOffset(i % tiles->columnCount());
@@ -73,6 +91,11 @@ Values AttentionEmitter::hide(Values scores, double hidden, Value column, const 
         seen = both(seen, less(ahead, word(uint32_t(window - further))));
       if (isTwoSided())
         seen = both(seen, less(word(uint32_t(-behind - further)), ahead));
+      if (shape.positions) {
+        int64_t row = i / tiles->columnCount(), column = i % tiles->columnCount();
+        int64_t key = rowsAreKeys ? tiles->rowOffset(row) : tiles->columnOffset(column);
+        seen = both(seen, less(documents[rowsAreKeys ? column : row], word(uint32_t(key + 1))));
+      }
       score = select(seen, score, number(hidden));
     }
     return shown;
@@ -93,6 +116,12 @@ Values AttentionEmitter::cap(MutableArrayRef<Value> products) {
 
 Value AttentionEmitter::positionOf(Value query) {
   return shape.queryOffset ? add(query, queryOffset) : query;
+}
+
+Value AttentionEmitter::documentOf(Value query) {
+  Type i32 = b.getI32Type();
+  Value place = smaller(positionOf(query), constant(sizes.keys - 1));
+  return sub(place, widen(loadOne(at(positions, i32, place), i32)));
 }
 
 Value AttentionEmitter::aheadOf(Value column, bool rowsAreKeys) {
@@ -151,6 +180,8 @@ void AttentionEmitter::loadScalars(const Operands &operands) {
   Type i32 = b.getI32Type();
   if (shape.queryOffset)
     queryOffset = widen(loadOne(operands.queryOffset, i32));
+  if (shape.positions)
+    positions = at(operands.positions, i32, mul(batch, constant(sizes.keys)));
   if (!shape.dropout)
     return;
   key0 = loadOne(operands.key, i32);

@@ -74,15 +74,20 @@ namespace {
 /// in f32.
 class Scores {
 public:
-  /// `offset`: the position of the first query, or null for 0.
+  /// `optional`: those of positions of queries and documents, in order.
   template <typename Op>
-  Scores(Op op, Value q, Value k, Value offset, HLOBuilder &b)
+  Scores(Op op, Value q, Value k, ValueRange optional, HLOBuilder &b)
       : b(b), scale(op.getScale().convertToDouble()), batch(b.typeOf(q).getDimSize(0)),
         queries(b.typeOf(q).getDimSize(1)), groups(b.typeOf(k).getDimSize(2)),
         share(b.typeOf(q).getDimSize(2) / groups), keys(b.typeOf(k).getDimSize(1)),
         f32(b.builder().getF32Type()), causal(op.getCausal()), window(op.getWindow()),
-        cap(op.getCap().convertToDouble()), offset(offset),
-        last((op.getQueries() ? int64_t(op.getQueries()) : queries) - 1) {}
+        cap(op.getCap().convertToDouble()),
+        last((op.getQueries() ? int64_t(op.getQueries()) : queries) - 1) {
+    if (op.getQueryOffset())
+      offset = optional[0];
+    if (op.getPositions())
+      documents = optional[bool(offset)];
+  }
 
   /// [b, s, heads, d] as [b, g, r, s, d] in f32.
   Value byGroup(Value x) {
@@ -132,6 +137,21 @@ public:
     Value position = b.add(query, b.broadcast(offset, shape(), {}));
     return b.op("minimum", position.getType(), {position, b.splat(b.typeOf(query), double(last))});
   }
+  /// Of each score the first key of its query's document. Queries in the padding see the last key
+  /// alone.
+  Value begins() {
+    RankedTensorType type = RankedTensorType::get({batch, queries}, b.typeOf(documents).getElementType());
+    Value places = b.concatenate({documents, b.splat(type, 0)}, 1), query = b.iota({batch, queries}, 1);
+    if (offset) {
+      Value first = b.splat(RankedTensorType::get({}, type.getElementType()), 0);
+      places = b.dynamicSlice(places, {first, offset}, {batch, queries});
+      query = b.add(query, b.broadcast(offset, {batch, queries}, {}));
+    } else {
+      places = b.slice(places, {0, 0}, {batch, queries});
+    }
+    Value begin = b.op("minimum", type, {b.sub(query, places), b.splat(type, double(last))});
+    return b.broadcast(begin, shape(), {0, 3});
+  }
   /// Adds to capped scores what slopes make of distances.
   Value biased(Value scores, Value slopes) {
     Value distance = b.sub(b.iota(shape(), 4), positions());
@@ -150,6 +170,8 @@ public:
     Value hidden = b.splat(b.typeOf(x), otherwise);
     if (causal)
       x = b.select(b.compare(key, query, "LE", "SIGNED"), x, hidden);
+    if (documents)
+      x = b.select(b.compare(key, begins(), "GE", "SIGNED"), x, hidden);
     if (window) {
       Value far = b.splat(b.typeOf(query), double(window));
       x = b.select(b.compare(b.sub(query, key), far, "LT", "SIGNED"), x, hidden);
@@ -166,17 +188,18 @@ public:
   bool causal;
   int64_t window;
   double cap;
-  Value offset;
+  Value offset;    ///< position of the first query; null for 0
+  Value documents; ///< positions of keys in their documents; null where sequences are one
   int64_t last;
 };
 } // namespace
 
 static FailureOr<Results> forward(train::AttentionOp op, ValueRange x, HLOBuilder &b) {
-  unsigned begins = bool(op.getQueryOffset());
-  Scores s(op, x[0], x[1], begins ? x[3] : Value(), b);
+  unsigned places = bool(op.getQueryOffset()) + bool(op.getPositions());
+  Scores s(op, x[0], x[1], x.slice(3, places), b);
   Value scores = s.scores(s.byGroup(x[0]), s.keyed(x[1]));
   if (op.getSlopes())
-    scores = s.biased(scores, x[3 + begins]);
+    scores = s.biased(scores, x[3 + places]);
   scores = s.visible(scores, -INFINITY);
   Value most = b.reduce(scores, {4}, /*max=*/true), sink;
   if (op.getSinks()) {
@@ -198,11 +221,11 @@ static FailureOr<Results> forward(train::AttentionOp op, ValueRange x, HLOBuilde
 /// scores times 1 - tanh^2,
 /// dq = dscores k, dk = dscores q.
 static FailureOr<Results> backward(train::AttentionGradOp op, ValueRange x, HLOBuilder &b) {
-  unsigned begins = bool(op.getQueryOffset());
-  Scores s(op, x[1], x[2], begins ? x[6] : Value(), b);
+  unsigned places = bool(op.getQueryOffset()) + bool(op.getPositions());
+  Scores s(op, x[1], x[2], x.slice(6, places), b);
   Value dout = s.byGroup(x[0]), q = s.byGroup(x[1]), k = s.keyed(x[2]), v = s.keyed(x[3]);
   Value scores = s.scores(q, k);
-  Value all = op.getSlopes() ? s.biased(scores, x[6 + begins]) : scores;
+  Value all = op.getSlopes() ? s.biased(scores, x[6 + places]) : scores;
   Value weights = b.exp(b.sub(s.visible(all, -INFINITY), s.alongKeys(x[5])));
   Value dweights = s.products(dout, v);
   Value mean = b.reduce(b.mul(weights, dweights), {4}, /*max=*/false);

@@ -145,7 +145,7 @@ private:
 };
 } // namespace
 
-/// Shards the batch of an input that has one: tokens and targets are [..., batch,
+/// Shards the batch of an input that has one: tokens, targets and positions are [..., batch,
 /// sequence], sequence_ids [..., batch].
 static LogicalResult seedInput(func::FuncOp function, unsigned i, FlatSymbolRefAttr meshName,
                                const Mesh &mesh) {
@@ -153,7 +153,7 @@ static LogicalResult seedInput(func::FuncOp function, unsigned i, FlatSymbolRefA
   if (input.empty() || function.getArgAttr(i, DistDialect::seedAttr))
     return success();
   bool ids = input == "sequence_ids";
-  if (!ids && input != "tokens" && input != "targets")
+  if (!ids && !train::isByToken(input))
     return success();
   auto type = cast<RankedTensorType>(function.getArgument(i).getType());
   int64_t dim = type.getRank() - (ids ? 1 : 2);

@@ -237,11 +237,11 @@ private:
     return success();
   }
 
-  /// Sequences are never made up: only the last dimension of tokens and targets, the
-  /// positions, may grow.
+  /// Sequences are never made up: only the last dimension of tokens, targets and positions may
+  /// grow.
   LogicalResult checkBatch(BlockArgument input) {
     StringRef name = train::inputName(input);
-    bool tokens = name == "tokens" || name == "targets";
+    bool tokens = train::isByToken(name);
     if (!tokens && name != "sequence_ids")
       return success();
     for (int64_t d = 0; d < tensor(input).getRank() - (tokens ? 1 : 0); ++d)

@@ -161,6 +161,13 @@ void TokenFile::checkTokens(int64_t vocabulary, int64_t part, int64_t parts, int
   }
 }
 
+bool TokenFile::has(int64_t token, int64_t most) const {
+  for (int64_t i = 0; i < std::min(most, count); ++i)
+    if (decode(file.data() + start + i * width) == token)
+      return true;
+  return false;
+}
+
 void TokenFile::failToken(int64_t position, int64_t value, int64_t vocabulary) const {
   fail(prefix, "token ", position, " (at byte ", start + position * width, ") is ", value,
        ", but the model's vocabulary has ", vocabulary,

@@ -40,6 +40,9 @@ public:
                    const std::function<void(int64_t bytes)> &done = {}) const;
   int64_t bytes() const { return count * width; }
 
+  /// Whether `token` is among the first `most` tokens.
+  bool has(int64_t token, int64_t most) const;
+
   /// Copies sequence `index` of `length` tokens and its targets; an Error if a
   /// token is not below `vocabulary`.
   void read(int64_t index, int64_t length, int64_t vocabulary, int32_t *inputs,

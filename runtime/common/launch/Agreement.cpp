@@ -8,6 +8,7 @@
 #include "common/checkpoint/Checkpoint.h"
 #include "common/checkpoint/SafeTensors.h"
 #include "common/communication/Communicator.h"
+#include "common/data/Documents.h"
 #include "common/data/MappedFile.h"
 #include "common/launch/Options.h"
 #include "common/monitor/Error.h"
@@ -100,6 +101,10 @@ static Term termOf(const FlagValue &flag) {
   if (flag.value.empty() || flag.across == AcrossRanks::Same)
     return {flag.name, flag.value.empty() ? "not given" : flag.value, "", sameValue};
   switch (flag.across) {
+  case AcrossRanks::SameDocuments:
+    if (documentToken(flag.value))
+      return {flag.name, flag.value, "", sameValue};
+    [[fallthrough]];
   case AcrossRanks::SameFile:
     return {flag.name, fileWords(flag.value, flag.name), flag.value, sameFile};
   case AcrossRanks::SameWeights:

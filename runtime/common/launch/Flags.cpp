@@ -62,6 +62,25 @@ static std::string unlessTargetsCount(const Options &, const Plan &plan) {
                "docs/models.md says";
 }
 
+static std::string unlessPacked(const Options &, const Plan &plan) {
+  return plan.inputNames.count("positions")
+             ? ""
+             : "is for executables compiled with --packed, but this one's attention goes across "
+               "documents: compile with --packed, or leave it out";
+}
+
+static std::string whenPacked(const Options &, const Plan &plan) {
+  return plan.inputNames.count("positions")
+             ? "is needed by this executable, compiled with --packed: give the token that ends "
+               "documents, or a file with the numbers of their first tokens; or compile without "
+               "--packed"
+             : "";
+}
+
+static std::string whenPackedEval(const Options &options, const Plan &plan) {
+  return options.evalData.empty() ? "" : whenPacked(options, plan);
+}
+
 static std::string unlessGpu(const Options &, const Plan &plan) {
   return plan.target != "cpu"
              ? ""
@@ -99,6 +118,13 @@ static constexpr Flag flags[] = {
         .file(FileUse::Input)
         .unless(unlessTargetsCount)
         .onRanks(AcrossRanks::SameFile),
+    Flag{"--documents", "ID|FILE", &Options::documents,
+         "of what was compiled with --packed: the token that ends documents in --data, or a file of "
+         "the numbers of their first tokens, u64 that ascend"}
+        .file(FileUse::Input)
+        .unless(unlessPacked)
+        .neededBy(whenPacked)
+        .onRanks(AcrossRanks::SameDocuments),
     Flag{"--steps", "N", &Options::steps, "optimizer steps in all, those before --resume included"}
         .from(0),
     Flag{"--lr", "RATE", &Options::lr, "learning rate"}.from(0),
@@ -183,6 +209,13 @@ static constexpr Flag flags[] = {
         .with("--eval-data")
         .unless(unlessTargetsCount)
         .onRanks(AcrossRanks::SameFile),
+    Flag{"--eval-documents", "ID|FILE", &Options::evalDocuments,
+         "where the documents of --eval-data end or begin, as --documents has it"}
+        .file(FileUse::Input)
+        .with("--eval-data")
+        .unless(unlessPacked)
+        .neededBy(whenPackedEval)
+        .onRanks(AcrossRanks::SameDocuments),
     Flag{"--eval-every", "K", &Options::evalEvery,
          "also evaluate after every K steps; 0: only at the end"}
         .from(0)
@@ -226,7 +259,8 @@ static constexpr Flag flags[] = {
 static constexpr bool knowsFiles() {
   for (const Flag &flag : flags) {
     std::string_view value = flag.value ? flag.value : "";
-    if ((value == "FILE" || value == "DIR") != (flag.use != FileUse::None))
+    bool named = value == "FILE" || value == "DIR" || value == "ID|FILE";
+    if (named != (flag.use != FileUse::None))
       return false;
   }
   return true;

@@ -38,6 +38,7 @@ struct Flag {
   double least = -unlimited, most = unlimited;
   const char *choices = nullptr; ///< separated by '|'
   const char *needs = nullptr;   ///< a flag that must be given too
+  Idle missing = nullptr;        ///< why the run cannot do without, if so; null: it can
   Idle idle = nullptr;           ///< null: the flag always changes something
   AcrossRanks across = AcrossRanks::Same;
   FileUse use = FileUse::None; ///< of a FILE or DIR
@@ -62,6 +63,11 @@ struct Flag {
   constexpr Flag unless(Idle why) const {
     Flag flag = *this;
     flag.idle = why;
+    return flag;
+  }
+  constexpr Flag neededBy(Idle why) const {
+    Flag flag = *this;
+    flag.missing = why;
     return flag;
   }
   constexpr Flag onRanks(AcrossRanks across) const {

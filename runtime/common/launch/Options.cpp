@@ -218,8 +218,9 @@ bool meshwright::parseOptions(int argc, const char *const *argv, Options &option
 }
 
 void meshwright::checkEffects(const Options &options, const Plan &plan) {
-  for (const Flag &flag : flagTable())
-    if (flag.idle && options.given(flag.name))
-      if (std::string why = flag.idle(options, plan); !why.empty())
-        fail(flag.name, " ", why);
+  for (const Flag &flag : flagTable()) {
+    Flag::Idle check = options.given(flag.name) ? flag.idle : flag.missing;
+    if (std::string why = check ? check(options, plan) : ""; !why.empty())
+      fail(flag.name, " ", why);
+  }
 }

@@ -25,7 +25,7 @@ struct Options {
   int64_t seed = 0;
   bool shuffle = false;
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weightDecay = 0.1, gradClip = 1.0;
-  std::string lossMask, evalLossMask;
+  std::string lossMask, evalLossMask, documents, evalDocuments;
   std::string init, save, resume, metrics, evalData, trace, dump, tune;
   int64_t traceFrom = 0, traceSteps = 0; ///< traceSteps 0: all
   int64_t dumpStep = 0;
@@ -46,6 +46,7 @@ struct Options {
 enum class AcrossRanks {
   Same,           ///< the value
   SameFile,       ///< the contents of a file
+  SameDocuments,  ///< a number, or else the contents of a file
   SameWeights,    ///< those of a safetensors file, or of all that an index names
   SameCheckpoint, ///< those of a checkpoint, and its step
   Given,          ///< only whether it is given
@@ -68,7 +69,8 @@ std::vector<FlagValue> flagValues(const Options &options);
 bool parseOptions(int argc, const char *const *argv, Options &options, bool printHelp = true,
                   const std::function<std::string()> &version = {});
 
-/// Refuses flags that would change nothing in a run of this plan's executable.
+/// Refuses flags that would change nothing in a run of this plan's executable, and runs without a
+/// flag that it needs.
 void checkEffects(const Options &options, const Plan &plan);
 
 } // namespace meshwright

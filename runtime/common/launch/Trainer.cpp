@@ -28,7 +28,7 @@ Trainer::Trainer(MwContext &context, const Options &options)
   int64_t sequences = data.sequences(plan.sequence, plan.batch);
   if (!options.evalData.empty())
     openEvalData();
-  openLossMasks();
+  openTargets();
   checkTokens();
   if (context.device)
     context.device->useGraphs(options.cudaGraphs);

@@ -9,7 +9,7 @@
 #include "common/checkpoint/Checkpoint.h"
 #include "common/checkpoint/SaveFolder.h"
 #include "common/data/DataOrder.h"
-#include "common/data/LossMask.h"
+#include "common/data/Documents.h"
 #include "common/data/LossScaler.h"
 #include "common/data/TokenFile.h"
 #include "common/data/TokenMask.h"
@@ -36,7 +36,8 @@ public:
   int run();
 
 private:
-  void openLossMasks();
+  /// Opens the loss masks and what says where documents begin.
+  void openTargets();
   void checkTokens();
   void checkOutputs();
   void checkDump() const;
@@ -91,6 +92,7 @@ private:
   std::optional<TokenMask> trainingMask, evaluationMask; ///< of encoders
   std::unique_ptr<TokenFile> evalData;
   std::unique_ptr<LossMask> lossMask, evalLossMask; ///< null: all targets count
+  std::unique_ptr<Documents> documents, evalDocuments; ///< null: sequences are one
   bool saidNoTargets = false, saidNoEvalTargets = false;
   int64_t evalSequences = 0; ///< of evalData, how many an evaluation takes
   int64_t evaluatedTargets = 0; ///< that counted in the last evaluation

@@ -28,11 +28,17 @@ void Trainer::openEvalData() {
        whole ? text("give --eval-batches ", whole) : "name a longer file");
 }
 
-void Trainer::openLossMasks() {
+void Trainer::openTargets() {
   if (!options.lossMask.empty())
     lossMask = std::make_unique<LossMask>(options.lossMask, "--loss-mask", data);
   if (!options.evalLossMask.empty())
     evalLossMask = std::make_unique<LossMask>(options.evalLossMask, "--eval-loss-mask", *evalData);
+  if (!options.documents.empty())
+    documents =
+        std::make_unique<Documents>(options.documents, "--documents", data, plan.vocabulary);
+  if (!options.evalDocuments.empty())
+    evalDocuments = std::make_unique<Documents>(options.evalDocuments, "--eval-documents", *evalData,
+                                                plan.vocabulary);
 }
 
 /// Finds tokens that the model does not know, and masks that are none, before it trains on the
@@ -58,18 +64,29 @@ void Trainer::checkTokens() {
                 [&](int64_t bytes) { rounds.done(bytes); });
     rounds.finish();
   }
+  for (const Documents *index : {documents.get(), evalDocuments.get()}) {
+    if (!index)
+      continue;
+    Rounds rounds(*context.world, index->bytes() / int64_t(here.size()));
+    index->check(part, int64_t(here.size()), [&](int64_t bytes) { rounds.done(bytes); });
+    rounds.finish();
+    if (std::string doubt = isRoot() ? index->doubt() : ""; !doubt.empty())
+      note(doubt);
+  }
 }
 
 /// Says once of training and once of evaluations that a batch has no targets: so it may be meant,
-/// or the mask is another file's.
+/// or the mask, or the documents, are another file's.
 void Trainer::noteNoTargets(std::optional<int64_t> step) {
   bool &said = step ? saidNoTargets : saidNoEvalTargets;
+  const std::string &mask = step ? options.lossMask : options.evalLossMask;
+  std::string from = text(step ? "--" : "--eval-", mask.empty() ? "documents " : "loss-mask ",
+                          !mask.empty() ? mask : step ? options.documents : options.evalDocuments);
   if (!said)
-    note(step ? text("--loss-mask ", options.lossMask, ": no target of step ", *step,
+    note(step ? text(from, ": no target of step ", *step,
                      " counts, so its loss is 0; other such steps are not mentioned")
-              : text("--eval-loss-mask ", options.evalLossMask,
-                     ": no target of a batch counts, so it adds nothing to the mean; other such "
-                     "batches are not mentioned"));
+              : text(from, ": no target of a batch counts, so it adds nothing to the mean; other such "
+                           "batches are not mentioned"));
   said = true;
 }
 
@@ -82,19 +99,23 @@ void Trainer::fillTokens(const TokenFile &file, const DataOrder &order, int64_t 
   int64_t count = plan.batch / plan.axesSize(plan.dataAxes);
   int64_t first = plan.axesIndex(plan.dataAxes, coordinates) * count;
   int32_t *tokens = input<int32_t>("tokens"), *targets = input<int32_t>("targets");
-  int32_t *ids = input<int32_t>("sequence_ids");
-  std::vector<int32_t> unused(tokens && targets ? 0 : size_t(plan.sequence));
+  int32_t *ids = input<int32_t>("sequence_ids"), *positions = input<int32_t>("positions");
+  std::vector<int32_t> unused(size_t(3 * plan.sequence)); // Programs need not take all three.
+  int32_t *otherTargets = unused.data() + plan.sequence, *others = otherTargets + plan.sequence;
   const std::optional<TokenMask> &mask = step ? trainingMask : evaluationMask;
   const LossMask *counts = step ? lossMask.get() : evalLossMask.get();
+  const Documents *parts = step ? documents.get() : evalDocuments.get();
   std::array<uint32_t, 2> key = {uint32_t(state.seed), uint32_t(step.value_or(0))};
   // An evaluation's choices do not depend on the batch, a step's not on where it is in the data.
   int64_t base = step ? 0 : position;
   for (int64_t i = 0; i < count; ++i) {
-    // Programs need not take both.
     int32_t *inputs = tokens ? tokens + i * plan.sequence : unused.data();
-    int32_t *wanted = targets ? targets + i * plan.sequence : unused.data();
+    int32_t *wanted = targets ? targets + i * plan.sequence : otherTargets;
+    int32_t *places = positions ? positions + i * plan.sequence : others;
     if (position + first + i < end) {
       file.read(order.at(position + first + i), plan.sequence, plan.vocabulary, inputs, wanted);
+      if (parts)
+        parts->apply(order.at(position + first + i), plan.sequence, inputs, places, wanted);
       if (mask)
         mask->apply(key, base + first + i, plan.sequence, inputs, wanted);
       if (counts)
@@ -102,6 +123,7 @@ void Trainer::fillTokens(const TokenFile &file, const DataOrder &order, int64_t 
     } else {
       std::fill_n(inputs, plan.sequence, 0);
       std::fill_n(wanted, plan.sequence, noTarget);
+      std::fill_n(places, plan.sequence, 0);
     }
     if (ids)
       ids[i] = int32_t(first + i);
@@ -113,11 +135,10 @@ void Trainer::fillTokens(const TokenFile &file, const DataOrder &order, int64_t 
   int64_t sequences = std::min(plan.batch, end - position);
   if (mask)
     countedTargets = mask->count(key, base, sequences, plan.sequence);
-  else if (counts)
-    countedTargets = counts->count(order, position, sequences, plan.sequence);
   else
-    countedTargets = sequences * plan.sequence;
-  if (counts && countedTargets == 0)
+    countedTargets = countTargets(file, parts, counts, order, position, sequences, plan.sequence,
+                                  plan.vocabulary);
+  if ((counts || parts) && countedTargets == 0)
     noteNoTargets(step);
   if (float *weight = input<float>("target_weight"))
     *weight = countedTargets ? float(1.0 / double(countedTargets)) : 0.0f;

@@ -353,6 +353,7 @@ static void checkInputs(const Plan &plan) {
       {"tokens", {ElementType::I32, sequences * plan.sequence}},
       {"targets", {ElementType::I32, sequences * plan.sequence}},
       {"sequence_ids", {ElementType::I32, sequences}},
+      {"positions", {ElementType::I32, sequences * plan.sequence}},
       {"key", {ElementType::I32, 2}}};
   for (const char *scalar : {"lr", "beta1", "beta2", "eps", "weight_decay", "grad_clip",
                              "bias_correction1", "bias_correction2", "loss_scale", "target_weight"})
@@ -446,6 +447,9 @@ Plan Plan::parse(std::string_view json, int64_t rank) {
       (plan.maskToken && !plan.inputNames.count("target_weight")))
     fail("plan: \"masked_share\", \"mask_token\" and the input \"target_weight\" go together: "
          "compile the executable again");
+  if (plan.inputNames.count("positions") && !plan.inputNames.count("target_weight"))
+    fail("plan: the input \"positions\" needs \"target_weight\", since the first targets of "
+         "documents do not count: compile the executable again");
   checkInputs(plan);
   return plan;
 }

@@ -135,7 +135,8 @@ static inline void meetTiles(const BackwardCall &call, const Mask &mask, const D
   for (int64_t first = 0; first < groupedRows; first += kGroup) {
     float *weights = scratch.weights + first * kTile, *slopes = scratch.slopes + first * kTile;
     Span span = mask.span(unit.query + first, key);
-    if (span.masked) {
+    // Of a document that begins with a vector nothing in the span is hidden, but what is before it is.
+    if (span.masked || span.begin > 0) {
       clearOutside(span, weights);
       clearOutside(span, slopes);
     }
@@ -203,13 +204,13 @@ static void backwardItemIn(const BackwardCall &call, int64_t item, float *scratc
   const T *k = static_cast<const T *>(call.k), *v = static_cast<const T *>(call.v);
   const MwAttention &shape = call.shape;
   const AttentionTiling &tiling = call.tiling;
-  const Mask mask(shape);
   const Dropout dropout(shape);
   BackwardScratch scratch(tiling, scratchBase);
   int64_t depth = tiling.depth, dim = shape.headDim;
   int64_t valueDepth = tiling.valueDepth, valueDim = shape.valueDim;
   int64_t keyHead = item / tiling.parts, part = item % tiling.parts;
   int64_t batch = keyHead / shape.kvHeads, kvHead = keyHead % shape.kvHeads;
+  const Mask mask(shape, batch);
 
   for (int64_t index = part; index < tiling.units; index += tiling.parts)
     startUnit<T>(call, unitAt(call, batch, kvHead, index));

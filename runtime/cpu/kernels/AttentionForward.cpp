@@ -98,13 +98,13 @@ static void forwardItemIn(const ForwardCall &call, int64_t item, float *scratchB
           *v = static_cast<const T *>(call.v);
   const MwAttention &shape = call.shape;
   const AttentionTiling &tiling = call.tiling;
-  const Mask mask(shape);
   const Dropout dropout(shape);
   ForwardScratch scratch(tiling, scratchBase);
   int64_t depth = tiling.depth, dim = shape.headDim;
   int64_t valueDepth = tiling.valueDepth, valueDim = shape.valueDim;
   int64_t keyHead = item % tiling.keyHeads;
   int64_t batch = keyHead / shape.kvHeads, kvHead = keyHead % shape.kvHeads;
+  const Mask mask(shape, batch);
   // Long items of a causal mask first.
   int64_t firstUnit = (tiling.chunks - 1 - item / tiling.keyHeads) * tiling.unitsPerItem;
   int64_t units = smaller(tiling.unitsPerItem, tiling.units - firstUnit);

@@ -99,15 +99,24 @@ struct Span {
   bool masked;        ///< whether some (row, column) of it is not visible
 };
 
-/// Which keys each query sees. Queries are given by their numbers, from 0 on.
+/// Which keys each query of a sequence sees. Queries are given by their numbers, from 0 on.
 struct Mask {
-  explicit Mask(const MwAttention &shape)
-      : keys(shape.keys), window(shape.window), offset(offsetOf(shape)), causal(shape.causal != 0) {
-  }
+  Mask(const MwAttention &shape, int64_t batch)
+      : keys(shape.keys), window(shape.window), offset(offsetOf(shape)), causal(shape.causal != 0),
+        positions(shape.positions ? shape.positions + batch * shape.keys : nullptr) {}
   int64_t keys, window, offset;
   bool causal;
+  const int32_t *positions; ///< of keys in their documents, or null
 
-  int64_t begin(int64_t query) const { return window ? larger(0, offset + query - window + 1) : 0; }
+  /// Documents follow each other, so like the window's begin this one never falls.
+  int64_t document(int64_t query) const {
+    int64_t at = smaller(offset + query, keys - 1);
+    return at - positions[at];
+  }
+  int64_t begin(int64_t query) const {
+    int64_t first = window ? larger(0, offset + query - window + 1) : 0;
+    return positions ? larger(first, document(query)) : first;
+  }
   int64_t end(int64_t query) const {
     if (causal)
       return smaller(keys, offset + query + 1);

@@ -94,15 +94,16 @@ std::string Attention::text() const {
   std::string perHead = llvm::formatv("memref<{0}xf32>", shape.heads);
   std::string lse = llvm::formatv("memref<{0}x{1}x{2}xf32>", shape.batch, shape.heads, shape.queries);
   std::string ids = llvm::formatv("memref<{0}xi32>", shape.batch);
+  std::string places = llvm::formatv("memref<{0}x{1}xi32>", shape.batch, shape.keys);
   std::string scratch = llvm::formatv("memref<{0}xi8>", shape.batch * shape.heads * shape.queries * 4);
   std::string optional, optionalTypes, dsinks, dsinksType;
   std::string arguments =
       llvm::formatv("ins(%dout: {0}, %q: {1}, %k: {2}, %v: {3}, %ids: {4}, %key: memref<2xi32>, "
                     "%begin: memref<i32>, "
-                    "%first: memref<i32>, %slopes: {5}, %sinks: {5}) outs(%out: {0}, %lse: {6}, "
+                    "%first: memref<i32>, %places: {8}, %slopes: {5}, %sinks: {5}) outs(%out: {0}, %lse: {6}, "
                     "%dq: {1}, %dk: {2}, %dv: {3}, %dsinks: {5}, "
                     "%scratch: {7})",
-                    out, q, k, v, ids, perHead, lse, scratch);
+                    out, q, k, v, ids, perHead, lse, scratch, places);
   if (shape.dropout > 0) {
     optional = " dropout(%ids, %key)";
     optionalTypes = ids + ", memref<2xi32>, ";
@@ -114,6 +115,10 @@ std::string Attention::text() const {
   if (shape.queryOffset) {
     optional += " query_offset(%first)";
     optionalTypes += "memref<i32>, ";
+  }
+  if (shape.positions) {
+    optional += " positions(%places)";
+    optionalTypes += places + ", ";
   }
   if (shape.slopes) {
     optional += " slopes(%slopes)";
@@ -173,6 +178,8 @@ std::optional<Results> Attention::run() {
     optional.push_back(numbers(&begin, 1));
   if (shape.queryOffset)
     optional.push_back(numbers(shape.queryOffset, 1));
+  if (shape.positions)
+    optional.push_back(numbers(shape.positions, shape.batch * shape.keys));
   if (shape.slopes)
     optional.push_back(numbers(shape.slopes, shape.heads));
   if (shape.sinks)
@@ -198,9 +205,13 @@ std::optional<Results> Attention::run() {
                  decode(type, memory[dk]), decode(type, memory[dv]), decode(MW_F32, memory[dsinks])};
 }
 
-static void check(const MwAttention &shape, bool slopes = false, bool sinks = false) {
+/// `documents`: how long a document is at most; 0: sequences are one.
+static void check(const MwAttention &shape, bool slopes = false, bool sinks = false,
+                  int64_t documents = 0) {
   std::mt19937 generator(1);
   AttentionCase test(shape, generator);
+  if (documents)
+    test.addDocuments(generator, documents);
   if (slopes)
     test.addSlopes(generator);
   if (sinks)
@@ -210,7 +221,8 @@ static void check(const MwAttention &shape, bool slopes = false, bool sinks = fa
                << shape.heads << "/" << shape.kvHeads << " heads of " << shape.headDim << ", causal "
                << shape.causal << ", window " << shape.window << ", dropout " << shape.dropout
                << ", cap " << shape.cap << ", type " << shape.elementType << ", values of "
-               << shape.valueDim << ", slopes " << slopes << ", sinks " << sinks);
+               << shape.valueDim << ", slopes " << slopes << ", sinks " << sinks << ", documents of "
+               << documents);
   bool narrow = shape.elementType != MW_F32;
   // The reference sees what the type holds.
   if (narrow)
@@ -320,6 +332,30 @@ static void checkParts(MwAttention shape) {
 }
 
 TEST(GPUAttention, PartsOfQueries) { checkParts(sizes(1, 50, 200, 4, 2, 8)); }
+
+/// Documents shorter and longer than tiles, alone and beside all else that hides keys.
+static void checkDocuments(MwAttention shape) {
+  shape.causal = 1;
+  for (int64_t most : {4, 60, 500})
+    check(shape, false, false, most);
+  shape.window = 40;
+  shape.dropout = 0.25f;
+  shape.cap = 3;
+  check(shape, /*slopes=*/true, /*sinks=*/true, 60);
+  // A part of the queries.
+  const int32_t first = 37;
+  shape.queryOffset = &first;
+  shape.globalQueries = shape.keys;
+  shape.queries = shape.keys - 60;
+  check(shape, true, true, 60);
+  // Some behind all keys.
+  shape.dropout = 0;
+  shape.window = 0;
+  shape.queries += 30;
+  check(shape, false, false, 60);
+}
+
+TEST(GPUAttention, Documents) { checkDocuments(sizes(2, 130, 130, 4, 2, 8)); }
 
 /// Queries that see no key see their sink.
 TEST(GPUAttention, SinksAlone) {
@@ -441,6 +477,10 @@ TEST(GPUAttentionTensorCores, SlopesAndSinks) {
 
 TEST(GPUAttentionTensorCores, PartsOfQueries) {
   checkParts(narrow(MW_BF16, sizes(1, 50, 200, 4, 2, 32)));
+}
+
+TEST(GPUAttentionTensorCores, Documents) {
+  checkDocuments(narrow(MW_BF16, sizes(2, 150, 150, 4, 2, 32)));
 }
 
 TEST(GPUAttentionTensorCores, OtherValues) {

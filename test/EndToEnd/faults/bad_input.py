@@ -116,6 +116,8 @@ def bad_compile(golden):
     refused("other.json", "gpt5", "gpt2, gpt_bigcode", model=write("other.json", config.replace("gpt2", "gpt5", 1)))
     refused("model.safetensors", "not valid JSON", model=golden.weights)
     refused("--aux-loss hf", "no layer of this model has experts", aux_loss="hf")
+    compile(golden.config, "plain.mlir", emit="train", **golden.size)
+    refused("--packed cannot change 'plain.mlir'", "compile the config.json with it", model="plain.mlir", packed=True)
     refused("--aux-scope changes nothing", "leave it out", aux_scope="sequence")
     sparse = golden.directory.parent.parent / "golden-more"
     refused("--z-loss is of routers", "no layer of this model has experts", z_loss=0.01)
@@ -445,10 +447,34 @@ def bad_run(golden):
     for exe, words in (("./block", "divides by all: compile it from its config.json"), ("./encoder", "--mlm masks")):
         refused("--loss-mask", words, exe=exe, loss_mask=write("ones.bin", ones))
 
+    # Where documents begin.
+    compile(golden.config, "packed-one", packed=True, **golden.size)
+    compile(golden.config, "packed-two", packed=True, **dict(golden.size, mesh="data=2"))
+    known = len(text)
+
+    def index(path, *starts):
+        return write(path, struct.pack(f"<{len(starts)}Q", *starts))
+
+    bad = ((index("unsorted.bin", 0, 700, 600, 800), "unsorted.bin: start 2 (at byte 16) is 600 after 700", "each above the one before"),
+           (index("twice.bin", 5, 5), "twice.bin: start 1 (at byte 8) is 5 after 5", "each above the one before"),
+           (index("far.bin", 0, known), f"far.bin: start 1 (at byte 8) is {known}, but", f"has {known} tokens"),
+           (write("odd.bin", b"12345"), "odd.bin: has 5 bytes", "numpy.asarray"),
+           ("no.bin", "no.bin", "No such file"),
+           (9999, "9999: is no token of the model", "give the token that ends documents"))
+    for value, words, more in bad:
+        for exe, ranks in (("./packed-one", 1), ("./packed-two", 2)):
+            refused(f"--documents {words}", more, exe=exe, ranks=ranks, documents=value)
+            refused(f"--eval-documents {words}", more, exe=exe, ranks=ranks, documents=0, eval_data=golden.data["data"], eval_documents=value)
+    refused("--documents is needed by this executable, compiled with --packed", "or compile without --packed", exe="./packed-one")
+    refused("--eval-documents is needed", "or compile without", exe="./packed-one", documents=0, eval_data=golden.data["data"])
+    refused("--eval-documents needs --eval-data", exe="./packed-one", documents=0, eval_documents=0)
+    refused("--documents is for executables compiled with --packed", "goes across documents", documents=0)
+    refused("--eval-documents is for executables compiled with --packed", "leave it out", eval_data=golden.data["data"], eval_documents=0)
+
     # What is read or written already.
     data = golden.data["data"]
     before = pathlib.Path(data).read_bytes()
-    read_only = ["data", "loss-mask", "init", "resume", "eval-data", "eval-loss-mask"]
+    read_only = ["data", "loss-mask", "documents", "init", "resume", "eval-data", "eval-loss-mask", "eval-documents"]
     for flag in file_flags(call(["./one", "--help"])):
         if flag not in read_only:
             refused(f"--{flag} {data} would overwrite --data {data}", **{flag: data})

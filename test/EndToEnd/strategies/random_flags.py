@@ -47,6 +47,7 @@ class Drawing(dict):
         self.masks = random.Random(f"masks {seed}").choice
         self.rounds = random.Random(f"rounds {seed}").choice
         self.routers = random.Random(f"routers {seed}").choice
+        self.packs = random.Random(f"packs {seed}").choice
         self.cuda = target == "cuda"
         self.run = {}
 
@@ -204,6 +205,7 @@ COMPILE = {
     # Left out again where the model that is drawn has no such routers.
     "z-loss": lambda d: d.routers([None, None, 0, 0.001, 0.1]),
     "router-bias-rate": lambda d: d.routers([None, 0, 0.001, 0.03]),
+    "packed": lambda d: d.packs([None, None, True]) if not d["mlm"] else None,
     "remat": remat,
     "memory-limit": memory_limit,
     "residuals": among(None, None, None, "auto", "least", "written"),
@@ -279,6 +281,8 @@ RUN = {
     "eval-batches": lambda d: d.pick([None, 1]) if d.run["eval-data"] else None,
     "loss-mask": lambda d: None if d["mlm"] else rare("mask.bin", 4)(d),
     "eval-loss-mask": lambda d: "eval-mask.bin" if d.run["eval-data"] and not d["mlm"] and d.chance(2) else None,
+    "documents": lambda d: d.packs([3, "starts.bin", "starts.bin"]) if d["packed"] else None,
+    "eval-documents": lambda d: d.packs([3, "eval-starts.bin"]) if d["packed"] and d.run["eval-data"] else None,
     "trace": rare("trace.json"),
     "trace-from": lambda d: d.pick([None, 1]) if d.run["trace"] else None,
     "trace-steps": lambda d: d.pick([None, 1]) if d.run["trace"] else None,

@@ -53,7 +53,7 @@ DOCUMENTED = {
 ALLOWED = {"f32": (1e-5, 5e-5, 2**-24), "bf16": (2e-2, 1e-1, 2**-9), "fp16": (5e-3, 5e-2, 2**-12)}
 BOUND = {"loss": 0, "grad_norm": 1, "eval_loss": 0, "aux_loss": 0}  # Which of the two a key has.
 # The first phase whose IR has what a flag says: it is not said again when compiling goes on from there.
-DECIDED = {"train": ("dropout", "batch", "seq", "microbatches", "mlm", "mask-id", "z-loss", "router-bias-rate", "expert-buffer"),
+DECIDED = {"train": ("dropout", "batch", "seq", "microbatches", "mlm", "mask-id", "z-loss", "router-bias-rate", "expert-buffer", "packed"),
            "step": ("optimizer", "precision", "grad-dtype", "moments-dtype", "residuals", "cuts"),
            "dist": ("mesh", "zero", "sequence-parallel", "context-parallel", "tensor-2d", "data-sync", "explain-sharding"),
            "local": ("context-balance",),
@@ -131,6 +131,14 @@ def write_mask(path, tokens):
     """Says at random which of a file's tokens count."""
     generator = random.Random(path)
     pathlib.Path(path).write_bytes(bytes(generator.random() < 0.6 for _ in range(tokens)))
+
+
+def write_starts(path, tokens, sequence):
+    """Where documents of up to two sequences begin."""
+    generator, starts = random.Random(path), []
+    while (at := (starts[-1] if starts else -1) + generator.randint(1, 2 * sequence)) < tokens:
+        starts.append(at)
+    array.array("Q", starts).tofile(open(path, "wb"))
 
 
 # --- compiling ------------------------------------------------------------------
@@ -307,13 +315,18 @@ def run_seed(seed, target):
     config = random_model(d)
     json.dump(config, open("config.json", "w"))
     shared = ("batch", "seq", "optimizer", "precision", "grad-dtype", "moments-dtype", "dropout", "mlm", "mask-id", "z-loss",
-              "router-bias-rate")
+              "router-bias-rate", "packed")
     print(f"seed {seed}: {json.dumps(config)} {' '.join(flags(d))} -- {' '.join(flags(d.run))}", flush=True)
     compile_many(d, config)
     compile("config.json", "one", {name: d[name] for name in shared})
 
-    write_mask("mask.bin", write_tokens(d, "data.bin", config["vocab_size"], d["batch"] * d.pick([1, 2, 3])))
-    write_mask("eval-mask.bin", write_tokens(d, "eval.bin", config["vocab_size"], d["batch"] * 2 + d.pick([0, d["batch"] - 1])))
+    sequences = {"": d["batch"] * d.pick([1, 2, 3])}
+    for prefix, path in (("", "data.bin"), ("eval-", "eval.bin")):
+        if prefix:
+            sequences[prefix] = d["batch"] * 2 + d.pick([0, d["batch"] - 1])
+        tokens = write_tokens(d, path, config["vocab_size"], sequences[prefix])
+        write_mask(f"{prefix}mask.bin", tokens)
+        write_starts(f"{prefix}starts.bin", tokens, d["seq"])
     ranks = math.prod(d.sizes.values())
     only_many = ("trace", "trace-from", "trace-steps", "dump", "dump-step", "cuda-graphs", "tune")
     run = {name: value for name, value in d.run.items() if value is not None and name not in only_many}

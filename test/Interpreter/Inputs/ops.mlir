@@ -384,6 +384,22 @@ func.func @attention_part(%q: tensor<2x3x4x2xf64>, %k: tensor<2x7x2x2xf64>, %v: 
   %o, %l = train.attention %q, %k, %v dropout(%ids, %key) query_offset %begin slopes %slopes sinks %sinks scale 0.7 causal {dropout = 0.25 : f64, stream = 3 : i32, window = 4 : i64, queries = 9 : i64} : (tensor<2x3x4x2xf64>, tensor<2x7x2x2xf64>, tensor<2x7x2x2xf64>, tensor<2xi32>, tensor<2xi32>, tensor<i32>, tensor<4xf64>, tensor<4xf64>) -> (tensor<2x3x4x2xf64>, tensor<2x4x3xf64>)
   return %o, %l : tensor<2x3x4x2xf64>, tensor<2x4x3xf64>
 }
+func.func @attention_documents(%q: tensor<2x5x4x2xf64>, %k: tensor<2x5x2x2xf64>, %v: tensor<2x5x2x3xf64>, %p: tensor<2x5xi32> {test.values = array<i64: 0, 1, 0, 1, 2, 0, 0, 1, 2, 3>}) -> (tensor<2x5x4x3xf64>, tensor<2x4x5xf64>) {
+  %o, %l = train.attention %q, %k, %v positions %p scale 0.7 causal : (tensor<2x5x4x2xf64>, tensor<2x5x2x2xf64>, tensor<2x5x2x3xf64>, tensor<2x5xi32>) -> (tensor<2x5x4x3xf64>, tensor<2x4x5xf64>)
+  return %o, %l : tensor<2x5x4x3xf64>, tensor<2x4x5xf64>
+}
+func.func @attention_documents_part(%q: tensor<2x3x4x2xf64>, %k: tensor<2x7x2x2xf64>, %v: tensor<2x7x2x2xf64>, %ids: tensor<2xi32>, %key: tensor<2xi32>, %begin: tensor<i32> {test.values = array<i64: 3>}, %p: tensor<2x7xi32> {test.values = array<i64: 0, 1, 2, 0, 1, 0, 1, 0, 1, 2, 3, 4, 5, 0>}, %slopes: tensor<4xf64> {test.constant}, %sinks: tensor<4xf64>) -> (tensor<2x3x4x2xf64>, tensor<2x4x3xf64>) {
+  %o, %l = train.attention %q, %k, %v dropout(%ids, %key) query_offset %begin positions %p slopes %slopes sinks %sinks scale 0.7 causal {dropout = 0.25 : f64, stream = 3 : i32, window = 4 : i64, queries = 7 : i64, cap = 0.5 : f64} : (tensor<2x3x4x2xf64>, tensor<2x7x2x2xf64>, tensor<2x7x2x2xf64>, tensor<2xi32>, tensor<2xi32>, tensor<i32>, tensor<2x7xi32>, tensor<4xf64>, tensor<4xf64>) -> (tensor<2x3x4x2xf64>, tensor<2x4x3xf64>)
+  return %o, %l : tensor<2x3x4x2xf64>, tensor<2x4x3xf64>
+}
+func.func @rope_table_documents(%p: tensor<2x4xi32> {test.values = array<i64: 0, 1, 2, 0, 0, 0, 1, 2>}) -> (tensor<2x4x3xf64>, tensor<2x4x3xf64>) {
+  %c, %s = train.rope_table [1.0, 0.31, 0.0] positions %p {scale = 1.25 : f64} : (tensor<2x4xi32>) -> (tensor<2x4x3xf64>, tensor<2x4x3xf64>)
+  return %c, %s : tensor<2x4x3xf64>, tensor<2x4x3xf64>
+}
+func.func @rope_documents(%x: tensor<2x3x2x4xf64>, %c: tensor<2x3x2xf64> {test.constant}, %s: tensor<2x3x2xf64> {test.constant}) -> tensor<2x3x2x4xf64> {
+  %y = train.rope %x, %c, %s : (tensor<2x3x2x4xf64>, tensor<2x3x2xf64>, tensor<2x3x2xf64>) -> tensor<2x3x2x4xf64>
+  return %y : tensor<2x3x2x4xf64>
+}
 func.func @mask(%x: tensor<3x4x2xf64>) -> tensor<3x4x2xf64> {
   %y = train.mask %x dim 1 below 3 : (tensor<3x4x2xf64>) -> tensor<3x4x2xf64>
   return %y : tensor<3x4x2xf64>

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -116,7 +117,7 @@ static void expectCorrect(const AttentionCase &test, const AttentionReference &e
   for (int64_t query = 0; query < test.shape.queries; ++query) {
     int64_t seen = 0;
     for (int64_t key = 0; key < test.shape.keys; ++key)
-      seen += test.visible(query, key);
+      seen += test.visible(0, query, key);
     most = std::max(most, seen);
   }
   if (most <= 1)
@@ -331,6 +332,74 @@ TEST(Attention, SlopesAndSinks) {
       test.sinks[1] = -200;
       checkAllKernels(test);
     }
+}
+
+/// Documents of a few tokens, of more than a tile, and of whole sequences, beside all else that hides
+/// keys, of whole sequences and of parts.
+TEST(Attention, Documents) {
+  std::mt19937 generator(12);
+  auto pick = [&](std::initializer_list<int64_t> values) {
+    return values.begin()[generator() % values.size()];
+  };
+  for (int i = 0; i < 60; ++i) {
+    int64_t keys = 8 + int64_t(generator() % 300), kvHeads = pick({1, 2});
+    const int32_t first = int32_t(pick({0, keys / 3, keys / 2}));
+    int64_t queries = (first ? keys - keys / 2 : keys) + pick({0, 0, 5}); // Some are padding.
+    MwAttention shape = sizes(pick({1, 3}), queries, keys, kvHeads * pick({1, 2}), kvHeads,
+                              pick({5, 16, 64}));
+    shape.causal = 1;
+    shape.queryOffset = first ? &first : nullptr;
+    shape.globalQueries = keys;
+    shape.window = pick({0, 0, 7, 70});
+    shape.dropout = pick({0, 1}) ? 0.3f : 0.0f;
+    shape.cap = float(pick({0, 0, 2}));
+    AttentionCase test(shape, generator);
+    test.addDocuments(generator, pick({3, 30, 150, 1000}));
+    if (pick({0, 1}))
+      test.addSlopes(generator);
+    if (pick({0, 1}))
+      test.addSinks(generator);
+    checkAllKernels(test);
+  }
+}
+
+/// No bit of a document's results depends on another document.
+TEST(Attention, DocumentsDoNotSeeEachOther) {
+  std::mt19937 generator(13);
+  MwAttention shape = sizes(1, 200, 200, 4, 2, 16);
+  shape.causal = 1;
+  AttentionCase test(shape, generator);
+  // Three documents.
+  constexpr int64_t begin = 37, end = 127;
+  for (int64_t t = 0; t < 200; ++t)
+    test.positions.push_back(int32_t(t < begin ? t : t < end ? t - begin : t - end));
+  test.shape.positions = test.positions.data();
+  int count;
+  const AttentionKernels *const *kernels = availableAttentionKernels(&count);
+  std::vector<Results> before;
+  for (int i = 0; i < count; ++i)
+    before.push_back(run(*kernels[i], 2, test));
+  // The second gets other numbers.
+  for (std::vector<float> *values : {&test.q, &test.dout, &test.k, &test.v}) {
+    auto width = int64_t(values->size() / 200);
+    std::vector<float> other = randomValues(generator, (end - begin) * width);
+    std::copy(other.begin(), other.end(), values->begin() + begin * width);
+  }
+  for (int i = 0; i < count; ++i) {
+    Results after = run(*kernels[i], 2, test);
+    auto same = [&](const std::vector<float> &a, const std::vector<float> &b, int64_t t) {
+      size_t width = a.size() / 200;
+      return !std::memcmp(&a[size_t(t) * width], &b[size_t(t) * width], width * sizeof(float));
+    };
+    for (int64_t t = 0; t < 200; ++t) {
+      bool isOther = t >= begin && t < end;
+      EXPECT_NE(same(before[size_t(i)].out, after.out, t), isOther) << t;
+      EXPECT_NE(same(before[size_t(i)].dk, after.dk, t), isOther) << t;
+      EXPECT_NE(same(before[size_t(i)].dv, after.dv, t), isOther) << t;
+      if (!isOther)
+        EXPECT_TRUE(same(before[size_t(i)].dq, after.dq, t)) << t;
+    }
+  }
 }
 
 /// Queries past all keys see their sink alone.

@@ -90,8 +90,27 @@ void AttentionCase::addSinks(std::mt19937 &generator) {
   shape.sinks = sinks.data();
 }
 
-bool AttentionCase::visible(int64_t s, int64_t t) const {
+void AttentionCase::addDocuments(std::mt19937 &generator, int64_t most) {
+  for (int64_t b = 0; b < shape.batch; ++b)
+    for (int64_t t = 0, left = 0, place = 0; t < shape.keys; ++t, ++place, --left) {
+      if (left == 0) {
+        left = 1 + int64_t(generator() % uint64_t(most));
+        place = 0;
+      }
+      positions.push_back(int32_t(place));
+    }
+  shape.positions = positions.data();
+}
+
+bool AttentionCase::visible(int64_t b, int64_t s, int64_t t) const {
   s = position(s);
+  if (shape.positions) {
+    // Both in one document: no token between them, nor the later one, begins another.
+    const int32_t *of = shape.positions + b * shape.keys;
+    for (int64_t between = t + 1; between <= std::min(s, shape.keys - 1); ++between)
+      if (of[between] == 0)
+        return false;
+  }
   return (!shape.causal || t <= s) && (!shape.window || std::abs(s - t) < shape.window);
 }
 
@@ -128,9 +147,9 @@ AttentionReference::AttentionReference(const AttentionCase &test)
           largest = shape.sinks[h];
         for (int64_t t = 0; t < shape.keys; ++t) {
           weights[t] = -std::numeric_limits<double>::infinity();
-          if (test.visible(s, t))
+          if (test.visible(b, s, t))
             weights[t] = shape.scale * dot(&test.q[row], &test.k[test.keyIndex(b, t, h)], dim);
-          if (shape.cap && test.visible(s, t)) {
+          if (shape.cap && test.visible(b, s, t)) {
             double tangent = std::tanh(weights[t] / shape.cap);
             weights[t] = shape.cap * tangent;
             bends[t] = 1 - tangent * tangent;

@@ -33,7 +33,7 @@ double relativeError(const std::vector<float> &actual, const std::vector<double>
 /// One attention call's tensors, and what they should be.
 struct AttentionCase {
   MwAttention shape{};
-  std::vector<int32_t> key, sequenceIds;
+  std::vector<int32_t> key, sequenceIds, positions;
   std::vector<float> q, k, v, dout, slopes, sinks;
 
   AttentionCase(const MwAttention &sizes, std::mt19937 &generator);
@@ -55,9 +55,11 @@ struct AttentionCase {
   /// Gives each head a slope, and a sink.
   void addSlopes(std::mt19937 &generator);
   void addSinks(std::mt19937 &generator);
+  /// Divides each sequence into documents of random lengths.
+  void addDocuments(std::mt19937 &generator, int64_t most);
   /// Of a query in its sequence.
   int64_t position(int64_t s) const { return s + (shape.queryOffset ? *shape.queryOffset : 0); }
-  bool visible(int64_t s, int64_t t) const;
+  bool visible(int64_t b, int64_t s, int64_t t) const;
   /// 0 for a dropped weight, else what it is scaled by.
   double mask(int64_t b, int64_t h, int64_t s, int64_t t) const;
 };

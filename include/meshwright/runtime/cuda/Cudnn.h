@@ -20,7 +20,7 @@ namespace meshwright::cudnn {
 /// A call of attention as far as cuDNN's kernels depend on it.
 struct Attention {
   MwAttention sizes = {}; ///< without addresses
-  bool slopes = false, sinks = false, queryOffset = false;
+  bool slopes = false, sinks = false, queryOffset = false, documents = false;
   bool backward = false;
   bool deterministic = false; ///< the gradient has the same bits on every run
 };
@@ -46,6 +46,9 @@ inline std::string whyNot(const Attention &call, int64_t arch) {
   if (call.slopes || call.sinks)
     return std::string("heads have ") + (call.slopes ? "slopes" : "sinks") +
            "; cuDNN's kernels that are used here have none";
+  if (call.documents)
+    return "sequences hold several documents (--packed); cuDNN's kernels that are used here see all of "
+           "a sequence";
   if (call.queryOffset)
     return "queries are a part of a sequence, in which they begin anywhere; cuDNN's kernels that "
            "are used here begin at 0";
