@@ -236,13 +236,14 @@ module {
   }
 }
 
-// CHECK: func.func private @round.forward(%arg0: tensor<i32>, {{.*}} -> tensor<2x4xf32> attributes {train.role = #train.role<round>}
-// CHECK: func.func private @round.backward
-// CHECK: %[[AGAIN:.*]] = train.linear %{{.*}}, %{{.*}} {train.recomputed}
-// CHECK: train.silu_grad %{{.*}}, %[[AGAIN]]
-// CHECK-LABEL: func.func private @loss.gradients
+// CHECK-LABEL: func.func private @loss.gradients(%arg0: tensor<2x4xf32> {train.input = "x"}, %arg1: tensor<i32>
 // CHECK: train.repeat @round.forward x 3 times %arg1 indexed {{.*}} {train.role = #train.role<round>}
 // CHECK: train.repeat @round.backward x 3 times %arg1 indexed carry(%{{.*}}, %{{.*}}) each() shared(%arg0, %{{.*}}) {train.role = #train.role<round>}
+// CHECK-LABEL: func.func private @round.forward(
+// CHECK-SAME: -> tensor<2x4xf32> attributes {train.role = #train.role<round>}
+// CHECK-LABEL: func.func private @round.backward(
+// CHECK: %[[AGAIN:.*]] = train.linear %{{.*}}, %{{.*}} {train.recomputed}
+// CHECK: train.silu_grad %{{.*}}, %[[AGAIN]]
 
 // -----
 
