@@ -120,6 +120,54 @@ Value HLOBuilder::reduce(Value x, Shape dims, bool max) {
   return made->getResult(0);
 }
 
+SmallVector<Value> HLOBuilder::sort(ValueRange xs, int64_t dim) {
+  Operation *made = create("sort", xs.getTypes(), xs,
+                           {number("dimension", dim),
+                            b.getNamedAttr("is_stable", b.getBoolAttr(true))},
+                           /*regions=*/1);
+  OpBuilder::InsertionGuard guard(b);
+  SmallVector<Type> scalars; // two of each
+  for (Value x : xs)
+    scalars.append(2, RankedTensorType::get({}, typeOf(x).getElementType()));
+  Block *block = b.createBlock(&made->getRegion(0), {}, scalars,
+                               SmallVector<Location>(scalars.size(), loc));
+  bool isFloat = isa<FloatType>(typeOf(xs[0]).getElementType());
+  create("return", {}, compare(block->getArgument(0), block->getArgument(1), "LT",
+                               isFloat ? "FLOAT" : "SIGNED"));
+  return made->getResults();
+}
+
+Value HLOBuilder::take(Value x, Value ids) {
+  RankedTensorType at = typeOf(ids);
+  std::string text = "gather<collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = " +
+                     std::to_string(at.getRank()) + ">";
+  return op("gather", withShape(x, at.getShape()), {x, ids},
+            {attribute("dimension_numbers", text), numbers("slice_sizes", {1}),
+             b.getNamedAttr("indices_are_sorted", b.getBoolAttr(false))});
+}
+
+SmallVector<Value> HLOBuilder::loop(int64_t count, ValueRange start, Turn body) {
+  SmallVector<Value> values{splat(RankedTensorType::get({}, b.getI32Type()), 0)};
+  llvm::append_range(values, start);
+  SmallVector<Type> types(ValueRange(values).getTypes());
+  Operation *made = create("while", types, values, {}, /*regions=*/2);
+  auto enter = [&](unsigned region) {
+    OpBuilder inner(b.getContext());
+    inner.createBlock(&made->getRegion(region), {}, types, SmallVector<Location>(types.size(), loc));
+    return HLOBuilder(inner, loc);
+  };
+  HLOBuilder condition = enter(0);
+  Value i = made->getRegion(0).getArgument(0);
+  condition.create("return", {},
+                   condition.compare(i, condition.splat(typeOf(i), double(count)), "LT", "SIGNED"));
+  HLOBuilder inside = enter(1);
+  auto in = made->getRegion(1).getArguments();
+  SmallVector<Value> next{inside.add(in[0], inside.splat(typeOf(in[0]), 1))};
+  llvm::append_range(next, body(in[0], in.drop_front(), inside));
+  inside.create("return", {}, next);
+  return llvm::to_vector_of<Value>(made->getResults().drop_front());
+}
+
 static std::string list(Shape values) {
   return "[" + llvm::join(llvm::map_range(values, [](int64_t v) { return std::to_string(v); }), ", ") +
          "]";

@@ -77,6 +77,14 @@ public:
   mlir::Value concatenate(mlir::ValueRange parts, int64_t dim);
   /// Over `dims`, which disappear.
   mlir::Value reduce(mlir::Value x, Shape dims, bool max);
+  /// Sorts `xs` along `dim` by the first of them, stably, smallest first.
+  llvm::SmallVector<mlir::Value> sort(mlir::ValueRange xs, int64_t dim);
+  /// Elements of `x`, of one dimension, where `ids` say, which are in range.
+  mlir::Value take(mlir::Value x, mlir::Value ids);
+  /// `count` turns of `body`, which makes the next values of a number and these; it sees no others.
+  using Turn = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value i, mlir::ValueRange in,
+                                                                 HLOBuilder &inside)>;
+  llvm::SmallVector<mlir::Value> loop(int64_t count, mlir::ValueRange start, Turn body);
   /// A region that combines two scalars of `element` by `name` (add, maximum).
   void combineWith(mlir::Region &region, llvm::StringRef name, mlir::Type element);
   /// Sums of products over the contracted dimensions, in `element`: first the batch's

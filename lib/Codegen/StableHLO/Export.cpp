@@ -164,10 +164,9 @@ FailureOr<Results> Exporter::exportRepeat(train::RepeatOp op, ValueRange operand
   if (failed(functionFor(callee)))
     return failure();
   size_t carried = op.getCarry().size(), sliced = op.getEach().size();
-  // Carried by the loop: the number of the iteration, the carried values, stacks, and what
-  // its body reads: slices' sources, shared operands, variables.
-  SmallVector<Value> values{to.splat(RankedTensorType::get({}, b.getI32Type()), 0)};
-  llvm::append_range(values, operands.take_front(carried));
+  // Carried by the loop: the carried values, stacks, and what its body reads: slices' sources,
+  // shared operands, variables.
+  SmallVector<Value> values(operands.take_front(carried));
   for (Value stack : op.getStacks())
     values.push_back(to.splat(plain(stack.getType()), 0));
   llvm::append_range(values, operands.drop_front(carried));
@@ -175,62 +174,51 @@ FailureOr<Results> Exporter::exportRepeat(train::RepeatOp op, ValueRange operand
   for (StringAttr name : names)
     values.push_back(variables.lookup(name));
 
-  SmallVector<Type> types = llvm::map_to_vector(values, [](Value v) { return v.getType(); });
-  SmallVector<Location> locs(values.size(), op.getLoc());
-  Operation *loop = to.create("while", types, values, {}, /*regions=*/2);
-  auto enter = [&](unsigned region) {
-    OpBuilder inner(op.getContext());
-    inner.createBlock(&loop->getRegion(region), {}, types, locs);
-    return HLOBuilder(inner, op.getLoc());
-  };
-  {
-    HLOBuilder condition = enter(0);
-    Value i = loop->getRegion(0).getArgument(0);
-    Value end = condition.splat(HLOBuilder::typeOf(i), double(op.getCount()));
-    condition.create("return", {}, condition.compare(i, end, "LT", "SIGNED"));
-  }
-  HLOBuilder body = enter(1);
-  auto in = loop->getRegion(1).getArguments();
-  Value i = in[0], at = i;
-  if (op.getReverse())
-    at = body.sub(body.splat(HLOBuilder::typeOf(i), double(op.getCount()) - 1), i);
-  Value zero = body.splat(HLOBuilder::typeOf(i), 0);
-  auto begin = [&](Value tensor) {
-    SmallVector<Value> indices(HLOBuilder::typeOf(tensor).getRank(), zero);
-    indices[0] = at;
-    return indices;
-  };
-  size_t stacks = op.getStacks().size(), first = 1 + carried + stacks;
-  SmallVector<Value> arguments;
-  if (op.getIndexed())
-    arguments.push_back(at);
-  llvm::append_range(arguments, in.slice(1, carried));
-  for (Value source : in.slice(first, sliced)) {
-    SmallVector<int64_t> sizes(HLOBuilder::typeOf(source).getShape());
-    sizes[0] = 1;
-    arguments.push_back(
-        body.reshape(body.dynamicSlice(source, begin(source), sizes), ArrayRef(sizes).drop_front()));
-  }
-  llvm::append_range(arguments, in.slice(first + sliced, op.getShared().size()));
-  Environment inner;
-  for (auto [name, value] : llvm::zip_equal(names, in.take_back(names.size())))
-    inner[name] = value;
-  FailureOr<Results> called = callFunction(callee, arguments, inner, body);
-  if (failed(called))
+  size_t stacks = op.getStacks().size(), first = carried + stacks;
+  bool isMade = true;
+  Results ends = to.loop(op.getCount(), values, [&](Value i, ValueRange in, HLOBuilder &body) {
+    Value at = i;
+    if (op.getReverse())
+      at = body.sub(body.splat(HLOBuilder::typeOf(i), double(op.getCount()) - 1), i);
+    Value zero = body.splat(HLOBuilder::typeOf(i), 0);
+    auto begin = [&](Value tensor) {
+      SmallVector<Value> indices(HLOBuilder::typeOf(tensor).getRank(), zero);
+      indices[0] = at;
+      return indices;
+    };
+    SmallVector<Value> arguments;
+    if (op.getIndexed())
+      arguments.push_back(at);
+    llvm::append_range(arguments, in.take_front(carried));
+    for (Value source : in.slice(first, sliced)) {
+      SmallVector<int64_t> sizes(HLOBuilder::typeOf(source).getShape());
+      sizes[0] = 1;
+      arguments.push_back(body.reshape(body.dynamicSlice(source, begin(source), sizes),
+                                       ArrayRef(sizes).drop_front()));
+    }
+    llvm::append_range(arguments, in.slice(first + sliced, op.getShared().size()));
+    Environment inner;
+    for (auto [name, value] : llvm::zip_equal(names, in.take_back(names.size())))
+      inner[name] = value;
+    FailureOr<Results> called = callFunction(callee, arguments, inner, body);
+    if (isMade = succeeded(called); !isMade)
+      return Results(in);
+    Results next(ArrayRef(*called).take_front(carried));
+    for (auto [stack, value] :
+         llvm::zip_equal(in.slice(carried, stacks), ArrayRef(*called).drop_front(carried))) {
+      SmallVector<int64_t> sizes{1};
+      llvm::append_range(sizes, HLOBuilder::typeOf(value).getShape());
+      SmallVector<Value> update{stack, body.reshape(value, sizes)};
+      llvm::append_range(update, begin(stack));
+      next.push_back(body.op("dynamic_update_slice", stack.getType(), update));
+    }
+    llvm::append_range(next, in.drop_front(first));
+    return next;
+  });
+  if (!isMade)
     return failure();
-  SmallVector<Value> next{body.add(i, body.splat(HLOBuilder::typeOf(i), 1))};
-  llvm::append_range(next, ArrayRef(*called).take_front(carried));
-  for (auto [stack, value] :
-       llvm::zip_equal(in.slice(1 + carried, stacks), ArrayRef(*called).drop_front(carried))) {
-    SmallVector<int64_t> sizes{1};
-    llvm::append_range(sizes, HLOBuilder::typeOf(value).getShape());
-    SmallVector<Value> update{stack, body.reshape(value, sizes)};
-    llvm::append_range(update, begin(stack));
-    next.push_back(body.op("dynamic_update_slice", stack.getType(), update));
-  }
-  llvm::append_range(next, in.drop_front(first));
-  body.create("return", {}, next);
-  return Results(loop->getResults().slice(1, carried + stacks));
+  ends.truncate(first);
+  return ends;
 }
 
 FailureOr<Results> Exporter::exportOp(Operation *op, ValueRange operands, Environment &variables,
@@ -254,7 +242,8 @@ FailureOr<Results> Exporter::exportOp(Operation *op, ValueRange operands, Enviro
     return Results{to.op("sdy.sharding_constraint", operands[0].getType(), operands[0],
                          b.getNamedAttr("sharding", sharding))};
   }
-  for (auto attempt : {stablehlo::exportPrimitive, stablehlo::exportAttention})
+  for (auto attempt :
+       {stablehlo::exportPrimitive, stablehlo::exportAttention, stablehlo::exportExperts})
     if (FailureOr<Results> found = attempt(op, operands, to); succeeded(found))
       return found;
   if (isa<train::ContractionOpInterface>(op))

@@ -36,6 +36,8 @@ mlir::FailureOr<Results> exportContraction(mlir::Operation *op, mlir::ValueRange
 /// Attention and its gradient, with scores stored.
 mlir::FailureOr<Results> exportAttention(mlir::Operation *op, mlir::ValueRange operands,
                                          HLOBuilder &b);
+/// The order of experts' rows, and products with the matrix of each row's expert.
+mlir::FailureOr<Results> exportExperts(mlir::Operation *op, mlir::ValueRange operands, HLOBuilder &b);
 /// Collectives and ops that depend on a device's rank, with a replica for each device.
 mlir::FailureOr<Results> exportCollective(mlir::Operation *op, mlir::ValueRange operands,
                                           const dist::Mesh &mesh, HLOBuilder &b);

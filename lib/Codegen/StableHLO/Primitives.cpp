@@ -24,6 +24,7 @@ static StringRef sameNamed(StringRef name) {
       .Cases({"arith.subf", "arith.subi"}, "subtract")
       .Cases({"arith.mulf", "arith.muli"}, "multiply")
       .Case("arith.divf", "divide")
+      .Case("arith.remsi", "remainder")
       .Case("arith.negf", "negate")
       .Case("arith.maximumf", "maximum")
       .Case("arith.minimumf", "minimum")

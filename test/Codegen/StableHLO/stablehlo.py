@@ -29,7 +29,7 @@ try:
 except ImportError:
     sys.exit("jaxlib is not installed: pip install jax")
 
-NUMBERS = {"f32": numpy.float32, "i32": numpy.int32}
+BATCH_AXES = ("replica", "data", "expert")
 
 
 def read_tensors(path):
@@ -87,18 +87,23 @@ class Variable(Value):
             return range(size)
         return [i // len(self.pattern) * self.period + self.pattern[i % len(self.pattern)] for i in range(size)]
 
+    def of_tensor(self, part, shape):
+        """What a variable of `shape` is of a file's tensor."""
+        if self.begin is not None:
+            stored = shape[:-2] + shape[:-3:-1] if self.transpose else shape
+            part = part.take([self.begin + row for row in self.rows(stored[self.dim])], self.dim)
+        return part.swapaxes(-1, -2) if self.transpose else part
+
     def of_file(self, tensors):
         """The variable's value from tensors as files have them."""
-        layers = range(self.shape[0]) if self.stacked else [0]
-        rows = []
-        for layer in layers:
+        shape, rows = self.shape[1:] if self.stacked else self.shape, []
+        for layer in range(self.shape[0]) if self.stacked else [0]:
             name = re.sub(r"\{layer\+?(\d*)\}", lambda first: str(layer + int(first[1] or 0)), self.file)
-            part = tensors[name]
-            shape = self.shape[1:] if self.stacked else self.shape
-            if self.begin is not None:
-                size = (shape[::-1] if self.transpose else shape)[self.dim]
-                part = part.take([self.begin + row for row in self.rows(size)], self.dim)
-            rows.append(part.T if self.transpose else part)
+            if "{expert}" in name:
+                rows.append(numpy.stack([self.of_tensor(tensors[name.replace("{expert}", str(expert))], shape[1:])
+                                         for expert in range(shape[0])]))
+            else:
+                rows.append(self.of_tensor(tensors[name], shape))
         return numpy.stack(rows) if self.stacked else rows[0]
 
 
@@ -172,7 +177,7 @@ class Run:
                 continue
             value = tokens if name == "tokens" else targets
             if program.replicas:  # Its type is that of a part.
-                where.axes = ["", ", ".join(axis for axis, _ in program.axes if axis in ("replica", "data")), ""]
+                where.axes = ["", ", ".join(axis for axis, _ in program.axes if axis in BATCH_AXES), ""]
             inputs.append(self.parts(where, value))
         results = program.run(self.state + inputs)
         self.state = results[:len(program.variables)]
@@ -204,7 +209,7 @@ def batches(golden, step, microbatches, data_ranks):
 def judge(golden, stage, text):
     options = strategy(text)
     mesh, microbatches = options["mesh"], int(options["microbatches"])
-    data_ranks = math.prod(int(size) for axis, size in re.findall(r"(replica|data)=(\d+)", mesh))
+    data_ranks = math.prod(int(size) for axis, size in re.findall(r"(\w+)=(\d+)", mesh) if axis in BATCH_AXES)
     shared = dict(golden.size, target="stablehlo", emit=stage, **options)
     tensors = read_tensors(golden.weights)
     run = golden.answers["run"]
