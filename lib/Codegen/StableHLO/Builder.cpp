@@ -146,7 +146,8 @@ Value HLOBuilder::take(Value x, Value ids) {
              b.getNamedAttr("indices_are_sorted", b.getBoolAttr(false))});
 }
 
-SmallVector<Value> HLOBuilder::loop(int64_t count, ValueRange start, Turn body) {
+SmallVector<Value> HLOBuilder::loop(int64_t count, ValueRange start, Turn body,
+                                    std::optional<unsigned> times) {
   SmallVector<Value> values{splat(RankedTensorType::get({}, b.getI32Type()), 0)};
   llvm::append_range(values, start);
   SmallVector<Type> types(ValueRange(values).getTypes());
@@ -158,8 +159,9 @@ SmallVector<Value> HLOBuilder::loop(int64_t count, ValueRange start, Turn body) 
   };
   HLOBuilder condition = enter(0);
   Value i = made->getRegion(0).getArgument(0);
-  condition.create("return", {},
-                   condition.compare(i, condition.splat(typeOf(i), double(count)), "LT", "SIGNED"));
+  Value end = times ? Value(made->getRegion(0).getArgument(1 + *times))
+                    : condition.splat(typeOf(i), double(count));
+  condition.create("return", {}, condition.compare(i, end, "LT", "SIGNED"));
   HLOBuilder inside = enter(1);
   auto in = made->getRegion(1).getArguments();
   SmallVector<Value> next{inside.add(in[0], inside.splat(typeOf(in[0]), 1))};

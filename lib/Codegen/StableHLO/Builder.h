@@ -81,10 +81,12 @@ public:
   llvm::SmallVector<mlir::Value> sort(mlir::ValueRange xs, int64_t dim);
   /// Elements of `x`, of one dimension, where `ids` say, which are in range.
   mlir::Value take(mlir::Value x, mlir::Value ids);
-  /// `count` turns of `body`, which makes the next values of a number and these; it sees no others.
+  /// `count` turns of `body`, which makes the next values of a number and these; it sees no others. With
+  /// `times` as many turns as that one of these values says, an i32.
   using Turn = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value i, mlir::ValueRange in,
                                                                  HLOBuilder &inside)>;
-  llvm::SmallVector<mlir::Value> loop(int64_t count, mlir::ValueRange start, Turn body);
+  llvm::SmallVector<mlir::Value> loop(int64_t count, mlir::ValueRange start, Turn body,
+                                      std::optional<unsigned> times = std::nullopt);
   /// A region that combines two scalars of `element` by `name` (add, maximum).
   void combineWith(mlir::Region &region, llvm::StringRef name, mlir::Type element);
   /// Sums of products over the contracted dimensions, in `element`: first the batch's

@@ -35,11 +35,26 @@ static Results route(train::RouteOp op, ValueRange x, HLOBuilder &b) {
   // The first k experts of each token, those that it has not chosen behind all.
   Value ids = b.iota({tokens, experts}, 1), flat = b.reshape(x[0], {tokens, experts});
   Value hit = b.compare(flat, b.splat(b.typeOf(flat), 0), "NE", "FLOAT");
-  Value sorted = b.sort(b.select(hit, ids, numbers(b, {tokens, experts}, experts)), 1)[0];
-  Value chosen = b.reshape(b.transpose(b.slice(sorted, {0, 0}, {tokens, k}), {1, 0}), {all});
+  Value kept = b.convert(hit, b.builder().getI32Type());
+  if (int64_t capacity = op.getCapacity()) {
+    // How many tokens of the sequence, to this one, have chosen the expert: a sum over those before.
+    Type f32 = b.builder().getF32Type();
+    Value before = b.compare(b.iota({mask[1], mask[1]}, 0), b.iota({mask[1], mask[1]}, 1), "GE", "SIGNED");
+    Value taken = b.dot(b.reshape(b.convert(kept, f32), mask), b.convert(before, f32), {}, {}, {1}, {1}, f32);
+    taken = b.convert(b.reshape(b.transpose(taken, {0, 2, 1}), {tokens, experts}), b.builder().getI32Type());
+    Value fits = b.compare(taken, numbers(b, {tokens, experts}, capacity), "LE", "SIGNED");
+    kept = b.select(fits, kept, numbers(b, {tokens, experts}, 0));
+  }
+  Results sorted = b.sort({b.select(hit, ids, numbers(b, {tokens, experts}, experts)), kept}, 1);
+  auto ofChoices = [&](Value of) {
+    return b.reshape(b.transpose(b.slice(of, {0, 0}, {tokens, k}), {1, 0}), {all});
+  };
+  Value chosen = ofChoices(sorted[0]), isKept = ofChoices(sorted[1]);
 
-  // Choices in the order of their experts, and where each block's begin: behind all of smaller ones.
-  Results order = b.sort({chosen, b.iota({all}, 0)}, 0);
+  // Choices in the order of their experts, those without a row behind all, and where each block's
+  // begin: behind all of smaller ones.
+  Value hasExpert = b.compare(isKept, numbers(b, {all}, 0), "GT", "SIGNED");
+  Results order = b.sort({b.select(hasExpert, chosen, numbers(b, {all}, experts)), b.iota({all}, 0)}, 0);
   Value expert = order[0], choice = order[1];
   Value first = b.mul(b.iota({blocks + 1, all}, 0), numbers(b, {blocks + 1, all}, ofBlock));
   Value before = b.compare(b.broadcast(expert, {blocks + 1, all}, {1}), first, "LT", "SIGNED");
@@ -67,6 +82,46 @@ static Results route(train::RouteOp op, ValueRange x, HLOBuilder &b) {
   Results made{chosen, rows, choices, numbersOfSlots};
   for (auto [value, result] : llvm::zip_equal(made, op->getResults()))
     value = b.reshape(value, plain(result.getType()).getShape());
+  return made;
+}
+
+static Results rounds(train::RoundsOp op, ValueRange x, HLOBuilder &b) {
+  ArrayRef<int64_t> slots = b.typeOf(x[0]).getShape();
+  Value choices = b.reshape(x[0], {slots[0], slots[1] * slots[2]});
+  Value isFilled = b.compare(choices, b.splat(b.typeOf(choices), 0), "GE", "SIGNED");
+  Value rows = b.reduce(b.convert(isFilled, b.builder().getI32Type()), {1}, /*max=*/false);
+  Value most = b.reduce(rows, {0}, /*max=*/true);
+  int64_t ofRound = slots[1] * int64_t(op.getSlots());
+  return {b.op("divide", most.getType(),
+               {b.add(most, numbers(b, {}, ofRound - 1)), numbers(b, {}, ofRound)})};
+}
+
+static Results rowsOfRound(train::RowsOfRoundOp op, ValueRange x, HLOBuilder &b) {
+  ArrayRef<int64_t> slots = b.typeOf(x[2]).getShape();
+  int64_t blocks = slots[0], all = slots[1] * slots[2], ofRound = slots[1] * int64_t(op.getSlots());
+  auto everywhere = [&](Value one, ArrayRef<int64_t> shape) { return b.broadcast(one, shape, {}); };
+  Value from = b.mul(x[0], numbers(b, {}, ofRound));
+
+  RankedTensorType type = b.typeOf(x[1]);
+  ArrayRef<int64_t> shape = type.getShape();
+  Value block = b.op("divide", type, {x[1], numbers(b, shape, all)});
+  Value at = b.sub(b.sub(x[1], b.mul(block, numbers(b, shape, all))), everywhere(from, shape));
+  Value isOwn = b.compare(at, numbers(b, shape, 0), "GE", "SIGNED");
+  Value row = b.add(b.mul(block, numbers(b, shape, ofRound)), at), none = numbers(b, shape, -1);
+  row = b.select(b.compare(at, numbers(b, shape, ofRound), "LT", "SIGNED"), row, none);
+  row = b.select(isOwn, row, none);
+  Results made{b.select(b.compare(x[1], numbers(b, shape, 0), "GE", "SIGNED"), row, none)};
+
+  // Behind the last slot there is none.
+  Value place = b.add(everywhere(from, {blocks, ofRound}), b.iota({blocks, ofRound}, 1));
+  Value isThere = b.compare(place, numbers(b, {blocks, ofRound}, all), "LT", "SIGNED");
+  Value slot = b.add(b.mul(b.iota({blocks, ofRound}, 0), numbers(b, {blocks, ofRound}, all)), place);
+  slot = b.select(isThere, slot, numbers(b, {blocks, ofRound}, 0));
+  for (Value of : {x[2], x[3]}) {
+    Value own = b.take(b.reshape(of, {blocks * all}), slot);
+    own = b.select(isThere, own, numbers(b, {blocks, ofRound}, -1));
+    made.push_back(b.reshape(own, {blocks, slots[1], int64_t(op.getSlots())}));
+  }
   return made;
 }
 
@@ -144,6 +199,8 @@ static Results groupedLinearGrad(train::GroupedLinearGradOp op, ValueRange opera
 FailureOr<Results> stablehlo::exportExperts(Operation *op, ValueRange x, HLOBuilder &b) {
   return llvm::TypeSwitch<Operation *, FailureOr<Results>>(op)
       .Case([&](train::RouteOp op) { return route(op, x, b); })
+      .Case([&](train::RoundsOp op) { return rounds(op, x, b); })
+      .Case([&](train::RowsOfRoundOp op) { return rowsOfRound(op, x, b); })
       .Case([&](train::GroupedLinearOp op) { return groupedLinear(op, x, b); })
       .Case([&](train::GroupedLinearGradOp op) { return groupedLinearGrad(op, x, b); })
       .Default([](Operation *) -> FailureOr<Results> { return failure(); });

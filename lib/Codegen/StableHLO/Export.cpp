@@ -165,7 +165,7 @@ FailureOr<Results> Exporter::exportRepeat(train::RepeatOp op, ValueRange operand
     return failure();
   size_t carried = op.getCarry().size(), sliced = op.getEach().size();
   // Carried by the loop: the carried values, stacks, and what its body reads: slices' sources,
-  // shared operands, variables.
+  // shared operands, how often it runs, variables.
   SmallVector<Value> values(operands.take_front(carried));
   for (Value stack : op.getStacks())
     values.push_back(to.splat(plain(stack.getType()), 0));
@@ -175,6 +175,9 @@ FailureOr<Results> Exporter::exportRepeat(train::RepeatOp op, ValueRange operand
     values.push_back(variables.lookup(name));
 
   size_t stacks = op.getStacks().size(), first = carried + stacks;
+  std::optional<unsigned> times;
+  if (op.getTimes())
+    times = first + sliced + op.getShared().size();
   bool isMade = true;
   Results ends = to.loop(op.getCount(), values, [&](Value i, ValueRange in, HLOBuilder &body) {
     Value at = i;
@@ -214,7 +217,7 @@ FailureOr<Results> Exporter::exportRepeat(train::RepeatOp op, ValueRange operand
     }
     llvm::append_range(next, in.drop_front(first));
     return next;
-  });
+  }, times);
   if (!isMade)
     return failure();
   ends.truncate(first);
