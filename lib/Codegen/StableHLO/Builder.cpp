@@ -113,7 +113,8 @@ Value HLOBuilder::reduce(Value x, Shape dims, bool max) {
     if (!llvm::is_contained(dims, int64_t(d)))
       shape.push_back(size);
   auto scalar = RankedTensorType::get({}, element);
-  Value init = splat(scalar, max ? -INFINITY : 0);
+  double least = isa<FloatType>(element) ? -INFINITY : -0x1p31;
+  Value init = splat(scalar, max ? least : 0);
   Operation *made =
       create("reduce", withShape(x, shape), {x, init}, numbers("dimensions", dims), /*regions=*/1);
   combineWith(made->getRegion(0), max ? "maximum" : "add", element);
