@@ -389,9 +389,10 @@ Value ExpertBuilder::build(Value h) {
   add(names.up, m.hidden, e.inner, m.std, 1);
   add(names.down, e.inner, m.hidden, m.projectionStd, std::nullopt);
   g.part("experts");
-  int64_t ofRound = std::ceil(e.buffer * double(k * s) / double(x));
-  Value result = x > 1 && ofRound < slots ? rounds(h, ofChoice, all, experts, ofRound)
-                                          : products(h, ofChoice, all, experts);
+  double ofRound = std::ceil(e.buffer * double(k * s) / double(x));
+  Value result = x > 1 && ofRound < double(slots)
+                     ? rounds(h, ofChoice, all, experts, int64_t(ofRound))
+                     : products(h, ofChoice, all, experts);
   return e.sharedInner ? g.add(result, shared(h)) : result;
 }
 

@@ -133,6 +133,8 @@ public:
   /// Scratch bytes of a product, and of attention or its gradient under a choice of library
   /// (or null).
   virtual int64_t getProductWorkspace(const ProductShape &product) const { return 0; }
+  /// Whether a loop may run as often as data says: what starts its iterations reads that number.
+  virtual bool repeatsByData() const { return false; }
   /// Whether there is a library for mixtures of experts; its products take as much scratch memory
   /// as one of all rows.
   virtual bool hasExperts() const { return false; }

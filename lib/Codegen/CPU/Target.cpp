@@ -40,6 +40,7 @@ public:
     return p.mixed ? mw_matmul_mixed_workspace(p.m, p.n, p.k, p.batch) : 0;
   }
   bool hasExperts() const override { return true; }
+  bool repeatsByData() const override { return true; }
   int64_t getAttentionWorkspace(const MwAttention &shape, bool backward,
                                 Attribute) const override {
     return backward ? mw_attention_backward_workspace(&shape)
