@@ -91,7 +91,7 @@ def Train_LogSumExpOp : Train_EinsumOp<"log_sum_exp", "... v! -> ...", [
   let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
 }
 
-def Train_TallyOp : Train_EinsumOp<"tally", "b s e, b s e -> e", [
+def Train_TallyOp : Train_EinsumOp<"tally", "~b s e, b s e -> e", [
     ConstantOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "How many tokens have chosen each expert";
   let description = [{
