@@ -50,10 +50,10 @@ static std::string wrap(Call op, ValueRange inputs, ValueRange outputs, unsigned
   OperationState state(op.getLoc(), Op::getOperationName());
   state.addOperands(ValueRange(arguments));
   state.addTypes(types(outputs));
-  // Ids and a key, the first head's and query's numbers, which no program here has, slopes and sinks.
+  // Ids and a key, the first head's and query's numbers and positions, which no program here has, slopes and sinks.
   bool dropping = bool(op.getIds()), slopes = bool(op.getSlopes()), sinks = bool(op.getSinks());
   SmallVector<int32_t> segments(inputs.size() - 2 * dropping - slopes - sinks, 1);
-  segments.append({dropping, dropping, 0, 0, slopes, sinks});
+  segments.append({dropping, dropping, 0, 0, 0, slopes, sinks});
   state.addAttribute("operandSegmentSizes", builder.getDenseI32ArrayAttr(segments));
   for (StringRef attr : {"scale", "causal", "window", "dropout", "stream", "cap"})
     if (Attribute value = op->getAttr(attr))

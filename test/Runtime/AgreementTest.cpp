@@ -73,6 +73,7 @@ TEST_F(AgreementTest, FlagsThatNeedNotBeTheSame) {
   const std::map<std::string, AcrossRanks> others = {
       {"--data", AcrossRanks::SameFile},      {"--eval-data", AcrossRanks::SameFile},
       {"--loss-mask", AcrossRanks::SameFile}, {"--eval-loss-mask", AcrossRanks::SameFile},
+      {"--documents", AcrossRanks::SameDocuments}, {"--eval-documents", AcrossRanks::SameDocuments},
       {"--init", AcrossRanks::SameWeights},   {"--resume", AcrossRanks::SameCheckpoint},
       {"--dump", AcrossRanks::Given},         {"--tune", AcrossRanks::Given},
       {"--metrics", AcrossRanks::Free},       {"--ranks", AcrossRanks::Free}};
@@ -140,6 +141,20 @@ TEST_F(AgreementTest, FilesAreComparedByContents) {
     writeFile(path("two"), content + "a");
     EXPECT_EQ(differences({"--data", path("one")}, {"--data", path("two")}), Names{"--data"});
   }
+}
+
+// A number is a token, whatever files there are.
+TEST_F(AgreementTest, DocumentsAreATokenOrAFile) {
+  writeFile(path("one"), std::string(16, 'a'));
+  writeFile(path("two"), std::string(16, 'a'));
+  writeFile(path("other"), std::string(16, 'b'));
+  auto documents = [&](const std::string &value) { return Names{"--documents", value}; };
+  EXPECT_EQ(differences(documents("5"), documents("5")), Names());
+  EXPECT_EQ(differences(documents("5"), documents("6")), Names{"--documents"});
+  EXPECT_EQ(differences(documents("5"), {}), Names{"--documents"});
+  EXPECT_EQ(differences(documents(path("one")), documents(path("two"))), Names());
+  EXPECT_EQ(differences(documents(path("one")), documents(path("other"))), Names{"--documents"});
+  EXPECT_EQ(differences(documents(path("one")), documents("5")), Names{"--documents"});
 }
 
 static std::string tensorFile(const std::string &name, char byte) {

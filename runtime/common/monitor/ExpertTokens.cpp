@@ -31,11 +31,6 @@ bool LayerTokens::isFinite() const {
   return std::all_of(counts.begin(), counts.end(), [](float count) { return std::isfinite(count); });
 }
 
-bool ExpertTokens::isCounted(const Plan &plan) {
-  return std::any_of(plan.allVariables.begin(), plan.allVariables.end(),
-                     [](const Variable &variable) { return variable.role == Variable::Tokens; });
-}
-
 int64_t ExpertTokens::elementsOf(const Variable &variable) {
   int64_t elements = 1;
   for (int64_t size : variable.shape)

@@ -35,7 +35,12 @@ public:
   ExpertTokens(const Plan &plan, int64_t rank, int64_t idleSteps);
 
   /// Whether the model has experts.
-  static bool isCounted(const Plan &plan);
+  static bool isCounted(const Plan &plan) {
+    for (const Variable &variable : plan.allVariables)
+      if (variable.role == Variable::Tokens)
+        return true;
+    return false;
+  }
 
   /// The counts of the layers of all ranks, in the order of layers. Collective.
   std::vector<LayerTokens> gather(Communicator &world, const VariableAddresses &addresses) const;

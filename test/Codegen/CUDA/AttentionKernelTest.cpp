@@ -333,16 +333,16 @@ static void checkParts(MwAttention shape) {
 
 TEST(GPUAttention, PartsOfQueries) { checkParts(sizes(1, 50, 200, 4, 2, 8)); }
 
-/// Documents shorter and longer than tiles, alone and beside all else that hides keys.
+/// Documents shorter and longer than tiles, alone and beside all else that hides keys, of all queries
+/// and of a part of them.
 static void checkDocuments(MwAttention shape) {
   shape.causal = 1;
-  for (int64_t most : {4, 60, 500})
+  for (int64_t most : {4, 60})
     check(shape, false, false, most);
   shape.window = 40;
   shape.dropout = 0.25f;
   shape.cap = 3;
   check(shape, /*slopes=*/true, /*sinks=*/true, 60);
-  // A part of the queries.
   const int32_t first = 37;
   shape.queryOffset = &first;
   shape.globalQueries = shape.keys;
@@ -355,7 +355,7 @@ static void checkDocuments(MwAttention shape) {
   check(shape, false, false, 60);
 }
 
-TEST(GPUAttention, Documents) { checkDocuments(sizes(2, 130, 130, 4, 2, 8)); }
+TEST(GPUAttention, Documents) { checkDocuments(sizes(2, 70, 70, 4, 2, 8)); }
 
 /// Queries that see no key see their sink.
 TEST(GPUAttention, SinksAlone) {
@@ -480,7 +480,7 @@ TEST(GPUAttentionTensorCores, PartsOfQueries) {
 }
 
 TEST(GPUAttentionTensorCores, Documents) {
-  checkDocuments(narrow(MW_BF16, sizes(2, 150, 150, 4, 2, 32)));
+  checkDocuments(narrow(MW_BF16, sizes(1, 150, 150, 4, 2, 32)));
 }
 
 TEST(GPUAttentionTensorCores, OtherValues) {

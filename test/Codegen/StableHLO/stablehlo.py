@@ -17,7 +17,7 @@ os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 os.environ["JAX_PLATFORMS"] = "cpu"
 
 sys.path[:0] = [os.path.join(os.path.dirname(__file__), "../..", folder) for folder in ("EndToEnd", "Golden")]
-from harness import Golden, check, compile, fresh, ranks_of, strategy
+from harness import Golden, call, check, compile, flags, fresh, ranks_of, strategy
 from masks import masked
 
 try:
@@ -167,15 +167,16 @@ class Run:
         program = self.program
         return [variable.part(value, program.coordinates(rank)) for rank in range(len(program.devices))]
 
-    def step(self, tokens, targets, scalars):
+    def step(self, tokens, targets, scalars, positions=None):
         """`tokens`: [microbatches, sequences, length]; the outputs by name."""
         program, inputs = self.program, []
         scalars = dict(scalars, target_weight=1 / (targets >= 0).sum())
+        by_token = {"tokens": tokens, "targets": targets, "positions": positions}
         for name, where in program.inputs.items():
-            if name not in ("tokens", "targets"):
+            if name not in by_token:
                 inputs.append([numpy.float32(scalars[name])] * len(program.devices))
                 continue
-            value = tokens if name == "tokens" else targets
+            value = by_token[name]
             if program.replicas:  # Its type is that of a part.
                 where.axes = ["", ", ".join(axis for axis, _ in program.axes if axis in BATCH_AXES), ""]
             inputs.append(self.parts(where, value))
@@ -243,11 +244,37 @@ def judge(golden, stage, text):
     check(worst["loss"] <= 1e-5 and worst["grad_norm"] <= 5e-5 and error <= 1e-4, f"{stage} {text}")
 
 
+END = 32  # A blank: documents are words.
+
+
+def judge_packed(golden, stage, text):
+    """Losses of packed documents are those of the interpreter in float64."""
+    options = strategy(text)
+    run, steps = golden.answers["run"], 3
+    compile(golden.config, "step.mlir", emit="step", packed=True, **golden.size)
+    given = dict(golden.run, steps=steps, documents=END)
+    said = call(["meshwright-interpret", "step.mlir", "--train", *flags(given)])
+    want = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    compile(golden.config, "packed.mlir", **dict(golden.size, target="stablehlo", emit=stage, **options))
+    training, worst = Run(Program("packed.mlir", stage, options["mesh"]), read_tensors(golden.weights)), 0
+    for step in range(steps):
+        tokens, targets = batches(golden, step, 1, 1)
+        positions = numpy.zeros_like(tokens)
+        for i in range(1, tokens.shape[2]):
+            positions[:, :, i] = numpy.where(tokens[:, :, i - 1] == END, 0, positions[:, :, i - 1] + 1)
+        targets = numpy.where(tokens == END, -1, targets).astype(numpy.int32)
+        scalars = dict(run, **{f"bias_correction{i}": 1 - run[f"beta{i}"] ** (step + 1) for i in (1, 2)})
+        outputs = training.step(tokens, targets, scalars, positions)
+        worst = max([worst, *(abs(outputs[name] - want[step][name]) / want[step][name] for name in ("loss", "grad_norm"))])
+    print(f"{stage} {text}: {worst:.1e}", flush=True)
+    check(worst <= 5e-5, f"{stage} {text}")
+
+
 def main():
     golden = Golden(sys.argv[1])
     fresh(sys.argv[2])
     for text in sys.argv[4:]:
-        judge(golden, sys.argv[3], text)
+        (judge_packed if "+packed" in text else judge)(golden, sys.argv[3], text)
 
 
 main()

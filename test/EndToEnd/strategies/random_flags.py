@@ -34,6 +34,8 @@ NOT_DRAWN = {
         "metrics": "always given: what is compared",
         "lr-schedule=constant": "what it is when it is not given",
         "cuda-graphs=auto": "what it is when it is not given",
+        **{f"{flag}={kind}": "stands for a number or a name, both of which are drawn"
+           for flag in ("documents", "eval-documents") for kind in ("ID", "FILE")},
     },
 }
 
