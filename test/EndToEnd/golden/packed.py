@@ -119,5 +119,5 @@ for where in sys.argv[3:]:
     said = call(["meshwright", "run", "-n", ranks, "./exe", *flags(dict(run, data="packed.bin", documents="each.bin", metrics="each.jsonl"))])
     nothing = [json.loads(line) for line in open("each.jsonl")]
     check(all(row["loss"] == row["grad_norm"] == 0 for row in nothing), f"{where}: {nothing}")
-    check(said.count("--documents each.bin: no target of step 0 counts") == 1 and said.count("note:") == 1, f"{where}: {said}")
+    check(said.count("--documents each.bin: no target of step 0 counts") == said.count("no target of") == 1, f"{where}: {said}")
 print(f"{golden.directory.name}: float64 {exact:.1e}, executables {worst:.1e}")
