@@ -87,7 +87,8 @@ TEST_F(AgreementTest, FlagsThatNeedNotBeTheSame) {
 TEST_F(AgreementTest, EveryOtherFlagIsCompared) {
   Names base{
       "--data", path("data.bin"), "--steps", "3",    "--save", "s",           "--trace",
-      "t",      "--dump",         "d",       "--lr", "0.125",  "--eval-data", path("data.bin")};
+      "t",      "--dump",         "d",       "--lr", "0.125",  "--eval-data", path("data.bin"),
+      "--metrics", "m"};
   Options first = parsed(base);
   for (const FlagValue &flag : flagValues(first)) {
     if (flag.across != AcrossRanks::Same)
