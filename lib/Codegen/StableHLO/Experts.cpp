@@ -35,26 +35,30 @@ static Results route(train::RouteOp op, ValueRange x, HLOBuilder &b) {
   // The first k experts of each token, those that it has not chosen behind all.
   Value ids = b.iota({tokens, experts}, 1), flat = b.reshape(x[0], {tokens, experts});
   Value hit = b.compare(flat, b.splat(b.typeOf(flat), 0), "NE", "FLOAT");
-  Value kept = b.convert(hit, b.builder().getI32Type());
+  SmallVector<Value> keys{b.select(hit, ids, numbers(b, {tokens, experts}, experts))};
   if (int64_t capacity = op.getCapacity()) {
+    Value kept = b.convert(hit, b.builder().getI32Type());
     // How many tokens of the sequence, to this one, have chosen the expert: a sum over those before.
     Type f32 = b.builder().getF32Type();
     Value before = b.compare(b.iota({mask[1], mask[1]}, 0), b.iota({mask[1], mask[1]}, 1), "GE", "SIGNED");
     Value taken = b.dot(b.reshape(b.convert(kept, f32), mask), b.convert(before, f32), {}, {}, {1}, {1}, f32);
     taken = b.convert(b.reshape(b.transpose(taken, {0, 2, 1}), {tokens, experts}), b.builder().getI32Type());
     Value fits = b.compare(taken, numbers(b, {tokens, experts}, capacity), "LE", "SIGNED");
-    kept = b.select(fits, kept, numbers(b, {tokens, experts}, 0));
+    keys.push_back(b.select(fits, kept, numbers(b, {tokens, experts}, 0)));
   }
-  Results sorted = b.sort({b.select(hit, ids, numbers(b, {tokens, experts}, experts)), kept}, 1);
+  Results sorted = b.sort(keys, 1);
   auto ofChoices = [&](Value of) {
     return b.reshape(b.transpose(b.slice(of, {0, 0}, {tokens, k}), {1, 0}), {all});
   };
-  Value chosen = ofChoices(sorted[0]), isKept = ofChoices(sorted[1]);
+  Value chosen = ofChoices(sorted[0]), withRow = chosen;
+  if (op.getCapacity()) {
+    Value isKept = b.compare(ofChoices(sorted[1]), numbers(b, {all}, 0), "GT", "SIGNED");
+    withRow = b.select(isKept, chosen, numbers(b, {all}, experts));
+  }
 
   // Choices in the order of their experts, those without a row behind all, and where each block's
   // begin: behind all of smaller ones.
-  Value hasExpert = b.compare(isKept, numbers(b, {all}, 0), "GT", "SIGNED");
-  Results order = b.sort({b.select(hasExpert, chosen, numbers(b, {all}, experts)), b.iota({all}, 0)}, 0);
+  Results order = b.sort({withRow, b.iota({all}, 0)}, 0);
   Value expert = order[0], choice = order[1];
   Value first = b.mul(b.iota({blocks + 1, all}, 0), numbers(b, {blocks + 1, all}, ofBlock));
   Value before = b.compare(b.broadcast(expert, {blocks + 1, all}, {1}), first, "LT", "SIGNED");
