@@ -213,6 +213,8 @@ def differences(have, want):
         raise Wrong(f"{len(have)} steps, expected {len(want)}")
     found = []
     for a, b in zip(have, want):
+        # How often rows of tokens travelled depends on the mesh; strategies/experts.test has the numbers.
+        a, b = ({key: value for key, value in row.items() if key != "expert_rounds"} for row in (a, b))
         if a.keys() != b.keys():
             raise Wrong(f"a step has {a}, expected {b}")
         # The last bit of a score may decide what a token chooses, not how many choices there are.
