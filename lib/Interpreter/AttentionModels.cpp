@@ -145,12 +145,22 @@ static LogicalResult attention(train::AttentionOp op, ArrayRef<Tensor> operands,
   return success();
 }
 
+/// dout (mask v - out): by how much the gradient of one weight is above the mean over all.
+static double aboveMean(const double *dout, double mask, const double *v, const double *out,
+                        int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i)
+    sum += dout[i] * (mask * v[i] - out[i]);
+  return sum;
+}
+
 /// With weights p = softmax(scores), w = p * mask, out = w v:
 ///   dv += w dout, dw = dout v, dp = dw * mask,
 ///   dscores = p (dp - dout out), times 1 - (score / cap)^2 if there is a cap, dq += scale dscores
 ///   k, dk += scale dscores q. A sink's weight has the value 0: dsink -= p (dout out).
 /// dout out is sum(p dp), but taken from `out`, as kernels do: what rounding of `out` does to the
-/// gradient can be seen by moving it.
+/// gradient can be seen by moving it. Where one weight is 1, `out` is its value, and dp - dout out
+/// must be 0: so it is dout (mask v - out), which cancels before it rounds.
 static LogicalResult attentionGrad(train::AttentionGradOp op, ArrayRef<Tensor> operands,
                                    SmallVectorImpl<Tensor> &results, RankContext &) {
   Shape shape(op, operands[1], operands[2], operands[3], operands.drop_front(6));
@@ -167,7 +177,7 @@ static LogicalResult attentionGrad(train::AttentionGradOp op, ArrayRef<Tensor> o
   int64_t d = shape.depth, e = shape.valueDepth;
   shape.forEachQuery([&](int64_t b, int64_t h, int64_t s) {
     const double *query = q + shape.query(b, s, h, d), *grad = dout + shape.query(b, s, h, e);
-    double delta = dot(grad, out + shape.query(b, s, h, e), e);
+    const double *output = out + shape.query(b, s, h, e);
     for (int64_t t = 0; t < shape.keys; ++t) {
       if (!shape.visible(b, s, t))
         continue;
@@ -177,13 +187,14 @@ static LogicalResult attentionGrad(train::AttentionGradOp op, ArrayRef<Tensor> o
       double slope = shape.cap > 0 ? 1 - score * score / (shape.cap * shape.cap) : 1;
       double mask = shape.factor(b, h, s, t);
       addScaled(dv + shape.keyAt(b, t, h, e), grad, p * mask, e);
-      double dp = mask * dot(grad, v + shape.keyAt(b, t, h, e), e);
-      double dscore = shape.scale * slope * p * (dp - delta);
+      double above = aboveMean(grad, mask, v + shape.keyAt(b, t, h, e), output, e);
+      double dscore = shape.scale * slope * p * above;
       addScaled(dq + shape.query(b, s, h, d), k + shape.keyAt(b, t, h, d), dscore, d);
       addScaled(dk + shape.keyAt(b, t, h, d), query, dscore, d);
     }
     if (dsinks)
-      dsinks[h] -= delta * std::exp(shape.sinks[h] - lse[(b * shape.heads + h) * shape.queries + s]);
+      dsinks[h] -= dot(grad, output, e) *
+                   std::exp(shape.sinks[h] - lse[(b * shape.heads + h) * shape.queries + s]);
   });
   results.append({dqTensor, dkTensor, dvTensor});
   if (dsinksTensor)
