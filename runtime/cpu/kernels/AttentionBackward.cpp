@@ -150,8 +150,9 @@ static inline void meetTiles(const BackwardCall &call, const Mask &mask, const D
                                       scratch.valuesT + span.begin, kTile, slopes + span.begin,
                                       kTile, columns, valueDim);
     differentiateGroup(call, mask, dropout, unit, batch, first, key, span, weights, slopes);
-    multiplyGroup<false, Start::Zero>(slopes + span.begin, kTile, scratch.keys + span.begin * depth,
-                                      depth, scratch.dqueries, depth, depth, columns);
+    multiplyGroup<false, Start::Zero>(slopes + span.first, kTile, scratch.keys + span.first * depth,
+                                      depth, scratch.dqueries, depth, depth,
+                                      span.past - span.first);
     for (int64_t row = 0; row < smaller(kGroup, unit.rows - first); ++row)
       writeRow<true>(scratch.dqueries + row * depth, shape.scale,
                      call.dqSums + unit.row * dim + (first + row) * stride, dim);

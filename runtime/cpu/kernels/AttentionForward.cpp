@@ -161,10 +161,10 @@ static void forwardItemIn(const ForwardCall &call, int64_t item, float *scratchB
         uint64_t index =
             dropout.active ? Dropout::rowIndex(shape, batch, headOf(unit), query) + key : 0;
         weighGroup(group, dropout, index, uint64_t(shape.keys), scratch.scores, corrections);
-        multiplyGroup<false, Start::ScaledC>(scratch.scores + group.span.begin, kTile,
-                                             scratch.values + group.span.begin * valueDepth,
+        multiplyGroup<false, Start::ScaledC>(scratch.scores + group.span.first, kTile,
+                                             scratch.values + group.span.first * valueDepth,
                                              valueDepth, group.output, valueDepth, valueDepth,
-                                             columns, corrections);
+                                             group.span.past - group.span.first, corrections);
       }
     }
   }

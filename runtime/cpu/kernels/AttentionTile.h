@@ -95,8 +95,9 @@ struct Bias {
 
 /// A group's columns of a tile.
 struct Span {
-  int64_t begin, end; ///< multiples of kLanes; begin == end if nothing is visible
-  bool masked;        ///< whether some (row, column) of it is not visible
+  int64_t begin, end;  ///< multiples of kLanes; begin == end if nothing is visible
+  int64_t first, past; ///< the columns that some row sees: what products sum over
+  bool masked;         ///< whether some (row, column) of it is not visible
 };
 
 /// Which keys each query of a sequence sees. Queries are given by their numbers, from 0 on.
@@ -129,8 +130,10 @@ struct Mask {
     int64_t first = larger(begin(query) - key, 0);
     int64_t past = smaller(end(last) - key, kTile);
     if (first >= past)
-      return {0, 0, true};
+      return {0, 0, 0, 0, true};
     Span span;
+    span.first = first;
+    span.past = past;
     span.begin = first / kLanes * kLanes;
     span.end = (past + kLanes - 1) / kLanes * kLanes;
     span.masked = key + span.end > end(query) || key + span.begin < begin(last);
