@@ -12,8 +12,11 @@ config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.meshwright_build, "test")
 config.substitutions.append(("%inputs", os.path.join(config.test_source_root, "Inputs")))
 config.substitutions.append(("%root", os.path.dirname(config.test_source_root)))
-# What ./check samples and ./check --all runs whole: `%all` is --all or nothing, `%{12 of 300 seeds}` 300 or 12.
+# What ./check samples and ./check --all runs whole: `%all` is --all or nothing, `%{12 of 300 seeds}` 300 or 12, and a line
+# `%if all %{ .. %}` is one that adds rows and no mechanism.
 everything = bool(os.environ.get("MESHWRIGHT_CHECK_ALL"))
+if everything:
+    config.available_features.add("all")
 around = (r"%\{\d+ of (?=\d)", r"(?<=\d) seeds\}") if everything else (r"%\{(?=\d+ of )", r"(?<=\d) of \d+ seeds\}")
 config.substitutions += [("%all", "--all" if everything else ""), *((part, "") for part in around)]
 config.environment["PATH"] = os.pathsep.join(
