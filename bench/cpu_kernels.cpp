@@ -102,8 +102,8 @@ public:
   AttentionCall(const AttentionCall &) = delete;
 
   void forward() {
-    mw_attention_forward(&context, &shape, q.data(), k.data(), v.data(), out.data(), lse.data(),
-                         workspace.data());
+    mw_attention_forward(&context, &shape, q.data(), k.data(), v.data(), nullptr, nullptr,
+                         out.data(), lse.data(), workspace.data());
   }
   void backward() {
     mw_attention_backward(&context, &shape, dout.data(), q.data(), k.data(), v.data(), out.data(),

@@ -133,10 +133,11 @@ Value FunctionGraph::attention(Value q, Value k, Value v, Value slopes, Value si
   bool drops = dropout > 0;
   auto op = AttentionOp::create(
       builder, location, q, k, v, drops ? ids : Value(), drops ? key : Value(), Value(), Value(),
-      positions, slopes, sinks, builder.getF64FloatAttr(scale), causal ? builder.getUnitAttr() : UnitAttr(),
+      Value(), positions, slopes, sinks, Value(), Value(), builder.getF64FloatAttr(scale), causal ? builder.getUnitAttr() : UnitAttr(),
       builder.getI64IntegerAttr(window), builder.getF64FloatAttr(dropout),
       builder.getI32IntegerAttr(drops ? streams++ : 0), builder.getI64IntegerAttr(0),
-      builder.getF64FloatAttr(cap), builder.getI64IntegerAttr(0));
+      builder.getF64FloatAttr(cap), builder.getI64IntegerAttr(0), builder.getI64IntegerAttr(0),
+      builder.getF64FloatAttr(0));
   return op.getOut();
 }
 

@@ -582,9 +582,11 @@ template <typename Op> static MwAttention describe(Op op) {
   shape.stream = op.getStream();
   shape.globalHeads = op.getGlobalHeads();
   shape.globalQueries = op.getGlobalQueries();
+  shape.globalKeys = op.getGlobalKeys() ? int64_t(op.getGlobalKeys()) : shape.keys;
   shape.cap = op.getCap().convertToDouble();
   Type element = op.getQ().getType().getElementType();
   shape.elementType = element.isBF16() ? MW_BF16 : element.isF16() ? MW_F16 : MW_F32;
+  shape.partial = bool(op.getKeyOffset());
   return shape;
 }
 
@@ -595,10 +597,14 @@ template <typename Op> static LogicalResult verifyAttention(Op op, ArrayRef<Valu
   if (q.getRank() != 4 || k.getRank() != 4 || v.getRank() != 4)
     return op.emitOpError("needs q, k and v of four dimensions, found ")
            << q << ", " << k << " and " << v;
-  auto withDepth = [&](MemRefType like, int64_t depth) -> Type {
+  auto withDepth = [&](MemRefType like, int64_t depth) -> MemRefType {
     SmallVector<int64_t> shape(like.getShape());
     shape.back() = depth;
     return MemRefType::get(shape, like.getElementType(), like.getLayout(), like.getMemorySpace());
+  };
+  // What a part of the keys gives is in f32.
+  auto result = [&](MemRefType like) -> MemRefType {
+    return op.getKeyOffset() ? MemRefType::Builder(like).setElementType(lse.getElementType()) : like;
   };
   auto perHead = [&](Value value) -> Type {
     auto type = value ? cast<MemRefType>(value.getType()) : lse;
@@ -606,14 +612,14 @@ template <typename Op> static LogicalResult verifyAttention(Op op, ArrayRef<Valu
                            type.getMemorySpace());
   };
   SmallVector<std::pair<Value, Type>> wanted = {{op.getV(), withDepth(k, v.getDimSize(3))},
-                                                {op.getOut(), withDepth(q, v.getDimSize(3))},
+                                                {op.getOut(), gradients.empty() ? result(withDepth(q, v.getDimSize(3))) : withDepth(q, v.getDimSize(3))},
                                                 {op.getSlopes(), perHead(op.getSlopes())},
                                                 {op.getSinks(), perHead(op.getSinks())}};
   if (!gradients.empty())
     wanted.append({{gradients[0], op.getOut().getType()},
-                   {gradients[1], q},
-                   {gradients[2], k},
-                   {gradients[3], v},
+                   {gradients[1], result(q)},
+                   {gradients[2], result(k)},
+                   {gradients[3], result(v)},
                    {gradients[4], perHead(gradients[4])}});
   for (auto [value, type] : wanted)
     if (value && value.getType() != type)
@@ -644,13 +650,14 @@ template <typename Op> static LogicalResult verifyAttention(Op op, ArrayRef<Valu
                                       << wanted;
   }
   for (auto [name, offset] : {std::pair("head_offset", op.getHeadOffset()),
-                              std::pair("query_offset", op.getQueryOffset())})
+                              std::pair("query_offset", op.getQueryOffset()),
+                              std::pair("key_offset", op.getKeyOffset())})
     if (offset && (offset.getType().getNumElements() != 1 ||
                    !offset.getType().getElementType().isInteger(32)))
       return op.emitOpError("needs one i32 as ") << name << ", not " << offset.getType();
   if (Value positions = op.getPositions()) {
     auto type = cast<MemRefType>(positions.getType());
-    if (type.getShape() != k.getShape().take_front(2) || !type.getElementType().isInteger(32) ||
+    if (type.getShape() != ArrayRef<int64_t>{shape.batch, shape.globalKeys} || !type.getElementType().isInteger(32) ||
         !shape.causal)
       return op.emitOpError("takes an i32 as position of each key, and is causal then, found ")
              << type << " for keys " << k;
@@ -660,7 +667,14 @@ template <typename Op> static LogicalResult verifyAttention(Op op, ArrayRef<Valu
 
 MwAttention AttentionOp::getAttention() { return describe(*this); }
 MwAttention AttentionGradOp::getAttention() { return describe(*this); }
-LogicalResult AttentionOp::verify() { return verifyAttention(*this, {}); }
+LogicalResult AttentionOp::verify() {
+  if (bool(getBefore()) != bool(getBeforeLse()) || (getBefore() && !getKeyOffset()))
+    return emitOpError("takes before and before_lse with key_offset alone, and both");
+  if (getBefore() && (getBefore().getType() != getOut().getType() ||
+                      getBeforeLse().getType() != getLse().getType()))
+    return emitOpError("expects before like ") << getOut().getType() << " and " << getLse().getType();
+  return verifyAttention(*this, {});
+}
 LogicalResult AttentionGradOp::verify() {
   return verifyAttention(*this, {getDout(), getDq(), getDk(), getDv(), getDsinks()});
 }

@@ -135,6 +135,8 @@ public:
   virtual int64_t getProductWorkspace(const ProductShape &product) const { return 0; }
   /// Whether a loop may run as often as data says: what starts its iterations reads that number.
   virtual bool repeatsByData() const { return false; }
+  /// Whether attention may be of a part of the keys, and merged with that of others.
+  virtual bool hasPartialAttention() const { return false; }
   /// Whether there is a library for mixtures of experts; its products take as much scratch memory
   /// as one of all rows.
   virtual bool hasExperts() const { return false; }

@@ -272,11 +272,17 @@ template <typename Op> static ShardingRule attentionRule(Op op, StringRef text, 
     rule.factors.push_back({"k", 2, true, true});
     rule.operands.emplace_back().dims.push_back({unsigned(rule.factors.size() - 1)});
   }
-  rule.operands.append(bool(op.getHeadOffset()) + bool(op.getQueryOffset()), {});
+  rule.operands.append(
+      bool(op.getHeadOffset()) + bool(op.getQueryOffset()) + bool(op.getKeyOffset()), {});
   if (op.getPositions()) {
     TensorFactors &positions = rule.operands.emplace_back();
-    for (StringRef name : {"b", "t"})
-      positions.dims.push_back({unsigned(rule.find(name))});
+    positions.dims.push_back({unsigned(rule.find("b"))});
+    if (op.getKeyOffset()) {
+      rule.factors.push_back({"all", tensor(op.getPositions()).getDimSize(1), true, true});
+      positions.dims.push_back({unsigned(rule.factors.size() - 1)});
+    } else {
+      positions.dims.push_back({unsigned(rule.find("t"))});
+    }
   }
   TensorFactors heads;
   heads.dims.push_back({unsigned(rule.find("g")), unsigned(rule.find("r"))});
@@ -284,6 +290,12 @@ template <typename Op> static ShardingRule attentionRule(Op op, StringRef text, 
   if (isa<AttentionGradOp>(op) && op.getSinks())
     rule.results.push_back(heads);
   return rule;
+}
+
+/// Results of a part of the keys, which are added up or merged, are never narrow.
+static void widen(MutableArrayRef<Type> results) {
+  for (Type &type : results)
+    type = statistic(type);
 }
 
 template <typename Op> static void keepSizes(Op op) {
@@ -322,7 +334,12 @@ SmallVector<Value> AttentionGradOp::getIndexOffsets() {
 void AttentionOp::setOffsets(ValueRange offsets) { setQueryOffsets(*this, offsets); }
 void AttentionGradOp::setOffsets(ValueRange offsets) { setQueryOffsets(*this, offsets); }
 
-ShardingRule AttentionOp::getShardingRule() { return attentionRule(*this, einsumText(), 3); }
+ShardingRule AttentionOp::getShardingRule() {
+  ShardingRule rule = attentionRule(*this, einsumText(), 3);
+  if (getBefore())
+    rule.operands.append({rule.results[0], rule.results[1]});
+  return rule;
+}
 ShardingRule AttentionGradOp::getShardingRule() { return attentionRule(*this, einsumText(), 6); }
 
 LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
@@ -331,6 +348,8 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
                            adaptor.getOperands().take_front(3).getTypes(), types)))
     return failure();
   types[1] = statistic(types[1]);
+  if (adaptor.getKeyOffset())
+    widen(types);
   return success();
 }
 
@@ -339,6 +358,8 @@ LogicalResult AttentionGradOp::inferReturnTypes(MLIRContext *, std::optional<Loc
   if (failed(inferFromRule("attention_grad", einsumText(), location,
                            adaptor.getOperands().take_front(6).getTypes(), types)))
     return failure();
+  if (adaptor.getKeyOffset())
+    widen(types);
   if (Value sinks = adaptor.getSinks())
     types.push_back(withShape(tensor(sinks), tensor(sinks).getShape()));
   return success();
@@ -360,10 +381,21 @@ LogicalResult AttentionOp::verify() {
     return emitOpError("window must not be negative, found ") << getWindow();
   if (double cap = getCap().convertToDouble(); cap < 0 || !std::isfinite(cap))
     return emitOpError("cap must be 0, for none, or above, found ") << cap;
+  if (bool(getKeyOffset()) != (getKeys() != 0))
+    return emitOpError("says how many keys there are exactly when it has a part of them, which "
+                       "key_offset is the position of the first of");
+  if (getBefore() && !getKeyOffset())
+    return emitOpError("takes what was before with a part of the keys alone");
+  if (getBefore() && (!equalButEncoding({getBefore().getType()}, {getOut().getType()}) ||
+                      !equalButEncoding({getBeforeLse().getType()}, {getLse().getType()})))
+    return emitOpError("needs before of ") << getOut().getType() << " and " << getLse().getType()
+                                           << ", found " << getBefore().getType() << " and "
+                                           << getBeforeLse().getType();
   if (Value positions = getPositions()) {
-    ArrayRef<int64_t> keys = tensor(getK()).getShape();
-    if (tensor(positions).getShape() != keys.take_front(2))
-      return emitOpError("needs positions of [") << keys[0] << ", " << keys[1] << "], one of each "
+    int64_t batch = tensor(getK()).getDimSize(0),
+            keys = getKeys() ? int64_t(getKeys()) : tensor(getK()).getDimSize(1);
+    if (tensor(positions).getShape() != ArrayRef<int64_t>{batch, keys})
+      return emitOpError("needs positions of [") << batch << ", " << keys << "], one of each "
                                                  << "key, found " << positions.getType();
     if (!getCausal())
       return emitOpError("with positions is causal: without, a query would see the documents after "
@@ -374,9 +406,10 @@ LogicalResult AttentionOp::verify() {
   for (auto [name, value] : {std::pair("slopes", getSlopes()), std::pair("sinks", getSinks())})
     if (value && !equalButEncoding({value.getType()}, {perHead}))
       return emitOpError("needs ") << name << " of " << perHead << ", found " << value.getType();
-  if (failed(verifyOffset(*this, getHeadOffset())))
-    return failure();
-  return verifyOffset(*this, getQueryOffset());
+  for (Value offset : {getHeadOffset(), getQueryOffset(), getKeyOffset()})
+    if (failed(verifyOffset(*this, offset)))
+      return failure();
+  return success();
 }
 
 bool AttentionOp::dropRandomness() {
@@ -392,8 +425,10 @@ bool AttentionOp::dropRandomness() {
 template <typename Op> static double attentionFlops(Op op, int64_t depths) {
   auto q = tensor(op.getQ()).getShape(), k = tensor(op.getK()).getShape();
   int64_t queries = op.getQueries() ? op.getQueries() : q[1];
-  return 2.0 * double(q[0]) * double(q[2]) * double(depths) *
-         visiblePairs(q[1], queries, k[1], op.getCausal(), op.getWindow());
+  double pairs = op.getKeyOffset()
+                     ? op.getPairs().convertToDouble()
+                     : visiblePairs(q[1], queries, k[1], op.getCausal(), op.getWindow());
+  return 2.0 * double(q[0]) * double(q[2]) * double(depths) * pairs;
 }
 
 double AttentionOp::getFlops() {

@@ -389,19 +389,32 @@ def Train_AttentionOp : Train_TensorOp<"attention", "b s (g r) d!, b t! g d!, b 
     `head_offset` (tensor<i32>) the first one's number. `queries` and `query_offset` say
     the same of positions of queries: q may hold a part of a sequence, whose keys are
     whole.
+
+    Of a part of the keys, which `key_offset` is the position of the first of and `keys`
+    the number of all, the results are partial and in f32 at least, and never rounded:
+    out is the mean over these keys, lse the logarithm of their part of the denominator,
+    -inf for a query that sees none of them. `before` are the results for other keys, which
+    go in as one more key with the score before_lse and the value before: so parts follow each
+    other in any order, and the last result is that of all (Liu et al. 2023, Ring Attention).
+    `positions` are of all keys. `pairs` is how many pairs of a query and a key are visible, in one head of
+    one sequence, as a mean over devices, which see unlike parts; without it they are counted. What
+    makes an op so runs behind differentiation.
   }];
   let arguments = (ins Train_Tensor:$q, Train_Tensor:$k, Train_Tensor:$v, Optional<Train_Ids>:$ids,
                        Optional<Train_Ids>:$key, Optional<Train_Ids>:$head_offset,
-                       Optional<Train_Ids>:$query_offset, Optional<Train_Ids>:$positions,
-                       Optional<Train_Tensor>:$slopes, Optional<Train_Tensor>:$sinks,
-                       F64Attr:$scale, UnitAttr:$causal,
+                       Optional<Train_Ids>:$query_offset, Optional<Train_Ids>:$key_offset,
+                       Optional<Train_Ids>:$positions, Optional<Train_Tensor>:$slopes,
+                       Optional<Train_Tensor>:$sinks, Optional<Train_Tensor>:$before,
+                       Optional<Train_Tensor>:$before_lse, F64Attr:$scale, UnitAttr:$causal,
                        DefaultValuedAttr<I64Attr, "0">:$window, DefaultValuedAttr<F64Attr, "0.0">:$dropout,
                        DefaultValuedAttr<I32Attr, "0">:$stream, DefaultValuedAttr<I64Attr, "0">:$heads,
-                       DefaultValuedAttr<F64Attr, "0.0">:$cap, DefaultValuedAttr<I64Attr, "0">:$queries);
+                       DefaultValuedAttr<F64Attr, "0.0">:$cap, DefaultValuedAttr<I64Attr, "0">:$queries,
+                       DefaultValuedAttr<I64Attr, "0">:$keys, DefaultValuedAttr<F64Attr, "0.0">:$pairs);
   let results = (outs Train_Tensor:$out, Train_Tensor:$lse);
   let assemblyFormat = [{
     $q `,` $k `,` $v (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` $head_offset^)?
-    (`query_offset` $query_offset^)? (`positions` $positions^)? (`slopes` $slopes^)? (`sinks` $sinks^)?
+    (`query_offset` $query_offset^)? (`key_offset` $key_offset^)? (`positions` $positions^)? (`slopes` $slopes^)?
+    (`sinks` $sinks^)? (`before` `(` $before^ `,` $before_lse `)`)?
     `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
@@ -416,22 +429,26 @@ def Train_AttentionGradOp : Train_TensorOp<"attention_grad",
     dout, out: [b, s, heads, e], the other operands and the attributes as
     `train.attention` had them, lse as it gave it; dq, dk, dv like q, k, v, and dsinks
     like sinks where there are any. Scores are computed again, tile by tile, from q, k
-    and lse (Dao et al. 2022). With delta = sum(dout out), dsinks is the sum of
+    and lse (Dao et al. 2022). With `key_offset`, k and v are a part of the keys; out and lse
+    are of all. dk and dv are of the part, dq is what the part adds to it; all are in f32 at
+    least, to be added up. With delta = sum(dout out), dsinks is the sum of
     -exp(sink - lse) delta over sequences and queries.
   }];
   let arguments = (ins Train_Tensor:$dout, Train_Tensor:$q, Train_Tensor:$k, Train_Tensor:$v,
                        Train_Tensor:$out, Train_Tensor:$lse, Optional<Train_Ids>:$ids,
                        Optional<Train_Ids>:$key, Optional<Train_Ids>:$head_offset,
-                       Optional<Train_Ids>:$query_offset, Optional<Train_Ids>:$positions,
-                       Optional<Train_Tensor>:$slopes, Optional<Train_Tensor>:$sinks,
-                       F64Attr:$scale, UnitAttr:$causal,
+                       Optional<Train_Ids>:$query_offset, Optional<Train_Ids>:$key_offset,
+                       Optional<Train_Ids>:$positions, Optional<Train_Tensor>:$slopes,
+                       Optional<Train_Tensor>:$sinks, F64Attr:$scale, UnitAttr:$causal,
                        DefaultValuedAttr<I64Attr, "0">:$window, DefaultValuedAttr<F64Attr, "0.0">:$dropout,
                        DefaultValuedAttr<I32Attr, "0">:$stream, DefaultValuedAttr<I64Attr, "0">:$heads,
-                       DefaultValuedAttr<F64Attr, "0.0">:$cap, DefaultValuedAttr<I64Attr, "0">:$queries);
+                       DefaultValuedAttr<F64Attr, "0.0">:$cap, DefaultValuedAttr<I64Attr, "0">:$queries,
+                       DefaultValuedAttr<I64Attr, "0">:$keys, DefaultValuedAttr<F64Attr, "0.0">:$pairs);
   let results = (outs Train_Tensor:$dq, Train_Tensor:$dk, Train_Tensor:$dv, Optional<Train_Tensor>:$dsinks);
   let assemblyFormat = [{
     $dout `,` $q `,` $k `,` $v `,` $out `,` $lse (`dropout` `(` $ids^ `,` $key `)`)? (`head_offset` $head_offset^)?
-    (`query_offset` $query_offset^)? (`positions` $positions^)? (`slopes` $slopes^)? (`sinks` $sinks^)?
+    (`query_offset` $query_offset^)? (`key_offset` $key_offset^)? (`positions` $positions^)? (`slopes` $slopes^)?
+    (`sinks` $sinks^)?
     `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
   }];
 }

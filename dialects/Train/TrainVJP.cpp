@@ -114,11 +114,14 @@ LogicalResult AttentionOp::buildVJP(OpBuilder &b, ValueRange cotangents, ArrayRe
                                     SmallVectorImpl<Value> &grads) {
   if (cotangents[1])
     return emitOpError("has no derivative through lse");
+  if (getKeyOffset())
+    return emitOpError("has no derivative with a part of the keys; differentiate before keys are "
+                       "divided");
   auto grad = AttentionGradOp::create(
       b, getLoc(), cotangents[0], getQ(), getK(), getV(), getOut(), getLse(), getIds(), getKey(),
-      getHeadOffset(), getQueryOffset(), getPositions(), getSlopes(), getSinks(), getScaleAttr(), getCausalAttr(),
-      getWindowAttr(), getDropoutAttr(), getStreamAttr(), getHeadsAttr(), getCapAttr(),
-      getQueriesAttr());
+      getHeadOffset(), getQueryOffset(), getKeyOffset(), getPositions(), getSlopes(), getSinks(),
+      getScaleAttr(), getCausalAttr(), getWindowAttr(), getDropoutAttr(), getStreamAttr(),
+      getHeadsAttr(), getCapAttr(), getQueriesAttr(), getKeysAttr(), getPairsAttr());
   grads.append({grad.getDq(), grad.getDk(), grad.getDv()});
   grads.resize(getNumOperands());
   if (getSinks())

@@ -64,9 +64,9 @@ inline Names namesOf(DataSync) {
 }
 
 /// What attention divides where a mesh axis `context` divides sequences.
-enum class ContextParallel { none, gather, ulysses };
+enum class ContextParallel { none, gather, ring, ulysses };
 inline Names namesOf(ContextParallel) {
-  static constexpr llvm::StringLiteral names[] = {"none", "gather", "ulysses"};
+  static constexpr llvm::StringLiteral names[] = {"none", "gather", "ring", "ulysses"};
   return names;
 }
 

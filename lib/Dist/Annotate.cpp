@@ -145,10 +145,13 @@ static LogicalResult annotateAttentionWork(ModuleOp module) {
     if (!offsets)
       return;
     AttentionShape shape = AttentionShape::of(op);
-    op->setAttr("dist.pairs",
-                b.getDenseI64ArrayAttr(llvm::map_to_vector(offsets->first, [&](int64_t first) {
-                  return shape.pairs(first, shape.part);
-                })));
+    std::optional<QueryOffsets> keys = queryOffsetsOf(op.getKeyOffset(), mesh);
+    int64_t keysHere = cast<RankedTensorType>(op.getK().getType()).getDimSize(1);
+    SmallVector<int64_t> pairs;
+    for (auto [rank, first] : llvm::enumerate(offsets->first))
+      pairs.push_back(
+          shape.pairs(first, shape.part, keys ? keys->first[rank] : 0, keysHere));
+    op->setAttr("dist.pairs", b.getDenseI64ArrayAttr(pairs));
   };
   module.walk([&](train::AttentionOp op) { annotate(op); });
   module.walk([&](train::AttentionGradOp op) { annotate(op); });

@@ -37,7 +37,7 @@ def DistApplyStrategy : PhasePass<"dist-apply-strategy", "dist"> {
     - context shards the residual stream's sequence, over devices that have the same parameters. An
       op that needs the sequence whole, attention, is sharded along its heads instead with
       `context-parallel=ulysses`, with an all-to-all before it and one after it (Jacobs et al. 2023);
-      with `context-parallel=gather` along its queries, and keys and values are gathered
+      with `context-parallel=gather` or `ring` along its queries, and keys and values are gathered
       (Grattafiori et al. 2024). ZeRO shards state over context too.
     - `data-sync=parameter-server` keeps optimizer states and the f32 copies of narrow
       parameters on the device at coordinate 0 of data and replica (`root`), one such
@@ -171,6 +171,29 @@ def DistPartition : PhasePass<"dist-partition", "local"> {
 
     The pass refuses dimensions that do not divide evenly.
   }];
+  let dependentDialects = ["::meshwright::dist::DistDialect"];
+}
+
+def DistRingAttention : PhasePass<"dist-ring-attention", "local"> {
+  let summary = "Lets keys and values travel from device to device instead of gathering them";
+  let description = [{
+    Ring Attention (Liu et al. 2023): attention that reads keys and values gathered from n devices
+    becomes n calls, one for each device's part. In step t a device has the part of the device t
+    ranks before it, which a `dist.permute` brought while the step before was computed; so a
+    device never has more than two parts. A call takes the results of the calls before it and
+    merges them with its own (`before` of `train.attention`), in f32. In the gradient, sums for
+    keys and values travel with them, in f32 too, from the second step on, and home after the last.
+    As many bytes of keys and values are sent as a gather sends; their gradients are f32.
+
+    Steps at the end in which no query of any device sees a key, because of a window, are left out,
+    and so are calls of pairs of which no device sees anything. With `context-balance=zigzag`,
+    where that gains 2% or more, devices p and n - 1 - p exchange the second halves of their
+    queries, and of their keys and values (see `dist-balance-attention`): in every step each device
+    has as much to compute as any other then.
+  }];
+  let options = [
+    Option<"contextBalance", "context-balance", "::meshwright::ContextBalance",
+           "::meshwright::ContextBalance::zigzag", "zigzag, or none: nothing is exchanged">];
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 

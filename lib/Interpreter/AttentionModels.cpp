@@ -25,8 +25,10 @@ struct Shape {
   double scale, cap, keep = 1;
   bool causal;
   int64_t window, headOffset = 0, globalHeads, queryOffset = 0, globalQueries;
+  int64_t keyOffset = 0, globalKeys;
   const int64_t *ids = nullptr, *positions = nullptr;
   const double *slopes = nullptr, *sinks = nullptr;
+  const double *before = nullptr, *beforeLse = nullptr;
   std::array<uint32_t, 2> key = {};
   uint32_t stream;
   float rate;
@@ -37,17 +39,24 @@ struct Shape {
         kvHeads(k.dim(2)), valueDepth(v.dim(3)), scale(op.getScale().convertToDouble()),
         cap(op.getCap().convertToDouble()), causal(op.getCausal()), window(op.getWindow()),
         globalHeads(op.getHeads() ? op.getHeads() : heads),
-        globalQueries(op.getQueries() ? op.getQueries() : queries), stream(op.getStream()),
+        globalQueries(op.getQueries() ? op.getQueries() : queries),
+        globalKeys(op.getKeys() ? op.getKeys() : keys), stream(op.getStream()),
         rate(float(op.getDropout().convertToDouble())) {
-    if (op.getSinks())
-      sinks = optional.back().floats().data();
-    if (op.getSlopes())
-      slopes = optional.drop_back(bool(op.getSinks())).back().floats().data();
     int next = 2 * bool(op.getIds()) + bool(op.getHeadOffset());
     if (op.getQueryOffset())
       queryOffset = optional[next++].integers()[0];
+    if (op.getKeyOffset())
+      keyOffset = optional[next++].integers()[0];
     if (op.getPositions())
-      positions = optional[next].integers().data();
+      positions = optional[next++].integers().data();
+    if (op.getSlopes())
+      slopes = optional[next++].floats().data();
+    if (op.getSinks())
+      sinks = optional[next++].floats().data();
+    if (next < int(optional.size())) {
+      before = optional[next].floats().data();
+      beforeLse = optional[next + 1].floats().data();
+    }
     if (!op.getIds())
       return;
     if (op.getHeadOffset())
@@ -60,25 +69,25 @@ struct Shape {
 
   double capped(double score) const { return cap > 0 ? cap * std::tanh(score / cap) : score; }
   /// How far query s is beyond key t.
-  int64_t distance(int64_t s, int64_t t) const { return queryOffset + s - t; }
+  int64_t distance(int64_t s, int64_t t) const { return queryOffset + s - keyOffset - t; }
   double bias(int64_t h, int64_t s, int64_t t) const {
     return slopes ? slopes[h] * -double(distance(s, t)) : 0;
   }
   /// Whether key t is not before the document of query s, which may be padding behind all keys.
   bool together(int64_t b, int64_t s, int64_t t) const {
-    int64_t last = std::min(queryOffset + s, keys - 1);
-    return !positions || t >= last - positions[b * keys + last];
+    int64_t last = std::min(queryOffset + s, globalKeys - 1);
+    return !positions || keyOffset + t >= last - positions[b * globalKeys + last];
   }
   bool visible(int64_t b, int64_t s, int64_t t) const {
-    return (!causal || distance(s, t) >= 0) && (window == 0 || std::abs(distance(s, t)) < window) &&
-           together(b, s, t);
+    return keyOffset + t < globalKeys && (!causal || distance(s, t) >= 0) &&
+           (window == 0 || std::abs(distance(s, t)) < window) && together(b, s, t);
   }
   /// What dropout multiplies the weight of key t for query s by.
   double factor(int64_t b, int64_t h, int64_t s, int64_t t) const {
     if (!ids)
       return 1;
     uint64_t head = uint64_t(ids[b]) * globalHeads + headOffset + h;
-    uint64_t index = (head * globalQueries + queryOffset + s) * keys + t;
+    uint64_t index = (head * globalQueries + queryOffset + s) * globalKeys + keyOffset + t;
     return keeps(randomBits(key, stream, index), rate) ? keep : 0;
   }
   int64_t kvHead(int64_t h) const { return h / (heads / kvHeads); }
@@ -119,7 +128,10 @@ static LogicalResult attention(train::AttentionOp op, ArrayRef<Tensor> operands,
   std::vector<double> score(shape.keys);
   shape.forEachQuery([&](int64_t b, int64_t h, int64_t s) {
     const double *query = q + shape.query(b, s, h, shape.depth);
+    int64_t term = (b * shape.heads + h) * shape.queries + s;
     double most = shape.sinks ? shape.sinks[h] : -INFINITY, sum = 0;
+    if (shape.before)
+      most = std::max(most, shape.beforeLse[term]);
     for (int64_t t = 0; t < shape.keys; ++t) {
       score[t] = -INFINITY;
       if (shape.visible(b, s, t)) {
@@ -128,18 +140,26 @@ static LogicalResult attention(train::AttentionOp op, ArrayRef<Tensor> operands,
       }
       most = std::max(most, score[t]);
     }
+    double *output = out + shape.query(b, s, h, shape.valueDepth);
+    // A query that sees no key has output 0 and the logarithm of 0.
+    lse[term] = most;
+    if (most == -INFINITY)
+      return;
     if (shape.sinks)
       sum = std::exp(shape.sinks[h] - most);
+    if (shape.before)
+      sum += std::exp(shape.beforeLse[term] - most);
     for (int64_t t = 0; t < shape.keys; ++t)
       if (shape.visible(b, s, t))
         sum += std::exp(score[t] - most);
-    double logSum = most + std::log(sum);
-    lse[(b * shape.heads + h) * shape.queries + s] = logSum;
+    lse[term] = most + std::log(sum);
+    if (shape.before)
+      addScaled(output, shape.before + shape.query(b, s, h, shape.valueDepth),
+                std::exp(shape.beforeLse[term] - lse[term]), shape.valueDepth);
     for (int64_t t = 0; t < shape.keys; ++t)
       if (shape.visible(b, s, t))
-        addScaled(out + shape.query(b, s, h, shape.valueDepth),
-                  v + shape.keyAt(b, t, h, shape.valueDepth),
-                  std::exp(score[t] - logSum) * shape.factor(b, h, s, t), shape.valueDepth);
+        addScaled(output, v + shape.keyAt(b, t, h, shape.valueDepth),
+                  std::exp(score[t] - lse[term]) * shape.factor(b, h, s, t), shape.valueDepth);
   });
   results.append({outTensor, lseTensor});
   return success();

@@ -223,10 +223,12 @@ bool Grower::attend() {
   if (pick(0, 2) == 0)
     sinks = argument({heads});
   auto attention = train::AttentionOp::create(
-      b, loc, q, k, v, Value(), Value(), Value(), Value(), Value(), slopes, sinks,
+      b, loc, q, k, v, Value(), Value(), Value(), Value(), Value(), Value(), slopes,
+      sinks, Value(), Value(),
       b.getF64FloatAttr(1 / std::sqrt(double(depth))), causal ? b.getUnitAttr() : UnitAttr(),
       b.getI64IntegerAttr(window), b.getF64FloatAttr(0), b.getI32IntegerAttr(0),
-      b.getI64IntegerAttr(0), b.getF64FloatAttr(0), b.getI64IntegerAttr(0));
+      b.getI64IntegerAttr(0), b.getF64FloatAttr(0), b.getI64IntegerAttr(0),
+      b.getI64IntegerAttr(0), b.getF64FloatAttr(0));
   pool.push_back(
       linear(reshape(attention.getOut(), {batch, positions, heads * valueDepth}), shape(x)[2]));
   return true;

@@ -28,10 +28,19 @@ static std::string unlessMoments(const CompileOptions &o) {
 /// IR has its mesh, and what asks for nothing may be said of every mesh.
 static std::string unlessQueriesDivided(const CompileOptions &o) {
   return o.contextBalance == ContextBalance::none || StringRef(o.model).ends_with(".mlir") ||
-                 o.contextParallel == ContextParallel::gather
+                 o.contextParallel == ContextParallel::gather ||
+                 o.contextParallel == ContextParallel::ring
              ? ""
-             : "queries are divided with --context-parallel gather alone; leave it out, or add "
-               "that";
+             : "queries are divided with --context-parallel gather and ring alone; leave it out, or "
+               "add one of them";
+}
+
+static std::string unlessPartialAttention(const CompileOptions &o) {
+  const exec::Target &target = o.getTarget();
+  return o.contextParallel != ContextParallel::ring || target.hasPartialAttention()
+             ? ""
+             : "target " + target.getName().str() +
+                   " computes attention of all keys in one call; use gather or ulysses";
 }
 
 static std::string unlessMasked(const CompileOptions &o) {

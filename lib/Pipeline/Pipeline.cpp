@@ -163,6 +163,8 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
 
   order.phase(Phase::local);
   order.add(dist::createDistPartition());
+  order.add(dist::createDistRingAttention({o.contextBalance}),
+            o.contextParallel == ContextParallel::ring, "--context-parallel ring");
   order.add(dist::createDistBalanceAttention({o.contextBalance}));
   order.add(createCanonicalizerPass());
 

@@ -15,11 +15,14 @@ using namespace meshwright;
 using namespace meshwright::report;
 
 /// Products over the visible part of queries x keys: so many over elements of q and k, and of v.
-/// Devices that divide the queries share a program, which says what they do on average.
-static double attentionFlops(const MwAttention &shape, int64_t keys, int64_t values) {
+/// Devices that divide the queries, or the keys, share a program, which says what they do on average.
+template <typename Op> static double attentionFlops(Op op, int64_t keys, int64_t values) {
+  MwAttention shape = op.getAttention();
+  double pairs = shape.partial ? op.getPairs().convertToDouble()
+                               : visiblePairs(shape.queries, shape.globalQueries, shape.keys,
+                                              shape.causal, shape.window);
   return 2.0 * double(shape.batch) * double(shape.heads) *
-         double(keys * shape.headDim + values * shape.valueDim) *
-         visiblePairs(shape.queries, shape.globalQueries, shape.keys, shape.causal, shape.window);
+         double(keys * shape.headDim + values * shape.valueDim) * pairs;
 }
 
 double FlopCounter::of(Operation *op, bool again) {
@@ -55,9 +58,9 @@ double FlopCounter::of(Operation *op, bool again) {
         return 2.0 * double(shape.m) * double(shape.n) * double(shape.k) *
                op.getFilled().convertToDouble();
       })
-      .Case<exec::AttentionOp>([](auto op) { return attentionFlops(op.getAttention(), 1, 1); })
+      .Case<exec::AttentionOp>([](auto op) { return attentionFlops(op, 1, 1); })
       // The scores again, and two products for each of the two.
-      .Case<exec::AttentionGradOp>([](auto op) { return attentionFlops(op.getAttention(), 3, 2); })
+      .Case<exec::AttentionGradOp>([](auto op) { return attentionFlops(op, 3, 2); })
       .Case<exec::LaunchOp>([](auto op) {
         double elements = 0;
         for (Value out : op.getOutputs())

@@ -156,9 +156,9 @@ void Collector::add(Operation *op, double times) {
     return;
   row.readBytes = moved.read;
   row.writtenBytes = moved.written;
-  // Products of one size may still differ in their types.
-  std::string key =
-      llvm::formatv("{0} {1} {2} {3}", row.op, row.kind, row.readBytes, row.writtenBytes);
+  // Products of one size may still differ in their types, and attention of parts in what is visible.
+  std::string key = llvm::formatv("{0} {1} {2} {3} {4}", row.op, row.kind, row.readBytes,
+                                  row.writtenBytes, row.flops);
   rows.insert({key, Row{row}}).first->second.times += times;
 }
 

@@ -150,6 +150,19 @@ module {
 // -----
 
 module {
+  train.variable @w : tensor<1x8x2x4xf32> init <"normal", 0.02> storage <"w">
+  func.func @loss(%f: tensor<i32>) -> tensor<f32> {
+    %q = train.get @w : tensor<1x8x2x4xf32>
+    // expected-error @+1 {{has no derivative with a part of the keys; differentiate before keys are divided}}
+    %o, %l = train.attention %q, %q, %q key_offset %f scale 0.5 {keys = 16 : i64} : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<i32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+    %loss = train.reduce sum %o over [0, 1, 2, 3] : (tensor<1x8x2x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+module {
   // expected-error @+1 {{the loss depends on no parameter}}
   func.func @loss(%x: tensor<4xf32>) -> tensor<f32> {
     %loss = train.reduce sum %x over [0] : (tensor<4xf32>) -> tensor<f32>

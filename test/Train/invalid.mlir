@@ -217,6 +217,30 @@ func.func @positions(%q: tensor<1x8x2x4xf32>, %p: tensor<1x7xi32>) {
 
 // -----
 
+func.func @part_of_unknown_keys(%q: tensor<1x8x2x4xf32>, %f: tensor<i32>) {
+  // expected-error @+1 {{says how many keys there are exactly when it has a part of them}}
+  %o, %l = train.attention %q, %q, %q key_offset %f scale 0.5 : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<i32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @before_all_keys(%q: tensor<1x8x2x4xf32>, %l: tensor<1x2x8xf32>) {
+  // expected-error @+1 {{takes what was before with a part of the keys alone}}
+  %o, %m = train.attention %q, %q, %q before(%q, %l) scale 0.5 : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x2x8xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @narrow_before(%q: tensor<1x8x2x4xbf16>, %l: tensor<1x2x8xf32>, %f: tensor<i32>) {
+  // expected-error @+1 {{needs before of 'tensor<1x8x2x4xf32>' and 'tensor<1x2x8xf32>', found 'tensor<1x8x2x4xbf16>'}}
+  %o, %m = train.attention %q, %q, %q key_offset %f before(%q, %l) scale 0.5 {keys = 16 : i64} : (tensor<1x8x2x4xbf16>, tensor<1x8x2x4xbf16>, tensor<1x8x2x4xbf16>, tensor<i32>, tensor<1x8x2x4xbf16>, tensor<1x2x8xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  return
+}
+
+// -----
+
 func.func @positions_causal(%q: tensor<1x8x2x4xf32>, %p: tensor<1x8xi32>) {
   // expected-error @+1 {{with positions is causal}}
   %o, %l = train.attention %q, %q, %q positions %p scale 0.5 : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8xi32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)

@@ -156,7 +156,8 @@ void mw_grouped_matmul_grad(MwContext *context, int64_t rows, int64_t m, int64_t
 ///   lse:       [batch, heads, queries], log of the sum of exponentials
 /// Key t is visible to query s when (causal == 0 or t <= s) and
 /// (window == 0 or |s - t| < window). Where the queries are a part of a longer sequence,
-/// s is a position in that: the first query's is *queryOffset. With `positions`, which need
+/// s is a position in that: the first query's is *queryOffset; and so are keys', of which those
+/// from globalKeys on are visible to nobody. With `positions`, which need
 /// `causal`, only keys of the query's own document are visible, t >= s - positions[s].
 typedef struct MwAttention {
   int64_t batch, queries, keys, heads, kvHeads, headDim;
@@ -181,9 +182,12 @@ typedef struct MwAttention {
   const float *sinks;
   const int32_t *queryOffset; ///< position of local query 0, or null for 0
   int64_t globalQueries;      ///< number of queries over all ranks
-  /// [batch][keys]: of each key its position in its document; or null for sequences of one document.
+  /// [batch][globalKeys]: of each key its position in its document; or null for sequences of one document.
   /// Queries behind the last key are in its document.
   const int32_t *positions;
+  const int32_t *keyOffset; ///< position of local key 0, or null for 0
+  int64_t globalKeys;       ///< number of keys over all ranks; 0: these are all
+  int32_t partial;          ///< not 0: keys are a part of all, and out, dq, dk and dv in f32
 } MwAttention;
 
 /// Scratch bytes each call needs; they are a buffer of the arena. A function of the
@@ -191,9 +195,12 @@ typedef struct MwAttention {
 int64_t mw_attention_forward_workspace(const MwAttention *shape);
 int64_t mw_attention_backward_workspace(const MwAttention *shape);
 
-/// out = softmax(scale * q k^T + mask) v, never holding queries x keys scores.
+/// out = softmax(scale * q k^T + mask) v, never holding queries x keys scores. `before` and
+/// `beforeLse` are what another call gave for other keys, to be merged, or null; they may be out
+/// and lse.
 void mw_attention_forward(MwContext *context, const MwAttention *shape, const void *q,
-                          const void *k, const void *v, void *out, float *lse, void *workspace);
+                          const void *k, const void *v, const float *before,
+                          const float *beforeLse, void *out, float *lse, void *workspace);
 
 /// Gradients of `out` with respect to q, k and v (Dao et al., FlashAttention-2), and
 /// to the sinks, [heads], if there are any.

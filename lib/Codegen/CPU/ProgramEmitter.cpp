@@ -67,7 +67,10 @@ template <typename Op> Value CPUProgramEmitter::describe(Op op) {
                             orNull(at(op.getSinks())),
                             orNull(at(op.getQueryOffset())),
                             i64(shape.globalQueries),
-                            orNull(at(op.getPositions()))};
+                            orNull(at(op.getPositions())),
+                            orNull(at(op.getKeyOffset())),
+                            i64(shape.globalKeys),
+                            i32(shape.partial)};
   auto type = LLVM::LLVMStructType::getLiteral(b.getContext(),
                                                llvm::to_vector(ValueRange(fields).getTypes()));
   Value memory = stack(type, 1);
@@ -102,8 +105,9 @@ LogicalResult CPUProgramEmitter::product(exec::MatmulOp op) {
 }
 
 LogicalResult CPUProgramEmitter::attention(exec::AttentionOp op) {
-  call("mw_attention_forward", {describe(op), at(op.getQ()), at(op.getK()), at(op.getV()),
-                                at(op.getOut()), at(op.getLse()), at(op.getWorkspace())});
+  call("mw_attention_forward",
+       {describe(op), at(op.getQ()), at(op.getK()), at(op.getV()), orNull(at(op.getBefore())),
+        orNull(at(op.getBeforeLse())), at(op.getOut()), at(op.getLse()), at(op.getWorkspace())});
   return success();
 }
 

@@ -41,6 +41,7 @@ public:
   }
   bool hasExperts() const override { return true; }
   bool repeatsByData() const override { return true; }
+  bool hasPartialAttention() const override { return true; }
   int64_t getAttentionWorkspace(const MwAttention &shape, bool backward,
                                 Attribute) const override {
     return backward ? mw_attention_backward_workspace(&shape)

@@ -5,8 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "AttentionWork.h"
 
-#include "meshwright/runtime/VisiblePairs.h"
-
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -70,16 +68,24 @@ std::optional<QueryOffsets> dist::queryOffsetsOf(Value offset, const Mesh &mesh)
 template <typename Op> static AttentionShape attentionShape(Op op) {
   auto q = cast<RankedTensorType>(op.getQ().getType()),
        k = cast<RankedTensorType>(op.getK().getType());
-  int64_t queries = op.getQueries();
-  return {q.getDimSize(1), queries ? queries : q.getDimSize(1), k.getDimSize(1),
+  int64_t queries = op.getQueries(), keys = op.getKeys();
+  return {q.getDimSize(1), queries ? queries : q.getDimSize(1), keys ? keys : k.getDimSize(1),
           int64_t(op.getWindow()), op.getCausal()};
 }
 AttentionShape AttentionShape::of(train::AttentionOp op) { return attentionShape(op); }
 AttentionShape AttentionShape::of(train::AttentionGradOp op) { return attentionShape(op); }
 
 int64_t AttentionShape::pairs(int64_t first, int64_t count) const {
-  int64_t sum = 0;
-  for (int64_t query = first; query < std::min(first + count, queries); ++query)
-    sum += visibleKeys(query, keys, causal, window);
+  return pairs(first, count, 0, keys);
+}
+
+int64_t AttentionShape::pairs(int64_t first, int64_t count, int64_t firstKey,
+                              int64_t countOfKeys) const {
+  int64_t sum = 0, pastKey = std::min(firstKey + countOfKeys, keys);
+  for (int64_t query = first; query < std::min(first + count, queries); ++query) {
+    int64_t end = causal ? query + 1 : window ? query + window : keys;
+    int64_t begin = window ? query - window + 1 : 0;
+    sum += std::max<int64_t>(0, std::min(end, pastKey) - std::max(begin, firstKey));
+  }
   return sum;
 }

@@ -10,13 +10,13 @@
 
 namespace meshwright::dist {
 
-/// Where the queries of an attention begin on the devices of a group that divides them.
+/// Where the queries of an attention, or the keys, begin on the devices of a group that divides them.
 struct QueryOffsets {
   GroupAttr group;
   llvm::SmallVector<int64_t> first; ///< the position of the first query, for each rank in the group
 };
 
-/// ... in one device's program, from what computes the operand `query_offset`; nothing where that
+/// ... in one device's program, from what computes the operand `query_offset` or `key_offset`; nothing where that
 /// is not known.
 std::optional<QueryOffsets> queryOffsetsOf(mlir::Value offset, const Mesh &mesh);
 
@@ -26,6 +26,8 @@ struct AttentionShape {
   static AttentionShape of(train::AttentionGradOp op);
   /// Pairs of a key and a query of the `count` from position `first` on; padding is no query.
   int64_t pairs(int64_t first, int64_t count) const;
+  /// ... and of a key of the `countOfKeys` from position `firstKey` on.
+  int64_t pairs(int64_t first, int64_t count, int64_t firstKey, int64_t countOfKeys) const;
 
   int64_t part;    ///< queries of a device
   int64_t queries; ///< of a sequence

@@ -10,7 +10,8 @@
 //   context parallel   over an axis of its own, over which parameters are replicated. Only ops
 //                      that need a sequence whole, attention, gather it. They divide their heads
 //                      instead: two all-to-alls (Ulysses, Jacobs et al. 2023). Or they divide
-//                      queries and need keys and values alone whole (Grattafiori et al. 2024).
+//                      queries and need keys and values alone whole (Grattafiori et al. 2024), which
+//                      a ring need not be at once.
 //
 //===----------------------------------------------------------------------===//
 #include "Seeds.h"
@@ -87,7 +88,7 @@ FailureOr<TensorClasses> dist::chooseContextClasses(ModuleOp module, const Index
              << n << " has more devices than sequences have tokens, " << tokens
              << "; use context=" << tokens << " or fewer, or a longer --seq";
   }
-  if (how == ContextParallel::gather) {
+  if (how != ContextParallel::ulysses) {
     for (const Atoms::List &sequence : sequences)
       if (!sequence.empty())
         chosen.inner[sequence.front()] = {1, n};

@@ -158,7 +158,7 @@ Error checkStrategy(const DistApplyStrategyOptions &strategy, const Mesh &mesh,
   if (divided && strategy.contextParallel == ContextParallel::none)
     return createStringError(
         "mesh axis 'context' = " + Twine(mesh.size(context)) +
-        " divides sequences, but not attention; add --context-parallel gather or ulysses");
+        " divides sequences, but not attention; add --context-parallel ring, gather or ulysses");
   if (!divided && strategy.contextParallel != ContextParallel::none)
     return createStringError("--context-parallel divides attention over the context axis, which "
                              "the mesh does not have; add e.g. context=2");

@@ -133,9 +133,11 @@ static LogicalResult lowerAttention(train::AttentionOp op, OpBuilder &builder, M
     return AttentionOp::create(
         builder, op.getLoc(), memory(op.getQ()), memory(op.getK()), memory(op.getV()),
         memory(op.getIds()), memory(op.getKey()), memory(op.getHeadOffset()),
-        memory(op.getQueryOffset()), memory(op.getPositions()), memory(op.getSlopes()),
-        memory(op.getSinks()), memory(op.getOut()), memory(op.getLse()), workspace, op.getScale(), op.getCausal(),
-        op.getWindow(), op.getDropout(), op.getStream(), headsOf(op), queriesOf(op), op.getCap(),
+        memory(op.getQueryOffset()), memory(op.getKeyOffset()), memory(op.getPositions()),
+        memory(op.getSlopes()), memory(op.getSinks()), memory(op.getBefore()),
+        memory(op.getBeforeLse()), memory(op.getOut()), memory(op.getLse()), workspace,
+        op.getScale(), op.getCausal(), op.getWindow(), op.getDropout(), op.getStream(), headsOf(op),
+        queriesOf(op), op.getKeys(), op.getPairs(), op.getCap(),
         op->getAttr(libraryAttr), op->getAttrOfType<StringAttr>(reasonAttr));
   };
   auto probe = create(Value());
@@ -155,9 +157,10 @@ static LogicalResult lowerAttentionGrad(train::AttentionGradOp op, OpBuilder &bu
         builder, op.getLoc(), memory(op.getDout()), memory(op.getQ()), memory(op.getK()),
         memory(op.getV()), memory(op.getOut()), memory(op.getLse()), memory(op.getIds()),
         memory(op.getKey()), memory(op.getHeadOffset()), memory(op.getQueryOffset()),
-        memory(op.getPositions()), memory(op.getSlopes()), memory(op.getSinks()), memory(op.getDq()), memory(op.getDk()),
-        memory(op.getDv()), memory(op.getDsinks()), workspace, op.getScale(), op.getCausal(),
-        op.getWindow(), op.getDropout(), op.getStream(), headsOf(op), queriesOf(op), op.getCap(),
+        memory(op.getKeyOffset()), memory(op.getPositions()), memory(op.getSlopes()),
+        memory(op.getSinks()), memory(op.getDq()), memory(op.getDk()), memory(op.getDv()),
+        memory(op.getDsinks()), workspace, op.getScale(), op.getCausal(), op.getWindow(),
+        op.getDropout(), op.getStream(), headsOf(op), queriesOf(op), op.getKeys(), op.getPairs(), op.getCap(),
         op->getAttr(libraryAttr), op->getAttrOfType<StringAttr>(reasonAttr));
   };
   auto probe = create(Value());

@@ -63,10 +63,10 @@ static void forEachItem(int threads, int64_t items, float *scratch, int64_t scra
 }
 
 void attentionForward(const AttentionKernels &kernels, int threads, const MwAttention &shape,
-                      const void *q, const void *k, const void *v, void *out, float *lse,
-                      void *workspace) {
+                      const void *q, const void *k, const void *v, const float *before,
+                      const float *beforeLse, void *out, float *lse, void *workspace) {
   AttentionTiling tiling(shape);
-  ForwardCall call{shape, tiling, q, k, v, out, lse};
+  ForwardCall call{shape, tiling, q, k, v, before, beforeLse, out, lse};
   forEachItem(threads, tiling.forwardItems(), static_cast<float *>(workspace),
               tiling.forwardScratch,
               [&](int64_t item, float *scratch) { kernels.forward(call, item, scratch); });
@@ -96,7 +96,7 @@ static void sumPartials(const BackwardCall &call, int64_t keyHead, int64_t key) 
       for (int64_t d = 0; d < dim; ++d)
         sum[d] += from[d];
     }
-    writeRow(shape.elementType, sum, to, row * dim, dim);
+    writeRow(shape.partial ? MW_F32 : shape.elementType, sum, to, row * dim, dim);
   };
   float *first = call.partials + keyHead * tiling.parts * item;
   add(first + key * tiling.depth, call.dk, shape.headDim);
@@ -145,10 +145,11 @@ void attentionBackward(const AttentionKernels &kernels, int threads, const MwAtt
 } // namespace meshwright::cpu
 
 void mw_attention_forward(MwContext *context, const MwAttention *shape, const void *q,
-                          const void *k, const void *v, void *out, float *lse, void *workspace) {
+                          const void *k, const void *v, const float *before,
+                          const float *beforeLse, void *out, float *lse, void *workspace) {
   using namespace meshwright::cpu;
-  attentionForward(bestKernels(), mw_context_threads(context), *shape, q, k, v, out, lse,
-                   workspace);
+  attentionForward(bestKernels(), mw_context_threads(context), *shape, q, k, v, before, beforeLse,
+                   out, lse, workspace);
 }
 
 void mw_attention_backward(MwContext *context, const MwAttention *shape, const void *dout,

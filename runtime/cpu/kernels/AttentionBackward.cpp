@@ -192,6 +192,10 @@ static inline void writeKeyGradients(const BackwardCall &call, const Dropout &dr
                valueDim);
     }
   };
+  if (tiling.parts == 1 && shape.partial)
+    return write(static_cast<float *>(call.dk) + row * dim,
+                 static_cast<float *>(call.dv) + row * valueDim, shape.kvHeads * dim,
+                 shape.kvHeads * valueDim);
   if (tiling.parts == 1)
     return write(static_cast<T *>(call.dk) + row * dim, static_cast<T *>(call.dv) + row * valueDim,
                  shape.kvHeads * dim, shape.kvHeads * valueDim);

@@ -127,6 +127,20 @@ static void forwardItemIn(const ForwardCall &call, int64_t item, float *scratchB
     scratch.rowMax[row] = shape.sinks ? shape.sinks[headOf(row / kTile)] : -kInfinity;
     scratch.rowSum[row * kPad] = shape.sinks ? 1.0f : 0.0f;
   }
+  // And what other keys gave as one with their result as its value.
+  if (call.before)
+    for (int64_t unit = 0; unit < units; ++unit)
+      for (int64_t row = 0; row < rowsOf(unit); ++row) {
+        int64_t query = firstQuery(unit) + row, head = headOf(unit), line = unit * kTile + row;
+        float lse = call.beforeLse[(batch * shape.heads + head) * shape.queries + query];
+        if (lse == -kInfinity)
+          continue;
+        scratch.rowMax[line] = lse;
+        scratch.rowSum[line * kPad] = 1.0f;
+        writeRow(call.before +
+                     ((batch * shape.queries + query) * shape.heads + head) * valueDim,
+                 1.0f / dropout.scale, scratch.output + line * valueDepth, valueDim);
+      }
 
   // Units are ordered by position, so the first sees the first key of all.
   int64_t begin = mask.begin(firstQuery(0)) / kTile * kTile;
@@ -160,7 +174,7 @@ static void forwardItemIn(const ForwardCall &call, int64_t item, float *scratchB
         updateMaxima(group, mask, scratch.scores, corrections);
         uint64_t index =
             dropout.active ? Dropout::rowIndex(shape, batch, headOf(unit), query) + key : 0;
-        weighGroup(group, dropout, index, uint64_t(shape.keys), scratch.scores, corrections);
+        weighGroup(group, dropout, index, uint64_t(allKeysOf(shape)), scratch.scores, corrections);
         multiplyGroup<false, Start::ScaledC>(scratch.scores + group.span.first, kTile,
                                              scratch.values + group.span.first * valueDepth,
                                              valueDepth, group.output, valueDepth, valueDepth,
@@ -175,9 +189,12 @@ static void forwardItemIn(const ForwardCall &call, int64_t item, float *scratchB
       float sum = horizontalSum(load(scratch.rowSum + line * kPad));
       // A query that sees no key has output 0 and the logarithm of 0.
       float scale = sum == 0.0f ? 0.0f : dropout.scale / sum;
-      T *out = static_cast<T *>(call.out) +
-               ((batch * shape.queries + query) * shape.heads + head) * valueDim;
-      writeRow(scratch.output + line * valueDepth, scale, out, valueDim);
+      int64_t at = ((batch * shape.queries + query) * shape.heads + head) * valueDim;
+      const float *from = scratch.output + line * valueDepth;
+      if (shape.partial)
+        writeRow(from, scale, static_cast<float *>(call.out) + at, valueDim);
+      else
+        writeRow(from, scale, static_cast<T *>(call.out) + at, valueDim);
       call.lse[(batch * shape.heads + head) * shape.queries + query] =
           sum == 0.0f ? -kInfinity : scratch.rowMax[line] + __builtin_logf(sum);
     }

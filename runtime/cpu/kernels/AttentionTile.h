@@ -79,11 +79,19 @@ static inline int64_t offsetOf(const MwAttention &shape) {
   return shape.queryOffset ? *shape.queryOffset : 0;
 }
 
+/// ... and of the first key.
+static inline int64_t firstKeyOf(const MwAttention &shape) {
+  return shape.keyOffset ? *shape.keyOffset : 0;
+}
+static inline int64_t allKeysOf(const MwAttention &shape) {
+  return shape.globalKeys ? shape.globalKeys : shape.keys;
+}
+
 /// What a head's slope adds to the scores of one query, a vector of keys at a time.
 struct Bias {
   Bias(const MwAttention &shape, int64_t head, int64_t query, int64_t key)
       : slope(shape.slopes ? shape.slopes[head] : 0.0f),
-        distance(float(key - query - offsetOf(shape))) {}
+        distance(float(firstKeyOf(shape) + key - query - offsetOf(shape))) {}
   float slope, distance; ///< from the query to the first key
 
   Floats at(int64_t column) const {
@@ -100,28 +108,36 @@ struct Span {
   bool masked;         ///< whether some (row, column) of it is not visible
 };
 
-/// Which keys each query of a sequence sees. Queries are given by their numbers, from 0 on.
+/// Which keys each query of a sequence sees. Queries and keys are given by their numbers, from 0 on,
+/// of those that are here.
 struct Mask {
   Mask(const MwAttention &shape, int64_t batch)
-      : keys(shape.keys), window(shape.window), offset(offsetOf(shape)), causal(shape.causal != 0),
-        positions(shape.positions ? shape.positions + batch * shape.keys : nullptr) {}
-  int64_t keys, window, offset;
+      : keys(allKeysOf(shape)), window(shape.window), firstKey(firstKeyOf(shape)),
+        pastKey(smaller(keys, firstKey + shape.keys)), offset(offsetOf(shape) - firstKey),
+        causal(shape.causal != 0),
+        positions(shape.positions ? shape.positions + batch * keys : nullptr) {}
+  int64_t keys, window; ///< keys of all ranks
+  int64_t firstKey, pastKey;
+  int64_t offset; ///< from the first key that is here to the first query
   bool causal;
-  const int32_t *positions; ///< of keys in their documents, or null
+  const int32_t *positions; ///< of all keys in their documents, or null
 
   /// Documents follow each other, so like the window's begin this one never falls.
   int64_t document(int64_t query) const {
-    int64_t at = smaller(offset + query, keys - 1);
-    return at - positions[at];
+    int64_t at = smaller(firstKey + offset + query, keys - 1);
+    return at - positions[at] - firstKey;
   }
+  /// The first key that the query sees, and the one after the last; none if they do not follow each
+  /// other.
   int64_t begin(int64_t query) const {
     int64_t first = window ? larger(0, offset + query - window + 1) : 0;
     return positions ? larger(first, document(query)) : first;
   }
   int64_t end(int64_t query) const {
+    int64_t here = pastKey - firstKey;
     if (causal)
-      return smaller(keys, offset + query + 1);
-    return window ? smaller(keys, offset + query + window) : keys;
+      return smaller(here, offset + query + 1);
+    return window ? smaller(here, offset + query + window) : here;
   }
 
   /// What queries [query, query + kGroup) see of keys [key, key + kTile).
@@ -176,11 +192,12 @@ public:
   bool active;
   float scale = 1.0f; ///< of the kept weights
 
-  /// Index of a query's first key.
+  /// Index of a query's first key that is here.
   static uint64_t rowIndex(const MwAttention &shape, int64_t batch, int64_t head, int64_t query) {
     uint64_t globalHead = uint64_t(shape.sequenceIds[batch]) * uint64_t(shape.globalHeads) +
                           (shape.headOffset ? *shape.headOffset : 0) + head;
-    return (globalHead * shape.globalQueries + offsetOf(shape) + query) * shape.keys;
+    return (globalHead * shape.globalQueries + offsetOf(shape) + query) * allKeysOf(shape) +
+           firstKeyOf(shape);
   }
 
   /// All ones in the lanes of the elements to keep.

@@ -36,7 +36,7 @@ AttentionTiling::AttentionTiling(const MwAttention &shape)
   deltaSize = ceilDiv(shape.batch * shape.heads * shape.queries, kPad) * kPad;
   partialSize = parts > 1 ? backwardItems() * (keyMatrix() + valueMatrix()) : 0;
   int64_t queryElements = shape.batch * shape.queries * shape.heads * shape.headDim;
-  dqSize = shape.elementType == MW_F32 ? 0 : ceilDiv(queryElements, kPad) * kPad;
+  dqSize = shape.elementType == MW_F32 || shape.partial ? 0 : ceilDiv(queryElements, kPad) * kPad;
 }
 
 namespace {

@@ -85,8 +85,10 @@ struct BackwardScratch {
 struct ForwardCall {
   const MwAttention &shape;
   const AttentionTiling &tiling;
-  const void *q, *k, *v; ///< of the shape's elementType, and so is out
-  void *out;
+  const void *q, *k, *v; ///< of the shape's elementType
+  /// Results for other keys, like out and lse, or null.
+  const float *before, *beforeLse;
+  void *out; ///< of the shape's elementType; in f32 if it is partial
   float *lse;
 };
 
@@ -95,8 +97,8 @@ struct BackwardCall {
   const AttentionTiling &tiling;
   const void *dout, *q, *k, *v, *out; ///< of the shape's elementType
   const float *lse;
-  void *dq, *dk, *dv; ///< of the shape's elementType
-  float *dqSums;      ///< like dq; dq itself in f32
+  void *dq, *dk, *dv; ///< of the shape's elementType; in f32 if it is partial
+  float *dqSums;      ///< like dq in f32, which may be dq itself
   float *delta;       ///< [batch][heads][queries]: sum over valueDim of dout * out
   float *partials;    ///< [item][dk, dv][keyTiles * kTile][depth of it], if parts > 1
 };
@@ -113,8 +115,8 @@ const AttentionKernels *const *availableAttentionKernels(int *count);
 
 /// The public entry points with the kernels chosen by the caller, for tests.
 void attentionForward(const AttentionKernels &kernels, int threads, const MwAttention &shape,
-                      const void *q, const void *k, const void *v, void *out, float *lse,
-                      void *workspace);
+                      const void *q, const void *k, const void *v, const float *before,
+                      const float *beforeLse, void *out, float *lse, void *workspace);
 void attentionBackward(const AttentionKernels &kernels, int threads, const MwAttention &shape,
                        const void *dout, const void *q, const void *k, const void *v,
                        const void *out, const float *lse, void *dq, void *dk, void *dv,

@@ -206,12 +206,13 @@ def bad_compile(golden):
     refused("devices", "4294967296", mesh="data=4294967296,replica=4294967296")
     refused("'data'", "18446744073709551618", "write it as data=2", mesh="data=18446744073709551618")
     refused("'expert' = 2", "finds no experts to divide; use data", mesh="expert=2")
-    refused("mesh axis 'context' = 2 divides sequences", "add --context-parallel gather or ulysses", mesh="context=2")
+    refused("mesh axis 'context' = 2 divides sequences", "add --context-parallel ring, gather or ulysses", mesh="context=2")
     refused("--context-parallel", "add e.g. context=2", mesh="data=2", context_parallel="ulysses")
     refused("4 heads of attention", "the 3 devices", "a number that divides the heads", mesh="context=3", context_parallel="ulysses")
-    refused("'ring' is not supported", "none, gather, ulysses", mesh="context=2", context_parallel="ring")
+    refused("'rings' is not supported", "none, gather, ring, ulysses", mesh="context=2", context_parallel="rings")
+    refused("target cuda", "all keys in one call; use gather or ulysses", mesh="context=2", context_parallel="ring", target="cuda")
     refused("'striped' is not supported", "zigzag, none", mesh="context=2", context_parallel="gather", context_balance="striped")
-    for how in ("gather", "ulysses"):
+    for how in ("gather", "ring", "ulysses"):
         refused("cannot divide sequences of one token", mesh="context=2", context_parallel=how, seq=1)
         refused("mesh axis 'context' = 4", "tokens, 3; use context=3 or fewer", mesh="context=4", context_parallel=how, seq=3)
     for flag in (dict(schedule="gpipe"), dict(schedule="zb-h1"), dict(cuts="1")):

@@ -4,7 +4,8 @@
 Over N ranks activations are 1/N, within 1%, and what ranks that share a key head keep twice. With ulysses a rank sends forward
 (N-1)/N^2 B S (2 h + 2 h_kv) elements a layer (Jacobs et al. 2023) as long as N ranks divide the key heads, and rotary tables are not
 sent. With gather it sends (N-1)/N B S 2 h_kv forward and twice that backward, and where causal attention is balanced halves of queries and of
-what is computed of them: B S h / N forward and twice that backward. A rank's attention is 1/N of the FLOPs, on average with gather. With `table`, prints docs/context.md instead of a summary.
+what is computed of them: B S h / N forward and twice that backward. A ring sends as much, but gradients of keys and values in f32, and halves of those too:
+B S h_kv / N forward and twice that backward. A rank never has more than two parts of them. A rank's attention is 1/N of the FLOPs, on average with gather and ring. With `table`, prints docs/context.md instead of a summary.
 """
 import json
 import os
@@ -20,7 +21,7 @@ SEQUENCE, RANKS = 131072, [1, 2, 4, 8, 16, 32]
 
 def plan(config, ranks, how):
     mesh = {"mesh": f"context={ranks}", "context-parallel": how} if ranks > 1 else {}
-    options = {"target": "cuda", "precision": "bf16", "batch": 1, "seq": SEQUENCE, "emit": "exec", "output": "out.mlir",
+    options = {"target": "cpu" if how == "ring" else "cuda", "precision": "bf16", "batch": 1, "seq": SEQUENCE, "emit": "exec", "output": "out.mlir",
                "report": "report", **mesh}
     call(["meshwright", "compile", config, *flags(options)])
     return json.load(open("report/report.json"))
@@ -43,19 +44,19 @@ def attention_flops(report):
     return flops
 
 
-def check_balance(config, ranks):
+def check_balance(config, ranks, how):
     """Every rank has as many pairs of a query and a key, within 2%, forward and backward."""
-    call(["meshwright", "compile", config, "--batch", "1", "--seq", SEQUENCE, "--mesh", f"context={ranks}", "--context-parallel", "gather",
+    call(["meshwright", "compile", config, "--batch", "1", "--seq", SEQUENCE, "--mesh", f"context={ranks}", "--context-parallel", how,
           "--emit", "local", "-o", "local.mlir"])
     counted = call(["meshwright-opt", "--annotate-attention-work", "local.mlir"])
     for op in ("attention", "attention_grad"):
         calls = [[int(pairs) for pairs in found.split(",")]
                  for found in re.findall(rf"train\.{op} .*dist\.pairs = array<i64: ([\d, ]+)>", counted)]
-        check(calls and len(calls) % 2 == 0, f"{ranks} ranks have {len(calls)} calls of {op}")
-        for first, second in zip(calls[::2], calls[1::2]):
-            pairs = [a + b for a, b in zip(first, second)]
-            check(len(pairs) == ranks and max(pairs) <= 1.02 * min(pairs), f"ranks compute {pairs} pairs of {op}")
-            check(sum(pairs) == SEQUENCE * (SEQUENCE + 1) // 2, f"{sum(pairs)} pairs of {op} are not all")
+        pairs = [sum(of) for of in zip(*calls)]
+        check(len(pairs) == ranks and max(pairs) <= 1.02 * min(pairs), f"ranks compute {pairs} pairs of {op}")
+        # A layer's forward is there twice, for evaluation too.
+        all = SEQUENCE * (SEQUENCE + 1) // 2 * (2 if op == "attention" else 1)
+        check(sum(pairs) == all, f"{sum(pairs)} pairs of {op} are not all {all}")
 
 
 def measure(config):
@@ -66,20 +67,20 @@ def measure(config):
     one = plan(config, 1, None)
     whole = {line["category"]: line["bytes"] for line in one["memory"]}["activation"]
     check(len(attention_flops(one)) == 2, f"kernels of attention are {attention_flops(one)}")
-    rows = [(1, whole, 0, whole, 0, 0)]
+    rows = [(1, whole, 0, whole, 0, 0, whole, 0, 0)]
     for ranks in RANKS[1:]:
         row = [ranks]
-        for how in ("ulysses", "gather"):
+        for how in ("ulysses", "gather", "ring"):
             report = plan(config, ranks, how)
             kept = {line["category"]: line["bytes"] for line in report["memory"]}["activation"]
             flops = {op: count * ranks for op, count in attention_flops(report).items()}
-            check(flops == attention_flops(one), f"attention of {ranks} ranks with {how} has {flops} FLOPs, of one {attention_flops(one)}")
+            check(all(abs(flops[op] / count - 1) < 1e-9 for op, count in attention_flops(one).items()), f"attention of {ranks} ranks with {how} has {flops} FLOPs, of one {attention_flops(one)}")
             forward, step = (sent(report, program, ranks, layers) for program in ("eval", "step"))
             # Ranks that share a key head keep it each: of keys and values, two bytes an element.
             shared = max(0, 1 - key_heads / ranks) * 4 * SEQUENCE * depth * layers if how == "ulysses" else 0
             check(abs(kept / (whole / ranks + shared) - 1) < 0.01, f"{ranks} ranks keep {kept} with {how}, one {whole}")
             if how == "gather":
-                check_balance(config, ranks)
+                check_balance(config, ranks, how)
                 each = (ranks - 1) * SEQUENCE * 2 * key_heads * depth * 2 // ranks
                 # Of half of a rank's queries: q and the output, backwards also their gradients, in bf16; for the backward the log-sum-exp in f32.
                 tensor, lse = SEQUENCE * hidden // ranks, SEQUENCE * heads * 2 // ranks
@@ -89,10 +90,18 @@ def measure(config):
                 moved = {kind: bytes for kind, bytes in step.items() if kind != "all_reduce"}
                 expected = {"all_gather": 2 * each, "reduce_scatter": each, "permute": 6 * tensor + 2 * lse}
                 check(moved == expected, f"a layer sends {step} over {ranks} ranks, expected {expected}")
+            elif how == "ring":
+                check_balance(config, ranks, how)
+                # Half of a rank's queries and output, as above, and of its keys and values.
+                keys = SEQUENCE * 2 * key_heads * depth // ranks
+                check(forward == {"permute": each + keys + 2 * tensor}, f"forward a layer sends {forward} over {ranks} ranks")
+                moved = {kind: bytes for kind, bytes in step.items() if kind != "all_reduce"}
+                expected = {"permute": 4 * each + 3 * keys + 6 * tensor + 2 * lse}
+                check(moved == expected, f"a layer sends {step} over {ranks} ranks, expected {expected}")
             elif ranks <= key_heads:
                 each = (ranks - 1) * SEQUENCE * 2 * hidden * (1 + key_heads / heads) * 2 / ranks**2
                 check(forward == {"all_to_all": each}, f"forward a layer sends {forward} over {ranks} ranks, expected {each}")
-            row += [kept, *([forward["all_gather"], forward["permute"]] if how == "gather" else [sum(forward.values())])]
+            row += [kept, *([each, forward["permute"] - (each if how == "ring" else 0)] if how != "ulysses" else [sum(forward.values())])]
         rows.append(row)
     return rows
 
@@ -108,6 +117,7 @@ are data-parallel as far as gradients and ZeRO go. Everything but attention work
 | | attention of a rank has | forward | backward |
 |---|---|---|---|
 | `gather` | its queries, all heads; keys and values of the whole sequence | all-gathers of k and v; half of q, and of the output back | the same and half of dq, then reduce-scatters of dk and dv |
+| `ring` | its queries, all heads; keys and values of two ranks at a time | permutes of k and v; half of q, k and v, and of the output back | the same and half of dq, dk and dv; permutes of dk and dv in f32 |
 | `ulysses` | the whole sequence, its heads | all-to-alls of q, k, v and the output | all-to-alls of the output, its gradient, dq, dk and dv |
 
 `gather` (Grattafiori et al. 2024, for Llama 3): attention divides its queries. Keys and values are gathered before attention, and given up
@@ -130,26 +140,42 @@ padding go with it. It is left out where it would gain less than 2%: where nothi
 are counted at compile time (`meshwright-opt --annotate-attention-work` writes them). What it sends falls with N, what `gather` sends beside does not: `none`
 is for few ranks with slow links between them, and short sequences. `flops` in the plan is the mean over ranks.
 
+`ring` (Liu et al. 2023): as `gather`, but keys and values go from rank to rank instead (`dist-ring-attention`). In step t rank p has those of rank p - t and
+computes what its queries see of them, while those of p - t - 1 arrive. The results of a step are merged with those before by their log-sum-exp, in f32; in the backward
+what is added up for keys and values goes along in f32, and home at the end:
+
+        step        0    1    2    3            4 ranks: whose keys and values a rank has
+        rank 0      0    3    2    1
+        rank 1      1    0    3    2            rank 1 sends what it has to rank 2, and so on
+        rank 2      2    1    0    3            dk and dv of 0 are begun by rank 1 in step 1, go to 2 and 3 in steps 2 and 3,
+        rank 3      3    2    1    0            and then to 0, which adds its own
+
+A rank never has keys and values of more than two ranks, so a sequence of any length has room for them on enough ranks. Steps that no query of any rank sees, because of a window, are left out.
+For balance ranks p and N - 1 - p exchange the second halves of keys and values too: then of the four pairs of a chunk of queries and a chunk of keys, two are
+visible in every step and on every rank, and the calls of the other two return at once. `ring` is for processors as yet.
+
 `ulysses` (Jacobs et al. 2023): attention divides its heads instead, of key heads first. Queries, keys, values and attention's output
 change hands, each in one all-to-all, forward and backward. Context and tensor together must divide the heads evenly; beyond the
 number of key heads, ranks share them. All ranks compute alike, and cuDNN serves.
 
-Both are seeds alone (`lib/Dist/Strategy/SequenceSeeds.cpp`), so they go with tensor and sequence parallelism, ZeRO, pipelines, a
-parameter server, rematerialization and offload, and with windows and dropout. Sequences that do not divide are padded. Rings are not there yet.
+All are seeds (`lib/Dist/Strategy/SequenceSeeds.cpp`), and a ring a rewrite of what they give, so they go with tensor and sequence parallelism, ZeRO, pipelines, a
+parameter server, rematerialization and offload, and with windows and dropout. Sequences that do not divide are padded.
 
 Take `ulysses` where ranks are many and the heads divide, `gather` where ranks are few, heads do not divide, or key heads are few: what it
-sends does not depend on the number of heads.
+sends does not depend on the number of heads. Take `ring` where keys and values of the whole sequence have no room, or where
+attention is long enough to hide what is sent.
 
 Llama 3 8B in bf16, one sequence of {sequence:,} tokens, as plans have it (`test/EndToEnd/memory/context_memory.py`): GB of activations that a rank
 keeps, and MB that a rank sends in a layer, forward.
 
-| ranks | `ulysses`: GB | MB | `gather`: GB | MB | and for balance |
-|---|---|---|---|---|---|
+| ranks | `ulysses`: GB | MB | `gather`: GB | MB | and for balance | `ring`: GB | MB | and for balance |
+|---|---|---|---|---|---|---|---|---|
 {rows}
 
 Activations are 1/N. With `ulysses` (N-1)/N^2 B S (2 h + 2 h_kv) elements are sent while N ranks divide the 8 key heads. Beyond, the ranks
 that share a key head each keep its keys and values, and gather them. With `gather` (N-1)/N B S 2 h_kv are sent forward, and twice that
-backward; for balance B S h / N forward, and twice that backward.
+backward; for balance B S h / N forward, and twice that backward. With `ring` the same, B S h_kv / N more for balance forward and twice that backward,
+and gradients of keys and values have 4 bytes an element.
 """
 
 if __name__ == "__main__":
@@ -158,8 +184,9 @@ if __name__ == "__main__":
         os.chdir(work)
         found = measure(config)
         if "table" in sys.argv:
-            lines = ["| " + " | ".join([str(row[0]), *(f"{kept / 1e9:.2f} | {sent / 1e6:.1f}" for kept, sent in zip(row[1:5:2], row[2:5:2])), f"{row[5] / 1e6:.1f}"]) + " |"
-                     for row in found]
+            def cells(kept, *sent):
+                return [f"{kept / 1e9:.2f}", *(f"{bytes / 1e6:.1f}" for bytes in sent)]
+            lines = ["| " + " | ".join([str(row[0]), *cells(*row[1:3]), *cells(*row[3:6]), *cells(*row[6:9])]) + " |" for row in found]
             print(PAGE.format(sequence=SEQUENCE, rows="\n".join(lines)))
         else:
             print(f"{len(found)} numbers of ranks keep 1/N of the activations")

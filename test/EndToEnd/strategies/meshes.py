@@ -92,6 +92,18 @@ CONTEXT = {"ulysses": {
     "golden-more/mistral-window": "context=4+zero=3 context=3,tensor=2+sequence-parallel",
     "golden-more/gemma3": "context=2,tensor=2 context=4/2",
     "golden-more/phi3": "context=2+zero=3 context=4,tensor=2+sequence-parallel",
+}, "ring": {
+    "golden/gpt2-tiny": """
+        data=2,context=2+zero=3 context=2 context=3/2 context=4 context=8+zero=2 pipe=2,context=2/2 pipe=2,context=3/4+zero=3
+        data=2,context=2,tensor=2/2+zero=1+sequence-parallel""",
+    "golden/llama-tiny": """
+        context=4,tensor=2+sequence-parallel context=2 context=3+zero=1 context=8/2 context=4/2+context-balance=none
+        data=2,context=4/2+zero=2 context=2,tensor=2x2+tensor-2d pipe=2,context=2,tensor=2/2
+        context=2,data=2+data-sync=parameter-server""",
+    "golden-more/llama-mqa": "context=4 context=2,tensor=3+sequence-parallel data=2,context=3/3+zero=2",
+    "golden-more/mistral-window": "context=4+zero=3 context=3,tensor=2+sequence-parallel context=8",
+    "golden-more/gemma3": "context=2,tensor=2 context=4/2",
+    "golden-more/phi3": "context=2+zero=3 context=4,tensor=2+sequence-parallel",
 }}
 for how, models in CONTEXT.items():
     for model, names in models.items():

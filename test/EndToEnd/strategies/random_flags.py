@@ -130,7 +130,7 @@ def sequence_parallel(d):
 def context_parallel(d):
     if d.sizes["context"] == 1:
         return d.pick([None, None, None, "none"])
-    return d.pick(["gather", "ulysses"]) if not d.chance(20) else None
+    return d.pick(["gather", "ulysses", *([] if d.cuda else ["ring"])]) if not d.chance(20) else None
 
 
 def zero(d):
@@ -191,7 +191,7 @@ COMPILE = {
     "seq": seq,
     "zero": zero,
     "context-parallel": context_parallel,
-    "context-balance": lambda d: d.pick([None, None, "zigzag", "none"]) if d["context-parallel"] == "gather" else None,
+    "context-balance": lambda d: d.pick([None, None, "zigzag", "none"]) if d["context-parallel"] in ("gather", "ring") else None,
     "tensor-2d": lambda d: True if d.parts else None,
     "sequence-parallel": sequence_parallel,
     "data-sync": data_sync,

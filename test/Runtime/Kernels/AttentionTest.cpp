@@ -63,8 +63,8 @@ static Results run(const AttentionKernels &kernels, int threads, const Attention
   r.dv.assign(test.v.size(), junk);
   r.dsinks.assign(test.sinks.size(), junk);
   Workspace forward(mw_attention_forward_workspace(&shape));
-  attentionForward(kernels, threads, shape, test.q.data(), test.k.data(), test.v.data(),
-                   r.out.data(), r.lse.data(), forward.get());
+  attentionForward(kernels, threads, shape, test.q.data(), test.k.data(), test.v.data(), nullptr,
+                   nullptr, r.out.data(), r.lse.data(), forward.get());
   Workspace backward(mw_attention_backward_workspace(&shape));
   attentionBackward(kernels, threads, shape, test.dout.data(), test.q.data(), test.k.data(),
                     test.v.data(), r.out.data(), r.lse.data(), r.dq.data(), r.dk.data(),
@@ -88,7 +88,8 @@ static Results runIn(int32_t type, const AttentionKernels &kernels, int threads,
   r.lse.assign(shape.batch * shape.heads * shape.queries, junk);
   r.dsinks.assign(test.sinks.size(), junk);
   Workspace forward(mw_attention_forward_workspace(&shape));
-  attentionForward(kernels, threads, shape, q.data(), k.data(), v.data(), out.data(), r.lse.data(),
+  attentionForward(kernels, threads, shape, q.data(), k.data(), v.data(), nullptr, nullptr,
+                   out.data(), r.lse.data(),
                    forward.get());
   Workspace backward(mw_attention_backward_workspace(&shape));
   attentionBackward(kernels, threads, shape, dout.data(), q.data(), k.data(), v.data(), out.data(),
@@ -247,6 +248,100 @@ TEST(Attention, PartsOfQueries) {
     }
     for (size_t i = 0; i < dk.size(); ++i)
       ASSERT_NEAR(dk[i], expected.dk[i], 1e-4);
+  }
+}
+
+/// Parts of a sequence's keys, in any order, give what all of them give in one call: results are
+/// merged, gradients added. The last part is padded.
+TEST(Attention, PartsOfKeys) {
+  std::mt19937 generator(12);
+  struct Kind {
+    int64_t window, most; ///< tokens of a document, 0: one document
+    int32_t type;
+  };
+  for (Kind kind : {Kind{0, 0, MW_F32}, {40, 0, MW_F32}, {0, 60, MW_F32}, {0, 0, MW_BF16}}) {
+    constexpr int64_t length = 190, part = 50, heads = 4, kvHeads = 2, dim = 24;
+    MwAttention shape = sizes(2, length, length, heads, kvHeads, dim);
+    shape.causal = 1;
+    shape.window = kind.window;
+    shape.dropout = 0.3f;
+    shape.valueDim = 16;
+    AttentionCase all(shape, generator);
+    all.addSlopes(generator);
+    all.addSinks(generator);
+    if (kind.most)
+      all.addDocuments(generator, kind.most);
+    for (std::vector<float> *values : {&all.q, &all.k, &all.v, &all.dout})
+      *values = decode(kind.type, encode(kind.type, *values));
+    AttentionReference expected(all);
+    std::vector<float> out(all.dout.size()), lse(2 * heads * length);
+    std::vector<double> dq(all.q.size()), dk(all.k.size()), dv(all.v.size()), dsinks(heads);
+    int count;
+    const AttentionKernels &kernels = *availableAttentionKernels(&count)[0];
+    const int32_t order[] = {100, 0, 150, 50};
+    MwAttention some = all.shape;
+    some.keys = part;
+    some.globalKeys = length;
+    some.partial = 1;
+    some.elementType = kind.type;
+    auto keysFrom = [&](const std::vector<float> &from, int64_t first, int64_t width) {
+      std::vector<float> rows(2 * part * width, 7.0f); // padding is read by nobody
+      for (int64_t b = 0; b < 2; ++b)
+        std::copy_n(from.begin() + (b * length + first) * width,
+                    std::min(part, length - first) * width, rows.begin() + b * part * width);
+      return encode(kind.type, rows);
+    };
+    std::vector<char> q = encode(kind.type, all.q), dout = encode(kind.type, all.dout);
+    for (const int32_t &first : order) {
+      some.keyOffset = &first;
+      some.sinks = &first == order ? all.sinks.data() : nullptr;
+      Workspace forward(mw_attention_forward_workspace(&some));
+      bool isFirst = &first == order;
+      attentionForward(kernels, 2, some, q.data(),
+                       keysFrom(all.k, first, kvHeads * dim).data(),
+                       keysFrom(all.v, first, kvHeads * 16).data(), isFirst ? nullptr : out.data(),
+                       isFirst ? nullptr : lse.data(), out.data(), lse.data(), forward.get());
+    }
+    EXPECT_LT(relativeError(out, expected.out, 1), 1e-6);
+    EXPECT_LT(relativeError(lse, expected.lse, 1), 1e-6);
+    std::vector<char> given = encode(kind.type, out);
+    for (const int32_t &first : order) {
+      some.keyOffset = &first;
+      bool isFirst = &first == order;
+      some.sinks = isFirst ? all.sinks.data() : nullptr;
+      const float junk = std::numeric_limits<float>::quiet_NaN();
+      std::vector<float> dqPart(dq.size(), junk), dkPart(2 * part * kvHeads * dim, junk),
+          dvPart(2 * part * kvHeads * 16, junk), dsinksPart(heads);
+      Workspace backward(mw_attention_backward_workspace(&some));
+      attentionBackward(kernels, 2, some, dout.data(), q.data(),
+                        keysFrom(all.k, first, kvHeads * dim).data(),
+                        keysFrom(all.v, first, kvHeads * 16).data(), given.data(), lse.data(),
+                        dqPart.data(), dkPart.data(), dvPart.data(), dsinksPart.data(),
+                        backward.get());
+      for (size_t i = 0; i < dq.size(); ++i)
+        dq[i] += dqPart[i];
+      for (int64_t h = 0; isFirst && h < heads; ++h)
+        dsinks[h] = dsinksPart[h];
+      for (int64_t b = 0; b < 2; ++b)
+        for (int64_t t = 0; t < part; ++t)
+          for (auto [to, from, width] : {std::tuple(&dk, &dkPart, kvHeads * dim),
+                                         std::tuple(&dv, &dvPart, kvHeads * 16)})
+            for (int64_t i = 0; i < width; ++i) {
+              float value = (*from)[(b * part + t) * width + i];
+              if (first + t < length)
+                (*to)[(b * length + first + t) * width + i] = value;
+              else
+                ASSERT_EQ(value, 0.0f);
+            }
+    }
+    auto apart = [](const std::vector<double> &actual, const std::vector<double> &wanted) {
+      return relativeError(std::vector<float>(actual.begin(), actual.end()), wanted, 1);
+    };
+    double bound = kind.type == MW_F32 ? 1e-5 : 5e-3; // out is rounded between
+    EXPECT_LT(apart(dq, expected.dq), bound);
+    EXPECT_LT(apart(dk, expected.dk), bound);
+    EXPECT_LT(apart(dv, expected.dv), bound);
+    EXPECT_LT(apart(dsinks, expected.dsinks), bound);
   }
 }
 
@@ -510,6 +605,7 @@ TEST(Attention, RanksCallAtOnce) {
         Results r = expected;
         Workspace forward(mw_attention_forward_workspace(&shape));
         mw_attention_forward(&context, &test.shape, test.q.data(), test.k.data(), test.v.data(),
+                             nullptr, nullptr,
                              r.out.data(), r.lse.data(), forward.get());
         Workspace backward(mw_attention_backward_workspace(&shape));
         mw_attention_backward(&context, &test.shape, test.dout.data(), test.q.data(), test.k.data(),

@@ -1,0 +1,338 @@
+//===- RingAttention.cpp - keys and values that go around -------------------===//
+//
+// Part of Meshwright, under the Apache License v2.0. See LICENSE.
+//
+// Ring Attention (Liu et al. 2023): attention whose keys and values are gathered becomes one
+// call for each device's part of them, while the parts travel from device to device. In step t
+// device p has the part of device p - t. Results for a part are merged with those before it; in
+// the gradient, those of a part travel with it, and home after the last step.
+//
+// With balance, keys and values are exchanged as queries are (AttentionChunks.h). Of the four
+// pairs of a chunk of queries and one of keys two are visible then, in every step and on every
+// device; a call of the others finds nothing to do.
+//
+//===----------------------------------------------------------------------===//
+#include "AttentionChunks.h"
+#include "Dist/Passes.h"
+
+using namespace mlir;
+using namespace meshwright;
+using namespace meshwright::dist;
+
+namespace meshwright::dist {
+#define GEN_PASS_DEF_DISTRINGATTENTION
+#include "Dist/Passes.h.inc"
+} // namespace meshwright::dist
+
+/// The gather along the sequence that `keys` come from, without padding; null if there is none.
+static AllGatherOp gatherOf(Value keys) {
+  if (auto slice = keys.getDefiningOp<train::SliceOp>();
+      slice && slice.getDim() == 1 && slice.getFrom() == 0)
+    keys = slice.getX();
+  auto gather = keys.getDefiningOp<AllGatherOp>();
+  return gather && gather->getNumOperands() == 1 && gather.getDim() == 1 ? gather : AllGatherOp();
+}
+
+template <typename Op> static Op onlyUserAs(Value value) {
+  return value.hasOneUse() ? dyn_cast<Op>(*value.user_begin()) : Op();
+}
+
+/// The device's own part of what `sum` is over the group, as partition writes it; null where
+/// something else is done with it.
+static Value ownPartOf(Value sum, GroupAttr group) {
+  auto reduce = onlyUserAs<AllReduceOp>(sum);
+  if (reduce && (reduce->getNumOperands() > 1 || reduce.getGroup() != group ||
+                 reduce.getKind() != train::ReduceKind::Sum))
+    return {};
+  Value whole = reduce ? reduce->getResult(0) : sum;
+  if (auto pad = onlyUserAs<train::PadOp>(whole); pad && pad.getDim() == 1 && pad.getFrom() == 0)
+    whole = pad.getY();
+  if (reduce) {
+    auto slice = onlyUserAs<SliceOp>(whole);
+    bool fits = slice && slice.getDim() == 1 && slice.getGroup() == group && slice.getShift() == 0;
+    return fits ? slice.getResult() : Value();
+  }
+  auto scatter = onlyUserAs<ReduceScatterOp>(whole);
+  bool fits = scatter && scatter->getNumOperands() == 1 && scatter.getDim() == 1 &&
+              scatter.getGroup() == group && scatter.getKind() == train::ReduceKind::Sum;
+  return fits ? scatter->getResult(0) : Value();
+}
+
+namespace {
+/// A device's part of keys and values, or a chunk of it, wherever it is.
+struct KeyBlock {
+  Value k, v;
+};
+
+/// The ring of one op.
+template <typename Op> class Ring {
+public:
+  Ring(Op op, const Mesh &mesh) : op(op), mesh(mesh), b(op), loc(op.getLoc()) {}
+
+  /// Finds what there is to do; fails with a message if the op is no ring.
+  LogicalResult match(ContextBalance balance);
+
+protected:
+  InFlightDiagnostic refuse(const Twine &why) {
+    return op.emitError("--context-parallel ring ")
+           << why << "; use --context-parallel gather or ulysses";
+  }
+  /// Visible pairs of chunk `a` of queries and the chunk `c` of keys that a device has in step t, on
+  /// average over devices.
+  double pairs(int64_t t, int a, int c) const;
+  /// The steps, without those at the end in which nobody sees anything.
+  int64_t steps() const;
+  /// What the device `by` ranks before has.
+  Value from(Value x, int64_t by);
+  KeyBlock next(const KeyBlock &block) { return {from(block.k, 1), from(block.v, 1)}; }
+  SmallVector<KeyBlock> ownBlocks();
+  /// Position of the first key of chunk `c` in step t.
+  Value keyOffset(int64_t t, int c);
+  Value queryOffset(int a) {
+    Value offset = op.getQueryOffset();
+    return chunks && offset ? chunks->offset(b, loc, offset, a) : offset;
+  }
+  Value queriesOf(Value x, int64_t dim, int a) {
+    return chunks ? chunks->take(b, loc, x, dim, a) : x;
+  }
+  /// The results of both chunks as one, in the type of `like`.
+  Value whole(ArrayRef<Value> parts, int64_t dim, Type like) {
+    SmallVector<Value> rounded;
+    for (Value part : parts) {
+      auto type = cast<RankedTensorType>(part.getType());
+      Type wanted = RankedTensorType::get(type.getShape(), getElementTypeOrSelf(like));
+      rounded.push_back(type == wanted ? part : train::CastOp::create(b, loc, wanted, part));
+    }
+    return chunks ? chunks->join(b, loc, rounded[0], rounded[1], dim) : rounded[0];
+  }
+  Value sum(Value x, Value y) {
+    return !x ? y : !y ? x : train::AddOp::create(b, loc, x, y).getResult();
+  }
+
+  Op op;
+  const Mesh &mesh;
+  OpBuilder b;
+  Location loc;
+  AllGatherOp k, v;
+  GroupAttr group;
+  int64_t n = 0, part = 0; ///< devices; keys of one
+  std::optional<Chunks> chunks;
+  int count = 1; ///< chunks of queries, and of keys
+
+private:
+  int64_t first(int64_t rank, int i) const { return chunks ? chunks->first(rank, i) : rank * part; }
+  int64_t size(int i) const { return chunks ? chunks->sizes[i] : part; }
+};
+} // namespace
+
+template <typename Op> LogicalResult Ring<Op>::match(ContextBalance balance) {
+  k = gatherOf(op.getK()), v = gatherOf(op.getV());
+  if (!k || !v || k.getGroup() != v.getGroup())
+    return refuse("finds keys and values that are no parts of a sequence on each device");
+  group = k.getGroup();
+  n = mesh.size(group.on(mesh));
+  part = cast<RankedTensorType>(k->getOperand(0).getType()).getDimSize(1);
+  AttentionShape shape = AttentionShape::of(op);
+  if (shape.part != part)
+    return refuse("finds " + Twine(shape.part) + " queries beside " + Twine(part) + " keys");
+  std::optional<QueryOffsets> offsets = queryOffsetsOf(op.getQueryOffset(), mesh);
+  if (op.getQueryOffset() && (!offsets || offsets->group != group))
+    return refuse("finds queries and keys divided among other devices");
+  if (!offsets || balance == ContextBalance::none)
+    return success();
+  Chunks balanced(*offsets, shape);
+  if (balanced.areInOrder(*offsets) && balanced.isWorthwhile()) {
+    chunks = balanced;
+    count = 2;
+  }
+  return success();
+}
+
+template <typename Op> double Ring<Op>::pairs(int64_t t, int a, int c) const {
+  AttentionShape shape = AttentionShape::of(op);
+  double sum = 0;
+  for (int64_t rank = 0; rank < n; ++rank) {
+    int64_t query = first(rank, a), key = first((rank - t + n) % n, c);
+    sum += double(shape.pairs(query, size(a), key, size(c)));
+  }
+  return sum / double(n);
+}
+
+template <typename Op> int64_t Ring<Op>::steps() const {
+  int64_t steps = 1;
+  for (int64_t t = 1; t < n; ++t)
+    for (int a = 0; a < count; ++a)
+      for (int c = 0; c < count; ++c)
+        if (pairs(t, a, c) > 0)
+          steps = t + 1;
+  return steps;
+}
+
+template <typename Op> Value Ring<Op>::from(Value x, int64_t by) {
+  SmallVector<int64_t> ranks;
+  for (int64_t p = 0; p < n; ++p)
+    ranks.push_back((p - by + n) % n);
+  return PermuteOp::create(b, loc, x.getType(), x, ranks, group);
+}
+
+template <typename Op> SmallVector<KeyBlock> Ring<Op>::ownBlocks() {
+  SmallVector<KeyBlock> blocks;
+  for (int c = 0; c < count; ++c)
+    blocks.push_back({queriesOf(k->getOperand(0), 1, c), queriesOf(v->getOperand(0), 1, c)});
+  return blocks;
+}
+
+template <typename Op> Value Ring<Op>::keyOffset(int64_t t, int c) {
+  Value offset = OffsetOp::create(b, loc, part, group, (n - t) % n);
+  return chunks ? chunks->offset(b, loc, offset, c) : offset;
+}
+
+namespace {
+class ForwardRing : public Ring<train::AttentionOp> {
+public:
+  using Ring::Ring;
+
+  void build() {
+    IntegerAttr keys = b.getI64IntegerAttr(AttentionShape::of(op).keys);
+    SmallVector<Value> q, offsets, outs(count), lses(count);
+    for (int a = 0; a < count; ++a) {
+      q.push_back(queriesOf(op.getQ(), 1, a));
+      offsets.push_back(queryOffset(a));
+    }
+    SmallVector<KeyBlock> blocks = ownBlocks();
+    for (int64_t t = 0, last = steps() - 1; t <= last; ++t) {
+      // Under way before attention begins.
+      SmallVector<KeyBlock> following;
+      for (const KeyBlock &block : blocks)
+        following.push_back(t < last ? next(block) : KeyBlock());
+      for (int c = 0; c < count; ++c) {
+        Value keyOffset = this->keyOffset(t, c);
+        for (int a = 0; a < count; ++a) {
+          double pairs = this->pairs(t, a, c);
+          if (pairs == 0)
+            continue;
+          // A sink is one key of all, so of the first part.
+          auto part = train::AttentionOp::create(
+              b, loc, q[a], blocks[c].k, blocks[c].v, op.getIds(), op.getKey(), op.getHeadOffset(),
+              offsets[a], keyOffset, op.getPositions(), op.getSlopes(),
+              outs[a] ? Value() : op.getSinks(), outs[a], lses[a], op.getScaleAttr(),
+              op.getCausalAttr(), op.getWindowAttr(), op.getDropoutAttr(), op.getStreamAttr(),
+              op.getHeadsAttr(), op.getCapAttr(), op.getQueriesAttr(), keys,
+              b.getF64FloatAttr(pairs));
+          part->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+          outs[a] = part.getOut();
+          lses[a] = part.getLse();
+        }
+      }
+      blocks = following;
+    }
+    op.getOut().replaceAllUsesWith(whole(outs, 1, op.getOut().getType()));
+    op.getLse().replaceAllUsesWith(whole(lses, 2, op.getLse().getType()));
+    op.erase();
+  }
+};
+
+class BackwardRing : public Ring<train::AttentionGradOp> {
+public:
+  using Ring::Ring;
+
+  LogicalResult build() {
+    Value ownK = ownPartOf(op.getDk(), group), ownV = ownPartOf(op.getDv(), group);
+    if (!ownK || !ownV)
+      return refuse("finds gradients of keys and values that are not summed where these are");
+    IntegerAttr keys = b.getI64IntegerAttr(AttentionShape::of(op).keys);
+    SmallVector<SmallVector<Value>> queries; // dout, q, out, lse of each chunk
+    SmallVector<Value> offsets;
+    for (int a = 0; a < count; ++a) {
+      SmallVector<Value> &of = queries.emplace_back();
+      for (auto [operand, dim] : operandsWithQueries(op))
+        of.push_back(queriesOf(operand->get(), dim, a));
+      offsets.push_back(queryOffset(a));
+    }
+    SmallVector<KeyBlock> blocks = ownBlocks(), own(count), travelling(count);
+    SmallVector<Value> dq(count);
+    Value dsinks;
+    int64_t last = steps() - 1;
+    for (int64_t t = 0; t <= last; ++t) {
+      SmallVector<KeyBlock> following;
+      for (const KeyBlock &block : blocks)
+        following.push_back(t < last ? next(block) : KeyBlock());
+      for (int c = 0; c < count; ++c) {
+        if (t > 1 && travelling[c].k)
+          travelling[c] = next(travelling[c]);
+        Value keyOffset = this->keyOffset(t, c);
+        KeyBlock &sums = t == 0 ? own[c] : travelling[c];
+        for (int a = 0; a < count; ++a) {
+          double pairs = this->pairs(t, a, c);
+          if (pairs == 0)
+            continue;
+          ArrayRef<Value> of = queries[a];
+          auto part = train::AttentionGradOp::create(
+              b, loc, of[0], of[1], blocks[c].k, blocks[c].v, of[2], of[3], op.getIds(),
+              op.getKey(), op.getHeadOffset(), offsets[a], keyOffset, op.getPositions(),
+              op.getSlopes(), dq[a] ? Value() : op.getSinks(), op.getScaleAttr(),
+              op.getCausalAttr(), op.getWindowAttr(), op.getDropoutAttr(), op.getStreamAttr(),
+              op.getHeadsAttr(), op.getCapAttr(), op.getQueriesAttr(), keys,
+              b.getF64FloatAttr(pairs));
+          part->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+          dq[a] = sum(dq[a], part.getDq());
+          sums = {sum(sums.k, part.getDk()), sum(sums.v, part.getDv())};
+          if (part.getDsinks())
+            dsinks = sum(dsinks, part.getDsinks());
+        }
+      }
+      blocks = following;
+    }
+    SmallVector<Value> dk, dv;
+    for (int c = 0; c < count; ++c) {
+      bool left = bool(travelling[c].k);
+      dk.push_back(sum(own[c].k, left ? from(travelling[c].k, -last) : Value()));
+      dv.push_back(sum(own[c].v, left ? from(travelling[c].v, -last) : Value()));
+    }
+    op.getDq().replaceAllUsesWith(whole(dq, 1, op.getDq().getType()));
+    ownK.replaceAllUsesWith(whole(dk, 1, ownK.getType()));
+    ownV.replaceAllUsesWith(whole(dv, 1, ownV.getType()));
+    if (op.getSinks())
+      op.getDsinks().replaceAllUsesWith(dsinks);
+    // From the parts back to the op.
+    for (Operation *dead : {ownK.getDefiningOp(), ownV.getDefiningOp()})
+      while (dead != op) {
+        Operation *before = dead->getOperand(0).getDefiningOp();
+        dead->erase();
+        dead = before;
+      }
+    op.erase();
+    return success();
+  }
+};
+
+class RingAttentionPass : public dist::impl::DistRingAttentionBase<RingAttentionPass> {
+public:
+  using DistRingAttentionBase::DistRingAttentionBase;
+
+private:
+  void runOnModule() override {
+    MeshOp meshOp = lookupMesh(getOperation());
+    if (!meshOp)
+      return signalPassFailure();
+    Mesh mesh = meshOp.getMesh();
+    SmallVector<Operation *> ops;
+    getOperation().walk([&](Operation *op) {
+      if (isa<train::AttentionOp, train::AttentionGradOp>(op))
+        ops.push_back(op);
+    });
+    for (Operation *op : ops) {
+      if (auto attention = dyn_cast<train::AttentionOp>(op)) {
+        ForwardRing ring(attention, mesh);
+        if (failed(ring.match(contextBalance)))
+          return signalPassFailure();
+        ring.build();
+      } else {
+        BackwardRing ring(cast<train::AttentionGradOp>(op), mesh);
+        if (failed(ring.match(contextBalance)) || failed(ring.build()))
+          return signalPassFailure();
+      }
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,99 @@
+// RUN: meshwright-opt %s --dist-ring-attention -split-input-file | FileCheck %s
+// RUN: meshwright-opt %s --dist-ring-attention=context-balance=none -split-input-file | FileCheck %s --check-prefix=NONE
+// RUN: meshwright-opt %s --dist-ring-attention --annotate-attention-work -split-input-file | FileCheck %s --check-prefix=WORK
+// What goes around already is not balanced again.
+// RUN: meshwright-opt %s --dist-ring-attention --dist-balance-attention -split-input-file | FileCheck %s
+
+// BEGIN EXAMPLE --dist-ring-attention=context-balance=none --canonicalize
+dist.mesh @mesh ["context" = 3]
+func.func @forward(%q: tensor<2x4x4x16xbf16>, %k: tensor<2x4x4x16xbf16>, %v: tensor<2x4x4x16xbf16>)
+    -> (tensor<2x4x4x16xbf16>, tensor<2x4x4xf32>) {
+  %ks = dist.all_gather %k dim 1 over <@mesh {context}> : (tensor<2x4x4x16xbf16>) -> tensor<2x12x4x16xbf16>
+  %vs = dist.all_gather %v dim 1 over <@mesh {context}> : (tensor<2x4x4x16xbf16>) -> tensor<2x12x4x16xbf16>
+  %first = dist.offset 4 over <@mesh {context}> : tensor<i32>
+  %out, %lse = train.attention %q, %ks, %vs query_offset %first scale 0.25 causal {queries = 12 : i64}
+      : (tensor<2x4x4x16xbf16>, tensor<2x12x4x16xbf16>, tensor<2x12x4x16xbf16>, tensor<i32>) -> (tensor<2x4x4x16xbf16>, tensor<2x4x4xf32>)
+  return %out, %lse : tensor<2x4x4x16xbf16>, tensor<2x4x4xf32>
+}
+// END EXAMPLE
+
+// NONE-LABEL: func.func @forward(
+// NONE-SAME: %[[Q:[a-z0-9_]+]]: {{.*}}, %[[K0:[a-z0-9_]+]]: {{.*}}, %[[V0:[a-z0-9_]+]]:
+// NONE: %[[FIRST:.*]] = dist.offset 4 over
+// The part of the device before this one is on its way while attention of the device's own runs.
+// NONE: %[[K1:.*]] = dist.permute %[[K0]] from [2, 0, 1]
+// NONE: %[[V1:.*]] = dist.permute %[[V0]] from [2, 0, 1]
+// NONE: %[[AT0:.*]] = dist.offset 4 over
+// NONE: %[[OUT0:.*]], %[[LSE0:.*]] = train.attention %[[Q]], %[[K0]], %[[V0]] query_offset %[[FIRST]] key_offset %[[AT0]] scale
+// NONE-SAME: keys = 12 : i64{{.*}}-> (tensor<2x4x4x16xf32>, tensor<2x4x4xf32>)
+// NONE: %[[K2:.*]] = dist.permute %[[K1]] from [2, 0, 1]
+// NONE: %[[V2:.*]] = dist.permute %[[V1]] from [2, 0, 1]
+// NONE: %[[AT1:.*]] = dist.offset 4 shift 2 over
+// NONE: %[[OUT1:.*]], %[[LSE1:.*]] = train.attention %[[Q]], %[[K1]], %[[V1]] query_offset %[[FIRST]] key_offset %[[AT1]] before(%[[OUT0]], %[[LSE0]])
+// NONE: %[[AT2:.*]] = dist.offset 4 shift 1 over
+// NONE: %[[OUT2:.*]], %[[LSE2:.*]] = train.attention %[[Q]], %[[K2]], %[[V2]] query_offset %[[FIRST]] key_offset %[[AT2]] before(%[[OUT1]], %[[LSE1]])
+// NONE-NOT: dist.permute
+// NONE: %[[OUT:.*]] = train.cast %[[OUT2]] : (tensor<2x4x4x16xf32>) -> tensor<2x4x4x16xbf16>
+// NONE: return %[[OUT]], %[[LSE2]]
+
+// With balance the second halves are exchanged first, of queries, keys and values.
+// CHECK-LABEL: func.func @forward(
+// CHECK-COUNT-3: dist.permute {{.*}} from [2, 1, 0]
+// CHECK-COUNT-4: dist.permute {{.*}} from [2, 0, 1]
+// CHECK-NOT: train.attention {{.*}}before
+// CHECK: train.attention
+// What is computed of others' queries goes back.
+// CHECK-COUNT-2: dist.permute {{.*}} from [2, 1, 0]
+// CHECK: return
+
+// In each step every device has as many pairs: here those of two chunks of 2 queries and 2 keys, 8, or 10 with the
+// two triangles of the first step.
+// WORK-LABEL: func.func @forward(
+// WORK: train.attention {{.*}}dist.pairs = array<i64: 3, 3, 3>
+// WORK: train.attention {{.*}}dist.pairs = array<i64: 4, 4, 0>
+// WORK: train.attention {{.*}}dist.pairs = array<i64: 0, 0, 4>
+// WORK: train.attention {{.*}}dist.pairs = array<i64: 3, 3, 3>
+// WORK: train.attention {{.*}}dist.pairs = array<i64: 0, 4, 4>
+
+// -----
+
+dist.mesh @mesh ["data" = 2, "context" = 4]
+// Of a window of 4 the last two steps are nothing: each device meets its own part and one more.
+// NONE-LABEL: func.func @backward(
+// NONE-SAME: %[[DOUT:[a-z0-9_]+]]: {{.*}}, %[[Q:[a-z0-9_]+]]: {{.*}}, %[[K0:[a-z0-9_]+]]: {{.*}}, %[[V0:[a-z0-9_]+]]: {{.*}}, %[[OUT:[a-z0-9_]+]]: {{.*}}, %[[LSE:[a-z0-9_]+]]: tensor<2x4x4xf32>, %[[SINKS:[a-z0-9_]+]]:
+func.func @backward(%dout: tensor<2x4x4x8xbf16>, %q: tensor<2x4x4x8xbf16>, %k: tensor<2x4x2x8xbf16>, %v: tensor<2x4x2x8xbf16>,
+    %out: tensor<2x4x4x8xbf16>, %lse: tensor<2x4x4xf32>, %sinks: tensor<4xf32>)
+    -> (tensor<2x4x4x8xbf16>, tensor<2x4x2x8xbf16>, tensor<2x4x2x8xbf16>, tensor<4xf32>) {
+  %first = dist.offset 4 over <@mesh {context}> : tensor<i32>
+  %gk = dist.all_gather %k dim 1 over <@mesh {context}> : (tensor<2x4x2x8xbf16>) -> tensor<2x16x2x8xbf16>
+  %gv = dist.all_gather %v dim 1 over <@mesh {context}> : (tensor<2x4x2x8xbf16>) -> tensor<2x16x2x8xbf16>
+  // Sequences of 14 are padded.
+  %ks = train.slice %gk dim 1 rows 14 : (tensor<2x16x2x8xbf16>) -> tensor<2x14x2x8xbf16>
+  %vs = train.slice %gv dim 1 rows 14 : (tensor<2x16x2x8xbf16>) -> tensor<2x14x2x8xbf16>
+  // NONE: %[[K1:.*]] = dist.permute %[[K0]] from [3, 0, 1, 2]
+  // NONE: %[[V1:.*]] = dist.permute %[[V0]] from [3, 0, 1, 2]
+  // A sink is one key of all: it takes part in one step.
+  // NONE: %[[DQ0:.*]], %[[DK0:.*]], %[[DV0:.*]], %[[DS:.*]] = train.attention_grad %[[DOUT]], %[[Q]], %[[K0]], %[[V0]], %[[OUT]], %[[LSE]] {{.*}} sinks %[[SINKS]] {{.*}}keys = 14 : i64
+  // NONE: %[[DQ1:.*]], %[[DK1:.*]], %[[DV1:.*]] = train.attention_grad %[[DOUT]], %[[Q]], %[[K1]], %[[V1]], %[[OUT]], %[[LSE]] {{.*}} scale
+  // NONE-SAME: -> (tensor<2x4x4x8xf32>, tensor<2x4x2x8xf32>, tensor<2x4x2x8xf32>)
+  // NONE: %[[DQ:.*]] = train.add %[[DQ0]], %[[DQ1]]
+  // Home, to the device before.
+  // NONE: %[[HOMEK:.*]] = dist.permute %[[DK1]] from [1, 2, 3, 0]
+  // NONE: %[[DK:.*]] = train.add %[[DK0]], %[[HOMEK]] : (tensor<2x4x2x8xf32>
+  // NONE: %[[HOMEV:.*]] = dist.permute %[[DV1]] from [1, 2, 3, 0]
+  // NONE: %[[DV:.*]] = train.add %[[DV0]], %[[HOMEV]]
+  // NONE: %[[A:.*]] = train.cast %[[DQ]]
+  // NONE: %[[B:.*]] = train.cast %[[DK]]
+  // NONE: %[[C:.*]] = train.cast %[[DV]]
+  // NONE: return %[[A]], %[[B]], %[[C]], %[[DS]]
+  %dq, %dk, %dv, %dsinks = train.attention_grad %dout, %q, %ks, %vs, %out, %lse query_offset %first sinks %sinks scale 0.25 causal {queries = 14 : i64, window = 4 : i64}
+      : (tensor<2x4x4x8xbf16>, tensor<2x4x4x8xbf16>, tensor<2x14x2x8xbf16>, tensor<2x14x2x8xbf16>, tensor<2x4x4x8xbf16>, tensor<2x4x4xf32>, tensor<i32>, tensor<4xf32>)
+      -> (tensor<2x4x4x8xbf16>, tensor<2x14x2x8xbf16>, tensor<2x14x2x8xbf16>, tensor<4xf32>)
+  // As partition sums what is padded, and what is not.
+  %rk = dist.all_reduce sum %dk over <@mesh {context}> : (tensor<2x14x2x8xbf16>) -> tensor<2x14x2x8xbf16>
+  %pk = train.pad %rk dim 1 rows 16 : (tensor<2x14x2x8xbf16>) -> tensor<2x16x2x8xbf16>
+  %ok = dist.slice %pk dim 1 over <@mesh {context}> : (tensor<2x16x2x8xbf16>) -> tensor<2x4x2x8xbf16>
+  %pv = train.pad %dv dim 1 rows 16 : (tensor<2x14x2x8xbf16>) -> tensor<2x16x2x8xbf16>
+  %ov = dist.reduce_scatter sum %pv dim 1 over <@mesh {context}> : (tensor<2x16x2x8xbf16>) -> tensor<2x4x2x8xbf16>
+  return %dq, %ok, %ov, %dsinks : tensor<2x4x4x8xbf16>, tensor<2x4x2x8xbf16>, tensor<2x4x2x8xbf16>, tensor<4xf32>
+}
