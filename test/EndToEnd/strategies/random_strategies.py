@@ -207,6 +207,12 @@ def start(exe, d, ranks, options):
     return rows(f"{exe}.jsonl")
 
 
+def save_first(d):
+    """Saves the initial weights of one rank."""
+    given = {name: d.run[name] for name in ("tokens", "seed", "documents")}
+    start("one", d, 1, dict(given, data="data.bin", steps=0, save="first"))
+
+
 def differences(have, want):
     """Of each step, the relative differences by key; what is no such number must be the same."""
     if len(have) != len(want):
@@ -250,8 +256,7 @@ class Scatter:
 
     def add_run(self):
         if "init" not in self.run and not self.runs:
-            start("one", self.d, 1, dict(data="data.bin", tokens=self.d.run["tokens"], steps=0, seed=self.d.run["seed"],
-                                         save="first"))
+            save_first(self.d)
         half_unit = ALLOWED[self.d["precision"] or "f32"][2]
         change_last_bits("first/latest/model.safetensors", "changed.safetensors", half_unit, random.Random(self.runs))
         moved = differences(start("one", self.d, 1, dict(self.run, init="changed.safetensors")), self.want)
@@ -339,7 +344,7 @@ def run_seed(seed, target):
     if d.run["save"] and d.run["resume"]:
         run["save-every"] = run.get("save-every", 1)
     if d.run["init"]:
-        start("one", d, 1, dict(data="data.bin", tokens=d.run["tokens"], steps=0, seed=d.run["seed"], save="first"))
+        save_first(d)
         run["init"] = "first/latest/model.safetensors"
     have, want = start_both(d, run, ranks, more)
     allowed, scatter = ALLOWED[d["precision"] or "f32"], Scatter(d, run, want)
