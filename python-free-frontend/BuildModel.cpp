@@ -354,7 +354,7 @@ ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config
     slopes = g.alibiSlopes(m.heads, f.alibi);
   }
   Value temperatures;
-  if (m.everyPosition && llvm::any_of(m.kinds, [](const LayerKind &kind) { return kind.table < 0; }))
+  if (m.everyPosition)
     temperatures = buildTemperatures(g, m);
   // Layers of one kind in a row share a function.
   SmallVector<Value, 3> sums = routerSums(g, m);

@@ -114,8 +114,9 @@ static void readTemperature(Config &config, Model &m, int64_t sequence) {
   bool used = config.flag(keys.used.name, keys.used.otherwise);
   int64_t every = config.size(keys.every.name, keys.every.otherwise);
   m.temperature = config.positive(keys.factor.name, keys.factor.otherwise);
+  bool turns = llvm::all_of(m.kinds, [](const LayerKind &kind) { return kind.table >= 0; });
   // Up to there it is 1.
-  if (config.failed() || !used || sequence < every)
+  if (config.failed() || !used || turns || sequence < every)
     return;
   m.everyPosition = every;
   // Each multiple is an op of the program.

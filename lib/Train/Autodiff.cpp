@@ -393,8 +393,8 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
   for (Operation &op : back)
     for (OpOperand &operand : op.getOpOperands())
       operand.set(map.lookupOrDefault(operand.get()));
-  // The backward's iterations run in the order of the forward's. That is another order only where what
-  // is carried is more than a sum, and seen only by one that reads its number.
+  // The backward's iterations run in the forward's order, not from the last. That matters only to one
+  // that reads its number, and only where what is carried is more than a sum.
   if (repeat.getTimes() && index && !back.getArgument(0).use_empty())
     for (unsigned i = index; i < firstEach; ++i)
       if (outputs[i - index] != back.getArgument(i))
