@@ -14,6 +14,8 @@
 //===----------------------------------------------------------------------===//
 #include "Experts.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::frontend;
@@ -76,6 +78,7 @@ struct LayerBuilder {
   const Model &m;
   const LayerKind &kind;
   int64_t rows, sequence;
+  Value temperatures = {}; ///< of queries that do not turn
   const LayerNames &names = m.family.names;
 
   /// A weight and bias of `name`, read from `tensor` if that is another one.
@@ -129,6 +132,8 @@ struct LayerBuilder {
   }
 
   Value attention(Value h, Value cos, Value sin, Value slopes);
+  /// Queries times the scales of their positions.
+  Value temper(Value q);
   Value mlp(Value h);
   /// x + h, where h is what attention or the MLP gives.
   Value residual(Value x, Value h, double dropout) {
@@ -170,6 +175,12 @@ Value LayerBuilder::attention(Value h, Value cos, Value sin, Value slopes) {
     g.part(names.rotary);
     for (int i = 0; i < 2; ++i)
       qkv[i] = g.rope(qkv[i], cos, sin);
+    for (int i = 0; i < 2 && m.headNorm == HeadNorm::Turned; ++i) {
+      g.part(norms[i]);
+      qkv[i] = g.norm(m.family.norm, qkv[i], {}, {}, m.eps, false);
+    }
+  } else if (temperatures) {
+    qkv[0] = temper(qkv[0]);
   }
   g.part(names.attention);
   Value sinks;
@@ -179,6 +190,16 @@ Value LayerBuilder::attention(Value h, Value cos, Value sin, Value slopes) {
                         kind.window, m.scoreCap, m.attentionDropout);
   a = g.reshape(a, {rows, sequence, queries});
   return linear(names.o, a, queries, m.hidden, m.outputBias, m.projectionStd);
+}
+
+Value LayerBuilder::temper(Value q) {
+  g.part("self_attn.temperature");
+  FullPrecision full(g.builder);
+  SmallVector<int64_t> shape{rows, sequence, m.heads, m.headDim}, dims{2, 3};
+  bool ofEachSequence = cast<RankedTensorType>(temperatures.getType()).getRank() == 2;
+  if (!ofEachSequence)
+    dims.insert(dims.begin(), 0);
+  return g.mul(q, g.broadcast(temperatures, shape, dims));
 }
 
 Value LayerBuilder::mlp(Value h) {
@@ -209,6 +230,8 @@ Value LayerBuilder::build(Value cos, Value sin, Value slopes) {
   }
   if (slopes)
     slopes = g.shared(slopes, "slopes");
+  if (temperatures && kind.table < 0)
+    temperatures = g.shared(temperatures, "temperatures");
   Value x = g.input();
   if (!m.normFirst) {
     x = residual(x, attention(x, cos, sin, slopes), m.residualDropout);
@@ -279,6 +302,27 @@ static Value buildEmbedding(ModelGraph &g, const Model &m, Value &table) {
   return g.dropout(x, m.embeddingDropout);
 }
 
+/// The scale of queries at each position, [sequence] or [rows, sequence].
+static Value buildTemperatures(ModelGraph &g, const Model &m) {
+  g.part("temperatures");
+  FullPrecision full(g.builder);
+  int64_t every = m.everyPosition;
+  Value table;
+  for (int64_t n = 0; n * every <= g.sequence; ++n) {
+    // The position whose number from 1 on is n * every is the first of this piece.
+    int64_t begin = std::max<int64_t>(n * every - 1, 0);
+    int64_t end = std::min((n + 1) * every - 1, g.sequence);
+    if (begin == end)
+      continue;
+    Value piece = g.fill(1 + m.temperature * std::log1p(double(n)), {end - begin, 1});
+    piece = g.pad(piece, 0, begin, g.sequence);
+    table = table ? g.add(table, piece) : piece;
+  }
+  Value scales = g.positionRows(table, g.sequence);
+  SmallVector<int64_t> shape(cast<RankedTensorType>(scales.getType()).getShape().drop_back());
+  return g.reshape(scales, shape);
+}
+
 /// What an encoder's logits are made of.
 static Value buildTransform(ModelGraph &g, const Model &m, Value x) {
   const Transform &transform = m.family.transform;
@@ -309,6 +353,9 @@ ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config
     g.part("alibi");
     slopes = g.alibiSlopes(m.heads, f.alibi);
   }
+  Value temperatures;
+  if (m.everyPosition)
+    temperatures = buildTemperatures(g, m);
   // Layers of one kind in a row share a function.
   SmallVector<Value, 3> sums = routerSums(g, m);
   for (int64_t first = 0; first < m.layers;) {
@@ -319,7 +366,7 @@ ImportedModule meshwright::frontend::buildModel(const Model &m, StringRef config
     const LayerKind &kind = m.kinds[first];
     auto [cos, sin] = kind.table < 0 ? std::pair<Value, Value>() : angles[size_t(kind.table)];
     x = g.layers(x, run, run.count == m.layers, sums, [&, cos = cos, sin = sin](LayerGraph &layer) {
-      return LayerBuilder{layer, m, kind, g.rows, g.sequence}.build(cos, sin, slopes);
+      return LayerBuilder{layer, m, kind, g.rows, g.sequence, temperatures}.build(cos, sin, slopes);
     });
     first = end;
   }

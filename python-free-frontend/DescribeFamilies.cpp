@@ -87,6 +87,9 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
       kinds.add(key);
     for (const auto &key : {f.embeddingFactor, f.residualFactor, f.logitFactor, f.logitDivisor})
       kinds.add(key);
+    kinds.add(f.temperature.used);
+    kinds.add(f.temperature.every);
+    kinds.add(f.temperature.factor);
     kinds.add(f.depthFactor);
     kinds.add(f.logitWidth);
     kinds.add(f.kinds.window);
@@ -115,6 +118,7 @@ static void describe(const Family &f, llvm::raw_ostream &os) {
     experts.add(f.experts.balanced);
     experts.add(f.experts.balance);
     experts.addName(f.experts.dense);
+    experts.addName(f.experts.sparse);
   }
   if (f.latent.used) {
     KeyList latent(os, "latent attention");

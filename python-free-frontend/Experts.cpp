@@ -41,10 +41,17 @@ struct ExpertReader {
 
 std::vector<bool> ExpertReader::layers(int64_t listed, int64_t experts) {
   int64_t first = count(names.denseFirst), every = 1;
+  std::vector<bool> sparse(listed);
+  if (!names.sparse.empty())
+    if (auto list = config.counts(names.sparse)) {
+      config.ignore(names.every.name);
+      for (int64_t i = 0; i < listed; ++i)
+        sparse[i] = llvm::is_contained(*list, i);
+      return sparse;
+    }
   if (!names.every.name.empty())
     every = config.size(names.every.name, names.every.otherwise);
   auto dense = names.dense.empty() ? std::nullopt : config.counts(names.dense);
-  std::vector<bool> sparse(listed);
   for (int64_t i = 0; i < listed; ++i)
     sparse[i] = experts > 0 && i >= first && (i + 1) % every == 0 &&
                 !(dense && llvm::is_contained(*dense, i));
@@ -73,7 +80,9 @@ ExpertSizes ExpertReader::sizes(int64_t experts, int64_t inner, const ModelOptio
   sizes.count = experts;
   sizes.chosen = count(names.chosen);
   sizes.inner = size(names.inner, inner);
-  sizes.sharedInner = size(names.sharedInner, 0) + sizes.inner * count(names.sharedCount);
+  sizes.sharedInner = names.sharedMayLack ? config.count(names.sharedInner.name, 0)
+                                          : size(names.sharedInner, 0);
+  sizes.sharedInner += sizes.inner * count(names.sharedCount);
   sizes.normalized = flag(names.normalized);
   if (!names.factor.name.empty())
     sizes.factor = config.positive(names.factor.name, names.factor.otherwise);
@@ -228,9 +237,9 @@ struct ExpertBuilder {
   Value variable(StringRef name, ArrayRef<int64_t> shape, double std, bool full = false,
                  double balanceRate = 0);
   /// The matrices of all experts, [experts, out, in], and their biases, [experts, out, 1], if there
-  /// are. Gate is column 0 of the tensor that holds two, up is column 1.
+  /// are. Of a tensor that holds two, gate is part 0 and up is part 1.
   std::pair<Value, Value> matrices(StringRef name, int64_t in, int64_t out, double std,
-                                   std::optional<int64_t> column);
+                                   std::optional<int64_t> part);
   /// What the MLP of an expert makes of gate and up.
   Value activate(Value gate, Value up);
   /// The matrices of an expert's MLP, and where they come from.
@@ -271,16 +280,19 @@ Value ExpertBuilder::variable(StringRef tensor, ArrayRef<int64_t> shape, double 
 }
 
 std::pair<Value, Value> ExpertBuilder::matrices(StringRef name, int64_t in, int64_t out,
-                                                double std, std::optional<int64_t> column) {
+                                                double std, std::optional<int64_t> part) {
   const Experts &names = m.family.experts;
-  if (names.gateUp.empty())
+  if (names.storage == ExpertStorage::Apart)
     return {variable((name + ".weight").str(), {e.count, out, in}, std), Value()};
-  std::string tensor = column ? names.gateUp.str() : name.str();
+  std::string tensor = ((part ? names.gateUp : name) + names.suffix).str();
   std::string ofMatrix = (name + ".weight").str(), ofBias = (name + ".bias").str();
   FileRows rows;
-  if (column)
-    rows = {*column, 2 * out, 2 * out, {0, out, 2}};
-  Value matrix = g.weight({ofMatrix, {e.count, out, in}, std, 0, tensor, true, rows, 1, e.chosen});
+  if (part && names.storage == ExpertStorage::Halves)
+    rows = {*part * out, 2 * out};
+  else if (part)
+    rows = {*part, 2 * out, 2 * out, {0, out, 2}};
+  Value matrix = g.weight({ofMatrix, {e.count, out, in}, std, 0, tensor, names.transposed, rows,
+                           /*rowDim=*/1, e.chosen});
   if (!names.bias)
     return {matrix, Value()};
   Value bias = g.weight({ofBias, {e.count, out}, 0, 0, tensor + "_bias", false, rows, 1, e.chosen});
@@ -333,10 +345,14 @@ Value ExpertBuilder::choose(Value scores) {
 }
 
 Value ExpertBuilder::weights(Value scores, Value mask) {
+  // Sigmoids may all be 0.
+  double least = m.family.experts.sigmoid ? 1e-20 : 0;
+  // One weight that is normalized is 1. Divided by itself it would have a gradient of rounding errors,
+  // of which AdamW makes steps of full size.
+  if (e.normalized && e.chosen == 1 && least == 0)
+    return g.scale(mask, e.factor);
   Value chosen = g.mul(scores, mask);
   if (e.normalized) {
-    // Sigmoids may all be 0.
-    double least = m.family.experts.sigmoid ? 1e-20 : 0;
     Value root = make<InverseRootOp>(sum(chosen, 2), g.builder.getF64FloatAttr(least));
     chosen = g.mul(chosen, repeat(g.mul(root, root), {b, s, e.count}, 2));
   }
@@ -345,12 +361,12 @@ Value ExpertBuilder::weights(Value scores, Value mask) {
 
 Value ExpertBuilder::build(Value h) {
   const Experts &names = m.family.experts;
-  int64_t k = e.chosen, f = e.inner;
+  int64_t k = e.chosen;
   Value logits = this->logits(h);
   // Which experts are chosen and what they weigh is rounded once: where they are weighed.
   FullPrecision full(g.builder);
   Value probabilities = scores(logits);
-  Value mask = choose(probabilities);
+  Value mask = choose(names.byLogits ? logits : probabilities);
   g.count(make<TallyOp>(mask, logits), (names.router + ".weight").str(),
           e.biasRate > 0 ? names.choiceBias : "");
   if (e.balance != 0) {
@@ -380,9 +396,9 @@ Value ExpertBuilder::build(Value h) {
 
   SmallVector<Matrices, 3> experts;
   auto add = [&](StringRef name, int64_t in, int64_t out, double std,
-                 std::optional<int64_t> column) {
+                 std::optional<int64_t> part) {
     g.part(withoutExpert(name));
-    auto [weight, bias] = matrices(name, in, out, std, column);
+    auto [weight, bias] = matrices(name, in, out, std, part);
     experts.push_back({withoutExpert(name), weight, bias});
   };
   add(names.gate, m.hidden, e.inner, m.std, 0);
@@ -399,6 +415,7 @@ Value ExpertBuilder::build(Value h) {
 Value ExpertBuilder::products(Value h, Value ofChoice, const Rows &rows,
                               ArrayRef<Matrices> matrices) {
   int64_t k = e.chosen, x = e.blocks;
+  bool weighsInput = m.family.experts.weighsInput;
   const Matrices &gate = matrices[0], &up = matrices[1], &down = matrices[2];
   // In the order of rows.
   FullPrecision full(g.builder);
@@ -406,10 +423,13 @@ Value ExpertBuilder::products(Value h, Value ofChoice, const Rows &rows,
   auto weigh = [&](int64_t width) {
     return repeat(g.reshape(ofRow, {x, b, rows.slots}), {x, b, rows.slots, width}, 3);
   };
-  Value weight = weigh(e.inner), ofBias = down.bias ? weigh(m.hidden) : Value();
+  Value weight = weigh(weighsInput ? m.hidden : e.inner);
+  Value ofBias = down.bias ? weigh(m.hidden) : Value();
   full.end();
 
   Value tokens = make<DispatchOp>(h, rows.choices, rows.rows);
+  if (weighsInput)
+    tokens = g.mul(tokens, weight);
   auto multiply = [&](Value rowsOf, Value by) -> Value {
     return make<GroupedLinearOp>(rowsOf, by, rows.experts, /*transposed=*/false,
                                  llvm::APFloat(double(k * s) / double(x * rows.slots)));
@@ -426,8 +446,10 @@ Value ExpertBuilder::products(Value h, Value ofChoice, const Rows &rows,
   };
   Value gated = grouped(tokens, gate), wide = grouped(tokens, up);
   g.part("experts");
+  Value inner = activate(gated, wide);
   // W (w a) = w (W a): so the weight costs no pass over the experts' results.
-  Value inner = g.mul(activate(gated, wide), weight);
+  if (!weighsInput)
+    inner = g.mul(inner, weight);
   Value y = grouped(inner, down, ofBias);
   g.part("experts");
   return sum(make<CollectOp>(y, rows.rows, rows.choices), 0);
@@ -476,15 +498,20 @@ Value ExpertBuilder::rounds(Value h, Value ofChoice, const Rows &rows,
 
 Value ExpertBuilder::shared(Value h) {
   const Experts &names = m.family.experts;
-  auto linear = [&](const Twine &part, Value x, int64_t in, int64_t out, double std) {
+  // Files may hold gate and up in one tensor.
+  auto linear = [&](const Twine &part, Value x, int64_t in, int64_t out, double std,
+                    StringRef file = {}, const FileRows &rows = {}) {
     std::string name = part.str(), weight = name + ".weight";
+    std::string tensor = file.empty() ? std::string() : (file + ".weight").str();
     g.part(name);
-    return g.linear(x, g.weight({weight, {out, in}, std}));
+    return g.linear(x, g.weight({weight, {out, in}, std, 0, tensor, false, rows}));
   };
-  Value gate = linear(names.shared + ".gate_proj", h, m.hidden, e.sharedInner, m.std);
-  Value up = linear(names.shared + ".up_proj", h, m.hidden, e.sharedInner, m.std);
-  Value y = linear(names.shared + ".down_proj", g.mul(g.activation(m.activation, gate), up),
-                   e.sharedInner, m.hidden, m.projectionStd);
+  int64_t inner = e.sharedInner, both = names.sharedGateUp.empty() ? 0 : 2 * inner;
+  FileRows first{0, both}, second{both / 2, both};
+  Value gate = linear(names.shared + ".gate_proj", h, m.hidden, inner, m.std, names.sharedGateUp, first);
+  Value up = linear(names.shared + ".up_proj", h, m.hidden, inner, m.std, names.sharedGateUp, second);
+  Value y = linear(names.shared + ".down_proj", g.mul(g.activation(m.activation, gate), up), inner,
+                   m.hidden, m.projectionStd, names.sharedDown);
   if (names.sharedGate.empty())
     return y;
   Value open = make<SigmoidOp>(linear(names.sharedGate, h, m.hidden, 1, m.std));

@@ -31,6 +31,7 @@ enum class HeadNorm {
   Each,  ///< each head, with one weight for all
   Whole, ///< all heads together, before they are split
   Apart, ///< each head, with a weight of its own
+  Turned, ///< each head that turns, after that, without a weight
 };
 
 /// How the projections to queries, keys and values lie in files.
@@ -38,6 +39,13 @@ enum class QKVStorage {
   Apart,   ///< in three tensors
   Thirds,  ///< in one: queries, keys, values
   ByGroup, ///< in one: for each key head its queries, its key and its value
+};
+
+/// How files hold the matrices of a layer's experts.
+enum class ExpertStorage {
+  Apart,   ///< in a tensor for each
+  Halves,  ///< those of all experts in one, gate and up in one: gate, then up
+  InTurns, ///< row by row in turns
 };
 
 /// Which layers see a window, and what else differs by layer.
@@ -51,6 +59,9 @@ struct LayerKinds {
   bool acrossBoth = false;            ///< the size is that of both sides together
   bool listed = false;                ///< "layer_types" lists the layers
   bool unturned = false;              ///< without a list: those have one that do not turn
+  bool turned = false;                ///< or those that do
+  StringRef type = "sliding_attention"; ///< what the list calls them
+  bool chunks = false; ///< not windows but chunks that see nothing of each other
 };
 
 /// Experts in place of the MLP, and which layers have them.
@@ -58,6 +69,7 @@ struct Experts {
   Key<int64_t> count = {};      ///< of experts; without a name: some
   Key<int64_t> denseFirst = {}; ///< first layers that have none
   StringRef dense = {};         ///< the key that lists layers that have none
+  StringRef sparse = {};        ///< the key that lists those that have some, if it is there
   Key<int64_t> every = {};      ///< those that are no multiple of this, from 1, have none
 
   Key<int64_t> chosen = {}; ///< experts of a token; without a name the family has no experts
@@ -65,6 +77,8 @@ struct Experts {
   Key<bool> normalized = {{}, true};      ///< whether the weights of a token's experts sum to 1
   Key<double> factor = {{}, 1.0};         ///< of the weights, behind that
   bool sigmoid = false;                   ///< scores are sigmoids, not a softmax
+  bool byLogits = false;    ///< the largest logits are chosen: sigmoids of large ones are all 1
+  bool weighsInput = false; ///< an expert's input is weighed, not its output
   bool fullRouter = false; ///< in mixed precision its product is in f32 too, not only scores
   StringRef choiceBias = {};              ///< the tensor that is added to scores to choose
   /// A token's experts come from some groups of experts, those with the largest sums of their
@@ -79,14 +93,16 @@ struct Experts {
   Key<bool> balanced = {};
   Key<double> balance = {};
   Key<std::optional<int64_t>> sharedInner = {}; ///< of an MLP beside the experts
+  bool sharedMayLack = false;                   ///< a size of 0 says that there is none
   Key<int64_t> sharedCount = {};                ///< or how many times that of an expert
   StringRef router = "mlp.gate";
   StringRef gate = "mlp.experts.{expert}.gate_proj", up = "mlp.experts.{expert}.up_proj";
   StringRef down = "mlp.experts.{expert}.down_proj";
   StringRef shared = {}, sharedGate = {}; ///< of the MLP beside, and what it is scaled by
-  /// Matrices of all experts are one tensor, [experts, in, out], and this one holds those of gate
-  /// and up in turns, column by column; without it each matrix is a tensor.
-  StringRef gateUp = {};
+  StringRef sharedGateUp = {}, sharedDown = {}; ///< its tensors, where one holds gate and up
+  ExpertStorage storage = ExpertStorage::Apart;
+  StringRef gateUp = {}, suffix = {}; ///< the tensor of both, and what follows names of tensors
+  bool transposed = false;            ///< they are [experts, in, out]
   bool bias = false, routerBias = false;
   /// Instead of the activation: gate sigmoid(gain gate) (up + 1), with gate and up clamped.
   Key<double> limit = {}, gain = {};
@@ -132,6 +148,14 @@ struct Latent {
   Key<std::optional<int64_t>> valueDim = {"v_head_dim", 128}; ///< null: hidden / heads
   Key<bool> bias = {"attention_bias", false}; ///< of products that make latents and the output
   Key<bool> interleaved = {{}, true};
+};
+
+/// Queries of layers that do not turn, times 1 + factor ln(1 + n) where n times as many positions
+/// as `every` lie up to theirs (Nakanishi 2025, arXiv 2501.19399).
+struct Temperature {
+  Key<bool> used = {};
+  Key<int64_t> every = {};
+  Key<double> factor = {};
 };
 
 /// What an encoder's output passes through before its logits.
@@ -220,6 +244,7 @@ struct Family {
   Key<std::optional<double>> clip = {}; ///< of queries, keys and values; absent: none
   Key<bool> scaled = {{}, true};                           ///< or not scaled if false
   Key<bool> scaledByLayer = {}; ///< and divided by the layer's number from 1
+  Temperature temperature;
   bool embeddingScaled = false; ///< embeddings times sqrt(hidden)
   Key<double> embeddingFactor = {}, residualFactor = {}, logitFactor = {}, logitDivisor = {};
   /// Residuals times this / sqrt(layers), and logits divided by hidden / this; null: not at all.
@@ -256,6 +281,7 @@ Family mistral();
 Family qwen2();
 Family qwen3();
 Family glm();
+Family granite();
 
 /// All tables, in the order that messages list families in; those of one family are together.
 llvm::ArrayRef<Family> families();

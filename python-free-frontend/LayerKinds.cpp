@@ -21,16 +21,16 @@ static void readLayerTypes(Config &config, const Family &family, int64_t listed,
   }
   for (size_t i = 0; i < windows.windowed.size(); ++i) {
     StringRef type = (*types)[i % size_t(listed)];
-    if (type != "full_attention" && type != "sliding_attention")
-      config.error("layer_types") << "layer type \"" << type << "\" is not known for "
-                                  << family.name << "; full_attention and sliding_attention are";
-    windows.windowed[i] = type == "sliding_attention";
+    if (type != "full_attention" && type != family.kinds.type)
+      config.error("layer_types") << "layer type \"" << type << "\" is not known for " << family.name
+                                  << "; full_attention and " << family.kinds.type << " are";
+    windows.windowed[i] = type == family.kinds.type;
   }
   if (windows.size || !llvm::is_contained(windows.windowed, true))
     return;
   const LayerKinds &kinds = family.kinds;
   InFlightDiagnostic diagnostic = config.error("layer_types");
-  diagnostic << "\"layer_types\" asks for sliding attention, but ";
+  diagnostic << "\"layer_types\" asks for " << kinds.type.split('_').first << " attention, but ";
   if (kinds.use.empty())
     diagnostic << "\"" << kinds.window.name << "\" is null; set it or list full_attention only";
   else
@@ -87,7 +87,8 @@ static std::vector<bool> readTurned(Config &config, const Family &family, int64_
   for (size_t i = 0; i < layers; ++i)
     turned[i] = int64_t(i + 1) % every != 0;
   auto list = config.counts(rotary.layers);
-  if (!list || config.failed())
+  // An empty list is none.
+  if (!list || list->empty() || config.failed())
     return turned;
   if (int64_t(list->size()) != listed) {
     config.error(rotary.layers) << "\"" << rotary.layers << "\" lists " << list->size()
@@ -103,13 +104,18 @@ void meshwright::frontend::readKinds(Config &config, Model &m, int64_t listed, i
                                      double scoreScale, bool scaledByLayer) {
   Windows windows = readWindows(config, m.family, listed, m.layers);
   std::vector<bool> turned = readTurned(config, m.family, listed, windows);
-  if (m.family.kinds.unturned && windows.size && !config.has("layer_types"))
+  const LayerKinds &kinds = m.family.kinds;
+  if ((kinds.unturned || kinds.turned) && windows.size && !config.has("layer_types"))
     for (size_t i = 0; i < turned.size(); ++i)
-      windows.windowed[i] = !turned[i];
+      windows.windowed[i] = turned[i] == kinds.turned;
   const Rotary &rotary = m.family.rotary;
   int64_t size = windows.size.value_or(0);
+  if (kinds.chunks && size < sequence && llvm::is_contained(windows.windowed, true))
+    config.error(kinds.window.name)
+        << "\"" << kinds.window.name << "\": attention within chunks of " << size
+        << " tokens is not supported where sequences are longer; use --seq " << size << " or less";
   // Half of it on each side, and the query's own key.
-  if (m.family.kinds.acrossBoth)
+  if (kinds.acrossBoth)
     size = size / 2 + 1;
   for (int64_t i = 0; i < m.layers; ++i) {
     LayerKind &kind = m.kinds.emplace_back();

@@ -147,7 +147,7 @@ static Family exaone4() {
 
 //===--- others -------------------------------------------------------------===//
 
-static Family granite() {
+Family meshwright::frontend::granite() {
   Family f = llama();
   f.name = "granite";
   f.scoreFactor = {"attention_multiplier", 1.0};

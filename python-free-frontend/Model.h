@@ -72,6 +72,9 @@ struct Model {
   HeadNorm headNorm = HeadNorm::None;
   double embeddingFactor = 1, residualFactor = 1, logitFactor = 1;
   double scoreCap = 0, logitCap = 0, clip = 0; ///< 0: none
+  /// Queries of layers that do not turn are scaled by so much more at each multiple of `everyPosition`.
+  int64_t everyPosition = 0; ///< 0: they are not
+  double temperature = 0;
   LatentSizes latent = {};
   llvm::SmallVector<RopeTable> tables = {};
   int64_t turned = 0;                            ///< elements of a head that turn

@@ -106,6 +106,28 @@ static void checkHeads(Config &config, const Model &m, bool ownHeadDim) {
         << " that rotary positions are made for; use more heads or a smaller \"" << head << "\"";
 }
 
+/// How queries of layers that do not turn are scaled by position.
+static void readTemperature(Config &config, Model &m, int64_t sequence) {
+  const Temperature &keys = m.family.temperature;
+  if (keys.used.name.empty())
+    return;
+  bool used = config.flag(keys.used.name, keys.used.otherwise);
+  int64_t every = config.size(keys.every.name, keys.every.otherwise);
+  m.temperature = config.positive(keys.factor.name, keys.factor.otherwise);
+  bool turns = llvm::all_of(m.kinds, [](const LayerKind &kind) { return kind.table >= 0; });
+  // Up to there it is 1.
+  if (config.failed() || !used || turns || sequence < every)
+    return;
+  m.everyPosition = every;
+  // Each multiple is an op of the program.
+  if (constexpr int64_t most = 1024; sequence / every > most)
+    config.error(keys.every.name) << "\"" << keys.every.name << "\" = " << every << " changes the scale of "
+                                  << "queries " << sequence / every << " times in a sequence of "
+                                  << sequence << ", more than the " << most
+                                  << " that are supported; use a larger one or --seq "
+                                  << most * every << " or less";
+}
+
 /// The sequence against the model's positions, and that no tensor is too large to number its bytes.
 static void checkSizes(Config &config, const Model &m, const ModelOptions &options) {
   StringRef key = m.family.positions.name;
@@ -266,6 +288,7 @@ Model meshwright::frontend::readModel(Config &config, const Family &f, ModelOpti
         << "--mask-id " << options.masked->token << " is no token of the vocabulary ("
         << f.vocabulary.name << " = " << m.vocabulary << "); use one below";
   readKinds(config, m, listed, options.sequence, scoreScale, scaledByLayer);
+  readTemperature(config, m, options.sequence);
   readExperts(config, m, listed, options);
   checkHeads(config, m, ownHeadDim);
   if (f.rotary.used)

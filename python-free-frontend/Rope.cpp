@@ -20,6 +20,12 @@ using namespace meshwright::frontend;
 
 static constexpr double pi = 3.14159265358979323846;
 
+static std::string shown(double value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%g", value);
+  return text;
+}
+
 namespace {
 /// One table under construction, and the object of the configuration that scales it.
 struct Scaling {
@@ -74,15 +80,15 @@ static void scaleLlama3(Scaling &s) {
     return;
   s.needs("llama3",
           {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"});
-  if (high <= low)
+  if (high < low)
     s.object.error("high_freq_factor")
-        << "\"high_freq_factor\" must be above \"low_freq_factor\", found " << high << " and "
-        << low;
+        << "\"high_freq_factor\" must not be below \"low_freq_factor\", found "
+        << shown(high) << " and " << shown(low);
   for (double &frequency : s.table.frequencies) {
     double wave = 2 * pi / frequency;
     if (wave > original / low) {
       frequency /= factor;
-    } else if (wave >= original / high) {
+    } else if (wave >= original / high && high > low) {
       double smooth = (original / wave - low) / (high - low);
       frequency = (1 - smooth) * frequency / factor + smooth * frequency;
     }
@@ -208,9 +214,7 @@ static void checkAgain(Config &config, const Model &m, StringRef again, StringRe
                        double value) {
   if (again.empty() || config.positive(again, value) == value)
     return;
-  std::string text;
-  llvm::raw_string_ostream(text) << llvm::format("%g", value);
-  config.error(again) << "\"" << again << "\" is not " << text << ", but " << m.family.name
+  config.error(again) << "\"" << again << "\" is not " << shown(value) << ", but " << m.family.name
                       << " takes that value from \"" << key << "\"; write it there too";
 }
 

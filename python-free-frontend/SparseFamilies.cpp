@@ -128,9 +128,90 @@ static Family gptOss() {
   f.experts.gate = "mlp.experts.gate_proj";
   f.experts.up = "mlp.experts.up_proj";
   f.experts.down = "mlp.experts.down_proj";
+  f.experts.storage = ExpertStorage::InTurns;
   f.experts.gateUp = "mlp.experts.gate_up_proj";
+  f.experts.transposed = true;
   f.experts.bias = f.experts.routerBias = true;
   f.ignored = {"experts_per_token", "initial_context_length"}; // repeat others
+  return f;
+}
+
+static Family graniteMoe() {
+  Family f = granite();
+  f.name = "granitemoe";
+  f.mlpBias = {};
+  f.experts.count = {"num_local_experts", 8};
+  f.experts.chosen = {"num_experts_per_tok", 2};
+  f.experts.balanced = {"output_router_logits", false};
+  f.experts.balance = {"router_aux_loss_coef", 0.001};
+  f.experts.router = "block_sparse_moe.router.layer";
+  f.experts.gate = "block_sparse_moe.gate_linear";
+  f.experts.up = "block_sparse_moe.up_linear";
+  f.experts.down = "block_sparse_moe.output_linear";
+  f.experts.storage = ExpertStorage::Halves;
+  f.experts.gateUp = "block_sparse_moe.input_linear";
+  f.experts.suffix = ".weight";
+  return f;
+}
+
+static Family graniteMoeShared() {
+  Family f = graniteMoe();
+  f.name = "granitemoeshared";
+  f.experts.sharedInner = {"shared_intermediate_size", 0};
+  f.experts.sharedMayLack = true;
+  f.experts.shared = "shared_mlp";
+  f.experts.sharedGateUp = "shared_mlp.input_linear";
+  f.experts.sharedDown = "shared_mlp.output_linear";
+  return f;
+}
+
+static Family llama4Text() {
+  Family f = llama();
+  f.name = "llama4_text";
+  f.vocabulary.otherwise = 202048;
+  f.positions.otherwise = 131072;
+  f.hidden.otherwise = 5120;
+  f.layers.otherwise = 48;
+  f.heads.otherwise = 40;
+  f.kvHeads.otherwise = 8;
+  f.headDim.otherwise = 128;
+  f.inner = {"intermediate_size_mlp", 16384};
+  f.eps.otherwise = 1e-5;
+  f.mlpBias = {};
+  f.headNorm = HeadNorm::Turned;
+  f.useHeadNorm = {"use_qk_norm", true};
+  f.rotary.theta.otherwise = 500000.0;
+  f.rotary.interleaved = true;
+  f.rotary.layers = "no_rope_layers"; // 1 where there are rotary positions
+  f.rotary.unturnedEvery = {"no_rope_layer_interval", 4};
+  f.kinds.window = {"attention_chunk_size", 8192};
+  f.kinds.type = "chunked_attention";
+  f.kinds.chunks = f.kinds.turned = f.kinds.listed = true;
+  f.temperature = {{"attn_temperature_tuning", true}, {"floor_scale", 8192}, {"attn_scale", 0.1}};
+  f.names.qNorm = f.names.kNorm = "self_attn.qk_norm";
+  f.names.gate = "feed_forward.gate_proj";
+  f.names.up = "feed_forward.up_proj";
+  f.names.down = "feed_forward.down_proj";
+  f.names.activation = "feed_forward.activation_fn";
+  f.experts.count = {"num_local_experts", 16};
+  f.experts.chosen = {"num_experts_per_tok", 1};
+  f.experts.inner = {"intermediate_size", 8192};
+  f.experts.normalized.otherwise = false;
+  f.experts.sigmoid = f.experts.byLogits = f.experts.weighsInput = true;
+  f.experts.sparse = "moe_layers";
+  f.experts.every = {"interleave_moe_layer_step", 1};
+  f.experts.sharedCount.otherwise = 1;
+  f.experts.shared = "feed_forward.shared_expert";
+  f.experts.router = "feed_forward.router";
+  f.experts.gate = "feed_forward.experts.gate_proj";
+  f.experts.up = "feed_forward.experts.up_proj";
+  f.experts.down = "feed_forward.experts.down_proj";
+  f.experts.storage = ExpertStorage::Halves;
+  f.experts.gateUp = "feed_forward.experts.gate_up_proj";
+  f.experts.transposed = true;
+  f.ignored = {"router_aux_loss_coef", "for_llm_compressor"};
+  f.fixed = {{"output_router_logits", {"false"}, "the loss has a part of routers"},
+             {"router_jitter_noise", {"0.0", "0"}, "routers add noise"}};
   return f;
 }
 
@@ -260,6 +341,6 @@ static Family minicpm3() {
 }
 
 std::vector<Family> meshwright::frontend::sparseFamilies() {
-  return {mixtral(), qwen2Moe(),   qwen3Moe(),   olmoe(),   gptOss(),
-          glm4Moe(), deepseekV2(), deepseekV3(), minicpm3()};
+  return {mixtral(),    qwen2Moe(),   qwen3Moe(), olmoe(),      gptOss(),     graniteMoe(),
+          graniteMoeShared(), llama4Text(), glm4Moe(),  deepseekV2(), deepseekV3(), minicpm3()};
 }

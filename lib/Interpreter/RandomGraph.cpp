@@ -331,6 +331,32 @@ OwningOpRef<ModuleOp> interp::randomGraph(MLIRContext *context, uint64_t seed,
   return module;
 }
 
+/// Grows a function that a loop calls: what it carries, [rows, sequence, width], maybe scaled, plus
+/// something made of x of that shape. `numbered` ones look up a row for the iteration.
+static func::FuncOp growRound(ModuleOp module, uint64_t seed, ArrayRef<int64_t> shape, bool numbered,
+                              const RandomGraphOptions &options) {
+  func::FuncOp round = start(module, "round");
+  Grower body(module.getContext(), &round.getBody().front(), seed, options);
+  Value number = numbered ? body.ids({}) : Value();
+  Value carry = body.argument(shape), x = body.argument(shape);
+  if (numbered) {
+    Value row = train::EmbeddingOp::create(body.b, body.loc,
+                                           body.argument({options.rounds, shape.back()}), number);
+    x = train::AddOp::create(body.b, body.loc, x, row);
+  } else if (body.flip()) {
+    // Where iterations differ otherwise, the derivative of what is carried is 1.
+    carry = train::ScaleOp::create(body.b, body.loc, carry, body.b.getF64FloatAttr(0.75));
+  }
+  body.pool.push_back(x);
+  body.grow(Grower::weightSteps, options.steps);
+  for (Value value : body.pool)
+    if (value.use_empty())
+      carry = train::AddOp::create(body.b, body.loc, carry, body.linear(value, shape.back()));
+  finish(body.b, round, carry);
+  round.setPrivate();
+  return round;
+}
+
 OwningOpRef<ModuleOp> interp::randomModel(MLIRContext *context, uint64_t seed,
                                           const RandomGraphOptions &options) {
   context->loadDialect<train::TrainDialect>();
@@ -348,6 +374,19 @@ OwningOpRef<ModuleOp> interp::randomModel(MLIRContext *context, uint64_t seed,
   for (Value value : body.pool) // All are [rows, sequence, some width].
     if (value.use_empty())
       y = train::AddOp::create(body.b, body.loc, y, body.linear(value, width));
+  func::FuncOp round;
+  if (options.rounds > 0) {
+    bool numbered = body.flip();
+    round = growRound(*module, seed, {rows, sequence, width}, numbered, options);
+    SmallVector<Value> shared{x};
+    for (BlockArgument weight : round.getArguments().drop_front(numbered ? 3 : 2))
+      shared.push_back(body.argument(body.shape(weight)));
+    // Behind the weights: it is the same for all layers.
+    Value times = body.ids({});
+    y = train::RepeatOp::create(body.b, body.loc, y.getType(), "round", uint64_t(options.rounds),
+                                /*reverse=*/false, numbered, y, ValueRange(), shared, times)
+            .getResult(0);
+  }
   finish(body.b, layer, y);
   layer.setPrivate();
   OpBuilder b = OpBuilder::atBlockBegin(module->getBody());
@@ -359,7 +398,7 @@ OwningOpRef<ModuleOp> interp::randomModel(MLIRContext *context, uint64_t seed,
         FlatSymbolRefAttr(), StringAttr(), StringAttr());
   };
   SmallVector<train::VariableOp> weights;
-  for (BlockArgument argument : layer.getArguments().drop_front()) {
+  for (BlockArgument argument : layer.getArguments().drop_front().drop_back(round ? 1 : 0)) {
     SmallVector<int64_t> shape = {options.layers};
     llvm::append_range(shape, body.shape(argument));
     weights.push_back(variable("layers.w" + std::to_string(argument.getArgNumber()), shape, true));
@@ -374,11 +413,14 @@ OwningOpRef<ModuleOp> interp::randomModel(MLIRContext *context, uint64_t seed,
     return train::GetOp::create(top.b, top.loc, from.getTensorType(), from.getSymName());
   };
   Value tokens = top.ids({rows, sequence}), targets = top.ids({rows, sequence});
+  SmallVector<Value> shared;
+  if (round)
+    shared.push_back(top.ids({}));
   Value embedded = train::EmbeddingOp::create(top.b, top.loc, get(table), tokens);
   SmallVector<Value> each = llvm::map_to_vector(weights, get);
   auto repeat = train::RepeatOp::create(
       top.b, top.loc, embedded.getType(), FlatSymbolRefAttr::get(layer),
-      b.getI64IntegerAttr(options.layers), UnitAttr(), UnitAttr(), embedded, each, ValueRange(), Value());
+      b.getI64IntegerAttr(options.layers), UnitAttr(), UnitAttr(), embedded, each, shared, Value());
   Value logits = train::LinearOp::create(top.b, top.loc, repeat.getResult(0), get(head));
   double scale = 1.0 / double(rows * options.microbatches * sequence);
   Value result =
@@ -387,6 +429,8 @@ OwningOpRef<ModuleOp> interp::randomModel(MLIRContext *context, uint64_t seed,
   finish(top.b, loss, result);
   loss.setArgAttr(0, train::inputAttr, b.getStringAttr("tokens"));
   loss.setArgAttr(1, train::inputAttr, b.getStringAttr("targets"));
+  if (round)
+    loss.setArgAttr(2, train::inputAttr, b.getStringAttr("rounds"));
   loss.setResultAttr(0, train::outputAttr, b.getStringAttr("loss"));
 
   auto attribute = [&](StringRef name, int64_t value) {

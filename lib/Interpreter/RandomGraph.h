@@ -24,6 +24,9 @@ struct RandomGraphOptions {
   bool gates = false;  ///< projections are of a product of two, one under silu
   int64_t layers = 2;       ///< of a random model
   int64_t microbatches = 1; ///< of a random model
+  /// Above 0: layers of a random model have a loop of at most so many iterations. Its input "rounds"
+  /// says how many run.
+  int64_t rounds = 0;
   int64_t rowsMultiple = 1; ///< sequences of a microbatch of a random model
 };
 

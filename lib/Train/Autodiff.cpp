@@ -393,6 +393,14 @@ FailureOr<Derivative> Differentiator::differentiate(RepeatOp repeat,
   for (Operation &op : back)
     for (OpOperand &operand : op.getOpOperands())
       operand.set(map.lookupOrDefault(operand.get()));
+  // The backward's iterations run in the forward's order, not from the last. That matters only to one
+  // that reads its number, and only where what is carried is more than a sum.
+  if (repeat.getTimes() && index && !back.getArgument(0).use_empty())
+    for (unsigned i = index; i < firstEach; ++i)
+      if (outputs[i - index] != back.getArgument(i))
+        return repeat.emitOpError("reads the iteration's number and does more than add to what it "
+                                  "carries, which has a derivative only where the number of "
+                                  "iterations is known");
   finishFunction(derivative.backward, builder,
                  llvm::map_to_vector(outputs, [&](Value v) { return map.lookupOrDefault(v); }));
 

@@ -99,7 +99,11 @@ def TrainAutodiff : PhasePass<"train-autodiff", "step"> {
     (`ConstantOpInterface`), such as counts of tokens, and a bias with a `train.balance_rate` has
     no gradient.
 
-    The pass refuses ops without a derivative on a path from a parameter to the loss.
+    Of a repeat whose count is a value (`times`) nothing is kept: its backward runs as many
+    iterations, in the same order, and computes again what it needs. So an iteration may not need
+    what is carried, and one that reads its number may only add to it.
+
+    The pass refuses others, and ops without a derivative on a path from a parameter to the loss.
   }];
   let options = [
     Option<"residuals", "residuals", "::meshwright::ResidualChoice", "::meshwright::ResidualChoice::automatic",

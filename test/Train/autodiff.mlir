@@ -274,3 +274,22 @@ module {
     return %loss : tensor<f32>
   }
 }
+
+// -----
+
+module {
+  train.variable @w : tensor<3x4xf32> init <"normal", 0.02>
+  func.func private @round(%i: tensor<i32>, %y: tensor<2x4xf32>, %w: tensor<3x4xf32>) -> tensor<2x4xf32> {
+    %row = train.embedding %w, %i : (tensor<3x4xf32>, tensor<i32>) -> tensor<4xf32>
+    %h = train.scale %y by 0.5 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+    %sum = train.add %h, %row : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+    return %sum : tensor<2x4xf32>
+  }
+  func.func @loss(%x: tensor<2x4xf32> {train.input = "x"}, %n: tensor<i32> {train.input = "n"}) -> tensor<f32> {
+    %w = train.get @w : tensor<3x4xf32>
+    // expected-error @+1 {{reads the iteration's number and does more than add to what it carries, which has a derivative only where the number of iterations is known}}
+    %y = train.repeat @round x 3 times %n indexed carry(%x) each() shared(%w) : (tensor<2x4xf32>, tensor<3x4xf32>, tensor<i32>) -> tensor<2x4xf32>
+    %loss = train.reduce sum %y over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}

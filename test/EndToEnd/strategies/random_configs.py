@@ -324,6 +324,28 @@ def granite(d):
                 logits_scaling=d.pick([1.0, 8.0]))
 
 
+def granitemoe(d):
+    config = dict(granite(d), **{key: value for key, value in mixtral(d).items() if "expert" in key or key == "intermediate_size"})
+    del config["mlp_bias"]
+    return config
+
+
+def granitemoeshared(d):
+    return dict(granitemoe(d), shared_intermediate_size=d.pick([0, 1, 16]))
+
+
+def llama4_text(d):
+    """Where layers do not turn, some positions are scaled or none. Sequences fit into a chunk."""
+    sizes = experts(d, "intermediate_size", normalized=False)
+    config = dict(plain(d, apart="always"), attention_bias=d.pick(FLAG), use_qk_norm=d.pick(FLAG),
+                  attn_temperature_tuning=d.pick(FLAG), floor_scale=d.pick([3, 8, 8192]), attn_scale=d.pick([0.1, 1.0]),
+                  intermediate_size_mlp=d.pick(WIDER), attention_chunk_size=d.pick([64, 8192]))
+    layers = d.pick([{}, {"no_rope_layers": [d.pick([0, 1]) for _ in range(d.layers)]}, {"no_rope_layer_interval": 2}])
+    some = [{"interleave_moe_layer_step": 2}, {"moe_layers": [layer for layer in range(d.layers) if d.pick(FLAG)]}]
+    sizes["num_local_experts"] = sizes.pop("num_experts")
+    return config | sizes | layers | d.pick([{}, d.pick(some)])
+
+
 def minicpm(d):
     return dict(plain(d, apart=False), attention_bias=d.pick(FLAG), scale_emb=d.pick([1, 12]), scale_depth=d.pick([1.0, 1.4]),
                 dim_model_base=d.pick([1, 8, 16]))
@@ -432,7 +454,8 @@ DECODERS = {"gpt2": gpt2_own, "gpt_bigcode": gpt_bigcode, "opt": opt, "biogpt": 
             "smollm3": smollm3, "stablelm": stablelm, "glm": glm, "glm4": glm, "glm4_moe": glm4_moe, "cohere": cohere,
             "cohere2": cohere2, "helium": helium, "seed_oss": seed_oss, "arcee": llama, "ernie4_5": ernie4_5,
             "bloom": bloom, "mpt": mpt, "deepseek_v2": deepseek_v2, "deepseek_v3": deepseek_v3, "minicpm3": minicpm3,
-            "mixtral": mixtral, "olmoe": olmoe, "gpt_oss": gpt_oss}
+            "mixtral": mixtral, "olmoe": olmoe, "gpt_oss": gpt_oss, "granitemoe": granitemoe, "granitemoeshared": granitemoeshared,
+            "llama4_text": llama4_text}
 FAMILIES = DECODERS | ENCODERS
 LEAST_HEAD = {"cohere": 8, "phi": 8, "persimmon": 8}  # Heads are normalized about their mean: two elements would be signs.
 
@@ -458,7 +481,9 @@ def experts_of(config):
 
 def has_routers(config):
     """Whether some layer has experts."""
-    dense, every = config.get("mlp_only_layers") or [], config.get("decoder_sparse_step", 1)
+    if "moe_layers" in config:
+        return len(config["moe_layers"]) > 0
+    dense, every = config.get("mlp_only_layers") or [], config.get("decoder_sparse_step") or config.get("interleave_moe_layer_step", 1)
     return experts_of(config) > 0 and any(
         i >= config.get("first_k_dense_replace", 0) and (i + 1) % every == 0 and i not in dense
         for i in range(config["num_hidden_layers"]))
