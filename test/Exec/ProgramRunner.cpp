@@ -50,10 +50,13 @@ static std::string wrap(Call op, ValueRange inputs, ValueRange outputs, unsigned
   OperationState state(op.getLoc(), Op::getOperationName());
   state.addOperands(ValueRange(arguments));
   state.addTypes(types(outputs));
-  // Ids and a key, the first head's and query's numbers and positions, which no program here has, slopes and sinks.
-  bool dropping = bool(op.getIds()), slopes = bool(op.getSlopes()), sinks = bool(op.getSinks());
-  SmallVector<int32_t> segments(inputs.size() - 2 * dropping - slopes - sinks, 1);
-  segments.append({dropping, dropping, 0, 0, 0, slopes, sinks});
+  SmallVector<Value> optional{op.getIds(),       op.getKey(),       op.getHeadOffset(), op.getQueryOffset(),
+                              op.getKeyOffset(), op.getPositions(), op.getSlopes(),     op.getSinks()};
+  if constexpr (std::is_same_v<Call, AttentionOp>)
+    optional.append({op.getBefore(), op.getBeforeLse()});
+  auto present = llvm::map_to_vector(optional, [](Value value) { return int32_t(bool(value)); });
+  SmallVector<int32_t> segments(inputs.size() - llvm::count(present, 1), 1);
+  segments.append(present);
   state.addAttribute("operandSegmentSizes", builder.getDenseI32ArrayAttr(segments));
   for (StringRef attr : {"scale", "causal", "window", "dropout", "stream", "cap"})
     if (Attribute value = op->getAttr(attr))
