@@ -80,7 +80,7 @@
 // QUERIES: train.attention {{.*}}dist.seed = [#dist.sharding<@mesh, [{?}, {context}, {tensor}, {?}]>, unit]
 // UNDIVIDED: --context-parallel ulysses cannot divide 4 heads of attention among the 3 devices of mesh axis 'context', beside those of 'tensor'; use a number that divides the heads, or the key heads, that a tensor rank has
 // TOOMANY: --context-parallel ulysses cannot divide 4 heads of attention among the 4 devices of mesh axis 'context'
-// NOSCHEME: mesh axis 'context' = 2 divides sequences, but not attention; add --context-parallel gather or ulysses
+// NOSCHEME: mesh axis 'context' = 2 divides sequences, but not attention; add --context-parallel ring, gather or ulysses
 // NOCONTEXT: --context-parallel divides attention over the context axis, which the mesh does not have; add e.g. context=2
 // States are cut where padding adds least: of 20 x 16 over 3 the rows.
 // UNEVEN: dist.constrain {{.*}} to #data_R boundary {{.*}} : (tensor<20x16xf32>) -> tensor<20x16xf32>
