@@ -639,6 +639,10 @@ template <typename Op> static LogicalResult verifyAttention(Op op, ArrayRef<Valu
   if ((shape.dropout != 0) != bool(op.getIds()))
     return op.emitOpError("takes sequence ids and a key exactly when its dropout is not 0");
   const Target &target = targetOf(op).getTarget();
+  if (shape.partial && !target.hasPartialAttention())
+    return op.emitOpError("is of a part of the keys, and target ")
+           << target.getName()
+           << " computes attention of all keys in one call; compile with --context-parallel gather or ulysses";
   if (Attribute library = op.getLibraryAttr();
       library && failed(target.verifyLibrary([&] { return op.emitOpError(); }, library)))
     return failure();

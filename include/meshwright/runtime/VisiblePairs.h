@@ -11,11 +11,12 @@
 
 namespace meshwright {
 
-/// How many of `keys` keys the query at position `query` sees.
-inline int64_t visibleKeys(int64_t query, int64_t keys, bool causal, int64_t window) {
+/// How many of `keys` keys, without those before `firstKey`, the query at position `query` sees.
+inline int64_t visibleKeys(int64_t query, int64_t keys, bool causal, int64_t window,
+                           int64_t firstKey = 0) {
   // Without `causal` the window is on both sides.
   int64_t end = causal ? query + 1 : window ? query + window : keys;
-  int64_t begin = window ? std::max<int64_t>(0, query - window + 1) : 0;
+  int64_t begin = window ? std::max(firstKey, query - window + 1) : firstKey;
   return std::max<int64_t>(0, std::min(end, keys) - begin);
 }
 

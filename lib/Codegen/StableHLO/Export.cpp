@@ -258,7 +258,8 @@ FailureOr<Results> Exporter::exportOp(Operation *op, ValueRange operands, Enviro
   if (FailureOr<Results> found = stablehlo::exportCollective(op, operands, mesh, to);
       succeeded(found))
     return found;
-  return op->emitOpError("has no form in StableHLO; compile without it, e.g. with --dropout 0 or "
+  return op->emitOpError("has no form in StableHLO; compile without it, e.g. with --dropout 0, "
+                         "--context-parallel gather or "
                          "without a parameter server");
 }
 

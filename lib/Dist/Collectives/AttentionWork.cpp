@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "AttentionWork.h"
 
+#include "meshwright/runtime/VisiblePairs.h"
+
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -82,10 +84,7 @@ int64_t AttentionShape::pairs(int64_t first, int64_t count) const {
 int64_t AttentionShape::pairs(int64_t first, int64_t count, int64_t firstKey,
                               int64_t countOfKeys) const {
   int64_t sum = 0, pastKey = std::min(firstKey + countOfKeys, keys);
-  for (int64_t query = first; query < std::min(first + count, queries); ++query) {
-    int64_t end = causal ? query + 1 : window ? query + window : keys;
-    int64_t begin = window ? query - window + 1 : 0;
-    sum += std::max<int64_t>(0, std::min(end, pastKey) - std::max(begin, firstKey));
-  }
+  for (int64_t query = first; query < std::min(first + count, queries); ++query)
+    sum += visibleKeys(query, pastKey, causal, window, firstKey);
   return sum;
 }

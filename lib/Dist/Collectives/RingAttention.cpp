@@ -92,8 +92,9 @@ protected:
     Value offset = op.getQueryOffset();
     return chunks && offset ? chunks->offset(b, loc, offset, a) : offset;
   }
-  Value queriesOf(Value x, int64_t dim, int a) {
-    return chunks ? chunks->take(b, loc, x, dim, a) : x;
+  /// Chunk `i` of queries or of keys, or all of them.
+  Value chunkOf(Value x, int64_t dim, int i) {
+    return chunks ? chunks->take(b, loc, x, dim, i) : x;
   }
   /// The results of both chunks as one, in the type of `like`.
   Value whole(ArrayRef<Value> parts, int64_t dim, Type like) {
@@ -178,7 +179,7 @@ template <typename Op> Value Ring<Op>::from(Value x, int64_t by) {
 template <typename Op> SmallVector<KeyBlock> Ring<Op>::ownBlocks() {
   SmallVector<KeyBlock> blocks;
   for (int c = 0; c < count; ++c)
-    blocks.push_back({queriesOf(k->getOperand(0), 1, c), queriesOf(v->getOperand(0), 1, c)});
+    blocks.push_back({chunkOf(k->getOperand(0), 1, c), chunkOf(v->getOperand(0), 1, c)});
   return blocks;
 }
 
@@ -196,7 +197,7 @@ public:
     IntegerAttr keys = b.getI64IntegerAttr(AttentionShape::of(op).keys);
     SmallVector<Value> q, offsets, outs(count), lses(count);
     for (int a = 0; a < count; ++a) {
-      q.push_back(queriesOf(op.getQ(), 1, a));
+      q.push_back(chunkOf(op.getQ(), 1, a));
       offsets.push_back(queryOffset(a));
     }
     SmallVector<KeyBlock> blocks = ownBlocks();
@@ -246,7 +247,7 @@ public:
     for (int a = 0; a < count; ++a) {
       SmallVector<Value> &of = queries.emplace_back();
       for (auto [operand, dim] : operandsWithQueries(op))
-        of.push_back(queriesOf(operand->get(), dim, a));
+        of.push_back(chunkOf(operand->get(), dim, a));
       offsets.push_back(queryOffset(a));
     }
     SmallVector<KeyBlock> blocks = ownBlocks(), own(count), travelling(count);
