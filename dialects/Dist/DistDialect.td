@@ -34,6 +34,9 @@ def Dist_Dialect : Dialect {
     /// Of the module: the user's shardings of parameters, as an array of
     /// ["pattern", "[{axis}, ..]"] in order. Input to dist-apply-strategy.
     static constexpr ::llvm::StringLiteral seedsAttr = "dist.seeds";
+    /// Of the mesh: keys and values of attention whose queries are sharded go from device to device
+    /// instead of being gathered (dist-ring-attention).
+    static constexpr ::llvm::StringLiteral ringAttr = "dist.ring";
     /// The global type of a partitioned variable or function argument.
     static constexpr ::llvm::StringLiteral globalAttr = "dist.global";
     /// The type of a padded variable as files and users see it, without padding.

@@ -63,11 +63,16 @@ inline Names namesOf(DataSync) {
   return names;
 }
 
-/// What attention divides where a mesh axis `context` divides sequences.
-enum class ContextParallel { none, gather, ring, ulysses };
+/// What attention divides where a mesh axis `context` divides sequences. `automatic` is hybrid where the
+/// axis has two parts, and ring elsewhere; for targets without calls of a part of the keys it is gather.
+enum class ContextParallel { none, gather, ring, ulysses, hybrid, automatic };
 inline Names namesOf(ContextParallel) {
-  static constexpr llvm::StringLiteral names[] = {"none", "gather", "ring", "ulysses"};
+  static constexpr llvm::StringLiteral names[] = {"none", "gather", "ring", "ulysses", "hybrid", "auto"};
   return names;
+}
+/// Whether keys and values go from rank to rank.
+inline bool isRing(ContextParallel how) {
+  return how == ContextParallel::ring || how == ContextParallel::hybrid;
 }
 
 /// Which queries a device computes attention of where `context` divides them: two chunks that

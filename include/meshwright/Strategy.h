@@ -9,6 +9,8 @@
 #include "Dist/Sharding.h"
 #include "meshwright/OptionValues.h"
 
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/Support/Error.h"
 
 namespace meshwright::dist {
@@ -16,7 +18,8 @@ namespace meshwright::dist {
 /// Reads "data=4,tensor=2", outermost first; "" is a mesh of one device. tensor=RxC and
 /// tensor=RxCxD make axes tensor.0, over which strategies shard inner indices, tensor.1, over
 /// which they shard the residual stream's features, and tensor.2, over which they shard the batch
-/// and store parameters once. An error names the axis and what is wrong with it.
+/// and store parameters once; context=RxU makes context.0, over which attention's queries are
+/// sharded, and context.1, over which its heads are. An error names the axis and what is wrong with it.
 llvm::Expected<Mesh> parseMesh(llvm::StringRef text);
 
 /// "data=4,tensor=2": the parts of an axis are one again, or, with `parts`, as in
@@ -41,6 +44,9 @@ Axes expertAxes(const Mesh &mesh);
 
 /// The number of parts into which the mesh divides a batch.
 int64_t batchParts(const Mesh &mesh);
+
+/// The axes that some seed of the program names.
+llvm::SmallDenseSet<llvm::StringRef> seededAxes(mlir::ModuleOp module);
 
 } // namespace meshwright::dist
 

@@ -38,7 +38,9 @@ def DistApplyStrategy : PhasePass<"dist-apply-strategy", "dist"> {
       op that needs the sequence whole, attention, is sharded along its heads instead with
       `context-parallel=ulysses`, with an all-to-all before it and one after it (Jacobs et al. 2023);
       with `context-parallel=gather` or `ring` along its queries, and keys and values are gathered
-      (Grattafiori et al. 2024). ZeRO shards state over context too.
+      (Grattafiori et al. 2024); with `context-parallel=hybrid`, of a context axis in two parts the first
+      shards queries and the second shards heads (Fang and Zhao 2024). ZeRO shards state over context too.
+      For `ring` and `hybrid` the mesh gets `dist.ring`, for `dist-ring-attention`.
     - `data-sync=parameter-server` keeps optimizer states and the f32 copies of narrow
       parameters on the device at coordinate 0 of data and replica (`root`), one such
       device for each coordinate of tensor. Gradients are sent to it after the last
@@ -65,7 +67,7 @@ def DistApplyStrategy : PhasePass<"dist-apply-strategy", "dist"> {
            "tensor=RxC: R shards inner dimensions, C the residual stream">,
     Option<"contextParallel", "context-parallel", "::meshwright::ContextParallel",
            "::meshwright::ContextParallel::none",
-           "what attention shards where context shards sequences: gather (its queries) or ulysses (its heads)">];
+           "what attention shards where context shards sequences: its queries (gather, ring), its heads (ulysses), or both (hybrid)">];
   let dependentDialects = ["::meshwright::dist::DistDialect"];
 }
 
@@ -177,8 +179,8 @@ def DistPartition : PhasePass<"dist-partition", "local"> {
 def DistRingAttention : PhasePass<"dist-ring-attention", "local"> {
   let summary = "Lets keys and values travel from device to device instead of gathering them";
   let description = [{
-    Ring Attention (Liu et al. 2023): attention that reads keys and values gathered from n devices
-    becomes n calls, one for each device's part. In step t a device has the part of the device t
+    Ring Attention (Liu et al. 2023), where the mesh says `dist.ring`, which the pass removes: attention
+    that reads keys and values gathered from n devices becomes n calls, one for each device's part. In step t a device has the part of the device t
     ranks before it, which a `dist.permute` brought while the step before was computed; so a
     device never has more than two parts. A call takes the results of the calls before it and
     merges them with its own (`before` of `train.attention`), in f32. In the gradient, sums for

@@ -380,6 +380,10 @@ Expected<OwningOpRef<ModuleOp>> compileTo(Phase to, const CompileOptions &option
   if (!residuals)
     return residuals.takeError();
   asked.residuals = *residuals;
+  // Seeds of the program say what context shards.
+  if (asked.contextParallel == ContextParallel::automatic &&
+      llvm::any_of(dist::seededAxes(module), [](StringRef axis) { return axis.starts_with("context"); }))
+    asked.contextParallel = ContextParallel::none;
   Expected<std::vector<RematPolicy>> remat = rematOf(asked, module, *from, to, log);
   if (!remat)
     return remat.takeError();

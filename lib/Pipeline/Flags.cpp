@@ -27,17 +27,18 @@ static std::string unlessMoments(const CompileOptions &o) {
 
 /// IR has its mesh, and what asks for nothing may be said of every mesh.
 static std::string unlessQueriesDivided(const CompileOptions &o) {
-  return o.contextBalance == ContextBalance::none || StringRef(o.model).ends_with(".mlir") ||
-                 o.contextParallel == ContextParallel::gather ||
-                 o.contextParallel == ContextParallel::ring
+  ContextParallel how = o.contextParallel;
+  bool divided = how == ContextParallel::automatic ? o.mesh.size(o.mesh.named("context")) > 1
+                                                   : how == ContextParallel::gather || isRing(how);
+  return divided || o.contextBalance == ContextBalance::none || StringRef(o.model).ends_with(".mlir")
              ? ""
-             : "queries are divided with --context-parallel gather and ring alone; leave it out, or "
+             : "queries are divided with --context-parallel gather, ring and hybrid alone; leave it out, or "
                "add one of them";
 }
 
 static std::string unlessPartialAttention(const CompileOptions &o) {
   const exec::Target &target = o.getTarget();
-  return o.contextParallel != ContextParallel::ring || target.hasPartialAttention()
+  return !isRing(o.contextParallel) || target.hasPartialAttention()
              ? ""
              : "target " + target.getName().str() +
                    " computes attention of all keys in one call; use gather or ulysses";

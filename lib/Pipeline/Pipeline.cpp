@@ -154,8 +154,11 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   order.add(createSymbolDCEPass());
 
   order.phase(Phase::dist);
-  order.add(
-      dist::createDistApplyStrategy({o.mesh, o.zero, o.dataSync, o.sequenceParallel, o.tensor2d, o.contextParallel}));
+  ContextParallel context = o.contextParallel;
+  if (context == ContextParallel::automatic && o.mesh.size(o.mesh.named("context")) > 1 &&
+      !target.hasPartialAttention())
+    context = ContextParallel::gather;
+  order.add(dist::createDistApplyStrategy({o.mesh, o.zero, o.dataSync, o.sequenceParallel, o.tensor2d, context}));
   order.add(dist::createDistSplitReductions());
   order.add(dist::createDistPad({target.getRowAlignment()}));
   order.add(dist::createDistPropagate({o.explainSharding}));
@@ -163,8 +166,7 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
 
   order.phase(Phase::local);
   order.add(dist::createDistPartition());
-  order.add(dist::createDistRingAttention({o.contextBalance}),
-            o.contextParallel == ContextParallel::ring, "--context-parallel ring");
+  order.add(dist::createDistRingAttention({o.contextBalance}));
   order.add(dist::createDistBalanceAttention({o.contextBalance}));
   order.add(createCanonicalizerPass());
 

@@ -18,6 +18,13 @@
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=context=4 context-parallel=ulysses zero=1" | FileCheck %s --check-prefix=HEADS
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=context=2,tensor=2 context-parallel=ulysses sequence-parallel=true" | FileCheck %s --check-prefix=BOTH
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=context=3,tensor=2 context-parallel=gather sequence-parallel=true" | FileCheck %s --check-prefix=QUERIES
+// RUN: meshwright-opt %s --dist-apply-strategy="mesh=context=3x2 context-parallel=auto" | FileCheck %s --check-prefix=HYBRID
+// RUN: meshwright-opt %s --dist-apply-strategy="mesh=context=3x4 context-parallel=hybrid" | FileCheck %s --check-prefix=SHARED
+// RUN: meshwright-opt %s --dist-apply-strategy="mesh=context=3 context-parallel=auto" | FileCheck %s --check-prefix=AUTO
+// RUN: not meshwright-opt %s --dist-apply-strategy="mesh=context=4 context-parallel=hybrid" 2>&1 | FileCheck %s --check-prefix=WHOLE
+// RUN: not meshwright-opt %s --dist-apply-strategy="mesh=context=2x2 context-parallel=ring" 2>&1 | FileCheck %s --check-prefix=HALVES
+// RUN: not meshwright-opt %s --dist-apply-strategy="mesh=context=2x3 context-parallel=hybrid" 2>&1 | FileCheck %s --check-prefix=UNEVENHEADS
+// RUN: not meshwright-opt %s --dist-apply-strategy="mesh=context=1x2x2" 2>&1 | FileCheck %s --check-prefix=THIRDS
 // RUN: not meshwright-opt %s --dist-apply-strategy="mesh=context=3 context-parallel=ulysses" 2>&1 | FileCheck %s --check-prefix=UNDIVIDED
 // RUN: not meshwright-opt %s --dist-apply-strategy="mesh=context=4,tensor=2 context-parallel=ulysses" 2>&1 | FileCheck %s --check-prefix=TOOMANY
 // RUN: not meshwright-opt %s --dist-apply-strategy=mesh=context=2 2>&1 | FileCheck %s --check-prefix=NOSCHEME
@@ -78,6 +85,18 @@
 // Or queries are divided, by any number of devices.
 // QUERIES: func.func private @layer(%{{.*}}: tensor<4x6x16xf32> {dist.reason = "context and sequence parallel", dist.seed = #dist.sharding<@mesh, [{?}, {context, tensor}, {?}]>}
 // QUERIES: train.attention {{.*}}dist.seed = [#dist.sharding<@mesh, [{?}, {context}, {tensor}, {?}]>, unit]
+// Or the first part of the axis divides queries, and the second heads; keys go around.
+// HYBRID: dist.mesh @mesh ["context.0" = 3, "context.1" = 2] {dist.ring}
+// HYBRID: func.func private @layer(%{{.*}}: tensor<4x6x16xf32> {dist.reason = "context parallel", dist.seed = #dist.sharding<@mesh, [{?}, {context.0, context.1}, {?}]>}
+// HYBRID: train.attention {{.*}}dist.seed = [#dist.sharding<@mesh, [{?}, {context.0}, {context.1}, {?}]>, unit]
+// SHARED: dist.mesh @mesh ["context.0" = 3, "context.1.0" = 2, "context.1.1" = 2] {dist.ring}
+// SHARED: train.attention {{.*}}dist.seed = [#dist.sharding<@mesh, [{?}, {context.0}, {context.1.0, context.1.1}, {?}]>, unit]
+// AUTO: dist.mesh @mesh ["context" = 3] {dist.ring}
+// AUTO: train.attention {{.*}}dist.seed = [#dist.sharding<@mesh, [{?}, {context}, {?}, {?}]>, unit]
+// WHOLE: --context-parallel hybrid needs a mesh axis context=RxU, whose first part divides queries and whose second divides heads, e.g. context=2x2
+// HALVES: mesh axis context of 4 devices has parts, which --context-parallel hybrid is for; add it or write context=4
+// UNEVENHEADS: --context-parallel hybrid cannot divide 4 heads of attention among the 3 devices of mesh axis 'context', beside those of 'tensor'
+// THIRDS: mesh axis 'context' has two parts, as 4x2, not 1x2x2
 // UNDIVIDED: --context-parallel ulysses cannot divide 4 heads of attention among the 3 devices of mesh axis 'context', beside those of 'tensor'; use a number that divides the heads, or the key heads, that a tensor rank has
 // TOOMANY: --context-parallel ulysses cannot divide 4 heads of attention among the 4 devices of mesh axis 'context'
 // NOSCHEME: mesh axis 'context' = 2 divides sequences, but not attention; add --context-parallel ring, gather or ulysses

@@ -1,6 +1,6 @@
 // RUN: meshwright-opt %s --dist-ring-attention -split-input-file -verify-diagnostics
 
-dist.mesh @mesh ["context" = 2]
+dist.mesh @mesh ["context" = 2] {dist.ring}
 func.func @whole(%q: tensor<2x8x4x16xf32>, %k: tensor<2x16x4x16xf32>, %v: tensor<2x16x4x16xf32>) -> tensor<2x8x4x16xf32> {
   %first = dist.offset 8 over <@mesh {context}> : tensor<i32>
   // expected-error @+1 {{--context-parallel ring finds keys and values that are no parts of a sequence on each device; use --context-parallel gather or ulysses}}
@@ -11,7 +11,7 @@ func.func @whole(%q: tensor<2x8x4x16xf32>, %k: tensor<2x16x4x16xf32>, %v: tensor
 
 // -----
 
-dist.mesh @mesh ["context" = 2]
+dist.mesh @mesh ["context" = 2] {dist.ring}
 func.func @kept(%dout: tensor<2x8x4x16xf32>, %q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %out: tensor<2x8x4x16xf32>, %lse: tensor<2x4x8xf32>)
     -> tensor<2x16x4x16xf32> {
   %first = dist.offset 8 over <@mesh {context}> : tensor<i32>

@@ -5,7 +5,7 @@
 // RUN: meshwright-opt %s --dist-ring-attention --dist-balance-attention -split-input-file | FileCheck %s
 
 // BEGIN EXAMPLE --dist-ring-attention=context-balance=none --canonicalize
-dist.mesh @mesh ["context" = 3]
+dist.mesh @mesh ["context" = 3] {dist.ring}
 func.func @forward(%q: tensor<2x4x4x16xbf16>, %k: tensor<2x4x4x16xbf16>, %v: tensor<2x4x4x16xbf16>)
     -> (tensor<2x4x4x16xbf16>, tensor<2x4x4xf32>) {
   %ks = dist.all_gather %k dim 1 over <@mesh {context}> : (tensor<2x4x4x16xbf16>) -> tensor<2x12x4x16xbf16>
@@ -57,7 +57,7 @@ func.func @forward(%q: tensor<2x4x4x16xbf16>, %k: tensor<2x4x4x16xbf16>, %v: ten
 
 // -----
 
-dist.mesh @mesh ["data" = 2, "context" = 4]
+dist.mesh @mesh ["data" = 2, "context" = 4] {dist.ring}
 // Of a window of 4 the last two steps are nothing: each device meets its own part and one more.
 // NONE-LABEL: func.func @backward(
 // NONE-SAME: %[[DOUT:[a-z0-9_]+]]: {{.*}}, %[[Q:[a-z0-9_]+]]: {{.*}}, %[[K0:[a-z0-9_]+]]: {{.*}}, %[[V0:[a-z0-9_]+]]: {{.*}}, %[[OUT:[a-z0-9_]+]]: {{.*}}, %[[LSE:[a-z0-9_]+]]: tensor<2x4x4xf32>, %[[SINKS:[a-z0-9_]+]]:

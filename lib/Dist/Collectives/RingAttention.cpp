@@ -77,6 +77,11 @@ protected:
     return op.emitError("--context-parallel ring ")
            << why << "; use --context-parallel gather or ulysses";
   }
+  /// Where devices that have the same queries and other heads share key heads, keys are gathered
+  /// among these first, and what they have together goes around.
+  void shareKeys(GroupAttr queries);
+  /// What of `gather`'s result the device begins with.
+  Value ownPart(AllGatherOp gather);
   /// Visible pairs of chunk `a` of queries and the chunk `c` of keys that a device has in step t, on
   /// average over devices.
   double pairs(int64_t t, int a, int c) const;
@@ -115,7 +120,7 @@ protected:
   OpBuilder b;
   Location loc;
   AllGatherOp k, v;
-  GroupAttr group;
+  GroupAttr group, shared; ///< who the ring is; who share key heads, if any do
   int64_t n = 0, part = 0; ///< devices; keys of one
   std::optional<Chunks> chunks;
   int count = 1; ///< chunks of queries, and of keys
@@ -131,12 +136,14 @@ template <typename Op> LogicalResult Ring<Op>::match(ContextBalance balance) {
   if (!k || !v || k.getGroup() != v.getGroup())
     return refuse("finds keys and values that are no parts of a sequence on each device");
   group = k.getGroup();
-  n = mesh.size(group.on(mesh));
   part = cast<RankedTensorType>(k->getOperand(0).getType()).getDimSize(1);
+  std::optional<QueryOffsets> offsets = queryOffsetsOf(op.getQueryOffset(), mesh);
+  if (offsets)
+    shareKeys(offsets->group);
+  n = mesh.size(group.on(mesh));
   AttentionShape shape = AttentionShape::of(op);
   if (shape.part != part)
     return refuse("finds " + Twine(shape.part) + " queries beside " + Twine(part) + " keys");
-  std::optional<QueryOffsets> offsets = queryOffsetsOf(op.getQueryOffset(), mesh);
   if (op.getQueryOffset() && (!offsets || offsets->group != group))
     return refuse("finds queries and keys divided among other devices");
   if (!offsets || balance == ContextBalance::none)
@@ -147,6 +154,23 @@ template <typename Op> LogicalResult Ring<Op>::match(ContextBalance balance) {
     count = 2;
   }
   return success();
+}
+
+template <typename Op> void Ring<Op>::shareKeys(GroupAttr queries) {
+  Axes all = group.on(mesh), around = queries.on(mesh);
+  if (all.size() <= around.size() || !llvm::equal(around, ArrayRef(all).take_front(around.size())))
+    return;
+  ArrayRef<unsigned> rest = ArrayRef(all).drop_front(around.size());
+  group = queries;
+  shared = GroupAttr::from(queries.getMesh(), mesh, rest);
+  part *= mesh.size(rest);
+}
+
+template <typename Op> Value Ring<Op>::ownPart(AllGatherOp gather) {
+  Value own = gather->getOperand(0);
+  if (!shared)
+    return own;
+  return AllGatherOp::create(b, loc, resized(own.getType(), 1, part), own, /*dim=*/1, shared);
 }
 
 template <typename Op> double Ring<Op>::pairs(int64_t t, int a, int c) const {
@@ -178,8 +202,9 @@ template <typename Op> Value Ring<Op>::from(Value x, int64_t by) {
 
 template <typename Op> SmallVector<KeyBlock> Ring<Op>::ownBlocks() {
   SmallVector<KeyBlock> blocks;
+  Value ownK = ownPart(k), ownV = ownPart(v);
   for (int c = 0; c < count; ++c)
-    blocks.push_back({chunkOf(k->getOperand(0), 1, c), chunkOf(v->getOperand(0), 1, c)});
+    blocks.push_back({chunkOf(ownK, 1, c), chunkOf(ownV, 1, c)});
   return blocks;
 }
 
@@ -237,8 +262,18 @@ class BackwardRing : public Ring<train::AttentionGradOp> {
 public:
   using Ring::Ring;
 
+  /// The device's own part of gradients of keys or values, whose chunks are `chunks`.
+  Value ownPartOfSum(ArrayRef<Value> chunks, Type type) {
+    if (!shared)
+      return whole(chunks, 1, type);
+    auto wide = RankedTensorType::get(cast<RankedTensorType>(type).getShape(), b.getF32Type());
+    Value sum = whole(chunks, 1, wide);
+    Value own = ReduceScatterOp::create(b, loc, wide, train::ReduceKind::Sum, sum, /*dim=*/1, shared);
+    return type == wide ? own : train::CastOp::create(b, loc, type, own).getResult();
+  }
+
   LogicalResult build() {
-    Value ownK = ownPartOf(op.getDk(), group), ownV = ownPartOf(op.getDv(), group);
+    Value ownK = ownPartOf(op.getDk(), k.getGroup()), ownV = ownPartOf(op.getDv(), v.getGroup());
     if (!ownK || !ownV)
       return refuse("finds gradients of keys and values that are not summed where these are");
     IntegerAttr keys = b.getI64IntegerAttr(AttentionShape::of(op).keys);
@@ -291,8 +326,8 @@ public:
       dv.push_back(sum(own[c].v, left ? from(travelling[c].v, -last) : Value()));
     }
     op.getDq().replaceAllUsesWith(whole(dq, 1, op.getDq().getType()));
-    ownK.replaceAllUsesWith(whole(dk, 1, ownK.getType()));
-    ownV.replaceAllUsesWith(whole(dv, 1, ownV.getType()));
+    ownK.replaceAllUsesWith(ownPartOfSum(dk, ownK.getType()));
+    ownV.replaceAllUsesWith(ownPartOfSum(dv, ownV.getType()));
     if (op.getSinks())
       op.getDsinks().replaceAllUsesWith(dsinks);
     // From the parts back to the op.
@@ -316,6 +351,8 @@ private:
     MeshOp meshOp = lookupMesh(getOperation());
     if (!meshOp)
       return signalPassFailure();
+    if (!meshOp->removeDiscardableAttr(DistDialect::ringAttr))
+      return;
     Mesh mesh = meshOp.getMesh();
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {

@@ -32,10 +32,10 @@ private:
     if (failed(op))
       return failure();
     Mesh shape = op->getMesh();
-    DistApplyStrategyOptions asked{mesh,     zero,     dataSync, sequenceParallel,
-                                   tensor2d, contextParallel};
     llvm::SmallDenseSet<StringRef> seeded = seededAxes(module);
     auto isSeeded = [&](unsigned a) { return seeded.contains(shape.axes[a].name); };
+    ContextParallel how = contextParallelOf(contextParallel, shape, isSeeded);
+    DistApplyStrategyOptions asked{mesh, zero, dataSync, sequenceParallel, tensor2d, how};
     if (llvm::Error error = checkStrategy(asked, shape, isSeeded))
       return module.emitError(llvm::toString(std::move(error)));
     if (failed(checkBatch(module, shape)))
@@ -55,12 +55,15 @@ private:
     if (failed(chosen) || (!users && failed(splitAxis(module, *chosen, inner, shape))))
       return failure();
     Axes context = shape.named("context");
-    FailureOr<TensorClasses> divided = chooseContextClasses(
-        module, *classes, *chosen, llvm::any_of(context, isSeeded) ? 1 : shape.size(context),
-        contextParallel);
+    if (llvm::any_of(context, isSeeded))
+      context.clear();
+    FailureOr<TensorClasses> divided =
+        chooseContextClasses(module, *classes, *chosen, shape, context, how);
     if (failed(divided) || failed(splitAxis(module, *divided, "context", shape)))
       return failure();
     write(*op, shape);
+    if (isRing(how) && !context.empty() && shape.axes[context.front()].size > 1)
+      (*op)->setAttr(DistDialect::ringAttr, UnitAttr::get(module.getContext()));
 
     Seeder seeds(module, name, shape, *classes);
     if (failed(seeds.batch()) || failed(seeds.tensor(*chosen, inner)) ||
@@ -118,16 +121,15 @@ private:
     op.setAxisSizes(sizes);
   }
 
-  /// Axes that some seed of the program names.
-  static llvm::SmallDenseSet<StringRef> seededAxes(ModuleOp module) {
-    llvm::SmallDenseSet<StringRef> axes;
-    module->walk([&](Operation *op) {
-      op->getAttrDictionary().walk([&](DimAttr dim) {
-        for (StringAttr axis : dim.getAxes())
-          axes.insert(axis.getValue());
-      });
-    });
-    return axes;
+  /// What `auto` stands for.
+  static ContextParallel contextParallelOf(ContextParallel how, const Mesh &mesh,
+                                           llvm::function_ref<bool(unsigned)> seeded) {
+    Axes context = mesh.named("context");
+    if (how != ContextParallel::automatic)
+      return how;
+    if (mesh.size(context) == 1 || llvm::any_of(context, seeded))
+      return ContextParallel::none;
+    return mesh.find("context") < 0 ? ContextParallel::hybrid : ContextParallel::ring;
   }
 
   static LogicalResult checkBatch(ModuleOp module, const Mesh &mesh) {

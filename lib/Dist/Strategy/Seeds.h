@@ -38,12 +38,13 @@ mlir::FailureOr<TensorClasses> chooseTensorClasses(mlir::ModuleOp module,
 mlir::LogicalResult splitAxis(mlir::ModuleOp module, const TensorClasses &chosen,
                               llvm::StringRef name, Mesh &mesh);
 
-/// The index classes that ops which need the sequence whole are divided along, for `n` devices of
-/// context parallelism besides those of `tensor`: attention's heads, or its queries. Refuses
-/// heads that they cannot divide evenly.
+/// The index classes that ops which need the sequence whole are divided along, for the axes
+/// `context` besides those of `tensor`: attention's heads, its queries, or both. Refuses heads
+/// that they cannot divide evenly.
 mlir::FailureOr<TensorClasses> chooseContextClasses(mlir::ModuleOp module,
                                                     const IndexClasses &classes,
-                                                    const TensorClasses &tensor, int64_t n,
+                                                    const TensorClasses &tensor, const Mesh &mesh,
+                                                    llvm::ArrayRef<unsigned> context,
                                                     ContextParallel how);
 
 /// The mesh axes that make up one part of an axis.

@@ -11,7 +11,8 @@
 //                      that need a sequence whole, attention, gather it. They divide their heads
 //                      instead: two all-to-alls (Ulysses, Jacobs et al. 2023). Or they divide
 //                      queries and need keys and values alone whole (Grattafiori et al. 2024), which
-//                      a ring need not be at once.
+//                      a ring need not be at once. Or of two parts of the axis the first divides queries
+//                      and the second divides heads (Fang and Zhao 2024).
 //
 //===----------------------------------------------------------------------===//
 #include "Seeds.h"
@@ -69,8 +70,10 @@ sequenceOps(ModuleOp module, const IndexClasses &classes, const TensorClasses &c
 }
 
 FailureOr<TensorClasses> dist::chooseContextClasses(ModuleOp module, const IndexClasses &classes,
-                                                    const TensorClasses &tensor, int64_t n,
+                                                    const TensorClasses &tensor,
+                                                    const Mesh &mesh, ArrayRef<unsigned> context,
                                                     ContextParallel how) {
+  int64_t n = mesh.size(context);
   TensorClasses chosen;
   chosen.residual = tensor.residual;
   if (n == 1)
@@ -88,19 +91,23 @@ FailureOr<TensorClasses> dist::chooseContextClasses(ModuleOp module, const Index
              << n << " has more devices than sequences have tokens, " << tokens
              << "; use context=" << tokens << " or fewer, or a longer --seq";
   }
-  if (how != ContextParallel::ulysses) {
-    for (const Atoms::List &sequence : sequences)
-      if (!sequence.empty())
-        chosen.inner[sequence.front()] = {1, n};
+  // Devices that divide queries; the others divide heads.
+  int64_t queries = how == ContextParallel::ulysses  ? 1
+                    : how == ContextParallel::hybrid ? mesh.axes[context.front()].size
+                                                     : n;
+  for (const Atoms::List &sequence : sequences)
+    if (!sequence.empty())
+      chosen.inner[sequence.front()] = {1, queries};
+  if (queries == n)
     return chosen;
-  }
   llvm::MapVector<Operation *, Atoms::List> ops = sequenceOps(module, classes, tensor);
+  StringRef flag = how == ContextParallel::hybrid ? "hybrid" : "ulysses";
   if (ops.empty())
-    return module.emitError("--context-parallel ulysses finds no attention with several heads to "
-                            "divide among the ")
-           << n << " devices of mesh axis 'context'; use data";
+    return module.emitError("--context-parallel ")
+           << flag << " finds no attention with several heads to divide among the " << n / queries
+           << " devices of mesh axis 'context'; use " << (queries == 1 ? "data" : "ring");
   for (auto &[op, run] : ops) {
-    int64_t done = 1, heads = 1;
+    int64_t done = queries, heads = 1;
     bool even = true;
     for (unsigned id : run) {
       AxisPart part = tensor.inner.lookup(id);
@@ -112,8 +119,8 @@ FailureOr<TensorClasses> dist::chooseContextClasses(ModuleOp module, const Index
       done *= take;
     }
     if (done != n)
-      return op->emitError("--context-parallel ulysses cannot divide ")
-             << heads << " heads of attention among the " << n
+      return op->emitError("--context-parallel ")
+             << flag << " cannot divide " << heads << " heads of attention among the " << n / queries
              << " devices of mesh axis 'context', beside those of 'tensor'; use a number that "
                 "divides the heads, or the key heads, that a tensor rank has";
   }

@@ -40,13 +40,15 @@ Expected<Mesh> parseMesh(StringRef text) {
     if (!mesh.named(name).empty())
       return createStringError("mesh axis '" + name + "' is given twice");
     SmallVector<StringRef> parts;
-    if (name == "tensor")
+    if (name == "tensor" || name == "context")
       size.trim().split(parts, 'x');
     else
       parts.push_back(size.trim());
-    if (parts.size() > 3)
+    if (name == "tensor" && parts.size() > 3)
       return createStringError("mesh axis 'tensor' has two or three parts, as 2x4 or 2x2x2, not " +
                                size.trim());
+    if (name == "context" && parts.size() > 2)
+      return createStringError("mesh axis 'context' has two parts, as 4x2, not " + size.trim());
     for (auto [i, part] : enumerate(parts)) {
       if (part.getAsInteger(10, axis.size) || axis.size < 1)
         return createStringError("mesh axis '" + name + "' needs a number of devices, found '" +
@@ -108,6 +110,17 @@ Axes expertAxes(const Mesh &mesh) {
 
 int64_t batchParts(const Mesh &mesh) { return mesh.size(batchAxes(mesh)); }
 
+SmallDenseSet<StringRef> seededAxes(mlir::ModuleOp module) {
+  SmallDenseSet<StringRef> axes;
+  module->walk([&](mlir::Operation *op) {
+    op->getAttrDictionary().walk([&](DimAttr dim) {
+      for (mlir::StringAttr axis : dim.getAxes())
+        axes.insert(axis.getValue());
+    });
+  });
+  return axes;
+}
+
 Error checkStrategy(const DistApplyStrategyOptions &strategy, const Mesh &mesh,
                     function_ref<bool(unsigned)> seeded) {
   if (strategy.zero < 0 || strategy.zero > 3)
@@ -158,10 +171,19 @@ Error checkStrategy(const DistApplyStrategyOptions &strategy, const Mesh &mesh,
   if (divided && strategy.contextParallel == ContextParallel::none)
     return createStringError(
         "mesh axis 'context' = " + Twine(mesh.size(context)) +
-        " divides sequences, but not attention; add --context-parallel ring, gather or ulysses");
+        " divides sequences, but not attention; add --context-parallel ring, gather, ulysses or hybrid");
   if (!divided && strategy.contextParallel != ContextParallel::none)
     return createStringError("--context-parallel divides attention over the context axis, which "
                              "the mesh does not have; add e.g. context=2");
+  bool contextParts = mesh.find("context") < 0 && !context.empty();
+  if (strategy.contextParallel == ContextParallel::hybrid && !contextParts)
+    return createStringError("--context-parallel hybrid needs a mesh axis context=RxU, whose first part "
+                             "divides queries and whose second divides heads, e.g. context=2x2");
+  if (contextParts && divided && strategy.contextParallel != ContextParallel::hybrid)
+    return createStringError("mesh axis context of " + Twine(mesh.size(context)) +
+                             " devices has parts, which --context-parallel hybrid is for; add it or "
+                             "write context=" +
+                             Twine(mesh.size(context)));
   return Error::success();
 }
 

@@ -211,15 +211,18 @@ FailureOr<TensorClasses> dist::chooseTensorClasses(ModuleOp module, const IndexC
 
 LogicalResult dist::splitAxis(ModuleOp module, const TensorClasses &chosen, StringRef name,
                               Mesh &mesh) {
-  int at = mesh.find(name);
-  if (at < 0)
+  Axes axes = mesh.named(name);
+  if (axes.empty())
     return success();
-  int64_t n = mesh.axes[at].size;
+  // Of the parts that the axis may have already, the last is the one that is sharded further.
+  unsigned at = axes.back();
+  axes.pop_back();
+  int64_t first = mesh.size(axes), n = mesh.axes[at].size;
   SmallVector<int64_t> ends;
   for (auto &[id, part] : chosen.inner)
     for (int64_t end : {part.begin, part.end})
-      if (end > 1 && end < n)
-        ends.push_back(end);
+      if (end > first && end < first * n)
+        ends.push_back(end / first);
   llvm::sort(ends);
   ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
   if (ends.empty())
@@ -229,8 +232,8 @@ LogicalResult dist::splitAxis(ModuleOp module, const TensorClasses &chosen, Stri
            << name << "' = " << n << " would have to be sharded after both " << ends[0] << " and "
            << ends[1] << " devices, for attentions with different numbers of key heads; use "
            << ends[0];
-  SmallVector<MeshAxis> parts = {{(name + ".0").str(), ends[0]},
-                                 {(name + ".1").str(), n / ends[0]}};
+  std::string whole = mesh.axes[at].name;
+  SmallVector<MeshAxis> parts = {{whole + ".0", ends[0]}, {whole + ".1", n / ends[0]}};
   mesh.axes.erase(mesh.axes.begin() + at);
   mesh.axes.insert(mesh.axes.begin() + at, parts.begin(), parts.end());
   return success();

@@ -119,6 +119,9 @@ are data-parallel as far as gradients and ZeRO go. Everything but attention work
 | `gather` | its queries, all heads; keys and values of the whole sequence | all-gathers of k and v; half of q, and of the output back | the same and half of dq, then reduce-scatters of dk and dv |
 | `ring` | its queries, all heads; keys and values of two ranks at a time | permutes of k and v; half of q, k and v, and of the output back | the same and half of dq, dk and dv; permutes of dk and dv in f32 |
 | `ulysses` | the whole sequence, its heads | all-to-alls of q, k, v and the output | all-to-alls of the output, its gradient, dq, dk and dv |
+| `hybrid` | queries of U ranks, its heads; keys and values of two times U ranks | as `ulysses` among U ranks, then as `ring` among R | the same |
+
+`auto`, which is the default, is `ring`, or `hybrid` for a mesh axis `context=RxU`; on GPUs it is `gather`.
 
 `gather` (Grattafiori et al. 2024, for Llama 3): attention divides its queries. Keys and values are gathered before attention, and given up
 after it; the layer keeps its part of them for the backward, which gathers them again and adds their gradients where they belong. What
@@ -127,7 +130,7 @@ depends on a position, the causal mask, windows, linear biases and dropout, reck
 kernels, since cuDNN's that are used here begin at position 0.
 
 **Balance.** The last rank's queries see most keys: without more, it computes causal attention for up to twice the mean, and the others wait. With
-`--context-balance zigzag`, which `gather` does by default, ranks p and N - 1 - p exchange the second halves of their queries before attention, and what was
+`--context-balance zigzag`, the default of `gather`, `ring` and `hybrid`, ranks p and N - 1 - p exchange the second halves of their queries before attention, and what was
 computed of them after it, forward and backward (`dist-balance-attention`). Of 2N chunks rank p has 2p and 2 (N - 1 - p) + 1, which see as
 much as any other such pair:
 
@@ -152,18 +155,28 @@ what is added up for keys and values goes along in f32, and home at the end:
 
 A rank never has keys and values of more than two ranks, so a sequence of any length has room for them on enough ranks. Steps that no query of any rank sees, because of a window, are left out.
 For balance ranks p and N - 1 - p exchange the second halves of keys and values too: then of the four pairs of a chunk of queries and a chunk of keys, two are
-visible in every step and on every rank, and the calls of the other two return at once. `ring` is for processors as yet.
+visible in every step and on every rank, and the calls of the other two return at once. `ring` and `hybrid` are for processors as yet.
 
 `ulysses` (Jacobs et al. 2023): attention divides its heads instead, of key heads first. Queries, keys, values and attention's output
 change hands, each in one all-to-all, forward and backward. Context and tensor together must divide the heads evenly; beyond the
 number of key heads, ranks share them. All ranks compute alike, and cuDNN serves.
+
+`hybrid` (Fang and Zhao 2024), for `--mesh context=RxU`: of the R U ranks each U neighbours exchange sequences for heads as in `ulysses`, so that they have R long
+parts of the sequence; with the same heads, R ranks of different neighbourhoods are a ring. U is limited by heads, R by what a step of the ring computes, and a ring of R steps sends
+keys and values of 1/U of the heads. Key heads fewer than U are shared: neighbours that share one gather it before it goes around.
+
+        context=2x2, 4 heads        tokens of layers      attention: queries     heads     keys in step 0, 1
+        rank 0 = (0, 0)             1st quarter           1st half               0 1       1st half, 2nd half
+        rank 1 = (0, 1)             2nd quarter           1st half               2 3       1st half, 2nd half
+        rank 2 = (1, 0)             3rd quarter           2nd half               0 1       2nd half, 1st half
+        rank 3 = (1, 1)             4th quarter           2nd half               2 3       2nd half, 1st half
 
 All are seeds (`lib/Dist/Strategy/SequenceSeeds.cpp`), and a ring a rewrite of what they give, so they go with tensor and sequence parallelism, ZeRO, pipelines, a
 parameter server, rematerialization and offload, and with windows and dropout. Sequences that do not divide are padded.
 
 Take `ulysses` where ranks are many and the heads divide, `gather` where ranks are few, heads do not divide, or key heads are few: what it
 sends does not depend on the number of heads. Take `ring` where keys and values of the whole sequence have no room, or where
-attention is long enough to hide what is sent.
+attention is long enough to hide what is sent, and `hybrid` where heads divide among some of the ranks alone.
 
 Llama 3 8B in bf16, one sequence of {sequence:,} tokens, as plans have it (`test/EndToEnd/memory/context_memory.py`): GB of activations that a rank
 keeps, and MB that a rank sends in a layer, forward.

@@ -104,6 +104,15 @@ CONTEXT = {"ulysses": {
     "golden-more/mistral-window": "context=4+zero=3 context=3,tensor=2+sequence-parallel context=8",
     "golden-more/gemma3": "context=2,tensor=2 context=4/2",
     "golden-more/phi3": "context=2+zero=3 context=4,tensor=2+sequence-parallel",
+}, "hybrid": {
+    "golden/gpt2-tiny": "data=2,context=2x2+zero=3 context=2x2 context=2x2/2+context-balance=none pipe=2,context=2x2/4+zero=3 context=4x2+zero=2",
+    "golden/llama-tiny": """
+        context=2x4 context=2x2,tensor=2+sequence-parallel context=2x2/2 context=3x2+zero=1 context=2x2,data=2/2+zero=2
+        context=4x2 context=2x2,data=2+data-sync=parameter-server pipe=2,context=2x2/2""",
+    "golden-more/llama-mqa": "context=2x3 context=2x3+zero=2",
+    "golden-more/mistral-window": "context=2x2+zero=3 context=4x2",
+    "golden-more/gemma3": "context=2x2 context=2x2/2",
+    "golden-more/phi3": "context=2x2+zero=3 context=2x2,tensor=2+sequence-parallel",
 }}
 for how, models in CONTEXT.items():
     for model, names in models.items():

@@ -80,6 +80,12 @@ def mesh(d):
     d.words = {axis: str(size) for axis, size in sizes.items()}
     if d.parts:
         d.words["tensor"] = "x".join(map(str, d.parts if d.depth > 1 else d.parts[:2]))
+    d.context_parts = sizes["context"] > 1 and d.chance(3)
+    d.context_heads = sizes["context"]
+    if d.context_parts:
+        ring = d.pick([r for r in (1, 2, 3, 4) if sizes["context"] % r == 0])
+        d.context_heads //= ring
+        d.words["context"] = f"{ring}x{d.context_heads}"
     axes = [axis for axis in sizes if sizes[axis] > 1]
     if d.chance(6):
         axes = d.sample(axes, len(axes))
@@ -130,7 +136,9 @@ def sequence_parallel(d):
 def context_parallel(d):
     if d.sizes["context"] == 1:
         return d.pick([None, None, None, "none"])
-    return d.pick(["gather", "ulysses", *([] if d.cuda else ["ring"])]) if not d.chance(20) else None
+    if d.context_parts:
+        return d.pick([None, "hybrid"]) if not d.cuda and not d.chance(20) else "hybrid"
+    return d.pick(["gather", "ulysses", *([] if d.cuda else ["ring"])]) if not d.chance(10) else d.pick([None, None, "auto", "none"])
 
 
 def zero(d):
@@ -191,7 +199,7 @@ COMPILE = {
     "seq": seq,
     "zero": zero,
     "context-parallel": context_parallel,
-    "context-balance": lambda d: d.pick([None, None, "zigzag", "none"]) if d["context-parallel"] in ("gather", "ring") else None,
+    "context-balance": lambda d: d.pick([None, None, "zigzag", "none"]) if d["context-parallel"] in ("gather", "ring", "hybrid") else None,
     "tensor-2d": lambda d: True if d.parts else None,
     "sequence-parallel": sequence_parallel,
     "data-sync": data_sync,

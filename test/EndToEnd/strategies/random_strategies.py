@@ -37,8 +37,10 @@ DOCUMENTED = {
     "more pipeline chunks than layers": "fewer than the .* parts of the pipeline",
     "fewer microbatches than a schedule needs": "needs .* microbatches or more",
     "mesh axis `expert` for models without experts": "finds no experts to divide|cannot divide .* experts",
-    "mesh axis `context` without `--context-parallel`": "add --context-parallel",
-    "heads that `--context-parallel ulysses` cannot divide": "cannot divide .* heads of attention|no attention with several heads",
+    "mesh axis `context` with `--context-parallel none`": "add --context-parallel",
+    "context=RxU without `hybrid`": "has parts, which --context-parallel hybrid is for",
+    "`--context-parallel ring` and `hybrid` for GPUs": "computes attention of all keys in one call",
+    "heads that `--context-parallel ulysses` or `hybrid` cannot divide": "cannot divide .* heads of attention|no attention with several heads",
     "`--remat every:K` of IR past phase `train`": "--remat every:",
     "`--sequence-parallel` or `context` with sequences of one token": "cannot divide sequences of one token",
     "more devices along `context` than tokens": "more devices than sequences have tokens",
@@ -99,10 +101,11 @@ def compile(model, output, options):
 def random_model(d):
     # Heads that context and tensor parallelism divide are rare, and so are experts that their axis divides: more
     # configurations are drawn for them.
-    for _ in range(200 if d["context-parallel"] == "ulysses" or d.sizes["expert"] > 1 else 1):
+    divided = d.context_heads * d.sizes["tensor"] if d["context-parallel"] == "ulysses" or d.context_parts else 1
+    for _ in range(200 if divided > 1 or d.sizes["expert"] > 1 else 1):
         family = d.pick(list(ENCODERS if d["mlm"] else DECODERS))
         config = random_config(d.pick, family, d.layers, vocabularies=[31, 37, 64, 97, 257])
-        heads = d["context-parallel"] != "ulysses" or heads_of(config) % (d.sizes["context"] * d.sizes["tensor"]) == 0
+        heads = heads_of(config) % divided == 0
         experts = d.sizes["expert"] == 1 or (experts_of(config) and experts_of(config) % d.sizes["expert"] == 0)
         if (heads and experts) or d.chance(100):
             break
