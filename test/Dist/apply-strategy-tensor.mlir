@@ -19,7 +19,7 @@
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=context=2,tensor=2 context-parallel=ulysses sequence-parallel=true" | FileCheck %s --check-prefix=BOTH
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=context=3,tensor=2 context-parallel=gather sequence-parallel=true" | FileCheck %s --check-prefix=QUERIES
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=context=3x2 context-parallel=auto" | FileCheck %s --check-prefix=HYBRID
-// RUN: meshwright-opt %s --dist-apply-strategy="mesh=context=3x4 context-parallel=hybrid" | FileCheck %s --check-prefix=SHARED
+// RUN: meshwright-opt %s --dist-apply-strategy="mesh=context=1x4 context-parallel=hybrid" | FileCheck %s --check-prefix=SHARED
 // RUN: meshwright-opt %s --dist-apply-strategy="mesh=context=3 context-parallel=auto" | FileCheck %s --check-prefix=AUTO
 // RUN: not meshwright-opt %s --dist-apply-strategy="mesh=context=4 context-parallel=hybrid" 2>&1 | FileCheck %s --check-prefix=WHOLE
 // RUN: not meshwright-opt %s --dist-apply-strategy="mesh=context=2x2 context-parallel=ring" 2>&1 | FileCheck %s --check-prefix=HALVES
@@ -89,8 +89,8 @@
 // HYBRID: dist.mesh @mesh ["context.0" = 3, "context.1" = 2] {dist.ring}
 // HYBRID: func.func private @layer(%{{.*}}: tensor<4x6x16xf32> {dist.reason = "context parallel", dist.seed = #dist.sharding<@mesh, [{?}, {context.0, context.1}, {?}]>}
 // HYBRID: train.attention {{.*}}dist.seed = [#dist.sharding<@mesh, [{?}, {context.0}, {context.1}, {?}]>, unit]
-// SHARED: dist.mesh @mesh ["context.0" = 3, "context.1.0" = 2, "context.1.1" = 2] {dist.ring}
-// SHARED: train.attention {{.*}}dist.seed = [#dist.sharding<@mesh, [{?}, {context.0}, {context.1.0, context.1.1}, {?}]>, unit]
+// SHARED: dist.mesh @mesh ["context.0" = 1, "context.1.0" = 2, "context.1.1" = 2]{{$}}
+// SHARED: train.attention {{.*}}dist.seed = [#dist.sharding<@mesh, [{?}, {?}, {context.1.0, context.1.1}, {?}]>, unit]
 // AUTO: dist.mesh @mesh ["context" = 3] {dist.ring}
 // AUTO: train.attention {{.*}}dist.seed = [#dist.sharding<@mesh, [{?}, {context}, {?}, {?}]>, unit]
 // WHOLE: --context-parallel hybrid needs a mesh axis context=RxU, whose first part divides queries and whose second divides heads, e.g. context=2x2
@@ -99,7 +99,7 @@
 // THIRDS: mesh axis 'context' has two parts, as 4x2, not 1x2x2
 // UNDIVIDED: --context-parallel ulysses cannot divide 4 heads of attention among the 3 devices of mesh axis 'context', beside those of 'tensor'; use a number that divides the heads, or the key heads, that a tensor rank has
 // TOOMANY: --context-parallel ulysses cannot divide 4 heads of attention among the 4 devices of mesh axis 'context'
-// NOSCHEME: mesh axis 'context' = 2 divides sequences, but not attention; add --context-parallel ring, gather or ulysses
+// NOSCHEME: mesh axis 'context' = 2 divides sequences, but not attention; add --context-parallel ring, gather, ulysses or hybrid
 // NOCONTEXT: --context-parallel divides attention over the context axis, which the mesh does not have; add e.g. context=2
 // States are cut where padding adds least: of 20 x 16 over 3 the rows.
 // UNEVEN: dist.constrain {{.*}} to #data_R boundary {{.*}} : (tensor<20x16xf32>) -> tensor<20x16xf32>

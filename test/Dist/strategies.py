@@ -28,11 +28,10 @@ for strategy in strategies:
     options = [option for option in options if option not in rows]
     balance = "".join(f"={option}" for option in options if option.startswith("context-balance="))
     options = [option for option in options if f"={option}" != balance]
-    ring = [f"--dist-ring-attention{balance}"] if "context-parallel=ring" in options else []
     options = [f"mesh={mesh}"] + [option if "=" in option else option + "=true" for option in options]
     call(["meshwright-opt", "step.mlir", f"--dist-apply-strategy={' '.join(options)}", "--dist-split-reductions",
           "--dist-pad" + "".join("=" + row for row in rows), "--dist-propagate",
-          "--dist-verify", "--dist-partition", *ring, f"--dist-balance-attention{balance}", "--canonicalize",
+          "--dist-verify", "--dist-partition", f"--dist-ring-attention{balance}", f"--dist-balance-attention{balance}", "--canonicalize",
           f"--dist-rematerialize=policy={'+'.join(remat)}", "--dist-optimize-collectives", "--dist-verify-communication", "-o", "local.mlir"])
     for function in ("step", "eval"):
         said = call(["meshwright-interpret", "--compare", "step.mlir", "local.mlir", "--function", function, "--ranks",

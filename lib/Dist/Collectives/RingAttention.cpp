@@ -15,6 +15,9 @@
 #include "AttentionChunks.h"
 #include "Dist/Passes.h"
 
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/TypeSwitch.h"
+
 using namespace mlir;
 using namespace meshwright;
 using namespace meshwright::dist;
@@ -33,29 +36,57 @@ static AllGatherOp gatherOf(Value keys) {
   return gather && gather->getNumOperands() == 1 && gather.getDim() == 1 ? gather : AllGatherOp();
 }
 
-template <typename Op> static Op onlyUserAs(Value value) {
-  return value.hasOneUse() ? dyn_cast<Op>(*value.user_begin()) : Op();
-}
+namespace {
+/// What partition makes of the sum of gradients of keys: the part that a device goes on with.
+struct SummedPart {
+  Value value; ///< null where something else is done with the gradients
+  llvm::SmallSetVector<unsigned, 4> summed;  ///< over which axes
+  Axes sequences, tokens;                    ///< which axes divide dimensions 0 and 1 of it
+};
+} // namespace
 
-/// The device's own part of what `sum` is over the group, as partition writes it; null where
-/// something else is done with it.
-static Value ownPartOf(Value sum, GroupAttr group) {
-  auto reduce = onlyUserAs<AllReduceOp>(sum);
-  if (reduce && (reduce->getNumOperands() > 1 || reduce.getGroup() != group ||
-                 reduce.getKind() != train::ReduceKind::Sum))
-    return {};
-  Value whole = reduce ? reduce->getResult(0) : sum;
-  if (auto pad = onlyUserAs<train::PadOp>(whole); pad && pad.getDim() == 1 && pad.getFrom() == 0)
-    whole = pad.getY();
-  if (reduce) {
-    auto slice = onlyUserAs<SliceOp>(whole);
-    bool fits = slice && slice.getDim() == 1 && slice.getGroup() == group && slice.getShift() == 0;
-    return fits ? slice.getResult() : Value();
+/// Follows `partial`, a term of the sum, to where a device has its own tokens.
+static SummedPart summedPartOf(Value partial, const Mesh &mesh) {
+  SummedPart part;
+  while (part.tokens.empty()) {
+    Operation *op = partial.hasOneUse() ? *partial.user_begin() : nullptr;
+    if (!op || op->getNumOperands() != 1 || op->getNumResults() != 1)
+      return {};
+    auto divide = [&](int64_t dim, GroupAttr group) {
+      if (dim > 1)
+        return false;
+      llvm::append_range(dim == 1 ? part.tokens : part.sequences, group.on(mesh));
+      return true;
+    };
+    bool follows =
+        llvm::TypeSwitch<Operation *, bool>(op)
+            .Case([&](AllReduceOp reduce) {
+              part.summed.insert_range(reduce.getGroup().on(mesh));
+              return reduce.getKind() == train::ReduceKind::Sum;
+            })
+            .Case([&](ReduceScatterOp scatter) {
+              part.summed.insert_range(scatter.getGroup().on(mesh));
+              return scatter.getKind() == train::ReduceKind::Sum &&
+                     divide(scatter.getDim(), scatter.getGroup());
+            })
+            .Case([&](AllGatherOp gather) {
+              // Sums over many devices go by parts of the sequences.
+              if (gather.getDim() != 0 || part.sequences != gather.getGroup().on(mesh))
+                return false;
+              part.sequences.clear();
+              return true;
+            })
+            .Case([&](SliceOp slice) {
+              return slice.getShift() == 0 && divide(slice.getDim(), slice.getGroup());
+            })
+            .Case([](train::PadOp pad) { return pad.getDim() == 1 && pad.getFrom() == 0; })
+            .Default(false);
+    if (!follows)
+      return {};
+    partial = op->getResult(0);
   }
-  auto scatter = onlyUserAs<ReduceScatterOp>(whole);
-  bool fits = scatter && scatter->getNumOperands() == 1 && scatter.getDim() == 1 &&
-              scatter.getGroup() == group && scatter.getKind() == train::ReduceKind::Sum;
-  return fits ? scatter->getResult(0) : Value();
+  part.value = partial;
+  return part;
 }
 
 namespace {
@@ -262,19 +293,42 @@ class BackwardRing : public Ring<train::AttentionGradOp> {
 public:
   using Ring::Ring;
 
-  /// The device's own part of gradients of keys or values, whose chunks are `chunks`.
-  Value ownPartOfSum(ArrayRef<Value> chunks, Type type) {
-    if (!shared)
-      return whole(chunks, 1, type);
-    auto wide = RankedTensorType::get(cast<RankedTensorType>(type).getShape(), b.getF32Type());
-    Value sum = whole(chunks, 1, wide);
-    Value own = ReduceScatterOp::create(b, loc, wide, train::ReduceKind::Sum, sum, /*dim=*/1, shared);
-    return type == wide ? own : train::CastOp::create(b, loc, type, own).getResult();
+  /// The axes besides the ring's over which gradients are summed.
+  Axes restOf(const SummedPart &part) {
+    Axes rest(part.summed.begin(), part.summed.end());
+    llvm::erase_if(rest, [&](unsigned a) { return llvm::is_contained(group.on(mesh), a); });
+    llvm::sort(rest);
+    return rest;
+  }
+  /// Whether the ring, and one collective after it, give `part`.
+  bool canSum(const SummedPart &part) {
+    Axes ring = group.on(mesh), rest = restOf(part), both = ring;
+    llvm::append_range(both, rest);
+    return part.value && part.summed.size() == both.size() &&
+           (part.tokens == both ? part.sequences.empty()
+                                : part.tokens == ring &&
+                                      (part.sequences.empty() || part.sequences == rest));
+  }
+  /// `part` from what the ring sums, in chunks.
+  Value finish(const SummedPart &part, ArrayRef<Value> chunks) {
+    auto like = cast<RankedTensorType>(part.value.getType());
+    Axes rest = restOf(part);
+    if (rest.empty())
+      return whole(chunks, 1, like);
+    Value sum = whole(chunks, 1, chunks[0].getType());
+    GroupAttr others = GroupAttr::from(group.getMesh(), mesh, rest);
+    if (part.tokens == group.on(mesh) && part.sequences.empty())
+      sum = AllReduceOp::create(b, loc, sum.getType(), train::ReduceKind::Sum, sum, others);
+    else
+      sum = ReduceScatterOp::create(
+          b, loc, RankedTensorType::get(like.getShape(), getElementTypeOrSelf(sum.getType())),
+          train::ReduceKind::Sum, sum, part.sequences.empty() ? 1 : 0, others);
+    return sum.getType() == like ? sum : train::CastOp::create(b, loc, like, sum).getResult();
   }
 
   LogicalResult build() {
-    Value ownK = ownPartOf(op.getDk(), k.getGroup()), ownV = ownPartOf(op.getDv(), v.getGroup());
-    if (!ownK || !ownV)
+    SummedPart ownK = summedPartOf(op.getDk(), mesh), ownV = summedPartOf(op.getDv(), mesh);
+    if (!canSum(ownK) || !canSum(ownV))
       return refuse("finds gradients of keys and values that are not summed where these are");
     IntegerAttr keys = b.getI64IntegerAttr(AttentionShape::of(op).keys);
     SmallVector<SmallVector<Value>> queries; // dout, q, out, lse of each chunk
@@ -326,12 +380,12 @@ public:
       dv.push_back(sum(own[c].v, left ? from(travelling[c].v, -last) : Value()));
     }
     op.getDq().replaceAllUsesWith(whole(dq, 1, op.getDq().getType()));
-    ownK.replaceAllUsesWith(ownPartOfSum(dk, ownK.getType()));
-    ownV.replaceAllUsesWith(ownPartOfSum(dv, ownV.getType()));
+    ownK.value.replaceAllUsesWith(finish(ownK, dk));
+    ownV.value.replaceAllUsesWith(finish(ownV, dv));
     if (op.getSinks())
       op.getDsinks().replaceAllUsesWith(dsinks);
     // From the parts back to the op.
-    for (Operation *dead : {ownK.getDefiningOp(), ownV.getDefiningOp()})
+    for (Operation *dead : {ownK.value.getDefiningOp(), ownV.value.getDefiningOp()})
       while (dead != op) {
         Operation *before = dead->getOperand(0).getDefiningOp();
         dead->erase();

@@ -228,18 +228,31 @@ void Seeder::attention(const TensorClasses &tensor, const TensorClasses &context
     op->setAttr(DistDialect::seedAttr, b.getArrayAttr(seeds));
     op->setAttr(DistDialect::reasonAttr, b.getStringAttr("context parallel"));
     // Gradients go back to divided sequences at once, so that what is computed from them needs no
-    // table for the whole sequence. What the forward keeps for the backward stays as it is.
+    // table for the whole sequence. What the forward keeps for the backward stays as it is, but
+    // goes back too where something else is computed of it, as the output's weights' gradient is.
     if (train::roleOf(op->getParentOfType<func::FuncOp>()) != train::Role::Backward)
       continue;
+    auto constrained = [&](Value value) {
+      Sharding divided = attentionSharding(value, tensor, TensorClasses(), axis);
+      for (size_t d = 0; d < divided.dims.size(); ++d)
+        if (llvm::is_contained(sequences, classes.of(value, d)))
+          divided.dims[d] = contextAxes;
+      auto constrain = ConstrainOp::create(b, op->getLoc(), value.getType(), value,
+                                           withOpenDims(attr(divided)), /*boundary=*/true);
+      constrain->setAttr(DistDialect::reasonAttr, b.getStringAttr("context parallel"));
+      return constrain;
+    };
+    b.setInsertionPointToStart(op->getBlock());
+    for (Value kept : op->getOperands())
+      if (isa<BlockArgument>(kept) && !kept.hasOneUse() &&
+          isa<FloatType>(getElementTypeOrSelf(kept.getType()))) {
+        ConstrainOp back = constrained(kept);
+        kept.replaceUsesWithIf(
+            back, [&](OpOperand &use) { return use.getOwner() != back && use.getOwner() != op; });
+      }
     b.setInsertionPointAfter(op);
     for (Value result : op->getResults()) {
-      Sharding divided = attentionSharding(result, tensor, TensorClasses(), axis);
-      for (size_t d = 0; d < divided.dims.size(); ++d)
-        if (llvm::is_contained(sequences, classes.of(result, d)))
-          divided.dims[d] = contextAxes;
-      auto back = ConstrainOp::create(b, op->getLoc(), result.getType(), result,
-                                      withOpenDims(attr(divided)), /*boundary=*/true);
-      back->setAttr(DistDialect::reasonAttr, b.getStringAttr("context parallel"));
+      ConstrainOp back = constrained(result);
       result.replaceAllUsesExcept(back, back);
     }
   }
