@@ -40,47 +40,42 @@ namespace {
 /// What partition makes of the sum of gradients of keys: the part that a device goes on with.
 struct SummedPart {
   Value value; ///< null where something else is done with the gradients
-  llvm::SmallSetVector<unsigned, 4> summed;  ///< over which axes
-  Axes sequences, tokens;                    ///< which axes divide dimensions 0 and 1 of it
+  llvm::SmallSetVector<unsigned, 4> summed; ///< over which axes
+  SmallVector<Axes> dims{4};                ///< which axes divide each dimension; 1 is of tokens
 };
 } // namespace
 
 /// Follows `partial`, a term of the sum, to where a device has its own tokens.
 static SummedPart summedPartOf(Value partial, const Mesh &mesh) {
   SummedPart part;
-  while (part.tokens.empty()) {
+  while (part.dims[1].empty()) {
     Operation *op = partial.hasOneUse() ? *partial.user_begin() : nullptr;
     if (!op || op->getNumOperands() != 1 || op->getNumResults() != 1)
       return {};
-    auto divide = [&](int64_t dim, GroupAttr group) {
-      if (dim > 1)
-        return false;
-      llvm::append_range(dim == 1 ? part.tokens : part.sequences, group.on(mesh));
-      return true;
-    };
-    bool follows =
-        llvm::TypeSwitch<Operation *, bool>(op)
-            .Case([&](AllReduceOp reduce) {
-              part.summed.insert_range(reduce.getGroup().on(mesh));
-              return reduce.getKind() == train::ReduceKind::Sum;
-            })
-            .Case([&](ReduceScatterOp scatter) {
-              part.summed.insert_range(scatter.getGroup().on(mesh));
-              return scatter.getKind() == train::ReduceKind::Sum &&
-                     divide(scatter.getDim(), scatter.getGroup());
-            })
-            .Case([&](AllGatherOp gather) {
-              // Sums over many devices go by parts of the sequences.
-              if (gather.getDim() != 0 || part.sequences != gather.getGroup().on(mesh))
-                return false;
-              part.sequences.clear();
-              return true;
-            })
-            .Case([&](SliceOp slice) {
-              return slice.getShift() == 0 && divide(slice.getDim(), slice.getGroup());
-            })
-            .Case([](train::PadOp pad) { return pad.getDim() == 1 && pad.getFrom() == 0; })
-            .Default(false);
+    bool follows = llvm::TypeSwitch<Operation *, bool>(op)
+                       .Case([&](AllReduceOp reduce) {
+                         part.summed.insert_range(reduce.getGroup().on(mesh));
+                         return reduce.getKind() == train::ReduceKind::Sum;
+                       })
+                       .Case([&](ReduceScatterOp scatter) {
+                         Axes axes = scatter.getGroup().on(mesh);
+                         part.summed.insert_range(axes);
+                         llvm::append_range(part.dims[scatter.getDim()], axes);
+                         return scatter.getKind() == train::ReduceKind::Sum;
+                       })
+                       .Case([&](AllGatherOp gather) {
+                         // The end of a sum over many devices, which goes by parts.
+                         Axes &axes = part.dims[gather.getDim()];
+                         bool whole = axes == gather.getGroup().on(mesh);
+                         axes.clear();
+                         return whole;
+                       })
+                       .Case([&](SliceOp slice) {
+                         llvm::append_range(part.dims[slice.getDim()], slice.getGroup().on(mesh));
+                         return slice.getShift() == 0;
+                       })
+                       .Case([](train::PadOp pad) { return pad.getDim() == 1 && pad.getFrom() == 0; })
+                       .Default(false);
     if (!follows)
       return {};
     partial = op->getResult(0);
@@ -293,36 +288,38 @@ class BackwardRing : public Ring<train::AttentionGradOp> {
 public:
   using Ring::Ring;
 
-  /// The axes besides the ring's over which gradients are summed.
-  Axes restOf(const SummedPart &part) {
-    Axes rest(part.summed.begin(), part.summed.end());
-    llvm::erase_if(rest, [&](unsigned a) { return llvm::is_contained(group.on(mesh), a); });
-    llvm::sort(rest);
-    return rest;
-  }
-  /// Whether the ring, and one collective after it, give `part`.
+  /// Whether the ring gives `part`, with collectives of the other devices' after it.
   bool canSum(const SummedPart &part) {
-    Axes ring = group.on(mesh), rest = restOf(part), both = ring;
-    llvm::append_range(both, rest);
-    return part.value && part.summed.size() == both.size() &&
-           (part.tokens == both ? part.sequences.empty()
-                                : part.tokens == ring &&
-                                      (part.sequences.empty() || part.sequences == rest));
+    Axes ring = group.on(mesh);
+    return part.value && part.dims[1].size() >= ring.size() &&
+           llvm::equal(ring, ArrayRef(part.dims[1]).take_front(ring.size())) &&
+           llvm::all_of(part.dims, [&](const Axes &axes) {
+             return llvm::all_of(axes, [&](unsigned a) { return part.summed.contains(a); });
+           });
   }
   /// `part` from what the ring sums, in chunks.
   Value finish(const SummedPart &part, ArrayRef<Value> chunks) {
     auto like = cast<RankedTensorType>(part.value.getType());
-    Axes rest = restOf(part);
-    if (rest.empty())
+    SmallVector<Axes> dims = part.dims;
+    Axes ring = group.on(mesh), rest(part.summed.begin(), part.summed.end());
+    dims[1].erase(dims[1].begin(), dims[1].begin() + ring.size());
+    llvm::erase_if(rest, [&](unsigned a) {
+      return llvm::is_contained(ring, a) ||
+             llvm::any_of(dims, [&](const Axes &axes) { return llvm::is_contained(axes, a); });
+    });
+    llvm::sort(rest);
+    if (part.summed.size() == ring.size())
       return whole(chunks, 1, like);
     Value sum = whole(chunks, 1, chunks[0].getType());
-    GroupAttr others = GroupAttr::from(group.getMesh(), mesh, rest);
-    if (part.tokens == group.on(mesh) && part.sequences.empty())
-      sum = AllReduceOp::create(b, loc, sum.getType(), train::ReduceKind::Sum, sum, others);
-    else
-      sum = ReduceScatterOp::create(
-          b, loc, RankedTensorType::get(like.getShape(), getElementTypeOrSelf(sum.getType())),
-          train::ReduceKind::Sum, sum, part.sequences.empty() ? 1 : 0, others);
+    auto others = [&](ArrayRef<unsigned> axes) {
+      return GroupAttr::from(group.getMesh(), mesh, axes);
+    };
+    for (auto [dim, axes] : llvm::enumerate(dims))
+      if (!axes.empty())
+        sum = ReduceScatterOp::create(b, loc, resized(sum.getType(), dim, like.getDimSize(dim)),
+                                      train::ReduceKind::Sum, sum, dim, others(axes));
+    if (!rest.empty())
+      sum = AllReduceOp::create(b, loc, sum.getType(), train::ReduceKind::Sum, sum, others(rest));
     return sum.getType() == like ? sum : train::CastOp::create(b, loc, like, sum).getResult();
   }
 
