@@ -27,13 +27,28 @@ namespace meshwright::dist {
 #include "Dist/Passes.h.inc"
 } // namespace meshwright::dist
 
-/// The gather along the sequence that `keys` come from, without padding; null if there is none.
-static AllGatherOp gatherOf(Value keys) {
+namespace {
+/// Where keys or values come from that all devices of a ring would have.
+struct Gathered {
+  AllGatherOp gather; ///< along the sequence; null if there is none
+  AllReduceOp sum;    ///< over other devices, if it comes after the gather
+};
+} // namespace
+
+/// What `keys` are without padding.
+static Gathered gatheredOf(Value keys) {
+  Gathered from;
+  if (auto sum = keys.getDefiningOp<AllReduceOp>(); sum && sum->getNumOperands() == 1) {
+    from.sum = sum;
+    keys = sum->getOperand(0);
+  }
   if (auto slice = keys.getDefiningOp<train::SliceOp>();
       slice && slice.getDim() == 1 && slice.getFrom() == 0)
     keys = slice.getX();
   auto gather = keys.getDefiningOp<AllGatherOp>();
-  return gather && gather->getNumOperands() == 1 && gather.getDim() == 1 ? gather : AllGatherOp();
+  if (gather && gather->getNumOperands() == 1 && gather.getDim() == 1)
+    from.gather = gather;
+  return from;
 }
 
 namespace {
@@ -45,10 +60,18 @@ struct SummedPart {
 };
 } // namespace
 
-/// Follows `partial`, a term of the sum, to where a device has its own tokens.
-static SummedPart summedPartOf(Value partial, const Mesh &mesh) {
+/// Follows `partial`, a term of the sum, to where a device has its own of `tokens` tokens, which are
+/// divided among the axes `ring` first. On the way there may be sums by parts of unpadded tokens.
+static SummedPart summedPartOf(Value partial, ArrayRef<unsigned> ring, int64_t tokens,
+                               const Mesh &mesh) {
   SummedPart part;
-  while (part.dims[1].empty()) {
+  auto isOwn = [&] {
+    ArrayRef<unsigned> axes = part.dims[1];
+    int64_t size = cast<RankedTensorType>(partial.getType()).getDimSize(1);
+    return axes.size() >= ring.size() && llvm::equal(ring, axes.take_front(ring.size())) &&
+           size * mesh.size(axes) == tokens;
+  };
+  while (!isOwn()) {
     Operation *op = partial.hasOneUse() ? *partial.user_begin() : nullptr;
     if (!op || op->getNumOperands() != 1 || op->getNumResults() != 1)
       return {};
@@ -106,8 +129,8 @@ protected:
   /// Where devices that have the same queries and other heads share key heads, keys are gathered
   /// among these first, and what they have together goes around.
   void shareKeys(GroupAttr queries);
-  /// What of `gather`'s result the device begins with.
-  Value ownPart(AllGatherOp gather);
+  /// What of the gathered keys or values the device begins with.
+  Value ownPart(const Gathered &keys);
   /// Visible pairs of chunk `a` of queries and the chunk `c` of keys that a device has in step t, on
   /// average over devices.
   double pairs(int64_t t, int a, int c) const;
@@ -145,7 +168,7 @@ protected:
   const Mesh &mesh;
   OpBuilder b;
   Location loc;
-  AllGatherOp k, v;
+  Gathered k, v;
   GroupAttr group, shared; ///< who the ring is; who share key heads, if any do
   int64_t n = 0, part = 0; ///< devices; keys of one
   std::optional<Chunks> chunks;
@@ -158,11 +181,11 @@ private:
 } // namespace
 
 template <typename Op> LogicalResult Ring<Op>::match(ContextBalance balance) {
-  k = gatherOf(op.getK()), v = gatherOf(op.getV());
-  if (!k || !v || k.getGroup() != v.getGroup())
+  k = gatheredOf(op.getK()), v = gatheredOf(op.getV());
+  if (!k.gather || !v.gather || k.gather.getGroup() != v.gather.getGroup())
     return refuse("finds keys and values that are no parts of a sequence on each device");
-  group = k.getGroup();
-  part = cast<RankedTensorType>(k->getOperand(0).getType()).getDimSize(1);
+  group = k.gather.getGroup();
+  part = cast<RankedTensorType>(k.gather->getOperand(0).getType()).getDimSize(1);
   std::optional<QueryOffsets> offsets = queryOffsetsOf(op.getQueryOffset(), mesh);
   if (offsets)
     shareKeys(offsets->group);
@@ -192,8 +215,10 @@ template <typename Op> void Ring<Op>::shareKeys(GroupAttr queries) {
   part *= mesh.size(rest);
 }
 
-template <typename Op> Value Ring<Op>::ownPart(AllGatherOp gather) {
-  Value own = gather->getOperand(0);
+template <typename Op> Value Ring<Op>::ownPart(const Gathered &keys) {
+  Value own = AllGatherOp(keys.gather)->getOperand(0);
+  if (AllReduceOp sum = keys.sum)
+    own = AllReduceOp::create(b, loc, own.getType(), sum.getKind(), own, sum.getGroup());
   if (!shared)
     return own;
   return AllGatherOp::create(b, loc, resized(own.getType(), 1, part), own, /*dim=*/1, shared);
@@ -290,10 +315,7 @@ public:
 
   /// Whether the ring gives `part`, with collectives of the other devices' after it.
   bool canSum(const SummedPart &part) {
-    Axes ring = group.on(mesh);
-    return part.value && part.dims[1].size() >= ring.size() &&
-           llvm::equal(ring, ArrayRef(part.dims[1]).take_front(ring.size())) &&
-           llvm::all_of(part.dims, [&](const Axes &axes) {
+    return part.value && llvm::all_of(part.dims, [&](const Axes &axes) {
              return llvm::all_of(axes, [&](unsigned a) { return part.summed.contains(a); });
            });
   }
@@ -324,7 +346,10 @@ public:
   }
 
   LogicalResult build() {
-    SummedPart ownK = summedPartOf(op.getDk(), mesh), ownV = summedPartOf(op.getDv(), mesh);
+    Axes ring = group.on(mesh);
+    int64_t tokens = n * part;
+    SummedPart ownK = summedPartOf(op.getDk(), ring, tokens, mesh),
+               ownV = summedPartOf(op.getDv(), ring, tokens, mesh);
     if (!canSum(ownK) || !canSum(ownV))
       return refuse("finds gradients of keys and values that are not summed where these are");
     IntegerAttr keys = b.getI64IntegerAttr(AttentionShape::of(op).keys);
