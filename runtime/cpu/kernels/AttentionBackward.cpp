@@ -135,8 +135,9 @@ static inline void meetTiles(const BackwardCall &call, const Mask &mask, const D
   for (int64_t first = 0; first < groupedRows; first += kGroup) {
     float *weights = scratch.weights + first * kTile, *slopes = scratch.slopes + first * kTile;
     Span span = mask.span(unit.query + first, key);
-    // Of a document that begins with a vector nothing in the span is hidden, but what is before it is.
-    if (span.masked || span.begin > 0) {
+    // Of a document that begins with a vector nothing in the span is hidden, but what is before it is;
+    // so is padding that begins with one.
+    if (span.masked || span.begin > 0 || key + span.end < shape.keys) {
       clearOutside(span, weights);
       clearOutside(span, slopes);
     }

@@ -57,8 +57,8 @@ BOUND = {"loss": 0, "grad_norm": 1, "eval_loss": 0, "aux_loss": 0}  # Which of t
 # The first phase whose IR has what a flag says: it is not said again when compiling goes on from there.
 DECIDED = {"train": ("dropout", "batch", "seq", "microbatches", "mlm", "mask-id", "z-loss", "router-bias-rate", "expert-buffer", "packed"),
            "step": ("optimizer", "precision", "grad-dtype", "moments-dtype", "residuals", "cuts"),
-           "dist": ("mesh", "zero", "sequence-parallel", "tensor-2d", "data-sync", "explain-sharding"),
-           "local": ("context-parallel", "context-balance"),
+           "dist": ("mesh", "zero", "sequence-parallel", "tensor-2d", "data-sync", "explain-sharding", "context-parallel"),
+           "local": ("context-balance",),
            "stages": ("remat",),
            "schedule": ("schedule", "collective-algorithm", "collective-matmul"),
            "exec": ("overlap", "attention", "deterministic", "epilogues", "replay", "offload", "offload-buffer")}

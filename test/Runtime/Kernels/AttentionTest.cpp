@@ -258,11 +258,16 @@ TEST(Attention, PartsOfKeys) {
   struct Kind {
     int64_t window, most; ///< tokens of a document, 0: one document
     int32_t type;
+    int64_t length = 190;
+    bool causal = true;
   };
-  for (Kind kind : {Kind{0, 0, MW_F32}, {40, 0, MW_F32}, {0, 60, MW_F32}, {0, 0, MW_BF16}}) {
-    constexpr int64_t length = 190, part = 50, heads = 4, kvHeads = 2, dim = 24;
+  // Of 182 keys the last part has 32, after which padding begins with a vector.
+  for (Kind kind : {Kind{0, 0, MW_F32}, {40, 0, MW_F32}, {0, 60, MW_F32}, {0, 0, MW_BF16},
+                    {0, 0, MW_F32, 182, false}, {40, 0, MW_F32, 182, false}}) {
+    constexpr int64_t part = 50, heads = 4, kvHeads = 2, dim = 24;
+    int64_t length = kind.length;
     MwAttention shape = sizes(2, length, length, heads, kvHeads, dim);
-    shape.causal = 1;
+    shape.causal = kind.causal;
     shape.window = kind.window;
     shape.dropout = 0.3f;
     shape.valueDim = 16;
