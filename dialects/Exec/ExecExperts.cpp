@@ -45,6 +45,24 @@ LogicalResult RouteOp::verify() {
   return success();
 }
 
+RouteShape RouteOp::getShape() {
+  ArrayRef<int64_t> mask = memory(getMask()).getShape(), slots = memory(getChoices()).getShape();
+  return {mask[0],
+          mask[1],
+          mask[2],
+          memory(getChosen()).getDimSize(0),
+          slots[0],
+          slots[1] * slots[2],
+          int64_t(getCapacity())};
+}
+
+static GroupShape groupsOf(Value experts, Value matrices) {
+  ArrayRef<int64_t> rows = memory(experts).getShape();
+  return {rows[0], rows[1] * rows[2], memory(matrices).getDimSize(0)};
+}
+GroupShape GroupedMatmulOp::getGroups() { return groupsOf(getExperts(), getWeight()); }
+GroupShape GroupedMatmulGradOp::getGroups() { return groupsOf(getExperts(), getResult()); }
+
 /// Whether `type` has i32 for the slots of blocks, [x, b, m].
 static bool hasSlots(MemRefType type) {
   return type.getRank() == 3 && type.getElementType().isInteger(32);

@@ -85,6 +85,9 @@ exec.program @experts {
   %x = exec.buffer "x" temporary : memref<3x2x5x8xf32>
   %y = exec.buffer "y" temporary : memref<3x2x5x16xf32>
   %w = exec.buffer "w" temporary : memref<6x16x8xf32>
+  %scratch = exec.buffer "scratch" temporary : memref<64xi8>
+  // CHECK: exec.route %{{.*}} workspace(%{{.*}}) :
+  exec.route %mask to %chosen, %rows, %choices, %experts workspace(%scratch) : (memref<2x4x6xf32>, memref<3x2x4xi32>, memref<3x2x4xi32>, memref<3x2x5xi32>, memref<3x2x5xi32>, memref<64xi8>) -> ()
   // CHECK: exec.route %{{.*}} to %
   exec.route %mask to %chosen, %rows, %choices, %experts : (memref<2x4x6xf32>, memref<3x2x4xi32>, memref<3x2x4xi32>, memref<3x2x5xi32>, memref<3x2x5xi32>) -> ()
   %n = exec.buffer "n" temporary : memref<i32>

@@ -68,7 +68,9 @@ static int64_t nodesOf(Block &block, SymbolTableCollection &symbols) {
       nodes += nodesOf(callee.getBlock(), symbols);
     } else if (isa<exec::MemoryCollectiveOpInterface>(op)) {
       nodes += 4; // With notes of where it begins and ends, and a copy or sum.
-    } else if (isa<exec::LaunchOp>(op)) {
+    } else if (isa<exec::RouteOp>(op)) {
+      nodes += 4;
+    } else if (isa<exec::LaunchOp, exec::GroupedMatmulGradOp>(op)) {
       nodes += 3;
     } else if (!isMemoryEffectFree(&op)) {
       nodes += 2;
