@@ -151,8 +151,6 @@ public:
   /// Scratch bytes of a product, and of attention or its gradient under a choice of library
   /// (or null).
   virtual int64_t getProductWorkspace(const ProductShape &product) const { return 0; }
-  /// Whether a loop may run as often as data says: what starts its iterations reads that number.
-  virtual bool repeatsByData() const { return false; }
   /// Whether attention may be of a part of the keys, and merged with that of others.
   virtual bool hasPartialAttention() const { return false; }
   /// Scratch bytes of the order of rows of experts, and of a product with the matrix of each row's

@@ -11,6 +11,8 @@
 // | route's kept               | 128 tokens of a sequence      | leaves out choices, with capacity  |
 // | route's offsets            | an expert                     | adds counts of the choices before  |
 // | route's rows               | 128 tokens, and some slots    | writes rows, fills empty slots     |
+// | rounds                     | all                           | finds where each block's rows end  |
+// | rows_of_round              | 128 choices, 128 slots        | looks up what a round has          |
 // | grouped_matmul             | a tile of rows and columns    | walks the experts of its rows      |
 // | grouped_matmul_grad's masks| four times 32 rows            | says which are of which expert     |
 // | ... lists                  | an expert                     | lists where it has rows            |
@@ -34,6 +36,8 @@ public:
   /// Adds to `target` the functions of `op` unless they are there. `aligned`: whether all memory
   /// begins at multiples of 16 bytes.
   mlir::LogicalResult add(exec::RouteOp op, bool aligned, mlir::gpu::GPUModuleOp target);
+  mlir::LogicalResult add(exec::RoundsOp op, bool aligned, mlir::gpu::GPUModuleOp target);
+  mlir::LogicalResult add(exec::RowsOfRoundOp op, bool aligned, mlir::gpu::GPUModuleOp target);
   mlir::LogicalResult add(exec::GroupedMatmulOp op, bool aligned, mlir::gpu::GPUModuleOp target);
   mlir::LogicalResult add(exec::GroupedMatmulGradOp op, bool aligned,
                           mlir::gpu::GPUModuleOp target);
@@ -44,7 +48,7 @@ public:
 
 private:
   /// The name of the functions to emit, or nothing where they are known.
-  std::optional<std::string> nameFor(mlir::Operation *op, bool aligned, int64_t capacity = 0);
+  std::optional<std::string> nameFor(mlir::Operation *op, bool aligned, int64_t size = 0);
 
   llvm::StringMap<std::vector<std::string>> functions; ///< by what they compute
   llvm::DenseMap<mlir::Operation *, std::string> calls;
@@ -57,6 +61,10 @@ int64_t groupedGradWorkspace(const exec::GroupShape &shape);
 /// Emits the kernels of one call; their names, in the order of launches. Operands are those of the op.
 std::vector<std::string> emitRoute(exec::RouteOp op, const std::string &name,
                                    mlir::gpu::GPUModuleOp target);
+std::vector<std::string> emitRounds(exec::RoundsOp op, const std::string &name,
+                                    mlir::gpu::GPUModuleOp target);
+std::vector<std::string> emitRounds(exec::RowsOfRoundOp op, const std::string &name,
+                                    mlir::gpu::GPUModuleOp target);
 std::vector<std::string> emitGrouped(exec::GroupedMatmulOp op, bool aligned,
                                      const std::string &name, mlir::gpu::GPUModuleOp target);
 std::vector<std::string> emitGrouped(exec::GroupedMatmulGradOp op, bool aligned,

@@ -61,13 +61,6 @@ public:
   void emitGradient(const std::string &name, exec::GroupedMatmulGradOp op, bool aligned);
 
 private:
-  Value times(Value x, int64_t y) { return mul(x, constant(y)); }
-  Value getInt(Value array, Value index) {
-    return widen(load(at(array, b.getI32Type(), index), b.getI32Type()));
-  }
-  void putInt(Value number, Value array, Value index) {
-    store(narrow(number), at(array, b.getI32Type(), index));
-  }
   Value isZero(Value word) { return equal(word, this->word(0)); }
   /// Blocks for tiles of rows and columns of `count` matrices, and which this block has.
   int64_t blocksFor(int64_t rows, int64_t columns) const;

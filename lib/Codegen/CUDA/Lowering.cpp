@@ -100,13 +100,9 @@ FailureOr<OwningOpRef<ModuleOp>> cuda::emitKernels(ModuleKernels &kernels,
         llvm::TypeSwitch<Operation *, LogicalResult>(op)
             .Case<exec::AttentionOp, exec::AttentionGradOp>(
                 [&](auto op) { return ofCalls.attention.add(op, aligned, target); })
-            .Case<exec::RouteOp, exec::GroupedMatmulOp, exec::GroupedMatmulGradOp>(
+            .Case<exec::RouteOp, exec::RoundsOp, exec::RowsOfRoundOp, exec::GroupedMatmulOp,
+                  exec::GroupedMatmulGradOp>(
                 [&](auto op) { return ofCalls.experts.add(op, aligned, target); })
-            .Case<exec::RoundsOp, exec::RowsOfRoundOp>([](Operation *op) {
-              return op->emitOpError("is of rows that go in as many rounds as data says, which the host of target "
-                                     "cuda does not know; compile the model's config.json with --target cuda, "
-                                     "where all rows go in one round");
-            })
             .Case<exec::ExchangeOp>([&](auto op) { return addExchangeKernel(op, target); })
             .Case<exec::MatmulOp>([&](auto op) { return addEpilogueKernels(op, target), success(); })
             .Default([](Operation *) { return success(); });

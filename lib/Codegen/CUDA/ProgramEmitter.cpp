@@ -159,6 +159,7 @@ private:
     call("mw_copy", {to, from, i64(bytes)});
   }
   void store(Value number, Value to) override { call("mw_store", {to, number}); }
+  Value load(Value from) override { return call("mw_load", {from}, b.getI32Type()); }
 
   const KernelTable &table;
   const cuda::CallKernels &ofCalls;

@@ -71,14 +71,6 @@ private:
   }
   /// Whether the block has so many tokens and one more.
   Value isToken(Value local) { return less(add(firstOfRun, local), constant(run)); }
-  /// A whole number of an array of i32.
-  Value get(Value array, Value index) {
-    return widen(load(at(array, b.getI32Type(), index), b.getI32Type()));
-  }
-  void put(Value number, Value array, Value index) {
-    store(narrow(number), at(array, b.getI32Type(), index));
-  }
-  Value times(Value x, int64_t y) { return mul(x, constant(y)); }
   /// The sum of `term(i)` for i from `low` to `high`.
   Value sum(Value low, Value high, llvm::function_ref<Value(Value)> term) {
     return loop(low, high, {constant(0)}, [&](Value i, ValueRange in) {
@@ -113,7 +105,7 @@ private:
 void RouteEmitter::emitChoices(const std::string &name) {
   beginKernel(name, groups);
   Value found = allocate(shape.k * ofChunk * 4), none = constant(shape.experts);
-  forEach(shape.k * ofChunk, [&](Value i) { put(none, found, i); });
+  forEach(shape.k * ofChunk, [&](Value i) { putInt(none, found, i); });
   barrier();
 
   // A warp looks at one token after the other, 32 experts at a time.
@@ -135,7 +127,7 @@ void RouteEmitter::emitChoices(const std::string &name) {
                                                NVVM::VoteSyncKind::ballot);
         Value place = add(in[0], countOf(arith::AndIOp::create(b, loc, votes, before)));
         guarded(both(isChosen, less(place, constant(shape.k))),
-                [&] { put(expert, found, add(times(place, ofChunk), local)); });
+                [&] { putInt(expert, found, add(times(place, ofChunk), local)); });
         return Values{add(in[0], countOf(votes))};
       });
     });
@@ -146,15 +138,15 @@ void RouteEmitter::emitChoices(const std::string &name) {
   guarded(isToken(thread), [&] {
     loop(constant(0), constant(shape.k), {}, [&](Value j, ValueRange) {
       Value choice = add(times(j, tokens), add(first, thread));
-      put(get(found, add(times(j, ofChunk), thread)), chosen, choice);
+      putInt(getInt(found, add(times(j, ofChunk), thread)), chosen, choice);
       return Values();
     });
   });
   if (hasCapacity())
     forEach(shape.experts, [&](Value expert) {
       Value count = sum(constant(0), constant(shape.k * ofChunk),
-                        [&](Value i) { return isEqual(get(found, i), expert); });
-      put(count, taken, add(times(block, shape.experts), expert));
+                        [&](Value i) { return isEqual(getInt(found, i), expert); });
+      putInt(count, taken, add(times(block, shape.experts), expert));
     });
   else
     countChoices(found);
@@ -166,8 +158,8 @@ void RouteEmitter::countChoices(Value found) {
     loop(constant(0), constant(shape.k), {}, [&](Value j, ValueRange) {
       Value begin = times(j, ofChunk);
       Value count = sum(constant(0), constant(ofChunk),
-                        [&](Value i) { return isEqual(get(found, add(begin, i)), expert); });
-      put(count, counts, add(times(chunkOf(j), shape.experts), expert));
+                        [&](Value i) { return isEqual(getInt(found, add(begin, i)), expert); });
+      putInt(count, counts, add(times(chunkOf(j), shape.experts), expert));
       return Values();
     });
   });
@@ -178,8 +170,8 @@ void RouteEmitter::emitKept(const std::string &name) {
   int64_t all = shape.k * ofChunk;
   Value found = allocate(all * 4), kept = allocate(all * 4), none = constant(shape.experts);
   forEach(all, [&](Value i) {
-    put(none, found, i);
-    put(none, kept, i);
+    putInt(none, found, i);
+    putInt(none, kept, i);
   });
   barrier();
   auto choicesOfToken = [&](llvm::function_ref<void(Value, Value)> body) {
@@ -190,17 +182,17 @@ void RouteEmitter::emitKept(const std::string &name) {
       });
     });
   };
-  choicesOfToken([&](Value choice, Value place) { put(get(chosen, choice), found, place); });
+  choicesOfToken([&](Value choice, Value place) { putInt(getInt(chosen, choice), found, place); });
   barrier();
   forEach(shape.experts, [&](Value expert) {
     Value before = sum(sub(block, remainder(block, ofRun)), block, [&](Value other) {
-      return get(taken, add(times(other, shape.experts), expert));
+      return getInt(taken, add(times(other, shape.experts), expert));
     });
     loop(constant(0), constant(ofChunk), {before}, [&](Value token, ValueRange in) {
       return loop(constant(0), constant(shape.k), in, [&](Value j, ValueRange count) {
-        Value place = add(times(j, ofChunk), token), isOwn = equal(get(found, place), expert);
+        Value place = add(times(j, ofChunk), token), isOwn = equal(getInt(found, place), expert);
         guarded(both(isOwn, less(count[0], constant(shape.capacity))),
-                [&] { put(expert, kept, place); });
+                [&] { putInt(expert, kept, place); });
         return Values{add(count[0], select(isOwn, constant(1), constant(0)))};
       });
     });
@@ -208,7 +200,7 @@ void RouteEmitter::emitKept(const std::string &name) {
   barrier();
   countChoices(kept);
   choicesOfToken([&](Value choice, Value place) {
-    put(select(equal(get(kept, place), none), constant(-1), constant(0)), rows, choice);
+    putInt(select(equal(getInt(kept, place), none), constant(-1), constant(0)), rows, choice);
   });
   end();
 }
@@ -221,16 +213,16 @@ void RouteEmitter::emitOffsets(const std::string &name) {
   Value low = smaller(times(thread, perThread), constant(chunks));
   Value high = smaller(add(low, constant(perThread)), constant(chunks));
   auto indexOf = [&](Value chunk) { return add(times(chunk, shape.experts), block); };
-  put(sum(low, high, [&](Value chunk) { return get(counts, indexOf(chunk)); }), sums, thread);
+  putInt(sum(low, high, [&](Value chunk) { return getInt(counts, indexOf(chunk)); }), sums, thread);
   barrier();
-  Value before = sum(constant(0), thread, [&](Value i) { return get(sums, i); });
+  Value before = sum(constant(0), thread, [&](Value i) { return getInt(sums, i); });
   Value total = loop(low, high, {before}, [&](Value chunk, ValueRange in) {
-    Value count = get(counts, indexOf(chunk));
-    put(in[0], counts, indexOf(chunk));
+    Value count = getInt(counts, indexOf(chunk));
+    putInt(in[0], counts, indexOf(chunk));
     return Values{add(in[0], count)};
   })[0];
   guarded(equal(thread, constant(threads - 1)),
-          [&] { put(total, counts, indexOf(constant(chunks))); });
+          [&] { putInt(total, counts, indexOf(constant(chunks))); });
   end();
 }
 
@@ -241,14 +233,14 @@ void RouteEmitter::emitRows(const std::string &name) {
         begins = allocate(ints(shape.experts)), filled = allocate(ints(shape.blocks));
   Value token = add(first, thread), exists = isToken(thread);
   forEach(shape.experts, [&](Value expert) {
-    put(get(counts, add(constant(chunks * shape.experts), expert)), totals, expert);
+    putInt(getInt(counts, add(constant(chunks * shape.experts), expert)), totals, expert);
   });
   guarded(exists, [&] {
     loop(constant(0), constant(shape.k), {}, [&](Value j, ValueRange) {
-      Value choice = add(times(j, tokens), token), expert = get(chosen, choice);
+      Value choice = add(times(j, tokens), token), expert = getInt(chosen, choice);
       if (hasCapacity())
-        expert = select(less(get(rows, choice), constant(0)), constant(shape.experts), expert);
-      put(expert, found, add(times(j, ofChunk), thread));
+        expert = select(less(getInt(rows, choice), constant(0)), constant(shape.experts), expert);
+      putInt(expert, found, add(times(j, ofChunk), thread));
       return Values();
     });
   });
@@ -256,27 +248,27 @@ void RouteEmitter::emitRows(const std::string &name) {
   // Where each expert's rows begin, and how many a block has.
   forEach(shape.experts, [&](Value expert) {
     Value of = divide(expert, ofBlock), first = times(of, ofBlock);
-    Value before = sum(first, expert, [&](Value i) { return get(totals, i); });
-    put(add(times(of, shape.slots), before), begins, expert);
+    Value before = sum(first, expert, [&](Value i) { return getInt(totals, i); });
+    putInt(add(times(of, shape.slots), before), begins, expert);
     guarded(equal(remainder(expert, ofBlock), constant(ofBlock - 1)),
-            [&] { put(add(before, get(totals, expert)), filled, of); });
+            [&] { putInt(add(before, getInt(totals, expert)), filled, of); });
   });
   barrier();
 
   guarded(exists, [&] {
     loop(constant(0), constant(shape.k), {}, [&](Value j, ValueRange) {
       Value chunk = times(j, ofChunk), choice = add(times(j, tokens), token);
-      Value expert = get(found, add(chunk, thread)), isRow = less(expert, constant(shape.experts));
+      Value expert = getInt(found, add(chunk, thread)), isRow = less(expert, constant(shape.experts));
       guarded(isRow, [&] {
         Value row = sum(constant(0), thread,
-                        [&](Value i) { return isEqual(get(found, add(chunk, i)), expert); });
-        row = add(row, get(counts, add(times(chunkOf(j), shape.experts), expert)));
-        row = add(row, get(begins, expert));
-        put(row, rows, choice);
-        put(choice, choices, row);
-        put(remainder(expert, ofBlock), experts, row);
+                        [&](Value i) { return isEqual(getInt(found, add(chunk, i)), expert); });
+        row = add(row, getInt(counts, add(times(chunkOf(j), shape.experts), expert)));
+        row = add(row, getInt(begins, expert));
+        putInt(row, rows, choice);
+        putInt(choice, choices, row);
+        putInt(remainder(expert, ofBlock), experts, row);
       });
-      guarded(equal(expert, constant(shape.experts)), [&] { put(constant(-1), rows, choice); });
+      guarded(equal(expert, constant(shape.experts)), [&] { putInt(constant(-1), rows, choice); });
       return Values();
     });
   });
@@ -285,10 +277,10 @@ void RouteEmitter::emitRows(const std::string &name) {
     Value slot = add(times(add(times(i, groups), block), threads), thread);
     guarded(less(slot, constant(all)), [&] {
       Value of = divide(slot, shape.slots);
-      Value isEmpty = less(get(filled, of), add(remainder(slot, shape.slots), constant(1)));
+      Value isEmpty = less(getInt(filled, of), add(remainder(slot, shape.slots), constant(1)));
       guarded(isEmpty, [&] {
-        put(constant(-1), choices, slot);
-        put(constant(ofBlock), experts, slot);
+        putInt(constant(-1), choices, slot);
+        putInt(constant(ofBlock), experts, slot);
       });
     });
     return Values();

@@ -164,6 +164,75 @@ TEST(GPUExperts, RoutesByExpertThenByChoice) {
   }
 }
 
+/// All rounds together have each row once, at its place among the rows of its block.
+TEST(GPUExperts, RoundsHaveAllRows) {
+  std::mt19937 generator(4);
+  for (int i = 0; i < 24; ++i) {
+    int64_t blocks = i % 6 ? 1 + int64_t(generator() % 4) : 130 + int64_t(generator() % 140);
+    int64_t batch = 1 + int64_t(generator() % 3), m = 1 + int64_t(generator() % (i % 4 ? 12 : 90));
+    int64_t c = 1 + int64_t(generator() % uint32_t(m)), k = 1 + int64_t(generator() % 3);
+    int64_t slots = batch * m, ofRound = batch * c, most = 0;
+    int64_t length = llvm::divideCeil(blocks * m, k), count = k * batch * length;
+    SCOPED_TRACE(::testing::Message() << blocks << " blocks of " << slots << ", " << ofRound << " in a round");
+    // Rows in the first slots of each block, some blocks without any and some full; choices in any order.
+    std::vector<int32_t> choices(size_t(blocks * slots), -1), experts(choices.size(), 3);
+    std::vector<int32_t> rows(size_t(count), -1), unused(rows.size());
+    std::iota(unused.begin(), unused.end(), 0);
+    std::shuffle(unused.begin(), unused.end(), generator);
+    for (int64_t of = 0; of < blocks; ++of) {
+      int64_t filled = i == 5 ? 0 : generator() % 4 ? int64_t(generator() % uint32_t(slots + 1)) : slots;
+      most = std::max(most, filled);
+      for (int64_t row = of * slots; row < of * slots + filled; ++row) {
+        choices[size_t(row)] = unused.back();
+        experts[size_t(row)] = int32_t((row - of * slots) * 3 / filled);
+        rows[size_t(unused.back())] = int32_t(row);
+        unused.pop_back();
+      }
+    }
+    int64_t wanted = llvm::divideCeil(most, ofRound);
+    std::string slotType = formatv("memref<{0}x{1}x{2}xi32>", blocks, batch, m);
+    std::string ownType = formatv("memref<{0}x{1}x{2}xi32>", blocks, batch, c);
+    std::string rowType = formatv("memref<{0}x{1}x{2}xi32>", k, batch, length);
+    {
+      Call call("%choices: " + slotType, "%rounds: memref<i32>",
+                formatv("exec.rounds %choices to %rounds slots {0} : ({1}, memref<i32>) -> ()", c, slotType));
+      ASSERT_TRUE(call.isThere());
+      std::vector<int32_t> rounds(1, -7);
+      call.add(choices, true), call.add(rounds, false);
+      ASSERT_EQ(call.launch({""}), "");
+      EXPECT_EQ(rounds[0], wanted);
+    }
+    // The round after the last one has none.
+    for (int32_t round = 0; round <= wanted; ++round) {
+      Call call(formatv("%round: memref<i32>, %rows: {0}, %choices: {1}, %experts: {1}", rowType, slotType),
+                formatv("%own_rows: {0}, %own_choices: {1}, %own_experts: {1}", rowType, ownType),
+                formatv("exec.rows_of_round %round of %rows, %choices, %experts to %own_rows, %own_choices, "
+                        "%own_experts : (memref<i32>, {0}, {1}, {1}, {0}, {2}, {2}) -> ()",
+                        rowType, slotType, ownType));
+      ASSERT_TRUE(call.isThere());
+      std::vector<int32_t> at(1, round), ownRows(rows.size(), -7), ownChoices(size_t(blocks * ofRound), -7);
+      std::vector<int32_t> ownExperts(ownChoices);
+      call.add(at, true), call.add(rows, true), call.add(choices, true), call.add(experts, true);
+      call.add(ownRows, false), call.add(ownChoices, false), call.add(ownExperts, false);
+      ASSERT_EQ(call.launch({""}), "");
+      std::vector<int32_t> wantedRows(rows.size(), -1), wantedChoices(ownChoices.size(), -1);
+      std::vector<int32_t> wantedExperts(ownExperts.size(), -1);
+      for (int64_t own = 0; own < blocks * ofRound; ++own) {
+        int64_t slot = round * ofRound + own % ofRound, from = own / ofRound * slots + slot;
+        if (slot >= slots)
+          continue;
+        wantedChoices[size_t(own)] = choices[size_t(from)];
+        wantedExperts[size_t(own)] = experts[size_t(from)];
+        if (choices[size_t(from)] >= 0)
+          wantedRows[size_t(choices[size_t(from)])] = int32_t(own);
+      }
+      EXPECT_EQ(ownRows, wantedRows);
+      EXPECT_EQ(ownChoices, wantedChoices);
+      EXPECT_EQ(ownExperts, wantedExperts);
+    }
+  }
+}
+
 namespace {
 /// Sizes of a call; those of rows often fit tensor cores.
 struct Sizes {

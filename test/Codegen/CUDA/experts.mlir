@@ -2,13 +2,15 @@
 // RUN: meshwright compile %t/experts.mlir --target cuda --gpu-arch sm_80 --emit ptx -o %t.ptx && FileCheck %t/experts.mlir < %t.ptx
 // RUN: FileCheck %t/experts.mlir --check-prefix=NONE < %t.ptx
 // RUN: meshwright compile %t/capacity.mlir --target cuda --emit ptx -o - | FileCheck %t/capacity.mlir
-// RUN: not meshwright compile %t/rounds.mlir --target cuda --emit ptx -o - 2>&1 | FileCheck %t/rounds.mlir
-// RUN: not meshwright compile %inputs/golden-more/mixtral/config.json --target cuda --mesh expert=5 --expert-buffer 2 --emit train -o - 2>&1 | FileCheck %s --check-prefix=BUFFER
-// RUN: meshwright compile %inputs/golden-more/mixtral/config.json --target cuda --mesh expert=5 --emit exec -o - | FileCheck %s --check-prefix=ONE
-// BUFFER: --expert-buffer 2 changes nothing: target cuda sends all rows in one round, because its host does not know how many there are; leave it out
-// ONE-NOT: {{rounds|rows_of_round| times }}
-// ONE: exec.route
-// ONE-NOT: {{rounds|rows_of_round| times }}
+// RUN: meshwright compile %t/rounds.mlir --target cuda --emit ptx -o - | FileCheck %t/rounds.mlir
+// RUN: not meshwright compile %t/scratch.mlir --target cuda --emit ptx -o - 2>&1 | FileCheck %t/scratch.mlir
+// The host reads how many rounds there are, so no graph is allowed for; of one round of all slots it is.
+// RUN: meshwright compile %inputs/golden-more/mixtral/config.json --target cuda --mesh expert=5 --emit object -o %t.o
+// RUN: meshwright inspect %t.o --json | FileCheck %s --check-prefix=FOLLOWS
+// RUN: meshwright compile %inputs/golden-more/mixtral/config.json --target cuda --mesh expert=5 --expert-buffer 8 --emit object -o %t.o
+// RUN: meshwright inspect %t.o --json | FileCheck %s --check-prefix=GRAPH
+// FOLLOWS: "source": "0 nodes at most
+// GRAPH: "source": "{{[1-9][0-9,]*}} nodes at most
 // RUN: not meshwright compile %t/many.mlir --target cuda --emit ptx -o - 2>&1 | FileCheck %t/many.mlir
 
 //--- experts.mlir
@@ -73,13 +75,31 @@ module attributes {meshwright.phase = "exec", exec.target = #exec.target<"cuda">
 }
 
 //--- rounds.mlir
-// CHECK: 'exec.rounds' op is of rows that go in as many rounds as data says, which the host of target cuda does not know; compile the model's config.json with --target cuda, where all rows go in one round
+// The same with other slots is another kernel.
+// CHECK: .entry rounds$0(
+// CHECK: .entry rounds$1(
+// CHECK: .entry rows_of_round$2(
 module attributes {meshwright.phase = "exec", exec.target = #exec.target<"cuda">, exec.arena_bytes = 0 : i64, train.batch = 1 : i64,
     train.sequence = 4 : i64, train.microbatches = 1 : i64, train.vocabulary = 8 : i64,
     train.max_positions = 4 : i64, train.optimizer = "sgd"} {
-  exec.program private @step ins(%choices: memref<3x2x8xi32>)
-      outs(%rounds: memref<i32>) attributes {exec.arena_bytes = 0 : i64} {
+  exec.program private @step ins(%rows: memref<3x2x4xi32>, %choices: memref<3x2x8xi32>, %experts: memref<3x2x8xi32>, %round: memref<i32>)
+      outs(%rounds: memref<i32>, %ownRows: memref<3x2x4xi32>, %ownChoices: memref<3x2x3xi32>, %ownExperts: memref<3x2x3xi32>) attributes {exec.arena_bytes = 0 : i64} {
     exec.rounds %choices to %rounds slots 3 : (memref<3x2x8xi32>, memref<i32>) -> ()
+    exec.rounds %choices to %rounds slots 4 : (memref<3x2x8xi32>, memref<i32>) -> ()
+    exec.rows_of_round %round of %rows, %choices, %experts to %ownRows, %ownChoices, %ownExperts
+      : (memref<i32>, memref<3x2x4xi32>, memref<3x2x8xi32>, memref<3x2x8xi32>, memref<3x2x4xi32>, memref<3x2x3xi32>, memref<3x2x3xi32>) -> ()
+  }
+}
+
+//--- scratch.mlir
+// CHECK: 'exec.route' op needs a workspace of 96 bytes, and has one of 64
+module attributes {meshwright.phase = "exec", exec.target = #exec.target<"cuda">, exec.arena_bytes = 0 : i64, train.batch = 1 : i64,
+    train.sequence = 4 : i64, train.microbatches = 1 : i64, train.vocabulary = 8 : i64,
+    train.max_positions = 4 : i64, train.optimizer = "sgd"} {
+  exec.program private @step ins(%mask: memref<2x4x6xf32>)
+      outs(%chosen: memref<3x2x4xi32>, %rows: memref<3x2x4xi32>, %choices: memref<3x2x8xi32>, %experts: memref<3x2x8xi32>, %scratch: memref<64xi8>) attributes {exec.arena_bytes = 0 : i64} {
+    exec.route %mask to %chosen, %rows, %choices, %experts workspace(%scratch)
+      : (memref<2x4x6xf32>, memref<3x2x4xi32>, memref<3x2x4xi32>, memref<3x2x8xi32>, memref<3x2x8xi32>, memref<64xi8>) -> ()
   }
 }
 

@@ -118,7 +118,17 @@ def main():
 
     check("experts", "../golden-more/sparse-deepseek-v3", 1, "--batch", "4", "--seq", "18")
     check("expert=2 zero 3", "../golden-more/sparse-deepseek-v3", 4, "--mesh", "data=2,expert=2", "--zero", "3", "--precision",
-          "bf16", "--expert-capacity", "1.5", "--batch", "4", "--seq", "18")
+          "bf16", "--expert-capacity", "1.5", "--expert-buffer", "8", "--batch", "4", "--seq", "18")
+    # The host reads how many rounds there are. Here nothing is computed, so there are none.
+    path = compile("../golden-more/sparse-deepseek-v3", "--mesh", "expert=2", "--batch", "4", "--seq", "18")
+    reason = "the host reads how many rounds experts' rows take"
+    done, launches, pending = run(path, 2, 3)
+    assert done.returncode == 0 and "captured a CUDA graph" not in done.stderr, done
+    assert done.stderr.count(f"note: not captured as a CUDA graph, since {reason}") == 2, done  # nor the evaluation
+    assert not any(pending.values()), pending
+    done, *_ = run(path, 2, 3, "--cuda-graphs", "on")
+    assert done.returncode and f"--cuda-graphs on: the program cannot be captured as a CUDA graph: {reason}" in done.stderr, done
+    print("rounds: not captured", flush=True)
 
     # Of a step the host reads what it says of it, and the counts of experts' tokens, not all variables.
     path = compile("../golden-more/sparse-deepseek-v3", "--batch", "4", "--seq", "18")

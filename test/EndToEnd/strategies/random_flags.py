@@ -209,7 +209,7 @@ COMPILE = {
     # Rounded moments make differences of f32 as large as those of narrow types.
     "moments-dtype": among(None, "f32", "bf16", when=lambda d: d["optimizer"] != "sgd" and d.is_set("precision", "bf16", "fp16")),
     "dropout": among(None, 0, 0, 0.1, 0.5),
-    "expert-buffer": lambda d: d.rounds([None, 0.1, 0.3, 0.5, 1, 8]) if d.sizes["expert"] > 1 and not d.cuda else None,
+    "expert-buffer": lambda d: d.rounds([None, 0.1, 0.3, 0.5, 1, 8]) if d.sizes["expert"] > 1 else None,
     "mlm": lambda d: d.masks([None] * 8 + [0.15, 0.5]),
     "mask-id": lambda d: d.masks([0, 3, 30]) if d["mlm"] else None,
     # Left out again where the model that is drawn has no such routers.
@@ -298,7 +298,8 @@ RUN = {
     "trace-steps": lambda d: d.pick([None, 1]) if d.run["trace"] else None,
     "dump": lambda d: "dumped" if d["replay"] else None,
     "dump-step": lambda d: d.pick([None, 1]) if d["replay"] else None,
-    "cuda-graphs": cuda_only(None, "on", "off"),
+    # Rounds of experts' rows cannot be captured.
+    "cuda-graphs": lambda d: d.pick([None, "off" if d.sizes["expert"] > 1 else "on", "off"]) if d.cuda else None,
     "tune": lambda d: "tuned" if d.cuda and d.chance(4) else None,
     # Others are processes, of MPI or of nobody.
     "ranks": lambda d: None if d.chance(4) else math.prod(d.sizes.values()),
