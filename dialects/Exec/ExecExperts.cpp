@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "Exec/Exec.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace meshwright::exec;
 
@@ -42,6 +44,10 @@ LogicalResult RouteOp::verify() {
       mask.getDimSize(2) % choices.getDimSize(0) != 0)
     return emitOpError("cannot put rows into ")
            << choices << "; expected [blocks, b, slots] with blocks of equally many experts";
+  int64_t most = std::max(choices.getNumElements(), chosen.getNumElements());
+  if (most > std::numeric_limits<int32_t>::max())
+    return emitOpError("cannot number ") << most << " choices or rows by i32; use fewer sequences, or "
+                                         << "--expert-capacity";
   return success();
 }
 

@@ -331,6 +331,16 @@ exec.program @f {
 exec.program @f {
   %mask = exec.buffer "mask" temporary : memref<2x4x6xf32>
   %chosen = exec.buffer "chosen" temporary : memref<3x2x4xi32>
+  %choices = exec.buffer "choices" temporary : memref<2x2x536870912xi32>
+  // expected-error @below {{cannot number 2147483648 choices or rows by i32; use fewer sequences, or --expert-capacity}}
+  exec.route %mask to %chosen, %chosen, %choices, %choices : (memref<2x4x6xf32>, memref<3x2x4xi32>, memref<3x2x4xi32>, memref<2x2x536870912xi32>, memref<2x2x536870912xi32>) -> ()
+}
+
+// -----
+
+exec.program @f {
+  %mask = exec.buffer "mask" temporary : memref<2x4x6xf32>
+  %chosen = exec.buffer "chosen" temporary : memref<3x2x4xi32>
   %rows = exec.buffer "rows" temporary : memref<3x2x4xi32>
   %choices = exec.buffer "choices" temporary : memref<3x2x5xi32>
   %experts = exec.buffer "experts" temporary : memref<3x2x5xi32>
