@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "Exec/Exec.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace meshwright::exec;
 
@@ -42,8 +44,30 @@ LogicalResult RouteOp::verify() {
       mask.getDimSize(2) % choices.getDimSize(0) != 0)
     return emitOpError("cannot put rows into ")
            << choices << "; expected [blocks, b, slots] with blocks of equally many experts";
+  int64_t most = std::max(choices.getNumElements(), chosen.getNumElements());
+  if (most > std::numeric_limits<int32_t>::max())
+    return emitOpError("cannot number ") << most << " choices or rows by i32; use fewer sequences, or "
+                                         << "--expert-capacity";
   return success();
 }
+
+RouteShape RouteOp::getShape() {
+  ArrayRef<int64_t> mask = memory(getMask()).getShape(), slots = memory(getChoices()).getShape();
+  return {mask[0],
+          mask[1],
+          mask[2],
+          memory(getChosen()).getDimSize(0),
+          slots[0],
+          slots[1] * slots[2],
+          int64_t(getCapacity())};
+}
+
+static GroupShape groupsOf(Value experts, Value matrices) {
+  ArrayRef<int64_t> rows = memory(experts).getShape();
+  return {rows[0], rows[1] * rows[2], memory(matrices).getDimSize(0)};
+}
+GroupShape GroupedMatmulOp::getGroups() { return groupsOf(getExperts(), getWeight()); }
+GroupShape GroupedMatmulGradOp::getGroups() { return groupsOf(getExperts(), getResult()); }
 
 /// Whether `type` has i32 for the slots of blocks, [x, b, m].
 static bool hasSlots(MemRefType type) {

@@ -561,15 +561,20 @@ def Exec_RouteOp : Exec_Op<"route"> {
   let summary = "mw_route";
   let description = [{
     mask: [b, s, experts] of f32, bf16 or f16; chosen, rows: [k, b, s], choices, experts:
-    [x, b, m], all i32, as `train.route` describes them.
+    [x, b, m], all i32, as `train.route` describes them. How large the workspace is, if there is one, is
+    the target's to say.
   }];
   let arguments = (ins Reads<Exec_MemRef>:$mask, Writes<Exec_MemRef>:$chosen, Writes<Exec_MemRef>:$rows,
                        Writes<Exec_MemRef>:$choices, Writes<Exec_MemRef>:$experts,
-                       DefaultValuedAttr<I64Attr, "0">:$capacity);
+                       Writes<Optional<Exec_MemRef>>:$workspace, DefaultValuedAttr<I64Attr, "0">:$capacity);
   let assemblyFormat = [{
-    $mask `to` $chosen `,` $rows `,` $choices `,` $experts attr-dict `:` functional-type(operands, results)
+    $mask `to` $chosen `,` $rows `,` $choices `,` $experts (`workspace` `(` $workspace^ `)`)? attr-dict
+    `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::meshwright::exec::RouteShape getShape();
+  }];
 }
 
 def Exec_RoundsOp : Exec_Op<"rounds"> {
@@ -615,6 +620,7 @@ def Exec_GroupedMatmulOp : Exec_Op<"grouped_matmul"> {
   let extraClassDeclaration = [{
     /// The product that it would be if all rows were of one expert.
     ::meshwright::exec::ProductShape getShape();
+    ::meshwright::exec::GroupShape getGroups();
   }];
 }
 
@@ -637,6 +643,7 @@ def Exec_GroupedMatmulGradOp : Exec_Op<"grouped_matmul_grad", [DeclareOpInterfac
   let extraClassDeclaration = [{
     /// The product that it would be if all rows were of one expert.
     ::meshwright::exec::ProductShape getShape();
+    ::meshwright::exec::GroupShape getGroups();
   }];
 }
 

@@ -68,6 +68,24 @@ struct ProductShape {
   mlir::Type result;  ///< element type of C
 };
 
+/// The rows of experts of a product: blocks of equally many experts and rows each.
+struct GroupShape {
+  int64_t blocks = 1;
+  int64_t rows = 1;    ///< of a block
+  int64_t experts = 1; ///< of all blocks
+};
+
+/// The order of rows of experts, of which a token chooses `k`.
+struct RouteShape {
+  int64_t sequences = 1;
+  int64_t length = 1; ///< tokens of a sequence
+  int64_t experts = 1;
+  int64_t k = 1;
+  int64_t blocks = 1;
+  int64_t slots = 1;    ///< of a block
+  int64_t capacity = 0; ///< most tokens of a sequence that an expert takes; 0: all
+};
+
 /// An operation of a library on a product's sums before it writes them, or beside that.
 struct Epilogue {
   enum Kind {
@@ -133,13 +151,15 @@ public:
   /// Scratch bytes of a product, and of attention or its gradient under a choice of library
   /// (or null).
   virtual int64_t getProductWorkspace(const ProductShape &product) const { return 0; }
-  /// Whether a loop may run as often as data says: what starts its iterations reads that number.
-  virtual bool repeatsByData() const { return false; }
   /// Whether attention may be of a part of the keys, and merged with that of others.
   virtual bool hasPartialAttention() const { return false; }
-  /// Whether there is a library for mixtures of experts; its products take as much scratch memory
-  /// as one of all rows.
-  virtual bool hasExperts() const { return false; }
+  /// Scratch bytes of the order of rows of experts, and of a product with the matrix of each row's
+  /// expert or its gradient. `product` is what it would be if all rows were of one expert.
+  virtual int64_t getRouteWorkspace(const RouteShape &shape) const { return 0; }
+  virtual int64_t getGroupedWorkspace(const ProductShape &product, const GroupShape &groups,
+                                      bool gradient) const {
+    return getProductWorkspace(product);
+  }
   virtual int64_t getAttentionWorkspace(const MwAttention &shape, bool backward,
                                         mlir::Attribute library) const {
     return 0;

@@ -41,15 +41,12 @@ protected:
   virtual mlir::LogicalResult product(exec::MatmulOp op) = 0;
   virtual mlir::LogicalResult attention(exec::AttentionOp op) = 0;
   virtual mlir::LogicalResult attention(exec::AttentionGradOp op) = 0;
-  /// Mixtures of experts, on targets that have them.
-  virtual mlir::LogicalResult experts(mlir::Operation *op) {
-    return op->emitOpError("cannot stand in a program of this target");
-  }
+  /// The order of rows of experts, and products with their matrices.
+  virtual mlir::LogicalResult experts(mlir::Operation *op) = 0;
   virtual void copy(mlir::Value to, mlir::Value from, int64_t bytes) = 0;
-  /// Writes one i32.
+  /// Writes one i32, or reads one for the host to go on by.
   virtual void store(mlir::Value number, mlir::Value to) = 0;
-  /// What lies at `from`, for the host to go on by; none where the host cannot read the arena.
-  virtual mlir::Value load(mlir::Type, mlir::Value /*from*/) { return {}; }
+  virtual mlir::Value load(mlir::Value from) = 0;
 
   //===--- what it is made of -----------------------------------------------===//
   /// The MwElementType of what is in `memory`.

@@ -24,7 +24,6 @@
 #include "llvm/Support/Path.h"
 
 #include <chrono>
-#include <limits>
 
 using namespace mlir;
 using llvm::createStringError;
@@ -224,8 +223,6 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
   model.expertCapacity = options.expertCapacity.value;
   if (options.expertBuffer.value)
     model.expertBuffer = *options.expertBuffer.value;
-  else if (!options.getTarget().repeatsByData())
-    model.expertBuffer = std::numeric_limits<double>::infinity(); // one round of all slots
   model.layers = options.layers;
   model.dropout = options.dropout.value;
   model.auxLoss = options.auxLoss;

@@ -50,10 +50,6 @@ static std::string unlessMasked(const CompileOptions &o) {
 
 /// IR has its mesh.
 static std::string unlessExpertsDivided(const CompileOptions &o) {
-  const exec::Target &target = o.getTarget();
-  if (o.expertBuffer.value && !target.repeatsByData())
-    return "target " + target.getName().str() +
-           " sends all rows in one round, because its host does not know how many there are; leave it out";
   return !o.expertBuffer.value || StringRef(o.model).ends_with(".mlir") ||
                  o.mesh.size(o.mesh.named("expert")) > 1
              ? ""

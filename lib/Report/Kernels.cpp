@@ -149,6 +149,12 @@ void Collector::add(Operation *op, double times) {
       row.kind = llvm::formatv("{0}x{1}x{2}{3}{4}", product.getM(), product.getN(), product.getK(),
                                product.getBatch() > 1 ? " x " : "",
                                product.getBatch() > 1 ? std::to_string(product.getBatch()) : "");
+    llvm::TypeSwitch<Operation *>(op).Case<exec::GroupedMatmulOp, exec::GroupedMatmulGradOp>(
+        [&](auto product) {
+          exec::ProductShape shape = product.getShape();
+          row.kind = llvm::formatv("{0}x{1}x{2}, {3} experts", shape.m, shape.n, shape.k,
+                                   product.getGroups().experts);
+        });
     moved = movedBy(op);
     row.flops = flops.of(op);
   }

@@ -181,6 +181,7 @@ void Gpu::endSpan(Trace &to, const Trace::Span &span) {
 //===----------------------------------------------------------------------===//
 
 void Gpu::enqueueRun(MwContext &context, EntryPoint program, char *arena) {
+  running = &programs[program];
   communication->beginRun();
   progress->beginRun();
   if (transfers)
@@ -210,6 +211,17 @@ void Gpu::run(MwContext &context, EntryPoint program, char *arena) {
 bool Gpu::capture(MwContext &context, Runs &runs, EntryPoint program, char *arena) {
   // What came into use in the first run.
   measure("loaded and connected in first runs");
+  if (runs.follows) {
+    const char *reason = "the host reads how many rounds experts' rows take; compiled with a large --expert-buffer they "
+                         "take one of all slots, and nothing is read";
+    if (graphs == "on")
+      fail("--cuda-graphs on: the program cannot be captured as a CUDA graph: ", reason,
+           "; --cuda-graphs off runs it without");
+    runs.refused = true;
+    if (rank == 0)
+      fprintf(stderr, "note: not captured as a CUDA graph, since %s; %s\n", reason, describe().c_str());
+    return false;
+  }
   if (graphs == "auto" && communication->hasMessages()) {
     // A rank sends while it receives, in most schedules; branches of a graph may also run one after
     // the other, and then both ranks wait for good.
@@ -265,6 +277,15 @@ void Gpu::read(void *to, const void *from, int64_t bytes) {
   wait(); // Copying to memory that is not pinned would wait without looking at errors.
   MW_CUDA(cuMemcpyDtoHAsync, to, CUdeviceptr(from), size_t(bytes), stream);
   wait();
+}
+
+int32_t Gpu::follow(const int32_t *from) {
+  if (capturing)
+    fail("the host reads a number that the GPU computes");
+  running->follows = true;
+  int32_t number = 0;
+  read(&number, from, sizeof(number));
+  return number;
 }
 
 /// Ends the run if `body` fails, with what is known of where the GPU is. Nothing may be torn

@@ -44,6 +44,8 @@ public:
   /// that are traced, dumped or watched are not.
   void run(MwContext &context, EntryPoint program, char *arena) override;
   void read(void *to, const void *from, int64_t bytes) override;
+  /// Reads a number by which the program goes on.
+  int32_t follow(const int32_t *from);
   void tune(Arena &arena, const std::string &file, Communicator &world) override;
   void beginSpan() override;
   void endSpan(Trace &trace, const Trace::Span &span) override;
@@ -109,6 +111,7 @@ private:
     int64_t count = 0;
     std::unique_ptr<Graph> graph;
     bool refused = false; ///< it cannot be captured
+    bool follows = false; ///< numbers that the GPU computes
     /// Bytes that it sends, by kind of collective.
     std::map<std::string, int64_t> sentBytes;
     int64_t copiedBytes[2] = {0, 0};
@@ -130,6 +133,7 @@ private:
   bool capturing = false;
   std::string captureError;
   std::map<EntryPoint, Runs> programs;
+  Runs *running = nullptr; ///< of the program that is enqueued
   /// Waits for every op, so that errors of the GPU are those of the op that made them.
   bool synchronous;
   std::unique_ptr<FailureHook> abortCommunication;

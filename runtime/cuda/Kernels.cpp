@@ -118,3 +118,9 @@ void mw_store(MwContext *context, int32_t *to, int32_t value) {
     MW_CUDA(cuMemsetD32Async, CUdeviceptr(to), unsigned(value), 1, gpu.stream);
   });
 }
+
+int32_t mw_load(MwContext *context, const int32_t *from) {
+  int32_t value = 0;
+  Gpu::enqueue(context, [&](Gpu &gpu) { value = gpu.follow(from); });
+  return value;
+}

@@ -85,6 +85,9 @@ exec.program @experts {
   %x = exec.buffer "x" temporary : memref<3x2x5x8xf32>
   %y = exec.buffer "y" temporary : memref<3x2x5x16xf32>
   %w = exec.buffer "w" temporary : memref<6x16x8xf32>
+  %scratch = exec.buffer "scratch" temporary : memref<64xi8>
+  // CHECK: exec.route %{{.*}} workspace(%{{.*}}) :
+  exec.route %mask to %chosen, %rows, %choices, %experts workspace(%scratch) : (memref<2x4x6xf32>, memref<3x2x4xi32>, memref<3x2x4xi32>, memref<3x2x5xi32>, memref<3x2x5xi32>, memref<64xi8>) -> ()
   // CHECK: exec.route %{{.*}} to %
   exec.route %mask to %chosen, %rows, %choices, %experts : (memref<2x4x6xf32>, memref<3x2x4xi32>, memref<3x2x4xi32>, memref<3x2x5xi32>, memref<3x2x5xi32>) -> ()
   %n = exec.buffer "n" temporary : memref<i32>
@@ -321,6 +324,16 @@ exec.program @f {
   %experts = exec.buffer "experts" temporary : memref<3x2x5xi32>
   // expected-error @below {{cannot write 'memref<3x2x5xi32>' of 'memref<2x4x6xf32>' and 'memref<3x2x4xi32>'}}
   exec.route %mask to %chosen, %experts, %choices, %experts : (memref<2x4x6xf32>, memref<3x2x4xi32>, memref<3x2x5xi32>, memref<3x2x5xi32>, memref<3x2x5xi32>) -> ()
+}
+
+// -----
+
+exec.program @f {
+  %mask = exec.buffer "mask" temporary : memref<2x4x6xf32>
+  %chosen = exec.buffer "chosen" temporary : memref<3x2x4xi32>
+  %choices = exec.buffer "choices" temporary : memref<2x2x536870912xi32>
+  // expected-error @below {{cannot number 2147483648 choices or rows by i32; use fewer sequences, or --expert-capacity}}
+  exec.route %mask to %chosen, %chosen, %choices, %choices : (memref<2x4x6xf32>, memref<3x2x4xi32>, memref<3x2x4xi32>, memref<2x2x536870912xi32>, memref<2x2x536870912xi32>) -> ()
 }
 
 // -----

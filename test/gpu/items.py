@@ -21,7 +21,7 @@ MUCH = 32 << 20  # bytes of a launch that takes longer than launching
 KILLED_SECONDS = 10
 DUMPED_STEP = 2
 # What a trace calls ops that are not kernels of a program's own, or not bound by memory.
-NOT_GENERATED = {"attention", "attention_grad", "copy", "store_index", "store_offset"}
+NOT_GENERATED = {"attention", "attention_grad", "copy", "rounds", "route", "store_index", "store_offset"}
 PRODUCT_WORKSPACE = (32 << 20) + 192  # of its bytes in a trace, what is no operand (MW_PRODUCT_WORKSPACE)
 # Kinds whose speed is a row of the results beside others'.
 TIMED = ("bench", "batch", "variant", "offload", "largest")

@@ -25,7 +25,7 @@ private:
     LLVM::MemcpyOp::create(b, loc, to, from, i64(bytes), /*isVolatile=*/false);
   }
   void store(Value number, Value to) override { LLVM::StoreOp::create(b, loc, number, to); }
-  Value load(Type type, Value from) override { return LLVM::LoadOp::create(b, loc, type, from); }
+  Value load(Value from) override { return LLVM::LoadOp::create(b, loc, b.getI32Type(), from); }
 
   /// An MwAttention on the stack.
   template <typename Op> Value describe(Op op);

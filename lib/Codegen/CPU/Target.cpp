@@ -39,8 +39,6 @@ public:
   int64_t getProductWorkspace(const exec::ProductShape &p) const override {
     return p.mixed ? mw_matmul_mixed_workspace(p.m, p.n, p.k, p.batch) : 0;
   }
-  bool hasExperts() const override { return true; }
-  bool repeatsByData() const override { return true; }
   bool hasPartialAttention() const override { return true; }
   int64_t getAttentionWorkspace(const MwAttention &shape, bool backward,
                                 Attribute) const override {

@@ -68,7 +68,9 @@ static int64_t nodesOf(Block &block, SymbolTableCollection &symbols) {
       nodes += nodesOf(callee.getBlock(), symbols);
     } else if (isa<exec::MemoryCollectiveOpInterface>(op)) {
       nodes += 4; // With notes of where it begins and ends, and a copy or sum.
-    } else if (isa<exec::LaunchOp>(op)) {
+    } else if (isa<exec::RouteOp>(op)) {
+      nodes += 4;
+    } else if (isa<exec::LaunchOp, exec::GroupedMatmulGradOp>(op)) {
       nodes += 3;
     } else if (!isMemoryEffectFree(&op)) {
       nodes += 2;
@@ -77,11 +79,28 @@ static int64_t nodesOf(Block &block, SymbolTableCollection &symbols) {
   return nodes;
 }
 
+/// Whether a run of `block` goes on by numbers that it computes. It is not captured then.
+static bool followsData(Block &block, SymbolTableCollection &symbols) {
+  return block
+      .walk([&](Operation *op) {
+        auto loop = dyn_cast<exec::LoopOp>(op);
+        auto call = dyn_cast<exec::CallOp>(op);
+        if (loop && loop.getTimes())
+          return WalkResult::interrupt();
+        if (!call)
+          return WalkResult::advance();
+        auto callee = symbols.lookupNearestSymbolFrom<exec::ProgramOp>(call, call.getCalleeAttr());
+        return followsData(callee.getBlock(), symbols) ? WalkResult::interrupt()
+                                                       : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 static int64_t nodesOf(ModuleOp program) {
   SymbolTableCollection symbols;
   int64_t nodes = 0;
   for (auto entry : program.getOps<exec::ProgramOp>())
-    if (!entry.isPrivate())
+    if (!entry.isPrivate() && !followsData(entry.getBlock(), symbols))
       nodes += nodesOf(entry.getBlock(), symbols);
   return nodes;
 }

@@ -235,6 +235,13 @@ void BlockEmitter::store(Value value, Value pointer) {
   LLVM::StoreOp::create(b, loc, value, pointer, bytesOf(value.getType()));
 }
 
+Value BlockEmitter::getInt(Value array, Value index) {
+  return widen(load(at(array, b.getI32Type(), index), b.getI32Type()));
+}
+void BlockEmitter::putInt(Value number, Value array, Value index) {
+  store(narrow(number), at(array, b.getI32Type(), index));
+}
+
 Value BlockEmitter::loadOne(Value pointer, Type element, Value exists) {
   auto one = [&] {
     Value value = load(pointer, element);

@@ -59,6 +59,9 @@ public:
   void store(mlir::Value value, mlir::Value pointer);
   /// One number as f32; where `exists` does not hold, zero.
   mlir::Value loadOne(mlir::Value pointer, mlir::Type element, mlir::Value exists = {});
+  /// A number of an array of i32.
+  mlir::Value getInt(mlir::Value array, mlir::Value index);
+  void putInt(mlir::Value number, mlir::Value array, mlir::Value index);
 
   //===--- arithmetic -------------------------------------------------------===//
   mlir::Value constant(int64_t value);
@@ -69,6 +72,7 @@ public:
   mlir::Value add(mlir::Value x, mlir::Value y);
   mlir::Value sub(mlir::Value x, mlir::Value y);
   mlir::Value mul(mlir::Value x, mlir::Value y);
+  mlir::Value times(mlir::Value x, int64_t y) { return mul(x, constant(y)); }
   mlir::Value divide(mlir::Value x, int64_t y);
   mlir::Value remainder(mlir::Value x, int64_t y);
   mlir::Value smaller(mlir::Value x, mlir::Value y);

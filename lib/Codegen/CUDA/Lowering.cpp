@@ -84,7 +84,7 @@ static void alignShared(gpu::GPUModuleOp module) {
 }
 
 FailureOr<OwningOpRef<ModuleOp>> cuda::emitKernels(ModuleKernels &kernels,
-                                                   AttentionKernels &attention) {
+                                                   CallKernels &ofCalls) {
   OwningOpRef<ModuleOp> result = ModuleOp::create(kernels.module->getLoc());
   OpBuilder b = OpBuilder::atBlockBegin(result->getBody());
   auto target = gpu::GPUModuleOp::create(b, result->getLoc(), kernelModule);
@@ -99,7 +99,10 @@ FailureOr<OwningOpRef<ModuleOp>> cuda::emitKernels(ModuleKernels &kernels,
     LogicalResult added =
         llvm::TypeSwitch<Operation *, LogicalResult>(op)
             .Case<exec::AttentionOp, exec::AttentionGradOp>(
-                [&](auto op) { return attention.add(op, aligned, target); })
+                [&](auto op) { return ofCalls.attention.add(op, aligned, target); })
+            .Case<exec::RouteOp, exec::RoundsOp, exec::RowsOfRoundOp, exec::GroupedMatmulOp,
+                  exec::GroupedMatmulGradOp>(
+                [&](auto op) { return ofCalls.experts.add(op, aligned, target); })
             .Case<exec::ExchangeOp>([&](auto op) { return addExchangeKernel(op, target); })
             .Case<exec::MatmulOp>([&](auto op) { return addEpilogueKernels(op, target), success(); })
             .Default([](Operation *) { return success(); });
@@ -130,8 +133,8 @@ FailureOr<OwningOpRef<ModuleOp>> cuda::emitKernels(ModuleOp module) {
   auto kernels = cuda::buildKernels(module);
   if (failed(kernels))
     return failure();
-  cuda::AttentionKernels attention;
-  return cuda::emitKernels(*kernels, attention);
+  cuda::CallKernels ofCalls;
+  return cuda::emitKernels(*kernels, ofCalls);
 }
 
 //===----------------------------------------------------------------------===//

@@ -7,6 +7,7 @@
 #define MESHWRIGHT_CODEGEN_CUDA_LOWERING_H
 
 #include "Codegen/CUDA/Attention.h"
+#include "Codegen/CUDA/Experts.h"
 #include "Codegen/ModuleKernels.h"
 #include "meshwright/Codegen.h"
 
@@ -21,9 +22,15 @@ constexpr exec::ScheduleLimits scheduleLimits{512, 8192, 8192};
 
 mlir::FailureOr<ModuleKernels> buildKernels(mlir::ModuleOp module);
 
-/// All kernels, and those of `attention`, as gpu.funcs of one gpu.module.
+/// The functions of calls that are no loop nests.
+struct CallKernels {
+  AttentionKernels attention;
+  ExpertKernels experts;
+};
+
+/// All kernels, and those of calls, as gpu.funcs of one gpu.module.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> emitKernels(ModuleKernels &kernels,
-                                                               AttentionKernels &attention);
+                                                               CallKernels &ofCalls);
 
 /// ... in the LLVM and NVVM dialects, in place.
 mlir::LogicalResult convertKernels(mlir::ModuleOp kernels);

@@ -9,18 +9,10 @@
 // memory are padded by 16 bytes: then the eight rows that ldmatrix reads at a time are in
 // different banks for all sizes of heads, multiples of 16.
 //
-// Fragments of 16 x 16 and 16 x 8 as the PTX ISA has them, for lane 4 g + t: a row operand has
-// rows g and g + 8 and of each columns 2 t, 2 t + 1 and eight further; the results rows g and
-// g + 8 with columns 2 t and 2 t + 1; the columns' operand column g with the row operand's
-// columns as its rows.
-//
 //===----------------------------------------------------------------------===//
+#include "Codegen/CUDA/Fragments.h"
 #include "Codegen/CUDA/Tiles.h"
 
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-
-#include <array>
 #include <numeric>
 
 using namespace mlir;
@@ -29,19 +21,15 @@ using namespace meshwright::codegen;
 using namespace meshwright::codegen::cuda;
 
 static constexpr int64_t threads = BlockEmitter::threads, warps = BlockEmitter::warps;
-/// Rows and depth of a fragment, elements of 16 bytes, of which cp.async copies.
-static constexpr int64_t side = 16, piece = 8;
+static constexpr int64_t side = Fragments::side, piece = Fragments::piece;
 /// Registers for what a thread keeps at most, so that ptxas spills none of its 255: without
 /// and with parts of kept tiles.
 static constexpr int64_t mostNumbers = 178, mostHeld = 180;
 
 namespace {
-/// Four registers of two elements each.
-using Fragment = std::array<Value, 4>;
-
 class MmaTiles : public Tiles {
 public:
-  MmaTiles(BlockEmitter &e, Type element) : e(e), element(element) {}
+  MmaTiles(BlockEmitter &e, Type element) : e(e), element(element), fragments(e, element) {}
 
   std::optional<TileSizes> sizesFor(const TileNeeds &needs) const override;
   void start(const TileSizes &sizes, const TileNeeds &needs) override;
@@ -105,18 +93,6 @@ private:
   int64_t heldOf(int64_t count, int64_t depth) const { return count / warps * depth / 64; }
   /// Where lanes begin in tiles whose rows have `depth` elements.
   void findStarts(int64_t depth);
-  VectorType pair(Type of) const { return VectorType::get({2}, of); }
-  Value bitcast(Type type, Value value) {
-    return LLVM::BitcastOp::create(e.b, e.loc, type, value);
-  }
-  /// Two numbers, rounded, as a register.
-  Value pack(Value x, Value y) {
-    Value both = vector::FromElementsOp::create(e.b, e.loc, pair(e.b.getF32Type()),
-                                                ValueRange{x, y});
-    return bitcast(e.b.getI32Type(), e.round(both, element));
-  }
-  /// Four matrices of 8 x 8, whose rows the lanes' addresses begin.
-  Fragment load(Value address, bool transposed);
   /// Of a kept tile, rows 16 m ... of this warp and columns 16 k ....
   Fragment rowsOf(const Tile &tile, int64_t m, int64_t k);
   /// Of a walked tile, this thread's address, and the one at so many rows and columns from it.
@@ -132,6 +108,7 @@ private:
 
   BlockEmitter &e;
   Type element;
+  Fragments fragments;
   TileSizes sizes;
   int64_t room = 0; ///< registers for kept tiles
   Value warpRow, lane, firstRow, firstColumn;
@@ -227,16 +204,15 @@ void MmaTiles::load(const Tile &tile, const Rows &from) {
       }
       Value there = e.at(source, element, e.mul(exists, e.constant(from.stride)));
       for (int64_t along = 0; along < depth; along += across * piece)
-        NVVM::CpAsyncOp::create(e.b, e.loc, addressFrom(target, tile, further, along),
-                                e.at(there, element, e.constant(along)), 16,
-                                NVVM::LoadCacheModifierKind::CG, size);
+        fragments.copy(addressFrom(target, tile, further, along),
+                       e.at(there, element, e.constant(along)), size);
     }
   });
 }
 
 void MmaTiles::settle() {
-  NVVM::CpAsyncCommitGroupOp::create(e.b, e.loc);
-  NVVM::CpAsyncWaitGroupOp::create(e.b, e.loc, 0);
+  fragments.commit();
+  fragments.wait(0);
   e.barrier();
   for (Tile &tile : tiles) {
     if (!tile.inRegisters || !tile.held.empty())
@@ -260,12 +236,12 @@ Values MmaTiles::walk(Value low, Value high, ValueRange start, Fetch fetch, Body
     Value now = in.back(), other = e.sub(e.constant(bytes), now);
     // What this thread has copied is there, and after the barrier what all have; nobody
     // reads the other tiles any more.
-    NVVM::CpAsyncWaitGroupOp::create(e.b, e.loc, 0);
+    fragments.wait(0);
     e.barrier();
     Value next = e.add(step, e.constant(1));
     inUse = other;
     e.guarded(e.less(next, high), [&] { fetch(next); });
-    NVVM::CpAsyncCommitGroupOp::create(e.b, e.loc);
+    fragments.commit();
     inUse = now;
     Values results = body(step, in.drop_back());
     results.push_back(other);
@@ -279,23 +255,10 @@ Values MmaTiles::walk(Value low, Value high, ValueRange start, Fetch fetch, Body
 // Products
 //===----------------------------------------------------------------------===//
 
-Fragment MmaTiles::load(Value address, bool transposed) {
-  Type word = e.b.getI32Type();
-  MLIRContext *context = e.b.getContext();
-  auto type = LLVM::LLVMStructType::getLiteral(context, SmallVector<Type>(4, word));
-  Value all = NVVM::LdMatrixOp::create(
-      e.b, e.loc, type, address, 4, transposed ? NVVM::MMALayout::col : NVVM::MMALayout::row,
-      NVVM::LdStMatrixShapeAttr::get(context, 8, 8), NVVM::LdStMatrixEltType::B16);
-  Fragment result;
-  for (int64_t i = 0; i < 4; ++i)
-    result[i] = LLVM::ExtractValueOp::create(e.b, e.loc, all, i);
-  return result;
-}
-
 Fragment MmaTiles::rowsOf(const Tile &tile, int64_t m, int64_t k) {
   Fragment result;
   if (tile.held.empty())
-    return load(
+    return fragments.load(
         addressFrom(e.at(tile.base, element, starts.at(tile.depth).kept), tile, m * side, k * side),
         false);
   std::copy_n(tile.held.begin() + (m * tile.depth / side + k) * 4, 4, result.begin());
@@ -304,26 +267,11 @@ Fragment MmaTiles::rowsOf(const Tile &tile, int64_t m, int64_t k) {
 
 void MmaTiles::multiply(const Fragment &a, Value b0, Value b1, MutableArrayRef<Value> sums,
                         int64_t m, int64_t n, int64_t perRow) {
-  bool isF16 = element.isF16();
-  auto operand = [&](Value word) { return isF16 ? bitcast(pair(element), word) : word; };
   // Of a thread's sums, two of row g and two of row g + 8.
   std::array<Value *, 4> to;
   for (int64_t i = 0; i < 4; ++i)
     to[i] = &sums[(2 * m + i / 2) * perRow + 2 * n + i % 2];
-  Values as, before;
-  for (Value word : a)
-    as.push_back(operand(word));
-  for (Value *sum : to)
-    before.push_back(*sum);
-  auto types = isF16 ? NVVM::MMATypes::f16 : NVVM::MMATypes::bf16;
-  auto result = LLVM::LLVMStructType::getLiteral(e.b.getContext(),
-                                                 SmallVector<Type>(4, e.b.getF32Type()));
-  Value all = NVVM::MmaOp::create(
-      e.b, e.loc, result, as, ValueRange{operand(b0), operand(b1)}, before, {16, 8, 16},
-      std::nullopt, std::nullopt, std::array<NVVM::MMATypes, 2>{types, types},
-      std::array<NVVM::MMALayout, 2>{NVVM::MMALayout::row, NVVM::MMALayout::col});
-  for (int64_t i = 0; i < 4; ++i)
-    *to[i] = LLVM::ExtractValueOp::create(e.b, e.loc, all, i);
+  fragments.multiply(a, b0, b1, to);
 }
 
 Values MmaTiles::product(const Tile &x, const Tile &y) {
@@ -334,7 +282,7 @@ Values MmaTiles::product(const Tile &x, const Tile &y) {
     for (int64_t m = 0; m < rows / 2; ++m)
       of.push_back(rowsOf(x, m, k));
     for (int64_t n = 0; n < sizes.columns / side; ++n) {
-      Fragment by = load(addressFrom(base, y, n * side, k * side), false);
+      Fragment by = fragments.load(addressFrom(base, y, n * side, k * side), false);
       for (int64_t m = 0; m < rows / 2; ++m)
         for (int64_t half = 0; half < 2; ++half)
           multiply(of[m], by[2 * half], by[2 * half + 1], sums, m, 2 * n + half, columns);
@@ -352,11 +300,11 @@ Values MmaTiles::accumulate(ValueRange scores, const Tile &y, ValueRange sums) {
       Fragment &fragment = of.emplace_back();
       for (int64_t i = 0; i < 4; ++i) {
         int64_t at = (2 * m + i % 2) * columns + 4 * k + i / 2 * 2;
-        fragment[i] = pack(scores[at], scores[at + 1]);
+        fragment[i] = fragments.pack(scores[at], scores[at + 1]);
       }
     }
     for (int64_t n = 0; n < y.depth / side; ++n) {
-      Fragment by = load(addressFrom(base, y, k * side, n * side), true);
+      Fragment by = fragments.load(addressFrom(base, y, k * side, n * side), true);
       for (int64_t m = 0; m < rows / 2; ++m)
         for (int64_t half = 0; half < 2; ++half)
           multiply(of[m], by[2 * half], by[2 * half + 1], next, m, 2 * n + half, y.depth / 4);
@@ -377,8 +325,8 @@ Values MmaTiles::dot(const Tile &x, const Rows &y) {
         Value exists = e.less(e.add(y.first, rowOf(r)), e.constant(y.end));
         Value row = e.mul(e.select(exists, rowOf(r), e.constant(0)), e.constant(y.stride));
         Value column = e.add(firstColumn, e.constant(k * side + i / 2 * 8));
-        Value by = e.extend(e.load(e.at(y.pointer, element, e.add(row, column)), pair(element)));
-        Value wide = e.extend(bitcast(pair(element), of[i]));
+        Value by = e.extend(e.load(e.at(y.pointer, element, e.add(row, column)), fragments.pair(element)));
+        Value wide = e.extend(fragments.bitcast(fragments.pair(element), of[i]));
         for (int64_t j = 0; j < 2; ++j)
           sum = e.fma(e.element(wide, j), e.element(by, j), sum);
       }
@@ -397,7 +345,7 @@ void MmaTiles::write(const Rows &to, ValueRange sums, ValueRange factors) {
       Value row = e.at(to.pointer, element, e.mul(rowOf(r), e.constant(to.stride)));
       for (int64_t c = 0; c < perRow; c += 2) {
         int64_t at = r * perRow + c;
-        e.store(pack(scaled[at], scaled[at + 1]), e.at(row, element, columnOf(c)));
+        e.store(fragments.pack(scaled[at], scaled[at + 1]), e.at(row, element, columnOf(c)));
       }
     });
 }

@@ -93,11 +93,9 @@ private:
 
 class CUDAProgramEmitter : public ProgramEmitter {
 public:
-  CUDAProgramEmitter(const Scope &scope, const KernelTable &table,
-                     const cuda::AttentionKernels &attentions, const cuda::Attentions &calls,
-                     cuda::ProductTable &products)
-      : ProgramEmitter(scope), table(table), attentions(attentions), calls(calls),
-        products(products) {}
+  CUDAProgramEmitter(const Scope &scope, const KernelTable &table, const cuda::CallKernels &ofCalls,
+                     const cuda::Attentions &calls, cuda::ProductTable &products)
+      : ProgramEmitter(scope), table(table), ofCalls(ofCalls), calls(calls), products(products) {}
 
 private:
   void launch(StringRef name, Value operands) {
@@ -148,16 +146,23 @@ private:
   }
   void launchAttention(Operation *op) {
     Value operands = addresses(cuda::AttentionKernels::operandsOf(op));
-    for (const std::string &name : attentions.functionsOf(op))
+    for (const std::string &name : ofCalls.attention.functionsOf(op))
       launch(name, operands);
+  }
+  LogicalResult experts(Operation *op) override {
+    Value operands = addresses(op->getOperands());
+    for (const std::string &name : ofCalls.experts.functionsOf(op))
+      launch(name, operands);
+    return success();
   }
   void copy(Value to, Value from, int64_t bytes) override {
     call("mw_copy", {to, from, i64(bytes)});
   }
   void store(Value number, Value to) override { call("mw_store", {to, number}); }
+  Value load(Value from) override { return call("mw_load", {from}, b.getI32Type()); }
 
   const KernelTable &table;
-  const cuda::AttentionKernels &attentions;
+  const cuda::CallKernels &ofCalls;
   const cuda::Attentions &calls;
   cuda::ProductTable &products;
 };
@@ -257,8 +262,8 @@ FailureOr<OwningOpRef<ModuleOp>> cuda::lower(ModuleOp module, ArrayRef<std::stri
   auto kernels = cuda::buildKernels(module);
   if (failed(kernels))
     return failure();
-  cuda::AttentionKernels attention;
-  auto functions = cuda::emitKernels(*kernels, attention);
+  cuda::CallKernels ofCalls;
+  auto functions = cuda::emitKernels(*kernels, ofCalls);
   if (failed(functions))
     return failure();
   eraseIdle(*kernels, *(*functions)->getOps<gpu::GPUModuleOp>().begin());
@@ -267,7 +272,7 @@ FailureOr<OwningOpRef<ModuleOp>> cuda::lower(ModuleOp module, ArrayRef<std::stri
   cuda::ProductTable products(*kernels->module);
   OwningOpRef<ModuleOp> result = ModuleOp::create(module.getLoc());
   if (failed(emitPrograms(*kernels, *result, [&](const ProgramEmitter::Scope &scope) {
-        return std::make_unique<CUDAProgramEmitter>(scope, table, attention, calls, products);
+        return std::make_unique<CUDAProgramEmitter>(scope, table, ofCalls, calls, products);
       })) ||
       failed(convertToLLVMDialect(*result)) || failed(cuda::convertKernels(**functions)))
     return failure();

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Codegen/CUDA/Allowances.h"
 #include "Codegen/CUDA/Attentions.h"
+#include "Codegen/CUDA/Experts.h"
 #include "Codegen/CUDA/Lowering.h"
 #include "meshwright/runtime/cuda/ABI.h"
 
@@ -198,6 +199,13 @@ public:
 
   int64_t getProductWorkspace(const exec::ProductShape &) const override {
     return MW_PRODUCT_WORKSPACE;
+  }
+  int64_t getRouteWorkspace(const exec::RouteShape &shape) const override {
+    return cuda::routeWorkspace(shape);
+  }
+  int64_t getGroupedWorkspace(const exec::ProductShape &, const exec::GroupShape &groups,
+                              bool gradient) const override {
+    return gradient ? cuda::groupedGradWorkspace(groups) : 0;
   }
   int64_t getAttentionWorkspace(const MwAttention &shape, bool backward,
                                 Attribute attribute) const override {

@@ -20,7 +20,6 @@ public:
     static constexpr StringLiteral exits[] = {"step", "dist", "local"};
     return exits;
   }
-  bool repeatsByData() const override { return true; }
   FailureOr<std::string> emit(StringRef, ModuleOp module, Parameters) const override {
     return codegen::stablehlo::exportStep(module);
   }

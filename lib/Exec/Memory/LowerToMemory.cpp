@@ -174,27 +174,32 @@ static LogicalResult lowerAttentionGrad(train::AttentionGradOp op, OpBuilder &bu
 
 //===--- mixtures of experts ------------------------------------------------===//
 
-/// Creates the call without scratch memory first: its size is a function of the op.
-template <typename Create>
-static void createGrouped(Operation *op, OpBuilder &builder, MemoryMap &map, Create create) {
+/// Creates the call without scratch memory first: its size, `bytesOf` the call, is a function of it.
+template <typename Create, typename BytesOf>
+static void createWithScratch(Operation *op, OpBuilder &builder, MemoryMap &map, Create create,
+                              BytesOf bytesOf) {
   auto probe = create(Value());
-  int64_t bytes = targetOf(op).getTarget().getProductWorkspace(probe.getShape());
+  int64_t bytes = bytesOf(probe);
   probe.erase();
   markLike(op, create(workspaceOf(builder, op, map, bytes)));
 }
 
 static LogicalResult lowerExperts(Operation *op, OpBuilder &builder, MemoryMap &map) {
   const Target &target = targetOf(op).getTarget();
-  if (!target.hasExperts())
-    return op->emitOpError("has no form on target ")
-           << target.getName() << ": mixtures of experts run on processors so far; compile with "
-           << "--target cpu";
   auto memory = [&](Value value) { return map.memory(builder, value); };
+  auto scratchOf = [&](auto product) {
+    return target.getGroupedWorkspace(product.getShape(), product.getGroups(),
+                                      isa<GroupedMatmulGradOp>(product));
+  };
   if (auto route = dyn_cast<train::RouteOp>(op)) {
-    markLike(op, RouteOp::create(builder, op->getLoc(), memory(route.getMask()),
-                                 memory(route.getChosen()), memory(route.getRows()),
-                                 memory(route.getChoices()), memory(route.getExperts()),
-                                 route.getCapacity()));
+    auto create = [&](Value workspace) {
+      return RouteOp::create(builder, op->getLoc(), memory(route.getMask()),
+                             memory(route.getChosen()), memory(route.getRows()),
+                             memory(route.getChoices()), memory(route.getExperts()), workspace,
+                             route.getCapacity());
+    };
+    createWithScratch(op, builder, map, create,
+                      [&](RouteOp call) { return target.getRouteWorkspace(call.getShape()); });
   } else if (auto rounds = dyn_cast<train::RoundsOp>(op)) {
     markLike(op, RoundsOp::create(builder, op->getLoc(), memory(rounds.getChoices()),
                                   memory(rounds.getRounds()), rounds.getSlots()));
@@ -205,20 +210,22 @@ static LogicalResult lowerExperts(Operation *op, OpBuilder &builder, MemoryMap &
                      memory(rows.getOwnRows()), memory(rows.getOwnChoices()),
                      memory(rows.getOwnExperts())));
   } else if (auto product = dyn_cast<train::GroupedLinearOp>(op)) {
-    createGrouped(op, builder, map, [&](Value workspace) {
+    auto create = [&](Value workspace) {
       return GroupedMatmulOp::create(builder, op->getLoc(), memory(product.getX()),
                                      memory(product.getWeight()), memory(product.getExperts()),
                                      memory(product.getY()), workspace, product.getTransposed(),
                                      product.getFilled());
-    });
+    };
+    createWithScratch(op, builder, map, create, scratchOf);
   } else {
     auto grad = cast<train::GroupedLinearGradOp>(op);
-    createGrouped(op, builder, map, [&](Value workspace) {
+    auto create = [&](Value workspace) {
       return GroupedMatmulGradOp::create(
           builder, op->getLoc(), memory(grad.getDy()), memory(grad.getX()),
           memory(grad.getExperts()), memory(grad.getResult()), workspace, bool(grad.getInit()),
           grad.getFilled());
-    });
+    };
+    createWithScratch(op, builder, map, create, scratchOf);
   }
   return success();
 }

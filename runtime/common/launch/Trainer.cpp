@@ -253,7 +253,8 @@ StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
 void Trainer::readExperts(StepMetrics &result) {
   if (!experts)
     return;
-  download(plan.variableRange());
+  for (ArenaRange range : experts->ranges())
+    download(range);
   VariableAddresses addresses = arena->variables();
   for (const std::string &word : experts->note(addresses))
     fprintf(stderr, "warning: %s\n", word.c_str());

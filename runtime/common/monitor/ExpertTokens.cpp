@@ -63,6 +63,14 @@ LayerTokens ExpertTokens::layerOf(const Variable &variable, int64_t index) {
   return layer;
 }
 
+std::vector<ArenaRange> ExpertTokens::ranges() const {
+  std::vector<ArenaRange> ranges;
+  for (const Counter &counter : counters)
+    if (rank == counter.holder && !counter.variable->onHost)
+      ranges.push_back(Plan::rangeOf(*counter.variable));
+  return ranges;
+}
+
 std::vector<LayerTokens> ExpertTokens::gather(Communicator &world,
                                               const VariableAddresses &addresses) const {
   std::vector<float> mine;

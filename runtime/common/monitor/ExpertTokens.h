@@ -42,6 +42,9 @@ public:
     return false;
   }
 
+  /// Where the arena has the counts that this rank is to read.
+  std::vector<ArenaRange> ranges() const;
+
   /// The counts of the layers of all ranks, in the order of layers. Collective.
   std::vector<LayerTokens> gather(Communicator &world, const VariableAddresses &addresses) const;
 

@@ -527,6 +527,10 @@ ArenaRange Plan::variableRange() const {
   return range;
 }
 
+ArenaRange Plan::rangeOf(const Variable &variable) {
+  return extended({}, variable.type, variable.localShape, variable.offset);
+}
+
 ArenaRange Plan::rangeOf(const std::map<std::string, Port> &ports) {
   ArenaRange range;
   for (const auto &[name, port] : ports)

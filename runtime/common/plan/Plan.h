@@ -174,8 +174,9 @@ struct Plan : plan::Header {
 
   const Variable &parameter(const std::string &name, size_t program) const;
 
-  /// The parts of the arena that have all variables in it, and all of `ports`.
+  /// The parts of the arena that have all variables in it, one of them, and all of `ports`.
   ArenaRange variableRange() const;
+  static ArenaRange rangeOf(const Variable &variable);
   static ArenaRange rangeOf(const std::map<std::string, Port> &ports);
 };
 

@@ -107,11 +107,16 @@ def main():
     compile("mesh data=2 zero 3", config, 2, "--mesh", "data=2", "--zero", "3", "--dropout", "0.1")
     compile("parameter server", config, 2, "--mesh", "data=2", "--data-sync", "parameter-server")
     # What a large model may take, linking and starting included.
-    begin = time.monotonic()
-    compile("llama3-8b zero 3", options.configs[0].parents[4] / "examples" / "llama3-8b.json", 8, "--precision",
+    begin, examples = time.monotonic(), options.configs[0].parents[4] / "examples"
+    compile("llama3-8b zero 3", examples / "llama3-8b.json", 8, "--precision",
             "bf16", "--mesh", "data=8", "--zero", "3", "--seq", "4096", "--batch", "8")
     seconds = time.monotonic() - begin
     assert seconds <= 40, f"llama3-8b took {seconds:.1f} s"
+    # Experts divided among 64 and 1024 GPUs.
+    compile("mixtral-8x22b", examples / "models" / "mixtral-8x22b.json", 64, "--precision", "bf16", "--mesh", "data=8,expert=8",
+            "--zero", "3", "--seq", "4096", "--batch", "64")
+    compile("deepseek-v3", examples / "models" / "deepseek-v3.json", 1024, "--precision", "bf16", "--mesh", "pipe=16,expert=64",
+            "--zero", "1", "--seq", "4096", "--batch", "2048", "--microbatches", "32")
     # What exchanges add on GPUs is a kernel of the table.
     compile("ring", config, 2, "--mesh", "data=2", "--collective-algorithm", "ring")
 

@@ -6,6 +6,7 @@ the first that is wrong. Here: every kernel of the table is launched, as often i
 as a CUDA graph or not, and no message is left."""
 import argparse
 import json
+import math
 import os
 import pathlib
 import random
@@ -44,15 +45,18 @@ def main():
         launches, pending = {}, {}
         copied.clear()
         channels.clear()
+        read.clear()
         if done.returncode == 0:
             for line in log.read_text().splitlines():
                 kind, *name, count = line.split(" ")
-                counts = {"launch": launches, "pending": pending, "copied": copied, "channels": channels}[kind]
+                counts = {"launch": launches, "pending": pending, "copied": copied, "channels": channels, "read": read}[kind]
                 counts[" ".join(name)] = int(count)
         return done, launches, pending
 
     channels = {}  # communicators by the most channels that they may have, in the last run
     copied = {}  # bytes from and to memory that is kept on the host, in the last run
+
+    read = {}  # bytes that the host has read besides, in the last run
 
     def check(label, model, ranks, *flags):
         path = compile(model, *flags)
@@ -111,6 +115,33 @@ def main():
           "optimizer,activations")
     check("no overlap", "gpt2-tiny", 4, "--mesh", "pipe=2,data=2", "--microbatches", "4", "--batch", "8", "--overlap",
           "off")
+
+    check("experts", "../golden-more/sparse-deepseek-v3", 1, "--batch", "4", "--seq", "18")
+    check("expert=2 zero 3", "../golden-more/sparse-deepseek-v3", 4, "--mesh", "data=2,expert=2", "--zero", "3", "--precision",
+          "bf16", "--expert-capacity", "1.5", "--expert-buffer", "8", "--batch", "4", "--seq", "18")
+    # The host reads how many rounds there are. Here nothing is computed, so there are none.
+    path = compile("../golden-more/sparse-deepseek-v3", "--mesh", "expert=2", "--batch", "4", "--seq", "18")
+    reason = "the host reads how many rounds experts' rows take"
+    done, launches, pending = run(path, 2, 3)
+    assert done.returncode == 0 and "captured a CUDA graph" not in done.stderr, done
+    assert done.stderr.count(f"note: not captured as a CUDA graph, since {reason}") == 2, done  # nor the evaluation
+    assert not any(pending.values()), pending
+    done, *_ = run(path, 2, 3, "--cuda-graphs", "on")
+    assert done.returncode and f"--cuda-graphs on: the program cannot be captured as a CUDA graph: {reason}" in done.stderr, done
+    print("rounds: not captured", flush=True)
+
+    # Of a step the host reads what it says of it, and the counts of experts' tokens, not all variables.
+    path = compile("../golden-more/sparse-deepseek-v3", "--batch", "4", "--seq", "18")
+    each = []
+    for steps in (1, 3):
+        done, *_ = run(path, 1, steps)
+        assert done.returncode == 0, done
+        each.append(read["bytes"])
+    plan = json.loads(subprocess.run(["meshwright", "inspect", "--json", path], check=True, capture_output=True, text=True).stdout)
+    sizes = {role: sum(4 * math.prod(variable["local_shape"]) for variable in plan["variables"] if variable["role"] == role)
+             for role in ("tokens", "parameter")}
+    assert 0 < sizes["tokens"] <= (each[1] - each[0]) / 2 < sizes["parameter"] / 4, (each, sizes)
+    print("counts: the host reads no other variables", flush=True)
 
     # Beside computation NCCL gets a part of the GPU, otherwise what it likes.
     allowed = []

@@ -23,7 +23,8 @@
 // No more than FAKE_GPU_PINNED bytes of the host can be pinned. Ranks that are processes meet in
 // the folder FAKE_GPU_MEETING; calls never end once one of them has been killed.
 // At the end it writes the counts of launches by kernel, of messages that were sent but not
-// received, and of communicators by the channels they may have to the file that FAKE_GPU_LOG names.
+// received, of communicators by the channels they may have, and of bytes that were copied to the file that
+// FAKE_GPU_LOG names.
 //
 //===----------------------------------------------------------------------===//
 #include "FakeCompute.h"
@@ -82,7 +83,8 @@ std::map<std::string, long> pending; ///< messages by channel: sent minus receiv
 std::map<std::string, long> bounded; ///< communicators by their most channels
 std::map<CUdeviceptr, size_t> pinned; ///< memory of the host
 /// Bytes copied from and to it.
-std::atomic<long> copiedToDevice{0}, copiedToHost{0};
+std::atomic<long> copiedToDevice{0}, copiedToHost{0}; ///< with memory that is pinned
+std::atomic<long> readByHost{0};                       ///< into memory that is not
 thread_local long launched = 0;
 
 /// Writes the log when the process ends.
@@ -100,6 +102,7 @@ struct Log {
       fprintf(file, "channels %s %ld\n", most.c_str(), count);
     fprintf(file, "copied to_device %ld\ncopied to_host %ld\n", copiedToDevice.load(),
             copiedToHost.load());
+    fprintf(file, "read bytes %ld\n", readByHost.load());
     fclose(file);
   }
 } theLog;
@@ -293,6 +296,8 @@ CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream st
       return cuStreamSynchronize(stream);
     wrong("cuMemcpyDtoHAsync waits for a stream that never ends");
   }
+  if (!isPinned("cuMemcpyDtoHAsync", CUdeviceptr(to), bytes))
+    readByHost += long(bytes);
   return copy("cuMemcpyDtoHAsync", to, (void *)from, bytes, true, false, stream);
 }
 CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {

@@ -13,33 +13,6 @@
 
 using namespace meshwright::test;
 
-namespace {
-/// Experts of rows, some of them outside [0, count) at both ends, as they are on a device that has a
-/// part of the experts: ascending in each of several parts, as they come from several devices.
-std::vector<int32_t> someExperts(std::mt19937 &generator, int64_t rows, int64_t count) {
-  // Now and then one expert gets all rows.
-  bool adversarial = generator() % 4 == 0;
-  int32_t chosen = int32_t(generator() % uint32_t(count));
-  std::vector<int32_t> experts(static_cast<size_t>(rows));
-  for (int32_t &expert : experts)
-    expert = adversarial ? chosen : int32_t(generator() % uint32_t(count + 4)) - 2;
-  auto from = experts.begin();
-  for (int64_t parts = 1 + int64_t(generator() % 3); parts > 0; --parts) {
-    auto to = from + (experts.end() - from) / parts;
-    std::sort(from, to);
-    from = to;
-  }
-  return experts;
-}
-
-/// The expert of a row among those of all blocks; -1: none.
-int64_t expertOf(const std::vector<int32_t> &experts, int64_t row, int64_t blocks,
-                 int64_t ofBlock) {
-  int64_t id = experts[size_t(row)], slots = int64_t(experts.size()) / blocks;
-  return id < 0 || id >= ofBlock ? -1 : row / slots * ofBlock + id;
-}
-} // namespace
-
 /// In each block the order is that of experts, then of choices, from its first slot on; both maps are
 /// inverse.
 TEST(Experts, RoutesByExpertThenByChoice) {

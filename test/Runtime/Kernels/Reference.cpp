@@ -7,6 +7,7 @@
 #include "common/plan/ElementType.h"
 #include "meshwright/runtime/Philox.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -62,6 +63,29 @@ double test::relativeError(const std::vector<float> &actual, const std::vector<d
     norm += expected[i] * expected[i];
   }
   return std::sqrt(difference) / std::max(std::sqrt(norm), floor);
+}
+
+std::vector<int32_t> test::someExperts(std::mt19937 &generator, int64_t rows,
+                                                   int64_t count) {
+  // Now and then one expert gets all rows.
+  bool adversarial = generator() % 4 == 0;
+  int32_t chosen = int32_t(generator() % uint32_t(count));
+  std::vector<int32_t> experts(static_cast<size_t>(rows));
+  for (int32_t &expert : experts)
+    expert = adversarial ? chosen : int32_t(generator() % uint32_t(count + 4)) - 2;
+  auto from = experts.begin();
+  for (int64_t parts = 1 + int64_t(generator() % 3); parts > 0; --parts) {
+    auto to = from + (experts.end() - from) / parts;
+    std::sort(from, to);
+    from = to;
+  }
+  return experts;
+}
+
+int64_t test::expertOf(const std::vector<int32_t> &experts, int64_t row, int64_t blocks,
+                       int64_t ofBlock) {
+  int64_t id = experts[size_t(row)], slots = int64_t(experts.size()) / blocks;
+  return id < 0 || id >= ofBlock ? -1 : row / slots * ofBlock + id;
 }
 
 AttentionCase::AttentionCase(const MwAttention &sizes, std::mt19937 &generator) : shape(sizes) {

@@ -30,6 +30,12 @@ std::vector<float> decode(int32_t type, const std::vector<char> &memory);
 double relativeError(const std::vector<float> &actual, const std::vector<double> &expected,
                      double floor = 1e-30);
 
+/// Experts of rows, some of them outside [0, count) at both ends, as they are on a device that has a
+/// part of the experts: ascending in each of several parts, as they come from several devices.
+std::vector<int32_t> someExperts(std::mt19937 &generator, int64_t rows, int64_t count);
+/// The expert of a row among those of all blocks; -1: none.
+int64_t expertOf(const std::vector<int32_t> &experts, int64_t row, int64_t blocks, int64_t ofBlock);
+
 /// One attention call's tensors, and what they should be.
 struct AttentionCase {
   MwAttention shape{};

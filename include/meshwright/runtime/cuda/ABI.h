@@ -77,6 +77,9 @@ void mw_launch_kernel(MwContext *context, int32_t kernel, void *const *operands)
 int32_t mw_cudnn_attention(MwContext *context, int32_t call, void *const *operands);
 void mw_copy(MwContext *context, void *to, const void *from, int64_t bytes);
 void mw_store(MwContext *context, int32_t *to, int32_t value);
+/// Waits for what is enqueued on the stream, and reads a number that says how the program goes on. Such a
+/// program is not captured.
+int32_t mw_load(MwContext *context, const int32_t *from);
 
 #ifdef __cplusplus
 }
