@@ -16,7 +16,7 @@ using namespace meshwright::cpu;
 constexpr int64_t kMaxTeam = 64;
 /// The sizes of blocks that are tried. A block's packed rows, 768 bytes each, stay in the
 /// second-level cache. The smallest sizes are what there is memory for with kMaxTeam threads.
-constexpr int64_t kMostRows[] = {96, 192, 384, 768}, kMostColumns[] = {192, 384, 768, 1536};
+constexpr int64_t kMostRows[] = {96, 192, 384}, kMostColumns[] = {192, 384, 768};
 
 static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t roundUp(int64_t size, int64_t unit) { return ceilDiv(size, unit) * unit; }
@@ -29,8 +29,8 @@ static int64_t partOf(int64_t size, int64_t most) {
   return std::min(size, roundUp(ceilDiv(size, ceilDiv(size, most)), kLineUnit));
 }
 
-MatmulTiling::MatmulTiling(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t mostRows,
-                           int64_t mostColumns, int64_t threads)
+MatmulTiling::MatmulTiling(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t threads,
+                           int64_t mostRows, int64_t mostColumns)
     : rows(partOf(m, mostRows)), columns(partOf(n, mostColumns)), rowBlocks(ceilDiv(m, rows)),
       columnBlocks(ceilDiv(n, columns)), items(batch * rowBlocks * columnBlocks),
       team(std::min({items, threads, kMaxTeam})) {
@@ -41,7 +41,7 @@ MatmulTiling::MatmulTiling(int64_t m, int64_t n, int64_t k, int64_t batch, int64
 }
 
 MatmulTiling::MatmulTiling(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t threads)
-    : MatmulTiling(m, n, k, batch, kMostRows[0], kMostColumns[0], threads) {
+    : MatmulTiling(m, n, k, batch, threads, kMostRows[0], kMostColumns[0]) {
   int64_t most = mw_matmul_mixed_workspace(m, n, k, batch) / int64_t(sizeof(float));
   auto cost = [](const MatmulTiling &tiling) {
     // Packing an element costs about as much as multiplying it 16 times.
@@ -51,13 +51,13 @@ MatmulTiling::MatmulTiling(int64_t m, int64_t n, int64_t k, int64_t batch, int64
   };
   for (int64_t mostRows : kMostRows)
     for (int64_t mostColumns : kMostColumns) {
-      MatmulTiling tiling(m, n, k, batch, mostRows, mostColumns, threads);
+      MatmulTiling tiling(m, n, k, batch, threads, mostRows, mostColumns);
       if (tiling.team * tiling.scratch <= most && cost(tiling) < cost(*this))
         *this = tiling;
     }
 }
 
 int64_t mw_matmul_mixed_workspace(int64_t m, int64_t n, int64_t k, int64_t batch) {
-  MatmulTiling smallest(m, n, k, batch, kMostRows[0], kMostColumns[0], kMaxTeam);
+  MatmulTiling smallest(m, n, k, batch, kMaxTeam, kMostRows[0], kMostColumns[0]);
   return smallest.team * smallest.scratch * int64_t(sizeof(float));
 }

@@ -17,8 +17,12 @@ constexpr int64_t kWords = 192;
 /// C is divided into blocks, each of which one thread computes in scratch memory of its own.
 /// How large they are depends on the number of threads, but no sum does.
 struct MatmulTiling {
-  /// For as many threads as useful, `threads` at most.
+  /// For as many threads as useful, `threads` at most: the blocks that take the least time and fit
+  /// the workspace.
   MatmulTiling(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t threads);
+  /// With blocks of at most these sizes.
+  MatmulTiling(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t threads, int64_t mostRows,
+               int64_t mostColumns);
 
   int64_t rows, columns; ///< largest sizes of a block
   int64_t rowBlocks, columnBlocks;
@@ -27,11 +31,6 @@ struct MatmulTiling {
   /// Where one thread's packed columns and its sums begin, behind the packed rows, and the size of
   /// all three, in floats.
   int64_t columnOffset, sumOffset, scratch;
-
-private:
-  MatmulTiling(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t mostRows,
-               int64_t mostColumns, int64_t threads);
-  friend int64_t ::mw_matmul_mixed_workspace(int64_t m, int64_t n, int64_t k, int64_t batch);
 };
 
 } // namespace meshwright::cpu
