@@ -18,3 +18,11 @@ int meshwright::cpu::bestInstructionSet() {
 #endif
   return 0;
 }
+
+bool meshwright::cpu::multipliesBf16() {
+#if defined(__x86_64__)
+  return bestInstructionSet() == 0 && __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}

@@ -16,10 +16,17 @@
 
 namespace meshwright::cpu {
 
+#define MW_COUNT_ISA(ISA) +1
+constexpr int kInstructionSets = MW_FOR_EACH_ISA(MW_COUNT_ISA);
+#undef MW_COUNT_ISA
+
 /// Index into MW_FOR_EACH_ISA of the first that this machine can run. Asks for
 /// the features themselves, not for a processor's name, so that processors newer
 /// than this code get the best they can do.
 int bestInstructionSet();
+
+/// Whether it also has what v4bf16 adds to v4: products of bf16 (AVX512-BF16).
+bool multipliesBf16();
 
 } // namespace meshwright::cpu
 

@@ -2,13 +2,12 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// Blocks of the factors are converted to f32 and multiplied by the library in f32:
-// Debian's OpenBLAS is built without its own product of bf16 matrices.
+// Blocks of C are handed to threads; the factors of each are packed and multiplied
+// piece by piece along the sum.
 //
 //===----------------------------------------------------------------------===//
-#include "Blas.h"
-#include "Convert.h"
 #include "InstructionSet.h"
+#include "MatmulMixed.h"
 #include "MatmulTiling.h"
 #include "common/launch/Threads.h"
 #include "common/plan/ElementType.h"
@@ -19,20 +18,41 @@
 
 namespace meshwright::cpu {
 
-#define MW_DECLARE_VARIANT(ISA)                                                                    \
+#define MW_DECLARE_VARIANT(ISA, BF16)                                                              \
   namespace ISA {                                                                                  \
-  void extendRow(int32_t type, const void *from, float *to, int64_t count);                        \
+  void packRows(const Lines &from, float *to);                                                     \
+  void packColumns(const Lines &from, float *to);                                                  \
+  void multiplyPanels(int64_t rows, int64_t columns, int64_t words, const float *a,                \
+                      const float *b, float alpha, float beta, float *c, int64_t ldc);             \
   void roundRow(int32_t type, const float *from, float beta, void *to, int64_t count);             \
-  static const ConvertKernels convertKernels = {#ISA, extendRow, roundRow};                        \
+  static const PanelKernels panelKernels = {                                                       \
+      #ISA, BF16 ? 2 : 1, BF16, packRows, packColumns, multiplyPanels, roundRow};                  \
   }
-MW_FOR_EACH_ISA(MW_DECLARE_VARIANT)
+#define MW_DECLARE_WIDE(ISA) MW_DECLARE_VARIANT(ISA, false)
+MW_FOR_EACH_ISA(MW_DECLARE_WIDE)
+#if defined(__x86_64__)
+MW_DECLARE_VARIANT(v4bf16, true)
+#endif
 
-#define MW_LIST_VARIANT(ISA) &ISA::convertKernels,
-const ConvertKernels *const *availableConvertKernels(int *count) {
-  static const ConvertKernels *const all[] = {MW_FOR_EACH_ISA(MW_LIST_VARIANT)};
-  int first = bestInstructionSet();
+#define MW_LIST_VARIANT(ISA) &ISA::panelKernels,
+const PanelKernels *const *availablePanelKernels(int *count) {
+  static const PanelKernels *const all[] = {
+#if defined(__x86_64__)
+      &v4bf16::panelKernels,
+#endif
+      MW_FOR_EACH_ISA(MW_LIST_VARIANT)};
+  int bf16 = int(std::size(all)) - kInstructionSets;
+  int first = multipliesBf16() ? 0 : bf16 + bestInstructionSet();
   *count = int(std::size(all)) - first;
   return all + first;
+}
+
+/// The first that multiply factors of this type.
+static const PanelKernels &bestKernels(int32_t factorType) {
+  static int count;
+  static const PanelKernels *const *const available = availablePanelKernels(&count);
+  bool skip = available[0]->bf16Only && factorType != MW_BF16;
+  return *available[skip ? 1 : 0];
 }
 
 namespace {
@@ -46,67 +66,67 @@ struct Stored {
     return data + (row * ld + column) * bytesOf(ElementType(type));
   }
 };
-
-/// A factor's part in f32: where it is, or converted to `scratch`.
-struct Part {
-  Part(const ConvertKernels &kernels, const Stored &from, int64_t row, int64_t column, int64_t rows,
-       int64_t columns, float *scratch)
-      : data(scratch), ld(columns) {
-    if (from.type == MW_F32) {
-      data = reinterpret_cast<const float *>(from.at(row, column));
-      ld = from.ld;
-      return;
-    }
-    for (int64_t i = 0; i < rows; ++i)
-      kernels.extend(from.type, from.at(row + i, column), scratch + i * columns, columns);
-  }
-  const float *data;
-  int64_t ld;
-};
-
-struct MixedProduct {
-  bool transA, transB;
-  int64_t m, n, k;
-  float alpha, beta;
-  Stored a, b, c;
-  int64_t strideA, strideB, strideC;
-
-  void block(const ConvertKernels &kernels, const MatmulTiling &tiling, int64_t item,
-             float *scratch) const;
-};
 } // namespace
 
-void MixedProduct::block(const ConvertKernels &kernels, const MatmulTiling &tiling, int64_t item,
-                         float *scratch) const {
+static void multiplyBlock(const PanelKernels &kernels, const MixedProduct &p,
+                          const MatmulTiling &tiling, int64_t item, float *scratch) {
   int64_t blocks = tiling.rowBlocks * tiling.columnBlocks, matrix = item / blocks;
-  int64_t i = item % blocks / tiling.columnBlocks * tiling.rows;
-  int64_t j = item % blocks % tiling.columnBlocks * tiling.columns;
-  int64_t rows = std::min(tiling.rows, m - i), columns = std::min(tiling.columns, n - j);
-  auto ofMatrix = [&](Stored stored, int64_t stride) {
-    stored.data += matrix * stride * bytesOf(ElementType(stored.type));
-    return stored;
+  int64_t i = item % blocks % tiling.rowBlocks * tiling.rows;
+  int64_t j = item % blocks / tiling.rowBlocks * tiling.columns;
+  int64_t rows = std::min(tiling.rows, p.m - i), columns = std::min(tiling.columns, p.n - j);
+  auto ofMatrix = [&](int32_t type, const void *data, int64_t ld, int64_t stride) {
+    return Stored{type,
+                  static_cast<const char *>(data) + matrix * stride * bytesOf(ElementType(type)),
+                  ld};
   };
-  Stored left = ofMatrix(a, strideA), right = ofMatrix(b, strideB), result = ofMatrix(c, strideC);
+  Stored a = ofMatrix(p.factorType, p.a, p.lda, p.strideA);
+  Stored b = ofMatrix(p.factorType, p.b, p.ldb, p.strideB);
+  Stored c = ofMatrix(p.resultType, p.c, p.ldc, p.strideC);
   // Sums in f32: in C itself where that is f32.
-  bool direct = result.type == MW_F32;
-  char *out = const_cast<char *>(result.at(i, j));
-  float *sum = direct ? reinterpret_cast<float *>(out) : scratch + tiling.cOffset;
-  int64_t sumLd = direct ? result.ld : columns;
-  for (int64_t p = 0; p < k; p += tiling.depth) {
-    int64_t depth = std::min(tiling.depth, k - p);
-    Part x(kernels, left, transA ? p : i, transA ? i : p, transA ? depth : rows,
-           transA ? rows : depth, scratch + tiling.aOffset);
-    Part y(kernels, right, transB ? j : p, transB ? p : j, transB ? columns : depth,
-           transB ? depth : columns, scratch + tiling.bOffset);
-    float before = p > 0 ? 1.0f : direct ? beta : 0.0f;
-    multiply(transA, transB, rows, columns, depth, alpha, x.data, x.ld, y.data, y.ld, before, sum,
-             sumLd);
+  bool direct = c.type == MW_F32;
+  char *out = const_cast<char *>(c.at(i, j));
+  float *sum = direct ? reinterpret_cast<float *>(out) : scratch + tiling.sumOffset;
+  int64_t sumLd = direct ? c.ld : columns;
+  int64_t piece = kWords * kernels.perWord;
+  for (int64_t from = 0; from < p.k || from == 0; from += piece) {
+    int64_t depth = std::min(piece, p.k - from);
+    kernels.packRows({a.type, p.transA ? a.at(from, i) : a.at(i, from), a.ld, !p.transA, rows, depth},
+                     scratch);
+    kernels.packColumns(
+        {b.type, p.transB ? b.at(j, from) : b.at(from, j), b.ld, p.transB, columns, depth},
+        scratch + tiling.columnOffset);
+    float before = from > 0 ? 1.0f : direct ? p.beta : 0.0f;
+    kernels.multiply(rows, columns, (depth + kernels.perWord - 1) / kernels.perWord, scratch,
+                     scratch + tiling.columnOffset, p.alpha, before, sum, sumLd);
   }
   if (direct)
     return;
   for (int64_t row = 0; row < rows; ++row)
-    kernels.round(result.type, sum + row * columns, beta, const_cast<char *>(result.at(i + row, j)),
+    kernels.round(c.type, sum + row * columns, p.beta, const_cast<char *>(c.at(i + row, j)),
                   columns);
+}
+
+void multiplyMixed(const PanelKernels &kernels, int threads, const MixedProduct &p,
+                   void *workspace) {
+  if (p.m <= 0 || p.n <= 0 || p.batch <= 0)
+    return;
+  // Below this many multiplications waking a thread costs more than it saves.
+  constexpr double kWorkPerThread = 1 << 18;
+  double work = double(p.m) * double(p.n) * double(p.k) * double(p.batch) / kWorkPerThread;
+  MatmulTiling tiling(p.m, p.n, p.k, p.batch, std::clamp<int64_t>(int64_t(work), 1, threads));
+  auto *scratch = static_cast<float *>(workspace);
+  if (tiling.team <= 1) {
+    for (int64_t item = 0; item < tiling.items; ++item)
+      multiplyBlock(kernels, p, tiling, item, scratch);
+    return;
+  }
+#pragma omp parallel num_threads(int(tiling.team))
+  {
+    float *own = scratch + omp_get_thread_num() * tiling.scratch;
+#pragma omp for schedule(dynamic, 1)
+    for (int64_t item = 0; item < tiling.items; ++item)
+      multiplyBlock(kernels, p, tiling, item, own);
+  }
 }
 
 } // namespace meshwright::cpu
@@ -117,38 +137,8 @@ void mw_matmul_mixed(MwContext *context, int32_t transA, int32_t transB, int64_t
                      int64_t ldc, int64_t batch, int64_t strideA, int64_t strideB, int64_t strideC,
                      void *workspace) {
   using namespace meshwright::cpu;
-  int count;
-  const ConvertKernels &kernels = *availableConvertKernels(&count)[0];
-  MatmulTiling tiling(m, n, k, batch);
-  MixedProduct product{transA != 0,
-                       transB != 0,
-                       m,
-                       n,
-                       k,
-                       alpha,
-                       beta,
-                       {factorType, static_cast<const char *>(a), lda},
-                       {factorType, static_cast<const char *>(b), ldb},
-                       {resultType, static_cast<const char *>(c), ldc},
-                       strideA,
-                       strideB,
-                       strideC};
-  auto *scratch = static_cast<float *>(workspace);
-  // Below this many multiplications waking a thread costs more than it saves.
-  constexpr double kWorkPerThread = 1 << 18;
-  double work = double(m) * double(n) * double(k) * double(batch);
-  int64_t team = std::min<int64_t>(std::max<int64_t>(int64_t(work / kWorkPerThread), 1),
-                                   std::min<int64_t>(mw_context_threads(context), tiling.slots));
-  if (team <= 1) {
-    for (int64_t item = 0; item < tiling.items; ++item)
-      product.block(kernels, tiling, item, scratch);
-    return;
-  }
-#pragma omp parallel num_threads(int(team))
-  {
-    float *own = scratch + omp_get_thread_num() * tiling.scratch;
-#pragma omp for schedule(dynamic, 1)
-    for (int64_t item = 0; item < tiling.items; ++item)
-      product.block(kernels, tiling, item, own);
-  }
+  MixedProduct product{transA != 0, transB != 0, m,   n,   k,          alpha, beta,    factorType, a,
+                       lda,         b,           ldb, resultType, c, ldc,   batch, strideA,
+                       strideB,     strideC};
+  multiplyMixed(bestKernels(factorType), mw_context_threads(context), product, workspace);
 }

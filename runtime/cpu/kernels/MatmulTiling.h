@@ -10,19 +10,27 @@
 
 namespace meshwright::cpu {
 
-/// C is divided into blocks; the sum of each is taken in pieces whose factors are
-/// converted to f32 first. Depends on the sizes alone, so that the compiler knows the
-/// workspace and results do not depend on threads.
-struct MatmulTiling {
-  MatmulTiling(int64_t m, int64_t n, int64_t k, int64_t batch);
+/// Words of a packed line (Panels.h) that are multiplied at once. A sum is taken in pieces of so
+/// many on every machine and with every number of threads.
+constexpr int64_t kWords = 192;
 
-  /// Largest sizes of a block of C and of a piece of the sum.
-  int64_t rows, columns, depth;
+/// C is divided into blocks, each of which one thread computes in scratch memory of its own.
+/// How large they are depends on the number of threads, but no sum does.
+struct MatmulTiling {
+  /// For as many threads as useful, `threads` at most: the blocks that take the least time and fit
+  /// the workspace.
+  MatmulTiling(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t threads);
+  /// With blocks of at most these sizes.
+  MatmulTiling(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t threads, int64_t mostRows,
+               int64_t mostColumns);
+
+  int64_t rows, columns; ///< largest sizes of a block
   int64_t rowBlocks, columnBlocks;
   int64_t items; ///< blocks of all matrices
-  int64_t slots; ///< threads that can work at once
-  /// Where one thread's blocks begin, in floats, and the size of all three.
-  int64_t aOffset, bOffset, cOffset, scratch;
+  int64_t team;  ///< threads that work
+  /// Where one thread's packed columns and its sums begin, behind the packed rows, and the size of
+  /// all three, in floats.
+  int64_t columnOffset, sumOffset, scratch;
 };
 
 } // namespace meshwright::cpu

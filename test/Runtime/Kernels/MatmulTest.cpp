@@ -3,6 +3,7 @@
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+#include "MatmulMixed.h"
 #include "Reference.h"
 
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@
 #include <limits>
 #include <thread>
 
+using namespace meshwright;
 using namespace meshwright::test;
 
 namespace {
@@ -101,8 +103,51 @@ TEST(Matmul, RandomShapes) {
   }
 }
 
-/// Factors and result in any of the types: inputs that the types hold give what f64
-/// gives, rounded once.
+namespace {
+/// A product with narrow types: its operands as stored, and as f32.
+struct Mixed {
+  Shape p;
+  int32_t factor, result;
+  Operands o;
+  std::vector<char> a, b, c;
+
+  Mixed(const Shape &p, int32_t factor, int32_t result, std::mt19937 &generator)
+      : p(p), factor(factor), result(result), o(p, generator) {
+    store();
+  }
+  /// To be called after a change of `o`, whose values get those that the types hold.
+  void store() {
+    a = encode(factor, o.a), b = encode(factor, o.b), c = encode(result, o.c);
+    o.a = decode(factor, a), o.b = decode(factor, b), o.c = decode(result, c);
+  }
+  std::vector<char> multiply(const cpu::PanelKernels &kernels, int threads) const {
+    std::vector<char> out = c;
+    std::vector<char> scratch(mw_matmul_mixed_workspace(p.m, p.n, p.k, p.batch) + 64, 0x5A);
+    cpu::MixedProduct product{p.transA != 0, p.transB != 0, p.m,      p.n,       p.k,
+                              p.alpha,       p.beta,        factor,   a.data(),  o.lda,
+                              b.data(),      o.ldb,         result,   out.data(), o.ldc,
+                              p.batch,       o.strideA,     o.strideB, o.strideC};
+    cpu::multiplyMixed(kernels, threads, product, scratch.data());
+    for (size_t j = scratch.size() - 64; j < scratch.size(); ++j)
+      EXPECT_EQ(scratch[j], 0x5A) << "written past the workspace";
+    return out;
+  }
+};
+
+/// Those of this machine that multiply factors of a type.
+std::vector<const cpu::PanelKernels *> kernelsFor(int32_t factor) {
+  int count;
+  const cpu::PanelKernels *const *all = cpu::availablePanelKernels(&count);
+  std::vector<const cpu::PanelKernels *> some;
+  for (int i = 0; i < count; ++i)
+    if (!all[i]->bf16Only || factor == MW_BF16)
+      some.push_back(all[i]);
+  return some;
+}
+} // namespace
+
+/// Factors and result in any of the types, by the kernels of each instruction set: inputs that the
+/// types hold give what f64 gives, rounded once.
 TEST(Matmul, MixedTypes) {
   std::mt19937 generator(5);
   for (int i = 0; i < 150; ++i) {
@@ -110,36 +155,107 @@ TEST(Matmul, MixedTypes) {
     int64_t limit = i % 5 == 0 ? 600 : 50;
     Shape p{int32_t(generator() % 2), int32_t(generator() % 2), size(limit), size(limit),
             size(limit)};
+    p.alpha = generator() % 3 ? 1.0f : -0.75f;
     p.beta = std::vector<float>{0.0f, 1.0f, 0.5f}[generator() % 3];
     p.batch = generator() % 3 ? 1 : size(4);
     p.padding = generator() % 2 ? 0 : size(9);
     const std::vector<int32_t> types = {MW_BF16, MW_F16, MW_F32};
-    int32_t factor = types[generator() % 3], result = types[generator() % 3];
-    SCOPED_TRACE(::testing::Message()
-                 << "types " << factor << " " << result << " trans " << p.transA << p.transB
-                 << " m " << p.m << " n " << p.n << " k " << p.k << " beta " << p.beta << " batch "
-                 << p.batch << " padding " << p.padding);
-    Operands o(p, generator);
-    std::vector<char> a = encode(factor, o.a), b = encode(factor, o.b), c = encode(result, o.c);
-    o.a = decode(factor, a);
-    o.b = decode(factor, b);
-    o.c = decode(result, c);
-    auto multiply = [&](int threads) {
-      MwContext context{threads};
-      std::vector<char> out = c;
-      std::vector<char> scratch(mw_matmul_mixed_workspace(p.m, p.n, p.k, p.batch) + 64, 0x5A);
-      mw_matmul_mixed(&context, p.transA, p.transB, p.m, p.n, p.k, p.alpha, factor, a.data(), o.lda,
-                      b.data(), o.ldb, p.beta, result, out.data(), o.ldc, p.batch, o.strideA,
-                      o.strideB, o.strideC, scratch.data());
-      for (size_t j = scratch.size() - 64; j < scratch.size(); ++j)
-        EXPECT_EQ(scratch[j], 0x5A) << "written past the workspace";
-      return out;
+    Mixed mixed(p, types[generator() % 3], types[generator() % 3], generator);
+    std::vector<double> wanted = expected(p, mixed.o);
+    for (const cpu::PanelKernels *kernels : kernelsFor(mixed.factor)) {
+      SCOPED_TRACE(::testing::Message()
+                   << kernels->name << " types " << mixed.factor << " " << mixed.result << " trans "
+                   << p.transA << p.transB << " m " << p.m << " n " << p.n << " k " << p.k
+                   << " alpha " << p.alpha << " beta " << p.beta << " batch " << p.batch
+                   << " padding " << p.padding);
+      std::vector<char> actual = mixed.multiply(*kernels, 1);
+      for (int threads : {2, 3, 100})
+        EXPECT_EQ(mixed.multiply(*kernels, threads), actual) << "depends on the number of threads";
+      EXPECT_LT(relativeError(decode(mixed.result, actual), wanted),
+                mixed.result == MW_F32   ? 1e-6
+                : mixed.result == MW_F16 ? 0x1p-11
+                                         : 0x1p-8);
+    }
+  }
+}
+
+/// What generated code calls takes the best of them that multiply the factors' type.
+TEST(Matmul, MixedTakesTheBestKernels) {
+  std::mt19937 generator(6);
+  for (int32_t factor : {MW_BF16, MW_F16, MW_F32}) {
+    Mixed mixed({0, 1, 70, 90, 500}, factor, MW_BF16, generator);
+    std::vector<char> best = mixed.multiply(*kernelsFor(factor)[0], 2), out = mixed.c;
+    std::vector<char> scratch(mw_matmul_mixed_workspace(70, 90, 500, 1));
+    MwContext context{2};
+    mw_matmul_mixed(&context, 0, 1, 70, 90, 500, 1, factor, mixed.a.data(), 500, mixed.b.data(),
+                    500, 0, MW_BF16, out.data(), 90, 1, 0, 0, 0, scratch.data());
+    EXPECT_EQ(out, best);
+  }
+}
+
+/// A NaN or an infinity reaches its row and its column of C and nothing else: zeros beside what is
+/// packed are multiplied with nothing of it.
+TEST(Matmul, MixedKeepsWhatIsNotFinite) {
+  std::mt19937 generator(7);
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (int form = 0; form < 8; ++form) {
+    Shape p{form & 1, form >> 1 & 1, 21, 37, 403};
+    p.padding = form & 4 ? 3 : 0;
+    Mixed mixed(p, MW_BF16, MW_F32, generator);
+    auto a = [&](int64_t row, int64_t x) -> float & {
+      return mixed.o.a[size_t(p.transA ? x * mixed.o.lda + row : row * mixed.o.lda + x)];
     };
-    std::vector<char> actual = multiply(1);
-    EXPECT_EQ(multiply(3), actual) << "depends on the number of threads";
-    EXPECT_LT(relativeError(decode(result, actual), expected(p, o)), result == MW_F32   ? 1e-6
-                                                                     : result == MW_F16 ? 0x1p-11
-                                                                                        : 0x1p-8);
+    auto b = [&](int64_t x, int64_t column) -> float & {
+      return mixed.o.b[size_t(p.transB ? column * mixed.o.ldb + x : x * mixed.o.ldb + column)];
+    };
+    a(20, 402) = std::numeric_limits<float>::quiet_NaN();
+    a(3, 100) = infinity;
+    b(402, 36) = -infinity;
+    b(7, 16) = infinity, b(8, 16) = -infinity;
+    mixed.store();
+    std::vector<double> wanted = expected(p, mixed.o);
+    for (const cpu::PanelKernels *kernels : kernelsFor(MW_BF16)) {
+      std::vector<float> actual = decode(MW_F32, mixed.multiply(*kernels, 1));
+      for (int64_t row = 0; row < p.m; ++row)
+        for (int64_t column = 0; column < p.n; ++column) {
+          double want = wanted[size_t(row * mixed.o.ldc + column)];
+          float is = actual[size_t(row * mixed.o.ldc + column)];
+          if (std::isfinite(want))
+            EXPECT_NEAR(is, want, 1e-3) << kernels->name << " at " << row << " " << column;
+          else if (std::isnan(want))
+            EXPECT_TRUE(std::isnan(is)) << kernels->name << " at " << row << " " << column;
+          else
+            EXPECT_EQ(is, float(want)) << kernels->name << " at " << row << " " << column;
+        }
+    }
+  }
+}
+
+/// The processor's products of bf16 take subnormal numbers for 0, and others are exact.
+TEST(Matmul, SubnormalFactors) {
+  std::mt19937 generator(8);
+  Mixed mixed({0, 0, 1, 1, 1}, MW_BF16, MW_F32, generator);
+  mixed.o.a = {0x1p-130f};
+  mixed.o.b = {0x1p20f};
+  mixed.store();
+  for (const cpu::PanelKernels *kernels : kernelsFor(MW_BF16))
+    EXPECT_EQ(decode(MW_F32, mixed.multiply(*kernels, 1))[0], kernels->bf16Only ? 0 : 0x1p-110f)
+        << kernels->name;
+}
+
+TEST(Matmul, EmptyMixedProducts) {
+  std::mt19937 generator(9);
+  for (const cpu::PanelKernels *kernels : kernelsFor(MW_BF16)) {
+    for (Shape p : {Shape{0, 0, 0, 3, 4}, Shape{0, 1, 3, 0, 4}, Shape{1, 0, 3, 4, 5, 1, 0, 0}}) {
+      Mixed mixed(p, MW_BF16, MW_BF16, generator);
+      EXPECT_EQ(mixed.multiply(*kernels, 2), mixed.c);
+    }
+    Mixed scaled({0, 0, 3, 5, 0, 1.0f, 0.5f}, MW_BF16, MW_BF16, generator);
+    EXPECT_LT(relativeError(decode(MW_BF16, scaled.multiply(*kernels, 2)),
+                            expected(scaled.p, scaled.o)),
+              1e-9);
+    Mixed cleared({0, 0, 3, 5, 0}, MW_BF16, MW_F32, generator);
+    EXPECT_EQ(decode(MW_F32, cleared.multiply(*kernels, 2)), std::vector<float>(15, 0.0f));
   }
 }
 
