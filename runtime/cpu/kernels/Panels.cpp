@@ -144,6 +144,12 @@ multiplyTile(int64_t words, const float *a, const float *b, float alpha, float b
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v)
       sums[row][v] = Floats{};
+  // C comes from far, and is wanted at the end.
+#pragma GCC unroll 8
+  for (int row = 0; row < kRows; ++row)
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v)
+      __builtin_prefetch(c + row * ldc + v * kLanes, 1);
   for (int64_t word = 0; word < words; ++word) {
     Floats columns[Vectors];
 #pragma GCC unroll 4
