@@ -90,14 +90,19 @@ static void multiplyBlock(const PanelKernels &kernels, const MixedProduct &p,
   int64_t piece = kWords * kernels.perWord;
   for (int64_t from = 0; from < p.k || from == 0; from += piece) {
     int64_t depth = std::min(piece, p.k - from);
-    kernels.packRows({a.type, p.transA ? a.at(from, i) : a.at(i, from), a.ld, !p.transA, rows, depth},
-                     scratch);
-    kernels.packColumns(
-        {b.type, p.transB ? b.at(j, from) : b.at(from, j), b.ld, p.transB, columns, depth},
-        scratch + tiling.columnOffset);
+    int64_t words = (depth + kernels.perWord - 1) / kernels.perWord;
     float before = from > 0 ? 1.0f : direct ? p.beta : 0.0f;
-    kernels.multiply(rows, columns, (depth + kernels.perWord - 1) / kernels.perWord, scratch,
-                     scratch + tiling.columnOffset, p.alpha, before, sum, sumLd);
+    float *left = scratch, *right = scratch + tiling.columnOffset;
+    kernels.packColumns(
+        {b.type, p.transB ? b.at(j, from) : b.at(from, j), b.ld, p.transB, columns, depth}, right);
+    for (int64_t row = 0; row < rows; row += kPackedRows) {
+      int64_t some = std::min(kPackedRows, rows - row);
+      kernels.packRows({a.type, p.transA ? a.at(from, i + row) : a.at(i + row, from), a.ld,
+                        !p.transA, some, depth},
+                       left);
+      kernels.multiply(some, columns, words, left, right, p.alpha, before, sum + row * sumLd,
+                       sumLd);
+    }
   }
   if (direct)
     return;

@@ -14,9 +14,9 @@ using namespace meshwright::cpu;
 
 /// Threads that can work on one product; each needs scratch memory.
 constexpr int64_t kMaxTeam = 64;
-/// The sizes of blocks that are tried. A block's packed rows, 768 bytes each, stay in the
-/// second-level cache. The smallest sizes are what there is memory for with kMaxTeam threads.
-constexpr int64_t kMostRows[] = {96, 192, 384}, kMostColumns[] = {192, 384, 768};
+/// The sizes of blocks that are tried. The smallest are what there is memory for with kMaxTeam
+/// threads.
+constexpr int64_t kMostRows[] = {96, 192, 384, 768, 1536}, kMostColumns[] = {192, 384, 768};
 
 static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t roundUp(int64_t size, int64_t unit) { return ceilDiv(size, unit) * unit; }
@@ -35,7 +35,7 @@ MatmulTiling::MatmulTiling(int64_t m, int64_t n, int64_t k, int64_t batch, int64
       columnBlocks(ceilDiv(n, columns)), items(batch * rowBlocks * columnBlocks),
       team(std::min({items, threads, kMaxTeam})) {
   int64_t words = std::min(k, kWords);
-  columnOffset = padded(roundUp(rows, kLineUnit) * words);
+  columnOffset = padded(roundUp(std::min(rows, kPackedRows), kLineUnit) * words);
   sumOffset = columnOffset + padded(roundUp(columns, kLineUnit) * words);
   scratch = sumOffset + padded(rows * columns);
 }

@@ -13,6 +13,9 @@ namespace meshwright::cpu {
 /// Words of a packed line (Panels.h) that are multiplied at once. A sum is taken in pieces of so
 /// many on every machine and with every number of threads.
 constexpr int64_t kWords = 192;
+/// Rows that are packed at once: with as many words they stay in the second-level cache while
+/// they meet all columns of a block.
+constexpr int64_t kPackedRows = 192;
 
 /// C is divided into blocks, each of which one thread computes in scratch memory of its own.
 /// How large they are depends on the number of threads, but no sum does.
