@@ -10,19 +10,13 @@ int meshwright::cpu::bestInstructionSet() {
   __builtin_cpu_init();
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
       !__builtin_cpu_supports("bmi2"))
-    return 2;
+    return 3;
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
       !__builtin_cpu_supports("avx512cd") || !__builtin_cpu_supports("avx512dq") ||
       !__builtin_cpu_supports("avx512vl"))
+    return 2;
+  if (!__builtin_cpu_supports("avx512bf16"))
     return 1;
 #endif
   return 0;
-}
-
-bool meshwright::cpu::multipliesBf16() {
-#if defined(__x86_64__)
-  return bestInstructionSet() == 0 && __builtin_cpu_supports("avx512bf16");
-#else
-  return false;
-#endif
 }

@@ -7,26 +7,19 @@
 #define MESHWRIGHT_RUNTIME_CPU_KERNELS_INSTRUCTIONSET_H
 
 /// The instruction sets that kernels are compiled for, best first: the levels of
-/// the x86-64 psABI. CMakeLists.txt has the same list.
+/// the x86-64 psABI, and products of bf16 beside the last of them (AVX512-BF16). CMakeLists.txt has the same list.
 #if defined(__x86_64__)
-#define MW_FOR_EACH_ISA(MACRO) MACRO(v4) MACRO(v3) MACRO(v2)
+#define MW_FOR_EACH_ISA(MACRO) MACRO(v4bf16) MACRO(v4) MACRO(v3) MACRO(v2)
 #else
 #define MW_FOR_EACH_ISA(MACRO) MACRO(generic)
 #endif
 
 namespace meshwright::cpu {
 
-#define MW_COUNT_ISA(ISA) +1
-constexpr int kInstructionSets = MW_FOR_EACH_ISA(MW_COUNT_ISA);
-#undef MW_COUNT_ISA
-
 /// Index into MW_FOR_EACH_ISA of the first that this machine can run. Asks for
 /// the features themselves, not for a processor's name, so that processors newer
 /// than this code get the best they can do.
 int bestInstructionSet();
-
-/// Whether it also has what v4bf16 adds to v4: products of bf16 (AVX512-BF16).
-bool multipliesBf16();
 
 } // namespace meshwright::cpu
 

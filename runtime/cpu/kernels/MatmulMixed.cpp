@@ -18,41 +18,25 @@
 
 namespace meshwright::cpu {
 
-#define MW_DECLARE_VARIANT(ISA, BF16)                                                              \
+#define MW_DECLARE_VARIANT(ISA)                                                                    \
   namespace ISA {                                                                                  \
+  int64_t elementsOfWord(int32_t type);                                                            \
   void packRows(const Lines &from, float *to);                                                     \
   void packColumns(const Lines &from, float *to);                                                  \
-  void multiplyPanels(int64_t rows, int64_t columns, int64_t words, const float *a,                \
+  void multiplyPanels(int32_t type, int64_t rows, int64_t columns, int64_t words, const float *a,  \
                       const float *b, float alpha, float beta, float *c, int64_t ldc);             \
   void roundRow(int32_t type, const float *from, float beta, void *to, int64_t count);             \
-  static const PanelKernels panelKernels = {                                                       \
-      #ISA, BF16 ? 2 : 1, BF16, packRows, packColumns, multiplyPanels, roundRow};                  \
+  static const PanelKernels panelKernels = {#ISA,        elementsOfWord, packRows,                 \
+                                            packColumns, multiplyPanels, roundRow};                \
   }
-#define MW_DECLARE_WIDE(ISA) MW_DECLARE_VARIANT(ISA, false)
-MW_FOR_EACH_ISA(MW_DECLARE_WIDE)
-#if defined(__x86_64__)
-MW_DECLARE_VARIANT(v4bf16, true)
-#endif
+MW_FOR_EACH_ISA(MW_DECLARE_VARIANT)
 
 #define MW_LIST_VARIANT(ISA) &ISA::panelKernels,
 const PanelKernels *const *availablePanelKernels(int *count) {
-  static const PanelKernels *const all[] = {
-#if defined(__x86_64__)
-      &v4bf16::panelKernels,
-#endif
-      MW_FOR_EACH_ISA(MW_LIST_VARIANT)};
-  int bf16 = int(std::size(all)) - kInstructionSets;
-  int first = multipliesBf16() ? 0 : bf16 + bestInstructionSet();
+  static const PanelKernels *const all[] = {MW_FOR_EACH_ISA(MW_LIST_VARIANT)};
+  int first = bestInstructionSet();
   *count = int(std::size(all)) - first;
   return all + first;
-}
-
-/// The first that multiply factors of this type.
-static const PanelKernels &bestKernels(int32_t factorType) {
-  static int count;
-  static const PanelKernels *const *const available = availablePanelKernels(&count);
-  bool skip = available[0]->bf16Only && factorType != MW_BF16;
-  return *available[skip ? 1 : 0];
 }
 
 namespace {
@@ -87,10 +71,10 @@ static void multiplyBlock(const PanelKernels &kernels, const MixedProduct &p,
   char *out = const_cast<char *>(c.at(i, j));
   float *sum = direct ? reinterpret_cast<float *>(out) : scratch + tiling.sumOffset;
   int64_t sumLd = direct ? c.ld : columns;
-  int64_t piece = kWords * kernels.perWord;
+  int64_t perWord = kernels.elementsOfWord(p.factorType), piece = kWords * perWord;
   for (int64_t from = 0; from < p.k || from == 0; from += piece) {
     int64_t depth = std::min(piece, p.k - from);
-    int64_t words = (depth + kernels.perWord - 1) / kernels.perWord;
+    int64_t words = (depth + perWord - 1) / perWord;
     float before = from > 0 ? 1.0f : direct ? p.beta : 0.0f;
     float *left = scratch, *right = scratch + tiling.columnOffset;
     kernels.packColumns(
@@ -100,8 +84,8 @@ static void multiplyBlock(const PanelKernels &kernels, const MixedProduct &p,
       kernels.packRows({a.type, p.transA ? a.at(from, i + row) : a.at(i + row, from), a.ld,
                         !p.transA, some, depth},
                        left);
-      kernels.multiply(some, columns, words, left, right, p.alpha, before, sum + row * sumLd,
-                       sumLd);
+      kernels.multiply(p.factorType, some, columns, words, left, right, p.alpha, before,
+                       sum + row * sumLd, sumLd);
     }
   }
   if (direct)
@@ -145,5 +129,6 @@ void mw_matmul_mixed(MwContext *context, int32_t transA, int32_t transB, int64_t
   MixedProduct product{transA != 0, transB != 0, m,   n,   k,          alpha, beta,    factorType, a,
                        lda,         b,           ldb, resultType, c, ldc,   batch, strideA,
                        strideB,     strideC};
-  multiplyMixed(bestKernels(factorType), mw_context_threads(context), product, workspace);
+  int count;
+  multiplyMixed(*availablePanelKernels(&count)[0], mw_context_threads(context), product, workspace);
 }

@@ -2,13 +2,11 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// Compiled once for each instruction set; see Simd.h. Where the processor multiplies bf16
-// (AVX512-BF16), words are pairs of bf16; else they are f32, and bf16 and f16 are extended
-// as they are packed.
+// Compiled once for each instruction set; see Simd.h.
 //
 //===----------------------------------------------------------------------===//
 #include "Panels.h"
-#include "Simd.h"
+#include "Words.h"
 
 namespace meshwright::cpu::MW_ISA {
 
@@ -21,47 +19,6 @@ constexpr int kRows = kLanes, kVectors = 2;
 #endif
 constexpr int kColumns = kVectors * kLanes;
 static_assert(kLineUnit % kColumns == 0 && kLineUnit % kLanes == 0);
-
-//===--- words -------------------------------------------------------------===//
-
-#if defined(__AVX512BF16__)
-constexpr int kPerWord = 2;
-
-/// sum + a0 b0 + a1 b1 of each word, in f32 and rounded to nearest. The instruction takes
-/// subnormal numbers for 0, whatever the thread's mode is.
-static inline Floats multiplyAdd(Floats sum, Floats a, Floats b) {
-  return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
-}
-/// kLanes words of a line.
-static inline Floats wordsAlong(const BFloat16 *line, int64_t left) {
-  if (left >= 2 * kLanes)
-    return load(reinterpret_cast<const float *>(line));
-  return (Floats)_mm512_maskz_loadu_epi16(__mmask32((uint64_t(1) << (left > 0 ? left : 0)) - 1),
-                                          line);
-}
-static inline Words widened(const BFloat16 *p, int64_t left) {
-  __mmask16 mask = left >= kLanes ? __mmask16(-1) : __mmask16((1u << left) - 1);
-  return (Words)_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, p));
-}
-/// A word of each of kLanes lines.
-static inline Floats wordsAcross(const BFloat16 *first, int64_t ld, int64_t depth, int64_t left) {
-  Words words = widened(first, left);
-  if (depth > 1)
-    words |= widened(first + ld, left) << 16;
-  return (Floats)words;
-}
-#else
-constexpr int kPerWord = 1;
-
-static inline Floats multiplyAdd(Floats sum, Floats a, Floats b) { return sum + a * b; }
-template <typename T> static inline Floats wordsAlong(const T *line, int64_t left) {
-  return loadPadded(line, left);
-}
-template <typename T>
-static inline Floats wordsAcross(const T *first, int64_t, int64_t, int64_t left) {
-  return loadPadded(first, left);
-}
-#endif
 
 //===--- packing -----------------------------------------------------------===//
 
@@ -83,6 +40,7 @@ static inline void storeWord(float *to, int64_t words, int64_t line, int64_t wor
 }
 
 template <int Lines, typename T> static void packAs(const cpu::Lines &from, float *to) {
+  constexpr int64_t kPerWord = WordsOf<T>::count;
   const T *data = static_cast<const T *>(from.data);
   int64_t words = (from.depth + kPerWord - 1) / kPerWord;
   for (int64_t line = 0; line < from.lines; line += kLanes) {
@@ -91,7 +49,7 @@ template <int Lines, typename T> static void packAs(const cpu::Lines &from, floa
       const T *first = data + line;
       for (int64_t word = 0; word < words; ++word, first += kPerWord * from.ld)
         storeWord<Lines>(to, words, line, word,
-                         wordsAcross(first, from.ld, from.depth - word * kPerWord, there));
+                         WordsOf<T>::across(first, from.ld, from.depth - word * kPerWord, there));
       continue;
     }
     for (int64_t word = 0; word < words; word += kLanes) {
@@ -100,7 +58,7 @@ template <int Lines, typename T> static void packAs(const cpu::Lines &from, floa
       int64_t left = from.depth - word * kPerWord;
 #pragma GCC unroll 16
       for (int i = 0; i < kLanes; ++i)
-        block[i] = i < there ? wordsAlong(first + i * from.ld, left) : Floats{};
+        block[i] = i < there ? WordsOf<T>::along(first + i * from.ld, left) : Floats{};
       transpose(block);
       if (word + kLanes <= words) {
 #pragma GCC unroll 16
@@ -115,9 +73,6 @@ template <int Lines, typename T> static void packAs(const cpu::Lines &from, floa
 }
 
 template <int Lines> static inline void pack(const cpu::Lines &from, float *to) {
-#if defined(__AVX512BF16__)
-  packAs<Lines, BFloat16>(from, to);
-#else
   switch (from.type) {
   case MW_BF16:
     return packAs<Lines, BFloat16>(from, to);
@@ -126,7 +81,6 @@ template <int Lines> static inline void pack(const cpu::Lines &from, float *to) 
   default:
     return packAs<Lines, float>(from, to);
   }
-#endif
 }
 
 void packRows(const Lines &from, float *to) { pack<kRows>(from, to); }
@@ -134,7 +88,7 @@ void packColumns(const Lines &from, float *to) { pack<kColumns>(from, to); }
 
 //===--- multiplying -------------------------------------------------------===//
 
-template <int Vectors>
+template <typename Words, int Vectors>
 static inline __attribute__((always_inline)) void
 multiplyTile(int64_t words, const float *a, const float *b, float alpha, float beta, float *c,
              int64_t ldc) {
@@ -160,7 +114,7 @@ multiplyTile(int64_t words, const float *a, const float *b, float alpha, float b
       Floats x = splat(a[word * kRows + row]);
 #pragma GCC unroll 4
       for (int v = 0; v < Vectors; ++v)
-        sums[row][v] = multiplyAdd(sums[row][v], x, columns[v]);
+        sums[row][v] = Words::multiplyAdd(sums[row][v], x, columns[v]);
     }
   }
 #pragma GCC unroll 8
@@ -174,14 +128,14 @@ multiplyTile(int64_t words, const float *a, const float *b, float alpha, float b
 }
 
 /// The same for a tile of which C has only some rows and columns.
-template <int Vectors>
+template <typename Words, int Vectors>
 static inline void multiplyPart(int64_t rows, int64_t columns, int64_t words, const float *a,
                                 const float *b, float alpha, float beta, float *c, int64_t ldc) {
   constexpr int width = Vectors * kLanes;
   if (rows >= kRows && columns >= width)
-    return multiplyTile<Vectors>(words, a, b, alpha, beta, c, ldc);
+    return multiplyTile<Words, Vectors>(words, a, b, alpha, beta, c, ldc);
   alignas(64) float tile[kRows * width];
-  multiplyTile<Vectors>(words, a, b, alpha, 0.0f, tile, width);
+  multiplyTile<Words, Vectors>(words, a, b, alpha, 0.0f, tile, width);
   for (int64_t row = 0; row < smaller(rows, kRows); ++row)
     for (int64_t column = 0; column < smaller(columns, width); ++column) {
       float value = tile[row * width + column], &at = c[row * ldc + column];
@@ -189,8 +143,9 @@ static inline void multiplyPart(int64_t rows, int64_t columns, int64_t words, co
     }
 }
 
-void multiplyPanels(int64_t rows, int64_t columns, int64_t words, const float *a, const float *b,
-                    float alpha, float beta, float *c, int64_t ldc) {
+template <typename Words>
+static inline void multiplyAs(int64_t rows, int64_t columns, int64_t words, const float *a,
+                              const float *b, float alpha, float beta, float *c, int64_t ldc) {
   // A panel of B stays in the first-level cache, A in the second.
   for (int64_t column = 0; column < columns; column += kColumns) {
     int64_t width = smaller(columns - column, kColumns);
@@ -199,13 +154,23 @@ void multiplyPanels(int64_t rows, int64_t columns, int64_t words, const float *a
       const float *left = a + row * words;
       float *at = c + row * ldc + column;
       if (kVectors > 2 && width > 2 * kLanes)
-        multiplyPart<kVectors>(rows - row, width, words, left, right, alpha, beta, at, ldc);
+        multiplyPart<Words, kVectors>(rows - row, width, words, left, right, alpha, beta, at, ldc);
       else if (width > kLanes)
-        multiplyPart<2>(rows - row, width, words, left, right, alpha, beta, at, ldc);
+        multiplyPart<Words, 2>(rows - row, width, words, left, right, alpha, beta, at, ldc);
       else
-        multiplyPart<1>(rows - row, width, words, left, right, alpha, beta, at, ldc);
+        multiplyPart<Words, 1>(rows - row, width, words, left, right, alpha, beta, at, ldc);
     }
   }
+}
+
+int64_t elementsOfWord(int32_t type) { return type == MW_BF16 ? WordsOf<BFloat16>::count : 1; }
+
+void multiplyPanels(int32_t type, int64_t rows, int64_t columns, int64_t words, const float *a,
+                    const float *b, float alpha, float beta, float *c, int64_t ldc) {
+  if (elementsOfWord(type) > 1)
+    multiplyAs<WordsOf<BFloat16>>(rows, columns, words, a, b, alpha, beta, c, ldc);
+  else
+    multiplyAs<WordsOf<float>>(rows, columns, words, a, b, alpha, beta, c, ldc);
 }
 
 //===--- rounding ----------------------------------------------------------===//

@@ -31,15 +31,16 @@ constexpr int64_t kLineUnit = 48;
 /// What one instruction set does.
 struct PanelKernels {
   const char *name;
-  int64_t perWord; ///< elements of a word
-  bool bf16Only;   ///< whether factors must be bf16
+  /// How many elements of factors of a type make a word.
+  int64_t (*elementsOfWord)(int32_t type);
   /// To panels as high as a tile, or as wide. Zeros follow a line that ends inside a word, and
   /// the lines of an incomplete panel.
   void (*packRows)(const Lines &from, float *to);
   void (*packColumns)(const Lines &from, float *to);
-  /// C[rows][columns] = alpha * A B + beta * C of packed lines; with beta = 0 C is not read.
-  void (*multiply)(int64_t rows, int64_t columns, int64_t words, const float *a, const float *b,
-                   float alpha, float beta, float *c, int64_t ldc);
+  /// C[rows][columns] = alpha * A B + beta * C of packed lines of factors of a type; with beta = 0 C
+  /// is not read.
+  void (*multiply)(int32_t type, int64_t rows, int64_t columns, int64_t words, const float *a,
+                   const float *b, float alpha, float beta, float *c, int64_t ldc);
   /// to[count] = from + beta * to, rounded to `type`; with beta = 0 `to` is not read.
   void (*round)(int32_t type, const float *from, float beta, void *to, int64_t count);
 };

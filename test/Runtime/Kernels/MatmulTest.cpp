@@ -134,15 +134,11 @@ struct Mixed {
   }
 };
 
-/// Those of this machine that multiply factors of a type.
-std::vector<const cpu::PanelKernels *> kernelsFor(int32_t factor) {
+/// Those of this machine.
+std::vector<const cpu::PanelKernels *> panelKernels() {
   int count;
   const cpu::PanelKernels *const *all = cpu::availablePanelKernels(&count);
-  std::vector<const cpu::PanelKernels *> some;
-  for (int i = 0; i < count; ++i)
-    if (!all[i]->bf16Only || factor == MW_BF16)
-      some.push_back(all[i]);
-  return some;
+  return {all, all + count};
 }
 } // namespace
 
@@ -162,7 +158,7 @@ TEST(Matmul, MixedTypes) {
     const std::vector<int32_t> types = {MW_BF16, MW_F16, MW_F32};
     Mixed mixed(p, types[generator() % 3], types[generator() % 3], generator);
     std::vector<double> wanted = expected(p, mixed.o);
-    for (const cpu::PanelKernels *kernels : kernelsFor(mixed.factor)) {
+    for (const cpu::PanelKernels *kernels : panelKernels()) {
       SCOPED_TRACE(::testing::Message()
                    << kernels->name << " types " << mixed.factor << " " << mixed.result << " trans "
                    << p.transA << p.transB << " m " << p.m << " n " << p.n << " k " << p.k
@@ -179,12 +175,12 @@ TEST(Matmul, MixedTypes) {
   }
 }
 
-/// What generated code calls takes the best of them that multiply the factors' type.
+/// What generated code calls takes the best of them.
 TEST(Matmul, MixedTakesTheBestKernels) {
   std::mt19937 generator(6);
   for (int32_t factor : {MW_BF16, MW_F16, MW_F32}) {
     Mixed mixed({0, 1, 70, 90, 500}, factor, MW_BF16, generator);
-    std::vector<char> best = mixed.multiply(*kernelsFor(factor)[0], 2), out = mixed.c;
+    std::vector<char> best = mixed.multiply(*panelKernels()[0], 2), out = mixed.c;
     std::vector<char> scratch(mw_matmul_mixed_workspace(70, 90, 500, 1));
     MwContext context{2};
     mw_matmul_mixed(&context, 0, 1, 70, 90, 500, 1, factor, mixed.a.data(), 500, mixed.b.data(),
@@ -214,7 +210,7 @@ TEST(Matmul, MixedKeepsWhatIsNotFinite) {
     b(7, 16) = infinity, b(8, 16) = -infinity;
     mixed.store();
     std::vector<double> wanted = expected(p, mixed.o);
-    for (const cpu::PanelKernels *kernels : kernelsFor(MW_BF16)) {
+    for (const cpu::PanelKernels *kernels : panelKernels()) {
       std::vector<float> actual = decode(MW_F32, mixed.multiply(*kernels, 1));
       for (int64_t row = 0; row < p.m; ++row)
         for (int64_t column = 0; column < p.n; ++column) {
@@ -238,14 +234,14 @@ TEST(Matmul, SubnormalFactors) {
   mixed.o.a = {0x1p-130f};
   mixed.o.b = {0x1p20f};
   mixed.store();
-  for (const cpu::PanelKernels *kernels : kernelsFor(MW_BF16))
-    EXPECT_EQ(decode(MW_F32, mixed.multiply(*kernels, 1))[0], kernels->bf16Only ? 0 : 0x1p-110f)
+  for (const cpu::PanelKernels *kernels : panelKernels())
+    EXPECT_EQ(decode(MW_F32, mixed.multiply(*kernels, 1))[0], kernels->elementsOfWord(MW_BF16) == 2 ? 0 : 0x1p-110f)
         << kernels->name;
 }
 
 TEST(Matmul, EmptyMixedProducts) {
   std::mt19937 generator(9);
-  for (const cpu::PanelKernels *kernels : kernelsFor(MW_BF16)) {
+  for (const cpu::PanelKernels *kernels : panelKernels()) {
     for (Shape p : {Shape{0, 0, 0, 3, 4}, Shape{0, 1, 3, 0, 4}, Shape{1, 0, 3, 4, 5, 1, 0, 0}}) {
       Mixed mixed(p, MW_BF16, MW_BF16, generator);
       EXPECT_EQ(mixed.multiply(*kernels, 2), mixed.c);
