@@ -132,6 +132,16 @@ static inline void meetTiles(const BackwardCall &call, const Mask &mask, const D
            groupedRows, depth);
   copyRows(static_cast<const T *>(call.dout) + unit.row * valueDim, shape.heads * valueDim,
            unit.rows, valueDim, scratch.gradients, groupedRows, valueDepth);
+  float *queryWords = scratch.queries, *gradientWords = scratch.gradients;
+  if constexpr (WordsOf<T>::count > 1) {
+    queryWords = scratch.keysT + depth / WordsOf<T>::count * kTile;
+    gradientWords = scratch.valuesT + valueDepth / WordsOf<T>::count * kTile;
+    copyWords(static_cast<const T *>(call.q) + unit.row * dim, stride, unit.rows, dim,
+              queryWords, groupedRows, depth);
+    copyWords(static_cast<const T *>(call.dout) + unit.row * valueDim, shape.heads * valueDim,
+              unit.rows, valueDim, gradientWords, groupedRows, valueDepth);
+  }
+  int64_t words = depth / WordsOf<T>::count, valueWords = valueDepth / WordsOf<T>::count;
   for (int64_t first = 0; first < groupedRows; first += kGroup) {
     float *weights = scratch.weights + first * kTile, *slopes = scratch.slopes + first * kTile;
     Span span = mask.span(unit.query + first, key);
@@ -143,12 +153,10 @@ static inline void meetTiles(const BackwardCall &call, const Mask &mask, const D
     int64_t columns = span.end - span.begin;
     if (columns == 0)
       continue;
-    multiplyGroup<false, Start::Zero>(scratch.queries + first * depth, depth,
-                                      scratch.keysT + span.begin, kTile, weights + span.begin,
-                                      kTile, columns, dim);
-    multiplyGroup<false, Start::Zero>(scratch.gradients + first * valueDepth, valueDepth,
-                                      scratch.valuesT + span.begin, kTile, slopes + span.begin,
-                                      kTile, columns, valueDim);
+    multiplyScores<T>(queryWords + first * words, words, scratch.keysT + span.begin,
+                      weights + span.begin, columns, dim, shape.scale);
+    multiplyScores<T>(gradientWords + first * valueWords, valueWords, scratch.valuesT + span.begin,
+                      slopes + span.begin, columns, valueDim, 1.0f);
     differentiateGroup(call, mask, dropout, unit, batch, first, key, span, weights, slopes);
     multiplyGroup<false, Start::Zero>(slopes + span.first, kTile, scratch.keys + span.first * depth,
                                       depth, scratch.dqueries, depth, depth,
@@ -231,9 +239,9 @@ static void backwardItemIn(const BackwardCall &call, int64_t item, float *scratc
       if (mask.begin(unit.query) >= key + keys || mask.end(unit.query + unit.rows - 1) <= key)
         continue;
       if (!isPacked) {
-        packTransposed(k + row * dim, stride, keys, dim, shape.scale, scratch.keysT, depth);
-        packTransposed(v + row * valueDim, shape.kvHeads * valueDim, keys, valueDim, 1.0f,
-                       scratch.valuesT, valueDepth);
+        packWords(k + row * dim, stride, keys, dim, shape.scale, scratch.keysT, depth);
+        packWords(v + row * valueDim, shape.kvHeads * valueDim, keys, valueDim, 1.0f,
+                  scratch.valuesT, valueDepth);
         copyRows(k + row * dim, stride, keys, dim, scratch.keys, kTile, depth);
         isPacked = true;
       }

@@ -100,7 +100,7 @@ static void forwardItemIn(const ForwardCall &call, int64_t item, float *scratchB
   const AttentionTiling &tiling = call.tiling;
   const Dropout dropout(shape);
   ForwardScratch scratch(tiling, scratchBase);
-  int64_t depth = tiling.depth, dim = shape.headDim;
+  int64_t depth = tiling.depth, dim = shape.headDim, words = depth / WordsOf<T>::count;
   int64_t valueDepth = tiling.valueDepth, valueDim = shape.valueDim;
   int64_t keyHead = item % tiling.keyHeads;
   int64_t batch = keyHead / shape.kvHeads, kvHead = keyHead % shape.kvHeads;
@@ -116,8 +116,8 @@ static void forwardItemIn(const ForwardCall &call, int64_t item, float *scratchB
 
   for (int64_t unit = 0; unit < units; ++unit) {
     int64_t row = (batch * shape.queries + firstQuery(unit)) * shape.heads + headOf(unit);
-    copyRows(q + row * dim, shape.heads * dim, rowsOf(unit), dim,
-             scratch.queries + unit * kTile * depth, kTile, depth);
+    copyWords(q + row * dim, shape.heads * dim, rowsOf(unit), dim,
+              scratch.queries + unit * kTile * words, kTile, depth);
   }
   int64_t rows = units * kTile;
   __builtin_memset(scratch.output, 0, rows * valueDepth * sizeof(float));
@@ -148,7 +148,7 @@ static void forwardItemIn(const ForwardCall &call, int64_t item, float *scratchB
   for (int64_t key = begin; key < end; key += kTile) {
     int64_t keys = smaller(kTile, shape.keys - key);
     int64_t row = (batch * shape.keys + key) * shape.kvHeads + kvHead;
-    packTransposed(k + row * dim, shape.kvHeads * dim, keys, dim, shape.scale, scratch.keys, depth);
+    packWords(k + row * dim, shape.kvHeads * dim, keys, dim, shape.scale, scratch.keys, depth);
     copyRows(v + row * valueDim, shape.kvHeads * valueDim, keys, valueDim, scratch.values, kTile,
              valueDepth);
     for (int64_t unit = 0; unit < units; ++unit) {
@@ -163,9 +163,8 @@ static void forwardItemIn(const ForwardCall &call, int64_t item, float *scratchB
         int64_t columns = group.span.end - group.span.begin;
         if (columns == 0)
           continue;
-        multiplyGroup<false, Start::Zero>(scratch.queries + line * depth, depth,
-                                          scratch.keys + group.span.begin, kTile,
-                                          scratch.scores + group.span.begin, kTile, columns, dim);
+        multiplyScores<T>(scratch.queries + line * words, words, scratch.keys + group.span.begin,
+                          scratch.scores + group.span.begin, columns, dim, shape.scale);
         if (shape.cap > 0)
           capGroup(group.span, shape.cap, scratch.scores);
         if (shape.slopes)

@@ -9,7 +9,7 @@
 #define MESHWRIGHT_RUNTIME_CPU_KERNELS_ATTENTIONTILE_H
 
 #include "AttentionTiling.h"
-#include "Simd.h"
+#include "Words.h"
 
 namespace meshwright::cpu::MW_ISA {
 
@@ -45,6 +45,52 @@ static inline void packTransposed(const T *from, int64_t stride, int64_t rows, i
       for (int i = 0; i < kLanes; ++i)
         store(to + (d + i) * kTile + row, block[i]);
     }
+}
+
+/// The same as words, [paddedRows][depth / elements of a word].
+template <typename T>
+static inline void copyWords(const T *from, int64_t stride, int64_t rows, int64_t columns,
+                             float *to, int64_t paddedRows, int64_t depth) {
+  if constexpr (WordsOf<T>::count == 1) {
+    copyRows(from, stride, rows, columns, to, paddedRows, depth);
+  } else {
+    int64_t words = depth / WordsOf<T>::count;
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t word = 0; word < words; word += kLanes) {
+        int64_t begin = word * WordsOf<T>::count;
+        Floats some = WordsOf<T>::along(from + row * stride + begin, columns - begin);
+        __builtin_memcpy(to + row * words + word, &some,
+                         smaller(kLanes, words - word) * sizeof(float));
+      }
+    __builtin_memset(to + rows * words, 0, (paddedRows - rows) * words * sizeof(float));
+  }
+}
+
+/// packTransposed's as words, [depth / elements of a word][kTile]. Pairs are as they were, not
+/// scaled.
+template <typename T>
+static inline void packWords(const T *from, int64_t stride, int64_t rows, int64_t columns,
+                             float scale, float *to, int64_t depth) {
+  if constexpr (WordsOf<T>::count == 1) {
+    packTransposed(from, stride, rows, columns, scale, to, depth);
+  } else {
+    int64_t words = depth / WordsOf<T>::count;
+    for (int64_t row = 0; row < kTile; row += kLanes)
+      for (int64_t word = 0; word < words; word += kLanes) {
+        int64_t begin = word * WordsOf<T>::count;
+        Floats block[kLanes];
+#pragma GCC unroll 16
+        for (int i = 0; i < kLanes; ++i)
+          block[i] = row + i < rows ? WordsOf<T>::along(from + (row + i) * stride + begin,
+                                                        columns - begin)
+                                    : Floats{};
+        transpose(block);
+#pragma GCC unroll 16
+        for (int i = 0; i < kLanes; ++i)
+          if (word + i < words)
+            store(to + (word + i) * kTile + row, block[i]);
+      }
+  }
 }
 
 /// Writes, or adds, scale * from[columns] to `to`.

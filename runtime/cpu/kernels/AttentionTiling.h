@@ -58,11 +58,11 @@ struct AttentionTiling {
 /// One thread's scratch in the forward pass.
 struct ForwardScratch {
   ForwardScratch(const AttentionTiling &tiling, float *base);
-  float *queries; ///< [units of item * kTile][depth]
+  float *queries; ///< [units of item * kTile][depth], as words (Words.h)
   float *output;  ///< [units of item * kTile][valueDepth], not yet normalised
   float *rowMax;  ///< [units of item * kTile]
   float *rowSum;  ///< [units of item * kTile][kPad], a sum per vector lane
-  float *keys;    ///< [depth][kTile], times the scale
+  float *keys;    ///< [depth][kTile], as words; times the scale where those are elements
   float *values;  ///< [kTile][valueDepth]
   float *scores;  ///< [kGroup][kTile]
   int64_t size;   ///< of all, in floats
@@ -71,8 +71,9 @@ struct ForwardScratch {
 /// One thread's scratch in the backward pass.
 struct BackwardScratch {
   BackwardScratch(const AttentionTiling &tiling, float *base);
-  float *keysT;               ///< [depth][kTile], times the scale
-  float *valuesT;             ///< [valueDepth][kTile]
+  /// [depth][kTile] and [valueDepth][kTile], as words; keys times the scale where those are elements.
+  /// Pairs take half of it, and behind them are queries and gradients as pairs.
+  float *keysT, *valuesT;
   float *keys, *queries;      ///< [kTile][depth]
   float *gradients;           ///< [kTile][valueDepth]
   float *weights, *slopes;    ///< [kTile][kTile]: P and dS

@@ -9,7 +9,9 @@
 #define MESHWRIGHT_RUNTIME_CPU_KERNELS_MICROKERNEL_H
 
 #include "AttentionTiling.h"
-#include "Simd.h"
+#include "Words.h"
+
+#include <type_traits>
 
 namespace meshwright::cpu::MW_ISA {
 
@@ -25,10 +27,10 @@ constexpr int kRows = 4;
 #endif
 constexpr int kVectors = 2;
 
-template <int Vectors, bool TransposedA, Start From>
+template <typename Words, int Vectors, bool TransposedA, Start From>
 static inline __attribute__((always_inline)) void
 multiplyBlock(const float *a, int64_t lda, const float *b, int64_t ldb, float *c, int64_t ldc,
-              int64_t k, const float *rowScale) {
+              int64_t k, const float *rowScale, float scale) {
   Floats sums[kRows][Vectors];
 #pragma GCC unroll 8
   for (int row = 0; row < kRows; ++row)
@@ -51,33 +53,46 @@ multiplyBlock(const float *a, int64_t lda, const float *b, int64_t ldb, float *c
       Floats x = splat(TransposedA ? a[i * lda + row] : a[row * lda + i]);
 #pragma GCC unroll 4
       for (int v = 0; v < Vectors; ++v)
-        sums[row][v] += x * columns[v];
+        sums[row][v] = Words::multiplyAdd(sums[row][v], x, columns[v]);
     }
   }
 #pragma GCC unroll 8
   for (int row = 0; row < kRows; ++row)
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v)
-      store(c + row * ldc + v * kLanes, sums[row][v]);
+      store(c + row * ldc + v * kLanes, Words::count > 1 ? sums[row][v] * scale : sums[row][v]);
 }
 
 /// C[kGroup][n] = start + op(A)[kGroup][k] * B[k][n], with n a multiple of
-/// kLanes. TransposedA: A is stored [k][kGroup].
-template <bool TransposedA, Start From>
+/// kLanes. TransposedA: A is stored [k][kGroup]. Where words have several elements, k counts words
+/// and the sums are multiplied by `scale`.
+template <bool TransposedA, Start From, typename Words = WordsOf<float>>
 static inline void multiplyGroup(const float *a, int64_t lda, const float *b, int64_t ldb, float *c,
                                  int64_t ldc, int64_t n, int64_t k,
-                                 const float *rowScale = nullptr) {
+                                 const float *rowScale = nullptr, float scale = 1.0f) {
   for (int64_t row = 0; row < kGroup; row += kRows) {
     const float *rows = a + (TransposedA ? row : row * lda);
-    const float *scale = rowScale ? rowScale + row : nullptr;
+    const float *ofRows = rowScale ? rowScale + row : nullptr;
     int64_t column = 0;
     for (; column + kVectors * kLanes <= n; column += kVectors * kLanes)
-      multiplyBlock<kVectors, TransposedA, From>(rows, lda, b + column, ldb, c + row * ldc + column,
-                                                 ldc, k, scale);
+      multiplyBlock<Words, kVectors, TransposedA, From>(rows, lda, b + column, ldb,
+                                                        c + row * ldc + column, ldc, k, ofRows,
+                                                        scale);
     if (column < n)
-      multiplyBlock<1, TransposedA, From>(rows, lda, b + column, ldb, c + row * ldc + column, ldc,
-                                          k, scale);
+      multiplyBlock<Words, 1, TransposedA, From>(rows, lda, b + column, ldb,
+                                                 c + row * ldc + column, ldc, k, ofRows, scale);
   }
+}
+
+/// Scores of a group: scale * A B of words, A [kGroup][words] as copyWords makes it and B
+/// [words][kTile] as packWords does, of `depth` elements of T along the sum.
+template <typename T>
+static inline void multiplyScores(const float *a, int64_t lda, const float *b, float *c, int64_t n,
+                                  int64_t depth, float scale) {
+  constexpr int64_t count = WordsOf<T>::count;
+  using Words = std::conditional_t<(count > 1), WordsOf<T>, WordsOf<float>>;
+  multiplyGroup<false, Start::Zero, Words>(a, lda, b, kTile, c, kTile, n,
+                                           (depth + count - 1) / count, nullptr, scale);
 }
 
 } // namespace meshwright::cpu::MW_ISA
