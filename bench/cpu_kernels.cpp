@@ -4,12 +4,18 @@
 //
 // Prints one JSON object: GFLOP/s of the matrix products of GPT-2 124M training
 // in all transposition forms, and milliseconds of attention, of its variations beside those
-// of plain attention, and of ranks that divide queries. Medians.
+// of plain attention, and of ranks that divide queries. Medians. Then products of bf16 and f16
+// by each instruction set of this machine, and attention in bf16, beside f32: the least
+// milliseconds of processors of each.
 //
-//   bench_cpu_kernels [THREADS [SECONDS-PER-ROW]]
+//   bench_cpu_kernels [THREADS [SECONDS-PER-ROW [narrow]]]
+//
+// With `narrow` only these.
 //
 //===----------------------------------------------------------------------===//
+#include "MatmulMixed.h"
 #include "common/launch/Threads.h"
+#include "common/plan/ElementType.h"
 #include "meshwright/runtime/VisiblePairs.h"
 
 #include <algorithm>
@@ -17,6 +23,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <functional>
 #include <memory>
@@ -56,6 +63,14 @@ static std::vector<float> randomValues(int64_t count) {
   for (float &value : values)
     value = uniform(generator);
   return values;
+}
+
+/// Rounded, in the memory of as many.
+static std::vector<uint16_t> narrowed(int32_t type, const std::vector<float> &values) {
+  std::vector<uint16_t> bits(values.size());
+  std::transform(values.begin(), values.end(), bits.begin(),
+                 type == MW_BF16 ? meshwright::floatToBf16 : meshwright::floatToF16);
+  return bits;
 }
 
 static void matmul(int transA, int transB, int64_t m, int64_t n, int64_t k, float beta) {
@@ -98,6 +113,11 @@ public:
                            mw_attention_backward_workspace(&shape))) {
     shape.key = key;
     shape.sequenceIds = ids.data();
+    if (shape.elementType != MW_F32)
+      for (std::vector<float> *values : {&q, &k, &v, &dout}) {
+        std::vector<uint16_t> bits = narrowed(shape.elementType, *values);
+        std::memcpy(values->data(), bits.data(), bits.size() * sizeof(uint16_t));
+      }
   }
   AttentionCall(const AttentionCall &) = delete;
 
@@ -229,12 +249,98 @@ static void balance(int64_t sequence, int64_t ranks) {
   context.threads = threads;
 }
 
+/// A product of factors of a narrow type beside that of f32, by each instruction set. The result
+/// is of the same type, or f32 as of weights' gradients.
+static void narrowMatmul(int32_t type, int transA, int transB, int64_t m, int64_t n, int64_t k) {
+  std::vector<float> a = randomValues(m * k), b = randomValues(k * n), c(m * n);
+  std::vector<uint16_t> x = narrowed(type, a), y = narrowed(type, b), z(transA ? 0 : m * n);
+  std::vector<char> workspace(mw_matmul_mixed_workspace(m, n, k, 1));
+  int64_t lda = transA ? m : k, ldb = transB ? k : n;
+  meshwright::cpu::MixedProduct product{transA != 0,
+                                        transB != 0,
+                                        m,
+                                        n,
+                                        k,
+                                        1.0f,
+                                        0.0f,
+                                        type,
+                                        x.data(),
+                                        lda,
+                                        y.data(),
+                                        ldb,
+                                        transA ? int32_t(MW_F32) : type,
+                                        transA ? static_cast<void *>(c.data()) : z.data(),
+                                        n,
+                                        1,
+                                        0,
+                                        0,
+                                        0};
+  int count;
+  const auto *const *kernels = meshwright::cpu::availablePanelKernels(&count);
+  for (int i = 0; i < count; ++i) {
+    // Only bf16 has an instruction set of its own; logits take long by the others.
+    if (type != MW_BF16 ? kernels[i]->elementsOfWord(MW_BF16) > 1 : i > 0 && m * n * k > 5e9)
+      continue;
+    auto [wide, narrow] = leastOf(
+        [&] {
+          mw_matmul_f32(&context, transA, transB, m, n, k, 1.0f, a.data(), lda, b.data(), ldb, 0,
+                        c.data(), n, 1, 0, 0, 0);
+        },
+        [&] {
+          meshwright::cpu::multiplyMixed(*kernels[i], context.threads, product, workspace.data());
+        });
+    std::printf("%s\n  {\"op\": \"matmul\", \"type\": \"%s\", \"kernels\": \"%s\", \"form\": "
+                "\"%c%c\", \"m\": %ld, \"n\": %ld, \"k\": %ld, \"f32_ms\": %.3f, \"ms\": %.3f, "
+                "\"of_f32\": %.3f}",
+                separator, nameOf(meshwright::ElementType(type)), kernels[i]->name,
+                transA ? 't' : 'n', transB ? 't' : 'n', long(m), long(n), long(k), wide * 1e3,
+                narrow * 1e3, narrow / wide);
+    separator = ",";
+    std::fflush(stdout);
+  }
+}
+
+static void narrowAttention(int64_t sequence) {
+  MwAttention shape = causal(4, sequence, 12, 64);
+  AttentionCall wide(shape);
+  shape.elementType = MW_BF16;
+  AttentionCall narrow(shape);
+  auto [forward, narrowForward] = leastOf([&] { wide.forward(); }, [&] { narrow.forward(); });
+  auto [backward, narrowBackward] = leastOf([&] { wide.backward(); }, [&] { narrow.backward(); });
+  std::printf("%s\n  {\"op\": \"attention\", \"type\": \"bf16\", ", separator);
+  printShape(shape);
+  std::printf(", \"forward_ms\": %.3f, \"backward_ms\": %.3f, \"forward_of_f32\": %.3f, "
+              "\"backward_of_f32\": %.3f}",
+              narrowForward * 1e3, narrowBackward * 1e3, narrowForward / forward,
+              narrowBackward / backward);
+  separator = ",";
+}
+
+static void narrowTypes() {
+  for (int32_t type : {MW_BF16, MW_F16})
+    for (int64_t tokens : {256, 2048}) {
+      const int64_t layers[][2] = {{2304, 768}, {768, 768}, {3072, 768}, {768, 3072}, {50257, 768}};
+      for (auto [outputs, inputs] : layers) {
+        narrowMatmul(type, 0, 1, tokens, outputs, inputs); // y = x w^T
+        narrowMatmul(type, 0, 0, tokens, inputs, outputs); // dx = dy w
+        narrowMatmul(type, 1, 0, outputs, inputs, tokens); // dw = dy^T x
+      }
+    }
+  for (int64_t sequence : {64, 512, 1024})
+    narrowAttention(sequence);
+}
+
 int main(int argc, char **argv) {
   if (argc > 1)
     context.threads = std::max(1, std::atoi(argv[1]));
   if (argc > 2)
     secondsPerRow = std::atof(argv[2]);
   std::printf("{\"threads\": %d, \"rows\": [", context.threads);
+  if (argc > 3 && std::strcmp(argv[3], "narrow") == 0) {
+    narrowTypes();
+    std::printf("\n]}\n");
+    return 0;
+  }
   for (int64_t tokens : {256, 2048}) {
     const int64_t layers[][2] = {{768, 768}, {2304, 768}, {3072, 768}, {768, 3072}, {50257, 768}};
     for (auto [outputs, inputs] : layers) {
@@ -255,5 +361,7 @@ int main(int argc, char **argv) {
   variations();
   for (int64_t ranks : {2, 4})
     balance(8192, ranks);
+  separator = ",";
+  narrowTypes();
   std::printf("\n]}\n");
 }

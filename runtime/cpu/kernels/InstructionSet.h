@@ -7,7 +7,8 @@
 #define MESHWRIGHT_RUNTIME_CPU_KERNELS_INSTRUCTIONSET_H
 
 /// The instruction sets that kernels are compiled for, best first: the levels of
-/// the x86-64 psABI, and products of bf16 beside the last of them (AVX512-BF16). CMakeLists.txt has the same list.
+/// the x86-64 psABI, and before them v4 with products of bf16 (AVX512-BF16). CMakeLists.txt has
+/// the same list.
 #if defined(__x86_64__)
 #define MW_FOR_EACH_ISA(MACRO) MACRO(v4bf16) MACRO(v4) MACRO(v3) MACRO(v2)
 #else

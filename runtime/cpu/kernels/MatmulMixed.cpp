@@ -6,8 +6,8 @@
 // piece by piece along the sum.
 //
 //===----------------------------------------------------------------------===//
-#include "InstructionSet.h"
 #include "MatmulMixed.h"
+#include "InstructionSet.h"
 #include "MatmulTiling.h"
 #include "common/launch/Threads.h"
 #include "common/plan/ElementType.h"
@@ -59,9 +59,8 @@ static void multiplyBlock(const PanelKernels &kernels, const MixedProduct &p,
   int64_t j = item % blocks / tiling.rowBlocks * tiling.columns;
   int64_t rows = std::min(tiling.rows, p.m - i), columns = std::min(tiling.columns, p.n - j);
   auto ofMatrix = [&](int32_t type, const void *data, int64_t ld, int64_t stride) {
-    return Stored{type,
-                  static_cast<const char *>(data) + matrix * stride * bytesOf(ElementType(type)),
-                  ld};
+    return Stored{
+        type, static_cast<const char *>(data) + matrix * stride * bytesOf(ElementType(type)), ld};
   };
   Stored a = ofMatrix(p.factorType, p.a, p.lda, p.strideA);
   Stored b = ofMatrix(p.factorType, p.b, p.ldb, p.strideB);
@@ -126,9 +125,9 @@ void mw_matmul_mixed(MwContext *context, int32_t transA, int32_t transB, int64_t
                      int64_t ldc, int64_t batch, int64_t strideA, int64_t strideB, int64_t strideC,
                      void *workspace) {
   using namespace meshwright::cpu;
-  MixedProduct product{transA != 0, transB != 0, m,   n,   k,          alpha, beta,    factorType, a,
-                       lda,         b,           ldb, resultType, c, ldc,   batch, strideA,
-                       strideB,     strideC};
+  MixedProduct product{transA != 0, transB != 0, m,       n,       k,      alpha,      beta,
+                       factorType,  a,           lda,     b,       ldb,    resultType, c,
+                       ldc,         batch,       strideA, strideB, strideC};
   int count;
   multiplyMixed(*availablePanelKernels(&count)[0], mw_context_threads(context), product, workspace);
 }

@@ -45,8 +45,8 @@ MatmulTiling::MatmulTiling(int64_t m, int64_t n, int64_t k, int64_t batch, int64
   int64_t most = mw_matmul_mixed_workspace(m, n, k, batch) / int64_t(sizeof(float));
   auto cost = [](const MatmulTiling &tiling) {
     // Packing an element costs about as much as multiplying it 16 times.
-    double block = double(tiling.rows) * double(tiling.columns) +
-                   16 * double(tiling.rows + tiling.columns);
+    double block =
+        double(tiling.rows) * double(tiling.columns) + 16 * double(tiling.rows + tiling.columns);
     return double(ceilDiv(tiling.items, tiling.team)) * block;
   };
   for (int64_t mostRows : kMostRows)

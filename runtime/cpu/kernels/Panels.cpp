@@ -89,16 +89,16 @@ void packColumns(const Lines &from, float *to) { pack<kColumns>(from, to); }
 //===--- multiplying -------------------------------------------------------===//
 
 template <typename Words, int Vectors>
-static inline __attribute__((always_inline)) void
-multiplyTile(int64_t words, const float *a, const float *b, float alpha, float beta, float *c,
-             int64_t ldc) {
+static inline __attribute__((always_inline)) void multiplyTile(int64_t words, const float *a,
+                                                               const float *b, float alpha,
+                                                               float beta, float *c, int64_t ldc) {
   Floats sums[kRows][Vectors];
 #pragma GCC unroll 8
   for (int row = 0; row < kRows; ++row)
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v)
       sums[row][v] = Floats{};
-  // C comes from far, and is wanted at the end.
+      // C comes from far, and is wanted at the end.
 #pragma GCC unroll 8
   for (int row = 0; row < kRows; ++row)
 #pragma GCC unroll 4

@@ -37,8 +37,8 @@ struct PanelKernels {
   /// the lines of an incomplete panel.
   void (*packRows)(const Lines &from, float *to);
   void (*packColumns)(const Lines &from, float *to);
-  /// C[rows][columns] = alpha * A B + beta * C of packed lines of factors of a type; with beta = 0 C
-  /// is not read.
+  /// C[rows][columns] = alpha * A B + beta * C of packed lines of factors of a type; with beta = 0
+  /// C is not read.
   void (*multiply)(int32_t type, int64_t rows, int64_t columns, int64_t words, const float *a,
                    const float *b, float alpha, float beta, float *c, int64_t ldc);
   /// to[count] = from + beta * to, rounded to `type`; with beta = 0 `to` is not read.

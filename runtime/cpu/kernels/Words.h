@@ -21,8 +21,8 @@ template <typename T> struct WordsOf {
   static Floats multiplyAdd(Floats sum, Floats a, Floats b) { return sum + a * b; }
   /// kLanes words of a line of which `left` elements, 1 at least, are left.
   static Floats along(const T *line, int64_t left) { return loadPadded(line, left); }
-  /// A word of each of kLanes lines, of which `lines` are there. Elements of the next depth are `ld`
-  /// apart, and `left` are left.
+  /// A word of each of kLanes lines, of which `lines` are there. Elements of the next depth are
+  /// `ld` apart, and `left` are left.
   static Floats across(const T *first, int64_t ld, int64_t left, int64_t lines) {
     (void)ld, (void)left;
     return loadPadded(first, lines);
