@@ -6,13 +6,14 @@
 // that executables use, and a copy of as many bytes as one pass over the
 // optimizer's state moves. Prints one JSON object: step_ms is their sum.
 //
-//   bench_floor THREADS PARAMETERS ROWSxOUTxINxCALLS...
+//   bench_floor THREADS PARAMETERS f32|bf16 ROWSxOUTxINxCALLS...
 //
-// ROWS tokens go through CALLS matrices of [OUT, IN], for each list of sizes.
+// ROWS tokens go through CALLS matrices of [OUT, IN], for each list of sizes. With bf16 weights and
+// activations are bf16, and gradients of weights f32.
 //
 //===----------------------------------------------------------------------===//
 #include "common/launch/Threads.h"
-#include "meshwright/runtime/ABI.h"
+#include "common/plan/ElementType.h"
 
 #include <algorithm>
 #include <chrono>
@@ -41,18 +42,52 @@ template <typename Fn> static double medianSeconds(int rounds, Fn fn) {
   return times[rounds / 2];
 }
 
+namespace {
+/// Matrices of f32 or bf16 whose elements are all equal.
+class Matrices {
+public:
+  Matrices(int32_t type, int64_t count, float value)
+      : width(type == MW_F32 ? 4 : 2), data(size_t(count) * width) {
+    uint16_t narrow = meshwright::floatToBf16(value);
+    for (size_t i = 0; i < data.size(); i += width)
+      std::memcpy(data.data() + i, type == MW_F32 ? static_cast<void *>(&value) : &narrow, width);
+  }
+  char *at(int64_t element) { return data.data() + element * int64_t(width); }
+
+private:
+  size_t width;
+  std::vector<char> data;
+};
+} // namespace
+
+/// C = alpha op(A) op(B) of matrices that begin at these addresses, by whichever function has their
+/// types.
+static void multiply(bool transA, bool transB, int64_t m, int64_t n, int64_t k, float alpha,
+                     int32_t factorType, const char *a, const char *b, int32_t resultType, char *c,
+                     std::vector<char> &workspace) {
+  int64_t lda = transA ? m : k, ldb = transB ? k : n;
+  if (factorType == MW_F32)
+    return mw_matmul_f32(
+        &context, transA, transB, m, n, k, alpha, reinterpret_cast<const float *>(a), lda,
+        reinterpret_cast<const float *>(b), ldb, 0, reinterpret_cast<float *>(c), n, 1, 0, 0, 0);
+  workspace.resize(std::max(workspace.size(), size_t(mw_matmul_mixed_workspace(m, n, k, 1))));
+  mw_matmul_mixed(&context, transA, transB, m, n, k, alpha, factorType, a, lda, b, ldb, 0,
+                  resultType, c, n, 1, 0, 0, 0, workspace.data());
+}
+
 int main(int argc, char **argv) {
-  if (argc < 4) {
-    std::fprintf(stderr, "usage: bench_floor THREADS PARAMETERS ROWSxOUTxINxCALLS...\n");
+  if (argc < 5 || (std::strcmp(argv[3], "f32") != 0 && std::strcmp(argv[3], "bf16") != 0)) {
+    std::fprintf(stderr, "usage: bench_floor THREADS PARAMETERS f32|bf16 ROWSxOUTxINxCALLS...\n");
     return 1;
   }
+  const int32_t type = std::strcmp(argv[3], "f32") == 0 ? MW_F32 : MW_BF16;
   context.threads = std::atoi(argv[1]);
   const int64_t parameters = std::atoll(argv[2]);
   struct Linear {
     long long rows, out, in, calls;
   };
   std::vector<Linear> linears;
-  for (int i = 3; i < argc; ++i) {
+  for (int i = 4; i < argc; ++i) {
     Linear linear;
     if (std::sscanf(argv[i], "%lldx%lldx%lldx%lld", &linear.rows, &linear.out, &linear.in,
                     &linear.calls) != 4) {
@@ -65,25 +100,26 @@ int main(int argc, char **argv) {
   // memory, not in cache, as in a step.
   // The factors keep all values at 0.5.
   double matmuls = 0;
+  std::vector<char> workspace;
   for (const Linear &linear : linears) {
     const int64_t tokens = linear.rows, size = linear.out * linear.in, calls = linear.calls;
-    std::vector<float> weights(size * calls, 0.01f), gradients(size * calls);
-    std::vector<float> x(tokens * linear.in, 0.5f), y(tokens * linear.out, 0.5f);
+    Matrices weights(type, size * calls, 0.01f), gradients(MW_F32, size * calls, 0);
+    Matrices x(type, tokens * linear.in, 0.5f), y(type, tokens * linear.out, 0.5f);
     matmuls += medianSeconds(5, [&] {
       for (int64_t i = 0; i < calls; ++i) {
-        float *w = weights.data() + i * size, *g = gradients.data() + i * size;
-        mw_matmul_f32(&context, 0, 1, tokens, linear.out, linear.in, 100.0f / linear.in, x.data(),
-                      linear.in, w, linear.in, 0, y.data(), linear.out, 1, 0, 0, 0);
-        mw_matmul_f32(&context, 0, 0, tokens, linear.in, linear.out, 100.0f / linear.out, y.data(),
-                      linear.out, w, linear.in, 0, x.data(), linear.in, 1, 0, 0, 0);
-        mw_matmul_f32(&context, 1, 0, linear.out, linear.in, tokens, 1, y.data(), linear.out,
-                      x.data(), linear.in, 0, g, linear.in, 1, 0, 0, 0);
+        const char *w = weights.at(i * size);
+        multiply(false, true, tokens, linear.out, linear.in, 100.0f / linear.in, type, x.at(0), w,
+                 type, y.at(0), workspace);
+        multiply(false, false, tokens, linear.in, linear.out, 100.0f / linear.out, type, y.at(0), w,
+                 type, x.at(0), workspace);
+        multiply(true, false, linear.out, linear.in, tokens, 1, type, y.at(0), x.at(0), MW_F32,
+                 gradients.at(i * size), workspace);
       }
     });
   }
   // A copy moves two bytes for each it is asked to copy; the pass reads four
-  // values and writes three per parameter.
-  const int64_t moved = parameters * 7 * 4;
+  // values and writes three per parameter, and the parameter in bf16 besides.
+  const int64_t moved = parameters * (7 * 4 + (type == MW_BF16 ? 2 : 0));
   std::vector<char> from(moved / 8, 1), to(moved / 8);
   struct Copy {
     char *from, *to;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """PyTorch CPU baseline: one training configuration per process, one JSON line on stdout.
 
-Measures the median wall time of a full f32 training step (zero_grad, forward, loss, backward,
+Measures the median wall time of a full training step, in f32 or under autocast, (zero_grad, forward, loss, backward,
 clip_grad_norm_, AdamW) and the peak resident set of the process.
 
   python torch_cpu.py --impl lean --mode compile --seq 64
@@ -24,6 +24,7 @@ def parse_args():
     p.add_argument("--experts", default="eager", help="what transformers computes experts with")
     p.add_argument("--mode", choices=["eager", "compile", "max-autotune"], default="eager")
     p.add_argument("--optim", choices=["fused", "foreach", "single"], default="fused")
+    p.add_argument("--precision", choices=["f32", "bf16"], default="f32", help="bf16: autocast")
     p.add_argument("--batch", type=int, default=4)
     p.add_argument("--seq", type=int, default=64)
     p.add_argument("--threads", type=int, default=2)
@@ -143,7 +144,8 @@ def main():
         d = data[i % len(data)]
         t0 = time.perf_counter()
         opt.zero_grad(set_to_none=True)
-        loss = fn(d[:, :-1].contiguous(), d[:, 1:].contiguous())
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=args.precision == "bf16"):
+            loss = fn(d[:, :-1].contiguous(), d[:, 1:].contiguous())
         t1 = time.perf_counter()
         loss.backward()
         t2 = time.perf_counter()
@@ -173,7 +175,7 @@ def main():
         print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=15), file=sys.stderr)
     ms = lambda v: round(1e3 * statistics.median(v), 1)  # noqa: E731
     print(json.dumps({
-        "impl": args.impl, "mode": args.mode, "optim": args.optim, "batch": args.batch, "seq": args.seq,
+        "impl": args.impl, "mode": args.mode, "optim": args.optim, "precision": args.precision, "batch": args.batch, "seq": args.seq,
         "threads": args.threads, "params": sum(p.numel() for p in params), "steps": len(times),
         "step_ms": ms(times), "step_ms_min": round(1e3 * min(times), 1), "step_ms_max": round(1e3 * max(times), 1),
         "forward_ms": ms(phases["forward"]), "backward_ms": ms(phases["backward"]),

@@ -2,9 +2,10 @@
 """Training steps on the CPU: Meshwright against PyTorch and against the floor.
 
 Runs each system in a process of its own, in alternating rounds, and prints the median step time and the
-peak resident set of each, and the ratios. Writes bench/results/MODEL-cpu.json.
+peak resident set of each, and the ratios. Writes bench/results/MODEL-cpu.json, or MODEL-cpu-bf16.json; with bf16
+PyTorch is under autocast.
 
-  python3 bench/train_cpu.py [--model gpt2|mixtral] --python VENV/bin/python      (VENV: pip install torch transformers)
+  python3 bench/train_cpu.py [--model gpt2|mixtral] [--precision f32|bf16] --python VENV/bin/python      (VENV: pip install torch transformers)
 
 mixtral is transformers' model of that family in a small size: 8 experts, of which each token uses 2. The floor is the step's matrix products alone, through the same library, plus the bytes one pass over the
 optimizer's state moves (parameter, gradient, two moments read; all but the gradient written) at copy bandwidth.
@@ -61,6 +62,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--model", choices=["gpt2", "mixtral"], default="gpt2")
     parser.add_argument("--python", default=sys.executable, help="an interpreter that has torch")
+    parser.add_argument("--precision", choices=["f32", "bf16"], default="f32")
     parser.add_argument("--seqs", help="default: 64,512 of gpt2, 512 of mixtral")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=7, help="timed steps a process, after two more")
@@ -89,16 +91,17 @@ def main():
     rows = []
     for seq in map(int, (args.seqs or {"gpt2": "64,512", "mixtral": "512"}[args.model]).split(",")):
         exe = os.path.join(work, f"{args.model}-{seq}")
-        compile_command = [os.path.join(tools, "meshwright"), "compile", config, "--batch", "4", "--seq", str(seq), "-o", exe]
+        compile_command = [os.path.join(tools, "meshwright"), "compile", config, "--batch", "4", "--seq", str(seq), "-o", exe,
+                           "--precision", args.precision]
         compile_command += ["--dropout", "0"] if args.model == "gpt2" else []
         parameters, linears = products(args.model, 4 * seq)
         print(subprocess.run(compile_command, check=True, capture_output=True, text=True).stdout, end="")
         torch = [args.python, os.path.join(ROOT, "bench/torch_cpu.py"), "--seq", str(seq), "--steps", str(args.steps),
-                 "--warmup", "2", "--threads", str(args.threads)]
+                 "--warmup", "2", "--threads", str(args.threads), "--precision", args.precision]
         systems = {
             "meshwright": [exe, "--data", tokens, "--steps", str(args.steps + 2), "--lr", "6e-4", "--metrics", work + "/m.jsonl"],
             **rivals_of(args.model, torch),
-            "floor": [os.path.join(ROOT, "build/runtime/cpu/kernels/bench_floor"), str(args.threads), str(parameters),
+            "floor": [os.path.join(ROOT, "build/runtime/cpu/kernels/bench_floor"), str(args.threads), str(parameters), args.precision,
                       *("x".join(map(str, linear)) for linear in linears)],
         }
         if args.only:
@@ -121,7 +124,7 @@ def main():
         print(f"\nS={seq}   {'system':26}{'step ms':>10}{'peak MiB':>10}")
         for name in systems:
             print(f"        {name:26}{step[name]:10.0f}{peak[name] / 2**20:10.0f}")
-            rows.append({"system": name, "model": args.model, "seq": seq, "batch": 4, "precision": "f32", "ranks": 1,
+            rows.append({"system": name, "model": args.model, "seq": seq, "batch": 4, "precision": args.precision, "ranks": 1,
                          "threads": args.threads, "step_ms": step[name], "tokens_per_s": 4e3 * seq / step[name], "mfu": None,
                          "peak_bytes": peak[name], "command": " ".join(systems[name])})
         rivals = [k for k in systems if k not in ("meshwright", "floor")]
@@ -139,8 +142,9 @@ def main():
     for row in rows:  # paths of this machine are nobody's business
         row["command"] = row["command"].replace(work, "WORK").replace(ROOT + "/", "").replace(args.python, "python")
     os.makedirs(os.path.join(ROOT, "bench/results"), exist_ok=True)
+    suffix = "" if args.precision == "f32" else "-" + args.precision
     if not args.only:
-        with open(os.path.join(ROOT, f"bench/results/{args.model}-cpu.json"), "w") as file:
+        with open(os.path.join(ROOT, f"bench/results/{args.model}-cpu{suffix}.json"), "w") as file:
             json.dump(result, file, indent=1)
 
 

@@ -88,8 +88,9 @@ void mw_matmul_f32(MwContext *context, int32_t transA, int32_t transB, int64_t m
                    int64_t strideB, int64_t strideC);
 
 /// mw_matmul_f32 where a factor or the result is bf16 or f16 (MwElementType). Sums are
-/// f32; a narrow result is rounded once, after beta * C is added. The work is divided by
-/// the sizes alone, so that results do not depend on the number of threads.
+/// f32; a narrow result is rounded once, after beta * C is added. A sum is divided by its length
+/// alone, so that results do not depend on the number of threads. Processors that multiply
+/// bf16 (AVX512-BF16) take subnormal factors and sums for 0.
 void mw_matmul_mixed(MwContext *context, int32_t transA, int32_t transB, int64_t m, int64_t n,
                      int64_t k, float alpha, int32_t factorType, const void *a, int64_t lda,
                      const void *b, int64_t ldb, float beta, int32_t resultType, void *c,
@@ -147,7 +148,7 @@ void mw_grouped_matmul_grad(MwContext *context, int64_t rows, int64_t m, int64_t
                             void *workspace);
 
 /// Scaled dot-product attention. All tensors row-major and of `elementType`, but for
-/// lse in f32; scores, softmax and sums are f32:
+/// lse in f32; scores, softmax and sums are f32, products as mw_matmul_mixed's:
 ///   q, dq:     [batch, queries, heads, headDim]
 ///   k, dk:     [batch, keys, kvHeads, headDim]; heads % kvHeads == 0,
 ///              query head h reads key head h / (heads / kvHeads)
