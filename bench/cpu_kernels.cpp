@@ -278,8 +278,9 @@ static void narrowMatmul(int32_t type, int transA, int transB, int64_t m, int64_
   int count;
   const auto *const *kernels = meshwright::cpu::availablePanelKernels(&count);
   for (int i = 0; i < count; ++i) {
-    // Only bf16 has an instruction set of its own; logits take long by the others.
-    if (type != MW_BF16 ? kernels[i]->elementsOfWord(MW_BF16) > 1 : i > 0 && m * n * k > 5e9)
+    // Only bf16 has an instruction set of its own; logits of many tokens take long by the others.
+    int best = type != MW_BF16 && kernels[0]->elementsOfWord(MW_BF16) > 1 ? 1 : 0;
+    if (i < best || (i > best && m * n * k > int64_t(5e9)))
       continue;
     auto [wide, narrow] = leastOf(
         [&] {
