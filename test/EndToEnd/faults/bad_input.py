@@ -206,7 +206,11 @@ def bad_compile(golden):
     refused("devices", "4294967296", mesh="data=4294967296,replica=4294967296")
     refused("'data'", "18446744073709551618", "write it as data=2", mesh="data=18446744073709551618")
     refused("'expert' = 2", "finds no experts to divide; use data", mesh="expert=2")
-    refused("mesh axis 'context' = 2 divides sequences", "add --context-parallel ring, gather or ulysses", mesh="context=2")
+    refused("mesh axis 'context' = 2 divides sequences", "add --context-parallel ring, gather, ulysses or hybrid", mesh="context=2",
+            context_parallel="none")
+    refused("context=RxU", "e.g. context=2x2", mesh="context=4", context_parallel="hybrid")
+    refused("has parts, which --context-parallel hybrid is for", "write context=4", mesh="context=2x2", context_parallel="ulysses")
+    refused("mesh axis 'context' has two parts, as 4x2", mesh="context=2x2x2")
     refused("--context-parallel", "add e.g. context=2", mesh="data=2", context_parallel="ulysses")
     refused("4 heads of attention", "the 3 devices", "a number that divides the heads", mesh="context=3", context_parallel="ulysses")
     refused("'rings' is not supported", "none, gather, ring, ulysses", mesh="context=2", context_parallel="rings")

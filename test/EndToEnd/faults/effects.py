@@ -53,7 +53,7 @@ for flag, value, why, more in (("gpu-arch", "sm_80", "--target cuda", {}), ("att
                                ("cpu", "x86-64", "--target cpu", {"target": "cuda"}),
                                ("offload-buffer", "1MiB", "--offload optimizer", {"offload": "activations"}),
                                ("moments-dtype", "bf16", "keeps no moments", {"optimizer": "sgd"}),
-                               ("context-balance", "zigzag", "--context-parallel gather and ring alone", {"mesh": "data=2"}),
+                               ("context-balance", "zigzag", "--context-parallel gather, ring and hybrid alone", {"mesh": "data=2"}),
                                ("memory-limit", "1GiB", "names the bytes already", {"remat": "auto:1GiB"}),
                                ("collective-algorithm", "ring", "no collectives", {}),
                                ("collective-matmul", "on", "no collectives", {"mesh": "data=1"}),
