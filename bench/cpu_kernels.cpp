@@ -8,9 +8,9 @@
 // by each instruction set of this machine, and attention in bf16, beside f32: the least
 // milliseconds of processors of each.
 //
-//   bench_cpu_kernels [THREADS [SECONDS-PER-ROW [narrow]]]
+//   bench_cpu_kernels [THREADS [SECONDS-PER-ROW [narrow|variations]]]
 //
-// With `narrow` only these.
+// With `narrow` only these; with `variations` only those of attention.
 //
 //===----------------------------------------------------------------------===//
 #include "MatmulMixed.h"
@@ -218,6 +218,7 @@ static void variations() {
     std::printf(", \"forward_per_flop\": %.3f, \"backward_per_flop\": %.3f}",
                 otherForward / call.forwardFlops() / (forward / usual.forwardFlops()),
                 otherBackward / call.backwardFlops() / (backward / usual.backwardFlops()));
+    separator = ",";
   }
 }
 
@@ -337,8 +338,10 @@ int main(int argc, char **argv) {
   if (argc > 2)
     secondsPerRow = std::atof(argv[2]);
   std::printf("{\"threads\": %d, \"rows\": [", context.threads);
-  if (argc > 3 && std::strcmp(argv[3], "narrow") == 0) {
-    narrowTypes();
+  const char *only = argc > 3 ? argv[3] : "";
+  bool narrow = std::strcmp(only, "narrow") == 0;
+  if (narrow || std::strcmp(only, "variations") == 0) {
+    narrow ? narrowTypes() : variations();
     std::printf("\n]}\n");
     return 0;
   }

@@ -81,9 +81,13 @@ def losses(items):
                 judge = interpreted(options, dict(golden.run, steps=steps))
                 near = distance(have[:steps], judge)
                 check(near <= 2e-3, f"{name}: a loss is {near:.1e} off the interpreter's")
-                if parts:  # One choice of another expert is 1e-4 of it.
+                if parts:  # One choice of another expert is 1e-4 of it, and may be more.
                     part = distance(have[:steps], judge, "aux_loss")
-                    check(part <= 1e-5, f"{name}: the routers' part is {part:.1e} off the interpreter's")
+                    # GPUs' attention also rounds its weights, and so may choose otherwise: no further off than the
+                    # interpreter is from the float64 run.
+                    own = distance(judge, [{"aux_loss": one} for one in parts[:steps]], "aux_loss")
+                    bound = max(1e-5, own) if options.get("target") == "cuda" else 1e-5
+                    check(part <= bound, f"{name}: the routers' part is {part:.1e} off the interpreter's, allowed {bound:.1e}")
                 print(f", from the interpreter {near:.1e}", end="")
             print()
             sys.stdout.flush()
