@@ -226,7 +226,7 @@ def DistSplitStages : PhasePass<"dist-split-stages", "stages"> {
     Along the mesh axis `pipe` devices run different programs: nested modules `@stage0`,
     `@stage1`, ... (see Programs.h) with the variables and functions that they need. The
     layers have been split into chunks by `train-split-layers`; `schedule` says which stage
-    owns which chunk (chunk c belongs to stage c mod stages; zb-v goes there and back)
+    owns which chunk (chunk c belongs to stage c mod stages; zb-v and dualpipe-v go there and back)
     and whether gradients of weights are tasks of their own.
 
     Each chunk is a function `@forward.c`, which also returns the stash that the backward
@@ -273,7 +273,7 @@ def DistSchedule : PhasePass<"dist-schedule", "schedule"> {
   let description = [{
     The schedules are naive, gpipe, 1f1b, interleaved:V (the number of microbatches is a
     multiple of the stages), zb-h1 (at least as many microbatches as stages), zb-h2 and
-    zb-v (at least twice the stages minus one); `lib/Planner/PipelineSchedule.h` names
+    zb-v (at least twice the stages minus one), dualpipe-v (at least twice the stages); `lib/Planner/PipelineSchedule.h` names
     their sources. `@eval` runs the forward tasks in the same order.
 
     A value is sent right after the call that makes it and received right before the call
@@ -288,7 +288,7 @@ def DistSchedule : PhasePass<"dist-schedule", "schedule"> {
   }];
   let options = [
     Option<"schedule", "schedule", "::meshwright::planner::ScheduleKind", "",
-           "naive, gpipe, 1f1b, interleaved:V, zb-h1, zb-h2 or zb-v">];
+           "naive, gpipe, 1f1b, interleaved:V, zb-h1, zb-h2, zb-v or dualpipe-v">];
 }
 
 def DistRematerialize : PhasePass<"dist-rematerialize", "stages"> {

@@ -25,9 +25,9 @@ static constexpr const char *usage =
     "usage: meshwright schedule NAME --stages P --microbatches M [--costs F,B,W | --trace FILE]\n"
     "                           [-o FILE.svg]\n"
     "  Draws a pipeline schedule on the terminal, and as SVG with -o: naive, gpipe, 1f1b,\n"
-    "  interleaved:V, zb-h1, zb-h2 or zb-v. A task is named by what it does (F forward, B backward,\n"
-    "  W gradients of weights), its microbatch, and its chunk where a stage has several. Costs are "
-    "the\n  times of the three in a chunk, in any unit (default: 1,1,1); what does not split "
+    "  interleaved:V, zb-h1, zb-h2, zb-v or dualpipe-v. A task is named by what it does (F forward,\n"
+    "  B backward, W gradients of weights), its microbatch, and its chunk where a stage has several. "
+    "Costs\n  are the times of the three in a chunk, in any unit (default: 1,1,1); what does not split "
     "backward takes\n  B + W for it. A trace, written by an executable's --trace, gives each chunk "
     "the times it took,\n  in ms, and the step that follows from them is shown beside the measured "
     "one.\n";

@@ -62,11 +62,13 @@ struct PipelineSchedule {
 
 /// A schedule's name and what it asks for.
 struct ScheduleKind {
-  enum Name { naive, gpipe, oneFOneB, interleaved, zbH1, zbH2, zbV } name = oneFOneB;
+  enum Name { naive, gpipe, oneFOneB, interleaved, zbH1, zbH2, zbV, dualPipeV } name = oneFOneB;
   /// Chunks a stage holds.
   int64_t chunksPerStage = 1;
 
   bool splitsBackward() const { return name >= zbH1; }
+  /// Whether the chunks go down the stages and up again, two on a stage.
+  bool goesBack() const { return name >= zbV; }
   /// The fewest microbatches it is made for.
   int64_t leastMicrobatches(int64_t stages) const;
 
@@ -79,7 +81,7 @@ inline llvm::Error parseOption(llvm::StringRef text, ScheduleKind &kind) {
 }
 inline std::string optionText(const ScheduleKind &kind) { return kind.str(); }
 
-/// Where the chunks are: chunk c on stage c mod stages, or for zb-v there and back.
+/// Where the chunks are: chunk c on stage c mod stages, or for zb-v and dualpipe-v there and back.
 llvm::SmallVector<int64_t> assignChunks(ScheduleKind kind, int64_t stages);
 
 /// The published schedule:
@@ -91,7 +93,9 @@ llvm::SmallVector<int64_t> assignChunks(ScheduleKind kind, int64_t stages);
 /// - interleaved:V: V chunks on a stage (Narayanan et al. 2021b), microbatches a
 ///   multiple of the stages;
 /// - zb-h1, zb-h2, zb-v: gradients of weights fill the bubbles, with the memory of
-///   1f1b, twice that, and with two chunks on a stage (Qi et al. 2024).
+///   1f1b, twice that, and with two chunks on a stage (Qi et al. 2024);
+/// - dualpipe-v: two chunks on a stage, of which one goes forward while the other goes backward
+///   (DeepSeek-AI 2024).
 ///
 /// An error names the number of microbatches that is too small or does not divide.
 llvm::Expected<PipelineSchedule> makeSchedule(ScheduleKind kind, int64_t stages,

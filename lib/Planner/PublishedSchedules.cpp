@@ -17,7 +17,7 @@ using llvm::StringRef;
 namespace meshwright::planner {
 
 static constexpr StringRef scheduleNames[] = {"naive", "gpipe", "1f1b", "interleaved",
-                                              "zb-h1", "zb-h2", "zb-v"};
+                                              "zb-h1", "zb-h2", "zb-v", "dualpipe-v"};
 
 Expected<ScheduleKind> ScheduleKind::parse(StringRef text) {
   auto [name, chunks] = text.split(':');
@@ -29,8 +29,9 @@ Expected<ScheduleKind> ScheduleKind::parse(StringRef text) {
       (counts && (chunks.getAsInteger(10, kind.chunksPerStage) || kind.chunksPerStage < 2)))
     return llvm::createStringError("'" + text +
                                    "' is no schedule; there are naive, gpipe, 1f1b, interleaved:V "
-                                   "with V chunks a stage (2 or more), zb-h1, zb-h2 and zb-v");
-  if (kind.name == zbV)
+                                   "with V chunks a stage (2 or more), zb-h1, zb-h2, zb-v and "
+                                   "dualpipe-v");
+  if (kind.goesBack())
     kind.chunksPerStage = 2;
   return kind;
 }
@@ -52,6 +53,8 @@ int64_t ScheduleKind::leastMicrobatches(int64_t stages) const {
   case zbH2:
   case zbV:
     return 2 * stages - 1;
+  case dualPipeV:
+    return 2 * stages;
   }
   llvm_unreachable("all schedules are above");
 }
@@ -59,8 +62,7 @@ int64_t ScheduleKind::leastMicrobatches(int64_t stages) const {
 llvm::SmallVector<int64_t> assignChunks(ScheduleKind kind, int64_t stages) {
   llvm::SmallVector<int64_t> stageOf;
   for (int64_t c = 0; c < stages * kind.chunksPerStage; ++c)
-    stageOf.push_back(kind.name == ScheduleKind::zbV && c >= stages ? 2 * stages - 1 - c
-                                                                    : c % stages);
+    stageOf.push_back(kind.goesBack() && c >= stages ? 2 * stages - 1 - c : c % stages);
   return stageOf;
 }
 
@@ -169,6 +171,51 @@ static void downAndUp(Stage &stage, int64_t at, int64_t stages) {
       stage.weight(chunk);
 }
 
+/// As DeepSeek-AI (2024) cut DualPipe in half: once the first backward tasks arrive, a stage
+/// alternates between a forward task of one of its chunks and a backward task of the other one, of
+/// another microbatch. Gradients of weights follow their backward task, but in the last steps, where
+/// they wait for the time in which the stage would idle.
+static void dualPipe(Stage &stage, int64_t at, int64_t stages) {
+  int64_t down = at, up = 2 * stages - 1 - at, after = stages - 1 - at;
+  llvm::SmallVector<int64_t> waiting; // chunks, in the order of their weight tasks
+  size_t next = 0;
+  auto backward = [&](int64_t chunk, bool waits = false) {
+    stage.backward(chunk);
+    waits ? waiting.push_back(chunk) : stage.weight(chunk);
+  };
+  auto both = [&](int64_t forth, int64_t back) {
+    stage.forward(forth);
+    backward(back);
+  };
+  for (int64_t i = 0; i < 2 * after; ++i)
+    stage.forward(down);
+  for (int64_t i = 0; i <= at; ++i) {
+    stage.forward(down);
+    stage.forward(up);
+  }
+  for (int64_t i = 0; i < after; ++i) {
+    backward(up);
+    stage.forward(up);
+  }
+  while (stage.left(TaskKind::forward, down)) {
+    both(down, up);
+    both(up, down);
+  }
+  for (int64_t i = 0; i < after; ++i) {
+    backward(up);
+    both(up, down);
+  }
+  // The later half of what is left of both chunks.
+  for (int64_t i = 0; i < 2 * (at + 1); ++i)
+    backward(i % 2 ? down : up, i > at);
+  while (stage.left(TaskKind::backward, down)) {
+    stage.weight(waiting[next++]);
+    backward(down, /*waits=*/true);
+  }
+  while (next < waiting.size())
+    stage.weight(waiting[next++]);
+}
+
 Expected<PipelineSchedule> makeSchedule(ScheduleKind kind, int64_t stages, int64_t microbatches) {
   int64_t least = kind.leastMicrobatches(stages);
   if (microbatches < least)
@@ -220,6 +267,9 @@ Expected<PipelineSchedule> makeSchedule(ScheduleKind kind, int64_t stages, int64
       break;
     case ScheduleKind::zbV:
       downAndUp(stage, at, stages);
+      break;
+    case ScheduleKind::dualPipeV:
+      dualPipe(stage, at, stages);
       break;
     }
     schedule.order.push_back(std::move(stage.tasks));

@@ -123,6 +123,18 @@ TEST(PipelineSchedule, ZeroBubbleVHasNoneWithTheMemoryOf1F1B) {
   });
 }
 
+TEST(PipelineSchedule, DualPipeVHasTheBubbleAndTheMemoryOfItsPaper) {
+  forSizes("dualpipe-v", [](const PipelineSchedule &s, const Timeline &t, double p, double m) {
+    // Published as (p - 1)(F&B + B - 3W), with B for B + W here: 2 (p - 1), if F&B takes as long as both. That
+    // lets other stages wait for the end of a pair; one after the other, the forward result is there sooner.
+    EXPECT_DOUBLE_EQ(t.bubble(), p - 1);
+    // p + 1/2 activations, in chunks of half the size.
+    for (int64_t stage = 0; stage < s.stages(); ++stage)
+      EXPECT_LE(mostHeld(s, stage), 2 * int64_t(p) + 1);
+    EXPECT_EQ(s.stageOf.front(), s.stageOf.back());
+  });
+}
+
 /// At a backward the stage holds all that is ahead of it, of chunks before and after too.
 TEST(PipelineSchedule, HeldAtBackward) {
   auto held = [](llvm::StringRef kind, int64_t stage) {
@@ -152,7 +164,8 @@ TEST(PipelineSchedule, HeldAtBackward) {
 }
 
 TEST(PipelineSchedule, OtherCostsStillRun) {
-  for (llvm::StringRef kind : {"naive", "gpipe", "1f1b", "interleaved:2", "zb-h1", "zb-h2", "zb-v"}) {
+  for (llvm::StringRef kind : {"naive", "gpipe", "1f1b", "interleaved:2", "zb-h1", "zb-h2", "zb-v",
+                               "dualpipe-v"}) {
     PipelineSchedule schedule = made(kind, 4, 8);
     TaskCosts costs = TaskCosts::uniform(schedule.chunks(), 1, 1.3, 0.9);
     costs.chunks.front().forward = 2;
@@ -169,7 +182,8 @@ TEST(PipelineSchedule, OtherCostsStillRun) {
 }
 
 TEST(PipelineSchedule, GradientsAreSummedInOneOrder) {
-  for (llvm::StringRef kind : {"gpipe", "1f1b", "interleaved:2", "zb-h1", "zb-h2", "zb-v"})
+  for (llvm::StringRef kind : {"gpipe", "1f1b", "interleaved:2", "zb-h1", "zb-h2", "zb-v",
+                               "dualpipe-v"})
     for (const auto &tasks : made(kind, 4, 8).order) {
       std::map<std::pair<int64_t, int>, int64_t> next;
       for (const Task &task : tasks)
@@ -178,7 +192,8 @@ TEST(PipelineSchedule, GradientsAreSummedInOneOrder) {
 }
 
 TEST(PipelineSchedule, NamesAreRead) {
-  for (llvm::StringRef kind : {"naive", "gpipe", "1f1b", "interleaved:3", "zb-h1", "zb-h2", "zb-v"})
+  for (llvm::StringRef kind : {"naive", "gpipe", "1f1b", "interleaved:3", "zb-h1", "zb-h2", "zb-v",
+                               "dualpipe-v"})
     EXPECT_EQ(kindOf(kind).str(), kind);
   for (llvm::StringRef bad : {"", "1f1", "interleaved", "interleaved:1", "interleaved:x", "zb-v:2"})
     EXPECT_THAT(errorOf(ScheduleKind::parse(bad)), HasSubstr("is no schedule")) << bad.str();

@@ -17,7 +17,7 @@ sys.path.append(sys.path[0] + "/..")
 from golden import compare
 from harness import Golden, call, check, compile, fresh, ranks_of, strategy
 
-SCHEDULES = ("naive", "gpipe", "1f1b", "interleaved:2", "zb-h1", "zb-h2", "zb-v")
+SCHEDULES = ("naive", "gpipe", "1f1b", "interleaved:2", "zb-h1", "zb-h2", "zb-v", "dualpipe-v")
 POLICIES = ("none", "full", "selective", "sqrt", "every:2", "every:3", "price:100", "own", "auto")
 OTHERS = {
     2: ("", "data=2+zero=1", "tensor=2", "data=2,tensor=2+zero=2+sequence-parallel", "data=2+zero=3", "data=4+zero=2",
@@ -40,7 +40,7 @@ MODELS = (("golden-more/llama-deep", 2), ("golden-more/llama-deep", 4), ("golden
 
 def least(schedule, stages):
     """The fewest microbatches, and what their number is a multiple of."""
-    return {"zb-h1": stages, "zb-h2": 2 * stages - 1, "zb-v": 2 * stages - 1, "interleaved:2": stages}.get(schedule, 1), \
+    return {"zb-h1": stages, "zb-h2": 2 * stages - 1, "zb-v": 2 * stages - 1, "dualpipe-v": 2 * stages, "interleaved:2": stages}.get(schedule, 1), \
         stages if schedule == "interleaved:2" else 1
 
 
@@ -51,7 +51,7 @@ def every_row():
         layers, batch, turn = config.get("n_layer") or config["num_hidden_layers"], golden.size["batch"], 0
         for schedule in SCHEDULES:
             fewest, multiple = least(schedule, stages)
-            chunks = stages * (2 if schedule in ("interleaved:2", "zb-v") else 1)
+            chunks = stages * (2 if schedule in ("interleaved:2", "zb-v", "dualpipe-v") else 1)
             if chunks > layers:
                 continue
             for policy in POLICIES:

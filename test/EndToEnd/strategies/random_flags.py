@@ -94,9 +94,9 @@ def mesh(d):
 
 def schedule(d):
     d.stages = d.sizes["pipe"]
-    names = ["naive", "gpipe", "1f1b", "interleaved:2", "interleaved:3", "zb-h1", "zb-h2", "zb-v"]
+    names = ["naive", "gpipe", "1f1b", "interleaved:2", "interleaved:3", "zb-h1", "zb-h2", "zb-v", "dualpipe-v"]
     name = d.pick(names) if d.stages > 1 else None
-    d.chunks = d.stages * (int(name[-1]) if name and ":" in name else 2 if name == "zb-v" else 1)
+    d.chunks = d.stages * (int(name[-1]) if name and ":" in name else 2 if name in ("zb-v", "dualpipe-v") else 1)
     return name
 
 
@@ -104,7 +104,7 @@ def microbatches(d):
     name = d["schedule"] or ""
     if name.startswith("interleaved"):
         return d.stages * d.pick([1, 2])
-    return 2 * d.stages + d.pick([-1, 0, 1]) if name.startswith("zb") else d.pick([1, 2, 3, 4])
+    return 2 * d.stages + d.pick([-1, 0, 1]) if name.startswith(("zb", "dualpipe")) else d.pick([1, 2, 3, 4])
 
 
 def layers(d):
