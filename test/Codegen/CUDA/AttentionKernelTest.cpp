@@ -313,7 +313,7 @@ static void checkTerms(MwAttention shape) {
   check(shape, true, true);
 }
 
-TEST(GPUAttention, SlopesAndSinks) { checkTerms(sizes(2, 70, 70, 4, 2, 16)); }
+TEST(GPUAttention, SlopesAndSinks) { checkTerms(sizes(2, 70, 70, 2, 1, 16)); }
 
 /// Queries that are a part of a sequence, at a tile's beginning and anywhere, and one past all
 /// keys.
@@ -331,7 +331,7 @@ static void checkParts(MwAttention shape) {
   }
 }
 
-TEST(GPUAttention, PartsOfQueries) { checkParts(sizes(1, 50, 200, 4, 2, 8)); }
+TEST(GPUAttention, PartsOfQueries) { checkParts(sizes(1, 50, 200, 2, 1, 8)); }
 
 /// Documents shorter and longer than tiles, alone and beside all else that hides keys, of all queries
 /// and of a part of them.
@@ -355,7 +355,7 @@ static void checkDocuments(MwAttention shape) {
   check(shape, false, false, 60);
 }
 
-TEST(GPUAttention, Documents) { checkDocuments(sizes(2, 70, 70, 4, 2, 8)); }
+TEST(GPUAttention, Documents) { checkDocuments(sizes(2, 70, 70, 2, 1, 8)); }
 
 /// Queries that see no key see their sink.
 TEST(GPUAttention, SinksAlone) {
@@ -472,15 +472,15 @@ TEST(GPUAttentionTensorCores, NegativeScale) {
 }
 
 TEST(GPUAttentionTensorCores, SlopesAndSinks) {
-  checkTerms(narrow(MW_BF16, sizes(1, 150, 150, 4, 2, 32)));
+  checkTerms(narrow(MW_BF16, sizes(1, 150, 150, 2, 1, 32)));
 }
 
 TEST(GPUAttentionTensorCores, PartsOfQueries) {
-  checkParts(narrow(MW_BF16, sizes(1, 50, 200, 4, 2, 32)));
+  checkParts(narrow(MW_BF16, sizes(1, 50, 200, 2, 1, 32)));
 }
 
 TEST(GPUAttentionTensorCores, Documents) {
-  checkDocuments(narrow(MW_BF16, sizes(1, 150, 150, 4, 2, 32)));
+  checkDocuments(narrow(MW_BF16, sizes(1, 150, 150, 2, 1, 32)));
 }
 
 TEST(GPUAttentionTensorCores, OtherValues) {
