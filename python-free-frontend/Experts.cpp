@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Experts.h"
 
+#include <charconv>
 #include <cmath>
 
 using namespace mlir;
@@ -417,9 +418,9 @@ static int64_t shareOf(double multiple, int64_t amount, int64_t parts, int64_t m
   if (about < 0.5)
     return 1;
   // Digits times a power of ten.
-  SmallString<32> decimal;
-  llvm::APFloat(multiple).toString(decimal, /*FormatPrecision=*/0, /*FormatMaxPadding=*/0);
-  auto [mantissa, power] = decimal.str().split('E');
+  char decimal[32];
+  auto written = std::to_chars(decimal, std::end(decimal), multiple, std::chars_format::scientific);
+  auto [mantissa, power] = StringRef(decimal, size_t(written.ptr - decimal)).split('e');
   auto [whole, part] = mantissa.split('.');
   int64_t exponent = 0;
   (void)power.ltrim('+').getAsInteger(10, exponent);
