@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Experts.h"
 
+#include <charconv>
 #include <cmath>
 
 using namespace mlir;
@@ -95,9 +96,13 @@ ExpertSizes ExpertReader::sizes(int64_t experts, int64_t inner, const ModelOptio
                       ? 0
                       : config.probability(names.balance.name, names.balance.otherwise);
   bool balanced = flag(names.balanced);
-  if (options.auxLoss == AuxLoss::hf || (options.auxLoss == AuxLoss::config && balanced))
-    sizes.balance = options.auxLossFactor.value_or(factor) / double(options.microbatches);
-  sizes.bySequence = options.auxScope == AuxScope::sequence;
+  bool wanted = options.auxLoss == AuxLoss::config ? balanced : options.auxLoss != AuxLoss::none;
+  if (wanted)
+    sizes.balance = options.auxLossFactor.value_or(factor);
+  if (options.auxLoss != AuxLoss::config)
+    sizes.balanceKind = options.auxLoss;
+  sizes.scope = options.auxLoss == AuxLoss::sequence ? AuxScope::sequence : options.auxScope;
+  sizes.counted = options.microbatches > 1 && sizes.scope == AuxScope::batch;
   sizes.zLoss = options.zLoss;
   sizes.biasRate = options.routerBiasRate;
   sizes.blocks = options.expertBlocks;
@@ -132,14 +137,24 @@ void ExpertReader::check(const ExpertSizes &sizes, const ModelOptions &options) 
         << " experts (" << names.count.name << ") into equal parts"
         << (sizes.blocks > sizes.count ? ": it has more devices; use expert=" : "; use a divisor of ")
         << sizes.count << (sizes.blocks > sizes.count ? " or fewer" : "");
-  if (options.auxLoss == AuxLoss::hf && names.sigmoid)
-    config.error(names.count.name) << "--aux-loss hf is of a softmax over experts, but scores of "
-                                   << "this family are sigmoids; leave it out";
-  if (sizes.balance != 0 && options.microbatches > 1 && options.auxScope == AuxScope::batch)
+  std::string kind = namesOf(options.auxLoss)[size_t(options.auxLoss)].str();
+  bool asked = options.auxLoss != AuxLoss::config && options.auxLoss != AuxLoss::none;
+  if (asked && options.auxLoss != AuxLoss::sequence && names.sigmoid)
+    config.error(names.count.name)
+        << "--aux-loss " << kind << " is of a softmax over experts, but scores of this family are "
+        << "sigmoids; use --aux-loss sequence, or leave it out";
+  else if (asked && sizes.balance == 0)
+    config.error(names.count.name)
+        << "--aux-loss " << kind << " adds nothing: its coefficient is 0"
+        << (options.auxLossFactor ? "" : " without --aux-loss-coef")
+        << "; give one, e.g. --aux-loss-coef 1e-3, or use --aux-loss none";
+  else if (sizes.balance != 0 && options.microbatches > 1 && sizes.scope == AuxScope::batch &&
+           !options.auxCountingPass)
     config.error(names.balanced.name.empty() ? names.count.name : names.balanced.name)
         << "the routers' part of the loss is of the whole batch, which " << options.microbatches
-        << " microbatches do not see together; use --microbatches 1, --aux-scope microbatch or "
-        << "sequence, or --aux-loss none";
+        << " microbatches do not see together; use --aux-counting-pass, which counts their choices "
+        << "beforehand, --aux-scope microbatch, --aux-scope sequence, --microbatches 1, or "
+        << "--aux-loss none";
 }
 
 static std::vector<std::string> familiesWithChoiceBias() {
@@ -170,13 +185,19 @@ static void checkFlags(Config &config, const Model &m, const ModelOptions &optio
   }
   if (m.experts.balance != 0)
     return;
-  if (options.auxLoss == AuxLoss::hf && !sparse)
-    config.error("") << "--aux-loss hf is of routers, but no layer of this model has experts; "
-                     << "leave it out";
-  else if (options.auxScope != AuxScope::batch || options.auxLossFactor.value_or(0) != 0)
-    config.error("") << (options.auxLossFactor ? "--aux-loss-coef" : "--aux-scope")
+  bool asked = options.auxLoss != AuxLoss::config && options.auxLoss != AuxLoss::none;
+  if (asked && !sparse)
+    config.error("") << "--aux-loss " << namesOf(options.auxLoss)[size_t(options.auxLoss)]
+                     << " is of routers, but no layer of this model has experts; leave it out";
+  else if (options.auxScope != AuxScope::batch || options.auxCountingPass ||
+           options.auxLossFactor.value_or(0) != 0)
+    config.error("") << (options.auxLossFactor     ? "--aux-loss-coef"
+                         : options.auxCountingPass ? "--aux-counting-pass"
+                                                   : "--aux-scope")
                      << " changes nothing, because routers add nothing to this model's loss; "
-                     << (sparse && !m.family.experts.sigmoid ? "add --aux-loss hf" : "leave it out");
+                     << (!sparse                    ? "leave it out"
+                         : m.family.experts.sigmoid ? "add --aux-loss sequence"
+                                                    : "add --aux-loss hf");
 }
 
 void meshwright::frontend::readExperts(Config &config, Model &m, int64_t listed,
@@ -230,6 +251,8 @@ struct ExpertBuilder {
   Value scores(Value logits);
   /// 1 at the experts that a token chooses, else 0.
   Value choose(Value scores);
+  /// Adds what the balance of experts is made of to the layer's sums.
+  void balance(Value scores, Value mask);
   /// The scores of chosen experts as weights, 0 of the others.
   Value weights(Value scores, Value mask);
   /// A stacked variable of the layer; of a tensor with `{expert}` in its name, its first dimension
@@ -250,7 +273,8 @@ struct ExpertBuilder {
   /// What tokens go to experts by: rows, choices, experts as `train.route` gives them.
   struct Rows {
     Value rows, choices, experts;
-    int64_t slots; ///< of a sequence
+    int64_t slots;  ///< of a sequence, in each block
+    int64_t filled; ///< of all blocks, by the rows of a sequence, at most
   };
   /// The sum of the experts' results for each token of h, with the weight of each choice.
   Value products(Value h, Value ofChoice, const Rows &rows, ArrayRef<Matrices> matrices);
@@ -359,6 +383,65 @@ Value ExpertBuilder::weights(Value scores, Value mask) {
   return g.scale(chosen, e.factor);
 }
 
+void ExpertBuilder::balance(Value scores, Value mask) {
+  // Sums over the tokens of each part of the batch that has statistics of its own.
+  bool apart = e.scope == AuxScope::sequence;
+  SmallVector<int64_t, 2> both{0, 1}, tokens = apart ? SmallVector<int64_t, 2>{1} : both;
+  if (e.balanceKind == AuxLoss::sequence) {
+    // What a token would choose without groups and the bias, and sigmoids as shares of their sum.
+    if (e.groups > 1 || !m.family.experts.choiceBias.empty())
+      mask = make<TopKOp>(scores, e.chosen);
+    if (m.family.experts.sigmoid) {
+      Value root = make<InverseRootOp>(sum(scores, 2), g.builder.getF64FloatAttr(1e-20));
+      scores = g.mul(scores, repeat(g.mul(root, root), {b, s, e.count}, 2));
+    }
+  }
+  Value choices = make<ReduceOp>(ReduceKind::Sum, mask, tokens);
+  scores = make<ReduceOp>(ReduceKind::Sum, scores, tokens);
+  if (e.balanceKind == AuxLoss::hf) {
+    g.addToSum(0, choices);
+    g.addToSum(1, scores);
+    return;
+  }
+  if (e.counted)
+    choices = make<BatchSumOp>(choices);
+  SmallVector<int64_t, 2> all = apart ? both : SmallVector<int64_t, 2>{0};
+  g.addToSum(0, make<ReduceOp>(ReduceKind::Sum, g.mul(scores, choices), all));
+}
+
+/// ceil(multiple * amount / parts), but `most` if that is less. It is exact for the decimal that somebody
+/// has written, the shortest that is this binary number.
+static int64_t shareOf(double multiple, int64_t amount, int64_t parts, int64_t most) {
+  double about = multiple * double(amount) / double(parts);
+  if (about >= 2 * double(most))
+    return most;
+  if (about < 0.5)
+    return 1;
+  // Digits times a power of ten.
+  char decimal[32];
+  auto written = std::to_chars(decimal, std::end(decimal), multiple, std::chars_format::scientific);
+  auto [mantissa, power] = StringRef(decimal, size_t(written.ptr - decimal)).split('e');
+  auto [whole, part] = mantissa.split('.');
+  int64_t exponent = 0;
+  (void)power.ltrim('+').getAsInteger(10, exponent);
+  exponent -= int64_t(part.size());
+  constexpr unsigned bits = 512; // 17 digits, two integers and what of their quotient is left to powers
+  auto number = [](int64_t n) { return llvm::APInt(bits, uint64_t(n)); };
+  llvm::APInt above = llvm::APInt(bits, (whole + part).str(), 10) * number(amount),
+              below = number(parts);
+  for (; exponent > 0; --exponent)
+    above *= number(10);
+  for (; exponent < 0; ++exponent)
+    below *= number(10);
+  llvm::APInt share = (above + below - 1).udiv(below);
+  return share.ult(number(most)) ? int64_t(share.getZExtValue()) : most;
+}
+
+/// How many sums go from layer to layer for the balance of experts.
+static unsigned balanceSums(const ExpertSizes &e) {
+  return e.balance == 0 ? 0 : e.balanceKind == AuxLoss::hf ? 2 : 1;
+}
+
 Value ExpertBuilder::build(Value h) {
   const Experts &names = m.family.experts;
   int64_t k = e.chosen;
@@ -369,25 +452,24 @@ Value ExpertBuilder::build(Value h) {
   Value mask = choose(names.byLogits ? logits : probabilities);
   g.count(make<TallyOp>(mask, logits), (names.router + ".weight").str(),
           e.biasRate > 0 ? names.choiceBias : "");
-  if (e.balance != 0) {
-    // Sums over tokens; the loss takes means over those of all layers.
-    SmallVector<int64_t, 2> dims{1};
-    if (!e.bySequence)
-      dims = {0, 1};
-    g.addToSum(0, make<ReduceOp>(ReduceKind::Sum, mask, dims));
-    g.addToSum(1, make<ReduceOp>(ReduceKind::Sum, probabilities, dims));
-  }
+  if (e.balance != 0)
+    balance(probabilities, mask);
   if (e.zLoss != 0) {
     Value lse = make<LogSumExpOp>(logits);
     SmallVector<int64_t, 2> tokens{0, 1};
-    g.addToSum(e.balance != 0 ? 2 : 0, make<ReduceOp>(ReduceKind::Sum, g.mul(lse, lse), tokens));
+    g.addToSum(balanceSums(e), make<ReduceOp>(ReduceKind::Sum, g.mul(lse, lse), tokens));
   }
   int64_t x = e.blocks, capacity = 0;
+  // An expert that takes all tokens of a sequence drops none.
   if (e.capacity)
-    capacity = std::ceil(*e.capacity * double(k * s) / double(e.count));
+    capacity = shareOf(*e.capacity, k * s, e.count, s);
+  if (capacity == s)
+    capacity = 0;
   int64_t slots = mostRowsOfBlock(s, k, e.count / x, capacity);
   auto route = make<RouteOp>(mask, k, x, slots, capacity);
-  Rows all{route.getRows(), route.getChoices(), route.getExperts(), slots};
+  Rows all{route.getRows(), route.getChoices(), route.getExperts(), slots, k * s};
+  if (capacity)
+    all.filled = std::min(all.filled, capacity * e.count);
   // The weight of each choice.
   Value spread = repeat(weights(probabilities, mask), {k, b, s, e.count}, 0);
   Value hot = make<OneHotOp>(type({k, b, s, e.count}), route.getChosen());
@@ -414,7 +496,7 @@ Value ExpertBuilder::build(Value h) {
 
 Value ExpertBuilder::products(Value h, Value ofChoice, const Rows &rows,
                               ArrayRef<Matrices> matrices) {
-  int64_t k = e.chosen, x = e.blocks;
+  int64_t x = e.blocks;
   bool weighsInput = m.family.experts.weighsInput;
   const Matrices &gate = matrices[0], &up = matrices[1], &down = matrices[2];
   // In the order of rows.
@@ -432,7 +514,7 @@ Value ExpertBuilder::products(Value h, Value ofChoice, const Rows &rows,
     tokens = g.mul(tokens, weight);
   auto multiply = [&](Value rowsOf, Value by) -> Value {
     return make<GroupedLinearOp>(rowsOf, by, rows.experts, /*transposed=*/false,
-                                 llvm::APFloat(double(k * s) / double(x * rows.slots)));
+                                 llvm::APFloat(double(rows.filled) / double(x * rows.slots)));
   };
   // A bias is the matrix of one column; it is multiplied by ones.
   Value one = down.bias ? g.fill(1, {x, b, rows.slots, 1}) : Value();
@@ -491,7 +573,8 @@ Value ExpertBuilder::rounds(Value h, Value ofChoice, const Rows &rows,
   }
   auto own = make<RowsOfRoundOp>(body.getArgument(0), all[0], all[1], all[2], slots);
   Value part = products(
-      tokens, weights, {own.getOwnRows(), own.getOwnChoices(), own.getOwnExperts(), slots}, inside);
+      tokens, weights, {own.getOwnRows(), own.getOwnChoices(), own.getOwnExperts(), slots, rows.filled},
+      inside);
   func::ReturnOp::create(g.builder, g.where(), g.add(body.getArgument(1), part));
   return result.getResult(0);
 }
@@ -528,9 +611,12 @@ Value meshwright::frontend::buildExperts(LayerGraph &g, const Model &m, int64_t 
 SmallVector<Value, 3> meshwright::frontend::routerSums(ModelGraph &g, const Model &m) {
   FullPrecision full(g.builder);
   SmallVector<Value, 3> sums;
-  if (m.experts.balance != 0)
-    sums.assign(2, g.fill(0, m.experts.bySequence ? ArrayRef<int64_t>{g.rows, m.experts.count}
-                                                  : ArrayRef<int64_t>{m.experts.count}));
+  if (m.experts.balance != 0 && m.experts.balanceKind != AuxLoss::hf)
+    sums.push_back(g.fill(0, {}));
+  else if (m.experts.balance != 0)
+    sums.assign(2, g.fill(0, m.experts.scope == AuxScope::sequence
+                                 ? ArrayRef<int64_t>{g.rows, m.experts.count}
+                                 : ArrayRef<int64_t>{m.experts.count}));
   if (m.experts.zLoss != 0)
     sums.push_back(g.fill(0, {}));
   return sums;
@@ -541,17 +627,26 @@ Value meshwright::frontend::routerLoss(ModelGraph &g, const Model &m, ArrayRef<V
   FullPrecision full(g.builder);
   Value loss;
   if (m.experts.balance != 0) {
-    double layers =
-        double(llvm::count_if(m.kinds, [](const LayerKind &kind) { return kind.sparse; }));
-    // The loss is the mean of the parts' losses.
-    double parts = double(m.experts.bySequence ? g.rows : 1);
-    double tokens = layers * double(g.rows) * double(g.sequence) / parts;
-    SmallVector<int64_t, 2> dims{0};
-    if (m.experts.bySequence)
-      dims = {0, 1};
-    Value product =
-        ReduceOp::create(g.builder, g.where(), ReduceKind::Sum, g.mul(sums[1], sums[0]), dims);
-    double factor = m.experts.balance * double(m.experts.count) / (tokens * tokens * parts);
+    bool apart = m.experts.scope == AuxScope::sequence, hf = m.experts.balanceKind == AuxLoss::hf;
+    // The loss is the mean of the losses of the parts of the batch that have statistics of their own.
+    double rows = double(g.tokensOfBatch() / g.sequence);
+    double parts = apart ? rows : m.experts.counted ? 1 : rows / double(g.rows);
+    double tokens = double(g.tokensOfBatch()) / parts, choices = tokens * double(m.experts.chosen);
+    Value product = sums[0];
+    if (hf) {
+      // Of all layers together; a token counts as one, however many experts it has chosen.
+      tokens *= double(llvm::count_if(m.kinds, [](const LayerKind &kind) { return kind.sparse; }));
+      choices = tokens;
+      Value chosen = sums[0];
+      if (m.experts.counted)
+        chosen = BatchSumOp::create(g.builder, g.where(), chosen);
+      SmallVector<int64_t, 2> dims{0};
+      if (apart)
+        dims = {0, 1};
+      product =
+          ReduceOp::create(g.builder, g.where(), ReduceKind::Sum, g.mul(sums[1], chosen), dims);
+    }
+    double factor = m.experts.balance * double(m.experts.count) / (tokens * choices * parts);
     loss = g.scale(product, factor);
   }
   if (m.experts.zLoss != 0) {

@@ -51,8 +51,10 @@ struct ExpertSizes {
   bool normalized = true;
   double factor = 1; ///< of the weights
   double limit = 0, gain = 0; ///< of the clamped activation; 0: the MLP's is used
-  double balance = 0; ///< how much of the routers' loss of a microbatch is in the loss
-  bool bySequence = false; ///< whether that loss is of each sequence apart
+  double balance = 0; ///< how much of the routers' loss of the batch is in the loss
+  AuxLoss balanceKind = AuxLoss::hf; ///< which loss that is: hf, switch or sequence
+  AuxScope scope = AuxScope::batch;  ///< whose statistics it has
+  bool counted = false; ///< whether choices of all microbatches are counted beforehand
   double zLoss = 0;        ///< how much of the mean of a layer's squared log-sum-exps is in the loss
   double biasRate = 0;     ///< by which a step changes the bias of choices; 0: it is a constant
 };

@@ -629,8 +629,7 @@ def Exec_GroupedMatmulGradOp : Exec_Op<"grouped_matmul_grad", [DeclareOpInterfac
   let description = [{
     dy: [x, b, m, o], x: [x, b, m, i], experts: [x, b, m] i32, result: [x e, o, i].
     result[j] = sum of dy[r] x[r]^T over the rows r of expert j, added to what is there with
-    `accumulates`. Types as of `exec.matmul`; consecutive rows of one expert are one product,
-    which is rounded to the result's type before the next one's is added.
+    `accumulates`. Types as of `exec.matmul`; sums are in f32, and a narrower result is rounded once.
   }];
   let arguments = (ins Exec_MemRef:$dy, Exec_MemRef:$x, Exec_MemRef:$experts, Exec_MemRef:$result,
                        Optional<Exec_MemRef>:$workspace, UnitAttr:$accumulates,

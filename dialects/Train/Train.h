@@ -53,6 +53,9 @@ inline constexpr llvm::StringLiteral recomputedAttr = "train.recomputed";
 inline constexpr llvm::StringLiteral tokensOfAttr = "train.tokens_of",
                                      balancesAttr = "train.balances",
                                      balanceRateAttr = "train.balance_rate";
+/// Of an argument of the loss: the number of the result of `@loss.counts` that it is the sum of, over
+/// all microbatches. It is no input of a program.
+inline constexpr llvm::StringLiteral batchSumAttr = "train.batch_sum";
 /// The state that keeps such counts.
 inline constexpr llvm::StringLiteral tokensRole = "tokens";
 /// Of an op or a variable before mixed precision: its floats stay f32 there.

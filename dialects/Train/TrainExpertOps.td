@@ -54,7 +54,7 @@ def Train_SoftmaxOp : Train_EinsumOp<"softmax", "... v! -> ... v!", [
 }
 
 def Train_TopKOp : Train_EinsumOp<"top_k", "... v! -> ... v!", [
-    DeclareOpInterfaceMethods<VJPOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+    ConstantOpInterface, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "1 at the k largest elements of each row, else 0";
   let description = [{
     x: [..., v], k from 1 to v. Of equal elements the first ones count. A row with a
@@ -103,6 +103,18 @@ def Train_TallyOp : Train_EinsumOp<"tally", "~b s e, b s e -> e", [
   let arguments = (ins Train_Tensor:$mask, Train_Tensor:$logits);
   let results = (outs Train_Tensor:$y);
   let assemblyFormat = "$mask `,` $logits attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_BatchSumOp : Train_EinsumOp<"batch_sum", "~... -> ...", [ConstantOpInterface]> {
+  let summary = "The sum of a value over all microbatches of the step";
+  let description = [{
+    x: any shape, a value of one microbatch that no `train.batch_sum` before it has helped to compute; y:
+    its sum over all microbatches. So y is known only after the forward of all of them.
+    `train-count-batch` makes a pass of that, and no op is left. No gradient passes.
+  }];
+  let arguments = (ins Train_Tensor:$x);
+  let results = (outs Train_Tensor:$y);
+  let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
 }
 
 def Train_BalanceOp : Train_EinsumOp<"balance", "... e!, ... e! -> ... e!", [

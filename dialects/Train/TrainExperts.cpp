@@ -56,12 +56,6 @@ LogicalResult TopKOp::verify() {
   return success();
 }
 
-LogicalResult TopKOp::buildVJP(OpBuilder &, ValueRange, ArrayRef<bool>,
-                               SmallVectorImpl<Value> &grads) {
-  grads.push_back(nullptr);
-  return success();
-}
-
 SmallVector<Value> TopKOp::decompose(OpBuilder &b) {
   Expr x = expr(b, getLoc(), getX());
   auto type = tensor(x.v);
@@ -154,7 +148,7 @@ SmallVector<Value> OneHotOp::decompose(OpBuilder &b) {
 
 int64_t train::mostRowsOfBlock(int64_t length, int64_t k, int64_t experts, int64_t capacity) {
   int64_t most = length * std::min(k, experts);
-  return capacity ? std::min(most, experts * capacity) : most;
+  return capacity ? std::min(most, experts * std::min(capacity, length)) : most;
 }
 
 ShardingRule RouteOp::getShardingRule() {

@@ -84,10 +84,10 @@ inline Names namesOf(ContextBalance) {
 }
 
 /// What the routers of experts add to the loss: what the configuration says, transformers' loss of
-/// all layers together, or nothing.
-enum class AuxLoss { config, hf, none };
+/// all layers together, that of Switch Transformers, DeepSeek-V3's of each sequence, or nothing.
+enum class AuxLoss { config, hf, switchLoss, sequence, none };
 inline Names namesOf(AuxLoss) {
-  static constexpr llvm::StringLiteral names[] = {"config", "hf", "none"};
+  static constexpr llvm::StringLiteral names[] = {"config", "hf", "switch", "sequence", "none"};
   return names;
 }
 

@@ -228,6 +228,7 @@ Expected<OwningOpRef<ModuleOp>> loadModel(const CompileOptions &options, MLIRCon
   model.auxLoss = options.auxLoss;
   model.auxLossFactor = options.auxLossCoef.value;
   model.auxScope = options.auxScope;
+  model.auxCountingPass = options.auxCountingPass;
   model.zLoss = options.zLoss.value.value_or(0);
   model.routerBiasRate = options.routerBiasRate.value.value_or(0);
   model.precision = options.precision;

@@ -48,6 +48,23 @@ static std::string unlessMasked(const CompileOptions &o) {
   return o.maskedShare.value ? "" : "without --mlm no token is masked; give it, or leave it out";
 }
 
+static std::string unlessScoped(const CompileOptions &o) {
+  return o.auxLoss == AuxLoss::sequence && o.auxScope == AuxScope::microbatch
+             ? "--aux-loss sequence is of each sequence, whatever else is computed with it; leave it out"
+             : "";
+}
+
+static std::string unlessCounted(const CompileOptions &o) {
+  if (!o.auxCountingPass || StringRef(o.model).ends_with(".mlir"))
+    return "";
+  if (o.microbatches == 1)
+    return "one microbatch has the choices of the whole batch; leave it out";
+  if (o.auxLoss == AuxLoss::sequence || o.auxScope != AuxScope::batch)
+    return "only a loss with statistics of the whole batch has choices to count beforehand; leave it "
+           "out, or use --aux-scope batch and another --aux-loss than sequence";
+  return "";
+}
+
 /// IR has its mesh.
 static std::string unlessExpertsDivided(const CompileOptions &o) {
   return !o.expertBuffer.value || StringRef(o.model).ends_with(".mlir") ||

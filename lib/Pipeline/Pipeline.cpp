@@ -146,6 +146,7 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   order.add(train::createTrainSplitLayers({chunks, o.cuts, every}), chunks > 1 || groups,
             "--mesh pipe, --remat every:K");
   order.add(train::createTrainMixedPrecision({o.precision, o.gradDtype}));
+  order.add(train::createTrainCountBatch());
   order.add(train::createTrainAutodiff({o.residuals}));
   order.add(train::createTrainAccumulate());
   order.add(train::createTrainBuildOptimizer({o.optimizer, o.momentsDtype}));

@@ -15,10 +15,17 @@ namespace meshwright::train {
 #include "Train/Passes.h.inc"
 } // namespace meshwright::train
 
+/// The number in `train.batch_sum` of an argument.
+static std::optional<int64_t> batchSumOf(func::FuncOp function, unsigned argument) {
+  auto number = function.getArgAttrOfType<IntegerAttr>(argument, batchSumAttr);
+  return number ? std::optional(number.getInt()) : std::nullopt;
+}
+
 /// Whether each microbatch has its own part of this input: not of a scalar.
 static bool isPerMicrobatch(func::FuncOp function, unsigned argument) {
   auto type = cast<RankedTensorType>(function.getArgument(argument).getType());
-  return inputName(function, argument) != "key" && type.getRank() > 0;
+  return inputName(function, argument) != "key" && !batchSumOf(function, argument) &&
+         type.getRank() > 0;
 }
 
 static RankedTensorType withLeading(Type type, int64_t count) {
@@ -34,10 +41,15 @@ public:
   MicrobatchLoop(ModuleOp module, int64_t microbatches)
       : module(module), builder(module.getContext()), microbatches(microbatches) {}
 
-  /// `@name` over all microbatches, summing every result of `one`.
-  LogicalResult sum(func::FuncOp one, StringRef name, StringRef bodyName);
+  /// `@name` over all microbatches, summing every result of `one`. Of `one`'s arguments that are sums over
+  /// the batch, the values are those of `counts`, or zeros without it.
+  void sum(func::FuncOp one, func::FuncOp counts, StringRef name, StringRef bodyName);
 
 private:
+  /// The sums of what `one` returns for `operands`, its arguments or, where microbatches have parts of
+  /// their own, those of all.
+  SmallVector<Value> sumResults(func::FuncOp one, ValueRange operands, StringRef bodyName,
+                                Role role);
   /// Gradients that a repeat stacks are summed where they are made.
   Value accumulateInside(Value gradient, Value accumulator);
 
@@ -66,65 +78,87 @@ Value MicrobatchLoop::accumulateInside(Value gradient, Value accumulator) {
   return gradient;
 }
 
-LogicalResult MicrobatchLoop::sum(func::FuncOp one, StringRef name, StringRef bodyName) {
+SmallVector<Value> MicrobatchLoop::sumResults(func::FuncOp one, ValueRange operands,
+                                              StringRef bodyName, Role role) {
   Location loc = one.getLoc();
-  SmallVector<Type> arguments;
-  for (auto [i, type] : llvm::enumerate(one.getArgumentTypes()))
-    arguments.push_back(isPerMicrobatch(one, i) ? withLeading(type, microbatches) : Type(type));
-  func::FuncOp all = createFunction(module, builder, loc, name, arguments, {});
-  copyArgumentAttrs(one, all);
-
-  SmallVector<Value> results;
   if (microbatches == 1) {
-    SmallVector<Value> operands;
-    for (auto [i, argument] : llvm::enumerate(all.getArguments()))
-      operands.push_back(
-          isPerMicrobatch(one, i)
-              ? Value(ReshapeOp::create(builder, argument.getLoc(), one.getArgumentTypes()[i],
-                                        argument))
-              : Value(argument));
-    results = inlineBody(one, builder, operands);
-  } else {
-    SmallVector<Value> carry, each, shared;
-    SmallVector<unsigned> order; // arguments of `one` as each, then as shared
-    for (Type type : one.getResultTypes())
-      carry.push_back(zeros(builder, loc, type));
-    for (bool per : {true, false})
-      for (auto [i, argument] : llvm::enumerate(all.getArguments()))
-        if (isPerMicrobatch(one, i) == per) {
-          (per ? each : shared).push_back(argument);
-          order.push_back(i);
-        }
-    auto repeat = RepeatOp::create(builder, loc, one.getResultTypes(), bodyName, microbatches,
-                                   false, false, carry, each, shared);
-    setRole(repeat, Role::Microbatch);
-    results = llvm::to_vector_of<Value>(repeat.getResults());
-    OpBuilder::InsertionGuard guard(builder);
-    SmallVector<Type> types(one.getResultTypes());
-    for (unsigned i : order)
-      types.push_back(one.getArgumentTypes()[i]);
-    func::FuncOp body = createFunction(module, builder, loc, bodyName, types, {});
-    setRole(body, Role::Microbatch);
-    SmallVector<Value> operands(order.size());
-    for (auto [at, i] : llvm::enumerate(order))
-      operands[i] = body.getArgument(carry.size() + at);
-    SmallVector<Value> values = inlineBody(one, builder, operands);
-    // Terminated first: a gradient with one use is one that nothing else reads.
-    auto end = func::ReturnOp::create(builder, loc, values);
-    builder.setInsertionPoint(end);
-    for (unsigned i = 0; i < values.size(); ++i) {
-      // A forward that adds up counts would need the sum where it is run again, too.
-      Value sum = tokensOf(one, i) ? Value() : accumulateInside(values[i], body.getArgument(i));
-      end->setOperand(
-          i, sum ? sum
-                 : AccumulateOp::create(builder, loc, body.getArgument(i), values[i]).getResult());
-    }
-    body.setType(builder.getFunctionType(types, end->getOperandTypes()));
+    SmallVector<Value> own;
+    for (auto [i, operand] : llvm::enumerate(operands))
+      own.push_back(isPerMicrobatch(one, i)
+                        ? Value(ReshapeOp::create(builder, operand.getLoc(),
+                                                  one.getArgumentTypes()[i], operand))
+                        : operand);
+    return inlineBody(one, builder, own);
   }
+  SmallVector<Value> carry, each, shared;
+  SmallVector<unsigned> order; // arguments of `one` as each, then as shared
+  for (Type type : one.getResultTypes())
+    carry.push_back(zeros(builder, loc, type));
+  for (bool per : {true, false})
+    for (auto [i, operand] : llvm::enumerate(operands))
+      if (isPerMicrobatch(one, i) == per) {
+        (per ? each : shared).push_back(operand);
+        order.push_back(i);
+      }
+  auto repeat = RepeatOp::create(builder, loc, one.getResultTypes(), bodyName, microbatches, false,
+                                 false, carry, each, shared);
+  setRole(repeat, role);
+  OpBuilder::InsertionGuard guard(builder);
+  SmallVector<Type> types(one.getResultTypes());
+  for (unsigned i : order)
+    types.push_back(one.getArgumentTypes()[i]);
+  func::FuncOp body = createFunction(module, builder, loc, bodyName, types, {});
+  setRole(body, role);
+  SmallVector<Value> arguments(order.size());
+  for (auto [at, i] : llvm::enumerate(order))
+    arguments[i] = body.getArgument(carry.size() + at);
+  SmallVector<Value> values = inlineBody(one, builder, arguments);
+  // Terminated first: a gradient with one use is one that nothing else reads.
+  auto end = func::ReturnOp::create(builder, loc, values);
+  builder.setInsertionPoint(end);
+  for (unsigned i = 0; i < values.size(); ++i) {
+    // A forward that adds up counts would need the sum where it is run again, too.
+    bool isGradient = bool(one.getResultAttr(i, gradientAttr));
+    Value sum = isGradient ? accumulateInside(values[i], body.getArgument(i)) : Value();
+    end->setOperand(
+        i, sum ? sum
+               : AccumulateOp::create(builder, loc, body.getArgument(i), values[i]).getResult());
+  }
+  body.setType(builder.getFunctionType(types, end->getOperandTypes()));
+  return llvm::to_vector_of<Value>(repeat.getResults());
+}
+
+void MicrobatchLoop::sum(func::FuncOp one, func::FuncOp counts, StringRef name,
+                         StringRef bodyName) {
+  SmallVector<Type> types;
+  SmallVector<unsigned> inputs;
+  for (auto [i, type] : llvm::enumerate(one.getArgumentTypes()))
+    if (!batchSumOf(one, i)) {
+      inputs.push_back(i);
+      types.push_back(isPerMicrobatch(one, i) ? withLeading(type, microbatches) : Type(type));
+    }
+  func::FuncOp all = createFunction(module, builder, one.getLoc(), name, types, {});
+  SmallVector<Value> operands(one.getNumArguments());
+  for (auto [argument, i] : llvm::zip_equal(all.getArguments(), inputs)) {
+    all.setArgAttrs(argument.getArgNumber(), one.getArgAttrDict(i));
+    argument.setLoc(one.getArgument(i).getLoc());
+    operands[i] = argument;
+  }
+  SmallVector<Value> sums;
+  if (counts)
+    sums = sumResults(counts, llvm::map_to_vector(llvm::seq(counts.getNumArguments()),
+                                                  [&](unsigned i) -> Value {
+                                                    return inputNamed(all, inputName(counts, i));
+                                                  }),
+                      "count", Role::Count);
+  for (auto [i, operand] : llvm::enumerate(operands))
+    if (std::optional<int64_t> number = batchSumOf(one, i))
+      operand = counts ? sums[*number]
+                       : zeros(builder, one.getArgument(i).getLoc(), one.getArgumentTypes()[i]);
+  SmallVector<Value> results = sumResults(one, operands, bodyName, Role::Microbatch);
   finishFunction(all, builder, results);
   if (ArrayAttr attrs = one.getAllResultAttrs())
     all.setAllResultAttrs(attrs);
-  return success();
 }
 
 namespace {
@@ -227,23 +261,35 @@ struct TrainAccumulate : train::impl::TrainAccumulateBase<TrainAccumulate> {
       module.emitError("needs @loss, @loss.gradients and the attribute train.microbatches");
       return signalPassFailure();
     }
-    for (unsigned i = 0; i < loss.getNumArguments(); ++i)
+    auto counts = module.lookupSymbol<func::FuncOp>("loss.counts");
+    for (unsigned i = 0; i < loss.getNumArguments(); ++i) {
+      std::optional<int64_t> number = batchSumOf(loss, i);
+      if (number && counts && uint64_t(*number) < counts.getNumResults() &&
+          counts.getResultTypes()[*number] == loss.getArgumentTypes()[i])
+        continue;
+      if (number) {
+        loss.emitError("argument ") << i << " is the sum of result " << *number << " of @loss.counts, "
+                                    << "which has none of its type; train-count-batch makes both";
+        return signalPassFailure();
+      }
       if (inputName(loss, i).empty()) {
         loss.emitError("argument ") << i << " has no train.input attribute";
         return signalPassFailure();
       }
+    }
     if (*count < 1) {
       module.emitError("train.microbatches must be at least 1, found ") << *count;
       return signalPassFailure();
     }
     MicrobatchLoop builder(module, *count);
     auto isNoCount = [&](unsigned i) { return !tokensOf(loss, i); };
-    if (failed(builder.sum(gradients, "gradients", "microbatch")) ||
-        failed(builder.sum(forEvaluation(module, loss, isNoCount).function, "eval",
-                           "eval.microbatch")))
-      return signalPassFailure();
+    builder.sum(gradients, counts, "gradients", "microbatch");
+    builder.sum(forEvaluation(module, loss, isNoCount).function, /*counts=*/{}, "eval",
+                "eval.microbatch");
     // Its backward functions now take accumulators; @gradients is in its place.
     gradients.erase();
+    if (counts)
+      counts.erase();
     auto eval = module.lookupSymbol<func::FuncOp>("eval");
     eval.setPublic();
     eval.setResultAttr(0, outputAttr, StringAttr::get(&getContext(), "loss"));

@@ -71,6 +71,24 @@ def TrainMixedPrecision : PhasePass<"train-mixed-precision", "step"> {
            "element type of parameters' gradients: f32, or bf16 with precision bf16">];
 }
 
+def TrainCountBatch : PhasePass<"train-count-batch", "step"> {
+  let summary = "Counts what is of the whole batch before its microbatches are trained on";
+  let description = [{
+    A `train.batch_sum` is the sum of a value, such as how many tokens chose each expert, over all
+    microbatches. With one microbatch it is that value. With several the pass makes `@loss.counts`, the part of `@loss`
+    that these values need, which returns them; in `@loss` their sums become arguments, marked
+    `train.batch_sum = N` for result N. `train-accumulate` runs `@loss.counts` for all microbatches before
+    it trains on the first. Where layers have a `train.batch_sum`, functions `@layer.counts` stack
+    its operand, and layers get slices of the sums.
+
+    What layers carry beside that and nothing else needs, such as sums of losses, is not computed. The
+    counts are of the same forward that is differentiated, with the same dropout.
+
+    The pass refuses a `train.batch_sum` of what another one helped to compute, and one in a function
+    that layers repeat themselves.
+  }];
+}
+
 def TrainAutodiff : PhasePass<"train-autodiff", "step"> {
   let summary = "Builds the gradients of @loss with respect to every parameter it reads";
   let description = [{
@@ -119,6 +137,10 @@ def TrainAccumulate : PhasePass<"train-accumulate", "step"> {
     accumulator per gradient. The gradients of a repeated layer are accumulated inside its
     backward function, slice by slice, so that no second set of gradients exists. The pass
     also makes `@eval`, which computes the loss alone, without dropout and without counts of tokens.
+
+    Arguments marked `train.batch_sum` get the sums of `@loss.counts` over all microbatches, from a loop
+    of its own before the other, whose role is `count`. `@eval` has zeros there: what is made of them is in no
+    evaluation's loss.
   }];
 }
 

@@ -109,3 +109,43 @@ module {
   // expected-error @below {{is sharded over mesh axis 'pipe', along which the stages of the pipeline are; seeds can use any other axis}}
   train.variable @w : tensor<2xf32> init <"normal", 0.02> {dist.global = tensor<4xf32, #dist.sharding<@mesh, [{pipe}]>>}
 }
+
+// -----
+
+module {
+  dist.mesh @mesh ["pipe" = 2]
+  train.variable @h.0.w : tensor<1x4x4xf32> stacked init <"normal", 0.02> storage <"h.{layer}.w">
+  train.variable @h.1.w : tensor<1x4x4xf32> stacked init <"normal", 0.02> storage <"h.{layer+1}.w">
+  func.func private @layer(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>) -> tensor<2x4xf32> attributes {train.role = #train.role<forward>} {
+    %y = train.linear %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+    return %y : tensor<2x4xf32>
+  }
+  func.func private @count(%sum: tensor<4xf32>, %x: tensor<2x4xf32>) -> tensor<4xf32> attributes {train.role = #train.role<count>} {
+    %w0 = train.get @h.0.w : tensor<1x4x4xf32>
+    %w1 = train.get @h.1.w : tensor<1x4x4xf32>
+    %y = train.repeat @layer x 1 carry(%x) each(%w0) shared() {train.chunk = 0 : i64, train.role = #train.role<forward>} : (tensor<2x4xf32>, tensor<1x4x4xf32>) -> tensor<2x4xf32>
+    %z = train.repeat @layer x 1 carry(%y) each(%w1) shared() {train.chunk = 1 : i64, train.role = #train.role<forward>} : (tensor<2x4xf32>, tensor<1x4x4xf32>) -> tensor<2x4xf32>
+    %c = train.reduce sum %z over [0] : (tensor<2x4xf32>) -> tensor<4xf32>
+    %new = train.accumulate %sum, %c : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    return %new : tensor<4xf32>
+  }
+  func.func private @microbatch(%sum: tensor<f32>, %x: tensor<2x4xf32>, %c: tensor<4xf32>) -> tensor<f32> attributes {train.role = #train.role<microbatch>} {
+    %w0 = train.get @h.0.w : tensor<1x4x4xf32>
+    %w1 = train.get @h.1.w : tensor<1x4x4xf32>
+    %v = train.mul %x, %c : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+    %y = train.repeat @layer x 1 carry(%v) each(%w0) shared() {train.chunk = 0 : i64, train.role = #train.role<forward>} : (tensor<2x4xf32>, tensor<1x4x4xf32>) -> tensor<2x4xf32>
+    %l = train.repeat @layer x 1 carry(%y) each(%w1) shared() {train.chunk = 1 : i64, train.role = #train.role<forward>} : (tensor<2x4xf32>, tensor<1x4x4xf32>) -> tensor<2x4xf32>
+    %loss = train.reduce sum %l over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+    %new = train.accumulate %sum, %loss : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    return %new : tensor<f32>
+  }
+  func.func @step(%x: tensor<2x2x4xf32>) -> (tensor<f32> {train.output = "loss"}) {
+    %zero = train.fill 0.0 : () -> tensor<f32>
+    %none = train.fill 0.0 : () -> tensor<4xf32>
+    // expected-error @below {{counts on stage 1 what stage 0 reads; a stage can only read what its own layers count}}
+    %c = train.repeat @count x 2 carry(%none) each(%x) shared() {train.role = #train.role<count>} : (tensor<4xf32>, tensor<2x2x4xf32>) -> tensor<4xf32>
+    %d = train.scale %c by 2.0 : (tensor<4xf32>) -> tensor<4xf32>
+    %loss = train.repeat @microbatch x 2 carry(%zero) each(%x) shared(%d) {train.role = #train.role<microbatch>} : (tensor<f32>, tensor<2x2x4xf32>, tensor<4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}

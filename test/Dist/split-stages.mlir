@@ -177,3 +177,59 @@ module {
 // ZERO: func.func @step
 // ZERO: call @backward.0({{.*}}"B0.0"
 // ZERO: call @weight.0({{.*}}"W0.0"
+
+// -----
+
+// What is counted beforehand comes before all tasks, one microbatch after the other, with messages of its own; the stage
+// that counts it reads it.
+// CHECK-LABEL: module @stage0
+// CHECK: func.func @step
+// CHECK: %[[A:.*]] = {{.*}}call @count.forward.0(%{{.*}}) : {{.*}}
+// CHECK-NEXT: dist.send %[[A]] to 1 channel [[COUNT:[0-9]+]] over <@mesh {pipe}> :
+// CHECK: call @count.forward.0
+// CHECK: call @forward.0(%{{.*}}) {dist.task = "F0.0"}
+// CHECK-NEXT: dist.send %{{.*}} to 1 channel {{[0-9]+}} over <@mesh {pipe}> {dist.task = "F0.0"}
+// CHECK-LABEL: module @stage1
+// CHECK: func.func @step
+// CHECK: %[[IN:.*]] = dist.recv from 0 channel [[COUNT]] over <@mesh {pipe}> :
+// CHECK: %[[SUM:.*]] = {{.*}}call @count.forward.1(%[[IN]], %{{.*}}) :
+// CHECK: %[[ALL:.*]] = {{.*}}call @count.forward.1(%{{.*}}, %[[SUM]]) :
+// CHECK: %[[TWICE:.*]] = train.scale %[[ALL]]
+// CHECK-NOT: channel [[COUNT]] over
+// CHECK: call @forward.1(%{{.*}}, %[[TWICE]], %{{.*}}) {dist.task = "F0.1"}
+module {
+  dist.mesh @mesh ["pipe" = 2]
+  train.variable @h.0.w : tensor<1x4x4xf32> stacked init <"normal", 0.02> storage <"h.{layer}.w">
+  train.variable @h.1.w : tensor<1x4x4xf32> stacked init <"normal", 0.02> storage <"h.{layer+1}.w">
+  func.func private @layer(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>) -> tensor<2x4xf32> attributes {train.role = #train.role<forward>} {
+    %y = train.linear %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+    return %y : tensor<2x4xf32>
+  }
+  func.func private @count(%sum: tensor<4xf32>, %x: tensor<2x4xf32>) -> tensor<4xf32> attributes {train.role = #train.role<count>} {
+    %w0 = train.get @h.0.w : tensor<1x4x4xf32>
+    %w1 = train.get @h.1.w : tensor<1x4x4xf32>
+    %y = train.repeat @layer x 1 carry(%x) each(%w0) shared() {train.chunk = 0 : i64, train.role = #train.role<forward>} : (tensor<2x4xf32>, tensor<1x4x4xf32>) -> tensor<2x4xf32>
+    %z = train.repeat @layer x 1 carry(%y) each(%w1) shared() {train.chunk = 1 : i64, train.role = #train.role<forward>} : (tensor<2x4xf32>, tensor<1x4x4xf32>) -> tensor<2x4xf32>
+    %c = train.reduce sum %z over [0] : (tensor<2x4xf32>) -> tensor<4xf32>
+    %new = train.accumulate %sum, %c : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    return %new : tensor<4xf32>
+  }
+  func.func private @microbatch(%sum: tensor<f32>, %x: tensor<2x4xf32>, %c: tensor<4xf32>) -> tensor<f32> attributes {train.role = #train.role<microbatch>} {
+    %w0 = train.get @h.0.w : tensor<1x4x4xf32>
+    %w1 = train.get @h.1.w : tensor<1x4x4xf32>
+    %y = train.repeat @layer x 1 carry(%x) each(%w0) shared() {train.chunk = 0 : i64, train.role = #train.role<forward>} : (tensor<2x4xf32>, tensor<1x4x4xf32>) -> tensor<2x4xf32>
+    %z = train.repeat @layer x 1 carry(%y) each(%w1) shared() {train.chunk = 1 : i64, train.role = #train.role<forward>} : (tensor<2x4xf32>, tensor<1x4x4xf32>) -> tensor<2x4xf32>
+    %l = train.mul %z, %c : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+    %loss = train.reduce sum %l over [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+    %new = train.accumulate %sum, %loss : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    return %new : tensor<f32>
+  }
+  func.func @step(%x: tensor<2x2x4xf32>) -> (tensor<f32> {train.output = "loss"}) {
+    %zero = train.fill 0.0 : () -> tensor<f32>
+    %none = train.fill 0.0 : () -> tensor<4xf32>
+    %c = train.repeat @count x 2 carry(%none) each(%x) shared() {train.role = #train.role<count>} : (tensor<4xf32>, tensor<2x2x4xf32>) -> tensor<4xf32>
+    %d = train.scale %c by 2.0 : (tensor<4xf32>) -> tensor<4xf32>
+    %loss = train.repeat @microbatch x 2 carry(%zero) each(%x) shared(%d) {train.role = #train.role<microbatch>} : (tensor<f32>, tensor<2x2x4xf32>, tensor<4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}

@@ -124,7 +124,8 @@ class Golden:
         self.gradients = self.directory / "grads0.safetensors"
         self.answers = json.load(open(self.directory / "golden.json"))
         run = self.answers["run"]
-        self.size = {name: run[name] for name in ("batch", "seq", "mlm", "mask_id", "aux_scope", "z_loss", "router_bias_rate") if name in run}
+        self.size = {name: run[name] for name in ("batch", "seq", "mlm", "mask_id", "aux_loss", "aux_loss_coef", "aux_scope", "z_loss", "router_bias_rate")
+                     if name in run}
         self.data = {"data": self.directory.parent / run["data"], "tokens": run["tokens"]}
         names = ("steps", "lr", "weight_decay", "beta1", "beta2", "eps", "grad_clip")
         self.run = dict(self.data, init=self.weights, **{name: run[name] for name in names})

@@ -91,3 +91,25 @@ exec.program @slots {
   // CHECK-NEXT: exec.copy
   exec.copy %all to %y : memref<4x16xf32> to memref<4x16xf32>
 }
+
+// -----
+
+// A loop reads how often it runs, before its first iteration.
+// CHECK-LABEL: exec.program @times
+exec.program @times {
+  %n = exec.buffer "n" input input "n" : memref<8xi32>
+  %all = exec.buffer "all" temporary : memref<8xi32>
+  %times = exec.view %all : memref<8xi32> -> memref<i32>
+  %x = exec.buffer "x" input input "x" : memref<16xf32>
+  %y = exec.buffer "y" output output "y" : memref<16xf32>
+  %z = exec.buffer "z" output output "z" : memref<16xf32>
+  // CHECK: exec.all_reduce max {{.*}} {exec.async_token = 0 : i64}
+  exec.all_reduce max %n to %all over ["data"] : memref<8xi32> to memref<8xi32>
+  // CHECK-NEXT: exec.copy
+  exec.copy %x to %y : memref<16xf32> to memref<16xf32>
+  // CHECK-NEXT: exec.wait 0
+  // CHECK-NEXT: exec.loop
+  exec.loop %i = 3 times(%times : memref<i32>) {
+    exec.copy %x to %z : memref<16xf32> to memref<16xf32>
+  }
+}

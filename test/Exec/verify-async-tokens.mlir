@@ -216,3 +216,22 @@ module attributes {exec.arena_bytes = 256 : i64, exec.host_bytes = 64 : i64} {
     exec.copy %x to %y : memref<16xf32> to memref<16xf32>
   }
 }
+
+// -----
+
+// A loop reads how often it runs.
+module attributes {exec.arena_bytes = 256 : i64} {
+  exec.program @step {
+    %n = exec.buffer "n" input input "n" offset 0 : memref<i32>
+    %times = exec.buffer "times" activation offset 64 : memref<i32>
+    %x = exec.buffer "x" input input "x" offset 192 : memref<8xf32>
+    %y = exec.buffer "y" output output "y" offset 128 : memref<8xf32>
+    // expected-note @below {{it is started here}}
+    exec.all_reduce max %n to %times over ["data"] {exec.async_token = 0 : i64} : memref<i32> to memref<i32>
+    // expected-error @below {{touches memory of collective 0, which may still run}}
+    exec.loop %i = 4 times(%times : memref<i32>) {
+      exec.copy %x to %y : memref<8xf32> to memref<8xf32>
+    }
+    exec.wait 0
+  }
+}

@@ -147,13 +147,19 @@ def train(model, run, data):
     losses, norms, parts, first = [], [], [], None
     routers = [Balanced(module) for module in model.modules() if "router_bias_rate" in run and Balanced.fits(module)]
     assert bool(routers) == ("router_bias_rate" in run)
+    recorded = record_logits(model) if "aux_loss" in run else []
     model.train()
     for step in range(run["steps"]):
         x, y = batch_of(run, data, step, model.config.vocab_size)
+        recorded.clear()
         output = output_of(model, x)
         assert output.logits.dtype == torch.double
         loss = torch.nn.functional.cross_entropy(output.logits.flatten(0, 1), y.flatten())
-        if getattr(model.config, "output_router_logits", False):
+        if "aux_loss" in run:
+            part = run["aux_loss_coef"] * layer_losses(model.config, recorded or output.router_logits, run)
+            parts.append(part.item())
+            loss = loss + part
+        elif getattr(model.config, "output_router_logits", False):
             part = model.config.router_aux_loss_coef * router_loss(model.config, output, run)
             if "z_loss" in run:
                 part = part + run["z_loss"] * sum(logits.logsumexp(-1).square().mean() for logits in output.router_logits)
@@ -191,9 +197,41 @@ class Balanced:
         self.router.e_score_correction_bias += rate * torch.sign(self.tokens.mean() - self.tokens)
 
 
+def parts_of(run):
+    """The number of parts of the batch that have statistics of their own."""
+    return {"batch": 1, "microbatch": run.get("microbatches"), "sequence": run["batch"]}[run.get("aux_scope", "batch")]
+
+
+def record_logits(model):
+    """A list that a forward fills with the logits of routers that transformers does not return, layer by layer."""
+    logits = []
+    for module in model.modules():
+        if Balanced.fits(module):
+            module.register_forward_hook(lambda _, __, output: logits.append(output[0]))
+    return logits
+
+
+def layer_losses(config, logits, run):
+    """The sum over layers of the losses that transformers lacks, as the papers write them: that of Switch Transformers
+    (Fedus et al. 2021, with shares of choices), and the complementary one of DeepSeek-V3 (equations 17 to 20)."""
+    total, k = 0, config.num_experts_per_tok
+    parts = run["batch"] if run["aux_loss"] == "sequence" else parts_of(run)
+    for layer in logits:
+        for part in layer.chunk(parts):
+            scores = part.sigmoid() if config.model_type == "deepseek_v3" else part.softmax(-1)
+            tokens, experts = scores.shape
+            chosen = torch.bincount(scores.topk(k, dim=-1).indices.flatten(), minlength=experts).double()
+            if run["aux_loss"] == "switch":
+                total = total + experts * ((chosen / chosen.sum()) * scores.mean(0)).sum()
+            else:
+                shares = scores / scores.sum(-1, keepdim=True)
+                total = total + ((experts / (k * tokens) * chosen) * shares.mean(0)).sum()
+    return total / parts
+
+
 def router_loss(config, output, run):
     """The mean of what transformers computes for the parts of the batch that have statistics of their own."""
-    parts = {"batch": 1, "microbatch": run.get("microbatches"), "sequence": run["batch"]}[run.get("aux_scope", "batch")]
+    parts = parts_of(run)
     experts = getattr(config, "num_experts", None) or config.num_local_experts
     losses = [load_balancing_loss_func(logits, experts, config.num_experts_per_tok)
               for logits in zip(*(layer.chunk(parts) for layer in output.router_logits))]
@@ -211,6 +249,8 @@ def generate(name, spec, seed):
         generation = directory / "generation_config.json"
         generation.unlink(missing_ok=True)
     weights = initial_weights(model, seed)
+    if spec.get("opposite"):
+        make_opposite(weights)
     missing = model.load_state_dict(weights, strict=False)
     assert not missing.unexpected_keys
     run = {**RUN, **spec["run"]}
@@ -231,6 +271,15 @@ def generate(name, spec, seed):
     (directory / "golden.json").write_text(json.dumps(golden, indent=1) + "\n")
     print(f"{name}: {sum(w.numel() for w in weights.values())} weights, "
           f"loss {losses[0]:.6f} -> {losses[-1]:.6f}")
+
+
+def make_opposite(weights):
+    """Makes embeddings of upper-case letters point the other way than those of others, so that routers without biases send
+    them to the experts that others avoid."""
+    for name, table in weights.items():
+        if "embed" in name:
+            signs = torch.tensor([-1.0 if chr(i).isupper() else 1.0 for i in range(len(table))])
+            table += signs[:, None] * table[0].sign()
 
 
 def final_parts(model):
@@ -275,6 +324,13 @@ def make_tokens(path, vocabulary=331, count=2000):
     path.write_bytes(np.array(tokens, dtype="<u2").tobytes())
 
 
+def make_cases(path, length=18, sequences=20):
+    """A text of which two sequences are in lower case and the next two in upper case, and so on."""
+    text = (OUT / "corpus.txt").read_text()
+    letters = "".join(c for c in text if c.isalpha() and c.isascii())[:length * sequences + 1].lower()
+    path.write_text("".join(c.upper() if i // (2 * length) % 2 else c for i, c in enumerate(letters)))
+
+
 if __name__ == "__main__":
     if len(sys.argv) > 1 and sys.argv[1] == "--check":
         for argument in sys.argv[2:]:
@@ -282,6 +338,7 @@ if __name__ == "__main__":
         sys.exit()
     OUT.mkdir(parents=True, exist_ok=True)
     make_tokens(OUT / "tokens.u16")
+    make_cases(OUT / "cases.txt")
     for seed, (name, spec) in enumerate(json.loads((HERE / "models.json").read_text()).items()):
         if len(sys.argv) == 1 or name in sys.argv[1:]:
             generate(name, spec, seed)

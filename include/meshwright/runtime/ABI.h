@@ -141,11 +141,17 @@ void mw_grouped_matmul(MwContext *context, int32_t transB, int64_t rows, int64_t
                        const void *x, const void *w, void *y, void *workspace);
 
 /// c[e] = sum over the rows r of expert e of a[r] b[r]^T, plus beta c[e]. a: [rows, m],
-/// b: [rows, n], c: [count, m, n]. Otherwise as mw_grouped_matmul.
+/// b: [rows, n], c: [count, m, n]. A narrow result is rounded once, however often rows of other experts
+/// lie between those of one. Otherwise as mw_grouped_matmul.
 void mw_grouped_matmul_grad(MwContext *context, int64_t rows, int64_t m, int64_t n, int64_t blocks,
                             int64_t count, const int32_t *experts, int32_t factorType, const void *a,
                             const void *b, float beta, int32_t resultType, void *c,
                             void *workspace);
+
+/// Scratch bytes that call needs: those of one product of all rows, and for a narrow result the sums of
+/// one expert in f32.
+int64_t mw_grouped_matmul_grad_workspace(int64_t rows, int64_t m, int64_t n, int32_t factorType,
+                                         int32_t resultType);
 
 /// Scaled dot-product attention. All tensors row-major and of `elementType`, but for
 /// lse in f32; scores, softmax and sums are f32, products as mw_matmul_mixed's:

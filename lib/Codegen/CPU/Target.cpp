@@ -39,6 +39,13 @@ public:
   int64_t getProductWorkspace(const exec::ProductShape &p) const override {
     return p.mixed ? mw_matmul_mixed_workspace(p.m, p.n, p.k, p.batch) : 0;
   }
+  int64_t getGroupedWorkspace(const exec::ProductShape &p, const exec::GroupShape &,
+                              bool gradient) const override {
+    // Factors that are as wide as the result are narrow with it.
+    int32_t result = p.result.isF32() ? MW_F32 : MW_BF16, factor = p.mixed ? MW_BF16 : MW_F32;
+    return gradient ? mw_grouped_matmul_grad_workspace(p.k, p.m, p.n, factor, result)
+                    : getProductWorkspace(p);
+  }
   bool hasPartialAttention() const override { return true; }
   int64_t getAttentionWorkspace(const MwAttention &shape, bool backward,
                                 Attribute) const override {

@@ -46,6 +46,9 @@ public:
 
 private:
   LogicalResult checkLayers();
+  /// Whether every stage counts itself what its microbatches read of the counts.
+  LogicalResult checkCounts(const MicrobatchOps &ops, const PartFunctions &functions,
+                            const MicrobatchOps &counts);
   void findHolders(const PartFunctions &functions);
   ArrayRef<int64_t> holdersOf(StringRef variable);
   void makeProgram(int64_t stage, ArrayRef<StageInputs> inputs);
@@ -81,6 +84,34 @@ LogicalResult Splitter::checkLayers() {
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());
+}
+
+LogicalResult Splitter::checkCounts(const MicrobatchOps &ops, const PartFunctions &functions,
+                                    const MicrobatchOps &counts) {
+  train::RepeatOp loop = ops.loop, counted = counts.loop;
+  Operation *end = counts.block->getTerminator();
+  for (auto &[part, made] : functions)
+    for (Value value : made.arguments) {
+      auto argument = dyn_cast<BlockArgument>(value);
+      SmallVector<Value> work;
+      if (argument)
+        work.push_back(loop->getOperand(argument.getArgNumber()));
+      while (!work.empty()) {
+        Value next = work.pop_back_val();
+        Operation *op = next.getDefiningOp();
+        if (op && op != counted)
+          llvm::append_range(work, op->getOperands());
+        if (op != counted)
+          continue;
+        Value sum = end->getOperand(cast<OpResult>(next).getResultNumber());
+        std::optional<Part> maker = counts.partOf(sum);
+        if (maker && stageOf[maker->chunk] != stageOf[part.chunk])
+          return counted.emitOpError("counts on stage ")
+                 << stageOf[maker->chunk] << " what stage " << stageOf[part.chunk]
+                 << " reads; a stage can only read what its own layers count";
+      }
+    }
+  return success();
 }
 
 void Splitter::findHolders(const PartFunctions &functions) {
@@ -129,6 +160,8 @@ LogicalResult Splitter::run() {
       module.getOps<func::FuncOp>(), [](func::FuncOp f) { return f.isPublic(); }));
   std::vector<MicrobatchOps> ops;
   std::vector<PartFunctions> parts;
+  std::optional<MicrobatchOps> counts; // of @step
+  PartFunctions countParts;
   for (func::FuncOp function : functions) {
     FailureOr<MicrobatchOps> found = findParts(function, stageOf.size());
     if (failed(found))
@@ -139,19 +172,46 @@ LogicalResult Splitter::run() {
     parts.push_back(makeFunctions(*found, name == "step" ? "" : (name + ".").str()));
     findHolders(parts.back());
     ops.push_back(std::move(*found));
+    if (!findLoop(function, train::Role::Count))
+      continue;
+    FailureOr<MicrobatchOps> before = findParts(function, stageOf.size(), train::Role::Count);
+    if (failed(before))
+      return failure();
+    counts = std::move(*before);
+    countParts = makeFunctions(*counts, "count.");
+    if (failed(checkCounts(ops.back(), parts.back(), *counts)))
+      return failure();
   }
   std::vector<StageAssignment> after;
   for (MicrobatchOps &one : ops)
     after.push_back(
         assignStages(one, stageOf, stages, [&](StringRef name) { return holdersOf(name); }));
   std::vector<llvm::DenseMap<Value, StageInputs::Shares>> shares(ops.size());
-  if (sharing != Sharing::never)
+  llvm::DenseMap<Value, StageInputs::Shares> countShares;
+  auto share = [&](const PartFunctions &functionsOf) {
+    return findShares(functionsOf, mesh, group,
+                      sharing == Sharing::cheaper ? std::optional(speeds) : std::nullopt);
+  };
+  if (sharing != Sharing::never) {
     for (auto [functionsOf, sharesOf] : llvm::zip(parts, shares))
-      sharesOf = findShares(functionsOf, mesh, group,
-                            sharing == Sharing::cheaper ? std::optional(speeds) : std::nullopt);
+      sharesOf = share(functionsOf);
+    countShares = share(countParts);
+  }
   SmallVector<StageInputs> inputs;
   for (auto [one, functionsOf, afterOf, sharesOf] : llvm::zip(ops, parts, after, shares))
-    inputs.push_back({one, functionsOf, afterOf, stageOf, stages, group, sharesOf});
+    inputs.push_back({one, functionsOf, &afterOf, stageOf, stages, group, sharesOf});
+  std::optional<StageInputs> beforehand;
+  if (counts) {
+    beforehand.emplace(
+        StageInputs{*counts, countParts, nullptr, stageOf, stages, group, countShares});
+    for (StageInputs &of : inputs)
+      if (of.ops.function == counts->function) {
+        of.counts = &*beforehand;
+        // Channels of both loops are apart.
+        for (Operation &op : *counts->block)
+          of.firstChannel += op.getNumResults();
+      }
+  }
   for (int64_t stage = 0; stage < stages; ++stage)
     makeProgram(stage, inputs);
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*module.getBody())))

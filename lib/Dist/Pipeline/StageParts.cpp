@@ -24,7 +24,10 @@ static func::FuncOp calleeOf(train::RepeatOp repeat) {
 namespace {
 class ChunkAssigner {
 public:
-  ChunkAssigner(func::FuncOp function, int64_t chunks) : chunks(chunks) { ops.function = function; }
+  ChunkAssigner(func::FuncOp function, int64_t chunks, train::Role role)
+      : chunks(chunks), role(role) {
+    ops.function = function;
+  }
 
   FailureOr<MicrobatchOps> run();
 
@@ -41,6 +44,7 @@ private:
 
   MicrobatchOps ops;
   int64_t chunks;
+  train::Role role; ///< of the loop
   SmallVector<train::RepeatOp> forwardLayers, backwardLayers;
   DenseSet<Operation *> forward, feeding, pending;
 };
@@ -53,7 +57,7 @@ LogicalResult ChunkAssigner::findLayers() {
   func::FuncOp function = ops.function;
   ops.block = &function.getBody().front();
   for (auto repeat : function.getOps<train::RepeatOp>())
-    if (train::roleOf(repeat) == train::Role::Microbatch) {
+    if (train::roleOf(repeat) == role) {
       if (ops.loop)
         return repeat.emitOpError("is the second loop over microbatches; stages have one");
       if (!repeat.getStacks().empty())
@@ -83,7 +87,8 @@ LogicalResult ChunkAssigner::findLayers() {
     return function.emitOpError("has ")
            << forwardLayers.size() << " runs of layers forward, but " << backwardLayers.size()
            << " backward; stages need a backward for each";
-  if (begun < chunks)
+  // Chunks after the last one that has something to count are not run beforehand.
+  if (begun < chunks && role != train::Role::Count)
     return function.emitOpError("has layers of ")
            << begun << " of the pipeline's " << chunks << " chunks, as "
            << train::TrainDialect::roleAttr << " and " << train::TrainDialect::chunkAttr
@@ -110,12 +115,11 @@ void ChunkAssigner::findDependences() {
   }
   if (!ops.loop)
     return;
-  // Around the loop: whatever does not need it.
-  DenseSet<Value> after(ops.loop->result_begin(), ops.loop->result_end());
+  // Around the loop: whatever does not need it, or another loop.
+  DenseSet<Value> after;
   for (Operation &op : ops.function.getBody().front().without_terminator()) {
-    if (&op == ops.loop)
-      continue;
-    if (llvm::any_of(op.getOperands(), [&](Value v) { return after.contains(v); }))
+    bool isLoop = &op == ops.loop || &op == findLoop(ops.function, train::Role::Count);
+    if (isLoop || llvm::any_of(op.getOperands(), [&](Value v) { return after.contains(v); }))
       after.insert(op.result_begin(), op.result_end());
     else if (op.getNumResults() > 0)
       ops.free.insert(&op);
@@ -329,6 +333,13 @@ FailureOr<MicrobatchOps> ChunkAssigner::run() {
   return std::move(ops);
 }
 
-FailureOr<MicrobatchOps> dist::findParts(func::FuncOp function, int64_t chunks) {
-  return ChunkAssigner(function, chunks).run();
+train::RepeatOp dist::findLoop(func::FuncOp function, train::Role role) {
+  for (auto repeat : function.getOps<train::RepeatOp>())
+    if (train::roleOf(repeat) == role)
+      return repeat;
+  return {};
+}
+
+FailureOr<MicrobatchOps> dist::findParts(func::FuncOp function, int64_t chunks, train::Role role) {
+  return ChunkAssigner(function, chunks, role).run();
 }

@@ -35,7 +35,7 @@ struct Part {
   }
 };
 
-/// The ops of one microbatch of @step or @eval.
+/// The ops of one microbatch of @step or @eval, or of what @step counts beforehand.
 struct MicrobatchOps {
   mlir::func::FuncOp function;
   /// The loop over microbatches, whose callee holds the ops; null where there is one
@@ -55,10 +55,15 @@ struct MicrobatchOps {
   llvm::DenseSet<mlir::Operation *> free;
 };
 
+/// The loop over microbatches of `function` with this role, or null.
+train::RepeatOp findLoop(mlir::func::FuncOp function, train::Role role);
+
 /// Finds the parts; each of the `chunks` has some. Gradients of a variable that several
 /// chunks read (tied embeddings) get one accumulator a chunk, added up after the last
-/// microbatch. Refuses layers that do not say their chunk.
-mlir::FailureOr<MicrobatchOps> findParts(mlir::func::FuncOp function, int64_t chunks);
+/// microbatch. Refuses layers that do not say their chunk. `role`: of the loop whose microbatches
+/// are meant, `microbatch` or `count`, which the last chunks need not be part of.
+mlir::FailureOr<MicrobatchOps> findParts(mlir::func::FuncOp function, int64_t chunks,
+                                         train::Role role = train::Role::Microbatch);
 
 /// Takes the ops that only gradients of weights need out of the backward parts, into
 /// weight parts; also out of the layers, which become two functions.

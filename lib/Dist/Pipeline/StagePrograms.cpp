@@ -22,6 +22,14 @@ public:
   void run();
 
 private:
+  /// Emits the microbatches that count beforehand, in the function of `main`.
+  StageEmitter(const StageInputs &inputs, const StageEmitter &main)
+      : inputs(inputs), ops(inputs.ops), stage(main.stage), builder(main.builder),
+        function(main.function), map(main.map) {}
+
+  void makeTasks();
+  /// Maps the results of the loop that this stage has.
+  void mapSums();
   void makeTask(const Part &part, const PartFunction &function, int64_t microbatch);
   Value argument(Value value, const Part &part, int64_t microbatch);
   /// A value around the microbatches: free ops are repeated here.
@@ -63,7 +71,7 @@ Value StageEmitter::outer(Value value) {
 
 /// Every value that crosses stages has a channel of its own: the index of its op.
 int64_t StageEmitter::channelOf(Value value) {
-  int64_t channel = 0;
+  int64_t channel = inputs.firstChannel;
   for (Block *block : {ops.block, &ops.function.getBody().front()}) {
     for (Operation &op : *block) {
       if (&op == value.getDefiningOp())
@@ -148,6 +156,9 @@ void StageEmitter::makeTask(const Part &part, const PartFunction &called, int64_
       if (at != stage && reads(at, value))
         send(value, result, at);
   }
+  // No schedule moves what comes before its tasks.
+  if (!inputs.after)
+    return;
   auto name = builder.getStringAttr(planner::Task{part.kind, microbatch, part.chunk}.str());
   for (Operation *op = before ? before->getNextNode() : &block.front(); op; op = op->getNextNode())
     op->setAttr(taskAttr, name);
@@ -155,10 +166,10 @@ void StageEmitter::makeTask(const Part &part, const PartFunction &called, int64_
 
 /// Sends or receives what the ops after the microbatches need of other stages.
 void StageEmitter::exchange(Value value) {
-  auto found = inputs.after.sentTo.find(value);
-  if (found == inputs.after.sentTo.end())
+  auto found = inputs.after->sentTo.find(value);
+  if (found == inputs.after->sentTo.end())
     return;
-  int64_t home = *inputs.after.homeOf(value);
+  int64_t home = *inputs.after->homeOf(value);
   SmallVector<int64_t> readers(found->second.begin(), found->second.end());
   llvm::sort(readers);
   for (int64_t reader : readers)
@@ -175,7 +186,7 @@ void StageEmitter::exchange(Value value) {
 void StageEmitter::makeNorm(train::GlobalNormOp norm) {
   Value sum;
   for (Value term : norm.getSquares()) {
-    if (inputs.after.ownerOf(term) != stage)
+    if (inputs.after->ownerOf(term) != stage)
       continue;
     Value own = map.lookup(term);
     sum = sum ? train::AddOp::create(builder, norm.getLoc(), sum, own).getResult() : own;
@@ -190,26 +201,30 @@ void StageEmitter::makeNorm(train::GlobalNormOp norm) {
               .getNorm());
 }
 
+void StageEmitter::mapSums() {
+  Operation *end = ops.block->getTerminator();
+  for (OpResult result : ops.loop->getResults()) {
+    Value total = end->getOperand(result.getResultNumber());
+    if (std::optional<Part> part = ops.partOf(total); part && inputs.stageOf[part->chunk] == stage)
+      map.map(result, made.lookup({total, ops.count() - 1}));
+    else if (!part)
+      map.map(result, outer(ops.loop.getCarry()[result.getResultNumber()]));
+  }
+}
+
 void StageEmitter::finish() {
   Block &block = ops.function.getBody().front();
-  Operation *end = ops.block->getTerminator();
   for (Operation &op : block.without_terminator()) {
     if (&op == ops.loop) {
-      for (OpResult result : op.getResults()) {
-        Value total = end->getOperand(result.getResultNumber());
-        if (std::optional<Part> part = ops.partOf(total); part && inputs.stageOf[part->chunk] == stage)
-          map.map(result, made.lookup({total, ops.count() - 1}));
-        else if (!part)
-          map.map(result, outer(ops.loop.getCarry()[result.getResultNumber()]));
-      }
+      mapSums();
     } else if (auto part = ops.parts.find(&op); part != ops.parts.end()) {
       if (inputs.stageOf[part->second.chunk] == stage)
         for (Value result : op.getResults())
           if (Value known = made.lookup({result, 0}))
             map.map(result, known);
-    } else if (inputs.after.ops[stage].contains(&op)) {
+    } else if (inputs.after->ops[stage].contains(&op)) {
       auto norm = dyn_cast<train::GlobalNormOp>(op);
-      if (norm && inputs.after.homeOf(norm.getNorm()) == std::optional(StageAssignment::everywhere))
+      if (norm && inputs.after->homeOf(norm.getNorm()) == std::optional(StageAssignment::everywhere))
         makeNorm(norm);
       else if (op.getNumResults() == 0 || !map.contains(op.getResult(0)))
         builder.clone(op, map);
@@ -219,7 +234,7 @@ void StageEmitter::finish() {
   }
   SmallVector<Value> results;
   for (Value value : block.getTerminator()->getOperands()) {
-    std::optional<int64_t> home = inputs.after.homeOf(value);
+    std::optional<int64_t> home = inputs.after->homeOf(value);
     if (!home || *home == StageAssignment::everywhere) {
       results.push_back(outer(value));
       continue;
@@ -233,11 +248,7 @@ void StageEmitter::finish() {
   func::ReturnOp::create(builder, function.getLoc(), results);
 }
 
-void StageEmitter::run() {
-  function = ops.function.cloneWithoutRegions();
-  builder.insert(function);
-  builder.setInsertionPointToStart(function.addEntryBlock());
-  map.map(ops.function.getArguments(), function.getArguments());
+void StageEmitter::makeTasks() {
   // First of all what the microbatches are made from.
   SmallVector<std::pair<Part, const PartFunction *>> own;
   for (auto &[part, called] : inputs.functions)
@@ -262,6 +273,20 @@ void StageEmitter::run() {
       else
         llvm::for_each(llvm::reverse(own), make);
     }
+}
+
+void StageEmitter::run() {
+  function = ops.function.cloneWithoutRegions();
+  builder.insert(function);
+  builder.setInsertionPointToStart(function.addEntryBlock());
+  map.map(ops.function.getArguments(), function.getArguments());
+  if (inputs.counts) {
+    StageEmitter counts(*inputs.counts, *this);
+    counts.makeTasks();
+    counts.mapSums();
+    map = counts.map;
+  }
+  makeTasks();
   finish();
 }
 

@@ -50,7 +50,7 @@ StageAssignment assignStages(MicrobatchOps &ops, mlir::ArrayRef<int64_t> stageOf
 struct StageInputs {
   MicrobatchOps &ops;
   const PartFunctions &functions;
-  const StageAssignment &after;
+  const StageAssignment *after; ///< null: nothing comes after them but the microbatches they count for
   mlir::ArrayRef<int64_t> stageOf; ///< of each chunk
   int64_t stages;
   GroupAttr group; ///< the devices along the pipeline
@@ -61,6 +61,8 @@ struct StageInputs {
     int64_t dim;
   };
   const llvm::DenseMap<mlir::Value, Shares> &shares;
+  const StageInputs *counts = nullptr; ///< of the microbatches that count beforehand, if some do
+  int64_t firstChannel = 0;
 };
 
 /// How long a message to another stage takes, in seconds.

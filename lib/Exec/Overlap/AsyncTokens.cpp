@@ -11,7 +11,7 @@ using namespace meshwright;
 using namespace meshwright::exec;
 
 bool exec::computes(Operation *op) {
-  return !isPure(op) && !queueOf(op) && !isa<WaitOp>(op);
+  return !isPure(op) && !queueOf(op) && !isa<WaitOp, LoopOp>(op);
 }
 
 void exec::setAsyncToken(Operation *op, int64_t number) {

@@ -38,7 +38,7 @@ bool ProgramWalk::run(Block &block, function_ref<bool(Operation *)> visit) {
   for (Operation &op : block) {
     bool goOn = true;
     if (auto loop = dyn_cast<LoopOp>(op)) {
-      goOn = run(loop, visit);
+      goOn = (!loop.getTimes() || visit(loop)) && run(loop, visit);
     } else if (auto when = dyn_cast<WhenOp>(op)) {
       int64_t iteration = iterations.lookup(when.getIndex());
       if (int64_t(when.getBegin()) <= iteration && iteration < int64_t(when.getEnd()))

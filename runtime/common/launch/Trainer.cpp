@@ -232,7 +232,7 @@ StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
   result.gradNorm = output("grad_norm");
   if (plan.outputs.count("aux_loss"))
     result.auxLoss = output("aux_loss");
-  result.expertRounds = context.expertRounds;
+  result.expertRounds = mostRounds();
   result.lr = learningRate(options, step);
   readExperts(result);
   if (scaler && result.failedRouter) {
@@ -248,6 +248,16 @@ StepMetrics Trainer::trainStep(int64_t step, Clock::time_point begin) {
   result.stepMs = seconds * 1e3;
   result.tokensPerSecond = double(plan.batch * plan.sequence) / seconds;
   return result;
+}
+
+std::optional<int32_t> Trainer::mostRounds() {
+  bool counted = std::any_of(plan.collectives.begin(), plan.collectives.end(),
+                             [](const CollectiveEntry &entry) { return entry.inRounds; });
+  if (options.metrics.empty() || !counted)
+    return context.expertRounds;
+  int32_t mine = context.expertRounds.value_or(0), most = 0;
+  context.world->allReduce(ElementType::I32, Reduction::Max, &mine, &most, 1);
+  return most;
 }
 
 void Trainer::readExperts(StepMetrics &result) {

@@ -57,6 +57,8 @@ private:
     return found == plan.inputs.end() ? nullptr : arena->at<T>(found->second.offset);
   }
   float output(const char *name) const;
+  /// For metrics, the most rounds of a step over all ranks, whose stages have layers of their own.
+  std::optional<int32_t> mostRounds();
   /// Takes note of what a step's routers did; a step that one of them failed in is skipped.
   void readExperts(StepMetrics &result);
   using Clock = std::chrono::steady_clock;

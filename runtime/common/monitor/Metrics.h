@@ -21,7 +21,7 @@ struct StepMetrics {
   double loss = 0, gradNorm = 0, lr = 0, stepMs = 0;
   double tokensPerSecond = 0;
   std::optional<double> auxLoss; ///< the routers' part of the loss
-  std::optional<int32_t> expertRounds; ///< the most rounds in which rows went to their experts
+  std::optional<int32_t> expertRounds; ///< the most rounds, over all ranks, in which rows went to their experts
   std::optional<double> evalLoss;
   std::optional<double> lossScale; ///< in fp16
   bool skipped = false;            ///< gradients overflowed or a router failed, nothing was updated

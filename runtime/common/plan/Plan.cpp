@@ -275,6 +275,7 @@ static CollectiveEntry collectiveOf(const Plan &plan, const plan::Collective &en
   if (collective.op == "send" || collective.op == "recv")
     collective.peer = required(entry.peer, "peer", path);
   collective.started = entry.started.value_or(false);
+  collective.inRounds = entry.rounds.has_value();
   collective.row = entry.row.value_or(0);
   if (collective.group < 0 || collective.group >= int64_t(plan.groups.size()))
     fail("plan: ", path, " uses group ", collective.group, " of ", plan.groups.size());

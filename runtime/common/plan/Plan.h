@@ -107,6 +107,7 @@ struct CollectiveEntry {
   std::string location;
   int64_t peer = -1;    ///< of a message, the other's rank in the group
   bool started = false; ///< it runs beside what follows
+  bool inRounds = false; ///< it runs in as many rounds as data says
   int64_t row = 0;      ///< elements of a row of which parts consist; 0: they need not
 };
 

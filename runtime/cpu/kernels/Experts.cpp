@@ -74,6 +74,26 @@ void multiply(MwContext *context, bool transA, bool transB, int64_t m, int64_t n
     mw_matmul_mixed(context, transA, transB, m, n, k, 1, factorType, a, lda, b, ldb, beta,
                     resultType, c, n, 1, 0, 0, 0, workspace);
 }
+
+/// `count` numbers of one type as another.
+void convert(int64_t count, int32_t from, const void *input, int32_t to, void *output) {
+  for (int64_t i = 0; i < count; ++i) {
+    float value;
+    uint16_t bits;
+    if (from == MW_F32) {
+      std::memcpy(&value, at(input, i, from), 4);
+    } else {
+      std::memcpy(&bits, at(input, i, from), 2);
+      value = from == MW_BF16 ? meshwright::bf16ToFloat(bits) : meshwright::f16ToFloat(bits);
+    }
+    if (to == MW_F32) {
+      std::memcpy(at(output, i, to), &value, 4);
+    } else {
+      bits = to == MW_BF16 ? meshwright::floatToBf16(value) : meshwright::floatToF16(value);
+      std::memcpy(at(output, i, to), &bits, 2);
+    }
+  }
+}
 } // namespace
 
 void mw_route(MwContext *, int64_t sequences, int64_t length, int64_t experts, int64_t k,
@@ -173,17 +193,43 @@ void mw_grouped_matmul_grad(MwContext *context, int64_t rows, int64_t m, int64_t
                             int64_t count, const int32_t *experts, int32_t factorType,
                             const void *a, const void *b, float beta, int32_t resultType, void *c,
                             void *workspace) {
-  std::vector<bool> begun(static_cast<size_t>(count), false);
+  struct Run {
+    int64_t expert, from, size;
+  };
+  std::vector<Run> runs;
   forEachRun(experts, rows, blocks, count, [&](int64_t expert, int64_t from, int64_t size) {
-    if (expert < 0)
-      return;
-    multiply(context, true, false, m, n, size, factorType, at(a, from * m, factorType), m,
-             at(b, from * n, factorType), n, begun[size_t(expert)] ? 1 : beta, resultType,
-             at(c, expert * m * n, resultType), workspace);
-    begun[size_t(expert)] = true;
+    if (expert >= 0)
+      runs.push_back({expert, from, size});
   });
-  for (int64_t expert = 0; beta == 0 && expert < count; ++expert)
-    if (!begun[size_t(expert)])
-      std::memset(at(c, expert * m * n, resultType), 0,
-                  size_t(m * n * bytesOf(ElementType(resultType))));
+  std::stable_sort(runs.begin(), runs.end(),
+                   [](const Run &a, const Run &b) { return a.expert < b.expert; });
+  // The sums of one expert are behind what a product needs.
+  void *sum = nullptr;
+  if (resultType != MW_F32)
+    sum = static_cast<char *>(workspace) + mw_matmul_mixed_workspace(m, n, rows, 1);
+  int64_t expert = 0;
+  auto clearUntil = [&](int64_t end) {
+    for (; expert < end; ++expert)
+      if (beta == 0)
+        std::memset(at(c, expert * m * n, resultType), 0,
+                    size_t(m * n * bytesOf(ElementType(resultType))));
+  };
+  for (auto run = runs.begin(), end = run; run != runs.end(); run = end) {
+    end = std::find_if(run, runs.end(), [&](const Run &r) { return r.expert != run->expert; });
+    clearUntil(run->expert);
+    expert = run->expert + 1;
+    // Several runs add up in f32, so that a narrow result is rounded once.
+    void *result = at(c, run->expert * m * n, resultType);
+    bool apart = end - run > 1 && resultType != MW_F32;
+    if (apart && beta != 0)
+      convert(m * n, resultType, result, MW_F32, sum);
+    float before = beta;
+    for (auto one = run; one != end; ++one, before = 1)
+      multiply(context, true, false, m, n, one->size, factorType, at(a, one->from * m, factorType),
+               m, at(b, one->from * n, factorType), n, before, apart ? MW_F32 : resultType,
+               apart ? sum : result, workspace);
+    if (apart)
+      convert(m * n, MW_F32, sum, resultType, result);
+  }
+  clearUntil(count);
 }

@@ -61,3 +61,11 @@ int64_t mw_matmul_mixed_workspace(int64_t m, int64_t n, int64_t k, int64_t batch
   MatmulTiling smallest(m, n, k, batch, kMaxTeam, kMostRows[0], kMostColumns[0]);
   return smallest.team * smallest.scratch * int64_t(sizeof(float));
 }
+
+int64_t mw_grouped_matmul_grad_workspace(int64_t rows, int64_t m, int64_t n, int32_t factorType,
+                                         int32_t resultType) {
+  if (factorType == MW_F32 && resultType == MW_F32)
+    return 0;
+  int64_t sums = resultType == MW_F32 ? 0 : m * n * int64_t(sizeof(float));
+  return mw_matmul_mixed_workspace(m, n, rows, 1) + sums;
+}

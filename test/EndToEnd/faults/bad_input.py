@@ -141,7 +141,19 @@ def bad_compile(golden):
     refused("batch 6 does not divide by 4", "along {expert}", model=sparse / "olmoe", seq=16, batch=6, mesh="expert=4")
     refused("needs \"rope_scaling\"", "write them out", seq=16,
             model=write("no-scaling.json", re.sub(r',\s*"rope_scaling": \{[^}]*\}', "", (sparse / "gpt-oss/config.json").read_text())))
-    refused("--aux-loss hf is of a softmax", model=sparse / "sparse-deepseek-v3", seq=16, aux_loss="hf")
+    for kind in ("hf", "switch"):
+        refused(f"--aux-loss {kind} is of a softmax", "use --aux-loss sequence", model=sparse / "sparse-deepseek-v3", seq=16, aux_loss=kind)
+    refused("--aux-loss sequence adds nothing", "0 without --aux-loss-coef", model=sparse / "sparse-deepseek-v3", seq=16,
+            aux_loss="sequence")
+    refused("--aux-scope", "--aux-loss sequence is of each sequence", model=sparse / "sparse-deepseek-v3", seq=16, aux_loss="sequence",
+            aux_loss_coef=0.1, aux_scope="microbatch")
+    refused("which 2 microbatches do not see together", "--aux-counting-pass", "--aux-scope microbatch", "--aux-scope sequence",
+            model=sparse / "mixtral", seq=16, microbatches=2)
+    refused("--aux-counting-pass", "one microbatch has the choices", model=sparse / "mixtral", seq=16, aux_counting_pass=True)
+    refused("--aux-counting-pass", "statistics of the whole batch", model=sparse / "mixtral", seq=16, microbatches=2,
+            aux_scope="sequence", aux_counting_pass=True)
+    refused("--aux-counting-pass changes nothing", "add --aux-loss hf", model=sparse / "olmoe", seq=16, microbatches=2,
+            aux_counting_pass=True)
     refused("cut.mlir", "cut.mlir:", model=write("cut.mlir", "module {\n  func.func @loss("), batch=None, seq=None)
     refuses(["meshwright", "compile", "-o", "out"], "no model given", "config.json")
 

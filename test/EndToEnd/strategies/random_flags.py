@@ -22,10 +22,7 @@ NOT_DRAWN = {
         "emit=ptx": "text that cannot be compiled on; executables are made of it",
         "emit=object": "an object without a program around it; executables are made of it",
         "emit=exe": "what all of them are compiled to at the end",
-        "aux-loss": "few models have routers that it is for; golden runs have its kinds and scopes on several meshes",
-        "aux-loss-coef": "as aux-loss",
         "expert-capacity": "few models have experts that it is for; strategies/experts.test has it on several meshes",
-        "aux-scope": "as aux-loss",
     },
     "run": {
         "help": "prints and ends",
@@ -49,6 +46,7 @@ class Drawing(dict):
         self.masks = random.Random(f"masks {seed}").choice
         self.rounds = random.Random(f"rounds {seed}").choice
         self.routers = random.Random(f"routers {seed}").choice
+        self.balances = random.Random(f"balances {seed}").choice
         self.packs = random.Random(f"packs {seed}").choice
         self.cuda = target == "cuda"
         self.run = {}
@@ -185,6 +183,17 @@ def cuda_only(*values):
     return among(*values, when=lambda d: d.cuda)
 
 
+def aux_scope(d):
+    """Statistics of a microbatch are those of one rank's batch where there is one microbatch."""
+    if d.is_set("aux-loss", "hf", "switch"):
+        return d.balances([None, "batch", "sequence", "microbatch" if d["microbatches"] == 1 else "batch"])
+    return d.balances([None, "sequence"]) if d.is_set("aux-loss", "sequence") else None
+
+
+def of_batch(d):
+    return d.is_set("aux-loss", "hf", "switch") and d["aux-scope"] in (None, "batch")
+
+
 COMPILE = {
     "recipe": lambda d: "recipe.toml" if d.chance(8) else None,
     "target": lambda d: "cuda" if d.cuda else d.pick([None, "cpu"]),
@@ -213,6 +222,10 @@ COMPILE = {
     "mlm": lambda d: d.masks([None] * 8 + [0.15, 0.5]),
     "mask-id": lambda d: d.masks([0, 3, 30]) if d["mlm"] else None,
     # Left out again where the model that is drawn has no such routers.
+    "aux-loss": lambda d: d.balances([None, None, "config", "none", "hf", "switch", "switch", "sequence"]),
+    "aux-loss-coef": lambda d: d.balances([0.01, 0.2]) if d.is_set("aux-loss", "hf", "switch", "sequence") else None,
+    "aux-scope": aux_scope,
+    "aux-counting-pass": lambda d: True if of_batch(d) and d["microbatches"] > 1 else None,
     "z-loss": lambda d: d.routers([None, None, 0, 0.001, 0.1]),
     "router-bias-rate": lambda d: d.routers([None, 0, 0.001, 0.03]),
     "packed": lambda d: d.packs([None, None, True]) if not d["mlm"] else None,

@@ -55,7 +55,8 @@ DOCUMENTED = {
 ALLOWED = {"f32": (1e-5, 5e-5, 2**-24), "bf16": (2e-2, 1e-1, 2**-9), "fp16": (5e-3, 5e-2, 2**-12)}
 BOUND = {"loss": 0, "grad_norm": 1, "eval_loss": 0, "aux_loss": 0}  # Which of the two a key has.
 # The first phase whose IR has what a flag says: it is not said again when compiling goes on from there.
-DECIDED = {"train": ("dropout", "batch", "seq", "microbatches", "mlm", "mask-id", "z-loss", "router-bias-rate", "expert-buffer", "packed"),
+DECIDED = {"train": ("dropout", "batch", "seq", "microbatches", "mlm", "mask-id", "z-loss", "router-bias-rate", "expert-buffer", "packed",
+                     "aux-loss", "aux-loss-coef", "aux-scope", "aux-counting-pass"),
            "step": ("optimizer", "precision", "grad-dtype", "moments-dtype", "residuals", "cuts"),
            "dist": ("mesh", "zero", "sequence-parallel", "tensor-2d", "data-sync", "explain-sharding", "context-parallel"),
            "local": ("context-balance",),
@@ -114,6 +115,11 @@ def random_model(d):
         d["z-loss"] = d.run["expert-tokens-every"] = d.run["idle-expert-steps"] = None
     if not has_routers(config) or config["model_type"] not in ("deepseek_v3", "glm4_moe"):
         d["router-bias-rate"] = None
+    sigmoids = config["model_type"] in ("deepseek_v3", "glm4_moe", "llama4_text")
+    if not has_routers(config):
+        d["aux-loss"] = d["aux-loss-coef"] = d["aux-scope"] = d["aux-counting-pass"] = None
+    elif sigmoids and d.is_set("aux-loss", "hf", "switch"):
+        d["aux-loss"], d["aux-scope"], d["aux-counting-pass"] = "sequence", None, None
     return config
 
 
@@ -325,7 +331,7 @@ def run_seed(seed, target):
     config = random_model(d)
     json.dump(config, open("config.json", "w"))
     shared = ("batch", "seq", "optimizer", "precision", "grad-dtype", "moments-dtype", "dropout", "mlm", "mask-id", "z-loss",
-              "router-bias-rate", "packed")
+              "router-bias-rate", "packed", "aux-loss", "aux-loss-coef", "aux-scope")
     print(f"seed {seed}: {json.dumps(config)} {' '.join(flags(d))} -- {' '.join(flags(d.run))}", flush=True)
     compile_many(d, config)
     compile("config.json", "one", {name: d[name] for name in shared})

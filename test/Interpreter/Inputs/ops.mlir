@@ -456,7 +456,7 @@ func.func @softmax(%x: tensor<2x3x5xf64>) -> tensor<2x3x5xf64> {
   %y = train.softmax %x : (tensor<2x3x5xf64>) -> tensor<2x3x5xf64>
   return %y : tensor<2x3x5xf64>
 }
-func.func @top_k(%x: tensor<2x3x7xf64> {test.constant}) -> tensor<2x3x7xf64> {
+func.func @top_k(%x: tensor<2x3x7xf64>) -> tensor<2x3x7xf64> {
   %y = train.top_k %x k 3 : (tensor<2x3x7xf64>) -> tensor<2x3x7xf64>
   return %y : tensor<2x3x7xf64>
 }

@@ -238,7 +238,7 @@ TEST(Experts, GradientsOfGroupedProducts) {
             wanted[size_t((e * m + p) * n + q)] +=
                 double(fa[size_t(row * m + p)]) * fb[size_t(row * n + q)];
     MwContext context{1 + int(generator() % 3)};
-    std::vector<char> scratch(size_t(mw_matmul_mixed_workspace(m, n, rows, 1)) + 64, 0x5A);
+    std::vector<char> scratch(size_t(mw_grouped_matmul_grad_workspace(rows, m, n, factor, result)) + 64, 0x5A);
     mw_grouped_matmul_grad(&context, rows, m, n, blocks, count, experts.data(), factor, a.data(), b.data(),
                            beta, result, c.data(), scratch.data());
     EXPECT_LT(relativeError(decode(result, c), wanted, 1e-3),
@@ -246,4 +246,24 @@ TEST(Experts, GradientsOfGroupedProducts) {
     for (size_t j = scratch.size() - 64; j < scratch.size(); ++j)
       EXPECT_EQ(scratch[j], 0x5A) << "written past the workspace";
   }
+}
+
+/// 1 added 300 times in a narrow type would stay at 256.
+TEST(Experts, NarrowGradientsAreRoundedOnce) {
+  const int64_t rows = 600, m = 2, n = 3;
+  for (int32_t result : {int32_t(MW_BF16), int32_t(MW_F16)})
+    for (float beta : {0.0f, 1.0f}) {
+      std::vector<int32_t> experts(size_t(rows), 0);
+      for (size_t row = 1; row < experts.size(); row += 2)
+        experts[row] = 1;
+      std::vector<char> a = encode(result, std::vector<float>(size_t(rows * m), 1));
+      std::vector<char> b = encode(result, std::vector<float>(size_t(rows * n), 1));
+      std::vector<char> c = encode(result, std::vector<float>(size_t(2 * m * n), 1));
+      MwContext context{1};
+      std::vector<char> scratch(size_t(mw_grouped_matmul_grad_workspace(rows, m, n, result, result)));
+      mw_grouped_matmul_grad(&context, rows, m, n, 1, 2, experts.data(), result, a.data(), b.data(), beta, result,
+                             c.data(), scratch.data());
+      std::vector<float> wanted = decode(result, encode(result, std::vector<float>(size_t(2 * m * n), 300 + beta)));
+      EXPECT_EQ(decode(result, c), wanted);
+    }
 }
