@@ -19,7 +19,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 class Exec_Op<string mnemonic, list<Trait> traits = []> : Op<Exec_Dialect, mnemonic, traits>;
 
 /// Row-major memory without gaps, of static shape.
-def Exec_Memory : And<[StaticShapeMemRefOf<[F32, BF16, F16, F64, I32, I8, I1]>.predicate,
+def Exec_Memory : And<[StaticShapeMemRefOf<[F32, BF16, F16, F64, I32, I16, I8, I1]>.predicate,
                        CPred<"::llvm::cast<::mlir::MemRefType>($_self).getLayout().isIdentity()">]>;
 def Exec_MemRef : Type<Exec_Memory, "row-major memref of static shape", "::mlir::MemRefType">;
 def Exec_Operand : AnyTypeOf<[AnyRankedTensor, Exec_MemRef]>;

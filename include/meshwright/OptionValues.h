@@ -50,6 +50,13 @@ inline Names namesOf(MomentType) {
   return names;
 }
 
+/// What an optimizer keeps of masters: what their parameters do not hold, or all.
+enum class MasterStorage { halves, whole };
+inline Names namesOf(MasterStorage) {
+  static constexpr llvm::StringLiteral names[] = {"halves", "whole"};
+  return names;
+}
+
 enum class Optimizer { sgd, adamw };
 inline Names namesOf(Optimizer) {
   static constexpr llvm::StringLiteral names[] = {"sgd", "adamw"};
@@ -223,6 +230,7 @@ public:
 MESHWRIGHT_PASS_OPTION(::meshwright::MixedPrecision)
 MESHWRIGHT_PASS_OPTION(::meshwright::GradientType)
 MESHWRIGHT_PASS_OPTION(::meshwright::MomentType)
+MESHWRIGHT_PASS_OPTION(::meshwright::MasterStorage)
 MESHWRIGHT_PASS_OPTION(::meshwright::Optimizer)
 MESHWRIGHT_PASS_OPTION(::meshwright::ContextParallel)
 MESHWRIGHT_PASS_OPTION(::meshwright::ContextBalance)

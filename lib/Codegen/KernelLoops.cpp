@@ -82,10 +82,10 @@ LogicalResult LoopBuilder::checkTypes() {
     auto ranked = dyn_cast<RankedTensorType>(type);
     if (!ranked || !ranked.hasStaticShape() ||
         !(isa<Float32Type, BFloat16Type, Float16Type>(ranked.getElementType()) ||
-          ranked.getElementType().isInteger(32)))
+          ranked.getElementType().isInteger(32) || ranked.getElementType().isInteger(16)))
       return kernel.emitError("kernel @")
              << kernel.getName() << " touches memory of type " << type
-             << "; generated kernels hold statically shaped tensors of f32, bf16, f16 or i32";
+             << "; generated kernels hold statically shaped tensors of f32, bf16, f16, i32 or i16";
     return success();
   };
   if (!kernel.getBody().hasOneBlock())

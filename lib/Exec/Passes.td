@@ -312,6 +312,27 @@ def ExecOffload : PhasePass<"exec-offload", "exec"> {
   let dependentDialects = ["::meshwright::exec::ExecDialect"];
 }
 
+def ExecHalveMasters : PhasePass<"exec-halve-masters", "exec"> {
+  let summary = "Keeps of masters what their parameters do not hold";
+  let description = [{
+    The 32 bits of a master are the 16 of its value rounded to bf16, shifted left by 16, plus a
+    number from -32768 to 32767: its lower half. Where the parameter is that rounded value, the
+    pass gives the master's variable and buffer the type i16, for the lower half alone. The
+    kernel that updates a master gets the parameter as one more input, adds the halves to the
+    master that there was, and divides the new one in two. So no bit of a master is lost, and an
+    update moves 2 bytes less a parameter and reads as many as before. Half-way cases are rounded
+    away from zero; to even would not say which half a master was in.
+
+    The pass leaves masters whole where an op other than a launch touches one or writes its
+    parameter, such as a collective that gathers parts of it (ZeRO 1 and 2), where the launch
+    has either only in part or the kernel reads the parameter besides, where they are memory of
+    the host, where another launch of the kernel does something else there, and of kernels that
+    would have more operands than the target allows a launch. Masters of parameters in f16 are
+    whole: f16 has not the exponents of f32.
+  }];
+  let dependentDialects = ["::meshwright::exec::ExecDialect", "::mlir::arith::ArithDialect"];
+}
+
 def ExecCarryInSlots : PhasePass<"exec-carry-in-slots", "exec"> {
   let summary = "Leaves carried values in the slots that keep them";
   let description = [{

@@ -113,6 +113,22 @@ static LogicalResult extendSigned(arith::ExtSIOp op, Operands in, Results &resul
   return success();
 }
 
+/// Between f32 and i32, which have the bits of f32's number nearest to what is there.
+static LogicalResult bitcast(arith::BitcastOp op, Operands in, Results &results, RankContext &) {
+  Tensor result(op.getType());
+  Type from = in[0].elementType(), to = result.elementType();
+  if (!(from.isF32() && to.isInteger(32)) && !(from.isInteger(32) && to.isF32()))
+    return op.emitError("the interpreter casts bits between f32 and i32 only");
+  for (int64_t i = 0; i < result.size(); ++i) {
+    if (result.isFloat())
+      result.writeFloats()[i] = llvm::bit_cast<float>(int32_t(in[0].integers()[i]));
+    else
+      result.writeIntegers()[i] = llvm::bit_cast<int32_t>(float(in[0].floats()[i]));
+  }
+  results.push_back(result);
+  return success();
+}
+
 //===--- ops of other forms ---------------------------------------------------===//
 
 template <typename OpT, bool isUnsigned>
@@ -326,6 +342,7 @@ void interp::attachArithModels(MLIRContext *context) {
   attachConversion<arith::FPToUIOp, true>(context);
   attachConversion<arith::IndexCastOp>(context);
   attach<arith::ExtSIOp, extendSigned>(context);
+  attach<arith::BitcastOp, bitcast>(context);
 
   attach<arith::ConstantOp, constant>(context);
   attach<arith::SelectOp, select>(context);

@@ -54,6 +54,8 @@ static Tensor toTensor(const SafeTensorsReader::Tensor &file, Type elementType) 
       std::memcpy(&bits, file.data + 2 * i, 2);
       return file.type == ElementType::BF16 ? bf16ToFloat(bits) : f16ToFloat(bits);
     }
+    case ElementType::I16:
+      fail("the file holds halves of numbers");
     case ElementType::I32: {
       int32_t value;
       std::memcpy(&value, file.data + 4 * i, 4);

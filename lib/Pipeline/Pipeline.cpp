@@ -205,6 +205,8 @@ static Expected<std::vector<Entry>> passOrder(const CompileOptions &o) {
   order.add(exec::createExecBufferize());
   order.add(exec::createExecOffload({o.offload.optimizer, o.offload.activations}), o.offload.any(),
             "--offload");
+  order.add(exec::createExecHalveMasters(), o.masters == MasterStorage::halves && !o.replay,
+            "--masters");
   order.add(exec::createExecCarryInSlots());
   order.add(exec::createExecOverlapCollectives(), overlaps, "--overlap");
   order.add(exec::createExecAssignOffsets());

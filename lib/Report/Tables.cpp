@@ -104,7 +104,8 @@ std::vector<StringRef> categories() {
 }
 
 int64_t bytesOf(const plan::Variable &variable) {
-  int64_t bytes = variable.type == "bf16" || variable.type == "f16" ? 2 : 4;
+  bool narrow = llvm::is_contained({"bf16", "f16", "i16"}, variable.type);
+  int64_t bytes = narrow ? 2 : 4;
   for (int64_t size : variable.localShape)
     bytes *= size;
   return bytes;

@@ -324,6 +324,55 @@ TEST(Weights, NarrowParametersAreRoundedMasters) {
     }
 }
 
+TEST(Weights, HalvesMakeTheNumber) {
+  for (uint32_t bits : {0u, 0x80000000u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0x3f800000u, 0x3f808000u, 0x3f818000u,
+                        0xbf808000u, 0x3f807fffu, 0x3fffffffu, 0x7f7fffffu, 0xff800000u, 0x7f800000u}) {
+    float value = bitsAs<float>(bits), upper = bf16ToFloat(upperHalf(value));
+    EXPECT_EQ(bitsAs<uint32_t>(addLowerHalf(upper, lowerHalf(value))), bits);
+    bool isHalfWay = (bits & 0xffff) == 0x8000;
+    EXPECT_EQ(upper, isHalfWay ? bitsAs<float>(bits + 0x8000) : bf16ToFloat(floatToBf16(value)));
+  }
+  EXPECT_TRUE(std::isnan(bf16ToFloat(upperHalf(bitsAs<float>(0x7fffffffu)))));
+  EXPECT_TRUE(std::isnan(addLowerHalf(bf16ToFloat(upperHalf(bitsAs<float>(0x7fffffffu))), -1)));
+}
+
+/// A master that has the lower halves alone, and the parameter with the upper ones.
+TEST(Weights, HalvedMastersAreReadWithoutLoss) {
+  TemporaryDirectory scratch;
+  std::vector<float> file;
+  for (int i = 0; i < 30; ++i) // some of them half way
+    file.push_back((i % 2 ? -1.0f : 1.0f) * (1.0f + float(i) * 0x1p-8f + float(i % 3) * 0x1p-23f));
+  {
+    SafeTensorsWriter writer(scratch.path("w"), {{"w", {6, 5}}});
+    writer.write(file.data(), 30);
+    writer.finish();
+  }
+  Json text = withMaster("bf16", {6, 5}, {Json::array(), Json::array()});
+  text["variables"][1]["type"] = "i16";
+  Plan plan = Plan::parse(text.dump());
+  alignas(64) char arena[4096] = {};
+  auto number = [&](int64_t i) {
+    return addLowerHalf(bf16ToFloat(reinterpret_cast<const uint16_t *>(arena + 64)[i]),
+                        reinterpret_cast<const int16_t *>(arena + 1024)[i]);
+  };
+  initializeWeights({plan, 0, arena, 2}, 7);
+  for (int64_t i = 0; i < 30; ++i)
+    ASSERT_EQ(number(i), 2.0f * normalValue(initialKey(7, "w"), uint64_t(i)));
+  readWeights({plan, 0, arena, 2}, WeightKind::Parameters, scratch.path("w"), "--init");
+  for (int64_t i = 0; i < 30; ++i)
+    ASSERT_EQ(number(i), file[size_t(i)]);
+  // What is written is made of both, the upper halves first.
+  std::vector<FileTensor> tensors = fileTensors(plan, WeightKind::Parameters);
+  ASSERT_EQ(tensors.size(), 1u);
+  ASSERT_EQ(tensors[0].parts.size(), 2u);
+  EXPECT_EQ(tensors[0].parts[0].first->name, "w");
+  EXPECT_EQ(tensors[0].parts[1].first->name, "w.master");
+  std::vector<float> upper{1.0f, 2.0f, 3.0f, 4.0f};
+  std::vector<int16_t> lower{1, -1, 0, 2};
+  addLowerHalves({2, 2}, {ElementType::I16, lower.data(), {1, 2}}, {ElementType::F32, upper.data(), {2, 1}});
+  EXPECT_EQ(upper, (std::vector<float>{addLowerHalf(1, 1), 2.0f, addLowerHalf(3, -1), addLowerHalf(4, 2)}));
+}
+
 TEST(Weights, InitialValuesAreNormal) {
   auto key = initialKey(0, "transformer.wte.weight");
   constexpr int64_t count = 1 << 20;

@@ -36,6 +36,7 @@ bool meshwright::isFinite(ElementType type, const char *data, int64_t count) {
     return areFinite<uint16_t>(data, count, 0x7f80);
   case ElementType::F16:
     return areFinite<uint16_t>(data, count, 0x7c00);
+  case ElementType::I16:
   case ElementType::I32:
     return true;
   }

@@ -11,7 +11,6 @@
 #include "common/plan/Sharding.h"
 
 #include <map>
-#include <set>
 #include <tuple>
 
 using namespace meshwright;
@@ -31,16 +30,23 @@ std::vector<FileTensor> meshwright::fileTensors(const Plan &plan, WeightKind kin
   std::vector<int64_t> covered;
   // Programs that hold the same part, tied embeddings, update it alike: the first
   // one's is written.
-  std::set<std::tuple<std::string, int64_t>> taken;
+  std::map<std::tuple<std::string, int64_t>, const Variable *> taken;
   for (const Variable &variable : plan.allVariables) {
-    // A weight with a master is written from that, in all its digits.
-    if (!isOf(variable, kind) || variable.hasMaster)
+    // A weight with a master is written from that, in all its digits: from both where the
+    // master has the lower halves alone, parameters first, as plans have them.
+    if (!isOf(variable, kind) || (variable.hasMaster && !variable.isHalved))
       continue;
+    bool isLower = variable.isHalved && variable.role == Variable::Master;
     std::vector<int64_t> shape = storageLayout(variable).fileShape;
     int64_t count = elements(variable.shape) / std::max<int64_t>(variable.tensors(), 1);
     for (int64_t number = 0; number < variable.tensors(); ++number) {
       std::string name = storageName(variable, number);
-      if (!taken.insert({name, variable.storage.slice ? variable.storage.slice->begin : -1}).second)
+      int64_t begin = variable.storage.slice ? variable.storage.slice->begin : -1;
+      auto first = taken.find({name, begin});
+      if (isLower && (first == taken.end() || first->second->name != variable.of ||
+                      first->second->program != variable.program))
+        continue;
+      if (!isLower && !taken.try_emplace({name, begin}, &variable).second)
         continue;
       auto [entry, isNew] = index.try_emplace(name, tensors.size());
       if (isNew) {
@@ -52,7 +58,8 @@ std::vector<FileTensor> meshwright::fileTensors(const Plan &plan, WeightKind kin
         fail("plan: the variables stored in ", name, " give it both shape ",
              shapeText(tensor.shape), " and ", shapeText(shape));
       tensor.parts.push_back({&variable, number});
-      covered[entry->second] += count;
+      if (!isLower)
+        covered[entry->second] += count;
     }
   }
   for (size_t i = 0; i < tensors.size(); ++i)
@@ -96,7 +103,9 @@ static void copyToFile(const Variable &variable, const Box &box, const TensorVie
       first += part.first[d] * from.strides[d];
     TensorView view{from.type, static_cast<char *>(from.data) + first * bytesOf(from.type),
                     from.strides};
-    copyTensor(part.extent, view, {ElementType::F32, file + part.fileOffset, part.fileStrides});
+    TensorView to{ElementType::F32, file + part.fileOffset, part.fileStrides};
+    bool isLower = variable.isHalved && variable.role == Variable::Master;
+    (isLower ? addLowerHalves : copyTensor)(part.extent, view, to);
   }
 }
 

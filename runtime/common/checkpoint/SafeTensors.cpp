@@ -42,7 +42,8 @@ static std::optional<ElementType> convertible(const std::string &dtype) {
       return std::nullopt;
     lower += char(tolower(c));
   }
-  return elementTypeNamed(lower);
+  std::optional<ElementType> type = elementTypeNamed(lower);
+  return type == ElementType::I16 ? std::nullopt : type; // no halves in files
 }
 
 /// What one file holds.

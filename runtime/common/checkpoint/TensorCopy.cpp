@@ -32,6 +32,15 @@ struct Float16 {
   static float load(uint16_t value) { return f16ToFloat(value); }
   static uint16_t store(float value) { return floatToF16(value); }
 };
+struct LowerHalf {
+  using Stored = int16_t;
+  static float load(int16_t value) { return float(value); }
+  static int16_t store(float value) { return lowerHalf(value); }
+};
+struct UpperHalf {
+  using Stored = uint16_t;
+  static uint16_t store(float value) { return upperHalf(value); }
+};
 } // namespace
 
 /// Element `index` of memory that need not be aligned: files put tensors anywhere.
@@ -81,39 +90,87 @@ static void copyBox(size_t dim, const std::vector<int64_t> &extent, const char *
         fromStrides, to + i * toStrides[dim] * int64_t(sizeof(typename To::Stored)), toStrides);
 }
 
+template <typename From, typename To>
+static void copyAs(const std::vector<int64_t> &extent, const TensorView &from,
+                   const TensorView &to) {
+  copyBox<From, To>(0, extent, static_cast<const char *>(from.data), from.strides,
+                    static_cast<char *>(to.data), to.strides);
+}
+
 template <typename From>
 static void copyFrom(const std::vector<int64_t> &extent, const TensorView &from,
                      const TensorView &to) {
-  const char *source = static_cast<const char *>(from.data);
-  char *target = static_cast<char *>(to.data);
   switch (to.type) {
   case ElementType::F32:
-    return copyBox<From, Float32>(0, extent, source, from.strides, target, to.strides);
+    return copyAs<From, Float32>(extent, from, to);
   case ElementType::F64:
-    return copyBox<From, Float64>(0, extent, source, from.strides, target, to.strides);
+    return copyAs<From, Float64>(extent, from, to);
   case ElementType::BF16:
-    return copyBox<From, BFloat16>(0, extent, source, from.strides, target, to.strides);
+    return copyAs<From, BFloat16>(extent, from, to);
   case ElementType::F16:
-    return copyBox<From, Float16>(0, extent, source, from.strides, target, to.strides);
+    return copyAs<From, Float16>(extent, from, to);
+  case ElementType::I16:
+    return copyAs<From, LowerHalf>(extent, from, to);
   case ElementType::I32:
     fail("a weight cannot be converted to i32");
   }
 }
 
-void meshwright::copyTensor(const std::vector<int64_t> &extent, const TensorView &from,
-                            const TensorView &to) {
-  if (std::find(extent.begin(), extent.end(), 0) != extent.end())
-    return;
-  switch (from.type) {
+static bool isEmpty(const std::vector<int64_t> &extent) {
+  return std::find(extent.begin(), extent.end(), 0) != extent.end();
+}
+
+/// Calls `copy` with what reads elements of `type`.
+template <typename Copy> static void dispatch(ElementType type, Copy copy) {
+  switch (type) {
   case ElementType::F32:
-    return copyFrom<Float32>(extent, from, to);
+    return copy(Float32());
   case ElementType::F64:
-    return copyFrom<Float64>(extent, from, to);
+    return copy(Float64());
   case ElementType::BF16:
-    return copyFrom<BFloat16>(extent, from, to);
+    return copy(BFloat16());
   case ElementType::F16:
-    return copyFrom<Float16>(extent, from, to);
+    return copy(Float16());
+  case ElementType::I16:
+    return copy(LowerHalf());
   case ElementType::I32:
     fail("a weight cannot be converted from i32");
+  }
+}
+
+void meshwright::copyTensor(const std::vector<int64_t> &extent, const TensorView &from,
+                            const TensorView &to) {
+  if (!isEmpty(extent))
+    dispatch(from.type, [&](auto type) { copyFrom<decltype(type)>(extent, from, to); });
+}
+
+void meshwright::copyUpperHalves(const std::vector<int64_t> &extent, const TensorView &from,
+                                 const TensorView &to) {
+  if (!isEmpty(extent))
+    dispatch(from.type, [&](auto type) { copyAs<decltype(type), UpperHalf>(extent, from, to); });
+}
+
+void meshwright::addLowerHalves(const std::vector<int64_t> &extent, const TensorView &lower,
+                                const TensorView &to) {
+  if (isEmpty(extent))
+    return;
+  std::vector<int64_t> index(extent.size(), 0);
+  auto *sums = static_cast<float *>(to.data);
+  for (bool more = true; more;) {
+    int64_t from = 0, at = 0;
+    for (size_t d = 0; d < extent.size(); ++d) {
+      from += index[d] * lower.strides[d];
+      at += index[d] * to.strides[d];
+    }
+    auto *bytes = static_cast<const char *>(lower.data);
+    float half = lower.type == ElementType::I16 ? loadAt<LowerHalf>(bytes, from)
+                                                : loadAt<Float32>(bytes, from);
+    sums[at] = addLowerHalf(sums[at], int32_t(half));
+    more = false;
+    for (size_t d = extent.size(); d-- > 0 && !more;) {
+      more = ++index[d] < extent[d];
+      if (!more)
+        index[d] = 0;
+    }
   }
 }

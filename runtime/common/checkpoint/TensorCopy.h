@@ -20,8 +20,18 @@ struct TensorView {
 };
 
 /// Copies `extent` elements of `from` to `to`, converting between f32, f64, bf16
-/// and f16. Both views have extent.size() strides.
+/// and f16, and to and from i16, the lower halves of numbers in f32. Both views have
+/// extent.size() strides.
 void copyTensor(const std::vector<int64_t> &extent, const TensorView &from, const TensorView &to);
+
+/// As copyTensor to bf16: the upper halves of the numbers, of which `copyTensor` to i16 makes the
+/// lower ones.
+void copyUpperHalves(const std::vector<int64_t> &extent, const TensorView &from,
+                     const TensorView &to);
+
+/// Adds lower halves, of type i16 or as whole numbers in f32, to upper ones in f32.
+void addLowerHalves(const std::vector<int64_t> &extent, const TensorView &lower,
+                    const TensorView &to);
 
 } // namespace meshwright
 

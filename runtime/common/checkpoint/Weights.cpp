@@ -63,6 +63,13 @@ static std::vector<Piece> pieces(const WeightTarget &target, WeightKind kind) {
   return result;
 }
 
+/// Copies numbers of a weight or of a state to where `variable` has them.
+static void copyTo(const Variable &variable, const std::vector<int64_t> &extent,
+                   const TensorView &from, const TensorView &to) {
+  bool upper = variable.isHalved && variable.role == Variable::Parameter;
+  (upper ? copyUpperHalves : copyTensor)(extent, from, to);
+}
+
 /// Calls body(i) for [first, last) on the rank's threads. What the first that fails throws, the
 /// caller gets.
 template <typename Body>
@@ -196,7 +203,7 @@ static void initializeRows(const Piece &piece, std::array<uint32_t, 2> key, int6
     else
       std::fill_n(out, columns, variable.init.value);
     if (!direct)
-      copyTensor({columns}, {ElementType::F32, out, {1}}, {variable.type, address, {1}});
+      copyTo(variable, {columns}, {ElementType::F32, out, {1}}, {variable.type, address, {1}});
   }
 }
 
@@ -272,8 +279,8 @@ static bool readPiece(const SafeTensorsReader &file, const Piece &piece) {
     int64_t first = 0;
     for (size_t d = 0; d < part.first.size(); ++d)
       first += part.first[d] * piece.localStrides[d];
-    copyTensor(part.extent, {tensor->type, from, part.fileStrides},
-               {type, piece.data + first * bytesOf(type), piece.localStrides});
+    copyTo(*piece.variable, part.extent, {tensor->type, from, part.fileStrides},
+           {type, piece.data + first * bytesOf(type), piece.localStrides});
   }
   return isFinite(type, piece.data, piece.bytes / bytesOf(type));
 }

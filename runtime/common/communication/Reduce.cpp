@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "common/communication/Reduce.h"
 
+#include "common/monitor/Error.h"
+
 #include <type_traits>
 
 using namespace meshwright;
@@ -58,5 +60,7 @@ void meshwright::reduceBlock(ElementType type, Reduction reduction, const void *
     // Unsigned, because signed overflow is undefined.
     return reduceAs<uint32_t, uint32_t>(reduction, inputs, ways, output, count, same<uint32_t>,
                                         same<uint32_t>);
+  case ElementType::I16:
+    fail("halves of numbers are not reduced");
   }
 }

@@ -20,7 +20,8 @@ enum class ElementType : int32_t {
   F64 = MW_F64,
   BF16 = MW_BF16,
   F16 = MW_F16,
-  I32 = MW_I32
+  I32 = MW_I32,
+  I16 ///< of masters, the lower halves, which no call of generated code has
 };
 
 inline int64_t bytesOf(ElementType type) {
@@ -32,6 +33,7 @@ inline int64_t bytesOf(ElementType type) {
     return 4;
   case ElementType::BF16:
   case ElementType::F16:
+  case ElementType::I16:
     return 2;
   }
   __builtin_unreachable();
@@ -50,13 +52,15 @@ inline const char *nameOf(ElementType type) {
     return "f16";
   case ElementType::I32:
     return "i32";
+  case ElementType::I16:
+    return "i16";
   }
   __builtin_unreachable();
 }
 
 inline std::optional<ElementType> elementTypeNamed(std::string_view name) {
-  for (ElementType type :
-       {ElementType::F32, ElementType::F64, ElementType::BF16, ElementType::F16, ElementType::I32})
+  for (ElementType type : {ElementType::F32, ElementType::F64, ElementType::BF16, ElementType::F16,
+                           ElementType::I32, ElementType::I16})
     if (name == nameOf(type))
       return type;
   return std::nullopt;
@@ -77,6 +81,20 @@ inline uint16_t floatToBf16(float value) {
   if ((bits & 0x7fffffffu) > 0x7f800000u)
     return uint16_t((bits >> 16) | 0x40);
   return uint16_t((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+/// A number in two: the upper half is its value rounded to bf16, half-way cases away from zero,
+/// and its bits are those of the upper half, shifted left by 16, plus the lower one.
+inline int16_t lowerHalf(float value) { return int16_t(uint16_t(bitsAs<uint32_t>(value))); }
+inline uint16_t upperHalf(float value) {
+  uint32_t bits = bitsAs<uint32_t>(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) // NaN stays NaN.
+    return uint16_t((bits >> 16) | 0x40);
+  return uint16_t((bits + 0x8000) >> 16);
+}
+/// The number whose upper half is `upper`, a number of bf16.
+inline float addLowerHalf(float upper, int32_t lower) {
+  return bitsAs<float>(bitsAs<uint32_t>(upper) + uint32_t(lower));
 }
 
 inline float f16ToFloat(uint16_t bits) {

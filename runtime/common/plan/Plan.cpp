@@ -165,9 +165,10 @@ static void checkVariable(const Plan &plan, const Variable &variable, const std:
            parts, " parts in dimension ", d, ", but has local_shape ",
            shapeText(variable.localShape));
   }
-  if (variable.type == ElementType::F64 || variable.type == ElementType::I32)
+  if (variable.type == ElementType::F64 || variable.type == ElementType::I32 ||
+      (variable.type == ElementType::I16 && variable.role != Variable::Master))
     fail("plan: ", path, " (", variable.name, ") has type ", nameOf(variable.type),
-         "; variables are f32, bf16 or f16");
+         "; variables are f32, bf16 or f16, and halves of masters i16");
   const Program &program = plan.programs[variable.program];
   checkRange(variable.onHost ? program.hostBytes : program.arenaBytes, path, variable.offset,
              elements(variable.localShape) * bytesOf(variable.type));
@@ -336,8 +337,14 @@ static void findStates(Plan &plan) {
     if (variable.role == Variable::Master) {
       variable.init = parameter.init;
       parameter.hasMaster = true;
-      if (variable.type != ElementType::F32)
-        fail("plan: the master ", variable.name, " is ", nameOf(variable.type), ", not f32");
+      if (variable.type != ElementType::F32 && variable.type != ElementType::I16)
+        fail("plan: the master ", variable.name, " is ", nameOf(variable.type), ", not f32 or i16");
+      if (variable.type == ElementType::I16) {
+        if (parameter.type != ElementType::BF16)
+          fail("plan: the master ", variable.name, " has the lower halves of ", parameter.name,
+               ", which is ", nameOf(parameter.type), ", not bf16");
+        variable.isHalved = parameter.isHalved = true;
+      }
     } else {
       variable.storage.tensor += variable.role == Variable::Momentum ? ".momentum" : ".variance";
     }

@@ -61,6 +61,9 @@ struct Variable {
   /// A parameter that is the rounded value of a master, which files are read into
   /// and written from.
   bool hasMaster = false;
+  /// Of it and of such a parameter: the master has the lower halves alone, the parameter the
+  /// upper ones (see ElementType.h).
+  bool isHalved = false;
 
   /// How many tensors it is in files.
   int64_t tensors() const {

@@ -19,7 +19,7 @@ WANTED = 24 << 10  # bytes on their way to a multiprocessor
 MUCH = 32 << 20  # bytes that a launch moves: more than it takes to fill the GPU a few times
 REGISTERS, WARPS, BLOCKS, SHARED = 16384, 16, 32, 227 << 10  # of a quarter, of a quarter; of a multiprocessor
 MULTIPROCESSORS = 132
-BYTES = {"f32": 4, "i32": 4, "bf16": 2, "f16": 2, "i8": 1}
+BYTES = {"f32": 4, "i32": 4, "bf16": 2, "i16": 2, "f16": 2, "i8": 1}
 
 GPT2 = {"model_type": "gpt2", "vocab_size": 50304, "n_positions": 1024, "n_embd": 1600, "n_layer": 48, "n_head": 25,
         "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5, "tie_word_embeddings": True}

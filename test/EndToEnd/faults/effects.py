@@ -53,6 +53,8 @@ for flag, value, why, more in (("gpu-arch", "sm_80", "--target cuda", {}), ("att
                                ("cpu", "x86-64", "--target cpu", {"target": "cuda"}),
                                ("offload-buffer", "1MiB", "--offload optimizer", {"offload": "activations"}),
                                ("moments-dtype", "bf16", "keeps no moments", {"optimizer": "sgd"}),
+                               ("masters", "whole", "only weights of --precision bf16", {}),
+                               ("masters", "halves", "--replay keeps masters whole", {"precision": "bf16", "replay": True}),
                                ("context-balance", "zigzag", "--context-parallel gather, ring and hybrid alone", {"mesh": "data=2"}),
                                ("memory-limit", "1GiB", "names the bytes already", {"remat": "auto:1GiB"}),
                                ("collective-algorithm", "ring", "no collectives", {}),
@@ -70,7 +72,7 @@ DECIDED = {"step": {"cuts": "1", "residuals": "written", "moments-dtype": "bf16"
            "dist": {"zero": 0, "data-sync": "all-reduce", "sequence-parallel": True, "explain-sharding": "tokens"},
            "stages": {"remat": "none"},
            "schedule": {"schedule": "1f1b", "collective-algorithm": "ring", "collective-matmul": "on"},
-           "exec": {"overlap": "on", "replay": True, "offload": "optimizer", "target": "cuda"}}
+           "exec": {"overlap": "on", "replay": True, "masters": "whole", "offload": "optimizer", "target": "cuda"}}
 for stage, decided in DECIDED.items():
     compile(config, f"{stage}.mlir", emit=stage, mesh="pipe=2", **SIZE)
     for flag, value in decided.items():

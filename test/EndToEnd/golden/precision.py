@@ -6,6 +6,7 @@
   precision.py GOLDEN WORK scaling [STRATEGY]    overflows, growth, and resuming in fp16
   precision.py GOLDEN WORK bytes                 what a parameter takes
   precision.py GOLDEN WORK moments               the losses with moments in bf16, and checkpoints that go there and back
+  precision.py GOLDEN WORK masters STRATEGY...   masters of which only the lower halves are kept lose no digit
   precision.py GOLDEN WORK threads               the library of matrix products starts none of its own
 
 A strategy is written as for golden.py.
@@ -94,11 +95,13 @@ def losses(items):
 
 
 def parts(items):
-    """How weights and states are stored changes what is rounded in no way, and sums in their last digits: whatever
+    """Where weights and states are stored changes what is rounded in no way, and sums in their last digits: whatever
     differs from one rank is in the order of sums, over devices and microbatches."""
     for precision in PRECISIONS:
         if sparse and "grad_dtype" in precision:
             continue  # Sums that are rounded in another order have other choices of experts follow.
+        if precision["precision"] == "bf16":  # Half-way cases are rounded as whole masters are, whichever ranks have halves.
+            precision = dict(precision, masters="whole")
         compile(golden.config, "one", **golden.size, **precision)
         want = train("./one", save="one-run", **golden.run)
         weights = read_safetensors("one-run/latest/model.safetensors")
@@ -208,14 +211,49 @@ def moments():
     print(f"moments in bf16: loss {off:.1e}, from the interpreter {near:.1e}")
 
 
+def masters(items):
+    """Without a step what is saved are the very bits that were read, whichever way and wherever masters are kept; with steps
+    both ways differ in half-way cases alone, and a run goes on from files of the other."""
+    given = {key.removeprefix("transformer."): value for key, value in read_safetensors(golden.run["init"]).items()}
+    check(any(bits & 0xFFFF for _, value in given.values() for bits in array.array("I", value.tobytes())),
+          "the first weights are numbers of bf16")
+    half = golden.run["steps"] // 2
+    more = {key: value for key, value in golden.run.items() if key != "init"}
+    for item in items:
+        have = {}
+        for kept in ("halves", "whole"):
+            options = dict(golden.size, **strategy(item), precision="bf16", masters=kept)
+            ranks = ranks_of(options["mesh"])
+            compile(golden.config, kept, **options)
+            plan = json.loads(call(["meshwright", "inspect", kept, "--json"]))
+            types = {v["type"] for v in plan["variables"] if v["role"] == "master"}
+            # Of ZeRO 1 and 2 a rank updates parts of what it gathers.
+            halved = kept == "halves" and options.get("zero") not in ("1", "2")
+            check(types == {"i16" if halved else "f32"}, f"{item} {kept}: masters are {types}")
+            train(f"./{kept}", ranks, save=f"{kept}-same", **dict(golden.run, steps=1, lr=0))
+            same = read_safetensors(f"{kept}-same/latest/model.safetensors")
+            check(all(value.tobytes() == given[key.removeprefix("transformer.")][1].tobytes() for key, (_, value) in same.items()),
+                  f"{item} {kept}: what is saved is not what was read")
+            have[kept] = train(f"./{kept}", ranks, save=f"{kept}-run", **golden.run)
+            train(f"./{kept}", ranks, save=f"{kept}-half", **dict(golden.run, steps=half))
+        off = distance(have["halves"], have["whole"])
+        check(off <= 1e-3, f"{item}: a loss is {off:.1e} off that with whole masters")
+        for first, then in (("halves", "halves"), ("halves", "whole"), ("whole", "halves")):
+            rest = train(f"./{then}", ranks, metrics="rest.jsonl", save="rest", resume=f"{first}-half", **more)
+            change = distance(rest, have[then][half:])
+            check(change <= (0 if first == then else 1e-3), f"{item} {first}, then {then}: a loss is off by {change:.1e}")
+        print(f"{item}: halves and whole masters {off:.1e} apart", flush=True)
+
+
 def bytes_each():
     """With two microbatches of one token parameters and all gradients are there when memory is fullest."""
     config = dict(json.load(open(golden.config)), n_embd=256, n_head=4, n_layer=3, vocab_size=1024)
     json.dump(config, open("config.json", "w"))
-    for options, state in (({}, 16), ({"precision": "bf16", "grad_dtype": "bf16"}, 16),
-                           ({"precision": "bf16"}, 18), ({"precision": "fp16"}, 18), ({"moments_dtype": "bf16"}, 12),
-                           ({"precision": "bf16", "grad_dtype": "bf16", "moments_dtype": "bf16"}, 12),
-                           ({"precision": "bf16", "grad_dtype": "bf16", "optimizer": "sgd"}, 8)):
+    for options, state in (({}, 16), ({"precision": "bf16", "grad_dtype": "bf16", "masters": "whole"}, 16),
+                           ({"precision": "bf16", "masters": "whole"}, 18), ({"precision": "fp16"}, 18), ({"moments_dtype": "bf16"}, 12),
+                           ({"precision": "bf16"}, 16), ({"precision": "bf16", "grad_dtype": "bf16"}, 14),
+                           ({"precision": "bf16", "grad_dtype": "bf16", "moments_dtype": "bf16"}, 10),
+                           ({"precision": "bf16", "grad_dtype": "bf16", "optimizer": "sgd"}, 6)):
         compile("config.json", "exe", batch=2, seq=1, microbatches=2, **options)
         plan = json.loads(call(["meshwright", "inspect", "exe", "--json"]))
         lines = {line["category"]: line["bytes"] for line in plan["memory"]}
@@ -256,5 +294,5 @@ def threads():
         check(counts[0] == counts[1], f"{precision}: {counts[1]} threads, with OPENBLAS_NUM_THREADS=1 {counts[0]}")
 
 
-{"losses": losses, "parts": parts, "moments": lambda items: moments(), "scaling": lambda items: scaling(*items),
+{"losses": losses, "parts": parts, "moments": lambda items: moments(), "masters": masters, "scaling": lambda items: scaling(*items),
  "bytes": lambda items: bytes_each(), "threads": lambda items: threads()}[sys.argv[3]](sys.argv[4:])

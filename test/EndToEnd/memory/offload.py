@@ -40,6 +40,8 @@ for number, text in enumerate(sys.argv[3:]):
     options = dict(golden.size, **strategy(text))
     ranks = ranks_of(options["mesh"])
     plain = {key: value for key, value in options.items() if not key.startswith("offload")}
+    if options.get("precision") == "bf16" and "optimizer" in options["offload"]:
+        plain["masters"] = "whole"  # as they are on the host
     compile(golden.config, "without", **plain)
     compile(golden.config, "with", **options)
     run = dict(golden.run, steps=4)

@@ -33,7 +33,7 @@ def config(layers, width):
 def compiling(layers, width, stage, **more):
     """Sequences of one token, so that next to nothing is there but the state; two microbatches, so that gradients
     are accumulated and none is computed into its parameter's place."""
-    options = {"mesh": f"data={RANKS}", "zero": stage, "precision": "bf16", "grad-dtype": "bf16", "seq": 1, "microbatches": 2,
+    options = {"mesh": f"data={RANKS}", "zero": stage, "precision": "bf16", "grad-dtype": "bf16", "masters": "whole", "seq": 1, "microbatches": 2,
                "emit": "exec", "output": "out.mlir", **more}
     return ["meshwright", "compile", config(layers, width), *flags(options)]
 
@@ -99,7 +99,7 @@ models = largest()
 if sys.argv[1:] == ["table"]:
     print(f"""# What ZeRO leaves on a rank
 
-A model's state, as plans for data={RANKS} have it: weights and gradients in bf16, AdamW with f32 masters. Rajbhandari et al.
+A model's state, as plans for data={RANKS} have it: weights and gradients in bf16, AdamW with whole f32 masters (`--masters whole`). Rajbhandari et al.
 (2020) count 2 + 2 + 12 bytes a parameter, of which level 1 divides the 12 by the number of ranks, level 2 the gradients' 2
 too, level 3 all. `test/EndToEnd/memory/zero_memory.py` makes these tables from `--report`s and fails when one is more than 1% off.
 

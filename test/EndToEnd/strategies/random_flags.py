@@ -241,6 +241,7 @@ COMPILE = {
     "deterministic": lambda d: d.pick([None, "off", None if d["attention"] == "generated" else "on"]) if d.cuda else None,
     "epilogues": cuda_only(None, "auto", "none", "bias,addend", "gelu,gelu-grad", "bias-grad"),
     "replay": lambda d: True if d.chance(16) else None,
+    "masters": lambda d: d.pick([None, "whole", None if d["replay"] else "halves"]) if d["precision"] == "bf16" else None,
     "emit": lambda d: d.pick(["train", "step", "dist", "local", "stages", "schedule", "exec"]) if d.chance(7) else None,
     # Programs of stages are compiled and written at the same time.
     "dump-ir": lambda d: "ir" if d.chance(8 if d.stages > 2 else 64) else None,

@@ -62,7 +62,7 @@ DECIDED = {"train": ("dropout", "batch", "seq", "microbatches", "mlm", "mask-id"
            "local": ("context-balance",),
            "stages": ("remat",),
            "schedule": ("schedule", "collective-algorithm", "collective-matmul"),
-           "exec": ("overlap", "attention", "deterministic", "epilogues", "replay", "offload", "offload-buffer")}
+           "exec": ("overlap", "attention", "deterministic", "epilogues", "replay", "masters", "offload", "offload-buffer")}
 # What says something of the plan, which earlier phases do not have.
 OF_PLANS = ("report", "assert", "memory-limit", "dump-ir")
 
