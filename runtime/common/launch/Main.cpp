@@ -17,6 +17,7 @@
 #include "meshwright/Version.h"
 
 #include <csignal>
+#include <optional>
 #include <thread>
 
 using namespace meshwright;
@@ -30,17 +31,22 @@ static Plan readPlan(int64_t rank) {
 /// ranks agree.
 static int trainRank(const Options &options, std::unique_ptr<Communicator> world, int threads,
                      RankStatus &status) {
+  // An error ends the process with all of these in place: a device may be computing in the arena,
+  // and other ranks may be reading there.
+  std::optional<Plan> own;
+  std::optional<MwContext> context;
+  std::optional<Trainer> trainer;
   try {
-    Plan own = readPlan(world->rank());
+    own = readPlan(world->rank());
     {
       // Before ranks do anything together that the plan or flags say.
       ActivityScope activity(status, "comparing flags and files");
-      checkAgreement(*world, termsOf(own, options));
+      checkAgreement(*world, termsOf(*own, options));
     }
-    MwContext context(own, std::move(world), threads, status);
+    context.emplace(*own, std::move(world), threads, status);
     if (!options.trace.empty())
-      context.trace = std::make_unique<Trace>();
-    return Trainer(context, options).run();
+      context->trace = std::make_unique<Trace>();
+    return trainer.emplace(*context, options).run();
   } catch (const std::exception &error) {
     endAllRanks(error);
   }

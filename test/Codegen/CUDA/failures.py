@@ -152,6 +152,20 @@ def main():
         assert done.stderr.count("NVML: ") == len(words), done
     print("trouble of the GPU: told where an error ends the run", flush=True)
 
+    # An error of the host ends the run while the GPU computes a step, in memory that must stay until then.
+    shorter, metrics = options.folder / "shorter.bin", options.folder / "metrics.jsonl"
+    shutil.copy(data, shorter)
+    metrics.unlink(missing_ok=True)
+    with subprocess.Popen([str(path), "--data", str(shorter), "--tokens", "u8", "--steps", "100000", "--lr", "1e-3", "--metrics",
+                           str(metrics)], env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                          text=True) as process:
+        while process.poll() is None and not (metrics.exists() and metrics.read_text().count("\n") > 3):
+            time.sleep(0.01)
+        os.truncate(shorter, 100)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 1 and "shorter.bin" in said and "fake GPU" not in said.replace("fake GPU: ncclCommAbort", ""), said
+    print("an error of the host: the arena stays", flush=True)
+
     # A launch of the first step, one in a graph, one behind which the queue is full.
     op = r"\S+ \(at .+\)"
     for when, launch, more in (("first step", 30, {}), ("in a graph", 1000, {}), ("full queue", 30, {"FAKE_GPU_QUEUE": "5"}),
