@@ -14,7 +14,10 @@
 #include <cstdlib>
 #include <functional>
 #include <future>
+#include <iterator>
 #include <sched.h>
+#include <set>
+#include <sstream>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
@@ -30,6 +33,23 @@ int meshwright::environmentNumber(const char *name, int least) {
   if (end == value || *end || number < least || number > 1000000)
     fail(name, " is \"", value, "\": it must be a whole number of at least ", least);
   return int(number);
+}
+
+void meshwright::checkProcessor(const std::string &needed) {
+  std::string missing;
+#if defined(__x86_64__)
+  std::istringstream words(needed);
+  const std::set<std::string> names{std::istream_iterator<std::string>(words), {}};
+  __builtin_cpu_init();
+#define MW_FEATURE(name)                                                                           \
+  if (names.count(name) && !__builtin_cpu_supports(name))                                          \
+    missing += std::string(missing.empty() ? "" : ", ") + name;
+#include "meshwright/runtime/ProcessorFeatures.def"
+#undef MW_FEATURE
+#endif
+  if (!missing.empty())
+    fail("this executable's code was made for a processor with ", missing, ", which this machine's "
+         "lacks: compile it here, or with --cpu x86-64-v3 or x86-64-v2, which more processors run");
 }
 
 Launch Launch::detect() {

@@ -119,6 +119,8 @@ static int run(int argc, char **argv) {
   Options options;
   if (!parseOptions(argc, argv, options, /*printHelp=*/launch.rank == 0, describe))
     return 0;
+  if (meshwright_processor)
+    checkProcessor(meshwright_processor);
   Plan plan = readPlan(0);
   checkEffects(options, plan);
   // On a device MPI would only introduce the ranks to each other, which TCP does too.
