@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "common/launch/Agreement.h"
+#include "common/launch/Binding.h"
 #include "common/launch/Device.h"
 #include "common/launch/Launch.h"
 #include "common/launch/Trainer.h"
@@ -16,6 +17,7 @@
 #include "cpu/ThreadCommunicator.h"
 #include "meshwright/Version.h"
 
+#include <algorithm>
 #include <csignal>
 #include <optional>
 #include <thread>
@@ -27,16 +29,18 @@ static Plan readPlan(int64_t rank) {
   return Plan::parse({meshwright_plan, size_t(meshwright_plan_size)}, rank);
 }
 
-/// One rank from its communicator to the end of the run. Returns the exit code, on which all
-/// ranks agree.
+/// One rank from its communicator to the end of the run, on `cores` if there are any. Returns the
+/// exit code, on which all ranks agree.
 static int trainRank(const Options &options, std::unique_ptr<Communicator> world, int threads,
-                     RankStatus &status) {
+                     const CoreList &cores, RankStatus &status) {
   // An error ends the process with all of these in place: a device may be computing in the arena,
   // and other ranks may be reading there.
   std::optional<Plan> own;
   std::optional<MwContext> context;
   std::optional<Trainer> trainer;
   try {
+    // Before there is memory or a thread of the rank's own.
+    bool bound = !cores.empty() && runOn(cores);
     own = readPlan(world->rank());
     {
       // Before ranks do anything together that the plan or flags say.
@@ -44,6 +48,8 @@ static int trainRank(const Options &options, std::unique_ptr<Communicator> world
       checkAgreement(*world, termsOf(*own, options));
     }
     context.emplace(*own, std::move(world), threads, status);
+    if (bound)
+      context->cores = textOf(cores);
     if (!options.trace.empty())
       context->trace = std::make_unique<Trace>();
     return trainer.emplace(*context, options).run();
@@ -52,12 +58,20 @@ static int trainRank(const Options &options, std::unique_ptr<Communicator> world
   }
 }
 
+/// The cores of each of so many ranks that have the same cores. A rank with a device chooses by that.
+static std::vector<CoreList> sharesOf(const Plan &plan, int ranks, int threads) {
+  if (plan.target != "cpu")
+    return std::vector<CoreList>(size_t(ranks));
+  return sharesOfMachine(allowedCores(), ranks, threads);
+}
+
 static int runThreads(const Plan &plan, const Options &options, const std::string &program) {
   int ranks = int(options.ranks ? options.ranks : 1);
   checkRankCount(plan, Launch(), ranks, program);
   checkMemory(plan, ranks);
   int threads = threadsPerRank(ranks);
   checkThreads(ranks, threads);
+  std::vector<CoreList> cores = sharesOf(plan, ranks, threads);
   std::vector<std::unique_ptr<RankStatus>> owned;
   std::vector<RankStatus *> statuses;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -69,9 +83,10 @@ static int runThreads(const Plan &plan, const Options &options, const std::strin
   std::vector<std::thread> others;
   for (int rank = 1; rank < ranks; ++rank)
     others.emplace_back([&, rank] {
-      trainRank(options, std::move(world[size_t(rank)]), threads, *statuses[size_t(rank)]);
+      trainRank(options, std::move(world[size_t(rank)]), threads, cores[size_t(rank)],
+                *statuses[size_t(rank)]);
     });
-  int code = trainRank(options, std::move(world[0]), threads, *statuses[0]);
+  int code = trainRank(options, std::move(world[0]), threads, cores[0], *statuses[0]);
   for (std::thread &other : others)
     other.join();
   return code;
@@ -98,7 +113,10 @@ static int runProcess(const Plan &plan, const Options &options, const Launch &la
   world->barrier(); // Nobody takes memory before all have looked.
   int threads = threadsPerRank(neighbours.onCores);
   checkThreads(1, threads);
-  int code = trainRank(options, std::move(world), threads, status);
+  std::vector<int> alike = sameOnMachine(*world, textOf(allowedCores()));
+  auto self = std::find(alike.begin(), alike.end(), world->rank()) - alike.begin();
+  CoreList cores = sharesOf(plan, int(alike.size()), threads)[size_t(self)];
+  int code = trainRank(options, std::move(world), threads, cores, status);
   monitor.setLostPeer(nullptr);
   setFailureAbort(nullptr);
   transport->finish();
