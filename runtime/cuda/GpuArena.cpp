@@ -75,6 +75,7 @@ public:
     device.arenaBytes = plan.arenaBytes;
     MW_CUDA(cuMemsetD8Async, memory, 0, size_t(plan.arenaBytes), device.stream);
     registered = std::make_unique<cuda::Registration>(context, *device.communication, *owned);
+    device.registered = registered->describe();
     device.measure("NCCL's registration of the arena");
     host = pages.data();
     if (plan.hostBytes) {

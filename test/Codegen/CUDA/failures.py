@@ -101,6 +101,18 @@ def main():
     assert done.returncode == 0 and "captured a CUDA graph" in done.stderr, done
     print("mpirun: ranks meet", flush=True)
 
+    # Tasks of which each sees GPUs of its own, also where their numbers are greater.
+    def isolated(rank, port):
+        return {**slurm(rank, port), "SLURM_LOCALID": str(2 + rank), "FAKE_GPU_FIRST": str(2 * rank)}
+
+    codes, said = ranks(path, 3, isolated)
+    assert codes == [0, 0], (codes, said)
+    codes, said = ranks(path, 3, isolated, FAKE_GPUS="1")
+    assert codes == [0, 0], (codes, said)
+    codes, said = ranks(path, 3, slurm, FAKE_GPUS="1")
+    assert all(codes) and "error: ranks 0, 1 have the same 1 GPU (GPU-00000000-" in said[0], (codes, said)
+    print("SLURM: tasks that see other GPUs each", flush=True)
+
     # Of the first call, and of one in a graph.
     for when, call in (("first call", 1), ("in a graph", 200)):
         codes, said = ranks(path, 1000, torchrun, FAKE_GPU_FAULT=f"stall:-1:{call}")

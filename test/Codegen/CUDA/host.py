@@ -249,7 +249,7 @@ def main():
         assert done.returncode == 0 and "fake 0: " in done.stdout, (label, done)
         print(f"{label}: 2 ranks that see one", flush=True)
     done, *_ = run(path, 2, 1, FAKE_GPUS="1")
-    assert done.returncode == 1 and "ranks 0, 1 have the same GPU" in done.stderr, done
+    assert done.returncode == 1 and "ranks 0, 1 have the same 1 GPU (GPU-00000000-" in done.stderr, done
     print("one GPU for two ranks: refused", flush=True)
 
     path = compile("gpt2-tiny")
@@ -258,6 +258,27 @@ def main():
         done, *_ = run(path, 1, 1, **{**environment, "FAKE_GPUS": "2"})
         assert done.returncode == 0 and "fake 1: " in done.stdout, done
         print(f"{variables[0]} 1: the second GPU", flush=True)
+    # Counted past what is shown: each task sees GPUs of its own.
+    done, *_ = run(path, 1, 1, FAKE_GPUS="2", LOCAL_RANK="5", WORLD_SIZE="1", RANK="0")
+    assert done.returncode == 0 and "fake 0: " in done.stdout, done
+    print("LOCAL_RANK 5: the first of two that are seen", flush=True)
+
+    # The host's threads run near the GPU, as far as they may.
+    cores = sorted(os.sched_getaffinity(0))
+    first = str(1 << cores[0])
+    for label, words, environment in (
+            ("one of them", f"the host's threads on cores {cores[0]} near the GPU", {"FAKE_NVML_CORES": first}),
+            ("of a part of a GPU", f"the host's threads on cores {cores[0]} near the GPU",
+             {"FAKE_NVML_CORES": first, "FAKE_NVML_MIG": "1"}),
+            ("elsewhere", "near the GPU are cores 62", {"FAKE_NVML_CORES": str(1 << 62)}),
+            ("turned off", None, {"FAKE_NVML_CORES": first, "MESHWRIGHT_BIND": "off"}),
+            ("all", None, {"FAKE_NVML_CORES": str(sum(1 << core for core in cores))}), ("unknown", None, {})):
+        done, *_ = run(path, 1, 1, **environment)
+        assert done.returncode == 0 and (words or "arena") in done.stdout, (label, done)
+        assert ("near the GPU" in done.stdout) == (words is not None and len(cores) > 1), (label, done)
+        if label == "one of them":
+            assert re.search(r"\), 1 thread each", done.stdout), done
+    print("affinity: cores near the GPU", flush=True)
 
     trace = options.folder / "trace.json"
     done = subprocess.run([path, "--data", data, "--tokens", "u8", "--steps", "2", "--lr", "1e-3", "--trace", trace,
@@ -410,9 +431,7 @@ def main():
                                               r"[\d,]+ a rank \(optimizer kept on the host", done.stderr), done
     print("too little memory of the host: refused before anything is allocated", flush=True)
     path = compile("gpt2-tiny")
-    refused("too few GPUs", ["this machine has 0 GPUs"], FAKE_GPUS="0")
-    refused("no such GPU", ["has 2 GPUs", "rank 0 is number 6 here"], FAKE_GPUS="2", LOCAL_RANK="5", WORLD_SIZE="1",
-            RANK="0")
+    refused("too few GPUs", ["rank 0 sees 0 GPUs (CUDA_VISIBLE_DEVICES is \"3\")"], FAKE_GPUS="0", CUDA_VISIBLE_DEVICES="3")
     refused("an older GPU", ["the GPU is of architecture sm_80", "compiled for sm_90", "--gpu-arch sm_80"],
             FAKE_GPU_ARCH="80")
     path = compile("gpt2-tiny", "--mesh", "pipe=2", "--microbatches", "4")

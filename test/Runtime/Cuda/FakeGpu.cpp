@@ -178,11 +178,13 @@ CUresult cuDeviceGetName(char *name, int size, CUdevice device) {
   return CUDA_SUCCESS;
 }
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
-  // Each rank has the GPU it sees to itself where FAKE_GPU_OWN is set.
+  // Each rank has the GPU it sees to itself where FAKE_GPU_OWN is set. Of a machine's GPUs a process
+  // sees those from FAKE_GPU_FIRST on.
   static int asked = 0;
   Lock lock(mutex);
   memset(uuid->bytes, 0, sizeof(uuid->bytes));
-  uuid->bytes[0] = char(getenv("FAKE_GPU_OWN") ? asked++ : device);
+  const char *first = getenv("FAKE_GPU_FIRST");
+  uuid->bytes[0] = char(getenv("FAKE_GPU_OWN") ? asked++ : device + (first ? atoi(first) : 0));
   return CUDA_SUCCESS;
 }
 static bool isSet(const char *name, const char *value) {
