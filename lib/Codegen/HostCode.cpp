@@ -97,6 +97,21 @@ LogicalResult codegen::convertToLLVMDialect(ModuleOp module) {
   return pm.run(module);
 }
 
+/// What the executable must find in the processor that it runs on.
+static std::string neededFeatures(const llvm::TargetMachine &machine) {
+  std::string names;
+  if (!machine.getTargetTriple().isX86())
+    return names;
+  for (const char *name : {
+#define MW_FEATURE(name) name,
+#include "meshwright/runtime/ProcessorFeatures.def"
+#undef MW_FEATURE
+       })
+    if (machine.getMCSubtargetInfo()->checkFeatures(std::string("+") + name))
+      names += std::string(name) + " ";
+  return names;
+}
+
 FailureOr<std::unique_ptr<llvm::Module>> meshwright::translateToLLVM(ModuleOp lowered,
                                                                      llvm::LLVMContext &context,
                                                                      llvm::TargetMachine &machine) {
@@ -104,8 +119,12 @@ FailureOr<std::unique_ptr<llvm::Module>> meshwright::translateToLLVM(ModuleOp lo
   if (!result)
     return lowered.emitError("translation to LLVM IR failed");
   // The linker keeps the plan whether or not anything reads it.
-  if (llvm::GlobalVariable *plan = result->getNamedGlobal("meshwright_plan"))
+  if (llvm::GlobalVariable *plan = result->getNamedGlobal("meshwright_plan")) {
     llvm::appendToUsed(*result, {plan});
+    llvm::Constant *features = llvm::ConstantDataArray::getString(context, neededFeatures(machine));
+    new llvm::GlobalVariable(*result, features->getType(), /*isConstant=*/true,
+                             llvm::GlobalValue::ExternalLinkage, features, "meshwright_processor");
+  }
   result->setTargetTriple(machine.getTargetTriple());
   result->setDataLayout(machine.createDataLayout());
   for (llvm::Function &function : *result) {

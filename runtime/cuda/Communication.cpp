@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <set>
 
 namespace meshwright::cuda {
 
@@ -63,10 +62,6 @@ Communication::~Communication() {
   Driver::load().cuStreamDestroy(stream);
 }
 
-static bool isMessage(const CollectiveEntry &entry) {
-  return entry.op == "send" || entry.op == "recv";
-}
-
 bool Communication::hasMessages() const {
   return std::any_of(plan.collectives.begin(), plan.collectives.end(), isMessage);
 }
@@ -110,56 +105,40 @@ void Communication::connect(const Edge &edge, CUdeviceptr word) const {
   MW_CUDA(cuStreamSynchronize, used);
 }
 
-/// Every rank takes part in the splits of all pairs that send to each other, also where it
-/// is in none of them.
+/// Every rank takes part in the splits of all rounds, also where it is in none of their pairs.
 void Communication::makeEdges() {
   // As others set it who want streams to wait for each other.
   constexpr int leastQueues = 8;
-  if (std::any_of(plan.collectives.begin(), plan.collectives.end(), isMessage) &&
-      environmentNumber("CUDA_DEVICE_MAX_CONNECTIONS", 1) < leastQueues)
+  if (hasMessages() && environmentNumber("CUDA_DEVICE_MAX_CONNECTIONS", 1) < leastQueues)
     fail("CUDA_DEVICE_MAX_CONNECTIONS is ", getenv("CUDA_DEVICE_MAX_CONNECTIONS"),
          ": ranks that send messages need ", leastQueues, " or more, as messages would wait for "
          "each other for ever; unset it");
   CUdeviceptr word = 0;
-  std::set<std::tuple<int64_t, int64_t, int64_t>> done; // program, group and receiver's rank
-  for (const CollectiveEntry &entry : plan.collectives) {
-    if (entry.op != "send" || !done.insert({entry.program, entry.group, entry.peer}).second)
+  for (const std::vector<MessagePair> &round : roundsOf(messagePairs(plan))) {
+    auto isMine = [this](const MessagePair &pair) { return pair.from == rank || pair.to == rank; };
+    auto mine = std::find_if(round.begin(), round.end(), isMine);
+    bool sends = mine != round.end() && mine->from == rank;
+    ncclComm_t comm = split(world, mine == round.end() ? NCCL_SPLIT_NOCOLOR : mine->from,
+                            sends ? 0 : 1, ncclMessageChannels);
+    if (mine == round.end())
       continue;
-    const std::vector<int> &axes = plan.groups[size_t(entry.group)];
-    for (int64_t groupRank = 0; groupRank < plan.axesSize(axes); ++groupRank) {
-      // Pairs of senders of this rank: in each group along the axes at most one.
-      bool any = false;
-      EdgeKey mine{-1, -1, -1};
-      for (int from = 0; from < plan.ranks(); ++from) {
-        std::vector<int> members = plan.groupMembers(axes, from);
-        int to = members.at(size_t(entry.peer));
-        if (members[size_t(groupRank)] != from || to == from ||
-            plan.programOf(from) != size_t(entry.program))
-          continue;
-        any = true;
-        if (from == rank || to == rank)
-          mine = {entry.group, from, to};
-      }
-      if (!any)
-        continue;
-      auto [group, from, to] = mine;
-      if (group >= 0 && edges.count(mine))
-        group = -1; // Another program's messages go the same way.
-      ncclComm_t comm = split(world, group < 0 ? NCCL_SPLIT_NOCOLOR : from, rank == from ? 0 : 1,
-                              ncclMessageChannels);
-      if (group < 0)
-        continue;
-      Edge &edge = edges[mine];
-      edge.comm = comm;
-      if (rank == from)
-        edge.stream = makeStream();
-      if (!word)
-        MW_CUDA(cuMemAlloc, &word, sizeof(int32_t));
-      connect(edge, word);
-    }
+    Edge &edge = edges[{mine->group, mine->from, mine->to}];
+    edge.comm = comm;
+    if (sends)
+      edge.stream = makeStream();
+    if (!word)
+      MW_CUDA(cuMemAlloc, &word, sizeof(int32_t));
+    connect(edge, word);
   }
   if (word)
     MW_CUDA(cuMemFree, word);
+}
+
+std::vector<ncclComm_t> Communication::pairs() const {
+  std::vector<ncclComm_t> result;
+  for (const auto &[pair, edge] : edges)
+    result.push_back(edge.comm);
+  return result;
 }
 
 //===----------------------------------------------------------------------===//
@@ -272,7 +251,7 @@ void Communication::check() const {
   for (size_t i = 0; i < groups.size(); ++i)
     look(groups[i], text("group ", i, " (", plan.axesText(plan.groups[i]), ")"));
   for (const auto &[key, edge] : edges)
-    look(edge.comm, text("messages from rank ", std::get<1>(key), " to rank ", std::get<2>(key)));
+    look(edge.comm, text("messages from rank ", key.from, " to rank ", key.to));
 }
 
 void Communication::abort() const {
@@ -303,7 +282,7 @@ bool Communication::report(RankStatus &status) {
     for (const auto &[key, edge] : edges) {
       if (!edge.stream)
         continue;
-      all.push_back(std::get<2>(key));
+      all.push_back(key.to);
       if (Driver::load().cuStreamQuery(edge.stream) == CUDA_ERROR_NOT_READY)
         peers.push_back(all.back());
     }

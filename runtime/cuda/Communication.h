@@ -16,9 +16,10 @@
 #include "common/monitor/RankStatus.h"
 #include "common/plan/Plan.h"
 #include "cuda/Libraries.h"
+#include "cuda/MessagePairs.h"
 
 #include <map>
-#include <tuple>
+#include <vector>
 
 namespace meshwright::cuda {
 
@@ -54,7 +55,10 @@ public:
   Communication(const Communication &) = delete;
   Communication &operator=(const Communication &) = delete;
 
+  /// Null where there are only messages.
   ncclComm_t group(int32_t number) const { return groups.at(size_t(number)); }
+  /// Of each pair that this rank sends messages to or receives them from.
+  std::vector<ncclComm_t> pairs() const;
 
   /// Around each run of a program: events of the run before are forgotten, as a captured
   /// one must not wait for what was not captured, and in the end the computing stream has
@@ -97,8 +101,6 @@ private:
     CUstream stream = nullptr; ///< the sender's
     Event copied, sent;
   };
-  /// Group, and the world ranks of sender and receiver.
-  using EdgeKey = std::tuple<int64_t, int, int>;
 
   void makeGroups();
   void makeEdges();
@@ -116,7 +118,7 @@ private:
   CUstream compute, stream = nullptr;
   ncclComm_t world = nullptr;
   std::vector<ncclComm_t> groups; ///< by number; null where there are only messages
-  std::map<EdgeKey, Edge> edges;
+  std::map<MessagePair, Edge> edges;
   Event computed, communicated;
   bool used = false; ///< in this run
   int32_t next = -1;

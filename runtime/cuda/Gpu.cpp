@@ -8,9 +8,12 @@
 #include "common/launch/Launch.h"
 #include "common/monitor/WaitMonitor.h"
 #include "common/plan/Arena.h"
+#include "cuda/Affinity.h"
+#include "cuda/Nvml.h"
 #include "cuda/Rehearsal.h"
 #include "cuda/Tune.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -66,32 +69,68 @@ Gpu::~Gpu() {
   Driver::load().cuDevicePrimaryCtxRelease(device);
 }
 
-/// Ranks of one machine take its GPUs by their numbers there. One that is shown a single
-/// GPU takes that. Several share a GPU only where MESHWRIGHT_RANKS_PER_GPU allows it, for
-/// tests.
-int Gpu::choose(Communicator &worldCommunicator) {
-  int count = 0;
-  MW_CUDA(cuDeviceGetCount, &count);
-  int local = localRank(worldCommunicator);
-  int sharing = getenv("MESHWRIGHT_RANKS_PER_GPU")
-                    ? environmentNumber("MESHWRIGHT_RANKS_PER_GPU", 1)
-                    : 1;
-  int number = count == 1 ? 0 : local / sharing;
-  if (number >= count)
-    fail("this machine has ", count, " GPUs, but rank ", worldCommunicator.rank(), " is number ",
-         local + 1, " here: start one rank for each GPU (CUDA_VISIBLE_DEVICES hides some)");
-  MW_CUDA(cuDeviceGet, &device, number);
-  CUuuid name;
-  MW_CUDA(cuDeviceGetUuid, &name, device);
-  health = std::make_unique<Health>(name);
-  std::vector<int> ranks = sameOnMachine(worldCommunicator, {name.bytes, sizeof(name.bytes)});
-  if (int(ranks.size()) <= sharing)
-    return int(ranks.size());
-  std::string numbers;
+/// What is shown to this process, for messages.
+static std::string describeSeen(const std::vector<CUuuid> &names) {
+  std::string list;
+  for (const CUuuid &name : names)
+    list += (list.empty() ? "" : ", ") + nvmlName(name, "GPU");
+  const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+  return text(names.size(), names.size() == 1 ? " GPU (" : " GPUs (", list, list.empty() ? "" : "; ",
+              "CUDA_VISIBLE_DEVICES is ", visible ? text("\"", visible, "\"") : "not set", ")");
+}
+
+static std::string listOf(const std::vector<int> &ranks) {
+  std::string list;
   for (int rank : ranks)
-    numbers += text(numbers.empty() ? "" : ", ", rank);
-  fail("ranks ", numbers, " have the same GPU: start one rank for each GPU of a machine, each "
-       "with its number in LOCAL_RANK or its own in CUDA_VISIBLE_DEVICES");
+    list += text(list.empty() ? "" : ", ", rank);
+  return list;
+}
+
+/// Ranks that see the same GPUs of a machine take them by their numbers there, as the launcher counts
+/// them. Where it counts past the GPUs, because tasks see others each (CUDA_VISIBLE_DEVICES, control
+/// groups, parts of GPUs), they are counted among those that see the same.
+int Gpu::numberOf(Communicator &world, const std::vector<CUuuid> &names, int sharing) const {
+  int room = int(names.size()) * sharing;
+  std::string seen;
+  for (const CUuuid &name : names)
+    seen.append(name.bytes, sizeof(name.bytes));
+  int32_t local = localRank(world);
+  std::vector<int> alike = sameOnMachine(world, seen);
+  std::vector<int32_t> locals(size_t(world.size()));
+  world.allGather(ElementType::I32, &local, locals.data(), 1);
+  if (names.empty())
+    fail("rank ", world.rank(), " sees ", describeSeen(names), ": start it where there is one, or "
+         "compile with --target cpu");
+  if (int(alike.size()) > room)
+    fail("ranks ", listOf(alike), " have the same ", describeSeen(names), ": start one rank for each "
+         "GPU of a machine, each with its number in LOCAL_RANK or its own in CUDA_VISIBLE_DEVICES");
+  if (std::any_of(alike.begin(), alike.end(), [&](int rank) { return locals[size_t(rank)] >= room; }))
+    local = int32_t(std::find(alike.begin(), alike.end(), world.rank()) - alike.begin());
+  return local / sharing;
+}
+
+/// Several ranks share a GPU only where MESHWRIGHT_RANKS_PER_GPU allows it, for tests.
+int Gpu::choose(Communicator &world) {
+  int count = 0, sharing = getenv("MESHWRIGHT_RANKS_PER_GPU")
+                               ? environmentNumber("MESHWRIGHT_RANKS_PER_GPU", 1)
+                               : 1;
+  MW_CUDA(cuDeviceGetCount, &count);
+  std::vector<CUuuid> names(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    MW_CUDA(cuDeviceGet, &device, i);
+    MW_CUDA(cuDeviceGetUuid, &names[size_t(i)], device);
+  }
+  int number = numberOf(world, names, sharing);
+  MW_CUDA(cuDeviceGet, &device, number);
+  const CUuuid &name = names[size_t(number)];
+  health = std::make_unique<Health>(name);
+  std::vector<int> ranks = sameOnMachine(world, {name.bytes, sizeof(name.bytes)});
+  if (int(ranks.size()) > sharing)
+    fail("ranks ", listOf(ranks), " have the same GPU, ", nvmlName(name, "GPU"), " of ",
+         describeSeen(names), ": start one rank for each GPU of a machine, each with its number in "
+         "LOCAL_RANK or its own in CUDA_VISIBLE_DEVICES");
+  affinity = runNear(name);
+  return int(ranks.size());
 }
 
 void Gpu::checkFree(int64_t ranks) const {
@@ -147,7 +186,8 @@ std::string Gpu::describe() const {
               measured > allowed
                   ? text(": ", grouped(uint64_t(measured - allowed)), " more than it allows")
                   : "",
-              attention.empty() ? "" : "; ", attention);
+              attention.empty() ? "" : "; ", attention, affinity.empty() ? "" : "; ", affinity,
+              registered.empty() ? "" : "; the arena in ", registered);
 }
 
 void Gpu::tune(Arena &arena, const std::string &file, Communicator &world) {

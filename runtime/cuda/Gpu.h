@@ -95,11 +95,15 @@ public:
   std::vector<MemoryLine> beside;
   /// Of the arena.
   int64_t arenaBytes = 0;
+  /// In what NCCL knows it, in words; empty where it does not.
+  std::string registered;
   /// Where to write what the rank is at and waits for.
   RankStatus &status;
   std::unique_ptr<Spans> spans;
   std::unique_ptr<Progress> progress;
   std::unique_ptr<Health> health;
+  /// Where the host's threads run, in words; may be empty.
+  std::string affinity;
 
   /// Notes as `what` the memory that came into use since the last time; null: it is
   /// accounted for elsewhere.
@@ -119,6 +123,8 @@ private:
 
   /// How many ranks share the GPU that is chosen.
   int choose(Communicator &world);
+  /// Of the GPUs called `names`, which this rank sees, the number of its own.
+  int numberOf(Communicator &world, const std::vector<CUuuid> &names, int sharing) const;
   /// An Error with the plan's table unless the GPU has free what `ranks` of them need.
   void checkFree(int64_t ranks) const;
   void enqueueRun(MwContext &context, EntryPoint program, char *arena);

@@ -5,10 +5,14 @@
 //===----------------------------------------------------------------------===//
 #include "common/monitor/Error.h"
 #include "common/plan/Arena.h"
+#include "cuda/ArenaMemory.h"
 #include "cuda/Gpu.h"
+#include "cuda/Registration.h"
+#include "meshwright/runtime/cuda/ArenaPages.h"
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <sys/resource.h>
 
 using namespace meshwright;
@@ -51,29 +55,36 @@ void clear(char *memory, int64_t bytes, int threads) {
 
 class GpuArena : public Arena {
 public:
-  GpuArena(cuda::Gpu &device, const Plan &plan, int threads)
-      : device(device), pages(persistentEnd(plan), Pages::Sparse) {
+  GpuArena(cuda::Gpu &device, MwContext &context)
+      : device(device), pages(persistentEnd(context.plan), Pages::Sparse) {
+    const Plan &plan = context.plan;
     // What the allowances did not foresee.
     size_t available = 0, all = 0;
     MW_CUDA(cuMemGetInfo, &available, &all);
-    if (plan.arenaBytes > int64_t(available))
+    int64_t rest = restOfLastPage(plan.arenaBytes);
+    if (plan.arenaBytes + rest > int64_t(available))
       fail("the GPU has ", grouped(available), " bytes free of ", grouped(all),
-           ", but the plan's arena has ", grouped(uint64_t(plan.arenaBytes)), "; ",
+           ", but the plan's arena has ", grouped(uint64_t(plan.arenaBytes)), " in pages of ",
+           grouped(uint64_t(arenaPageBytes)), "; ",
            device.describe(),
            "\n  compile with a smaller --batch, more --microbatches or --remat, or use more GPUs");
-    MW_CUDA(cuMemAlloc, &memory, size_t(plan.arenaBytes));
+    owned = std::make_unique<cuda::ArenaMemory>(device.device, plan.arenaBytes);
+    memory = owned->begin();
     device.measure(nullptr);
+    device.beside.push_back({"last page of the arena", owned->mappedBytes() - plan.arenaBytes});
     device.arenaBytes = plan.arenaBytes;
     MW_CUDA(cuMemsetD8Async, memory, 0, size_t(plan.arenaBytes), device.stream);
+    registered = std::make_unique<cuda::Registration>(context, *device.communication, *owned);
+    device.registered = registered->describe();
+    device.measure("NCCL's registration of the arena");
     host = pages.data();
     if (plan.hostBytes) {
       kept = pin(plan.hostBytes);
-      clear(kept, plan.hostBytes, threads);
+      clear(kept, plan.hostBytes, context.threads);
     }
   }
   ~GpuArena() override {
-    cuda::Driver::load().cuMemFree(memory);
-    if (kept)
+    if (kept && !std::uncaught_exceptions())
       cuda::Driver::load().cuMemFreeHost(kept);
   }
 
@@ -97,6 +108,8 @@ public:
 private:
   cuda::Gpu &device;
   Pages pages;
+  std::unique_ptr<cuda::ArenaMemory> owned;
+  std::unique_ptr<cuda::Registration> registered; ///< ends before its memory
   CUdeviceptr memory = 0;
 };
 } // namespace
@@ -104,5 +117,5 @@ private:
 std::unique_ptr<Arena> meshwright::makeArena(MwContext &context) {
   cuda::Gpu &device = cuda::Gpu::of(&context);
   device.use();
-  return std::make_unique<GpuArena>(device, context.plan, context.threads);
+  return std::make_unique<GpuArena>(device, context);
 }

@@ -97,6 +97,10 @@ const Nccl &Nccl::load() {
     void *library = open(wanted);
     Nccl result;
     MW_NCCL_FUNCTIONS(MW_LOAD)
+#define MW_LOAD_NEWER(name)                                                                        \
+  result.name = reinterpret_cast<decltype(result.name)>(dlsym(library, #name));
+    MW_NCCL_NEWER_FUNCTIONS(MW_LOAD_NEWER)
+#undef MW_LOAD_NEWER
     return result;
   }();
   return symbols;

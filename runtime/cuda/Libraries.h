@@ -31,6 +31,14 @@
   X(cuMemGetInfo)                                                                                  \
   X(cuMemAlloc)                                                                                    \
   X(cuMemFree)                                                                                     \
+  X(cuMemGetAllocationGranularity)                                                                 \
+  X(cuMemCreate)                                                                                   \
+  X(cuMemRelease)                                                                                  \
+  X(cuMemAddressReserve)                                                                           \
+  X(cuMemAddressFree)                                                                              \
+  X(cuMemMap)                                                                                      \
+  X(cuMemUnmap)                                                                                    \
+  X(cuMemSetAccess)                                                                                \
   X(cuMemcpyHtoDAsync)                                                                             \
   X(cuMemcpyDtoHAsync)                                                                             \
   X(cuMemcpyDtoDAsync)                                                                             \
@@ -106,6 +114,13 @@
   X(ncclSend)                                                                                      \
   X(ncclRecv)
 
+/// What only newer ones have; null in others. Whoever calls one asks for the version first.
+#define MW_NCCL_NEWER_FUNCTIONS(X)                                                                 \
+  X(ncclCommRegister)                                                                              \
+  X(ncclCommDeregister)                                                                            \
+  X(ncclCommWindowRegister)                                                                        \
+  X(ncclCommWindowDeregister)
+
 namespace meshwright::cuda {
 
 /// A library's functions under their own names. `load` is called once a process; its
@@ -121,6 +136,7 @@ struct Blas {
 };
 struct Nccl {
   MW_NCCL_FUNCTIONS(MW_DECLARE)
+  MW_NCCL_NEWER_FUNCTIONS(MW_DECLARE)
   static const Nccl &load();
 };
 #undef MW_DECLARE

@@ -5,9 +5,9 @@
 // Makes, when the process starts, the plan that a compiler would have put into the
 // executable, for the mesh data=FAKE_DATA, tensor=FAKE_TENSOR (environment, 1 if
 // absent). One executable thus serves every mesh the tests want; FAKE_MODEL,
-// FAKE_HEADS and FAKE_OPTIMIZER make it claim to be another, and FAKE_TARGETS=0 leaves
-// out the input "targets". The ABI header is not included, because the plan is not
-// constant here.
+// FAKE_HEADS and FAKE_OPTIMIZER make it claim to be another, FAKE_PROCESSOR to be for
+// a processor with these extensions, and FAKE_TARGETS=0 leaves out the input "targets".
+// The ABI header is not included, because the plan is not constant here.
 //
 //===----------------------------------------------------------------------===//
 #include "FakeProgram.h"
@@ -23,6 +23,7 @@ using namespace fake;
 extern "C" {
 char meshwright_plan[1 << 16];
 uint64_t meshwright_plan_size;
+char meshwright_processor[1 << 8];
 }
 
 Sizes &fake::sizes() {
@@ -177,4 +178,6 @@ __attribute__((constructor)) static void makePlan() {
   std::string text = plan.dump();
   meshwright_plan_size = text.size();
   memcpy(meshwright_plan, text.data(), text.size());
+  if (const char *needed = getenv("FAKE_PROCESSOR"))
+    strncpy(meshwright_processor, needed, sizeof(meshwright_processor) - 1);
 }

@@ -96,6 +96,14 @@ TEST_F(StartTest, Secrets) {
                 {"MESHWRIGHT_SECRET has 5 characters", "openssl rand -hex 32"});
 }
 
+// No processor has AMD's four-operand instructions any more.
+TEST_F(StartTest, CodeForAnotherProcessor) {
+  std::string steps = "--steps 1";
+  EXPECT_EQ(train(steps, 1, 1, Threads, "FAKE_PROCESSOR='sse4.2 popcnt '").code, 0);
+  expectFailure(train(steps, 1, 1, Threads, "FAKE_PROCESSOR='sse4.2 fma4 f16c xop '"),
+                {"made for a processor with fma4, xop, which this machine's lacks", "--cpu x86-64-v3"});
+}
+
 // More connections than a process may have open push out the oldest of those that say nothing.
 TEST_F(StartTest, FloodsDoNotEndAJob) {
   std::string exe = std::string(FAKE_PROGRAM) + " --tokens u8 --steps 1 " + data();

@@ -44,6 +44,11 @@ extern const uint64_t meshwright_plan_size;
 extern const char meshwright_program[] MW_WEAK;
 extern const uint64_t meshwright_program_size MW_WEAK;
 
+/// Extensions of the processor that its code was made for, of those that
+/// ProcessorFeatures.def names: a space after each, zero-terminated. Absent where
+/// the code needs none of them to be named.
+extern const char meshwright_processor[] MW_WEAK;
+
 /// One optimizer step: reads the plan's inputs from the arena, updates its
 /// variables in place and writes its outputs.
 void meshwright_step(MwContext *context, char *arena);

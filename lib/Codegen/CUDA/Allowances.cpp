@@ -6,6 +6,7 @@
 #include "Codegen/CUDA/Allowances.h"
 #include "Codegen/Communication.h"
 #include "Exec/Exec.h"
+#include "meshwright/runtime/cuda/ArenaPages.h"
 #include "meshwright/runtime/cuda/NcclChannels.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -30,6 +31,8 @@ static constexpr const char *contextSource =
 static constexpr int64_t librariesBytes = 384 * mib;
 static constexpr const char *librariesSource =
     "code of the program's kernels, cuBLASLt and cuDNN, loaded as they are first called";
+
+static constexpr const char *pagesSource = "exact: the driver gives memory in pages of 2 MiB";
 
 static constexpr int64_t nodeBytes = 10 * kib;
 static constexpr const char *nodeSource = "{0:N0} nodes at most of 10 KiB, which NVIDIA's CCCL counts for a "
@@ -108,7 +111,9 @@ static int64_t nodesOf(ModuleOp program) {
 std::vector<plan::Allowance> cuda::allowancesOf(ModuleOp program,
                                                 const Communication &communication) {
   int64_t nodes = nodesOf(program);
+  auto arena = program->getAttrOfType<IntegerAttr>(exec::arenaBytesAttr);
   std::vector<plan::Allowance> result = {
+      {"last page of the arena", restOfLastPage(arena ? arena.getInt() : 0), pagesSource},
       {"CUDA context", contextBytes, contextSource},
       {"kernels and libraries", librariesBytes, librariesSource},
       {"CUDA graphs", nodes * nodeBytes, llvm::formatv(nodeSource, nodes).str()}};

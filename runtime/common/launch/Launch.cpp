@@ -6,6 +6,7 @@
 #include "common/launch/Launch.h"
 
 #include "common/communication/Communicator.h"
+#include "common/launch/Cores.h"
 #include "common/monitor/Error.h"
 #include "common/monitor/Failure.h"
 #include "common/plan/Plan.h"
@@ -14,7 +15,9 @@
 #include <cstdlib>
 #include <functional>
 #include <future>
-#include <sched.h>
+#include <iterator>
+#include <set>
+#include <sstream>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
@@ -30,6 +33,23 @@ int meshwright::environmentNumber(const char *name, int least) {
   if (end == value || *end || number < least || number > 1000000)
     fail(name, " is \"", value, "\": it must be a whole number of at least ", least);
   return int(number);
+}
+
+void meshwright::checkProcessor(const std::string &needed) {
+  std::string missing;
+#if defined(__x86_64__)
+  std::istringstream words(needed);
+  const std::set<std::string> names{std::istream_iterator<std::string>(words), {}};
+  __builtin_cpu_init();
+#define MW_FEATURE(name)                                                                           \
+  if (names.count(name) && !__builtin_cpu_supports(name))                                          \
+    missing += std::string(missing.empty() ? "" : ", ") + name;
+#include "meshwright/runtime/ProcessorFeatures.def"
+#undef MW_FEATURE
+#endif
+  if (!missing.empty())
+    fail("this executable's code was made for a processor with ", missing, ", which this machine's "
+         "lacks: compile it here, or with --cpu x86-64-v3 or x86-64-v2, which more processors run");
 }
 
 Launch Launch::detect() {
@@ -90,17 +110,10 @@ void meshwright::checkRankCount(const Plan &plan, const Launch &launch, int64_t 
 
 static int32_t hashOf(const std::string &text) { return int32_t(std::hash<std::string>()(text)); }
 
-static std::string coreList() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  sched_getaffinity(0, sizeof(set), &set);
-  return {reinterpret_cast<const char *>(&set), sizeof(set)};
-}
-
 Neighbours meshwright::findNeighbours(Communicator &world) {
   char name[256] = {};
   gethostname(name, sizeof(name) - 1);
-  int32_t mine[2] = {hashOf(name), hashOf(coreList())};
+  int32_t mine[2] = {hashOf(name), hashOf(textOf(allowedCores()))};
   std::vector<int32_t> all(size_t(world.size()) * 2);
   world.allGather(ElementType::I32, mine, all.data(), 2);
   Neighbours result{0, 0};
@@ -154,10 +167,7 @@ int meshwright::threadsPerRank(int sharing) {
       fail("OMP_NUM_THREADS is \"", value, "\": it must be a whole number of at least 1");
     return int(number);
   }
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-  return std::max(1, cores / std::max(1, sharing));
+  return std::max(1, int(allowedCores().size()) / std::max(1, sharing));
 }
 
 void meshwright::checkThreads(int ranks, int threads) {

@@ -32,6 +32,10 @@ struct Launch {
   bool mayBeThreads() const;
 };
 
+/// Checks that this processor has what the program's code was made for; `needed` as
+/// meshwright_processor has it.
+void checkProcessor(const std::string &needed);
+
 /// The number in the environment variable `name`, an Error if it is not set, no number or
 /// less than `least`.
 int environmentNumber(const char *name, int least);

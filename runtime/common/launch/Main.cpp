@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "common/launch/Agreement.h"
+#include "common/launch/Binding.h"
 #include "common/launch/Device.h"
 #include "common/launch/Launch.h"
 #include "common/launch/Trainer.h"
@@ -16,7 +17,9 @@
 #include "cpu/ThreadCommunicator.h"
 #include "meshwright/Version.h"
 
+#include <algorithm>
 #include <csignal>
+#include <optional>
 #include <thread>
 
 using namespace meshwright;
@@ -26,24 +29,40 @@ static Plan readPlan(int64_t rank) {
   return Plan::parse({meshwright_plan, size_t(meshwright_plan_size)}, rank);
 }
 
-/// One rank from its communicator to the end of the run. Returns the exit code, on which all
-/// ranks agree.
+/// One rank from its communicator to the end of the run, on `cores` if there are any. Returns the
+/// exit code, on which all ranks agree.
 static int trainRank(const Options &options, std::unique_ptr<Communicator> world, int threads,
-                     RankStatus &status) {
+                     const CoreList &cores, RankStatus &status) {
+  // An error ends the process with all of these in place: a device may be computing in the arena,
+  // and other ranks may be reading there.
+  std::optional<Plan> own;
+  std::optional<MwContext> context;
+  std::optional<Trainer> trainer;
   try {
-    Plan own = readPlan(world->rank());
+    // Before there is memory or a thread of the rank's own.
+    bool bound = !cores.empty() && runOn(cores);
+    own = readPlan(world->rank());
     {
       // Before ranks do anything together that the plan or flags say.
       ActivityScope activity(status, "comparing flags and files");
-      checkAgreement(*world, termsOf(own, options));
+      checkAgreement(*world, termsOf(*own, options));
     }
-    MwContext context(own, std::move(world), threads, status);
+    context.emplace(*own, std::move(world), threads, status);
+    if (bound)
+      context->cores = textOf(cores);
     if (!options.trace.empty())
-      context.trace = std::make_unique<Trace>();
-    return Trainer(context, options).run();
+      context->trace = std::make_unique<Trace>();
+    return trainer.emplace(*context, options).run();
   } catch (const std::exception &error) {
     endAllRanks(error);
   }
+}
+
+/// The cores of each of so many ranks that have the same cores. A rank with a device chooses by that.
+static std::vector<CoreList> sharesOf(const Plan &plan, int ranks, int threads) {
+  if (plan.target != "cpu")
+    return std::vector<CoreList>(size_t(ranks));
+  return sharesOfMachine(allowedCores(), ranks, threads);
 }
 
 static int runThreads(const Plan &plan, const Options &options, const std::string &program) {
@@ -52,6 +71,7 @@ static int runThreads(const Plan &plan, const Options &options, const std::strin
   checkMemory(plan, ranks);
   int threads = threadsPerRank(ranks);
   checkThreads(ranks, threads);
+  std::vector<CoreList> cores = sharesOf(plan, ranks, threads);
   std::vector<std::unique_ptr<RankStatus>> owned;
   std::vector<RankStatus *> statuses;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -63,9 +83,10 @@ static int runThreads(const Plan &plan, const Options &options, const std::strin
   std::vector<std::thread> others;
   for (int rank = 1; rank < ranks; ++rank)
     others.emplace_back([&, rank] {
-      trainRank(options, std::move(world[size_t(rank)]), threads, *statuses[size_t(rank)]);
+      trainRank(options, std::move(world[size_t(rank)]), threads, cores[size_t(rank)],
+                *statuses[size_t(rank)]);
     });
-  int code = trainRank(options, std::move(world[0]), threads, *statuses[0]);
+  int code = trainRank(options, std::move(world[0]), threads, cores[0], *statuses[0]);
   for (std::thread &other : others)
     other.join();
   return code;
@@ -92,7 +113,10 @@ static int runProcess(const Plan &plan, const Options &options, const Launch &la
   world->barrier(); // Nobody takes memory before all have looked.
   int threads = threadsPerRank(neighbours.onCores);
   checkThreads(1, threads);
-  int code = trainRank(options, std::move(world), threads, status);
+  std::vector<int> alike = sameOnMachine(*world, textOf(allowedCores()));
+  auto self = std::find(alike.begin(), alike.end(), world->rank()) - alike.begin();
+  CoreList cores = sharesOf(plan, int(alike.size()), threads)[size_t(self)];
+  int code = trainRank(options, std::move(world), threads, cores, status);
   monitor.setLostPeer(nullptr);
   setFailureAbort(nullptr);
   transport->finish();
@@ -113,6 +137,8 @@ static int run(int argc, char **argv) {
   Options options;
   if (!parseOptions(argc, argv, options, /*printHelp=*/launch.rank == 0, describe))
     return 0;
+  if (meshwright_processor)
+    checkProcessor(meshwright_processor);
   Plan plan = readPlan(0);
   checkEffects(options, plan);
   // On a device MPI would only introduce the ranks to each other, which TCP does too.

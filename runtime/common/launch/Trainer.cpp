@@ -398,9 +398,10 @@ int Trainer::run() {
   if (isRoot()) {
     std::string onHost =
         plan.hostBytes ? " and " + grouped(uint64_t(plan.hostBytes)) + " on the host" : "";
-    printf("meshwright: %s, %ld %s (%s), %d %s each, arena %s bytes%s%s\n", plan.model.c_str(),
+    std::string cores = context.cores.empty() ? "" : " on cores " + context.cores;
+    printf("meshwright: %s, %ld %s (%s), %d %s each%s, arena %s bytes%s%s\n", plan.model.c_str(),
            long(plan.ranks()), plan.ranks() == 1 ? "rank" : "ranks", plan.meshText().c_str(),
-           context.threads, context.threads == 1 ? "thread" : "threads",
+           context.threads, context.threads == 1 ? "thread" : "threads", cores.c_str(),
            grouped(uint64_t(plan.arenaBytes)).c_str(), onHost.c_str(),
            checkpoint.empty() ? "" : (", resumed from " + checkpoint).c_str());
     if (context.device)

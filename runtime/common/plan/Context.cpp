@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "common/plan/Context.h"
 
+#include "common/launch/Cores.h"
 #include "common/launch/Threads.h"
 #include "common/monitor/Error.h"
 
@@ -46,7 +47,11 @@ MwContext::MwContext(const Plan &plan, std::unique_ptr<Communicator> worldCommun
   calls = std::make_unique<PlanCalls>(plan);
   for (auto &group : groups)
     group->setCalls(calls.get());
+  // A device may keep its rank's threads to cores near it.
+  size_t cores = allowedCores().size();
   device = openDevice(plan, *world, status);
+  if (size_t left = allowedCores().size(); left < cores)
+    this->threads = std::max(1, std::min(this->threads, int(left)));
 }
 
 MwContext::~MwContext() {

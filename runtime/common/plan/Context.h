@@ -42,6 +42,7 @@ struct MwContext {
   /// Where the program's current op comes from, for errors; null before the first.
   const char *opName = nullptr, *opLocation = nullptr;
   int threads; ///< OpenMP threads of this rank, at least 1
+  std::string cores; ///< that they are bound to; empty where they are not
   meshwright::RankStatus &status;
   /// Bytes that this rank's collectives have sent, by kind.
   std::map<std::string, int64_t> sentBytes;

@@ -505,15 +505,18 @@ int64_t Plan::axesIndex(const std::vector<int> &axes,
 }
 
 std::vector<int> Plan::groupMembers(const std::vector<int> &axes, int64_t rank) const {
-  std::vector<int64_t> mine = coordinates(rank);
+  std::vector<int64_t> member = coordinates(rank);
   std::vector<int> members(size_t(axesSize(axes)));
-  for (int64_t other = 0; other < ranks(); ++other) {
-    std::vector<int64_t> theirs = coordinates(other);
-    std::vector<int64_t> onGroup = mine;
-    for (int axis : axes)
-      onGroup[size_t(axis)] = theirs[size_t(axis)];
-    if (onGroup == theirs)
-      members[size_t(axesIndex(axes, theirs))] = int(other);
+  for (size_t i = 0; i < members.size(); ++i) {
+    int64_t rest = int64_t(i), number = 0;
+    for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+      int64_t size = mesh[size_t(*axis)].size;
+      member[size_t(*axis)] = rest % size;
+      rest /= size;
+    }
+    for (size_t axis = 0; axis < mesh.size(); ++axis)
+      number = number * mesh[axis].size + member[axis];
+    members[i] = int(number);
   }
   return members;
 }

@@ -8,12 +8,11 @@
 int meshwright::cpu::bestInstructionSet() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
-      !__builtin_cpu_supports("bmi2"))
+  // All of a level, as the compiler may use all of it: v3 has F16C besides AVX2, which a virtual
+  // machine may hide.
+  if (!__builtin_cpu_supports("x86-64-v3"))
     return 3;
-  if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
-      !__builtin_cpu_supports("avx512cd") || !__builtin_cpu_supports("avx512dq") ||
-      !__builtin_cpu_supports("avx512vl"))
+  if (!__builtin_cpu_supports("x86-64-v4"))
     return 2;
   if (!__builtin_cpu_supports("avx512bf16"))
     return 1;

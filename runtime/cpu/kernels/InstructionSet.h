@@ -18,7 +18,7 @@
 namespace meshwright::cpu {
 
 /// Index into MW_FOR_EACH_ISA of the first that this machine can run. Asks for
-/// the features themselves, not for a processor's name, so that processors newer
+/// all features of a level, not for a processor's name, so that processors newer
 /// than this code get the best they can do.
 int bestInstructionSet();
 

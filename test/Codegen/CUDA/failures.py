@@ -101,6 +101,18 @@ def main():
     assert done.returncode == 0 and "captured a CUDA graph" in done.stderr, done
     print("mpirun: ranks meet", flush=True)
 
+    # Tasks of which each sees GPUs of its own, also where their numbers are greater.
+    def isolated(rank, port):
+        return {**slurm(rank, port), "SLURM_LOCALID": str(2 + rank), "FAKE_GPU_FIRST": str(2 * rank)}
+
+    codes, said = ranks(path, 3, isolated)
+    assert codes == [0, 0], (codes, said)
+    codes, said = ranks(path, 3, isolated, FAKE_GPUS="1")
+    assert codes == [0, 0], (codes, said)
+    codes, said = ranks(path, 3, slurm, FAKE_GPUS="1")
+    assert all(codes) and "error: ranks 0, 1 have the same 1 GPU (GPU-00000000-" in said[0], (codes, said)
+    print("SLURM: tasks that see other GPUs each", flush=True)
+
     # Of the first call, and of one in a graph.
     for when, call in (("first call", 1), ("in a graph", 200)):
         codes, said = ranks(path, 1000, torchrun, FAKE_GPU_FAULT=f"stall:-1:{call}")
@@ -151,6 +163,20 @@ def main():
         assert done.returncode == 1 and all(word in done.stderr for word in ["CUDA_ERROR_ILLEGAL_ADDRESS", *words]), done
         assert done.stderr.count("NVML: ") == len(words), done
     print("trouble of the GPU: told where an error ends the run", flush=True)
+
+    # An error of the host ends the run while the GPU computes a step, in memory that must stay until then.
+    shorter, metrics = options.folder / "shorter.bin", options.folder / "metrics.jsonl"
+    shutil.copy(data, shorter)
+    metrics.unlink(missing_ok=True)
+    with subprocess.Popen([str(path), "--data", str(shorter), "--tokens", "u8", "--steps", "100000", "--lr", "1e-3", "--metrics",
+                           str(metrics)], env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                          text=True) as process:
+        while process.poll() is None and not (metrics.exists() and metrics.read_text().count("\n") > 3):
+            time.sleep(0.01)
+        os.truncate(shorter, 100)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 1 and "shorter.bin" in said and "fake GPU" not in said.replace("fake GPU: ncclCommAbort", ""), said
+    print("an error of the host: the arena stays", flush=True)
 
     # A launch of the first step, one in a graph, one behind which the queue is full.
     op = r"\S+ \(at .+\)"

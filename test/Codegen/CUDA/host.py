@@ -43,17 +43,18 @@ def main():
                               env={**os.environ, "LD_LIBRARY_PATH": str(fake), "FAKE_GPUS": str(ranks),
                                    "FAKE_GPU_LOG": str(log), **environment})
         launches, pending = {}, {}
-        copied.clear()
-        channels.clear()
-        read.clear()
+        for counts in (copied, channels, read, registered):
+            counts.clear()
         if done.returncode == 0:
             for line in log.read_text().splitlines():
                 kind, *name, count = line.split(" ")
-                counts = {"launch": launches, "pending": pending, "copied": copied, "channels": channels, "read": read}[kind]
+                counts = {"launch": launches, "pending": pending, "copied": copied, "channels": channels, "read": read,
+                          "registered": registered}[kind]
                 counts[" ".join(name)] = int(count)
         return done, launches, pending
 
     channels = {}  # communicators by the most channels that they may have, in the last run
+    registered = {}  # of what NCCL was told, by kind, in the last run
     copied = {}  # bytes from and to memory that is kept on the host, in the last run
 
     read = {}  # bytes that the host has read besides, in the last run
@@ -155,7 +156,7 @@ def main():
     assert allowed[0] < allowed[1], allowed
     print("channels: bounded where collectives overlap", flush=True)
 
-    # A rank takes part in as many splits as there are groups and ways between stages, however many ranks there are.
+    # A rank takes part in as many splits as there are groups and pairs of a rank, however many ranks and stages there are.
     splits = {}
     for stages, parts in ((2, 2), (2, 4), (4, 1), (4, 2)):
         mesh = f"pipe={stages},data={parts}"
@@ -165,8 +166,32 @@ def main():
         splits[mesh] = {most: count / (stages * parts) for most, count in channels.items()}
     messages, = set(splits["pipe=2,data=2"]) - {"free"}
     assert splits["pipe=2,data=2"] == splits["pipe=2,data=4"] and splits["pipe=2,data=2"][messages] == 2, splits
-    assert splits["pipe=4,data=1"][messages] == splits["pipe=4,data=2"][messages] <= 4 * 3, splits
-    print("splits: as many as groups and ways between stages", flush=True)
+    # Rank 2 is in three pairs with each of its neighbours.
+    assert splits["pipe=4,data=1"][messages] == splits["pipe=4,data=2"][messages] == 6, splits
+    print("splits: as many as groups and pairs of a rank", flush=True)
+
+    # NCCL knows the arena as a window where all ranks of a group run one program, else rank by rank; what it refuses
+    # is left, with one note, and the run goes on.
+    note = r"note: NCCL [\d.]+ knows the arena of rank \d in .* only"
+
+    def told(path, ranks, windows, buffers, said=None, **environment):
+        done, *_ = run(path, ranks, 2, **environment)
+        assert done.returncode == 0, (environment, done)
+        assert registered == {key: count for key, count in (("windows", windows), ("buffers", buffers)) if count}, (environment, registered)
+        assert len(re.findall(note, done.stderr)) == (said is not None) and (said or "") in done.stderr, (environment, done.stderr)
+
+    path = compile("gpt2-tiny", "--mesh", "data=2")
+    told(path, 2, 2, 0)
+    told(path, 2, 2, 0, FAKE_GPU_FABRIC="1")
+    told(path, 2, 2, 0, FAKE_GPU_FABRIC="refused")
+    told(path, 2, 0, 2, FAKE_NCCL_VERSION="22600")
+    told(path, 2, 0, 2, "ncclCommWindowRegister: error", FAKE_NCCL_REFUSES="windows")
+    told(path, 2, 0, 2, "ncclCommWindowRegister has none for these GPUs", FAKE_NCCL_REFUSES="null-windows")
+    told(path, 2, 1, 2, "of rank 1 in 0 windows and 1 buffers of 1 communicator only", FAKE_NCCL_REFUSES="a-window")
+    told(path, 2, 0, 0, "ncclCommWindowRegister: error", FAKE_NCCL_REFUSES="all")
+    told(path, 2, 0, 2, "the GPU has no virtual memory management", FAKE_GPU_VMM="none")
+    told(path, 2, 0, 2, "cuMemCreate: error", FAKE_GPU_VMM="refused")
+    print("arena: NCCL knows it, or the run goes on without", flush=True)
 
     for algorithm in ("ring", "halving-doubling"):
         check(f"data=4 {algorithm}", "gpt2-tiny", 4, "--mesh", "data=4", "--collective-algorithm", algorithm)
@@ -224,7 +249,7 @@ def main():
         assert done.returncode == 0 and "fake 0: " in done.stdout, (label, done)
         print(f"{label}: 2 ranks that see one", flush=True)
     done, *_ = run(path, 2, 1, FAKE_GPUS="1")
-    assert done.returncode == 1 and "ranks 0, 1 have the same GPU" in done.stderr, done
+    assert done.returncode == 1 and "ranks 0, 1 have the same 1 GPU (GPU-00000000-" in done.stderr, done
     print("one GPU for two ranks: refused", flush=True)
 
     path = compile("gpt2-tiny")
@@ -233,6 +258,27 @@ def main():
         done, *_ = run(path, 1, 1, **{**environment, "FAKE_GPUS": "2"})
         assert done.returncode == 0 and "fake 1: " in done.stdout, done
         print(f"{variables[0]} 1: the second GPU", flush=True)
+    # Counted past what is shown: each task sees GPUs of its own.
+    done, *_ = run(path, 1, 1, FAKE_GPUS="2", LOCAL_RANK="5", WORLD_SIZE="1", RANK="0")
+    assert done.returncode == 0 and "fake 0: " in done.stdout, done
+    print("LOCAL_RANK 5: the first of two that are seen", flush=True)
+
+    # The host's threads run near the GPU, as far as they may.
+    cores = sorted(os.sched_getaffinity(0))
+    first = str(1 << cores[0])
+    for label, words, environment in (
+            ("one of them", f"the host's threads on cores {cores[0]} near the GPU", {"FAKE_NVML_CORES": first}),
+            ("of a part of a GPU", f"the host's threads on cores {cores[0]} near the GPU",
+             {"FAKE_NVML_CORES": first, "FAKE_NVML_MIG": "1"}),
+            ("elsewhere", "near the GPU are cores 62", {"FAKE_NVML_CORES": str(1 << 62)}),
+            ("turned off", None, {"FAKE_NVML_CORES": first, "MESHWRIGHT_BIND": "off"}),
+            ("all", None, {"FAKE_NVML_CORES": str(sum(1 << core for core in cores))}), ("unknown", None, {})):
+        done, *_ = run(path, 1, 1, **environment)
+        assert done.returncode == 0 and (words or "arena") in done.stdout, (label, done)
+        assert ("near the GPU" in done.stdout) == (words is not None and len(cores) > 1), (label, done)
+        if label == "one of them":
+            assert re.search(r"\), 1 thread each", done.stdout), done
+    print("affinity: cores near the GPU", flush=True)
 
     trace = options.folder / "trace.json"
     done = subprocess.run([path, "--data", data, "--tokens", "u8", "--steps", "2", "--lr", "1e-3", "--trace", trace,
@@ -358,6 +404,8 @@ def main():
     plan = json.loads(subprocess.run(["meshwright", "inspect", "--json", str(path)], check=True, capture_output=True,
                                      text=True).stdout)
     context, = (line["bytes"] for line in plan["allowances"] if line["category"] == "CUDA context")
+    pages, = (line["bytes"] for line in plan["allowances"] if line["category"] == "last page of the arena")
+    assert 0 <= pages < 1 << 21 and (plan["arena_bytes"] + pages) % (1 << 21) == 0, plan["allowances"]
     needed = plan["device_bytes"] - context
     assert needed == plan["arena_bytes"] + sum(line["bytes"] for line in plan["allowances"]) - context, plan
     refused("too little memory", [f"the GPU has {needed - 1:,} bytes free", f"the plan needs {needed:,}", "parameter",
@@ -383,9 +431,7 @@ def main():
                                               r"[\d,]+ a rank \(optimizer kept on the host", done.stderr), done
     print("too little memory of the host: refused before anything is allocated", flush=True)
     path = compile("gpt2-tiny")
-    refused("too few GPUs", ["this machine has 0 GPUs"], FAKE_GPUS="0")
-    refused("no such GPU", ["has 2 GPUs", "rank 0 is number 6 here"], FAKE_GPUS="2", LOCAL_RANK="5", WORLD_SIZE="1",
-            RANK="0")
+    refused("too few GPUs", ["rank 0 sees 0 GPUs (CUDA_VISIBLE_DEVICES is \"3\")"], FAKE_GPUS="0", CUDA_VISIBLE_DEVICES="3")
     refused("an older GPU", ["the GPU is of architecture sm_80", "compiled for sm_90", "--gpu-arch sm_80"],
             FAKE_GPU_ARCH="80")
     path = compile("gpt2-tiny", "--mesh", "pipe=2", "--microbatches", "4")

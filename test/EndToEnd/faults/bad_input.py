@@ -417,6 +417,9 @@ def bad_run(golden):
     refused("compiled for 2 ranks (mesh data=2)", "started with 1", "--ranks 2", exe="./two")
     refused("compiled for 2 ranks (mesh data=2)", "started with 3", "--ranks 2", exe="./two", ranks=3)
     refused("compiled for 2 ranks (mesh data=2)", "started with 3", "mpirun -n 2", exe="./two", ranks=3, mpi=True)
+    # No processor has AMD's four-operand instructions any more.
+    compile(golden.config, "another", cpu="bdver4", **size)
+    refused("made for a processor with fma4, xop, which this machine's lacks", "--cpu x86-64-v3", exe="./another")
     refuses(["meshwright", "run", "-n", "0", "./one"], "'-n'", "'0'")
     refuses(["meshwright", "run", "./one"], "'-n'")
     refuses(["meshwright", "run", "-n", "1"], "no executable")

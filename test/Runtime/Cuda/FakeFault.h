@@ -25,6 +25,8 @@ extern thread_local int rankHere;
 void countMessage(const std::string &channel, long change);
 /// For the log: a communicator with at most so many channels, or as many as NCCL likes.
 void countChannels(int most);
+/// For the log: the arena was made known to a communicator, as a "windows" or a "buffers".
+void countRegistered(const char *kind);
 
 } // namespace fake
 

@@ -20,10 +20,14 @@
 // "error", which it says on the side, and "kill", which ends the rank while the others wait
 // for it) or its launch N go wrong ("cuda", an error, and "hang", which does not end; a stream
 // that hangs takes FAKE_GPU_QUEUE more pieces of work, then calls wait); RANK -1 is all of them.
+// Memory can be mapped unless FAKE_GPU_VMM is "none", or "refused", which cuMemCreate alone says.
+// FAKE_GPU_FABRIC is "refused" where the GPU could share memory between machines, but nothing
+// there does. What is mapped must be accessible, for network cards too, and is taken away when
+// the host knows that nothing touches it, and NCCL does not know it any more.
 // No more than FAKE_GPU_PINNED bytes of the host can be pinned. Ranks that are processes meet in
 // the folder FAKE_GPU_MEETING; calls never end once one of them has been killed.
 // At the end it writes the counts of launches by kernel, of messages that were sent but not
-// received, of communicators by the channels they may have, and of bytes that were copied to the file that
+// received, of communicators by the channels they may have, of what NCCL was told of, and of bytes that were copied to the file that
 // FAKE_GPU_LOG names.
 //
 //===----------------------------------------------------------------------===//
@@ -57,6 +61,7 @@ namespace {
 struct Memory {
   size_t bytes;
   std::vector<char> owned;
+  bool mapped = false, accessible = true, shared = false;
 };
 struct Entry {
   std::vector<bool> addresses; ///< which arguments are
@@ -81,6 +86,7 @@ std::map<std::string, long> launches;
 std::map<std::string, long> pending; ///< messages by channel: sent minus received
 
 std::map<std::string, long> bounded; ///< communicators by their most channels
+std::map<std::string, long> registered; ///< with NCCL, by kind
 std::map<CUdeviceptr, size_t> pinned; ///< memory of the host
 /// Bytes copied from and to it.
 std::atomic<long> copiedToDevice{0}, copiedToHost{0}; ///< with memory that is pinned
@@ -100,6 +106,8 @@ struct Log {
       fprintf(file, "pending %s %ld\n", name.c_str(), count);
     for (auto &[most, count] : bounded)
       fprintf(file, "channels %s %ld\n", most.c_str(), count);
+    for (auto &[kind, count] : registered)
+      fprintf(file, "registered %s %ld\n", kind.c_str(), count);
     fprintf(file, "copied to_device %ld\ncopied to_host %ld\n", copiedToDevice.load(),
             copiedToHost.load());
     fprintf(file, "read bytes %ld\n", readByHost.load());
@@ -114,9 +122,18 @@ void fake::checkRange(const char *what, CUdeviceptr address, size_t bytes) {
   if (after == memories.begin())
     wrong("%s: address %llx was not allocated", what, (unsigned long long)address);
   auto &[begin, memory] = *--after;
+  if (!memory.accessible)
+    wrong("%s: address %llx is mapped, but may not be touched", what, (unsigned long long)address);
   if (address + bytes > begin + memory.bytes)
     wrong("%s: %zu bytes at %llx reach %llu bytes beyond their allocation", what, bytes,
           (unsigned long long)address, (unsigned long long)(address + bytes - begin - memory.bytes));
+}
+bool fake::isShared(CUdeviceptr address, size_t bytes) {
+  Lock lock(mutex);
+  auto found = memories.find(address);
+  if (found == memories.end() || found->second.bytes != bytes)
+    wrong("memory that NCCL is told of is no allocation's");
+  return found->second.shared;
 }
 void fake::countMessage(const std::string &channel, long change) {
   Lock lock(mutex);
@@ -125,6 +142,10 @@ void fake::countMessage(const std::string &channel, long change) {
 void fake::countChannels(int most) {
   Lock lock(mutex);
   ++bounded[most == NCCL_CONFIG_UNDEF_INT ? "free" : std::to_string(most)];
+}
+void fake::countRegistered(const char *kind) {
+  Lock lock(mutex);
+  ++registered[kind];
 }
 void fake::countLaunch(const std::string &name) {
   Lock lock(mutex);
@@ -157,38 +178,63 @@ CUresult cuDeviceGetName(char *name, int size, CUdevice device) {
   return CUDA_SUCCESS;
 }
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
-  // Each rank has the GPU it sees to itself where FAKE_GPU_OWN is set.
+  // Each rank has the GPU it sees to itself where FAKE_GPU_OWN is set. Of a machine's GPUs a process
+  // sees those from FAKE_GPU_FIRST on.
   static int asked = 0;
   Lock lock(mutex);
   memset(uuid->bytes, 0, sizeof(uuid->bytes));
-  uuid->bytes[0] = char(getenv("FAKE_GPU_OWN") ? asked++ : device);
+  const char *first = getenv("FAKE_GPU_FIRST");
+  uuid->bytes[0] = char(getenv("FAKE_GPU_OWN") ? asked++ : device + (first ? atoi(first) : 0));
   return CUDA_SUCCESS;
+}
+static bool isSet(const char *name, const char *value) {
+  const char *text = getenv(name);
+  return text && strcmp(text, value) == 0;
 }
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice) {
   // Of a generation for which there is no code, so that PTX is loaded.
   const char *text = getenv("FAKE_GPU_ARCH");
   int arch = text ? atoi(text) : 120;
-  *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? arch / 10 : arch % 10;
-  return CUDA_SUCCESS;
+  switch (attribute) {
+  case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+    return *value = arch / 10, CUDA_SUCCESS;
+  case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+    return *value = !isSet("FAKE_GPU_VMM", "none"), CUDA_SUCCESS;
+  case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED:
+  case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
+    return *value = 1, CUDA_SUCCESS;
+  case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED:
+    return *value = getenv("FAKE_GPU_FABRIC") != nullptr, CUDA_SUCCESS;
+  default: // The lower half of the architecture, or what is no matter here.
+    return *value = arch % 10, CUDA_SUCCESS;
+  }
 }
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
   *context = CUcontext(size_t(device) + 1);
   return CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxRelease(CUdevice) { return CUDA_SUCCESS; }
-CUresult cuMemGetInfo(size_t *available, size_t *all) {
+static size_t allBytes() {
   const char *text = getenv("FAKE_GPU_BYTES");
-  *available = *all = text ? size_t(atoll(text)) : size_t(1) << 34;
-  Lock lock(mutex);
+  return text ? size_t(atoll(text)) : size_t(1) << 34;
+}
+static size_t freeBytes() {
+  size_t result = allBytes();
   for (auto &[address, memory] : memories)
-    *available -= std::min(*available, memory.bytes);
-  return CUDA_SUCCESS;
+    result -= std::min(result, memory.bytes);
+  return result;
+}
+CUresult cuMemGetInfo(size_t *available, size_t *all) {
+  Lock lock(mutex);
+  return *all = allBytes(), *available = freeBytes(), CUDA_SUCCESS;
 }
 CUresult cuMemAlloc(CUdeviceptr *address, size_t bytes) {
   checkContext("cuMemAlloc");
   checkNoCapture("cuMemAlloc");
   Lock lock(mutex);
   Memory memory{bytes, std::vector<char>(bytes + 512)};
+  if (bytes > freeBytes())
+    return CUDA_ERROR_OUT_OF_MEMORY;
   *address = (CUdeviceptr(memory.owned.data()) + 255) / 256 * 256;
   memories[*address] = std::move(memory);
   return CUDA_SUCCESS;
@@ -199,7 +245,92 @@ CUresult cuMemFree(CUdeviceptr address) {
   auto found = memories.find(address);
   if (found == memories.end())
     wrong("cuMemFree: %llx was not allocated", (unsigned long long)address);
+  if (found->second.mapped)
+    wrong("cuMemFree: %llx is mapped", (unsigned long long)address);
   forget(address, found->second.bytes);
+  memories.erase(found);
+  return CUDA_SUCCESS;
+}
+
+constexpr size_t page = size_t(2) << 20;
+CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *,
+                                       CUmemAllocationGranularity_flags) {
+  return *bytes = page, CUDA_SUCCESS;
+}
+/// What a handle stands for: bytes, by its number.
+static std::map<CUmemGenericAllocationHandle, size_t> created;
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
+                     const CUmemAllocationProp *properties, unsigned long long flags) {
+  checkContext("cuMemCreate");
+  checkNoCapture("cuMemCreate");
+  Lock lock(mutex);
+  if (isSet("FAKE_GPU_VMM", "refused"))
+    return CUDA_ERROR_NOT_SUPPORTED;
+  int handles = properties->requestedHandleTypes;
+  if ((handles & CU_MEM_HANDLE_TYPE_FABRIC) && isSet("FAKE_GPU_FABRIC", "refused"))
+    return CUDA_ERROR_NOT_PERMITTED;
+  if (bytes == 0 || bytes % page || flags || properties->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
+      properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!(handles & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) ||
+      (getenv("FAKE_GPU_FABRIC") && !isSet("FAKE_GPU_FABRIC", "refused") && !(handles & CU_MEM_HANDLE_TYPE_FABRIC)))
+    wrong("cuMemCreate: other processes cannot have the memory");
+  if (!properties->allocFlags.gpuDirectRDMACapable)
+    wrong("cuMemCreate: network cards cannot have the memory");
+  if (bytes > freeBytes())
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  static CUmemGenericAllocationHandle last = 0;
+  created[*handle = ++last] = bytes;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  Lock lock(mutex);
+  if (!created.erase(handle))
+    wrong("cuMemRelease: no such memory");
+  return CUDA_SUCCESS;
+}
+CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t, CUdeviceptr, unsigned long long) {
+  Lock lock(mutex);
+  if (bytes % page)
+    return CUDA_ERROR_INVALID_VALUE;
+  *address = CUdeviceptr(aligned_alloc(page, bytes));
+  return CUDA_SUCCESS;
+}
+CUresult cuMemAddressFree(CUdeviceptr address, size_t) {
+  Lock lock(mutex);
+  if (memories.count(address))
+    wrong("cuMemAddressFree: memory is mapped there");
+  return free((void *)address), CUDA_SUCCESS;
+}
+CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags) {
+  Lock lock(mutex);
+  auto found = created.find(handle);
+  if (found == created.end() || found->second != bytes || offset || flags)
+    return CUDA_ERROR_INVALID_VALUE;
+  Memory memory{bytes, {}};
+  memory.mapped = memory.shared = true;
+  memory.accessible = false;
+  memories[address] = std::move(memory);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access, size_t count) {
+  Lock lock(mutex);
+  auto found = memories.find(address);
+  if (found == memories.end() || found->second.bytes != bytes || count != 1 ||
+      access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+    return CUDA_ERROR_INVALID_VALUE;
+  return found->second.accessible = true, CUDA_SUCCESS;
+}
+CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
+  checkNoCapture("cuMemUnmap");
+  Lock lock(mutex);
+  auto found = memories.find(address);
+  if (found == memories.end() || !found->second.mapped || found->second.bytes != bytes)
+    wrong("cuMemUnmap: %llx is not mapped so", (unsigned long long)address);
+  checkOver("cuMemUnmap", address, bytes);
+  checkUnregistered(address);
+  forget(address, bytes);
   memories.erase(found);
   return CUDA_SUCCESS;
 }

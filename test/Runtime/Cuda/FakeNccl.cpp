@@ -2,7 +2,10 @@
 //
 // Part of Meshwright, under the Apache License v2.0. See LICENSE.
 //
-// FakeGpu.cpp says what is checked.
+// FakeGpu.cpp says what is checked. It is of version FAKE_NCCL_VERSION. Where it has a window, tensors of
+// collectives lie at the same places of all members' memory. FAKE_NCCL_REFUSES has what it does not
+// register: "windows", which it says by an error, "null-windows", which it says by none, "a-window", of rank 1
+// alone, "buffers" or "all".
 //
 //===----------------------------------------------------------------------===//
 #include "FakeCompute.h"
@@ -69,6 +72,8 @@ struct ncclComm {
   size_t calls = 0, splits = 0;
   bool failed = false, working = false;
   std::set<std::pair<int, int>> ways = {}; ///< that are connected
+  const char *window = nullptr; ///< memory of which all members have as much
+  size_t windowBytes = 0;
 };
 /// The calls between ncclGroupStart and ncclGroupEnd, numbered.
 static thread_local uint64_t group = 0, groups = 0;
@@ -87,6 +92,13 @@ static void connect(ncclComm_t comm, int from, int to, bool sends) {
   if (!arrived.wait_for(lock, std::chrono::seconds(60), [&] { return ends.size() == 2; }))
     wrong("the first message of %s from %d to %d: only the %s has come", comm->shared->name.c_str(),
           from, to, sends ? "sender" : "receiver");
+}
+
+/// Memory that NCCL was told of.
+static std::map<CUdeviceptr, int> known;
+void fake::checkUnregistered(CUdeviceptr address) {
+  if (known[address])
+    wrong("cuMemUnmap: %llx is registered with NCCL", (unsigned long long)address);
 }
 
 /// Bytes of an element.
@@ -155,10 +167,14 @@ static bool communicate(ncclComm_t comm, const std::function<void()> &body) {
 /// Compares a member's next call with what the others called there.
 static void meet(ncclComm_t comm, const char *what, size_t count, ncclDataType_t type, int other,
                  cudaStream_t stream, std::vector<Access> accesses,
-                 const std::function<void(Members &)> &compute) {
+                 const std::function<void(Members &)> &compute, std::vector<const void *> tensors = {}) {
   communicates = true;
   char words[200];
   snprintf(words, sizeof(words), "%s of %zu elements of type %d, %d", what, count, int(type), other);
+  for (const void *tensor : tensors)
+    if (comm->window)
+      snprintf(words + strlen(words), sizeof(words) - strlen(words), ", at %td of the window",
+               static_cast<const char *>(tensor) - comm->window);
   for (Access &access : accesses)
     access.bytes = access.bytes * count * widthOf(type);
   std::string text = words;
@@ -200,8 +216,74 @@ static std::function<void(Members &)> together(ncclComm_t comm, Members::Kind ki
   };
 }
 
+/// Compares what members of a communicator call outside of streams.
+static void meetNow(ncclComm_t comm, const std::string &text) {
+  Lock lock(mutex);
+  auto &calls = comm->shared->calls;
+  if (comm->calls == calls.size())
+    calls.push_back(text);
+  else if (calls[comm->calls] != text)
+    wrong("communicator %s, call %zu: member %d calls %s, another %s", comm->shared->name.c_str(), comm->calls,
+          comm->rank, text.c_str(), calls[comm->calls].c_str());
+  ++comm->calls;
+}
+
 extern "C" {
-ncclResult_t ncclGetVersion(int *version) { return *version = 22800, ncclSuccess; }
+ncclResult_t ncclGetVersion(int *version) {
+  const char *text = getenv("FAKE_NCCL_VERSION");
+  return *version = text ? atoi(text) : 22809, ncclSuccess;
+}
+static bool refuses(const char *what) {
+  const char *text = getenv("FAKE_NCCL_REFUSES");
+  return text && (strcmp(text, what) == 0 || strcmp(text, "all") == 0);
+}
+static void know(const void *memory, int change) {
+  Lock lock(mutex);
+  known[CUdeviceptr(memory)] += change;
+}
+ncclResult_t ncclCommRegister(ncclComm_t comm, void *memory, size_t bytes, void **handle) {
+  checkContext("ncclCommRegister");
+  checkNoCapture("ncclCommRegister");
+  (void)isShared(CUdeviceptr(memory), bytes);
+  *handle = nullptr;
+  if (refuses("buffers"))
+    return ncclInvalidUsage;
+  (void)comm;
+  countRegistered("buffers");
+  know(*handle = memory, 1);
+  return ncclSuccess;
+}
+ncclResult_t ncclCommDeregister(ncclComm_t, void *handle) { return know(handle, -1), ncclSuccess; }
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *memory, size_t bytes, ncclWindow_t *window, int flags) {
+  checkContext("ncclCommWindowRegister");
+  checkNoCapture("ncclCommWindowRegister");
+  int version = 0;
+  ncclGetVersion(&version);
+  if (version < 22700)
+    wrong("ncclCommWindowRegister: NCCL %d has none", version);
+  if (flags != NCCL_WIN_COLL_SYMMETRIC)
+    wrong("ncclCommWindowRegister: collectives make nothing of the window");
+  if (!isShared(CUdeviceptr(memory), bytes))
+    wrong("ncclCommWindowRegister: other processes cannot have the memory");
+  *window = nullptr;
+  // All members register as much.
+  meetNow(comm, "ncclCommWindowRegister of " + std::to_string(bytes));
+  if (refuses("windows") || (refuses("a-window") && rankHere == 1))
+    return ncclSystemError;
+  if (refuses("null-windows"))
+    return ncclSuccess;
+  countRegistered("windows");
+  comm->window = static_cast<const char *>(memory);
+  comm->windowBytes = bytes;
+  know(memory, 1);
+  return *window = ncclWindow_t(comm), ncclSuccess;
+}
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) {
+  if (!comm->window || window != ncclWindow_t(comm))
+    wrong("ncclCommWindowDeregister: no window of the communicator's");
+  know(comm->window, -1);
+  return comm->window = nullptr, ncclSuccess;
+}
 const char *ncclGetErrorString(ncclResult_t result) {
   return result == ncclRemoteError ? "remote process exited or there was a network error" : "error";
 }
@@ -303,7 +385,7 @@ ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataTyp
   checkData("ncclAllReduce", from, count, type);
   checkData("ncclAllReduce", to, count, type);
   meet(comm, "ncclAllReduce", count, type, op, stream, {reading(from), writing(to)},
-       together(comm, Members::Kind::AllReduce, from, to, count, type, op, 0));
+       together(comm, Members::Kind::AllReduce, from, to, count, type, op, 0), {from, to});
   return ncclSuccess;
 }
 ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataType_t type,
@@ -312,7 +394,7 @@ ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataTyp
   checkData("ncclAllGather", to, count * size_t(comm->shared->size), type);
   meet(comm, "ncclAllGather", count, type, 0, stream,
        {reading(from), writing(to, size_t(comm->shared->size))},
-       together(comm, Members::Kind::AllGather, from, to, count, type, ncclSum, 0));
+       together(comm, Members::Kind::AllGather, from, to, count, type, ncclSum, 0), {to});
   return ncclSuccess;
 }
 ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDataType_t type,
@@ -321,7 +403,7 @@ ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDat
   checkData("ncclReduceScatter", to, count, type);
   meet(comm, "ncclReduceScatter", count, type, op, stream,
        {reading(from, size_t(comm->shared->size)), writing(to)},
-       together(comm, Members::Kind::ReduceScatter, from, to, count, type, op, 0));
+       together(comm, Members::Kind::ReduceScatter, from, to, count, type, op, 0), {from});
   return ncclSuccess;
 }
 ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root,
@@ -333,7 +415,7 @@ ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataTyp
     accesses.push_back(reading(from));
   }
   meet(comm, "ncclBroadcast", count, type, root, stream, accesses,
-       together(comm, Members::Kind::Broadcast, from, to, count, type, ncclSum, root));
+       together(comm, Members::Kind::Broadcast, from, to, count, type, ncclSum, root), {to});
   return ncclSuccess;
 }
 ncclResult_t ncclReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op,
@@ -345,7 +427,7 @@ ncclResult_t ncclReduce(const void *from, void *to, size_t count, ncclDataType_t
     accesses.push_back(writing(to));
   }
   meet(comm, "ncclReduce", count, type, root, stream, accesses,
-       together(comm, Members::Kind::Reduce, from, to, count, type, op, root));
+       together(comm, Members::Kind::Reduce, from, to, count, type, op, root), {from});
   return ncclSuccess;
 }
 static ncclResult_t message(const char *what, ncclComm_t comm, int from, int to, size_t count,

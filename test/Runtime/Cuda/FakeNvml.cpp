@@ -4,7 +4,7 @@
 //
 // FAKE_NVML_XID is a critical error that it has to tell, once, FAKE_NVML_ECC a number of errors
 // of memory. It knows GPUs by the names that FakeGpu.cpp gives them; with FAKE_NVML_MIG parts of a
-// GPU, which tell no events.
+// GPU, which tell no events. Near it are the cores of FAKE_NVML_CORES, a number of bits.
 //
 //===----------------------------------------------------------------------===//
 #include <cstdlib>
@@ -17,7 +17,7 @@ struct EventData {
   unsigned int gpuInstanceId, computeInstanceId;
 };
 constexpr int success = 0, invalid = 2, notSupported = 3, notFound = 6, timedOut = 10;
-static int device, events;
+static int device, whole, events;
 static bool told;
 
 int nvmlInit_v2() { return success; }
@@ -34,6 +34,19 @@ int nvmlDeviceGetTotalEccErrors(void *of, int kind, int counter, unsigned long l
   if (of != &device || kind != 1 || counter != 0)
     return invalid;
   *count = text ? strtoull(text, nullptr, 10) : 0;
+  return success;
+}
+int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void *of, void **made) {
+  if (!getenv("FAKE_NVML_MIG"))
+    return invalid;
+  return *made = &whole, of == &device ? success : invalid;
+}
+int nvmlDeviceGetCpuAffinity(void *of, unsigned int words, unsigned long *set) {
+  const char *text = getenv("FAKE_NVML_CORES");
+  if (!text || of != (getenv("FAKE_NVML_MIG") ? &whole : &device))
+    return notSupported;
+  memset(set, 0, words * sizeof(*set));
+  *set = strtoul(text, nullptr, 10);
   return success;
 }
 int nvmlEventSetCreate(void **made) { return *made = &events, success; }

@@ -297,6 +297,13 @@ void fake::launchOfLibrary(const std::string &name) {
     wrong("%s is loaded with its first launch, which may wait for what other ranks wait for", name.c_str());
 }
 
+void fake::checkOver(const char *what, CUdeviceptr begin, size_t bytes) {
+  for (auto &[address, before] : past)
+    if (address < begin + bytes && address + before.access.bytes > begin &&
+        !covers(host, before.line, before.time))
+      wrong("%s: %s may still touch the memory", what, before.name.c_str());
+}
+
 void fake::forget(CUdeviceptr begin, size_t bytes) {
   past.erase(past.lower_bound(begin), past.lower_bound(begin + bytes));
 }

@@ -74,6 +74,12 @@ void checkContext(const char *what);
 void checkNoCapture(const char *what);
 /// Ends the process unless so much memory is there.
 void checkRange(const char *what, CUdeviceptr address, size_t bytes);
+/// Whether an allocation is such that other processes' GPUs can have it; ends the process where it is none.
+bool isShared(CUdeviceptr address, size_t bytes);
+/// Ends the process unless the host knows that all that touches the memory has ended.
+void checkOver(const char *what, CUdeviceptr begin, size_t bytes);
+/// Ends the process if a communicator knows the memory.
+void checkUnregistered(CUdeviceptr address);
 /// A library launches its kernel `name`, and loads it where it is the first time: the driver may
 /// wait for all that the GPU is doing, so nothing of other ranks' may be under way.
 void launchOfLibrary(const std::string &name);

@@ -29,5 +29,7 @@ void expectAll(const std::string &path, const std::vector<const char *> &names) 
 
 TEST(Symbols, Driver) { expectAll(CUDA_STUB, {MW_DRIVER_FUNCTIONS(MW_LISTED)}); }
 TEST(Symbols, CublasLt) { expectAll("libcublasLt.so.13", {MW_BLAS_FUNCTIONS(MW_LISTED)}); }
-TEST(Symbols, Nccl) { expectAll("libnccl.so.2", {MW_NCCL_FUNCTIONS(MW_LISTED)}); }
+TEST(Symbols, Nccl) {
+  expectAll("libnccl.so.2", {MW_NCCL_FUNCTIONS(MW_LISTED) MW_NCCL_NEWER_FUNCTIONS(MW_LISTED)});
+}
 } // namespace
