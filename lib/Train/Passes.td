@@ -183,7 +183,7 @@ def TrainVerify : PhasePass<"train-verify", "step"> {
     the shapes of their parameters,
     `@step` writes every parameter, `@eval` writes no variable, repeats have a `train.role`,
     all layers or none have a `train.chunk`, what masks tokens is a share and a token whose
-    targets `@step` counts, and no op belongs to another floor.
+    targets `@step` counts, no `train.batch_sum` is left, and no op belongs to another floor.
   }];
 }
 

@@ -177,6 +177,10 @@ struct TrainVerify : train::impl::TrainVerifyBase<TrainVerify> {
       return signalPassFailure();
     }
     WalkResult result = module.walk([&](Operation *op) {
+      if (isa<BatchSumOp>(op)) {
+        op->emitOpError("is of all microbatches, which train-count-batch must see before train-autodiff");
+        return WalkResult::interrupt();
+      }
       StringRef dialect = op->getDialect() ? op->getDialect()->getNamespace() : "";
       if (llvm::is_contained({"builtin", "func", "train"}, dialect))
         return WalkResult::advance();

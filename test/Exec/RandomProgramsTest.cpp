@@ -255,7 +255,7 @@ static void splitIntoTasks(ModuleOp module) {
                                     StringAttr::get(context, "pipe"));
   llvm::DenseMap<Value, dist::StageInputs::Shares> shares;
   OwningOpRef<ModuleOp> program = ModuleOp::create(module.getLoc());
-  dist::emitStage({*ops, functions, after, stages, 1, group, shares}, 0, *program);
+  dist::emitStage({*ops, functions, &after, stages, 1, group, shares}, 0, *program);
   step.erase();
   auto made = program->lookupSymbol<func::FuncOp>("step");
   made->moveBefore(module.getBody(), module.getBody()->end());

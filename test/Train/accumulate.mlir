@@ -87,3 +87,30 @@ module attributes {train.microbatches = 1 : i64} {
     return %loss : tensor<f32>
   }
 }
+
+// -----
+
+// Sums of the batch come from a loop before the one that trains; an evaluation has zeros.
+// CHECK-LABEL: func.func private @gradients
+// CHECK-SAME: (%[[X:.*]]: tensor<2x3xf32> {train.input = "x"}) ->
+// CHECK: %[[SUMS:.*]] = train.repeat @count x 2 carry(%{{.*}}) each(%[[X]]) shared() {train.role = #train.role<count>} : (tensor<3xf32>, tensor<2x3xf32>) -> tensor<3xf32>
+// CHECK: train.repeat @microbatch x 2 carry({{.*}}) each(%[[X]]) shared(%[[SUMS]])
+// CHECK-LABEL: func.func private @count
+// CHECK: train.accumulate
+// CHECK-LABEL: func.func @eval
+// CHECK-SAME: (%[[X:.*]]: tensor<2x3xf32> {train.input = "x"}) ->
+// CHECK: %[[NONE:.*]] = train.fill 0.000000e+00 : () -> tensor<3xf32>
+// CHECK: train.repeat @eval.microbatch x 2 carry({{.*}}) each(%[[X]]) shared(%[[NONE]])
+module attributes {train.microbatches = 2 : i64} {
+  train.variable @v : tensor<3xf32> init <"normal", 0.02>
+  func.func @loss(%x: tensor<3xf32> {train.input = "x"}, %sum: tensor<3xf32> {train.batch_sum = 0 : i64}) -> tensor<f32> {
+    %v = train.get @v : tensor<3xf32>
+    %y = train.mul %sum, %v : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %z = train.mul %x, %y : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %loss = train.reduce sum %z over [0] : (tensor<3xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+  func.func private @loss.counts(%x: tensor<3xf32> {train.input = "x"}) -> tensor<3xf32> {
+    return %x : tensor<3xf32>
+  }
+}

@@ -193,3 +193,18 @@ module {
     return
   }
 }
+
+// -----
+
+module {
+  train.variable @v : tensor<4xf32> init <"normal", 0.02>
+  func.func @step(%x: tensor<4xf32> {train.input = "x"}) -> (tensor<4xf32> {train.output = "loss"}) {
+    // expected-error @+1 {{is of all microbatches, which train-count-batch must see before train-autodiff}}
+    %y = train.batch_sum %x : (tensor<4xf32>) -> tensor<4xf32>
+    train.set @v, %y : tensor<4xf32>
+    return %y : tensor<4xf32>
+  }
+  func.func @eval(%x: tensor<4xf32> {train.input = "x"}) -> (tensor<4xf32> {train.output = "loss"}) {
+    return %x : tensor<4xf32>
+  }
+}

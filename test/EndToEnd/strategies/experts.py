@@ -41,7 +41,7 @@ def change(source, target, expert):
 def check_bytes(options, have):
     """Devices that have neither expert send k rows a token, each five times in a layer, and three weights; the device that
     has them both sends none but the results and gradients of the others' rows. Experts' numbers are sent for all slots."""
-    if not options["mesh"] or options.get("remat") or "tensor" in options["mesh"]:
+    if not options["mesh"]:
         return
     sizes = json.loads(pathlib.Path(config).read_text())
     devices = int(dict(axis.split("=") for axis in options["mesh"].split(","))["expert"])
@@ -54,6 +54,8 @@ def check_bytes(options, have):
     rounds = math.ceil(size["seq"] * min(k, experts) / of_round) if of_round < all else 1
     seen = {row.get("expert_rounds") for row in have}
     check(seen == ({rounds} if of_round < all else {None}), f"rows went in {seen} rounds, expected {rounds}")
+    if options.get("remat") or "tensor" in options["mesh"]:
+        return
     # Of all devices, but those they keep.
     slots = size["batch"] * (rounds * of_round if of_round < all else all) * (devices - 1)
     rows = 4 * layers * k * tokens * (5 * hidden + 3)
