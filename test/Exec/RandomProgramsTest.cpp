@@ -308,8 +308,7 @@ TEST_F(ExecRandomPrograms, HalvedMastersAreUpdatedAlike) {
           uint32_t bits = llvm::bit_cast<uint32_t>(float(upper.floats()[i])) +
                           uint32_t(int32_t(have.integers()[i]));
           joined.writeFloats()[i] = llvm::bit_cast<float>(bits);
-          EXPECT_EQ(halvesOf(joined.floats()[i]),
-                    std::pair(upper.floats()[i], have.integers()[i]));
+          EXPECT_EQ(halvesOf(joined.floats()[i]), std::pair(upper.floats()[i], have.integers()[i]));
         }
         have = joined;
       } else {
