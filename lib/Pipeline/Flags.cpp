@@ -28,7 +28,8 @@ static std::string unlessMoments(const CompileOptions &o) {
 /// IR has its precision.
 static std::string unlessMasters(const CompileOptions &o) {
   if (o.masters == MasterStorage::halves && o.replay)
-    return "--replay keeps masters whole, as the ops that it compares have them; leave one of them out";
+    return "--replay keeps masters whole, as the ops that it compares have them; leave one of them "
+           "out";
   return o.precision == MixedPrecision::bf16 || StringRef(o.model).ends_with(".mlir")
              ? ""
              : "only weights of --precision bf16 have copies that can be halved; leave it out";

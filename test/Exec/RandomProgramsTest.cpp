@@ -53,8 +53,15 @@ protected:
   }
 
   /// Runs the compiler's passes from `first` to `last`.
+  /// Halves are bits of f32, which programs in f64 have not.
+  static CompileOptions wholeMasters() {
+    CompileOptions options;
+    options.masters = MasterStorage::whole;
+    return options;
+  }
+
   LogicalResult run(ModuleOp module, StringRef first, StringRef last,
-                    const CompileOptions &options = {}) {
+                    const CompileOptions &options = wholeMasters()) {
     PassManager manager(&context);
     llvm::cantFail(buildPipeline(manager, options, first, last));
     return manager.run(module);
@@ -233,6 +240,87 @@ TEST_F(ExecRandomPrograms, MemoryHoldsTheSame) {
   }
 }
 
+/// The upper half of a number in f32, and what is behind it.
+static std::pair<double, int64_t> halvesOf(double value) {
+  auto bits = llvm::bit_cast<uint32_t>(float(value));
+  auto lower = int16_t(uint16_t(bits));
+  return {llvm::bit_cast<float>(bits - uint32_t(int32_t(lower))), lower};
+}
+
+TEST_F(ExecRandomPrograms, HalvedMastersAreUpdatedAlike) {
+  unsigned halved = 0, gathered = 0;
+  for (uint64_t seed = 0; seed < programs(20) && !HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    OwningOpRef<ModuleOp> before = randomStep(seed);
+    ASSERT_TRUE(succeeded(formKernels(*before)));
+    OwningOpRef<ModuleOp> whole(before->clone()), halves(before->clone());
+    ASSERT_TRUE(succeeded(planMemory(*whole)));
+    ASSERT_TRUE(succeeded(run(*halves, "exec-inline-repeats", "exec-verify", CompileOptions())))
+        << text(*before);
+    ProgramRunner a(*whole), b(*halves);
+    auto isHalved = [&](train::VariableOp master) {
+      auto there = halves->lookupSymbol<train::VariableOp>(master.getSymName());
+      return there.getTensorType().getElementType().isInteger(16);
+    };
+    for (auto variable : before->getOps<train::VariableOp>()) {
+      interp::Tensor value =
+          interp::randomTensor(variable.getTensorType(), variable.getSymName(), seed, 2);
+      double *data = value.writeFloats();
+      if (variable.getRole() == "master") {
+        auto parameter = before->lookupSymbol<train::VariableOp>(*variable.getOf());
+        interp::Tensor upper(parameter.getTensorType());
+        interp::Tensor lower(value.type().clone(IntegerType::get(&context, 16)));
+        for (int64_t i = 0; i < value.size(); ++i) {
+          data[i] = float(0.3 * data[i]);
+          std::tie(upper.writeFloats()[i], lower.writeIntegers()[i]) = halvesOf(data[i]);
+        }
+        for (ProgramRunner *runner : {&a, &b})
+          runner->write(parameter.getSymName(), upper);
+        b.write(variable.getSymName(), isHalved(variable) ? lower : value);
+        a.write(variable.getSymName(), value);
+        continue;
+      }
+      for (int64_t i = 0; i < value.size(); ++i)
+        data[i] = variable.isParameter() ? 0.3 * data[i] : std::abs(data[i]);
+      for (ProgramRunner *runner : {&a, &b})
+        runner->write(variable.getSymName(), value);
+    }
+    auto session = interp::Session::create(*before, 1, interp::Precision::F64);
+    ASSERT_TRUE(succeeded(session));
+    FunctionOpInterface function = session->lookup("step");
+    auto vocabulary = (*before)->getAttrOfType<IntegerAttr>("train.vocabulary").getInt();
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      std::string name = interp::Session::argumentName(function, i);
+      interp::Tensor value =
+          interp::randomTensor(session->globalArgument(function, i), name, seed, vocabulary);
+      for (ProgramRunner *runner : {&a, &b})
+        runner->write(name, value);
+    }
+    ASSERT_TRUE(succeeded(a.run("step")) && succeeded(b.run("step")));
+    for (auto variable : before->getOps<train::VariableOp>()) {
+      if (variable.getRole() != "master")
+        continue;
+      interp::Tensor want = a.read(variable.getSymName()), have = b.read(variable.getSymName());
+      if (isHalved(variable)) {
+        ++halved;
+        interp::Tensor upper = b.read(*variable.getOf()), joined(want.type());
+        for (int64_t i = 0; i < joined.size(); ++i) {
+          uint32_t bits = llvm::bit_cast<uint32_t>(float(upper.floats()[i])) +
+                          uint32_t(int32_t(have.integers()[i]));
+          joined.writeFloats()[i] = llvm::bit_cast<float>(bits);
+          EXPECT_EQ(halvesOf(joined.floats()[i]), std::pair(upper.floats()[i], have.integers()[i]));
+        }
+        have = joined;
+      } else {
+        ++gathered;
+      }
+      EXPECT_LE(interp::difference(have, want).relative, 1e-6) << variable.getSymName().str();
+    }
+  }
+  EXPECT_GE(halved, 20u);
+  EXPECT_GE(gathered, 5u); // whose parameters lend their memory to gradients
+}
+
 /// Makes a step what a zero-bubble pipeline of one stage would run: calls of a forward, a backward
 /// and a function of the weights' gradients for each of several microbatches. What one leaves
 /// another reads.
@@ -282,7 +370,7 @@ TEST_F(ExecRandomPrograms, MemoryOfTheHostHoldsTheSame) {
       splitIntoTasks(*before);
     OwningOpRef<ModuleOp> after(before->clone());
     ASSERT_TRUE(succeeded(formKernels(*before)));
-    CompileOptions how;
+    CompileOptions how = wholeMasters();
     how.offload = {/*optimizer=*/true};
     how.offloadBuffer.count = 64 << seed % 4;
     ASSERT_TRUE(succeeded(run(*after, "exec-slice-updates", "exec-slice-updates", how)))
@@ -314,7 +402,7 @@ TEST_F(ExecRandomPrograms, MissingWaitsAreNoticed) {
     OwningOpRef<ModuleOp> before = randomStep(seed);
     ASSERT_TRUE(succeeded(formKernels(*before)));
     OwningOpRef<ModuleOp> after(before->clone());
-    CompileOptions how;
+    CompileOptions how = wholeMasters();
     how.offload = {/*optimizer=*/true, /*activations=*/true};
     ASSERT_TRUE(succeeded(run(*after, "exec-inline-repeats", "exec-assign-offsets", how)));
     // The first wait for something that comes to the device.

@@ -325,8 +325,9 @@ TEST(Weights, NarrowParametersAreRoundedMasters) {
 }
 
 TEST(Weights, HalvesMakeTheNumber) {
-  for (uint32_t bits : {0u, 0x80000000u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0x3f800000u, 0x3f808000u, 0x3f818000u,
-                        0xbf808000u, 0x3f807fffu, 0x3fffffffu, 0x7f7fffffu, 0xff800000u, 0x7f800000u}) {
+  for (uint32_t bits :
+       {0u, 0x80000000u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0x3f800000u, 0x3f808000u, 0x3f818000u,
+        0xbf808000u, 0x3f807fffu, 0x3fffffffu, 0x7f7fffffu, 0xff800000u, 0x7f800000u}) {
     float value = bitsAs<float>(bits), upper = bf16ToFloat(upperHalf(value));
     EXPECT_EQ(bitsAs<uint32_t>(addLowerHalf(upper, lowerHalf(value))), bits);
     bool isHalfWay = (bits & 0xffff) == 0x8000;
@@ -369,8 +370,10 @@ TEST(Weights, HalvedMastersAreReadWithoutLoss) {
   EXPECT_EQ(tensors[0].parts[1].first->name, "w.master");
   std::vector<float> upper{1.0f, 2.0f, 3.0f, 4.0f};
   std::vector<int16_t> lower{1, -1, 0, 2};
-  addLowerHalves({2, 2}, {ElementType::I16, lower.data(), {1, 2}}, {ElementType::F32, upper.data(), {2, 1}});
-  EXPECT_EQ(upper, (std::vector<float>{addLowerHalf(1, 1), 2.0f, addLowerHalf(3, -1), addLowerHalf(4, 2)}));
+  addLowerHalves({2, 2}, {ElementType::I16, lower.data(), {1, 2}},
+                 {ElementType::F32, upper.data(), {2, 1}});
+  EXPECT_EQ(upper, (std::vector<float>{addLowerHalf(1, 1), 2.0f, addLowerHalf(3, -1),
+                                       addLowerHalf(4, 2)}));
 }
 
 TEST(Weights, InitialValuesAreNormal) {

@@ -144,7 +144,8 @@ bool MasterHalver::find(Master &master) {
 
 void MasterHalver::leaveUnfit() {
   llvm::MapVector<Operation *, SmallVector<LaunchOp>> launches;
-  module.walk([&](LaunchOp launch) { launches[symbols.lookup(launch.getKernel())].push_back(launch); });
+  module.walk(
+      [&](LaunchOp launch) { launches[symbols.lookup(launch.getKernel())].push_back(launch); });
   unsigned most = targetOf(module).getTarget().getMostLaunchOperands();
   // Leaving one can make others unfit.
   for (bool changed = true; changed;) {
@@ -202,8 +203,7 @@ void MasterHalver::rewriteKernel(func::FuncOp kernel, ArrayRef<Place> places) {
     low = arith::ExtSIOp::create(b, loc, as(updated, word), rest);
     high = arith::SubIOp::create(b, loc, bits, low);
     Value rounded = arith::BitcastOp::create(b, loc, updated.getType(), high);
-    Value isNumber =
-        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, updated, updated);
+    Value isNumber = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, updated, updated);
     rounded = arith::SelectOp::create(b, loc, isNumber, rounded, updated);
     rounded = arith::TruncFOp::create(b, parameter.getLoc(), parameter.getType(), rounded);
     results->setOperand(place.updated, rest);
