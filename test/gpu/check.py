@@ -142,6 +142,9 @@ print("broken: run again, and the op is named")
 sys.path.insert(0, str(HERE))
 import fits
 built = json.loads((cuda / "runs.json").read_text())["runs"]
+# These are so small that they differ by less than a page of the arena.
+built = [{**run, "device_bytes": run["device_bytes"] - sum(line["bytes"] for line in run["allowances"]
+                                                          if line["category"] == "last page of the arena")} for run in built]
 of_two, of_one = (next(run for run in built if run["name"] == f"bench gpt2-small bf16{label}") for label in ("", " at 1"))
 assert fits.needed(of_one) < fits.needed(of_two)
 for available, name, other in ((fits.needed(of_two), of_two["name"], of_one["name"]),

@@ -73,7 +73,6 @@ struct ncclComm {
   bool failed = false, working = false;
   std::set<std::pair<int, int>> ways = {}; ///< that are connected
   const char *window = nullptr; ///< memory of which all members have as much
-  size_t windowBytes = 0;
 };
 /// The calls between ncclGroupStart and ncclGroupEnd, numbered.
 static thread_local uint64_t group = 0, groups = 0;
@@ -274,7 +273,6 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *memory, size_t bytes,
     return ncclSuccess;
   countRegistered("windows");
   comm->window = static_cast<const char *>(memory);
-  comm->windowBytes = bytes;
   know(memory, 1);
   return *window = ncclWindow_t(comm), ncclSuccess;
 }
