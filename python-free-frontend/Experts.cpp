@@ -425,7 +425,8 @@ static int64_t shareOf(double multiple, int64_t amount, int64_t parts, int64_t m
   int64_t exponent = 0;
   (void)power.ltrim('+').getAsInteger(10, exponent);
   exponent -= int64_t(part.size());
-  constexpr unsigned bits = 512; // 17 digits, two integers and what of their quotient is left to powers
+  // 17 digits, two integers, and powers that make up for their quotient.
+  constexpr unsigned bits = 512;
   auto number = [](int64_t n) { return llvm::APInt(bits, uint64_t(n)); };
   llvm::APInt above = llvm::APInt(bits, (whole + part).str(), 10) * number(amount),
               below = number(parts);
@@ -572,9 +573,8 @@ Value ExpertBuilder::rounds(Value h, Value ofChoice, const Rows &rows,
     of.bias = of.bias ? *next++ : Value();
   }
   auto own = make<RowsOfRoundOp>(body.getArgument(0), all[0], all[1], all[2], slots);
-  Value part = products(
-      tokens, weights, {own.getOwnRows(), own.getOwnChoices(), own.getOwnExperts(), slots, rows.filled},
-      inside);
+  Rows ofRound{own.getOwnRows(), own.getOwnChoices(), own.getOwnExperts(), slots, rows.filled};
+  Value part = products(tokens, weights, ofRound, inside);
   func::ReturnOp::create(g.builder, g.where(), g.add(body.getArgument(1), part));
   return result.getResult(0);
 }

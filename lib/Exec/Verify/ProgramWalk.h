@@ -43,7 +43,8 @@ public:
   ProgramWalk(ProgramOp program, bool inArena) : program(program), inArena(inArena) {}
 
   /// Calls `visit` for all ops except structure and ops that name memory, in the order in which
-  /// the program runs them, and for a loop with `times`, which reads that, before its iterations, until `visit` returns false; returns whether it never did. Of long
+  /// the program runs them, and for a loop with `times`, which reads that, before its iterations,
+  /// until `visit` returns false; returns whether it never did. Of long
   /// loops only the first and last iterations are walked, the same ones in both directions, so
   /// that iterations keep using double buffers in turn. An op that `visit` inserts before its
   /// argument is visited in later iterations only.
