@@ -363,7 +363,7 @@ void MmaTiles::write(const Rows &to, ValueRange sums, ValueRange factors) {
   int64_t perRow = int64_t(sums.size()) / rows;
   for (int64_t r = 0; r < rows; ++r)
     e.guarded(e.less(e.add(to.first, rowOf(r)), e.constant(to.end)), [&] {
-      Value row = e.at(to.pointer, element, e.mul(rowOf(r), e.constant(to.stride)));
+      Value row = e.at(to.pointer, to.element, e.mul(rowOf(r), e.constant(to.stride)));
       for (int64_t c = 0; c < perRow; c += 2) {
         int64_t at = r * perRow + c;
         Value two = to.element.isF32() ? vector::FromElementsOp::create(

@@ -140,8 +140,9 @@ protected:
   Value from(Value x, int64_t by);
   KeyBlock next(const KeyBlock &block) { return {from(block.k, 1), from(block.v, 1)}; }
   SmallVector<KeyBlock> ownBlocks();
-  /// Position of the first key of chunk `c` in step t.
-  Value keyOffset(int64_t t, int c);
+  /// Positions of the first keys of chunks in steps: of chunk c in step t number t * count + c. All are made
+  /// before the first step: they become one kernel, which all steps come after.
+  SmallVector<Value> keyOffsets(int64_t steps);
   Value queryOffset(int a) {
     Value offset = op.getQueryOffset();
     return chunks && offset ? chunks->offset(b, loc, offset, a) : offset;
@@ -259,9 +260,14 @@ template <typename Op> SmallVector<KeyBlock> Ring<Op>::ownBlocks() {
   return blocks;
 }
 
-template <typename Op> Value Ring<Op>::keyOffset(int64_t t, int c) {
-  Value offset = OffsetOp::create(b, loc, part, group, (n - t) % n);
-  return chunks ? chunks->offset(b, loc, offset, c) : offset;
+template <typename Op> SmallVector<Value> Ring<Op>::keyOffsets(int64_t steps) {
+  SmallVector<Value> offsets;
+  for (int64_t t = 0; t < steps; ++t) {
+    Value offset = OffsetOp::create(b, loc, part, group, (n - t) % n);
+    for (int c = 0; c < count; ++c)
+      offsets.push_back(chunks ? chunks->offset(b, loc, offset, c) : offset);
+  }
+  return offsets;
 }
 
 namespace {
@@ -276,14 +282,15 @@ public:
       q.push_back(chunkOf(op.getQ(), 1, a));
       offsets.push_back(queryOffset(a));
     }
+    int64_t last = steps() - 1;
+    SmallVector<Value> keyOffsets = this->keyOffsets(last + 1);
     SmallVector<KeyBlock> blocks = ownBlocks();
-    for (int64_t t = 0, last = steps() - 1; t <= last; ++t) {
+    for (int64_t t = 0; t <= last; ++t) {
       // Under way before attention begins.
       SmallVector<KeyBlock> following;
       for (const KeyBlock &block : blocks)
         following.push_back(t < last ? next(block) : KeyBlock());
-      for (int c = 0; c < count; ++c) {
-        Value keyOffset = this->keyOffset(t, c);
+      for (int c = 0; c < count; ++c)
         for (int a = 0; a < count; ++a) {
           double pairs = this->pairs(t, a, c);
           if (pairs == 0)
@@ -291,7 +298,7 @@ public:
           // A sink is one key of all, so of the first part.
           auto part = train::AttentionOp::create(
               b, loc, q[a], blocks[c].k, blocks[c].v, op.getIds(), op.getKey(), op.getHeadOffset(),
-              offsets[a], keyOffset, op.getPositions(), op.getSlopes(),
+              offsets[a], keyOffsets[t * count + c], op.getPositions(), op.getSlopes(),
               outs[a] ? Value() : op.getSinks(), outs[a], lses[a], op.getScaleAttr(),
               op.getCausalAttr(), op.getWindowAttr(), op.getDropoutAttr(), op.getStreamAttr(),
               op.getHeadsAttr(), op.getCapAttr(), op.getQueriesAttr(), keys,
@@ -300,7 +307,6 @@ public:
           outs[a] = part.getOut();
           lses[a] = part.getLse();
         }
-      }
       blocks = following;
     }
     op.getOut().replaceAllUsesWith(whole(outs, 1, op.getOut().getType()));
@@ -361,10 +367,11 @@ public:
         of.push_back(chunkOf(operand->get(), dim, a));
       offsets.push_back(queryOffset(a));
     }
+    int64_t last = steps() - 1;
+    SmallVector<Value> keyOffsets = this->keyOffsets(last + 1);
     SmallVector<KeyBlock> blocks = ownBlocks(), own(count), travelling(count);
     SmallVector<Value> dq(count);
     Value dsinks;
-    int64_t last = steps() - 1;
     for (int64_t t = 0; t <= last; ++t) {
       SmallVector<KeyBlock> following;
       for (const KeyBlock &block : blocks)
@@ -372,7 +379,6 @@ public:
       for (int c = 0; c < count; ++c) {
         if (t > 1 && travelling[c].k)
           travelling[c] = next(travelling[c]);
-        Value keyOffset = this->keyOffset(t, c);
         KeyBlock &sums = t == 0 ? own[c] : travelling[c];
         for (int a = 0; a < count; ++a) {
           double pairs = this->pairs(t, a, c);
@@ -381,8 +387,8 @@ public:
           ArrayRef<Value> of = queries[a];
           auto part = train::AttentionGradOp::create(
               b, loc, of[0], of[1], blocks[c].k, blocks[c].v, of[2], of[3], op.getIds(),
-              op.getKey(), op.getHeadOffset(), offsets[a], keyOffset, op.getPositions(),
-              op.getSlopes(), dq[a] ? Value() : op.getSinks(), op.getScaleAttr(),
+              op.getKey(), op.getHeadOffset(), offsets[a], keyOffsets[t * count + c],
+              op.getPositions(), op.getSlopes(), dq[a] ? Value() : op.getSinks(), op.getScaleAttr(),
               op.getCausalAttr(), op.getWindowAttr(), op.getDropoutAttr(), op.getStreamAttr(),
               op.getHeadsAttr(), op.getCapAttr(), op.getQueriesAttr(), keys,
               b.getF64FloatAttr(pairs));

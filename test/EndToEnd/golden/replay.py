@@ -49,6 +49,7 @@ def change(directory, rank, pick):
 dumps = {}
 for name, text, options in [("one", "one/2", {}), ("data", "data=2/2+zero=1", {}), ("overlap", "data=2/2+zero=3", {"overlap": "on"}),
                             ("tensor", "tensor=2", {}), ("context", "context=4+context-parallel=ulysses+zero=2", {"model": biased}),
+                            ("ring", "context=4+context-parallel=ring", {}),  # Queries see nothing of some parts of the keys.
                             ("pipe", "pipe=2/2", {}), ("server", "data=2/2+data-sync=parameter-server", {}),
                             ("one-key", "one", {"seq": 1}),  # The gradient of its scores is 0 but for rounding.
                             ("bf16", "one/2", {"precision": "bf16"}), ("fp16", "one/2", {"precision": "fp16"}),
