@@ -20,17 +20,17 @@ func.func @forward(%q: tensor<2x4x4x16xbf16>, %k: tensor<2x4x4x16xbf16>, %v: ten
 // NONE-LABEL: func.func @forward(
 // NONE-SAME: %[[Q:[a-z0-9_]+]]: {{.*}}, %[[K0:[a-z0-9_]+]]: {{.*}}, %[[V0:[a-z0-9_]+]]:
 // NONE: %[[FIRST:.*]] = dist.offset 4 over
+// NONE: %[[AT0:.*]] = dist.offset 4 over
+// NONE: %[[AT1:.*]] = dist.offset 4 shift 2 over
+// NONE: %[[AT2:.*]] = dist.offset 4 shift 1 over
 // The part of the device before this one is on its way while attention of the device's own runs.
 // NONE: %[[K1:.*]] = dist.permute %[[K0]] from [2, 0, 1]
 // NONE: %[[V1:.*]] = dist.permute %[[V0]] from [2, 0, 1]
-// NONE: %[[AT0:.*]] = dist.offset 4 over
 // NONE: %[[OUT0:.*]], %[[LSE0:.*]] = train.attention %[[Q]], %[[K0]], %[[V0]] query_offset %[[FIRST]] key_offset %[[AT0]] scale
 // NONE-SAME: keys = 12 : i64{{.*}}-> (tensor<2x4x4x16xf32>, tensor<2x4x4xf32>)
 // NONE: %[[K2:.*]] = dist.permute %[[K1]] from [2, 0, 1]
 // NONE: %[[V2:.*]] = dist.permute %[[V1]] from [2, 0, 1]
-// NONE: %[[AT1:.*]] = dist.offset 4 shift 2 over
 // NONE: %[[OUT1:.*]], %[[LSE1:.*]] = train.attention %[[Q]], %[[K1]], %[[V1]] query_offset %[[FIRST]] key_offset %[[AT1]] before(%[[OUT0]], %[[LSE0]])
-// NONE: %[[AT2:.*]] = dist.offset 4 shift 1 over
 // NONE: %[[OUT2:.*]], %[[LSE2:.*]] = train.attention %[[Q]], %[[K2]], %[[V2]] query_offset %[[FIRST]] key_offset %[[AT2]] before(%[[OUT1]], %[[LSE1]])
 // NONE-NOT: dist.permute
 // NONE: %[[OUT:.*]] = train.cast %[[OUT2]] : (tensor<2x4x4x16xf32>) -> tensor<2x4x4x16xbf16>
